@@ -1,0 +1,68 @@
+// A tensor in memory that somebody else owns.
+
+#ifndef OTT_CORE_TENSOR_TENSOR_VIEW_H_
+#define OTT_CORE_TENSOR_TENSOR_VIEW_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
+#include "ott/core/tensor/dtype.h"
+
+namespace ott {
+
+struct Device {
+  enum class Kind : uint8_t { kHost, kCuda };
+  Kind kind = Kind::kHost;
+  int ordinal = 0;
+  // The cudaStream_t whose work the tensor's contents depend on; null: the default stream.
+  void* stream = nullptr;
+};
+
+// Shapes and strides of up to six dimensions need no allocation.
+using Dims = absl::InlinedVector<int64_t, 6>;
+
+// dtype, shape, strides and place of a tensor. Does not own the memory, which must outlive the view.
+// Copyable; a view is never changed after construction, so it may be read from any thread.
+//
+//   float weights[64][32];
+//   TensorView view(&weights[0][0], {64, 32});
+class TensorView {
+ public:
+  // Row-major and contiguous, in host memory. T is a C++ type with a DType: float, double, (u)int8..64_t, bool,
+  // std::complex<float>, std::complex<double>.
+  template <typename T>
+  TensorView(const T* data, absl::Span<const int64_t> shape);
+
+  // Row-major and contiguous.
+  TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape, Device device = {});
+
+  // strides: in elements, may be 0 or negative; data points at element [0, ..., 0].
+  // REQUIRES: strides.size() == shape.size()
+  TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape, absl::Span<const int64_t> strides,
+             Device device = {});
+
+  const void* data() const { return data_; }
+  DType dtype() const { return dtype_; }
+  const Dims& shape() const { return shape_; }
+  const Dims& strides() const { return strides_; }
+  const Device& device() const { return device_; }
+
+  int64_t num_elements() const;
+  // Bytes of the elements, gaps between them not counted.
+  int64_t num_bytes() const;
+  // Row-major without gaps.
+  bool is_contiguous() const;
+
+ private:
+  const void* data_;
+  DType dtype_;
+  Dims shape_;
+  Dims strides_;
+  Device device_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_CORE_TENSOR_TENSOR_VIEW_H_

@@ -1,0 +1,89 @@
+"""A cc_library of CUDA sources, compiled by nvcc. Its targets are skipped where CUDA is missing."""
+
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _nvcc_arguments(ctx, src, object, headers):
+    args = ctx.actions.args()
+    args.add_all(["-c", "-x", "cu", "-std=c++17", "-O3", "-lineinfo", "-Xcompiler", "-fPIC", src, "-o", object])
+    for arch in ctx.attr.architectures:
+        args.add("-gencode=arch=compute_%s,code=sm_%s" % (arch, arch))
+    args.add("-gencode=arch=compute_%s,code=compute_%s" % (ctx.attr.architectures[-1], ctx.attr.architectures[-1]))
+    args.add_all(headers.defines, before_each = "-D")
+    args.add_all(headers.includes, before_each = "-I")
+    args.add_all(headers.quote_includes, before_each = "-I")
+    args.add_all(headers.system_includes, before_each = "-isystem")
+    return args
+
+def _cuda_library_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    features = cc_common.configure_features(ctx = ctx, cc_toolchain = toolchain)
+    deps = cc_common.merge_cc_infos(cc_infos = [dep[CcInfo] for dep in ctx.attr.deps])
+
+    # Compiles nothing: gives the public headers their include prefix.
+    compilation, _ = cc_common.compile(
+        name = ctx.label.name,
+        actions = ctx.actions,
+        cc_toolchain = toolchain,
+        compilation_contexts = [deps.compilation_context],
+        feature_configuration = features,
+        include_prefix = ctx.attr.include_prefix,
+        public_hdrs = ctx.files.hdrs,
+    )
+
+    objects = []
+    for src in ctx.files.srcs:
+        object = ctx.actions.declare_file("_objs/%s/%s.o" % (ctx.label.name, src.basename))
+        ctx.actions.run(
+            arguments = [_nvcc_arguments(ctx, src, object, compilation)],
+            executable = ctx.executable._nvcc,
+            inputs = depset([src], transitive = [compilation.headers]),
+            mnemonic = "CudaCompile",
+            outputs = [object],
+            use_default_shell_env = True,
+        )
+        objects.append(object)
+
+    linking, _ = cc_common.create_linking_context_from_compilation_outputs(
+        name = ctx.label.name,
+        actions = ctx.actions,
+        cc_toolchain = toolchain,
+        compilation_outputs = cc_common.create_compilation_outputs(
+            objects = depset(objects),
+            pic_objects = depset(objects),
+        ),
+        feature_configuration = features,
+        linking_contexts = [deps.linking_context],
+    )
+    return [
+        DefaultInfo(files = depset(objects)),
+        CcInfo(compilation_context = compilation, linking_context = linking),
+    ]
+
+_cuda_library = rule(
+    implementation = _cuda_library_impl,
+    attrs = {
+        "architectures": attr.string_list(
+            default = ["80", "90"],
+            doc = "Compute capabilities to compile for; the last one also as PTX.",
+        ),
+        "deps": attr.label_list(providers = [CcInfo]),
+        "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
+        "include_prefix": attr.string(doc = "As in cc_library."),
+        "srcs": attr.label_list(allow_files = [".cu"]),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+        "_nvcc": attr.label(cfg = "host", default = "@cuda//:nvcc", executable = True),
+    },
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
+def cuda_library(name, deps = [], **kwargs):
+    _cuda_library(
+        name = name,
+        target_compatible_with = select({
+            "//third_party/cuda:available": [],
+            "//conditions:default": ["@platforms//:incompatible"],
+        }),
+        deps = deps + ["@cuda//:cuda_runtime"],
+        **kwargs
+    )

@@ -1,0 +1,106 @@
+"""Every external repository of this workspace, for WORKSPACE builds."""
+
+load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")
+load(":debian_library.bzl", "debian_library")
+load(":inline_repository.bzl", "inline_repository")
+load(":system_libraries.bzl", "system_libraries")
+load("//third_party/abseil:abseil.bzl", "system_abseil")
+load("//third_party/protobuf:protobuf.bzl", "system_protobuf")
+
+def _native(rules):
+    return "\n".join(["%s = native.%s" % (rule, rule) for rule in rules])
+
+def _bazel_dependencies():
+    # What Bazel 4 itself asks for before it builds C++, and Debian's copies of what BUILD files load.
+    maybe(native.local_repository, name = "bazel_skylib", path = "/usr/share/bazel/tools/skylib")
+    maybe(native.local_repository, name = "platforms", path = "/usr/share/bazel/tools/platforms")
+    maybe(
+        inline_repository,
+        name = "rules_cc",
+        files = {
+            "cc/BUILD.bazel": "",
+            "cc/defs.bzl": _native([
+                "cc_binary",
+                "cc_import",
+                "cc_library",
+                "cc_proto_library",
+                "cc_test",
+                "cc_toolchain",
+                "cc_toolchain_suite",
+            ]),
+        },
+    )
+    maybe(
+        inline_repository,
+        name = "rules_java",
+        files = {
+            "java/BUILD.bazel": "",
+            "java/defs.bzl": _native([
+                "java_binary",
+                "java_import",
+                "java_library",
+                "java_runtime",
+                "java_toolchain",
+            ]),
+        },
+    )
+    maybe(
+        inline_repository,
+        name = "remote_coverage_tools",
+        files = {"BUILD.bazel": "filegroup(name = 'coverage_report_generator', visibility = ['//visibility:public'])"},
+    )
+
+def ott_dependencies():
+    """Declares what optim_test_tools needs; a repository of the same name declared before wins."""
+    _bazel_dependencies()
+    maybe(system_protobuf, name = "com_google_protobuf")
+    maybe(system_abseil, name = "abseil-cpp")
+    maybe(
+        debian_library,
+        name = "googletest",
+        header = "gmock/gmock.h",
+        package = "libgmock-dev",
+        targets = {
+            "gtest": ["-lgmock", "-lgtest", "-lpthread"],
+            "gtest_main": ["-lgmock_main", "-lgmock", "-lgtest", "-lpthread"],
+        },
+    )
+    maybe(
+        debian_library,
+        name = "google_benchmark",
+        header = "benchmark/benchmark.h",
+        package = "libbenchmark-dev",
+        targets = {
+            "benchmark": ["-lbenchmark", "-lpthread"],
+            "benchmark_main": ["-lbenchmark_main", "-lbenchmark", "-lpthread"],
+        },
+    )
+    maybe(
+        debian_library,
+        name = "cli11",
+        header = "CLI/CLI.hpp",
+        package = "libcli11-dev",
+        targets = {"cli11": []},
+    )
+    maybe(
+        debian_library,
+        name = "rapidjson",
+        header = "rapidjson/reader.h",
+        package = "rapidjson-dev",
+        targets = {"rapidjson": []},
+    )
+    maybe(
+        debian_library,
+        name = "xxhash",
+        header = "xxhash.h",
+        package = "libxxhash-dev",
+        targets = {"xxhash": ["-lxxhash"]},
+    )
+    maybe(
+        debian_library,
+        name = "zlib",
+        header = "zlib.h",
+        package = "zlib1g-dev",
+        targets = {"zlib": ["-lz"]},
+    )
+    system_libraries()

@@ -1,0 +1,38 @@
+"""The libraries that come from the machine under WORKSPACE and bzlmod alike, each found or not."""
+
+load(":system_library.bzl", "system_library")
+
+def system_libraries():
+    system_library(
+        name = "cuda",
+        build_file = Label("//third_party/cuda:cuda.BUILD"),
+        compiler = "nvcc",
+        header = "cuda_runtime_api.h",
+        homes = ["CUDA_HOME"],
+        library = "libcudart.so",
+        prefixes = ["/usr/local/cuda"],
+    )
+    system_library(
+        name = "nvtx",
+        build_file = Label("//third_party/nvtx:nvtx.BUILD"),
+        header = "nvtx3/nvToolsExt.h",
+        homes = ["NVTX_HOME", "CUDA_HOME"],
+        prefixes = ["/usr/local/cuda", "/usr"],
+    )
+    system_library(
+        name = "mpi",
+        build_file = Label("//third_party/mpi:mpi.BUILD"),
+        header = "mpi.h",
+        homes = ["MPI_HOME"],
+        library = "libmpi.so",
+        prefixes = ["/usr/lib/x86_64-linux-gnu/openmpi"],
+    )
+    system_library(
+        name = "nccl",
+        build_file = Label("//third_party/nccl:nccl.BUILD"),
+        header = "nccl.h",
+        homes = ["NCCL_HOME"],
+        library = "libnccl.so.2",
+        prefixes = ["/usr/local/cuda", "/usr"],
+        single_header = True,
+    )

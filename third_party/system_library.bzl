@@ -1,0 +1,68 @@
+"""A C library of the machine, as a repository that loads whether or not it is installed.
+
+The repository has the headers under include/ and a found.bzl with
+
+  FOUND     True iff the header, and the library where one is named, were found,
+  LINKOPTS  what links the library, empty if it was not.
+"""
+
+def _find(ctx, prefixes, subdirs, file):
+    for prefix in prefixes:
+        for subdir in subdirs:
+            path = ctx.path("/".join([prefix, subdir, file]))
+            if path.exists:
+                return path
+    return None
+
+def _prefixes(ctx):
+    for home in ctx.attr.homes:
+        if home in ctx.os.environ:
+            return [ctx.os.environ[home]]
+    return ctx.attr.prefixes
+
+def _link_headers(ctx, header):
+    # Only the library's own headers: a folder such as /usr/include holds the whole machine's.
+    if "/" in ctx.attr.header:
+        ctx.symlink(header.dirname, "include/" + ctx.attr.header.split("/")[0])
+    elif ctx.attr.single_header:
+        ctx.symlink(header, "include/" + ctx.attr.header)
+    else:
+        ctx.symlink(header.dirname, "include")
+
+def _system_library_impl(ctx):
+    prefixes = _prefixes(ctx)
+    header = _find(ctx, prefixes, ["include"], ctx.attr.header)
+    library = None
+    if ctx.attr.library:
+        library = _find(ctx, prefixes, ["lib64", "lib", "lib/x86_64-linux-gnu"], ctx.attr.library)
+    found = header != None and (library != None or not ctx.attr.library)
+
+    if found:
+        _link_headers(ctx, header)
+    linkopts = [
+        "-L%s" % library.dirname,
+        "-Wl,-rpath,%s" % library.dirname,
+        "-l:%s" % ctx.attr.library,
+    ] if found and library else []
+
+    ctx.file("found.bzl", "FOUND = %r\nLINKOPTS = %r\n" % (found, linkopts))
+    if ctx.attr.compiler:
+        compiler = _find(ctx, prefixes, ["bin"], ctx.attr.compiler)
+        ctx.file(ctx.attr.compiler + ".sh", "#!/bin/sh\nexec %s \"$@\"\n" % (compiler or "false"), executable = True)
+    ctx.symlink(ctx.attr.build_file, "BUILD.bazel")
+
+system_library = repository_rule(
+    implementation = _system_library_impl,
+    attrs = {
+        "build_file": attr.label(mandatory = True),
+        "compiler": attr.string(doc = "A program under bin/ to wrap as COMPILER.sh."),
+        "header": attr.string(mandatory = True),
+        "homes": attr.string_list(doc = "Environment variables; the first that is set is the only prefix searched."),
+        "library": attr.string(doc = "Empty for a library of headers alone."),
+        "prefixes": attr.string_list(),
+        "single_header": attr.bool(doc = "Take HEADER alone from its folder, which holds other libraries' headers."),
+    },
+    configure = True,
+    environ = ["CUDA_HOME", "MPI_HOME", "NCCL_HOME", "NVTX_HOME"],
+    local = True,
+)
