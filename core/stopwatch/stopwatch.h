@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/base/clock.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/base/misuse.h"
 #include "ott/core/base/place.h"
 #include "ott/core/base/process_wide.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
@@ -24,14 +25,6 @@ class StopwatchCore;
 struct StopwatchFrame;
 struct StopwatchMeasurement;
 }  // namespace internal
-
-// What a call does that breaks a rule, such as ending what was not started. Either way the message has the
-// name, the thread, the place, and where what stands in the way was started.
-enum class OnMisuse {
-  kAbort,
-  // Prints to stderr, ignores the call, and counts it in StopwatchStats.num_misuses.
-  kLogAndCount,
-};
 
 // Measures named parts of a program on the host's clock. Off until Enable(), and free of cost until then:
 // every call is one load and a branch. The instance of a process is Stopwatch::Get(), for all its shared
@@ -65,6 +58,7 @@ class Stopwatch {
     DeviceTiming device_timing = DeviceTiming::kHostOnly;
     // Names of measurements in which a rank waits for others; marked so in the statistics.
     std::vector<std::string> collective_measurements;
+    // Refused calls are counted in StopwatchStats.num_misuses.
     OnMisuse on_misuse = OnMisuse::kAbort;
     // On the thread that calls FinishIter(). Empty: the table to stdout.
     std::function<void(const Stopwatch&)> print;

@@ -1,67 +1,29 @@
 #include "stopwatch_core.h"
 
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/base/check.h"
 #include "ott/core/base/device_sync.h"
 
 namespace ott::internal {
-namespace {
 
-// The state of the stopwatch that this thread used last. Each copy of the library has its own.
-struct LastUsed {
-  uint64_t core_id;
-  StopwatchThread* thread;
-};
-thread_local LastUsed last_used{};
-
-int ThreadId() { return static_cast<int>(syscall(SYS_gettid)); }
-
-std::string At(Place place) { return absl::StrCat(place.file, ":", place.line); }
-
-std::string Quoted(std::string_view name) {
-  std::string result = "\"";
-  for (const char c : name) {
-    if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n') {
-      result += "\\n";
-    } else {
-      result += c;
-    }
-  }
-  return result + "\"";
-}
-
-uint64_t NewId(const void* core) {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  return reinterpret_cast<uintptr_t>(core) ^ (static_cast<uint64_t>(now) << 20);
-}
-
-}  // namespace
-
-StopwatchThread::StopwatchThread(StopwatchCore* core) : core(core), innermost(&outermost), known(64) {
+StopwatchThread::StopwatchThread() {
   outermost.thread = this;
   outermost.record = &root;
 }
 
-StopwatchCore::StopwatchCore() : id_(NewId(this)), synchronize_device_(&SynchronizeDevice) {
-  OTT_CHECK(pthread_key_create(&thread_key_, &LeaveThread) == 0) << "no thread-specific key is left";
-}
+StopwatchCore::StopwatchCore()
+    : synchronize_device_(&SynchronizeDevice),
+      // The state of a thread that left a scope running is not used again, so that FinishIter() names it.
+      threads_([](StopwatchThread& thread) { thread.id = ThisThreadId(); },
+               [](StopwatchThread& thread) { return thread.innermost == &thread.outermost; }) {}
 
 StopwatchCore::StopwatchCore(const Stopwatch::Environment& environment) : StopwatchCore() {
   given_clock_ = environment.clock;
   synchronize_device_ = environment.synchronize_device;
 }
-
-StopwatchCore::~StopwatchCore() { pthread_key_delete(thread_key_); }
 
 absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place place) {
   if (options.num_warmup_iters < 0 || options.print_every_n_iters < 0) {
@@ -87,38 +49,6 @@ absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place plac
   return absl::OkStatus();
 }
 
-StopwatchThread& StopwatchCore::ThisThread() {
-  if (__builtin_expect(last_used.core_id == id_, 1)) return *last_used.thread;
-  return FindThisThread();
-}
-
-StopwatchThread& StopwatchCore::FindThisThread() {
-  auto* thread = static_cast<StopwatchThread*>(pthread_getspecific(thread_key_));
-  if (thread == nullptr) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto left =
-        std::find_if(threads_.begin(), threads_.end(), [](const auto& other) { return !other->alive; });
-    if (left != threads_.end()) {
-      thread = left->get();
-      thread->alive = true;
-    } else {
-      thread = threads_.emplace_back(std::make_unique<StopwatchThread>(this)).get();
-    }
-    thread->id = ThreadId();
-    pthread_setspecific(thread_key_, thread);
-  }
-  last_used = {id_, thread};
-  return *thread;
-}
-
-void StopwatchCore::LeaveThread(void* thread) {
-  auto* leaving = static_cast<StopwatchThread*>(thread);
-  last_used = {};
-  const std::lock_guard<std::mutex> lock(leaving->core->mutex_);
-  // A scope that still runs would be ended by another thread: its state is not used again.
-  leaving->alive = leaving->innermost != &leaving->outermost;
-}
-
 StopwatchMeasurement& StopwatchCore::Find(Stopwatch::Measurement& measurement) {
   StopwatchMeasurement* found = measurement.found_.load(std::memory_order_acquire);
   if (__builtin_expect(found != nullptr && found->core == this, 1)) return *found;
@@ -128,7 +58,7 @@ StopwatchMeasurement& StopwatchCore::Find(Stopwatch::Measurement& measurement) {
 }
 
 StopwatchMeasurement& StopwatchCore::Find(std::string_view name) {
-  StopwatchThread& thread = ThisThread();
+  StopwatchThread& thread = threads_.Get();
   const size_t hash = std::hash<std::string_view>()(name);
   const size_t mask = thread.known.size() - 1;
   size_t slot = hash & mask;
@@ -176,6 +106,7 @@ StopwatchRecord& StopwatchCore::Child(StopwatchRecord& parent, StopwatchMeasurem
 StopwatchRecord& StopwatchCore::AddChild(StopwatchRecord& parent, StopwatchMeasurement& measurement,
                                          StopwatchThread& thread) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
   if (parent.children.size() <= measurement.index) parent.children.resize(measurements_.size());
   auto& added = thread.records.emplace_back(std::make_unique<StopwatchRecord>(&measurement, &parent));
   return *(parent.children[measurement.index] = added.get());
@@ -201,11 +132,11 @@ void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
     return Misuse(absl::StrCat("Start(", Quoted(measurement.name), ") at ", At(place), " on thread ",
-                               ThreadId(), ", but it runs since ", At(measurement.place.Load()),
+                               ThisThreadId(), ", but it runs since ", At(measurement.place.Load()),
                                ", started by thread ", measurement.thread.load(std::memory_order_relaxed),
                                "; end it first"));
   }
-  measurement.thread.store(ThisThread().id.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  measurement.thread.store(threads_.Get().id.load(std::memory_order_relaxed), std::memory_order_relaxed);
   measurement.place.Store(place);
   measurement.counted = counting_.load(std::memory_order_relaxed);
   measurement.start = Now();
@@ -218,10 +149,10 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
     return Misuse(absl::StrCat("End(", Quoted(measurement.name), ") at ", At(place), " on thread ",
-                               ThreadId(), ", but it does not run; start it first"));
+                               ThisThreadId(), ", but it does not run; start it first"));
   }
   if (measurement.counted) {
-    StopwatchThread& thread = ThisThread();
+    StopwatchThread& thread = threads_.Get();
     Child(thread.root, measurement, thread).intervals.Add(Since(measurement.start, now), 0);
   }
   // Last, so that FinishIter() on another thread sees either an interval that runs or one that counts.
@@ -229,11 +160,12 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
 }
 
 StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Place place) {
-  StopwatchThread& thread = ThisThread();
+  StopwatchThread& thread = threads_.Get();
   StopwatchFrame* const outer = thread.innermost.load(std::memory_order_relaxed);
   StopwatchRecord& parent = *outer->record.load(std::memory_order_relaxed);
   if (__builtin_expect(outer->inner == nullptr, 0)) {
     outer->inner = std::make_unique<StopwatchFrame>();
+    outer->inner->core = this;
     outer->inner->thread = &thread;
     outer->inner->outer = outer;
   }
@@ -255,7 +187,8 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
   if (__builtin_expect(innermost != frame, 0)) {
     const StopwatchRecord& inside = *innermost->record.load(std::memory_order_relaxed);
     return Misuse(absl::StrCat("the scope ", Quoted(record.measurement->name), " of ",
-                               At(frame->place.Load()), " ends on thread ", ThreadId(), " before the scope ",
+                               At(frame->place.Load()), " ends on thread ", ThisThreadId(),
+                               " before the scope ",
                                inside.measurement == nullptr ? "around it" : Quoted(inside.measurement->name),
                                " of ", At(innermost->place.Load()), " that began in it; scopes must nest"));
   }
@@ -272,11 +205,11 @@ void StopwatchCore::StartOneTime(std::string_view name, Place place) {
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const OneTime& known : one_time_) {
     if (known.name != name) continue;
-    return Misuse(absl::StrCat("StartOneTime(", Quoted(name), ") at ", At(place), " on thread ", ThreadId(),
-                               ", but it was started at ", At(known.place), " by thread ", known.thread,
-                               "; it can run but once"));
+    return Misuse(absl::StrCat("StartOneTime(", Quoted(name), ") at ", At(place), " on thread ",
+                               ThisThreadId(), ", but it was started at ", At(known.place), " by thread ",
+                               known.thread, "; it can run but once"));
   }
-  one_time_.push_back({std::string(name), now, 0, true, ThreadId(), place});
+  one_time_.push_back({std::string(name), now, 0, true, ThisThreadId(), place});
 }
 
 void StopwatchCore::EndOneTime(std::string_view name, Place place) {
@@ -288,7 +221,7 @@ void StopwatchCore::EndOneTime(std::string_view name, Place place) {
     known.duration = Since(known.start, now);
     return;
   }
-  Misuse(absl::StrCat("EndOneTime(", Quoted(name), ") at ", At(place), " on thread ", ThreadId(),
+  Misuse(absl::StrCat("EndOneTime(", Quoted(name), ") at ", At(place), " on thread ", ThisThreadId(),
                       ", but it does not run; start it first"));
 }
 
@@ -301,7 +234,8 @@ std::string StopwatchCore::WhatRuns() const {
                     At(measurement->place.Load()), " by thread ",
                     measurement->thread.load(std::memory_order_relaxed));
   }
-  for (const auto& thread : threads_) {
+  const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
+  for (const StopwatchThread* thread : threads_.all()) {
     const StopwatchFrame* frame = thread->innermost.load(std::memory_order_acquire);
     for (; frame != &thread->outermost; frame = frame->outer) {
       const StopwatchRecord& record = *frame->record.load(std::memory_order_relaxed);
@@ -315,8 +249,8 @@ std::string StopwatchCore::WhatRuns() const {
 bool StopwatchCore::FinishIter(Place place) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (const std::string running = WhatRuns(); !running.empty()) {
-    Misuse(
-        absl::StrCat("FinishIter() at ", At(place), " on thread ", ThreadId(), ", but these run:", running));
+    Misuse(absl::StrCat("FinishIter() at ", At(place), " on thread ", ThisThreadId(),
+                        ", but these run:", running));
     return false;
   }
   if (counting_.load(std::memory_order_relaxed)) CloseIteration();
@@ -335,7 +269,8 @@ void StopwatchCore::CloseIteration() {
     Uint128 total = 0;
   };
   std::vector<Finished> finished(measurements_.size());
-  for (const auto& thread : threads_) {
+  const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
+  for (const StopwatchThread* thread : threads_.all()) {
     for (const auto& record : thread->records) {
       const IntervalAccumulator::Sums sums = record->intervals.Read();
       finished[record->measurement->index].count += sums.count;
@@ -358,7 +293,8 @@ void StopwatchCore::Stats(StopwatchStats* stats) const {
   stats->set_num_misuses(num_misuses_);
   *stats->mutable_iteration() = iteration_.ToProto();
   std::vector<DurationStatistics> per_interval(measurements_.size());
-  for (const auto& thread : threads_) {
+  const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
+  for (const StopwatchThread* thread : threads_.all()) {
     for (const auto& record : thread->records) {
       const IntervalAccumulator::Sums sums = record->intervals.Read();
       per_interval[record->measurement->index].Merge(
@@ -391,9 +327,7 @@ void StopwatchCore::Print(const Stopwatch& stopwatch) const {
 }
 
 void StopwatchCore::Misuse(const std::string& message) const {
-  std::fprintf(stderr, "stopwatch: %s\n", message.c_str());
-  std::fflush(stderr);
-  if (options_.on_misuse == OnMisuse::kAbort) std::abort();
+  ReportMisuse(options_.on_misuse, absl::StrCat("stopwatch: ", message));
   num_misuses_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -419,7 +353,7 @@ StopwatchFrame* BeginScopeByHandle(StopwatchCore& core, Stopwatch::Measurement& 
   return core.BeginScope(core.Find(measurement), place);
 }
 
-void EndScope(StopwatchFrame* frame) { frame->thread->core->EndScope(frame); }
+void EndScope(StopwatchFrame* frame) { frame->core->EndScope(frame); }
 
 void StartOneTime(StopwatchCore& core, std::string_view name, Place place) { core.StartOneTime(name, place); }
 

@@ -3,8 +3,6 @@
 #ifndef OTT_CORE_STOPWATCH_STOPWATCH_CORE_H_
 #define OTT_CORE_STOPWATCH_STOPWATCH_CORE_H_
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -17,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "ott/core/base/clock.h"
+#include "ott/core/base/per_thread.h"
 #include "ott/core/base/place.h"
 #include "ott/core/stopwatch/interval_accumulator.h"
 #include "ott/core/stopwatch/statistics.h"
@@ -84,6 +83,7 @@ struct StopwatchThread;
 
 // A scope that runs. Frames of a thread are a chain that is kept and used again.
 struct StopwatchFrame {
+  StopwatchCore* core = nullptr;
   StopwatchThread* thread = nullptr;
   StopwatchFrame* outer = nullptr;
   std::unique_ptr<StopwatchFrame> inner;
@@ -97,24 +97,22 @@ struct StopwatchFrame {
 
 // What one thread at a time writes, and all may read.
 struct StopwatchThread {
-  explicit StopwatchThread(StopwatchCore* core);
+  StopwatchThread();
 
-  StopwatchCore* const core;
   std::atomic<int> id{0};
-  std::atomic<StopwatchFrame*> innermost;
   StopwatchFrame outermost;
+  std::atomic<StopwatchFrame*> innermost{&outermost};
   StopwatchRecord root{nullptr, nullptr};
   // By name; used by the thread alone.
   struct Known {
     size_t hash;
     StopwatchMeasurement* measurement;
   };
-  std::vector<Known> known;
+  std::vector<Known> known = std::vector<Known>(64);
   size_t num_known = 0;
 
-  // Guarded by the core's mutex.
+  // Guarded by the mutex of the list of threads.
   std::vector<std::unique_ptr<StopwatchRecord>> records;
-  bool alive = true;
 };
 
 // Thread-safe. Hot paths take no lock and allocate nothing, except where a thread meets a name for the first
@@ -124,7 +122,6 @@ class StopwatchCore {
   // The process's: the clock is chosen by Enable().
   StopwatchCore();
   explicit StopwatchCore(const Stopwatch::Environment& environment);
-  ~StopwatchCore();
 
   absl::Status Enable(const Stopwatch::Options& options, Place place);
 
@@ -152,9 +149,6 @@ class StopwatchCore {
     Place place;
   };
 
-  StopwatchThread& ThisThread();
-  StopwatchThread& FindThisThread();
-  static void LeaveThread(void* thread);
   StopwatchMeasurement& FindOrAdd(std::string_view name);
   StopwatchRecord& AddChild(StopwatchRecord& parent, StopwatchMeasurement& measurement,
                             StopwatchThread& thread);
@@ -169,9 +163,6 @@ class StopwatchCore {
   void CloseIteration();
   void Misuse(const std::string& message) const;
 
-  // Differs between all cores that ever lived in the process.
-  const uint64_t id_;
-  pthread_key_t thread_key_;
   std::optional<Clock> given_clock_;
   absl::Status (*synchronize_device_)();
 
@@ -182,12 +173,14 @@ class StopwatchCore {
   std::atomic<bool> counting_{false};
 
   mutable std::atomic<int64_t> num_misuses_{0};
+  PerThread<StopwatchThread> threads_;
+
+  // Taken before threads_.mutex().
   mutable std::mutex mutex_;
   // Guarded by mutex_, as is all below.
   std::optional<Place> enabled_at_;
   std::map<std::string, std::unique_ptr<StopwatchMeasurement>, std::less<>> by_name_;
   std::vector<StopwatchMeasurement*> measurements_;
-  std::vector<std::unique_ptr<StopwatchThread>> threads_;
   std::vector<OneTime> one_time_;
   int64_t num_finished_ = 0;
   std::optional<uint64_t> iteration_start_;
