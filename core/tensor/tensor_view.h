@@ -30,8 +30,8 @@ using Dims = absl::InlinedVector<int64_t, 6>;
 //   TensorView view(&weights[0][0], {64, 32});
 class TensorView {
  public:
-  // Row-major and contiguous, in host memory. T is a C++ type with a DType: float, double, (u)int8..64_t, bool,
-  // std::complex<float>, std::complex<double>.
+  // Row-major and contiguous, in host memory. T is a C++ type with a DType: float, double, (u)int8..64_t,
+  // bool, std::complex<float>, std::complex<double>.
   template <typename T>
   TensorView(const T* data, absl::Span<const int64_t> shape);
 
@@ -40,8 +40,8 @@ class TensorView {
 
   // strides: in elements, may be 0 or negative; data points at element [0, ..., 0].
   // REQUIRES: strides.size() == shape.size()
-  TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape, absl::Span<const int64_t> strides,
-             Device device = {});
+  TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape,
+             absl::Span<const int64_t> strides, Device device = {});
 
   const void* data() const { return data_; }
   DType dtype() const { return dtype_; }
