@@ -16,12 +16,13 @@
 
 namespace ott {
 
-// Enables the helpers that ott.Config names, keeps the run directory (run_directory.h), and at the end of each iteration
-// cross-checks, dumps and gathers as configured. What is not configured costs nothing: with an empty Config every call
-// returns at once.
+// Enables the helpers that ott.Config names, keeps the run directory (run_directory.h), and at the end of
+// each iteration cross-checks, dumps and gathers as configured. What is not configured costs nothing: with an
+// empty Config every call returns at once.
 //
-// The tensors that are checked and dumped are those given to TensorDumper::Get() during the iteration; the dumper is
-// enabled in the selected iterations only. Time spent here shows in the stopwatch as the measurement "ott".
+// The tensors that are checked and dumped are those given to TensorDumper::Get() during the iteration; the
+// dumper is enabled in the selected iterations only. Time spent here shows in the stopwatch as the
+// measurement "ott".
 //
 // Every method is collective over the ranks of the communicator. Not thread-safe.
 //
@@ -34,12 +35,12 @@ namespace ott {
 class Run {
  public:
   // Prepares the run directory and enables the helpers. The communicator must outlive the run.
-  // FAILED_PRECONDITION if a helper is enabled already; INVALID_ARGUMENT for a Config that asks for files without
-  // run_dir; the error of one rank is returned on all.
+  // FAILED_PRECONDITION if a helper is enabled already; INVALID_ARGUMENT for a Config that asks for files
+  // without run_dir; the error of one rank is returned on all.
   static absl::StatusOr<std::unique_ptr<Run>> Start(Communicator& ranks, const Config& config);
 
-  // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says so, and
-  // otherwise only printed and kept.
+  // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
+  // so, and otherwise only printed and kept.
   absl::Status FinishIter();
 
   // Writes and prints what was measured. Call once, after the last iteration.
@@ -48,7 +49,8 @@ class Run {
   // Counted from 0.
   int64_t iteration() const { return iteration_; }
 
-  // Whether a cross-check found a difference, or could not be made, in any iteration so far. The same on all ranks.
+  // Whether a cross-check found a difference, or could not be made, in any iteration so far. The same on all
+  // ranks.
   bool diverged() const { return diverged_; }
 
  private:

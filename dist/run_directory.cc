@@ -22,11 +22,12 @@ template <typename Number>
 absl::StatusOr<std::vector<Number>> ListNumbered(const std::string& dir, std::string_view prefix) {
   std::vector<Number> numbers;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end;
+       entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     Number number;
-    if (name.compare(0, prefix.size(), prefix) == 0 && absl::SimpleAtoi(name.substr(prefix.size()), &number) &&
-        number >= 0 && entry->is_directory(error)) {
+    if (name.compare(0, prefix.size(), prefix) == 0 &&
+        absl::SimpleAtoi(name.substr(prefix.size()), &number) && number >= 0 && entry->is_directory(error)) {
       numbers.push_back(number);
     }
   }
@@ -43,7 +44,9 @@ std::string RankDirectory(const std::string& run_dir, int rank) {
   return absl::StrFormat("%s/%s%05d", run_dir, std::string(kRankPrefix), rank);
 }
 
-std::string DumpsDirectory(const std::string& run_dir, int rank) { return RankDirectory(run_dir, rank) + "/dumps"; }
+std::string DumpsDirectory(const std::string& run_dir, int rank) {
+  return RankDirectory(run_dir, rank) + "/dumps";
+}
 
 absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info) {
   google::protobuf::util::JsonPrintOptions options;
@@ -62,7 +65,8 @@ absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir) {
   RunInfo info;
   const auto status = google::protobuf::util::JsonStringToMessage(json, &info, options);
   if (!status.ok()) return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": ", status.ToString()));
-  if (info.world_size() <= 0) return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": has no world_size"));
+  if (info.world_size() <= 0)
+    return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": has no world_size"));
   return info;
 }
 
