@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/base/config.pb.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
 

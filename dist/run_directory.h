@@ -16,7 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "dist/run_info.pb.h"
+#include "ott/dist/run_info.pb.h"
 
 namespace ott {
 
