@@ -1,13 +1,28 @@
 // 128-bit digests of tensors: equality for 16 bytes, and which blocks differ without moving the tensor.
+//
+// For accidents, not for adversaries: any difference, be it a permutation, two flips of the same bit or a
+// changed element, goes unseen with a chance of about 2^-128 (2^-64 for either half alone).
+//
+// The construction, so that a device can compute it too: a block is padded with zeros to a multiple of 256
+// bytes and read as little-endian 64-bit words. Word i goes to lane i mod 32. A lane is two 64-bit states a
+// and b, and takes the words in order:
+//   x = a XOR w    a = lo32(x) * kMultipliers[0] + hi32(x) * kMultipliers[1]
+//   y = b + w      b = lo32(y) * kMultipliers[2] + hi32(y) * kMultipliers[3]
+// (modulo 2^64). Lanes do not depend on each other, so a vector register holds several, and a GPU warp
+// all 32. The leaf's halves are the sums over the lanes of Mix(a) and Mix(b), each keyed by the lane, so in
+// any order; the block's length is mixed into both. The root chains dtype, shape and all leaves (see
+// digest.cc).
 
 #ifndef OTT_CORE_COMPARE_DIGEST_H_
 #define OTT_CORE_COMPARE_DIGEST_H_
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ott/core/tensor/tensor_view.h"
 
 namespace ott {
@@ -25,6 +40,9 @@ struct Digest {
   }
 };
 
+// The inverse of ToString. INVALID_ARGUMENT for anything else.
+absl::StatusOr<Digest> ParseDigest(std::string_view text);
+
 // Bytes of a tensor, in row-major order without gaps, that one leaf covers. The last leaf may be shorter.
 inline constexpr int64_t kDigestBlockBytes = 64 * 1024;
 
@@ -35,8 +53,15 @@ struct TensorDigest {
   std::vector<Digest> leaves;
 };
 
-// Position-dependent, over dtype, shape and raw bytes; strides and device do not matter.
+// Position-dependent, over dtype, shape and raw bytes; strides and device do not matter. Errors: as
+// CloneToHost.
 absl::StatusOr<TensorDigest> ComputeDigest(const TensorView& tensor);
+
+// The leaf of one block of at most kDigestBlockBytes.
+Digest DigestOfBlock(absl::Span<const char> block);
+
+// The root of a tensor with these leaves.
+Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<const Digest> leaves);
 
 }  // namespace ott
 

@@ -30,6 +30,8 @@ enum class DType : uint8_t {
   kComplex128,
 };
 
+inline constexpr int kNumDTypes = 17;
+
 // Bytes of one element.
 int64_t SizeOf(DType dtype);
 

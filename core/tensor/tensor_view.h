@@ -7,8 +7,10 @@
 #include <string>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ott/core/tensor/dtype.h"
+#include "ott/core/tensor/element.h"
 
 namespace ott {
 
@@ -30,18 +32,19 @@ using Dims = absl::InlinedVector<int64_t, 6>;
 //   TensorView view(&weights[0][0], {64, 32});
 class TensorView {
  public:
-  // Row-major and contiguous, in host memory. T is a C++ type with a DType: float, double, (u)int8..64_t, bool,
-  // std::complex<float>, std::complex<double>.
+  // Row-major and contiguous, in host memory. T is a C++ type with a DType: float, double, (u)int8..64_t,
+  // bool, std::complex<float>, std::complex<double>.
   template <typename T>
   TensorView(const T* data, absl::Span<const int64_t> shape);
 
-  // Row-major and contiguous.
+  // Row-major and contiguous. data may be null where there are no elements.
+  // REQUIRES: no negative dimension; the bytes of all elements fit into an int64_t
   TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape, Device device = {});
 
   // strides: in elements, may be 0 or negative; data points at element [0, ..., 0].
-  // REQUIRES: strides.size() == shape.size()
-  TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape, absl::Span<const int64_t> strides,
-             Device device = {});
+  // REQUIRES: as above, and strides.size() == shape.size()
+  TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape,
+             absl::Span<const int64_t> strides, Device device = {});
 
   const void* data() const { return data_; }
   DType dtype() const { return dtype_; }
@@ -49,9 +52,9 @@ class TensorView {
   const Dims& strides() const { return strides_; }
   const Device& device() const { return device_; }
 
-  int64_t num_elements() const;
+  int64_t num_elements() const { return num_elements_; }
   // Bytes of the elements, gaps between them not counted.
-  int64_t num_bytes() const;
+  int64_t num_bytes() const { return num_elements_ * SizeOf(dtype_); }
   // Row-major without gaps.
   bool is_contiguous() const;
 
@@ -61,7 +64,22 @@ class TensorView {
   Dims shape_;
   Dims strides_;
   Device device_;
+  int64_t num_elements_;
 };
+
+// "[2, 3]"
+std::string ShapeToString(absl::Span<const int64_t> shape);
+
+// The index of a row-major position: 5 in [2, 3] is {1, 2}.
+Dims IndexAt(absl::Span<const int64_t> shape, int64_t position);
+
+// The bytes of a tensor of this shape. INVALID_ARGUMENT for a negative dimension or more bytes than an
+// int64_t counts.
+absl::StatusOr<int64_t> CheckedNumBytes(DType dtype, absl::Span<const int64_t> shape);
+
+template <typename T>
+TensorView::TensorView(const T* data, absl::Span<const int64_t> shape)
+    : TensorView(data, DTypeOf<T>(), shape) {}
 
 }  // namespace ott
 

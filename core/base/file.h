@@ -1,0 +1,73 @@
+// Files that appear whole or not at all, and errors that say which file and what to do.
+
+#ifndef OTT_CORE_BASE_FILE_H_
+#define OTT_CORE_BASE_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace ott {
+
+// A file under construction. It lies beside its place under another name until Commit() renames it there;
+// without Commit() the destructor removes it.
+//
+//   OTT_ASSIGN_OR_RETURN(std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
+//   OTT_RETURN_IF_ERROR(file->Append(bytes));
+//   return file->Commit();
+class AtomicFile {
+ public:
+  static absl::StatusOr<std::unique_ptr<AtomicFile>> Create(std::string path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  absl::Status Append(std::string_view bytes);
+
+  // sync: the contents, and the name in its directory, survive a crash of the machine.
+  // REQUIRES: called once, and nothing is appended after it.
+  absl::Status Commit(bool sync = false);
+
+ private:
+  AtomicFile(std::string path, std::string temporary_path, int fd);
+
+  std::string path_;
+  std::string temporary_path_;  // empty once committed
+  int fd_;
+};
+
+absl::Status WriteFileAtomically(const std::string& path, std::string_view contents, bool sync = false);
+
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Makes the directory and those above it. OK where it is there; FAILED_PRECONDITION where it is something
+// else.
+absl::Status MakeDirectories(const std::string& path);
+
+// A regular file's contents in memory, read as they are touched. A file that is cut while it is mapped ends
+// the program with SIGBUS, so map only what is written no more.
+class MappedFile {
+ public:
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  // Aligned to a page.
+  const char* data() const { return data_; }
+  int64_t size() const { return size_; }
+
+ private:
+  MappedFile(const char* data, int64_t size) : data_(data), size_(size) {}
+
+  const char* data_;
+  int64_t size_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_CORE_BASE_FILE_H_

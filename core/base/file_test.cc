@@ -1,0 +1,130 @@
+#include "ott/core/base/file.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// An empty directory for one test.
+std::string MakeTestDir() {
+  std::string dir = testing::TempDir() + "/file_test_XXXXXX";
+  EXPECT_NE(mkdtemp(dir.data()), nullptr);
+  return dir;
+}
+
+std::vector<std::string> ListDir(const std::string& path) {
+  std::vector<std::string> names;
+  DIR* dir = opendir(path.c_str());
+  while (const dirent* entry = readdir(dir)) {
+    if (const std::string name = entry->d_name; name != "." && name != "..") names.push_back(name);
+  }
+  closedir(dir);
+  return names;
+}
+
+TEST(File, WhatIsWrittenReadsBack) {
+  const std::string path = MakeTestDir() + "/file";
+  const std::string contents("a\0b\n", 4);
+  ASSERT_TRUE(WriteFileAtomically(path, contents, /*sync=*/true).ok());
+  EXPECT_EQ(ReadFile(path).value(), contents);
+}
+
+TEST(File, IsThereOnlyOnceCommitted) {
+  const std::string dir = MakeTestDir();
+  std::unique_ptr<AtomicFile> file = AtomicFile::Create(dir + "/file").value();
+  ASSERT_TRUE(file->Append("contents").ok());
+  EXPECT_NE(access((dir + "/file").c_str(), F_OK), 0);
+  ASSERT_TRUE(file->Commit().ok());
+  EXPECT_THAT(ListDir(dir), ElementsAre("file"));
+}
+
+TEST(File, WithoutCommitLeavesNothing) {
+  const std::string dir = MakeTestDir();
+  ASSERT_TRUE(AtomicFile::Create(dir + "/file").value()->Append("contents").ok());
+  EXPECT_THAT(ListDir(dir), IsEmpty());
+}
+
+TEST(File, ReplacesTheFormerContents) {
+  const std::string path = MakeTestDir() + "/file";
+  ASSERT_TRUE(WriteFileAtomically(path, "a longer text").ok());
+  ASSERT_TRUE(WriteFileAtomically(path, "short").ok());
+  EXPECT_EQ(ReadFile(path).value(), "short");
+}
+
+TEST(File, FullDiskIsAnErrorThatSaysWhatToDo) {
+  // A limit of the process on file sizes fails a write as a full disk does, anywhere.
+  const std::string dir = MakeTestDir();
+  std::unique_ptr<AtomicFile> file = AtomicFile::Create(dir + "/file").value();
+  signal(SIGXFSZ, SIG_IGN);
+  rlimit original;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &original), 0);
+  rlimit small = original;
+  small.rlim_cur = 1 << 20;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status status = file->Append(std::string(2 << 20, 'x'));
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &original), 0);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(dir + "/file: cannot write: File too large"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("choose another directory"));
+  file.reset();
+  EXPECT_THAT(ListDir(dir), IsEmpty());
+}
+
+TEST(File, MissingFileIsNotFoundWithItsPath) {
+  const absl::Status status = ReadFile("/no/such/file").status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("/no/such/file: cannot open: No such file or directory"));
+  EXPECT_EQ(MappedFile::Open("/no/such/file").status(), status);
+}
+
+TEST(File, DirectoryIsNotRead) {
+  const std::string dir = MakeTestDir();
+  EXPECT_EQ(ReadFile(dir).status().message(), dir + ": not a regular file");
+  EXPECT_EQ(MappedFile::Open(dir).status().message(), dir + ": not a regular file");
+}
+
+TEST(File, MappedFileHasTheContents) {
+  const std::string path = MakeTestDir() + "/file";
+  ASSERT_TRUE(WriteFileAtomically(path, "contents").ok());
+  const std::shared_ptr<const MappedFile> file = MappedFile::Open(path).value();
+  EXPECT_EQ(std::string(file->data(), file->size()), "contents");
+}
+
+TEST(File, EmptyFileIsReadAndMapped) {
+  const std::string path = MakeTestDir() + "/file";
+  ASSERT_TRUE(WriteFileAtomically(path, "").ok());
+  EXPECT_EQ(ReadFile(path).value(), "");
+  EXPECT_EQ(MappedFile::Open(path).value()->size(), 0);
+}
+
+TEST(File, DirectoriesAreMadeWithTheirParents) {
+  const std::string dir = MakeTestDir();
+  ASSERT_TRUE(MakeDirectories(dir + "/a/b//c/").ok());
+  ASSERT_TRUE(MakeDirectories(dir + "/a/b/c").ok());
+  struct stat info;
+  ASSERT_EQ(stat((dir + "/a/b/c").c_str(), &info), 0);
+  EXPECT_TRUE(S_ISDIR(info.st_mode));
+}
+
+TEST(File, DirectoryWhereAFileIsIsAnError) {
+  const std::string dir = MakeTestDir();
+  ASSERT_TRUE(WriteFileAtomically(dir + "/a", "").ok());
+  EXPECT_EQ(MakeDirectories(dir + "/a/b").message(), dir + "/a: is a file where a directory is needed");
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,233 @@
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/dump/json_reader.h"
+#include "ott/core/dump/json_writer.h"
+
+namespace ott {
+namespace {
+
+using testing::HasSubstr;
+
+std::string Repr(double value) {
+  std::string text;
+  AppendPythonFloat(value, text);
+  return text;
+}
+
+TEST(JsonWriter, FloatsAreWrittenAsPythonDoes) {
+  EXPECT_EQ(Repr(0.0), "0.0");
+  EXPECT_EQ(Repr(-0.0), "-0.0");
+  EXPECT_EQ(Repr(1.0), "1.0");
+  EXPECT_EQ(Repr(-120.0), "-120.0");
+  EXPECT_EQ(Repr(123.456), "123.456");
+  EXPECT_EQ(Repr(0.1f), "0.10000000149011612");
+  EXPECT_EQ(Repr(0.0001), "0.0001");
+  EXPECT_EQ(Repr(0.00001), "1e-05");
+  EXPECT_EQ(Repr(1.5e-7), "1.5e-07");
+  EXPECT_EQ(Repr(1e15), "1000000000000000.0");
+  EXPECT_EQ(Repr(1e16), "1e+16");
+  EXPECT_EQ(Repr(9007199254740993.0), "9007199254740992.0");
+  EXPECT_EQ(Repr(1.7976931348623157e308), "1.7976931348623157e+308");
+  EXPECT_EQ(Repr(5e-324), "5e-324");
+  EXPECT_EQ(Repr(std::numeric_limits<double>::quiet_NaN()), "NaN");
+  EXPECT_EQ(Repr(-std::numeric_limits<double>::infinity()), "-Infinity");
+}
+
+TEST(JsonWriter, TreesAreIndentedByTwo) {
+  const int32_t data[4] = {1, 2, 3, 4};
+  const Value value = ValueMap{
+      {"list", Value::List{1, true, Value(), "x"}},
+      {"none", Value::List{}},
+      {"nothing", ValueMap{}},
+      {"tensor", TensorView(data, {2, 2})},
+  };
+  EXPECT_EQ(ToJson(value).value(), R"({
+  "list": [
+    1,
+    true,
+    null,
+    "x"
+  ],
+  "none": [],
+  "nothing": {},
+  "tensor": [
+    [
+      1,
+      2
+    ],
+    [
+      3,
+      4
+    ]
+  ]
+})");
+}
+
+TEST(JsonWriter, TensorsOfEveryShapeAreNestedLists) {
+  const float data[2] = {0.5, -1};
+  EXPECT_EQ(ToJson(TensorView(data, {})).value(), "0.5");
+  EXPECT_EQ(ToJson(TensorView(data, {0, 3})).value(), "[]");
+  EXPECT_EQ(ToJson(TensorView(data, {2, 0})).value(), "[\n  [],\n  []\n]");
+  EXPECT_EQ(ToJson(TensorView(data + 1, DType::kFloat32, {2}, {-1})).value(), "[\n  -1.0,\n  0.5\n]");
+  const std::complex<float> complex(1, -0.0f);
+  EXPECT_EQ(ToJson(TensorView(&complex, {})).value(), "[\n  1.0,\n  -0.0\n]");
+  const bool flag = true;
+  EXPECT_EQ(ToJson(TensorView(&flag, {})).value(), "true");
+  const uint64_t large = std::numeric_limits<uint64_t>::max();
+  EXPECT_EQ(ToJson(TensorView(&large, {})).value(), "18446744073709551615");
+}
+
+TEST(JsonWriter, StringsAreEscapedToAscii) {
+  EXPECT_EQ(ToJson("a\"\\/\b\f\n\r\t\x01\x7f").value(), R"("a\"\\/\b\f\n\r\t\u0001\u007f")");
+  EXPECT_EQ(ToJson("\u00e9\u20ac\U0001f600").value(), R"("\u00e9\u20ac\ud83d\ude00")");
+}
+
+TEST(JsonWriter, NamesThatAreNotUtf8AreErrors) {
+  for (const char* const text : {"\xff", "\xc0\x80", "\xe2\x82", "\xed\xa0\x80", "\xf4\x90\x80\x80"}) {
+    EXPECT_THAT(std::string(ToJson(ValueMap{{text, 1}}).status().message()),
+                HasSubstr("is not UTF-8 from byte 0"));
+  }
+}
+
+TEST(JsonWriter, TextIsHandedOnInPieces) {
+  const std::vector<double> data(200000, 1.0 / 3);
+  size_t largest = 0;
+  size_t total = 0;
+  ASSERT_TRUE(WriteJson(TensorView(data.data(), {200000}), [&](std::string_view piece) {
+                largest = std::max(largest, piece.size());
+                total += piece.size();
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_GT(total, 4u << 20);
+  EXPECT_LT(largest, 2u << 20);
+}
+
+TEST(JsonWriter, SinkErrorsAreReturned) {
+  const absl::Status full = absl::ResourceExhaustedError("full");
+  EXPECT_EQ(WriteJson(1, [&](std::string_view) { return full; }), full);
+}
+
+// Parses, and writes again.
+std::string Again(std::string_view text) { return ToJson(ParseJson(text).value()).value(); }
+
+TEST(JsonReader, WhatIsWrittenReadsBack) {
+  const std::string text = R"({
+  "a": [
+    1,
+    2.5,
+    "x",
+    [
+      [
+        1.0,
+        NaN
+      ],
+      [
+        Infinity,
+        -Infinity
+      ]
+    ]
+  ],
+  "": {
+    "b": null,
+    "c": true,
+    "d": false,
+    "e": [],
+    "f": {},
+    "g": -9223372036854775808,
+    "h": 18446744073709551615,
+    "\ud83d\ude00\u00e9\n": -0.0
+  }
+})";
+  EXPECT_EQ(Again(text), text);
+}
+
+struct TensorCase {
+  const char* text;
+  DType dtype;
+  Dims shape;
+};
+
+TEST(JsonReader, UniformListsBecomeTensors) {
+  const TensorCase cases[] = {
+      {"[1, 2, 3]", DType::kInt64, {3}},
+      {"[1.0, 2e3, NaN]", DType::kFloat64, {3}},
+      {"[true, false]", DType::kBool, {2}},
+      {"[1, 18446744073709551615]", DType::kUInt64, {2}},
+      {"[[[1],[2]],[[3],[4]],[[5],[6]]]", DType::kInt64, {3, 2, 1}},
+      {"18446744073709551615", DType::kUInt64, {}},
+  };
+  for (const TensorCase& c : cases) {
+    const Value value = ParseJson(c.text).value();
+    ASSERT_TRUE(value.is_tensor()) << c.text;
+    EXPECT_EQ(value.tensor().view.dtype(), c.dtype) << c.text;
+    EXPECT_EQ(value.tensor().view.shape(), c.shape) << c.text;
+  }
+}
+
+TEST(JsonReader, OtherListsStayLists) {
+  for (const char* const text :
+       {"[]", "[[], []]", "[1, 2.0]", "[1, true]", "[[1, 2], [3]]", "[1, [2]]", "[[1], 2]",
+        "[-1, 18446744073709551615]", "[\"a\"]", "[[[1], [2]], [[3]]]"}) {
+    const Value value = ParseJson(text).value();
+    EXPECT_TRUE(value.is_list()) << text;
+    EXPECT_EQ(Again(ToJson(value).value()), ToJson(value).value()) << text;
+  }
+  const Value ragged = ParseJson("[[1, 2], [3, 4], [5]]").value();
+  ASSERT_EQ(ragged.list().size(), 3u);
+  EXPECT_EQ(static_cast<const int64_t*>(ragged.list()[1].tensor().view.data())[1], 4);
+}
+
+TEST(JsonReader, WhatIsNotJsonIsAnErrorWithItsPlace) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"{\"a\": 1,\n  b}", "line 2 column 3: expected a name in quotes, found 'b'"},
+      {"[1 2]", "line 1 column 4: expected ',' or ']', found '2'"},
+      {"[1,]", "line 1 column 4: expected a value, found ']'"},
+      {"{\"a\" 1}", "line 1 column 6: expected ':', found '1'"},
+      {"{\"a\": 1, \"a\": 2}", "line 1 column 10: the name \"a\" is used twice"},
+      {"1e400", "line 1 column 1: the number 1e400 is out of range"},
+      {"[36893488147419103232]", "line 1 column 2: the number 36893488147419103232 is out of range"},
+      {"01", "line 1 column 2: something follows the end"},
+      {"1.", "truncated at byte 2"},
+      {"[.5]", "line 1 column 2: expected a value, found '.'"},
+      {"[-x]", "line 1 column 3: expected a digit, found 'x'"},
+      {"\"\\x\"", "unknown escape"},
+      {"\"\\ud800\"", "half of a surrogate pair"},
+      {"\"\\ude00\"", "half of a surrogate pair"},
+      {"\"\\u12g4\"", "expected four hexadecimal digits"},
+      {"\"\n\"", "a control character in a string must be escaped"},
+      {"\"\xff\"", "is not UTF-8"},
+      {"nul!", "expected a value, found 'n'"},
+      {"[1] x", "something follows the end"},
+  };
+  for (const auto& [text, message] : cases) {
+    EXPECT_THAT(std::string(ParseJson(text).status().message()), HasSubstr(message)) << text;
+  }
+}
+
+TEST(JsonReader, EveryCutOfATextIsTruncation) {
+  const std::string text =
+      R"({"a": [1, -2.5e+3, NaN, -Infinity], "b": {"c\u00e9\ud83d\ude00": "x\n"}, "d": null})";
+  ASSERT_TRUE(ParseJson(text).ok());
+  for (size_t size = 0; size < text.size(); ++size) {
+    const absl::Status status = ParseJson(text.substr(0, size)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << text.substr(0, size) << ": " << status;
+  }
+}
+
+TEST(JsonReader, DeepNestingIsAnErrorAndNotACrash) {
+  EXPECT_TRUE(ParseJson(std::string(512, '[') + std::string(512, ']')).ok());
+  const std::string brackets(10000, '[');
+  EXPECT_THAT(std::string(ParseJson(brackets).status().message()),
+              HasSubstr("nested deeper than 512 levels"));
+  std::string maps;
+  for (int i = 0; i < 10000; ++i) maps += "{\"a\":";
+  EXPECT_THAT(std::string(ParseJson(maps).status().message()), HasSubstr("nested deeper than 512 levels"));
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,169 @@
+// The C++ types of tensor elements.
+//
+//   VisitDType(view.dtype(), [&](auto element) {
+//     using T = decltype(element);
+//     Print(static_cast<const T*>(view.data()), view.num_elements());
+//   });
+
+#ifndef OTT_CORE_TENSOR_ELEMENT_H_
+#define OTT_CORE_TENSOR_ELEMENT_H_
+
+#include <complex>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "ott/core/tensor/dtype.h"
+
+namespace ott {
+
+// Floating-point types that C++17 lacks, as their bits. Arithmetic is done on the float each converts to,
+// exactly.
+
+struct Float16 {
+  uint16_t bits;
+  operator float() const;
+};
+
+struct BFloat16 {
+  uint16_t bits;
+  operator float() const;
+};
+
+struct Float8E4M3 {
+  uint8_t bits;
+  operator float() const;
+};
+
+struct Float8E5M2 {
+  uint8_t bits;
+  operator float() const;
+};
+
+// The DType whose elements are of type T.
+template <typename T>
+constexpr DType DTypeOf();
+
+// Calls f with a value-initialised element of dtype's C++ type, and returns what it returns.
+template <typename F>
+decltype(auto) VisitDType(DType dtype, F&& f);
+
+// Implementation.
+
+namespace internal {
+
+inline float FloatFromBits(uint32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// IEEE 754 binary16 to binary32. Subnormals get their leading bit from a floating-point subtraction.
+inline float FloatFromHalf(uint32_t half) {
+  const uint32_t sign = (half & 0x8000u) << 16;
+  const uint32_t magnitude = half & 0x7fffu;
+  if (magnitude >= 0x7c00u) return FloatFromBits(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
+  if (magnitude >= 0x0400u) return FloatFromBits(sign | ((magnitude << 13) + 0x38000000u));
+  const float subnormal = FloatFromBits(0x38800000u | magnitude << 13) - FloatFromBits(0x38800000u);
+  return FloatFromBits(sign | [&] {
+    uint32_t bits;
+    std::memcpy(&bits, &subnormal, sizeof(bits));
+    return bits;
+  }());
+}
+
+}  // namespace internal
+
+inline Float16::operator float() const { return internal::FloatFromHalf(bits); }
+
+inline BFloat16::operator float() const { return internal::FloatFromBits(uint32_t{bits} << 16); }
+
+// One sign, four exponent bits (bias 7), three mantissa bits: a binary16 (bias 15) shifted by one exponent
+// bit, 2^8 too small.
+inline Float8E4M3::operator float() const {
+  const uint32_t sign = (bits & 0x80u) << 8;
+  if ((bits & 0x7fu) == 0x7fu) return internal::FloatFromHalf(sign | 0x7e00u);
+  return internal::FloatFromHalf(sign | (bits & 0x7fu) << 7) * 256.0f;
+}
+
+// The upper half of a binary16.
+inline Float8E5M2::operator float() const { return internal::FloatFromHalf(uint32_t{bits} << 8); }
+
+template <typename T>
+constexpr DType DTypeOf() {
+  if constexpr (std::is_same_v<T, double>)
+    return DType::kFloat64;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::kFloat32;
+  else if constexpr (std::is_same_v<T, Float16>)
+    return DType::kFloat16;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return DType::kBFloat16;
+  else if constexpr (std::is_same_v<T, Float8E4M3>)
+    return DType::kFloat8E4M3;
+  else if constexpr (std::is_same_v<T, Float8E5M2>)
+    return DType::kFloat8E5M2;
+  else if constexpr (std::is_same_v<T, bool>)
+    return DType::kBool;
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return DType::kComplex64;
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return DType::kComplex128;
+  else {
+    static_assert(std::is_integral_v<T>, "no DType has elements of this type");
+    constexpr bool kSigned = std::is_signed_v<T>;
+    if constexpr (sizeof(T) == 1)
+      return kSigned ? DType::kInt8 : DType::kUInt8;
+    else if constexpr (sizeof(T) == 2)
+      return kSigned ? DType::kInt16 : DType::kUInt16;
+    else if constexpr (sizeof(T) == 4)
+      return kSigned ? DType::kInt32 : DType::kUInt32;
+    else
+      return kSigned ? DType::kInt64 : DType::kUInt64;
+  }
+}
+
+template <typename F>
+decltype(auto) VisitDType(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return f(double{});
+    case DType::kFloat32:
+      return f(float{});
+    case DType::kFloat16:
+      return f(Float16{});
+    case DType::kBFloat16:
+      return f(BFloat16{});
+    case DType::kFloat8E4M3:
+      return f(Float8E4M3{});
+    case DType::kFloat8E5M2:
+      return f(Float8E5M2{});
+    case DType::kInt8:
+      return f(int8_t{});
+    case DType::kInt16:
+      return f(int16_t{});
+    case DType::kInt32:
+      return f(int32_t{});
+    case DType::kInt64:
+      return f(int64_t{});
+    case DType::kUInt8:
+      return f(uint8_t{});
+    case DType::kUInt16:
+      return f(uint16_t{});
+    case DType::kUInt32:
+      return f(uint32_t{});
+    case DType::kUInt64:
+      return f(uint64_t{});
+    case DType::kBool:
+      return f(bool{});
+    case DType::kComplex64:
+      return f(std::complex<float>{});
+    case DType::kComplex128:
+      return f(std::complex<double>{});
+  }
+  __builtin_unreachable();
+}
+
+}  // namespace ott
+
+#endif  // OTT_CORE_TENSOR_ELEMENT_H_

@@ -1,0 +1,98 @@
+#include "ott/core/tensor/element.h"
+
+#include <cmath>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+// The value of a small floating-point format by its definition: sign, exponent, mantissa.
+double ByDefinition(int bits, int num_exponent_bits, int num_mantissa_bits, int bias) {
+  const int mantissa = bits & ((1 << num_mantissa_bits) - 1);
+  const int exponent = bits >> num_mantissa_bits & ((1 << num_exponent_bits) - 1);
+  const int sign = bits >> (num_mantissa_bits + num_exponent_bits);
+  const double fraction = std::ldexp(mantissa, -num_mantissa_bits);
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, 1 - bias) : std::ldexp(1 + fraction, exponent - bias);
+  return sign ? -magnitude : magnitude;
+}
+
+void ExpectSame(float actual, double expected, int bits) {
+  EXPECT_EQ(actual, expected) << "bits " << bits;
+  EXPECT_EQ(std::signbit(actual), std::signbit(expected)) << "bits " << bits;
+}
+
+TEST(Element, EveryFloat16ConvertsExactly) {
+  for (int bits = 0; bits < 0x10000; ++bits) {
+    const float value = Float16{static_cast<uint16_t>(bits)};
+    if ((bits & 0x7c00) != 0x7c00) {
+      ExpectSame(value, ByDefinition(bits, 5, 10, 15), bits);
+    } else if ((bits & 0x3ff) == 0) {
+      ExpectSame(value, bits & 0x8000 ? -INFINITY : INFINITY, bits);
+    } else {
+      EXPECT_TRUE(std::isnan(value)) << "bits " << bits;
+    }
+  }
+}
+
+TEST(Element, EveryBFloat16ConvertsExactly) {
+  for (int bits = 0; bits < 0x10000; ++bits) {
+    const float value = BFloat16{static_cast<uint16_t>(bits)};
+    if ((bits & 0x7f80) != 0x7f80) {
+      ExpectSame(value, ByDefinition(bits, 8, 7, 127), bits);
+    } else if ((bits & 0x7f) == 0) {
+      ExpectSame(value, bits & 0x8000 ? -INFINITY : INFINITY, bits);
+    } else {
+      EXPECT_TRUE(std::isnan(value)) << "bits " << bits;
+    }
+  }
+}
+
+TEST(Element, EveryFloat8E4M3ConvertsExactly) {
+  for (int bits = 0; bits < 0x100; ++bits) {
+    const float value = Float8E4M3{static_cast<uint8_t>(bits)};
+    if ((bits & 0x7f) == 0x7f) {
+      EXPECT_TRUE(std::isnan(value)) << "bits " << bits;
+    } else {
+      ExpectSame(value, ByDefinition(bits, 4, 3, 7), bits);
+    }
+  }
+}
+
+TEST(Element, EveryFloat8E5M2ConvertsExactly) {
+  for (int bits = 0; bits < 0x100; ++bits) {
+    const float value = Float8E5M2{static_cast<uint8_t>(bits)};
+    if ((bits & 0x7c) != 0x7c) {
+      ExpectSame(value, ByDefinition(bits, 5, 2, 15), bits);
+    } else if ((bits & 3) == 0) {
+      ExpectSame(value, bits & 0x80 ? -INFINITY : INFINITY, bits);
+    } else {
+      EXPECT_TRUE(std::isnan(value)) << "bits " << bits;
+    }
+  }
+}
+
+TEST(Element, EveryDTypeHasItsNameSizeAndType) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    EXPECT_EQ(ParseDType(Name(dtype)).value(), dtype);
+    VisitDType(dtype, [&](auto element) {
+      EXPECT_EQ(DTypeOf<decltype(element)>(), dtype);
+      EXPECT_EQ(static_cast<int64_t>(sizeof(element)), SizeOf(dtype));
+    });
+  }
+}
+
+TEST(Element, AnUnknownDTypeNameIsAnError) {
+  EXPECT_EQ(ParseDType("float31").status().message(), "'float31' is not the name of a dtype");
+}
+
+TEST(Element, LongAndLongLongAreBoth64Bits) {
+  EXPECT_EQ(DTypeOf<long>(), DType::kInt64);
+  EXPECT_EQ(DTypeOf<unsigned long long>(), DType::kUInt64);
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,69 @@
+#include "ott/core/tensor/tensor.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/tensor/device_copy.h"
+#include "ott/core/tensor/strided_copy.h"
+
+namespace ott {
+namespace {
+
+constexpr std::align_val_t kAlignment{64};
+
+// The memory from the first to the last byte that the tensor's elements lie in, in host memory, as a view
+// with the same strides.
+absl::StatusOr<Tensor> CopySpanToHost(const TensorView& tensor) {
+  int64_t lowest = 0;
+  int64_t highest = 0;
+  for (size_t i = 0; i < tensor.shape().size(); ++i) {
+    const int64_t reach = (tensor.shape()[i] - 1) * tensor.strides()[i];
+    (reach < 0 ? lowest : highest) += reach;
+  }
+  const int64_t element_bytes = SizeOf(tensor.dtype());
+  const int64_t num_bytes = (highest - lowest + 1) * element_bytes;
+  OTT_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, AllocateHost(num_bytes));
+  const char* source = static_cast<const char*>(tensor.data()) + lowest * element_bytes;
+  OTT_RETURN_IF_ERROR(CopyToHost(source, num_bytes, tensor.device(), memory.get()));
+  const char* first = static_cast<const char*>(memory.get()) - lowest * element_bytes;
+  return Tensor{TensorView(first, tensor.dtype(), tensor.shape(), tensor.strides()), std::move(memory)};
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes) {
+  // A tensor without elements still has an address.
+  void* memory = ::operator new(std::max<int64_t>(num_bytes, 1), kAlignment, std::nothrow);
+  if (memory == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat("no memory for a tensor of ", num_bytes, " bytes"));
+  }
+  return std::shared_ptr<void>(memory, [](void* p) { ::operator delete(p, kAlignment); });
+}
+
+absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor) {
+  OTT_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, AllocateHost(tensor.num_bytes()));
+  Tensor clone{TensorView(memory.get(), tensor.dtype(), tensor.shape()), memory};
+  if (tensor.num_elements() == 0) return clone;
+  if (tensor.device().kind == Device::Kind::kHost) {
+    CopyElements(tensor, 0, tensor.num_elements(), memory.get());
+  } else if (tensor.is_contiguous()) {
+    OTT_RETURN_IF_ERROR(CopyToHost(tensor.data(), tensor.num_bytes(), tensor.device(), memory.get()));
+  } else {
+    OTT_ASSIGN_OR_RETURN(const Tensor span, CopySpanToHost(tensor));
+    CopyElements(span.view, 0, tensor.num_elements(), memory.get());
+  }
+  return clone;
+}
+
+absl::StatusOr<Tensor> ToHost(const Tensor& tensor) {
+  if (tensor.view.device().kind == Device::Kind::kHost) return tensor;
+  return CloneToHost(tensor.view);
+}
+
+}  // namespace ott

@@ -1,0 +1,31 @@
+// A tensor together with what keeps its memory alive.
+
+#ifndef OTT_CORE_TENSOR_TENSOR_H_
+#define OTT_CORE_TENSOR_TENSOR_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "ott/core/tensor/tensor_view.h"
+
+namespace ott {
+
+struct Tensor {
+  TensorView view;
+  // Null where somebody else sees to it that the memory outlives this.
+  std::shared_ptr<const void> owner;
+};
+
+// Uninitialised host memory, aligned to 64 bytes. RESOURCE_EXHAUSTED where there is not enough.
+absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes);
+
+// A row-major copy without gaps in host memory of its own. Waits for the device the tensor is on.
+// RESOURCE_EXHAUSTED, or what CopyToHost returns.
+absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor);
+
+// The tensor itself where it is in host memory, else a copy.
+absl::StatusOr<Tensor> ToHost(const Tensor& tensor);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_TENSOR_TENSOR_H_

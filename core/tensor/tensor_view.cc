@@ -1,0 +1,88 @@
+#include "ott/core/tensor/tensor_view.h"
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/check.h"
+
+namespace ott {
+namespace {
+
+Dims ContiguousStrides(absl::Span<const int64_t> shape) {
+  Dims strides(shape.size());
+  int64_t stride = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    strides[i] = stride;
+    // A shape that overflows is refused by the constructor, after this.
+    if (shape[i] > 0) (void)__builtin_mul_overflow(stride, shape[i], &stride);
+  }
+  return strides;
+}
+
+}  // namespace
+
+std::string ShapeToString(absl::Span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+Dims IndexAt(absl::Span<const int64_t> shape, int64_t position) {
+  Dims index(shape.size());
+  for (size_t i = shape.size(); i-- > 0;) {
+    index[i] = position % shape[i];
+    position /= shape[i];
+  }
+  return index;
+}
+
+absl::StatusOr<int64_t> CheckedNumBytes(DType dtype, absl::Span<const int64_t> shape) {
+  bool empty = false;
+  for (const int64_t dimension : shape) {
+    if (dimension < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape ", ShapeToString(shape), " has a negative dimension"));
+    }
+    empty |= dimension == 0;
+  }
+  // Dimensions of size 0 are left out, so that strides cannot overflow either.
+  int64_t bytes = SizeOf(dtype);
+  for (const int64_t dimension : shape) {
+    if (dimension > 0 && __builtin_mul_overflow(bytes, dimension, &bytes)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "shape ", ShapeToString(shape), " has more than 2^63 bytes of ", std::string(Name(dtype))));
+    }
+  }
+  return empty ? 0 : bytes;
+}
+
+TensorView::TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape, Device device)
+    : TensorView(data, dtype, shape, ContiguousStrides(shape), device) {}
+
+TensorView::TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape,
+                       absl::Span<const int64_t> strides, Device device)
+    : data_(data),
+      dtype_(dtype),
+      shape_(shape.begin(), shape.end()),
+      strides_(strides.begin(), strides.end()),
+      device_(device) {
+  OTT_CHECK(strides.size() == shape.size())
+      << strides.size() << " strides for shape " << ShapeToString(shape);
+  const absl::StatusOr<int64_t> num_bytes = CheckedNumBytes(dtype, shape);
+  OTT_CHECK(num_bytes.ok()) << num_bytes.status().message();
+  num_elements_ = *num_bytes / SizeOf(dtype);
+  OTT_CHECK(data != nullptr || num_elements_ == 0) << "no data for shape " << ShapeToString(shape);
+}
+
+bool TensorView::is_contiguous() const {
+  if (num_elements_ == 0) return true;
+  int64_t stride = 1;
+  for (size_t i = shape_.size(); i-- > 0;) {
+    if (shape_[i] != 1 && strides_[i] != stride) return false;
+    stride *= shape_[i];
+  }
+  return true;
+}
+
+}  // namespace ott

@@ -1,0 +1,71 @@
+#include "ott/core/tensor/tensor_view.h"
+
+#include <complex>
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+TEST(TensorView, IsRowMajorWhereNoStridesAreGiven) {
+  const float data[24] = {};
+  const TensorView view(data, {2, 3, 4});
+  EXPECT_EQ(view.dtype(), DType::kFloat32);
+  EXPECT_EQ(view.strides(), Dims({12, 4, 1}));
+  EXPECT_EQ(view.num_elements(), 24);
+  EXPECT_EQ(view.num_bytes(), 96);
+  EXPECT_TRUE(view.is_contiguous());
+}
+
+TEST(TensorView, OfNoDimensionsHasOneElement) {
+  const std::complex<double> number = 1;
+  const TensorView view(&number, {});
+  EXPECT_EQ(view.num_elements(), 1);
+  EXPECT_EQ(view.num_bytes(), 16);
+  EXPECT_TRUE(view.is_contiguous());
+}
+
+TEST(TensorView, OfNoElementsNeedsNoData) {
+  const TensorView view(nullptr, DType::kInt8, {3, 0, 5});
+  EXPECT_EQ(view.num_elements(), 0);
+  EXPECT_TRUE(view.is_contiguous());
+}
+
+TEST(TensorView, TransposedReversedOrBroadcastIsNotContiguous) {
+  const float data[6] = {};
+  EXPECT_FALSE(TensorView(data, DType::kFloat32, {3, 2}, {1, 3}).is_contiguous());
+  EXPECT_FALSE(TensorView(data + 5, DType::kFloat32, {6}, {-1}).is_contiguous());
+  EXPECT_FALSE(TensorView(data, DType::kFloat32, {4}, {0}).is_contiguous());
+}
+
+TEST(TensorView, StridesOfDimensionsOfSizeOneDoNotMatter) {
+  const float data[6] = {};
+  EXPECT_TRUE(TensorView(data, DType::kFloat32, {1, 6, 1}, {77, 1, -3}).is_contiguous());
+}
+
+TEST(TensorView, IndexOfAPosition) {
+  EXPECT_EQ(IndexAt({2, 3, 4}, 23), Dims({1, 2, 3}));
+  EXPECT_EQ(IndexAt({}, 0), Dims());
+}
+
+TEST(TensorView, ShapesThatAreNoTensorAreErrors) {
+  EXPECT_EQ(CheckedNumBytes(DType::kInt8, {2, -1}).status().message(),
+            "shape [2, -1] has a negative dimension");
+  const int64_t max = std::numeric_limits<int64_t>::max();
+  EXPECT_TRUE(CheckedNumBytes(DType::kInt8, {max}).ok());
+  EXPECT_FALSE(CheckedNumBytes(DType::kInt16, {max}).ok());
+  EXPECT_FALSE(CheckedNumBytes(DType::kInt8, {0, max, max}).ok());
+}
+
+TEST(TensorViewDeathTest, StridesMustMatchTheShape) {
+  const float data[6] = {};
+  EXPECT_DEATH(TensorView(data, DType::kFloat32, {2, 3}, {1}), "1 strides for shape \\[2, 3\\]");
+}
+
+TEST(TensorViewDeathTest, ElementsNeedData) {
+  EXPECT_DEATH(TensorView(nullptr, DType::kFloat32, {2}), "no data for shape \\[2\\]");
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,95 @@
+#include "ott/core/tensor/value.h"
+
+#include <array>
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+
+namespace ott {
+namespace {
+
+void AppendTensors(const std::string& path, const Value& value, std::vector<NamedTensor>& tensors) {
+  if (value.is_tensor()) {
+    tensors.push_back({path, value.tensor()});
+  } else if (value.is_list()) {
+    for (size_t i = 0; i < value.list().size(); ++i) {
+      AppendTensors(JoinPath(path, std::to_string(i)), value.list()[i], tensors);
+    }
+  } else if (value.is_map()) {
+    for (const auto& [name, child] : value.map()) AppendTensors(JoinPath(path, name), child, tensors);
+  }
+}
+
+absl::StatusOr<Value> SnapshotAt(const std::string& path, const Value& value) {
+  switch (value.kind()) {
+    case Value::Kind::kTensor: {
+      absl::StatusOr<Tensor> clone = CloneToHost(value.tensor().view);
+      if (!clone.ok()) {
+        return absl::Status(clone.status().code(), absl::StrCat("'", path, "': ", clone.status().message()));
+      }
+      return Value(*std::move(clone));
+    }
+    case Value::Kind::kList: {
+      Value::List list;
+      list.reserve(value.list().size());
+      for (size_t i = 0; i < value.list().size(); ++i) {
+        OTT_ASSIGN_OR_RETURN(Value child, SnapshotAt(JoinPath(path, std::to_string(i)), value.list()[i]));
+        list.push_back(std::move(child));
+      }
+      return Value(std::move(list));
+    }
+    case Value::Kind::kMap: {
+      ValueMap map;
+      for (const auto& [name, child] : value.map()) {
+        OTT_ASSIGN_OR_RETURN(Value copy, SnapshotAt(JoinPath(path, name), child));
+        map.Insert(name, std::move(copy));
+      }
+      return Value(std::move(map));
+    }
+    default:
+      return value;
+  }
+}
+
+}  // namespace
+
+ValueMap::ValueMap(std::initializer_list<Entry> entries) {
+  for (const auto& [name, value] : entries) Insert(name, value);
+}
+
+const Value* ValueMap::Find(std::string_view name) const {
+  const auto it = positions_.find(absl::string_view(name.data(), name.size()));
+  return it == positions_.end() ? nullptr : &entries_[it->second].second;
+}
+
+Value* ValueMap::Find(std::string_view name) { return const_cast<Value*>(std::as_const(*this).Find(name)); }
+
+Value* ValueMap::Insert(std::string name, Value value) {
+  if (!positions_.try_emplace(name, entries_.size()).second) return nullptr;
+  return &entries_.emplace_back(std::move(name), std::move(value)).second;
+}
+
+std::string_view Name(Value::Kind kind) {
+  constexpr std::array<std::string_view, 8> kNames = {"null",   "bool", "integer", "number",
+                                                      "string", "list", "map",     "tensor"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string JoinPath(std::string_view parent, std::string_view child) {
+  std::string path(parent);
+  if (!path.empty()) path += '.';
+  path += child;
+  return path;
+}
+
+std::vector<NamedTensor> ListTensors(const Value& root) {
+  std::vector<NamedTensor> tensors;
+  AppendTensors("", root, tensors);
+  return tensors;
+}
+
+absl::StatusOr<Value> Snapshot(const Value& root) { return SnapshotAt("", root); }
+
+}  // namespace ott

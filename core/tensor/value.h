@@ -1,0 +1,121 @@
+// Trees of data: what a training program dumps, and what a dump reads back as.
+
+#ifndef OTT_CORE_TENSOR_VALUE_H_
+#define OTT_CORE_TENSOR_VALUE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "ott/core/tensor/tensor.h"
+
+namespace ott {
+
+class Value;
+
+// Names to values, in the order of insertion.
+class ValueMap {
+ public:
+  using Entry = std::pair<std::string, Value>;
+
+  ValueMap() = default;
+  ValueMap(std::initializer_list<Entry> entries);
+
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
+  std::vector<Entry>::const_iterator begin() const { return entries_.begin(); }
+  std::vector<Entry>::const_iterator end() const { return entries_.end(); }
+
+  // Null where there is no such name.
+  const Value* Find(std::string_view name) const;
+  Value* Find(std::string_view name);
+
+  // Appends, and returns the value. Null, and no change, where the name is taken.
+  Value* Insert(std::string name, Value value);
+
+ private:
+  std::vector<Entry> entries_;
+  absl::flat_hash_map<std::string, size_t> positions_;
+};
+
+// Null, a bool, an integer, a double, a string, a list, a map, or a tensor.
+//
+//   Value value = ValueMap{{"loss", 0.25}, {"weights", TensorView(weights.data(), {64, 32})}};
+//
+// A value made from a TensorView refers to the view's memory; Snapshot() makes copies. Copies of a value
+// share tensors.
+class Value {
+ public:
+  using List = std::vector<Value>;
+  using Map = ValueMap;
+
+  // In the order of the variant's alternatives.
+  enum class Kind : uint8_t { kNull, kBool, kInt, kDouble, kString, kList, kMap, kTensor };
+
+  Value() = default;
+  Value(bool value) : data_(value) {}
+  template <typename T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
+  Value(T value) : data_(static_cast<int64_t>(value)) {
+    static_assert(std::is_signed_v<T> || sizeof(T) < 8,
+                  "a uint64_t does not fit: cast it, or pass a 0-d tensor");
+  }
+  Value(double value) : data_(value) {}
+  Value(std::string value) : data_(std::move(value)) {}
+  Value(std::string_view value) : data_(std::string(value)) {}
+  Value(const char* value) : data_(std::string(value)) {}
+  Value(List value) : data_(std::move(value)) {}
+  Value(Map value) : data_(std::move(value)) {}
+  Value(Tensor value) : data_(std::make_shared<const Tensor>(std::move(value))) {}
+  Value(const TensorView& value) : Value(Tensor{value, nullptr}) {}
+
+  Kind kind() const { return static_cast<Kind>(data_.index()); }
+  bool is_null() const { return kind() == Kind::kNull; }
+  bool is_list() const { return kind() == Kind::kList; }
+  bool is_map() const { return kind() == Kind::kMap; }
+  bool is_tensor() const { return kind() == Kind::kTensor; }
+
+  // REQUIRES: the value is of that kind.
+  bool bool_value() const { return std::get<bool>(data_); }
+  int64_t int_value() const { return std::get<int64_t>(data_); }
+  double double_value() const { return std::get<double>(data_); }
+  const std::string& string_value() const { return std::get<std::string>(data_); }
+  const List& list() const { return std::get<List>(data_); }
+  List& list() { return std::get<List>(data_); }
+  const Map& map() const { return std::get<Map>(data_); }
+  Map& map() { return std::get<Map>(data_); }
+  const Tensor& tensor() const { return *std::get<std::shared_ptr<const Tensor>>(data_); }
+
+ private:
+  std::variant<std::monostate, bool, int64_t, double, std::string, List, Map, std::shared_ptr<const Tensor>>
+      data_;
+};
+
+// "null", "bool", "integer", "number", "string", "list", "map", "tensor"
+std::string_view Name(Value::Kind kind);
+
+struct NamedTensor {
+  std::string path;
+  Tensor tensor;
+};
+
+// All tensors of the tree in order of insertion. Paths join names and list indices by dots: "weights.w1",
+// "layers.0".
+std::vector<NamedTensor> ListTensors(const Value& root);
+
+// The path of a child. The root's path is empty, and is left out.
+std::string JoinPath(std::string_view parent, std::string_view child);
+
+// The same tree, each tensor being a row-major copy in host memory of its own. Errors: as CloneToHost, with
+// the path.
+absl::StatusOr<Value> Snapshot(const Value& root);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_TENSOR_VALUE_H_

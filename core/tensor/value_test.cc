@@ -1,0 +1,60 @@
+#include "ott/core/tensor/value.h"
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+TEST(Value, EachCppTypeHasItsKind) {
+  const float number = 1;
+  EXPECT_EQ(Value().kind(), Value::Kind::kNull);
+  EXPECT_EQ(Value(true).kind(), Value::Kind::kBool);
+  EXPECT_EQ(Value(7).int_value(), 7);
+  EXPECT_EQ(Value(uint32_t{7}).int_value(), 7);
+  EXPECT_EQ(Value(0.5).double_value(), 0.5);
+  EXPECT_EQ(Value(0.5f).double_value(), 0.5);
+  EXPECT_EQ(Value("text").string_value(), "text");
+  EXPECT_EQ(Value(std::string_view("text")).string_value(), "text");
+  EXPECT_EQ(Value(Value::List{1, "a"}).list().size(), 2u);
+  EXPECT_EQ(Value(ValueMap{{"a", 1}}).map().size(), 1u);
+  EXPECT_EQ(Value(TensorView(&number, {})).tensor().view.data(), &number);
+}
+
+TEST(Value, MapKeepsTheOrderOfInsertion) {
+  const ValueMap map{{"z", 1}, {"a", 2}, {"m", 3}};
+  std::string order;
+  for (const auto& [name, value] : map) order += name;
+  EXPECT_EQ(order, "zam");
+}
+
+TEST(Value, MapRefusesANameItHas) {
+  ValueMap map{{"a", 1}};
+  EXPECT_EQ(map.Insert("a", 2), nullptr);
+  EXPECT_EQ(map.Find("a")->int_value(), 1);
+  EXPECT_EQ(map.Find("b"), nullptr);
+}
+
+TEST(Value, TensorsAreListedInOrderWithTheirPaths) {
+  const float data[4] = {};
+  const TensorView view(data, {4});
+  const Value root = ValueMap{
+      {"weights", ValueMap{{"w2", view}, {"w1", view}}},
+      {"loss", 0.5},
+      {"a", Value::List{view, "text", Value::List{view}}},
+  };
+  std::vector<std::string> paths;
+  for (const NamedTensor& named : ListTensors(root)) paths.push_back(named.path);
+  EXPECT_EQ(paths, (std::vector<std::string>{"weights.w2", "weights.w1", "a.0", "a.2.0"}));
+}
+
+TEST(Value, SnapshotDoesNotChangeWithTheOriginal) {
+  float data[2] = {1, 2};
+  const Value snapshot = Snapshot(ValueMap{{"a", Value::List{TensorView(data, {2}), 3}}}).value();
+  data[0] = 9;
+  const Value::List& list = snapshot.map().Find("a")->list();
+  EXPECT_EQ(static_cast<const float*>(list[0].tensor().view.data())[0], 1);
+  EXPECT_EQ(list[1].int_value(), 3);
+}
+
+}  // namespace
+}  // namespace ott
