@@ -1,4 +1,5 @@
-// What a measurement costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on other machines.
+// What a measurement costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on other
+// machines.
 //
 //   bazel run -c opt //core/stopwatch:stopwatch_benchmark
 
@@ -100,10 +101,10 @@ void SameScope(benchmark::State& state) {
 BENCHMARK(SameScope)->Name("On_SameScope")->Threads(1)->Threads(2)->Threads(8)->UseRealTime();
 
 void OwnScope(benchmark::State& state) {
-  static Stopwatch::Measurement own[8] = {
-      Stopwatch::Measurement("0"), Stopwatch::Measurement("1"), Stopwatch::Measurement("2"),
-      Stopwatch::Measurement("3"), Stopwatch::Measurement("4"), Stopwatch::Measurement("5"),
-      Stopwatch::Measurement("6"), Stopwatch::Measurement("7")};
+  static Stopwatch::Measurement own[8] = {Stopwatch::Measurement("0"), Stopwatch::Measurement("1"),
+                                          Stopwatch::Measurement("2"), Stopwatch::Measurement("3"),
+                                          Stopwatch::Measurement("4"), Stopwatch::Measurement("5"),
+                                          Stopwatch::Measurement("6"), Stopwatch::Measurement("7")};
   Stopwatch::Measurement& measurement = own[state.thread_index()];
   for (auto _ : state) {
     const Stopwatch::Scope scope(measurement);
@@ -162,12 +163,15 @@ bool PrintLimits(const Fastest& ns) {
   limits.AtMost("off, by name, to two calls of an empty function", off_name / empty, 1.5, "x ");
   limits.AtMost("off, by handle, to two calls of an empty function", off_handle / empty, 1.5, "x ");
   limits.AtMost("off, scope, to two calls of an empty function", off_scope / empty, 1.5, "x ");
-  limits.AtMost("on, by handle, to two calls of steady_clock::now()", ns["On_StartEndByHandle"] / two_clocks, 1, "x ");
+  limits.AtMost("on, by handle, to two calls of steady_clock::now()", ns["On_StartEndByHandle"] / two_clocks,
+                1, "x ");
   limits.AtMost("on, scope, to two calls of steady_clock::now()", ns["On_Scope"] / two_clocks, 1, "x ");
-  limits.AtMost("on, nested scope, to two calls of steady_clock::now()", ns["On_NestedScope"] / two_clocks, 1, "x ");
-  limits.AtMost("on, by name, to two calls of steady_clock::now()", ns["On_StartEndByName"] / two_clocks, 1.5, "x ");
-  limits.AtMost("on, scope by name, to two calls of steady_clock::now()", ns["On_ScopeByName"] / two_clocks, 1.5,
+  limits.AtMost("on, nested scope, to two calls of steady_clock::now()", ns["On_NestedScope"] / two_clocks, 1,
                 "x ");
+  limits.AtMost("on, by name, to two calls of steady_clock::now()", ns["On_StartEndByName"] / two_clocks, 1.5,
+                "x ");
+  limits.AtMost("on, scope by name, to two calls of steady_clock::now()", ns["On_ScopeByName"] / two_clocks,
+                1.5, "x ");
   return limits.all_hold();
 }
 
