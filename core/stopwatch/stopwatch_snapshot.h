@@ -71,6 +71,9 @@ struct StopwatchSnapshot {
 // stopwatch_snapshot_proto.cc: what only measures needs no protobuf.)
 void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats);
 
+// Protobuf's JSON with the field names of the .proto file, one field a line.
+std::string ToJson(const StopwatchStats& stats);
+
 }  // namespace ott
 
 #endif  // OTT_CORE_STOPWATCH_STOPWATCH_SNAPSHOT_H_
