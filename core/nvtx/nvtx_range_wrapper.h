@@ -9,13 +9,14 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "ott/core/base/config.pb.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/place.h"
 #include "ott/core/base/process_wide.h"
 #include "ott/core/nvtx/nvtx.h"
 
 namespace ott {
+
+class NvtxConfig;  // config.proto
 
 namespace internal {
 class NvtxCore;

@@ -1,5 +1,6 @@
 // What of NvtxRangeWrapper needs protobuf, apart from the rest: what only makes ranges links none of it.
 
+#include "ott/core/base/config.pb.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 
 namespace ott {

@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/nvtx/nvtx_injection_for_test.h"
 
 namespace ott {

@@ -6,6 +6,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/report.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
 

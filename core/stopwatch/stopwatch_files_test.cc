@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
 namespace {

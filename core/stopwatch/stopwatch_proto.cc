@@ -1,6 +1,8 @@
 // What of a Stopwatch needs protobuf, apart from the rest: what only measures links none of it.
 
+#include "ott/core/base/config.pb.h"
 #include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
 

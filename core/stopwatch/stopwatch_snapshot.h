@@ -11,9 +11,10 @@
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/iteration_series.h"
 #include "ott/core/stopwatch/statistics.h"
-#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
+
+class StopwatchStats;  // stopwatch_stats.proto
 
 // One stopwatch at one moment; ott.StopwatchStats without the identity of the rank.
 struct StopwatchSnapshot {

@@ -4,6 +4,7 @@
 
 #include "ott/core/base/check.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
 namespace {
