@@ -1,0 +1,58 @@
+#include "ott/core/base/config.h"
+
+#include <fcntl.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <google/protobuf/text_format.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+
+namespace ott {
+namespace {
+
+// Keeps the first error, which the others often follow from.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  explicit FirstError(const std::string& path) : path_(path) {}
+
+  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+    if (!text_.empty()) return;
+    text_ = absl::StrCat(path_, ":", line + 1, ":", column + 1, ": ", message);
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  const std::string& path_;
+  std::string text_;
+};
+
+}  // namespace
+
+absl::StatusOr<Config> LoadConfig(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open the configuration ", path));
+  google::protobuf::io::FileInputStream input(file);
+  input.SetCloseOnDelete(true);
+  FirstError error(path);
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  Config config;
+  const bool parsed = parser.Parse(&input, &config);
+  if (input.GetErrno() != 0) {
+    return absl::ErrnoToStatus(input.GetErrno(), absl::StrCat("cannot read the configuration ", path));
+  }
+  if (!parsed) return absl::InvalidArgumentError(absl::StrCat(error.text(), " (expected an ott.Config)"));
+  return config;
+}
+
+absl::StatusOr<Config> LoadConfigFromEnvironment() {
+  const char* path = std::getenv("OTT_CONFIG");
+  if (path == nullptr || *path == '\0') return Config();
+  return LoadConfig(path);
+}
+
+}  // namespace ott

@@ -1,0 +1,23 @@
+// Reading ott.Config (config.proto), the switches that are set from outside of the program.
+
+#ifndef OTT_CORE_BASE_CONFIG_H_
+#define OTT_CORE_BASE_CONFIG_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ott/core/base/config.pb.h"
+
+namespace ott {
+
+// Reads protobuf text. NOT_FOUND or another code of errno if the file cannot be read; INVALID_ARGUMENT naming
+// file, line and column (both from 1) if it is not an ott.Config.
+absl::StatusOr<Config> LoadConfig(const std::string& path);
+
+// LoadConfig() of the file that the environment variable OTT_CONFIG names; an empty Config, which enables
+// nothing, if it is unset or empty.
+absl::StatusOr<Config> LoadConfigFromEnvironment();
+
+}  // namespace ott
+
+#endif  // OTT_CORE_BASE_CONFIG_H_

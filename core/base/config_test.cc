@@ -1,0 +1,57 @@
+#include "ott/core/base/config.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string FileWith(const std::string& text) {
+  const std::string path = ::testing::TempDir() + "/config.textproto";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(Config, IsReadFromProtobufText) {
+  const auto config = LoadConfig(FileWith("run_dir: \"out\"\nstopwatch { num_warmup_iters: 5 }\n"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->run_dir(), "out");
+  EXPECT_EQ(config->stopwatch().num_warmup_iters(), 5);
+  EXPECT_FALSE(config->has_nvtx());
+}
+
+TEST(Config, AnErrorNamesFileLineAndColumn) {
+  const std::string path = FileWith("run_dir: \"out\"\nstopwatch {\n  num_warmup_iterations: 5\n}\n");
+  const auto config = LoadConfig(path);
+  EXPECT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(config.status().message()), HasSubstr(path + ":3:"));
+  EXPECT_THAT(std::string(config.status().message()), HasSubstr("num_warmup_iterations"));
+}
+
+TEST(Config, AFileThatCannotBeReadIsNamed) {
+  const auto missing = LoadConfig("/none/config.textproto");
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(missing.status().message()), HasSubstr("/none/config.textproto"));
+  EXPECT_FALSE(LoadConfig("/").ok());
+}
+
+TEST(Config, ComesFromTheEnvironmentAndIsEmptyWithoutIt) {
+  unsetenv("OTT_CONFIG");
+  const auto unset = LoadConfigFromEnvironment();
+  ASSERT_TRUE(unset.ok());
+  EXPECT_FALSE(unset->has_stopwatch());
+  setenv("OTT_CONFIG", FileWith("stopwatch {}").c_str(), 1);
+  const auto set = LoadConfigFromEnvironment();
+  ASSERT_TRUE(set.ok());
+  EXPECT_TRUE(set->has_stopwatch());
+  unsetenv("OTT_CONFIG");
+}
+
+}  // namespace
+}  // namespace ott

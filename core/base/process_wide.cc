@@ -1,0 +1,205 @@
+#include "ott/core/base/process_wide.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/status_macros.h"
+
+namespace ott::internal {
+namespace {
+
+// What all copies know of one helper.
+struct Instance {
+  void* object = nullptr;
+  size_t size = 0;
+  bool enabled = false;
+  ProcessWideBase* copies = nullptr;
+};
+
+// The part of the registry that never changes, whatever the version.
+struct RegistryHeader {
+  uint32_t abi_version;
+  // File of the copy that made it.
+  char file[PATH_MAX];
+};
+
+struct Registry {
+  RegistryHeader header;
+  std::mutex mutex;
+  std::map<std::string, Instance> instances;
+};
+
+}  // namespace
+
+extern "C" {
+// This copy's word. The registry is in the word of the copy that was loaded first; the others stay null.
+__attribute__((visibility("hidden"), used)) std::atomic<RegistryHeader*> ott_process_wide_meeting_place{
+    nullptr};
+}
+
+// Name "OTT", type 1, descriptor: distance from the descriptor to the word. Fixed for all versions.
+asm(R"(
+  .pushsection .note.ott, "a", %note
+  .balign 4
+  .long 4, 4, 1
+  .asciz "OTT"
+  .long ott_process_wide_meeting_place - .
+  .popsection
+)");
+
+namespace {
+
+using MeetingPlace = std::atomic<RegistryHeader*>;
+
+MeetingPlace* MeetingPlaceInNotes(const char* note, const char* end, size_t alignment) {
+  const auto aligned = [alignment](size_t size) { return (size + alignment - 1) & ~(alignment - 1); };
+  while (static_cast<size_t>(end - note) >= sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) header;
+    std::memcpy(&header, note, sizeof(header));
+    const char* name = note + sizeof(header);
+    const char* descriptor = note + aligned(sizeof(header) + header.n_namesz);
+    const char* next = descriptor + aligned(header.n_descsz);
+    if (next > end) return nullptr;
+    if (header.n_type == 1 && header.n_namesz == 4 && header.n_descsz == 4 &&
+        std::memcmp(name, "OTT", 4) == 0) {
+      int32_t distance;
+      std::memcpy(&distance, descriptor, sizeof(distance));
+      return reinterpret_cast<MeetingPlace*>(reinterpret_cast<uintptr_t>(descriptor) + distance);
+    }
+    note = next;
+  }
+  return nullptr;
+}
+
+// Stops at the first loaded object that has the note.
+int FindMeetingPlace(dl_phdr_info* object, size_t, void* result) {
+  for (int i = 0; i < object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
+    if (segment.p_type != PT_NOTE) continue;
+    const char* begin = reinterpret_cast<const char*>(object->dlpi_addr + segment.p_vaddr);
+    MeetingPlace* found = MeetingPlaceInNotes(begin, begin + segment.p_memsz, segment.p_align == 8 ? 8 : 4);
+    if (found == nullptr) continue;
+    *static_cast<MeetingPlace**>(result) = found;
+    return 1;
+  }
+  return 0;
+}
+
+// The executable or shared object that holds `address`.
+std::string FileOf(const void* address) {
+  Dl_info info;
+  if (dladdr(address, &info) == 0 || info.dli_fname == nullptr || info.dli_fname[0] == '\0')
+    return "the executable";
+  return info.dli_fname;
+}
+
+std::string ThisFile() { return FileOf(&ott_process_wide_meeting_place); }
+
+void KeepLoaded(const void* address) {
+  // Fails for an executable, which is never unloaded anyway; the message is not for the next caller of
+  // dlerror().
+  if (dlopen(FileOf(address).c_str(), RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE) == nullptr) dlerror();
+}
+
+RegistryHeader* MeetRegistry() {
+  MeetingPlace* place = nullptr;
+  dl_iterate_phdr(FindMeetingPlace, &place);
+  OTT_CHECK(place != nullptr) << ThisFile()
+                              << " was linked without the section .note.ott of this library; keep it";
+  RegistryHeader* found = place->load(std::memory_order_acquire);
+  if (found != nullptr) return found;
+  auto registry = std::make_unique<Registry>();
+  registry->header.abi_version = kAbiVersion;
+  std::snprintf(registry->header.file, sizeof(registry->header.file), "%s", ThisFile().c_str());
+  if (place->compare_exchange_strong(found, &registry->header, std::memory_order_acq_rel)) {
+    return &registry.release()->header;
+  }
+  return found;
+}
+
+absl::StatusOr<Registry*> FindRegistry() {
+  static RegistryHeader* const header = MeetRegistry();
+  if (header->abi_version == kAbiVersion) return reinterpret_cast<Registry*>(header);
+  return absl::FailedPreconditionError(absl::StrCat("optim_test_tools: ", ThisFile(), " has ABI version ",
+                                                    kAbiVersion, ", but ", header->file,
+                                                    " in the same process uses version ", header->abi_version,
+                                                    "; build both with one version of the library"));
+}
+
+}  // namespace
+
+absl::Status ProcessWideBase::Join() {
+  if (name_ == nullptr) return absl::OkStatus();
+  OTT_ASSIGN_OR_RETURN(Registry* const registry, FindRegistry());
+  const std::lock_guard<std::mutex> lock(registry->mutex);
+  if (joined_) return absl::OkStatus();
+  Instance& instance = registry->instances[name_];
+  if (instance.size == 0) instance.size = size_;
+  if (instance.size != size_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "optim_test_tools: ", name_, " has ", size_, " bytes in ", FileOf(this), ", but ", instance.size,
+        " in ", FileOf(instance.copies), "; build both with the same compiler flags"));
+  }
+  KeepLoaded(this);
+  KeepLoaded(&ott_process_wide_meeting_place);
+  joined_ = true;
+  next_ = instance.copies;
+  instance.copies = this;
+  instance_.store(instance.object, std::memory_order_release);
+  if (instance.enabled) enabled_.store(instance.object, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<void*> ProcessWideBase::Find() {
+  if (void* known = instance(); known != nullptr) return known;
+  OTT_RETURN_IF_ERROR(Join());
+  OTT_ASSIGN_OR_RETURN(Registry* const registry, FindRegistry());
+  const std::lock_guard<std::mutex> lock(registry->mutex);
+  Instance& instance = registry->instances[name_];
+  if (instance.object == nullptr) instance.object = create_();
+  instance_.store(instance.object, std::memory_order_release);
+  return instance.object;
+}
+
+void* ProcessWideBase::FindOrDie() {
+  absl::StatusOr<void*> found = Find();
+  OTT_CHECK(found.ok()) << found.status().message();
+  return *found;
+}
+
+void ProcessWideBase::SetEnabled(bool enabled) {
+  absl::StatusOr<void*> object = Find();
+  if (!object.ok()) return;
+  void* const value = enabled ? *object : nullptr;
+  if (name_ == nullptr) {
+    enabled_.store(value, std::memory_order_release);
+    return;
+  }
+  Registry* const registry = *FindRegistry();
+  const std::lock_guard<std::mutex> lock(registry->mutex);
+  Instance& instance = registry->instances[name_];
+  instance.enabled = enabled;
+  for (ProcessWideBase* copy = instance.copies; copy != nullptr; copy = copy->next_) {
+    copy->enabled_.store(value, std::memory_order_release);
+  }
+}
+
+void JoinAtLoad(ProcessWideBase& process_wide) {
+  if (absl::Status joined = process_wide.Join(); !joined.ok()) {
+    std::fprintf(stderr, "%s; its calls are ignored\n", std::string(joined.message()).c_str());
+  }
+}
+
+}  // namespace ott::internal

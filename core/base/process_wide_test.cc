@@ -1,0 +1,156 @@
+#include "ott/core/base/process_wide.h"
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct Counter {
+  int64_t value = 0;
+};
+
+// What a shared object opened by a test answers; see process_wide_plugin_for_test.cc.
+class Plugin {
+ public:
+  explicit Plugin(const std::string& name)
+      : handle_(dlopen(("core/base/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) ADD_FAILURE() << dlerror();
+  }
+
+  int64_t* counter() const { return Call<int64_t*()>("CounterOrNull")(); }
+  std::string error() const { return Call<const char*()>("CounterError")(); }
+  bool enabled() const { return Call<bool()>("CounterIsEnabled")(); }
+  void SetEnabled(bool enabled) const { Call<void(bool)>("SetCounterEnabled")(enabled); }
+  void Close() const { dlclose(handle_); }
+
+ private:
+  template <typename Signature>
+  Signature* Call(const char* symbol) const {
+    return reinterpret_cast<Signature*>(dlsym(handle_, symbol));
+  }
+
+  void* handle_;
+};
+
+// The executable's own copy; the plug-ins' is of the same name.
+ProcessWide<Counter> counter("ott.test.Counter");
+const ProcessWide<Counter>::JoinAtLoad join_at_load(counter);
+
+TEST(ProcessWide, IsNullUntilEnabledAndWhileSwitchedOff) {
+  static ProcessWide<Counter> process_wide("ott.test.Switched");
+  EXPECT_EQ(process_wide.IfEnabled(), nullptr);
+  Counter& made = process_wide.Get();
+  EXPECT_EQ(process_wide.IfEnabled(), nullptr);
+  process_wide.SetEnabled(true);
+  EXPECT_EQ(process_wide.IfEnabled(), &made);
+  process_wide.SetEnabled(false);
+  EXPECT_EQ(process_wide.IfEnabled(), nullptr);
+  process_wide.SetEnabled(true);
+  EXPECT_EQ(process_wide.IfEnabled(), &made);
+}
+
+TEST(ProcessWide, CopiesOfOneNameShareOneInstanceAndOneSwitch) {
+  static ProcessWide<Counter> first("ott.test.Shared");
+  static ProcessWide<Counter> second("ott.test.Shared");
+  static ProcessWide<Counter> other("ott.test.Other");
+  EXPECT_EQ(&first.Get(), &second.Get());
+  EXPECT_NE(&first.Get(), &other.Get());
+  second.SetEnabled(true);
+  EXPECT_EQ(first.IfEnabled(), &first.Get());
+  EXPECT_EQ(other.IfEnabled(), nullptr);
+}
+
+TEST(ProcessWide, OneInstanceIsMadeWhenThreadsRaceForIt) {
+  static ProcessWide<Counter> process_wide("ott.test.Raced");
+  std::vector<Counter*> seen(8);
+  std::vector<std::thread> threads;
+  for (Counter*& mine : seen) threads.emplace_back([&mine] { mine = &process_wide.Get(); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(seen, ::testing::Each(&process_wide.Get()));
+}
+
+TEST(ProcessWide, AnInstanceOfTheCallersOwnIsSeenByNobodyElse) {
+  Counter own;
+  ProcessWide<Counter> process_wide(&own);
+  EXPECT_EQ(&process_wide.Get(), &own);
+  process_wide.SetEnabled(true);
+  EXPECT_EQ(process_wide.IfEnabled(), &own);
+  EXPECT_EQ(counter.IfEnabled(), nullptr);
+}
+
+TEST(ProcessWide, ATypeOfAnotherSizeIsRefused) {
+  struct Wider {
+    int64_t values[2] = {};
+  };
+  static ProcessWide<Counter> counter("ott.test.Size");
+  static ProcessWide<Wider> wider("ott.test.Size");
+  EXPECT_TRUE(counter.Find().ok());
+  EXPECT_EQ(wider.Find().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(wider.Find().status().message()),
+              AllOf(HasSubstr("ott.test.Size"), HasSubstr("16 bytes"), HasSubstr("8 in")));
+}
+
+TEST(ProcessWide, LocalPluginsShareTheInstanceOfTheExecutable) {
+  const Plugin first("libfirst_plugin_for_test.so");
+  const Plugin second("libsecond_plugin_for_test.so");
+  EXPECT_EQ(first.counter(), &counter.Get().value);
+  EXPECT_EQ(second.counter(), &counter.Get().value);
+}
+
+TEST(ProcessWide, EnablingInOneCopySwitchesAllAndAlsoThoseLoadedLater) {
+  const Plugin first("libfirst_plugin_for_test.so");
+  first.SetEnabled(true);
+  EXPECT_NE(counter.IfEnabled(), nullptr);
+  const Plugin late("liblate_plugin_for_test.so");
+  EXPECT_TRUE(late.enabled());
+  late.SetEnabled(false);
+  EXPECT_EQ(counter.IfEnabled(), nullptr);
+  EXPECT_FALSE(first.enabled());
+}
+
+TEST(ProcessWide, AClosedPluginStaysLoaded) {
+  const Plugin plugin("libfirst_plugin_for_test.so");
+  int64_t* const before = plugin.counter();
+  plugin.Close();
+  counter.SetEnabled(true);
+  EXPECT_TRUE(plugin.enabled());
+  EXPECT_EQ(plugin.counter(), before);
+  counter.SetEnabled(false);
+}
+
+TEST(ProcessWide, AnotherAbiVersionIsRefusedNamingBoth) {
+  ::testing::internal::CaptureStderr();
+  const Plugin other("libother_version_plugin_for_test.so");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("its calls are ignored"));
+  EXPECT_EQ(other.counter(), nullptr);
+  EXPECT_THAT(other.error(), AllOf(HasSubstr("libother_version_plugin_for_test.so has ABI version 1001"),
+                                   HasSubstr("process_wide_test in the same process uses version 1;")));
+  counter.SetEnabled(true);
+  EXPECT_FALSE(other.enabled());
+  counter.SetEnabled(false);
+}
+
+TEST(ProcessWide, AForkedChildKeepsTheInstance) {
+  counter.Get().value = 17;
+  const pid_t child = fork();
+  if (child == 0) _exit(counter.Get().value == 17 ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+}  // namespace
+}  // namespace ott

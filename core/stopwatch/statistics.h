@@ -1,0 +1,73 @@
+// Statistics of durations that merge without loss.
+
+#ifndef OTT_CORE_STOPWATCH_STATISTICS_H_
+#define OTT_CORE_STOPWATCH_STATISTICS_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+
+namespace ott {
+
+// A sum too large for 64 bits.
+using Uint128 = unsigned __int128;
+
+// Count, total, mean, standard deviation, minimum and maximum of durations.
+//
+// Kept as integer sums of picoseconds and of their squares, so merging is associative, commutative and exact:
+// threads, ranks and runs can be added in any order and give the same bits. A duration holds up to 213 days;
+// the sums hold a million durations of five hours.
+//
+// A value type; not synchronised.
+//
+//   DurationStatistics all_ranks;
+//   for (const Statistics& rank : ranks) all_ranks.Merge(DurationStatistics::FromProto(rank).value());
+//   printf("%g s +- %g s", all_ranks.mean(), all_ranks.standard_deviation());
+class DurationStatistics {
+ public:
+  DurationStatistics() = default;
+
+  // INVALID_ARGUMENT for numbers that no durations have: negative, NaN, a minimum above the maximum.
+  static absl::StatusOr<DurationStatistics> FromProto(const Statistics& proto);
+
+  // min, max: 0 if count is 0.
+  static DurationStatistics FromSums(uint64_t count, Uint128 total, Uint128 squares, uint64_t min,
+                                     uint64_t max);
+
+  void AddPicoseconds(uint64_t duration);
+  // Rounds to picoseconds. A negative duration or NaN counts as 0.
+  void AddSeconds(double duration);
+  void Merge(const DurationStatistics& other);
+
+  Statistics ToProto() const;
+
+  // Seconds; 0 while count() is 0.
+  int64_t count() const { return static_cast<int64_t>(count_); }
+  double total() const;
+  double mean() const;
+  double min() const;
+  double max() const;
+  // Of the durations seen, not an estimate for a larger population: squared_deviations() / count().
+  double variance() const;
+  double standard_deviation() const;
+  // Sum of (duration - mean)^2, in seconds squared.
+  double squared_deviations() const;
+
+  friend bool operator==(const DurationStatistics& a, const DurationStatistics& b) {
+    return a.count_ == b.count_ && a.total_ == b.total_ && a.squares_ == b.squares_ && a.min_ == b.min_ &&
+           a.max_ == b.max_;
+  }
+  friend bool operator!=(const DurationStatistics& a, const DurationStatistics& b) { return !(a == b); }
+
+ private:
+  uint64_t count_ = 0;
+  Uint128 total_ = 0;
+  Uint128 squares_ = 0;
+  uint64_t min_ = 0;
+  uint64_t max_ = 0;
+};
+
+}  // namespace ott
+
+#endif  // OTT_CORE_STOPWATCH_STATISTICS_H_
