@@ -1,11 +1,11 @@
 """Every external repository of this workspace, for WORKSPACE builds."""
 
 load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")
+load("//third_party/abseil:abseil.bzl", "system_abseil")
+load("//third_party/protobuf:protobuf.bzl", "system_protobuf")
 load(":debian_library.bzl", "debian_library")
 load(":inline_repository.bzl", "inline_repository")
 load(":system_libraries.bzl", "system_libraries")
-load("//third_party/abseil:abseil.bzl", "system_abseil")
-load("//third_party/protobuf:protobuf.bzl", "system_protobuf")
 
 def _native(rules):
     return "\n".join(["%s = native.%s" % (rule, rule) for rule in rules])

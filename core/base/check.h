@@ -9,12 +9,12 @@
 
 #include <sstream>
 
-#define OTT_CHECK(condition)                                       \
-  switch (0)                                                       \
-  case 0:                                                          \
-  default:                                                         \
-    if (__builtin_expect(static_cast<bool>(condition), 1)) {       \
-    } else                                                         \
+#define OTT_CHECK(condition)                                 \
+  switch (0)                                                 \
+  case 0:                                                    \
+  default:                                                   \
+    if (__builtin_expect(static_cast<bool>(condition), 1)) { \
+    } else                                                   \
       ::ott::internal::CheckFailure(__FILE__, __LINE__, #condition).stream()
 
 namespace ott::internal {

@@ -11,10 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define OTT_RETURN_IF_ERROR(expression)                          \
-  do {                                                           \
-    if (absl::Status ott_status = (expression); !ott_status.ok()) \
-      return ott_status;                                         \
+#define OTT_RETURN_IF_ERROR(expression)                                              \
+  do {                                                                               \
+    if (absl::Status ott_status = (expression); !ott_status.ok()) return ott_status; \
   } while (false)
 
 #define OTT_ASSIGN_OR_RETURN(lhs, expression) \

@@ -78,10 +78,17 @@ _cuda_library = rule(
 )
 
 def cuda_library(name, deps = [], **kwargs):
+    """A cc_library whose sources are CUDA.
+
+    Args:
+      name: the target's name.
+      deps: cc_library targets; the CUDA runtime is added.
+      **kwargs: hdrs, srcs (.cu), include_prefix, architectures, and what every rule takes.
+    """
     _cuda_library(
         name = name,
         target_compatible_with = select({
-            "//third_party/cuda:available": [],
+            str(Label("//third_party/cuda:available")): [],
             "//conditions:default": ["@platforms//:incompatible"],
         }),
         deps = deps + ["@cuda//:cuda_runtime"],

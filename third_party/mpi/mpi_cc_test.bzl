@@ -16,7 +16,7 @@ def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
       **kwargs: what cc_binary takes: srcs, deps, data, ...
     """
     compatible = select({
-        Label("//third_party/mpi:available"): [],
+        str(Label("//third_party/mpi:available")): [],
         "//conditions:default": ["@platforms//:incompatible"],
     })
     cc_binary(name = name + "_rank", testonly = True, target_compatible_with = compatible, **kwargs)

@@ -1,0 +1,20 @@
+// ClusterStats for people and for programs.
+
+#ifndef OTT_DIST_CLUSTER_TABLE_H_
+#define OTT_DIST_CLUSTER_TABLE_H_
+
+#include <string>
+
+#include "ott/dist/cluster_stats.pb.h"
+
+namespace ott {
+
+// A line a measurement, then who is slow and what is missing. Ends with a newline.
+std::string FormatClusterTable(const ClusterStats& stats);
+
+// protobuf's JSON mapping with the names of cluster_stats.proto. Ends with a newline.
+std::string ClusterStatsToJson(const ClusterStats& stats);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_CLUSTER_TABLE_H_

@@ -1,0 +1,92 @@
+#include "ott/dist/cluster_table.h"
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ClusterStats Stats(const std::string& more) {
+  ClusterStats stats;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      world_size: 4
+      ranks { rank: 0 num_measured_iters: 10 }
+      ranks { rank: 2 num_measured_iters: 10 }
+      iteration {
+        name: "iteration" num_ranks: 2 mean: 0.0315 standard_deviation: 0.0005 share_of_iteration: 1
+        min { rank: 0 host: "node0" seconds: 0.031 } max { rank: 2 host: "node1" seconds: 0.032 } imbalance: 0.0159
+      }
+      measurements {
+        name: "forward" num_ranks: 2 mean: 0.000012 standard_deviation: 0.000002 share_of_iteration: 0.25
+        min { rank: 2 host: "node1" seconds: 0.00001 } max { rank: 0 host: "node0" seconds: 0.000014 } imbalance: 0.1667
+      }
+      measurements {
+        name: "allreduce" num_ranks: 2 collective: true mean: 2 share_of_iteration: 0.5
+        min { rank: 2 host: "node1" seconds: 1 } max { rank: 0 host: "node0" seconds: 3 } imbalance: 0.5
+      })" + more,
+                                                            &stats));
+  return stats;
+}
+
+TEST(FormatClusterTable, AlignsColumnsAndChoosesUnitsByRow) {
+  EXPECT_EQ(FormatClusterTable(Stats("")),
+            "2 of 4 ranks, 10 measured iterations; times per iteration, over ranks\n"
+            "measurement     share        min       mean        max    stddev  imbalance  max on\n"
+            "iteration      100.0%  31.000 ms  31.500 ms  32.000 ms  0.500 ms       1.6%  rank 2 (node1)\n"
+            "  forward       25.0%  10.000 us  12.000 us  14.000 us  2.000 us      16.7%  rank 0 (node0)\n"
+            "  allreduce *   50.0%   1.000 s    2.000 s    3.000 s   0.000 s       50.0%  rank 0 (node0)\n"
+            "* collective: waiting for other ranks counts there, not as work\n"
+            "slowest rank: none stands out\n");
+}
+
+TEST(FormatClusterTable, NamesMissingRanksAndTheStraggler) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      missing_ranks: 1 missing_ranks: 3
+      straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6
+                  measurement: "forward" measurement_excess_seconds: 0.0075 })"));
+  EXPECT_THAT(table, HasSubstr("INCOMPLETE: nothing from ranks 1, 3\n"));
+  EXPECT_THAT(
+      table,
+      HasSubstr("slowest rank: rank 2 (node1) works 20 ms an iteration, 60.0% more than the others' median "
+                "of 12.5 ms; most of it in \"forward\" (+7.5 ms)\n"));
+}
+
+TEST(FormatClusterTable, ShowsWhatDoesNotFitTogether) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      measurements { name: "two\nlines" num_ranks: 1 ranks_without: 2 }
+      one_time { name: "load" num_ranks: 2 mean: 1.5 max { rank: 0 host: "node0" seconds: 2 } }
+      notes: "rank 0: 2 reports added up")"));
+  EXPECT_THAT(table, HasSubstr("note: \"two\\nlines\" is not measured on rank 2\n"));
+  EXPECT_THAT(table, HasSubstr("once: load: mean 1.5 s, max 2 s on rank 0 (node0)\n"));
+  EXPECT_THAT(table, HasSubstr("note: rank 0: 2 reports added up\n"));
+  EXPECT_THAT(table, Not(HasSubstr("INCOMPLETE")));
+}
+
+TEST(FormatClusterTable, OfNothingIsReadable) {
+  ClusterStats stats;
+  stats.set_world_size(2);
+  stats.add_missing_ranks(0);
+  stats.add_missing_ranks(1);
+  EXPECT_THAT(FormatClusterTable(stats), HasSubstr("INCOMPLETE: nothing from ranks 0, 1\n"));
+}
+
+TEST(ClusterStatsToJson, ReadsBackAsTheSameMessage) {
+  const ClusterStats stats = Stats("notes: \"with \\\"quotes\\\" and größe\"");
+  ClusterStats back;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(ClusterStatsToJson(stats), &back).ok());
+  EXPECT_EQ(back.SerializeAsString(), stats.SerializeAsString());
+}
+
+TEST(ClusterStatsToJson, WritesNamesThatAreNoUtf8) {
+  ClusterStats stats;
+  stats.add_notes("\xff\xfe");
+  EXPECT_THAT(ClusterStatsToJson(stats), HasSubstr("notes"));
+}
+
+}  // namespace
+}  // namespace ott

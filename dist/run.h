@@ -1,0 +1,67 @@
+// A training run under observation, in one object.
+
+#ifndef OTT_DIST_RUN_H_
+#define OTT_DIST_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/dist/communicator.h"
+#include "ott/dist/cross_check.h"
+
+namespace ott {
+
+// Enables the helpers that ott.Config names, keeps the run directory (run_directory.h), and at the end of
+// each iteration cross-checks, dumps and gathers as configured. What is not configured costs nothing: with an
+// empty Config every call returns at once.
+//
+// The tensors that are checked and dumped are those given to TensorDumper::Get() during the iteration; the
+// dumper is enabled in the selected iterations only. Time spent here shows in the stopwatch as the
+// measurement "ott".
+//
+// Every method is collective over the ranks of the communicator. Not thread-safe.
+//
+//   OTT_ASSIGN_OR_RETURN(auto run, Run::Start(*ranks, config));
+//   for (...) {
+//     TrainOneIteration();
+//     OTT_RETURN_IF_ERROR(run->FinishIter());
+//   }
+//   OTT_RETURN_IF_ERROR(run->Finish());
+class Run {
+ public:
+  // Prepares the run directory and enables the helpers. The communicator must outlive the run.
+  // FAILED_PRECONDITION if a helper is enabled already; INVALID_ARGUMENT for a Config that asks for files
+  // without run_dir; the error of one rank is returned on all.
+  static absl::StatusOr<std::unique_ptr<Run>> Start(Communicator& ranks, const Config& config);
+
+  // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
+  // so, and otherwise only printed and kept.
+  absl::Status FinishIter();
+
+  // Writes and prints what was measured. Call once, after the last iteration.
+  absl::Status Finish();
+
+  // Counted from 0.
+  int64_t iteration() const { return iteration_; }
+
+  // Whether a cross-check found a difference, or could not be made, in any iteration so far. The same on all
+  // ranks.
+  bool diverged() const { return diverged_; }
+
+ private:
+  Run(Communicator& ranks, const Config& config);
+
+  Communicator& ranks_;
+  const Config config_;
+  int64_t iteration_ = 0;
+  bool diverged_ = false;
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_RUN_H_

@@ -1,0 +1,42 @@
+// Where the files of a run lie:
+//
+//   RUN/run.json                          RunInfo
+//   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats
+//   RUN/rank_00003/cross_check.jsonl      one verdict a line
+//   RUN/rank_00003/dumps/<iteration>/     dumps
+//
+// Each rank writes its own folder only. What a run that was cut short left behind is readable.
+
+#ifndef OTT_DIST_RUN_DIRECTORY_H_
+#define OTT_DIST_RUN_DIRECTORY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/dist/run_info.pb.h"
+
+namespace ott {
+
+std::string RankDirectory(const std::string& run_dir, int rank);
+std::string DumpsDirectory(const std::string& run_dir, int rank);
+
+absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info);
+
+// NOT_FOUND if there is no run.json, DATA_LOSS if it is damaged or says nothing of the world's size.
+absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir);
+
+// Whether `dir` has what a run directory has: run.json or a rank's folder.
+bool IsRunDirectory(const std::string& dir);
+
+// The ranks that have a folder, ascending.
+absl::StatusOr<std::vector<int>> ListRanks(const std::string& run_dir);
+
+// The numbered folders of a folder of dumps, ascending.
+absl::StatusOr<std::vector<int64_t>> ListDumps(const std::string& dumps_dir);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_RUN_DIRECTORY_H_

@@ -1,0 +1,81 @@
+#include "ott/dist/text_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ott/core/base/check.h"
+
+namespace ott {
+namespace {
+
+// Code points, which are columns for all but the rarest names.
+size_t Width(std::string_view text) {
+  return static_cast<size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+}  // namespace
+
+TextTable::TextTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+
+void TextTable::AddRow(std::vector<std::string> cells) {
+  OTT_CHECK(cells.size() == rows_.front().size()) << cells.size() << " cells";
+  for (std::string& cell : cells) cell = EscapeControlCharacters(cell);
+  rows_.push_back(std::move(cells));
+}
+
+std::string TextTable::ToString() const {
+  std::vector<size_t> widths(rows_.front().size(), 0);
+  for (const auto& row : rows_) {
+    for (size_t column = 0; column < row.size(); ++column) {
+      widths[column] = std::max(widths[column], Width(row[column]));
+    }
+  }
+  std::string text;
+  for (const auto& row : rows_) {
+    for (size_t column = 0; column < row.size(); ++column) {
+      const std::string padding(widths[column] - Width(row[column]), ' ');
+      const bool flush_left = column == 0 || column + 1 == row.size();
+      absl::StrAppend(&text, column == 0 ? "" : "  ",
+                      flush_left ? row[column] : absl::StrCat(padding, row[column]),
+                      flush_left ? padding : "");
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    text.push_back('\n');
+  }
+  return text;
+}
+
+std::string EscapeControlCharacters(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      escaped += "\\n";
+    } else if (c == '\t') {
+      escaped += "\\t";
+    } else if (c == '\\') {
+      escaped += "\\\\";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      absl::StrAppendFormat(&escaped, "\\x%02x", byte);
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string FormatSeconds(double seconds) {
+  const double magnitude = std::abs(seconds);
+  if (magnitude == 0) return "0 s";
+  // Rounds up to the next unit rather than to 1000 of this one.
+  if (magnitude >= 0.99995) return absl::StrFormat("%.4g s", seconds);
+  if (magnitude >= 0.99995e-3) return absl::StrFormat("%.4g ms", seconds * 1e3);
+  if (magnitude >= 0.99995e-6) return absl::StrFormat("%.4g us", seconds * 1e6);
+  return absl::StrFormat("%.4g ns", seconds * 1e9);
+}
+
+}  // namespace ott

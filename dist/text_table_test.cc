@@ -1,0 +1,41 @@
+#include "ott/dist/text_table.h"
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
+  TextTable table({"name", "mean", "where"});
+  table.AddRow({"forward", "1 ms", "rank 3"});
+  table.AddRow({"a", "100 ms", ""});
+  EXPECT_EQ(table.ToString(),
+            "name       mean  where\n"
+            "forward    1 ms  rank 3\n"
+            "a        100 ms\n");
+}
+
+TEST(TextTable, CountsCharactersNotBytes) {
+  TextTable table({"name", "x", ""});
+  table.AddRow({"größe", "1", ""});
+  table.AddRow({"size5", "2", ""});
+  EXPECT_EQ(table.ToString(), "name   x\ngröße  1\nsize5  2\n");
+}
+
+TEST(TextTable, KeepsARowOnOneLine) {
+  TextTable table({"name", ""});
+  table.AddRow({"two\nlines\x1b[31m\\", ""});
+  EXPECT_EQ(table.ToString(), "name\ntwo\\nlines\\x1b[31m\\\\\n");
+}
+
+TEST(FormatSeconds, ChoosesTheUnit) {
+  EXPECT_EQ(FormatSeconds(0), "0 s");
+  EXPECT_EQ(FormatSeconds(12.34567), "12.35 s");
+  EXPECT_EQ(FormatSeconds(0.0123456), "12.35 ms");
+  EXPECT_EQ(FormatSeconds(0.000999999), "1 ms");
+  EXPECT_EQ(FormatSeconds(-1.5e-6), "-1.5 us");
+  EXPECT_EQ(FormatSeconds(2.5e-8), "25 ns");
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,153 @@
+#include "examples/train_digits/mlp.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace ott::examples {
+namespace {
+
+// A matrix in memory that somebody else owns; element [row, column] is data[row * row_stride + column *
+// column_stride].
+struct Matrix {
+  const float* data;
+  int64_t row_stride;
+  int64_t column_stride;
+};
+
+Matrix RowMajor(const std::vector<float>& data, int64_t columns) { return {data.data(), columns, 1}; }
+Matrix Transposed(const Matrix& m) { return {m.data, m.column_stride, m.row_stride}; }
+
+float DotReference(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t size) {
+  float sum = 0;
+  for (int64_t i = 0; i < size; ++i) sum += a[i * a_stride] * b[i * b_stride];
+  return sum;
+}
+
+float DotOptimized(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t size) {
+  constexpr int kLanes = 8;
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= size; i += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane)
+      lanes[lane] += a[(i + lane) * a_stride] * b[(i + lane) * b_stride];
+  }
+  float sum = DotReference(a + i * a_stride, a_stride, b + i * b_stride, b_stride, size - i);
+  for (const float lane : lanes) sum += lane;
+  return sum;
+}
+
+// out = a bᵀ; a is [rows, depth], b is [columns, depth], out is row-major [rows, columns].
+void Product(Kernel kernel, const Matrix& a, const Matrix& b, int64_t rows, int64_t columns, int64_t depth,
+             float* out) {
+  const auto dot = kernel == Kernel::kReference ? DotReference : DotOptimized;
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      out[row * columns + column] = dot(a.data + row * a.row_stride, a.column_stride,
+                                        b.data + column * b.row_stride, b.column_stride, depth);
+    }
+  }
+}
+
+void AddBias(const std::vector<float>& bias, std::vector<float>* rows) {
+  for (size_t i = 0; i < rows->size(); ++i) (*rows)[i] += bias[i % bias.size()];
+}
+
+// out[column] = sum over rows.
+void SumRows(const std::vector<float>& rows, std::vector<float>* out) {
+  std::fill(out->begin(), out->end(), 0.0f);
+  for (size_t i = 0; i < rows.size(); ++i) (*out)[i % out->size()] += rows[i];
+}
+
+void SoftmaxRow(float* row) {
+  const float max = *std::max_element(row, row + kClasses);
+  float sum = 0;
+  for (int i = 0; i < kClasses; ++i) sum += row[i] = std::exp(row[i] - max);
+  for (int i = 0; i < kClasses; ++i) row[i] /= sum;
+}
+
+Parameter MakeParameter(std::string name, std::vector<int64_t> shape, float deviation,
+                        std::mt19937_64* random) {
+  int64_t size = 1;
+  for (const int64_t dim : shape) size *= dim;
+  Parameter parameter{std::move(name), std::move(shape), std::vector<float>(size), std::vector<float>(size),
+                      std::vector<float>(size)};
+  if (deviation > 0) {
+    std::normal_distribution<float> normal(0, deviation);
+    for (float& value : parameter.value) value = normal(*random);
+  }
+  return parameter;
+}
+
+}  // namespace
+
+Mlp::Mlp(int hidden, uint64_t seed, Kernel kernel) : hidden_size_(hidden), kernel_(kernel) {
+  std::mt19937_64 random(seed);
+  parameters_.push_back(MakeParameter("w1", {hidden, kPixels}, std::sqrt(2.0f / kPixels), &random));
+  parameters_.push_back(MakeParameter("b1", {hidden}, 0, &random));
+  parameters_.push_back(MakeParameter("w2", {kClasses, hidden}, std::sqrt(2.0f / hidden), &random));
+  parameters_.push_back(MakeParameter("b2", {kClasses}, 0, &random));
+}
+
+double Mlp::Forward(const Digits& batch) {
+  const int64_t count = batch.count();
+  hidden_.resize(count * hidden_size_);
+  Product(kernel_, RowMajor(batch.images, kPixels), RowMajor(w1().value, kPixels), count, hidden_size_,
+          kPixels, hidden_.data());
+  AddBias(b1().value, &hidden_);
+  for (float& value : hidden_) value = std::max(value, 0.0f);
+
+  probabilities_.resize(count * kClasses);
+  Product(kernel_, RowMajor(hidden_, hidden_size_), RowMajor(w2().value, hidden_size_), count, kClasses,
+          hidden_size_, probabilities_.data());
+  AddBias(b2().value, &probabilities_);
+  double loss = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    SoftmaxRow(&probabilities_[i * kClasses]);
+    loss -= std::log(std::max(probabilities_[i * kClasses + batch.labels[i]], 1e-30f));
+  }
+  return loss;
+}
+
+void Mlp::Backward(const Digits& batch) {
+  const int64_t count = batch.count();
+  std::vector<float> output_gradient = probabilities_;
+  for (int64_t i = 0; i < count; ++i) output_gradient[i * kClasses + batch.labels[i]] -= 1;
+
+  const Matrix d_output = RowMajor(output_gradient, kClasses);
+  Product(kernel_, Transposed(d_output), Transposed(RowMajor(hidden_, hidden_size_)), kClasses, hidden_size_,
+          count, parameters_[2].gradient.data());
+  SumRows(output_gradient, &parameters_[3].gradient);
+
+  std::vector<float> hidden_gradient(count * hidden_size_);
+  Product(kernel_, d_output, Transposed(RowMajor(w2().value, hidden_size_)), count, hidden_size_, kClasses,
+          hidden_gradient.data());
+  for (size_t i = 0; i < hidden_gradient.size(); ++i) {
+    if (hidden_[i] == 0) hidden_gradient[i] = 0;
+  }
+  Product(kernel_, Transposed(RowMajor(hidden_gradient, hidden_size_)),
+          Transposed(RowMajor(batch.images, kPixels)), hidden_size_, kPixels, count,
+          parameters_[0].gradient.data());
+  SumRows(hidden_gradient, &parameters_[1].gradient);
+}
+
+void Mlp::Step(float learning_rate, float momentum, float scale) {
+  for (Parameter& parameter : parameters_) {
+    for (size_t i = 0; i < parameter.value.size(); ++i) {
+      parameter.velocity[i] = momentum * parameter.velocity[i] + scale * parameter.gradient[i];
+      parameter.value[i] -= learning_rate * parameter.velocity[i];
+    }
+  }
+}
+
+double Mlp::Accuracy(const Digits& digits) {
+  Forward(digits);
+  int64_t correct = 0;
+  for (int64_t i = 0; i < digits.count(); ++i) {
+    const float* row = &probabilities_[i * kClasses];
+    correct += std::max_element(row, row + kClasses) - row == digits.labels[i];
+  }
+  return static_cast<double>(correct) / static_cast<double>(digits.count());
+}
+
+}  // namespace ott::examples

@@ -1,0 +1,287 @@
+// Data-parallel training of a small network on handwritten digits, instrumented with every helper:
+//
+//   mpirun -np 4 train_digits --run out/reference
+//   mpirun -np 4 train_digits --run out/optimized --reference out/reference --kernel optimized
+//
+// The training itself is plain C++ over MPI. What observes it is configured in MakeConfig, or by OTT_CONFIG.
+
+#include <mpi.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <tuple>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "examples/train_digits/digits.h"
+#include "examples/train_digits/mlp.h"
+#include "ott/core/base/config.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/dist/mpi_communicator.h"
+#include "ott/dist/run.h"
+
+namespace ott::examples {
+namespace {
+
+// One bit of one parameter is flipped on one rank, as a faulty memory would do it.
+struct Fault {
+  int rank = -1;
+  int64_t iteration = 0;
+  std::string tensor;
+  int64_t element = 0;
+  int bit = 0;
+};
+
+// One rank sleeps in each forward pass.
+struct Delay {
+  int rank = -1;
+  int milliseconds = 0;
+};
+
+struct Flags {
+  std::string data = "examples/train_digits/data/digits.csv.gz";
+  int64_t iterations = 200;
+  int64_t batch = 128;
+  int hidden = 64;
+  uint64_t seed = 1;
+  Kernel kernel = Kernel::kReference;
+  std::string run;
+  std::string reference;
+  bool observe = true;
+  Fault fault;
+  Delay delay;
+};
+
+// What a training program sets up once, in main. Nothing else in this file knows what is switched on.
+Config MakeConfig(const Flags& flags) {
+  Config config;
+  config.set_run_dir(flags.run);
+  StopwatchConfig& stopwatch = *config.mutable_stopwatch();
+  stopwatch.set_num_warmup_iters(5);
+  stopwatch.add_collective_measurements("allreduce");
+  config.mutable_nvtx()->set_keep_track_of_range_order(true);
+  if (flags.run.empty()) return config;
+  config.mutable_dump()->mutable_iterations()->set_every(10);
+  CrossCheckConfig& cross_check = *config.mutable_cross_check();
+  cross_check.mutable_iterations()->set_every(10);
+  cross_check.set_reference_run(flags.reference);
+  cross_check.mutable_reference_tolerance()->set_atol(1e-4);
+  cross_check.mutable_reference_tolerance()->set_rtol(1e-3);
+  return config;
+}
+
+class Trainer {
+ public:
+  Trainer(const Flags& flags, const Split& digits)
+      : flags_(flags),
+        digits_(digits),
+        sampler_(digits_.train, flags.batch, flags.seed),
+        mlp_(flags.hidden, flags.seed, flags.kernel) {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &world_size_);
+  }
+
+  // One iteration; returns the mean loss over the batch of all ranks.
+  double Iterate(int64_t iteration) {
+    OTT_NVTX_RANGE("iteration");
+    Digits shard;
+    {
+      OTT_STOPWATCH_SCOPE("data");
+      shard = sampler_.Shard(iteration, rank_, world_size_);
+    }
+    double loss = Forward(shard);
+    {
+      OTT_STOPWATCH_SCOPE("backward");
+      mlp_.Backward(shard);
+    }
+    {
+      OTT_STOPWATCH_SCOPE("allreduce");
+      MPI_Allreduce(MPI_IN_PLACE, &loss, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+      for (Parameter& parameter : mlp_.parameters()) {
+        MPI_Allreduce(MPI_IN_PLACE, parameter.gradient.data(), static_cast<int>(parameter.gradient.size()), MPI_FLOAT,
+                      MPI_SUM, MPI_COMM_WORLD);
+      }
+    }
+    {
+      OTT_STOPWATCH_SCOPE("step");
+      mlp_.Step(/*learning_rate=*/0.1f, /*momentum=*/0.9f, 1.0f / static_cast<float>(flags_.batch));
+    }
+    if (rank_ == flags_.fault.rank && iteration == flags_.fault.iteration) InjectFault();
+    loss /= static_cast<double>(flags_.batch);
+    Dump(loss);
+    return loss;
+  }
+
+  double TestAccuracy() { return mlp_.Accuracy(digits_.test); }
+
+  // Whether the weights have the same bits on all ranks.
+  bool WeightsAgree() {
+    for (const Parameter& parameter : mlp_.parameters()) {
+      std::vector<float> first = parameter.value;
+      MPI_Bcast(first.data(), static_cast<int>(first.size()), MPI_FLOAT, 0, MPI_COMM_WORLD);
+      int same = std::memcmp(first.data(), parameter.value.data(), first.size() * sizeof(float)) == 0;
+      MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+      if (!same) return false;
+    }
+    return true;
+  }
+
+  // INVALID_ARGUMENT if the fault names no bit of the model.
+  absl::Status CheckFault() {
+    const Fault& fault = flags_.fault;
+    if (fault.rank < 0) return absl::OkStatus();
+    const Parameter* parameter = FindParameter(fault.tensor);
+    if (parameter == nullptr) return absl::InvalidArgumentError(absl::StrCat("--fault: no tensor ", fault.tensor));
+    const auto size = static_cast<int64_t>(parameter->value.size());
+    if (fault.element < 0 || fault.element >= size || fault.bit < 0 || fault.bit > 31) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--fault: ", fault.tensor, " has elements 0 to ", size - 1, " with bits 0 to 31"));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  double Forward(const Digits& shard) {
+    OTT_STOPWATCH_SCOPE("forward");
+    if (rank_ == flags_.delay.rank) std::this_thread::sleep_for(std::chrono::milliseconds(flags_.delay.milliseconds));
+    return mlp_.Forward(shard);
+  }
+
+  void Dump(double loss) {
+    TensorDumper& dumper = TensorDumper::Get();
+    dumper.RunIfEnabled([&] {
+      dumper.AddTensorData("loss", TensorView(&loss, {}), DumpFormat::kJson);
+      for (const Parameter& parameter : mlp_.parameters()) {
+        dumper.AddTensorData("weights." + parameter.name, TensorView(parameter.value.data(), parameter.shape),
+                             DumpFormat::kBinary);
+        dumper.AddTensorData("gradients." + parameter.name, TensorView(parameter.gradient.data(), parameter.shape),
+                             DumpFormat::kBinary);
+      }
+    });
+  }
+
+  Parameter* FindParameter(const std::string& tensor) {
+    for (Parameter& parameter : mlp_.parameters()) {
+      if ("weights." + parameter.name == tensor) return &parameter;
+    }
+    return nullptr;
+  }
+
+  void InjectFault() {
+    float& value = FindParameter(flags_.fault.tensor)->value[flags_.fault.element];
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof(bits));
+    bits ^= uint32_t{1} << flags_.fault.bit;
+    std::memcpy(&value, &bits, sizeof(bits));
+  }
+
+  const Flags& flags_;
+  const Split& digits_;
+  BatchSampler sampler_;
+  Mlp mlp_;
+  int rank_ = 0;
+  int world_size_ = 1;
+};
+
+// Rank 0's progress on long work: one line that is rewritten on a terminal, a line now and then elsewhere.
+void ShowProgress(int64_t iteration, int64_t iterations, double loss) {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  const int64_t interval = terminal ? 10 : std::max<int64_t>(iterations / 4, 1);
+  if ((iteration + 1) % interval != 0 && iteration + 1 != iterations) return;
+  std::fprintf(stderr, "%siteration %lld/%lld  loss %.4f%s", terminal ? "\r" : "",
+               static_cast<long long>(iteration + 1), static_cast<long long>(iterations), loss,
+               terminal && iteration + 1 < iterations ? "" : "\n");
+}
+
+absl::StatusOr<Config> ChooseConfig(const Flags& flags) {
+  if (!flags.observe) return Config();
+  if (std::getenv("OTT_CONFIG") == nullptr) return MakeConfig(flags);
+  return LoadConfigFromEnvironment();
+}
+
+// The exit code: 0 if all went well, 1 if ranks or reference disagree.
+absl::StatusOr<int> Train(const Flags& flags) {
+  OTT_ASSIGN_OR_RETURN(const Config config, ChooseConfig(flags));
+  OTT_ASSIGN_OR_RETURN(const Digits digits, ReadDigits(flags.data));
+  const Split split = SplitDigits(digits);
+  Trainer trainer(flags, split);
+  OTT_RETURN_IF_ERROR(trainer.CheckFault());
+
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> ranks, CreateMpiCommunicator());
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<Run> run, Run::Start(*ranks, config));
+  for (int64_t iteration = 0; iteration < flags.iterations; ++iteration) {
+    const double loss = trainer.Iterate(iteration);
+    OTT_RETURN_IF_ERROR(run->FinishIter());
+    if (ranks->rank() == 0) ShowProgress(iteration, flags.iterations, loss);
+  }
+  OTT_RETURN_IF_ERROR(run->Finish());
+
+  const bool agree = trainer.WeightsAgree();
+  if (ranks->rank() == 0) {
+    std::printf("test accuracy %.1f %%; weights are %s on all ranks\n", 100 * trainer.TestAccuracy(),
+                agree ? "the same, bit for bit," : "NOT the same");
+  }
+  return agree && !run->diverged() ? 0 : 1;
+}
+
+// Sets *flags; the exit code of the program if it is to end here.
+std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
+  CLI::App app("Trains a small network on handwritten digits, on all ranks of an MPI job.");
+  app.add_option("--data", flags->data, "digits.csv.gz")->capture_default_str();
+  app.add_option("--iterations", flags->iterations)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--batch", flags->batch, "Images an iteration, over all ranks")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
+  app.add_option("--hidden", flags->hidden, "Size of the hidden layer")->check(CLI::PositiveNumber);
+  app.add_option("--seed", flags->seed)->capture_default_str();
+  const std::map<std::string, Kernel> kernels = {{"reference", Kernel::kReference},
+                                                 {"optimized", Kernel::kOptimized}};
+  app.add_option("--kernel", flags->kernel, "reference or optimized, which sums in another order")
+      ->transform(CLI::CheckedTransformer(kernels));
+  app.add_option("--run", flags->run, "Run directory to write");
+  app.add_option("--reference", flags->reference, "Run directory to compare with");
+  app.add_flag("!--off", flags->observe, "Switch all observation off");
+  std::tuple<int, int64_t, std::string, int64_t, int> fault;
+  CLI::Option* fault_option =
+      app.add_option("--fault", fault, "Flip a bit: RANK ITERATION TENSOR ELEMENT BIT, e.g. 2 30 weights.w1 777 20");
+  std::tuple<int, int> delay;
+  CLI::Option* delay_option = app.add_option("--delay", delay, "Make a rank slow: RANK MILLISECONDS");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error);
+  }
+  if (*fault_option) std::tie(flags->fault.rank, flags->fault.iteration, flags->fault.tensor, flags->fault.element, flags->fault.bit) = fault;
+  if (*delay_option) std::tie(flags->delay.rank, flags->delay.milliseconds) = delay;
+  return std::nullopt;
+}
+
+}  // namespace
+}  // namespace ott::examples
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  ott::examples::Flags flags;
+  if (const std::optional<int> code = ott::examples::ParseFlags(argc, argv, &flags)) {
+    MPI_Finalize();
+    return *code;
+  }
+  const absl::StatusOr<int> code = ott::examples::Train(flags);
+  if (!code.ok()) {
+    std::fprintf(stderr, "train_digits: %s\n", code.status().ToString().c_str());
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  MPI_Finalize();
+  return *code;
+}

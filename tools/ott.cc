@@ -1,0 +1,22 @@
+// The command `ott`.
+
+#include "CLI/CLI.hpp"
+#include "tools/compare/compare_command.h"
+#include "tools/exit_code.h"
+#include "tools/stats/stats_command.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("Answers about runs of training programs: who is slow, and what first diverged.", "ott");
+  app.require_subcommand(1);
+  app.footer("Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
+  int exit_code = 0;
+  ott::AddCompareCommand(app, &exit_code);
+  ott::AddStatsCommand(app, &exit_code);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    // Help ends with 0; a wrong command line is as bad as a wrong file.
+    return app.exit(error) == 0 ? 0 : ott::kExitCouldNotTell;
+  }
+  return exit_code;
+}

@@ -1,0 +1,61 @@
+#include "tools/stats/read_cluster_stats.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/run_directory.h"
+
+namespace ott {
+namespace {
+
+absl::StatusOr<StopwatchStats> ReadStopwatchStats(const std::string& path, int rank) {
+  OTT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  StopwatchStats stats;
+  if (!stats.ParseFromString(bytes)) {
+    return absl::DataLossError(absl::StrCat(path, ": no StopwatchStats in its ", bytes.size(), " bytes"));
+  }
+  if (stats.rank() != rank) {
+    return absl::DataLossError(absl::StrCat(path, ": says it is rank ", stats.rank(), "'s; was it copied here?"));
+  }
+  return stats;
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
+  if (!IsRunDirectory(run_dir)) {
+    return absl::NotFoundError(absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
+  }
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
+  std::vector<std::string> notes;
+  int world_size = ranks.empty() ? 0 : ranks.back() + 1;
+  if (const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir); info.ok()) {
+    world_size = info->world_size();
+  } else {
+    notes.push_back(absl::StrCat("world size guessed from the folders there are: ", info.status().message()));
+  }
+
+  std::vector<StopwatchStats> stats;
+  for (const int rank : ranks) {
+    absl::StatusOr<StopwatchStats> of_rank = ReadStopwatchStats(RankDirectory(run_dir, rank) + "/stopwatch.pb", rank);
+    if (of_rank.ok()) {
+      stats.push_back(*std::move(of_rank));
+    } else {
+      notes.push_back(std::string(of_rank.status().message()));
+    }
+  }
+  if (stats.empty()) {
+    return absl::NotFoundError(absl::StrCat(run_dir, ": no rank has statistics", notes.empty() ? "" : ": ",
+                                            notes.empty() ? "" : notes.back()));
+  }
+  ClusterStats cluster = MergeStats(stats, world_size);
+  for (std::string& note : notes) cluster.add_notes(std::move(note));
+  return cluster;
+}
+
+}  // namespace ott

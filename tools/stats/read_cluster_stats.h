@@ -1,0 +1,19 @@
+// The statistics of all ranks from what a run left on disk.
+
+#ifndef OTT_TOOLS_STATS_READ_CLUSTER_STATS_H_
+#define OTT_TOOLS_STATS_READ_CLUSTER_STATS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ott/dist/stats_gather.h"
+
+namespace ott {
+
+// Merges RUN/rank_*/stopwatch.pb. Ranks whose file is missing or unreadable are in missing_ranks, and notes say why.
+// NOT_FOUND if run_dir is no run directory or no rank has statistics.
+absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_STATS_READ_CLUSTER_STATS_H_

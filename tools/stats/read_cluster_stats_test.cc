@@ -1,0 +1,100 @@
+#include "tools/stats/read_cluster_stats.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/run_directory.h"
+
+namespace ott {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ReadClusterStatsTest : public ::testing::Test {
+ protected:
+  ReadClusterStatsTest() {
+    RunInfo info;
+    info.set_world_size(3);
+    std::filesystem::create_directories(run_dir_);
+    EXPECT_TRUE(WriteRunInfo(run_dir_, info).ok());
+    for (int rank = 0; rank < 3; ++rank) WriteStats(rank, rank);
+  }
+
+  std::string StatsPath(int rank) const { return RankDirectory(run_dir_, rank) + "/stopwatch.pb"; }
+
+  void WriteStats(int directory, int rank) {
+    StopwatchStats stats;
+    stats.set_rank(rank);
+    stats.set_world_size(3);
+    stats.set_num_measured_iters(10);
+    for (Statistics* statistics :
+         {stats.mutable_iteration(), stats.add_measurements()->mutable_per_iteration(),
+          stats.mutable_measurements(0)->mutable_per_interval()}) {
+      statistics->set_count(10);
+      statistics->set_total(1);
+      statistics->set_mean(0.1);
+      statistics->set_min(0.1);
+      statistics->set_max(0.1);
+    }
+    stats.mutable_measurements(0)->set_name("forward");
+    ASSERT_TRUE(MakeDirectories(RankDirectory(run_dir_, directory)).ok());
+    ASSERT_TRUE(WriteFileAtomically(StatsPath(directory), stats.SerializeAsString()).ok());
+  }
+
+  const std::string run_dir_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(ReadClusterStatsTest, AllRanksAreMerged) {
+  const auto stats = ReadClusterStats(run_dir_);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(stats->ranks_size(), 3);
+  EXPECT_THAT(stats->missing_ranks(), ElementsAre());
+  EXPECT_EQ(stats->measurements(0).name(), "forward");
+}
+
+TEST_F(ReadClusterStatsTest, RankWithoutFileIsMissing) {
+  std::filesystem::remove(StatsPath(1));
+  const auto stats = ReadClusterStats(run_dir_);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_THAT(stats->missing_ranks(), ElementsAre(1));
+  EXPECT_THAT(stats->notes(), Contains(HasSubstr(StatsPath(1))));
+}
+
+TEST_F(ReadClusterStatsTest, RankWithTruncatedFileIsMissing) {
+  std::filesystem::resize_file(StatsPath(2), std::filesystem::file_size(StatsPath(2)) - 3);
+  const auto stats = ReadClusterStats(run_dir_);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_THAT(stats->missing_ranks(), ElementsAre(2));
+  EXPECT_THAT(stats->notes(), Contains(HasSubstr(StatsPath(2))));
+}
+
+TEST_F(ReadClusterStatsTest, FileOfAnotherRankIsNotTaken) {
+  WriteStats(1, 0);
+  const auto stats = ReadClusterStats(run_dir_);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_THAT(stats->missing_ranks(), ElementsAre(1));
+}
+
+TEST_F(ReadClusterStatsTest, WorldSizeIsGuessedWithoutRunInfo) {
+  std::filesystem::remove(run_dir_ + "/run.json");
+  const auto stats = ReadClusterStats(run_dir_);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(stats->world_size(), 3);
+  EXPECT_THAT(stats->notes(), Contains(HasSubstr("guessed")));
+}
+
+TEST_F(ReadClusterStatsTest, OtherFolderIsNoRun) {
+  const auto stats = ReadClusterStats(::testing::TempDir() + "/nothing");
+  EXPECT_EQ(stats.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(stats.status().message()), HasSubstr("no run directory"));
+}
+
+}  // namespace
+}  // namespace ott

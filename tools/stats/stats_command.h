@@ -1,0 +1,15 @@
+// `ott stats RUN`: the cluster table, from what the ranks left on disk.
+
+#ifndef OTT_TOOLS_STATS_STATS_COMMAND_H_
+#define OTT_TOOLS_STATS_STATS_COMMAND_H_
+
+#include "CLI/CLI.hpp"
+
+namespace ott {
+
+// Sets *exit_code (exit_code.h) when the subcommand ran.
+void AddStatsCommand(CLI::App& app, int* exit_code);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_STATS_STATS_COMMAND_H_
