@@ -94,7 +94,7 @@ class Trainer {
 
   // One iteration; returns the mean loss over the batch of all ranks.
   double Iterate(int64_t iteration) {
-    OTT_NVTX_RANGE("iteration");
+    OTT_NVTX_SCOPE("iteration");
     Digits shard;
     {
       OTT_STOPWATCH_SCOPE("data");
