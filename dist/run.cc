@@ -81,7 +81,8 @@ absl::StatusOr<std::unique_ptr<Run>> Run::Start(Communicator& ranks, const Confi
                        ranks.AllGather(config.SerializeAsString(), run->NextDeadline()));
   for (int rank = 1; rank < ranks.size(); ++rank) {
     if (configs[rank] != configs[0]) {
-      return absl::InvalidArgumentError(absl::StrCat("ott.Config of rank ", rank, " is not that of rank 0; does ",
+      return absl::InvalidArgumentError(absl::StrCat("ott.Config of rank ", rank,
+                                                     " is not that of rank 0; does ",
                                                      "OTT_CONFIG name the same file on all hosts?"));
     }
   }
@@ -96,7 +97,8 @@ Deadline Run::NextDeadline() const { return Deadline::After(timeout_); }
 absl::Status Run::PrepareDirectories() {
   const absl::Status created = ranks_.rank() == 0 ? CreateRunDirectory(ranks_, config_) : absl::OkStatus();
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks_, created, NextDeadline()));
-  return AgreeOnStatus(ranks_, MakeDirectories(RankDirectory(config_.run_dir(), ranks_.rank())), NextDeadline());
+  return AgreeOnStatus(ranks_, MakeDirectories(RankDirectory(config_.run_dir(), ranks_.rank())),
+                       NextDeadline());
 }
 
 absl::Status Run::EnableHelpers() {
