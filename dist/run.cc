@@ -12,15 +12,22 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/stopwatch/report.h"
 #include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/cluster_table.h"
 #include "ott/dist/run_directory.h"
 #include "ott/dist/stats_gather.h"
+#include "ott/dist/verdict.h"
 
 namespace ott {
 namespace {
 
 constexpr char kVersion[] = "0.1.0";
+constexpr char kObserverMeasurement[] = "ott";
 constexpr double kDefaultTimeoutSeconds = 60;
+// On stdout; all are in cross_check.jsonl.
+constexpr int kMaxFailuresPrinted = 3;
 
 // The first rank's error, on all ranks.
 absl::Status AgreeOnStatus(Communicator& ranks, const absl::Status& mine, Deadline deadline) {
@@ -64,15 +71,22 @@ absl::Status CreateRunDirectory(const Communicator& ranks, const Config& config)
   return WriteRunInfo(config.run_dir(), info);
 }
 
+TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& config) {
+  TensorDumperOptions options;
+  // Without a run directory tensors are only checked.
+  options.dir = config.run_dir().empty() ? "." : DumpsDirectory(config.run_dir(), ranks.rank());
+  options.rank = ranks.rank();
+  options.world_size = ranks.size();
+  return options;
+}
+
 }  // namespace
 
 Run::Run(Communicator& ranks, const Config& config)
     : ranks_(ranks),
       config_(config),
-      timeout_(absl::ToChronoNanoseconds(
-          absl::Seconds(config.timeout_seconds() > 0 ? config.timeout_seconds() : kDefaultTimeoutSeconds))),
-      dump_iterations_(config.dump().iterations()),
-      check_iterations_(config.cross_check().iterations()) {}
+      timeout_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(
+          config.timeout_seconds() > 0 ? config.timeout_seconds() : kDefaultTimeoutSeconds))) {}
 
 absl::StatusOr<std::unique_ptr<Run>> Run::Start(Communicator& ranks, const Config& config) {
   std::unique_ptr<Run> run(new Run(ranks, config));
@@ -89,6 +103,10 @@ absl::StatusOr<std::unique_ptr<Run>> Run::Start(Communicator& ranks, const Confi
   OTT_RETURN_IF_ERROR(CheckConfig(config));
   if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
+  if (config.has_cross_check()) {
+    OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(ranks, config.cross_check(), run->timeout_));
+  }
+  run->SelectTensors();
   return run;
 }
 
@@ -112,14 +130,129 @@ absl::Status Run::EnableHelpers() {
     OTT_RETURN_IF_ERROR(NvtxRangeWrapper::Get().Enable(NvtxRangeWrapper::FromConfig(config_.nvtx())));
   }
   if (config_.has_dump() || config_.has_cross_check()) {
-    TensorDumperOptions options;
-    options.dir = config_.run_dir().empty() ? "." : DumpsDirectory(config_.run_dir(), ranks_.rank());
-    options.rank = ranks_.rank();
-    options.world_size = ranks_.size();
-    OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(options));
-    SelectTensors();
+    OTT_ASSIGN_OR_RETURN(dump_iterations_, IterationSelector::Create(config_.dump().iterations()));
+    const std::string rank_dir =
+        config_.run_dir().empty() ? "" : RankDirectory(config_.run_dir(), ranks_.rank());
+    OTT_ASSIGN_OR_RETURN(verdicts_,
+                         VerdictLog::Open(rank_dir.empty() ? "" : rank_dir + "/cross_check.jsonl"));
+    OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(MakeDumperOptions(ranks_, config_)));
+    if (config_.dump().format_for_all() != DumpConfig::FORMAT_DEFAULT) {
+      TensorDumper::Get().SetDumpTypeForAll(config_.dump().format_for_all() == DumpConfig::FORMAT_JSON
+                                                ? DumpFormat::kJson
+                                                : DumpFormat::kBinary);
+    }
   }
   return absl::OkStatus();
+}
+
+void Run::SelectTensors() {
+  if (verdicts_ == nullptr) return;
+  TensorDumper& dumper = TensorDumper::Get();
+  dumper.SetDumpCount(iteration_);
+  wants_tensors_ =
+      dump_iterations_.Contains(iteration_) || (cross_check_ != nullptr && cross_check_->Selects(iteration_));
+  if (wants_tensors_) {
+    dumper.Resume();
+  } else {
+    dumper.Pause();
+  }
+}
+
+absl::Status Run::FinishIter() {
+  absl::Status status;
+  if (wants_tensors_) {
+    OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+    status = CheckAndDump();
+  }
+  Stopwatch::Get().FinishIter();
+  if (report_is_due_) {
+    report_is_due_ = false;
+    OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+    status.Update(WriteAndGatherStats());
+  }
+  ++iteration_;
+  SelectTensors();
+  return status;
+}
+
+absl::Status Run::CheckAndDump() {
+  TensorDumper& dumper = TensorDumper::Get();
+  absl::Status status;
+  if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) {
+    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, ListTensors(dumper.tensors()))));
+    if (cross_check_->has_reference()) {
+      const Value& grads = dumper.grads();
+      status.Update(AddVerdict(cross_check_->CheckReference(iteration_, dumper.tensors(),
+                                                            grads.map().empty() ? nullptr : &grads)));
+    }
+  }
+  if (dump_iterations_.Contains(iteration_)) {
+    status.Update(dumper.Dump());
+  } else {
+    dumper.Discard();
+  }
+  return status;
+}
+
+absl::Status Run::AddVerdict(const CrossCheckVerdict& verdict) {
+  const Outcome outcome = OutcomeOfAllRanks(verdict);
+  const bool passed = outcome == BITWISE_EQUAL || outcome == WITHIN_TOLERANCE;
+  const absl::Status written = verdicts_->Add(verdict);
+  if (passed) return written;
+  diverged_ = true;
+  // Replicas have one verdict, which rank 0 prints; of the ranks' verdicts on a reference, the worst is
+  // printed.
+  const bool is_mine =
+      verdict.mode() == REPLICAS ? ranks_.rank() == 0 : ranks_.rank() == verdict.worst_rank();
+  if (is_mine && num_failures_printed_++ < kMaxFailuresPrinted) {
+    std::fputs(FormatVerdict(verdict).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  if (config_.cross_check().abort_on_divergence()) return absl::AbortedError(FormatVerdict(verdict));
+  return written;
+}
+
+absl::Status Run::WriteAndGatherStats() {
+  StopwatchStats stats;
+  stats.set_rank(ranks_.rank());
+  stats.set_world_size(ranks_.size());
+  stats.set_host(ranks_.host(ranks_.rank()));
+  Stopwatch::Get().Stats(&stats);
+  absl::Status status;
+  if (!config_.run_dir().empty()) {
+    const std::string path = RankDirectory(config_.run_dir(), ranks_.rank()) + "/stopwatch";
+    status.Update(WriteFileAtomically(path + ".pb", stats.SerializeAsString()));
+    status.Update(WriteFileAtomically(path + ".json", FormatJson(stats)));
+  }
+  const absl::StatusOr<ClusterStats> cluster = GatherStats(ranks_, stats, NextDeadline());
+  status.Update(cluster.status());
+  if (cluster.ok() && ranks_.rank() == 0) {
+    std::fputs(FormatClusterTable(*cluster).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  return status;
+}
+
+absl::Status Run::PrintSummary() {
+  VerdictSummary replicas = verdicts_->replicas();
+  VerdictSummary reference = verdicts_->reference();
+  OTT_RETURN_IF_ERROR(
+      ranks_.AllReduce(Reduction::kMax, absl::MakeSpan(&reference.max_abs_error, 1), NextDeadline()));
+  if (ranks_.rank() != 0) return absl::OkStatus();
+  std::printf("cross-check of %s\n", FormatSummary("replicas", replicas).c_str());
+  if (cross_check_->has_reference()) {
+    const std::string subject = absl::StrCat("reference ", config_.cross_check().reference_run());
+    std::printf("cross-check against %s\n", FormatSummary(subject, reference).c_str());
+  }
+  std::fflush(stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Run::Finish() {
+  absl::Status status;
+  if (config_.has_stopwatch()) status.Update(WriteAndGatherStats());
+  if (cross_check_ != nullptr) status.Update(PrintSummary());
+  return status;
 }
 
 }  // namespace ott

@@ -3,16 +3,18 @@
 #ifndef OTT_DIST_RUN_H_
 #define OTT_DIST_RUN_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/base/iteration_selection.h"
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
+#include "ott/dist/deadline.h"
+#include "ott/dist/verdict_log.h"
 
 namespace ott {
 
@@ -56,10 +58,29 @@ class Run {
  private:
   Run(Communicator& ranks, const Config& config);
 
+  Deadline NextDeadline() const;
+  absl::Status PrepareDirectories();
+  absl::Status EnableHelpers();
+  // Lets the dumper take tensors if this iteration is dumped or checked.
+  void SelectTensors();
+  // What is done with the tensors of this iteration; the verdicts' outcome is in diverged_.
+  absl::Status CheckAndDump();
+  absl::Status AddVerdict(const CrossCheckVerdict& verdict);
+  absl::Status WriteAndGatherStats();
+  absl::Status PrintSummary();
+
   Communicator& ranks_;
   const Config config_;
+  const std::chrono::nanoseconds timeout_;
+  IterationSelector dump_iterations_;
+  // Null where nothing is checked.
+  std::unique_ptr<CrossCheck> cross_check_;
+  std::unique_ptr<VerdictLog> verdicts_;
   int64_t iteration_ = 0;
+  bool wants_tensors_ = false;
+  bool report_is_due_ = false;
   bool diverged_ = false;
+  int num_failures_printed_ = 0;
 };
 
 }  // namespace ott

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/dist/run_directory.h"
+#include "tools/compare/runs_report.h"
 
 namespace ott {
 namespace {
@@ -105,7 +106,8 @@ TEST_F(CompareRunsTest, MissingRankIsNoPass) {
   std::filesystem::remove_all(RankDirectory(Current(), 1));
   const RunsComparison comparison = Compare();
   EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
-  EXPECT_THAT(comparison.problems, ElementsAre(HasSubstr("nothing from rank 1"), HasSubstr("rank 1 only in the ref")));
+  EXPECT_THAT(comparison.problems,
+              ElementsAre(HasSubstr("nothing from rank 1"), HasSubstr("rank 1 only in the ref")));
 }
 
 TEST_F(CompareRunsTest, OtherWorldSizeIsNoPass) {
