@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # stories.sh MPIRUN TRAIN_DIGITS OTT OUT: trains with four ranks in four stories, and fails unless each comes out:
 #   1. a slow rank is named;  2. an optimized kernel is within tolerance of the reference run, and not bitwise equal;
-#   3. a flipped bit is found while training;  4. `ott compare` finds the same afterwards.
+#   3. a flipped bit is found while training;  4. `ott stats` and `ott compare` say the same afterwards.
 # Leaves run directories in OUT, which must not exist.
 set -euo pipefail
 
@@ -61,6 +61,9 @@ train 1 faulty --fault "${fault[@]}"
 expect faulty.log "iteration ${fault[1]}: replicas DIFFER in tensor \"${fault[2]}\".*rank ${fault[0]} "
 expect faulty.log "element ${fault[3]} .* on rank ${fault[0]} .*flipped bit ${fault[4]}$"
 
-tell "4. The same question, asked afterwards from the run directories"
+tell "4. The same questions, asked afterwards from the run directories"
+echo "\$ ott stats $out/reference"
+run 0 reference.txt "$ott" stats "$out/reference"
+expect reference.txt "slowest rank: rank $slow_rank "
 compare 1 faulty.txt "$out/reference" "$out/faulty"
 expect faulty.txt "iteration ${fault[1]}, rank ${fault[0]}, .*${fault[2]}.*element ${fault[3]} .*flipped bit ${fault[4]},"

@@ -87,7 +87,7 @@ TEST_F(CompareRunsTest, FlippedBitIsNamedOnOneLine) {
   EXPECT_THAT(ToText(comparison),
               ::testing::ContainsRegex(
                   "first divergence: iteration 10, rank 1, .*weights.w1.* element 2 .*flipped bit 20"));
-  EXPECT_THAT(ToText(comparison), HasSubstr("rank 1 differ, ranks 0, 2 agree"));
+  EXPECT_THAT(ToText(comparison), HasSubstr("different on rank 1, as the reference on ranks 0, 2"));
   EXPECT_THAT(ToText(comparison), HasSubstr("later: 1 of 3 dumps differ"));
   EXPECT_THAT(ToJson(comparison), HasSubstr("\"flipped_bits\": ["));
 }
