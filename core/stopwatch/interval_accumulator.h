@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
+#include <utility>
 
+#include "ott/core/stopwatch/quantile_recorder.h"
 #include "ott/core/stopwatch/statistics.h"
 
 namespace ott::internal {
@@ -31,24 +33,25 @@ class SingleWriterSum {
   std::atomic<uint64_t> high_{0};
 };
 
-// Add() is wait-free and must come from one thread at a time; Read() may come from any thread at any time and
-// sees each Add() as a whole. A sequence lock (Boehm, "Can seqlocks get along with programming language
-// memory models?", 2012), with release stores and acquire loads in the place of fences: the same instructions
-// on x86-64, and understood by the thread sanitizer.
+// Add() must come from one thread at a time, and is wait-free but for what QuantileRecorder allocates.
+// Reading may come from any thread at any time, and sees the sums of each Add() as a whole; the quantiles may
+// be ahead of them by what is added meanwhile.
+//
+// A sequence lock (Boehm, "Can seqlocks get along with programming language memory models?", 2012), with
+// release stores and acquire loads in the place of fences: the same instructions on x86-64, and understood by
+// the thread sanitizer.
 class IntervalAccumulator {
  public:
-  struct Sums {
+  struct Totals {
     uint64_t count = 0;
     Uint128 total = 0;
-    Uint128 squares = 0;
     // The part of total that went to intervals inside of these.
     Uint128 inner = 0;
-    uint64_t min = 0;
-    uint64_t max = 0;
   };
 
   // Picoseconds.
   void Add(uint64_t duration, uint64_t inner) {
+    quantiles_.Add(duration);
     const uint64_t sequence = sequence_.load(std::memory_order_relaxed);
     sequence_.store(sequence + 1, std::memory_order_relaxed);
     count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
@@ -60,21 +63,36 @@ class IntervalAccumulator {
     sequence_.store(sequence + 2, std::memory_order_release);
   }
 
-  Sums Read() const {
+  Totals ReadTotals() const { return ReadSums().totals; }
+
+  DurationStatistics Read() const {
+    const Sums sums = ReadSums();
+    // Second, so that it holds at least the durations that are in the sums.
+    QuantileSketch sketch;
+    quantiles_.AddTo(sketch);
+    return DurationStatistics::FromSums(sums.totals.count, sums.totals.total, sums.squares,
+                                        sums.totals.count == 0 ? 0 : sums.min, sums.max, std::move(sketch));
+  }
+
+ private:
+  struct Sums {
+    Totals totals;
+    Uint128 squares;
+    uint64_t min;
+    uint64_t max;
+  };
+
+  Sums ReadSums() const {
     while (true) {
       const uint64_t before = sequence_.load(std::memory_order_acquire);
-      Sums sums;
-      sums.count = count_.load(std::memory_order_acquire);
-      sums.total = total_.Load();
-      sums.squares = squares_.Load();
-      sums.inner = inner_.Load();
-      sums.min = sums.count == 0 ? 0 : min_.load(std::memory_order_acquire);
-      sums.max = max_.load(std::memory_order_acquire);
+      const Sums sums = {{count_.load(std::memory_order_acquire), total_.Load(), inner_.Load()},
+                         squares_.Load(),
+                         min_.load(std::memory_order_acquire),
+                         max_.load(std::memory_order_acquire)};
       if (before % 2 == 0 && before == sequence_.load(std::memory_order_relaxed)) return sums;
     }
   }
 
- private:
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> count_{0};
   std::atomic<uint64_t> min_{std::numeric_limits<uint64_t>::max()};
@@ -82,6 +100,7 @@ class IntervalAccumulator {
   SingleWriterSum total_;
   SingleWriterSum squares_;
   SingleWriterSum inner_;
+  QuantileRecorder quantiles_;
 };
 
 }  // namespace ott::internal

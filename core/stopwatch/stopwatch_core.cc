@@ -272,7 +272,7 @@ void StopwatchCore::CloseIteration() {
   const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
   for (const StopwatchThread* thread : threads_.all()) {
     for (const auto& record : thread->records) {
-      const IntervalAccumulator::Sums sums = record->intervals.Read();
+      const IntervalAccumulator::Totals sums = record->intervals.ReadTotals();
       finished[record->measurement->index].count += sums.count;
       finished[record->measurement->index].total += sums.total;
     }
@@ -296,9 +296,7 @@ void StopwatchCore::Stats(StopwatchStats* stats) const {
   const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
   for (const StopwatchThread* thread : threads_.all()) {
     for (const auto& record : thread->records) {
-      const IntervalAccumulator::Sums sums = record->intervals.Read();
-      per_interval[record->measurement->index].Merge(
-          DurationStatistics::FromSums(sums.count, sums.total, sums.squares, sums.min, sums.max));
+      per_interval[record->measurement->index].Merge(record->intervals.Read());
     }
   }
   stats->clear_measurements();
