@@ -12,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest.h"
-#include "ott/dist/element_difference.h"
+#include "ott/core/compare/tensor_comparison.h"
 #include "ott/dist/rank_list.h"
 #include "ott/dist/replica_check.pb.h"
 
@@ -43,6 +43,16 @@ absl::StatusOr<std::string> DigestOf(std::string_view bytes) {
       const TensorDigest digest,
       ComputeDigest(TensorView(bytes.data(), DType::kUInt8, {static_cast<int64_t>(bytes.size())})));
   return ToBytes(digest.root);
+}
+
+// The index in each dimension of an element counted in row-major order.
+Dims MultiIndex(int64_t element, absl::Span<const int64_t> shape) {
+  Dims index(shape.size());
+  for (size_t dimension = shape.size(); dimension-- > 0;) {
+    index[dimension] = element % shape[dimension];
+    element /= shape[dimension];
+  }
+  return index;
 }
 
 std::string Describe(const TensorSchema& tensor) {
@@ -140,8 +150,9 @@ std::string TooLate(const Communicator& ranks, int rank, Deadline deadline) {
 // Rank 0's part: asks, and comes to the verdict.
 class Judge {
  public:
-  Judge(Communicator& ranks, const Tensors& tensors, uint64_t check, Deadline deadline)
-      : ranks_(ranks), tensors_(tensors), check_(check), deadline_(deadline) {}
+  // Who has not announced anything by `announced` is missing; the rest is done by `decided`.
+  Judge(Communicator& ranks, const Tensors& tensors, uint64_t check, Deadline announced, Deadline decided)
+      : ranks_(ranks), tensors_(tensors), check_(check), announced_(announced), decided_(decided) {}
 
   CrossCheckVerdict Decide(const ReplicaAnnouncement& mine) {
     verdict_.set_mode(REPLICAS);
@@ -150,7 +161,7 @@ class Judge {
     HearAnnouncements(mine);
     if (!CanCompare()) return verdict_;
     if (!SameSchema()) return verdict_;
-    CompareTensors();
+    CompareContents();
     return verdict_;
   }
 
@@ -158,11 +169,11 @@ class Judge {
   using RanksOfBytes = std::map<std::string, std::vector<int>>;
 
   // The next answer to this check.
-  absl::StatusOr<ReplicaAnswer> Hear(int rank) {
+  absl::StatusOr<ReplicaAnswer> Hear(int rank, Deadline deadline) {
     while (true) {
-      absl::StatusOr<std::string> bytes = ranks_.Receive(rank, kToRoot, deadline_);
+      absl::StatusOr<std::string> bytes = ranks_.Receive(rank, kToRoot, deadline);
       if (absl::IsDeadlineExceeded(bytes.status())) {
-        return absl::DeadlineExceededError(TooLate(ranks_, rank, deadline_));
+        return absl::DeadlineExceededError(TooLate(ranks_, rank, deadline));
       }
       if (!bytes.ok()) return bytes.status();
       ReplicaAnswer answer;
@@ -178,7 +189,7 @@ class Judge {
     request.set_check(check_);
     if (rank == ranks_.rank()) return tensors_.Answer(request);
     OTT_RETURN_IF_ERROR(ranks_.Post(rank, kFromRoot, request.SerializeAsString()));
-    OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Hear(rank));
+    OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Hear(rank, decided_));
     if (answer.has_error()) {
       return absl::UnavailableError(
           absl::StrCat("rank ", rank, " (", ranks_.host(rank), "): ", answer.error()));
@@ -192,7 +203,7 @@ class Judge {
         announcements_[rank] = mine;
         continue;
       }
-      absl::StatusOr<ReplicaAnswer> answer = Hear(rank);
+      absl::StatusOr<ReplicaAnswer> answer = Hear(rank, announced_);
       if (answer.ok()) {
         announcements_[rank] = answer->announcement();
       } else {
@@ -203,7 +214,7 @@ class Judge {
     if (verdict_.missing_ranks_size() > 0) {
       AddReason(absl::StrCat("nothing from ",
                              FormatRanks({verdict_.missing_ranks().begin(), verdict_.missing_ranks().end()}),
-                             " within ", deadline_.Seconds(), " s"));
+                             " within ", announced_.Seconds(), " s"));
     }
   }
 
@@ -313,7 +324,7 @@ class Judge {
     }
   }
 
-  void CompareTensors() {
+  void CompareContents() {
     if (tensors_.size() == 0) return NotCompared("no tensor to compare");
     const RanksOfBytes groups = GroupBy(&ReplicaAnnouncement::tensors_digest);
     if (groups.size() == 1) {
@@ -377,48 +388,54 @@ class Judge {
     if (theirs.leaves().size() != expected.leaves().size()) {
       return absl::InternalError("the tensor has other blocks");
     }
-    const std::optional<int64_t> block =
-        FirstDifferentElement(theirs.leaves(), expected.leaves(), kDigestBytes);
-    if (!block) return absl::InternalError("the blocks have the same digests");
+    const auto leaf =
+        std::mismatch(theirs.leaves().begin(), theirs.leaves().end(), expected.leaves().begin()).first;
+    if (leaf == theirs.leaves().end()) return absl::InternalError("the blocks have the same digests");
+    const int64_t block = (leaf - theirs.leaves().begin()) / static_cast<int64_t>(kDigestBytes);
 
     ReplicaRequest bytes;
     bytes.mutable_block()->set_tensor(static_cast<int64_t>(tensor));
-    bytes.mutable_block()->set_block(*block);
+    bytes.mutable_block()->set_block(block);
     OTT_ASSIGN_OR_RETURN(const ReplicaAnswer their_block, Ask(culprits.front(), bytes));
     OTT_ASSIGN_OR_RETURN(const ReplicaAnswer expected_block, Ask(expected_rank, bytes));
     if (their_block.block().size() != expected_block.block().size()) {
       return absl::InternalError("the blocks have different lengths");
     }
-    const TensorView& view = tensors_[tensor].tensor.view;
-    const int64_t element_size = SizeOf(view.dtype());
-    const std::optional<int64_t> in_block =
-        FirstDifferentElement(their_block.block(), expected_block.block(), element_size);
-    if (!in_block) return absl::InternalError("the tensor changed during the check");
-    AddDifference(culprits, view, *block * (kDigestBlockBytes / element_size) + *in_block,
-                  their_block.block().data() + *in_block * element_size,
-                  expected_block.block().data() + *in_block * element_size);
-    return absl::OkStatus();
+    return AddDifference(culprits, tensors_[tensor].tensor.view, block, their_block.block(),
+                         expected_block.block());
   }
 
-  void AddDifference(const std::vector<int>& culprits, const TensorView& view, int64_t element,
-                     const char* value, const char* expected) {
+  absl::Status AddDifference(const std::vector<int>& culprits, const TensorView& view, int64_t block,
+                             const std::string& bytes, const std::string& expected) {
+    const int64_t element_size = SizeOf(view.dtype());
+    const Dims elements = {static_cast<int64_t>(bytes.size()) / element_size};
+    TensorCompareOptions options;
+    options.tolerance.bitwise = true;
+    const std::optional<BitDifference> bits =
+        CompareTensors(TensorView(expected.data(), view.dtype(), elements),
+                       TensorView(bytes.data(), view.dtype(), elements), options)
+            .first_bit_difference;
+    if (!bits) return absl::InternalError("the tensor changed during the check");
+
     FirstDifference& difference = *verdict_.add_differences();
     for (const int rank : culprits) {
       difference.add_ranks(rank);
       difference.add_hosts(ranks_.host(rank));
     }
-    difference.set_element(element);
-    for (const int64_t i : MultiIndex(element, view.shape())) difference.add_index(i);
-    difference.set_value(FormatElement(view.dtype(), value));
-    difference.set_expected(FormatElement(view.dtype(), expected));
-    if (const auto ulps = UlpDistance(view.dtype(), value, expected)) difference.set_ulp_distance(*ulps);
-    for (const int bit : FlippedBits(view.dtype(), value, expected)) difference.add_flipped_bits(bit);
+    difference.set_element(block * (kDigestBlockBytes / element_size) + bits->element.position);
+    for (const int64_t i : MultiIndex(difference.element(), view.shape())) difference.add_index(i);
+    difference.set_value(bits->element.current_text);
+    difference.set_expected(bits->element.reference_text);
+    if (bits->ulp_distance) difference.set_ulp_distance(*bits->ulp_distance);
+    for (const int bit : bits->flipped_bits) difference.add_flipped_bits(bit);
+    return absl::OkStatus();
   }
 
   Communicator& ranks_;
   const Tensors& tensors_;
   const uint64_t check_;
-  const Deadline deadline_;
+  const Deadline announced_;
+  const Deadline decided_;
   std::map<int, ReplicaAnnouncement> announcements_;  // by rank
   CrossCheckVerdict verdict_;
 };
@@ -466,8 +483,9 @@ CrossCheckVerdict ReplicaCheck::Run(int64_t iteration, absl::Span<const NamedTen
   const ReplicaAnnouncement mine = tensors.Announce(iteration);
   CrossCheckVerdict verdict;
   if (ranks_->rank() == 0) {
-    // Gives up early enough for the others to hear why.
-    verdict = Judge(*ranks_, tensors, check, Deadline::After(timeout_ - timeout_ / 4)).Decide(mine);
+    // Leaves the others time to answer questions and to hear the verdict.
+    Judge judge(*ranks_, tensors, check, Deadline::After(timeout_ / 2), Deadline::After(timeout_ / 4 * 3));
+    verdict = judge.Decide(mine);
     ReplicaRequest request;
     request.set_check(check);
     *request.mutable_verdict() = verdict;

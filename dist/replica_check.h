@@ -20,9 +20,9 @@ namespace ott {
 // differs, then the first block that differs. A tensor's minority are the culprits where more than half of
 // the ranks agree on it.
 //
-// What travels are messages that stand for themselves, not collectives: a rank that is stopped or gone is
-// named in the verdict and costs the others at most `timeout`, and when it is back it takes part in the next
-// check.
+// What travels are messages that stand for themselves, not collectives: a rank that is stopped or gone counts
+// as missing after half of `timeout` and is named in the verdict, the others are compared, and when it is
+// back it takes part in the next check.
 //
 // Not thread-safe. Every rank calls Run the same number of times.
 class ReplicaCheck {
