@@ -63,7 +63,7 @@ TEST_F(CompareTest, DifferencesAreReportedByPath) {
       ElementsAre(Pair("a", CompareStatus::kMismatch), Pair("gone.x", CompareStatus::kMissing),
                   Pair("gone.y", CompareStatus::kMissing), Pair("list", CompareStatus::kLengthDiffers),
                   Pair("list.0", CompareStatus::kMismatch), Pair("list.1", CompareStatus::kMismatch),
-                  Pair("new", CompareStatus::kExtra)));
+                  Pair("new", CompareStatus::kExtra), Pair("", CompareStatus::kOrderDiffers)));
   EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
   EXPECT_EQ(comparison.first_failure()->path, "a");
 }
