@@ -29,7 +29,7 @@
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/mpi_communicator.h"
-#include "ott/dist/run.h"
+#include "ott/dist/training_run.h"
 
 namespace ott::examples {
 namespace {
@@ -224,7 +224,7 @@ absl::StatusOr<int> Train(const Flags& flags) {
   OTT_RETURN_IF_ERROR(trainer.CheckFault());
 
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> ranks, CreateMpiCommunicator());
-  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<Run> run, Run::Start(*ranks, config));
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run, TrainingRun::Start(*ranks, config));
   for (int64_t iteration = 0; iteration < flags.iterations; ++iteration) {
     OTT_ASSIGN_OR_RETURN(const double loss, trainer.Iterate(iteration));
     OTT_RETURN_IF_ERROR(run->FinishIter());

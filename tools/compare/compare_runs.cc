@@ -149,8 +149,8 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const s
   OTT_ASSIGN_OR_RETURN(const Kind kind, KindOf(reference));
   OTT_ASSIGN_OR_RETURN(const Kind current_kind, KindOf(current));
   if (kind != current_kind) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(reference, " is ", std::string(Name(kind)), ", but ", current, " is ", std::string(Name(current_kind))));
+    return absl::InvalidArgumentError(absl::StrCat(reference, " is ", std::string(Name(kind)), ", but ",
+                                                   current, " is ", std::string(Name(current_kind))));
   }
   RunsComparison result;
   result.reference = reference;

@@ -55,8 +55,8 @@ std::string DescribeRanks(const RunsComparison& comparison, int64_t iteration) {
       (dump.num_failures > 0 ? failing : passing).push_back(*dump.rank);
     }
   }
-  return absl::StrCat("at this iteration: ", FormatRanks(failing), " differ, ", FormatRanks(passing),
-                      " agree");
+  return absl::StrCat("at this iteration: different on ", FormatRanks(failing), ", as the reference on ",
+                      FormatRanks(passing));
 }
 
 // "dumps 30-199" is more than anyone wants to read: later divergences are counted.

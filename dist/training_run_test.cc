@@ -1,6 +1,7 @@
-// The helpers of a process can be enabled once, so each test runs in processes of its own: see the BUILD file.
+// The helpers of a process can be enabled once, so each test runs in processes of its own: see the BUILD
+// file.
 
-#include "ott/dist/run.h"
+#include "ott/dist/training_run.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -24,10 +25,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-class RunTest : public ::testing::Test {
+class TrainingRunTest : public ::testing::Test {
  protected:
   // The same directory on all ranks, which rank 0 makes anew.
-  RunTest() : dir_(std::string(std::getenv("TEST_TMPDIR")) + "/run") {
+  TrainingRunTest() : dir_(std::string(std::getenv("TEST_TMPDIR")) + "/run") {
     config_.set_run_dir(dir_);
     config_.set_timeout_seconds(20);
     config_.mutable_stopwatch();
@@ -40,8 +41,8 @@ class RunTest : public ::testing::Test {
   static int Rank() { return TestRanks().rank(); }
   std::string MyDirectory() const { return RankDirectory(dir_, Rank()); }
 
-  std::unique_ptr<Run> Start() {
-    auto run = Run::Start(TestRanks(), config_);
+  std::unique_ptr<TrainingRun> Start() {
+    auto run = TrainingRun::Start(TestRanks(), config_);
     EXPECT_TRUE(run.ok()) << run.status();
     return run.ok() ? *std::move(run) : nullptr;
   }
@@ -54,7 +55,7 @@ class RunTest : public ::testing::Test {
   Config config_;
 };
 
-TEST_F(RunTest, LeavesStatisticsDumpsAndVerdictsOfEachRank) {
+TEST_F(TrainingRunTest, LeavesStatisticsDumpsAndVerdictsOfEachRank) {
   const auto run = Start();
   ASSERT_NE(run, nullptr);
   for (int i = 0; i < 4; ++i) {
@@ -83,7 +84,7 @@ TEST_F(RunTest, LeavesStatisticsDumpsAndVerdictsOfEachRank) {
   EXPECT_EQ(verdict->outcome(), BITWISE_EQUAL);
 }
 
-TEST_F(RunTest, WithoutConfigurationNothingIsDone) {
+TEST_F(TrainingRunTest, WithoutConfigurationNothingIsDone) {
   config_ = Config();
   const auto run = Start();
   ASSERT_NE(run, nullptr);
@@ -95,31 +96,33 @@ TEST_F(RunTest, WithoutConfigurationNothingIsDone) {
   EXPECT_FALSE(std::filesystem::exists(dir_));
 }
 
-TEST_F(RunTest, DirectoryOfAnotherRunIsRefusedOnAllRanks) {
+TEST_F(TrainingRunTest, DirectoryOfAnotherRunIsRefusedOnAllRanks) {
   if (Rank() == 0) {
     std::filesystem::create_directories(dir_);
     std::ofstream(dir_ + "/run.json") << "{}";
   }
-  const auto run = Run::Start(TestRanks(), config_);
+  const auto run = TrainingRun::Start(TestRanks(), config_);
   EXPECT_EQ(run.status().code(), absl::StatusCode::kAlreadyExists) << run.status();
   EXPECT_THAT(std::string(run.status().message()), HasSubstr(dir_));
 }
 
-TEST_F(RunTest, ConfigurationThatDiffersIsNamedOnAllRanks) {
+TEST_F(TrainingRunTest, ConfigurationThatDiffersIsNamedOnAllRanks) {
   if (Rank() == 1) config_.mutable_stopwatch()->set_num_warmup_iters(7);
-  const auto run = Run::Start(TestRanks(), config_);
+  const auto run = TrainingRun::Start(TestRanks(), config_);
   EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1"));
 }
 
-TEST_F(RunTest, HelperThatIsEnabledAlreadyOnOneRankIsAnErrorOnAll) {
-  if (Rank() == 1) ASSERT_TRUE(Stopwatch::Get().Enable({}).ok());
-  const auto run = Run::Start(TestRanks(), config_);
+TEST_F(TrainingRunTest, HelperThatIsEnabledAlreadyOnOneRankIsAnErrorOnAll) {
+  if (Rank() == 1) {
+    ASSERT_TRUE(Stopwatch::Get().Enable({}).ok());
+  }
+  const auto run = TrainingRun::Start(TestRanks(), config_);
   EXPECT_EQ(run.status().code(), absl::StatusCode::kFailedPrecondition) << run.status();
   EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1: "));
 }
 
-TEST_F(RunTest, RankWithOtherTensorNamesIsNoPass) {
+TEST_F(TrainingRunTest, RankWithOtherTensorNamesIsNoPass) {
   const auto run = Start();
   ASSERT_NE(run, nullptr);
   ASSERT_TRUE(run->FinishIter().ok());
@@ -132,7 +135,7 @@ TEST_F(RunTest, RankWithOtherTensorNamesIsNoPass) {
   EXPECT_THAT(FormatVerdict(*verdict), HasSubstr("rank 1"));
 }
 
-TEST_F(RunTest, DivergenceAbortsAllRanksWhereConfigured) {
+TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
   config_.mutable_cross_check()->set_abort_on_divergence(true);
   const auto run = Start();
   ASSERT_NE(run, nullptr);
@@ -143,7 +146,7 @@ TEST_F(RunTest, DivergenceAbortsAllRanksWhereConfigured) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 1"));
 }
 
-TEST_F(RunTest, MissingReferenceIsNoPass) {
+TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {
   config_.mutable_cross_check()->set_reference_run(dir_ + "_that_is_not_there");
   const auto run = Start();
   ASSERT_NE(run, nullptr);
@@ -154,16 +157,16 @@ TEST_F(RunTest, MissingReferenceIsNoPass) {
   EXPECT_THAT(*ReadFile(MyDirectory() + "/cross_check.jsonl"), HasSubstr("run_that_is_not_there"));
 }
 
-TEST_F(RunTest, ReferenceThatIsTheRunItselfIsRefused) {
+TEST_F(TrainingRunTest, ReferenceThatIsTheRunItselfIsRefused) {
   config_.mutable_cross_check()->set_reference_run(dir_);
   if (Rank() == 0) std::filesystem::create_directories(dir_);
   ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
-  EXPECT_EQ(Run::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(TrainingRun::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(RunTest, FilesWithoutDirectoryAreRefused) {
+TEST_F(TrainingRunTest, FilesWithoutDirectoryAreRefused) {
   config_.clear_run_dir();
-  const auto run = Run::Start(TestRanks(), config_);
+  const auto run = TrainingRun::Start(TestRanks(), config_);
   EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(run.status().message()), HasSubstr("run_dir"));
 }

@@ -1,7 +1,7 @@
 // A training run under observation, in one object.
 
-#ifndef OTT_DIST_RUN_H_
-#define OTT_DIST_RUN_H_
+#ifndef OTT_DIST_TRAINING_RUN_H_
+#define OTT_DIST_TRAINING_RUN_H_
 
 #include <chrono>
 #include <cstdint>
@@ -28,18 +28,18 @@ namespace ott {
 //
 // Every method is collective over the ranks of the communicator. Not thread-safe.
 //
-//   OTT_ASSIGN_OR_RETURN(auto run, Run::Start(*ranks, config));
+//   OTT_ASSIGN_OR_RETURN(auto run, TrainingRun::Start(*ranks, config));
 //   for (...) {
 //     TrainOneIteration();
 //     OTT_RETURN_IF_ERROR(run->FinishIter());
 //   }
 //   OTT_RETURN_IF_ERROR(run->Finish());
-class Run {
+class TrainingRun {
  public:
   // Prepares the run directory and enables the helpers. The communicator must outlive the run.
   // FAILED_PRECONDITION if a helper is enabled already; INVALID_ARGUMENT for a Config that asks for files
   // without run_dir; the error of one rank is returned on all.
-  static absl::StatusOr<std::unique_ptr<Run>> Start(Communicator& ranks, const Config& config);
+  static absl::StatusOr<std::unique_ptr<TrainingRun>> Start(Communicator& ranks, const Config& config);
 
   // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
   // so, and otherwise only printed and kept.
@@ -56,7 +56,7 @@ class Run {
   bool diverged() const { return diverged_; }
 
  private:
-  Run(Communicator& ranks, const Config& config);
+  TrainingRun(Communicator& ranks, const Config& config);
 
   Deadline NextDeadline() const;
   absl::Status PrepareDirectories();
@@ -85,4 +85,4 @@ class Run {
 
 }  // namespace ott
 
-#endif  // OTT_DIST_RUN_H_
+#endif  // OTT_DIST_TRAINING_RUN_H_

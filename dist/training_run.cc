@@ -1,4 +1,4 @@
-#include "ott/dist/run.h"
+#include "ott/dist/training_run.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -82,14 +82,14 @@ TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& c
 
 }  // namespace
 
-Run::Run(Communicator& ranks, const Config& config)
+TrainingRun::TrainingRun(Communicator& ranks, const Config& config)
     : ranks_(ranks),
       config_(config),
       timeout_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(
           config.timeout_seconds() > 0 ? config.timeout_seconds() : kDefaultTimeoutSeconds))) {}
 
-absl::StatusOr<std::unique_ptr<Run>> Run::Start(Communicator& ranks, const Config& config) {
-  std::unique_ptr<Run> run(new Run(ranks, config));
+absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ranks, const Config& config) {
+  std::unique_ptr<TrainingRun> run(new TrainingRun(ranks, config));
   // What one rank would skip, the others must not wait for.
   OTT_ASSIGN_OR_RETURN(const std::vector<std::string> configs,
                        ranks.AllGather(config.SerializeAsString(), run->NextDeadline()));
@@ -110,16 +110,16 @@ absl::StatusOr<std::unique_ptr<Run>> Run::Start(Communicator& ranks, const Confi
   return run;
 }
 
-Deadline Run::NextDeadline() const { return Deadline::After(timeout_); }
+Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
 
-absl::Status Run::PrepareDirectories() {
+absl::Status TrainingRun::PrepareDirectories() {
   const absl::Status created = ranks_.rank() == 0 ? CreateRunDirectory(ranks_, config_) : absl::OkStatus();
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks_, created, NextDeadline()));
   return AgreeOnStatus(ranks_, MakeDirectories(RankDirectory(config_.run_dir(), ranks_.rank())),
                        NextDeadline());
 }
 
-absl::Status Run::EnableHelpers() {
+absl::Status TrainingRun::EnableHelpers() {
   if (config_.has_stopwatch()) {
     Stopwatch::Options options = Stopwatch::FromConfig(config_.stopwatch());
     options.print = [this](const Stopwatch&) { report_is_due_ = true; };
@@ -145,7 +145,7 @@ absl::Status Run::EnableHelpers() {
   return absl::OkStatus();
 }
 
-void Run::SelectTensors() {
+void TrainingRun::SelectTensors() {
   if (verdicts_ == nullptr) return;
   TensorDumper& dumper = TensorDumper::Get();
   dumper.SetDumpCount(iteration_);
@@ -158,7 +158,7 @@ void Run::SelectTensors() {
   }
 }
 
-absl::Status Run::FinishIter() {
+absl::Status TrainingRun::FinishIter() {
   absl::Status status;
   if (wants_tensors_) {
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
@@ -175,7 +175,7 @@ absl::Status Run::FinishIter() {
   return status;
 }
 
-absl::Status Run::CheckAndDump() {
+absl::Status TrainingRun::CheckAndDump() {
   TensorDumper& dumper = TensorDumper::Get();
   absl::Status status;
   if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) {
@@ -194,7 +194,7 @@ absl::Status Run::CheckAndDump() {
   return status;
 }
 
-absl::Status Run::AddVerdict(const CrossCheckVerdict& verdict) {
+absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
   const Outcome outcome = OutcomeOfAllRanks(verdict);
   const bool passed = outcome == BITWISE_EQUAL || outcome == WITHIN_TOLERANCE;
   const absl::Status written = verdicts_->Add(verdict);
@@ -212,7 +212,7 @@ absl::Status Run::AddVerdict(const CrossCheckVerdict& verdict) {
   return written;
 }
 
-absl::Status Run::WriteAndGatherStats() {
+absl::Status TrainingRun::WriteAndGatherStats() {
   StopwatchStats stats;
   stats.set_rank(ranks_.rank());
   stats.set_world_size(ranks_.size());
@@ -233,7 +233,7 @@ absl::Status Run::WriteAndGatherStats() {
   return status;
 }
 
-absl::Status Run::PrintSummary() {
+absl::Status TrainingRun::PrintSummary() {
   VerdictSummary replicas = verdicts_->replicas();
   VerdictSummary reference = verdicts_->reference();
   OTT_RETURN_IF_ERROR(
@@ -248,7 +248,7 @@ absl::Status Run::PrintSummary() {
   return absl::OkStatus();
 }
 
-absl::Status Run::Finish() {
+absl::Status TrainingRun::Finish() {
   absl::Status status;
   if (config_.has_stopwatch()) status.Update(WriteAndGatherStats());
   if (cross_check_ != nullptr) status.Update(PrintSummary());
