@@ -9,10 +9,10 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
-#include "ott/core/stopwatch/report.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/cluster_table.h"
@@ -222,7 +222,7 @@ absl::Status TrainingRun::WriteAndGatherStats() {
   if (!config_.run_dir().empty()) {
     const std::string path = RankDirectory(config_.run_dir(), ranks_.rank()) + "/stopwatch";
     status.Update(WriteFileAtomically(path + ".pb", stats.SerializeAsString()));
-    status.Update(WriteFileAtomically(path + ".json", FormatJson(stats)));
+    status.Update(WriteFileAtomically(path + ".json", ProtoToJson(stats, JsonLayout::kIndented)));
   }
   const absl::StatusOr<ClusterStats> cluster = GatherStats(ranks_, stats, NextDeadline());
   status.Update(cluster.status());
