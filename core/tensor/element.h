@@ -8,6 +8,8 @@
 #ifndef OTT_CORE_TENSOR_ELEMENT_H_
 #define OTT_CORE_TENSOR_ELEMENT_H_
 
+#include <algorithm>
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <cstring>
@@ -44,6 +46,11 @@ struct Float8E5M2 {
 template <typename T>
 constexpr DType DTypeOf();
 
+// The nearest T, ties to even mantissas, for a floating-point T. What is too large becomes infinite, or NaN
+// where T has no infinities.
+template <typename T>
+T FromDouble(double value);
+
 // Calls f with a value-initialised element of dtype's C++ type, and returns what it returns.
 template <typename F>
 decltype(auto) VisitDType(DType dtype, F&& f);
@@ -72,7 +79,47 @@ inline float FloatFromHalf(uint32_t half) {
   }());
 }
 
+// The bits of the nearest number of a format with these numbers of bits, which has infinities unless told
+// otherwise.
+inline uint32_t RoundToBits(double value, int num_exponent_bits, int num_mantissa_bits,
+                            bool has_infinities = true) {
+  const int bias = (1 << (num_exponent_bits - 1)) - 1;
+  const uint32_t sign = std::signbit(value) ? 1u << (num_exponent_bits + num_mantissa_bits) : 0;
+  const uint32_t infinity = ((1u << num_exponent_bits) - 1) << num_mantissa_bits;
+  const uint32_t nan =
+      has_infinities ? infinity | 1u << (num_mantissa_bits - 1) : infinity | ((1u << num_mantissa_bits) - 1);
+  const uint32_t overflow = has_infinities ? infinity : nan;
+  if (std::isnan(value)) return sign | nan;
+  if (std::isinf(value)) return sign | overflow;
+  int exponent = 0;
+  std::frexp(value, &exponent);
+  // Zero and subnormals have the exponent of the smallest normal number.
+  const int biased = value == 0 ? 1 : std::max(exponent - 1 + bias, 1);
+  if (biased > 1 << num_exponent_bits) return sign | overflow;
+  const double mantissa = std::nearbyint(std::ldexp(std::fabs(value), num_mantissa_bits + bias - biased));
+  // The mantissa's leading bit, or a carry out of it, raises the exponent.
+  const uint32_t bits =
+      (static_cast<uint32_t>(biased - 1) << num_mantissa_bits) + static_cast<uint32_t>(mantissa);
+  return sign | std::min(bits, overflow);
+}
+
 }  // namespace internal
+
+template <typename T>
+T FromDouble(double value) {
+  if constexpr (std::is_same_v<T, Float16>) {
+    return {static_cast<uint16_t>(internal::RoundToBits(value, 5, 10))};
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return {static_cast<uint16_t>(internal::RoundToBits(value, 8, 7))};
+  } else if constexpr (std::is_same_v<T, Float8E4M3>) {
+    return {static_cast<uint8_t>(internal::RoundToBits(value, 4, 3, /*has_infinities=*/false))};
+  } else if constexpr (std::is_same_v<T, Float8E5M2>) {
+    return {static_cast<uint8_t>(internal::RoundToBits(value, 5, 2))};
+  } else {
+    static_assert(std::is_floating_point_v<T>);
+    return static_cast<T>(value);
+  }
+}
 
 inline Float16::operator float() const { return internal::FloatFromHalf(bits); }
 

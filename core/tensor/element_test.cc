@@ -74,6 +74,43 @@ TEST(Element, EveryFloat8E5M2ConvertsExactly) {
   }
 }
 
+// Every number of T survives; halfway points go to the even neighbour.
+template <typename T, typename Bits>
+void ExpectRoundsToNearest() {
+  for (uint32_t bits = 0; bits <= std::numeric_limits<Bits>::max(); ++bits) {
+    const T element = {static_cast<Bits>(bits)};
+    const double value = element;
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(FromDouble<T>(value))) << "bits " << bits;
+      continue;
+    }
+    EXPECT_EQ(FromDouble<T>(value).bits, bits);
+    const double next = T{static_cast<Bits>(bits + 1)};
+    if (!std::isfinite(next) || std::signbit(next) != std::signbit(value)) continue;
+    const double middle = value / 2 + next / 2;
+    EXPECT_EQ(FromDouble<T>(middle).bits, bits % 2 == 0 ? bits : bits + 1) << "above bits " << bits;
+    EXPECT_EQ(FromDouble<T>(std::nextafter(middle, value)).bits, bits);
+    EXPECT_EQ(FromDouble<T>(std::nextafter(middle, next)).bits, bits + 1);
+  }
+}
+
+TEST(Element, DoublesAreRoundedToTheNearestSmallFloat) {
+  ExpectRoundsToNearest<Float16, uint16_t>();
+  ExpectRoundsToNearest<BFloat16, uint16_t>();
+  ExpectRoundsToNearest<Float8E4M3, uint8_t>();
+  ExpectRoundsToNearest<Float8E5M2, uint8_t>();
+}
+
+TEST(Element, DoublesThatAreTooLargeBecomeInfiniteOrNaN) {
+  EXPECT_EQ(FromDouble<Float16>(65519.99).bits, 0x7bff);
+  EXPECT_EQ(FromDouble<Float16>(65520.0).bits, 0x7c00);
+  EXPECT_EQ(FromDouble<Float16>(-1e300).bits, 0xfc00);
+  EXPECT_EQ(FromDouble<BFloat16>(INFINITY).bits, 0x7f80);
+  EXPECT_EQ(FromDouble<Float8E4M3>(464.0).bits, 0x7e);
+  EXPECT_EQ(FromDouble<Float8E4M3>(465.0).bits, 0x7f);
+  EXPECT_EQ(FromDouble<Float8E4M3>(-INFINITY).bits, 0xff);
+}
+
 TEST(Element, EveryDTypeHasItsNameSizeAndType) {
   for (int i = 0; i < kNumDTypes; ++i) {
     const DType dtype = static_cast<DType>(i);

@@ -84,6 +84,10 @@ std::string JoinPath(std::string_view parent, std::string_view child) {
   return path;
 }
 
+std::string ConcatenatePaths(std::string_view above, std::string_view below) {
+  return below.empty() ? std::string(above) : JoinPath(above, below);
+}
+
 std::vector<NamedTensor> ListTensors(const Value& root) {
   std::vector<NamedTensor> tensors;
   AppendTensors("", root, tensors);

@@ -112,6 +112,9 @@ std::vector<NamedTensor> ListTensors(const Value& root);
 // The path of a child. The root's path is empty, and is left out.
 std::string JoinPath(std::string_view parent, std::string_view child);
 
+// A path below another; either may be empty.
+std::string ConcatenatePaths(std::string_view above, std::string_view below);
+
 // The same tree, each tensor being a row-major copy in host memory of its own. Errors: as CloneToHost, with
 // the path.
 absl::StatusOr<Value> Snapshot(const Value& root);

@@ -1,0 +1,236 @@
+#include "ott/core/compare/compare.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/dump/dump_reader.h"
+
+namespace ott {
+namespace {
+
+// A number as a 0-d tensor, a tensor as itself.
+std::optional<Tensor> AsTensor(const Value& value) {
+  const auto scalar = [](auto number) {
+    auto owner = std::make_shared<const decltype(number)>(number);
+    return Tensor{TensorView(owner.get(), {}), owner};
+  };
+  switch (value.kind()) {
+    case Value::Kind::kBool:
+      return scalar(value.bool_value());
+    case Value::Kind::kInt:
+      return scalar(value.int_value());
+    case Value::Kind::kDouble:
+      return scalar(value.double_value());
+    case Value::Kind::kTensor:
+      return value.tensor();
+    default:
+      return std::nullopt;
+  }
+}
+
+class TreeComparer {
+ public:
+  explicit TreeComparer(const CompareOptions& options) : options_(options) {}
+
+  void Compare(const std::string& path, const Value& reference, const Value& current) {
+    const std::optional<Tensor> reference_tensor = AsTensor(reference);
+    const std::optional<Tensor> current_tensor = AsTensor(current);
+    if (reference_tensor.has_value() && current_tensor.has_value()) {
+      TensorCompareOptions options = options_.tensors;
+      // Only tensors have a dtype that was chosen.
+      options.compare_dtype = options.compare_dtype && reference.is_tensor() && current.is_tensor();
+      results_.push_back({path, CompareTensors(reference_tensor->view, current_tensor->view, options)});
+    } else if (reference.is_map() && current.is_map()) {
+      CompareMaps(path, reference.map(), current.map());
+    } else if (IsListOfValues(reference, reference_tensor) && IsListOfValues(current, current_tensor)) {
+      CompareLists(path, reference, current);
+    } else if (reference.kind() != current.kind()) {
+      Add(path, CompareStatus::kKindDiffers,
+          absl::StrCat("reference ", std::string(Name(reference.kind())), ", current ",
+                       std::string(Name(current.kind()))));
+    } else if (reference.kind() == Value::Kind::kString &&
+               reference.string_value() != current.string_value()) {
+      Add(path, CompareStatus::kMismatch,
+          absl::StrCat("reference \"", reference.string_value(), "\", current \"", current.string_value(),
+                       "\""));
+    }
+  }
+
+  // Nothing at all is a result of its own.
+  TreeComparison Finish() && {
+    if (results_.empty()) Add("", CompareStatus::kEmpty, "there is nothing to compare");
+    return {std::move(results_)};
+  }
+
+  void Add(std::string path, CompareStatus status, std::string detail) {
+    TensorComparison comparison;
+    comparison.status = status;
+    comparison.detail = std::move(detail);
+    results_.push_back({std::move(path), std::move(comparison)});
+  }
+
+ private:
+  static bool IsListOfValues(const Value& value, const std::optional<Tensor>& tensor) {
+    return value.is_list() || (tensor.has_value() && !tensor->view.shape().empty());
+  }
+
+  // Every tensor and value below, one by one.
+  void AddAll(const std::string& path, CompareStatus status, const Value& value) {
+    if (value.is_map() && !value.map().empty()) {
+      for (const auto& [name, child] : value.map()) AddAll(JoinPath(path, name), status, child);
+    } else if (value.is_list() && !value.list().empty()) {
+      for (size_t i = 0; i < value.list().size(); ++i) {
+        AddAll(JoinPath(path, std::to_string(i)), status, value.list()[i]);
+      }
+    } else {
+      Add(path, status, absl::StrCat("a ", std::string(Name(value.kind()))));
+    }
+  }
+
+  void CompareMaps(const std::string& path, const ValueMap& reference, const ValueMap& current) {
+    for (const auto& [name, value] : reference) {
+      const std::string child = JoinPath(path, name);
+      if (const Value* found = current.Find(name)) {
+        Compare(child, value, *found);
+      } else {
+        AddAll(child, CompareStatus::kMissing, value);
+      }
+    }
+    for (const auto& [name, value] : current) {
+      if (reference.Find(name) == nullptr) AddAll(JoinPath(path, name), CompareStatus::kExtra, value);
+    }
+    CompareOrder(path, reference, current);
+  }
+
+  // Of the names that both have.
+  void CompareOrder(const std::string& path, const ValueMap& reference, const ValueMap& current) {
+    auto at = current.begin();
+    for (const auto& [name, value] : reference) {
+      if (current.Find(name) == nullptr) continue;
+      while (reference.Find(at->first) == nullptr) ++at;
+      if (at->first != name) {
+        Add(path, CompareStatus::kOrderDiffers,
+            absl::StrCat("the reference has \"", name, "\" where the current has \"", at->first, "\""));
+        return;
+      }
+      ++at;
+    }
+  }
+
+  void CompareLists(const std::string& path, const Value& reference, const Value& current) {
+    const Value::List reference_items = Items(reference);
+    const Value::List current_items = Items(current);
+    if (reference_items.size() != current_items.size()) {
+      Add(path, CompareStatus::kLengthDiffers,
+          absl::StrCat("reference ", reference_items.size(), " items, current ", current_items.size()));
+    }
+    for (size_t i = 0; i < std::min(reference_items.size(), current_items.size()); ++i) {
+      Compare(JoinPath(path, std::to_string(i)), reference_items[i], current_items[i]);
+    }
+  }
+
+  // Of a list, or along the first dimension of a tensor.
+  static Value::List Items(const Value& value) {
+    if (value.is_list()) return value.list();
+    const Tensor& tensor = value.tensor();
+    const TensorView& view = tensor.view;
+    const Dims shape(view.shape().begin() + 1, view.shape().end());
+    const Dims strides(view.strides().begin() + 1, view.strides().end());
+    Value::List items;
+    for (int64_t i = 0; i < view.shape()[0]; ++i) {
+      const char* const data =
+          static_cast<const char*>(view.data()) + i * view.strides()[0] * SizeOf(view.dtype());
+      items.push_back(Tensor{TensorView(data, view.dtype(), shape, strides, view.device()), tensor.owner});
+    }
+    return items;
+  }
+
+  const CompareOptions& options_;
+  std::vector<NamedComparison> results_;
+};
+
+bool CouldNotCompare(CompareStatus status) {
+  return status == CompareStatus::kCouldNotCompare || status == CompareStatus::kEmpty;
+}
+
+void CompareGroup(const char* name, const Value* reference, const Value* current, TreeComparer& comparer) {
+  if (reference != nullptr && current != nullptr) {
+    comparer.Compare(name, *reference, *current);
+  } else if (reference != nullptr) {
+    comparer.Add(name, CompareStatus::kMissing, "the current dump has none");
+  } else if (current != nullptr) {
+    comparer.Add(name, CompareStatus::kExtra, "the reference dump has none");
+  }
+}
+
+}  // namespace
+
+std::string_view Name(Verdict verdict) {
+  constexpr std::array<std::string_view, 3> kNames = {"equal", "different", "could not compare"};
+  return kNames[static_cast<size_t>(verdict)];
+}
+
+Verdict TreeComparison::verdict() const {
+  bool could_not_compare = false;
+  int64_t num_elements = 0;
+  for (const NamedComparison& result : results) {
+    const CompareStatus status = result.comparison.status;
+    if (CouldNotCompare(status)) {
+      could_not_compare = true;
+    } else if (!Passes(status)) {
+      return Verdict::kDifferent;
+    }
+    num_elements += result.comparison.num_elements;
+  }
+  return could_not_compare || num_elements == 0 ? Verdict::kCouldNotCompare : Verdict::kEqual;
+}
+
+bool TreeComparison::bitwise_equal() const {
+  if (verdict() != Verdict::kEqual) return false;
+  for (const NamedComparison& result : results) {
+    if (result.comparison.status != CompareStatus::kBitwiseEqual) return false;
+  }
+  return true;
+}
+
+const NamedComparison* TreeComparison::first_failure() const {
+  for (const NamedComparison& result : results) {
+    if (!Passes(result.comparison.status)) return &result;
+  }
+  return nullptr;
+}
+
+TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options) {
+  TreeComparer comparer(options);
+  comparer.Compare("", reference, current);
+  return std::move(comparer).Finish();
+}
+
+TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
+                            const CompareOptions& options) {
+  const absl::StatusOr<Dump> reference = ReadDump(reference_dir);
+  const absl::StatusOr<Dump> current = ReadDump(current_dir);
+  CompareOptions dump_options = options;
+  TreeComparer comparer(dump_options);
+  for (const auto& [name, dump] : {std::pair("reference", &reference), std::pair("current", &current)}) {
+    if (!dump->ok()) {
+      comparer.Add("", CompareStatus::kCouldNotCompare,
+                   absl::StrCat("the ", name, ": ", dump->status().message()));
+    } else if (!(*dump)->manifest.has_value()) {
+      dump_options.tensors.compare_dtype = false;
+    }
+  }
+  if (reference.ok() && current.ok()) {
+    CompareGroup("tensors", &reference->tensors, &current->tensors, comparer);
+    CompareGroup("grads", reference->grads.has_value() ? &*reference->grads : nullptr,
+                 current->grads.has_value() ? &*current->grads : nullptr, comparer);
+  }
+  return std::move(comparer).Finish();
+}
+
+}  // namespace ott

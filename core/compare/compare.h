@@ -1,0 +1,53 @@
+// Compares trees of values and whole dumps. What could not be compared never passes.
+
+#ifndef OTT_CORE_COMPARE_COMPARE_H_
+#define OTT_CORE_COMPARE_COMPARE_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ott/core/compare/tensor_comparison.h"
+#include "ott/core/tensor/value.h"
+
+namespace ott {
+
+struct CompareOptions {
+  TensorCompareOptions tensors;
+};
+
+struct NamedComparison {
+  std::string path;
+  TensorComparison comparison;
+};
+
+// The overall result, as an exit code.
+enum class Verdict : int { kEqual = 0, kDifferent = 1, kCouldNotCompare = 2 };
+
+std::string_view Name(Verdict verdict);  // "equal", "different", "could not compare"
+
+struct TreeComparison {
+  // One for each tensor, and for each other value that is not the same on both sides, in the reference's
+  // order; extra ones follow at the end of their map or list.
+  std::vector<NamedComparison> results;
+
+  // kDifferent where anything differs, else kCouldNotCompare where anything could not be compared or there
+  // was nothing to compare, else kEqual.
+  Verdict verdict() const;
+  bool bitwise_equal() const;
+  // The first result that does not pass; null if all do.
+  const NamedComparison* first_failure() const;
+};
+
+// Numbers, and lists of numbers, are compared as tensors. A tree without anything to compare is kEmpty.
+TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options = {});
+
+// Two directories that ReadDump() reads. Paths start with "tensors." and "grads.". A dump without a manifest
+// has no dtypes in JSON, so those are then compared as numbers. What cannot be read is a result of its own,
+// kCouldNotCompare.
+TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
+                            const CompareOptions& options = {});
+
+}  // namespace ott
+
+#endif  // OTT_CORE_COMPARE_COMPARE_H_

@@ -1,0 +1,214 @@
+#include "ott/core/compare/report.h"
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/dump/json_writer.h"
+
+namespace ott {
+namespace {
+
+std::string IndexText(const Dims& index) { return ShapeToString(index); }
+
+std::string Number(double value) { return absl::StrFormat("%.6g", value); }
+
+bool HasElements(const TensorComparison& comparison) {
+  return Passes(comparison.status) || comparison.num_mismatched > 0;
+}
+
+std::string BitsText(const BitDifference& difference) {
+  std::string text = absl::StrFormat(
+      "first difference in bits at %s: reference %s, current %s, bit%s %s flipped",
+      IndexText(difference.element.index), difference.element.reference_text, difference.element.current_text,
+      difference.flipped_bits.size() == 1 ? "" : "s", absl::StrJoin(difference.flipped_bits, ", "));
+  if (difference.ulp_distance.has_value())
+    absl::StrAppend(&text, ", ", *difference.ulp_distance, " ULP apart");
+  return text;
+}
+
+void AppendFigures(const TensorComparison& comparison, std::string& text) {
+  absl::StrAppendFormat(&text, "  %d of %d elements (%.3g %%) are out of tolerance\n",
+                        comparison.num_mismatched, comparison.num_elements,
+                        100 * comparison.mismatched_fraction());
+  if (comparison.max_abs_error.has_value()) {
+    absl::StrAppendFormat(&text, "  max abs error %s at %s, max rel error %s at %s\n",
+                          Number(comparison.max_abs_error->error), IndexText(comparison.max_abs_error->index),
+                          Number(comparison.max_rel_error->error),
+                          IndexText(comparison.max_rel_error->index));
+    absl::StrAppendFormat(&text, "  mean abs error %s, RMSE %s, cosine similarity %.9g\n",
+                          Number(comparison.mean_abs_error), Number(comparison.root_mean_square_error),
+                          comparison.cosine_similarity);
+  }
+  if (comparison.num_nan_reference + comparison.num_nan_current + comparison.num_inf_reference +
+          comparison.num_inf_current >
+      0) {
+    absl::StrAppendFormat(&text, "  NaN: reference %d, current %d; infinite: reference %d, current %d\n",
+                          comparison.num_nan_reference, comparison.num_nan_current,
+                          comparison.num_inf_reference, comparison.num_inf_current);
+  }
+  for (const ElementDifference& worst : comparison.worst) {
+    absl::StrAppendFormat(&text, "  %s: current %s, reference %s, difference %s\n", IndexText(worst.index),
+                          worst.current_text, worst.reference_text, Number(worst.abs_error));
+  }
+  if (comparison.first_bit_difference.has_value()) {
+    absl::StrAppend(&text, "  ", BitsText(*comparison.first_bit_difference), "\n");
+  }
+  // All digits: the figure is to be used.
+  absl::StrAppendFormat(&text, "  smallest tolerance that passes: atol %.17g, or rtol %.17g\n",
+                        comparison.passing_atol, comparison.passing_rtol);
+}
+
+// Text that may hold anything a name may, as one line of UTF-8.
+std::string Printable(const std::string& text) {
+  return CheckUtf8(text).ok() ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text);
+}
+
+// Escaped only where it is not UTF-8; JSON escapes the rest itself.
+std::string Utf8(const std::string& text) { return CheckUtf8(text).ok() ? text : absl::CHexEscape(text); }
+
+std::string PathText(const std::string& path) { return path.empty() ? "(root)" : Printable(path); }
+
+void AppendFailure(const NamedComparison& result, std::string& text) {
+  const TensorComparison& comparison = result.comparison;
+  absl::StrAppend(&text, PathText(result.path), ": ", std::string(Name(comparison.status)));
+  if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", Printable(comparison.detail));
+  text += '\n';
+  if (HasElements(comparison)) AppendFigures(comparison, text);
+}
+
+// "12 bitwise equal, 1 mismatch"
+std::string CountsText(const TreeComparison& comparison) {
+  std::array<int, static_cast<size_t>(CompareStatus::kCouldNotCompare) + 1> counts = {};
+  for (const NamedComparison& result : comparison.results)
+    ++counts[static_cast<size_t>(result.comparison.status)];
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] > 0)
+      parts.push_back(absl::StrCat(counts[i], " ", std::string(Name(static_cast<CompareStatus>(i)))));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+// The tensor that needs most of the tolerance among those that pass; null where all are equal.
+const NamedComparison* LargestPassingError(const TreeComparison& comparison) {
+  const NamedComparison* largest = nullptr;
+  for (const NamedComparison& result : comparison.results) {
+    if (result.comparison.status != CompareStatus::kWithinTolerance) continue;
+    if (largest == nullptr ||
+        result.comparison.max_abs_error->error > largest->comparison.max_abs_error->error) {
+      largest = &result;
+    }
+  }
+  return largest;
+}
+
+Value IndexValue(const Dims& index) { return Value::List(index.begin(), index.end()); }
+
+Value ToValue(const std::optional<ErrorAt>& error) {
+  if (!error.has_value()) return Value();
+  return ValueMap{{"error", error->error}, {"index", IndexValue(error->index)}};
+}
+
+Value ToValue(const ElementDifference& difference) {
+  return ValueMap{
+      {"index", IndexValue(difference.index)},
+      {"reference", difference.reference_text},
+      {"current", difference.current_text},
+      {"abs_error", difference.abs_error},
+  };
+}
+
+Value UlpValue(const std::optional<uint64_t>& distance) {
+  return distance.has_value() ? Value(static_cast<int64_t>(*distance)) : Value();
+}
+
+Value ToValue(const BitDifference& difference) {
+  return ValueMap{
+      {"index", IndexValue(difference.element.index)},
+      {"reference", difference.element.reference_text},
+      {"current", difference.element.current_text},
+      {"flipped_bits", Value::List(difference.flipped_bits.begin(), difference.flipped_bits.end())},
+      {"ulp_distance", UlpValue(difference.ulp_distance)},
+  };
+}
+
+}  // namespace
+
+std::string ToText(const TreeComparison& comparison, int max_failures) {
+  std::string text;
+  int num_failures = 0;
+  for (const NamedComparison& result : comparison.results) {
+    if (Passes(result.comparison.status)) continue;
+    if (++num_failures <= max_failures) AppendFailure(result, text);
+  }
+  if (num_failures > max_failures) absl::StrAppend(&text, "... and ", num_failures - max_failures, " more\n");
+  if (const NamedComparison* largest = LargestPassingError(comparison)) {
+    absl::StrAppendFormat(&text, "largest error within tolerance: %s in %s\n",
+                          Number(largest->comparison.max_abs_error->error), PathText(largest->path));
+  }
+  const Verdict verdict = comparison.verdict();
+  const absl::string_view bits = verdict != Verdict::kEqual   ? ""
+                                 : comparison.bitwise_equal() ? " (bit for bit)"
+                                                              : " (not bit for bit)";
+  absl::StrAppend(&text, std::string(Name(verdict)), bits, ": ", CountsText(comparison), "\n");
+  return text;
+}
+
+Value ToValue(const TensorComparison& comparison) {
+  ValueMap map{{"status", Name(comparison.status)}};
+  if (!comparison.detail.empty()) map.Insert("detail", Utf8(comparison.detail));
+  if (!HasElements(comparison)) return map;
+  map.Insert("dtype", Name(comparison.dtype));
+  map.Insert("shape", IndexValue(comparison.shape));
+  map.Insert("num_elements", comparison.num_elements);
+  map.Insert("num_mismatched", comparison.num_mismatched);
+  map.Insert("num_bits_differ", comparison.num_bits_differ);
+  map.Insert("max_abs_error", ToValue(comparison.max_abs_error));
+  map.Insert("max_rel_error", ToValue(comparison.max_rel_error));
+  map.Insert("mean_abs_error", comparison.mean_abs_error);
+  map.Insert("root_mean_square_error", comparison.root_mean_square_error);
+  map.Insert("cosine_similarity", comparison.cosine_similarity);
+  map.Insert("max_ulp_distance", UlpValue(comparison.max_ulp_distance));
+  map.Insert("num_nan_reference", comparison.num_nan_reference);
+  map.Insert("num_nan_current", comparison.num_nan_current);
+  map.Insert("num_inf_reference", comparison.num_inf_reference);
+  map.Insert("num_inf_current", comparison.num_inf_current);
+  map.Insert("passing_atol", comparison.passing_atol);
+  map.Insert("passing_rtol", comparison.passing_rtol);
+  Value::List worst;
+  for (const ElementDifference& difference : comparison.worst) worst.push_back(ToValue(difference));
+  map.Insert("worst", std::move(worst));
+  map.Insert("first_bit_difference", comparison.first_bit_difference.has_value()
+                                         ? ToValue(*comparison.first_bit_difference)
+                                         : Value());
+  return map;
+}
+
+Value ToValue(const TreeComparison& comparison) {
+  Value::List results;
+  for (const NamedComparison& result : comparison.results) {
+    ValueMap map{{"path", Utf8(result.path)}};
+    const Value figures = ToValue(result.comparison);
+    for (const auto& [name, value] : figures.map()) map.Insert(name, value);
+    results.push_back(std::move(map));
+  }
+  return ValueMap{
+      {"verdict", Name(comparison.verdict())},
+      {"bitwise_equal", comparison.bitwise_equal()},
+      {"results", std::move(results)},
+  };
+}
+
+std::string ToJson(const TreeComparison& comparison) {
+  // Paths and texts come from trees that were JSON or were checked, so they are UTF-8.
+  absl::StatusOr<std::string> json = ToJson(ToValue(comparison));
+  return json.ok() ? *std::move(json)
+                   : ToJson(ValueMap{{"verdict", Name(Verdict::kCouldNotCompare)}}).value();
+}
+
+}  // namespace ott

@@ -1,0 +1,27 @@
+// What a comparison found, for people and for programs.
+
+#ifndef OTT_CORE_COMPARE_REPORT_H_
+#define OTT_CORE_COMPARE_REPORT_H_
+
+#include <string>
+
+#include "ott/core/compare/compare.h"
+#include "ott/core/tensor/value.h"
+
+namespace ott {
+
+// What failed with its figures, at most max_failures of them, then how many passed in which way, and a last
+// line that starts with the verdict. Ends with a newline.
+std::string ToText(const TreeComparison& comparison, int max_failures = 20);
+
+// {"verdict": ..., "bitwise_equal": ..., "results": [{"path": ..., "status": ..., ...}]}, as WriteJson writes
+// it: figures may be NaN, Infinity and -Infinity, which is not JSON to every reader.
+std::string ToJson(const TreeComparison& comparison);
+
+// The same as a tree, to be part of another report.
+Value ToValue(const TreeComparison& comparison);
+Value ToValue(const TensorComparison& comparison);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_COMPARE_REPORT_H_

@@ -1,0 +1,480 @@
+#include "ott/core/compare/tensor_comparison.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <complex>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/tensor/element.h"
+#include "ott/core/tensor/strided_copy.h"
+#include "ott/core/tensor/tensor.h"
+
+namespace ott {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Elements are compared in blocks that stay in the first-level cache.
+constexpr int64_t kBlockElements = 2048;
+
+// The type in which two real elements of T are subtracted.
+template <typename T>
+using Real = std::conditional_t<std::is_same_v<T, long double>, long double, double>;
+
+template <typename T>
+struct IsComplex : std::false_type {};
+template <typename T>
+struct IsComplex<std::complex<T>> : std::true_type {};
+
+// An unsigned integer as large as T.
+template <typename T>
+using BitsOf = std::conditional_t<
+    sizeof(T) == 1, uint8_t,
+    std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
+
+template <typename T>
+bool SameBits(const T& a, const T& b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+template <typename T>
+double ToDouble(T value) {
+  return static_cast<double>(value);
+}
+
+template <typename T>
+bool IsNaN(T value) {
+  if constexpr (IsComplex<T>::value) {
+    return std::isnan(value.real()) || std::isnan(value.imag());
+  } else if constexpr (std::is_integral_v<T>) {
+    return false;
+  } else {
+    return std::isnan(static_cast<Real<T>>(value));
+  }
+}
+
+template <typename T>
+bool IsInf(T value) {
+  if constexpr (IsComplex<T>::value) {
+    return !IsNaN(value) && (std::isinf(value.real()) || std::isinf(value.imag()));
+  } else if constexpr (std::is_integral_v<T>) {
+    return false;
+  } else {
+    return std::isinf(static_cast<Real<T>>(value));
+  }
+}
+
+// |a - b| of finite elements; 0 only where they are equal.
+template <typename T>
+double AbsDifference(T a, T b) {
+  if constexpr (IsComplex<T>::value) {
+    return std::abs(std::complex<double>(a) - std::complex<double>(b));
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<double>(a > b ? uint64_t(a) - uint64_t(b) : uint64_t(b) - uint64_t(a));
+  } else {
+    return static_cast<double>(std::fabs(static_cast<Real<T>>(a) - static_cast<Real<T>>(b)));
+  }
+}
+
+template <typename T>
+double Magnitude(T value) {
+  if constexpr (IsComplex<T>::value) {
+    return std::abs(std::complex<double>(value));
+  } else {
+    return std::fabs(ToDouble(value));
+  }
+}
+
+template <typename T>
+bool EqualValues(T a, T b) {
+  if constexpr (IsComplex<T>::value || std::is_integral_v<T>) {
+    return a == b;
+  } else {
+    return static_cast<Real<T>>(a) == static_cast<Real<T>>(b);
+  }
+}
+
+// Neighbouring floating-point numbers are one apart, -0.0 and 0.0 nothing.
+template <typename T>
+int64_t OrderedBits(T value) {
+  using Bits = BitsOf<T>;
+  Bits bits;
+  std::memcpy(&bits, &value, sizeof(T));
+  constexpr Bits kSign = Bits(Bits(1) << (sizeof(T) * 8 - 1));
+  const int64_t magnitude = static_cast<int64_t>(static_cast<Bits>(bits & ~kSign));
+  return bits & kSign ? -magnitude : magnitude;
+}
+
+template <typename T>
+constexpr bool kHasUlps = !IsComplex<T>::value && !std::is_integral_v<T> && !std::is_same_v<T, long double>;
+
+template <typename T>
+uint64_t UlpDistance(T a, T b) {
+  const int64_t x = OrderedBits(a);
+  const int64_t y = OrderedBits(b);
+  return x > y ? uint64_t(x) - uint64_t(y) : uint64_t(y) - uint64_t(x);
+}
+
+template <typename T>
+std::string ElementText(T value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (IsComplex<T>::value) {
+    const std::string imaginary = ElementText(value.imag());
+    const bool sign = imaginary[0] == '-';
+    return absl::StrCat(ElementText(value.real()), sign ? "" : "+", imaginary, "j");
+  } else {
+    // Small formats have no text of their own: as the float they stand for.
+    using Printed = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
+    char buffer[64];
+    return std::string(buffer,
+                       std::to_chars(buffer, buffer + sizeof(buffer), static_cast<Printed>(value)).ptr);
+  }
+}
+
+template <typename T>
+std::vector<int> FlippedBits(T a, T b) {
+  unsigned char x[sizeof(T)];
+  unsigned char y[sizeof(T)];
+  std::memcpy(x, &a, sizeof(T));
+  std::memcpy(y, &b, sizeof(T));
+  std::vector<int> bits;
+  for (size_t i = 0; i < sizeof(T) * 8; ++i) {
+    if ((x[i / 8] ^ y[i / 8]) >> i % 8 & 1) bits.push_back(static_cast<int>(i));
+  }
+  return bits;
+}
+
+// The smallest atol with which an error passes, given rtol * |reference|.
+double SmallestAtol(double error, double relative_part) {
+  double atol = std::max(0.0, error - relative_part);
+  while (!(error <= atol + relative_part)) atol = std::nextafter(atol, kInfinity);
+  return atol;
+}
+
+double SmallestRtol(double error, double atol, double magnitude) {
+  if (error <= atol) return 0;
+  if (magnitude == 0) return kInfinity;
+  double rtol = (error - atol) / magnitude;
+  while (!(error <= atol + rtol * magnitude)) rtol = std::nextafter(rtol, kInfinity);
+  return rtol;
+}
+
+// Collects the figures of one pass over two tensors of element type T.
+template <typename T>
+class Comparer {
+ public:
+  Comparer(const TensorCompareOptions& options, TensorComparison& result)
+      : options_(options), result_(result) {
+    if constexpr (kHasUlps<T>) result.max_ulp_distance = 0;
+  }
+
+  void AddBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
+    if (std::memcmp(reference, current, count * sizeof(T)) == 0 &&
+        AddEqualBlock(reference, first_position, count)) {
+      return;
+    }
+    for (int64_t i = 0; i < count; ++i) AddElement(reference[i], current[i], first_position + i);
+  }
+
+  void Finish() {
+    const double count = static_cast<double>(num_finite_);
+    if (num_finite_ > 0) {
+      result_.mean_abs_error = sum_abs_ / count;
+      result_.root_mean_square_error = std::sqrt(sum_squares_ / count);
+    }
+    result_.cosine_similarity = dot_ / (std::sqrt(norm_reference_) * std::sqrt(norm_current_));
+    for (std::optional<ErrorAt>* error : {&result_.max_abs_error, &result_.max_rel_error}) {
+      if (error->has_value()) (*error)->index = IndexAt(result_.shape, (*error)->position);
+    }
+    for (ElementDifference& worst : result_.worst) worst.index = IndexAt(result_.shape, worst.position);
+    if (result_.first_bit_difference.has_value()) {
+      ElementDifference& first = result_.first_bit_difference->element;
+      first.index = IndexAt(result_.shape, first.position);
+    }
+  }
+
+ private:
+  // A block of equal bits. False, and nothing done, where an element is not finite.
+  bool AddEqualBlock(const T* elements, int64_t first_position, int64_t count) {
+    if constexpr (IsComplex<T>::value) {
+      return false;
+    } else {
+      double sums[8] = {};
+      int64_t i = 0;
+      for (; i + 8 <= count; i += 8) {
+        for (int j = 0; j < 8; ++j) {
+          const double value = ToDouble(elements[i + j]);
+          sums[j] += value * value;
+        }
+      }
+      for (; i < count; ++i) sums[0] += ToDouble(elements[i]) * ToDouble(elements[i]);
+      double sum = 0;
+      for (const double part : sums) sum += part;
+      if (!std::isfinite(sum)) return false;
+      dot_ += sum;
+      norm_reference_ += sum;
+      norm_current_ += sum;
+      NoteError(0, 0, first_position);
+      num_finite_ += count;
+      return true;
+    }
+  }
+
+  void AddElement(T reference, T current, int64_t position) {
+    const bool same_bits = SameBits(reference, current);
+    if (!same_bits) NoteBits(reference, current, position);
+    const bool nan_reference = IsNaN(reference);
+    const bool nan_current = IsNaN(current);
+    const bool inf_reference = IsInf(reference);
+    const bool inf_current = IsInf(current);
+    result_.num_nan_reference += nan_reference;
+    result_.num_nan_current += nan_current;
+    result_.num_inf_reference += inf_reference;
+    result_.num_inf_current += inf_current;
+
+    if (nan_reference || nan_current || inf_reference || inf_current) {
+      const bool match = options_.tolerance.bitwise ? same_bits
+                         : nan_reference || nan_current
+                             ? nan_reference && nan_current && options_.tolerance.nan_equal
+                             : EqualValues(reference, current);
+      if (!match) {
+        result_.passing_atol = result_.passing_rtol = kInfinity;
+        NoteMismatch(reference, current, kInfinity, position);
+      }
+      return;
+    }
+    AddFinite(reference, current, same_bits, position);
+  }
+
+  void AddFinite(T reference, T current, bool same_bits, int64_t position) {
+    const double error = AbsDifference(reference, current);
+    const double magnitude = Magnitude(reference);
+    NoteError(error, magnitude, position);
+    ++num_finite_;
+    sum_abs_ += error;
+    sum_squares_ += error * error;
+    if constexpr (IsComplex<T>::value) {
+      const std::complex<double> r(reference);
+      const std::complex<double> c(current);
+      dot_ += r.real() * c.real() + r.imag() * c.imag();
+      norm_reference_ += std::norm(r);
+      norm_current_ += std::norm(c);
+    } else {
+      const double r = ToDouble(reference);
+      const double c = ToDouble(current);
+      dot_ += r * c;
+      norm_reference_ += r * r;
+      norm_current_ += c * c;
+    }
+    if constexpr (kHasUlps<T>) {
+      result_.max_ulp_distance = std::max(*result_.max_ulp_distance, UlpDistance(reference, current));
+    }
+    const Tolerance& tolerance = options_.tolerance;
+    const double relative_part = tolerance.rtol * magnitude;
+    const bool match = tolerance.bitwise ? same_bits : error <= tolerance.atol + relative_part;
+    if (!match) NoteMismatch(reference, current, error, position);
+    if (error > result_.passing_atol) {
+      result_.passing_atol = std::max(result_.passing_atol, SmallestAtol(error, relative_part));
+    }
+    if (error > tolerance.atol + result_.passing_rtol * magnitude) {
+      result_.passing_rtol = std::max(result_.passing_rtol, SmallestRtol(error, tolerance.atol, magnitude));
+    }
+  }
+
+  void NoteError(double error, double magnitude, int64_t position) {
+    if (!result_.max_abs_error.has_value() || error > result_.max_abs_error->error) {
+      result_.max_abs_error = ErrorAt{error, position, {}};
+    }
+    const double relative = error == 0 ? 0 : error / magnitude;
+    if (!result_.max_rel_error.has_value() || relative > result_.max_rel_error->error) {
+      result_.max_rel_error = ErrorAt{relative, position, {}};
+    }
+  }
+
+  void NoteBits(T reference, T current, int64_t position) {
+    if (std::is_same_v<T, long double>) return;
+    ++result_.num_bits_differ;
+    if (result_.first_bit_difference.has_value()) return;
+    const bool finite = !IsNaN(reference) && !IsNaN(current) && !IsInf(reference) && !IsInf(current);
+    BitDifference difference;
+    difference.element =
+        Describe(reference, current, finite ? AbsDifference(reference, current) : kInfinity, position);
+    difference.flipped_bits = FlippedBits(reference, current);
+    if constexpr (kHasUlps<T>) {
+      if (!IsNaN(reference) && !IsNaN(current)) difference.ulp_distance = UlpDistance(reference, current);
+    }
+    result_.first_bit_difference = std::move(difference);
+  }
+
+  void NoteMismatch(T reference, T current, double error, int64_t position) {
+    ++result_.num_mismatched;
+    std::vector<ElementDifference>& worst = result_.worst;
+    const size_t limit = static_cast<size_t>(std::max(options_.num_worst, 0));
+    if (limit == 0 || (worst.size() == limit && error <= worst.back().abs_error)) return;
+    const auto place = std::upper_bound(worst.begin(), worst.end(), error,
+                                        [](double e, const ElementDifference& d) { return e > d.abs_error; });
+    worst.insert(place, Describe(reference, current, error, position));
+    if (worst.size() > limit) worst.pop_back();
+  }
+
+  static ElementDifference Describe(T reference, T current, double error, int64_t position) {
+    ElementDifference difference;
+    difference.position = position;
+    if constexpr (IsComplex<T>::value) {
+      const bool real = !SameBits(reference.real(), current.real());
+      difference.reference = real ? reference.real() : reference.imag();
+      difference.current = real ? current.real() : current.imag();
+    } else {
+      difference.reference = ToDouble(reference);
+      difference.current = ToDouble(current);
+    }
+    difference.abs_error = error;
+    difference.reference_text = ElementText(reference);
+    difference.current_text = ElementText(current);
+    return difference;
+  }
+
+  const TensorCompareOptions& options_;
+  TensorComparison& result_;
+  int64_t num_finite_ = 0;
+  double sum_abs_ = 0;
+  double sum_squares_ = 0;
+  double dot_ = 0;
+  double norm_reference_ = 0;
+  double norm_current_ = 0;
+};
+
+// Hands out a tensor's elements block by block, without gaps, as T.
+template <typename T>
+class Blocks {
+ public:
+  explicit Blocks(const TensorView& view)
+      : view_(view), direct_(view.is_contiguous() && view.dtype() == DTypeFor()) {}
+
+  const T* Get(int64_t begin, int64_t end) {
+    if (direct_) return reinterpret_cast<const T*>(static_cast<const char*>(view_.data())) + begin;
+    if constexpr (std::is_same_v<T, long double>) {
+      VisitDType(view_.dtype(), [&](auto element) { Convert<decltype(element)>(begin, end); });
+    } else {
+      CopyElements(view_, begin, end, block_);
+    }
+    return block_;
+  }
+
+ private:
+  static constexpr DType DTypeFor() {
+    if constexpr (std::is_same_v<T, long double>) {
+      return DType{0xff};
+    } else {
+      return DTypeOf<T>();
+    }
+  }
+
+  template <typename From>
+  void Convert(int64_t begin, int64_t end) {
+    if constexpr (!IsComplex<From>::value) {
+      From elements[kBlockElements];
+      CopyElements(view_, begin, end, elements);
+      for (int64_t i = 0; i < end - begin; ++i) block_[i] = static_cast<long double>(elements[i]);
+    }
+  }
+
+  const TensorView& view_;
+  const bool direct_;
+  alignas(64) T block_[kBlockElements];
+};
+
+template <typename T>
+void CompareElements(const TensorView& reference, const TensorView& current,
+                     const TensorCompareOptions& options, TensorComparison& result) {
+  const auto reference_blocks = std::make_unique<Blocks<T>>(reference);
+  const auto current_blocks = std::make_unique<Blocks<T>>(current);
+  Comparer<T> comparer(options, result);
+  for (int64_t begin = 0; begin < result.num_elements; begin += kBlockElements) {
+    const int64_t end = std::min(begin + kBlockElements, result.num_elements);
+    comparer.AddBlock(reference_blocks->Get(begin, end), current_blocks->Get(begin, end), begin, end - begin);
+  }
+  comparer.Finish();
+}
+
+CompareStatus StatusOf(const TensorComparison& result, bool same_dtype) {
+  if (result.num_mismatched > 0) return CompareStatus::kMismatch;
+  if (same_dtype && result.num_bits_differ == 0) return CompareStatus::kBitwiseEqual;
+  const bool any_error = result.max_abs_error.has_value() && result.max_abs_error->error > 0;
+  return any_error ? CompareStatus::kWithinTolerance : CompareStatus::kEqual;
+}
+
+bool IsComplexDType(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
+
+}  // namespace
+
+std::string_view Name(CompareStatus status) {
+  constexpr std::array<std::string_view, 13> kNames = {
+      "bitwise equal", "equal",        "within tolerance",  "mismatch",      "dtype differs",
+      "shape differs", "kind differs", "length differs",    "order differs", "missing",
+      "extra",         "empty",        "could not compare",
+  };
+  return kNames[static_cast<size_t>(status)];
+}
+
+bool Passes(CompareStatus status) { return status <= CompareStatus::kWithinTolerance; }
+
+TensorComparison CompareTensors(const TensorView& reference, const TensorView& current,
+                                const TensorCompareOptions& options) {
+  TensorComparison result;
+  result.dtype = current.dtype();
+  result.shape = current.shape();
+  result.num_elements = current.num_elements();
+  if (reference.shape() != current.shape()) {
+    result.status = CompareStatus::kShapeDiffers;
+    result.detail = absl::StrCat("reference ", ShapeToString(reference.shape()), ", current ",
+                                 ShapeToString(current.shape()));
+    return result;
+  }
+  const bool same_dtype = reference.dtype() == current.dtype();
+  const bool numbers = !IsComplexDType(reference.dtype()) && !IsComplexDType(current.dtype());
+  if (!same_dtype && (options.compare_dtype || options.tolerance.bitwise || !numbers)) {
+    result.status = CompareStatus::kDTypeDiffers;
+    result.detail = absl::StrCat("reference ", std::string(Name(reference.dtype())), ", current ",
+                                 std::string(Name(current.dtype())));
+    return result;
+  }
+  // Written so that NaN is refused too.
+  if (!(options.tolerance.atol >= 0 && options.tolerance.rtol >= 0)) {
+    result.status = CompareStatus::kCouldNotCompare;
+    result.detail = absl::StrCat("the tolerance atol ", options.tolerance.atol, ", rtol ",
+                                 options.tolerance.rtol, " is no tolerance");
+    return result;
+  }
+  const absl::StatusOr<Tensor> reference_host = ToHost(Tensor{reference, nullptr});
+  const absl::StatusOr<Tensor> current_host = ToHost(Tensor{current, nullptr});
+  if (!reference_host.ok() || !current_host.ok()) {
+    result.status = CompareStatus::kCouldNotCompare;
+    result.detail = std::string((reference_host.ok() ? current_host : reference_host).status().message());
+    return result;
+  }
+  if (same_dtype) {
+    VisitDType(current.dtype(), [&](auto element) {
+      using T = decltype(element);
+      // A byte that is neither 0 nor 1 is no C++ bool.
+      using Compared = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+      CompareElements<Compared>(reference_host->view, current_host->view, options, result);
+    });
+  } else {
+    // Holds every integer and every double exactly.
+    CompareElements<long double>(reference_host->view, current_host->view, options, result);
+  }
+  result.status = StatusOf(result, same_dtype);
+  return result;
+}
+
+}  // namespace ott

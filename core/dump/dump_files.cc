@@ -1,0 +1,59 @@
+#include "ott/core/dump/dump_files.h"
+
+#include <cctype>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/compare/digest.h"
+
+namespace ott {
+namespace {
+
+// NAME_MAX of Linux file systems.
+constexpr size_t kMaxFileName = 255;
+
+bool IsHex(std::string_view text, size_t i) {
+  return i < text.size() && std::isxdigit(static_cast<unsigned char>(text[i]));
+}
+
+std::string Escape(std::string_view text) {
+  std::string escaped;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '/') {
+      escaped += "%2F";
+    } else if (c == '\0') {
+      escaped += "%00";
+    } else if (c == '%' && IsHex(text, i + 1) && IsHex(text, i + 2)) {
+      escaped += "%25";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+std::string_view Name(DumpFormat format) { return format == DumpFormat::kJson ? "json" : "binary"; }
+
+absl::StatusOr<DumpFormat> ParseDumpFormat(std::string_view name) {
+  for (const DumpFormat format : {DumpFormat::kJson, DumpFormat::kBinary}) {
+    if (Name(format) == name) return format;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", std::string(name), "' is not the name of a dump format"));
+}
+
+std::string BlobFileName(std::string_view group_file, std::string_view reference) {
+  std::string name = absl::StrCat("[", std::string(group_file), "]", Escape(reference));
+  constexpr size_t kMaxName = kMaxFileName - (sizeof(kMetaExtension) - 1);
+  if (name.size() <= kMaxName) return name;
+  const TensorDigest digest =
+      ComputeDigest(TensorView(reference.data(), DType::kUInt8, {static_cast<int64_t>(reference.size())}))
+          .value();
+  const std::string suffix = absl::StrCat("%~", digest.root.ToString());
+  return name.substr(0, kMaxName - suffix.size()) + suffix;
+}
+
+}  // namespace ott

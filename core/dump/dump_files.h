@@ -1,0 +1,48 @@
+// What the files of a dump are called.
+//
+//   DIR/manifest.json                          ours alone, written last (see dump_writer.h)
+//   DIR/tensors.json, DIR/grads.json           a group each: the tree of values
+//   DIR/[tensors.json]weights.w1.bin           a tensor's elements
+//   DIR/[tensors.json]weights.w1.bin.meta.json their shape and dtype
+
+#ifndef OTT_CORE_DUMP_DUMP_FILES_H_
+#define OTT_CORE_DUMP_DUMP_FILES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace ott {
+
+// How a tensor is stored.
+enum class DumpFormat : uint8_t {
+  kJson,    // as numbers in the tree
+  kBinary,  // raw little-endian elements in row-major order in a file of its own
+};
+
+std::string_view Name(DumpFormat format);  // "json", "binary"
+
+// The inverse of Name. INVALID_ARGUMENT for another name.
+absl::StatusOr<DumpFormat> ParseDumpFormat(std::string_view name);
+
+inline constexpr char kManifestFile[] = "manifest.json";
+inline constexpr char kTensorsFile[] = "tensors.json";
+inline constexpr char kGradsFile[] = "grads.json";
+
+// What follows a tensor's path in the tree and in the file's name.
+inline constexpr char kBinaryExtension[] = ".bin";
+// What follows the name of a tensor's file in the name of the file that describes it.
+inline constexpr char kMetaExtension[] = ".meta.json";
+
+// The file of what the tree calls `reference` ("weights.w1.bin"), for the group whose tree is in group_file.
+//
+// The name is Python's, "[tensors.json]weights.w1.bin", and never leaves the directory: '/' and NUL, which no
+// file name can have and which Python cannot dump, become %2F and %00. A '%' that would read as such an
+// escape becomes %25. What is too long for a file name is cut, and a digest of the whole appended after "%~".
+std::string BlobFileName(std::string_view group_file, std::string_view reference);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_DUMP_DUMP_FILES_H_

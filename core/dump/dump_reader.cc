@@ -1,0 +1,309 @@
+#include "ott/core/dump/dump_reader.h"
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/dump/json_reader.h"
+#include "ott/core/tensor/element.h"
+
+namespace ott {
+namespace {
+
+absl::Status InFile(const std::string& file, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
+}
+
+absl::StatusOr<Value> ReadJsonFile(const std::string& path) {
+  OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  absl::StatusOr<Value> value = ParseJson(std::string_view(file->data(), file->size()));
+  if (!value.ok()) return InFile(path, value.status());
+  return value;
+}
+
+// Converts the numbers of a tree, in row-major order, to elements of a dtype and shape.
+template <typename T>
+class ElementCollector {
+ public:
+  ElementCollector(const Dims& shape, T* elements) : shape_(shape), next_(elements) {}
+
+  absl::Status Collect(const Value& value, size_t dimension = 0) {
+    if (value.is_tensor()) return CollectTensor(value.tensor().view, dimension);
+    if (dimension == shape_.size()) return CollectScalar(value);
+    if (!value.is_list() || static_cast<int64_t>(value.list().size()) != shape_[dimension])
+      return WrongShape();
+    for (const Value& item : value.list()) OTT_RETURN_IF_ERROR(Collect(item, dimension + 1));
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status WrongShape() const {
+    return absl::InvalidArgumentError(absl::StrCat("its numbers are not of shape ", ShapeToString(shape_)));
+  }
+
+  absl::Status CollectTensor(const TensorView& view, size_t dimension) {
+    if (view.shape() != Dims(shape_.begin() + dimension, shape_.end())) return WrongShape();
+    return VisitDType(view.dtype(), [&](auto element) -> absl::Status {
+      using From = decltype(element);
+      if constexpr (std::is_arithmetic_v<From>) {
+        const From* const from = static_cast<const From*>(view.data());
+        for (int64_t i = 0; i < view.num_elements(); ++i) OTT_RETURN_IF_ERROR(Add(from[i]));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status CollectScalar(const Value& value) {
+    switch (value.kind()) {
+      case Value::Kind::kBool:
+        return Add(value.bool_value());
+      case Value::Kind::kInt:
+        return Add(value.int_value());
+      case Value::Kind::kDouble:
+        return Add(value.double_value());
+      default:
+        return WrongShape();
+    }
+  }
+
+  template <typename From>
+  absl::Status Add(From value) {
+    bool exact = false;
+    if constexpr (std::is_same_v<From, bool> && std::is_same_v<T, bool>) {
+      *next_ = value;
+      exact = true;
+    } else if constexpr (std::is_same_v<From, bool> || std::is_same_v<T, bool>) {
+      exact = false;
+    } else if constexpr (std::is_integral_v<From> && std::is_integral_v<T>) {
+      *next_ = static_cast<T>(value);
+      exact = static_cast<From>(*next_) == value && (*next_ < T{}) == (value < From{});
+    } else if constexpr (std::is_floating_point_v<From> && !std::is_integral_v<T>) {
+      *next_ = FromDouble<T>(value);
+      exact = static_cast<double>(*next_) == value || std::isnan(value);
+    }
+    if (!exact) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the number ", value, " is no ", std::string(Name(DTypeOf<T>()))));
+    }
+    ++next_;
+    return absl::OkStatus();
+  }
+
+  const Dims shape_;
+  T* next_;
+};
+
+template <typename T>
+struct Component {
+  using Type = T;
+  static constexpr bool kIsPair = false;
+};
+template <typename T>
+struct Component<std::complex<T>> {
+  using Type = T;
+  static constexpr bool kIsPair = true;
+};
+
+// The tensor that was dumped as these numbers.
+absl::StatusOr<Tensor> TensorFromNumbers(const Value& numbers, DType dtype, const Dims& shape) {
+  OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
+  OTT_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, AllocateHost(num_bytes));
+  OTT_RETURN_IF_ERROR(VisitDType(dtype, [&](auto element) {
+    using Part = Component<decltype(element)>;
+    Dims number_shape = shape;
+    if (Part::kIsPair) number_shape.push_back(2);
+    return ElementCollector(number_shape, static_cast<typename Part::Type*>(memory.get())).Collect(numbers);
+  }));
+  return Tensor{TensorView(memory.get(), dtype, shape), std::move(memory)};
+}
+
+// The items of the first dimension.
+Value::List Unstack(const Tensor& tensor) {
+  const TensorView& view = tensor.view;
+  const Dims item_shape(view.shape().begin() + 1, view.shape().end());
+  const int64_t num_items = view.shape()[0];
+  const int64_t item_bytes = view.num_bytes() / num_items;
+  Value::List items;
+  for (int64_t i = 0; i < num_items; ++i) {
+    const char* const data = static_cast<const char*>(view.data()) + i * item_bytes;
+    if (!item_shape.empty() || view.dtype() == DType::kUInt64) {
+      items.push_back(Tensor{TensorView(data, view.dtype(), item_shape), tensor.owner});
+    } else if (view.dtype() == DType::kBool) {
+      items.push_back(*data != 0);
+    } else if (view.dtype() == DType::kInt64) {
+      items.push_back(reinterpret_cast<const int64_t*>(data)[0]);
+    } else {
+      items.push_back(reinterpret_cast<const double*>(data)[0]);
+    }
+  }
+  return items;
+}
+
+// Reads one group: its tree, and its tensors' files.
+class GroupReader {
+ public:
+  // manifest: null for a dump of Python's.
+  GroupReader(const std::string& dir, const std::string& group_file, const Manifest* manifest)
+      : dir_(dir), group_file_(group_file), has_manifest_(manifest != nullptr) {
+    if (manifest == nullptr) return;
+    for (const ManifestTensor& tensor : manifest->tensors) {
+      if (tensor.group == group_file) listed_.emplace(tensor.path, &tensor);
+    }
+  }
+
+  absl::StatusOr<Value> Read() {
+    const std::string file = PathOf(group_file_);
+    OTT_ASSIGN_OR_RETURN(const Value json, ReadJsonFile(file));
+    OTT_ASSIGN_OR_RETURN(Value tree, Resolve("", json));
+    if (!listed_.empty()) {
+      return absl::DataLossError(
+          absl::StrCat(file, ": the manifest lists the tensor '", listed_.begin()->first,
+                       "', which is not in the tree; the files are of different dumps"));
+    }
+    return tree;
+  }
+
+ private:
+  std::string PathOf(const std::string& file) const { return absl::StrCat(dir_, "/", file); }
+
+  // Puts the tensors where the JSON has numbers or references to files.
+  absl::StatusOr<Value> Resolve(const std::string& path, const Value& json) {
+    if (const auto listed = listed_.find(path); listed != listed_.end()) {
+      const ManifestTensor& tensor = *listed->second;
+      listed_.erase(listed);
+      return ResolveListed(tensor, json);
+    }
+    switch (json.kind()) {
+      case Value::Kind::kMap: {
+        ValueMap map;
+        for (const auto& [name, child] : json.map()) {
+          OTT_ASSIGN_OR_RETURN(Value resolved, Resolve(JoinPath(path, name), child));
+          map.Insert(name, std::move(resolved));
+        }
+        return Value(std::move(map));
+      }
+      case Value::Kind::kList:
+        return ResolveList(path, json.list());
+      case Value::Kind::kTensor:
+        if (!has_manifest_ || json.tensor().view.shape().empty()) return json;
+        // A list of numbers that is not listed was a list, or is a list of listed tensors.
+        return ResolveList(path, Unstack(json.tensor()));
+      case Value::Kind::kString:
+        if (has_manifest_ || json.string_value() != path + kBinaryExtension) return json;
+        return ReadDescribed(json.string_value());
+      default:
+        return json;
+    }
+  }
+
+  absl::StatusOr<Value> ResolveList(const std::string& path, const Value::List& json) {
+    Value::List list;
+    for (size_t i = 0; i < json.size(); ++i) {
+      OTT_ASSIGN_OR_RETURN(Value resolved, Resolve(JoinPath(path, std::to_string(i)), json[i]));
+      list.push_back(std::move(resolved));
+    }
+    return Value(std::move(list));
+  }
+
+  absl::StatusOr<Value> ResolveListed(const ManifestTensor& tensor, const Value& json) {
+    if (tensor.format == DumpFormat::kBinary) {
+      return MapBlob(tensor.path + kBinaryExtension, tensor.dtype, tensor.shape);
+    }
+    absl::StatusOr<Tensor> numbers = TensorFromNumbers(json, tensor.dtype, tensor.shape);
+    if (!numbers.ok()) {
+      return InFile(PathOf(group_file_),
+                    absl::Status(numbers.status().code(),
+                                 absl::StrCat("'", tensor.path, "': ", numbers.status().message())));
+    }
+    return Value(*std::move(numbers));
+  }
+
+  // A tensor whose dtype and shape are in the file beside it.
+  absl::StatusOr<Value> ReadDescribed(const std::string& reference) {
+    const std::string meta_file = PathOf(BlobFileName(group_file_, reference) + kMetaExtension);
+    OTT_ASSIGN_OR_RETURN(const Value meta, ReadJsonFile(meta_file));
+    const Value* const shape = meta.is_map() ? meta.map().Find("file_data_shape") : nullptr;
+    const Value* const dtype = meta.is_map() ? meta.map().Find("file_data_dtype") : nullptr;
+    constexpr std::string_view kPrefix = "torch.";
+    if (shape == nullptr || dtype == nullptr || dtype->kind() != Value::Kind::kString ||
+        dtype->string_value().compare(0, kPrefix.size(), kPrefix) != 0) {
+      return InFile(meta_file,
+                    absl::InvalidArgumentError(
+                        "needs \"file_data_shape\", and \"file_data_dtype\" such as \"torch.float32\""));
+    }
+    const absl::StatusOr<Dims> dims = ShapeFromValue(*shape);
+    if (!dims.ok()) return InFile(meta_file, dims.status());
+    const absl::StatusOr<DType> parsed =
+        ParseDType(std::string_view(dtype->string_value()).substr(kPrefix.size()));
+    if (!parsed.ok()) return InFile(meta_file, parsed.status());
+    return MapBlob(reference, *parsed, *dims);
+  }
+
+  absl::StatusOr<Value> MapBlob(const std::string& reference, DType dtype, const Dims& shape) const {
+    const std::string path = PathOf(BlobFileName(group_file_, reference));
+    const absl::StatusOr<int64_t> expected = CheckedNumBytes(dtype, shape);
+    if (!expected.ok()) return InFile(path, expected.status());
+    OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+    if (file->size() != *expected) {
+      return absl::DataLossError(absl::StrCat(
+          path, ": ", file->size(), " bytes, but ", ShapeToString(shape), " ", std::string(Name(dtype)),
+          " has ", *expected, "; the program was probably killed, or the disk full, while dumping"));
+    }
+    return Value(Tensor{TensorView(file->data(), dtype, shape), file});
+  }
+
+  const std::string dir_;
+  const std::string group_file_;
+  const bool has_manifest_;
+  // Tensors of the manifest that are not found yet.
+  absl::flat_hash_map<std::string, const ManifestTensor*> listed_;
+};
+
+absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir) {
+  const std::string path = absl::StrCat(dir, "/", kManifestFile);
+  const absl::StatusOr<Value> json = ReadJsonFile(path);
+  if (absl::IsNotFound(json.status())) return std::nullopt;
+  if (!json.ok()) return json.status();
+  absl::StatusOr<Manifest> manifest = ManifestFromValue(*json);
+  if (!manifest.ok()) return InFile(path, manifest.status());
+  if (!manifest->complete) {
+    return absl::DataLossError(absl::StrCat(
+        dir,
+        ": the dump was not finished; the program was probably killed, or the disk full, while dumping"));
+  }
+  return std::optional<Manifest>(*std::move(manifest));
+}
+
+}  // namespace
+
+absl::StatusOr<Dump> ReadDump(const std::string& dir) {
+  Dump dump;
+  OTT_ASSIGN_OR_RETURN(dump.manifest, ReadManifest(dir));
+  const Manifest* const manifest = dump.manifest.has_value() ? &*dump.manifest : nullptr;
+
+  absl::StatusOr<Value> tensors = GroupReader(dir, kTensorsFile, manifest).Read();
+  if (absl::IsNotFound(tensors.status()) && manifest == nullptr) {
+    return absl::NotFoundError(absl::StrCat(tensors.status().message(), "; is ", dir, " a dump?"));
+  }
+  if (!tensors.ok()) return tensors.status();
+  dump.tensors = *std::move(tensors);
+
+  if (manifest != nullptr && !manifest->has_grads) return dump;
+  absl::StatusOr<Value> grads = GroupReader(dir, kGradsFile, manifest).Read();
+  if (absl::IsNotFound(grads.status()) && manifest == nullptr) return dump;
+  if (!grads.ok()) return grads.status();
+  dump.grads = *std::move(grads);
+  return dump;
+}
+
+}  // namespace ott

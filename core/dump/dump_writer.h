@@ -1,0 +1,44 @@
+// Writes one dump: a directory that the Python TensorDumper's users, and ReadDump, read.
+
+#ifndef OTT_CORE_DUMP_DUMP_WRITER_H_
+#define OTT_CORE_DUMP_DUMP_WRITER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "ott/core/dump/dump_files.h"
+#include "ott/core/tensor/value.h"
+
+namespace ott {
+
+// One tree of a dump, and how its tensors are stored.
+struct DumpGroup {
+  const Value* tree = nullptr;  // null: no such file
+  std::function<DumpFormat(std::string_view path)> format = [](std::string_view) {
+    return DumpFormat::kJson;
+  };
+};
+
+struct DumpContents {
+  DumpGroup tensors;
+  DumpGroup grads;
+  int64_t iteration = 0;
+  int rank = 0;
+  int world_size = 1;
+};
+
+// Makes the directory, and in it tensors.json, grads.json where there are gradients, a file and its
+// description for each tensor in a format of its own, and manifest.json. The manifest says `"complete":
+// false` from before the first of these until after the last, so that a dump that was cut off is known as
+// one; files of an earlier dump are replaced. sync: what is complete survives a crash of the machine.
+//
+// INVALID_ARGUMENT for a name that is not UTF-8, for two tensors with one path, and for a tensor not in host
+// memory; FAILED_PRECONDITION where dir is a symbolic link or a file; else the file system's error.
+absl::Status WriteDump(const std::string& dir, const DumpContents& contents, bool sync = false);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_DUMP_DUMP_WRITER_H_

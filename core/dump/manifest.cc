@@ -1,0 +1,127 @@
+#include "ott/core/dump/manifest.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+
+namespace ott {
+namespace {
+
+constexpr int64_t kFormatVersion = 1;
+
+absl::StatusOr<const Value*> Entry(const Value& map, std::string_view name, Value::Kind kind) {
+  const Value* entry = map.is_map() ? map.map().Find(name) : nullptr;
+  if (entry == nullptr || entry->kind() != kind) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", std::string(name), "\" is missing or no ", std::string(Name(kind))));
+  }
+  return entry;
+}
+
+absl::StatusOr<bool> BoolEntry(const Value& map, std::string_view name) {
+  OTT_ASSIGN_OR_RETURN(const Value* entry, Entry(map, name, Value::Kind::kBool));
+  return entry->bool_value();
+}
+
+absl::StatusOr<int64_t> IntEntry(const Value& map, std::string_view name) {
+  OTT_ASSIGN_OR_RETURN(const Value* entry, Entry(map, name, Value::Kind::kInt));
+  return entry->int_value();
+}
+
+absl::StatusOr<std::string> StringEntry(const Value& map, std::string_view name) {
+  OTT_ASSIGN_OR_RETURN(const Value* entry, Entry(map, name, Value::Kind::kString));
+  return entry->string_value();
+}
+
+Value ToValue(const ManifestTensor& tensor) {
+  Value::List shape(tensor.shape.begin(), tensor.shape.end());
+  return ValueMap{
+      {"group", tensor.group},         {"path", tensor.path},
+      {"dtype", Name(tensor.dtype)},   {"shape", std::move(shape)},
+      {"format", Name(tensor.format)}, {"file", tensor.file},
+      {"bytes", tensor.num_bytes},     {"digest", tensor.digest.ToString()},
+  };
+}
+
+absl::StatusOr<ManifestTensor> TensorFromValue(const Value& value) {
+  ManifestTensor tensor;
+  OTT_ASSIGN_OR_RETURN(tensor.group, StringEntry(value, "group"));
+  OTT_ASSIGN_OR_RETURN(tensor.path, StringEntry(value, "path"));
+  OTT_ASSIGN_OR_RETURN(const std::string dtype, StringEntry(value, "dtype"));
+  OTT_ASSIGN_OR_RETURN(tensor.dtype, ParseDType(dtype));
+  const Value* const shape = value.map().Find("shape");
+  OTT_ASSIGN_OR_RETURN(tensor.shape, ShapeFromValue(shape == nullptr ? Value() : *shape));
+  OTT_ASSIGN_OR_RETURN(const std::string format, StringEntry(value, "format"));
+  OTT_ASSIGN_OR_RETURN(tensor.format, ParseDumpFormat(format));
+  OTT_ASSIGN_OR_RETURN(tensor.file, StringEntry(value, "file"));
+  OTT_ASSIGN_OR_RETURN(tensor.num_bytes, IntEntry(value, "bytes"));
+  OTT_ASSIGN_OR_RETURN(const std::string digest, StringEntry(value, "digest"));
+  OTT_ASSIGN_OR_RETURN(tensor.digest, ParseDigest(digest));
+  OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(tensor.dtype, tensor.shape));
+  if (num_bytes != tensor.num_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"bytes\" is ", tensor.num_bytes, ", but dtype and shape make ", num_bytes));
+  }
+  return tensor;
+}
+
+}  // namespace
+
+absl::StatusOr<Dims> ShapeFromValue(const Value& value) {
+  if (value.is_list() && value.list().empty()) return Dims();
+  if (value.is_tensor()) {
+    const TensorView& view = value.tensor().view;
+    if (view.dtype() == DType::kInt64 && view.shape().size() == 1) {
+      const int64_t* const first = static_cast<const int64_t*>(view.data());
+      return Dims(first, first + view.num_elements());
+    }
+  }
+  return absl::InvalidArgumentError("the shape is missing or no list of integers");
+}
+
+Value ManifestToValue(const Manifest& manifest) {
+  Value::List tensors;
+  for (const ManifestTensor& tensor : manifest.tensors) tensors.push_back(ToValue(tensor));
+  return ValueMap{
+      {"format_version", kFormatVersion},
+      {"complete", manifest.complete},
+      {"iteration", manifest.iteration},
+      {"rank", manifest.rank},
+      {"world_size", manifest.world_size},
+      {"has_grads", manifest.has_grads},
+      {"num_tensors", static_cast<int64_t>(manifest.tensors.size())},
+      {"tensors", std::move(tensors)},
+  };
+}
+
+absl::StatusOr<Manifest> ManifestFromValue(const Value& value) {
+  OTT_ASSIGN_OR_RETURN(const int64_t version, IntEntry(value, "format_version"));
+  if (version != kFormatVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("format version ", version, ", while this program knows version ", kFormatVersion));
+  }
+  Manifest manifest;
+  OTT_ASSIGN_OR_RETURN(manifest.complete, BoolEntry(value, "complete"));
+  OTT_ASSIGN_OR_RETURN(manifest.iteration, IntEntry(value, "iteration"));
+  OTT_ASSIGN_OR_RETURN(manifest.rank, IntEntry(value, "rank"));
+  OTT_ASSIGN_OR_RETURN(manifest.world_size, IntEntry(value, "world_size"));
+  OTT_ASSIGN_OR_RETURN(manifest.has_grads, BoolEntry(value, "has_grads"));
+  OTT_ASSIGN_OR_RETURN(const Value* tensors, Entry(value, "tensors", Value::Kind::kList));
+  for (size_t i = 0; i < tensors->list().size(); ++i) {
+    absl::StatusOr<ManifestTensor> tensor = TensorFromValue(tensors->list()[i]);
+    if (!tensor.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("tensor ", i, ": ", tensor.status().message()));
+    }
+    manifest.tensors.push_back(*std::move(tensor));
+  }
+  OTT_ASSIGN_OR_RETURN(const int64_t num_tensors, IntEntry(value, "num_tensors"));
+  if (num_tensors != static_cast<int64_t>(manifest.tensors.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"num_tensors\" is ", num_tensors, ", but ", manifest.tensors.size(), " are listed"));
+  }
+  return manifest;
+}
+
+}  // namespace ott

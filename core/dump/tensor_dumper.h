@@ -1,0 +1,224 @@
+// Dumps tensors and gradients of a training run, iteration by iteration.
+
+#ifndef OTT_CORE_DUMP_TENSOR_DUMPER_H_
+#define OTT_CORE_DUMP_TENSOR_DUMPER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ott/core/base/process_wide.h"
+#include "ott/core/dump/dump_files.h"
+#include "ott/core/tensor/value.h"
+
+namespace ott {
+
+struct TensorDumperOptions {
+  // Dump number COUNT is written to DIR/COUNT. Made when needed.
+  std::string dir;
+  int rank = 0;
+  int world_size = 1;
+  // Dumps survive a crash of the machine, at the price of waiting for the disk.
+  bool sync = false;
+};
+
+// How one call's tensors are stored.
+struct AddOptions {
+  DumpFormat format = DumpFormat::kJson;
+  // By name: for a tensor at "model.layer1.w", the entry of "w", else of "layer1", else of "model".
+  std::map<std::string, DumpFormat> format_overrides;
+};
+
+// What a GradientProvider found for one tensor.
+struct Gradient {
+  enum class Kind : uint8_t {
+    kComputed,
+    kRequiresNoGrad,  // dumped as the string "`.requires_grad == False`"
+    kNotInGraph,      // the function values do not depend on the tensor; dumped as null
+  };
+  Kind kind = Kind::kNotInGraph;
+  // kComputed: of the tensor's shape.
+  std::optional<Tensor> gradient;
+};
+
+// Computes d(function values) / d(tensor) for each tensor, without touching the training's gradients.
+using GradientProvider = std::function<absl::StatusOr<std::vector<Gradient>>(absl::Span<const NamedTensor>)>;
+
+// Collects copies of tensors under paths, and writes them when told to, in the format of ACCV-Lab's Python
+// TensorDumper (dump_writer.h).
+//
+//   TensorDumper::Get().Enable({.dir = run_dir + "/rank_00000/dumps"});
+//   ...
+//   TensorDumper::Get().AddTensorData("weights.w1", TensorView(w1.data(), {64, 32}), DumpFormat::kBinary);
+//   TensorDumper::Get().Dump();
+//
+// Off until enabled: every call then returns OK at once, and arguments that are callables are not called.
+// Thread-safe. What two threads add has no defined order; the ranges are the process's, not the thread's.
+class TensorDumper {
+ public:
+  TensorDumper() = default;
+  TensorDumper(const TensorDumper&) = delete;
+  TensorDumper& operator=(const TensorDumper&) = delete;
+
+  // The one instance of the process. Aborts where another version of this library has it.
+  static TensorDumper& Get() { return process_wide_.Get(); }
+
+  // Calls f(dumper) where the process's instance is enabled and not paused; one load and a branch otherwise.
+  template <typename F>
+  static void RunIfEnabled(F&& f) {
+    if (TensorDumper* const dumper = process_wide_.IfEnabled()) std::forward<F>(f)(*dumper);
+  }
+
+  // FAILED_PRECONDITION when called twice, INVALID_ARGUMENT without a directory.
+  absl::Status Enable(TensorDumperOptions options);
+
+  // Enabled and not paused.
+  bool active() const { return active_.load(std::memory_order_relaxed); }
+
+  // Between Pause and Resume all calls but SetDumpCount are ignored, for iterations that nobody wants. What
+  // is pending stays.
+  void Pause();
+  void Resume();
+
+  // Adds data, a Value or what one is made from (TensorView, Tensor, ValueMap...) or a callable that returns
+  // such, at a path within the current ranges. Tensors are copied before the call returns. Errors: as
+  // InsertAt and CloneToHost; the tree is then as it was.
+  template <typename T>
+  absl::Status AddTensorData(std::string_view path, const T& data, DumpFormat format = DumpFormat::kJson) {
+    if (!active()) return absl::OkStatus();
+    return Add(path, Evaluate(data), {format, {}});
+  }
+  template <typename T>
+  absl::Status AddTensorData(std::string_view path, const T& data, const AddOptions& options) {
+    if (!active()) return absl::OkStatus();
+    return Add(path, Evaluate(data), options);
+  }
+
+  // Asks for the gradients with respect to the tensors in data, which are computed by SetGradients() and must
+  // live until then.
+  template <typename T>
+  absl::Status AddGradData(std::string_view path, const T& data, DumpFormat format = DumpFormat::kJson) {
+    if (!active()) return absl::OkStatus();
+    return AddGrad(path, Evaluate(data), {format, {}});
+  }
+  template <typename T>
+  absl::Status AddGradData(std::string_view path, const T& data, const AddOptions& options) {
+    if (!active()) return absl::OkStatus();
+    return AddGrad(path, Evaluate(data), options);
+  }
+
+  // Has the gradients computed for all tensors of AddGradData() since the last call, in their order, and
+  // copies them. INVALID_ARGUMENT where the provider returns another number or shape than asked for; else its
+  // error.
+  absl::Status SetGradients(const GradientProvider& provider);
+
+  // Paths between a push and its pop start with the range's name. FAILED_PRECONDITION for a pop without a
+  // push.
+  template <typename T>
+  absl::Status PushRange(const T& name) {
+    if (!active()) return absl::OkStatus();
+    if constexpr (std::is_invocable_v<const T&>) {
+      return Push(std::string(name()));
+    } else {
+      return Push(std::string(name));
+    }
+  }
+  absl::Status PopRange();
+
+  // Overrides every format given in the code.
+  void SetDumpTypeForAll(DumpFormat format);
+
+  // The number of the next dump, 0 at first; Dump() adds 1. A training run that dumps some iterations sets
+  // the iteration's number. Also while paused.
+  void SetDumpCount(int64_t count);
+  int64_t dump_count() const;
+
+  // Writes what is pending to DIR/COUNT, and clears it whether or not that succeeds. FAILED_PRECONDITION
+  // where gradients were asked for and not set; else WriteDump's error.
+  absl::Status Dump();
+
+  // Forgets what is pending.
+  void Discard();
+
+  // What is pending, as it would be dumped, without the gradients that are not set yet.
+  // REQUIRES: no other thread adds, dumps or discards while the reference is used.
+  const Value& tensors() const { return pending_.tensors; }
+  const Value& grads() const { return pending_.grads; }
+
+ private:
+  using Formats = absl::flat_hash_map<std::string, DumpFormat>;
+
+  struct WantedGradients {
+    std::string path;
+    Value data;
+    AddOptions options;
+  };
+
+  struct Pending {
+    Value tensors = ValueMap();
+    Value grads = ValueMap();
+    bool has_grads = false;
+    Formats tensor_formats;
+    Formats grad_formats;
+    std::vector<WantedGradients> wanted_gradients;
+  };
+
+  template <typename T>
+  static Value Evaluate(const T& data) {
+    if constexpr (std::is_invocable_v<const T&>) {
+      return Value(data());
+    } else {
+      return Value(data);
+    }
+  }
+
+  absl::Status Add(std::string_view path, const Value& data, const AddOptions& options);
+  absl::Status AddGrad(std::string_view path, Value data, const AddOptions& options);
+  absl::Status Push(std::string name);
+  std::string InRanges(std::string_view path) const;
+  void SetActive(bool active);
+
+  static ProcessWide<TensorDumper> process_wide_;
+  static const ProcessWide<TensorDumper>::JoinAtLoad join_at_load_;
+
+  std::atomic<bool> active_{false};
+  mutable std::mutex mutex_;
+  bool enabled_ = false;
+  TensorDumperOptions options_;
+  std::optional<DumpFormat> format_for_all_;
+  int64_t dump_count_ = 0;
+  std::vector<std::string> ranges_;
+  Pending pending_;
+};
+
+// PushRange and PopRange for a scope, of the process's instance.
+class DumpRange {
+ public:
+  explicit DumpRange(std::string_view name) : pushed_(TensorDumper::Get().active()) {
+    if (pushed_) TensorDumper::Get().PushRange(name).IgnoreError();
+  }
+  DumpRange(const DumpRange&) = delete;
+  DumpRange& operator=(const DumpRange&) = delete;
+  ~DumpRange() {
+    if (pushed_) TensorDumper::Get().PopRange().IgnoreError();
+  }
+
+ private:
+  const bool pushed_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_CORE_DUMP_TENSOR_DUMPER_H_

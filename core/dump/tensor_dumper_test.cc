@@ -1,0 +1,336 @@
+#include "ott/core/dump/tensor_dumper.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/dump/dump_reader.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string MakeTestDir() {
+  std::string dir = testing::TempDir() + "/tensor_dumper_test_XXXXXX";
+  EXPECT_NE(mkdtemp(dir.data()), nullptr);
+  return dir;
+}
+
+std::vector<std::string> PathsOf(const Value& tree) {
+  std::vector<std::string> paths;
+  for (const NamedTensor& tensor : ListTensors(tree)) paths.push_back(tensor.path);
+  return paths;
+}
+
+class TensorDumperTest : public testing::Test {
+ protected:
+  void Enable() {
+    TensorDumperOptions options;
+    options.dir = dir_;
+    options.rank = 3;
+    options.world_size = 4;
+    ASSERT_TRUE(dumper_.Enable(options).ok());
+  }
+
+  const std::string dir_ = MakeTestDir();
+  const float data_[4] = {1, -2.5, 0, 4};
+  const TensorView view_{data_, {2, 2}};
+  TensorDumper dumper_;
+};
+
+TEST_F(TensorDumperTest, IgnoresEverythingUntilEnabled) {
+  bool called = false;
+  const auto make = [&] {
+    called = true;
+    return view_;
+  };
+  EXPECT_TRUE(dumper_.AddTensorData("a", make).ok());
+  EXPECT_TRUE(dumper_.AddTensorData("a..b", view_).ok());
+  EXPECT_TRUE(dumper_.PushRange("range").ok());
+  EXPECT_TRUE(dumper_.PopRange().ok());
+  EXPECT_TRUE(dumper_.Dump().ok());
+  EXPECT_FALSE(called);
+  EXPECT_EQ(dumper_.dump_count(), 0);
+  EXPECT_FALSE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, EnablingTwiceIsAnError) {
+  Enable();
+  const absl::Status status = dumper_.Enable({dir_});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is enabled already, with the directory " + dir_));
+}
+
+TEST_F(TensorDumperTest, NeedsADirectory) {
+  EXPECT_EQ(dumper_.Enable({}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, WhatIsDumpedReadsBack) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("json", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("binary", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("loss", 0.25).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("list", Value::List{view_, 1}).ok());
+  dumper_.SetDumpCount(30);
+  ASSERT_TRUE(dumper_.Dump().ok());
+
+  const Dump dump = ReadDump(dir_ + "/30").value();
+  ASSERT_TRUE(dump.manifest.has_value());
+  EXPECT_EQ(dump.manifest->iteration, 30);
+  EXPECT_EQ(dump.manifest->rank, 3);
+  EXPECT_EQ(dump.manifest->world_size, 4);
+  EXPECT_FALSE(dump.grads.has_value());
+  EXPECT_THAT(PathsOf(dump.tensors), ElementsAre("json", "binary", "list.0"));
+  for (const NamedTensor& tensor : ListTensors(dump.tensors)) {
+    EXPECT_EQ(tensor.tensor.view.dtype(), DType::kFloat32) << tensor.path;
+    EXPECT_EQ(tensor.tensor.view.shape(), Dims({2, 2})) << tensor.path;
+    EXPECT_EQ(std::memcmp(tensor.tensor.view.data(), data_, sizeof(data_)), 0) << tensor.path;
+  }
+  EXPECT_EQ(dump.tensors.map().Find("loss")->double_value(), 0.25);
+  EXPECT_EQ(dump.tensors.map().Find("list")->list()[1].int_value(), 1);
+}
+
+TEST_F(TensorDumperTest, DumpClearsAndCounts) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_EQ(dumper_.dump_count(), 1);
+  EXPECT_TRUE(dumper_.tensors().map().empty());
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_TRUE(ReadDump(dir_ + "/1").ok());
+}
+
+TEST_F(TensorDumperTest, CopiesAreTakenAtTheCall) {
+  Enable();
+  float value = 1;
+  ASSERT_TRUE(dumper_.AddTensorData("a", TensorView(&value, {})).ok());
+  value = 2;
+  EXPECT_EQ(*static_cast<const float*>(ListTensors(dumper_.tensors())[0].tensor.view.data()), 1);
+}
+
+TEST_F(TensorDumperTest, RangesAndDotsMakeNestedNames) {
+  Enable();
+  ASSERT_TRUE(dumper_.PushRange("model").ok());
+  ASSERT_TRUE(dumper_.PushRange([] { return "layer"; }).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("a.b", view_).ok());
+  ASSERT_TRUE(dumper_.PopRange().ok());
+  ASSERT_TRUE(dumper_.AddTensorData("c", view_).ok());
+  ASSERT_TRUE(dumper_.PopRange().ok());
+  ASSERT_TRUE(dumper_.AddTensorData("d", view_).ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.layer.a.b", "model.c", "d"));
+  EXPECT_EQ(dumper_.PopRange().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TensorDumperTest, ClosestOverrideOfTheFormatWins) {
+  Enable();
+  AddOptions options;
+  options.format_overrides = {{"model", DumpFormat::kBinary}, {"b", DumpFormat::kJson}};
+  ASSERT_TRUE(
+      dumper_.AddTensorData("model", ValueMap{{"a", view_}, {"b", ValueMap{{"c", view_}}}}, options).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Manifest manifest = *ReadDump(dir_ + "/0")->manifest;
+  EXPECT_EQ(manifest.tensors[0].format, DumpFormat::kBinary);
+  EXPECT_EQ(manifest.tensors[1].format, DumpFormat::kJson);
+}
+
+TEST_F(TensorDumperTest, OneFormatForAllOverridesTheCode) {
+  Enable();
+  dumper_.SetDumpTypeForAll(DumpFormat::kBinary);
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kJson).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_EQ(ReadDump(dir_ + "/0")->manifest->tensors[0].format, DumpFormat::kBinary);
+}
+
+TEST_F(TensorDumperTest, InsertingWhereSomethingIsNamesBoth) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  EXPECT_EQ(dumper_.AddTensorData("a", ValueMap{{"b", 1}}).message(),
+            "cannot insert a value of kind map at 'a': there is a float32 tensor of shape [2, 2] already");
+  EXPECT_EQ(dumper_.AddTensorData("a.b", view_).message(),
+            "cannot insert at 'a.b': 'b' names nothing in 'a', which is a float32 tensor of shape [2, 2]");
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a"));
+}
+
+TEST_F(TensorDumperTest, MapsAreMergedAndListsIndexed) {
+  Enable();
+  ASSERT_TRUE(
+      dumper_.AddTensorData("a", ValueMap{{"b", view_}, {"list", Value::List{ValueMap{}, ValueMap{}}}}).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("a", ValueMap{{"c", view_}}).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("a.list.1.d", view_).ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a.b", "a.list.1.d", "a.c"));
+  EXPECT_EQ(dumper_.AddTensorData("a", ValueMap{{"e", view_}, {"c", 1}}).code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(dumper_.AddTensorData("a.list.2.d", view_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(dumper_.AddTensorData("a.list.x", view_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a.b", "a.list.1.d", "a.c"));
+}
+
+TEST_F(TensorDumperTest, PausedCallsDoNothingAndPendingDataStays) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  dumper_.Pause();
+  EXPECT_TRUE(dumper_.AddTensorData("b", view_).ok());
+  EXPECT_TRUE(dumper_.Dump().ok());
+  dumper_.SetDumpCount(7);
+  dumper_.Resume();
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a"));
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_TRUE(ReadDump(dir_ + "/7").ok());
+}
+
+TEST_F(TensorDumperTest, ResumeDoesNotEnable) {
+  dumper_.Resume();
+  EXPECT_FALSE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, DiscardForgets) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  dumper_.Discard();
+  EXPECT_TRUE(dumper_.tensors().map().empty());
+}
+
+TEST_F(TensorDumperTest, GradientsAreComputedByTheProvider) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddGradData("w", ValueMap{{"a", view_}, {"b", view_}, {"c", view_}}).ok());
+  float gradient[4] = {5, 6, 7, 8};
+  const auto provider = [&](absl::Span<const NamedTensor> tensors) -> absl::StatusOr<std::vector<Gradient>> {
+    EXPECT_EQ(tensors.size(), 3u);
+    EXPECT_EQ(tensors[1].path, "w.b");
+    EXPECT_EQ(tensors[1].tensor.view.data(), data_);
+    std::vector<Gradient> gradients(3);
+    gradients[0] = {Gradient::Kind::kComputed, Tensor{TensorView(gradient, {2, 2}), nullptr}};
+    gradients[1].kind = Gradient::Kind::kRequiresNoGrad;
+    gradients[2].kind = Gradient::Kind::kNotInGraph;
+    return gradients;
+  };
+  ASSERT_TRUE(dumper_.SetGradients(provider).ok());
+  gradient[0] = 0;
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Value grads = ReadDump(dir_ + "/0")->grads.value();
+  const ValueMap& w = grads.map().Find("w")->map();
+  EXPECT_EQ(static_cast<const float*>(w.Find("a")->tensor().view.data())[0], 5);
+  EXPECT_EQ(w.Find("b")->string_value(), "`.requires_grad == False`");
+  EXPECT_TRUE(w.Find("c")->is_null());
+}
+
+TEST_F(TensorDumperTest, GradientsThatWereNotSetAreAnError) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddGradData("w", view_).ok());
+  const absl::Status status = dumper_.Dump();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'w'"));
+}
+
+TEST_F(TensorDumperTest, ProvidersThatReturnSomethingElseAreErrors) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddGradData("w", view_).ok());
+  EXPECT_EQ(dumper_.SetGradients([](auto) { return std::vector<Gradient>(); }).message(),
+            "the gradient provider returned 0 gradients for 1 tensors");
+  ASSERT_TRUE(dumper_.AddGradData("w", view_).ok());
+  const auto wrong_shape = [&](auto) {
+    return std::vector<Gradient>{{Gradient::Kind::kComputed, Tensor{TensorView(data_, {4}), nullptr}}};
+  };
+  EXPECT_EQ(dumper_.SetGradients(wrong_shape).message(),
+            "the gradient provider returned no gradient of shape [2, 2] for 'w'");
+}
+
+TEST_F(TensorDumperTest, HostileNamesStayInTheDirectory) {
+  Enable();
+  const std::string names[] = {"/etc/passwd",
+                               "../../up",
+                               "a\"b'c",
+                               "line\nbreak",
+                               "gr\u00fc\u00dfe \u20ac",
+                               std::string("nul\0nul", 7),
+                               std::string(300, 'x'),
+                               std::string(300, 'x') + "y",
+                               "100%2Fnot a slash"};
+  ValueMap map;
+  for (const std::string& name : names) map.Insert(name, view_);
+  // Names of a map are not split at dots.
+  ASSERT_TRUE(dumper_.AddTensorData("", map, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_NE(access("/etc/passwd.bin", F_OK), 0);
+  EXPECT_NE(access((dir_ + "/../up.bin").c_str(), F_OK), 0);
+
+  const Dump dump = ReadDump(dir_ + "/0").value();
+  for (const std::string& name : names) {
+    const Value* const value = dump.tensors.map().Find(name);
+    ASSERT_NE(value, nullptr) << name;
+    EXPECT_EQ(value->tensor().view.shape(), Dims({2, 2})) << name;
+  }
+}
+
+TEST_F(TensorDumperTest, NamesWithEmptyPartsAreErrors) {
+  Enable();
+  for (const char* const path : {"..", "a..b", ".a", "a."}) {
+    EXPECT_EQ(dumper_.AddTensorData(path, view_).code(), absl::StatusCode::kInvalidArgument) << path;
+  }
+}
+
+TEST_F(TensorDumperTest, NamesThatAreNotUtf8FailTheDump) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("\xff", view_, DumpFormat::kBinary).ok());
+  EXPECT_EQ(dumper_.Dump().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadDump(dir_ + "/0").status().code(), absl::StatusCode::kDataLoss);
+}
+
+TEST_F(TensorDumperTest, TwoTensorsOfOnePathAreAnError) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("", ValueMap{{"a.b", view_}, {"a", ValueMap{{"b", view_}}}}).ok());
+  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("two tensors have the path 'a.b'"));
+}
+
+TEST_F(TensorDumperTest, TensorsWithoutElementsAreDumped) {
+  Enable();
+  const TensorView empty(nullptr, DType::kFloat32, {2, 0, 3});
+  ASSERT_TRUE(dumper_.AddTensorData("json", empty).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("binary", empty, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  for (const NamedTensor& tensor : ListTensors(ReadDump(dir_ + "/0")->tensors)) {
+    EXPECT_EQ(tensor.tensor.view.shape(), Dims({2, 0, 3})) << tensor.path;
+  }
+}
+
+TEST_F(TensorDumperTest, DirectoryThatCannotBeWrittenIsAnError) {
+  Enable();
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/0", "a file").ok());
+  EXPECT_EQ(dumper_.Dump().message(), dir_ + "/0: is a file where a directory is needed");
+  ASSERT_EQ(symlink(testing::TempDir().c_str(), (dir_ + "/1").c_str()), 0);
+  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr(dir_ + "/1: is a symbolic link"));
+}
+
+TEST(TensorDumper, OneInstanceIsTheProcesses) {
+  int calls = 0;
+  const auto count = [&](TensorDumper& dumper) {
+    EXPECT_EQ(&dumper, &TensorDumper::Get());
+    ++calls;
+  };
+  TensorDumper::RunIfEnabled(count);
+  EXPECT_EQ(calls, 0);
+  ASSERT_TRUE(TensorDumper::Get().Enable({MakeTestDir()}).ok());
+  TensorDumper::RunIfEnabled(count);
+  EXPECT_EQ(calls, 1);
+  {
+    const DumpRange range("scope");
+    const float value = 1;
+    ASSERT_TRUE(TensorDumper::Get().AddTensorData("a", TensorView(&value, {})).ok());
+  }
+  EXPECT_THAT(PathsOf(TensorDumper::Get().tensors()), ElementsAre("scope.a"));
+  TensorDumper::Get().Pause();
+  TensorDumper::RunIfEnabled(count);
+  EXPECT_EQ(calls, 1);
+}
+
+}  // namespace
+}  // namespace ott
