@@ -230,21 +230,31 @@ class NvtxCore {
   PerThread<RangeStack> stacks_;
 };
 
-void PushRange(NvtxCore& core, const char* name, Place place) { core.Push(name, place); }
+void PushRange(NvtxCore& core, const char* name, const char* file, int line) {
+  core.Push(name, {file, line});
+}
 
 void PushRange(NvtxCore& core, const char* name, const NvtxAttributes& attributes, Place place) {
   core.Push(name, attributes, place);
+}
+
+void PushRange(NvtxCore& core, NvtxName& name, const char* file, int line) {
+  core.Push(name, {}, {file, line});
 }
 
 void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place) {
   core.Push(name, attributes, place);
 }
 
-void PopRange(NvtxCore& core, Place place) { core.Pop(std::nullopt, place); }
+void PopRange(NvtxCore& core, const char* file, int line) { core.Pop(std::nullopt, {file, line}); }
 
-void PopRange(NvtxCore& core, std::string_view expected, Place place) { core.Pop(expected, place); }
+void PopRange(NvtxCore& core, const char* expected, size_t size, const char* file, int line) {
+  core.Pop(std::string_view(expected, size), {file, line});
+}
 
-void PopRange(NvtxCore& core, NvtxName& expected, Place place) { core.Pop(expected, place); }
+void PopRange(NvtxCore& core, NvtxName& expected, const char* file, int line) {
+  core.Pop(expected, {file, line});
+}
 
 void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes) { core.Mark(name, attributes); }
 

@@ -4,6 +4,7 @@
 #define OTT_CORE_NVTX_NVTX_RANGE_WRAPPER_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -101,12 +102,13 @@ class NvtxRangeWrapper {
    public:
     // With NvtxRangeWrapper::Get(). `name` must outlive the scope.
     explicit Scope(const char* name, Place place = Place::Current()) : Scope(Get(), name, place) {}
-    explicit Scope(NvtxName& name, Place place = Place::Current()) : Scope(Get(), name, {}, place) {}
+    explicit Scope(NvtxName& name, Place place = Place::Current()) : Scope(Get(), name, place) {}
     Scope(NvtxName& name, const NvtxAttributes& attributes, Place place = Place::Current())
         : Scope(Get(), name, attributes, place) {}
 
     Scope(NvtxRangeWrapper& wrapper, const char* name, Place place = Place::Current());
-    Scope(NvtxRangeWrapper& wrapper, NvtxName& name, const NvtxAttributes& attributes = {},
+    Scope(NvtxRangeWrapper& wrapper, NvtxName& name, Place place = Place::Current());
+    Scope(NvtxRangeWrapper& wrapper, NvtxName& name, const NvtxAttributes& attributes,
           Place place = Place::Current());
 
     Scope(const Scope&) = delete;
@@ -119,7 +121,8 @@ class NvtxRangeWrapper {
     // One of them.
     const char* const text_ = nullptr;
     NvtxName* const name_ = nullptr;
-    const Place place_;
+    const char* const file_;
+    const int line_;
   };
 
   static NvtxRangeWrapper& Get();
@@ -145,7 +148,8 @@ class NvtxRangeWrapper {
   void Push(const std::string& name, Place place = Place::Current()) { Push(name.c_str(), place); }
   void Push(const char* name, const NvtxAttributes& attributes, Place place = Place::Current());
   // In the domain of the name.
-  void Push(NvtxName& name, const NvtxAttributes& attributes = {}, Place place = Place::Current());
+  void Push(NvtxName& name, Place place = Place::Current());
+  void Push(NvtxName& name, const NvtxAttributes& attributes, Place place = Place::Current());
 
   // Ends the range pushed last on this thread in the default domain.
   // REQUIRES, where the order is tracked: there is one.
@@ -193,12 +197,14 @@ class NvtxRangeWrapper {
 
 namespace internal {
 
-void PushRange(NvtxCore& core, const char* name, Place place);
+// Scalars instead of structs where a call is hot: compilers build those before the branch.
+[[gnu::cold]] void PushRange(NvtxCore& core, const char* name, const char* file, int line);
 void PushRange(NvtxCore& core, const char* name, const NvtxAttributes& attributes, Place place);
+[[gnu::cold]] void PushRange(NvtxCore& core, NvtxName& name, const char* file, int line);
 void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place);
-void PopRange(NvtxCore& core, Place place);
-void PopRange(NvtxCore& core, std::string_view expected, Place place);
-void PopRange(NvtxCore& core, NvtxName& expected, Place place);
+[[gnu::cold]] void PopRange(NvtxCore& core, const char* file, int line);
+[[gnu::cold]] void PopRange(NvtxCore& core, const char* expected, size_t size, const char* file, int line);
+[[gnu::cold]] void PopRange(NvtxCore& core, NvtxName& expected, const char* file, int line);
 void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes);
 void Mark(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes);
 void NameCategory(NvtxCore& core, NvtxDomain* domain, uint32_t category, const char* name);
@@ -221,12 +227,18 @@ inline NvtxRangeWrapper& NvtxRangeWrapper::Get() { return NvtxRangeWrapperOfThis
 
 inline void NvtxRangeWrapper::Push(const char* name, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
-    internal::PushRange(*core, name, place);
+    internal::PushRange(*core, name, place.file, place.line);
 }
 
 inline void NvtxRangeWrapper::Push(const char* name, const NvtxAttributes& attributes, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
     internal::PushRange(*core, name, attributes, place);
+  }
+}
+
+inline void NvtxRangeWrapper::Push(NvtxName& name, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::PushRange(*core, name, place.file, place.line);
   }
 }
 
@@ -237,18 +249,19 @@ inline void NvtxRangeWrapper::Push(NvtxName& name, const NvtxAttributes& attribu
 }
 
 inline void NvtxRangeWrapper::Pop(Place place) {
-  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) internal::PopRange(*core, place);
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::PopRange(*core, place.file, place.line);
 }
 
 inline void NvtxRangeWrapper::Pop(std::string_view expected, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
-    internal::PopRange(*core, expected, place);
+    internal::PopRange(*core, expected.data(), expected.size(), place.file, place.line);
   }
 }
 
 inline void NvtxRangeWrapper::Pop(NvtxName& expected, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
-    internal::PopRange(*core, expected, place);
+    internal::PopRange(*core, expected, place.file, place.line);
   }
 }
 
@@ -279,23 +292,48 @@ inline void NvtxRangeWrapper::FinishIter(Place place) {
     internal::FinishIter(*core, place);
 }
 
+// A null that the compiler sees, rather than a value that turns out to be null, lets it drop the destructor
+// while off.
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, const char* name, Place place)
-    : core_(wrapper.core_.IfEnabled()), text_(name), place_(place) {
-  if (__builtin_expect(core_ != nullptr, 0)) internal::PushRange(*core_, name, place);
-}
+    : core_([&]() -> internal::NvtxCore* {
+        auto* core = wrapper.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
+        internal::PushRange(*core, name, place.file, place.line);
+        return core;
+      }()),
+      text_(name),
+      file_(place.file),
+      line_(place.line) {}
+
+inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, NvtxName& name, Place place)
+    : core_([&]() -> internal::NvtxCore* {
+        auto* core = wrapper.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
+        internal::PushRange(*core, name, place.file, place.line);
+        return core;
+      }()),
+      name_(&name),
+      file_(place.file),
+      line_(place.line) {}
 
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, NvtxName& name,
                                       const NvtxAttributes& attributes, Place place)
-    : core_(wrapper.core_.IfEnabled()), name_(&name), place_(place) {
-  if (__builtin_expect(core_ != nullptr, 0)) internal::PushRange(*core_, name, attributes, place);
-}
+    : core_([&]() -> internal::NvtxCore* {
+        auto* core = wrapper.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
+        internal::PushRange(*core, name, attributes, place);
+        return core;
+      }()),
+      name_(&name),
+      file_(place.file),
+      line_(place.line) {}
 
 inline NvtxRangeWrapper::Scope::~Scope() {
   if (__builtin_expect(core_ == nullptr, 1)) return;
   if (name_ != nullptr) {
-    internal::PopRange(*core_, *name_, place_);
+    internal::PopRange(*core_, *name_, file_, line_);
   } else {
-    internal::PopRange(*core_, text_, place_);
+    internal::PopRange(*core_, text_, std::char_traits<char>::length(text_), file_, line_);
   }
 }
 

@@ -3,13 +3,11 @@
 //
 //   bazel run -c opt //core/stopwatch:stopwatch_benchmark
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
-#include <string>
 
 #include "benchmark/benchmark.h"
+#include "ott/core/base/benchmark_limits.h"
 #include "ott/core/base/check.h"
 #include "ott/core/stopwatch/stopwatch.h"
 
@@ -113,44 +111,8 @@ void OwnScope(benchmark::State& state) {
 }
 BENCHMARK(OwnScope)->Name("On_OwnScope")->Threads(1)->Threads(2)->Threads(8)->UseRealTime();
 
-// Keeps the fastest repetition of each benchmark: what disturbs only ever adds.
-class Fastest : public benchmark::ConsoleReporter {
- public:
-  void ReportRuns(const std::vector<Run>& runs) override {
-    ConsoleReporter::ReportRuns(runs);
-    for (const Run& run : runs) {
-      if (run.run_type != Run::RT_Iteration) continue;
-      const double nanoseconds = run.GetAdjustedRealTime();
-      const auto [known, added] = nanoseconds_.emplace(run.benchmark_name(), nanoseconds);
-      if (!added) known->second = std::min(known->second, nanoseconds);
-    }
-  }
-
-  double operator[](const std::string& name) const {
-    const auto found = nanoseconds_.find(name);
-    OTT_CHECK(found != nanoseconds_.end()) << "no benchmark " << name << " was run; run all of them";
-    return found->second;
-  }
-
- private:
-  std::map<std::string, double> nanoseconds_;
-};
-
-class Limits {
- public:
-  void AtMost(const char* what, double value, double limit, const char* unit) {
-    const bool holds = value <= limit;
-    all_hold_ = all_hold_ && holds;
-    std::printf("%-58s %7.2f %s  limit %5.2f  %s\n", what, value, unit, limit, holds ? "ok" : "EXCEEDED");
-  }
-  bool all_hold() const { return all_hold_; }
-
- private:
-  bool all_hold_ = true;
-};
-
-bool PrintLimits(const Fastest& ns) {
-  Limits limits;
+bool PrintLimits(const FastestRuns& ns) {
+  BenchmarkLimits limits;
   const double off_name = ns["Off_StartEndByName"];
   const double off_handle = ns["Off_StartEndByHandle"];
   const double off_scope = ns["Off_Scope"];
@@ -178,7 +140,7 @@ bool PrintLimits(const Fastest& ns) {
 int Main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  Fastest nanoseconds;
+  FastestRuns nanoseconds;
   benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^Off_");
   OTT_CHECK(Stopwatch::Get().Enable({}).ok());
   benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^On_");
