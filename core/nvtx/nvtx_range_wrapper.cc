@@ -123,7 +123,8 @@ class NvtxCore {
     NvtxPush(domain, Native(name, attributes));
   }
 
-  void Pop(std::optional<std::string_view> expected, Place place) {
+  // place: nullopt at the end of a scope.
+  void Pop(std::optional<std::string_view> expected, std::optional<Place> place) {
     if (__builtin_expect(options_.sync_on_pop || options_.keep_track_of_range_order, 0) &&
         !BeforePop(expected, nullptr, place)) {
       return;
@@ -131,7 +132,7 @@ class NvtxCore {
     NvtxPop();
   }
 
-  void Pop(NvtxName& expected, Place place) {
+  void Pop(NvtxName& expected, std::optional<Place> place) {
     if (__builtin_expect(options_.sync_on_pop || options_.keep_track_of_range_order, 0) &&
         !BeforePop(expected.text_, expected.domain_, place)) {
       return;
@@ -203,14 +204,16 @@ class NvtxCore {
   }
 
   // Whether there is a range to pop, as far as is known.
-  bool BeforePop(std::optional<std::string_view> expected, const NvtxDomain* domain, Place place) {
+  bool BeforePop(std::optional<std::string_view> expected, const NvtxDomain* domain,
+                 std::optional<Place> place) {
     if (options_.sync_on_pop) environment_.synchronize_device().IgnoreError();
     if (!options_.keep_track_of_range_order) return true;
     RangeStack& stack = stacks_.Get();
     const OpenRange* const innermost = stack.Innermost(domain);
     if (innermost == nullptr || (expected.has_value() && innermost->name != *expected)) {
       Misuse(absl::StrCat("Pop(", expected.has_value() ? Quoted(*expected) : "", ")", InDomain(domain),
-                          " at ", At(place), " on thread ", ThisThreadId(), stack.Describe()));
+                          " at ", place.has_value() ? At(*place) : "the end of its scope", " on thread ",
+                          ThisThreadId(), stack.Describe()));
     }
     if (innermost != nullptr) stack.Remove(innermost);
     return innermost != nullptr;
@@ -246,14 +249,37 @@ void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes,
   core.Push(name, attributes, place);
 }
 
-void PopRange(NvtxCore& core, const char* file, int line) { core.Pop(std::nullopt, {file, line}); }
+void PopRange(NvtxCore& core, const char* file, int line) { core.Pop(std::nullopt, Place{file, line}); }
 
 void PopRange(NvtxCore& core, const char* expected, size_t size, const char* file, int line) {
-  core.Pop(std::string_view(expected, size), {file, line});
+  core.Pop(std::string_view(expected, size), Place{file, line});
 }
 
 void PopRange(NvtxCore& core, NvtxName& expected, const char* file, int line) {
-  core.Pop(expected, {file, line});
+  core.Pop(expected, Place{file, line});
+}
+
+NvtxScope BeginScope(NvtxCore& core, const char* name, const char* file, int line) {
+  core.Push(name, {file, line});
+  return {&core, nullptr};
+}
+
+NvtxScope BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line) {
+  core.Push(name, {}, {file, line});
+  return {&core, &name};
+}
+
+NvtxScope BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place) {
+  core.Push(name, attributes, place);
+  return {&core, &name};
+}
+
+void EndScope(NvtxScope scope, const char* text) {
+  if (scope.name != nullptr) {
+    scope.core->Pop(*scope.name, std::nullopt);
+  } else {
+    scope.core->Pop(text, std::nullopt);
+  }
 }
 
 void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes) { core.Mark(name, attributes); }

@@ -19,9 +19,20 @@ namespace ott {
 
 class NvtxConfig;  // config.proto
 
+class NvtxName;
+
 namespace internal {
+
 class NvtxCore;
-}
+
+// A range that a scope has begun, for its end.
+struct NvtxScope {
+  // Null if the wrapper was off.
+  NvtxCore* core;
+  NvtxName* name;
+};
+
+}  // namespace internal
 
 // A domain of a library or a program, which profilers show apart from others. Made at its first use and never
 // destroyed; constant-initialised, so it can be a static without a guard. `name` is not copied.
@@ -116,13 +127,9 @@ class NvtxRangeWrapper {
     ~Scope();
 
    private:
-    // Null if the wrapper was off.
-    internal::NvtxCore* const core_;
-    // One of them.
+    const internal::NvtxScope scope_;
+    // Where it has no NvtxName.
     const char* const text_ = nullptr;
-    NvtxName* const name_ = nullptr;
-    const char* const file_;
-    const int line_;
   };
 
   static NvtxRangeWrapper& Get();
@@ -205,6 +212,13 @@ void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes,
 [[gnu::cold]] void PopRange(NvtxCore& core, const char* file, int line);
 [[gnu::cold]] void PopRange(NvtxCore& core, const char* expected, size_t size, const char* file, int line);
 [[gnu::cold]] void PopRange(NvtxCore& core, NvtxName& expected, const char* file, int line);
+// What the end of a scope needs comes back from its beginning, so that no register need be saved for it while
+// off.
+[[gnu::cold]] NvtxScope BeginScope(NvtxCore& core, const char* name, const char* file, int line);
+[[gnu::cold]] NvtxScope BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line);
+NvtxScope BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place);
+// text: of a scope without an NvtxName.
+[[gnu::cold]] void EndScope(NvtxScope scope, const char* text);
 void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes);
 void Mark(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes);
 void NameCategory(NvtxCore& core, NvtxDomain* domain, uint32_t category, const char* name);
@@ -292,49 +306,31 @@ inline void NvtxRangeWrapper::FinishIter(Place place) {
     internal::FinishIter(*core, place);
 }
 
-// A null that the compiler sees, rather than a value that turns out to be null, lets it drop the destructor
-// while off.
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, const char* name, Place place)
-    : core_([&]() -> internal::NvtxCore* {
+    : scope_([&]() -> internal::NvtxScope {
         auto* core = wrapper.core_.IfEnabled();
-        if (__builtin_expect(core == nullptr, 1)) return nullptr;
-        internal::PushRange(*core, name, place.file, place.line);
-        return core;
+        if (__builtin_expect(core == nullptr, 1)) return {nullptr, nullptr};
+        return internal::BeginScope(*core, name, place.file, place.line);
       }()),
-      text_(name),
-      file_(place.file),
-      line_(place.line) {}
+      text_(name) {}
 
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, NvtxName& name, Place place)
-    : core_([&]() -> internal::NvtxCore* {
+    : scope_([&]() -> internal::NvtxScope {
         auto* core = wrapper.core_.IfEnabled();
-        if (__builtin_expect(core == nullptr, 1)) return nullptr;
-        internal::PushRange(*core, name, place.file, place.line);
-        return core;
-      }()),
-      name_(&name),
-      file_(place.file),
-      line_(place.line) {}
+        if (__builtin_expect(core == nullptr, 1)) return {nullptr, nullptr};
+        return internal::BeginScope(*core, name, place.file, place.line);
+      }()) {}
 
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, NvtxName& name,
                                       const NvtxAttributes& attributes, Place place)
-    : core_([&]() -> internal::NvtxCore* {
+    : scope_([&]() -> internal::NvtxScope {
         auto* core = wrapper.core_.IfEnabled();
-        if (__builtin_expect(core == nullptr, 1)) return nullptr;
-        internal::PushRange(*core, name, attributes, place);
-        return core;
-      }()),
-      name_(&name),
-      file_(place.file),
-      line_(place.line) {}
+        if (__builtin_expect(core == nullptr, 1)) return {nullptr, nullptr};
+        return internal::BeginScope(*core, name, attributes, place);
+      }()) {}
 
 inline NvtxRangeWrapper::Scope::~Scope() {
-  if (__builtin_expect(core_ == nullptr, 1)) return;
-  if (name_ != nullptr) {
-    internal::PopRange(*core_, *name_, file_, line_);
-  } else {
-    internal::PopRange(*core_, text_, std::char_traits<char>::length(text_), file_, line_);
-  }
+  if (__builtin_expect(scope_.core != nullptr, 0)) internal::EndScope(scope_, text_);
 }
 
 }  // namespace ott
