@@ -123,6 +123,16 @@ class NvtxCore {
     NvtxPush(domain, Native(name, attributes));
   }
 
+  NvtxName* BeginScope(NvtxName& name, const NvtxAttributes& attributes, Place place) {
+    if (name.core_.load(std::memory_order_relaxed) != this) name.core_.store(this, std::memory_order_relaxed);
+    Push(name, attributes, place);
+    return &name;
+  }
+
+  static void EndScope(NvtxName& name) {
+    name.core_.load(std::memory_order_relaxed)->Pop(name, std::nullopt);
+  }
+
   // place: nullopt at the end of a scope.
   void Pop(std::optional<std::string_view> expected, std::optional<Place> place) {
     if (__builtin_expect(options_.sync_on_pop || options_.keep_track_of_range_order, 0) &&
@@ -259,28 +269,22 @@ void PopRange(NvtxCore& core, NvtxName& expected, const char* file, int line) {
   core.Pop(expected, Place{file, line});
 }
 
-NvtxScope BeginScope(NvtxCore& core, const char* name, const char* file, int line) {
+NvtxCore* BeginScope(NvtxCore& core, const char* name, const char* file, int line) {
   core.Push(name, {file, line});
-  return {&core, nullptr};
+  return &core;
 }
 
-NvtxScope BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line) {
-  core.Push(name, {}, {file, line});
-  return {&core, &name};
+NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line) {
+  return core.BeginScope(name, {}, {file, line});
 }
 
-NvtxScope BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place) {
-  core.Push(name, attributes, place);
-  return {&core, &name};
+NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place) {
+  return core.BeginScope(name, attributes, place);
 }
 
-void EndScope(NvtxScope scope, const char* text) {
-  if (scope.name != nullptr) {
-    scope.core->Pop(*scope.name, std::nullopt);
-  } else {
-    scope.core->Pop(text, std::nullopt);
-  }
-}
+void EndScope(NvtxCore& core, const char* name) { core.Pop(name, std::nullopt); }
+
+void EndScope(NvtxName& name) { NvtxCore::EndScope(name); }
 
 void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes) { core.Mark(name, attributes); }
 

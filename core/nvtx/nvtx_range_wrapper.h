@@ -19,20 +19,9 @@ namespace ott {
 
 class NvtxConfig;  // config.proto
 
-class NvtxName;
-
 namespace internal {
-
 class NvtxCore;
-
-// A range that a scope has begun, for its end.
-struct NvtxScope {
-  // Null if the wrapper was off.
-  NvtxCore* core;
-  NvtxName* name;
-};
-
-}  // namespace internal
+}
 
 // A domain of a library or a program, which profilers show apart from others. Made at its first use and never
 // destroyed; constant-initialised, so it can be a static without a guard. `name` is not copied.
@@ -53,7 +42,8 @@ class NvtxDomain {
 };
 
 // A name that NVTX gets to see once, at its first use, and afterwards knows by number. Constant-initialised;
-// `text` is not copied, and `domain` must outlive the name.
+// `text` is not copied, and `domain` must outlive the name. May be used from any thread, but with one wrapper
+// at a time.
 class NvtxName {
  public:
   // In the default domain.
@@ -69,6 +59,8 @@ class NvtxName {
 
   const char* text_;
   NvtxDomain* domain_ = nullptr;
+  // Whose scope began last.
+  std::atomic<internal::NvtxCore*> core_{nullptr};
   std::atomic<bool> made_{false};
   std::atomic<void*> handle_{nullptr};
 };
@@ -127,8 +119,9 @@ class NvtxRangeWrapper {
     ~Scope();
 
    private:
-    const internal::NvtxScope scope_;
-    // Where it has no NvtxName.
+    // Both null if the wrapper was off; otherwise name_, or core_ and text_ where the name is no NvtxName.
+    NvtxName* const name_ = nullptr;
+    internal::NvtxCore* const core_ = nullptr;
     const char* const text_ = nullptr;
   };
 
@@ -214,11 +207,12 @@ void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes,
 [[gnu::cold]] void PopRange(NvtxCore& core, NvtxName& expected, const char* file, int line);
 // What the end of a scope needs comes back from its beginning, so that no register need be saved for it while
 // off.
-[[gnu::cold]] NvtxScope BeginScope(NvtxCore& core, const char* name, const char* file, int line);
-[[gnu::cold]] NvtxScope BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line);
-NvtxScope BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place);
-// text: of a scope without an NvtxName.
-[[gnu::cold]] void EndScope(NvtxScope scope, const char* text);
+// The first returns &core, the others &name.
+[[gnu::cold]] NvtxCore* BeginScope(NvtxCore& core, const char* name, const char* file, int line);
+[[gnu::cold]] NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line);
+NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place);
+[[gnu::cold]] void EndScope(NvtxCore& core, const char* name);
+[[gnu::cold]] void EndScope(NvtxName& name);
 void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes);
 void Mark(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes);
 void NameCategory(NvtxCore& core, NvtxDomain* domain, uint32_t category, const char* name);
@@ -307,30 +301,31 @@ inline void NvtxRangeWrapper::FinishIter(Place place) {
 }
 
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, const char* name, Place place)
-    : scope_([&]() -> internal::NvtxScope {
+    : core_([&]() -> internal::NvtxCore* {
         auto* core = wrapper.core_.IfEnabled();
-        if (__builtin_expect(core == nullptr, 1)) return {nullptr, nullptr};
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
         return internal::BeginScope(*core, name, place.file, place.line);
       }()),
       text_(name) {}
 
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, NvtxName& name, Place place)
-    : scope_([&]() -> internal::NvtxScope {
+    : name_([&]() -> NvtxName* {
         auto* core = wrapper.core_.IfEnabled();
-        if (__builtin_expect(core == nullptr, 1)) return {nullptr, nullptr};
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
         return internal::BeginScope(*core, name, place.file, place.line);
       }()) {}
 
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, NvtxName& name,
                                       const NvtxAttributes& attributes, Place place)
-    : scope_([&]() -> internal::NvtxScope {
+    : name_([&]() -> NvtxName* {
         auto* core = wrapper.core_.IfEnabled();
-        if (__builtin_expect(core == nullptr, 1)) return {nullptr, nullptr};
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
         return internal::BeginScope(*core, name, attributes, place);
       }()) {}
 
 inline NvtxRangeWrapper::Scope::~Scope() {
-  if (__builtin_expect(scope_.core != nullptr, 0)) internal::EndScope(scope_, text_);
+  if (__builtin_expect(name_ != nullptr, 0)) internal::EndScope(*name_);
+  if (__builtin_expect(core_ != nullptr, 0)) internal::EndScope(*core_, text_);
 }
 
 }  // namespace ott
