@@ -14,14 +14,15 @@
 
 namespace ott {
 
-// Keeps the fastest repetition of each benchmark: what disturbs only ever adds.
+// CPU time of the fastest repetition of each benchmark, summed over its threads: what disturbs only ever
+// adds.
 class FastestRuns : public benchmark::ConsoleReporter {
  public:
   void ReportRuns(const std::vector<Run>& runs) override {
     ConsoleReporter::ReportRuns(runs);
     for (const Run& run : runs) {
       if (run.run_type != Run::RT_Iteration) continue;
-      const double nanoseconds = run.GetAdjustedRealTime();
+      const double nanoseconds = run.GetAdjustedCPUTime();
       const auto [known, added] = nanoseconds_.emplace(run.benchmark_name(), nanoseconds);
       if (!added) known->second = std::min(known->second, nanoseconds);
     }
@@ -43,7 +44,7 @@ class BenchmarkLimits {
   void AtMost(const char* what, double value, double limit, const char* unit) {
     const bool holds = value <= limit;
     all_hold_ = all_hold_ && holds;
-    std::printf("%-58s %7.2f %s  limit %5.2f  %s\n", what, value, unit, limit, holds ? "ok" : "EXCEEDED");
+    std::printf("%-58s %6.2f %s  at most %4.2f  %s\n", what, value, unit, limit, holds ? "ok" : "MISSED");
   }
   bool all_hold() const { return all_hold_; }
 

@@ -115,17 +115,26 @@ class NvtxCore {
     NvtxPush(nullptr, Native(name, attributes));
   }
 
-  void Push(NvtxName& name, const NvtxAttributes& attributes, Place place) {
+  void Push(NvtxName& name, Place place) {
     if (__builtin_expect(options_.sync_on_push || options_.keep_track_of_range_order, 0)) {
       BeforePush(name.text_, name.domain_, place);
     }
     const NvtxDomainHandle domain = Handle(name.domain_);
+    if (const NvtxStringHandle registered = Handle(name); __builtin_expect(registered != nullptr, 1)) {
+      NvtxPush(domain, registered);
+    } else {
+      NvtxPush(domain, Native(name, {}));
+    }
+  }
+
+  void Push(NvtxName& name, const NvtxAttributes& attributes, Place place) {
+    BeforePush(name.text_, name.domain_, place);
+    const NvtxDomainHandle domain = Handle(name.domain_);
     NvtxPush(domain, Native(name, attributes));
   }
 
-  NvtxName* BeginScope(NvtxName& name, const NvtxAttributes& attributes, Place place) {
+  NvtxName* Remember(NvtxName& name) {
     if (name.core_.load(std::memory_order_relaxed) != this) name.core_.store(this, std::memory_order_relaxed);
-    Push(name, attributes, place);
     return &name;
   }
 
@@ -275,11 +284,13 @@ NvtxCore* BeginScope(NvtxCore& core, const char* name, const char* file, int lin
 }
 
 NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line) {
-  return core.BeginScope(name, {}, {file, line});
+  core.Push(name, {file, line});
+  return core.Remember(name);
 }
 
 NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place) {
-  return core.BeginScope(name, attributes, place);
+  core.Push(name, attributes, place);
+  return core.Remember(name);
 }
 
 void EndScope(NvtxCore& core, const char* name) { core.Pop(name, std::nullopt); }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <string>
 
 #include "benchmark/benchmark.h"
 #include "ott/core/base/benchmark_limits.h"
@@ -96,7 +97,7 @@ void SameScope(benchmark::State& state) {
     benchmark::ClobberMemory();
   }
 }
-BENCHMARK(SameScope)->Name("On_SameScope")->Threads(1)->Threads(2)->Threads(8)->UseRealTime();
+BENCHMARK(SameScope)->Name("On_SameScope")->Threads(1)->Threads(2)->Threads(8);
 
 void OwnScope(benchmark::State& state) {
   static Stopwatch::Measurement own[8] = {Stopwatch::Measurement("0"), Stopwatch::Measurement("1"),
@@ -109,7 +110,7 @@ void OwnScope(benchmark::State& state) {
     benchmark::ClobberMemory();
   }
 }
-BENCHMARK(OwnScope)->Name("On_OwnScope")->Threads(1)->Threads(2)->Threads(8)->UseRealTime();
+BENCHMARK(OwnScope)->Name("On_OwnScope")->Threads(1)->Threads(2)->Threads(8);
 
 bool PrintLimits(const FastestRuns& ns) {
   BenchmarkLimits limits;
@@ -134,6 +135,12 @@ bool PrintLimits(const FastestRuns& ns) {
                 "x ");
   limits.AtMost("on, scope by name, to two calls of steady_clock::now()", ns["On_ScopeByName"] / two_clocks,
                 1.5, "x ");
+  // CPU time that does not grow with the number of threads is throughput that grows with the number of cores.
+  const auto growth = [&ns](const std::string& name) {
+    return ns[name + "/threads:8"] / ns[name + "/threads:1"];
+  };
+  limits.AtMost("on, CPU time on 8 threads to 1, a name each", growth("On_OwnScope"), 1.25, "x ");
+  limits.AtMost("on, CPU time on 8 threads to 1, all the same name", growth("On_SameScope"), 1.25, "x ");
   return limits.all_hold();
 }
 
