@@ -24,6 +24,7 @@ namespace {
 struct Instance {
   void* object = nullptr;
   size_t size = 0;
+  std::string first_file;
   bool enabled = false;
   ProcessWideBase* copies = nullptr;
 };
@@ -143,17 +144,22 @@ absl::StatusOr<Registry*> FindRegistry() {
 absl::Status ProcessWideBase::Join() {
   if (name_ == nullptr) return absl::OkStatus();
   OTT_ASSIGN_OR_RETURN(Registry* const registry, FindRegistry());
+  // Before the lock: the loader's own lock is held by who joins while being loaded.
+  KeepLoaded(this);
+  KeepLoaded(&ott_process_wide_meeting_place);
+  const std::string file = FileOf(this);
   const std::lock_guard<std::mutex> lock(registry->mutex);
   if (joined_) return absl::OkStatus();
   Instance& instance = registry->instances[name_];
-  if (instance.size == 0) instance.size = size_;
-  if (instance.size != size_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "optim_test_tools: ", name_, " has ", size_, " bytes in ", FileOf(this), ", but ", instance.size,
-        " in ", FileOf(instance.copies), "; build both with the same compiler flags"));
+  if (instance.size == 0) {
+    instance.size = size_;
+    instance.first_file = file;
   }
-  KeepLoaded(this);
-  KeepLoaded(&ott_process_wide_meeting_place);
+  if (instance.size != size_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("optim_test_tools: ", name_, " has ", size_, " bytes in ", file, ", but ", instance.size,
+                     " in ", instance.first_file, "; build both with the same compiler flags"));
+  }
   joined_ = true;
   next_ = instance.copies;
   instance.copies = this;

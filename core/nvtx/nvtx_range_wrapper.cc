@@ -260,9 +260,7 @@ void PushRange(NvtxCore& core, const char* name, const NvtxAttributes& attribute
   core.Push(name, attributes, place);
 }
 
-void PushRange(NvtxCore& core, NvtxName& name, const char* file, int line) {
-  core.Push(name, {}, {file, line});
-}
+void PushRange(NvtxCore& core, NvtxName& name, const char* file, int line) { core.Push(name, {file, line}); }
 
 void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place) {
   core.Push(name, attributes, place);

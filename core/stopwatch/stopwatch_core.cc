@@ -193,7 +193,8 @@ void StopwatchCore::BeforeStart(StopwatchMeasurement& measurement, StopwatchHook
       state.nvtx_range = NvtxStartRange(measurement.name.c_str());
     }
   }
-  if ((hooks & kCpuUsageHook) != 0 && counted) StartCpuUsage();
+  state.watches_cpu_usage = (hooks & kCpuUsageHook) != 0 && counted;
+  if (state.watches_cpu_usage) StartCpuUsage();
   if ((hooks & kSynchronizeHook) != 0) Synchronize();
   if ((hooks & kEventsHook) != 0) state.device_start = counted ? device_events_->Record() : nullptr;
 }
@@ -208,10 +209,10 @@ void StopwatchCore::BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookSt
   pending_.push_back({&measurement, state.device_start, end});
 }
 
-void StopwatchCore::AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests,
-                             bool counted) {
+void StopwatchCore::AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests) {
   const uint32_t hooks = measurement.hooks.load(std::memory_order_relaxed);
-  if ((hooks & kCpuUsageHook) != 0 && counted) EndCpuUsage();
+  if (state.watches_cpu_usage) EndCpuUsage();
+  state.watches_cpu_usage = false;
   if ((hooks & kNvtxHook) == 0) return;
   if (nests) {
     NvtxPop();
@@ -290,8 +291,7 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
     StopwatchThread& thread = threads_.Get();
     Child(thread.root, measurement, thread).intervals.Add(Since(measurement.start, now), 0);
   }
-  if (__builtin_expect(has_hooks, 0))
-    AfterEnd(measurement, measurement.hook_state, false, measurement.counted);
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, measurement.hook_state, false);
   // Last, so that FinishIter() on another thread sees either an interval that runs or one that counts.
   measurement.state.store(StopwatchMeasurement::kIdle, std::memory_order_release);
 }
@@ -336,7 +336,7 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     record.intervals.Add(duration, frame->inner_duration);
     frame->outer->inner_duration += duration;
   }
-  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, frame->hook_state, true, frame->counted);
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, frame->hook_state, true);
   thread.innermost.store(frame->outer, std::memory_order_release);
 }
 

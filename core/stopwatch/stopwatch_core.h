@@ -54,6 +54,8 @@ enum StopwatchHooks : uint32_t {
 struct StopwatchHookState {
   DeviceEvents::Event device_start = nullptr;
   uint64_t nvtx_range = 0;
+  // CPU usage may have been asked for only after the start.
+  bool watches_cpu_usage = false;
 };
 
 // All there is of one name, for all threads.
@@ -193,7 +195,7 @@ class StopwatchCore {
   // The hooks of one interval, around the two readings of the clock.
   void BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
   void BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool counted);
-  void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
+  void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
   void Synchronize() const;
   void StartCpuUsage();
   void EndCpuUsage();

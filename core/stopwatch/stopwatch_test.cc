@@ -508,6 +508,17 @@ TEST_F(StopwatchTest, CpuUsageIsOfOneNameForGood) {
   EXPECT_GT(Stats().cpu_usage().duration(), 0);
 }
 
+TEST_F(StopwatchTest, CpuUsageAskedForWhileItsMeasurementRunsBeginsWithTheNextInterval) {
+  Enable();
+  stopwatch_.Start("a");
+  ASSERT_TRUE(stopwatch_.SetCpuUsageMeasurement("a").ok());
+  stopwatch_.End("a");
+  EXPECT_EQ(Stats().cpu_usage().duration(), 0);
+  Measure("a", 1);
+  EXPECT_GT(Stats().cpu_usage().duration(), 0);
+  EXPECT_LT(Stats().cpu_usage().duration(), 60);
+}
+
 // A stream whose work is done when the test says so; times are those of the fake clock.
 class FakeDeviceEvents : public DeviceEvents {
  public:
