@@ -55,7 +55,8 @@ TEST_F(RunDirectoryTest, RanksAreListedByNumber) {
 
 TEST_F(RunDirectoryTest, DumpsAreListedByIteration) {
   const std::string dumps = DumpsDirectory(run_dir_, 0);
-  for (const char* name : {"100", "20", "3", "latest"}) std::filesystem::create_directories(dumps + "/" + name);
+  for (const char* name : {"100", "20", "3", "latest"})
+    std::filesystem::create_directories(dumps + "/" + name);
   EXPECT_THAT(*ListDumps(dumps), ElementsAre(3, 20, 100));
   EXPECT_EQ(ListDumps(dumps + "/none").status().code(), absl::StatusCode::kNotFound);
 }

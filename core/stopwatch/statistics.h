@@ -4,8 +4,10 @@
 #define OTT_CORE_STOPWATCH_STATISTICS_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
+#include "ott/core/stopwatch/quantile_sketch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
@@ -13,11 +15,12 @@ namespace ott {
 // A sum too large for 64 bits.
 using Uint128 = unsigned __int128;
 
-// Count, total, mean, standard deviation, minimum and maximum of durations.
+// Count, total, mean, standard deviation, minimum, maximum and quantiles of durations.
 //
-// Kept as integer sums of picoseconds and of their squares, so merging is associative, commutative and exact:
-// threads, ranks and runs can be added in any order and give the same bits. A duration holds up to 213 days;
-// the sums hold a million durations of five hours.
+// Quantiles have a relative error of 1 % (quantile_sketch.h); all else is exact. Kept as integer sums of
+// picoseconds and of their squares, so merging is associative, commutative and exact: threads, ranks and runs
+// can be added in any order and give the same bits. A duration holds up to 213 days; the sums hold a million
+// durations of five hours.
 //
 // A value type; not synchronised.
 //
@@ -28,12 +31,14 @@ class DurationStatistics {
  public:
   DurationStatistics() = default;
 
-  // INVALID_ARGUMENT for numbers that no durations have: negative, NaN, a minimum above the maximum.
+  // INVALID_ARGUMENT for numbers that no durations have: negative, NaN, a minimum above the maximum, sums or
+  // a sketch that contradict the rest. (Defined in statistics_proto.cc: what only measures needs no
+  // protobuf.)
   static absl::StatusOr<DurationStatistics> FromProto(const Statistics& proto);
 
-  // min, max: 0 if count is 0.
+  // min, max: 0 if count is 0. sketch: of the same durations, or empty.
   static DurationStatistics FromSums(uint64_t count, Uint128 total, Uint128 squares, uint64_t min,
-                                     uint64_t max);
+                                     uint64_t max, QuantileSketch sketch = {});
 
   void AddPicoseconds(uint64_t duration);
   // Rounds to picoseconds. A negative duration or NaN counts as 0.
@@ -54,9 +59,15 @@ class DurationStatistics {
   // Sum of (duration - mean)^2, in seconds squared.
   double squared_deviations() const;
 
+  // Not known, that is nullopt, if count() is 0 or part of what was merged came without its sketch.
+  // REQUIRES: 0 <= q <= 1
+  std::optional<double> Quantile(double q) const;
+
+  const QuantileSketch& sketch() const { return sketch_; }
+
   friend bool operator==(const DurationStatistics& a, const DurationStatistics& b) {
     return a.count_ == b.count_ && a.total_ == b.total_ && a.squares_ == b.squares_ && a.min_ == b.min_ &&
-           a.max_ == b.max_;
+           a.max_ == b.max_ && a.sketch_ == b.sketch_;
   }
   friend bool operator!=(const DurationStatistics& a, const DurationStatistics& b) { return !(a == b); }
 
@@ -66,6 +77,7 @@ class DurationStatistics {
   Uint128 squares_ = 0;
   uint64_t min_ = 0;
   uint64_t max_ = 0;
+  QuantileSketch sketch_;
 };
 
 }  // namespace ott

@@ -108,6 +108,40 @@ TEST(DurationStatistics, ExactSumsThatContradictEachOtherAreRefused) {
   EXPECT_FALSE(DurationStatistics::FromProto(too_small_squares).ok());
 }
 
+TEST(DurationStatistics, QuantilesOfMergedPartsAreThoseOfAll) {
+  DurationStatistics low, high;
+  for (int i = 1; i <= 500; ++i) {
+    low.AddSeconds(i * 1e-3);
+    high.AddSeconds((500 + i) * 1e-3);
+  }
+  high.Merge(low);
+  EXPECT_NEAR(*high.Quantile(0.5), 0.5, 0.005);
+  EXPECT_NEAR(*high.Quantile(0.99), 0.99, 0.0099);
+  EXPECT_EQ(*high.Quantile(1), 1);
+  const Statistics proto = high.ToProto();
+  EXPECT_EQ(proto.p90(), *high.Quantile(0.9));
+  EXPECT_EQ(DurationStatistics::FromProto(proto).value(), high);
+}
+
+TEST(DurationStatistics, QuantilesAreUnknownWherePartOfTheDurationsCameWithoutASketch) {
+  Statistics proto = Of({1, 2}).ToProto();
+  proto.clear_sketch();
+  DurationStatistics merged = Of({3});
+  merged.Merge(DurationStatistics::FromProto(proto).value());
+  EXPECT_FALSE(merged.Quantile(0.5).has_value());
+  EXPECT_FALSE(merged.ToProto().has_p50());
+  EXPECT_FALSE(DurationStatistics().Quantile(0.5).has_value());
+}
+
+TEST(DurationStatistics, ADamagedSketchIsRefused) {
+  Statistics beyond = Of({1, 2}).ToProto();
+  beyond.mutable_sketch()->set_bucket_step(0, 1u << 31);
+  EXPECT_FALSE(DurationStatistics::FromProto(beyond).ok());
+  Statistics uneven = Of({1, 2}).ToProto();
+  uneven.mutable_sketch()->add_count(1);
+  EXPECT_FALSE(DurationStatistics::FromProto(uneven).ok());
+}
+
 TEST(DurationStatistics, NegativeDurationsCountAsZero) {
   const DurationStatistics statistics = Of({-1, std::numeric_limits<double>::quiet_NaN(), 2});
   EXPECT_EQ(statistics.count(), 3);

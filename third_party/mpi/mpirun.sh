@@ -4,6 +4,6 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ranks=$1
 shift
 # Only rank 0 may write the test report that XML_OUTPUT_FILE names.
-exec mpirun --oversubscribe --bind-to none -np "$ranks" sh -c '
+exec mpirun --quiet --oversubscribe --bind-to none -np "$ranks" sh -c '
   [ "$OMPI_COMM_WORLD_RANK" = 0 ] || unset XML_OUTPUT_FILE
   exec "$@"' rank "$@"

@@ -1,0 +1,180 @@
+// NVTX ranges that can be switched off, and that complain when they do not nest.
+
+#ifndef OTT_CORE_NVTX_NVTX_RANGE_WRAPPER_H_
+#define OTT_CORE_NVTX_NVTX_RANGE_WRAPPER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/core/base/misuse.h"
+#include "ott/core/base/place.h"
+#include "ott/core/base/process_wide.h"
+
+namespace ott {
+
+namespace internal {
+class NvtxCore;
+}
+
+// Pushes and pops NVTX ranges, which a profiler such as Nsight Systems shows per thread. Off until Enable(),
+// and free of cost until then: every call is one load and a branch. The instance of a process is
+// NvtxRangeWrapper::Get(), for all its shared objects. Without a profiler NVTX itself costs about a
+// nanosecond.
+//
+// Thread-safe; ranges belong to the thread that pushes them. What was called before Enable() is ignored.
+//
+//   OTT_RETURN_IF_ERROR(NvtxRangeWrapper::Get().Enable({}));        // once, in main
+//   { OTT_NVTX_SCOPE("forward"); Forward(batch); }                  // anywhere
+//   NvtxRangeWrapper::Get().Push("backward"); Backward(); NvtxRangeWrapper::Get().Pop("backward");
+class NvtxRangeWrapper {
+ public:
+  struct Options {
+    // Waits for the CUDA device before a range begins or ends, so that it covers the device's work too.
+    bool sync_on_push = false;
+    bool sync_on_pop = false;
+    // Remembers the open ranges of each thread. Without it Pop(expected) does not compare.
+    bool keep_track_of_range_order = false;
+    OnMisuse on_misuse = OnMisuse::kAbort;
+  };
+
+  // The outside world; what tests replace.
+  struct Environment {
+    absl::Status (*synchronize_device)();
+  };
+
+  // A range from construction to destruction.
+  class Scope {
+   public:
+    // With NvtxRangeWrapper::Get(). `name` must outlive the scope.
+    explicit Scope(const char* name, Place place = Place::Current()) : Scope(Get(), name, place) {}
+    Scope(NvtxRangeWrapper& wrapper, const char* name, Place place = Place::Current());
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope();
+
+   private:
+    // Null if the wrapper was off.
+    internal::NvtxCore* const core_;
+    const char* const name_;
+    const Place place_;
+  };
+
+  static NvtxRangeWrapper& Get();
+
+  // Options of an ott.Config.
+  static Options FromConfig(const NvtxConfig& config);
+
+  // A wrapper of the caller's own.
+  explicit NvtxRangeWrapper(const Environment& environment);
+  NvtxRangeWrapper(const NvtxRangeWrapper&) = delete;
+  NvtxRangeWrapper& operator=(const NvtxRangeWrapper&) = delete;
+  // REQUIRES: no other thread uses it any more.
+  ~NvtxRangeWrapper();
+
+  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, or if
+  // another version of this library is in use in the process; UNIMPLEMENTED in a build without NVTX; the
+  // error of the device if it is to be synchronised and cannot.
+  absl::Status Enable(const Options& options, Place place = Place::Current());
+  bool enabled() const { return core_.IfEnabled() != nullptr; }
+
+  void Push(const char* name, Place place = Place::Current());
+  void Push(const std::string& name, Place place = Place::Current()) { Push(name.c_str(), place); }
+
+  // Ends the range pushed last on this thread.
+  // REQUIRES, where the order is tracked: there is one.
+  void Pop(Place place = Place::Current());
+  // REQUIRES, where the order is tracked: it is named `expected`. Another one is popped nonetheless.
+  void Pop(std::string_view expected, Place place = Place::Current());
+
+  // A moment instead of a range.
+  void Mark(const char* name);
+
+  // REQUIRES, where the order is tracked: this thread has no open range. What is open is reported and stays
+  // so.
+  void FinishIter(Place place = Place::Current());
+
+  // Calls that broke a rule, where they are counted.
+  int64_t num_misuses() const;
+
+ private:
+  friend struct NvtxRangeWrapperOfThisProcess;
+
+  constexpr explicit NvtxRangeWrapper(const char* process_wide_name);
+  explicit NvtxRangeWrapper(internal::NvtxCore* own_core);
+
+  ProcessWide<internal::NvtxCore> core_;
+  // Null for the process's.
+  internal::NvtxCore* own_core_ = nullptr;
+};
+
+// A range over the rest of the enclosing block; `name` is a string literal.
+#define OTT_NVTX_SCOPE(name) OTT_NVTX_INTERNAL_SCOPE(name, __LINE__)
+
+#define OTT_NVTX_INTERNAL_SCOPE(name, line) OTT_NVTX_INTERNAL_SCOPE_AT(name, line)
+#define OTT_NVTX_INTERNAL_SCOPE_AT(name, line) \
+  const ::ott::NvtxRangeWrapper::Scope ott_nvtx_scope_##line(name)
+
+// Only how the calls reach what is behind them follows.
+
+namespace internal {
+
+void PushRange(NvtxCore& core, const char* name, Place place);
+void PopRange(NvtxCore& core, Place place);
+void PopRange(NvtxCore& core, std::string_view expected, Place place);
+void MarkMoment(const char* name);
+void FinishIter(NvtxCore& core, Place place);
+
+}  // namespace internal
+
+// Never destroyed, so that static destructors can use it.
+struct NvtxRangeWrapperOfThisProcess {
+  union Immortal {
+    constexpr Immortal();
+    ~Immortal() {}
+    NvtxRangeWrapper wrapper;
+  };
+  static Immortal instance;
+  static const ProcessWide<internal::NvtxCore>::JoinAtLoad join_at_load;
+};
+
+inline NvtxRangeWrapper& NvtxRangeWrapper::Get() { return NvtxRangeWrapperOfThisProcess::instance.wrapper; }
+
+inline void NvtxRangeWrapper::Push(const char* name, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::PushRange(*core, name, place);
+}
+
+inline void NvtxRangeWrapper::Pop(Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) internal::PopRange(*core, place);
+}
+
+inline void NvtxRangeWrapper::Pop(std::string_view expected, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::PopRange(*core, expected, place);
+  }
+}
+
+inline void NvtxRangeWrapper::Mark(const char* name) {
+  if (__builtin_expect(enabled(), 0)) internal::MarkMoment(name);
+}
+
+inline void NvtxRangeWrapper::FinishIter(Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::FinishIter(*core, place);
+}
+
+inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, const char* name, Place place)
+    : core_(wrapper.core_.IfEnabled()), name_(name), place_(place) {
+  if (__builtin_expect(core_ != nullptr, 0)) internal::PushRange(*core_, name, place);
+}
+
+inline NvtxRangeWrapper::Scope::~Scope() {
+  if (__builtin_expect(core_ != nullptr, 0)) internal::PopRange(*core_, name_, place_);
+}
+
+}  // namespace ott
+
+#endif  // OTT_CORE_NVTX_NVTX_RANGE_WRAPPER_H_

@@ -1,0 +1,101 @@
+#include "ott/core/stopwatch/quantile_sketch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+// Durations as programs have them, and as they hardly ever have.
+std::vector<std::vector<uint64_t>> Samples() {
+  std::mt19937_64 random(7);
+  std::vector<std::vector<uint64_t>> samples;
+  const auto sample = [&samples](size_t size, const auto& next) {
+    std::vector<uint64_t>& values = samples.emplace_back(size);
+    for (uint64_t& value : values) value = next();
+  };
+  std::lognormal_distribution<double> narrow(std::log(1e9), 0.05), wide(std::log(1e9), 5);
+  std::exponential_distribution<double> waiting(1e-7);
+  sample(1000, [&] { return static_cast<uint64_t>(narrow(random)); });
+  sample(10000, [&] { return static_cast<uint64_t>(wide(random)); });
+  sample(1000, [&] { return static_cast<uint64_t>(waiting(random)); });
+  sample(1000, [&] { return random() % 2 == 0 ? uint64_t{1000} : uint64_t{1000000000}; });
+  sample(1000, [&] { return random(); });
+  sample(1000, [&] { return random() % 200; });
+  sample(1, [] { return uint64_t{12345}; });
+  sample(2, [] { return std::numeric_limits<uint64_t>::max(); });
+  return samples;
+}
+
+QuantileSketch SketchOf(const std::vector<uint64_t>& values) {
+  QuantileSketch sketch;
+  for (const uint64_t value : values) sketch.Add(value);
+  return sketch;
+}
+
+TEST(QuantileSketch, EachBucketsValueIsWithinOnePercentOfItsEdges) {
+  for (int octave = 0; octave < 64; ++octave) {
+    for (uint64_t part = 0; part < 64; ++part) {
+      const uint64_t low = (uint64_t{1} << octave) + static_cast<uint64_t>(std::ldexp(part, octave - 6));
+      const uint64_t width = octave < 6 ? 0 : (uint64_t{1} << (octave - 6)) - 1;
+      for (const uint64_t value : {low, low + width}) {
+        const double represented = QuantileSketch::ValueOf(QuantileSketch::BucketOf(value));
+        ASSERT_LE(std::abs(represented / static_cast<double>(value) - 1), 1.0 / 129 + 1e-12) << value;
+      }
+    }
+  }
+  EXPECT_EQ(QuantileSketch::ValueOf(QuantileSketch::BucketOf(0)), 0);
+}
+
+TEST(QuantileSketch, BucketsAreInTheOrderOfTheirValues) {
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 100000; ++i) {
+    const uint64_t a = random() >> (random() % 64), b = random() >> (random() % 64);
+    if (a <= b) {
+      ASSERT_LE(QuantileSketch::BucketOf(a), QuantileSketch::BucketOf(b)) << a << " " << b;
+    }
+    ASSERT_LT(QuantileSketch::BucketOf(a), QuantileSketch::kNumBuckets);
+  }
+}
+
+TEST(QuantileSketch, QuantilesAreWithinOnePercent) {
+  for (std::vector<uint64_t> values : Samples()) {
+    const QuantileSketch sketch = SketchOf(values);
+    std::sort(values.begin(), values.end());
+    for (const double q : {0.0, 0.01, 0.5, 0.9, 0.99, 0.999, 1.0}) {
+      const double exact =
+          static_cast<double>(values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))]);
+      ASSERT_LE(std::abs(sketch.Quantile(q) - exact), QuantileSketch::kRelativeError * exact)
+          << "quantile " << q << " of " << values.size();
+    }
+  }
+}
+
+TEST(QuantileSketch, MergeIsAssociativeCommutativeAndFreeOfOrder) {
+  std::mt19937_64 random(11);
+  for (std::vector<uint64_t> values : Samples()) {
+    const QuantileSketch all = SketchOf(values);
+    std::shuffle(values.begin(), values.end(), random);
+    EXPECT_EQ(SketchOf(values), all);
+    QuantileSketch parts[3];
+    for (const uint64_t value : values) parts[random() % 3].Add(value);
+    QuantileSketch left = parts[0];
+    left.Merge(parts[1]);
+    left.Merge(parts[2]);
+    QuantileSketch right = parts[2];
+    right.Merge(parts[1]);
+    QuantileSketch whole = parts[0];
+    whole.Merge(right);
+    EXPECT_EQ(left, all);
+    EXPECT_EQ(whole, all);
+    EXPECT_EQ(left.count(), values.size());
+  }
+}
+
+}  // namespace
+}  // namespace ott

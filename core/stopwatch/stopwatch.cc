@@ -1,0 +1,52 @@
+#include "ott/core/stopwatch/stopwatch.h"
+
+#include <cstdlib>
+
+#include "ott/core/base/status_macros.h"
+#include "ott/core/stopwatch/report.h"
+#include "stopwatch_core.h"
+
+namespace ott {
+
+constexpr Stopwatch::Stopwatch(const char* process_wide_name) : core_(process_wide_name) {}
+
+constexpr StopwatchOfThisProcess::Immortal::Immortal() : stopwatch("ott.Stopwatch") {}
+
+StopwatchOfThisProcess::Immortal StopwatchOfThisProcess::instance;
+
+const ProcessWide<internal::StopwatchCore>::JoinAtLoad StopwatchOfThisProcess::join_at_load(
+    instance.stopwatch.core_);
+
+Stopwatch::Stopwatch(const Environment& environment) : Stopwatch(new internal::StopwatchCore(environment)) {}
+
+Stopwatch::Stopwatch(internal::StopwatchCore* own_core) : core_(own_core), own_core_(own_core) {}
+
+Stopwatch::~Stopwatch() { delete own_core_; }
+
+absl::Status Stopwatch::Enable(const Options& options, Place place) {
+  OTT_ASSIGN_OR_RETURN(internal::StopwatchCore* const core, core_.Find());
+  OTT_RETURN_IF_ERROR(core->Enable(options, place));
+  core_.SetEnabled(true);
+  if (options.at_exit && own_core_ == nullptr) {
+    std::atexit([] { internal::AtExit(*Get().core_.IfEnabled(), Get()); });
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Stopwatch::SetCpuUsageMeasurement(std::string_view name) {
+  internal::StopwatchCore* const core = core_.IfEnabled();
+  if (core == nullptr)
+    return absl::FailedPreconditionError("stopwatch: enable it before setting what CPU usage is of");
+  return core->SetCpuUsageMeasurement(name);
+}
+
+StopwatchSnapshot Stopwatch::Snapshot() const {
+  const internal::StopwatchCore* const core = core_.IfEnabled();
+  return core == nullptr ? StopwatchSnapshot() : core->Snapshot();
+}
+
+std::string Stopwatch::Table() const { return FormatTable(Snapshot()); }
+
+std::string Stopwatch::Csv() const { return FormatCsv(Snapshot()); }
+
+}  // namespace ott

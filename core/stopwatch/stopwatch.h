@@ -1,0 +1,306 @@
+// Where the time of a program goes: named measurements over the iterations of a loop.
+
+#ifndef OTT_CORE_STOPWATCH_STOPWATCH_H_
+#define OTT_CORE_STOPWATCH_STOPWATCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/core/base/clock.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/core/base/device_sync.h"
+#include "ott/core/base/misuse.h"
+#include "ott/core/base/place.h"
+#include "ott/core/base/process_wide.h"
+#include "ott/core/stopwatch/cpu_usage.h"
+#include "ott/core/stopwatch/device_events.h"
+#include "ott/core/stopwatch/stopwatch_snapshot.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+
+namespace ott {
+
+namespace internal {
+class StopwatchCore;
+struct StopwatchFrame;
+struct StopwatchMeasurement;
+}  // namespace internal
+
+// Measures named parts of a program on the host's clock. Off until Enable(), and free of cost until then:
+// every call is one load and a branch. The instance of a process is Stopwatch::Get(), for all its shared
+// objects.
+//
+// Thread-safe. A measurement by Start() and End() runs at most once at a time in the whole process and may
+// end on another thread than it was started on. Scopes nest, end on the thread where they began, and scopes
+// of one name may overlap on many threads.
+//
+// Iterations end with FinishIter(). The first num_warmup_iters of them are not counted, and neither is any
+// interval that began in them. What was called before Enable() is ignored.
+//
+//   Stopwatch& stopwatch = Stopwatch::Get();
+//   OTT_RETURN_IF_ERROR(stopwatch.Enable({.num_warmup_iters = 5}));        // once, in main
+//   { OTT_STOPWATCH_SCOPE("forward"); Forward(batch); }                    // anywhere
+//   stopwatch.Start("backward"); Backward(); stopwatch.End("backward");
+//   stopwatch.FinishIter();
+class Stopwatch {
+ public:
+  enum class DeviceTiming {
+    kHostOnly,
+    // The host's clock is read after all work given to the current CUDA device is done, at start and at end.
+    kSynchronizeDevice,
+    // The same for the work given to Options::stream.
+    kSynchronizeStream,
+    // Nothing waits: CUDA events on Options::stream at start and end tell the device's time beside the
+    // host's. They are read in FinishIter() and in Snapshot(), as far as they have happened.
+    kEvents,
+  };
+
+  struct Options {
+    int64_t num_warmup_iters = 0;
+    // Calls `print` after every so many measured iterations; 0: never.
+    int64_t print_every_n_iters = 0;
+    DeviceTiming device_timing = DeviceTiming::kHostOnly;
+    // A cudaStream_t; null is the default stream.
+    void* stream = nullptr;
+    // Names of measurements in which a rank waits for others; marked so in the statistics.
+    std::vector<std::string> collective_measurements;
+    // As SetCpuUsageMeasurement(); empty: none.
+    std::string cpu_usage_measurement;
+    // Also makes an NVTX range of each interval, whether NvtxRangeWrapper is on or not.
+    bool emit_nvtx = false;
+    // Times of single iterations that are kept of each measurement before they are thinned out; 0: none.
+    size_t series_limit = 1000;
+    // Refused calls are counted in StopwatchStats.num_misuses.
+    OnMisuse on_misuse = OnMisuse::kAbort;
+    // On the thread that calls FinishIter(). Empty: the table to stdout.
+    std::function<void(const Stopwatch&)> print;
+    // As the process ends by exit() or by leaving main(); of Stopwatch::Get() only. Empty: nothing. Must not
+    // refer to anything that is gone by then. See WriteAtExit() in stopwatch_files.h.
+    std::function<void(const Stopwatch&)> at_exit;
+  };
+
+  // The outside world; what tests replace.
+  struct Environment {
+    Clock clock;
+    absl::Status (*synchronize_device)() = &SynchronizeDevice;
+    absl::Status (*synchronize_stream)(void* stream) = &SynchronizeStream;
+    absl::StatusOr<std::unique_ptr<DeviceEvents>> (*create_device_events)(void* stream) = &CreateDeviceEvents;
+    absl::StatusOr<CpuTimes> (*read_cpu_times)() = &ReadCpuTimes;
+  };
+
+  // A name that is looked up once. Constant-initialised, so it can be a static without a guard; `name` is not
+  // copied. May be used from any thread, also with several stopwatches, though it remembers but the last.
+  class Measurement {
+   public:
+    constexpr explicit Measurement(const char* name) : name_(name) {}
+    Measurement(const Measurement&) = delete;
+    Measurement& operator=(const Measurement&) = delete;
+
+    const char* name() const { return name_; }
+
+    // With Stopwatch::Get().
+    void Start(Place place = Place::Current());
+    void End(Place place = Place::Current());
+
+   private:
+    friend class internal::StopwatchCore;
+
+    const char* name_;
+    std::atomic<internal::StopwatchMeasurement*> found_{nullptr};
+  };
+
+  // An interval from construction to destruction.
+  class Scope {
+   public:
+    // With Stopwatch::Get().
+    explicit Scope(Measurement& measurement, Place place = Place::Current());
+    explicit Scope(std::string_view name, Place place = Place::Current());
+
+    Scope(Stopwatch& stopwatch, Measurement& measurement, Place place = Place::Current());
+    Scope(Stopwatch& stopwatch, std::string_view name, Place place = Place::Current());
+
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+    ~Scope();
+
+   private:
+    // Null if the stopwatch was off.
+    internal::StopwatchFrame* const frame_;
+  };
+
+  static Stopwatch& Get();
+
+  // Options of an ott.Config.
+  static Options FromConfig(const StopwatchConfig& config);
+
+  // A stopwatch of the caller's own.
+  explicit Stopwatch(const Environment& environment);
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  // REQUIRES: no other thread uses it any more.
+  ~Stopwatch();
+
+  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, or if
+  // another version of this library is in use in the process; INVALID_ARGUMENT for negative numbers; the
+  // error of the device if it cannot be synchronised.
+  absl::Status Enable(const Options& options, Place place = Place::Current());
+  bool enabled() const { return core_.IfEnabled() != nullptr; }
+
+  // REQUIRES: `name` is not running.
+  void Start(std::string_view name, Place place = Place::Current());
+  void Start(Measurement& measurement, Place place = Place::Current());
+  // REQUIRES: `name` is running.
+  void End(std::string_view name, Place place = Place::Current());
+  void End(Measurement& measurement, Place place = Place::Current());
+
+  // Once each, and counted in warm-up too; for what happens once, such as loading the data.
+  // REQUIRES: StartOneTime(name) was not called before.
+  void StartOneTime(std::string_view name, Place place = Place::Current());
+  // REQUIRES: StartOneTime(name) was called and not yet ended.
+  void EndOneTime(std::string_view name, Place place = Place::Current());
+
+  // From now on, watches how busy the CPUs are while `name` runs. Reading that takes microseconds at each
+  // start and end. FAILED_PRECONDITION if another name was set before, or while off; the same name may be set
+  // again.
+  absl::Status SetCpuUsageMeasurement(std::string_view name);
+
+  // Ends an iteration. REQUIRES: nothing runs, one-time measurements excepted.
+  void FinishIter(Place place = Place::Current());
+
+  // What was measured so far: intervals count as they end, iterations as FinishIter() is called. Everything
+  // is 0 while off. May be called at any time; other threads go on measuring meanwhile.
+  StopwatchSnapshot Snapshot() const;
+
+  // Snapshot() as ott.StopwatchStats; host, rank and world_size are left as they are.
+  void Stats(StopwatchStats* stats) const;
+
+  // Snapshot() as report.h prints it.
+  std::string Table() const;
+  std::string Csv() const;
+  // Stats() in protobuf's JSON.
+  std::string Json() const;
+
+ private:
+  friend struct StopwatchOfThisProcess;
+
+  constexpr explicit Stopwatch(const char* process_wide_name);
+  explicit Stopwatch(internal::StopwatchCore* own_core);
+
+  ProcessWide<internal::StopwatchCore> core_;
+  // Null for the process's.
+  internal::StopwatchCore* own_core_ = nullptr;
+};
+
+// Measures the rest of the enclosing block as `name`, a string literal.
+#define OTT_STOPWATCH_SCOPE(name) OTT_STOPWATCH_INTERNAL_SCOPE(name, __LINE__)
+
+#define OTT_STOPWATCH_INTERNAL_SCOPE(name, line) OTT_STOPWATCH_INTERNAL_SCOPE_AT(name, line)
+#define OTT_STOPWATCH_INTERNAL_SCOPE_AT(name, line)                            \
+  static ::ott::Stopwatch::Measurement ott_stopwatch_measurement_##line(name); \
+  const ::ott::Stopwatch::Scope ott_stopwatch_scope_##line(ott_stopwatch_measurement_##line)
+
+// Only how the calls reach what is behind them follows.
+
+namespace internal {
+
+void StartByName(StopwatchCore& core, std::string_view name, Place place);
+void StartByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, Place place);
+void EndByName(StopwatchCore& core, std::string_view name, Place place);
+void EndByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, Place place);
+StopwatchFrame* BeginScopeByName(StopwatchCore& core, std::string_view name, Place place);
+StopwatchFrame* BeginScopeByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, Place place);
+void EndScope(StopwatchFrame* frame);
+void StartOneTime(StopwatchCore& core, std::string_view name, Place place);
+void EndOneTime(StopwatchCore& core, std::string_view name, Place place);
+// Returns whether it is time to print.
+bool FinishIter(StopwatchCore& core, Place place);
+void Print(StopwatchCore& core, const Stopwatch& stopwatch);
+void AtExit(StopwatchCore& core, const Stopwatch& stopwatch);
+
+}  // namespace internal
+
+// Never destroyed, so that static destructors can use it.
+struct StopwatchOfThisProcess {
+  union Immortal {
+    constexpr Immortal();
+    ~Immortal() {}
+    Stopwatch stopwatch;
+  };
+  static Immortal instance;
+  static const ProcessWide<internal::StopwatchCore>::JoinAtLoad join_at_load;
+};
+
+inline Stopwatch& Stopwatch::Get() { return StopwatchOfThisProcess::instance.stopwatch; }
+
+inline void Stopwatch::Start(std::string_view name, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::StartByName(*core, name, place);
+}
+
+inline void Stopwatch::Start(Measurement& measurement, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::StartByHandle(*core, measurement, place);
+  }
+}
+
+inline void Stopwatch::End(std::string_view name, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::EndByName(*core, name, place);
+}
+
+inline void Stopwatch::End(Measurement& measurement, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::EndByHandle(*core, measurement, place);
+  }
+}
+
+inline void Stopwatch::StartOneTime(std::string_view name, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::StartOneTime(*core, name, place);
+}
+
+inline void Stopwatch::EndOneTime(std::string_view name, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::EndOneTime(*core, name, place);
+}
+
+inline void Stopwatch::FinishIter(Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    if (internal::FinishIter(*core, place)) internal::Print(*core, *this);
+  }
+}
+
+inline void Stopwatch::Measurement::Start(Place place) { Stopwatch::Get().Start(*this, place); }
+
+inline void Stopwatch::Measurement::End(Place place) { Stopwatch::Get().End(*this, place); }
+
+inline Stopwatch::Scope::Scope(Stopwatch& stopwatch, Measurement& measurement, Place place)
+    : frame_([&]() -> internal::StopwatchFrame* {
+        auto* core = stopwatch.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
+        return internal::BeginScopeByHandle(*core, measurement, place);
+      }()) {}
+
+inline Stopwatch::Scope::Scope(Stopwatch& stopwatch, std::string_view name, Place place)
+    : frame_([&]() -> internal::StopwatchFrame* {
+        auto* core = stopwatch.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
+        return internal::BeginScopeByName(*core, name, place);
+      }()) {}
+
+inline Stopwatch::Scope::Scope(Measurement& measurement, Place place) : Scope(Get(), measurement, place) {}
+
+inline Stopwatch::Scope::Scope(std::string_view name, Place place) : Scope(Get(), name, place) {}
+
+inline Stopwatch::Scope::~Scope() {
+  if (__builtin_expect(frame_ != nullptr, 0)) internal::EndScope(frame_);
+}
+
+}  // namespace ott
+
+#endif  // OTT_CORE_STOPWATCH_STOPWATCH_H_

@@ -1,0 +1,191 @@
+// What a measurement costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on other
+// machines.
+//
+//   bazel run -c opt //core/stopwatch:stopwatch_benchmark
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <string>
+
+#include "benchmark/benchmark.h"
+#include "ott/core/base/check.h"
+#include "ott/core/stopwatch/stopwatch.h"
+
+namespace ott {
+namespace {
+
+[[gnu::noinline]] void Empty() { asm volatile(""); }
+
+void Off_EmptyFunctionPair(benchmark::State& state) {
+  for (auto _ : state) {
+    Empty();
+    Empty();
+  }
+}
+BENCHMARK(Off_EmptyFunctionPair);
+
+void StartEndByHandle(benchmark::State& state) {
+  static Stopwatch::Measurement measurement("by handle");
+  for (auto _ : state) {
+    measurement.Start();
+    benchmark::ClobberMemory();
+    measurement.End();
+  }
+}
+BENCHMARK(StartEndByHandle)->Name("Off_StartEndByHandle");
+BENCHMARK(StartEndByHandle)->Name("On_StartEndByHandle");
+
+void StartEndByName(benchmark::State& state) {
+  Stopwatch& stopwatch = Stopwatch::Get();
+  for (auto _ : state) {
+    stopwatch.Start("by name");
+    benchmark::ClobberMemory();
+    stopwatch.End("by name");
+  }
+}
+BENCHMARK(StartEndByName)->Name("Off_StartEndByName");
+BENCHMARK(StartEndByName)->Name("On_StartEndByName");
+
+void Scope(benchmark::State& state) {
+  for (auto _ : state) {
+    OTT_STOPWATCH_SCOPE("scope");
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(Scope)->Name("Off_Scope");
+BENCHMARK(Scope)->Name("On_Scope");
+
+void ScopeByName(benchmark::State& state) {
+  for (auto _ : state) {
+    const Stopwatch::Scope scope("scope by name");
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(ScopeByName)->Name("On_ScopeByName");
+
+void NestedScope(benchmark::State& state) {
+  OTT_STOPWATCH_SCOPE("outer");
+  for (auto _ : state) {
+    OTT_STOPWATCH_SCOPE("nested");
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(NestedScope)->Name("On_NestedScope");
+
+void On_SteadyClockPair(benchmark::State& state) {
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(std::chrono::steady_clock::now());
+    benchmark::DoNotOptimize(std::chrono::steady_clock::now());
+  }
+}
+BENCHMARK(On_SteadyClockPair);
+
+void On_ClockPair(benchmark::State& state) {
+  const Clock& clock = Clock::Fastest();
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(clock.Ticks());
+    benchmark::DoNotOptimize(clock.Ticks());
+  }
+}
+BENCHMARK(On_ClockPair);
+
+// Threads x and the same name, or a name for each of up to eight.
+void SameScope(benchmark::State& state) {
+  for (auto _ : state) {
+    OTT_STOPWATCH_SCOPE("of all threads");
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(SameScope)->Name("On_SameScope")->Threads(1)->Threads(2)->Threads(8)->UseRealTime();
+
+void OwnScope(benchmark::State& state) {
+  static Stopwatch::Measurement own[8] = {Stopwatch::Measurement("0"), Stopwatch::Measurement("1"),
+                                          Stopwatch::Measurement("2"), Stopwatch::Measurement("3"),
+                                          Stopwatch::Measurement("4"), Stopwatch::Measurement("5"),
+                                          Stopwatch::Measurement("6"), Stopwatch::Measurement("7")};
+  Stopwatch::Measurement& measurement = own[state.thread_index()];
+  for (auto _ : state) {
+    const Stopwatch::Scope scope(measurement);
+    benchmark::ClobberMemory();
+  }
+}
+BENCHMARK(OwnScope)->Name("On_OwnScope")->Threads(1)->Threads(2)->Threads(8)->UseRealTime();
+
+// Keeps the fastest repetition of each benchmark: what disturbs only ever adds.
+class Fastest : public benchmark::ConsoleReporter {
+ public:
+  void ReportRuns(const std::vector<Run>& runs) override {
+    ConsoleReporter::ReportRuns(runs);
+    for (const Run& run : runs) {
+      if (run.run_type != Run::RT_Iteration) continue;
+      const double nanoseconds = run.GetAdjustedRealTime();
+      const auto [known, added] = nanoseconds_.emplace(run.benchmark_name(), nanoseconds);
+      if (!added) known->second = std::min(known->second, nanoseconds);
+    }
+  }
+
+  double operator[](const std::string& name) const {
+    const auto found = nanoseconds_.find(name);
+    OTT_CHECK(found != nanoseconds_.end()) << "no benchmark " << name << " was run; run all of them";
+    return found->second;
+  }
+
+ private:
+  std::map<std::string, double> nanoseconds_;
+};
+
+class Limits {
+ public:
+  void AtMost(const char* what, double value, double limit, const char* unit) {
+    const bool holds = value <= limit;
+    all_hold_ = all_hold_ && holds;
+    std::printf("%-58s %7.2f %s  limit %5.2f  %s\n", what, value, unit, limit, holds ? "ok" : "EXCEEDED");
+  }
+  bool all_hold() const { return all_hold_; }
+
+ private:
+  bool all_hold_ = true;
+};
+
+bool PrintLimits(const Fastest& ns) {
+  Limits limits;
+  const double off_name = ns["Off_StartEndByName"];
+  const double off_handle = ns["Off_StartEndByHandle"];
+  const double off_scope = ns["Off_Scope"];
+  const double empty = ns["Off_EmptyFunctionPair"];
+  const double two_clocks = ns["On_SteadyClockPair"];
+  std::printf("\n");
+  limits.AtMost("off, by name", off_name, 2, "ns");
+  limits.AtMost("off, by handle", off_handle, 2, "ns");
+  limits.AtMost("off, scope", off_scope, 2, "ns");
+  limits.AtMost("off, by name, to two calls of an empty function", off_name / empty, 1.5, "x ");
+  limits.AtMost("off, by handle, to two calls of an empty function", off_handle / empty, 1.5, "x ");
+  limits.AtMost("off, scope, to two calls of an empty function", off_scope / empty, 1.5, "x ");
+  limits.AtMost("on, by handle, to two calls of steady_clock::now()", ns["On_StartEndByHandle"] / two_clocks,
+                1, "x ");
+  limits.AtMost("on, scope, to two calls of steady_clock::now()", ns["On_Scope"] / two_clocks, 1, "x ");
+  limits.AtMost("on, nested scope, to two calls of steady_clock::now()", ns["On_NestedScope"] / two_clocks, 1,
+                "x ");
+  limits.AtMost("on, by name, to two calls of steady_clock::now()", ns["On_StartEndByName"] / two_clocks, 1.5,
+                "x ");
+  limits.AtMost("on, scope by name, to two calls of steady_clock::now()", ns["On_ScopeByName"] / two_clocks,
+                1.5, "x ");
+  return limits.all_hold();
+}
+
+int Main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  Fastest nanoseconds;
+  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^Off_");
+  OTT_CHECK(Stopwatch::Get().Enable({}).ok());
+  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^On_");
+  return PrintLimits(nanoseconds) ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ott
+
+int main(int argc, char** argv) { return ott::Main(argc, argv); }

@@ -1,0 +1,252 @@
+// What is behind a Stopwatch that is on: the tables of threads and measurements, and the paths that are hot.
+
+#ifndef OTT_CORE_STOPWATCH_STOPWATCH_CORE_H_
+#define OTT_CORE_STOPWATCH_STOPWATCH_CORE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ott/core/base/clock.h"
+#include "ott/core/base/per_thread.h"
+#include "ott/core/base/place.h"
+#include "ott/core/stopwatch/cpu_usage.h"
+#include "ott/core/stopwatch/device_events.h"
+#include "ott/core/stopwatch/interval_accumulator.h"
+#include "ott/core/stopwatch/iteration_series.h"
+#include "ott/core/stopwatch/stopwatch.h"
+
+namespace ott::internal {
+
+// A Place that other threads read.
+class SharedPlace {
+ public:
+  void Store(Place place) {
+    file_.store(place.file, std::memory_order_relaxed);
+    line_.store(place.line, std::memory_order_relaxed);
+  }
+  Place Load() const {
+    return {file_.load(std::memory_order_relaxed), line_.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  std::atomic<const char*> file_{""};
+  std::atomic<int> line_{0};
+};
+
+// What an interval does besides reading the clock, as bits; none on the fast path.
+enum StopwatchHooks : uint32_t {
+  kSynchronizeHook = 1,
+  kEventsHook = 2,
+  kNvtxHook = 4,
+  kCpuUsageHook = 8,
+};
+
+// What the hooks of a running interval remember.
+struct StopwatchHookState {
+  DeviceEvents::Event device_start = nullptr;
+  uint64_t nvtx_range = 0;
+};
+
+// All there is of one name, for all threads.
+struct StopwatchMeasurement {
+  enum State : uint32_t { kIdle, kChanging, kRunning };
+
+  StopwatchMeasurement(StopwatchCore* core, std::string_view name, size_t index)
+      : core(core), name(name), index(index) {}
+
+  StopwatchCore* const core;
+  const std::string name;
+  // In the order of first use.
+  const size_t index;
+  std::atomic<uint32_t> hooks{0};
+
+  // Start() and End(): kChanging gives whoever set it the fields below.
+  std::atomic<uint32_t> state{kIdle};
+  std::atomic<int> thread{0};
+  SharedPlace place;
+  uint64_t start = 0;
+  bool counted = false;
+  StopwatchHookState hook_state;
+
+  // Guarded by the core's mutex.
+  bool collective = false;
+  IntervalAccumulator per_iteration;
+  IterationSeries series;
+  // Over all threads, now and at the last FinishIter().
+  uint64_t count = 0;
+  Uint128 total = 0;
+  uint64_t finished_count = 0;
+  Uint128 finished_total = 0;
+
+  // Guarded by the mutex of device events; null without them.
+  std::unique_ptr<IntervalAccumulator> on_device;
+};
+
+// One measurement on one thread inside one other measurement.
+struct StopwatchRecord {
+  explicit StopwatchRecord(StopwatchMeasurement* measurement, StopwatchRecord* parent)
+      : measurement(measurement), parent(parent) {}
+
+  // Null for the root of a thread.
+  StopwatchMeasurement* const measurement;
+  StopwatchRecord* const parent;
+  IntervalAccumulator intervals;
+  // By index of the measurement; null where it never ran. Used by the record's thread alone.
+  std::vector<StopwatchRecord*> children;
+};
+
+struct StopwatchThread;
+
+// A scope that runs. Frames of a thread are a chain that is kept and used again.
+struct StopwatchFrame {
+  StopwatchCore* core = nullptr;
+  StopwatchThread* thread = nullptr;
+  StopwatchFrame* outer = nullptr;
+  std::unique_ptr<StopwatchFrame> inner;
+  std::atomic<StopwatchRecord*> record{nullptr};
+  SharedPlace place;
+  uint64_t start = 0;
+  // Picoseconds of the scopes inside that have ended.
+  uint64_t inner_duration = 0;
+  bool counted = false;
+  StopwatchHookState hook_state;
+};
+
+// What one thread at a time writes, and all may read.
+struct StopwatchThread {
+  StopwatchThread();
+
+  std::atomic<int> id{0};
+  StopwatchFrame outermost;
+  std::atomic<StopwatchFrame*> innermost{&outermost};
+  StopwatchRecord root{nullptr, nullptr};
+  // By name; used by the thread alone.
+  struct Known {
+    size_t hash;
+    StopwatchMeasurement* measurement;
+  };
+  std::vector<Known> known = std::vector<Known>(64);
+  size_t num_known = 0;
+
+  // Guarded by the mutex of the list of threads.
+  std::vector<std::unique_ptr<StopwatchRecord>> records;
+};
+
+// Thread-safe. Hot paths take no lock and allocate nothing, except where a thread meets a name for the first
+// time.
+class StopwatchCore {
+ public:
+  // The process's: the clock is chosen by Enable().
+  StopwatchCore();
+  explicit StopwatchCore(const Stopwatch::Environment& environment);
+
+  absl::Status Enable(const Stopwatch::Options& options, Place place);
+
+  StopwatchMeasurement& Find(Stopwatch::Measurement& measurement);
+  StopwatchMeasurement& Find(std::string_view name);
+
+  void Start(StopwatchMeasurement& measurement, Place place);
+  void End(StopwatchMeasurement& measurement, Place place);
+  StopwatchFrame* BeginScope(StopwatchMeasurement& measurement, Place place);
+  void EndScope(StopwatchFrame* frame);
+
+  void StartOneTime(std::string_view name, Place place);
+  void EndOneTime(std::string_view name, Place place);
+  bool FinishIter(Place place);
+  absl::Status SetCpuUsageMeasurement(std::string_view name);
+  StopwatchSnapshot Snapshot() const;
+  void Print(const Stopwatch& stopwatch) const;
+  void AtExit(const Stopwatch& stopwatch) const;
+
+ private:
+  struct PendingDeviceInterval {
+    StopwatchMeasurement* measurement;
+    DeviceEvents::Event start;
+    DeviceEvents::Event end;
+  };
+
+  struct OneTime {
+    std::string name;
+    uint64_t start;
+    uint64_t duration;
+    bool running;
+    int thread;
+    Place place;
+  };
+
+  StopwatchMeasurement& FindOrAdd(std::string_view name);
+  StopwatchRecord& AddChild(StopwatchRecord& parent, StopwatchMeasurement& measurement,
+                            StopwatchThread& thread);
+  StopwatchRecord& Child(StopwatchRecord& parent, StopwatchMeasurement& measurement, StopwatchThread& thread);
+
+  uint64_t Since(uint64_t start, uint64_t now) const;
+
+  // The hooks of one interval, around the two readings of the clock.
+  void BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
+  void BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool counted);
+  void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
+  void Synchronize() const;
+  void StartCpuUsage();
+  void EndCpuUsage();
+  // Takes in the device intervals that have happened.
+  void ReadDeviceEvents() const;
+
+  absl::Status CheckOptions(const Stopwatch::Options& options);
+  double CalibrateCost() const;
+  std::string WhatRuns() const;
+  void CloseIteration();
+  void SnapshotThreads(StopwatchSnapshot& snapshot) const;
+  void SnapshotDevice(StopwatchSnapshot& snapshot) const;
+  void MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost) const;
+  void Misuse(const std::string& message) const;
+
+  std::optional<Clock> given_clock_;
+  Stopwatch::Environment environment_;
+
+  // Set by Enable() before any use.
+  Clock clock_ = Clock::Steady();
+  Stopwatch::Options options_;
+  uint32_t hooks_of_all_ = 0;
+  double observer_seconds_per_interval_ = 0;
+  std::unique_ptr<DeviceEvents> device_events_;
+
+  std::atomic<bool> counting_{false};
+  mutable std::atomic<int64_t> num_misuses_{0};
+  PerThread<StopwatchThread> threads_;
+
+  mutable std::mutex device_mutex_;
+  // Guarded by device_mutex_, oldest first.
+  mutable std::deque<PendingDeviceInterval> pending_;
+
+  mutable std::mutex cpu_mutex_;
+  // Guarded by cpu_mutex_.
+  CpuUsage cpu_usage_;
+  CpuTimes cpu_usage_start_;
+  int num_watching_cpu_usage_ = 0;
+
+  // Taken before the others.
+  mutable std::mutex mutex_;
+  // Guarded by mutex_, as is all below.
+  std::optional<Place> enabled_at_;
+  std::map<std::string, std::unique_ptr<StopwatchMeasurement>, std::less<>> by_name_;
+  std::vector<StopwatchMeasurement*> measurements_;
+  std::vector<OneTime> one_time_;
+  std::string cpu_usage_measurement_;
+  int64_t num_finished_ = 0;
+  std::optional<uint64_t> iteration_start_;
+  IntervalAccumulator iteration_;
+  IterationSeries iteration_series_;
+};
+
+}  // namespace ott::internal
+
+#endif  // OTT_CORE_STOPWATCH_STOPWATCH_CORE_H_

@@ -1,0 +1,45 @@
+// Compares tensors that should be the same on all ranks, bit for bit.
+
+#ifndef OTT_DIST_REPLICA_CHECK_H_
+#define OTT_DIST_REPLICA_CHECK_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "absl/types/span.h"
+#include "ott/core/tensor/value.h"
+#include "ott/dist/communicator.h"
+#include "ott/dist/cross_check.pb.h"
+
+namespace ott {
+
+// Every rank announces a digest of its tensors' names, dtypes and shapes and one of their contents, 32 bytes
+// whatever their number. Where all agree, that is all that travels. Else rank 0 asks one rank of each group
+// that agrees for more: the digests of each tensor (16 bytes), then of the blocks of the first tensor that
+// differs, then the first block that differs. A tensor's minority are the culprits where more than half of
+// the ranks agree on it.
+//
+// What travels are messages that stand for themselves, not collectives: a rank that is stopped or gone counts
+// as missing after half of `timeout` and is named in the verdict, the others are compared, and when it is
+// back it takes part in the next check.
+//
+// Not thread-safe. Every rank calls Run the same number of times.
+class ReplicaCheck {
+ public:
+  // ranks: a communicator of its own, from Split().
+  ReplicaCheck(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout);
+
+  // Returns within the timeout. The verdict is rank 0's, on all ranks that heard it in time; the others' says
+  // NOT_COMPARED.
+  CrossCheckVerdict Run(int64_t iteration, absl::Span<const NamedTensor> tensors);
+
+ private:
+  const std::unique_ptr<Communicator> ranks_;
+  const std::chrono::nanoseconds timeout_;
+  uint64_t num_checks_ = 0;
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_REPLICA_CHECK_H_

@@ -1,0 +1,101 @@
+#include "ott/dist/verdict.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/proto_json.h"
+#include "ott/dist/rank_list.h"
+#include "ott/dist/text_table.h"
+
+namespace ott {
+namespace {
+
+template <typename Ranks, typename Hosts>
+std::string FormatRanksAndHosts(const Ranks& ranks, const Hosts& hosts) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < ranks.size(); ++i)
+    texts.push_back(absl::StrCat("rank ", ranks[i], " (", hosts[i], ")"));
+  return absl::StrJoin(texts, ", ");
+}
+
+std::string FormatSubject(const CrossCheckVerdict& verdict) {
+  if (verdict.mode() == REPLICAS) return "replicas";
+  return absl::StrCat("rank ", verdict.rank(), " (", verdict.host(), ") against ", verdict.reference());
+}
+
+std::string FormatErrors(const CrossCheckVerdict& verdict) {
+  return absl::StrFormat("max abs error %.3g, max rel error %.3g (atol %g, rtol %g)", verdict.max_abs_error(),
+                         verdict.max_rel_error(), verdict.atol(), verdict.rtol());
+}
+
+std::string FormatDifferentTensor(const CrossCheckVerdict& verdict) {
+  if (verdict.tensor().empty()) return "";
+  std::string text = absl::StrCat(" in tensor \"", EscapeControlCharacters(verdict.tensor()), "\"");
+  if (!verdict.dtype().empty()) {
+    absl::StrAppend(&text, " (", verdict.dtype(), " [", absl::StrJoin(verdict.shape(), ", "), "])");
+  }
+  if (verdict.num_different_tensors() > 0) {
+    absl::StrAppend(&text, ", the first of ", verdict.num_different_tensors(), " of ", verdict.num_tensors());
+  }
+  return text;
+}
+
+std::string FormatCulprits(const CrossCheckVerdict& verdict) {
+  if (verdict.mode() != REPLICAS) return absl::StrCat(": ", FormatErrors(verdict));
+  if (!verdict.has_majority()) return ": no majority, the ranks disagree";
+  return absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
+}
+
+std::string FormatDifference(const FirstDifference& difference) {
+  std::string text = absl::StrCat("    element ", difference.element(), " = [",
+                                  absl::StrJoin(difference.index(), ", "), "]: ", difference.value(), " on ",
+                                  FormatRanksAndHosts(difference.ranks(), difference.hosts()), " instead of ",
+                                  difference.expected());
+  if (difference.has_ulp_distance()) absl::StrAppend(&text, "; ", difference.ulp_distance(), " ULP");
+  absl::StrAppend(&text, "; flipped ", difference.flipped_bits_size() == 1 ? "bit " : "bits ",
+                  absl::StrJoin(difference.flipped_bits(), ", "), "\n");
+  return text;
+}
+
+}  // namespace
+
+bool Passed(const CrossCheckVerdict& verdict) {
+  return verdict.outcome() == BITWISE_EQUAL || verdict.outcome() == WITHIN_TOLERANCE;
+}
+
+std::string FormatVerdict(const CrossCheckVerdict& verdict) {
+  std::string text = absl::StrCat("iteration ", verdict.iteration(), ": ", FormatSubject(verdict), " ");
+  switch (verdict.outcome()) {
+    case BITWISE_EQUAL:
+      absl::StrAppend(&text, "equal bit for bit: ", verdict.num_tensors(), " tensors");
+      break;
+    case WITHIN_TOLERANCE:
+      absl::StrAppend(&text, "within tolerance but not bit for bit: ", verdict.num_different_tensors(),
+                      " of ", verdict.num_tensors(), " tensors have other bits; ", FormatErrors(verdict));
+      break;
+    case DIFFERENT:
+      absl::StrAppend(&text, "DIFFER", FormatDifferentTensor(verdict), FormatCulprits(verdict));
+      break;
+    default:
+      absl::StrAppend(&text, "NOT COMPARED");
+  }
+  if (!verdict.reason().empty()) absl::StrAppend(&text, ": ", EscapeControlCharacters(verdict.reason()));
+  text.push_back('\n');
+  for (const FirstDifference& difference : verdict.differences()) text += FormatDifference(difference);
+  return text;
+}
+
+std::string VerdictToJsonLine(const CrossCheckVerdict& verdict) {
+  return ProtoToJson(verdict, JsonLayout::kOneLine);
+}
+
+absl::StatusOr<CrossCheckVerdict> ParseVerdict(std::string_view json_line) {
+  CrossCheckVerdict verdict;
+  const absl::Status status = JsonToProto(json_line, &verdict);
+  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("no verdict: ", status.message()));
+  return verdict;
+}
+
+}  // namespace ott

@@ -1,0 +1,127 @@
+// What the stopwatch and the NVTX ranges cost the example, on and off, as a share of an iteration.
+//
+// Twice: the calls alone, timed over many iterations without any work in them, which resolves far less than a
+// nanosecond; and iterations with work, on, off and uninstrumented in turn, whose medians show nothing else
+// hides there. Prints FAILED and ends with 1 where a share is beyond its limit.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "examples/train_digits/digits.h"
+#include "examples/train_digits/mlp.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/clock.h"
+#include "ott/core/base/device_sync.h"
+#include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/stopwatch/stopwatch.h"
+
+namespace ott::examples {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+double SecondsSince(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+struct Helpers {
+  Stopwatch stopwatch{{Clock::Fastest(), SynchronizeDevice}};
+  NvtxRangeWrapper ranges{{SynchronizeDevice}};
+
+  void Enable() {
+    OTT_CHECK(stopwatch.Enable({}).ok()) << "the stopwatch";
+    // Without NVTX in this build there is nothing to pay for it.
+    const absl::Status status = ranges.Enable({});
+    OTT_CHECK(status.ok() || absl::IsUnimplemented(status)) << status;
+  }
+};
+
+// The calls that one iteration of train_digits makes, around work or around nothing.
+template <typename Work>
+void InstrumentedIteration(Helpers& helpers, const Work& work) {
+  {
+    const NvtxRangeWrapper::Scope range(helpers.ranges, "iteration");
+    static Stopwatch::Measurement measurements[] = {
+        Stopwatch::Measurement("data"), Stopwatch::Measurement("forward"), Stopwatch::Measurement("backward"),
+        Stopwatch::Measurement("allreduce"), Stopwatch::Measurement("step")};
+    for (int part = 0; part < 5; ++part) {
+      const Stopwatch::Scope scope(helpers.stopwatch, measurements[part]);
+      work(part);
+    }
+  }
+  helpers.stopwatch.FinishIter();
+}
+
+// Seconds that the calls of one iteration take by themselves.
+double SecondsOfCalls(Helpers& helpers) {
+  constexpr int kIterations = 200000;
+  const auto no_work = [](int part) { asm volatile("" : : "r"(part) : "memory"); };
+  for (int i = 0; i < 1000; ++i) InstrumentedIteration(helpers, no_work);
+  const SteadyClock::time_point start = SteadyClock::now();
+  for (int i = 0; i < kIterations; ++i) InstrumentedIteration(helpers, no_work);
+  return SecondsSince(start) / kIterations;
+}
+
+double Median(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+bool Report(const char* what, double cost, double iteration, double limit) {
+  const double share = cost / iteration;
+  std::printf("  %-28s %9.1f ns   %8.4f %% of an iteration (limit %.1f %%)%s\n", what, cost * 1e9,
+              100 * share, 100 * limit, share <= limit ? "" : "   FAILED");
+  return share <= limit;
+}
+
+int Main(const char* data) {
+  const absl::StatusOr<Digits> digits = ReadDigits(data);
+  OTT_CHECK(digits.ok()) << digits.status();
+  const Split split = SplitDigits(*digits);
+  const BatchSampler sampler(split.train, 128, 1);
+  Mlp mlp(64, 1, Kernel::kReference);
+  Digits shard;
+  int64_t iteration = 0;
+  const auto train = [&](int part) {
+    // One rank's share of four, as in tools/demo.
+    if (part == 0) shard = sampler.Shard(iteration++, 0, 4);
+    if (part == 1) mlp.Forward(shard);
+    if (part == 2) mlp.Backward(shard);
+    if (part == 4) mlp.Step(0.1f, 0.9f, 1.0f / 128);
+  };
+
+  Helpers off, on;
+  on.Enable();
+  std::vector<double> none_seconds, off_seconds, on_seconds;
+  for (int round = 0; round < 3000; ++round) {
+    SteadyClock::time_point start = SteadyClock::now();
+    for (int part = 0; part < 5; ++part) train(part);
+    none_seconds.push_back(SecondsSince(start));
+    start = SteadyClock::now();
+    InstrumentedIteration(off, train);
+    off_seconds.push_back(SecondsSince(start));
+    start = SteadyClock::now();
+    InstrumentedIteration(on, train);
+    on_seconds.push_back(SecondsSince(start));
+  }
+  const double none = Median(none_seconds);
+  std::printf("one iteration of the example, uninstrumented: %.1f us (median of %zu)\n", none * 1e6,
+              none_seconds.size());
+  std::printf("with work, in turn: off %+.3f %%, on %+.3f %%\n", 100 * (Median(off_seconds) / none - 1),
+              100 * (Median(on_seconds) / none - 1));
+  std::printf("the calls alone:\n");
+  const bool off_is_free = Report("everything off", SecondsOfCalls(off), none, 0.001);
+  const bool on_is_cheap = Report("stopwatch and ranges on", SecondsOfCalls(on), none, 0.01);
+  return off_is_free && on_is_cheap ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ott::examples
+
+int main(int argc, char** argv) {
+  return ott::examples::Main(argc > 1 ? argv[1] : "examples/train_digits/data/digits.csv.gz");
+}

@@ -1,0 +1,173 @@
+#include "tools/compare/compare_runs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/rank_list.h"
+#include "ott/dist/run_directory.h"
+
+namespace ott {
+namespace {
+
+enum class Kind { kDump, kDumps, kRun };
+
+std::string_view Name(Kind kind) {
+  switch (kind) {
+    case Kind::kDump:
+      return "a dump";
+    case Kind::kDumps:
+      return "a folder of dumps";
+    case Kind::kRun:
+      return "a run directory";
+  }
+  return "";
+}
+
+absl::StatusOr<Kind> KindOf(const std::string& dir) {
+  if (!std::filesystem::is_directory(dir))
+    return absl::NotFoundError(absl::StrCat(dir, ": no such directory"));
+  if (std::filesystem::exists(dir + "/tensors.json")) return Kind::kDump;
+  if (IsRunDirectory(dir)) return Kind::kRun;
+  OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, ListDumps(dir));
+  if (!counts.empty()) return Kind::kDumps;
+  return absl::NotFoundError(absl::StrCat(
+      dir, ": neither a run (run.json, rank_*/), nor dumps (0/, 1/, ...), nor a ", "dump (tensors.json)"));
+}
+
+// Elements of both ascending ranges go to *common; what one lacks is a problem.
+template <typename Number, typename Describe>
+std::vector<Number> Common(const std::vector<Number>& reference, const std::vector<Number>& current,
+                           const Describe& describe, std::vector<std::string>* problems) {
+  std::vector<Number> common, missing, extra;
+  std::set_intersection(reference.begin(), reference.end(), current.begin(), current.end(),
+                        std::back_inserter(common));
+  std::set_difference(reference.begin(), reference.end(), current.begin(), current.end(),
+                      std::back_inserter(missing));
+  std::set_difference(current.begin(), current.end(), reference.begin(), reference.end(),
+                      std::back_inserter(extra));
+  if (!missing.empty()) problems->push_back(describe(missing) + " only in the reference");
+  if (!extra.empty()) problems->push_back(describe(extra) + " only in the current run");
+  return common;
+}
+
+DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::optional<int64_t> iteration,
+                      int max_failures) {
+  DumpSummary summary;
+  summary.rank = rank;
+  summary.iteration = iteration;
+  summary.verdict = comparison.verdict();
+  summary.num_tensors = static_cast<int64_t>(comparison.results.size());
+  const auto abs_error = [](const NamedComparison& named) {
+    return named.comparison.max_abs_error.has_value() ? named.comparison.max_abs_error->error : 0;
+  };
+  for (NamedComparison& result : comparison.results) {
+    if (result.comparison.status == CompareStatus::kBitwiseEqual) {
+      ++summary.num_bitwise_equal;
+    } else if (!Passes(result.comparison.status)) {
+      if (summary.num_failures++ < max_failures) summary.failures.push_back(std::move(result));
+    } else if (!summary.largest_difference.has_value() ||
+               abs_error(result) > abs_error(*summary.largest_difference)) {
+      summary.largest_difference = std::move(result);
+    }
+  }
+  return summary;
+}
+
+void CompareFolders(const std::string& reference, const std::string& current, std::optional<int> rank,
+                    const CompareRunsOptions& options, RunsComparison* result) {
+  const std::string of_rank = rank.has_value() ? absl::StrCat(" of rank ", *rank) : "";
+  const absl::StatusOr<std::vector<int64_t>> reference_counts = ListDumps(reference);
+  const absl::StatusOr<std::vector<int64_t>> current_counts = ListDumps(current);
+  for (const absl::Status& status : {reference_counts.status(), current_counts.status()}) {
+    if (!status.ok()) result->problems.push_back(std::string(status.message()));
+  }
+  if (!reference_counts.ok() || !current_counts.ok()) return;
+  const auto describe = [&](const std::vector<int64_t>& counts) {
+    return absl::StrCat("iteration", counts.size() == 1 ? " " : "s ", absl::StrJoin(counts, ", "), of_rank);
+  };
+  for (const int64_t count : Common(*reference_counts, *current_counts, describe, &result->problems)) {
+    result->dumps.push_back(Summarize(
+        CompareDumps(absl::StrCat(reference, "/", count), absl::StrCat(current, "/", count), options.compare),
+        rank, count, options.max_failures));
+  }
+}
+
+// The ranks that the run had, whether or not they left anything.
+absl::StatusOr<std::vector<int>> RanksOf(const std::string& run, std::vector<std::string>* problems) {
+  OTT_ASSIGN_OR_RETURN(std::vector<int> ranks, ListRanks(run));
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(run);
+  if (!info.ok()) {
+    problems->push_back(std::string(info.status().message()));
+    return ranks;
+  }
+  std::vector<int> missing;
+  for (int rank = 0; rank < info->world_size(); ++rank) {
+    if (!std::binary_search(ranks.begin(), ranks.end(), rank)) missing.push_back(rank);
+  }
+  if (!missing.empty()) problems->push_back(absl::StrCat(run, ": nothing from ", FormatRanks(missing)));
+  return ranks;
+}
+
+absl::Status CompareRunDirectories(const CompareRunsOptions& options, RunsComparison* result) {
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> reference, RanksOf(result->reference, &result->problems));
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> current, RanksOf(result->current, &result->problems));
+  for (const int rank : Common(reference, current, FormatRanks, &result->problems)) {
+    CompareFolders(DumpsDirectory(result->reference, rank), DumpsDirectory(result->current, rank), rank,
+                   options, result);
+  }
+  std::stable_sort(result->dumps.begin(), result->dumps.end(),
+                   [](const DumpSummary& a, const DumpSummary& b) { return a.iteration < b.iteration; });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Verdict RunsComparison::verdict() const {
+  bool could_not_compare = dumps.empty() || !problems.empty();
+  for (const DumpSummary& dump : dumps) {
+    if (dump.verdict == Verdict::kDifferent) return Verdict::kDifferent;
+    if (dump.verdict == Verdict::kCouldNotCompare) could_not_compare = true;
+  }
+  return could_not_compare ? Verdict::kCouldNotCompare : Verdict::kEqual;
+}
+
+const DumpSummary* RunsComparison::first_divergence() const {
+  for (const DumpSummary& dump : dumps) {
+    if (dump.num_failures > 0) return &dump;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
+                                           const CompareRunsOptions& options) {
+  OTT_ASSIGN_OR_RETURN(const Kind kind, KindOf(reference));
+  OTT_ASSIGN_OR_RETURN(const Kind current_kind, KindOf(current));
+  if (kind != current_kind) {
+    return absl::InvalidArgumentError(absl::StrCat(reference, " is ", std::string(Name(kind)), ", but ",
+                                                   current, " is ", std::string(Name(current_kind))));
+  }
+  RunsComparison result;
+  result.reference = reference;
+  result.current = current;
+  switch (kind) {
+    case Kind::kDump:
+      result.dumps.push_back(Summarize(CompareDumps(reference, current, options.compare), std::nullopt,
+                                       std::nullopt, options.max_failures));
+      break;
+    case Kind::kDumps:
+      CompareFolders(reference, current, std::nullopt, options, &result);
+      break;
+    case Kind::kRun:
+      OTT_RETURN_IF_ERROR(CompareRunDirectories(options, &result));
+      break;
+  }
+  return result;
+}
+
+}  // namespace ott

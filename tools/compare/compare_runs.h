@@ -1,0 +1,60 @@
+// Compares what two runs left on disk, and says what first diverged.
+
+#ifndef OTT_TOOLS_COMPARE_COMPARE_RUNS_H_
+#define OTT_TOOLS_COMPARE_COMPARE_RUNS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/core/compare/compare.h"
+
+namespace ott {
+
+// One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but
+// counts.
+struct DumpSummary {
+  // Nothing where folders of dumps were compared, not runs.
+  std::optional<int> rank;
+  // Nothing where single dumps were compared.
+  std::optional<int64_t> iteration;
+  Verdict verdict = Verdict::kCouldNotCompare;
+  int64_t num_tensors = 0;
+  int64_t num_bitwise_equal = 0;
+  // The results that do not pass, at most CompareRunsOptions::max_failures of them, in order of insertion.
+  std::vector<NamedComparison> failures;
+  int64_t num_failures = 0;
+  // Of the tensors that pass without being bitwise equal, the one with the largest absolute error.
+  std::optional<NamedComparison> largest_difference;
+};
+
+struct RunsComparison {
+  std::string reference;
+  std::string current;
+  // By iteration, then by rank.
+  std::vector<DumpSummary> dumps;
+  // What one side lacks or cannot be read: ranks, iterations, folders. Any makes a pass impossible.
+  std::vector<std::string> problems;
+
+  // kDifferent where a dump differs, else kCouldNotCompare where anything could not be compared, else kEqual.
+  Verdict verdict() const;
+  // The earliest dump with a failure, the lowest rank of several; null if there is none.
+  const DumpSummary* first_divergence() const;
+};
+
+struct CompareRunsOptions {
+  CompareOptions compare;
+  // Kept of each dump.
+  int max_failures = 5;
+};
+
+// Two run directories, two folders of dumps (<count>/), or two dumps. INVALID_ARGUMENT if they are not of one
+// kind, NOT_FOUND if one is none of these.
+absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
+                                           const CompareRunsOptions& options = {});
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_COMPARE_COMPARE_RUNS_H_
