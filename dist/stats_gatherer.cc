@@ -37,16 +37,39 @@ absl::Status StatsGatherer::Receive(Child& child, Deadline deadline) {
     }
     if (!bytes.ok()) return bytes.status();
     num_bytes_received_ += static_cast<int64_t>(bytes->size());
-    internal::StatsMessage message;
-    if (!message.ParseFromString(*bytes)) {
-      return absl::InternalError(
-          absl::StrCat("rank ", child.rank, " sent ", bytes->size(), " bytes that are no statistics"));
+    OTT_RETURN_IF_ERROR(Take(*bytes, child));
+  }
+}
+
+absl::Status StatsGatherer::Take(const std::string& bytes, Child& child) {
+  internal::StatsMessage message;
+  if (!message.ParseFromString(bytes)) {
+    return absl::InternalError(absl::StrCat(bytes.size(), " bytes that are no statistics"));
+  }
+  if (message.has_leaf()) {
+    OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(message.leaf().stats()));
+    std::vector<GroupLabel> groups;
+    for (const internal::GroupLabel& group : message.leaf().groups()) {
+      groups.push_back({group.dimension(), group.value()});
     }
-    child.answers = true;
-    child.round = message.round();
+    Identify(child.rank, std::move(groups), report);
+    child.total = ClusterSummary(report);
+    child.interval = ClusterSummary(child.report ? report.Since(*child.report) : report);
+    child.report = std::move(report);
+  } else {
     OTT_ASSIGN_OR_RETURN(child.total, ClusterSummary::FromProto(message.total()));
     OTT_ASSIGN_OR_RETURN(child.interval, ClusterSummary::FromProto(message.interval()));
   }
+  child.answers = true;
+  child.round = message.round();
+  return absl::OkStatus();
+}
+
+void StatsGatherer::Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const {
+  report.rank = rank;
+  report.host = ranks_->host(rank);
+  report.groups = std::move(groups);
+  report.groups.push_back({"host", report.host});
 }
 
 void StatsGatherer::MergeChild(Child& child, Deadline deadline, ClusterSummary& total,
@@ -88,11 +111,12 @@ void StatsGatherer::NoteSilence(const ClusterSummary& total, ClusterStats& stats
 
 absl::StatusOr<ClusterStats> StatsGatherer::Gather(const StopwatchStats& mine, Deadline deadline) {
   ++round_;
+  if (children_.empty() && ranks_->rank() != 0) {
+    OTT_RETURN_IF_ERROR(PostLeaf(mine));
+    return ClusterStats();
+  }
   OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(mine));
-  report.rank = ranks_->rank();
-  report.host = ranks_->host(ranks_->rank());
-  report.groups = options_.groups;
-  report.groups.push_back({"host", report.host});
+  Identify(ranks_->rank(), options_.groups, report);
   ClusterSummary total(report);
   ClusterSummary interval(previous_ ? report.Since(*previous_) : report);
   const int64_t first_iteration = mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters : 0);
@@ -103,20 +127,34 @@ absl::StatusOr<ClusterStats> StatsGatherer::Gather(const StopwatchStats& mine, D
   for (Child& child : children_) MergeChild(child, for_children, total, interval);
 
   if (ranks_->rank() != 0) {
-    const int parent = (ranks_->rank() - 1) / options_.fan_out;
-    // The next report will hold all that is in this one; one that is not taken is enough.
-    if (absl::IsDeadlineExceeded(ranks_->Flush(kToParent, Deadline::Now()))) return ClusterStats();
     internal::StatsMessage message;
-    message.set_round(round_);
     *message.mutable_total() = total.ToProto();
     *message.mutable_interval() = interval.ToProto();
-    OTT_RETURN_IF_ERROR(ranks_->Post(parent, kToParent, message.SerializeAsString()));
+    OTT_RETURN_IF_ERROR(PostToParent(message));
     return ClusterStats();
   }
   ClusterStats stats = total.Finish(ranks_->size());
   NoteSilence(total, stats);
   *stats.mutable_history() = tracker_.Add(interval, first_iteration);
   return stats;
+}
+
+absl::Status StatsGatherer::PostLeaf(const StopwatchStats& mine) {
+  internal::StatsMessage message;
+  *message.mutable_leaf()->mutable_stats() = mine;
+  for (const GroupLabel& group : options_.groups) {
+    internal::GroupLabel& label = *message.mutable_leaf()->add_groups();
+    label.set_dimension(group.dimension);
+    label.set_value(group.value);
+  }
+  return PostToParent(message);
+}
+
+absl::Status StatsGatherer::PostToParent(internal::StatsMessage& message) {
+  // The next report holds all that is in this one, so one that is not taken is enough.
+  if (absl::IsDeadlineExceeded(ranks_->Flush(kToParent, Deadline::Now()))) return absl::OkStatus();
+  message.set_round(round_);
+  return ranks_->Post((ranks_->rank() - 1) / options_.fan_out, kToParent, message.SerializeAsString());
 }
 
 }  // namespace ott

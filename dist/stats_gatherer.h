@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,8 +27,9 @@ struct StatsGathererOptions {
   std::vector<GroupLabel> groups;
 };
 
-// Ranks form a tree; each merges what the ranks below it reported into its own and posts that to the rank
-// above. So a rank receives at most fan_out messages, whose size hardly depends on the number of ranks.
+// Ranks form a tree. Those that no other reports to post what they measured and go on; the others merge what
+// they get into their own and post that to the rank above. So a rank receives at most fan_out messages, whose
+// size hardly depends on the number of ranks.
 //
 // Only ranks that others report to ever wait, and those no longer than the deadline, and only for ranks that
 // they heard from since they last waited in vain. A rank that is stopped or gone is named with those that
@@ -50,7 +52,7 @@ class StatsGatherer {
   // empty ClusterStats. INVALID_ARGUMENT for statistics that no stopwatch gives; errors of the communicator.
   absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline);
 
-  // Received by this rank so far.
+  // By this rank so far.
   int64_t num_bytes_received() const { return num_bytes_received_; }
 
  private:
@@ -60,12 +62,20 @@ class StatsGatherer {
     int64_t round = 0;
     ClusterSummary total;
     ClusterSummary interval;
+    // Of a child that no other reports to.
+    std::optional<RankReport> report;
     // Whether it answered since it was last waited for in vain.
     bool answers = true;
   };
 
+  absl::Status Take(const std::string& bytes, Child& child);
+
   absl::Status Receive(Child& child, Deadline deadline);
   void MergeChild(Child& child, Deadline deadline, ClusterSummary& total, ClusterSummary& interval);
+  // Says in the report whose it is.
+  void Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const;
+  absl::Status PostLeaf(const StopwatchStats& mine);
+  absl::Status PostToParent(internal::StatsMessage& message);
   // Steps from a rank to rank 0.
   int Depth(int rank) const;
   // Whether a rank is `ancestor` or reports through it.
@@ -76,7 +86,7 @@ class StatsGatherer {
   const StatsGathererOptions options_;
   std::vector<Child> children_;
   int64_t round_ = 0;
-  std::optional<RankReport> previous_;
+  std::optional<RankReport> previous_;  // this rank's
   int64_t num_bytes_received_ = 0;
   StragglerTracker tracker_;  // used on rank 0
 };
