@@ -8,8 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "google/protobuf/util/json_util.h"
-#include "ott/core/base/check.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/dist/rank_list.h"
 #include "ott/dist/text_table.h"
 
@@ -172,14 +171,7 @@ std::string FormatClusterTable(const ClusterStats& stats) {
 }
 
 std::string ClusterStatsToJson(const ClusterStats& stats) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(stats, &json, options);
-  OTT_CHECK(status.ok()) << status.ToString();
-  return json;
+  return ProtoToJson(stats, JsonLayout::kIndented);
 }
 
 }  // namespace ott

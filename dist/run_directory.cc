@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "google/protobuf/util/json_util.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 
 namespace ott {
@@ -49,22 +48,14 @@ std::string DumpsDirectory(const std::string& run_dir, int rank) {
 }
 
 absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(info, &json, options);
-  if (!status.ok()) return absl::InternalError(absl::StrCat(InfoPath(run_dir), ": ", status.ToString()));
-  return WriteFileAtomically(InfoPath(run_dir), json);
+  return WriteFileAtomically(InfoPath(run_dir), ProtoToJson(info, JsonLayout::kIndented));
 }
 
 absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir) {
   OTT_ASSIGN_OR_RETURN(const std::string json, ReadFile(InfoPath(run_dir)));
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;
   RunInfo info;
-  const auto status = google::protobuf::util::JsonStringToMessage(json, &info, options);
-  if (!status.ok()) return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": ", status.ToString()));
+  const absl::Status status = JsonToProto(json, &info);
+  if (!status.ok()) return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": ", status.message()));
   if (info.world_size() <= 0)
     return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": has no world_size"));
   return info;

@@ -5,8 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "google/protobuf/util/json_util.h"
-#include "ott/core/base/check.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/dist/rank_list.h"
 #include "ott/dist/text_table.h"
 
@@ -89,21 +88,13 @@ std::string FormatVerdict(const CrossCheckVerdict& verdict) {
 }
 
 std::string VerdictToJsonLine(const CrossCheckVerdict& verdict) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(verdict, &json, options);
-  OTT_CHECK(status.ok()) << status.ToString();
-  return json + "\n";
+  return ProtoToJson(verdict, JsonLayout::kOneLine);
 }
 
 absl::StatusOr<CrossCheckVerdict> ParseVerdict(std::string_view json_line) {
   CrossCheckVerdict verdict;
-  google::protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;
-  const auto status = google::protobuf::util::JsonStringToMessage(std::string(json_line), &verdict, options);
-  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("no verdict: ", status.ToString()));
+  const absl::Status status = JsonToProto(json_line, &verdict);
+  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("no verdict: ", status.message()));
   return verdict;
 }
 

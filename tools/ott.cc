@@ -8,7 +8,8 @@
 int main(int argc, char** argv) {
   CLI::App app("Answers about runs of training programs: who is slow, and what first diverged.", "ott");
   app.require_subcommand(1);
-  app.footer("Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
+  app.footer(
+      "Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
   int exit_code = 0;
   ott::AddCompareCommand(app, &exit_code);
   ott::AddStatsCommand(app, &exit_code);

@@ -104,6 +104,22 @@ class TreeComparer {
     for (const auto& [name, value] : current) {
       if (reference.Find(name) == nullptr) AddAll(JoinPath(path, name), CompareStatus::kExtra, value);
     }
+    CompareOrder(path, reference, current);
+  }
+
+  // Of the names that both have.
+  void CompareOrder(const std::string& path, const ValueMap& reference, const ValueMap& current) {
+    auto at = current.begin();
+    for (const auto& [name, value] : reference) {
+      if (current.Find(name) == nullptr) continue;
+      while (reference.Find(at->first) == nullptr) ++at;
+      if (at->first != name) {
+        Add(path, CompareStatus::kOrderDiffers,
+            absl::StrCat("the reference has \"", name, "\" where the current has \"", at->first, "\""));
+        return;
+      }
+      ++at;
+    }
   }
 
   void CompareLists(const std::string& path, const Value& reference, const Value& current) {

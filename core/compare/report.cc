@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -62,12 +63,20 @@ void AppendFigures(const TensorComparison& comparison, std::string& text) {
                         comparison.passing_atol, comparison.passing_rtol);
 }
 
-std::string PathText(const std::string& path) { return path.empty() ? "(root)" : path; }
+// Text that may hold anything a name may, as one line of UTF-8.
+std::string Printable(const std::string& text) {
+  return CheckUtf8(text).ok() ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text);
+}
+
+// Escaped only where it is not UTF-8; JSON escapes the rest itself.
+std::string Utf8(const std::string& text) { return CheckUtf8(text).ok() ? text : absl::CHexEscape(text); }
+
+std::string PathText(const std::string& path) { return path.empty() ? "(root)" : Printable(path); }
 
 void AppendFailure(const NamedComparison& result, std::string& text) {
   const TensorComparison& comparison = result.comparison;
   absl::StrAppend(&text, PathText(result.path), ": ", std::string(Name(comparison.status)));
-  if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", comparison.detail);
+  if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", Printable(comparison.detail));
   text += '\n';
   if (HasElements(comparison)) AppendFigures(comparison, text);
 }
@@ -152,7 +161,7 @@ std::string ToText(const TreeComparison& comparison, int max_failures) {
 
 Value ToValue(const TensorComparison& comparison) {
   ValueMap map{{"status", Name(comparison.status)}};
-  if (!comparison.detail.empty()) map.Insert("detail", comparison.detail);
+  if (!comparison.detail.empty()) map.Insert("detail", Utf8(comparison.detail));
   if (!HasElements(comparison)) return map;
   map.Insert("dtype", Name(comparison.dtype));
   map.Insert("shape", IndexValue(comparison.shape));
@@ -183,7 +192,7 @@ Value ToValue(const TensorComparison& comparison) {
 Value ToValue(const TreeComparison& comparison) {
   Value::List results;
   for (const NamedComparison& result : comparison.results) {
-    ValueMap map{{"path", result.path}};
+    ValueMap map{{"path", Utf8(result.path)}};
     const Value figures = ToValue(result.comparison);
     for (const auto& [name, value] : figures.map()) map.Insert(name, value);
     results.push_back(std::move(map));

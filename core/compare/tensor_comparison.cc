@@ -448,6 +448,13 @@ TensorComparison CompareTensors(const TensorView& reference, const TensorView& c
                                  std::string(Name(current.dtype())));
     return result;
   }
+  // Written so that NaN is refused too.
+  if (!(options.tolerance.atol >= 0 && options.tolerance.rtol >= 0)) {
+    result.status = CompareStatus::kCouldNotCompare;
+    result.detail = absl::StrCat("the tolerance atol ", options.tolerance.atol, ", rtol ",
+                                 options.tolerance.rtol, " is no tolerance");
+    return result;
+  }
   const absl::StatusOr<Tensor> reference_host = ToHost(Tensor{reference, nullptr});
   const absl::StatusOr<Tensor> current_host = ToHost(Tensor{current, nullptr});
   if (!reference_host.ok() || !current_host.ok()) {

@@ -10,6 +10,10 @@ void NvtxPush(const char* name) { nvtxRangePushA(name); }
 
 void NvtxPop() { nvtxRangePop(); }
 
+uint64_t NvtxStartRange(const char* name) { return nvtxRangeStartA(name); }
+
+void NvtxEndRange(uint64_t id) { nvtxRangeEnd(id); }
+
 void NvtxMark(const char* name) { nvtxMarkA(name); }
 
 }  // namespace ott::internal

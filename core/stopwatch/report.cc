@@ -1,59 +1,55 @@
 #include "ott/core/stopwatch/report.h"
 
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/base/check.h"
+#include "absl/strings/str_replace.h"
 
 namespace ott {
 namespace {
 
-// Four significant digits in the largest unit that leaves at least one before the point.
-std::string FormatDuration(double seconds) {
-  struct Unit {
-    double seconds;
-    const char* name;
-  };
-  constexpr Unit kUnits[] = {{1, "s "}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
-  const Unit* unit = std::find_if(std::begin(kUnits), std::end(kUnits) - 1,
-                                  [seconds](const Unit& unit) { return seconds >= unit.seconds; });
-  if (seconds == 0) unit = &kUnits[0];
-  const double value = seconds / unit->seconds;
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f %s", value < 10 ? 3 : value < 100 ? 2 : 1, value, unit->name);
-  return text;
-}
+using Measured = StopwatchSnapshot::Measurement;
+using Scope = StopwatchSnapshot::Scope;
 
-// Rows of text, the first column to the left and the others to the right.
-class Columns {
+// Rows of text under a heading, the first column to the left and the others to the right.
+class Section {
  public:
+  explicit Section(std::vector<std::string> heading) { Add(std::move(heading)); }
+
   void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
 
+  // "" if there are no rows but the heading.
   std::string Format() const {
-    std::vector<size_t> widths;
-    for (const auto& row : rows_) {
-      widths.resize(std::max(widths.size(), row.size()));
-      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
-    }
-    std::string result;
-    for (const auto& row : rows_) {
+    if (rows_.size() == 1) return "";
+    std::string result = "\n";
+    const std::vector<size_t> widths = Widths();
+    for (const std::vector<std::string>& row : rows_) {
+      std::string line;
       for (size_t i = 0; i < row.size(); ++i) {
         const std::string padding(widths[i] - Width(row[i]), ' ');
-        absl::StrAppend(&result, i == 0 ? "  " : "  ", i == 0 ? row[i] : padding, i == 0 ? padding : row[i]);
+        absl::StrAppend(&line, i == 0 ? "" : "  ", i == 0 ? row[i] : padding, i == 0 ? padding : row[i]);
       }
-      while (!result.empty() && result.back() == ' ') result.pop_back();
-      result += '\n';
+      line.erase(line.find_last_not_of(' ') + 1);
+      absl::StrAppend(&result, line, "\n");
     }
     return result;
   }
 
  private:
+  std::vector<size_t> Widths() const {
+    std::vector<size_t> widths;
+    for (const std::vector<std::string>& row : rows_) {
+      widths.resize(std::max(widths.size(), row.size()));
+      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
+    }
+    return widths;
+  }
+
   // Code points of UTF-8.
   static size_t Width(const std::string& text) {
     return static_cast<size_t>(std::count_if(
@@ -71,76 +67,234 @@ std::string OnOneLine(std::string_view name) {
   return result;
 }
 
-double PerIteration(const Measurement& measurement, const StopwatchStats& stats) {
-  return stats.num_measured_iters() == 0
-             ? 0
-             : measurement.per_interval().total() / static_cast<double>(stats.num_measured_iters());
+std::string NameOf(const Measured& measurement) {
+  return OnOneLine(measurement.name) + (measurement.collective ? " (collective)" : "");
 }
 
-double StandardDeviation(const Statistics& statistics) {
-  return statistics.count() == 0
-             ? 0
-             : std::sqrt(statistics.squared_deviations() / static_cast<double>(statistics.count()));
+std::string Percent(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f %%", value);
+  return text;
 }
 
-std::vector<const Measurement*> LargestFirst(const StopwatchStats& stats) {
-  std::vector<const Measurement*> result;
-  for (const Measurement& measurement : stats.measurements()) result.push_back(&measurement);
-  std::stable_sort(result.begin(), result.end(), [](const Measurement* a, const Measurement* b) {
-    return a->per_interval().total() > b->per_interval().total();
+std::string FormatQuantile(std::optional<double> seconds) {
+  return seconds.has_value() ? FormatDuration(*seconds) : "unknown";
+}
+
+void AppendSpread(const DurationStatistics& statistics, std::vector<std::string>& row) {
+  row.insert(row.end(), {FormatDuration(statistics.mean()), FormatDuration(statistics.standard_deviation()),
+                         FormatDuration(statistics.min()), FormatQuantile(statistics.Quantile(0.5)),
+                         FormatQuantile(statistics.Quantile(0.9)), FormatQuantile(statistics.Quantile(0.99)),
+                         FormatDuration(statistics.max())});
+}
+
+// Shares and averages of one snapshot's iterations.
+class PerIteration {
+ public:
+  explicit PerIteration(const StopwatchSnapshot& snapshot)
+      : num_iterations_(static_cast<double>(snapshot.num_measured_iters)), all_(snapshot.iteration.total()) {}
+
+  std::string Share(double seconds) const { return all_ > 0 ? Percent(seconds / all_ * 100) : "-"; }
+  std::string Average(double seconds) const {
+    return num_iterations_ > 0 ? FormatDuration(seconds / num_iterations_) : "-";
+  }
+
+ private:
+  double num_iterations_;
+  double all_;
+};
+
+std::vector<const Measured*> LargestFirst(const StopwatchSnapshot& snapshot) {
+  std::vector<const Measured*> result;
+  for (const Measured& measurement : snapshot.measurements) {
+    if (measurement.per_interval.count() > 0) result.push_back(&measurement);
+  }
+  std::stable_sort(result.begin(), result.end(), [](const Measured* a, const Measured* b) {
+    return a->per_interval.total() > b->per_interval.total();
   });
   return result;
 }
 
-std::string MeasurementRows(const StopwatchStats& stats) {
-  Columns columns;
-  columns.Add({"measurement", "share", "per iteration", "per interval", "stddev", "min", "max", "intervals",
-               "total"});
-  const double iteration = stats.iteration().mean();
-  for (const Measurement* measurement : LargestFirst(stats)) {
-    const Statistics& interval = measurement->per_interval();
-    const double per_iteration = PerIteration(*measurement, stats);
-    char share[32];
-    std::snprintf(share, sizeof(share), "%.1f %%", iteration > 0 ? per_iteration / iteration * 100 : 0.0);
-    columns.Add({OnOneLine(measurement->name()) + (measurement->collective() ? " (collective)" : ""), share,
-                 FormatDuration(per_iteration), FormatDuration(interval.mean()),
-                 FormatDuration(StandardDeviation(interval)), FormatDuration(interval.min()),
-                 FormatDuration(interval.max()), absl::StrCat(interval.count()),
-                 FormatDuration(interval.total())});
+std::string Heading(const StopwatchSnapshot& snapshot) {
+  std::string result = absl::StrCat("Stopwatch: ", snapshot.num_measured_iters, " measured iterations");
+  if (snapshot.num_warmup_iters > 0)
+    absl::StrAppend(&result, " after ", snapshot.num_warmup_iters, " of warm-up");
+  if (snapshot.iteration.count() > 0) {
+    absl::StrAppend(&result, ", ", FormatDuration(snapshot.iteration.mean()), " each");
   }
-  return columns.Format();
+  return result + "\n";
 }
 
-std::string OneTimeRows(const StopwatchStats& stats) {
-  Columns columns;
-  for (const OneTimeMeasurement& one_time : stats.one_time()) {
-    columns.Add({OnOneLine(one_time.name()), FormatDuration(one_time.seconds()),
-                 one_time.running() ? "running" : ""});
+std::string IterationSection(const StopwatchSnapshot& snapshot) {
+  Section section(
+      {"per iteration", "share", "average", "ran in", "mean", "stddev", "min", "p50", "p90", "p99", "max"});
+  const PerIteration per_iteration(snapshot);
+  const auto add = [&](const std::string& name, double total, const DurationStatistics& statistics) {
+    if (statistics.count() == 0) return;
+    std::vector<std::string> row = {name, per_iteration.Share(total), per_iteration.Average(total),
+                                    absl::StrCat(statistics.count())};
+    AppendSpread(statistics, row);
+    section.Add(std::move(row));
+  };
+  for (const Measured* measurement : LargestFirst(snapshot)) {
+    add(NameOf(*measurement), measurement->per_iteration.total(), measurement->per_iteration);
   }
-  return columns.Format();
+  add("whole iteration", snapshot.iteration.total(), snapshot.iteration);
+  return section.Format();
+}
+
+std::string IntervalSection(const StopwatchSnapshot& snapshot, const char* heading,
+                            DurationStatistics Measured::*statistics) {
+  Section section({heading, "intervals", "total", "mean", "stddev", "min", "p50", "p90", "p99", "max"});
+  for (const Measured* measurement : LargestFirst(snapshot)) {
+    const DurationStatistics& of_interval = measurement->*statistics;
+    if (of_interval.count() == 0) continue;
+    std::vector<std::string> row = {NameOf(*measurement), absl::StrCat(of_interval.count()),
+                                    FormatDuration(of_interval.total())};
+    AppendSpread(of_interval, row);
+    section.Add(std::move(row));
+  }
+  return section.Format();
+}
+
+void AddScopes(std::vector<Scope> scopes, const PerIteration& per_iteration, const std::string& indent,
+               Section& section) {
+  std::stable_sort(scopes.begin(), scopes.end(),
+                   [](const Scope& a, const Scope& b) { return a.inclusive > b.inclusive; });
+  for (const Scope& scope : scopes) {
+    section.Add({indent + OnOneLine(scope.name), per_iteration.Share(scope.inclusive),
+                 absl::StrCat(scope.count), FormatDuration(scope.inclusive), FormatDuration(scope.exclusive),
+                 per_iteration.Average(scope.inclusive), per_iteration.Average(scope.exclusive)});
+    AddScopes(scope.inner, per_iteration, indent + "  ", section);
+  }
+}
+
+// "" if no scope is inside of another.
+std::string ScopeSection(const StopwatchSnapshot& snapshot) {
+  const bool any_nested = std::any_of(snapshot.scopes.begin(), snapshot.scopes.end(),
+                                      [](const Scope& scope) { return !scope.inner.empty(); });
+  if (!any_nested) return "";
+  Section section({"nested scopes", "share", "intervals", "inclusive", "exclusive", "incl./iteration",
+                   "excl./iteration"});
+  AddScopes(snapshot.scopes, PerIteration(snapshot), "", section);
+  return section.Format();
+}
+
+std::string CpuSection(const StopwatchSnapshot& snapshot) {
+  if (snapshot.cpu_usage_measurement.empty()) return "";
+  const CpuUsage& usage = snapshot.cpu_usage;
+  Section section({"CPU usage", "all CPUs", "process user", "process system", "watched"});
+  section.Add({"during " + OnOneLine(snapshot.cpu_usage_measurement), Percent(usage.all_percent()),
+               Percent(usage.process_user_percent()), Percent(usage.process_system_percent()),
+               FormatDuration(usage.duration())});
+  return section.Format();
+}
+
+std::string OneTimeSection(const StopwatchSnapshot& snapshot) {
+  Section section({"one-time", "duration"});
+  for (const StopwatchSnapshot::OneTime& one_time : snapshot.one_time) {
+    section.Add(
+        {OnOneLine(one_time.name), FormatDuration(one_time.seconds), one_time.running ? "running" : ""});
+  }
+  return section.Format();
+}
+
+std::string Notes(const StopwatchSnapshot& snapshot) {
+  std::string result;
+  int64_t num_intervals = 0;
+  for (const Measured& measurement : snapshot.measurements) num_intervals += measurement.per_interval.count();
+  const double cost = snapshot.observer_seconds_per_interval * static_cast<double>(num_intervals);
+  if (num_intervals > 0) {
+    char share[32] = "unknown";
+    if (snapshot.iteration.total() > 0) {
+      std::snprintf(share, sizeof(share), "%.4f %%", 100 * cost / snapshot.iteration.total());
+    }
+    absl::StrAppend(&result, "Observer cost: ", num_intervals, " intervals of ",
+                    FormatDuration(snapshot.observer_seconds_per_interval), " are ", share,
+                    " of the measured time\n");
+  }
+  if (snapshot.iteration_series.stride() > 1) {
+    absl::StrAppend(&result, "Times of single iterations: one in ", snapshot.iteration_series.stride(),
+                    " was kept\n");
+  }
+  if (snapshot.num_pending_device_intervals > 0) {
+    absl::StrAppend(
+        &result, "Intervals that the device has not finished: ", snapshot.num_pending_device_intervals, "\n");
+  }
+  if (snapshot.num_misuses > 0)
+    absl::StrAppend(&result, "Calls refused as misuse: ", snapshot.num_misuses, "\n");
+  return result.empty() ? "" : "\n" + result;
+}
+
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+std::string CsvNumber(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", value);
+  return text;
+}
+
+void AppendCsv(const char* kind, const std::string& name, bool collective,
+               const DurationStatistics& statistics, std::string& result) {
+  if (statistics.count() == 0) return;
+  absl::StrAppend(&result, kind, ",", CsvField(name), ",", collective ? "true" : "false", ",",
+                  statistics.count());
+  for (const double value :
+       {statistics.total(), statistics.mean(), statistics.standard_deviation(), statistics.min()}) {
+    absl::StrAppend(&result, ",", CsvNumber(value));
+  }
+  for (const double q : {0.5, 0.9, 0.99}) {
+    const std::optional<double> quantile = statistics.Quantile(q);
+    absl::StrAppend(&result, ",", quantile.has_value() ? CsvNumber(*quantile) : "");
+  }
+  absl::StrAppend(&result, ",", CsvNumber(statistics.max()), "\r\n");
 }
 
 }  // namespace
 
-std::string FormatTable(const StopwatchStats& stats) {
-  std::string result = absl::StrCat("Stopwatch: ", stats.num_measured_iters(), " measured iterations after ",
-                                    stats.num_warmup_iters(), " of warm-up, ",
-                                    FormatDuration(stats.iteration().mean()), " each\n");
-  if (stats.measurements_size() > 0) absl::StrAppend(&result, MeasurementRows(stats));
-  if (stats.one_time_size() > 0) absl::StrAppend(&result, "One-time measurements\n", OneTimeRows(stats));
-  if (stats.num_misuses() > 0)
-    absl::StrAppend(&result, "Calls refused as misuse: ", stats.num_misuses(), "\n");
-  return result;
+std::string FormatDuration(double seconds) {
+  struct Unit {
+    double seconds;
+    const char* name;
+  };
+  constexpr Unit kUnits[] = {{1, "s "}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
+  // 0.99995 of a unit is printed as 1.000 of it.
+  const Unit* const unit =
+      seconds == 0 ? kUnits
+                   : std::find_if(std::begin(kUnits), std::end(kUnits) - 1,
+                                  [seconds](const Unit& unit) { return seconds >= 0.99995 * unit.seconds; });
+  const double value = seconds / unit->seconds;
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f %s",
+                value < 9.9995   ? 3
+                : value < 99.995 ? 2
+                                 : 1,
+                value, unit->name);
+  return text;
 }
 
-std::string FormatJson(const StopwatchStats& stats) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string result;
-  const auto status = google::protobuf::util::MessageToJsonString(stats, &result, options);
-  OTT_CHECK(status.ok()) << status.ToString();
+std::string FormatTable(const StopwatchSnapshot& snapshot) {
+  return absl::StrCat(
+      Heading(snapshot), IterationSection(snapshot),
+      IntervalSection(snapshot, "per interval", &Measured::per_interval),
+      IntervalSection(snapshot, "per interval, on the device", &Measured::device_per_interval),
+      ScopeSection(snapshot), CpuSection(snapshot), OneTimeSection(snapshot), Notes(snapshot));
+}
+
+std::string FormatCsv(const StopwatchSnapshot& snapshot) {
+  std::string result = "kind,name,collective,count,total,mean,stddev,min,p50,p90,p99,max\r\n";
+  AppendCsv("iteration", "", false, snapshot.iteration, result);
+  for (const Measured& measurement : snapshot.measurements) {
+    const auto append = [&](const char* kind, const DurationStatistics& statistics) {
+      AppendCsv(kind, measurement.name, measurement.collective, statistics, result);
+    };
+    append("per_iteration", measurement.per_iteration);
+    append("per_interval", measurement.per_interval);
+    append("device_per_interval", measurement.device_per_interval);
+  }
   return result;
 }
 

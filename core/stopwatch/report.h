@@ -1,20 +1,27 @@
-// The statistics of a stopwatch, for people and for programs.
+// What a stopwatch has measured, for people and for spreadsheets.
 
 #ifndef OTT_CORE_STOPWATCH_REPORT_H_
 #define OTT_CORE_STOPWATCH_REPORT_H_
 
 #include <string>
 
-#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/core/stopwatch/stopwatch_snapshot.h"
 
 namespace ott {
 
-// A table for people, sorted by share of the iteration. Averages per iteration divide by all measured
-// iterations, also those in which a measurement did not run.
-std::string FormatTable(const StopwatchStats& stats);
+// Sections for people: per iteration, per interval, nested scopes, CPU usage, one-time measurements, cost of
+// observing. Rows are sorted by their share of the iteration; those without anything to tell are left out.
+// The average per iteration divides by all measured iterations, also those in which a measurement did not
+// run.
+std::string FormatTable(const StopwatchSnapshot& snapshot);
 
-// StopwatchStats in protobuf's JSON, field names as in the .proto file, one field a line.
-std::string FormatJson(const StopwatchStats& stats);
+// RFC 4180, with a header line: a row for each measurement and kind ("per_iteration", "per_interval",
+// "device_per_interval"), and one of kind "iteration" for whole iterations. Durations in seconds; a quantile
+// that is not known is empty.
+std::string FormatCsv(const StopwatchSnapshot& snapshot);
+
+// Four significant digits in the unit that leaves one to three of them before the point, as "12.34 ms".
+std::string FormatDuration(double seconds);
 
 }  // namespace ott
 

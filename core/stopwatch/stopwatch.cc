@@ -1,5 +1,7 @@
 #include "ott/core/stopwatch/stopwatch.h"
 
+#include <cstdlib>
+
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/report.h"
 #include "stopwatch_core.h"
@@ -21,37 +23,30 @@ Stopwatch::Stopwatch(internal::StopwatchCore* own_core) : core_(own_core), own_c
 
 Stopwatch::~Stopwatch() { delete own_core_; }
 
-Stopwatch::Options Stopwatch::FromConfig(const StopwatchConfig& config) {
-  Options options;
-  options.num_warmup_iters = config.num_warmup_iters();
-  options.print_every_n_iters = config.print_every_n_iters();
-  if (config.device_sync() == DEVICE_SYNC_DEVICE) options.device_timing = DeviceTiming::kSynchronizeDevice;
-  options.collective_measurements.assign(config.collective_measurements().begin(),
-                                         config.collective_measurements().end());
-  return options;
-}
-
 absl::Status Stopwatch::Enable(const Options& options, Place place) {
   OTT_ASSIGN_OR_RETURN(internal::StopwatchCore* const core, core_.Find());
   OTT_RETURN_IF_ERROR(core->Enable(options, place));
   core_.SetEnabled(true);
+  if (options.at_exit && own_core_ == nullptr) {
+    std::atexit([] { internal::AtExit(*Get().core_.IfEnabled(), Get()); });
+  }
   return absl::OkStatus();
 }
 
-void Stopwatch::Stats(StopwatchStats* stats) const {
-  if (const internal::StopwatchCore* core = core_.IfEnabled(); core != nullptr) core->Stats(stats);
+absl::Status Stopwatch::SetCpuUsageMeasurement(std::string_view name) {
+  internal::StopwatchCore* const core = core_.IfEnabled();
+  if (core == nullptr)
+    return absl::FailedPreconditionError("stopwatch: enable it before setting what CPU usage is of");
+  return core->SetCpuUsageMeasurement(name);
 }
 
-std::string Stopwatch::Table() const {
-  StopwatchStats stats;
-  Stats(&stats);
-  return FormatTable(stats);
+StopwatchSnapshot Stopwatch::Snapshot() const {
+  const internal::StopwatchCore* const core = core_.IfEnabled();
+  return core == nullptr ? StopwatchSnapshot() : core->Snapshot();
 }
 
-std::string Stopwatch::Json() const {
-  StopwatchStats stats;
-  Stats(&stats);
-  return FormatJson(stats);
-}
+std::string Stopwatch::Table() const { return FormatTable(Snapshot()); }
+
+std::string Stopwatch::Csv() const { return FormatCsv(Snapshot()); }
 
 }  // namespace ott

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,9 +14,13 @@
 #include "absl/status/statusor.h"
 #include "ott/core/base/clock.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/base/device_sync.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/place.h"
 #include "ott/core/base/process_wide.h"
+#include "ott/core/stopwatch/cpu_usage.h"
+#include "ott/core/stopwatch/device_events.h"
+#include "ott/core/stopwatch/stopwatch_snapshot.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
@@ -44,11 +49,15 @@ struct StopwatchMeasurement;
 //   stopwatch.FinishIter();
 class Stopwatch {
  public:
-  // What the clock waits for at the start and at the end of an interval.
   enum class DeviceTiming {
     kHostOnly,
-    // All work given to the current CUDA device.
+    // The host's clock is read after all work given to the current CUDA device is done, at start and at end.
     kSynchronizeDevice,
+    // The same for the work given to Options::stream.
+    kSynchronizeStream,
+    // Nothing waits: CUDA events on Options::stream at start and end tell the device's time beside the
+    // host's. They are read in FinishIter() and in Snapshot(), as far as they have happened.
+    kEvents,
   };
 
   struct Options {
@@ -56,18 +65,32 @@ class Stopwatch {
     // Calls `print` after every so many measured iterations; 0: never.
     int64_t print_every_n_iters = 0;
     DeviceTiming device_timing = DeviceTiming::kHostOnly;
+    // A cudaStream_t; null is the default stream.
+    void* stream = nullptr;
     // Names of measurements in which a rank waits for others; marked so in the statistics.
     std::vector<std::string> collective_measurements;
+    // As SetCpuUsageMeasurement(); empty: none.
+    std::string cpu_usage_measurement;
+    // Also makes an NVTX range of each interval, whether NvtxRangeWrapper is on or not.
+    bool emit_nvtx = false;
+    // Times of single iterations that are kept of each measurement before they are thinned out; 0: none.
+    size_t series_limit = 1000;
     // Refused calls are counted in StopwatchStats.num_misuses.
     OnMisuse on_misuse = OnMisuse::kAbort;
     // On the thread that calls FinishIter(). Empty: the table to stdout.
     std::function<void(const Stopwatch&)> print;
+    // As the process ends by exit() or by leaving main(); of Stopwatch::Get() only. Empty: nothing. Must not
+    // refer to anything that is gone by then. See WriteAtExit() in stopwatch_files.h.
+    std::function<void(const Stopwatch&)> at_exit;
   };
 
   // The outside world; what tests replace.
   struct Environment {
     Clock clock;
-    absl::Status (*synchronize_device)();
+    absl::Status (*synchronize_device)() = &SynchronizeDevice;
+    absl::Status (*synchronize_stream)(void* stream) = &SynchronizeStream;
+    absl::StatusOr<std::unique_ptr<DeviceEvents>> (*create_device_events)(void* stream) = &CreateDeviceEvents;
+    absl::StatusOr<CpuTimes> (*read_cpu_times)() = &ReadCpuTimes;
   };
 
   // A name that is looked up once. Constant-initialised, so it can be a static without a guard; `name` is not
@@ -141,15 +164,25 @@ class Stopwatch {
   // REQUIRES: StartOneTime(name) was called and not yet ended.
   void EndOneTime(std::string_view name, Place place = Place::Current());
 
+  // From now on, watches how busy the CPUs are while `name` runs. Reading that takes microseconds at each
+  // start and end. FAILED_PRECONDITION if another name was set before, or while off; the same name may be set
+  // again.
+  absl::Status SetCpuUsageMeasurement(std::string_view name);
+
   // Ends an iteration. REQUIRES: nothing runs, one-time measurements excepted.
   void FinishIter(Place place = Place::Current());
 
-  // What was measured so far; host, rank and world_size are left as they are. Intervals count as they end,
-  // the per-iteration statistics as FinishIter() is called. Everything 0 while off.
+  // What was measured so far: intervals count as they end, iterations as FinishIter() is called. Everything
+  // is 0 while off. May be called at any time; other threads go on measuring meanwhile.
+  StopwatchSnapshot Snapshot() const;
+
+  // Snapshot() as ott.StopwatchStats; host, rank and world_size are left as they are.
   void Stats(StopwatchStats* stats) const;
 
-  // Stats() as FormatTable() and FormatJson() of report.h print them.
+  // Snapshot() as report.h prints it.
   std::string Table() const;
+  std::string Csv() const;
+  // Stats() in protobuf's JSON.
   std::string Json() const;
 
  private:
@@ -187,6 +220,7 @@ void EndOneTime(StopwatchCore& core, std::string_view name, Place place);
 // Returns whether it is time to print.
 bool FinishIter(StopwatchCore& core, Place place);
 void Print(StopwatchCore& core, const Stopwatch& stopwatch);
+void AtExit(StopwatchCore& core, const Stopwatch& stopwatch);
 
 }  // namespace internal
 

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/base/device_sync.h"
+#include "ott/core/base/misuse.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/nvtx/nvtx.h"
 
 namespace ott::internal {
 
@@ -15,37 +18,95 @@ StopwatchThread::StopwatchThread() {
 }
 
 StopwatchCore::StopwatchCore()
-    : synchronize_device_(&SynchronizeDevice),
+    : environment_{Clock::Steady()},
       // The state of a thread that left a scope running is not used again, so that FinishIter() names it.
       threads_([](StopwatchThread& thread) { thread.id = ThisThreadId(); },
                [](StopwatchThread& thread) { return thread.innermost == &thread.outermost; }) {}
 
 StopwatchCore::StopwatchCore(const Stopwatch::Environment& environment) : StopwatchCore() {
   given_clock_ = environment.clock;
-  synchronize_device_ = environment.synchronize_device;
+  environment_ = environment;
+}
+
+absl::Status StopwatchCore::CheckOptions(const Stopwatch::Options& options) {
+  if (options.num_warmup_iters < 0 || options.print_every_n_iters < 0 || options.series_limit == 1) {
+    return absl::InvalidArgumentError(absl::StrCat("num_warmup_iters ", options.num_warmup_iters,
+                                                   " and print_every_n_iters ", options.print_every_n_iters,
+                                                   " must not be negative, and series_limit ",
+                                                   options.series_limit, " must be 0 or at least 2"));
+  }
+  if (options.emit_nvtx) OTT_RETURN_IF_ERROR(NvtxStatus());
+  if (!options.cpu_usage_measurement.empty()) OTT_RETURN_IF_ERROR(environment_.read_cpu_times().status());
+  switch (options.device_timing) {
+    case Stopwatch::DeviceTiming::kHostOnly:
+      return absl::OkStatus();
+    case Stopwatch::DeviceTiming::kSynchronizeDevice:
+      return environment_.synchronize_device();
+    case Stopwatch::DeviceTiming::kSynchronizeStream:
+      return environment_.synchronize_stream(options.stream);
+    case Stopwatch::DeviceTiming::kEvents:
+      OTT_ASSIGN_OR_RETURN(device_events_, environment_.create_device_events(options.stream));
+      return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("device_timing is none of its values");
 }
 
 absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place place) {
-  if (options.num_warmup_iters < 0 || options.print_every_n_iters < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("stopwatch: num_warmup_iters ", options.num_warmup_iters,
-                                                   " and print_every_n_iters ", options.print_every_n_iters,
-                                                   " must not be negative"));
-  }
   const std::lock_guard<std::mutex> lock(mutex_);
   if (enabled_at_.has_value()) {
     return absl::FailedPreconditionError(
         absl::StrCat("stopwatch: enabled at ", At(place), ", but it is since ", At(*enabled_at_)));
   }
-  const bool synchronizes = options.device_timing == Stopwatch::DeviceTiming::kSynchronizeDevice;
-  if (synchronizes) {
-    const absl::Status status = synchronize_device_();
-    if (!status.ok()) return absl::Status(status.code(), absl::StrCat("stopwatch: ", status.message()));
+  if (const absl::Status status = CheckOptions(options); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("stopwatch: ", status.message()));
   }
   enabled_at_ = place;
   options_ = options;
-  synchronizes_ = synchronizes;
+  if (options.device_timing == Stopwatch::DeviceTiming::kEvents) {
+    hooks_of_all_ |= kEventsHook;
+  } else if (options.device_timing != Stopwatch::DeviceTiming::kHostOnly) {
+    hooks_of_all_ |= kSynchronizeHook;
+  }
+  if (options.emit_nvtx) hooks_of_all_ |= kNvtxHook;
+  cpu_usage_measurement_ = options.cpu_usage_measurement;
   clock_ = given_clock_.has_value() ? *given_clock_ : Clock::Fastest();
+  observer_seconds_per_interval_ = CalibrateCost();
+  iteration_series_ = IterationSeries(options.series_limit);
   counting_ = options.num_warmup_iters == 0;
+  return absl::OkStatus();
+}
+
+// The quickest of a few rounds, as what disturbs only ever adds.
+double StopwatchCore::CalibrateCost() const {
+  constexpr int kRounds = 10;
+  constexpr int kIntervals = 100;
+  StopwatchCore scratch(environment_);
+  scratch.clock_ = clock_;
+  scratch.counting_ = true;
+  Stopwatch::Measurement measurement("calibration");
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t start = clock_.Ticks();
+    for (int i = 0; i < kIntervals; ++i) {
+      scratch.EndScope(scratch.BeginScope(scratch.Find(measurement), Place::Current()));
+    }
+    least = std::min(least, Since(start, clock_.Ticks()));
+  }
+  return static_cast<double>(least) * 1e-12 / kIntervals;
+}
+
+absl::Status StopwatchCore::SetCpuUsageMeasurement(std::string_view name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (cpu_usage_measurement_ == name) return absl::OkStatus();
+  if (!cpu_usage_measurement_.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("stopwatch: CPU usage is measured during ",
+                                                      Quoted(cpu_usage_measurement_), " already, not during ",
+                                                      Quoted(name)));
+  }
+  OTT_RETURN_IF_ERROR(environment_.read_cpu_times().status());
+  cpu_usage_measurement_ = std::string(name);
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) found->second->hooks.fetch_or(kCpuUsageHook);
   return absl::OkStatus();
 }
 
@@ -89,6 +150,11 @@ StopwatchMeasurement& StopwatchCore::FindOrAdd(std::string_view name) {
   auto added = std::make_unique<StopwatchMeasurement>(this, name, measurements_.size());
   added->collective = std::count(options_.collective_measurements.begin(),
                                  options_.collective_measurements.end(), added->name) != 0;
+  added->hooks = hooks_of_all_;
+  if (!cpu_usage_measurement_.empty() && name == cpu_usage_measurement_) added->hooks |= kCpuUsageHook;
+  if (device_events_ != nullptr) added->on_device = std::make_unique<IntervalAccumulator>();
+  added->series = IterationSeries(options_.series_limit);
+  for (int64_t i = options_.num_warmup_iters; i < num_finished_; ++i) added->series.Append(0);
   if (!iteration_start_.has_value()) iteration_start_ = clock_.Ticks();
   measurements_.push_back(added.get());
   return *by_name_.emplace(added->name, std::move(added)).first->second;
@@ -112,19 +178,80 @@ StopwatchRecord& StopwatchCore::AddChild(StopwatchRecord& parent, StopwatchMeasu
   return *(parent.children[measurement.index] = added.get());
 }
 
-uint64_t StopwatchCore::Now() const {
-  if (__builtin_expect(synchronizes_, 0)) Synchronize();
-  return clock_.Ticks();
+uint64_t StopwatchCore::Since(uint64_t start, uint64_t now) const {
+  // Counters of two CPUs may differ by a few ticks.
+  return now > start ? clock_.ToPicoseconds(now - start) : 0;
+}
+
+void StopwatchCore::BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests,
+                                bool counted) {
+  const uint32_t hooks = measurement.hooks.load(std::memory_order_relaxed);
+  if ((hooks & kNvtxHook) != 0) {
+    if (nests) {
+      NvtxPush(measurement.name.c_str());
+    } else {
+      state.nvtx_range = NvtxStartRange(measurement.name.c_str());
+    }
+  }
+  if ((hooks & kCpuUsageHook) != 0 && counted) StartCpuUsage();
+  if ((hooks & kSynchronizeHook) != 0) Synchronize();
+  if ((hooks & kEventsHook) != 0) state.device_start = counted ? device_events_->Record() : nullptr;
+}
+
+void StopwatchCore::BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool counted) {
+  const uint32_t hooks = measurement.hooks.load(std::memory_order_relaxed);
+  if ((hooks & kSynchronizeHook) != 0) Synchronize();
+  if ((hooks & kEventsHook) == 0 || !counted || state.device_start == nullptr) return;
+  const DeviceEvents::Event end = device_events_->Record();
+  if (end == nullptr) return device_events_->GiveBack(state.device_start);
+  const std::lock_guard<std::mutex> lock(device_mutex_);
+  pending_.push_back({&measurement, state.device_start, end});
+}
+
+void StopwatchCore::AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests,
+                             bool counted) {
+  const uint32_t hooks = measurement.hooks.load(std::memory_order_relaxed);
+  if ((hooks & kCpuUsageHook) != 0 && counted) EndCpuUsage();
+  if ((hooks & kNvtxHook) == 0) return;
+  if (nests) {
+    NvtxPop();
+  } else {
+    NvtxEndRange(state.nvtx_range);
+  }
 }
 
 void StopwatchCore::Synchronize() const {
   // An error that comes up later than Enable() is of the program's own work; its next CUDA call reports it.
-  synchronize_device_().IgnoreError();
+  if (options_.device_timing == Stopwatch::DeviceTiming::kSynchronizeStream) {
+    environment_.synchronize_stream(options_.stream).IgnoreError();
+  } else {
+    environment_.synchronize_device().IgnoreError();
+  }
 }
 
-uint64_t StopwatchCore::Since(uint64_t start, uint64_t now) const {
-  // Counters of two CPUs may differ by a few ticks.
-  return now > start ? clock_.ToPicoseconds(now - start) : 0;
+// Scopes of one name may overlap: what counts is from the first that begins to the last that ends.
+void StopwatchCore::StartCpuUsage() {
+  const std::lock_guard<std::mutex> lock(cpu_mutex_);
+  if (num_watching_cpu_usage_++ > 0) return;
+  cpu_usage_start_ = environment_.read_cpu_times().value_or(CpuTimes());
+}
+
+void StopwatchCore::EndCpuUsage() {
+  const std::lock_guard<std::mutex> lock(cpu_mutex_);
+  if (--num_watching_cpu_usage_ > 0) return;
+  cpu_usage_.Add(cpu_usage_start_, environment_.read_cpu_times().value_or(cpu_usage_start_));
+}
+
+void StopwatchCore::ReadDeviceEvents() const {
+  const std::lock_guard<std::mutex> lock(device_mutex_);
+  while (!pending_.empty() && device_events_->HasHappened(pending_.front().end)) {
+    const PendingDeviceInterval& interval = pending_.front();
+    const std::optional<uint64_t> duration = device_events_->Between(interval.start, interval.end);
+    if (duration.has_value()) interval.measurement->on_device->Add(*duration, 0);
+    device_events_->GiveBack(interval.start);
+    device_events_->GiveBack(interval.end);
+    pending_.pop_front();
+  }
 }
 
 void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
@@ -139,22 +266,32 @@ void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
   measurement.thread.store(threads_.Get().id.load(std::memory_order_relaxed), std::memory_order_relaxed);
   measurement.place.Store(place);
   measurement.counted = counting_.load(std::memory_order_relaxed);
-  measurement.start = Now();
+  if (__builtin_expect(measurement.hooks.load(std::memory_order_relaxed) != 0, 0)) {
+    BeforeStart(measurement, measurement.hook_state, false, measurement.counted);
+  }
+  measurement.start = clock_.Ticks();
   measurement.state.store(StopwatchMeasurement::kRunning, std::memory_order_release);
 }
 
 void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
-  const uint64_t now = Now();
+  uint64_t now = clock_.Ticks();
   uint32_t state = StopwatchMeasurement::kRunning;
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
     return Misuse(absl::StrCat("End(", Quoted(measurement.name), ") at ", At(place), " on thread ",
                                ThisThreadId(), ", but it does not run; start it first"));
   }
+  const bool has_hooks = measurement.hooks.load(std::memory_order_relaxed) != 0;
+  if (__builtin_expect(has_hooks, 0)) {
+    BeforeEnd(measurement, measurement.hook_state, measurement.counted);
+    now = clock_.Ticks();
+  }
   if (measurement.counted) {
     StopwatchThread& thread = threads_.Get();
     Child(thread.root, measurement, thread).intervals.Add(Since(measurement.start, now), 0);
   }
+  if (__builtin_expect(has_hooks, 0))
+    AfterEnd(measurement, measurement.hook_state, false, measurement.counted);
   // Last, so that FinishIter() on another thread sees either an interval that runs or one that counts.
   measurement.state.store(StopwatchMeasurement::kIdle, std::memory_order_release);
 }
@@ -175,33 +312,47 @@ StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Pla
   frame->inner_duration = 0;
   frame->counted = counting_.load(std::memory_order_relaxed);
   thread.innermost.store(frame, std::memory_order_release);
-  frame->start = Now();
+  if (__builtin_expect(measurement.hooks.load(std::memory_order_relaxed) != 0, 0)) {
+    BeforeStart(measurement, frame->hook_state, true, frame->counted);
+  }
+  frame->start = clock_.Ticks();
   return frame;
 }
 
 void StopwatchCore::EndScope(StopwatchFrame* frame) {
-  const uint64_t now = Now();
+  uint64_t now = clock_.Ticks();
   StopwatchThread& thread = *frame->thread;
   StopwatchFrame* const innermost = thread.innermost.load(std::memory_order_relaxed);
   StopwatchRecord& record = *frame->record.load(std::memory_order_relaxed);
-  if (__builtin_expect(innermost != frame, 0)) {
-    const StopwatchRecord& inside = *innermost->record.load(std::memory_order_relaxed);
-    return Misuse(absl::StrCat("the scope ", Quoted(record.measurement->name), " of ",
-                               At(frame->place.Load()), " ends on thread ", ThisThreadId(),
-                               " before the scope ",
-                               inside.measurement == nullptr ? "around it" : Quoted(inside.measurement->name),
-                               " of ", At(innermost->place.Load()), " that began in it; scopes must nest"));
+  if (__builtin_expect(innermost != frame, 0)) return MisuseOfScope(*frame, *innermost);
+  StopwatchMeasurement& measurement = *record.measurement;
+  const bool has_hooks = measurement.hooks.load(std::memory_order_relaxed) != 0;
+  if (__builtin_expect(has_hooks, 0)) {
+    BeforeEnd(measurement, frame->hook_state, frame->counted);
+    now = clock_.Ticks();
   }
   if (frame->counted) {
     const uint64_t duration = Since(frame->start, now);
     record.intervals.Add(duration, frame->inner_duration);
     frame->outer->inner_duration += duration;
   }
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, frame->hook_state, true, frame->counted);
   thread.innermost.store(frame->outer, std::memory_order_release);
 }
 
+void StopwatchCore::MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost) const {
+  const auto describe = [](const StopwatchFrame& frame) {
+    const StopwatchMeasurement* const measurement = frame.record.load(std::memory_order_relaxed)->measurement;
+    if (measurement == nullptr) return std::string("none");
+    return absl::StrCat(Quoted(measurement->name), " of ", At(frame.place.Load()));
+  };
+  Misuse(absl::StrCat("the scope ", describe(ended), " ends on thread ", ThisThreadId(),
+                      ", but the innermost scope is ", describe(innermost), "; scopes must nest"));
+}
+
 void StopwatchCore::StartOneTime(std::string_view name, Place place) {
-  const uint64_t now = Now();
+  if ((hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
+  const uint64_t now = clock_.Ticks();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const OneTime& known : one_time_) {
     if (known.name != name) continue;
@@ -213,7 +364,8 @@ void StopwatchCore::StartOneTime(std::string_view name, Place place) {
 }
 
 void StopwatchCore::EndOneTime(std::string_view name, Place place) {
-  const uint64_t now = Now();
+  if ((hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
+  const uint64_t now = clock_.Ticks();
   const std::lock_guard<std::mutex> lock(mutex_);
   for (OneTime& known : one_time_) {
     if (known.name != name || !known.running) continue;
@@ -253,68 +405,120 @@ bool StopwatchCore::FinishIter(Place place) {
                         ", but these run:", running));
     return false;
   }
-  if (counting_.load(std::memory_order_relaxed)) CloseIteration();
+  const uint64_t now = clock_.Ticks();
+  if (counting_.load(std::memory_order_relaxed)) {
+    const uint64_t duration = iteration_start_.has_value() ? Since(*iteration_start_, now) : 0;
+    iteration_.Add(duration, 0);
+    iteration_series_.Append(static_cast<float>(duration) * 1e-12f);
+    CloseIteration();
+  }
+  iteration_start_ = now;
   ++num_finished_;
   counting_.store(num_finished_ >= options_.num_warmup_iters, std::memory_order_relaxed);
-  iteration_start_ = clock_.Ticks();
+  if (device_events_ != nullptr) ReadDeviceEvents();
   const int64_t num_measured = num_finished_ - options_.num_warmup_iters;
   return num_measured > 0 && options_.print_every_n_iters > 0 &&
          num_measured % options_.print_every_n_iters == 0;
 }
 
 void StopwatchCore::CloseIteration() {
-  if (iteration_start_.has_value()) iteration_.AddPicoseconds(Since(*iteration_start_, clock_.Ticks()));
-  struct Finished {
-    uint64_t count = 0;
-    Uint128 total = 0;
-  };
-  std::vector<Finished> finished(measurements_.size());
-  const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
-  for (const StopwatchThread* thread : threads_.all()) {
-    for (const auto& record : thread->records) {
-      const IntervalAccumulator::Totals sums = record->intervals.ReadTotals();
-      finished[record->measurement->index].count += sums.count;
-      finished[record->measurement->index].total += sums.total;
+  for (StopwatchMeasurement* measurement : measurements_) {
+    measurement->count = 0;
+    measurement->total = 0;
+  }
+  {
+    const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
+    for (const StopwatchThread* thread : threads_.all()) {
+      for (const auto& record : thread->records) {
+        const IntervalAccumulator::Totals totals = record->intervals.ReadTotals();
+        record->measurement->count += totals.count;
+        record->measurement->total += totals.total;
+      }
     }
   }
   for (StopwatchMeasurement* measurement : measurements_) {
-    const auto& [count, total] = finished[measurement->index];
-    if (count == measurement->finished_count) continue;
-    measurement->per_iteration.AddPicoseconds(static_cast<uint64_t>(total - measurement->finished_total));
-    measurement->finished_count = count;
-    measurement->finished_total = total;
+    const uint64_t duration = static_cast<uint64_t>(measurement->total - measurement->finished_total);
+    if (measurement->count != measurement->finished_count) measurement->per_iteration.Add(duration, 0);
+    measurement->series.Append(static_cast<float>(duration) * 1e-12f);
+    measurement->finished_count = measurement->count;
+    measurement->finished_total = measurement->total;
   }
 }
 
-void StopwatchCore::Stats(StopwatchStats* stats) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  stats->set_num_warmup_iters(options_.num_warmup_iters);
-  stats->set_num_measured_iters(std::max<int64_t>(0, num_finished_ - options_.num_warmup_iters));
-  stats->set_num_misuses(num_misuses_);
-  *stats->mutable_iteration() = iteration_.ToProto();
-  std::vector<DurationStatistics> per_interval(measurements_.size());
-  const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
-  for (const StopwatchThread* thread : threads_.all()) {
-    for (const auto& record : thread->records) {
-      per_interval[record->measurement->index].Merge(record->intervals.Read());
+namespace {
+
+// Adds up the records of one thread into the scopes of all.
+void AddScopes(const StopwatchRecord& parent, std::vector<StopwatchSnapshot::Scope>& scopes,
+               const std::vector<const StopwatchRecord*>& records) {
+  for (const StopwatchRecord* record : records) {
+    if (record->parent != &parent) continue;
+    const std::string& name = record->measurement->name;
+    auto scope =
+        std::find_if(scopes.begin(), scopes.end(), [&](const auto& known) { return known.name == name; });
+    if (scope == scopes.end()) {
+      scope = scopes.emplace(scopes.end());
+      scope->name = name;
     }
+    const IntervalAccumulator::Totals totals = record->intervals.ReadTotals();
+    scope->count += static_cast<int64_t>(totals.count);
+    scope->inclusive += static_cast<double>(totals.total) * 1e-12;
+    scope->exclusive += static_cast<double>(totals.total - totals.inner) * 1e-12;
+    AddScopes(*record, scope->inner, records);
   }
-  stats->clear_measurements();
+}
+
+}  // namespace
+
+StopwatchSnapshot StopwatchCore::Snapshot() const {
+  if (device_events_ != nullptr) ReadDeviceEvents();
+  StopwatchSnapshot snapshot;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  snapshot.num_warmup_iters = options_.num_warmup_iters;
+  snapshot.num_measured_iters = std::max<int64_t>(0, num_finished_ - options_.num_warmup_iters);
+  snapshot.iteration = iteration_.Read();
+  snapshot.iteration_series = iteration_series_;
   for (const StopwatchMeasurement* measurement : measurements_) {
-    Measurement& result = *stats->add_measurements();
-    result.set_name(measurement->name);
-    *result.mutable_per_interval() = per_interval[measurement->index].ToProto();
-    *result.mutable_per_iteration() = measurement->per_iteration.ToProto();
-    result.set_collective(measurement->collective);
+    StopwatchSnapshot::Measurement& added = snapshot.measurements.emplace_back();
+    added.name = measurement->name;
+    added.collective = measurement->collective;
+    added.per_iteration = measurement->per_iteration.Read();
+    added.series = measurement->series;
   }
-  stats->clear_one_time();
+  SnapshotThreads(snapshot);
+  SnapshotDevice(snapshot);
   for (const OneTime& one_time : one_time_) {
-    OneTimeMeasurement& result = *stats->add_one_time();
-    result.set_name(one_time.name);
-    result.set_running(one_time.running);
     const uint64_t duration = one_time.running ? Since(one_time.start, clock_.Ticks()) : one_time.duration;
-    result.set_seconds(static_cast<double>(duration) * 1e-12);
+    snapshot.one_time.push_back({one_time.name, static_cast<double>(duration) * 1e-12, one_time.running});
   }
+  snapshot.cpu_usage_measurement = cpu_usage_measurement_;
+  {
+    const std::lock_guard<std::mutex> cpu_lock(cpu_mutex_);
+    snapshot.cpu_usage = cpu_usage_;
+  }
+  snapshot.observer_seconds_per_interval = observer_seconds_per_interval_;
+  snapshot.num_misuses = num_misuses_;
+  return snapshot;
+}
+
+void StopwatchCore::SnapshotThreads(StopwatchSnapshot& snapshot) const {
+  const std::lock_guard<std::mutex> lock(threads_.mutex());
+  for (const StopwatchThread* thread : threads_.all()) {
+    std::vector<const StopwatchRecord*> records;
+    for (const auto& record : thread->records) {
+      records.push_back(record.get());
+      snapshot.measurements[record->measurement->index].per_interval.Merge(record->intervals.Read());
+    }
+    AddScopes(thread->root, snapshot.scopes, records);
+  }
+}
+
+void StopwatchCore::SnapshotDevice(StopwatchSnapshot& snapshot) const {
+  if (device_events_ == nullptr) return;
+  const std::lock_guard<std::mutex> lock(device_mutex_);
+  for (const StopwatchMeasurement* measurement : measurements_) {
+    snapshot.measurements[measurement->index].device_per_interval = measurement->on_device->Read();
+  }
+  snapshot.num_pending_device_intervals = static_cast<int64_t>(pending_.size());
 }
 
 void StopwatchCore::Print(const Stopwatch& stopwatch) const {
@@ -323,6 +527,8 @@ void StopwatchCore::Print(const Stopwatch& stopwatch) const {
   std::fwrite(table.data(), 1, table.size(), stdout);
   std::fflush(stdout);
 }
+
+void StopwatchCore::AtExit(const Stopwatch& stopwatch) const { options_.at_exit(stopwatch); }
 
 void StopwatchCore::Misuse(const std::string& message) const {
   ReportMisuse(options_.on_misuse, absl::StrCat("stopwatch: ", message));
@@ -360,5 +566,7 @@ void EndOneTime(StopwatchCore& core, std::string_view name, Place place) { core.
 bool FinishIter(StopwatchCore& core, Place place) { return core.FinishIter(place); }
 
 void Print(StopwatchCore& core, const Stopwatch& stopwatch) { core.Print(stopwatch); }
+
+void AtExit(StopwatchCore& core, const Stopwatch& stopwatch) { core.AtExit(stopwatch); }
 
 }  // namespace ott::internal

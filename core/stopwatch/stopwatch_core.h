@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -17,8 +18,10 @@
 #include "ott/core/base/clock.h"
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/place.h"
+#include "ott/core/stopwatch/cpu_usage.h"
+#include "ott/core/stopwatch/device_events.h"
 #include "ott/core/stopwatch/interval_accumulator.h"
-#include "ott/core/stopwatch/statistics.h"
+#include "ott/core/stopwatch/iteration_series.h"
 #include "ott/core/stopwatch/stopwatch.h"
 
 namespace ott::internal {
@@ -39,6 +42,20 @@ class SharedPlace {
   std::atomic<int> line_{0};
 };
 
+// What an interval does besides reading the clock, as bits; none on the fast path.
+enum StopwatchHooks : uint32_t {
+  kSynchronizeHook = 1,
+  kEventsHook = 2,
+  kNvtxHook = 4,
+  kCpuUsageHook = 8,
+};
+
+// What the hooks of a running interval remember.
+struct StopwatchHookState {
+  DeviceEvents::Event device_start = nullptr;
+  uint64_t nvtx_range = 0;
+};
+
 // All there is of one name, for all threads.
 struct StopwatchMeasurement {
   enum State : uint32_t { kIdle, kChanging, kRunning };
@@ -50,6 +67,7 @@ struct StopwatchMeasurement {
   const std::string name;
   // In the order of first use.
   const size_t index;
+  std::atomic<uint32_t> hooks{0};
 
   // Start() and End(): kChanging gives whoever set it the fields below.
   std::atomic<uint32_t> state{kIdle};
@@ -57,13 +75,20 @@ struct StopwatchMeasurement {
   SharedPlace place;
   uint64_t start = 0;
   bool counted = false;
+  StopwatchHookState hook_state;
 
   // Guarded by the core's mutex.
   bool collective = false;
-  DurationStatistics per_iteration;
-  // At the last FinishIter().
+  IntervalAccumulator per_iteration;
+  IterationSeries series;
+  // Over all threads, now and at the last FinishIter().
+  uint64_t count = 0;
+  Uint128 total = 0;
   uint64_t finished_count = 0;
   Uint128 finished_total = 0;
+
+  // Guarded by the mutex of device events; null without them.
+  std::unique_ptr<IntervalAccumulator> on_device;
 };
 
 // One measurement on one thread inside one other measurement.
@@ -93,6 +118,7 @@ struct StopwatchFrame {
   // Picoseconds of the scopes inside that have ended.
   uint64_t inner_duration = 0;
   bool counted = false;
+  StopwatchHookState hook_state;
 };
 
 // What one thread at a time writes, and all may read.
@@ -136,10 +162,18 @@ class StopwatchCore {
   void StartOneTime(std::string_view name, Place place);
   void EndOneTime(std::string_view name, Place place);
   bool FinishIter(Place place);
-  void Stats(StopwatchStats* stats) const;
+  absl::Status SetCpuUsageMeasurement(std::string_view name);
+  StopwatchSnapshot Snapshot() const;
   void Print(const Stopwatch& stopwatch) const;
+  void AtExit(const Stopwatch& stopwatch) const;
 
  private:
+  struct PendingDeviceInterval {
+    StopwatchMeasurement* measurement;
+    DeviceEvents::Event start;
+    DeviceEvents::Event end;
+  };
+
   struct OneTime {
     std::string name;
     uint64_t start;
@@ -154,37 +188,63 @@ class StopwatchCore {
                             StopwatchThread& thread);
   StopwatchRecord& Child(StopwatchRecord& parent, StopwatchMeasurement& measurement, StopwatchThread& thread);
 
-  // The clock, after the device where the options ask for it.
-  uint64_t Now() const;
   uint64_t Since(uint64_t start, uint64_t now) const;
-  void Synchronize() const;
 
+  // The hooks of one interval, around the two readings of the clock.
+  void BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
+  void BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool counted);
+  void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
+  void Synchronize() const;
+  void StartCpuUsage();
+  void EndCpuUsage();
+  // Takes in the device intervals that have happened.
+  void ReadDeviceEvents() const;
+
+  absl::Status CheckOptions(const Stopwatch::Options& options);
+  double CalibrateCost() const;
   std::string WhatRuns() const;
   void CloseIteration();
+  void SnapshotThreads(StopwatchSnapshot& snapshot) const;
+  void SnapshotDevice(StopwatchSnapshot& snapshot) const;
+  void MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost) const;
   void Misuse(const std::string& message) const;
 
   std::optional<Clock> given_clock_;
-  absl::Status (*synchronize_device_)();
+  Stopwatch::Environment environment_;
 
   // Set by Enable() before any use.
   Clock clock_ = Clock::Steady();
   Stopwatch::Options options_;
-  bool synchronizes_ = false;
-  std::atomic<bool> counting_{false};
+  uint32_t hooks_of_all_ = 0;
+  double observer_seconds_per_interval_ = 0;
+  std::unique_ptr<DeviceEvents> device_events_;
 
+  std::atomic<bool> counting_{false};
   mutable std::atomic<int64_t> num_misuses_{0};
   PerThread<StopwatchThread> threads_;
 
-  // Taken before threads_.mutex().
+  mutable std::mutex device_mutex_;
+  // Guarded by device_mutex_, oldest first.
+  mutable std::deque<PendingDeviceInterval> pending_;
+
+  mutable std::mutex cpu_mutex_;
+  // Guarded by cpu_mutex_.
+  CpuUsage cpu_usage_;
+  CpuTimes cpu_usage_start_;
+  int num_watching_cpu_usage_ = 0;
+
+  // Taken before the others.
   mutable std::mutex mutex_;
   // Guarded by mutex_, as is all below.
   std::optional<Place> enabled_at_;
   std::map<std::string, std::unique_ptr<StopwatchMeasurement>, std::less<>> by_name_;
   std::vector<StopwatchMeasurement*> measurements_;
   std::vector<OneTime> one_time_;
+  std::string cpu_usage_measurement_;
   int64_t num_finished_ = 0;
   std::optional<uint64_t> iteration_start_;
-  DurationStatistics iteration_;
+  IntervalAccumulator iteration_;
+  IterationSeries iteration_series_;
 };
 
 }  // namespace ott::internal

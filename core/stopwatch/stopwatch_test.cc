@@ -27,6 +27,12 @@ absl::Status CountSynchronization() {
   return absl::OkStatus();
 }
 
+Stopwatch::Environment EnvironmentWith(absl::Status (*synchronize_device)()) {
+  Stopwatch::Environment environment{Clock([] { return now_ns.load(); })};
+  environment.synchronize_device = synchronize_device;
+  return environment;
+}
+
 class StopwatchTest : public ::testing::Test {
  protected:
   void Enable(const Stopwatch::Options& options = {}) {
@@ -60,7 +66,7 @@ class StopwatchTest : public ::testing::Test {
     return options;
   }
 
-  Stopwatch stopwatch_{Stopwatch::Environment{Clock([] { return now_ns.load(); }), &NoDevice}};
+  Stopwatch stopwatch_{EnvironmentWith(&NoDevice)};
 };
 
 TEST_F(StopwatchTest, IgnoresEverythingUntilEnabled) {
@@ -136,7 +142,7 @@ TEST_F(StopwatchTest, ScopesMeasureAndNest) {
 }
 
 TEST_F(StopwatchTest, AHandleServesSeveralStopwatches) {
-  Stopwatch other{Stopwatch::Environment{Clock([] { return now_ns.load(); }), &NoDevice}};
+  Stopwatch other{EnvironmentWith(&NoDevice)};
   Enable();
   ASSERT_TRUE(other.Enable({}).ok());
   Stopwatch::Measurement handle("shared");
@@ -218,7 +224,7 @@ TEST_F(StopwatchTest, PrintsEverySoManyMeasuredIterations) {
 }
 
 TEST_F(StopwatchTest, SynchronizesTheDeviceAroundEachInterval) {
-  Stopwatch stopwatch{Stopwatch::Environment{Clock([] { return now_ns.load(); }), &CountSynchronization}};
+  Stopwatch stopwatch{EnvironmentWith(&CountSynchronization)};
   Stopwatch::Options options;
   options.device_timing = Stopwatch::DeviceTiming::kSynchronizeDevice;
   ASSERT_TRUE(stopwatch.Enable(options).ok());

@@ -1,8 +1,8 @@
 // What the stopwatch and the NVTX ranges cost the example, on and off, as a share of an iteration.
 //
 // Twice: the calls alone, timed over many iterations without any work in them, which resolves far less than a
-// nanosecond; and iterations with work, on, off and uninstrumented in turn, whose medians show nothing else hides there.
-// Prints FAILED and ends with 1 where a share is beyond its limit.
+// nanosecond; and iterations with work, on, off and uninstrumented in turn, whose medians show nothing else
+// hides there. Prints FAILED and ends with 1 where a share is beyond its limit.
 
 #include <algorithm>
 #include <chrono>
@@ -44,10 +44,9 @@ template <typename Work>
 void InstrumentedIteration(Helpers& helpers, const Work& work) {
   {
     const NvtxRangeWrapper::Scope range(helpers.ranges, "iteration");
-    static Stopwatch::Measurement measurements[] = {Stopwatch::Measurement("data"), Stopwatch::Measurement("forward"),
-                                                    Stopwatch::Measurement("backward"),
-                                                    Stopwatch::Measurement("allreduce"),
-                                                    Stopwatch::Measurement("step")};
+    static Stopwatch::Measurement measurements[] = {
+        Stopwatch::Measurement("data"), Stopwatch::Measurement("forward"), Stopwatch::Measurement("backward"),
+        Stopwatch::Measurement("allreduce"), Stopwatch::Measurement("step")};
     for (int part = 0; part < 5; ++part) {
       const Stopwatch::Scope scope(helpers.stopwatch, measurements[part]);
       work(part);
@@ -74,8 +73,8 @@ double Median(std::vector<double>& values) {
 
 bool Report(const char* what, double cost, double iteration, double limit) {
   const double share = cost / iteration;
-  std::printf("  %-28s %9.1f ns   %8.4f %% of an iteration (limit %.1f %%)%s\n", what, cost * 1e9, 100 * share,
-              100 * limit, share <= limit ? "" : "   FAILED");
+  std::printf("  %-28s %9.1f ns   %8.4f %% of an iteration (limit %.1f %%)%s\n", what, cost * 1e9,
+              100 * share, 100 * limit, share <= limit ? "" : "   FAILED");
   return share <= limit;
 }
 

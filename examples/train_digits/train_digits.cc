@@ -29,7 +29,7 @@
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/mpi_communicator.h"
-#include "ott/dist/run.h"
+#include "ott/dist/training_run.h"
 
 namespace ott::examples {
 namespace {
@@ -70,7 +70,6 @@ Config MakeConfig(const Flags& flags) {
   StopwatchConfig& stopwatch = *config.mutable_stopwatch();
   stopwatch.set_num_warmup_iters(5);
   stopwatch.add_collective_measurements("allreduce");
-  config.mutable_nvtx()->set_keep_track_of_range_order(true);
   if (flags.run.empty()) return config;
   config.mutable_dump()->mutable_iterations()->set_every(10);
   CrossCheckConfig& cross_check = *config.mutable_cross_check();
@@ -93,7 +92,7 @@ class Trainer {
   }
 
   // One iteration; returns the mean loss over the batch of all ranks.
-  double Iterate(int64_t iteration) {
+  absl::StatusOr<double> Iterate(int64_t iteration) {
     OTT_NVTX_SCOPE("iteration");
     Digits shard;
     {
@@ -109,8 +108,8 @@ class Trainer {
       OTT_STOPWATCH_SCOPE("allreduce");
       MPI_Allreduce(MPI_IN_PLACE, &loss, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
       for (Parameter& parameter : mlp_.parameters()) {
-        MPI_Allreduce(MPI_IN_PLACE, parameter.gradient.data(), static_cast<int>(parameter.gradient.size()), MPI_FLOAT,
-                      MPI_SUM, MPI_COMM_WORLD);
+        MPI_Allreduce(MPI_IN_PLACE, parameter.gradient.data(), static_cast<int>(parameter.gradient.size()),
+                      MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
       }
     }
     {
@@ -119,7 +118,7 @@ class Trainer {
     }
     if (rank_ == flags_.fault.rank && iteration == flags_.fault.iteration) InjectFault();
     loss /= static_cast<double>(flags_.batch);
-    Dump(loss);
+    OTT_RETURN_IF_ERROR(Dump(loss));
     return loss;
   }
 
@@ -142,7 +141,8 @@ class Trainer {
     const Fault& fault = flags_.fault;
     if (fault.rank < 0) return absl::OkStatus();
     const Parameter* parameter = FindParameter(fault.tensor);
-    if (parameter == nullptr) return absl::InvalidArgumentError(absl::StrCat("--fault: no tensor ", fault.tensor));
+    if (parameter == nullptr)
+      return absl::InvalidArgumentError(absl::StrCat("--fault: no tensor ", fault.tensor));
     const auto size = static_cast<int64_t>(parameter->value.size());
     if (fault.element < 0 || fault.element >= size || fault.bit < 0 || fault.bit > 31) {
       return absl::InvalidArgumentError(
@@ -154,21 +154,26 @@ class Trainer {
  private:
   double Forward(const Digits& shard) {
     OTT_STOPWATCH_SCOPE("forward");
-    if (rank_ == flags_.delay.rank) std::this_thread::sleep_for(std::chrono::milliseconds(flags_.delay.milliseconds));
+    if (rank_ == flags_.delay.rank)
+      std::this_thread::sleep_for(std::chrono::milliseconds(flags_.delay.milliseconds));
     return mlp_.Forward(shard);
   }
 
-  void Dump(double loss) {
-    TensorDumper& dumper = TensorDumper::Get();
-    dumper.RunIfEnabled([&] {
-      dumper.AddTensorData("loss", TensorView(&loss, {}), DumpFormat::kJson);
+  // Nothing is done, copied or formatted in iterations that nobody asked for.
+  absl::Status Dump(double loss) {
+    absl::Status status;
+    TensorDumper::RunIfEnabled([&](TensorDumper& dumper) {
+      status.Update(dumper.AddTensorData("loss", TensorView(&loss, {})));
       for (const Parameter& parameter : mlp_.parameters()) {
-        dumper.AddTensorData("weights." + parameter.name, TensorView(parameter.value.data(), parameter.shape),
-                             DumpFormat::kBinary);
-        dumper.AddTensorData("gradients." + parameter.name, TensorView(parameter.gradient.data(), parameter.shape),
-                             DumpFormat::kBinary);
+        status.Update(dumper.AddTensorData("weights." + parameter.name,
+                                           TensorView(parameter.value.data(), parameter.shape),
+                                           DumpFormat::kBinary));
+        status.Update(dumper.AddTensorData("gradients." + parameter.name,
+                                           TensorView(parameter.gradient.data(), parameter.shape),
+                                           DumpFormat::kBinary));
       }
     });
+    return status;
   }
 
   Parameter* FindParameter(const std::string& tensor) {
@@ -219,9 +224,9 @@ absl::StatusOr<int> Train(const Flags& flags) {
   OTT_RETURN_IF_ERROR(trainer.CheckFault());
 
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> ranks, CreateMpiCommunicator());
-  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<Run> run, Run::Start(*ranks, config));
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run, TrainingRun::Start(*ranks, config));
   for (int64_t iteration = 0; iteration < flags.iterations; ++iteration) {
-    const double loss = trainer.Iterate(iteration);
+    OTT_ASSIGN_OR_RETURN(const double loss, trainer.Iterate(iteration));
     OTT_RETURN_IF_ERROR(run->FinishIter());
     if (ranks->rank() == 0) ShowProgress(iteration, flags.iterations, loss);
   }
@@ -253,8 +258,8 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   app.add_option("--reference", flags->reference, "Run directory to compare with");
   app.add_flag("!--off", flags->observe, "Switch all observation off");
   std::tuple<int, int64_t, std::string, int64_t, int> fault;
-  CLI::Option* fault_option =
-      app.add_option("--fault", fault, "Flip a bit: RANK ITERATION TENSOR ELEMENT BIT, e.g. 2 30 weights.w1 777 20");
+  CLI::Option* fault_option = app.add_option(
+      "--fault", fault, "Flip a bit: RANK ITERATION TENSOR ELEMENT BIT, e.g. 2 30 weights.w1 777 20");
   std::tuple<int, int> delay;
   CLI::Option* delay_option = app.add_option("--delay", delay, "Make a rank slow: RANK MILLISECONDS");
   try {
@@ -262,7 +267,9 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error);
   }
-  if (*fault_option) std::tie(flags->fault.rank, flags->fault.iteration, flags->fault.tensor, flags->fault.element, flags->fault.bit) = fault;
+  if (*fault_option)
+    std::tie(flags->fault.rank, flags->fault.iteration, flags->fault.tensor, flags->fault.element,
+             flags->fault.bit) = fault;
   if (*delay_option) std::tie(flags->delay.rank, flags->delay.milliseconds) = delay;
   return std::nullopt;
 }

@@ -21,15 +21,17 @@ absl::Status Run(const std::string& dump_dir) {
   ott::Stopwatch::Options stopwatch;
   stopwatch.num_warmup_iters = 2;
   if (absl::Status status = ott::Stopwatch::Get().Enable(stopwatch); !status.ok()) return status;
-  ott::TensorDumper::Options dumper;
+  ott::TensorDumperOptions dumper;
   dumper.dir = dump_dir;
   if (absl::Status status = ott::TensorDumper::Get().Enable(dumper); !status.ok()) return status;
 
   std::vector<float> weights(6, 1.0f);
   for (int i = 0; i < kIterations; ++i) {
     Train(&weights);
-    ott::TensorDumper::Get().AddTensorData("weights", ott::TensorView(weights.data(), {2, 3}));
-    if (absl::Status status = ott::TensorDumper::Get().Dump(); !status.ok()) return status;
+    absl::Status status =
+        ott::TensorDumper::Get().AddTensorData("weights", ott::TensorView(weights.data(), {2, 3}));
+    if (status.ok()) status = ott::TensorDumper::Get().Dump();
+    if (!status.ok()) return status;
     ott::Stopwatch::Get().FinishIter();
   }
   std::printf("%s", ott::Stopwatch::Get().Table().c_str());

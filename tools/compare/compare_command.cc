@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tools/compare/compare_runs.h"
+#include "tools/compare/runs_report.h"
 #include "tools/exit_code.h"
 
 namespace ott {
@@ -18,7 +19,8 @@ struct CompareFlags {
 };
 
 int RunCompare(const CompareFlags& flags) {
-  const absl::StatusOr<RunsComparison> comparison = CompareRuns(flags.reference, flags.current, flags.options);
+  const absl::StatusOr<RunsComparison> comparison =
+      CompareRuns(flags.reference, flags.current, flags.options);
   if (!comparison.ok()) {
     std::fprintf(stderr, "ott compare: %s\n", std::string(comparison.status().message()).c_str());
     return kExitCouldNotTell;
@@ -52,7 +54,9 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
   command->add_flag("--bitwise", tolerance.bitwise, "Only equal bits are equal")
       ->excludes("--atol")
       ->excludes("--rtol");
-  command->add_option("--format", flags->format)->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  command->add_option("--format", flags->format)
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   command->footer(
       "Exit code: 0 equal within the tolerance, 1 different, 2 could not be compared in full.\n"
       "Example:\n  ott compare --atol 1e-4 --rtol 1e-3 out/demo/reference out/demo/optimized");

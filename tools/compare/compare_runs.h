@@ -13,7 +13,8 @@
 
 namespace ott {
 
-// One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but counts.
+// One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but
+// counts.
 struct DumpSummary {
   // Nothing where folders of dumps were compared, not runs.
   std::optional<int> rank;
@@ -49,16 +50,10 @@ struct CompareRunsOptions {
   int max_failures = 5;
 };
 
-// Two run directories, two folders of dumps (<count>/), or two dumps. INVALID_ARGUMENT if they are not of one kind,
-// NOT_FOUND if one is none of these.
+// Two run directories, two folders of dumps (<count>/), or two dumps. INVALID_ARGUMENT if they are not of one
+// kind, NOT_FOUND if one is none of these.
 absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
                                            const CompareRunsOptions& options = {});
-
-// For people. The line of the first divergence has all there is to know: iteration, rank, tensor, element, bits.
-std::string ToText(const RunsComparison& comparison);
-
-// The members of RunsComparison, laid out as Python's json.dump(indent=2) does.
-std::string ToJson(const RunsComparison& comparison);
 
 }  // namespace ott
 

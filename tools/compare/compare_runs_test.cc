@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/dist/run_directory.h"
+#include "tools/compare/runs_report.h"
 
 namespace ott {
 namespace {
@@ -86,7 +87,7 @@ TEST_F(CompareRunsTest, FlippedBitIsNamedOnOneLine) {
   EXPECT_THAT(ToText(comparison),
               ::testing::ContainsRegex(
                   "first divergence: iteration 10, rank 1, .*weights.w1.* element 2 .*flipped bit 20"));
-  EXPECT_THAT(ToText(comparison), HasSubstr("rank 1 differ, ranks 0, 2 agree"));
+  EXPECT_THAT(ToText(comparison), HasSubstr("different on rank 1, as the reference on ranks 0, 2"));
   EXPECT_THAT(ToText(comparison), HasSubstr("later: 1 of 3 dumps differ"));
   EXPECT_THAT(ToJson(comparison), HasSubstr("\"flipped_bits\": ["));
 }
@@ -105,7 +106,8 @@ TEST_F(CompareRunsTest, MissingRankIsNoPass) {
   std::filesystem::remove_all(RankDirectory(Current(), 1));
   const RunsComparison comparison = Compare();
   EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
-  EXPECT_THAT(comparison.problems, ElementsAre(HasSubstr("nothing from rank 1"), HasSubstr("rank 1 only in the ref")));
+  EXPECT_THAT(comparison.problems,
+              ElementsAre(HasSubstr("nothing from rank 1"), HasSubstr("rank 1 only in the ref")));
 }
 
 TEST_F(CompareRunsTest, OtherWorldSizeIsNoPass) {

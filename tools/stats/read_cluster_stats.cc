@@ -20,7 +20,8 @@ absl::StatusOr<StopwatchStats> ReadStopwatchStats(const std::string& path, int r
     return absl::DataLossError(absl::StrCat(path, ": no StopwatchStats in its ", bytes.size(), " bytes"));
   }
   if (stats.rank() != rank) {
-    return absl::DataLossError(absl::StrCat(path, ": says it is rank ", stats.rank(), "'s; was it copied here?"));
+    return absl::DataLossError(
+        absl::StrCat(path, ": says it is rank ", stats.rank(), "'s; was it copied here?"));
   }
   return stats;
 }
@@ -29,7 +30,8 @@ absl::StatusOr<StopwatchStats> ReadStopwatchStats(const std::string& path, int r
 
 absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
   if (!IsRunDirectory(run_dir)) {
-    return absl::NotFoundError(absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
+    return absl::NotFoundError(
+        absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
   }
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::vector<std::string> notes;
@@ -42,7 +44,8 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
 
   std::vector<StopwatchStats> stats;
   for (const int rank : ranks) {
-    absl::StatusOr<StopwatchStats> of_rank = ReadStopwatchStats(RankDirectory(run_dir, rank) + "/stopwatch.pb", rank);
+    absl::StatusOr<StopwatchStats> of_rank =
+        ReadStopwatchStats(RankDirectory(run_dir, rank) + "/stopwatch.pb", rank);
     if (of_rank.ok()) {
       stats.push_back(*std::move(of_rank));
     } else {

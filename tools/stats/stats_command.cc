@@ -22,17 +22,21 @@ int RunStats(const StatsFlags& flags) {
     std::fprintf(stderr, "ott stats: %s\n", std::string(stats.status().message()).c_str());
     return kExitCouldNotTell;
   }
-  std::fputs((flags.format == "json" ? ClusterStatsToJson(*stats) : FormatClusterTable(*stats)).c_str(), stdout);
+  std::fputs((flags.format == "json" ? ClusterStatsToJson(*stats) : FormatClusterTable(*stats)).c_str(),
+             stdout);
   return stats->missing_ranks().empty() ? kExitGood : kExitCouldNotTell;
 }
 
 }  // namespace
 
 void AddStatsCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("stats", "Where the time of a run went, over all ranks, and who was slow");
+  CLI::App* command =
+      app.add_subcommand("stats", "Where the time of a run went, over all ranks, and who was slow");
   const auto flags = std::make_shared<StatsFlags>();
   command->add_option("RUN", flags->run, "Run directory, also of a run that was cut short")->required();
-  command->add_option("--format", flags->format)->check(CLI::IsMember({"text", "json"}))->capture_default_str();
+  command->add_option("--format", flags->format)
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
   command->footer(
       "Exit code: 0 all ranks reported, 2 some did not (they are named) or RUN cannot be read.\n"
       "Example:\n  ott stats out/demo/reference");

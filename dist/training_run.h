@@ -1,18 +1,20 @@
 // A training run under observation, in one object.
 
-#ifndef OTT_DIST_RUN_H_
-#define OTT_DIST_RUN_H_
+#ifndef OTT_DIST_TRAINING_RUN_H_
+#define OTT_DIST_TRAINING_RUN_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/base/iteration_selection.h"
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
+#include "ott/dist/deadline.h"
+#include "ott/dist/verdict_log.h"
 
 namespace ott {
 
@@ -26,18 +28,18 @@ namespace ott {
 //
 // Every method is collective over the ranks of the communicator. Not thread-safe.
 //
-//   OTT_ASSIGN_OR_RETURN(auto run, Run::Start(*ranks, config));
+//   OTT_ASSIGN_OR_RETURN(auto run, TrainingRun::Start(*ranks, config));
 //   for (...) {
 //     TrainOneIteration();
 //     OTT_RETURN_IF_ERROR(run->FinishIter());
 //   }
 //   OTT_RETURN_IF_ERROR(run->Finish());
-class Run {
+class TrainingRun {
  public:
   // Prepares the run directory and enables the helpers. The communicator must outlive the run.
   // FAILED_PRECONDITION if a helper is enabled already; INVALID_ARGUMENT for a Config that asks for files
   // without run_dir; the error of one rank is returned on all.
-  static absl::StatusOr<std::unique_ptr<Run>> Start(Communicator& ranks, const Config& config);
+  static absl::StatusOr<std::unique_ptr<TrainingRun>> Start(Communicator& ranks, const Config& config);
 
   // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
   // so, and otherwise only printed and kept.
@@ -54,14 +56,33 @@ class Run {
   bool diverged() const { return diverged_; }
 
  private:
-  Run(Communicator& ranks, const Config& config);
+  TrainingRun(Communicator& ranks, const Config& config);
+
+  Deadline NextDeadline() const;
+  absl::Status PrepareDirectories();
+  absl::Status EnableHelpers();
+  // Lets the dumper take tensors if this iteration is dumped or checked.
+  void SelectTensors();
+  // What is done with the tensors of this iteration; the verdicts' outcome is in diverged_.
+  absl::Status CheckAndDump();
+  absl::Status AddVerdict(const CrossCheckVerdict& verdict);
+  absl::Status WriteAndGatherStats();
+  absl::Status PrintSummary();
 
   Communicator& ranks_;
   const Config config_;
+  const std::chrono::nanoseconds timeout_;
+  IterationSelector dump_iterations_;
+  // Null where nothing is checked.
+  std::unique_ptr<CrossCheck> cross_check_;
+  std::unique_ptr<VerdictLog> verdicts_;
   int64_t iteration_ = 0;
+  bool wants_tensors_ = false;
+  bool report_is_due_ = false;
   bool diverged_ = false;
+  int num_failures_printed_ = 0;
 };
 
 }  // namespace ott
 
-#endif  // OTT_DIST_RUN_H_
+#endif  // OTT_DIST_TRAINING_RUN_H_

@@ -1,0 +1,48 @@
+#include "ott/core/base/proto_json.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
+
+namespace ott {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ProtoJson, OneLineIsOneLine) {
+  Config config;
+  config.set_run_dir("line\nbreak");
+  const std::string json = ProtoToJson(config, JsonLayout::kOneLine);
+  EXPECT_EQ(json.find('\n'), json.size() - 1);
+  EXPECT_THAT(json, HasSubstr("\"timeout_seconds\":0"));
+}
+
+TEST(ProtoJson, IndentedEndsWithOneNewline) {
+  const std::string json = ProtoToJson(Config(), JsonLayout::kIndented);
+  EXPECT_EQ(json.back(), '\n');
+  EXPECT_NE(json[json.size() - 2], '\n');
+}
+
+TEST(ProtoJson, ReadsWhatItWrote) {
+  Config config;
+  config.mutable_cross_check()->mutable_iterations()->add_list(30);
+  for (const JsonLayout layout : {JsonLayout::kOneLine, JsonLayout::kIndented}) {
+    Config read;
+    ASSERT_TRUE(JsonToProto(ProtoToJson(config, layout), &read).ok());
+    EXPECT_EQ(read.SerializeAsString(), config.SerializeAsString());
+  }
+}
+
+TEST(ProtoJson, FieldsOfALaterVersionAreIgnored) {
+  Config config;
+  ASSERT_TRUE(JsonToProto("{\"run_dir\": \"out\", \"of_tomorrow\": 1}", &config).ok());
+  EXPECT_EQ(config.run_dir(), "out");
+}
+
+TEST(ProtoJson, OtherTextIsRefused) {
+  Config config;
+  EXPECT_EQ(JsonToProto("{\"run_dir\": ", &config).code(), absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,199 @@
+#include "ott/core/compare/compare.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/compare/report.h"
+#include "ott/core/dump/dump_writer.h"
+#include "ott/core/dump/json_reader.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+std::vector<std::pair<std::string, CompareStatus>> Statuses(const TreeComparison& comparison) {
+  std::vector<std::pair<std::string, CompareStatus>> statuses;
+  for (const NamedComparison& result : comparison.results) {
+    statuses.emplace_back(result.path, result.comparison.status);
+  }
+  return statuses;
+}
+
+class CompareTest : public testing::Test {
+ protected:
+  std::string WriteDumpOf(const Value& tensors, const Value* grads = nullptr,
+                          DumpFormat format = DumpFormat::kBinary) {
+    std::string dir = testing::TempDir() + "/compare_test_XXXXXX";
+    EXPECT_NE(mkdtemp(dir.data()), nullptr);
+    DumpContents contents;
+    contents.tensors.tree = &tensors;
+    contents.tensors.format = contents.grads.format = [format](std::string_view) { return format; };
+    contents.grads.tree = grads;
+    EXPECT_TRUE(WriteDump(dir, contents).ok());
+    return dir;
+  }
+
+  const float one_[2] = {1, 2};
+  const float other_[2] = {1, 3};
+  const TensorView a_{one_, {2}};
+  const TensorView b_{other_, {2}};
+};
+
+TEST_F(CompareTest, EqualTreesAreEqual) {
+  const Value tree = ValueMap{{"a", a_}, {"b", Value::List{b_, "text", Value(), 1}}};
+  const TreeComparison comparison = CompareTrees(tree, tree);
+  EXPECT_EQ(comparison.verdict(), Verdict::kEqual);
+  EXPECT_TRUE(comparison.bitwise_equal());
+  EXPECT_EQ(comparison.first_failure(), nullptr);
+}
+
+TEST_F(CompareTest, DifferencesAreReportedByPath) {
+  const Value reference =
+      ValueMap{{"a", a_}, {"gone", ValueMap{{"x", a_}, {"y", 1}}}, {"list", Value::List{a_, "s", 1}}};
+  const Value current = ValueMap{{"list", Value::List{b_, "t"}}, {"a", b_}, {"new", a_}};
+  const TreeComparison comparison = CompareTrees(reference, current);
+  EXPECT_THAT(
+      Statuses(comparison),
+      ElementsAre(Pair("a", CompareStatus::kMismatch), Pair("gone.x", CompareStatus::kMissing),
+                  Pair("gone.y", CompareStatus::kMissing), Pair("list", CompareStatus::kLengthDiffers),
+                  Pair("list.0", CompareStatus::kMismatch), Pair("list.1", CompareStatus::kMismatch),
+                  Pair("new", CompareStatus::kExtra), Pair("", CompareStatus::kOrderDiffers)));
+  EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
+  EXPECT_EQ(comparison.first_failure()->path, "a");
+}
+
+TEST_F(CompareTest, AMissingOrExtraTensorAloneIsADifference) {
+  EXPECT_EQ(CompareTrees(ValueMap{{"a", a_}, {"b", b_}}, ValueMap{{"a", a_}}).verdict(), Verdict::kDifferent);
+  EXPECT_EQ(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", a_}, {"b", b_}}).verdict(), Verdict::kDifferent);
+  EXPECT_EQ(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", a_}, {"b", ValueMap()}}).verdict(),
+            Verdict::kDifferent);
+}
+
+TEST_F(CompareTest, OrderOfNamesIsADifference) {
+  const TreeComparison comparison =
+      CompareTrees(ValueMap{{"a", a_}, {"b", b_}}, ValueMap{{"b", b_}, {"a", a_}});
+  EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
+  EXPECT_EQ(comparison.first_failure()->comparison.status, CompareStatus::kOrderDiffers);
+}
+
+TEST_F(CompareTest, KindsAreToldApart) {
+  EXPECT_THAT(Statuses(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", ValueMap{{"b", a_}}}})),
+              ElementsAre(Pair("a", CompareStatus::kKindDiffers)));
+  EXPECT_THAT(Statuses(CompareTrees(ValueMap{{"a", Value()}, {"b", a_}}, ValueMap{{"a", "x"}, {"b", a_}})),
+              ElementsAre(Pair("a", CompareStatus::kKindDiffers), Pair("b", CompareStatus::kBitwiseEqual)));
+}
+
+TEST_F(CompareTest, NothingToCompareIsNotEqual) {
+  const TensorView empty(nullptr, DType::kFloat32, {0});
+  EXPECT_EQ(CompareTrees(ValueMap(), ValueMap()).verdict(), Verdict::kCouldNotCompare);
+  EXPECT_EQ(CompareTrees(ValueMap{{"a", "x"}}, ValueMap{{"a", "x"}}).verdict(), Verdict::kCouldNotCompare);
+  EXPECT_EQ(CompareTrees(ValueMap{{"a", empty}}, ValueMap{{"a", empty}}).verdict(),
+            Verdict::kCouldNotCompare);
+  EXPECT_EQ(TreeComparison().verdict(), Verdict::kCouldNotCompare);
+}
+
+TEST_F(CompareTest, NumbersListsOfNumbersAndTensorsAreComparedAsNumbers) {
+  CompareOptions options;
+  options.tensors.compare_dtype = false;
+  const Value list = ValueMap{{"a", Value::List{1, 2.0}}};
+  EXPECT_EQ(CompareTrees(list, ValueMap{{"a", a_}}, options).verdict(), Verdict::kEqual);
+  EXPECT_EQ(CompareTrees(ValueMap{{"a", b_}}, list, options).verdict(), Verdict::kDifferent);
+  EXPECT_EQ(CompareTrees(ValueMap{{"a", 1}}, ValueMap{{"a", TensorView(one_, {})}}).verdict(),
+            Verdict::kEqual);
+}
+
+TEST_F(CompareTest, DumpsOfAnyFormatAreCompared) {
+  const Value tree = ValueMap{{"a", a_}, {"b", ValueMap{{"c", b_}}}};
+  const std::string binary = WriteDumpOf(tree);
+  const std::string json = WriteDumpOf(tree, nullptr, DumpFormat::kJson);
+  const TreeComparison comparison = CompareDumps(binary, json);
+  EXPECT_TRUE(comparison.bitwise_equal());
+  EXPECT_THAT(Statuses(comparison), ElementsAre(Pair("tensors.a", CompareStatus::kBitwiseEqual),
+                                                Pair("tensors.b.c", CompareStatus::kBitwiseEqual)));
+}
+
+TEST_F(CompareTest, DumpWithoutDTypesIsComparedAsNumbers) {
+  const Value tree = ValueMap{{"a", a_}};
+  const std::string python = WriteDumpOf(tree, nullptr, DumpFormat::kJson);
+  ASSERT_EQ(unlink((python + "/manifest.json").c_str()), 0);
+  const TreeComparison comparison = CompareDumps(WriteDumpOf(tree), python);
+  EXPECT_EQ(comparison.verdict(), Verdict::kEqual);
+  EXPECT_FALSE(comparison.bitwise_equal());
+}
+
+TEST_F(CompareTest, GradientsOfOneDumpAloneAreADifference) {
+  const Value tree = ValueMap{{"a", a_}};
+  const TreeComparison comparison = CompareDumps(WriteDumpOf(tree, &tree), WriteDumpOf(tree));
+  EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
+  EXPECT_EQ(comparison.first_failure()->path, "grads");
+}
+
+TEST_F(CompareTest, UnreadableDumpsCouldNotBeCompared) {
+  const std::string good = WriteDumpOf(ValueMap{{"a", a_}});
+  EXPECT_EQ(CompareDumps(good, "/no/such/dump").verdict(), Verdict::kCouldNotCompare);
+  EXPECT_EQ(CompareDumps("/no/such/dump", "/no/such/dump").verdict(), Verdict::kCouldNotCompare);
+
+  const std::string cut = WriteDumpOf(ValueMap{{"a", a_}});
+  const std::string blob = cut + "/[tensors.json]a.bin";
+  ASSERT_EQ(truncate(blob.c_str(), 7), 0);
+  const TreeComparison comparison = CompareDumps(good, cut);
+  EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
+  EXPECT_THAT(comparison.results[0].comparison.detail,
+              HasSubstr("the current: " + blob +
+                        ": 7 bytes, but [2] float32 has 8; the program was probably killed"));
+}
+
+TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {
+  const TreeComparison comparison =
+      CompareTrees(ValueMap{{"a", a_}, {"b", a_}, {"c", a_}}, ValueMap{{"a", a_}, {"b", b_}});
+  EXPECT_EQ(ToText(comparison), R"(b: mismatch
+  1 of 2 elements (50 %) are out of tolerance
+  max abs error 1 at [1], max rel error 0.5 at [1]
+  mean abs error 0.5, RMSE 0.707107, cosine similarity 0.989949494
+  [1]: current 3, reference 2, difference 1
+  first difference in bits at [1]: reference 2, current 3, bit 22 flipped, 4194304 ULP apart
+  smallest tolerance that passes: atol 1, or rtol 0.5
+c: missing: a tensor
+different: 1 bitwise equal, 1 mismatch, 1 missing
+)");
+  EXPECT_THAT(ToText(comparison, 1), HasSubstr("... and 1 more\n"));
+}
+
+TEST_F(CompareTest, TextReportSaysBothWhereValuesPassAndBitsDiffer) {
+  CompareOptions options;
+  options.tensors.tolerance.atol = 1;
+  EXPECT_EQ(ToText(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", b_}}, options)),
+            "largest error within tolerance: 1 in a\nequal (not bit for bit): 1 within tolerance\n");
+  EXPECT_EQ(ToText(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", a_}})),
+            "equal (bit for bit): 1 bitwise equal\n");
+}
+
+TEST_F(CompareTest, JsonReportHasAllFigures) {
+  const std::string json = ToJson(CompareTrees(ValueMap{{"a", a_}, {"c", a_}}, ValueMap{{"a", b_}}));
+  const Value report = ParseJson(json).value();
+  EXPECT_EQ(report.map().Find("verdict")->string_value(), "different");
+  const Value::List& results = report.map().Find("results")->list();
+  ASSERT_EQ(results.size(), 2u);
+  const ValueMap& a = results[0].map();
+  EXPECT_EQ(a.Find("path")->string_value(), "a");
+  EXPECT_EQ(a.Find("status")->string_value(), "mismatch");
+  EXPECT_EQ(a.Find("num_mismatched")->int_value(), 1);
+  EXPECT_EQ(a.Find("max_abs_error")->map().Find("error")->double_value(), 1);
+  EXPECT_EQ(a.Find("first_bit_difference")->map().Find("ulp_distance")->int_value(), 4194304);
+  EXPECT_EQ(results[1].map().Find("status")->string_value(), "missing");
+}
+
+TEST_F(CompareTest, JsonReportStandsNamesThatAreNotUtf8) {
+  const std::string json = ToJson(CompareTrees(ValueMap{{"\xff", a_}}, ValueMap{{"\xff", b_}}));
+  const Value report = ParseJson(json).value();
+  EXPECT_EQ(report.map().Find("results")->list()[0].map().Find("path")->string_value(), "\\xff");
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,342 @@
+#include "ott/core/compare/tensor_comparison.h"
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+template <typename T>
+TensorView View(const std::vector<T>& elements) {
+  return TensorView(elements.data(), {static_cast<int64_t>(elements.size())});
+}
+
+// Passes more than most people would want.
+Tolerance Loose() {
+  Tolerance tolerance;
+  tolerance.atol = 0.1;
+  tolerance.rtol = 0.1;
+  return tolerance;
+}
+
+template <typename T>
+TensorComparison Compare(const std::vector<T>& reference, const std::vector<T>& current,
+                         Tolerance tolerance = {}) {
+  TensorCompareOptions options;
+  options.tolerance = tolerance;
+  return CompareTensors(View(reference), View(current), options);
+}
+
+// What a plain loop that looks for errors above the tolerance says.
+bool PlainLoopPasses(const std::vector<float>& reference, const std::vector<float>& current,
+                     Tolerance tolerance) {
+  for (size_t i = 0; i < reference.size(); ++i) {
+    const float error = std::fabs(current[i] - reference[i]);
+    if (error > tolerance.atol + tolerance.rtol * std::fabs(reference[i])) return false;
+  }
+  return true;
+}
+
+TEST(FailClosed, AllNaNIsAMismatch) {
+  const std::vector<float> reference = {1, 2, 3};
+  const std::vector<float> current = {kNaN, kNaN, kNaN};
+  ASSERT_TRUE(PlainLoopPasses(reference, current, Loose()));
+  const TensorComparison result = Compare(reference, current, Loose());
+  EXPECT_EQ(result.status, CompareStatus::kMismatch);
+  EXPECT_EQ(result.num_mismatched, 3);
+  EXPECT_EQ(result.num_nan_current, 3);
+  EXPECT_FALSE(result.max_abs_error.has_value());
+  EXPECT_EQ(result.passing_atol, kInf);
+}
+
+TEST(FailClosed, NaNOnBothSidesMatchesOnlyWhereAsked) {
+  const std::vector<float> tensor = {1, kNaN};
+  ASSERT_TRUE(PlainLoopPasses(tensor, tensor, {}));
+  EXPECT_EQ(Compare(tensor, tensor).status, CompareStatus::kMismatch);
+  Tolerance nan_equal;
+  nan_equal.nan_equal = true;
+  EXPECT_EQ(Compare(tensor, tensor, nan_equal).status, CompareStatus::kBitwiseEqual);
+  EXPECT_EQ(Compare(tensor, {kNaN, kNaN}, nan_equal).status, CompareStatus::kMismatch);
+  EXPECT_EQ(Compare(tensor, {1, -kNaN}, nan_equal).status, CompareStatus::kEqual);
+}
+
+TEST(FailClosed, AnyValueAgainstInfinityIsAMismatch) {
+  // |x - inf| <= rtol * inf is true.
+  const std::vector<float> reference = {kInf};
+  const std::vector<float> current = {3};
+  ASSERT_TRUE(PlainLoopPasses(reference, current, Loose()));
+  EXPECT_EQ(Compare(reference, current, Loose()).status, CompareStatus::kMismatch);
+  EXPECT_EQ(Compare(current, reference, Loose()).status, CompareStatus::kMismatch);
+  EXPECT_EQ(Compare(reference, reference).status, CompareStatus::kBitwiseEqual);
+}
+
+TEST(FailClosed, OppositeInfinitiesAreAMismatch) {
+  ASSERT_TRUE(PlainLoopPasses({kInf}, {-kInf}, Loose()));
+  const TensorComparison result = Compare<float>({kInf}, {-kInf}, Loose());
+  EXPECT_EQ(result.status, CompareStatus::kMismatch);
+  EXPECT_EQ(result.num_inf_reference, 1);
+  EXPECT_EQ(result.num_inf_current, 1);
+}
+
+TEST(FailClosed, ReferenceZeroHasNoRelativeTolerance) {
+  Tolerance relative;
+  relative.rtol = 1e30;
+  const TensorComparison result = Compare<float>({0, 1}, {1e-30f, 1}, relative);
+  EXPECT_EQ(result.status, CompareStatus::kMismatch);
+  EXPECT_EQ(result.max_rel_error->error, kInf);
+  EXPECT_EQ(result.passing_rtol, kInf);
+}
+
+TEST(FailClosed, PermutationOfEqualSumAndXorIsAMismatch) {
+  std::vector<float> reference(1000);
+  std::iota(reference.begin(), reference.end(), 1.0f);
+  std::vector<float> current = reference;
+  std::shuffle(current.begin(), current.end(), std::mt19937(1));
+  ASSERT_EQ(std::accumulate(reference.begin(), reference.end(), 0.0),
+            std::accumulate(current.begin(), current.end(), 0.0));
+  EXPECT_EQ(Compare(reference, current).status, CompareStatus::kMismatch);
+}
+
+TEST(FailClosed, TwoFlipsOfOneBitPositionAreAMismatch) {
+  const std::vector<uint32_t> reference = {1, 2, 3, 4};
+  std::vector<uint32_t> current = reference;
+  current[0] ^= 8;
+  current[3] ^= 8;
+  ASSERT_EQ(reference[0] ^ reference[1] ^ reference[2] ^ reference[3],
+            current[0] ^ current[1] ^ current[2] ^ current[3]);
+  const TensorComparison result = Compare(reference, current);
+  EXPECT_EQ(result.status, CompareStatus::kMismatch);
+  EXPECT_EQ(result.num_bits_differ, 2);
+}
+
+TEST(FailClosed, DTypeChangeWithEqualValuesDiffers) {
+  const float reference[2] = {1, 2};
+  const double current[2] = {1, 2};
+  const TensorComparison result = CompareTensors(TensorView(reference, {2}), TensorView(current, {2}));
+  EXPECT_EQ(result.status, CompareStatus::kDTypeDiffers);
+  EXPECT_EQ(result.detail, "reference float32, current float64");
+}
+
+TEST(FailClosed, ShapeChangeWithEqualBytesDiffers) {
+  const float data[6] = {};
+  const TensorComparison result = CompareTensors(TensorView(data, {2, 3}), TensorView(data, {3, 2}));
+  EXPECT_EQ(result.status, CompareStatus::kShapeDiffers);
+  EXPECT_EQ(result.detail, "reference [2, 3], current [3, 2]");
+}
+
+TEST(FailClosed, OneWrongElementAmongManyIsAMismatch) {
+  std::vector<float> reference(200000, 1.0f);
+  std::vector<float> current = reference;
+  current[123456] = 0;
+  const TensorComparison result = Compare(reference, current, Loose());
+  ASSERT_GT(result.cosine_similarity, 0.99999);
+  EXPECT_EQ(result.status, CompareStatus::kMismatch);
+  EXPECT_EQ(result.num_mismatched, 1);
+  EXPECT_EQ(result.max_abs_error->error, 1.0);
+  EXPECT_EQ(result.max_abs_error->position, 123456);
+}
+
+TEST(FailClosed, NegativeZeroEqualsZeroButNotBitForBit) {
+  const TensorComparison result = Compare<float>({0.0f}, {-0.0f});
+  EXPECT_EQ(result.status, CompareStatus::kEqual);
+  EXPECT_TRUE(Passes(result.status));
+  EXPECT_EQ(result.num_bits_differ, 1);
+  EXPECT_EQ(result.first_bit_difference->flipped_bits, std::vector<int>{31});
+  EXPECT_EQ(result.first_bit_difference->element.current_text, "-0");
+  Tolerance bitwise;
+  bitwise.bitwise = true;
+  EXPECT_EQ(Compare<float>({0.0f}, {-0.0f}, bitwise).status, CompareStatus::kMismatch);
+}
+
+TEST(FailClosed, DenormalsDiffer) {
+  const float denormal = std::numeric_limits<float>::denorm_min();
+  const TensorComparison result = Compare<float>({0.0f, denormal}, {denormal, 2 * denormal});
+  EXPECT_EQ(result.status, CompareStatus::kMismatch);
+  EXPECT_EQ(result.num_mismatched, 2);
+  EXPECT_EQ(result.max_ulp_distance, 1u);
+  EXPECT_EQ(result.max_abs_error->error, static_cast<double>(denormal));
+}
+
+TEST(FailClosed, NegativeToleranceAndNaNTolerancePassNothing) {
+  Tolerance tolerance;
+  tolerance.atol = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(Compare<float>({1}, {1}, tolerance).status, CompareStatus::kCouldNotCompare);
+  tolerance.atol = -1;
+  EXPECT_EQ(Compare<float>({1}, {1}, tolerance).status, CompareStatus::kCouldNotCompare);
+}
+
+TEST(FailClosed, IntegersBeyondDoublePrecisionDiffer) {
+  const std::vector<int64_t> reference = {(int64_t{1} << 53) + 1};
+  const std::vector<int64_t> current = {int64_t{1} << 53};
+  ASSERT_EQ(static_cast<double>(reference[0]), static_cast<double>(current[0]));
+  EXPECT_EQ(Compare(reference, current).status, CompareStatus::kMismatch);
+
+  // Of another dtype, as from JSON.
+  const double number = static_cast<double>(current[0]);
+  TensorCompareOptions numbers;
+  numbers.compare_dtype = false;
+  EXPECT_EQ(CompareTensors(View(reference), TensorView(&number, {1}), numbers).status,
+            CompareStatus::kMismatch);
+  EXPECT_EQ(CompareTensors(View(current), TensorView(&number, {1}), numbers).status, CompareStatus::kEqual);
+}
+
+TEST(TensorComparison, FiguresAreThoseOfTheirDefinitions) {
+  const std::vector<float> reference = {1, 2, -4, 8};
+  const std::vector<float> current = {1, 2.5, -4, 7};
+  const TensorComparison result =
+      CompareTensors(TensorView(reference.data(), {2, 2}), TensorView(current.data(), {2, 2}));
+  EXPECT_EQ(result.status, CompareStatus::kMismatch);
+  EXPECT_EQ(result.num_elements, 4);
+  EXPECT_EQ(result.num_mismatched, 2);
+  EXPECT_EQ(result.mismatched_fraction(), 0.5);
+  EXPECT_EQ(result.max_abs_error->error, 1);
+  EXPECT_EQ(result.max_abs_error->index, Dims({1, 1}));
+  EXPECT_EQ(result.max_rel_error->error, 0.25);
+  EXPECT_EQ(result.max_rel_error->index, Dims({0, 1}));
+  EXPECT_EQ(result.mean_abs_error, 1.5 / 4);
+  EXPECT_DOUBLE_EQ(result.root_mean_square_error, std::sqrt((0.25 + 1) / 4));
+  EXPECT_DOUBLE_EQ(result.cosine_similarity, 78 / (std::sqrt(85) * std::sqrt(72.25)));
+  EXPECT_EQ(result.max_ulp_distance, uint64_t{1} << 21);
+  EXPECT_EQ(result.passing_atol, 1);
+  EXPECT_EQ(result.passing_rtol, 0.25);
+  ASSERT_EQ(result.worst.size(), 2u);
+  EXPECT_EQ(result.worst[0].index, Dims({1, 1}));
+  EXPECT_EQ(result.worst[0].reference_text, "8");
+  EXPECT_EQ(result.worst[0].current_text, "7");
+  EXPECT_EQ(result.worst[1].index, Dims({0, 1}));
+}
+
+TEST(TensorComparison, FirstFlippedBitIsFound) {
+  std::vector<float> reference(100, 1.5f);
+  std::vector<float> current = reference;
+  uint32_t bits;
+  std::memcpy(&bits, &current[42], 4);
+  bits ^= 1u << 20;
+  std::memcpy(&current[42], &bits, 4);
+  current[50] = 0;
+  const BitDifference difference =
+      *CompareTensors(TensorView(reference.data(), {10, 10}), TensorView(current.data(), {10, 10}))
+           .first_bit_difference;
+  EXPECT_EQ(difference.element.index, Dims({4, 2}));
+  EXPECT_EQ(difference.element.reference, 1.5);
+  EXPECT_EQ(difference.element.current, 1.625);
+  EXPECT_EQ(difference.flipped_bits, std::vector<int>{20});
+  EXPECT_EQ(difference.ulp_distance, uint64_t{1} << 20);
+}
+
+TEST(TensorComparison, WorstAreTheLargestInOrderWithTheInfiniteFirst) {
+  const std::vector<float> reference(8, 0);
+  const std::vector<float> current = {1, 5, kNaN, 2, 5, kInf, 0, 3};
+  TensorCompareOptions options;
+  options.num_worst = 4;
+  const TensorComparison result = CompareTensors(View(reference), View(current), options);
+  std::vector<int64_t> positions;
+  for (const ElementDifference& worst : result.worst) positions.push_back(worst.position);
+  EXPECT_EQ(positions, (std::vector<int64_t>{2, 5, 1, 4}));
+}
+
+TEST(TensorComparison, SmallestTolerancePassesAndASmallerOneDoesNot) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<float> reference(100);
+    std::vector<float> current(100);
+    for (size_t i = 0; i < reference.size(); ++i) {
+      reference[i] = normal(random);
+      current[i] = reference[i] + 0.01f * normal(random);
+    }
+    Tolerance tolerance;
+    tolerance.atol = trial % 2 == 0 ? 0 : 0.001;
+    tolerance.rtol = trial % 3 == 0 ? 0 : 0.001;
+    const TensorComparison result = Compare(reference, current, tolerance);
+    Tolerance passing = tolerance;
+    passing.atol = result.passing_atol;
+    EXPECT_TRUE(Passes(Compare(reference, current, passing).status));
+    passing.atol -= 1e-12 * result.max_abs_error->error;
+    EXPECT_FALSE(Passes(Compare(reference, current, passing).status));
+    passing = tolerance;
+    passing.rtol = result.passing_rtol;
+    EXPECT_TRUE(Passes(Compare(reference, current, passing).status));
+    passing.rtol = passing.rtol * (1 - 1e-12);
+    EXPECT_FALSE(Passes(Compare(reference, current, passing).status));
+  }
+}
+
+TEST(TensorComparison, WithinToleranceIsSaidToBeNotEqual) {
+  Tolerance tolerance;
+  tolerance.atol = 0.5;
+  const TensorComparison result = Compare<float>({1, 2}, {1, 2.25}, tolerance);
+  EXPECT_EQ(result.status, CompareStatus::kWithinTolerance);
+  EXPECT_EQ(result.num_bits_differ, 1);
+  EXPECT_EQ(result.passing_atol, 0.25);
+}
+
+TEST(TensorComparison, TensorsWithoutElementsAreEqual) {
+  const TensorView empty(nullptr, DType::kFloat32, {0, 3});
+  EXPECT_EQ(CompareTensors(empty, empty).status, CompareStatus::kBitwiseEqual);
+  EXPECT_EQ(CompareTensors(empty, TensorView(nullptr, DType::kFloat32, {0, 4})).status,
+            CompareStatus::kShapeDiffers);
+}
+
+TEST(TensorComparison, StridesDoNotMatter) {
+  const float rows[6] = {1, 2, 3, 4, 5, 6};
+  const float columns[6] = {1, 4, 2, 5, 3, 6};
+  EXPECT_EQ(
+      CompareTensors(TensorView(rows, {2, 3}), TensorView(columns, DType::kFloat32, {2, 3}, {1, 2})).status,
+      CompareStatus::kBitwiseEqual);
+  EXPECT_EQ(CompareTensors(TensorView(rows, {2, 3}), TensorView(columns, {2, 3})).num_mismatched, 4);
+}
+
+TEST(TensorComparison, ComplexNumbersDifferByTheirDistance) {
+  using Complex = std::complex<float>;
+  Tolerance tolerance;
+  tolerance.atol = 4.9;
+  const TensorComparison result = Compare<Complex>({{0, 0}, {1, 1}}, {{3, 4}, {1, 1}}, tolerance);
+  EXPECT_EQ(result.status, CompareStatus::kMismatch);
+  EXPECT_EQ(result.max_abs_error->error, 5);
+  EXPECT_EQ(result.worst[0].current_text, "3+4j");
+  tolerance.atol = 5;
+  EXPECT_EQ(Compare<Complex>({{0, 0}}, {{3, 4}}, tolerance).status, CompareStatus::kWithinTolerance);
+  EXPECT_EQ(Compare<Complex>({{0, kNaN}}, {{0, kNaN}}, Loose()).status, CompareStatus::kMismatch);
+}
+
+// One element of each dtype changed by one bit.
+TEST(TensorComparison, EveryDTypeIsCompared) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    std::vector<unsigned char> reference(5000 * SizeOf(dtype), 0);
+    std::vector<unsigned char> current = reference;
+    const TensorView reference_view(reference.data(), dtype, {5000});
+    const TensorView current_view(current.data(), dtype, {5000});
+    EXPECT_EQ(CompareTensors(reference_view, current_view).status, CompareStatus::kBitwiseEqual)
+        << Name(dtype);
+    current[3000 * SizeOf(dtype)] = 1;
+    const TensorComparison result = CompareTensors(reference_view, current_view);
+    EXPECT_EQ(result.status, CompareStatus::kMismatch) << Name(dtype);
+    EXPECT_EQ(result.num_mismatched, 1) << Name(dtype);
+    EXPECT_GT(result.max_abs_error->error, 0) << Name(dtype);
+    EXPECT_EQ(result.first_bit_difference->element.position, 3000) << Name(dtype);
+    EXPECT_EQ(result.first_bit_difference->flipped_bits, std::vector<int>{0}) << Name(dtype);
+    EXPECT_EQ(result.first_bit_difference->ulp_distance,
+              IsFloatingPoint(dtype) ? std::optional<uint64_t>(1) : std::nullopt)
+        << Name(dtype);
+  }
+}
+
+TEST(TensorComparison, EveryStatusHasAName) {
+  EXPECT_EQ(Name(CompareStatus::kBitwiseEqual), "bitwise equal");
+  EXPECT_EQ(Name(CompareStatus::kCouldNotCompare), "could not compare");
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,210 @@
+// Dumps the same data through a Python script and through WriteDump, and compares all files byte for byte.
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/dump_writer.h"
+#include "ott/core/dump/insert.h"
+#include "ott/core/dump/json_reader.h"
+
+namespace ott {
+namespace {
+
+std::string MakeTestDir() {
+  std::string dir = testing::TempDir() + "/python_identity_test_XXXXXX";
+  EXPECT_NE(mkdtemp(dir.data()), nullptr);
+  return dir;
+}
+
+std::set<std::string> ListDir(const std::string& path) {
+  std::set<std::string> names;
+  DIR* const dir = opendir(path.c_str());
+  while (const dirent* entry = readdir(dir)) {
+    if (const std::string name = entry->d_name; name != "." && name != "..") names.insert(name);
+  }
+  closedir(dir);
+  return names;
+}
+
+class PythonIdentityTest : public testing::Test {
+ protected:
+  void AddTensor(const std::string& path, DumpFormat format, DType dtype, const Dims& shape,
+                 const std::string& bytes) {
+    absl::StrAppend(&lines_, path, "\t", std::string(Name(format)), "\t", std::string(Name(dtype)), "\t",
+                    ShapeToString(shape), "\t", absl::BytesToHexString(bytes), "\n");
+    formats_[path] = format;
+    const Tensor tensor = CloneToHost(TensorView(bytes.data(), dtype, shape)).value();
+    ASSERT_TRUE(InsertAt(path, tensor, tree_).ok()) << path;
+  }
+
+  void AddValue(const std::string& path, const std::string& json) {
+    absl::StrAppend(&lines_, path, "\tvalue\t", json, "\n");
+    ASSERT_TRUE(InsertAt(path, ParseJson(json).value(), tree_).ok()) << path;
+  }
+
+  void DumpBoth() {
+    DumpContents contents;
+    contents.tensors.tree = &tree_;
+    contents.tensors.format = [this](std::string_view path) { return formats_.at(std::string(path)); };
+    ASSERT_TRUE(WriteDump(ours_, contents).ok());
+
+    ASSERT_TRUE(WriteFileAtomically(python_ + ".in", lines_).ok());
+    const std::string command =
+        absl::StrCat("python3 core/dump/python_dump_for_test.py '", python_, "' < '", python_, ".in'");
+    ASSERT_EQ(system(command.c_str()), 0) << command;
+  }
+
+  void ExpectIdentical() {
+    std::set<std::string> files = ListDir(ours_);
+    EXPECT_EQ(files.erase("manifest.json"), 1u);
+    EXPECT_EQ(files, ListDir(python_));
+    for (const std::string& file : files) {
+      EXPECT_TRUE(ReadFile(ours_ + "/" + file).value() == ReadFile(python_ + "/" + file).value())
+          << ours_ << "/" << file << " and " << python_ << "/" << file << " differ";
+    }
+  }
+
+  const std::string ours_ = MakeTestDir();
+  const std::string python_ = MakeTestDir();
+  Value tree_ = ValueMap();
+  std::map<std::string, DumpFormat> formats_;
+  std::string lines_;
+};
+
+template <typename T>
+std::string BytesOf(const std::vector<T>& elements) {
+  return std::string(reinterpret_cast<const char*>(elements.data()), elements.size() * sizeof(T));
+}
+
+// Random bits are every kind of number: NaN, infinities, denormals, extremes.
+std::string RandomBytes(DType dtype, int64_t count) {
+  std::mt19937 random(static_cast<unsigned>(dtype));
+  std::string bytes(count * SizeOf(dtype), '\0');
+  for (char& byte : bytes) byte = static_cast<char>(dtype == DType::kBool ? random() & 1 : random());
+  return bytes;
+}
+
+TEST_F(PythonIdentityTest, EveryDTypeInBothFormats) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    for (const DumpFormat format : {DumpFormat::kJson, DumpFormat::kBinary}) {
+      const std::string path = absl::StrCat(std::string(Name(format)), ".", std::string(Name(dtype)));
+      AddTensor(path + ".random", format, dtype, {7, 40, 3}, RandomBytes(dtype, 840));
+      AddTensor(path + ".scalar", format, dtype, {}, RandomBytes(dtype, 1));
+      AddTensor(path + ".empty", format, dtype, {2, 0, 3}, "");
+    }
+  }
+  DumpBoth();
+  ExpectIdentical();
+}
+
+TEST_F(PythonIdentityTest, EverySmallFloat) {
+  std::vector<uint8_t> bytes(256);
+  std::vector<uint16_t> halves(65536);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i);
+  for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
+  AddTensor("e4m3", DumpFormat::kJson, DType::kFloat8E4M3, {256}, BytesOf(bytes));
+  AddTensor("e5m2", DumpFormat::kJson, DType::kFloat8E5M2, {256}, BytesOf(bytes));
+  AddTensor("half", DumpFormat::kJson, DType::kFloat16, {65536}, BytesOf(halves));
+  AddTensor("bfloat", DumpFormat::kJson, DType::kBFloat16, {65536}, BytesOf(halves));
+  DumpBoth();
+  ExpectIdentical();
+}
+
+TEST_F(PythonIdentityTest, DoublesOfEveryMagnitude) {
+  std::vector<double> doubles = {0.0,
+                                 -0.0,
+                                 5e-324,
+                                 2.2250738585072014e-308,
+                                 1.7976931348623157e308,
+                                 0.1,
+                                 1e15,
+                                 1e16,
+                                 1e17,
+                                 123456789012345680.0,
+                                 9007199254740993.0,
+                                 1e22,
+                                 1e23,
+                                 0.0001,
+                                 0.00001,
+                                 1.5e-5};
+  std::mt19937_64 random(1);
+  std::uniform_real_distribution<double> exponent(-30, 30);
+  for (int i = 0; i < 20000; ++i) doubles.push_back(std::pow(10, exponent(random)));
+  for (int i = -20; i < 25; ++i) doubles.push_back(std::pow(10, i));
+  AddTensor("doubles", DumpFormat::kJson, DType::kFloat64, {static_cast<int64_t>(doubles.size())},
+            BytesOf(doubles));
+  DumpBoth();
+  ExpectIdentical();
+}
+
+TEST_F(PythonIdentityTest, ValuesNamesAndEscapes) {
+  AddValue("none", "null");
+  AddValue("flags.yes", "true");
+  AddValue("flags.no", "false");
+  AddValue("numbers", "[1, -2.5, 1e300, NaN, Infinity, -Infinity, \"mixed\", [], {}, [[]]]");
+  AddValue("gr\u00fc\u00dfe \u20ac \U0001f600", "\"gr\u00fc\u00dfe \\u20ac \U0001f600\"");
+  AddValue("escapes \"\\", "\"\\\" \\\\ \\/ \\b \\f \\n \\r \\u0000 \\u001f \\u007f \\u2028\"");
+  AddTensor("gr\u00fc\u00dfe.\U0001f600 'x' \"y\"", DumpFormat::kBinary, DType::kInt8, {2}, "ab");
+  AddTensor("percent 100%", DumpFormat::kBinary, DType::kInt8, {2}, "ab");
+  DumpBoth();
+  ExpectIdentical();
+}
+
+TEST_F(PythonIdentityTest, PythonsDumpReadsBackAndIsKnownAsPythons) {
+  AddTensor("w", DumpFormat::kBinary, DType::kBFloat16, {2, 2}, "abcdefgh");
+  AddTensor("list", DumpFormat::kJson, DType::kFloat32, {2, 1}, std::string("\0\0\x80\x3f\0\0\0\x40", 8));
+  DumpBoth();
+  const Dump dump = ReadDump(python_).value();
+  EXPECT_FALSE(dump.manifest.has_value());
+  const TensorView& w = dump.tensors.map().Find("w")->tensor().view;
+  EXPECT_EQ(w.dtype(), DType::kBFloat16);
+  EXPECT_EQ(w.shape(), Dims({2, 2}));
+  EXPECT_EQ(std::memcmp(w.data(), "abcdefgh", 8), 0);
+  const TensorView& list = dump.tensors.map().Find("list")->tensor().view;
+  EXPECT_EQ(list.dtype(), DType::kFloat64);
+  EXPECT_EQ(list.shape(), Dims({2, 1}));
+  EXPECT_EQ(static_cast<const double*>(list.data())[1], 2.0);
+}
+
+// Everything but NaN payloads, which JSON cannot hold.
+TEST_F(PythonIdentityTest, EveryDTypeReadsBackFromJson) {
+  std::map<std::string, std::string> expected;
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    const std::string name(Name(dtype));
+    std::string bytes = RandomBytes(dtype, 600);
+    // No exponent of only ones.
+    if (!absl::StartsWith(name, "u") && !absl::StartsWith(name, "int") && dtype != DType::kBool) {
+      for (char& byte : bytes) byte &= 0x3f;
+    }
+    AddTensor(name, DumpFormat::kJson, dtype, {20, 30}, bytes);
+    expected[name] = bytes;
+  }
+  DumpBoth();
+  for (const NamedTensor& tensor : ListTensors(ReadDump(ours_)->tensors)) {
+    const std::string& bytes = expected.at(tensor.path);
+    EXPECT_EQ(Name(tensor.tensor.view.dtype()), tensor.path);
+    EXPECT_EQ(tensor.tensor.view.shape(), Dims({20, 30}));
+    EXPECT_EQ(std::memcmp(tensor.tensor.view.data(), bytes.data(), bytes.size()), 0) << tensor.path;
+  }
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,39 @@
+// What of a Stopwatch needs protobuf, apart from the rest: what only measures links none of it.
+
+#include <google/protobuf/util/json_util.h>
+
+#include "ott/core/base/check.h"
+#include "ott/core/stopwatch/stopwatch.h"
+
+namespace ott {
+
+Stopwatch::Options Stopwatch::FromConfig(const StopwatchConfig& config) {
+  Options options;
+  options.num_warmup_iters = config.num_warmup_iters();
+  options.print_every_n_iters = config.print_every_n_iters();
+  if (config.device_sync() == DEVICE_SYNC_DEVICE) options.device_timing = DeviceTiming::kSynchronizeDevice;
+  if (config.device_sync() == DEVICE_SYNC_EVENTS) options.device_timing = DeviceTiming::kEvents;
+  options.collective_measurements.assign(config.collective_measurements().begin(),
+                                         config.collective_measurements().end());
+  options.cpu_usage_measurement = config.cpu_usage_measurement();
+  options.emit_nvtx = config.emit_nvtx();
+  if (config.on_misuse() == MISUSE_POLICY_LOG_AND_COUNT) options.on_misuse = OnMisuse::kLogAndCount;
+  return options;
+}
+
+void Stopwatch::Stats(StopwatchStats* stats) const { ToProto(Snapshot(), stats); }
+
+std::string Stopwatch::Json() const {
+  StopwatchStats stats;
+  Stats(&stats);
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(stats, &json, options);
+  OTT_CHECK(status.ok()) << status.ToString();
+  return json;
+}
+
+}  // namespace ott

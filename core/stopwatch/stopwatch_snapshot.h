@@ -1,0 +1,76 @@
+// What a stopwatch has measured so far, as plain values.
+
+#ifndef OTT_CORE_STOPWATCH_STOPWATCH_SNAPSHOT_H_
+#define OTT_CORE_STOPWATCH_STOPWATCH_SNAPSHOT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ott/core/stopwatch/cpu_usage.h"
+#include "ott/core/stopwatch/iteration_series.h"
+#include "ott/core/stopwatch/statistics.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+
+namespace ott {
+
+// One stopwatch at one moment; ott.StopwatchStats without the identity of the rank.
+struct StopwatchSnapshot {
+  struct Measurement {
+    std::string name;
+    bool collective = false;
+    // One sample for each start/end.
+    DurationStatistics per_interval;
+    // One sample for each measured iteration in which it ran: the sum of its intervals there.
+    DurationStatistics per_iteration;
+    // Between CUDA events at start and end, of the intervals whose end the device has reached.
+    DurationStatistics device_per_interval;
+    // Of each measured iteration, 0 where it did not run.
+    IterationSeries series;
+  };
+
+  // A measurement inside of others. Start() and End() are outermost, and so is the first scope of each
+  // thread.
+  struct Scope {
+    std::string name;
+    int64_t count = 0;
+    // Seconds, with and without what ran inside.
+    double inclusive = 0;
+    double exclusive = 0;
+    std::vector<Scope> inner;
+  };
+
+  struct OneTime {
+    std::string name;
+    // So far, if it is running.
+    double seconds = 0;
+    bool running = false;
+  };
+
+  int64_t num_warmup_iters = 0;
+  int64_t num_measured_iters = 0;
+  // Time from one FinishIter() to the next; the first begins with the first measurement.
+  DurationStatistics iteration;
+  IterationSeries iteration_series;
+  // In the order in which they were first started.
+  std::vector<Measurement> measurements;
+  std::vector<Scope> scopes;
+  std::vector<OneTime> one_time;
+  // Empty: not measured.
+  std::string cpu_usage_measurement;
+  CpuUsage cpu_usage;
+  // Host time that one interval takes from the program, calibrated in a tight loop, in seconds.
+  double observer_seconds_per_interval = 0;
+  // Intervals whose CUDA events have not happened yet.
+  int64_t num_pending_device_intervals = 0;
+  int64_t num_misuses = 0;
+};
+
+// Fills all but host, rank and world_size, which are left as they are. (Defined in
+// stopwatch_snapshot_proto.cc: what only measures needs no protobuf.)
+void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_STOPWATCH_STOPWATCH_SNAPSHOT_H_

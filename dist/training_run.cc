@@ -1,0 +1,258 @@
+#include "ott/dist/training_run.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/cluster_table.h"
+#include "ott/dist/run_directory.h"
+#include "ott/dist/stats_gather.h"
+#include "ott/dist/verdict.h"
+
+namespace ott {
+namespace {
+
+constexpr char kVersion[] = "0.1.0";
+constexpr char kObserverMeasurement[] = "ott";
+constexpr double kDefaultTimeoutSeconds = 60;
+// On stdout; all are in cross_check.jsonl.
+constexpr int kMaxFailuresPrinted = 3;
+
+// The first rank's error, on all ranks.
+absl::Status AgreeOnStatus(Communicator& ranks, const absl::Status& mine, Deadline deadline) {
+  const std::string code_and_message =
+      mine.ok() ? "" : absl::StrCat(std::string(1, static_cast<char>(mine.code())), mine.message());
+  OTT_ASSIGN_OR_RETURN(const std::vector<std::string> all, ranks.AllGather(code_and_message, deadline));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].empty()) continue;
+    return absl::Status(static_cast<absl::StatusCode>(all[rank][0]),
+                        absl::StrCat("rank ", rank, ": ", all[rank].substr(1)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckConfig(const Config& config) {
+  if (config.has_dump() && config.run_dir().empty()) {
+    return absl::InvalidArgumentError("ott.Config has `dump` but no `run_dir` to write to");
+  }
+  std::error_code error;
+  if (!config.cross_check().reference_run().empty() &&
+      std::filesystem::equivalent(config.cross_check().reference_run(), config.run_dir(), error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ott.Config: reference_run and run_dir are the same directory, ", config.run_dir()));
+  }
+  return absl::OkStatus();
+}
+
+// Rank 0's part of preparing the run directory.
+absl::Status CreateRunDirectory(const Communicator& ranks, const Config& config) {
+  if (IsRunDirectory(config.run_dir())) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(config.run_dir(), ": holds a run already; remove it, or set another run_dir"));
+  }
+  OTT_RETURN_IF_ERROR(MakeDirectories(config.run_dir()));
+  RunInfo info;
+  info.set_version(kVersion);
+  info.set_world_size(ranks.size());
+  for (int rank = 0; rank < ranks.size(); ++rank) info.add_hosts(ranks.host(rank));
+  *info.mutable_config() = config;
+  info.set_started(absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone()));
+  return WriteRunInfo(config.run_dir(), info);
+}
+
+TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& config) {
+  TensorDumperOptions options;
+  // Without a run directory tensors are only checked.
+  options.dir = config.run_dir().empty() ? "." : DumpsDirectory(config.run_dir(), ranks.rank());
+  options.rank = ranks.rank();
+  options.world_size = ranks.size();
+  return options;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(Communicator& ranks, const Config& config)
+    : ranks_(ranks),
+      config_(config),
+      timeout_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(
+          config.timeout_seconds() > 0 ? config.timeout_seconds() : kDefaultTimeoutSeconds))) {}
+
+absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ranks, const Config& config) {
+  std::unique_ptr<TrainingRun> run(new TrainingRun(ranks, config));
+  // What one rank would skip, the others must not wait for.
+  OTT_ASSIGN_OR_RETURN(const std::vector<std::string> configs,
+                       ranks.AllGather(config.SerializeAsString(), run->NextDeadline()));
+  for (int rank = 1; rank < ranks.size(); ++rank) {
+    if (configs[rank] != configs[0]) {
+      return absl::InvalidArgumentError(absl::StrCat("ott.Config of rank ", rank,
+                                                     " is not that of rank 0; does ",
+                                                     "OTT_CONFIG name the same file on all hosts?"));
+    }
+  }
+  OTT_RETURN_IF_ERROR(CheckConfig(config));
+  if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
+  if (config.has_cross_check()) {
+    OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(ranks, config.cross_check(), run->timeout_));
+  }
+  run->SelectTensors();
+  return run;
+}
+
+Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
+
+absl::Status TrainingRun::PrepareDirectories() {
+  const absl::Status created = ranks_.rank() == 0 ? CreateRunDirectory(ranks_, config_) : absl::OkStatus();
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks_, created, NextDeadline()));
+  return AgreeOnStatus(ranks_, MakeDirectories(RankDirectory(config_.run_dir(), ranks_.rank())),
+                       NextDeadline());
+}
+
+absl::Status TrainingRun::EnableHelpers() {
+  if (config_.has_stopwatch()) {
+    Stopwatch::Options options = Stopwatch::FromConfig(config_.stopwatch());
+    options.print = [this](const Stopwatch&) { report_is_due_ = true; };
+    options.collective_measurements.push_back(kObserverMeasurement);
+    OTT_RETURN_IF_ERROR(Stopwatch::Get().Enable(options));
+  }
+  if (config_.has_nvtx()) {
+    OTT_RETURN_IF_ERROR(NvtxRangeWrapper::Get().Enable(NvtxRangeWrapper::FromConfig(config_.nvtx())));
+  }
+  if (config_.has_dump() || config_.has_cross_check()) {
+    OTT_ASSIGN_OR_RETURN(dump_iterations_, IterationSelector::Create(config_.dump().iterations()));
+    const std::string rank_dir =
+        config_.run_dir().empty() ? "" : RankDirectory(config_.run_dir(), ranks_.rank());
+    OTT_ASSIGN_OR_RETURN(verdicts_,
+                         VerdictLog::Open(rank_dir.empty() ? "" : rank_dir + "/cross_check.jsonl"));
+    OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(MakeDumperOptions(ranks_, config_)));
+    if (config_.dump().format_for_all() != DumpConfig::FORMAT_DEFAULT) {
+      TensorDumper::Get().SetDumpTypeForAll(config_.dump().format_for_all() == DumpConfig::FORMAT_JSON
+                                                ? DumpFormat::kJson
+                                                : DumpFormat::kBinary);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void TrainingRun::SelectTensors() {
+  if (verdicts_ == nullptr) return;
+  TensorDumper& dumper = TensorDumper::Get();
+  dumper.SetDumpCount(iteration_);
+  wants_tensors_ =
+      dump_iterations_.Contains(iteration_) || (cross_check_ != nullptr && cross_check_->Selects(iteration_));
+  if (wants_tensors_) {
+    dumper.Resume();
+  } else {
+    dumper.Pause();
+  }
+}
+
+absl::Status TrainingRun::FinishIter() {
+  absl::Status status;
+  if (wants_tensors_) {
+    OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+    status = CheckAndDump();
+  }
+  Stopwatch::Get().FinishIter();
+  if (report_is_due_) {
+    report_is_due_ = false;
+    OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+    status.Update(WriteAndGatherStats());
+  }
+  ++iteration_;
+  SelectTensors();
+  return status;
+}
+
+absl::Status TrainingRun::CheckAndDump() {
+  TensorDumper& dumper = TensorDumper::Get();
+  absl::Status status;
+  if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) {
+    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, ListTensors(dumper.tensors()))));
+    if (cross_check_->has_reference()) {
+      const Value& grads = dumper.grads();
+      status.Update(AddVerdict(cross_check_->CheckReference(iteration_, dumper.tensors(),
+                                                            grads.map().empty() ? nullptr : &grads)));
+    }
+  }
+  if (dump_iterations_.Contains(iteration_)) {
+    status.Update(dumper.Dump());
+  } else {
+    dumper.Discard();
+  }
+  return status;
+}
+
+absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
+  const Outcome outcome = OutcomeOfAllRanks(verdict);
+  const bool passed = outcome == BITWISE_EQUAL || outcome == WITHIN_TOLERANCE;
+  const absl::Status written = verdicts_->Add(verdict);
+  if (passed) return written;
+  diverged_ = true;
+  // Replicas have one verdict, which rank 0 prints; of the ranks' verdicts on a reference, the worst is
+  // printed.
+  const bool is_mine =
+      verdict.mode() == REPLICAS ? ranks_.rank() == 0 : ranks_.rank() == verdict.worst_rank();
+  if (is_mine && num_failures_printed_++ < kMaxFailuresPrinted) {
+    std::fputs(FormatVerdict(verdict).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  if (config_.cross_check().abort_on_divergence()) return absl::AbortedError(FormatVerdict(verdict));
+  return written;
+}
+
+absl::Status TrainingRun::WriteAndGatherStats() {
+  StopwatchStats stats;
+  stats.set_rank(ranks_.rank());
+  stats.set_world_size(ranks_.size());
+  stats.set_host(ranks_.host(ranks_.rank()));
+  Stopwatch::Get().Stats(&stats);
+  absl::Status status;
+  if (!config_.run_dir().empty()) {
+    const std::string path = RankDirectory(config_.run_dir(), ranks_.rank()) + "/stopwatch";
+    status.Update(WriteFileAtomically(path + ".pb", stats.SerializeAsString()));
+    status.Update(WriteFileAtomically(path + ".json", ProtoToJson(stats, JsonLayout::kIndented)));
+  }
+  const absl::StatusOr<ClusterStats> cluster = GatherStats(ranks_, stats, NextDeadline());
+  status.Update(cluster.status());
+  if (cluster.ok() && ranks_.rank() == 0) {
+    std::fputs(FormatClusterTable(*cluster).c_str(), stdout);
+    std::fflush(stdout);
+  }
+  return status;
+}
+
+absl::Status TrainingRun::PrintSummary() {
+  VerdictSummary replicas = verdicts_->replicas();
+  VerdictSummary reference = verdicts_->reference();
+  OTT_RETURN_IF_ERROR(
+      ranks_.AllReduce(Reduction::kMax, absl::MakeSpan(&reference.max_abs_error, 1), NextDeadline()));
+  if (ranks_.rank() != 0) return absl::OkStatus();
+  std::printf("cross-check of %s\n", FormatSummary("replicas", replicas).c_str());
+  if (cross_check_->has_reference()) {
+    const std::string subject = absl::StrCat("reference ", config_.cross_check().reference_run());
+    std::printf("cross-check against %s\n", FormatSummary(subject, reference).c_str());
+  }
+  std::fflush(stdout);
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::Finish() {
+  absl::Status status;
+  if (config_.has_stopwatch()) status.Update(WriteAndGatherStats());
+  if (cross_check_ != nullptr) status.Update(PrintSummary());
+  return status;
+}
+
+}  // namespace ott

@@ -1,0 +1,175 @@
+// The helpers of a process can be enabled once, so each test runs in processes of its own: see the BUILD
+// file.
+
+#include "ott/dist/training_run.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/mpi_gtest.h"
+#include "ott/dist/run_directory.h"
+#include "ott/dist/verdict.h"
+
+namespace ott {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TrainingRunTest : public ::testing::Test {
+ protected:
+  // The same directory on all ranks, which rank 0 makes anew.
+  TrainingRunTest() : dir_(std::string(std::getenv("TEST_TMPDIR")) + "/run") {
+    config_.set_run_dir(dir_);
+    config_.set_timeout_seconds(20);
+    config_.mutable_stopwatch();
+    config_.mutable_dump()->mutable_iterations()->set_every(2);
+    config_.mutable_cross_check()->mutable_iterations()->add_list(1);
+    if (Rank() == 0) std::filesystem::remove_all(dir_);
+    EXPECT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+  }
+
+  static int Rank() { return TestRanks().rank(); }
+  std::string MyDirectory() const { return RankDirectory(dir_, Rank()); }
+
+  std::unique_ptr<TrainingRun> Start() {
+    auto run = TrainingRun::Start(TestRanks(), config_);
+    EXPECT_TRUE(run.ok()) << run.status();
+    return run.ok() ? *std::move(run) : nullptr;
+  }
+
+  static absl::Status AddWeights(float value, const std::string& path = "weights") {
+    return TensorDumper::Get().AddTensorData(path, TensorView(&value, {1}));
+  }
+
+  const std::string dir_;
+  Config config_;
+};
+
+TEST_F(TrainingRunTest, LeavesStatisticsDumpsAndVerdictsOfEachRank) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  for (int i = 0; i < 4; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("forward");
+      ASSERT_TRUE(AddWeights(static_cast<float>(i)).ok());
+    }
+    ASSERT_EQ(run->iteration(), i);
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  EXPECT_FALSE(run->diverged());
+
+  EXPECT_EQ(ReadRunInfo(dir_)->world_size(), TestRanks().size());
+  StopwatchStats stats;
+  ASSERT_TRUE(stats.ParseFromString(*ReadFile(MyDirectory() + "/stopwatch.pb")));
+  EXPECT_EQ(stats.rank(), Rank());
+  EXPECT_EQ(stats.num_measured_iters(), 4);
+  EXPECT_THAT(*ListDumps(DumpsDirectory(dir_, Rank())), ::testing::ElementsAre(0, 2));
+  const auto dump = ReadDump(DumpsDirectory(dir_, Rank()) + "/2");
+  ASSERT_TRUE(dump.ok()) << dump.status();
+  EXPECT_NE(dump->tensors.map().Find("weights"), nullptr);
+  const auto verdict = ParseVerdict(*ReadFile(MyDirectory() + "/cross_check.jsonl"));
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->iteration(), 1);
+  EXPECT_EQ(verdict->outcome(), BITWISE_EQUAL);
+}
+
+TEST_F(TrainingRunTest, WithoutConfigurationNothingIsDone) {
+  config_ = Config();
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  EXPECT_FALSE(Stopwatch::Get().enabled());
+  EXPECT_FALSE(TensorDumper::Get().active());
+  ASSERT_TRUE(AddWeights(1).ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(run->Finish().ok());
+  EXPECT_FALSE(std::filesystem::exists(dir_));
+}
+
+TEST_F(TrainingRunTest, DirectoryOfAnotherRunIsRefusedOnAllRanks) {
+  if (Rank() == 0) {
+    std::filesystem::create_directories(dir_);
+    std::ofstream(dir_ + "/run.json") << "{}";
+  }
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kAlreadyExists) << run.status();
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr(dir_));
+}
+
+TEST_F(TrainingRunTest, ConfigurationThatDiffersIsNamedOnAllRanks) {
+  if (Rank() == 1) config_.mutable_stopwatch()->set_num_warmup_iters(7);
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1"));
+}
+
+TEST_F(TrainingRunTest, HelperThatIsEnabledAlreadyOnOneRankIsAnErrorOnAll) {
+  if (Rank() == 1) {
+    ASSERT_TRUE(Stopwatch::Get().Enable({}).ok());
+  }
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kFailedPrecondition) << run.status();
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1: "));
+}
+
+TEST_F(TrainingRunTest, RankWithOtherTensorNamesIsNoPass) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(1, Rank() == 1 ? "weight" : "weights").ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_TRUE(run->diverged());
+  const auto verdict = ParseVerdict(*ReadFile(MyDirectory() + "/cross_check.jsonl"));
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_FALSE(Passed(*verdict));
+  EXPECT_THAT(FormatVerdict(*verdict), HasSubstr("rank 1"));
+}
+
+TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
+  config_.mutable_cross_check()->set_abort_on_divergence(true);
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 1).ok());
+  const absl::Status status = run->FinishIter();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 1"));
+}
+
+TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {
+  config_.mutable_cross_check()->set_reference_run(dir_ + "_that_is_not_there");
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(1).ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_TRUE(run->diverged());
+  EXPECT_THAT(*ReadFile(MyDirectory() + "/cross_check.jsonl"), HasSubstr("run_that_is_not_there"));
+}
+
+TEST_F(TrainingRunTest, ReferenceThatIsTheRunItselfIsRefused) {
+  config_.mutable_cross_check()->set_reference_run(dir_);
+  if (Rank() == 0) std::filesystem::create_directories(dir_);
+  ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+  EXPECT_EQ(TrainingRun::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(TrainingRunTest, FilesWithoutDirectoryAreRefused) {
+  config_.clear_run_dir();
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("run_dir"));
+}
+
+}  // namespace
+}  // namespace ott

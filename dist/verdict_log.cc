@@ -1,0 +1,80 @@
+#include "ott/dist/verdict_log.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/verdict.h"
+
+namespace ott {
+namespace {
+
+void Count(const CrossCheckVerdict& verdict, VerdictSummary* summary) {
+  ++summary->num_checks;
+  summary->max_abs_error = std::max(summary->max_abs_error, verdict.max_abs_error());
+  const Outcome outcome = OutcomeOfAllRanks(verdict);
+  if (outcome != BITWISE_EQUAL && summary->first_not_bitwise_equal < 0) {
+    summary->first_not_bitwise_equal = verdict.iteration();
+  }
+  switch (outcome) {
+    case BITWISE_EQUAL:
+      ++summary->num_bitwise_equal;
+      break;
+    case WITHIN_TOLERANCE:
+      ++summary->num_within_tolerance;
+      break;
+    case DIFFERENT:
+      ++summary->num_different;
+      break;
+    default:
+      ++summary->num_not_compared;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VerdictLog>> VerdictLog::Open(const std::string& path) {
+  std::FILE* file = nullptr;
+  if (!path.empty()) {
+    file = std::fopen(path.c_str(), "ae");
+    if (file == nullptr)
+      return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be opened for appending"));
+  }
+  return std::unique_ptr<VerdictLog>(new VerdictLog(path, file));
+}
+
+absl::Status VerdictLog::Add(const CrossCheckVerdict& verdict) {
+  Count(verdict, verdict.mode() == REPLICAS ? &replicas_ : &reference_);
+  if (file_ == nullptr) return absl::OkStatus();
+  if (std::fputs(VerdictToJsonLine(verdict).c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat(path_, ": the verdict of iteration ", verdict.iteration(), " cannot be written"));
+  }
+  return absl::OkStatus();
+}
+
+Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict) {
+  return verdict.worst_outcome() != OUTCOME_UNKNOWN ? verdict.worst_outcome() : verdict.outcome();
+}
+
+std::string FormatSummary(const std::string& subject, const VerdictSummary& summary) {
+  std::string text =
+      absl::StrCat(subject, ": ", summary.num_checks, summary.num_checks == 1 ? " check" : " checks");
+  if (summary.num_checks == 0) return text;
+  if (summary.num_bitwise_equal == summary.num_checks) return text + ", all equal bit for bit";
+  const auto count = [&](int64_t number, const char* what) {
+    if (number > 0) absl::StrAppend(&text, ", ", number, " ", what);
+  };
+  count(summary.num_different, "DIFFER");
+  count(summary.num_not_compared, "NOT COMPARED");
+  count(summary.num_within_tolerance, "within tolerance");
+  count(summary.num_bitwise_equal, "equal bit for bit");
+  absl::StrAppend(&text, "; not bitwise equal from iteration ", summary.first_not_bitwise_equal, " on");
+  if (summary.max_abs_error > 0) absl::StrAppendFormat(&text, "; max abs error %.3g", summary.max_abs_error);
+  return text;
+}
+
+}  // namespace ott

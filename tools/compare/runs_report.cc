@@ -1,0 +1,178 @@
+#include "tools/compare/runs_report.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/dump/json_writer.h"
+#include "ott/core/tensor/value.h"
+#include "ott/dist/rank_list.h"
+
+namespace ott {
+namespace {
+
+// "iteration 30, rank 2, "
+std::string PlaceOf(const DumpSummary& dump) {
+  return absl::StrCat(dump.iteration.has_value() ? absl::StrCat("iteration ", *dump.iteration, ", ") : "",
+                      dump.rank.has_value() ? absl::StrCat("rank ", *dump.rank, ", ") : "");
+}
+
+std::string DescribeBits(const BitDifference& bits) {
+  return absl::StrCat("element ", bits.element.position, " ", ShapeToString(bits.element.index),
+                      ": reference ", bits.element.reference_text, ", current ", bits.element.current_text,
+                      ", flipped bit", bits.flipped_bits.size() == 1 ? " " : "s ",
+                      absl::StrJoin(bits.flipped_bits, ", "),
+                      bits.ulp_distance.has_value() ? absl::StrCat(", ", *bits.ulp_distance, " ULP") : "");
+}
+
+// A result of a tensor on one line.
+std::string Describe(const NamedComparison& named) {
+  const TensorComparison& comparison = named.comparison;
+  std::string text = absl::StrCat(named.path, ": ", std::string(Name(comparison.status)));
+  if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", comparison.detail);
+  if (comparison.first_bit_difference.has_value()) {
+    absl::StrAppend(&text, ", first at ", DescribeBits(*comparison.first_bit_difference));
+  }
+  return text;
+}
+
+std::string DescribeFigures(const TensorComparison& comparison) {
+  if (!comparison.max_abs_error.has_value()) return "";
+  return absl::StrCat(comparison.num_mismatched, " of ", comparison.num_elements,
+                      " elements beyond tolerance, ", comparison.num_bits_differ,
+                      " differ in bits; max abs error ", comparison.max_abs_error->error, "; atol ",
+                      comparison.passing_atol, " would pass");
+}
+
+// The ranks whose dump of this iteration has a failure, and those that agree with the reference.
+std::string DescribeRanks(const RunsComparison& comparison, int64_t iteration) {
+  std::vector<int> failing, passing;
+  for (const DumpSummary& dump : comparison.dumps) {
+    if (dump.iteration == iteration && dump.rank.has_value()) {
+      (dump.num_failures > 0 ? failing : passing).push_back(*dump.rank);
+    }
+  }
+  return absl::StrCat("at this iteration: different on ", FormatRanks(failing), ", as the reference on ",
+                      FormatRanks(passing));
+}
+
+// "dumps 30-199" is more than anyone wants to read: later divergences are counted.
+std::string DescribeLater(const RunsComparison& comparison, const DumpSummary& first) {
+  int64_t later = 0, failing = 0;
+  for (const DumpSummary& dump : comparison.dumps) {
+    if (dump.iteration > first.iteration) {
+      ++later;
+      failing += dump.num_failures > 0;
+    }
+  }
+  return later == 0 ? "" : absl::StrCat("  later: ", failing, " of ", later, " dumps differ\n");
+}
+
+Value ToValue(const std::optional<ErrorAt>& error) {
+  if (!error.has_value()) return Value();
+  return ValueMap{{"error", error->error}, {"position", error->position}};
+}
+
+Value ToValue(const NamedComparison& named) {
+  const TensorComparison& comparison = named.comparison;
+  ValueMap map{{"path", named.path},
+               {"status", std::string(Name(comparison.status))},
+               {"detail", comparison.detail},
+               {"num_elements", comparison.num_elements},
+               {"num_mismatched", comparison.num_mismatched},
+               {"num_bits_differ", comparison.num_bits_differ},
+               {"max_abs_error", ToValue(comparison.max_abs_error)},
+               {"max_rel_error", ToValue(comparison.max_rel_error)},
+               {"passing_atol", comparison.passing_atol}};
+  if (comparison.first_bit_difference.has_value()) {
+    const BitDifference& bits = *comparison.first_bit_difference;
+    Value::List flipped(bits.flipped_bits.begin(), bits.flipped_bits.end());
+    map.Insert("first_bit_difference",
+               ValueMap{{"position", bits.element.position},
+                        {"index", Value::List(bits.element.index.begin(), bits.element.index.end())},
+                        {"reference", bits.element.reference_text},
+                        {"current", bits.element.current_text},
+                        {"flipped_bits", std::move(flipped)},
+                        {"ulp_distance", bits.ulp_distance.has_value()
+                                             ? Value(static_cast<int64_t>(*bits.ulp_distance))
+                                             : Value()}});
+  }
+  return map;
+}
+
+Value ToValue(const DumpSummary& dump) {
+  Value::List failures;
+  for (const NamedComparison& failure : dump.failures) failures.push_back(ToValue(failure));
+  return ValueMap{{"iteration", dump.iteration.has_value() ? Value(*dump.iteration) : Value()},
+                  {"rank", dump.rank.has_value() ? Value(*dump.rank) : Value()},
+                  {"verdict", std::string(Name(dump.verdict))},
+                  {"num_tensors", dump.num_tensors},
+                  {"num_bitwise_equal", dump.num_bitwise_equal},
+                  {"num_failures", dump.num_failures},
+                  {"failures", std::move(failures)},
+                  {"largest_difference",
+                   dump.largest_difference.has_value() ? ToValue(*dump.largest_difference) : Value()}};
+}
+
+}  // namespace
+
+std::string ToText(const RunsComparison& comparison) {
+  int64_t num_tensors = 0, num_bitwise_equal = 0, num_failures = 0;
+  const DumpSummary* largest = nullptr;
+  for (const DumpSummary& dump : comparison.dumps) {
+    num_tensors += dump.num_tensors;
+    num_bitwise_equal += dump.num_bitwise_equal;
+    num_failures += dump.num_failures;
+    const auto error = [](const DumpSummary* of) {
+      const auto& at = of->largest_difference->comparison.max_abs_error;
+      return at.has_value() ? at->error : 0;
+    };
+    if (dump.largest_difference.has_value() && (largest == nullptr || error(&dump) > error(largest)))
+      largest = &dump;
+  }
+  std::string text = absl::StrCat(
+      "reference ", comparison.reference, "\ncurrent   ", comparison.current, "\ncompared  ", num_tensors,
+      " tensors in ", comparison.dumps.size(), " dumps: ", num_bitwise_equal, " bitwise equal, ",
+      num_tensors - num_bitwise_equal - num_failures, " within tolerance, ", num_failures, " not\n");
+  for (const std::string& problem : comparison.problems) absl::StrAppend(&text, "problem: ", problem, "\n");
+  if (largest != nullptr) {
+    absl::StrAppend(&text, "largest difference within tolerance: ", PlaceOf(*largest),
+                    largest->largest_difference->path, ": ",
+                    DescribeFigures(largest->largest_difference->comparison), "\n");
+  }
+  if (const DumpSummary* first = comparison.first_divergence()) {
+    absl::StrAppend(&text, "first divergence: ", PlaceOf(*first), Describe(first->failures.front()), "\n");
+    const std::string figures = DescribeFigures(first->failures.front().comparison);
+    if (!figures.empty()) absl::StrAppend(&text, "  ", figures, "\n");
+    for (size_t i = 1; i < first->failures.size(); ++i) {
+      absl::StrAppend(&text, "  also ", Describe(first->failures[i]), "\n");
+    }
+    const int64_t unnamed = first->num_failures - static_cast<int64_t>(first->failures.size());
+    if (unnamed > 0) absl::StrAppend(&text, "  and ", unnamed, " more tensors of this dump\n");
+    if (first->rank.has_value())
+      absl::StrAppend(&text, "  ", DescribeRanks(comparison, *first->iteration), "\n");
+    absl::StrAppend(&text, DescribeLater(comparison, *first));
+  }
+  absl::StrAppend(&text, "verdict: ", std::string(Name(comparison.verdict())), "\n");
+  return text;
+}
+
+std::string ToJson(const RunsComparison& comparison) {
+  Value::List dumps;
+  for (const DumpSummary& dump : comparison.dumps) dumps.push_back(ToValue(dump));
+  const DumpSummary* first = comparison.first_divergence();
+  const ValueMap map{{"reference", comparison.reference},
+                     {"current", comparison.current},
+                     {"verdict", std::string(Name(comparison.verdict()))},
+                     {"problems", Value::List(comparison.problems.begin(), comparison.problems.end())},
+                     {"first_divergence", first == nullptr ? Value() : ToValue(*first)},
+                     {"dumps", std::move(dumps)}};
+  // Paths that are not UTF-8 have no JSON.
+  const absl::StatusOr<std::string> json = ToJson(Value(map));
+  return json.ok() ? *json + "\n" : absl::StrCat("{\"error\": \"", json.status().message(), "\"}\n");
+}
+
+}  // namespace ott
