@@ -310,6 +310,8 @@ class GroupReader {
   absl::flat_hash_map<std::string, const ManifestTensor*> listed_;
 };
 
+}  // namespace
+
 absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir) {
   const std::string path = absl::StrCat(dir, "/", kManifestFile);
   const absl::StatusOr<Value> json = ReadJsonFile(path);
@@ -324,8 +326,6 @@ absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir) {
   }
   return std::optional<Manifest>(*std::move(manifest));
 }
-
-}  // namespace
 
 absl::StatusOr<Dump> ReadDump(const std::string& dir) {
   Dump dump;

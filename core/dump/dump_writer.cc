@@ -176,18 +176,19 @@ class DumpWriter {
     const auto or_null = [](std::optional<double> value) {
       return value.has_value() ? Value(*value) : Value();
     };
-    return Value(
-        ValueMap{{kStatisticsName, ValueMap{
-                                       {"dtype", Name(view.dtype())},
-                                       {"shape", Value::List(view.shape().begin(), view.shape().end())},
-                                       {"min", or_null(statistics.min)},
-                                       {"max", or_null(statistics.max)},
-                                       {"mean", or_null(statistics.mean)},
-                                       {"l2_norm", statistics.l2_norm},
-                                       {"num_nan", statistics.num_nan},
-                                       {"num_inf", statistics.num_inf},
-                                       {"digest", digest.ToString()},
-                                   }}});
+    return Value(ValueMap{{kStatisticsName, ValueMap{
+                                                {"dtype", Name(view.dtype())},
+                                                // Text, so that it is not taken for a tensor.
+                                                {"shape", ShapeToString(view.shape())},
+                                                {"num_elements", view.num_elements()},
+                                                {"min", or_null(statistics.min)},
+                                                {"max", or_null(statistics.max)},
+                                                {"mean", or_null(statistics.mean)},
+                                                {"l2_norm", statistics.l2_norm},
+                                                {"num_nan", statistics.num_nan},
+                                                {"num_inf", statistics.num_inf},
+                                                {"digest", digest.ToString()},
+                                            }}});
   }
 
   const std::string dir_;
