@@ -351,9 +351,10 @@ absl::StatusOr<TreeComparison> TensorDumper::CompareToDumpedData(const CompareOp
   if (!active())
     return absl::FailedPreconditionError("the tensor dumper is not active, so there is nothing to compare");
   const absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
-  absl::StatusOr<TreeComparison> comparison = taken.status();
+  TreeComparison comparison;
   if (taken.ok()) comparison = Compare(taken->first, taken->second, options);
   FinishDump(lock);
+  if (!taken.ok()) return taken.status();
   return comparison;
 }
 
