@@ -5,21 +5,52 @@
 #define OTT_CORE_NVTX_NVTX_H_
 
 #include <cstdint>
+#include <string_view>
+#include <variant>
 
 #include "absl/status/status.h"
 
-namespace ott::internal {
+namespace ott {
+
+// The payloads that NVTX 3 knows.
+using NvtxPayload = std::variant<std::monostate, uint64_t, int64_t, double, uint32_t, int32_t, float>;
+
+namespace internal {
+
+// nvtxDomainHandle_t, null for the default domain, and nvtxStringHandle_t.
+using NvtxDomainHandle = void*;
+using NvtxStringHandle = void*;
+
+// nvtxEventAttributes_t.
+struct NvtxEventAttributes {
+  // One of them.
+  const char* text = nullptr;
+  NvtxStringHandle registered = nullptr;
+  // 0: none.
+  uint32_t category = 0;
+  // Alpha, red, green, blue from the high byte on; 0: none.
+  uint32_t color = 0;
+  NvtxPayload payload;
+};
 
 // UNIMPLEMENTED in a build without NVTX.
 absl::Status NvtxStatus();
 
+NvtxDomainHandle NvtxCreateDomain(const char* name);
+NvtxStringHandle NvtxRegisterString(NvtxDomainHandle domain, const char* text);
+void NvtxNameCategory(NvtxDomainHandle domain, uint32_t category, const char* name);
+
 void NvtxPush(const char* name);
+void NvtxPush(NvtxDomainHandle domain, const NvtxEventAttributes& attributes);
 void NvtxPop();
+void NvtxPop(NvtxDomainHandle domain);
+void NvtxMark(NvtxDomainHandle domain, const NvtxEventAttributes& attributes);
+
 // A range of the process, which may end on another thread.
 uint64_t NvtxStartRange(const char* name);
 void NvtxEndRange(uint64_t id);
-void NvtxMark(const char* name);
 
-}  // namespace ott::internal
+}  // namespace internal
+}  // namespace ott
 
 #endif  // OTT_CORE_NVTX_NVTX_H_

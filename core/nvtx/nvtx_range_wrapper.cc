@@ -1,5 +1,6 @@
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -15,31 +16,52 @@ namespace ott {
 namespace internal {
 namespace {
 
+std::string InDomain(const NvtxDomain* domain) {
+  return domain == nullptr ? "" : absl::StrCat(" of domain ", Quoted(domain->name()));
+}
+
 struct OpenRange {
   std::string name;
-  Place place;
+  const NvtxDomain* domain = nullptr;
+  Place place{};
 };
 
-// The ranges of one thread, innermost last. Entries are kept and used again.
+// The ranges of one thread in all domains, innermost last. Entries are kept and used again.
 class RangeStack {
  public:
-  void Push(const char* name, Place place) {
+  void Push(const char* name, const NvtxDomain* domain, Place place) {
     if (size_ == ranges_.size()) ranges_.emplace_back();
     ranges_[size_].name = name;
+    ranges_[size_].domain = domain;
     ranges_[size_].place = place;
     ++size_;
   }
-  void Pop() { --size_; }
 
   bool empty() const { return size_ == 0; }
-  const std::string& top() const { return ranges_[size_ - 1].name; }
+
+  // The innermost of a domain; null if there is none. Domains nest each by itself.
+  const OpenRange* Innermost(const NvtxDomain* domain) const {
+    for (size_t i = size_; i > 0; --i) {
+      if (ranges_[i - 1].domain == domain) return &ranges_[i - 1];
+    }
+    return nullptr;
+  }
+
+  // REQUIRES: range is one of this stack.
+  void Remove(const OpenRange* range) {
+    const auto removed = ranges_.begin() + (range - ranges_.data());
+    std::rotate(removed, removed + 1, ranges_.begin() + static_cast<ptrdiff_t>(size_));
+    --size_;
+  }
 
   // Innermost first, one a line.
   std::string Describe() const {
     if (empty()) return "; no range is open on this thread";
     std::string result = "; open on this thread, innermost first:";
     for (size_t i = size_; i > 0; --i) {
-      absl::StrAppend(&result, "\n  ", Quoted(ranges_[i - 1].name), ", pushed at ", At(ranges_[i - 1].place));
+      const OpenRange& range = ranges_[i - 1];
+      absl::StrAppend(&result, "\n  ", Quoted(range.name), InDomain(range.domain), ", pushed at ",
+                      At(range.place));
     }
     return result;
   }
@@ -82,15 +104,52 @@ class NvtxCore {
   }
 
   void Push(const char* name, Place place) {
-    if (options_.sync_on_push) environment_.synchronize_device().IgnoreError();
-    if (options_.keep_track_of_range_order) stacks_.Get().Push(name, place);
+    if (__builtin_expect(options_.sync_on_push || options_.keep_track_of_range_order, 0)) {
+      BeforePush(name, nullptr, place);
+    }
     NvtxPush(name);
   }
 
+  void Push(const char* name, const NvtxAttributes& attributes, Place place) {
+    BeforePush(name, nullptr, place);
+    NvtxPush(nullptr, Native(name, attributes));
+  }
+
+  void Push(NvtxName& name, const NvtxAttributes& attributes, Place place) {
+    if (__builtin_expect(options_.sync_on_push || options_.keep_track_of_range_order, 0)) {
+      BeforePush(name.text_, name.domain_, place);
+    }
+    const NvtxDomainHandle domain = Handle(name.domain_);
+    NvtxPush(domain, Native(name, attributes));
+  }
+
   void Pop(std::optional<std::string_view> expected, Place place) {
-    if (options_.sync_on_pop) environment_.synchronize_device().IgnoreError();
-    if (options_.keep_track_of_range_order && !PopTracked(expected, place)) return;
+    if (__builtin_expect(options_.sync_on_pop || options_.keep_track_of_range_order, 0) &&
+        !BeforePop(expected, nullptr, place)) {
+      return;
+    }
     NvtxPop();
+  }
+
+  void Pop(NvtxName& expected, Place place) {
+    if (__builtin_expect(options_.sync_on_pop || options_.keep_track_of_range_order, 0) &&
+        !BeforePop(expected.text_, expected.domain_, place)) {
+      return;
+    }
+    NvtxPop(Handle(expected.domain_));
+  }
+
+  void Mark(const char* name, const NvtxAttributes& attributes) {
+    NvtxMark(nullptr, Native(name, attributes));
+  }
+
+  void Mark(NvtxName& name, const NvtxAttributes& attributes) {
+    const NvtxDomainHandle domain = Handle(name.domain_);
+    NvtxMark(domain, Native(name, attributes));
+  }
+
+  void NameCategory(NvtxDomain* domain, uint32_t category, const char* name) {
+    NvtxNameCategory(Handle(domain), category, name);
   }
 
   void FinishIter(Place place) {
@@ -102,16 +161,59 @@ class NvtxCore {
   int64_t num_misuses() const { return num_misuses_.load(std::memory_order_relaxed); }
 
  private:
-  // Whether there was a range to pop.
-  bool PopTracked(std::optional<std::string_view> expected, Place place) {
-    RangeStack& stack = stacks_.Get();
-    if (stack.empty() || (expected.has_value() && stack.top() != *expected)) {
-      Misuse(absl::StrCat("Pop(", expected.has_value() ? Quoted(*expected) : "", ") at ", At(place),
-                          " on thread ", ThisThreadId(), stack.Describe()));
+  static NvtxEventAttributes Native(const char* name, const NvtxAttributes& attributes) {
+    return {name, nullptr, attributes.category, attributes.color, attributes.payload};
+  }
+
+  // The text goes along for the case that no profiler is there, or refuses to register it.
+  NvtxEventAttributes Native(NvtxName& name, const NvtxAttributes& attributes) {
+    return {name.text_, Handle(name), attributes.category, attributes.color, attributes.payload};
+  }
+
+  NvtxDomainHandle Handle(NvtxDomain* domain) {
+    if (domain == nullptr) return nullptr;
+    return MadeOnce(*domain, [domain] { return NvtxCreateDomain(domain->name_); });
+  }
+
+  NvtxStringHandle Handle(NvtxName& name) {
+    if (__builtin_expect(name.made_.load(std::memory_order_acquire), 1)) {
+      return name.handle_.load(std::memory_order_relaxed);
     }
-    if (stack.empty()) return false;
-    stack.Pop();
-    return true;
+    const NvtxDomainHandle domain = Handle(name.domain_);
+    return MadeOnce(name, [&name, domain] { return NvtxRegisterString(domain, name.text_); });
+  }
+
+  template <typename Named, typename Make>
+  void* MadeOnce(Named& named, const Make& make) {
+    if (__builtin_expect(named.made_.load(std::memory_order_acquire), 1)) {
+      return named.handle_.load(std::memory_order_relaxed);
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!named.made_.load(std::memory_order_relaxed)) {
+      named.handle_.store(make(), std::memory_order_relaxed);
+      named.made_.store(true, std::memory_order_release);
+    }
+    return named.handle_.load(std::memory_order_relaxed);
+  }
+
+  void BeforePush(const char* name, const NvtxDomain* domain, Place place) {
+    // An error that comes up later than Enable() is of the program's own work; its next CUDA call reports it.
+    if (options_.sync_on_push) environment_.synchronize_device().IgnoreError();
+    if (options_.keep_track_of_range_order) stacks_.Get().Push(name, domain, place);
+  }
+
+  // Whether there is a range to pop, as far as is known.
+  bool BeforePop(std::optional<std::string_view> expected, const NvtxDomain* domain, Place place) {
+    if (options_.sync_on_pop) environment_.synchronize_device().IgnoreError();
+    if (!options_.keep_track_of_range_order) return true;
+    RangeStack& stack = stacks_.Get();
+    const OpenRange* const innermost = stack.Innermost(domain);
+    if (innermost == nullptr || (expected.has_value() && innermost->name != *expected)) {
+      Misuse(absl::StrCat("Pop(", expected.has_value() ? Quoted(*expected) : "", ")", InDomain(domain),
+                          " at ", At(place), " on thread ", ThisThreadId(), stack.Describe()));
+    }
+    if (innermost != nullptr) stack.Remove(innermost);
+    return innermost != nullptr;
   }
 
   void Misuse(const std::string& message) {
@@ -130,11 +232,27 @@ class NvtxCore {
 
 void PushRange(NvtxCore& core, const char* name, Place place) { core.Push(name, place); }
 
+void PushRange(NvtxCore& core, const char* name, const NvtxAttributes& attributes, Place place) {
+  core.Push(name, attributes, place);
+}
+
+void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place) {
+  core.Push(name, attributes, place);
+}
+
 void PopRange(NvtxCore& core, Place place) { core.Pop(std::nullopt, place); }
 
 void PopRange(NvtxCore& core, std::string_view expected, Place place) { core.Pop(expected, place); }
 
-void MarkMoment(const char* name) { NvtxMark(name); }
+void PopRange(NvtxCore& core, NvtxName& expected, Place place) { core.Pop(expected, place); }
+
+void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes) { core.Mark(name, attributes); }
+
+void Mark(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes) { core.Mark(name, attributes); }
+
+void NameCategory(NvtxCore& core, NvtxDomain* domain, uint32_t category, const char* name) {
+  core.NameCategory(domain, category, name);
+}
 
 void FinishIter(NvtxCore& core, Place place) { core.FinishIter(place); }
 
@@ -155,14 +273,6 @@ NvtxRangeWrapper::NvtxRangeWrapper(const Environment& environment)
 NvtxRangeWrapper::NvtxRangeWrapper(internal::NvtxCore* own_core) : core_(own_core), own_core_(own_core) {}
 
 NvtxRangeWrapper::~NvtxRangeWrapper() { delete own_core_; }
-
-NvtxRangeWrapper::Options NvtxRangeWrapper::FromConfig(const NvtxConfig& config) {
-  Options options;
-  options.sync_on_push = config.sync_on_push();
-  options.sync_on_pop = config.sync_on_pop();
-  options.keep_track_of_range_order = config.keep_track_of_range_order();
-  return options;
-}
 
 absl::Status NvtxRangeWrapper::Enable(const Options& options, Place place) {
   OTT_ASSIGN_OR_RETURN(internal::NvtxCore* const core, core_.Find());

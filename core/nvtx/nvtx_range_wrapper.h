@@ -3,21 +3,72 @@
 #ifndef OTT_CORE_NVTX_NVTX_RANGE_WRAPPER_H_
 #define OTT_CORE_NVTX_NVTX_RANGE_WRAPPER_H_
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "ott/core/base/config.pb.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/place.h"
 #include "ott/core/base/process_wide.h"
+#include "ott/core/nvtx/nvtx.h"
 
 namespace ott {
+
+class NvtxConfig;  // config.proto
 
 namespace internal {
 class NvtxCore;
 }
+
+// A domain of a library or a program, which profilers show apart from others. Made at its first use and never
+// destroyed; constant-initialised, so it can be a static without a guard. `name` is not copied.
+class NvtxDomain {
+ public:
+  constexpr explicit NvtxDomain(const char* name) : name_(name) {}
+  NvtxDomain(const NvtxDomain&) = delete;
+  NvtxDomain& operator=(const NvtxDomain&) = delete;
+
+  const char* name() const { return name_; }
+
+ private:
+  friend class internal::NvtxCore;
+
+  const char* name_;
+  std::atomic<bool> made_{false};
+  std::atomic<void*> handle_{nullptr};
+};
+
+// A name that NVTX gets to see once, at its first use, and afterwards knows by number. Constant-initialised;
+// `text` is not copied, and `domain` must outlive the name.
+class NvtxName {
+ public:
+  // In the default domain.
+  constexpr explicit NvtxName(const char* text) : text_(text) {}
+  constexpr NvtxName(NvtxDomain& domain, const char* text) : text_(text), domain_(&domain) {}
+  NvtxName(const NvtxName&) = delete;
+  NvtxName& operator=(const NvtxName&) = delete;
+
+  const char* text() const { return text_; }
+
+ private:
+  friend class internal::NvtxCore;
+
+  const char* text_;
+  NvtxDomain* domain_ = nullptr;
+  std::atomic<bool> made_{false};
+  std::atomic<void*> handle_{nullptr};
+};
+
+// What a range or a mark carries besides its name.
+struct NvtxAttributes {
+  // A number of the user's own, 0 for none. NvtxRangeWrapper::NameCategory() names it.
+  uint32_t category = 0;
+  // Alpha, red, green and blue from the high byte on, such as 0xFF76B900; 0: the profiler chooses.
+  uint32_t color = 0;
+  NvtxPayload payload = {};
+};
 
 // Pushes and pops NVTX ranges, which a profiler such as Nsight Systems shows per thread. Off until Enable(),
 // and free of cost until then: every call is one load and a branch. The instance of a process is
@@ -50,7 +101,14 @@ class NvtxRangeWrapper {
    public:
     // With NvtxRangeWrapper::Get(). `name` must outlive the scope.
     explicit Scope(const char* name, Place place = Place::Current()) : Scope(Get(), name, place) {}
+    explicit Scope(NvtxName& name, Place place = Place::Current()) : Scope(Get(), name, {}, place) {}
+    Scope(NvtxName& name, const NvtxAttributes& attributes, Place place = Place::Current())
+        : Scope(Get(), name, attributes, place) {}
+
     Scope(NvtxRangeWrapper& wrapper, const char* name, Place place = Place::Current());
+    Scope(NvtxRangeWrapper& wrapper, NvtxName& name, const NvtxAttributes& attributes = {},
+          Place place = Place::Current());
+
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
     ~Scope();
@@ -58,7 +116,9 @@ class NvtxRangeWrapper {
    private:
     // Null if the wrapper was off.
     internal::NvtxCore* const core_;
-    const char* const name_;
+    // One of them.
+    const char* const text_ = nullptr;
+    NvtxName* const name_ = nullptr;
     const Place place_;
   };
 
@@ -80,17 +140,28 @@ class NvtxRangeWrapper {
   absl::Status Enable(const Options& options, Place place = Place::Current());
   bool enabled() const { return core_.IfEnabled() != nullptr; }
 
+  // In the default domain.
   void Push(const char* name, Place place = Place::Current());
   void Push(const std::string& name, Place place = Place::Current()) { Push(name.c_str(), place); }
+  void Push(const char* name, const NvtxAttributes& attributes, Place place = Place::Current());
+  // In the domain of the name.
+  void Push(NvtxName& name, const NvtxAttributes& attributes = {}, Place place = Place::Current());
 
-  // Ends the range pushed last on this thread.
+  // Ends the range pushed last on this thread in the default domain.
   // REQUIRES, where the order is tracked: there is one.
   void Pop(Place place = Place::Current());
   // REQUIRES, where the order is tracked: it is named `expected`. Another one is popped nonetheless.
   void Pop(std::string_view expected, Place place = Place::Current());
+  // The same in the domain of the name.
+  void Pop(NvtxName& expected, Place place = Place::Current());
 
   // A moment instead of a range.
-  void Mark(const char* name);
+  void Mark(const char* name, const NvtxAttributes& attributes = {});
+  void Mark(NvtxName& name, const NvtxAttributes& attributes = {});
+
+  // Names a category in the default domain, or in one of its own.
+  void NameCategory(uint32_t category, const char* name);
+  void NameCategory(NvtxDomain& domain, uint32_t category, const char* name);
 
   // REQUIRES, where the order is tracked: this thread has no open range. What is open is reported and stays
   // so.
@@ -110,21 +181,27 @@ class NvtxRangeWrapper {
   internal::NvtxCore* own_core_ = nullptr;
 };
 
-// A range over the rest of the enclosing block; `name` is a string literal.
+// A range over the rest of the enclosing block; `name` is a string literal, which is registered.
 #define OTT_NVTX_SCOPE(name) OTT_NVTX_INTERNAL_SCOPE(name, __LINE__)
 
 #define OTT_NVTX_INTERNAL_SCOPE(name, line) OTT_NVTX_INTERNAL_SCOPE_AT(name, line)
-#define OTT_NVTX_INTERNAL_SCOPE_AT(name, line) \
-  const ::ott::NvtxRangeWrapper::Scope ott_nvtx_scope_##line(name)
+#define OTT_NVTX_INTERNAL_SCOPE_AT(name, line)       \
+  static ::ott::NvtxName ott_nvtx_name_##line(name); \
+  const ::ott::NvtxRangeWrapper::Scope ott_nvtx_scope_##line(ott_nvtx_name_##line)
 
 // Only how the calls reach what is behind them follows.
 
 namespace internal {
 
 void PushRange(NvtxCore& core, const char* name, Place place);
+void PushRange(NvtxCore& core, const char* name, const NvtxAttributes& attributes, Place place);
+void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place);
 void PopRange(NvtxCore& core, Place place);
 void PopRange(NvtxCore& core, std::string_view expected, Place place);
-void MarkMoment(const char* name);
+void PopRange(NvtxCore& core, NvtxName& expected, Place place);
+void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes);
+void Mark(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes);
+void NameCategory(NvtxCore& core, NvtxDomain* domain, uint32_t category, const char* name);
 void FinishIter(NvtxCore& core, Place place);
 
 }  // namespace internal
@@ -147,6 +224,18 @@ inline void NvtxRangeWrapper::Push(const char* name, Place place) {
     internal::PushRange(*core, name, place);
 }
 
+inline void NvtxRangeWrapper::Push(const char* name, const NvtxAttributes& attributes, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::PushRange(*core, name, attributes, place);
+  }
+}
+
+inline void NvtxRangeWrapper::Push(NvtxName& name, const NvtxAttributes& attributes, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::PushRange(*core, name, attributes, place);
+  }
+}
+
 inline void NvtxRangeWrapper::Pop(Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) internal::PopRange(*core, place);
 }
@@ -157,8 +246,32 @@ inline void NvtxRangeWrapper::Pop(std::string_view expected, Place place) {
   }
 }
 
-inline void NvtxRangeWrapper::Mark(const char* name) {
-  if (__builtin_expect(enabled(), 0)) internal::MarkMoment(name);
+inline void NvtxRangeWrapper::Pop(NvtxName& expected, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::PopRange(*core, expected, place);
+  }
+}
+
+inline void NvtxRangeWrapper::Mark(const char* name, const NvtxAttributes& attributes) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::Mark(*core, name, attributes);
+}
+
+inline void NvtxRangeWrapper::Mark(NvtxName& name, const NvtxAttributes& attributes) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::Mark(*core, name, attributes);
+}
+
+inline void NvtxRangeWrapper::NameCategory(uint32_t category, const char* name) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::NameCategory(*core, nullptr, category, name);
+  }
+}
+
+inline void NvtxRangeWrapper::NameCategory(NvtxDomain& domain, uint32_t category, const char* name) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::NameCategory(*core, &domain, category, name);
+  }
 }
 
 inline void NvtxRangeWrapper::FinishIter(Place place) {
@@ -167,12 +280,23 @@ inline void NvtxRangeWrapper::FinishIter(Place place) {
 }
 
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, const char* name, Place place)
-    : core_(wrapper.core_.IfEnabled()), name_(name), place_(place) {
+    : core_(wrapper.core_.IfEnabled()), text_(name), place_(place) {
   if (__builtin_expect(core_ != nullptr, 0)) internal::PushRange(*core_, name, place);
 }
 
+inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, NvtxName& name,
+                                      const NvtxAttributes& attributes, Place place)
+    : core_(wrapper.core_.IfEnabled()), name_(&name), place_(place) {
+  if (__builtin_expect(core_ != nullptr, 0)) internal::PushRange(*core_, name, attributes, place);
+}
+
 inline NvtxRangeWrapper::Scope::~Scope() {
-  if (__builtin_expect(core_ != nullptr, 0)) internal::PopRange(*core_, name_, place_);
+  if (__builtin_expect(core_ == nullptr, 1)) return;
+  if (name_ != nullptr) {
+    internal::PopRange(*core_, *name_, place_);
+  } else {
+    internal::PopRange(*core_, text_, place_);
+  }
 }
 
 }  // namespace ott

@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/nvtx/nvtx_injection_for_test.h"
 
 namespace ott {
@@ -39,15 +40,9 @@ class NvtxRangeWrapperTest : public ::testing::Test {
     return reinterpret_cast<TakeNvtxEventsFunction*>(dlsym(injection, "TakeNvtxEvents"))();
   }
 
-  // "+name" for a push, "-" for a pop, "!name" for a mark.
   static std::vector<std::string> Received() {
     std::vector<std::string> result;
-    for (const NvtxEvent& event : Take()) {
-      const char* kind = event.kind == NvtxEvent::Kind::kPush  ? "+"
-                         : event.kind == NvtxEvent::Kind::kPop ? "-"
-                                                               : "!";
-      result.push_back(kind + event.name);
-    }
+    for (const NvtxEvent& event : Take()) result.push_back(ToString(event));
     return result;
   }
 
@@ -81,7 +76,7 @@ TEST_F(NvtxRangeWrapperTest, SendsRangesAndMarksInOrder) {
   wrapper_.Mark("now");
   wrapper_.Pop();
   wrapper_.Pop("outer");
-  EXPECT_THAT(Received(), ElementsAre("+outer", "+inner", "!now", "-", "-"));
+  EXPECT_THAT(Received(), ElementsAre("push outer", "push inner", "mark now", "pop", "pop"));
 }
 
 TEST_F(NvtxRangeWrapperTest, ScopesEndTheirRange) {
@@ -90,7 +85,7 @@ TEST_F(NvtxRangeWrapperTest, ScopesEndTheirRange) {
     const NvtxRangeWrapper::Scope outer(wrapper_, "outer");
     const NvtxRangeWrapper::Scope inner(wrapper_, "inner");
   }
-  EXPECT_THAT(Received(), ElementsAre("+outer", "+inner", "-", "-"));
+  EXPECT_THAT(Received(), ElementsAre("push outer", "push inner", "pop", "pop"));
   EXPECT_EQ(wrapper_.num_misuses(), 0);
 }
 
@@ -141,7 +136,7 @@ TEST_F(NvtxRangeWrapperTest, APopOfAnotherNameShowsTheStack) {
       log, AllOf(ContainsRegex("Pop\\(\"outer\"\\) at .*nvtx_range_wrapper_test.cc:[0-9]+ on thread [0-9]+"),
                  ContainsRegex("\"inner\", pushed at .*:[0-9]+\n.*\"outer\", pushed at .*:[0-9]+")));
   EXPECT_EQ(wrapper_.num_misuses(), 1);
-  EXPECT_THAT(Received(), ElementsAre("+outer", "+inner", "-"));
+  EXPECT_THAT(Received(), ElementsAre("push outer", "push inner", "pop"));
 }
 
 TEST_F(NvtxRangeWrapperTest, APopOnAnEmptyStackIsNotSent) {
@@ -180,7 +175,7 @@ TEST_F(NvtxRangeWrapperTest, OrderIsNotCheckedUnlessAskedFor) {
   wrapper_.Push("a");
   wrapper_.Pop("b");
   wrapper_.Pop();
-  EXPECT_THAT(Received(), ElementsAre("+a", "-", "-"));
+  EXPECT_THAT(Received(), ElementsAre("push a", "pop", "pop"));
   EXPECT_EQ(wrapper_.num_misuses(), 0);
 }
 
@@ -201,14 +196,78 @@ TEST_F(NvtxRangeWrapperTest, EnablingTwiceIsRefusedNamingBothPlaces) {
               ContainsRegex("nvtx_range_wrapper_test.cc:[0-9]+.*nvtx_range_wrapper_test.cc:[0-9]+"));
 }
 
+TEST_F(NvtxRangeWrapperTest, AttributesAreSentAlong) {
+  Enable();
+  NvtxAttributes attributes;
+  attributes.category = 7;
+  attributes.color = 0xFF76B900;
+  attributes.payload = 0.5;
+  wrapper_.NameCategory(7, "kernels");
+  wrapper_.Push("colored", attributes);
+  wrapper_.Pop("colored");
+  wrapper_.Mark("loss", attributes);
+  EXPECT_THAT(Received(), ElementsAre("name category kernels category 7",
+                                      "push colored category 7 color 4285970688 double 0.500000", "pop",
+                                      "mark loss category 7 color 4285970688 double 0.500000"));
+}
+
+TEST_F(NvtxRangeWrapperTest, EveryPayloadTypeOfNvtxArrives) {
+  Enable();
+  for (const NvtxPayload& payload :
+       {NvtxPayload(uint64_t{1}), NvtxPayload(int64_t{-2}), NvtxPayload(0.25), NvtxPayload(uint32_t{3}),
+        NvtxPayload(int32_t{-4}), NvtxPayload(0.75f)}) {
+    NvtxAttributes attributes;
+    attributes.payload = payload;
+    wrapper_.Mark("m", attributes);
+  }
+  EXPECT_THAT(Received(), ElementsAre("mark m uint64 1", "mark m int64 -2", "mark m double 0.250000",
+                                      "mark m uint32 3", "mark m int32 -4", "mark m float 0.750000"));
+}
+
+TEST_F(NvtxRangeWrapperTest, DomainsAndNamesAreRegisteredOnceEach) {
+  Enable(Tracking());
+  static NvtxDomain domain("trainer");
+  static NvtxName name(domain, "step");
+  for (int i = 0; i < 2; ++i) {
+    wrapper_.Push(name);
+    wrapper_.Pop(name);
+  }
+  wrapper_.NameCategory(domain, 3, "io");
+  { const NvtxRangeWrapper::Scope scope(wrapper_, name); }
+  EXPECT_THAT(Received(), ElementsAre("create domain trainer", "register string step in trainer",
+                                      "push #step in trainer", "pop in trainer", "push #step in trainer",
+                                      "pop in trainer", "name category io in trainer category 3",
+                                      "push #step in trainer", "pop in trainer"));
+  EXPECT_EQ(wrapper_.num_misuses(), 0);
+}
+
+TEST_F(NvtxRangeWrapperTest, DomainsNestEachByItself) {
+  Enable(Tracking());
+  static NvtxDomain domain("other");
+  static NvtxName name(domain, "theirs");
+  wrapper_.Push("ours");
+  wrapper_.Push(name);
+  wrapper_.Pop("ours");
+  EXPECT_EQ(wrapper_.num_misuses(), 0);
+  ::testing::internal::CaptureStderr();
+  wrapper_.Pop("ours");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("\"theirs\" of domain \"other\", pushed at "));
+  EXPECT_EQ(wrapper_.num_misuses(), 1);
+  wrapper_.Pop(name);
+  EXPECT_EQ(wrapper_.num_misuses(), 1);
+}
+
 TEST_F(NvtxRangeWrapperTest, OptionsComeFromTheConfiguration) {
   NvtxConfig config;
   config.set_sync_on_pop(true);
   config.set_keep_track_of_range_order(true);
+  config.set_on_misuse(MISUSE_POLICY_LOG_AND_COUNT);
   const NvtxRangeWrapper::Options options = NvtxRangeWrapper::FromConfig(config);
   EXPECT_FALSE(options.sync_on_push);
   EXPECT_TRUE(options.sync_on_pop);
   EXPECT_TRUE(options.keep_track_of_range_order);
+  EXPECT_EQ(options.on_misuse, OnMisuse::kLogAndCount);
 }
 
 TEST_F(NvtxRangeWrapperTest, OfThisProcessIsReachedThroughTheMacro) {
@@ -217,7 +276,8 @@ TEST_F(NvtxRangeWrapperTest, OfThisProcessIsReachedThroughTheMacro) {
     OTT_NVTX_SCOPE("macro");
     OTT_NVTX_SCOPE("inside");
   }
-  EXPECT_THAT(Received(), ElementsAre("+macro", "+inside", "-", "-"));
+  EXPECT_THAT(Received(), ElementsAre("register string macro", "push #macro", "register string inside",
+                                      "push #inside", "pop", "pop"));
 }
 
 }  // namespace

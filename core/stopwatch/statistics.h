@@ -8,9 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/stopwatch/quantile_sketch.h"
-#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
+
+class Statistics;  // stopwatch_stats.proto
 
 // A sum too large for 64 bits.
 using Uint128 = unsigned __int128;

@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/clock.h"
-#include "ott/core/base/config.pb.h"
 #include "ott/core/base/device_sync.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/place.h"
@@ -21,9 +20,11 @@
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/device_events.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
-#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
+
+class StopwatchConfig;  // config.proto
+class StopwatchStats;   // stopwatch_stats.proto
 
 namespace internal {
 class StopwatchCore;

@@ -1,9 +1,8 @@
 // What of a Stopwatch needs protobuf, apart from the rest: what only measures links none of it.
 
-#include <google/protobuf/util/json_util.h>
-
-#include "ott/core/base/check.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
 
@@ -26,14 +25,7 @@ void Stopwatch::Stats(StopwatchStats* stats) const { ToProto(Snapshot(), stats);
 std::string Stopwatch::Json() const {
   StopwatchStats stats;
   Stats(&stats);
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(stats, &json, options);
-  OTT_CHECK(status.ok()) << status.ToString();
-  return json;
+  return ToJson(stats);
 }
 
 }  // namespace ott

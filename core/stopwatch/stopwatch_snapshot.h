@@ -11,9 +11,10 @@
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/iteration_series.h"
 #include "ott/core/stopwatch/statistics.h"
-#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
+
+class StopwatchStats;  // stopwatch_stats.proto
 
 // One stopwatch at one moment; ott.StopwatchStats without the identity of the rank.
 struct StopwatchSnapshot {
@@ -70,6 +71,9 @@ struct StopwatchSnapshot {
 // Fills all but host, rank and world_size, which are left as they are. (Defined in
 // stopwatch_snapshot_proto.cc: what only measures needs no protobuf.)
 void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats);
+
+// Protobuf's JSON with the field names of the .proto file, one field a line.
+std::string ToJson(const StopwatchStats& stats);
 
 }  // namespace ott
 

@@ -1,4 +1,10 @@
+#include <google/protobuf/util/json_util.h>
+
+#include <utility>
+
+#include "ott/core/base/check.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
 namespace {
@@ -58,6 +64,17 @@ void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats) {
   proto.set_num_pending_device_intervals(snapshot.num_pending_device_intervals);
   proto.set_num_misuses(snapshot.num_misuses);
   *stats = std::move(proto);
+}
+
+std::string ToJson(const StopwatchStats& stats) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.preserve_proto_field_names = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  const auto status = google::protobuf::util::MessageToJsonString(stats, &json, options);
+  OTT_CHECK(status.ok()) << status.ToString();
+  return json;
 }
 
 }  // namespace ott

@@ -1,18 +1,27 @@
 #include "ott/core/stopwatch/stopwatch.h"
 
 #include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
+using ::testing::ElementsAre;
+using ::testing::FloatEq;
 using ::testing::HasSubstr;
 
 // Moves only when a test says so.
@@ -220,7 +229,7 @@ TEST_F(StopwatchTest, PrintsEverySoManyMeasuredIterations) {
   };
   Enable(options);
   for (int i = 0; i < 6; ++i) stopwatch_.FinishIter();
-  EXPECT_THAT(printed, ::testing::ElementsAre(2, 4));
+  EXPECT_THAT(printed, ElementsAre(2, 4));
 }
 
 TEST_F(StopwatchTest, SynchronizesTheDeviceAroundEachInterval) {
@@ -258,9 +267,7 @@ TEST_F(StopwatchTest, NegativeNumbersAreRefused) {
   EXPECT_EQ(stopwatch_.Enable(options).code(), absl::StatusCode::kInvalidArgument);
 }
 
-using StopwatchDeathTest = StopwatchTest;
-
-TEST_F(StopwatchDeathTest, EndingWhatWasNotStartedAborts) {
+TEST_F(StopwatchTest, EndingWhatWasNotStartedAborts) {
   Enable();
   EXPECT_DEATH(stopwatch_.End("x"),
                "End\\(\"x\"\\) at .*stopwatch_test.cc:[0-9]+ on thread [0-9]+.*does not run");
@@ -324,11 +331,291 @@ TEST_F(StopwatchTest, OptionsComeFromTheConfiguration) {
   config.set_print_every_n_iters(50);
   config.set_device_sync(DEVICE_SYNC_DEVICE);
   config.add_collective_measurements("allreduce");
+  config.set_cpu_usage_measurement("forward");
+  config.set_emit_nvtx(true);
+  config.set_on_misuse(MISUSE_POLICY_LOG_AND_COUNT);
   const Stopwatch::Options options = Stopwatch::FromConfig(config);
   EXPECT_EQ(options.num_warmup_iters, 3);
   EXPECT_EQ(options.print_every_n_iters, 50);
   EXPECT_EQ(options.device_timing, Stopwatch::DeviceTiming::kSynchronizeDevice);
-  EXPECT_THAT(options.collective_measurements, ::testing::ElementsAre("allreduce"));
+  EXPECT_THAT(options.collective_measurements, ElementsAre("allreduce"));
+  EXPECT_EQ(options.cpu_usage_measurement, "forward");
+  EXPECT_TRUE(options.emit_nvtx);
+  EXPECT_EQ(options.on_misuse, OnMisuse::kLogAndCount);
+  config.set_device_sync(DEVICE_SYNC_EVENTS);
+  EXPECT_EQ(Stopwatch::FromConfig(config).device_timing, Stopwatch::DeviceTiming::kEvents);
+}
+
+TEST_F(StopwatchTest, NestedScopesKnowInclusiveAndExclusiveTime) {
+  Enable();
+  for (int i = 0; i < 2; ++i) {
+    const Stopwatch::Scope forward(stopwatch_, "forward");
+    Pass(1);
+    for (int layer = 0; layer < 3; ++layer) {
+      const Stopwatch::Scope conv(stopwatch_, "conv");
+      Pass(2);
+      const Stopwatch::Scope copy(stopwatch_, "copy");
+      Pass(4);
+    }
+  }
+  {
+    const Stopwatch::Scope copy(stopwatch_, "copy");
+    Pass(8);
+  }
+  Measure("started", 16);
+
+  const std::vector<StopwatchSnapshot::Scope> scopes = stopwatch_.Snapshot().scopes;
+  ASSERT_EQ(scopes.size(), 3);
+  EXPECT_EQ(scopes[0].name, "forward");
+  EXPECT_EQ(scopes[0].count, 2);
+  EXPECT_DOUBLE_EQ(scopes[0].inclusive, 0.038);
+  EXPECT_DOUBLE_EQ(scopes[0].exclusive, 0.002);
+  ASSERT_EQ(scopes[0].inner.size(), 1);
+  const StopwatchSnapshot::Scope& conv = scopes[0].inner[0];
+  EXPECT_EQ(conv.count, 6);
+  EXPECT_DOUBLE_EQ(conv.inclusive, 0.036);
+  EXPECT_DOUBLE_EQ(conv.exclusive, 0.012);
+  ASSERT_EQ(conv.inner.size(), 1);
+  EXPECT_DOUBLE_EQ(conv.inner[0].inclusive, 0.024);
+  EXPECT_EQ(scopes[1].name, "copy");
+  EXPECT_DOUBLE_EQ(scopes[1].inclusive, 0.008);
+  EXPECT_EQ(scopes[2].name, "started");
+  // By name alone, both places add up.
+  EXPECT_EQ(Stats("copy").per_interval().count(), 7);
+  EXPECT_DOUBLE_EQ(Stats("copy").per_interval().total(), 0.032);
+}
+
+TEST_F(StopwatchTest, ScopesThatDoNotNestAreMisuse) {
+  Enable(LoggingMisuse());
+  std::optional<Stopwatch::Scope> outer, inner;
+  outer.emplace(stopwatch_, "outer");
+  inner.emplace(stopwatch_, "inner");
+  ::testing::internal::CaptureStderr();
+  outer.reset();
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      ContainsRegex("scope \"outer\" of .*:[0-9]+ ends on thread [0-9]+.*innermost scope is \"inner\" of "));
+  EXPECT_EQ(Stats().num_misuses(), 1);
+}
+
+TEST_F(StopwatchTest, QuantilesCoverIntervalsAndIterations) {
+  Enable();
+  for (uint64_t i = 1; i <= 100; ++i) {
+    Measure("growing", i);
+    Measure("growing", i);
+    stopwatch_.FinishIter();
+  }
+  const Measurement growing = Stats("growing");
+  EXPECT_NEAR(growing.per_interval().p50(), 0.050, 0.0005);
+  EXPECT_NEAR(growing.per_interval().p99(), 0.099, 0.001);
+  EXPECT_NEAR(growing.per_iteration().p90(), 0.180, 0.0018);
+}
+
+TEST_F(StopwatchTest, TheSeriesHasATimeForEachIteration) {
+  Stopwatch::Options options;
+  options.num_warmup_iters = 1;
+  options.series_limit = 4;
+  Enable(options);
+  Measure("early", 100);
+  stopwatch_.FinishIter();
+  Measure("early", 1);
+  stopwatch_.FinishIter();
+  Measure("late", 2);
+  stopwatch_.FinishIter();
+  EXPECT_THAT(Stats("early").series().seconds(), ElementsAre(FloatEq(0.001f), 0));
+  EXPECT_THAT(Stats("late").series().seconds(), ElementsAre(0, FloatEq(0.002f)));
+  EXPECT_EQ(Stats("late").series().stride(), 1);
+  for (int i = 0; i < 6; ++i) stopwatch_.FinishIter();
+  EXPECT_EQ(Stats("late").series().stride(), 2);
+  EXPECT_EQ(Stats().iteration_series().seconds_size(), 4);
+  EXPECT_THAT(stopwatch_.Table(), HasSubstr("one in 2 was kept"));
+}
+
+TEST_F(StopwatchTest, AMeasurementBegunInWarmUpIsNotCounted) {
+  Stopwatch::Options options = LoggingMisuse();
+  options.num_warmup_iters = 1;
+  Enable(options);
+  stopwatch_.Start("long");
+  Pass(5);
+  ::testing::internal::CaptureStderr();
+  stopwatch_.FinishIter();
+  ::testing::internal::GetCapturedStderr();
+  stopwatch_.End("long");
+  stopwatch_.FinishIter();
+  Measure("long", 3);
+  stopwatch_.FinishIter();
+  EXPECT_EQ(Stats("long").per_interval().count(), 1);
+  EXPECT_DOUBLE_EQ(Stats("long").per_interval().total(), 0.003);
+}
+
+// Two CPUs, of which the process keeps one busy, three quarters of that in user space.
+absl::StatusOr<CpuTimes> HalfBusy() {
+  const double now = static_cast<double>(now_ns) * 1e-9;
+  return CpuTimes{now, 2 * now, 0.75 * now, 0.25 * now, now};
+}
+
+TEST_F(StopwatchTest, CpuUsageIsWatchedWhileOneMeasurementRuns) {
+  Stopwatch::Environment environment = EnvironmentWith(&NoDevice);
+  environment.read_cpu_times = &HalfBusy;
+  Stopwatch stopwatch(environment);
+  Stopwatch::Options options;
+  options.num_warmup_iters = 1;
+  options.cpu_usage_measurement = "work";
+  ASSERT_TRUE(stopwatch.Enable(options).ok());
+  for (int i = 0; i < 3; ++i) {
+    stopwatch.Start("work");
+    Pass(100);
+    stopwatch.End("work");
+    Pass(500);
+    stopwatch.FinishIter();
+  }
+  StopwatchStats stats;
+  stopwatch.Stats(&stats);
+  EXPECT_EQ(stats.cpu_usage().measurement(), "work");
+  EXPECT_NEAR(stats.cpu_usage().all_percent(), 50, 1e-6);
+  EXPECT_NEAR(stats.cpu_usage().process_user_percent(), 75, 1e-6);
+  EXPECT_NEAR(stats.cpu_usage().process_system_percent(), 25, 1e-6);
+  EXPECT_NEAR(stats.cpu_usage().duration(), 0.2, 1e-9);
+}
+
+TEST_F(StopwatchTest, CpuUsageIsOfOneNameForGood) {
+  EXPECT_EQ(stopwatch_.SetCpuUsageMeasurement("a").code(), absl::StatusCode::kFailedPrecondition);
+  Enable();
+  Measure("a", 1);
+  EXPECT_FALSE(Stats().has_cpu_usage());
+  EXPECT_TRUE(stopwatch_.SetCpuUsageMeasurement("a").ok());
+  EXPECT_TRUE(stopwatch_.SetCpuUsageMeasurement("a").ok());
+  const absl::Status other = stopwatch_.SetCpuUsageMeasurement("b");
+  EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(other.message()), AllOf(HasSubstr("\"a\""), HasSubstr("\"b\"")));
+  Measure("a", 1);
+  EXPECT_GT(Stats().cpu_usage().duration(), 0);
+}
+
+// A stream whose work is done when the test says so; times are those of the fake clock.
+class FakeDeviceEvents : public DeviceEvents {
+ public:
+  static inline FakeDeviceEvents* last = nullptr;
+
+  FakeDeviceEvents() { last = this; }
+
+  Event Record() override {
+    recorded_.push_back(std::make_unique<uint64_t>(now_ns));
+    ++num_lent;
+    return recorded_.back().get();
+  }
+  bool HasHappened(Event event) override { return *static_cast<uint64_t*>(event) <= done_until; }
+  std::optional<uint64_t> Between(Event start, Event end) override {
+    // The device takes twice as long as the host.
+    return (*static_cast<uint64_t*>(end) - *static_cast<uint64_t*>(start)) * 2000;
+  }
+  void GiveBack(Event) override { --num_lent; }
+
+  uint64_t done_until = 0;
+  int num_lent = 0;
+
+ private:
+  std::vector<std::unique_ptr<uint64_t>> recorded_;
+};
+
+TEST_F(StopwatchTest, DeviceEventsAreReadOnceTheyHaveHappened) {
+  Stopwatch::Environment environment = EnvironmentWith(&NoDevice);
+  environment.create_device_events = [](void*) -> absl::StatusOr<std::unique_ptr<DeviceEvents>> {
+    return std::make_unique<FakeDeviceEvents>();
+  };
+  Stopwatch stopwatch(environment);
+  Stopwatch::Options options;
+  options.device_timing = Stopwatch::DeviceTiming::kEvents;
+  options.num_warmup_iters = 1;
+  ASSERT_TRUE(stopwatch.Enable(options).ok());
+  FakeDeviceEvents& device = *FakeDeviceEvents::last;
+  stopwatch.Start("warm-up");
+  stopwatch.End("warm-up");
+  stopwatch.FinishIter();
+  for (const uint64_t milliseconds : {10, 20}) {
+    const Stopwatch::Scope scope(stopwatch, "kernel");
+    Pass(milliseconds);
+  }
+  stopwatch.FinishIter();
+  EXPECT_EQ(stopwatch.Snapshot().num_pending_device_intervals, 2);
+  EXPECT_EQ(stopwatch.Snapshot().measurements[1].device_per_interval.count(), 0);
+  EXPECT_EQ(device.num_lent, 4);
+
+  device.done_until = now_ns;
+  stopwatch.FinishIter();
+  const StopwatchSnapshot snapshot = stopwatch.Snapshot();
+  EXPECT_EQ(snapshot.num_pending_device_intervals, 0);
+  EXPECT_EQ(device.num_lent, 0);
+  EXPECT_DOUBLE_EQ(snapshot.measurements[1].per_interval.total(), 0.030);
+  EXPECT_DOUBLE_EQ(snapshot.measurements[1].device_per_interval.total(), 0.060);
+  EXPECT_EQ(snapshot.measurements[0].device_per_interval.count(), 0);
+}
+
+TEST_F(StopwatchTest, OneStreamCanBeSynchronized) {
+  static void* synchronized = nullptr;
+  Stopwatch::Environment environment = EnvironmentWith(&NoDevice);
+  environment.synchronize_stream = [](void* stream) {
+    synchronized = stream;
+    return absl::OkStatus();
+  };
+  Stopwatch stopwatch(environment);
+  Stopwatch::Options options;
+  options.device_timing = Stopwatch::DeviceTiming::kSynchronizeStream;
+  options.stream = &options;
+  ASSERT_TRUE(stopwatch.Enable(options).ok());
+  synchronized = nullptr;
+  const Stopwatch::Scope scope(stopwatch, "kernel");
+  EXPECT_EQ(synchronized, &options);
+}
+
+TEST_F(StopwatchTest, TheCostOfObservingIsCalibratedAndReported) {
+  // A clock that takes 5 ns to read: an interval reads it twice.
+  static std::atomic<uint64_t> slow_now{0};
+  Stopwatch stopwatch(Stopwatch::Environment{Clock([] { return slow_now += 5; })});
+  ASSERT_TRUE(stopwatch.Enable({}).ok());
+  EXPECT_NEAR(stopwatch.Snapshot().observer_seconds_per_interval, 10e-9, 0.1e-9);
+  stopwatch.Start("a");
+  slow_now += 1000;
+  stopwatch.End("a");
+  stopwatch.FinishIter();
+  EXPECT_THAT(stopwatch.Table(), ContainsRegex("Observer cost: 1 intervals of 10.0. ns are 0.9[0-9]+ % of"));
+}
+
+TEST_F(StopwatchTest, TheRealClockSeesRealTime) {
+  Stopwatch stopwatch(Stopwatch::Environment{Clock::Fastest()});
+  ASSERT_TRUE(stopwatch.Enable({}).ok());
+  const auto start = std::chrono::steady_clock::now();
+  stopwatch.Start("busy");
+  while (std::chrono::steady_clock::now() < start + std::chrono::milliseconds(20)) {
+  }
+  stopwatch.End("busy");
+  const double around = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double measured = stopwatch.Snapshot().measurements[0].per_interval.total();
+  EXPECT_GE(measured, 0.0199);
+  EXPECT_LE(measured, around * 1.001);
+}
+
+TEST(StopwatchDeathTest, OfThisProcessReportsAtExit) {
+  EXPECT_EXIT(
+      {
+        Stopwatch::Options options;
+        options.at_exit = [](const Stopwatch& stopwatch) { std::fputs(stopwatch.Table().c_str(), stderr); };
+        if (!Stopwatch::Get().Enable(options).ok()) std::abort();
+        { OTT_STOPWATCH_SCOPE("before exit"); }
+        Stopwatch::Get().FinishIter();
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "Stopwatch: 1 measured iterations.*\nbefore exit ");
+}
+
+TEST(StopwatchDeathTest, EnablingTheOneOfThisProcessTwiceIsRefused) {
+  EXPECT_EXIT(
+      {
+        if (!Stopwatch::Get().Enable({}).ok()) std::abort();
+        std::fprintf(stderr, "%s\n", Stopwatch::Get().Enable({}).ToString().c_str());
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), "FAILED_PRECONDITION: stopwatch: enabled at .*, but it is since ");
 }
 
 TEST(Stopwatch, OfThisProcessIsReachedThroughTheMacro) {

@@ -55,6 +55,12 @@ absl::StatusOr<Value> SnapshotAt(const std::string& path, const Value& value) {
 
 }  // namespace
 
+Value::Value(const Value& other) = default;
+Value::Value(Value&& other) noexcept = default;
+Value& Value::operator=(const Value& other) = default;
+Value& Value::operator=(Value&& other) noexcept = default;
+Value::~Value() = default;
+
 ValueMap::ValueMap(std::initializer_list<Entry> entries) {
   for (const auto& [name, value] : entries) Insert(name, value);
 }

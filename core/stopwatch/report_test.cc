@@ -1,0 +1,143 @@
+#include "ott/core/stopwatch/report.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+DurationStatistics Of(const std::vector<double>& seconds) {
+  DurationStatistics result;
+  for (const double duration : seconds) result.AddSeconds(duration);
+  return result;
+}
+
+StopwatchSnapshot::Measurement MeasurementOf(const std::string& name, const std::vector<double>& seconds) {
+  StopwatchSnapshot::Measurement measurement;
+  measurement.name = name;
+  measurement.per_interval = Of(seconds);
+  measurement.per_iteration = Of(seconds);
+  return measurement;
+}
+
+// Four iterations of 10 ms; "rare" ran in one of them.
+StopwatchSnapshot FourIterations() {
+  StopwatchSnapshot snapshot;
+  snapshot.num_warmup_iters = 5;
+  snapshot.num_measured_iters = 4;
+  snapshot.iteration = Of({0.010, 0.010, 0.010, 0.010});
+  snapshot.measurements = {MeasurementOf("rare", {0.004}),
+                           MeasurementOf("often", {0.005, 0.005, 0.005, 0.005})};
+  return snapshot;
+}
+
+TEST(FormatDuration, ChoosesTheUnitThatLeavesOneToThreeDigitsBeforeThePoint) {
+  EXPECT_EQ(FormatDuration(0), "0.000 s ");
+  EXPECT_EQ(FormatDuration(1.5e-9), "1.500 ns");
+  EXPECT_EQ(FormatDuration(2e-12), "0.002 ns");
+  EXPECT_EQ(FormatDuration(12.34e-6), "12.34 us");
+  EXPECT_EQ(FormatDuration(0.9999e-3), "999.9 us");
+  EXPECT_EQ(FormatDuration(0.99999e-3), "1.000 ms");
+  EXPECT_EQ(FormatDuration(9.99996), "10.00 s ");
+  EXPECT_EQ(FormatDuration(12345.6), "12345.6 s ");
+}
+
+TEST(FormatTable, AveragesDivideByAllMeasuredIterationsAndTheLargestShareComesFirst) {
+  EXPECT_EQ(FormatTable(FourIterations()),
+            R"(Stopwatch: 4 measured iterations after 5 of warm-up, 10.00 ms each
+
+per iteration      share   average  ran in      mean    stddev       min       p50       p90       p99       max
+often             50.0 %  5.000 ms       4  5.000 ms  0.000 s   5.000 ms  5.000 ms  5.000 ms  5.000 ms  5.000 ms
+rare              10.0 %  1.000 ms       1  4.000 ms  0.000 s   4.000 ms  4.000 ms  4.000 ms  4.000 ms  4.000 ms
+whole iteration  100.0 %  10.00 ms       4  10.00 ms  0.000 s   10.00 ms  10.00 ms  10.00 ms  10.00 ms  10.00 ms
+
+per interval  intervals     total      mean    stddev       min       p50       p90       p99       max
+often                 4  20.00 ms  5.000 ms  0.000 s   5.000 ms  5.000 ms  5.000 ms  5.000 ms  5.000 ms
+rare                  1  4.000 ms  4.000 ms  0.000 s   4.000 ms  4.000 ms  4.000 ms  4.000 ms  4.000 ms
+
+Observer cost: 5 intervals of 0.000 s  are 0.0000 % of the measured time
+)");
+}
+
+TEST(FormatTable, NestedScopesAreATreeWithInclusiveAndExclusiveTime) {
+  StopwatchSnapshot snapshot = FourIterations();
+  StopwatchSnapshot::Scope conv = {"conv", 8, 0.012, 0.012, {}};
+  StopwatchSnapshot::Scope relu = {"relu", 8, 0.001, 0.001, {}};
+  snapshot.scopes = {{"data", 4, 0.002, 0.002, {}}, {"forward", 4, 0.016, 0.003, {relu, conv}}};
+  EXPECT_THAT(FormatTable(snapshot), HasSubstr(
+                                         R"(
+nested scopes   share  intervals  inclusive  exclusive  incl./iteration  excl./iteration
+forward        40.0 %          4   16.00 ms   3.000 ms         4.000 ms         750.0 us
+  conv         30.0 %          8   12.00 ms   12.00 ms         3.000 ms         3.000 ms
+  relu          2.5 %          8   1.000 ms   1.000 ms         250.0 us         250.0 us
+data            5.0 %          4   2.000 ms   2.000 ms         500.0 us         500.0 us
+)"));
+  snapshot.scopes = {{"data", 4, 0.002, 0.002, {}}};
+  EXPECT_THAT(FormatTable(snapshot), Not(HasSubstr("nested")));
+}
+
+TEST(FormatTable, NamesKeepToTheirLineAndColumnsAlignInUtf8) {
+  StopwatchSnapshot snapshot = FourIterations();
+  snapshot.measurements[0].name = "größe\nzwei";
+  snapshot.measurements[0].collective = true;
+  const std::string table = FormatTable(snapshot);
+  EXPECT_THAT(table, HasSubstr("\ngröße zwei (collective)   10.0 %"));
+  EXPECT_THAT(table, HasSubstr("\noften                     50.0 %"));
+}
+
+TEST(FormatTable, TellsWhatWasLeftOutAndRefused) {
+  StopwatchSnapshot snapshot = FourIterations();
+  snapshot.num_misuses = 2;
+  snapshot.num_pending_device_intervals = 3;
+  snapshot.observer_seconds_per_interval = 40e-9;
+  snapshot.iteration_series = IterationSeries(2);
+  for (int i = 0; i < 4; ++i) snapshot.iteration_series.Append(0.01f);
+  const std::string table = FormatTable(snapshot);
+  EXPECT_THAT(table, HasSubstr("Observer cost: 5 intervals of 40.00 ns are 0.0005 % of the measured time\n"));
+  EXPECT_THAT(table, HasSubstr("Times of single iterations: one in 2 was kept\n"));
+  EXPECT_THAT(table, HasSubstr("Intervals that the device has not finished: 3\n"));
+  EXPECT_THAT(table, HasSubstr("Calls refused as misuse: 2\n"));
+}
+
+TEST(FormatTable, DeviceCpuAndOneTimeSectionsAppearWhereMeasured) {
+  StopwatchSnapshot snapshot = FourIterations();
+  snapshot.measurements[1].device_per_interval = Of({0.002, 0.004});
+  snapshot.cpu_usage_measurement = "often";
+  snapshot.cpu_usage.Add({0, 0, 0, 0, 0}, {1, 4, 0.5, 0.25, 2});
+  snapshot.one_time = {{"load", 1.25, false}, {"train", 3.5, true}};
+  const std::string table = FormatTable(snapshot);
+  EXPECT_THAT(table, ContainsRegex("per interval, on the device .*\noften +2  6.000 ms  3.000 ms"));
+  EXPECT_THAT(table, ContainsRegex("during often +25.0 % +25.0 % +12.5 % +2.000 s"));
+  EXPECT_THAT(table, ContainsRegex("load +1.250 s\ntrain +3.500 s +running\n"));
+}
+
+TEST(FormatTable, IsShortBeforeAnythingWasMeasured) {
+  EXPECT_EQ(FormatTable(StopwatchSnapshot()), "Stopwatch: 0 measured iterations\n");
+}
+
+TEST(FormatCsv, HasARowForEachMeasurementAndKind) {
+  EXPECT_EQ(FormatCsv(FourIterations()),
+            "kind,name,collective,count,total,mean,stddev,min,p50,p90,p99,max\r\n"
+            "iteration,,false,4,0.04,0.01,0,0.01,0.01,0.01,0.01,0.01\r\n"
+            "per_iteration,rare,false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
+            "per_interval,rare,false,1,0.004,0.004,0,0.004,0.004,0.004,0.004,0.004\r\n"
+            "per_iteration,often,false,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n"
+            "per_interval,often,false,4,0.02,0.005,0,0.005,0.005,0.005,0.005,0.005\r\n");
+}
+
+TEST(FormatCsv, QuotesNamesAndLeavesUnknownQuantilesEmpty) {
+  StopwatchSnapshot snapshot;
+  snapshot.measurements = {MeasurementOf("a,\"b\"\nc", {})};
+  snapshot.measurements[0].per_interval = DurationStatistics::FromSums(1, 1000, 1000000, 1000, 1000);
+  EXPECT_THAT(FormatCsv(snapshot),
+              HasSubstr("per_interval,\"a,\"\"b\"\"\nc\",false,1,1e-09,1e-09,0,1e-09,,,,1e-09\r\n"));
+}
+
+}  // namespace
+}  // namespace ott

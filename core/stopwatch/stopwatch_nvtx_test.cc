@@ -1,0 +1,64 @@
+// The NVTX ranges of measurements, as a profiler receives them.
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/nvtx/nvtx_injection_for_test.h"
+#include "ott/core/stopwatch/stopwatch.h"
+
+namespace ott {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Received() {
+  void* const injection = dlopen(std::getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
+  if (injection == nullptr) ADD_FAILURE() << dlerror();
+  std::vector<std::string> result;
+  for (const NvtxEvent& event :
+       reinterpret_cast<TakeNvtxEventsFunction*>(dlsym(injection, "TakeNvtxEvents"))()) {
+    result.push_back(ToString(event));
+  }
+  return result;
+}
+
+Stopwatch::Environment RealClock() { return Stopwatch::Environment{Clock::Fastest()}; }
+
+TEST(StopwatchNvtx, ScopesNestAndStartedMeasurementsAreRangesOfTheProcess) {
+  Stopwatch stopwatch(RealClock());
+  Stopwatch::Options options;
+  options.emit_nvtx = true;
+  options.num_warmup_iters = 1;
+  ASSERT_TRUE(stopwatch.Enable(options).ok());
+  Received();
+  {
+    const Stopwatch::Scope outer(stopwatch, "outer");
+    const Stopwatch::Scope inner(stopwatch, "inner");
+  }
+  EXPECT_THAT(Received(), ElementsAre("push outer", "push inner", "pop", "pop"));
+  stopwatch.Start("first");
+  stopwatch.Start("second");
+  std::thread([&stopwatch] { stopwatch.End("first"); }).join();
+  stopwatch.End("second");
+  EXPECT_THAT(Received(), ElementsAre("start first 1", "start second 2", "end 1", "end 2"));
+}
+
+TEST(StopwatchNvtx, NothingIsSentUnlessAskedFor) {
+  Stopwatch stopwatch(RealClock());
+  ASSERT_TRUE(stopwatch.Enable({}).ok());
+  Received();
+  const Stopwatch::Scope scope(stopwatch, "silent");
+  stopwatch.Start("silent too");
+  stopwatch.End("silent too");
+  EXPECT_THAT(Received(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ott
