@@ -107,6 +107,25 @@ TEST(ReplicaCheck, FindsTheFlippedBitOfOneRank) {
   }
 }
 
+TEST(ReplicaCheck, SaysHowOftenARankWasNamedBefore) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
+  std::vector<CrossCheckVerdict> last(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      ReplicaCheck check(std::move(ranks[rank]), seconds(60));
+      for (const int culprit : {1, 2, 1, 1}) {
+        Model model;
+        if (rank == culprit) model.bias[0] = 1;
+        last[rank] = check.Run(0, model.Tensors());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(last[2].culprit_ranks(), ElementsAre(1));
+  EXPECT_THAT(last[2].culprit_named_before(), ElementsAre(2));
+}
+
 TEST(ReplicaCheck, BlamesRankZeroWhereItIsTheMinority) {
   const auto verdicts = Check(3, [](int rank, Model& model) {
     if (rank == 0) model.bias[0] = std::numeric_limits<double>::quiet_NaN();
