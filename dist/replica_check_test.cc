@@ -257,6 +257,19 @@ TEST(ReplicaCheck, ASilentRootCostsTheOthersTheirTimeoutOnly) {
   EXPECT_THAT(verdict.reason(), HasSubstr("nothing from rank 0 (a) within 0.02 s"));
 }
 
+TEST(ReplicaCheck, AnnouncesFiftyBytesWhateverTheNumberOfTensors) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b"});
+  const Model model;
+  std::vector<NamedTensor> tensors;
+  for (int i = 0; i < 1000; ++i) {
+    tensors.push_back({"tensor" + std::to_string(i), {TensorView(model.bias.data(), {1}), nullptr}});
+  }
+  ReplicaCheck(std::move(ranks[1]), milliseconds(1)).Run(1'000'000, tensors);
+  const auto announcement = ranks[0]->Receive(1, 0, Deadline::Now());
+  ASSERT_TRUE(announcement.ok()) << announcement.status();
+  EXPECT_LE(announcement->size(), 50u);
+}
+
 TEST(ReplicaCheck, ADifferenceAmongThoseThereIsReportedThoughOneIsMissing) {
   auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
   CrossCheckVerdict verdict;
