@@ -322,7 +322,7 @@ std::vector<Fault> AllFaults() {
               }),
       InModel("all weights stale", 2, "embedding", 0,
               [](Model& model, const Model& before) { model.parameters = before.parameters; }),
-      InModel("stale gradient", 3, "bias_gradient", 0,
+      InModel("stale gradient", 3, "bias_gradient", 1,
               [](Model& model, const Model& before) {
                 model["bias"].gradient = const_cast<Model&>(before)["bias"].gradient;
               }),
