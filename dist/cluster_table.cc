@@ -1,10 +1,13 @@
 #include "ott/dist/cluster_table.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/dist/rank_list.h"
 #include "ott/dist/text_table.h"
@@ -16,22 +19,43 @@ std::string Place(const TimeOfRank& time) {
   return absl::StrCat("rank ", time.rank(), " (", time.host(), ")");
 }
 
-// All times of a row in the unit that suits its largest.
-std::vector<std::string> TimesInOneUnit(const std::vector<double>& seconds) {
-  const double largest = *std::max_element(seconds.begin(), seconds.end());
-  const double factor = largest >= 1 ? 1 : largest >= 1e-3 ? 1e3 : largest >= 1e-6 ? 1e6 : 1e9;
-  const char* unit = largest >= 1 ? "s " : largest >= 1e-3 ? "ms" : largest >= 1e-6 ? "us" : "ns";
-  std::vector<std::string> texts;
-  for (const double value : seconds) texts.push_back(absl::StrFormat("%.3f %s", value * factor, unit));
-  return texts;
+// A row's times, all in the unit that suits its largest.
+struct Unit {
+  double factor;
+  const char* name;
+};
+
+Unit UnitFor(double seconds) {
+  if (seconds >= 1) return {1, "s"};
+  if (seconds >= 1e-3) return {1e3, "ms"};
+  if (seconds >= 1e-6) return {1e6, "us"};
+  return {1e9, "ns"};
 }
 
-void AddRow(const ClusterMeasurement& row, const std::string& indent, TextTable& table) {
-  const std::vector<std::string> times =
-      TimesInOneUnit({row.min().seconds(), row.mean(), row.max().seconds(), row.standard_deviation()});
-  table.AddRow({absl::StrCat(indent, row.name(), row.collective() ? " *" : ""),
-                absl::StrFormat("%.1f%%", row.share_of_iteration() * 100), times[0], times[1], times[2],
-                times[3], absl::StrFormat("%.1f%%", row.imbalance() * 100), Place(row.max())});
+bool HasQuantiles(const ClusterStats& stats) {
+  return stats.iteration().has_p50() ||
+         std::any_of(stats.measurements().begin(), stats.measurements().end(),
+                     [](const ClusterMeasurement& measurement) { return measurement.has_p50(); });
+}
+
+void AddRow(const ClusterMeasurement& row, const std::string& indent, bool with_quantiles, TextTable& table) {
+  const Unit unit = UnitFor(row.max().seconds());
+  const auto format = [&](double seconds) { return absl::StrFormat("%.3f", seconds * unit.factor); };
+  std::vector<std::string> cells = {absl::StrCat(indent, row.name(), row.collective() ? " *" : ""),
+                                    absl::StrFormat("%.1f%%", row.share_of_iteration() * 100),
+                                    format(row.min().seconds()),
+                                    format(row.mean()),
+                                    format(row.max().seconds()),
+                                    format(row.standard_deviation()),
+                                    unit.name};
+  if (with_quantiles) {
+    for (const double quantile : {row.p50(), row.p90(), row.p99()}) {
+      cells.push_back(row.has_p50() ? format(quantile) : "");
+    }
+  }
+  cells.push_back(absl::StrFormat("%.1f%%", row.imbalance() * 100));
+  cells.push_back(Place(row.max()));
+  table.AddRow(std::move(cells));
 }
 
 bool AnyCollective(const ClusterStats& stats) {
@@ -40,52 +64,92 @@ bool AnyCollective(const ClusterStats& stats) {
 }
 
 std::string FormatHeadline(const ClusterStats& stats) {
-  int64_t fewest = 0;
-  int64_t most = 0;
-  for (const RankSummary& rank : stats.ranks()) {
-    fewest =
-        &rank == &stats.ranks(0) ? rank.num_measured_iters() : std::min(fewest, rank.num_measured_iters());
-    most = std::max(most, rank.num_measured_iters());
+  std::string text = absl::StrCat(stats.num_ranks(), " of ", stats.world_size(), " ranks, ");
+  if (stats.min_measured_iters() != stats.max_measured_iters()) {
+    absl::StrAppend(&text, stats.min_measured_iters(), " to ");
   }
-  std::string text = absl::StrCat(stats.ranks_size(), " of ", stats.world_size(), " ranks, ", most,
-                                  " measured iterations; times per iteration, over ranks\n");
-  if (fewest != most) {
-    text = absl::StrCat(stats.ranks_size(), " of ", stats.world_size(), " ranks, ", fewest, " to ", most,
-                        " measured iterations; times per iteration, over ranks\n");
-  }
+  absl::StrAppend(&text, stats.max_measured_iters(), " measured iterations; times per iteration, over ranks",
+                  HasQuantiles(stats) ? "; percentiles of single intervals on all ranks\n" : "\n");
   if (stats.missing_ranks_size() > 0) {
     absl::StrAppend(&text, "INCOMPLETE: nothing from ",
                     FormatRanks({stats.missing_ranks().begin(), stats.missing_ranks().end()}), "\n");
   }
+  if (stats.late_ranks_size() > 0) {
+    absl::StrAppend(&text, "LATE: of an earlier gather are the data of ",
+                    FormatRanks({stats.late_ranks().begin(), stats.late_ranks().end()}), "\n");
+  }
   return text;
 }
 
-std::string FormatStraggler(const ClusterStats& stats) {
-  if (!stats.has_straggler()) {
-    if (stats.ranks_size() < 2) return "slowest rank: one rank alone has nobody to be slower than\n";
-    if (AnyCollective(stats)) return "slowest rank: none stands out\n";
-    return "slowest rank: none stands out; name the measurements in which ranks wait for each other as "
-           "collective, else "
-           "waiting counts as work\n";
-  }
-  const Straggler& slow = stats.straggler();
+// "rank 2 (node1) works 20 ms an iteration, 60.0% more than ..."
+std::string Describe(const Straggler& slow) {
   const std::string where = slow.measurement().empty()
                                 ? std::string("outside all measurements")
                                 : absl::StrCat("in \"", EscapeControlCharacters(slow.measurement()), "\"");
   return absl::StrFormat(
-      "slowest rank: rank %d (%s) works %s an iteration, %.1f%% more than the others' median of %s; "
-      "most of it %s (+%s)\n",
+      "rank %d (%s) works %s an iteration, %.1f%% more than the others' median of %s; most of it "
+      "%s (+%s)",
       slow.rank(), slow.host(), FormatSeconds(slow.work_seconds()), slow.slower_by() * 100,
       FormatSeconds(slow.median_work_seconds()), where, FormatSeconds(slow.measurement_excess_seconds()));
+}
+
+std::string FormatStraggler(const ClusterStats& stats) {
+  if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()), "\n");
+  if (stats.num_ranks() < 2) return "slowest rank: one rank alone has nobody to be slower than\n";
+  if (AnyCollective(stats)) return "slowest rank: none stands out\n";
+  return "slowest rank: none stands out; name the measurements in which ranks wait for each other as "
+         "collective, "
+         "else waiting counts as work\n";
+}
+
+std::string FormatHistory(const StragglerHistory& history) {
+  std::string text;
+  if (history.has_straggler()) {
+    absl::StrAppend(&text, "last ", history.num_iterations(), " iterations: ", Describe(history.straggler()),
+                    "; ", history.persistent() ? "persistent, " : "", "interval ", history.num_intervals(),
+                    " in a row, since iteration ", history.since_iteration(), "\n");
+  }
+  std::vector<std::string> counts;
+  for (const SlowestCount& count : history.slowest()) {
+    counts.push_back(absl::StrCat("rank ", count.rank(), " (", count.host(), ") in ", count.num_intervals()));
+  }
+  if (!counts.empty()) {
+    absl::StrAppend(&text, "most work, of ", history.num_all_intervals(),
+                    " intervals: ", absl::StrJoin(counts, ", "), "\n");
+  }
+  return text;
+}
+
+std::string FormatGroups(const ClusterStats& stats) {
+  std::string text;
+  std::string dimension;
+  for (const GroupStats& group : stats.groups()) {
+    if (group.dimension() != dimension) {
+      dimension = group.dimension();
+      absl::StrAppend(&text, text.empty() ? "" : "\n", "work by ", EscapeControlCharacters(dimension), ": ");
+    } else {
+      absl::StrAppend(&text, ", ");
+    }
+    absl::StrAppendFormat(&text, "%s %s (%d ranks, %+.1f%%)", EscapeControlCharacters(group.value()),
+                          FormatSeconds(group.mean_work_seconds()), group.num_ranks(),
+                          group.slower_by() * 100);
+  }
+  return text.empty() ? "" : text + "\n";
 }
 
 }  // namespace
 
 std::string FormatClusterTable(const ClusterStats& stats) {
   std::string text = FormatHeadline(stats);
-  TextTable table({"measurement", "share", "min", "mean", "max", "stddev", "imbalance", "max on"});
-  if (stats.iteration().num_ranks() > 0) AddRow(stats.iteration(), "", table);
-  for (const ClusterMeasurement& measurement : stats.measurements()) AddRow(measurement, "  ", table);
+  const bool with_quantiles = HasQuantiles(stats);
+  std::vector<std::string> header = {"measurement", "share", "min", "mean", "max", "stddev", ""};
+  if (with_quantiles) header.insert(header.end(), {"p50", "p90", "p99"});
+  header.insert(header.end(), {"imbalance", "max on"});
+  TextTable table(std::move(header));
+  if (stats.iteration().num_ranks() > 0) AddRow(stats.iteration(), "", with_quantiles, table);
+  for (const ClusterMeasurement& measurement : stats.measurements()) {
+    AddRow(measurement, "  ", with_quantiles, table);
+  }
   absl::StrAppend(&text, table.ToString());
   if (AnyCollective(stats))
     absl::StrAppend(&text, "* collective: waiting for other ranks counts there, not as work\n");
@@ -102,7 +166,7 @@ std::string FormatClusterTable(const ClusterStats& stats) {
   }
   for (const std::string& note : stats.notes())
     absl::StrAppend(&text, "note: ", EscapeControlCharacters(note), "\n");
-  absl::StrAppend(&text, FormatStraggler(stats));
+  absl::StrAppend(&text, FormatGroups(stats), FormatStraggler(stats), FormatHistory(stats.history()));
   return text;
 }
 

@@ -14,7 +14,7 @@ using testing::Not;
 ClusterStats Stats(const std::string& more) {
   ClusterStats stats;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
-      world_size: 4
+      world_size: 4 num_ranks: 2 min_measured_iters: 10 max_measured_iters: 10
       ranks { rank: 0 num_measured_iters: 10 }
       ranks { rank: 2 num_measured_iters: 10 }
       iteration {
@@ -36,10 +36,10 @@ ClusterStats Stats(const std::string& more) {
 TEST(FormatClusterTable, AlignsColumnsAndChoosesUnitsByRow) {
   EXPECT_EQ(FormatClusterTable(Stats("")),
             "2 of 4 ranks, 10 measured iterations; times per iteration, over ranks\n"
-            "measurement     share        min       mean        max    stddev  imbalance  max on\n"
-            "iteration      100.0%  31.000 ms  31.500 ms  32.000 ms  0.500 ms       1.6%  rank 2 (node1)\n"
-            "  forward       25.0%  10.000 us  12.000 us  14.000 us  2.000 us      16.7%  rank 0 (node0)\n"
-            "  allreduce *   50.0%   1.000 s    2.000 s    3.000 s   0.000 s       50.0%  rank 0 (node0)\n"
+            "measurement     share     min    mean     max  stddev      imbalance  max on\n"
+            "iteration      100.0%  31.000  31.500  32.000   0.500  ms       1.6%  rank 2 (node1)\n"
+            "  forward       25.0%  10.000  12.000  14.000   2.000  us      16.7%  rank 0 (node0)\n"
+            "  allreduce *   50.0%   1.000   2.000   3.000   0.000   s      50.0%  rank 0 (node0)\n"
             "* collective: waiting for other ranks counts there, not as work\n"
             "slowest rank: none stands out\n");
 }
@@ -54,6 +54,36 @@ TEST(FormatClusterTable, NamesMissingRanksAndTheStraggler) {
       table,
       HasSubstr("slowest rank: rank 2 (node1) works 20 ms an iteration, 60.0% more than the others' median "
                 "of 12.5 ms; most of it in \"forward\" (+7.5 ms)\n"));
+}
+
+TEST(FormatClusterTable, ShowsPercentilesWhereThereAreAny) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      measurements { name: "step" num_ranks: 2 max { seconds: 0.002 } p50: 0.001 p90: 0.0015 p99: 0.002 })"));
+  EXPECT_THAT(table, HasSubstr("; percentiles of single intervals on all ranks\n"));
+  EXPECT_THAT(table, HasSubstr("p50    p90    p99  imbalance  max on\n"));
+  EXPECT_THAT(table, HasSubstr("ms  1.000  1.500  2.000"));
+}
+
+TEST(FormatClusterTable, ShowsLateRanksGroupsAndHistory) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      late_ranks: 2
+      groups { dimension: "host" value: "node0" num_ranks: 2 mean_work_seconds: 0.01 slower_by: 0 }
+      groups { dimension: "host" value: "node1" num_ranks: 2 mean_work_seconds: 0.015 slower_by: 0.5 }
+      groups { dimension: "pipeline" value: "0" num_ranks: 4 mean_work_seconds: 0.01 slower_by: -0.1 }
+      history {
+        num_iterations: 100 num_intervals: 4 since_iteration: 300 persistent: true num_all_intervals: 9
+        straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.01 slower_by: 1
+                    measurement_excess_seconds: 0.01 }
+        slowest { rank: 2 host: "node1" num_intervals: 7 } slowest { rank: 0 host: "node0" num_intervals: 2 }
+      })"));
+  EXPECT_THAT(table, HasSubstr("LATE: of an earlier gather are the data of rank 2\n"));
+  EXPECT_THAT(table, HasSubstr("work by host: node0 10 ms (2 ranks, +0.0%), node1 15 ms (2 ranks, +50.0%)\n"
+                               "work by pipeline: 0 10 ms (4 ranks, -10.0%)\n"));
+  EXPECT_THAT(table,
+              HasSubstr("last 100 iterations: rank 2 (node1) works 20 ms an iteration, 100.0% more than the "
+                        "others' median of 10 ms; most of it outside all measurements (+10 ms); persistent, "
+                        "interval 4 in a row, since iteration 300\n"
+                        "most work, of 9 intervals: rank 2 (node1) in 7, rank 0 (node0) in 2\n"));
 }
 
 TEST(FormatClusterTable, ShowsWhatDoesNotFitTogether) {

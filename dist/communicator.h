@@ -76,7 +76,10 @@ class Communicator {
   // Hands a copy of bytes over for `to`, which may be this rank itself, and returns. What the transport could
   // not take at once travels during this process's later calls. REQUIRES: 0 <= to < size(), tag >= 0
   virtual absl::Status Post(int to, int tag, std::string_view bytes) = 0;
-  // Post, and wait until the bytes need no further call of this process to arrive.
+  // Waits until all that was posted with `tag` needs no further call of this process to arrive. With
+  // Deadline::Now(): whether that is so. REQUIRES: tag >= 0
+  virtual absl::Status Flush(int tag, Deadline deadline) = 0;
+  // Post, then Flush.
   virtual absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) = 0;
   // The next bytes that `from` sent with `tag`. With Deadline::Now(): what has arrived, or DEADLINE_EXCEEDED.
   // REQUIRES: 0 <= from < size(), tag >= 0

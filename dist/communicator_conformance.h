@@ -85,6 +85,8 @@ TYPED_TEST_P(CommunicatorConformance, SendWaitsOnlyUntilTheBytesAreTaken) {
     if (group.rank() == last) {
       EXPECT_EQ(group.Receive(0, 3, ForTests()).value().size(), size_t{1} << 20);
     }
+    EXPECT_TRUE(group.Flush(3, ForTests()).ok());
+    EXPECT_TRUE(group.Flush(3, Deadline::Now()).ok());
   });
 }
 

@@ -134,29 +134,29 @@ T Combine(Reduction reduction, T a, T b) {
 class MessageCommunicator final : public Communicator {
  public:
   // context: even; the odd one after it is for tags.
-  MessageCommunicator(std::shared_ptr<Transport> transport, uint64_t context, std::vector<int> members,
-                      int rank, std::vector<std::string> hosts)
-      : transport_(std::move(transport)),
-        context_(context),
-        members_(std::move(members)),
-        rank_(rank),
-        hosts_(std::move(hosts)) {}
+  MessageCommunicator(std::shared_ptr<Transport> transport, uint64_t context,
+                      std::shared_ptr<const Group> group, int rank)
+      : transport_(std::move(transport)), context_(context), group_(std::move(group)), rank_(rank) {}
 
   int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(members_.size()); }
+  int size() const override { return static_cast<int>(group_->members.size()); }
   const std::string& host(int rank) const override {
     CheckRank(rank);
-    return hosts_[rank];
+    return group_->hosts[rank];
   }
 
   absl::Status Post(int to, int tag, std::string_view bytes) override {
     CheckRank(to);
-    return transport_->Post(members_[to], TagChannel(tag), bytes);
+    return transport_->Post(group_->members[to], TagChannel(tag), bytes);
+  }
+
+  absl::Status Flush(int tag, Deadline deadline) override {
+    return FlushChannel(TagChannel(tag), absl::StrCat("Flush of tag ", tag), deadline);
   }
 
   absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) override {
     OTT_RETURN_IF_ERROR(Post(to, tag, bytes));
-    return Flush(TagChannel(tag), absl::StrCat("Send to ", Describe(to), " with tag ", tag), deadline);
+    return FlushChannel(TagChannel(tag), absl::StrCat("Send to ", Describe(to), " with tag ", tag), deadline);
   }
 
   absl::StatusOr<std::string> Receive(int from, int tag, Deadline deadline) override {
@@ -223,17 +223,15 @@ class MessageCommunicator final : public Communicator {
     }
     std::sort(keys_and_ranks.begin(), keys_and_ranks.end());
 
-    std::vector<int> members;
-    std::vector<std::string> hosts;
+    auto group = std::make_shared<Group>();
     int my_rank = 0;
     for (const auto& [unused_key, rank] : keys_and_ranks) {
-      if (rank == rank_) my_rank = static_cast<int>(members.size());
-      members.push_back(members_[rank]);
-      hosts.push_back(hosts_[rank]);
+      if (rank == rank_) my_rank = static_cast<int>(group->members.size());
+      group->members.push_back(group_->members[rank]);
+      group->hosts.push_back(group_->hosts[rank]);
     }
     const uint64_t context = Mix(Mix(context_, call.number), static_cast<uint32_t>(color)) & ~uint64_t{1};
-    return std::make_unique<MessageCommunicator>(transport_, context, std::move(members), my_rank,
-                                                 std::move(hosts));
+    return std::make_unique<MessageCommunicator>(transport_, context, std::move(group), my_rank);
   }
 
  private:
@@ -246,7 +244,7 @@ class MessageCommunicator final : public Communicator {
     return {context_ + 1, static_cast<uint64_t>(tag)};
   }
 
-  std::string Describe(int rank) const { return absl::StrCat("rank ", rank, " (", hosts_[rank], ")"); }
+  std::string Describe(int rank) const { return absl::StrCat("rank ", rank, " (", group_->hosts[rank], ")"); }
 
   absl::Status Error(absl::StatusCode code, std::string_view call, std::string_view what) const {
     return absl::Status(code,
@@ -260,12 +258,12 @@ class MessageCommunicator final : public Communicator {
   }
 
   absl::Status PostPart(const Call& call, int to, const absl::StatusOr<std::string>& payload) {
-    return transport_->Post(members_[to], {context_, call.number}, Envelope(call, payload));
+    return transport_->Post(group_->members[to], {context_, call.number}, Envelope(call, payload));
   }
 
   absl::StatusOr<std::string> ReceiveFrom(int from, Channel channel, std::string_view call,
                                           Deadline deadline) {
-    absl::StatusOr<std::string> bytes = transport_->Receive(members_[from], channel, deadline);
+    absl::StatusOr<std::string> bytes = transport_->Receive(group_->members[from], channel, deadline);
     if (absl::IsDeadlineExceeded(bytes.status())) {
       return Error(absl::StatusCode::kDeadlineExceeded, call,
                    absl::StrCat("nothing from ", Describe(from), " within ", deadline.Seconds(), " s"));
@@ -289,7 +287,7 @@ class MessageCommunicator final : public Communicator {
     return message;
   }
 
-  absl::Status Flush(Channel channel, std::string_view call, Deadline deadline) {
+  absl::Status FlushChannel(Channel channel, std::string_view call, Deadline deadline) {
     absl::Status status = transport_->Flush(channel, deadline);
     if (!absl::IsDeadlineExceeded(status)) return status;
     return Error(status.code(), call, absl::StrCat("not taken within ", deadline.Seconds(), " s"));
@@ -304,7 +302,7 @@ class MessageCommunicator final : public Communicator {
     for (int child_distance = Height(me, size()) - 1; child_distance >= 0; --child_distance) {
       OTT_RETURN_IF_ERROR(PostPart(call, real(me + (1 << child_distance)), payload));
     }
-    OTT_RETURN_IF_ERROR(Flush({context_, call.number}, ToString(call), deadline));
+    OTT_RETURN_IF_ERROR(FlushChannel({context_, call.number}, ToString(call), deadline));
     return payload;
   }
 
@@ -363,7 +361,7 @@ class MessageCommunicator final : public Communicator {
     std::vector<absl::StatusOr<std::string>> parts;
     if (rank_ != root) {
       OTT_RETURN_IF_ERROR(PostPart(call, root, std::string(bytes)));
-      OTT_RETURN_IF_ERROR(Flush({context_, call.number}, ToString(call), deadline));
+      OTT_RETURN_IF_ERROR(FlushChannel({context_, call.number}, ToString(call), deadline));
       return parts;
     }
     for (int rank = 0; rank < size(); ++rank) {
@@ -404,39 +402,38 @@ class MessageCommunicator final : public Communicator {
 
   const std::shared_ptr<Transport> transport_;
   const uint64_t context_;
-  const std::vector<int> members_;  // ranks of the transport
+  const std::shared_ptr<const Group> group_;
   const int rank_;
-  const std::vector<std::string> hosts_;
   uint64_t num_collectives_ = 0;
 };
-
-std::vector<int> AllRanks(const Transport& transport) {
-  std::vector<int> ranks(transport.size());
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 constexpr uint64_t kExchangeOfHosts = 0;
 constexpr uint64_t kAllRanks = 2;
 
 }  // namespace
 
+std::shared_ptr<const Group> MakeGroup(std::vector<std::string> hosts) {
+  auto group = std::make_shared<Group>();
+  group->members.resize(hosts.size());
+  std::iota(group->members.begin(), group->members.end(), 0);
+  group->hosts = std::move(hosts);
+  return group;
+}
+
 std::unique_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
-                                                      std::vector<std::string> hosts) {
-  OTT_CHECK(static_cast<int>(hosts.size()) == transport->size()) << hosts.size() << " hosts";
-  std::vector<int> ranks = AllRanks(*transport);
+                                                      std::shared_ptr<const Group> all) {
+  OTT_CHECK(static_cast<int>(all->members.size()) == transport->size()) << all->members.size() << " hosts";
   const int rank = transport->rank();
-  return std::make_unique<MessageCommunicator>(std::move(transport), kAllRanks, std::move(ranks), rank,
-                                               std::move(hosts));
+  return std::make_unique<MessageCommunicator>(std::move(transport), kAllRanks, std::move(all), rank);
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
                                                                       Deadline deadline) {
   std::vector<std::string> unknown(transport->size(), "host not known yet");
   unknown[transport->rank()] = transport->host();
-  MessageCommunicator first(transport, kExchangeOfHosts, AllRanks(*transport), transport->rank(), unknown);
+  MessageCommunicator first(transport, kExchangeOfHosts, MakeGroup(std::move(unknown)), transport->rank());
   OTT_ASSIGN_OR_RETURN(std::vector<std::string> hosts, first.AllGather(transport->host(), deadline));
-  return MakeMessageCommunicator(std::move(transport), std::move(hosts));
+  return MakeMessageCommunicator(std::move(transport), MakeGroup(std::move(hosts)));
 }
 
 }  // namespace ott

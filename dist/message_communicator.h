@@ -14,11 +14,20 @@
 
 namespace ott {
 
-// The group of all ranks of the transport. hosts: of each rank, the same on all ranks.
-std::unique_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
-                                                      std::vector<std::string> hosts);
+// Who belongs to a communicator, by rank in it.
+struct Group {
+  std::vector<int> members;  // ranks of the transport
+  std::vector<std::string> hosts;
+};
 
-// The same; collective, since the ranks tell each other their hosts.
+// Of all ranks of the transport. hosts: of each rank, the same on all ranks.
+std::shared_ptr<const Group> MakeGroup(std::vector<std::string> hosts);
+
+// REQUIRES: all is MakeGroup of as many hosts as the transport has ranks.
+std::unique_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
+                                                      std::shared_ptr<const Group> all);
+
+// Over all ranks of the transport. Collective, since the ranks tell each other their hosts.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
                                                                       Deadline deadline);
 

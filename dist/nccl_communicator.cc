@@ -118,6 +118,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   absl::Status Post(int to, int tag, std::string_view bytes) override {
     return control_->Post(to, tag, bytes);
   }
+  absl::Status Flush(int tag, Deadline deadline) override { return control_->Flush(tag, deadline); }
   absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) override {
     return control_->Send(to, tag, bytes, deadline);
   }

@@ -74,10 +74,11 @@ std::vector<std::unique_ptr<Communicator>> CreateSimulatedCommunicators(std::vec
   const auto world = std::make_shared<World>();
   world->hosts = std::move(hosts);
   world->inboxes.resize(world->hosts.size());
+  const std::shared_ptr<const Group> group = MakeGroup(world->hosts);
   std::vector<std::unique_ptr<Communicator>> ranks;
   for (size_t rank = 0; rank < world->hosts.size(); ++rank) {
-    ranks.push_back(MakeMessageCommunicator(
-        std::make_shared<SimulatedTransport>(world, static_cast<int>(rank)), world->hosts));
+    ranks.push_back(
+        MakeMessageCommunicator(std::make_shared<SimulatedTransport>(world, static_cast<int>(rank)), group));
   }
   return ranks;
 }

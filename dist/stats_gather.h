@@ -13,18 +13,15 @@
 
 namespace ott {
 
-// A rank is a straggler when its work exceeds the median of the other ranks' by this fraction of it, and by
-// three standard deviations of theirs as estimated by the median absolute deviation.
-inline constexpr double kStragglerThreshold = 0.10;
-
 // Merges by measurement name. ranks: in any order, some may be missing; several reports of one rank (it was
 // restarted) are added up. A measurement that a rank lacks counts for the ranks that have it alone.
 // What cannot be used is left out and said in notes.
 ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size);
 
-// Collective: rank 0 gets the statistics of all ranks that answered by the deadline, the others' are named in
-// missing_ranks; other ranks get an empty ClusterStats. A rank's report says its own names, so ranks
-// that measure different things understand each other. The deadline bounds the call on every rank.
+// For one gather at the end; StatsGatherer is for gathering again and again. Collective: rank 0 gets the
+// statistics of all ranks that answered by the deadline, the others' are named in missing_ranks; other ranks
+// get an empty ClusterStats. A rank's report says its own names, so ranks that measure different things
+// understand each other. The deadline bounds the call on every rank.
 absl::StatusOr<ClusterStats> GatherStats(Communicator& ranks, const StopwatchStats& mine, Deadline deadline);
 
 }  // namespace ott

@@ -77,7 +77,17 @@ TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& c
   options.dir = config.run_dir().empty() ? "." : DumpsDirectory(config.run_dir(), ranks.rank());
   options.rank = ranks.rank();
   options.world_size = ranks.size();
+  options.num_writer_threads = config.dump().synchronous() ? 0 : 1;
   return options;
+}
+
+// Tensors under their own paths, gradients below "grads.".
+std::vector<NamedTensor> ListPending(const TensorDumper& dumper) {
+  std::vector<NamedTensor> tensors = ListTensors(dumper.tensors());
+  for (NamedTensor& gradient : ListTensors(dumper.grads())) {
+    tensors.push_back({JoinPath("grads", gradient.path), std::move(gradient.tensor)});
+  }
+  return tensors;
 }
 
 }  // namespace
@@ -108,6 +118,10 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   }
   run->SelectTensors();
   return run;
+}
+
+TrainingRun::~TrainingRun() {
+  if (verdicts_ != nullptr) TensorDumper::Get().Flush().IgnoreError();
 }
 
 Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
@@ -179,7 +193,7 @@ absl::Status TrainingRun::CheckAndDump() {
   TensorDumper& dumper = TensorDumper::Get();
   absl::Status status;
   if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) {
-    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, ListTensors(dumper.tensors()))));
+    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, ListPending(dumper))));
     if (cross_check_->has_reference()) {
       const Value& grads = dumper.grads();
       status.Update(AddVerdict(cross_check_->CheckReference(iteration_, dumper.tensors(),
@@ -188,6 +202,8 @@ absl::Status TrainingRun::CheckAndDump() {
   }
   if (dump_iterations_.Contains(iteration_)) {
     status.Update(dumper.Dump());
+    // A run that is killed leaves the statistics up to its last dump.
+    if (config_.has_stopwatch()) status.Update(WriteStats(CollectStats()));
   } else {
     dumper.Discard();
   }
@@ -212,18 +228,26 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
   return written;
 }
 
-absl::Status TrainingRun::WriteAndGatherStats() {
+StopwatchStats TrainingRun::CollectStats() const {
   StopwatchStats stats;
   stats.set_rank(ranks_.rank());
   stats.set_world_size(ranks_.size());
   stats.set_host(ranks_.host(ranks_.rank()));
   Stopwatch::Get().Stats(&stats);
-  absl::Status status;
-  if (!config_.run_dir().empty()) {
-    const std::string path = RankDirectory(config_.run_dir(), ranks_.rank()) + "/stopwatch";
-    status.Update(WriteFileAtomically(path + ".pb", stats.SerializeAsString()));
-    status.Update(WriteFileAtomically(path + ".json", ProtoToJson(stats, JsonLayout::kIndented)));
-  }
+  return stats;
+}
+
+absl::Status TrainingRun::WriteStats(const StopwatchStats& stats) const {
+  if (config_.run_dir().empty()) return absl::OkStatus();
+  const std::string path = RankDirectory(config_.run_dir(), ranks_.rank()) + "/stopwatch";
+  OTT_RETURN_IF_ERROR(WriteFileAtomically(path + ".pb", stats.SerializeAsString()));
+  return WriteFileAtomically(path + ".json", ProtoToJson(stats, JsonLayout::kIndented));
+}
+
+absl::Status TrainingRun::WriteAndGatherStats() {
+  const StopwatchStats stats = CollectStats();
+  // A full disk here is no reason to keep the other ranks waiting.
+  absl::Status status = WriteStats(stats);
   const absl::StatusOr<ClusterStats> cluster = GatherStats(ranks_, stats, NextDeadline());
   status.Update(cluster.status());
   if (cluster.ok() && ranks_.rank() == 0) {
@@ -250,6 +274,7 @@ absl::Status TrainingRun::PrintSummary() {
 
 absl::Status TrainingRun::Finish() {
   absl::Status status;
+  if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
   if (config_.has_stopwatch()) status.Update(WriteAndGatherStats());
   if (cross_check_ != nullptr) status.Update(PrintSummary());
   return status;

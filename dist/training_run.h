@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
 #include "ott/dist/deadline.h"
@@ -41,6 +42,11 @@ class TrainingRun {
   // without run_dir; the error of one rank is returned on all.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Start(Communicator& ranks, const Config& config);
 
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
+  // Waits until the dumps are written, also where Finish() was not called.
+  ~TrainingRun();
+
   // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
   // so, and otherwise only printed and kept.
   absl::Status FinishIter();
@@ -66,6 +72,8 @@ class TrainingRun {
   // What is done with the tensors of this iteration; the verdicts' outcome is in diverged_.
   absl::Status CheckAndDump();
   absl::Status AddVerdict(const CrossCheckVerdict& verdict);
+  StopwatchStats CollectStats() const;
+  absl::Status WriteStats(const StopwatchStats& stats) const;
   absl::Status WriteAndGatherStats();
   absl::Status PrintSummary();
 

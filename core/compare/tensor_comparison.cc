@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/compare/comparison_kernel.h"
 #include "ott/core/tensor/element.h"
 #include "ott/core/tensor/strided_copy.h"
 #include "ott/core/tensor/tensor.h"
@@ -168,6 +169,9 @@ double SmallestRtol(double error, double atol, double magnitude) {
   return rtol;
 }
 
+template <typename T>
+constexpr bool kHasKernels = !IsComplex<T>::value && !std::is_same_v<T, long double>;
+
 // Collects the figures of one pass over two tensors of element type T.
 template <typename T>
 class Comparer {
@@ -178,23 +182,26 @@ class Comparer {
   }
 
   void AddBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
-    if (std::memcmp(reference, current, count * sizeof(T)) == 0 &&
-        AddEqualBlock(reference, first_position, count)) {
-      return;
+    int64_t done = 0;
+    if constexpr (kHasKernels<T>) {
+      done = count - count % internal::kKernelLanes;
+      if (!AddEqualBlock(reference, current, first_position, done) &&
+          !AddFiniteBlock(reference, current, first_position, done)) {
+        done = 0;
+      }
     }
-    for (int64_t i = 0; i < count; ++i) AddElement(reference[i], current[i], first_position + i);
+    for (int64_t i = done; i < count; ++i) AddElement(reference[i], current[i], first_position + i);
   }
 
   void Finish() {
     const double count = static_cast<double>(num_finite_);
     if (num_finite_ > 0) {
+      result_.max_abs_error = At(max_abs_error_, max_abs_position_);
+      result_.max_rel_error = At(max_rel_error_, max_rel_position_);
       result_.mean_abs_error = sum_abs_ / count;
       result_.root_mean_square_error = std::sqrt(sum_squares_ / count);
     }
     result_.cosine_similarity = dot_ / (std::sqrt(norm_reference_) * std::sqrt(norm_current_));
-    for (std::optional<ErrorAt>* error : {&result_.max_abs_error, &result_.max_rel_error}) {
-      if (error->has_value()) (*error)->index = IndexAt(result_.shape, (*error)->position);
-    }
     for (ElementDifference& worst : result_.worst) worst.index = IndexAt(result_.shape, worst.position);
     if (result_.first_bit_difference.has_value()) {
       ElementDifference& first = result_.first_bit_difference->element;
@@ -203,35 +210,68 @@ class Comparer {
   }
 
  private:
-  // A block of equal bits. False, and nothing done, where an element is not finite.
-  bool AddEqualBlock(const T* elements, int64_t first_position, int64_t count) {
-    if constexpr (IsComplex<T>::value) {
-      return false;
-    } else {
-      double sums[8] = {};
-      int64_t i = 0;
-      for (; i + 8 <= count; i += 8) {
-        for (int j = 0; j < 8; ++j) {
-          const double value = ToDouble(elements[i + j]);
-          sums[j] += value * value;
-        }
-      }
-      for (; i < count; ++i) sums[0] += ToDouble(elements[i]) * ToDouble(elements[i]);
-      double sum = 0;
-      for (const double part : sums) sum += part;
-      if (!std::isfinite(sum)) return false;
-      dot_ += sum;
-      norm_reference_ += sum;
-      norm_current_ += sum;
-      NoteError(0, 0, first_position);
-      num_finite_ += count;
-      return true;
+  ErrorAt At(double error, int64_t position) const {
+    return {error, position, IndexAt(result_.shape, position)};
+  }
+
+  // False, and nothing done, where bits differ or an element is not finite.
+  bool AddEqualBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
+    const internal::EqualBlockFigures figures = internal::CompareEqualBlock(reference, current, count);
+    if (!figures.equal || !std::isfinite(figures.norm)) return false;
+    if (count > 0) NoteError(0, 0, first_position);
+    dot_ += figures.norm;
+    norm_reference_ += figures.norm;
+    norm_current_ += figures.norm;
+    num_finite_ += count;
+    return true;
+  }
+
+  // False, and nothing done, where an element is not finite.
+  bool AddFiniteBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
+    const Tolerance& tolerance = options_.tolerance;
+    const internal::BlockFigures figures =
+        internal::CompareBlock(reference, current, count,
+                               {tolerance.atol, tolerance.rtol, result_.passing_atol, result_.passing_rtol});
+    if (!figures.all_finite) return false;
+    num_finite_ += count;
+    sum_abs_ += figures.sum_abs_errors;
+    sum_squares_ += figures.sum_squared_errors;
+    dot_ += figures.dot;
+    norm_reference_ += figures.reference_norm;
+    norm_current_ += figures.current_norm;
+    if constexpr (kHasUlps<T>) {
+      result_.max_ulp_distance = std::max(*result_.max_ulp_distance, figures.max_ulp_distance);
     }
+    const int64_t num_mismatched = tolerance.bitwise ? figures.num_bits_differ : figures.num_out_of_tolerance;
+    result_.num_mismatched += num_mismatched;
+    result_.num_bits_differ += figures.num_bits_differ;
+
+    // What needs places is rare, and found element by element.
+    const bool first_bits = figures.num_bits_differ > 0 && !result_.first_bit_difference.has_value();
+    const bool worse = num_mismatched > 0 && IsAmongWorst(figures.max_abs_error);
+    const bool larger = figures.max_abs_error > max_abs_error_ || figures.max_rel_error > max_rel_error_;
+    if (!first_bits && !worse && !larger && !figures.exceeds_passing) return true;
+    for (int64_t i = 0; i < count; ++i) {
+      const bool same_bits = SameBits(reference[i], current[i]);
+      const int64_t position = first_position + i;
+      if (!same_bits && !result_.first_bit_difference.has_value()) {
+        NoteFirstBits(reference[i], current[i], position);
+      }
+      const double error = AbsDifference(reference[i], current[i]);
+      const double magnitude = Magnitude(reference[i]);
+      NoteError(error, magnitude, position);
+      NotePassing(error, magnitude);
+      if (!Matches(error, magnitude, same_bits)) NoteWorst(reference[i], current[i], error, position);
+    }
+    return true;
   }
 
   void AddElement(T reference, T current, int64_t position) {
     const bool same_bits = SameBits(reference, current);
-    if (!same_bits) NoteBits(reference, current, position);
+    if (!same_bits && !std::is_same_v<T, long double>) {
+      ++result_.num_bits_differ;
+      if (!result_.first_bit_difference.has_value()) NoteFirstBits(reference, current, position);
+    }
     const bool nan_reference = IsNaN(reference);
     const bool nan_current = IsNaN(current);
     const bool inf_reference = IsInf(reference);
@@ -248,7 +288,8 @@ class Comparer {
                              : EqualValues(reference, current);
       if (!match) {
         result_.passing_atol = result_.passing_rtol = kInfinity;
-        NoteMismatch(reference, current, kInfinity, position);
+        ++result_.num_mismatched;
+        NoteWorst(reference, current, kInfinity, position);
       }
       return;
     }
@@ -278,11 +319,23 @@ class Comparer {
     if constexpr (kHasUlps<T>) {
       result_.max_ulp_distance = std::max(*result_.max_ulp_distance, UlpDistance(reference, current));
     }
+    NotePassing(error, magnitude);
+    if (!Matches(error, magnitude, same_bits)) {
+      ++result_.num_mismatched;
+      NoteWorst(reference, current, error, position);
+    }
+  }
+
+  // Finite elements.
+  bool Matches(double error, double magnitude, bool same_bits) const {
+    const Tolerance& tolerance = options_.tolerance;
+    return tolerance.bitwise ? same_bits : error <= tolerance.atol + tolerance.rtol * magnitude;
+  }
+
+  void NotePassing(double error, double magnitude) {
     const Tolerance& tolerance = options_.tolerance;
     const double relative_part = tolerance.rtol * magnitude;
-    const bool match = tolerance.bitwise ? same_bits : error <= tolerance.atol + relative_part;
-    if (!match) NoteMismatch(reference, current, error, position);
-    if (error > result_.passing_atol) {
+    if (error > result_.passing_atol + relative_part) {
       result_.passing_atol = std::max(result_.passing_atol, SmallestAtol(error, relative_part));
     }
     if (error > tolerance.atol + result_.passing_rtol * magnitude) {
@@ -291,19 +344,18 @@ class Comparer {
   }
 
   void NoteError(double error, double magnitude, int64_t position) {
-    if (!result_.max_abs_error.has_value() || error > result_.max_abs_error->error) {
-      result_.max_abs_error = ErrorAt{error, position, {}};
+    if (error > max_abs_error_) {
+      max_abs_error_ = error;
+      max_abs_position_ = position;
     }
     const double relative = error == 0 ? 0 : error / magnitude;
-    if (!result_.max_rel_error.has_value() || relative > result_.max_rel_error->error) {
-      result_.max_rel_error = ErrorAt{relative, position, {}};
+    if (relative > max_rel_error_) {
+      max_rel_error_ = relative;
+      max_rel_position_ = position;
     }
   }
 
-  void NoteBits(T reference, T current, int64_t position) {
-    if (std::is_same_v<T, long double>) return;
-    ++result_.num_bits_differ;
-    if (result_.first_bit_difference.has_value()) return;
+  void NoteFirstBits(T reference, T current, int64_t position) {
     const bool finite = !IsNaN(reference) && !IsNaN(current) && !IsInf(reference) && !IsInf(current);
     BitDifference difference;
     difference.element =
@@ -315,15 +367,18 @@ class Comparer {
     result_.first_bit_difference = std::move(difference);
   }
 
-  void NoteMismatch(T reference, T current, double error, int64_t position) {
-    ++result_.num_mismatched;
-    std::vector<ElementDifference>& worst = result_.worst;
+  bool IsAmongWorst(double error) const {
     const size_t limit = static_cast<size_t>(std::max(options_.num_worst, 0));
-    if (limit == 0 || (worst.size() == limit && error <= worst.back().abs_error)) return;
+    return result_.worst.size() < limit || (limit > 0 && error > result_.worst.back().abs_error);
+  }
+
+  void NoteWorst(T reference, T current, double error, int64_t position) {
+    if (!IsAmongWorst(error)) return;
+    std::vector<ElementDifference>& worst = result_.worst;
     const auto place = std::upper_bound(worst.begin(), worst.end(), error,
                                         [](double e, const ElementDifference& d) { return e > d.abs_error; });
     worst.insert(place, Describe(reference, current, error, position));
-    if (worst.size() > limit) worst.pop_back();
+    if (worst.size() > static_cast<size_t>(options_.num_worst)) worst.pop_back();
   }
 
   static ElementDifference Describe(T reference, T current, double error, int64_t position) {
@@ -346,6 +401,11 @@ class Comparer {
   const TensorCompareOptions& options_;
   TensorComparison& result_;
   int64_t num_finite_ = 0;
+  // Less than any error, so that the first one has a place.
+  double max_abs_error_ = -1;
+  double max_rel_error_ = -1;
+  int64_t max_abs_position_ = 0;
+  int64_t max_rel_position_ = 0;
   double sum_abs_ = 0;
   double sum_squares_ = 0;
   double dot_ = 0;

@@ -65,18 +65,15 @@ inline float FloatFromBits(uint32_t bits) {
   return value;
 }
 
-// IEEE 754 binary16 to binary32. Subnormals get their leading bit from a floating-point subtraction.
+// IEEE 754 binary16 to binary32: the mantissa and exponent in their new places, times the ratio of the scales
+// (2^112), which also makes subnormals normal.
 inline float FloatFromHalf(uint32_t half) {
-  const uint32_t sign = (half & 0x8000u) << 16;
   const uint32_t magnitude = half & 0x7fffu;
-  if (magnitude >= 0x7c00u) return FloatFromBits(sign | 0x7f800000u | (magnitude & 0x3ffu) << 13);
-  if (magnitude >= 0x0400u) return FloatFromBits(sign | ((magnitude << 13) + 0x38000000u));
-  const float subnormal = FloatFromBits(0x38800000u | magnitude << 13) - FloatFromBits(0x38800000u);
-  return FloatFromBits(sign | [&] {
-    uint32_t bits;
-    std::memcpy(&bits, &subnormal, sizeof(bits));
-    return bits;
-  }());
+  const float scaled = FloatFromBits(magnitude << 13) * 0x1p112f;
+  uint32_t bits;
+  std::memcpy(&bits, &scaled, sizeof(bits));
+  const uint32_t not_finite = magnitude >= 0x7c00u ? 0x7f800000u : 0;
+  return FloatFromBits(bits | not_finite | (half & 0x8000u) << 16);
 }
 
 // The bits of the nearest number of a format with these numbers of bits, which has infinities unless told

@@ -60,6 +60,13 @@ class Value {
   enum class Kind : uint8_t { kNull, kBool, kInt, kDouble, kString, kList, kMap, kTensor };
 
   Value() = default;
+  // Out of line: they are called everywhere, and large.
+  Value(const Value& other);
+  Value(Value&& other) noexcept;
+  Value& operator=(const Value& other);
+  Value& operator=(Value&& other) noexcept;
+  ~Value();
+
   Value(bool value) : data_(value) {}
   template <typename T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
   Value(T value) : data_(static_cast<int64_t>(value)) {
@@ -117,7 +124,7 @@ std::string ConcatenatePaths(std::string_view above, std::string_view below);
 
 // The same tree, each tensor being a row-major copy in host memory of its own. Errors: as CloneToHost, with
 // the path.
-absl::StatusOr<Value> Snapshot(const Value& root);
+absl::StatusOr<Value> Snapshot(const Value& root, const HostAllocator& allocate = AllocateHost);
 
 }  // namespace ott
 

@@ -2,6 +2,13 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 
+def needs_mpi():
+    """For target_compatible_with: what has it is skipped where MPI is missing."""
+    return select({
+        str(Label("//third_party/mpi:available")): [],
+        "//conditions:default": ["@platforms//:incompatible"],
+    })
+
 def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
     """A cc_test started as `mpirun -np RANKS`; skipped where MPI is missing.
 
@@ -15,11 +22,7 @@ def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
       tags: as in cc_test.
       **kwargs: what cc_binary takes: srcs, deps, data, ...
     """
-    compatible = select({
-        str(Label("//third_party/mpi:available")): [],
-        "//conditions:default": ["@platforms//:incompatible"],
-    })
-    cc_binary(name = name + "_rank", testonly = True, target_compatible_with = compatible, **kwargs)
+    cc_binary(name = name + "_rank", testonly = True, target_compatible_with = needs_mpi(), **kwargs)
     native.sh_test(
         name = name,
         size = size,
@@ -27,5 +30,5 @@ def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
         args = [str(ranks), "$(location :%s_rank)" % name] + args,
         data = [":%s_rank" % name],
         tags = tags + ["cpu:%d" % min(ranks, 2)],
-        target_compatible_with = compatible,
+        target_compatible_with = needs_mpi(),
     )

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -40,21 +41,35 @@ absl::StatusOr<Kind> KindOf(const std::string& dir) {
       dir, ": neither a run (run.json, rank_*/), nor dumps (0/, 1/, ...), nor a ", "dump (tensors.json)"));
 }
 
-// Elements of both ascending ranges go to *common; what one lacks is a problem.
-template <typename Number, typename Describe>
-std::vector<Number> Common(const std::vector<Number>& reference, const std::vector<Number>& current,
-                           const Describe& describe, std::vector<std::string>* problems) {
-  std::vector<Number> common, missing, extra;
-  std::set_intersection(reference.begin(), reference.end(), current.begin(), current.end(),
-                        std::back_inserter(common));
-  std::set_difference(reference.begin(), reference.end(), current.begin(), current.end(),
-                      std::back_inserter(missing));
-  std::set_difference(current.begin(), current.end(), reference.begin(), reference.end(),
-                      std::back_inserter(extra));
-  if (!missing.empty()) problems->push_back(describe(missing) + " only in the reference");
-  if (!extra.empty()) problems->push_back(describe(extra) + " only in the current run");
-  return common;
+// "iteration 30", "iterations 0, 10, 20, ..., 190 (20 of them)"
+std::string DescribeIterations(const std::vector<int64_t>& iterations) {
+  constexpr size_t kShown = 3;
+  if (iterations.size() == 1) return absl::StrCat("iteration ", iterations[0]);
+  if (iterations.size() <= kShown + 1) return absl::StrCat("iterations ", absl::StrJoin(iterations, ", "));
+  const std::vector<int64_t> first(iterations.begin(), iterations.begin() + kShown);
+  return absl::StrCat("iterations ", absl::StrJoin(first, ", "), ", ..., ", iterations.back(), " (",
+                      iterations.size(), " of them)");
 }
+
+// What both ascending ranges have, and what one of them lacks.
+template <typename Number>
+struct Overlap {
+  Overlap(const std::vector<Number>& reference, const std::vector<Number>& current) {
+    std::set_intersection(reference.begin(), reference.end(), current.begin(), current.end(),
+                          std::back_inserter(common));
+    std::set_difference(reference.begin(), reference.end(), current.begin(), current.end(),
+                        std::back_inserter(only_in_reference));
+    std::set_difference(current.begin(), current.end(), reference.begin(), reference.end(),
+                        std::back_inserter(only_in_current));
+  }
+
+  std::vector<Number> common;
+  std::vector<Number> only_in_reference;
+  std::vector<Number> only_in_current;
+};
+
+constexpr char kOnlyInReference[] = " only in the reference";
+constexpr char kOnlyInCurrent[] = " only in the current run";
 
 DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::optional<int64_t> iteration,
                       int max_failures) {
@@ -79,22 +94,35 @@ DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::o
   return summary;
 }
 
+// What folders of dumps lack, with the ranks that lack it; no rank where single folders are compared.
+using MissingIterations = std::map<std::string, std::vector<int>>;
+
 void CompareFolders(const std::string& reference, const std::string& current, std::optional<int> rank,
-                    const CompareRunsOptions& options, RunsComparison* result) {
-  const std::string of_rank = rank.has_value() ? absl::StrCat(" of rank ", *rank) : "";
+                    const CompareRunsOptions& options, MissingIterations* missing, RunsComparison* result) {
   const absl::StatusOr<std::vector<int64_t>> reference_counts = ListDumps(reference);
   const absl::StatusOr<std::vector<int64_t>> current_counts = ListDumps(current);
   for (const absl::Status& status : {reference_counts.status(), current_counts.status()}) {
     if (!status.ok()) result->problems.push_back(std::string(status.message()));
   }
   if (!reference_counts.ok() || !current_counts.ok()) return;
-  const auto describe = [&](const std::vector<int64_t>& counts) {
-    return absl::StrCat("iteration", counts.size() == 1 ? " " : "s ", absl::StrJoin(counts, ", "), of_rank);
+  const Overlap<int64_t> counts(*reference_counts, *current_counts);
+  const auto note_missing = [&](const std::vector<int64_t>& iterations, const char* where) {
+    if (iterations.empty()) return;
+    std::vector<int>& ranks = (*missing)[DescribeIterations(iterations) + where];
+    if (rank.has_value()) ranks.push_back(*rank);
   };
-  for (const int64_t count : Common(*reference_counts, *current_counts, describe, &result->problems)) {
+  note_missing(counts.only_in_reference, kOnlyInReference);
+  note_missing(counts.only_in_current, kOnlyInCurrent);
+  for (const int64_t count : counts.common) {
     result->dumps.push_back(Summarize(
         CompareDumps(absl::StrCat(reference, "/", count), absl::StrCat(current, "/", count), options.compare),
         rank, count, options.max_failures));
+  }
+}
+
+void AddProblems(const MissingIterations& missing, RunsComparison* result) {
+  for (const auto& [what, ranks] : missing) {
+    result->problems.push_back(ranks.empty() ? what : absl::StrCat(FormatRanks(ranks), ": ", what));
   }
 }
 
@@ -117,10 +145,19 @@ absl::StatusOr<std::vector<int>> RanksOf(const std::string& run, std::vector<std
 absl::Status CompareRunDirectories(const CompareRunsOptions& options, RunsComparison* result) {
   OTT_ASSIGN_OR_RETURN(const std::vector<int> reference, RanksOf(result->reference, &result->problems));
   OTT_ASSIGN_OR_RETURN(const std::vector<int> current, RanksOf(result->current, &result->problems));
-  for (const int rank : Common(reference, current, FormatRanks, &result->problems)) {
-    CompareFolders(DumpsDirectory(result->reference, rank), DumpsDirectory(result->current, rank), rank,
-                   options, result);
+  const Overlap<int> ranks(reference, current);
+  if (!ranks.only_in_reference.empty()) {
+    result->problems.push_back(FormatRanks(ranks.only_in_reference) + kOnlyInReference);
   }
+  if (!ranks.only_in_current.empty()) {
+    result->problems.push_back(FormatRanks(ranks.only_in_current) + kOnlyInCurrent);
+  }
+  MissingIterations missing;
+  for (const int rank : ranks.common) {
+    CompareFolders(DumpsDirectory(result->reference, rank), DumpsDirectory(result->current, rank), rank,
+                   options, &missing, result);
+  }
+  AddProblems(missing, result);
   std::stable_sort(result->dumps.begin(), result->dumps.end(),
                    [](const DumpSummary& a, const DumpSummary& b) { return a.iteration < b.iteration; });
   return absl::OkStatus();
@@ -160,9 +197,12 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const s
       result.dumps.push_back(Summarize(CompareDumps(reference, current, options.compare), std::nullopt,
                                        std::nullopt, options.max_failures));
       break;
-    case Kind::kDumps:
-      CompareFolders(reference, current, std::nullopt, options, &result);
+    case Kind::kDumps: {
+      MissingIterations missing;
+      CompareFolders(reference, current, std::nullopt, options, &missing, &result);
+      AddProblems(missing, &result);
       break;
+    }
     case Kind::kRun:
       OTT_RETURN_IF_ERROR(CompareRunDirectories(options, &result));
       break;

@@ -87,7 +87,7 @@ TEST_F(CompareRunsTest, FlippedBitIsNamedOnOneLine) {
   EXPECT_THAT(ToText(comparison),
               ::testing::ContainsRegex(
                   "first divergence: iteration 10, rank 1, .*weights.w1.* element 2 .*flipped bit 20"));
-  EXPECT_THAT(ToText(comparison), HasSubstr("different on rank 1, as the reference on ranks 0, 2"));
+  EXPECT_THAT(ToText(comparison), HasSubstr("fails on rank 1; passes on ranks 0, 2"));
   EXPECT_THAT(ToText(comparison), HasSubstr("later: 1 of 3 dumps differ"));
   EXPECT_THAT(ToJson(comparison), HasSubstr("\"flipped_bits\": ["));
 }
@@ -122,7 +122,16 @@ TEST_F(CompareRunsTest, MissingIterationIsNoPass) {
   std::filesystem::remove_all(DumpsDirectory(Current(), 2) + "/20");
   const RunsComparison comparison = Compare();
   EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
-  EXPECT_THAT(comparison.problems, ElementsAre("iteration 20 of rank 2 only in the reference"));
+  EXPECT_THAT(comparison.problems, ElementsAre("rank 2: iteration 20 only in the reference"));
+}
+
+TEST_F(CompareRunsTest, WhatAllRanksLackIsOneProblem) {
+  for (int rank = 0; rank < kRanks; ++rank) {
+    for (int iteration = 30; iteration < 90; iteration += 10)
+      WriteDump(Reference(), rank, iteration, {1, 2, 3, 4});
+  }
+  EXPECT_THAT(Compare().problems,
+              ElementsAre("ranks 0-2: iterations 30, 40, 50, ..., 80 (6 of them) only in the reference"));
 }
 
 TEST_F(CompareRunsTest, TruncatedFileIsNoPass) {

@@ -31,7 +31,8 @@ std::string DescribeBits(const BitDifference& bits) {
 // A result of a tensor on one line.
 std::string Describe(const NamedComparison& named) {
   const TensorComparison& comparison = named.comparison;
-  std::string text = absl::StrCat(named.path, ": ", std::string(Name(comparison.status)));
+  std::string text =
+      absl::StrCat(named.path, named.path.empty() ? "" : ": ", std::string(Name(comparison.status)));
   if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", comparison.detail);
   if (comparison.first_bit_difference.has_value()) {
     absl::StrAppend(&text, ", first at ", DescribeBits(*comparison.first_bit_difference));
@@ -55,7 +56,7 @@ std::string DescribeRanks(const RunsComparison& comparison, int64_t iteration) {
       (dump.num_failures > 0 ? failing : passing).push_back(*dump.rank);
     }
   }
-  return absl::StrCat("at this iteration: different on ", FormatRanks(failing), ", as the reference on ",
+  return absl::StrCat("at this iteration: fails on ", FormatRanks(failing), "; passes on ",
                       FormatRanks(passing));
 }
 

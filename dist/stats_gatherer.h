@@ -1,0 +1,96 @@
+// Statistics of all ranks again and again, without holding any of them back.
+
+#ifndef OTT_DIST_STATS_GATHERER_H_
+#define OTT_DIST_STATS_GATHERER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/cluster_stats.pb.h"
+#include "ott/dist/cluster_summary.h"
+#include "ott/dist/communicator.h"
+#include "ott/dist/deadline.h"
+#include "ott/dist/straggler_tracker.h"
+
+namespace ott {
+
+struct StatsGathererOptions {
+  // How many ranks report to one: with no more ranks than this and one, all report to rank 0 itself.
+  // REQUIRES: at least 2
+  int fan_out = 32;
+  // What this rank is part of besides its host.
+  std::vector<GroupLabel> groups;
+};
+
+// Ranks form a tree. Those that no other reports to post what they measured and go on; the others merge what
+// they get into their own and post that to the rank above. So a rank receives at most fan_out messages, whose
+// size hardly depends on the number of ranks.
+//
+// Only ranks that others report to ever wait, and those no longer than the deadline, and only for ranks that
+// they heard from since they last waited in vain. A rank that is stopped or gone is named with those that
+// report through it; data that come too late are taken in the next round, and said to be late until then.
+//
+// Messages carry their names: ranks need not measure the same things.
+//
+// Every rank calls Gather the same number of times, unless it is gone. Not thread-safe.
+//
+//   StatsGatherer gatherer(*ranks->Split(0, 0, deadline));
+//   ...
+//   OTT_ASSIGN_OR_RETURN(const ClusterStats stats, gatherer.Gather(mine, Deadline::After(seconds(1))));
+//   if (ranks->rank() == 0) fputs(FormatClusterTable(stats).c_str(), stdout);
+class StatsGatherer {
+ public:
+  // ranks: a communicator of its own, from Split().
+  explicit StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererOptions options = {});
+
+  // mine: since the start of the run. Rank 0 gets the statistics of all that answered; other ranks get an
+  // empty ClusterStats. INVALID_ARGUMENT for statistics that no stopwatch gives; errors of the communicator.
+  absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline);
+
+  // By this rank so far.
+  int64_t num_bytes_received() const { return num_bytes_received_; }
+
+ private:
+  struct Child {
+    int rank = 0;
+    // The newest that was received.
+    int64_t round = 0;
+    ClusterSummary total;
+    ClusterSummary interval;
+    // Of a child that no other reports to.
+    std::optional<RankReport> report;
+    // Whether it answered since it was last waited for in vain.
+    bool answers = true;
+  };
+
+  absl::Status Take(const std::string& bytes, Child& child);
+
+  absl::Status Receive(Child& child, Deadline deadline);
+  void MergeChild(Child& child, Deadline deadline, ClusterSummary& total, ClusterSummary& interval);
+  // Says in the report whose it is.
+  void Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const;
+  absl::Status PostLeaf(const StopwatchStats& mine);
+  absl::Status PostToParent(internal::StatsMessage& message);
+  // Steps from a rank to rank 0.
+  int Depth(int rank) const;
+  // Whether a rank is `ancestor` or reports through it.
+  bool IsBelow(int rank, int ancestor) const;
+  void NoteSilence(const ClusterSummary& total, ClusterStats& stats) const;
+
+  const std::unique_ptr<Communicator> ranks_;
+  const StatsGathererOptions options_;
+  std::vector<Child> children_;
+  int64_t round_ = 0;
+  std::optional<RankReport> previous_;  // this rank's
+  int64_t num_bytes_received_ = 0;
+  StragglerTracker tracker_;  // used on rank 0
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_STATS_GATHERER_H_

@@ -1,0 +1,208 @@
+#include "ott/dist/stats_gatherer.h"
+
+#include <ctime>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/stopwatch/statistics.h"
+#include "ott/dist/simulated_communicator.h"
+#include "ott/dist/stats_gather.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A rank's stopwatch: each iteration computes for `work` seconds and waits for the slowest.
+class Rank {
+ public:
+  void Iterate(int count, double work, double slowest) {
+    for (int i = 0; i < count; ++i) {
+      iteration_.AddSeconds(slowest + 0.001);
+      forward_.AddSeconds(work);
+      allreduce_.AddSeconds(slowest - work + 0.001);
+    }
+  }
+
+  StopwatchStats Stats() const {
+    StopwatchStats stats;
+    stats.set_num_measured_iters(iteration_.count());
+    *stats.mutable_iteration() = iteration_.ToProto();
+    for (const auto& [name, statistics] :
+         {std::pair("forward", &forward_), std::pair("allreduce", &allreduce_)}) {
+      Measurement& measurement = *stats.add_measurements();
+      measurement.set_name(name);
+      measurement.set_collective(statistics == &allreduce_);
+      *measurement.mutable_per_interval() = statistics->ToProto();
+      *measurement.mutable_per_iteration() = statistics->ToProto();
+    }
+    return stats;
+  }
+
+ private:
+  DurationStatistics iteration_;
+  DurationStatistics forward_;
+  DurationStatistics allreduce_;
+};
+
+// Ranks that gather in one thread: those below first, so that nobody has to wait.
+class World {
+ public:
+  World(int size, int fan_out) : fan_out_(fan_out), size_(size), ranks_(size) {
+    std::vector<std::string> hosts;
+    for (int rank = 0; rank < size; ++rank) hosts.push_back("node" + std::to_string(rank / 8));
+    for (auto& communicator : CreateSimulatedCommunicators(hosts)) {
+      StatsGathererOptions options;
+      options.fan_out = fan_out;
+      gatherers_.push_back(std::make_unique<StatsGatherer>(std::move(communicator), options));
+    }
+  }
+
+  Rank& operator[](int rank) { return ranks_[rank]; }
+  StatsGatherer& gatherer(int rank) { return *gatherers_[rank]; }
+
+  void Iterate(int count, const std::function<double(int)>& work_of) {
+    double slowest = 0;
+    for (int rank = 0; rank < size_; ++rank) slowest = std::max(slowest, work_of(rank));
+    for (int rank = 0; rank < size_; ++rank) ranks_[rank].Iterate(count, work_of(rank), slowest);
+  }
+
+  // Those that `takes_part` says; rank 0's result.
+  ClusterStats Gather(const std::function<bool(int)>& takes_part = [](int) { return true; }) {
+    return GatherBelow(0, takes_part);
+  }
+
+ private:
+  ClusterStats GatherBelow(int rank, const std::function<bool(int)>& takes_part) {
+    for (int child = rank * fan_out_ + 1; child <= rank * fan_out_ + fan_out_ && child < size_; ++child) {
+      GatherBelow(child, takes_part);
+    }
+    if (!takes_part(rank)) return ClusterStats();
+    const auto stats =
+        gatherers_[rank]->Gather(ranks_[rank].Stats(), Deadline::After(std::chrono::milliseconds(5)));
+    EXPECT_TRUE(stats.ok()) << stats.status();
+    return stats.ok() ? *stats : ClusterStats();
+  }
+
+  const int fan_out_;
+  const int size_;
+  std::vector<Rank> ranks_;
+  std::vector<std::unique_ptr<StatsGatherer>> gatherers_;
+};
+
+TEST(StatsGatherer, MergesAlongTheTreeWhatMergesAtOnce) {
+  constexpr int kSize = 40;
+  const auto work_of = [](int rank) { return rank == 17 ? 0.020 : 0.010 + rank * 1e-6; };
+  World world(kSize, 3);
+  world.Iterate(10, work_of);
+  ClusterStats tree = world.Gather();
+
+  std::vector<StopwatchStats> reports;
+  for (int rank = 0; rank < kSize; ++rank) {
+    reports.push_back(world[rank].Stats());
+    reports.back().set_rank(rank);
+    reports.back().set_host("node" + std::to_string(rank / 8));
+  }
+  EXPECT_TRUE(tree.has_history());
+  tree.clear_history();
+  EXPECT_EQ(tree.DebugString(), MergeStats(reports, kSize).DebugString());
+  EXPECT_EQ(tree.straggler().rank(), 17);
+  EXPECT_EQ(tree.straggler().measurement(), "forward");
+  EXPECT_EQ(tree.groups_size(), 5);
+}
+
+TEST(StatsGatherer, NamesTheMissingRankAndThoseBehindIt) {
+  World world(8, 2);
+  world.Iterate(10, [](int) { return 0.01; });
+  const ClusterStats stats = world.Gather([](int rank) { return rank != 1; });
+  EXPECT_THAT(stats.missing_ranks(), ElementsAre(1, 3, 4, 7));
+  EXPECT_THAT(stats.notes(), ElementsAre("ranks 3, 4, 7 report through rank 1, which is silent"));
+}
+
+TEST(StatsGatherer, TakesLateDataInTheNextRoundAndSaysSo) {
+  World world(3, 32);
+  world.Iterate(10, [](int) { return 0.01; });
+  EXPECT_THAT(world.Gather([](int rank) { return rank != 2; }).missing_ranks(), ElementsAre(2));
+  // What rank 2 should have said by now.
+  ASSERT_TRUE(world.gatherer(2).Gather(world[2].Stats(), Deadline::Now()).ok());
+  world.Iterate(10, [](int) { return 0.01; });
+  const ClusterStats late = world.Gather([](int rank) { return rank != 2; });
+  EXPECT_THAT(late.missing_ranks(), IsEmpty());
+  EXPECT_THAT(late.late_ranks(), ElementsAre(2));
+  EXPECT_EQ(late.min_measured_iters(), 10);
+  EXPECT_EQ(late.max_measured_iters(), 20);
+
+  ASSERT_TRUE(world.gatherer(2).Gather(world[2].Stats(), Deadline::Now()).ok());
+  const ClusterStats caught_up = world.Gather();
+  EXPECT_THAT(caught_up.late_ranks(), IsEmpty());
+  EXPECT_EQ(caught_up.min_measured_iters(), 20);
+}
+
+TEST(StatsGatherer, WaitsForASilentRankOnlyOnce) {
+  World world(2, 32);
+  world.Iterate(10, [](int) { return 0.01; });
+  const auto gather = [&] {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(
+        world.gatherer(0).Gather(world[0].Stats(), Deadline::After(std::chrono::milliseconds(200))).ok());
+    return std::chrono::steady_clock::now() - start;
+  };
+  EXPECT_GE(gather(), std::chrono::milliseconds(200));
+  EXPECT_LT(gather(), std::chrono::milliseconds(200));
+}
+
+TEST(StatsGatherer, FollowsAStragglerFromIntervalToInterval) {
+  World world(4, 32);
+  const auto only = [](int slow) { return [slow](int rank) { return rank == slow ? 0.02 : 0.01; }; };
+  world.Iterate(100, [](int rank) { return 0.01 + 1e-6 * rank; });
+  EXPECT_FALSE(world.Gather().history().has_straggler());
+
+  // Hidden in the sums since the start at first, not in those of the interval.
+  world.Iterate(5, only(2));
+  StragglerHistory history = world.Gather().history();
+  EXPECT_EQ(history.straggler().rank(), 2);
+  EXPECT_EQ(history.num_iterations(), 5);
+  EXPECT_EQ(history.since_iteration(), 100);
+  EXPECT_FALSE(history.persistent());
+  world.Iterate(5, only(2));
+  world.Gather();
+  world.Iterate(5, only(2));
+  history = world.Gather().history();
+  EXPECT_TRUE(history.persistent());
+  EXPECT_EQ(history.num_intervals(), 3);
+  EXPECT_EQ(history.since_iteration(), 100);
+
+  world.Iterate(5, only(0));
+  history = world.Gather().history();
+  EXPECT_EQ(history.straggler().rank(), 0);
+  EXPECT_FALSE(history.persistent());
+  EXPECT_EQ(history.since_iteration(), 115);
+  ASSERT_GE(history.slowest_size(), 1);
+  EXPECT_EQ(history.slowest(0).rank(), 2);
+  EXPECT_EQ(history.slowest(0).num_intervals(), 3);
+  EXPECT_EQ(history.num_all_intervals(), 5);
+}
+
+TEST(StatsGatherer, PercentilesAreThoseOfAllIntervalsOfAllRanks) {
+  World world(4, 32);
+  world.Iterate(50, [](int rank) { return 0.001 * (rank + 1); });
+  const ClusterMeasurement forward = world.Gather().measurements(0);
+  EXPECT_NEAR(forward.p50(), 0.002, 0.002 * 0.01);
+  EXPECT_NEAR(forward.p90(), 0.004, 0.004 * 0.01);
+}
+
+TEST(StatsGatherer, RefusesStatisticsThatNoStopwatchGives) {
+  World world(1, 32);
+  StopwatchStats stats;
+  stats.set_num_measured_iters(-1);
+  EXPECT_TRUE(absl::IsInvalidArgument(world.gatherer(0).Gather(stats, Deadline::Now()).status()));
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,246 @@
+// A job of 4 ranks of which one is killed or stopped; the others check what they are told, and by when.
+//
+//   mpirun --enable-recovery -np 4 dying_rank SCENARIO
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/dump_writer.h"
+#include "ott/core/tensor/value.h"
+#include "ott/dist/cross_check.h"
+#include "ott/dist/mpi_communicator.h"
+#include "ott/dist/run_directory.h"
+#include "ott/dist/stats_gatherer.h"
+#include "ott/dist/verdict.h"
+
+namespace ott {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int kVictim = 2;
+constexpr auto kTimeout = seconds(2);
+// What a busy machine may add to a deadline.
+constexpr auto kSlack = seconds(10);
+constexpr int kDone = 7;
+
+Deadline ForSetUp() { return Deadline::After(seconds(20)); }
+
+#define EXPECT(condition) \
+  OTT_CHECK(condition) << "rank " << ranks.rank() << ": " << __func__ << ", line " << __LINE__ << " "
+
+std::unique_ptr<Communicator> Split(Communicator& ranks) {
+  auto group = ranks.Split(0, 0, ForSetUp());
+  OTT_CHECK(group.ok()) << group.status();
+  return *std::move(group);
+}
+
+[[noreturn]] void Die() {
+  raise(SIGKILL);
+  std::abort();
+}
+
+// How long f takes.
+std::chrono::nanoseconds Time(const std::function<void()>& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::steady_clock::now() - start;
+}
+
+StopwatchStats Stats(int num_iterations) {
+  StopwatchStats stats;
+  stats.set_num_measured_iters(num_iterations);
+  stats.mutable_iteration()->set_count(num_iterations);
+  return stats;
+}
+
+// The survivors wait for rank 0 to have seen all it wants to see.
+void EndTogether(Communicator& ranks) {
+  if (ranks.rank() == 0) {
+    for (int rank = 1; rank < ranks.size(); ++rank) OTT_CHECK(ranks.Post(rank, kDone, "").ok()) << "post";
+  } else {
+    EXPECT(ranks.Receive(0, kDone, ForSetUp()).ok());
+  }
+}
+
+void KilledInGather(Communicator& ranks) {
+  StatsGatherer gatherer(Split(ranks));
+  ClusterStats stats;
+  const auto gather = [&](int num_iterations) {
+    return Time([&] { stats = gatherer.Gather(Stats(num_iterations), Deadline::After(kTimeout)).value(); });
+  };
+  gather(1);
+  EXPECT(stats.missing_ranks_size() == 0) << stats.DebugString();
+  if (ranks.rank() == kVictim) Die();
+
+  const auto with_the_dead = gather(2);
+  EXPECT(with_the_dead < kTimeout + kSlack);
+  EXPECT(ranks.rank() == 0 || with_the_dead < kTimeout) << "only rank 0 has to wait";
+  if (ranks.rank() == 0) {
+    EXPECT(stats.late_ranks_size() == 1 && stats.late_ranks(0) == kVictim) << stats.DebugString();
+    // What it measured before is not lost.
+    // Who has nobody to wait for may be a round ahead.
+    EXPECT(stats.num_ranks() == 4 && stats.min_measured_iters() == 1 && stats.max_measured_iters() >= 2)
+        << stats.DebugString();
+  }
+  EXPECT(gather(3) < kTimeout) << "rank 0 waits for a dead rank only once";
+  EndTogether(ranks);
+}
+
+std::vector<NamedTensor> Tensors(const std::vector<float>& weights) {
+  return {{"weights", {TensorView(weights.data(), {static_cast<int64_t>(weights.size())}), nullptr}}};
+}
+
+void KilledInCrossCheck(Communicator& ranks) {
+  auto check = CrossCheck::Create(ranks, CrossCheckConfig(), kTimeout);
+  OTT_CHECK(check.ok()) << check.status();
+  const std::vector<float> small(100, 0.5f);
+  EXPECT(Passed((*check)->CheckReplicas(0, Tensors(small))));
+  if (ranks.rank() == kVictim) {
+    // Takes its digest again and again when it is killed.
+    const std::vector<float> large(10 << 20);
+    std::thread killer([] {
+      std::this_thread::sleep_for(milliseconds(1));
+      Die();
+    });
+    (*check)->CheckReplicas(1, Tensors(large));
+    killer.join();
+  }
+  for (int iteration = 1; iteration < 3; ++iteration) {
+    CrossCheckVerdict verdict;
+    EXPECT(Time([&] { verdict = (*check)->CheckReplicas(iteration, Tensors(small)); }) < kTimeout + kSlack);
+    EXPECT(verdict.outcome() == NOT_COMPARED) << FormatVerdict(verdict);
+    EXPECT(verdict.missing_ranks_size() == 1 && verdict.missing_ranks(0) == kVictim)
+        << FormatVerdict(verdict);
+  }
+  std::vector<float> flipped = small;
+  if (ranks.rank() == 3) flipped[17] = -0.5f;
+  const CrossCheckVerdict verdict = (*check)->CheckReplicas(3, Tensors(flipped));
+  EXPECT(verdict.outcome() == DIFFERENT && verdict.culprit_ranks_size() == 1 && verdict.culprit_ranks(0) == 3)
+      << FormatVerdict(verdict);
+  EndTogether(ranks);
+}
+
+void KilledInDump(Communicator& ranks) {
+  const std::string dir = absl::StrCat(std::getenv("TEST_TMPDIR"), "/dumps/");
+  if (ranks.rank() == kVictim) {
+    const std::vector<float> weights(1 << 20, 0.5f);
+    const Value tree = ValueMap{{"weights", TensorView(weights.data(), {1 << 20})}};
+    DumpContents contents;
+    contents.tensors.tree = &tree;
+    contents.tensors.format = [](std::string_view) { return DumpFormat::kBinary; };
+    for (contents.iteration = 0;; ++contents.iteration) {
+      if (contents.iteration == 3) {
+        std::thread([] {
+          std::this_thread::sleep_for(milliseconds(1));
+          Die();
+        }).detach();
+      }
+      OTT_CHECK(ranks.Post(0, 1, absl::StrCat(contents.iteration)).ok()) << "post";
+      OTT_CHECK(WriteDump(absl::StrCat(dir, contents.iteration), contents).ok()) << "dump";
+    }
+  }
+  if (ranks.rank() == 0) {
+    while (ranks.Receive(kVictim, 1, Deadline::After(seconds(1))).ok()) {
+    }
+    const auto begun = ListDumps(dir);
+    EXPECT(begun.ok() && begun->size() >= 3) << begun.status();
+    const int64_t last = begun->back();
+    for (const int64_t iteration : *begun) {
+      if (iteration == last) continue;
+      const auto dump = ReadDump(absl::StrCat(dir, iteration));
+      EXPECT(dump.ok()) << dump.status();
+    }
+    const absl::StatusOr<Dump> cut = ReadDump(absl::StrCat(dir, last));
+    EXPECT(cut.ok() || absl::IsDataLoss(cut.status()) || absl::IsNotFound(cut.status())) << cut.status();
+  }
+  EndTogether(ranks);
+}
+
+void StoppedAndContinued(Communicator& ranks) {
+  const auto pids = ranks.AllGather(absl::StrCat(getpid()), ForSetUp());
+  OTT_CHECK(pids.ok()) << pids.status();
+  StatsGatherer gatherer(Split(ranks));
+  auto check = CrossCheck::Create(ranks, CrossCheckConfig(), kTimeout);
+  OTT_CHECK(check.ok()) << check.status();
+  const std::vector<float> weights(100, 0.5f);
+
+  if (ranks.rank() == kVictim) raise(SIGSTOP);
+  // Less than the check's timeout, or rank 0 would be late for the check.
+  ClusterStats stats = gatherer.Gather(Stats(1), Deadline::After(milliseconds(500))).value();
+  CrossCheckVerdict verdict;
+  EXPECT(Time([&] { verdict = (*check)->CheckReplicas(0, Tensors(weights)); }) < kTimeout + kSlack);
+  EXPECT(verdict.outcome() == NOT_COMPARED) << FormatVerdict(verdict);
+  EXPECT(verdict.missing_ranks_size() == 1 && verdict.missing_ranks(0) == kVictim) << FormatVerdict(verdict);
+  if (ranks.rank() == 0) {
+    EXPECT(stats.missing_ranks_size() == 1 && stats.missing_ranks(0) == kVictim) << stats.DebugString();
+    EXPECT(kill(static_cast<pid_t>(std::stol((*pids)[kVictim])), SIGCONT) == 0);
+  }
+  // The victim has caught up once it answers; then all goes on as if nothing had been.
+  EXPECT(ranks.Barrier(ForSetUp()).ok());
+  stats = gatherer.Gather(Stats(2), Deadline::After(seconds(30))).value();
+  EXPECT(ranks.rank() != 0 || stats.num_ranks() == 4) << stats.DebugString();
+  verdict = (*check)->CheckReplicas(1, Tensors(weights));
+  EXPECT(verdict.outcome() == BITWISE_EQUAL) << FormatVerdict(verdict);
+  EndTogether(ranks);
+}
+
+void KilledRoot(Communicator& ranks) {
+  StatsGatherer gatherer(Split(ranks));
+  auto check = CrossCheck::Create(ranks, CrossCheckConfig(), kTimeout);
+  OTT_CHECK(check.ok()) << check.status();
+  if (ranks.rank() == 0) Die();
+  for (int round = 1; round < 4; ++round) {
+    EXPECT(Time([&] {
+             OTT_CHECK(gatherer.Gather(Stats(round), Deadline::After(kTimeout)).ok()) << "gather";
+           }) < kTimeout)
+        << "no rank waits for a dead root";
+  }
+  const std::vector<float> weights(100, 0.5f);
+  CrossCheckVerdict verdict;
+  EXPECT(Time([&] { verdict = (*check)->CheckReplicas(0, Tensors(weights)); }) < kTimeout + kSlack);
+  EXPECT(verdict.outcome() == NOT_COMPARED) << FormatVerdict(verdict);
+  EXPECT(verdict.reason().find("nothing from rank 0") != std::string::npos) << verdict.reason();
+  if (ranks.rank() == 1) std::cout << "killed_root: as it should be" << std::endl;
+}
+
+int RunScenario(const std::string& scenario) {
+  const std::map<std::string, void (*)(Communicator&)> scenarios = {
+      {"killed_in_gather", KilledInGather}, {"killed_in_cross_check", KilledInCrossCheck},
+      {"killed_in_dump", KilledInDump},     {"stopped_and_continued", StoppedAndContinued},
+      {"killed_root", KilledRoot},
+  };
+  const auto found = scenarios.find(scenario);
+  OTT_CHECK(found != scenarios.end()) << scenario;
+  auto ranks = CreateMpiCommunicator();
+  OTT_CHECK(ranks.ok()) << ranks.status();
+  found->second(**ranks);
+  if ((*ranks)->rank() == 0) std::cout << scenario << ": as it should be" << std::endl;
+  // MPI_Finalize would wait for the dead.
+  std::cout.flush();
+  _exit(0);
+}
+
+}  // namespace
+}  // namespace ott
+
+int main(int argc, char** argv) {
+  OTT_CHECK(argc == 2) << "dying_rank SCENARIO";
+  return ott::RunScenario(argv[1]);
+}

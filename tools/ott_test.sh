@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# ott_test.sh OTT: the command line of `ott`: help, exit codes, messages.
+set -uo pipefail
+
+ott=$1
+failures=0
+
+# expect EXIT_CODE PATTERN ARG...: `ott ARG...` ends so and says so, on stdout or stderr.
+expect() {
+  local expected=$1 pattern=$2 code=0 output
+  shift 2
+  output=$("$ott" "$@" 2>&1) || code=$?
+  if [[ $code != "$expected" ]] || ! grep -qE -- "$pattern" <<< "$output"; then
+    printf 'ott %s: exit code %s, expected %s with "%s":\n%s\n' "$*" "$code" "$expected" "$pattern" "$output" >&2
+    failures=$((failures + 1))
+  fi
+}
+
+dumps=$TEST_TMPDIR/dumps
+mkdir -p "$dumps"/{reference,same,other,cut}
+printf '{\n  "loss": 0.5\n}' | tee "$dumps/reference/tensors.json" > "$dumps/same/tensors.json"
+printf '{\n  "loss": 0.75\n}' > "$dumps/other/tensors.json"
+printf '{\n  "loss": 0.' > "$dumps/cut/tensors.json"
+
+expect 0 'ott compare out/reference' --help
+expect 0 'Example:' compare --help
+expect 0 'Example:' stats --help
+expect 2 'subcommand' # none given
+expect 2 '--tolerance' compare --tolerance 1 "$dumps/reference" "$dumps/same"
+expect 2 'atol' compare --bitwise --atol 1 "$dumps/reference" "$dumps/same"
+expect 0 'verdict: equal' compare "$dumps/reference" "$dumps/same"
+expect 1 'first divergence: .*loss' compare "$dumps/reference" "$dumps/other"
+expect 0 '1 within tolerance' compare --atol 0.5 "$dumps/reference" "$dumps/other"
+expect 1 '"verdict": "different"' compare --format=json "$dumps/reference" "$dumps/other"
+expect 2 'cut/tensors.json' compare "$dumps/reference" "$dumps/cut"
+expect 2 'no such directory' compare "$dumps/reference" "$dumps/nothing"
+expect 2 'no run directory' stats "$dumps"
+
+((failures == 0))
