@@ -26,13 +26,34 @@ absl::Status CheckTolerance(const CrossCheckConfig& config) {
   return absl::OkStatus();
 }
 
-// Why a run of `world_size` ranks cannot be compared with this one; empty if it can.
-std::string FindProblem(const std::string& reference_run, int world_size) {
-  const absl::StatusOr<RunInfo> info = ReadRunInfo(reference_run);
+// The reference's rank to compare `rank` with.
+int ReferenceRank(const CrossCheckConfig& config, int rank) {
+  if (config.reference_ranks().empty()) return rank;
+  return config.reference_ranks(config.reference_ranks_size() == 1 ? 0 : rank);
+}
+
+absl::Status CheckReferenceRanks(const CrossCheckConfig& config, int world_size) {
+  if (config.reference_ranks_size() > 1 && config.reference_ranks_size() != world_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cross_check: reference_ranks: ", config.reference_ranks_size(), " entries for ",
+                     world_size, " ranks; one for each, or one for all"));
+  }
+  return absl::OkStatus();
+}
+
+// Why `rank` of `world_size` cannot be compared with the reference run; empty if it can.
+std::string FindProblem(const CrossCheckConfig& config, int rank, int world_size) {
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(config.reference_run());
   if (!info.ok()) return absl::StrCat("reference: ", info.status().message());
-  if (info->world_size() == world_size) return "";
-  return absl::StrCat("reference: ", reference_run, " was made by ", info->world_size(),
-                      " ranks, this run has ", world_size);
+  if (config.reference_ranks().empty() && info->world_size() != world_size) {
+    return absl::StrCat("reference: ", config.reference_run(), " was made by ", info->world_size(),
+                        " ranks, this run has ", world_size,
+                        "; reference_ranks says which to compare with which");
+  }
+  const int of_reference = ReferenceRank(config, rank);
+  if (of_reference >= 0 && of_reference < info->world_size()) return "";
+  return absl::StrCat("reference: ", config.reference_run(), " has no rank ", of_reference, ", only ",
+                      info->world_size(), " ranks");
 }
 
 FirstDifference ToProto(const ElementDifference& element) {
@@ -128,6 +149,7 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
                                                                std::chrono::nanoseconds timeout) {
   OTT_ASSIGN_OR_RETURN(IterationSelector iterations, IterationSelector::Create(config.iterations()));
   OTT_RETURN_IF_ERROR(CheckTolerance(config));
+  OTT_RETURN_IF_ERROR(CheckReferenceRanks(config, ranks.size()));
   const Deadline deadline = Deadline::After(timeout);
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> own, ranks.Split(0, 0, deadline));
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> replicas, ranks.Split(0, 0, deadline));
@@ -143,7 +165,7 @@ CrossCheck::CrossCheck(std::unique_ptr<Communicator> ranks, std::unique_ptr<Comm
       iterations_(std::move(iterations)),
       timeout_(timeout),
       replica_check_(std::move(replicas), timeout) {
-  if (has_reference()) reference_problem_ = FindProblem(config_.reference_run(), ranks_->size());
+  if (has_reference()) reference_problem_ = FindProblem(config_, ranks_->rank(), ranks_->size());
 }
 
 bool CrossCheck::IsReplicated(const std::string& path) const {
@@ -181,8 +203,8 @@ CrossCheckVerdict CrossCheck::CompareWithReference(int64_t iteration, const Valu
     verdict.set_reason("cross_check: no reference_run is configured");
     return verdict;
   }
-  verdict.set_reference(
-      absl::StrCat(DumpsDirectory(config_.reference_run(), ranks_->rank()), "/", iteration));
+  verdict.set_reference(absl::StrCat(
+      DumpsDirectory(config_.reference_run(), ReferenceRank(config_, ranks_->rank())), "/", iteration));
   if (!reference_problem_.empty()) {
     verdict.set_reason(reference_problem_);
     return verdict;

@@ -45,8 +45,9 @@ class CrossCheck {
 
   // Whether there is a reference to compare with.
   bool has_reference() const { return !config_.reference_run().empty(); }
-  // Compares with REFERENCE/rank_<this rank>/dumps/<iteration>. grads: null where there are none. The verdict
-  // is this rank's; worst_outcome is the same on all ranks. Paths start with "tensors." or "grads.".
+  // Compares with REFERENCE/rank_<rank>/dumps/<iteration>, rank being this rank or what
+  // config.reference_ranks says. grads: null where there are none. The verdict is this rank's; worst_outcome
+  // is the same on all ranks. Paths start with "tensors." or "grads.".
   CrossCheckVerdict CheckReference(int64_t iteration, const Value& tensors, const Value* grads);
 
  private:

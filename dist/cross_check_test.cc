@@ -210,6 +210,32 @@ TEST_F(CrossCheckTest, AReferenceOfAnotherWorldSizeIsNoPass) {
   EXPECT_THAT(verdict.reason(), HasSubstr("was made by 8 ranks, this run has"));
 }
 
+TEST_F(CrossCheckTest, OneRanksDumpsCanBeTheReferenceOfAll) {
+  Model model;
+  WriteReference(model, nullptr, 1);
+  model.scratch = {1};  // as on rank 1, whose dumps these are
+  CrossCheckConfig config = Config(reference_);
+  config.add_reference_ranks(1);
+  EXPECT_THAT(Create(config)->CheckReference(kIteration, model.Tree(), nullptr).reason(),
+              HasSubstr("has no rank 1"));
+  WriteReference(Model(), nullptr, 8);
+  const CrossCheckVerdict verdict = Create(config)->CheckReference(kIteration, model.Tree(), nullptr);
+  EXPECT_EQ(verdict.worst_outcome(), BITWISE_EQUAL) << FormatVerdict(verdict);
+  EXPECT_THAT(verdict.reference(), HasSubstr("rank_00001"));
+}
+
+TEST_F(CrossCheckTest, RanksCanBeMappedToThoseOfTheReference) {
+  Model model;
+  WriteReference(model, nullptr, 8);
+  CrossCheckConfig config = Config(reference_);
+  for (int rank = 0; rank < TestRanks().size(); ++rank)
+    config.add_reference_ranks(TestRanks().size() - 1 - rank);
+  model.scratch = {static_cast<float>(TestRanks().size() - 1 - TestRanks().rank())};
+  EXPECT_EQ(Create(config)->CheckReference(kIteration, model.Tree(), nullptr).worst_outcome(), BITWISE_EQUAL);
+  config.add_reference_ranks(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(CrossCheck::Create(TestRanks(), config).status()));
+}
+
 TEST_F(CrossCheckTest, ATruncatedFileOnOneRankIsNoPassOnAnyRank) {
   const Model model;
   WriteReference(model);

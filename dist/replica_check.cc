@@ -486,6 +486,7 @@ CrossCheckVerdict ReplicaCheck::Run(int64_t iteration, absl::Span<const NamedTen
     // Leaves the others time to answer questions and to hear the verdict.
     Judge judge(*ranks_, tensors, check, Deadline::After(timeout_ / 2), Deadline::After(timeout_ / 4 * 3));
     verdict = judge.Decide(mine);
+    for (const int rank : verdict.culprit_ranks()) verdict.add_culprit_named_before(times_named_[rank]++);
     ReplicaRequest request;
     request.set_check(check);
     *request.mutable_verdict() = verdict;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
 
 #include "absl/types/span.h"
@@ -38,6 +39,7 @@ class ReplicaCheck {
   const std::unique_ptr<Communicator> ranks_;
   const std::chrono::nanoseconds timeout_;
   uint64_t num_checks_ = 0;
+  std::map<int, int64_t> times_named_;  // by culprit; kept on rank 0
 };
 
 }  // namespace ott

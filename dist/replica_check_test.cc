@@ -107,6 +107,25 @@ TEST(ReplicaCheck, FindsTheFlippedBitOfOneRank) {
   }
 }
 
+TEST(ReplicaCheck, SaysHowOftenARankWasNamedBefore) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
+  std::vector<CrossCheckVerdict> last(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      ReplicaCheck check(std::move(ranks[rank]), seconds(60));
+      for (const int culprit : {1, 2, 1, 1}) {
+        Model model;
+        if (rank == culprit) model.bias[0] = 1;
+        last[rank] = check.Run(0, model.Tensors());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(last[2].culprit_ranks(), ElementsAre(1));
+  EXPECT_THAT(last[2].culprit_named_before(), ElementsAre(2));
+}
+
 TEST(ReplicaCheck, BlamesRankZeroWhereItIsTheMinority) {
   const auto verdicts = Check(3, [](int rank, Model& model) {
     if (rank == 0) model.bias[0] = std::numeric_limits<double>::quiet_NaN();
@@ -236,6 +255,19 @@ TEST(ReplicaCheck, ASilentRootCostsTheOthersTheirTimeoutOnly) {
       ReplicaCheck(std::move(ranks[1]), milliseconds(20)).Run(3, model.Tensors());
   EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
   EXPECT_THAT(verdict.reason(), HasSubstr("nothing from rank 0 (a) within 0.02 s"));
+}
+
+TEST(ReplicaCheck, AnnouncesFiftyBytesWhateverTheNumberOfTensors) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b"});
+  const Model model;
+  std::vector<NamedTensor> tensors;
+  for (int i = 0; i < 1000; ++i) {
+    tensors.push_back({"tensor" + std::to_string(i), {TensorView(model.bias.data(), {1}), nullptr}});
+  }
+  ReplicaCheck(std::move(ranks[1]), milliseconds(1)).Run(1'000'000, tensors);
+  const auto announcement = ranks[0]->Receive(1, 0, Deadline::Now());
+  ASSERT_TRUE(announcement.ok()) << announcement.status();
+  EXPECT_LE(announcement->size(), 50u);
 }
 
 TEST(ReplicaCheck, ADifferenceAmongThoseThereIsReportedThoughOneIsMissing) {

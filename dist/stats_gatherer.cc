@@ -80,7 +80,7 @@ void StatsGatherer::MergeChild(Child& child, Deadline deadline, ClusterSummary& 
   }
   if (child.round < round_) child.total.SetLate();
   total.Merge(child.total);
-  if (child.round == round_) interval.Merge(child.interval);
+  if (child.round >= round_) interval.Merge(child.interval);
 }
 
 int StatsGatherer::Depth(int rank) const {

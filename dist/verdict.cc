@@ -45,7 +45,15 @@ std::string FormatDifferentTensor(const CrossCheckVerdict& verdict) {
 std::string FormatCulprits(const CrossCheckVerdict& verdict) {
   if (verdict.mode() != REPLICAS) return absl::StrCat(": ", FormatErrors(verdict));
   if (!verdict.has_majority()) return ": no majority, the ranks disagree";
-  return absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
+  std::string text =
+      absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
+  for (int i = 0; i < verdict.culprit_named_before_size(); ++i) {
+    if (verdict.culprit_named_before(i) == 0) continue;
+    absl::StrAppend(&text, "; rank ", verdict.culprit_ranks(i), " was named in ",
+                    verdict.culprit_named_before(i),
+                    verdict.culprit_named_before(i) == 1 ? " earlier check" : " earlier checks");
+  }
+  return text;
 }
 
 std::string FormatDifference(const FirstDifference& difference) {

@@ -37,6 +37,13 @@ TEST(FormatVerdict, SaysWhereReplicasDiffer) {
             "bit 30\n");
 }
 
+TEST(FormatVerdict, SaysThatARankWasNamedBefore) {
+  EXPECT_EQ(FormatVerdict(Verdict(R"(
+                iteration: 3 mode: REPLICAS outcome: DIFFERENT has_majority: true culprit_ranks: 2
+                culprit_hosts: "node1" culprit_named_before: 4)")),
+            "iteration 3: replicas DIFFER: rank 2 (node1); rank 2 was named in 4 earlier checks\n");
+}
+
 TEST(FormatVerdict, BlamesNobodyWithoutAMajority) {
   EXPECT_EQ(
       FormatVerdict(Verdict(R"(iteration: 1 mode: REPLICAS outcome: DIFFERENT tensor: "w" dtype: "int8")")),

@@ -4,6 +4,7 @@
 #define OTT_CORE_BASE_ITERATION_SELECTION_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,16 +21,17 @@ class IterationSelector {
   // No iteration.
   IterationSelector() = default;
 
-  // INVALID_ARGUMENT, naming the field, for negative numbers.
+  // INVALID_ARGUMENT, naming the field, for negative numbers and for ranges that hold nothing.
   static absl::StatusOr<IterationSelector> Create(const IterationSelection& selection);
 
   bool Contains(int64_t iteration) const;
   // Whether it contains no iteration at all.
-  bool empty() const { return every_ == 0 && list_.empty(); }
+  bool empty() const { return every_ == 0 && list_.empty() && ranges_.empty(); }
 
  private:
   int64_t every_ = 0;
-  std::vector<int64_t> list_;  // ascending
+  std::vector<int64_t> list_;                        // ascending
+  std::vector<std::pair<int64_t, int64_t>> ranges_;  // [begin, end)
 };
 
 }  // namespace ott

@@ -35,6 +35,18 @@ TEST(IterationSelector, AddsUpFirstEveryAndList) {
   EXPECT_THAT(SelectedBelow(12, selection), testing::ElementsAre(0, 2, 5, 7, 10));
 }
 
+TEST(IterationSelector, SelectsRangesWithoutTheirEnds) {
+  IterationSelection selection;
+  selection.add_ranges()->set_begin(3);
+  selection.mutable_ranges(0)->set_end(5);
+  selection.add_ranges()->set_end(1);
+  EXPECT_THAT(SelectedBelow(10, selection), testing::ElementsAre(0, 3, 4));
+  selection.mutable_ranges(0)->set_end(3);
+  EXPECT_TRUE(absl::IsInvalidArgument(IterationSelector::Create(selection).status()));
+  selection.mutable_ranges(0)->set_begin(-1);
+  EXPECT_TRUE(absl::IsInvalidArgument(IterationSelector::Create(selection).status()));
+}
+
 TEST(IterationSelector, RefusesNegativeNumbers) {
   IterationSelection selection;
   selection.set_every(-1);

@@ -24,6 +24,7 @@
 #include "ott/core/tensor/value.h"
 #include "ott/dist/cross_check.h"
 #include "ott/dist/mpi_communicator.h"
+#include "ott/dist/run_directory.h"
 #include "ott/dist/stats_gatherer.h"
 #include "ott/dist/verdict.h"
 
@@ -39,7 +40,7 @@ constexpr auto kTimeout = seconds(2);
 constexpr auto kSlack = seconds(10);
 constexpr int kDone = 7;
 
-Deadline ForSetUp() { return Deadline::After(seconds(60)); }
+Deadline ForSetUp() { return Deadline::After(seconds(20)); }
 
 #define EXPECT(condition) \
   OTT_CHECK(condition) << "rank " << ranks.rank() << ": " << __func__ << ", line " << __LINE__ << " "
@@ -94,7 +95,9 @@ void KilledInGather(Communicator& ranks) {
   if (ranks.rank() == 0) {
     EXPECT(stats.late_ranks_size() == 1 && stats.late_ranks(0) == kVictim) << stats.DebugString();
     // What it measured before is not lost.
-    EXPECT(stats.num_ranks() == 4 && stats.min_measured_iters() == 1 && stats.max_measured_iters() == 2);
+    // Who has nobody to wait for may be a round ahead.
+    EXPECT(stats.num_ranks() == 4 && stats.min_measured_iters() == 1 && stats.max_measured_iters() >= 2)
+        << stats.DebugString();
   }
   EXPECT(gather(3) < kTimeout) << "rank 0 waits for a dead rank only once";
   EndTogether(ranks);
@@ -154,14 +157,13 @@ void KilledInDump(Communicator& ranks) {
     }
   }
   if (ranks.rank() == 0) {
-    int last = -1;  // that was begun
-    while (true) {
-      const auto begun = ranks.Receive(kVictim, 1, Deadline::After(seconds(1)));
-      if (!begun.ok()) break;
-      last = std::stoi(*begun);
+    while (ranks.Receive(kVictim, 1, Deadline::After(seconds(1))).ok()) {
     }
-    EXPECT(last >= 3) << "dumps begun: " << last;
-    for (int iteration = 0; iteration < last; ++iteration) {
+    const auto begun = ListDumps(dir);
+    EXPECT(begun.ok() && begun->size() >= 3) << begun.status();
+    const int64_t last = begun->back();
+    for (const int64_t iteration : *begun) {
+      if (iteration == last) continue;
       const auto dump = ReadDump(absl::StrCat(dir, iteration));
       EXPECT(dump.ok()) << dump.status();
     }
@@ -180,7 +182,8 @@ void StoppedAndContinued(Communicator& ranks) {
   const std::vector<float> weights(100, 0.5f);
 
   if (ranks.rank() == kVictim) raise(SIGSTOP);
-  ClusterStats stats = gatherer.Gather(Stats(1), Deadline::After(kTimeout)).value();
+  // Less than the check's timeout, or rank 0 would be late for the check.
+  ClusterStats stats = gatherer.Gather(Stats(1), Deadline::After(milliseconds(500))).value();
   CrossCheckVerdict verdict;
   EXPECT(Time([&] { verdict = (*check)->CheckReplicas(0, Tensors(weights)); }) < kTimeout + kSlack);
   EXPECT(verdict.outcome() == NOT_COMPARED) << FormatVerdict(verdict);

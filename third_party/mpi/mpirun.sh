@@ -4,8 +4,13 @@
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ranks=$1
 shift
+# Open MPI names its files by host and process id. Sandboxes that run at the same time have the same process ids, so
+# each job gets directories of its own: in shared ones the jobs would write into each other's shared memory.
+dir=$(mktemp -d /tmp/ott_mpi.XXXXXX) || exit 1
+trap 'rm -rf "$dir"' EXIT
+export OMPI_MCA_orte_tmpdir_base="$dir" OMPI_MCA_btl_vader_backing_directory="$dir"
 # Only rank 0 may write the test report that XML_OUTPUT_FILE names.
 # shellcheck disable=SC2086 # The options are several words.
-exec mpirun --quiet --oversubscribe --bind-to none $MPIRUN_OPTIONS -np "$ranks" sh -c '
+mpirun --quiet --oversubscribe --bind-to none $MPIRUN_OPTIONS -np "$ranks" sh -c '
   [ "$OMPI_COMM_WORLD_RANK" = 0 ] || unset XML_OUTPUT_FILE
   exec "$@"' rank "$@"

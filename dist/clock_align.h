@@ -1,0 +1,77 @@
+// One time for all ranks: what rank 0's clock shows when this rank's shows something.
+
+#ifndef OTT_DIST_CLOCK_ALIGN_H_
+#define OTT_DIST_CLOCK_ALIGN_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/dist/communicator.h"
+#include "ott/dist/deadline.h"
+
+namespace ott {
+
+// A moment on rank 0's clock.
+struct AlignedTime {
+  int64_t nanoseconds = 0;
+  // The truth is no farther away than this, provided that clocks drift evenly.
+  int64_t error_bound_nanoseconds = 0;
+};
+
+// Estimates a rank's offset from rank 0 as NTP does (Mills, RFC 5905): rank 0's answer to a ping was given
+// between the ping's leaving and its return, so its middle is off by half the round trip at most. Of many
+// pings the quickest counts. Two measurements apart in time give the drift; before the second one, a drift of
+// kUnknownDrift is allowed for.
+//
+// Not thread-safe.
+//
+//   ClockAligner aligner(*ranks->Split(0, 0, deadline));
+//   aligner.Measure(100, deadline);  // at the start, and now and then
+//   ...
+//   const AlignedTime when = aligner.ToRankZero(local_time).value();
+class ClockAligner {
+ public:
+  // Nanoseconds.
+  using Clock = std::function<int64_t()>;
+
+  // Of quartz clocks, each 50 ppm off.
+  static constexpr double kUnknownDrift = 100e-6;
+
+  // ranks: a communicator of its own, from Split(). clock: std::chrono::steady_clock where it is empty.
+  explicit ClockAligner(std::unique_ptr<Communicator> ranks, Clock clock = {});
+
+  // Collective: rank 0 answers num_pings pings of each other rank in turn. DEADLINE_EXCEEDED where rank 0 did
+  // not hear all ranks, or this rank did not hear rank 0, by the deadline; ranks that were heard have
+  // measured. REQUIRES: num_pings > 0
+  absl::Status Measure(int num_pings, Deadline deadline);
+
+  // FAILED_PRECONDITION before the first measurement of this rank.
+  absl::StatusOr<AlignedTime> ToRankZero(int64_t local_nanoseconds) const;
+
+  // Seconds that rank 0's clock gains in one second of this rank's; nothing before the second measurement.
+  std::optional<double> drift() const;
+
+ private:
+  struct Sample {
+    int64_t local = 0;   // when it was taken
+    int64_t offset = 0;  // rank 0's clock less this one's
+    int64_t error = 0;
+  };
+
+  absl::Status Answer(int rank, int num_pings, Deadline deadline);
+  absl::StatusOr<Sample> Ping(int num_pings, Deadline deadline);
+
+  const std::unique_ptr<Communicator> ranks_;
+  const Clock clock_;
+  int round_ = 0;
+  std::optional<Sample> first_;
+  std::optional<Sample> last_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_CLOCK_ALIGN_H_

@@ -1,0 +1,57 @@
+// What a check of equal replicas costs beside the digests it needs.
+//
+//   bazel run -c opt //dist:replica_check_benchmark
+
+#include <cstdint>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "ott/core/base/check.h"
+#include "ott/core/compare/digest.h"
+#include "ott/dist/local_communicator.h"
+#include "ott/dist/replica_check.h"
+
+namespace ott {
+namespace {
+
+// 100 tensors, `megabytes` in all.
+struct Tensors {
+  std::vector<std::vector<float>> values;
+  std::vector<NamedTensor> named;
+
+  explicit Tensors(int64_t megabytes) : values(100, std::vector<float>(megabytes * 2500, 0.5f)) {
+    for (const std::vector<float>& tensor : values) {
+      named.push_back({"tensor" + std::to_string(named.size()),
+                       {TensorView(tensor.data(), {static_cast<int64_t>(tensor.size())}), nullptr}});
+    }
+  }
+};
+
+void BM_DigestPass(benchmark::State& state) {
+  const Tensors tensors(state.range(0));
+  for (auto unused : state) {
+    for (const NamedTensor& tensor : tensors.named) {
+      const auto digest = ComputeDigest(tensor.tensor.view);
+      OTT_CHECK(digest.ok()) << digest.status();
+      benchmark::DoNotOptimize(digest->root);
+    }
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0) * 1000000);
+}
+
+void BM_CheckOfEqualReplicas(benchmark::State& state) {
+  const Tensors tensors(state.range(0));
+  ReplicaCheck check(CreateLocalCommunicator(), std::chrono::seconds(60));
+  for (auto unused : state) {
+    OTT_CHECK(check.Run(0, tensors.named).outcome() == BITWISE_EQUAL) << "equal";
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0) * 1000000);
+}
+
+BENCHMARK(BM_DigestPass)->Arg(1)->Arg(100)->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_CheckOfEqualReplicas)->Arg(1)->Arg(100)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
+}  // namespace ott
+
+BENCHMARK_MAIN();
