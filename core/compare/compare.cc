@@ -73,7 +73,7 @@ class TreeComparer {
       options.tolerance = ToleranceFor(path, current_tensor->view.dtype());
       // Only tensors have a dtype that was chosen.
       options.compare_dtype = options.compare_dtype && reference.is_tensor() && current.is_tensor();
-      results_.push_back({path, CompareTensors(reference_tensor->view, current_tensor->view, options)});
+      results_.push_back({path, CompareTensors(*reference_tensor, *current_tensor, options)});
     } else if (reference.is_map() && current.is_map()) {
       CompareMaps(path, reference.map(), current.map());
     } else if (IsListOfValues(reference, reference_tensor) && IsListOfValues(current, current_tensor)) {
@@ -115,10 +115,10 @@ class TreeComparer {
   // False, and nothing done, unless one side was dumped as statistics and the other one is, or was, a tensor
   // too.
   bool CompareStatistics(const std::string& path, const Value& reference, const Value& current) {
+    if (StatisticsOf(reference) == nullptr && StatisticsOf(current) == nullptr) return false;
     const std::optional<std::string> reference_digest = DigestText(reference);
     const std::optional<std::string> current_digest = DigestText(current);
     if (!reference_digest.has_value() || !current_digest.has_value()) return false;
-    if (reference.is_tensor() && current.is_tensor()) return false;
     TensorComparison comparison;
     if (*reference_digest == *current_digest) {
       const Value& tensor = current.is_tensor() ? current : reference;

@@ -1,10 +1,12 @@
 #include "ott/core/compare/compare.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -150,6 +152,31 @@ TEST_F(CompareTest, UnreadableDumpsCouldNotBeCompared) {
   EXPECT_THAT(comparison.results[0].comparison.detail,
               HasSubstr("the current: " + blob +
                         ": 7 bytes, but [2] float32 has 8; the program was probably killed"));
+}
+
+TEST_F(CompareTest, LargeDumpsNeedLittleMemory) {
+  // Two sparse files of 512 MiB.
+  constexpr int64_t kBytes = 512 << 20;
+  std::string dirs[2];
+  for (std::string& dir : dirs) {
+    dir = WriteDumpOf(ValueMap{{"w", a_}});
+    ASSERT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
+    const std::string blob = dir + "/[tensors.json]w.bin";
+    ASSERT_EQ(truncate(blob.c_str(), 0), 0);
+    ASSERT_EQ(truncate(blob.c_str(), kBytes), 0);
+    ASSERT_TRUE(
+        WriteFileAtomically(blob + ".meta.json", absl::StrCat("{\"file_data_shape\": [", kBytes / 8,
+                                                              "], \"file_data_dtype\": \"torch.int64\"}"))
+            .ok());
+  }
+  const auto peak_bytes = [] {
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss * int64_t{1024};
+  };
+  const int64_t before = peak_bytes();
+  EXPECT_EQ(CompareDumps(dirs[0], dirs[1]).verdict(), Verdict::kEqual);
+  EXPECT_LT(peak_bytes() - before, 128 << 20);
 }
 
 TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {

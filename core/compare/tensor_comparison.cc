@@ -1,5 +1,8 @@
 #include "ott/core/compare/tensor_comparison.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -453,15 +456,46 @@ class Blocks {
   alignas(64) T block_[kBlockElements];
 };
 
+// Drops the pages of a mapped file that hold the elements before `done`, and were not dropped before.
+class PageDropper {
+ public:
+  explicit PageDropper(const Tensor& tensor)
+      : begin_(static_cast<const char*>(tensor.view.data())),
+        element_bytes_(SizeOf(tensor.view.dtype())),
+        active_(tensor.file_backed && tensor.view.is_contiguous()) {}
+
+  void DropBefore(int64_t done) {
+    if (!active_ || done * element_bytes_ - dropped_ < kStep) return;
+    // From page to page; a mapping starts at one, but a tensor may start behind a header.
+    const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+    const uintptr_t first = (reinterpret_cast<uintptr_t>(begin_) + dropped_ + page - 1) / page * page;
+    const uintptr_t last = (reinterpret_cast<uintptr_t>(begin_) + done * element_bytes_) / page * page;
+    madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+    dropped_ = static_cast<int64_t>(last - reinterpret_cast<uintptr_t>(begin_));
+  }
+
+ private:
+  static constexpr int64_t kStep = 16 << 20;
+
+  const char* begin_;
+  int64_t element_bytes_;
+  bool active_;
+  int64_t dropped_ = 0;  // bytes
+};
+
 template <typename T>
-void CompareElements(const TensorView& reference, const TensorView& current,
-                     const TensorCompareOptions& options, TensorComparison& result) {
-  const auto reference_blocks = std::make_unique<Blocks<T>>(reference);
-  const auto current_blocks = std::make_unique<Blocks<T>>(current);
+void CompareElements(const Tensor& reference, const Tensor& current, const TensorCompareOptions& options,
+                     TensorComparison& result) {
+  const auto reference_blocks = std::make_unique<Blocks<T>>(reference.view);
+  const auto current_blocks = std::make_unique<Blocks<T>>(current.view);
+  PageDropper reference_pages(reference);
+  PageDropper current_pages(current);
   Comparer<T> comparer(options, result);
   for (int64_t begin = 0; begin < result.num_elements; begin += kBlockElements) {
     const int64_t end = std::min(begin + kBlockElements, result.num_elements);
     comparer.AddBlock(reference_blocks->Get(begin, end), current_blocks->Get(begin, end), begin, end - begin);
+    reference_pages.DropBefore(end);
+    current_pages.DropBefore(end);
   }
   comparer.Finish();
 }
@@ -490,6 +524,13 @@ bool Passes(CompareStatus status) { return status <= CompareStatus::kWithinToler
 
 TensorComparison CompareTensors(const TensorView& reference, const TensorView& current,
                                 const TensorCompareOptions& options) {
+  return CompareTensors(Tensor{reference, nullptr}, Tensor{current, nullptr}, options);
+}
+
+TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& current_tensor,
+                                const TensorCompareOptions& options) {
+  const TensorView& reference = reference_tensor.view;
+  const TensorView& current = current_tensor.view;
   TensorComparison result;
   result.dtype = current.dtype();
   result.shape = current.shape();
@@ -515,8 +556,8 @@ TensorComparison CompareTensors(const TensorView& reference, const TensorView& c
                                  options.tolerance.rtol, " is no tolerance");
     return result;
   }
-  const absl::StatusOr<Tensor> reference_host = ToHost(Tensor{reference, nullptr});
-  const absl::StatusOr<Tensor> current_host = ToHost(Tensor{current, nullptr});
+  const absl::StatusOr<Tensor> reference_host = ToHost(reference_tensor);
+  const absl::StatusOr<Tensor> current_host = ToHost(current_tensor);
   if (!reference_host.ok() || !current_host.ok()) {
     result.status = CompareStatus::kCouldNotCompare;
     result.detail = std::string((reference_host.ok() ? current_host : reference_host).status().message());
@@ -527,11 +568,11 @@ TensorComparison CompareTensors(const TensorView& reference, const TensorView& c
       using T = decltype(element);
       // A byte that is neither 0 nor 1 is no C++ bool.
       using Compared = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-      CompareElements<Compared>(reference_host->view, current_host->view, options, result);
+      CompareElements<Compared>(*reference_host, *current_host, options, result);
     });
   } else {
     // Holds every integer and every double exactly.
-    CompareElements<long double>(reference_host->view, current_host->view, options, result);
+    CompareElements<long double>(*reference_host, *current_host, options, result);
   }
   result.status = StatusOf(result, same_dtype);
   return result;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ott/core/tensor/tensor.h"
 #include "ott/core/tensor/tensor_view.h"
 
 namespace ott {
@@ -123,6 +124,11 @@ struct TensorCompareOptions {
 // Any strides; tensors in device memory are copied to the host. A tensor without elements equals one of its
 // own dtype and shape. What cannot be read is kCouldNotCompare.
 TensorComparison CompareTensors(const TensorView& reference, const TensorView& current,
+                                const TensorCompareOptions& options = {});
+
+// The same. Pages of mapped files are dropped as they are done with, so that a comparison of any size needs
+// little memory.
+TensorComparison CompareTensors(const Tensor& reference, const Tensor& current,
                                 const TensorCompareOptions& options = {});
 
 }  // namespace ott

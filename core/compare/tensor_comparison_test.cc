@@ -146,6 +146,21 @@ TEST(FailClosed, OneWrongElementAmongManyIsAMismatch) {
   EXPECT_EQ(result.max_abs_error->position, 123456);
 }
 
+TEST(FailClosed, OneNaNOrInfinityAmongManyIsAMismatch) {
+  for (const float value : {kNaN, kInf, -kInf}) {
+    for (const bool equal_elsewhere : {true, false}) {
+      const std::vector<float> reference(10000, 1.0f);
+      std::vector<float> current(10000, equal_elsewhere ? 1.0f : 1.01f);
+      current[5001] = value;
+      const TensorComparison result = Compare(reference, current, Loose());
+      EXPECT_EQ(result.status, CompareStatus::kMismatch);
+      EXPECT_EQ(result.num_mismatched, 1);
+      ASSERT_EQ(result.worst.size(), 1u);
+      EXPECT_EQ(result.worst[0].position, 5001);
+    }
+  }
+}
+
 TEST(FailClosed, NegativeZeroEqualsZeroButNotBitForBit) {
   const TensorComparison result = Compare<float>({0.0f}, {-0.0f});
   EXPECT_EQ(result.status, CompareStatus::kEqual);

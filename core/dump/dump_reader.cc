@@ -285,7 +285,7 @@ class GroupReader {
     if (!view.ok()) return InFile(file, view.status());
     // Other programs' files need not be aligned.
     if (reinterpret_cast<uintptr_t>(view->data()) % SizeOf(view->dtype()) == 0)
-      return Value(Tensor{*view, mapped});
+      return Value(Tensor{*view, mapped, /*file_backed=*/true});
     OTT_ASSIGN_OR_RETURN(Tensor clone, CloneToHost(*view));
     return Value(std::move(clone));
   }
@@ -300,7 +300,7 @@ class GroupReader {
           path, ": ", file->size(), " bytes, but ", ShapeToString(shape), " ", std::string(Name(dtype)),
           " has ", *expected, "; the program was probably killed, or the disk full, while dumping"));
     }
-    return Value(Tensor{TensorView(file->data(), dtype, shape), file});
+    return Value(Tensor{TensorView(file->data(), dtype, shape), file, /*file_backed=*/true});
   }
 
   const std::string dir_;

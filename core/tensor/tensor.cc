@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
+// No process has more; allocators take such a request for a mistake.
+constexpr int64_t kAddressSpaceBytes = int64_t{1} << 47;
+
 // The memory from the first to the last byte that the tensor's elements lie in, in host memory, as a view
 // with the same strides.
 absl::StatusOr<Tensor> CopySpanToHost(const TensorView& tensor) {
@@ -39,7 +42,9 @@ absl::StatusOr<Tensor> CopySpanToHost(const TensorView& tensor) {
 
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes) {
   // A tensor without elements still has an address.
-  void* memory = ::operator new(std::max<int64_t>(num_bytes, 1), kAlignment, std::nothrow);
+  void* const memory = num_bytes < kAddressSpaceBytes
+                           ? ::operator new(std::max<int64_t>(num_bytes, 1), kAlignment, std::nothrow)
+                           : nullptr;
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat("no memory for a tensor of ", num_bytes, " bytes"));
   }

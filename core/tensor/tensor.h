@@ -16,6 +16,8 @@ struct Tensor {
   TensorView view;
   // Null where somebody else sees to it that the memory outlives this.
   std::shared_ptr<const void> owner;
+  // The memory is a file's, mapped and unchanged, so its pages can be dropped and will be read again.
+  bool file_backed = false;
 };
 
 // Uninitialised host memory, aligned to 64 bytes. RESOURCE_EXHAUSTED where there is not enough.
