@@ -23,7 +23,7 @@ class Deadline {
   }
   static Deadline Never() { return At(Clock::time_point::max()); }
   // Takes what is there already and waits for nothing.
-  static Deadline Now() { return At(Clock::time_point::min()); }
+  static Deadline Now() { return After(std::chrono::nanoseconds(0)); }
 
   Clock::time_point time() const { return time_; }
   bool IsNever() const { return time_ == Clock::time_point::max(); }

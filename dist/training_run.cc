@@ -77,6 +77,7 @@ TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& c
   options.dir = config.run_dir().empty() ? "." : DumpsDirectory(config.run_dir(), ranks.rank());
   options.rank = ranks.rank();
   options.world_size = ranks.size();
+  options.num_writer_threads = config.dump().synchronous() ? 0 : 1;
   return options;
 }
 
@@ -117,6 +118,10 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   }
   run->SelectTensors();
   return run;
+}
+
+TrainingRun::~TrainingRun() {
+  if (verdicts_ != nullptr) TensorDumper::Get().Flush().IgnoreError();
 }
 
 Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
@@ -269,6 +274,7 @@ absl::Status TrainingRun::PrintSummary() {
 
 absl::Status TrainingRun::Finish() {
   absl::Status status;
+  if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
   if (config_.has_stopwatch()) status.Update(WriteAndGatherStats());
   if (cross_check_ != nullptr) status.Update(PrintSummary());
   return status;

@@ -42,6 +42,11 @@ class TrainingRun {
   // without run_dir; the error of one rank is returned on all.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Start(Communicator& ranks, const Config& config);
 
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
+  // Waits until the dumps are written, also where Finish() was not called.
+  ~TrainingRun();
+
   // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
   // so, and otherwise only printed and kept.
   absl::Status FinishIter();

@@ -8,7 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/compare/digest.h"
+#include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/selection.h"
 
 namespace ott {
 namespace {
@@ -33,15 +36,41 @@ std::optional<Tensor> AsTensor(const Value& value) {
   }
 }
 
+// What stands for a tensor that was dumped as statistics; null for anything else.
+const ValueMap* StatisticsOf(const Value& value) {
+  if (!value.is_map() || value.map().size() != 1) return nullptr;
+  const Value* const statistics = value.map().Find(kStatisticsName);
+  return statistics != nullptr && statistics->is_map() ? &statistics->map() : nullptr;
+}
+
+// Of a tensor, or of what stands for it.
+std::optional<std::string> DigestText(const Value& value) {
+  if (value.is_tensor()) {
+    const absl::StatusOr<TensorDigest> digest = ComputeDigest(value.tensor().view);
+    return digest.ok() ? std::optional<std::string>(digest->root.ToString()) : std::nullopt;
+  }
+  const ValueMap* const statistics = StatisticsOf(value);
+  const Value* const digest = statistics == nullptr ? nullptr : statistics->Find("digest");
+  if (digest == nullptr || digest->kind() != Value::Kind::kString) return std::nullopt;
+  return digest->string_value();
+}
+
+int64_t NumElements(const Value& statistics) {
+  const Value* const count = StatisticsOf(statistics)->Find("num_elements");
+  return count != nullptr && count->kind() == Value::Kind::kInt ? count->int_value() : 0;
+}
+
 class TreeComparer {
  public:
   explicit TreeComparer(const CompareOptions& options) : options_(options) {}
 
   void Compare(const std::string& path, const Value& reference, const Value& current) {
+    if (CompareStatistics(path, reference, current)) return;
     const std::optional<Tensor> reference_tensor = AsTensor(reference);
     const std::optional<Tensor> current_tensor = AsTensor(current);
     if (reference_tensor.has_value() && current_tensor.has_value()) {
       TensorCompareOptions options = options_.tensors;
+      options.tolerance = ToleranceFor(path, current_tensor->view.dtype());
       // Only tensors have a dtype that was chosen.
       options.compare_dtype = options.compare_dtype && reference.is_tensor() && current.is_tensor();
       results_.push_back({path, CompareTensors(reference_tensor->view, current_tensor->view, options)});
@@ -75,6 +104,35 @@ class TreeComparer {
   }
 
  private:
+  const Tolerance& ToleranceFor(const std::string& path, DType dtype) {
+    for (const PathTolerance& entry : options_.path_tolerances) {
+      if (MatchesGlob(path, entry.glob)) return entry.tolerance;
+    }
+    if (!options_.default_tolerances) return options_.tensors.tolerance;
+    return default_tolerance_ = DefaultTolerance(dtype);
+  }
+
+  // False, and nothing done, unless one side was dumped as statistics and the other one is, or was, a tensor
+  // too.
+  bool CompareStatistics(const std::string& path, const Value& reference, const Value& current) {
+    const std::optional<std::string> reference_digest = DigestText(reference);
+    const std::optional<std::string> current_digest = DigestText(current);
+    if (!reference_digest.has_value() || !current_digest.has_value()) return false;
+    if (reference.is_tensor() && current.is_tensor()) return false;
+    TensorComparison comparison;
+    if (*reference_digest == *current_digest) {
+      const Value& tensor = current.is_tensor() ? current : reference;
+      comparison.status = CompareStatus::kBitwiseEqual;
+      comparison.num_elements =
+          tensor.is_tensor() ? tensor.tensor().view.num_elements() : NumElements(tensor);
+      comparison.cosine_similarity = 1;
+    } else {
+      comparison.detail = "the digests differ, and only statistics were dumped";
+    }
+    results_.push_back({path, std::move(comparison)});
+    return true;
+  }
+
   static bool IsListOfValues(const Value& value, const std::optional<Tensor>& tensor) {
     return value.is_list() || (tensor.has_value() && !tensor->view.shape().empty());
   }
@@ -102,7 +160,8 @@ class TreeComparer {
       }
     }
     for (const auto& [name, value] : current) {
-      if (reference.Find(name) == nullptr) AddAll(JoinPath(path, name), CompareStatus::kExtra, value);
+      if (reference.Find(name) == nullptr && !options_.allow_extra)
+        AddAll(JoinPath(path, name), CompareStatus::kExtra, value);
     }
     CompareOrder(path, reference, current);
   }
@@ -151,12 +210,15 @@ class TreeComparer {
   }
 
   const CompareOptions& options_;
+  Tolerance default_tolerance_;
   std::vector<NamedComparison> results_;
 };
 
 bool CouldNotCompare(CompareStatus status) {
   return status == CompareStatus::kCouldNotCompare || status == CompareStatus::kEmpty;
 }
+
+const Value* GradsOf(const Dump& dump) { return dump.grads.has_value() ? &*dump.grads : nullptr; }
 
 void CompareGroup(const char* name, const Value* reference, const Value* current, TreeComparer& comparer) {
   if (reference != nullptr && current != nullptr) {
@@ -205,32 +267,66 @@ const NamedComparison* TreeComparison::first_failure() const {
   return nullptr;
 }
 
+Tolerance DefaultTolerance(DType dtype) {
+  Tolerance tolerance;
+  switch (dtype) {
+    case DType::kFloat64:
+    case DType::kComplex128:
+      tolerance.rtol = tolerance.atol = 1e-7;
+      break;
+    case DType::kFloat32:
+    case DType::kComplex64:
+      tolerance.rtol = 1.3e-6;
+      tolerance.atol = 1e-5;
+      break;
+    case DType::kFloat16:
+      tolerance.rtol = 1e-3;
+      tolerance.atol = 1e-5;
+      break;
+    case DType::kBFloat16:
+      tolerance.rtol = 1.6e-2;
+      tolerance.atol = 1e-5;
+      break;
+    default:
+      break;
+  }
+  return tolerance;
+}
+
 TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options) {
   TreeComparer comparer(options);
   comparer.Compare("", reference, current);
   return std::move(comparer).Finish();
 }
 
-TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
-                            const CompareOptions& options) {
+TreeComparison CompareToDump(const std::string& reference_dir, const Value& current,
+                             const Value* current_grads, const CompareOptions& options) {
   const absl::StatusOr<Dump> reference = ReadDump(reference_dir);
-  const absl::StatusOr<Dump> current = ReadDump(current_dir);
   CompareOptions dump_options = options;
   TreeComparer comparer(dump_options);
-  for (const auto& [name, dump] : {std::pair("reference", &reference), std::pair("current", &current)}) {
-    if (!dump->ok()) {
-      comparer.Add("", CompareStatus::kCouldNotCompare,
-                   absl::StrCat("the ", name, ": ", dump->status().message()));
-    } else if (!(*dump)->manifest.has_value()) {
-      dump_options.tensors.compare_dtype = false;
-    }
+  if (!reference.ok()) {
+    comparer.Add("", CompareStatus::kCouldNotCompare,
+                 absl::StrCat("the reference: ", reference.status().message()));
+    return std::move(comparer).Finish();
   }
-  if (reference.ok() && current.ok()) {
-    CompareGroup("tensors", &reference->tensors, &current->tensors, comparer);
-    CompareGroup("grads", reference->grads.has_value() ? &*reference->grads : nullptr,
-                 current->grads.has_value() ? &*current->grads : nullptr, comparer);
-  }
+  dump_options.tensors.compare_dtype &= reference->manifest.has_value();
+  CompareGroup("tensors", &reference->tensors, &current, comparer);
+  CompareGroup("grads", GradsOf(*reference), current_grads, comparer);
   return std::move(comparer).Finish();
+}
+
+TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
+                            const CompareOptions& options) {
+  const absl::StatusOr<Dump> current = ReadDump(current_dir);
+  if (!current.ok()) {
+    TreeComparer comparer(options);
+    comparer.Add("", CompareStatus::kCouldNotCompare,
+                 absl::StrCat("the current: ", current.status().message()));
+    return std::move(comparer).Finish();
+  }
+  CompareOptions dump_options = options;
+  dump_options.tensors.compare_dtype &= current->manifest.has_value();
+  return CompareToDump(reference_dir, current->tensors, GradsOf(*current), dump_options);
 }
 
 }  // namespace ott

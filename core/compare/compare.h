@@ -12,9 +12,25 @@
 
 namespace ott {
 
+struct PathTolerance {
+  std::string glob;  // over whole paths: * (also across dots) and ?
+  Tolerance tolerance;
+};
+
 struct CompareOptions {
   TensorCompareOptions tensors;
+  // The first one whose glob matches a tensor's path is used instead of tensors.tolerance.
+  std::vector<PathTolerance> path_tolerances;
+  // Where no glob matches: the tolerance of the current tensor's dtype (DefaultTolerance) instead of
+  // tensors.tolerance.
+  bool default_tolerances = false;
+  // What only the current has is not compared, for data that is dumped since the reference was.
+  bool allow_extra = false;
 };
+
+// torch.testing's for the dtype: rtol 1.3e-6 and atol 1e-5 for float32, 1.6e-2 and 1e-5 for bfloat16, 1e-3
+// and 1e-5 for float16, 1e-7 and 1e-7 for float64; complex types have their parts'; nothing for the others.
+Tolerance DefaultTolerance(DType dtype);
 
 struct NamedComparison {
   std::string path;
@@ -42,9 +58,14 @@ struct TreeComparison {
 // Numbers, and lists of numbers, are compared as tensors. A tree without anything to compare is kEmpty.
 TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options = {});
 
+// A tree in memory, or two with gradients, against a directory that ReadDump() reads; else as CompareDumps.
+TreeComparison CompareToDump(const std::string& reference_dir, const Value& current,
+                             const Value* current_grads, const CompareOptions& options = {});
+
 // Two directories that ReadDump() reads. Paths start with "tensors." and "grads.". A dump without a manifest
 // has no dtypes in JSON, so those are then compared as numbers. What cannot be read is a result of its own,
 // kCouldNotCompare.
+// A tensor dumped as statistics is bitwise equal where the digest is, and else kCouldNotCompare.
 TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
                             const CompareOptions& options = {});
 

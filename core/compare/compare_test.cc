@@ -3,6 +3,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
+
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -187,6 +190,53 @@ TEST_F(CompareTest, JsonReportHasAllFigures) {
   EXPECT_EQ(a.Find("max_abs_error")->map().Find("error")->double_value(), 1);
   EXPECT_EQ(a.Find("first_bit_difference")->map().Find("ulp_distance")->int_value(), 4194304);
   EXPECT_EQ(results[1].map().Find("status")->string_value(), "missing");
+}
+
+TEST_F(CompareTest, CsvReportHasALineForEachResult) {
+  const std::string csv = ToCsv(CompareTrees(ValueMap{{"a", a_}, {"c,\"d", a_}}, ValueMap{{"a", b_}}));
+  const std::vector<std::string> lines = absl::StrSplit(csv, '\n');
+  ASSERT_EQ(lines.size(), 4u);
+  const auto columns = [](const std::string& line) { return std::count(line.begin(), line.end(), ','); };
+  EXPECT_EQ(lines[1].substr(0, 36), "a,mismatch,float32,[2],2,1,1,1.0,0.5");
+  EXPECT_EQ(columns(lines[1]), columns(lines[0]));
+  EXPECT_EQ(lines[2], "\"c,\"\"d\",missing,,,,,,,,,,,,,,,,,,a tensor");
+  EXPECT_EQ(columns(lines[2]), columns(lines[0]) + 1);
+}
+
+TEST_F(CompareTest, JUnitReportFailsWhatDoesNotPass) {
+  const std::string xml =
+      ToJUnitXml(CompareTrees(ValueMap{{"a", a_}, {"b", a_}, {"<&\n", a_}}, ValueMap{{"a", a_}, {"b", b_}}));
+  EXPECT_THAT(xml, HasSubstr("tests=\"4\" failures=\"3\""));
+  EXPECT_THAT(xml, HasSubstr("<testcase classname=\"ott.compare\" name=\"a\"/>"));
+  EXPECT_THAT(xml, HasSubstr("name=\"b\">\n      <failure message=\"mismatch\">b: mismatch\n"));
+  EXPECT_THAT(xml, HasSubstr("name=\"&lt;&amp;\\n\">\n      <failure message=\"missing\">"));
+  EXPECT_THAT(xml, HasSubstr("name=\"(verdict)\">\n      <failure message=\"different\">"));
+  EXPECT_THAT(ToJUnitXml(CompareTrees(ValueMap(), ValueMap())), HasSubstr("tests=\"2\" failures=\"2\""));
+}
+
+TEST_F(CompareTest, TolerancesAreChosenByNameAndDType) {
+  const float reference[1] = {1000};
+  const float current[1] = {1000.5};
+  const Value left =
+      ValueMap{{"loose.w", TensorView(reference, {1})}, {"tight.w", TensorView(reference, {1})}};
+  const Value right = ValueMap{{"loose.w", TensorView(current, {1})}, {"tight.w", TensorView(current, {1})}};
+  CompareOptions options;
+  PathTolerance loose;
+  loose.glob = "loose.*";
+  loose.tolerance.rtol = 1e-3;
+  options.path_tolerances = {loose};
+  EXPECT_THAT(Statuses(CompareTrees(left, right, options)),
+              ElementsAre(Pair("loose.w", CompareStatus::kWithinTolerance),
+                          Pair("tight.w", CompareStatus::kMismatch)));
+
+  options.path_tolerances = {};
+  options.default_tolerances = true;
+  EXPECT_EQ(CompareTrees(left, right, options).verdict(), Verdict::kDifferent);
+  const float close[1] = {1000.001};
+  EXPECT_EQ(CompareTrees(ValueMap{{"a", TensorView(reference, {1})}}, ValueMap{{"a", TensorView(close, {1})}},
+                         options)
+                .verdict(),
+            Verdict::kEqual);
 }
 
 TEST_F(CompareTest, JsonReportStandsNamesThatAreNotUtf8) {

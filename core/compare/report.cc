@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "ott/core/dump/json_writer.h"
 
 namespace ott {
@@ -107,6 +108,34 @@ const NamedComparison* LargestPassingError(const TreeComparison& comparison) {
   return largest;
 }
 
+// Reads back as the same double.
+std::string Exact(double value) {
+  std::string text;
+  AppendPythonFloat(value, text);
+  return text;
+}
+
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+std::string XmlText(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+}
+
+// failure: empty where the case passed. Names are printable (XML has no way to write a NUL).
+void AppendTestCase(const std::string& name, std::string_view failure, const std::string& report,
+                    std::string& text) {
+  absl::StrAppend(&text, "    <testcase classname=\"ott.compare\" name=\"", XmlText(name), "\"");
+  if (failure.empty()) {
+    text += "/>\n";
+  } else {
+    absl::StrAppend(&text, ">\n      <failure message=\"", std::string(failure), "\">", XmlText(report),
+                    "</failure>\n    </testcase>\n");
+  }
+}
+
 Value IndexValue(const Dims& index) { return Value::List(index.begin(), index.end()); }
 
 Value ToValue(const std::optional<ErrorAt>& error) {
@@ -157,6 +186,54 @@ std::string ToText(const TreeComparison& comparison, int max_failures) {
                                                               : " (not bit for bit)";
   absl::StrAppend(&text, std::string(Name(verdict)), bits, ": ", CountsText(comparison), "\n");
   return text;
+}
+
+std::string ToCsv(const TreeComparison& comparison) {
+  std::string text =
+      "path,status,dtype,shape,num_elements,num_mismatched,num_bits_differ,max_abs_error,max_rel_error,"
+      "mean_abs_error,root_mean_square_error,cosine_similarity,max_ulp_distance,num_nan_reference,"
+      "num_nan_current,num_inf_reference,num_inf_current,passing_atol,passing_rtol,detail\n";
+  for (const NamedComparison& result : comparison.results) {
+    const TensorComparison& c = result.comparison;
+    std::vector<std::string> fields = {CsvField(Utf8(result.path)), std::string(Name(c.status))};
+    if (HasElements(c)) {
+      const auto error = [](const std::optional<ErrorAt>& e) { return e.has_value() ? Exact(e->error) : ""; };
+      for (const std::string& field :
+           {std::string(Name(c.dtype)), CsvField(ShapeToString(c.shape)), absl::StrCat(c.num_elements),
+            absl::StrCat(c.num_mismatched), absl::StrCat(c.num_bits_differ), error(c.max_abs_error),
+            error(c.max_rel_error), Exact(c.mean_abs_error), Exact(c.root_mean_square_error),
+            Exact(c.cosine_similarity),
+            c.max_ulp_distance.has_value() ? absl::StrCat(*c.max_ulp_distance) : "",
+            absl::StrCat(c.num_nan_reference), absl::StrCat(c.num_nan_current),
+            absl::StrCat(c.num_inf_reference), absl::StrCat(c.num_inf_current), Exact(c.passing_atol),
+            Exact(c.passing_rtol)}) {
+        fields.push_back(field);
+      }
+    } else {
+      fields.resize(fields.size() + 17);
+    }
+    fields.push_back(CsvField(Utf8(c.detail)));
+    absl::StrAppend(&text, absl::StrJoin(fields, ","), "\n");
+  }
+  return text;
+}
+
+std::string ToJUnitXml(const TreeComparison& comparison) {
+  int num_failures = comparison.verdict() == Verdict::kEqual ? 0 : 1;
+  std::string cases;
+  for (const NamedComparison& result : comparison.results) {
+    const bool passes = Passes(result.comparison.status);
+    num_failures += passes ? 0 : 1;
+    std::string report;
+    AppendFailure(result, report);
+    AppendTestCase(PathText(result.path), passes ? "" : Name(result.comparison.status), report, cases);
+  }
+  const Verdict verdict = comparison.verdict();
+  AppendTestCase("(verdict)", verdict == Verdict::kEqual ? "" : Name(verdict), CountsText(comparison), cases);
+  return absl::StrFormat(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+      "  <testsuite name=\"ott compare\" tests=\"%d\" failures=\"%d\">\n%s  </testsuite>\n</testsuites>\n",
+      comparison.results.size() + 1, num_failures, cases);
 }
 
 Value ToValue(const TensorComparison& comparison) {

@@ -18,6 +18,14 @@ std::string ToText(const TreeComparison& comparison, int max_failures = 20);
 // it: figures may be NaN, Infinity and -Infinity, which is not JSON to every reader.
 std::string ToJson(const TreeComparison& comparison);
 
+// One line for each result, under a line with the columns' names: path, status, dtype, shape, the figures,
+// detail (RFC 4180, lines end with \n).
+std::string ToCsv(const TreeComparison& comparison);
+
+// One test case for each result, failed where it does not pass, and one for the verdict; in the form CI
+// servers read.
+std::string ToJUnitXml(const TreeComparison& comparison);
+
 // The same as a tree, to be part of another report.
 Value ToValue(const TreeComparison& comparison);
 Value ToValue(const TensorComparison& comparison);

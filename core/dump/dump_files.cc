@@ -1,5 +1,6 @@
 #include "ott/core/dump/dump_files.h"
 
+#include <array>
 #include <cctype>
 
 #include "absl/status/status.h"
@@ -11,6 +12,20 @@ namespace {
 
 // NAME_MAX of Linux file systems.
 constexpr size_t kMaxFileName = 255;
+
+struct FormatEntry {
+  std::string_view name;
+  std::string_view extension;
+};
+
+// In the order of the enumeration.
+constexpr std::array<FormatEntry, 5> kFormats = {{
+    {"json", ""},
+    {"binary", ".bin"},
+    {"npy", ".npy"},
+    {"safetensors", ".safetensors"},
+    {"statistics", ""},
+}};
 
 bool IsHex(std::string_view text, size_t i) {
   return i < text.size() && std::isxdigit(static_cast<unsigned char>(text[i]));
@@ -35,11 +50,13 @@ std::string Escape(std::string_view text) {
 
 }  // namespace
 
-std::string_view Name(DumpFormat format) { return format == DumpFormat::kJson ? "json" : "binary"; }
+std::string_view Name(DumpFormat format) { return kFormats[static_cast<size_t>(format)].name; }
+
+std::string_view Extension(DumpFormat format) { return kFormats[static_cast<size_t>(format)].extension; }
 
 absl::StatusOr<DumpFormat> ParseDumpFormat(std::string_view name) {
-  for (const DumpFormat format : {DumpFormat::kJson, DumpFormat::kBinary}) {
-    if (Name(format) == name) return format;
+  for (size_t i = 0; i < kFormats.size(); ++i) {
+    if (kFormats[i].name == name) return static_cast<DumpFormat>(i);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("'", std::string(name), "' is not the name of a dump format"));

@@ -18,11 +18,15 @@ namespace ott {
 
 // How a tensor is stored.
 enum class DumpFormat : uint8_t {
-  kJson,    // as numbers in the tree
-  kBinary,  // raw little-endian elements in row-major order in a file of its own
+  kJson,         // as numbers in the tree
+  kBinary,       // raw little-endian elements in row-major order in a file of its own, described by another
+  kNpy,          // a .npy file of NumPy
+  kSafetensors,  // a .safetensors file
+  kStatistics,   // no data: a map of dtype, shape, min, max, mean, L2 norm, counts of NaN and infinities, and
+                 // digest
 };
 
-std::string_view Name(DumpFormat format);  // "json", "binary"
+std::string_view Name(DumpFormat format);  // "json", "binary", "npy", "safetensors", "statistics"
 
 // The inverse of Name. INVALID_ARGUMENT for another name.
 absl::StatusOr<DumpFormat> ParseDumpFormat(std::string_view name);
@@ -31,8 +35,12 @@ inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr char kTensorsFile[] = "tensors.json";
 inline constexpr char kGradsFile[] = "grads.json";
 
-// What follows a tensor's path in the tree and in the file's name.
-inline constexpr char kBinaryExtension[] = ".bin";
+// What follows a tensor's path in the tree and in its file's name; empty for formats without a file.
+std::string_view Extension(DumpFormat format);
+
+// The one entry of the map that stands for a tensor dumped as statistics.
+inline constexpr char kStatisticsName[] = "tensor_statistics";
+
 // What follows the name of a tensor's file in the name of the file that describes it.
 inline constexpr char kMetaExtension[] = ".meta.json";
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 #include <complex>
-#include <cstring>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <type_traits>
@@ -10,11 +10,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/json_reader.h"
+#include "ott/core/dump/npy.h"
+#include "ott/core/dump/safetensors.h"
 #include "ott/core/tensor/element.h"
 
 namespace ott {
@@ -199,8 +200,7 @@ class GroupReader {
         // A list of numbers that is not listed was a list, or is a list of listed tensors.
         return ResolveList(path, Unstack(json.tensor()));
       case Value::Kind::kString:
-        if (has_manifest_ || json.string_value() != path + kBinaryExtension) return json;
-        return ReadDescribed(json.string_value());
+        return has_manifest_ ? json : ResolveString(path, json.string_value());
       default:
         return json;
     }
@@ -215,9 +215,35 @@ class GroupReader {
     return Value(std::move(list));
   }
 
-  absl::StatusOr<Value> ResolveListed(const ManifestTensor& tensor, const Value& json) {
-    if (tensor.format == DumpFormat::kBinary) {
-      return MapBlob(tensor.path + kBinaryExtension, tensor.dtype, tensor.shape);
+  // A reference to a tensor's file is its path and an extension.
+  absl::StatusOr<Value> ResolveString(const std::string& path, const std::string& string) const {
+    for (const DumpFormat format : {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors}) {
+      if (string != absl::StrCat(path, std::string(Extension(format)))) continue;
+      if (format == DumpFormat::kBinary) return ReadDescribed(string);
+      return ReadSelfDescribing(format, path);
+    }
+    return Value(string);
+  }
+
+  absl::StatusOr<Value> ResolveListed(const ManifestTensor& tensor, const Value& json) const {
+    switch (tensor.format) {
+      case DumpFormat::kStatistics:
+        return json;
+      case DumpFormat::kBinary:
+        return MapBlob(tensor.path + std::string(Extension(tensor.format)), tensor.dtype, tensor.shape);
+      case DumpFormat::kNpy:
+      case DumpFormat::kSafetensors: {
+        OTT_ASSIGN_OR_RETURN(Value value, ReadSelfDescribing(tensor.format, tensor.path));
+        const TensorView& view = value.tensor().view;
+        if (view.dtype() != tensor.dtype || view.shape() != tensor.shape) {
+          return absl::DataLossError(absl::StrCat(
+              PathOf(tensor.file), ": is not the ", ShapeToString(tensor.shape), " ",
+              std::string(Name(tensor.dtype)), " of the manifest; the files are of different dumps"));
+        }
+        return value;
+      }
+      case DumpFormat::kJson:
+        break;
     }
     absl::StatusOr<Tensor> numbers = TensorFromNumbers(json, tensor.dtype, tensor.shape);
     if (!numbers.ok()) {
@@ -229,7 +255,7 @@ class GroupReader {
   }
 
   // A tensor whose dtype and shape are in the file beside it.
-  absl::StatusOr<Value> ReadDescribed(const std::string& reference) {
+  absl::StatusOr<Value> ReadDescribed(const std::string& reference) const {
     const std::string meta_file = PathOf(BlobFileName(group_file_, reference) + kMetaExtension);
     OTT_ASSIGN_OR_RETURN(const Value meta, ReadJsonFile(meta_file));
     const Value* const shape = meta.is_map() ? meta.map().Find("file_data_shape") : nullptr;
@@ -247,6 +273,21 @@ class GroupReader {
         ParseDType(std::string_view(dtype->string_value()).substr(kPrefix.size()));
     if (!parsed.ok()) return InFile(meta_file, parsed.status());
     return MapBlob(reference, *parsed, *dims);
+  }
+
+  absl::StatusOr<Value> ReadSelfDescribing(DumpFormat format, const std::string& path) const {
+    const std::string file =
+        PathOf(BlobFileName(group_file_, absl::StrCat(path, std::string(Extension(format)))));
+    OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> mapped, MappedFile::Open(file));
+    const std::string_view bytes(mapped->data(), mapped->size());
+    const absl::StatusOr<TensorView> view =
+        format == DumpFormat::kNpy ? ParseNpy(bytes) : ParseSafetensors(bytes, path);
+    if (!view.ok()) return InFile(file, view.status());
+    // Other programs' files need not be aligned.
+    if (reinterpret_cast<uintptr_t>(view->data()) % SizeOf(view->dtype()) == 0)
+      return Value(Tensor{*view, mapped});
+    OTT_ASSIGN_OR_RETURN(Tensor clone, CloneToHost(*view));
+    return Value(std::move(clone));
   }
 
   absl::StatusOr<Value> MapBlob(const std::string& reference, DType dtype, const Dims& shape) const {
@@ -269,6 +310,8 @@ class GroupReader {
   absl::flat_hash_map<std::string, const ManifestTensor*> listed_;
 };
 
+}  // namespace
+
 absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir) {
   const std::string path = absl::StrCat(dir, "/", kManifestFile);
   const absl::StatusOr<Value> json = ReadJsonFile(path);
@@ -283,8 +326,6 @@ absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir) {
   }
   return std::optional<Manifest>(*std::move(manifest));
 }
-
-}  // namespace
 
 absl::StatusOr<Dump> ReadDump(const std::string& dir) {
   Dump dump;

@@ -15,7 +15,7 @@ namespace ott {
 struct Dump {
   // Tensors in files of their own are mapped, so they cost memory as they are touched. Those dumped as JSON
   // have the dtype and shape of the manifest; without one they are float64, int64, uint64 or bool, and lists
-  // of numbers that were no tensors are tensors too.
+  // of numbers that were no tensors are tensors too. What was dumped as statistics is a map (dump_writer.h).
   Value tensors;
   std::optional<Value> grads;
   // Ours have one, Python's have none.
@@ -25,6 +25,10 @@ struct Dump {
 // NOT_FOUND where there is no dump; DATA_LOSS, naming the file, for a dump that was not finished or a file
 // that is cut or missing; INVALID_ARGUMENT, naming the file, for contents that are no dump's.
 absl::StatusOr<Dump> ReadDump(const std::string& dir);
+
+// The manifest alone; nothing where there is none, so where the dump is Python's, or there is no dump. Errors
+// as above.
+absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir);
 
 }  // namespace ott
 

@@ -3,16 +3,19 @@
 #include <sys/stat.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest.h"
 #include "ott/core/dump/json_writer.h"
-#include "ott/core/dump/manifest.h"
+#include "ott/core/dump/npy.h"
+#include "ott/core/dump/safetensors.h"
+#include "ott/core/tensor/tensor_statistics.h"
 
 namespace ott {
 namespace {
@@ -33,6 +36,12 @@ class DumpWriter {
     manifest_.rank = contents.rank;
     manifest_.world_size = contents.world_size;
     manifest_.has_grads = contents.grads.tree != nullptr;
+    bytes_left_ = contents.max_bytes;
+    if (contents.reference != nullptr) {
+      for (const ManifestTensor& tensor : contents.reference->tensors) {
+        reference_.emplace(KeyOf(tensor.group, tensor.path), tensor.digest);
+      }
+    }
     OTT_RETURN_IF_ERROR(WriteManifest());
     OTT_RETURN_IF_ERROR(WriteGroup(kTensorsFile, contents.tensors));
     OTT_RETURN_IF_ERROR(WriteGroup(kGradsFile, contents.grads));
@@ -96,41 +105,99 @@ class DumpWriter {
     if (view.device().kind != Device::Kind::kHost) {
       return absl::InvalidArgumentError(absl::StrCat("'", path, "': the tensor is not in host memory"));
     }
-    if (!paths_.insert(absl::StrCat(std::string(group_file), ":", path)).second) {
+    OTT_RETURN_IF_ERROR(CheckUtf8(path));
+    const std::string key = KeyOf(group_file, path);
+    if (!paths_.insert(key).second) {
       return absl::InvalidArgumentError(absl::StrCat(
           "two tensors have the path '", path, "'; names with dots in them look like names within names"));
     }
-    const std::string reference = path + kBinaryExtension;
-    const bool binary = format == DumpFormat::kBinary;
-    const std::string file = binary ? BlobFileName(group_file, reference) : std::string(group_file);
     OTT_ASSIGN_OR_RETURN(const TensorDigest digest, ComputeDigest(view));
+    const auto known = reference_.find(key);
+    if ((known != reference_.end() && known->second == digest.root) || view.num_bytes() > bytes_left_) {
+      format = DumpFormat::kStatistics;
+    }
+    if (format != DumpFormat::kStatistics) bytes_left_ -= view.num_bytes();
+
+    const std::string reference = absl::StrCat(path, std::string(Extension(format)));
+    const bool has_file = reference != path;
+    const std::string file = has_file ? BlobFileName(group_file, reference) : std::string(group_file);
     manifest_.tensors.push_back({std::string(group_file), path, view.dtype(), view.shape(), format, file,
                                  view.num_bytes(), digest.root});
-    if (!binary) return value;
-    OTT_RETURN_IF_ERROR(CheckUtf8(path));
-    OTT_RETURN_IF_ERROR(WriteBinary(PathOf(file), view));
-    return Value(reference);
+    switch (format) {
+      case DumpFormat::kJson:
+        return value;
+      case DumpFormat::kStatistics:
+        return StatisticsValue(view, digest.root);
+      case DumpFormat::kBinary: {
+        OTT_RETURN_IF_ERROR(WriteBlob(file, "", view));
+        OTT_RETURN_IF_ERROR(WriteMeta(file, view));
+        return Value(reference);
+      }
+      case DumpFormat::kNpy: {
+        OTT_ASSIGN_OR_RETURN(const std::string header, NpyHeader(view.dtype(), view.shape()));
+        OTT_RETURN_IF_ERROR(WriteBlob(file, header, view));
+        return Value(reference);
+      }
+      case DumpFormat::kSafetensors: {
+        OTT_ASSIGN_OR_RETURN(const std::string header, SafetensorsHeader(path, view.dtype(), view.shape()));
+        OTT_RETURN_IF_ERROR(WriteBlob(file, header, view));
+        return Value(reference);
+      }
+    }
+    __builtin_unreachable();
   }
 
-  absl::Status WriteBinary(const std::string& file, const TensorView& view) const {
+  static std::string KeyOf(std::string_view group_file, std::string_view path) {
+    return absl::StrCat(std::string(group_file), ":", std::string(path));
+  }
+
+  absl::Status WriteBlob(const std::string& name, std::string_view header, const TensorView& view) const {
     Tensor contiguous{view, nullptr};
     if (!view.is_contiguous()) {
       OTT_ASSIGN_OR_RETURN(contiguous, CloneToHost(view));
     }
-    const std::string_view bytes(static_cast<const char*>(contiguous.view.data()), view.num_bytes());
-    OTT_RETURN_IF_ERROR(WriteFileAtomically(file, bytes, sync_));
-    Value::List shape(view.shape().begin(), view.shape().end());
+    OTT_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(PathOf(name)));
+    OTT_RETURN_IF_ERROR(file->Append(header));
+    OTT_RETURN_IF_ERROR(file->Append(
+        {static_cast<const char*>(contiguous.view.data()), static_cast<size_t>(view.num_bytes())}));
+    return file->Commit(sync_);
+  }
+
+  absl::Status WriteMeta(const std::string& name, const TensorView& view) const {
     const Value meta = ValueMap{
-        {"file_data_shape", std::move(shape)},
+        {"file_data_shape", Value::List(view.shape().begin(), view.shape().end())},
         {"file_data_dtype", absl::StrCat("torch.", std::string(Name(view.dtype())))},
     };
-    return WriteJsonFile(file + kMetaExtension, meta, sync_);
+    return WriteJsonFile(PathOf(name) + kMetaExtension, meta, sync_);
+  }
+
+  static absl::StatusOr<Value> StatisticsValue(const TensorView& view, const Digest& digest) {
+    OTT_ASSIGN_OR_RETURN(const TensorStatistics statistics, ComputeStatistics(view));
+    const auto or_null = [](std::optional<double> value) {
+      return value.has_value() ? Value(*value) : Value();
+    };
+    return Value(ValueMap{{kStatisticsName, ValueMap{
+                                                {"dtype", Name(view.dtype())},
+                                                // Text, so that it is not taken for a tensor.
+                                                {"shape", ShapeToString(view.shape())},
+                                                {"num_elements", view.num_elements()},
+                                                {"min", or_null(statistics.min)},
+                                                {"max", or_null(statistics.max)},
+                                                {"mean", or_null(statistics.mean)},
+                                                {"l2_norm", statistics.l2_norm},
+                                                {"num_nan", statistics.num_nan},
+                                                {"num_inf", statistics.num_inf},
+                                                {"digest", digest.ToString()},
+                                            }}});
   }
 
   const std::string dir_;
   const bool sync_;
   Manifest manifest_;
   absl::flat_hash_set<std::string> paths_;
+  // The reference's digests.
+  absl::flat_hash_map<std::string, Digest> reference_;
+  int64_t bytes_left_ = 0;
 };
 
 }  // namespace

@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "ott/core/dump/dump_files.h"
+#include "ott/core/dump/manifest.h"
 #include "ott/core/tensor/value.h"
 
 namespace ott {
@@ -28,6 +30,10 @@ struct DumpContents {
   int64_t iteration = 0;
   int rank = 0;
   int world_size = 1;
+  // Tensors whose digest a reference has at the same path are dumped as statistics. Null: none.
+  const Manifest* reference = nullptr;
+  // Tensors beyond this many bytes of elements in a dump are dumped as statistics.
+  int64_t max_bytes = std::numeric_limits<int64_t>::max();
 };
 
 // Makes the directory, and in it tensors.json, grads.json where there are gradients, a file and its
@@ -35,8 +41,12 @@ struct DumpContents {
 // false` from before the first of these until after the last, so that a dump that was cut off is known as
 // one; files of an earlier dump are replaced. sync: what is complete survives a crash of the machine.
 //
-// INVALID_ARGUMENT for a name that is not UTF-8, for two tensors with one path, and for a tensor not in host
-// memory; FAILED_PRECONDITION where dir is a symbolic link or a file; else the file system's error.
+// In the tree, a tensor with a file of its own is a string, its path and extension, and statistics are a map
+// of one entry, "tensor_statistics".
+//
+// UNIMPLEMENTED for a dtype that the format lacks; INVALID_ARGUMENT for a name that is not UTF-8, for two
+// tensors with one path, and for a tensor not in host memory; FAILED_PRECONDITION where dir is a symbolic
+// link or a file; else the file system's error.
 absl::Status WriteDump(const std::string& dir, const DumpContents& contents, bool sync = false);
 
 }  // namespace ott

@@ -1,5 +1,6 @@
 #include "ott/core/dump/json_writer.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <complex>
@@ -86,15 +87,81 @@ void AppendCharacter(int32_t code, std::string& text) {
   }
 }
 
+// More than any number needs.
+constexpr size_t kMaxNumberBytes = 32;
+
+char* Copy(std::string_view text, char* to) {
+  std::memcpy(to, text.data(), text.size());
+  return to + text.size();
+}
+
+char* Fill(ptrdiff_t count, char* to) {
+  std::memset(to, '0', count);
+  return to + count;
+}
+
+// Python's repr(), but as JSON's NaN, Infinity and -Infinity. Returns the end; writes at most
+// kMaxNumberBytes.
+char* FormatFloat(double value, char* to) {
+  if (!std::isfinite(value))
+    return Copy(std::isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity", to);
+  // The shortest digits that read back as value: d.ddde+xx, which is Python's form for exponents below -4 and
+  // above 15.
+  char buffer[kMaxNumberBytes];
+  const char* const end =
+      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific).ptr;
+  const char* const e = end - (end[-4] == 'e' ? 4 : 5);
+  int exponent = e[2] - '0';
+  for (const char* digit = e + 3; digit != end; ++digit) exponent = exponent * 10 + (*digit - '0');
+  if (e[1] == '-') exponent = -exponent;
+  if (exponent < -4 || exponent > 15) return Copy({buffer, static_cast<size_t>(end - buffer)}, to);
+
+  const char* digits = buffer;
+  if (*digits == '-') *to++ = *digits++;
+  // The digits behind the point, if any.
+  const char* const more = digits + 2 < e ? digits + 2 : e;
+  const ptrdiff_t num_more = e - more;
+  if (exponent < 0) {
+    to = Fill(-exponent - 1, Copy("0.", to));
+    *to++ = *digits;
+    return Copy({more, static_cast<size_t>(num_more)}, to);
+  }
+  const ptrdiff_t whole = exponent < num_more ? exponent : num_more;
+  *to++ = *digits;
+  to = Copy({more, static_cast<size_t>(whole)}, to);
+  to = Fill(exponent - whole, to);
+  *to++ = '.';
+  if (whole == num_more) return Copy("0", to);
+  return Copy({more + whole, static_cast<size_t>(num_more - whole)}, to);
+}
+
+// Of a real element.
+template <typename T>
+char* FormatElement(T element, char* to) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return Copy(element ? "true" : "false", to);
+  } else if constexpr (std::is_integral_v<T>) {
+    return std::to_chars(to, to + kMaxNumberBytes, element).ptr;
+  } else {
+    return FormatFloat(static_cast<double>(element), to);
+  }
+}
+
 template <typename T>
 void AppendElement(T element, std::string& text) {
+  char buffer[kMaxNumberBytes];
+  text.append(buffer, FormatElement(element, buffer) - buffer);
+}
+
+// The element at an address, which need not be aligned. A byte that is neither 0 nor 1 is true.
+template <typename T>
+T LoadElement(const char* data) {
   if constexpr (std::is_same_v<T, bool>) {
-    text += element ? "true" : "false";
-  } else if constexpr (std::is_integral_v<T>) {
-    char buffer[24];
-    text.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), element).ptr);
+    return *data != 0;
   } else {
-    AppendPythonFloat(static_cast<double>(element), text);
+    T element;
+    std::memcpy(&element, data, sizeof(element));
+    return element;
   }
 }
 
@@ -114,7 +181,7 @@ class Writer {
         AppendElement(value.int_value(), text_);
         return absl::OkStatus();
       case Value::Kind::kDouble:
-        AppendPythonFloat(value.double_value(), text_);
+        AppendElement(value.double_value(), text_);
         return absl::OkStatus();
       case Value::Kind::kString:
         return WriteString(path, value.string_value());
@@ -228,6 +295,9 @@ class Writer {
       return absl::OkStatus();
     }
     const int64_t stride = tensor.strides()[dimension] * static_cast<int64_t>(sizeof(T));
+    if constexpr (!IsComplex<T>::value) {
+      if (dimension + 1 == tensor.shape().size()) return WriteRow<T>(data, stride, size);
+    }
     Open('[');
     for (int64_t i = 0; i < size; ++i) {
       StartItem(i == 0);
@@ -238,11 +308,32 @@ class Writer {
     return absl::OkStatus();
   }
 
+  // The last dimension: nearly all of a dump's text.
+  template <typename T>
+  absl::Status WriteRow(const char* data, int64_t stride, int64_t size) {
+    Open('[');
+    const std::string separator = ",\n" + std::string(2 * depth_, ' ');
+    const int64_t piece = static_cast<int64_t>(kPieceBytes / (separator.size() + kMaxNumberBytes)) + 1;
+    for (int64_t begin = 0; begin < size; begin += piece) {
+      const int64_t end = std::min(begin + piece, size);
+      const size_t old_size = text_.size();
+      text_.resize(old_size + (end - begin) * (separator.size() + kMaxNumberBytes));
+      char* to = &text_[old_size];
+      for (int64_t i = begin; i < end; ++i) {
+        // No comma before the first one.
+        to = Copy(i == 0 ? std::string_view(separator).substr(1) : separator, to);
+        to = FormatElement(LoadElement<T>(data + i * stride), to);
+      }
+      text_.resize(to - text_.data());
+      OTT_RETURN_IF_ERROR(FlushIfLarge());
+    }
+    Close(']');
+    return absl::OkStatus();
+  }
+
   template <typename T>
   void WriteElement(const char* data) {
-    if constexpr (std::is_same_v<T, bool>) {
-      AppendElement(*data != 0, text_);
-    } else if constexpr (IsComplex<T>::value) {
+    if constexpr (IsComplex<T>::value) {
       Open('[');
       StartItem(true);
       WriteElement<typename T::value_type>(data);
@@ -250,9 +341,7 @@ class Writer {
       WriteElement<typename T::value_type>(data + sizeof(T) / 2);
       Close(']');
     } else {
-      T element;
-      std::memcpy(&element, data, sizeof(element));
-      AppendElement(element, text_);
+      AppendElement(LoadElement<T>(data), text_);
     }
   }
 
@@ -263,52 +352,7 @@ class Writer {
 
 }  // namespace
 
-void AppendPythonFloat(double value, std::string& text) {
-  if (std::isnan(value)) {
-    text += "NaN";
-    return;
-  }
-  if (std::isinf(value)) {
-    text += value < 0 ? "-Infinity" : "Infinity";
-    return;
-  }
-  // The shortest digits that read back as value: d.ddde±xx, which is Python's form for exponents below -4 and
-  // above 15.
-  char buffer[32];
-  const char* const end =
-      std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::scientific).ptr;
-  const char* const e = end - (end[-4] == 'e' ? 4 : 5);
-  int exponent = 0;
-  std::from_chars(e + 2, end, exponent);
-  if (e[1] == '-') exponent = -exponent;
-  if (exponent < -4 || exponent > 15) {
-    text.append(buffer, end - buffer);
-    return;
-  }
-
-  const char* digits = buffer;
-  if (*digits == '-') text += *digits++;
-  // The digits behind the point, if any.
-  const char* const more = digits + 2 < e ? digits + 2 : e;
-  if (exponent < 0) {
-    text += "0.";
-    text.append(-exponent - 1, '0');
-    text += *digits;
-    text.append(more, e);
-    return;
-  }
-  const ptrdiff_t num_more = e - more;
-  const ptrdiff_t whole = exponent < num_more ? exponent : num_more;
-  text += *digits;
-  text.append(more, whole);
-  text.append(exponent - whole, '0');
-  text += '.';
-  if (whole == num_more) {
-    text += '0';
-  } else {
-    text.append(more + whole, e);
-  }
-}
+void AppendPythonFloat(double value, std::string& text) { AppendElement(value, text); }
 
 absl::Status CheckUtf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {

@@ -1,9 +1,14 @@
 #include "ott/core/dump/tensor_dumper.h"
 
+#include <cstdio>
+#include <memory>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/compare/report.h"
+#include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/insert.h"
 
@@ -46,6 +51,46 @@ Value ReplaceTensors(const Value& value, absl::Span<const Gradient>::iterator& g
   }
 }
 
+// The tree without the tensors that are not selected; in a list, null is in their place. Nothing where none
+// is left.
+std::optional<Value> Select(const std::string& path, const Value& value, const Selection& selection) {
+  switch (value.kind()) {
+    case Value::Kind::kTensor:
+      return selection.WantsPath(path) ? std::optional<Value>(value) : std::nullopt;
+    case Value::Kind::kList: {
+      Value::List list;
+      for (size_t i = 0; i < value.list().size(); ++i) {
+        list.push_back(
+            Select(JoinPath(path, std::to_string(i)), value.list()[i], selection).value_or(Value()));
+      }
+      return list;
+    }
+    case Value::Kind::kMap: {
+      ValueMap map;
+      for (const auto& [name, child] : value.map()) {
+        if (std::optional<Value> selected = Select(JoinPath(path, name), child, selection)) {
+          map.Insert(name, *std::move(selected));
+        }
+      }
+      if (map.empty() && !value.map().empty()) return std::nullopt;
+      return map;
+    }
+    default:
+      return value;
+  }
+}
+
+std::string DumpDir(const std::string& dir, int64_t count) { return absl::StrCat(dir, "/", count); }
+
+absl::Status ReportDifference(const TreeComparison& comparison, int64_t count, bool warn) {
+  if (comparison.verdict() == Verdict::kEqual) return absl::OkStatus();
+  const std::string report =
+      absl::StrCat("dump ", count, " is not what was dumped before:\n", ToText(comparison));
+  if (!warn) return absl::FailedPreconditionError(report);
+  std::fputs(report.c_str(), stderr);
+  return absl::OkStatus();
+}
+
 // One for each tensor, of its shape.
 absl::Status CheckGradients(absl::Span<const NamedTensor> tensors, absl::Span<const Gradient> gradients) {
   if (gradients.size() != tensors.size()) {
@@ -76,23 +121,39 @@ absl::Status TensorDumper::Enable(TensorDumperOptions options) {
         absl::StrCat("the tensor dumper is enabled already, with the directory ", options_.dir));
   }
   if (options.dir.empty()) return absl::InvalidArgumentError("the tensor dumper needs a directory");
+  OTT_ASSIGN_OR_RETURN(selection_, Selection::Create(options.selection));
   options_ = std::move(options);
+  pool_.emplace(options_.max_queued_bytes);
+  if (options_.num_writer_threads > 0) {
+    WriteQueue::Options queue_options;
+    queue_options.num_threads = options_.num_writer_threads;
+    queue_options.max_bytes = options_.max_queued_bytes;
+    queue_options.drop_when_full = options_.drop_when_full;
+    queue_.emplace(queue_options);
+  }
   enabled_ = true;
-  SetActive(true);
+  UpdateActive();
   return absl::OkStatus();
 }
 
 void TensorDumper::Pause() {
   const std::lock_guard lock(mutex_);
-  SetActive(false);
+  paused_ = true;
+  UpdateActive();
 }
 
 void TensorDumper::Resume() {
   const std::lock_guard lock(mutex_);
-  SetActive(enabled_);
+  paused_ = false;
+  UpdateActive();
 }
 
-void TensorDumper::SetActive(bool active) {
+bool TensorDumper::Selected() const {
+  return selection_.WantsIteration(dump_count_) && selection_.WantsRank(options_.rank);
+}
+
+void TensorDumper::UpdateActive() {
+  const bool active = enabled_ && !paused_ && Selected();
   active_.store(active, std::memory_order_relaxed);
   if (const absl::StatusOr<TensorDumper*> found = process_wide_.Find(); found.ok() && *found == this) {
     process_wide_.SetEnabled(active);
@@ -104,9 +165,16 @@ std::string TensorDumper::InRanges(std::string_view path) const {
 }
 
 absl::Status TensorDumper::Add(std::string_view path, const Value& data, const AddOptions& options) {
-  OTT_ASSIGN_OR_RETURN(Value copy, Snapshot(data));
+  std::string full_path;
+  {
+    const std::lock_guard lock(mutex_);
+    full_path = InRanges(path);
+  }
+  const std::optional<Value> selected = Select(full_path, data, selection_);
+  if (!selected.has_value()) return absl::OkStatus();
+  OTT_ASSIGN_OR_RETURN(Value copy,
+                       Snapshot(*selected, [this](int64_t size) { return pool_->Allocate(size); }));
   const std::lock_guard lock(mutex_);
-  const std::string full_path = InRanges(path);
   const std::vector<NamedTensor> added = ListTensors(copy);
   OTT_RETURN_IF_ERROR(InsertAt(full_path, std::move(copy), pending_.tensors));
   for (const NamedTensor& tensor : added) {
@@ -116,10 +184,13 @@ absl::Status TensorDumper::Add(std::string_view path, const Value& data, const A
   return absl::OkStatus();
 }
 
-absl::Status TensorDumper::AddGrad(std::string_view path, Value data, const AddOptions& options) {
+absl::Status TensorDumper::AddGrad(std::string_view path, const Value& data, const AddOptions& options) {
   const std::lock_guard lock(mutex_);
+  const std::string full_path = InRanges(path);
+  std::optional<Value> selected = Select(full_path, data, selection_);
+  if (!selected.has_value()) return absl::OkStatus();
   pending_.has_grads = true;
-  pending_.wanted_gradients.push_back({InRanges(path), std::move(data), options});
+  pending_.wanted_gradients.push_back({full_path, *std::move(selected), options});
   return absl::OkStatus();
 }
 
@@ -174,6 +245,7 @@ void TensorDumper::SetDumpTypeForAll(DumpFormat format) {
 void TensorDumper::SetDumpCount(int64_t count) {
   const std::lock_guard lock(mutex_);
   dump_count_ = count;
+  UpdateActive();
 }
 
 int64_t TensorDumper::dump_count() const {
@@ -181,28 +253,109 @@ int64_t TensorDumper::dump_count() const {
   return dump_count_;
 }
 
-absl::Status TensorDumper::Dump() {
-  if (!active()) return absl::OkStatus();
+void TensorDumper::PerformAfterDumpCount(int64_t count, std::function<void()> action) {
   const std::lock_guard lock(mutex_);
-  const Pending pending = std::exchange(pending_, Pending());
-  const int64_t count = dump_count_++;
-  if (!pending.wanted_gradients.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("gradients were asked for ('", pending.wanted_gradients[0].path,
-                     "'...), but SetGradients was not called before dump ", count, ", which is lost"));
+  actions_.push_back({count, std::move(action)});
+}
+
+void TensorDumper::SetDumpIsCompare(CompareOptions options, OnDifference on_difference) {
+  const std::lock_guard lock(mutex_);
+  compare_mode_ = CompareMode{std::move(options), on_difference};
+}
+
+absl::Status TensorDumper::Dump(bool dump_if_empty) {
+  std::unique_lock lock(mutex_);
+  if (!enabled_ || paused_) return absl::OkStatus();
+  if (!Selected()) {
+    FinishDump(lock);
+    return absl::OkStatus();
   }
-  const auto format_by = [this](const Formats& formats) {
-    return [this, &formats](std::string_view path) {
-      return format_for_all_.value_or(formats.at(absl::string_view(path.data(), path.size())));
+  const bool empty = pending_.tensors.map().empty() && !pending_.has_grads;
+  absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
+  absl::Status status = taken.status();
+  if (taken.ok() && compare_mode_.has_value()) {
+    const TreeComparison comparison = Compare(taken->first, taken->second, compare_mode_->options);
+    status = ReportDifference(comparison, taken->second, compare_mode_->on_difference == OnDifference::kWarn);
+  } else if (taken.ok() && (dump_if_empty || !empty)) {
+    status = Write(std::move(taken->first), taken->second);
+  }
+  FinishDump(lock);
+  return status;
+}
+
+absl::StatusOr<std::pair<TensorDumper::Pending, int64_t>> TensorDumper::TakePending() {
+  Pending pending = std::exchange(pending_, Pending());
+  if (pending.wanted_gradients.empty()) return std::pair(std::move(pending), dump_count_);
+  return absl::FailedPreconditionError(
+      absl::StrCat("gradients were asked for ('", pending.wanted_gradients[0].path,
+                   "'...), but SetGradients was not called before dump ", dump_count_, ", which is lost"));
+}
+
+void TensorDumper::FinishDump(std::unique_lock<std::mutex>& lock) {
+  ++dump_count_;
+  UpdateActive();
+  std::vector<std::function<void()>> due;
+  for (size_t i = 0; i < actions_.size();) {
+    if (actions_[i].count > dump_count_) {
+      ++i;
+      continue;
+    }
+    due.push_back(std::move(actions_[i].run));
+    actions_.erase(actions_.begin() + static_cast<ptrdiff_t>(i));
+  }
+  lock.unlock();
+  for (const std::function<void()>& action : due) action();
+}
+
+absl::Status TensorDumper::Write(Pending pending, int64_t count) {
+  int64_t num_bytes = 0;
+  for (const Value* tree : {&pending.tensors, &pending.grads}) {
+    for (const NamedTensor& tensor : ListTensors(*tree)) num_bytes += tensor.tensor.view.num_bytes();
+  }
+  const auto shared = std::make_shared<const Pending>(std::move(pending));
+  auto write = [shared, count, options = options_, format_for_all = format_for_all_] {
+    const auto format_by = [&](const Formats& formats) {
+      return [&](std::string_view path) {
+        return format_for_all.value_or(formats.at(absl::string_view(path.data(), path.size())));
+      };
     };
+    DumpContents contents;
+    contents.tensors = {&shared->tensors, format_by(shared->tensor_formats)};
+    if (shared->has_grads) contents.grads = {&shared->grads, format_by(shared->grad_formats)};
+    contents.iteration = count;
+    contents.rank = options.rank;
+    contents.world_size = options.world_size;
+    contents.max_bytes = options.max_bytes_per_dump;
+    std::optional<Manifest> reference;
+    if (!options.reference_dir.empty()) {
+      OTT_ASSIGN_OR_RETURN(reference, ReadManifest(DumpDir(options.reference_dir, count)));
+      if (reference.has_value()) contents.reference = &*reference;
+    }
+    return WriteDump(DumpDir(options.dir, count), contents, options.sync);
   };
-  DumpContents contents;
-  contents.tensors = {&pending.tensors, format_by(pending.tensor_formats)};
-  if (pending.has_grads) contents.grads = {&pending.grads, format_by(pending.grad_formats)};
-  contents.iteration = count;
-  contents.rank = options_.rank;
-  contents.world_size = options_.world_size;
-  return WriteDump(absl::StrCat(options_.dir, "/", count), contents, options_.sync);
+  return queue_.has_value() ? queue_->Submit(num_bytes, std::move(write)) : write();
+}
+
+absl::Status TensorDumper::Flush() { return queue_.has_value() ? queue_->Flush() : absl::OkStatus(); }
+
+int64_t TensorDumper::num_dropped_dumps() const { return queue_.has_value() ? queue_->num_dropped() : 0; }
+
+TreeComparison TensorDumper::Compare(const Pending& pending, int64_t count,
+                                     const CompareOptions& options) const {
+  return CompareToDump(DumpDir(options_.dir, count), pending.tensors,
+                       pending.has_grads ? &pending.grads : nullptr, options);
+}
+
+absl::StatusOr<TreeComparison> TensorDumper::CompareToDumpedData(const CompareOptions& options) {
+  std::unique_lock lock(mutex_);
+  if (!active())
+    return absl::FailedPreconditionError("the tensor dumper is not active, so there is nothing to compare");
+  const absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
+  TreeComparison comparison;
+  if (taken.ok()) comparison = Compare(taken->first, taken->second, options);
+  FinishDump(lock);
+  if (!taken.ok()) return taken.status();
+  return comparison;
 }
 
 void TensorDumper::Discard() {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -20,7 +21,11 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ott/core/base/process_wide.h"
+#include "ott/core/compare/compare.h"
 #include "ott/core/dump/dump_files.h"
+#include "ott/core/dump/selection.h"
+#include "ott/core/dump/write_queue.h"
+#include "ott/core/tensor/buffer_pool.h"
 #include "ott/core/tensor/value.h"
 
 namespace ott {
@@ -32,6 +37,20 @@ struct TensorDumperOptions {
   int world_size = 1;
   // Dumps survive a crash of the machine, at the price of waiting for the disk.
   bool sync = false;
+  // In iterations (dump counts) and ranks that are not selected, calls cost as much as while paused.
+  SelectionOptions selection;
+  // Tensors beyond this many bytes in a dump are dumped as statistics.
+  int64_t max_bytes_per_dump = std::numeric_limits<int64_t>::max();
+  // A directory of dumps as dir is. Tensors that are bit for bit those of its dump COUNT are dumped as
+  // statistics, so that full data is kept where runs differ. Empty: none.
+  std::string reference_dir;
+
+  // Threads that write dumps behind the training's back; 0: Dump() returns when all is written.
+  int num_writer_threads = 0;
+  // Of the dumps that wait to be written, and of memory that is kept for the next dump.
+  int64_t max_queued_bytes = int64_t{1} << 30;
+  // A dump for which there is no room: false: Dump() waits; true: it is dropped, and counted.
+  bool drop_when_full = false;
 };
 
 // How one call's tensors are stored.
@@ -81,14 +100,14 @@ class TensorDumper {
     if (TensorDumper* const dumper = process_wide_.IfEnabled()) std::forward<F>(f)(*dumper);
   }
 
-  // FAILED_PRECONDITION when called twice, INVALID_ARGUMENT without a directory.
+  // FAILED_PRECONDITION when called twice, INVALID_ARGUMENT without a directory or with a wrong selection.
   absl::Status Enable(TensorDumperOptions options);
 
-  // Enabled and not paused.
+  // Enabled, not paused, and at an iteration and rank that are selected.
   bool active() const { return active_.load(std::memory_order_relaxed); }
 
-  // Between Pause and Resume all calls but SetDumpCount are ignored, for iterations that nobody wants. What
-  // is pending stays.
+  // Between Pause and Resume calls are ignored, but for those that set something, for iterations that nobody
+  // wants. What is pending stays.
   void Pause();
   void Resume();
 
@@ -143,11 +162,32 @@ class TensorDumper {
   // The number of the next dump, 0 at first; Dump() adds 1. A training run that dumps some iterations sets
   // the iteration's number. Also while paused.
   void SetDumpCount(int64_t count);
+  void ResetDumpCount() { SetDumpCount(0); }
   int64_t dump_count() const;
 
-  // Writes what is pending to DIR/COUNT, and clears it whether or not that succeeds. FAILED_PRECONDITION
-  // where gradients were asked for and not set; else WriteDump's error.
-  absl::Status Dump();
+  // Calls action once, when the dump before this count is done, for example to end the program there.
+  void PerformAfterDumpCount(int64_t count, std::function<void()> action);
+
+  // Writes what is pending to DIR/COUNT, and clears it whether or not that succeeds. Without dump_if_empty
+  // nothing is written where nothing is pending. FAILED_PRECONDITION where gradients were asked for and not
+  // set; else WriteDump's error, with writer threads that of an earlier dump.
+  absl::Status Dump(bool dump_if_empty = true);
+
+  // Waits for the writer threads. The first error that no call has returned yet. A program that ends without
+  // it may lose its last dumps.
+  absl::Status Flush();
+
+  // Dumps that were dropped since there was no room.
+  int64_t num_dropped_dumps() const;
+
+  // Compares what is pending with the dump in DIR/COUNT (the reference), then clears it and counts, as Dump()
+  // does. FAILED_PRECONDITION while not active, so that nothing is taken for equal.
+  absl::StatusOr<TreeComparison> CompareToDumpedData(const CompareOptions& options = {});
+
+  // Dump() then compares instead, and returns FAILED_PRECONDITION with the report where the verdict is not
+  // "equal", or only prints it to stderr.
+  enum class OnDifference : uint8_t { kFail, kWarn };
+  void SetDumpIsCompare(CompareOptions options, OnDifference on_difference = OnDifference::kFail);
 
   // Forgets what is pending.
   void Discard();
@@ -185,10 +225,25 @@ class TensorDumper {
   }
 
   absl::Status Add(std::string_view path, const Value& data, const AddOptions& options);
-  absl::Status AddGrad(std::string_view path, Value data, const AddOptions& options);
+  absl::Status AddGrad(std::string_view path, const Value& data, const AddOptions& options);
   absl::Status Push(std::string name);
   std::string InRanges(std::string_view path) const;
-  void SetActive(bool active);
+  void UpdateActive();
+  bool Selected() const;
+  // Of Dump(): what is pending, and its count.
+  absl::StatusOr<std::pair<Pending, int64_t>> TakePending();
+  void FinishDump(std::unique_lock<std::mutex>& lock);
+  absl::Status Write(Pending pending, int64_t count);
+  TreeComparison Compare(const Pending& pending, int64_t count, const CompareOptions& options) const;
+
+  struct CompareMode {
+    CompareOptions options;
+    OnDifference on_difference;
+  };
+  struct Action {
+    int64_t count;
+    std::function<void()> run;
+  };
 
   static ProcessWide<TensorDumper> process_wide_;
   static const ProcessWide<TensorDumper>::JoinAtLoad join_at_load_;
@@ -196,7 +251,13 @@ class TensorDumper {
   std::atomic<bool> active_{false};
   mutable std::mutex mutex_;
   bool enabled_ = false;
+  bool paused_ = false;
   TensorDumperOptions options_;
+  Selection selection_;
+  std::optional<BufferPool> pool_;
+  std::optional<WriteQueue> queue_;
+  std::optional<CompareMode> compare_mode_;
+  std::vector<Action> actions_;
   std::optional<DumpFormat> format_for_all_;
   int64_t dump_count_ = 0;
   std::vector<std::string> ranges_;

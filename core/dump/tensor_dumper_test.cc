@@ -29,11 +29,16 @@ std::vector<std::string> PathsOf(const Value& tree) {
   return paths;
 }
 
+TensorDumperOptions OptionsFor(const std::string& dir) {
+  TensorDumperOptions options;
+  options.dir = dir;
+  return options;
+}
+
 class TensorDumperTest : public testing::Test {
  protected:
-  void Enable() {
-    TensorDumperOptions options;
-    options.dir = dir_;
+  void Enable() { Enable(OptionsFor(dir_)); }
+  void Enable(TensorDumperOptions options) {
     options.rank = 3;
     options.world_size = 4;
     ASSERT_TRUE(dumper_.Enable(options).ok());
@@ -63,7 +68,7 @@ TEST_F(TensorDumperTest, IgnoresEverythingUntilEnabled) {
 
 TEST_F(TensorDumperTest, EnablingTwiceIsAnError) {
   Enable();
-  const absl::Status status = dumper_.Enable({dir_});
+  const absl::Status status = dumper_.Enable(OptionsFor(dir_));
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("is enabled already, with the directory " + dir_));
 }
@@ -310,6 +315,210 @@ TEST_F(TensorDumperTest, DirectoryThatCannotBeWrittenIsAnError) {
   EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr(dir_ + "/1: is a symbolic link"));
 }
 
+TEST_F(TensorDumperTest, EveryFormatReadsBack) {
+  Enable();
+  const DumpFormat formats[] = {DumpFormat::kJson, DumpFormat::kBinary, DumpFormat::kNpy,
+                                DumpFormat::kSafetensors};
+  for (const DumpFormat format : formats)
+    ASSERT_TRUE(dumper_.AddTensorData(Name(format), view_, format).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Dump dump = ReadDump(dir_ + "/0").value();
+  ASSERT_EQ(ListTensors(dump.tensors).size(), std::size(formats));
+  for (const NamedTensor& tensor : ListTensors(dump.tensors)) {
+    EXPECT_EQ(tensor.tensor.view.dtype(), DType::kFloat32) << tensor.path;
+    EXPECT_EQ(tensor.tensor.view.shape(), Dims({2, 2})) << tensor.path;
+    EXPECT_EQ(std::memcmp(tensor.tensor.view.data(), data_, sizeof(data_)), 0) << tensor.path;
+  }
+  // Without the manifest, the files describe themselves.
+  ASSERT_EQ(unlink((dir_ + "/0/manifest.json").c_str()), 0);
+  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("json", "binary", "npy", "safetensors"));
+}
+
+TEST_F(TensorDumperTest, DTypesThatAFormatLacksAreErrors) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", TensorView(data_, DType::kBFloat16, {2}), DumpFormat::kNpy).ok());
+  EXPECT_EQ(dumper_.Dump().message(), "NumPy has no bfloat16; dump it as BINARY or SAFETENSORS");
+  ASSERT_TRUE(
+      dumper_.AddTensorData("a", TensorView(data_, DType::kComplex64, {2}), DumpFormat::kSafetensors).ok());
+  EXPECT_EQ(dumper_.Dump().message(), "safetensors has no complex64; dump it as BINARY or NPY");
+}
+
+TEST_F(TensorDumperTest, StatisticsStandForTheTensor) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kStatistics).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Value tensors = ReadDump(dir_ + "/0")->tensors;
+  const ValueMap& statistics = tensors.map().Find("a")->map().Find("tensor_statistics")->map();
+  EXPECT_EQ(statistics.Find("min")->double_value(), -2.5);
+  EXPECT_EQ(statistics.Find("max")->double_value(), 4);
+  EXPECT_EQ(statistics.Find("mean")->double_value(), 0.625);
+  EXPECT_EQ(statistics.Find("num_nan")->int_value(), 0);
+  EXPECT_EQ(statistics.Find("digest")->string_value(), ComputeDigest(view_)->root.ToString());
+}
+
+TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
+  Enable();
+  const float other[4] = {1, -2.5, 0, 5};
+  ASSERT_TRUE(dumper_.AddTensorData("same", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("other", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+
+  TensorDumper second;
+  TensorDumperOptions options = OptionsFor(MakeTestDir());
+  options.reference_dir = dir_;
+  ASSERT_TRUE(second.Enable(options).ok());
+  ASSERT_TRUE(second.AddTensorData("same", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(second.AddTensorData("other", TensorView(other, {2, 2}), DumpFormat::kBinary).ok());
+  ASSERT_TRUE(second.Dump().ok());
+  EXPECT_THAT(PathsOf(ReadDump(options.dir + "/0")->tensors), ElementsAre("other"));
+
+  // Which compares as if all had been dumped.
+  const TreeComparison comparison = CompareDumps(dir_ + "/0", options.dir + "/0");
+  EXPECT_EQ(comparison.results[0].comparison.status, CompareStatus::kBitwiseEqual);
+  EXPECT_EQ(comparison.first_failure()->path, "tensors.other");
+}
+
+TEST_F(TensorDumperTest, BeyondTheLimitOfBytesStatisticsAreDumped) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.max_bytes_per_dump = 2 * sizeof(data_);
+  Enable(options);
+  for (const char* const name : {"a", "b", "c"}) ASSERT_TRUE(dumper_.AddTensorData(name, view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("a", "b"));
+}
+
+TEST_F(TensorDumperTest, OnlySelectedIterationsAreDumped) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.selection.every = 2;
+  Enable(options);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(dumper_.active(), i % 2 == 0);
+    ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+    ASSERT_TRUE(dumper_.Dump().ok());
+    EXPECT_EQ(ReadDump(dir_ + "/" + std::to_string(i)).ok(), i % 2 == 0);
+  }
+  dumper_.SetDumpCount(11);
+  EXPECT_FALSE(dumper_.active());
+  dumper_.SetDumpCount(12);
+  EXPECT_TRUE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, OtherRanksAreNotDumped) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.rank = 1;
+  options.selection.ranks = {0};
+  Enable(options);
+  EXPECT_FALSE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, OnlySelectedTensorsAreDumped) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.selection.include_globs = {"*w*"};
+  Enable(options);
+  ASSERT_TRUE(
+      dumper_.AddTensorData("model", ValueMap{{"w", view_}, {"b", view_}, {"c", ValueMap{{"b", view_}}}})
+          .ok());
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("list", Value::List{view_, ValueMap{{"w", view_}}}).ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.w", "list.1.w"));
+}
+
+TEST_F(TensorDumperTest, WriterThreadsWriteAllDumps) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.num_writer_threads = 2;
+  options.max_queued_bytes = 2 * sizeof(data_);
+  Enable(options);
+  for (int i = 0; i < 20; ++i) {
+    const float value = static_cast<float>(i);
+    ASSERT_TRUE(dumper_.AddTensorData("a", TensorView(&value, {}), DumpFormat::kBinary).ok());
+    ASSERT_TRUE(dumper_.Dump().ok());
+  }
+  ASSERT_TRUE(dumper_.Flush().ok());
+  for (int i = 0; i < 20; ++i) {
+    const Dump dump = ReadDump(dir_ + "/" + std::to_string(i)).value();
+    EXPECT_EQ(*static_cast<const float*>(ListTensors(dump.tensors)[0].tensor.view.data()), i);
+  }
+  EXPECT_EQ(dumper_.num_dropped_dumps(), 0);
+}
+
+TEST_F(TensorDumperTest, ErrorsOfWriterThreadsReachTheCaller) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.num_writer_threads = 1;
+  Enable(options);
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/0", "a file").ok());
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  absl::Status status = dumper_.Dump();
+  status.Update(dumper_.Flush());
+  EXPECT_EQ(status.message(), dir_ + "/0: is a file where a directory is needed");
+}
+
+TEST_F(TensorDumperTest, DumpedDataIsComparedInPlace) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  EXPECT_TRUE(dumper_.CompareToDumpedData()->bitwise_equal());
+  EXPECT_EQ(dumper_.dump_count(), 1);
+
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_).ok());
+  EXPECT_EQ(dumper_.CompareToDumpedData()->verdict(), Verdict::kDifferent);
+
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_).ok());
+  CompareOptions options;
+  options.allow_extra = true;
+  EXPECT_EQ(dumper_.CompareToDumpedData(options)->verdict(), Verdict::kEqual);
+
+  dumper_.Pause();
+  EXPECT_EQ(dumper_.CompareToDumpedData().status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TensorDumperTest, DumpCanCompareInstead) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  dumper_.SetDumpIsCompare({});
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  EXPECT_TRUE(dumper_.Dump().ok());
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", 2.0).ok());
+  const absl::Status status = dumper_.Dump();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tensors.a: shape differs"));
+
+  dumper_.SetDumpIsCompare({}, TensorDumper::OnDifference::kWarn);
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", 2.0).ok());
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(dumper_.Dump().ok());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tensors.a: shape differs"));
+}
+
+TEST_F(TensorDumperTest, NothingPendingIsDumpedOnlyWhereAsked) {
+  Enable();
+  ASSERT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
+  EXPECT_EQ(dumper_.dump_count(), 1);
+  EXPECT_FALSE(ReadDump(dir_ + "/0").ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_TRUE(ReadDump(dir_ + "/1").ok());
+}
+
+TEST_F(TensorDumperTest, ActionsAreCalledOnceTheirCountIsReached) {
+  Enable();
+  int calls = 0;
+  dumper_.PerformAfterDumpCount(2, [&] { ++calls; });
+  for (const int expected : {0, 1, 1}) {
+    ASSERT_TRUE(dumper_.Dump().ok());
+    EXPECT_EQ(calls, expected);
+  }
+}
+
 TEST(TensorDumper, OneInstanceIsTheProcesses) {
   int calls = 0;
   const auto count = [&](TensorDumper& dumper) {
@@ -318,7 +527,7 @@ TEST(TensorDumper, OneInstanceIsTheProcesses) {
   };
   TensorDumper::RunIfEnabled(count);
   EXPECT_EQ(calls, 0);
-  ASSERT_TRUE(TensorDumper::Get().Enable({MakeTestDir()}).ok());
+  ASSERT_TRUE(TensorDumper::Get().Enable(OptionsFor(MakeTestDir())).ok());
   TensorDumper::RunIfEnabled(count);
   EXPECT_EQ(calls, 1);
   {

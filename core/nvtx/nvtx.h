@@ -41,6 +41,8 @@ NvtxStringHandle NvtxRegisterString(NvtxDomainHandle domain, const char* text);
 void NvtxNameCategory(NvtxDomainHandle domain, uint32_t category, const char* name);
 
 void NvtxPush(const char* name);
+// Without other attributes. REQUIRES: registered is not null.
+void NvtxPush(NvtxDomainHandle domain, NvtxStringHandle registered);
 void NvtxPush(NvtxDomainHandle domain, const NvtxEventAttributes& attributes);
 void NvtxPop();
 void NvtxPop(NvtxDomainHandle domain);

@@ -72,6 +72,15 @@ void NvtxNameCategory(NvtxDomainHandle domain, uint32_t category, const char* na
 
 void NvtxPush(const char* name) { nvtxRangePushA(name); }
 
+void NvtxPush(NvtxDomainHandle domain, NvtxStringHandle registered) {
+  nvtxEventAttributes_t native{};
+  native.version = NVTX_VERSION;
+  native.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  native.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  native.message.registered = static_cast<nvtxStringHandle_t>(registered);
+  nvtxDomainRangePushEx(Native(domain), &native);
+}
+
 void NvtxPush(NvtxDomainHandle domain, const NvtxEventAttributes& attributes) {
   const nvtxEventAttributes_t native = Native(attributes);
   nvtxDomainRangePushEx(Native(domain), &native);

@@ -115,15 +115,35 @@ class NvtxCore {
     NvtxPush(nullptr, Native(name, attributes));
   }
 
-  void Push(NvtxName& name, const NvtxAttributes& attributes, Place place) {
+  void Push(NvtxName& name, Place place) {
     if (__builtin_expect(options_.sync_on_push || options_.keep_track_of_range_order, 0)) {
       BeforePush(name.text_, name.domain_, place);
     }
     const NvtxDomainHandle domain = Handle(name.domain_);
+    if (const NvtxStringHandle registered = Handle(name); __builtin_expect(registered != nullptr, 1)) {
+      NvtxPush(domain, registered);
+    } else {
+      NvtxPush(domain, Native(name, {}));
+    }
+  }
+
+  void Push(NvtxName& name, const NvtxAttributes& attributes, Place place) {
+    BeforePush(name.text_, name.domain_, place);
+    const NvtxDomainHandle domain = Handle(name.domain_);
     NvtxPush(domain, Native(name, attributes));
   }
 
-  void Pop(std::optional<std::string_view> expected, Place place) {
+  NvtxName* Remember(NvtxName& name) {
+    if (name.core_.load(std::memory_order_relaxed) != this) name.core_.store(this, std::memory_order_relaxed);
+    return &name;
+  }
+
+  static void EndScope(NvtxName& name) {
+    name.core_.load(std::memory_order_relaxed)->Pop(name, std::nullopt);
+  }
+
+  // place: nullopt at the end of a scope.
+  void Pop(std::optional<std::string_view> expected, std::optional<Place> place) {
     if (__builtin_expect(options_.sync_on_pop || options_.keep_track_of_range_order, 0) &&
         !BeforePop(expected, nullptr, place)) {
       return;
@@ -131,7 +151,7 @@ class NvtxCore {
     NvtxPop();
   }
 
-  void Pop(NvtxName& expected, Place place) {
+  void Pop(NvtxName& expected, std::optional<Place> place) {
     if (__builtin_expect(options_.sync_on_pop || options_.keep_track_of_range_order, 0) &&
         !BeforePop(expected.text_, expected.domain_, place)) {
       return;
@@ -203,14 +223,16 @@ class NvtxCore {
   }
 
   // Whether there is a range to pop, as far as is known.
-  bool BeforePop(std::optional<std::string_view> expected, const NvtxDomain* domain, Place place) {
+  bool BeforePop(std::optional<std::string_view> expected, const NvtxDomain* domain,
+                 std::optional<Place> place) {
     if (options_.sync_on_pop) environment_.synchronize_device().IgnoreError();
     if (!options_.keep_track_of_range_order) return true;
     RangeStack& stack = stacks_.Get();
     const OpenRange* const innermost = stack.Innermost(domain);
     if (innermost == nullptr || (expected.has_value() && innermost->name != *expected)) {
       Misuse(absl::StrCat("Pop(", expected.has_value() ? Quoted(*expected) : "", ")", InDomain(domain),
-                          " at ", At(place), " on thread ", ThisThreadId(), stack.Describe()));
+                          " at ", place.has_value() ? At(*place) : "the end of its scope", " on thread ",
+                          ThisThreadId(), stack.Describe()));
     }
     if (innermost != nullptr) stack.Remove(innermost);
     return innermost != nullptr;
@@ -230,21 +252,50 @@ class NvtxCore {
   PerThread<RangeStack> stacks_;
 };
 
-void PushRange(NvtxCore& core, const char* name, Place place) { core.Push(name, place); }
+void PushRange(NvtxCore& core, const char* name, const char* file, int line) {
+  core.Push(name, {file, line});
+}
 
 void PushRange(NvtxCore& core, const char* name, const NvtxAttributes& attributes, Place place) {
   core.Push(name, attributes, place);
+}
+
+void PushRange(NvtxCore& core, NvtxName& name, const char* file, int line) {
+  core.Push(name, {}, {file, line});
 }
 
 void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place) {
   core.Push(name, attributes, place);
 }
 
-void PopRange(NvtxCore& core, Place place) { core.Pop(std::nullopt, place); }
+void PopRange(NvtxCore& core, const char* file, int line) { core.Pop(std::nullopt, Place{file, line}); }
 
-void PopRange(NvtxCore& core, std::string_view expected, Place place) { core.Pop(expected, place); }
+void PopRange(NvtxCore& core, const char* expected, size_t size, const char* file, int line) {
+  core.Pop(std::string_view(expected, size), Place{file, line});
+}
 
-void PopRange(NvtxCore& core, NvtxName& expected, Place place) { core.Pop(expected, place); }
+void PopRange(NvtxCore& core, NvtxName& expected, const char* file, int line) {
+  core.Pop(expected, Place{file, line});
+}
+
+NvtxCore* BeginScope(NvtxCore& core, const char* name, const char* file, int line) {
+  core.Push(name, {file, line});
+  return &core;
+}
+
+NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line) {
+  core.Push(name, {file, line});
+  return core.Remember(name);
+}
+
+NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place) {
+  core.Push(name, attributes, place);
+  return core.Remember(name);
+}
+
+void EndScope(NvtxCore& core, const char* name) { core.Pop(name, std::nullopt); }
+
+void EndScope(NvtxName& name) { NvtxCore::EndScope(name); }
 
 void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes) { core.Mark(name, attributes); }
 

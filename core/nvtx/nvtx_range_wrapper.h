@@ -4,6 +4,7 @@
 #define OTT_CORE_NVTX_NVTX_RANGE_WRAPPER_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,7 +42,8 @@ class NvtxDomain {
 };
 
 // A name that NVTX gets to see once, at its first use, and afterwards knows by number. Constant-initialised;
-// `text` is not copied, and `domain` must outlive the name.
+// `text` is not copied, and `domain` must outlive the name. May be used from any thread, but with one wrapper
+// at a time.
 class NvtxName {
  public:
   // In the default domain.
@@ -57,6 +59,8 @@ class NvtxName {
 
   const char* text_;
   NvtxDomain* domain_ = nullptr;
+  // Whose scope began last.
+  std::atomic<internal::NvtxCore*> core_{nullptr};
   std::atomic<bool> made_{false};
   std::atomic<void*> handle_{nullptr};
 };
@@ -101,12 +105,13 @@ class NvtxRangeWrapper {
    public:
     // With NvtxRangeWrapper::Get(). `name` must outlive the scope.
     explicit Scope(const char* name, Place place = Place::Current()) : Scope(Get(), name, place) {}
-    explicit Scope(NvtxName& name, Place place = Place::Current()) : Scope(Get(), name, {}, place) {}
+    explicit Scope(NvtxName& name, Place place = Place::Current()) : Scope(Get(), name, place) {}
     Scope(NvtxName& name, const NvtxAttributes& attributes, Place place = Place::Current())
         : Scope(Get(), name, attributes, place) {}
 
     Scope(NvtxRangeWrapper& wrapper, const char* name, Place place = Place::Current());
-    Scope(NvtxRangeWrapper& wrapper, NvtxName& name, const NvtxAttributes& attributes = {},
+    Scope(NvtxRangeWrapper& wrapper, NvtxName& name, Place place = Place::Current());
+    Scope(NvtxRangeWrapper& wrapper, NvtxName& name, const NvtxAttributes& attributes,
           Place place = Place::Current());
 
     Scope(const Scope&) = delete;
@@ -114,12 +119,10 @@ class NvtxRangeWrapper {
     ~Scope();
 
    private:
-    // Null if the wrapper was off.
-    internal::NvtxCore* const core_;
-    // One of them.
-    const char* const text_ = nullptr;
+    // Both null if the wrapper was off; otherwise name_, or core_ and text_ where the name is no NvtxName.
     NvtxName* const name_ = nullptr;
-    const Place place_;
+    internal::NvtxCore* const core_ = nullptr;
+    const char* const text_ = nullptr;
   };
 
   static NvtxRangeWrapper& Get();
@@ -145,7 +148,8 @@ class NvtxRangeWrapper {
   void Push(const std::string& name, Place place = Place::Current()) { Push(name.c_str(), place); }
   void Push(const char* name, const NvtxAttributes& attributes, Place place = Place::Current());
   // In the domain of the name.
-  void Push(NvtxName& name, const NvtxAttributes& attributes = {}, Place place = Place::Current());
+  void Push(NvtxName& name, Place place = Place::Current());
+  void Push(NvtxName& name, const NvtxAttributes& attributes, Place place = Place::Current());
 
   // Ends the range pushed last on this thread in the default domain.
   // REQUIRES, where the order is tracked: there is one.
@@ -193,12 +197,22 @@ class NvtxRangeWrapper {
 
 namespace internal {
 
-void PushRange(NvtxCore& core, const char* name, Place place);
+// Scalars instead of structs where a call is hot: compilers build those before the branch.
+[[gnu::cold]] void PushRange(NvtxCore& core, const char* name, const char* file, int line);
 void PushRange(NvtxCore& core, const char* name, const NvtxAttributes& attributes, Place place);
+[[gnu::cold]] void PushRange(NvtxCore& core, NvtxName& name, const char* file, int line);
 void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place);
-void PopRange(NvtxCore& core, Place place);
-void PopRange(NvtxCore& core, std::string_view expected, Place place);
-void PopRange(NvtxCore& core, NvtxName& expected, Place place);
+[[gnu::cold]] void PopRange(NvtxCore& core, const char* file, int line);
+[[gnu::cold]] void PopRange(NvtxCore& core, const char* expected, size_t size, const char* file, int line);
+[[gnu::cold]] void PopRange(NvtxCore& core, NvtxName& expected, const char* file, int line);
+// What the end of a scope needs comes back from its beginning, so that no register need be saved for it while
+// off.
+// The first returns &core, the others &name.
+[[gnu::cold]] NvtxCore* BeginScope(NvtxCore& core, const char* name, const char* file, int line);
+[[gnu::cold]] NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line);
+NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place);
+[[gnu::cold]] void EndScope(NvtxCore& core, const char* name);
+[[gnu::cold]] void EndScope(NvtxName& name);
 void Mark(NvtxCore& core, const char* name, const NvtxAttributes& attributes);
 void Mark(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes);
 void NameCategory(NvtxCore& core, NvtxDomain* domain, uint32_t category, const char* name);
@@ -221,12 +235,18 @@ inline NvtxRangeWrapper& NvtxRangeWrapper::Get() { return NvtxRangeWrapperOfThis
 
 inline void NvtxRangeWrapper::Push(const char* name, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
-    internal::PushRange(*core, name, place);
+    internal::PushRange(*core, name, place.file, place.line);
 }
 
 inline void NvtxRangeWrapper::Push(const char* name, const NvtxAttributes& attributes, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
     internal::PushRange(*core, name, attributes, place);
+  }
+}
+
+inline void NvtxRangeWrapper::Push(NvtxName& name, Place place) {
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
+    internal::PushRange(*core, name, place.file, place.line);
   }
 }
 
@@ -237,18 +257,19 @@ inline void NvtxRangeWrapper::Push(NvtxName& name, const NvtxAttributes& attribu
 }
 
 inline void NvtxRangeWrapper::Pop(Place place) {
-  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) internal::PopRange(*core, place);
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::PopRange(*core, place.file, place.line);
 }
 
 inline void NvtxRangeWrapper::Pop(std::string_view expected, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
-    internal::PopRange(*core, expected, place);
+    internal::PopRange(*core, expected.data(), expected.size(), place.file, place.line);
   }
 }
 
 inline void NvtxRangeWrapper::Pop(NvtxName& expected, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
-    internal::PopRange(*core, expected, place);
+    internal::PopRange(*core, expected, place.file, place.line);
   }
 }
 
@@ -280,23 +301,31 @@ inline void NvtxRangeWrapper::FinishIter(Place place) {
 }
 
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, const char* name, Place place)
-    : core_(wrapper.core_.IfEnabled()), text_(name), place_(place) {
-  if (__builtin_expect(core_ != nullptr, 0)) internal::PushRange(*core_, name, place);
-}
+    : core_([&]() -> internal::NvtxCore* {
+        auto* core = wrapper.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
+        return internal::BeginScope(*core, name, place.file, place.line);
+      }()),
+      text_(name) {}
+
+inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, NvtxName& name, Place place)
+    : name_([&]() -> NvtxName* {
+        auto* core = wrapper.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
+        return internal::BeginScope(*core, name, place.file, place.line);
+      }()) {}
 
 inline NvtxRangeWrapper::Scope::Scope(NvtxRangeWrapper& wrapper, NvtxName& name,
                                       const NvtxAttributes& attributes, Place place)
-    : core_(wrapper.core_.IfEnabled()), name_(&name), place_(place) {
-  if (__builtin_expect(core_ != nullptr, 0)) internal::PushRange(*core_, name, attributes, place);
-}
+    : name_([&]() -> NvtxName* {
+        auto* core = wrapper.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return nullptr;
+        return internal::BeginScope(*core, name, attributes, place);
+      }()) {}
 
 inline NvtxRangeWrapper::Scope::~Scope() {
-  if (__builtin_expect(core_ == nullptr, 1)) return;
-  if (name_ != nullptr) {
-    internal::PopRange(*core_, *name_, place_);
-  } else {
-    internal::PopRange(*core_, text_, place_);
-  }
+  if (__builtin_expect(name_ != nullptr, 0)) internal::EndScope(*name_);
+  if (__builtin_expect(core_ != nullptr, 0)) internal::EndScope(*core_, text_);
 }
 
 }  // namespace ott

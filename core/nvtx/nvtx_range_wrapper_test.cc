@@ -89,6 +89,19 @@ TEST_F(NvtxRangeWrapperTest, ScopesEndTheirRange) {
   EXPECT_EQ(wrapper_.num_misuses(), 0);
 }
 
+TEST_F(NvtxRangeWrapperTest, AScopeNamesWhatWasLeftOpenInIt) {
+  Enable(Tracking());
+  ::testing::internal::CaptureStderr();
+  {
+    const NvtxRangeWrapper::Scope scope(wrapper_, "scope");
+    wrapper_.Push("left open");
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("Pop(\"scope\") at the end of its scope on thread"),
+                    HasSubstr("\"left open\", pushed")));
+  EXPECT_EQ(wrapper_.num_misuses(), 1);
+}
+
 TEST_F(NvtxRangeWrapperTest, RangesBelongToTheirThread) {
   Enable(Tracking());
   wrapper_.Push("mine");

@@ -15,6 +15,8 @@ void NvtxNameCategory(NvtxDomainHandle, uint32_t, const char*) {}
 
 void NvtxPush(const char*) {}
 
+void NvtxPush(NvtxDomainHandle, NvtxStringHandle) {}
+
 void NvtxPush(NvtxDomainHandle, const NvtxEventAttributes&) {}
 
 void NvtxPop() {}

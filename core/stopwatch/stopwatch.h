@@ -209,13 +209,19 @@ class Stopwatch {
 
 namespace internal {
 
-void StartByName(StopwatchCore& core, std::string_view name, Place place);
-void StartByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, Place place);
-void EndByName(StopwatchCore& core, std::string_view name, Place place);
-void EndByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, Place place);
-StopwatchFrame* BeginScopeByName(StopwatchCore& core, std::string_view name, Place place);
-StopwatchFrame* BeginScopeByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, Place place);
-void EndScope(StopwatchFrame* frame);
+// Scalars instead of structs: compilers build those before the branch.
+[[gnu::cold]] void StartByName(StopwatchCore& core, const char* name, size_t size, const char* file,
+                               int line);
+[[gnu::cold]] void StartByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, const char* file,
+                                 int line);
+[[gnu::cold]] void EndByName(StopwatchCore& core, const char* name, size_t size, const char* file, int line);
+[[gnu::cold]] void EndByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, const char* file,
+                               int line);
+[[gnu::cold]] StopwatchFrame* BeginScopeByName(StopwatchCore& core, const char* name, size_t size,
+                                               const char* file, int line);
+[[gnu::cold]] StopwatchFrame* BeginScopeByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement,
+                                                 const char* file, int line);
+[[gnu::cold]] void EndScope(StopwatchFrame* frame);
 void StartOneTime(StopwatchCore& core, std::string_view name, Place place);
 void EndOneTime(StopwatchCore& core, std::string_view name, Place place);
 // Returns whether it is time to print.
@@ -240,23 +246,23 @@ inline Stopwatch& Stopwatch::Get() { return StopwatchOfThisProcess::instance.sto
 
 inline void Stopwatch::Start(std::string_view name, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
-    internal::StartByName(*core, name, place);
+    internal::StartByName(*core, name.data(), name.size(), place.file, place.line);
 }
 
 inline void Stopwatch::Start(Measurement& measurement, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
-    internal::StartByHandle(*core, measurement, place);
+    internal::StartByHandle(*core, measurement, place.file, place.line);
   }
 }
 
 inline void Stopwatch::End(std::string_view name, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
-    internal::EndByName(*core, name, place);
+    internal::EndByName(*core, name.data(), name.size(), place.file, place.line);
 }
 
 inline void Stopwatch::End(Measurement& measurement, Place place) {
   if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
-    internal::EndByHandle(*core, measurement, place);
+    internal::EndByHandle(*core, measurement, place.file, place.line);
   }
 }
 
@@ -284,14 +290,14 @@ inline Stopwatch::Scope::Scope(Stopwatch& stopwatch, Measurement& measurement, P
     : frame_([&]() -> internal::StopwatchFrame* {
         auto* core = stopwatch.core_.IfEnabled();
         if (__builtin_expect(core == nullptr, 1)) return nullptr;
-        return internal::BeginScopeByHandle(*core, measurement, place);
+        return internal::BeginScopeByHandle(*core, measurement, place.file, place.line);
       }()) {}
 
 inline Stopwatch::Scope::Scope(Stopwatch& stopwatch, std::string_view name, Place place)
     : frame_([&]() -> internal::StopwatchFrame* {
         auto* core = stopwatch.core_.IfEnabled();
         if (__builtin_expect(core == nullptr, 1)) return nullptr;
-        return internal::BeginScopeByName(*core, name, place);
+        return internal::BeginScopeByName(*core, name.data(), name.size(), place.file, place.line);
       }()) {}
 
 inline Stopwatch::Scope::Scope(Measurement& measurement, Place place) : Scope(Get(), measurement, place) {}

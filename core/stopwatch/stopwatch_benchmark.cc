@@ -3,13 +3,12 @@
 //
 //   bazel run -c opt //core/stopwatch:stopwatch_benchmark
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <map>
 #include <string>
 
 #include "benchmark/benchmark.h"
+#include "ott/core/base/benchmark_limits.h"
 #include "ott/core/base/check.h"
 #include "ott/core/stopwatch/stopwatch.h"
 
@@ -98,7 +97,7 @@ void SameScope(benchmark::State& state) {
     benchmark::ClobberMemory();
   }
 }
-BENCHMARK(SameScope)->Name("On_SameScope")->Threads(1)->Threads(2)->Threads(8)->UseRealTime();
+BENCHMARK(SameScope)->Name("On_SameScope")->Threads(1)->Threads(2)->Threads(8);
 
 void OwnScope(benchmark::State& state) {
   static Stopwatch::Measurement own[8] = {Stopwatch::Measurement("0"), Stopwatch::Measurement("1"),
@@ -111,46 +110,10 @@ void OwnScope(benchmark::State& state) {
     benchmark::ClobberMemory();
   }
 }
-BENCHMARK(OwnScope)->Name("On_OwnScope")->Threads(1)->Threads(2)->Threads(8)->UseRealTime();
+BENCHMARK(OwnScope)->Name("On_OwnScope")->Threads(1)->Threads(2)->Threads(8);
 
-// Keeps the fastest repetition of each benchmark: what disturbs only ever adds.
-class Fastest : public benchmark::ConsoleReporter {
- public:
-  void ReportRuns(const std::vector<Run>& runs) override {
-    ConsoleReporter::ReportRuns(runs);
-    for (const Run& run : runs) {
-      if (run.run_type != Run::RT_Iteration) continue;
-      const double nanoseconds = run.GetAdjustedRealTime();
-      const auto [known, added] = nanoseconds_.emplace(run.benchmark_name(), nanoseconds);
-      if (!added) known->second = std::min(known->second, nanoseconds);
-    }
-  }
-
-  double operator[](const std::string& name) const {
-    const auto found = nanoseconds_.find(name);
-    OTT_CHECK(found != nanoseconds_.end()) << "no benchmark " << name << " was run; run all of them";
-    return found->second;
-  }
-
- private:
-  std::map<std::string, double> nanoseconds_;
-};
-
-class Limits {
- public:
-  void AtMost(const char* what, double value, double limit, const char* unit) {
-    const bool holds = value <= limit;
-    all_hold_ = all_hold_ && holds;
-    std::printf("%-58s %7.2f %s  limit %5.2f  %s\n", what, value, unit, limit, holds ? "ok" : "EXCEEDED");
-  }
-  bool all_hold() const { return all_hold_; }
-
- private:
-  bool all_hold_ = true;
-};
-
-bool PrintLimits(const Fastest& ns) {
-  Limits limits;
+bool PrintLimits(const FastestRuns& ns) {
+  BenchmarkLimits limits;
   const double off_name = ns["Off_StartEndByName"];
   const double off_handle = ns["Off_StartEndByHandle"];
   const double off_scope = ns["Off_Scope"];
@@ -172,13 +135,19 @@ bool PrintLimits(const Fastest& ns) {
                 "x ");
   limits.AtMost("on, scope by name, to two calls of steady_clock::now()", ns["On_ScopeByName"] / two_clocks,
                 1.5, "x ");
+  // CPU time that does not grow with the number of threads is throughput that grows with the number of cores.
+  const auto growth = [&ns](const std::string& name) {
+    return ns[name + "/threads:8"] / ns[name + "/threads:1"];
+  };
+  limits.AtMost("on, CPU time on 8 threads to 1, a name each", growth("On_OwnScope"), 1.25, "x ");
+  limits.AtMost("on, CPU time on 8 threads to 1, all the same name", growth("On_SameScope"), 1.25, "x ");
   return limits.all_hold();
 }
 
 int Main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  Fastest nanoseconds;
+  FastestRuns nanoseconds;
   benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^Off_");
   OTT_CHECK(Stopwatch::Get().Enable({}).ok());
   benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^On_");

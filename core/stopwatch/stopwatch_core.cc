@@ -535,26 +535,30 @@ void StopwatchCore::Misuse(const std::string& message) const {
   num_misuses_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void StartByName(StopwatchCore& core, std::string_view name, Place place) {
-  core.Start(core.Find(name), place);
+void StartByName(StopwatchCore& core, const char* name, size_t size, const char* file, int line) {
+  core.Start(core.Find(std::string_view(name, size)), {file, line});
 }
 
-void StartByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, Place place) {
-  core.Start(core.Find(measurement), place);
+void StartByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, const char* file, int line) {
+  core.Start(core.Find(measurement), {file, line});
 }
 
-void EndByName(StopwatchCore& core, std::string_view name, Place place) { core.End(core.Find(name), place); }
-
-void EndByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, Place place) {
-  core.End(core.Find(measurement), place);
+void EndByName(StopwatchCore& core, const char* name, size_t size, const char* file, int line) {
+  core.End(core.Find(std::string_view(name, size)), {file, line});
 }
 
-StopwatchFrame* BeginScopeByName(StopwatchCore& core, std::string_view name, Place place) {
-  return core.BeginScope(core.Find(name), place);
+void EndByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, const char* file, int line) {
+  core.End(core.Find(measurement), {file, line});
 }
 
-StopwatchFrame* BeginScopeByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, Place place) {
-  return core.BeginScope(core.Find(measurement), place);
+StopwatchFrame* BeginScopeByName(StopwatchCore& core, const char* name, size_t size, const char* file,
+                                 int line) {
+  return core.BeginScope(core.Find(std::string_view(name, size)), {file, line});
+}
+
+StopwatchFrame* BeginScopeByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, const char* file,
+                                   int line) {
+  return core.BeginScope(core.Find(measurement), {file, line});
 }
 
 void EndScope(StopwatchFrame* frame) { frame->core->EndScope(frame); }

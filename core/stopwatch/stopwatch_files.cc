@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/report.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
@@ -20,7 +21,7 @@ absl::Status WriteStopwatchFiles(const Stopwatch& stopwatch, const StopwatchFile
   OTT_RETURN_IF_ERROR(MakeDirectories(options.dir));
   const std::string stem = absl::StrCat(options.dir, "/stopwatch");
   OTT_RETURN_IF_ERROR(WriteFileAtomically(stem + ".pb", stats.SerializeAsString()));
-  OTT_RETURN_IF_ERROR(WriteFileAtomically(stem + ".json", ToJson(stats)));
+  OTT_RETURN_IF_ERROR(WriteFileAtomically(stem + ".json", ProtoToJson(stats, JsonLayout::kIndented)));
   OTT_RETURN_IF_ERROR(WriteFileAtomically(stem + ".csv", FormatCsv(snapshot)));
   return WriteFileAtomically(stem + ".txt", FormatTable(snapshot));
 }

@@ -1,6 +1,7 @@
 // What of a Stopwatch needs protobuf, apart from the rest: what only measures links none of it.
 
 #include "ott/core/base/config.pb.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
@@ -25,7 +26,7 @@ void Stopwatch::Stats(StopwatchStats* stats) const { ToProto(Snapshot(), stats);
 std::string Stopwatch::Json() const {
   StopwatchStats stats;
   Stats(&stats);
-  return ToJson(stats);
+  return ProtoToJson(stats, JsonLayout::kIndented);
 }
 
 }  // namespace ott

@@ -68,12 +68,10 @@ struct StopwatchSnapshot {
   int64_t num_misuses = 0;
 };
 
-// Fills all but host, rank and world_size, which are left as they are. (Defined in
-// stopwatch_snapshot_proto.cc: what only measures needs no protobuf.)
+// Fills all but host, rank and world_size, which are left as they are. What is not UTF-8 in a name is written
+// as \xNN, since protobuf would not read it back. (Defined in stopwatch_snapshot_proto.cc: what only measures
+// needs no protobuf.)
 void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats);
-
-// Protobuf's JSON with the field names of the .proto file, one field a line.
-std::string ToJson(const StopwatchStats& stats);
 
 }  // namespace ott
 

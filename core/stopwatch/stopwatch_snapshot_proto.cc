@@ -1,13 +1,43 @@
-#include <google/protobuf/util/json_util.h>
-
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "ott/core/base/check.h"
+#include "absl/strings/str_cat.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
 namespace {
+
+// Bytes of the UTF-8 sequence at the beginning of `text`; 0 if there is none (Unicode 15, table 3-7).
+size_t Utf8Length(std::string_view text) {
+  const auto byte = [text](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const auto continues = [&byte](size_t i) { return (byte(i) & 0xC0) == 0x80; };
+  const unsigned lead = byte(0), second = byte(1);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF && continues(1)) return 2;
+  if (lead >= 0xE0 && lead <= 0xEF && continues(1) && continues(2)) {
+    return (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ? 0 : 3;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4 && continues(1) && continues(2) && continues(3)) {
+    return (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F) ? 0 : 4;
+  }
+  return 0;
+}
+
+std::string AsUtf8(std::string_view name) {
+  std::string result;
+  while (!name.empty()) {
+    const size_t length = Utf8Length(name);
+    if (length > 0) {
+      result.append(name.substr(0, length));
+    } else {
+      absl::StrAppend(&result, "\\x", absl::Hex(static_cast<unsigned char>(name[0]), absl::kZeroPad2));
+    }
+    name.remove_prefix(length > 0 ? length : 1);
+  }
+  return result;
+}
 
 void ToProto(const IterationSeries& series, Series* proto) {
   proto->set_stride(series.stride());
@@ -15,7 +45,7 @@ void ToProto(const IterationSeries& series, Series* proto) {
 }
 
 void ToProto(const StopwatchSnapshot::Measurement& measurement, Measurement* proto) {
-  proto->set_name(measurement.name);
+  proto->set_name(AsUtf8(measurement.name));
   proto->set_collective(measurement.collective);
   *proto->mutable_per_interval() = measurement.per_interval.ToProto();
   *proto->mutable_per_iteration() = measurement.per_iteration.ToProto();
@@ -26,7 +56,7 @@ void ToProto(const StopwatchSnapshot::Measurement& measurement, Measurement* pro
 }
 
 void ToProto(const StopwatchSnapshot::Scope& scope, ScopeStats* proto) {
-  proto->set_name(scope.name);
+  proto->set_name(AsUtf8(scope.name));
   proto->set_count(scope.count);
   proto->set_inclusive(scope.inclusive);
   proto->set_exclusive(scope.exclusive);
@@ -48,13 +78,13 @@ void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats) {
   for (const auto& scope : snapshot.scopes) ToProto(scope, proto.add_scopes());
   for (const auto& one_time : snapshot.one_time) {
     OneTimeMeasurement& added = *proto.add_one_time();
-    added.set_name(one_time.name);
+    added.set_name(AsUtf8(one_time.name));
     added.set_seconds(one_time.seconds);
     added.set_running(one_time.running);
   }
   if (!snapshot.cpu_usage_measurement.empty()) {
     CpuUsageStats& cpu_usage = *proto.mutable_cpu_usage();
-    cpu_usage.set_measurement(snapshot.cpu_usage_measurement);
+    cpu_usage.set_measurement(AsUtf8(snapshot.cpu_usage_measurement));
     cpu_usage.set_all_percent(snapshot.cpu_usage.all_percent());
     cpu_usage.set_process_user_percent(snapshot.cpu_usage.process_user_percent());
     cpu_usage.set_process_system_percent(snapshot.cpu_usage.process_system_percent());
@@ -64,17 +94,6 @@ void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats) {
   proto.set_num_pending_device_intervals(snapshot.num_pending_device_intervals);
   proto.set_num_misuses(snapshot.num_misuses);
   *stats = std::move(proto);
-}
-
-std::string ToJson(const StopwatchStats& stats) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  const auto status = google::protobuf::util::MessageToJsonString(stats, &json, options);
-  OTT_CHECK(status.ok()) << status.ToString();
-  return json;
 }
 
 }  // namespace ott

@@ -316,6 +316,22 @@ TEST_F(StopwatchTest, AnyNameIsAName) {
   EXPECT_THAT(stopwatch_.Json(), HasSubstr("two\\nlines"));
 }
 
+TEST_F(StopwatchTest, NamesThatAreNotUtf8AreEscapedWhereProtobufDemandsIt) {
+  Enable();
+  const struct {
+    const char* name;
+    const char* escaped;
+  } kNames[] = {{"caf\xE9!", "caf\\xe9!"},           {"\xC0\x80", "\\xc0\\x80"},
+                {"\xED\xA0\x80", "\\xed\\xa0\\x80"}, {"\xF5", "\\xf5"},
+                {"\xE2\x82", "\\xe2\\x82"},          {"\xF0\x9F\x98\x80", "\xF0\x9F\x98\x80"}};
+  for (const auto& [name, escaped] : kNames) {
+    Measure(name, 1);
+    EXPECT_EQ(Stats(escaped).per_interval().count(), 1) << escaped;
+  }
+  StopwatchStats back;
+  EXPECT_TRUE(back.ParseFromString(Stats().SerializeAsString()));
+}
+
 TEST_F(StopwatchTest, ManyNamesAreFoundAgain) {
   Enable();
   for (int round = 0; round < 2; ++round) {

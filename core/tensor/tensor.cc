@@ -46,8 +46,8 @@ absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes) {
   return std::shared_ptr<void>(memory, [](void* p) { ::operator delete(p, kAlignment); });
 }
 
-absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor) {
-  OTT_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, AllocateHost(tensor.num_bytes()));
+absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor, const HostAllocator& allocate) {
+  OTT_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, allocate(tensor.num_bytes()));
   Tensor clone{TensorView(memory.get(), tensor.dtype(), tensor.shape()), memory};
   if (tensor.num_elements() == 0) return clone;
   if (tensor.device().kind == Device::Kind::kHost) {

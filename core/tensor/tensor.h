@@ -3,6 +3,8 @@
 #ifndef OTT_CORE_TENSOR_TENSOR_H_
 #define OTT_CORE_TENSOR_TENSOR_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -19,9 +21,11 @@ struct Tensor {
 // Uninitialised host memory, aligned to 64 bytes. RESOURCE_EXHAUSTED where there is not enough.
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes);
 
-// A row-major copy without gaps in host memory of its own. Waits for the device the tensor is on.
-// RESOURCE_EXHAUSTED, or what CopyToHost returns.
-absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor);
+using HostAllocator = std::function<absl::StatusOr<std::shared_ptr<void>>(int64_t num_bytes)>;
+
+// A row-major copy without gaps in host memory of its own. Waits for the device the tensor is on. Returns the
+// allocator's error, or CopyToHost's.
+absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor, const HostAllocator& allocate = AllocateHost);
 
 // The tensor itself where it is in host memory, else a copy.
 absl::StatusOr<Tensor> ToHost(const Tensor& tensor);

@@ -22,10 +22,10 @@ void AppendTensors(const std::string& path, const Value& value, std::vector<Name
   }
 }
 
-absl::StatusOr<Value> SnapshotAt(const std::string& path, const Value& value) {
+absl::StatusOr<Value> SnapshotAt(const std::string& path, const Value& value, const HostAllocator& allocate) {
   switch (value.kind()) {
     case Value::Kind::kTensor: {
-      absl::StatusOr<Tensor> clone = CloneToHost(value.tensor().view);
+      absl::StatusOr<Tensor> clone = CloneToHost(value.tensor().view, allocate);
       if (!clone.ok()) {
         return absl::Status(clone.status().code(), absl::StrCat("'", path, "': ", clone.status().message()));
       }
@@ -35,7 +35,8 @@ absl::StatusOr<Value> SnapshotAt(const std::string& path, const Value& value) {
       Value::List list;
       list.reserve(value.list().size());
       for (size_t i = 0; i < value.list().size(); ++i) {
-        OTT_ASSIGN_OR_RETURN(Value child, SnapshotAt(JoinPath(path, std::to_string(i)), value.list()[i]));
+        OTT_ASSIGN_OR_RETURN(Value child,
+                             SnapshotAt(JoinPath(path, std::to_string(i)), value.list()[i], allocate));
         list.push_back(std::move(child));
       }
       return Value(std::move(list));
@@ -43,7 +44,7 @@ absl::StatusOr<Value> SnapshotAt(const std::string& path, const Value& value) {
     case Value::Kind::kMap: {
       ValueMap map;
       for (const auto& [name, child] : value.map()) {
-        OTT_ASSIGN_OR_RETURN(Value copy, SnapshotAt(JoinPath(path, name), child));
+        OTT_ASSIGN_OR_RETURN(Value copy, SnapshotAt(JoinPath(path, name), child, allocate));
         map.Insert(name, std::move(copy));
       }
       return Value(std::move(map));
@@ -100,6 +101,8 @@ std::vector<NamedTensor> ListTensors(const Value& root) {
   return tensors;
 }
 
-absl::StatusOr<Value> Snapshot(const Value& root) { return SnapshotAt("", root); }
+absl::StatusOr<Value> Snapshot(const Value& root, const HostAllocator& allocate) {
+  return SnapshotAt("", root, allocate);
+}
 
 }  // namespace ott

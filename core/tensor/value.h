@@ -124,7 +124,7 @@ std::string ConcatenatePaths(std::string_view above, std::string_view below);
 
 // The same tree, each tensor being a row-major copy in host memory of its own. Errors: as CloneToHost, with
 // the path.
-absl::StatusOr<Value> Snapshot(const Value& root);
+absl::StatusOr<Value> Snapshot(const Value& root, const HostAllocator& allocate = AllocateHost);
 
 }  // namespace ott
 

@@ -1,0 +1,138 @@
+// Dumping beside the least that any program must do for it: std::to_chars, write(), memcpy.
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "ott/core/dump/dump_writer.h"
+#include "ott/core/dump/json_reader.h"
+#include "ott/core/dump/json_writer.h"
+#include "ott/core/dump/tensor_dumper.h"
+
+namespace ott {
+namespace {
+
+constexpr int64_t kNumbers = 1 << 20;
+constexpr int64_t kBlobBytes = 256 << 20;
+
+// On tmpfs, so that no disk is measured.
+std::string MakeDir() {
+  std::string dir = "/dev/shm/dump_benchmark_XXXXXX";
+  return mkdtemp(dir.data()) == nullptr ? "" : dir;
+}
+
+std::vector<float> Numbers(int64_t count) {
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> numbers(count);
+  for (float& number : numbers) number = normal(random);
+  return numbers;
+}
+
+void BM_ToChars(benchmark::State& state) {
+  const std::vector<float> numbers = Numbers(kNumbers);
+  for (auto _ : state) {
+    for (const float number : numbers) {
+      char buffer[32];
+      benchmark::DoNotOptimize(
+          std::to_chars(buffer, buffer + sizeof(buffer), static_cast<double>(number)).ptr);
+    }
+  }
+  state.SetItemsProcessed(state.iterations() * kNumbers);
+}
+
+void BM_WriteJson(benchmark::State& state) {
+  const std::vector<float> numbers = Numbers(kNumbers);
+  const Value value = TensorView(numbers.data(), {kNumbers / 64, 64});
+  for (auto _ : state) benchmark::DoNotOptimize(ToJson(value));
+  state.SetItemsProcessed(state.iterations() * kNumbers);
+}
+
+void BM_ParseJson(benchmark::State& state) {
+  const std::vector<float> numbers = Numbers(kNumbers);
+  const std::string json = ToJson(Value(TensorView(numbers.data(), {kNumbers / 64, 64}))).value();
+  for (auto _ : state) benchmark::DoNotOptimize(ParseJson(json));
+  state.SetItemsProcessed(state.iterations() * kNumbers);
+}
+
+void BM_PlainWrite(benchmark::State& state) {
+  const std::string path = MakeDir() + "/file";
+  const std::vector<char> bytes(kBlobBytes, 1);
+  for (auto _ : state) {
+    const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int64_t written = 0;
+    while (written < kBlobBytes) written += write(fd, bytes.data() + written, kBlobBytes - written);
+    close(fd);
+    unlink(path.c_str());
+  }
+  state.SetBytesProcessed(state.iterations() * kBlobBytes);
+}
+
+void WriteBlob(benchmark::State& state, DumpFormat format) {
+  const std::string dir = MakeDir() + "/0";
+  const std::vector<char> bytes(kBlobBytes, 1);
+  const Value tree = ValueMap{{"a", TensorView(bytes.data(), DType::kFloat32, {kBlobBytes / 4})}};
+  DumpContents contents;
+  contents.tensors = {&tree, [format](std::string_view) { return format; }};
+  for (auto _ : state) {
+    if (!WriteDump(dir, contents).ok()) state.SkipWithError("cannot dump");
+    unlink((dir + "/" + BlobFileName(kTensorsFile, "a" + std::string(Extension(format)))).c_str());
+  }
+  state.SetBytesProcessed(state.iterations() * kBlobBytes);
+}
+
+void BM_Memcpy(benchmark::State& state) {
+  const std::vector<char> from(kBlobBytes, 1);
+  std::vector<char> to(kBlobBytes);
+  for (auto _ : state) {
+    std::memcpy(to.data(), from.data(), kBlobBytes);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * kBlobBytes);
+}
+
+// What the training thread waits for.
+void BM_AddTensorData(benchmark::State& state) {
+  const std::vector<char> from(kBlobBytes, 1);
+  const TensorView view(from.data(), DType::kFloat32, {kBlobBytes / 4});
+  TensorDumper dumper;
+  TensorDumperOptions options;
+  options.dir = MakeDir();
+  if (!dumper.Enable(options).ok()) state.SkipWithError("cannot enable");
+  for (auto _ : state) {
+    dumper.AddTensorData("a", view, DumpFormat::kBinary).IgnoreError();
+    dumper.Discard();
+  }
+  state.SetBytesProcessed(state.iterations() * kBlobBytes);
+}
+
+void BM_AddTensorDataOff(benchmark::State& state) {
+  const float value = 1;
+  for (auto _ : state) {
+    TensorDumper::RunIfEnabled([&](TensorDumper& dumper) {
+      dumper.AddTensorData("a", [&] { return TensorView(&value, {}); }).IgnoreError();
+    });
+    benchmark::ClobberMemory();
+  }
+}
+
+BENCHMARK(BM_ToChars);
+BENCHMARK(BM_WriteJson);
+BENCHMARK(BM_ParseJson);
+BENCHMARK(BM_PlainWrite);
+BENCHMARK_CAPTURE(WriteBlob, binary, DumpFormat::kBinary);
+BENCHMARK_CAPTURE(WriteBlob, npy, DumpFormat::kNpy);
+BENCHMARK(BM_Memcpy);
+BENCHMARK(BM_AddTensorData);
+BENCHMARK(BM_AddTensorDataOff);
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,94 @@
+#include "ott/core/dump/npy.h"
+
+#include <cstring>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using testing::HasSubstr;
+
+// A whole file; header's length is filled in.
+std::string FileWith(const std::string& header, const std::string& data) {
+  std::string file("\x93NUMPY\x01\x00", 8);
+  file += static_cast<char>(header.size() & 255);
+  file += static_cast<char>(header.size() >> 8);
+  return file + header + data;
+}
+
+TEST(Npy, HeaderIsWhatNumPyWrites) {
+  // numpy.save of numpy.zeros((2, 3), numpy.float32).
+  std::string expected("\x93NUMPY\x01\x00v\x00", 10);
+  expected += "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }";
+  expected.append(127 - expected.size(), ' ');
+  expected += '\n';
+  EXPECT_EQ(NpyHeader(DType::kFloat32, {2, 3}).value(), expected);
+  EXPECT_THAT(NpyHeader(DType::kBool, {5}).value(),
+              HasSubstr("'descr': '|b1', 'fortran_order': False, 'shape': (5,), }"));
+  EXPECT_THAT(NpyHeader(DType::kComplex128, {}).value(), HasSubstr("'shape': (), }"));
+}
+
+TEST(Npy, EveryDTypeOfNumPysReadsBack) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    const absl::StatusOr<std::string> header = NpyHeader(dtype, {3, 1});
+    if (!header.ok()) {
+      EXPECT_EQ(header.status().code(), absl::StatusCode::kUnimplemented) << Name(dtype);
+      continue;
+    }
+    EXPECT_EQ(header->size() % 64, 0u);
+    const std::string file = *header + std::string(3 * SizeOf(dtype), 'x');
+    const TensorView view = ParseNpy(file).value();
+    EXPECT_EQ(view.dtype(), dtype);
+    EXPECT_EQ(view.shape(), Dims({3, 1}));
+    EXPECT_EQ(view.data(), file.data() + header->size());
+  }
+}
+
+TEST(Npy, FortranOrderIsAMatterOfStrides) {
+  const std::string file =
+      FileWith("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }\n", std::string(24, 'x'));
+  EXPECT_EQ(ParseNpy(file)->strides(), Dims({1, 2}));
+}
+
+TEST(Npy, EveryCutOfAFileIsAnError) {
+  const std::string file = NpyHeader(DType::kInt16, {2}).value() + "abcd";
+  ASSERT_TRUE(ParseNpy(file).ok());
+  for (size_t size = 0; size < file.size(); ++size) {
+    EXPECT_EQ(ParseNpy(file.substr(0, size)).status().code(), absl::StatusCode::kDataLoss) << size;
+  }
+  EXPECT_EQ(ParseNpy(file + "e").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(Npy, HeadersThatLieAreErrors) {
+  for (const char* const header : {
+           "",
+           "{",
+           "{}",
+           "{'descr': '<f4'}",
+           "{'descr': '>f4', 'fortran_order': False, 'shape': (2,), }",
+           "{'descr': 'O', 'fortran_order': False, 'shape': (2,), }",
+           "{'descr': '', 'fortran_order': False, 'shape': (2,), }",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9223372036854775807), }",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), } x",
+           "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), 'more': 1}",
+           "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }",
+           "{'descr': '<f4, 'fortran_order': False, 'shape': (2,), }",
+       }) {
+    EXPECT_EQ(ParseNpy(FileWith(header, "12345678")).status().code(), absl::StatusCode::kInvalidArgument)
+        << header;
+  }
+  EXPECT_EQ(
+      ParseNpy(FileWith("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }", "1234"))
+          .status()
+          .code(),
+      absl::StatusCode::kDataLoss);
+  EXPECT_EQ(ParseNpy("PK\x03\x04 a zip file").status().message(), "not a .npy file");
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,27 @@
+// Files of the safetensors format with one tensor each.
+
+#ifndef OTT_CORE_DUMP_SAFETENSORS_H_
+#define OTT_CORE_DUMP_SAFETENSORS_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ott/core/tensor/tensor_view.h"
+
+namespace ott {
+
+// What precedes the elements of the one tensor of a file. UNIMPLEMENTED for complex dtypes, which the format
+// lacks; INVALID_ARGUMENT for a name that is not UTF-8.
+absl::StatusOr<std::string> SafetensorsHeader(std::string_view name, DType dtype,
+                                              absl::Span<const int64_t> shape);
+
+// The tensor of this name in the bytes of a whole file, without a copy: the view refers to them. NOT_FOUND
+// where there is none; DATA_LOSS where the file is shorter than its header says; INVALID_ARGUMENT where it is
+// no such file.
+absl::StatusOr<TensorView> ParseSafetensors(std::string_view file, std::string_view name);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_DUMP_SAFETENSORS_H_

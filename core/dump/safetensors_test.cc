@@ -1,0 +1,81 @@
+#include "ott/core/dump/safetensors.h"
+
+#include <cstring>
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+std::string FileWith(uint64_t header_size, const std::string& header, const std::string& data) {
+  return std::string(reinterpret_cast<const char*>(&header_size), 8) + header + data;
+}
+
+std::string FileWith(const std::string& header, const std::string& data) {
+  return FileWith(header.size(), header, data);
+}
+
+TEST(Safetensors, HeaderIsWhatTheFormatSays) {
+  const std::string header = SafetensorsHeader("a.\"b\"", DType::kBFloat16, {2, 3}).value();
+  EXPECT_EQ(header.substr(8),
+            "{\"a.\\\"b\\\"\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[0,12]}}");
+  EXPECT_EQ(header.size() % 8, 0u);
+}
+
+TEST(Safetensors, EveryDTypeOfTheFormatReadsBack) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    const DType dtype = static_cast<DType>(i);
+    const absl::StatusOr<std::string> header = SafetensorsHeader("w", dtype, {3, 1});
+    if (!header.ok()) {
+      EXPECT_EQ(header.status().code(), absl::StatusCode::kUnimplemented) << Name(dtype);
+      continue;
+    }
+    const std::string file = *header + std::string(3 * SizeOf(dtype), 'x');
+    const TensorView view = ParseSafetensors(file, "w").value();
+    EXPECT_EQ(view.dtype(), dtype);
+    EXPECT_EQ(view.shape(), Dims({3, 1}));
+    EXPECT_EQ(view.data(), file.data() + header->size());
+  }
+}
+
+TEST(Safetensors, OneOfSeveralTensorsIsFound) {
+  const std::string file = FileWith(
+      "{\"a\":{\"dtype\":\"I8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+      "\"b\":{\"dtype\":\"I16\",\"shape\":[],\"data_offsets\":[2,4]},\"__metadata__\":{\"x\":\"y\"}}",
+      "abcd");
+  EXPECT_EQ(std::memcmp(ParseSafetensors(file, "b")->data(), "cd", 2), 0);
+  EXPECT_EQ(ParseSafetensors(file, "c").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Safetensors, EveryCutOfAFileIsAnError) {
+  const std::string file = SafetensorsHeader("w", DType::kInt16, {2}).value() + "abcd";
+  ASSERT_TRUE(ParseSafetensors(file, "w").ok());
+  for (size_t size = 0; size < file.size(); ++size) {
+    EXPECT_EQ(ParseSafetensors(file.substr(0, size), "w").status().code(), absl::StatusCode::kDataLoss)
+        << size;
+  }
+}
+
+TEST(Safetensors, HeadersThatLieAreErrors) {
+  EXPECT_EQ(ParseSafetensors(FileWith(uint64_t{1} << 63, "{}", ""), "w").status().message(),
+            "the safetensors header claims 9223372036854775808 bytes");
+  for (const char* const entry : {
+           "1",
+           "{}",
+           "{\"dtype\":\"F33\",\"shape\":[1],\"data_offsets\":[0,4]}",
+           "{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}",
+           "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}",
+           "{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}",
+           "{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}",
+           "{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,4]}",
+           "{\"dtype\":\"F32\",\"shape\":\"x\",\"data_offsets\":[0,4]}",
+           "{\"dtype\":\"F32\",\"shape\":[1]}",
+       }) {
+    EXPECT_EQ(ParseSafetensors(FileWith(std::string("{\"w\":") + entry + "}", "1234"), "w").status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << entry;
+  }
+}
+
+}  // namespace
+}  // namespace ott
