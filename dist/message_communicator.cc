@@ -101,9 +101,10 @@ int Height(int rank, int size) {
 // still hear whose fault it was. steps: how many ranks its answer passes on its way.
 Deadline Before(Deadline deadline, int steps) {
   if (deadline.IsNever()) return deadline;
-  constexpr nanoseconds kStep = std::chrono::milliseconds(10);
+  constexpr nanoseconds kLongestStep = std::chrono::milliseconds(100);
   const nanoseconds remaining = deadline.Remaining();
-  return Deadline::After(remaining - std::min(remaining / 4, steps * kStep));
+  const nanoseconds step = std::min(remaining / 16, kLongestStep);
+  return Deadline::After(remaining - std::min(remaining / 2, steps * step));
 }
 
 uint64_t Mix(uint64_t a, uint64_t b) {  // SplitMix64's finalizer (Steele, Lea, Flood 2014)
@@ -326,7 +327,10 @@ class MessageCommunicator final : public Communicator {
     const int steps_to_all = 1 + Height(0, size()) - Height(rank_, size());
     absl::StatusOr<std::string> merged = ReduceBelow(call, merge, bytes, Before(deadline, steps_to_all));
     if (rank_ != 0) OTT_RETURN_IF_ERROR(PostPart(call, rank_ & (rank_ - 1), merged));
-    return BroadcastFrom(0, call, std::move(merged), deadline);
+    // What this rank saw itself is nearer to the cause than what rank 0 tells everybody.
+    const absl::Status seen_here = merged.status();
+    absl::StatusOr<std::string> result = BroadcastFrom(0, call, std::move(merged), deadline);
+    return seen_here.ok() ? result : seen_here;
   }
 
   template <typename T>

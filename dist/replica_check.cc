@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest.h"
 #include "ott/core/compare/tensor_comparison.h"
@@ -59,10 +60,12 @@ std::string Describe(const TensorSchema& tensor) {
   return absl::StrCat(tensor.dtype(), " [", absl::StrJoin(tensor.shape(), ", "), "]");
 }
 
+}  // namespace
+
 // This rank's tensors and what it tells of them.
-class Tensors {
+class internal::ReplicaTensors {
  public:
-  explicit Tensors(absl::Span<const NamedTensor> tensors) : tensors_(tensors) {}
+  explicit ReplicaTensors(absl::Span<const NamedTensor> tensors) : tensors_(tensors) {}
 
   ReplicaAnnouncement Announce(int64_t iteration) {
     ReplicaAnnouncement announcement;
@@ -142,6 +145,10 @@ class Tensors {
   std::vector<TensorDigest> digests_;
 };
 
+namespace {
+
+using internal::ReplicaTensors;
+
 std::string TooLate(const Communicator& ranks, int rank, Deadline deadline) {
   return absl::StrCat("nothing from rank ", rank, " (", ranks.host(rank), ") within ", deadline.Seconds(),
                       " s");
@@ -151,7 +158,8 @@ std::string TooLate(const Communicator& ranks, int rank, Deadline deadline) {
 class Judge {
  public:
   // Who has not announced anything by `announced` is missing; the rest is done by `decided`.
-  Judge(Communicator& ranks, const Tensors& tensors, uint64_t check, Deadline announced, Deadline decided)
+  Judge(Communicator& ranks, const ReplicaTensors& tensors, uint64_t check, Deadline announced,
+        Deadline decided)
       : ranks_(ranks), tensors_(tensors), check_(check), announced_(announced), decided_(decided) {}
 
   CrossCheckVerdict Decide(const ReplicaAnnouncement& mine) {
@@ -228,11 +236,19 @@ class Judge {
   }
 
   bool CanCompare() {
-    for (const auto& [rank, announcement] : announcements_) {
-      if (!announcement.error().empty()) {
-        NotCompared(absl::StrCat("rank ", rank, " (", ranks_.host(rank), "): ", announcement.error()));
-        return false;
+    for (auto announced = announcements_.begin(); announced != announcements_.end();) {
+      const auto& [rank, announcement] = *announced;
+      if (announcement.error().empty()) {
+        ++announced;
+        continue;
       }
+      AddReason(absl::StrCat("rank ", rank, " (", ranks_.host(rank), "): ", announcement.error()));
+      verdict_.add_missing_ranks(rank);
+      announced = announcements_.erase(announced);
+    }
+    if (announcements_.count(ranks_.rank()) == 0) {
+      verdict_.set_outcome(NOT_COMPARED);
+      return false;
     }
     std::map<int64_t, std::vector<int>> ranks_of_iteration;
     for (const auto& [rank, announcement] : announcements_)
@@ -432,7 +448,7 @@ class Judge {
   }
 
   Communicator& ranks_;
-  const Tensors& tensors_;
+  const ReplicaTensors& tensors_;
   const uint64_t check_;
   const Deadline announced_;
   const Deadline decided_;
@@ -441,7 +457,7 @@ class Judge {
 };
 
 // Answers rank 0 until it has come to its verdict.
-CrossCheckVerdict Serve(Communicator& ranks, const Tensors& tensors, const ReplicaAnnouncement& mine,
+CrossCheckVerdict Serve(Communicator& ranks, const ReplicaTensors& tensors, const ReplicaAnnouncement& mine,
                         uint64_t check, Deadline deadline) {
   CrossCheckVerdict failed;
   failed.set_mode(REPLICAS);
@@ -478,9 +494,21 @@ ReplicaCheck::ReplicaCheck(std::unique_ptr<Communicator> ranks, std::chrono::nan
     : ranks_(std::move(ranks)), timeout_(timeout) {}
 
 CrossCheckVerdict ReplicaCheck::Run(int64_t iteration, absl::Span<const NamedTensor> named_tensors) {
-  const uint64_t check = ++num_checks_;
-  Tensors tensors(named_tensors);
+  ReplicaTensors tensors(named_tensors);
   const ReplicaAnnouncement mine = tensors.Announce(iteration);
+  return Run(mine, tensors);
+}
+
+CrossCheckVerdict ReplicaCheck::RunWithoutTensors(int64_t iteration, const absl::Status& problem) {
+  OTT_CHECK(!problem.ok()) << "iteration " << iteration;
+  ReplicaAnnouncement mine;
+  mine.set_iteration(iteration);
+  mine.set_error(std::string(problem.message()));
+  return Run(mine, ReplicaTensors({}));
+}
+
+CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const ReplicaTensors& tensors) {
+  const uint64_t check = ++num_checks_;
   CrossCheckVerdict verdict;
   if (ranks_->rank() == 0) {
     // Leaves the others time to answer questions and to hear the verdict.

@@ -8,12 +8,18 @@
 #include <map>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "ott/core/tensor/value.h"
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.pb.h"
 
 namespace ott {
+
+namespace internal {
+class ReplicaAnnouncement;
+class ReplicaTensors;
+}  // namespace internal
 
 // Every rank announces a digest of its tensors' names, dtypes and shapes and one of their contents, 32 bytes
 // whatever their number. Where all agree, that is all that travels. Else rank 0 asks one rank of each group
@@ -35,7 +41,13 @@ class ReplicaCheck {
   // NOT_COMPARED.
   CrossCheckVerdict Run(int64_t iteration, absl::Span<const NamedTensor> tensors);
 
+  // Takes part for a rank that has no tensors to bring: the verdict says why, and the others are compared if
+  // rank 0 is among them. REQUIRES: !problem.ok()
+  CrossCheckVerdict RunWithoutTensors(int64_t iteration, const absl::Status& problem);
+
  private:
+  CrossCheckVerdict Run(const internal::ReplicaAnnouncement& mine, const internal::ReplicaTensors& tensors);
+
   const std::unique_ptr<Communicator> ranks_;
   const std::chrono::nanoseconds timeout_;
   uint64_t num_checks_ = 0;

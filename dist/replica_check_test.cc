@@ -286,6 +286,28 @@ TEST(ReplicaCheck, ADifferenceAmongThoseThereIsReportedThoughOneIsMissing) {
   EXPECT_EQ(verdict.tensor(), "layer.bias");
 }
 
+TEST(ReplicaCheck, ARankWithoutTensorsSaysWhyAndTheOthersAreCompared) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b", "c", "d"});
+  std::vector<CrossCheckVerdict> verdicts(4);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      ReplicaCheck check(std::move(ranks[rank]), seconds(60));
+      Model model;
+      if (rank == 1) check.RunWithoutTensors(3, absl::DataLossError("tensors.json is cut"));
+      if (rank != 1) check.Run(3, model.Tensors());
+      if (rank == 3) model.bias[0] = 1;
+      verdicts[rank] = rank == 1 ? check.RunWithoutTensors(4, absl::DataLossError("tensors.json is cut"))
+                                 : check.Run(4, model.Tensors());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(verdicts[2].outcome(), DIFFERENT);
+  EXPECT_THAT(verdicts[2].reason(), HasSubstr("rank 1 (b): tensors.json is cut"));
+  EXPECT_THAT(verdicts[2].missing_ranks(), ElementsAre(1));
+  EXPECT_THAT(verdicts[2].culprit_ranks(), ElementsAre(3));
+}
+
 TEST(ReplicaCheck, ReadsStridedTensors) {
   const auto verdicts = Check(3, {}, [](int rank, std::vector<NamedTensor>& tensors) {
     // A transposed view of the same memory; one rank brings it in another order.

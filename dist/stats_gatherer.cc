@@ -25,7 +25,6 @@ StatsGatherer::StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererO
   }
 }
 
-// Takes all that has come; if that is nothing of this round, waits for it.
 absl::Status StatsGatherer::Receive(Child& child, Deadline deadline) {
   while (true) {
     const bool wait = child.round < round_ && child.answers;

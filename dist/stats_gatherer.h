@@ -49,7 +49,8 @@ class StatsGatherer {
   explicit StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererOptions options = {});
 
   // mine: since the start of the run. Rank 0 gets the statistics of all that answered; other ranks get an
-  // empty ClusterStats. INVALID_ARGUMENT for statistics that no stopwatch gives; errors of the communicator.
+  // empty ClusterStats. Errors of the communicator. Statistics that no stopwatch gives are INVALID_ARGUMENT
+  // on a rank that others report to, and else left out by the one it reports to, and noted.
   absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline);
 
   // By this rank so far.
@@ -68,9 +69,9 @@ class StatsGatherer {
     bool answers = true;
   };
 
-  absl::Status Take(const std::string& bytes, Child& child);
-
+  // Takes all messages that have come; if none is of this round, waits for one.
   absl::Status Receive(Child& child, Deadline deadline);
+  absl::Status Take(const std::string& bytes, Child& child);
   void MergeChild(Child& child, Deadline deadline, ClusterSummary& total, ClusterSummary& interval);
   // Says in the report whose it is.
   void Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const;

@@ -54,12 +54,14 @@ class Rank {
 // Ranks that gather in one thread: those below first, so that nobody has to wait.
 class World {
  public:
-  World(int size, int fan_out) : fan_out_(fan_out), size_(size), ranks_(size) {
+  World(int size, int fan_out, const std::function<std::vector<GroupLabel>(int)>& groups_of = {})
+      : fan_out_(fan_out), size_(size), ranks_(size) {
     std::vector<std::string> hosts;
     for (int rank = 0; rank < size; ++rank) hosts.push_back("node" + std::to_string(rank / 8));
     for (auto& communicator : CreateSimulatedCommunicators(hosts)) {
       StatsGathererOptions options;
       options.fan_out = fan_out;
+      if (groups_of) options.groups = groups_of(static_cast<int>(gatherers_.size()));
       gatherers_.push_back(std::make_unique<StatsGatherer>(std::move(communicator), options));
     }
   }
@@ -202,6 +204,41 @@ TEST(StatsGatherer, RefusesStatisticsThatNoStopwatchGives) {
   StopwatchStats stats;
   stats.set_num_measured_iters(-1);
   EXPECT_TRUE(absl::IsInvalidArgument(world.gatherer(0).Gather(stats, Deadline::Now()).status()));
+}
+
+TEST(StatsGatherer, LeavesOutAndNotesStatisticsThatNoStopwatchGives) {
+  World world(2, 32);
+  StopwatchStats stats;
+  stats.set_num_measured_iters(-1);
+  ASSERT_TRUE(world.gatherer(1).Gather(stats, Deadline::Now()).ok());
+  const auto gathered = world.gatherer(0).Gather(world[0].Stats(), Deadline::Now());
+  ASSERT_TRUE(gathered.ok()) << gathered.status();
+  EXPECT_THAT(gathered->missing_ranks(), ElementsAre(1));
+  EXPECT_THAT(gathered->notes(), testing::Contains("rank 1: -1 measured iterations"));
+}
+
+TEST(StatsGatherer, ComparesGroupsOfACoordinate) {
+  World world(8, 2, [](int rank) {
+    return std::vector<GroupLabel>{{"pipeline", std::to_string(rank % 2)}, {"rank", std::to_string(rank)}};
+  });
+  world.Iterate(10, [](int rank) { return rank % 2 == 0 ? 0.010 : 0.030; });
+  const ClusterStats stats = world.Gather();
+  ASSERT_EQ(stats.groups_size(), 2 + 8);  // all on one host, which is no group then
+  EXPECT_EQ(stats.groups(1).dimension(), "pipeline");
+  EXPECT_EQ(stats.groups(1).value(), "1");
+  EXPECT_EQ(stats.groups(1).num_ranks(), 4);
+  EXPECT_NEAR(stats.groups(1).mean_work_seconds(), 0.030, 1e-9);
+  EXPECT_NEAR(stats.groups(1).slower_by(), 0.5, 1e-9);
+}
+
+TEST(StatsGatherer, AReportOfManyRanksListsNeitherEachNorAllGroups) {
+  World world(300, 8, [](int rank) { return std::vector<GroupLabel>{{"rank", std::to_string(rank)}}; });
+  world.Iterate(1, [](int) { return 0.010; });
+  const ClusterStats stats = world.Gather();
+  EXPECT_EQ(stats.num_ranks(), 300);
+  EXPECT_THAT(stats.missing_ranks(), IsEmpty());
+  EXPECT_EQ(stats.ranks_size(), 0);
+  EXPECT_EQ(stats.groups_size(), 38);  // hosts
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "CLI/CLI.hpp"
 #include "tools/compare/compare_command.h"
+#include "tools/crosscheck/crosscheck_command.h"
 #include "tools/exit_code.h"
 #include "tools/stats/stats_command.h"
 
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
       "Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
   int exit_code = 0;
   ott::AddCompareCommand(app, &exit_code);
+  ott::AddCrosscheckCommand(app, &exit_code);
   ott::AddStatsCommand(app, &exit_code);
   try {
     app.parse(argc, argv);

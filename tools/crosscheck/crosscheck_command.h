@@ -1,0 +1,15 @@
+// `ott crosscheck RUN`: whether the ranks of a run held the same tensors, from their dumps.
+
+#ifndef OTT_TOOLS_CROSSCHECK_CROSSCHECK_COMMAND_H_
+#define OTT_TOOLS_CROSSCHECK_CROSSCHECK_COMMAND_H_
+
+#include "CLI/CLI.hpp"
+
+namespace ott {
+
+// Sets *exit_code (exit_code.h) when the subcommand ran.
+void AddCrosscheckCommand(CLI::App& app, int* exit_code);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_CROSSCHECK_CROSSCHECK_COMMAND_H_
