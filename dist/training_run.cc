@@ -17,7 +17,6 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/cluster_table.h"
 #include "ott/dist/run_directory.h"
-#include "ott/dist/stats_gather.h"
 #include "ott/dist/verdict.h"
 
 namespace ott {
@@ -113,6 +112,10 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   OTT_RETURN_IF_ERROR(CheckConfig(config));
   if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
+  if (config.has_stopwatch()) {
+    OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_stats, ranks.Split(0, 0, run->NextDeadline()));
+    run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats));
+  }
   if (config.has_cross_check()) {
     OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(ranks, config.cross_check(), run->timeout_));
   }
@@ -248,7 +251,7 @@ absl::Status TrainingRun::WriteAndGatherStats() {
   const StopwatchStats stats = CollectStats();
   // A full disk here is no reason to keep the other ranks waiting.
   absl::Status status = WriteStats(stats);
-  const absl::StatusOr<ClusterStats> cluster = GatherStats(ranks_, stats, NextDeadline());
+  const absl::StatusOr<ClusterStats> cluster = stats_gatherer_->Gather(stats, NextDeadline());
   status.Update(cluster.status());
   if (cluster.ok() && ranks_.rank() == 0) {
     std::fputs(FormatClusterTable(*cluster).c_str(), stdout);

@@ -15,6 +15,7 @@
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
 #include "ott/dist/deadline.h"
+#include "ott/dist/stats_gatherer.h"
 #include "ott/dist/verdict_log.h"
 
 namespace ott {
@@ -81,6 +82,8 @@ class TrainingRun {
   const Config config_;
   const std::chrono::nanoseconds timeout_;
   IterationSelector dump_iterations_;
+  // Null where nothing is measured.
+  std::unique_ptr<StatsGatherer> stats_gatherer_;
   // Null where nothing is checked.
   std::unique_ptr<CrossCheck> cross_check_;
   std::unique_ptr<VerdictLog> verdicts_;
