@@ -46,16 +46,6 @@ absl::StatusOr<std::string> DigestOf(std::string_view bytes) {
   return ToBytes(digest.root);
 }
 
-// The index in each dimension of an element counted in row-major order.
-Dims MultiIndex(int64_t element, absl::Span<const int64_t> shape) {
-  Dims index(shape.size());
-  for (size_t dimension = shape.size(); dimension-- > 0;) {
-    index[dimension] = element % shape[dimension];
-    element /= shape[dimension];
-  }
-  return index;
-}
-
 std::string Describe(const TensorSchema& tensor) {
   return absl::StrCat(tensor.dtype(), " [", absl::StrJoin(tensor.shape(), ", "), "]");
 }
@@ -439,7 +429,7 @@ class Judge {
       difference.add_hosts(ranks_.host(rank));
     }
     difference.set_element(block * (kDigestBlockBytes / element_size) + bits->element.position);
-    for (const int64_t i : MultiIndex(difference.element(), view.shape())) difference.add_index(i);
+    for (const int64_t i : IndexAt(view.shape(), difference.element())) difference.add_index(i);
     difference.set_value(bits->element.current_text);
     difference.set_expected(bits->element.reference_text);
     if (bits->ulp_distance) difference.set_ulp_distance(*bits->ulp_distance);

@@ -9,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/stopwatch/statistics.h"
+#include "ott/dist/merge_stats.h"
 #include "ott/dist/simulated_communicator.h"
-#include "ott/dist/stats_gather.h"
 
 namespace ott {
 namespace {

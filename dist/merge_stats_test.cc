@@ -1,4 +1,4 @@
-#include "ott/dist/stats_gather.h"
+#include "ott/dist/merge_stats.h"
 
 #include <string>
 #include <thread>
@@ -8,7 +8,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/stopwatch/statistics.h"
-#include "ott/dist/simulated_communicator.h"
 
 namespace ott {
 namespace {
@@ -181,38 +180,6 @@ TEST(MergeStats, OfNothingNamesEveryRankMissing) {
   const ClusterStats stats = MergeStats({}, 3);
   EXPECT_THAT(stats.missing_ranks(), ElementsAre(0, 1, 2));
   EXPECT_FALSE(stats.has_straggler());
-}
-
-TEST(GatherStats, BringsAllReportsToRankZero) {
-  const auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
-  std::vector<std::thread> threads;
-  std::vector<ClusterStats> results(3);
-  for (int rank = 0; rank < 3; ++rank) {
-    threads.emplace_back([&, rank] {
-      // The communicator, not the report, says who it is from.
-      const auto stats =
-          GatherStats(*ranks[rank], Report(0, 0.01, {{"only on " + std::to_string(rank), 0.001}}),
-                      Deadline::After(std::chrono::seconds(60)));
-      ASSERT_TRUE(stats.ok()) << stats.status();
-      results[rank] = *stats;
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(results[0].ranks_size(), 3);
-  EXPECT_EQ(results[0].ranks(2).host(), "c");
-  ASSERT_EQ(results[0].measurements_size(), 3);
-  EXPECT_THAT(results[0].measurements(1).ranks_without(), ElementsAre(0, 2));
-  EXPECT_EQ(results[1].world_size(), 0);
-}
-
-TEST(GatherStats, NamesTheSilentRankAtTheDeadline) {
-  const auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
-  ASSERT_TRUE(GatherStats(*ranks[2], Report(2, 0.01, {}), Deadline::Never()).ok());
-  const auto stats =
-      GatherStats(*ranks[0], Report(0, 0.01, {}), Deadline::After(std::chrono::milliseconds(20)));
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  EXPECT_THAT(stats->missing_ranks(), ElementsAre(1));
-  EXPECT_EQ(stats->ranks_size(), 2);
 }
 
 }  // namespace

@@ -1,11 +1,10 @@
-#include "ott/dist/stats_gather.h"
+#include "ott/dist/merge_stats.h"
 
 #include <map>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/base/status_macros.h"
 #include "ott/dist/cluster_summary.h"
 
 namespace ott {
@@ -44,34 +43,6 @@ ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size
     merged.Merge(ClusterSummary(report));
   }
   return merged.Finish(world_size);
-}
-
-absl::StatusOr<ClusterStats> GatherStats(Communicator& ranks, const StopwatchStats& mine, Deadline deadline) {
-  OTT_ASSIGN_OR_RETURN(const std::vector<absl::StatusOr<std::string>> reports,
-                       ranks.GatherAvailable(0, mine.SerializeAsString(), deadline));
-  if (ranks.rank() != 0) return ClusterStats();
-
-  std::vector<StopwatchStats> parsed;
-  std::vector<std::string> problems;
-  for (int rank = 0; rank < ranks.size(); ++rank) {
-    const absl::StatusOr<std::string>& bytes = reports[rank];
-    StopwatchStats report;
-    if (!bytes.ok()) {
-      if (!absl::IsDeadlineExceeded(bytes.status()))
-        problems.push_back(std::string(bytes.status().message()));
-    } else if (!report.ParseFromString(*bytes)) {
-      problems.push_back(
-          absl::StrCat("rank ", rank, ": ", bytes->size(), " bytes that are no StopwatchStats"));
-    } else {
-      report.set_rank(rank);
-      report.set_world_size(ranks.size());
-      report.set_host(ranks.host(rank));
-      parsed.push_back(std::move(report));
-    }
-  }
-  ClusterStats stats = MergeStats(parsed, ranks.size());
-  for (const std::string& problem : problems) stats.add_notes(problem);
-  return stats;
 }
 
 }  // namespace ott
