@@ -1,7 +1,7 @@
 // Where the files of a run lie:
 //
 //   RUN/run.json                          RunInfo
-//   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats
+//   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats; .csv and .txt for people
 //   RUN/rank_00003/cross_check.jsonl      one verdict a line
 //   RUN/rank_00003/dumps/<iteration>/     dumps
 //

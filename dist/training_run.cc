@@ -9,11 +9,11 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ott/core/base/file.h"
-#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_files.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/cluster_table.h"
 #include "ott/dist/run_directory.h"
@@ -181,6 +181,7 @@ absl::Status TrainingRun::FinishIter() {
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
     status = CheckAndDump();
   }
+  NvtxRangeWrapper::Get().FinishIter();
   Stopwatch::Get().FinishIter();
   if (report_is_due_) {
     report_is_due_ = false;
@@ -206,7 +207,7 @@ absl::Status TrainingRun::CheckAndDump() {
   if (dump_iterations_.Contains(iteration_)) {
     status.Update(dumper.Dump());
     // A run that is killed leaves the statistics up to its last dump.
-    if (config_.has_stopwatch()) status.Update(WriteStats(CollectStats()));
+    if (config_.has_stopwatch()) status.Update(WriteStats());
   } else {
     dumper.Discard();
   }
@@ -231,26 +232,21 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
   return written;
 }
 
-StopwatchStats TrainingRun::CollectStats() const {
-  StopwatchStats stats;
-  stats.set_rank(ranks_.rank());
-  stats.set_world_size(ranks_.size());
-  stats.set_host(ranks_.host(ranks_.rank()));
-  Stopwatch::Get().Stats(&stats);
-  return stats;
-}
-
-absl::Status TrainingRun::WriteStats(const StopwatchStats& stats) const {
+absl::Status TrainingRun::WriteStats() const {
   if (config_.run_dir().empty()) return absl::OkStatus();
-  const std::string path = RankDirectory(config_.run_dir(), ranks_.rank()) + "/stopwatch";
-  OTT_RETURN_IF_ERROR(WriteFileAtomically(path + ".pb", stats.SerializeAsString()));
-  return WriteFileAtomically(path + ".json", ProtoToJson(stats, JsonLayout::kIndented));
+  StopwatchFilesOptions options;
+  options.dir = RankDirectory(config_.run_dir(), ranks_.rank());
+  options.host = ranks_.host(ranks_.rank());
+  options.rank = ranks_.rank();
+  options.world_size = ranks_.size();
+  return WriteStopwatchFiles(Stopwatch::Get(), options);
 }
 
 absl::Status TrainingRun::WriteAndGatherStats() {
-  const StopwatchStats stats = CollectStats();
   // A full disk here is no reason to keep the other ranks waiting.
-  absl::Status status = WriteStats(stats);
+  absl::Status status = WriteStats();
+  StopwatchStats stats;
+  Stopwatch::Get().Stats(&stats);
   const absl::StatusOr<ClusterStats> cluster = stats_gatherer_->Gather(stats, NextDeadline());
   status.Update(cluster.status());
   if (cluster.ok() && ranks_.rank() == 0) {

@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"
-#include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
 #include "ott/dist/deadline.h"
@@ -73,8 +72,7 @@ class TrainingRun {
   // What is done with the tensors of this iteration; the verdicts' outcome is in diverged_.
   absl::Status CheckAndDump();
   absl::Status AddVerdict(const CrossCheckVerdict& verdict);
-  StopwatchStats CollectStats() const;
-  absl::Status WriteStats(const StopwatchStats& stats) const;
+  absl::Status WriteStats() const;
   absl::Status WriteAndGatherStats();
   absl::Status PrintSummary();
 
