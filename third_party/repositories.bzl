@@ -84,13 +84,6 @@ def ott_dependencies():
     )
     maybe(
         debian_library,
-        name = "rapidjson",
-        header = "rapidjson/reader.h",
-        package = "rapidjson-dev",
-        targets = {"rapidjson": []},
-    )
-    maybe(
-        debian_library,
         name = "xxhash",
         header = "xxhash.h",
         package = "libxxhash-dev",

@@ -11,14 +11,6 @@ _TARGETS = {
         "flat_hash_set": "absl_flat_hash_set",
         "inlined_vector": "absl_inlined_vector",
     },
-    "absl/functional": {
-        "any_invocable": "absl_any_invocable",
-        "function_ref": "absl_function_ref",
-    },
-    "absl/numeric": {
-        "bits": "absl_bits",
-        "int128": "absl_int128",
-    },
     "absl/status": {
         "status": "absl_status",
         "statusor": "absl_statusor",
