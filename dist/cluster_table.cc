@@ -86,11 +86,14 @@ std::string Describe(const Straggler& slow) {
   const std::string where = slow.measurement().empty()
                                 ? std::string("outside all measurements")
                                 : absl::StrCat("in \"", EscapeControlCharacters(slow.measurement()), "\"");
+  // Beyond the double, percents are hard to read.
+  const std::string by_how_much = slow.slower_by() < 1
+                                      ? absl::StrFormat("%.1f%% more than", slow.slower_by() * 100)
+                                      : absl::StrFormat("%.1f times", slow.slower_by() + 1);
   return absl::StrFormat(
-      "rank %d (%s) works %s an iteration, %.1f%% more than the others' median of %s; most of it "
-      "%s (+%s)",
-      slow.rank(), slow.host(), FormatSeconds(slow.work_seconds()), slow.slower_by() * 100,
-      FormatSeconds(slow.median_work_seconds()), where, FormatSeconds(slow.measurement_excess_seconds()));
+      "rank %d (%s) works %s an iteration, %s the others' median of %s; most of it %s (+%s)", slow.rank(),
+      slow.host(), FormatSeconds(slow.work_seconds()), by_how_much, FormatSeconds(slow.median_work_seconds()),
+      where, FormatSeconds(slow.measurement_excess_seconds()));
 }
 
 std::string FormatStraggler(const ClusterStats& stats) {
@@ -104,6 +107,8 @@ std::string FormatStraggler(const ClusterStats& stats) {
 
 std::string FormatHistory(const StragglerHistory& history) {
   std::string text;
+  // The first interval is all there is, and stands above.
+  if (history.num_all_intervals() <= 1) return text;
   if (history.has_straggler()) {
     absl::StrAppend(&text, "last ", history.num_iterations(), " iterations: ", Describe(history.straggler()),
                     "; ", history.persistent() ? "persistent, " : "", "interval ", history.num_intervals(),

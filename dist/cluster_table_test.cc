@@ -80,7 +80,7 @@ TEST(FormatClusterTable, ShowsLateRanksGroupsAndHistory) {
   EXPECT_THAT(table, HasSubstr("work by host: node0 10 ms (2 ranks, +0.0%), node1 15 ms (2 ranks, +50.0%)\n"
                                "work by pipeline: 0 10 ms (4 ranks, -10.0%)\n"));
   EXPECT_THAT(table,
-              HasSubstr("last 100 iterations: rank 2 (node1) works 20 ms an iteration, 100.0% more than the "
+              HasSubstr("last 100 iterations: rank 2 (node1) works 20 ms an iteration, 2.0 times the "
                         "others' median of 10 ms; most of it outside all measurements (+10 ms); persistent, "
                         "interval 4 in a row, since iteration 300\n"
                         "most work, of 9 intervals: rank 2 (node1) in 7, rank 0 (node0) in 2\n"));
