@@ -9,8 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/proto_json.h"
+#include "ott/core/base/text_table.h"
 #include "ott/dist/rank_list.h"
-#include "ott/dist/text_table.h"
 
 namespace ott {
 namespace {
@@ -150,7 +150,7 @@ std::string FormatClusterTable(const ClusterStats& stats) {
   std::vector<std::string> header = {"measurement", "share", "min", "mean", "max", "stddev", ""};
   if (with_quantiles) header.insert(header.end(), {"p50", "p90", "p99"});
   header.insert(header.end(), {"imbalance", "max on"});
-  TextTable table(std::move(header));
+  TextTable table(std::move(header), TextTable::LastColumn::kLeft);
   if (stats.iteration().num_ranks() > 0) AddRow(stats.iteration(), "", with_quantiles, table);
   for (const ClusterMeasurement& measurement : stats.measurements()) {
     AddRow(measurement, "  ", with_quantiles, table);

@@ -6,8 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/proto_json.h"
+#include "ott/core/base/text_table.h"
 #include "ott/dist/rank_list.h"
-#include "ott/dist/text_table.h"
 
 namespace ott {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "ott/core/base/text_table.h"
 
 namespace ott {
 namespace {
@@ -16,59 +17,11 @@ namespace {
 using Measured = StopwatchSnapshot::Measurement;
 using Scope = StopwatchSnapshot::Scope;
 
-// Rows of text under a heading, the first column to the left and the others to the right.
-class Section {
- public:
-  explicit Section(std::vector<std::string> heading) { Add(std::move(heading)); }
-
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-
-  // "" if there are no rows but the heading.
-  std::string Format() const {
-    if (rows_.size() == 1) return "";
-    std::string result = "\n";
-    const std::vector<size_t> widths = Widths();
-    for (const std::vector<std::string>& row : rows_) {
-      std::string line;
-      for (size_t i = 0; i < row.size(); ++i) {
-        const std::string padding(widths[i] - Width(row[i]), ' ');
-        absl::StrAppend(&line, i == 0 ? "" : "  ", i == 0 ? row[i] : padding, i == 0 ? padding : row[i]);
-      }
-      line.erase(line.find_last_not_of(' ') + 1);
-      absl::StrAppend(&result, line, "\n");
-    }
-    return result;
-  }
-
- private:
-  std::vector<size_t> Widths() const {
-    std::vector<size_t> widths;
-    for (const std::vector<std::string>& row : rows_) {
-      widths.resize(std::max(widths.size(), row.size()));
-      for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Width(row[i]));
-    }
-    return widths;
-  }
-
-  // Code points of UTF-8.
-  static size_t Width(const std::string& text) {
-    return static_cast<size_t>(std::count_if(
-        text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
-  }
-
-  std::vector<std::vector<std::string>> rows_;
-};
-
-std::string OnOneLine(std::string_view name) {
-  std::string result(name);
-  std::replace_if(
-      result.begin(), result.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; },
-      ' ');
-  return result;
-}
+// "" if the table has no rows.
+std::string FormatSection(const TextTable& table) { return table.empty() ? "" : "\n" + table.ToString(); }
 
 std::string NameOf(const Measured& measurement) {
-  return OnOneLine(measurement.name) + (measurement.collective ? " (collective)" : "");
+  return measurement.name + (measurement.collective ? " (collective)" : "");
 }
 
 std::string Percent(double value) {
@@ -126,7 +79,7 @@ std::string Heading(const StopwatchSnapshot& snapshot) {
 }
 
 std::string IterationSection(const StopwatchSnapshot& snapshot) {
-  Section section(
+  TextTable table(
       {"per iteration", "share", "average", "ran in", "mean", "stddev", "min", "p50", "p90", "p99", "max"});
   const PerIteration per_iteration(snapshot);
   const auto add = [&](const std::string& name, double total, const DurationStatistics& statistics) {
@@ -134,38 +87,38 @@ std::string IterationSection(const StopwatchSnapshot& snapshot) {
     std::vector<std::string> row = {name, per_iteration.Share(total), per_iteration.Average(total),
                                     absl::StrCat(statistics.count())};
     AppendSpread(statistics, row);
-    section.Add(std::move(row));
+    table.AddRow(std::move(row));
   };
   for (const Measured* measurement : LargestFirst(snapshot)) {
     add(NameOf(*measurement), measurement->per_iteration.total(), measurement->per_iteration);
   }
   add("whole iteration", snapshot.iteration.total(), snapshot.iteration);
-  return section.Format();
+  return FormatSection(table);
 }
 
 std::string IntervalSection(const StopwatchSnapshot& snapshot, const char* heading,
                             DurationStatistics Measured::*statistics) {
-  Section section({heading, "intervals", "total", "mean", "stddev", "min", "p50", "p90", "p99", "max"});
+  TextTable table({heading, "intervals", "total", "mean", "stddev", "min", "p50", "p90", "p99", "max"});
   for (const Measured* measurement : LargestFirst(snapshot)) {
     const DurationStatistics& of_interval = measurement->*statistics;
     if (of_interval.count() == 0) continue;
     std::vector<std::string> row = {NameOf(*measurement), absl::StrCat(of_interval.count()),
                                     FormatDuration(of_interval.total())};
     AppendSpread(of_interval, row);
-    section.Add(std::move(row));
+    table.AddRow(std::move(row));
   }
-  return section.Format();
+  return FormatSection(table);
 }
 
 void AddScopes(std::vector<Scope> scopes, const PerIteration& per_iteration, const std::string& indent,
-               Section& section) {
+               TextTable& table) {
   std::stable_sort(scopes.begin(), scopes.end(),
                    [](const Scope& a, const Scope& b) { return a.inclusive > b.inclusive; });
   for (const Scope& scope : scopes) {
-    section.Add({indent + OnOneLine(scope.name), per_iteration.Share(scope.inclusive),
-                 absl::StrCat(scope.count), FormatDuration(scope.inclusive), FormatDuration(scope.exclusive),
-                 per_iteration.Average(scope.inclusive), per_iteration.Average(scope.exclusive)});
-    AddScopes(scope.inner, per_iteration, indent + "  ", section);
+    table.AddRow({indent + scope.name, per_iteration.Share(scope.inclusive), absl::StrCat(scope.count),
+                  FormatDuration(scope.inclusive), FormatDuration(scope.exclusive),
+                  per_iteration.Average(scope.inclusive), per_iteration.Average(scope.exclusive)});
+    AddScopes(scope.inner, per_iteration, indent + "  ", table);
   }
 }
 
@@ -174,29 +127,28 @@ std::string ScopeSection(const StopwatchSnapshot& snapshot) {
   const bool any_nested = std::any_of(snapshot.scopes.begin(), snapshot.scopes.end(),
                                       [](const Scope& scope) { return !scope.inner.empty(); });
   if (!any_nested) return "";
-  Section section({"nested scopes", "share", "intervals", "inclusive", "exclusive", "incl./iteration",
+  TextTable table({"nested scopes", "share", "intervals", "inclusive", "exclusive", "incl./iteration",
                    "excl./iteration"});
-  AddScopes(snapshot.scopes, PerIteration(snapshot), "", section);
-  return section.Format();
+  AddScopes(snapshot.scopes, PerIteration(snapshot), "", table);
+  return FormatSection(table);
 }
 
 std::string CpuSection(const StopwatchSnapshot& snapshot) {
   if (snapshot.cpu_usage_measurement.empty()) return "";
   const CpuUsage& usage = snapshot.cpu_usage;
-  Section section({"CPU usage", "all CPUs", "process user", "process system", "watched"});
-  section.Add({"during " + OnOneLine(snapshot.cpu_usage_measurement), Percent(usage.all_percent()),
-               Percent(usage.process_user_percent()), Percent(usage.process_system_percent()),
-               FormatDuration(usage.duration())});
-  return section.Format();
+  TextTable table({"CPU usage", "all CPUs", "process user", "process system", "watched"});
+  table.AddRow({"during " + snapshot.cpu_usage_measurement, Percent(usage.all_percent()),
+                Percent(usage.process_user_percent()), Percent(usage.process_system_percent()),
+                FormatDuration(usage.duration())});
+  return FormatSection(table);
 }
 
 std::string OneTimeSection(const StopwatchSnapshot& snapshot) {
-  Section section({"one-time", "duration"});
+  TextTable table({"one-time", "duration", ""});
   for (const StopwatchSnapshot::OneTime& one_time : snapshot.one_time) {
-    section.Add(
-        {OnOneLine(one_time.name), FormatDuration(one_time.seconds), one_time.running ? "running" : ""});
+    table.AddRow({one_time.name, FormatDuration(one_time.seconds), one_time.running ? "running" : ""});
   }
-  return section.Format();
+  return FormatSection(table);
 }
 
 std::string Notes(const StopwatchSnapshot& snapshot) {

@@ -87,8 +87,8 @@ TEST(FormatTable, NamesKeepToTheirLineAndColumnsAlignInUtf8) {
   snapshot.measurements[0].name = "größe\nzwei";
   snapshot.measurements[0].collective = true;
   const std::string table = FormatTable(snapshot);
-  EXPECT_THAT(table, HasSubstr("\ngröße zwei (collective)   10.0 %"));
-  EXPECT_THAT(table, HasSubstr("\noften                     50.0 %"));
+  EXPECT_THAT(table, HasSubstr("\ngröße\\nzwei (collective)   10.0 %"));
+  EXPECT_THAT(table, HasSubstr("\noften                      50.0 %"));
 }
 
 TEST(FormatTable, TellsWhatWasLeftOutAndRefused) {

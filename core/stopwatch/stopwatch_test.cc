@@ -312,7 +312,7 @@ TEST_F(StopwatchTest, AnyNameIsAName) {
     Measure(name, 1);
     EXPECT_EQ(Stats(name).per_interval().count(), 1) << name;
   }
-  EXPECT_THAT(stopwatch_.Table(), HasSubstr("two lines"));
+  EXPECT_THAT(stopwatch_.Table(), HasSubstr("two\\nlines"));
   EXPECT_THAT(stopwatch_.Json(), HasSubstr("two\\nlines"));
 }
 

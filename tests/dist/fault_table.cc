@@ -21,12 +21,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/check.h"
+#include "ott/core/base/text_table.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/tensor/value.h"
 #include "ott/dist/cross_check.h"
 #include "ott/dist/mpi_communicator.h"
 #include "ott/dist/run_directory.h"
-#include "ott/dist/text_table.h"
 #include "ott/dist/verdict.h"
 
 namespace ott {
@@ -402,7 +402,7 @@ void MakeReference(Communicator& ranks, int seed, const std::string& dir) {
 bool PlantAll(Communicator& ranks) {
   const std::string dir = SharedDirectory(ranks);
   const std::vector<Fault> faults = AllFaults();
-  TextTable table({"planted fault", "rank", "located", "found"});
+  TextTable table({"planted fault", "rank", "located", "found"}, TextTable::LastColumn::kLeft);
   MakeReference(ranks, 0, dir + "/0");
   int num_located = 0;
   for (const Fault& fault : faults) {

@@ -1,7 +1,7 @@
 // Columns of text, aligned.
 
-#ifndef OTT_DIST_TEXT_TABLE_H_
-#define OTT_DIST_TEXT_TABLE_H_
+#ifndef OTT_CORE_BASE_TEXT_TABLE_H_
+#define OTT_CORE_BASE_TEXT_TABLE_H_
 
 #include <string>
 #include <string_view>
@@ -9,22 +9,28 @@
 
 namespace ott {
 
-// The first and the last column are flush left, the others flush right. Control characters in cells are
-// escaped, so a row is a line whatever the names in it.
+// The first column is flush left, the others flush right, but for the last where that is asked for. Control
+// characters in cells are escaped, so a row is a line whatever the names in it.
 //
-//   TextTable table({"name", "mean", "where"});
+//   TextTable table({"name", "mean", "where"}, TextTable::LastColumn::kLeft);
 //   table.AddRow({"forward", "1.2 ms", "rank 3"});
 class TextTable {
  public:
-  explicit TextTable(std::vector<std::string> header);
+  enum class LastColumn { kLeft, kRight };
+
+  explicit TextTable(std::vector<std::string> header, LastColumn last_column = LastColumn::kRight);
 
   // REQUIRES: as many cells as the header has.
   void AddRow(std::vector<std::string> cells);
+
+  // Whether there are no rows but the header.
+  bool empty() const { return rows_.size() == 1; }
 
   // Each line ends with a newline and has no trailing spaces.
   std::string ToString() const;
 
  private:
+  const LastColumn last_column_;
   std::vector<std::vector<std::string>> rows_;
 };
 
@@ -36,4 +42,4 @@ std::string FormatSeconds(double seconds);
 
 }  // namespace ott
 
-#endif  // OTT_DIST_TEXT_TABLE_H_
+#endif  // OTT_CORE_BASE_TEXT_TABLE_H_

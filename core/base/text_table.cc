@@ -1,4 +1,4 @@
-#include "ott/dist/text_table.h"
+#include "ott/core/base/text_table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,9 @@ size_t Width(std::string_view text) {
 
 }  // namespace
 
-TextTable::TextTable(std::vector<std::string> header) { rows_.push_back(std::move(header)); }
+TextTable::TextTable(std::vector<std::string> header, LastColumn last_column) : last_column_(last_column) {
+  rows_.push_back(std::move(header));
+}
 
 void TextTable::AddRow(std::vector<std::string> cells) {
   OTT_CHECK(cells.size() == rows_.front().size()) << cells.size() << " cells";
@@ -38,7 +40,7 @@ std::string TextTable::ToString() const {
   for (const auto& row : rows_) {
     for (size_t column = 0; column < row.size(); ++column) {
       const std::string padding(widths[column] - Width(row[column]), ' ');
-      const bool flush_left = column == 0 || column + 1 == row.size();
+      const bool flush_left = column == 0 || (column + 1 == row.size() && last_column_ == LastColumn::kLeft);
       absl::StrAppend(&text, column == 0 ? "" : "  ",
                       flush_left ? row[column] : absl::StrCat(padding, row[column]),
                       flush_left ? padding : "");

@@ -1,4 +1,4 @@
-#include "ott/dist/text_table.h"
+#include "ott/core/base/text_table.h"
 
 #include "gtest/gtest.h"
 
@@ -6,7 +6,7 @@ namespace ott {
 namespace {
 
 TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
-  TextTable table({"name", "mean", "where"});
+  TextTable table({"name", "mean", "where"}, TextTable::LastColumn::kLeft);
   table.AddRow({"forward", "1 ms", "rank 3"});
   table.AddRow({"a", "100 ms", ""});
   EXPECT_EQ(table.ToString(),
@@ -16,16 +16,24 @@ TEST(TextTable, AlignsNamesLeftAndNumbersRight) {
 }
 
 TEST(TextTable, CountsCharactersNotBytes) {
-  TextTable table({"name", "x", ""});
+  TextTable table({"name", "x", ""}, TextTable::LastColumn::kLeft);
   table.AddRow({"größe", "1", ""});
   table.AddRow({"size5", "2", ""});
   EXPECT_EQ(table.ToString(), "name   x\ngröße  1\nsize5  2\n");
 }
 
 TEST(TextTable, KeepsARowOnOneLine) {
-  TextTable table({"name", ""});
+  TextTable table({"name", ""}, TextTable::LastColumn::kLeft);
   table.AddRow({"two\nlines\x1b[31m\\", ""});
   EXPECT_EQ(table.ToString(), "name\ntwo\\nlines\\x1b[31m\\\\\n");
+}
+
+TEST(TextTable, LastColumnIsToTheRightUnlessAskedFor) {
+  TextTable table({"name", "mean"});
+  EXPECT_TRUE(table.empty());
+  table.AddRow({"forward", "1"});
+  EXPECT_FALSE(table.empty());
+  EXPECT_EQ(table.ToString(), "name     mean\nforward     1\n");
 }
 
 TEST(FormatSeconds, ChoosesTheUnit) {
