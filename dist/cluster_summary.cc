@@ -297,8 +297,9 @@ std::optional<Straggler> ClusterSummary::FindStraggler() const {
   const double median = Median(others);
   const double deviation = kDeviationOverMad * MedianAbsoluteDeviation(others, median);
   const double excess = work - median;
-  if (excess <= 0 || excess < std::max(kStragglerThreshold * median, kNumDeviations * deviation))
-    return std::nullopt;
+  const double threshold = std::max({kStragglerThreshold * median, kNumDeviations * deviation,
+                                     kStragglerIterationShare * iteration_.over_ranks.mean()});
+  if (excess <= 0 || excess < threshold) return std::nullopt;
 
   Straggler straggler;
   straggler.set_rank(slowest_->rank.rank());

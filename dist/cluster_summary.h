@@ -22,9 +22,11 @@
 
 namespace ott {
 
-// A rank is a straggler when its work exceeds the median of the other ranks' by this fraction of it, and by
-// three standard deviations of theirs as estimated by the median absolute deviation.
+// A rank is a straggler when its work exceeds the median of the other ranks' by the first fraction of it, by
+// three standard deviations of theirs as estimated by the median absolute deviation, and by the second
+// fraction of the mean iteration: less costs nobody anything worth a name.
 inline constexpr double kStragglerThreshold = 0.10;
+inline constexpr double kStragglerIterationShare = 0.01;
 
 // What a rank is part of: {"host", "node7"}, {"pipeline", "3"}.
 struct GroupLabel {

@@ -109,6 +109,17 @@ TEST(MergeStats, NamesTheSlowerOfTwoRanks) {
   EXPECT_EQ(stats.straggler().rank(), 1);
 }
 
+TEST(MergeStats, NamesNobodyWhoseDelayIsNothingBesideTheIteration) {
+  const auto with_delay = [](double delay) {
+    return MergeStats({Report(0, 1, {{"forward", 0.010}, {"allreduce*", 0.990}}),
+                       Report(1, 1, {{"forward", 0.010 + delay}, {"allreduce*", 0.990 - delay}})},
+                      2)
+        .has_straggler();
+  };
+  EXPECT_FALSE(with_delay(0.009));
+  EXPECT_TRUE(with_delay(0.011));
+}
+
 TEST(MergeStats, SaysThatTheDelayIsOutsideAllMeasurements) {
   std::vector<StopwatchStats> reports = FourRanks(-1, 0);
   for (Measurement& measurement : *reports[1].mutable_measurements()) {
