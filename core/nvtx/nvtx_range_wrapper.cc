@@ -100,11 +100,13 @@ class NvtxCore {
     }
     enabled_at_ = place;
     options_ = options;
+    has_work_before_push_ = options.sync_on_push || options.keep_track_of_range_order;
+    has_work_before_pop_ = options.sync_on_pop || options.keep_track_of_range_order;
     return absl::OkStatus();
   }
 
   void Push(const char* name, Place place) {
-    if (__builtin_expect(options_.sync_on_push || options_.keep_track_of_range_order, 0)) {
+    if (__builtin_expect(has_work_before_push_, 0)) {
       BeforePush(name, nullptr, place);
     }
     NvtxPush(name);
@@ -116,7 +118,7 @@ class NvtxCore {
   }
 
   void Push(NvtxName& name, Place place) {
-    if (__builtin_expect(options_.sync_on_push || options_.keep_track_of_range_order, 0)) {
+    if (__builtin_expect(has_work_before_push_, 0)) {
       BeforePush(name.text_, name.domain_, place);
     }
     const NvtxDomainHandle domain = Handle(name.domain_);
@@ -144,16 +146,14 @@ class NvtxCore {
 
   // place: nullopt at the end of a scope.
   void Pop(std::optional<std::string_view> expected, std::optional<Place> place) {
-    if (__builtin_expect(options_.sync_on_pop || options_.keep_track_of_range_order, 0) &&
-        !BeforePop(expected, nullptr, place)) {
+    if (__builtin_expect(has_work_before_pop_, 0) && !BeforePop(expected, nullptr, place)) {
       return;
     }
     NvtxPop();
   }
 
   void Pop(NvtxName& expected, std::optional<Place> place) {
-    if (__builtin_expect(options_.sync_on_pop || options_.keep_track_of_range_order, 0) &&
-        !BeforePop(expected.text_, expected.domain_, place)) {
+    if (__builtin_expect(has_work_before_pop_, 0) && !BeforePop(expected.text_, expected.domain_, place)) {
       return;
     }
     NvtxPop(Handle(expected.domain_));
@@ -246,7 +246,9 @@ class NvtxCore {
   const NvtxRangeWrapper::Environment environment_;
   std::mutex mutex_;
   std::optional<Place> enabled_at_;
-  // Set by Enable() before any use.
+  // Set by Enable() before any use. The two flags are all that a push or pop without checks looks at.
+  bool has_work_before_push_ = false;
+  bool has_work_before_pop_ = false;
   NvtxRangeWrapper::Options options_;
   std::atomic<int64_t> num_misuses_{0};
   PerThread<RangeStack> stacks_;
