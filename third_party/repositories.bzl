@@ -96,4 +96,18 @@ def ott_dependencies():
         package = "zlib1g-dev",
         targets = {"zlib": ["-lz"]},
     )
+    maybe(
+        debian_library,
+        name = "sqlite",
+        header = "sqlite3.h",
+        package = "libsqlite3-dev",
+        targets = {"sqlite3": ["-lsqlite3"]},
+    )
+    maybe(
+        debian_library,
+        name = "libpng",
+        header = "png.h",
+        package = "libpng-dev",
+        targets = {"png": ["-lpng"]},
+    )
     system_libraries()
