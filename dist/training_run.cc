@@ -25,6 +25,7 @@ namespace {
 constexpr char kVersion[] = "0.1.0";
 constexpr char kObserverMeasurement[] = "ott";
 constexpr double kDefaultTimeoutSeconds = 60;
+constexpr int kPingsAtStart = 50;
 // On stdout; all are in cross_check.jsonl.
 constexpr int kMaxFailuresPrinted = 3;
 
@@ -112,6 +113,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   OTT_RETURN_IF_ERROR(CheckConfig(config));
   if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
+  if (!configs[0].empty()) OTT_RETURN_IF_ERROR(run->AlignClock());
   if (config.has_stopwatch()) {
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_stats, ranks.Split(0, 0, run->NextDeadline()));
     run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats));
@@ -128,6 +130,12 @@ TrainingRun::~TrainingRun() {
 }
 
 Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
+
+absl::Status TrainingRun::AlignClock() {
+  OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_clock, ranks_.Split(0, 0, NextDeadline()));
+  clock_ = std::make_unique<ClockAligner>(std::move(for_clock));
+  return clock_->Measure(kPingsAtStart, NextDeadline());
+}
 
 absl::Status TrainingRun::PrepareDirectories() {
   const absl::Status created = ranks_.rank() == 0 ? CreateRunDirectory(ranks_, config_) : absl::OkStatus();

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"
+#include "ott/dist/clock_align.h"
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
 #include "ott/dist/deadline.h"
@@ -57,6 +58,10 @@ class TrainingRun {
   // Counted from 0.
   int64_t iteration() const { return iteration_; }
 
+  // This rank's clock against rank 0's, estimated in Start() and again where statistics are gathered; null
+  // with an empty Config.
+  const ClockAligner* clock() const { return clock_.get(); }
+
   // Whether a cross-check found a difference, or could not be made, in any iteration so far. The same on all
   // ranks.
   bool diverged() const { return diverged_; }
@@ -65,6 +70,7 @@ class TrainingRun {
   TrainingRun(Communicator& ranks, const Config& config);
 
   Deadline NextDeadline() const;
+  absl::Status AlignClock();
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
   // Lets the dumper take tensors if this iteration is dumped or checked.
@@ -80,6 +86,7 @@ class TrainingRun {
   const Config config_;
   const std::chrono::nanoseconds timeout_;
   IterationSelector dump_iterations_;
+  std::unique_ptr<ClockAligner> clock_;
   // Null where nothing is measured.
   std::unique_ptr<StatsGatherer> stats_gatherer_;
   // Null where nothing is checked.
