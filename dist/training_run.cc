@@ -1,5 +1,6 @@
 #include "ott/dist/training_run.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -26,6 +27,11 @@ constexpr char kVersion[] = "0.1.0";
 constexpr char kObserverMeasurement[] = "ott";
 constexpr double kDefaultTimeoutSeconds = 60;
 constexpr int kPingsAtStart = 50;
+constexpr int kPingsAtGather = 8;
+// Who is silent for so long costs it once.
+constexpr auto kPingTimeout = std::chrono::seconds(1);
+// Of each collective measurement between two gathers.
+constexpr size_t kMaxArrivals = 1024;
 // On stdout; all are in cross_check.jsonl.
 constexpr int kMaxFailuresPrinted = 3;
 
@@ -149,6 +155,7 @@ absl::Status TrainingRun::EnableHelpers() {
     Stopwatch::Options options = Stopwatch::FromConfig(config_.stopwatch());
     options.print = [this](const Stopwatch&) { report_is_due_ = true; };
     options.collective_measurements.push_back(kObserverMeasurement);
+    options.arrivals_limit = kMaxArrivals;
     OTT_RETURN_IF_ERROR(Stopwatch::Get().Enable(options));
   }
   if (config_.has_nvtx()) {
@@ -250,12 +257,30 @@ absl::Status TrainingRun::WriteStats() const {
   return WriteStopwatchFiles(Stopwatch::Get(), options);
 }
 
+RankArrivals TrainingRun::TakeArrivals() {
+  // A rank that does not answer only makes the bound of the error grow.
+  clock_->Measure(kPingsAtGather, Deadline::After(std::min<std::chrono::nanoseconds>(timeout_, kPingTimeout)))
+      .IgnoreError();
+  RankArrivals taken;
+  for (StopwatchArrivals& measurement : Stopwatch::Get().TakeArrivals()) {
+    if (measurement.name == kObserverMeasurement) continue;
+    for (StopwatchArrivals::Arrival& arrival : measurement.arrivals) {
+      const absl::StatusOr<AlignedTime> time = clock_->ToRankZero(arrival.nanoseconds);
+      if (!time.ok()) return {};
+      arrival.nanoseconds = time->nanoseconds;
+      taken.error_bound_nanoseconds = std::max(taken.error_bound_nanoseconds, time->error_bound_nanoseconds);
+    }
+    taken.measurements.push_back(std::move(measurement));
+  }
+  return taken;
+}
+
 absl::Status TrainingRun::WriteAndGatherStats() {
   // A full disk here is no reason to keep the other ranks waiting.
   absl::Status status = WriteStats();
   StopwatchStats stats;
   Stopwatch::Get().Stats(&stats);
-  const absl::StatusOr<ClusterStats> cluster = stats_gatherer_->Gather(stats, NextDeadline());
+  const absl::StatusOr<ClusterStats> cluster = stats_gatherer_->Gather(stats, NextDeadline(), TakeArrivals());
   status.Update(cluster.status());
   if (cluster.ok() && ranks_.rank() == 0) {
     std::fputs(FormatClusterTable(*cluster).c_str(), stdout);

@@ -79,6 +79,8 @@ class TrainingRun {
   absl::Status CheckAndDump();
   absl::Status AddVerdict(const CrossCheckVerdict& verdict);
   absl::Status WriteStats() const;
+  // On rank 0's clock, since the last gather.
+  RankArrivals TakeArrivals();
   absl::Status WriteAndGatherStats();
   absl::Status PrintSummary();
 
