@@ -18,6 +18,7 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/cluster_table.h"
 #include "ott/dist/run_directory.h"
+#include "ott/dist/tensor_selection.h"
 #include "ott/dist/verdict.h"
 
 namespace ott {
@@ -85,15 +86,6 @@ TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& c
   options.world_size = ranks.size();
   options.num_writer_threads = config.dump().synchronous() ? 0 : 1;
   return options;
-}
-
-// Tensors under their own paths, gradients below "grads.".
-std::vector<NamedTensor> ListPending(const TensorDumper& dumper) {
-  std::vector<NamedTensor> tensors = ListTensors(dumper.tensors());
-  for (NamedTensor& gradient : ListTensors(dumper.grads())) {
-    tensors.push_back({JoinPath("grads", gradient.path), std::move(gradient.tensor)});
-  }
-  return tensors;
 }
 
 }  // namespace
@@ -212,7 +204,11 @@ absl::Status TrainingRun::CheckAndDump() {
   TensorDumper& dumper = TensorDumper::Get();
   absl::Status status;
   if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) {
-    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, ListPending(dumper))));
+    const std::vector<NamedTensor> tensors = ListTensorsAndGrads(dumper.tensors(), &dumper.grads());
+    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, tensors)));
+    for (const CrossCheckVerdict& verdict : cross_check_->CheckShards(iteration_, tensors)) {
+      status.Update(AddVerdict(verdict));
+    }
     if (cross_check_->has_reference()) {
       const Value& grads = dumper.grads();
       status.Update(AddVerdict(cross_check_->CheckReference(iteration_, dumper.tensors(),
@@ -243,8 +239,10 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
     std::fputs(FormatVerdict(verdict).c_str(), stdout);
     std::fflush(stdout);
   }
-  if (config_.cross_check().abort_on_divergence()) return absl::AbortedError(FormatVerdict(verdict));
-  return written;
+  absl::Status status = written;
+  if (on_divergence_) status.Update(on_divergence_(verdict));
+  if (config_.cross_check().abort_on_divergence()) status.Update(absl::AbortedError(FormatVerdict(verdict)));
+  return status;
 }
 
 absl::Status TrainingRun::WriteStats() const {

@@ -5,7 +5,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -47,6 +49,11 @@ class TrainingRun {
   TrainingRun& operator=(const TrainingRun&) = delete;
   // Waits until the dumps are written, also where Finish() was not called.
   ~TrainingRun();
+
+  // Called on every rank for each verdict of a cross-check that passes not on all ranks, before FinishIter()
+  // returns. An error that it returns is FinishIter()'s.
+  using OnDivergence = std::function<absl::Status(const CrossCheckVerdict&)>;
+  void SetOnDivergence(OnDivergence on_divergence) { on_divergence_ = std::move(on_divergence); }
 
   // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
   // so, and otherwise only printed and kept.
@@ -98,6 +105,7 @@ class TrainingRun {
   bool wants_tensors_ = false;
   bool report_is_due_ = false;
   bool diverged_ = false;
+  OnDivergence on_divergence_;
   int num_failures_printed_ = 0;
 };
 
