@@ -21,6 +21,11 @@ std::optional<Tolerance> ReplicaTolerance(const CrossCheckConfig& config) {
   return tolerance;
 }
 
+CrossCheckVerdict Run(ReplicaCheck& check, int64_t iteration, const std::vector<NamedTensor>& tensors,
+                      const absl::Status& problem) {
+  return problem.ok() ? check.Run(iteration, tensors) : check.RunWithoutTensors(iteration, problem);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ranks,
@@ -57,17 +62,19 @@ CrossCheck::CrossCheck(std::unique_ptr<Communicator> ranks, IterationSelector it
       timeout_(timeout),
       reference_check_(std::move(reference)) {}
 
-CrossCheckVerdict CrossCheck::CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors) {
+CrossCheckVerdict CrossCheck::CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors,
+                                            const absl::Status& problem) {
   std::vector<NamedTensor> replicated;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(replicated),
                [this](const NamedTensor& tensor) { return selection().IsReplicated(tensor.path); });
-  CrossCheckVerdict verdict = replica_check_->Run(iteration, replicated);
+  CrossCheckVerdict verdict = Run(*replica_check_, iteration, replicated, problem);
   verdict.set_worst_outcome(verdict.outcome());
   return verdict;
 }
 
 std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
-                                                       const std::vector<NamedTensor>& tensors) {
+                                                       const std::vector<NamedTensor>& tensors,
+                                                       const absl::Status& problem) {
   std::vector<CrossCheckVerdict> verdicts;
   for (size_t sharding = 0; sharding < shard_checks_.size(); ++sharding) {
     std::vector<NamedTensor> shards;
@@ -76,7 +83,8 @@ std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
     });
     const bool has_replicas = ranks_->size() > reference_check_.config().sharded(sharding).num_parts();
     if (!has_replicas && has_reference()) continue;
-    CrossCheckVerdict& verdict = verdicts.emplace_back(shard_checks_[sharding]->Run(iteration, shards));
+    CrossCheckVerdict& verdict =
+        verdicts.emplace_back(Run(*shard_checks_[sharding], iteration, shards, problem));
     if (!has_replicas) {
       verdict.set_outcome(NOT_COMPARED);
       AddReason("each part is on one rank only, and there is no reference", verdict);

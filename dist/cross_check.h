@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"
@@ -41,13 +42,15 @@ class CrossCheck {
   bool Selects(int64_t iteration) const { return iterations_.Contains(iteration); }
 
   // Compares those of the tensors that are replicated over all ranks. The verdict is the same on all ranks
-  // that could hear rank 0.
-  CrossCheckVerdict CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors);
+  // that could hear rank 0. problem: why this rank has no tensors to bring, where it has none.
+  CrossCheckVerdict CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors,
+                                  const absl::Status& problem = absl::OkStatus());
 
   // For each of config.sharded, compares this rank's parts with those of the ranks that hold the same.
   // worst_outcome is the same on all ranks. Parts that only one rank holds are left to the reference, and
   // NOT_COMPARED where there is none.
-  std::vector<CrossCheckVerdict> CheckShards(int64_t iteration, const std::vector<NamedTensor>& tensors);
+  std::vector<CrossCheckVerdict> CheckShards(int64_t iteration, const std::vector<NamedTensor>& tensors,
+                                             const absl::Status& problem = absl::OkStatus());
 
   // Whether there is a reference to compare with.
   bool has_reference() const { return reference_check_.enabled(); }

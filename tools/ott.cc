@@ -1,6 +1,7 @@
 // The command `ott`.
 
 #include "CLI/CLI.hpp"
+#include "tools/calibrate/calibrate_command.h"
 #include "tools/compare/compare_command.h"
 #include "tools/crosscheck/crosscheck_command.h"
 #include "tools/exit_code.h"
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
   int exit_code = 0;
+  ott::AddCalibrateCommand(app, &exit_code);
   ott::AddCompareCommand(app, &exit_code);
   ott::AddCrosscheckCommand(app, &exit_code);
   ott::AddStatsCommand(app, &exit_code);
