@@ -96,15 +96,6 @@ std::string Describe(const Straggler& slow) {
       where, FormatSeconds(slow.measurement_excess_seconds()));
 }
 
-std::string FormatStraggler(const ClusterStats& stats) {
-  if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()), "\n");
-  if (stats.num_ranks() < 2) return "slowest rank: one rank alone has nobody to be slower than\n";
-  if (AnyCollective(stats)) return "slowest rank: none stands out\n";
-  return "slowest rank: none stands out; name the measurements in which ranks wait for each other as "
-         "collective, "
-         "else waiting counts as work\n";
-}
-
 std::string FormatHistory(const StragglerHistory& history) {
   std::string text;
   // The first interval is all there is, and stands above.
@@ -184,6 +175,14 @@ std::string FormatGroups(const ClusterStats& stats) {
 }
 
 }  // namespace
+
+std::string FormatStraggler(const ClusterStats& stats) {
+  if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()), "\n");
+  if (stats.num_ranks() < 2) return "slowest rank: one rank alone has nobody to be slower than\n";
+  if (AnyCollective(stats)) return "slowest rank: none stands out\n";
+  return "slowest rank: none stands out; name the measurements in which ranks wait for each other as "
+         "collective, else waiting counts as work\n";
+}
 
 std::string FormatClusterTable(const ClusterStats& stats) {
   std::string text = FormatHeadline(stats);

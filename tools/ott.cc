@@ -5,6 +5,7 @@
 #include "tools/compare/compare_command.h"
 #include "tools/crosscheck/crosscheck_command.h"
 #include "tools/exit_code.h"
+#include "tools/report/report_command.h"
 #include "tools/stats/stats_command.h"
 
 int main(int argc, char** argv) {
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
   ott::AddCalibrateCommand(app, &exit_code);
   ott::AddCompareCommand(app, &exit_code);
   ott::AddCrosscheckCommand(app, &exit_code);
+  ott::AddReportCommand(app, &exit_code);
   ott::AddStatsCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
