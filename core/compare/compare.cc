@@ -155,7 +155,7 @@ class TreeComparer {
       const std::string child = JoinPath(path, name);
       if (const Value* found = current.Find(name)) {
         Compare(child, value, *found);
-      } else {
+      } else if (!options_.allow_missing) {
         AddAll(child, CompareStatus::kMissing, value);
       }
     }
@@ -220,12 +220,13 @@ bool CouldNotCompare(CompareStatus status) {
 
 const Value* GradsOf(const Dump& dump) { return dump.grads.has_value() ? &*dump.grads : nullptr; }
 
-void CompareGroup(const char* name, const Value* reference, const Value* current, TreeComparer& comparer) {
+void CompareGroup(const char* name, const Value* reference, const Value* current,
+                  const CompareOptions& options, TreeComparer& comparer) {
   if (reference != nullptr && current != nullptr) {
     comparer.Compare(name, *reference, *current);
-  } else if (reference != nullptr) {
+  } else if (reference != nullptr && !options.allow_missing) {
     comparer.Add(name, CompareStatus::kMissing, "the current dump has none");
-  } else if (current != nullptr) {
+  } else if (current != nullptr && !options.allow_extra) {
     comparer.Add(name, CompareStatus::kExtra, "the reference dump has none");
   }
 }
@@ -310,8 +311,8 @@ TreeComparison CompareToDump(const std::string& reference_dir, const Value& curr
     return std::move(comparer).Finish();
   }
   dump_options.tensors.compare_dtype &= reference->manifest.has_value();
-  CompareGroup("tensors", &reference->tensors, &current, comparer);
-  CompareGroup("grads", GradsOf(*reference), current_grads, comparer);
+  CompareGroup("tensors", &reference->tensors, &current, options, comparer);
+  CompareGroup("grads", GradsOf(*reference), current_grads, options, comparer);
   return std::move(comparer).Finish();
 }
 

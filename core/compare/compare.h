@@ -24,8 +24,10 @@ struct CompareOptions {
   // Where no glob matches: the tolerance of the current tensor's dtype (DefaultTolerance) instead of
   // tensors.tolerance.
   bool default_tolerances = false;
-  // What only the current has is not compared, for data that is dumped since the reference was.
+  // What only one side has is not compared: the current, for data that is dumped since the reference was; the
+  // reference, for a current in the making.
   bool allow_extra = false;
+  bool allow_missing = false;
 };
 
 // torch.testing's for the dtype: rtol 1.3e-6 and atol 1e-5 for float32, 1.6e-2 and 1e-5 for bfloat16, 1e-3

@@ -100,6 +100,20 @@ TEST_F(CompareTest, AMissingOrExtraTensorAloneIsADifference) {
             Verdict::kDifferent);
 }
 
+TEST_F(CompareTest, MissingOrExtraTensorsPassWhereAllowed) {
+  const Value both = ValueMap{{"a", a_}, {"b", b_}};
+  const Value one = ValueMap{{"a", a_}};
+  CompareOptions options;
+  options.allow_missing = true;
+  EXPECT_EQ(CompareTrees(both, one, options).verdict(), Verdict::kEqual);
+  EXPECT_EQ(CompareTrees(one, both, options).verdict(), Verdict::kDifferent);
+  EXPECT_EQ(CompareTrees(both, ValueMap(), options).verdict(), Verdict::kCouldNotCompare);
+  EXPECT_EQ(CompareDumps(WriteDumpOf(one, &one), WriteDumpOf(one), options).verdict(), Verdict::kEqual);
+  options.allow_extra = true;
+  EXPECT_EQ(CompareTrees(one, both, options).verdict(), Verdict::kEqual);
+  EXPECT_EQ(CompareDumps(WriteDumpOf(one), WriteDumpOf(one, &one), options).verdict(), Verdict::kEqual);
+}
+
 TEST_F(CompareTest, OrderOfNamesIsADifference) {
   const TreeComparison comparison =
       CompareTrees(ValueMap{{"a", a_}, {"b", b_}}, ValueMap{{"b", b_}, {"a", a_}});
@@ -203,7 +217,7 @@ TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {
   1 of 2 elements (50 %) are out of tolerance
   max abs error 1 at [1], max rel error 0.5 at [1]
   mean abs error 0.5, RMSE 0.707107, cosine similarity 0.989949494
-  [1]: current 3, reference 2, difference 1
+  b[1]: current 3, dumped 2, difference (current - dumped) 1
   first difference in bits at [1]: reference 2, current 3, bit 22 flipped, 4194304 ULP apart
   smallest tolerance that passes: atol 1, or rtol 0.5
 c: missing: a tensor

@@ -396,6 +396,11 @@ class Comparer {
       difference.current = ToDouble(current);
     }
     difference.abs_error = error;
+    if constexpr (std::is_integral_v<T>) {
+      difference.difference = current < reference ? -error : error;
+    } else {
+      difference.difference = difference.current - difference.reference;
+    }
     difference.reference_text = ElementText(reference);
     difference.current_text = ElementText(current);
     return difference;

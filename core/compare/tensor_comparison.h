@@ -56,6 +56,7 @@ struct ElementDifference {
   double reference = 0;  // of a complex element, the part that differs
   double current = 0;
   double abs_error = 0;
+  double difference = 0;  // current - reference, of that part
   // The elements' own text: "-0.0", "18446744073709551615", "1.5+2j".
   std::string reference_text;
   std::string current_text;
