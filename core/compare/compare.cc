@@ -8,9 +8,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/image.h"
 #include "ott/core/dump/selection.h"
 
 namespace ott {
@@ -36,11 +38,22 @@ std::optional<Tensor> AsTensor(const Value& value) {
   }
 }
 
-// What stands for a tensor that was dumped as statistics; null for anything else.
-const ValueMap* StatisticsOf(const Value& value) {
+// What stands for a tensor that was dumped as statistics, or as an image; null for anything else.
+const ValueMap* StandInOf(const Value& value, std::string_view name) {
   if (!value.is_map() || value.map().size() != 1) return nullptr;
-  const Value* const statistics = value.map().Find(kStatisticsName);
-  return statistics != nullptr && statistics->is_map() ? &statistics->map() : nullptr;
+  const Value* const found = value.map().Find(name);
+  return found != nullptr && found->is_map() ? &found->map() : nullptr;
+}
+const ValueMap* StatisticsOf(const Value& value) { return StandInOf(value, kStatisticsName); }
+const ValueMap* ImageOf(const Value& value) {
+  const ValueMap* const image = StandInOf(value, kImageName);
+  if (image == nullptr) return nullptr;
+  const Value* const pixels = image->Find("pixels");
+  const Value* const range = image->Find("original_range");
+  const Value* const format = image->Find("image_format");
+  const bool is_image = pixels != nullptr && pixels->is_tensor() && range != nullptr && format != nullptr &&
+                        format->kind() == Value::Kind::kString;
+  return is_image ? image : nullptr;
 }
 
 // Of a tensor, or of what stands for it.
@@ -49,14 +62,17 @@ std::optional<std::string> DigestText(const Value& value) {
     const absl::StatusOr<TensorDigest> digest = ComputeDigest(value.tensor().view);
     return digest.ok() ? std::optional<std::string>(digest->root.ToString()) : std::nullopt;
   }
-  const ValueMap* const statistics = StatisticsOf(value);
-  const Value* const digest = statistics == nullptr ? nullptr : statistics->Find("digest");
+  const ValueMap* const stand_in = StatisticsOf(value) != nullptr ? StatisticsOf(value) : ImageOf(value);
+  const Value* const digest = stand_in == nullptr ? nullptr : stand_in->Find("digest");
   if (digest == nullptr || digest->kind() != Value::Kind::kString) return std::nullopt;
   return digest->string_value();
 }
 
-int64_t NumElements(const Value& statistics) {
-  const Value* const count = StatisticsOf(statistics)->Find("num_elements");
+// Of a tensor, or of what stands for it.
+int64_t NumElements(const Value& value) {
+  if (value.is_tensor()) return value.tensor().view.num_elements();
+  if (const ValueMap* const image = ImageOf(value)) return NumElements(*image->Find("pixels"));
+  const Value* const count = StatisticsOf(value)->Find("num_elements");
   return count != nullptr && count->kind() == Value::Kind::kInt ? count->int_value() : 0;
 }
 
@@ -65,7 +81,7 @@ class TreeComparer {
   explicit TreeComparer(const CompareOptions& options) : options_(options) {}
 
   void Compare(const std::string& path, const Value& reference, const Value& current) {
-    if (CompareStatistics(path, reference, current)) return;
+    if (CompareStandIns(path, reference, current)) return;
     const std::optional<Tensor> reference_tensor = AsTensor(reference);
     const std::optional<Tensor> current_tensor = AsTensor(current);
     if (reference_tensor.has_value() && current_tensor.has_value()) {
@@ -112,25 +128,67 @@ class TreeComparer {
     return default_tolerance_ = DefaultTolerance(dtype);
   }
 
-  // False, and nothing done, unless one side was dumped as statistics and the other one is, or was, a tensor
-  // too.
-  bool CompareStatistics(const std::string& path, const Value& reference, const Value& current) {
-    if (StatisticsOf(reference) == nullptr && StatisticsOf(current) == nullptr) return false;
+  // False, and nothing done, unless one side was dumped as statistics or as an image, and the other one is,
+  // or was, a tensor too.
+  bool CompareStandIns(const std::string& path, const Value& reference, const Value& current) {
+    const bool statistics = StatisticsOf(reference) != nullptr || StatisticsOf(current) != nullptr;
+    const bool images = ImageOf(reference) != nullptr || ImageOf(current) != nullptr;
+    if (!statistics && !images) return false;
     const std::optional<std::string> reference_digest = DigestText(reference);
     const std::optional<std::string> current_digest = DigestText(current);
-    if (!reference_digest.has_value() || !current_digest.has_value()) return false;
-    TensorComparison comparison;
-    if (*reference_digest == *current_digest) {
+    const bool known = reference_digest.has_value() && current_digest.has_value();
+    if (known && *reference_digest == *current_digest) {
+      TensorComparison comparison;
       const Value& tensor = current.is_tensor() ? current : reference;
       comparison.status = CompareStatus::kBitwiseEqual;
-      comparison.num_elements =
-          tensor.is_tensor() ? tensor.tensor().view.num_elements() : NumElements(tensor);
+      comparison.num_elements = NumElements(tensor);
       comparison.cosine_similarity = 1;
-    } else {
-      comparison.detail = "the digests differ, and only statistics were dumped";
+      results_.push_back({path, std::move(comparison)});
+      return true;
     }
-    results_.push_back({path, std::move(comparison)});
+    if (statistics && !known) return false;
+    if (known) {
+      Add(path, CompareStatus::kCouldNotCompare,
+          absl::StrCat("the digests differ, and only ", statistics ? "statistics" : "images",
+                       " were dumped"));
+    }
+    if (!statistics) CompareImages(path, reference, current);
     return true;
+  }
+
+  // At least one side is an image. A tensor on the other side is made one.
+  void CompareImages(const std::string& path, const Value& reference, const Value& current) {
+    const absl::StatusOr<Value> reference_image = AsImage(reference, current);
+    const absl::StatusOr<Value> current_image = AsImage(current, reference);
+    for (const absl::Status& status : {reference_image.status(), current_image.status()}) {
+      if (status.ok()) continue;
+      Add(path, CompareStatus::kCouldNotCompare, std::string(status.message()));
+      return;
+    }
+    const ValueMap* const reference_map = ImageOf(*reference_image);
+    const ValueMap* const current_map = ImageOf(*current_image);
+    if (reference_map == nullptr || current_map == nullptr) {
+      Add(path, CompareStatus::kKindDiffers, "only one of them is an image");
+      return;
+    }
+    for (const char* const name : {"pixels", "original_range", "image_format"}) {
+      const size_t first = results_.size();
+      Compare(JoinPath(path, absl::StrCat(kImageName, ".", name)), *reference_map->Find(name),
+              *current_map->Find(name));
+      // Other tensors make the same image.
+      for (size_t i = first; i < results_.size(); ++i) {
+        CompareStatus& status = results_[i].comparison.status;
+        if (status == CompareStatus::kBitwiseEqual) status = CompareStatus::kEqual;
+      }
+    }
+  }
+
+  static absl::StatusOr<Value> AsImage(const Value& value, const Value& other) {
+    if (!value.is_tensor()) return value;
+    OTT_ASSIGN_OR_RETURN(const DumpFormat format,
+                         ParseImageFormat(ImageOf(other)->Find("image_format")->string_value()));
+    OTT_ASSIGN_OR_RETURN(const Image image, MakeImage(value.tensor().view, format));
+    return ImageValue(image, format);
   }
 
   static bool IsListOfValues(const Value& value, const std::optional<Tensor>& tensor) {
@@ -196,15 +254,9 @@ class TreeComparer {
   // Of a list, or along the first dimension of a tensor.
   static Value::List Items(const Value& value) {
     if (value.is_list()) return value.list();
-    const Tensor& tensor = value.tensor();
-    const TensorView& view = tensor.view;
-    const Dims shape(view.shape().begin() + 1, view.shape().end());
-    const Dims strides(view.strides().begin() + 1, view.strides().end());
     Value::List items;
-    for (int64_t i = 0; i < view.shape()[0]; ++i) {
-      const char* const data =
-          static_cast<const char*>(view.data()) + i * view.strides()[0] * SizeOf(view.dtype());
-      items.push_back(Tensor{TensorView(data, view.dtype(), shape, strides, view.device()), tensor.owner});
+    for (int64_t i = 0; i < value.tensor().view.shape()[0]; ++i) {
+      items.push_back(ItemOf(value.tensor(), i));
     }
     return items;
   }

@@ -67,7 +67,11 @@ TreeComparison CompareToDump(const std::string& reference_dir, const Value& curr
 // Two directories that ReadDump() reads. Paths start with "tensors." and "grads.". A dump without a manifest
 // has no dtypes in JSON, so those are then compared as numbers. What cannot be read is a result of its own,
 // kCouldNotCompare.
-// A tensor dumped as statistics is bitwise equal where the digest is, and else kCouldNotCompare.
+//
+// A tensor dumped as statistics is bitwise equal where the digest is, and else kCouldNotCompare. So is one
+// dumped as an image, but then the images are compared as well, one side being scaled to an image if need be:
+// the path is followed by "tensor_image.pixels" and "tensor_image.original_range". Without digests, the images
+// decide, and at best are kEqual.
 TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
                             const CompareOptions& options = {});
 

@@ -157,6 +157,43 @@ TEST_F(CompareTest, DumpsOfAnyFormatAreCompared) {
                                                 Pair("tensors.b.c", CompareStatus::kBitwiseEqual)));
 }
 
+TEST_F(CompareTest, ImagesAreComparedAsImages) {
+  const float range[4] = {0, 1, 2, 1000};
+  const float other[4] = {0, 1, 2.5, 1000};  // makes the same image
+  const float scaled[4] = {0, 2, 4, 2000};   // makes the same pixels
+  const Value tree = ValueMap{{"a", TensorView(range, {1, 2, 2})}};
+  const Value other_tree = ValueMap{{"a", TensorView(other, {1, 2, 2})}};
+  const std::string image = WriteDumpOf(tree, nullptr, DumpFormat::kImageI);
+  const std::string other_image = WriteDumpOf(other_tree, nullptr, DumpFormat::kImageI);
+  const auto pixels = [](CompareStatus status) { return Pair("tensors.a.0.tensor_image.pixels", status); };
+  const auto range_is = [](CompareStatus status) {
+    return Pair("tensors.a.0.tensor_image.original_range", status);
+  };
+  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(tree, nullptr, DumpFormat::kImageI))),
+              ElementsAre(Pair("tensors.a.0", CompareStatus::kBitwiseEqual)));
+  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(tree))),
+              ElementsAre(Pair("tensors.a.0", CompareStatus::kBitwiseEqual)));
+  // The digests know better than the images.
+  for (const std::string& dir : {other_image, WriteDumpOf(other_tree)}) {
+    const TreeComparison comparison = CompareDumps(image, dir);
+    EXPECT_THAT(Statuses(comparison),
+                ElementsAre(Pair("tensors.a.0", CompareStatus::kCouldNotCompare),
+                            pixels(CompareStatus::kEqual), range_is(CompareStatus::kEqual)));
+    EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
+  }
+  // Without digests, the images decide: the range too.
+  for (const std::string& dir : {image, other_image}) ASSERT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
+  const TreeComparison comparison = CompareDumps(image, other_image);
+  EXPECT_EQ(comparison.verdict(), Verdict::kEqual);
+  EXPECT_FALSE(comparison.bitwise_equal());
+  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(scaled, {1, 2, 2})}}))),
+              ElementsAre(pixels(CompareStatus::kEqual), range_is(CompareStatus::kMismatch)));
+  EXPECT_EQ(CompareDumps(image, WriteDumpOf(ValueMap{{"a", Value::List{"text"}}})).verdict(),
+            Verdict::kDifferent);
+  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(range, {1, 4})}}))),
+              ElementsAre(Pair("tensors.a.0", CompareStatus::kCouldNotCompare)));
+}
+
 TEST_F(CompareTest, DumpWithoutDTypesIsComparedAsNumbers) {
   const Value tree = ValueMap{{"a", a_}};
   const std::string python = WriteDumpOf(tree, nullptr, DumpFormat::kJson);

@@ -12,6 +12,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest.h"
+#include "ott/core/dump/image.h"
 #include "ott/core/dump/json_writer.h"
 #include "ott/core/dump/npy.h"
 #include "ott/core/dump/safetensors.h"
@@ -24,6 +25,10 @@ absl::Status WriteJsonFile(const std::string& path, const Value& value, bool syn
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
   OTT_RETURN_IF_ERROR(WriteJson(value, [&](std::string_view piece) { return file->Append(piece); }));
   return file->Commit(sync);
+}
+
+absl::Status InTensor(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("'", path, "': ", status.message()));
 }
 
 class DumpWriter {
@@ -105,6 +110,17 @@ class DumpWriter {
     if (view.device().kind != Device::Kind::kHost) {
       return absl::InvalidArgumentError(absl::StrCat("'", path, "': the tensor is not in host memory"));
     }
+    // A PNG image has at least one pixel.
+    if (IsImage(format) && view.num_elements() == 0) format = DumpFormat::kJson;
+    if (IsImage(format) && static_cast<int>(view.shape().size()) > NumImageDims(format)) {
+      Value::List images;
+      for (int64_t i = 0; i < view.shape()[0]; ++i) {
+        OTT_ASSIGN_OR_RETURN(Value image, WriteTensor(group_file, format, JoinPath(path, std::to_string(i)),
+                                                      ItemOf(value.tensor(), i)));
+        images.push_back(std::move(image));
+      }
+      return Value(std::move(images));
+    }
     OTT_RETURN_IF_ERROR(CheckUtf8(path));
     const std::string key = KeyOf(group_file, path);
     if (!paths_.insert(key).second) {
@@ -130,7 +146,18 @@ class DumpWriter {
         return StatisticsValue(view, digest.root);
       case DumpFormat::kBinary: {
         OTT_RETURN_IF_ERROR(WriteBlob(file, "", view));
-        OTT_RETURN_IF_ERROR(WriteMeta(file, view));
+        OTT_RETURN_IF_ERROR(
+            WriteMeta(file, ValueMap{
+                                {"file_data_shape", Value::List(view.shape().begin(), view.shape().end())},
+                                {"file_data_dtype", absl::StrCat("torch.", std::string(Name(view.dtype())))},
+                            }));
+        return Value(reference);
+      }
+      case DumpFormat::kImageRgb:
+      case DumpFormat::kImageBgr:
+      case DumpFormat::kImageI: {
+        const absl::Status written = WriteImage(file, view, format);
+        if (!written.ok()) return InTensor(path, written);
         return Value(reference);
       }
       case DumpFormat::kNpy: {
@@ -163,11 +190,15 @@ class DumpWriter {
     return file->Commit(sync_);
   }
 
-  absl::Status WriteMeta(const std::string& name, const TensorView& view) const {
-    const Value meta = ValueMap{
-        {"file_data_shape", Value::List(view.shape().begin(), view.shape().end())},
-        {"file_data_dtype", absl::StrCat("torch.", std::string(Name(view.dtype())))},
-    };
+  absl::Status WriteImage(const std::string& name, const TensorView& view, DumpFormat format) const {
+    OTT_ASSIGN_OR_RETURN(const Image image, MakeImage(view, format));
+    OTT_ASSIGN_OR_RETURN(const std::string png, EncodePng(image.pixels.view, format));
+    OTT_RETURN_IF_ERROR(WriteFileAtomically(PathOf(name), png, sync_));
+    return WriteMeta(
+        name, ValueMap{{"original_range", image.original_range}, {"image_format", ImageFormatName(format)}});
+  }
+
+  absl::Status WriteMeta(const std::string& name, const Value& meta) const {
     return WriteJsonFile(PathOf(name) + kMetaExtension, meta, sync_);
   }
 
