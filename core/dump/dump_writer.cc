@@ -79,29 +79,10 @@ class DumpWriter {
   // Writes the tensors that have files of their own, and returns the tree with references in their place.
   absl::StatusOr<Value> WriteBlobs(std::string_view group_file, const DumpGroup& group,
                                    const std::string& path, const Value& value) {
-    switch (value.kind()) {
-      case Value::Kind::kList: {
-        Value::List list;
-        for (size_t i = 0; i < value.list().size(); ++i) {
-          OTT_ASSIGN_OR_RETURN(
-              Value child, WriteBlobs(group_file, group, JoinPath(path, std::to_string(i)), value.list()[i]));
-          list.push_back(std::move(child));
-        }
-        return Value(std::move(list));
-      }
-      case Value::Kind::kMap: {
-        ValueMap map;
-        for (const auto& [name, child] : value.map()) {
-          OTT_ASSIGN_OR_RETURN(Value written, WriteBlobs(group_file, group, JoinPath(path, name), child));
-          map.Insert(name, std::move(written));
-        }
-        return Value(std::move(map));
-      }
-      case Value::Kind::kTensor:
-        return WriteTensor(group_file, group.format(path), path, value);
-      default:
-        return value;
-    }
+    if (value.is_tensor()) return WriteTensor(group_file, group.format(path), path, value);
+    return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
+      return WriteBlobs(group_file, group, child_path, child);
+    });
   }
 
   absl::StatusOr<Value> WriteTensor(std::string_view group_file, DumpFormat format, const std::string& path,

@@ -191,6 +191,9 @@ class Writer {
         return WriteMap(path, value.map());
       case Value::Kind::kTensor:
         return WriteTensor(path, value.tensor().view);
+      case Value::Kind::kObject:
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", path, "': an object that was not converted cannot be written"));
     }
     __builtin_unreachable();
   }
