@@ -14,6 +14,7 @@
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/image.h"
 #include "ott/core/dump/selection.h"
+#include "ott/core/tensor/parallel_for.h"
 
 namespace ott {
 namespace {
@@ -89,7 +90,8 @@ class TreeComparer {
       options.tolerance = ToleranceFor(path, current_tensor->view.dtype());
       // Only tensors have a dtype that was chosen.
       options.compare_dtype = options.compare_dtype && reference.is_tensor() && current.is_tensor();
-      results_.push_back({path, CompareTensors(*reference_tensor, *current_tensor, options)});
+      jobs_.push_back({results_.size(), *reference_tensor, *current_tensor, options, within_image_});
+      results_.push_back({path, TensorComparison()});
     } else if (reference.is_map() && current.is_map()) {
       CompareMaps(path, reference.map(), current.map());
     } else if (IsListOfValues(reference, reference_tensor) && IsListOfValues(current, current_tensor)) {
@@ -108,6 +110,7 @@ class TreeComparer {
 
   // Nothing at all is a result of its own.
   TreeComparison Finish() && {
+    CompareAllTensors();
     if (results_.empty()) Add("", CompareStatus::kEmpty, "there is nothing to compare");
     return {std::move(results_)};
   }
@@ -171,16 +174,12 @@ class TreeComparer {
       Add(path, CompareStatus::kKindDiffers, "only one of them is an image");
       return;
     }
+    within_image_ = true;
     for (const char* const name : {"pixels", "original_range", "image_format"}) {
-      const size_t first = results_.size();
       Compare(JoinPath(path, absl::StrCat(kImageName, ".", name)), *reference_map->Find(name),
               *current_map->Find(name));
-      // Other tensors make the same image.
-      for (size_t i = first; i < results_.size(); ++i) {
-        CompareStatus& status = results_[i].comparison.status;
-        if (status == CompareStatus::kBitwiseEqual) status = CompareStatus::kEqual;
-      }
     }
+    within_image_ = false;
   }
 
   static absl::StatusOr<Value> AsImage(const Value& value, const Value& other) {
@@ -261,8 +260,52 @@ class TreeComparer {
     return items;
   }
 
+  // Two tensors that are still to be compared.
+  struct Job {
+    size_t result;
+    Tensor reference;
+    Tensor current;
+    TensorCompareOptions options;
+    bool within_image;
+  };
+
+  // Small tensors side by side, large ones one after the other, each by all threads.
+  void CompareAllTensors() {
+    constexpr int64_t kLarge = 1 << 20;
+    constexpr int64_t kWorthAThread = 1 << 16;
+    std::vector<const Job*> small;
+    std::vector<const Job*> large;
+    int64_t num_small_elements = 0;
+    for (Job& job : jobs_) {
+      const int64_t num_elements = job.current.view.num_elements();
+      if (num_elements > kLarge) {
+        large.push_back(&job);
+        continue;
+      }
+      job.options.num_threads = 1;
+      num_small_elements += num_elements;
+      small.push_back(&job);
+    }
+    const int64_t num_threads =
+        std::min<int64_t>(NumThreads(options_.tensors.num_threads), 1 + num_small_elements / kWorthAThread);
+    ParallelFor(static_cast<int64_t>(small.size()), static_cast<int>(num_threads),
+                [&](int64_t i) { CompareTensorsOf(*small[i]); });
+    for (const Job* job : large) CompareTensorsOf(*job);
+  }
+
+  void CompareTensorsOf(const Job& job) {
+    TensorComparison& comparison = results_[job.result].comparison;
+    comparison = CompareTensors(job.reference, job.current, job.options);
+    // Other tensors make the same image.
+    if (job.within_image && comparison.status == CompareStatus::kBitwiseEqual) {
+      comparison.status = CompareStatus::kEqual;
+    }
+  }
+
   const CompareOptions& options_;
   Tolerance default_tolerance_;
+  bool within_image_ = false;
+  std::vector<Job> jobs_;
   std::vector<NamedComparison> results_;
 };
 

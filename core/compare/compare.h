@@ -57,7 +57,8 @@ struct TreeComparison {
   const NamedComparison* first_failure() const;
 };
 
-// Numbers, and lists of numbers, are compared as tensors. A tree without anything to compare is kEmpty.
+// Numbers, and lists of numbers, are compared as tensors, on TensorCompareOptions::num_threads threads. A
+// tree without anything to compare is kEmpty.
 TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options = {});
 
 // A tree in memory, or two with gradients, against a directory that ReadDump() reads; else as CompareDumps.
@@ -70,8 +71,8 @@ TreeComparison CompareToDump(const std::string& reference_dir, const Value& curr
 //
 // A tensor dumped as statistics is bitwise equal where the digest is, and else kCouldNotCompare. So is one
 // dumped as an image, but then the images are compared as well, one side being scaled to an image if need be:
-// the path is followed by "tensor_image.pixels" and "tensor_image.original_range". Without digests, the images
-// decide, and at best are kEqual.
+// the path is followed by "tensor_image.pixels" and "tensor_image.original_range". Without digests, the
+// images decide, and at best are kEqual.
 TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
                             const CompareOptions& options = {});
 
