@@ -129,7 +129,8 @@ void BM_AddTensorDataOff(benchmark::State& state) {
 }
 
 BENCHMARK(BM_ToChars);
-BENCHMARK(BM_WriteJson)->Arg(1)->Arg(2)->UseRealTime();
+// By the time of all threads: per core.
+BENCHMARK(BM_WriteJson)->Arg(1)->Arg(2)->MeasureProcessCPUTime();
 BENCHMARK(BM_ParseJson);
 BENCHMARK(BM_PlainWrite);
 BENCHMARK_CAPTURE(WriteBlob, binary, DumpFormat::kBinary);
