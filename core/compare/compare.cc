@@ -326,6 +326,21 @@ void CompareGroup(const char* name, const Value* reference, const Value* current
   }
 }
 
+TreeComparison CompareToReadDump(const absl::StatusOr<Dump>& reference, const Value& current,
+                                 const Value* current_grads, const CompareOptions& options) {
+  CompareOptions dump_options = options;
+  TreeComparer comparer(dump_options);
+  if (!reference.ok()) {
+    comparer.Add("", CompareStatus::kCouldNotCompare,
+                 absl::StrCat("the reference: ", reference.status().message()));
+    return std::move(comparer).Finish();
+  }
+  dump_options.tensors.compare_dtype &= reference->manifest.has_value();
+  CompareGroup("tensors", &reference->tensors, &current, options, comparer);
+  CompareGroup("grads", GradsOf(*reference), current_grads, options, comparer);
+  return std::move(comparer).Finish();
+}
+
 }  // namespace
 
 std::string_view Name(Verdict verdict) {
@@ -397,23 +412,16 @@ TreeComparison CompareTrees(const Value& reference, const Value& current, const 
 
 TreeComparison CompareToDump(const std::string& reference_dir, const Value& current,
                              const Value* current_grads, const CompareOptions& options) {
-  const absl::StatusOr<Dump> reference = ReadDump(reference_dir);
-  CompareOptions dump_options = options;
-  TreeComparer comparer(dump_options);
-  if (!reference.ok()) {
-    comparer.Add("", CompareStatus::kCouldNotCompare,
-                 absl::StrCat("the reference: ", reference.status().message()));
-    return std::move(comparer).Finish();
-  }
-  dump_options.tensors.compare_dtype &= reference->manifest.has_value();
-  CompareGroup("tensors", &reference->tensors, &current, options, comparer);
-  CompareGroup("grads", GradsOf(*reference), current_grads, options, comparer);
-  return std::move(comparer).Finish();
+  return CompareToReadDump(ReadDump(reference_dir), current, current_grads, options);
 }
 
 TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
                             const CompareOptions& options) {
-  const absl::StatusOr<Dump> current = ReadDump(current_dir);
+  const std::string* const dirs[2] = {&reference_dir, &current_dir};
+  absl::StatusOr<Dump> dumps[2];
+  // JSON takes most of the time to read.
+  ParallelFor(2, NumThreads(options.tensors.num_threads), [&](int64_t i) { dumps[i] = ReadDump(*dirs[i]); });
+  const auto& [reference, current] = dumps;
   if (!current.ok()) {
     TreeComparer comparer(options);
     comparer.Add("", CompareStatus::kCouldNotCompare,
@@ -422,7 +430,7 @@ TreeComparison CompareDumps(const std::string& reference_dir, const std::string&
   }
   CompareOptions dump_options = options;
   dump_options.tensors.compare_dtype &= current->manifest.has_value();
-  return CompareToDump(reference_dir, current->tensors, GradsOf(*current), dump_options);
+  return CompareToReadDump(reference, current->tensors, GradsOf(*current), dump_options);
 }
 
 }  // namespace ott

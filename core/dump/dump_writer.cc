@@ -21,9 +21,10 @@
 namespace ott {
 namespace {
 
-absl::Status WriteJsonFile(const std::string& path, const Value& value, bool sync) {
+absl::Status WriteJsonFile(const std::string& path, const Value& value, bool sync, int num_threads = 1) {
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
-  OTT_RETURN_IF_ERROR(WriteJson(value, [&](std::string_view piece) { return file->Append(piece); }));
+  OTT_RETURN_IF_ERROR(WriteJson(
+      value, [&](std::string_view piece) { return file->Append(piece); }, num_threads));
   return file->Commit(sync);
 }
 
@@ -48,8 +49,8 @@ class DumpWriter {
       }
     }
     OTT_RETURN_IF_ERROR(WriteManifest());
-    OTT_RETURN_IF_ERROR(WriteGroup(kTensorsFile, contents.tensors));
-    OTT_RETURN_IF_ERROR(WriteGroup(kGradsFile, contents.grads));
+    OTT_RETURN_IF_ERROR(WriteGroup(kTensorsFile, contents.tensors, contents.num_json_threads));
+    OTT_RETURN_IF_ERROR(WriteGroup(kGradsFile, contents.grads, contents.num_json_threads));
     manifest_.complete = true;
     return WriteManifest();
   }
@@ -70,10 +71,10 @@ class DumpWriter {
     return WriteJsonFile(PathOf(kManifestFile), ManifestToValue(manifest_), sync_);
   }
 
-  absl::Status WriteGroup(std::string_view group_file, const DumpGroup& group) {
+  absl::Status WriteGroup(std::string_view group_file, const DumpGroup& group, int num_json_threads) {
     if (group.tree == nullptr) return absl::OkStatus();
     OTT_ASSIGN_OR_RETURN(const Value tree, WriteBlobs(group_file, group, "", *group.tree));
-    return WriteJsonFile(PathOf(group_file), tree, sync_);
+    return WriteJsonFile(PathOf(group_file), tree, sync_, num_json_threads);
   }
 
   // Writes the tensors that have files of their own, and returns the tree with references in their place.

@@ -113,12 +113,12 @@ char* FormatFloat(double value, char* to) {
     return Copy(std::isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity", to);
   const double magnitude = std::fabs(value);
   if (magnitude >= 1e-4 && magnitude < 1e16) {
-    // Nearly always d.ddd, as Python has it. An exponent is shorter for few digits; whole numbers lack ".0".
+    // Nearly always d.ddd, as Python has it. An exponent, here of two digits, is shorter for few digits;
+    // whole numbers lack ".0".
     char* const end = std::to_chars(to, to + kMaxNumberBytes, value).ptr;
-    const char* c = to;
-    while (c != end && *c != '.' && *c != 'e') ++c;
-    if (c == end) return Copy(".0", end);
-    if (std::find(c, static_cast<const char*>(end), 'e') == end) return end;
+    if (end - to < 5 || end[-4] != 'e') {
+      return std::memchr(to, '.', end - to) == nullptr ? Copy(".0", end) : end;
+    }
   }
   // The shortest digits that read back as value: d.ddde+xx, which is Python's form for exponents below -4 and
   // above 15.
@@ -224,6 +224,7 @@ class TensorFormatter {
       for (size_t i = num_dims - num_ended; i < num_dims; ++i) separator += "[" + line(i + 1);
       separators_.push_back(std::move(separator));
     }
+    if (num_dims > 0) separators_.front().copy(short_separator_, kShortBytes);
   }
 
   int64_t num_items() const { return num_items_; }
@@ -244,11 +245,10 @@ class TensorFormatter {
       for (size_t i = 0; i < index.size(); ++i) from += index[i] * strides_[i];
       const int64_t in_row = item % row;
       const int64_t row_end = std::min(end, item - in_row + row);
-      std::string_view separator = item == 0 ? std::string_view() : separators_[NumEnded(index)];
-      for (; item < row_end; ++item, from += stride) {
-        to = Copy(separator, to);
-        to = empty_lists_ ? Copy("[]", to) : FormatElement(LoadElement<T>(from), to);
-        if (!separators_.empty()) separator = separators_.front();
+      if (item > 0) to = Copy(separators_[NumEnded(index)], to);
+      to = FormatItem(from, to);
+      for (++item, from += stride; item < row_end; ++item, from += stride) {
+        to = FormatItem(from, CopySeparator(to));
       }
       index = IndexAt(shape_, item < end ? item : 0);
     }
@@ -257,6 +257,18 @@ class TensorFormatter {
   }
 
  private:
+  char* FormatItem(const char* data, char* to) const {
+    return empty_lists_ ? Copy("[]", to) : FormatElement(LoadElement<T>(data), to);
+  }
+
+  char* CopySeparator(char* to) const {
+    const std::string& separator = separators_.front();
+    if (separator.size() > kShortBytes) return Copy(separator, to);
+    // A fixed size is quicker; the number that follows has room for it.
+    std::memcpy(to, short_separator_, kShortBytes);
+    return to + separator.size();
+  }
+
   // Lists that end before the item at this index.
   static size_t NumEnded(const Dims& index) {
     size_t num_ended = 0;
@@ -272,6 +284,10 @@ class TensorFormatter {
   std::string opening_;
   std::string closing_;
   std::vector<std::string> separators_;  // by the number of lists that end before an item
+  // The first of them again, if it is short.
+  static constexpr size_t kShortBytes = 16;
+  static_assert(kShortBytes <= kMaxNumberBytes);
+  char short_separator_[kShortBytes] = {};
 };
 
 class Writer {

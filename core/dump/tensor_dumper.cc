@@ -349,6 +349,7 @@ absl::Status TensorDumper::Write(Pending pending, int64_t count) {
     contents.rank = options.rank;
     contents.world_size = options.world_size;
     contents.max_bytes = options.max_bytes_per_dump;
+    contents.num_json_threads = options.num_json_threads;
     std::optional<Manifest> reference;
     if (!options.reference_dir.empty()) {
       OTT_ASSIGN_OR_RETURN(reference, ReadManifest(DumpDir(options.reference_dir, count)));

@@ -48,6 +48,8 @@ struct TensorDumperOptions {
 
   // Threads that write dumps behind the training's back; 0: Dump() returns when all is written.
   int num_writer_threads = 0;
+  // Threads that turn one dump's numbers into text, for dumps as JSON; 0: as many as the machine has cores.
+  int num_json_threads = 1;
   // Of the dumps that wait to be written, and of memory that is kept for the next dump.
   int64_t max_queued_bytes = int64_t{1} << 30;
   // A dump for which there is no room: false: Dump() waits; true: it is dropped, and counted.
