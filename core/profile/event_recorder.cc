@@ -198,15 +198,14 @@ void EventRecorder::BeginRange(EventCategory category, std::string_view name, ui
   Begin(type, category, nullptr, name, args, ticks, flow.id);
 }
 
-void EventRecorder::EndRange(EventCategory category, uint64_t ticks, const char* key) {
+void EventRecorder::EndRange(EventCategory category, uint64_t ticks, uint64_t key) {
   ThreadBuffer& buffer = OwnBuffer();
   if (__builtin_expect(buffer.num_open_dropped > 0, 0)) {
     --buffer.num_open_dropped;
     return;
   }
   const size_t reserved = buffer.num_open > 0 ? sizeof(EventRecord) * (buffer.num_open - 1) : 0;
-  Append(buffer, MakeRecord(EventRecord::kEnd, category, ticks, reinterpret_cast<uintptr_t>(key)), {}, {}, {},
-         reserved);
+  Append(buffer, MakeRecord(EventRecord::kEnd, category, ticks, key), {}, {}, {}, reserved);
   if (buffer.num_open > 0) --buffer.num_open;
 }
 

@@ -132,20 +132,20 @@ class EventRecorder {
   uint64_t Now() const { return clock_.Ticks(); }
 
   // A range of the calling thread. `name` is kept, not copied: it must live as long as the process.
-  // EndRange() ends the innermost range of the category and key, wherever else this thread is: the address of
-  // a name for measurements, of the domain's name for NVTX ranges (null: the default domain), null for
-  // others.
-  void BeginRange(EventCategory category, const char* name, uint64_t ticks, const char* key = nullptr) {
-    Begin(EventRecord::kBegin, category, name, {}, {}, ticks, reinterpret_cast<uintptr_t>(key));
+  // EndRange() ends the innermost range of the category and key, whatever else began inside of it. A key is
+  // any number for measurements, the address of the domain's name for NVTX ranges, 0 for the default domain
+  // and others.
+  void BeginRange(EventCategory category, const char* name, uint64_t ticks, uint64_t key = 0) {
+    Begin(EventRecord::kBegin, category, name, {}, {}, ticks, key);
   }
   // Copied; for names that are made up as the program goes.
-  void BeginRange(EventCategory category, std::string_view name, uint64_t ticks, const char* key = nullptr) {
-    Begin(EventRecord::kBegin, category, nullptr, name, {}, ticks, reinterpret_cast<uintptr_t>(key));
+  void BeginRange(EventCategory category, std::string_view name, uint64_t ticks, uint64_t key = 0) {
+    Begin(EventRecord::kBegin, category, nullptr, name, {}, ticks, key);
   }
   // Of a category without keys. args: a JSON object, or nothing.
   void BeginRange(EventCategory category, std::string_view name, uint64_t ticks, std::string_view args,
                   EventFlow flow);
-  void EndRange(EventCategory category, uint64_t ticks, const char* key = nullptr);
+  void EndRange(EventCategory category, uint64_t ticks, uint64_t key = 0);
 
   // A moment. args: a JSON object, or nothing.
   void Mark(EventCategory category, std::string_view name, std::string_view args = {});
