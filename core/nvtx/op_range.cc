@@ -11,6 +11,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/op_text.h"
+#include "ott/core/profile/event_recorder.h"
 
 namespace ott {
 namespace internal {
@@ -50,7 +51,7 @@ struct OpRangeThread {
     range.id = ++last_id;
     range.name = name;
     range.place = place;
-    range.num_nvtx_ranges = 1;
+    range.num_nvtx_ranges = 0;
     range.module_size = module.size();
     range.is_backward = depth > 0 && ranges[depth - 1].is_backward;
     range.creates_graph = depth == 0 || ranges[depth - 1].creates_graph;
@@ -104,10 +105,23 @@ class OpRangeCore {
       return absl::FailedPreconditionError(
           absl::StrCat("op ranges: enabled at ", At(place), ", but they are since ", At(*enabled_at_)));
     }
+    if (recorder_.load(std::memory_order_relaxed) != nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("op ranges: enabled at ", At(place),
+                       " while a profiler's window is open; enable them before the profiler"));
+    }
     enabled_at_ = place;
     options_ = options;
     record_ = {options.record_shapes, options.record_dtypes, options.record_layouts};
+    enabled_.store(true, std::memory_order_release);
     return absl::OkStatus();
+  }
+
+  bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+
+  void RecordInto(EventRecorder* recorder) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    recorder_.store(recorder, std::memory_order_release);
   }
 
   OpenRange BeginOp(const OpNode& op, absl::Span<const OpArg> args, absl::Span<const OpArg> attributes,
@@ -128,14 +142,21 @@ class OpRangeCore {
     }
     const bool shows_zero = !op.is_backward && !range.creates_graph;
     FormatOpLabel(op.name, shows_zero ? 0 : description.seq, args, record_, thread.label);
-    NvtxPush(thread.label.c_str());
+    std::string_view json;
     if (options_.record_json) {
       description.backward = range.is_backward;
       if (options_.record_module) description.module = thread.module;
       if (options_.record_source) description.source = place;
       FormatOpJson(description, record_, thread.json);
-      range.num_nvtx_ranges = 2;
-      NvtxPush(thread.json.c_str());
+      json = thread.json.view();
+    }
+    if (enabled()) {
+      PushNvtx(thread.label, range);
+      if (options_.record_json) PushNvtx(thread.json, range);
+    }
+    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+      recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now(), json,
+                           Flow(op, description.seq, thread));
     }
     return {&thread, range.id};
   }
@@ -148,7 +169,10 @@ class OpRangeCore {
     thread.label.Clear();
     thread.label.Literal("layer:");
     thread.label.OneLine(name);
-    NvtxPush(thread.label.c_str());
+    if (enabled()) PushNvtx(thread.label, range);
+    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+      recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now());
+    }
     return {&thread, range.id};
   }
 
@@ -165,6 +189,9 @@ class OpRangeCore {
                           " before what is inside of it:", DescribeFrom(thread, index + 1)));
     }
     for (int i = 0; i < range->num_nvtx_ranges; ++i) NvtxPop();
+    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+      recorder->EndRange(EventCategory::kOp, recorder->Now());
+    }
     // What is still inside keeps its own part of the path, as long as it is there.
     if (index + 1 == thread.depth) thread.module.resize(range->module_size);
     std::rotate(thread.ranges.begin() + index, thread.ranges.begin() + index + 1,
@@ -189,6 +216,19 @@ class OpRangeCore {
   int64_t num_misuses() const { return num_misuses_.load(std::memory_order_relaxed); }
 
  private:
+  static void PushNvtx(TextBuffer& text, OpRangeThread::Range& range) {
+    NvtxPush(text.c_str());
+    ++range.num_nvtx_ranges;
+  }
+
+  // From the operation that creates a node to the node. The last one that shows a number creates it, and so
+  // is where the arrow starts.
+  static EventFlow Flow(const OpNode& op, int64_t seq, const OpRangeThread& thread) {
+    if (seq < 0) return {};
+    if (op.is_backward) return {EventFlow::End::kFinish, FlowId(op.forward_thread, seq)};
+    return {EventFlow::End::kStart, FlowId(thread.thread_id, seq)};
+  }
+
   void Leave(OpRangeThread& thread) {
     if (thread.depth > 0) {
       Misuse(absl::StrCat("thread ", thread.thread_id,
@@ -206,6 +246,10 @@ class OpRangeCore {
 
   std::mutex mutex_;
   std::optional<Place> enabled_at_;
+  // Whether Enable() was called; otherwise all there is to do is to record.
+  std::atomic<bool> enabled_{false};
+  // Null outside of a profiler's windows.
+  std::atomic<EventRecorder*> recorder_{nullptr};
   // Set by Enable() before any use.
   OpRanges::Options options_;
   OpRecord record_;
@@ -248,6 +292,20 @@ absl::Status OpRanges::Enable(const Options& options, Place place) {
   OTT_RETURN_IF_ERROR(core->Enable(options, place));
   core_.SetEnabled(true);
   return absl::OkStatus();
+}
+
+bool OpRanges::enabled() const {
+  const internal::OpRangeCore* core = core_.IfEnabled();
+  return core != nullptr && core->enabled();
+}
+
+void OpRanges::RecordInto(EventRecorder* recorder) {
+  const absl::StatusOr<internal::OpRangeCore*> core = core_.Find();
+  if (!core.ok()) return;
+  // As long as the core has a recorder, nobody enables it meanwhile.
+  if (recorder == nullptr && !(*core)->enabled()) core_.SetEnabled(false);
+  (*core)->RecordInto(recorder);
+  if (recorder != nullptr) core_.SetEnabled(true);
 }
 
 int64_t OpRanges::num_misuses() const {

@@ -21,6 +21,7 @@
 
 namespace ott {
 
+class EventRecorder;  // core/profile/event_recorder.h
 class OpRangeConfig;  // config.proto
 
 namespace internal {
@@ -77,10 +78,15 @@ class OpRanges {
   // REQUIRES: no other thread uses it any more.
   ~OpRanges();
 
-  // Switches ranges on. FAILED_PRECONDITION if that was done before, naming where, or if another version of
-  // this library is in use in the process; UNIMPLEMENTED in a build without NVTX.
+  // Switches ranges on, for good. FAILED_PRECONDITION if that was done before, naming where, if another
+  // version of this library is in use in the process, or if a profiler's window is open; UNIMPLEMENTED in a
+  // build without NVTX.
   absl::Status Enable(const Options& options, Place place = Place::Current());
-  bool enabled() const { return core_.IfEnabled() != nullptr; }
+  bool enabled() const;
+
+  // Leaves ranges there as well until the next call, also while they are off, NVTX then seeing nothing; what
+  // the profiler calls. Null: no more.
+  void RecordInto(EventRecorder* recorder);
 
   // Ranges that were left in another order or on another thread than they began, or never.
   int64_t num_misuses() const;
