@@ -46,6 +46,9 @@ absl::Status CheckConfig(const Config& config) {
   if (config.has_dump() && config.run_dir().empty()) {
     return absl::InvalidArgumentError("ott.Config has `dump` but no `run_dir` to write to");
   }
+  if (config.has_profile() && config.run_dir().empty()) {
+    return absl::InvalidArgumentError("ott.Config has `profile` but no `run_dir` to write to");
+  }
   std::error_code error;
   if (!config.cross_check().reference_run().empty() &&
       std::filesystem::equivalent(config.cross_check().reference_run(), config.run_dir(), error)) {
@@ -121,6 +124,10 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
     OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(ranks, config.cross_check(), run->timeout_));
   }
   run->SelectTensors();
+  // Last, as a window may begin at once.
+  if (config.has_profile()) {
+    OTT_ASSIGN_OR_RETURN(run->trace_, RankTrace::Start(ranks, config, run->timeout_));
+  }
   return run;
 }
 
@@ -194,6 +201,7 @@ absl::Status TrainingRun::FinishIter() {
   }
   ++iteration_;
   SelectTensors();
+  if (trace_ != nullptr) status.Update(trace_->FinishIter());
   return status;
 }
 
@@ -277,6 +285,7 @@ absl::Status TrainingRun::PrintSummary() {
 
 absl::Status TrainingRun::Finish() {
   absl::Status status;
+  if (trace_ != nullptr) status.Update(trace_->Finish());
   if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
   if (config_.has_stopwatch()) status.Update(WriteAndGatherStats());
   if (cross_check_ != nullptr) status.Update(PrintSummary());

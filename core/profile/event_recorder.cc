@@ -8,6 +8,7 @@
 #include <limits>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "ott/core/base/misuse.h"
 
@@ -59,8 +60,9 @@ const char* EventCategoryName(EventCategory category) {
   return "unknown";
 }
 
-EventRecorder::EventRecorder(const Clock& clock)
+EventRecorder::EventRecorder(const Clock& clock, std::function<ClockReading()> read_clocks)
     : clock_(clock),
+      read_clocks_(std::move(read_clocks)),
       // A thread that takes over the buffer of one that ended goes on in it.
       buffers_(
           [this](ThreadBuffer& buffer) {
@@ -76,6 +78,7 @@ EventRecorder::EventRecorder(const Clock& clock)
 
 // The readings are as close together as a few attempts allow.
 ClockReading EventRecorder::ReadClocks() const {
+  if (read_clocks_) return read_clocks_();
   ClockReading best;
   uint64_t least = std::numeric_limits<uint64_t>::max();
   for (int attempt = 0; attempt < 20; ++attempt) {

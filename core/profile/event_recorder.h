@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -108,8 +109,8 @@ class EventRecorder {
     uint64_t num_lost = 0;
   };
 
-  // clock: that of the helpers, Clock::Fastest() in production.
-  explicit EventRecorder(const Clock& clock);
+  // clock: that of the helpers, Clock::Fastest() in production. read_clocks: what tests replace.
+  explicit EventRecorder(const Clock& clock, std::function<ClockReading()> read_clocks = {});
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
 
@@ -198,6 +199,7 @@ class EventRecorder {
   ClockReading ReadClocks() const;
 
   const Clock clock_;
+  const std::function<ClockReading()> read_clocks_;
   std::atomic<size_t> thread_buffer_bytes_{kDefaultThreadBufferBytes};
   std::atomic<bool> is_open_{false};
   // Counted from 1.
