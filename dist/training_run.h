@@ -17,6 +17,7 @@
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
 #include "ott/dist/deadline.h"
+#include "ott/dist/rank_trace.h"
 #include "ott/dist/stats_gatherer.h"
 #include "ott/dist/verdict_log.h"
 
@@ -101,6 +102,8 @@ class TrainingRun {
   // Null where nothing is checked.
   std::unique_ptr<CrossCheck> cross_check_;
   std::unique_ptr<VerdictLog> verdicts_;
+  // Null where nothing is profiled.
+  std::unique_ptr<RankTrace> trace_;
   int64_t iteration_ = 0;
   bool wants_tensors_ = false;
   bool report_is_due_ = false;

@@ -7,6 +7,7 @@
 #include "tools/exit_code.h"
 #include "tools/report/report_command.h"
 #include "tools/stats/stats_command.h"
+#include "tools/trace/trace_command.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Answers about runs of training programs: who is slow, and what first diverged.", "ott");
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   ott::AddCrosscheckCommand(app, &exit_code);
   ott::AddReportCommand(app, &exit_code);
   ott::AddStatsCommand(app, &exit_code);
+  ott::AddTraceCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
