@@ -4,8 +4,8 @@
 #include <ATen/record_function.h>
 
 #include <atomic>
-#include <deque>
 #include <exception>
+#include <list>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -147,8 +147,8 @@ class Arguments {
   }
 
   std::vector<OpArg> args_;
-  std::deque<Tensor> tensors_;
-  std::deque<std::vector<int64_t>> lists_;
+  std::list<Tensor> tensors_;
+  std::list<std::vector<int64_t>> lists_;
 };
 
 void FormatJson(const at::RecordFunction& function, const c10::FunctionSchema* schema, bool is_backward,
@@ -228,6 +228,10 @@ absl::StatusOr<std::unique_ptr<EmitNvtx>> EmitNvtx::Start(const Options& options
   }
   at::RecordFunctionCallback callback = CallbackFor(options);
   callback.needsInputs(options.record_shapes || options.record_json);
+  // The others are of mobile builds. Each scope costs a little in every node of the backward pass.
+  using Scope = at::RecordScope;
+  callback.scopes({Scope::FUNCTION, Scope::BACKWARD_FUNCTION, Scope::TORCHSCRIPT_FUNCTION,
+                   Scope::CUSTOM_CLASS, Scope::USER_SCOPE});
   return std::unique_ptr<EmitNvtx>(new EmitNvtx(at::addGlobalCallback(callback)));
 }
 
