@@ -1,6 +1,7 @@
 // The command `ott`.
 
 #include "CLI/CLI.hpp"
+#include "tools/capture/profile_command.h"
 #include "tools/compare/compare_command.h"
 #include "tools/crosscheck/crosscheck_command.h"
 #include "tools/exit_code.h"
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   ott::AddCompareCommand(app, &exit_code);
   ott::AddCrosscheckCommand(app, &exit_code);
+  ott::AddProfileCommand(app, &exit_code);
   ott::AddStatsCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
