@@ -2,6 +2,7 @@
 
 #include "CLI/CLI.hpp"
 #include "tools/calibrate/calibrate_command.h"
+#include "tools/capture/profile_command.h"
 #include "tools/compare/compare_command.h"
 #include "tools/crosscheck/crosscheck_command.h"
 #include "tools/exit_code.h"
@@ -19,6 +20,7 @@ int main(int argc, char** argv) {
   ott::AddCompareCommand(app, &exit_code);
   ott::AddCrosscheckCommand(app, &exit_code);
   ott::AddReportCommand(app, &exit_code);
+  ott::AddProfileCommand(app, &exit_code);
   ott::AddStatsCommand(app, &exit_code);
   ott::AddTraceCommand(app, &exit_code);
   try {
