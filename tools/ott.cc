@@ -4,6 +4,7 @@
 #include "tools/compare/compare_command.h"
 #include "tools/crosscheck/crosscheck_command.h"
 #include "tools/exit_code.h"
+#include "tools/prof/prof_command.h"
 #include "tools/stats/stats_command.h"
 
 int main(int argc, char** argv) {
@@ -14,6 +15,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   ott::AddCompareCommand(app, &exit_code);
   ott::AddCrosscheckCommand(app, &exit_code);
+  ott::AddProfCommand(app, &exit_code);
   ott::AddStatsCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
