@@ -92,12 +92,6 @@ class Joiner {
 
   using SequenceKey = std::pair<uint16_t, uint32_t>;
 
-  bool IsBackwardNode(const OpLabel& label) const {
-    // aten::convolution_backward is an op like any other, which a backward node calls.
-    return label.kind == OpLabel::Kind::kOp && label.direction == OpDirection::kBackward &&
-           label.description.module != "aten";
-  }
-
   // The launches of each thread, by start; the devices each thread launches on.
   void ListLaunches() {
     launches_of_.resize(profile_.threads.size());
@@ -130,10 +124,10 @@ class Joiner {
       for (const Profile::Range& range : thread.ranges) {
         if (range.sequence_number == kNone) continue;
         const OpLabel& label = profile_.labels[range.label];
-        const bool backward_marker =
-            label.kind == OpLabel::Kind::kMarker && label.direction == OpDirection::kBackward;
-        if (backward_marker || IsBackwardNode(label))
+        if (label.is_backward_node ||
+            (label.kind == OpLabel::Kind::kMarker && label.direction == OpDirection::kBackward)) {
           forward_of_.try_emplace({thread.process, range.sequence_number}, kNone);
+        }
       }
     }
   }
@@ -176,30 +170,35 @@ class Joiner {
     const auto [entry, added] = transitions_.try_emplace(std::make_pair(outer, range.label), kNone);
     if (added) entry->second = interner_.Context(Within(outer, range.label));
     frame.context = entry->second;
-    const bool is_marker = label.kind == OpLabel::Kind::kMarker;
-    const bool is_backward = IsBackwardNode(label);
     // Once a marker tells the op, the ops within it are part of it, but for a backward node of its own.
-    if (is_marker || (label.kind == OpLabel::Kind::kOp &&
-                      (is_backward || join_.contexts[frame.context].marker == kNone))) {
+    if (label.kind == OpLabel::Kind::kMarker ||
+        (label.kind == OpLabel::Kind::kOp &&
+         (label.is_backward_node || join_.contexts[frame.context].marker == kNone))) {
       frame.op_frame = static_cast<uint32_t>(stack_.size());
       frame.op_instance = kNone;
     }
-    if (range.sequence_number != kNone) {
-      const bool pairs = is_backward || join_.contexts[outer].direction != OpDirection::kBackward ||
-                         frame.sequence_number == kNone;
-      if (frame.sequence_number == kNone) {
-        frame.sequence_number = range.sequence_number;
-      } else if (range.sequence_number != frame.sequence_number) {
-        frame.other_sequence_number = pairs ? frame.sequence_number : range.sequence_number;
-        if (pairs) frame.sequence_number = range.sequence_number;
-      }
-      if (is_backward || (is_marker && label.direction == OpDirection::kBackward)) {
-        frame.backward_start = range.start;
-      } else {
-        AddForward(thread_index, range, stack_.empty() ? Frame() : stack_.back(), frame.context);
-      }
-    }
+    if (range.sequence_number != kNone) TakeSequenceNumber(thread_index, range, label, outer, &frame);
     stack_.push_back(frame);
+  }
+
+  void TakeSequenceNumber(uint32_t thread_index, const Profile::Range& range, const OpLabel& label,
+                          uint32_t outer, Frame* frame) {
+    const bool within_backward = join_.contexts[outer].direction == OpDirection::kBackward;
+    const bool begins_backward =
+        label.is_backward_node || (!within_backward && label.direction == OpDirection::kBackward);
+    // What a backward node calls shows 0, unless it makes a graph for double backward.
+    if (within_backward && !begins_backward && range.sequence_number == 0) return;
+    const bool pairs = begins_backward || !within_backward || frame->sequence_number == kNone;
+    if (range.sequence_number != frame->sequence_number) {
+      const uint32_t known = frame->sequence_number;
+      if (known != kNone) frame->other_sequence_number = pairs ? known : range.sequence_number;
+      if (pairs) frame->sequence_number = range.sequence_number;
+    }
+    if (begins_backward) {
+      frame->backward_start = range.start;
+    } else {
+      AddForward(thread_index, range, stack_.empty() ? Frame() : stack_.back(), frame->context);
+    }
   }
 
   void AddForward(uint32_t thread_index, const Profile::Range& range, const Frame& outer, uint32_t context) {
@@ -228,21 +227,19 @@ class Joiner {
     const OpLabel& label = profile_.labels[label_index];
     switch (label.kind) {
       case OpLabel::Kind::kMarker:
-        context.marker = label_index;
-        context.op = kNone;
-        if (context.direction != OpDirection::kBackward) context.direction = label.direction;
-        if (!label.source.empty()) context.source = interner_.Text(label.source);
-        break;
       case OpLabel::Kind::kOp:
-        if (IsBackwardNode(label)) {
-          context.backward = label_index;
+        if (label.is_backward_node) {
           context.marker = kNone;
           context.op = kNone;
-          context.direction = OpDirection::kBackward;
+          context.backward = label_index;
+        } else if (label.kind == OpLabel::Kind::kMarker) {
+          context.marker = label_index;
+          context.op = kNone;
+          if (!label.source.empty()) context.source = interner_.Text(label.source);
         } else {
           context.op = label_index;
-          if (context.direction != OpDirection::kBackward) context.direction = label.direction;
         }
+        if (context.direction != OpDirection::kBackward) context.direction = label.direction;
         break;
       case OpLabel::Kind::kLayer: {
         const std::string around =
@@ -311,9 +308,10 @@ class Joiner {
         context.forward_marker = source.marker;
         context.forward_op = source.op;
       }
-      if (context.layer == kNone) context.layer = source.layer;
-      if (context.source == kNone) context.source = source.source;
-      if (context.module == kNone) context.module = source.module;
+      // What the first forward says goes before what surrounds the backward pass.
+      if (source.layer != kNone) context.layer = source.layer;
+      if (source.source != kNone) context.source = source.source;
+      if (source.module != kNone) context.module = source.module;
       if (source.direction != OpDirection::kBackward || forward->sequence_number == kNone) break;
       before = forward->backward_start;
       sequence_number = forward->sequence_number;

@@ -15,8 +15,8 @@ namespace ott {
 // Profile::labels, texts of KernelJoin::texts; kNone where there is none.
 struct LaunchContext {
   uint32_t marker = kNone;    // the innermost op with its arguments: ours, or PyProf's
-  uint32_t op = kNone;        // PyTorch's innermost op; in backward, within the backward node
-  uint32_t backward = kNone;  // the innermost backward node
+  uint32_t op = kNone;        // the innermost op by PyTorch's label, within the marker if there is one
+  uint32_t backward = kNone;  // the innermost backward node; marker and op are within it
   // In backward: the forward op of the same sequence number.
   uint32_t forward_marker = kNone;
   uint32_t forward_op = kNone;

@@ -110,6 +110,31 @@ TEST(KernelJoin, BackwardOnAnotherThreadInheritsFromItsForwardOp) {
   EXPECT_EQ(joined.text(backward.source), "train.py:12");
 }
 
+TEST(KernelJoin, OurLabelsComeInPairsAndShowZeroWithinBackward) {
+  const Joined joined(
+      CaptureSql()
+          .Range(1, 11, 90, 210, "layer:fc1")
+          .Range(1, 11, 100, 200, "linear, seq = 12, sizes = [[2, 3], [4, 3]]")
+          .Range(1, 11, 101, 199,
+                 R"({"op":"linear","module":"fc1","direction":"forward","seq":12,"source":"a.cc:1"})")
+          .Kernel(1, 11, 150, 1000, 10, "k", 1)
+          .Range(1, 11, 295, 405, "layer:elsewhere")
+          .Range(1, 11, 300, 400, "LinearBackward0, seq = 12, sizes = [[2, 4]]")
+          .Range(1, 11, 301, 399,
+                 R"({"op":"LinearBackward0","direction":"backward","seq":12,"source":"a.cc:9"})")
+          .Range(1, 11, 310, 390, "mm, seq = 0, sizes = [[2, 4], [4, 3]]")
+          .Range(1, 11, 311, 389, R"({"op":"mm","direction":"backward","seq":0})")
+          .Kernel(1, 11, 350, 1100, 10, "k", 2));
+  const LaunchContext& backward = joined.context(1);
+  EXPECT_EQ(joined.op(backward.backward), "LinearBackward0");
+  EXPECT_EQ(joined.op(backward.marker), "mm");
+  EXPECT_EQ(joined.op(backward.forward_marker), "linear");
+  EXPECT_EQ(joined.text(backward.layer), "fc1");
+  EXPECT_EQ(joined.text(backward.source), "a.cc:1");
+  EXPECT_EQ(joined.launch(1).sequence_number, 12);
+  EXPECT_EQ(joined.launch(1).other_sequence_number, kNone);
+}
+
 TEST(KernelJoin, DoubleBackwardGoesBackToTheFirstForward) {
   const Joined joined(CaptureSql()
                           .Range(1, 11, 90, 210, "layer:fc1")

@@ -198,6 +198,7 @@ bool ParseMap(std::string_view key, OpLabel* label) {
       description.arguments.push_back(ToArgument(attributes->names[i], -1, attributes->items[i]));
     }
   }
+  label->is_backward_node = DirectionOf(op) == OpDirection::kBackward;
   const std::string_view direction = map->FindText("direction");
   label->direction =
       direction == "backward" || direction == "bprop" ? OpDirection::kBackward : DirectionOf(op);
@@ -286,6 +287,8 @@ OpLabel ParseLabel(std::string_view key) {
   label.description.op = name;
   label.direction = DirectionOf(name);
   if (key.find("evaluate_function: ") < end_of_name) label.direction = OpDirection::kBackward;
+  // aten::convolution_backward is an op like any other, which a backward node calls.
+  label.is_backward_node = label.direction == OpDirection::kBackward && label.description.module != "aten";
   return label;
 }
 

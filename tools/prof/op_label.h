@@ -35,6 +35,8 @@ struct OpLabel {
   std::string source;  // "file:line", several separated by commas
   OpDescription description;
   OpDirection direction = OpDirection::kUnknown;
+  // A node of the backward pass, which runs for the forward op with its sequence number: AddmmBackward0.
+  bool is_backward_node = false;
 };
 
 // key: from SplitLabel.

@@ -80,9 +80,7 @@ void ProfileRows::ReadContexts() {
     context.direction = backward ? "bprop" : from.direction == OpDirection::kForward ? "fprop" : "";
     // A backward kernel is named after its forward op.
     uint32_t named = kNone;
-    for (const uint32_t label :
-         {from.marker, backward ? from.forward_marker : kNone, backward ? from.forward_op : kNone,
-          backward ? from.backward : kNone, from.op}) {
+    for (const uint32_t label : {from.forward_marker, from.forward_op, from.backward, from.marker, from.op}) {
       if (named == kNone) named = label;
     }
     if (named != kNone) {
@@ -90,20 +88,12 @@ void ProfileRows::ReadContexts() {
       context.module = description(named).module;
     }
     if (from.module != kNone && context.module.empty()) context.module = TextOf(join_, from.module);
-    // Shapes: of the op that was called here, else of the forward op.
-    const auto shapes = [&](uint32_t label) {
-      return label != kNone && !description(label).arguments.empty();
-    };
-    if (shapes(from.marker)) {
-      context.cost_label = from.marker;
-      context.pass = backward ? OpPass::kBackward : OpPass::kForward;
-    } else if (shapes(from.op)) {
-      context.cost_label = from.op;
-    } else if (backward) {
-      for (const uint32_t label : {from.backward, from.forward_marker, from.forward_op}) {
-        if (context.cost_label == kNone && shapes(label)) context.cost_label = label;
-      }
-      context.pass = context.cost_label == from.backward ? OpPass::kForward : OpPass::kBackward;
+    // Shapes: of the op that was called here, else of the forward op whose backward this is.
+    for (const uint32_t label : {from.marker, from.op, from.forward_marker, from.forward_op}) {
+      if (context.cost_label != kNone || label == kNone || description(label).arguments.empty()) continue;
+      context.cost_label = label;
+      const bool called_here = label == from.op || (label == from.marker && from.backward != kNone);
+      context.pass = backward && !called_here ? OpPass::kBackward : OpPass::kForward;
     }
   }
 }
