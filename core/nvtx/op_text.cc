@@ -269,6 +269,29 @@ char* Attributes(absl::Span<const OpArg> attributes, char* to) {
 // More than the fixed words of a label or of the JSON take, with three numbers.
 constexpr size_t kMaxFixedSize = 256;
 
+// sizes_of: of each of the arguments that are shown.
+template <typename Args, typename SizesOf>
+void FormatLabel(std::string_view name, int64_t seq, const Args& args, const SizesOf& sizes_of,
+                 TextBuffer& text) {
+  size_t max_size = kMaxFixedSize + MaxSizeOfOneLine(name);
+  for (const auto& arg : args) max_size += 2 + MaxSizeOfInts(sizes_of(arg).size());
+  char* to = text.Start(max_size);
+  to = OneLine(name, to);
+  if (seq >= 0) {
+    to = Literal(", seq = ", to);
+    to = Int(seq, to);
+  }
+  if (!args.empty()) {
+    to = Literal(", sizes = [", to);
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (i > 0) to = Literal(", ", to);
+      to = Ints(sizes_of(args[i]), ", ", to);
+    }
+    *to++ = ']';
+  }
+  text.Finish(to);
+}
+
 }  // namespace
 
 void TextBuffer::Grow(size_t capacity) {
@@ -282,23 +305,13 @@ void FormatOpLabel(std::string_view name, int64_t seq, absl::Span<const OpArg> a
     return arg.kind() == OpArg::Kind::kTensor ? absl::Span<const int64_t>(arg.tensor().shape())
                                               : absl::Span<const int64_t>();
   };
-  size_t max_size = kMaxFixedSize + MaxSizeOfOneLine(name);
-  for (const OpArg& arg : args) max_size += 2 + MaxSizeOfInts(sizes_of(arg).size());
-  char* to = text.Start(max_size);
-  to = OneLine(name, to);
-  if (seq >= 0) {
-    to = Literal(", seq = ", to);
-    to = Int(seq, to);
-  }
-  if (record.shapes && !args.empty()) {
-    to = Literal(", sizes = [", to);
-    for (size_t i = 0; i < args.size(); ++i) {
-      if (i > 0) to = Literal(", ", to);
-      to = Ints(sizes_of(args[i]), ", ", to);
-    }
-    *to++ = ']';
-  }
-  text.Finish(to);
+  FormatLabel(name, seq, record.shapes ? args : absl::Span<const OpArg>(), sizes_of, text);
+}
+
+void FormatOpLabel(std::string_view name, int64_t seq, absl::Span<const absl::Span<const int64_t>> sizes,
+                   TextBuffer& text) {
+  FormatLabel(
+      name, seq, sizes, [](absl::Span<const int64_t> of_arg) { return of_arg; }, text);
 }
 
 void FormatLayerLabel(std::string_view name, TextBuffer& text) {

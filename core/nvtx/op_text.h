@@ -67,6 +67,10 @@ struct OpDescription {
 void FormatOpLabel(std::string_view name, int64_t seq, absl::Span<const OpArg> args, const OpRecord& record,
                    TextBuffer& text);
 
+// The same with the sizes of each argument; none: without that part.
+void FormatOpLabel(std::string_view name, int64_t seq, absl::Span<const absl::Span<const int64_t>> sizes,
+                   TextBuffer& text);
+
 // `layer:NAME`, escaped likewise.
 void FormatLayerLabel(std::string_view name, TextBuffer& text);
 

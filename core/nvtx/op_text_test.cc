@@ -68,6 +68,16 @@ TEST(OpText, WhatIsNoTensorHasNoSizesAndKeepsItsPlace) {
             "op, seq = 1, sizes = [[], [2, 0], [], [], [], [], []]");
 }
 
+TEST(OpText, LabelsTakeBareSizesToo) {
+  const int64_t shape[] = {32, 128};
+  const absl::Span<const int64_t> sizes[] = {shape, {}};
+  TextBuffer text;
+  FormatOpLabel("addmm", 12, sizes, text);
+  EXPECT_EQ(text.view(), "addmm, seq = 12, sizes = [[32, 128], []]");
+  FormatOpLabel("addmm", 12, {}, text);
+  EXPECT_EQ(text.view(), "addmm, seq = 12");
+}
+
 TEST(OpText, LabelsHaveNoSizesWhereShapesAreNotRecorded) {
   const TensorView tensor = Tensor({2});
   OpRecord record;
