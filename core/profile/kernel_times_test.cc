@@ -1,6 +1,7 @@
 #include "ott/core/profile/kernel_times.h"
 
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -144,6 +145,33 @@ TEST(KernelTimes, MemoryOfAnotherSizeIsRefused) {
 TEST(KernelTimes, AKernelThatNeverRanLeavesNothing) {
   EXPECT_THAT(Memory(3, 3).Read().units, IsEmpty());
   EXPECT_THAT(KernelSectionEvents(Memory(3, 3).Read()), IsEmpty());
+}
+
+TEST(KernelTimes, WhateverLiesInTheMemoryIsTakenInOrCounted) {
+  std::mt19937_64 random(1);
+  KernelTimerView view;
+  view.num_units = 50;
+  view.laps_per_unit = 5;
+  for (int round = 0; round < 100; ++round) {
+    std::vector<uint64_t> words(KernelTimerMemorySize(view));
+    // Zero to 64 bits each, so that some fit together.
+    for (uint64_t& word : words) word = random() >> 1 >> random() % 63;
+    const absl::StatusOr<KernelTimes> times = ReadKernelTimes(words, view);
+    ASSERT_TRUE(times.ok());
+    for (const KernelTimes::Unit& unit : times->units) {
+      uint64_t last = 0;
+      for (const KernelTimes::Lap& lap : unit.laps) {
+        EXPECT_EQ(lap.begin, last);
+        EXPECT_GE(lap.end, lap.begin);
+        last = lap.end;
+      }
+    }
+    size_t num_laps = 0;
+    for (const KernelTimes::Unit& unit : times->units) {
+      for (const KernelTimes::Lap& lap : unit.laps) num_laps += lap.section != kNoKernelSection;
+    }
+    EXPECT_EQ(KernelSectionEvents(*times).size(), num_laps);
+  }
 }
 
 // "SECTION block B SM S.LANE START-END"
