@@ -83,14 +83,15 @@ TEST(KernelTimes, LapsFollowEachOther) {
 }
 
 TEST(KernelTimes, WhatDidNotFitIsCounted) {
-  Memory memory(1, 2);
+  Memory memory(2, 2);
   memory.SetUnit(0, Unit(10));
   memory.SetLap(0, 0, 0, 5100);
   memory.SetLap(0, 1, 1, 5200);
+  memory.SetUnit(1, Unit(3));
   memory.SetUnitsLost(31);
   const KernelTimes times = memory.Read();
   EXPECT_THAT(Laps(times.units[0]), ElementsAre("0 0-100", "1 100-200"));
-  EXPECT_EQ(times.num_laps_lost, 8);
+  EXPECT_EQ(times.num_laps_lost, 9);
   EXPECT_EQ(times.num_units_lost, 31);
 }
 
@@ -214,10 +215,10 @@ TEST(KernelTimes, EventsOfBlocksThatShareAnSmHaveLanes) {
 
 TEST(KernelTimes, StepsOfGlobaltimerMoveNoBlockAgainstOthersOfItsSm) {
   KernelTimes times;
-  // In truth 1000, 1300 and 1600, shown in steps of 500.
-  times.units = {Block(0, 1, 10000, 1000, 600), Block(1, 1, 10600, 1000, 600), Block(2, 1, 11200, 1500, 600)};
-  EXPECT_THAT(Events(times), ElementsAre("0 block 0 SM 1.0 1000-1150", "0 block 1 SM 1.0 1300-1450",
-                                         "0 block 2 SM 1.0 1600-1750"));
+  // In truth 1400, 1700 and 2000, shown in steps of 500.
+  times.units = {Block(0, 1, 10000, 1000, 600), Block(1, 1, 10600, 1500, 600), Block(2, 1, 11200, 2000, 600)};
+  EXPECT_THAT(Events(times), ElementsAre("0 block 0 SM 1.0 1400-1550", "0 block 1 SM 1.0 1700-1850",
+                                         "0 block 2 SM 1.0 2000-2150"));
 }
 
 TEST(KernelTimes, TheRecorderGetsSectionsInUnixTimeOnTracksOfSms) {
