@@ -146,6 +146,23 @@ TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 1"));
 }
 
+TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  std::vector<CrossCheckVerdict> told;
+  run->SetOnDivergence([&](const CrossCheckVerdict& verdict) {
+    told.push_back(verdict);
+    return absl::ResourceExhaustedError("take the last checkpoint");
+  });
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 1).ok());
+  EXPECT_EQ(run->FinishIter().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].culprit_ranks(0), 1);
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_EQ(told.size(), 1u);
+}
+
 TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {
   config_.mutable_cross_check()->set_reference_run(dir_ + "_that_is_not_there");
   const auto run = Start();

@@ -100,6 +100,20 @@ TEST_F(CompareTest, AMissingOrExtraTensorAloneIsADifference) {
             Verdict::kDifferent);
 }
 
+TEST_F(CompareTest, MissingOrExtraTensorsPassWhereAllowed) {
+  const Value both = ValueMap{{"a", a_}, {"b", b_}};
+  const Value one = ValueMap{{"a", a_}};
+  CompareOptions options;
+  options.allow_missing = true;
+  EXPECT_EQ(CompareTrees(both, one, options).verdict(), Verdict::kEqual);
+  EXPECT_EQ(CompareTrees(one, both, options).verdict(), Verdict::kDifferent);
+  EXPECT_EQ(CompareTrees(both, ValueMap(), options).verdict(), Verdict::kCouldNotCompare);
+  EXPECT_EQ(CompareDumps(WriteDumpOf(one, &one), WriteDumpOf(one), options).verdict(), Verdict::kEqual);
+  options.allow_extra = true;
+  EXPECT_EQ(CompareTrees(one, both, options).verdict(), Verdict::kEqual);
+  EXPECT_EQ(CompareDumps(WriteDumpOf(one), WriteDumpOf(one, &one), options).verdict(), Verdict::kEqual);
+}
+
 TEST_F(CompareTest, OrderOfNamesIsADifference) {
   const TreeComparison comparison =
       CompareTrees(ValueMap{{"a", a_}, {"b", b_}}, ValueMap{{"b", b_}, {"a", a_}});
@@ -141,6 +155,43 @@ TEST_F(CompareTest, DumpsOfAnyFormatAreCompared) {
   EXPECT_TRUE(comparison.bitwise_equal());
   EXPECT_THAT(Statuses(comparison), ElementsAre(Pair("tensors.a", CompareStatus::kBitwiseEqual),
                                                 Pair("tensors.b.c", CompareStatus::kBitwiseEqual)));
+}
+
+TEST_F(CompareTest, ImagesAreComparedAsImages) {
+  const float range[4] = {0, 1, 2, 1000};
+  const float other[4] = {0, 1, 2.5, 1000};  // makes the same image
+  const float scaled[4] = {0, 2, 4, 2000};   // makes the same pixels
+  const Value tree = ValueMap{{"a", TensorView(range, {1, 2, 2})}};
+  const Value other_tree = ValueMap{{"a", TensorView(other, {1, 2, 2})}};
+  const std::string image = WriteDumpOf(tree, nullptr, DumpFormat::kImageI);
+  const std::string other_image = WriteDumpOf(other_tree, nullptr, DumpFormat::kImageI);
+  const auto pixels = [](CompareStatus status) { return Pair("tensors.a.0.tensor_image.pixels", status); };
+  const auto range_is = [](CompareStatus status) {
+    return Pair("tensors.a.0.tensor_image.original_range", status);
+  };
+  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(tree, nullptr, DumpFormat::kImageI))),
+              ElementsAre(Pair("tensors.a.0", CompareStatus::kBitwiseEqual)));
+  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(tree))),
+              ElementsAre(Pair("tensors.a.0", CompareStatus::kBitwiseEqual)));
+  // The digests know better than the images.
+  for (const std::string& dir : {other_image, WriteDumpOf(other_tree)}) {
+    const TreeComparison comparison = CompareDumps(image, dir);
+    EXPECT_THAT(Statuses(comparison),
+                ElementsAre(Pair("tensors.a.0", CompareStatus::kCouldNotCompare),
+                            pixels(CompareStatus::kEqual), range_is(CompareStatus::kEqual)));
+    EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
+  }
+  // Without digests, the images decide: the range too.
+  for (const std::string& dir : {image, other_image}) ASSERT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
+  const TreeComparison comparison = CompareDumps(image, other_image);
+  EXPECT_EQ(comparison.verdict(), Verdict::kEqual);
+  EXPECT_FALSE(comparison.bitwise_equal());
+  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(scaled, {1, 2, 2})}}))),
+              ElementsAre(pixels(CompareStatus::kEqual), range_is(CompareStatus::kMismatch)));
+  EXPECT_EQ(CompareDumps(image, WriteDumpOf(ValueMap{{"a", Value::List{"text"}}})).verdict(),
+            Verdict::kDifferent);
+  EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(range, {1, 4})}}))),
+              ElementsAre(Pair("tensors.a.0", CompareStatus::kCouldNotCompare)));
 }
 
 TEST_F(CompareTest, DumpWithoutDTypesIsComparedAsNumbers) {
@@ -203,7 +254,7 @@ TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {
   1 of 2 elements (50 %) are out of tolerance
   max abs error 1 at [1], max rel error 0.5 at [1]
   mean abs error 0.5, RMSE 0.707107, cosine similarity 0.989949494
-  [1]: current 3, reference 2, difference 1
+  b[1]: current 3, dumped 2, difference (current - dumped) 1
   first difference in bits at [1]: reference 2, current 3, bit 22 flipped, 4194304 ULP apart
   smallest tolerance that passes: atol 1, or rtol 0.5
 c: missing: a tensor

@@ -34,6 +34,8 @@ struct DumpContents {
   const Manifest* reference = nullptr;
   // Tensors beyond this many bytes of elements in a dump are dumped as statistics.
   int64_t max_bytes = std::numeric_limits<int64_t>::max();
+  // Threads that turn the numbers of large tensors into text; 0: as many as the machine has cores.
+  int num_json_threads = 1;
 };
 
 // Makes the directory, and in it tensors.json, grads.json where there are gradients, a file and its

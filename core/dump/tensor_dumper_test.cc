@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_reader.h"
+#include "ott/core/tensor/ragged_batch.h"
 
 namespace ott {
 namespace {
@@ -153,6 +154,103 @@ TEST_F(TensorDumperTest, OneFormatForAllOverridesTheCode) {
   ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kJson).ok());
   ASSERT_TRUE(dumper_.Dump().ok());
   EXPECT_EQ(ReadDump(dir_ + "/0")->manifest->tensors[0].format, DumpFormat::kBinary);
+}
+
+TEST_F(TensorDumperTest, OneFormatForAllCanLeaveOutTensorsOrGradients) {
+  Enable();
+  dumper_.SetDumpTypeForAll(DumpFormat::kBinary, /*include_tensors=*/false, /*include_grads=*/true);
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.AddGradData("a", view_).ok());
+  ASSERT_TRUE(dumper_
+                  .SetGradients([&](auto) {
+                    return std::vector<Gradient>{{Gradient::Kind::kComputed, Tensor{view_, nullptr}}};
+                  })
+                  .ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Manifest manifest = *ReadDump(dir_ + "/0")->manifest;
+  EXPECT_EQ(manifest.tensors[0].format, DumpFormat::kJson);
+  EXPECT_EQ(manifest.tensors[1].format, DumpFormat::kBinary);
+}
+
+TEST_F(TensorDumperTest, AxesArePermutedAndTheClosestOverrideWins) {
+  Enable();
+  AddOptions options;
+  options.permute_axes = {1, 0};
+  options.permute_axes_overrides = {{"model", {0, 1}}, {"b", {1, 0}}, {"c", {}}};
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, options).ok());
+  ASSERT_TRUE(
+      dumper_.AddTensorData("model", ValueMap{{"a", view_}, {"b", view_}, {"c", view_}}, options).ok());
+  const auto second = [&](size_t i) {
+    return static_cast<const float*>(ListTensors(dumper_.tensors())[i].tensor.view.data())[1];
+  };
+  EXPECT_EQ(second(0), data_[2]);
+  EXPECT_EQ(second(1), data_[1]);
+  EXPECT_EQ(second(2), data_[2]);
+  EXPECT_EQ(second(3), data_[1]);
+  options.permute_axes = {0, 1, 2};
+  EXPECT_EQ(dumper_.AddTensorData("d", view_, options).message(),
+            "'d': [0, 1, 2] is no permutation of the axes of shape [2, 2]");
+}
+
+TEST_F(TensorDumperTest, GradientsArePermutedToo) {
+  Enable();
+  AddOptions options;
+  options.permute_axes = {1, 0};
+  const float column[2] = {1, 2};
+  ASSERT_TRUE(dumper_.AddGradData("w", TensorView(column, {2, 1}), options).ok());
+  ASSERT_TRUE(dumper_
+                  .SetGradients([&](absl::Span<const NamedTensor> tensors) {
+                    EXPECT_EQ(tensors[0].tensor.view.shape(), Dims({2, 1}));
+                    return std::vector<Gradient>{{Gradient::Kind::kComputed, tensors[0].tensor}};
+                  })
+                  .ok());
+  EXPECT_EQ(ListTensors(dumper_.grads())[0].tensor.view.shape(), Dims({1, 2}));
+}
+
+TEST_F(TensorDumperTest, ExcludedNamesAreLeftOutAtAnyLevel) {
+  Enable();
+  AddOptions options;
+  options.exclude = {"b"};
+  ASSERT_TRUE(dumper_
+                  .AddTensorData("model",
+                                 ValueMap{{"a", view_},
+                                          {"b", view_},
+                                          {"c", ValueMap{{"b", 1}, {"d", view_}}},
+                                          {"list", Value::List{ValueMap{{"a", view_}, {"b", view_}}}}},
+                                 options)
+                  .ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.a", "model.c.d", "model.list.0.a"));
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_, options).ok());
+  EXPECT_EQ(PathsOf(dumper_.tensors()).back(), "b");
+}
+
+TEST_F(TensorDumperTest, ObjectsAreConverted) {
+  struct Box {
+    float corners[2];
+  };
+  Enable();
+  EXPECT_THAT(std::string(dumper_.AddTensorData("box", Box()).message()), HasSubstr("no converter"));
+  dumper_.RegisterConverter<Box>([](const Box& box) { return TensorView(box.corners, {2}); });
+  ASSERT_TRUE(dumper_.AddTensorData("box", Box{{1, 2}}).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("boxes", [] { return std::vector<Box>{{{3, 4}}, {{5, 6}}}; }).ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("box", "boxes.0", "boxes.1"));
+  EXPECT_EQ(static_cast<const float*>(ListTensors(dumper_.tensors())[2].tensor.view.data())[1], 6);
+}
+
+TEST_F(TensorDumperTest, RaggedBatchesAreDumpedAsStructureOrPerSample) {
+  Enable();
+  const int64_t sizes[2] = {1, 2};
+  const RaggedBatch batch{{view_, nullptr}, {TensorView(sizes, {2}), nullptr}};
+  dumper_.EnableRaggedBatchDumping();
+  ASSERT_TRUE(dumper_.AddTensorData("structure", batch).ok());
+  dumper_.EnableRaggedBatchDumping(/*as_per_sample=*/true);
+  ASSERT_TRUE(dumper_.AddTensorData("samples", batch, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Dump dump = ReadDump(dir_ + "/0").value();
+  EXPECT_THAT(PathsOf(dump.tensors),
+              ElementsAre("structure.data", "structure.sample_sizes", "samples.0", "samples.1"));
+  EXPECT_EQ(dump.tensors.map().Find("structure")->map().Find("non_uniform_dim")->int_value(), 1);
+  EXPECT_EQ(dump.tensors.map().Find("samples")->list()[0].tensor().view.shape(), Dims({1}));
 }
 
 TEST_F(TensorDumperTest, InsertingWhereSomethingIsNamesBoth) {
@@ -503,10 +601,13 @@ TEST_F(TensorDumperTest, DumpCanCompareInstead) {
 TEST_F(TensorDumperTest, NothingPendingIsDumpedOnlyWhereAsked) {
   Enable();
   ASSERT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
-  EXPECT_EQ(dumper_.dump_count(), 1);
+  EXPECT_EQ(dumper_.dump_count(), 0);
   EXPECT_FALSE(ReadDump(dir_ + "/0").ok());
   ASSERT_TRUE(dumper_.Dump().ok());
-  EXPECT_TRUE(ReadDump(dir_ + "/1").ok());
+  EXPECT_TRUE(ReadDump(dir_ + "/0").ok());
+  dumper_.SetDumpIsCompare({});
+  EXPECT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
+  EXPECT_EQ(dumper_.dump_count(), 1);
 }
 
 TEST_F(TensorDumperTest, ActionsAreCalledOnceTheirCountIsReached) {
@@ -517,6 +618,10 @@ TEST_F(TensorDumperTest, ActionsAreCalledOnceTheirCountIsReached) {
     ASSERT_TRUE(dumper_.Dump().ok());
     EXPECT_EQ(calls, expected);
   }
+  dumper_.PerformAfterDumpCount(30, [&] { calls = -1; });
+  dumper_.PerformAfterDumpCount(30, [&] { ++calls; });
+  dumper_.SetDumpCount(30);
+  EXPECT_EQ(calls, 2);
 }
 
 TEST(TensorDumper, OneInstanceIsTheProcesses) {

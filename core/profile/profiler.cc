@@ -10,6 +10,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/nvtx/op_range.h"
 #include "ott/core/stopwatch/stopwatch.h"
 
 namespace ott {
@@ -130,6 +131,7 @@ class ProfilerCore {
     EventRecorder* const recorder = recording ? &recorder_ : nullptr;
     Stopwatch::Get().RecordInto(recorder);
     NvtxRangeWrapper::Get().RecordInto(recorder);
+    OpRanges::Get().RecordInto(recorder);
   }
 
   absl::Status CloseWindow(int64_t last_step, bool cut) {

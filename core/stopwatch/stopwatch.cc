@@ -57,6 +57,11 @@ StopwatchSnapshot Stopwatch::Snapshot() const {
   return enabled() ? core_.IfEnabled()->Snapshot() : StopwatchSnapshot();
 }
 
+std::vector<StopwatchArrivals> Stopwatch::TakeArrivals() {
+  internal::StopwatchCore* const core = core_.IfEnabled();
+  return core == nullptr ? std::vector<StopwatchArrivals>() : core->TakeArrivals();
+}
+
 std::string Stopwatch::Table() const { return FormatTable(Snapshot()); }
 
 std::string Stopwatch::Csv() const { return FormatCsv(Snapshot()); }

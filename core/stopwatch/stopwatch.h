@@ -71,6 +71,9 @@ class Stopwatch {
     void* stream = nullptr;
     // Names of measurements in which a rank waits for others; marked so in the statistics.
     std::vector<std::string> collective_measurements;
+    // Arrivals at each collective measurement that are kept until TakeArrivals(), those of the oldest
+    // iteration being dropped first; 0: none. Each reads the clock once more.
+    size_t arrivals_limit = 0;
     // As SetCpuUsageMeasurement(); empty: none.
     std::string cpu_usage_measurement;
     // Also makes an NVTX range of each interval, whether NvtxRangeWrapper is on or not.
@@ -93,6 +96,8 @@ class Stopwatch {
     absl::Status (*synchronize_stream)(void* stream) = &SynchronizeStream;
     absl::StatusOr<std::unique_ptr<DeviceEvents>> (*create_device_events)(void* stream) = &CreateDeviceEvents;
     absl::StatusOr<CpuTimes> (*read_cpu_times)() = &ReadCpuTimes;
+    // Of arrivals: the ranks of a host share it.
+    Clock steady_clock = Clock::Steady();
   };
 
   // A name that is looked up once. Constant-initialised, so it can be a static without a guard; `name` is not
@@ -181,6 +186,9 @@ class Stopwatch {
   // What was measured so far: intervals count as they end, iterations as FinishIter() is called. Everything
   // is 0 while off. May be called at any time; other threads go on measuring meanwhile.
   StopwatchSnapshot Snapshot() const;
+
+  // When collective measurements began since the last call; not in warm-up.
+  std::vector<StopwatchArrivals> TakeArrivals();
 
   // Snapshot() as ott.StopwatchStats; host, rank and world_size are left as they are.
   void Stats(StopwatchStats* stats) const;

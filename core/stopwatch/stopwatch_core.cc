@@ -183,6 +183,7 @@ StopwatchMeasurement& StopwatchCore::FindOrAdd(std::string_view name) {
                                  options_.collective_measurements.end(), added->name) != 0;
   added->hooks = hooks_of_all_;
   if (!cpu_usage_measurement_.empty() && name == cpu_usage_measurement_) added->hooks |= kCpuUsageHook;
+  if (added->collective && options_.arrivals_limit > 0) added->hooks |= kArrivalHook;
   if (device_events_ != nullptr) added->on_device = std::make_unique<IntervalAccumulator>();
   added->series = IterationSeries(options_.series_limit);
   for (int64_t i = options_.num_warmup_iters; i < num_finished_; ++i) added->series.Append(0);
@@ -227,6 +228,7 @@ void StopwatchCore::BeforeStart(StopwatchMeasurement& measurement, StopwatchHook
   state.watches_cpu_usage = (hooks & kCpuUsageHook) != 0 && counted;
   if (state.watches_cpu_usage) StartCpuUsage();
   if ((hooks & kSynchronizeHook) != 0) Synchronize();
+  if ((hooks & kArrivalHook) != 0 && counted) AddArrival(measurement);
   if ((hooks & kEventsHook) != 0) state.device_start = counted ? device_events_->Record() : nullptr;
 }
 
@@ -272,6 +274,30 @@ void StopwatchCore::EndCpuUsage() {
   const std::lock_guard<std::mutex> lock(cpu_mutex_);
   if (--num_watching_cpu_usage_ > 0) return;
   cpu_usage_.Add(cpu_usage_start_, environment_.read_cpu_times().value_or(cpu_usage_start_));
+}
+
+void StopwatchCore::AddArrival(StopwatchMeasurement& measurement) {
+  const auto now = static_cast<int64_t>(environment_.steady_clock.Ticks());
+  const std::lock_guard<std::mutex> lock(arrivals_mutex_);
+  auto& arrivals = measurement.arrivals;
+  if (arrivals.size() == options_.arrivals_limit) {
+    // Of whole iterations, so that what is left of an iteration can be counted.
+    const int64_t oldest = arrivals.front().iteration;
+    while (!arrivals.empty() && arrivals.front().iteration == oldest) arrivals.pop_front();
+  }
+  arrivals.push_back({num_finished_, now});
+}
+
+std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {
+  std::vector<StopwatchArrivals> taken;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> arrivals_lock(arrivals_mutex_);
+  for (StopwatchMeasurement* measurement : measurements_) {
+    if (measurement->arrivals.empty()) continue;
+    taken.push_back({measurement->name, {measurement->arrivals.begin(), measurement->arrivals.end()}});
+    measurement->arrivals.clear();
+  }
+  return taken;
 }
 
 void StopwatchCore::ReadDeviceEvents() const {

@@ -49,6 +49,7 @@ enum StopwatchHooks : uint32_t {
   kEventsHook = 2,
   kNvtxHook = 4,
   kCpuUsageHook = 8,
+  kArrivalHook = 16,
 };
 
 // What the hooks of a running interval remember.
@@ -92,6 +93,9 @@ struct StopwatchMeasurement {
 
   // Guarded by the mutex of device events; null without them.
   std::unique_ptr<IntervalAccumulator> on_device;
+
+  // Guarded by the mutex of arrivals.
+  std::deque<StopwatchArrivals::Arrival> arrivals;
 };
 
 // One measurement on one thread inside one other measurement.
@@ -169,6 +173,7 @@ class StopwatchCore {
   bool FinishIter(Place place);
   absl::Status SetCpuUsageMeasurement(std::string_view name);
   StopwatchSnapshot Snapshot() const;
+  std::vector<StopwatchArrivals> TakeArrivals();
   void Print(const Stopwatch& stopwatch) const;
   void AtExit(const Stopwatch& stopwatch) const;
 
@@ -202,6 +207,7 @@ class StopwatchCore {
   void BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool counted);
   void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
   void Synchronize() const;
+  void AddArrival(StopwatchMeasurement& measurement);
   void StartCpuUsage();
   void EndCpuUsage();
   // Takes in the device intervals that have happened.
@@ -245,6 +251,8 @@ class StopwatchCore {
   CpuTimes cpu_usage_start_;
   int num_watching_cpu_usage_ = 0;
 
+  std::mutex arrivals_mutex_;
+
   // Taken before the others.
   mutable std::mutex mutex_;
   // Guarded by mutex_, as is all below.
@@ -254,7 +262,8 @@ class StopwatchCore {
   std::vector<StopwatchMeasurement*> measurements_;
   std::vector<OneTime> one_time_;
   std::string cpu_usage_measurement_;
-  int64_t num_finished_ = 0;
+  // Read without it, too.
+  std::atomic<int64_t> num_finished_{0};
   std::optional<uint64_t> iteration_start_;
   IntervalAccumulator iteration_;
   IterationSeries iteration_series_;

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/strided_copy.h"
@@ -39,6 +40,15 @@ absl::StatusOr<Tensor> CopySpanToHost(const TensorView& tensor) {
 }
 
 }  // namespace
+
+Tensor ItemOf(const Tensor& tensor, int64_t i) {
+  const TensorView& view = tensor.view;
+  const char* const data =
+      static_cast<const char*>(view.data()) + i * view.strides()[0] * SizeOf(view.dtype());
+  return {TensorView(data, view.dtype(), absl::MakeConstSpan(view.shape()).subspan(1),
+                     absl::MakeConstSpan(view.strides()).subspan(1), view.device()),
+          tensor.owner, tensor.file_backed};
+}
 
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes) {
   // A tensor without elements still has an address.

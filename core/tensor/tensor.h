@@ -20,6 +20,9 @@ struct Tensor {
   bool file_backed = false;
 };
 
+// Item i along the first dimension. Shares the memory. REQUIRES: 0 <= i < tensor.view.shape()[0]
+Tensor ItemOf(const Tensor& tensor, int64_t i);
+
 // Uninitialised host memory, aligned to 64 bytes. RESOURCE_EXHAUSTED where there is not enough.
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes);
 
