@@ -96,7 +96,7 @@ TEST_F(CaptureTest, NoWayToEndAProgramLosesEvents) {
     EXPECT_EQ(WEXITSTATUS(program.wait_status), 3) << way;
     EXPECT_THAT(Names(options_.output, 59), ElementsAre("range")) << way;
   }
-  for (const int signal : {SIGKILL, SIGABRT, SIGTERM, SIGSEGV}) {
+  for (const int signal : {SIGKILL, SIGABRT, SIGTERM, SIGHUP}) {
     const ProfiledProgram program = Profile({"signal", std::to_string(signal)});
     EXPECT_TRUE(WIFSIGNALED(program.wait_status)) << signal;
     EXPECT_EQ(WTERMSIG(program.wait_status), signal);
