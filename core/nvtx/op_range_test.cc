@@ -306,6 +306,23 @@ TEST_F(OpRangeTest, RangesThatEndInAnotherOrderAreNamedAndAllPopped) {
   EXPECT_THAT(Received(), ElementsAre("push outer, seq = 0", "push inner, seq = 0", "pop", "pop"));
 }
 
+TEST_F(OpRangeTest, LayersThatEndInAnotherOrderLeaveNoPathBehind) {
+  OpRanges::Options options;
+  options.record_source = false;
+  options.on_misuse = OnMisuse::kLogAndCount;
+  Enable(options);
+  auto outer = std::make_unique<LayerRange>(ranges_, "outer");
+  auto inner = std::make_unique<LayerRange>(ranges_, "inner");
+  outer.reset();
+  inner.reset();
+  Received();
+  { OpRange op(In("relu")); }
+  EXPECT_THAT(Received(),
+              ElementsAre("push relu, seq = 0",
+                          R"(push {"op":"relu","args":[],"direction":"forward","seq":0})", "pop", "pop"));
+  EXPECT_EQ(ranges_.num_misuses(), 1);
+}
+
 TEST_F(OpRangeTest, ARangeThatEndsOnAnotherThreadIsReportedAndNotPoppedThere) {
   EnableLabels();
   auto op = std::make_unique<OpRange>(In("mine"));
