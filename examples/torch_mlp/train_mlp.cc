@@ -85,12 +85,12 @@ class Trainer {
       hidden = at::relu(layer1_(pixels));
       loss = torch::nn::functional::cross_entropy(layer2_(hidden), labels);
     }
-    absl::Status status = AddTensorData(dumper, "pixels", pixels, DumpFormat::kBinary);
-    status.Update(AddTensorData(dumper, "hidden", hidden, DumpFormat::kBinary));
-    status.Update(AddTensorData(dumper, "loss", loss));
-    status.Update(AddGradData(dumper, "pixels", pixels));
-    status.Update(AddGradData(dumper, "hidden", hidden, DumpFormat::kBinary));
-    status.Update(SetGradients(dumper, {loss}));
+    absl::Status status = dumper.AddTensorData("pixels", pixels, DumpFormat::kBinary);
+    status.Update(dumper.AddTensorData("hidden", hidden, DumpFormat::kBinary));
+    status.Update(dumper.AddTensorData("loss", loss));
+    status.Update(dumper.AddGradData("pixels", pixels));
+    status.Update(dumper.AddGradData("hidden", hidden, DumpFormat::kBinary));
+    status.Update(dumper.SetGradients(TorchGradientProvider({loss})));
     {
       OTT_STOPWATCH_SCOPE("backward");
       optimizer_.zero_grad();
@@ -116,10 +116,10 @@ class Trainer {
   static absl::Status DumpLayer(const std::string& name, const torch::nn::LinearImpl& layer) {
     const DumpRange range(name);
     TensorDumper& dumper = TensorDumper::Get();
-    absl::Status status = AddTensorData(dumper, "weight", layer.weight, DumpFormat::kBinary);
-    status.Update(AddTensorData(dumper, "bias", layer.bias));
-    status.Update(AddTensorData(dumper, "weight_grad", layer.weight.grad(), DumpFormat::kBinary));
-    status.Update(AddTensorData(dumper, "bias_grad", layer.bias.grad()));
+    absl::Status status = dumper.AddTensorData("weight", layer.weight, DumpFormat::kBinary);
+    status.Update(dumper.AddTensorData("bias", layer.bias));
+    status.Update(dumper.AddTensorData("weight_grad", layer.weight.grad(), DumpFormat::kBinary));
+    status.Update(dumper.AddTensorData("bias_grad", layer.bias.grad()));
     return status;
   }
 
@@ -141,6 +141,7 @@ absl::Status Train(const Flags& flags) {
   if (flags.emit_nvtx) {
     OTT_ASSIGN_OR_RETURN(emit_nvtx, EmitNvtx::Start());
   }
+  EnableTorchTensorDumping(TensorDumper::Get());
   const std::unique_ptr<Communicator> ranks = CreateLocalCommunicator();
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run, TrainingRun::Start(*ranks, MakeConfig(flags)));
   double loss = 0;

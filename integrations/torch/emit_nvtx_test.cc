@@ -125,6 +125,10 @@ TEST_F(EmitNvtxTest, SizesOfListsAndOfMissingTensorsAreThoseOfPyTorch) {
   at::index(x, {c10::nullopt, rows});
   at::linear(x, at::ones({4, 3}));
   at::empty({0, 3}).sum();
+  {
+    RECORD_USER_SCOPE_WITH_INPUTS("undefined",
+                                  (std::vector<c10::IValue>{std::vector<at::Tensor>{x, {}}, at::Tensor()}));
+  }
   at::removeCallback(observer);
   const std::vector<std::string> labels = Labels(Take());
   EXPECT_EQ(labels, pytorchs_labels());

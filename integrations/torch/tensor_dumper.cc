@@ -3,6 +3,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <exception>
+#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -63,25 +64,8 @@ absl::StatusOr<std::vector<Gradient>> ComputeGradients(const std::vector<at::Ten
 
 }  // namespace
 
-absl::Status AddTensorData(TensorDumper& dumper, std::string_view path, const at::Tensor& tensor,
-                           const AddOptions& options) {
-  if (!dumper.active()) return absl::OkStatus();
-  const absl::StatusOr<Tensor> readable = FromTorch(tensor);
-  if (!readable.ok()) return InTensor(path, readable.status());
-  return dumper.AddTensorData(path, *readable, options);
-}
-
-absl::Status AddGradData(TensorDumper& dumper, std::string_view path, const at::Tensor& tensor,
-                         const AddOptions& options) {
-  if (!dumper.active()) return absl::OkStatus();
-  const absl::StatusOr<Tensor> readable = FromTorch(tensor);
-  if (!readable.ok()) return InTensor(path, readable.status());
-  return dumper.AddGradData(path, *readable, options);
-}
-
-absl::Status SetGradients(TensorDumper& dumper, const std::vector<at::Tensor>& function_values) {
-  if (!dumper.active()) return absl::OkStatus();
-  return dumper.SetGradients(TorchGradientProvider(function_values));
+void EnableTorchTensorDumping(TensorDumper& dumper) {
+  dumper.RegisterConverter<at::Tensor>([](const at::Tensor& tensor) { return FromTorch(tensor); });
 }
 
 GradientProvider TorchGradientProvider(std::vector<at::Tensor> function_values) {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -38,16 +40,21 @@ class TorchTensorDumperTest : public testing::Test {
     TensorDumperOptions options;
     options.dir = dir_;
     ASSERT_TRUE(dumper_.Enable(options).ok());
+    EnableTorchTensorDumping(dumper_);
   }
 
   void Add(std::string_view path, const at::Tensor& tensor, DumpFormat format = DumpFormat::kJson) {
-    const absl::Status status = AddTensorData(dumper_, path, tensor, format);
+    const absl::Status status = dumper_.AddTensorData(path, tensor, format);
     EXPECT_TRUE(status.ok()) << status;
   }
 
   void AddGrad(std::string_view path, const at::Tensor& tensor, DumpFormat format = DumpFormat::kJson) {
-    const absl::Status status = AddGradData(dumper_, path, tensor, format);
+    const absl::Status status = dumper_.AddGradData(path, tensor, format);
     EXPECT_TRUE(status.ok()) << status;
+  }
+
+  absl::Status SetGradients(std::vector<at::Tensor> function_values) {
+    return dumper_.SetGradients(TorchGradientProvider(std::move(function_values)));
   }
 
   const std::string dir_ = MakeTestDir();
@@ -90,7 +97,7 @@ TEST_F(TorchTensorDumperTest, DumpsAreThoseOfPythonByteForByte) {
   AddGrad("weights.w2", w2);
   AddGrad("hidden", hidden);
   AddGrad("unused", unused);
-  ASSERT_TRUE(SetGradients(dumper_, {loss}).ok());
+  ASSERT_TRUE(SetGradients({loss}).ok());
   ASSERT_TRUE(dumper_.Dump().ok());
 
   const std::string python = MakeTestDir();
@@ -110,7 +117,7 @@ TEST_F(TorchTensorDumperTest, GradientsLeaveTheTrainingAlone) {
   const at::Tensor w = at::ones({3}).requires_grad_();
   const at::Tensor loss = (w * w).sum();
   AddGrad("w", w);
-  ASSERT_TRUE(SetGradients(dumper_, {loss}).ok());
+  ASSERT_TRUE(SetGradients({loss}).ok());
   EXPECT_FALSE(w.grad().defined());
   loss.backward();
   EXPECT_TRUE(at::equal(w.grad(), at::full({3}, 2.0)));
@@ -122,44 +129,46 @@ TEST_F(TorchTensorDumperTest, GradientsLeaveTheTrainingAlone) {
 TEST_F(TorchTensorDumperTest, GradientsOfSeveralFunctionValuesAreSummed) {
   const at::Tensor w = at::ones({}).requires_grad_();
   AddGrad("w", w);
-  ASSERT_TRUE(SetGradients(dumper_, {2 * w, 3 * w}).ok());
+  ASSERT_TRUE(SetGradients({2 * w, 3 * w}).ok());
   EXPECT_EQ(*static_cast<const float*>(dumper_.grads().map().Find("w")->tensor().view.data()), 5);
 }
 
 TEST_F(TorchTensorDumperTest, WithoutVariablesNothingIsDifferentiated) {
   const at::Tensor x = at::ones({});
   AddGrad("x", x);
-  ASSERT_TRUE(SetGradients(dumper_, {x}).ok());
+  ASSERT_TRUE(SetGradients({x}).ok());
   EXPECT_EQ(dumper_.grads().map().Find("x")->string_value(), "`.requires_grad == False`");
 }
 
 TEST_F(TorchTensorDumperTest, WhatAutogradThrowsIsAnError) {
   const at::Tensor w = at::ones({3}).requires_grad_();
   AddGrad("w", w);
-  const absl::Status several = SetGradients(dumper_, {w * 2});
+  const absl::Status several = SetGradients({w * 2});
   EXPECT_EQ(several.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(several.message()), HasSubstr("scalar outputs"));
 
   const at::Tensor loss = w.pow(2).sum();
   loss.backward();
   AddGrad("w", w);
-  EXPECT_THAT(std::string(SetGradients(dumper_, {loss}).message()), HasSubstr("a second time"));
+  EXPECT_THAT(std::string(SetGradients({loss}).message()), HasSubstr("a second time"));
+}
+
+TEST_F(TorchTensorDumperTest, VectorsOfTensorsAreLists) {
+  const std::vector<at::Tensor> weights = {at::ones({2}).requires_grad_(), at::ones({3}).requires_grad_()};
+  ASSERT_TRUE(dumper_.AddTensorData("weights", weights).ok());
+  ASSERT_TRUE(dumper_.AddGradData("weights", weights).ok());
+  ASSERT_TRUE(SetGradients({weights[0].sum() + weights[1].sum()}).ok());
+  EXPECT_EQ(dumper_.tensors().map().Find("weights")->list()[1].tensor().view.shape(), Dims({3}));
+  EXPECT_EQ(dumper_.grads().map().Find("weights")->list()[1].tensor().view.shape(), Dims({3}));
 }
 
 TEST_F(TorchTensorDumperTest, ErrorsNameTheTensor) {
-  EXPECT_THAT(std::string(AddTensorData(dumper_, "mask", at::ones({2, 2}).to_sparse()).message()),
+  EXPECT_THAT(std::string(dumper_.AddTensorData("mask", at::ones({2, 2}).to_sparse()).message()),
               AllOf(HasSubstr("'mask'"), HasSubstr("to_dense")));
   const Tensor foreign = CloneToHost(FromTorch(at::ones({2}))->view).value();
   ASSERT_TRUE(dumper_.AddGradData("foreign", foreign).ok());
-  EXPECT_THAT(std::string(SetGradients(dumper_, {at::ones({})}).message()),
+  EXPECT_THAT(std::string(SetGradients({at::ones({})}).message()),
               AllOf(HasSubstr("'foreign'"), HasSubstr("FromTorch")));
-}
-
-TEST_F(TorchTensorDumperTest, NothingIsReadWhilePaused) {
-  dumper_.Pause();
-  EXPECT_TRUE(AddTensorData(dumper_, "undefined", at::Tensor()).ok());
-  EXPECT_TRUE(AddGradData(dumper_, "undefined", at::Tensor()).ok());
-  EXPECT_TRUE(SetGradients(dumper_, {at::Tensor()}).ok());
 }
 
 }  // namespace

@@ -20,19 +20,6 @@ namespace {
 
 using VerdictsByIteration = std::map<int64_t, CrossCheckVerdict>;
 
-int Severity(Outcome outcome) {
-  switch (outcome) {
-    case DIFFERENT:
-      return 3;
-    case WITHIN_TOLERANCE:
-      return 1;
-    case BITWISE_EQUAL:
-      return 0;
-    default:
-      return 2;
-  }
-}
-
 // Of all ranks first, as far as this rank heard of them, then of this rank.
 std::pair<int, int> Severity(const CrossCheckVerdict& verdict) {
   return {Severity(OutcomeOfAllRanks(verdict)), Severity(verdict.outcome())};
@@ -56,7 +43,7 @@ void ReadVerdicts(const std::string& path, std::string_view lines, VerdictsByIte
     if (!verdict.ok()) {
       problems.push_back(absl::StrCat(path, ": line ", line_number, ": ", verdict.status().message()));
     } else {
-      VerdictsByIteration& verdicts = verdict->mode() == REPLICAS ? replicas : reference;
+      VerdictsByIteration& verdicts = verdict->mode() == REFERENCE ? reference : replicas;
       KeepWorst(*std::move(verdict), verdicts);
     }
   }
