@@ -167,8 +167,9 @@ void PushJson(const at::RecordFunction& function, ThreadState& thread) {
   const bool is_node = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
   OpenRange range;
   range.is_backward = is_node || (!thread.ranges.empty() && thread.ranges.back().is_backward);
-  c10::optional<c10::OperatorHandle> op;
-  if (const auto name = function.operator_name()) op = c10::Dispatcher::singleton().findSchema(*name);
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  const auto name = function.operator_name();
+  const auto op = name.has_value() ? dispatcher.findSchema(*name) : decltype(dispatcher.findSchema(*name))();
   range.has_json = is_node || op.has_value();
   if (range.has_json) {
     FormatJson(function, op.has_value() ? &op->schema() : nullptr, range.is_backward, thread.text);

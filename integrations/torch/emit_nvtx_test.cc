@@ -94,7 +94,7 @@ TEST_F(EmitNvtxTest, ForwardBackwardAndDoubleBackwardAreThoseOfPyTorchsProfiler)
     const at::Tensor hidden = at::linear(normalized, weight, bias);
     const at::Tensor loss = at::log_softmax(hidden, 1).pow(2).sum();
     const auto grads =
-        torch::autograd::grad({loss}, {weight, bias}, {one}, c10::nullopt, /*create_graph=*/true);
+        torch::autograd::grad({loss}, {weight, bias}, {one}, /*retain_graph=*/{}, /*create_graph=*/true);
     const at::Tensor penalty = grads[0].pow(2).sum() + loss;
     penalty.backward(one);
   });
