@@ -105,7 +105,7 @@ CrossCheckVerdict CrossCheck::CheckReference(int64_t iteration, const Value& ten
 void CrossCheck::ShareOutcome(CrossCheckVerdict& verdict) {
   // The worst outcome, and of the ranks that have it the first.
   constexpr int64_t kRanks = int64_t{1} << 32;
-  int64_t worst = Severity(verdict.outcome()) * kRanks + (kRanks - 1 - verdict.rank());
+  int64_t worst = SeverityOf(verdict.outcome()) * kRanks + (kRanks - 1 - verdict.rank());
   const absl::Status status =
       ranks_->AllReduce(Reduction::kMax, absl::MakeSpan(&worst, 1), Deadline::After(timeout_));
   if (!status.ok()) {

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/dump_writer.h"
-#include "ott/dist/mpi_gtest.h"
+#include "ott/dist/ranks_gtest.h"
 #include "ott/dist/run_directory.h"
 #include "ott/dist/verdict.h"
 

@@ -16,7 +16,7 @@
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
-#include "ott/dist/mpi_gtest.h"
+#include "ott/dist/ranks_gtest.h"
 #include "ott/dist/run_directory.h"
 #include "ott/dist/verdict.h"
 

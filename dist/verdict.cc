@@ -76,7 +76,7 @@ bool Passed(const CrossCheckVerdict& verdict) {
   return verdict.outcome() == BITWISE_EQUAL || verdict.outcome() == WITHIN_TOLERANCE;
 }
 
-int Severity(Outcome outcome) {
+int SeverityOf(Outcome outcome) {
   switch (outcome) {
     case BITWISE_EQUAL:
       return 0;
@@ -95,7 +95,7 @@ Outcome OutcomeOfSeverity(int severity) {
 }
 
 void Worsen(Outcome outcome, CrossCheckVerdict& verdict) {
-  if (Severity(outcome) > Severity(verdict.outcome())) verdict.set_outcome(outcome);
+  if (SeverityOf(outcome) > SeverityOf(verdict.outcome())) verdict.set_outcome(outcome);
 }
 
 void AddReason(std::string_view reason, CrossCheckVerdict& verdict) {

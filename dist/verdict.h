@@ -15,7 +15,7 @@ namespace ott {
 bool Passed(const CrossCheckVerdict& verdict);
 
 // How much worse an outcome is than a pass: 0 for BITWISE_EQUAL to 3 for DIFFERENT; and the inverse.
-int Severity(Outcome outcome);
+int SeverityOf(Outcome outcome);
 Outcome OutcomeOfSeverity(int severity);
 
 // Sets the verdict's outcome if it is worse than what it was.

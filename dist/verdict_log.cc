@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<VerdictLog>> VerdictLog::Open(const std::string& 
 }
 
 absl::Status VerdictLog::Add(const CrossCheckVerdict& verdict) {
-  Count(verdict, verdict.mode() == REPLICAS ? &replicas_ : &reference_);
+  Count(verdict, verdict.mode() == REFERENCE ? &reference_ : &replicas_);
   if (file_ == nullptr) return absl::OkStatus();
   if (std::fputs(VerdictToJsonLine(verdict).c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0) {
     return absl::ErrnoToStatus(

@@ -43,6 +43,7 @@ class VerdictLog {
   // nothing.
   absl::Status Add(const CrossCheckVerdict& verdict);
 
+  // Shards among them.
   const VerdictSummary& replicas() const { return replicas_; }
   const VerdictSummary& reference() const { return reference_; }
 

@@ -13,6 +13,13 @@ def system_libraries():
         prefixes = ["/usr/local/cuda"],
     )
     system_library(
+        name = "cupti",
+        build_file = Label("//third_party/cupti:cupti.BUILD"),
+        header = "cupti.h",
+        homes = ["CUDA_HOME"],
+        prefixes = ["/usr/local/cuda", "/usr/local/cuda/extras/CUPTI"],
+    )
+    system_library(
         name = "nvtx",
         build_file = Label("//third_party/nvtx:nvtx.BUILD"),
         header = "nvtx3/nvToolsExt.h",

@@ -28,7 +28,7 @@ absl::Status WriteJsonFile(const std::string& path, const Value& value, bool syn
   return file->Commit(sync);
 }
 
-absl::Status InTensor(const std::string& path, const absl::Status& status) {
+absl::Status AtPath(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("'", path, "': ", status.message()));
 }
 
@@ -81,6 +81,11 @@ class DumpWriter {
   absl::StatusOr<Value> WriteBlobs(std::string_view group_file, const DumpGroup& group,
                                    const std::string& path, const Value& value) {
     if (value.is_tensor()) return WriteTensor(group_file, group.format(path), path, value);
+    for (const char* const name : {kStatisticsName, kImageName}) {
+      if (!value.is_map() || value.map().Find(name) == nullptr) continue;
+      return AtPath(JoinPath(path, name),
+                    absl::InvalidArgumentError("the name is reserved for what stands for a tensor"));
+    }
     return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
       return WriteBlobs(group_file, group, child_path, child);
     });
@@ -139,7 +144,7 @@ class DumpWriter {
       case DumpFormat::kImageBgr:
       case DumpFormat::kImageI: {
         const absl::Status written = WriteImage(file, view, format);
-        if (!written.ok()) return InTensor(path, written);
+        if (!written.ok()) return AtPath(path, written);
         return Value(reference);
       }
       case DumpFormat::kNpy: {

@@ -137,6 +137,7 @@ absl::Status TensorDumper::Enable(TensorDumperOptions options) {
   OTT_ASSIGN_OR_RETURN(selection_, Selection::Create(options.selection));
   options_ = std::move(options);
   pool_.emplace(options_.max_queued_bytes);
+  pinned_pool_.emplace(options_.max_queued_bytes, AllocatePinned);
   if (options_.num_writer_threads > 0) {
     WriteQueue::Options queue_options;
     queue_options.num_threads = options_.num_writer_threads;
@@ -183,6 +184,22 @@ absl::StatusOr<std::optional<Value>> TensorDumper::Prepare(const std::string& pa
   return Select(path, converted, selection_, options.exclude);
 }
 
+absl::StatusOr<Value> TensorDumper::Copy(const Value& value, std::vector<CopyDone>* copies) {
+  return Snapshot(value, [&](const TensorView& tensor) {
+    if (tensor.device().kind == Device::Kind::kHost) {
+      return CloneToHost(tensor, [this](int64_t size) { return pool_->Allocate(size); });
+    }
+    return StartCloneToHost(
+        tensor, [this](int64_t size) { return pinned_pool_->Allocate(size); }, copies);
+  });
+}
+
+absl::Status TensorDumper::Pending::WaitForCopies() const {
+  absl::Status status;
+  for (const CopyDone& done : copies) status.Update(done());
+  return status;
+}
+
 absl::Status TensorDumper::Add(std::string_view path, const Value& data, const AddOptions& options) {
   std::string full_path;
   std::optional<Value> selected;
@@ -193,9 +210,10 @@ absl::Status TensorDumper::Add(std::string_view path, const Value& data, const A
   }
   if (!selected.has_value()) return absl::OkStatus();
   OTT_ASSIGN_OR_RETURN(const Value permuted, Permute(full_path, *selected, options));
-  OTT_ASSIGN_OR_RETURN(Value copy,
-                       Snapshot(permuted, [this](int64_t size) { return pool_->Allocate(size); }));
+  std::vector<CopyDone> copies;
+  OTT_ASSIGN_OR_RETURN(Value copy, Copy(permuted, &copies));
   const std::lock_guard lock(mutex_);
+  pending_.copies.insert(pending_.copies.end(), copies.begin(), copies.end());
   const std::vector<NamedTensor> added = ListTensors(copy);
   OTT_RETURN_IF_ERROR(InsertAt(full_path, std::move(copy), pending_.tensors));
   for (const NamedTensor& tensor : added) {
@@ -236,7 +254,7 @@ absl::Status TensorDumper::SetGradients(const GradientProvider& provider) {
   for (const WantedGradients& request : wanted) {
     OTT_ASSIGN_OR_RETURN(const Value found, ReplaceTensors(request.path, request.data, gradient));
     OTT_ASSIGN_OR_RETURN(const Value permuted, Permute(request.path, found, request.options));
-    OTT_ASSIGN_OR_RETURN(Value copy, Snapshot(permuted));
+    OTT_ASSIGN_OR_RETURN(Value copy, Copy(permuted, &pending_.copies));
     for (const NamedTensor& tensor : ListTensors(copy)) {
       const std::string path = ConcatenatePaths(request.path, tensor.path);
       pending_.grad_formats[path] = FormatOf(path, request.options);
@@ -299,9 +317,10 @@ absl::Status TensorDumper::Dump(bool dump_if_empty) {
     absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
     status = taken.status();
     if (taken.ok() && compare_mode_.has_value()) {
-      const TreeComparison comparison = Compare(taken->first, taken->second, compare_mode_->options);
-      status =
-          ReportDifference(comparison, taken->second, compare_mode_->on_difference == OnDifference::kWarn);
+      const absl::StatusOr<TreeComparison> comparison =
+          Compare(taken->first, taken->second, compare_mode_->options);
+      const bool warn = compare_mode_->on_difference == OnDifference::kWarn;
+      status = comparison.ok() ? ReportDifference(*comparison, taken->second, warn) : comparison.status();
     } else if (taken.ok()) {
       status = Write(std::move(taken->first), taken->second);
     }
@@ -342,6 +361,7 @@ absl::Status TensorDumper::Write(Pending pending, int64_t count) {
         return for_all.value_or(formats.at(absl::string_view(path.data(), path.size())));
       };
     };
+    OTT_RETURN_IF_ERROR(shared->WaitForCopies());
     DumpContents contents;
     contents.tensors = {&shared->tensors, format_by(shared->tensor_formats, all_tensors)};
     if (shared->has_grads) contents.grads = {&shared->grads, format_by(shared->grad_formats, all_grads)};
@@ -364,8 +384,9 @@ absl::Status TensorDumper::Flush() { return queue_.has_value() ? queue_->Flush()
 
 int64_t TensorDumper::num_dropped_dumps() const { return queue_.has_value() ? queue_->num_dropped() : 0; }
 
-TreeComparison TensorDumper::Compare(const Pending& pending, int64_t count,
-                                     const CompareOptions& options) const {
+absl::StatusOr<TreeComparison> TensorDumper::Compare(const Pending& pending, int64_t count,
+                                                     const CompareOptions& options) const {
+  OTT_RETURN_IF_ERROR(pending.WaitForCopies());
   return CompareToDump(DumpDir(options_.dir, count), pending.tensors,
                        pending.has_grads ? &pending.grads : nullptr, options);
 }
@@ -376,10 +397,9 @@ absl::StatusOr<TreeComparison> TensorDumper::CompareToDumpedData(const CompareOp
     return absl::FailedPreconditionError("the tensor dumper is not active, so there is nothing to compare");
   const int64_t next_count = dump_count_ + 1;
   const absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
-  TreeComparison comparison;
-  if (taken.ok()) comparison = Compare(taken->first, taken->second, options);
+  absl::StatusOr<TreeComparison> comparison =
+      taken.ok() ? Compare(taken->first, taken->second, options) : taken.status();
   SetCount(next_count, std::move(lock));
-  if (!taken.ok()) return taken.status();
   return comparison;
 }
 

@@ -27,6 +27,7 @@
 #include "ott/core/dump/selection.h"
 #include "ott/core/dump/write_queue.h"
 #include "ott/core/tensor/buffer_pool.h"
+#include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/value.h"
 
 namespace ott {
@@ -124,8 +125,9 @@ class TensorDumper {
 
   // Adds data at a path within the current ranges: a Value or what one is made from (TensorView, Tensor,
   // ValueMap...), an object of a type with a converter, a vector of these, or a callable that returns such.
-  // Tensors are copied before the call returns. Errors: as InsertAt, CloneToHost, PermuteAxes and
-  // Converters::Apply; the tree is then as it was.
+  // Tensors in host memory are copied before the call returns, those of a device in the order of their
+  // stream, which is not waited for. Errors: as InsertAt, CloneToHost, PermuteAxes and Converters::Apply; the
+  // tree is then as it was.
   template <typename T>
   absl::Status AddTensorData(std::string_view path, const T& data, DumpFormat format = DumpFormat::kJson) {
     if (!active()) return absl::OkStatus();
@@ -219,8 +221,14 @@ class TensorDumper {
 
   // What is pending, as it would be dumped, without the gradients that are not set yet.
   // REQUIRES: no other thread adds, dumps or discards while the reference is used.
-  const Value& tensors() const { return pending_.tensors; }
-  const Value& grads() const { return pending_.grads; }
+  const Value& tensors() const {
+    pending_.WaitForCopies().IgnoreError();
+    return pending_.tensors;
+  }
+  const Value& grads() const {
+    pending_.WaitForCopies().IgnoreError();
+    return pending_.grads;
+  }
 
  private:
   using Formats = absl::flat_hash_map<std::string, DumpFormat>;
@@ -238,6 +246,11 @@ class TensorDumper {
     Formats tensor_formats;
     Formats grad_formats;
     std::vector<WantedGradients> wanted_gradients;
+    // Of device memory.
+    std::vector<CopyDone> copies;
+
+    // The first error of a copy.
+    absl::Status WaitForCopies() const;
   };
 
   template <typename T>
@@ -251,6 +264,8 @@ class TensorDumper {
 
   absl::Status Add(std::string_view path, const Value& data, const AddOptions& options);
   absl::Status AddGrad(std::string_view path, const Value& data, const AddOptions& options);
+  // Into buffers of the pools; copies from a device are appended to those that are on their way.
+  absl::StatusOr<Value> Copy(const Value& value, std::vector<CopyDone>* copies);
   absl::Status Push(std::string name);
   std::string InRanges(std::string_view path) const;
   void UpdateActive();
@@ -263,7 +278,8 @@ class TensorDumper {
   // Calls the actions that are due, without the lock.
   void SetCount(int64_t count, std::unique_lock<std::mutex> lock);
   absl::Status Write(Pending pending, int64_t count);
-  TreeComparison Compare(const Pending& pending, int64_t count, const CompareOptions& options) const;
+  absl::StatusOr<TreeComparison> Compare(const Pending& pending, int64_t count,
+                                         const CompareOptions& options) const;
 
   struct CompareMode {
     CompareOptions options;
@@ -279,6 +295,7 @@ class TensorDumper {
   TensorDumperOptions options_;
   Selection selection_;
   std::optional<BufferPool> pool_;
+  std::optional<BufferPool> pinned_pool_;
   std::optional<WriteQueue> queue_;
   std::optional<CompareMode> compare_mode_;
   std::map<int64_t, std::function<void()>> actions_;

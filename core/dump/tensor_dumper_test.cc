@@ -1,10 +1,18 @@
 #include "ott/core/dump/tensor_dumper.h"
 
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -411,6 +419,95 @@ TEST_F(TensorDumperTest, DirectoryThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(dumper_.Dump().message(), dir_ + "/0: is a file where a directory is needed");
   ASSERT_EQ(symlink(testing::TempDir().c_str(), (dir_ + "/1").c_str()), 0);
   EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr(dir_ + "/1: is a symbolic link"));
+}
+
+TEST_F(TensorDumperTest, FileSystemThatCannotBeWrittenIsAnError) {
+  // Not even root makes directories there.
+  Enable(OptionsFor("/sys/ott_dumps"));
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("/sys/ott_dumps"));
+}
+
+TEST_F(TensorDumperTest, LinksInTheDirectoryAreReplacedAndNotFollowed) {
+  Enable();
+  const std::string outside = MakeTestDir() + "/precious";
+  ASSERT_TRUE(WriteFileAtomically(outside, "precious").ok());
+  ASSERT_TRUE(MakeDirectories(dir_ + "/0").ok());
+  for (const char* const name : {"tensors.json", "manifest.json", "[tensors.json]a.bin"}) {
+    ASSERT_EQ(symlink(outside.c_str(), (dir_ + "/0/" + name).c_str()), 0);
+  }
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_EQ(ReadFile(outside).value(), "precious");
+  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("a"));
+}
+
+TEST_F(TensorDumperTest, ReservedNamesAreErrors) {
+  Enable();
+  for (const char* const name : {"tensor_statistics", "tensor_image"}) {
+    ASSERT_TRUE(dumper_.AddTensorData("a", ValueMap{{name, ValueMap{{"digest", "x"}, {"w", view_}}}}).ok());
+    EXPECT_THAT(std::string(dumper_.Dump().message()),
+                HasSubstr("'a." + std::string(name) + "': the name is reserved"));
+  }
+}
+
+// What a full disk leaves: earlier dumps whole, the one in work known as cut, no temporary files.
+class FullDiskTest : public TensorDumperTest {
+ protected:
+  // Runs make_full_disk(dir) and then the test in a process of its own.
+  template <typename F>
+  int RunInChild(const F& make_full_disk) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const int result = make_full_disk(dir_) ? (DumpUntilFull(), HasFailure() ? 1 : 0) : kNotPossible;
+      std::_Exit(result);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  void DumpUntilFull() {
+    Enable();
+    ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
+    ASSERT_EQ(dumper_.Dump(), absl::OkStatus());
+    const std::vector<float> large(1 << 20);
+    ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
+    ASSERT_TRUE(
+        dumper_.AddTensorData("large", TensorView(large.data(), {1 << 20}), DumpFormat::kBinary).ok());
+    const absl::Status status = dumper_.Dump();
+    EXPECT_THAT(std::string(status.message()), HasSubstr(dir_ + "/1/[tensors.json]large.bin: cannot write"));
+    EXPECT_TRUE(ReadDump(dir_ + "/0").ok());
+    EXPECT_EQ(ReadDump(dir_ + "/1").status().code(), absl::StatusCode::kDataLoss);
+    for (const auto& file : std::filesystem::directory_iterator(dir_ + "/1")) {
+      EXPECT_NE(file.path().extension(), ".tmp") << file.path();
+    }
+  }
+
+  static constexpr int kNotPossible = 77;
+};
+
+TEST_F(FullDiskTest, FilesThatMayNotGrowAreAnError) {
+  EXPECT_EQ(RunInChild([](const std::string&) {
+              std::signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit = {1 << 20, 1 << 20};
+              return setrlimit(RLIMIT_FSIZE, &limit) == 0;
+            }),
+            0);
+}
+
+TEST_F(FullDiskTest, SmallFileSystemThatFillsUpIsAnError) {
+  const std::string uid_map = "0 " + std::to_string(getuid()) + " 1";
+  const std::string gid_map = "0 " + std::to_string(getgid()) + " 1";
+  const int result = RunInChild([&](const std::string& dir) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << uid_map;
+    std::ofstream("/proc/self/gid_map") << gid_map;
+    return mount("none", dir.c_str(), "tmpfs", 0, "size=1m") == 0;
+  });
+  if (result == kNotPossible) GTEST_SKIP() << "this machine allows no file system of our own";
+  EXPECT_EQ(result, 0);
 }
 
 TEST_F(TensorDumperTest, EveryFormatReadsBack) {

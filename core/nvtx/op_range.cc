@@ -166,9 +166,7 @@ class OpRangeCore {
     OpRangeThread::Range& range = thread.Push(name, place);
     if (!thread.module.empty()) thread.module.push_back('.');
     thread.module.append(name);
-    thread.label.Clear();
-    thread.label.Literal("layer:");
-    thread.label.OneLine(name);
+    FormatLayerLabel(name, thread.label);
     if (enabled()) PushNvtx(thread.label, range);
     if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
       recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now());

@@ -60,7 +60,7 @@ bool PrintLimits(const FastestRuns& ns) {
                 ns["Off_Linear"] / ns["Off_EmptyFunctionPair"], 1.5, "x ");
   limits.AtMost("on, shapes of 3 tensors", ns["On_Linear"], 250, "ns");
   limits.AtMost("on, to nvtxRangePushA, nvtxRangePop and two clock reads",
-                ns["On_Linear"] / ns["On_RawRangeAndClock"], 13, "x ");
+                ns["On_Linear"] / ns["On_RawRangeAndClock"], 10, "x ");
   return limits.all_hold();
 }
 

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -390,6 +391,32 @@ TEST_F(OpRangeTest, AProfilersWindowGetsRangesWithTheirArrowsAlsoWhileOff) {
                       R"(,"source":"train.cc:43"})"));
   EXPECT_THAT(Received(), IsEmpty());
   Enable({});
+}
+
+TEST_F(OpRangeTest, WindowsOpenAndCloseWhileThreadsAreInsideOfRanges) {
+  EventRecorder recorder(Clock::Steady());
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        const LayerRange layer(ranges_, "encoder");
+        OpRange op(In("mul"), {input_});
+        op.Stash();
+      }
+    });
+  }
+  for (int window = 0; window < 100; ++window) {
+    recorder.Open();
+    ranges_.RecordInto(&recorder);
+    { OpRange op(In("mine")); }
+    ranges_.RecordInto(nullptr);
+    recorder.Close();
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ranges_.num_misuses(), 0);
+  EXPECT_THAT(Received(), IsEmpty());
 }
 
 TEST_F(OpRangeTest, MisuseAbortsByDefault) {

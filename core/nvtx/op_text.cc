@@ -3,29 +3,53 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 namespace ott::internal {
 namespace {
 
 constexpr char kHexDigits[] = "0123456789abcdef";
 
+// "00" to "99", the first digit in the low byte.
+struct DigitPairs {
+  constexpr DigitPairs() : pairs() {
+    for (int i = 0; i < 100; ++i) pairs[i] = static_cast<uint16_t>(('0' + i / 10) | ('0' + i % 10) << 8);
+  }
+  uint16_t pairs[100];
+};
+constexpr DigitPairs kDigitPairs;
+
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+
+// Eight bytes, of which the high bit tells whether one is a control character, a quote, a backslash or above
+// 0x7f. Behind such a byte another one may be taken for it, for a borrow.
+uint64_t Special(uint64_t bytes) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  return bytes | (bytes - kOnes * ' ') | ((bytes ^ kOnes * '"') - kOnes) | ((bytes ^ kOnes * '\\') - kOnes);
+}
+
+template <typename T>
+uint64_t Load(const char* from) {
+  T bytes;
+  std::memcpy(&bytes, from, sizeof(bytes));
+  return bytes;
+}
 
 // Whether JSON takes all bytes as they are.
 bool IsPlain(std::string_view text) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
   uint64_t special = 0;
-  size_t i = 0;
-  // Eight at once, the high bit telling of each. A borrow reaches the next byte only from a special one.
-  for (; i + 8 <= text.size(); i += 8) {
-    uint64_t bytes;
-    std::memcpy(&bytes, text.data() + i, 8);
-    special |=
-        bytes | (bytes - kOnes * ' ') | ((bytes ^ kOnes * '"') - kOnes) | ((bytes ^ kOnes * '\\') - kOnes);
+  if (text.size() >= 8) {
+    for (const char* at = begin; at < end - 8; at += 8) special |= Special(Load<uint64_t>(at));
+    special |= Special(Load<uint64_t>(end - 8));
+  } else if (text.size() >= 4) {
+    special = Special(Load<uint32_t>(begin) | Load<uint32_t>(end - 4) << 32);
+  } else {
+    for (const char c : text)
+      special |= Special(static_cast<unsigned char>(c) * uint64_t{0x0101010101010101});
   }
-  bool plain = (special & kOnes * 0x80) == 0;
-  for (; i < text.size(); ++i) plain &= text[i] >= ' ' && text[i] != '"' && text[i] != '\\';
-  return plain;
+  return (special & 0x8080808080808080) == 0;
 }
 
 // Bytes of the UTF-8 character (RFC 3629) that the text begins with; 0 if it begins with none.
@@ -43,197 +67,289 @@ size_t Utf8Length(std::string_view text) {
   return is_wrong ? 0 : length;
 }
 
-void JsonTensor(const TensorView& tensor, const OpRecord& record, TextBuffer& text) {
+// All of these write to `to` and return the end. Up to four bytes beyond it may be overwritten.
+
+template <size_t N>
+char* Literal(const char (&text)[N], char* to) {
+  std::memcpy(to, text, N - 1);
+  return to + N - 1;
+}
+
+char* Text(std::string_view text, char* to) {
+  std::memcpy(to, text.data(), text.size());
+  return to + text.size();
+}
+
+constexpr size_t kMaxIntSize = 20;
+
+inline char* Int(int64_t value, char* to) {
+  if (static_cast<uint64_t>(value) >= 10000) return std::to_chars(to, to + kMaxIntSize, value).ptr;
+  // Four digits, of which leading zeros are shifted out.
+  const auto small = static_cast<uint32_t>(value);
+  const int leading = (small < 10) + (small < 100) + (small < 1000);
+  const uint32_t digits = kDigitPairs.pairs[small / 100] | uint32_t{kDigitPairs.pairs[small % 100]} << 16;
+  const uint32_t shifted = digits >> (8 * leading);
+  std::memcpy(to, &shifted, sizeof(shifted));
+  return to + 4 - leading;
+}
+
+// "[1, 2]" with the separator ", ".
+template <size_t N>
+char* Ints(absl::Span<const int64_t> values, const char (&separator)[N], char* to) {
+  *to++ = '[';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i > 0) to = Literal(separator, to);
+    to = Int(values[i], to);
+  }
+  *to++ = ']';
+  return to;
+}
+
+size_t MaxSizeOfInts(size_t count) { return count * (kMaxIntSize + 2) + 2; }
+
+size_t MaxSizeOfOneLine(std::string_view text) { return 4 * text.size(); }
+
+char* OneLine(std::string_view text, char* to) {
+  if (std::none_of(text.begin(), text.end(), IsControl)) return Text(text, to);
+  for (const char c : text) {
+    if (!IsControl(c)) {
+      *to++ = c;
+    } else if (c == '\n') {
+      to = Literal("\\n", to);
+    } else if (c == '\t') {
+      to = Literal("\\t", to);
+    } else {
+      to = Literal("\\x", to);
+      *to++ = kHexDigits[c >> 4];
+      *to++ = kHexDigits[c & 15];
+    }
+  }
+  return to;
+}
+
+size_t MaxSizeOfEscaped(std::string_view text) { return 6 * text.size(); }
+
+char* SlowlyEscaped(std::string_view text, char* to) {
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    if (length == 0) {
+      to = Literal("\\ufffd", to);
+    } else if (IsControl(text[0])) {
+      to = Literal("\\u00", to);
+      *to++ = kHexDigits[text[0] >> 4];
+      *to++ = kHexDigits[text[0] & 15];
+    } else {
+      if (text[0] == '"' || text[0] == '\\') *to++ = '\\';
+      to = Text(text.substr(0, length), to);
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return to;
+}
+
+char* Escaped(std::string_view text, char* to) {
+  return __builtin_expect(IsPlain(text), 1) ? Text(text, to) : SlowlyEscaped(text, to);
+}
+
+char* String(std::string_view text, char* to) {
+  *to++ = '"';
+  to = Escaped(text, to);
+  *to++ = '"';
+  return to;
+}
+
+char* Number(double value, char* to) {
+  // The longest is -2.2250738585072014e-308.
+  constexpr size_t kMaxSize = 24;
+  if (std::isnan(value)) return Literal("\"NaN\"", to);
+  if (std::isinf(value)) return value > 0 ? Literal("\"Infinity\"", to) : Literal("\"-Infinity\"", to);
+  return std::to_chars(to, to + kMaxSize, value).ptr;
+}
+
+// Replaces a comma, if there is one before.
+char* Close(char bracket, char* to) {
+  if (to[-1] == ',') --to;
+  *to++ = bracket;
+  return to;
+}
+
+char* Tensor(const TensorView& tensor, const OpRecord& record, char* to) {
   if (record.dtypes) {
-    text.Literal("\"dtype\":\"");
-    text.Text(Name(tensor.dtype()));
-    text.Literal("\",");
+    to = Literal("\"dtype\":\"", to);
+    to = Text(Name(tensor.dtype()), to);
+    to = Literal("\",", to);
   }
   if (record.shapes) {
-    text.Literal("\"shape\":");
-    text.Ints(tensor.shape(), ",");
-    text.Literal(",");
+    to = Literal("\"shape\":", to);
+    to = Ints(tensor.shape(), ",", to);
+    *to++ = ',';
   }
-  if (!record.layouts) return;
-  text.Literal("\"strides\":");
-  text.Ints(tensor.strides(), ",");
-  if (tensor.device().kind == Device::Kind::kHost) {
-    text.Literal(",\"device\":\"cpu\"");
-  } else {
-    text.Literal(",\"device\":\"cuda:");
-    text.Int(tensor.device().ordinal);
-    text.Literal("\"");
-  }
+  if (!record.layouts) return to;
+  to = Literal("\"strides\":", to);
+  to = Ints(tensor.strides(), ",", to);
+  if (tensor.device().kind == Device::Kind::kHost) return Literal(",\"device\":\"cpu\"", to);
+  to = Literal(",\"device\":\"cuda:", to);
+  to = Int(tensor.device().ordinal, to);
+  *to++ = '"';
+  return to;
 }
 
-void JsonValue(const OpArg& arg, TextBuffer& text) {
+char* Value(const OpArg& arg, char* to) {
   switch (arg.kind()) {
     case OpArg::Kind::kBool:
-      return arg.bool_value() ? text.Literal("true") : text.Literal("false");
+      return arg.bool_value() ? Literal("true", to) : Literal("false", to);
     case OpArg::Kind::kInt:
-      return text.Int(arg.int_value());
+      return Int(arg.int_value(), to);
     case OpArg::Kind::kDouble:
-      return text.JsonNumber(arg.double_value());
+      return Number(arg.double_value(), to);
     case OpArg::Kind::kString:
-      return text.JsonString(arg.string_value());
+      return String(arg.string_value(), to);
     case OpArg::Kind::kInts:
-      return text.Ints(arg.ints(), ",");
+      return Ints(arg.ints(), ",", to);
     case OpArg::Kind::kNone:
     case OpArg::Kind::kTensor:
-      return text.Literal("null");
+      break;
   }
+  return Literal("null", to);
 }
 
-void JsonArgs(absl::Span<const OpArg> args, const OpRecord& record, TextBuffer& text) {
-  text.Literal("\"args\":[");
+size_t MaxSizeOfArgs(absl::Span<const OpArg> args) {
+  // More than keys, braces, a dtype, a device or a number take.
+  constexpr size_t kMaxFixedSize = 160;
+  size_t size = 0;
   for (const OpArg& arg : args) {
-    text.MakeRoom();
-    text.Literal("{");
+    size += kMaxFixedSize + MaxSizeOfEscaped(arg.name());
+    if (arg.kind() == OpArg::Kind::kTensor) {
+      size += 2 * MaxSizeOfInts(arg.tensor().shape().size());
+    } else if (arg.kind() == OpArg::Kind::kInts) {
+      size += MaxSizeOfInts(arg.ints().size());
+    } else if (arg.kind() == OpArg::Kind::kString) {
+      size += MaxSizeOfEscaped(arg.string_value());
+    }
+  }
+  return size;
+}
+
+char* Args(absl::Span<const OpArg> args, const OpRecord& record, char* to) {
+  to = Literal("\"args\":[", to);
+  for (const OpArg& arg : args) {
+    *to++ = '{';
     if (!arg.name().empty()) {
-      text.Literal("\"name\":");
-      text.JsonString(arg.name());
-      text.Literal(",");
+      to = Literal("\"name\":", to);
+      to = String(arg.name(), to);
+      *to++ = ',';
     }
     if (arg.kind() == OpArg::Kind::kTensor) {
-      JsonTensor(arg.tensor(), record, text);
+      to = Tensor(arg.tensor(), record, to);
     } else {
-      text.Literal("\"value\":");
-      JsonValue(arg, text);
+      to = Literal("\"value\":", to);
+      to = Value(arg, to);
     }
-    text.JsonClose('}');
-    text.Literal(",");
+    to = Close('}', to);
+    *to++ = ',';
   }
-  text.JsonClose(']');
-  text.Literal(",");
+  to = Close(']', to);
+  *to++ = ',';
+  return to;
 }
 
-void JsonAttributes(absl::Span<const OpArg> attributes, TextBuffer& text) {
-  text.Literal("\"attributes\":{");
+char* Attributes(absl::Span<const OpArg> attributes, char* to) {
+  to = Literal("\"attributes\":{", to);
   for (const OpArg& attribute : attributes) {
-    text.JsonString(attribute.name());
-    text.Literal(":");
-    JsonValue(attribute, text);
-    text.Literal(",");
+    to = String(attribute.name(), to);
+    *to++ = ':';
+    to = Value(attribute, to);
+    *to++ = ',';
   }
-  text.JsonClose('}');
-  text.Literal(",");
+  to = Close('}', to);
+  *to++ = ',';
+  return to;
+}
+
+// More than the fixed words of a label or of the JSON take, with three numbers.
+constexpr size_t kMaxFixedSize = 256;
+
+// sizes_of: of each of the arguments that are shown.
+template <typename Args, typename SizesOf>
+void FormatLabel(std::string_view name, int64_t seq, const Args& args, const SizesOf& sizes_of,
+                 TextBuffer& text) {
+  size_t max_size = kMaxFixedSize + MaxSizeOfOneLine(name);
+  for (const auto& arg : args) max_size += 2 + MaxSizeOfInts(sizes_of(arg).size());
+  char* to = text.Start(max_size);
+  to = OneLine(name, to);
+  if (seq >= 0) {
+    to = Literal(", seq = ", to);
+    to = Int(seq, to);
+  }
+  if (!args.empty()) {
+    to = Literal(", sizes = [", to);
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (i > 0) to = Literal(", ", to);
+      to = Ints(sizes_of(args[i]), ", ", to);
+    }
+    *to++ = ']';
+  }
+  text.Finish(to);
 }
 
 }  // namespace
 
 void TextBuffer::Grow(size_t capacity) {
   capacity_ = std::max(capacity, 2 * capacity_);
-  std::unique_ptr<char[]> grown(new char[capacity_]);
-  if (size_ > 0) std::memcpy(grown.get(), text_.get(), size_);
-  text_ = std::move(grown);
-}
-
-void TextBuffer::AppendInt(int64_t value) {
-  char* const begin = text_.get() + size_;
-  if (value >= 0 && value < 10) {
-    *begin = static_cast<char>('0' + value);
-    ++size_;
-  } else {
-    size_ = std::to_chars(begin, begin + kMaxIntSize, value).ptr - text_.get();
-  }
-}
-
-void TextBuffer::OneLine(std::string_view text) {
-  if (std::none_of(text.begin(), text.end(), IsControl)) return Text(text);
-  MakeRoom(text.size() * 4);
-  for (const char c : text) {
-    if (!IsControl(c)) {
-      text_[size_++] = c;
-    } else if (c == '\n') {
-      Literal("\\n");
-    } else if (c == '\t') {
-      Literal("\\t");
-    } else {
-      Literal("\\x");
-      text_[size_++] = kHexDigits[c >> 4];
-      text_[size_++] = kHexDigits[c & 15];
-    }
-  }
-}
-
-void TextBuffer::JsonEscaped(std::string_view text) {
-  if (IsPlain(text)) return Text(text);
-  MakeRoom(text.size() * 6);
-  while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    if (length == 0) {
-      Literal("\\ufffd");
-    } else if (IsControl(text[0])) {
-      Literal("\\u00");
-      text_[size_++] = kHexDigits[text[0] >> 4];
-      text_[size_++] = kHexDigits[text[0] & 15];
-    } else {
-      if (text[0] == '"' || text[0] == '\\') Literal("\\");
-      std::memcpy(text_.get() + size_, text.data(), length);
-      size_ += length;
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-}
-
-void TextBuffer::JsonNumber(double value) {
-  // The longest is -2.2250738585072014e-308.
-  constexpr size_t kMaxSize = 24;
-  MakeRoom(kMaxSize);
-  if (std::isnan(value)) return Literal("\"NaN\"");
-  if (std::isinf(value)) return value > 0 ? Literal("\"Infinity\"") : Literal("\"-Infinity\"");
-  char* const begin = text_.get() + size_;
-  size_ = std::to_chars(begin, begin + kMaxSize, value).ptr - text_.get();
+  text_.reset(new char[capacity_]);
 }
 
 void FormatOpLabel(std::string_view name, int64_t seq, absl::Span<const OpArg> args, const OpRecord& record,
                    TextBuffer& text) {
-  text.Clear();
-  text.OneLine(name);
-  if (seq >= 0) {
-    text.Literal(", seq = ");
-    text.Int(seq);
-  }
-  if (!record.shapes || args.empty()) return;
-  text.Literal(", sizes = [");
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (i > 0) text.Literal(", ");
-    const bool is_tensor = args[i].kind() == OpArg::Kind::kTensor;
-    text.Ints(is_tensor ? absl::Span<const int64_t>(args[i].tensor().shape()) : absl::Span<const int64_t>(),
-              ", ");
-  }
-  text.Literal("]");
+  const auto sizes_of = [](const OpArg& arg) {
+    return arg.kind() == OpArg::Kind::kTensor ? absl::Span<const int64_t>(arg.tensor().shape())
+                                              : absl::Span<const int64_t>();
+  };
+  FormatLabel(name, seq, record.shapes ? args : absl::Span<const OpArg>(), sizes_of, text);
+}
+
+void FormatOpLabel(std::string_view name, int64_t seq, absl::Span<const absl::Span<const int64_t>> sizes,
+                   TextBuffer& text) {
+  FormatLabel(
+      name, seq, sizes, [](absl::Span<const int64_t> of_arg) { return of_arg; }, text);
+}
+
+void FormatLayerLabel(std::string_view name, TextBuffer& text) {
+  text.Finish(OneLine(name, Literal("layer:", text.Start(kMaxFixedSize + MaxSizeOfOneLine(name)))));
 }
 
 void FormatOpJson(const OpDescription& op, const OpRecord& record, TextBuffer& text) {
-  text.Clear();
-  text.Literal("{\"op\":");
-  text.JsonString(op.name);
-  text.Literal(",");
+  const std::string_view file = op.source.file == nullptr ? "" : op.source.file;
+  char* to = text.Start(kMaxFixedSize + MaxSizeOfEscaped(op.name) + MaxSizeOfEscaped(op.module) +
+                        MaxSizeOfEscaped(file) + MaxSizeOfArgs(op.args) + MaxSizeOfArgs(op.attributes));
+  to = Literal("{\"op\":", to);
+  to = String(op.name, to);
+  *to++ = ',';
   if (!op.module.empty()) {
-    text.Literal("\"module\":");
-    text.JsonString(op.module);
-    text.Literal(",");
+    to = Literal("\"module\":", to);
+    to = String(op.module, to);
+    *to++ = ',';
   }
-  JsonArgs(op.args, record, text);
-  if (!op.attributes.empty()) JsonAttributes(op.attributes, text);
-  op.backward ? text.Literal("\"direction\":\"backward\"") : text.Literal("\"direction\":\"forward\"");
+  to = Args(op.args, record, to);
+  if (!op.attributes.empty()) to = Attributes(op.attributes, to);
+  to = op.backward ? Literal("\"direction\":\"backward\"", to) : Literal("\"direction\":\"forward\"", to);
   if (op.seq >= 0) {
-    text.Literal(",\"seq\":");
-    text.Int(op.seq);
+    to = Literal(",\"seq\":", to);
+    to = Int(op.seq, to);
   }
   if (op.forward_thread != 0) {
-    text.Literal(",\"forward_thread\":");
-    text.Int(op.forward_thread);
+    to = Literal(",\"forward_thread\":", to);
+    to = Int(op.forward_thread, to);
   }
-  if (op.source.file != nullptr) {
-    text.Literal(",\"source\":\"");
-    text.JsonEscaped(op.source.file);
-    text.Literal(":");
-    text.Int(op.source.line);
-    text.Literal("\"");
+  if (!file.empty()) {
+    to = Literal(",\"source\":\"", to);
+    to = Escaped(file, to);
+    *to++ = ':';
+    to = Int(op.source.line, to);
+    *to++ = '"';
   }
-  text.Literal("}");
+  *to++ = '}';
+  text.Finish(to);
 }
 
 }  // namespace ott::internal

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -65,6 +66,16 @@ TEST(OpText, WhatIsNoTensorHasNoSizesAndKeepsItsPlace) {
   const TensorView tensor = Tensor({2, 0});
   EXPECT_EQ(Label("op", 1, {1, {"named", tensor}, 0.5, "text", {1, 2}, true, scalar}),
             "op, seq = 1, sizes = [[], [2, 0], [], [], [], [], []]");
+}
+
+TEST(OpText, LabelsTakeBareSizesToo) {
+  const int64_t shape[] = {32, 128};
+  const absl::Span<const int64_t> sizes[] = {shape, {}};
+  TextBuffer text;
+  FormatOpLabel("addmm", 12, sizes, text);
+  EXPECT_EQ(text.view(), "addmm, seq = 12, sizes = [[32, 128], []]");
+  FormatOpLabel("addmm", 12, {}, text);
+  EXPECT_EQ(text.view(), "addmm, seq = 12");
 }
 
 TEST(OpText, LabelsHaveNoSizesWhereShapesAreNotRecorded) {
@@ -167,6 +178,14 @@ TEST(OpText, ValuesOfEveryKind) {
             R"({"value":[7]},{"value":[0,0]},{"value":null},{"value":null}])");
 }
 
+TEST(OpText, IntegersOfEveryLength) {
+  for (int64_t power = 1; power <= 1000000; power *= 10) {
+    for (const int64_t value : {power - 1, power, power + 1, 5 * power, -power}) {
+      EXPECT_EQ(JsonOfArgs({value}), "[{\"value\":" + std::to_string(value) + "}]");
+    }
+  }
+}
+
 TEST(OpText, NumbersThatJsonLacksAreStrings) {
   const double infinity = std::numeric_limits<double>::infinity();
   EXPECT_EQ(
@@ -174,18 +193,26 @@ TEST(OpText, NumbersThatJsonLacksAreStrings) {
       R"([{"value":"Infinity"},{"value":"-Infinity"},{"value":"NaN"},{"value":-1.7976931348623157e+308}])");
 }
 
-TEST(OpText, JsonStringsAreEscapedAtAnyPosition) {
-  for (size_t position = 0; position < 20; ++position) {
-    const auto name = [position](std::string_view inserted) {
-      return std::string(position, 'x') + std::string(inserted) + std::string(19 - position, 'y');
-    };
-    EXPECT_EQ(JsonOfName(name("\"")), "\"" + name("\\\"") + "\"");
-    EXPECT_EQ(JsonOfName(name("\\")), "\"" + name("\\\\") + "\"");
-    EXPECT_EQ(JsonOfName(name("\n")), "\"" + name("\\u000a") + "\"");
-    EXPECT_EQ(JsonOfName(name(std::string_view("\0", 1))), "\"" + name("\\u0000") + "\"");
-    EXPECT_EQ(JsonOfName(name("\xc3\xa9\xf0\x9f\x98\x80")), "\"" + name("\xc3\xa9\xf0\x9f\x98\x80") + "\"");
-    EXPECT_EQ(JsonOfName(name(" ~")), "\"" + name(" ~") + "\"");
+TEST(OpText, JsonStringsAreEscapedAtAnyPositionOfAnyLength) {
+  const std::pair<std::string_view, std::string_view> escapes[] = {{"\"", "\\\""},
+                                                                   {"\\", "\\\\"},
+                                                                   {"\n", "\\u000a"},
+                                                                   {std::string_view("\0", 1), "\\u0000"},
+                                                                   {"\xc3\xa9", "\xc3\xa9"},
+                                                                   {"\xff", "\\ufffd"},
+                                                                   {" ", " "},
+                                                                   {"~", "~"}};
+  for (size_t length = 0; length < 20; ++length) {
+    for (size_t position = 0; position <= length; ++position) {
+      for (const auto& [inserted, escaped] : escapes) {
+        const auto name = [position = position, length = length](std::string_view inside) {
+          return std::string(position, 'x') + std::string(inside) + std::string(length - position, 'y');
+        };
+        EXPECT_EQ(JsonOfName(name(inserted)), "\"" + name(escaped) + "\"");
+      }
+    }
   }
+  EXPECT_EQ(JsonOfName("\xf0\x9f\x98\x80"), "\"\xf0\x9f\x98\x80\"");
 }
 
 TEST(OpText, WhatIsNotUtf8IsReplaced) {

@@ -73,8 +73,19 @@ constexpr std::string_view kTensorCoreParts[] = {
 };
 
 constexpr std::string_view kTensorCoreAttention[] = {
-    "flash_fwd",  "flash_bwd",  "flashattnfwd", "flashattnbwd",  "native_sdpa",   "fmha_v2",
-    "fmha_fprop", "fmha_dgrad", "fmhasm",       "fmha_cutlassf", "fmha_cutlassb",
+    "flash_fwd",
+    "flash_bwd",
+    "flashattnfwd",
+    "flashattnbwd",
+    "flashattentionforward",
+    "flashattentionbackward",
+    "native_sdpa",
+    "fmha_v2",
+    "fmha_fprop",
+    "fmha_dgrad",
+    "fmhasm",
+    "fmha_cutlassf",
+    "fmha_cutlassb",
 };
 
 constexpr std::string_view kCudaCoreParts[] = {
@@ -135,7 +146,7 @@ size_t EndOfName(std::string_view text) {
 }
 
 bool IsGeneric(std::string_view base) {
-  return Has(base, "elementwise_kernel") || Has(base, "reduce_kernel") || Has(base, "multi_tensor_apply") ||
+  return Has(base, "elementwise_kernel") || base == "reduce_kernel" || Has(base, "multi_tensor_apply") ||
          base == "Kernel" || base == "Kernel2" || base == "device_kernel" || base == "kernel";
 }
 
@@ -227,6 +238,10 @@ TensorCoreUse TensorCoreUseOf(std::string_view name) {
     return Has(lower, "_sm50") || (single && before_ampere) ? TensorCoreUse::kNo : TensorCoreUse::kYes;
   }
   if (HasAny(lower, kTensorCoreParts)) return TensorCoreUse::kYes;
+  // What does not use them says ffma, or multiplies float32.
+  if (Has(lower, "_xmma_") && (Has(lower, "f16f16") || Has(lower, "tf32") || Has(lower, "_i8"))) {
+    return TensorCoreUse::kYes;
+  }
   if (Has(lower, "triton")) return TensorCoreUse::kUnknown;
   if (HasAny(lower, kCudaCoreParts)) return TensorCoreUse::kNo;
   const bool multiplies = Has(lower, "gemm") || Has(lower, "conv") || Has(lower, "mm_") ||
@@ -260,8 +275,8 @@ KernelKind KernelKindOf(std::string_view name) {
 
 std::optional<DType> KernelDType(std::string_view name) {
   const std::string lower = Lower(WithoutUnnamed(name));
-  // Casts on the way; two types at least.
-  if (Has(lower, "withcast")) return std::nullopt;
+  // Casts on the way, so two types at least; and cuDNN says f16 for bfloat16 too.
+  if (Has(lower, "withcast") || Has(lower, "native_sdpa")) return std::nullopt;
   if (const size_t nvjet = lower.find("nvjet_"); nvjet != std::string::npos) {
     std::string_view types = std::string_view(lower).substr(nvjet + 6);
     if (types.substr(0, 2) == "sm") types.remove_prefix(std::min(types.size(), types.find('_') + 1));
@@ -284,7 +299,7 @@ std::optional<DType> KernelDType(std::string_view name) {
   static constexpr Entry kEntries[] = {
       {"e4m3", DType::kFloat8E4M3},
       {"e5m2", DType::kFloat8E5M2},
-      {"i8i8", DType::kInt8},
+      {"_i8", DType::kInt8},
       {"bf16", DType::kBFloat16},
       {"bfloat16", DType::kBFloat16},
       {"f16f16", DType::kFloat16},

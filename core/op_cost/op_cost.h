@@ -10,10 +10,6 @@
 
 namespace ott {
 
-// The part of an op that is asked about. Ops that multiply an input by a weight have two gradients, computed
-// by kernels of their own.
-enum class OpPass { kForward, kBackward, kInputGradient, kWeightGradient };
-
 // Absent: not known.
 struct OpCost {
   std::optional<double> flops;

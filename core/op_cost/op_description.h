@@ -31,7 +31,13 @@ struct OpDescription {
   std::string module;  // "torch.nn.functional", "aten", "encoder.0", ...; may be empty
   std::string op;      // "linear", "addmm", ...; without the module
   std::vector<OpArgument> arguments;
+  // Only tensors are listed, as in PyTorch's labels: what else the op was called with is not known.
+  bool tensors_only = false;
 };
+
+// The part of an op that is asked about. Ops that multiply an input by a weight have two gradients, computed
+// by kernels of their own.
+enum class OpPass { kForward, kBackward, kInputGradient, kWeightGradient };
 
 }  // namespace ott
 

@@ -50,10 +50,8 @@ class KernelTimer<Section, true> {
   __device__ explicit KernelTimer(const KernelTimerView& view) {
     const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
     const uint32_t block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
-    if (view.memory == nullptr || thread % (view.per_warp ? 32 : 1) != 0 || (!view.per_warp && thread != 0) ||
-        block % view.every_n_blocks != 0) {
-      return;
-    }
+    const bool is_first = view.per_warp ? thread % 32 == 0 : thread == 0;
+    if (view.memory == nullptr || !is_first || block % view.every_n_blocks != 0) return;
     uint32_t unit = block / view.every_n_blocks;
     if (view.per_warp) {
       unit = unit * ((blockDim.x * blockDim.y * blockDim.z + 31) / 32) + thread / 32;

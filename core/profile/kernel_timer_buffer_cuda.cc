@@ -50,6 +50,8 @@ absl::StatusOr<std::unique_ptr<KernelTimerBuffer>> KernelTimerBuffer::Create(con
   OTT_RETURN_IF_ERROR(ToStatus(cudaMalloc(reinterpret_cast<void**>(&view.memory), num_bytes), "cudaMalloc"));
   std::unique_ptr<KernelTimerBuffer> buffer(new KernelTimerBuffer(view));
   OTT_RETURN_IF_ERROR(ToStatus(cudaMemset(view.memory, 0, num_bytes), "cudaMemset"));
+  // The kernel's stream need not wait for the default one.
+  OTT_RETURN_IF_ERROR(ToStatus(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize"));
   return buffer;
 }
 

@@ -1,6 +1,7 @@
 #include "ott/core/profile/kernel_times.h"
 
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -82,14 +83,15 @@ TEST(KernelTimes, LapsFollowEachOther) {
 }
 
 TEST(KernelTimes, WhatDidNotFitIsCounted) {
-  Memory memory(1, 2);
+  Memory memory(2, 2);
   memory.SetUnit(0, Unit(10));
   memory.SetLap(0, 0, 0, 5100);
   memory.SetLap(0, 1, 1, 5200);
+  memory.SetUnit(1, Unit(3));
   memory.SetUnitsLost(31);
   const KernelTimes times = memory.Read();
   EXPECT_THAT(Laps(times.units[0]), ElementsAre("0 0-100", "1 100-200"));
-  EXPECT_EQ(times.num_laps_lost, 8);
+  EXPECT_EQ(times.num_laps_lost, 9);
   EXPECT_EQ(times.num_units_lost, 31);
 }
 
@@ -146,6 +148,33 @@ TEST(KernelTimes, AKernelThatNeverRanLeavesNothing) {
   EXPECT_THAT(KernelSectionEvents(Memory(3, 3).Read()), IsEmpty());
 }
 
+TEST(KernelTimes, WhateverLiesInTheMemoryIsTakenInOrCounted) {
+  std::mt19937_64 random(1);
+  KernelTimerView view;
+  view.num_units = 50;
+  view.laps_per_unit = 5;
+  for (int round = 0; round < 100; ++round) {
+    std::vector<uint64_t> words(KernelTimerMemorySize(view));
+    // Zero to 64 bits each, so that some fit together.
+    for (uint64_t& word : words) word = random() >> 1 >> random() % 63;
+    const absl::StatusOr<KernelTimes> times = ReadKernelTimes(words, view);
+    ASSERT_TRUE(times.ok());
+    for (const KernelTimes::Unit& unit : times->units) {
+      uint64_t last = 0;
+      for (const KernelTimes::Lap& lap : unit.laps) {
+        EXPECT_EQ(lap.begin, last);
+        EXPECT_GE(lap.end, lap.begin);
+        last = lap.end;
+      }
+    }
+    size_t num_laps = 0;
+    for (const KernelTimes::Unit& unit : times->units) {
+      for (const KernelTimes::Lap& lap : unit.laps) num_laps += lap.section != kNoKernelSection;
+    }
+    EXPECT_EQ(KernelSectionEvents(*times).size(), num_laps);
+  }
+}
+
 // "SECTION block B SM S.LANE START-END"
 std::vector<std::string> Events(const KernelTimes& times) {
   std::vector<std::string> result;
@@ -186,10 +215,10 @@ TEST(KernelTimes, EventsOfBlocksThatShareAnSmHaveLanes) {
 
 TEST(KernelTimes, StepsOfGlobaltimerMoveNoBlockAgainstOthersOfItsSm) {
   KernelTimes times;
-  // In truth 1000, 1300 and 1600, shown in steps of 500.
-  times.units = {Block(0, 1, 10000, 1000, 600), Block(1, 1, 10600, 1000, 600), Block(2, 1, 11200, 1500, 600)};
-  EXPECT_THAT(Events(times), ElementsAre("0 block 0 SM 1.0 1000-1150", "0 block 1 SM 1.0 1300-1450",
-                                         "0 block 2 SM 1.0 1600-1750"));
+  // In truth 1400, 1700 and 2000, shown in steps of 500.
+  times.units = {Block(0, 1, 10000, 1000, 600), Block(1, 1, 10600, 1500, 600), Block(2, 1, 11200, 2000, 600)};
+  EXPECT_THAT(Events(times), ElementsAre("0 block 0 SM 1.0 1400-1550", "0 block 1 SM 1.0 1700-1850",
+                                         "0 block 2 SM 1.0 2000-2150"));
 }
 
 TEST(KernelTimes, TheRecorderGetsSectionsInUnixTimeOnTracksOfSms) {

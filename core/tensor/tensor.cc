@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/strided_copy.h"
 
 namespace ott {
@@ -74,6 +73,20 @@ absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor, const HostAllocator
     CopyElements(span.view, 0, tensor.num_elements(), memory.get());
   }
   return clone;
+}
+
+absl::StatusOr<Tensor> StartCloneToHost(const TensorView& tensor, const HostAllocator& allocate,
+                                        std::vector<CopyDone>* done) {
+  if (!tensor.is_contiguous() || tensor.num_elements() == 0) return CloneToHost(tensor);
+  OTT_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, allocate(tensor.num_bytes()));
+  OTT_ASSIGN_OR_RETURN(CopyDone copied,
+                       StartCopyToHost(tensor.data(), tensor.num_bytes(), tensor.device(), memory.get()));
+  void* const data = memory.get();
+  // The device writes into the memory until then, whoever drops the tensor.
+  const std::shared_ptr<void> owner(data,
+                                    [memory = std::move(memory), copied](void*) { copied().IgnoreError(); });
+  done->push_back([copied = std::move(copied), owner] { return copied(); });
+  return Tensor{TensorView(data, tensor.dtype(), tensor.shape()), owner};
 }
 
 absl::StatusOr<Tensor> ToHost(const Tensor& tensor) {

@@ -92,15 +92,16 @@ absl::StatusOr<Value> TransformChildren(
   return value;
 }
 
-absl::StatusOr<Value> Snapshot(const Value& root, const HostAllocator& allocate) {
+absl::StatusOr<Value> Snapshot(const Value& root,
+                               const std::function<absl::StatusOr<Tensor>(const TensorView&)>& clone) {
   const std::function<absl::StatusOr<Value>(const std::string&, const Value&)> snapshot =
       [&](const std::string& path, const Value& value) -> absl::StatusOr<Value> {
     if (!value.is_tensor()) return TransformChildren(path, value, snapshot);
-    absl::StatusOr<Tensor> clone = CloneToHost(value.tensor().view, allocate);
-    if (!clone.ok()) {
-      return absl::Status(clone.status().code(), absl::StrCat("'", path, "': ", clone.status().message()));
+    absl::StatusOr<Tensor> copy = clone(value.tensor().view);
+    if (!copy.ok()) {
+      return absl::Status(copy.status().code(), absl::StrCat("'", path, "': ", copy.status().message()));
     }
-    return Value(*std::move(clone));
+    return Value(*std::move(copy));
   };
   return snapshot("", root);
 }

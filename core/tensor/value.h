@@ -149,9 +149,11 @@ absl::StatusOr<Value> TransformChildren(
     const std::string& path, const Value& value,
     const std::function<absl::StatusOr<Value>(const std::string& path, const Value& child)>& f);
 
-// The same tree, each tensor being a row-major copy in host memory of its own. Errors: as CloneToHost, with
-// the path.
-absl::StatusOr<Value> Snapshot(const Value& root, const HostAllocator& allocate = AllocateHost);
+// The same tree with clone(tensor) in place of each tensor: row-major copies in host memory of their own.
+// Errors: as clone's, with the path.
+absl::StatusOr<Value> Snapshot(
+    const Value& root, const std::function<absl::StatusOr<Tensor>(const TensorView&)>& clone =
+                           [](const TensorView& tensor) { return CloneToHost(tensor); });
 
 // Implementation.
 

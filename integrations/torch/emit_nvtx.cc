@@ -34,6 +34,7 @@ struct OpenRange {
 
 struct ThreadState {
   TextBuffer text;
+  std::vector<absl::Span<const int64_t>> sizes;
   // Innermost last.
   std::vector<OpenRange> ranges;
 };
@@ -91,25 +92,13 @@ bool ForEachTensor(const c10::IValue& argument, const F& f) {
   return found;
 }
 
-void FormatLabel(const at::RecordFunction& function, bool record_shapes, TextBuffer& text) {
-  text.Clear();
-  text.OneLine(function.name());
-  if (function.seqNr() >= 0) {
-    text.Literal(", seq = ");
-    text.Int(function.seqNr());
+// Adds those of each argument, and of each tensor of a list.
+void AddSizes(c10::ArrayRef<const c10::IValue> inputs, std::vector<absl::Span<const int64_t>>& sizes) {
+  for (const c10::IValue& input : inputs) {
+    if (!ForEachTensor(input, [&](const at::Tensor& tensor) { sizes.push_back(SizesOf(tensor)); })) {
+      sizes.push_back({});
+    }
   }
-  if (!record_shapes || function.inputs().empty()) return;
-  text.Literal(", sizes = [");
-  bool is_first = true;
-  const auto append = [&](absl::Span<const int64_t> sizes) {
-    if (!is_first) text.Literal(", ");
-    is_first = false;
-    text.Ints(sizes, ", ");
-  };
-  for (const c10::IValue& input : function.inputs()) {
-    if (!ForEachTensor(input, [&](const at::Tensor& tensor) { append(SizesOf(tensor)); })) append({});
-  }
-  text.Literal("]");
 }
 
 // An operation's arguments, and what they refer to.
@@ -192,7 +181,9 @@ struct AsyncRange : at::ObserverContext {
 template <bool kShapes, bool kJson>
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   ThreadState& thread = AllThreads().states.Get();
-  FormatLabel(function, kShapes, thread.text);
+  thread.sizes.clear();
+  if constexpr (kShapes) AddSizes(function.inputs(), thread.sizes);
+  internal::FormatOpLabel(function.name(), function.seqNr(), thread.sizes, thread.text);
   if (function.isAsync()) {
     return std::make_unique<AsyncRange>(internal::NvtxStartRange(thread.text.c_str()));
   }

@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "sqlite3.h"
+#include "tools/capture/capture_for_test.h"
 #include "tools/capture/profile_program.h"
 
 namespace ott {
@@ -22,59 +22,6 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
-
-constexpr char kProgram[] = "tools/capture/nvtx_program_for_test";
-constexpr char kLibrary[] = "tools/capture/libott_capture.so";
-
-// The rows that a query gives, values joined by |, NULL as -.
-std::vector<std::string> Query(const std::string& path, const std::string& sql) {
-  sqlite3* database = nullptr;
-  sqlite3_stmt* statement = nullptr;
-  EXPECT_EQ(sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK) << path;
-  EXPECT_EQ(sqlite3_prepare_v2(database, sql.c_str(), -1, &statement, nullptr), SQLITE_OK)
-      << sqlite3_errmsg(database);
-  std::vector<std::string> rows;
-  while (sqlite3_step(statement) == SQLITE_ROW) {
-    std::string row;
-    for (int i = 0; i < sqlite3_column_count(statement); ++i) {
-      const auto* const text = reinterpret_cast<const char*>(sqlite3_column_text(statement, i));
-      row += (i == 0 ? "" : "|") + std::string(text == nullptr ? "-" : text);
-    }
-    rows.push_back(row);
-  }
-  sqlite3_finalize(statement);
-  sqlite3_close(database);
-  return rows;
-}
-
-// Names of ranges and marks of a type, in the order of their starts.
-std::vector<std::string> Names(const std::string& path, int event_type) {
-  return Query(path,
-               "SELECT COALESCE(text, value) FROM NVTX_EVENTS LEFT JOIN StringIds ON id = textId "
-               "WHERE eventType = " +
-                   std::to_string(event_type) + " ORDER BY start");
-}
-
-class CaptureTest : public ::testing::Test {
- protected:
-  CaptureTest() {
-    std::filesystem::create_directories(directory_);
-    options_.output = directory_ + "/run.sqlite";
-    options_.library = std::filesystem::absolute(kLibrary);
-  }
-
-  ProfiledProgram Profile(std::vector<std::string> arguments) {
-    options_.command = {kProgram};
-    options_.command.insert(options_.command.end(), arguments.begin(), arguments.end());
-    absl::StatusOr<ProfiledProgram> program = ProfileProgram(options_);
-    EXPECT_TRUE(program.ok()) << program.status();
-    return program.ok() ? *program : ProfiledProgram();
-  }
-
-  const std::string directory_ =
-      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
-  ProfileOptions options_;
-};
 
 TEST_F(CaptureTest, FileHoldsEveryRangeAndMark) {
   const ProfiledProgram program = Profile({"everything"});
@@ -149,7 +96,7 @@ TEST_F(CaptureTest, NoWayToEndAProgramLosesEvents) {
     EXPECT_EQ(WEXITSTATUS(program.wait_status), 3) << way;
     EXPECT_THAT(Names(options_.output, 59), ElementsAre("range")) << way;
   }
-  for (const int signal : {SIGKILL, SIGABRT, SIGTERM, SIGSEGV}) {
+  for (const int signal : {SIGKILL, SIGABRT, SIGTERM, SIGHUP}) {
     const ProfiledProgram program = Profile({"signal", std::to_string(signal)});
     EXPECT_TRUE(WIFSIGNALED(program.wait_status)) << signal;
     EXPECT_EQ(WTERMSIG(program.wait_status), signal);
@@ -222,7 +169,7 @@ TEST_F(CaptureTest, TextIsCutAtTheLongestThereCanBe) {
 
 TEST_F(CaptureTest, FileThatIsThereIsNotOverwritten) {
   Profile({"ranges", "1"});
-  options_.command = {kProgram, "ranges", "2"};
+  options_.command = {kProgramForTest, "ranges", "2"};
   const auto again = ProfileProgram(options_);
   EXPECT_EQ(again.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_THAT(std::string(again.status().message()), HasSubstr("-f"));
@@ -257,7 +204,7 @@ TEST_F(CaptureTest, DirectoryThatCannotBeMadeIsAnErrorBeforeTheProgramStarts) {
 
 TEST_F(CaptureTest, AnotherProfilersLibraryIsAnError) {
   setenv("NVTX_INJECTION64_PATH", "/opt/other.so", 1);
-  options_.command = {kProgram, "ranges", "1"};
+  options_.command = {kProgramForTest, "ranges", "1"};
   const auto program = ProfileProgram(options_);
   unsetenv("NVTX_INJECTION64_PATH");
   EXPECT_EQ(program.status().code(), absl::StatusCode::kFailedPrecondition);

@@ -1,5 +1,6 @@
 // A program that uses NVTX, for captures: nvtx_program_for_test SCENARIO [NUMBER].
 
+#include <dlfcn.h>
 #include <nvtx3/nvToolsExt.h>
 #include <pthread.h>
 #include <signal.h>
@@ -131,6 +132,34 @@ void Threads(int number) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// The driver's part in CUDA_INJECTION64_PATH, which is played here where there is no GPU.
+void InitializeCuda() {
+  void* const library = dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
+  reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))();
+}
+
+// A function of cupti_for_test.cc.
+template <typename... Arguments>
+void CallCupti(const char* name, Arguments... arguments) {
+  void* const library = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+  reinterpret_cast<void (*)(Arguments...)>(dlsym(library, name))(arguments...);
+}
+
+void Cuda() {
+  InitializeCuda();
+  Range("launch");
+  CallCupti("MakeGraph");
+}
+
+void CudaWindow() {
+  InitializeCuda();
+  Range("before");
+  CallCupti("CallProfiler", true);
+  Range("within");
+  CallCupti("CallProfiler", false);
+  Range("after");
+}
+
 void Ranges(int number) {
   for (int range = 0; range < number; ++range) Range("range");
 }
@@ -143,6 +172,8 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::function<void()>> scenarios = {
       {"everything", &Everything},
       {"window", &Window},
+      {"cuda", &Cuda},
+      {"cuda_window", &CudaWindow},
       {"fork", &Fork},
       {"exec", [&] { Exec(argv[0]); }},
       {"ranges", [&] { Ranges(number); }},

@@ -109,7 +109,15 @@ class Recorder {
 
   Range range() const { return range_; }
   bool is_recording() const { return is_recording_.load(std::memory_order_relaxed); }
-  void set_recording(bool on) { is_recording_.store(on, std::memory_order_relaxed); }
+  void set_recording(bool on) {
+    if (is_recording_.exchange(on) == on) return;
+    if (const auto listener = listener_.load()) listener(on);
+  }
+  // Calls listener now, if events are recorded, and whenever that changes.
+  void OnRecording(void (*listener)(bool)) {
+    listener_ = listener;
+    if (is_recording()) listener(true);
+  }
   uint64_t NewRange() { return last_range_.fetch_add(1, std::memory_order_relaxed) + 1; }
   SharedBuffer::Header& header() { return buffer_->header(); }
 
@@ -140,6 +148,7 @@ class Recorder {
   const int connection_;
   const Range range_;
   std::atomic<bool> is_recording_;
+  std::atomic<void (*)(bool)> listener_{nullptr};
   std::atomic<uint64_t> last_range_{0};
   ThreadRecorder names_;                 // stream 0
   std::vector<ThreadRecorder*> unused_;  // left by threads that ended

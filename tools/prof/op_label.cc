@@ -271,6 +271,7 @@ OpLabel ParseLabel(std::string_view key) {
     const std::optional<Literal> literal = ParseLiteral(sizes);
     if (!literal.has_value()) return label;
     AppendSizes(*literal, &label.description.arguments);
+    label.description.tensors_only = true;
   } else if (!sizes.empty()) {
     return label;
   }

@@ -116,6 +116,8 @@ class ProfileReader {
 
   absl::Status ReadKernels(const std::string& table) {
     kernels_tell_process_ = file_.HasColumns(table, {"globalPid"});
+    profile_.kernels.reserve(file_.RowsAtMost(table));
+    profile_.launches.reserve(file_.RowsAtMost(table));
     return file_.Scan(table,
                       {"start", "end", "correlationId", "globalPid", "deviceId", "streamId", "gridX", "gridY",
                        "gridZ", "blockX", "blockY", "blockZ", nvprof_ ? "name" : "demangledName", "shortName",

@@ -43,7 +43,7 @@ void ReadVerdicts(const std::string& path, std::string_view lines, VerdictsByIte
     if (!verdict.ok()) {
       problems.push_back(absl::StrCat(path, ": line ", line_number, ": ", verdict.status().message()));
     } else {
-      VerdictsByIteration& verdicts = verdict->mode() == REPLICAS ? replicas : reference;
+      VerdictsByIteration& verdicts = verdict->mode() == REFERENCE ? reference : replicas;
       KeepWorst(*std::move(verdict), verdicts);
     }
   }
