@@ -23,6 +23,9 @@ namespace ott {
 // input_op_ids, which PyTorch writes since 1.12, are left out. What LibTorch marks as asynchronous, such as a
 // collective that ends on another thread, becomes a range of the process instead.
 //
+// In the windows of Profiler::Get() operations are recorded as well, except for asynchronous ones, with
+// arrows from the forward to the backward pass.
+//
 // Nothing is observed, and nothing costs, before and after. Thread-safe.
 //
 //   OTT_ASSIGN_OR_RETURN(const auto emit_nvtx, EmitNvtx::Start());
