@@ -13,6 +13,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/nvtx/op_range.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_files.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
@@ -54,6 +55,9 @@ absl::Status AgreeOnStatus(Communicator& ranks, const absl::Status& mine, Deadli
 absl::Status CheckConfig(const Config& config) {
   if (config.has_dump() && config.run_dir().empty()) {
     return absl::InvalidArgumentError("ott.Config has `dump` but no `run_dir` to write to");
+  }
+  if (config.has_profile() && config.run_dir().empty()) {
+    return absl::InvalidArgumentError("ott.Config has `profile` but no `run_dir` to write to");
   }
   std::error_code error;
   if (!config.cross_check().reference_run().empty() &&
@@ -122,6 +126,10 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
     OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(ranks, config.cross_check(), run->timeout_));
   }
   run->SelectTensors();
+  // Last, as a window may begin at once.
+  if (config.has_profile()) {
+    OTT_ASSIGN_OR_RETURN(run->trace_, RankTrace::Start(ranks, *run->clock_, config, run->timeout_));
+  }
   return run;
 }
 
@@ -154,6 +162,9 @@ absl::Status TrainingRun::EnableHelpers() {
   }
   if (config_.has_nvtx()) {
     OTT_RETURN_IF_ERROR(NvtxRangeWrapper::Get().Enable(NvtxRangeWrapper::FromConfig(config_.nvtx())));
+  }
+  if (config_.has_op_ranges()) {
+    OTT_RETURN_IF_ERROR(OpRanges::Get().Enable(OpRanges::FromConfig(config_.op_ranges())));
   }
   if (config_.has_dump() || config_.has_cross_check()) {
     OTT_ASSIGN_OR_RETURN(dump_iterations_, IterationSelector::Create(config_.dump().iterations()));
@@ -200,6 +211,7 @@ absl::Status TrainingRun::FinishIter() {
   }
   ++iteration_;
   SelectTensors();
+  if (trace_ != nullptr) status.Update(trace_->FinishIter());
   return status;
 }
 
@@ -315,6 +327,7 @@ absl::Status TrainingRun::PrintSummary() {
 
 absl::Status TrainingRun::Finish() {
   absl::Status status;
+  if (trace_ != nullptr) status.Update(trace_->Finish());
   if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
   if (config_.has_stopwatch()) {
     if (stats_written_.valid()) stats_written_.wait();

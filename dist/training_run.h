@@ -18,6 +18,7 @@
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
 #include "ott/dist/deadline.h"
+#include "ott/dist/rank_trace.h"
 #include "ott/dist/stats_gatherer.h"
 #include "ott/dist/verdict_log.h"
 
@@ -99,6 +100,8 @@ class TrainingRun {
   const std::chrono::nanoseconds timeout_;
   IterationSelector dump_iterations_;
   std::unique_ptr<ClockAligner> clock_;
+  // Null where nothing is profiled.
+  std::unique_ptr<RankTrace> trace_;
   // Null where nothing is measured.
   std::unique_ptr<StatsGatherer> stats_gatherer_;
   // Null where nothing is checked.

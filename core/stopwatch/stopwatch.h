@@ -23,6 +23,7 @@
 
 namespace ott {
 
+class EventRecorder;    // core/profile/event_recorder.h
 class StopwatchConfig;  // config.proto
 class StopwatchStats;   // stopwatch_stats.proto
 
@@ -151,11 +152,15 @@ class Stopwatch {
   // REQUIRES: no other thread uses it any more.
   ~Stopwatch();
 
-  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, or if
-  // another version of this library is in use in the process; INVALID_ARGUMENT for negative numbers; the
-  // error of the device if it cannot be synchronised.
+  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, if another
+  // version of this library is in use in the process, or if a profiler's window is open; INVALID_ARGUMENT for
+  // negative numbers; the error of the device if it cannot be synchronised.
   absl::Status Enable(const Options& options, Place place = Place::Current());
-  bool enabled() const { return core_.IfEnabled() != nullptr; }
+  bool enabled() const;
+
+  // Leaves intervals there as well until the next call, also while it is off; what the profiler calls. Until
+  // then it cannot be enabled. Null: no more. The recorder must be of the same clock.
+  void RecordInto(EventRecorder* recorder);
 
   // REQUIRES: `name` is not running.
   void Start(std::string_view name, Place place = Place::Current());

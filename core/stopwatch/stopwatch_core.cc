@@ -57,6 +57,11 @@ absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place plac
     return absl::FailedPreconditionError(
         absl::StrCat("stopwatch: enabled at ", At(place), ", but it is since ", At(*enabled_at_)));
   }
+  if (recorder_.load(std::memory_order_relaxed) != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("stopwatch: enabled at ", At(place),
+                     " while a profiler's window is open; enable it before the profiler"));
+  }
   if (const absl::Status status = CheckOptions(options); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat("stopwatch: ", status.message()));
   }
@@ -69,11 +74,37 @@ absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place plac
   }
   if (options.emit_nvtx) hooks_of_all_ |= kNvtxHook;
   cpu_usage_measurement_ = options.cpu_usage_measurement;
-  clock_ = given_clock_.has_value() ? *given_clock_ : Clock::Fastest();
+  ChooseClock();
   observer_seconds_per_interval_ = CalibrateCost();
   iteration_series_ = IterationSeries(options.series_limit);
   counting_ = options.num_warmup_iters == 0;
+  enabled_.store(true, std::memory_order_release);
   return absl::OkStatus();
+}
+
+void StopwatchCore::ChooseClock() {
+  if (has_chosen_clock_) return;
+  clock_ = given_clock_.has_value() ? *given_clock_ : Clock::Fastest();
+  has_chosen_clock_ = true;
+}
+
+void StopwatchCore::RecordInto(EventRecorder* recorder) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ChooseClock();
+  recorder_.store(recorder, std::memory_order_release);
+}
+
+inline void StopwatchCore::RecordBegin(const StopwatchMeasurement& measurement, uint64_t now) const {
+  EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
+  if (__builtin_expect(recorder == nullptr, 1)) return;
+  recorder->BeginRange(EventCategory::kMeasurement, measurement.name.c_str(), now,
+                       reinterpret_cast<uintptr_t>(measurement.name.c_str()));
+}
+
+inline void StopwatchCore::RecordEnd(const StopwatchMeasurement& measurement, uint64_t now) const {
+  EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
+  if (__builtin_expect(recorder == nullptr, 1)) return;
+  recorder->EndRange(EventCategory::kMeasurement, now, reinterpret_cast<uintptr_t>(measurement.name.c_str()));
 }
 
 // The quickest of a few rounds, as what disturbs only ever adds.
@@ -282,6 +313,7 @@ void StopwatchCore::ReadDeviceEvents() const {
 }
 
 void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
+  if (__builtin_expect(!enabled(), 0)) return RecordBegin(measurement, clock_.Ticks());
   uint32_t state = StopwatchMeasurement::kIdle;
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
@@ -297,11 +329,13 @@ void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
     BeforeStart(measurement, measurement.hook_state, false, measurement.counted);
   }
   measurement.start = clock_.Ticks();
+  RecordBegin(measurement, measurement.start);
   measurement.state.store(StopwatchMeasurement::kRunning, std::memory_order_release);
 }
 
 void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
   uint64_t now = clock_.Ticks();
+  if (__builtin_expect(!enabled(), 0)) return RecordEnd(measurement, now);
   uint32_t state = StopwatchMeasurement::kRunning;
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
@@ -317,6 +351,7 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
     StopwatchThread& thread = threads_.Get();
     Child(thread.root, measurement, thread).intervals.Add(Since(measurement.start, now), 0);
   }
+  RecordEnd(measurement, now);
   if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, measurement.hook_state, false);
   // Last, so that FinishIter() on another thread sees either an interval that runs or one that counts.
   measurement.state.store(StopwatchMeasurement::kIdle, std::memory_order_release);
@@ -342,6 +377,7 @@ StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Pla
     BeforeStart(measurement, frame->hook_state, true, frame->counted);
   }
   frame->start = clock_.Ticks();
+  RecordBegin(measurement, frame->start);
   return frame;
 }
 
@@ -362,6 +398,7 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     record.intervals.Add(duration, frame->inner_duration);
     frame->outer->inner_duration += duration;
   }
+  RecordEnd(measurement, now);
   if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, frame->hook_state, true);
   thread.innermost.store(frame->outer, std::memory_order_release);
 }
@@ -379,6 +416,10 @@ void StopwatchCore::MisuseOfScope(const StopwatchFrame& ended, const StopwatchFr
 void StopwatchCore::StartOneTime(std::string_view name, Place place) {
   if ((hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
   const uint64_t now = clock_.Ticks();
+  if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+    recorder->BeginRange(EventCategory::kMeasurement, name, now, std::hash<std::string_view>()(name));
+  }
+  if (!enabled()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const OneTime& known : one_time_) {
     if (known.name != name) continue;
@@ -392,6 +433,10 @@ void StopwatchCore::StartOneTime(std::string_view name, Place place) {
 void StopwatchCore::EndOneTime(std::string_view name, Place place) {
   if ((hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
   const uint64_t now = clock_.Ticks();
+  if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+    recorder->EndRange(EventCategory::kMeasurement, now, std::hash<std::string_view>()(name));
+  }
+  if (!enabled()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (OneTime& known : one_time_) {
     if (known.name != name || !known.running) continue;
@@ -425,6 +470,7 @@ std::string StopwatchCore::WhatRuns() const {
 }
 
 bool StopwatchCore::FinishIter(Place place) {
+  if (!enabled()) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (const std::string running = WhatRuns(); !running.empty()) {
     Misuse(absl::StrCat("FinishIter() at ", At(place), " on thread ", ThisThreadId(),

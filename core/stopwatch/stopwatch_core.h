@@ -18,6 +18,7 @@
 #include "ott/core/base/clock.h"
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/place.h"
+#include "ott/core/profile/event_recorder.h"
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/device_events.h"
 #include "ott/core/stopwatch/interval_accumulator.h"
@@ -156,6 +157,8 @@ class StopwatchCore {
   explicit StopwatchCore(const Stopwatch::Environment& environment);
 
   absl::Status Enable(const Stopwatch::Options& options, Place place);
+  bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+  void RecordInto(EventRecorder* recorder);
 
   StopwatchMeasurement& Find(Stopwatch::Measurement& measurement);
   StopwatchMeasurement& Find(std::string_view name);
@@ -196,6 +199,8 @@ class StopwatchCore {
   StopwatchRecord& Child(StopwatchRecord& parent, StopwatchMeasurement& measurement, StopwatchThread& thread);
 
   uint64_t Since(uint64_t start, uint64_t now) const;
+  void RecordBegin(const StopwatchMeasurement& measurement, uint64_t now) const;
+  void RecordEnd(const StopwatchMeasurement& measurement, uint64_t now) const;
 
   // The hooks of one interval, around the two readings of the clock.
   void BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
@@ -209,6 +214,7 @@ class StopwatchCore {
   void ReadDeviceEvents() const;
 
   absl::Status CheckOptions(const Stopwatch::Options& options);
+  void ChooseClock();
   double CalibrateCost() const;
   std::string WhatRuns() const;
   void CloseIteration();
@@ -220,7 +226,11 @@ class StopwatchCore {
   std::optional<Clock> given_clock_;
   Stopwatch::Environment environment_;
 
-  // Set by Enable() before any use.
+  // Whether Enable() was called; otherwise all there is to do is to record.
+  std::atomic<bool> enabled_{false};
+  // Null outside of a profiler's windows.
+  std::atomic<EventRecorder*> recorder_{nullptr};
+  // Set by Enable() or RecordInto() before any use.
   Clock clock_ = Clock::Steady();
   Stopwatch::Options options_;
   uint32_t hooks_of_all_ = 0;
@@ -247,6 +257,7 @@ class StopwatchCore {
   mutable std::mutex mutex_;
   // Guarded by mutex_, as is all below.
   std::optional<Place> enabled_at_;
+  bool has_chosen_clock_ = false;
   std::map<std::string, std::unique_ptr<StopwatchMeasurement>, std::less<>> by_name_;
   std::vector<StopwatchMeasurement*> measurements_;
   std::vector<OneTime> one_time_;

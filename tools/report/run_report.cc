@@ -20,22 +20,9 @@ namespace {
 
 using VerdictsByIteration = std::map<int64_t, CrossCheckVerdict>;
 
-int Severity(Outcome outcome) {
-  switch (outcome) {
-    case DIFFERENT:
-      return 3;
-    case WITHIN_TOLERANCE:
-      return 1;
-    case BITWISE_EQUAL:
-      return 0;
-    default:
-      return 2;
-  }
-}
-
 // Of all ranks first, as far as this rank heard of them, then of this rank.
 std::pair<int, int> Severity(const CrossCheckVerdict& verdict) {
-  return {Severity(OutcomeOfAllRanks(verdict)), Severity(verdict.outcome())};
+  return {SeverityOf(OutcomeOfAllRanks(verdict)), SeverityOf(verdict.outcome())};
 }
 
 void KeepWorst(CrossCheckVerdict verdict, VerdictsByIteration& verdicts) {
