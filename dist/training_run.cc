@@ -126,7 +126,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   run->SelectTensors();
   // Last, as a window may begin at once.
   if (config.has_profile()) {
-    OTT_ASSIGN_OR_RETURN(run->trace_, RankTrace::Start(ranks, config, run->timeout_));
+    OTT_ASSIGN_OR_RETURN(run->trace_, RankTrace::Start(ranks, *run->clock_, config, run->timeout_));
   }
   return run;
 }

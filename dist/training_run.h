@@ -97,13 +97,13 @@ class TrainingRun {
   const std::chrono::nanoseconds timeout_;
   IterationSelector dump_iterations_;
   std::unique_ptr<ClockAligner> clock_;
+  // Null where nothing is profiled.
+  std::unique_ptr<RankTrace> trace_;
   // Null where nothing is measured.
   std::unique_ptr<StatsGatherer> stats_gatherer_;
   // Null where nothing is checked.
   std::unique_ptr<CrossCheck> cross_check_;
   std::unique_ptr<VerdictLog> verdicts_;
-  // Null where nothing is profiled.
-  std::unique_ptr<RankTrace> trace_;
   int64_t iteration_ = 0;
   bool wants_tensors_ = false;
   bool report_is_due_ = false;

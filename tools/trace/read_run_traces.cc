@@ -133,8 +133,6 @@ void RunTraces::Prepare(const TraceInfo& info, Trace& trace) const {
   trace.events.erase(std::remove_if(trace.events.begin(), trace.events.end(), is_outside),
                      trace.events.end());
   for (TraceTrack& track : trace.tracks) track.process = info.rank();
-  // Where slices are the same, the one that was written last, at its later end, is the outer one.
-  std::reverse(trace.events.begin(), trace.events.end());
   std::stable_sort(trace.events.begin(), trace.events.end(), [](const TraceEvent& a, const TraceEvent& b) {
     return std::tuple(a.track, a.start, -a.duration) < std::tuple(b.track, b.start, -b.duration);
   });
