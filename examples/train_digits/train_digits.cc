@@ -61,6 +61,8 @@ struct Flags {
   Kernel kernel = Kernel::kReference;
   std::string run;
   std::string reference;
+  // Iterations between dumps and cross-checks.
+  int64_t every = 100;
   bool observe = true;
   Fault fault;
   std::vector<Delay> delays;
@@ -75,9 +77,9 @@ Config MakeConfig(const Flags& flags) {
   stopwatch.add_collective_measurements("sum_loss");
   stopwatch.add_collective_measurements("allreduce");
   if (flags.run.empty()) return config;
-  config.mutable_dump()->mutable_iterations()->set_every(10);
+  config.mutable_dump()->mutable_iterations()->set_every(flags.every);
   CrossCheckConfig& cross_check = *config.mutable_cross_check();
-  cross_check.mutable_iterations()->set_every(10);
+  cross_check.mutable_iterations()->set_every(flags.every);
   cross_check.set_reference_run(flags.reference);
   cross_check.mutable_reference_tolerance()->set_atol(1e-4);
   cross_check.mutable_reference_tolerance()->set_rtol(1e-3);
@@ -269,6 +271,9 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
       ->transform(CLI::CheckedTransformer(kernels));
   app.add_option("--run", flags->run, "Run directory to write");
   app.add_option("--reference", flags->reference, "Run directory to compare with");
+  app.add_option("--every", flags->every, "Iterations between dumps and cross-checks")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_flag("!--off", flags->observe, "Switch all observation off");
   std::tuple<int, int64_t, std::string, int64_t, int> fault;
   CLI::Option* fault_option = app.add_option(

@@ -151,11 +151,13 @@ void Cuda() {
   CallCupti("MakeGraph");
 }
 
-void CudaWindow() {
+// Leaves the window open where number is not 0.
+void CudaWindow(int number) {
   InitializeCuda();
   Range("before");
   CallCupti("CallProfiler", true);
   Range("within");
+  if (number != 0) return;
   CallCupti("CallProfiler", false);
   Range("after");
 }
@@ -173,7 +175,7 @@ int main(int argc, char** argv) {
       {"everything", &Everything},
       {"window", &Window},
       {"cuda", &Cuda},
-      {"cuda_window", &CudaWindow},
+      {"cuda_window", [&] { CudaWindow(number); }},
       {"fork", &Fork},
       {"exec", [&] { Exec(argv[0]); }},
       {"ranges", [&] { Ranges(number); }},
