@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
 
@@ -126,23 +127,20 @@ void RecordedWindow::VisitRecords(const Segment& segment, Visitor visitor) const
 void RecordedWindow::Match() {
   std::vector<const EventRecord*> open;
   std::vector<const EventRecord*> ends;
-  std::unordered_set<uint64_t> flow_starts[16];
-  std::unordered_set<uint64_t> flow_finishes[16];
   for (const Segment& segment : segments_) {
     VisitRecords(segment, [&](const EventRecord& record) {
       if (IsRange(record) && Value(record) == 0) open.push_back(&record);
       if (record.type == EventRecord::kEnd) ends.push_back(&record);
       const EventFlow flow = FlowOf(record);
-      if (flow.end == EventFlow::End::kStart) flow_starts[record.category].insert(flow.id);
-      if (flow.end == EventFlow::End::kFinish) flow_finishes[record.category].insert(flow.id);
+      if (flow.end == EventFlow::End::kNone) return;
+      FlowEnds& ends_of_flow = flows_[record.category][flow.id];
+      if (flow.end == EventFlow::End::kStart) {
+        ends_of_flow.start = &record;
+      } else if (ends_of_flow.finish == nullptr) {
+        ends_of_flow.finish = &record;
+      }
     });
   }
-  for (int category = 0; category < 16; ++category) {
-    for (const uint64_t id : flow_starts[category]) {
-      if (flow_finishes[category].count(id) != 0) flows_[category].insert(id);
-    }
-  }
-
   // The key of a measurement is the address of its name.
   const auto is_earlier = [](const EventRecord* a, const EventRecord* b) { return a->ticks < b->ticks; };
   std::sort(open.begin(), open.end(), is_earlier);
@@ -217,10 +215,13 @@ bool RecordedWindow::Convert(const Segment& segment, const EventRecord& record, 
   event.category = EventCategoryName(static_cast<EventCategory>(record.category));
   event.args = Args(record);
   event.start = ToNanoseconds(record.ticks);
-  if (const EventFlow flow = FlowOf(record);
-      flow.end != EventFlow::End::kNone && flows_[record.category].count(flow.id) != 0) {
-    event.flow = flow.end == EventFlow::End::kStart ? TraceEvent::Flow::kStart : TraceEvent::Flow::kFinish;
-    event.flow_id = flow.id;
+  if (const EventFlow flow = FlowOf(record); flow.end != EventFlow::End::kNone) {
+    const FlowEnds& ends = flows_[record.category].at(flow.id);
+    const bool is_end = &record == ends.start || &record == ends.finish;
+    if (is_end && ends.start != nullptr && ends.finish != nullptr) {
+      event.flow = &record == ends.start ? TraceEvent::Flow::kStart : TraceEvent::Flow::kFinish;
+      event.flow_id = flow.id;
+    }
   }
   switch (record.type) {
     case EventRecord::kMark:
