@@ -43,3 +43,12 @@ def system_libraries():
         prefixes = ["/usr/local/cuda", "/usr"],
         single_header = True,
     )
+    system_library(
+        name = "torch",
+        build_file = Label("//third_party/torch:torch.BUILD"),
+        header = "torch/library.h",
+        homes = ["TORCH_HOME"],
+        library = "libtorch.so",
+        more_folders = ["ATen", "c10"],
+        prefixes = ["/usr"],
+    )

@@ -1,0 +1,158 @@
+#include "ott/core/op_cost/device_peaks.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace ott {
+namespace {
+
+constexpr double kTera = 1e12;
+constexpr double kGiga = 1e9;
+
+struct Product {
+  std::string_view name;
+  // TFLOP/s (TOP/s for int8), GB/s.
+  double fp64, fp32, fp64_tensor, tf32, fp16, fp8, int8, memory;
+};
+
+// The product with most words in a device's name is the device.
+constexpr Product kProducts[] = {
+    {"V100", 7.8, 15.7, 0, 0, 125, 0, 0, 900},
+    {"T4", 0.254, 8.1, 0, 0, 65, 0, 130, 320},
+    {"A100-PCIE-40GB", 9.7, 19.5, 19.5, 156, 312, 0, 624, 1555},
+    {"A100-SXM4-40GB", 9.7, 19.5, 19.5, 156, 312, 0, 624, 1555},
+    {"A100 80GB PCIe", 9.7, 19.5, 19.5, 156, 312, 0, 624, 1935},
+    {"A100", 9.7, 19.5, 19.5, 156, 312, 0, 624, 2039},
+    {"A10G", 0.49, 31.5, 0, 35, 70, 0, 140, 600},
+    {"A10", 0.49, 31.2, 0, 62.5, 125, 0, 250, 600},
+    {"A30", 5.2, 10.3, 10.3, 82, 165, 0, 330, 933},
+    {"A40", 0.58, 37.4, 0, 74.8, 149.7, 0, 299.3, 696},
+    {"L40S", 1.43, 91.6, 0, 183, 362, 733, 733, 864},
+    {"L40", 1.41, 90.5, 0, 90.5, 181, 362, 362, 864},
+    {"L4", 0.47, 30.3, 0, 60, 121, 242, 242, 300},
+    {"H100 PCIe", 25.6, 51.2, 51.2, 378, 756, 1513, 1513, 2000},
+    {"H100 NVL", 30, 60, 60, 417.5, 835.5, 1670.5, 1670.5, 3900},
+    {"H100", 33.5, 66.9, 66.9, 494.7, 989.4, 1978.9, 1978.9, 3350},
+    {"H200", 33.5, 66.9, 66.9, 494.7, 989.4, 1978.9, 1978.9, 4800},
+    {"GH200", 33.5, 66.9, 66.9, 494.7, 989.4, 1978.9, 1978.9, 4000},
+    {"B200", 37, 75, 37, 1125, 2250, 4500, 4500, 7700},
+};
+
+// Fused multiply-adds a clock and multiprocessor.
+struct Architecture {
+  int major, minor;
+  double fp64, fp32, fp64_tensor, tf32, fp16, fp8, int8;
+};
+
+constexpr Architecture kArchitectures[] = {
+    {7, 0, 32, 64, 0, 0, 512, 0, 0},
+    {7, 5, 2, 64, 0, 0, 512, 0, 1024},
+    {8, 0, 32, 64, 64, 512, 1024, 0, 2048},
+    {8, 6, 2, 128, 0, 256, 512, 0, 1024},
+    {8, 9, 2, 128, 0, 256, 512, 1024, 1024},
+    {9, 0, 64, 128, 128, 1024, 2048, 4096, 4096},
+    {10, 0, 64, 128, 64, 2048, 4096, 8192, 8192},
+    {12, 0, 2, 128, 0, 256, 512, 1024, 1024},
+};
+
+// In lower case, at anything but letters and digits.
+std::vector<std::string> Words(std::string_view name) {
+  std::vector<std::string> words(1);
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      words.back().push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  if (words.back().empty()) words.pop_back();
+  return words;
+}
+
+}  // namespace
+
+std::optional<double> DevicePeaks::Flops(DType dtype, bool tensor_cores) const {
+  double peak = 0;
+  switch (dtype) {
+    case DType::kFloat64:
+    case DType::kComplex128:
+      peak = tensor_cores ? fp64_tensor : fp64;
+      break;
+    case DType::kFloat32:
+    case DType::kComplex64:
+      peak = tensor_cores ? tf32_tensor : fp32;
+      break;
+    case DType::kFloat16:
+    case DType::kBFloat16:
+      // Without Tensor Cores arithmetic of kernels for training runs in float32.
+      peak = tensor_cores ? fp16_tensor : fp32;
+      break;
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+      peak = tensor_cores ? fp8_tensor : fp32;
+      break;
+    case DType::kInt8:
+    case DType::kUInt8:
+      peak = tensor_cores ? int8_tensor : 0;
+      break;
+    default:
+      break;
+  }
+  return peak > 0 ? std::optional<double>(peak) : std::nullopt;
+}
+
+std::optional<DevicePeaks> PeaksByName(std::string_view name) {
+  const std::vector<std::string> words = Words(name);
+  const Product* best = nullptr;
+  size_t best_size = 0;
+  for (const Product& product : kProducts) {
+    const std::vector<std::string> known = Words(product.name);
+    const bool has_all = std::all_of(known.begin(), known.end(), [&](const std::string& word) {
+      return std::find(words.begin(), words.end(), word) != words.end();
+    });
+    if (has_all && known.size() > best_size) {
+      best = &product;
+      best_size = known.size();
+    }
+  }
+  if (best == nullptr) return std::nullopt;
+  DevicePeaks peaks;
+  peaks.name = best->name;
+  peaks.fp64 = best->fp64 * kTera;
+  peaks.fp32 = best->fp32 * kTera;
+  peaks.fp64_tensor = best->fp64_tensor * kTera;
+  peaks.tf32_tensor = best->tf32 * kTera;
+  peaks.fp16_tensor = best->fp16 * kTera;
+  peaks.fp8_tensor = best->fp8 * kTera;
+  peaks.int8_tensor = best->int8 * kTera;
+  peaks.memory = best->memory * kGiga;
+  return peaks;
+}
+
+std::vector<std::string> KnownGpus() {
+  std::vector<std::string> names;
+  for (const Product& product : kProducts) names.emplace_back(product.name);
+  return names;
+}
+
+std::optional<DevicePeaks> PeaksOf(int compute_major, int compute_minor, int sm_count, double clock_hz,
+                                   double memory) {
+  for (const Architecture& architecture : kArchitectures) {
+    if (architecture.major != compute_major || architecture.minor != compute_minor) continue;
+    const double scale = 2.0 * sm_count * clock_hz;  // a fused multiply-add is two operations
+    DevicePeaks peaks;
+    peaks.name = "compute capability " + std::to_string(compute_major) + "." + std::to_string(compute_minor);
+    peaks.fp64 = architecture.fp64 * scale;
+    peaks.fp32 = architecture.fp32 * scale;
+    peaks.fp64_tensor = architecture.fp64_tensor * scale;
+    peaks.tf32_tensor = architecture.tf32 * scale;
+    peaks.fp16_tensor = architecture.fp16 * scale;
+    peaks.fp8_tensor = architecture.fp8 * scale;
+    peaks.int8_tensor = architecture.int8 * scale;
+    peaks.memory = memory;
+    return peaks;
+  }
+  return std::nullopt;
+}
+
+}  // namespace ott

@@ -1,0 +1,46 @@
+// What a GPU can do at most.
+
+#ifndef OTT_CORE_OP_COST_DEVICE_PEAKS_H_
+#define OTT_CORE_OP_COST_DEVICE_PEAKS_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ott/core/tensor/dtype.h"
+
+namespace ott {
+
+// FLOP/s without sparsity and bytes/s, at the boost clock; 0 where the device has no such units.
+struct DevicePeaks {
+  std::string name;
+  double fp64 = 0;
+  double fp32 = 0;
+  double fp64_tensor = 0;
+  double tf32_tensor = 0;
+  double fp16_tensor = 0;  // and bfloat16, with float32 accumulation
+  double fp8_tensor = 0;
+  double int8_tensor = 0;
+  double memory = 0;
+
+  // Of multiplying matrices or computing in dtype; absent where it is not known.
+  std::optional<double> Flops(DType dtype, bool tensor_cores) const;
+};
+
+// By product name as drivers tell it, or a part of it: "NVIDIA H100 80GB HBM3", "A100-SXM4-40GB", "h100".
+// Sources: NVIDIA's data sheets and architecture white papers. Absent for devices that are not listed.
+std::optional<DevicePeaks> PeaksByName(std::string_view name);
+
+// The names PeaksByName knows.
+std::vector<std::string> KnownGpus();
+
+// From what CUDA tells of a device: multiprocessors x operations a clock of the compute capability (CUDA C++
+// Programming Guide, arithmetic instructions; architecture white papers) x clock. Absent for architectures
+// that are not listed. memory: bytes/s.
+std::optional<DevicePeaks> PeaksOf(int compute_major, int compute_minor, int sm_count, double clock_hz,
+                                   double memory);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_OP_COST_DEVICE_PEAKS_H_

@@ -1,0 +1,42 @@
+#include "ott/core/op_cost/device_peaks.h"
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+TEST(DevicePeaks, DevicesAreFoundByTheNameTheDriverTells) {
+  EXPECT_EQ(PeaksByName("NVIDIA H100 80GB HBM3")->name, "H100");
+  EXPECT_EQ(PeaksByName("NVIDIA H100 PCIe")->name, "H100 PCIe");
+  EXPECT_EQ(PeaksByName("NVIDIA A100-SXM4-40GB")->name, "A100-SXM4-40GB");
+  EXPECT_EQ(PeaksByName("NVIDIA A100-SXM4-80GB")->name, "A100");
+  EXPECT_EQ(PeaksByName("Tesla T4")->name, "T4");
+  EXPECT_EQ(PeaksByName("h200")->memory, 4.8e12);
+  EXPECT_FALSE(PeaksByName("Quadro T400").has_value());
+  EXPECT_FALSE(PeaksByName("").has_value());
+  for (const std::string& name : KnownGpus()) EXPECT_EQ(PeaksByName(name)->name, name);
+}
+
+TEST(DevicePeaks, ArchitecturesGiveWhatDataSheetsSay) {
+  // A100: 108 multiprocessors at 1.41 GHz; V100: 80 at 1.53 GHz; T4: 40 at 1.59 GHz.
+  EXPECT_NEAR(PeaksOf(8, 0, 108, 1.41e9, 0)->fp16_tensor, 312e12, 1e12);
+  EXPECT_NEAR(PeaksOf(8, 0, 108, 1.41e9, 0)->fp32, 19.5e12, 0.1e12);
+  EXPECT_NEAR(PeaksOf(8, 0, 108, 1.41e9, 0)->tf32_tensor, 156e12, 1e12);
+  EXPECT_NEAR(PeaksOf(7, 0, 80, 1.53e9, 0)->fp16_tensor, 125e12, 1e12);
+  EXPECT_NEAR(PeaksOf(7, 5, 40, 1.59e9, 0)->fp16_tensor, 65e12, 1e12);
+  // H100 SXM: 132 at 1.83 GHz.
+  EXPECT_NEAR(PeaksOf(9, 0, 132, 1.83e9, 0)->fp16_tensor, 989e12, 2e12);
+  EXPECT_FALSE(PeaksOf(1, 0, 10, 1e9, 0).has_value());
+}
+
+TEST(DevicePeaks, WhatADeviceLacksIsNotKnown) {
+  const DevicePeaks v100 = *PeaksByName("V100");
+  EXPECT_EQ(v100.Flops(DType::kFloat16, true), 125e12);
+  EXPECT_EQ(v100.Flops(DType::kFloat16, false), 15.7e12);
+  EXPECT_FALSE(v100.Flops(DType::kFloat32, true).has_value());
+  EXPECT_FALSE(v100.Flops(DType::kFloat8E4M3, true).has_value());
+  EXPECT_FALSE(v100.Flops(DType::kBool, false).has_value());
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,606 @@
+#include "ott/core/op_cost/elementwise_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace ott {
+namespace {
+
+constexpr double kFunction = kTranscendentalFlops;
+
+struct Pointwise {
+  std::string_view name;
+  double forward;  // FLOPs an element of the result
+  double backward = kUnknownCost;
+  bool complex_is_linear = false;  // 2 FLOPs of complex numbers, not 1
+};
+
+constexpr Pointwise kPointwise[] = {
+    // Arithmetic.
+    {"add", 1, 0, true},
+    {"iadd", 1, 0, true},
+    {"radd", 1, 0, true},
+    {"sub", 1, 0, true},
+    {"isub", 1, 0, true},
+    {"rsub", 1, 0, true},
+    {"mul", 1, 2},
+    {"imul", 1, 2},
+    {"rmul", 1, 2},
+    {"div", 1, 4},
+    {"truediv", 1, 4},
+    {"rdiv", 1},
+    {"floor_divide", 2},
+    {"remainder", 2},
+    {"fmod", 2},
+    {"maximum", 1, 2},
+    {"minimum", 1, 2},
+    {"pow", kFunction, kFunction + 2},
+    {"atan2", kFunction},
+    {"addcmul", 3},
+    {"addcdiv", 3},
+    {"lerp", 3},
+    {"neg", 1, 1, true},
+    {"abs", 1, 1},
+    {"reciprocal", 1, 3},
+    {"square", 1, 2},
+    {"sign", 1},
+    {"floor", 1},
+    {"ceil", 1},
+    {"round", 1},
+    {"trunc", 1},
+    {"frac", 2},
+    {"clamp", 2, 1},
+    {"clip", 2, 1},
+    {"clamp_min", 1, 1},
+    {"clamp_max", 1, 1},
+    {"where", 1, 1},
+    {"masked_fill", 1, 1},
+    {"nan_to_num", 3},
+    {"bitwise_and", 1},
+    {"bitwise_or", 1},
+    {"bitwise_xor", 1},
+    {"bitwise_not", 1},
+    {"and", 1},
+    {"or", 1},
+    {"xor", 1},
+    // Functions.
+    {"exp", kFunction, 1},
+    {"exp2", kFunction, 2},
+    {"expm1", kFunction, 2},
+    {"log", kFunction, 1},
+    {"log2", kFunction, 2},
+    {"log10", kFunction, 2},
+    {"log1p", kFunction, 2},
+    {"sqrt", kFunction, 2},
+    {"rsqrt", kFunction, 3},
+    {"sin", kFunction, kFunction + 1},
+    {"cos", kFunction, kFunction + 2},
+    {"tan", kFunction},
+    {"asin", kFunction},
+    {"acos", kFunction},
+    {"atan", kFunction},
+    {"sinh", kFunction, kFunction + 1},
+    {"cosh", kFunction, kFunction + 1},
+    {"tanh", kFunction, 3},
+    {"erf", kFunction, kFunction + 4},
+    {"erfc", kFunction},
+    {"erfinv", kFunction},
+    {"lgamma", kFunction},
+    {"digamma", kFunction},
+    // Activations.
+    {"relu", 1, 1},
+    {"threshold", 1, 1},
+    {"relu6", 2, 2},
+    {"hardtanh", 2, 2},
+    {"leaky_relu", 2, 2},
+    {"prelu", 2},
+    {"sigmoid", kFunction + 3, 3},
+    {"hardsigmoid", 4, 2},
+    {"hardswish", 5, 4},
+    {"silu", kFunction + 4, kFunction + 8},
+    {"gelu", kFunction + 4, 2 * kFunction + 9},
+    {"elu", kFunction + 3, kFunction + 2},
+    {"selu", kFunction + 4, kFunction + 3},
+    {"celu", kFunction + 4, kFunction + 2},
+    {"softplus", 2 * kFunction + 1, kFunction + 4},
+    {"logsigmoid", 2 * kFunction + 3},
+    {"log_sigmoid", 2 * kFunction + 3},
+    {"mish", 3 * kFunction + 2},
+    {"softsign", 3, 4},
+    {"tanhshrink", kFunction + 1},
+    {"hardshrink", 2, 1},
+    {"softshrink", 3, 1},
+};
+
+// 1 FLOP an element, a bool each.
+constexpr std::string_view kComparisons[] = {
+    "eq",          "ne",         "lt",          "le",          "gt",
+    "ge",          "isnan",      "isinf",       "isfinite",    "isclose",
+    "logical_and", "logical_or", "logical_xor", "logical_not", "equal",
+    "not_equal",   "less",       "less_equal",  "greater",     "greater_equal",
+};
+
+bool IsBackward(const OpCall& call, OpPass pass) { return pass != OpPass::kForward || call.is_backward_op(); }
+
+double Double(int64_t value) { return static_cast<double>(value); }
+
+template <size_t n>
+bool IsAmong(const std::string& name, const std::string_view (&names)[n]) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+}  // namespace
+
+std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass) {
+  const auto known = std::find_if(std::begin(kPointwise), std::end(kPointwise),
+                                  [&](const Pointwise& pointwise) { return pointwise.name == call.name(); });
+  const bool compares = IsAmong(call.name(), kComparisons);
+  if (known == std::end(kPointwise) && !compares) return std::nullopt;
+  RawCost cost;
+  Shape out;
+  for (const OpArgument* tensor : call.tensors()) {
+    const std::optional<Shape> together = Broadcast(out, tensor->shape);
+    if (!together.has_value()) return cost;
+    out = *together;
+  }
+  if (call.num_tensors() == 0) return cost;
+  const double n = Elements(out);
+  const double out_bytes = n * (compares ? 1 : call.CommonSize());
+  if (compares) {
+    cost.flops = n;
+    cost.bytes = call.SumOfBytes() + out_bytes;
+    return cost;
+  }
+  double complex_factor = 1;
+  if (call.is_complex()) {
+    const bool multiplies = known->name == "mul" || known->name == "imul" || known->name == "rmul";
+    complex_factor = known->complex_is_linear ? 2 : multiplies ? 6 : kUnknownCost;
+  }
+  if (!IsBackward(call, pass)) {
+    const bool tanh_form = known->name == "gelu" && call.Text("approximate") == "tanh";
+    cost.flops = n * complex_factor * (tanh_form ? kFunction + 8 : known->forward);
+    cost.bytes = call.SumOfBytes() + out_bytes;
+  } else {
+    cost.flops = n * complex_factor * known->backward;
+    if (known->name == "add" || known->name == "sub") {
+      cost.bytes = out_bytes + call.SumOfBytes();
+    } else if (call.num_tensors() > 1 && !call.is_backward_op()) {
+      cost.bytes = out_bytes + 2 * call.SumOfBytes();
+    } else {
+      cost.bytes = 3 * out_bytes;
+    }
+  }
+  return cost;
+}
+
+std::optional<RawCost> ReductionCost(const OpCall& call, OpPass pass) {
+  if (!call.IsOneOf({"sum",           "nansum",  "mean",        "nanmean",
+                     "prod",          "max",     "min",         "amax",
+                     "amin",          "argmax",  "argmin",      "any",
+                     "all",           "norm",    "vector_norm", "linalg_vector_norm",
+                     "var",           "std",     "var_mean",    "std_mean",
+                     "cumsum",        "cumprod", "cummax",      "logsumexp",
+                     "count_nonzero", "trace"})) {
+    return std::nullopt;
+  }
+  RawCost cost;
+  const OpArgument* x = call.Tensor("input", 0);
+  if (x == nullptr) return cost;
+  // max and min of two tensors are not reductions.
+  if (call.num_tensors() > 1 && call.IsOneOf({"max", "min"})) {
+    cost.flops = Elements(x->shape);
+    cost.bytes = call.SumOfBytes() + call.Bytes(*x);
+    return cost;
+  }
+  const std::string& name = call.name();
+  const double n = Elements(x->shape);
+  double out = 1;
+  const bool scans = name.substr(0, 3) == "cum";
+  const std::vector<double> dims = call.Numbers("dim", name.find("norm") != std::string::npos ? 2 : 1);
+  if (scans) {
+    out = n;
+  } else if (!dims.empty()) {
+    Shape kept = x->shape;
+    for (const double dim : dims) {
+      const double index = dim < 0 ? dim + Double(static_cast<int64_t>(kept.size())) : dim;
+      if (!(index >= 0 && index < Double(static_cast<int64_t>(kept.size())))) return cost;
+      kept[static_cast<size_t>(index)] = 1;
+    }
+    out = Elements(kept);
+  }
+  double element_size = call.ElementSize(*x);
+  double out_size = element_size;
+  if (call.IsOneOf({"argmax", "argmin", "count_nonzero"})) out_size = 8;
+  if (call.IsOneOf({"any", "all"})) out_size = 1;
+  if (call.IsOneOf({"max", "min"}) && !dims.empty()) out_size = element_size + 8;  // values and indices
+  if (call.IsOneOf({"var_mean", "std_mean"})) out_size = 2 * element_size;
+  if (IsBackward(call, pass)) {
+    // The gradient is spread over x, and scaled.
+    if (call.IsOneOf({"sum", "mean"})) {
+      cost.flops = name == "mean" ? n : 0;
+      cost.bytes = out * element_size + n * element_size;
+    }
+    return cost;
+  }
+  cost.flops = n;
+  if (name == "mean" || name == "nanmean") cost.flops = n + out;
+  if (name.find("norm") != std::string::npos) cost.flops = 2 * n + kFunction * out;
+  if (name.substr(0, 3) == "var") cost.flops = 4 * n + out;
+  if (name.substr(0, 3) == "std") cost.flops = 4 * n + (1 + kFunction) * out;
+  if (name == "logsumexp") cost.flops = (kFunction + 3) * n + kFunction * out;
+  if (call.is_complex()) cost.flops = name == "sum" ? 2 * n : kUnknownCost;
+  cost.bytes = n * element_size + out * out_size;
+  return cost;
+}
+
+std::optional<RawCost> SoftmaxCost(const OpCall& call, OpPass pass) {
+  if (!call.IsOneOf({"softmax", "log_softmax", "softmin"})) return std::nullopt;
+  RawCost cost;
+  if (call.num_tensors() == 0) return cost;
+  const OpArgument& x = call.tensor(0);
+  const double n = Elements(x.shape);
+  const bool logarithm = call.name() == "log_softmax";
+  const bool backward = IsBackward(call, pass);
+  cost.flops = n * (backward ? (logarithm ? kFunction + 3 : 4) : kFunction + 4);
+  cost.bytes = (backward ? 3 : 2) * call.Bytes(x);
+  return cost;
+}
+
+std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
+  std::string_view name = call.name();
+  for (const std::string_view prefix : {"native_", "cudnn_", "fused_"}) {
+    if (name.substr(0, prefix.size()) == prefix) name.remove_prefix(prefix.size());
+  }
+  const bool batch = name == "batch_norm";
+  const bool rms = name.substr(0, 8) == "rms_norm";
+  if (!batch && !rms && name.substr(0, 10) != "layer_norm" && name != "group_norm" &&
+      name != "instance_norm") {
+    return std::nullopt;
+  }
+  RawCost cost;
+  if (call.num_tensors() == 0 || call.tensor(0).shape.empty()) return cost;
+  const OpArgument& x = call.tensor(0);
+  const double n = Elements(x.shape);
+  // Backward ops have the gradient before, or after, a tensor of the same shape; the small ones are the rest.
+  double small = 0;
+  bool affine = false;
+  double normalized = 0;
+  for (const OpArgument* tensor : call.tensors()) {
+    if (tensor->shape.size() == x.shape.size() && tensor->shape == x.shape) continue;
+    small += call.Bytes(*tensor);
+    affine = true;
+    normalized = Elements(tensor->shape);
+  }
+  const std::vector<double> shape = call.Numbers("normalized_shape", 1);
+  double rows = 0;
+  if (batch) {
+    rows = x.shape.size() > 1 ? Double(x.shape[1]) : 1;
+  } else if (name == "group_norm") {
+    const std::string_view groups = call.name() == "group_norm" ? "num_groups" : "group";
+    rows = Double(x.shape[0]) * call.Number(groups, call.name() == "group_norm" ? 1 : 6, kUnknownCost);
+  } else if (name == "instance_norm") {
+    rows = x.shape.size() > 1 ? Double(x.shape[0]) * Double(x.shape[1]) : 1;
+  } else if (!shape.empty()) {
+    double size = 1;
+    for (const double length : shape) size *= length;
+    rows = size > 0 ? n / size : 0;
+  } else {
+    rows = affine && normalized > 0 ? n / normalized : n / std::max(1.0, Double(x.shape.back()));
+  }
+  const double statistics = (rms ? 4 : 8) * rows;
+  const double e = call.ElementSize(x);
+  if (IsBackward(call, pass)) {
+    cost.flops = n * (rms || !affine ? 9 : 13);
+    cost.bytes = 3 * n * e + 2 * small + statistics;
+  } else if (batch && call.Number("training", 5, 1) == 0) {
+    cost.flops = 4 * n;
+    cost.bytes = 2 * n * e + small;
+  } else {
+    cost.flops = n * (rms ? (affine ? 4 : 3) : affine ? 8 : 6);
+    cost.bytes = 2 * n * e + small + statistics;
+  }
+  return cost;
+}
+
+std::optional<RawCost> DropoutCost(const OpCall& call, OpPass pass) {
+  if (!call.IsOneOf({"dropout", "native_dropout", "fused_dropout", "alpha_dropout", "feature_dropout"})) {
+    return std::nullopt;
+  }
+  RawCost cost;
+  if (call.num_tensors() == 0) return cost;
+  const double n = Elements(call.tensor(0).shape);
+  cost.flops = IsBackward(call, pass) ? n : 2 * n;
+  cost.bytes = 2 * call.Bytes(call.tensor(0)) + n;
+  return cost;
+}
+
+std::optional<RawCost> EmbeddingCost(const OpCall& call, OpPass pass) {
+  if (!call.IsOneOf({"embedding", "embedding_dense"})) return std::nullopt;
+  RawCost cost;
+  if (call.num_tensors() < 2) return cost;
+  if (call.name() == "embedding_dense") {  // (grad_output, indices, num_weights, ...)
+    const OpArgument& dy = call.tensor(0);
+    const double rows = call.Number("num_weights", 2, kUnknownCost);
+    if (dy.shape.empty()) return cost;
+    cost.flops = Elements(dy.shape);
+    cost.bytes = call.IndexBytes(call.tensor(1)) + call.Bytes(dy) +
+                 rows * Double(dy.shape.back()) * call.ElementSize(dy);
+    return cost;
+  }
+  // torch.nn.functional has the indices first, ATen the table.
+  const OpArgument* table = call.Tensor("weight", 0);
+  const OpArgument* indices = call.Tensor(call.Tensor("input", 99) != nullptr ? "input" : "indices", 1);
+  if (table == nullptr || indices == nullptr || table == indices) return cost;
+  if (table->dtype.has_value() && !IsFloatingPoint(*table->dtype)) std::swap(table, indices);
+  if (table->shape.size() != 2) return cost;
+  const double out = Elements(indices->shape) * Double(table->shape[1]);
+  const double e = call.ElementSize(*table);
+  const bool backward = IsBackward(call, pass);
+  cost.flops = backward ? out : 0;
+  cost.bytes = call.IndexBytes(*indices) + (backward ? out * e + call.Bytes(*table) : 2 * out * e);
+  return cost;
+}
+
+std::optional<RawCost> PoolingCost(const OpCall& call, OpPass pass) {
+  const std::string& name = call.name();
+  const size_t at = name.find("_pool");
+  if (at == std::string::npos) return std::nullopt;
+  const bool maximum = name.find("max_pool") != std::string::npos;
+  if (!maximum && name.find("avg_pool") == std::string::npos) return std::nullopt;
+  RawCost cost;
+  const bool backward_op = call.is_backward_op();
+  const OpArgument* x = call.Tensor("input", backward_op ? 1 : 0);
+  const size_t dimensions = at + 5 < name.size() ? static_cast<size_t>(name[at + 5] - '0') : 0;
+  if (x == nullptr || dimensions < 1 || dimensions > 3 || x->shape.size() < dimensions) return cost;
+  const bool adaptive = name.find("adaptive") != std::string::npos;
+  Shape out = x->shape;
+  double window = 1;
+  const size_t first = out.size() - dimensions;
+  if (backward_op) out = call.tensor(0).shape;
+  if (!backward_op && call.tensors_only()) return cost;
+  const auto number = [&](const std::vector<double>& numbers, size_t i, double otherwise) {
+    return numbers.empty() ? otherwise : numbers[std::min(i, numbers.size() - 1)];
+  };
+  const std::vector<double> sizes =
+      call.Numbers(adaptive ? "output_size" : "kernel_size", backward_op ? 2 : 1);
+  const std::vector<double> strides = call.Numbers("stride", 2);
+  const std::vector<double> paddings = call.Numbers("padding", 3);
+  const std::vector<double> dilations = maximum ? call.Numbers("dilation", 4) : std::vector<double>();
+  const bool round_up = call.Number("ceil_mode", maximum ? 5 : 4, 0) != 0;
+  for (size_t i = 0; i < dimensions; ++i) {
+    const double size = Double(x->shape[first + i]);
+    const double asked = number(sizes, i, kUnknownCost);
+    const double stride = number(strides, i, asked);
+    const double padding = number(paddings, i, 0);
+    double length = asked;
+    if (!adaptive) {
+      window *= asked;
+      const double steps = (size + 2 * padding - number(dilations, i, 1) * (asked - 1) - 1) / stride;
+      length = (round_up ? std::ceil(steps) : std::floor(steps)) + 1;
+      // A window that would begin in the padding on the right is left out.
+      if (round_up && (length - 1) * stride >= size + padding) length -= 1;
+    }
+    if (backward_op) continue;
+    if (!(length >= 0 && length < 1e15)) return cost;
+    out[first + i] = static_cast<int64_t>(length);
+  }
+  const double n = Elements(x->shape);
+  const double results = Elements(out);
+  const double e = call.ElementSize(*x);
+  const double indices = name.find("with_indices") != std::string::npos ? 8 * results : 0;
+  const double touched = adaptive ? n : results * window;
+  if (IsBackward(call, pass)) {
+    cost.flops = maximum ? results : touched;
+    cost.bytes = (results + n) * e + indices;
+  } else {
+    cost.flops = touched + (maximum ? 0 : results);
+    cost.bytes = (n + results) * e + indices;
+  }
+  return cost;
+}
+
+std::optional<RawCost> LossCost(const OpCall& call, OpPass pass) {
+  struct Loss {
+    std::string_view name;
+    double forward;
+    double backward;
+  };
+  static constexpr Loss kLosses[] = {
+      {"mse_loss", 3, 2},
+      {"l1_loss", 3, 2},
+      {"smooth_l1_loss", 6, 4},
+      {"huber_loss", 6, 4},
+      {"binary_cross_entropy", 2 * kFunction + 5, 4},
+      {"binary_cross_entropy_with_logits", 2 * kFunction + 6, kFunction + 4},
+      {"kl_div", kFunction + 3, 1},
+      {"cross_entropy", kFunction + 4, kFunction + 2},
+      {"cross_entropy_loss", kFunction + 4, kFunction + 2},
+      {"nll_loss", 0, 0},
+      {"nll_loss_forward", 0, 0},
+      {"nll_loss2d", 0, 0},
+      {"nll_loss2d_forward", 0, 0},
+  };
+  const auto loss = std::find_if(std::begin(kLosses), std::end(kLosses),
+                                 [&](const Loss& known) { return known.name == call.name(); });
+  if (loss == std::end(kLosses)) return std::nullopt;
+  RawCost cost;
+  const OpArgument* x = call.is_backward_op() ? call.Largest() : call.Tensor("input", 0);
+  if (x == nullptr || x->shape.empty()) return cost;
+  const double n = Elements(x->shape);
+  const double e = call.ElementSize(*x);
+  const bool by_class = loss->name.find("nll") == 0 || loss->name.find("cross_entropy") == 0;
+  const OpArgument* target = call.Tensor("target", call.is_backward_op() ? 2 : 1);
+  const bool class_indices = by_class && target != nullptr && target->shape.size() < x->shape.size();
+  // Classes are the second dimension, or the only one.
+  const double rows = x->shape.size() > 1 && x->shape[1] > 0 ? n / Double(x->shape[1]) : 1;
+  const double target_bytes = target == nullptr ? kUnknownCost
+                              : class_indices   ? call.IndexBytes(*target)
+                                                : call.Bytes(*target);
+  const bool picks = loss->name.find("nll") == 0;
+  const bool backward = IsBackward(call, pass);
+  cost.flops = n * (backward ? loss->backward : loss->forward) + (by_class ? rows : 0);
+  const std::string reduction = call.Text("reduction");
+  const double out = reduction == "none" ? (by_class ? rows : n) : 1;
+  if (backward) {
+    cost.bytes = (picks ? 0 : n * e) + target_bytes + n * e + out * e;
+  } else {
+    cost.bytes = (picks ? rows : n) * e + target_bytes + out * e;
+  }
+  return cost;
+}
+
+std::optional<RawCost> OptimizerCost(const OpCall& call, OpPass pass) {
+  std::string_view name = call.name();
+  for (const std::string_view prefix : {"fused_", "foreach_"}) {
+    if (name.substr(0, prefix.size()) == prefix) name.remove_prefix(prefix.size());
+  }
+  const bool sgd = name == "sgd";
+  const bool adamw = name == "adamw";
+  if (!sgd && !adamw && name != "adam") return std::nullopt;
+  RawCost cost;
+  if (pass != OpPass::kForward || call.num_tensors() == 0) return cost;
+  // The first list is the parameters; the others are as long as it is.
+  const int first = call.tensor(0).position;
+  double n = 0;
+  double parameters = 0;
+  double gradients = 0;
+  double states = 0;
+  int num_lists = 0;
+  int last = -2;
+  for (const OpArgument* tensor : call.tensors()) {
+    if (tensor->position != last) ++num_lists;
+    last = tensor->position;
+    if (tensor->position == first) {
+      n += Elements(tensor->shape);
+      parameters += call.Bytes(*tensor);
+    } else if (num_lists == 2) {
+      gradients += call.Bytes(*tensor);
+    } else if (num_lists <= (sgd ? 3 : 4)) {
+      states += call.Bytes(*tensor);
+    }
+  }
+  const double momentum = call.Number("momentum", -1, num_lists > 2 ? 1 : 0) != 0 ? 1 : 0;
+  if (num_lists < 2) gradients = parameters;
+  if (num_lists < 3) states = parameters * (sgd ? momentum : 2);
+  const bool decays = call.Number("weight_decay", -1, 0) != 0;
+  if (sgd) {
+    const double nesterov = call.Number("nesterov", -1, 0) != 0 ? 2 : 0;
+    cost.flops = n * (2 + (decays ? 2 : 0) + momentum * (2 + nesterov));
+  } else {
+    cost.flops = n * (13 + kFunction + (adamw ? 1 : decays ? 2 : 0));
+  }
+  cost.bytes = 2 * parameters + gradients + 2 * states;
+  return cost;
+}
+
+std::optional<RawCost> MovementCost(const OpCall& call, OpPass pass) {
+  RawCost cost;
+  const OpArgument* first = call.num_tensors() > 0 ? &call.tensor(0) : nullptr;
+  const auto is = [&](std::initializer_list<std::string_view> names) { return call.IsOneOf(names); };
+  const bool known =
+      is({"copy",      "clone",     "contiguous",  "to",        "to_copy",      "type",
+          "float",     "half",      "bfloat16",    "double",    "flip",         "roll",
+          "tril",      "triu",      "fill",        "zero",      "zeros_like",   "ones_like",
+          "full_like", "rand_like", "randn_like",  "normal",    "uniform",      "bernoulli",
+          "cat",       "concat",    "stack",       "gather",    "index_select", "take_along_dim",
+          "index",     "scatter",   "scatter_add", "index_add", "index_copy",   "index_put"});
+  if (!known) return std::nullopt;
+  if (first == nullptr || IsBackward(call, pass)) return cost;
+  const double x = call.Bytes(*first);
+  cost.flops = 0;
+  if (is({"fill", "zero", "zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "normal",
+          "uniform", "bernoulli"})) {
+    cost.bytes = x;
+  } else if (call.name() == "copy" && call.num_tensors() > 1) {
+    cost.bytes = x + call.Bytes(call.tensor(1));
+  } else if (is({"cat", "concat", "stack"})) {
+    cost.bytes = 2 * call.SumOfBytes();
+  } else if (is({"gather", "take_along_dim"}) && call.num_tensors() > 1) {
+    const OpArgument& index = call.tensor(1);
+    cost.bytes = call.IndexBytes(index) + 2 * Elements(index.shape) * call.ElementSize(*first);
+  } else if (call.name() == "index_select" && call.num_tensors() > 1) {
+    const std::vector<double> dim = call.Numbers("dim", 1);
+    const size_t rank = first->shape.size();
+    const double at = dim.empty()  ? kUnknownCost
+                      : dim[0] < 0 ? dim[0] + Double(static_cast<int64_t>(rank))
+                                   : dim[0];
+    if (at >= 0 && at < Double(static_cast<int64_t>(rank)) && first->shape[static_cast<size_t>(at)] > 0) {
+      const OpArgument& index = call.tensor(1);
+      const double out =
+          Elements(first->shape) / Double(first->shape[static_cast<size_t>(at)]) * Elements(index.shape);
+      cost.bytes = call.IndexBytes(index) + 2 * out * call.ElementSize(*first);
+    }
+  } else if (call.name() == "index" && call.num_tensors() > 1) {
+    // Index tensors stand for the leading dimensions; how many a mask picks is not known.
+    Shape index;
+    double index_bytes = 0;
+    for (size_t i = 1; i < call.num_tensors(); ++i) {
+      const OpArgument& tensor = call.tensor(i);
+      const std::optional<Shape> together = Broadcast(index, tensor.shape);
+      if (!tensor.dtype.has_value() || *tensor.dtype == DType::kBool || !together.has_value()) return cost;
+      index = *together;
+      index_bytes += call.IndexBytes(tensor);
+    }
+    double out = Elements(index);
+    for (size_t i = call.num_tensors() - 1; i < first->shape.size(); ++i) out *= Double(first->shape[i]);
+    cost.bytes = index_bytes + 2 * out * call.ElementSize(*first);
+  } else if (is({"scatter", "scatter_add", "index_add", "index_copy", "index_put"})) {
+    cost.flops = kUnknownCost;
+    if (call.num_tensors() < 3) return cost;
+    const OpArgument& index = call.tensor(1);
+    const OpArgument& source = call.tensor(2);
+    const bool adds = is({"scatter_add", "index_add"});
+    const double moved = Elements(is({"scatter", "scatter_add"}) ? index.shape : source.shape);
+    const double e = call.ElementSize(*first);
+    cost.flops = adds ? moved : 0;
+    cost.bytes = call.IndexBytes(index) + moved * call.ElementSize(source) + moved * e * (adds ? 2 : 1);
+    // Out of place, the rest is copied.
+    if (!call.in_place()) cost.bytes += 2 * x;
+  } else {
+    const auto to = ParseDType(call.Text("dtype"));
+    const double written = to.ok() ? Elements(first->shape) * static_cast<double>(SizeOf(*to)) : x;
+    cost.bytes = x + written;
+  }
+  return cost;
+}
+
+std::optional<RawCost> CollectiveCost(const OpCall& call, OpPass) {
+  std::string name = call.name();
+  if (name.substr(0, 4) == "nccl") name = name.substr(4);
+  name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
+  enum { kAllReduce, kPart, kWhole } kind;
+  const bool reduces = name == "allreduce" || name == "reducescatter" || name == "reducescatterbase" ||
+                       name == "reduce" || name == "allreducecoalesced" || name == "reducescattertensor";
+  if (name.substr(0, 9) == "allreduce") {
+    kind = kAllReduce;
+  } else if (name.substr(0, 13) == "reducescatter" || name.substr(0, 9) == "allgather" ||
+             name.substr(0, 8) == "alltoall") {
+    kind = kPart;
+  } else if (name == "broadcast" || name == "reduce" || name == "send" || name == "recv") {
+    kind = kWhole;
+  } else {
+    return std::nullopt;
+  }
+  RawCost cost;
+  const OpArgument* largest = call.Largest();
+  if (largest == nullptr) return cost;
+  double ranks = kUnknownCost;
+  for (const std::string_view attribute : {"world_size", "ranks", "nranks", "group_size"}) {
+    if (std::isnan(ranks)) ranks = call.Number(attribute, -1, kUnknownCost);
+  }
+  double elements = Elements(largest->shape);
+  // The gathered tensor, where only a rank's own is told.
+  if (name.substr(0, 9) == "allgather" && call.num_tensors() == 1) elements *= ranks;
+  const double share = ranks > 0 ? (ranks - 1) / ranks : kUnknownCost;
+  cost.message_bytes = elements * call.ElementSize(*largest);
+  cost.bus_bytes = cost.message_bytes * (kind == kAllReduce ? 2 * share : kind == kPart ? share : 1);
+  cost.bytes = cost.bus_bytes;
+  cost.flops = reduces ? elements * share : 0;
+  return cost;
+}
+
+}  // namespace ott

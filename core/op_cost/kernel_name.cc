@@ -1,0 +1,362 @@
+#include "ott/core/op_cost/kernel_name.h"
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+
+namespace ott {
+namespace {
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+template <size_t n>
+bool HasAny(std::string_view text, const std::string_view (&parts)[n]) {
+  return std::any_of(std::begin(parts), std::end(parts),
+                     [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+}
+
+bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// Steps around an attention kernel that multiply nothing.
+constexpr std::string_view kAttentionSteps[] = {
+    "dot_do_o", "convert_dq", "convert_dkv", "preprocess", "postprocess", "combine",
+};
+
+constexpr std::string_view kTensorCoreParts[] = {
+    // One instruction's matrix: m x n x k.
+    "h884",
+    "s884",
+    "d884gemm",
+    "h1688",
+    "s1688",
+    "c1688gemm",
+    "i8816",
+    "i8832",
+    "i16816",
+    "i16832",
+    "h16816",
+    "s16816",
+    "s16832",
+    "161616",
+    "tensor8x8x",
+    "tensor16x8x",
+    "m16n8k",
+    // Instructions and operator classes.
+    "hmma",
+    "imma",
+    "dmma",
+    "qmma",
+    "gmma",
+    "tmaumma",
+    "wmma",
+    "tensorop_",
+    "tensorop,",
+    "tensorop<",
+    "tensorop>",
+    "warpgroupsize",
+    // Libraries that use nothing else.
+    "nvjet_",
+    "fp8_gemm",
+    "marlin",
+    "bmm_e4m3",
+    "bmm_bfloat16",
+};
+
+constexpr std::string_view kTensorCoreAttention[] = {
+    "flash_fwd",
+    "flash_bwd",
+    "flashattnfwd",
+    "flashattnbwd",
+    "flashattentionforward",
+    "flashattentionbackward",
+    "native_sdpa",
+    "fmha_v2",
+    "fmha_fprop",
+    "fmha_dgrad",
+    "fmhasm",
+    "fmha_cutlassf",
+    "fmha_cutlassb",
+};
+
+constexpr std::string_view kCudaCoreParts[] = {
+    "ffma",         "simt",
+    "sgemm",        "dgemm",
+    "cgemm",        "zgemm",
+    "hgemm",        "scudnn",
+    "winograd",     "implicit_convolve",
+    "gemv",         "dot_kernel",
+    "splitkreduce", "split_k_reduce",
+    "gemmk1",       "gemm_kernel2x2",
+    "gemmsn",       "fft",
+    "nccl",         "elementwise",
+    "reduce",       "softmax",
+    "layer_norm",   "layernorm",
+    "rms_norm",     "rmsnorm",
+    "batch_norm",   "bn_fw",
+    "bn_bw",        "group_norm",
+    "groupnorm",    "embedding",
+    "pool",         "dropout",
+    "scatter",      "gather",
+    "index",        "multi_tensor_apply",
+    "nchwtonhwc",   "nhwctonchw",
+    "catarray",     "memset",
+    "memcpy",       "cub::",
+    "thrust::",     "distribution_",
+};
+
+// Without namespaces that have no name, whose brackets would be taken for template arguments or parameters.
+std::string WithoutUnnamed(std::string_view name) {
+  std::string text(name);
+  if (text.substr(0, 2) == "_Z") {
+    int status = 0;
+    const std::unique_ptr<char, void (*)(void*)> demangled(
+        abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), std::free);
+    if (status == 0) text = demangled.get();
+  }
+  for (const std::string_view unnamed : {"<unnamed>::", "(anonymous namespace)::"}) {
+    for (size_t at = text.find(unnamed); at != std::string::npos; at = text.find(unnamed, at)) {
+      text.erase(at, unnamed.size());
+    }
+  }
+  return text;
+}
+
+bool IsNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// Where the parameters begin: the first parenthesis outside of template arguments, or the end.
+size_t EndOfName(std::string_view text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool arrow = i > 0 && text[i - 1] == '-';
+    if (text[i] == '<') ++depth;
+    if (text[i] == '>' && !arrow && depth > 0) --depth;
+    if (text[i] == '(' && depth == 0 && i > 0) return i;
+  }
+  return text.size();
+}
+
+bool IsGeneric(std::string_view base) {
+  return Has(base, "elementwise_kernel") || base == "reduce_kernel" || Has(base, "multi_tensor_apply") ||
+         base == "Kernel" || base == "Kernel2" || base == "device_kernel" || base == "kernel";
+}
+
+// Types and wrappers that say nothing of what a generic kernel computes.
+bool TellsNothing(std::string_view word) {
+  static constexpr std::string_view kWords[] = {
+      "int",
+      "float",
+      "double",
+      "long",
+      "short",
+      "char",
+      "bool",
+      "void",
+      "unsigned",
+      "signed",
+      "const",
+      "at",
+      "native",
+      "std",
+      "c10",
+      "cuda",
+      "detail",
+      "array",
+      "Array",
+      "lambda",
+      "instance",
+      "operator",
+      "gpu_kernel_impl",
+      "gpu_kernel_impl_nocast",
+      "binary_internal",
+      "BinaryFunctor",
+      "AUnaryFunctor",
+      "BUnaryFunctor",
+      "UnaryFunctor",
+      "ReduceOp",
+      "func_wrapper_t",
+      "TensorIteratorBase",
+      "TensorIterator",
+      "TensorListMetadata",
+      "FusedOptimizerTensorListMetadata",
+      "TensorListScalarListMetadata",
+      "Scalar",
+      "Half",
+      "BFloat16",
+      "complex",
+      "Tensor",
+      "cutlass",
+      "gemm",
+      "kernel",
+      "conv",
+      "device",
+      "threadblock",
+      "function_traits",
+      "enable_if",
+      "type",
+  };
+  if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) return true;
+  if (word.size() <= 2 && word[0] == 'T') return true;  // T1: a template parameter
+  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+}
+
+std::string_view FirstTellingWord(std::string_view arguments) {
+  size_t i = 0;
+  while (i < arguments.size()) {
+    if (!IsNameCharacter(arguments[i])) {
+      ++i;
+      continue;
+    }
+    size_t end = i;
+    while (end < arguments.size() && IsNameCharacter(arguments[end])) ++end;
+    const std::string_view word = arguments.substr(i, end - i);
+    if (!TellsNothing(word)) return word;
+    i = end;
+  }
+  return {};
+}
+
+}  // namespace
+
+TensorCoreUse TensorCoreUseOf(std::string_view name) {
+  const std::string lower = Lower(WithoutUnnamed(name));
+  if (Has(lower, "ffma")) return TensorCoreUse::kNo;
+  if (HasAny(lower, kTensorCoreAttention)) {
+    if (HasAny(lower, kAttentionSteps)) return TensorCoreUse::kNo;
+    // CUTLASS's attention multiplies on CUDA cores where the architecture has no instruction for the type.
+    const bool before_ampere = Has(lower, "_sm50") || Has(lower, "_sm70") || Has(lower, "_sm75");
+    const bool single = Has(lower, "_f32_") && Has(lower, "fmha_cutlass");
+    return Has(lower, "_sm50") || (single && before_ampere) ? TensorCoreUse::kNo : TensorCoreUse::kYes;
+  }
+  if (HasAny(lower, kTensorCoreParts)) return TensorCoreUse::kYes;
+  // What does not use them says ffma, or multiplies float32.
+  if (Has(lower, "_xmma_") && (Has(lower, "f16f16") || Has(lower, "tf32") || Has(lower, "_i8"))) {
+    return TensorCoreUse::kYes;
+  }
+  if (Has(lower, "triton")) return TensorCoreUse::kUnknown;
+  if (HasAny(lower, kCudaCoreParts)) return TensorCoreUse::kNo;
+  const bool multiplies = Has(lower, "gemm") || Has(lower, "conv") || Has(lower, "mm_") ||
+                          Has(lower, "attn") || Has(lower, "attention");
+  if (!multiplies && Has(lower, "at::native")) return TensorCoreUse::kNo;
+  return TensorCoreUse::kUnknown;
+}
+
+KernelKind KernelKindOf(std::string_view name) {
+  const std::string lower = Lower(WithoutUnnamed(name));
+  if (Has(lower, "nccl")) return KernelKind::kCollective;
+  if (HasAny(lower, kTensorCoreAttention)) {
+    return HasAny(lower, kAttentionSteps) ? KernelKind::kOther : KernelKind::kAttention;
+  }
+  if (Has(lower, "elementwise") || Has(lower, "splitkreduce") || Has(lower, "split_k_reduce")) {
+    return KernelKind::kOther;
+  }
+  if (Has(lower, "dgrad")) return KernelKind::kConvolutionInputGradient;
+  if (Has(lower, "wgrad")) return KernelKind::kConvolutionWeightGradient;
+  if (Has(lower, "fprop") || Has(lower, "cudnn_1") || Has(lower, "scudnn") || Has(lower, "884cudnn") ||
+      Has(lower, "1688cudnn") || Has(lower, "16816cudnn") || Has(lower, "implicit_convolve") ||
+      Has(lower, "winograd") || Has(lower, "conv2d") || Has(lower, "convolve")) {
+    return KernelKind::kConvolution;
+  }
+  if (Has(lower, "gemm") || Has(lower, "gemv") || Has(lower, "nvjet_") || Has(lower, "bmm_") ||
+      Has(lower, "cutlass") || Has(lower, "triton_mm") || Has(lower, "triton_tem")) {
+    return KernelKind::kGemm;
+  }
+  return KernelKind::kOther;
+}
+
+std::optional<DType> KernelDType(std::string_view name) {
+  const std::string lower = Lower(WithoutUnnamed(name));
+  // Casts on the way, so two types at least; and cuDNN says f16 for bfloat16 too.
+  if (Has(lower, "withcast") || Has(lower, "native_sdpa")) return std::nullopt;
+  if (const size_t nvjet = lower.find("nvjet_"); nvjet != std::string::npos) {
+    std::string_view types = std::string_view(lower).substr(nvjet + 6);
+    if (types.substr(0, 2) == "sm") types.remove_prefix(std::min(types.size(), types.find('_') + 1));
+    switch (types.empty() ? ' ' : types[0]) {
+      case 'h':
+        return DType::kFloat16;
+      case 't':
+        return DType::kBFloat16;
+      case 's':
+        return DType::kFloat32;
+      default:
+        return std::nullopt;
+    }
+  }
+  struct Entry {
+    std::string_view part;
+    DType dtype;
+  };
+  // Narrow types first: wider ones beside them accumulate.
+  static constexpr Entry kEntries[] = {
+      {"e4m3", DType::kFloat8E4M3},
+      {"e5m2", DType::kFloat8E5M2},
+      {"_i8", DType::kInt8},
+      {"bf16", DType::kBFloat16},
+      {"bfloat16", DType::kBFloat16},
+      {"f16f16", DType::kFloat16},
+      {"fp16", DType::kFloat16},
+      {"_f16_", DType::kFloat16},
+      {"c10::half", DType::kFloat16},
+      {"__half", DType::kFloat16},
+      {"half_t", DType::kFloat16},
+      {"h884", DType::kFloat16},
+      {"h1688", DType::kFloat16},
+      {"hgemm", DType::kFloat16},
+      {"tf32", DType::kFloat32},
+      {"f32f32", DType::kFloat32},
+      {"sgemm", DType::kFloat32},
+      {"_f32_", DType::kFloat32},
+      {"f64f64", DType::kFloat64},
+      {"dgemm", DType::kFloat64},
+      {"complex<double>", DType::kComplex128},
+      {"complex<float>", DType::kComplex64},
+      {"double", DType::kFloat64},
+      {"float", DType::kFloat32},
+      {"long", DType::kInt64},
+  };
+  // "(unsigned long)2" is a size, not a type of elements.
+  std::string types = lower;
+  for (size_t at = types.find("unsigned long"); at != std::string::npos;
+       at = types.find("unsigned long", at)) {
+    types.erase(at, 13);
+  }
+  for (const Entry& entry : kEntries) {
+    if (Has(types, entry.part)) return entry.dtype;
+  }
+  return std::nullopt;
+}
+
+std::string ShortKernelName(std::string_view name) {
+  const std::string text = WithoutUnnamed(name);
+  std::string_view rest = std::string_view(text).substr(0, EndOfName(text));
+  std::string_view arguments;
+  if (const size_t open = rest.find('<'); open != std::string_view::npos && open > 0) {
+    arguments = rest.substr(open);
+    rest = rest.substr(0, open);
+  }
+  while (!rest.empty() && rest.back() == ' ') rest.remove_suffix(1);
+  if (const size_t colons = rest.rfind("::"); colons != std::string_view::npos && colons + 2 < rest.size()) {
+    rest.remove_prefix(colons + 2);
+  }
+  if (rest.substr(0, 5) == "void ") rest.remove_prefix(5);
+  std::string result(rest);
+  if (IsGeneric(rest)) {
+    const std::string_view word = FirstTellingWord(arguments);
+    if (!word.empty()) result.append("<").append(word).append(">");
+  }
+  for (char& c : result) {
+    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) c = '_';
+  }
+  return result.empty() ? "?" : result;
+}
+
+}  // namespace ott

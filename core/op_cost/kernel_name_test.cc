@@ -1,0 +1,85 @@
+#include "ott/core/op_cost/kernel_name.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+struct KnownName {
+  std::string tensor_cores, dtype, brief, name;
+};
+
+std::vector<KnownName> KnownNames() {
+  std::ifstream file("core/op_cost/kernel_names_for_test.tsv");
+  std::vector<KnownName> names;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.empty() || line[0] == '#') continue;
+    std::vector<std::string> fields(1);
+    for (const char c : line) {
+      if (c == '\t') {
+        fields.emplace_back();
+      } else {
+        fields.back().push_back(c);
+      }
+    }
+    EXPECT_EQ(fields.size(), 4) << line;
+    names.push_back({fields[0], fields[1], fields[2], fields[3]});
+  }
+  return names;
+}
+
+TEST(KernelName, RealNamesTellTensorCoresAsExpected) {
+  const std::vector<KnownName> names = KnownNames();
+  ASSERT_GT(names.size(), 40);
+  for (const KnownName& known : names) {
+    const TensorCoreUse use = TensorCoreUseOf(known.name);
+    EXPECT_EQ(use == TensorCoreUse::kYes  ? "1"
+              : use == TensorCoreUse::kNo ? "0"
+                                          : "na",
+              known.tensor_cores)
+        << known.name;
+  }
+}
+
+TEST(KernelName, RealNamesAreShortenedWithoutLosingWhatTellsThemApart) {
+  for (const KnownName& known : KnownNames())
+    EXPECT_EQ(ShortKernelName(known.name), known.brief) << known.name;
+}
+
+TEST(KernelName, RealNamesTellTheElementType) {
+  for (const KnownName& known : KnownNames()) {
+    const std::optional<DType> dtype = KernelDType(known.name);
+    EXPECT_EQ(dtype.has_value() ? std::string(Name(*dtype)) : "-", known.dtype) << known.name;
+  }
+}
+
+TEST(KernelName, KindsTellGradientsOfConvolutionsApart) {
+  EXPECT_EQ(KernelKindOf("sm80_xmma_dgrad_implicit_gemm_f16f16"), KernelKind::kConvolutionInputGradient);
+  EXPECT_EQ(KernelKindOf("sm80_xmma_wgrad_implicit_gemm_f16f16"), KernelKind::kConvolutionWeightGradient);
+  EXPECT_EQ(KernelKindOf("sm80_xmma_fprop_implicit_gemm_f16f16"), KernelKind::kConvolution);
+  EXPECT_EQ(KernelKindOf("nvjet_tst_64x8"), KernelKind::kGemm);
+  EXPECT_EQ(KernelKindOf("flash_fwd_kernel"), KernelKind::kAttention);
+  EXPECT_EQ(KernelKindOf("flash_bwd_convert_dq_kernel"), KernelKind::kOther);
+  EXPECT_EQ(KernelKindOf("ncclDevKernel_AllReduce"), KernelKind::kCollective);
+  EXPECT_EQ(KernelKindOf("void at::native::reduce_kernel<512>"), KernelKind::kOther);
+}
+
+TEST(KernelName, HostileNamesAreWordsToo) {
+  for (const std::string& name :
+       {std::string(), std::string("<"), std::string(">>>>"), std::string("("), std::string("a b\tc\n"),
+        std::string("::"), std::string("<unnamed>::"), std::string("_Z"), std::string("_ZN"),
+        std::string(100000, '<'), std::string("operator()<int>(int)"), std::string(1, '\0')}) {
+    const std::string brief = ShortKernelName(name);
+    EXPECT_FALSE(brief.empty());
+    EXPECT_EQ(brief.find_first_of(std::string(" \t\n\0", 4)), std::string::npos) << brief;
+  }
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,357 @@
+#include "ott/core/op_cost/matrix_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/op_cost/elementwise_cost.h"
+
+namespace ott {
+namespace {
+
+std::string TypeName(const OpCall& call, const OpArgument& tensor) {
+  const std::optional<DType> dtype = call.TypeOf(tensor);
+  return dtype.has_value() ? absl::StrCat(",", std::string(Name(*dtype))) : "";
+}
+
+// Bytes of an element of a product's result.
+double ResultSize(const OpCall& call, const OpArgument& input) {
+  const std::string told = call.Text("out_dtype");
+  if (!told.empty()) {
+    const auto dtype = ParseDType(told.substr(0, 6) == "torch." ? told.substr(6) : told);
+    if (dtype.ok()) return static_cast<double>(SizeOf(*dtype));
+  }
+  const std::optional<DType> dtype = call.TypeOf(input);
+  if (!dtype.has_value() || *dtype == DType::kFloat8E4M3 || *dtype == DType::kFloat8E5M2) return kUnknownCost;
+  return static_cast<double>(
+      SizeOf(*dtype == DType::kInt8 || *dtype == DType::kUInt8 ? DType::kInt32 : *dtype));
+}
+
+struct Product {
+  const OpArgument* a;
+  const OpArgument* b;
+  const OpArgument* added = nullptr;  // bias, or C
+  double batch = 1;
+  double m = 1;
+  double n = 1;
+  double k = 1;
+};
+
+double Double(int64_t value) { return static_cast<double>(value); }
+
+// a[.., m, k] b[.., k, n] with matmul's rules for vectors and batches. False if they do not go together.
+bool SetMatmul(Product* product) {
+  Shape a = product->a->shape;
+  Shape b = product->b->shape;
+  if (a.empty() || b.empty()) return false;
+  if (a.size() == 1) a.insert(a.begin(), 1);
+  if (b.size() == 1) b.push_back(1);
+  const std::optional<Shape> batch = Broadcast(Shape(a.begin(), a.end() - 2), Shape(b.begin(), b.end() - 2));
+  if (!batch.has_value() || a.back() != b[b.size() - 2]) return false;
+  product->batch = Elements(*batch);
+  product->m = Double(a[a.size() - 2]);
+  product->k = Double(a.back());
+  product->n = Double(b.back());
+  return true;
+}
+
+// x[.., k] w[n, k]
+bool SetLinear(Product* product) {
+  const Shape& x = product->a->shape;
+  const Shape& w = product->b->shape;
+  if (x.empty() || w.empty() || w.size() > 2 || x.back() != w.back()) return false;
+  product->k = Double(x.back());
+  product->m = product->k > 0 ? Elements(x) / product->k : 0;
+  product->n = w.size() == 2 ? Double(w[0]) : 1;
+  return true;
+}
+
+std::optional<Product> ToProduct(const OpCall& call) {
+  Product product;
+  if (call.name() == "linear") {
+    product.a = call.Tensor("input", 0);
+    product.b = call.Tensor("weight", 1);
+    product.added = call.Tensor("bias", 2);
+    if (product.a == nullptr || product.b == nullptr || !SetLinear(&product)) return std::nullopt;
+    return product;
+  }
+  const bool adds = call.IsOneOf({"addmm", "baddbmm", "addmv", "addmm_activation"});
+  const size_t first = adds ? 1 : 0;
+  if (call.num_tensors() < first + 2) return std::nullopt;
+  if (adds) product.added = &call.tensor(0);
+  product.a = &call.tensor(first);
+  product.b = &call.tensor(first + 1);
+  if (!SetMatmul(&product)) return std::nullopt;
+  return product;
+}
+
+// Spatial sizes of a convolution; all of them lists of one length.
+struct Convolution {
+  const OpArgument* x;
+  const OpArgument* w;
+  const OpArgument* bias = nullptr;
+  Shape y;  // whole, [N, K, P..]
+  double groups = 1;
+  bool transposed = false;
+};
+
+// A number for each dimension, from one or from a list.
+bool Spread(const std::vector<double>& numbers, size_t dimensions, double otherwise,
+            std::vector<double>* all) {
+  if (numbers.empty()) {
+    all->assign(dimensions, otherwise);
+  } else if (numbers.size() == 1) {
+    all->assign(dimensions, numbers[0]);
+  } else {
+    *all = numbers;
+  }
+  return all->size() == dimensions;
+}
+
+bool SetOutput(const OpCall& call, Convolution* conv) {
+  const Shape& x = conv->x->shape;
+  const Shape& w = conv->w->shape;
+  const size_t dimensions = w.size() - 2;
+  if (const OpArgument* y = call.Tensor("output", 99); y != nullptr && y->shape.size() == x.size()) {
+    conv->y = y->shape;
+    return true;
+  }
+  // Of PyTorch's labels alone, stride and padding are not known.
+  if (call.tensors_only()) return false;
+  const bool general = call.name() == "convolution";
+  std::vector<double> stride, padding, dilation, output_padding;
+  const int after_padding = conv->transposed && !general ? 5 : 7;
+  if (!Spread(call.Numbers("stride", 3), dimensions, 1, &stride) ||
+      !Spread(call.Numbers("padding", 4), dimensions, 0, &padding) ||
+      !Spread(call.Numbers("dilation", conv->transposed && !general ? 7 : 5), dimensions, 1, &dilation) ||
+      !Spread(conv->transposed ? call.Numbers("output_padding", after_padding) : std::vector<double>(),
+              dimensions, 0, &output_padding)) {
+    return false;
+  }
+  const std::string padding_text = call.Text("padding");
+  conv->y = {x[0], conv->transposed ? static_cast<int64_t>(Double(w[1]) * conv->groups) : w[0]};
+  for (size_t i = 0; i < dimensions; ++i) {
+    const double size = Double(x[i + 2]);
+    const double reach = dilation[i] * (Double(w[i + 2]) - 1);
+    double out = 0;
+    if (padding_text == "same") {
+      out = size;
+    } else if (conv->transposed) {
+      out = (size - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i] + 1;
+    } else if (stride[i] > 0) {
+      out = std::floor((size + 2 * padding[i] - reach - 1) / stride[i]) + 1;
+    }
+    if (!(out >= 0 && out < 1e15)) return false;
+    conv->y.push_back(static_cast<int64_t>(out));
+  }
+  return true;
+}
+
+std::optional<Convolution> ToConvolution(const OpCall& call) {
+  Convolution conv;
+  // convolution_backward(grad_output, input, weight, ...)
+  const size_t first = call.is_backward_op() ? 1 : 0;
+  conv.x = call.Tensor("input", first);
+  conv.w = call.Tensor("weight", first + 1);
+  if (conv.x == nullptr || conv.w == nullptr) return std::nullopt;
+  Shape x = conv.x->shape;
+  const Shape& w = conv.w->shape;
+  if (w.size() < 3 || w.size() > 5 || x.size() != w.size()) return std::nullopt;
+  conv.transposed =
+      call.name().find("transpose") != std::string::npos || call.Number("transposed", 6, 0) == 1;
+  if (call.is_backward_op()) {
+    conv.y = call.tensor(0).shape;
+    if (conv.y.size() != w.size()) return std::nullopt;
+    if (call.tensors_only()) conv.transposed = conv.y[1] != w[0];
+  } else {
+    conv.bias = call.Tensor("bias", first + 2);
+  }
+  const bool general = call.name() == "convolution";
+  conv.groups = call.Number("groups", general ? 8 : 6, 1);
+  if (!conv.transposed && w[1] > 0) conv.groups = Double(x[1]) / Double(w[1]);
+  if (conv.y.empty() && !SetOutput(call, &conv)) return std::nullopt;
+  return conv;
+}
+
+std::string ConvolutionParams(const OpCall& call, const Convolution& conv) {
+  const auto sizes = [](const Shape& shape) { return absl::StrJoin(shape.begin() + 2, shape.end(), "x"); };
+  return absl::StrCat("N=", conv.x->shape[0], ",C=", conv.x->shape[1], ",in=", sizes(conv.x->shape),
+                      ",K=", conv.y[1], ",out=", sizes(conv.y), ",kernel=", sizes(conv.w->shape),
+                      ",g=", conv.groups, TypeName(call, *conv.x));
+}
+
+// Pairs of a query and a key it looks at: query i at keys 0..i.
+double CausalPairs(double queries, double keys) {
+  const double triangle = std::min(queries, keys);
+  return triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
+}
+
+}  // namespace
+
+std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass) {
+  if (!call.IsOneOf({"mm", "bmm", "matmul", "linear", "addmm", "baddbmm", "addmm_activation", "mv", "addmv",
+                     "dot", "vdot", "inner", "scaled_mm", "int_mm", "rmatmul"})) {
+    return std::nullopt;
+  }
+  RawCost cost;
+  const std::optional<Product> product = ToProduct(call);
+  if (!product.has_value()) return cost;
+  const double out = product->batch * product->m * product->n;
+  const double products = (call.is_complex() ? 8 : 2) * out * product->k;
+  const double added = product->added == nullptr ? 0 : (call.is_complex() ? 2 : 1) * out;
+  const double added_bytes = product->added == nullptr ? 0 : call.Bytes(*product->added);
+  const double one_pass =
+      call.Bytes(*product->a) + call.Bytes(*product->b) + out * ResultSize(call, *product->a);
+  switch (pass) {
+    case OpPass::kForward:
+      cost.flops = products + added;
+      cost.bytes = one_pass + added_bytes;
+      break;
+    case OpPass::kInputGradient:
+    case OpPass::kWeightGradient:
+      cost.flops = products;
+      cost.bytes = one_pass;
+      break;
+    case OpPass::kBackward:
+      cost.flops = 2 * products + added;
+      cost.bytes = 2 * one_pass + added_bytes;
+      break;
+  }
+  // As a column-major library sees it.
+  cost.params =
+      absl::StrCat(product->batch == 1 ? "" : absl::StrCat("B=", product->batch, ","), "M=", product->n,
+                   ",N=", product->m, ",K=", product->k, TypeName(call, *product->a));
+  return cost;
+}
+
+std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass) {
+  if (!call.IsOneOf({"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+                     "convolution", "convolution_overrideable", "cudnn_convolution",
+                     "cudnn_convolution_transpose", "conv_depthwise2d", "conv_depthwise3d", "thnn_conv2d",
+                     "slow_conv3d"})) {
+    return std::nullopt;
+  }
+  RawCost cost;
+  const std::optional<Convolution> conv = ToConvolution(call);
+  if (!conv.has_value()) return cost;
+  const Shape& w = conv->w->shape;
+  // Each element of y (transposed: of x) with all of a filter.
+  const double products = (call.is_complex() ? 8 : 2) *
+                          Elements(conv->transposed ? conv->x->shape : conv->y) * Elements(w) / Double(w[0]);
+  const double y_bytes = Elements(conv->y) * ResultSize(call, *conv->x);
+  const double one_pass = call.Bytes(*conv->x) + call.Bytes(*conv->w) + y_bytes;
+  const double added = conv->bias == nullptr ? 0 : Elements(conv->y);
+  const double bias_bytes = conv->bias == nullptr ? 0 : call.Bytes(*conv->bias);
+  if (pass == OpPass::kForward && !call.is_backward_op()) {
+    cost.flops = products + added;
+    cost.bytes = one_pass + bias_bytes;
+  } else if (pass == OpPass::kInputGradient || pass == OpPass::kWeightGradient) {
+    cost.flops = products;
+    cost.bytes = one_pass;
+  } else {
+    cost.flops = 2 * products + added;
+    cost.bytes = 2 * one_pass + bias_bytes;
+  }
+  cost.params = ConvolutionParams(call, *conv);
+  return cost;
+}
+
+std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
+  const std::string& name = call.name();
+  if (name.find("scaled_dot_product") == std::string::npos) return std::nullopt;
+  RawCost cost;
+  const bool backward = call.is_backward_op() || pass == OpPass::kBackward;
+  const size_t first = call.is_backward_op() ? 1 : 0;  // the gradient comes before the query
+  const OpArgument* q = call.Tensor("query", first);
+  const OpArgument* k = call.Tensor("key", first + 1);
+  const OpArgument* v = call.Tensor("value", first + 2);
+  if (q == nullptr || k == nullptr || v == nullptr) return cost;
+  const size_t rank = q->shape.size();
+  if (rank < 2 || k->shape.size() != rank || v->shape.size() != rank) return cost;
+  const double queries = Double(q->shape[rank - 2]);
+  const double keys = Double(k->shape[rank - 2]);
+  const double e = Double(q->shape[rank - 1]);
+  const double ev = Double(v->shape[rank - 1]);
+  const double heads = Elements(Shape(q->shape.begin(), q->shape.end() - 2));
+  const int causal_position =
+      name.find("flash") != std::string::npos                                                  ? 4
+      : name.find("efficient") != std::string::npos || name.find("cudnn") != std::string::npos ? 6
+                                                                                               : 5;
+  const double causal = call.Number("is_causal", causal_position, call.tensors_only() ? kUnknownCost : 0);
+  const double pairs = std::isnan(causal) ? kUnknownCost
+                       : causal != 0      ? CausalPairs(queries, keys)
+                                          : queries * keys;
+  const double out_bytes = heads * queries * ev * call.ElementSize(*q);
+  const double log_sum_exp = 4 * heads * queries;
+  const double inputs = call.Bytes(*q) + call.Bytes(*k) + call.Bytes(*v);
+  cost.flops = 2 * heads * pairs * (backward ? 3 * e + 2 * ev : e + ev);
+  cost.bytes = backward ? 2 * inputs + 2 * out_bytes + log_sum_exp : inputs + out_bytes + log_sum_exp;
+  if (const OpArgument* mask = call.Tensor("attn_mask", 99); mask != nullptr) cost.bytes += call.Bytes(*mask);
+  cost.params = absl::StrCat("heads=", heads, ",L=", queries, ",S=", keys, ",E=", e,
+                             std::isnan(causal) ? "" : ",causal=",
+                             std::isnan(causal) ? ""
+                             : causal != 0      ? "1"
+                                                : "0",
+                             TypeName(call, *q));
+  return cost;
+}
+
+std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
+  constexpr double kSigmoid = 3 + kTranscendentalFlops;
+  double gates = 1;
+  double pointwise = kTranscendentalFlops;
+  const std::string& name = call.name();
+  if (name == "lstm" || name == "lstm_cell" || name == "lstmcell") {
+    gates = 4;
+    pointwise = 3 * kSigmoid + 2 * kTranscendentalFlops + 4;
+  } else if (name == "gru" || name == "gru_cell" || name == "grucell") {
+    gates = 3;
+    pointwise = 2 * kSigmoid + kTranscendentalFlops + 5;
+  } else if (name == "rnn_relu" || name == "rnn_relu_cell") {
+    pointwise = 1;
+  } else if (!call.IsOneOf({"rnn_tanh", "rnn_tanh_cell", "rnncell"})) {
+    return std::nullopt;
+  }
+  pointwise += 3 * gates;
+  RawCost cost;
+  const OpArgument* x = call.Tensor("input", 0);
+  if (x == nullptr || x->shape.size() < 2 || x->shape.size() > 3) return cost;
+  const OpArgument* hidden = call.Tensor("hx", 1);
+  const double size =
+      call.Number("hidden_size", -1,
+                  hidden == nullptr || hidden->shape.empty() ? kUnknownCost : Double(hidden->shape.back()));
+  const double directions = call.Number("bidirectional", -1, 0) != 0 ? 2 : 1;
+  const double layers = call.Number("num_layers", -1, 1);
+  const double inputs = Double(x->shape.back());
+  const double steps = inputs > 0 ? Elements(x->shape) / inputs : 0;  // T B
+  const bool cell = name.find("cell") != std::string::npos;
+  double batch = 1;
+  if (cell) batch = Double(x->shape[0]);
+  if (x->shape.size() == 3) batch = Double(x->shape[call.Number("batch_first", -1, 0) != 0 ? 0 : 1]);
+  double products = 0;
+  double weights = 0;
+  for (double layer = 0; layer < std::min(layers, 1e6); ++layer) {
+    const double from = layer == 0 ? inputs : directions * size;
+    products += directions * 2 * gates * size * (from + size);
+    weights += directions * gates * size * (from + size + 2);
+  }
+  const double states = 2 * (gates == 4 ? 2 : 1) * layers * directions * batch * size;  // first and last
+  // A cell's result is its last state.
+  const double y = cell ? 0 : steps * directions * size;
+  const double all = Elements(x->shape) + weights + states + y;
+  const double e = call.ElementSize(*x);
+  if (pass == OpPass::kForward) {
+    cost.flops = steps * (products + layers * directions * size * pointwise);
+    cost.bytes = all * e;
+  } else {
+    cost.flops = 2 * steps * products;
+    cost.bytes = (all + y + Elements(x->shape) + weights) * e;
+  }
+  cost.params =
+      absl::StrCat("steps=", steps, ",I=", inputs, ",H=", size, ",layers=", layers, TypeName(call, *x));
+  return cost;
+}
+
+}  // namespace ott

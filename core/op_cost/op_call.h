@@ -1,0 +1,87 @@
+// Access to what an op was called with, for the formulas of its cost.
+
+#ifndef OTT_CORE_OP_COST_OP_CALL_H_
+#define OTT_CORE_OP_COST_OP_CALL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ott/core/op_cost/op_description.h"
+
+namespace ott {
+
+inline constexpr double kUnknownCost = std::numeric_limits<double>::quiet_NaN();
+
+// What a formula gives. NaN, which sums carry on, is what is not known.
+struct RawCost {
+  double flops = kUnknownCost;
+  double bytes = kUnknownCost;
+  double message_bytes = kUnknownCost;
+  double bus_bytes = kUnknownCost;
+  std::string params;  // "": the shapes of the tensors
+};
+
+using Shape = std::vector<int64_t>;
+
+double Elements(const Shape& shape);
+
+// The shape of an elementwise result, by NumPy's rules; absent if the shapes do not go together.
+std::optional<Shape> Broadcast(const Shape& a, const Shape& b);
+
+// The tensors, numbers and the name of a call.
+class OpCall {
+ public:
+  // dtype: of tensors whose own is not told.
+  OpCall(const OpDescription& op, std::optional<DType> dtype);
+
+  // In lower case, without overload and underscores around it, and without "_backward": "addmm".
+  const std::string& name() const { return name_; }
+  // Whether the name said "_backward": arguments are those of the backward op, its gradient among them.
+  bool is_backward_op() const { return is_backward_op_; }
+  bool in_place() const { return in_place_; }
+  bool tensors_only() const { return op_.tensors_only; }
+  bool IsOneOf(std::initializer_list<std::string_view> names) const;
+
+  size_t num_tensors() const { return tensors_.size(); }
+  const OpArgument& tensor(size_t index) const { return *tensors_[index]; }
+  const std::vector<const OpArgument*>& tensors() const { return tensors_; }
+  // By name; else the index-th tensor if names are not told; else nullptr.
+  const OpArgument* Tensor(std::string_view name, size_t index) const;
+  // The one with most elements; nullptr without tensors.
+  const OpArgument* Largest() const;
+
+  // By name, or else by the position of an argument without a name; empty where there is none.
+  std::vector<double> Numbers(std::string_view name, int position) const;
+  double Number(std::string_view name, int position, double otherwise) const;
+  std::string Text(std::string_view name) const;
+
+  std::optional<DType> TypeOf(const OpArgument& tensor) const;
+  // Bytes of one element; NaN where the type is not known.
+  double ElementSize(const OpArgument& tensor) const;
+  double Bytes(const OpArgument& tensor) const { return Elements(tensor.shape) * ElementSize(tensor); }
+  double SumOfBytes() const;
+  // Of indices, which are int64 where it is not told.
+  double IndexBytes(const OpArgument& tensor) const;
+  // The type all tensors are computed in: the largest floating one, else the largest.
+  std::optional<DType> CommonType() const;
+  double CommonSize() const;
+  bool is_complex() const;
+
+ private:
+  const OpDescription& op_;
+  const std::optional<DType> dtype_;
+  std::string name_;
+  bool is_backward_op_ = false;
+  bool in_place_ = false;
+  std::vector<const OpArgument*> tensors_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_CORE_OP_COST_OP_CALL_H_

@@ -1,0 +1,59 @@
+#include "ott/core/op_cost/op_cost.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/op_cost/elementwise_cost.h"
+#include "ott/core/op_cost/matrix_cost.h"
+#include "ott/core/op_cost/op_call.h"
+
+namespace ott {
+namespace {
+
+using Formula = std::optional<RawCost> (*)(const OpCall& call, OpPass pass);
+
+constexpr Formula kFormulas[] = {
+    GemmCost,      ConvolutionCost, AttentionCost, RecurrentCost, PointwiseCost,
+    ReductionCost, SoftmaxCost,     NormCost,      DropoutCost,   EmbeddingCost,
+    PoolingCost,   LossCost,        OptimizerCost, MovementCost,  CollectiveCost,
+};
+
+// "[18,104,160]bool;[160]float32"
+std::string Shapes(const OpCall& call) {
+  constexpr size_t kMost = 4;
+  std::string text;
+  for (size_t i = 0; i < call.num_tensors() && i < kMost; ++i) {
+    const std::optional<DType> dtype = call.TypeOf(call.tensor(i));
+    absl::StrAppend(&text, i == 0 ? "[" : ";[", absl::StrJoin(call.tensor(i).shape, ","), "]",
+                    dtype.has_value() ? std::string(Name(*dtype)) : "");
+  }
+  if (call.num_tensors() > kMost) absl::StrAppend(&text, ";+", call.num_tensors() - kMost);
+  return text;
+}
+
+std::optional<double> Known(double value) {
+  return std::isfinite(value) ? std::optional<double>(value) : std::nullopt;
+}
+
+}  // namespace
+
+OpCost CostOf(const OpDescription& op, OpPass pass, std::optional<DType> dtype) {
+  const OpCall call(op, dtype);
+  RawCost raw;
+  for (const Formula formula : kFormulas) {
+    const std::optional<RawCost> cost = formula(call, pass);
+    if (!cost.has_value()) continue;
+    raw = *cost;
+    break;
+  }
+  return {Known(raw.flops), Known(raw.bytes), Known(raw.message_bytes), Known(raw.bus_bytes),
+          raw.params.empty() ? Shapes(call) : raw.params};
+}
+
+bool HasTwoGradients(const OpDescription& op) {
+  const OpCall call(op, std::nullopt);
+  return GemmCost(call, OpPass::kForward).has_value() || ConvolutionCost(call, OpPass::kForward).has_value();
+}
+
+}  // namespace ott

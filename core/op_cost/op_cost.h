@@ -1,0 +1,32 @@
+// Floating-point operations and memory traffic of ops, from their shapes.
+
+#ifndef OTT_CORE_OP_COST_OP_COST_H_
+#define OTT_CORE_OP_COST_OP_COST_H_
+
+#include <optional>
+#include <string>
+
+#include "ott/core/op_cost/op_description.h"
+
+namespace ott {
+
+// Absent: not known.
+struct OpCost {
+  std::optional<double> flops;
+  std::optional<double> bytes;
+  // Of collectives: the size of the message, and what its slowest link carries (NCCL's bus bandwidth times
+  // the time).
+  std::optional<double> message_bytes;
+  std::optional<double> bus_bytes;
+  // The sizes in brief, without spaces: "M=256,N=32,K=128,float16", "[18,104,160]bool".
+  std::string params;
+};
+
+OpCost CostOf(const OpDescription& op, OpPass pass, std::optional<DType> dtype);
+
+// Whether the op's backward consists of an input's and a weight's gradient.
+bool HasTwoGradients(const OpDescription& op);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_OP_COST_OP_COST_H_

@@ -1,0 +1,58 @@
+// From a process and a correlation id to a launch.
+
+#ifndef OTT_TOOLS_PROF_CORRELATION_INDEX_H_
+#define OTT_TOOLS_PROF_CORRELATION_INDEX_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "tools/prof/profile.h"
+
+namespace ott {
+
+// A map whose keys come nearly in order: pages of 64 consecutive ids, so that most look-ups hash nothing.
+class CorrelationIndex {
+ public:
+  // kNone until it is set.
+  uint32_t& At(uint16_t process, int64_t correlation_id) {
+    const Key key(process, correlation_id >> kPageBits);
+    if (key != last_key_ || pages_.empty()) {
+      last_key_ = key;
+      const auto [entry, added] = page_of_.try_emplace(key, static_cast<uint32_t>(pages_.size()));
+      if (added) pages_.emplace_back().fill(kNone);
+      last_page_ = entry->second;
+    }
+    return pages_[last_page_][Slot(correlation_id)];
+  }
+
+  // kNone where nothing was set.
+  uint32_t Find(uint16_t process, int64_t correlation_id) {
+    const Key key(process, correlation_id >> kPageBits);
+    if (key != last_key_ || pages_.empty()) {
+      const auto entry = page_of_.find(key);
+      if (entry == page_of_.end()) return kNone;
+      last_key_ = key;
+      last_page_ = entry->second;
+    }
+    return pages_[last_page_][Slot(correlation_id)];
+  }
+
+ private:
+  static constexpr int kPageBits = 6;
+  using Key = std::pair<uint16_t, int64_t>;
+
+  static size_t Slot(int64_t id) { return static_cast<size_t>(id) & ((size_t{1} << kPageBits) - 1); }
+
+  absl::flat_hash_map<Key, uint32_t> page_of_;
+  std::deque<std::array<uint32_t, size_t{1} << kPageBits>> pages_;
+  Key last_key_;
+  uint32_t last_page_ = 0;
+};
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_PROF_CORRELATION_INDEX_H_

@@ -1,0 +1,39 @@
+// JSON values and Python literals: what labels of ranges are written in.
+
+#ifndef OTT_TOOLS_PROF_LITERAL_H_
+#define OTT_TOOLS_PROF_LITERAL_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ott {
+
+struct Literal {
+  enum class Kind { kNone, kNumber, kText, kList, kMap };
+
+  Kind kind = Kind::kNone;
+  double number = 0;  // true and false are 1 and 0
+  std::string text;
+  std::vector<Literal> items;      // of a list or a tuple; a map's values
+  std::vector<std::string> names;  // a map's, in the order of items
+
+  bool is_number() const { return kind == Kind::kNumber; }
+  bool is_list() const { return kind == Kind::kList; }
+  bool is_map() const { return kind == Kind::kMap; }
+
+  // A map's value, the first where a name is there twice; nullptr where there is none.
+  const Literal* Find(std::string_view name) const;
+  // A map's text; "" where there is none.
+  std::string_view FindText(std::string_view name) const;
+};
+
+// Text in single or double quotes, numbers (also inf and nan), lists, tuples, maps, and both languages' words
+// for true, false and nothing. Absent for anything else, and for nesting deeper than 64.
+std::optional<Literal> ParseLiteral(std::string_view text);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_PROF_LITERAL_H_

@@ -1,0 +1,296 @@
+#include "tools/prof/op_label.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "tools/prof/literal.h"
+
+namespace ott {
+namespace {
+
+constexpr std::string_view kSizes = ", sizes = ";
+
+bool ConsumePrefix(std::string_view prefix, std::string_view* text) {
+  if (text->substr(0, prefix.size()) != prefix) return false;
+  text->remove_prefix(prefix.size());
+  return true;
+}
+
+bool ConsumeNumber(std::string_view* text, uint64_t* number) {
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
+  if (error != std::errc()) return false;
+  text->remove_prefix(static_cast<size_t>(end - text->data()));
+  return true;
+}
+
+// A bracketed list, brackets within it included.
+bool ConsumeList(std::string_view* text, std::string_view* list) {
+  int depth = 0;
+  for (size_t i = 0; i < text->size(); ++i) {
+    const char c = (*text)[i];
+    if (c == '[') ++depth;
+    if (c == ']') --depth;
+    if (depth == 0) {
+      if (i == 0) return false;
+      *list = text->substr(0, i + 1);
+      text->remove_prefix(i + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+// rest: what follows the name, from its comma on.
+bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequence_number) {
+  uint64_t op_id;
+  std::string_view list;
+  while (!rest.empty()) {
+    if (ConsumePrefix(", seq = ", &rest)) {
+      if (!ConsumeNumber(&rest, sequence_number)) return false;
+    } else if (ConsumePrefix(", op_id = ", &rest)) {
+      if (!ConsumeNumber(&rest, &op_id)) return false;
+    } else if (ConsumePrefix(kSizes, &rest)) {
+      if (!ConsumeList(&rest, sizes)) return false;
+    } else if (ConsumePrefix(", input_op_ids = ", &rest)) {
+      if (!ConsumeList(&rest, &list)) return false;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Where the parts after the name begin.
+size_t EndOfName(std::string_view text) {
+  for (size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',', comma + 1)) {
+    const std::string_view rest = text.substr(comma);
+    for (const std::string_view part : {std::string_view(", seq = "), std::string_view(", op_id = "), kSizes,
+                                        std::string_view(", input_op_ids = ")}) {
+      if (rest.substr(0, part.size()) == part) return comma;
+    }
+  }
+  return text.size();
+}
+
+uint64_t SplitJson(std::string_view text, std::string* key) {
+  constexpr std::string_view kField = ",\"seq\":";
+  uint64_t sequence_number = kNoSequenceNumber;
+  const size_t field = text.rfind(kField);
+  if (field != std::string_view::npos) {
+    std::string_view rest = text.substr(field + kField.size());
+    if (ConsumeNumber(&rest, &sequence_number) && !rest.empty() && (rest[0] == ',' || rest[0] == '}')) {
+      key->append(text.substr(0, field)).append(rest);
+      return sequence_number;
+    }
+  }
+  key->append(text);
+  return kNoSequenceNumber;
+}
+
+// [1, 2] or 3 or true, as numbers.
+bool AppendNumbers(const Literal& literal, std::vector<double>* numbers) {
+  if (literal.is_number()) {
+    numbers->push_back(literal.number);
+    return true;
+  }
+  return literal.is_list() &&
+         std::all_of(literal.items.begin(), literal.items.end(),
+                     [&](const Literal& item) { return item.is_number() && AppendNumbers(item, numbers); });
+}
+
+std::optional<std::vector<int64_t>> ToShape(const Literal& literal) {
+  if (!literal.is_list()) return std::nullopt;
+  std::vector<int64_t> shape;
+  for (const Literal& item : literal.items) {
+    // Sizes beyond any memory are no sizes.
+    if (!item.is_number() || !(item.number >= 0 && item.number <= 1e15)) return std::nullopt;
+    shape.push_back(static_cast<int64_t>(item.number));
+  }
+  return shape;
+}
+
+std::optional<DType> ToDType(std::string_view name) {
+  ConsumePrefix("torch.", &name);
+  if (name == "half") return DType::kFloat16;
+  if (name == "float") return DType::kFloat32;
+  if (name == "double") return DType::kFloat64;
+  if (name == "int") return DType::kInt32;
+  if (name == "long") return DType::kInt64;
+  const auto dtype = ParseDType(name);
+  return dtype.ok() ? std::optional<DType>(*dtype) : std::nullopt;
+}
+
+OpArgument ToArgument(std::string_view name, int position, const Literal& value) {
+  OpArgument argument;
+  argument.name = name;
+  argument.position = position;
+  if (!AppendNumbers(value, &argument.numbers)) argument.numbers.clear();
+  argument.text = value.text;
+  return argument;
+}
+
+// One of "args": {"name":..., "shape":..., "dtype":...} or {"name":..., "value":...}.
+void AppendArgument(const Literal& map, int position, std::vector<OpArgument>* arguments) {
+  const Literal* shape = map.Find("shape");
+  const Literal* value = map.Find("value");
+  if (shape != nullptr) {
+    const std::optional<std::vector<int64_t>> sizes = ToShape(*shape);
+    if (!sizes.has_value()) return;
+    OpArgument& argument = arguments->emplace_back();
+    argument.name = map.FindText("name");
+    argument.position = position;
+    argument.is_tensor = true;
+    argument.shape = *sizes;
+    argument.dtype = ToDType(map.FindText("dtype"));
+  } else if (value != nullptr) {
+    // A list of tensors is a list of maps.
+    for (const Literal& item : value->items) {
+      if (item.is_map()) AppendArgument(item, position, arguments);
+    }
+    arguments->push_back(ToArgument(map.FindText("name"), position, *value));
+  }
+}
+
+OpDirection DirectionOf(std::string_view name) {
+  while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.remove_suffix(1);
+  if (!name.empty() && name.back() == 's') name.remove_suffix(1);
+  constexpr std::string_view kSuffix = "ackward";
+  const bool backward = name.size() > kSuffix.size() &&
+                        name.substr(name.size() - kSuffix.size()) == kSuffix &&
+                        (name[name.size() - kSuffix.size() - 1] | 0x20) == 'b';
+  return backward ? OpDirection::kBackward : OpDirection::kForward;
+}
+
+bool ParseMap(std::string_view key, OpLabel* label) {
+  const std::optional<Literal> map = ParseLiteral(key);
+  if (!map.has_value() || !map->is_map()) return false;
+  if (const Literal* trace = map->Find("traceMarker"); trace != nullptr) {
+    label->kind = OpLabel::Kind::kTrace;
+    label->source = trace->text;
+    for (const Literal& place : trace->items) {
+      absl::StrAppend(&label->source, label->source.empty() ? "" : ",", place.text);
+    }
+    return true;
+  }
+  if (map->Find("strRepr") != nullptr) {
+    label->kind = OpLabel::Kind::kModule;
+    label->text = map->FindText("mod");
+    return true;
+  }
+  const std::string_view op = map->FindText("op");
+  if (op.empty()) return false;
+  label->kind = OpLabel::Kind::kMarker;
+  label->source = map->FindText("source");
+  OpDescription& description = label->description;
+  description.op = op;
+  description.module = map->FindText(map->Find("module") != nullptr ? "module" : "mod");
+  if (const Literal* arguments = map->Find("args"); arguments != nullptr) {
+    int position = 0;
+    for (const Literal& argument : arguments->items) {
+      AppendArgument(argument, position++, &description.arguments);
+    }
+  }
+  if (const Literal* attributes = map->Find("attributes"); attributes != nullptr) {
+    for (size_t i = 0; i < attributes->names.size(); ++i) {
+      description.arguments.push_back(ToArgument(attributes->names[i], -1, attributes->items[i]));
+    }
+  }
+  label->is_backward_node = DirectionOf(op) == OpDirection::kBackward;
+  const std::string_view direction = map->FindText("direction");
+  label->direction =
+      direction == "backward" || direction == "bprop" ? OpDirection::kBackward : DirectionOf(op);
+  return true;
+}
+
+void AppendSizes(const Literal& sizes, std::vector<OpArgument>* arguments) {
+  for (size_t i = 0; i < sizes.items.size(); ++i) {
+    const Literal& item = sizes.items[i];
+    if (!item.is_list() || item.items.empty()) continue;  // [] is a scalar, or no tensor at all
+    const auto append = [&](const Literal& literal) {
+      const std::optional<std::vector<int64_t>> shape = ToShape(literal);
+      if (!shape.has_value()) return;
+      OpArgument& argument = arguments->emplace_back();
+      argument.position = static_cast<int>(i);
+      argument.is_tensor = true;
+      argument.shape = *shape;
+    };
+    if (item.items[0].is_list()) {
+      std::for_each(item.items.begin(), item.items.end(), append);
+    } else {
+      append(item);
+    }
+  }
+}
+
+// aten::mm, autograd::engine::evaluate_function: MmBackward0, nccl:all_reduce, ncclAllReduce.
+bool LooksLikeOp(std::string_view name) {
+  const size_t colons = name.find("::");
+  if (colons != std::string_view::npos && colons > 0) {
+    return name.find(' ') == std::string_view::npos ||
+           name.find("evaluate_function: ") != std::string_view::npos;
+  }
+  if (!ConsumePrefix("nccl", &name) || name.empty()) return false;
+  return name[0] == ':' || (name[0] >= 'A' && name[0] <= 'Z');
+}
+
+}  // namespace
+
+uint64_t SplitLabel(std::string_view text, std::string* key) {
+  if (!text.empty() && text[0] == '{') return SplitJson(text, key);
+  const size_t end_of_name = EndOfName(text);
+  std::string_view sizes;
+  uint64_t sequence_number = kNoSequenceNumber;
+  if (!ConsumeParts(text.substr(end_of_name), &sizes, &sequence_number)) {
+    key->append(text);
+    return kNoSequenceNumber;
+  }
+  key->append(text.substr(0, end_of_name));
+  // An op in sight of autograd without sizes is still an op.
+  if (end_of_name < text.size()) key->append(kSizes).append(sizes.empty() ? std::string_view("[]") : sizes);
+  return sequence_number;
+}
+
+OpLabel ParseLabel(std::string_view key) {
+  OpLabel label;
+  if (!key.empty() && key[0] == '{' && ParseMap(key, &label)) return label;
+  std::string_view name = key;
+  if (ConsumePrefix("layer:", &name)) {
+    label.kind = OpLabel::Kind::kLayer;
+    label.text = name;
+    return label;
+  }
+  label.text = key;
+  const size_t end_of_name = EndOfName(key);
+  name = key.substr(0, end_of_name);
+  if (end_of_name == key.size() && !LooksLikeOp(name)) return label;
+  std::string_view sizes = key.substr(end_of_name);
+  if (ConsumePrefix(kSizes, &sizes)) {
+    const std::optional<Literal> literal = ParseLiteral(sizes);
+    if (!literal.has_value()) return label;
+    AppendSizes(*literal, &label.description.arguments);
+    label.description.tensors_only = true;
+  } else if (!sizes.empty()) {
+    return label;
+  }
+  label.kind = OpLabel::Kind::kOp;
+  size_t colon = name.rfind(':');
+  if (colon != std::string_view::npos) {
+    std::string_view module = name.substr(0, colon);
+    while (!module.empty() && module.back() == ':') module.remove_suffix(1);
+    label.description.module = module;
+    name.remove_prefix(colon + 1);
+    while (!name.empty() && name[0] == ' ') name.remove_prefix(1);
+  }
+  if (name.substr(0, 4) == "nccl") label.description.module = "nccl";
+  label.description.op = name;
+  label.direction = DirectionOf(name);
+  if (key.find("evaluate_function: ") < end_of_name) label.direction = OpDirection::kBackward;
+  // aten::convolution_backward is an op like any other, which a backward node calls.
+  label.is_backward_node = label.direction == OpDirection::kBackward && label.description.module != "aten";
+  return label;
+}
+
+}  // namespace ott

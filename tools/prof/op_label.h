@@ -1,0 +1,47 @@
+// What the text of an NVTX range says.
+
+#ifndef OTT_TOOLS_PROF_OP_LABEL_H_
+#define OTT_TOOLS_PROF_OP_LABEL_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ott/core/op_cost/op_description.h"
+
+namespace ott {
+
+inline constexpr uint64_t kNoSequenceNumber = ~uint64_t{0};
+
+// Splits text into what recurs from call to call, appended to *key, and the sequence number. Operator ids are
+// dropped. A text that only begins like a label is a key as a whole.
+//
+//   "aten::mm, seq = 12, op_id = 7, sizes = [[2, 3], [3, 4]]" -> "aten::mm, sizes = [[2, 3], [3, 4]]" and 12
+//   {"op":"mm","seq":12}                                      -> {"op":"mm"} and 12
+uint64_t SplitLabel(std::string_view text, std::string* key);
+
+struct OpLabel {
+  enum class Kind {
+    kOther,   // a range of the program's own: text
+    kMarker,  // {"op":...}, or PyProf's {'mod': ..., 'op': ...}: description, direction, source
+    kOp,      // PyTorch's name[, sizes = [...]]: description, direction
+    kLayer,   // layer:NAME: text
+    kTrace,   // PyProf's {'traceMarker': [...]}: source
+    kModule,  // PyProf's {'mod': ..., 'strRepr': ...}: text
+  };
+
+  Kind kind = Kind::kOther;
+  std::string text;
+  std::string source;  // "file:line", several separated by commas
+  OpDescription description;
+  OpDirection direction = OpDirection::kUnknown;
+  // A node of the backward pass, which runs for the forward op with its sequence number: AddmmBackward0.
+  bool is_backward_node = false;
+};
+
+// key: from SplitLabel.
+OpLabel ParseLabel(std::string_view key);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_PROF_OP_LABEL_H_

@@ -1,0 +1,151 @@
+#include "tools/prof/op_label.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using ::testing::ElementsAre;
+
+OpLabel Parse(const std::string& text) {
+  std::string key;
+  SplitLabel(text, &key);
+  return ParseLabel(key);
+}
+
+TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
+  // The parts in any order, each there or not.
+  const std::vector<std::string> parts = {", seq = 45328", ", op_id = 990724",
+                                          ", sizes = [[2, 3], [3, 4], []]",
+                                          ", input_op_ids = [(1,0), (2,1)]"};
+  std::vector<int> order = {0, 1, 2, 3};
+  do {
+    for (int present = 1; present < 16; ++present) {
+      std::string text = "aten::addmm";
+      for (const int part : order) {
+        if ((present >> part & 1) != 0) text += parts[static_cast<size_t>(part)];
+      }
+      std::string key;
+      const uint64_t sequence_number = SplitLabel(text, &key);
+      EXPECT_EQ(sequence_number, (present & 1) != 0 ? 45328 : kNoSequenceNumber) << text;
+      const OpLabel label = ParseLabel(key);
+      EXPECT_EQ(label.kind, OpLabel::Kind::kOp) << text;
+      EXPECT_EQ(label.description.module, "aten") << text;
+      EXPECT_EQ(label.description.op, "addmm") << text;
+      EXPECT_EQ(label.direction, OpDirection::kForward) << text;
+      ASSERT_EQ(label.description.arguments.size(), (present & 4) != 0 ? 2 : 0) << text;
+      if ((present & 4) == 0) continue;
+      EXPECT_THAT(label.description.arguments[1].shape, ElementsAre(3, 4)) << text;
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(OpLabel, WhatVariesFromCallToCallIsNoPartOfTheKey) {
+  std::string first;
+  std::string second;
+  EXPECT_EQ(SplitLabel("aten::mm, seq = 1, op_id = 5, sizes = [[2, 3], [3, 4]]", &first), 1);
+  EXPECT_EQ(SplitLabel("aten::mm, seq = 2, op_id = 6, sizes = [[2, 3], [3, 4]]", &second), 2);
+  EXPECT_EQ(first, second);
+  first.clear();
+  second.clear();
+  EXPECT_EQ(SplitLabel(R"({"op":"mm","seq":1,"source":"a.cc:1"})", &first), 1);
+  EXPECT_EQ(SplitLabel(R"({"op":"mm","seq":2,"source":"a.cc:1"})", &second), 2);
+  EXPECT_EQ(first, second);
+}
+
+TEST(OpLabel, ListsOfTensorsShareAPosition) {
+  const OpLabel label = Parse("aten::cat, sizes = [[[2, 3], [4, 3]], [], [5]]");
+  const auto& arguments = label.description.arguments;
+  ASSERT_EQ(arguments.size(), 3);
+  EXPECT_THAT(arguments[1].shape, ElementsAre(4, 3));
+  EXPECT_EQ(arguments[0].position, 0);
+  EXPECT_EQ(arguments[1].position, 0);
+  EXPECT_EQ(arguments[2].position, 2);
+}
+
+TEST(OpLabel, BackwardNodesOfAnyNumberAreBackward) {
+  for (const char* name :
+       {"MulBackward0", "MulBackward1", "SplitWithSizesBackward27", "MyFunctionBackward",
+        "torch::autograd::CopyBackwards", "autograd::engine::evaluate_function: MulBackward0",
+        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
+        "aten::convolution_backward"}) {
+    EXPECT_EQ(Parse(std::string(name) + ", seq = 7").direction, OpDirection::kBackward) << name;
+  }
+  EXPECT_EQ(Parse("aten::backwardish, seq = 7").direction, OpDirection::kForward);
+  EXPECT_EQ(Parse("autograd::engine::evaluate_function: MulBackward0").description.op, "MulBackward0");
+}
+
+TEST(OpLabel, OursTellsDTypesAttributesAndTheLine) {
+  const OpLabel label = Parse(
+      R"({"op":"linear","module":"encoder.0","args":[{"name":"input","dtype":"float32","shape":[32,128],)"
+      R"("strides":[128,1],"device":"cuda:0"},{"name":"eps","value":1e-5}],"attributes":{"stride":[1,2],"groups":1},)"
+      R"("direction":"backward","seq":12,"source":"train.cc:42"})");
+  EXPECT_EQ(label.kind, OpLabel::Kind::kMarker);
+  EXPECT_EQ(label.description.op, "linear");
+  EXPECT_EQ(label.description.module, "encoder.0");
+  EXPECT_EQ(label.direction, OpDirection::kBackward);
+  EXPECT_EQ(label.source, "train.cc:42");
+  const auto& arguments = label.description.arguments;
+  ASSERT_EQ(arguments.size(), 4);
+  EXPECT_TRUE(arguments[0].is_tensor);
+  EXPECT_EQ(arguments[0].dtype, DType::kFloat32);
+  EXPECT_THAT(arguments[1].numbers, ElementsAre(1e-5));
+  EXPECT_EQ(arguments[2].name, "stride");
+  EXPECT_THAT(arguments[2].numbers, ElementsAre(1, 2));
+}
+
+TEST(OpLabel, PyProfsMarkersAreRead) {
+  const OpLabel op = Parse(
+      "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [{'name': '', 'type': 'tensor', 'shape': (32, "
+      "128), "
+      "'dtype': 'float16'}, {'name': 'p', 'type': 'float', 'value': inf}, {'name': 'training', 'type': "
+      "'bool', "
+      "'value': True}]}");
+  EXPECT_EQ(op.kind, OpLabel::Kind::kMarker);
+  EXPECT_EQ(op.description.module, "torch.nn.functional");
+  ASSERT_EQ(op.description.arguments.size(), 3);
+  EXPECT_THAT(op.description.arguments[0].shape, ElementsAre(32, 128));
+  EXPECT_EQ(op.description.arguments[0].dtype, DType::kFloat16);
+  EXPECT_THAT(op.description.arguments[2].numbers, ElementsAre(1));
+
+  const OpLabel trace = Parse("{'traceMarker': ['train.py:12', 'model.py:7']}");
+  EXPECT_EQ(trace.kind, OpLabel::Kind::kTrace);
+  EXPECT_EQ(trace.source, "train.py:12,model.py:7");
+
+  const OpLabel module = Parse("{'mod': 'Linear', 'strRepr': \"Linear(in='a')\"}");
+  EXPECT_EQ(module.kind, OpLabel::Kind::kModule);
+  EXPECT_EQ(module.text, "Linear");
+}
+
+TEST(OpLabel, LayersAndRangesOfTheProgramAreNoOps) {
+  EXPECT_EQ(Parse("layer:encoder.0").kind, OpLabel::Kind::kLayer);
+  EXPECT_EQ(Parse("layer:encoder.0").text, "encoder.0");
+  for (const char* text :
+       {"", "forward", "iteration 17", "Optimizer.step#SGD.step", "{'mod': ", "{}", "{\"op\":7}",
+        "a, seq = x", "a, seq = 1 and more", "a, sizes = [[1]", "[[[[", ", seq = "}) {
+    EXPECT_EQ(Parse(text).kind, OpLabel::Kind::kOther) << text;
+    EXPECT_EQ(Parse(text).text, text);
+  }
+}
+
+TEST(OpLabel, CollectivesAreOpsOfNccl) {
+  for (const char* text : {"ncclAllReduce", "nccl:all_reduce"}) {
+    EXPECT_EQ(Parse(text).kind, OpLabel::Kind::kOp) << text;
+    EXPECT_EQ(Parse(text).description.module, "nccl") << text;
+  }
+}
+
+TEST(OpLabel, DeepNestingIsNoLabel) {
+  EXPECT_EQ(Parse("{\"op\":" + std::string(100000, '[')).kind, OpLabel::Kind::kOther);
+  EXPECT_EQ(Parse("a, sizes = " + std::string(100000, '[') + std::string(100000, ']')).kind,
+            OpLabel::Kind::kOther);
+}
+
+}  // namespace
+}  // namespace ott

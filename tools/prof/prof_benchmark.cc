@@ -1,0 +1,182 @@
+// How many kernels a second `ott prof` reads, joins and prints, on a generated training run with the columns
+// of an Nsight Systems export: for every two kernels (forward and backward, on a thread each) eight ranges
+// and two launches. CPU time, and the most memory the process held.
+//
+//   bazel run -c opt //tools/prof:prof_benchmark              # 500,000 kernels, 2,000,000 ranges
+//   bazel run -c opt //tools/prof:prof_benchmark -- 10000000
+
+#include <sqlite3.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/benchmark_limits.h"
+#include "ott/core/base/check.h"
+#include "tools/prof/kernel_join.h"
+#include "tools/prof/prof_table.h"
+#include "tools/prof/profile_reader.h"
+#include "tools/prof/profile_rows.h"
+
+namespace ott {
+namespace {
+
+constexpr char kTables[] = R"sql(
+  PRAGMA journal_mode = OFF;
+  PRAGMA synchronous = OFF;
+  BEGIN;
+  CREATE TABLE META_DATA_EXPORT (name TEXT, value TEXT);
+  INSERT INTO META_DATA_EXPORT VALUES ('EXPORT_SCHEMA_VERSION', '3.28.1');
+  CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL);
+  INSERT INTO StringIds VALUES
+      (1, 'nvjet_tst_256x128_64x4_1x2_h_bz_coopA_NNT'), (2, 'nvjet_tst_256x128_64x4_1x2_h_bz_coopA_NTT'),
+      (3, 'cudaLaunchKernelExC_v11060');
+  CREATE TABLE NVTX_EVENTS (
+      start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER, category INTEGER, color INTEGER,
+      text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER, uint64Value INTEGER,
+      int64Value INTEGER, doubleValue REAL, uint32Value INTEGER, int32Value INTEGER, floatValue REAL,
+      jsonTextId INTEGER, jsonText TEXT, binaryData TEXT);
+  CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (
+      start INTEGER NOT NULL, end INTEGER NOT NULL, eventClass INTEGER NOT NULL, globalTid INTEGER,
+      correlationId INTEGER, nameId INTEGER NOT NULL, returnValue INTEGER NOT NULL, callchainId INTEGER);
+  CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (
+      start INTEGER NOT NULL, end INTEGER NOT NULL, deviceId INTEGER NOT NULL, contextId INTEGER NOT NULL,
+      greenContextId INTEGER, streamId INTEGER NOT NULL, correlationId INTEGER, globalPid INTEGER,
+      demangledName INTEGER NOT NULL, shortName INTEGER NOT NULL, mangledName INTEGER, launchType INTEGER,
+      cacheConfig INTEGER, registersPerThread INTEGER NOT NULL, gridX INTEGER NOT NULL, gridY INTEGER NOT NULL,
+      gridZ INTEGER NOT NULL, blockX INTEGER NOT NULL, blockY INTEGER NOT NULL, blockZ INTEGER NOT NULL,
+      staticSharedMemory INTEGER NOT NULL, dynamicSharedMemory INTEGER NOT NULL, localMemoryPerThread INTEGER NOT NULL,
+      localMemoryTotal INTEGER NOT NULL, gridId INTEGER NOT NULL, sharedMemoryExecuted INTEGER, graphNodeId INTEGER);
+)sql";
+
+class Writer {
+ public:
+  explicit Writer(const std::string& path) {
+    std::remove(path.c_str());
+    OTT_CHECK(sqlite3_open(path.c_str(), &database_) == SQLITE_OK) << path;
+    Execute(kTables);
+    range_ = Prepare(
+        "INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid, domainId) VALUES (?, ?, 59, ?, ?, "
+        "0)");
+    launch_ = Prepare("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, 0, ?, ?, 3, 0, NULL)");
+    kernel_ = Prepare(
+        "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 0, 1, NULL, 7, ?, ?, ?, ?, NULL, 1, 0, 168, "
+        "132, 1, 1, "
+        "384, 1, 1, 1024, 200704, 0, 0, ?, 233472, NULL)");
+  }
+  ~Writer() {
+    Execute("COMMIT");
+    for (sqlite3_stmt* statement : {range_, launch_, kernel_}) sqlite3_finalize(statement);
+    sqlite3_close(database_);
+  }
+
+  void Range(int64_t tid, int64_t start, int64_t end, const std::string& text) {
+    sqlite3_bind_text(range_, 3, text.c_str(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
+    Insert(range_, {{1, start}, {2, end}, {4, kProcess | tid}});
+  }
+  void Kernel(int64_t tid, int64_t launch, int64_t start, int64_t correlation_id, int64_t name) {
+    Insert(launch_, {{1, launch}, {2, launch + 4000}, {3, kProcess | tid}, {4, correlation_id}});
+    Insert(kernel_, {{1, start},
+                     {2, start + 9000},
+                     {3, correlation_id},
+                     {4, kProcess},
+                     {5, name},
+                     {6, name},
+                     {7, correlation_id}});
+  }
+
+ private:
+  static constexpr int64_t kProcess = (int64_t{1} << 48) | (int64_t{4711} << 24);
+
+  void Execute(const char* sql) {
+    OTT_CHECK(sqlite3_exec(database_, sql, nullptr, nullptr, nullptr) == SQLITE_OK) << sql;
+  }
+  sqlite3_stmt* Prepare(const char* sql) {
+    sqlite3_stmt* statement = nullptr;
+    OTT_CHECK(sqlite3_prepare_v2(database_, sql, -1, &statement, nullptr) == SQLITE_OK)
+        << sqlite3_errmsg(database_);
+    return statement;
+  }
+  void Insert(sqlite3_stmt* statement, std::initializer_list<std::pair<int, int64_t>> values) {
+    for (const auto& [index, value] : values) sqlite3_bind_int64(statement, index, value);
+    OTT_CHECK(sqlite3_step(statement) == SQLITE_DONE) << sqlite3_errmsg(database_);
+    sqlite3_reset(statement);
+  }
+
+  sqlite3* database_ = nullptr;
+  sqlite3_stmt* range_ = nullptr;
+  sqlite3_stmt* launch_ = nullptr;
+  sqlite3_stmt* kernel_ = nullptr;
+};
+
+void WriteRun(const std::string& path, int64_t num_kernels) {
+  Writer writer(path);
+  constexpr int64_t kOpsInIteration = 200;
+  int64_t op_id = 0;
+  for (int64_t op = 0; op < num_kernels / 2; ++op) {
+    const int64_t forward = op / kOpsInIteration * kOpsInIteration * 40000 + op % kOpsInIteration * 20000;
+    const int64_t backward = forward + kOpsInIteration * 20000;
+    const std::string sizes = absl::StrCat("[[", 1024 << (op % 3), ", 4096], [4096, 4096]]");
+    writer.Range(1, forward, forward + 19000, absl::StrCat("layer:encoder.", op % kOpsInIteration / 10));
+    writer.Range(1, forward + 100, forward + 18000,
+                 absl::StrCat("aten::linear, seq = ", 2 * op, ", op_id = ", ++op_id, ", sizes = ", sizes));
+    writer.Range(1, forward + 1000, forward + 2000,
+                 absl::StrCat("aten::t, seq = ", 2 * op, ", op_id = ", ++op_id, ", sizes = [[4096, 4096]]"));
+    writer.Range(1, forward + 3000, forward + 17000,
+                 absl::StrCat("aten::mm, seq = ", 2 * op + 1, ", op_id = ", ++op_id, ", sizes = ", sizes));
+    writer.Kernel(1, forward + 8000, forward + 15000, 8 * op, 1);
+    writer.Range(2, backward, backward + 19000, "autograd::engine::evaluate_function: MmBackward0");
+    writer.Range(2, backward + 100, backward + 18000,
+                 absl::StrCat("MmBackward0, seq = ", 2 * op + 1, ", op_id = ", ++op_id));
+    writer.Range(2, backward + 1000, backward + 2000,
+                 absl::StrCat("aten::t, op_id = ", ++op_id, ", sizes = [[4096, 4096]]"));
+    writer.Range(2, backward + 3000, backward + 17000,
+                 absl::StrCat("aten::mm, op_id = ", ++op_id, ", sizes = ", sizes));
+    writer.Kernel(2, backward + 8000, backward + 15000, 8 * op + 4, 2);
+  }
+}
+
+double CpuSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+int Main(int argc, char** argv) {
+  const int64_t num_kernels = argc > 1 ? std::atoll(argv[1]) : 500000;
+  const char* directory = std::getenv("TMPDIR");
+  const std::string path = absl::StrCat(directory == nullptr ? "/tmp" : directory, "/prof_benchmark.sqlite");
+  WriteRun(path, num_kernels);
+  const double begin = CpuSeconds();
+  Profile profile = ReadProfile(path).value();
+  const double read = CpuSeconds();
+  const KernelJoin join = JoinKernels(&profile);
+  const double joined = CpuSeconds();
+  const ProfileRows rows(profile, join, std::nullopt);
+  size_t bytes = 0;
+  OTT_CHECK(WriteProfTable(rows, {}, [&](std::string_view text) { bytes += text.size(); }).ok());
+  const double end = CpuSeconds();
+  std::remove(path.c_str());
+  for (size_t kernel = 0; kernel < profile.kernels.size(); ++kernel) {
+    OTT_CHECK(join.StateOf(profile, profile.kernels[kernel].launch) == KernelJoin::State::kOp) << kernel;
+  }
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  std::printf("%lld kernels, %lld ranges: read %.2f s, join %.2f s, print %.2f s (%zu MB)\n",
+              static_cast<long long>(num_kernels), static_cast<long long>(profile.num_ranges), read - begin,
+              joined - read, end - joined, bytes >> 20);
+  BenchmarkLimits limits;
+  limits.AtMost("a kernel with its four ranges and its launch",
+                (end - begin) / static_cast<double>(num_kernels) * 1e6, 1, "us");
+  limits.AtMost("memory a kernel",
+                static_cast<double>(usage.ru_maxrss) * 1024 / static_cast<double>(num_kernels), 200, "B ");
+  return limits.all_hold() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace ott
+
+int main(int argc, char** argv) { return ott::Main(argc, argv); }

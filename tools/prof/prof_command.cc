@@ -1,0 +1,128 @@
+#include "tools/prof/prof_command.h"
+
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+#include "tools/exit_code.h"
+#include "tools/prof/kernel_join.h"
+#include "tools/prof/prof_column.h"
+#include "tools/prof/prof_table.h"
+#include "tools/prof/profile_reader.h"
+#include "tools/prof/profile_rows.h"
+
+namespace ott {
+namespace {
+
+struct ProfFlags {
+  std::string file;
+  bool csv = false;
+  bool json = false;
+  std::string gpu;
+  ProfTableOptions table;
+};
+
+// What was read, how much of it was joined, and what could not be used: beside the table, on stderr.
+void PrintNotes(const Profile& profile, const KernelJoin& join) {
+  std::array<int64_t, 4> states = {};
+  int64_t in_graphs = 0;
+  for (const Profile::Kernel& kernel : profile.kernels) {
+    ++states[static_cast<size_t>(join.StateOf(profile, kernel.launch))];
+    if (kernel.in_graph) ++in_graphs;
+  }
+  std::fprintf(stderr, "%s (%s): %zu kernels, %lld ranges\n", profile.path.c_str(), profile.schema.c_str(),
+               profile.kernels.size(), static_cast<long long>(profile.num_ranges));
+  const auto line = [](int64_t count, const char* what) {
+    if (count > 0) std::fprintf(stderr, "  %lld %s\n", static_cast<long long>(count), what);
+  };
+  line(states[static_cast<size_t>(KernelJoin::State::kOp)], "kernels joined to an op");
+  line(states[static_cast<size_t>(KernelJoin::State::kNoOp)],
+       "launched within ranges of which none is an op");
+  line(states[static_cast<size_t>(KernelJoin::State::kNoRange)], "launched outside of any range");
+  line(states[static_cast<size_t>(KernelJoin::State::kNoLaunch)],
+       "without the call that launched them in the file");
+  line(in_graphs, "launched by CUDA graphs: their ops are those of the capture, not of the launch");
+  for (const std::vector<std::string>* notes : {&profile.notes, &join.notes}) {
+    for (const std::string& note : *notes) std::fprintf(stderr, "  %s\n", note.c_str());
+  }
+}
+
+absl::Status Prof(ProfFlags flags) {
+  if (flags.csv) flags.table.format = ProfTableOptions::Format::kCsv;
+  if (flags.json) flags.table.format = ProfTableOptions::Format::kJson;
+  std::optional<DevicePeaks> gpu;
+  if (!flags.gpu.empty()) {
+    gpu = PeaksByName(flags.gpu);
+    if (!gpu.has_value()) {
+      std::string known;
+      for (const std::string& name : KnownGpus()) absl::StrAppend(&known, known.empty() ? "" : ", ", name);
+      return absl::InvalidArgumentError(
+          absl::StrCat("no peaks of a GPU '", flags.gpu, "'; there are ", known));
+    }
+  }
+  OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file));
+  const KernelJoin join = JoinKernels(&profile);
+  PrintNotes(profile, join);
+  const ProfileRows rows(profile, join, std::move(gpu));
+  bool written = true;
+  OTT_RETURN_IF_ERROR(WriteProfTable(rows, flags.table, [&](std::string_view text) {
+    written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && written;
+  }));
+  if (std::fflush(stdout) != 0 || !written) return absl::DataLossError("cannot write to standard output");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddProfCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("prof", "Kernels of a capture, with op, layer, FLOPs, bytes and Tensor Cores");
+  const auto flags = std::make_shared<ProfFlags>();
+  ProfTableOptions& table = flags->table;
+  command
+      ->add_option("FILE", flags->file,
+                   "SQLite export of Nsight Systems, capture of `ott profile`, or nvprof file")
+      ->required();
+  command->add_option("-c,--columns", table.columns, "Columns, by commas")->capture_default_str();
+  CLI::Option* csv = command->add_flag("--csv", flags->csv, "RFC 4180");
+  CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object a line")->excludes(csv);
+  command->add_option("-w,--width", table.width, "Cut and fill columns to so many characters")
+      ->excludes(csv)
+      ->excludes(json)
+      ->check(CLI::PositiveNumber);
+  command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums");
+  command->add_option("--sort", table.sort, "Column; largest numbers first");
+  command->add_option("-n,--limit", table.limit, "So many rows at most")->check(CLI::NonNegativeNumber);
+  command->add_option("--op", table.op, "Only kernels of ops like this glob");
+  command->add_option("--layer", table.layer, "Only of layers like this glob");
+  command->add_option("--kernel", table.kernel, "Only kernels (in brief) like this glob");
+  command->add_option("--phase", table.phase, "Only of phases like this glob");
+  command->add_option("--dir", table.direction, "Only this direction")
+      ->check(CLI::IsMember({"fprop", "bprop"}));
+  command->add_option("--rank", table.rank, "Only of this rank");
+  command->add_option("--from", table.from_seconds, "Only kernels from this second of the capture on");
+  command->add_option("--to", table.to_seconds, "Only kernels before this second of the capture");
+  command->add_option("--gpu", flags->gpu,
+                      "Peaks to compare with where FILE does not tell the device: H100, A100, ...");
+  std::string columns = "Columns:\n";
+  for (const ProfColumn& column : ProfColumns()) {
+    absl::StrAppend(&columns, "  ", std::string(column.name), std::string(10 - column.name.size(), ' '),
+                    std::string(column.meaning), "\n");
+  }
+  command->footer(columns +
+                  "Exit code: 0, or 2 if FILE cannot be read.\n"
+                  "Example:\n  ott prof run.sqlite --group-by op,dir -n 10");
+  command->callback([flags, exit_code] {
+    const absl::Status status = Prof(*flags);
+    if (!status.ok()) std::fprintf(stderr, "ott prof: %s\n", std::string(status.message()).c_str());
+    *exit_code = status.ok() ? kExitGood : kExitCouldNotTell;
+  });
+}
+
+}  // namespace ott

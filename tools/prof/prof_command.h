@@ -1,0 +1,15 @@
+// `ott prof FILE`: the kernels of a capture, with the ops they come from.
+
+#ifndef OTT_TOOLS_PROF_PROF_COMMAND_H_
+#define OTT_TOOLS_PROF_PROF_COMMAND_H_
+
+#include "CLI/CLI.hpp"
+
+namespace ott {
+
+// Sets *exit_code (exit_code.h) when the subcommand ran.
+void AddProfCommand(CLI::App& app, int* exit_code);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_PROF_PROF_COMMAND_H_

@@ -1,0 +1,47 @@
+// Tables of kernels, and of groups of kernels.
+
+#ifndef OTT_TOOLS_PROF_PROF_TABLE_H_
+#define OTT_TOOLS_PROF_PROF_TABLE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/prof/kernel_rows.h"
+
+namespace ott {
+
+struct ProfTableOptions {
+  enum class Format { kPlain, kCsv, kJson };
+
+  std::string columns = "idx,dir,sub,mod,op,kernel,params,sil";
+  Format format = Format::kPlain;
+  int width = 0;         // plain: cells are cut and filled to it, but for the last; 0: as wide as they are
+  std::string group_by;  // columns, by commas; "": one row a kernel
+  std::string sort;      // a column (numbers: largest first); "": by start, groups by duration
+  int64_t limit = -1;    // rows; -1: all
+
+  // Filters, all of which a kernel must pass. Globs as in ott/core/dump/selection.h, "" for any.
+  std::string op, layer, kernel, phase;
+  std::string direction;  // fprop or bprop
+  std::optional<int64_t> rank;
+  double from_seconds = 0;  // of the start, since the beginning of the capture
+  double to_seconds = -1;   // -1: to the end
+};
+
+// The kernels that pass the filters.
+bool PassesFilters(const ProfTableOptions& options, const KernelRow& row);
+
+// Hands the table to write, a buffer at a time: a header (plain and CSV), then a line a row. Plain cells are
+// words between single spaces. JSON: one object a line; what is not known is null and what is not there is
+// left out. INVALID_ARGUMENT for columns there are not.
+absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& options,
+                            const std::function<void(std::string_view)>& write);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_PROF_PROF_TABLE_H_

@@ -1,0 +1,92 @@
+// What a capture holds, in columns that stay small for ten million kernels.
+
+#ifndef OTT_TOOLS_PROF_PROFILE_H_
+#define OTT_TOOLS_PROF_PROFILE_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/prof/op_label.h"
+
+namespace ott {
+
+inline constexpr uint32_t kNone = ~uint32_t{0};
+
+// All times are nanoseconds of the capture's clock.
+struct Profile {
+  struct Kernel {
+    int64_t start;
+    int64_t end;
+    uint32_t name;      // of kernel_names
+    uint32_t geometry;  // of geometries
+    uint32_t launch;    // of launches; kNone: the kernel has no correlation id
+    int32_t stream;
+    uint16_t process;
+    int16_t device;  // -1: not told
+    bool in_graph;
+  };
+
+  // The API call that started one kernel, or all those of a graph.
+  struct Launch {
+    int64_t start = 0;
+    int64_t end = 0;
+    uint32_t thread = kNone;  // of threads; kNone: the capture does not have the call
+  };
+
+  struct Range {
+    int64_t start;
+    int64_t end;
+    uint32_t label;            // of labels
+    uint32_t sequence_number;  // kNone: none
+  };
+
+  struct Thread {
+    int64_t tid = 0;
+    uint16_t process = 0;
+    std::string name;
+    std::deque<Range> ranges;  // pushed and popped, in the order of the file; grows without a copy
+  };
+
+  struct Process {
+    int64_t pid = 0;
+    std::string name;
+    int rank = -1;  // -1: not known
+  };
+
+  struct Device {
+    std::string name;
+    int sm_count = 0;
+    int compute_major = 0;
+    int compute_minor = 0;
+    double clock_hz = 0;
+    double memory_bytes_per_second = 0;
+  };
+
+  struct Geometry {
+    std::array<int64_t, 3> grid;
+    std::array<int64_t, 3> block;
+  };
+
+  std::string path;
+  std::string schema;  // "Nsight Systems 3.25.0", "nvprof"
+  std::vector<std::string> kernel_names;
+  std::vector<Geometry> geometries;
+  std::vector<OpLabel> labels;
+  std::vector<Kernel> kernels;  // by start
+  std::vector<Launch> launches;
+  std::vector<Thread> threads;
+  std::vector<Process> processes;
+  std::map<int, Device> devices;
+  int64_t first_time = 0;  // of anything in the capture
+  int64_t last_time = 0;
+  int64_t num_ranges = 0;
+  std::vector<std::string> notes;  // what could not be used, and how much of it
+};
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_PROF_PROFILE_H_

@@ -1,0 +1,137 @@
+#include "tools/prof/profile_reader.h"
+
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "tools/prof/capture_for_test.h"
+
+namespace ott {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+std::string Message(const std::string& path) { return std::string(ReadProfile(path).status().message()); }
+
+TEST(ProfileReader, RegisteredStringsAreTexts) {
+  const Profile profile = ReadProfile(CaptureSql()
+                                          .Sql("INSERT INTO StringIds VALUES (1000, 'ncclAllReduce');"
+                                               "INSERT INTO NVTX_EVENTS (start, end, eventType, textId, "
+                                               "globalTid) VALUES (1, 2, 59, 1000, " +
+                                               std::to_string(GlobalTid(1, 2)) + ");")
+                                          .Write("registered.sqlite"))
+                              .value();
+  ASSERT_EQ(profile.num_ranges, 1);
+  EXPECT_EQ(profile.labels[profile.threads[0].ranges[0].label].description.op, "ncclAllReduce");
+  EXPECT_EQ(profile.threads[0].tid, 2);
+  EXPECT_EQ(profile.processes[profile.threads[0].process].pid, 1);
+}
+
+TEST(ProfileReader, TablesAndColumnsMayBeMissing) {
+  const Profile kernels_alone =
+      ReadProfile(CaptureSql::WriteSql(
+                      "kernels.sqlite",
+                      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, correlationId, shortName);"
+                      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 5, 3, 9);"))
+          .value();
+  ASSERT_EQ(kernels_alone.kernels.size(), 1);
+  EXPECT_EQ(kernels_alone.kernels[0].device, -1);
+  const Profile ranges_alone =
+      ReadProfile(CaptureSql::WriteSql("ranges.sqlite",
+                                       "CREATE TABLE NVTX_EVENTS (start, end, eventType, globalTid, text);"
+                                       "INSERT INTO NVTX_EVENTS VALUES (1, 5, 59, 3, 'a');"))
+          .value();
+  EXPECT_EQ(ranges_alone.num_ranges, 1);
+}
+
+TEST(ProfileReader, NvprofsSchemaIsRead) {
+  const Profile profile = ReadProfile(CaptureSql::WriteSql("nvprof.sqlite", R"sql(
+    CREATE TABLE StringTable (_id_ INTEGER PRIMARY KEY, value TEXT);
+    INSERT INTO StringTable VALUES (1, 'volta_h884gemm'), (2, 'aten::mm, seq = 4');
+    CREATE TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL (start, end, deviceId, streamId, correlationId, gridX, gridY,
+        gridZ, blockX, blockY, blockZ, name);
+    INSERT INTO CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL VALUES (100, 200, 0, 7, 3, 1, 2, 3, 4, 5, 6, 1);
+    CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, processId, threadId, correlationId);
+    INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (50, 60, 77, -2, 3);
+    CREATE TABLE CUPTI_ACTIVITY_KIND_MARKER (flags, timestamp, id, objectId, name);
+    INSERT INTO CUPTI_ACTIVITY_KIND_MARKER VALUES
+        (2, 40, 8, x'4D000000FEFFFFFFFFFFFFFF', 2), (4, 70, 8, x'4D000000FEFFFFFFFFFFFFFF', 0);)sql"))
+                              .value();
+  EXPECT_EQ(profile.schema, "nvprof");
+  ASSERT_EQ(profile.kernels.size(), 1);
+  EXPECT_EQ(profile.kernel_names[profile.kernels[0].name], "volta_h884gemm");
+  EXPECT_EQ(profile.geometries[0].block[2], 6);
+  ASSERT_EQ(profile.threads.size(), 1);
+  EXPECT_EQ(profile.launches[0].thread, 0);
+  ASSERT_EQ(profile.threads[0].ranges.size(), 1);
+  EXPECT_EQ(profile.threads[0].ranges[0].end, 70);
+  EXPECT_EQ(profile.threads[0].ranges[0].sequence_number, 4);
+}
+
+TEST(ProfileReader, RowsOfOtherTypesAreCountedAndLeftOut) {
+  CaptureSql sql;
+  sql.Kernel(1, 2, 5, 10, 10, "k", 1)
+      .Range(1, 2, 1, 9, "aten::mm")
+      .Range(1, 2, 9, 1, "ends before it starts");
+  sql.Sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = 'wide';");
+  sql.Sql("INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid) VALUES ('soon', 4, 59, 'a', 7);");
+  const Profile profile = ReadProfile(sql.Write("types.sqlite")).value();
+  EXPECT_TRUE(profile.kernels.empty());
+  EXPECT_EQ(profile.num_ranges, 1);
+  EXPECT_THAT(profile.notes,
+              Contains("1 rows of CUPTI_ACTIVITY_KIND_KERNEL were left out: not what belongs there"));
+  EXPECT_THAT(profile.notes, Contains("2 rows of NVTX_EVENTS were left out: not what belongs there"));
+}
+
+TEST(ProfileReader, FilesThatAreNoCapturesSaySo) {
+  const std::string directory = testing::TempDir();
+  EXPECT_THAT(Message(directory + "/nothing.sqlite"), HasSubstr("no such file"));
+  EXPECT_THAT(Message(directory), HasSubstr("is a directory"));
+  ASSERT_TRUE(WriteFileAtomically(directory + "/empty.sqlite", "").ok());
+  EXPECT_THAT(Message(directory + "/empty.sqlite"), HasSubstr("is empty"));
+  ASSERT_TRUE(WriteFileAtomically(directory + "/text.sqlite", std::string(5000, 'x')).ok());
+  EXPECT_THAT(Message(directory + "/text.sqlite"), HasSubstr("is no SQLite database"));
+  EXPECT_THAT(Message(CaptureSql::WriteSql("other.sqlite", "CREATE TABLE t (a);")),
+              HasSubstr("has neither kernels"));
+}
+
+TEST(ProfileReader, ACutFileIsDamaged) {
+  CaptureSql sql;
+  for (int i = 0; i < 2000; ++i) sql.Kernel(1, 2, i, 10 + i, 10, "kernel", i);
+  const std::string path = sql.Write("cut.sqlite");
+  ASSERT_TRUE(ReadProfile(path).ok());
+  const std::string contents = ReadFile(path).value();
+  ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>(contents.size() / 2)), 0);
+  EXPECT_EQ(ReadProfile(path).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(Message(path), HasSubstr("cut short"));
+}
+
+TEST(ProfileReader, ALockedFileSaysSo) {
+  const std::string path = CaptureSql().Kernel(1, 2, 5, 10, 10, "k", 1).Write("locked.sqlite");
+  sqlite3* writer = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &writer), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(writer, "BEGIN EXCLUSIVE", nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_EQ(ReadProfile(path).status().code(), absl::StatusCode::kUnavailable);
+  sqlite3_close(writer);
+  EXPECT_TRUE(ReadProfile(path).ok());
+}
+
+TEST(ProfileReader, RanksComeFromTheNameOrTheOrderOfProcesses) {
+  CaptureSql sql;
+  sql.Kernel(9, 1, 5, 10, 10, "k", 1).Kernel(4, 1, 5, 20, 10, "k", 1);
+  const Profile by_pid = ReadProfile(sql.Write("two.sqlite")).value();
+  EXPECT_EQ(by_pid.processes[by_pid.kernels[0].process].rank, 1);
+  EXPECT_EQ(by_pid.processes[by_pid.kernels[1].process].rank, 0);
+  const Profile by_name =
+      ReadProfile(CaptureSql().Kernel(9, 1, 5, 10, 10, "k", 1).Write("run.rank_00003.sqlite")).value();
+  EXPECT_EQ(by_name.processes[by_name.kernels[0].process].rank, 3);
+}
+
+}  // namespace
+}  // namespace ott

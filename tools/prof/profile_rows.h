@@ -1,0 +1,87 @@
+// The kernels of a profile as rows.
+
+#ifndef OTT_TOOLS_PROF_PROFILE_ROWS_H_
+#define OTT_TOOLS_PROF_PROFILE_ROWS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "ott/core/op_cost/device_peaks.h"
+#include "ott/core/op_cost/kernel_name.h"
+#include "ott/core/op_cost/op_cost.h"
+#include "tools/prof/kernel_join.h"
+#include "tools/prof/kernel_rows.h"
+#include "tools/prof/profile.h"
+
+namespace ott {
+
+// Not thread-safe: costs are computed at their first use.
+//
+// The cost of a call of an op is its longest kernel's, one that multiplies matrices before any other; in the
+// backward of a matrix op the two longest such kernels carry a gradient each. All other kernels of the call
+// are counted elsewhere.
+class ProfileRows : public KernelRows {
+ public:
+  // profile, join: must outlive the rows. gpu: peaks to compare with where the profile does not tell the
+  // device.
+  ProfileRows(const Profile& profile, const KernelJoin& join, std::optional<DevicePeaks> gpu);
+
+  size_t size() const override { return profile_.kernels.size(); }
+  void Get(size_t index, KernelRow* row) const override;
+
+ private:
+  struct Name {
+    std::string full;
+    std::string brief;
+    TensorCoreUse tensor_cores;
+    KernelKind kind;
+    std::optional<DType> dtype;
+  };
+  struct Context {
+    std::string_view layer, source, direction, module, op, phase;
+    uint32_t cost_label = kNone;  // the label that gives shapes
+    OpPass pass = OpPass::kForward;
+  };
+  struct Cost {
+    OpCost cost;
+    std::string_view dtype;
+  };
+  // The kernels that carry a call's cost.
+  struct Carriers {
+    uint32_t first = kNone;
+    uint32_t second = kNone;
+    uint32_t num_kernels = 0;
+  };
+
+  void ReadNames();
+  void ReadContexts();
+  void Count();
+  // First the kernels that multiply, then the long ones.
+  bool Before(uint32_t a, uint32_t b) const;
+  const Cost& CostOfKernel(uint32_t context, uint32_t name) const;
+  void SetRoof(const Profile::Kernel& kernel, const Name& name, std::string_view dtype, KernelRow* row) const;
+
+  const Profile& profile_;
+  const KernelJoin& join_;
+  const std::optional<DevicePeaks> gpu_;
+  std::map<int, DevicePeaks> peaks_;  // of the devices
+  std::vector<Name> names_;
+  std::vector<Context> contexts_;
+  std::vector<std::pair<std::string, std::string>> geometries_;
+  std::vector<uint32_t> subs_;  // of each kernel
+  std::vector<int64_t> gaps_;
+  std::vector<Carriers> carriers_;  // of each call of an op
+  mutable absl::flat_hash_map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Cost>> costs_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_PROF_PROFILE_ROWS_H_
