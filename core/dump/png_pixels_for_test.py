@@ -73,4 +73,5 @@ def main():
             assert meta_file.read() == meta, path
 
 
-main()
+if __name__ == "__main__":
+    main()

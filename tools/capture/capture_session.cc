@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -120,7 +121,12 @@ bool CaptureSession::Drain() {
   }
   bool has_more = false;
   for (const auto& stream : streams_) has_more |= DrainStream(*stream);
-  return has_more;
+  if (has_more) return true;
+  for (auto end = ended_.begin(); end != ended_.end();) {
+    end = end->second.drain < num_drains_ ? ended_.erase(end) : std::next(end);
+  }
+  ++num_drains_;
+  return false;
 }
 
 bool CaptureSession::DrainStream(Stream& stream) {
@@ -274,7 +280,7 @@ void CaptureSession::TakeEvent(Stream& stream, const EventRecord& record) {
         EndRange(started->second, kNvtxStartEndRange, {record.time, stream.global_tid});
         started_.erase(started);
       } else {
-        ended_[attributes.range] = {record.time, stream.global_tid};
+        ended_[attributes.range] = {record.time, stream.global_tid, num_drains_};
       }
   }
 }
