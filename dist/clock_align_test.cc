@@ -109,11 +109,48 @@ TEST(ClockAligner, SaysThatItWasNotMeasured) {
 TEST(ClockAligner, AMissingRankCostsTheDeadlineAndSpoilsNothing) {
   const std::vector<WrongClock> clocks = ThreeClocks();
   OnRanks(clocks, [&](int rank, ClockAligner& aligner) {
+    ASSERT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
     if (rank == 2) return;
     const absl::Status status = aligner.Measure(10, Deadline::After(std::chrono::milliseconds(500)));
     EXPECT_EQ(status.ok(), rank == 1) << status;
     ExpectAligned(aligner, clocks[rank], TrueTime());
+    // Rank 0 does not wait for it again.
+    EXPECT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
   });
+}
+
+TEST(ClockAligner, RanksOfOneKernelReadOneClock) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b"});
+  const auto measure = [](std::unique_ptr<Communicator> mine) {
+    ClockAligner aligner(std::move(mine));
+    ASSERT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
+    EXPECT_TRUE(aligner.ReadsClockOfRankZero());
+    EXPECT_EQ(aligner.ToRankZero(12345)->nanoseconds, 12345);
+    EXPECT_EQ(aligner.ToRankZero(12345)->error_bound_nanoseconds, 0);
+  };
+  std::thread other(measure, std::move(ranks[1]));
+  measure(std::move(ranks[0]));
+  other.join();
+}
+
+TEST(ClockAligner, ManyRanksAreMeasuredInTurns) {
+  constexpr int kSize = 2 * ClockAligner::kRanksPerRound + 10;
+  auto ranks = CreateSimulatedCommunicators(std::vector<std::string>(kSize, "node"));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kSize; ++rank) {
+    threads.emplace_back([&, rank] {
+      WrongClock clock;
+      clock.offset = rank * 1'000'000'000;
+      ClockAligner aligner(std::move(ranks[rank]), clock);
+      for (int round = 0; round < 4; ++round) {
+        ASSERT_TRUE(aligner.Measure(2, Deadline::After(seconds(60))).ok());
+        ExpectAligned(aligner, clock, TrueTime());
+      }
+      // Each had a second turn.
+      EXPECT_TRUE(aligner.drift().has_value()) << "rank " << rank;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

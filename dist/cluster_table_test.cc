@@ -86,6 +86,27 @@ TEST(FormatClusterTable, ShowsLateRanksGroupsAndHistory) {
                         "most work, of 9 intervals: rank 2 (node1) in 7, rank 0 (node0) in 2\n"));
 }
 
+TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      arrivals {
+        name: "allreduce" num_ranks: 4 num_intervals: 95 first_iteration: 5 last_iteration: 99
+        mean_wait: 0.0051 max_wait: 0.0079 error_bound: 0.0000123 num_incomplete: 1
+        last { rank: 1 host: "node0" num_intervals: 94 after_next: 0.005 }
+        last { rank: 3 host: "node1" num_intervals: 1 after_next: 0.0001 }
+        hold_up { rank: 1 host: "node0" seconds_per_iteration: 0.005 share_of_iteration: 0.25 }
+      })"));
+  EXPECT_THAT(
+      table,
+      HasSubstr(
+          "arrival at   ranks  iterations  wait/iteration  longest  last\n"
+          "  allreduce      4        5-99          5.1 ms   7.9 ms  rank 1 (node0) in 94 of 95, 5 ms "
+          "after the next; rank 3 (node1) in 1 of 95, 100 us after the next; 1 times not all ranks came\n"
+          "all wait for rank 1 (node0) at \"allreduce\": 5 ms an iteration, 25.0% of it\n"
+          "arrivals are by aligned clocks: two ranks' are compared within 12.3 us\n"));
+  EXPECT_THAT(FormatClusterTable(Stats("arrivals { name: \"loss\" num_ranks: 4 }")),
+              HasSubstr("arrivals are by one clock, which all ranks read\n"));
+}
+
 TEST(FormatClusterTable, ShowsWhatDoesNotFitTogether) {
   const std::string table = FormatClusterTable(Stats(R"(
       measurements { name: "two\nlines" num_ranks: 1 ranks_without: 2 }

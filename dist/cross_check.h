@@ -7,20 +7,22 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"
 #include "ott/core/tensor/value.h"
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.pb.h"
+#include "ott/dist/reference_check.h"
 #include "ott/dist/replica_check.h"
+#include "ott/dist/tensor_selection.h"
 
 namespace ott {
 
-// Both checks are collective: each rank calls them in the same iterations in the same order. They do not
+// The checks are collective: each rank calls them in the same iterations in the same order. They do not
 // fail: what could not be compared, and why, is a verdict that is no pass. Each returns within a little more
 // than the timeout.
 //
@@ -39,32 +41,36 @@ class CrossCheck {
 
   bool Selects(int64_t iteration) const { return iterations_.Contains(iteration); }
 
-  // Compares those of the tensors that config.replicated names, bit for bit, over all ranks. The verdict is
-  // the same on all ranks that could hear rank 0.
-  CrossCheckVerdict CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors);
+  // Compares those of the tensors that are replicated over all ranks. The verdict is the same on all ranks
+  // that could hear rank 0. problem: why this rank has no tensors to bring, where it has none.
+  CrossCheckVerdict CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors,
+                                  const absl::Status& problem = absl::OkStatus());
+
+  // For each of config.sharded, compares this rank's parts with those of the ranks that hold the same.
+  // worst_outcome is the same on all ranks. Parts that only one rank holds are left to the reference, and
+  // NOT_COMPARED where there is none.
+  std::vector<CrossCheckVerdict> CheckShards(int64_t iteration, const std::vector<NamedTensor>& tensors,
+                                             const absl::Status& problem = absl::OkStatus());
 
   // Whether there is a reference to compare with.
-  bool has_reference() const { return !config_.reference_run().empty(); }
-  // Compares with REFERENCE/rank_<rank>/dumps/<iteration>, rank being this rank or what
-  // config.reference_ranks says. grads: null where there are none. The verdict is this rank's; worst_outcome
-  // is the same on all ranks. Paths start with "tensors." or "grads.".
+  bool has_reference() const { return reference_check_.enabled(); }
+  // As ReferenceCheck::Check. The verdict is this rank's; worst_outcome is the same on all ranks.
   CrossCheckVerdict CheckReference(int64_t iteration, const Value& tensors, const Value* grads);
 
- private:
-  CrossCheck(std::unique_ptr<Communicator> ranks, std::unique_ptr<Communicator> replicas,
-             const CrossCheckConfig& config, IterationSelector iterations, std::chrono::nanoseconds timeout);
+  const TensorSelection& selection() const { return reference_check_.selection(); }
 
-  bool IsReplicated(const std::string& path) const;
-  CrossCheckVerdict CompareWithReference(int64_t iteration, const Value& tensors, const Value* grads) const;
+ private:
+  CrossCheck(std::unique_ptr<Communicator> ranks, IterationSelector iterations, ReferenceCheck reference,
+             std::chrono::nanoseconds timeout);
+
   void ShareOutcome(CrossCheckVerdict& verdict);
 
   const std::unique_ptr<Communicator> ranks_;
-  const CrossCheckConfig config_;
   const IterationSelector iterations_;
   const std::chrono::nanoseconds timeout_;
-  ReplicaCheck replica_check_;
-  // Why the reference run as a whole cannot be compared with; empty if it can.
-  std::string reference_problem_;
+  const ReferenceCheck reference_check_;
+  std::unique_ptr<ReplicaCheck> replica_check_;
+  std::vector<std::unique_ptr<ReplicaCheck>> shard_checks_;
 };
 
 }  // namespace ott

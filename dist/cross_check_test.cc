@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/dump/dump_writer.h"
-#include "ott/dist/mpi_gtest.h"
+#include "ott/dist/ranks_gtest.h"
 #include "ott/dist/run_directory.h"
 #include "ott/dist/verdict.h"
 
@@ -134,6 +134,91 @@ TEST_F(CrossCheckTest, FindsTheFlippedBit) {
   EXPECT_EQ(verdict.has_majority(), TestRanks().size() > 2);
   if (TestRanks().size() > 2) {
     EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(culprit));
+  }
+}
+
+TEST_F(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
+  if (TestRanks().size() != 4) return;
+  const int rank = TestRanks().rank();
+  Model model;
+  for (float& weight : model.weights) weight = static_cast<float>(rank % 2);
+  CrossCheckConfig config = Config();
+  ShardedTensors& sharded = *config.add_sharded();
+  sharded.add_paths("weights");
+  sharded.set_num_parts(2);
+  const auto check = Create(config);
+  std::vector<CrossCheckVerdict> verdicts = check->CheckShards(kIteration, ListTensors(model.Tree()));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].mode(), SHARDS);
+  EXPECT_EQ(verdicts[0].worst_outcome(), BITWISE_EQUAL) << FormatVerdict(verdicts[0]);
+  EXPECT_EQ(verdicts[0].num_tensors(), 1);
+  EXPECT_EQ(check->CheckReplicas(kIteration, ListTensors(model.Tree())).tensor(), "scratch");
+
+  if (rank == 3) model.weights[5] = 0.5f;
+  verdicts = check->CheckShards(kIteration, ListTensors(model.Tree()));
+  EXPECT_EQ(verdicts[0].worst_outcome(), DIFFERENT);
+  EXPECT_EQ(verdicts[0].worst_rank(), 1);
+  EXPECT_EQ(verdicts[0].outcome(), rank % 2 == 1 ? DIFFERENT : BITWISE_EQUAL);
+  if (rank % 2 == 1) {
+    EXPECT_FALSE(verdicts[0].has_majority());
+    EXPECT_THAT(verdicts[0].differences(0).ranks(), ElementsAre(3));
+    EXPECT_THAT(FormatVerdict(verdicts[0]), HasSubstr("replicas of a shard DIFFER in tensor \"weights\""));
+  }
+}
+
+TEST_F(CrossCheckTest, ShardsWithoutReplicasNeedAReference) {
+  const int size = TestRanks().size();
+  CrossCheckConfig config = Config();
+  ShardedTensors& sharded = *config.add_sharded();
+  sharded.add_paths("weights");
+  sharded.set_num_parts(size);
+  Model model;
+  const std::vector<CrossCheckVerdict> verdicts =
+      Create(config)->CheckShards(kIteration, ListTensors(model.Tree()));
+  ASSERT_EQ(verdicts.size(), 1u);
+  EXPECT_EQ(verdicts[0].worst_outcome(), NOT_COMPARED);
+
+  // Rank 0's dump of the whole is the reference of all.
+  for (size_t i = 0; i < model.weights.size(); ++i) model.weights[i] = static_cast<float>(i);
+  model.scratch = {0};
+  WriteReference(model, nullptr, 1);
+  config.set_reference_run(reference_);
+  config.add_reference_ranks(0);
+  const auto check = Create(config);
+  const int64_t rows = 64 / size;
+  const auto shard = [&] {
+    return Value(
+        ValueMap{{"weights", TensorView(model.weights.data() + TestRanks().rank() * rows * 32, {rows, 32})},
+                 {"scratch", TensorView(model.scratch.data(), {1})}});
+  };
+  EXPECT_TRUE(check->CheckShards(kIteration, ListTensors(shard())).empty());
+  EXPECT_EQ(check->CheckReference(kIteration, shard(), nullptr).worst_outcome(), BITWISE_EQUAL);
+  if (TestRanks().rank() == 1) model.weights[rows * 32 + 33] += 1;
+  const CrossCheckVerdict verdict = check->CheckReference(kIteration, shard(), nullptr);
+  EXPECT_EQ(verdict.worst_outcome(), DIFFERENT);
+  EXPECT_EQ(verdict.worst_rank(), 1);
+  if (TestRanks().rank() == 1) {
+    EXPECT_THAT(verdict.differences(0).index(), ElementsAre(1, 1));
+  }
+}
+
+TEST_F(CrossCheckTest, ReplicasMayDifferByTheToleranceThatIsConfigured) {
+  CrossCheckConfig config = Config();
+  config.add_replicated("weights");
+  config.mutable_replica_tolerance()->set_atol(1e-3);
+  Model model;
+  model.weights[100] += 1e-4f * static_cast<float>(TestRanks().rank());
+  CrossCheckVerdict verdict = Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
+  EXPECT_EQ(verdict.outcome(), WITHIN_TOLERANCE) << FormatVerdict(verdict);
+  EXPECT_NEAR(verdict.max_abs_error(), 1e-4 * (TestRanks().size() - 1), 1e-6);
+  if (TestRanks().rank() == 0) model.weights[100] += 1;
+  verdict = Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
+  EXPECT_EQ(verdict.outcome(), DIFFERENT);
+  // Rank 0, which all are compared with first, is the culprit nevertheless.
+  if (TestRanks().size() == 4) {
+    EXPECT_TRUE(verdict.has_majority());
+    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(0));
+    EXPECT_EQ(verdict.differences(0).element(), 100);
   }
 }
 

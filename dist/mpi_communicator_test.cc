@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/dist/communicator_conformance.h"
-#include "ott/dist/mpi_gtest.h"
+#include "ott/dist/ranks_gtest.h"
 
 namespace ott {
 namespace {

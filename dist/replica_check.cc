@@ -95,6 +95,8 @@ class internal::ReplicaTensors {
  private:
   absl::Status ComputeDigests(ReplicaAnnouncement& announcement) {
     std::string all;
+    all.reserve(tensors_.size() * kDigestBytes);
+    digests_.reserve(tensors_.size());
     for (const NamedTensor& tensor : tensors_) {
       absl::StatusOr<TensorDigest> digest = ComputeDigest(tensor.tensor.view);
       if (!digest.ok()) {
@@ -105,8 +107,21 @@ class internal::ReplicaTensors {
       digests_.push_back(*std::move(digest));
     }
     OTT_ASSIGN_OR_RETURN(*announcement.mutable_tensors_digest(), DigestOf(all));
-    OTT_ASSIGN_OR_RETURN(*announcement.mutable_schema_digest(), DigestOf(Schema().SerializeAsString()));
+    OTT_ASSIGN_OR_RETURN(*announcement.mutable_schema_digest(), DigestOf(SchemaBytes()));
     return absl::OkStatus();
+  }
+
+  // What Schema() says, quicker.
+  std::string SchemaBytes() const {
+    std::string bytes;
+    for (const NamedTensor& tensor : tensors_) {
+      const TensorView& view = tensor.tensor.view;
+      bytes.append(absl::StrCat(tensor.path.size(), " ", tensor.path));
+      bytes.push_back(static_cast<char>(view.dtype()));
+      bytes.push_back(static_cast<char>(view.shape().size()));
+      bytes.append(reinterpret_cast<const char*>(view.shape().data()), view.shape().size() * sizeof(int64_t));
+    }
+    return bytes;
   }
 
   ReplicaSchema Schema() const {
@@ -139,23 +154,50 @@ namespace {
 
 using internal::ReplicaTensors;
 
-std::string TooLate(const Communicator& ranks, int rank, Deadline deadline) {
-  return absl::StrCat("nothing from rank ", rank, " (", ranks.host(rank), ") within ", deadline.Seconds(),
-                      " s");
-}
+// What the ranks of a check are called.
+class Members {
+ public:
+  Members(const Communicator& ranks, const std::vector<int>& names) : ranks_(ranks), names_(names) {}
+
+  int Name(int rank) const { return names_.empty() ? rank : names_[rank]; }
+  std::string Describe(int rank) const {
+    return absl::StrCat("rank ", Name(rank), " (", ranks_.host(rank), ")");
+  }
+  std::string DescribeAll(std::vector<int> ranks) const {
+    for (int& rank : ranks) rank = Name(rank);
+    return FormatRanks(ranks);
+  }
+  std::string TooLate(int rank, Deadline deadline) const {
+    return absl::StrCat("nothing from ", Describe(rank), " within ", deadline.Seconds(), " s");
+  }
+
+ private:
+  const Communicator& ranks_;
+  const std::vector<int>& names_;
+};
 
 // Rank 0's part: asks, and comes to the verdict.
 class Judge {
  public:
   // Who has not announced anything by `announced` is missing; the rest is done by `decided`.
-  Judge(Communicator& ranks, const ReplicaTensors& tensors, uint64_t check, Deadline announced,
-        Deadline decided)
-      : ranks_(ranks), tensors_(tensors), check_(check), announced_(announced), decided_(decided) {}
+  Judge(Communicator& ranks, const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
+        uint64_t check, Deadline announced, Deadline decided)
+      : ranks_(ranks),
+        members_(ranks, options.names),
+        options_(options),
+        tensors_(tensors),
+        check_(check),
+        announced_(announced),
+        decided_(decided) {}
 
   CrossCheckVerdict Decide(const ReplicaAnnouncement& mine) {
-    verdict_.set_mode(REPLICAS);
+    verdict_.set_mode(options_.mode);
     verdict_.set_iteration(mine.iteration());
     verdict_.set_num_tensors(static_cast<int64_t>(tensors_.size()));
+    if (options_.tolerance) {
+      verdict_.set_atol(options_.tolerance->atol);
+      verdict_.set_rtol(options_.tolerance->rtol);
+    }
     HearAnnouncements(mine);
     if (!CanCompare()) return verdict_;
     if (!SameSchema()) return verdict_;
@@ -171,13 +213,13 @@ class Judge {
     while (true) {
       absl::StatusOr<std::string> bytes = ranks_.Receive(rank, kToRoot, deadline);
       if (absl::IsDeadlineExceeded(bytes.status())) {
-        return absl::DeadlineExceededError(TooLate(ranks_, rank, deadline));
+        return absl::DeadlineExceededError(members_.TooLate(rank, deadline));
       }
       if (!bytes.ok()) return bytes.status();
       ReplicaAnswer answer;
       if (!answer.ParseFromString(*bytes)) {
         return absl::InternalError(
-            absl::StrCat("rank ", rank, " sent ", bytes->size(), " bytes that are no answer"));
+            absl::StrCat(members_.Describe(rank), " sent ", bytes->size(), " bytes that are no answer"));
       }
       if (answer.check() == check_) return answer;
     }
@@ -189,8 +231,7 @@ class Judge {
     OTT_RETURN_IF_ERROR(ranks_.Post(rank, kFromRoot, request.SerializeAsString()));
     OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Hear(rank, decided_));
     if (answer.has_error()) {
-      return absl::UnavailableError(
-          absl::StrCat("rank ", rank, " (", ranks_.host(rank), "): ", answer.error()));
+      return absl::UnavailableError(absl::StrCat(members_.Describe(rank), ": ", answer.error()));
     }
     return answer;
   }
@@ -205,7 +246,7 @@ class Judge {
       if (answer.ok()) {
         announcements_[rank] = answer->announcement();
       } else {
-        verdict_.add_missing_ranks(rank);
+        verdict_.add_missing_ranks(members_.Name(rank));
         if (!absl::IsDeadlineExceeded(answer.status())) AddReason(std::string(answer.status().message()));
       }
     }
@@ -232,8 +273,8 @@ class Judge {
         ++announced;
         continue;
       }
-      AddReason(absl::StrCat("rank ", rank, " (", ranks_.host(rank), "): ", announcement.error()));
-      verdict_.add_missing_ranks(rank);
+      AddReason(absl::StrCat(members_.Describe(rank), ": ", announcement.error()));
+      verdict_.add_missing_ranks(members_.Name(rank));
       announced = announcements_.erase(announced);
     }
     if (announcements_.count(ranks_.rank()) == 0) {
@@ -246,7 +287,7 @@ class Judge {
     if (ranks_of_iteration.size() > 1) {
       std::vector<std::string> parts;
       for (const auto& [iteration, ranks] : ranks_of_iteration) {
-        parts.push_back(absl::StrCat(FormatRanks(ranks), ": iteration ", iteration));
+        parts.push_back(absl::StrCat(members_.DescribeAll(ranks), ": iteration ", iteration));
       }
       NotCompared(absl::StrCat("the ranks are not in the same iteration: ", absl::StrJoin(parts, ", ")));
       return false;
@@ -283,7 +324,7 @@ class Judge {
     }
     std::sort(culprits.begin(), culprits.end());
     for (const int rank : culprits) {
-      verdict_.add_culprit_ranks(rank);
+      verdict_.add_culprit_ranks(members_.Name(rank));
       verdict_.add_culprit_hosts(ranks_.host(rank));
     }
   }
@@ -302,7 +343,8 @@ class Judge {
       if (group == expected) continue;
       const absl::StatusOr<ReplicaAnswer> schema = Ask(group->second.front(), request);
       if (!expected_schema.ok() || !schema.ok()) {
-        AddReason(absl::StrCat(FormatRanks(group->second), ": other names, dtypes or shapes, not shown: ",
+        AddReason(absl::StrCat(members_.DescribeAll(group->second),
+                               ": other names, dtypes or shapes, not shown: ",
                                (schema.ok() ? expected_schema : schema).status().message()));
         continue;
       }
@@ -324,8 +366,8 @@ class Judge {
         verdict_.set_tensor(i < schema.tensors_size() ? schema.tensors(i).path()
                                                       : expected.tensors(i).path());
       }
-      AddReason(absl::StrCat("tensor ", i, " is ", at(schema, i), " on ", FormatRanks(ranks), ", ",
-                             at(expected, i), " on ", FormatRanks(expected_ranks)));
+      AddReason(absl::StrCat("tensor ", i, " is ", at(schema, i), " on ", members_.DescribeAll(ranks), ", ",
+                             at(expected, i), " on ", members_.DescribeAll(expected_ranks)));
       return;
     }
   }
@@ -355,7 +397,93 @@ class Judge {
       verdict_.set_num_different_tensors(verdict_.num_different_tensors() + 1);
       if (!first) first = tensor;
     }
-    if (first) Locate(*first, GroupsOfTensor(digests, *first));
+    if (!first) return;
+    if (options_.tolerance) return CompareWithTolerance(digests, *first);
+    Locate(*first, GroupsOfTensor(digests, *first));
+  }
+
+  // The first tensor beyond the tolerance is the one that is located.
+  void CompareWithTolerance(const std::vector<std::pair<std::string, std::vector<int>>>& digests,
+                            size_t first) {
+    Outcome outcome = WITHIN_TOLERANCE;
+    for (size_t tensor = first; tensor < tensors_.size(); ++tensor) {
+      const RanksOfBytes groups = GroupsOfTensor(digests, tensor);
+      if (groups.size() == 1) continue;
+      const absl::StatusOr<bool> within = IsWithinTolerance(tensor, groups);
+      if (!within.ok()) {
+        if (outcome == WITHIN_TOLERANCE) outcome = NOT_COMPARED;
+        AddReason(absl::StrCat(tensors_[tensor].path, ": not compared: ", within.status().message()));
+      } else if (!*within) {
+        outcome = DIFFERENT;
+      }
+      if (outcome != WITHIN_TOLERANCE) break;
+    }
+    verdict_.set_outcome(verdict_.missing_ranks_size() > 0 && outcome == WITHIN_TOLERANCE ? NOT_COMPARED
+                                                                                          : outcome);
+  }
+
+  // Else names who is beyond it, and the first element that is.
+  absl::StatusOr<bool> IsWithinTolerance(size_t tensor, const RanksOfBytes& groups) {
+    bool unused_has_majority = false;
+    auto expected = Expected(groups, unused_has_majority);
+    RanksOfBytes::const_iterator first_beyond = groups.end();
+    for (int candidate = 0; candidate < 2; ++candidate) {
+      RanksOfBytes beyond;
+      size_t num_within = expected->second.size();
+      std::vector<FirstDifference> differences;
+      first_beyond = groups.end();
+      for (auto group = groups.begin(); group != groups.end(); ++group) {
+        if (group == expected) continue;
+        OTT_ASSIGN_OR_RETURN(std::optional<FirstDifference> difference,
+                             CompareBlocks(tensor, group->second, expected->second.front()));
+        if (!difference) {
+          num_within += group->second.size();
+          continue;
+        }
+        beyond.insert(*group);
+        differences.push_back(*std::move(difference));
+        if (first_beyond == groups.end() || group->second.front() < first_beyond->second.front()) {
+          first_beyond = group;
+        }
+      }
+      if (beyond.empty()) return true;
+      const bool has_majority = 2 * num_within > announcements_.size();
+      if (!has_majority && candidate == 0) {
+        expected = first_beyond;
+        continue;  // with what the other ranks may have in common
+      }
+      DescribeTensor(tensor);
+      SetCulprits(beyond, beyond.end(), has_majority);
+      for (size_t i = 0; i < std::min(differences.size(), kMaxDifferences); ++i) {
+        *verdict_.add_differences() = std::move(differences[i]);
+      }
+      return false;
+    }
+    return false;
+  }
+
+  // The first element that is beyond the tolerance, of all blocks that differ.
+  absl::StatusOr<std::optional<FirstDifference>> CompareBlocks(size_t tensor, const std::vector<int>& ranks,
+                                                               int expected_rank) {
+    OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> blocks,
+                         DifferentBlocks(tensor, ranks.front(), expected_rank));
+    TensorCompareOptions options;
+    options.tolerance = *options_.tolerance;
+    for (const int64_t block : blocks) {
+      OTT_ASSIGN_OR_RETURN(const std::string bytes, AskForBlock(tensor, block, ranks.front()));
+      OTT_ASSIGN_OR_RETURN(const std::string expected, AskForBlock(tensor, block, expected_rank));
+      const TensorComparison comparison = CompareBlock(tensor, bytes, expected, options);
+      if (comparison.max_abs_error) {
+        verdict_.set_max_abs_error(std::max(verdict_.max_abs_error(), comparison.max_abs_error->error));
+      }
+      if (comparison.max_rel_error) {
+        verdict_.set_max_rel_error(std::max(verdict_.max_rel_error(), comparison.max_rel_error->error));
+      }
+      if (comparison.worst.empty()) continue;
+      const ElementDifference& worst = comparison.worst.front();
+      return MakeDifference(ranks, tensor, block, worst, comparison.first_bit_difference);
+    }
+    return std::optional<FirstDifference>();
   }
 
   RanksOfBytes GroupsOfTensor(const std::vector<std::pair<std::string, std::vector<int>>>& digests,
@@ -369,12 +497,16 @@ class Judge {
     return groups;
   }
 
-  // Narrows the difference of one tensor down to an element.
-  void Locate(size_t tensor, const RanksOfBytes& groups) {
+  void DescribeTensor(size_t tensor) {
     const TensorView& view = tensors_[tensor].tensor.view;
     verdict_.set_tensor(tensors_[tensor].path);
     verdict_.set_dtype(std::string(Name(view.dtype())));
     for (const int64_t extent : view.shape()) verdict_.add_shape(extent);
+  }
+
+  // Narrows the difference of one tensor down to an element.
+  void Locate(size_t tensor, const RanksOfBytes& groups) {
+    DescribeTensor(tensor);
     bool has_majority = false;
     const auto expected = Expected(groups, has_majority);
     SetCulprits(groups, expected, has_majority);
@@ -387,57 +519,79 @@ class Judge {
   }
 
   absl::Status LocateElement(size_t tensor, const std::vector<int>& culprits, int expected_rank) {
-    ReplicaRequest leaves;
-    leaves.set_leaves_of_tensor(static_cast<int64_t>(tensor));
-    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer theirs, Ask(culprits.front(), leaves));
-    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer expected, Ask(expected_rank, leaves));
-    if (theirs.leaves().size() != expected.leaves().size()) {
-      return absl::InternalError("the tensor has other blocks");
-    }
-    const auto leaf =
-        std::mismatch(theirs.leaves().begin(), theirs.leaves().end(), expected.leaves().begin()).first;
-    if (leaf == theirs.leaves().end()) return absl::InternalError("the blocks have the same digests");
-    const int64_t block = (leaf - theirs.leaves().begin()) / static_cast<int64_t>(kDigestBytes);
-
-    ReplicaRequest bytes;
-    bytes.mutable_block()->set_tensor(static_cast<int64_t>(tensor));
-    bytes.mutable_block()->set_block(block);
-    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer their_block, Ask(culprits.front(), bytes));
-    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer expected_block, Ask(expected_rank, bytes));
-    if (their_block.block().size() != expected_block.block().size()) {
-      return absl::InternalError("the blocks have different lengths");
-    }
-    return AddDifference(culprits, tensors_[tensor].tensor.view, block, their_block.block(),
-                         expected_block.block());
-  }
-
-  absl::Status AddDifference(const std::vector<int>& culprits, const TensorView& view, int64_t block,
-                             const std::string& bytes, const std::string& expected) {
-    const int64_t element_size = SizeOf(view.dtype());
-    const Dims elements = {static_cast<int64_t>(bytes.size()) / element_size};
+    OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> blocks,
+                         DifferentBlocks(tensor, culprits.front(), expected_rank));
+    const int64_t block = blocks.front();
+    OTT_ASSIGN_OR_RETURN(const std::string bytes, AskForBlock(tensor, block, culprits.front()));
+    OTT_ASSIGN_OR_RETURN(const std::string expected, AskForBlock(tensor, block, expected_rank));
     TensorCompareOptions options;
     options.tolerance.bitwise = true;
     const std::optional<BitDifference> bits =
-        CompareTensors(TensorView(expected.data(), view.dtype(), elements),
-                       TensorView(bytes.data(), view.dtype(), elements), options)
-            .first_bit_difference;
+        CompareBlock(tensor, bytes, expected, options).first_bit_difference;
     if (!bits) return absl::InternalError("the tensor changed during the check");
-
-    FirstDifference& difference = *verdict_.add_differences();
-    for (const int rank : culprits) {
-      difference.add_ranks(rank);
-      difference.add_hosts(ranks_.host(rank));
-    }
-    difference.set_element(block * (kDigestBlockBytes / element_size) + bits->element.position);
-    for (const int64_t i : IndexAt(view.shape(), difference.element())) difference.add_index(i);
-    difference.set_value(bits->element.current_text);
-    difference.set_expected(bits->element.reference_text);
-    if (bits->ulp_distance) difference.set_ulp_distance(*bits->ulp_distance);
-    for (const int bit : bits->flipped_bits) difference.add_flipped_bits(bit);
+    *verdict_.add_differences() = MakeDifference(culprits, tensor, block, bits->element, bits);
     return absl::OkStatus();
   }
 
+  // At least one.
+  absl::StatusOr<std::vector<int64_t>> DifferentBlocks(size_t tensor, int rank, int expected_rank) {
+    ReplicaRequest request;
+    request.set_leaves_of_tensor(static_cast<int64_t>(tensor));
+    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer theirs, Ask(rank, request));
+    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer expected, Ask(expected_rank, request));
+    if (theirs.leaves().size() != expected.leaves().size()) {
+      return absl::InternalError("the tensor has other blocks");
+    }
+    std::vector<int64_t> blocks;
+    for (size_t leaf = 0; leaf < theirs.leaves().size(); leaf += kDigestBytes) {
+      if (theirs.leaves().compare(leaf, kDigestBytes, expected.leaves(), leaf, kDigestBytes) != 0) {
+        blocks.push_back(static_cast<int64_t>(leaf / kDigestBytes));
+      }
+    }
+    if (blocks.empty()) return absl::InternalError("the blocks have the same digests");
+    return blocks;
+  }
+
+  absl::StatusOr<std::string> AskForBlock(size_t tensor, int64_t block, int rank) {
+    ReplicaRequest request;
+    request.mutable_block()->set_tensor(static_cast<int64_t>(tensor));
+    request.mutable_block()->set_block(block);
+    OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Ask(rank, request));
+    return std::move(*answer.mutable_block());
+  }
+
+  TensorComparison CompareBlock(size_t tensor, const std::string& bytes, const std::string& expected,
+                                const TensorCompareOptions& options) const {
+    const DType dtype = tensors_[tensor].tensor.view.dtype();
+    const auto view = [&](const std::string& block) {
+      return TensorView(block.data(), dtype, {static_cast<int64_t>(block.size()) / SizeOf(dtype)});
+    };
+    return CompareTensors(view(expected), view(bytes), options);
+  }
+
+  // bits: of the block's first element that has others, which need not be this one.
+  FirstDifference MakeDifference(const std::vector<int>& ranks, size_t tensor, int64_t block,
+                                 const ElementDifference& element,
+                                 const std::optional<BitDifference>& bits) const {
+    const TensorView& view = tensors_[tensor].tensor.view;
+    FirstDifference difference;
+    for (const int rank : ranks) {
+      difference.add_ranks(members_.Name(rank));
+      difference.add_hosts(ranks_.host(rank));
+    }
+    difference.set_element(block * (kDigestBlockBytes / SizeOf(view.dtype())) + element.position);
+    for (const int64_t i : IndexAt(view.shape(), difference.element())) difference.add_index(i);
+    difference.set_value(element.current_text);
+    difference.set_expected(element.reference_text);
+    if (!bits || bits->element.position != element.position) return difference;
+    if (bits->ulp_distance) difference.set_ulp_distance(*bits->ulp_distance);
+    for (const int bit : bits->flipped_bits) difference.add_flipped_bits(bit);
+    return difference;
+  }
+
   Communicator& ranks_;
+  const Members members_;
+  const ReplicaCheckOptions& options_;
   const ReplicaTensors& tensors_;
   const uint64_t check_;
   const Deadline announced_;
@@ -447,10 +601,12 @@ class Judge {
 };
 
 // Answers rank 0 until it has come to its verdict.
-CrossCheckVerdict Serve(Communicator& ranks, const ReplicaTensors& tensors, const ReplicaAnnouncement& mine,
-                        uint64_t check, Deadline deadline) {
+CrossCheckVerdict Serve(Communicator& ranks, const ReplicaCheckOptions& options,
+                        const ReplicaTensors& tensors, const ReplicaAnnouncement& mine, uint64_t check,
+                        Deadline deadline) {
+  const Members members(ranks, options.names);
   CrossCheckVerdict failed;
-  failed.set_mode(REPLICAS);
+  failed.set_mode(options.mode);
   failed.set_outcome(NOT_COMPARED);
   failed.set_iteration(mine.iteration());
   failed.set_num_tensors(static_cast<int64_t>(tensors.size()));
@@ -467,9 +623,9 @@ CrossCheckVerdict Serve(Communicator& ranks, const ReplicaTensors& tensors, cons
     do {
       absl::StatusOr<std::string> bytes = ranks.Receive(0, kFromRoot, deadline);
       if (!bytes.ok() || !request.ParseFromString(*bytes)) {
-        failed.set_reason(absl::IsDeadlineExceeded(bytes.status()) ? TooLate(ranks, 0, deadline)
-                          : bytes.ok()                             ? "rank 0 sent bytes that are no request"
-                                                                   : std::string(bytes.status().message()));
+        failed.set_reason(absl::IsDeadlineExceeded(bytes.status()) ? members.TooLate(0, deadline)
+                          : bytes.ok() ? members.Describe(0) + " sent bytes that are no request"
+                                       : std::string(bytes.status().message()));
         return failed;
       }
     } while (request.check() != check);
@@ -480,8 +636,12 @@ CrossCheckVerdict Serve(Communicator& ranks, const ReplicaTensors& tensors, cons
 
 }  // namespace
 
-ReplicaCheck::ReplicaCheck(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout)
-    : ranks_(std::move(ranks)), timeout_(timeout) {}
+ReplicaCheck::ReplicaCheck(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
+                           ReplicaCheckOptions options)
+    : ranks_(std::move(ranks)), timeout_(timeout), options_(std::move(options)) {
+  OTT_CHECK(options_.names.empty() || static_cast<int>(options_.names.size()) == ranks_->size())
+      << options_.names.size() << " names";
+}
 
 CrossCheckVerdict ReplicaCheck::Run(int64_t iteration, absl::Span<const NamedTensor> named_tensors) {
   ReplicaTensors tensors(named_tensors);
@@ -502,7 +662,8 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
   CrossCheckVerdict verdict;
   if (ranks_->rank() == 0) {
     // Leaves the others time to answer questions and to hear the verdict.
-    Judge judge(*ranks_, tensors, check, Deadline::After(timeout_ / 2), Deadline::After(timeout_ / 4 * 3));
+    Judge judge(*ranks_, options_, tensors, check, Deadline::After(timeout_ / 2),
+                Deadline::After(timeout_ / 4 * 3));
     verdict = judge.Decide(mine);
     for (const int rank : verdict.culprit_ranks()) verdict.add_culprit_named_before(times_named_[rank]++);
     ReplicaRequest request;
@@ -513,9 +674,9 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
       (void)ranks_->Post(rank, kFromRoot, request.SerializeAsString());
     }
   } else {
-    verdict = Serve(*ranks_, tensors, mine, check, Deadline::After(timeout_));
+    verdict = Serve(*ranks_, options_, tensors, mine, check, Deadline::After(timeout_));
   }
-  verdict.set_rank(ranks_->rank());
+  verdict.set_rank(Members(*ranks_, options_.names).Name(ranks_->rank()));
   verdict.set_host(ranks_->host(ranks_->rank()));
   return verdict;
 }

@@ -59,6 +59,7 @@ absl::Status StatsGatherer::Take(const std::string& bytes, Child& child) {
     OTT_ASSIGN_OR_RETURN(child.total, ClusterSummary::FromProto(message.total()));
     OTT_ASSIGN_OR_RETURN(child.interval, ClusterSummary::FromProto(message.interval()));
   }
+  OTT_ASSIGN_OR_RETURN(child.arrivals, ArrivalSummary::FromProto(message.arrivals()));
   child.answers = true;
   child.round = message.round();
   return absl::OkStatus();
@@ -72,14 +73,16 @@ void StatsGatherer::Identify(int rank, std::vector<GroupLabel> groups, RankRepor
 }
 
 void StatsGatherer::MergeChild(Child& child, Deadline deadline, ClusterSummary& total,
-                               ClusterSummary& interval) {
+                               ClusterSummary& interval, ArrivalSummary& arrivals) {
   if (const absl::Status status = Receive(child, deadline); !status.ok()) {
     total.AddNote(absl::StrCat("rank ", child.rank, ": ", status.message()));
     return;
   }
   if (child.round < round_) child.total.SetLate();
   total.Merge(child.total);
-  if (child.round >= round_) interval.Merge(child.interval);
+  if (child.round < round_) return;
+  interval.Merge(child.interval);
+  arrivals.Merge(child.arrivals);
 }
 
 int StatsGatherer::Depth(int rank) const {
@@ -108,10 +111,23 @@ void StatsGatherer::NoteSilence(const ClusterSummary& total, ClusterStats& stats
   }
 }
 
-absl::StatusOr<ClusterStats> StatsGatherer::Gather(const StopwatchStats& mine, Deadline deadline) {
+void StatsGatherer::AddArrivals(const ArrivalSummary& arrivals, ClusterStats& stats) {
+  arrivals_.Add(arrivals);
+  for (ArrivalStats& measurement : arrivals_.Finish(stats.iteration().mean())) {
+    for (LastArrival& last : *measurement.mutable_last()) last.set_host(ranks_->host(last.rank()));
+    if (measurement.has_hold_up()) {
+      measurement.mutable_hold_up()->set_host(ranks_->host(measurement.hold_up().rank()));
+    }
+    *stats.add_arrivals() = std::move(measurement);
+  }
+}
+
+absl::StatusOr<ClusterStats> StatsGatherer::Gather(const StopwatchStats& mine, Deadline deadline,
+                                                   const RankArrivals& my_arrivals) {
   ++round_;
+  ArrivalSummary arrivals(ranks_->rank(), my_arrivals);
   if (children_.empty() && ranks_->rank() != 0) {
-    OTT_RETURN_IF_ERROR(PostLeaf(mine));
+    OTT_RETURN_IF_ERROR(PostLeaf(mine, arrivals));
     return ClusterStats();
   }
   OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(mine));
@@ -123,23 +139,26 @@ absl::StatusOr<ClusterStats> StatsGatherer::Gather(const StopwatchStats& mine, D
 
   // Each level leaves half of its time to those above.
   const Deadline for_children = Deadline::After(deadline.Remaining() / (1 << Depth(ranks_->rank())));
-  for (Child& child : children_) MergeChild(child, for_children, total, interval);
+  for (Child& child : children_) MergeChild(child, for_children, total, interval, arrivals);
 
   if (ranks_->rank() != 0) {
     internal::StatsMessage message;
     *message.mutable_total() = total.ToProto();
     *message.mutable_interval() = interval.ToProto();
+    *message.mutable_arrivals() = arrivals.ToProto();
     OTT_RETURN_IF_ERROR(PostToParent(message));
     return ClusterStats();
   }
   ClusterStats stats = total.Finish(ranks_->size());
   NoteSilence(total, stats);
   *stats.mutable_history() = tracker_.Add(interval, first_iteration);
+  AddArrivals(arrivals, stats);
   return stats;
 }
 
-absl::Status StatsGatherer::PostLeaf(const StopwatchStats& mine) {
+absl::Status StatsGatherer::PostLeaf(const StopwatchStats& mine, const ArrivalSummary& arrivals) {
   internal::StatsMessage message;
+  *message.mutable_arrivals() = arrivals.ToProto();
   *message.mutable_leaf()->mutable_stats() = mine;
   for (const GroupLabel& group : options_.groups) {
     internal::GroupLabel& label = *message.mutable_leaf()->add_groups();

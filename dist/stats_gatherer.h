@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/arrivals.h"
 #include "ott/dist/cluster_stats.pb.h"
 #include "ott/dist/cluster_summary.h"
 #include "ott/dist/communicator.h"
@@ -50,8 +51,10 @@ class StatsGatherer {
 
   // mine: since the start of the run. Rank 0 gets the statistics of all that answered; other ranks get an
   // empty ClusterStats. Errors of the communicator. Statistics that no stopwatch gives are INVALID_ARGUMENT
-  // on a rank that others report to, and else left out by the one it reports to, and noted.
-  absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline);
+  // on a rank that others report to, and else left out by the one it reports to, and noted. arrivals: since
+  // the call before; those of a rank that is late are lost.
+  absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline,
+                                      const RankArrivals& arrivals = {});
 
   // By this rank so far.
   int64_t num_bytes_received() const { return num_bytes_received_; }
@@ -63,6 +66,7 @@ class StatsGatherer {
     int64_t round = 0;
     ClusterSummary total;
     ClusterSummary interval;
+    ArrivalSummary arrivals;
     // Of a child that no other reports to.
     std::optional<RankReport> report;
     // Whether it answered since it was last waited for in vain.
@@ -72,16 +76,18 @@ class StatsGatherer {
   // Takes all messages that have come; if none is of this round, waits for one.
   absl::Status Receive(Child& child, Deadline deadline);
   absl::Status Take(const std::string& bytes, Child& child);
-  void MergeChild(Child& child, Deadline deadline, ClusterSummary& total, ClusterSummary& interval);
+  void MergeChild(Child& child, Deadline deadline, ClusterSummary& total, ClusterSummary& interval,
+                  ArrivalSummary& arrivals);
   // Says in the report whose it is.
   void Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const;
-  absl::Status PostLeaf(const StopwatchStats& mine);
+  absl::Status PostLeaf(const StopwatchStats& mine, const ArrivalSummary& arrivals);
   absl::Status PostToParent(internal::StatsMessage& message);
   // Steps from a rank to rank 0.
   int Depth(int rank) const;
   // Whether a rank is `ancestor` or reports through it.
   bool IsBelow(int rank, int ancestor) const;
   void NoteSilence(const ClusterSummary& total, ClusterStats& stats) const;
+  void AddArrivals(const ArrivalSummary& arrivals, ClusterStats& stats);
 
   const std::unique_ptr<Communicator> ranks_;
   const StatsGathererOptions options_;
@@ -89,7 +95,9 @@ class StatsGatherer {
   int64_t round_ = 0;
   std::optional<RankReport> previous_;  // this rank's
   int64_t num_bytes_received_ = 0;
-  StragglerTracker tracker_;  // used on rank 0
+  // Used on rank 0.
+  StragglerTracker tracker_;
+  ArrivalTracker arrivals_;
 };
 
 }  // namespace ott

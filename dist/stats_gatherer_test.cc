@@ -55,7 +55,7 @@ class Rank {
 class World {
  public:
   World(int size, int fan_out, const std::function<std::vector<GroupLabel>(int)>& groups_of = {})
-      : fan_out_(fan_out), size_(size), ranks_(size) {
+      : fan_out_(fan_out), size_(size), ranks_(size), arrivals_(size) {
     std::vector<std::string> hosts;
     for (int rank = 0; rank < size; ++rank) hosts.push_back("node" + std::to_string(rank / 8));
     for (auto& communicator : CreateSimulatedCommunicators(hosts)) {
@@ -68,6 +68,8 @@ class World {
 
   Rank& operator[](int rank) { return ranks_[rank]; }
   StatsGatherer& gatherer(int rank) { return *gatherers_[rank]; }
+  // Of the next gather.
+  RankArrivals& arrivals(int rank) { return arrivals_[rank]; }
 
   void Iterate(int count, const std::function<double(int)>& work_of) {
     double slowest = 0;
@@ -86,8 +88,8 @@ class World {
       GatherBelow(child, takes_part);
     }
     if (!takes_part(rank)) return ClusterStats();
-    const auto stats =
-        gatherers_[rank]->Gather(ranks_[rank].Stats(), Deadline::After(std::chrono::milliseconds(5)));
+    const auto stats = gatherers_[rank]->Gather(
+        ranks_[rank].Stats(), Deadline::After(std::chrono::milliseconds(5)), arrivals_[rank]);
     EXPECT_TRUE(stats.ok()) << stats.status();
     return stats.ok() ? *stats : ClusterStats();
   }
@@ -95,6 +97,7 @@ class World {
   const int fan_out_;
   const int size_;
   std::vector<Rank> ranks_;
+  std::vector<RankArrivals> arrivals_;
   std::vector<std::unique_ptr<StatsGatherer>> gatherers_;
 };
 
@@ -117,6 +120,31 @@ TEST(StatsGatherer, MergesAlongTheTreeWhatMergesAtOnce) {
   EXPECT_EQ(tree.straggler().rank(), 17);
   EXPECT_EQ(tree.straggler().measurement(), "forward");
   EXPECT_EQ(tree.groups_size(), 5);
+}
+
+TEST(StatsGatherer, NamesTheRankThatHoldsUpOthersWhoseTotalWorkIsTheSame) {
+  constexpr int kSize = 15;
+  World world(kSize, 2);
+  world.Iterate(3, [](int) { return 0.01; });
+  for (int rank = 0; rank < kSize; ++rank) {
+    // Rank 11 is 3 ms late for the loss, and all others for the gradients.
+    const int64_t loss = rank == 11 ? 5'000'000 : 2'000'000;
+    for (const auto& [name, time] : {std::pair("loss", loss), std::pair("gradients", int64_t{9'000'000})}) {
+      world.arrivals(rank).measurements.push_back({name, {{0, time}, {1, time + 20'000'000}}});
+    }
+    world.arrivals(rank).error_bound_nanoseconds = rank * 100;
+  }
+  const ClusterStats stats = world.Gather();
+  EXPECT_FALSE(stats.has_straggler());
+  ASSERT_EQ(stats.arrivals_size(), 2);
+  const ArrivalStats& loss = stats.arrivals(1);
+  EXPECT_EQ(loss.name(), "loss");
+  EXPECT_EQ(loss.num_ranks(), kSize);
+  EXPECT_EQ(loss.hold_up().rank(), 11);
+  EXPECT_EQ(loss.hold_up().host(), "node1");
+  EXPECT_DOUBLE_EQ(loss.hold_up().seconds_per_iteration(), 0.003);
+  EXPECT_DOUBLE_EQ(loss.error_bound(), 2.8e-6);
+  EXPECT_FALSE(stats.arrivals(0).has_hold_up());
 }
 
 TEST(StatsGatherer, NamesTheMissingRankAndThoseBehindIt) {

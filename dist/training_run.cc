@@ -1,5 +1,6 @@
 #include "ott/dist/training_run.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <utility>
@@ -12,11 +13,13 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/nvtx/op_range.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_files.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/cluster_table.h"
 #include "ott/dist/run_directory.h"
+#include "ott/dist/tensor_selection.h"
 #include "ott/dist/verdict.h"
 
 namespace ott {
@@ -25,6 +28,14 @@ namespace {
 constexpr char kVersion[] = "0.1.0";
 constexpr char kObserverMeasurement[] = "ott";
 constexpr double kDefaultTimeoutSeconds = 60;
+constexpr int kPingsAtStart = 50;
+constexpr int kPingsAtGather = 8;
+// Who is silent for so long costs it once.
+constexpr auto kPingTimeout = std::chrono::seconds(1);
+// Of each collective measurement between two gathers.
+constexpr size_t kMaxArrivals = 1024;
+// What a run that is killed may lose of its statistics.
+constexpr auto kTimeBetweenStats = std::chrono::seconds(1);
 // On stdout; all are in cross_check.jsonl.
 constexpr int kMaxFailuresPrinted = 3;
 
@@ -44,6 +55,9 @@ absl::Status AgreeOnStatus(Communicator& ranks, const absl::Status& mine, Deadli
 absl::Status CheckConfig(const Config& config) {
   if (config.has_dump() && config.run_dir().empty()) {
     return absl::InvalidArgumentError("ott.Config has `dump` but no `run_dir` to write to");
+  }
+  if (config.has_profile() && config.run_dir().empty()) {
+    return absl::InvalidArgumentError("ott.Config has `profile` but no `run_dir` to write to");
   }
   std::error_code error;
   if (!config.cross_check().reference_run().empty() &&
@@ -80,15 +94,6 @@ TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& c
   return options;
 }
 
-// Tensors under their own paths, gradients below "grads.".
-std::vector<NamedTensor> ListPending(const TensorDumper& dumper) {
-  std::vector<NamedTensor> tensors = ListTensors(dumper.tensors());
-  for (NamedTensor& gradient : ListTensors(dumper.grads())) {
-    tensors.push_back({JoinPath("grads", gradient.path), std::move(gradient.tensor)});
-  }
-  return tensors;
-}
-
 }  // namespace
 
 TrainingRun::TrainingRun(Communicator& ranks, const Config& config)
@@ -112,6 +117,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   OTT_RETURN_IF_ERROR(CheckConfig(config));
   if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
+  if (!configs[0].empty()) OTT_RETURN_IF_ERROR(run->AlignClock());
   if (config.has_stopwatch()) {
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_stats, ranks.Split(0, 0, run->NextDeadline()));
     run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats));
@@ -120,6 +126,10 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
     OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(ranks, config.cross_check(), run->timeout_));
   }
   run->SelectTensors();
+  // Last, as a window may begin at once.
+  if (config.has_profile()) {
+    OTT_ASSIGN_OR_RETURN(run->trace_, RankTrace::Start(ranks, *run->clock_, config, run->timeout_));
+  }
   return run;
 }
 
@@ -128,6 +138,12 @@ TrainingRun::~TrainingRun() {
 }
 
 Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
+
+absl::Status TrainingRun::AlignClock() {
+  OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_clock, ranks_.Split(0, 0, NextDeadline()));
+  clock_ = std::make_unique<ClockAligner>(std::move(for_clock));
+  return clock_->Measure(kPingsAtStart, NextDeadline());
+}
 
 absl::Status TrainingRun::PrepareDirectories() {
   const absl::Status created = ranks_.rank() == 0 ? CreateRunDirectory(ranks_, config_) : absl::OkStatus();
@@ -141,10 +157,14 @@ absl::Status TrainingRun::EnableHelpers() {
     Stopwatch::Options options = Stopwatch::FromConfig(config_.stopwatch());
     options.print = [this](const Stopwatch&) { report_is_due_ = true; };
     options.collective_measurements.push_back(kObserverMeasurement);
+    options.arrivals_limit = kMaxArrivals;
     OTT_RETURN_IF_ERROR(Stopwatch::Get().Enable(options));
   }
   if (config_.has_nvtx()) {
     OTT_RETURN_IF_ERROR(NvtxRangeWrapper::Get().Enable(NvtxRangeWrapper::FromConfig(config_.nvtx())));
+  }
+  if (config_.has_op_ranges()) {
+    OTT_RETURN_IF_ERROR(OpRanges::Get().Enable(OpRanges::FromConfig(config_.op_ranges())));
   }
   if (config_.has_dump() || config_.has_cross_check()) {
     OTT_ASSIGN_OR_RETURN(dump_iterations_, IterationSelector::Create(config_.dump().iterations()));
@@ -186,10 +206,12 @@ absl::Status TrainingRun::FinishIter() {
   if (report_is_due_) {
     report_is_due_ = false;
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
-    status.Update(WriteAndGatherStats());
+    status.Update(GatherStats());
+    status.Update(WriteStatsSoon());
   }
   ++iteration_;
   SelectTensors();
+  if (trace_ != nullptr) status.Update(trace_->FinishIter());
   return status;
 }
 
@@ -197,7 +219,11 @@ absl::Status TrainingRun::CheckAndDump() {
   TensorDumper& dumper = TensorDumper::Get();
   absl::Status status;
   if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) {
-    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, ListPending(dumper))));
+    const std::vector<NamedTensor> tensors = ListTensorsAndGrads(dumper.tensors(), &dumper.grads());
+    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, tensors)));
+    for (const CrossCheckVerdict& verdict : cross_check_->CheckShards(iteration_, tensors)) {
+      status.Update(AddVerdict(verdict));
+    }
     if (cross_check_->has_reference()) {
       const Value& grads = dumper.grads();
       status.Update(AddVerdict(cross_check_->CheckReference(iteration_, dumper.tensors(),
@@ -206,8 +232,7 @@ absl::Status TrainingRun::CheckAndDump() {
   }
   if (dump_iterations_.Contains(iteration_)) {
     status.Update(dumper.Dump());
-    // A run that is killed leaves the statistics up to its last dump.
-    if (config_.has_stopwatch()) status.Update(WriteStats());
+    if (config_.has_stopwatch()) status.Update(WriteStatsSoon());
   } else {
     dumper.Discard();
   }
@@ -228,8 +253,10 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
     std::fputs(FormatVerdict(verdict).c_str(), stdout);
     std::fflush(stdout);
   }
-  if (config_.cross_check().abort_on_divergence()) return absl::AbortedError(FormatVerdict(verdict));
-  return written;
+  absl::Status status = written;
+  if (on_divergence_) status.Update(on_divergence_(verdict));
+  if (config_.cross_check().abort_on_divergence()) status.Update(absl::AbortedError(FormatVerdict(verdict)));
+  return status;
 }
 
 absl::Status TrainingRun::WriteStats() const {
@@ -242,18 +269,45 @@ absl::Status TrainingRun::WriteStats() const {
   return WriteStopwatchFiles(Stopwatch::Get(), options);
 }
 
-absl::Status TrainingRun::WriteAndGatherStats() {
-  // A full disk here is no reason to keep the other ranks waiting.
-  absl::Status status = WriteStats();
+absl::Status TrainingRun::WriteStatsSoon() {
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_busy =
+      stats_written_.valid() && stats_written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  if (is_busy || now < next_stats_) return absl::OkStatus();
+  next_stats_ = now + kTimeBetweenStats;
+  const absl::Status before = stats_written_.valid() ? stats_written_.get() : absl::OkStatus();
+  stats_written_ = std::async(std::launch::async, [this] { return WriteStats(); });
+  return before;
+}
+
+RankArrivals TrainingRun::TakeArrivals() {
+  // A rank that does not answer only makes the bound of the error grow.
+  clock_->Measure(kPingsAtGather, Deadline::After(std::min<std::chrono::nanoseconds>(timeout_, kPingTimeout)))
+      .IgnoreError();
+  RankArrivals taken;
+  for (StopwatchArrivals& measurement : Stopwatch::Get().TakeArrivals()) {
+    if (measurement.name == kObserverMeasurement) continue;
+    for (StopwatchArrivals::Arrival& arrival : measurement.arrivals) {
+      const absl::StatusOr<AlignedTime> time = clock_->ToRankZero(arrival.nanoseconds);
+      if (!time.ok()) return {};
+      arrival.nanoseconds = time->nanoseconds;
+      taken.error_bound_nanoseconds = std::max(taken.error_bound_nanoseconds, time->error_bound_nanoseconds);
+    }
+    taken.measurements.push_back(std::move(measurement));
+  }
+  return taken;
+}
+
+absl::Status TrainingRun::GatherStats() {
   StopwatchStats stats;
   Stopwatch::Get().Stats(&stats);
-  const absl::StatusOr<ClusterStats> cluster = stats_gatherer_->Gather(stats, NextDeadline());
-  status.Update(cluster.status());
-  if (cluster.ok() && ranks_.rank() == 0) {
-    std::fputs(FormatClusterTable(*cluster).c_str(), stdout);
+  OTT_ASSIGN_OR_RETURN(const ClusterStats cluster,
+                       stats_gatherer_->Gather(stats, NextDeadline(), TakeArrivals()));
+  if (ranks_.rank() == 0) {
+    std::fputs(FormatClusterTable(cluster).c_str(), stdout);
     std::fflush(stdout);
   }
-  return status;
+  return absl::OkStatus();
 }
 
 absl::Status TrainingRun::PrintSummary() {
@@ -273,9 +327,18 @@ absl::Status TrainingRun::PrintSummary() {
 
 absl::Status TrainingRun::Finish() {
   absl::Status status;
+  if (trace_ != nullptr) status.Update(trace_->Finish());
   if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
-  if (config_.has_stopwatch()) status.Update(WriteAndGatherStats());
-  if (cross_check_ != nullptr) status.Update(PrintSummary());
+  if (config_.has_stopwatch()) {
+    if (stats_written_.valid()) stats_written_.wait();
+    // A full disk here is no reason to keep the other ranks waiting.
+    status.Update(WriteStats());
+    status.Update(GatherStats());
+  }
+  if (cross_check_ != nullptr) {
+    status.Update(verdicts_->Flush());
+    status.Update(PrintSummary());
+  }
   return status;
 }
 

@@ -5,15 +5,20 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <future>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"
+#include "ott/dist/clock_align.h"
 #include "ott/dist/communicator.h"
 #include "ott/dist/cross_check.h"
 #include "ott/dist/deadline.h"
+#include "ott/dist/rank_trace.h"
 #include "ott/dist/stats_gatherer.h"
 #include "ott/dist/verdict_log.h"
 
@@ -47,6 +52,11 @@ class TrainingRun {
   // Waits until the dumps are written, also where Finish() was not called.
   ~TrainingRun();
 
+  // Called on every rank for each verdict of a cross-check that passes not on all ranks, before FinishIter()
+  // returns. An error that it returns is FinishIter()'s.
+  using OnDivergence = std::function<absl::Status(const CrossCheckVerdict&)>;
+  void SetOnDivergence(OnDivergence on_divergence) { on_divergence_ = std::move(on_divergence); }
+
   // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
   // so, and otherwise only printed and kept.
   absl::Status FinishIter();
@@ -57,6 +67,10 @@ class TrainingRun {
   // Counted from 0.
   int64_t iteration() const { return iteration_; }
 
+  // This rank's clock against rank 0's, estimated in Start() and again where statistics are gathered; null
+  // with an empty Config.
+  const ClockAligner* clock() const { return clock_.get(); }
+
   // Whether a cross-check found a difference, or could not be made, in any iteration so far. The same on all
   // ranks.
   bool diverged() const { return diverged_; }
@@ -65,6 +79,7 @@ class TrainingRun {
   TrainingRun(Communicator& ranks, const Config& config);
 
   Deadline NextDeadline() const;
+  absl::Status AlignClock();
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
   // Lets the dumper take tensors if this iteration is dumped or checked.
@@ -73,13 +88,20 @@ class TrainingRun {
   absl::Status CheckAndDump();
   absl::Status AddVerdict(const CrossCheckVerdict& verdict);
   absl::Status WriteStats() const;
-  absl::Status WriteAndGatherStats();
+  // Leaves that to a thread, unless it was done a moment ago. Returns the error of the time before.
+  absl::Status WriteStatsSoon();
+  // On rank 0's clock, since the last gather.
+  RankArrivals TakeArrivals();
+  absl::Status GatherStats();
   absl::Status PrintSummary();
 
   Communicator& ranks_;
   const Config config_;
   const std::chrono::nanoseconds timeout_;
   IterationSelector dump_iterations_;
+  std::unique_ptr<ClockAligner> clock_;
+  // Null where nothing is profiled.
+  std::unique_ptr<RankTrace> trace_;
   // Null where nothing is measured.
   std::unique_ptr<StatsGatherer> stats_gatherer_;
   // Null where nothing is checked.
@@ -89,6 +111,9 @@ class TrainingRun {
   bool wants_tensors_ = false;
   bool report_is_due_ = false;
   bool diverged_ = false;
+  std::future<absl::Status> stats_written_;
+  std::chrono::steady_clock::time_point next_stats_;
+  OnDivergence on_divergence_;
   int num_failures_printed_ = 0;
 };
 

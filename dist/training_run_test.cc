@@ -16,7 +16,7 @@
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
-#include "ott/dist/mpi_gtest.h"
+#include "ott/dist/ranks_gtest.h"
 #include "ott/dist/run_directory.h"
 #include "ott/dist/verdict.h"
 
@@ -144,6 +144,23 @@ TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
   const absl::Status status = run->FinishIter();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 1"));
+}
+
+TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  std::vector<CrossCheckVerdict> told;
+  run->SetOnDivergence([&](const CrossCheckVerdict& verdict) {
+    told.push_back(verdict);
+    return absl::ResourceExhaustedError("take the last checkpoint");
+  });
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 1).ok());
+  EXPECT_EQ(run->FinishIter().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].culprit_ranks(0), 1);
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_EQ(told.size(), 1u);
 }
 
 TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {

@@ -22,6 +22,7 @@ std::string FormatRanksAndHosts(const Ranks& ranks, const Hosts& hosts) {
 
 std::string FormatSubject(const CrossCheckVerdict& verdict) {
   if (verdict.mode() == REPLICAS) return "replicas";
+  if (verdict.mode() == SHARDS) return "replicas of a shard";
   return absl::StrCat("rank ", verdict.rank(), " (", verdict.host(), ") against ", verdict.reference());
 }
 
@@ -43,7 +44,7 @@ std::string FormatDifferentTensor(const CrossCheckVerdict& verdict) {
 }
 
 std::string FormatCulprits(const CrossCheckVerdict& verdict) {
-  if (verdict.mode() != REPLICAS) return absl::StrCat(": ", FormatErrors(verdict));
+  if (verdict.mode() == REFERENCE) return absl::StrCat(": ", FormatErrors(verdict));
   if (!verdict.has_majority()) return ": no majority, the ranks disagree";
   std::string text =
       absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
@@ -62,15 +63,43 @@ std::string FormatDifference(const FirstDifference& difference) {
                                   FormatRanksAndHosts(difference.ranks(), difference.hosts()), " instead of ",
                                   difference.expected());
   if (difference.has_ulp_distance()) absl::StrAppend(&text, "; ", difference.ulp_distance(), " ULP");
-  absl::StrAppend(&text, "; flipped ", difference.flipped_bits_size() == 1 ? "bit " : "bits ",
-                  absl::StrJoin(difference.flipped_bits(), ", "), "\n");
-  return text;
+  if (difference.flipped_bits_size() > 0) {
+    absl::StrAppend(&text, "; flipped ", difference.flipped_bits_size() == 1 ? "bit " : "bits ",
+                    absl::StrJoin(difference.flipped_bits(), ", "));
+  }
+  return text + "\n";
 }
 
 }  // namespace
 
 bool Passed(const CrossCheckVerdict& verdict) {
   return verdict.outcome() == BITWISE_EQUAL || verdict.outcome() == WITHIN_TOLERANCE;
+}
+
+int SeverityOf(Outcome outcome) {
+  switch (outcome) {
+    case BITWISE_EQUAL:
+      return 0;
+    case WITHIN_TOLERANCE:
+      return 1;
+    case DIFFERENT:
+      return 3;
+    default:
+      return 2;
+  }
+}
+
+Outcome OutcomeOfSeverity(int severity) {
+  constexpr Outcome kOutcomes[] = {BITWISE_EQUAL, WITHIN_TOLERANCE, NOT_COMPARED, DIFFERENT};
+  return kOutcomes[severity];
+}
+
+void Worsen(Outcome outcome, CrossCheckVerdict& verdict) {
+  if (SeverityOf(outcome) > SeverityOf(verdict.outcome())) verdict.set_outcome(outcome);
+}
+
+void AddReason(std::string_view reason, CrossCheckVerdict& verdict) {
+  absl::StrAppend(verdict.mutable_reason(), verdict.reason().empty() ? "" : "; ", std::string(reason));
 }
 
 std::string FormatVerdict(const CrossCheckVerdict& verdict) {

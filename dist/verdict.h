@@ -14,6 +14,14 @@ namespace ott {
 // Whether what was compared is equal, or within tolerance.
 bool Passed(const CrossCheckVerdict& verdict);
 
+// How much worse an outcome is than a pass: 0 for BITWISE_EQUAL to 3 for DIFFERENT; and the inverse.
+int SeverityOf(Outcome outcome);
+Outcome OutcomeOfSeverity(int severity);
+
+// Sets the verdict's outcome if it is worse than what it was.
+void Worsen(Outcome outcome, CrossCheckVerdict& verdict);
+void AddReason(std::string_view reason, CrossCheckVerdict& verdict);
+
 // One line, and one more for each further difference. Ends with a newline.
 //
 //   iteration 30: replicas DIFFER in tensor "weights.w1" (float32 [64, 32]), the first of 2 of 6: rank 2

@@ -13,6 +13,13 @@ def system_libraries():
         prefixes = ["/usr/local/cuda"],
     )
     system_library(
+        name = "cupti",
+        build_file = Label("//third_party/cupti:cupti.BUILD"),
+        header = "cupti.h",
+        homes = ["CUDA_HOME"],
+        prefixes = ["/usr/local/cuda", "/usr/local/cuda/extras/CUPTI"],
+    )
+    system_library(
         name = "nvtx",
         build_file = Label("//third_party/nvtx:nvtx.BUILD"),
         header = "nvtx3/nvToolsExt.h",
@@ -35,4 +42,13 @@ def system_libraries():
         library = "libnccl.so.2",
         prefixes = ["/usr/local/cuda", "/usr"],
         single_header = True,
+    )
+    system_library(
+        name = "torch",
+        build_file = Label("//third_party/torch:torch.BUILD"),
+        header = "torch/library.h",
+        homes = ["TORCH_HOME"],
+        library = "libtorch.so",
+        more_folders = ["ATen", "c10"],
+        prefixes = ["/usr"],
     )

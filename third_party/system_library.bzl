@@ -23,7 +23,8 @@ def _prefixes(ctx):
 def _link_headers(ctx, header):
     # Only the library's own headers: a folder such as /usr/include holds the whole machine's.
     if "/" in ctx.attr.header:
-        ctx.symlink(header.dirname, "include/" + ctx.attr.header.split("/")[0])
+        for folder in [ctx.attr.header.split("/")[0]] + ctx.attr.more_folders:
+            ctx.symlink(header.dirname.dirname.get_child(folder), "include/" + folder)
     elif ctx.attr.single_header:
         ctx.symlink(header, "include/" + ctx.attr.header)
     else:
@@ -59,10 +60,11 @@ system_library = repository_rule(
         "header": attr.string(mandatory = True),
         "homes": attr.string_list(doc = "Environment variables; the first that is set is the only prefix searched."),
         "library": attr.string(doc = "Empty for a library of headers alone."),
+        "more_folders": attr.string_list(doc = "Of headers, beside the folder that HEADER is in."),
         "prefixes": attr.string_list(),
         "single_header": attr.bool(doc = "Take HEADER alone from its folder, which holds other libraries' headers."),
     },
     configure = True,
-    environ = ["CUDA_HOME", "MPI_HOME", "NCCL_HOME", "NVTX_HOME"],
+    environ = ["CUDA_HOME", "MPI_HOME", "NCCL_HOME", "NVTX_HOME", "TORCH_HOME"],
     local = True,
 )

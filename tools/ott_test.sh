@@ -23,17 +23,36 @@ printf '{\n  "loss": 0.75\n}' > "$dumps/other/tensors.json"
 printf '{\n  "loss": 0.' > "$dumps/cut/tensors.json"
 
 expect 0 'ott compare out/reference' --help
-expect 0 'Example:' compare --help
+expect 0 'Examples:' compare --help
 expect 0 'Example:' stats --help
+expect 0 'Examples:' crosscheck --help
+expect 0 'Example:' calibrate --help
 expect 2 'subcommand' # none given
-expect 2 '--tolerance' compare --tolerance 1 "$dumps/reference" "$dumps/same"
+expect 2 'GLOB=ATOL,RTOL' compare --tolerance 1 "$dumps/reference" "$dumps/same"
 expect 2 'atol' compare --bitwise --atol 1 "$dumps/reference" "$dumps/same"
 expect 0 'verdict: equal' compare "$dumps/reference" "$dumps/same"
 expect 1 'first divergence: .*loss' compare "$dumps/reference" "$dumps/other"
+expect 1 'tensors.loss: current 0.75, dumped 0.5, difference .current - dumped. 0.25' \
+  compare --worst 1 "$dumps/reference" "$dumps/other"
 expect 0 '1 within tolerance' compare --atol 0.5 "$dumps/reference" "$dumps/other"
 expect 1 '"verdict": "different"' compare --format=json "$dumps/reference" "$dumps/other"
+expect 1 '^,,tensors.loss,mismatch,float64' compare --format=csv "$dumps/reference" "$dumps/other"
+expect 1 '<testsuite name="dump" tests="2" failures="2">' compare --format=junit "$dumps/reference" "$dumps/other"
+expect 1 'first divergence' compare --format=junit -o "$dumps/report.xml" "$dumps/reference" "$dumps/other"
+grep -q 'classname="dump" name="tensors.loss"' "$dumps/report.xml" || { echo "no report.xml" >&2; failures=$((failures + 1)); }
+expect 2 '/nothing/report.xml' compare -o "$dumps/nothing/report.xml" "$dumps/reference" "$dumps/same"
+expect 0 '1 within tolerance' compare --tolerance '*loss=0.5,0' "$dumps/reference" "$dumps/other"
+expect 1 'verdict: different' compare --default-tolerances "$dumps/reference" "$dumps/other"
+expect 0 'verdict: different' compare --warn-only "$dumps/reference" "$dumps/other"
 expect 2 'cut/tensors.json' compare "$dumps/reference" "$dumps/cut"
 expect 2 'no such directory' compare "$dumps/reference" "$dumps/nothing"
 expect 2 'no run directory' stats "$dumps"
+expect 2 'required' calibrate "$dumps/reference" "$dumps/same"
+expect 2 'run.json' calibrate "$dumps/reference" "$dumps/same" -o "$dumps/tolerances.textproto"
+printf 'tensors { path: "tensors.loss" atol: 0.25 }' > "$dumps/tolerances.textproto"
+expect 0 '1 within tolerance' compare --tolerances "$dumps/tolerances.textproto" "$dumps/reference" "$dumps/other"
+expect 2 'nothing.textproto' compare --tolerances nothing.textproto "$dumps/reference" "$dumps/other"
+expect 2 "$dumps" crosscheck "$dumps"
+expect 2 'run.json' crosscheck "$dumps" "$dumps"
 
 ((failures == 0))

@@ -32,7 +32,7 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 }  // namespace
 
-absl::StatusOr<Config> LoadConfig(const std::string& path) {
+absl::Status ReadTextProto(const std::string& path, google::protobuf::Message* message) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open the configuration ", path));
   google::protobuf::io::FileInputStream input(file);
@@ -40,12 +40,19 @@ absl::StatusOr<Config> LoadConfig(const std::string& path) {
   FirstError error(path);
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  Config config;
-  const bool parsed = parser.Parse(&input, &config);
+  const bool parsed = parser.Parse(&input, message);
   if (input.GetErrno() != 0) {
     return absl::ErrnoToStatus(input.GetErrno(), absl::StrCat("cannot read the configuration ", path));
   }
-  if (!parsed) return absl::InvalidArgumentError(absl::StrCat(error.text(), " (expected an ott.Config)"));
+  if (parsed) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(error.text(), " (expected an ", message->GetDescriptor()->full_name(), ")"));
+}
+
+absl::StatusOr<Config> LoadConfig(const std::string& path) {
+  Config config;
+  const absl::Status status = ReadTextProto(path, &config);
+  if (!status.ok()) return status;
   return config;
 }
 

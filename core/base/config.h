@@ -5,10 +5,15 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/message.h"
 #include "ott/core/base/config.pb.h"
 
 namespace ott {
+
+// Reads protobuf text into *message. Errors as those of LoadConfig().
+absl::Status ReadTextProto(const std::string& path, google::protobuf::Message* message);
 
 // Reads protobuf text. NOT_FOUND or another code of errno if the file cannot be read; INVALID_ARGUMENT naming
 // file, line and column (both from 1) if it is not an ott.Config.

@@ -8,10 +8,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/image.h"
 #include "ott/core/dump/selection.h"
+#include "ott/core/tensor/parallel_for.h"
 
 namespace ott {
 namespace {
@@ -36,11 +39,22 @@ std::optional<Tensor> AsTensor(const Value& value) {
   }
 }
 
-// What stands for a tensor that was dumped as statistics; null for anything else.
-const ValueMap* StatisticsOf(const Value& value) {
+// What stands for a tensor that was dumped as statistics, or as an image; null for anything else.
+const ValueMap* StandInOf(const Value& value, std::string_view name) {
   if (!value.is_map() || value.map().size() != 1) return nullptr;
-  const Value* const statistics = value.map().Find(kStatisticsName);
-  return statistics != nullptr && statistics->is_map() ? &statistics->map() : nullptr;
+  const Value* const found = value.map().Find(name);
+  return found != nullptr && found->is_map() ? &found->map() : nullptr;
+}
+const ValueMap* StatisticsOf(const Value& value) { return StandInOf(value, kStatisticsName); }
+const ValueMap* ImageOf(const Value& value) {
+  const ValueMap* const image = StandInOf(value, kImageName);
+  if (image == nullptr) return nullptr;
+  const Value* const pixels = image->Find("pixels");
+  const Value* const range = image->Find("original_range");
+  const Value* const format = image->Find("image_format");
+  const bool is_image = pixels != nullptr && pixels->is_tensor() && range != nullptr && format != nullptr &&
+                        format->kind() == Value::Kind::kString;
+  return is_image ? image : nullptr;
 }
 
 // Of a tensor, or of what stands for it.
@@ -49,14 +63,17 @@ std::optional<std::string> DigestText(const Value& value) {
     const absl::StatusOr<TensorDigest> digest = ComputeDigest(value.tensor().view);
     return digest.ok() ? std::optional<std::string>(digest->root.ToString()) : std::nullopt;
   }
-  const ValueMap* const statistics = StatisticsOf(value);
-  const Value* const digest = statistics == nullptr ? nullptr : statistics->Find("digest");
+  const ValueMap* const stand_in = StatisticsOf(value) != nullptr ? StatisticsOf(value) : ImageOf(value);
+  const Value* const digest = stand_in == nullptr ? nullptr : stand_in->Find("digest");
   if (digest == nullptr || digest->kind() != Value::Kind::kString) return std::nullopt;
   return digest->string_value();
 }
 
-int64_t NumElements(const Value& statistics) {
-  const Value* const count = StatisticsOf(statistics)->Find("num_elements");
+// Of a tensor, or of what stands for it.
+int64_t NumElements(const Value& value) {
+  if (value.is_tensor()) return value.tensor().view.num_elements();
+  if (const ValueMap* const image = ImageOf(value)) return NumElements(*image->Find("pixels"));
+  const Value* const count = StatisticsOf(value)->Find("num_elements");
   return count != nullptr && count->kind() == Value::Kind::kInt ? count->int_value() : 0;
 }
 
@@ -65,7 +82,7 @@ class TreeComparer {
   explicit TreeComparer(const CompareOptions& options) : options_(options) {}
 
   void Compare(const std::string& path, const Value& reference, const Value& current) {
-    if (CompareStatistics(path, reference, current)) return;
+    if (CompareStandIns(path, reference, current)) return;
     const std::optional<Tensor> reference_tensor = AsTensor(reference);
     const std::optional<Tensor> current_tensor = AsTensor(current);
     if (reference_tensor.has_value() && current_tensor.has_value()) {
@@ -73,7 +90,8 @@ class TreeComparer {
       options.tolerance = ToleranceFor(path, current_tensor->view.dtype());
       // Only tensors have a dtype that was chosen.
       options.compare_dtype = options.compare_dtype && reference.is_tensor() && current.is_tensor();
-      results_.push_back({path, CompareTensors(*reference_tensor, *current_tensor, options)});
+      jobs_.push_back({results_.size(), *reference_tensor, *current_tensor, options, within_image_});
+      results_.push_back({path, TensorComparison()});
     } else if (reference.is_map() && current.is_map()) {
       CompareMaps(path, reference.map(), current.map());
     } else if (IsListOfValues(reference, reference_tensor) && IsListOfValues(current, current_tensor)) {
@@ -92,6 +110,7 @@ class TreeComparer {
 
   // Nothing at all is a result of its own.
   TreeComparison Finish() && {
+    CompareAllTensors();
     if (results_.empty()) Add("", CompareStatus::kEmpty, "there is nothing to compare");
     return {std::move(results_)};
   }
@@ -112,25 +131,63 @@ class TreeComparer {
     return default_tolerance_ = DefaultTolerance(dtype);
   }
 
-  // False, and nothing done, unless one side was dumped as statistics and the other one is, or was, a tensor
-  // too.
-  bool CompareStatistics(const std::string& path, const Value& reference, const Value& current) {
-    if (StatisticsOf(reference) == nullptr && StatisticsOf(current) == nullptr) return false;
+  // False, and nothing done, unless one side was dumped as statistics or as an image, and the other one is,
+  // or was, a tensor too.
+  bool CompareStandIns(const std::string& path, const Value& reference, const Value& current) {
+    const bool statistics = StatisticsOf(reference) != nullptr || StatisticsOf(current) != nullptr;
+    const bool images = ImageOf(reference) != nullptr || ImageOf(current) != nullptr;
+    if (!statistics && !images) return false;
     const std::optional<std::string> reference_digest = DigestText(reference);
     const std::optional<std::string> current_digest = DigestText(current);
-    if (!reference_digest.has_value() || !current_digest.has_value()) return false;
-    TensorComparison comparison;
-    if (*reference_digest == *current_digest) {
+    const bool known = reference_digest.has_value() && current_digest.has_value();
+    if (known && *reference_digest == *current_digest) {
+      TensorComparison comparison;
       const Value& tensor = current.is_tensor() ? current : reference;
       comparison.status = CompareStatus::kBitwiseEqual;
-      comparison.num_elements =
-          tensor.is_tensor() ? tensor.tensor().view.num_elements() : NumElements(tensor);
+      comparison.num_elements = NumElements(tensor);
       comparison.cosine_similarity = 1;
-    } else {
-      comparison.detail = "the digests differ, and only statistics were dumped";
+      results_.push_back({path, std::move(comparison)});
+      return true;
     }
-    results_.push_back({path, std::move(comparison)});
+    if (statistics && !known) return false;
+    if (known) {
+      Add(path, CompareStatus::kCouldNotCompare,
+          absl::StrCat("the digests differ, and only ", statistics ? "statistics" : "images",
+                       " were dumped"));
+    }
+    if (!statistics) CompareImages(path, reference, current);
     return true;
+  }
+
+  // At least one side is an image. A tensor on the other side is made one.
+  void CompareImages(const std::string& path, const Value& reference, const Value& current) {
+    const absl::StatusOr<Value> reference_image = AsImage(reference, current);
+    const absl::StatusOr<Value> current_image = AsImage(current, reference);
+    for (const absl::Status& status : {reference_image.status(), current_image.status()}) {
+      if (status.ok()) continue;
+      Add(path, CompareStatus::kCouldNotCompare, std::string(status.message()));
+      return;
+    }
+    const ValueMap* const reference_map = ImageOf(*reference_image);
+    const ValueMap* const current_map = ImageOf(*current_image);
+    if (reference_map == nullptr || current_map == nullptr) {
+      Add(path, CompareStatus::kKindDiffers, "only one of them is an image");
+      return;
+    }
+    within_image_ = true;
+    for (const char* const name : {"pixels", "original_range", "image_format"}) {
+      Compare(JoinPath(path, absl::StrCat(kImageName, ".", name)), *reference_map->Find(name),
+              *current_map->Find(name));
+    }
+    within_image_ = false;
+  }
+
+  static absl::StatusOr<Value> AsImage(const Value& value, const Value& other) {
+    if (!value.is_tensor()) return value;
+    OTT_ASSIGN_OR_RETURN(const DumpFormat format,
+                         ParseImageFormat(ImageOf(other)->Find("image_format")->string_value()));
+    OTT_ASSIGN_OR_RETURN(const Image image, MakeImage(value.tensor().view, format));
+    return ImageValue(image, format);
   }
 
   static bool IsListOfValues(const Value& value, const std::optional<Tensor>& tensor) {
@@ -155,7 +212,7 @@ class TreeComparer {
       const std::string child = JoinPath(path, name);
       if (const Value* found = current.Find(name)) {
         Compare(child, value, *found);
-      } else {
+      } else if (!options_.allow_missing) {
         AddAll(child, CompareStatus::kMissing, value);
       }
     }
@@ -196,21 +253,59 @@ class TreeComparer {
   // Of a list, or along the first dimension of a tensor.
   static Value::List Items(const Value& value) {
     if (value.is_list()) return value.list();
-    const Tensor& tensor = value.tensor();
-    const TensorView& view = tensor.view;
-    const Dims shape(view.shape().begin() + 1, view.shape().end());
-    const Dims strides(view.strides().begin() + 1, view.strides().end());
     Value::List items;
-    for (int64_t i = 0; i < view.shape()[0]; ++i) {
-      const char* const data =
-          static_cast<const char*>(view.data()) + i * view.strides()[0] * SizeOf(view.dtype());
-      items.push_back(Tensor{TensorView(data, view.dtype(), shape, strides, view.device()), tensor.owner});
+    for (int64_t i = 0; i < value.tensor().view.shape()[0]; ++i) {
+      items.push_back(ItemOf(value.tensor(), i));
     }
     return items;
   }
 
+  // Two tensors that are still to be compared.
+  struct Job {
+    size_t result;
+    Tensor reference;
+    Tensor current;
+    TensorCompareOptions options;
+    bool within_image;
+  };
+
+  // Small tensors side by side, large ones one after the other, each by all threads.
+  void CompareAllTensors() {
+    constexpr int64_t kLarge = 1 << 20;
+    constexpr int64_t kWorthAThread = 1 << 16;
+    std::vector<const Job*> small;
+    std::vector<const Job*> large;
+    int64_t num_small_elements = 0;
+    for (Job& job : jobs_) {
+      const int64_t num_elements = job.current.view.num_elements();
+      if (num_elements > kLarge) {
+        large.push_back(&job);
+        continue;
+      }
+      job.options.num_threads = 1;
+      num_small_elements += num_elements;
+      small.push_back(&job);
+    }
+    const int64_t num_threads =
+        std::min<int64_t>(NumThreads(options_.tensors.num_threads), 1 + num_small_elements / kWorthAThread);
+    ParallelFor(static_cast<int64_t>(small.size()), static_cast<int>(num_threads),
+                [&](int64_t i) { CompareTensorsOf(*small[i]); });
+    for (const Job* job : large) CompareTensorsOf(*job);
+  }
+
+  void CompareTensorsOf(const Job& job) {
+    TensorComparison& comparison = results_[job.result].comparison;
+    comparison = CompareTensors(job.reference, job.current, job.options);
+    // Other tensors make the same image.
+    if (job.within_image && comparison.status == CompareStatus::kBitwiseEqual) {
+      comparison.status = CompareStatus::kEqual;
+    }
+  }
+
   const CompareOptions& options_;
   Tolerance default_tolerance_;
+  bool within_image_ = false;
+  std::vector<Job> jobs_;
   std::vector<NamedComparison> results_;
 };
 
@@ -220,14 +315,30 @@ bool CouldNotCompare(CompareStatus status) {
 
 const Value* GradsOf(const Dump& dump) { return dump.grads.has_value() ? &*dump.grads : nullptr; }
 
-void CompareGroup(const char* name, const Value* reference, const Value* current, TreeComparer& comparer) {
+void CompareGroup(const char* name, const Value* reference, const Value* current,
+                  const CompareOptions& options, TreeComparer& comparer) {
   if (reference != nullptr && current != nullptr) {
     comparer.Compare(name, *reference, *current);
-  } else if (reference != nullptr) {
+  } else if (reference != nullptr && !options.allow_missing) {
     comparer.Add(name, CompareStatus::kMissing, "the current dump has none");
-  } else if (current != nullptr) {
+  } else if (current != nullptr && !options.allow_extra) {
     comparer.Add(name, CompareStatus::kExtra, "the reference dump has none");
   }
+}
+
+TreeComparison CompareToReadDump(const absl::StatusOr<Dump>& reference, const Value& current,
+                                 const Value* current_grads, const CompareOptions& options) {
+  CompareOptions dump_options = options;
+  TreeComparer comparer(dump_options);
+  if (!reference.ok()) {
+    comparer.Add("", CompareStatus::kCouldNotCompare,
+                 absl::StrCat("the reference: ", reference.status().message()));
+    return std::move(comparer).Finish();
+  }
+  dump_options.tensors.compare_dtype &= reference->manifest.has_value();
+  CompareGroup("tensors", &reference->tensors, &current, options, comparer);
+  CompareGroup("grads", GradsOf(*reference), current_grads, options, comparer);
+  return std::move(comparer).Finish();
 }
 
 }  // namespace
@@ -301,23 +412,16 @@ TreeComparison CompareTrees(const Value& reference, const Value& current, const 
 
 TreeComparison CompareToDump(const std::string& reference_dir, const Value& current,
                              const Value* current_grads, const CompareOptions& options) {
-  const absl::StatusOr<Dump> reference = ReadDump(reference_dir);
-  CompareOptions dump_options = options;
-  TreeComparer comparer(dump_options);
-  if (!reference.ok()) {
-    comparer.Add("", CompareStatus::kCouldNotCompare,
-                 absl::StrCat("the reference: ", reference.status().message()));
-    return std::move(comparer).Finish();
-  }
-  dump_options.tensors.compare_dtype &= reference->manifest.has_value();
-  CompareGroup("tensors", &reference->tensors, &current, comparer);
-  CompareGroup("grads", GradsOf(*reference), current_grads, comparer);
-  return std::move(comparer).Finish();
+  return CompareToReadDump(ReadDump(reference_dir), current, current_grads, options);
 }
 
 TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
                             const CompareOptions& options) {
-  const absl::StatusOr<Dump> current = ReadDump(current_dir);
+  const std::string* const dirs[2] = {&reference_dir, &current_dir};
+  absl::StatusOr<Dump> dumps[2];
+  // JSON takes most of the time to read.
+  ParallelFor(2, NumThreads(options.tensors.num_threads), [&](int64_t i) { dumps[i] = ReadDump(*dirs[i]); });
+  const auto& [reference, current] = dumps;
   if (!current.ok()) {
     TreeComparer comparer(options);
     comparer.Add("", CompareStatus::kCouldNotCompare,
@@ -326,7 +430,7 @@ TreeComparison CompareDumps(const std::string& reference_dir, const std::string&
   }
   CompareOptions dump_options = options;
   dump_options.tensors.compare_dtype &= current->manifest.has_value();
-  return CompareToDump(reference_dir, current->tensors, GradsOf(*current), dump_options);
+  return CompareToReadDump(reference, current->tensors, GradsOf(*current), dump_options);
 }
 
 }  // namespace ott

@@ -24,8 +24,10 @@ struct CompareOptions {
   // Where no glob matches: the tolerance of the current tensor's dtype (DefaultTolerance) instead of
   // tensors.tolerance.
   bool default_tolerances = false;
-  // What only the current has is not compared, for data that is dumped since the reference was.
+  // What only one side has is not compared: the current, for data that is dumped since the reference was; the
+  // reference, for a current in the making.
   bool allow_extra = false;
+  bool allow_missing = false;
 };
 
 // torch.testing's for the dtype: rtol 1.3e-6 and atol 1e-5 for float32, 1.6e-2 and 1e-5 for bfloat16, 1e-3
@@ -55,7 +57,8 @@ struct TreeComparison {
   const NamedComparison* first_failure() const;
 };
 
-// Numbers, and lists of numbers, are compared as tensors. A tree without anything to compare is kEmpty.
+// Numbers, and lists of numbers, are compared as tensors, on TensorCompareOptions::num_threads threads. A
+// tree without anything to compare is kEmpty.
 TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options = {});
 
 // A tree in memory, or two with gradients, against a directory that ReadDump() reads; else as CompareDumps.
@@ -65,7 +68,11 @@ TreeComparison CompareToDump(const std::string& reference_dir, const Value& curr
 // Two directories that ReadDump() reads. Paths start with "tensors." and "grads.". A dump without a manifest
 // has no dtypes in JSON, so those are then compared as numbers. What cannot be read is a result of its own,
 // kCouldNotCompare.
-// A tensor dumped as statistics is bitwise equal where the digest is, and else kCouldNotCompare.
+//
+// A tensor dumped as statistics is bitwise equal where the digest is, and else kCouldNotCompare. So is one
+// dumped as an image, but then the images are compared as well, one side being scaled to an image if need be:
+// the path is followed by "tensor_image.pixels" and "tensor_image.original_range". Without digests, the
+// images decide, and at best are kEqual.
 TreeComparison CompareDumps(const std::string& reference_dir, const std::string& current_dir,
                             const CompareOptions& options = {});
 

@@ -44,7 +44,7 @@ void BM_ReadBoth(benchmark::State& state) {
 }
 
 // every: one of so many elements is another number; 0: none is.
-void Compare(benchmark::State& state, DType dtype, int every) {
+void Compare(benchmark::State& state, DType dtype, int every, int num_threads) {
   std::vector<uint16_t> a = Elements();
   std::vector<uint16_t> b = a;
   const int64_t size = SizeOf(dtype);
@@ -54,15 +54,18 @@ void Compare(benchmark::State& state, DType dtype, int every) {
   const TensorView current(b.data(), dtype, shape);
   TensorCompareOptions options;
   options.tolerance.atol = options.tolerance.rtol = 0.1;
+  options.num_threads = num_threads;
   for (auto _ : state) benchmark::DoNotOptimize(CompareTensors(reference, current, options));
   SetBytes(state);
 }
 
-BENCHMARK(BM_ReadBoth)->UseRealTime();
-#define OTT_BENCHMARK_COMPARE(name, dtype)                                    \
-  BENCHMARK_CAPTURE(Compare, name##_equal, dtype, 0)->UseRealTime();          \
-  BENCHMARK_CAPTURE(Compare, name##_one_in_1024, dtype, 1024)->UseRealTime(); \
-  BENCHMARK_CAPTURE(Compare, name##_all_differ, dtype, 1)->UseRealTime()
+// By the time of all threads: per core.
+BENCHMARK(BM_ReadBoth)->MeasureProcessCPUTime();
+#define OTT_BENCHMARK_COMPARE(name, dtype)                                                  \
+  BENCHMARK_CAPTURE(Compare, name##_equal, dtype, 0, 1)->MeasureProcessCPUTime();           \
+  BENCHMARK_CAPTURE(Compare, name##_equal_2_threads, dtype, 0, 2)->MeasureProcessCPUTime(); \
+  BENCHMARK_CAPTURE(Compare, name##_one_in_1024, dtype, 1024, 1)->MeasureProcessCPUTime();  \
+  BENCHMARK_CAPTURE(Compare, name##_all_differ, dtype, 1, 1)->MeasureProcessCPUTime()
 OTT_BENCHMARK_COMPARE(f32, DType::kFloat32);
 OTT_BENCHMARK_COMPARE(f64, DType::kFloat64);
 OTT_BENCHMARK_COMPARE(bf16, DType::kBFloat16);

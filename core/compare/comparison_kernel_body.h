@@ -194,22 +194,95 @@ OTT_INLINE BlockFigures CompareBlockBody(const T* reference, const T* current, i
   return figures;
 }
 
+// Sums of squares, without a detour through memory for the types whose bits are, or become by a shift, those
+// of a float.
+
+typedef float Floats __attribute__((vector_size(kKernelLanes * 4)));
+typedef float TwiceFloats __attribute__((vector_size(kKernelLanes * 8)));
+typedef uint32_t Words __attribute__((vector_size(kKernelLanes * 8)));
+typedef uint16_t Halves __attribute__((vector_size(kKernelLanes * 4)));
+
+constexpr int kSums = 4;
+
+template <typename T>
+OTT_INLINE void AddSquares(const T* elements, int64_t count, Doubles* norms) {
+  for (int64_t i = 0; i < count; i += kPiece) {
+    const int64_t size = count - i < kPiece ? count - i : kPiece;
+    alignas(64) double values[kPiece];
+    LoadDoubles(elements + i, size, values);
+    for (int64_t j = 0; j < size; j += kKernelLanes) {
+      Doubles loaded;
+      Load(values + j, loaded);
+      norms[j / kKernelLanes % kSums] += loaded * loaded;
+    }
+  }
+}
+
+OTT_INLINE void AddSquares(const float* elements, int64_t count, Doubles* norms) {
+  for (int64_t i = 0; i < count; i += kKernelLanes) {
+    Floats loaded;
+    std::memcpy(&loaded, elements + i, sizeof(loaded));
+    const Doubles values = __builtin_convertvector(loaded, Doubles);
+    norms[i / kKernelLanes % kSums] += values * values;
+  }
+}
+
+// Calls f(halves, norm) for all elements, eight at a time, the last time maybe with zeros.
+template <typename T, typename F>
+OTT_INLINE void ForEachHalves(const T* elements, int64_t count, Doubles* norms, const F& f) {
+  constexpr int64_t kAtOnce = sizeof(Halves) / sizeof(T);
+  Halves halves;
+  int64_t i = 0;
+  for (; i + kAtOnce <= count; i += kAtOnce) {
+    std::memcpy(&halves, elements + i, sizeof(halves));
+    f(halves, norms + i / kAtOnce % 2 * 2);
+  }
+  halves = Halves{};
+  std::memcpy(&halves, elements + i, (count - i) * sizeof(T));
+  f(halves, norms);
+}
+
+// As floats of these bits, each shifted.
+template <int kShift>
+OTT_INLINE void AddSquaresOfHalves(Halves halves, Doubles* norms) {
+  const Words words = __builtin_convertvector(halves, Words) << kShift;
+  const TwiceFloats floats = reinterpret_cast<TwiceFloats>(words);
+  const Doubles low = __builtin_convertvector(__builtin_shufflevector(floats, floats, 0, 1, 2, 3), Doubles);
+  const Doubles high = __builtin_convertvector(__builtin_shufflevector(floats, floats, 4, 5, 6, 7), Doubles);
+  norms[0] += low * low;
+  norms[1] += high * high;
+}
+
+OTT_INLINE void AddSquares(const BFloat16* elements, int64_t count, Doubles* norms) {
+  ForEachHalves(
+      elements, count, norms, [](Halves halves, Doubles * sums) __attribute__((always_inline)) {
+        AddSquaresOfHalves<16>(halves, sums);
+      });
+}
+
+// A binary16's exponent and mantissa in their places of a float are 2^112 too small, infinities and NaN
+// finite.
+OTT_INLINE void AddSquares(const Float16* elements, int64_t count, Doubles* norms) {
+  Halves largest = {};
+  ForEachHalves(
+      elements, count, norms, [&largest](Halves halves, Doubles * sums) __attribute__((always_inline)) {
+        halves &= 0x7fff;
+        largest = halves > largest ? halves : largest;
+        AddSquaresOfHalves<13>(halves, sums);
+      });
+  for (int i = 0; i < kSums; ++i) norms[i] *= 0x1p224;
+  for (int i = 0; i < 2 * kKernelLanes; ++i) {
+    if (largest[i] >= 0x7c00) norms[0] += std::numeric_limits<double>::infinity();
+  }
+}
+
 template <typename T>
 OTT_INLINE EqualBlockFigures CompareEqualBlockBody(const T* reference, const T* current, int64_t count) {
   EqualBlockFigures figures;
   figures.equal = std::memcmp(reference, current, count * sizeof(T)) == 0;
   if (!figures.equal) return figures;
-  Doubles norms[4] = {};
-  for (int64_t i = 0; i < count; i += kPiece) {
-    const int64_t size = count - i < kPiece ? count - i : kPiece;
-    alignas(64) double r[kPiece];
-    LoadDoubles(reference + i, size, r);
-    for (int64_t j = 0; j < size; j += kKernelLanes) {
-      Doubles values;
-      Load(r + j, values);
-      norms[j / kKernelLanes % 4] += values * values;
-    }
-  }
+  Doubles norms[kSums] = {};
+  AddSquares(reference, count, norms);
   figures.norm = Sum(norms[0] + norms[1]) + Sum(norms[2] + norms[3]);
   return figures;
 }

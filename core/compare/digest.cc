@@ -11,6 +11,7 @@
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest_lanes.h"
+#include "ott/core/compare/digest_on_device.h"
 #include "ott/core/tensor/strided_copy.h"
 #include "ott/core/tensor/tensor.h"
 
@@ -21,23 +22,12 @@ using internal::DigestLanes;
 using internal::kDigestLanes;
 using internal::kDigestStripeBytes;
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection in which every bit depends on every bit.
-constexpr uint64_t Mix(uint64_t x) {
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-  x = (x ^ x >> 27) * 0x94d049bb133111eb;
-  return x ^ x >> 31;
-}
-
-constexpr uint64_t kGolden = 0x9e3779b97f4a7c15;
-
-// The n-th number of SplitMix64, from 1.
-constexpr uint64_t Key(uint64_t n) { return Mix(n * kGolden); }
-
 DigestLanes InitialLanes() {
   DigestLanes lanes;
   for (int lane = 0; lane < kDigestLanes; ++lane) {
-    lanes.a[lane] = Key(1 + lane);
-    lanes.b[lane] = Key(1 + kDigestLanes + lane);
+    const internal::DigestLane state = internal::InitialDigestLane(lane);
+    lanes.a[lane] = state.a;
+    lanes.b[lane] = state.b;
   }
   return lanes;
 }
@@ -78,21 +68,21 @@ Digest DigestOfBlock(absl::Span<const char> block) {
     absorb(lanes, stripe, 1);
   }
 
-  Digest leaf;
+  internal::DigestLane sums = {};
   for (int lane = 0; lane < kDigestLanes; ++lane) {
-    leaf.low += Mix(lanes.a[lane] + lane * kGolden);
-    leaf.high += Mix(lanes.b[lane] + (kDigestLanes + lane) * kGolden);
+    const internal::DigestLane part = internal::FinishDigestLane({lanes.a[lane], lanes.b[lane]}, lane);
+    sums.a += part.a;
+    sums.b += part.b;
   }
-  leaf.low = Mix(leaf.low ^ block.size());
-  leaf.high = Mix(leaf.high + block.size());
-  return leaf;
+  const internal::DigestLane leaf = internal::DigestLeaf(sums, block.size());
+  return {leaf.a, leaf.b};
 }
 
 Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<const Digest> leaves) {
-  Digest root{Key(1), Key(2)};
+  Digest root{internal::DigestKey(1), internal::DigestKey(2)};
   const auto absorb = [&root](uint64_t low, uint64_t high) {
-    root.low = Mix((root.low ^ low) + kGolden);
-    root.high = Mix((root.high + high) ^ kGolden);
+    root.low = internal::DigestMix((root.low ^ low) + internal::kDigestGolden);
+    root.high = internal::DigestMix((root.high + high) ^ internal::kDigestGolden);
   };
   // Names do not change; the enumeration's order might.
   for (const char c : Name(dtype)) absorb(static_cast<unsigned char>(c), static_cast<unsigned char>(c));
@@ -103,6 +93,12 @@ Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<c
 }
 
 absl::StatusOr<TensorDigest> ComputeDigest(const TensorView& tensor) {
+  if (tensor.device().kind == Device::Kind::kCuda && tensor.is_contiguous()) {
+    TensorDigest digest;
+    OTT_ASSIGN_OR_RETURN(digest.leaves, internal::DigestLeavesOnDevice(tensor));
+    digest.root = DigestOfLeaves(tensor.dtype(), tensor.shape(), digest.leaves);
+    return digest;
+  }
   OTT_ASSIGN_OR_RETURN(const Tensor host, ToHost(Tensor{tensor, nullptr}));
   const TensorView& view = host.view;
   const int64_t element_bytes = SizeOf(view.dtype());

@@ -53,8 +53,8 @@ struct TensorDigest {
   std::vector<Digest> leaves;
 };
 
-// Position-dependent, over dtype, shape and raw bytes; strides and device do not matter. Errors: as
-// CloneToHost.
+// Position-dependent, over dtype, shape and raw bytes; strides and device do not matter. A tensor without
+// gaps in device memory stays there: 16 bytes of each block come to the host. Errors: as CloneToHost.
 absl::StatusOr<TensorDigest> ComputeDigest(const TensorView& tensor);
 
 // The leaf of one block of at most kDigestBlockBytes.

@@ -5,13 +5,9 @@
 
 #include <cstdint>
 
+#include "ott/core/compare/digest_arithmetic.h"
+
 namespace ott::internal {
-
-inline constexpr int kDigestLanes = 32;
-inline constexpr int kDigestStripeBytes = kDigestLanes * 8;
-
-// Primes above 2^31 whose signed-digit form has many digits, so that a flipped bit changes many.
-inline constexpr uint32_t kDigestMultipliers[4] = {0xf29a6b69, 0xe5565d1f, 0xd4ab4d51, 0xcaa95aad};
 
 struct DigestLanes {
   alignas(64) uint64_t a[kDigestLanes];

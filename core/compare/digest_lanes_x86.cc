@@ -21,10 +21,10 @@ __attribute__((target("avx2"))) inline __m256i MultiplyHalves(__m256i x, __m256i
 
 __attribute__((target("avx2"))) void AbsorbHalfStripes(uint64_t* a_states, uint64_t* b_states,
                                                        const char* data, int64_t num_stripes) {
-  const __m256i m0 = _mm256_set1_epi64x(kDigestMultipliers[0]);
-  const __m256i m1 = _mm256_set1_epi64x(kDigestMultipliers[1]);
-  const __m256i m2 = _mm256_set1_epi64x(kDigestMultipliers[2]);
-  const __m256i m3 = _mm256_set1_epi64x(kDigestMultipliers[3]);
+  const __m256i m0 = _mm256_set1_epi64x(kDigestALow);
+  const __m256i m1 = _mm256_set1_epi64x(kDigestAHigh);
+  const __m256i m2 = _mm256_set1_epi64x(kDigestBLow);
+  const __m256i m3 = _mm256_set1_epi64x(kDigestBHigh);
   __m256i a[kRegisters];
   __m256i b[kRegisters];
   for (int i = 0; i < kRegisters; ++i) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ott/core/compare/digest_arithmetic.h"
 #include "ott/core/compare/digest_lanes.h"
 
 namespace ott {
@@ -44,6 +45,27 @@ TEST(Digest, FastLoopComputesWhatThePortableOneDoes) {
     internal::AbsorbStripesPortable(expected, data, num_stripes);
     internal::FastestAbsorbStripes()(actual, data, num_stripes);
     ASSERT_EQ(std::memcmp(&expected, &actual, sizeof(expected)), 0) << num_stripes << " stripes";
+  }
+}
+
+// As the threads of a device's warp do.
+TEST(Digest, LanesOneByOneMakeTheSameLeaf) {
+  const std::vector<uint32_t> words = RandomWords(16 * 1024 + 1);
+  const auto* const data = reinterpret_cast<const unsigned char*>(words.data());
+  for (const int64_t size : {0, 1, 7, 8, 9, 255, 256, 257, 263, 264, 4096 + 100, 64 * 1024 - 1, 64 * 1024}) {
+    for (const int offset : {0, 1}) {
+      internal::DigestLane sums = {};
+      for (int lane = 0; lane < internal::kDigestLanes; ++lane) {
+        const internal::DigestLane part = offset == 0 ? internal::DigestOfLane<true>(data, size, lane)
+                                                      : internal::DigestOfLane<false>(data + 1, size, lane);
+        sums.a += part.a;
+        sums.b += part.b;
+      }
+      const internal::DigestLane leaf = internal::DigestLeaf(sums, size);
+      const char* const block = reinterpret_cast<const char*>(data) + offset;
+      EXPECT_EQ((Digest{leaf.a, leaf.b}), DigestOfBlock({block, static_cast<size_t>(size)}))
+          << size << " bytes at " << offset;
+    }
   }
 }
 

@@ -14,8 +14,6 @@
 namespace ott {
 namespace {
 
-std::string IndexText(const Dims& index) { return ShapeToString(index); }
-
 std::string Number(double value) { return absl::StrFormat("%.6g", value); }
 
 bool HasElements(const TensorComparison& comparison) {
@@ -23,24 +21,31 @@ bool HasElements(const TensorComparison& comparison) {
 }
 
 std::string BitsText(const BitDifference& difference) {
-  std::string text = absl::StrFormat(
-      "first difference in bits at %s: reference %s, current %s, bit%s %s flipped",
-      IndexText(difference.element.index), difference.element.reference_text, difference.element.current_text,
-      difference.flipped_bits.size() == 1 ? "" : "s", absl::StrJoin(difference.flipped_bits, ", "));
+  std::string text =
+      absl::StrFormat("first difference in bits at %s: reference %s, current %s, bit%s %s flipped",
+                      ShapeToString(difference.element.index), difference.element.reference_text,
+                      difference.element.current_text, difference.flipped_bits.size() == 1 ? "" : "s",
+                      absl::StrJoin(difference.flipped_bits, ", "));
   if (difference.ulp_distance.has_value())
     absl::StrAppend(&text, ", ", *difference.ulp_distance, " ULP apart");
   return text;
 }
 
-void AppendFigures(const TensorComparison& comparison, std::string& text) {
+// As the Python dumper has it: "a.b[1,7]".
+std::string ElementPath(const std::string& path, const Dims& index) {
+  return index.empty() ? path : absl::StrCat(path, "[", absl::StrJoin(index, ","), "]");
+}
+
+void AppendFigures(const NamedComparison& result, std::string& text) {
+  const TensorComparison& comparison = result.comparison;
   absl::StrAppendFormat(&text, "  %d of %d elements (%.3g %%) are out of tolerance\n",
                         comparison.num_mismatched, comparison.num_elements,
                         100 * comparison.mismatched_fraction());
   if (comparison.max_abs_error.has_value()) {
-    absl::StrAppendFormat(&text, "  max abs error %s at %s, max rel error %s at %s\n",
-                          Number(comparison.max_abs_error->error), IndexText(comparison.max_abs_error->index),
-                          Number(comparison.max_rel_error->error),
-                          IndexText(comparison.max_rel_error->index));
+    absl::StrAppendFormat(
+        &text, "  max abs error %s at %s, max rel error %s at %s\n", Number(comparison.max_abs_error->error),
+        ShapeToString(comparison.max_abs_error->index), Number(comparison.max_rel_error->error),
+        ShapeToString(comparison.max_rel_error->index));
     absl::StrAppendFormat(&text, "  mean abs error %s, RMSE %s, cosine similarity %.9g\n",
                           Number(comparison.mean_abs_error), Number(comparison.root_mean_square_error),
                           comparison.cosine_similarity);
@@ -52,10 +57,7 @@ void AppendFigures(const TensorComparison& comparison, std::string& text) {
                           comparison.num_nan_reference, comparison.num_nan_current,
                           comparison.num_inf_reference, comparison.num_inf_current);
   }
-  for (const ElementDifference& worst : comparison.worst) {
-    absl::StrAppendFormat(&text, "  %s: current %s, reference %s, difference %s\n", IndexText(worst.index),
-                          worst.current_text, worst.reference_text, Number(worst.abs_error));
-  }
+  text += WorstLines(result);
   if (comparison.first_bit_difference.has_value()) {
     absl::StrAppend(&text, "  ", BitsText(*comparison.first_bit_difference), "\n");
   }
@@ -79,7 +81,7 @@ void AppendFailure(const NamedComparison& result, std::string& text) {
   absl::StrAppend(&text, PathText(result.path), ": ", std::string(Name(comparison.status)));
   if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", Printable(comparison.detail));
   text += '\n';
-  if (HasElements(comparison)) AppendFigures(comparison, text);
+  if (HasElements(comparison)) AppendFigures(result, text);
 }
 
 // "12 bitwise equal, 1 mismatch"
@@ -125,9 +127,10 @@ std::string XmlText(const std::string& text) {
 }
 
 // failure: empty where the case passed. Names are printable (XML has no way to write a NUL).
-void AppendTestCase(const std::string& name, std::string_view failure, const std::string& report,
-                    std::string& text) {
-  absl::StrAppend(&text, "    <testcase classname=\"ott.compare\" name=\"", XmlText(name), "\"");
+void AppendTestCase(std::string_view suite, const std::string& name, std::string_view failure,
+                    const std::string& report, std::string& text) {
+  absl::StrAppend(&text, "    <testcase classname=\"", XmlText(std::string(suite)), "\" name=\"",
+                  XmlText(name), "\"");
   if (failure.empty()) {
     text += "/>\n";
   } else {
@@ -145,10 +148,9 @@ Value ToValue(const std::optional<ErrorAt>& error) {
 
 Value ToValue(const ElementDifference& difference) {
   return ValueMap{
-      {"index", IndexValue(difference.index)},
-      {"reference", difference.reference_text},
-      {"current", difference.current_text},
-      {"abs_error", difference.abs_error},
+      {"position", difference.position},        {"index", IndexValue(difference.index)},
+      {"reference", difference.reference_text}, {"current", difference.current_text},
+      {"difference", difference.difference},
   };
 }
 
@@ -158,6 +160,7 @@ Value UlpValue(const std::optional<uint64_t>& distance) {
 
 Value ToValue(const BitDifference& difference) {
   return ValueMap{
+      {"position", difference.element.position},
       {"index", IndexValue(difference.element.index)},
       {"reference", difference.element.reference_text},
       {"current", difference.element.current_text},
@@ -188,11 +191,18 @@ std::string ToText(const TreeComparison& comparison, int max_failures) {
   return text;
 }
 
-std::string ToCsv(const TreeComparison& comparison) {
-  std::string text =
-      "path,status,dtype,shape,num_elements,num_mismatched,num_bits_differ,max_abs_error,max_rel_error,"
-      "mean_abs_error,root_mean_square_error,cosine_similarity,max_ulp_distance,num_nan_reference,"
-      "num_nan_current,num_inf_reference,num_inf_current,passing_atol,passing_rtol,detail\n";
+std::string WorstLines(const NamedComparison& result) {
+  std::string text;
+  for (const ElementDifference& worst : result.comparison.worst) {
+    absl::StrAppendFormat(&text, "  %s: current %s, dumped %s, difference (current - dumped) %s\n",
+                          ElementPath(PathText(result.path), worst.index), worst.current_text,
+                          worst.reference_text, Number(worst.difference));
+  }
+  return text;
+}
+
+std::string CsvLines(const TreeComparison& comparison, std::string_view prefix) {
+  std::string text;
   for (const NamedComparison& result : comparison.results) {
     const TensorComparison& c = result.comparison;
     std::vector<std::string> fields = {CsvField(Utf8(result.path)), std::string(Name(c.status))};
@@ -213,12 +223,16 @@ std::string ToCsv(const TreeComparison& comparison) {
       fields.resize(fields.size() + 17);
     }
     fields.push_back(CsvField(Utf8(c.detail)));
-    absl::StrAppend(&text, absl::StrJoin(fields, ","), "\n");
+    absl::StrAppend(&text, std::string(prefix), absl::StrJoin(fields, ","), "\n");
   }
   return text;
 }
 
-std::string ToJUnitXml(const TreeComparison& comparison) {
+std::string ToCsv(const TreeComparison& comparison) {
+  return absl::StrCat(kCsvColumns, "\n", CsvLines(comparison));
+}
+
+std::string JUnitSuite(const TreeComparison& comparison, std::string_view name) {
   int num_failures = comparison.verdict() == Verdict::kEqual ? 0 : 1;
   std::string cases;
   for (const NamedComparison& result : comparison.results) {
@@ -226,14 +240,22 @@ std::string ToJUnitXml(const TreeComparison& comparison) {
     num_failures += passes ? 0 : 1;
     std::string report;
     AppendFailure(result, report);
-    AppendTestCase(PathText(result.path), passes ? "" : Name(result.comparison.status), report, cases);
+    AppendTestCase(name, PathText(result.path), passes ? "" : Name(result.comparison.status), report, cases);
   }
   const Verdict verdict = comparison.verdict();
-  AppendTestCase("(verdict)", verdict == Verdict::kEqual ? "" : Name(verdict), CountsText(comparison), cases);
-  return absl::StrFormat(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
-      "  <testsuite name=\"ott compare\" tests=\"%d\" failures=\"%d\">\n%s  </testsuite>\n</testsuites>\n",
-      comparison.results.size() + 1, num_failures, cases);
+  AppendTestCase(name, "(verdict)", verdict == Verdict::kEqual ? "" : Name(verdict), CountsText(comparison),
+                 cases);
+  return absl::StrFormat("  <testsuite name=\"%s\" tests=\"%d\" failures=\"%d\">\n%s  </testsuite>\n",
+                         XmlText(std::string(name)), comparison.results.size() + 1, num_failures, cases);
+}
+
+std::string JUnitDocument(std::string_view suites) {
+  return absl::StrCat("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n", std::string(suites),
+                      "</testsuites>\n");
+}
+
+std::string ToJUnitXml(const TreeComparison& comparison) {
+  return JUnitDocument(JUnitSuite(comparison, "ott.compare"));
 }
 
 Value ToValue(const TensorComparison& comparison) {

@@ -4,6 +4,7 @@
 #define OTT_CORE_COMPARE_REPORT_H_
 
 #include <string>
+#include <string_view>
 
 #include "ott/core/compare/compare.h"
 #include "ott/core/tensor/value.h"
@@ -26,9 +27,27 @@ std::string ToCsv(const TreeComparison& comparison);
 // servers read.
 std::string ToJUnitXml(const TreeComparison& comparison);
 
-// The same as a tree, to be part of another report.
+// Parts of these for reports of several comparisons.
+
 Value ToValue(const TreeComparison& comparison);
 Value ToValue(const TensorComparison& comparison);
+
+// A line, indented, for each of the worst elements.
+std::string WorstLines(const NamedComparison& result);
+
+inline constexpr char kCsvColumns[] =
+    "path,status,dtype,shape,num_elements,num_mismatched,num_bits_differ,max_abs_error,max_rel_error,"
+    "mean_abs_error,root_mean_square_error,cosine_similarity,max_ulp_distance,num_nan_reference,"
+    "num_nan_current,num_inf_reference,num_inf_current,passing_atol,passing_rtol,detail";
+
+// Lines of these columns, each behind a prefix.
+std::string CsvLines(const TreeComparison& comparison, std::string_view prefix = "");
+
+// A test suite of this name.
+std::string JUnitSuite(const TreeComparison& comparison, std::string_view name);
+
+// The document with these suites.
+std::string JUnitDocument(std::string_view suites);
 
 }  // namespace ott
 

@@ -12,12 +12,14 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/compare/comparison_kernel.h"
 #include "ott/core/tensor/element.h"
+#include "ott/core/tensor/parallel_for.h"
 #include "ott/core/tensor/strided_copy.h"
 #include "ott/core/tensor/tensor.h"
 
@@ -26,8 +28,10 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Elements are compared in blocks that stay in the first-level cache.
+// Elements are compared in blocks that stay in the first-level cache. Threads take chunks of them; the
+// figures of chunks are merged in the order of the chunks, so that they do not depend on the threads.
 constexpr int64_t kBlockElements = 2048;
+constexpr int64_t kChunkElements = 512 * kBlockElements;
 
 // The type in which two real elements of T are subtracted.
 template <typename T>
@@ -175,13 +179,12 @@ double SmallestRtol(double error, double atol, double magnitude) {
 template <typename T>
 constexpr bool kHasKernels = !IsComplex<T>::value && !std::is_same_v<T, long double>;
 
-// Collects the figures of one pass over two tensors of element type T.
+// Collects the figures of one pass over a part of two tensors of element type T.
 template <typename T>
 class Comparer {
  public:
-  Comparer(const TensorCompareOptions& options, TensorComparison& result)
-      : options_(options), result_(result) {
-    if constexpr (kHasUlps<T>) result.max_ulp_distance = 0;
+  explicit Comparer(const TensorCompareOptions& options) : options_(options) {
+    if constexpr (kHasUlps<T>) result_.max_ulp_distance = 0;
   }
 
   void AddBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
@@ -196,7 +199,42 @@ class Comparer {
     for (int64_t i = done; i < count; ++i) AddElement(reference[i], current[i], first_position + i);
   }
 
-  void Finish() {
+  // Adds what was collected of a part behind this one.
+  void Merge(Comparer&& later) {
+    if (later.max_abs_error_ > max_abs_error_) {
+      max_abs_error_ = later.max_abs_error_;
+      max_abs_position_ = later.max_abs_position_;
+    }
+    if (later.max_rel_error_ > max_rel_error_) {
+      max_rel_error_ = later.max_rel_error_;
+      max_rel_position_ = later.max_rel_position_;
+    }
+    num_finite_ += later.num_finite_;
+    sum_abs_ += later.sum_abs_;
+    sum_squares_ += later.sum_squares_;
+    dot_ += later.dot_;
+    norm_reference_ += later.norm_reference_;
+    norm_current_ += later.norm_current_;
+    result_.num_mismatched += later.result_.num_mismatched;
+    result_.num_bits_differ += later.result_.num_bits_differ;
+    result_.num_nan_reference += later.result_.num_nan_reference;
+    result_.num_nan_current += later.result_.num_nan_current;
+    result_.num_inf_reference += later.result_.num_inf_reference;
+    result_.num_inf_current += later.result_.num_inf_current;
+    result_.max_ulp_distance = std::max(result_.max_ulp_distance, later.result_.max_ulp_distance);
+    result_.passing_atol = std::max(result_.passing_atol, later.result_.passing_atol);
+    result_.passing_rtol = std::max(result_.passing_rtol, later.result_.passing_rtol);
+    for (ElementDifference& worst : later.result_.worst) InsertWorst(std::move(worst));
+    if (!result_.first_bit_difference.has_value()) {
+      result_.first_bit_difference = std::move(later.result_.first_bit_difference);
+    }
+  }
+
+  // Adds to a comparison that says what was compared.
+  void Finish(TensorComparison& comparison) && {
+    result_.dtype = comparison.dtype;
+    result_.shape = comparison.shape;
+    result_.num_elements = comparison.num_elements;
     const double count = static_cast<double>(num_finite_);
     if (num_finite_ > 0) {
       result_.max_abs_error = At(max_abs_error_, max_abs_position_);
@@ -210,6 +248,7 @@ class Comparer {
       ElementDifference& first = result_.first_bit_difference->element;
       first.index = IndexAt(result_.shape, first.position);
     }
+    comparison = std::move(result_);
   }
 
  private:
@@ -376,11 +415,16 @@ class Comparer {
   }
 
   void NoteWorst(T reference, T current, double error, int64_t position) {
-    if (!IsAmongWorst(error)) return;
+    if (IsAmongWorst(error)) InsertWorst(Describe(reference, current, error, position));
+  }
+
+  // Behind those with the same error, which come first.
+  void InsertWorst(ElementDifference difference) {
+    if (!IsAmongWorst(difference.abs_error)) return;
     std::vector<ElementDifference>& worst = result_.worst;
-    const auto place = std::upper_bound(worst.begin(), worst.end(), error,
+    const auto place = std::upper_bound(worst.begin(), worst.end(), difference.abs_error,
                                         [](double e, const ElementDifference& d) { return e > d.abs_error; });
-    worst.insert(place, Describe(reference, current, error, position));
+    worst.insert(place, std::move(difference));
     if (worst.size() > static_cast<size_t>(options_.num_worst)) worst.pop_back();
   }
 
@@ -396,13 +440,18 @@ class Comparer {
       difference.current = ToDouble(current);
     }
     difference.abs_error = error;
+    if constexpr (std::is_integral_v<T>) {
+      difference.difference = current < reference ? -error : error;
+    } else {
+      difference.difference = difference.current - difference.reference;
+    }
     difference.reference_text = ElementText(reference);
     difference.current_text = ElementText(current);
     return difference;
   }
 
   const TensorCompareOptions& options_;
-  TensorComparison& result_;
+  TensorComparison result_;
   int64_t num_finite_ = 0;
   // Less than any error, so that the first one has a place.
   double max_abs_error_ = -1;
@@ -456,48 +505,45 @@ class Blocks {
   alignas(64) T block_[kBlockElements];
 };
 
-// Drops the pages of a mapped file that hold the elements before `done`, and were not dropped before.
-class PageDropper {
- public:
-  explicit PageDropper(const Tensor& tensor)
-      : begin_(static_cast<const char*>(tensor.view.data())),
-        element_bytes_(SizeOf(tensor.view.dtype())),
-        active_(tensor.file_backed && tensor.view.is_contiguous()) {}
+// Drops the pages of a mapped file that hold the elements [begin, end), which are done with. The first page
+// may hold other elements too: whoever still needs them reads it again.
+void DropPages(const Tensor& tensor, int64_t begin, int64_t end) {
+  if (!tensor.file_backed || !tensor.view.is_contiguous()) return;
+  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t data = reinterpret_cast<uintptr_t>(tensor.view.data());
+  const int64_t element_bytes = SizeOf(tensor.view.dtype());
+  const uintptr_t first = (data + begin * element_bytes) / page * page;
+  const uintptr_t last = (data + end * element_bytes) / page * page;
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
 
-  void DropBefore(int64_t done) {
-    if (!active_ || done * element_bytes_ - dropped_ < kStep) return;
-    // From page to page; a mapping starts at one, but a tensor may start behind a header.
-    const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-    const uintptr_t first = (reinterpret_cast<uintptr_t>(begin_) + dropped_ + page - 1) / page * page;
-    const uintptr_t last = (reinterpret_cast<uintptr_t>(begin_) + done * element_bytes_) / page * page;
-    madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-    dropped_ = static_cast<int64_t>(last - reinterpret_cast<uintptr_t>(begin_));
+template <typename T>
+Comparer<T> CompareChunk(const Tensor& reference, const Tensor& current, int64_t chunk_begin,
+                         int64_t chunk_end, const TensorCompareOptions& options) {
+  const auto reference_blocks = std::make_unique<Blocks<T>>(reference.view);
+  const auto current_blocks = std::make_unique<Blocks<T>>(current.view);
+  Comparer<T> comparer(options);
+  for (int64_t begin = chunk_begin; begin < chunk_end; begin += kBlockElements) {
+    const int64_t end = std::min(begin + kBlockElements, chunk_end);
+    comparer.AddBlock(reference_blocks->Get(begin, end), current_blocks->Get(begin, end), begin, end - begin);
   }
-
- private:
-  static constexpr int64_t kStep = 16 << 20;
-
-  const char* begin_;
-  int64_t element_bytes_;
-  bool active_;
-  int64_t dropped_ = 0;  // bytes
-};
+  DropPages(reference, chunk_begin, chunk_end);
+  DropPages(current, chunk_begin, chunk_end);
+  return comparer;
+}
 
 template <typename T>
 void CompareElements(const Tensor& reference, const Tensor& current, const TensorCompareOptions& options,
                      TensorComparison& result) {
-  const auto reference_blocks = std::make_unique<Blocks<T>>(reference.view);
-  const auto current_blocks = std::make_unique<Blocks<T>>(current.view);
-  PageDropper reference_pages(reference);
-  PageDropper current_pages(current);
-  Comparer<T> comparer(options, result);
-  for (int64_t begin = 0; begin < result.num_elements; begin += kBlockElements) {
-    const int64_t end = std::min(begin + kBlockElements, result.num_elements);
-    comparer.AddBlock(reference_blocks->Get(begin, end), current_blocks->Get(begin, end), begin, end - begin);
-    reference_pages.DropBefore(end);
-    current_pages.DropBefore(end);
-  }
-  comparer.Finish();
+  const int64_t num_chunks = (result.num_elements + kChunkElements - 1) / kChunkElements;
+  std::vector<std::optional<Comparer<T>>> chunks(num_chunks);
+  ParallelFor(num_chunks, NumThreads(options.num_threads), [&](int64_t i) {
+    chunks[i].emplace(CompareChunk<T>(reference, current, i * kChunkElements,
+                                      std::min((i + 1) * kChunkElements, result.num_elements), options));
+  });
+  Comparer<T> all(options);
+  for (std::optional<Comparer<T>>& chunk : chunks) all.Merge(*std::move(chunk));
+  std::move(all).Finish(result);
 }
 
 CompareStatus StatusOf(const TensorComparison& result, bool same_dtype) {

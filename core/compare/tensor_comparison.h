@@ -1,4 +1,4 @@
-// Compares two tensors: every figure that is wanted about how they differ, in one pass.
+// Compares two tensors: every figure that is wanted about how they differ, in one pass on several threads.
 
 #ifndef OTT_CORE_COMPARE_TENSOR_COMPARISON_H_
 #define OTT_CORE_COMPARE_TENSOR_COMPARISON_H_
@@ -56,6 +56,7 @@ struct ElementDifference {
   double reference = 0;  // of a complex element, the part that differs
   double current = 0;
   double abs_error = 0;
+  double difference = 0;  // current - reference, of that part
   // The elements' own text: "-0.0", "18446744073709551615", "1.5+2j".
   std::string reference_text;
   std::string current_text;
@@ -119,6 +120,8 @@ struct TensorCompareOptions {
   int num_worst = 5;
   // False: tensors of different dtypes are compared as numbers, as where one comes from JSON without dtypes.
   bool compare_dtype = true;
+  // 0: as many as the machine has cores. The result is the same, to the last bit.
+  int num_threads = 0;
 };
 
 // Any strides; tensors in device memory are copied to the host. A tensor without elements equals one of its

@@ -353,5 +353,52 @@ TEST(TensorComparison, EveryStatusHasAName) {
   EXPECT_EQ(Name(CompareStatus::kCouldNotCompare), "could not compare");
 }
 
+TEST(TensorComparison, ThreadsDoNotChangeTheResult) {
+  // More than two chunks, the last of which is not full; differences, ties and NaN in each.
+  constexpr int64_t kElements = 2500000;
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal;
+  std::vector<float> reference(kElements);
+  for (float& element : reference) element = normal(random);
+  std::vector<float> current = reference;
+  for (int64_t i = 1000; i < kElements; i += 99991) current[i] += normal(random);
+  for (const int64_t i : {5, 1500000, 2400000}) {
+    reference[i] = 1;
+    current[i] = 100;
+  }
+  current[1200000] = NAN;
+  const TensorView reference_view(reference.data(), {kElements});
+  const TensorView current_view(current.data(), {kElements});
+  TensorCompareOptions options;
+  options.num_threads = 1;
+  const TensorComparison expected = CompareTensors(reference_view, current_view, options);
+  EXPECT_EQ(expected.num_mismatched, 29);
+  EXPECT_EQ(expected.max_abs_error->position, 5);
+  EXPECT_EQ(expected.first_bit_difference->element.position, 5);
+  ASSERT_EQ(expected.worst.size(), 5u);
+  EXPECT_EQ(expected.worst[0].position, 1200000);
+  EXPECT_EQ(expected.worst[1].position, 5);
+  EXPECT_EQ(expected.worst[3].position, 2400000);
+  for (const int num_threads : {2, 3, 8}) {
+    options.num_threads = num_threads;
+    const TensorComparison actual = CompareTensors(reference_view, current_view, options);
+    EXPECT_EQ(actual.num_mismatched, expected.num_mismatched);
+    EXPECT_EQ(actual.num_bits_differ, expected.num_bits_differ);
+    EXPECT_EQ(actual.num_nan_current, 1);
+    EXPECT_EQ(actual.max_abs_error->error, expected.max_abs_error->error);
+    EXPECT_EQ(actual.max_abs_error->position, expected.max_abs_error->position);
+    EXPECT_EQ(actual.max_rel_error->position, expected.max_rel_error->position);
+    EXPECT_EQ(actual.mean_abs_error, expected.mean_abs_error);
+    EXPECT_EQ(actual.root_mean_square_error, expected.root_mean_square_error);
+    EXPECT_EQ(actual.cosine_similarity, expected.cosine_similarity);
+    EXPECT_EQ(actual.max_ulp_distance, expected.max_ulp_distance);
+    EXPECT_EQ(actual.first_bit_difference->element.position, 5);
+    ASSERT_EQ(actual.worst.size(), expected.worst.size());
+    for (size_t i = 0; i < actual.worst.size(); ++i) {
+      EXPECT_EQ(actual.worst[i].position, expected.worst[i].position);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ott

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "ott/core/compare/compare.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"
@@ -52,7 +53,11 @@ void BM_ToChars(benchmark::State& state) {
 void BM_WriteJson(benchmark::State& state) {
   const std::vector<float> numbers = Numbers(kNumbers);
   const Value value = TensorView(numbers.data(), {kNumbers / 64, 64});
-  for (auto _ : state) benchmark::DoNotOptimize(ToJson(value));
+  const JsonSink sink = [](std::string_view piece) {
+    benchmark::DoNotOptimize(piece.data());
+    return absl::OkStatus();
+  };
+  for (auto _ : state) WriteJson(value, sink, static_cast<int>(state.range(0))).IgnoreError();
   state.SetItemsProcessed(state.iterations() * kNumbers);
 }
 
@@ -60,6 +65,55 @@ void BM_ParseJson(benchmark::State& state) {
   const std::vector<float> numbers = Numbers(kNumbers);
   const std::string json = ToJson(Value(TensorView(numbers.data(), {kNumbers / 64, 64}))).value();
   for (auto _ : state) benchmark::DoNotOptimize(ParseJson(json));
+  state.SetItemsProcessed(state.iterations() * kNumbers);
+}
+
+constexpr int kJsonThreads = 2;
+
+Value NumbersTree(const std::vector<float>& numbers) {
+  return ValueMap{{"a", TensorView(numbers.data(), {kNumbers / 64, 64})}};
+}
+
+void WriteJsonDump(const std::string& dir, const Value& tree, benchmark::State& state) {
+  DumpContents contents;
+  contents.tensors.tree = &tree;
+  contents.num_json_threads = kJsonThreads;
+  if (!WriteDump(dir, contents).ok()) state.SkipWithError("cannot dump");
+}
+
+void BM_DumpJson(benchmark::State& state) {
+  const std::vector<float> numbers = Numbers(kNumbers);
+  const std::string dir = MakeDir();
+  const Value tree = NumbersTree(numbers);
+  for (auto _ : state) WriteJsonDump(dir, tree, state);
+  state.SetItemsProcessed(state.iterations() * kNumbers);
+}
+
+// What is in memory with a dump.
+void BM_CompareToJsonDump(benchmark::State& state) {
+  const std::vector<float> numbers = Numbers(kNumbers);
+  const std::string dir = MakeDir();
+  const Value tree = NumbersTree(numbers);
+  WriteJsonDump(dir, tree, state);
+  CompareOptions options;
+  options.tensors.num_threads = kJsonThreads;
+  for (auto _ : state) {
+    if (CompareToDump(dir, tree, nullptr, options).verdict() != Verdict::kEqual)
+      state.SkipWithError("different");
+  }
+  state.SetItemsProcessed(state.iterations() * kNumbers);
+}
+
+// Two dumps.
+void BM_CompareJsonDumps(benchmark::State& state) {
+  const std::vector<float> numbers = Numbers(kNumbers);
+  const std::string dir = MakeDir();
+  WriteJsonDump(dir, NumbersTree(numbers), state);
+  CompareOptions options;
+  options.tensors.num_threads = kJsonThreads;
+  for (auto _ : state) {
+    if (CompareDumps(dir, dir, options).verdict() != Verdict::kEqual) state.SkipWithError("different");
+  }
   state.SetItemsProcessed(state.iterations() * kNumbers);
 }
 
@@ -125,8 +179,12 @@ void BM_AddTensorDataOff(benchmark::State& state) {
 }
 
 BENCHMARK(BM_ToChars);
-BENCHMARK(BM_WriteJson);
+// By the time of all threads: per core.
+BENCHMARK(BM_WriteJson)->Arg(1)->Arg(2)->MeasureProcessCPUTime();
 BENCHMARK(BM_ParseJson);
+BENCHMARK(BM_DumpJson)->UseRealTime();
+BENCHMARK(BM_CompareToJsonDump)->UseRealTime();
+BENCHMARK(BM_CompareJsonDumps)->UseRealTime();
 BENCHMARK(BM_PlainWrite);
 BENCHMARK_CAPTURE(WriteBlob, binary, DumpFormat::kBinary);
 BENCHMARK_CAPTURE(WriteBlob, npy, DumpFormat::kNpy);

@@ -19,12 +19,15 @@ struct FormatEntry {
 };
 
 // In the order of the enumeration.
-constexpr std::array<FormatEntry, 5> kFormats = {{
+constexpr std::array<FormatEntry, 8> kFormats = {{
     {"json", ""},
     {"binary", ".bin"},
     {"npy", ".npy"},
     {"safetensors", ".safetensors"},
     {"statistics", ""},
+    {"image_rgb", ".png"},
+    {"image_bgr", ".png"},
+    {"image_i", ".png"},
 }};
 
 bool IsHex(std::string_view text, size_t i) {

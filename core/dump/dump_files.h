@@ -24,9 +24,14 @@ enum class DumpFormat : uint8_t {
   kSafetensors,  // a .safetensors file
   kStatistics,   // no data: a map of dtype, shape, min, max, mean, L2 norm, counts of NaN and infinities, and
                  // digest
+  kImageRgb,     // PNG images of 8 bits, scaled from their range (image.h); the last dimension is red, green,
+                 // blue, or the reverse
+  kImageBgr,
+  kImageI,  // gray
 };
 
-std::string_view Name(DumpFormat format);  // "json", "binary", "npy", "safetensors", "statistics"
+// "json", "binary", "npy", "safetensors", "statistics", "image_rgb", "image_bgr", "image_i"
+std::string_view Name(DumpFormat format);
 
 // The inverse of Name. INVALID_ARGUMENT for another name.
 absl::StatusOr<DumpFormat> ParseDumpFormat(std::string_view name);
@@ -40,6 +45,8 @@ std::string_view Extension(DumpFormat format);
 
 // The one entry of the map that stands for a tensor dumped as statistics.
 inline constexpr char kStatisticsName[] = "tensor_statistics";
+// The same for an image that was read back.
+inline constexpr char kImageName[] = "tensor_image";
 
 // What follows the name of a tensor's file in the name of the file that describes it.
 inline constexpr char kMetaExtension[] = ".meta.json";

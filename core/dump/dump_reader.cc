@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/dump/image.h"
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/npy.h"
 #include "ott/core/dump/safetensors.h"
@@ -130,21 +131,19 @@ absl::StatusOr<Tensor> TensorFromNumbers(const Value& numbers, DType dtype, cons
 
 // The items of the first dimension.
 Value::List Unstack(const Tensor& tensor) {
-  const TensorView& view = tensor.view;
-  const Dims item_shape(view.shape().begin() + 1, view.shape().end());
-  const int64_t num_items = view.shape()[0];
-  const int64_t item_bytes = view.num_bytes() / num_items;
   Value::List items;
-  for (int64_t i = 0; i < num_items; ++i) {
-    const char* const data = static_cast<const char*>(view.data()) + i * item_bytes;
-    if (!item_shape.empty() || view.dtype() == DType::kUInt64) {
-      items.push_back(Tensor{TensorView(data, view.dtype(), item_shape), tensor.owner});
-    } else if (view.dtype() == DType::kBool) {
-      items.push_back(*data != 0);
-    } else if (view.dtype() == DType::kInt64) {
-      items.push_back(reinterpret_cast<const int64_t*>(data)[0]);
+  for (int64_t i = 0; i < tensor.view.shape()[0]; ++i) {
+    Tensor item = ItemOf(tensor, i);
+    const DType dtype = item.view.dtype();
+    const void* const data = item.view.data();
+    if (!item.view.shape().empty() || dtype == DType::kUInt64) {
+      items.push_back(std::move(item));
+    } else if (dtype == DType::kBool) {
+      items.push_back(*static_cast<const char*>(data) != 0);
+    } else if (dtype == DType::kInt64) {
+      items.push_back(*static_cast<const int64_t*>(data));
     } else {
-      items.push_back(reinterpret_cast<const double*>(data)[0]);
+      items.push_back(*static_cast<const double*>(data));
     }
   }
   return items;
@@ -217,9 +216,12 @@ class GroupReader {
 
   // A reference to a tensor's file is its path and an extension.
   absl::StatusOr<Value> ResolveString(const std::string& path, const std::string& string) const {
-    for (const DumpFormat format : {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors}) {
+    for (const DumpFormat format : {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors,
+                                    // Stands for all images, whose files say which kind they are of.
+                                    DumpFormat::kImageI}) {
       if (string != absl::StrCat(path, std::string(Extension(format)))) continue;
       if (format == DumpFormat::kBinary) return ReadDescribed(string);
+      if (format == DumpFormat::kImageI) return ReadImage(string, std::nullopt);
       return ReadSelfDescribing(format, path);
     }
     return Value(string);
@@ -242,6 +244,10 @@ class GroupReader {
         }
         return value;
       }
+      case DumpFormat::kImageRgb:
+      case DumpFormat::kImageBgr:
+      case DumpFormat::kImageI:
+        return ReadImage(tensor.path + std::string(Extension(tensor.format)), tensor.digest.ToString());
       case DumpFormat::kJson:
         break;
     }
@@ -254,23 +260,48 @@ class GroupReader {
     return Value(*std::move(numbers));
   }
 
+  // Two entries of the file beside a tensor's file, the second of which is a text.
+  absl::StatusOr<std::pair<Value, std::string>> ReadMeta(const std::string& meta_file, const char* first,
+                                                         const char* second) const {
+    OTT_ASSIGN_OR_RETURN(const Value meta, ReadJsonFile(meta_file));
+    const Value* const value = meta.is_map() ? meta.map().Find(first) : nullptr;
+    const Value* const text = meta.is_map() ? meta.map().Find(second) : nullptr;
+    if (value == nullptr || text == nullptr || text->kind() != Value::Kind::kString) {
+      return InFile(meta_file, absl::InvalidArgumentError(absl::StrCat("needs \"", first, "\" and \"", second,
+                                                                       "\", which is a text")));
+    }
+    return std::pair(*value, text->string_value());
+  }
+
+  absl::StatusOr<Value> ReadImage(const std::string& reference, std::optional<std::string> digest) const {
+    const std::string file = PathOf(BlobFileName(group_file_, reference));
+    const std::string meta_file = file + kMetaExtension;
+    OTT_ASSIGN_OR_RETURN(const auto meta, ReadMeta(meta_file, "original_range", "image_format"));
+    const auto& [range, name] = meta;
+    const absl::StatusOr<DumpFormat> format = ParseImageFormat(name);
+    if (!format.ok()) return InFile(meta_file, format.status());
+    if (!range.is_tensor() || range.tensor().view.shape() != Dims({2})) {
+      return InFile(meta_file, absl::InvalidArgumentError("\"original_range\" is not two numbers"));
+    }
+    OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> mapped, MappedFile::Open(file));
+    absl::StatusOr<Tensor> pixels = DecodePng(std::string_view(mapped->data(), mapped->size()), *format);
+    if (!pixels.ok()) return InFile(file, pixels.status());
+    return ImageValue({*std::move(pixels), range.tensor()}, *format, std::move(digest));
+  }
+
   // A tensor whose dtype and shape are in the file beside it.
   absl::StatusOr<Value> ReadDescribed(const std::string& reference) const {
     const std::string meta_file = PathOf(BlobFileName(group_file_, reference) + kMetaExtension);
-    OTT_ASSIGN_OR_RETURN(const Value meta, ReadJsonFile(meta_file));
-    const Value* const shape = meta.is_map() ? meta.map().Find("file_data_shape") : nullptr;
-    const Value* const dtype = meta.is_map() ? meta.map().Find("file_data_dtype") : nullptr;
+    OTT_ASSIGN_OR_RETURN(const auto meta, ReadMeta(meta_file, "file_data_shape", "file_data_dtype"));
+    const auto& [shape, dtype] = meta;
     constexpr std::string_view kPrefix = "torch.";
-    if (shape == nullptr || dtype == nullptr || dtype->kind() != Value::Kind::kString ||
-        dtype->string_value().compare(0, kPrefix.size(), kPrefix) != 0) {
-      return InFile(meta_file,
-                    absl::InvalidArgumentError(
-                        "needs \"file_data_shape\", and \"file_data_dtype\" such as \"torch.float32\""));
+    if (dtype.compare(0, kPrefix.size(), kPrefix) != 0) {
+      return InFile(meta_file, absl::InvalidArgumentError(absl::StrCat(
+                                   "the dtype '", dtype, "' is none of PyTorch's, such as torch.float32")));
     }
-    const absl::StatusOr<Dims> dims = ShapeFromValue(*shape);
+    const absl::StatusOr<Dims> dims = ShapeFromValue(shape);
     if (!dims.ok()) return InFile(meta_file, dims.status());
-    const absl::StatusOr<DType> parsed =
-        ParseDType(std::string_view(dtype->string_value()).substr(kPrefix.size()));
+    const absl::StatusOr<DType> parsed = ParseDType(std::string_view(dtype).substr(kPrefix.size()));
     if (!parsed.ok()) return InFile(meta_file, parsed.status());
     return MapBlob(reference, *parsed, *dims);
   }

@@ -12,6 +12,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest.h"
+#include "ott/core/dump/image.h"
 #include "ott/core/dump/json_writer.h"
 #include "ott/core/dump/npy.h"
 #include "ott/core/dump/safetensors.h"
@@ -20,10 +21,15 @@
 namespace ott {
 namespace {
 
-absl::Status WriteJsonFile(const std::string& path, const Value& value, bool sync) {
+absl::Status WriteJsonFile(const std::string& path, const Value& value, bool sync, int num_threads = 1) {
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<AtomicFile> file, AtomicFile::Create(path));
-  OTT_RETURN_IF_ERROR(WriteJson(value, [&](std::string_view piece) { return file->Append(piece); }));
+  OTT_RETURN_IF_ERROR(WriteJson(
+      value, [&](std::string_view piece) { return file->Append(piece); }, num_threads));
   return file->Commit(sync);
+}
+
+absl::Status AtPath(const std::string& path, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("'", path, "': ", status.message()));
 }
 
 class DumpWriter {
@@ -43,8 +49,8 @@ class DumpWriter {
       }
     }
     OTT_RETURN_IF_ERROR(WriteManifest());
-    OTT_RETURN_IF_ERROR(WriteGroup(kTensorsFile, contents.tensors));
-    OTT_RETURN_IF_ERROR(WriteGroup(kGradsFile, contents.grads));
+    OTT_RETURN_IF_ERROR(WriteGroup(kTensorsFile, contents.tensors, contents.num_json_threads));
+    OTT_RETURN_IF_ERROR(WriteGroup(kGradsFile, contents.grads, contents.num_json_threads));
     manifest_.complete = true;
     return WriteManifest();
   }
@@ -65,38 +71,24 @@ class DumpWriter {
     return WriteJsonFile(PathOf(kManifestFile), ManifestToValue(manifest_), sync_);
   }
 
-  absl::Status WriteGroup(std::string_view group_file, const DumpGroup& group) {
+  absl::Status WriteGroup(std::string_view group_file, const DumpGroup& group, int num_json_threads) {
     if (group.tree == nullptr) return absl::OkStatus();
     OTT_ASSIGN_OR_RETURN(const Value tree, WriteBlobs(group_file, group, "", *group.tree));
-    return WriteJsonFile(PathOf(group_file), tree, sync_);
+    return WriteJsonFile(PathOf(group_file), tree, sync_, num_json_threads);
   }
 
   // Writes the tensors that have files of their own, and returns the tree with references in their place.
   absl::StatusOr<Value> WriteBlobs(std::string_view group_file, const DumpGroup& group,
                                    const std::string& path, const Value& value) {
-    switch (value.kind()) {
-      case Value::Kind::kList: {
-        Value::List list;
-        for (size_t i = 0; i < value.list().size(); ++i) {
-          OTT_ASSIGN_OR_RETURN(
-              Value child, WriteBlobs(group_file, group, JoinPath(path, std::to_string(i)), value.list()[i]));
-          list.push_back(std::move(child));
-        }
-        return Value(std::move(list));
-      }
-      case Value::Kind::kMap: {
-        ValueMap map;
-        for (const auto& [name, child] : value.map()) {
-          OTT_ASSIGN_OR_RETURN(Value written, WriteBlobs(group_file, group, JoinPath(path, name), child));
-          map.Insert(name, std::move(written));
-        }
-        return Value(std::move(map));
-      }
-      case Value::Kind::kTensor:
-        return WriteTensor(group_file, group.format(path), path, value);
-      default:
-        return value;
+    if (value.is_tensor()) return WriteTensor(group_file, group.format(path), path, value);
+    for (const char* const name : {kStatisticsName, kImageName}) {
+      if (!value.is_map() || value.map().Find(name) == nullptr) continue;
+      return AtPath(JoinPath(path, name),
+                    absl::InvalidArgumentError("the name is reserved for what stands for a tensor"));
     }
+    return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
+      return WriteBlobs(group_file, group, child_path, child);
+    });
   }
 
   absl::StatusOr<Value> WriteTensor(std::string_view group_file, DumpFormat format, const std::string& path,
@@ -104,6 +96,17 @@ class DumpWriter {
     const TensorView& view = value.tensor().view;
     if (view.device().kind != Device::Kind::kHost) {
       return absl::InvalidArgumentError(absl::StrCat("'", path, "': the tensor is not in host memory"));
+    }
+    // A PNG image has at least one pixel.
+    if (IsImage(format) && view.num_elements() == 0) format = DumpFormat::kJson;
+    if (IsImage(format) && static_cast<int>(view.shape().size()) > NumImageDims(format)) {
+      Value::List images;
+      for (int64_t i = 0; i < view.shape()[0]; ++i) {
+        OTT_ASSIGN_OR_RETURN(Value image, WriteTensor(group_file, format, JoinPath(path, std::to_string(i)),
+                                                      ItemOf(value.tensor(), i)));
+        images.push_back(std::move(image));
+      }
+      return Value(std::move(images));
     }
     OTT_RETURN_IF_ERROR(CheckUtf8(path));
     const std::string key = KeyOf(group_file, path);
@@ -130,7 +133,18 @@ class DumpWriter {
         return StatisticsValue(view, digest.root);
       case DumpFormat::kBinary: {
         OTT_RETURN_IF_ERROR(WriteBlob(file, "", view));
-        OTT_RETURN_IF_ERROR(WriteMeta(file, view));
+        OTT_RETURN_IF_ERROR(
+            WriteMeta(file, ValueMap{
+                                {"file_data_shape", Value::List(view.shape().begin(), view.shape().end())},
+                                {"file_data_dtype", absl::StrCat("torch.", std::string(Name(view.dtype())))},
+                            }));
+        return Value(reference);
+      }
+      case DumpFormat::kImageRgb:
+      case DumpFormat::kImageBgr:
+      case DumpFormat::kImageI: {
+        const absl::Status written = WriteImage(file, view, format);
+        if (!written.ok()) return AtPath(path, written);
         return Value(reference);
       }
       case DumpFormat::kNpy: {
@@ -163,11 +177,15 @@ class DumpWriter {
     return file->Commit(sync_);
   }
 
-  absl::Status WriteMeta(const std::string& name, const TensorView& view) const {
-    const Value meta = ValueMap{
-        {"file_data_shape", Value::List(view.shape().begin(), view.shape().end())},
-        {"file_data_dtype", absl::StrCat("torch.", std::string(Name(view.dtype())))},
-    };
+  absl::Status WriteImage(const std::string& name, const TensorView& view, DumpFormat format) const {
+    OTT_ASSIGN_OR_RETURN(const Image image, MakeImage(view, format));
+    OTT_ASSIGN_OR_RETURN(const std::string png, EncodePng(image.pixels.view, format));
+    OTT_RETURN_IF_ERROR(WriteFileAtomically(PathOf(name), png, sync_));
+    return WriteMeta(
+        name, ValueMap{{"original_range", image.original_range}, {"image_format", ImageFormatName(format)}});
+  }
+
+  absl::Status WriteMeta(const std::string& name, const Value& meta) const {
     return WriteJsonFile(PathOf(name) + kMetaExtension, meta, sync_);
   }
 

@@ -34,6 +34,8 @@ struct DumpContents {
   const Manifest* reference = nullptr;
   // Tensors beyond this many bytes of elements in a dump are dumped as statistics.
   int64_t max_bytes = std::numeric_limits<int64_t>::max();
+  // Threads that turn the numbers of large tensors into text; 0: as many as the machine has cores.
+  int num_json_threads = 1;
 };
 
 // Makes the directory, and in it tensors.json, grads.json where there are gradients, a file and its
@@ -42,11 +44,13 @@ struct DumpContents {
 // one; files of an earlier dump are replaced. sync: what is complete survives a crash of the machine.
 //
 // In the tree, a tensor with a file of its own is a string, its path and extension, and statistics are a map
-// of one entry, "tensor_statistics".
+// of one entry, "tensor_statistics"; an image reads back as a map of one entry, "tensor_image" (image.h). A
+// tensor with more dimensions than an image is a list of images.
 //
-// UNIMPLEMENTED for a dtype that the format lacks; INVALID_ARGUMENT for a name that is not UTF-8, for two
-// tensors with one path, and for a tensor not in host memory; FAILED_PRECONDITION where dir is a symbolic
-// link or a file; else the file system's error.
+// UNIMPLEMENTED for a dtype that the format lacks; INVALID_ARGUMENT for a name that is not UTF-8 or one of
+// these two, for two tensors with one path, for a tensor that is no image but is to be dumped as one, and for
+// a tensor not in host memory; FAILED_PRECONDITION where dir is a symbolic link or a file; else the file
+// system's error.
 absl::Status WriteDump(const std::string& dir, const DumpContents& contents, bool sync = false);
 
 }  // namespace ott

@@ -229,5 +229,38 @@ TEST(JsonReader, DeepNestingIsAnErrorAndNotACrash) {
   EXPECT_THAT(std::string(ParseJson(maps).status().message()), HasSubstr("nested deeper than 512 levels"));
 }
 
+TEST(WriteJson, ThreadsDoNotChangeTheText) {
+  std::vector<double> numbers(300 * 7 * 41);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = 1.0 / static_cast<double>(i + 1);
+  const Value value = ValueMap{{"cube", TensorView(numbers.data(), {300, 7, 41})},
+                               {"row", TensorView(numbers.data(), {86100})},
+                               {"columns", TensorView(numbers.data(), DType::kFloat64, {41, 2100}, {1, 41})},
+                               {"complex", TensorView(numbers.data(), DType::kComplex128, {43050})},
+                               {"end", 1}};
+  const std::string expected = ToJson(value).value();
+  for (const int num_threads : {0, 2, 5}) {
+    std::string actual;
+    ASSERT_TRUE(WriteJson(
+                    value,
+                    [&](std::string_view piece) {
+                      actual += piece;
+                      return absl::OkStatus();
+                    },
+                    num_threads)
+                    .ok());
+    EXPECT_TRUE(actual == expected) << num_threads;
+  }
+}
+
+TEST(WriteJson, TheSinksErrorEndsAllThreads) {
+  const std::vector<double> numbers(200000);
+  int num_calls = 0;
+  const auto full = [&](std::string_view) {
+    return ++num_calls == 3 ? absl::ResourceExhaustedError("full") : absl::OkStatus();
+  };
+  EXPECT_EQ(WriteJson(TensorView(numbers.data(), {200000}), full, 3), absl::ResourceExhaustedError("full"));
+  EXPECT_EQ(num_calls, 3);
+}
+
 }  // namespace
 }  // namespace ott

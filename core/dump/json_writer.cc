@@ -4,15 +4,21 @@
 #include <charconv>
 #include <cmath>
 #include <complex>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/element.h"
+#include "ott/core/tensor/parallel_for.h"
 
 namespace ott {
 namespace {
@@ -105,6 +111,15 @@ char* Fill(ptrdiff_t count, char* to) {
 char* FormatFloat(double value, char* to) {
   if (!std::isfinite(value))
     return Copy(std::isnan(value) ? "NaN" : value < 0 ? "-Infinity" : "Infinity", to);
+  const double magnitude = std::fabs(value);
+  if (magnitude >= 1e-4 && magnitude < 1e16) {
+    // Nearly always d.ddd, as Python has it. An exponent, here of two digits, is shorter for few digits;
+    // whole numbers lack ".0".
+    char* const end = std::to_chars(to, to + kMaxNumberBytes, value).ptr;
+    if (end - to < 5 || end[-4] != 'e') {
+      return std::memchr(to, '.', end - to) == nullptr ? Copy(".0", end) : end;
+    }
+  }
   // The shortest digits that read back as value: d.ddde+xx, which is Python's form for exponents below -4 and
   // above 15.
   char buffer[kMaxNumberBytes];
@@ -165,9 +180,119 @@ T LoadElement(const char* data) {
   }
 }
 
+// Memory that is kept, and not cleared, for the next piece.
+class Buffer {
+ public:
+  char* Get(size_t size) {
+    if (size > size_) {
+      memory_.reset(new char[size]);
+      size_ = size;
+    }
+    return memory_.get();
+  }
+
+ private:
+  size_t size_ = 0;
+  std::unique_ptr<char[]> memory_;
+};
+
+// Items of a tensor that are formatted at once.
+constexpr int64_t kPieceItems = 1 << 14;
+
+// Formats a tensor of real elements as nested lists, any range of its items on its own. An item is an
+// element, or where a dimension is 0, the empty list there.
+template <typename T>
+class TensorFormatter {
+ public:
+  // depth: of the lists and maps around it.
+  TensorFormatter(const TensorView& tensor, int depth) : data_(static_cast<const char*>(tensor.data())) {
+    for (size_t i = 0; i < tensor.shape().size() && !empty_lists_; ++i) {
+      empty_lists_ = tensor.shape()[i] == 0;
+      if (empty_lists_) break;
+      shape_.push_back(tensor.shape()[i]);
+      strides_.push_back(tensor.strides()[i] * static_cast<int64_t>(sizeof(T)));
+      num_items_ *= tensor.shape()[i];
+    }
+    const size_t num_dims = shape_.size();
+    const auto line = [&](size_t dimension) { return "\n" + std::string(2 * (depth + dimension), ' '); };
+    for (size_t i = 0; i < num_dims; ++i) opening_ += "[" + line(i + 1);
+    for (size_t i = num_dims; i-- > 0;) closing_ += line(i) + "]";
+    for (size_t num_ended = 0; num_ended < num_dims; ++num_ended) {
+      std::string separator;
+      for (size_t i = 0; i < num_ended; ++i) separator += line(num_dims - 1 - i) + "]";
+      separator += "," + line(num_dims - num_ended);
+      for (size_t i = num_dims - num_ended; i < num_dims; ++i) separator += "[" + line(i + 1);
+      separators_.push_back(std::move(separator));
+    }
+    if (num_dims > 0) separators_.front().copy(short_separator_, kShortBytes);
+  }
+
+  int64_t num_items() const { return num_items_; }
+
+  // The text of items [begin, end), and of the brackets before them; those at the end are the last item's.
+  // Lies in the buffer.
+  std::string_view Format(int64_t begin, int64_t end, Buffer& buffer) const {
+    const int64_t row = shape_.empty() ? 1 : shape_.back();
+    const size_t short_bytes = separators_.empty() ? 0 : separators_.front().size();
+    const size_t long_bytes = separators_.empty() ? 0 : separators_.back().size();
+    char* const text = buffer.Get((end - begin) * (short_bytes + kMaxNumberBytes) +
+                                  ((end - begin) / row + 2) * long_bytes + opening_.size() + closing_.size());
+    char* to = begin == 0 ? Copy(opening_, text) : text;
+    Dims index = IndexAt(shape_, begin);
+    const int64_t stride = shape_.empty() ? 0 : strides_.back();
+    for (int64_t item = begin; item < end;) {
+      const char* from = data_;
+      for (size_t i = 0; i < index.size(); ++i) from += index[i] * strides_[i];
+      const int64_t in_row = item % row;
+      const int64_t row_end = std::min(end, item - in_row + row);
+      if (item > 0) to = Copy(separators_[NumEnded(index)], to);
+      to = FormatItem(from, to);
+      for (++item, from += stride; item < row_end; ++item, from += stride) {
+        to = FormatItem(from, CopySeparator(to));
+      }
+      index = IndexAt(shape_, item < end ? item : 0);
+    }
+    if (end == num_items_) to = Copy(closing_, to);
+    return {text, static_cast<size_t>(to - text)};
+  }
+
+ private:
+  char* FormatItem(const char* data, char* to) const {
+    return empty_lists_ ? Copy("[]", to) : FormatElement(LoadElement<T>(data), to);
+  }
+
+  char* CopySeparator(char* to) const {
+    const std::string& separator = separators_.front();
+    if (separator.size() > kShortBytes) return Copy(separator, to);
+    // A fixed size is quicker; the number that follows has room for it.
+    std::memcpy(to, short_separator_, kShortBytes);
+    return to + separator.size();
+  }
+
+  // Lists that end before the item at this index.
+  static size_t NumEnded(const Dims& index) {
+    size_t num_ended = 0;
+    while (num_ended < index.size() && index[index.size() - 1 - num_ended] == 0) ++num_ended;
+    return num_ended;
+  }
+
+  const char* const data_;
+  Dims shape_;
+  Dims strides_;  // in bytes
+  int64_t num_items_ = 1;
+  bool empty_lists_ = false;
+  std::string opening_;
+  std::string closing_;
+  std::vector<std::string> separators_;  // by the number of lists that end before an item
+  // The first of them again, if it is short.
+  static constexpr size_t kShortBytes = 16;
+  static_assert(kShortBytes <= kMaxNumberBytes);
+  char short_separator_[kShortBytes] = {};
+};
+
 class Writer {
  public:
-  explicit Writer(const JsonSink& sink) : sink_(sink) {}
+  Writer(const JsonSink& sink, int num_threads) : sink_(sink), num_threads_(num_threads) {}
 
   absl::Status Write(const std::string& path, const Value& value) {
     switch (value.kind()) {
@@ -191,6 +316,9 @@ class Writer {
         return WriteMap(path, value.map());
       case Value::Kind::kTensor:
         return WriteTensor(path, value.tensor().view);
+      case Value::Kind::kObject:
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", path, "': an object that was not converted cannot be written"));
     }
     __builtin_unreachable();
   }
@@ -279,73 +407,55 @@ class Writer {
           absl::StrCat("'", path, "': the tensor is not in host memory; take a Snapshot first"));
     }
     return VisitDType(tensor.dtype(), [&](auto element) {
-      return WriteElements<decltype(element)>(tensor, 0, static_cast<const char*>(tensor.data()));
+      using T = decltype(element);
+      if constexpr (IsComplex<T>::value) {
+        // Its two parts are one more dimension.
+        Dims shape = tensor.shape();
+        Dims strides = tensor.strides();
+        for (int64_t& stride : strides) stride *= 2;
+        shape.push_back(2);
+        strides.push_back(1);
+        using Part = typename T::value_type;
+        return WriteElements<Part>(TensorView(tensor.data(), DTypeOf<Part>(), shape, strides));
+      } else {
+        return WriteElements<T>(tensor);
+      }
     });
   }
 
   template <typename T>
-  absl::Status WriteElements(const TensorView& tensor, size_t dimension, const char* data) {
-    if (dimension == tensor.shape().size()) {
-      WriteElement<T>(data);
-      return absl::OkStatus();
+  absl::Status WriteElements(const TensorView& tensor) {
+    const TensorFormatter<T> formatter(tensor, depth_);
+    const int64_t num_pieces = (formatter.num_items() + kPieceItems - 1) / kPieceItems;
+    const auto piece_end = [&](int64_t i) { return std::min((i + 1) * kPieceItems, formatter.num_items()); };
+    if (num_pieces == 1) {
+      Buffer buffer;
+      text_ += formatter.Format(0, formatter.num_items(), buffer);
+      return FlushIfLarge();
     }
-    const int64_t size = tensor.shape()[dimension];
-    if (size == 0) {
-      text_ += "[]";
-      return absl::OkStatus();
-    }
-    const int64_t stride = tensor.strides()[dimension] * static_cast<int64_t>(sizeof(T));
-    if constexpr (!IsComplex<T>::value) {
-      if (dimension + 1 == tensor.shape().size()) return WriteRow<T>(data, stride, size);
-    }
-    Open('[');
-    for (int64_t i = 0; i < size; ++i) {
-      StartItem(i == 0);
-      OTT_RETURN_IF_ERROR(WriteElements<T>(tensor, dimension + 1, data + i * stride));
-      OTT_RETURN_IF_ERROR(FlushIfLarge());
-    }
-    Close(']');
-    return absl::OkStatus();
-  }
-
-  // The last dimension: nearly all of a dump's text.
-  template <typename T>
-  absl::Status WriteRow(const char* data, int64_t stride, int64_t size) {
-    Open('[');
-    const std::string separator = ",\n" + std::string(2 * depth_, ' ');
-    const int64_t piece = static_cast<int64_t>(kPieceBytes / (separator.size() + kMaxNumberBytes)) + 1;
-    for (int64_t begin = 0; begin < size; begin += piece) {
-      const int64_t end = std::min(begin + piece, size);
-      const size_t old_size = text_.size();
-      text_.resize(old_size + (end - begin) * (separator.size() + kMaxNumberBytes));
-      char* to = &text_[old_size];
-      for (int64_t i = begin; i < end; ++i) {
-        // No comma before the first one.
-        to = Copy(i == 0 ? std::string_view(separator).substr(1) : separator, to);
-        to = FormatElement(LoadElement<T>(data + i * stride), to);
+    OTT_RETURN_IF_ERROR(Flush());
+    // Each thread formats a piece and hands it on when those before it are.
+    std::mutex mutex;
+    std::condition_variable turn_came;
+    int64_t turn = 0;
+    absl::Status status;
+    const int64_t num_threads = std::min<int64_t>(num_threads_, num_pieces);
+    ParallelFor(num_threads, static_cast<int>(num_threads), [&](int64_t first) {
+      Buffer buffer;
+      for (int64_t i = first; i < num_pieces; i += num_threads) {
+        const std::string_view piece = formatter.Format(i * kPieceItems, piece_end(i), buffer);
+        std::unique_lock lock(mutex);
+        turn_came.wait(lock, [&] { return turn == i; });
+        if (status.ok()) status = sink_(piece);
+        ++turn;
+        turn_came.notify_all();
       }
-      text_.resize(to - text_.data());
-      OTT_RETURN_IF_ERROR(FlushIfLarge());
-    }
-    Close(']');
-    return absl::OkStatus();
-  }
-
-  template <typename T>
-  void WriteElement(const char* data) {
-    if constexpr (IsComplex<T>::value) {
-      Open('[');
-      StartItem(true);
-      WriteElement<typename T::value_type>(data);
-      StartItem(false);
-      WriteElement<typename T::value_type>(data + sizeof(T) / 2);
-      Close(']');
-    } else {
-      AppendElement(LoadElement<T>(data), text_);
-    }
+    });
+    return status;
   }
 
   const JsonSink& sink_;
+  const int num_threads_;
   std::string text_;
   int depth_ = 0;
 };
@@ -364,8 +474,8 @@ absl::Status CheckUtf8(std::string_view text) {
   return absl::OkStatus();
 }
 
-absl::Status WriteJson(const Value& value, const JsonSink& sink) {
-  Writer writer(sink);
+absl::Status WriteJson(const Value& value, const JsonSink& sink, int num_threads) {
+  Writer writer(sink, NumThreads(num_threads));
   OTT_RETURN_IF_ERROR(writer.Write("", value));
   return writer.Flush();
 }

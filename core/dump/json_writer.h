@@ -20,7 +20,10 @@ using JsonSink = std::function<absl::Status(std::string_view)>;
 // value as a double, NaN as NaN, infinities as Infinity and -Infinity, complex numbers as lists [real,
 // imaginary]. Characters beyond ASCII are escaped. No newline at the end. INVALID_ARGUMENT, with the path,
 // for a string or name that is not UTF-8 and for a tensor not in host memory; else what the sink returns.
-absl::Status WriteJson(const Value& value, const JsonSink& sink);
+//
+// num_threads: of them format large tensors; 0: as many as the machine has cores. The sink is called by one
+// at a time, in order.
+absl::Status WriteJson(const Value& value, const JsonSink& sink, int num_threads = 1);
 
 // The whole text.
 absl::StatusOr<std::string> ToJson(const Value& value);

@@ -1,5 +1,6 @@
 #include "ott/core/dump/tensor_dumper.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
@@ -11,49 +12,60 @@
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/insert.h"
+#include "ott/core/tensor/ragged_batch.h"
 
 namespace ott {
 namespace {
 
 constexpr char kRequiresNoGrad[] = "`.requires_grad == False`";
 
-// The format of the closest name that has one.
-DumpFormat FormatOf(const std::string& path, const AddOptions& options) {
+// The entry of the closest name that has one.
+template <typename T>
+const T& Closest(const std::string& path, const std::map<std::string, T>& overrides, const T& otherwise) {
   const std::vector<std::string> names = absl::StrSplit(path, '.');
   for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    if (const auto found = options.format_overrides.find(*name); found != options.format_overrides.end()) {
-      return found->second;
-    }
+    if (const auto found = overrides.find(*name); found != overrides.end()) return found->second;
   }
-  return options.format;
+  return otherwise;
+}
+
+DumpFormat FormatOf(const std::string& path, const AddOptions& options) {
+  return Closest(path, options.format_overrides, options.format);
 }
 
 // The same tree with the gradients, which come in the order of ListTensors(), in place of the tensors.
-Value ReplaceTensors(const Value& value, absl::Span<const Gradient>::iterator& gradient) {
-  switch (value.kind()) {
-    case Value::Kind::kTensor: {
-      const Gradient& found = *gradient++;
-      if (found.kind == Gradient::Kind::kComputed) return *found.gradient;
-      return found.kind == Gradient::Kind::kRequiresNoGrad ? Value(kRequiresNoGrad) : Value();
-    }
-    case Value::Kind::kList: {
-      Value::List list;
-      for (const Value& item : value.list()) list.push_back(ReplaceTensors(item, gradient));
-      return list;
-    }
-    case Value::Kind::kMap: {
-      ValueMap map;
-      for (const auto& [name, child] : value.map()) map.Insert(name, ReplaceTensors(child, gradient));
-      return map;
-    }
-    default:
-      return value;
+absl::StatusOr<Value> ReplaceTensors(const std::string& path, const Value& value,
+                                     absl::Span<const Gradient>::iterator& gradient) {
+  if (value.is_tensor()) {
+    const Gradient& found = *gradient++;
+    if (found.kind == Gradient::Kind::kComputed) return Value(*found.gradient);
+    return found.kind == Gradient::Kind::kRequiresNoGrad ? Value(kRequiresNoGrad) : Value();
   }
+  return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
+    return ReplaceTensors(child_path, child, gradient);
+  });
 }
 
-// The tree without the tensors that are not selected; in a list, null is in their place. Nothing where none
-// is left.
-std::optional<Value> Select(const std::string& path, const Value& value, const Selection& selection) {
+// The same tree with the tensors' axes in the order that is asked for.
+absl::StatusOr<Value> Permute(const std::string& path, const Value& value, const AddOptions& options) {
+  if (!value.is_tensor()) {
+    return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
+      return Permute(child_path, child, options);
+    });
+  }
+  const std::vector<int>& axes = Closest(path, options.permute_axes_overrides, options.permute_axes);
+  if (axes.empty()) return value;
+  const absl::StatusOr<TensorView> permuted = PermuteAxes(value.tensor().view, axes);
+  if (!permuted.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", permuted.status().message()));
+  }
+  return Value(Tensor{*permuted, value.tensor().owner});
+}
+
+// The tree without the tensors that are not selected, and the names that are excluded; in a list, null is in
+// their place. Nothing where none is left.
+std::optional<Value> Select(const std::string& path, const Value& value, const Selection& selection,
+                            const std::vector<std::string>& exclude) {
   switch (value.kind()) {
     case Value::Kind::kTensor:
       return selection.WantsPath(path) ? std::optional<Value>(value) : std::nullopt;
@@ -61,14 +73,15 @@ std::optional<Value> Select(const std::string& path, const Value& value, const S
       Value::List list;
       for (size_t i = 0; i < value.list().size(); ++i) {
         list.push_back(
-            Select(JoinPath(path, std::to_string(i)), value.list()[i], selection).value_or(Value()));
+            Select(JoinPath(path, std::to_string(i)), value.list()[i], selection, exclude).value_or(Value()));
       }
       return list;
     }
     case Value::Kind::kMap: {
       ValueMap map;
       for (const auto& [name, child] : value.map()) {
-        if (std::optional<Value> selected = Select(JoinPath(path, name), child, selection)) {
+        if (std::find(exclude.begin(), exclude.end(), name) != exclude.end()) continue;
+        if (std::optional<Value> selected = Select(JoinPath(path, name), child, selection, exclude)) {
           map.Insert(name, *std::move(selected));
         }
       }
@@ -124,6 +137,7 @@ absl::Status TensorDumper::Enable(TensorDumperOptions options) {
   OTT_ASSIGN_OR_RETURN(selection_, Selection::Create(options.selection));
   options_ = std::move(options);
   pool_.emplace(options_.max_queued_bytes);
+  pinned_pool_.emplace(options_.max_queued_bytes, AllocatePinned);
   if (options_.num_writer_threads > 0) {
     WriteQueue::Options queue_options;
     queue_options.num_threads = options_.num_writer_threads;
@@ -161,20 +175,47 @@ void TensorDumper::UpdateActive() {
 }
 
 std::string TensorDumper::InRanges(std::string_view path) const {
+  const std::lock_guard lock(mutex_);
   return ConcatenatePaths(absl::StrJoin(ranges_, "."), path);
 }
 
-absl::Status TensorDumper::Add(std::string_view path, const Value& data, const AddOptions& options) {
-  std::string full_path;
+absl::StatusOr<std::optional<Value>> TensorDumper::Prepare(const std::string& path, const Value& data,
+                                                           const AddOptions& options) const {
+  // A converter may take its time, and call the dumper.
+  std::shared_ptr<const Converters> converters;
   {
     const std::lock_guard lock(mutex_);
-    full_path = InRanges(path);
+    converters = converters_;
   }
-  const std::optional<Value> selected = Select(full_path, data, selection_);
+  OTT_ASSIGN_OR_RETURN(const Value converted, converters->Apply(path, data));
+  return Select(path, converted, selection_, options.exclude);
+}
+
+absl::StatusOr<Value> TensorDumper::Copy(const Value& value, std::vector<CopyDone>* copies) {
+  return Snapshot(value, [&](const TensorView& tensor) {
+    if (tensor.device().kind == Device::Kind::kHost) {
+      return CloneToHost(tensor, [this](int64_t size) { return pool_->Allocate(size); });
+    }
+    return StartCloneToHost(
+        tensor, [this](int64_t size) { return pinned_pool_->Allocate(size); }, copies);
+  });
+}
+
+absl::Status TensorDumper::Pending::WaitForCopies() const {
+  absl::Status status;
+  for (const CopyDone& done : copies) status.Update(done());
+  return status;
+}
+
+absl::Status TensorDumper::Add(std::string_view path, const Value& data, const AddOptions& options) {
+  const std::string full_path = InRanges(path);
+  OTT_ASSIGN_OR_RETURN(const std::optional<Value> selected, Prepare(full_path, data, options));
   if (!selected.has_value()) return absl::OkStatus();
-  OTT_ASSIGN_OR_RETURN(Value copy,
-                       Snapshot(*selected, [this](int64_t size) { return pool_->Allocate(size); }));
+  OTT_ASSIGN_OR_RETURN(const Value permuted, Permute(full_path, *selected, options));
+  std::vector<CopyDone> copies;
+  OTT_ASSIGN_OR_RETURN(Value copy, Copy(permuted, &copies));
   const std::lock_guard lock(mutex_);
+  pending_.copies.insert(pending_.copies.end(), copies.begin(), copies.end());
   const std::vector<NamedTensor> added = ListTensors(copy);
   OTT_RETURN_IF_ERROR(InsertAt(full_path, std::move(copy), pending_.tensors));
   for (const NamedTensor& tensor : added) {
@@ -185,10 +226,10 @@ absl::Status TensorDumper::Add(std::string_view path, const Value& data, const A
 }
 
 absl::Status TensorDumper::AddGrad(std::string_view path, const Value& data, const AddOptions& options) {
-  const std::lock_guard lock(mutex_);
   const std::string full_path = InRanges(path);
-  std::optional<Value> selected = Select(full_path, data, selection_);
+  OTT_ASSIGN_OR_RETURN(std::optional<Value> selected, Prepare(full_path, data, options));
   if (!selected.has_value()) return absl::OkStatus();
+  const std::lock_guard lock(mutex_);
   pending_.has_grads = true;
   pending_.wanted_gradients.push_back({full_path, *std::move(selected), options});
   return absl::OkStatus();
@@ -213,7 +254,9 @@ absl::Status TensorDumper::SetGradients(const GradientProvider& provider) {
   const std::lock_guard lock(mutex_);
   absl::Span<const Gradient>::iterator gradient = absl::MakeConstSpan(gradients).begin();
   for (const WantedGradients& request : wanted) {
-    OTT_ASSIGN_OR_RETURN(Value copy, Snapshot(ReplaceTensors(request.data, gradient)));
+    OTT_ASSIGN_OR_RETURN(const Value found, ReplaceTensors(request.path, request.data, gradient));
+    OTT_ASSIGN_OR_RETURN(const Value permuted, Permute(request.path, found, request.options));
+    OTT_ASSIGN_OR_RETURN(Value copy, Copy(permuted, &pending_.copies));
     for (const NamedTensor& tensor : ListTensors(copy)) {
       const std::string path = ConcatenatePaths(request.path, tensor.path);
       pending_.grad_formats[path] = FormatOf(path, request.options);
@@ -237,16 +280,19 @@ absl::Status TensorDumper::PopRange() {
   return absl::OkStatus();
 }
 
-void TensorDumper::SetDumpTypeForAll(DumpFormat format) {
-  const std::lock_guard lock(mutex_);
-  format_for_all_ = format;
+void TensorDumper::EnableRaggedBatchDumping(bool as_per_sample) {
+  RegisterConverter<RaggedBatch>([as_per_sample](const RaggedBatch& batch) {
+    return as_per_sample ? RaggedBatchSamples(batch) : RaggedBatchStructure(batch);
+  });
 }
 
-void TensorDumper::SetDumpCount(int64_t count) {
+void TensorDumper::SetDumpTypeForAll(DumpFormat format, bool include_tensors, bool include_grads) {
   const std::lock_guard lock(mutex_);
-  dump_count_ = count;
-  UpdateActive();
+  if (include_tensors) format_for_all_tensors_ = format;
+  if (include_grads) format_for_all_grads_ = format;
 }
+
+void TensorDumper::SetDumpCount(int64_t count) { SetCount(count, std::unique_lock(mutex_)); }
 
 int64_t TensorDumper::dump_count() const {
   const std::lock_guard lock(mutex_);
@@ -255,7 +301,7 @@ int64_t TensorDumper::dump_count() const {
 
 void TensorDumper::PerformAfterDumpCount(int64_t count, std::function<void()> action) {
   const std::lock_guard lock(mutex_);
-  actions_.push_back({count, std::move(action)});
+  actions_.insert_or_assign(count, std::move(action));
 }
 
 void TensorDumper::SetDumpIsCompare(CompareOptions options, OnDifference on_difference) {
@@ -266,20 +312,22 @@ void TensorDumper::SetDumpIsCompare(CompareOptions options, OnDifference on_diff
 absl::Status TensorDumper::Dump(bool dump_if_empty) {
   std::unique_lock lock(mutex_);
   if (!enabled_ || paused_) return absl::OkStatus();
-  if (!Selected()) {
-    FinishDump(lock);
-    return absl::OkStatus();
+  const int64_t next_count = dump_count_ + 1;
+  absl::Status status;
+  if (Selected()) {
+    if (!dump_if_empty && pending_.tensors.map().empty() && !pending_.has_grads) return absl::OkStatus();
+    absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
+    status = taken.status();
+    if (taken.ok() && compare_mode_.has_value()) {
+      const absl::StatusOr<TreeComparison> comparison =
+          Compare(taken->first, taken->second, compare_mode_->options);
+      const bool warn = compare_mode_->on_difference == OnDifference::kWarn;
+      status = comparison.ok() ? ReportDifference(*comparison, taken->second, warn) : comparison.status();
+    } else if (taken.ok()) {
+      status = Write(std::move(taken->first), taken->second);
+    }
   }
-  const bool empty = pending_.tensors.map().empty() && !pending_.has_grads;
-  absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
-  absl::Status status = taken.status();
-  if (taken.ok() && compare_mode_.has_value()) {
-    const TreeComparison comparison = Compare(taken->first, taken->second, compare_mode_->options);
-    status = ReportDifference(comparison, taken->second, compare_mode_->on_difference == OnDifference::kWarn);
-  } else if (taken.ok() && (dump_if_empty || !empty)) {
-    status = Write(std::move(taken->first), taken->second);
-  }
-  FinishDump(lock);
+  SetCount(next_count, std::move(lock));
   return status;
 }
 
@@ -291,17 +339,12 @@ absl::StatusOr<std::pair<TensorDumper::Pending, int64_t>> TensorDumper::TakePend
                    "'...), but SetGradients was not called before dump ", dump_count_, ", which is lost"));
 }
 
-void TensorDumper::FinishDump(std::unique_lock<std::mutex>& lock) {
-  ++dump_count_;
+void TensorDumper::SetCount(int64_t count, std::unique_lock<std::mutex> lock) {
+  dump_count_ = count;
   UpdateActive();
   std::vector<std::function<void()>> due;
-  for (size_t i = 0; i < actions_.size();) {
-    if (actions_[i].count > dump_count_) {
-      ++i;
-      continue;
-    }
-    due.push_back(std::move(actions_[i].run));
-    actions_.erase(actions_.begin() + static_cast<ptrdiff_t>(i));
+  while (!actions_.empty() && actions_.begin()->first <= count) {
+    due.push_back(std::move(actions_.extract(actions_.begin()).mapped()));
   }
   lock.unlock();
   for (const std::function<void()>& action : due) action();
@@ -313,19 +356,22 @@ absl::Status TensorDumper::Write(Pending pending, int64_t count) {
     for (const NamedTensor& tensor : ListTensors(*tree)) num_bytes += tensor.tensor.view.num_bytes();
   }
   const auto shared = std::make_shared<const Pending>(std::move(pending));
-  auto write = [shared, count, options = options_, format_for_all = format_for_all_] {
-    const auto format_by = [&](const Formats& formats) {
+  auto write = [shared, count, options = options_, all_tensors = format_for_all_tensors_,
+                all_grads = format_for_all_grads_] {
+    const auto format_by = [](const Formats& formats, const std::optional<DumpFormat>& for_all) {
       return [&](std::string_view path) {
-        return format_for_all.value_or(formats.at(absl::string_view(path.data(), path.size())));
+        return for_all.value_or(formats.at(absl::string_view(path.data(), path.size())));
       };
     };
+    OTT_RETURN_IF_ERROR(shared->WaitForCopies());
     DumpContents contents;
-    contents.tensors = {&shared->tensors, format_by(shared->tensor_formats)};
-    if (shared->has_grads) contents.grads = {&shared->grads, format_by(shared->grad_formats)};
+    contents.tensors = {&shared->tensors, format_by(shared->tensor_formats, all_tensors)};
+    if (shared->has_grads) contents.grads = {&shared->grads, format_by(shared->grad_formats, all_grads)};
     contents.iteration = count;
     contents.rank = options.rank;
     contents.world_size = options.world_size;
     contents.max_bytes = options.max_bytes_per_dump;
+    contents.num_json_threads = options.num_json_threads;
     std::optional<Manifest> reference;
     if (!options.reference_dir.empty()) {
       OTT_ASSIGN_OR_RETURN(reference, ReadManifest(DumpDir(options.reference_dir, count)));
@@ -340,8 +386,9 @@ absl::Status TensorDumper::Flush() { return queue_.has_value() ? queue_->Flush()
 
 int64_t TensorDumper::num_dropped_dumps() const { return queue_.has_value() ? queue_->num_dropped() : 0; }
 
-TreeComparison TensorDumper::Compare(const Pending& pending, int64_t count,
-                                     const CompareOptions& options) const {
+absl::StatusOr<TreeComparison> TensorDumper::Compare(const Pending& pending, int64_t count,
+                                                     const CompareOptions& options) const {
+  OTT_RETURN_IF_ERROR(pending.WaitForCopies());
   return CompareToDump(DumpDir(options_.dir, count), pending.tensors,
                        pending.has_grads ? &pending.grads : nullptr, options);
 }
@@ -350,11 +397,11 @@ absl::StatusOr<TreeComparison> TensorDumper::CompareToDumpedData(const CompareOp
   std::unique_lock lock(mutex_);
   if (!active())
     return absl::FailedPreconditionError("the tensor dumper is not active, so there is nothing to compare");
+  const int64_t next_count = dump_count_ + 1;
   const absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
-  TreeComparison comparison;
-  if (taken.ok()) comparison = Compare(taken->first, taken->second, options);
-  FinishDump(lock);
-  if (!taken.ok()) return taken.status();
+  absl::StatusOr<TreeComparison> comparison =
+      taken.ok() ? Compare(taken->first, taken->second, options) : taken.status();
+  SetCount(next_count, std::move(lock));
   return comparison;
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -22,10 +23,12 @@
 #include "absl/types/span.h"
 #include "ott/core/base/process_wide.h"
 #include "ott/core/compare/compare.h"
+#include "ott/core/dump/converters.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/selection.h"
 #include "ott/core/dump/write_queue.h"
 #include "ott/core/tensor/buffer_pool.h"
+#include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/value.h"
 
 namespace ott {
@@ -47,6 +50,8 @@ struct TensorDumperOptions {
 
   // Threads that write dumps behind the training's back; 0: Dump() returns when all is written.
   int num_writer_threads = 0;
+  // Threads that turn one dump's numbers into text, for dumps as JSON; 0: as many as the machine has cores.
+  int num_json_threads = 1;
   // Of the dumps that wait to be written, and of memory that is kept for the next dump.
   int64_t max_queued_bytes = int64_t{1} << 30;
   // A dump for which there is no room: false: Dump() waits; true: it is dropped, and counted.
@@ -55,9 +60,17 @@ struct TensorDumperOptions {
 
 // How one call's tensors are stored.
 struct AddOptions {
-  DumpFormat format = DumpFormat::kJson;
+  explicit AddOptions(DumpFormat dump_format = DumpFormat::kJson) : format(dump_format) {}
+
+  DumpFormat format;
   // By name: for a tensor at "model.layer1.w", the entry of "w", else of "layer1", else of "model".
   std::map<std::string, DumpFormat> format_overrides;
+  // Tensors, or their gradients, are dumped with their axes in this order, as by torch.permute; empty: as
+  // they are.
+  std::vector<int> permute_axes;
+  std::map<std::string, std::vector<int>> permute_axes_overrides;  // by name, as above
+  // Names within the data, at any level, of what is left out.
+  std::vector<std::string> exclude;
 };
 
 // What a GradientProvider found for one tensor.
@@ -111,13 +124,15 @@ class TensorDumper {
   void Pause();
   void Resume();
 
-  // Adds data, a Value or what one is made from (TensorView, Tensor, ValueMap...) or a callable that returns
-  // such, at a path within the current ranges. Tensors are copied before the call returns. Errors: as
-  // InsertAt and CloneToHost; the tree is then as it was.
+  // Adds data at a path within the current ranges: a Value or what one is made from (TensorView, Tensor,
+  // ValueMap...), an object of a type with a converter, a vector of these, or a callable that returns such.
+  // Tensors in host memory are copied before the call returns, those of a device in the order of their
+  // stream, which is not waited for. Errors: as InsertAt, CloneToHost, PermuteAxes and Converters::Apply; the
+  // tree is then as it was.
   template <typename T>
   absl::Status AddTensorData(std::string_view path, const T& data, DumpFormat format = DumpFormat::kJson) {
     if (!active()) return absl::OkStatus();
-    return Add(path, Evaluate(data), {format, {}});
+    return Add(path, Evaluate(data), AddOptions(format));
   }
   template <typename T>
   absl::Status AddTensorData(std::string_view path, const T& data, const AddOptions& options) {
@@ -130,7 +145,7 @@ class TensorDumper {
   template <typename T>
   absl::Status AddGradData(std::string_view path, const T& data, DumpFormat format = DumpFormat::kJson) {
     if (!active()) return absl::OkStatus();
-    return AddGrad(path, Evaluate(data), {format, {}});
+    return AddGrad(path, Evaluate(data), AddOptions(format));
   }
   template <typename T>
   absl::Status AddGradData(std::string_view path, const T& data, const AddOptions& options) {
@@ -156,8 +171,22 @@ class TensorDumper {
   }
   absl::Status PopRange();
 
-  // Overrides every format given in the code.
-  void SetDumpTypeForAll(DumpFormat format);
+  // Objects of type T that are added from now on are dumped as what this returns for them: a Value or what
+  // one is made from, which may hold objects of other types that have a converter, or a StatusOr of it.
+  template <typename T, typename F>
+  void RegisterConverter(F convert) {
+    const std::lock_guard lock(mutex_);
+    auto converters = std::make_shared<Converters>(*converters_);
+    converters->Register<T>(std::move(convert));
+    converters_ = std::move(converters);
+  }
+
+  // RaggedBatch objects that are added from now on are dumped as a map of their members, or as lists of
+  // samples.
+  void EnableRaggedBatchDumping(bool as_per_sample = false);
+
+  // Overrides every format given in the code for tensors, for gradients, or both.
+  void SetDumpTypeForAll(DumpFormat format, bool include_tensors = true, bool include_grads = true);
 
   // The number of the next dump, 0 at first; Dump() adds 1. A training run that dumps some iterations sets
   // the iteration's number. Also while paused.
@@ -165,12 +194,13 @@ class TensorDumper {
   void ResetDumpCount() { SetDumpCount(0); }
   int64_t dump_count() const;
 
-  // Calls action once, when the dump before this count is done, for example to end the program there.
+  // Calls action once, when the dump count is this or more, for example to end the program there. Replaces an
+  // earlier action of the same count.
   void PerformAfterDumpCount(int64_t count, std::function<void()> action);
 
   // Writes what is pending to DIR/COUNT, and clears it whether or not that succeeds. Without dump_if_empty
-  // nothing is written where nothing is pending. FAILED_PRECONDITION where gradients were asked for and not
-  // set; else WriteDump's error, with writer threads that of an earlier dump.
+  // nothing is written, compared or counted where nothing is pending. FAILED_PRECONDITION where gradients
+  // were asked for and not set; else WriteDump's error, with writer threads that of an earlier dump.
   absl::Status Dump(bool dump_if_empty = true);
 
   // Waits for the writer threads. The first error that no call has returned yet. A program that ends without
@@ -194,8 +224,14 @@ class TensorDumper {
 
   // What is pending, as it would be dumped, without the gradients that are not set yet.
   // REQUIRES: no other thread adds, dumps or discards while the reference is used.
-  const Value& tensors() const { return pending_.tensors; }
-  const Value& grads() const { return pending_.grads; }
+  const Value& tensors() const {
+    pending_.WaitForCopies().IgnoreError();
+    return pending_.tensors;
+  }
+  const Value& grads() const {
+    pending_.WaitForCopies().IgnoreError();
+    return pending_.grads;
+  }
 
  private:
   using Formats = absl::flat_hash_map<std::string, DumpFormat>;
@@ -213,38 +249,45 @@ class TensorDumper {
     Formats tensor_formats;
     Formats grad_formats;
     std::vector<WantedGradients> wanted_gradients;
+    // Of device memory.
+    std::vector<CopyDone> copies;
+
+    // The first error of a copy.
+    absl::Status WaitForCopies() const;
   };
 
   template <typename T>
   static Value Evaluate(const T& data) {
     if constexpr (std::is_invocable_v<const T&>) {
-      return Value(data());
+      return Value::From(data());
     } else {
-      return Value(data);
+      return Value::From(data);
     }
   }
 
   absl::Status Add(std::string_view path, const Value& data, const AddOptions& options);
   absl::Status AddGrad(std::string_view path, const Value& data, const AddOptions& options);
+  // Into buffers of the pools; copies from a device are appended to those that are on their way.
+  absl::StatusOr<Value> Copy(const Value& value, std::vector<CopyDone>* copies);
   absl::Status Push(std::string name);
   std::string InRanges(std::string_view path) const;
   void UpdateActive();
   bool Selected() const;
   // Of Dump(): what is pending, and its count.
   absl::StatusOr<std::pair<Pending, int64_t>> TakePending();
-  void FinishDump(std::unique_lock<std::mutex>& lock);
+  // The tree without objects, and without what is not selected or excluded; nothing where nothing is left.
+  absl::StatusOr<std::optional<Value>> Prepare(const std::string& path, const Value& data,
+                                               const AddOptions& options) const;
+  // Calls the actions that are due, without the lock.
+  void SetCount(int64_t count, std::unique_lock<std::mutex> lock);
   absl::Status Write(Pending pending, int64_t count);
-  TreeComparison Compare(const Pending& pending, int64_t count, const CompareOptions& options) const;
+  absl::StatusOr<TreeComparison> Compare(const Pending& pending, int64_t count,
+                                         const CompareOptions& options) const;
 
   struct CompareMode {
     CompareOptions options;
     OnDifference on_difference;
   };
-  struct Action {
-    int64_t count;
-    std::function<void()> run;
-  };
-
   static ProcessWide<TensorDumper> process_wide_;
   static const ProcessWide<TensorDumper>::JoinAtLoad join_at_load_;
 
@@ -255,10 +298,13 @@ class TensorDumper {
   TensorDumperOptions options_;
   Selection selection_;
   std::optional<BufferPool> pool_;
+  std::optional<BufferPool> pinned_pool_;
   std::optional<WriteQueue> queue_;
   std::optional<CompareMode> compare_mode_;
-  std::vector<Action> actions_;
-  std::optional<DumpFormat> format_for_all_;
+  std::map<int64_t, std::function<void()>> actions_;
+  std::shared_ptr<const Converters> converters_ = std::make_shared<const Converters>();
+  std::optional<DumpFormat> format_for_all_tensors_;
+  std::optional<DumpFormat> format_for_all_grads_;
   int64_t dump_count_ = 0;
   std::vector<std::string> ranges_;
   Pending pending_;

@@ -1,15 +1,24 @@
 #include "ott/core/dump/tensor_dumper.h"
 
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_reader.h"
+#include "ott/core/tensor/ragged_batch.h"
 
 namespace ott {
 namespace {
@@ -153,6 +162,103 @@ TEST_F(TensorDumperTest, OneFormatForAllOverridesTheCode) {
   ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kJson).ok());
   ASSERT_TRUE(dumper_.Dump().ok());
   EXPECT_EQ(ReadDump(dir_ + "/0")->manifest->tensors[0].format, DumpFormat::kBinary);
+}
+
+TEST_F(TensorDumperTest, OneFormatForAllCanLeaveOutTensorsOrGradients) {
+  Enable();
+  dumper_.SetDumpTypeForAll(DumpFormat::kBinary, /*include_tensors=*/false, /*include_grads=*/true);
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.AddGradData("a", view_).ok());
+  ASSERT_TRUE(dumper_
+                  .SetGradients([&](auto) {
+                    return std::vector<Gradient>{{Gradient::Kind::kComputed, Tensor{view_, nullptr}}};
+                  })
+                  .ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Manifest manifest = *ReadDump(dir_ + "/0")->manifest;
+  EXPECT_EQ(manifest.tensors[0].format, DumpFormat::kJson);
+  EXPECT_EQ(manifest.tensors[1].format, DumpFormat::kBinary);
+}
+
+TEST_F(TensorDumperTest, AxesArePermutedAndTheClosestOverrideWins) {
+  Enable();
+  AddOptions options;
+  options.permute_axes = {1, 0};
+  options.permute_axes_overrides = {{"model", {0, 1}}, {"b", {1, 0}}, {"c", {}}};
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, options).ok());
+  ASSERT_TRUE(
+      dumper_.AddTensorData("model", ValueMap{{"a", view_}, {"b", view_}, {"c", view_}}, options).ok());
+  const auto second = [&](size_t i) {
+    return static_cast<const float*>(ListTensors(dumper_.tensors())[i].tensor.view.data())[1];
+  };
+  EXPECT_EQ(second(0), data_[2]);
+  EXPECT_EQ(second(1), data_[1]);
+  EXPECT_EQ(second(2), data_[2]);
+  EXPECT_EQ(second(3), data_[1]);
+  options.permute_axes = {0, 1, 2};
+  EXPECT_EQ(dumper_.AddTensorData("d", view_, options).message(),
+            "'d': [0, 1, 2] is no permutation of the axes of shape [2, 2]");
+}
+
+TEST_F(TensorDumperTest, GradientsArePermutedToo) {
+  Enable();
+  AddOptions options;
+  options.permute_axes = {1, 0};
+  const float column[2] = {1, 2};
+  ASSERT_TRUE(dumper_.AddGradData("w", TensorView(column, {2, 1}), options).ok());
+  ASSERT_TRUE(dumper_
+                  .SetGradients([&](absl::Span<const NamedTensor> tensors) {
+                    EXPECT_EQ(tensors[0].tensor.view.shape(), Dims({2, 1}));
+                    return std::vector<Gradient>{{Gradient::Kind::kComputed, tensors[0].tensor}};
+                  })
+                  .ok());
+  EXPECT_EQ(ListTensors(dumper_.grads())[0].tensor.view.shape(), Dims({1, 2}));
+}
+
+TEST_F(TensorDumperTest, ExcludedNamesAreLeftOutAtAnyLevel) {
+  Enable();
+  AddOptions options;
+  options.exclude = {"b"};
+  ASSERT_TRUE(dumper_
+                  .AddTensorData("model",
+                                 ValueMap{{"a", view_},
+                                          {"b", view_},
+                                          {"c", ValueMap{{"b", 1}, {"d", view_}}},
+                                          {"list", Value::List{ValueMap{{"a", view_}, {"b", view_}}}}},
+                                 options)
+                  .ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.a", "model.c.d", "model.list.0.a"));
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_, options).ok());
+  EXPECT_EQ(PathsOf(dumper_.tensors()).back(), "b");
+}
+
+TEST_F(TensorDumperTest, ObjectsAreConverted) {
+  struct Box {
+    float corners[2];
+  };
+  Enable();
+  EXPECT_THAT(std::string(dumper_.AddTensorData("box", Box()).message()), HasSubstr("no converter"));
+  dumper_.RegisterConverter<Box>([](const Box& box) { return TensorView(box.corners, {2}); });
+  ASSERT_TRUE(dumper_.AddTensorData("box", Box{{1, 2}}).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("boxes", [] { return std::vector<Box>{{{3, 4}}, {{5, 6}}}; }).ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("box", "boxes.0", "boxes.1"));
+  EXPECT_EQ(static_cast<const float*>(ListTensors(dumper_.tensors())[2].tensor.view.data())[1], 6);
+}
+
+TEST_F(TensorDumperTest, RaggedBatchesAreDumpedAsStructureOrPerSample) {
+  Enable();
+  const int64_t sizes[2] = {1, 2};
+  const RaggedBatch batch{{view_, nullptr}, {TensorView(sizes, {2}), nullptr}};
+  dumper_.EnableRaggedBatchDumping();
+  ASSERT_TRUE(dumper_.AddTensorData("structure", batch).ok());
+  dumper_.EnableRaggedBatchDumping(/*as_per_sample=*/true);
+  ASSERT_TRUE(dumper_.AddTensorData("samples", batch, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Dump dump = ReadDump(dir_ + "/0").value();
+  EXPECT_THAT(PathsOf(dump.tensors),
+              ElementsAre("structure.data", "structure.sample_sizes", "samples.0", "samples.1"));
+  EXPECT_EQ(dump.tensors.map().Find("structure")->map().Find("non_uniform_dim")->int_value(), 1);
+  EXPECT_EQ(dump.tensors.map().Find("samples")->list()[0].tensor().view.shape(), Dims({1}));
 }
 
 TEST_F(TensorDumperTest, InsertingWhereSomethingIsNamesBoth) {
@@ -313,6 +419,95 @@ TEST_F(TensorDumperTest, DirectoryThatCannotBeWrittenIsAnError) {
   EXPECT_EQ(dumper_.Dump().message(), dir_ + "/0: is a file where a directory is needed");
   ASSERT_EQ(symlink(testing::TempDir().c_str(), (dir_ + "/1").c_str()), 0);
   EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr(dir_ + "/1: is a symbolic link"));
+}
+
+TEST_F(TensorDumperTest, FileSystemThatCannotBeWrittenIsAnError) {
+  // Not even root makes directories there.
+  Enable(OptionsFor("/sys/ott_dumps"));
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("/sys/ott_dumps"));
+}
+
+TEST_F(TensorDumperTest, LinksInTheDirectoryAreReplacedAndNotFollowed) {
+  Enable();
+  const std::string outside = MakeTestDir() + "/precious";
+  ASSERT_TRUE(WriteFileAtomically(outside, "precious").ok());
+  ASSERT_TRUE(MakeDirectories(dir_ + "/0").ok());
+  for (const char* const name : {"tensors.json", "manifest.json", "[tensors.json]a.bin"}) {
+    ASSERT_EQ(symlink(outside.c_str(), (dir_ + "/0/" + name).c_str()), 0);
+  }
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_EQ(ReadFile(outside).value(), "precious");
+  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("a"));
+}
+
+TEST_F(TensorDumperTest, ReservedNamesAreErrors) {
+  Enable();
+  for (const char* const name : {"tensor_statistics", "tensor_image"}) {
+    ASSERT_TRUE(dumper_.AddTensorData("a", ValueMap{{name, ValueMap{{"digest", "x"}, {"w", view_}}}}).ok());
+    EXPECT_THAT(std::string(dumper_.Dump().message()),
+                HasSubstr("'a." + std::string(name) + "': the name is reserved"));
+  }
+}
+
+// What a full disk leaves: earlier dumps whole, the one in work known as cut, no temporary files.
+class FullDiskTest : public TensorDumperTest {
+ protected:
+  // Runs make_full_disk(dir) and then the test in a process of its own.
+  template <typename F>
+  int RunInChild(const F& make_full_disk) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const int result = make_full_disk(dir_) ? (DumpUntilFull(), HasFailure() ? 1 : 0) : kNotPossible;
+      std::_Exit(result);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  void DumpUntilFull() {
+    Enable();
+    ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
+    ASSERT_EQ(dumper_.Dump(), absl::OkStatus());
+    const std::vector<float> large(1 << 20);
+    ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
+    ASSERT_TRUE(
+        dumper_.AddTensorData("large", TensorView(large.data(), {1 << 20}), DumpFormat::kBinary).ok());
+    const absl::Status status = dumper_.Dump();
+    EXPECT_THAT(std::string(status.message()), HasSubstr(dir_ + "/1/[tensors.json]large.bin: cannot write"));
+    EXPECT_TRUE(ReadDump(dir_ + "/0").ok());
+    EXPECT_EQ(ReadDump(dir_ + "/1").status().code(), absl::StatusCode::kDataLoss);
+    for (const auto& file : std::filesystem::directory_iterator(dir_ + "/1")) {
+      EXPECT_NE(file.path().extension(), ".tmp") << file.path();
+    }
+  }
+
+  static constexpr int kNotPossible = 77;
+};
+
+TEST_F(FullDiskTest, FilesThatMayNotGrowAreAnError) {
+  EXPECT_EQ(RunInChild([](const std::string&) {
+              std::signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit = {1 << 20, 1 << 20};
+              return setrlimit(RLIMIT_FSIZE, &limit) == 0;
+            }),
+            0);
+}
+
+TEST_F(FullDiskTest, SmallFileSystemThatFillsUpIsAnError) {
+  const std::string uid_map = "0 " + std::to_string(getuid()) + " 1";
+  const std::string gid_map = "0 " + std::to_string(getgid()) + " 1";
+  const int result = RunInChild([&](const std::string& dir) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << uid_map;
+    std::ofstream("/proc/self/gid_map") << gid_map;
+    return mount("none", dir.c_str(), "tmpfs", 0, "size=1m") == 0;
+  });
+  if (result == kNotPossible) GTEST_SKIP() << "this machine allows no file system of our own";
+  EXPECT_EQ(result, 0);
 }
 
 TEST_F(TensorDumperTest, EveryFormatReadsBack) {
@@ -500,13 +695,43 @@ TEST_F(TensorDumperTest, DumpCanCompareInstead) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tensors.a: shape differs"));
 }
 
+TEST_F(TensorDumperTest, DumpForwardsEveryOptionOfTheComparison) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", 1.0).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("gone", 1.0).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const auto dump_again = [&](const CompareOptions& options) {
+    dumper_.SetDumpIsCompare(options);
+    dumper_.ResetDumpCount();
+    EXPECT_TRUE(dumper_.AddTensorData("a", 1.5).ok());
+    EXPECT_TRUE(dumper_.AddTensorData("new", 1.0).ok());
+    return dumper_.Dump().ok();
+  };
+  CompareOptions options;
+  options.tensors.tolerance.atol = 1;
+  options.allow_extra = options.allow_missing = true;
+  EXPECT_TRUE(dump_again(options));
+  CompareOptions other = options;
+  other.tensors.tolerance.atol = 0;
+  EXPECT_FALSE(dump_again(other));
+  other = options;
+  other.allow_extra = false;
+  EXPECT_FALSE(dump_again(other));
+  other = options;
+  other.allow_missing = false;
+  EXPECT_FALSE(dump_again(other));
+}
+
 TEST_F(TensorDumperTest, NothingPendingIsDumpedOnlyWhereAsked) {
   Enable();
   ASSERT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
-  EXPECT_EQ(dumper_.dump_count(), 1);
+  EXPECT_EQ(dumper_.dump_count(), 0);
   EXPECT_FALSE(ReadDump(dir_ + "/0").ok());
   ASSERT_TRUE(dumper_.Dump().ok());
-  EXPECT_TRUE(ReadDump(dir_ + "/1").ok());
+  EXPECT_TRUE(ReadDump(dir_ + "/0").ok());
+  dumper_.SetDumpIsCompare({});
+  EXPECT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
+  EXPECT_EQ(dumper_.dump_count(), 1);
 }
 
 TEST_F(TensorDumperTest, ActionsAreCalledOnceTheirCountIsReached) {
@@ -517,6 +742,10 @@ TEST_F(TensorDumperTest, ActionsAreCalledOnceTheirCountIsReached) {
     ASSERT_TRUE(dumper_.Dump().ok());
     EXPECT_EQ(calls, expected);
   }
+  dumper_.PerformAfterDumpCount(30, [&] { calls = -1; });
+  dumper_.PerformAfterDumpCount(30, [&] { ++calls; });
+  dumper_.SetDumpCount(30);
+  EXPECT_EQ(calls, 2);
 }
 
 TEST(TensorDumper, OneInstanceIsTheProcesses) {

@@ -11,6 +11,7 @@
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/nvtx/nvtx.h"
+#include "ott/core/profile/event_recorder.h"
 
 namespace ott {
 namespace internal {
@@ -94,32 +95,46 @@ class NvtxCore {
       return absl::FailedPreconditionError(
           absl::StrCat("NVTX ranges: enabled at ", At(place), ", but they are since ", At(*enabled_at_)));
     }
+    if (recorder_.load(std::memory_order_relaxed) != nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("NVTX ranges: enabled at ", At(place),
+                       " while a profiler's window is open; enable them before the profiler"));
+    }
     if (options.sync_on_push || options.sync_on_pop) {
       const absl::Status status = environment_.synchronize_device();
       if (!status.ok()) return absl::Status(status.code(), absl::StrCat("NVTX ranges: ", status.message()));
     }
     enabled_at_ = place;
     options_ = options;
-    has_work_before_push_ = options.sync_on_push || options.keep_track_of_range_order;
-    has_work_before_pop_ = options.sync_on_pop || options.keep_track_of_range_order;
+    enabled_.store(true, std::memory_order_release);
+    FindWork();
     return absl::OkStatus();
   }
 
+  bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+
+  void RecordInto(EventRecorder* recorder) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    recorder_.store(recorder, std::memory_order_release);
+    FindWork();
+  }
+
   void Push(const char* name, Place place) {
-    if (__builtin_expect(has_work_before_push_, 0)) {
-      BeforePush(name, nullptr, place);
+    if (__builtin_expect(has_work_before_push_.load(std::memory_order_relaxed), 0) &&
+        !BeforePush(name, nullptr, place)) {
+      return;
     }
     NvtxPush(name);
   }
 
   void Push(const char* name, const NvtxAttributes& attributes, Place place) {
-    BeforePush(name, nullptr, place);
-    NvtxPush(nullptr, Native(name, attributes));
+    if (BeforePush(name, nullptr, place)) NvtxPush(nullptr, Native(name, attributes));
   }
 
   void Push(NvtxName& name, Place place) {
-    if (__builtin_expect(has_work_before_push_, 0)) {
-      BeforePush(name.text_, name.domain_, place);
+    if (__builtin_expect(has_work_before_push_.load(std::memory_order_relaxed), 0) &&
+        !BeforePush(name.text_, name.domain_, place)) {
+      return;
     }
     const NvtxDomainHandle domain = Handle(name.domain_);
     if (const NvtxStringHandle registered = Handle(name); __builtin_expect(registered != nullptr, 1)) {
@@ -130,7 +145,7 @@ class NvtxCore {
   }
 
   void Push(NvtxName& name, const NvtxAttributes& attributes, Place place) {
-    BeforePush(name.text_, name.domain_, place);
+    if (!BeforePush(name.text_, name.domain_, place)) return;
     const NvtxDomainHandle domain = Handle(name.domain_);
     NvtxPush(domain, Native(name, attributes));
   }
@@ -146,30 +161,33 @@ class NvtxCore {
 
   // place: nullopt at the end of a scope.
   void Pop(std::optional<std::string_view> expected, std::optional<Place> place) {
-    if (__builtin_expect(has_work_before_pop_, 0) && !BeforePop(expected, nullptr, place)) {
+    if (__builtin_expect(has_work_before_pop_.load(std::memory_order_relaxed), 0) &&
+        !BeforePop(expected, nullptr, place)) {
       return;
     }
     NvtxPop();
   }
 
   void Pop(NvtxName& expected, std::optional<Place> place) {
-    if (__builtin_expect(has_work_before_pop_, 0) && !BeforePop(expected.text_, expected.domain_, place)) {
+    if (__builtin_expect(has_work_before_pop_.load(std::memory_order_relaxed), 0) &&
+        !BeforePop(expected.text_, expected.domain_, place)) {
       return;
     }
     NvtxPop(Handle(expected.domain_));
   }
 
   void Mark(const char* name, const NvtxAttributes& attributes) {
-    NvtxMark(nullptr, Native(name, attributes));
+    if (BeforeMark(name)) NvtxMark(nullptr, Native(name, attributes));
   }
 
   void Mark(NvtxName& name, const NvtxAttributes& attributes) {
+    if (!BeforeMark(name.text_)) return;
     const NvtxDomainHandle domain = Handle(name.domain_);
     NvtxMark(domain, Native(name, attributes));
   }
 
   void NameCategory(NvtxDomain* domain, uint32_t category, const char* name) {
-    NvtxNameCategory(Handle(domain), category, name);
+    if (enabled()) NvtxNameCategory(Handle(domain), category, name);
   }
 
   void FinishIter(Place place) {
@@ -216,17 +234,48 @@ class NvtxCore {
     return named.handle_.load(std::memory_order_relaxed);
   }
 
-  void BeforePush(const char* name, const NvtxDomain* domain, Place place) {
+  // REQUIRES: mutex_ is held.
+  void FindWork() {
+    const bool always = options_.keep_track_of_range_order || recorder_ != nullptr || !enabled_;
+    has_work_before_push_.store(always || options_.sync_on_push, std::memory_order_relaxed);
+    has_work_before_pop_.store(always || options_.sync_on_pop, std::memory_order_relaxed);
+  }
+
+  static uint64_t Key(const NvtxDomain* domain) {
+    return domain == nullptr ? 0 : reinterpret_cast<uintptr_t>(domain->name_);
+  }
+
+  // Whether NVTX is to see the range, as below.
+  bool BeforePush(const char* name, const NvtxDomain* domain, Place place) {
     // An error that comes up later than Enable() is of the program's own work; its next CUDA call reports it.
     if (options_.sync_on_push) environment_.synchronize_device().IgnoreError();
     if (options_.keep_track_of_range_order) stacks_.Get().Push(name, domain, place);
+    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+      recorder->BeginRange(EventCategory::kRange, std::string_view(name), recorder->Now(), Key(domain));
+    }
+    return enabled();
   }
 
-  // Whether there is a range to pop, as far as is known.
+  // Also false where there is no range to pop, as far as is known.
   bool BeforePop(std::optional<std::string_view> expected, const NvtxDomain* domain,
                  std::optional<Place> place) {
     if (options_.sync_on_pop) environment_.synchronize_device().IgnoreError();
-    if (!options_.keep_track_of_range_order) return true;
+    if (options_.keep_track_of_range_order && !PopTracked(expected, domain, place)) return false;
+    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+      recorder->EndRange(EventCategory::kRange, recorder->Now(), Key(domain));
+    }
+    return enabled();
+  }
+
+  bool BeforeMark(const char* name) {
+    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+      recorder->Mark(EventCategory::kRange, name);
+    }
+    return enabled();
+  }
+
+  bool PopTracked(std::optional<std::string_view> expected, const NvtxDomain* domain,
+                  std::optional<Place> place) {
     RangeStack& stack = stacks_.Get();
     const OpenRange* const innermost = stack.Innermost(domain);
     if (innermost == nullptr || (expected.has_value() && innermost->name != *expected)) {
@@ -246,9 +295,14 @@ class NvtxCore {
   const NvtxRangeWrapper::Environment environment_;
   std::mutex mutex_;
   std::optional<Place> enabled_at_;
-  // Set by Enable() before any use. The two flags are all that a push or pop without checks looks at.
-  bool has_work_before_push_ = false;
-  bool has_work_before_pop_ = false;
+  // All that a push or pop without checks looks at.
+  std::atomic<bool> has_work_before_push_{true};
+  std::atomic<bool> has_work_before_pop_{true};
+  // Whether Enable() was called; otherwise all there is to do is to record.
+  std::atomic<bool> enabled_{false};
+  // Null outside of a profiler's windows.
+  std::atomic<EventRecorder*> recorder_{nullptr};
+  // Set by Enable() before any use.
   NvtxRangeWrapper::Options options_;
   std::atomic<int64_t> num_misuses_{0};
   PerThread<RangeStack> stacks_;
@@ -330,6 +384,20 @@ absl::Status NvtxRangeWrapper::Enable(const Options& options, Place place) {
   OTT_RETURN_IF_ERROR(core->Enable(options, place));
   core_.SetEnabled(true);
   return absl::OkStatus();
+}
+
+bool NvtxRangeWrapper::enabled() const {
+  const internal::NvtxCore* core = core_.IfEnabled();
+  return core != nullptr && core->enabled();
+}
+
+void NvtxRangeWrapper::RecordInto(EventRecorder* recorder) {
+  const absl::StatusOr<internal::NvtxCore*> core = core_.Find();
+  if (!core.ok()) return;
+  // As long as the core has a recorder, nobody enables it meanwhile.
+  if (recorder == nullptr && !(*core)->enabled()) core_.SetEnabled(false);
+  (*core)->RecordInto(recorder);
+  if (recorder != nullptr) core_.SetEnabled(true);
 }
 
 int64_t NvtxRangeWrapper::num_misuses() const {

@@ -17,7 +17,8 @@
 
 namespace ott {
 
-class NvtxConfig;  // config.proto
+class EventRecorder;  // core/profile/event_recorder.h
+class NvtxConfig;     // config.proto
 
 namespace internal {
 class NvtxCore;
@@ -137,11 +138,15 @@ class NvtxRangeWrapper {
   // REQUIRES: no other thread uses it any more.
   ~NvtxRangeWrapper();
 
-  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, or if
-  // another version of this library is in use in the process; UNIMPLEMENTED in a build without NVTX; the
-  // error of the device if it is to be synchronised and cannot.
+  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, if another
+  // version of this library is in use in the process, or if a profiler's window is open; UNIMPLEMENTED in a
+  // build without NVTX; the error of the device if it is to be synchronised and cannot.
   absl::Status Enable(const Options& options, Place place = Place::Current());
-  bool enabled() const { return core_.IfEnabled() != nullptr; }
+  bool enabled() const;
+
+  // Leaves ranges and marks there as well until the next call, also while it is off, NVTX then seeing
+  // nothing; what the profiler calls. Until then it cannot be enabled. Null: no more.
+  void RecordInto(EventRecorder* recorder);
 
   // In the default domain.
   void Push(const char* name, Place place = Place::Current());

@@ -4,7 +4,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/clock.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/nvtx/op_range.h"
+#include "ott/core/profile/event_recorder.h"
 
 namespace ott {
 namespace {
@@ -16,6 +19,21 @@ TEST(NvtxUnavailable, EnablingSaysWhatIsMissingAndCallsAreIgnored) {
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("built without the NVTX 3 headers"));
   OTT_NVTX_SCOPE("ignored");
   EXPECT_FALSE(wrapper.enabled());
+}
+
+TEST(NvtxUnavailable, OpRangesSayWhatIsMissingAndStillReachAProfilersWindow) {
+  OpRanges ranges;
+  const absl::Status status = ranges.Enable({});
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("built without the NVTX 3 headers"));
+  EventRecorder recorder(Clock::Steady());
+  recorder.Open();
+  ranges.RecordInto(&recorder);
+  { OpRange op(OpRange::Op("relu").In(ranges)); }
+  ranges.RecordInto(nullptr);
+  recorder.Close();
+  ASSERT_EQ(recorder.Buffers().size(), 1);
+  EXPECT_THAT(std::string(recorder.Buffers()[0].records), ::testing::HasSubstr("relu, seq = 0"));
 }
 
 }  // namespace

@@ -33,16 +33,33 @@ absl::Status Stopwatch::Enable(const Options& options, Place place) {
   return absl::OkStatus();
 }
 
+bool Stopwatch::enabled() const {
+  const internal::StopwatchCore* const core = core_.IfEnabled();
+  return core != nullptr && core->enabled();
+}
+
+void Stopwatch::RecordInto(EventRecorder* recorder) {
+  const absl::StatusOr<internal::StopwatchCore*> core = core_.Find();
+  if (!core.ok()) return;
+  // As long as the core has a recorder, nobody enables it meanwhile.
+  if (recorder == nullptr && !(*core)->enabled()) core_.SetEnabled(false);
+  (*core)->RecordInto(recorder);
+  if (recorder != nullptr) core_.SetEnabled(true);
+}
+
 absl::Status Stopwatch::SetCpuUsageMeasurement(std::string_view name) {
-  internal::StopwatchCore* const core = core_.IfEnabled();
-  if (core == nullptr)
+  if (!enabled())
     return absl::FailedPreconditionError("stopwatch: enable it before setting what CPU usage is of");
-  return core->SetCpuUsageMeasurement(name);
+  return core_.IfEnabled()->SetCpuUsageMeasurement(name);
 }
 
 StopwatchSnapshot Stopwatch::Snapshot() const {
-  const internal::StopwatchCore* const core = core_.IfEnabled();
-  return core == nullptr ? StopwatchSnapshot() : core->Snapshot();
+  return enabled() ? core_.IfEnabled()->Snapshot() : StopwatchSnapshot();
+}
+
+std::vector<StopwatchArrivals> Stopwatch::TakeArrivals() {
+  internal::StopwatchCore* const core = core_.IfEnabled();
+  return core == nullptr ? std::vector<StopwatchArrivals>() : core->TakeArrivals();
 }
 
 std::string Stopwatch::Table() const { return FormatTable(Snapshot()); }

@@ -23,6 +23,7 @@
 
 namespace ott {
 
+class EventRecorder;    // core/profile/event_recorder.h
 class StopwatchConfig;  // config.proto
 class StopwatchStats;   // stopwatch_stats.proto
 
@@ -70,6 +71,9 @@ class Stopwatch {
     void* stream = nullptr;
     // Names of measurements in which a rank waits for others; marked so in the statistics.
     std::vector<std::string> collective_measurements;
+    // Arrivals at each collective measurement that are kept until TakeArrivals(), those of the oldest
+    // iteration being dropped first; 0: none. Each reads the clock once more.
+    size_t arrivals_limit = 0;
     // As SetCpuUsageMeasurement(); empty: none.
     std::string cpu_usage_measurement;
     // Also makes an NVTX range of each interval, whether NvtxRangeWrapper is on or not.
@@ -92,6 +96,8 @@ class Stopwatch {
     absl::Status (*synchronize_stream)(void* stream) = &SynchronizeStream;
     absl::StatusOr<std::unique_ptr<DeviceEvents>> (*create_device_events)(void* stream) = &CreateDeviceEvents;
     absl::StatusOr<CpuTimes> (*read_cpu_times)() = &ReadCpuTimes;
+    // Of arrivals: the ranks of a host share it.
+    Clock steady_clock = Clock::Steady();
   };
 
   // A name that is looked up once. Constant-initialised, so it can be a static without a guard; `name` is not
@@ -146,11 +152,15 @@ class Stopwatch {
   // REQUIRES: no other thread uses it any more.
   ~Stopwatch();
 
-  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, or if
-  // another version of this library is in use in the process; INVALID_ARGUMENT for negative numbers; the
-  // error of the device if it cannot be synchronised.
+  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, if another
+  // version of this library is in use in the process, or if a profiler's window is open; INVALID_ARGUMENT for
+  // negative numbers; the error of the device if it cannot be synchronised.
   absl::Status Enable(const Options& options, Place place = Place::Current());
-  bool enabled() const { return core_.IfEnabled() != nullptr; }
+  bool enabled() const;
+
+  // Leaves intervals there as well until the next call, also while it is off; what the profiler calls. Until
+  // then it cannot be enabled. Null: no more. The recorder must be of the same clock.
+  void RecordInto(EventRecorder* recorder);
 
   // REQUIRES: `name` is not running.
   void Start(std::string_view name, Place place = Place::Current());
@@ -176,6 +186,9 @@ class Stopwatch {
   // What was measured so far: intervals count as they end, iterations as FinishIter() is called. Everything
   // is 0 while off. May be called at any time; other threads go on measuring meanwhile.
   StopwatchSnapshot Snapshot() const;
+
+  // When collective measurements began since the last call; not in warm-up.
+  std::vector<StopwatchArrivals> TakeArrivals();
 
   // Snapshot() as ott.StopwatchStats; host, rank and world_size are left as they are.
   void Stats(StopwatchStats* stats) const;

@@ -57,6 +57,11 @@ absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place plac
     return absl::FailedPreconditionError(
         absl::StrCat("stopwatch: enabled at ", At(place), ", but it is since ", At(*enabled_at_)));
   }
+  if (recorder_.load(std::memory_order_relaxed) != nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("stopwatch: enabled at ", At(place),
+                     " while a profiler's window is open; enable it before the profiler"));
+  }
   if (const absl::Status status = CheckOptions(options); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat("stopwatch: ", status.message()));
   }
@@ -69,11 +74,37 @@ absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place plac
   }
   if (options.emit_nvtx) hooks_of_all_ |= kNvtxHook;
   cpu_usage_measurement_ = options.cpu_usage_measurement;
-  clock_ = given_clock_.has_value() ? *given_clock_ : Clock::Fastest();
+  ChooseClock();
   observer_seconds_per_interval_ = CalibrateCost();
   iteration_series_ = IterationSeries(options.series_limit);
   counting_ = options.num_warmup_iters == 0;
+  enabled_.store(true, std::memory_order_release);
   return absl::OkStatus();
+}
+
+void StopwatchCore::ChooseClock() {
+  if (has_chosen_clock_) return;
+  clock_ = given_clock_.has_value() ? *given_clock_ : Clock::Fastest();
+  has_chosen_clock_ = true;
+}
+
+void StopwatchCore::RecordInto(EventRecorder* recorder) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ChooseClock();
+  recorder_.store(recorder, std::memory_order_release);
+}
+
+inline void StopwatchCore::RecordBegin(const StopwatchMeasurement& measurement, uint64_t now) const {
+  EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
+  if (__builtin_expect(recorder == nullptr, 1)) return;
+  recorder->BeginRange(EventCategory::kMeasurement, measurement.name.c_str(), now,
+                       reinterpret_cast<uintptr_t>(measurement.name.c_str()));
+}
+
+inline void StopwatchCore::RecordEnd(const StopwatchMeasurement& measurement, uint64_t now) const {
+  EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
+  if (__builtin_expect(recorder == nullptr, 1)) return;
+  recorder->EndRange(EventCategory::kMeasurement, now, reinterpret_cast<uintptr_t>(measurement.name.c_str()));
 }
 
 // The quickest of a few rounds, as what disturbs only ever adds.
@@ -152,6 +183,7 @@ StopwatchMeasurement& StopwatchCore::FindOrAdd(std::string_view name) {
                                  options_.collective_measurements.end(), added->name) != 0;
   added->hooks = hooks_of_all_;
   if (!cpu_usage_measurement_.empty() && name == cpu_usage_measurement_) added->hooks |= kCpuUsageHook;
+  if (added->collective && options_.arrivals_limit > 0) added->hooks |= kArrivalHook;
   if (device_events_ != nullptr) added->on_device = std::make_unique<IntervalAccumulator>();
   added->series = IterationSeries(options_.series_limit);
   for (int64_t i = options_.num_warmup_iters; i < num_finished_; ++i) added->series.Append(0);
@@ -196,6 +228,7 @@ void StopwatchCore::BeforeStart(StopwatchMeasurement& measurement, StopwatchHook
   state.watches_cpu_usage = (hooks & kCpuUsageHook) != 0 && counted;
   if (state.watches_cpu_usage) StartCpuUsage();
   if ((hooks & kSynchronizeHook) != 0) Synchronize();
+  if ((hooks & kArrivalHook) != 0 && counted) AddArrival(measurement);
   if ((hooks & kEventsHook) != 0) state.device_start = counted ? device_events_->Record() : nullptr;
 }
 
@@ -243,6 +276,30 @@ void StopwatchCore::EndCpuUsage() {
   cpu_usage_.Add(cpu_usage_start_, environment_.read_cpu_times().value_or(cpu_usage_start_));
 }
 
+void StopwatchCore::AddArrival(StopwatchMeasurement& measurement) {
+  const auto now = static_cast<int64_t>(environment_.steady_clock.Ticks());
+  const std::lock_guard<std::mutex> lock(arrivals_mutex_);
+  auto& arrivals = measurement.arrivals;
+  if (arrivals.size() == options_.arrivals_limit) {
+    // Of whole iterations, so that what is left of an iteration can be counted.
+    const int64_t oldest = arrivals.front().iteration;
+    while (!arrivals.empty() && arrivals.front().iteration == oldest) arrivals.pop_front();
+  }
+  arrivals.push_back({num_finished_, now});
+}
+
+std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {
+  std::vector<StopwatchArrivals> taken;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::lock_guard<std::mutex> arrivals_lock(arrivals_mutex_);
+  for (StopwatchMeasurement* measurement : measurements_) {
+    if (measurement->arrivals.empty()) continue;
+    taken.push_back({measurement->name, {measurement->arrivals.begin(), measurement->arrivals.end()}});
+    measurement->arrivals.clear();
+  }
+  return taken;
+}
+
 void StopwatchCore::ReadDeviceEvents() const {
   const std::lock_guard<std::mutex> lock(device_mutex_);
   while (!pending_.empty() && device_events_->HasHappened(pending_.front().end)) {
@@ -256,6 +313,7 @@ void StopwatchCore::ReadDeviceEvents() const {
 }
 
 void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
+  if (__builtin_expect(!enabled(), 0)) return RecordBegin(measurement, clock_.Ticks());
   uint32_t state = StopwatchMeasurement::kIdle;
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
@@ -271,11 +329,13 @@ void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
     BeforeStart(measurement, measurement.hook_state, false, measurement.counted);
   }
   measurement.start = clock_.Ticks();
+  RecordBegin(measurement, measurement.start);
   measurement.state.store(StopwatchMeasurement::kRunning, std::memory_order_release);
 }
 
 void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
   uint64_t now = clock_.Ticks();
+  if (__builtin_expect(!enabled(), 0)) return RecordEnd(measurement, now);
   uint32_t state = StopwatchMeasurement::kRunning;
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
@@ -291,6 +351,7 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
     StopwatchThread& thread = threads_.Get();
     Child(thread.root, measurement, thread).intervals.Add(Since(measurement.start, now), 0);
   }
+  RecordEnd(measurement, now);
   if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, measurement.hook_state, false);
   // Last, so that FinishIter() on another thread sees either an interval that runs or one that counts.
   measurement.state.store(StopwatchMeasurement::kIdle, std::memory_order_release);
@@ -316,6 +377,7 @@ StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Pla
     BeforeStart(measurement, frame->hook_state, true, frame->counted);
   }
   frame->start = clock_.Ticks();
+  RecordBegin(measurement, frame->start);
   return frame;
 }
 
@@ -336,6 +398,7 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     record.intervals.Add(duration, frame->inner_duration);
     frame->outer->inner_duration += duration;
   }
+  RecordEnd(measurement, now);
   if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, frame->hook_state, true);
   thread.innermost.store(frame->outer, std::memory_order_release);
 }
@@ -353,6 +416,10 @@ void StopwatchCore::MisuseOfScope(const StopwatchFrame& ended, const StopwatchFr
 void StopwatchCore::StartOneTime(std::string_view name, Place place) {
   if ((hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
   const uint64_t now = clock_.Ticks();
+  if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+    recorder->BeginRange(EventCategory::kMeasurement, name, now, std::hash<std::string_view>()(name));
+  }
+  if (!enabled()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (const OneTime& known : one_time_) {
     if (known.name != name) continue;
@@ -366,6 +433,10 @@ void StopwatchCore::StartOneTime(std::string_view name, Place place) {
 void StopwatchCore::EndOneTime(std::string_view name, Place place) {
   if ((hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
   const uint64_t now = clock_.Ticks();
+  if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+    recorder->EndRange(EventCategory::kMeasurement, now, std::hash<std::string_view>()(name));
+  }
+  if (!enabled()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (OneTime& known : one_time_) {
     if (known.name != name || !known.running) continue;
@@ -399,6 +470,7 @@ std::string StopwatchCore::WhatRuns() const {
 }
 
 bool StopwatchCore::FinishIter(Place place) {
+  if (!enabled()) return false;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (const std::string running = WhatRuns(); !running.empty()) {
     Misuse(absl::StrCat("FinishIter() at ", At(place), " on thread ", ThisThreadId(),

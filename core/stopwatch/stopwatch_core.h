@@ -18,6 +18,7 @@
 #include "ott/core/base/clock.h"
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/place.h"
+#include "ott/core/profile/event_recorder.h"
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/device_events.h"
 #include "ott/core/stopwatch/interval_accumulator.h"
@@ -48,6 +49,7 @@ enum StopwatchHooks : uint32_t {
   kEventsHook = 2,
   kNvtxHook = 4,
   kCpuUsageHook = 8,
+  kArrivalHook = 16,
 };
 
 // What the hooks of a running interval remember.
@@ -91,6 +93,9 @@ struct StopwatchMeasurement {
 
   // Guarded by the mutex of device events; null without them.
   std::unique_ptr<IntervalAccumulator> on_device;
+
+  // Guarded by the mutex of arrivals.
+  std::deque<StopwatchArrivals::Arrival> arrivals;
 };
 
 // One measurement on one thread inside one other measurement.
@@ -152,6 +157,8 @@ class StopwatchCore {
   explicit StopwatchCore(const Stopwatch::Environment& environment);
 
   absl::Status Enable(const Stopwatch::Options& options, Place place);
+  bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+  void RecordInto(EventRecorder* recorder);
 
   StopwatchMeasurement& Find(Stopwatch::Measurement& measurement);
   StopwatchMeasurement& Find(std::string_view name);
@@ -166,6 +173,7 @@ class StopwatchCore {
   bool FinishIter(Place place);
   absl::Status SetCpuUsageMeasurement(std::string_view name);
   StopwatchSnapshot Snapshot() const;
+  std::vector<StopwatchArrivals> TakeArrivals();
   void Print(const Stopwatch& stopwatch) const;
   void AtExit(const Stopwatch& stopwatch) const;
 
@@ -191,18 +199,22 @@ class StopwatchCore {
   StopwatchRecord& Child(StopwatchRecord& parent, StopwatchMeasurement& measurement, StopwatchThread& thread);
 
   uint64_t Since(uint64_t start, uint64_t now) const;
+  void RecordBegin(const StopwatchMeasurement& measurement, uint64_t now) const;
+  void RecordEnd(const StopwatchMeasurement& measurement, uint64_t now) const;
 
   // The hooks of one interval, around the two readings of the clock.
   void BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
   void BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool counted);
   void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
   void Synchronize() const;
+  void AddArrival(StopwatchMeasurement& measurement);
   void StartCpuUsage();
   void EndCpuUsage();
   // Takes in the device intervals that have happened.
   void ReadDeviceEvents() const;
 
   absl::Status CheckOptions(const Stopwatch::Options& options);
+  void ChooseClock();
   double CalibrateCost() const;
   std::string WhatRuns() const;
   void CloseIteration();
@@ -214,7 +226,11 @@ class StopwatchCore {
   std::optional<Clock> given_clock_;
   Stopwatch::Environment environment_;
 
-  // Set by Enable() before any use.
+  // Whether Enable() was called; otherwise all there is to do is to record.
+  std::atomic<bool> enabled_{false};
+  // Null outside of a profiler's windows.
+  std::atomic<EventRecorder*> recorder_{nullptr};
+  // Set by Enable() or RecordInto() before any use.
   Clock clock_ = Clock::Steady();
   Stopwatch::Options options_;
   uint32_t hooks_of_all_ = 0;
@@ -235,15 +251,19 @@ class StopwatchCore {
   CpuTimes cpu_usage_start_;
   int num_watching_cpu_usage_ = 0;
 
+  std::mutex arrivals_mutex_;
+
   // Taken before the others.
   mutable std::mutex mutex_;
   // Guarded by mutex_, as is all below.
   std::optional<Place> enabled_at_;
+  bool has_chosen_clock_ = false;
   std::map<std::string, std::unique_ptr<StopwatchMeasurement>, std::less<>> by_name_;
   std::vector<StopwatchMeasurement*> measurements_;
   std::vector<OneTime> one_time_;
   std::string cpu_usage_measurement_;
-  int64_t num_finished_ = 0;
+  // Read without it, too.
+  std::atomic<int64_t> num_finished_{0};
   std::optional<uint64_t> iteration_start_;
   IntervalAccumulator iteration_;
   IterationSeries iteration_series_;

@@ -68,6 +68,20 @@ struct StopwatchSnapshot {
   int64_t num_misuses = 0;
 };
 
+// When one collective measurement began, on this process's clock.
+struct StopwatchArrivals {
+  struct Arrival {
+    // Counted from 0, warm-up included.
+    int64_t iteration = 0;
+    // Of std::chrono::steady_clock.
+    int64_t nanoseconds = 0;
+  };
+
+  std::string name;
+  // Oldest first.
+  std::vector<Arrival> arrivals;
+};
+
 // Fills all but host, rank and world_size, which are left as they are. What is not UTF-8 in a name is written
 // as \xNN, since protobuf would not read it back. (Defined in stopwatch_snapshot_proto.cc: what only measures
 // needs no protobuf.)

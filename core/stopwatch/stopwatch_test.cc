@@ -39,6 +39,7 @@ absl::Status CountSynchronization() {
 Stopwatch::Environment EnvironmentWith(absl::Status (*synchronize_device)()) {
   Stopwatch::Environment environment{Clock([] { return now_ns.load(); })};
   environment.synchronize_device = synchronize_device;
+  environment.steady_clock = environment.clock;
   return environment;
 }
 
@@ -633,6 +634,34 @@ TEST(StopwatchDeathTest, OfThisProcessReportsAtExit) {
         std::exit(0);
       },
       ::testing::ExitedWithCode(0), "Stopwatch: 1 measured iterations.*\nbefore exit ");
+}
+
+TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
+  Stopwatch::Options options;
+  options.num_warmup_iters = 1;
+  options.collective_measurements = {"allreduce"};
+  options.arrivals_limit = 3;
+  Enable(options);
+  const uint64_t start = now_ns;
+  for (int i = 0; i < 4; ++i) {
+    Measure("forward", 10);
+    Measure("allreduce", 1);
+    if (i < 3) {
+      const Stopwatch::Scope scope(stopwatch_, "allreduce");
+      Pass(1);
+    }
+    stopwatch_.FinishIter();
+  }
+  const std::vector<StopwatchArrivals> taken = stopwatch_.TakeArrivals();
+  ASSERT_EQ(taken.size(), 1u);
+  EXPECT_EQ(taken[0].name, "allreduce");
+  // Three at most, of whole iterations.
+  std::vector<std::pair<int64_t, int64_t>> arrivals;
+  for (const auto& [iteration, nanoseconds] : taken[0].arrivals) {
+    arrivals.emplace_back(iteration, (nanoseconds - static_cast<int64_t>(start)) / 1'000'000);
+  }
+  EXPECT_THAT(arrivals, ElementsAre(std::pair(2, 34), std::pair(2, 35), std::pair(3, 46)));
+  EXPECT_THAT(stopwatch_.TakeArrivals(), ElementsAre());
 }
 
 TEST(StopwatchDeathTest, EnablingTheOneOfThisProcessTwiceIsRefused) {

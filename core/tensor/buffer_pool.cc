@@ -6,7 +6,8 @@
 
 namespace ott {
 
-BufferPool::BufferPool(int64_t max_unused_bytes) : unused_(std::make_shared<Unused>(max_unused_bytes)) {}
+BufferPool::BufferPool(int64_t max_unused_bytes, HostAllocator allocate)
+    : allocate_(std::move(allocate)), unused_(std::make_shared<Unused>(max_unused_bytes)) {}
 
 absl::StatusOr<std::shared_ptr<void>> BufferPool::Allocate(int64_t num_bytes) {
   std::shared_ptr<void> buffer;
@@ -19,7 +20,7 @@ absl::StatusOr<std::shared_ptr<void>> BufferPool::Allocate(int64_t num_bytes) {
     }
   }
   if (buffer == nullptr) {
-    OTT_ASSIGN_OR_RETURN(buffer, AllocateHost(num_bytes));
+    OTT_ASSIGN_OR_RETURN(buffer, allocate_(num_bytes));
   }
   void* const memory = buffer.get();
   // Holds the buffer, and gives it back when the last user is done.

@@ -18,9 +18,9 @@ namespace ott {
 // Buffers may outlive the pool.
 class BufferPool {
  public:
-  explicit BufferPool(int64_t max_unused_bytes);
+  // allocate: where the memory comes from; its errors are Allocate's.
+  explicit BufferPool(int64_t max_unused_bytes, HostAllocator allocate = AllocateHost);
 
-  // As AllocateHost.
   absl::StatusOr<std::shared_ptr<void>> Allocate(int64_t num_bytes);
 
  private:
@@ -33,6 +33,7 @@ class BufferPool {
     std::multimap<int64_t, std::shared_ptr<void>> buffers;
   };
 
+  const HostAllocator allocate_;
   const std::shared_ptr<Unused> unused_;
 };
 

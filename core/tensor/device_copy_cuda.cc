@@ -1,15 +1,48 @@
 #include <cuda_runtime_api.h>
 
-#include "absl/strings/str_cat.h"
+#include <map>
+#include <mutex>
+#include <type_traits>
+
+#include "ott/core/base/status_macros.h"
+#include "ott/core/tensor/cuda_status.h"
 #include "ott/core/tensor/device_copy.h"
 
 namespace ott {
 namespace {
 
-absl::Status FromCuda(cudaError_t error, const char* call) {
-  if (error == cudaSuccess) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat(call, ": ", cudaGetErrorName(error), ": ", cudaGetErrorString(error)));
+using internal::CudaDeviceScope;
+using internal::FromCuda;
+
+using Event = std::shared_ptr<std::remove_pointer_t<cudaEvent_t>>;
+
+absl::StatusOr<Event> NewEvent() {
+  cudaEvent_t event = nullptr;
+  OTT_RETURN_IF_ERROR(
+      FromCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
+               "cudaEventCreateWithFlags"));
+  return Event(event, [](cudaEvent_t e) { cudaEventDestroy(e); });
+}
+
+// The stream for copies of the current device. Made once and never destroyed: at exit the driver may be gone.
+absl::StatusOr<cudaStream_t> CopyStream(int ordinal) {
+  static std::mutex mutex;
+  static auto* const streams = new std::map<int, cudaStream_t>;
+  const std::lock_guard lock(mutex);
+  if (const auto found = streams->find(ordinal); found != streams->end()) return found->second;
+  cudaStream_t stream = nullptr;
+  OTT_RETURN_IF_ERROR(
+      FromCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"));
+  streams->emplace(ordinal, stream);
+  return stream;
+}
+
+// What is in one stream now comes before what another one gets later.
+absl::StatusOr<Event> Order(cudaStream_t before, cudaStream_t after) {
+  OTT_ASSIGN_OR_RETURN(Event event, NewEvent());
+  OTT_RETURN_IF_ERROR(FromCuda(cudaEventRecord(event.get(), before), "cudaEventRecord"));
+  OTT_RETURN_IF_ERROR(FromCuda(cudaStreamWaitEvent(after, event.get(), 0), "cudaStreamWaitEvent"));
+  return event;
 }
 
 }  // namespace
@@ -17,10 +50,31 @@ absl::Status FromCuda(cudaError_t error, const char* call) {
 absl::Status CopyToHost(const void* device_data, int64_t num_bytes, const Device& device, void* host_data) {
   // Unified addressing: the pointer says which device, whichever is current.
   const cudaStream_t stream = static_cast<cudaStream_t>(device.stream);
-  const absl::Status copied = FromCuda(
-      cudaMemcpyAsync(host_data, device_data, num_bytes, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync");
-  if (!copied.ok()) return copied;
+  OTT_RETURN_IF_ERROR(FromCuda(
+      cudaMemcpyAsync(host_data, device_data, num_bytes, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync"));
   return FromCuda(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
+
+absl::StatusOr<CopyDone> StartCopyToHost(const void* device_data, int64_t num_bytes, const Device& device,
+                                         void* host_data) {
+  const CudaDeviceScope scope(device.ordinal);
+  OTT_RETURN_IF_ERROR(scope.status());
+  const cudaStream_t stream = static_cast<cudaStream_t>(device.stream);
+  OTT_ASSIGN_OR_RETURN(const cudaStream_t copy_stream, CopyStream(device.ordinal));
+  OTT_RETURN_IF_ERROR(Order(stream, copy_stream).status());
+  OTT_RETURN_IF_ERROR(
+      FromCuda(cudaMemcpyAsync(host_data, device_data, num_bytes, cudaMemcpyDeviceToHost, copy_stream),
+               "cudaMemcpyAsync"));
+  OTT_ASSIGN_OR_RETURN(Event copied, Order(copy_stream, stream));
+  return CopyDone([copied = std::move(copied)] {
+    return FromCuda(cudaEventSynchronize(copied.get()), "cudaEventSynchronize");
+  });
+}
+
+absl::StatusOr<std::shared_ptr<void>> AllocatePinned(int64_t num_bytes) {
+  void* memory = nullptr;
+  OTT_RETURN_IF_ERROR(FromCuda(cudaHostAlloc(&memory, num_bytes, cudaHostAllocPortable), "cudaHostAlloc"));
+  return std::shared_ptr<void>(memory, [](void* p) { cudaFreeHost(p); });
 }
 
 }  // namespace ott

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/strided_copy.h"
 
 namespace ott {
@@ -40,6 +40,15 @@ absl::StatusOr<Tensor> CopySpanToHost(const TensorView& tensor) {
 
 }  // namespace
 
+Tensor ItemOf(const Tensor& tensor, int64_t i) {
+  const TensorView& view = tensor.view;
+  const char* const data =
+      static_cast<const char*>(view.data()) + i * view.strides()[0] * SizeOf(view.dtype());
+  return {TensorView(data, view.dtype(), absl::MakeConstSpan(view.shape()).subspan(1),
+                     absl::MakeConstSpan(view.strides()).subspan(1), view.device()),
+          tensor.owner, tensor.file_backed};
+}
+
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes) {
   // A tensor without elements still has an address.
   void* const memory = num_bytes < kAddressSpaceBytes
@@ -64,6 +73,20 @@ absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor, const HostAllocator
     CopyElements(span.view, 0, tensor.num_elements(), memory.get());
   }
   return clone;
+}
+
+absl::StatusOr<Tensor> StartCloneToHost(const TensorView& tensor, const HostAllocator& allocate,
+                                        std::vector<CopyDone>* done) {
+  if (!tensor.is_contiguous() || tensor.num_elements() == 0) return CloneToHost(tensor);
+  OTT_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, allocate(tensor.num_bytes()));
+  OTT_ASSIGN_OR_RETURN(CopyDone copied,
+                       StartCopyToHost(tensor.data(), tensor.num_bytes(), tensor.device(), memory.get()));
+  void* const data = memory.get();
+  // The device writes into the memory until then, whoever drops the tensor.
+  const std::shared_ptr<void> owner(data,
+                                    [memory = std::move(memory), copied](void*) { copied().IgnoreError(); });
+  done->push_back([copied = std::move(copied), owner] { return copied(); });
+  return Tensor{TensorView(data, tensor.dtype(), tensor.shape()), owner};
 }
 
 absl::StatusOr<Tensor> ToHost(const Tensor& tensor) {

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/tensor_view.h"
 
 namespace ott {
@@ -20,6 +22,9 @@ struct Tensor {
   bool file_backed = false;
 };
 
+// Item i along the first dimension. Shares the memory. REQUIRES: 0 <= i < tensor.view.shape()[0]
+Tensor ItemOf(const Tensor& tensor, int64_t i);
+
 // Uninitialised host memory, aligned to 64 bytes. RESOURCE_EXHAUSTED where there is not enough.
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes);
 
@@ -28,6 +33,12 @@ using HostAllocator = std::function<absl::StatusOr<std::shared_ptr<void>>(int64_
 // A row-major copy without gaps in host memory of its own. Waits for the device the tensor is on. Returns the
 // allocator's error, or CopyToHost's.
 absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor, const HostAllocator& allocate = AllocateHost);
+
+// The same for a tensor in device memory without waiting, as StartCopyToHost: the elements are there when
+// done->back() returned, which is appended. One with gaps is waited for. REQUIRES: allocate returns pinned
+// memory
+absl::StatusOr<Tensor> StartCloneToHost(const TensorView& tensor, const HostAllocator& allocate,
+                                        std::vector<CopyDone>* done);
 
 // The tensor itself where it is in host memory, else a copy.
 absl::StatusOr<Tensor> ToHost(const Tensor& tensor);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -26,6 +27,25 @@ Dims ContiguousStrides(absl::Span<const int64_t> shape) {
 
 std::string ShapeToString(absl::Span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+absl::StatusOr<TensorView> PermuteAxes(const TensorView& tensor, absl::Span<const int> axes) {
+  const int num_dims = static_cast<int>(tensor.shape().size());
+  Dims shape;
+  Dims strides;
+  absl::InlinedVector<bool, 6> used(num_dims, false);
+  for (const int axis : axes) {
+    const int from = axis < 0 ? axis + num_dims : axis;
+    if (from < 0 || from >= num_dims || std::exchange(used[from], true)) break;
+    shape.push_back(tensor.shape()[from]);
+    strides.push_back(tensor.strides()[from]);
+  }
+  if (shape.size() != axes.size() || static_cast<int>(shape.size()) != num_dims) {
+    return absl::InvalidArgumentError(absl::StrCat("[", absl::StrJoin(axes, ", "),
+                                                   "] is no permutation of the axes of shape ",
+                                                   ShapeToString(tensor.shape())));
+  }
+  return TensorView(tensor.data(), tensor.dtype(), shape, strides, tensor.device());
 }
 
 Dims IndexAt(absl::Span<const int64_t> shape, int64_t position) {

@@ -67,6 +67,10 @@ class TensorView {
   int64_t num_elements_;
 };
 
+// The same memory with the axes in another order: axis i of the result is axes[i] of the tensor, as in
+// torch.permute; negative ones count from the end. INVALID_ARGUMENT unless each axis is there once.
+absl::StatusOr<TensorView> PermuteAxes(const TensorView& tensor, absl::Span<const int> axes);
+
 // "[2, 3]"
 std::string ShapeToString(absl::Span<const int64_t> shape);
 

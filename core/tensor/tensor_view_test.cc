@@ -2,6 +2,7 @@
 
 #include <complex>
 #include <limits>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -42,6 +43,21 @@ TEST(TensorView, TransposedReversedOrBroadcastIsNotContiguous) {
 TEST(TensorView, StridesOfDimensionsOfSizeOneDoNotMatter) {
   const float data[6] = {};
   EXPECT_TRUE(TensorView(data, DType::kFloat32, {1, 6, 1}, {77, 1, -3}).is_contiguous());
+}
+
+TEST(TensorView, AxesArePermutedAsInTorch) {
+  const float data[24] = {};
+  const TensorView view(data, {2, 3, 4});
+  const TensorView permuted = PermuteAxes(view, {2, 0, -2}).value();
+  EXPECT_EQ(permuted.shape(), Dims({4, 2, 3}));
+  EXPECT_EQ(permuted.strides(), Dims({1, 12, 4}));
+  EXPECT_EQ(permuted.data(), data);
+  EXPECT_TRUE(PermuteAxes(TensorView(data, {}), {}).ok());
+  EXPECT_EQ(PermuteAxes(view, {0, 1}).status().message(),
+            "[0, 1] is no permutation of the axes of shape [2, 3, 4]");
+  for (const std::vector<int>& axes : {std::vector<int>{0, 1, 1}, {0, 1, 3}, {0, 1, -4}, {0, 1, 2, 2}, {}}) {
+    EXPECT_FALSE(PermuteAxes(view, axes).ok());
+  }
 }
 
 TEST(TensorView, IndexOfAPosition) {

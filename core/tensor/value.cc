@@ -22,38 +22,6 @@ void AppendTensors(const std::string& path, const Value& value, std::vector<Name
   }
 }
 
-absl::StatusOr<Value> SnapshotAt(const std::string& path, const Value& value, const HostAllocator& allocate) {
-  switch (value.kind()) {
-    case Value::Kind::kTensor: {
-      absl::StatusOr<Tensor> clone = CloneToHost(value.tensor().view, allocate);
-      if (!clone.ok()) {
-        return absl::Status(clone.status().code(), absl::StrCat("'", path, "': ", clone.status().message()));
-      }
-      return Value(*std::move(clone));
-    }
-    case Value::Kind::kList: {
-      Value::List list;
-      list.reserve(value.list().size());
-      for (size_t i = 0; i < value.list().size(); ++i) {
-        OTT_ASSIGN_OR_RETURN(Value child,
-                             SnapshotAt(JoinPath(path, std::to_string(i)), value.list()[i], allocate));
-        list.push_back(std::move(child));
-      }
-      return Value(std::move(list));
-    }
-    case Value::Kind::kMap: {
-      ValueMap map;
-      for (const auto& [name, child] : value.map()) {
-        OTT_ASSIGN_OR_RETURN(Value copy, SnapshotAt(JoinPath(path, name), child, allocate));
-        map.Insert(name, std::move(copy));
-      }
-      return Value(std::move(map));
-    }
-    default:
-      return value;
-  }
-}
-
 }  // namespace
 
 Value::Value(const Value& other) = default;
@@ -79,8 +47,8 @@ Value* ValueMap::Insert(std::string name, Value value) {
 }
 
 std::string_view Name(Value::Kind kind) {
-  constexpr std::array<std::string_view, 8> kNames = {"null",   "bool", "integer", "number",
-                                                      "string", "list", "map",     "tensor"};
+  constexpr std::array<std::string_view, 9> kNames = {"null", "bool", "integer", "number", "string",
+                                                      "list", "map",  "tensor",  "object"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -101,8 +69,41 @@ std::vector<NamedTensor> ListTensors(const Value& root) {
   return tensors;
 }
 
-absl::StatusOr<Value> Snapshot(const Value& root, const HostAllocator& allocate) {
-  return SnapshotAt("", root, allocate);
+absl::StatusOr<Value> TransformChildren(
+    const std::string& path, const Value& value,
+    const std::function<absl::StatusOr<Value>(const std::string& path, const Value& child)>& f) {
+  if (value.is_list()) {
+    Value::List list;
+    list.reserve(value.list().size());
+    for (size_t i = 0; i < value.list().size(); ++i) {
+      OTT_ASSIGN_OR_RETURN(Value child, f(JoinPath(path, std::to_string(i)), value.list()[i]));
+      list.push_back(std::move(child));
+    }
+    return Value(std::move(list));
+  }
+  if (value.is_map()) {
+    ValueMap map;
+    for (const auto& [name, original] : value.map()) {
+      OTT_ASSIGN_OR_RETURN(Value child, f(JoinPath(path, name), original));
+      map.Insert(name, std::move(child));
+    }
+    return Value(std::move(map));
+  }
+  return value;
+}
+
+absl::StatusOr<Value> Snapshot(const Value& root,
+                               const std::function<absl::StatusOr<Tensor>(const TensorView&)>& clone) {
+  const std::function<absl::StatusOr<Value>(const std::string&, const Value&)> snapshot =
+      [&](const std::string& path, const Value& value) -> absl::StatusOr<Value> {
+    if (!value.is_tensor()) return TransformChildren(path, value, snapshot);
+    absl::StatusOr<Tensor> copy = clone(value.tensor().view);
+    if (!copy.ok()) {
+      return absl::Status(copy.status().code(), absl::StrCat("'", path, "': ", copy.status().message()));
+    }
+    return Value(*std::move(copy));
+  };
+  return snapshot("", root);
 }
 
 }  // namespace ott

@@ -4,10 +4,12 @@
 #define OTT_CORE_TENSOR_VALUE_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeindex>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -57,7 +59,13 @@ class Value {
   using Map = ValueMap;
 
   // In the order of the variant's alternatives.
-  enum class Kind : uint8_t { kNull, kBool, kInt, kDouble, kString, kList, kMap, kTensor };
+  enum class Kind : uint8_t { kNull, kBool, kInt, kDouble, kString, kList, kMap, kTensor, kObject };
+
+  // An object of any other type, which is to be converted (ott/core/dump/converters.h) before it is dumped.
+  struct ObjectPointer {
+    std::type_index type;
+    std::shared_ptr<const void> data;
+  };
 
   Value() = default;
   // Out of line: they are called everywhere, and large.
@@ -67,7 +75,8 @@ class Value {
   Value& operator=(Value&& other) noexcept;
   ~Value();
 
-  Value(bool value) : data_(value) {}
+  template <typename T, std::enable_if_t<std::is_same_v<T, bool>, int> = 0>
+  Value(T value) : data_(value) {}  // a template, so that pointers are not taken for it
   template <typename T, std::enable_if_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, int> = 0>
   Value(T value) : data_(static_cast<int64_t>(value)) {
     static_assert(std::is_signed_v<T> || sizeof(T) < 8,
@@ -81,6 +90,15 @@ class Value {
   Value(Map value) : data_(std::move(value)) {}
   Value(Tensor value) : data_(std::make_shared<const Tensor>(std::move(value))) {}
   Value(const TensorView& value) : Value(Tensor{value, nullptr}) {}
+
+  // A copy of an object.
+  template <typename T>
+  static Value Object(T object) {
+    return Value(ObjectPointer{typeid(T), std::make_shared<const T>(std::move(object))});
+  }
+  // What a Value is made from as that, vectors as lists, all else as objects.
+  template <typename T>
+  static Value From(const T& data);
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
   bool is_null() const { return kind() == Kind::kNull; }
@@ -98,13 +116,17 @@ class Value {
   const Map& map() const { return std::get<Map>(data_); }
   Map& map() { return std::get<Map>(data_); }
   const Tensor& tensor() const { return *std::get<std::shared_ptr<const Tensor>>(data_); }
+  const ObjectPointer& object() const { return std::get<ObjectPointer>(data_); }
 
  private:
-  std::variant<std::monostate, bool, int64_t, double, std::string, List, Map, std::shared_ptr<const Tensor>>
+  explicit Value(ObjectPointer value) : data_(std::move(value)) {}
+
+  std::variant<std::monostate, bool, int64_t, double, std::string, List, Map, std::shared_ptr<const Tensor>,
+               ObjectPointer>
       data_;
 };
 
-// "null", "bool", "integer", "number", "string", "list", "map", "tensor"
+// "null", "bool", "integer", "number", "string", "list", "map", "tensor", "object"
 std::string_view Name(Value::Kind kind);
 
 struct NamedTensor {
@@ -122,9 +144,40 @@ std::string JoinPath(std::string_view parent, std::string_view child);
 // A path below another; either may be empty.
 std::string ConcatenatePaths(std::string_view above, std::string_view below);
 
-// The same tree, each tensor being a row-major copy in host memory of its own. Errors: as CloneToHost, with
-// the path.
-absl::StatusOr<Value> Snapshot(const Value& root, const HostAllocator& allocate = AllocateHost);
+// A list or map with f(path, child) in place of each child; any other value itself. The first error.
+absl::StatusOr<Value> TransformChildren(
+    const std::string& path, const Value& value,
+    const std::function<absl::StatusOr<Value>(const std::string& path, const Value& child)>& f);
+
+// The same tree with clone(tensor) in place of each tensor: row-major copies in host memory of their own.
+// Errors: as clone's, with the path.
+absl::StatusOr<Value> Snapshot(
+    const Value& root, const std::function<absl::StatusOr<Tensor>(const TensorView&)>& clone =
+                           [](const TensorView& tensor) { return CloneToHost(tensor); });
+
+// Implementation.
+
+namespace internal {
+
+template <typename T>
+struct IsVector : std::false_type {};
+template <typename T>
+struct IsVector<std::vector<T>> : std::true_type {};
+
+}  // namespace internal
+
+template <typename T>
+Value Value::From(const T& data) {
+  if constexpr (std::is_convertible_v<const T&, Value>) {
+    return data;
+  } else if constexpr (internal::IsVector<T>::value) {
+    List list;
+    for (const auto& item : data) list.push_back(From<typename T::value_type>(item));
+    return list;
+  } else {
+    return Object(data);
+  }
+}
 
 }  // namespace ott
 

@@ -20,6 +20,23 @@ TEST(Value, EachCppTypeHasItsKind) {
   EXPECT_EQ(Value(TensorView(&number, {})).tensor().view.data(), &number);
 }
 
+TEST(Value, OtherTypesAreObjectsAndVectorsLists) {
+  struct Box {
+    int size;
+  };
+  const Value object = Value::From(Box{3});
+  ASSERT_EQ(object.kind(), Value::Kind::kObject);
+  EXPECT_TRUE(object.object().type == typeid(Box));
+  EXPECT_EQ(static_cast<const Box*>(object.object().data.get())->size, 3);
+  const Value list = Value::From(std::vector<std::vector<double>>{{1, 2}, {}});
+  EXPECT_EQ(list.list()[0].list()[1].double_value(), 2);
+  EXPECT_EQ(Value::From(std::vector<bool>{true}).list()[0].kind(), Value::Kind::kBool);
+  EXPECT_EQ(Value::From(std::vector<Box>{{1}, {2}}).list()[1].kind(), Value::Kind::kObject);
+  EXPECT_EQ(Value::From("text").string_value(), "text");
+  // Not a bool.
+  EXPECT_EQ(Value::From(static_cast<const Box*>(nullptr)).kind(), Value::Kind::kObject);
+}
+
 TEST(Value, MapKeepsTheOrderOfInsertion) {
   const ValueMap map{{"z", 1}, {"a", 2}, {"m", 3}};
   std::string order;

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# stories.sh MPIRUN TRAIN_DIGITS OTT OUT: trains with four ranks in four stories, and fails unless each comes out:
+# stories.sh MPIRUN TRAIN_DIGITS OTT OUT: trains with four ranks in five stories, and fails unless each comes out:
 #   1. a slow rank is named;  2. an optimized kernel is within tolerance of the reference run, and not bitwise equal;
-#   3. a flipped bit is found while training;  4. `ott stats` and `ott compare` say the same afterwards.
+#   3. a flipped bit is found while training;  4. `ott stats` and `ott compare` say the same afterwards;
+#   5. a rank that holds the others up is named, though all work equally long.
 # Leaves run directories in OUT, which must not exist.
 set -euo pipefail
 
@@ -31,7 +32,7 @@ run() {
 train() {
   local expected=$1 name=$2
   shift 2
-  run "$expected" "$name.log" "$mpirun" 4 "$train_digits" --run "$out/$name" "$@"
+  run "$expected" "$name.log" "$mpirun" 4 "$train_digits" --run "$out/$name" --every 10 "$@"
 }
 
 compare() {
@@ -44,7 +45,7 @@ compare() {
 mkdir -p "$out"
 
 tell "1. Reference run; rank $slow_rank takes 5 ms longer for each forward pass. Who is slow?"
-train 0 reference --delay $slow_rank 5
+train 0 reference --delay $slow_rank 5 forward
 expect reference.log "slowest rank: rank $slow_rank "
 expect reference.log "test accuracy (9[5-9]|100)"
 expect reference.log "the same, bit for bit"
@@ -67,3 +68,11 @@ run 0 reference.txt "$ott" stats "$out/reference"
 expect reference.txt "slowest rank: rank $slow_rank "
 compare 1 faulty.txt "$out/reference" "$out/faulty"
 expect faulty.txt "iteration ${fault[1]}, rank ${fault[0]}, .*${fault[2]}.*element ${fault[3]} .*flipped bit ${fault[4]},"
+
+tell "5. Rank $slow_rank takes 20 ms longer to come to the sum of the loss, the others to come to that of the gradients: the
+=== same work on all ranks. Who holds whom up?"
+delays=(--delay "$slow_rank" 20 forward)
+for rank in 0 2 3; do delays+=(--delay "$rank" 20 backward); done
+train 0 hidden --iterations 60 "${delays[@]}"
+expect hidden.log "slowest rank: none stands out"
+expect hidden.log "all wait for rank $slow_rank .* at \"sum_loss\""

@@ -15,8 +15,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
+#include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
@@ -24,6 +26,7 @@
 #include "examples/train_digits/digits.h"
 #include "examples/train_digits/mlp.h"
 #include "ott/core/base/config.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
@@ -43,10 +46,11 @@ struct Fault {
   int bit = 0;
 };
 
-// One rank sleeps in each forward pass.
+// One rank sleeps in each iteration, in what is measured as `part`.
 struct Delay {
   int rank = -1;
   int milliseconds = 0;
+  std::string part;
 };
 
 struct Flags {
@@ -58,9 +62,13 @@ struct Flags {
   Kernel kernel = Kernel::kReference;
   std::string run;
   std::string reference;
+  // Iterations between dumps and cross-checks.
+  int64_t every = 100;
   bool observe = true;
+  // Where rank 0 writes the weights it ends with; empty: nowhere.
+  std::string weights;
   Fault fault;
-  Delay delay;
+  std::vector<Delay> delays;
 };
 
 // What a training program sets up once, in main. Nothing else in this file knows what is switched on.
@@ -69,11 +77,12 @@ Config MakeConfig(const Flags& flags) {
   config.set_run_dir(flags.run);
   StopwatchConfig& stopwatch = *config.mutable_stopwatch();
   stopwatch.set_num_warmup_iters(5);
+  stopwatch.add_collective_measurements("sum_loss");
   stopwatch.add_collective_measurements("allreduce");
   if (flags.run.empty()) return config;
-  config.mutable_dump()->mutable_iterations()->set_every(10);
+  config.mutable_dump()->mutable_iterations()->set_every(flags.every);
   CrossCheckConfig& cross_check = *config.mutable_cross_check();
-  cross_check.mutable_iterations()->set_every(10);
+  cross_check.mutable_iterations()->set_every(flags.every);
   cross_check.set_reference_run(flags.reference);
   cross_check.mutable_reference_tolerance()->set_atol(1e-4);
   cross_check.mutable_reference_tolerance()->set_rtol(1e-3);
@@ -99,14 +108,23 @@ class Trainer {
       OTT_STOPWATCH_SCOPE("data");
       shard = sampler_.Shard(iteration, rank_, world_size_);
     }
-    double loss = Forward(shard);
+    double loss = 0;
+    {
+      OTT_STOPWATCH_SCOPE("forward");
+      Sleep("forward");
+      loss = mlp_.Forward(shard);
+    }
+    {
+      OTT_STOPWATCH_SCOPE("sum_loss");
+      MPI_Allreduce(MPI_IN_PLACE, &loss, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    }
     {
       OTT_STOPWATCH_SCOPE("backward");
+      Sleep("backward");
       mlp_.Backward(shard);
     }
     {
       OTT_STOPWATCH_SCOPE("allreduce");
-      MPI_Allreduce(MPI_IN_PLACE, &loss, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
       for (Parameter& parameter : mlp_.parameters()) {
         MPI_Allreduce(MPI_IN_PLACE, parameter.gradient.data(), static_cast<int>(parameter.gradient.size()),
                       MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
@@ -123,6 +141,16 @@ class Trainer {
   }
 
   double TestAccuracy() { return mlp_.Accuracy(digits_.test); }
+
+  // The weights' bytes, in order.
+  std::string WeightBytes() {
+    std::string bytes;
+    for (const Parameter& parameter : mlp_.parameters()) {
+      bytes.append(reinterpret_cast<const char*>(parameter.value.data()),
+                   parameter.value.size() * sizeof(float));
+    }
+    return bytes;
+  }
 
   // Whether the weights have the same bits on all ranks.
   bool WeightsAgree() {
@@ -152,11 +180,11 @@ class Trainer {
   }
 
  private:
-  double Forward(const Digits& shard) {
-    OTT_STOPWATCH_SCOPE("forward");
-    if (rank_ == flags_.delay.rank)
-      std::this_thread::sleep_for(std::chrono::milliseconds(flags_.delay.milliseconds));
-    return mlp_.Forward(shard);
+  void Sleep(std::string_view part) const {
+    for (const Delay& delay : flags_.delays) {
+      if (rank_ == delay.rank && part == delay.part)
+        std::this_thread::sleep_for(std::chrono::milliseconds(delay.milliseconds));
+    }
   }
 
   // Nothing is done, copied or formatted in iterations that nobody asked for.
@@ -236,6 +264,8 @@ absl::StatusOr<int> Train(const Flags& flags) {
   if (ranks->rank() == 0) {
     std::printf("test accuracy %.1f %%; weights are %s on all ranks\n", 100 * trainer.TestAccuracy(),
                 agree ? "the same, bit for bit," : "NOT the same");
+    if (!flags.weights.empty())
+      OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.weights, trainer.WeightBytes()));
   }
   return agree && !run->diverged() ? 0 : 1;
 }
@@ -256,12 +286,17 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
       ->transform(CLI::CheckedTransformer(kernels));
   app.add_option("--run", flags->run, "Run directory to write");
   app.add_option("--reference", flags->reference, "Run directory to compare with");
+  app.add_option("--every", flags->every, "Iterations between dumps and cross-checks")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--weights", flags->weights, "File for the weights that the training ends with");
   app.add_flag("!--off", flags->observe, "Switch all observation off");
   std::tuple<int, int64_t, std::string, int64_t, int> fault;
   CLI::Option* fault_option = app.add_option(
       "--fault", fault, "Flip a bit: RANK ITERATION TENSOR ELEMENT BIT, e.g. 2 30 weights.w1 777 20");
-  std::tuple<int, int> delay;
-  CLI::Option* delay_option = app.add_option("--delay", delay, "Make a rank slow: RANK MILLISECONDS");
+  std::vector<std::tuple<int, int, std::string>> delays;
+  app.add_option("--delay", delays, "Make a rank slow: RANK MILLISECONDS PART, which is forward or backward")
+      ->take_all();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -270,7 +305,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   if (*fault_option)
     std::tie(flags->fault.rank, flags->fault.iteration, flags->fault.tensor, flags->fault.element,
              flags->fault.bit) = fault;
-  if (*delay_option) std::tie(flags->delay.rank, flags->delay.milliseconds) = delay;
+  for (const auto& [rank, milliseconds, part] : delays) flags->delays.push_back({rank, milliseconds, part});
   return std::nullopt;
 }
 

@@ -2,17 +2,23 @@
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
-def _nvcc_arguments(ctx, src, object, headers):
+def _compile(ctx, src, output, headers, flags):
     args = ctx.actions.args()
-    args.add_all(["-c", "-x", "cu", "-std=c++17", "-O3", "-lineinfo", "-Xcompiler", "-fPIC", src, "-o", object])
-    for arch in ctx.attr.architectures:
-        args.add("-gencode=arch=compute_%s,code=sm_%s" % (arch, arch))
-    args.add("-gencode=arch=compute_%s,code=compute_%s" % (ctx.attr.architectures[-1], ctx.attr.architectures[-1]))
+    args.add_all(["-x", "cu", "-std=c++17", "-O3", "-lineinfo", "-Xcompiler", "-fPIC", src, "-o", output])
+    args.add_all(flags)
     args.add_all(headers.defines, before_each = "-D")
     args.add_all(headers.includes, before_each = "-I")
     args.add_all(headers.quote_includes, before_each = "-I")
     args.add_all(headers.system_includes, before_each = "-isystem")
-    return args
+    ctx.actions.run(
+        arguments = [args],
+        executable = ctx.executable._nvcc,
+        inputs = depset([src], transitive = [headers.headers]),
+        mnemonic = "CudaCompile",
+        outputs = [output],
+        use_default_shell_env = True,
+    )
+    return output
 
 def _cuda_library_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
@@ -30,18 +36,17 @@ def _cuda_library_impl(ctx):
         public_hdrs = ctx.files.hdrs,
     )
 
+    architectures = ctx.attr.architectures
+    object_flags = ["-c", "-gencode=arch=compute_%s,code=compute_%s" % (architectures[-1], architectures[-1])]
+    object_flags += ["-gencode=arch=compute_%s,code=sm_%s" % (arch, arch) for arch in architectures]
     objects = []
+    cubins = []
     for src in ctx.files.srcs:
-        object = ctx.actions.declare_file("_objs/%s/%s.o" % (ctx.label.name, src.basename))
-        ctx.actions.run(
-            arguments = [_nvcc_arguments(ctx, src, object, compilation)],
-            executable = ctx.executable._nvcc,
-            inputs = depset([src], transitive = [compilation.headers]),
-            mnemonic = "CudaCompile",
-            outputs = [object],
-            use_default_shell_env = True,
-        )
-        objects.append(object)
+        stem = "_objs/%s/%s" % (ctx.label.name, src.basename)
+        objects.append(_compile(ctx, src, ctx.actions.declare_file(stem + ".o"), compilation, object_flags))
+        for arch in architectures:
+            cubin = ctx.actions.declare_file("%s.sm_%s.cubin" % (stem, arch))
+            cubins.append(_compile(ctx, src, cubin, compilation, ["-cubin", "-arch=sm_" + arch]))
 
     linking, _ = cc_common.create_linking_context_from_compilation_outputs(
         name = ctx.label.name,
@@ -57,6 +62,8 @@ def _cuda_library_impl(ctx):
     return [
         DefaultInfo(files = depset(objects)),
         CcInfo(compilation_context = compilation, linking_context = linking),
+        # The machine code of each architecture, for tests that look at it.
+        OutputGroupInfo(cubins = depset(cubins)),
     ]
 
 _cuda_library = rule(
@@ -67,7 +74,7 @@ _cuda_library = rule(
             doc = "Compute capabilities to compile for; the last one also as PTX.",
         ),
         "deps": attr.label_list(providers = [CcInfo]),
-        "hdrs": attr.label_list(allow_files = [".h", ".cuh"]),
+        "hdrs": attr.label_list(allow_files = [".h"]),
         "include_prefix": attr.string(doc = "As in cc_library."),
         "srcs": attr.label_list(allow_files = [".cu"]),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),

@@ -72,12 +72,13 @@ constexpr char kOnlyInReference[] = " only in the reference";
 constexpr char kOnlyInCurrent[] = " only in the current run";
 
 DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::optional<int64_t> iteration,
-                      int max_failures) {
+                      const CompareRunsOptions& options) {
   DumpSummary summary;
   summary.rank = rank;
   summary.iteration = iteration;
   summary.verdict = comparison.verdict();
   summary.num_tensors = static_cast<int64_t>(comparison.results.size());
+  if (options.keep_results) summary.results = comparison;
   const auto abs_error = [](const NamedComparison& named) {
     return named.comparison.max_abs_error.has_value() ? named.comparison.max_abs_error->error : 0;
   };
@@ -85,7 +86,7 @@ DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::o
     if (result.comparison.status == CompareStatus::kBitwiseEqual) {
       ++summary.num_bitwise_equal;
     } else if (!Passes(result.comparison.status)) {
-      if (summary.num_failures++ < max_failures) summary.failures.push_back(std::move(result));
+      if (summary.num_failures++ < options.max_failures) summary.failures.push_back(std::move(result));
     } else if (!summary.largest_difference.has_value() ||
                abs_error(result) > abs_error(*summary.largest_difference)) {
       summary.largest_difference = std::move(result);
@@ -116,7 +117,7 @@ void CompareFolders(const std::string& reference, const std::string& current, st
   for (const int64_t count : counts.common) {
     result->dumps.push_back(Summarize(
         CompareDumps(absl::StrCat(reference, "/", count), absl::StrCat(current, "/", count), options.compare),
-        rank, count, options.max_failures));
+        rank, count, options));
   }
 }
 
@@ -194,8 +195,8 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const s
   result.current = current;
   switch (kind) {
     case Kind::kDump:
-      result.dumps.push_back(Summarize(CompareDumps(reference, current, options.compare), std::nullopt,
-                                       std::nullopt, options.max_failures));
+      result.dumps.push_back(
+          Summarize(CompareDumps(reference, current, options.compare), std::nullopt, std::nullopt, options));
       break;
     case Kind::kDumps: {
       MissingIterations missing;

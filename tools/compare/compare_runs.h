@@ -14,7 +14,7 @@
 namespace ott {
 
 // One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but
-// counts.
+// counts, unless CompareRunsOptions::keep_results.
 struct DumpSummary {
   // Nothing where folders of dumps were compared, not runs.
   std::optional<int> rank;
@@ -28,6 +28,8 @@ struct DumpSummary {
   int64_t num_failures = 0;
   // Of the tensors that pass without being bitwise equal, the one with the largest absolute error.
   std::optional<NamedComparison> largest_difference;
+  // keep_results: all of them.
+  TreeComparison results;
 };
 
 struct RunsComparison {
@@ -48,6 +50,7 @@ struct CompareRunsOptions {
   CompareOptions compare;
   // Kept of each dump.
   int max_failures = 5;
+  bool keep_results = false;
 };
 
 // Two run directories, two folders of dumps (<count>/), or two dumps. INVALID_ARGUMENT if they are not of one

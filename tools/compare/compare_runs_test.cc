@@ -1,5 +1,6 @@
 #include "tools/compare/compare_runs.h"
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -90,6 +91,26 @@ TEST_F(CompareRunsTest, FlippedBitIsNamedOnOneLine) {
   EXPECT_THAT(ToText(comparison), HasSubstr("fails on rank 1; passes on ranks 0, 2"));
   EXPECT_THAT(ToText(comparison), HasSubstr("later: 1 of 3 dumps differ"));
   EXPECT_THAT(ToJson(comparison), HasSubstr("\"flipped_bits\": ["));
+}
+
+TEST_F(CompareRunsTest, CsvAndJUnitHaveEveryTensorAndProblem) {
+  WriteDump(Current(), 1, 10, {1, 2, 3, 5});
+  std::filesystem::remove_all(DumpsDirectory(Current(), 2) + "/20");
+  CompareRunsOptions options;
+  options.keep_results = true;
+  const RunsComparison comparison = Compare(options);
+  const std::string csv = ToCsv(comparison);
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 8 * 2 + 1);
+  EXPECT_THAT(csv, HasSubstr("\n10,1,tensors.weights.w1,mismatch,float32,\"[2, 2]\",4,1,1,1.0,0.25,"));
+  EXPECT_THAT(csv, HasSubstr("\n,,,could not compare,,,,,,,,,,,,,,,,,,rank 2: iteration 20 only in the"));
+  const std::string xml = ToJUnitXml(comparison);
+  EXPECT_THAT(xml, HasSubstr("<testsuite name=\"iteration 10, rank 1\" tests=\"3\" failures=\"2\">"));
+  EXPECT_THAT(xml, HasSubstr("<testsuite name=\"iteration 20, rank 0\" tests=\"3\" failures=\"0\">"));
+  EXPECT_THAT(xml, HasSubstr("<testsuite name=\"missing\" tests=\"2\" failures=\"2\">"));
+}
+
+TEST_F(CompareRunsTest, NothingComparedFailsInJUnit) {
+  EXPECT_THAT(ToJUnitXml(RunsComparison()), HasSubstr("failures=\"1\""));
 }
 
 TEST_F(CompareRunsTest, ToleranceIsSaidBesideBitwiseDifference) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/compare/report.h"
 #include "ott/core/dump/json_writer.h"
 #include "ott/core/tensor/value.h"
 #include "ott/dist/rank_list.h"
@@ -72,35 +73,10 @@ std::string DescribeLater(const RunsComparison& comparison, const DumpSummary& f
   return later == 0 ? "" : absl::StrCat("  later: ", failing, " of ", later, " dumps differ\n");
 }
 
-Value ToValue(const std::optional<ErrorAt>& error) {
-  if (!error.has_value()) return Value();
-  return ValueMap{{"error", error->error}, {"position", error->position}};
-}
-
 Value ToValue(const NamedComparison& named) {
-  const TensorComparison& comparison = named.comparison;
-  ValueMap map{{"path", named.path},
-               {"status", std::string(Name(comparison.status))},
-               {"detail", comparison.detail},
-               {"num_elements", comparison.num_elements},
-               {"num_mismatched", comparison.num_mismatched},
-               {"num_bits_differ", comparison.num_bits_differ},
-               {"max_abs_error", ToValue(comparison.max_abs_error)},
-               {"max_rel_error", ToValue(comparison.max_rel_error)},
-               {"passing_atol", comparison.passing_atol}};
-  if (comparison.first_bit_difference.has_value()) {
-    const BitDifference& bits = *comparison.first_bit_difference;
-    Value::List flipped(bits.flipped_bits.begin(), bits.flipped_bits.end());
-    map.Insert("first_bit_difference",
-               ValueMap{{"position", bits.element.position},
-                        {"index", Value::List(bits.element.index.begin(), bits.element.index.end())},
-                        {"reference", bits.element.reference_text},
-                        {"current", bits.element.current_text},
-                        {"flipped_bits", std::move(flipped)},
-                        {"ulp_distance", bits.ulp_distance.has_value()
-                                             ? Value(static_cast<int64_t>(*bits.ulp_distance))
-                                             : Value()}});
-  }
+  ValueMap map{{"path", named.path}};
+  const Value figures = ToValue(named.comparison);
+  for (const auto& [name, value] : figures.map()) map.Insert(name, value);
   return map;
 }
 
@@ -116,6 +92,22 @@ Value ToValue(const DumpSummary& dump) {
                   {"failures", std::move(failures)},
                   {"largest_difference",
                    dump.largest_difference.has_value() ? ToValue(*dump.largest_difference) : Value()}};
+}
+
+// What one side lacks, as results.
+TreeComparison ProblemsOf(const RunsComparison& comparison) {
+  TreeComparison problems;
+  for (const std::string& problem : comparison.problems) {
+    TensorComparison result;
+    result.detail = problem;
+    problems.results.push_back({"", std::move(result)});
+  }
+  return problems;
+}
+
+template <typename Number>
+std::string TextOf(const std::optional<Number>& number) {
+  return number.has_value() ? std::to_string(*number) : "";
 }
 
 }  // namespace
@@ -148,6 +140,7 @@ std::string ToText(const RunsComparison& comparison) {
     absl::StrAppend(&text, "first divergence: ", PlaceOf(*first), Describe(first->failures.front()), "\n");
     const std::string figures = DescribeFigures(first->failures.front().comparison);
     if (!figures.empty()) absl::StrAppend(&text, "  ", figures, "\n");
+    text += WorstLines(first->failures.front());
     for (size_t i = 1; i < first->failures.size(); ++i) {
       absl::StrAppend(&text, "  also ", Describe(first->failures[i]), "\n");
     }
@@ -174,6 +167,29 @@ std::string ToJson(const RunsComparison& comparison) {
   // Paths that are not UTF-8 have no JSON.
   const absl::StatusOr<std::string> json = ToJson(Value(map));
   return json.ok() ? *json + "\n" : absl::StrCat("{\"error\": \"", json.status().message(), "\"}\n");
+}
+
+std::string ToCsv(const RunsComparison& comparison) {
+  std::string text = absl::StrCat("iteration,rank,", kCsvColumns, "\n");
+  for (const DumpSummary& dump : comparison.dumps) {
+    absl::StrAppend(
+        &text, CsvLines(dump.results, absl::StrCat(TextOf(dump.iteration), ",", TextOf(dump.rank), ",")));
+  }
+  return text + CsvLines(ProblemsOf(comparison), ",,");
+}
+
+std::string ToJUnitXml(const RunsComparison& comparison) {
+  std::string suites;
+  for (const DumpSummary& dump : comparison.dumps) {
+    std::string place = PlaceOf(dump);
+    // Without the last comma.
+    place.resize(place.empty() ? 0 : place.size() - 2);
+    absl::StrAppend(&suites, JUnitSuite(dump.results, place.empty() ? "dump" : place));
+  }
+  if (comparison.dumps.empty() || !comparison.problems.empty()) {
+    absl::StrAppend(&suites, JUnitSuite(ProblemsOf(comparison), "missing"));
+  }
+  return JUnitDocument(suites);
 }
 
 }  // namespace ott

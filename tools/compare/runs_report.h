@@ -16,6 +16,13 @@ std::string ToText(const RunsComparison& comparison);
 // The members of RunsComparison, laid out as Python's json.dump(indent=2) does.
 std::string ToJson(const RunsComparison& comparison);
 
+// One line for each tensor of each dump: iteration, rank, and the columns of core/compare/report.h; then one
+// for each problem. REQUIRES, as does the next: CompareRunsOptions::keep_results.
+std::string ToCsv(const RunsComparison& comparison);
+
+// A test suite for each dump, and one for the problems.
+std::string ToJUnitXml(const RunsComparison& comparison);
+
 }  // namespace ott
 
 #endif  // OTT_TOOLS_COMPARE_RUNS_REPORT_H_

@@ -1,20 +1,21 @@
 #include "tools/crosscheck/check_replicas.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/dump_reader.h"
-#include "ott/dist/replica_check.h"
+#include "ott/dist/cross_check.h"
 #include "ott/dist/run_directory.h"
 #include "ott/dist/simulated_communicator.h"
+#include "ott/dist/tensor_selection.h"
 
 namespace ott {
 namespace {
@@ -22,36 +23,31 @@ namespace {
 // The disks may be slow; nobody is waited for that will not answer.
 constexpr auto kTimeout = std::chrono::hours(24);
 
-bool Matches(const std::vector<std::string>& globs, const std::string& path) {
-  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-           return fnmatch(glob.c_str(), path.c_str(), 0) == 0;
-         });
-}
-
-std::vector<NamedTensor> Select(const Dump& dump, const std::vector<std::string>& globs) {
-  std::vector<NamedTensor> tensors = ListTensors(dump.tensors);
-  if (dump.grads) {
-    for (NamedTensor& grad : ListTensors(*dump.grads)) {
-      tensors.push_back({JoinPath("grads", grad.path), std::move(grad.tensor)});
-    }
-  }
-  tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
-                               [&](const NamedTensor& tensor) { return !Matches(globs, tensor.path); }),
-                tensors.end());
-  return tensors;
-}
-
-CrossCheckVerdict CheckRank(ReplicaCheck& check, const std::string& run_dir, int rank, int64_t iteration,
-                            const std::vector<std::string>& globs) {
+// The verdicts that this rank is the first to have, for all that share them.
+std::vector<CrossCheckVerdict> CheckRank(CrossCheck& check, const std::string& run_dir, int rank,
+                                         int64_t iteration) {
   const absl::StatusOr<Dump> dump = ReadDump(absl::StrCat(DumpsDirectory(run_dir, rank), "/", iteration));
-  if (!dump.ok()) return check.RunWithoutTensors(iteration, dump.status());
-  return check.Run(iteration, Select(*dump, globs));
+  std::vector<NamedTensor> tensors;
+  if (dump.ok()) tensors = ListTensorsAndGrads(dump->tensors, dump->grads ? &*dump->grads : nullptr);
+  std::vector<CrossCheckVerdict> verdicts;
+  CrossCheckVerdict replicas = check.CheckReplicas(iteration, tensors, dump.status());
+  if (rank == 0) verdicts.push_back(std::move(replicas));
+  std::vector<CrossCheckVerdict> shards = check.CheckShards(iteration, tensors, dump.status());
+  for (size_t sharding = 0; sharding < shards.size(); ++sharding) {
+    const auto part = [&](int of_rank) {
+      return check.selection().PartOf(static_cast<int>(sharding), of_rank);
+    };
+    int first = 0;
+    while (part(first) != part(rank)) ++first;
+    if (first == rank) verdicts.push_back(std::move(shards[sharding]));
+  }
+  return verdicts;
 }
 
 }  // namespace
 
 absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::string& run_dir,
-                                                                  const std::vector<std::string>& globs) {
+                                                                  const CrossCheckConfig& config) {
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::set<int64_t> iterations;
   for (const int rank : ranks) {
@@ -65,20 +61,35 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
   for (int rank = 0; info.ok() && rank < std::min(world_size, info->hosts_size()); ++rank) {
     hosts[rank] = info->hosts(rank);
   }
+  CrossCheckConfig without_reference = config;
+  without_reference.clear_reference_run();
+  without_reference.clear_reference_ranks();
+  without_reference.clear_reference_tolerances();
 
   std::vector<std::unique_ptr<Communicator>> communicators = CreateSimulatedCommunicators(hosts);
-  std::vector<CrossCheckVerdict> verdicts;
+  std::mutex mutex;
+  absl::Status status;                      // guarded by mutex
+  std::vector<CrossCheckVerdict> verdicts;  // guarded by mutex
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world_size; ++rank) {
     threads.emplace_back([&, rank] {
-      ReplicaCheck check(std::move(communicators[rank]), kTimeout);
+      const auto check = CrossCheck::Create(*communicators[rank], without_reference, kTimeout);
+      if (!check.ok()) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        return status.Update(check.status());
+      }
       for (const int64_t iteration : iterations) {
-        CrossCheckVerdict verdict = CheckRank(check, run_dir, rank, iteration, globs);
-        if (rank == 0) verdicts.push_back(std::move(verdict));
+        std::vector<CrossCheckVerdict> found = CheckRank(**check, run_dir, rank, iteration);
+        const std::lock_guard<std::mutex> lock(mutex);
+        std::move(found.begin(), found.end(), std::back_inserter(verdicts));
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
+  OTT_RETURN_IF_ERROR(status);
+  std::stable_sort(verdicts.begin(), verdicts.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.iteration(), a.mode(), a.rank()) < std::tuple(b.iteration(), b.mode(), b.rank());
+  });
   return verdicts;
 }
 

@@ -16,6 +16,12 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
+CrossCheckConfig Replicated(const std::string& glob) {
+  CrossCheckConfig config;
+  config.add_replicated(glob);
+  return config;
+}
+
 // Dumps of 3 ranks in iterations 0 and 10; rank 1's weights differ in iteration 10.
 class CheckReplicasOfRunTest : public testing::Test {
  protected:
@@ -46,7 +52,7 @@ class CheckReplicasOfRunTest : public testing::Test {
 };
 
 TEST_F(CheckReplicasOfRunTest, FindsTheRankAndTheIteration) {
-  const auto verdicts = CheckReplicasOfRun(run_, {"weights"});
+  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
   ASSERT_TRUE(verdicts.ok()) << verdicts.status();
   ASSERT_EQ(verdicts->size(), 2u);
   EXPECT_EQ((*verdicts)[0].outcome(), BITWISE_EQUAL);
@@ -57,7 +63,7 @@ TEST_F(CheckReplicasOfRunTest, FindsTheRankAndTheIteration) {
 }
 
 TEST_F(CheckReplicasOfRunTest, GradientsAreBelowGrads) {
-  const auto verdicts = CheckReplicasOfRun(run_, {"grads.weights"});
+  const auto verdicts = CheckReplicasOfRun(run_, Replicated("grads.weights"));
   ASSERT_TRUE(verdicts.ok()) << verdicts.status();
   EXPECT_EQ((*verdicts)[0].num_tensors(), 1);
   EXPECT_EQ((*verdicts)[1].tensor(), "grads.weights");
@@ -66,7 +72,7 @@ TEST_F(CheckReplicasOfRunTest, GradientsAreBelowGrads) {
 TEST_F(CheckReplicasOfRunTest, ARankWithoutAReadableDumpIsNamedAndTheOthersAreCompared) {
   std::filesystem::remove_all(Dump(2, 0));
   std::filesystem::resize_file(Dump(2, 10) + "/tensors.json", 5);
-  const auto verdicts = CheckReplicasOfRun(run_, {"weights"});
+  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
   ASSERT_TRUE(verdicts.ok()) << verdicts.status();
   EXPECT_EQ((*verdicts)[0].outcome(), NOT_COMPARED);
   EXPECT_THAT((*verdicts)[0].missing_ranks(), ElementsAre(2));

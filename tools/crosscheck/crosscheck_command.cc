@@ -1,59 +1,134 @@
 #include "tools/crosscheck/crosscheck_command.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "ott/core/base/config.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/run_directory.h"
 #include "ott/dist/verdict.h"
+#include "ott/dist/verdict_log.h"
+#include "tools/crosscheck/check_reference.h"
 #include "tools/crosscheck/check_replicas.h"
 #include "tools/exit_code.h"
 
 namespace ott {
 namespace {
 
+constexpr int kMaxFailuresPrinted = 5;
+
 struct CrosscheckFlags {
-  std::string run;
+  std::vector<std::string> runs;
+  std::string config;
   std::vector<std::string> replicated;
+  std::vector<int> reference_ranks;
+  double atol = 0;
+  double rtol = 0;
+  std::string tolerances;
   std::string format = "text";
 };
 
+// What the run was made with or --config says, and what flags say instead.
+absl::StatusOr<CrossCheckConfig> MakeConfig(const CrosscheckFlags& flags) {
+  CrossCheckConfig config;
+  if (!flags.config.empty()) {
+    OTT_ASSIGN_OR_RETURN(const Config loaded, LoadConfig(flags.config));
+    config = loaded.cross_check();
+  } else if (const absl::StatusOr<RunInfo> info = ReadRunInfo(flags.runs.back()); info.ok()) {
+    config = info->config().cross_check();
+  }
+  if (!flags.replicated.empty()) {
+    *config.mutable_replicated() = {flags.replicated.begin(), flags.replicated.end()};
+  }
+  if (!flags.reference_ranks.empty()) {
+    *config.mutable_reference_ranks() = {flags.reference_ranks.begin(), flags.reference_ranks.end()};
+  }
+  if (flags.atol > 0) config.mutable_reference_tolerance()->set_atol(flags.atol);
+  if (flags.rtol > 0) config.mutable_reference_tolerance()->set_rtol(flags.rtol);
+  if (!flags.tolerances.empty()) config.set_reference_tolerances(flags.tolerances);
+  config.set_reference_run(flags.runs.size() == 2 ? flags.runs.front() : "");
+  return config;
+}
+
+int ExitCode(const std::vector<CrossCheckVerdict>& verdicts) {
+  int exit_code = kExitGood;
+  for (const CrossCheckVerdict& verdict : verdicts) {
+    if (verdict.outcome() == DIFFERENT) return kExitBad;
+    if (!Passed(verdict)) exit_code = kExitCouldNotTell;
+  }
+  return exit_code;
+}
+
+// A run with another has a verdict for each rank: only failures are worth a line.
+std::string FormatReferenceVerdicts(const std::string& reference,
+                                    const std::vector<CrossCheckVerdict>& verdicts) {
+  std::string text;
+  const auto counts = VerdictLog::Open("");
+  int num_failures = 0;
+  for (const CrossCheckVerdict& verdict : verdicts) {
+    (*counts)->Add(verdict).IgnoreError();
+    if (!Passed(verdict) && num_failures++ < kMaxFailuresPrinted) text += FormatVerdict(verdict);
+  }
+  return text + FormatSummary("reference " + reference, (*counts)->reference()) + "\n" +
+         FormatErrorTrend(verdicts);
+}
+
+absl::StatusOr<std::vector<CrossCheckVerdict>> Check(const CrosscheckFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(const CrossCheckConfig config, MakeConfig(flags));
+  if (flags.runs.size() == 2) return CheckRunAgainstReference(flags.runs.back(), config);
+  return CheckReplicasOfRun(flags.runs.front(), config);
+}
+
 int RunCrosscheck(const CrosscheckFlags& flags) {
-  const absl::StatusOr<std::vector<CrossCheckVerdict>> verdicts =
-      CheckReplicasOfRun(flags.run, flags.replicated);
+  const absl::StatusOr<std::vector<CrossCheckVerdict>> verdicts = Check(flags);
   if (!verdicts.ok()) {
     std::fprintf(stderr, "ott crosscheck: %s\n", std::string(verdicts.status().message()).c_str());
     return kExitCouldNotTell;
   }
-  int exit_code = kExitGood;
-  for (const CrossCheckVerdict& verdict : *verdicts) {
-    std::fputs((flags.format == "json" ? VerdictToJsonLine(verdict) : FormatVerdict(verdict)).c_str(),
-               stdout);
-    if (verdict.outcome() == DIFFERENT) {
-      exit_code = kExitBad;
-    } else if (!Passed(verdict) && exit_code == kExitGood) {
-      exit_code = kExitCouldNotTell;
+  std::string text;
+  if (flags.format == "text" && flags.runs.size() == 2) {
+    text = FormatReferenceVerdicts(flags.runs.front(), *verdicts);
+  } else {
+    for (const CrossCheckVerdict& verdict : *verdicts) {
+      text += flags.format == "json" ? VerdictToJsonLine(verdict) : FormatVerdict(verdict);
     }
   }
-  return exit_code;
+  std::fputs(text.c_str(), stdout);
+  return ExitCode(*verdicts);
 }
 
 }  // namespace
 
 void AddCrosscheckCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("crosscheck", "Whether the ranks of a run held the same tensors");
+  CLI::App* command = app.add_subcommand(
+      "crosscheck", "Whether the ranks of a run held the same tensors, and those of a reference run");
   const auto flags = std::make_shared<CrosscheckFlags>();
-  command->add_option("RUN", flags->run, "Run directory with dumps")->required();
+  command->add_option("RUN", flags->runs, "Run directory with dumps; or two, the first being the reference")
+      ->required()
+      ->expected(1, 2);
+  command->add_option(
+      "--config", flags->config,
+      "File with an ott.Config whose cross_check says what is compared; without it, what the run was "
+      "made with");
   command->add_option("--replicated", flags->replicated,
                       "Globs over paths of tensors that must be equal on all ranks; none: all");
+  command->add_option("--reference-ranks", flags->reference_ranks,
+                      "The reference's rank for each rank of the run, or one for all");
+  command->add_option("--atol", flags->atol, "Absolute tolerance against the reference")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--rtol", flags->rtol, "Tolerance relative to the reference; both add up")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--tolerances", flags->tolerances,
+                      "File that `ott calibrate` wrote, for the tensors that it names");
   command->add_option("--format", flags->format)
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command->footer(
-      "Exit code: 0 equal bit for bit, 1 different, 2 could not compare.\n"
-      "Two runs are compared by `ott compare`.\n"
-      "Example:\n  ott crosscheck out/demo/faulty --replicated 'weights.*'");
+      "Exit code: 0 equal or within tolerance, 1 different, 2 could not compare.\n"
+      "Examples:\n  ott crosscheck out/demo/faulty --replicated 'weights.*'\n"
+      "  ott crosscheck out/demo/reference out/demo/optimized --tolerances tolerances.textproto");
   command->callback([flags, exit_code] { *exit_code = RunCrosscheck(*flags); });
 }
 

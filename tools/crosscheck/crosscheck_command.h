@@ -1,4 +1,5 @@
-// `ott crosscheck RUN`: whether the ranks of a run held the same tensors, from their dumps.
+// `ott crosscheck RUN`: whether the ranks of a run held the same tensors, from their dumps; and
+// `ott crosscheck REFERENCE RUN`: whether a run did what a reference run did.
 
 #ifndef OTT_TOOLS_CROSSCHECK_CROSSCHECK_COMMAND_H_
 #define OTT_TOOLS_CROSSCHECK_CROSSCHECK_COMMAND_H_

@@ -1,0 +1,224 @@
+#include "ott/core/dump/image.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/dump_writer.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <typename T>
+std::vector<T> ElementsOf(const Tensor& tensor) {
+  const T* const first = static_cast<const T*>(tensor.view.data());
+  return std::vector<T>(first, first + tensor.view.num_elements());
+}
+
+std::vector<uint8_t> PixelsOf(const Image& image) { return ElementsOf<uint8_t>(image.pixels); }
+
+std::string WriteTree(const Value& tree, DumpFormat format) {
+  std::string dir = testing::TempDir() + "/image_test_XXXXXX";
+  EXPECT_NE(mkdtemp(dir.data()), nullptr);
+  DumpContents contents;
+  contents.tensors = {&tree, [format](std::string_view) { return format; }};
+  const absl::Status status = WriteDump(dir, contents);
+  EXPECT_TRUE(status.ok()) << status;
+  return dir;
+}
+
+TEST(Image, RangeIsScaledTo255) {
+  const float data[6] = {-1, 0, 1, 0.5, -0.5, 0.999f};
+  const Image image = MakeImage(TensorView(data, {2, 3}), DumpFormat::kImageI).value();
+  EXPECT_THAT(PixelsOf(image), ElementsAre(0, 127, 255, 191, 63, 254));
+  EXPECT_THAT(ElementsOf<double>(image.original_range), ElementsAre(-1, 1));
+}
+
+TEST(Image, ConstantImageIsBlack) {
+  const float data[4] = {7, 7, 7, 7};
+  const Image image = MakeImage(TensorView(data, {2, 2}), DumpFormat::kImageI).value();
+  EXPECT_THAT(PixelsOf(image), ElementsAre(0, 0, 0, 0));
+  EXPECT_THAT(ElementsOf<double>(image.original_range), ElementsAre(7, 7));
+}
+
+TEST(Image, WhatIsNotFiniteDoesNotMoveTheRange) {
+  const float data[5] = {NAN, INFINITY, -INFINITY, 1, 3};
+  const Image image = MakeImage(TensorView(data, {1, 5}), DumpFormat::kImageI).value();
+  EXPECT_THAT(PixelsOf(image), ElementsAre(0, 255, 0, 0, 255));
+  EXPECT_THAT(ElementsOf<double>(image.original_range), ElementsAre(1, 3));
+
+  const float nans[2] = {NAN, INFINITY};
+  const Image nothing = MakeImage(TensorView(nans, {1, 2}), DumpFormat::kImageI).value();
+  EXPECT_THAT(PixelsOf(nothing), ElementsAre(0, 255));
+  EXPECT_TRUE(std::isnan(ElementsOf<double>(nothing.original_range)[0]));
+}
+
+TEST(Image, RangesThatOverflowStayWithinTheImage) {
+  const float wide[3] = {-3e38f, 0, 3e38f};
+  EXPECT_THAT(PixelsOf(MakeImage(TensorView(wide, {1, 3}), DumpFormat::kImageI).value()),
+              ElementsAre(0, 0, 0));
+  const float narrow[3] = {0, 1e-45f, 2e-45f};
+  EXPECT_THAT(PixelsOf(MakeImage(TensorView(narrow, {1, 3}), DumpFormat::kImageI).value()),
+              ElementsAre(0, 255, 255));
+  const int64_t integers[3] = {std::numeric_limits<int64_t>::min(), 0, std::numeric_limits<int64_t>::max()};
+  EXPECT_THAT(PixelsOf(MakeImage(TensorView(integers, {1, 3}), DumpFormat::kImageI).value()),
+              ElementsAre(0, 127, 255));
+  const uint64_t large[2] = {1, std::numeric_limits<uint64_t>::max()};
+  EXPECT_THAT(
+      ElementsOf<uint64_t>(MakeImage(TensorView(large, {1, 2}), DumpFormat::kImageI).value().original_range),
+      ElementsAre(1, std::numeric_limits<uint64_t>::max()));
+}
+
+TEST(Image, ShapesAndDTypesThatAreNoImagesAreErrors) {
+  const float data[12] = {};
+  EXPECT_THAT(std::string(MakeImage(TensorView(data, {3, 2, 2}), DumpFormat::kImageRgb).status().message()),
+              HasSubstr("shape [3, 2, 2] is no image [height, width, 3]; permute the axes"));
+  EXPECT_FALSE(MakeImage(TensorView(data, {12}), DumpFormat::kImageI).ok());
+  EXPECT_FALSE(MakeImage(TensorView(data, {0, 2}), DumpFormat::kImageI).ok());
+  const std::complex<float> complex = 1;
+  EXPECT_EQ(MakeImage(TensorView(&complex, {1, 1}), DumpFormat::kImageI).status().code(),
+            absl::StatusCode::kUnimplemented);
+}
+
+TEST(Image, PngReadsBackInTheTensorsChannelOrder) {
+  std::vector<uint8_t> pixels(5 * 7 * 3);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
+  for (const DumpFormat format : {DumpFormat::kImageRgb, DumpFormat::kImageBgr}) {
+    const std::string png = EncodePng(TensorView(pixels.data(), {5, 7, 3}), format).value();
+    EXPECT_EQ(ElementsOf<uint8_t>(DecodePng(png, format).value()), pixels);
+    const std::vector<uint8_t> other = ElementsOf<uint8_t>(
+        DecodePng(png, format == DumpFormat::kImageRgb ? DumpFormat::kImageBgr : DumpFormat::kImageRgb)
+            .value());
+    EXPECT_THAT(std::vector<uint8_t>(other.begin(), other.begin() + 3), ElementsAre(74, 37, 0));
+  }
+  EXPECT_THAT(
+      std::string(DecodePng(EncodePng(TensorView(pixels.data(), {5, 21}), DumpFormat::kImageI).value(),
+                            DumpFormat::kImageRgb)
+                      .status()
+                      .message()),
+      HasSubstr("its pixels are not RGB of 8 bits"));
+}
+
+TEST(Image, FilesThatAreNoPngAreErrors) {
+  const uint8_t pixels[64] = {};
+  std::string png = EncodePng(TensorView(pixels, {8, 8}), DumpFormat::kImageI).value();
+  EXPECT_FALSE(DecodePng("", DumpFormat::kImageI).ok());
+  EXPECT_FALSE(DecodePng("GIF89a", DumpFormat::kImageI).ok());
+  for (size_t size = 0; size + 12 < png.size(); ++size) {
+    EXPECT_FALSE(DecodePng(png.substr(0, size), DumpFormat::kImageI).ok()) << size;
+  }
+  // A header that claims 500,000 x 500,000 pixels, with its CRC.
+  const std::string size("\0\x07\xa1\x20", 4);
+  png.replace(16, 8, size + size);
+  const auto crc = static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(&png[12]), 17));
+  for (int i = 0; i < 4; ++i) png[29 + i] = static_cast<char>(crc >> (24 - 8 * i));
+  EXPECT_THAT(std::string(DecodePng(png, DumpFormat::kImageI).status().message()),
+              HasSubstr("shape [500000, 500000] in"));
+}
+
+// Pixels, ranges and files beside them, against a program that shares nothing with this one.
+TEST(Image, DumpedImagesAreThePythonDumpers) {
+  std::mt19937 random(1);
+  std::normal_distribution<double> normal(3, 10);
+  ValueMap tree;
+  std::string lines;
+  std::map<std::string, DumpFormat> formats;
+  const auto add = [&](DType dtype, DumpFormat format, const Dims& shape) {
+    const int64_t count = *CheckedNumBytes(DType::kInt8, shape);
+    const std::shared_ptr<void> memory = AllocateHost(count * SizeOf(dtype)).value();
+    VisitDType(dtype, [&](auto element) {
+      using T = decltype(element);
+      for (int64_t i = 0; i < count; ++i) {
+        if constexpr (std::is_integral_v<T>) {
+          static_cast<T*>(memory.get())[i] = static_cast<T>(random() & 0x7f);
+        } else if constexpr (!std::is_same_v<T, std::complex<float>> &&
+                             !std::is_same_v<T, std::complex<double>>) {
+          static_cast<T*>(memory.get())[i] = FromDouble<T>(normal(random));
+        }
+      }
+    });
+    const std::string path = absl::StrCat(std::string(Name(format)), "_", std::string(Name(dtype)));
+    absl::StrAppend(&lines, path, "\t", std::string(Name(format)), "\t", std::string(Name(dtype)), "\t",
+                    ShapeToString(shape), "\t",
+                    absl::BytesToHexString(
+                        absl::string_view(static_cast<const char*>(memory.get()), count * SizeOf(dtype))),
+                    "\n");
+    formats[path] = format;
+    tree.Insert(path, Tensor{TensorView(memory.get(), dtype, shape), memory});
+  };
+  for (const DType dtype : {DType::kFloat64, DType::kFloat32, DType::kFloat16, DType::kInt8, DType::kUInt8,
+                            DType::kInt32, DType::kInt64}) {
+    add(dtype, DumpFormat::kImageI, {31, 17});
+    add(dtype, DumpFormat::kImageRgb, {13, 5, 3});
+    add(dtype, DumpFormat::kImageBgr, {5, 13, 3});
+  }
+  std::string dir = testing::TempDir() + "/image_test_XXXXXX";
+  ASSERT_NE(mkdtemp(dir.data()), nullptr);
+  const Value value = tree;
+  DumpContents contents;
+  contents.tensors = {&value, [&](std::string_view path) { return formats.at(std::string(path)); }};
+  ASSERT_TRUE(WriteDump(dir, contents).ok());
+  ASSERT_TRUE(WriteFileAtomically(dir + "/lines", lines).ok());
+  const std::string command =
+      absl::StrCat("python3 core/dump/png_pixels_for_test.py '", dir, "' < '", dir, "/lines'");
+  EXPECT_EQ(system(command.c_str()), 0) << command;
+}
+
+TEST(Image, LeadingDimensionsCountImages) {
+  const float data[2 * 1 * 2 * 2] = {0, 1, 2, 3, 0, 10, 20, 30};
+  const std::string dir = WriteTree(ValueMap{{"a", TensorView(data, {2, 1, 2, 2})}}, DumpFormat::kImageI);
+  EXPECT_EQ(access((dir + "/[tensors.json]a.0.0.png").c_str(), F_OK), 0);
+  EXPECT_EQ(ReadFile(dir + "/tensors.json").value(),
+            "{\n  \"a\": [\n    [\n      \"a.0.0.png\"\n    ],\n    [\n      \"a.1.0.png\"\n    ]\n  ]\n}");
+  for (const bool manifest : {true, false}) {
+    ASSERT_TRUE(manifest || unlink((dir + "/manifest.json").c_str()) == 0);
+    const Value tree = ReadDump(dir).value().tensors;
+    const Value& second = tree.map().Find("a")->list()[1].list()[0];
+    const ValueMap& image = second.map().Find("tensor_image")->map();
+    EXPECT_THAT(ElementsOf<uint8_t>(image.Find("pixels")->tensor()), ElementsAre(0, 85, 170, 255));
+    EXPECT_THAT(ElementsOf<double>(image.Find("original_range")->tensor()), ElementsAre(0, 30));
+    EXPECT_EQ(image.Find("image_format")->string_value(), "Intensity");
+    EXPECT_EQ(image.Find("digest") != nullptr, manifest);
+  }
+}
+
+TEST(Image, ImagesWithoutElementsAreDumpedAsJson) {
+  const std::string dir =
+      WriteTree(ValueMap{{"a", TensorView(nullptr, DType::kFloat32, {2, 0, 4, 3})}}, DumpFormat::kImageRgb);
+  EXPECT_EQ(ReadDump(dir).value().tensors.map().Find("a")->tensor().view.shape(), Dims({2, 0, 4, 3}));
+}
+
+TEST(Image, DamagedFilesOfAnImageAreNamed) {
+  const float data[4] = {0, 1, 2, 3};
+  const std::string dir = WriteTree(ValueMap{{"a", TensorView(data, {2, 2})}}, DumpFormat::kImageI);
+  const std::string png = dir + "/[tensors.json]a.png";
+  const std::string meta = ReadFile(png + ".meta.json").value();
+  for (const char* const wrong : {"{}", "{\"original_range\": [1], \"image_format\": \"RGB\"}",
+                                  "{\"original_range\": [0.0, 1.0], \"image_format\": \"CMYK\"}"}) {
+    ASSERT_TRUE(WriteFileAtomically(png + ".meta.json", wrong).ok());
+    EXPECT_THAT(std::string(ReadDump(dir).status().message()), HasSubstr(png + ".meta.json: ")) << wrong;
+  }
+  ASSERT_TRUE(WriteFileAtomically(png + ".meta.json", meta).ok());
+  ASSERT_EQ(truncate(png.c_str(), 50), 0);
+  EXPECT_THAT(std::string(ReadDump(dir).status().message()), HasSubstr(png + ": is no PNG image"));
+}
+
+}  // namespace
+}  // namespace ott

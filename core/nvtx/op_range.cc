@@ -1,0 +1,314 @@
+#include "ott/core/nvtx/op_range.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/per_thread.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/nvtx/nvtx.h"
+#include "ott/core/nvtx/op_text.h"
+#include "ott/core/profile/event_recorder.h"
+
+namespace ott {
+namespace internal {
+
+// The open ranges of one thread, and what it counts.
+struct OpRangeThread {
+  struct Range {
+    uint64_t id = 0;
+    std::string name;
+    Place place{};
+    int num_nvtx_ranges = 0;
+    // Of the module path that this range is inside of.
+    size_t module_size = 0;
+    // Whether it is, or is inside of, a node of the backward pass.
+    bool is_backward = false;
+    // Whether operations in it create nodes of the backward pass.
+    bool creates_graph = true;
+  };
+
+  OpRangeCore* core = nullptr;
+  // The kernel's.
+  int thread_id = 0;
+  int64_t next_seq = 0;
+  uint64_t last_id = 0;
+  // Innermost last. Entries beyond `depth` are kept to be used again.
+  std::vector<Range> ranges;
+  size_t depth = 0;
+  // Names of the open layers, joined by dots.
+  std::string module;
+  TextBuffer label;
+  TextBuffer json;
+
+  // Inherits from the innermost.
+  Range& Push(std::string_view name, Place place) {
+    if (depth == ranges.size()) ranges.emplace_back();
+    Range& range = ranges[depth];
+    range.id = ++last_id;
+    range.name = name;
+    range.place = place;
+    range.num_nvtx_ranges = 0;
+    range.module_size = module.size();
+    range.is_backward = depth > 0 && ranges[depth - 1].is_backward;
+    range.creates_graph = depth == 0 || ranges[depth - 1].creates_graph;
+    ++depth;
+    return range;
+  }
+
+  // Null if there is none.
+  Range* Find(uint64_t id) {
+    for (size_t i = depth; i > 0; --i) {
+      if (ranges[i - 1].id == id) return &ranges[i - 1];
+    }
+    return nullptr;
+  }
+};
+
+namespace {
+
+std::string Describe(const OpRangeThread::Range& range) {
+  return absl::StrCat(Quoted(range.name), ", begun at ", At(range.place));
+}
+
+// Those inside of ranges[outermost], innermost first, one a line.
+std::string DescribeFrom(const OpRangeThread& thread, size_t outermost) {
+  std::string result;
+  for (size_t i = thread.depth; i > outermost; --i) {
+    absl::StrAppend(&result, "\n  ", Describe(thread.ranges[i - 1]));
+  }
+  return result;
+}
+
+}  // namespace
+
+class OpRangeCore {
+ public:
+  OpRangeCore()
+      : threads_(
+            [this](OpRangeThread& thread) {
+              thread.core = this;
+              thread.thread_id = ThisThreadId();
+            },
+            [this](OpRangeThread& thread) {
+              Leave(thread);
+              return true;
+            }) {}
+
+  absl::Status Enable(const OpRanges::Options& options, Place place) {
+    OTT_RETURN_IF_ERROR(NvtxStatus());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (enabled_at_.has_value()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("op ranges: enabled at ", At(place), ", but they are since ", At(*enabled_at_)));
+    }
+    if (recorder_.load(std::memory_order_relaxed) != nullptr) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("op ranges: enabled at ", At(place),
+                       " while a profiler's window is open; enable them before the profiler"));
+    }
+    enabled_at_ = place;
+    options_ = options;
+    record_ = {options.record_shapes, options.record_dtypes, options.record_layouts};
+    enabled_.store(true, std::memory_order_release);
+    return absl::OkStatus();
+  }
+
+  bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+
+  void RecordInto(EventRecorder* recorder) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    recorder_.store(recorder, std::memory_order_release);
+  }
+
+  OpenRange BeginOp(const OpNode& op, absl::Span<const OpArg> args, absl::Span<const OpArg> attributes,
+                    Place place) {
+    OpRangeThread& thread = threads_.Get();
+    OpRangeThread::Range& range = thread.Push(op.name, place);
+    OpDescription description;
+    description.name = op.name;
+    description.args = args;
+    description.attributes = attributes;
+    if (op.is_backward) {
+      range.is_backward = true;
+      range.creates_graph = op.creates_graph;
+      description.seq = op.seq;
+      description.forward_thread = op.forward_thread;
+    } else if (range.creates_graph) {
+      description.seq = thread.next_seq;
+    }
+    const bool shows_zero = !op.is_backward && !range.creates_graph;
+    FormatOpLabel(op.name, shows_zero ? 0 : description.seq, args, record_, thread.label);
+    std::string_view json;
+    if (options_.record_json) {
+      description.backward = range.is_backward;
+      if (options_.record_module) description.module = thread.module;
+      if (options_.record_source) description.source = place;
+      FormatOpJson(description, record_, thread.json);
+      json = thread.json.view();
+    }
+    if (enabled()) {
+      PushNvtx(thread.label, range);
+      if (options_.record_json) PushNvtx(thread.json, range);
+    }
+    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+      recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now(), json,
+                           Flow(op, description.seq, thread));
+    }
+    return {&thread, range.id};
+  }
+
+  OpenRange BeginLayer(std::string_view name, Place place) {
+    OpRangeThread& thread = threads_.Get();
+    OpRangeThread::Range& range = thread.Push(name, place);
+    if (!thread.module.empty()) thread.module.push_back('.');
+    thread.module.append(name);
+    FormatLayerLabel(name, thread.label);
+    if (enabled()) PushNvtx(thread.label, range);
+    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+      recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now());
+    }
+    return {&thread, range.id};
+  }
+
+  void End(OpenRange open) {
+    OpRangeThread& thread = threads_.Get();
+    OpRangeThread::Range* const range = open.thread == &thread ? thread.Find(open.id) : nullptr;
+    if (range == nullptr) {
+      return Misuse(absl::StrCat("a range ends on thread ", ThisThreadId(),
+                                 ", but began on another; make it a local variable"));
+    }
+    const size_t index = range - thread.ranges.data();
+    if (index + 1 < thread.depth) {
+      Misuse(absl::StrCat(Describe(*range), ", ends on thread ", ThisThreadId(),
+                          " before what is inside of it:", DescribeFrom(thread, index + 1)));
+    }
+    for (int i = 0; i < range->num_nvtx_ranges; ++i) NvtxPop();
+    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+      recorder->EndRange(EventCategory::kOp, recorder->Now());
+    }
+    // What is still inside keeps the path that it began with.
+    if (index + 1 == thread.depth) thread.module.resize(range->module_size);
+    std::rotate(thread.ranges.begin() + index, thread.ranges.begin() + index + 1,
+                thread.ranges.begin() + thread.depth);
+    if (--thread.depth == 0) thread.module.clear();
+  }
+
+  OpStash Stash(OpenRange open) {
+    OpRangeThread& thread = threads_.Get();
+    const OpRangeThread::Range* const range = open.thread == &thread ? thread.Find(open.id) : nullptr;
+    if (range == nullptr || !range->creates_graph) {
+      Misuse(absl::StrCat("Stash() on thread ", ThisThreadId(), " of ",
+                          range == nullptr
+                              ? "a range of another one"
+                              : Describe(*range) + ", which is part of a backward pass that creates "
+                                                   "no graph; OpRange::Backward() has create_graph"));
+      return {};
+    }
+    return {thread.next_seq++, thread.thread_id};
+  }
+
+  int64_t num_misuses() const { return num_misuses_.load(std::memory_order_relaxed); }
+
+ private:
+  static void PushNvtx(TextBuffer& text, OpRangeThread::Range& range) {
+    NvtxPush(text.c_str());
+    ++range.num_nvtx_ranges;
+  }
+
+  // From the operation that creates a node to the node. The last one that shows a number creates it, and so
+  // is where the arrow starts.
+  static EventFlow Flow(const OpNode& op, int64_t seq, const OpRangeThread& thread) {
+    if (seq < 0) return {};
+    if (op.is_backward) return {EventFlow::End::kFinish, FlowId(op.forward_thread, seq)};
+    return {EventFlow::End::kStart, FlowId(thread.thread_id, seq)};
+  }
+
+  void Leave(OpRangeThread& thread) {
+    if (thread.depth > 0) {
+      Misuse(absl::StrCat("thread ", thread.thread_id,
+                          " ends with open ranges, innermost first:", DescribeFrom(thread, 0)));
+    }
+    thread.depth = 0;
+    thread.next_seq = 0;
+    thread.module.clear();
+  }
+
+  void Misuse(const std::string& message) {
+    ReportMisuse(options_.on_misuse, absl::StrCat("op ranges: ", message));
+    num_misuses_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  std::mutex mutex_;
+  std::optional<Place> enabled_at_;
+  // Whether Enable() was called; otherwise all there is to do is to record.
+  std::atomic<bool> enabled_{false};
+  // Null outside of a profiler's windows.
+  std::atomic<EventRecorder*> recorder_{nullptr};
+  // Set by Enable() before any use.
+  OpRanges::Options options_;
+  OpRecord record_;
+  std::atomic<int64_t> num_misuses_{0};
+  PerThread<OpRangeThread> threads_;
+};
+
+OpenRange BeginOp(OpRangeCore& core, const OpNode& op, absl::Span<const OpArg> args,
+                  absl::Span<const OpArg> attributes, const char* file, int line) {
+  return core.BeginOp(op, args, attributes, {file, line});
+}
+
+OpenRange BeginLayer(OpRangeCore& core, const char* name, size_t size, const char* file, int line) {
+  return core.BeginLayer({name, size}, {file, line});
+}
+
+void EndRange(OpenRange open) { open.thread->core->End(open); }
+
+OpStash StashOp(OpenRange open) { return open.thread->core->Stash(open); }
+
+}  // namespace internal
+
+constexpr OpRanges::OpRanges(const char* process_wide_name) : core_(process_wide_name) {}
+
+constexpr OpRangesOfThisProcess::Immortal::Immortal() : ranges("ott.OpRanges") {}
+
+OpRangesOfThisProcess::Immortal OpRangesOfThisProcess::instance;
+
+const ProcessWide<internal::OpRangeCore>::JoinAtLoad OpRangesOfThisProcess::join_at_load(
+    instance.ranges.core_);
+
+OpRanges::OpRanges() : OpRanges(new internal::OpRangeCore) {}
+
+OpRanges::OpRanges(internal::OpRangeCore* own_core) : core_(own_core), own_core_(own_core) {}
+
+OpRanges::~OpRanges() { delete own_core_; }
+
+absl::Status OpRanges::Enable(const Options& options, Place place) {
+  OTT_ASSIGN_OR_RETURN(internal::OpRangeCore* const core, core_.Find());
+  OTT_RETURN_IF_ERROR(core->Enable(options, place));
+  core_.SetEnabled(true);
+  return absl::OkStatus();
+}
+
+bool OpRanges::enabled() const {
+  const internal::OpRangeCore* core = core_.IfEnabled();
+  return core != nullptr && core->enabled();
+}
+
+void OpRanges::RecordInto(EventRecorder* recorder) {
+  const absl::StatusOr<internal::OpRangeCore*> core = core_.Find();
+  if (!core.ok()) return;
+  // As long as the core has a recorder, nobody enables it meanwhile.
+  if (recorder == nullptr && !(*core)->enabled()) core_.SetEnabled(false);
+  (*core)->RecordInto(recorder);
+  if (recorder != nullptr) core_.SetEnabled(true);
+}
+
+int64_t OpRanges::num_misuses() const {
+  const internal::OpRangeCore* core = core_.IfEnabled();
+  return core == nullptr ? 0 : core->num_misuses();
+}
+
+}  // namespace ott

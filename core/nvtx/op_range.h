@@ -1,0 +1,348 @@
+// NVTX ranges around the operations of a training program: labelled as PyTorch labels its own, so that tools
+// which read those read these too, and with a description in JSON.
+
+#ifndef OTT_CORE_NVTX_OP_RANGE_H_
+#define OTT_CORE_NVTX_OP_RANGE_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ott/core/base/misuse.h"
+#include "ott/core/base/place.h"
+#include "ott/core/base/process_wide.h"
+#include "ott/core/nvtx/op_arg.h"
+
+namespace ott {
+
+class EventRecorder;  // core/profile/event_recorder.h
+class OpRangeConfig;  // config.proto
+
+namespace internal {
+
+class OpRangeCore;
+class OpArgsTaker;
+struct OpRangeThread;
+
+struct OpNode {
+  std::string_view name;
+  // Whether it is a node of the backward pass; only then the others mean something.
+  bool is_backward = false;
+  bool creates_graph = false;
+  int forward_thread = 0;
+  int64_t seq = -1;
+};
+
+// An open range; thread is null where nothing is recorded.
+struct OpenRange {
+  OpRangeThread* thread;
+  uint64_t id;
+};
+
+}  // namespace internal
+
+// The switch of OpRange and LayerRange. Off until Enable(), and free of cost until then. The instance of a
+// process is OpRanges::Get(), for all its shared objects.
+//
+// Thread-safe; ranges, layers and sequence numbers belong to their thread.
+class OpRanges {
+ public:
+  struct Options {
+    // Sizes in the label; shapes in the JSON.
+    bool record_shapes = true;
+    // These in the JSON. Layouts are strides and device.
+    bool record_dtypes = true;
+    bool record_layouts = true;
+    bool record_module = true;
+    bool record_source = true;
+    // Off: labels only.
+    bool record_json = true;
+    OnMisuse on_misuse = OnMisuse::kAbort;
+  };
+
+  static OpRanges& Get();
+
+  // Options of an ott.Config.
+  static Options FromConfig(const OpRangeConfig& config);
+
+  // A switch of the caller's own.
+  OpRanges();
+  OpRanges(const OpRanges&) = delete;
+  OpRanges& operator=(const OpRanges&) = delete;
+  // REQUIRES: no other thread uses it any more.
+  ~OpRanges();
+
+  // Switches ranges on, for good. FAILED_PRECONDITION if that was done before, naming where, if another
+  // version of this library is in use in the process, or if a profiler's window is open; UNIMPLEMENTED in a
+  // build without NVTX.
+  absl::Status Enable(const Options& options, Place place = Place::Current());
+  bool enabled() const;
+
+  // Leaves ranges there as well until the next call, also while they are off, NVTX then seeing nothing; what
+  // the profiler calls. Null: no more.
+  void RecordInto(EventRecorder* recorder);
+
+  // Ranges that were left in another order or on another thread than they began, or never.
+  int64_t num_misuses() const;
+
+ private:
+  friend class LayerRange;
+  friend class OpRange;
+  friend struct OpRangesOfThisProcess;
+
+  constexpr explicit OpRanges(const char* process_wide_name);
+  explicit OpRanges(internal::OpRangeCore* own_core);
+
+  ProcessWide<internal::OpRangeCore> core_;
+  // Null for the process's.
+  internal::OpRangeCore* own_core_ = nullptr;
+};
+
+// What a node of the backward pass keeps of the operation that created it.
+struct OpStash {
+  // Below 0: nothing was recorded.
+  int64_t seq = -1;
+  // The kernel's id of the thread that counted seq.
+  int thread = 0;
+};
+
+// A range around an operation, from construction to destruction; two nested ranges in NVTX, the label and the
+// JSON. While ranges are off, that is one load and a branch; arguments are not looked at.
+//
+// Sequence numbers are PyTorch's: each thread counts the nodes of the backward pass that its operations
+// create. An operation shows the number of the node that it would create next; Stash() creates it and returns
+// the number, which the node shows when it runs. Operations inside of such a node show 0, unless the backward
+// pass creates a graph of its own (double backward); then they have numbers as in the forward pass.
+//
+//   Tensor Linear(const Tensor& input) {
+//     OTT_OP_RANGE(op, "linear", {input.view(), weight_.view(), bias_.view()});
+//     ...
+//     node->stash = op.Stash();
+//   }
+//   void LinearNode::Run(const Tensor& grad) {
+//     OTT_OP_RANGE(op, ott::OpRange::Backward("LinearBackward0", stash), {grad.view()});
+//     ...
+//   }
+class OpRange {
+ public:
+  // Which operation. Made from a name, which must outlive it, or by Backward().
+  struct Op {
+    template <typename Name,
+              typename = std::enable_if_t<std::is_convertible_v<const Name&, std::string_view>>>
+    Op(const Name& name) : node_{name} {}
+
+    // With a switch of the caller's own.
+    Op In(OpRanges& own) const {
+      Op result = *this;
+      result.ranges_ = &own;
+      return result;
+    }
+
+   private:
+    friend class OpRange;
+
+    internal::OpNode node_;
+    OpRanges* ranges_ = &OpRanges::Get();
+  };
+
+  // A node of the backward pass. create_graph: the operations inside of it create nodes for a further one.
+  static Op Backward(std::string_view name, const OpStash& stash, bool create_graph = false) {
+    Op op(name);
+    op.node_.is_backward = true;
+    op.node_.creates_graph = create_graph;
+    op.node_.seq = stash.seq;
+    op.node_.forward_thread = stash.thread;
+    return op;
+  }
+
+  explicit OpRange(const Op& op, Place place = Place::Current());
+  // args: in braces, in the operation's order: {input, {"weight", weight}, {"eps", 1e-5}}.
+  template <size_t kArgs>
+  OpRange(const Op& op, const OpArg (&args)[kArgs], Place place = Place::Current());
+  // attributes: in braces, each with its name: {{"stride", {1, 1}}, {"groups", 1}}.
+  template <size_t kArgs, size_t kAttributes>
+  OpRange(const Op& op, const OpArg (&args)[kArgs], const OpArg (&attributes)[kAttributes],
+          Place place = Place::Current());
+  // Calls with_args, except while ranges are off, with what takes args and attributes as above; for
+  // OTT_OP_RANGE.
+  template <typename WithArgs,
+            typename = std::enable_if_t<std::is_invocable_v<const WithArgs&, const internal::OpArgsTaker&>>>
+  OpRange(const Op& op, const WithArgs& with_args, Place place = Place::Current());
+
+  OpRange(const OpRange&) = delete;
+  OpRange& operator=(const OpRange&) = delete;
+  ~OpRange();
+
+  // Counts a node of the backward pass that this operation creates. While ranges are off, a stash that holds
+  // nothing.
+  // REQUIRES: the operation is not part of a backward pass that creates no graph.
+  OpStash Stash();
+
+ private:
+  template <typename Begin>
+  static internal::OpenRange IfOn(const Op& op, const Begin& begin);
+  template <size_t kArgs, size_t... kIndices>
+  static std::array<OpArg, kArgs> Copy(const OpArg (&args)[kArgs], std::index_sequence<kIndices...>);
+
+  internal::OpenRange open_;
+};
+
+// A range `layer:NAME` from construction to destruction. The layers open on a thread are the module path of
+// its operations: "encoder.0".
+class LayerRange {
+ public:
+  explicit LayerRange(std::string_view name, Place place = Place::Current())
+      : LayerRange(OpRanges::Get(), name, place) {}
+  LayerRange(OpRanges& ranges, std::string_view name, Place place = Place::Current());
+
+  LayerRange(const LayerRange&) = delete;
+  LayerRange& operator=(const LayerRange&) = delete;
+  ~LayerRange();
+
+ private:
+  internal::OpenRange open_;
+};
+
+// An OpRange over the rest of the enclosing block: OTT_OP_RANGE(variable, "linear", {input, weight}).
+// Arguments are not evaluated while ranges are off.
+#define OTT_OP_RANGE(variable, op, ...) \
+  ::ott::OpRange variable(              \
+      op, [&](const ::ott::internal::OpArgsTaker& ott_op_args) { ott_op_args(__VA_ARGS__); })
+
+// A LayerRange over the rest of the enclosing block.
+#define OTT_LAYER(name) OTT_NVTX_INTERNAL_LAYER(name, __LINE__)
+
+#define OTT_NVTX_INTERNAL_LAYER(name, line) OTT_NVTX_INTERNAL_LAYER_AT(name, line)
+#define OTT_NVTX_INTERNAL_LAYER_AT(name, line) const ::ott::LayerRange ott_layer_##line(name)
+
+// Only how the calls reach what is behind them follows.
+
+namespace internal {
+
+[[gnu::cold]] OpenRange BeginOp(OpRangeCore& core, const OpNode& op, absl::Span<const OpArg> args,
+                                absl::Span<const OpArg> attributes, const char* file, int line);
+[[gnu::cold]] OpenRange BeginLayer(OpRangeCore& core, const char* name, size_t size, const char* file,
+                                   int line);
+[[gnu::cold]] void EndRange(OpenRange open);
+[[gnu::cold]] OpStash StashOp(OpenRange open);
+
+class OpArgsTaker {
+ public:
+  OpArgsTaker(OpRangeCore& core, const OpNode& op, Place place) : core_(core), op_(op), place_(place) {}
+  OpArgsTaker(const OpArgsTaker&) = delete;
+  OpArgsTaker& operator=(const OpArgsTaker&) = delete;
+
+  void operator()() const { open_ = BeginOp(core_, op_, {}, {}, place_.file, place_.line); }
+  template <size_t kArgs>
+  void operator()(const OpArg (&args)[kArgs]) const {
+    open_ = BeginOp(core_, op_, args, {}, place_.file, place_.line);
+  }
+  template <size_t kArgs, size_t kAttributes>
+  void operator()(const OpArg (&args)[kArgs], const OpArg (&attributes)[kAttributes]) const {
+    open_ = BeginOp(core_, op_, args, attributes, place_.file, place_.line);
+  }
+
+  OpenRange open() const { return open_; }
+
+ private:
+  OpRangeCore& core_;
+  const OpNode& op_;
+  const Place place_;
+  mutable OpenRange open_{};
+};
+
+}  // namespace internal
+
+// Never destroyed, so that static destructors can use it.
+struct OpRangesOfThisProcess {
+  union Immortal {
+    constexpr Immortal();
+    ~Immortal() {}
+    OpRanges ranges;
+  };
+  static Immortal instance;
+  static const ProcessWide<internal::OpRangeCore>::JoinAtLoad join_at_load;
+};
+
+inline OpRanges& OpRanges::Get() { return OpRangesOfThisProcess::instance.ranges; }
+
+// Everything is inlined, and what is passed on is copied behind the branch, so that nothing of it is left
+// before it.
+
+template <typename Begin>
+[[gnu::always_inline]] inline internal::OpenRange OpRange::IfOn(const Op& op, const Begin& begin) {
+  auto* core = op.ranges_->core_.IfEnabled();
+  if (__builtin_expect(core == nullptr, 1)) return {};
+  const internal::OpNode copy = op.node_;
+  return begin(*core, copy);
+}
+
+template <size_t kArgs, size_t... kIndices>
+[[gnu::always_inline]] inline std::array<OpArg, kArgs> OpRange::Copy(const OpArg (&args)[kArgs],
+                                                                     std::index_sequence<kIndices...>) {
+  return {args[kIndices]...};
+}
+
+[[gnu::always_inline]] inline OpRange::OpRange(const Op& op, Place place)
+    : open_(IfOn(
+          op, [&](internal::OpRangeCore & core, const internal::OpNode& copy) __attribute__((always_inline)) {
+            return internal::BeginOp(core, copy, {}, {}, place.file, place.line);
+          })) {}
+
+template <size_t kArgs>
+[[gnu::always_inline]] inline OpRange::OpRange(const Op& op, const OpArg (&args)[kArgs], Place place)
+    : open_(IfOn(
+          op, [&](internal::OpRangeCore & core, const internal::OpNode& copy) __attribute__((always_inline)) {
+            return internal::BeginOp(core, copy, Copy(args, std::make_index_sequence<kArgs>()), {},
+                                     place.file, place.line);
+          })) {}
+
+template <size_t kArgs, size_t kAttributes>
+[[gnu::always_inline]] inline OpRange::OpRange(const Op& op, const OpArg (&args)[kArgs],
+                                               const OpArg (&attributes)[kAttributes], Place place)
+    : open_(IfOn(
+          op, [&](internal::OpRangeCore & core, const internal::OpNode& copy) __attribute__((always_inline)) {
+            return internal::BeginOp(core, copy, Copy(args, std::make_index_sequence<kArgs>()),
+                                     Copy(attributes, std::make_index_sequence<kAttributes>()), place.file,
+                                     place.line);
+          })) {}
+
+template <typename WithArgs, typename>
+[[gnu::always_inline]] inline OpRange::OpRange(const Op& op, const WithArgs& with_args, Place place)
+    : open_(IfOn(
+          op, [&](internal::OpRangeCore & core, const internal::OpNode& copy) __attribute__((always_inline)) {
+            const WithArgs with_args_copy = with_args;
+            const internal::OpArgsTaker taker(core, copy, place);
+            with_args_copy(taker);
+            return taker.open();
+          })) {}
+
+inline OpRange::~OpRange() {
+  if (__builtin_expect(open_.thread != nullptr, 0)) internal::EndRange(open_);
+}
+
+inline OpStash OpRange::Stash() {
+  if (__builtin_expect(open_.thread == nullptr, 1)) return {};
+  return internal::StashOp(open_);
+}
+
+inline LayerRange::LayerRange(OpRanges& ranges, std::string_view name, Place place)
+    : open_([&]() -> internal::OpenRange {
+        auto* core = ranges.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return {};
+        return internal::BeginLayer(*core, name.data(), name.size(), place.file, place.line);
+      }()) {}
+
+inline LayerRange::~LayerRange() {
+  if (__builtin_expect(open_.thread != nullptr, 0)) internal::EndRange(open_);
+}
+
+}  // namespace ott
+
+#endif  // OTT_CORE_NVTX_OP_RANGE_H_

@@ -1,0 +1,78 @@
+// Op ranges that are off, for callgrind to count; see off_instructions_test.sh.
+
+#include <cstdint>
+
+#include "ott/core/nvtx/op_range.h"
+#include "ott/core/tensor/tensor_view.h"
+
+namespace {
+
+// What a program has instead of views; they are made only for arguments.
+struct Buffer {
+  float data[2][3];
+  ott::TensorView view() const { return ott::TensorView(&data[0][0], {2, 3}); }
+};
+
+Buffer buffer;
+const ott::TensorView input(&buffer.data[0][0], {2, 3});
+const ott::TensorView weight(&buffer.data[0][0], {3, 2});
+const ott::TensorView bias(&buffer.data[0][0], {2});
+ott::OpStash stash;
+
+[[gnu::always_inline]] inline void WithArgs() {
+  ott::OpRange op("linear", {input, weight, bias});
+  asm volatile("");
+}
+
+[[gnu::always_inline]] inline void WithAttributes() {
+  ott::OpRange op("conv2d", {{"input", input}, {"weight", weight}, {"bias", nullptr}},
+                  {{"groups", 1}, {"eps", 1e-5}, {"padding", "same"}});
+  asm volatile("");
+}
+
+[[gnu::always_inline]] inline void ByMacro() {
+  OTT_OP_RANGE(op, "linear", {buffer.view(), {"weight", buffer.view()}}, {{"stride", {1, 1}}});
+  asm volatile("");
+}
+
+[[gnu::always_inline]] inline void OfBackward() {
+  ott::OpRange op(ott::OpRange::Backward("LinearBackward0", stash), {input});
+  asm volatile("");
+}
+
+[[gnu::always_inline]] inline void Layer() {
+  OTT_LAYER("encoder");
+  asm volatile("");
+}
+
+}  // namespace
+
+#define ONE_AND_TWO(kind)                        \
+  [[gnu::noinline]] void One##kind() { kind(); } \
+  [[gnu::noinline]] void Two##kind() {           \
+    kind();                                      \
+    kind();                                      \
+  }
+
+extern "C" {
+ONE_AND_TWO(WithArgs)
+ONE_AND_TWO(WithAttributes)
+ONE_AND_TWO(ByMacro)
+ONE_AND_TWO(OfBackward)
+ONE_AND_TWO(Layer)
+}
+
+int main() {
+  for (int i = 0; i < 1000; ++i) {
+    OneWithArgs();
+    TwoWithArgs();
+    OneWithAttributes();
+    TwoWithAttributes();
+    OneByMacro();
+    TwoByMacro();
+    OneOfBackward();
+    TwoOfBackward();
+    OneLayer();
+    TwoLayer();
+  }
+}

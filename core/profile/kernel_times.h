@@ -1,0 +1,96 @@
+// What a KernelTimer left in memory, read by the host.
+
+#ifndef OTT_CORE_PROFILE_KERNEL_TIMES_H_
+#define OTT_CORE_PROFILE_KERNEL_TIMES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ott/core/profile/event_recorder.h"
+#include "ott/core/profile/kernel_timer_view.h"
+
+namespace ott {
+
+// The times of one launch of a kernel.
+struct KernelTimes {
+  // In cycles of the SM's clock since the unit began.
+  struct Lap {
+    // Or kNoKernelSection.
+    uint32_t section = 0;
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+  struct Unit {
+    uint32_t block = 0;
+    uint32_t warp = 0;
+    uint32_t sm = 0;
+    // globaltimer, in nanoseconds.
+    uint64_t start_nanoseconds = 0;
+    // clock64 at the start.
+    uint64_t start_cycles = 0;
+    // Of the whole unit; of its laps, if it has not ended.
+    uint64_t cycles = 0;
+    // 0: the unit has not ended.
+    uint64_t end_nanoseconds = 0;
+    std::vector<Lap> laps;
+  };
+
+  // In the order of their blocks and warps.
+  std::vector<Unit> units;
+  // For which the buffer had no room.
+  uint64_t num_units_lost = 0;
+  uint64_t num_laps_lost = 0;
+  // Left out: laps and units that end before they begin, as where a buffer was not cleared.
+  uint64_t num_invalid = 0;
+
+  // Over the units that ended; 0 where globaltimer did not advance.
+  double CyclesPerNanosecond() const;
+};
+
+// memory: a copy of what the view points to. INVALID_ARGUMENT if it is not of the view's size.
+absl::StatusOr<KernelTimes> ReadKernelTimes(absl::Span<const uint64_t> memory, const KernelTimerView& view);
+
+// In 8-byte words.
+uint64_t KernelTimerMemorySize(const KernelTimerView& view);
+
+// One lap on a timeline.
+struct KernelSectionEvent {
+  uint32_t section = 0;
+  uint32_t block = 0;
+  uint32_t warp = 0;
+  uint32_t sm = 0;
+  // Units that share an SM at the same time have different lanes, from 0 on.
+  uint32_t lane = 0;
+  // globaltimer.
+  int64_t start_nanoseconds = 0;
+  int64_t end_nanoseconds = 0;
+};
+
+// Laps of kNoKernelSection are left out. The cycles of an SM, which all its units share, are laid beside
+// globaltimer once, so its steps of up to a microsecond blur nothing within an SM. Empty where globaltimer
+// did not advance.
+std::vector<KernelSectionEvent> KernelSectionEvents(const KernelTimes& times);
+
+// What globaltimer shows, against Unix time.
+struct GlobalTimerOffset {
+  // To be added to globaltimer.
+  int64_t unix_nanoseconds = 0;
+  // The offset is wrong by at most this.
+  int64_t error_nanoseconds = 0;
+};
+
+// Leaves the events with a recorder whose window is open, on a track for each lane of each SM, named
+// "KERNEL SM 3.0". sections: names by number; those beyond are "section N".
+void RecordKernelSections(const KernelTimes& times, const std::string& kernel,
+                          absl::Span<const std::string> sections, const GlobalTimerOffset& offset,
+                          EventRecorder& recorder);
+
+// "section 7" where there is no name.
+std::string KernelSectionName(absl::Span<const std::string> sections, uint32_t section);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_PROFILE_KERNEL_TIMES_H_

@@ -1,0 +1,147 @@
+// Records some steps of a training: what the helpers measure, on all threads, for a timeline.
+
+#ifndef OTT_CORE_PROFILE_PROFILER_H_
+#define OTT_CORE_PROFILE_PROFILER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "ott/core/base/device_sync.h"
+#include "ott/core/base/place.h"
+#include "ott/core/base/process_wide.h"
+#include "ott/core/profile/event_recorder.h"
+#include "ott/core/profile/schedule.h"
+
+namespace ott {
+
+namespace internal {
+class ProfilerCore;
+}
+
+// Opens and closes windows by a schedule of steps. In a window it records the intervals of the stopwatch,
+// NVTX ranges and marks, whether or not these helpers are enabled, the steps as ranges "ProfilerStep#N", and
+// what is added here; NVTX sees a mark "start" and a mark "stop" in the domain "ott.profiler". Outside of
+// windows every helper costs what it costs without a profiler. The instance of a process is Profiler::Get(),
+// for all its shared objects.
+//
+// Thread-safe; Step() is for the thread that runs the training's loop.
+//
+//   Profiler::Options options;
+//   options.schedule = {.wait = 10, .warmup = 1, .active = 3, .repeat = 1};
+//   options.on_window = [](const Profiler::Window& window) { return WriteTrace(window, "trace.json.gz"); };
+//   OTT_RETURN_IF_ERROR(Profiler::Get().Enable(options));        // once, in main
+//   for (...) { TrainOneStep(); OTT_RETURN_IF_ERROR(Profiler::Get().Step()); }
+class Profiler {
+ public:
+  // A window that has closed.
+  struct Window {
+    // What it recorded, for RecordedWindow; until the callback returns.
+    const EventRecorder& recorder;
+    // Counted from 1.
+    int64_t number;
+    // Counted from 0.
+    int64_t first_step;
+    int64_t last_step;
+    // Stop() or the end of the process came before the end of the last step.
+    bool cut;
+  };
+
+  struct Options {
+    Schedule::Options schedule;
+    // Waits for the CUDA device before each step of a window begins or ends, so that what the host and the
+    // device did for a step lies between the same lines.
+    bool synchronize_device = false;
+    size_t thread_buffer_bytes = EventRecorder::kDefaultThreadBufferBytes;
+    // Both on the thread that called Step(), Stop(), Enable() or exit(), which is not to be called from them.
+    // What they return, Step() or Stop() returns.
+    std::function<absl::Status()> before_window;
+    std::function<absl::Status(const Window&)> on_window;
+  };
+
+  // The outside world; what tests replace.
+  struct Environment {
+    Clock clock;
+    absl::Status (*synchronize_device)() = &SynchronizeDevice;
+  };
+
+  static Profiler& Get();
+
+  // Options of an ott.Config.
+  static Options FromConfig(const ProfileConfig& config);
+
+  // A profiler of the caller's own, which records only what is added to it.
+  explicit Profiler(const Environment& environment);
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+  // REQUIRES: no other thread uses it any more.
+  ~Profiler();
+
+  // Begins step 0. FAILED_PRECONDITION if it is on already, naming where that was done, or if another version
+  // of this library is in use in the process; INVALID_ARGUMENT for a schedule that is none; the error of the
+  // device if it is to be synchronised and cannot; that of before_window.
+  absl::Status Enable(const Options& options, Place place = Place::Current());
+  // Ends the step and begins the next. Nothing while off.
+  absl::Status Step();
+  // Ends the profiling, and a window that has at least one whole step. It may be enabled again. The end of
+  // the process does the same, and keeps what there is of the first step, too.
+  absl::Status Stop();
+
+  // A moment, such as a checkpoint. args: a JSON object, or nothing.
+  void Mark(std::string_view name, std::string_view args = {});
+  // From now on a number shows `value`: memory, loss, throughput.
+  void Counter(std::string_view name, double value);
+  // For tracks besides the threads'; null outside of windows.
+  EventRecorder* IfRecording();
+
+ private:
+  friend struct ProfilerOfThisProcess;
+
+  constexpr explicit Profiler(const char* process_wide_name);
+  explicit Profiler(internal::ProfilerCore* own_core);
+
+  // On while a window is open.
+  ProcessWide<internal::ProfilerCore> core_;
+  // Null for the process's.
+  internal::ProfilerCore* own_core_ = nullptr;
+};
+
+// Only how the calls reach what is behind them follows.
+
+namespace internal {
+[[gnu::cold]] EventRecorder* RecorderOf(ProfilerCore& core);
+}
+
+// Never destroyed, so that static destructors can use it.
+struct ProfilerOfThisProcess {
+  union Immortal {
+    constexpr Immortal();
+    ~Immortal() {}
+    Profiler profiler;
+  };
+  static Immortal instance;
+  static const ProcessWide<internal::ProfilerCore>::JoinAtLoad join_at_load;
+};
+
+inline Profiler& Profiler::Get() { return ProfilerOfThisProcess::instance.profiler; }
+
+inline EventRecorder* Profiler::IfRecording() {
+  auto* core = core_.IfEnabled();
+  return __builtin_expect(core != nullptr, 0) ? internal::RecorderOf(*core) : nullptr;
+}
+
+inline void Profiler::Mark(std::string_view name, std::string_view args) {
+  if (EventRecorder* recorder = IfRecording(); recorder != nullptr) {
+    recorder->Mark(EventCategory::kUser, name, args);
+  }
+}
+
+inline void Profiler::Counter(std::string_view name, double value) {
+  if (EventRecorder* recorder = IfRecording(); recorder != nullptr) recorder->Counter(name, value);
+}
+
+}  // namespace ott
+
+#endif  // OTT_CORE_PROFILE_PROFILER_H_

@@ -1,0 +1,49 @@
+// Reads traces back from Chrome's JSON.
+
+#ifndef OTT_CORE_PROFILE_TRACE_READER_H_
+#define OTT_CORE_PROFILE_TRACE_READER_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/core/base/file.h"
+#include "ott/core/profile/trace_event.h"
+#include "ott/core/profile/trace_info.pb.h"
+
+namespace ott {
+
+// A trace in memory. Movable.
+struct Trace {
+  // Empty where the file has none, not being ours.
+  TraceInfo info;
+  std::vector<TraceTrack> tracks;
+  // In the order of the file.
+  std::vector<TraceEvent> events;
+  // Empty, or why the file's end is missing, with the file's name; what was whole before it is here.
+  std::string cut;
+
+  // What the events' texts are in.
+  std::shared_ptr<const MappedFile> file;
+  std::unique_ptr<const std::string> unpacked;
+  std::deque<std::string> unescaped;
+};
+
+// Of a file, also compressed. Complete events ("X"), our pairs "b" and "e", marks, counters, arrows that
+// follow their event, and names of threads are read, other events are skipped. An error of the file, or
+// DATA_LOSS naming the byte if it does not even begin as a trace.
+absl::StatusOr<Trace> ReadTrace(const std::string& path);
+
+// What a file says about itself before its events; empty if it says nothing. An error of the file.
+absl::StatusOr<TraceInfo> ReadTraceInfo(const std::string& path);
+
+// ReadTrace() of a text, which must outlive the result.
+absl::StatusOr<Trace> ParseTrace(std::string_view text, const std::string& path);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_PROFILE_TRACE_READER_H_

@@ -1,0 +1,24 @@
+// A profiler's window as a file.
+
+#ifndef OTT_CORE_PROFILE_WRITE_TRACE_H_
+#define OTT_CORE_PROFILE_WRITE_TRACE_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "ott/core/profile/profiler.h"
+#include "ott/core/profile/trace_event.h"
+#include "ott/core/profile/trace_info.pb.h"
+
+namespace ott {
+
+// Writes the window whole or not at all, in the format of the path's ending (trace_file.h). `info` has what
+// is known of the rank and its clock, and may be empty; the rest is filled in.
+absl::Status WriteTrace(const Profiler::Window& window, const std::string& path, TraceInfo info = {});
+
+// How a trace calls its rank: "rank 3 (host)" and "clock +12.3 us +- 1.2 us of rank 0's", as far as known.
+TraceProcess ProcessOf(const TraceInfo& info);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_PROFILE_WRITE_TRACE_H_

@@ -1,0 +1,35 @@
+// A loop on several threads.
+
+#ifndef OTT_CORE_TENSOR_PARALLEL_FOR_H_
+#define OTT_CORE_TENSOR_PARALLEL_FOR_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace ott {
+
+// Threads for a number that an option gives: 0 stands for as many as the machine has cores.
+inline int NumThreads(int option) {
+  return option > 0 ? option : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// Calls f(i) once for each i in [0, count), on the caller's thread and up to num_threads - 1 others; returns
+// when all are done. Each thread takes its next i in ascending order.
+template <typename F>
+void ParallelFor(int64_t count, int num_threads, const F& f) {
+  std::atomic<int64_t> next{0};
+  const auto work = [&] {
+    for (int64_t i = next++; i < count; i = next++) f(i);
+  };
+  std::vector<std::thread> threads;
+  for (int64_t i = 1; i < std::min<int64_t>(num_threads, count); ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace ott
+
+#endif  // OTT_CORE_TENSOR_PARALLEL_FOR_H_

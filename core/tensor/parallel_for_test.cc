@@ -1,0 +1,41 @@
+#include "ott/core/tensor/parallel_for.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+TEST(ParallelFor, CallsOnceForEach) {
+  for (const int num_threads : {0, 1, 3, 100}) {
+    std::vector<std::atomic<int>> calls(50);
+    ParallelFor(50, num_threads, [&](int64_t i) { ++calls[i]; });
+    for (const std::atomic<int>& count : calls) EXPECT_EQ(count, 1) << num_threads;
+  }
+  ParallelFor(0, 4, [](int64_t) { FAIL(); });
+}
+
+TEST(ParallelFor, CallsRunSideBySide) {
+  std::mutex mutex;
+  std::condition_variable all_came;
+  int num_came = 0;
+  // Ends only if all three run at once.
+  ParallelFor(3, 3, [&](int64_t) {
+    std::unique_lock lock(mutex);
+    if (++num_came == 3) all_came.notify_all();
+    all_came.wait(lock, [&] { return num_came == 3; });
+  });
+  EXPECT_EQ(num_came, 3);
+}
+
+TEST(NumThreads, ZeroIsTheMachines) {
+  EXPECT_EQ(NumThreads(3), 3);
+  EXPECT_GE(NumThreads(0), 1);
+}
+
+}  // namespace
+}  // namespace ott

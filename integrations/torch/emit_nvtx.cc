@@ -1,0 +1,267 @@
+#include "ott/integrations/torch/emit_nvtx.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <exception>
+#include <list>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ott/core/base/misuse.h"
+#include "ott/core/base/per_thread.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/nvtx/nvtx.h"
+#include "ott/core/nvtx/op_arg.h"
+#include "ott/core/nvtx/op_text.h"
+#include "ott/core/profile/event_recorder.h"
+#include "ott/core/profile/profiler.h"
+#include "ott/integrations/torch/tensor.h"
+
+namespace ott {
+namespace {
+
+using internal::TextBuffer;
+
+// An open range, where JSON is recorded.
+struct OpenRange {
+  bool has_json;
+  // Whether it is, or is inside of, a node of the backward pass.
+  bool is_backward;
+};
+
+struct ThreadState {
+  int kernel_id = 0;
+  TextBuffer label;
+  TextBuffer json;
+  std::vector<absl::Span<const int64_t>> sizes;
+  // Innermost last.
+  std::vector<OpenRange> ranges;
+};
+
+struct Threads {
+  // The kernel's ids by LibTorch's, guarded by states.mutex().
+  std::unordered_map<uint64_t, int> kernel_ids;
+  internal::PerThread<ThreadState> states{[this](ThreadState& state) {
+                                            state.kernel_id = internal::ThisThreadId();
+                                            kernel_ids[at::RecordFunction::currentThreadId()] =
+                                                state.kernel_id;
+                                          },
+                                          [](ThreadState& state) {
+                                            state.ranges.clear();
+                                            return true;
+                                          }};
+};
+
+// Never destroyed: operations run in static destructors, too.
+Threads& AllThreads() {
+  static Threads& threads = *new Threads;
+  return threads;
+}
+
+// The thread that counted the sequence number. 0 where it has run no operation under observation.
+int ForwardThreadOf(const at::RecordFunction& function, const ThreadState& thread) {
+  const uint64_t forward_thread = function.forwardThreadId();
+  if (forward_thread == 0 || forward_thread == function.threadId()) return thread.kernel_id;
+  Threads& threads = AllThreads();
+  const std::lock_guard<std::mutex> lock(threads.states.mutex());
+  const auto found = threads.kernel_ids.find(forward_thread);
+  return found == threads.kernel_ids.end() ? 0 : found->second;
+}
+
+bool IsNode(const at::RecordFunction& function) {
+  return function.scope() == at::RecordScope::BACKWARD_FUNCTION;
+}
+
+absl::Span<const int64_t> SizesOf(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_nested()) return {};
+  try {
+    const c10::IntArrayRef sizes = tensor.sizes();
+    return {sizes.data(), sizes.size()};
+  } catch (const std::exception&) {
+    return {};  // of an extension's tensor whose sizes are not known
+  }
+}
+
+// Calls f with each tensor of the argument, a tensor or a list. Whether there is one.
+template <typename F>
+bool ForEachTensor(const c10::IValue& argument, const F& f) {
+  if (argument.isTensor()) {
+    f(argument.toTensor());
+    return true;
+  }
+  bool found = false;
+  if (argument.isList()) {
+    for (const c10::IValue& item : argument.toListRef()) {
+      if (!item.isTensor() || !item.toTensor().defined()) continue;
+      f(item.toTensor());
+      found = true;
+    }
+  }
+  return found;
+}
+
+// Adds those of each argument, and of each tensor of a list.
+void AddSizes(c10::ArrayRef<const c10::IValue> inputs, std::vector<absl::Span<const int64_t>>& sizes) {
+  for (const c10::IValue& input : inputs) {
+    if (!ForEachTensor(input, [&](const at::Tensor& tensor) { sizes.push_back(SizesOf(tensor)); })) {
+      sizes.push_back({});
+    }
+  }
+}
+
+// An operation's arguments, and what they refer to.
+class Arguments {
+ public:
+  // Nodes of the backward pass have no schema.
+  Arguments(c10::ArrayRef<const c10::IValue> inputs, const c10::FunctionSchema* schema) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const bool has_name = schema != nullptr && i < schema->arguments().size();
+      Add(has_name ? schema->arguments()[i].name().c_str() : "", inputs[i]);
+    }
+  }
+
+  absl::Span<const OpArg> args() const { return args_; }
+
+ private:
+  void Add(const char* name, const c10::IValue& input) {
+    const auto add_tensor = [&](const at::Tensor& tensor) { args_.push_back({name, TensorArg(tensor)}); };
+    if (!ForEachTensor(input, add_tensor)) args_.push_back({name, ValueArg(input)});
+  }
+
+  OpArg TensorArg(const at::Tensor& tensor) {
+    absl::StatusOr<Tensor> readable = FromTorch(tensor);
+    if (!readable.ok()) return nullptr;
+    return tensors_.emplace_back(*std::move(readable)).view;
+  }
+
+  OpArg ValueArg(const c10::IValue& value) {
+    if (value.isBool()) return value.toBool();
+    if (value.isInt()) return value.toInt();
+    if (value.isDouble()) return value.toDouble();
+    if (value.isString()) return value.toStringRef();
+    if (value.isIntList()) return lists_.emplace_back(value.toIntVector());
+    return nullptr;
+  }
+
+  std::vector<OpArg> args_;
+  std::list<Tensor> tensors_;
+  std::list<std::vector<int64_t>> lists_;
+};
+
+// Whether the operation has JSON, which is then in thread.json.
+bool FormatJson(const at::RecordFunction& function, bool is_backward, ThreadState& thread) {
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  const auto name = function.operator_name();
+  const auto op = name.has_value() ? dispatcher.findSchema(*name) : decltype(dispatcher.findSchema(*name))();
+  if (!IsNode(function) && !op.has_value()) return false;
+
+  const Arguments arguments(function.inputs(), op.has_value() ? &op->schema() : nullptr);
+  internal::OpDescription description;
+  description.name = function.name();
+  description.args = arguments.args();
+  description.backward = is_backward;
+  description.seq = function.seqNr();
+  if (IsNode(function) && function.seqNr() >= 0) {
+    description.forward_thread = ForwardThreadOf(function, thread);
+  }
+  internal::FormatOpJson(description, {}, thread.json);
+  return true;
+}
+
+// The JSON; empty for what has none, such as a user's own scope.
+std::string_view PushJson(const at::RecordFunction& function, ThreadState& thread) {
+  OpenRange range;
+  range.is_backward = IsNode(function) || (!thread.ranges.empty() && thread.ranges.back().is_backward);
+  range.has_json = FormatJson(function, range.is_backward, thread);
+  thread.ranges.push_back(range);
+  if (!range.has_json) return {};
+  internal::NvtxPush(thread.json.c_str());
+  return thread.json.view();
+}
+
+void PopJson(ThreadState& thread) {
+  if (thread.ranges.empty()) return;
+  if (thread.ranges.back().has_json) internal::NvtxPop();
+  thread.ranges.pop_back();
+}
+
+EventFlow Flow(const at::RecordFunction& function, const ThreadState& thread) {
+  if (function.seqNr() < 0) return {};
+  if (!IsNode(function)) return {EventFlow::End::kStart, FlowId(thread.kernel_id, function.seqNr())};
+  return {EventFlow::End::kFinish, FlowId(ForwardThreadOf(function, thread), function.seqNr())};
+}
+
+struct AsyncRange : at::ObserverContext {
+  explicit AsyncRange(uint64_t id) : id(id) {}
+  const uint64_t id;
+};
+
+template <bool kShapes, bool kJson>
+std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
+  ThreadState& thread = AllThreads().states.Get();
+  thread.sizes.clear();
+  if constexpr (kShapes) AddSizes(function.inputs(), thread.sizes);
+  internal::FormatOpLabel(function.name(), function.seqNr(), thread.sizes, thread.label);
+  if (function.isAsync()) {
+    return std::make_unique<AsyncRange>(internal::NvtxStartRange(thread.label.c_str()));
+  }
+  internal::NvtxPush(thread.label.c_str());
+  std::string_view json;
+  if constexpr (kJson) json = PushJson(function, thread);
+  if (EventRecorder* const recorder = Profiler::Get().IfRecording(); recorder != nullptr) {
+    recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now(), json,
+                         Flow(function, thread));
+  }
+  return nullptr;
+}
+
+template <bool kJson>
+void End(const at::RecordFunction&, at::ObserverContext* context) {
+  if (context != nullptr) return internal::NvtxEndRange(static_cast<AsyncRange*>(context)->id);
+  if constexpr (kJson) PopJson(AllThreads().states.Get());
+  internal::NvtxPop();
+  if (EventRecorder* const recorder = Profiler::Get().IfRecording(); recorder != nullptr) {
+    recorder->EndRange(EventCategory::kOp, recorder->Now());
+  }
+}
+
+at::RecordFunctionCallback CallbackFor(const EmitNvtx::Options& options) {
+  if (options.record_json) {
+    return at::RecordFunctionCallback(options.record_shapes ? &Begin<true, true> : &Begin<false, true>,
+                                      &End<true>);
+  }
+  return at::RecordFunctionCallback(options.record_shapes ? &Begin<true, false> : &Begin<false, false>,
+                                    &End<false>);
+}
+
+std::atomic<bool> is_emitting{false};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EmitNvtx>> EmitNvtx::Start(const Options& options) {
+  OTT_RETURN_IF_ERROR(internal::NvtxStatus());
+  if (is_emitting.exchange(true)) {
+    return absl::FailedPreconditionError(
+        "LibTorch's operations emit NVTX ranges already; end that EmitNvtx first");
+  }
+  at::RecordFunctionCallback callback = CallbackFor(options);
+  callback.needsInputs(options.record_shapes || options.record_json);
+  // The others are of mobile builds. Each scope costs a little in every node of the backward pass.
+  using Scope = at::RecordScope;
+  callback.scopes({Scope::FUNCTION, Scope::BACKWARD_FUNCTION, Scope::TORCHSCRIPT_FUNCTION,
+                   Scope::CUSTOM_CLASS, Scope::USER_SCOPE});
+  return std::unique_ptr<EmitNvtx>(new EmitNvtx(at::addGlobalCallback(callback)));
+}
+
+EmitNvtx::~EmitNvtx() {
+  at::removeCallback(callback_);
+  is_emitting.store(false);
+}
+
+}  // namespace ott

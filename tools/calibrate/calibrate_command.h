@@ -1,0 +1,15 @@
+// `ott calibrate RUN RUN RUN -o tolerances.textproto`.
+
+#ifndef OTT_TOOLS_CALIBRATE_CALIBRATE_COMMAND_H_
+#define OTT_TOOLS_CALIBRATE_CALIBRATE_COMMAND_H_
+
+#include "CLI/CLI.hpp"
+
+namespace ott {
+
+// Sets *exit_code (exit_code.h) when the subcommand ran.
+void AddCalibrateCommand(CLI::App& app, int* exit_code);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_CALIBRATE_CALIBRATE_COMMAND_H_

@@ -1,0 +1,207 @@
+#include "tools/capture/capture_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+
+namespace ott {
+namespace {
+
+// How many bytes the character at the front takes; 0 if it is none (RFC 3629).
+size_t Utf8Length(std::string_view text) {
+  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0; };
+  const auto is_more = [&](size_t i, int low = 0x80, int high = 0xbf) {
+    return byte(i) >= low && byte(i) <= high;
+  };
+  const int lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xc2 && lead <= 0xdf) return is_more(1) ? 2 : 0;
+  if (lead >= 0xe0 && lead <= 0xef) {
+    const bool second = is_more(1, lead == 0xe0 ? 0xa0 : 0x80, lead == 0xed ? 0x9f : 0xbf);
+    return second && is_more(2) ? 3 : 0;
+  }
+  if (lead >= 0xf0 && lead <= 0xf4) {
+    const bool second = is_more(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf);
+    return second && is_more(2) && is_more(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+bool IsAscii(std::string_view text) {
+  uint8_t all = 0;
+  for (const char c : text) all |= static_cast<uint8_t>(c);
+  return all < 0x80;
+}
+
+}  // namespace
+
+std::string ToValidUtf8(std::string_view text) {
+  std::string valid;
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    if (length == 0) {
+      valid += "\xef\xbf\xbd";
+      text.remove_prefix(1);
+    } else {
+      valid += text.substr(0, length);
+      text.remove_prefix(length);
+    }
+  }
+  return valid;
+}
+
+absl::StatusOr<std::unique_ptr<CaptureFile>> CaptureFile::Create(const std::string& path) {
+  // SQLite cannot be told to refuse a file that is there.
+  const int fd = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0) {
+    const std::string message = absl::StrCat(path, ": ", std::strerror(errno));
+    return errno == EEXIST ? absl::AlreadyExistsError(message) : absl::UnavailableError(message);
+  }
+  close(fd);
+  sqlite3* database = nullptr;
+  sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<CaptureFile> file(new CaptureFile(path, database));
+  if (absl::Status made = file->MakeTables(); !made.ok()) {
+    unlink(path.c_str());
+    return made;
+  }
+  return file;
+}
+
+absl::Status CaptureFile::MakeTables() {
+  sqlite3_busy_timeout(database_, 200);
+  // synchronous: what the kernel has survives the end of any process. A cache that holds a whole transaction:
+  // the file is touched at commits alone, and the journal is there no longer than they take.
+  OTT_RETURN_IF_ERROR(
+      Execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; PRAGMA cache_spill = OFF"));
+  if (!Begin()) return status_;
+  for (int i = 0; i < kNumTables; ++i) {
+    const auto table = static_cast<Table>(i);
+    if (SchemaOf(table).is_made_at_once) OTT_RETURN_IF_ERROR(MakeTable(table));
+  }
+  for (const EnumTable& table : EnumTables()) {
+    OTT_RETURN_IF_ERROR(Execute(absl::StrCat("CREATE TABLE ", table.name,
+                                             " (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT)")));
+    for (const EnumTable::Row& row : table.rows) {
+      OTT_RETURN_IF_ERROR(Execute(absl::StrCat("INSERT INTO ", table.name, " VALUES (", row.id, ", '",
+                                               row.name, "', '", row.label, "')")));
+    }
+  }
+  return Flush();
+}
+
+absl::Status CaptureFile::Error() const {
+  const std::string message = absl::StrCat(path_, ": ", sqlite3_errmsg(database_));
+  switch (sqlite3_errcode(database_) & 0xff) {
+    case SQLITE_FULL:
+      return absl::ResourceExhaustedError(message);
+    case SQLITE_BUSY:
+      return absl::UnavailableError(message);
+    default:
+      return absl::DataLossError(message);
+  }
+}
+
+absl::Status CaptureFile::Execute(const std::string& sql) {
+  return sqlite3_exec(database_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK ? absl::OkStatus()
+                                                                                      : Error();
+}
+
+absl::Status CaptureFile::MakeTable(Table table) {
+  const TableSchema& schema = SchemaOf(table);
+  return Execute(absl::StrCat("CREATE TABLE IF NOT EXISTS ", schema.name, " (", schema.columns, ")"));
+}
+
+bool CaptureFile::Begin() {
+  if (!in_transaction_ && status_.ok()) {
+    status_ = Execute("BEGIN IMMEDIATE");
+    in_transaction_ = status_.ok();
+  }
+  return status_.ok();
+}
+
+sqlite3_stmt* CaptureFile::Prepare(sqlite3_stmt** statement, const std::string& sql) {
+  if (sqlite3_prepare_v3(database_, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, statement, nullptr) !=
+      SQLITE_OK) {
+    status_ = Error();
+  }
+  return *statement;
+}
+
+sqlite3_stmt* CaptureFile::InsertInto(Table table) {
+  ++num_pending_rows_;
+  if (!Begin()) return nullptr;
+  sqlite3_stmt*& statement = inserts_[static_cast<int>(table)];
+  if (statement != nullptr) return statement;
+  const TableSchema& schema = SchemaOf(table);
+  if (!schema.is_made_at_once) status_ = MakeTable(table);
+  if (!status_.ok()) return nullptr;
+  std::string sql = absl::StrCat("INSERT INTO ", schema.name, " VALUES (?");
+  for (const char* c = schema.columns; *c != '\0'; ++c) {
+    if (*c == ',') sql += ",?";
+  }
+  return Prepare(&statement, sql + ")");
+}
+
+void CaptureFile::Run(sqlite3_stmt* statement) {
+  if (sqlite3_step(statement) != SQLITE_DONE && status_.ok()) status_ = Error();
+  sqlite3_reset(statement);
+}
+
+void CaptureFile::Bind(sqlite3_stmt* statement, int column, std::string_view value) {
+  const bool is_valid = IsAscii(value);
+  const std::string valid = is_valid ? std::string() : ToValidUtf8(value);
+  const std::string_view bound = is_valid ? value : valid;
+  // An empty view may have no address, which SQLite takes for NULL.
+  sqlite3_bind_text(statement, column, bound.empty() ? "" : bound.data(), static_cast<int>(bound.size()),
+                    is_valid ? SQLITE_STATIC : SQLITE_TRANSIENT);
+}
+
+int64_t CaptureFile::StringId(std::string_view text) {
+  const auto [found, is_new] = strings_.emplace(text, static_cast<int64_t>(strings_.size()));
+  if (is_new) {
+    pending_strings_.push_back(&found->first);
+    Insert(Table::kStringIds, found->second, text);
+  }
+  return found->second;
+}
+
+absl::Status CaptureFile::Flush() {
+  if (!in_transaction_ && status_.ok()) return absl::OkStatus();
+  if (status_.ok()) {
+    const absl::Status committed = Execute("COMMIT");
+    // Somebody reads the file; the transaction stands.
+    if (absl::IsUnavailable(committed)) return committed;
+    status_ = committed;
+  }
+  const absl::Status status = std::exchange(status_, absl::OkStatus());
+  if (!status.ok()) RollBack();
+  in_transaction_ = false;
+  num_pending_rows_ = 0;
+  pending_strings_.clear();
+  return status;
+}
+
+void CaptureFile::RollBack() {
+  FinalizeStatements();
+  // SQLite may have done it already.
+  sqlite3_exec(database_, "ROLLBACK", nullptr, nullptr, nullptr);
+  for (const std::string* text : pending_strings_) strings_.erase(strings_.find(*text));
+}
+
+void CaptureFile::FinalizeStatements() {
+  for (sqlite3_stmt*& statement : inserts_) sqlite3_finalize(std::exchange(statement, nullptr));
+}
+
+CaptureFile::~CaptureFile() {
+  FinalizeStatements();
+  sqlite3_close(database_);
+}
+
+}  // namespace ott

@@ -1,0 +1,176 @@
+#include "tools/capture/profile_program.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "tools/capture/capture_receiver.h"
+#include "tools/capture/channel.h"
+#include "tools/capture/job_rank.h"
+
+namespace ott {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kInjectionVariables[] = {"NVTX_INJECTION64_PATH", "CUDA_INJECTION64_PATH"};
+
+absl::Status CheckEnvironment() {
+  for (const char* variable : kInjectionVariables) {
+    const char* const value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(variable, " is already set, to ", value,
+                     ": does another profiler run this? A program has one at a time; unset it"));
+  }
+  return absl::OkStatus();
+}
+
+// Makes the output's directory, and finds out before the program starts what would be found out after it.
+absl::Status PrepareOutput(const ProfileOptions& options) {
+  const std::string path = CapturePath(options.output, RankFromEnvironment(), 0, 0);
+  const fs::path directory = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
+  OTT_RETURN_IF_ERROR(MakeDirectories(directory.string()));
+  if (access(directory.c_str(), W_OK | X_OK) != 0) {
+    return absl::PermissionDeniedError(absl::StrCat(directory.string(), ": ", std::strerror(errno)));
+  }
+  std::error_code error;
+  if (!fs::exists(path, error)) return absl::OkStatus();
+  if (!options.overwrite) {
+    return absl::AlreadyExistsError(absl::StrCat(path, ": is there already; -f overwrites it"));
+  }
+  // Should nothing be captured, the old file must not pass for the new one.
+  if (!fs::is_regular_file(path, error) || !fs::remove(path, error)) {
+    return absl::PermissionDeniedError(absl::StrCat(path, ": cannot be overwritten"));
+  }
+  return absl::OkStatus();
+}
+
+SessionStart StartNow() {
+  const auto nanoseconds = [](clockid_t clock) {
+    timespec now;
+    clock_gettime(clock, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+  };
+  const uint64_t before = nanoseconds(CLOCK_MONOTONIC);
+  const uint64_t utc = nanoseconds(CLOCK_REALTIME);
+  return {before + (nanoseconds(CLOCK_MONOTONIC) - before) / 2, utc};
+}
+
+std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& added) {
+  std::vector<std::string> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (added.count(std::string(text.substr(0, text.find('=')))) == 0) environment.emplace_back(text);
+  }
+  for (const auto& [name, value] : added) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& string : strings) pointers.push_back(string.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// Blocks, while it lives, the signals that are waited for and passed on, and that of a file beyond its limit.
+class PassedOnSignals {
+ public:
+  PassedOnSignals() {
+    sigemptyset(&set_);
+    for (const int signal : {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ})
+      sigaddset(&set_, signal);
+    pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    // Whoever started us may have ignored it, and then children leave no status.
+    signal(SIGCHLD, SIG_DFL);
+  }
+  PassedOnSignals(const PassedOnSignals&) = delete;
+  PassedOnSignals& operator=(const PassedOnSignals&) = delete;
+  ~PassedOnSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  const sigset_t& before() const { return before_; }
+
+  // Passes signals on to the child until it ends. Returns its status.
+  int Wait(pid_t child) const {
+    int status = 0;
+    while (waitpid(child, &status, WNOHANG) == 0) {
+      siginfo_t info;
+      const int signal = sigwaitinfo(&set_, &info);
+      // A terminal's signals reach the child without us.
+      if (signal > 0 && signal != SIGCHLD && info.si_code != SI_KERNEL) kill(child, signal);
+    }
+    return status;
+  }
+
+ private:
+  sigset_t set_, before_;
+};
+
+absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, std::vector<std::string> environment,
+                            const sigset_t& mask) {
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setsigmask(&attributes, &mask);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, command[0].c_str(), nullptr, &attributes, Pointers(command).data(),
+                                 Pointers(environment).data());
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0) return child;
+  const std::string message = absl::StrCat(command[0], ": ", std::strerror(error));
+  return error == ENOENT ? absl::NotFoundError(message) : absl::PermissionDeniedError(message);
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindCaptureLibrary() {
+  if (const char* const library = std::getenv("OTT_CAPTURE_LIBRARY")) {
+    if (access(library, R_OK) == 0) return fs::absolute(library).string();
+    return absl::NotFoundError(absl::StrCat("OTT_CAPTURE_LIBRARY=", library, ": ", std::strerror(errno)));
+  }
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const char* place : {"libott_capture.so", "capture/libott_capture.so", "../lib/libott_capture.so"}) {
+    if (access((here / place).c_str(), R_OK) == 0) return (here / place).string();
+  }
+  return absl::NotFoundError(
+      absl::StrCat("libott_capture.so is neither in ", here.string(),
+                   " nor in its capture/ or ../lib/; OTT_CAPTURE_LIBRARY says where it is"));
+}
+
+bool HasCudaDevice() { return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/dxg", F_OK) == 0; }
+
+absl::StatusOr<ProfiledProgram> ProfileProgram(const ProfileOptions& options) {
+  OTT_RETURN_IF_ERROR(CheckEnvironment());
+  OTT_RETURN_IF_ERROR(PrepareOutput(options));
+  // Before any thread starts, which would take the signals else.
+  const PassedOnSignals signals;
+  OTT_ASSIGN_OR_RETURN(const auto receiver,
+                       CaptureReceiver::Create({options.output, options.overwrite, StartNow(),
+                                                absl::StrJoin(options.command, " ")}));
+  std::map<std::string, std::string> added = {{kSocketVariable, receiver->address()},
+                                              {kBufferMibVariable, std::to_string(options.buffer_mib)},
+                                              {kRangeVariable, options.capture_range}};
+  for (const char* variable : kInjectionVariables) added[variable] = options.library;
+  OTT_ASSIGN_OR_RETURN(const pid_t child, Spawn(options.command, EnvironmentWith(added), signals.before()));
+  ProfiledProgram program;
+  program.wait_status = signals.Wait(child);
+  program.captures = receiver->Stop();
+  return program;
+}
+
+}  // namespace ott

@@ -1,0 +1,44 @@
+// Runs a program and captures what it and its children do.
+
+#ifndef OTT_TOOLS_CAPTURE_PROFILE_PROGRAM_H_
+#define OTT_TOOLS_CAPTURE_PROFILE_PROGRAM_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/capture/capture_session.h"
+
+namespace ott {
+
+struct ProfileOptions {
+  std::string output;      // as in CapturePath
+  bool overwrite = false;  // files that are there
+  // When events are recorded: "none": always; "cudaProfilerApi": between cudaProfilerStart and
+  // cudaProfilerStop; "profiler": between the marks "start" and "stop" in the NVTX domain "ott.profiler".
+  std::string capture_range = "none";
+  int64_t buffer_mib = 64;  // of each process
+  std::string library;      // libott_capture.so
+  std::vector<std::string> command;
+};
+
+struct ProfiledProgram {
+  int wait_status = 0;  // of waitpid(2)
+  std::vector<CaptureSummary> captures;
+};
+
+// Signals sent to this process go to the program. An error if the program was not started: its errno is in
+// errno where it could not be executed, which is NOT_FOUND or PERMISSION_DENIED.
+absl::StatusOr<ProfiledProgram> ProfileProgram(const ProfileOptions& options);
+
+// libott_capture.so: from OTT_CAPTURE_LIBRARY, or beside the running executable. NOT_FOUND says where it was
+// looked for.
+absl::StatusOr<std::string> FindCaptureLibrary();
+
+// Whether this machine has an NVIDIA device with its driver.
+bool HasCudaDevice();
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_CAPTURE_PROFILE_PROGRAM_H_

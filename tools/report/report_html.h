@@ -1,0 +1,18 @@
+// A run's report as a page for the browser.
+
+#ifndef OTT_TOOLS_REPORT_REPORT_HTML_H_
+#define OTT_TOOLS_REPORT_REPORT_HTML_H_
+
+#include <string>
+
+#include "tools/report/run_report.h"
+
+namespace ott {
+
+// One file that needs no other, no network and no script: the answers, the checks over iterations and the
+// work of the ranks as pictures, and the tables. Its size does not grow with the run's length.
+std::string ToHtml(const RunReport& report);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_REPORT_REPORT_HTML_H_

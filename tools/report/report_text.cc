@@ -1,0 +1,70 @@
+#include "tools/report/report_text.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "ott/core/base/text_table.h"
+#include "ott/dist/cluster_table.h"
+#include "ott/dist/verdict.h"
+
+namespace ott {
+namespace {
+
+std::string WithoutNewline(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+Answer WhoIsSlow(const RunReport& report) {
+  const std::string question = "Who is slow?";
+  if (!report.stats) return {question, Grade::kUnknown, "Nothing was measured."};
+  return {question, report.stats->has_straggler() ? Grade::kBad : Grade::kGood,
+          WithoutNewline(FormatStraggler(*report.stats))};
+}
+
+Answer WhatDiverged(const std::string& question, const std::string& subject, const CheckHistory& checks,
+                    const std::string& otherwise) {
+  if (checks.verdicts.empty()) return {question, Grade::kUnknown, otherwise};
+  Answer answer = {question, Grade::kGood, FormatSummary(subject, checks.summary)};
+  if (const CrossCheckVerdict* const first = checks.first_divergence()) {
+    answer.grade = Grade::kBad;
+    absl::StrAppend(&answer.text, "\nfirst: ", WithoutNewline(FormatVerdict(*first)));
+  } else if (!checks.summary.passed()) {
+    answer.grade = Grade::kUnknown;
+  }
+  return answer;
+}
+
+}  // namespace
+
+std::string DescribeRun(const RunReport& report) {
+  if (!report.info) return "a run without its run.json";
+  const std::set<std::string> hosts(report.info->hosts().begin(), report.info->hosts().end());
+  const int num_ranks = report.info->world_size();
+  return absl::StrCat(num_ranks, num_ranks == 1 ? " rank on " : " ranks on ",
+                      hosts.size() == 1 ? "host " + EscapeControlCharacters(*hosts.begin())
+                                        : absl::StrCat(hosts.size(), " hosts"),
+                      ", started ", EscapeControlCharacters(report.info->started()), ", optim_test_tools ",
+                      EscapeControlCharacters(report.info->version()));
+}
+
+std::vector<Answer> Answers(const RunReport& report) {
+  return {WhoIsSlow(report),
+          WhatDiverged("Do the replicas agree?", "replicas", report.replicas,
+                       "Not checked while it ran; `ott crosscheck RUN` checks its dumps."),
+          WhatDiverged("Is it the reference run?", "reference", report.reference,
+                       "Not checked while it ran; `ott compare REFERENCE RUN` compares the dumps of both.")};
+}
+
+std::string ToText(const RunReport& report) {
+  std::string text = absl::StrCat(report.run_dir, ": ", DescribeRun(report), "\n\n");
+  for (const Answer& answer : Answers(report)) {
+    absl::StrAppend(&text, answer.question, "\n  ", absl::StrReplaceAll(answer.text, {{"\n", "\n  "}}), "\n");
+  }
+  for (const std::string& problem : report.problems) absl::StrAppend(&text, "INCOMPLETE: ", problem, "\n");
+  if (report.stats) absl::StrAppend(&text, "\n", FormatClusterTable(*report.stats));
+  return text;
+}
+
+}  // namespace ott

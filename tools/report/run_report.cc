@@ -1,0 +1,135 @@
+#include "tools/report/run_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/rank_list.h"
+#include "ott/dist/run_directory.h"
+#include "ott/dist/verdict.h"
+#include "tools/stats/read_cluster_stats.h"
+
+namespace ott {
+namespace {
+
+using VerdictsByIteration = std::map<int64_t, CrossCheckVerdict>;
+
+// Of all ranks first, as far as this rank heard of them, then of this rank.
+std::pair<int, int> Severity(const CrossCheckVerdict& verdict) {
+  return {SeverityOf(OutcomeOfAllRanks(verdict)), SeverityOf(verdict.outcome())};
+}
+
+void KeepWorst(CrossCheckVerdict verdict, VerdictsByIteration& verdicts) {
+  const auto [position, is_first] = verdicts.try_emplace(verdict.iteration());
+  if (is_first || Severity(verdict) > Severity(position->second)) position->second = std::move(verdict);
+}
+
+// Lines of cross_check.jsonl. The last one of a killed rank may be cut.
+void ReadVerdicts(const std::string& path, std::string_view lines, VerdictsByIteration& replicas,
+                  VerdictsByIteration& reference, std::vector<std::string>& problems) {
+  int line_number = 0;
+  while (!lines.empty()) {
+    ++line_number;
+    const size_t end = std::min(lines.find('\n'), lines.size());
+    const std::string_view line = lines.substr(0, end);
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+    absl::StatusOr<CrossCheckVerdict> verdict = ParseVerdict(line);
+    if (!verdict.ok()) {
+      problems.push_back(absl::StrCat(path, ": line ", line_number, ": ", verdict.status().message()));
+    } else {
+      VerdictsByIteration& verdicts = verdict->mode() == REFERENCE ? reference : replicas;
+      KeepWorst(*std::move(verdict), verdicts);
+    }
+  }
+}
+
+absl::StatusOr<CheckHistory> Summarize(VerdictsByIteration verdicts) {
+  CheckHistory history;
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<VerdictLog> log, VerdictLog::Open(""));
+  for (auto& [iteration, verdict] : verdicts) {
+    OTT_RETURN_IF_ERROR(log->Add(verdict));
+    history.verdicts.push_back(std::move(verdict));
+  }
+  history.summary = log->replicas().num_checks > 0 ? log->replicas() : log->reference();
+  return history;
+}
+
+}  // namespace
+
+const CrossCheckVerdict* CheckHistory::first_divergence() const {
+  const auto first = std::find_if(verdicts.begin(), verdicts.end(), [](const CrossCheckVerdict& verdict) {
+    return OutcomeOfAllRanks(verdict) == DIFFERENT;
+  });
+  return first == verdicts.end() ? nullptr : &*first;
+}
+
+bool RunReport::diverged() const {
+  return replicas.summary.num_different + reference.summary.num_different > 0;
+}
+
+bool RunReport::complete() const {
+  return problems.empty() && replicas.summary.num_not_compared + reference.summary.num_not_compared == 0;
+}
+
+absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
+  if (!IsRunDirectory(run_dir)) {
+    return absl::NotFoundError(
+        absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
+  }
+  RunReport report;
+  report.run_dir = run_dir;
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
+  if (absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir); info.ok()) {
+    report.info = *std::move(info);
+  } else {
+    report.problems.push_back(std::string(info.status().message()));
+  }
+
+  const bool wants_stats = !report.info || report.info->config().has_stopwatch();
+  if (absl::StatusOr<ClusterStats> stats = ReadClusterStats(run_dir); stats.ok()) {
+    report.stats = *std::move(stats);
+    if (!report.stats->missing_ranks().empty()) {
+      report.problems.push_back(absl::StrCat(
+          "no statistics of ",
+          FormatRanks({report.stats->missing_ranks().begin(), report.stats->missing_ranks().end()})));
+    }
+  } else if (wants_stats) {
+    report.problems.push_back(std::string(stats.status().message()));
+  }
+
+  VerdictsByIteration replicas;
+  VerdictsByIteration reference;
+  std::vector<int> ranks_with_verdicts;
+  for (const int rank : ranks) {
+    const std::string path = RankDirectory(run_dir, rank) + "/cross_check.jsonl";
+    if (!std::filesystem::exists(path)) continue;
+    ranks_with_verdicts.push_back(rank);
+    if (const absl::StatusOr<std::string> lines = ReadFile(path); lines.ok()) {
+      ReadVerdicts(path, *lines, replicas, reference, report.problems);
+    } else {
+      report.problems.push_back(std::string(lines.status().message()));
+    }
+  }
+  const int world_size = report.info ? report.info->world_size() : static_cast<int>(ranks.size());
+  const bool wants_verdicts = report.info ? report.info->config().has_cross_check() : !replicas.empty();
+  if (wants_verdicts && static_cast<int>(ranks_with_verdicts.size()) < world_size) {
+    report.problems.push_back(absl::StrCat("verdicts of ", ranks_with_verdicts.size(), " of ", world_size,
+                                           " ranks, those of ", FormatRanks(ranks_with_verdicts)));
+  }
+  OTT_ASSIGN_OR_RETURN(report.replicas, Summarize(std::move(replicas)));
+  OTT_ASSIGN_OR_RETURN(report.reference, Summarize(std::move(reference)));
+  if (!report.stats && report.replicas.verdicts.empty() && report.reference.verdicts.empty()) {
+    return absl::NotFoundError(absl::StrCat(run_dir, ": neither statistics nor verdicts of cross-checks",
+                                            report.problems.empty() ? "" : ": ",
+                                            report.problems.empty() ? "" : report.problems.front()));
+  }
+  return report;
+}
+
+}  // namespace ott

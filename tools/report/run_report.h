@@ -1,0 +1,48 @@
+// What a run left on disk in one report: who is slow, and what first diverged.
+
+#ifndef OTT_TOOLS_REPORT_RUN_REPORT_H_
+#define OTT_TOOLS_REPORT_RUN_REPORT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/dist/cluster_stats.pb.h"
+#include "ott/dist/cross_check.pb.h"
+#include "ott/dist/run_info.pb.h"
+#include "ott/dist/verdict_log.h"
+
+namespace ott {
+
+// The cross-checks of one mode.
+struct CheckHistory {
+  // The worst verdict of each iteration over the ranks, the lowest rank's of several; ascending.
+  std::vector<CrossCheckVerdict> verdicts;
+  VerdictSummary summary;
+
+  // Null if none is DIFFERENT.
+  const CrossCheckVerdict* first_divergence() const;
+};
+
+struct RunReport {
+  std::string run_dir;
+  // Absent, as is stats, where the run did not leave it; problems says why where that is a loss.
+  std::optional<RunInfo> info;
+  std::optional<ClusterStats> stats;
+  CheckHistory replicas;
+  CheckHistory reference;
+  // What is missing or cannot be read: the report is INCOMPLETE where there is any.
+  std::vector<std::string> problems;
+
+  bool diverged() const;
+  // Whether everything that was to be measured and compared was.
+  bool complete() const;
+};
+
+// NOT_FOUND if run_dir is no run directory, or neither statistics nor verdicts are there.
+absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_REPORT_RUN_REPORT_H_

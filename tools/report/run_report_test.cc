@@ -1,0 +1,171 @@
+#include "tools/report/run_report.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/run_directory.h"
+#include "ott/dist/verdict.h"
+#include "tools/report/report_html.h"
+#include "tools/report/report_text.h"
+
+namespace ott {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kNumRanks = 3;
+
+CrossCheckVerdict Verdict(int rank, int64_t iteration, CrossCheckMode mode, Outcome outcome) {
+  CrossCheckVerdict verdict;
+  verdict.set_rank(rank);
+  verdict.set_host("node<1>");
+  verdict.set_iteration(iteration);
+  verdict.set_mode(mode);
+  verdict.set_outcome(outcome);
+  verdict.set_tensor(outcome == DIFFERENT ? "weights" : "");
+  return verdict;
+}
+
+// Three ranks, of which rank 1 is slow; the replicas are checked in iterations 0 and 10.
+class RunReportTest : public ::testing::Test {
+ protected:
+  RunReportTest() {
+    std::filesystem::remove_all(run_dir_);
+    RunInfo info;
+    info.set_world_size(kNumRanks);
+    for (int rank = 0; rank < kNumRanks; ++rank) info.add_hosts("node<1>");
+    info.mutable_config()->mutable_stopwatch();
+    info.mutable_config()->mutable_cross_check();
+    std::filesystem::create_directories(run_dir_);
+    EXPECT_TRUE(WriteRunInfo(run_dir_, info).ok());
+    for (int rank = 0; rank < kNumRanks; ++rank) {
+      EXPECT_TRUE(MakeDirectories(RankDirectory(run_dir_, rank)).ok());
+      WriteStats(rank, rank == 1 ? 0.3 : 0.1);
+      for (const int iteration : {0, 10}) Add(Verdict(rank, iteration, REPLICAS, BITWISE_EQUAL));
+    }
+  }
+
+  std::string VerdictsPath(int rank) const { return RankDirectory(run_dir_, rank) + "/cross_check.jsonl"; }
+
+  void WriteStats(int rank, double seconds) {
+    StopwatchStats stats;
+    stats.set_rank(rank);
+    stats.set_host("node<1>");
+    stats.set_world_size(kNumRanks);
+    stats.set_num_measured_iters(10);
+    Statistics* const iteration = stats.mutable_iteration();
+    iteration->set_count(10);
+    iteration->set_total(10 * seconds);
+    iteration->set_mean(seconds);
+    iteration->set_min(seconds);
+    iteration->set_max(seconds);
+    EXPECT_TRUE(
+        WriteFileAtomically(RankDirectory(run_dir_, rank) + "/stopwatch.pb", stats.SerializeAsString()).ok());
+  }
+
+  void Add(const CrossCheckVerdict& verdict) { AddLine(verdict.rank(), VerdictToJsonLine(verdict)); }
+
+  void AddLine(int rank, const std::string& line) {
+    std::string lines;
+    if (std::filesystem::exists(VerdictsPath(rank))) lines = *ReadFile(VerdictsPath(rank));
+    EXPECT_TRUE(WriteFileAtomically(VerdictsPath(rank), lines + line).ok());
+  }
+
+  RunReport Read() const {
+    absl::StatusOr<RunReport> report = ReadRunReport(run_dir_);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.ok() ? *std::move(report) : RunReport();
+  }
+
+  const std::string run_dir_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
+  const RunReport report = Read();
+  EXPECT_FALSE(report.diverged());
+  EXPECT_TRUE(report.complete()) << ::testing::PrintToString(report.problems);
+  EXPECT_THAT(ToText(report), AllOf(HasSubstr("3 ranks on host node<1>"), HasSubstr("slowest rank: rank 1"),
+                                    HasSubstr("2 checks, all equal bit for bit")));
+}
+
+TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
+  Add(Verdict(0, 20, REFERENCE, DIFFERENT));
+  Add(Verdict(2, 10, REFERENCE, DIFFERENT));
+  Add(Verdict(1, 10, REFERENCE, DIFFERENT));
+  Add(Verdict(0, 10, REFERENCE, WITHIN_TOLERANCE));
+  const RunReport report = Read();
+  EXPECT_TRUE(report.diverged());
+  EXPECT_EQ(report.replicas.first_divergence(), nullptr);
+  ASSERT_NE(report.reference.first_divergence(), nullptr);
+  EXPECT_EQ(report.reference.first_divergence()->iteration(), 10);
+  EXPECT_EQ(report.reference.first_divergence()->rank(), 1);
+  EXPECT_THAT(ToText(report), HasSubstr("first: iteration 10: rank 1 (node<1>) against"));
+}
+
+TEST_F(RunReportTest, WhatARankHeardOfALostRankCounts) {
+  CrossCheckVerdict verdict = Verdict(0, 20, REFERENCE, BITWISE_EQUAL);
+  verdict.set_worst_outcome(DIFFERENT);
+  verdict.set_worst_rank(2);
+  Add(verdict);
+  EXPECT_TRUE(Read().diverged());
+}
+
+TEST_F(RunReportTest, AComparisonThatCouldNotBeMadeIsNoPass) {
+  Add(Verdict(1, 10, REPLICAS, NOT_COMPARED));
+  const RunReport report = Read();
+  EXPECT_FALSE(report.diverged());
+  EXPECT_FALSE(report.complete());
+  EXPECT_EQ(report.replicas.summary.num_not_compared, 1);
+}
+
+TEST_F(RunReportTest, ACutLineIsNamedAndTheOthersCount) {
+  AddLine(1, VerdictToJsonLine(Verdict(1, 20, REPLICAS, BITWISE_EQUAL)).substr(0, 30));
+  const RunReport report = Read();
+  EXPECT_EQ(report.replicas.summary.num_checks, 2);
+  EXPECT_FALSE(report.complete());
+  EXPECT_THAT(report.problems, Contains(HasSubstr("rank_00001/cross_check.jsonl: line 3: ")));
+}
+
+TEST_F(RunReportTest, AMissingRankIsNamed) {
+  std::filesystem::remove_all(RankDirectory(run_dir_, 1));
+  const RunReport report = Read();
+  EXPECT_FALSE(report.complete());
+  EXPECT_THAT(report.problems, AllOf(Contains(HasSubstr("no statistics of rank 1")),
+                                     Contains(HasSubstr("verdicts of 2 of 3 ranks, those of ranks 0, 2"))));
+}
+
+TEST_F(RunReportTest, WhatIsNoRunIsAnError) {
+  EXPECT_TRUE(absl::IsNotFound(ReadRunReport(run_dir_ + "/nowhere").status()));
+  for (int rank = 0; rank < kNumRanks; ++rank) std::filesystem::remove_all(RankDirectory(run_dir_, rank));
+  EXPECT_TRUE(absl::IsNotFound(ReadRunReport(run_dir_).status()));
+}
+
+TEST_F(RunReportTest, NamesInThePageAreTextNotMarkup) {
+  const std::string page = ToHtml(Read());
+  EXPECT_THAT(page, AllOf(HasSubstr("node&lt;1&gt;"), Not(HasSubstr("node<1>"))));
+}
+
+TEST_F(RunReportTest, ALongRunMakesNoLargerPage) {
+  std::string lines;
+  for (int iteration = 0; iteration < 5000; ++iteration) {
+    lines += VerdictToJsonLine(
+        Verdict(0, iteration, REPLICAS, iteration >= 2000 && iteration < 4000 ? DIFFERENT : BITWISE_EQUAL));
+  }
+  AddLine(0, lines);
+  const std::string page = ToHtml(Read());
+  EXPECT_LT(page.size(), 50'000u);
+  EXPECT_THAT(page, AllOf(HasSubstr("iteration 1975 to 1999: equal bit for bit"),
+                          HasSubstr("iteration 2000 to 2024: DIFFER"), HasSubstr("... and 1995 more")));
+}
+
+}  // namespace
+}  // namespace ott

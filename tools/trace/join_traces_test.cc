@@ -1,0 +1,195 @@
+#include "tools/trace/join_traces.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "tools/trace/traces_for_test.h"
+
+namespace ott {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class JoinTracesTest : public RunWithTraces {
+ protected:
+  // "PROCESS NAME START+DURATION" of the joined trace.
+  std::vector<std::string> Join(const TraceSelection& selection = {}, int64_t max_bytes = 0) {
+    absl::StatusOr<RunTraces> traces = RunTraces::Find(run_dir_, selection);
+    EXPECT_TRUE(traces.ok()) << traces.status();
+    if (!traces.ok()) return {};
+    const std::string path = run_dir_ + "/joined.json";
+    const absl::StatusOr<JoinedTrace> joined = JoinTraces(*traces, path, max_bytes);
+    EXPECT_TRUE(joined.ok()) << joined.status();
+    if (!joined.ok()) return {};
+    joined_ = *joined;
+    info_ = traces->info();
+    const absl::StatusOr<Trace> trace = ReadTrace(path);
+    EXPECT_TRUE(trace.ok() && trace->cut.empty());
+    std::vector<std::string> result;
+    for (const TraceEvent& event : trace->events) {
+      result.push_back(std::to_string(event.process) + " " + std::string(event.name) + " " +
+                       std::to_string(event.start) + "+" + std::to_string(event.duration));
+    }
+    return result;
+  }
+
+  JoinedTrace joined_;
+  JoinedTraceInfo info_;
+};
+
+TEST_F(JoinTracesTest, RanksAreOnRankZerosClock) {
+  Write(InfoForTest(0, 1000, 0, 0), {SliceForTest("a", 10, 5)});
+  Write(InfoForTest(1, 500, 700, 20), {SliceForTest("a", 10, 5)});
+  EXPECT_THAT(Join(), ElementsAre("0 a 10+5", "1 a 210+5"));
+  EXPECT_THAT(info_.notes(), IsEmpty());
+  const std::string json = *ReadFile(run_dir_ + "/joined.json");
+  EXPECT_THAT(json, HasSubstr("\"name\":\"rank 1 (node1)\""));
+  EXPECT_THAT(json, HasSubstr("clock +700 ns to rank 0's, +- 20 ns"));
+  EXPECT_THAT(json, HasSubstr(R"("error_bound_nanoseconds":"20")"));
+}
+
+TEST_F(JoinTracesTest, DriftIsUndone) {
+  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 0, 1'000'000)});
+  TraceInfo fast = InfoForTest(1, 0, 0, 0);
+  fast.mutable_clock()->set_end_nanoseconds(500'000);
+  Write(fast, {SliceForTest("a", 200'000, 800'000)});
+  EXPECT_THAT(Join(), ElementsAre("0 a 0+1000000", "1 a 100000+400000"));
+}
+
+TEST_F(JoinTracesTest, WindowsOfARankFollowEachOther) {
+  Write(InfoForTest(0, 1000, 0, 0), {SliceForTest("first", 10, 5)}, 1);
+  Write(InfoForTest(0, 5000, 0, 0), {SliceForTest("second", 10, 5)}, 2);
+  Write(InfoForTest(1, 1000, 0, 0), {});
+  EXPECT_THAT(Join(), ElementsAre("0 first 10+5", "0 second 4010+5"));
+}
+
+TEST_F(JoinTracesTest, RanksAndTimesAreSelected) {
+  const std::vector<TraceEvent> events = {
+      SliceForTest("early", 0, 100'000), SliceForTest("across", 50'000, 500'000),
+      SliceForTest("within", 200'000, 10), SliceForTest("late", 600'000, 10)};
+  Write(InfoForTest(0, 0, 0, 0), events);
+  Write(InfoForTest(1, 0, 0, 0), events);
+  TraceSelection selection;
+  selection.ranks = {1};
+  selection.begin = 0.0001;
+  selection.end = 0.0006;
+  EXPECT_THAT(Join(selection), ElementsAre("1 across 50000+500000", "1 within 200000+10"));
+}
+
+TEST_F(JoinTracesTest, ShortestSlicesAreLeftOutToStayBelowASize) {
+  std::vector<TraceEvent> events;
+  TraceEvent mark = SliceForTest("mark", 5, 0);
+  mark.type = TraceEvent::Type::kMark;
+  events.push_back(mark);
+  for (int i = 0; i < 1000; ++i) events.push_back(SliceForTest("slice", i * 100, 1 + i % 64));
+  Write(InfoForTest(0, 0, 0, 0), events);
+  Write(InfoForTest(1, 0, 0, 0), events);
+  const size_t all = Join().size();
+  EXPECT_EQ(all, 2002);
+  const auto whole = static_cast<int64_t>(std::filesystem::file_size(run_dir_ + "/joined.json"));
+  EXPECT_EQ(Join({}, 2 * whole).size(), all);
+  EXPECT_EQ(joined_.num_left_out, 0);
+  const std::vector<std::string> left = Join({}, whole / 2);
+  EXPECT_LE(static_cast<int64_t>(std::filesystem::file_size(run_dir_ + "/joined.json")), whole / 2);
+  EXPECT_GT(left.size(), all / 3);
+  EXPECT_EQ(static_cast<int64_t>(all - left.size()), joined_.num_left_out);
+  EXPECT_THAT(left, Contains("1 mark 5+0"));
+  EXPECT_THAT(left, Contains(HasSubstr("+64")));
+  EXPECT_THAT(left, Not(Contains(HasSubstr("+1"))));
+}
+
+TEST_F(JoinTracesTest, SizeForWhichNotEvenNamesFitIsRefused) {
+  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(run_dir_, {});
+  EXPECT_EQ(JoinTraces(*traces, run_dir_ + "/joined.json", 10).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(JoinTracesTest, PerfettoStaysBelowTheSizeToo) {
+  std::vector<TraceEvent> events = {SliceForTest("long", 0, 1'000'000)};
+  for (int i = 0; i < 1000; ++i) events.push_back(SliceForTest("slice", i * 100, 1 + i % 64));
+  Write(InfoForTest(0, 0, 0, 0), events);
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(run_dir_, {});
+  const std::string path = run_dir_ + "/joined.perfetto-trace";
+  ASSERT_TRUE(JoinTraces(*traces, path, 20'000).ok());
+  EXPECT_LE(std::filesystem::file_size(path), 20'000);
+  EXPECT_GT(std::filesystem::file_size(path), 10'000);
+}
+
+TEST_F(JoinTracesTest, MissingRankIsNamed) {
+  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
+  EXPECT_THAT(Join(), ElementsAre("0 a 10+5"));
+  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("rank 1: no trace in")));
+}
+
+TEST_F(JoinTracesTest, OfATruncatedFileWholeEventsAreKeptAndTheCutIsShown) {
+  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
+  Write(InfoForTest(1, 0, 0, 0), {SliceForTest("whole", 10, 5), SliceForTest("cut", 20, 5)});
+  std::filesystem::resize_file(TracePath(1), std::filesystem::file_size(TracePath(1)) - 10);
+  EXPECT_THAT(Join(), ElementsAre("0 a 10+5", "1 whole 10+5", HasSubstr("truncated at byte")));
+  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr(TracePath(1))));
+}
+
+TEST_F(JoinTracesTest, DamagedFileCostsOnlyItsRank) {
+  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
+  Write(InfoForTest(1, 0, 0, 0), {SliceForTest("a", 10, 5)});
+  std::filesystem::resize_file(TracePath(1), 0);
+  EXPECT_THAT(Join(), ElementsAre("0 a 10+5"));
+  EXPECT_THAT(info_.notes(), Contains(HasSubstr(TracePath(1))));
+}
+
+TEST_F(JoinTracesTest, TraceOfAnotherRankIsNotTaken) {
+  Write(InfoForTest(0, 0, 0, 0), {SliceForTest("a", 10, 5)});
+  Write(InfoForTest(1, 0, 0, 0), {SliceForTest("a", 10, 5)});
+  std::filesystem::copy_file(TracePath(0), TracePath(1), std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(Join(), ElementsAre("0 a 10+5"));
+  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("says it is rank 0's")));
+}
+
+TEST_F(JoinTracesTest, RankWhoseClockWasNotComparedIsPlacedByItsTimeOfDay) {
+  TraceInfo zero = InfoForTest(0, 1000, 0, 0);
+  zero.set_begin_unix_nanoseconds(5'000'000);
+  TraceInfo one = InfoForTest(1, 77, 0, 0);
+  one.set_begin_unix_nanoseconds(5'000'300);
+  one.clear_clock();
+  Write(zero, {SliceForTest("a", 10, 5)});
+  Write(one, {SliceForTest("a", 10, 5)});
+  EXPECT_THAT(Join(), ElementsAre("0 a 10+5", "1 a 310+5"));
+  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("placed by the time of day")));
+}
+
+TEST_F(JoinTracesTest, LostEventsAreNamed) {
+  TraceInfo info = InfoForTest(0, 0, 0, 0);
+  info.set_num_lost_events(12);
+  Write(info, {SliceForTest("a", 10, 5)});
+  Write(InfoForTest(1, 0, 0, 0), {});
+  Join();
+  EXPECT_THAT(info_.notes(), ElementsAre(HasSubstr("12 events did not fit")));
+}
+
+TEST_F(JoinTracesTest, OtherFoldersAndRunsWithoutTracesAreErrors) {
+  EXPECT_EQ(RunTraces::Find(run_dir_, {}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(RunTraces::Find(::testing::TempDir() + "/none", {}).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(JoinTracesTest, ASingleTraceIsTakenToo) {
+  Write(InfoForTest(1, 500, 0, 20), {SliceForTest("b", 10, 5), SliceForTest("a", 10, 9)});
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(TracePath(1), {});
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  std::vector<std::string> names;
+  traces->Visit([&names](const Trace& trace) {
+    for (const TraceEvent& event : trace.events) names.emplace_back(event.name);
+  });
+  EXPECT_THAT(names, ElementsAre("a", "b"));
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,155 @@
+#include "tools/trace/read_run_traces.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/rank_trace.h"
+#include "ott/dist/run_directory.h"
+
+namespace ott {
+namespace {
+
+// Of a rank, in the order of windows.
+std::vector<std::string> ListTraceFiles(const std::string& rank_dir) {
+  std::vector<std::string> files;
+  for (int64_t window = 1;; ++window) {
+    bool found = false;
+    for (const bool gzip : {false, true}) {
+      const std::string path = absl::StrCat(rank_dir, "/", TraceFileName(window, gzip));
+      if (!std::filesystem::exists(path)) continue;
+      files.push_back(path);
+      found = true;
+    }
+    if (!found) return files;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSelection& selection) {
+  RunTraces result;
+  result.selection_ = selection;
+  if (std::filesystem::is_directory(path)) {
+    if (!IsRunDirectory(path)) {
+      return absl::NotFoundError(
+          absl::StrCat(path, ": no run directory: it has neither run.json nor rank_* folders"));
+    }
+    result.AddDirectory(path);
+  } else {
+    OTT_ASSIGN_OR_RETURN(const TraceInfo info, ReadTraceInfo(path));
+    result.AddFile(path, info.rank());
+  }
+  if (result.paths_.empty()) {
+    const auto& notes = result.info_.notes();
+    return absl::NotFoundError(
+        absl::StrCat(path, ": no rank has a trace", notes.empty() ? "" : ": ",
+                     notes.empty() ? "; was it run with `profile` in its ott.Config?" : notes[0]));
+  }
+  result.FindBeginning();
+  return result;
+}
+
+void RunTraces::AddDirectory(const std::string& run_dir) {
+  const absl::StatusOr<std::vector<int>> found = ListRanks(run_dir);
+  std::set<int> ranks(found.ok() ? found->begin() : std::vector<int>::const_iterator(),
+                      found.ok() ? found->end() : std::vector<int>::const_iterator());
+  if (const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir); info.ok()) {
+    for (int rank = 0; rank < info->world_size(); ++rank) ranks.insert(rank);
+  } else {
+    AddNote(absl::StrCat("ranks beyond the folders there are may be missing: ",
+                         std::string(info.status().message())));
+  }
+  for (const int rank : selection_.ranks) {
+    if (ranks.count(rank) == 0) AddNote(absl::StrCat("rank ", rank, ": the run has no such rank"));
+  }
+  for (const int rank : ranks) {
+    if (!selection_.ranks.empty() && selection_.ranks.count(rank) == 0) continue;
+    const std::vector<std::string> files = ListTraceFiles(RankDirectory(run_dir, rank));
+    if (files.empty()) AddNote(absl::StrCat("rank ", rank, ": no trace in ", RankDirectory(run_dir, rank)));
+    for (const std::string& file : files) AddFile(file, rank);
+  }
+}
+
+void RunTraces::AddFile(const std::string& path, int rank) {
+  absl::StatusOr<TraceInfo> info = ReadTraceInfo(path);
+  if (!info.ok()) return AddNote(std::string(info.status().message()));
+  if (info->rank() != rank) {
+    return AddNote(absl::StrCat(path, ": says it is rank ", info->rank(), "'s; was it copied here?"));
+  }
+  if (info->num_lost_events() > 0) {
+    AddNote(absl::StrCat(path, ": ", info->num_lost_events(),
+                         " events did not fit into their threads' buffers; raise thread_buffer_mib"));
+  }
+  *info_.add_traces() = *std::move(info);
+  paths_.push_back(path);
+}
+
+void RunTraces::AddNote(const std::string& note) {
+  if (std::find(info_.notes().begin(), info_.notes().end(), note) == info_.notes().end())
+    info_.add_notes(note);
+}
+
+void RunTraces::FindBeginning() {
+  const auto compared = std::find_if(info_.traces().begin(), info_.traces().end(),
+                                     [](const TraceInfo& info) { return info.has_clock(); });
+  if (compared != info_.traces().end()) {
+    unix_to_common_ = compared->clock().begin_nanoseconds() - compared->begin_unix_nanoseconds();
+  }
+  begin_ = std::numeric_limits<int64_t>::max();
+  for (int i = 0; i < info_.traces_size(); ++i) {
+    const TraceInfo& info = info_.traces(i);
+    begin_ = std::min(begin_, ToCommon(info, 0));
+    if (!info.has_clock() && info_.traces_size() > 1) {
+      AddNote(
+          absl::StrCat(paths_[i], ": its clock was not compared with rank 0's; placed by the time of day"));
+    }
+  }
+}
+
+int64_t RunTraces::ToCommon(const TraceInfo& info, int64_t time) const {
+  if (!info.has_clock()) return info.begin_unix_nanoseconds() + unix_to_common_ + time;
+  const ClockAlignment& clock = info.clock();
+  const double duration = static_cast<double>(info.end_nanoseconds() - info.begin_nanoseconds());
+  const double aligned = static_cast<double>(clock.end_nanoseconds() - clock.begin_nanoseconds());
+  const double drift = duration > 0 ? (aligned - duration) / duration : 0;
+  return clock.begin_nanoseconds() + time + static_cast<int64_t>(drift * static_cast<double>(time));
+}
+
+void RunTraces::Prepare(const TraceInfo& info, Trace& trace) const {
+  const auto begin = static_cast<int64_t>(selection_.begin * 1e9);
+  const auto end = static_cast<int64_t>(std::min(selection_.end, 9e9) * 1e9);
+  const auto is_outside = [&](TraceEvent& event) {
+    const int64_t event_end = ToCommon(info, event.start + event.duration) - begin_;
+    event.start = ToCommon(info, event.start) - begin_;
+    event.duration = std::max<int64_t>(0, event_end - event.start);
+    event.process = info.rank();
+    return event.start >= end || event.start + std::max<int64_t>(event.duration, 1) <= begin;
+  };
+  trace.events.erase(std::remove_if(trace.events.begin(), trace.events.end(), is_outside),
+                     trace.events.end());
+  for (TraceTrack& track : trace.tracks) track.process = info.rank();
+  std::stable_sort(trace.events.begin(), trace.events.end(), [](const TraceEvent& a, const TraceEvent& b) {
+    return std::tuple(a.track, a.start, -a.duration) < std::tuple(b.track, b.start, -b.duration);
+  });
+}
+
+void RunTraces::Visit(const std::function<void(const Trace&)>& visitor) {
+  for (size_t i = 0; i < paths_.size(); ++i) {
+    absl::StatusOr<Trace> trace = ReadTrace(paths_[i]);
+    if (!trace.ok()) {
+      AddNote(std::string(trace.status().message()));
+      continue;
+    }
+    if (!trace->cut.empty()) AddNote(trace->cut);
+    trace->info = info_.traces(static_cast<int>(i));
+    Prepare(trace->info, *trace);
+    visitor(*trace);
+  }
+}
+
+}  // namespace ott

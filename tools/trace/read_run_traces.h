@@ -1,0 +1,62 @@
+// The traces of a run's ranks, on one clock.
+
+#ifndef OTT_TOOLS_TRACE_READ_RUN_TRACES_H_
+#define OTT_TOOLS_TRACE_READ_RUN_TRACES_H_
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/core/profile/trace_info.pb.h"
+#include "ott/core/profile/trace_reader.h"
+
+namespace ott {
+
+struct TraceSelection {
+  // Seconds from the beginning of the earliest trace. Events that reach into [begin, end) are taken.
+  double begin = 0;
+  double end = 1e9;
+  // Empty: all.
+  std::set<int> ranks;
+};
+
+// A run directory's traces, or a single one.
+class RunTraces {
+ public:
+  // path: a run directory or a trace's file. NOT_FOUND if there is no trace of the ranks.
+  static absl::StatusOr<RunTraces> Find(const std::string& path, const TraceSelection& selection);
+
+  // Calls `visitor` for each trace in the order of ranks and windows; one at a time is in memory. Its events
+  // are those selected, on rank 0's clock from the beginning of the earliest trace, and their process is the
+  // rank. They are in the order of tracks, then of their starts; those that start together, the longest
+  // first.
+  void Visit(const std::function<void(const Trace&)>& visitor);
+
+  // What the traces say about themselves, and in its notes, which ranks and ends of files are missing. The
+  // latter only after Visit().
+  const JoinedTraceInfo& info() const { return info_; }
+
+ private:
+  void AddDirectory(const std::string& run_dir);
+  void AddFile(const std::string& path, int rank);
+  void AddNote(const std::string& note);
+  void FindBeginning();
+  // On the common clock: a moment of a trace, from its own beginning.
+  int64_t ToCommon(const TraceInfo& info, int64_t time) const;
+  void Prepare(const TraceInfo& info, Trace& trace) const;
+
+  TraceSelection selection_;
+  // By the index of the trace in info_.
+  std::vector<std::string> paths_;
+  // What is added to a time of day where clocks were not compared.
+  int64_t unix_to_common_ = 0;
+  int64_t begin_ = 0;
+  JoinedTraceInfo info_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_TRACE_READ_RUN_TRACES_H_

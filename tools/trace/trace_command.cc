@@ -1,0 +1,120 @@
+#include "tools/trace/trace_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/text_table.h"
+#include "tools/exit_code.h"
+#include "tools/trace/join_traces.h"
+#include "tools/trace/read_run_traces.h"
+#include "tools/trace/trace_report.h"
+
+namespace ott {
+namespace {
+
+struct TraceFlags {
+  std::string run;
+  std::string output;
+  TraceSelection selection;
+  std::vector<int> ranks;
+  uint64_t max_size = 0;
+  bool tree = false;
+  bool gaps = false;
+  size_t top = 0;
+  double min_percent = 0.1;
+};
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "ott trace: %s\n", std::string(status.message()).c_str());
+  return kExitCouldNotTell;
+}
+
+void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+
+absl::Status Join(RunTraces& traces, const TraceFlags& flags) {
+  const absl::StatusOr<JoinedTrace> joined =
+      JoinTraces(traces, flags.output, static_cast<int64_t>(flags.max_size));
+  if (!joined.ok()) return joined.status();
+  Print(absl::StrCat(flags.output, ": ", joined->num_events, " events of ", traces.info().traces_size(),
+                     " traces\n"));
+  if (joined->num_left_out > 0) {
+    Print(absl::StrCat("left out to stay below ", flags.max_size, " bytes: ", joined->num_left_out,
+                       " events shorter than ", FormatSeconds(static_cast<double>(joined->shortest) * 1e-9),
+                       "\n"));
+  }
+  const auto worst =
+      std::max_element(traces.info().traces().begin(), traces.info().traces().end(),
+                       [](const TraceInfo& a, const TraceInfo& b) {
+                         return a.clock().error_bound_nanoseconds() < b.clock().error_bound_nanoseconds();
+                       });
+  const int64_t bound = worst->clock().error_bound_nanoseconds();
+  Print(absl::StrCat("on rank 0's clock, at most ", FormatSeconds(static_cast<double>(bound) * 1e-9), " off",
+                     bound == 0 ? "" : absl::StrCat(" (rank ", worst->rank(), ")"), "\n"));
+  return absl::OkStatus();
+}
+
+int RunTrace(TraceFlags& flags) {
+  flags.selection.ranks = std::set<int>(flags.ranks.begin(), flags.ranks.end());
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(flags.run, flags.selection);
+  if (!traces.ok()) return Fail(traces.status());
+  if (!flags.output.empty()) {
+    if (const absl::Status joined = Join(*traces, flags); !joined.ok()) return Fail(joined);
+  }
+  bool has_answer = true;
+  if (flags.tree || flags.top > 0 || flags.gaps) {
+    TraceReport report;
+    traces->Visit([&report](const Trace& trace) { report.Add(trace); });
+    if (flags.tree) Print(report.Tree(flags.min_percent / 100));
+    if (flags.top > 0) Print(report.Top(flags.top));
+    if (flags.gaps) {
+      Print(report.Gaps());
+      has_answer = !report.Gaps().empty();
+      if (!has_answer)
+        std::fprintf(stderr, "ott trace: no device was active, so there are no gaps to tell of\n");
+    }
+  }
+  for (const std::string& note : traces->info().notes())
+    std::fprintf(stderr, "ott trace: %s\n", note.c_str());
+  return traces->info().notes().empty() && has_answer ? kExitGood : kExitCouldNotTell;
+}
+
+}  // namespace
+
+void AddTraceCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "trace",
+      "One timeline of all ranks' traces, on rank 0's clock, for Perfetto, speedscope or chrome://tracing");
+  const auto flags = std::make_shared<TraceFlags>();
+  command->add_option("RUN", flags->run, "Run directory with traces, or one trace.json")->required();
+  command->add_option("-o,--output", flags->output,
+                      "File to write: .json, .json.gz, .perfetto-trace or .perfetto-trace.gz");
+  command->add_option("--begin", flags->selection.begin, "Only what reaches beyond this, in seconds")
+      ->capture_default_str();
+  command->add_option("--end", flags->selection.end, "Only what begins before this, in seconds");
+  command->add_option("--ranks", flags->ranks, "Only these, such as 0,3")->delimiter(',');
+  command
+      ->add_option("--max-size", flags->max_size,
+                   "Leave out the shortest ranges beyond this size before compression, such as 300MB")
+      ->transform(CLI::AsSizeValue(false));
+  command->add_flag("--tree", flags->tree,
+                    "Print ranges inside of ranges: inclusive and exclusive time, count");
+  command->add_option("--min-percent", flags->min_percent, "Of all time, for --tree")->capture_default_str();
+  command->add_option("--top", flags->top, "Print so many ranges with the most time of their own");
+  command->add_flag("--gaps", flags->gaps,
+                    "Print when devices had nothing to do, by what the host was doing");
+  command->footer(
+      "Exit code: 0 all is there, 2 ranks, files or events are missing or cut (they are named).\n"
+      "Example:\n  ott trace out/run -o trace.json.gz --max-size 300MB --tree");
+  command->callback([command, flags, exit_code] {
+    if (flags->output.empty() && !flags->tree && flags->top == 0 && !flags->gaps) {
+      throw CLI::RequiredError("one of --output, --tree, --top, --gaps");
+    }
+    *exit_code = RunTrace(*flags);
+  });
+}
+
+}  // namespace ott
