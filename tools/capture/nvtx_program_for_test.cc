@@ -162,8 +162,30 @@ void CudaWindow(int number) {
   Range("after");
 }
 
+// Each of 4 threads registers number strings and uses each at once.
+void Strings(int number) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([number, i] {
+      const nvtxDomainHandle_t domain = nvtxDomainCreateA("strings");
+      for (int j = 0; j < number; ++j) {
+        const std::string name = std::to_string(i) + "." + std::to_string(j);
+        nvtxEventAttributes_t attributes = Attributes(nullptr);
+        attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+        attributes.message.registered = nvtxDomainRegisterStringA(domain, name.c_str());
+        PushAndPop(domain, attributes);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 void Ranges(int number) {
   for (int range = 0; range < number; ++range) Range("range");
+}
+
+void Marks(int number) {
+  for (int mark = 0; mark < number; ++mark) nvtxMarkA("mark");
 }
 
 }  // namespace
@@ -179,7 +201,9 @@ int main(int argc, char** argv) {
       {"fork", &Fork},
       {"exec", [&] { Exec(argv[0]); }},
       {"ranges", [&] { Ranges(number); }},
+      {"strings", [&] { Strings(number); }},
       {"threads", [&] { Threads(number); }},
+      {"marks", [&] { Marks(number); }},
       {"exit", [&] { Range("range"), std::exit(number); }},
       {"_exit", [&] { Range("range"), _exit(number); }},
       {"quick_exit", [&] { Range("range"), std::quick_exit(number); }},
