@@ -21,11 +21,10 @@ std::string TraceFileName(int64_t window, bool gzip) {
   return absl::StrCat("trace", window == 1 ? "" : absl::StrCat("_", window), gzip ? ".json.gz" : ".json");
 }
 
-absl::StatusOr<std::unique_ptr<RankTrace>> RankTrace::Start(Communicator& ranks, const Config& config,
+absl::StatusOr<std::unique_ptr<RankTrace>> RankTrace::Start(Communicator& ranks, ClockAligner& clock,
+                                                            const Config& config,
                                                             std::chrono::nanoseconds timeout) {
-  std::unique_ptr<RankTrace> trace(new RankTrace(ranks, config, timeout));
-  OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_clocks, ranks.Split(0, 0, Deadline::After(timeout)));
-  trace->aligner_ = std::make_unique<ClockAligner>(std::move(for_clocks));
+  std::unique_ptr<RankTrace> trace(new RankTrace(ranks, clock, config, timeout));
   Profiler::Options options = Profiler::FromConfig(config.profile());
   options.before_window = [trace = trace.get()] { return trace->CompareClocks(); };
   options.on_window = [trace = trace.get()](const Profiler::Window& window) { return trace->Write(window); };
@@ -33,8 +32,10 @@ absl::StatusOr<std::unique_ptr<RankTrace>> RankTrace::Start(Communicator& ranks,
   return trace;
 }
 
-RankTrace::RankTrace(Communicator& ranks, const Config& config, std::chrono::nanoseconds timeout)
+RankTrace::RankTrace(Communicator& ranks, ClockAligner& clock, const Config& config,
+                     std::chrono::nanoseconds timeout)
     : ranks_(ranks),
+      clock_(clock),
       dir_(RankDirectory(config.run_dir(), ranks.rank())),
       gzip_(config.profile().gzip()),
       timeout_(timeout) {}
@@ -48,7 +49,7 @@ RankTrace::~RankTrace() {
 // A trace on clocks of their own is better than none, and no reason to end a training.
 absl::Status RankTrace::CompareClocks() {
   const Deadline deadline = Deadline::After(timeout_);
-  absl::Status measured = aligner_->Measure(kPings, deadline);
+  absl::Status measured = clock_.Measure(kPings, deadline);
   // Rank 0 compares itself with one rank after the other; the window is to begin on all at once.
   measured.Update(ranks_.Barrier(deadline));
   if (!measured.ok()) {
@@ -65,8 +66,8 @@ absl::Status RankTrace::Write(const Profiler::Window& window) {
   info.set_rank(ranks_.rank());
   info.set_world_size(ranks_.size());
   info.set_host(ranks_.host(ranks_.rank()));
-  const absl::StatusOr<AlignedTime> begin = aligner_->ToRankZero(window.recorder.opened().steady_nanoseconds);
-  const absl::StatusOr<AlignedTime> end = aligner_->ToRankZero(window.recorder.closed().steady_nanoseconds);
+  const absl::StatusOr<AlignedTime> begin = clock_.ToRankZero(window.recorder.opened().steady_nanoseconds);
+  const absl::StatusOr<AlignedTime> end = clock_.ToRankZero(window.recorder.closed().steady_nanoseconds);
   if (begin.ok() && end.ok()) {
     info.mutable_clock()->set_begin_nanoseconds(begin->nanoseconds);
     info.mutable_clock()->set_end_nanoseconds(end->nanoseconds);

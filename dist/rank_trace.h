@@ -27,8 +27,9 @@ std::string TraceFileName(int64_t window, bool gzip);
 // Every method is collective over the ranks of the communicator. Not thread-safe.
 class RankTrace {
  public:
-  // The communicator must outlive the result.
-  static absl::StatusOr<std::unique_ptr<RankTrace>> Start(Communicator& ranks, const Config& config,
+  // The communicator and the aligner must outlive the result.
+  static absl::StatusOr<std::unique_ptr<RankTrace>> Start(Communicator& ranks, ClockAligner& clock,
+                                                          const Config& config,
                                                           std::chrono::nanoseconds timeout);
   RankTrace(const RankTrace&) = delete;
   RankTrace& operator=(const RankTrace&) = delete;
@@ -40,16 +41,16 @@ class RankTrace {
   absl::Status Finish() { return Profiler::Get().Stop(); }
 
  private:
-  RankTrace(Communicator& ranks, const Config& config, std::chrono::nanoseconds timeout);
+  RankTrace(Communicator& ranks, ClockAligner& clock, const Config& config, std::chrono::nanoseconds timeout);
 
   absl::Status CompareClocks();
   absl::Status Write(const Profiler::Window& window);
 
   Communicator& ranks_;
+  ClockAligner& clock_;
   const std::string dir_;
   const bool gzip_;
   const std::chrono::nanoseconds timeout_;
-  std::unique_ptr<ClockAligner> aligner_;
 };
 
 }  // namespace ott

@@ -3,9 +3,11 @@
 //   bazel run -c opt //dist:replica_check_benchmark
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "ott/core/base/benchmark_limits.h"
 #include "ott/core/base/check.h"
 #include "ott/core/compare/digest.h"
 #include "ott/dist/local_communicator.h"
@@ -48,10 +50,23 @@ void BM_CheckOfEqualReplicas(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * state.range(0) * 1000000);
 }
 
-BENCHMARK(BM_DigestPass)->Arg(1)->Arg(100)->Unit(benchmark::kMicrosecond);
-BENCHMARK(BM_CheckOfEqualReplicas)->Arg(1)->Arg(100)->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_DigestPass)->Arg(1)->Arg(100)->Repetitions(5)->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_CheckOfEqualReplicas)->Arg(1)->Arg(100)->Repetitions(5)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace ott
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  ott::FastestRuns runs;
+  benchmark::RunSpecifiedBenchmarks(&runs);
+  ott::BenchmarkLimits limits;
+  for (const char* megabytes : {"1", "100"}) {
+    const std::string what = std::string("check of ") + megabytes + " MB, by a digest pass";
+    limits.AtMost(what.c_str(),
+                  runs[std::string("BM_CheckOfEqualReplicas/") + megabytes + "/repeats:5"] /
+                      runs[std::string("BM_DigestPass/") + megabytes + "/repeats:5"],
+                  1.3, "times");
+  }
+  return limits.all_hold() ? 0 : 1;
+}

@@ -34,6 +34,8 @@ constexpr int kPingsAtGather = 8;
 constexpr auto kPingTimeout = std::chrono::seconds(1);
 // Of each collective measurement between two gathers.
 constexpr size_t kMaxArrivals = 1024;
+// What a run that is killed may lose of its statistics.
+constexpr auto kTimeBetweenStats = std::chrono::seconds(1);
 // On stdout; all are in cross_check.jsonl.
 constexpr int kMaxFailuresPrinted = 3;
 
@@ -126,7 +128,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   run->SelectTensors();
   // Last, as a window may begin at once.
   if (config.has_profile()) {
-    OTT_ASSIGN_OR_RETURN(run->trace_, RankTrace::Start(ranks, config, run->timeout_));
+    OTT_ASSIGN_OR_RETURN(run->trace_, RankTrace::Start(ranks, *run->clock_, config, run->timeout_));
   }
   return run;
 }
@@ -204,7 +206,8 @@ absl::Status TrainingRun::FinishIter() {
   if (report_is_due_) {
     report_is_due_ = false;
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
-    status.Update(WriteAndGatherStats());
+    status.Update(GatherStats());
+    status.Update(WriteStatsSoon());
   }
   ++iteration_;
   SelectTensors();
@@ -229,8 +232,7 @@ absl::Status TrainingRun::CheckAndDump() {
   }
   if (dump_iterations_.Contains(iteration_)) {
     status.Update(dumper.Dump());
-    // A run that is killed leaves the statistics up to its last dump.
-    if (config_.has_stopwatch()) status.Update(WriteStats());
+    if (config_.has_stopwatch()) status.Update(WriteStatsSoon());
   } else {
     dumper.Discard();
   }
@@ -267,6 +269,17 @@ absl::Status TrainingRun::WriteStats() const {
   return WriteStopwatchFiles(Stopwatch::Get(), options);
 }
 
+absl::Status TrainingRun::WriteStatsSoon() {
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_busy =
+      stats_written_.valid() && stats_written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  if (is_busy || now < next_stats_) return absl::OkStatus();
+  next_stats_ = now + kTimeBetweenStats;
+  const absl::Status before = stats_written_.valid() ? stats_written_.get() : absl::OkStatus();
+  stats_written_ = std::async(std::launch::async, [this] { return WriteStats(); });
+  return before;
+}
+
 RankArrivals TrainingRun::TakeArrivals() {
   // A rank that does not answer only makes the bound of the error grow.
   clock_->Measure(kPingsAtGather, Deadline::After(std::min<std::chrono::nanoseconds>(timeout_, kPingTimeout)))
@@ -285,18 +298,16 @@ RankArrivals TrainingRun::TakeArrivals() {
   return taken;
 }
 
-absl::Status TrainingRun::WriteAndGatherStats() {
-  // A full disk here is no reason to keep the other ranks waiting.
-  absl::Status status = WriteStats();
+absl::Status TrainingRun::GatherStats() {
   StopwatchStats stats;
   Stopwatch::Get().Stats(&stats);
-  const absl::StatusOr<ClusterStats> cluster = stats_gatherer_->Gather(stats, NextDeadline(), TakeArrivals());
-  status.Update(cluster.status());
-  if (cluster.ok() && ranks_.rank() == 0) {
-    std::fputs(FormatClusterTable(*cluster).c_str(), stdout);
+  OTT_ASSIGN_OR_RETURN(const ClusterStats cluster,
+                       stats_gatherer_->Gather(stats, NextDeadline(), TakeArrivals()));
+  if (ranks_.rank() == 0) {
+    std::fputs(FormatClusterTable(cluster).c_str(), stdout);
     std::fflush(stdout);
   }
-  return status;
+  return absl::OkStatus();
 }
 
 absl::Status TrainingRun::PrintSummary() {
@@ -318,8 +329,16 @@ absl::Status TrainingRun::Finish() {
   absl::Status status;
   if (trace_ != nullptr) status.Update(trace_->Finish());
   if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
-  if (config_.has_stopwatch()) status.Update(WriteAndGatherStats());
-  if (cross_check_ != nullptr) status.Update(PrintSummary());
+  if (config_.has_stopwatch()) {
+    if (stats_written_.valid()) stats_written_.wait();
+    // A full disk here is no reason to keep the other ranks waiting.
+    status.Update(WriteStats());
+    status.Update(GatherStats());
+  }
+  if (cross_check_ != nullptr) {
+    status.Update(verdicts_->Flush());
+    status.Update(PrintSummary());
+  }
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <utility>
 
@@ -87,9 +88,11 @@ class TrainingRun {
   absl::Status CheckAndDump();
   absl::Status AddVerdict(const CrossCheckVerdict& verdict);
   absl::Status WriteStats() const;
+  // Leaves that to a thread, unless it was done a moment ago. Returns the error of the time before.
+  absl::Status WriteStatsSoon();
   // On rank 0's clock, since the last gather.
   RankArrivals TakeArrivals();
-  absl::Status WriteAndGatherStats();
+  absl::Status GatherStats();
   absl::Status PrintSummary();
 
   Communicator& ranks_;
@@ -97,17 +100,19 @@ class TrainingRun {
   const std::chrono::nanoseconds timeout_;
   IterationSelector dump_iterations_;
   std::unique_ptr<ClockAligner> clock_;
+  // Null where nothing is profiled.
+  std::unique_ptr<RankTrace> trace_;
   // Null where nothing is measured.
   std::unique_ptr<StatsGatherer> stats_gatherer_;
   // Null where nothing is checked.
   std::unique_ptr<CrossCheck> cross_check_;
   std::unique_ptr<VerdictLog> verdicts_;
-  // Null where nothing is profiled.
-  std::unique_ptr<RankTrace> trace_;
   int64_t iteration_ = 0;
   bool wants_tensors_ = false;
   bool report_is_due_ = false;
   bool diverged_ = false;
+  std::future<absl::Status> stats_written_;
+  std::chrono::steady_clock::time_point next_stats_;
   OnDivergence on_divergence_;
   int num_failures_printed_ = 0;
 };

@@ -12,6 +12,8 @@
 namespace ott {
 namespace {
 
+constexpr auto kTimeBetweenFlushes = std::chrono::seconds(1);
+
 void Count(const CrossCheckVerdict& verdict, VerdictSummary* summary) {
   ++summary->num_checks;
   summary->max_abs_error = std::max(summary->max_abs_error, verdict.max_abs_error());
@@ -49,12 +51,29 @@ absl::StatusOr<std::unique_ptr<VerdictLog>> VerdictLog::Open(const std::string& 
 absl::Status VerdictLog::Add(const CrossCheckVerdict& verdict) {
   Count(verdict, verdict.mode() == REFERENCE ? &reference_ : &replicas_);
   if (file_ == nullptr) return absl::OkStatus();
-  if (std::fputs(VerdictToJsonLine(verdict).c_str(), file_.get()) < 0 || std::fflush(file_.get()) != 0) {
-    return absl::ErrnoToStatus(
-        errno, absl::StrCat(path_, ": the verdict of iteration ", verdict.iteration(), " cannot be written"));
-  }
-  return absl::OkStatus();
+  pending_.push_back(verdict);
+  const bool can_wait = Passed(verdict) && std::chrono::steady_clock::now() < next_flush_;
+  return can_wait ? absl::OkStatus() : Flush();
 }
+
+absl::Status VerdictLog::Flush() {
+  absl::Status status;
+  for (const CrossCheckVerdict& verdict : pending_) {
+    if (std::fputs(VerdictToJsonLine(verdict).c_str(), file_.get()) >= 0) continue;
+    status.Update(absl::ErrnoToStatus(errno, absl::StrCat(path_, ": the verdict of iteration ",
+                                                          verdict.iteration(), " cannot be written")));
+  }
+  if (!pending_.empty() && std::fflush(file_.get()) != 0) {
+    status.Update(
+        absl::ErrnoToStatus(errno, absl::StrCat(path_, ": the verdict of iteration ",
+                                                pending_.back().iteration(), " cannot be written")));
+  }
+  pending_.clear();
+  next_flush_ = std::chrono::steady_clock::now() + kTimeBetweenFlushes;
+  return status;
+}
+
+VerdictLog::~VerdictLog() { Flush().IgnoreError(); }
 
 Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict) {
   return verdict.worst_outcome() != OUTCOME_UNKNOWN ? verdict.worst_outcome() : verdict.outcome();

@@ -3,10 +3,12 @@
 #ifndef OTT_DIST_VERDICT_LOG_H_
 #define OTT_DIST_VERDICT_LOG_H_
 
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -39,9 +41,14 @@ class VerdictLog {
   // An empty path keeps no file.
   static absl::StatusOr<std::unique_ptr<VerdictLog>> Open(const std::string& path);
 
-  // Appends a line, which is with the operating system when this returns, so that a rank that is killed loses
-  // nothing.
+  // Writes what was not written yet.
+  ~VerdictLog();
+
+  // Appends a line. What passed is written a second later at most, with what comes then, since writing costs
+  // more than checking; anything else is with the operating system when this returns. So a rank that is
+  // killed loses no more than a second of passes.
   absl::Status Add(const CrossCheckVerdict& verdict);
+  absl::Status Flush();
 
   // Shards among them.
   const VerdictSummary& replicas() const { return replicas_; }
@@ -53,6 +60,8 @@ class VerdictLog {
   const std::string path_;
   // Null where there is no file.
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  std::vector<CrossCheckVerdict> pending_;
+  std::chrono::steady_clock::time_point next_flush_;
   VerdictSummary replicas_;
   VerdictSummary reference_;
 };

@@ -18,7 +18,7 @@ CrossCheckVerdict MakeVerdict(CrossCheckMode mode, int64_t iteration, Outcome ou
   return verdict;
 }
 
-TEST(VerdictLog, EachVerdictIsALineAsSoonAsItIsAdded) {
+TEST(VerdictLog, EachVerdictIsALine) {
   const std::string path = ::testing::TempDir() + "/verdicts.jsonl";
   auto log = VerdictLog::Open(path);
   ASSERT_TRUE(log.ok()) << log.status();
@@ -30,6 +30,23 @@ TEST(VerdictLog, EachVerdictIsALineAsSoonAsItIsAdded) {
   ASSERT_NE(newline, std::string::npos);
   EXPECT_EQ(ParseVerdict(text->substr(0, newline))->outcome(), BITWISE_EQUAL);
   EXPECT_EQ(ParseVerdict(text->substr(newline + 1))->outcome(), DIFFERENT);
+}
+
+TEST(VerdictLog, PassesMayWaitForWhatFailsAndForTheEnd) {
+  const std::string path = ::testing::TempDir() + "/passes.jsonl";
+  const auto num_lines = [&] {
+    const std::string text = *ReadFile(path);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  auto log = VerdictLog::Open(path);
+  ASSERT_TRUE(log.ok()) << log.status();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, i, BITWISE_EQUAL)).ok());
+  EXPECT_LT(num_lines(), 3);
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, 3, DIFFERENT)).ok());
+  EXPECT_EQ(num_lines(), 4);
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, 4, BITWISE_EQUAL)).ok());
+  log->reset();
+  EXPECT_EQ(num_lines(), 5);
 }
 
 TEST(VerdictLog, SumsUpByModeAndByTheWorstRank) {

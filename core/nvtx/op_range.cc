@@ -190,11 +190,11 @@ class OpRangeCore {
     if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
       recorder->EndRange(EventCategory::kOp, recorder->Now());
     }
-    // What is still inside keeps its own part of the path, as long as it is there.
+    // What is still inside keeps the path that it began with.
     if (index + 1 == thread.depth) thread.module.resize(range->module_size);
     std::rotate(thread.ranges.begin() + index, thread.ranges.begin() + index + 1,
                 thread.ranges.begin() + thread.depth);
-    --thread.depth;
+    if (--thread.depth == 0) thread.module.clear();
   }
 
   OpStash Stash(OpenRange open) {

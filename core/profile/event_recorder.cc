@@ -19,17 +19,6 @@ constexpr size_t kMaxTextSize = size_t{1} << 20;
 
 int64_t Nanoseconds(std::chrono::nanoseconds since_epoch) { return since_epoch.count(); }
 
-size_t PaddedSize(size_t text_size) { return (sizeof(EventRecord) + text_size + 7) / 8 * 8; }
-
-EventRecord MakeRecord(EventRecord::Type type, EventCategory category, uint64_t ticks, uint64_t value) {
-  EventRecord record{};
-  record.ticks = ticks;
-  record.value = value;
-  record.type = type;
-  record.category = static_cast<uint32_t>(category);
-  return record;
-}
-
 uint64_t Bits(double value) {
   uint64_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -66,13 +55,12 @@ EventRecorder::EventRecorder(const Clock& clock, std::function<ClockReading()> r
       // A thread that takes over the buffer of one that ended goes on in it.
       buffers_(
           [this](ThreadBuffer& buffer) {
-            if (buffer.window == window_ && buffer.bytes != nullptr) AppendThread(buffer);
+            if (buffer.window == window_) AppendThread(buffer);
           },
           [this](ThreadBuffer& buffer) {
-            if (buffer.window == window_ && buffer.bytes != nullptr) {
-              Append(buffer, MakeRecord(EventRecord::kThreadEnd, EventCategory::kUser, clock_.Ticks(), 0), {},
-                     {}, {}, 0);
-            }
+            if (buffer.window != window_) return true;
+            Append(buffer, EventRecord::kThreadEnd, EventCategory::kUser, clock_.Ticks(), 0);
+            buffer.innermost = buffer.open.get();
             return true;
           }) {}
 
@@ -121,14 +109,6 @@ std::vector<std::string> EventRecorder::TrackNames() const {
   return track_names_;
 }
 
-EventRecorder::ThreadBuffer& EventRecorder::OwnBuffer() {
-  ThreadBuffer& buffer = buffers_.Get();
-  const uint64_t window = window_.load(std::memory_order_acquire);
-  if (__builtin_expect(buffer.window.load(std::memory_order_relaxed) != window, 0))
-    StartWindow(buffer, window);
-  return buffer;
-}
-
 void EventRecorder::StartWindow(ThreadBuffer& buffer, uint64_t window) {
   const size_t capacity = thread_buffer_bytes_.load(std::memory_order_relaxed);
   if (buffer.bytes == nullptr || buffer.capacity != capacity) {
@@ -136,8 +116,9 @@ void EventRecorder::StartWindow(ThreadBuffer& buffer, uint64_t window) {
     buffer.bytes.reset(new (std::nothrow) char[capacity]);
     buffer.capacity = buffer.bytes == nullptr ? 0 : capacity;
   }
-  buffer.num_open = 0;
-  buffer.num_open_dropped = 0;
+  if (buffer.open == nullptr) buffer.open = std::make_unique<OpenRange[]>(kMaxDepth + 2);
+  buffer.innermost = buffer.open.get();
+  buffer.num_too_deep = 0;
   buffer.num_lost.store(0, std::memory_order_relaxed);
   buffer.size.store(0, std::memory_order_relaxed);
   AppendThread(buffer);
@@ -147,82 +128,92 @@ void EventRecorder::StartWindow(ThreadBuffer& buffer, uint64_t window) {
 void EventRecorder::AppendThread(ThreadBuffer& buffer) {
   char name[16] = "";
   pthread_getname_np(pthread_self(), name, sizeof(name));
-  Append(buffer,
-         MakeRecord(EventRecord::kThread, EventCategory::kUser, clock_.Ticks(), internal::ThisThreadId()), {},
-         name, {}, 0);
+  Append(buffer, EventRecord::kThread, EventCategory::kUser, clock_.Ticks(), internal::ThisThreadId(), {},
+         name, {});
 }
 
-bool EventRecorder::Append(ThreadBuffer& buffer, const EventRecord& record, std::string_view extra,
-                           std::string_view name, std::string_view args, size_t reserved) {
-  const size_t size = buffer.size.load(std::memory_order_relaxed);
-  const size_t needed = PaddedSize(extra.size() + name.size() + args.size());
-  if (__builtin_expect(size + needed + reserved > buffer.capacity, 0)) {
-    buffer.num_lost.store(buffer.num_lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    return false;
-  }
-  char* const place = buffer.bytes.get() + size;
-  std::memcpy(place, &record, sizeof(record));
-  if (__builtin_expect(needed != sizeof(record), 0)) {
-    auto* const stored = reinterpret_cast<EventRecord*>(place);
-    stored->name_size = static_cast<uint32_t>(name.size());
-    stored->args_size = static_cast<uint32_t>(args.size());
-    char* text = place + sizeof(record);
-    for (const std::string_view part : {extra, name, args}) {
-      std::memcpy(text, part.data(), part.size());
-      text += part.size();
-    }
-  }
-  buffer.size.store(size + needed, std::memory_order_release);
-  return true;
+EventRecord* EventRecorder::Lose(ThreadBuffer& buffer) {
+  buffer.num_lost.store(buffer.num_lost.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  return nullptr;
 }
 
-void EventRecorder::Begin(EventRecord::Type type, EventCategory category, const char* static_name,
-                          std::string_view name, std::string_view args, uint64_t ticks, uint64_t value) {
-  ThreadBuffer& buffer = OwnBuffer();
-  EventRecord record = MakeRecord(type, category, ticks, value);
-  record.static_name = static_name;
+EventRecord* EventRecorder::Append(ThreadBuffer& buffer, EventRecord::Type type, EventCategory category,
+                                   uint64_t ticks, uint64_t value, std::string_view extra,
+                                   std::string_view name, std::string_view args) {
+  name = name.substr(0, kMaxTextSize);
   // JSON that is cut would be none.
   if (args.size() > kMaxTextSize) args = {};
-  const size_t reserved = sizeof(EventRecord) * (buffer.num_open + 1);
-  if (buffer.num_open_dropped == 0 &&
-      Append(buffer, record, {}, name.substr(0, kMaxTextSize), args, reserved)) {
-    ++buffer.num_open;
-  } else {
-    // What is inside of a dropped range is dropped too, so that it is known whose the next end is.
-    if (buffer.num_open_dropped++ > 0) buffer.num_lost.fetch_add(1, std::memory_order_relaxed);
+  const size_t size = buffer.size.load(std::memory_order_relaxed);
+  const size_t needed = (sizeof(EventRecord) + extra.size() + name.size() + args.size() + 7) / 8 * 8;
+  if (size + needed > buffer.capacity) return Lose(buffer);
+  char* place = buffer.bytes.get() + size;
+  auto* const record = new (place) EventRecord{ticks,
+                                               {value},
+                                               nullptr,
+                                               static_cast<uint32_t>(name.size()),
+                                               type,
+                                               static_cast<uint32_t>(args.size()),
+                                               static_cast<uint32_t>(category)};
+  place += sizeof(EventRecord);
+  for (const std::string_view part : {extra, name, args}) {
+    place = std::copy(part.begin(), part.end(), place);
   }
+  buffer.size.store(size + needed, std::memory_order_release);
+  return record;
+}
+
+void EventRecorder::PushTooDeep(ThreadBuffer& buffer, EventRecord* record) {
+  // It has no end of its own.
+  if (record != nullptr) record->value.store(record->ticks, std::memory_order_relaxed);
+  Lose(buffer);
+  ++buffer.num_too_deep;
+  buffer.innermost = buffer.open.get() + kMaxDepth + 1;
+}
+
+void EventRecorder::EndOuterRange(ThreadBuffer& buffer, EventCategory category, uint64_t ticks,
+                                  uint64_t key) {
+  if (buffer.num_too_deep > 0) {
+    if (--buffer.num_too_deep == 0) --buffer.innermost;
+    return;
+  }
+  OpenRange* range = buffer.innermost;
+  while (range != buffer.open.get() && (range->category != category || range->key != key)) --range;
+  if (range == buffer.open.get()) {
+    Append(buffer, EventRecord::kEnd, category, ticks, key);
+    return;
+  }
+  const uint64_t overlaps = range == buffer.innermost ? 0 : EventRecord::kOverlaps;
+  if (range->record != nullptr) range->record->value.store(ticks | overlaps, std::memory_order_relaxed);
+  std::move(range + 1, buffer.innermost + 1, range);
+  --buffer.innermost;
+}
+
+void EventRecorder::BeginRange(EventCategory category, std::string_view name, uint64_t ticks, uint64_t key) {
+  ThreadBuffer& buffer = OwnBuffer();
+  // Of measurements it is there only to find the end.
+  const bool has_domain = category == EventCategory::kRange && key != 0;
+  const std::string_view extra(reinterpret_cast<const char*>(&key), has_domain ? sizeof(key) : 0);
+  const EventRecord::Type type = has_domain ? EventRecord::kRangeOfDomain : EventRecord::kRange;
+  Push(buffer, Append(buffer, type, category, ticks, 0, extra, name, {}), category, key);
 }
 
 void EventRecorder::BeginRange(EventCategory category, std::string_view name, uint64_t ticks,
                                std::string_view args, EventFlow flow) {
-  const EventRecord::Type type = flow.end == EventFlow::End::kStart    ? EventRecord::kBeginFlowStart
-                                 : flow.end == EventFlow::End::kFinish ? EventRecord::kBeginFlowFinish
-                                                                       : EventRecord::kBegin;
-  Begin(type, category, nullptr, name, args, ticks, flow.id);
-}
-
-void EventRecorder::EndRange(EventCategory category, uint64_t ticks, uint64_t key) {
   ThreadBuffer& buffer = OwnBuffer();
-  if (__builtin_expect(buffer.num_open_dropped > 0, 0)) {
-    --buffer.num_open_dropped;
-    return;
-  }
-  const size_t reserved = buffer.num_open > 0 ? sizeof(EventRecord) * (buffer.num_open - 1) : 0;
-  Append(buffer, MakeRecord(EventRecord::kEnd, category, ticks, key), {}, {}, {}, reserved);
-  if (buffer.num_open > 0) --buffer.num_open;
+  const bool has_flow = flow.end != EventFlow::End::kNone;
+  const std::string_view extra(reinterpret_cast<const char*>(&flow.id), has_flow ? sizeof(flow.id) : 0);
+  const EventRecord::Type type = !has_flow                            ? EventRecord::kRange
+                                 : flow.end == EventFlow::End::kStart ? EventRecord::kRangeFlowStart
+                                                                      : EventRecord::kRangeFlowFinish;
+  Push(buffer, Append(buffer, type, category, ticks, 0, extra, name, args), category, 0);
 }
 
 void EventRecorder::Mark(EventCategory category, std::string_view name, std::string_view args) {
-  ThreadBuffer& buffer = OwnBuffer();
-  Append(buffer, MakeRecord(EventRecord::kMark, category, clock_.Ticks(), 0), {},
-         name.substr(0, kMaxTextSize), args.size() > kMaxTextSize ? std::string_view() : args,
-         sizeof(EventRecord) * buffer.num_open);
+  Append(OwnBuffer(), EventRecord::kMark, category, clock_.Ticks(), 0, {}, name, args);
 }
 
 void EventRecorder::Counter(std::string_view name, double value) {
-  ThreadBuffer& buffer = OwnBuffer();
-  Append(buffer, MakeRecord(EventRecord::kCounter, EventCategory::kUser, clock_.Ticks(), Bits(value)), {},
-         name.substr(0, kMaxTextSize), {}, sizeof(EventRecord) * buffer.num_open);
+  Append(OwnBuffer(), EventRecord::kCounter, EventCategory::kUser, clock_.Ticks(), Bits(value), {}, name, {});
 }
 
 int64_t EventRecorder::AddTrack(std::string_view name) {
@@ -234,14 +225,10 @@ int64_t EventRecorder::AddTrack(std::string_view name) {
 }
 
 void EventRecorder::AddSlice(const Slice& slice) {
-  ThreadBuffer& buffer = OwnBuffer();
   const SliceOfTrack extra = {slice.track, slice.start_unix_nanoseconds, slice.end_unix_nanoseconds,
                               slice.flow.id, static_cast<uint64_t>(slice.flow.end)};
-  Append(buffer, MakeRecord(EventRecord::kSlice, slice.category, 0, 0),
-         std::string_view(reinterpret_cast<const char*>(&extra), sizeof(extra)),
-         slice.name.substr(0, kMaxTextSize),
-         slice.args.size() > kMaxTextSize ? std::string_view() : slice.args,
-         sizeof(EventRecord) * buffer.num_open);
+  Append(OwnBuffer(), EventRecord::kSlice, slice.category, 0, 0,
+         std::string_view(reinterpret_cast<const char*>(&extra), sizeof(extra)), slice.name, slice.args);
 }
 
 }  // namespace ott

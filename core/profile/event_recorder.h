@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,7 @@ const char* EventCategoryName(EventCategory category);
 
 // An arrow from one range to another: from a forward operation to the backward one of the same sequence
 // number, from the launch of a kernel to the kernel. `id` is the same at both ends and at no other arrow of
-// the category; operations take FlowId(thread of the forward operation, sequence number).
+// the process: FlowId(thread of the forward operation, sequence number), or the launch's correlation id.
 struct EventFlow {
   enum class End : uint8_t { kNone, kStart, kFinish };
 
@@ -47,27 +48,33 @@ inline uint64_t FlowId(int thread, uint64_t sequence_number) {
   return (static_cast<uint64_t>(thread) << 40) ^ sequence_number;
 }
 
-// One event as it lies in a buffer; the bytes of its texts follow, then padding to a multiple of 8.
+// One event as it lies in a buffer; what else its type says and the bytes of its texts follow, then padding
+// to a multiple of 8.
 struct EventRecord {
   enum Type : uint32_t {
     // The events after it are of thread `value`, whose name is the text.
     kThread,
     kThreadEnd,
-    kBegin,
-    kBeginFlowStart,
-    kBeginFlowFinish,
+    // `value` is its end, 0 as long as it is open; with kOverlaps where a range around it ended before.
+    kRange,
+    // The same, followed by a uint64_t: the address of the domain's name, or a flow's id.
+    kRangeOfDomain,
+    kRangeFlowStart,
+    kRangeFlowFinish,
+    // Of a range that did not begin in this window on this thread; `value` is its key.
     kEnd,
     kMark,
+    // `value` has the bits of the double.
     kCounter,
-    // Of another track than the thread's; SliceOfTrack lies before the texts.
+    // Of another track than the thread's; a SliceOfTrack follows.
     kSlice,
   };
+  static constexpr uint64_t kOverlaps = uint64_t{1} << 63;
 
   uint64_t ticks;
+  std::atomic<uint64_t> value;
   // Null: the name is in the text.
   const char* static_name;
-  // Of a range: its key or the flow's id; of a counter: the bits of the double.
-  uint64_t value;
   uint32_t name_size : 28;
   uint32_t type : 4;
   uint32_t args_size : 28;
@@ -90,7 +97,7 @@ struct ClockReading {
 };
 
 // Thread-safe. Recording takes no lock and allocates nothing, except for a thread's first event. What no
-// longer fits into a thread's buffer is counted and dropped; the ends of ranges that have begun always fit.
+// longer fits into a thread's buffer is counted and dropped; ranges that have begun always get their end.
 //
 // A helper that has something to record has a function
 //
@@ -134,19 +141,28 @@ class EventRecorder {
 
   // A range of the calling thread. `name` is kept, not copied: it must live as long as the process.
   // EndRange() ends the innermost range of the category and key, whatever else began inside of it. A key is
-  // any number for measurements, the address of the domain's name for NVTX ranges, 0 for the default domain
-  // and others.
+  // the address of its name for measurements, that of the domain's name for NVTX ranges, 0 for the default
+  // domain and others.
   void BeginRange(EventCategory category, const char* name, uint64_t ticks, uint64_t key = 0) {
-    Begin(EventRecord::kBegin, category, name, {}, {}, ticks, key);
+    ThreadBuffer& buffer = OwnBuffer();
+    Push(buffer, Append(buffer, EventRecord::kRange, category, ticks, 0, name), category, key);
   }
   // Copied; for names that are made up as the program goes.
-  void BeginRange(EventCategory category, std::string_view name, uint64_t ticks, uint64_t key = 0) {
-    Begin(EventRecord::kBegin, category, nullptr, name, {}, ticks, key);
-  }
-  // Of a category without keys. args: a JSON object, or nothing.
+  void BeginRange(EventCategory category, std::string_view name, uint64_t ticks, uint64_t key = 0);
+  // args: a JSON object, or nothing.
   void BeginRange(EventCategory category, std::string_view name, uint64_t ticks, std::string_view args,
                   EventFlow flow);
-  void EndRange(EventCategory category, uint64_t ticks, uint64_t key = 0);
+  void EndRange(EventCategory category, uint64_t ticks, uint64_t key = 0) {
+    ThreadBuffer& buffer = OwnBuffer();
+    const OpenRange* const innermost = buffer.innermost;
+    if (__builtin_expect(
+            innermost->key == key && innermost->category == category && innermost->record != nullptr, 1)) {
+      innermost->record->value.store(ticks, std::memory_order_relaxed);
+      --buffer.innermost;
+    } else {
+      EndOuterRange(buffer, category, ticks, key);
+    }
+  }
 
   // A moment. args: a JSON object, or nothing.
   void Mark(EventCategory category, std::string_view name, std::string_view args = {});
@@ -173,6 +189,16 @@ class EventRecorder {
   static constexpr int64_t kFirstTrack = int64_t{1} << 23;
 
  private:
+  // At most so many ranges inside of each other are recorded.
+  static constexpr int kMaxDepth = 500;
+
+  struct OpenRange {
+    // Null if it was dropped.
+    EventRecord* record = nullptr;
+    uint64_t key = 0;
+    EventCategory category = EventCategory::kUser;
+  };
+
   struct ThreadBuffer {
     // Written by the thread whose buffer it is, read by who closes the window.
     std::atomic<uint64_t> window{0};
@@ -181,20 +207,53 @@ class EventRecorder {
     // Only the thread's.
     std::unique_ptr<char[]> bytes;
     size_t capacity = 0;
-    // Ranges begun and not ended: those recorded, and those dropped since.
-    size_t num_open = 0;
-    size_t num_open_dropped = 0;
+    // kMaxDepth of them, between one of no range and one for all that is deeper.
+    std::unique_ptr<OpenRange[]> open;
+    OpenRange* innermost = nullptr;
+    // Beyond kMaxDepth.
+    int num_too_deep = 0;
   };
 
-  void Begin(EventRecord::Type type, EventCategory category, const char* static_name, std::string_view name,
-             std::string_view args, uint64_t ticks, uint64_t value);
   // Of the calling thread, made ready for the window.
-  ThreadBuffer& OwnBuffer();
+  ThreadBuffer& OwnBuffer() {
+    ThreadBuffer& buffer = buffers_.Get();
+    const uint64_t window = window_.load(std::memory_order_acquire);
+    if (__builtin_expect(buffer.window.load(std::memory_order_relaxed) != window, 0)) {
+      StartWindow(buffer, window);
+    }
+    return buffer;
+  }
   [[gnu::cold]] void StartWindow(ThreadBuffer& buffer, uint64_t window);
   void AppendThread(ThreadBuffer& buffer);
-  // False, and counted, where the record does not fit in front of the last `reserved` bytes.
-  bool Append(ThreadBuffer& buffer, const EventRecord& record, std::string_view extra, std::string_view name,
-              std::string_view args, size_t reserved);
+
+  // A record without texts; null, and counted, where it does not fit.
+  static EventRecord* Append(ThreadBuffer& buffer, EventRecord::Type type, EventCategory category,
+                             uint64_t ticks, uint64_t value, const char* static_name = nullptr) {
+    const size_t size = buffer.size.load(std::memory_order_relaxed);
+    if (__builtin_expect(size + sizeof(EventRecord) > buffer.capacity, 0)) return Lose(buffer);
+    auto* const record = new (buffer.bytes.get() + size)
+        EventRecord{ticks, {value}, static_name, 0, type, 0, static_cast<uint32_t>(category)};
+    buffer.size.store(size + sizeof(EventRecord), std::memory_order_release);
+    return record;
+  }
+  // With what follows it.
+  static EventRecord* Append(ThreadBuffer& buffer, EventRecord::Type type, EventCategory category,
+                             uint64_t ticks, uint64_t value, std::string_view extra, std::string_view name,
+                             std::string_view args);
+  [[gnu::cold]] static EventRecord* Lose(ThreadBuffer& buffer);
+
+  static void Push(ThreadBuffer& buffer, EventRecord* record, EventCategory category, uint64_t key) {
+    if (__builtin_expect(buffer.innermost >= buffer.open.get() + kMaxDepth, 0))
+      return PushTooDeep(buffer, record);
+    ++buffer.innermost;
+    buffer.innermost->record = record;
+    buffer.innermost->key = key;
+    buffer.innermost->category = category;
+  }
+  [[gnu::cold]] static void PushTooDeep(ThreadBuffer& buffer, EventRecord* record);
+  // Also of one that is not open on this thread.
+  [[gnu::cold]] static void EndOuterRange(ThreadBuffer& buffer, EventCategory category, uint64_t ticks,
+                                          uint64_t key);
 
   ClockReading ReadClocks() const;
 

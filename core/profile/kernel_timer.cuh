@@ -9,6 +9,25 @@
 
 namespace ott {
 
+// The clocks of a GPU, which no memory access passes.
+struct KernelClock {
+  static __device__ uint64_t Cycles() {
+    uint64_t cycles;
+    asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles)::"memory");
+    return cycles;
+  }
+  static __device__ uint64_t Nanoseconds() {
+    uint64_t nanoseconds;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds)::"memory");
+    return nanoseconds;
+  }
+  static __device__ uint32_t Sm() {
+    uint32_t sm;
+    asm volatile("mov.u32 %0, %%smid;" : "=r"(sm));
+    return sm;
+  }
+};
+
 // Times the named sections of a kernel, from its construction to its destruction. Lap(section) says that what
 // ran since the last lap was that section. In each block (or warp, or in sampled blocks, as the view says)
 // one thread reads its clock; sections of a whole block end with __syncthreads() before the lap.
@@ -29,11 +48,11 @@ namespace ott {
 //       timer.Lap(Section::kLineSearch);
 //     }
 //   }
-template <typename Section, bool kTimed>
+template <typename Section, bool kTimed, typename Clock = KernelClock>
 class KernelTimer;
 
-template <typename Section>
-class KernelTimer<Section, false> {
+template <typename Section, typename Clock>
+class KernelTimer<Section, false, Clock> {
  public:
   __device__ explicit KernelTimer(const KernelTimerView&) {}
   KernelTimer(const KernelTimer&) = delete;
@@ -43,8 +62,8 @@ class KernelTimer<Section, false> {
   __device__ void Skip() {}
 };
 
-template <typename Section>
-class KernelTimer<Section, true> {
+template <typename Section, typename Clock>
+class KernelTimer<Section, true, Clock> {
  public:
   // REQUIRES: all threads of the block, none of which has returned.
   __device__ explicit KernelTimer(const KernelTimerView& view) {
@@ -65,18 +84,18 @@ class KernelTimer<Section, true> {
     max_laps_ = view.laps_per_unit;
     unit_->block = block;
     unit_->warp = thread / 32;
-    asm volatile("mov.u32 %0, %%smid;" : "=r"(unit_->sm));
-    unit_->start_nanoseconds = GlobalNanoseconds();
-    unit_->start_cycles = Cycles();
+    unit_->sm = Clock::Sm();
+    unit_->start_nanoseconds = Clock::Nanoseconds();
+    unit_->start_cycles = Clock::Cycles();
   }
   KernelTimer(const KernelTimer&) = delete;
   KernelTimer& operator=(const KernelTimer&) = delete;
 
   __device__ ~KernelTimer() {
     if (unit_ == nullptr) return;
-    unit_->end_cycles = Cycles();
+    unit_->end_cycles = Clock::Cycles();
     unit_->num_laps = num_laps_;
-    unit_->end_nanoseconds = GlobalNanoseconds();
+    unit_->end_nanoseconds = Clock::Nanoseconds();
   }
 
   // Below kNoKernelSection. Laps beyond the view's laps_per_unit are counted.
@@ -86,21 +105,9 @@ class KernelTimer<Section, true> {
   __device__ void Skip() { Store(kNoKernelSection); }
 
  private:
-  static __device__ uint64_t Cycles() {
-    uint64_t cycles;
-    asm volatile("mov.u64 %0, %%clock64;" : "=l"(cycles)::"memory");
-    return cycles;
-  }
-
-  static __device__ uint64_t GlobalNanoseconds() {
-    uint64_t nanoseconds;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(nanoseconds)::"memory");
-    return nanoseconds;
-  }
-
   // Threads that time nothing have room for no laps.
   __device__ void Store(uint32_t section) {
-    const uint64_t cycles = Cycles();
+    const uint64_t cycles = Clock::Cycles();
     if (num_laps_ < max_laps_) {
       const uint32_t high = __byte_perm(static_cast<uint32_t>(cycles >> 32), section, 0x4210);
       reinterpret_cast<uint64_t*>(unit_ + 1)[num_laps_] =

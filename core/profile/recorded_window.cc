@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,34 +15,46 @@ const EventRecord& At(const char* place) { return *reinterpret_cast<const EventR
 
 const char* Extra(const EventRecord& record) { return reinterpret_cast<const char*>(&record + 1); }
 
-const char* Texts(const EventRecord& record) {
-  return Extra(record) + (record.type == EventRecord::kSlice ? sizeof(SliceOfTrack) : 0);
+size_t ExtraSize(const EventRecord& record) {
+  switch (record.type) {
+    case EventRecord::kRangeOfDomain:
+    case EventRecord::kRangeFlowStart:
+    case EventRecord::kRangeFlowFinish:
+      return sizeof(uint64_t);
+    case EventRecord::kSlice:
+      return sizeof(SliceOfTrack);
+    default:
+      return 0;
+  }
 }
 
 std::string_view Name(const EventRecord& record) {
   if (record.static_name != nullptr) return record.static_name;
-  return std::string_view(Texts(record), record.name_size);
+  return std::string_view(Extra(record) + ExtraSize(record), record.name_size);
 }
 
 std::string_view Args(const EventRecord& record) {
-  return std::string_view(Texts(record) + record.name_size, record.args_size);
+  return std::string_view(Extra(record) + ExtraSize(record) + record.name_size, record.args_size);
 }
 
 const char* Next(const EventRecord& record) {
-  const char* const end = Texts(record) + record.name_size + record.args_size;
+  const char* const end = Args(record).data() + record.args_size;
   return end + (-reinterpret_cast<uintptr_t>(end) & 7);
 }
 
-bool IsBegin(const EventRecord& record) {
-  return record.type == EventRecord::kBegin || record.type == EventRecord::kBeginFlowStart ||
-         record.type == EventRecord::kBeginFlowFinish;
+bool IsRange(const EventRecord& record) {
+  return record.type >= EventRecord::kRange && record.type <= EventRecord::kRangeFlowFinish;
 }
 
-uint64_t Key(const EventRecord& record) {
-  return record.type == EventRecord::kBegin || record.type == EventRecord::kEnd ? record.value : 0;
+uint64_t Value(const EventRecord& record) { return record.value.load(std::memory_order_relaxed); }
+
+uint64_t Number(const EventRecord& record) {
+  uint64_t number;
+  std::memcpy(&number, Extra(record), sizeof(number));
+  return number;
 }
 
-double Number(uint64_t bits) {
+double Double(uint64_t bits) {
   double value;
   std::memcpy(&value, &bits, sizeof(value));
   return value;
@@ -55,10 +68,10 @@ SliceOfTrack TrackOf(const EventRecord& record) {
 
 EventFlow FlowOf(const EventRecord& record) {
   switch (record.type) {
-    case EventRecord::kBeginFlowStart:
-      return {EventFlow::End::kStart, record.value};
-    case EventRecord::kBeginFlowFinish:
-      return {EventFlow::End::kFinish, record.value};
+    case EventRecord::kRangeFlowStart:
+      return {EventFlow::End::kStart, Number(record)};
+    case EventRecord::kRangeFlowFinish:
+      return {EventFlow::End::kFinish, Number(record)};
     case EventRecord::kSlice:
       return {static_cast<EventFlow::End>(TrackOf(record).flow_end), TrackOf(record).flow_id};
     default:
@@ -76,163 +89,18 @@ std::string UnfinishedArgs(std::string_view args) {
 
 }  // namespace
 
-// Finds out what belongs together although it lies apart.
-class RecordedWindow::Matcher : public Walker {
- public:
-  void Range(const Segment&, const EventRecord& begin, uint64_t, bool) override { AddFlow(begin); }
-
-  void Unfinished(const Segment&, const EventRecord& begin) override {
-    AddFlow(begin);
-    unfinished_.push_back(&begin);
-  }
-
-  void EndWithoutBegin(const Segment&, const EventRecord& end) override { ends_.push_back(&end); }
-
-  void Other(const Segment&, const EventRecord& record) override { AddFlow(record); }
-
-  void Finish(RecordedWindow& window) {
-    const auto is_earlier = [](const EventRecord* a, const EventRecord* b) { return a->ticks < b->ticks; };
-    std::sort(unfinished_.begin(), unfinished_.end(), is_earlier);
-    std::sort(ends_.begin(), ends_.end(), is_earlier);
-    std::unordered_map<uint64_t, std::vector<const EventRecord*>> open;
-    auto begin = unfinished_.begin();
-    for (const EventRecord* const end : ends_) {
-      if (end->category != static_cast<uint32_t>(EventCategory::kMeasurement)) continue;
-      for (; begin != unfinished_.end() && (*begin)->ticks <= end->ticks; ++begin) {
-        if ((*begin)->category == end->category) open[Key(**begin)].push_back(*begin);
-      }
-      std::vector<const EventRecord*>& candidates = open[Key(*end)];
-      if (candidates.empty()) continue;
-      window.began_elsewhere_[end] = candidates.back();
-      window.ended_elsewhere_.insert(candidates.back());
-      candidates.pop_back();
-    }
-    const auto matched = static_cast<int64_t>(window.began_elsewhere_.size());
-    window.num_unfinished_ = static_cast<int64_t>(unfinished_.size()) - matched;
-    window.num_ends_without_begin_ = static_cast<int64_t>(ends_.size()) - matched;
-    for (int category = 0; category < 16; ++category) {
-      for (const uint64_t id : flow_starts_[category]) {
-        if (flow_finishes_[category].count(id) != 0) window.flows_[category].insert(id);
-      }
-    }
-  }
-
- private:
-  void AddFlow(const EventRecord& record) {
-    const EventFlow flow = FlowOf(record);
-    if (flow.end == EventFlow::End::kStart) flow_starts_[record.category].insert(flow.id);
-    if (flow.end == EventFlow::End::kFinish) flow_finishes_[record.category].insert(flow.id);
-  }
-
-  std::vector<const EventRecord*> unfinished_;
-  std::vector<const EventRecord*> ends_;
-  std::unordered_set<uint64_t> flow_starts_[16];
-  std::unordered_set<uint64_t> flow_finishes_[16];
-};
-
-class RecordedWindow::Converter : public Walker {
- public:
-  Converter(const RecordedWindow& window, const std::function<void(const TraceEvent&)>& visitor)
-      : window_(window), visitor_(visitor) {}
-
-  void Range(const Segment& segment, const EventRecord& begin, uint64_t end, bool overlaps) override {
-    AddRange(segment, begin, end, overlaps, Args(begin));
-  }
-
-  void Unfinished(const Segment& segment, const EventRecord& begin) override {
-    AddRange(segment, begin, segment.end, false, UnfinishedArgs(Args(begin)));
-  }
-
-  void EndWithoutBegin(const Segment& segment, const EventRecord& end) override {
-    const auto found = window_.began_elsewhere_.find(&end);
-    if (found != window_.began_elsewhere_.end()) {
-      AddRange(segment, *found->second, end.ticks, true, Args(*found->second));
-    }
-  }
-
-  void Other(const Segment& segment, const EventRecord& record) override {
-    TraceEvent event = MakeEvent(segment, record);
-    switch (record.type) {
-      case EventRecord::kMark:
-        event.type = TraceEvent::Type::kMark;
-        break;
-      case EventRecord::kCounter:
-        event.type = TraceEvent::Type::kCounter;
-        event.value = Number(record.value);
-        break;
-      case EventRecord::kSlice: {
-        const SliceOfTrack slice = TrackOf(record);
-        event.track = slice.track;
-        event.start = slice.start_unix_nanoseconds - window_.opened_.unix_nanoseconds;
-        event.duration = std::max<int64_t>(0, slice.end_unix_nanoseconds - slice.start_unix_nanoseconds);
-        break;
-      }
-      default:
-        return;
-    }
-    visitor_(event);
-  }
-
-  void AddLost(const Segment& segment, uint64_t ticks) {
-    const std::string name = absl::StrCat(segment.num_lost, " events lost: the thread's buffer was full");
-    TraceEvent event;
-    event.type = TraceEvent::Type::kMark;
-    event.process = window_.process_;
-    event.track = segment.thread;
-    event.name = name;
-    event.category = "profiler";
-    event.start = window_.ToNanoseconds(ticks);
-    visitor_(event);
-  }
-
- private:
-  TraceEvent MakeEvent(const Segment& segment, const EventRecord& record) const {
-    TraceEvent event;
-    event.process = window_.process_;
-    event.track = segment.thread;
-    event.name = Name(record);
-    event.category = EventCategoryName(static_cast<EventCategory>(record.category));
-    event.args = Args(record);
-    event.start = window_.ToNanoseconds(record.ticks);
-    const EventFlow flow = FlowOf(record);
-    if (flow.end != EventFlow::End::kNone && window_.flows_[record.category].count(flow.id) != 0) {
-      event.flow = flow.end == EventFlow::End::kStart ? TraceEvent::Flow::kStart : TraceEvent::Flow::kFinish;
-      event.flow_id = flow.id;
-    }
-    return event;
-  }
-
-  void AddRange(const Segment& segment, const EventRecord& begin, uint64_t end, bool overlaps,
-                std::string_view args) {
-    TraceEvent event = MakeEvent(segment, begin);
-    if (overlaps) event.type = TraceEvent::Type::kOverlappingSlice;
-    event.duration = std::max<int64_t>(0, window_.ToNanoseconds(end) - event.start);
-    event.args = args;
-    std::string with_domain;
-    if (begin.category == static_cast<uint32_t>(EventCategory::kRange) && Key(begin) != 0) {
-      with_domain = absl::StrCat(reinterpret_cast<const char*>(Key(begin)), ": ", std::string(event.name));
-      event.name = with_domain;
-    }
-    visitor_(event);
-  }
-
-  const RecordedWindow& window_;
-  const std::function<void(const TraceEvent&)>& visitor_;
-};
-
 RecordedWindow::RecordedWindow(const EventRecorder& recorder, int64_t process)
     : process_(process),
       opened_(recorder.opened()),
       closed_(recorder.closed()),
       track_names_(recorder.TrackNames()) {
   for (const EventRecorder::Buffer& buffer : recorder.Buffers()) AddSegments(buffer);
-  Matcher matcher;
-  for (const Segment& segment : segments_) Walk(segment, matcher);
-  matcher.Finish(*this);
+  Match();
 }
 
 void RecordedWindow::AddSegments(const EventRecorder::Buffer& buffer) {
   num_lost_ += static_cast<int64_t>(buffer.num_lost);
+  const size_t first = segments_.size();
   const char* const end = buffer.records.data() + buffer.records.size();
   for (const char* place = buffer.records.data(); place < end; place = Next(At(place))) {
     const EventRecord& record = At(place);
@@ -244,35 +112,58 @@ void RecordedWindow::AddSegments(const EventRecorder::Buffer& buffer) {
       segment.records = std::string_view(Next(record), 0);
       continue;
     }
+    // Not even the thread fitted.
+    if (segments_.size() == first) return;
     Segment& segment = segments_.back();
     if (record.type == EventRecord::kThreadEnd) segment.end = record.ticks;
     segment.records = std::string_view(segment.records.data(), Next(record) - segment.records.data());
   }
-  if (!segments_.empty()) segments_.back().num_lost = buffer.num_lost;
+  if (segments_.size() > first) segments_.back().num_lost = buffer.num_lost;
 }
 
-void RecordedWindow::Walk(const Segment& segment, Walker& walker) const {
-  std::vector<const EventRecord*> open;
+template <typename Visitor>
+void RecordedWindow::VisitRecords(const Segment& segment, Visitor visitor) const {
   const char* const end = segment.records.data() + segment.records.size();
-  for (const char* place = segment.records.data(); place < end; place = Next(At(place))) {
-    const EventRecord& record = At(place);
-    if (IsBegin(record)) {
-      if (ended_elsewhere_.count(&record) == 0) open.push_back(&record);
-    } else if (record.type == EventRecord::kEnd) {
-      const auto begin = std::find_if(open.rbegin(), open.rend(), [&record](const EventRecord* candidate) {
-        return candidate->category == record.category && Key(*candidate) == Key(record);
-      });
-      if (begin == open.rend()) {
-        walker.EndWithoutBegin(segment, record);
-        continue;
+  for (const char* place = segment.records.data(); place < end; place = Next(At(place))) visitor(At(place));
+}
+
+void RecordedWindow::Match() {
+  std::vector<const EventRecord*> open;
+  std::vector<const EventRecord*> ends;
+  for (const Segment& segment : segments_) {
+    VisitRecords(segment, [&](const EventRecord& record) {
+      if (IsRange(record) && Value(record) == 0) open.push_back(&record);
+      if (record.type == EventRecord::kEnd) ends.push_back(&record);
+      const EventFlow flow = FlowOf(record);
+      if (flow.end == EventFlow::End::kNone) return;
+      FlowEnds& ends_of_flow = flows_[flow.id];
+      if (flow.end == EventFlow::End::kStart) {
+        ends_of_flow.start = &record;
+      } else if (ends_of_flow.finish == nullptr) {
+        ends_of_flow.finish = &record;
       }
-      walker.Range(segment, **begin, record.ticks, begin != open.rbegin());
-      open.erase(std::next(begin).base());
-    } else {
-      walker.Other(segment, record);
-    }
+    });
   }
-  for (; !open.empty(); open.pop_back()) walker.Unfinished(segment, *open.back());
+  // The key of a measurement is the address of its name.
+  const auto is_earlier = [](const EventRecord* a, const EventRecord* b) { return a->ticks < b->ticks; };
+  std::sort(open.begin(), open.end(), is_earlier);
+  std::sort(ends.begin(), ends.end(), is_earlier);
+  std::unordered_map<uint64_t, std::vector<const EventRecord*>> by_key;
+  auto begin = open.begin();
+  for (const EventRecord* const end : ends) {
+    if (end->category != static_cast<uint32_t>(EventCategory::kMeasurement)) continue;
+    for (; begin != open.end() && (*begin)->ticks <= end->ticks; ++begin) {
+      if ((*begin)->category == end->category) {
+        by_key[reinterpret_cast<uintptr_t>((*begin)->static_name)].push_back(*begin);
+      }
+    }
+    std::vector<const EventRecord*>& candidates = by_key[Value(*end)];
+    if (candidates.empty()) continue;
+    ended_elsewhere_[candidates.back()] = end->ticks;
+    candidates.pop_back();
+  }
+  num_unfinished_ = static_cast<int64_t>(open.size() - ended_elsewhere_.size());
+  num_ends_without_begin_ = static_cast<int64_t>(ends.size() - ended_elsewhere_.size());
 }
 
 std::vector<TraceTrack> RecordedWindow::Tracks() const {
@@ -292,11 +183,83 @@ std::vector<TraceTrack> RecordedWindow::Tracks() const {
 }
 
 void RecordedWindow::Visit(const std::function<void(const TraceEvent&)>& visitor) const {
-  Converter converter(*this, visitor);
   for (const Segment& segment : segments_) {
-    Walk(segment, converter);
-    if (segment.num_lost > 0) converter.AddLost(segment, segment.end);
+    VisitRecords(segment, [&](const EventRecord& record) {
+      TraceEvent event;
+      if (!Convert(segment, record, event)) return;
+      // What the views refer to.
+      std::string name, args;
+      if (record.type == EventRecord::kRangeOfDomain) {
+        event.name = name =
+            absl::StrCat(reinterpret_cast<const char*>(Number(record)), ": ", std::string(event.name));
+      }
+      if (IsRange(record) && Value(record) == 0 && ended_elsewhere_.count(&record) == 0) {
+        event.args = args = UnfinishedArgs(event.args);
+      }
+      visitor(event);
+    });
+    if (segment.num_lost == 0) continue;
+    const std::string name =
+        absl::StrCat(segment.num_lost, " events lost: the thread's buffer was full, or they lay too deep");
+    TraceEvent event;
+    event.type = TraceEvent::Type::kMark;
+    event.process = process_;
+    event.track = segment.thread;
+    event.name = name;
+    event.category = "profiler";
+    event.start = ToNanoseconds(segment.end);
+    visitor(event);
   }
+}
+
+bool RecordedWindow::Convert(const Segment& segment, const EventRecord& record, TraceEvent& event) const {
+  event.process = process_;
+  event.track = segment.thread;
+  event.name = Name(record);
+  event.category = EventCategoryName(static_cast<EventCategory>(record.category));
+  event.args = Args(record);
+  event.start = ToNanoseconds(record.ticks);
+  if (const EventFlow flow = FlowOf(record); flow.end != EventFlow::End::kNone) {
+    const FlowEnds& ends = flows_.at(flow.id);
+    const bool is_end = &record == ends.start || &record == ends.finish;
+    if (is_end && ends.start != nullptr && ends.finish != nullptr) {
+      event.flow = &record == ends.start ? TraceEvent::Flow::kStart : TraceEvent::Flow::kFinish;
+      event.flow_id = flow.id;
+    }
+  }
+  switch (record.type) {
+    case EventRecord::kMark:
+      event.type = TraceEvent::Type::kMark;
+      return true;
+    case EventRecord::kCounter:
+      event.type = TraceEvent::Type::kCounter;
+      event.value = Double(Value(record));
+      return true;
+    case EventRecord::kSlice: {
+      const SliceOfTrack slice = TrackOf(record);
+      event.track = slice.track;
+      event.start = slice.start_unix_nanoseconds - opened_.unix_nanoseconds;
+      event.duration = std::max<int64_t>(0, slice.end_unix_nanoseconds - slice.start_unix_nanoseconds);
+      return true;
+    }
+    case EventRecord::kThread:
+    case EventRecord::kThreadEnd:
+    case EventRecord::kEnd:
+      return false;
+    default:
+      break;
+  }
+  uint64_t end = Value(record);
+  bool overlaps = (end & EventRecord::kOverlaps) != 0;
+  end &= ~EventRecord::kOverlaps;
+  if (end == 0) {
+    const auto elsewhere = ended_elsewhere_.find(&record);
+    overlaps = elsewhere != ended_elsewhere_.end();
+    end = overlaps ? elsewhere->second : segment.end;
+  }
+  if (overlaps) event.type = TraceEvent::Type::kOverlappingSlice;
+  event.duration = std::max<int64_t>(0, ToNanoseconds(end) - event.start);
+  return true;
 }
 
 // Between the two readings the cycle counter is taken to run evenly.

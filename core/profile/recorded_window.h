@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "ott/core/profile/event_recorder.h"
@@ -30,7 +29,7 @@ class RecordedWindow {
   explicit RecordedWindow(const EventRecorder& recorder, int64_t process = 0);
 
   std::vector<TraceTrack> Tracks() const;
-  // Thread by thread, in the order of the ranges' ends. What an event refers to lives until the visitor
+  // Thread by thread, in the order of the ranges' beginnings. What an event refers to lives until the visitor
   // returns.
   void Visit(const std::function<void(const TraceEvent&)>& visitor) const;
 
@@ -56,20 +55,19 @@ class RecordedWindow {
     uint64_t num_lost = 0;
   };
 
-  // What Walk() meets.
-  class Walker {
-   public:
-    virtual ~Walker() = default;
-    virtual void Range(const Segment& segment, const EventRecord& begin, uint64_t end, bool overlaps) = 0;
-    virtual void Unfinished(const Segment& segment, const EventRecord& begin) = 0;
-    virtual void EndWithoutBegin(const Segment& segment, const EventRecord& end) = 0;
-    virtual void Other(const Segment& segment, const EventRecord& record) = 0;
+  // Null where it is missing.
+  struct FlowEnds {
+    const EventRecord* start = nullptr;
+    const EventRecord* finish = nullptr;
   };
-  class Matcher;
-  class Converter;
 
   void AddSegments(const EventRecorder::Buffer& buffer);
-  void Walk(const Segment& segment, Walker& walker) const;
+  // Finds out what belongs together although it lies apart.
+  void Match();
+  template <typename Visitor>
+  void VisitRecords(const Segment& segment, Visitor visitor) const;
+  // False for what is no event.
+  bool Convert(const Segment& segment, const EventRecord& record, TraceEvent& event) const;
   int64_t ToNanoseconds(uint64_t ticks) const;
 
   const int64_t process_;
@@ -80,11 +78,11 @@ class RecordedWindow {
   int64_t num_lost_ = 0;
   int64_t num_unfinished_ = 0;
   int64_t num_ends_without_begin_ = 0;
-  // Measurements that ended on another thread than they began on: begin by end, and all these begins.
-  std::unordered_map<const EventRecord*, const EventRecord*> began_elsewhere_;
-  std::unordered_set<const EventRecord*> ended_elsewhere_;
-  // Ids of arrows by their category, for those that have both ends.
-  std::unordered_set<uint64_t> flows_[16];
+  // Measurements that ended on another thread than they began on, and when.
+  std::unordered_map<const EventRecord*, uint64_t> ended_elsewhere_;
+  // By id. Of several starts the last counts, which is the innermost operation, and of several finishes the
+  // first.
+  std::unordered_map<uint64_t, FlowEnds> flows_;
 };
 
 }  // namespace ott

@@ -1,7 +1,6 @@
 #include "ott/core/profile/recorded_window.h"
 
 #include <atomic>
-#include <cmath>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,11 +11,11 @@
 namespace ott {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-using ::testing::StartsWith;
 
 constexpr int64_t kUnixOffset = 1'000'000;
 
@@ -86,7 +85,7 @@ TEST_F(RecordedWindowTest, RangesNest) {
   End(30);
   End(40);
   Close(150);
-  EXPECT_THAT(Events(), ElementsAre("inner 20+10", "outer 10+30"));
+  EXPECT_THAT(Events(), ElementsAre("outer 10+30", "inner 20+10"));
 }
 
 TEST_F(RecordedWindowTest, CategoriesAndKeysNestWithEachOther) {
@@ -98,7 +97,7 @@ TEST_F(RecordedWindowTest, CategoriesAndKeysNestWithEachOther) {
   End(45);
   End(49, EventCategory::kMeasurement, 7);
   Close(150);
-  EXPECT_THAT(Events(), ElementsAre("domain: other 30+10", "range 20+25", "measured 10+39"));
+  EXPECT_THAT(Events(), ElementsAre("measured 10+39", "range 20+25", "domain: other 30+10"));
 }
 
 TEST_F(RecordedWindowTest, RangesThatOverlapKeepTheirTimes) {
@@ -111,12 +110,14 @@ TEST_F(RecordedWindowTest, RangesThatOverlapKeepTheirTimes) {
 }
 
 TEST_F(RecordedWindowTest, MeasurementMayEndOnAnotherThread) {
-  Begin(10, "on both", EventCategory::kMeasurement, 1);
-  std::thread([this] { End(30, EventCategory::kMeasurement, 1); }).join();
+  static const char kName[] = "on both";
+  const auto key = reinterpret_cast<uintptr_t>(kName);
+  recorder_.BeginRange(EventCategory::kMeasurement, kName, 110, key);
+  std::thread([this, key] { End(30, EventCategory::kMeasurement, key); }).join();
   Begin(40, "inner");
   End(45);
   Close(150);
-  EXPECT_THAT(Events(), ElementsAre("inner 40+5", "on both 10+20 overlapping"));
+  EXPECT_THAT(Events(), ElementsAre("on both 10+20 overlapping", "inner 40+5"));
   const RecordedWindow window(recorder_);
   EXPECT_EQ(window.num_unfinished_ranges(), 0);
   EXPECT_EQ(window.num_ends_without_begin(), 0);
@@ -126,8 +127,8 @@ TEST_F(RecordedWindowTest, RangesThatNeverEndGoOnToTheEndOfTheWindow) {
   Begin(10, "outer");
   recorder_.BeginRange(EventCategory::kOp, "inner", 120, R"({"op":"linear"})", {});
   Close(150);
-  EXPECT_THAT(Events(), ElementsAre(R"(inner 20+30 {"unfinished":true,"op":"linear"})",
-                                    R"(outer 10+40 {"unfinished":true})"));
+  EXPECT_THAT(Events(), ElementsAre(R"(outer 10+40 {"unfinished":true})",
+                                    R"(inner 20+30 {"unfinished":true,"op":"linear"})"));
   EXPECT_EQ(RecordedWindow(recorder_).num_unfinished_ranges(), 2);
 }
 
@@ -184,14 +185,16 @@ TEST_F(RecordedWindowTest, FlowsNeedBothEnds) {
     recorder_.BeginRange(EventCategory::kOp, name, 100 + time, {}, flow);
     End(time + 1, EventCategory::kOp);
   };
+  recorder_.BeginRange(EventCategory::kOp, "outer", 105, {}, {EventFlow::End::kStart, FlowId(1, 12)});
   begin(10, "linear", {EventFlow::End::kStart, FlowId(1, 12)});
+  End(12, EventCategory::kOp);
   begin(20, "relu", {EventFlow::End::kStart, FlowId(1, 13)});
   begin(30, "LinearBackward0", {EventFlow::End::kFinish, FlowId(1, 12)});
   begin(40, "of another thread's", {EventFlow::End::kFinish, FlowId(2, 13)});
   Close(150);
   const std::string id = std::to_string(FlowId(1, 12));
-  EXPECT_THAT(Events(), ElementsAre("linear 10+1 ->" + id, "relu 20+1", "LinearBackward0 30+1 <-" + id,
-                                    "of another thread's 40+1"));
+  EXPECT_THAT(Events(), ElementsAre("outer 5+7", "linear 10+1 ->" + id, "relu 20+1",
+                                    "LinearBackward0 30+1 <-" + id, "of another thread's 40+1"));
 }
 
 TEST_F(RecordedWindowTest, MarksCountersAndSlicesOfTracksAreThere) {
@@ -216,13 +219,14 @@ TEST_F(RecordedWindowTest, MarksCountersAndSlicesOfTracksAreThere) {
 TEST_F(RecordedWindowTest, LaunchesPointToTheirKernels) {
   EventRecorder::Slice launch;
   launch.track = 1;
-  launch.category = EventCategory::kDevice;
+  launch.category = EventCategory::kRuntime;
   launch.name = "cudaLaunchKernel";
   launch.start_unix_nanoseconds = kUnixOffset + 110;
   launch.end_unix_nanoseconds = kUnixOffset + 112;
   launch.flow = {EventFlow::End::kStart, 42};
   EventRecorder::Slice kernel = launch;
   kernel.track = recorder_.AddTrack("stream");
+  kernel.category = EventCategory::kDevice;
   kernel.name = "gemm";
   kernel.start_unix_nanoseconds += 10;
   kernel.end_unix_nanoseconds += 20;
@@ -235,26 +239,38 @@ TEST_F(RecordedWindowTest, LaunchesPointToTheirKernels) {
 
 TEST_F(RecordedWindowTest, WhatDoesNotFitIsCountedAndOpenRangesStillEnd) {
   Close(150);
-  recorder_.SetThreadBufferBytes(8 * sizeof(EventRecord));
+  recorder_.SetThreadBufferBytes(5 * sizeof(EventRecord));
   Open(200);
-  // The thread's record and its name take three.
+  // The record and the name of the thread take up to two.
   std::thread([this] {
-    Begin(110, "");
-    Begin(120, "");
+    Begin(110, "a");
     for (int i = 0; i < 10; ++i) {
-      Begin(130, "");
+      Begin(130, "b");
       End(131);
     }
-    End(140);
     End(145);
   }).join();
   Close(300);
   const RecordedWindow window(recorder_);
   EXPECT_EQ(window.num_unfinished_ranges(), 0);
   EXPECT_GT(window.num_lost_events(), 5);
+  EXPECT_THAT(Events().front(), "a 10+35");
   EXPECT_THAT(Events().back(), HasSubstr("events lost: the thread's buffer was full"));
-  EXPECT_THAT(Events(), ::testing::Contains(" 10+35"));
-  EXPECT_THAT(Events(), ::testing::Contains(" 20+20"));
+}
+
+TEST_F(RecordedWindowTest, RangesDeeperThanTheLimitAreCountedAndTheOthersEndInTheirTurn) {
+  constexpr int kDepth = 600;
+  for (int i = 0; i < kDepth; ++i) Begin(10, "deep");
+  for (int i = 0; i < kDepth; ++i) End(i + 20);
+  Begin(700, "after");
+  End(710);
+  Close(900);
+  const RecordedWindow window(recorder_);
+  EXPECT_EQ(window.num_unfinished_ranges(), 0);
+  EXPECT_EQ(window.num_ends_without_begin(), 0);
+  EXPECT_EQ(window.num_lost_events(), 100);
+  EXPECT_THAT(Events(), Contains("deep 10+" + std::to_string(kDepth - 1 + 10)));
+  EXPECT_THAT(Events(), Contains("after 700+10"));
 }
 
 TEST_F(RecordedWindowTest, ManyThreadsRecordAtOnce) {

@@ -98,13 +98,13 @@ inline void StopwatchCore::RecordBegin(const StopwatchMeasurement& measurement, 
   EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
   if (__builtin_expect(recorder == nullptr, 1)) return;
   recorder->BeginRange(EventCategory::kMeasurement, measurement.name.c_str(), now,
-                       reinterpret_cast<uintptr_t>(&measurement));
+                       reinterpret_cast<uintptr_t>(measurement.name.c_str()));
 }
 
 inline void StopwatchCore::RecordEnd(const StopwatchMeasurement& measurement, uint64_t now) const {
   EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
   if (__builtin_expect(recorder == nullptr, 1)) return;
-  recorder->EndRange(EventCategory::kMeasurement, now, reinterpret_cast<uintptr_t>(&measurement));
+  recorder->EndRange(EventCategory::kMeasurement, now, reinterpret_cast<uintptr_t>(measurement.name.c_str()));
 }
 
 // The quickest of a few rounds, as what disturbs only ever adds.

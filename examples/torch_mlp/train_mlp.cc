@@ -22,6 +22,7 @@
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/nvtx/op_range.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/local_communicator.h"
 #include "ott/dist/training_run.h"
@@ -46,7 +47,13 @@ Config MakeConfig(const Flags& flags) {
   Config config;
   config.set_run_dir(flags.run);
   config.mutable_stopwatch()->set_num_warmup_iters(5);
-  if (!flags.run.empty()) config.mutable_dump()->mutable_iterations()->set_every(10);
+  if (flags.emit_nvtx) config.mutable_op_ranges();
+  if (flags.run.empty()) return config;
+  config.mutable_dump()->mutable_iterations()->set_every(10);
+  ProfileConfig& profile = *config.mutable_profile();
+  profile.set_skip_first(10);
+  profile.set_active(2);
+  profile.set_repeat(1);
   return config;
 }
 
@@ -82,7 +89,11 @@ class Trainer {
     at::Tensor hidden, loss;
     {
       OTT_STOPWATCH_SCOPE("forward");
-      hidden = at::relu(layer1_(pixels));
+      {
+        OTT_LAYER("layer1");
+        hidden = at::relu(layer1_(pixels));
+      }
+      OTT_LAYER("layer2");
       loss = torch::nn::functional::cross_entropy(layer2_(hidden), labels);
     }
     absl::Status status = dumper.AddTensorData("pixels", pixels, DumpFormat::kBinary);
@@ -165,7 +176,8 @@ int main(int argc, char** argv) {
   app.add_option("--iterations", flags.iterations)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--batch", flags.batch)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", flags.seed)->capture_default_str();
-  app.add_flag("--emit-nvtx", flags.emit_nvtx, "An NVTX range for each of LibTorch's operations");
+  app.add_flag("--emit-nvtx", flags.emit_nvtx,
+               "Ranges for LibTorch's operations and layers, in NVTX and in trace.json");
   app.add_option("--fault", flags.fault, "Change one weight by 0.001 after this iteration");
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = ott::examples::Train(flags);

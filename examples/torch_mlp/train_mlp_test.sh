@@ -25,6 +25,12 @@ python3 "$reference" --out "$out/python" > "$out/python.log" ||
 compare 0 cpp
 [[ $(tail -1 "$out/cpp.log") == $(cat "$out/python.log") ]] || fail "not the loss of Python"
 
+if [[ $* == *--emit-nvtx* ]]; then
+  for range in layer:layer1 'aten::addmm, seq = ' 'AddmmBackward0, seq = '; do
+    grep -q "$range" "$out/cpp/rank_00000/trace.json" || fail "not in the trace: $range"
+  done
+fi
+
 "$train_mlp" --run "$out/faulty" --fault 20 "$@"
 compare 1 faulty --atol 1e-4
 grep -q 'first divergence: iteration 20, tensors.layer1.weight: .*\[3, 5\]' "$out/faulty.txt" || fail "not found: the weight"

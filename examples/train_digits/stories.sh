@@ -32,7 +32,7 @@ run() {
 train() {
   local expected=$1 name=$2
   shift 2
-  run "$expected" "$name.log" "$mpirun" 4 "$train_digits" --run "$out/$name" "$@"
+  run "$expected" "$name.log" "$mpirun" 4 "$train_digits" --run "$out/$name" --every 10 "$@"
 }
 
 compare() {

@@ -6,7 +6,8 @@
 #include <atomic>
 #include <exception>
 #include <list>
-#include <string>
+#include <mutex>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/op_arg.h"
 #include "ott/core/nvtx/op_text.h"
+#include "ott/core/profile/event_recorder.h"
+#include "ott/core/profile/profiler.h"
 #include "ott/integrations/torch/tensor.h"
 
 namespace ott {
@@ -33,7 +36,9 @@ struct OpenRange {
 };
 
 struct ThreadState {
-  TextBuffer text;
+  int kernel_id = 0;
+  TextBuffer label;
+  TextBuffer json;
   std::vector<absl::Span<const int64_t>> sizes;
   // Innermost last.
   std::vector<OpenRange> ranges;
@@ -42,12 +47,15 @@ struct ThreadState {
 struct Threads {
   // The kernel's ids by LibTorch's, guarded by states.mutex().
   std::unordered_map<uint64_t, int> kernel_ids;
-  internal::PerThread<ThreadState> states{
-      [this](ThreadState&) { kernel_ids[at::RecordFunction::currentThreadId()] = internal::ThisThreadId(); },
-      [](ThreadState& state) {
-        state.ranges.clear();
-        return true;
-      }};
+  internal::PerThread<ThreadState> states{[this](ThreadState& state) {
+                                            state.kernel_id = internal::ThisThreadId();
+                                            kernel_ids[at::RecordFunction::currentThreadId()] =
+                                                state.kernel_id;
+                                          },
+                                          [](ThreadState& state) {
+                                            state.ranges.clear();
+                                            return true;
+                                          }};
 };
 
 // Never destroyed: operations run in static destructors, too.
@@ -56,12 +64,18 @@ Threads& AllThreads() {
   return threads;
 }
 
-// 0 for a thread that has run no operation under observation.
-int KernelIdOf(uint64_t torch_thread) {
+// The thread that counted the sequence number. 0 where it has run no operation under observation.
+int ForwardThreadOf(const at::RecordFunction& function, const ThreadState& thread) {
+  const uint64_t forward_thread = function.forwardThreadId();
+  if (forward_thread == 0 || forward_thread == function.threadId()) return thread.kernel_id;
   Threads& threads = AllThreads();
   const std::lock_guard<std::mutex> lock(threads.states.mutex());
-  const auto found = threads.kernel_ids.find(torch_thread);
+  const auto found = threads.kernel_ids.find(forward_thread);
   return found == threads.kernel_ids.end() ? 0 : found->second;
+}
+
+bool IsNode(const at::RecordFunction& function) {
+  return function.scope() == at::RecordScope::BACKWARD_FUNCTION;
 }
 
 absl::Span<const int64_t> SizesOf(const at::Tensor& tensor) {
@@ -140,36 +154,47 @@ class Arguments {
   std::list<std::vector<int64_t>> lists_;
 };
 
-void FormatJson(const at::RecordFunction& function, const c10::FunctionSchema* schema, bool is_backward,
-                TextBuffer& text) {
-  const Arguments arguments(function.inputs(), schema);
-  internal::OpDescription op;
-  op.name = function.name();
-  op.args = arguments.args();
-  op.backward = is_backward;
-  op.seq = function.seqNr();
-  if (function.forwardThreadId() != 0) op.forward_thread = KernelIdOf(function.forwardThreadId());
-  internal::FormatOpJson(op, {}, text);
+// Whether the operation has JSON, which is then in thread.json.
+bool FormatJson(const at::RecordFunction& function, bool is_backward, ThreadState& thread) {
+  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+  const auto name = function.operator_name();
+  const auto op = name.has_value() ? dispatcher.findSchema(*name) : decltype(dispatcher.findSchema(*name))();
+  if (!IsNode(function) && !op.has_value()) return false;
+
+  const Arguments arguments(function.inputs(), op.has_value() ? &op->schema() : nullptr);
+  internal::OpDescription description;
+  description.name = function.name();
+  description.args = arguments.args();
+  description.backward = is_backward;
+  description.seq = function.seqNr();
+  if (IsNode(function) && function.seqNr() >= 0) {
+    description.forward_thread = ForwardThreadOf(function, thread);
+  }
+  internal::FormatOpJson(description, {}, thread.json);
+  return true;
 }
 
-void PushJson(const at::RecordFunction& function, ThreadState& thread) {
-  const bool is_node = function.scope() == at::RecordScope::BACKWARD_FUNCTION;
+// The JSON; empty for what has none, such as a user's own scope.
+std::string_view PushJson(const at::RecordFunction& function, ThreadState& thread) {
   OpenRange range;
-  range.is_backward = is_node || (!thread.ranges.empty() && thread.ranges.back().is_backward);
-  c10::optional<c10::OperatorHandle> op;
-  if (const auto name = function.operator_name()) op = c10::Dispatcher::singleton().findSchema(*name);
-  range.has_json = is_node || op.has_value();
-  if (range.has_json) {
-    FormatJson(function, op.has_value() ? &op->schema() : nullptr, range.is_backward, thread.text);
-    internal::NvtxPush(thread.text.c_str());
-  }
+  range.is_backward = IsNode(function) || (!thread.ranges.empty() && thread.ranges.back().is_backward);
+  range.has_json = FormatJson(function, range.is_backward, thread);
   thread.ranges.push_back(range);
+  if (!range.has_json) return {};
+  internal::NvtxPush(thread.json.c_str());
+  return thread.json.view();
 }
 
 void PopJson(ThreadState& thread) {
   if (thread.ranges.empty()) return;
   if (thread.ranges.back().has_json) internal::NvtxPop();
   thread.ranges.pop_back();
+}
+
+EventFlow Flow(const at::RecordFunction& function, const ThreadState& thread) {
+  if (function.seqNr() < 0) return {};
+  if (!IsNode(function)) return {EventFlow::End::kStart, FlowId(thread.kernel_id, function.seqNr())};
+  return {EventFlow::End::kFinish, FlowId(ForwardThreadOf(function, thread), function.seqNr())};
 }
 
 struct AsyncRange : at::ObserverContext {
@@ -182,12 +207,17 @@ std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   ThreadState& thread = AllThreads().states.Get();
   thread.sizes.clear();
   if constexpr (kShapes) AddSizes(function.inputs(), thread.sizes);
-  internal::FormatOpLabel(function.name(), function.seqNr(), thread.sizes, thread.text);
+  internal::FormatOpLabel(function.name(), function.seqNr(), thread.sizes, thread.label);
   if (function.isAsync()) {
-    return std::make_unique<AsyncRange>(internal::NvtxStartRange(thread.text.c_str()));
+    return std::make_unique<AsyncRange>(internal::NvtxStartRange(thread.label.c_str()));
   }
-  internal::NvtxPush(thread.text.c_str());
-  if constexpr (kJson) PushJson(function, thread);
+  internal::NvtxPush(thread.label.c_str());
+  std::string_view json;
+  if constexpr (kJson) json = PushJson(function, thread);
+  if (EventRecorder* const recorder = Profiler::Get().IfRecording(); recorder != nullptr) {
+    recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now(), json,
+                         Flow(function, thread));
+  }
   return nullptr;
 }
 
@@ -196,6 +226,9 @@ void End(const at::RecordFunction&, at::ObserverContext* context) {
   if (context != nullptr) return internal::NvtxEndRange(static_cast<AsyncRange*>(context)->id);
   if constexpr (kJson) PopJson(AllThreads().states.Get());
   internal::NvtxPop();
+  if (EventRecorder* const recorder = Profiler::Get().IfRecording(); recorder != nullptr) {
+    recorder->EndRange(EventCategory::kOp, recorder->Now());
+  }
 }
 
 at::RecordFunctionCallback CallbackFor(const EmitNvtx::Options& options) {

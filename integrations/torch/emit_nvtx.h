@@ -18,12 +18,15 @@ namespace ott {
 //   AddmmBackward0, seq = 12, sizes = [[32, 64]]
 //
 // Works in builds of LibTorch without CUDA too, where PyTorch's does not. Sequence numbers are LibTorch's:
-// each thread counts the nodes of the backward pass that it creates, and a node shows the number that the
-// operation showed which created it. Tensors of a list are listed one by one, and what is no tensor is [].
-// Left out are op_id and input_op_ids, which PyTorch has written between them since 2022. What LibTorch marks
-// as asynchronous, such as a collective that ends on another thread, becomes a range of the process instead.
+// each thread counts the nodes of the backward pass that it creates, and a node shows the number of the
+// operation that created it. Tensors of a list are listed one by one, and what is no tensor is []. op_id and
+// input_op_ids, which PyTorch writes since 1.12, are left out. What LibTorch marks as asynchronous, such as a
+// collective that ends on another thread, becomes a range of the process instead.
 //
-// Costs nothing before and after. To be used with user's own ranges: NvtxRangeWrapper, LayerRange.
+// In the windows of Profiler::Get() operations are recorded as well, except for asynchronous ones, with
+// arrows from the forward to the backward pass.
+//
+// Nothing is observed, and nothing costs, before and after. Thread-safe.
 //
 //   OTT_ASSIGN_OR_RETURN(const auto emit_nvtx, EmitNvtx::Start());
 //   Train();
@@ -32,7 +35,7 @@ class EmitNvtx {
   struct Options {
     // Sizes in the label.
     bool record_shapes = true;
-    // Within each operator's range a second one with its arguments by name in JSON, as OpRange's.
+    // Within each operator's range a second one with its arguments in JSON, as OpRange's (op_range.h).
     bool record_json = false;
   };
 

@@ -21,6 +21,8 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/nvtx/nvtx_injection_for_test.h"
+#include "ott/core/profile/profiler.h"
+#include "ott/core/profile/recorded_window.h"
 
 namespace ott {
 namespace {
@@ -94,7 +96,7 @@ TEST_F(EmitNvtxTest, ForwardBackwardAndDoubleBackwardAreThoseOfPyTorchsProfiler)
     const at::Tensor hidden = at::linear(normalized, weight, bias);
     const at::Tensor loss = at::log_softmax(hidden, 1).pow(2).sum();
     const auto grads =
-        torch::autograd::grad({loss}, {weight, bias}, {one}, c10::nullopt, /*create_graph=*/true);
+        torch::autograd::grad({loss}, {weight, bias}, {one}, /*retain_graph=*/{}, /*create_graph=*/true);
     const at::Tensor penalty = grads[0].pow(2).sum() + loss;
     penalty.backward(one);
   });
@@ -253,6 +255,37 @@ TEST_F(EmitNvtxTest, ListsOfTensorsAreSeveralArgumentsInJson) {
                        R"({"name":"tensors","dtype":"float32","shape":[2],"strides":[1],"device":"cpu"},)"
                        R"({"name":"tensors","dtype":"float32","shape":[2],"strides":[1],"device":"cpu"},)"
                        R"({"name":"dim","value":0}],"direction":"forward"})"));
+}
+
+TEST_F(EmitNvtxTest, ProfilersRecordOperationsWithArrowsFromForwardToBackward) {
+  std::vector<std::string> mm, mm_backward;
+  Profiler::Options options;
+  options.schedule.active = 1;
+  options.schedule.repeat = 1;
+  options.on_window = [&](const Profiler::Window& window) {
+    RecordedWindow(window.recorder).Visit([&](const TraceEvent& event) {
+      const std::string arrow = absl::StrCat(static_cast<int>(event.flow), " ", event.flow_id);
+      if (event.name == "aten::mm, seq = 0, sizes = [[2, 2], [2, 2]]") mm.push_back(arrow);
+      if (event.name == "MmBackward0, seq = 0, sizes = [[2, 2]]") {
+        mm_backward.push_back(arrow);
+        EXPECT_THAT(std::string(event.args), HasSubstr(R"("op":"MmBackward0")"));
+      }
+    });
+    return absl::OkStatus();
+  };
+  const auto emit_nvtx = Start(true, true);
+  ASSERT_TRUE(Profiler::Get().Enable(options).ok());
+  OnNewThread([&] {
+    const at::Tensor weight = at::ones({2, 2}).requires_grad_();
+    const at::Tensor loss = at::mm(weight, weight).sum();
+    OnNewThread([&] { loss.backward(); });
+  });
+  ASSERT_TRUE(Profiler::Get().Step().ok());
+  ASSERT_EQ(mm.size(), 1u);
+  ASSERT_EQ(mm_backward.size(), 1u);
+  EXPECT_EQ(mm[0].substr(0, 2), absl::StrCat(static_cast<int>(TraceEvent::Flow::kStart), " "));
+  EXPECT_EQ(mm_backward[0].substr(0, 2), absl::StrCat(static_cast<int>(TraceEvent::Flow::kFinish), " "));
+  EXPECT_EQ(mm[0].substr(2), mm_backward[0].substr(2));
 }
 
 TEST_F(EmitNvtxTest, OnlyOneLivesAtATime) {

@@ -65,30 +65,35 @@ absl::StatusOr<std::unique_ptr<CaptureFile>> CaptureFile::Create(const std::stri
   }
   close(fd);
   sqlite3* database = nullptr;
-  const int opened =
-      sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  sqlite3_open_v2(path.c_str(), &database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   std::unique_ptr<CaptureFile> file(new CaptureFile(path, database));
-  if (opened != SQLITE_OK) return file->Error();
-  sqlite3_busy_timeout(database, 200);
+  if (absl::Status made = file->MakeTables(); !made.ok()) {
+    unlink(path.c_str());
+    return made;
+  }
+  return file;
+}
+
+absl::Status CaptureFile::MakeTables() {
+  sqlite3_busy_timeout(database_, 200);
   // synchronous: what the kernel has survives the end of any process. A cache that holds a whole transaction:
   // the file is touched at commits alone, and the journal is there no longer than they take.
   OTT_RETURN_IF_ERROR(
-      file->Execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; PRAGMA cache_spill = OFF"));
-  if (!file->Begin()) return file->status_;
+      Execute("PRAGMA synchronous = OFF; PRAGMA cache_size = -65536; PRAGMA cache_spill = OFF"));
+  if (!Begin()) return status_;
   for (int i = 0; i < kNumTables; ++i) {
     const auto table = static_cast<Table>(i);
-    if (SchemaOf(table).is_made_at_once) OTT_RETURN_IF_ERROR(file->MakeTable(table));
+    if (SchemaOf(table).is_made_at_once) OTT_RETURN_IF_ERROR(MakeTable(table));
   }
   for (const EnumTable& table : EnumTables()) {
-    OTT_RETURN_IF_ERROR(file->Execute(absl::StrCat(
-        "CREATE TABLE ", table.name, " (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT)")));
+    OTT_RETURN_IF_ERROR(Execute(absl::StrCat("CREATE TABLE ", table.name,
+                                             " (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT)")));
     for (const EnumTable::Row& row : table.rows) {
-      OTT_RETURN_IF_ERROR(file->Execute(absl::StrCat("INSERT INTO ", table.name, " VALUES (", row.id, ", '",
-                                                     row.name, "', '", row.label, "')")));
+      OTT_RETURN_IF_ERROR(Execute(absl::StrCat("INSERT INTO ", table.name, " VALUES (", row.id, ", '",
+                                               row.name, "', '", row.label, "')")));
     }
   }
-  OTT_RETURN_IF_ERROR(file->Flush());
-  return file;
+  return Flush();
 }
 
 absl::Status CaptureFile::Error() const {

@@ -71,6 +71,7 @@ class CaptureFile {
 
   absl::Status Error() const;
   absl::Status Execute(const std::string& sql);
+  absl::Status MakeTables();
   absl::Status MakeTable(Table table);
   // Begins a transaction if none is open. Returns whether there was no error in it so far.
   bool Begin();

@@ -70,6 +70,30 @@ TEST_F(CaptureFileTest, StringHasOneId) {
   EXPECT_EQ(Query("SELECT COUNT(*) FROM StringIds"), 2);
 }
 
+// Instead of a disk that is full, which is hard to come by: no file may be longer.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    EXPECT_EQ(getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit limit = {bytes, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &before_), 0);
+    signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_;
+  const sighandler_t handler_ = signal(SIGXFSZ, SIG_IGN);
+};
+
+TEST_F(CaptureFileTest, FullDiskLeavesNoFileWithoutTables) {
+  const FileSizeLimit limit(100);
+  EXPECT_FALSE(CaptureFile::Create(path_).ok());
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
 TEST_F(CaptureFileTest, FullDiskLosesWhatCameSinceTheLastFlushAndNoMore) {
   const auto file = Create();
   file->Insert(Table::kProcesses, 1, 1, std::string_view("before"));
@@ -77,22 +101,18 @@ TEST_F(CaptureFileTest, FullDiskLosesWhatCameSinceTheLastFlushAndNoMore) {
   const int64_t early = file->StringId("early");
   ASSERT_TRUE(file->Flush().ok());
 
-  // A limit on the file's size, since a full disk is hard to come by.
-  rlimit before;
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  const auto handler = signal(SIGXFSZ, SIG_IGN);
-  const rlimit limit = {std::filesystem::file_size(path_), before.rlim_max};
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
-  const int64_t lost = file->StringId("lost");
-  const std::string long_name(100'000, 'x');
-  file->Insert(Table::kProcesses, 2, 2, long_name);
-  EXPECT_EQ(file->num_pending_rows(), 2);
-  const absl::Status status = file->Flush();
-  EXPECT_FALSE(status.ok());
-  EXPECT_NE(status.message().find(path_), std::string::npos) << status;
-  EXPECT_EQ(file->num_pending_rows(), 0);
-  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-  signal(SIGXFSZ, handler);
+  int64_t lost;
+  {
+    const FileSizeLimit limit(std::filesystem::file_size(path_));
+    lost = file->StringId("lost");
+    const std::string long_name(100'000, 'x');
+    file->Insert(Table::kProcesses, 2, 2, long_name);
+    EXPECT_EQ(file->num_pending_rows(), 2);
+    const absl::Status status = file->Flush();
+    EXPECT_FALSE(status.ok());
+    EXPECT_NE(status.message().find(path_), std::string::npos) << status;
+    EXPECT_EQ(file->num_pending_rows(), 0);
+  }
 
   file->Insert(Table::kProcesses, 3, 3, std::string_view("after"));
   EXPECT_EQ(file->StringId("early"), early);

@@ -122,9 +122,9 @@ void CaptureReceiver::Receive(ReceivedBuffer received,
     summary.problems.emplace_back(session.status().message());
   } else {
     auto last_flush = std::chrono::steady_clock::now();
-    while (!IsReadable(end, kDrainMilliseconds) && !IsReadable(stop_, 0)) {
-      while ((*session)->Drain()) {
-      }
+    bool has_more = false;
+    while (!IsReadable(end, has_more ? 0 : kDrainMilliseconds) && !IsReadable(stop_, 0)) {
+      has_more = (*session)->Drain();
       if (const auto now = std::chrono::steady_clock::now(); now - last_flush >= kFlushInterval) {
         (*session)->Flush();
         last_flush = now;

@@ -25,7 +25,7 @@ class CaptureReceiver {
  public:
   struct Options {
     std::string output;      // as in CapturePath
-    bool overwrite = false;  // files that are there; else theirs names are left out
+    bool overwrite = false;  // files that are there; else their names are passed over
     SessionStart start;
     std::string command;
   };

@@ -82,6 +82,7 @@ class CaptureSession {
   struct RangeEnd {
     uint64_t time;
     int64_t global_tid;
+    int64_t drain = 0;  // in which it was read
   };
 
   struct KernelNames {
@@ -132,8 +133,10 @@ class CaptureSession {
   std::vector<std::string> strings_;  // by id
   std::unordered_map<uint32_t, KernelNames> kernel_names_;
   std::unordered_map<uint64_t, OpenRange> started_;
-  // Ends that were read before their starts, which were on other threads.
+  // Ends that were read before their starts, which were on other threads. Those that the next drain does not
+  // join are of no range.
   std::unordered_map<uint64_t, RangeEnd> ended_;
+  int64_t num_drains_ = 0;
   std::unordered_set<uint32_t> named_threads_;
   int64_t last_event_id_ = 0;
   uint64_t last_time_ = 0;

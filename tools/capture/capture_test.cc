@@ -89,6 +89,14 @@ TEST_F(CaptureTest, ThreadsAreKeptApart) {
                   "outer|10000|10000", "outer|10000|10000", "outer|10000|10000", "outer|10000|10000"));
 }
 
+TEST_F(CaptureTest, StringsAreKnownWhereverTheyAreUsed) {
+  Profile({"strings", "20000"});
+  EXPECT_THAT(Query(options_.output,
+                    "SELECT COUNT(*), COUNT(DISTINCT value), SUM(value = '<unnamed>') FROM NVTX_EVENTS "
+                    "JOIN StringIds ON id = textId WHERE eventType = 59"),
+              ElementsAre("80000|80000|0"));
+}
+
 TEST_F(CaptureTest, NoWayToEndAProgramLosesEvents) {
   options_.overwrite = true;
   for (const char* way : {"exit", "_exit", "quick_exit"}) {

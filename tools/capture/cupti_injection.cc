@@ -115,29 +115,13 @@ void* OpenCupti() {
   return nullptr;
 }
 
-// The ids of names of functions and kernels, so that each is looked up by its address alone most of the time.
-class NameIds {
- public:
-  uint32_t IdOf(const char* name) {
-    if (name == nullptr) name = "<unnamed>";
-    const auto [known, is_new] = ids_.emplace(name, 0);
-    if (is_new) known->second = Recorder::StringId(name);
-    return known->second;
-  }
-
- private:
-  std::unordered_map<std::string, uint32_t> ids_;
-};
-
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
+uint32_t NameId(const char* name) { return Recorder::StringId(name == nullptr ? "<unnamed>" : name); }
 
 // Of the driver's functions those that a program uses to give the device work; the runtime's are all kept.
 bool IsInteresting(const CUpti_ActivityAPI& api, std::string_view name) {
   if (api.kind == CUPTI_ACTIVITY_KIND_RUNTIME) return true;
-  for (const char* prefix : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset"}) {
-    if (StartsWith(name, prefix)) return true;
+  for (const std::string_view prefix : {"cuLaunch", "cuGraphLaunch", "cuMemcpy", "cuMemset"}) {
+    if (name.substr(0, prefix.size()) == prefix) return true;
   }
   return false;
 }
@@ -174,7 +158,7 @@ class BufferReader {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       case CUPTI_ACTIVITY_KIND_KERNEL: {
         const auto* const kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(activity);
-        Append(RecordKind::kKernel, ott::ToRecord(*kernel, names_.IdOf(kernel->name)));
+        Append(RecordKind::kKernel, ott::ToRecord(*kernel, NameId(kernel->name)));
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMCPY:
@@ -202,7 +186,7 @@ class BufferReader {
                                                                            : CUPTI_CB_DOMAIN_RUNTIME_API,
                                    api->cbid, &name);
         if (IsInteresting(*api, name == nullptr ? "" : name)) {
-          thread_->Append(RecordKind::kApi, ott::ToRecord(*api, names_.IdOf(name)));
+          thread_->Append(RecordKind::kApi, ott::ToRecord(*api, NameId(name)));
         }
         break;
       }
@@ -224,7 +208,6 @@ class BufferReader {
 
   std::mutex mutex_;
   ThreadRecorder* thread_ = nullptr;
-  NameIds names_;
   std::unordered_map<uint32_t, uint32_t> devices_;  // by context
 };
 

@@ -98,7 +98,14 @@ TEST_F(CuptiTest, ProfilersCallsOpenAndCloseTheWindow) {
   EXPECT_THAT(Query(options_.output, "SELECT name FROM sqlite_master WHERE name LIKE 'CUPTI%'"), IsEmpty());
 }
 
-TEST_F(CuptiTest, ProfilersMarksSwitchCuptiToo) {
+TEST_F(CuptiTest, KernelsWithinTheWindowAreThere) {
+  options_.capture_range = "cudaProfilerApi";
+  const ProfiledProgram program = Profile({"cuda_window", "1"});
+  ASSERT_THAT(program.captures, SizeIs(1));
+  EXPECT_EQ(program.captures[0].num_kernels, 2);
+}
+
+TEST_F(CuptiTest, KernelsOutsideTheWindowAreNot) {
   options_.capture_range = "profiler";
   const ProfiledProgram program = Profile({"cuda"});
   ASSERT_THAT(program.captures, SizeIs(1));

@@ -24,6 +24,9 @@ constexpr std::string_view kProfilerDomain = "ott.profiler";
 // The handles that NVTX gives to the program are ids: of domains, of strings, of resources.
 uint32_t IdOf(const void* handle) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(handle)); }
 
+// Of a domain; the default one's where the handle cannot be ours.
+uint32_t DomainOf(nvtxDomainHandle_t domain) { return IdOf(domain) <= 0xffff ? IdOf(domain) : 0; }
+
 template <typename Handle>
 Handle HandleOf(uint32_t id) {
   return reinterpret_cast<Handle>(static_cast<uintptr_t>(id));
@@ -156,19 +159,19 @@ std::atomic<uint32_t> profiler_domain{0};
 void DomainMarkEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
   const AttributedEvent event(attributes);
   Recorder* const recorder = Recorder::Get();
-  const bool is_of_profiler = domain != nullptr && IdOf(domain) == profiler_domain && recorder != nullptr &&
-                              recorder->range() == Recorder::Range::kProfiler;
+  const bool is_of_profiler = domain != nullptr && DomainOf(domain) == profiler_domain &&
+                              recorder != nullptr && recorder->range() == Recorder::Range::kProfiler;
   if (is_of_profiler && event.text() == "start") recorder->set_recording(true);
-  Mark(IdOf(domain), event);
+  Mark(DomainOf(domain), event);
   if (is_of_profiler && event.text() == "stop") recorder->set_recording(false);
 }
 
 int DomainRangePushEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
-  return Push(IdOf(domain), AttributedEvent(attributes));
+  return Push(DomainOf(domain), AttributedEvent(attributes));
 }
-int DomainRangePop(nvtxDomainHandle_t domain) { return Pop(IdOf(domain)); }
+int DomainRangePop(nvtxDomainHandle_t domain) { return Pop(DomainOf(domain)); }
 nvtxRangeId_t DomainRangeStartEx(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* attributes) {
-  return Start(IdOf(domain), AttributedEvent(attributes));
+  return Start(DomainOf(domain), AttributedEvent(attributes));
 }
 void DomainRangeEnd(nvtxDomainHandle_t, nvtxRangeId_t range) { End(range); }
 
@@ -178,7 +181,9 @@ nvtxDomainHandle_t DomainCreateA(const char* name) {
   return HandleOf<nvtxDomainHandle_t>(id);
 }
 nvtxDomainHandle_t DomainCreateW(const wchar_t* name) { return DomainCreateA(ToUtf8(name).c_str()); }
-void DomainDestroy(nvtxDomainHandle_t domain) { Recorder::Tell(RecordKind::kDomainEnd, IdOf(domain), 0, {}); }
+void DomainDestroy(nvtxDomainHandle_t domain) {
+  Recorder::Tell(RecordKind::kDomainEnd, DomainOf(domain), 0, {});
+}
 
 nvtxStringHandle_t DomainRegisterStringA(nvtxDomainHandle_t, const char* text) {
   return HandleOf<nvtxStringHandle_t>(Recorder::StringId(ViewOf(text)));
@@ -188,7 +193,7 @@ nvtxStringHandle_t DomainRegisterStringW(nvtxDomainHandle_t domain, const wchar_
 }
 
 void DomainNameCategoryA(nvtxDomainHandle_t domain, uint32_t category, const char* name) {
-  Recorder::Tell(RecordKind::kCategory, category, IdOf(domain), ViewOf(name));
+  Recorder::Tell(RecordKind::kCategory, category, DomainOf(domain), ViewOf(name));
 }
 void DomainNameCategoryW(nvtxDomainHandle_t domain, uint32_t category, const wchar_t* name) {
   DomainNameCategoryA(domain, category, ToUtf8(name).c_str());

@@ -151,17 +151,41 @@ void Cuda() {
   CallCupti("MakeGraph");
 }
 
-void CudaWindow() {
+// Leaves the window open where number is not 0.
+void CudaWindow(int number) {
   InitializeCuda();
   Range("before");
   CallCupti("CallProfiler", true);
   Range("within");
+  if (number != 0) return;
   CallCupti("CallProfiler", false);
   Range("after");
 }
 
+// Each of 4 threads registers number strings and uses each at once.
+void Strings(int number) {
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([number, i] {
+      const nvtxDomainHandle_t domain = nvtxDomainCreateA("strings");
+      for (int j = 0; j < number; ++j) {
+        const std::string name = std::to_string(i) + "." + std::to_string(j);
+        nvtxEventAttributes_t attributes = Attributes(nullptr);
+        attributes.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+        attributes.message.registered = nvtxDomainRegisterStringA(domain, name.c_str());
+        PushAndPop(domain, attributes);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 void Ranges(int number) {
   for (int range = 0; range < number; ++range) Range("range");
+}
+
+void Marks(int number) {
+  for (int mark = 0; mark < number; ++mark) nvtxMarkA("mark");
 }
 
 }  // namespace
@@ -173,11 +197,13 @@ int main(int argc, char** argv) {
       {"everything", &Everything},
       {"window", &Window},
       {"cuda", &Cuda},
-      {"cuda_window", &CudaWindow},
+      {"cuda_window", [&] { CudaWindow(number); }},
       {"fork", &Fork},
       {"exec", [&] { Exec(argv[0]); }},
       {"ranges", [&] { Ranges(number); }},
+      {"strings", [&] { Strings(number); }},
       {"threads", [&] { Threads(number); }},
+      {"marks", [&] { Marks(number); }},
       {"exit", [&] { Range("range"), std::exit(number); }},
       {"_exit", [&] { Range("range"), _exit(number); }},
       {"quick_exit", [&] { Range("range"), std::quick_exit(number); }},

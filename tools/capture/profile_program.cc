@@ -95,6 +95,8 @@ class PassedOnSignals {
     for (const int signal : {SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXFSZ})
       sigaddset(&set_, signal);
     pthread_sigmask(SIG_BLOCK, &set_, &before_);
+    // Whoever started us may have ignored it, and then children leave no status.
+    signal(SIGCHLD, SIG_DFL);
   }
   PassedOnSignals(const PassedOnSignals&) = delete;
   PassedOnSignals& operator=(const PassedOnSignals&) = delete;
@@ -105,7 +107,7 @@ class PassedOnSignals {
   // Passes signals on to the child until it ends. Returns its status.
   int Wait(pid_t child) const {
     int status = 0;
-    while (waitpid(child, &status, WNOHANG) != child) {
+    while (waitpid(child, &status, WNOHANG) == 0) {
       siginfo_t info;
       const int signal = sigwaitinfo(&set_, &info);
       // A terminal's signals reach the child without us.

@@ -4,13 +4,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <deque>
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "tools/capture/channel.h"
 #include "tools/capture/job_rank.h"
@@ -122,9 +121,10 @@ void Recorder::BeforeFork() { process().mutex.lock(); }
 
 void Recorder::AfterForkInParent() { process().mutex.unlock(); }
 
-// The buffer is the parent's. It stays mapped, since other fork handlers may still write to it.
+// The buffer is the parent's. It stays mapped, since other fork handlers may still write to it; and the
+// connection stays open, since the program may have closed it and use its number for a file of its own.
 void Recorder::AfterForkInChild() {
-  if (Recorder* const parents = current_.exchange(nullptr)) close(parents->connection_);
+  current_ = nullptr;
   process().state = Process::kForked;
   process().mutex.unlock();
 }

@@ -22,7 +22,7 @@ using VerdictsByIteration = std::map<int64_t, CrossCheckVerdict>;
 
 // Of all ranks first, as far as this rank heard of them, then of this rank.
 std::pair<int, int> Severity(const CrossCheckVerdict& verdict) {
-  return {Severity(OutcomeOfAllRanks(verdict)), Severity(verdict.outcome())};
+  return {SeverityOf(OutcomeOfAllRanks(verdict)), SeverityOf(verdict.outcome())};
 }
 
 void KeepWorst(CrossCheckVerdict verdict, VerdictsByIteration& verdicts) {

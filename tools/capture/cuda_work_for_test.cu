@@ -1,0 +1,37 @@
+#include <cuda_runtime_api.h>
+
+#include "tools/capture/cuda_work_for_test.h"
+
+namespace ott {
+namespace {
+
+template <typename T>
+__global__ void AddOne(T* values, int count) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) values[i] += 1;
+}
+
+}  // namespace
+
+bool WorkOnGpu() {
+  constexpr int kCount = 1 << 16;
+  float* values = nullptr;
+  float first = 0;
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  cudaStreamCreate(&stream);
+  cudaMalloc(&values, kCount * sizeof(float));
+  cudaMemsetAsync(values, 0, kCount * sizeof(float), stream);
+  for (int i = 0; i < kNumLaunches; ++i) AddOne<<<kCount / 256, 256, 0, stream>>>(values, kCount);
+  cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+  AddOne<<<kCount / 256, 256, 0, stream>>>(values, kCount);
+  cudaStreamEndCapture(stream, &graph);
+  cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphLaunch(executable, stream);
+  cudaMemcpyAsync(&first, values, sizeof(first), cudaMemcpyDeviceToHost, stream);
+  cudaStreamSynchronize(stream);
+  return first == kNumLaunches + 1 && cudaGetLastError() == cudaSuccess;
+}
+
+}  // namespace ott

@@ -1,0 +1,16 @@
+// Work for a GPU, for captures.
+
+#ifndef OTT_TOOLS_CAPTURE_CUDA_WORK_FOR_TEST_H_
+#define OTT_TOOLS_CAPTURE_CUDA_WORK_FOR_TEST_H_
+
+namespace ott {
+
+// A memset, a copy, kNumLaunches kernels and a graph of one kernel, launched once; all done when it returns.
+// Returns whether CUDA had no error.
+bool WorkOnGpu();
+
+inline constexpr int kNumLaunches = 5;
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_CAPTURE_CUDA_WORK_FOR_TEST_H_
