@@ -36,7 +36,7 @@ void Report(const CaptureSummary& capture) {
   }
   if (capture.num_truncated > 0)
     Say("  " + Count(capture.num_truncated, "text") + " cut: longer than 32 KiB");
-  if (capture.num_lost_rows > 0) Say("  " + Count(capture.num_lost_rows, "row") + " lost: see below");
+  if (capture.num_lost_rows > 0) Say("  " + Count(capture.num_lost_rows, "row") + " could not be written:");
   for (const std::string& problem : capture.problems) Say("  " + problem);
 }
 
