@@ -210,6 +210,7 @@ nvtxResourceHandle_t DomainResourceCreate(nvtxDomainHandle_t, nvtxResourceAttrib
   return HandleOf<nvtxResourceHandle_t>(1);
 }
 
+// Of the runtime and of the driver, which number devices alike.
 void NameCudaDeviceA(int device, const char* name) {
   Recorder::Tell(RecordKind::kCudaDeviceName, static_cast<uint32_t>(device), 0, ViewOf(name));
 }
@@ -264,6 +265,11 @@ const Callback kCudaRuntime[] = {
     Of(NVTX_CBID_CUDART_NameCudaDeviceW, &NameCudaDeviceW),
 };
 
+const Callback kCudaDriver[] = {
+    Of(NVTX_CBID_CUDA_NameCuDeviceA, &NameCudaDeviceA),
+    Of(NVTX_CBID_CUDA_NameCuDeviceW, &NameCudaDeviceW),
+};
+
 // A program's NVTX may be older or newer than ours: only what its table holds is set.
 template <size_t kSize>
 void Subscribe(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module,
@@ -289,5 +295,6 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
   Subscribe(*callbacks, NVTX_CB_MODULE_CORE, kCore);
   Subscribe(*callbacks, NVTX_CB_MODULE_CORE2, kCore2);
   Subscribe(*callbacks, NVTX_CB_MODULE_CUDART, kCudaRuntime);
+  Subscribe(*callbacks, NVTX_CB_MODULE_CUDA, kCudaDriver);
   return 1;
 }
