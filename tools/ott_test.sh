@@ -25,6 +25,8 @@ printf '{\n  "loss": 0.' > "$dumps/cut/tensors.json"
 expect 0 'ott compare out/reference' --help
 expect 0 'Examples:' compare --help
 expect 0 'Example:' stats --help
+expect 0 'Examples:' crosscheck --help
+expect 0 'Example:' calibrate --help
 expect 2 'subcommand' # none given
 expect 2 'GLOB=ATOL,RTOL' compare --tolerance 1 "$dumps/reference" "$dumps/same"
 expect 2 'atol' compare --bitwise --atol 1 "$dumps/reference" "$dumps/same"
@@ -45,5 +47,12 @@ expect 0 'verdict: different' compare --warn-only "$dumps/reference" "$dumps/oth
 expect 2 'cut/tensors.json' compare "$dumps/reference" "$dumps/cut"
 expect 2 'no such directory' compare "$dumps/reference" "$dumps/nothing"
 expect 2 'no run directory' stats "$dumps"
+expect 2 'required' calibrate "$dumps/reference" "$dumps/same"
+expect 2 'run.json' calibrate "$dumps/reference" "$dumps/same" -o "$dumps/tolerances.textproto"
+printf 'tensors { path: "tensors.loss" atol: 0.25 }' > "$dumps/tolerances.textproto"
+expect 0 '1 within tolerance' compare --tolerances "$dumps/tolerances.textproto" "$dumps/reference" "$dumps/other"
+expect 2 'nothing.textproto' compare --tolerances nothing.textproto "$dumps/reference" "$dumps/other"
+expect 2 "$dumps" crosscheck "$dumps"
+expect 2 'run.json' crosscheck "$dumps" "$dumps"
 
 ((failures == 0))

@@ -175,12 +175,19 @@ void TensorDumper::UpdateActive() {
 }
 
 std::string TensorDumper::InRanges(std::string_view path) const {
+  const std::lock_guard lock(mutex_);
   return ConcatenatePaths(absl::StrJoin(ranges_, "."), path);
 }
 
 absl::StatusOr<std::optional<Value>> TensorDumper::Prepare(const std::string& path, const Value& data,
                                                            const AddOptions& options) const {
-  OTT_ASSIGN_OR_RETURN(const Value converted, converters_.Apply(path, data));
+  // A converter may take its time, and call the dumper.
+  std::shared_ptr<const Converters> converters;
+  {
+    const std::lock_guard lock(mutex_);
+    converters = converters_;
+  }
+  OTT_ASSIGN_OR_RETURN(const Value converted, converters->Apply(path, data));
   return Select(path, converted, selection_, options.exclude);
 }
 
@@ -201,13 +208,8 @@ absl::Status TensorDumper::Pending::WaitForCopies() const {
 }
 
 absl::Status TensorDumper::Add(std::string_view path, const Value& data, const AddOptions& options) {
-  std::string full_path;
-  std::optional<Value> selected;
-  {
-    const std::lock_guard lock(mutex_);
-    full_path = InRanges(path);
-    OTT_ASSIGN_OR_RETURN(selected, Prepare(full_path, data, options));
-  }
+  const std::string full_path = InRanges(path);
+  OTT_ASSIGN_OR_RETURN(const std::optional<Value> selected, Prepare(full_path, data, options));
   if (!selected.has_value()) return absl::OkStatus();
   OTT_ASSIGN_OR_RETURN(const Value permuted, Permute(full_path, *selected, options));
   std::vector<CopyDone> copies;
@@ -224,10 +226,10 @@ absl::Status TensorDumper::Add(std::string_view path, const Value& data, const A
 }
 
 absl::Status TensorDumper::AddGrad(std::string_view path, const Value& data, const AddOptions& options) {
-  const std::lock_guard lock(mutex_);
   const std::string full_path = InRanges(path);
   OTT_ASSIGN_OR_RETURN(std::optional<Value> selected, Prepare(full_path, data, options));
   if (!selected.has_value()) return absl::OkStatus();
+  const std::lock_guard lock(mutex_);
   pending_.has_grads = true;
   pending_.wanted_gradients.push_back({full_path, *std::move(selected), options});
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -175,7 +176,9 @@ class TensorDumper {
   template <typename T, typename F>
   void RegisterConverter(F convert) {
     const std::lock_guard lock(mutex_);
-    converters_.Register<T>(std::move(convert));
+    auto converters = std::make_shared<Converters>(*converters_);
+    converters->Register<T>(std::move(convert));
+    converters_ = std::move(converters);
   }
 
   // RaggedBatch objects that are added from now on are dumped as a map of their members, or as lists of
@@ -285,6 +288,7 @@ class TensorDumper {
     CompareOptions options;
     OnDifference on_difference;
   };
+
   static ProcessWide<TensorDumper> process_wide_;
   static const ProcessWide<TensorDumper>::JoinAtLoad join_at_load_;
 
@@ -299,7 +303,7 @@ class TensorDumper {
   std::optional<WriteQueue> queue_;
   std::optional<CompareMode> compare_mode_;
   std::map<int64_t, std::function<void()>> actions_;
-  Converters converters_;
+  std::shared_ptr<const Converters> converters_ = std::make_shared<const Converters>();
   std::optional<DumpFormat> format_for_all_tensors_;
   std::optional<DumpFormat> format_for_all_grads_;
   int64_t dump_count_ = 0;

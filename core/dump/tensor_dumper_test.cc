@@ -695,6 +695,33 @@ TEST_F(TensorDumperTest, DumpCanCompareInstead) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tensors.a: shape differs"));
 }
 
+TEST_F(TensorDumperTest, DumpForwardsEveryOptionOfTheComparison) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", 1.0).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("gone", 1.0).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const auto dump_again = [&](const CompareOptions& options) {
+    dumper_.SetDumpIsCompare(options);
+    dumper_.ResetDumpCount();
+    EXPECT_TRUE(dumper_.AddTensorData("a", 1.5).ok());
+    EXPECT_TRUE(dumper_.AddTensorData("new", 1.0).ok());
+    return dumper_.Dump().ok();
+  };
+  CompareOptions options;
+  options.tensors.tolerance.atol = 1;
+  options.allow_extra = options.allow_missing = true;
+  EXPECT_TRUE(dump_again(options));
+  CompareOptions other = options;
+  other.tensors.tolerance.atol = 0;
+  EXPECT_FALSE(dump_again(other));
+  other = options;
+  other.allow_extra = false;
+  EXPECT_FALSE(dump_again(other));
+  other = options;
+  other.allow_missing = false;
+  EXPECT_FALSE(dump_again(other));
+}
+
 TEST_F(TensorDumperTest, NothingPendingIsDumpedOnlyWhereAsked) {
   Enable();
   ASSERT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());

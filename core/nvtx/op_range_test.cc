@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,6 +14,8 @@
 #include "ott/core/base/config.pb.h"
 #include "ott/core/nvtx/nvtx_injection_for_test.h"
 #include "ott/core/profile/event_recorder.h"
+#include "ott/core/profile/recorded_window.h"
+#include "ott/core/profile/trace_event.h"
 #include "ott/core/tensor/tensor_view.h"
 
 namespace ott {
@@ -352,29 +353,15 @@ TEST_F(OpRangeTest, RangesLeftOpenAtThreadExitAreNamedAndTheNextThreadStartsAnew
   EXPECT_THAT(Received(), ElementsAre("push left, seq = 0", "push next, seq = 0", "pop"));
 }
 
-// "begin NAME ARGS", with the flow where there is one, and "end".
+// "NAME ARGS" of each range, after the arrow that begins or ends there.
 std::vector<std::string> Recorded(const EventRecorder& recorder) {
   std::vector<std::string> result;
-  for (const EventRecorder::Buffer& buffer : recorder.Buffers()) {
-    std::string_view rest = buffer.records;
-    while (!rest.empty()) {
-      EventRecord record;
-      std::memcpy(&record, rest.data(), sizeof(record));
-      const size_t size = sizeof(record) + record.name_size + record.args_size;
-      const std::string name(rest.substr(sizeof(record), record.name_size));
-      const std::string args(rest.substr(sizeof(record) + record.name_size, record.args_size));
-      rest.remove_prefix((size + 7) / 8 * 8);
-      if (record.type == EventRecord::kEnd) {
-        result.push_back("end");
-      } else if (record.type == EventRecord::kBegin) {
-        result.push_back("begin " + name + args);
-      } else if (record.type == EventRecord::kBeginFlowStart ||
-                 record.type == EventRecord::kBeginFlowFinish) {
-        result.push_back((record.type == EventRecord::kBeginFlowStart ? "begin from " : "begin to ") +
-                         std::to_string(record.value) + ": " + name + args);
-      }
-    }
-  }
+  RecordedWindow(recorder).Visit([&](const TraceEvent& event) {
+    static constexpr const char* kArrows[] = {"", "from ", "to "};
+    std::string range = kArrows[static_cast<int>(event.flow)];
+    if (event.flow != TraceEvent::Flow::kNone) range += std::to_string(event.flow_id) + ": ";
+    result.push_back(range.append(event.name).append(" ").append(event.args));
+  });
   return result;
 }
 
@@ -391,19 +378,18 @@ TEST_F(OpRangeTest, AProfilersWindowGetsRangesWithTheirArrowsAlsoWhileOff) {
     OpRange op(In("mul"), {1}, {{"groups", 1}}, {"train.cc", 42});
     stash = op.Stash();
   }
-  OpRange backward(In(OpRange::Backward("MulBackward0", stash)), {"train.cc", 43});
+  { OpRange backward(In(OpRange::Backward("MulBackward0", stash)), {"train.cc", 43}); }
   ranges_.RecordInto(nullptr);
   { OpRange op(In("after")); }
   recorder.Close();
   const std::string flow = std::to_string(FlowId(stash.thread, 0));
   EXPECT_THAT(
       Recorded(recorder),
-      ElementsAre("begin layer:encoder",
-                  "begin from " + flow +
-                      R"(: mul, seq = 0, sizes = [[]]{"op":"mul","module":"encoder","args":[{"value":1}],)"
+      ElementsAre("layer:encoder ",
+                  "from " + flow +
+                      R"(: mul, seq = 0, sizes = [[]] {"op":"mul","module":"encoder","args":[{"value":1}],)"
                       R"("attributes":{"groups":1},"direction":"forward","seq":0,"source":"train.cc:42"})",
-                  "end", "end",
-                  "begin to " + flow + R"(: MulBackward0, seq = 0{"op":"MulBackward0","args":[],)" +
+                  "to " + flow + R"(: MulBackward0, seq = 0 {"op":"MulBackward0","args":[],)" +
                       R"("direction":"backward","seq":0,"forward_thread":)" + std::to_string(stash.thread) +
                       R"(,"source":"train.cc:43"})"));
   EXPECT_THAT(Received(), IsEmpty());

@@ -296,33 +296,30 @@ std::optional<DType> KernelDType(std::string_view name) {
     DType dtype;
   };
   // Narrow types first: wider ones beside them accumulate.
-  static constexpr Entry kEntries[] = {
-      {"e4m3", DType::kFloat8E4M3},
-      {"e5m2", DType::kFloat8E5M2},
-      {"_i8", DType::kInt8},
-      {"bf16", DType::kBFloat16},
-      {"bfloat16", DType::kBFloat16},
-      {"f16f16", DType::kFloat16},
-      {"fp16", DType::kFloat16},
-      {"_f16_", DType::kFloat16},
-      {"c10::half", DType::kFloat16},
-      {"__half", DType::kFloat16},
-      {"half_t", DType::kFloat16},
-      {"h884", DType::kFloat16},
-      {"h1688", DType::kFloat16},
-      {"hgemm", DType::kFloat16},
-      {"tf32", DType::kFloat32},
-      {"f32f32", DType::kFloat32},
-      {"sgemm", DType::kFloat32},
-      {"_f32_", DType::kFloat32},
-      {"f64f64", DType::kFloat64},
-      {"dgemm", DType::kFloat64},
-      {"complex<double>", DType::kComplex128},
-      {"complex<float>", DType::kComplex64},
-      {"double", DType::kFloat64},
-      {"float", DType::kFloat32},
-      {"long", DType::kInt64},
-  };
+  static constexpr Entry kEntries[] = {{"e4m3", DType::kFloat8E4M3},
+                                       {"e5m2", DType::kFloat8E5M2},
+                                       {"_i8", DType::kInt8},
+                                       {"bf16", DType::kBFloat16},
+                                       {"bfloat16", DType::kBFloat16},
+                                       {"f16f16", DType::kFloat16},
+                                       {"fp16", DType::kFloat16},
+                                       {"_f16_", DType::kFloat16},
+                                       {"c10::half", DType::kFloat16},
+                                       {"__half", DType::kFloat16},
+                                       {"half_t", DType::kFloat16},
+                                       {"h884", DType::kFloat16},
+                                       {"h1688", DType::kFloat16},
+                                       {"hgemm", DType::kFloat16},
+                                       {"tf32", DType::kFloat32},
+                                       {"f32f32", DType::kFloat32},
+                                       {"sgemm", DType::kFloat32},
+                                       {"_f32_", DType::kFloat32},
+                                       {"f64f64", DType::kFloat64},
+                                       {"dgemm", DType::kFloat64},
+                                       {"complex<double>", DType::kComplex128},
+                                       {"complex<float>", DType::kComplex64},
+                                       {"double", DType::kFloat64},
+                                       {"float", DType::kFloat32}};
   // "(unsigned long)2" is a size, not a type of elements.
   std::string types = lower;
   for (size_t at = types.find("unsigned long"); at != std::string::npos;
@@ -332,6 +329,8 @@ std::optional<DType> KernelDType(std::string_view name) {
   for (const Entry& entry : kEntries) {
     if (Has(types, entry.part)) return entry.dtype;
   }
+  // Elsewhere it is a type of indices.
+  if (Has(types, "elementwise_kernel") && Has(types, "long")) return DType::kInt64;
   return std::nullopt;
 }
 

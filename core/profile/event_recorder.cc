@@ -156,8 +156,7 @@ EventRecord* EventRecorder::Append(ThreadBuffer& buffer, EventRecord::Type type,
                                                static_cast<uint32_t>(category)};
   place += sizeof(EventRecord);
   for (const std::string_view part : {extra, name, args}) {
-    std::memcpy(place, part.data(), part.size());
-    place += part.size();
+    place = std::copy(part.begin(), part.end(), place);
   }
   buffer.size.store(size + needed, std::memory_order_release);
   return record;

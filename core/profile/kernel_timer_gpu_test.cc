@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <ctime>
+#include <memory>
 #include <vector>
 
 #include "gtest/gtest.h"

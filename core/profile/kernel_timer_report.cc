@@ -1,7 +1,6 @@
 #include "ott/core/profile/kernel_timer_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,7 +30,7 @@ void KernelTimerReport::Add(const KernelTimes& launch) {
 
 void KernelTimerReport::AddUnit(const KernelTimes::Unit& unit) {
   ++num_units_;
-  ++units_per_sm_[unit.sm];
+  sms_.insert(unit.sm);
   total_cycles_ += unit.cycles;
   if (unit.end_nanoseconds == 0) {
     ++num_units_unfinished_;
@@ -88,7 +87,7 @@ KernelSectionStats KernelTimerReport::StatsOf(const Section& section, double sec
                                         [](const auto& a, const auto& b) { return a.second < b.second; });
   stats.set_slowest_sm(slowest->first);
   if (section.total > 0) {
-    const double mean = static_cast<double>(section.total) / units_per_sm_.size();
+    const double mean = static_cast<double>(section.total) / sms_.size();
     stats.set_sm_imbalance(slowest->second / mean - 1);
   }
   stats.set_laps(section.laps);
@@ -103,7 +102,7 @@ KernelTimerStats KernelTimerReport::Stats() const {
   stats.set_kernel(kernel_);
   stats.set_launches(num_launches_);
   stats.set_units(num_units_);
-  stats.set_sms(static_cast<int64_t>(units_per_sm_.size()));
+  stats.set_sms(static_cast<int64_t>(sms_.size()));
   double seconds_per_cycle = 1;
   if (timed_nanoseconds_ > 0 && timed_cycles_ > 0) {
     stats.set_cycles_per_nanosecond(static_cast<double>(timed_cycles_) / timed_nanoseconds_);

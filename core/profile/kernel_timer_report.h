@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ott/core/profile/kernel_timer_stats.pb.h"
@@ -47,7 +49,6 @@ class KernelTimerReport {
     std::vector<Iteration> per_iteration;
   };
 
-  // All laps of one unit.
   void AddUnit(const KernelTimes::Unit& unit);
   KernelSectionStats StatsOf(const Section& section, double seconds_per_cycle) const;
 
@@ -65,7 +66,8 @@ class KernelTimerReport {
   // Of those units that ended.
   uint64_t timed_cycles_ = 0;
   uint64_t timed_nanoseconds_ = 0;
-  std::map<uint32_t, int64_t> units_per_sm_;
+  // That ran any unit.
+  std::set<uint32_t> sms_;
 };
 
 }  // namespace ott

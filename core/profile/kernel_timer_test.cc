@@ -1,6 +1,5 @@
 // The code of the device, run by the host thread by thread with clocks of the test's own.
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 

@@ -226,8 +226,7 @@ TEST(KernelTimes, TheRecorderGetsSectionsInUnixTimeOnTracksOfSms) {
   times.units = {Block(7, 1, 10000, 500, 400)};
   EventRecorder recorder(Clock::Steady());
   recorder.Open();
-  const std::vector<std::string> sections = {"load"};
-  RecordKernelSections(times, "solve", sections, {1000000, 250}, recorder);
+  RecordKernelSections(times, "solve", {"load", "store"}, {1000000, 250}, recorder);
   recorder.Close();
   EXPECT_THAT(recorder.TrackNames(), ElementsAre("solve SM 1.0"));
   std::string records;

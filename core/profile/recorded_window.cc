@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
 
@@ -99,6 +100,7 @@ RecordedWindow::RecordedWindow(const EventRecorder& recorder, int64_t process)
 
 void RecordedWindow::AddSegments(const EventRecorder::Buffer& buffer) {
   num_lost_ += static_cast<int64_t>(buffer.num_lost);
+  const size_t first = segments_.size();
   const char* const end = buffer.records.data() + buffer.records.size();
   for (const char* place = buffer.records.data(); place < end; place = Next(At(place))) {
     const EventRecord& record = At(place);
@@ -110,11 +112,13 @@ void RecordedWindow::AddSegments(const EventRecorder::Buffer& buffer) {
       segment.records = std::string_view(Next(record), 0);
       continue;
     }
+    // Not even the thread fitted.
+    if (segments_.size() == first) return;
     Segment& segment = segments_.back();
     if (record.type == EventRecord::kThreadEnd) segment.end = record.ticks;
     segment.records = std::string_view(segment.records.data(), Next(record) - segment.records.data());
   }
-  if (!segments_.empty()) segments_.back().num_lost = buffer.num_lost;
+  if (segments_.size() > first) segments_.back().num_lost = buffer.num_lost;
 }
 
 template <typename Visitor>
@@ -126,23 +130,20 @@ void RecordedWindow::VisitRecords(const Segment& segment, Visitor visitor) const
 void RecordedWindow::Match() {
   std::vector<const EventRecord*> open;
   std::vector<const EventRecord*> ends;
-  std::unordered_set<uint64_t> flow_starts[16];
-  std::unordered_set<uint64_t> flow_finishes[16];
   for (const Segment& segment : segments_) {
     VisitRecords(segment, [&](const EventRecord& record) {
       if (IsRange(record) && Value(record) == 0) open.push_back(&record);
       if (record.type == EventRecord::kEnd) ends.push_back(&record);
       const EventFlow flow = FlowOf(record);
-      if (flow.end == EventFlow::End::kStart) flow_starts[record.category].insert(flow.id);
-      if (flow.end == EventFlow::End::kFinish) flow_finishes[record.category].insert(flow.id);
+      if (flow.end == EventFlow::End::kNone) return;
+      FlowEnds& ends_of_flow = flows_[flow.id];
+      if (flow.end == EventFlow::End::kStart) {
+        ends_of_flow.start = &record;
+      } else if (ends_of_flow.finish == nullptr) {
+        ends_of_flow.finish = &record;
+      }
     });
   }
-  for (int category = 0; category < 16; ++category) {
-    for (const uint64_t id : flow_starts[category]) {
-      if (flow_finishes[category].count(id) != 0) flows_[category].insert(id);
-    }
-  }
-
   // The key of a measurement is the address of its name.
   const auto is_earlier = [](const EventRecord* a, const EventRecord* b) { return a->ticks < b->ticks; };
   std::sort(open.begin(), open.end(), is_earlier);
@@ -198,7 +199,8 @@ void RecordedWindow::Visit(const std::function<void(const TraceEvent&)>& visitor
       visitor(event);
     });
     if (segment.num_lost == 0) continue;
-    const std::string name = absl::StrCat(segment.num_lost, " events lost: the thread's buffer was full");
+    const std::string name =
+        absl::StrCat(segment.num_lost, " events lost: the thread's buffer was full, or they lay too deep");
     TraceEvent event;
     event.type = TraceEvent::Type::kMark;
     event.process = process_;
@@ -217,10 +219,13 @@ bool RecordedWindow::Convert(const Segment& segment, const EventRecord& record, 
   event.category = EventCategoryName(static_cast<EventCategory>(record.category));
   event.args = Args(record);
   event.start = ToNanoseconds(record.ticks);
-  if (const EventFlow flow = FlowOf(record);
-      flow.end != EventFlow::End::kNone && flows_[record.category].count(flow.id) != 0) {
-    event.flow = flow.end == EventFlow::End::kStart ? TraceEvent::Flow::kStart : TraceEvent::Flow::kFinish;
-    event.flow_id = flow.id;
+  if (const EventFlow flow = FlowOf(record); flow.end != EventFlow::End::kNone) {
+    const FlowEnds& ends = flows_.at(flow.id);
+    const bool is_end = &record == ends.start || &record == ends.finish;
+    if (is_end && ends.start != nullptr && ends.finish != nullptr) {
+      event.flow = &record == ends.start ? TraceEvent::Flow::kStart : TraceEvent::Flow::kFinish;
+      event.flow_id = flow.id;
+    }
   }
   switch (record.type) {
     case EventRecord::kMark:

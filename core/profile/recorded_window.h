@@ -8,7 +8,6 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "ott/core/profile/event_recorder.h"
@@ -56,6 +55,12 @@ class RecordedWindow {
     uint64_t num_lost = 0;
   };
 
+  // Null where it is missing.
+  struct FlowEnds {
+    const EventRecord* start = nullptr;
+    const EventRecord* finish = nullptr;
+  };
+
   void AddSegments(const EventRecorder::Buffer& buffer);
   // Finds out what belongs together although it lies apart.
   void Match();
@@ -75,8 +80,9 @@ class RecordedWindow {
   int64_t num_ends_without_begin_ = 0;
   // Measurements that ended on another thread than they began on, and when.
   std::unordered_map<const EventRecord*, uint64_t> ended_elsewhere_;
-  // Ids of arrows by their category, for those that have both ends.
-  std::unordered_set<uint64_t> flows_[16];
+  // By id. Of several starts the last counts, which is the innermost operation, and of several finishes the
+  // first.
+  std::unordered_map<uint64_t, FlowEnds> flows_;
 };
 
 }  // namespace ott

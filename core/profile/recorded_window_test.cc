@@ -185,14 +185,16 @@ TEST_F(RecordedWindowTest, FlowsNeedBothEnds) {
     recorder_.BeginRange(EventCategory::kOp, name, 100 + time, {}, flow);
     End(time + 1, EventCategory::kOp);
   };
+  recorder_.BeginRange(EventCategory::kOp, "outer", 105, {}, {EventFlow::End::kStart, FlowId(1, 12)});
   begin(10, "linear", {EventFlow::End::kStart, FlowId(1, 12)});
+  End(12, EventCategory::kOp);
   begin(20, "relu", {EventFlow::End::kStart, FlowId(1, 13)});
   begin(30, "LinearBackward0", {EventFlow::End::kFinish, FlowId(1, 12)});
   begin(40, "of another thread's", {EventFlow::End::kFinish, FlowId(2, 13)});
   Close(150);
   const std::string id = std::to_string(FlowId(1, 12));
-  EXPECT_THAT(Events(), ElementsAre("linear 10+1 ->" + id, "relu 20+1", "LinearBackward0 30+1 <-" + id,
-                                    "of another thread's 40+1"));
+  EXPECT_THAT(Events(), ElementsAre("outer 5+7", "linear 10+1 ->" + id, "relu 20+1",
+                                    "LinearBackward0 30+1 <-" + id, "of another thread's 40+1"));
 }
 
 TEST_F(RecordedWindowTest, MarksCountersAndSlicesOfTracksAreThere) {
@@ -217,13 +219,14 @@ TEST_F(RecordedWindowTest, MarksCountersAndSlicesOfTracksAreThere) {
 TEST_F(RecordedWindowTest, LaunchesPointToTheirKernels) {
   EventRecorder::Slice launch;
   launch.track = 1;
-  launch.category = EventCategory::kDevice;
+  launch.category = EventCategory::kRuntime;
   launch.name = "cudaLaunchKernel";
   launch.start_unix_nanoseconds = kUnixOffset + 110;
   launch.end_unix_nanoseconds = kUnixOffset + 112;
   launch.flow = {EventFlow::End::kStart, 42};
   EventRecorder::Slice kernel = launch;
   kernel.track = recorder_.AddTrack("stream");
+  kernel.category = EventCategory::kDevice;
   kernel.name = "gemm";
   kernel.start_unix_nanoseconds += 10;
   kernel.end_unix_nanoseconds += 20;

@@ -26,6 +26,7 @@
 #include "examples/train_digits/digits.h"
 #include "examples/train_digits/mlp.h"
 #include "ott/core/base/config.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
@@ -64,6 +65,8 @@ struct Flags {
   // Iterations between dumps and cross-checks.
   int64_t every = 100;
   bool observe = true;
+  // Where rank 0 writes the weights it ends with; empty: nowhere.
+  std::string weights;
   Fault fault;
   std::vector<Delay> delays;
 };
@@ -138,6 +141,16 @@ class Trainer {
   }
 
   double TestAccuracy() { return mlp_.Accuracy(digits_.test); }
+
+  // The weights' bytes, in order.
+  std::string WeightBytes() {
+    std::string bytes;
+    for (const Parameter& parameter : mlp_.parameters()) {
+      bytes.append(reinterpret_cast<const char*>(parameter.value.data()),
+                   parameter.value.size() * sizeof(float));
+    }
+    return bytes;
+  }
 
   // Whether the weights have the same bits on all ranks.
   bool WeightsAgree() {
@@ -251,6 +264,8 @@ absl::StatusOr<int> Train(const Flags& flags) {
   if (ranks->rank() == 0) {
     std::printf("test accuracy %.1f %%; weights are %s on all ranks\n", 100 * trainer.TestAccuracy(),
                 agree ? "the same, bit for bit," : "NOT the same");
+    if (!flags.weights.empty())
+      OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.weights, trainer.WeightBytes()));
   }
   return agree && !run->diverged() ? 0 : 1;
 }
@@ -274,6 +289,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   app.add_option("--every", flags->every, "Iterations between dumps and cross-checks")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--weights", flags->weights, "File for the weights that the training ends with");
   app.add_flag("!--off", flags->observe, "Switch all observation off");
   std::tuple<int, int64_t, std::string, int64_t, int> fault;
   CLI::Option* fault_option = app.add_option(

@@ -167,7 +167,9 @@ bool FormatJson(const at::RecordFunction& function, bool is_backward, ThreadStat
   description.args = arguments.args();
   description.backward = is_backward;
   description.seq = function.seqNr();
-  if (IsNode(function)) description.forward_thread = ForwardThreadOf(function, thread);
+  if (IsNode(function) && function.seqNr() >= 0) {
+    description.forward_thread = ForwardThreadOf(function, thread);
+  }
   internal::FormatOpJson(description, {}, thread.json);
   return true;
 }

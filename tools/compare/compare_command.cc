@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/reference_check.h"
 #include "tools/compare/compare_runs.h"
 #include "tools/compare/runs_report.h"
 #include "tools/exit_code.h"
@@ -25,6 +26,7 @@ struct CompareFlags {
   std::string format = "text";
   std::string output;
   std::vector<std::string> tolerances;
+  std::string tolerances_file;
   bool warn_only = false;
   CompareRunsOptions options;
 };
@@ -58,6 +60,13 @@ absl::StatusOr<RunsComparison> Compare(const CompareFlags& flags) {
     OTT_ASSIGN_OR_RETURN(PathTolerance tolerance, ParsePathTolerance(text));
     tolerance.tolerance.nan_equal = options.compare.tensors.tolerance.nan_equal;
     options.compare.path_tolerances.push_back(std::move(tolerance));
+  }
+  if (!flags.tolerances_file.empty()) {
+    OTT_ASSIGN_OR_RETURN(std::vector<PathTolerance> calibrated, ReadTolerances(flags.tolerances_file));
+    for (PathTolerance& tolerance : calibrated) {
+      tolerance.tolerance.nan_equal = options.compare.tensors.tolerance.nan_equal;
+      options.compare.path_tolerances.push_back(std::move(tolerance));
+    }
   }
   return CompareRuns(flags.reference, flags.current, options);
 }
@@ -116,6 +125,8 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       ->add_option("--tolerance", flags->tolerances,
                    "GLOB=ATOL,RTOL: another tolerance for the tensors whose path matches; the first counts")
       ->allow_extra_args(false);
+  command->add_option("--tolerances", flags->tolerances_file,
+                      "File that `ott calibrate` wrote, for the tensors that it names");
   command->add_flag("--nan-equal", tolerance.nan_equal, "NaN equals NaN");
   command->add_flag("--allow-missing", flags->options.compare.allow_missing,
                     "Tensors that only the reference has do not count");

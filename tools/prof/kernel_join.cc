@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "tools/prof/id_index.h"
 
 namespace ott {
 namespace {
@@ -41,7 +42,8 @@ class Interner {
   absl::flat_hash_map<decltype(Fields({})), uint32_t> contexts_;
 };
 
-constexpr uint32_t kOutside = 0;  // the context without any range
+constexpr uint32_t kOutside = 0;         // the context without any range
+constexpr uint32_t kWanted = kNone - 1;  // a sequence number that a backward node asks for
 
 class Joiner {
  public:
@@ -90,8 +92,6 @@ class Joiner {
     int64_t start;  // of the backward node
   };
 
-  using SequenceKey = std::pair<uint16_t, uint32_t>;
-
   // The launches of each thread, by start; the devices each thread launches on.
   void ListLaunches() {
     launches_of_.resize(profile_.threads.size());
@@ -126,7 +126,7 @@ class Joiner {
         const OpLabel& label = profile_.labels[range.label];
         if (label.is_backward_node ||
             (label.kind == OpLabel::Kind::kMarker && label.direction == OpDirection::kBackward)) {
-          forward_of_.try_emplace({thread.process, range.sequence_number}, kNone);
+          forward_of_.At(thread.process, range.sequence_number) = kWanted;
         }
       }
     }
@@ -143,14 +143,18 @@ class Joiner {
       std::sort(ranges.begin(), ranges.end(), outer_first);
     }
     stack_.clear();
-    auto next = ranges.begin();
+    // What is done with gives its memory back.
+    const auto push_first = [&] {
+      Push(thread_index, ranges.front());
+      ranges.pop_front();
+    };
     for (const uint32_t launch : launches_of_[thread_index]) {
       const int64_t time = profile_.launches[launch].start;
-      for (; next != ranges.end() && next->start <= time; ++next) Push(thread_index, *next);
+      while (!ranges.empty() && ranges.front().start <= time) push_first();
       while (!stack_.empty() && stack_.back().end < time) stack_.pop_back();
       if (!stack_.empty()) TakeContext(launch);
     }
-    for (; next != ranges.end(); ++next) Push(thread_index, *next);
+    while (!ranges.empty()) push_first();
   }
 
   void Push(uint32_t thread_index, const Profile::Range& range) {
@@ -202,22 +206,23 @@ class Joiner {
   }
 
   void AddForward(uint32_t thread_index, const Profile::Range& range, const Frame& outer, uint32_t context) {
-    const auto wanted = forward_of_.find({profile_.threads[thread_index].process, range.sequence_number});
-    if (wanted == forward_of_.end()) return;
+    const uint16_t process = profile_.threads[thread_index].process;
+    const uint32_t known = forward_of_.Find(process, range.sequence_number);
+    if (known == kNone) return;
     Forward forward;
     forward.start = range.start;
     forward.thread = thread_index;
     forward.context = context;
     forward.sequence_number = outer.sequence_number;
     forward.backward_start = outer.backward_start;
-    forward.next = wanted->second;
+    forward.next = known;
     // The last range of a number is the one whose backward node has it; numbers are not used again later.
-    if (wanted->second != kNone && forwards_[wanted->second].thread == thread_index) {
-      forward.next = forwards_[wanted->second].next;
-      forwards_[wanted->second] = forward;
+    if (known != kWanted && forwards_[known].thread == thread_index) {
+      forward.next = forwards_[known].next;
+      forwards_[known] = forward;
       return;
     }
-    wanted->second = static_cast<uint32_t>(forwards_.size());
+    forward_of_.At(process, range.sequence_number) = static_cast<uint32_t>(forwards_.size());
     forwards_.push_back(forward);
   }
 
@@ -276,12 +281,11 @@ class Joiner {
     }
   }
 
-  const Forward* FindForward(uint16_t process, uint32_t sequence_number, int64_t before, int device) const {
-    const auto found = forward_of_.find({process, sequence_number});
-    if (found == forward_of_.end()) return nullptr;
+  const Forward* FindForward(uint16_t process, uint32_t sequence_number, int64_t before, int device) {
     const Forward* best = nullptr;
     bool best_on_device = false;
-    for (uint32_t index = found->second; index != kNone; index = forwards_[index].next) {
+    for (uint32_t index = forward_of_.Find(process, sequence_number); index < kWanted;
+         index = forwards_[index].next) {
       const Forward& forward = forwards_[index];
       if (forward.start >= before) continue;
       const bool on_device = device >= 0 && (devices_of_[forward.thread] >> (device % 64) & 1) != 0;
@@ -327,7 +331,7 @@ class Joiner {
   std::vector<int16_t> device_of_;
   std::vector<Frame> stack_;
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> transitions_;
-  absl::flat_hash_map<SequenceKey, uint32_t> forward_of_;
+  IdIndex forward_of_;  // by process and sequence number
   std::vector<Forward> forwards_;
   std::vector<Backward> backwards_;
   uint32_t num_op_instances_ = 0;

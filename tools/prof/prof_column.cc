@@ -150,6 +150,10 @@ const ProfColumn* FindProfColumn(std::string_view name) {
 
 absl::StatusOr<std::vector<const ProfColumn*>> ParseProfColumns(std::string_view names) {
   std::vector<const ProfColumn*> columns;
+  if (names == "all") {
+    for (const ProfColumn& column : ProfColumns()) columns.push_back(&column);
+    return columns;
+  }
   while (true) {
     const size_t comma = names.find(',');
     const std::string_view name = names.substr(0, comma);

@@ -2,6 +2,9 @@
 
 #include <array>
 #include <cstdio>
+#include <functional>
+#include <iostream>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,11 +14,14 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "tools/exit_code.h"
+#include "tools/prof/host_time.h"
+#include "tools/prof/json_rows.h"
 #include "tools/prof/kernel_join.h"
 #include "tools/prof/prof_column.h"
 #include "tools/prof/prof_table.h"
 #include "tools/prof/profile_reader.h"
 #include "tools/prof/profile_rows.h"
+#include "tools/prof/summary.h"
 
 namespace ott {
 namespace {
@@ -24,38 +30,65 @@ struct ProfFlags {
   std::string file;
   bool csv = false;
   bool json = false;
+  bool summary = false;
+  bool host = false;
   std::string gpu;
   ProfTableOptions table;
 };
 
 // What was read, how much of it was joined, and what could not be used: beside the table, on stderr.
-void PrintNotes(const Profile& profile, const KernelJoin& join) {
-  std::array<int64_t, 4> states = {};
-  int64_t in_graphs = 0;
-  for (const Profile::Kernel& kernel : profile.kernels) {
-    ++states[static_cast<size_t>(join.StateOf(profile, kernel.launch))];
-    if (kernel.in_graph) ++in_graphs;
-  }
+void PrintNotes(const Profile& profile, const KernelJoin* join) {
   std::fprintf(stderr, "%s (%s): %zu kernels, %lld ranges\n", profile.path.c_str(), profile.schema.c_str(),
                profile.kernels.size(), static_cast<long long>(profile.num_ranges));
-  const auto line = [](int64_t count, const char* what) {
-    if (count > 0) std::fprintf(stderr, "  %lld %s\n", static_cast<long long>(count), what);
-  };
-  line(states[static_cast<size_t>(KernelJoin::State::kOp)], "kernels joined to an op");
-  line(states[static_cast<size_t>(KernelJoin::State::kNoOp)],
-       "launched within ranges of which none is an op");
-  line(states[static_cast<size_t>(KernelJoin::State::kNoRange)], "launched outside of any range");
-  line(states[static_cast<size_t>(KernelJoin::State::kNoLaunch)],
-       "without the call that launched them in the file");
-  line(in_graphs, "launched by CUDA graphs: their ops are those of the capture, not of the launch");
-  for (const std::vector<std::string>* notes : {&profile.notes, &join.notes}) {
-    for (const std::string& note : *notes) std::fprintf(stderr, "  %s\n", note.c_str());
+  if (join != nullptr) {
+    constexpr const char* kStates[] = {
+        "kernels joined to an op", "launched within ranges of which none is an op",
+        "launched outside of any range", "without the call that launched them in the file"};
+    std::array<int64_t, std::size(kStates)> counts = {};
+    int64_t in_graphs = 0;
+    for (const Profile::Kernel& kernel : profile.kernels) {
+      ++counts[static_cast<size_t>(join->StateOf(profile, kernel.launch))];
+      if (kernel.in_graph) ++in_graphs;
+    }
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] > 0) std::fprintf(stderr, "  %lld %s\n", static_cast<long long>(counts[i]), kStates[i]);
+    }
+    if (in_graphs > 0) {
+      std::fprintf(stderr,
+                   "  %lld launched by CUDA graphs: their ops are those of the capture, not of the launch\n",
+                   static_cast<long long>(in_graphs));
+    }
+    for (const std::string& note : join->notes) std::fprintf(stderr, "  %s\n", note.c_str());
   }
+  for (const std::string& note : profile.notes) std::fprintf(stderr, "  %s\n", note.c_str());
+}
+
+// Standard output, and whether all of it got there.
+class Output {
+ public:
+  std::function<void(std::string_view)> writer() {
+    return [this](std::string_view text) {
+      written_ = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && written_;
+    };
+  }
+  absl::Status Finish() {
+    if (std::fflush(stdout) == 0 && written_) return absl::OkStatus();
+    return absl::DataLossError("standard output did not take all of the table");
+  }
+
+ private:
+  bool written_ = true;
+};
+
+absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags, Output* output) {
+  if (!flags.summary) return WriteProfTable(rows, flags.table, output->writer());
+  output->writer()(Summarize(rows, flags.table));
+  return absl::OkStatus();
 }
 
 absl::Status Prof(ProfFlags flags) {
-  if (flags.csv) flags.table.format = ProfTableOptions::Format::kCsv;
-  if (flags.json) flags.table.format = ProfTableOptions::Format::kJson;
+  if (flags.csv) flags.table.layout.format = TableLayout::Format::kCsv;
+  if (flags.json) flags.table.layout.format = TableLayout::Format::kJson;
   std::optional<DevicePeaks> gpu;
   if (!flags.gpu.empty()) {
     gpu = PeaksByName(flags.gpu);
@@ -66,16 +99,28 @@ absl::Status Prof(ProfFlags flags) {
           absl::StrCat("no peaks of a GPU '", flags.gpu, "'; there are ", known));
     }
   }
+  Output output;
+  if (flags.file == "-") {
+    const JsonRows rows(std::cin);
+    if (rows.num_bad_lines() > 0) {
+      std::fprintf(stderr, "standard input: %lld lines are no rows of `ott prof --json` and were left out\n",
+                   static_cast<long long>(rows.num_bad_lines()));
+    }
+    OTT_RETURN_IF_ERROR(WriteRows(rows, flags, &output));
+    return output.Finish();
+  }
   OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file));
+  if (flags.host || profile.kernels.empty()) {
+    PrintNotes(profile, nullptr);
+    std::fprintf(stderr, "  %shost time by range, ns:\n", flags.host ? "" : "no kernels were captured; ");
+    WriteHostTimes(profile, flags.table.layout, flags.table.limit, output.writer());
+    return output.Finish();
+  }
   const KernelJoin join = JoinKernels(&profile);
-  PrintNotes(profile, join);
+  PrintNotes(profile, &join);
   const ProfileRows rows(profile, join, std::move(gpu));
-  bool written = true;
-  OTT_RETURN_IF_ERROR(WriteProfTable(rows, flags.table, [&](std::string_view text) {
-    written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && written;
-  }));
-  if (std::fflush(stdout) != 0 || !written) return absl::DataLossError("cannot write to standard output");
-  return absl::OkStatus();
+  OTT_RETURN_IF_ERROR(WriteRows(rows, flags, &output));
+  return output.Finish();
 }
 
 }  // namespace
@@ -89,13 +134,17 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
       ->add_option("FILE", flags->file,
                    "SQLite export of Nsight Systems, capture of `ott profile`, or nvprof file")
       ->required();
-  command->add_option("-c,--columns", table.columns, "Columns, by commas")->capture_default_str();
+  command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
   CLI::Option* csv = command->add_flag("--csv", flags->csv, "RFC 4180");
   CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object a line")->excludes(csv);
-  command->add_option("-w,--width", table.width, "Cut and fill columns to so many characters")
+  command->add_option("-w,--width", table.layout.width, "Cut and fill columns to so many characters")
       ->excludes(csv)
       ->excludes(json)
       ->check(CLI::PositiveNumber);
+  command->add_flag("--summary", flags->summary, "What takes most time, and advice")
+      ->excludes(csv)
+      ->excludes(json);
+  command->add_flag("--host", flags->host, "Host time by range, also where there are kernels");
   command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums");
   command->add_option("--sort", table.sort, "Column; largest numbers first");
   command->add_option("-n,--limit", table.limit, "So many rows at most")->check(CLI::NonNegativeNumber);

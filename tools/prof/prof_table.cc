@@ -8,118 +8,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/selection.h"
 #include "tools/prof/prof_column.h"
+#include "tools/prof/table_writer.h"
 
 namespace ott {
 namespace {
-
-constexpr size_t kBufferSize = size_t{1} << 16;
-
-void AppendJsonText(std::string_view text, std::string* json) {
-  json->push_back('"');
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      json->push_back('\\');
-      json->push_back(c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(json, "\\u%04x", static_cast<unsigned char>(c));
-    } else {
-      json->push_back(c);
-    }
-  }
-  json->push_back('"');
-}
-
-// RFC 4180: in quotes where it holds a quote, a comma or the end of a line.
-void AppendCsv(const Cell& cell, std::string* text) {
-  const size_t begin = text->size();
-  AppendCell(cell, false, text);
-  if (text->find_first_of("\",\r\n", begin) == std::string::npos) return;
-  const std::string value = text->substr(begin);
-  text->resize(begin);
-  text->push_back('"');
-  for (const char c : value) text->append(c == '"' ? 2 : 1, c);
-  text->push_back('"');
-}
-
-// Writes lines of cells.
-class TableWriter {
- public:
-  TableWriter(const ProfTableOptions& options, std::vector<std::string_view> names,
-              const std::function<void(std::string_view)>& write)
-      : options_(options), names_(std::move(names)), write_(write) {
-    if (options.format == ProfTableOptions::Format::kJson) return;
-    for (size_t i = 0; i < names_.size(); ++i) Add(i, TextCell(names_[i]));
-    EndRow();
-  }
-  ~TableWriter() { write_(buffer_); }
-
-  void Add(size_t column, const Cell& cell) {
-    switch (options_.format) {
-      case ProfTableOptions::Format::kPlain:
-        if (column > 0) buffer_.push_back(' ');
-        AddPlain(column, cell);
-        break;
-      case ProfTableOptions::Format::kCsv:
-        if (column > 0) buffer_.push_back(',');
-        AppendCsv(cell, &buffer_);
-        break;
-      case ProfTableOptions::Format::kJson:
-        AddJson(column, cell);
-        break;
-    }
-  }
-
-  void EndRow() {
-    switch (options_.format) {
-      case ProfTableOptions::Format::kPlain:
-        buffer_.push_back('\n');
-        break;
-      case ProfTableOptions::Format::kCsv:
-        buffer_.append("\r\n");
-        break;
-      case ProfTableOptions::Format::kJson:
-        buffer_.append(first_in_object_ ? "{}\n" : "}\n");
-        first_in_object_ = true;
-        break;
-    }
-    if (buffer_.size() < kBufferSize) return;
-    write_(buffer_);
-    buffer_.clear();
-  }
-
- private:
-  void AddPlain(size_t column, const Cell& cell) {
-    const size_t begin = buffer_.size();
-    AppendCell(cell, true, &buffer_);
-    if (options_.width <= 0 || column + 1 == names_.size()) return;
-    buffer_.resize(begin + static_cast<size_t>(options_.width), ' ');
-  }
-
-  void AddJson(size_t column, const Cell& cell) {
-    if (cell.kind == Cell::Kind::kAbsent) return;
-    buffer_.append(first_in_object_ ? "{\"" : ",\"").append(names_[column]).append("\":");
-    first_in_object_ = false;
-    if (cell.kind == Cell::Kind::kUnknown) {
-      buffer_.append("null");
-    } else if (cell.kind == Cell::Kind::kText) {
-      AppendJsonText(cell.text, &buffer_);
-    } else if (cell.kind == Cell::Kind::kReal && !std::isfinite(cell.real)) {
-      buffer_.append("null");
-    } else {
-      AppendCell(cell, false, &buffer_);
-    }
-  }
-
-  const ProfTableOptions& options_;
-  const std::vector<std::string_view> names_;
-  const std::function<void(std::string_view)>& write_;
-  std::string buffer_;
-  bool first_in_object_ = true;
-};
 
 bool MatchesFilter(const std::string& glob, std::string_view text) {
   return glob.empty() || MatchesGlob(text, glob);
@@ -152,6 +47,8 @@ struct Group {
   // Time of kernels whose FLOPs and bytes are known; kernels counted elsewhere add to both.
   int64_t flops_sil = 0;
   int64_t bytes_sil = 0;
+  int64_t num_flops = 0;  // kernels that have FLOPs
+  int64_t num_bytes = 0;
   int64_t gap = 0;
 };
 
@@ -159,6 +56,12 @@ struct GroupColumn {
   std::string_view name;
   Cell (*get)(const Group& group, int64_t total);
 };
+
+// A sum, or what comes of it: not there if all kernels are counted elsewhere, not known if none has it.
+Cell Sum(double sum, int64_t count, int64_t known_sil, int64_t sil) {
+  if (count > 0) return RealCell(sum);
+  return known_sil == sil ? Cell() : RealCell(KernelRow::kUnknown);
+}
 
 double Rate(double amount, int64_t sil) {
   return sil > 0 ? amount / (static_cast<double>(sil) * 1e-9) : KernelRow::kUnknown;
@@ -180,12 +83,14 @@ constexpr GroupColumn kGroupColumns[] = {
        return RealCell(g.unknown_tensor_core_sil == g.sil && g.sil > 0 ? KernelRow::kUnknown
                                                                        : Percent(g.tensor_core_sil, g.sil));
      }},
-    {"flops",
-     [](const Group& g, int64_t) { return RealCell(g.flops_sil > 0 ? g.flops : KernelRow::kUnknown); }},
-    {"bytes",
-     [](const Group& g, int64_t) { return RealCell(g.bytes_sil > 0 ? g.bytes : KernelRow::kUnknown); }},
-    {"tflops", [](const Group& g, int64_t) { return RealCell(Rate(g.flops, g.flops_sil) * 1e-12); }},
-    {"gbps", [](const Group& g, int64_t) { return RealCell(Rate(g.bytes, g.bytes_sil) * 1e-9); }},
+    {"flops", [](const Group& g, int64_t) { return Sum(g.flops, g.num_flops, g.flops_sil, g.sil); }},
+    {"bytes", [](const Group& g, int64_t) { return Sum(g.bytes, g.num_bytes, g.bytes_sil, g.sil); }},
+    {"tflops",
+     [](const Group& g, int64_t) {
+       return Sum(Rate(g.flops, g.flops_sil) * 1e-12, g.num_flops, g.flops_sil, g.sil);
+     }},
+    {"gbps", [](const Group& g,
+                int64_t) { return Sum(Rate(g.bytes, g.bytes_sil) * 1e-9, g.num_bytes, g.bytes_sil, g.sil); }},
     {"known", [](const Group& g, int64_t) { return RealCell(Percent(g.flops_sil, g.sil)); }},
     {"gap", [](const Group& g, int64_t) { return IntegerCell(g.gap); }},
 };
@@ -200,8 +105,14 @@ void AddTo(const KernelRow& row, Group* group) {
   if (row.gap != kNoInteger) group->gap += row.gap;
   if (row.counted_elsewhere || !std::isnan(row.flops)) group->flops_sil += row.sil;
   if (row.counted_elsewhere || !std::isnan(row.bytes)) group->bytes_sil += row.sil;
-  if (!std::isnan(row.flops)) group->flops += row.flops;
-  if (!std::isnan(row.bytes)) group->bytes += row.bytes;
+  if (!std::isnan(row.flops)) {
+    group->flops += row.flops;
+    ++group->num_flops;
+  }
+  if (!std::isnan(row.bytes)) {
+    group->bytes += row.bytes;
+    ++group->num_bytes;
+  }
 }
 
 absl::Status WriteGroups(const KernelRows& rows, const ProfTableOptions& options,
@@ -249,11 +160,10 @@ absl::Status WriteGroups(const KernelRows& rows, const ProfTableOptions& options
   std::vector<std::string_view> names;
   for (const ProfColumn* key : keys) names.push_back(key->name);
   for (const GroupColumn& column : kGroupColumns) names.push_back(column.name);
-  TableWriter writer(options, names, write);
+  TableWriter writer(options.layout, names, write);
   for (const Group& group : groups) {
-    size_t column = 0;
-    for (const std::string& key : group.keys) writer.Add(column++, TextCell(key));
-    for (const GroupColumn& figure : kGroupColumns) writer.Add(column++, figure.get(group, total));
+    for (const std::string& key : group.keys) writer.Add(TextCell(key));
+    for (const GroupColumn& figure : kGroupColumns) writer.Add(figure.get(group, total));
     writer.EndRow();
   }
   return absl::OkStatus();
@@ -309,13 +219,13 @@ absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& opti
   }
   std::vector<std::string_view> names;
   for (const ProfColumn* column : columns) names.push_back(column->name);
-  TableWriter writer(options, names, write);
+  TableWriter writer(options.layout, names, write);
   size_t count = all && sort == nullptr ? rows.size() : order.size();
   if (options.limit >= 0) count = std::min(count, static_cast<size_t>(options.limit));
   for (size_t i = 0; i < count; ++i) {
     rows.Get(order.empty() ? i : order[i], &row);
     row.share = Percent(row.sil, total);
-    for (size_t column = 0; column < columns.size(); ++column) writer.Add(column, columns[column]->get(row));
+    for (const ProfColumn* column : columns) writer.Add(column->get(row));
     writer.EndRow();
   }
   return absl::OkStatus();

@@ -12,15 +12,13 @@
 
 #include "absl/status/status.h"
 #include "tools/prof/kernel_rows.h"
+#include "tools/prof/table_writer.h"
 
 namespace ott {
 
 struct ProfTableOptions {
-  enum class Format { kPlain, kCsv, kJson };
-
   std::string columns = "idx,dir,sub,mod,op,kernel,params,sil";
-  Format format = Format::kPlain;
-  int width = 0;         // plain: cells are cut and filled to it, but for the last; 0: as wide as they are
+  TableLayout layout;
   std::string group_by;  // columns, by commas; "": one row a kernel
   std::string sort;      // a column (numbers: largest first); "": by start, groups by duration
   int64_t limit = -1;    // rows; -1: all
@@ -36,9 +34,7 @@ struct ProfTableOptions {
 // The kernels that pass the filters.
 bool PassesFilters(const ProfTableOptions& options, const KernelRow& row);
 
-// Hands the table to write, a buffer at a time: a header (plain and CSV), then a line a row. Plain cells are
-// words between single spaces. JSON: one object a line; what is not known is null and what is not there is
-// left out. INVALID_ARGUMENT for columns there are not.
+// Hands the table to write, a buffer at a time. INVALID_ARGUMENT for columns there are not.
 absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& options,
                             const std::function<void(std::string_view)>& write);
 

@@ -33,7 +33,6 @@ struct Profile {
   // The API call that started one kernel, or all those of a graph.
   struct Launch {
     int64_t start = 0;
-    int64_t end = 0;
     uint32_t thread = kNone;  // of threads; kNone: the capture does not have the call
   };
 

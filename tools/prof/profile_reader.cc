@@ -16,7 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
-#include "tools/prof/correlation_index.h"
+#include "tools/prof/id_index.h"
 #include "tools/prof/sqlite_table.h"
 
 namespace ott {
@@ -164,12 +164,12 @@ class ProfileReader {
           const int64_t correlation_id = integers.Optional(0, -1);
           Profile::Launch launch;
           launch.start = integers.Required(1);
-          launch.end = integers.Required(2);
+          const int64_t end = integers.Required(2);
           const int64_t global_tid = integers.Optional(3, 0);
           const int64_t pid = integers.Optional(4, 0);
           const int64_t tid = integers.Optional(5, 0);
           if (!integers.good()) return Skip(table);
-          SeeTimes(launch.start, launch.end);
+          SeeTimes(launch.start, end);
           if (correlation_id < 0) return;
           launch.thread = nvprof_ ? NvprofThread(pid, tid) : ThreadOf(static_cast<uint64_t>(global_tid));
           const uint16_t process = profile_.threads[launch.thread].process;
@@ -463,7 +463,7 @@ class ProfileReader {
   absl::flat_hash_map<std::string, uint32_t> label_of_;
   absl::flat_hash_map<int64_t, Profile::Range> label_of_text_id_;
   std::string key_;
-  CorrelationIndex launch_of_;
+  IdIndex launch_of_;
   std::map<std::string, int64_t> skipped_;
   int64_t num_open_ranges_ = 0;
   int64_t num_start_end_ranges_ = 0;

@@ -30,7 +30,7 @@ uint32_t Get32(const uint8_t* bytes) { return static_cast<uint32_t>(BigEndian(by
 
 // Seven bits a byte, the highest first; the ninth byte gives eight. Returns where it ends; nullptr if that is
 // beyond end.
-const uint8_t* GetVarint(const uint8_t* at, const uint8_t* end, uint64_t* value) {
+inline const uint8_t* GetVarint(const uint8_t* at, const uint8_t* end, uint64_t* value) {
   if (at < end && *at < 0x80) {
     *value = *at;
     return at + 1;

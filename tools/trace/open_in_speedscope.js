@@ -39,6 +39,7 @@ async function showTrace(browser, port) {
     dialog.dismiss();
     reject(new Error(dialog.message()));
   }));
+  refusal.catch(() => {});  // it may come before somebody waits for it
   await page.goto(`http://127.0.0.1:${port}/index.html#profileURL=http://127.0.0.1:${port}/trace`);
   await Promise.race([refusal, page.waitForFunction(() => /\(1\/\d+\)$|went wrong/m.test(document.body.innerText))]);
   const pictures = [];

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# speedscope_test.sh WRITER OTT SCRIPT: what `ott trace` writes opens in a real viewer, every thread of it.
+# speedscope_test.sh WRITER OTT SCRIPT CHECK_TRACE: what `ott trace` writes keeps to the format, and opens in a real
+# viewer, every thread of it.
 set -euo pipefail
 
 # Bazel hides HOME from tests.
@@ -16,6 +17,7 @@ for trace in joined.json joined.json.gz; do
   # There is no run.json, which it says.
   "$bin/$2" trace run -o "$trace" || (($? == 2))
 done
+python3 "$bin/$4" joined.json joined.json.gz run/rank_00000/trace.json run/rank_00001/trace.json.gz
 for trace in joined.json joined.json.gz run/rank_00000/trace.json; do
   node "$bin/$3" "$modules" "$trace" > profiles
   for name in 'rank 0 (host "quoted")' 'write_traces_fo' 'GPU 0, stream 7'; do

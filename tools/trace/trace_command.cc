@@ -1,5 +1,6 @@
 #include "tools/trace/trace_command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <set>
@@ -45,12 +46,14 @@ absl::Status Join(RunTraces& traces, const TraceFlags& flags) {
                        " events shorter than ", FormatSeconds(static_cast<double>(joined->shortest) * 1e-9),
                        "\n"));
   }
-  for (const TraceInfo& info : traces.info().traces()) {
-    if (!info.has_clock() || info.rank() == 0) continue;
-    const int64_t offset = info.clock().begin_nanoseconds() - info.begin_nanoseconds();
-    Print(absl::StrCat("clock of rank ", info.rank(), " (", info.host(), "): ", offset,
-                       " ns to rank 0's, at most ", info.clock().error_bound_nanoseconds(), " ns off\n"));
-  }
+  const auto worst =
+      std::max_element(traces.info().traces().begin(), traces.info().traces().end(),
+                       [](const TraceInfo& a, const TraceInfo& b) {
+                         return a.clock().error_bound_nanoseconds() < b.clock().error_bound_nanoseconds();
+                       });
+  const int64_t bound = worst->clock().error_bound_nanoseconds();
+  Print(absl::StrCat("on rank 0's clock, at most ", FormatSeconds(static_cast<double>(bound) * 1e-9), " off",
+                     bound == 0 ? "" : absl::StrCat(" (rank ", worst->rank(), ")"), "\n"));
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 #include "tools/trace/trace_report.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,11 +13,15 @@
 namespace ott {
 namespace {
 
-constexpr char kStep[] = "ProfilerStep";
 constexpr char kNoRange[] = "(no range)";
 
+// Without what tells one from the next: "ProfilerStep#12", "linear, seq = 12, sizes = [[32, 128]]".
 std::string NameOf(const TraceEvent& event) {
-  return event.name.substr(0, sizeof(kStep) - 1) == kStep ? kStep : std::string(event.name);
+  const std::string_view name = event.name;
+  if (event.category == "step") return std::string(name.substr(0, name.find('#')));
+  if (event.category == "op")
+    return std::string(name.substr(0, std::min(name.find(", seq = "), name.find(", sizes = "))));
+  return std::string(name);
 }
 
 bool IsSlice(const TraceEvent& event) {

@@ -13,7 +13,8 @@
 namespace ott {
 
 // Adds up ranges of one name inside of ranges of the same names, over all threads, ranks and windows; steps
-// count as one name. Tracks of devices are apart. Not thread-safe.
+// count as one name, and operations whatever their numbers and sizes. Tracks of devices are apart. Not
+// thread-safe.
 //
 //   TraceReport report;
 //   traces.Visit([&](const Trace& trace) { report.Add(trace); });

@@ -17,6 +17,13 @@ using ::testing::Not;
 
 constexpr int64_t kStream = EventRecorder::kFirstTrack;
 
+TraceEvent StepForTest(int number, int64_t start) {
+  static const std::string kNames[] = {"ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"};
+  TraceEvent event = SliceForTest(kNames[number], start, 1000);
+  event.category = "step";
+  return event;
+}
+
 TraceReport Report(const std::vector<TraceEvent>& events) {
   Trace trace;
   trace.tracks.push_back({0, kStream, "GPU 0, stream 7", 0});
@@ -28,9 +35,8 @@ TraceReport Report(const std::vector<TraceEvent>& events) {
 
 TEST(TraceReport, TreeHasInclusiveAndExclusiveTimes) {
   const std::string tree =
-      Report({SliceForTest("ProfilerStep#1", 0, 1000), SliceForTest("forward", 100, 400),
-              SliceForTest("matmul", 200, 100), SliceForTest("matmul", 300, 50),
-              SliceForTest("backward", 500, 300), SliceForTest("ProfilerStep#2", 1000, 1000)})
+      Report({StepForTest(1, 0), SliceForTest("forward", 100, 400), SliceForTest("matmul", 200, 100),
+              SliceForTest("matmul", 300, 50), SliceForTest("backward", 500, 300), StepForTest(2, 1000)})
           .Tree(0);
   EXPECT_EQ(tree,
             "range           share  count  inclusive  exclusive    mean  longest\n"
@@ -38,6 +44,14 @@ TEST(TraceReport, TreeHasInclusiveAndExclusiveTimes) {
             "  forward      20.0 %      1     400 ns     250 ns  400 ns   400 ns\n"
             "    matmul      7.5 %      2     150 ns     150 ns   75 ns   100 ns\n"
             "  backward     15.0 %      1     300 ns     300 ns  300 ns   300 ns\n");
+}
+
+TEST(TraceReport, OperationsOfOneNameAreOneRange) {
+  std::vector<TraceEvent> events = {SliceForTest("linear, seq = 12, sizes = [[32, 128], []]", 0, 10),
+                                    SliceForTest("linear, sizes = [[2]]", 10, 10),
+                                    SliceForTest("linear", 20, 10)};
+  for (TraceEvent& event : events) event.category = "op";
+  EXPECT_THAT(Report(events).Tree(0), HasSubstr("\nlinear  100.0 %      3"));
 }
 
 TEST(TraceReport, SmallRangesOfTheTreeAreCounted) {
@@ -69,10 +83,9 @@ TEST(TraceReport, TopIsByTimeOfTheirOwn) {
 TEST(TraceReport, GapsAreTimesInWhichNoDeviceWasActive) {
   // Activities at 100-200, 150-300 on another stream, 500-600, 700-1000.
   const std::string gaps =
-      Report({SliceForTest("ProfilerStep#1", 0, 1000), SliceForTest("data", 250, 150),
-              SliceForTest("launch", 450, 100), SliceForTest("gemm", 100, 100, kStream),
-              SliceForTest("gemm", 500, 100, kStream), SliceForTest("gemm", 700, 300, kStream),
-              SliceForTest("copy", 150, 150, kStream + 1)})
+      Report({StepForTest(1, 0), SliceForTest("data", 250, 150), SliceForTest("launch", 450, 100),
+              SliceForTest("gemm", 100, 100, kStream), SliceForTest("gemm", 500, 100, kStream),
+              SliceForTest("gemm", 700, 300, kStream), SliceForTest("copy", 150, 150, kStream + 1)})
           .Gaps();
   EXPECT_EQ(gaps,
             "devices busy: 60.0 % of 1 us in 1 traces\n\n"

@@ -1,44 +1,45 @@
-// From a process and a correlation id to a launch.
+// From a process and a number it counts to an index.
 
-#ifndef OTT_TOOLS_PROF_CORRELATION_INDEX_H_
-#define OTT_TOOLS_PROF_CORRELATION_INDEX_H_
+#ifndef OTT_TOOLS_PROF_ID_INDEX_H_
+#define OTT_TOOLS_PROF_ID_INDEX_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "tools/prof/profile.h"
 
 namespace ott {
 
-// A map whose keys come nearly in order: pages of 64 consecutive ids, so that most look-ups hash nothing.
-class CorrelationIndex {
+// A map for ids that come nearly in order, as correlation ids and sequence numbers do: pages of 64
+// consecutive ones, so that most look-ups hash nothing.
+class IdIndex {
  public:
   // kNone until it is set.
-  uint32_t& At(uint16_t process, int64_t correlation_id) {
-    const Key key(process, correlation_id >> kPageBits);
+  uint32_t& At(uint16_t process, int64_t id) {
+    const Key key(process, id >> kPageBits);
     if (key != last_key_ || pages_.empty()) {
       last_key_ = key;
       const auto [entry, added] = page_of_.try_emplace(key, static_cast<uint32_t>(pages_.size()));
       if (added) pages_.emplace_back().fill(kNone);
       last_page_ = entry->second;
     }
-    return pages_[last_page_][Slot(correlation_id)];
+    return pages_[last_page_][Slot(id)];
   }
 
   // kNone where nothing was set.
-  uint32_t Find(uint16_t process, int64_t correlation_id) {
-    const Key key(process, correlation_id >> kPageBits);
+  uint32_t Find(uint16_t process, int64_t id) {
+    const Key key(process, id >> kPageBits);
     if (key != last_key_ || pages_.empty()) {
       const auto entry = page_of_.find(key);
       if (entry == page_of_.end()) return kNone;
       last_key_ = key;
       last_page_ = entry->second;
     }
-    return pages_[last_page_][Slot(correlation_id)];
+    return pages_[last_page_][Slot(id)];
   }
 
  private:
@@ -55,4 +56,4 @@ class CorrelationIndex {
 
 }  // namespace ott
 
-#endif  // OTT_TOOLS_PROF_CORRELATION_INDEX_H_
+#endif  // OTT_TOOLS_PROF_ID_INDEX_H_

@@ -1,0 +1,124 @@
+#include "tools/prof/host_time.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace ott {
+namespace {
+
+struct Row {
+  std::string_view kind, direction;
+  std::string name;
+  int64_t count = 0;
+  int64_t total = 0;
+  int64_t self = 0;
+  int64_t min = 0;
+  int64_t max = 0;
+};
+
+// The rows, and which one each label belongs to.
+struct Rows {
+  std::vector<Row> rows;
+  std::vector<size_t> of_label;
+
+  explicit Rows(const std::vector<OpLabel>& labels) {
+    absl::flat_hash_map<std::tuple<std::string_view, std::string_view, std::string>, size_t> index;
+    for (const OpLabel& label : labels) {
+      Row row;
+      row.name = label.text;
+      switch (label.kind) {
+        case OpLabel::Kind::kMarker:
+        case OpLabel::Kind::kOp:
+          row.kind = "op";
+          row.name = label.description.op;
+          row.direction = label.direction == OpDirection::kBackward ? "bprop" : "fprop";
+          break;
+        case OpLabel::Kind::kLayer:
+          row.kind = "layer";
+          break;
+        case OpLabel::Kind::kTrace:
+          row.kind = "trace";
+          row.name = label.source;
+          break;
+        case OpLabel::Kind::kModule:
+          row.kind = "module";
+          break;
+        case OpLabel::Kind::kOther:
+          row.kind = "range";
+          break;
+      }
+      const auto [entry, added] =
+          index.try_emplace(std::make_tuple(row.kind, row.direction, row.name), rows.size());
+      if (added) rows.push_back(row);
+      of_label.push_back(entry->second);
+    }
+  }
+};
+
+void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels, Rows* rows) {
+  std::vector<Profile::Range> ranges(thread.ranges.begin(), thread.ranges.end());
+  std::sort(ranges.begin(), ranges.end(), [](const Profile::Range& a, const Profile::Range& b) {
+    return a.start != b.start ? a.start < b.start : a.end > b.end;
+  });
+  struct Open {
+    int64_t end;
+    size_t row;
+    uint32_t label;
+  };
+  std::vector<Open> open;
+  for (const Profile::Range& range : ranges) {
+    while (!open.empty() && open.back().end <= range.start && open.back().end < range.end) open.pop_back();
+    const size_t index = rows->of_label[range.label];
+    const bool describes_outer = !open.empty() && open.back().row == index &&
+                                 labels[range.label].kind == OpLabel::Kind::kMarker &&
+                                 labels[open.back().label].kind == OpLabel::Kind::kOp;
+    if (!describes_outer) {
+      const int64_t duration = range.end - range.start;
+      Row& row = rows->rows[index];
+      row.min = row.count == 0 ? duration : std::min(row.min, duration);
+      row.max = std::max(row.max, duration);
+      ++row.count;
+      row.total += duration;
+      row.self += duration;
+      if (!open.empty())
+        rows->rows[open.back().row].self -= std::min(range.end, open.back().end) - range.start;
+    }
+    open.push_back({range.end, index, range.label});
+  }
+}
+
+}  // namespace
+
+void WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t limit,
+                    const std::function<void(std::string_view)>& write) {
+  Rows rows(profile.labels);
+  for (const Profile::Thread& thread : profile.threads) AddThread(thread, profile.labels, &rows);
+  double self = 0;
+  for (const Row& row : rows.rows) self += static_cast<double>(row.self);
+  std::vector<const Row*> order;
+  for (const Row& row : rows.rows) {
+    if (row.count > 0) order.push_back(&row);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const Row* a, const Row* b) { return a->self > b->self; });
+  if (limit >= 0 && order.size() > static_cast<size_t>(limit)) order.resize(static_cast<size_t>(limit));
+  TableWriter writer(layout, {"kind", "dir", "name", "count", "total", "self", "share", "mean", "min", "max"},
+                     write);
+  for (const Row* row : order) {
+    for (const std::string_view text : {row->kind, row->direction, std::string_view(row->name)})
+      writer.Add(TextCell(text));
+    writer.Add(IntegerCell(row->count));
+    writer.Add(IntegerCell(row->total));
+    writer.Add(IntegerCell(row->self));
+    writer.Add(RealCell(self > 0 ? 100 * static_cast<double>(row->self) / self : KernelRow::kUnknown));
+    for (const int64_t value : {row->total / row->count, row->min, row->max}) writer.Add(IntegerCell(value));
+    writer.EndRow();
+  }
+}
+
+}  // namespace ott

@@ -1,0 +1,23 @@
+// Where the host's threads spend the time of their ranges: what a capture without kernels tells.
+
+#ifndef OTT_TOOLS_PROF_HOST_TIME_H_
+#define OTT_TOOLS_PROF_HOST_TIME_H_
+
+#include <functional>
+#include <string_view>
+
+#include "tools/prof/profile.h"
+#include "tools/prof/table_writer.h"
+
+namespace ott {
+
+// One row for each op, layer and range of the program's own, by its threads' time in it: kind, dir, name,
+// count, total (ns), self (total without the ranges within), share (percent of all self time), mean, min,
+// max. What wraps around a description of the same op counts once. REQUIRES: profile has its ranges;
+// JoinKernels has not been called.
+void WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t limit,
+                    const std::function<void(std::string_view)>& write);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_PROF_HOST_TIME_H_

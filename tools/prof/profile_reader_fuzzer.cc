@@ -1,0 +1,29 @@
+// A file of any content is a capture or a Status, and a capture can be joined.
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/file.h"
+#include "tools/prof/kernel_join.h"
+#include "tools/prof/prof_table.h"
+#include "tools/prof/profile_reader.h"
+#include "tools/prof/profile_rows.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const std::string& path =
+      *new std::string(absl::StrCat("/dev/shm/profile_reader_fuzzer.", getpid()));
+  OTT_CHECK(ott::WriteFileAtomically(path, {reinterpret_cast<const char*>(data), size}).ok());
+  auto profile = ott::ReadProfile(path);
+  if (!profile.ok()) return 0;
+  const ott::KernelJoin join = ott::JoinKernels(&*profile);
+  ott::ProfTableOptions options;
+  options.columns = "all";
+  OTT_CHECK(
+      ott::WriteProfTable(ott::ProfileRows(*profile, join, std::nullopt), options, [](std::string_view) {
+      }).ok());
+  return 0;
+}

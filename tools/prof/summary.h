@@ -1,0 +1,21 @@
+// What stands out in a capture, and what to do about it.
+
+#ifndef OTT_TOOLS_PROF_SUMMARY_H_
+#define OTT_TOOLS_PROF_SUMMARY_H_
+
+#include <string>
+
+#include "tools/prof/kernel_rows.h"
+#include "tools/prof/prof_table.h"
+
+namespace ott {
+
+// A page of text about the kernels that pass options' filters: time, idle time, the ops that take most of it,
+// the share of Tensor Cores in the time of kernels that multiply matrices, and advice, each piece with the
+// time it is about: float32 on CUDA cores, sizes not divisible by 8 (16-bit types) or 16 (8-bit types), grids
+// too small for the GPU, a GPU that waits for launches, kernels too short to be worth a launch.
+std::string Summarize(const KernelRows& rows, const ProfTableOptions& options);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_PROF_SUMMARY_H_

@@ -1,0 +1,132 @@
+#include "tools/prof/table_writer.h"
+
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace ott {
+namespace {
+
+constexpr size_t kBufferSize = size_t{1} << 16;
+
+// How many bytes a character of UTF-8 at the beginning of text has; 0 if it is none.
+size_t CharacterSize(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t size = byte(0) < 0x80   ? 1
+                      : byte(0) < 0xc2 ? 0
+                      : byte(0) < 0xe0 ? 2
+                      : byte(0) < 0xf0 ? 3
+                      : byte(0) < 0xf5 ? 4
+                                       : 0;
+  if (size > text.size()) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Longer than need be, a surrogate, or beyond the last character.
+  if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
+      (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f)) {
+    return 0;
+  }
+  return size;
+}
+
+void AppendJsonText(std::string_view text, std::string* json) {
+  json->push_back('"');
+  while (!text.empty()) {
+    const size_t size = CharacterSize(text);
+    const char c = text[0];
+    if (size == 0) {
+      json->append("\xef\xbf\xbd");  // the character for what is none
+    } else if (c == '"' || c == '\\') {
+      json->push_back('\\');
+      json->push_back(c);
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppendFormat(json, "\\u%04x", static_cast<unsigned char>(c));
+    } else {
+      json->append(text.substr(0, size));
+    }
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  json->push_back('"');
+}
+
+}  // namespace
+
+TableWriter::TableWriter(const TableLayout& layout, std::vector<std::string_view> names,
+                         std::function<void(std::string_view)> write)
+    : layout_(layout), names_(std::move(names)), write_(std::move(write)) {
+  if (layout.format == TableLayout::Format::kJson) return;
+  for (const std::string_view name : names_) Add(TextCell(name));
+  EndRow();
+}
+
+void TableWriter::Add(const Cell& cell) {
+  switch (layout_.format) {
+    case TableLayout::Format::kPlain:
+      AddPlain(cell);
+      break;
+    case TableLayout::Format::kCsv:
+      AddCsv(cell);
+      break;
+    case TableLayout::Format::kJson:
+      AddJson(cell);
+      break;
+  }
+  ++column_;
+}
+
+void TableWriter::EndRow() {
+  column_ = 0;
+  switch (layout_.format) {
+    case TableLayout::Format::kPlain:
+      buffer_.push_back('\n');
+      break;
+    case TableLayout::Format::kCsv:
+      buffer_.append("\r\n");
+      break;
+    case TableLayout::Format::kJson:
+      buffer_.append(first_in_object_ ? "{}\n" : "}\n");
+      first_in_object_ = true;
+      break;
+  }
+  if (buffer_.size() < kBufferSize) return;
+  write_(buffer_);
+  buffer_.clear();
+}
+
+void TableWriter::AddPlain(const Cell& cell) {
+  if (column_ > 0) buffer_.push_back(' ');
+  const size_t begin = buffer_.size();
+  AppendCell(cell, true, &buffer_);
+  if (layout_.width > 0 && column_ + 1 < names_.size())
+    buffer_.resize(begin + static_cast<size_t>(layout_.width), ' ');
+}
+
+void TableWriter::AddCsv(const Cell& cell) {
+  if (column_ > 0) buffer_.push_back(',');
+  const size_t begin = buffer_.size();
+  AppendCell(cell, false, &buffer_);
+  if (buffer_.find_first_of("\",\r\n", begin) == std::string::npos) return;
+  const std::string value = buffer_.substr(begin);
+  buffer_.resize(begin);
+  buffer_.push_back('"');
+  for (const char c : value) buffer_.append(c == '"' ? 2 : 1, c);
+  buffer_.push_back('"');
+}
+
+void TableWriter::AddJson(const Cell& cell) {
+  if (cell.kind == Cell::Kind::kAbsent) return;
+  buffer_.append(first_in_object_ ? "{\"" : ",\"").append(names_[column_]).append("\":");
+  first_in_object_ = false;
+  if (cell.kind == Cell::Kind::kUnknown || (cell.kind == Cell::Kind::kReal && !std::isfinite(cell.real))) {
+    buffer_.append("null");
+  } else if (cell.kind == Cell::Kind::kText) {
+    AppendJsonText(cell.text, &buffer_);
+  } else {
+    AppendCell(cell, false, &buffer_);
+  }
+}
+
+}  // namespace ott
