@@ -32,7 +32,7 @@ Handle HandleOf(uint32_t id) {
   return reinterpret_cast<Handle>(static_cast<uintptr_t>(id));
 }
 
-std::string_view ViewOf(const char* text) { return text == nullptr ? std::string_view() : text; }
+std::string_view ViewOf(const char* text) { return text == nullptr ? "" : text; }
 
 // UTF-32, as wchar_t is on Linux, to UTF-8.
 std::string ToUtf8(const wchar_t* text) {
@@ -182,7 +182,7 @@ nvtxDomainHandle_t DomainCreateA(const char* name) {
 }
 nvtxDomainHandle_t DomainCreateW(const wchar_t* name) { return DomainCreateA(ToUtf8(name).c_str()); }
 void DomainDestroy(nvtxDomainHandle_t domain) {
-  Recorder::Tell(RecordKind::kDomainEnd, DomainOf(domain), 0, {});
+  Recorder::Tell(RecordKind::kDomainEnd, DomainOf(domain), 0, "");
 }
 
 nvtxStringHandle_t DomainRegisterStringA(nvtxDomainHandle_t, const char* text) {
