@@ -47,6 +47,12 @@ expect 1 'verdict: different' compare --default-tolerances "$dumps/reference" "$
 expect 0 'verdict: different' compare --warn-only "$dumps/reference" "$dumps/other"
 expect 2 'cut/tensors.json' compare "$dumps/reference" "$dumps/cut"
 expect 2 'no such directory' compare "$dumps/reference" "$dumps/nothing"
+expect 0 'ott prof run.sqlite' prof --help
+expect 2 'no such file' prof "$dumps/nothing.sqlite"
+expect 2 'is no SQLite database' prof "$dumps/reference/tensors.json"
+expect 2 "no column 'ops'" prof -c ops - < /dev/null
+expect 2 'there are V100' prof --gpu abacus - < /dev/null
+expect 0 '^linear 1 7 100' prof --group-by op - <<< '{"op":"linear","sil":7}'
 expect 2 'no run directory' stats "$dumps"
 expect 2 'required' calibrate "$dumps/reference" "$dumps/same"
 expect 2 'run.json' calibrate "$dumps/reference" "$dumps/same" -o "$dumps/tolerances.textproto"

@@ -334,7 +334,7 @@ std::optional<DType> KernelDType(std::string_view name) {
   return std::nullopt;
 }
 
-std::string ShortKernelName(std::string_view name) {
+std::string BriefKernelName(std::string_view name) {
   const std::string text = WithoutUnnamed(name);
   std::string_view rest = std::string_view(text).substr(0, EndOfName(text));
   std::string_view arguments;

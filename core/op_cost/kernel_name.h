@@ -36,7 +36,7 @@ std::optional<DType> KernelDType(std::string_view name);
 
 // Without return type, parameters, namespaces and template arguments, but with the functor that tells generic
 // kernels apart: "vectorized_elementwise_kernel<MulFunctor>". Has no spaces and is never empty.
-std::string ShortKernelName(std::string_view name);
+std::string BriefKernelName(std::string_view name);
 
 }  // namespace ott
 

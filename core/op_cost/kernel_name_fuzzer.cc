@@ -8,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view name(reinterpret_cast<const char*>(data), size);
-  const std::string brief = ott::ShortKernelName(name);
+  const std::string brief = ott::BriefKernelName(name);
   if (brief.empty() || brief.find_first_of(" \t\r\n") != std::string::npos) std::abort();
   ott::TensorCoreUseOf(name);
   ott::KernelKindOf(name);

@@ -49,7 +49,7 @@ TEST(KernelName, RealNamesTellTensorCoresAsExpected) {
 
 TEST(KernelName, RealNamesAreShortenedWithoutLosingWhatTellsThemApart) {
   for (const KnownName& known : KnownNames())
-    EXPECT_EQ(ShortKernelName(known.name), known.brief) << known.name;
+    EXPECT_EQ(BriefKernelName(known.name), known.brief) << known.name;
 }
 
 TEST(KernelName, RealNamesTellTheElementType) {
@@ -75,7 +75,7 @@ TEST(KernelName, HostileNamesAreWordsToo) {
        {std::string(), std::string("<"), std::string(">>>>"), std::string("("), std::string("a b\tc\n"),
         std::string("::"), std::string("<unnamed>::"), std::string("_Z"), std::string("_ZN"),
         std::string(100000, '<'), std::string("operator()<int>(int)"), std::string(1, '\0')}) {
-    const std::string brief = ShortKernelName(name);
+    const std::string brief = BriefKernelName(name);
     EXPECT_FALSE(brief.empty());
     EXPECT_EQ(brief.find_first_of(std::string(" \t\n\0", 4)), std::string::npos) << brief;
   }

@@ -133,10 +133,8 @@ bool CaptureSession::Drain() {
 bool CaptureSession::DrainStream(Stream& stream) {
   // A bound, so that a busy thread does not keep the others waiting.
   for (int i = 0; i < 10'000; ++i) {
-    if (file_->num_pending_rows() >= kRowsOfFlush && i % 1000 == 0) {
-      Flush();
-      if (file_->num_pending_rows() >= kMaxPendingRows) return false;
-    }
+    if (file_->num_pending_rows() >= kRowsOfFlush && !is_blocked_) Flush();
+    if (file_->num_pending_rows() >= kMaxPendingRows) return false;
     const Record* const record = stream.reader.Next();
     if (record == nullptr) return false;
     Take(stream, *record);
@@ -480,7 +478,8 @@ void CaptureSession::Flush() {
   for (auto& [id, range] : started_) WriteOpenRange(range, kNvtxStartEndRange);
   const int64_t num_rows = file_->num_pending_rows();
   const absl::Status status = file_->Flush();
-  if (status.ok() || absl::IsUnavailable(status)) return;
+  is_blocked_ = absl::IsUnavailable(status);
+  if (status.ok() || is_blocked_) return;
   if (summary_.num_lost_rows == 0) summary_.problems.emplace_back(status.message());
   summary_.num_lost_rows += num_rows;
 }

@@ -44,6 +44,8 @@ expect 7 '1 range,' -o "$dir/exit.sqlite" -- "$program" exit 7
 expect 143 '2 ranges,' -o "$dir/signal.sqlite" -- "$program" signal 15
 expect 0 'nothing was captured' -o "$dir/nothing.sqlite" -- true --with -dashes
 expect 127 'no_such_program: No such file' -o "$dir/nothing.sqlite" -- no_such_program
+expect 126 'Permission denied' -o "$dir/nothing.sqlite" -- "$dir"
+expect 2 '/proc/nothing' -o /proc/nothing/run.sqlite -- "$program" ranges 1
 expect 0 '[1-9][0-9]* events dropped: the buffer was full; --buffer-size' --buffer-size 1 -o "$dir/drop.sqlite" -- \
   "$program" ranges 1000000
 [[ -e /dev/nvidiactl || -e /dev/dxg ]] ||

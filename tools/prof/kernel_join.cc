@@ -1,7 +1,10 @@
 #include "tools/prof/kernel_join.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <tuple>
 #include <utility>
 
@@ -42,6 +45,7 @@ class Interner {
   absl::flat_hash_map<decltype(Fields({})), uint32_t> contexts_;
 };
 
+constexpr size_t kRangesToTrim = size_t{1} << 22;
 constexpr uint32_t kOutside = 0;         // the context without any range
 constexpr uint32_t kWanted = kNone - 1;  // a sequence number that a backward node asks for
 
@@ -105,6 +109,11 @@ class Joiner {
       devices_of_[thread] |= device;
       device_of_[kernel.launch] = kernel.device;
     }
+    std::vector<size_t> counts(profile_.threads.size(), 0);
+    for (const Profile::Launch& launch : profile_.launches) {
+      if (launch.thread != kNone) ++counts[launch.thread];
+    }
+    for (size_t thread = 0; thread < counts.size(); ++thread) launches_of_[thread].reserve(counts[thread]);
     for (uint32_t launch = 0; launch < profile_.launches.size(); ++launch) {
       const uint32_t thread = profile_.launches[launch].thread;
       if (thread != kNone) launches_of_[thread].push_back(launch);
@@ -120,16 +129,20 @@ class Joiner {
   }
 
   void FindWantedSequenceNumbers() {
+    size_t num_wanted = 0;
     for (const Profile::Thread& thread : profile_.threads) {
       for (const Profile::Range& range : thread.ranges) {
         if (range.sequence_number == kNone) continue;
         const OpLabel& label = profile_.labels[range.label];
         if (label.is_backward_node ||
             (label.kind == OpLabel::Kind::kMarker && label.direction == OpDirection::kBackward)) {
-          forward_of_.At(thread.process, range.sequence_number) = kWanted;
+          uint32_t& forward = forward_of_.At(thread.process, range.sequence_number);
+          if (forward == kNone) ++num_wanted;
+          forward = kWanted;
         }
       }
     }
+    forwards_.reserve(num_wanted);
   }
 
   void SweepThread(uint32_t thread_index) {
@@ -147,6 +160,7 @@ class Joiner {
     const auto push_first = [&] {
       Push(thread_index, ranges.front());
       ranges.pop_front();
+      if (ranges.size() % kRangesToTrim == 0) malloc_trim(0);
     };
     for (const uint32_t launch : launches_of_[thread_index]) {
       const int64_t time = profile_.launches[launch].start;
@@ -333,7 +347,7 @@ class Joiner {
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> transitions_;
   IdIndex forward_of_;  // by process and sequence number
   std::vector<Forward> forwards_;
-  std::vector<Backward> backwards_;
+  std::deque<Backward> backwards_;  // grows without a copy
   uint32_t num_op_instances_ = 0;
   int64_t num_crossing_ranges_ = 0;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -11,11 +12,12 @@
 namespace ott {
 namespace {
 
-constexpr std::string_view kSizes = ", sizes = ";
+constexpr char kSizes[] = ", sizes = ";
 
-bool ConsumePrefix(std::string_view prefix, std::string_view* text) {
-  if (text->substr(0, prefix.size()) != prefix) return false;
-  text->remove_prefix(prefix.size());
+template <size_t n>
+bool ConsumePrefix(const char (&prefix)[n], std::string_view* text) {
+  if (text->size() < n - 1 || std::memcmp(text->data(), prefix, n - 1) != 0) return false;
+  text->remove_prefix(n - 1);
   return true;
 }
 
@@ -66,10 +68,10 @@ bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequ
 // Where the parts after the name begin.
 size_t EndOfName(std::string_view text) {
   for (size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',', comma + 1)) {
-    const std::string_view rest = text.substr(comma);
-    for (const std::string_view part : {std::string_view(", seq = "), std::string_view(", op_id = "), kSizes,
-                                        std::string_view(", input_op_ids = ")}) {
-      if (rest.substr(0, part.size()) == part) return comma;
+    std::string_view rest = text.substr(comma);
+    if (ConsumePrefix(", seq = ", &rest) || ConsumePrefix(", op_id = ", &rest) ||
+        ConsumePrefix(kSizes, &rest) || ConsumePrefix(", input_op_ids = ", &rest)) {
+      return comma;
     }
   }
   return text.size();

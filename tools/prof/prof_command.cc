@@ -132,7 +132,9 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
   ProfTableOptions& table = flags->table;
   command
       ->add_option("FILE", flags->file,
-                   "SQLite export of Nsight Systems, capture of `ott profile`, or nvprof file")
+                   "SQLite export of Nsight Systems, capture of `ott profile`, or nvprof file; -: rows that "
+                   "--json -c all "
+                   "wrote")
       ->required();
   command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
   CLI::Option* csv = command->add_flag("--csv", flags->csv, "RFC 4180");

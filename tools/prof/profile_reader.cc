@@ -1,6 +1,6 @@
 #include "tools/prof/profile_reader.h"
 
-#include <sys/stat.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <array>
@@ -474,7 +474,10 @@ class ProfileReader {
 
 absl::StatusOr<Profile> ReadProfile(const std::string& path) {
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteFile> file, SqliteFile::Open(path));
-  return ProfileReader(*file).Read();
+  absl::StatusOr<Profile> profile = ProfileReader(*file).Read();
+  // What was needed to read lies in small pieces, which the allocator would keep.
+  malloc_trim(0);
+  return profile;
 }
 
 }  // namespace ott

@@ -122,6 +122,48 @@ TEST(ProfileReader, ALockedFileSaysSo) {
   EXPECT_TRUE(ReadProfile(path).ok());
 }
 
+TEST(ProfileReader, FilesThatOnlyTheLibraryCanReadAreReadAlike) {
+  const std::string rows =
+      "CREATE TABLE NVTX_EVENTS (eventType, globalTid, start, end, text, PRIMARY KEY (start, end))";
+  const std::string values = "; INSERT INTO NVTX_EVENTS VALUES (59, 17, 1, 5, 'ä'), (59, 17, 2, 3, 'b');";
+  const std::string write_ahead = CaptureSql::WriteSql("wal.sqlite", rows + values);
+  sqlite3* writer = nullptr;
+  ASSERT_EQ(sqlite3_open(write_ahead.c_str(), &writer), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(writer, "PRAGMA journal_mode = WAL; DELETE FROM NVTX_EVENTS WHERE start = 2",
+                         nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  // The row is gone in the log alone.
+  EXPECT_EQ(ReadProfile(write_ahead)->num_ranges, 1);
+  sqlite3_close(writer);
+  for (const std::string& path :
+       {CaptureSql::WriteSql("plain.sqlite", rows + values),
+        CaptureSql::WriteSql("utf16.sqlite", "PRAGMA encoding = 'UTF-16le';" + rows + values),
+        CaptureSql::WriteSql("without_rowid.sqlite", rows + " WITHOUT ROWID" + values),
+        CaptureSql::WriteSql("view.sqlite",
+                             "CREATE TABLE t (eventType, globalTid, start, end, text)"
+                             "; CREATE VIEW NVTX_EVENTS AS SELECT * FROM t; INSERT INTO t VALUES (59, "
+                             "17, 1, 5, 'ä'), (59, 17, 2, 3, 'b');"),
+        CaptureSql::WriteSql(
+            "default.sqlite",
+            "CREATE TABLE NVTX_EVENTS (globalTid, start, end, text); INSERT INTO NVTX_EVENTS VALUES "
+            "(17, 1, 5, 'ä'), (17, 2, 3, 'b'); ALTER TABLE NVTX_EVENTS ADD COLUMN eventType DEFAULT 59;")}) {
+    const absl::StatusOr<Profile> profile = ReadProfile(path);
+    ASSERT_TRUE(profile.ok()) << profile.status();
+    ASSERT_EQ(profile->num_ranges, 2) << path;
+    EXPECT_EQ(profile->labels[profile->threads[0].ranges[0].label].text, "ä") << path;
+  }
+}
+
+TEST(ProfileReader, TextsLongerThanAPageAreRead) {
+  const std::string text(100000, 'x');
+  const Profile profile =
+      ReadProfile(CaptureSql().Range(1, 2, 1, 9, text).Range(1, 2, 2, 8, "after").Write("long.sqlite"))
+          .value();
+  ASSERT_EQ(profile.num_ranges, 2);
+  EXPECT_EQ(profile.labels[0].text, text);
+  EXPECT_EQ(profile.labels[1].text, "after");
+}
+
 TEST(ProfileReader, RanksComeFromTheNameOrTheOrderOfProcesses) {
   CaptureSql sql;
   sql.Kernel(9, 1, 5, 10, 10, "k", 1).Kernel(4, 1, 5, 20, 10, "k", 1);

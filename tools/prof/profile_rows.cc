@@ -60,7 +60,7 @@ void ProfileRows::ReadNames() {
     name.full = full;
     std::replace_if(
         name.full.begin(), name.full.end(), [](unsigned char c) { return c <= ' ' || c == 0x7f; }, '_');
-    name.brief = ShortKernelName(full);
+    name.brief = BriefKernelName(full);
     name.tensor_cores = TensorCoreUseOf(full);
     name.kind = KernelKindOf(full);
     name.dtype = KernelDType(full);

@@ -1,11 +1,10 @@
 #include "tools/prof/sqlite_pages.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "ott/core/base/status_macros.h"
@@ -14,7 +13,7 @@ namespace ott {
 namespace {
 
 constexpr size_t kFileHeader = 100;
-constexpr size_t kBlockBytes = size_t{1} << 18;
+constexpr size_t kMostTouched = size_t{64} << 20;  // bytes of the file in memory
 constexpr int kMaxDepth = 64;
 constexpr uint8_t kInteriorTable = 5;
 constexpr uint8_t kLeafTable = 13;
@@ -86,49 +85,35 @@ absl::Status Damaged() { return absl::DataLossError("its pages do not make a tab
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqlitePages>> SqlitePages::Open(const std::string& path) {
-  const absl::Status other = absl::FailedPreconditionError("not a plain database file");
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return other;
-  uint8_t header[kFileHeader] = {};
-  struct stat status;
-  size_t page_size = 0;
-  size_t usable_size = 0;
-  bool good =
-      pread(fd, header, sizeof(header), 0) == static_cast<ssize_t>(sizeof(header)) && fstat(fd, &status) == 0;
-  if (good) {
-    page_size = Get16(header + 16) == 1 ? 65536 : Get16(header + 16);
-    usable_size = page_size - header[20];
-    constexpr uint8_t kRollbackJournal = 1;
-    constexpr uint32_t kUtf8 = 1;
-    good = page_size >= 512 && (page_size & (page_size - 1)) == 0 && usable_size >= 480 &&
-           header[18] == kRollbackJournal && header[19] == kRollbackJournal && Get32(header + 56) == kUtf8;
+  constexpr uint8_t kRollbackJournal = 1;
+  constexpr uint32_t kUtf8 = 1;
+  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
+  if (file.ok() && static_cast<size_t>((*file)->size()) >= kFileHeader) {
+    const auto* header = reinterpret_cast<const uint8_t*>((*file)->data());
+    const size_t page_size = Get16(header + 16) == 1 ? 65536 : Get16(header + 16);
+    const size_t usable_size = page_size - header[20];
+    if (page_size >= 512 && (page_size & (page_size - 1)) == 0 && usable_size >= 480 &&
+        header[18] == kRollbackJournal && header[19] == kRollbackJournal && Get32(header + 56) == kUtf8) {
+      return std::unique_ptr<SqlitePages>(new SqlitePages(*std::move(file), page_size, usable_size));
+    }
   }
-  if (!good) {
-    close(fd);
-    return other;
-  }
-  const auto num_pages =
-      static_cast<uint32_t>(std::min<int64_t>(status.st_size / static_cast<int64_t>(page_size), 0xfffffffe));
-  return std::unique_ptr<SqlitePages>(new SqlitePages(fd, page_size, usable_size, num_pages));
+  return absl::FailedPreconditionError("not a plain database file");
 }
 
-SqlitePages::SqlitePages(int fd, size_t page_size, size_t usable_size, uint32_t num_pages)
-    : fd_(fd), page_size_(page_size), usable_size_(usable_size), num_pages_(num_pages) {
-  block_.resize(std::max(kBlockBytes, page_size));
-}
-
-SqlitePages::~SqlitePages() { close(fd_); }
+SqlitePages::SqlitePages(std::shared_ptr<const MappedFile> file, size_t page_size, size_t usable_size)
+    : file_(std::move(file)),
+      page_size_(page_size),
+      usable_size_(usable_size),
+      num_pages_(static_cast<uint32_t>(
+          std::min<size_t>(static_cast<size_t>(file_->size()) / page_size, 0xfffffffe))) {}
 
 const uint8_t* SqlitePages::Page(uint32_t number) {
   if (number == 0 || number > num_pages_) return nullptr;
-  if (number < block_begin_ || number >= block_end_) {
-    const ssize_t size = pread(fd_, block_.data(), block_.size(),
-                               static_cast<off_t>(number - 1) * static_cast<off_t>(page_size_));
-    block_begin_ = number;
-    block_end_ = number + (size <= 0 ? 0 : static_cast<uint32_t>(static_cast<size_t>(size) / page_size_));
-    if (block_end_ == block_begin_) return nullptr;
+  if (++num_touched_ * page_size_ > kMostTouched) {
+    madvise(const_cast<char*>(file_->data()), static_cast<size_t>(file_->size()), MADV_DONTNEED);
+    num_touched_ = 0;
   }
-  return block_.data() + static_cast<size_t>(number - block_begin_) * page_size_;
+  return reinterpret_cast<const uint8_t*>(file_->data()) + static_cast<size_t>(number - 1) * page_size_;
 }
 
 absl::Status SqlitePages::Scan(uint32_t root_page, const std::vector<int>& columns, int rowid_column,
@@ -182,7 +167,6 @@ absl::Status SqlitePages::ReadLeaf(const uint8_t* page, size_t header) {
   // From the format's description: what fits in a leaf, and what stays there of what does not.
   const size_t largest_local = usable_size_ - 35;
   const size_t smallest_local = (usable_size_ - 12) * 32 / 255 - 23;
-  bool copied = false;
   for (size_t i = 0; i < num_cells; ++i) {
     const size_t offset = Get16(page + pointers + 2 * i);
     const uint8_t* end = page + usable_size_;
@@ -199,14 +183,6 @@ absl::Status SqlitePages::ReadLeaf(const uint8_t* page, size_t header) {
     const size_t more = smallest_local + (size - smallest_local) % (usable_size_ - 4);
     const size_t local = more <= largest_local ? more : smallest_local;
     if (local + 4 > static_cast<size_t>(end - at)) return Damaged();
-    if (!copied) {
-      // Overflow pages may take the place of this one in the block.
-      const auto position = at - page;
-      leaf_.assign(page, page + page_size_);
-      page = leaf_.data();
-      at = page + position;
-      copied = true;
-    }
     if (!ReadOverflow(at, local, size) ||
         !ReadRecord(record_.data(), record_.size(), static_cast<int64_t>(rowid))) {
       return Damaged();

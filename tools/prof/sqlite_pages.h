@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ott/core/base/file.h"
 
 namespace ott {
 
@@ -30,10 +31,6 @@ class SqlitePages {
  public:
   // FAILED_PRECONDITION for files of another kind, which the library can read.
   static absl::StatusOr<std::unique_ptr<SqlitePages>> Open(const std::string& path);
-  SqlitePages(const SqlitePages&) = delete;
-  SqlitePages& operator=(const SqlitePages&) = delete;
-  ~SqlitePages();
-
   // Calls read for each row with the values of these columns: indices in the table, -1 for none, which reads
   // as NULL. rowid_column: the column that stands for the row's id, -1 if there is none. DATA_LOSS where the
   // pages do not make a table.
@@ -41,9 +38,9 @@ class SqlitePages {
                     const std::function<void(const std::vector<SqliteValue>&)>& read);
 
  private:
-  SqlitePages(int fd, size_t page_size, size_t usable_size, uint32_t num_pages);
+  SqlitePages(std::shared_ptr<const MappedFile> file, size_t page_size, size_t usable_size);
 
-  // A page's bytes until the next call; nullptr if it is not there.
+  // nullptr if it is not there.
   const uint8_t* Page(uint32_t number);
   absl::Status ReadLeaf(const uint8_t* page, size_t header);
   // False if the record is not one.
@@ -51,15 +48,12 @@ class SqlitePages {
   // A record that goes on in overflow pages.
   bool ReadOverflow(const uint8_t* local, size_t local_size, size_t size);
 
-  const int fd_;
+  const std::shared_ptr<const MappedFile> file_;
   const size_t page_size_;
   const size_t usable_size_;
   const uint32_t num_pages_;
-  std::vector<uint8_t> block_;  // pages read ahead
-  uint32_t block_begin_ = 0;
-  uint32_t block_end_ = 0;
-  std::vector<uint8_t> leaf_;
-  std::vector<uint8_t> record_;
+  uint32_t num_touched_ = 0;     // pages since memory was last given back
+  std::vector<uint8_t> record_;  // put together from overflow pages
 
   // Of the scan under way.
   std::vector<int> slots_;  // of each column up to the last wanted one: where it goes in values_, or -1

@@ -22,10 +22,11 @@ struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-std::string_view BytesOf(sqlite3_stmt* statement, int column) {
-  const void* data = sqlite3_column_blob(statement, column);
-  if (data == nullptr) return {};
-  return {static_cast<const char*>(data), static_cast<size_t>(sqlite3_column_bytes(statement, column))};
+// In UTF-8, whatever the file has.
+std::string_view TextOf(sqlite3_stmt* statement, int column) {
+  const unsigned char* text = sqlite3_column_text(statement, column);
+  if (text == nullptr) return {};
+  return {reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_column_bytes(statement, column))};
 }
 
 SqliteValue ValueOf(sqlite3_stmt* statement, int column) {
@@ -41,11 +42,12 @@ SqliteValue ValueOf(sqlite3_stmt* statement, int column) {
       break;
     case SQLITE_TEXT:
       value.type = SqliteValue::Type::kText;
-      value.bytes = BytesOf(statement, column);
+      value.bytes = TextOf(statement, column);
       break;
     case SQLITE_BLOB:
       value.type = SqliteValue::Type::kBlob;
-      value.bytes = BytesOf(statement, column);
+      value.bytes = {static_cast<const char*>(sqlite3_column_blob(statement, column)),
+                     static_cast<size_t>(sqlite3_column_bytes(statement, column))};
       break;
     default:
       break;
@@ -114,8 +116,8 @@ absl::Status SqliteFile::ReadSchema() {
   const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
   if (code != SQLITE_OK) return Error(code, "reading its schema");
   while ((code = sqlite3_step(raw)) == SQLITE_ROW) {
-    if (tables_.empty() || tables_.back().name != BytesOf(raw, 0)) {
-      tables_.emplace_back().name = BytesOf(raw, 0);
+    if (tables_.empty() || tables_.back().name != TextOf(raw, 0)) {
+      tables_.emplace_back().name = TextOf(raw, 0);
       tables_.back().root_page = static_cast<uint32_t>(sqlite3_column_int64(raw, 2));
     }
     Table& table = tables_.back();
@@ -125,7 +127,7 @@ absl::Status SqliteFile::ReadSchema() {
       table.rowid_column = static_cast<int>(table.columns.size());
     }
     if (sqlite3_column_int(raw, 4) != 0) table.is_plain = false;
-    table.columns.emplace_back(BytesOf(raw, 1));
+    table.columns.emplace_back(TextOf(raw, 1));
   }
   if (code != SQLITE_DONE) return Error(code, "reading its schema");
   return absl::OkStatus();
