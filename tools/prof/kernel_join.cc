@@ -45,7 +45,7 @@ class Interner {
   absl::flat_hash_map<decltype(Fields({})), uint32_t> contexts_;
 };
 
-constexpr size_t kRangesToTrim = size_t{1} << 22;
+constexpr size_t kRangesToTrim = size_t{1} << 20;
 constexpr uint32_t kOutside = 0;         // the context without any range
 constexpr uint32_t kWanted = kNone - 1;  // a sequence number that a backward node asks for
 

@@ -71,12 +71,14 @@ class ProfileReader {
       for (const char* table : {"CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL", "CUPTI_ACTIVITY_KIND_KERNEL"}) {
         OTT_RETURN_IF_ERROR(ReadKernels(table));
       }
+      SortKernels();
       for (const char* table : {"CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER"}) {
         OTT_RETURN_IF_ERROR(ReadLaunches(table));
       }
       OTT_RETURN_IF_ERROR(ReadNvprofMarkers());
     } else {
       OTT_RETURN_IF_ERROR(ReadKernels("CUPTI_ACTIVITY_KIND_KERNEL"));
+      SortKernels();
       OTT_RETURN_IF_ERROR(ReadLaunches("CUPTI_ACTIVITY_KIND_RUNTIME"));
       OTT_RETURN_IF_ERROR(ReadRanges());
       OTT_RETURN_IF_ERROR(ReadNames());
@@ -123,6 +125,16 @@ class ProfileReader {
                        "gridZ", "blockX", "blockY", "blockZ", nvprof_ ? "name" : "demangledName", "shortName",
                        "graphNodeId", "graphId"},
                       [&](const SqliteRow& row) { AddKernel(row, table); });
+  }
+
+  // Before the ranges are read: sorting takes half as much memory again.
+  void SortKernels() {
+    const auto by_start = [](const Profile::Kernel& a, const Profile::Kernel& b) {
+      return a.start < b.start;
+    };
+    if (!std::is_sorted(profile_.kernels.begin(), profile_.kernels.end(), by_start)) {
+      std::stable_sort(profile_.kernels.begin(), profile_.kernels.end(), by_start);
+    }
   }
 
   void AddKernel(const SqliteRow& row, const std::string& table) {
@@ -313,12 +325,6 @@ class ProfileReader {
   }
 
   void Finish() {
-    const auto by_start = [](const Profile::Kernel& a, const Profile::Kernel& b) {
-      return a.start < b.start;
-    };
-    if (!std::is_sorted(profile_.kernels.begin(), profile_.kernels.end(), by_start)) {
-      std::stable_sort(profile_.kernels.begin(), profile_.kernels.end(), by_start);
-    }
     if (num_open_ranges_ > 0) {
       for (Profile::Thread& thread : profile_.threads) {
         for (Profile::Range& range : thread.ranges) {

@@ -13,7 +13,9 @@ namespace ott {
 namespace {
 
 constexpr size_t kFileHeader = 100;
-constexpr size_t kMostTouched = size_t{64} << 20;  // bytes of the file in memory
+// Bytes of pages until the file is dropped from memory; the system maps up to sixteen times as much around
+// them.
+constexpr size_t kMostTouched = size_t{4} << 20;
 constexpr int kMaxDepth = 64;
 constexpr uint8_t kInteriorTable = 5;
 constexpr uint8_t kLeafTable = 13;
