@@ -96,6 +96,14 @@ std::string Describe(const Straggler& slow) {
       where, FormatSeconds(slow.measurement_excess_seconds()));
 }
 
+std::string FormatStraggler(const ClusterStats& stats) {
+  if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()), "\n");
+  if (stats.num_ranks() < 2) return "slowest rank: one rank alone has nobody to be slower than\n";
+  if (AnyCollective(stats)) return "slowest rank: none stands out\n";
+  return "slowest rank: none stands out; name the measurements in which ranks wait for each other as "
+         "collective, else waiting counts as work\n";
+}
+
 std::string FormatHistory(const StragglerHistory& history) {
   std::string text;
   // The first interval is all there is, and stands above.
@@ -132,25 +140,32 @@ std::string DescribeLast(const ArrivalStats& arrivals) {
   return absl::StrJoin(ranks, "; ");
 }
 
+// "all wait for rank 1 (vm) at "loss": 19 ms an iteration, 36.7% of it"
+std::string FormatHoldUps(const ClusterStats& stats) {
+  std::string text;
+  for (const ArrivalStats& arrivals : stats.arrivals()) {
+    if (!arrivals.has_hold_up()) continue;
+    const HoldUp& hold_up = arrivals.hold_up();
+    absl::StrAppendFormat(&text, "all wait for rank %d (%s) at \"%s\": %s an iteration, %.1f%% of it\n",
+                          hold_up.rank(), hold_up.host(), EscapeControlCharacters(arrivals.name()),
+                          FormatSeconds(hold_up.seconds_per_iteration()), hold_up.share_of_iteration() * 100);
+  }
+  return text;
+}
+
 std::string FormatArrivals(const ClusterStats& stats) {
   if (stats.arrivals().empty()) return "";
   double error_bound = 0;
   TextTable table({"arrival at", "ranks", "iterations", "wait/iteration", "longest", "last"},
                   TextTable::LastColumn::kLeft);
-  std::string held_up;
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     error_bound = std::max(error_bound, arrivals.error_bound());
     table.AddRow({absl::StrCat("  ", arrivals.name()), absl::StrCat(arrivals.num_ranks()),
                   absl::StrCat(arrivals.first_iteration(), "-", arrivals.last_iteration()),
                   FormatSeconds(arrivals.mean_wait()), FormatSeconds(arrivals.max_wait()),
                   DescribeLast(arrivals)});
-    if (!arrivals.has_hold_up()) continue;
-    const HoldUp& hold_up = arrivals.hold_up();
-    absl::StrAppendFormat(&held_up, "all wait for rank %d (%s) at \"%s\": %s an iteration, %.1f%% of it\n",
-                          hold_up.rank(), hold_up.host(), EscapeControlCharacters(arrivals.name()),
-                          FormatSeconds(hold_up.seconds_per_iteration()), hold_up.share_of_iteration() * 100);
   }
-  return absl::StrCat(table.ToString(), held_up, "arrivals are by ",
+  return absl::StrCat(table.ToString(), FormatHoldUps(stats), "arrivals are by ",
                       error_bound == 0 ? "one clock, which all ranks read"
                                        : absl::StrCat("aligned clocks: two ranks' are compared within ",
                                                       FormatSeconds(error_bound)),
@@ -176,12 +191,8 @@ std::string FormatGroups(const ClusterStats& stats) {
 
 }  // namespace
 
-std::string FormatStraggler(const ClusterStats& stats) {
-  if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()), "\n");
-  if (stats.num_ranks() < 2) return "slowest rank: one rank alone has nobody to be slower than\n";
-  if (AnyCollective(stats)) return "slowest rank: none stands out\n";
-  return "slowest rank: none stands out; name the measurements in which ranks wait for each other as "
-         "collective, else waiting counts as work\n";
+std::string FormatSlowest(const ClusterStats& stats) {
+  return absl::StrCat(FormatStraggler(stats), FormatHoldUps(stats));
 }
 
 std::string FormatClusterTable(const ClusterStats& stats) {

@@ -39,6 +39,8 @@ std::string InfoPath(const std::string& run_dir) { return run_dir + "/run.json";
 
 }  // namespace
 
+std::string ClusterStatsPath(const std::string& run_dir) { return run_dir + "/cluster_stats.json"; }
+
 std::string RankDirectory(const std::string& run_dir, int rank) {
   return absl::StrFormat("%s/%s%05d", run_dir, std::string(kRankPrefix), rank);
 }

@@ -1,12 +1,14 @@
 // Where the files of a run lie:
 //
 //   RUN/run.json                          RunInfo
+//   RUN/cluster_stats.json               ClusterStats of the latest gather
 //   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats; .csv and .txt for people
 //   RUN/rank_00003/cross_check.jsonl      one verdict a line
 //   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
 //   RUN/rank_00003/dumps/<iteration>/     dumps
 //
-// Each rank writes its own folder only. What a run that was cut short left behind is readable.
+// Each rank writes its own folder, and rank 0 what lies beside them. What a run that was cut short left
+// behind is readable.
 
 #ifndef OTT_DIST_RUN_DIRECTORY_H_
 #define OTT_DIST_RUN_DIRECTORY_H_
@@ -21,6 +23,7 @@
 
 namespace ott {
 
+std::string ClusterStatsPath(const std::string& run_dir);
 std::string RankDirectory(const std::string& run_dir, int rank);
 std::string DumpsDirectory(const std::string& run_dir, int rank);
 

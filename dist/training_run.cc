@@ -350,6 +350,9 @@ absl::Status TrainingRun::MergeAndPrint() {
   if (ranks_.rank() == 0) {
     std::fputs(FormatClusterTable(cluster).c_str(), stdout);
     std::fflush(stdout);
+    if (!config_.run_dir().empty()) {
+      return WriteFileAtomically(ClusterStatsPath(config_.run_dir()), ClusterStatsToJson(cluster));
+    }
   }
   return absl::OkStatus();
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # stories.sh MPIRUN TRAIN_DIGITS OTT OUT: trains with four ranks in five stories, and fails unless each comes out:
 #   1. a slow rank is named;  2. an optimized kernel is within tolerance of the reference run, and not bitwise equal;
-#   3. a flipped bit is found while training;  4. `ott stats` and `ott compare` say the same afterwards;
+#   3. a flipped bit is found while training;  4. `ott stats`, `ott report` and `ott compare` say the same afterwards;
 #   5. a rank that holds the others up is named, though all work equally long.
 # Leaves run directories in OUT, which must not exist.
 set -euo pipefail
@@ -66,6 +66,10 @@ tell "4. The same questions, asked afterwards from the run directories"
 echo "\$ ott stats $out/reference"
 run 0 reference.txt "$ott" stats "$out/reference"
 expect reference.txt "slowest rank: rank $slow_rank "
+echo "\$ ott report $out/faulty --html $out/faulty.html"
+run 1 report.txt "$ott" report "$out/faulty" --html "$out/faulty.html"
+expect report.txt "first: iteration ${fault[1]}: replicas DIFFER in tensor \"${fault[2]}\""
+expect faulty.html "first: iteration ${fault[1]}: replicas DIFFER"
 compare 1 faulty.txt "$out/reference" "$out/faulty"
 expect faulty.txt "iteration ${fault[1]}, rank ${fault[0]}, .*${fault[2]}.*element ${fault[3]} .*flipped bit ${fault[4]},"
 
@@ -76,3 +80,5 @@ for rank in 0 2 3; do delays+=(--delay "$rank" 20 backward); done
 train 0 hidden --iterations 60 "${delays[@]}"
 expect hidden.log "slowest rank: none stands out"
 expect hidden.log "all wait for rank $slow_rank .* at \"sum_loss\""
+"$ott" report "$out/hidden" > "$out/hidden.txt"
+expect hidden.txt "all wait for rank $slow_rank .* at \"sum_loss\""

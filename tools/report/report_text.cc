@@ -1,5 +1,6 @@
 #include "tools/report/report_text.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -19,8 +20,10 @@ std::string WithoutNewline(std::string text) {
 Answer WhoIsSlow(const RunReport& report) {
   const std::string question = "Who is slow?";
   if (!report.stats) return {question, Grade::kUnknown, "Nothing was measured."};
-  return {question, report.stats->has_straggler() ? Grade::kBad : Grade::kGood,
-          WithoutNewline(FormatStraggler(*report.stats))};
+  const bool anyone = report.stats->has_straggler() ||
+                      std::any_of(report.stats->arrivals().begin(), report.stats->arrivals().end(),
+                                  [](const ArrivalStats& arrivals) { return arrivals.has_hold_up(); });
+  return {question, anyone ? Grade::kBad : Grade::kGood, WithoutNewline(FormatSlowest(*report.stats))};
 }
 
 Answer WhatDiverged(const std::string& question, const std::string& subject, const CheckHistory& checks,

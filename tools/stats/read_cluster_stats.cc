@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/run_directory.h"
@@ -24,6 +25,21 @@ absl::StatusOr<StopwatchStats> ReadStopwatchStats(const std::string& path, int r
         absl::StrCat(path, ": says it is rank ", stats.rank(), "'s; was it copied here?"));
   }
   return stats;
+}
+
+// What only the run itself could know: who came last to collective measurements, and who was slow when.
+void AddWhatWasGathered(const std::string& run_dir, ClusterStats* cluster, std::vector<std::string>* notes) {
+  const absl::StatusOr<std::string> json = ReadFile(ClusterStatsPath(run_dir));
+  // A run that ends before its first gather has none.
+  if (absl::IsNotFound(json.status())) return;
+  ClusterStats gathered;
+  const absl::Status status = json.ok() ? JsonToProto(*json, &gathered) : json.status();
+  if (!status.ok()) {
+    notes->push_back(absl::StrCat(ClusterStatsPath(run_dir), ": ", status.message()));
+    return;
+  }
+  cluster->mutable_arrivals()->Swap(gathered.mutable_arrivals());
+  if (gathered.has_history()) cluster->mutable_history()->Swap(gathered.mutable_history());
 }
 
 }  // namespace
@@ -57,6 +73,7 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
                                             notes.empty() ? "" : notes.back()));
   }
   ClusterStats cluster = MergeStats(stats, world_size);
+  AddWhatWasGathered(run_dir, &cluster, &notes);
   for (std::string& note : notes) cluster.add_notes(std::move(note));
   return cluster;
 }

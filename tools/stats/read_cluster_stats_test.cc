@@ -90,6 +90,22 @@ TEST_F(ReadClusterStatsTest, WorldSizeIsGuessedWithoutRunInfo) {
   EXPECT_THAT(stats->notes(), Contains(HasSubstr("guessed")));
 }
 
+TEST_F(ReadClusterStatsTest, ArrivalsAreThoseOfTheLatestGather) {
+  ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), R"({"arrivals": [{"name": "loss"}]})").ok());
+  const auto stats = ReadClusterStats(run_dir_);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  ASSERT_EQ(stats->arrivals_size(), 1);
+  EXPECT_EQ(stats->arrivals(0).name(), "loss");
+  EXPECT_EQ(stats->ranks_size(), 3);
+}
+
+TEST_F(ReadClusterStatsTest, ADamagedGatherIsNoted) {
+  ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), R"({"arrivals": [{)").ok());
+  const auto stats = ReadClusterStats(run_dir_);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_THAT(stats->notes(), Contains(HasSubstr(ClusterStatsPath(run_dir_))));
+}
+
 TEST_F(ReadClusterStatsTest, OtherFolderIsNoRun) {
   const auto stats = ReadClusterStats(::testing::TempDir() + "/nothing");
   EXPECT_EQ(stats.status().code(), absl::StatusCode::kNotFound);
