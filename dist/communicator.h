@@ -4,6 +4,7 @@
 //   local_communicator.h      one rank, one process
 //   simulated_communicator.h  many ranks, one process, for tests
 //   mpi_communicator.h        MPI
+//   tcp_communicator.h        TCP, without MPI
 //   nccl_communicator.h       NCCL for what lies on devices, another communicator for the rest
 
 #ifndef OTT_DIST_COMMUNICATOR_H_

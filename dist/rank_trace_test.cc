@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/profile/trace_reader.h"
 #include "ott/core/stopwatch/stopwatch.h"
-#include "ott/dist/mpi_gtest.h"
+#include "ott/dist/ranks_gtest.h"
 #include "ott/dist/run_directory.h"
 
 namespace ott {

@@ -3,6 +3,7 @@
 //   RUN/run.json                          RunInfo
 //   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats; .csv and .txt for people
 //   RUN/rank_00003/cross_check.jsonl      one verdict a line
+//   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
 //   RUN/rank_00003/dumps/<iteration>/     dumps
 //
 // Each rank writes its own folder only. What a run that was cut short left behind is readable.

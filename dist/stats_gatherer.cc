@@ -1,6 +1,7 @@
 #include "ott/dist/stats_gatherer.h"
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@ namespace ott {
 namespace {
 
 constexpr int kToParent = 0;
+constexpr int kMaxNotTaken = 4;  // reports
 
 }  // namespace
 
@@ -26,24 +28,28 @@ StatsGatherer::StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererO
 }
 
 absl::Status StatsGatherer::Receive(Child& child, Deadline deadline) {
-  while (true) {
-    const bool wait = child.round < round_ && child.answers;
+  // What a rank that is ahead reported later is left for the next round.
+  while (child.round < round_) {
     absl::StatusOr<std::string> bytes =
-        ranks_->Receive(child.rank, kToParent, wait ? deadline : Deadline::Now());
-    if (absl::IsDeadlineExceeded(bytes.status())) {
-      if (wait) child.answers = false;
-      return absl::OkStatus();
-    }
+        ranks_->Receive(child.rank, kToParent, child.answers ? deadline : Deadline::Now());
+    if (absl::IsDeadlineExceeded(bytes.status())) return absl::OkStatus();
     if (!bytes.ok()) return bytes.status();
     num_bytes_received_ += static_cast<int64_t>(bytes->size());
-    OTT_RETURN_IF_ERROR(Take(*bytes, child));
+    if (bytes->size() < sizeof(child.round)) {
+      return absl::InternalError(absl::StrCat(bytes->size(), " bytes that are no statistics"));
+    }
+    std::memcpy(&child.round, bytes->data(), sizeof(child.round));
+    child.bytes = *std::move(bytes);
+    child.answers = true;
   }
+  return absl::OkStatus();
 }
 
-absl::Status StatsGatherer::Take(const std::string& bytes, Child& child) {
+absl::Status StatsGatherer::Take(Child& child) {
   internal::StatsMessage message;
-  if (!message.ParseFromString(bytes)) {
-    return absl::InternalError(absl::StrCat(bytes.size(), " bytes that are no statistics"));
+  if (!message.ParseFromArray(child.bytes.data() + sizeof(child.round),
+                              static_cast<int>(child.bytes.size() - sizeof(child.round)))) {
+    return absl::InternalError(absl::StrCat(child.bytes.size(), " bytes that are no statistics"));
   }
   if (message.has_leaf()) {
     OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(message.leaf().stats()));
@@ -60,8 +66,6 @@ absl::Status StatsGatherer::Take(const std::string& bytes, Child& child) {
     OTT_ASSIGN_OR_RETURN(child.interval, ClusterSummary::FromProto(message.interval()));
   }
   OTT_ASSIGN_OR_RETURN(child.arrivals, ArrivalSummary::FromProto(message.arrivals()));
-  child.answers = true;
-  child.round = message.round();
   return absl::OkStatus();
 }
 
@@ -72,17 +76,20 @@ void StatsGatherer::Identify(int rank, std::vector<GroupLabel> groups, RankRepor
   report.groups.push_back({"host", report.host});
 }
 
-void StatsGatherer::MergeChild(Child& child, Deadline deadline, ClusterSummary& total,
-                               ClusterSummary& interval, ArrivalSummary& arrivals) {
-  if (const absl::Status status = Receive(child, deadline); !status.ok()) {
-    total.AddNote(absl::StrCat("rank ", child.rank, ": ", status.message()));
-    return;
+void StatsGatherer::MergeChild(Child& child) {
+  if (!child.bytes.empty()) {
+    const absl::Status status = Take(child);
+    child.bytes.clear();
+    if (!status.ok()) {
+      total_.AddNote(absl::StrCat("rank ", child.rank, ": ", status.message()));
+      return;
+    }
   }
   if (child.round < round_) child.total.SetLate();
-  total.Merge(child.total);
+  total_.Merge(child.total);
   if (child.round < round_) return;
-  interval.Merge(child.interval);
-  arrivals.Merge(child.arrivals);
+  interval_.Merge(child.interval);
+  interval_arrivals_.Merge(child.arrivals);
 }
 
 int StatsGatherer::Depth(int rank) const {
@@ -111,8 +118,8 @@ void StatsGatherer::NoteSilence(const ClusterSummary& total, ClusterStats& stats
   }
 }
 
-void StatsGatherer::AddArrivals(const ArrivalSummary& arrivals, ClusterStats& stats) {
-  arrivals_.Add(arrivals);
+void StatsGatherer::AddArrivals(ClusterStats& stats) {
+  arrivals_.Add(interval_arrivals_);
   for (ArrivalStats& measurement : arrivals_.Finish(stats.iteration().mean())) {
     for (LastArrival& last : *measurement.mutable_last()) last.set_host(ranks_->host(last.rank()));
     if (measurement.has_hold_up()) {
@@ -123,56 +130,94 @@ void StatsGatherer::AddArrivals(const ArrivalSummary& arrivals, ClusterStats& st
 }
 
 absl::StatusOr<ClusterStats> StatsGatherer::Gather(const StopwatchStats& mine, Deadline deadline,
-                                                   const RankArrivals& my_arrivals) {
-  ++round_;
-  ArrivalSummary arrivals(ranks_->rank(), my_arrivals);
-  if (children_.empty() && ranks_->rank() != 0) {
-    OTT_RETURN_IF_ERROR(PostLeaf(mine, arrivals));
-    return ClusterStats();
-  }
-  OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(mine));
-  Identify(ranks_->rank(), options_.groups, report);
-  ClusterSummary total(report);
-  ClusterSummary interval(previous_ ? report.Since(*previous_) : report);
-  const int64_t first_iteration = mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters : 0);
-  previous_ = std::move(report);
-
+                                                   const RankArrivals& arrivals) {
+  OTT_RETURN_IF_ERROR(Prepare(mine, arrivals));
   // Each level leaves half of its time to those above.
   const Deadline for_children = Deadline::After(deadline.Remaining() / (1 << Depth(ranks_->rank())));
-  for (Child& child : children_) MergeChild(child, for_children, total, interval, arrivals);
-
-  if (ranks_->rank() != 0) {
-    internal::StatsMessage message;
-    *message.mutable_total() = total.ToProto();
-    *message.mutable_interval() = interval.ToProto();
-    *message.mutable_arrivals() = arrivals.ToProto();
-    OTT_RETURN_IF_ERROR(PostToParent(message));
-    return ClusterStats();
+  for (bool done = false; !done;) {
+    OTT_ASSIGN_OR_RETURN(done, Exchange(for_children, for_children));
   }
-  ClusterStats stats = total.Finish(ranks_->size());
-  NoteSilence(total, stats);
-  *stats.mutable_history() = tracker_.Add(interval, first_iteration);
-  AddArrivals(arrivals, stats);
+  if (is_leaf()) return ClusterStats();
+  OTT_ASSIGN_OR_RETURN(ClusterStats stats, Merge());
+  OTT_RETURN_IF_ERROR(Post());
   return stats;
 }
 
-absl::Status StatsGatherer::PostLeaf(const StopwatchStats& mine, const ArrivalSummary& arrivals) {
-  internal::StatsMessage message;
-  *message.mutable_arrivals() = arrivals.ToProto();
-  *message.mutable_leaf()->mutable_stats() = mine;
-  for (const GroupLabel& group : options_.groups) {
-    internal::GroupLabel& label = *message.mutable_leaf()->add_groups();
-    label.set_dimension(group.dimension);
-    label.set_value(group.value);
+absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArrivals& arrivals) {
+  ++round_;
+  interval_arrivals_ = ArrivalSummary(ranks_->rank(), arrivals);
+  if (is_leaf()) {
+    internal::StatsMessage message;
+    *message.mutable_leaf()->mutable_stats() = mine;
+    for (const GroupLabel& group : options_.groups) {
+      internal::GroupLabel& label = *message.mutable_leaf()->add_groups();
+      label.set_dimension(group.dimension);
+      label.set_value(group.value);
+    }
+    *message.mutable_arrivals() = interval_arrivals_.ToProto();
+    message_ = ToMessage(message);
+    return absl::OkStatus();
   }
-  return PostToParent(message);
+  OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(mine));
+  Identify(ranks_->rank(), options_.groups, report);
+  total_ = ClusterSummary(report);
+  interval_ = ClusterSummary(previous_ ? report.Since(*previous_) : report);
+  first_iteration_ = mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters : 0);
+  previous_ = std::move(report);
+  return absl::OkStatus();
 }
 
-absl::Status StatsGatherer::PostToParent(internal::StatsMessage& message) {
-  // The next report holds all that is in this one, so one that is not taken is enough.
-  if (absl::IsDeadlineExceeded(ranks_->Flush(kToParent, Deadline::Now()))) return absl::OkStatus();
-  message.set_round(round_);
-  return ranks_->Post((ranks_->rank() - 1) / options_.fan_out, kToParent, message.SerializeAsString());
+absl::StatusOr<bool> StatsGatherer::Exchange(Deadline deadline, Deadline last) {
+  if (is_leaf()) {
+    OTT_RETURN_IF_ERROR(Post());
+    return true;
+  }
+  bool all_came = true;
+  for (Child& child : children_) {
+    if (const absl::Status status = Receive(child, deadline); !status.ok()) {
+      problems_.push_back(absl::StrCat("rank ", child.rank, ": ", status.message()));
+      child.answers = false;
+    }
+    if (child.round >= round_ || !child.answers) continue;
+    all_came = false;
+    if (last.Passed()) child.answers = false;
+  }
+  return all_came || last.Passed();
+}
+
+absl::StatusOr<ClusterStats> StatsGatherer::Merge() {
+  for (Child& child : children_) MergeChild(child);
+  for (const std::string& problem : problems_) total_.AddNote(problem);
+  problems_.clear();
+  if (ranks_->rank() != 0) {
+    internal::StatsMessage message;
+    *message.mutable_total() = total_.ToProto();
+    *message.mutable_interval() = interval_.ToProto();
+    *message.mutable_arrivals() = interval_arrivals_.ToProto();
+    message_ = ToMessage(message);
+    return ClusterStats();
+  }
+  ClusterStats stats = total_.Finish(ranks_->size());
+  NoteSilence(total_, stats);
+  *stats.mutable_history() = tracker_.Add(interval_, first_iteration_);
+  AddArrivals(stats);
+  return stats;
+}
+
+std::string StatsGatherer::ToMessage(const internal::StatsMessage& message) const {
+  std::string bytes(reinterpret_cast<const char*>(&round_), sizeof(round_));
+  message.AppendToString(&bytes);
+  return bytes;
+}
+
+absl::Status StatsGatherer::Post() {
+  if (ranks_->rank() == 0) return absl::OkStatus();
+  // A rank that takes nothing is not to fill this one's memory. The next report holds all that is in this
+  // one.
+  const bool all_taken = !absl::IsDeadlineExceeded(ranks_->Flush(kToParent, Deadline::Now()));
+  num_not_taken_ = all_taken ? 0 : num_not_taken_ + 1;
+  if (num_not_taken_ > kMaxNotTaken) return absl::OkStatus();
+  return ranks_->Post((ranks_->rank() - 1) / options_.fan_out, kToParent, message_);
 }
 
 }  // namespace ott

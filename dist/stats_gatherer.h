@@ -56,14 +56,32 @@ class StatsGatherer {
   absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline,
                                       const RankArrivals& arrivals = {});
 
+  // Gather() in steps, for ranks that must not be held: Prepare() and Merge() compute and use no
+  // communicator, so that another thread may do them while the training goes on; Exchange() uses the
+  // communicator and hardly computes.
+  //
+  //   Prepare, Exchange until it returns true, Merge, Post: each once, one after the other.
+  absl::Status Prepare(const StopwatchStats& mine, const RankArrivals& arrivals = {});
+  // Posts or takes what there is. Whether that was all: every rank that is waited for has answered, or `last`
+  // has passed. Waits no longer than `deadline`.
+  absl::StatusOr<bool> Exchange(Deadline deadline, Deadline last);
+  // As Gather().
+  absl::StatusOr<ClusterStats> Merge();
+  // What Merge() merged, to the rank above.
+  absl::Status Post();
+
+  // Whether this rank has nothing to merge, and is done after Exchange().
+  bool is_leaf() const { return children_.empty() && ranks_->rank() != 0; }
+
   // By this rank so far.
   int64_t num_bytes_received() const { return num_bytes_received_; }
 
  private:
   struct Child {
     int rank = 0;
-    // The newest that was received.
+    // The newest that was received, and its bytes until they are merged.
     int64_t round = 0;
+    std::string bytes;
     ClusterSummary total;
     ClusterSummary interval;
     ArrivalSummary arrivals;
@@ -73,27 +91,34 @@ class StatsGatherer {
     bool answers = true;
   };
 
-  // Takes all messages that have come; if none is of this round, waits for one.
+  // Takes the messages that have come, up to that of this round; waits for it.
   absl::Status Receive(Child& child, Deadline deadline);
-  absl::Status Take(const std::string& bytes, Child& child);
-  void MergeChild(Child& child, Deadline deadline, ClusterSummary& total, ClusterSummary& interval,
-                  ArrivalSummary& arrivals);
+  absl::Status Take(Child& child);
+  void MergeChild(Child& child);
   // Says in the report whose it is.
   void Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const;
-  absl::Status PostLeaf(const StopwatchStats& mine, const ArrivalSummary& arrivals);
-  absl::Status PostToParent(internal::StatsMessage& message);
+  // Bytes for the rank above.
+  std::string ToMessage(const internal::StatsMessage& message) const;
   // Steps from a rank to rank 0.
   int Depth(int rank) const;
   // Whether a rank is `ancestor` or reports through it.
   bool IsBelow(int rank, int ancestor) const;
   void NoteSilence(const ClusterSummary& total, ClusterStats& stats) const;
-  void AddArrivals(const ArrivalSummary& arrivals, ClusterStats& stats);
+  void AddArrivals(ClusterStats& stats);
 
   const std::unique_ptr<Communicator> ranks_;
   const StatsGathererOptions options_;
   std::vector<Child> children_;
   int64_t round_ = 0;
   std::optional<RankReport> previous_;  // this rank's
+  // Of this round.
+  ClusterSummary total_;
+  ClusterSummary interval_;
+  ArrivalSummary interval_arrivals_;
+  int64_t first_iteration_ = 0;
+  std::vector<std::string> problems_;  // of messages
+  std::string message_;                // to the rank above
+  int num_not_taken_ = 0;              // of those, in a row
   int64_t num_bytes_received_ = 0;
   // Used on rank 0.
   StragglerTracker tracker_;

@@ -76,7 +76,7 @@ TEST(TcpRendezvous, ATakenPortIsNamedAndTheWayOut) {
 
 TEST(TcpRendezvous, ARankThatDoesNotComeIsNamedToAll) {
   const int port = FreePort();
-  const Ranks ranks = Create({Options(port, 0, 4, milliseconds(300)), Options(port, 2, 4)});
+  const Ranks ranks = Create({Options(port, 0, 4, seconds(2)), Options(port, 2, 4)});
   EXPECT_TRUE(absl::IsDeadlineExceeded(ranks[0].status())) << ranks[0].status();
   EXPECT_THAT(Message(ranks[0]), HasSubstr("nothing from ranks 1, 3"));
   EXPECT_TRUE(absl::IsDeadlineExceeded(ranks[1].status())) << ranks[1].status();
@@ -91,7 +91,7 @@ TEST(TcpRendezvous, AMissingRankZeroIsNamed) {
 
 TEST(TcpRendezvous, AnotherWorldSizeIsAnErrorOfAll) {
   const int port = FreePort();
-  const Ranks ranks = Create({Options(port, 0, 3), Options(port, 1, 2), Options(port, 2, 3)});
+  const Ranks ranks = Create({Options(port, 0, 3), Options(port, 1, 2), Options(port, 2, 3, seconds(3))});
   // Rank 2 may come when rank 0 has given up.
   for (const int i : {0, 1}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ranks[i].status())) << ranks[i].status();

@@ -201,12 +201,18 @@ absl::Status TrainingRun::FinishIter() {
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
     status = CheckAndDump();
   }
+  // Before the iteration ends, which what is being prepared is not to see.
+  if (gather_step_ != GatherStep::kNone) {
+    OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+    status.Update(AdvanceGather(false));
+  }
   NvtxRangeWrapper::Get().FinishIter();
   Stopwatch::Get().FinishIter();
   if (report_is_due_) {
     report_is_due_ = false;
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
-    status.Update(GatherStats());
+    status.Update(AdvanceGather(true));
+    StartGather();
     status.Update(WriteStatsSoon());
   }
   ++iteration_;
@@ -273,7 +279,7 @@ absl::Status TrainingRun::WriteStatsSoon() {
   const auto now = std::chrono::steady_clock::now();
   const bool is_busy =
       stats_written_.valid() && stats_written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
-  if (is_busy || now < next_stats_) return absl::OkStatus();
+  if (config_.run_dir().empty() || is_busy || now < next_stats_) return absl::OkStatus();
   next_stats_ = now + kTimeBetweenStats;
   const absl::Status before = stats_written_.valid() ? stats_written_.get() : absl::OkStatus();
   stats_written_ = std::async(std::launch::async, [this] { return WriteStats(); });
@@ -299,10 +305,48 @@ RankArrivals TrainingRun::TakeArrivals() {
 }
 
 absl::Status TrainingRun::GatherStats() {
-  StopwatchStats stats;
-  Stopwatch::Get().Stats(&stats);
-  OTT_ASSIGN_OR_RETURN(const ClusterStats cluster,
-                       stats_gatherer_->Gather(stats, NextDeadline(), TakeArrivals()));
+  StartGather();
+  return AdvanceGather(true);
+}
+
+void TrainingRun::StartGather() {
+  gather_step_ = GatherStep::kPrepare;
+  gather_deadline_ = NextDeadline();
+  gather_work_ = std::async(std::launch::async, [this, arrivals = TakeArrivals()] {
+    StopwatchStats stats;
+    Stopwatch::Get().Stats(&stats);
+    return stats_gatherer_->Prepare(stats, arrivals);
+  });
+}
+
+absl::Status TrainingRun::AdvanceGather(bool to_the_end) {
+  const Deadline deadline = to_the_end ? gather_deadline_ : Deadline::Now();
+  if (gather_step_ == GatherStep::kPrepare) {
+    gather_step_ = GatherStep::kNone;
+    OTT_RETURN_IF_ERROR(gather_work_.get());
+    gather_step_ = GatherStep::kExchange;
+  }
+  if (gather_step_ == GatherStep::kExchange) {
+    OTT_ASSIGN_OR_RETURN(const bool all_came, stats_gatherer_->Exchange(deadline, gather_deadline_));
+    if (!all_came) return absl::OkStatus();
+    gather_step_ = GatherStep::kNone;
+    if (stats_gatherer_->is_leaf()) return absl::OkStatus();
+    gather_step_ = GatherStep::kMerge;
+    gather_work_ = std::async(std::launch::async, [this] { return MergeAndPrint(); });
+  }
+  if (gather_step_ == GatherStep::kMerge) {
+    if (!to_the_end && gather_work_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      return absl::OkStatus();
+    }
+    gather_step_ = GatherStep::kNone;
+    OTT_RETURN_IF_ERROR(gather_work_.get());
+    OTT_RETURN_IF_ERROR(stats_gatherer_->Post());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::MergeAndPrint() {
+  OTT_ASSIGN_OR_RETURN(const ClusterStats cluster, stats_gatherer_->Merge());
   if (ranks_.rank() == 0) {
     std::fputs(FormatClusterTable(cluster).c_str(), stdout);
     std::fflush(stdout);
@@ -330,6 +374,7 @@ absl::Status TrainingRun::Finish() {
   if (trace_ != nullptr) status.Update(trace_->Finish());
   if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
   if (config_.has_stopwatch()) {
+    status.Update(AdvanceGather(true));
     if (stats_written_.valid()) stats_written_.wait();
     // A full disk here is no reason to keep the other ranks waiting.
     status.Update(WriteStats());

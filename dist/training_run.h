@@ -92,7 +92,13 @@ class TrainingRun {
   absl::Status WriteStatsSoon();
   // On rank 0's clock, since the last gather.
   RankArrivals TakeArrivals();
+  // Gathers and prints at once.
   absl::Status GatherStats();
+  // The same, but what takes long is left to a thread, and goes on in AdvanceGather(), which does not wait
+  // unless told to.
+  void StartGather();
+  absl::Status AdvanceGather(bool to_the_end);
+  absl::Status MergeAndPrint();
   absl::Status PrintSummary();
 
   Communicator& ranks_;
@@ -111,6 +117,10 @@ class TrainingRun {
   bool wants_tensors_ = false;
   bool report_is_due_ = false;
   bool diverged_ = false;
+  enum class GatherStep { kNone, kPrepare, kExchange, kMerge };
+  GatherStep gather_step_ = GatherStep::kNone;
+  std::future<absl::Status> gather_work_;
+  Deadline gather_deadline_ = Deadline::Now();
   std::future<absl::Status> stats_written_;
   std::chrono::steady_clock::time_point next_stats_;
   OnDivergence on_divergence_;

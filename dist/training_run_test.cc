@@ -163,6 +163,31 @@ TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
   EXPECT_EQ(told.size(), 1u);
 }
 
+TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOn) {
+  config_.mutable_stopwatch()->set_print_every_n_iters(2);
+  config_.mutable_stopwatch()->add_collective_measurements("allreduce");
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ::testing::internal::CaptureStdout();
+  for (int i = 0; i < 6; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("allreduce");
+      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    }
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  const std::string output = ::testing::internal::GetCapturedStdout();
+  if (Rank() != 0) return;
+  // Every table is of all ranks at the end of the same iteration.
+  for (const int iterations : {2, 4, 6}) {
+    EXPECT_THAT(output, HasSubstr("3 of 3 ranks, " + std::to_string(iterations) + " measured iterations"));
+  }
+  EXPECT_THAT(output, HasSubstr("arrival at   ranks  iterations"));
+  EXPECT_THAT(output, HasSubstr("of 6, "));
+  EXPECT_THAT(output, ::testing::Not(HasSubstr("not all ranks came")));
+}
+
 TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {
   config_.mutable_cross_check()->set_reference_run(dir_ + "_that_is_not_there");
   const auto run = Start();

@@ -27,6 +27,7 @@ expect 0 'Examples:' compare --help
 expect 0 'Example:' stats --help
 expect 0 'Examples:' crosscheck --help
 expect 0 'Example:' calibrate --help
+expect 0 'Example:' trace --help
 expect 2 'subcommand' # none given
 expect 2 'GLOB=ATOL,RTOL' compare --tolerance 1 "$dumps/reference" "$dumps/same"
 expect 2 'atol' compare --bitwise --atol 1 "$dumps/reference" "$dumps/same"
@@ -60,5 +61,14 @@ expect 0 '1 within tolerance' compare --tolerances "$dumps/tolerances.textproto"
 expect 2 'nothing.textproto' compare --tolerances nothing.textproto "$dumps/reference" "$dumps/other"
 expect 2 "$dumps" crosscheck "$dumps"
 expect 2 'run.json' crosscheck "$dumps" "$dumps"
+
+trace=$TEST_TMPDIR/trace.json
+printf '{"traceEvents":[{"ph":"X","name":"forward","pid":0,"tid":1,"ts":1,"dur":2}]}' > "$trace"
+expect 0 '^forward +100.0 %' trace --tree "$trace"
+expect 0 '1 events of 1 traces' trace -o "$TEST_TMPDIR/joined.perfetto-trace" "$trace"
+expect 2 'one of --output, --tree, --top, --gaps' trace "$trace"
+expect 2 'no device was active' trace --gaps "$trace"
+expect 2 'ends with .json' trace -o "$TEST_TMPDIR/joined.txt" "$trace"
+expect 2 'no run directory' trace --tree "$dumps"
 
 ((failures == 0))

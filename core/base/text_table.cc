@@ -17,6 +17,20 @@ size_t Width(std::string_view text) {
       text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
+struct ScaledSeconds {
+  double value;
+  const char* unit;
+};
+
+// In the unit that leaves one to three digits before the point, once rounded to four digits.
+ScaledSeconds Scale(double seconds) {
+  const double magnitude = std::abs(seconds);
+  if (magnitude == 0 || magnitude >= 0.99995) return {seconds, "s"};
+  if (magnitude >= 0.99995e-3) return {seconds * 1e3, "ms"};
+  if (magnitude >= 0.99995e-6) return {seconds * 1e6, "us"};
+  return {seconds * 1e9, "ns"};
+}
+
 }  // namespace
 
 TextTable::TextTable(std::vector<std::string> header, LastColumn last_column) : last_column_(last_column) {
@@ -71,13 +85,15 @@ std::string EscapeControlCharacters(std::string_view text) {
 }
 
 std::string FormatSeconds(double seconds) {
-  const double magnitude = std::abs(seconds);
-  if (magnitude == 0) return "0 s";
-  // Rounds up to the next unit rather than to 1000 of this one.
-  if (magnitude >= 0.99995) return absl::StrFormat("%.4g s", seconds);
-  if (magnitude >= 0.99995e-3) return absl::StrFormat("%.4g ms", seconds * 1e3);
-  if (magnitude >= 0.99995e-6) return absl::StrFormat("%.4g us", seconds * 1e6);
-  return absl::StrFormat("%.4g ns", seconds * 1e9);
+  const ScaledSeconds scaled = Scale(seconds);
+  return absl::StrFormat("%.4g %s", scaled.value, scaled.unit);
+}
+
+std::string FormatSecondsCell(double seconds) {
+  const ScaledSeconds scaled = Scale(seconds);
+  const double magnitude = std::abs(scaled.value);
+  const int num_decimals = magnitude < 9.9995 ? 3 : magnitude < 99.995 ? 2 : 1;
+  return absl::StrFormat("%.*f %-2s", num_decimals, scaled.value, scaled.unit);
 }
 
 }  // namespace ott

@@ -40,6 +40,9 @@ std::string EscapeControlCharacters(std::string_view text);
 // "12.3 ms": four significant digits in s, ms, us or ns.
 std::string FormatSeconds(double seconds);
 
+// The same for a column: "12.30 ms" and "1.000 s ", so that points of one unit stand below each other.
+std::string FormatSecondsCell(double seconds);
+
 }  // namespace ott
 
 #endif  // OTT_CORE_BASE_TEXT_TABLE_H_

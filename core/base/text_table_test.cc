@@ -45,5 +45,16 @@ TEST(FormatSeconds, ChoosesTheUnit) {
   EXPECT_EQ(FormatSeconds(2.5e-8), "25 ns");
 }
 
+TEST(FormatSecondsCell, ChoosesTheUnitThatLeavesOneToThreeDigitsBeforeThePoint) {
+  EXPECT_EQ(FormatSecondsCell(0), "0.000 s ");
+  EXPECT_EQ(FormatSecondsCell(1.5e-9), "1.500 ns");
+  EXPECT_EQ(FormatSecondsCell(2e-12), "0.002 ns");
+  EXPECT_EQ(FormatSecondsCell(12.34e-6), "12.34 us");
+  EXPECT_EQ(FormatSecondsCell(0.9999e-3), "999.9 us");
+  EXPECT_EQ(FormatSecondsCell(0.99999e-3), "1.000 ms");
+  EXPECT_EQ(FormatSecondsCell(9.99996), "10.00 s ");
+  EXPECT_EQ(FormatSecondsCell(12345.6), "12345.6 s ");
+}
+
 }  // namespace
 }  // namespace ott

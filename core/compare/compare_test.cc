@@ -1,12 +1,9 @@
 #include "ott/core/compare/compare.h"
 
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -206,37 +203,6 @@ TEST_F(CompareTest, UnreadableDumpsCouldNotBeCompared) {
   EXPECT_THAT(comparison.results[0].comparison.detail,
               HasSubstr("the current: " + blob +
                         ": 7 bytes, but [2] float32 has 8; the program was probably killed"));
-}
-
-TEST_F(CompareTest, LargeDumpsNeedLittleMemory) {
-  // Two sparse files of 1 GiB.
-  constexpr int64_t kBytes = 1 << 30;
-  std::string dirs[2];
-  for (std::string& dir : dirs) {
-    dir = WriteDumpOf(ValueMap{{"w", a_}});
-    ASSERT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
-    const std::string blob = dir + "/[tensors.json]w.bin";
-    ASSERT_EQ(truncate(blob.c_str(), 0), 0);
-    ASSERT_EQ(truncate(blob.c_str(), kBytes), 0);
-    ASSERT_TRUE(
-        WriteFileAtomically(blob + ".meta.json", absl::StrCat("{\"file_data_shape\": [", kBytes / 8,
-                                                              "], \"file_data_dtype\": \"torch.int64\"}"))
-            .ok());
-  }
-  // In a process of its own, whose memory, but for mapped files, is limited.
-  const pid_t child = fork();
-  if (child == 0) {
-    const rlimit limit = {256 << 20, 256 << 20};
-    const bool equal =
-        setrlimit(RLIMIT_DATA, &limit) == 0 && CompareDumps(dirs[0], dirs[1]).verdict() == Verdict::kEqual;
-    std::_Exit(equal ? 0 : 1);
-  }
-  int status = 0;
-  rusage usage = {};
-  ASSERT_EQ(wait4(child, &status, 0, &usage), child);
-  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
-  // In KiB, with all pages of files that were resident at once.
-  EXPECT_LT(usage.ru_maxrss, 256 << 10);
 }
 
 TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {

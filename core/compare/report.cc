@@ -258,8 +258,9 @@ std::string ToJUnitXml(const TreeComparison& comparison) {
   return JUnitDocument(JUnitSuite(comparison, "ott.compare"));
 }
 
-Value ToValue(const TensorComparison& comparison) {
-  ValueMap map{{"status", Name(comparison.status)}};
+Value ToValue(const NamedComparison& result) {
+  const TensorComparison& comparison = result.comparison;
+  ValueMap map{{"path", Utf8(result.path)}, {"status", Name(comparison.status)}};
   if (!comparison.detail.empty()) map.Insert("detail", Utf8(comparison.detail));
   if (!HasElements(comparison)) return map;
   map.Insert("dtype", Name(comparison.dtype));
@@ -290,12 +291,7 @@ Value ToValue(const TensorComparison& comparison) {
 
 Value ToValue(const TreeComparison& comparison) {
   Value::List results;
-  for (const NamedComparison& result : comparison.results) {
-    ValueMap map{{"path", Utf8(result.path)}};
-    const Value figures = ToValue(result.comparison);
-    for (const auto& [name, value] : figures.map()) map.Insert(name, value);
-    results.push_back(std::move(map));
-  }
+  for (const NamedComparison& result : comparison.results) results.push_back(ToValue(result));
   return ValueMap{
       {"verdict", Name(comparison.verdict())},
       {"bitwise_equal", comparison.bitwise_equal()},

@@ -30,7 +30,7 @@ std::string ToJUnitXml(const TreeComparison& comparison);
 // Parts of these for reports of several comparisons.
 
 Value ToValue(const TreeComparison& comparison);
-Value ToValue(const TensorComparison& comparison);
+Value ToValue(const NamedComparison& result);
 
 // A line, indented, for each of the worst elements.
 std::string WorstLines(const NamedComparison& result);

@@ -182,9 +182,9 @@ BENCHMARK(BM_ToChars);
 // By the time of all threads: per core.
 BENCHMARK(BM_WriteJson)->Arg(1)->Arg(2)->MeasureProcessCPUTime();
 BENCHMARK(BM_ParseJson);
-BENCHMARK(BM_DumpJson)->UseRealTime();
-BENCHMARK(BM_CompareToJsonDump)->UseRealTime();
-BENCHMARK(BM_CompareJsonDumps)->UseRealTime();
+BENCHMARK(BM_DumpJson)->MeasureProcessCPUTime();
+BENCHMARK(BM_CompareToJsonDump)->MeasureProcessCPUTime();
+BENCHMARK(BM_CompareJsonDumps)->MeasureProcessCPUTime();
 BENCHMARK(BM_PlainWrite);
 BENCHMARK_CAPTURE(WriteBlob, binary, DumpFormat::kBinary);
 BENCHMARK_CAPTURE(WriteBlob, npy, DumpFormat::kNpy);

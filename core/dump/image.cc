@@ -189,16 +189,15 @@ absl::StatusOr<std::string> EncodePng(const TensorView& pixels, DumpFormat forma
   png.width = static_cast<png_uint_32>(pixels.shape()[1]);
   // Filters and the best compression take ten times as long.
   png.flags = PNG_IMAGE_FLAG_FAST;
-  png_alloc_size_t size = 0;
-  std::string file;
-  const auto write = [&](void* memory) {
-    return png_image_write_to_memory(&png, memory, &size, /*convert_to_8_bit=*/0, pixels.data(),
-                                     /*row_stride=*/0, /*colormap=*/nullptr) != 0;
-  };
   if (pixels.shape()[0] <= std::numeric_limits<int32_t>::max() &&
-      pixels.shape()[1] <= std::numeric_limits<int32_t>::max() && write(nullptr)) {
-    file.resize(size);
-    if (write(file.data())) return file;
+      pixels.shape()[1] <= std::numeric_limits<int32_t>::max()) {
+    std::string file(PNG_IMAGE_PNG_SIZE_MAX(png), '\0');
+    png_alloc_size_t size = file.size();
+    if (png_image_write_to_memory(&png, file.data(), &size, /*convert_to_8_bit=*/0, pixels.data(),
+                                  /*row_stride=*/0, /*colormap=*/nullptr) != 0) {
+      file.resize(size);
+      return file;
+    }
   }
   return absl::InternalError(absl::StrCat("cannot make a PNG image of shape ", ShapeToString(pixels.shape()),
                                           png.message[0] == '\0' ? "" : ": ", png.message));

@@ -206,7 +206,7 @@ class TensorFormatter {
  public:
   // depth: of the lists and maps around it.
   TensorFormatter(const TensorView& tensor, int depth) : data_(static_cast<const char*>(tensor.data())) {
-    for (size_t i = 0; i < tensor.shape().size() && !empty_lists_; ++i) {
+    for (size_t i = 0; i < tensor.shape().size(); ++i) {
       empty_lists_ = tensor.shape()[i] == 0;
       if (empty_lists_) break;
       shape_.push_back(tensor.shape()[i]);

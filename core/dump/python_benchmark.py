@@ -5,8 +5,9 @@ usage: core/dump/python_benchmark.py [PATH OF dump_benchmark]
 
     bazel build -c opt //core/dump:dump_benchmark && core/dump/python_benchmark.py
 
-Both write 2^20 float32 numbers to /dev/shm as json.dump(indent=2) lays them out, and compare a tensor in memory with
-such a dump. Fails where dumping is not 20 times and comparing not 100 times as fast as Python, on two cores.
+Both write float32 numbers to /dev/shm as json.dump(indent=2) lays them out, and compare a tensor in memory with such a
+dump. Fails where dumping on two cores is not 20 times, and comparing not 100 times as fast as Python. By CPU time, so
+that what else runs on the machine does not count: of all threads of ours, times the number of cores they keep busy.
 """
 
 import json
@@ -24,6 +25,7 @@ import typing
 PYTHON_NUMBERS = 1 << 16  # a rate is enough
 ROW = 64
 TARGETS = {"BM_DumpJson": 20, "BM_CompareToJsonDump": 100}
+CORES = {"BM_DumpJson": 2, "BM_CompareToJsonDump": 1}  # one thread parses
 
 
 def random_numbers(count):
@@ -83,9 +85,9 @@ def rate(function, *args):
     """Numbers a second, the best of three."""
     best = math.inf
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         function(*args)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.process_time() - start)
     return PYTHON_NUMBERS / best
 
 
@@ -94,8 +96,9 @@ def main():
     command = [binary, "--benchmark_filter=DumpJson|CompareToJsonDump", "--benchmark_format=json",
                "--benchmark_repetitions=5"]
     results = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["benchmarks"]
-    ours = {name: max(result["items_per_second"] for result in results if result["name"].startswith(name) and
-                      result["run_type"] == "iteration") for name in TARGETS}
+    ours = {name: CORES[name] * max(result["items_per_second"] for result in results
+                                    if result["name"].startswith(name) and result["run_type"] == "iteration")
+            for name in TARGETS}
 
     tree = random_numbers(PYTHON_NUMBERS)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:

@@ -288,6 +288,7 @@ class TensorDumper {
     CompareOptions options;
     OnDifference on_difference;
   };
+
   static ProcessWide<TensorDumper> process_wide_;
   static const ProcessWide<TensorDumper>::JoinAtLoad join_at_load_;
 

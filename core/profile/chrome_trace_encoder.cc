@@ -113,9 +113,11 @@ class ChromeTraceEncoder : public TraceEncoder {
     out += '"';
   }
 
-  void AddFlow(const TraceEvent& event, std::string& out) {
+  // Viewers compare names and categories, too.
+  void AddFlow(TraceEvent event, std::string& out) {
     if (event.flow == TraceEvent::Flow::kNone) return;
     const bool starts = event.flow == TraceEvent::Flow::kStart;
+    event.name = event.category = "flow";
     Open(starts ? "s" : "f", event, event.start, out);
     AppendId(event.flow_id, out);
     // It ends at the slice around it instead of at the next one.

@@ -36,7 +36,7 @@ const char* EventCategoryName(EventCategory category);
 
 // An arrow from one range to another: from a forward operation to the backward one of the same sequence
 // number, from the launch of a kernel to the kernel. `id` is the same at both ends and at no other arrow of
-// the category; operations take FlowId(thread of the forward operation, sequence number).
+// the process: FlowId(thread of the forward operation, sequence number), or the launch's correlation id.
 struct EventFlow {
   enum class End : uint8_t { kNone, kStart, kFinish };
 
@@ -145,13 +145,7 @@ class EventRecorder {
   // domain and others.
   void BeginRange(EventCategory category, const char* name, uint64_t ticks, uint64_t key = 0) {
     ThreadBuffer& buffer = OwnBuffer();
-    if (EventRecord* const record = Append(buffer, EventRecord::kRange, category, ticks, 0);
-        __builtin_expect(record != nullptr, 1)) {
-      record->static_name = name;
-      Push(buffer, record, category, key);
-    } else {
-      Push(buffer, nullptr, category, key);
-    }
+    Push(buffer, Append(buffer, EventRecord::kRange, category, ticks, 0, name), category, key);
   }
   // Copied; for names that are made up as the program goes.
   void BeginRange(EventCategory category, std::string_view name, uint64_t ticks, uint64_t key = 0);
@@ -234,11 +228,11 @@ class EventRecorder {
 
   // A record without texts; null, and counted, where it does not fit.
   static EventRecord* Append(ThreadBuffer& buffer, EventRecord::Type type, EventCategory category,
-                             uint64_t ticks, uint64_t value) {
+                             uint64_t ticks, uint64_t value, const char* static_name = nullptr) {
     const size_t size = buffer.size.load(std::memory_order_relaxed);
     if (__builtin_expect(size + sizeof(EventRecord) > buffer.capacity, 0)) return Lose(buffer);
     auto* const record = new (buffer.bytes.get() + size)
-        EventRecord{ticks, {value}, nullptr, 0, type, 0, static_cast<uint32_t>(category)};
+        EventRecord{ticks, {value}, static_name, 0, type, 0, static_cast<uint32_t>(category)};
     buffer.size.store(size + sizeof(EventRecord), std::memory_order_release);
     return record;
   }

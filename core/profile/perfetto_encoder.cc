@@ -78,6 +78,11 @@ uint64_t TrackUuid(int64_t process, int64_t track) {
   return InProcess(process, (uint64_t{1} << 46) + static_cast<uint64_t>(track));
 }
 
+// Spread over all bits (the constants are SplitMix64's), since ids of different processes are alike.
+uint64_t FlowId(int64_t process, uint64_t id) {
+  return id * 0xBF58476D1CE4E5B9 + static_cast<uint64_t>(process + 1) * 0x9E3779B97F4A7C15;
+}
+
 class PerfettoEncoder : public TraceEncoder {
  public:
   void Begin(std::string_view info, std::string& out) override {
@@ -205,7 +210,7 @@ class PerfettoEncoder : public TraceEncoder {
     if (event.flow != TraceEvent::Flow::kNone) {
       const bool starts = event.flow == TraceEvent::Flow::kStart;
       AppendEightBytes(starts ? track_event::kFlowIds : track_event::kTerminatingFlowIds,
-                       InProcess(event.process, event.flow_id), event_);
+                       FlowId(event.process, event.flow_id), event_);
     }
     if (!event.args.empty()) {
       std::string args;

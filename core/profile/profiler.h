@@ -22,10 +22,10 @@ class ProfilerCore;
 }
 
 // Opens and closes windows by a schedule of steps. In a window it records the intervals of the stopwatch,
-// NVTX ranges and marks, whether or not these helpers are enabled, the steps as ranges "ProfilerStep#N", and
-// what is added here; NVTX sees a mark "start" and a mark "stop" in the domain "ott.profiler". Outside of
-// windows every helper costs what it costs without a profiler. The instance of a process is Profiler::Get(),
-// for all its shared objects.
+// NVTX ranges and marks, and op ranges, whether or not these helpers are enabled, the steps as ranges
+// "ProfilerStep#N", and what is added here; NVTX sees a mark "start" and a mark "stop" in the domain
+// "ott.profiler". Outside of windows every helper costs what it costs without a profiler. The instance of a
+// process is Profiler::Get(), for all its shared objects.
 //
 // Thread-safe; Step() is for the thread that runs the training's loop.
 //

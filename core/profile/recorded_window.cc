@@ -100,6 +100,7 @@ RecordedWindow::RecordedWindow(const EventRecorder& recorder, int64_t process)
 
 void RecordedWindow::AddSegments(const EventRecorder::Buffer& buffer) {
   num_lost_ += static_cast<int64_t>(buffer.num_lost);
+  const size_t first = segments_.size();
   const char* const end = buffer.records.data() + buffer.records.size();
   for (const char* place = buffer.records.data(); place < end; place = Next(At(place))) {
     const EventRecord& record = At(place);
@@ -111,11 +112,13 @@ void RecordedWindow::AddSegments(const EventRecorder::Buffer& buffer) {
       segment.records = std::string_view(Next(record), 0);
       continue;
     }
+    // Not even the thread fitted.
+    if (segments_.size() == first) return;
     Segment& segment = segments_.back();
     if (record.type == EventRecord::kThreadEnd) segment.end = record.ticks;
     segment.records = std::string_view(segment.records.data(), Next(record) - segment.records.data());
   }
-  if (!segments_.empty()) segments_.back().num_lost = buffer.num_lost;
+  if (segments_.size() > first) segments_.back().num_lost = buffer.num_lost;
 }
 
 template <typename Visitor>
@@ -133,7 +136,7 @@ void RecordedWindow::Match() {
       if (record.type == EventRecord::kEnd) ends.push_back(&record);
       const EventFlow flow = FlowOf(record);
       if (flow.end == EventFlow::End::kNone) return;
-      FlowEnds& ends_of_flow = flows_[record.category][flow.id];
+      FlowEnds& ends_of_flow = flows_[flow.id];
       if (flow.end == EventFlow::End::kStart) {
         ends_of_flow.start = &record;
       } else if (ends_of_flow.finish == nullptr) {
@@ -196,7 +199,8 @@ void RecordedWindow::Visit(const std::function<void(const TraceEvent&)>& visitor
       visitor(event);
     });
     if (segment.num_lost == 0) continue;
-    const std::string name = absl::StrCat(segment.num_lost, " events lost: the thread's buffer was full");
+    const std::string name =
+        absl::StrCat(segment.num_lost, " events lost: the thread's buffer was full, or they lay too deep");
     TraceEvent event;
     event.type = TraceEvent::Type::kMark;
     event.process = process_;
@@ -216,7 +220,7 @@ bool RecordedWindow::Convert(const Segment& segment, const EventRecord& record, 
   event.args = Args(record);
   event.start = ToNanoseconds(record.ticks);
   if (const EventFlow flow = FlowOf(record); flow.end != EventFlow::End::kNone) {
-    const FlowEnds& ends = flows_[record.category].at(flow.id);
+    const FlowEnds& ends = flows_.at(flow.id);
     const bool is_end = &record == ends.start || &record == ends.finish;
     if (is_end && ends.start != nullptr && ends.finish != nullptr) {
       event.flow = &record == ends.start ? TraceEvent::Flow::kStart : TraceEvent::Flow::kFinish;

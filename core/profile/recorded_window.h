@@ -80,9 +80,9 @@ class RecordedWindow {
   int64_t num_ends_without_begin_ = 0;
   // Measurements that ended on another thread than they began on, and when.
   std::unordered_map<const EventRecord*, uint64_t> ended_elsewhere_;
-  // By category and id. Of several starts the last counts, which is the innermost operation, and of several
-  // finishes the first.
-  std::unordered_map<uint64_t, FlowEnds> flows_[16];
+  // By id. Of several starts the last counts, which is the innermost operation, and of several finishes the
+  // first.
+  std::unordered_map<uint64_t, FlowEnds> flows_;
 };
 
 }  // namespace ott

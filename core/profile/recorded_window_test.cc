@@ -219,13 +219,14 @@ TEST_F(RecordedWindowTest, MarksCountersAndSlicesOfTracksAreThere) {
 TEST_F(RecordedWindowTest, LaunchesPointToTheirKernels) {
   EventRecorder::Slice launch;
   launch.track = 1;
-  launch.category = EventCategory::kDevice;
+  launch.category = EventCategory::kRuntime;
   launch.name = "cudaLaunchKernel";
   launch.start_unix_nanoseconds = kUnixOffset + 110;
   launch.end_unix_nanoseconds = kUnixOffset + 112;
   launch.flow = {EventFlow::End::kStart, 42};
   EventRecorder::Slice kernel = launch;
   kernel.track = recorder_.AddTrack("stream");
+  kernel.category = EventCategory::kDevice;
   kernel.name = "gemm";
   kernel.start_unix_nanoseconds += 10;
   kernel.end_unix_nanoseconds += 20;

@@ -37,7 +37,7 @@ struct TraceEvent {
   // Of a counter.
   double value = 0;
   Flow flow = Flow::kNone;
-  // The same at both ends of an arrow, and otherwise unique for the category in the process.
+  // The same at both ends of an arrow, and at no other of the process.
   uint64_t flow_id = 0;
 };
 

@@ -138,7 +138,8 @@ int64_t Nanoseconds(std::string_view text) {
     } else if (c < '0' || c > '9' || result > int64_t{1} << 53) {
       // An exponent, or more than microseconds since 1970 need.
       const double value = Number(text) * 1000;
-      return std::abs(value) < 9e18 ? std::llround(value) : 0;
+      // Sums of two must not overflow.
+      return std::abs(value) < 4e18 ? std::llround(value) : 0;
     } else if (decimals < 3) {
       result = result * 10 + (c - '0');
       if (decimals >= 0) ++decimals;

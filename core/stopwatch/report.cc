@@ -31,14 +31,15 @@ std::string Percent(double value) {
 }
 
 std::string FormatQuantile(std::optional<double> seconds) {
-  return seconds.has_value() ? FormatDuration(*seconds) : "unknown";
+  return seconds.has_value() ? FormatSecondsCell(*seconds) : "unknown";
 }
 
 void AppendSpread(const DurationStatistics& statistics, std::vector<std::string>& row) {
-  row.insert(row.end(), {FormatDuration(statistics.mean()), FormatDuration(statistics.standard_deviation()),
-                         FormatDuration(statistics.min()), FormatQuantile(statistics.Quantile(0.5)),
-                         FormatQuantile(statistics.Quantile(0.9)), FormatQuantile(statistics.Quantile(0.99)),
-                         FormatDuration(statistics.max())});
+  row.insert(row.end(),
+             {FormatSecondsCell(statistics.mean()), FormatSecondsCell(statistics.standard_deviation()),
+              FormatSecondsCell(statistics.min()), FormatQuantile(statistics.Quantile(0.5)),
+              FormatQuantile(statistics.Quantile(0.9)), FormatQuantile(statistics.Quantile(0.99)),
+              FormatSecondsCell(statistics.max())});
 }
 
 // Shares and averages of one snapshot's iterations.
@@ -49,7 +50,7 @@ class PerIteration {
 
   std::string Share(double seconds) const { return all_ > 0 ? Percent(seconds / all_ * 100) : "-"; }
   std::string Average(double seconds) const {
-    return num_iterations_ > 0 ? FormatDuration(seconds / num_iterations_) : "-";
+    return num_iterations_ > 0 ? FormatSecondsCell(seconds / num_iterations_) : "-";
   }
 
  private:
@@ -73,7 +74,7 @@ std::string Heading(const StopwatchSnapshot& snapshot) {
   if (snapshot.num_warmup_iters > 0)
     absl::StrAppend(&result, " after ", snapshot.num_warmup_iters, " of warm-up");
   if (snapshot.iteration.count() > 0) {
-    absl::StrAppend(&result, ", ", FormatDuration(snapshot.iteration.mean()), " each");
+    absl::StrAppend(&result, ", ", FormatSecondsCell(snapshot.iteration.mean()), " each");
   }
   return result + "\n";
 }
@@ -103,7 +104,7 @@ std::string IntervalSection(const StopwatchSnapshot& snapshot, const char* headi
     const DurationStatistics& of_interval = measurement->*statistics;
     if (of_interval.count() == 0) continue;
     std::vector<std::string> row = {NameOf(*measurement), absl::StrCat(of_interval.count()),
-                                    FormatDuration(of_interval.total())};
+                                    FormatSecondsCell(of_interval.total())};
     AppendSpread(of_interval, row);
     table.AddRow(std::move(row));
   }
@@ -116,7 +117,7 @@ void AddScopes(std::vector<Scope> scopes, const PerIteration& per_iteration, con
                    [](const Scope& a, const Scope& b) { return a.inclusive > b.inclusive; });
   for (const Scope& scope : scopes) {
     table.AddRow({indent + scope.name, per_iteration.Share(scope.inclusive), absl::StrCat(scope.count),
-                  FormatDuration(scope.inclusive), FormatDuration(scope.exclusive),
+                  FormatSecondsCell(scope.inclusive), FormatSecondsCell(scope.exclusive),
                   per_iteration.Average(scope.inclusive), per_iteration.Average(scope.exclusive)});
     AddScopes(scope.inner, per_iteration, indent + "  ", table);
   }
@@ -139,14 +140,14 @@ std::string CpuSection(const StopwatchSnapshot& snapshot) {
   TextTable table({"CPU usage", "all CPUs", "process user", "process system", "watched"});
   table.AddRow({"during " + snapshot.cpu_usage_measurement, Percent(usage.all_percent()),
                 Percent(usage.process_user_percent()), Percent(usage.process_system_percent()),
-                FormatDuration(usage.duration())});
+                FormatSecondsCell(usage.duration())});
   return FormatSection(table);
 }
 
 std::string OneTimeSection(const StopwatchSnapshot& snapshot) {
   TextTable table({"one-time", "duration", ""});
   for (const StopwatchSnapshot::OneTime& one_time : snapshot.one_time) {
-    table.AddRow({one_time.name, FormatDuration(one_time.seconds), one_time.running ? "running" : ""});
+    table.AddRow({one_time.name, FormatSecondsCell(one_time.seconds), one_time.running ? "running" : ""});
   }
   return FormatSection(table);
 }
@@ -162,7 +163,7 @@ std::string Notes(const StopwatchSnapshot& snapshot) {
       std::snprintf(share, sizeof(share), "%.4f %%", 100 * cost / snapshot.iteration.total());
     }
     absl::StrAppend(&result, "Observer cost: ", num_intervals, " intervals of ",
-                    FormatDuration(snapshot.observer_seconds_per_interval), " are ", share,
+                    FormatSecondsCell(snapshot.observer_seconds_per_interval), " are ", share,
                     " of the measured time\n");
   }
   if (snapshot.iteration_series.stride() > 1) {
@@ -206,27 +207,6 @@ void AppendCsv(const char* kind, const std::string& name, bool collective,
 }
 
 }  // namespace
-
-std::string FormatDuration(double seconds) {
-  struct Unit {
-    double seconds;
-    const char* name;
-  };
-  constexpr Unit kUnits[] = {{1, "s "}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}};
-  // 0.99995 of a unit is printed as 1.000 of it.
-  const Unit* const unit =
-      seconds == 0 ? kUnits
-                   : std::find_if(std::begin(kUnits), std::end(kUnits) - 1,
-                                  [seconds](const Unit& unit) { return seconds >= 0.99995 * unit.seconds; });
-  const double value = seconds / unit->seconds;
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.*f %s",
-                value < 9.9995   ? 3
-                : value < 99.995 ? 2
-                                 : 1,
-                value, unit->name);
-  return text;
-}
 
 std::string FormatTable(const StopwatchSnapshot& snapshot) {
   return absl::StrCat(

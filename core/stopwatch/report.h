@@ -20,9 +20,6 @@ std::string FormatTable(const StopwatchSnapshot& snapshot);
 // that is not known is empty.
 std::string FormatCsv(const StopwatchSnapshot& snapshot);
 
-// Four significant digits in the unit that leaves one to three of them before the point, as "12.34 ms".
-std::string FormatDuration(double seconds);
-
 }  // namespace ott
 
 #endif  // OTT_CORE_STOPWATCH_REPORT_H_

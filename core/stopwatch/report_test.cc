@@ -37,17 +37,6 @@ StopwatchSnapshot FourIterations() {
   return snapshot;
 }
 
-TEST(FormatDuration, ChoosesTheUnitThatLeavesOneToThreeDigitsBeforeThePoint) {
-  EXPECT_EQ(FormatDuration(0), "0.000 s ");
-  EXPECT_EQ(FormatDuration(1.5e-9), "1.500 ns");
-  EXPECT_EQ(FormatDuration(2e-12), "0.002 ns");
-  EXPECT_EQ(FormatDuration(12.34e-6), "12.34 us");
-  EXPECT_EQ(FormatDuration(0.9999e-3), "999.9 us");
-  EXPECT_EQ(FormatDuration(0.99999e-3), "1.000 ms");
-  EXPECT_EQ(FormatDuration(9.99996), "10.00 s ");
-  EXPECT_EQ(FormatDuration(12345.6), "12345.6 s ");
-}
-
 TEST(FormatTable, AveragesDivideByAllMeasuredIterationsAndTheLargestShareComesFirst) {
   EXPECT_EQ(FormatTable(FourIterations()),
             R"(Stopwatch: 4 measured iterations after 5 of warm-up, 10.00 ms each

@@ -183,7 +183,10 @@ StopwatchMeasurement& StopwatchCore::FindOrAdd(std::string_view name) {
                                  options_.collective_measurements.end(), added->name) != 0;
   added->hooks = hooks_of_all_;
   if (!cpu_usage_measurement_.empty() && name == cpu_usage_measurement_) added->hooks |= kCpuUsageHook;
-  if (added->collective && options_.arrivals_limit > 0) added->hooks |= kArrivalHook;
+  if (added->collective && options_.arrivals_limit > 0) {
+    added->hooks |= kArrivalHook;
+    added->arrivals.emplace();
+  }
   if (device_events_ != nullptr) added->on_device = std::make_unique<IntervalAccumulator>();
   added->series = IterationSeries(options_.series_limit);
   for (int64_t i = options_.num_warmup_iters; i < num_finished_; ++i) added->series.Append(0);
@@ -279,7 +282,7 @@ void StopwatchCore::EndCpuUsage() {
 void StopwatchCore::AddArrival(StopwatchMeasurement& measurement) {
   const auto now = static_cast<int64_t>(environment_.steady_clock.Ticks());
   const std::lock_guard<std::mutex> lock(arrivals_mutex_);
-  auto& arrivals = measurement.arrivals;
+  auto& arrivals = *measurement.arrivals;
   if (arrivals.size() == options_.arrivals_limit) {
     // Of whole iterations, so that what is left of an iteration can be counted.
     const int64_t oldest = arrivals.front().iteration;
@@ -293,9 +296,9 @@ std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::lock_guard<std::mutex> arrivals_lock(arrivals_mutex_);
   for (StopwatchMeasurement* measurement : measurements_) {
-    if (measurement->arrivals.empty()) continue;
-    taken.push_back({measurement->name, {measurement->arrivals.begin(), measurement->arrivals.end()}});
-    measurement->arrivals.clear();
+    if (!measurement->arrivals.has_value() || measurement->arrivals->empty()) continue;
+    taken.push_back({measurement->name, {measurement->arrivals->begin(), measurement->arrivals->end()}});
+    measurement->arrivals->clear();
   }
   return taken;
 }

@@ -94,8 +94,8 @@ struct StopwatchMeasurement {
   // Guarded by the mutex of device events; null without them.
   std::unique_ptr<IntervalAccumulator> on_device;
 
-  // Guarded by the mutex of arrivals.
-  std::deque<StopwatchArrivals::Arrival> arrivals;
+  // Guarded by the mutex of arrivals; of collective measurements only.
+  std::optional<std::deque<StopwatchArrivals::Arrival>> arrivals;
 };
 
 // One measurement on one thread inside one other measurement.

@@ -25,8 +25,9 @@ constexpr int64_t kInfo = 1, kWarning = 2, kFromInjection = 1, kTargetTimestamp 
 // The bits of a global id above those of the process: hardware 0, virtual machine 1.
 constexpr int64_t kGlobalVm = int64_t{1} << 48;
 
-// A transaction this long is written before the flush is due; while it cannot be, nothing more is read.
-constexpr int64_t kMaxPendingRows = 200'000;
+// So many rows are written before the flush is due: a disk that is full costs no more. While the file cannot
+// be written, because somebody reads it, no more than the second number are kept.
+constexpr int64_t kRowsOfFlush = 20'000, kMaxPendingRows = 200'000;
 
 // Ids and levels beyond this come from a buffer that was overwritten.
 constexpr uint32_t kMaxId = 1 << 24;
@@ -132,10 +133,8 @@ bool CaptureSession::Drain() {
 bool CaptureSession::DrainStream(Stream& stream) {
   // A bound, so that a busy thread does not keep the others waiting.
   for (int i = 0; i < 10'000; ++i) {
-    if (file_->num_pending_rows() >= kMaxPendingRows) {
-      Flush();
-      if (file_->num_pending_rows() >= kMaxPendingRows) return false;
-    }
+    if (file_->num_pending_rows() >= kRowsOfFlush && !is_blocked_) Flush();
+    if (file_->num_pending_rows() >= kMaxPendingRows) return false;
     const Record* const record = stream.reader.Next();
     if (record == nullptr) return false;
     Take(stream, *record);
@@ -479,7 +478,8 @@ void CaptureSession::Flush() {
   for (auto& [id, range] : started_) WriteOpenRange(range, kNvtxStartEndRange);
   const int64_t num_rows = file_->num_pending_rows();
   const absl::Status status = file_->Flush();
-  if (status.ok() || absl::IsUnavailable(status)) return;
+  is_blocked_ = absl::IsUnavailable(status);
+  if (status.ok() || is_blocked_) return;
   if (summary_.num_lost_rows == 0) summary_.problems.emplace_back(status.message());
   summary_.num_lost_rows += num_rows;
 }

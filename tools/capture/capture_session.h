@@ -138,6 +138,7 @@ class CaptureSession {
   std::unordered_map<uint64_t, RangeEnd> ended_;
   int64_t num_drains_ = 0;
   std::unordered_set<uint32_t> named_threads_;
+  bool is_blocked_ = false;  // by a reader of the file, at the last flush
   int64_t last_event_id_ = 0;
   uint64_t last_time_ = 0;
 };

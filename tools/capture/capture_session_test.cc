@@ -10,6 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sqlite3.h"
 #include "tools/capture/capture_for_test.h"
 
 namespace ott {
@@ -119,6 +120,28 @@ TEST_F(CaptureSessionTest, OpenRangeIsInTheFileAtAFlushAndGetsItsEndLater) {
   Pop(thread_, 5, 0);
   EXPECT_EQ(session_->Finish().num_ranges, 1);
   EXPECT_THAT(Ranges(), ElementsAre("training|1|5|11"));
+}
+
+TEST_F(CaptureSessionTest, ReaderOfTheFileCostsNoRange) {
+  BeThread(thread_, 11);
+  sqlite3* reader = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(path_.c_str(), &reader, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
+  sqlite3_exec(reader, "BEGIN; SELECT COUNT(*) FROM NVTX_EVENTS", nullptr, nullptr, nullptr);
+  // More than a flush's rows, in parts that the buffer can hold.
+  uint64_t time = 0;
+  for (int part = 0; part < 3; ++part) {
+    for (int i = 0; i < 10'000; ++i) {
+      Push(thread_, ++time, 0, "range");
+      Pop(thread_, ++time, 0);
+    }
+    while (session_->Drain()) {
+    }
+  }
+  sqlite3_close(reader);
+  const CaptureSummary summary = session_->Finish();
+  EXPECT_EQ(summary.num_lost_rows, 0);
+  EXPECT_THAT(Query(path_, "SELECT COUNT(*), MIN(start), MAX(end) FROM NVTX_EVENTS WHERE end = start + 1"),
+              ElementsAre("30000|1|60000"));
 }
 
 TEST_F(CaptureSessionTest, EndThatIsReadBeforeItsStartIsJoined) {

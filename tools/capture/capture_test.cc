@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -221,7 +222,9 @@ TEST_F(CaptureTest, AnotherProfilersLibraryIsAnError) {
 
 TEST_F(CaptureTest, ProgramThatIsNotThereIsNotFound) {
   options_.command = {"no_such_program"};
-  EXPECT_EQ(ProfileProgram(options_).status().code(), absl::StatusCode::kNotFound);
+  const auto program = ProfileProgram(options_);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->start_error, ENOENT);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 
 #include "tools/capture/cupti_records.h"
@@ -293,18 +292,21 @@ void FlushAtExit() {
   if (getpid() == process_of_cupti) cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 }
 
+void* FlushForEver(void*) {
+  for (;;) {
+    sleep(kFlushSeconds);
+    cupti.cuptiActivityFlushAll(0);
+  }
+}
+
 // What CUPTI holds back is lost with the process, so it is asked for it all the time. The program's signals
 // are not for this thread.
 void StartFlushing() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([] {
-    for (;;) {
-      sleep(kFlushSeconds);
-      cupti.cuptiActivityFlushAll(0);
-    }
-  }).detach();
+  pthread_t thread;
+  if (pthread_create(&thread, nullptr, &FlushForEver, nullptr) == 0) pthread_detach(thread);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

@@ -32,7 +32,7 @@ Handle HandleOf(uint32_t id) {
   return reinterpret_cast<Handle>(static_cast<uintptr_t>(id));
 }
 
-std::string_view ViewOf(const char* text) { return text == nullptr ? std::string_view() : text; }
+std::string_view ViewOf(const char* text) { return text == nullptr ? "" : text; }
 
 // UTF-32, as wchar_t is on Linux, to UTF-8.
 std::string ToUtf8(const wchar_t* text) {
@@ -182,7 +182,7 @@ nvtxDomainHandle_t DomainCreateA(const char* name) {
 }
 nvtxDomainHandle_t DomainCreateW(const wchar_t* name) { return DomainCreateA(ToUtf8(name).c_str()); }
 void DomainDestroy(nvtxDomainHandle_t domain) {
-  Recorder::Tell(RecordKind::kDomainEnd, DomainOf(domain), 0, {});
+  Recorder::Tell(RecordKind::kDomainEnd, DomainOf(domain), 0, "");
 }
 
 nvtxStringHandle_t DomainRegisterStringA(nvtxDomainHandle_t, const char* text) {
@@ -210,6 +210,7 @@ nvtxResourceHandle_t DomainResourceCreate(nvtxDomainHandle_t, nvtxResourceAttrib
   return HandleOf<nvtxResourceHandle_t>(1);
 }
 
+// Of the runtime and of the driver, which number devices alike.
 void NameCudaDeviceA(int device, const char* name) {
   Recorder::Tell(RecordKind::kCudaDeviceName, static_cast<uint32_t>(device), 0, ViewOf(name));
 }
@@ -264,6 +265,11 @@ const Callback kCudaRuntime[] = {
     Of(NVTX_CBID_CUDART_NameCudaDeviceW, &NameCudaDeviceW),
 };
 
+const Callback kCudaDriver[] = {
+    Of(NVTX_CBID_CUDA_NameCuDeviceA, &NameCudaDeviceA),
+    Of(NVTX_CBID_CUDA_NameCuDeviceW, &NameCudaDeviceW),
+};
+
 // A program's NVTX may be older or newer than ours: only what its table holds is set.
 template <size_t kSize>
 void Subscribe(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module,
@@ -289,5 +295,6 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
   Subscribe(*callbacks, NVTX_CB_MODULE_CORE, kCore);
   Subscribe(*callbacks, NVTX_CB_MODULE_CORE2, kCore2);
   Subscribe(*callbacks, NVTX_CB_MODULE_CUDART, kCudaRuntime);
+  Subscribe(*callbacks, NVTX_CB_MODULE_CUDA, kCudaDriver);
   return 1;
 }

@@ -184,6 +184,10 @@ void Ranges(int number) {
   for (int range = 0; range < number; ++range) Range("range");
 }
 
+void Marks(int number) {
+  for (int mark = 0; mark < number; ++mark) nvtxMarkA("mark");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -199,6 +203,7 @@ int main(int argc, char** argv) {
       {"ranges", [&] { Ranges(number); }},
       {"strings", [&] { Strings(number); }},
       {"threads", [&] { Threads(number); }},
+      {"marks", [&] { Marks(number); }},
       {"exit", [&] { Range("range"), std::exit(number); }},
       {"_exit", [&] { Range("range"), _exit(number); }},
       {"quick_exit", [&] { Range("range"), std::quick_exit(number); }},

@@ -5,8 +5,10 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <cinttypes>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -34,9 +36,8 @@ void Report(const CaptureSummary& capture) {
     Say("  " + Count(capture.num_dropped, "event") +
         " dropped: the buffer was full; --buffer-size makes it larger, --capture-range the capture shorter");
   }
-  if (capture.num_truncated > 0)
-    Say("  " + Count(capture.num_truncated, "text") + " cut: longer than 32 KiB");
-  if (capture.num_lost_rows > 0) Say("  " + Count(capture.num_lost_rows, "row") + " lost: see below");
+  if (capture.num_truncated > 0) Say("  " + Count(capture.num_truncated, "text") + " cut to 32 KiB");
+  if (capture.num_lost_rows > 0) Say("  " + Count(capture.num_lost_rows, "row") + " could not be written:");
   for (const std::string& problem : capture.problems) Say("  " + problem);
 }
 
@@ -70,15 +71,18 @@ int RunProfile(ProfileOptions options) {
   }
   options.library = *library;
   if (options.capture_range == "cudaProfilerApi" && !HasCudaDevice()) {
-    Say("--capture-range cudaProfilerApi needs a CUDA device, and this machine has none; --capture-range "
-        "profiler "
-        "needs none");
+    Say("--capture-range cudaProfilerApi needs a CUDA device, and this machine has none; profiler needs "
+        "none");
     return kExitCouldNotTell;
   }
   const absl::StatusOr<ProfiledProgram> program = ProfileProgram(options);
   if (!program.ok()) {
     Say(std::string(program.status().message()));
-    return absl::IsNotFound(program.status()) ? kNotFound : kExitCouldNotTell;
+    return kExitCouldNotTell;
+  }
+  if (program->start_error != 0) {
+    Say(options.command[0] + ": " + std::strerror(program->start_error));
+    return program->start_error == ENOENT ? kNotFound : kCannotExecute;
   }
   Report(*program);
   if (WIFSIGNALED(program->wait_status)) EndBySignal(WTERMSIG(program->wait_status));

@@ -120,19 +120,17 @@ class PassedOnSignals {
   sigset_t set_, before_;
 };
 
-absl::StatusOr<pid_t> Spawn(std::vector<std::string> command, std::vector<std::string> environment,
-                            const sigset_t& mask) {
+// Returns errno.
+int Spawn(std::vector<std::string> command, std::vector<std::string> environment, const sigset_t& mask,
+          pid_t* child) {
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   posix_spawnattr_setsigmask(&attributes, &mask);
-  pid_t child = 0;
-  const int error = posix_spawnp(&child, command[0].c_str(), nullptr, &attributes, Pointers(command).data(),
+  const int error = posix_spawnp(child, command[0].c_str(), nullptr, &attributes, Pointers(command).data(),
                                  Pointers(environment).data());
   posix_spawnattr_destroy(&attributes);
-  if (error == 0) return child;
-  const std::string message = absl::StrCat(command[0], ": ", std::strerror(error));
-  return error == ENOENT ? absl::NotFoundError(message) : absl::PermissionDeniedError(message);
+  return error;
 }
 
 }  // namespace
@@ -166,8 +164,10 @@ absl::StatusOr<ProfiledProgram> ProfileProgram(const ProfileOptions& options) {
                                               {kBufferMibVariable, std::to_string(options.buffer_mib)},
                                               {kRangeVariable, options.capture_range}};
   for (const char* variable : kInjectionVariables) added[variable] = options.library;
-  OTT_ASSIGN_OR_RETURN(const pid_t child, Spawn(options.command, EnvironmentWith(added), signals.before()));
   ProfiledProgram program;
+  pid_t child = 0;
+  program.start_error = Spawn(options.command, EnvironmentWith(added), signals.before(), &child);
+  if (program.start_error != 0) return program;
   program.wait_status = signals.Wait(child);
   program.captures = receiver->Stop();
   return program;

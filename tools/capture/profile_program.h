@@ -24,12 +24,13 @@ struct ProfileOptions {
 };
 
 struct ProfiledProgram {
+  int start_error = 0;  // errno, where the program could not be executed
   int wait_status = 0;  // of waitpid(2)
   std::vector<CaptureSummary> captures;
 };
 
-// Signals sent to this process go to the program. An error if the program was not started: its errno is in
-// errno where it could not be executed, which is NOT_FOUND or PERMISSION_DENIED.
+// Signals sent to this process go to the program. An error if there is nowhere to write, or another profiler:
+// then the program was not started.
 absl::StatusOr<ProfiledProgram> ProfileProgram(const ProfileOptions& options);
 
 // libott_capture.so: from OTT_CAPTURE_LIBRARY, or beside the running executable. NOT_FOUND says where it was

@@ -22,13 +22,13 @@ expect() {
   fi
 }
 
-# ranges FILE: the names of its ranges, as any SQLite reads them.
-ranges() {
+# names FILE: those of its ranges and marks, as any SQLite reads them.
+names() {
   python3 - "$1" << 'EOF'
 import sqlite3, sys
 connection = sqlite3.connect(sys.argv[1])
 assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-query = "SELECT text FROM NVTX_EVENTS WHERE eventType = 59 ORDER BY start"
+query = "SELECT text FROM NVTX_EVENTS WHERE eventType IN (34, 59) ORDER BY start"
 print(" ".join(text for text, in connection.execute(query)))
 EOF
 }
@@ -44,6 +44,8 @@ expect 7 '1 range,' -o "$dir/exit.sqlite" -- "$program" exit 7
 expect 143 '2 ranges,' -o "$dir/signal.sqlite" -- "$program" signal 15
 expect 0 'nothing was captured' -o "$dir/nothing.sqlite" -- true --with -dashes
 expect 127 'no_such_program: No such file' -o "$dir/nothing.sqlite" -- no_such_program
+expect 126 'Permission denied' -o "$dir/nothing.sqlite" -- "$dir"
+expect 2 '/proc/nothing' -o /proc/nothing/run.sqlite -- "$program" ranges 1
 expect 0 '[1-9][0-9]* events dropped: the buffer was full; --buffer-size' --buffer-size 1 -o "$dir/drop.sqlite" -- \
   "$program" ranges 1000000
 [[ -e /dev/nvidiactl || -e /dev/dxg ]] ||
@@ -57,6 +59,13 @@ expect 0 'job.rank_00001.sqlite: 1 range,' -o "$dir/job.sqlite" -- \
   sh -c 'RANK=0 "$0" ranges 1; RANK=1 "$0" ranges 1; RANK=1 "$0" ranges 2' "$program"
 ls "$dir"/job.rank_00001.pid_*.sqlite > /dev/null || fail "a second process of a rank has no file"
 
+# No file may be longer than 1.2 MB, as on a disk that is full: the program does not notice, and what was written holds.
+# A mark takes more of the file than of the buffer.
+ulimit -S -f 1200
+expect 0 '[1-9][0-9]* rows could not be written:' --buffer-size 1 -o "$dir/full.sqlite" -- "$program" marks 100000
+ulimit -S -f unlimited
+[[ $(names "$dir/full.sqlite" | wc -w) -gt 0 ]] || fail "nothing was kept before the disk was full"
+
 # The program's output is its own, and a signal to ott reaches it.
 coproc "$ott" profile -o "$dir/pause.sqlite" -- "$program" pause 2> "$dir/pause.txt"
 running=$COPROC_PID
@@ -66,17 +75,17 @@ kill -TERM "$running"
 wait "$running"
 code=$?
 [[ $code == 143 ]] || fail "exit code $code after SIGTERM"
-[[ $(ranges "$dir/pause.sqlite") == range ]] || fail "ranges: $(ranges "$dir/pause.sqlite")"
+[[ $(names "$dir/pause.sqlite") == range ]] || fail "ranges: $(names "$dir/pause.sqlite")"
 
 # All are killed: the file holds what was flushed.
 coproc "$ott" profile -o "$dir/killed.sqlite" -- "$program" pause 2> "$dir/killed.txt"
 running=$COPROC_PID
 read -r line <&"${COPROC[0]}"
 read -r paused < "/proc/$running/task/$running/children"
-until [[ $(ranges "$dir/killed.sqlite" 2> /dev/null) == range ]]; do :; done
+until [[ $(names "$dir/killed.sqlite" 2> /dev/null) == range ]]; do :; done
 kill -KILL "$running" "$paused"
 wait "$running"
-[[ $(ranges "$dir/killed.sqlite") == range ]] || fail "after kill -9: $(ranges "$dir/killed.sqlite")"
+[[ $(names "$dir/killed.sqlite") == range ]] || fail "after kill -9: $(names "$dir/killed.sqlite")"
 ls "$dir"/*-journal 2> /dev/null && fail "a journal was left"
 
 ((failures == 0))

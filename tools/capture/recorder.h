@@ -30,7 +30,7 @@ inline uint64_t Now() {
 
 // An NVTX event's name and attributes.
 struct Event {
-  std::string_view text;
+  std::string_view text = "";
   uint8_t has = 0;  // EventRecord::Has, without kAttributes
   uint8_t payload_type = 0;
   const EventAttributes* attributes = nullptr;
@@ -57,7 +57,7 @@ class ThreadRecorder {
   // Any record that begins with a Record, and its text; sets size and kind. A text too long is cut. Returns
   // whether there was room; what is cut or dropped is counted.
   template <typename T>
-  bool Append(RecordKind kind, T record, std::string_view text = {}) {
+  bool Append(RecordKind kind, T record, std::string_view text = "") {
     text = Fitting(text, sizeof(T));
     record.record.kind = kind;
     record.record.size = static_cast<uint32_t>(sizeof(T) + text.size());

@@ -73,13 +73,6 @@ std::string DescribeLater(const RunsComparison& comparison, const DumpSummary& f
   return later == 0 ? "" : absl::StrCat("  later: ", failing, " of ", later, " dumps differ\n");
 }
 
-Value ToValue(const NamedComparison& named) {
-  ValueMap map{{"path", named.path}};
-  const Value figures = ToValue(named.comparison);
-  for (const auto& [name, value] : figures.map()) map.Insert(name, value);
-  return map;
-}
-
 Value ToValue(const DumpSummary& dump) {
   Value::List failures;
   for (const NamedComparison& failure : dump.failures) failures.push_back(ToValue(failure));

@@ -56,8 +56,8 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSe
 
 void RunTraces::AddDirectory(const std::string& run_dir) {
   const absl::StatusOr<std::vector<int>> found = ListRanks(run_dir);
-  std::set<int> ranks(found.ok() ? found->begin() : std::vector<int>::const_iterator(),
-                      found.ok() ? found->end() : std::vector<int>::const_iterator());
+  std::set<int> ranks;
+  if (found.ok()) ranks.insert(found->begin(), found->end());
   if (const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir); info.ok()) {
     for (int rank = 0; rank < info->world_size(); ++rank) ranks.insert(rank);
   } else {
@@ -123,11 +123,13 @@ int64_t RunTraces::ToCommon(const TraceInfo& info, int64_t time) const {
 void RunTraces::Prepare(const TraceInfo& info, Trace& trace) const {
   const auto begin = static_cast<int64_t>(selection_.begin * 1e9);
   const auto end = static_cast<int64_t>(std::min(selection_.end, 9e9) * 1e9);
-  const auto is_outside = [&](TraceEvent& event) {
+  for (TraceEvent& event : trace.events) {
     const int64_t event_end = ToCommon(info, event.start + event.duration) - begin_;
     event.start = ToCommon(info, event.start) - begin_;
     event.duration = std::max<int64_t>(0, event_end - event.start);
     event.process = info.rank();
+  }
+  const auto is_outside = [begin, end](const TraceEvent& event) {
     return event.start >= end || event.start + std::max<int64_t>(event.duration, 1) <= begin;
   };
   trace.events.erase(std::remove_if(trace.events.begin(), trace.events.end(), is_outside),
