@@ -10,8 +10,9 @@
 
 namespace ott {
 
-// Merges RUN/rank_*/stopwatch.pb; arrivals and history are those of RUN/cluster_stats.json. Ranks whose file is missing or unreadable are in missing_ranks, and notes
-// say why. NOT_FOUND if run_dir is no run directory or no rank has statistics.
+// Merges RUN/rank_*/stopwatch.pb; arrivals and history are those of RUN/cluster_stats.json. Ranks whose file
+// is missing or unreadable are in missing_ranks, and notes say why. NOT_FOUND if run_dir is no run directory
+// or no rank has statistics.
 absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir);
 
 }  // namespace ott
