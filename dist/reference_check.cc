@@ -161,6 +161,8 @@ absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& co
   }
   OTT_ASSIGN_OR_RETURN(TensorSelection selection, TensorSelection::Create(config, world_size));
   CompareOptions options;
+  // The other cores are the other ranks'.
+  options.tensors.num_threads = 1;
   options.tensors.tolerance.atol = config.reference_tolerance().atol();
   options.tensors.tolerance.rtol = config.reference_tolerance().rtol();
   if (!config.reference_tolerances().empty()) {
