@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,20 @@ struct Profile {
   // The API call that started one kernel, or all those of a graph.
   struct Launch {
     int64_t start = 0;
-    uint32_t thread = kNone;  // of threads; kNone: the capture does not have the call
+    uint32_t thread = kNone;   // of threads; kNone: the capture does not have the call
+    uint32_t nanoseconds = 0;  // at most 4.29 s
+  };
+
+  // A memory copy or a memset.
+  struct Transfer {
+    int64_t start;
+    int64_t end;
+    int64_t bytes;
+    uint32_t name;    // of transfer_names
+    uint32_t launch;  // as of kernels
+    int32_t stream;
+    uint16_t process;
+    int16_t device;
   };
 
   struct Range {
@@ -76,11 +90,15 @@ struct Profile {
   std::vector<Geometry> geometries;
   std::vector<OpLabel> labels;
   std::vector<Kernel> kernels;  // by start
+  std::vector<std::string> transfer_names;
+  std::vector<Transfer> transfers;  // if asked for
   std::vector<Launch> launches;
   std::vector<Thread> threads;
   std::vector<Process> processes;
   std::map<int, Device> devices;
-  int64_t first_time = 0;  // of anything in the capture
+  int rank = -1;                                  // told by the file's name; -1: not told
+  std::optional<int64_t> begin_unix_nanoseconds;  // time 0, since 1970
+  int64_t first_time = 0;                         // of anything in the capture
   int64_t last_time = 0;
   int64_t num_ranges = 0;
   std::vector<std::string> notes;  // what could not be used, and how much of it

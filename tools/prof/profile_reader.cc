@@ -62,7 +62,10 @@ int RankInName(std::string_view path) {
 
 class ProfileReader {
  public:
-  explicit ProfileReader(const SqliteFile& file) : file_(file) { profile_.path = file.path(); }
+  ProfileReader(const SqliteFile& file, const ReadProfileOptions& options) : file_(file), options_(options) {
+    profile_.path = file.path();
+    profile_.rank = RankInName(file.path());
+  }
 
   absl::StatusOr<Profile> Read() {
     OTT_RETURN_IF_ERROR(FindSchema());
@@ -72,6 +75,7 @@ class ProfileReader {
         OTT_RETURN_IF_ERROR(ReadKernels(table));
       }
       SortKernels();
+      OTT_RETURN_IF_ERROR(ReadTransfers());
       for (const char* table : {"CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER"}) {
         OTT_RETURN_IF_ERROR(ReadLaunches(table));
       }
@@ -79,11 +83,13 @@ class ProfileReader {
     } else {
       OTT_RETURN_IF_ERROR(ReadKernels("CUPTI_ACTIVITY_KIND_KERNEL"));
       SortKernels();
+      OTT_RETURN_IF_ERROR(ReadTransfers());
       OTT_RETURN_IF_ERROR(ReadLaunches("CUPTI_ACTIVITY_KIND_RUNTIME"));
       OTT_RETURN_IF_ERROR(ReadRanges());
       OTT_RETURN_IF_ERROR(ReadNames());
     }
     OTT_RETURN_IF_ERROR(ReadDevices());
+    OTT_RETURN_IF_ERROR(ReadSessionStart());
     Finish();
     return std::move(profile_);
   }
@@ -117,7 +123,7 @@ class ProfileReader {
   }
 
   absl::Status ReadKernels(const std::string& table) {
-    kernels_tell_process_ = file_.HasColumns(table, {"globalPid"});
+    kernels_tell_process_ |= file_.HasColumns(table, {"globalPid"});
     profile_.kernels.reserve(file_.RowsAtMost(table));
     profile_.launches.reserve(file_.RowsAtMost(table));
     return file_.Scan(table,
@@ -155,17 +161,63 @@ class ProfileReader {
     kernel.process = ProcessOf(global_pid);
     kernel.geometry = GeometryOf(sizes);
     kernel.name = KernelName(name);
-    kernel.launch = kNone;
-    if (correlation_id >= 0) {
-      uint32_t& launch = launch_of_.At(kernels_tell_process_ ? kernel.process : 0, correlation_id);
-      if (launch == kNone) {
-        launch = static_cast<uint32_t>(profile_.launches.size());
-        profile_.launches.emplace_back();
-      }
-      kernel.launch = launch;
-    }
+    kernel.launch = LaunchOf(kernel.process, correlation_id);
     SeeTimes(kernel.start, kernel.end);
     profile_.kernels.push_back(kernel);
+  }
+
+  uint32_t LaunchOf(uint16_t process, int64_t correlation_id) {
+    if (correlation_id < 0) return kNone;
+    uint32_t& launch = launch_of_.At(kernels_tell_process_ ? process : 0, correlation_id);
+    if (launch == kNone) {
+      launch = static_cast<uint32_t>(profile_.launches.size());
+      profile_.launches.emplace_back();
+    }
+    return launch;
+  }
+
+  absl::Status ReadTransfers() {
+    if (!options_.transfers) return absl::OkStatus();
+    absl::flat_hash_map<int64_t, uint32_t> name_of;
+    profile_.transfer_names = {"memset", "memcpy"};
+    OTT_RETURN_IF_ERROR(file_.Scan("ENUM_CUDA_MEMCPY_OPER", {"id", "label"}, [&](const SqliteRow& row) {
+      int64_t kind;
+      if (!row.GetInteger(0, &kind) || row.bytes(1).empty()) return;
+      name_of.emplace(kind, static_cast<uint32_t>(profile_.transfer_names.size()));
+      profile_.transfer_names.push_back(absl::StrCat("memcpy ", std::string(row.bytes(1))));
+    }));
+    for (const char* table : {"CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"}) {
+      const bool is_copy = file_.HasColumns(table, {"copyKind"});
+      kernels_tell_process_ |= file_.HasColumns(table, {"globalPid"});
+      OTT_RETURN_IF_ERROR(file_.Scan(
+          table, {"start", "end", "correlationId", "globalPid", "deviceId", "streamId", "bytes", "copyKind"},
+          [&](const SqliteRow& row) {
+            Integers integers(row);
+            Profile::Transfer transfer;
+            transfer.start = integers.Required(0);
+            transfer.end = integers.Required(1);
+            const int64_t correlation_id = integers.Optional(2, -1);
+            const auto global_pid = static_cast<uint64_t>(integers.Optional(3, 0));
+            transfer.device = static_cast<int16_t>(integers.Optional(4, -1));
+            transfer.stream = static_cast<int32_t>(integers.Optional(5, -1));
+            transfer.bytes = integers.Optional(6, 0);
+            const auto name = name_of.find(integers.Optional(7, -1));
+            if (!integers.good() || transfer.end < transfer.start) return Skip(table);
+            transfer.name = name != name_of.end() ? name->second : is_copy ? 1 : 0;
+            transfer.process = ProcessOf(global_pid);
+            transfer.launch = LaunchOf(transfer.process, correlation_id);
+            SeeTimes(transfer.start, transfer.end);
+            profile_.transfers.push_back(transfer);
+          }));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadSessionStart() {
+    return file_.Scan("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [&](const SqliteRow& row) {
+      int64_t begin;
+      if (row.GetInteger(0, &begin)) profile_.begin_unix_nanoseconds = begin;
+    });
   }
 
   absl::Status ReadLaunches(const std::string& table) {
@@ -183,6 +235,7 @@ class ProfileReader {
           if (!integers.good()) return Skip(table);
           SeeTimes(launch.start, end);
           if (correlation_id < 0) return;
+          launch.nanoseconds = static_cast<uint32_t>(std::clamp<int64_t>(end - launch.start, 0, kNone));
           launch.thread = nvprof_ ? NvprofThread(pid, tid) : ThreadOf(static_cast<uint64_t>(global_tid));
           const uint16_t process = profile_.threads[launch.thread].process;
           const uint32_t index = launch_of_.Find(kernels_tell_process_ ? process : 0, correlation_id);
@@ -347,9 +400,10 @@ class ProfileReader {
   }
 
   void SetRanks() {
-    const int named = RankInName(profile_.path);
+    const int named = profile_.rank;
     std::vector<bool> has_kernels(profile_.processes.size(), false);
     for (const Profile::Kernel& kernel : profile_.kernels) has_kernels[kernel.process] = true;
+    for (const Profile::Transfer& transfer : profile_.transfers) has_kernels[transfer.process] = true;
     std::vector<Profile::Process*> by_pid;
     for (size_t i = 0; i < profile_.processes.size(); ++i) {
       profile_.processes[i].rank = named;
@@ -455,6 +509,7 @@ class ProfileReader {
   }
 
   const SqliteFile& file_;
+  const ReadProfileOptions options_;
   Profile profile_;
   bool nvprof_ = false;
   bool kernels_tell_process_ = false;
@@ -478,9 +533,9 @@ class ProfileReader {
 
 }  // namespace
 
-absl::StatusOr<Profile> ReadProfile(const std::string& path) {
+absl::StatusOr<Profile> ReadProfile(const std::string& path, const ReadProfileOptions& options) {
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteFile> file, SqliteFile::Open(path));
-  absl::StatusOr<Profile> profile = ProfileReader(*file).Read();
+  absl::StatusOr<Profile> profile = ProfileReader(*file, options).Read();
   // What was needed to read lies in small pieces, which the allocator would keep.
   malloc_trim(0);
   return profile;

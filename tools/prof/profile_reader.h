@@ -10,13 +10,18 @@
 
 namespace ott {
 
+struct ReadProfileOptions {
+  // Memory copies and memsets as well as kernels.
+  bool transfers = false;
+};
+
 // Schemas 3.16 to 3.28 of Nsight Systems, and nvprof's: tables and columns are looked for, not assumed. Rows
 // with a text where a number belongs, or without what they cannot do without, are left out and counted in
 // notes. A rank is taken from the file's name (rank_00003), else from the order of the process ids where
 // several processes have kernels.
 //
 // NOT_FOUND, INVALID_ARGUMENT (no database, or one of something else), UNAVAILABLE (locked), DATA_LOSS (cut).
-absl::StatusOr<Profile> ReadProfile(const std::string& path);
+absl::StatusOr<Profile> ReadProfile(const std::string& path, const ReadProfileOptions& options = {});
 
 }  // namespace ott
 

@@ -31,19 +31,24 @@ std::vector<std::string> ListTraceFiles(const std::string& rank_dir) {
 
 }  // namespace
 
-absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSelection& selection) {
+absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSelection& selection,
+                                          const CaptureOptions& captures) {
   RunTraces result;
   result.selection_ = selection;
+  result.captures_alone_ = CaptureEvents::IsCapture(path);
   if (std::filesystem::is_directory(path)) {
     if (!IsRunDirectory(path)) {
       return absl::NotFoundError(
           absl::StrCat(path, ": no run directory: it has neither run.json nor rank_* folders"));
     }
     result.AddDirectory(path);
+  } else if (result.captures_alone_) {
+    OTT_RETURN_IF_ERROR(result.AddCapture(path, captures));
   } else {
     OTT_ASSIGN_OR_RETURN(const TraceInfo info, ReadTraceInfo(path));
     result.AddFile(path, info.rank());
   }
+  for (const std::string& file : captures.files) OTT_RETURN_IF_ERROR(result.AddCapture(file, captures));
   if (result.paths_.empty()) {
     const auto& notes = result.info_.notes();
     return absl::NotFoundError(
@@ -89,6 +94,25 @@ void RunTraces::AddFile(const std::string& path, int rank) {
   paths_.push_back(path);
 }
 
+absl::Status RunTraces::AddCapture(const std::string& file, const CaptureOptions& options) {
+  OTT_ASSIGN_OR_RETURN(std::unique_ptr<CaptureEvents> capture,
+                       CaptureEvents::Read(file, options, static_cast<int>(captures_.size())));
+  if (captures_alone_) {
+    for (TraceInfo& info : capture->MakeTraces()) {
+      if (!selection_.ranks.empty() && selection_.ranks.count(info.rank()) == 0) continue;
+      *info_.add_traces() = std::move(info);
+      paths_.push_back(capture->path());
+    }
+  } else {
+    const std::vector<TraceInfo> traces(info_.traces().begin(), info_.traces().end());
+    OTT_RETURN_IF_ERROR(capture->FindRanks(traces));
+    const std::string why_not = capture->Explain(traces);
+    if (!why_not.empty()) AddNote(why_not);
+  }
+  captures_.push_back(std::move(capture));
+  return absl::OkStatus();
+}
+
 void RunTraces::AddNote(const std::string& note) {
   if (std::find(info_.notes().begin(), info_.notes().end(), note) == info_.notes().end())
     info_.add_notes(note);
@@ -104,7 +128,9 @@ void RunTraces::FindBeginning() {
   for (int i = 0; i < info_.traces_size(); ++i) {
     const TraceInfo& info = info_.traces(i);
     begin_ = std::min(begin_, ToCommon(info, 0));
-    if (!info.has_clock() && info_.traces_size() > 1) {
+    const bool has_others = std::any_of(paths_.begin(), paths_.end(),
+                                        [this, i](const std::string& path) { return path != paths_[i]; });
+    if (!info.has_clock() && has_others) {
       AddNote(
           absl::StrCat(paths_[i], ": its clock was not compared with rank 0's; placed by the time of day"));
     }
@@ -142,13 +168,16 @@ void RunTraces::Prepare(const TraceInfo& info, Trace& trace) const {
 
 void RunTraces::Visit(const std::function<void(const Trace&)>& visitor) {
   for (size_t i = 0; i < paths_.size(); ++i) {
-    absl::StatusOr<Trace> trace = ReadTrace(paths_[i]);
+    absl::StatusOr<Trace> trace = captures_alone_ ? Trace() : ReadTrace(paths_[i]);
     if (!trace.ok()) {
       AddNote(std::string(trace.status().message()));
       continue;
     }
     if (!trace->cut.empty()) AddNote(trace->cut);
     trace->info = info_.traces(static_cast<int>(i));
+    for (const std::unique_ptr<CaptureEvents>& capture : captures_) {
+      if (!captures_alone_ || capture->path() == paths_[i]) capture->AddTo(captures_alone_, *trace);
+    }
     Prepare(trace->info, *trace);
     visitor(*trace);
   }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/profile/trace_info.pb.h"
 #include "ott/core/profile/trace_reader.h"
+#include "tools/trace/capture_events.h"
 
 namespace ott {
 
@@ -23,11 +25,13 @@ struct TraceSelection {
   std::set<int> ranks;
 };
 
-// A run directory's traces, or a single one.
+// A run directory's traces, or a single one, with the device activity of captures; or captures alone.
 class RunTraces {
  public:
-  // path: a run directory or a trace's file. NOT_FOUND if there is no trace of the ranks.
-  static absl::StatusOr<RunTraces> Find(const std::string& path, const TraceSelection& selection);
+  // path: a run directory, a trace's file or a capture. NOT_FOUND if there is no trace of the ranks; errors
+  // of CaptureEvents.
+  static absl::StatusOr<RunTraces> Find(const std::string& path, const TraceSelection& selection,
+                                        const CaptureOptions& captures = {});
 
   // Calls `visitor` for each trace in the order of ranks and windows; one at a time is in memory. Its events
   // are those selected, on rank 0's clock from the beginning of the earliest trace, and their process is the
@@ -42,6 +46,7 @@ class RunTraces {
  private:
   void AddDirectory(const std::string& run_dir);
   void AddFile(const std::string& path, int rank);
+  absl::Status AddCapture(const std::string& file, const CaptureOptions& options);
   void AddNote(const std::string& note);
   void FindBeginning();
   // On the common clock: a moment of a trace, from its own beginning.
@@ -51,6 +56,8 @@ class RunTraces {
   TraceSelection selection_;
   // By the index of the trace in info_.
   std::vector<std::string> paths_;
+  std::vector<std::unique_ptr<CaptureEvents>> captures_;
+  bool captures_alone_ = false;
   // What is added to a time of day where clocks were not compared.
   int64_t unix_to_common_ = 0;
   int64_t begin_ = 0;

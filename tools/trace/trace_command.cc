@@ -20,6 +20,7 @@ struct TraceFlags {
   std::string run;
   std::string output;
   TraceSelection selection;
+  CaptureOptions captures;
   std::vector<int> ranks;
   uint64_t max_size = 0;
   bool tree = false;
@@ -46,6 +47,10 @@ absl::Status Join(RunTraces& traces, const TraceFlags& flags) {
                        " events shorter than ", FormatSeconds(static_cast<double>(joined->shortest) * 1e-9),
                        "\n"));
   }
+  const auto& infos = traces.info().traces();
+  if (std::none_of(infos.begin(), infos.end(), [](const TraceInfo& info) { return info.has_clock(); })) {
+    return absl::OkStatus();
+  }
   const auto worst =
       std::max_element(traces.info().traces().begin(), traces.info().traces().end(),
                        [](const TraceInfo& a, const TraceInfo& b) {
@@ -59,7 +64,7 @@ absl::Status Join(RunTraces& traces, const TraceFlags& flags) {
 
 int RunTrace(TraceFlags& flags) {
   flags.selection.ranks = std::set<int>(flags.ranks.begin(), flags.ranks.end());
-  absl::StatusOr<RunTraces> traces = RunTraces::Find(flags.run, flags.selection);
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(flags.run, flags.selection, flags.captures);
   if (!traces.ok()) return Fail(traces.status());
   if (!flags.output.empty()) {
     if (const absl::Status joined = Join(*traces, flags); !joined.ok()) return Fail(joined);
@@ -89,7 +94,14 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
       "trace",
       "One timeline of all ranks' traces, on rank 0's clock, for Perfetto, speedscope or chrome://tracing");
   const auto flags = std::make_shared<TraceFlags>();
-  command->add_option("RUN", flags->run, "Run directory with traces, or one trace.json")->required();
+  command->add_option("RUN", flags->run, "Run directory with traces, one trace.json, or a capture (SQLite)")
+      ->required();
+  command->add_option(
+      "--capture", flags->captures.files,
+      "Kernels, memory copies and memsets from these files of `ott profile` or Nsight Systems' "
+      "exports; RANK=FILE where neither rank_00003 in the name nor the process id tells the rank");
+  command->add_option("--capture-offset", flags->captures.begin_unix_nanoseconds,
+                      "Nanoseconds since 1970 at the captures' time 0, instead of what they say");
   command->add_option("-o,--output", flags->output,
                       "File to write: .json, .json.gz, .perfetto-trace or .perfetto-trace.gz");
   command->add_option("--begin", flags->selection.begin, "Only what reaches beyond this, in seconds")
@@ -108,7 +120,9 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
                     "Print when devices had nothing to do, by what the host was doing");
   command->footer(
       "Exit code: 0 all is there, 2 ranks, files or events are missing or cut (they are named).\n"
-      "Example:\n  ott trace out/run -o trace.json.gz --max-size 300MB --tree");
+      "Example:\n  ott trace out/run -o trace.json.gz --max-size 300MB --tree\n"
+      "  ott trace out/run --capture kernels.rank_*.sqlite -o trace.json --gaps\n"
+      "  ott trace kernels.rank_00000.sqlite -o trace.json");
   command->callback([command, flags, exit_code] {
     if (flags->output.empty() && !flags->tree && flags->top == 0 && !flags->gaps) {
       throw CLI::RequiredError("one of --output, --tree, --top, --gaps");

@@ -1,0 +1,198 @@
+#include "tools/trace/capture_events.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/prof/capture_for_test.h"
+#include "tools/trace/read_run_traces.h"
+#include "tools/trace/trace_report.h"
+#include "tools/trace/traces_for_test.h"
+
+namespace ott {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+// When the captures begin, and how long before the windows of the runs.
+constexpr int64_t kCaptureBegin = 1'700'000'000'000'000'000;
+constexpr int64_t kAhead = 10'000;
+
+TraceInfo WindowForTest(int rank) {
+  TraceInfo info = InfoForTest(rank, 0, 0, 0);
+  info.set_begin_unix_nanoseconds(kCaptureBegin + kAhead);
+  info.set_process_id(100 + rank);
+  return info;
+}
+
+CaptureSql SqlWithoutBegin() {
+  CaptureSql sql;
+  sql.Sql(
+      "CREATE TABLE ENUM_CUDA_MEMCPY_OPER (id INTEGER, label TEXT);"
+      "INSERT INTO ENUM_CUDA_MEMCPY_OPER VALUES (1, 'Host-to-Device');"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, streamId, correlationId, globalPid, "
+      "bytes, "
+      "copyKind);"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start, end, deviceId, streamId, correlationId, globalPid, "
+      "bytes);");
+  return sql;
+}
+
+CaptureSql SqlForTest() {
+  return SqlWithoutBegin().Sql(
+      "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
+      "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (" +
+      std::to_string(kCaptureBegin) + ");");
+}
+
+// A gemm at 500 of the window for 100, launched at 200.
+CaptureSql SqlWithKernel(int64_t pid) {
+  return SqlForTest().Kernel(pid, pid, kAhead + 200, kAhead + 500, 100, "gemm", 1);
+}
+
+class CaptureEventsTest : public RunWithTraces {
+ protected:
+  void SetUp() override {
+    Write(WindowForTest(0), {SliceForTest("forward", 0, 450), SliceForTest("data", 450, 500)});
+    Write(WindowForTest(1), {SliceForTest("forward", 0, 450)});
+  }
+
+  // "PROCESS TRACK NAME START+DURATION ARGS FLOW" of what comes from captures; the run's own without files.
+  std::vector<std::string> Visit(const std::string& path, const CaptureOptions& options = {}) {
+    absl::StatusOr<RunTraces> traces = RunTraces::Find(path, {}, options);
+    EXPECT_TRUE(traces.ok()) << traces.status();
+    if (!traces.ok()) return {};
+    std::vector<std::string> result;
+    traces->Visit([&](const Trace& trace) {
+      report_.Add(trace);
+      for (const TraceEvent& event : trace.events) {
+        if (event.category == "stopwatch") continue;
+        std::string track;
+        for (const TraceTrack& known : trace.tracks) {
+          if (known.track == event.track) track = known.name;
+        }
+        std::string text = absl::StrCat(event.process, " ", track, ": ", std::string(event.name), " ",
+                                        event.start, "+", event.duration, " ", std::string(event.args));
+        if (event.type == TraceEvent::Type::kOverlappingSlice) text += " overlaps";
+        if (event.flow != TraceEvent::Flow::kNone) {
+          text += event.flow == TraceEvent::Flow::kStart ? " ->" : " <-";
+          text += std::to_string(event.flow_id & 0xffffffff);
+        }
+        result.push_back(text);
+      }
+    });
+    notes_.assign(traces->info().notes().begin(), traces->info().notes().end());
+    return result;
+  }
+  std::vector<std::string> Join(const std::string& capture) { return Visit(run_dir_, {{capture}, {}}); }
+  absl::Status Error(const CaptureOptions& options) const {
+    return RunTraces::Find(run_dir_, {}, options).status();
+  }
+
+  TraceReport report_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(CaptureEventsTest, KernelsAndTransfersAreOnTheTimelineOfTheirRankWithArrowsFromTheirLaunches) {
+  const std::string pid = std::to_string(GlobalTid(101, 0));
+  const std::string path =
+      SqlWithKernel(101)
+          .Sql("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (10700, 10750, 0, 8, 2, " + pid + ", 64, 1);" +
+               "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (10560, 10580, 0, 7, NULL, " + pid + ", 32);" +
+               "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10300, 10330, " +
+               std::to_string(GlobalTid(101, 105)) + ", 2, 0);")
+          .Write("by_pid.sqlite");
+  EXPECT_THAT(Join(path),
+              ElementsAre("1 launches of thread 101: launch 200+1  ->0",
+                          "1 launches of thread 105: launch 300+30  ->1",
+                          "1 GPU 0, stream 7: gemm 500+100 {\"grid\":[585,1,1],\"block\":[256,1,1]} <-0",
+                          "1 GPU 0, stream 7: memset 560+20 {\"bytes\":32} overlaps",
+                          "1 GPU 0, stream 8: memcpy Host-to-Device 700+50 {\"bytes\":64} <-1"));
+  EXPECT_THAT(notes_, IsEmpty());
+}
+
+TEST_F(CaptureEventsTest, GapsAreByWhatTheHostWasIn) {
+  Join(SqlForTest()
+           .Kernel(100, 100, kAhead + 10, kAhead + 200, 100, "a", 1)
+           .Kernel(100, 100, kAhead + 20, kAhead + 600, 100, "b", 2)
+           .Write("gaps.rank_00000.sqlite"));
+  const std::string gaps = report_.Gaps();
+  EXPECT_THAT(gaps, HasSubstr("forward      15.8 %     1  150 ns"));
+  EXPECT_THAT(gaps, HasSubstr("data         15.8 %     1  150 ns"));
+}
+
+TEST_F(CaptureEventsTest, OnlyWhatBeginsWithinAWindowIsTaken) {
+  EXPECT_THAT(Join(SqlForTest()
+                       .Kernel(100, 100, -1, kAhead - 50, 100, "early", 1)
+                       .Kernel(100, 100, kAhead - 10, kAhead + 20, 10, "launched before", 2)
+                       .Kernel(100, 100, -1, kAhead + 1'000'001, 10, "late", 3)
+                       .Write("window.sqlite")),
+              ElementsAre(HasSubstr("launched before 20+10 {\"grid\":[585,1,1],\"block\":[256,1,1]}")));
+}
+
+TEST_F(CaptureEventsTest, GivenRankGoesBeforeTheNamesAndThatBeforeTheProcessId) {
+  const std::string path = SqlWithKernel(100).Write("named.rank_00001.sqlite");
+  EXPECT_THAT(Join(path), ElementsAre(HasSubstr("1 launches"), HasSubstr("1 GPU 0")));
+  EXPECT_THAT(Join("0=" + path), ElementsAre(HasSubstr("0 launches"), HasSubstr("0 GPU 0")));
+}
+
+TEST_F(CaptureEventsTest, CaptureOfNobodyIsAnError) {
+  const std::string path = SqlWithKernel(999).Write("nobody.sqlite");
+  EXPECT_THAT(std::string(Error({{path}, {}}).message()), HasSubstr("give it as RANK="));
+  EXPECT_THAT(Join("0=" + path), ElementsAre(HasSubstr("0 launches"), HasSubstr("0 GPU 0")));
+}
+
+TEST_F(CaptureEventsTest, RankThatTheRunHasNotIsNamed) {
+  EXPECT_THAT(Join("7=" + SqlWithKernel(100).Write("seven.sqlite")), IsEmpty());
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("rank 7, which has no trace")));
+}
+
+TEST_F(CaptureEventsTest, CaptureWithoutDeviceActivitySaysSo) {
+  EXPECT_THAT(Join(SqlForTest().Range(100, 100, 1, 2, "a").Write("host.sqlite")), IsEmpty());
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("has no kernels, memory copies or memsets")));
+}
+
+TEST_F(CaptureEventsTest, CaptureOfAnotherTimeSaysSo) {
+  const std::string path = SqlWithKernel(100).Write("other_time.sqlite");
+  EXPECT_THAT(Visit(run_dir_, {{path}, kCaptureBegin + 3'600'000'000'000}), IsEmpty());
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("the capture reaches from 3600 s")));
+}
+
+TEST_F(CaptureEventsTest, WhereTheFileDoesNotSayWhenItBeganTheOffsetIsNeeded) {
+  const std::string path =
+      SqlWithoutBegin().Kernel(100, 100, 200, 500, 100, "gemm", 1).Write("no_begin.sqlite");
+  EXPECT_THAT(std::string(Error({{path}, {}}).message()), HasSubstr("--capture-offset"));
+  EXPECT_THAT(Visit(run_dir_, {{path}, kCaptureBegin + kAhead}),
+              ElementsAre(HasSubstr("launch 200+1"), HasSubstr("gemm 500+100")));
+}
+
+TEST_F(CaptureEventsTest, TablesMayBeMissing) {
+  const std::string path =
+      CaptureSql::WriteSql("bare.sqlite",
+                           "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, correlationId, shortName);"
+                           "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 5, 3, 9);");
+  EXPECT_THAT(Visit(run_dir_, {{"0=" + path}, kCaptureBegin + kAhead}),
+              ElementsAre(HasSubstr("0 GPU -1, stream -1:  1+4")));
+}
+
+TEST_F(CaptureEventsTest, CaptureAloneIsATraceWithItsRanges) {
+  const std::string path = SqlForTest()
+                               .Range(100, 100, 5, 50, "linear, seq = 3, sizes = [[2, 2]]")
+                               .Kernel(100, 100, 10, 20, 10, "gemm", 1)
+                               .Kernel(200, 201, 15, 30, 10, "relu", 2, 1)
+                               .Write("alone.sqlite");
+  EXPECT_THAT(Visit(path),
+              UnorderedElementsAre("0 thread 100: linear 0+45 ", "0 launches of thread 100: launch 5+1  ->0",
+                                   HasSubstr("0 GPU 0, stream 7: gemm 15+10"),
+                                   "1 launches of thread 201: launch 10+1  ->1",
+                                   HasSubstr("1 GPU 1, stream 7: relu 25+10")));
+  EXPECT_THAT(notes_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace ott
