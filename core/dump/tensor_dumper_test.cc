@@ -423,9 +423,9 @@ TEST_F(TensorDumperTest, DirectoryThatCannotBeWrittenIsAnError) {
 
 TEST_F(TensorDumperTest, FileSystemThatCannotBeWrittenIsAnError) {
   // Not even root makes directories there.
-  Enable(OptionsFor("/sys/ott_dumps"));
+  Enable(OptionsFor("/proc/ott_dumps"));
   ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
-  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("/sys/ott_dumps"));
+  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("/proc/ott_dumps"));
 }
 
 TEST_F(TensorDumperTest, LinksInTheDirectoryAreReplacedAndNotFollowed) {

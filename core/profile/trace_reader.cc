@@ -127,26 +127,30 @@ int64_t Integer(std::string_view text) {
   return value;
 }
 
-// Microseconds in decimal; exact up to three decimals.
+// Microseconds in decimal; exact up to three decimals. 0 for what is out of range.
 int64_t Nanoseconds(std::string_view text) {
+  // Sums of two must not overflow.
+  constexpr int64_t kMax = 4'000'000'000'000'000'000;
   const bool negative = !text.empty() && text[0] == '-';
   int64_t result = 0;
-  int decimals = -1;
+  int64_t scale = 1000;
+  bool is_exact = true;
+  bool after_point = false;
   for (const char c : text.substr(negative ? 1 : 0)) {
-    if (c == '.' && decimals < 0) {
-      decimals = 0;
-    } else if (c < '0' || c > '9' || result > int64_t{1} << 53) {
-      // An exponent, or more than microseconds since 1970 need.
-      const double value = Number(text) * 1000;
-      // Sums of two must not overflow.
-      return std::abs(value) < 4e18 ? std::llround(value) : 0;
-    } else if (decimals < 3) {
+    if (c == '.' && !after_point) {
+      after_point = true;
+    } else if (c < '0' || c > '9' || (scale > 1 && result >= kMax / 10)) {
+      is_exact = false;
+      break;
+    } else if (scale > 1) {
       result = result * 10 + (c - '0');
-      if (decimals >= 0) ++decimals;
+      if (after_point) scale /= 10;
     }
   }
-  for (decimals = std::max(decimals, 0); decimals < 3; ++decimals) result *= 10;
-  return negative ? -result : result;
+  if (is_exact && result <= kMax / scale) return (negative ? -result : result) * scale;
+  // An exponent, say.
+  const double value = Number(text) * 1000;
+  return std::abs(value) < static_cast<double>(kMax) ? std::llround(value) : 0;
 }
 
 std::string_view Unquoted(std::string_view value) {

@@ -178,6 +178,17 @@ TEST(TraceReader, TracesOfOthersAreRead) {
   EXPECT_EQ(trace->events[0].process, 7);
 }
 
+TEST(TraceReader, TimesAreExactToTheNanosecondAndNoneOverflows) {
+  const auto start = [](const std::string& ts) {
+    const absl::StatusOr<Trace> trace = ParseTrace(R"([{"name":"a","ph":"i","ts":)" + ts + "}]", "t.json");
+    return trace.ok() && trace->events.size() == 1 ? trace->events[0].start : -1;
+  };
+  EXPECT_EQ(start("1795245296094317.7169"), 1'795'245'296'094'317'716);
+  EXPECT_EQ(start("-1.5"), -1500);
+  EXPECT_EQ(start("7777777777777777"), 0);
+  EXPECT_EQ(start("77777777777777770000000.5"), 0);
+}
+
 TEST(TraceReader, EscapesAreUndone) {
   const absl::StatusOr<Trace> trace =
       ParseTrace(R"([{"ph":"i","name":"\u20ac\ud83d\ude00\/\b\t\\\u0000"}])", "t.json");
