@@ -80,6 +80,7 @@ class ProfileReader {
       OTT_RETURN_IF_ERROR(ReadKernels("CUPTI_ACTIVITY_KIND_KERNEL"));
       SortKernels();
       OTT_RETURN_IF_ERROR(ReadLaunches("CUPTI_ACTIVITY_KIND_RUNTIME"));
+      launch_of_ = {};  // its memory serves the ranges
       OTT_RETURN_IF_ERROR(ReadRanges());
       OTT_RETURN_IF_ERROR(ReadNames());
     }
