@@ -85,6 +85,7 @@ class ProfileReader {
       SortKernels();
       OTT_RETURN_IF_ERROR(ReadTransfers());
       OTT_RETURN_IF_ERROR(ReadLaunches("CUPTI_ACTIVITY_KIND_RUNTIME"));
+      launch_of_ = {};  // its memory serves the ranges
       OTT_RETURN_IF_ERROR(ReadRanges());
       OTT_RETURN_IF_ERROR(ReadNames());
     }
