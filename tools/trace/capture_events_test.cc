@@ -152,6 +152,22 @@ TEST_F(CaptureEventsTest, RankThatTheRunHasNotIsNamed) {
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("rank 7, which has no trace")));
 }
 
+TEST_F(CaptureEventsTest, CapturesOfRanksThatAreNotSelectedAreNotMissed) {
+  TraceSelection selection;
+  selection.ranks = {0};
+  const auto traces = RunTraces::Find(
+      run_dir_, selection,
+      {{SqlWithKernel(100).Write("s.rank_00000.sqlite"), SqlWithKernel(101).Write("s.rank_00001.sqlite")},
+       {}});
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  EXPECT_THAT(traces->info().notes(), IsEmpty());
+}
+
+TEST_F(CaptureEventsTest, EmptyCaptureAloneIsAnError) {
+  EXPECT_THAT(std::string(RunTraces::Find(SqlForTest().Write("empty.sqlite"), {}).status().message()),
+              HasSubstr("has neither ranges nor device activity"));
+}
+
 TEST_F(CaptureEventsTest, CaptureWithoutDeviceActivitySaysSo) {
   EXPECT_THAT(Join(SqlForTest().Range(100, 100, 1, 2, "a").Write("host.sqlite")), IsEmpty());
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("has no kernels, memory copies or memsets")));

@@ -49,6 +49,9 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSe
     result.AddFile(path, info.rank());
   }
   for (const std::string& file : captures.files) OTT_RETURN_IF_ERROR(result.AddCapture(file, captures));
+  if (result.paths_.empty() && result.captures_alone_) {
+    return absl::NotFoundError(absl::StrCat(path, ": has neither ranges nor device activity of the ranks"));
+  }
   if (result.paths_.empty()) {
     const auto& notes = result.info_.notes();
     return absl::NotFoundError(
@@ -106,7 +109,10 @@ absl::Status RunTraces::AddCapture(const std::string& file, const CaptureOptions
   } else {
     const std::vector<TraceInfo> traces(info_.traces().begin(), info_.traces().end());
     OTT_RETURN_IF_ERROR(capture->FindRanks(traces));
-    const std::string why_not = capture->Explain(traces);
+    const std::set<int>& ranks = selection_.ranks;
+    const bool is_selected = ranks.empty() || std::any_of(ranks.begin(), ranks.end(),
+                                                          [&](int rank) { return capture->HasRank(rank); });
+    const std::string why_not = is_selected ? capture->Explain(traces) : "";
     if (!why_not.empty()) AddNote(why_not);
   }
   captures_.push_back(std::move(capture));
