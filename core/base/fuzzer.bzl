@@ -1,4 +1,4 @@
-"""Fuzzers: libFuzzer programs that need clang, so they are built by hand; see docs/dump.md."""
+"""Fuzzers: libFuzzer programs that need clang, so they are built by hand."""
 
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 
