@@ -1,5 +1,6 @@
 #include "tools/prof/prof_column.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -48,10 +49,9 @@ void AppendCell(const Cell& cell, bool one_word, std::string* text) {
       const size_t begin = text->size();
       text->append(cell.text);
       if (!one_word) return;
-      for (size_t i = begin; i < text->size(); ++i) {
-        const auto c = static_cast<unsigned char>((*text)[i]);
-        if (c <= ' ' || c == 0x7f) (*text)[i] = '_';
-      }
+      std::replace_if(
+          text->begin() + static_cast<std::ptrdiff_t>(begin), text->end(),
+          [](unsigned char c) { return c <= ' ' || c == 0x7f; }, '_');
       return;
     }
     case Cell::Kind::kInteger:

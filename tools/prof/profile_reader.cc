@@ -48,6 +48,22 @@ class Integers {
   bool good_ = true;
 };
 
+// A label's parts are looked up without a copy of them.
+struct HashOfParts {
+  using is_transparent = void;
+  template <typename Parts>
+  size_t operator()(const Parts& parts) const {
+    return absl::Hash<std::pair<std::string_view, std::string_view>>()({parts.first, parts.second});
+  }
+};
+struct SameParts {
+  using is_transparent = void;
+  template <typename A, typename B>
+  bool operator()(const A& a, const B& b) const {
+    return a.first == b.first && a.second == b.second;
+  }
+};
+
 // rank_00003 in a file's name is rank 3.
 int RankInName(std::string_view path) {
   constexpr std::string_view kRank = "rank_";
@@ -486,18 +502,17 @@ class ProfileReader {
   }
 
   void SetLabel(std::string_view text, Profile::Range* range) {
-    key_.clear();
-    const uint64_t sequence_number = SplitLabel(text, &key_);
-    auto found = label_of_.find(key_);
+    const LabelParts parts = SplitLabel(text);
+    auto found = label_of_.find(std::make_pair(parts.head, parts.tail));
     if (found == label_of_.end()) {
-      found = label_of_.emplace(key_, static_cast<uint32_t>(profile_.labels.size())).first;
-      profile_.labels.push_back(ParseLabel(key_));
+      found = label_of_.emplace(std::make_pair(parts.head, parts.tail), profile_.labels.size()).first;
+      profile_.labels.push_back(ParseLabel(parts));
     }
     range->label = found->second;
     range->sequence_number = kNone;
-    if (sequence_number < kNone) {
-      range->sequence_number = static_cast<uint32_t>(sequence_number);
-    } else if (sequence_number != kNoSequenceNumber) {
+    if (parts.sequence_number < kNone) {
+      range->sequence_number = static_cast<uint32_t>(parts.sequence_number);
+    } else if (parts.sequence_number != kNoSequenceNumber) {
       ++num_large_sequence_numbers_;
     }
   }
@@ -522,9 +537,8 @@ class ProfileReader {
   uint32_t last_thread_ = 0;
   absl::flat_hash_map<int64_t, uint32_t> kernel_name_of_;
   absl::flat_hash_map<std::array<int64_t, 6>, uint32_t> geometry_of_;
-  absl::flat_hash_map<std::string, uint32_t> label_of_;
+  absl::flat_hash_map<std::pair<std::string, std::string>, uint32_t, HashOfParts, SameParts> label_of_;
   absl::flat_hash_map<int64_t, Profile::Range> label_of_text_id_;
-  std::string key_;
   IdIndex launch_of_;
   std::map<std::string, int64_t> skipped_;
   int64_t num_open_ranges_ = 0;
