@@ -3,8 +3,11 @@
 #ifndef OTT_TOOLS_PROF_GROWING_ARRAY_H_
 #define OTT_TOOLS_PROF_GROWING_ARRAY_H_
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -32,6 +35,14 @@ class GrowingArray {
   void push_back(const T& value) {
     if (size_ == capacity_) Grow();
     data_.get()[size_++] = value;
+  }
+
+  // Gives the memory of the elements before end back to the system. They are not to be used again.
+  void Forget(const T* end) {
+    constexpr uintptr_t kPage = 4096;
+    const uintptr_t first = (reinterpret_cast<uintptr_t>(begin()) + kPage - 1) / kPage * kPage;
+    const uintptr_t last = reinterpret_cast<uintptr_t>(end) / kPage * kPage;
+    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
   }
 
   size_t size() const { return size_; }

@@ -43,6 +43,7 @@ class Interner {
   absl::flat_hash_map<decltype(Fields({})), uint32_t> contexts_;
 };
 
+constexpr ptrdiff_t kRangesToForget = ptrdiff_t{1} << 20;
 constexpr uint32_t kOutside = 0;         // the context without any range
 constexpr uint32_t kWanted = kNone - 1;  // a sequence number that a backward node asks for
 
@@ -152,13 +153,17 @@ class Joiner {
     }
     stack_.clear();
     const Profile::Range* next = ranges.begin();
+    const auto push_next = [&] {
+      Push(thread_index, *next++);
+      if ((next - ranges.begin()) % kRangesToForget == 0) ranges.Forget(next);
+    };
     for (const uint32_t launch : launches_of_[thread_index]) {
       const int64_t time = profile_.launches[launch].start;
-      for (; next != ranges.end() && next->start <= time; ++next) Push(thread_index, *next);
+      while (next != ranges.end() && next->start <= time) push_next();
       while (!stack_.empty() && stack_.back().end < time) stack_.pop_back();
       if (!stack_.empty()) TakeContext(launch);
     }
-    for (; next != ranges.end(); ++next) Push(thread_index, *next);
+    while (next != ranges.end()) push_next();
   }
 
   void Push(uint32_t thread_index, const Profile::Range& range) {

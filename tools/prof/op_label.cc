@@ -22,10 +22,13 @@ bool ConsumePrefix(const char (&prefix)[n], std::string_view* text) {
 }
 
 bool ConsumeNumber(std::string_view* text, uint64_t* number) {
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
-  if (error != std::errc()) return false;
-  text->remove_prefix(static_cast<size_t>(end - text->data()));
-  return true;
+  constexpr size_t kMostDigits = 19;  // which 64 bits hold
+  size_t size = 0;
+  for (*number = 0; size < text->size() && (*text)[size] >= '0' && (*text)[size] <= '9'; ++size) {
+    *number = 10 * *number + static_cast<uint64_t>((*text)[size] - '0');
+  }
+  text->remove_prefix(size);
+  return size > 0 && size <= kMostDigits;
 }
 
 // A bracketed list, brackets within it included.

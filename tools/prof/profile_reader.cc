@@ -53,7 +53,9 @@ struct HashOfParts {
   using is_transparent = void;
   template <typename Parts>
   size_t operator()(const Parts& parts) const {
-    return absl::Hash<std::pair<std::string_view, std::string_view>>()({parts.first, parts.second});
+    return absl::Hash<std::pair<absl::string_view, absl::string_view>>()(
+        {absl::string_view(parts.first.data(), parts.first.size()),
+         absl::string_view(parts.second.data(), parts.second.size())});
   }
 };
 struct SameParts {
@@ -493,12 +495,14 @@ class ProfileReader {
   }
 
   uint32_t GeometryOf(const std::array<int64_t, 6>& sizes) {
+    if (sizes == last_sizes_ && !profile_.geometries.empty()) return last_geometry_;
     const auto [entry, added] =
         geometry_of_.try_emplace(sizes, static_cast<uint32_t>(profile_.geometries.size()));
     if (added) {
       profile_.geometries.push_back({{sizes[0], sizes[1], sizes[2]}, {sizes[3], sizes[4], sizes[5]}});
     }
-    return entry->second;
+    last_sizes_ = sizes;
+    return last_geometry_ = entry->second;
   }
 
   void SetLabel(std::string_view text, Profile::Range* range) {
@@ -537,6 +541,8 @@ class ProfileReader {
   uint32_t last_thread_ = 0;
   absl::flat_hash_map<int64_t, uint32_t> kernel_name_of_;
   absl::flat_hash_map<std::array<int64_t, 6>, uint32_t> geometry_of_;
+  std::array<int64_t, 6> last_sizes_ = {};
+  uint32_t last_geometry_ = 0;
   absl::flat_hash_map<std::pair<std::string, std::string>, uint32_t, HashOfParts, SameParts> label_of_;
   absl::flat_hash_map<int64_t, Profile::Range> label_of_text_id_;
   IdIndex launch_of_;

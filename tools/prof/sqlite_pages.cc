@@ -64,12 +64,17 @@ inline int64_t SignedBigEndian(const uint8_t* bytes, size_t size, const uint8_t*
   return static_cast<int64_t>(bswap_64(value)) >> shift;
 }
 
-constexpr uint8_t kSizesOfTypes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
-
-// Bytes of a value of that serial type.
-inline size_t SizeOfType(uint64_t type) {
-  return type < 12 ? kSizesOfTypes[type] : static_cast<size_t>((type - 12) / 2);
+constexpr size_t BytesOfType(uint64_t type) {
+  constexpr uint8_t kSizes[12] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
+  return type < 12 ? kSizes[type] : static_cast<size_t>((type - 12) / 2);
 }
+
+// Of the types that take one byte.
+constexpr auto kBytesOfTypes = [] {
+  std::array<uint8_t, 128> bytes{};
+  for (size_t type = 0; type < bytes.size(); ++type) bytes[type] = static_cast<uint8_t>(BytesOfType(type));
+  return bytes;
+}();
 
 inline void SetValue(uint64_t type, const uint8_t* bytes, size_t size, const uint8_t* end,
                      SqliteValue* value) {
@@ -230,14 +235,12 @@ bool SqlitePages::ReadRecord(const uint8_t* record, size_t size, int64_t rowid) 
   const uint8_t* types_end = record + header_size;
   const uint8_t* value_at = types_end;
   for (const int slot : slots_) {
-    if (type_at >= types_end) {  // a row from before the column was added
-      if (slot >= 0) values_[static_cast<size_t>(slot)].type = SqliteValue::Type::kNull;
-      continue;
+    uint64_t type = 0;  // NULL for a row from before the column was added
+    if (type_at < types_end) {
+      type_at = GetVarint(type_at, types_end, &type);
+      if (type_at == nullptr) return false;
     }
-    uint64_t type;
-    type_at = GetVarint(type_at, types_end, &type);
-    if (type_at == nullptr) return false;
-    const size_t value_size = SizeOfType(type);
+    const size_t value_size = type < kBytesOfTypes.size() ? kBytesOfTypes[type] : BytesOfType(type);
     if (value_size > static_cast<size_t>(end - value_at)) return false;
     if (slot >= 0) SetValue(type, value_at, value_size, end, &values_[static_cast<size_t>(slot)]);
     value_at += value_size;
