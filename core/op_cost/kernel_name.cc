@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <vector>
 
 namespace ott {
 namespace {
@@ -225,6 +226,54 @@ std::string_view FirstTellingWord(std::string_view arguments) {
   return {};
 }
 
+// "qqtst" of "nvjet_sm90_qqtst_128x256_...": inputs, what is added, what it is added up in, result. "" for
+// other kernels.
+std::string_view NvjetTypes(std::string_view lower) {
+  const size_t nvjet = lower.find("nvjet_");
+  if (nvjet == std::string_view::npos) return {};
+  std::string_view types = lower.substr(nvjet + 6);
+  if (types.substr(0, 2) == "sm") types.remove_prefix(std::min(types.size(), types.find('_') + 1));
+  return types.substr(0, types.find('_'));
+}
+
+std::optional<DType> NvjetDType(char letter) {
+  switch (letter) {
+    case 'h':
+      return DType::kFloat16;
+    case 't':
+      return DType::kBFloat16;
+    case 's':
+      return DType::kFloat32;
+    case 'q':
+      return DType::kFloat8E4M3;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The template arguments of the function called base, those within others left whole.
+std::vector<std::string_view> TemplateArguments(std::string_view name, std::string_view base) {
+  std::vector<std::string_view> arguments;
+  const size_t at = name.find(base);
+  if (at == std::string_view::npos || at + base.size() >= name.size() || name[at + base.size()] != '<')
+    return arguments;
+  size_t begin = at + base.size() + 1;
+  int depth = 0;
+  for (size_t i = begin; i < name.size() && depth >= 0; ++i) {
+    if (name[i] == '<') ++depth;
+    if (name[i] == '>') --depth;
+    if (depth < 0 || (depth == 0 && name[i] == ',')) {
+      arguments.push_back(name.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  return arguments;
+}
+
+bool IsTrue(std::string_view argument) {
+  return !argument.empty() && (argument.back() == '1' || Has(argument, "true"));
+}
+
 }  // namespace
 
 TensorCoreUse TensorCoreUseOf(std::string_view name) {
@@ -277,20 +326,7 @@ std::optional<DType> KernelDType(std::string_view name) {
   const std::string lower = Lower(WithoutUnnamed(name));
   // Casts on the way, so two types at least; and cuDNN says f16 for bfloat16 too.
   if (Has(lower, "withcast") || Has(lower, "native_sdpa")) return std::nullopt;
-  if (const size_t nvjet = lower.find("nvjet_"); nvjet != std::string::npos) {
-    std::string_view types = std::string_view(lower).substr(nvjet + 6);
-    if (types.substr(0, 2) == "sm") types.remove_prefix(std::min(types.size(), types.find('_') + 1));
-    switch (types.empty() ? ' ' : types[0]) {
-      case 'h':
-        return DType::kFloat16;
-      case 't':
-        return DType::kBFloat16;
-      case 's':
-        return DType::kFloat32;
-      default:
-        return std::nullopt;
-    }
-  }
+  if (const std::string_view types = NvjetTypes(lower); !types.empty()) return NvjetDType(types[0]);
   struct Entry {
     std::string_view part;
     DType dtype;
@@ -299,6 +335,8 @@ std::optional<DType> KernelDType(std::string_view name) {
   static constexpr Entry kEntries[] = {{"e4m3", DType::kFloat8E4M3},
                                        {"e5m2", DType::kFloat8E5M2},
                                        {"_i8", DType::kInt8},
+                                       {"_s8_", DType::kInt8},
+                                       {"int8_", DType::kInt8},
                                        {"bf16", DType::kBFloat16},
                                        {"bfloat16", DType::kBFloat16},
                                        {"f16f16", DType::kFloat16},
@@ -331,6 +369,28 @@ std::optional<DType> KernelDType(std::string_view name) {
   }
   // Elsewhere it is a type of indices.
   if (Has(types, "elementwise_kernel") && Has(types, "long")) return DType::kInt64;
+  return std::nullopt;
+}
+
+std::optional<DType> KernelResultDType(std::string_view name) {
+  const std::string lower = Lower(name);
+  const std::string_view types = NvjetTypes(lower);
+  return types.empty() ? std::nullopt : NvjetDType(types.back());
+}
+
+std::optional<bool> KernelIsCausal(std::string_view name) {
+  struct Kernel {
+    std::string_view name;
+    size_t causal;  // among the template arguments; whether a window limits the keys comes next
+  };
+  static constexpr Kernel kKernels[] = {{"flash_fwd_kernel", 2},
+                                        {"flash_fwd_splitkv_kernel", 1},
+                                        {"flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel", 2}};
+  for (const Kernel& kernel : kKernels) {
+    const std::vector<std::string_view> arguments = TemplateArguments(name, kernel.name);
+    if (arguments.size() <= kernel.causal + 1 || IsTrue(arguments[kernel.causal + 1])) continue;
+    return IsTrue(arguments[kernel.causal]);
+  }
   return std::nullopt;
 }
 

@@ -42,6 +42,7 @@ class OpCall {
 
   // In lower case, without overload and underscores around it, and without "_backward": "addmm".
   const std::string& name() const { return name_; }
+  const std::string& module() const { return op_.module; }
   // Whether the name said "_backward": arguments are those of the backward op, its gradient among them.
   bool is_backward_op() const { return is_backward_op_; }
   bool in_place() const { return in_place_; }

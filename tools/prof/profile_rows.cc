@@ -139,9 +139,19 @@ const ProfileRows::Cost& ProfileRows::CostOfKernel(uint32_t context_index, uint3
   cost = std::make_unique<Cost>();
   const Context& context = contexts_[context_index];
   const Name& name = names_[name_index];
-  const OpDescription& op = profile_.labels[context.cost_label].description;
+  // What the label does not tell, the kernel's name may.
+  OpDescription op = profile_.labels[context.cost_label].description;
+  const auto add_attribute = [&](const char* attribute) -> OpArgument& {
+    OpArgument& argument = op.arguments.emplace_back();
+    argument.name = attribute;
+    return argument;
+  };
+  if (const auto causal = KernelIsCausal(name.full); causal.has_value())
+    add_attribute("is_causal").numbers = {*causal ? 1.0 : 0.0};
+  if (const auto result = KernelResultDType(name.full); result.has_value())
+    add_attribute("out_dtype").text = ott::Name(*result);
   OpPass pass = context.pass;
-  if (pass == OpPass::kBackward && HasTwoGradients(op)) {
+  if (ComputesTwoGradients(op, pass)) {
     pass = name.kind == KernelKind::kConvolutionWeightGradient ? OpPass::kWeightGradient
                                                                : OpPass::kInputGradient;
   }
@@ -220,10 +230,9 @@ void ProfileRows::Get(size_t index, KernelRow* row) const {
   row->params = cost.cost.params;
   row->dtype = cost.dtype;
   const Carriers& carriers = carriers_[launch.op_instance];
-  const bool carries =
-      carriers.first == index ||
-      (carriers.second == index && context.pass == OpPass::kBackward && MultipliesMatrices(name.kind) &&
-       HasTwoGradients(profile_.labels[context.cost_label].description));
+  const bool carries = carriers.first == index ||
+                       (carriers.second == index && MultipliesMatrices(name.kind) &&
+                        ComputesTwoGradients(profile_.labels[context.cost_label].description, context.pass));
   if (!carries) {
     row->counted_elsewhere = true;
     return;

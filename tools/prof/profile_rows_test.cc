@@ -232,6 +232,30 @@ TEST(ProfTable, ConvolutionGradientsAreToldApartByTheirKernels) {
             "dir op flops bytes\nfprop conv2d 1296 632\nbprop conv2d 1296 632\nbprop conv2d 1296 632\n");
 }
 
+TEST(ProfTable, EachGradientOfConvolutionBackwardHasItsOwnKernel) {
+  CaptureSql sql;
+  sql.Range(1, 12, 500, 600,
+            "aten::convolution_backward, sizes = [[1, 4, 3, 3], [1, 2, 5, 5], [4, 2, 3, 3], [], [], []]");
+  sql.Kernel(1, 12, 510, 1300, 10, "sm80_xmma_dgrad_implicit_gemm_f32f32_tf32f32_f32", 1);
+  sql.Kernel(1, 12, 520, 1400, 20, "sm80_xmma_wgrad_implicit_gemm_f32f32_tf32f32_f32", 2);
+  sql.Kernel(1, 12, 530, 1500, 30, "reduce_kernel", 3);
+  EXPECT_EQ(Table(sql).Write("flops,bytes"), "flops bytes\n1296 632\n1296 632\n- -\n");
+}
+
+TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
+  CaptureSql sql;
+  const std::string q = "[1, 4, 1, 2]";
+  const std::string flash = "void flash_fwd_kernel<Traits<(int)2, cutlass::bfloat16_t>, (bool)0, (bool)";
+  sql.Range(1, 11, 100, 200, "aten::_flash_attention_forward, sizes = [" + q + "," + q + "," + q + "]");
+  sql.Kernel(1, 11, 110, 300, 10, flash + "0, (bool)0>(Params)", 1);
+  sql.Range(1, 11, 300, 400, "aten::_flash_attention_forward, sizes = [" + q + "," + q + "," + q + "]");
+  sql.Kernel(1, 11, 310, 400, 10, flash + "1, (bool)0>(Params)", 2);
+  sql.Range(1, 11, 500, 600, "aten::_scaled_mm, sizes = [[2, 3], [3, 4], [], []]");
+  sql.Kernel(1, 11, 510, 600, 10, "nvjet_qqtst_64x8", 3);
+  EXPECT_EQ(Table(sql).Write("flops,bytes,dtype"),
+            "flops bytes dtype\n128 80 bfloat16\n80 80 bfloat16\n48 34 float8_e4m3fn\n");
+}
+
 TEST(Summary, SaysWhatStandsOut) {
   CaptureSql sql;
   sql.Range(1, 11, 100, 200, "aten::mm, seq = 1, sizes = [[30, 128], [128, 64]]");
