@@ -67,9 +67,10 @@ constexpr std::string_view kTensorCoreParts[] = {
     "warpgroupsize",
     // Libraries that use nothing else.
     "nvjet_",
-    "fp8_gemm",
+    "deep_gemm::sm",
     "marlin",
     "bmm_e4m3",
+    "bmm_e2m1",
     "bmm_bfloat16",
 };
 
@@ -90,32 +91,40 @@ constexpr std::string_view kTensorCoreAttention[] = {
 };
 
 constexpr std::string_view kCudaCoreParts[] = {
-    "ffma",         "simt",
-    "sgemm",        "dgemm",
-    "cgemm",        "zgemm",
-    "hgemm",        "scudnn",
-    "winograd",     "implicit_convolve",
-    "gemv",         "dot_kernel",
-    "splitkreduce", "split_k_reduce",
-    "gemmk1",       "gemm_kernel2x2",
-    "gemmsn",       "fft",
-    "nccl",         "elementwise",
-    "reduce",       "softmax",
-    "layer_norm",   "layernorm",
-    "rms_norm",     "rmsnorm",
-    "batch_norm",   "bn_fw",
-    "bn_bw",        "group_norm",
-    "groupnorm",    "embedding",
-    "pool",         "dropout",
-    "scatter",      "gather",
-    "index",        "multi_tensor_apply",
-    "nchwtonhwc",   "nhwctonchw",
-    "catarray",     "memset",
-    "memcpy",       "cub::",
-    "thrust::",     "distribution_",
+    "ffma",           "simt",
+    "sgemm",          "dgemm",
+    "cgemm",          "zgemm",
+    "hgemm",          "scudnn",
+    "winograd",       "implicit_convolve",
+    "gemv",           "dot_kernel",
+    "splitkreduce",   "split_k_reduce",
+    "gemmk1",         "gemm_kernel2x2",
+    "gemmsn",         "fft",
+    "nccl",           "elementwise",
+    "reduce",         "softmax",
+    "layer_norm",     "layernorm",
+    "rms_norm",       "rmsnorm",
+    "batch_norm",     "bn_fw",
+    "bn_bw",          "group_norm",
+    "groupnorm",      "embedding",
+    "pool",           "dropout",
+    "scatter",        "gather",
+    "index",          "multi_tensor_apply",
+    "nchwtonhwc",     "nhwctonchw",
+    "catarray",       "memset",
+    "memcpy",         "cub::",
+    "thrust::",       "distribution_",
+    "depthwise",      "grouped_direct",
+    "_alg0_engine",   "_alg1_engine",
+    "dgrad_engine",   "epilogue::",
+    "dot_do_o",       "convert_dq",
+    "ln_fwd",         "ln_bwd",
+    "act_and_mul",    "cast_transpose",
+    "prepare_varlen",
 };
 
-// Without namespaces that have no name, whose brackets would be taken for template arguments or parameters.
+// Demangled, without conditions and namespaces that have no name, whose brackets would be taken for template
+// arguments or parameters.
 std::string WithoutUnnamed(std::string_view name) {
   std::string text(name);
   if (text.substr(0, 2) == "_Z") {
@@ -124,6 +133,11 @@ std::string WithoutUnnamed(std::string_view name) {
         abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), std::free);
     if (status == 0) text = demangled.get();
   }
+  // cuBLAS's kernels may have it for a return type.
+  constexpr std::string_view kCondition = ">::type ";
+  if (const size_t end = text.find(kCondition);
+      end != std::string::npos && Has(text.substr(0, end), "std::enable_if<"))
+    text.erase(0, end + kCondition.size());
   for (const std::string_view unnamed : {"<unnamed>::", "(anonymous namespace)::"}) {
     for (size_t at = text.find(unnamed); at != std::string::npos; at = text.find(unnamed, at)) {
       text.erase(at, unnamed.size());
@@ -204,6 +218,12 @@ bool TellsNothing(std::string_view word) {
       "function_traits",
       "enable_if",
       "type",
+      "flash",
+      "enable_sm90",
+      "enable_sm90_or_later",
+      "enable_sm80_to_sm89",
+      "enable_3x_kernel_for_sm9x",
+      "enable_3x_kernel_for_sm10",
   };
   if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) return true;
   if (word.size() <= 2 && word[0] == 'T') return true;  // T1: a template parameter
@@ -310,13 +330,18 @@ KernelKind KernelKindOf(std::string_view name) {
   }
   if (Has(lower, "dgrad")) return KernelKind::kConvolutionInputGradient;
   if (Has(lower, "wgrad")) return KernelKind::kConvolutionWeightGradient;
+  if (Has(lower, "depthwise")) {
+    return Has(lower, "weight")     ? KernelKind::kConvolutionWeightGradient
+           : Has(lower, "backward") ? KernelKind::kConvolutionInputGradient
+                                    : KernelKind::kConvolution;
+  }
   if (Has(lower, "fprop") || Has(lower, "cudnn_1") || Has(lower, "scudnn") || Has(lower, "884cudnn") ||
       Has(lower, "1688cudnn") || Has(lower, "16816cudnn") || Has(lower, "implicit_convolve") ||
       Has(lower, "winograd") || Has(lower, "conv2d") || Has(lower, "convolve")) {
     return KernelKind::kConvolution;
   }
   if (Has(lower, "gemm") || Has(lower, "gemv") || Has(lower, "nvjet_") || Has(lower, "bmm_") ||
-      Has(lower, "cutlass") || Has(lower, "triton_mm") || Has(lower, "triton_tem")) {
+      Has(lower, "triton_mm") || Has(lower, "triton_tem")) {
     return KernelKind::kGemm;
   }
   return KernelKind::kOther;
@@ -326,6 +351,8 @@ std::optional<DType> KernelDType(std::string_view name) {
   const std::string lower = Lower(WithoutUnnamed(name));
   // Casts on the way, so two types at least; and cuDNN says f16 for bfloat16 too.
   if (Has(lower, "withcast") || Has(lower, "native_sdpa")) return std::nullopt;
+  // Four bits, which no type of ours has.
+  if (Has(lower, "xf4_") || Has(lower, "e2m1")) return std::nullopt;
   if (const std::string_view types = NvjetTypes(lower); !types.empty()) return NvjetDType(types[0]);
   struct Entry {
     std::string_view part;
@@ -334,6 +361,7 @@ std::optional<DType> KernelDType(std::string_view name) {
   // Narrow types first: wider ones beside them accumulate.
   static constexpr Entry kEntries[] = {{"e4m3", DType::kFloat8E4M3},
                                        {"e5m2", DType::kFloat8E5M2},
+                                       {"fp8_gemm", DType::kFloat8E4M3},
                                        {"_i8", DType::kInt8},
                                        {"_s8_", DType::kInt8},
                                        {"int8_", DType::kInt8},
@@ -347,10 +375,16 @@ std::optional<DType> KernelDType(std::string_view name) {
                                        {"half_t", DType::kFloat16},
                                        {"h884", DType::kFloat16},
                                        {"h1688", DType::kFloat16},
+                                       {"h16816", DType::kFloat16},
                                        {"hgemm", DType::kFloat16},
                                        {"tf32", DType::kFloat32},
                                        {"f32f32", DType::kFloat32},
                                        {"sgemm", DType::kFloat32},
+                                       {"scudnn", DType::kFloat32},
+                                       {"d884gemm", DType::kFloat64},
+                                       {"c1688gemm", DType::kComplex64},
+                                       {"_cgemm", DType::kComplex64},
+                                       {"zgemm", DType::kComplex128},
                                        {"_f32_", DType::kFloat32},
                                        {"f64f64", DType::kFloat64},
                                        {"dgemm", DType::kFloat64},
@@ -364,6 +398,11 @@ std::optional<DType> KernelDType(std::string_view name) {
        at = types.find("unsigned long", at)) {
     types.erase(at, 13);
   }
+  // A learning rate is double whatever the parameters are; the functor's first type is theirs.
+  constexpr std::string_view kFunctor = "functor<";
+  if (const size_t functor = types.find(kFunctor);
+      functor != std::string::npos && Has(types, "multi_tensor_apply"))
+    types = types.substr(functor, types.find(',', functor) - functor);
   for (const Entry& entry : kEntries) {
     if (Has(types, entry.part)) return entry.dtype;
   }
@@ -403,8 +442,14 @@ std::string BriefKernelName(std::string_view name) {
     rest = rest.substr(0, open);
   }
   while (!rest.empty() && rest.back() == ' ') rest.remove_suffix(1);
-  if (const size_t colons = rest.rfind("::"); colons != std::string_view::npos && colons + 2 < rest.size()) {
-    rest.remove_prefix(colons + 2);
+  if (size_t colons = rest.rfind("::"); colons != std::string_view::npos && colons + 2 < rest.size()) {
+    // "gemvx::kernel" is named by its namespace.
+    if (rest.substr(colons) == "::kernel" && colons > 0) {
+      const size_t before = rest.find_last_of(": ", colons - 1);
+      rest.remove_prefix(before == std::string_view::npos ? 0 : before + 1);
+    } else {
+      rest.remove_prefix(colons + 2);
+    }
   }
   if (rest.substr(0, 5) == "void ") rest.remove_prefix(5);
   std::string result(rest);
