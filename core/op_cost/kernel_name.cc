@@ -28,6 +28,9 @@ bool HasAny(std::string_view text, const std::string_view (&parts)[n]) {
 
 bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
+// What a product that was split along k is added up by; cuBLAS calls it after the kernel that multiplies.
+constexpr std::string_view kSplitSums[] = {"splitkreduce", "split_k_reduce", "split_k_kernel"};
+
 // Steps around an attention kernel that multiply nothing.
 constexpr std::string_view kAttentionSteps[] = {
     "dot_do_o", "convert_dq", "convert_dkv", "preprocess", "postprocess", "combine",
@@ -97,7 +100,6 @@ constexpr std::string_view kCudaCoreParts[] = {
     "hgemm",          "scudnn",
     "winograd",       "implicit_convolve",
     "gemv",           "dot_kernel",
-    "splitkreduce",   "split_k_reduce",
     "gemmk1",         "gemm_kernel2x2",
     "gemmsn",         "fft",
     "nccl",           "elementwise",
@@ -298,7 +300,7 @@ bool IsTrue(std::string_view argument) {
 
 TensorCoreUse TensorCoreUseOf(std::string_view name) {
   const std::string lower = Lower(WithoutUnnamed(name));
-  if (Has(lower, "ffma")) return TensorCoreUse::kNo;
+  if (Has(lower, "ffma") || HasAny(lower, kSplitSums)) return TensorCoreUse::kNo;
   if (HasAny(lower, kTensorCoreAttention)) {
     if (HasAny(lower, kAttentionSteps)) return TensorCoreUse::kNo;
     // CUTLASS's attention multiplies on CUDA cores where the architecture has no instruction for the type.
@@ -325,9 +327,7 @@ KernelKind KernelKindOf(std::string_view name) {
   if (HasAny(lower, kTensorCoreAttention)) {
     return HasAny(lower, kAttentionSteps) ? KernelKind::kOther : KernelKind::kAttention;
   }
-  if (Has(lower, "elementwise") || Has(lower, "splitkreduce") || Has(lower, "split_k_reduce")) {
-    return KernelKind::kOther;
-  }
+  if (Has(lower, "elementwise") || HasAny(lower, kSplitSums)) return KernelKind::kOther;
   if (Has(lower, "dgrad")) return KernelKind::kConvolutionInputGradient;
   if (Has(lower, "wgrad")) return KernelKind::kConvolutionWeightGradient;
   if (Has(lower, "depthwise")) {

@@ -64,6 +64,7 @@ TEST(KernelName, KindsTellGradientsOfConvolutionsApart) {
   EXPECT_EQ(KernelKindOf("sm80_xmma_wgrad_implicit_gemm_f16f16"), KernelKind::kConvolutionWeightGradient);
   EXPECT_EQ(KernelKindOf("sm80_xmma_fprop_implicit_gemm_f16f16"), KernelKind::kConvolution);
   EXPECT_EQ(KernelKindOf("nvjet_tst_64x8"), KernelKind::kGemm);
+  EXPECT_EQ(KernelKindOf("sm80_xmma_gemm_bf16bf16_execute_split_k_kernel__5x_cublas"), KernelKind::kOther);
   EXPECT_EQ(KernelKindOf("flash_fwd_kernel"), KernelKind::kAttention);
   EXPECT_EQ(KernelKindOf("flash_bwd_convert_dq_kernel"), KernelKind::kOther);
   EXPECT_EQ(KernelKindOf("ncclDevKernel_AllReduce"), KernelKind::kCollective);

@@ -120,6 +120,10 @@ TEST(ProfTable, CsvQuotesAndWidthCuts) {
             "idx,grid,kernel\r\n6,\"585,1,1\",\"frobnicate_kernel,_\"\"quoted\"\"\"\r\n");
   options.layout = {TableLayout::Format::kPlain, 5};
   EXPECT_EQ(Table().Write(options), "idx   grid  kernel\n6     585,1 frobnicate_kernel,_\"quoted\"\n");
+  // A number that was cut would be another number.
+  options.columns = "start,op,sil";
+  options.layout.width = 2;
+  EXPECT_EQ(Table().Write(options), "st op sil\n8950 -  500\n");
 }
 
 TEST(ProfTable, FiltersSortsAndGroups) {
@@ -147,7 +151,8 @@ TEST(ProfTable, FiltersSortsAndGroups) {
             "linear fprop 2 1100 14.474 550 100 1000 90.909 524288 28672 0.47663 26.065 100 100\n"
             "- - 1 500 6.5789 500 500 500 na na na na na 0 0\n");
   options.sort = "frobnicate";
-  EXPECT_THAT(Table().Write(options), HasSubstr("no column 'frobnicate'"));
+  EXPECT_THAT(Table().Write(options),
+              HasSubstr("no column 'frobnicate' to sort by; there are op,dir,count,sil"));
 }
 
 TEST(ProfTable, ColumnsThatAreNoneAreNamed) {
@@ -270,11 +275,47 @@ TEST(Summary, SaysWhatStandsOut) {
   EXPECT_THAT(text, HasSubstr("* 20 us (25.0 %) multiplies sizes that are no multiple of 8"));
   EXPECT_THAT(text, HasSubstr("fewer than 64 blocks"));
   EXPECT_THAT(text, HasSubstr("the GPU is idle 27.3 %"));
+  EXPECT_THAT(text, HasSubstr("2 kernels on 1 GPU, 80 us of GPU time"));
   EXPECT_THAT(text, Not(HasSubstr("fuse them")));
+  EXPECT_THAT(text, Not(HasSubstr("tell no sizes")));
   ProfTableOptions options;
+  options.limit = 0;
+  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options), Not(HasSubstr("mm")));
   options.op = "nothing";
   EXPECT_EQ(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options),
             "no kernels pass the filters\n");
+}
+
+TEST(Summary, GivesRatesAndTellsWhyThereAreNone) {
+  CaptureSql sql;
+  sql.Range(1, 11, 100, 200, "aten::mm, sizes = [[64, 64], [64, 64]]");
+  sql.Kernel(1, 11, 150, 10000, 1000, "ampere_fp16_sgemm_fp16_128x64_tn", 1);
+  sql.Range(2, 21, 300, 400, "aten::mm, seq = 2");
+  sql.Kernel(2, 21, 350, 10000, 500, "void gemv2T_kernel_val<int, int, float>", 2);
+  const Table table(sql);
+  const std::string text = Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
+  EXPECT_THAT(text, HasSubstr("2 kernels on 2 GPUs"));
+  // 524288 FLOPs in the 1000 ns of the kernel for which they are known.
+  EXPECT_THAT(text, HasSubstr("5.243e-07   0.5243"));
+  EXPECT_THAT(text, HasSubstr("* 1 us (66.7 %) multiplies 16-bit types on CUDA cores"));
+  EXPECT_THAT(text, HasSubstr("the ops of 33.3 % of the time tell no sizes"));
+  EXPECT_THAT(text, Not(HasSubstr("float32 on CUDA cores")));
+}
+
+TEST(Summary, ChannelsOfConvolutionsAreSizesToo) {
+  const auto advice = [](const std::string& x, const std::string& w) {
+    CaptureSql sql;
+    sql.Range(1, 11, 100, 200,
+              R"({"op":"conv2d","args":[{"name":"input","dtype":"float16","shape":)" + x +
+                  R"(},{"name":"weight","dtype":"float16","shape":)" + w + "}]}");
+    sql.Kernel(1, 11, 150, 10000, 60000, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", 1);
+    const Table table(sql);
+    return Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
+  };
+  EXPECT_THAT(advice("[3,3,8,8]", "[64,3,3,3]"), HasSubstr("no multiple of 8"));
+  EXPECT_THAT(advice("[3,64,7,7]", "[64,64,3,3]"), Not(HasSubstr("no multiple of 8")));
+  // Depthwise.
+  EXPECT_THAT(advice("[3,60,7,7]", "[60,1,3,3]"), Not(HasSubstr("no multiple of 8")));
 }
 
 }  // namespace
