@@ -1,6 +1,7 @@
 #include "tools/prof/op_label.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -227,8 +228,12 @@ void AppendSizes(const Literal& sizes, std::vector<OpArgument>* arguments) {
   }
 }
 
-// aten::mm, autograd::engine::evaluate_function: MmBackward0, nccl:all_reduce, ncclAllReduce.
+// aten::mm, autograd::engine::evaluate_function: MmBackward0, MmBackward0, nccl:all_reduce, ncclAllReduce.
 bool LooksLikeOp(std::string_view name) {
+  if (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0 &&
+      DirectionOf(name) == OpDirection::kBackward) {
+    return true;
+  }
   const size_t colons = name.find("::");
   if (colons != std::string_view::npos && colons > 0) {
     return name.find(' ') == std::string_view::npos ||
@@ -250,8 +255,10 @@ uint64_t SplitLabel(std::string_view text, std::string* key) {
     return kNoSequenceNumber;
   }
   key->append(text.substr(0, end_of_name));
-  // An op in sight of autograd without sizes is still an op.
-  if (end_of_name < text.size()) key->append(kSizes).append(sizes.empty() ? std::string_view("[]") : sizes);
+  // An op in sight of autograd without sizes is still an op; an operator id alone is any range's of PyTorch.
+  const bool has_tensors = sizes.find_first_of("0123456789") != std::string_view::npos;
+  if (has_tensors || sequence_number != kNoSequenceNumber)
+    key->append(kSizes).append(sizes.empty() ? std::string_view("[]") : sizes);
   return sequence_number;
 }
 

@@ -134,8 +134,23 @@ TEST(OpLabel, LayersAndRangesOfTheProgramAreNoOps) {
   }
 }
 
+TEST(OpLabel, RangesOfRecordFunctionAreNoOps) {
+  // As PyTorch's observer writes them: with an operator id, but with neither tensors nor autograd's number.
+  for (const std::string name : {"FSDP::pre_forward (encoder.block.18.layer.0)", "forward",
+                                 "Optimizer.step#AdamW.step", "ProfilerStep#5", "backward"}) {
+    for (const char* rest : {", op_id = 7", ", op_id = 7, sizes = []", ", op_id = 7, sizes = [[]]"}) {
+      EXPECT_EQ(Parse(name + rest).kind, OpLabel::Kind::kOther) << name << rest;
+      EXPECT_EQ(Parse(name + rest).text, name);
+    }
+  }
+  for (const char* op : {"MyFunction, seq = 3, op_id = 7", "my_op, op_id = 7, sizes = [[2]]",
+                         "MulBackward0, op_id = 7", "torch_ext::op, op_id = 7"}) {
+    EXPECT_EQ(Parse(op).kind, OpLabel::Kind::kOp) << op;
+  }
+}
+
 TEST(OpLabel, CollectivesAreOpsOfNccl) {
-  for (const char* text : {"ncclAllReduce", "nccl:all_reduce"}) {
+  for (const char* text : {"ncclAllReduce", "nccl:all_reduce", "nccl:send 0->1, op_id = 7"}) {
     EXPECT_EQ(Parse(text).kind, OpLabel::Kind::kOp) << text;
     EXPECT_EQ(Parse(text).description.module, "nccl") << text;
   }
