@@ -41,10 +41,8 @@ std::optional<double> Known(double value) {
 OpCost CostOf(const OpDescription& op, OpPass pass, std::optional<DType> dtype) {
   const OpCall call(op, dtype);
   RawCost raw;
-  // gather and scatter of NCCL are none of tensors.
-  const bool collective = op.module == "nccl" || op.module == "c10d" || op.module == "_c10d_functional";
   for (const Formula formula : kFormulas) {
-    if (collective && formula != CollectiveCost) continue;
+    if (IsCollective(op) && formula != CollectiveCost) continue;
     const std::optional<RawCost> cost = formula(call, pass);
     if (!cost.has_value()) continue;
     raw = *cost;

@@ -78,8 +78,8 @@ void ProfileRows::ReadContexts() {
     context.phase = TextOf(join_, from.phase);
     const bool backward = from.direction == OpDirection::kBackward;
     context.direction = backward ? "bprop" : from.direction == OpDirection::kForward ? "fprop" : "";
-    // A backward kernel is named after its forward op.
-    uint32_t named = kNone;
+    // A backward kernel is named after its forward op, but for collectives of gradients.
+    uint32_t named = from.op != kNone && IsCollective(description(from.op)) ? from.op : kNone;
     for (const uint32_t label : {from.forward_marker, from.forward_op, from.backward, from.marker, from.op}) {
       if (named == kNone) named = label;
     }

@@ -247,6 +247,19 @@ TEST(ProfTable, EachGradientOfConvolutionBackwardHasItsOwnKernel) {
   EXPECT_EQ(Table(sql).Write("flops,bytes"), "flops bytes\n1296 632\n1296 632\n- -\n");
 }
 
+TEST(ProfTable, CollectivesOfGradientsAreOpsOfTheirOwn) {
+  CaptureSql sql;
+  sql.Range(1, 12, 100, 200,
+            "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 4")
+      .Range(1, 12, 110, 190, "c10d::allreduce_, op_id = 5, sizes = [[1000], [], [], []]")
+      .Range(1, 12, 120, 180, "record_param_comms, op_id = 6, sizes = [[1000], [], []]")
+      .Range(1, 12, 130, 170, "nccl:all_reduce, op_id = 7, sizes = [[1000]]")
+      .Range(1, 12, 140, 160, "ncclGroupEnd")
+      .Kernel(1, 12, 150, 300, 4000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1);
+  EXPECT_EQ(Table(sql).Write("dir,op,params,algbw,busbw"),
+            "dir op params algbw busbw\nbprop all_reduce [1000]float32 1 na\n");
+}
+
 TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
   CaptureSql sql;
   const std::string q = "[1, 4, 1, 2]";
