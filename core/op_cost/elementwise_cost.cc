@@ -170,6 +170,10 @@ const Pointwise* FindPointwise(std::string_view name) {
 
 using TensorList = std::vector<const OpArgument*>;
 
+bool AreOfOneList(const OpArgument& a, const OpArgument& b) {
+  return a.position == b.position || (!a.name.empty() && a.name == b.name);
+}
+
 // The lists of tensors that an op was called with. PyTorch's labels have all tensors one after the other:
 // then the lists are equal shapes over and over, as many times as just one of counts says. Empty where that
 // does not tell. Without tensors of no dimension, which count steps.
@@ -178,13 +182,13 @@ std::vector<TensorList> ListsOf(const OpCall& call, std::initializer_list<size_t
   bool told = !call.tensors_only();
   for (const OpArgument* tensor : call.tensors()) {
     if (tensor->shape.empty()) continue;
-    told = told || (!tensors.empty() && tensors.back()->position == tensor->position);
+    told = told || (!tensors.empty() && AreOfOneList(*tensors.back(), *tensor));
     tensors.push_back(tensor);
   }
   std::vector<TensorList> lists;
   if (told) {
     for (const OpArgument* tensor : tensors) {
-      if (lists.empty() || lists.back().back()->position != tensor->position) lists.emplace_back();
+      if (lists.empty() || !AreOfOneList(*lists.back().back(), *tensor)) lists.emplace_back();
       lists.back().push_back(tensor);
     }
     return lists;
@@ -580,8 +584,9 @@ std::optional<RawCost> LossCost(const OpCall& call, OpPass pass) {
                                                 : call.Bytes(*target);
   const bool picks = loss->name.find("nll") == 0;
   const bool backward = IsBackward(call, pass);
-  // In PyTorch's labels the sum of single losses is an op of its own.
-  const bool reduces = call.Text("reduction") != "none" && (by_class || backward || !call.tensors_only());
+  // ATen's ops sum single losses by another op.
+  const bool reduces = call.Text("reduction") != "none" && call.Number("reduction", -1, 1) != 0 &&
+                       (by_class || backward || call.module() != "aten");
   cost.flops = n * (backward ? loss->backward : loss->forward) + (by_class ? rows : 0);
   if (!reduces && !by_class && !backward) cost.flops -= n;
   const double out = reduces ? 1 : by_class ? rows : n;

@@ -42,6 +42,11 @@ struct Product {
 
 double Double(int64_t value) { return static_cast<double>(value); }
 
+const OpArgument* Bias(const OpCall& call, size_t index) {
+  const OpArgument* bias = call.Tensor("bias", index);
+  return bias != nullptr && bias->shape.size() == 1 ? bias : nullptr;
+}
+
 // a[.., m, k] b[.., k, n] with matmul's rules for vectors and batches. False if they do not go together.
 bool SetMatmul(Product* product) {
   Shape a = product->a->shape;
@@ -90,7 +95,7 @@ std::optional<Product> ToProduct(const OpCall& call) {
   if (call.name() == "linear") {
     product.a = call.Tensor("input", 0);
     product.b = call.Tensor("weight", 1);
-    product.added = call.Tensor("bias", 2);
+    product.added = Bias(call, 2);
     if (product.a == nullptr || product.b == nullptr || !SetLinear(&product)) return std::nullopt;
     return product;
   }
@@ -193,7 +198,7 @@ std::optional<Convolution> ToConvolution(const OpCall& call) {
     const bool grows = x[1] == w[0] && Elements(conv.y) > Elements(x);
     if (call.tensors_only()) conv.transposed = conv.y[1] != w[0] || grows;
   } else {
-    conv.bias = call.Tensor("bias", first + 2);
+    conv.bias = Bias(call, first + 2);
   }
   conv.groups = call.Number("groups", general ? 8 : 6, 1);
   if (!conv.transposed && w[1] > 0) conv.groups = Double(x[1]) / Double(w[1]);
@@ -346,8 +351,9 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const double heads = Elements(q->shape) / (queries * e);
   const int causal_position = has("flash") ? 4 : has("efficient") || has("cudnn") ? 6 : 5;
   const bool has_default = outer && !call.is_backward_op() && !call.tensors_only();
-  const double causal =
+  double causal =
       call.Number("is_causal", has_default ? causal_position : -1, has_default ? 0 : kUnknownCost);
+  if (heads_last && std::isnan(causal)) causal = call.Number("custom_mask_type", -1, kUnknownCost);
   const double pairs = std::isnan(causal) ? kUnknownCost
                        : causal != 0      ? CausalPairs(queries, keys)
                                           : queries * keys;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 namespace ott {
 namespace {
@@ -51,14 +52,15 @@ bool OpCall::IsOneOf(std::initializer_list<std::string_view> names) const {
 }
 
 const OpArgument* OpCall::Tensor(std::string_view name, size_t index) const {
-  bool any_name = false;
+  static constexpr std::string_view kNames[] = {"input", "weight", "bias",   "query",  "key",
+                                                "value", "target", "output", "indices"};
   for (const OpArgument* tensor : tensors_) {
     if (tensor->name == name) return tensor;
-    any_name = any_name || !tensor->name.empty();
   }
   if (index >= tensors_.size()) return nullptr;
-  // Among named tensors one without a name is where its position says.
-  return !any_name || tensors_[index]->name.empty() ? tensors_[index] : nullptr;
+  const bool is_another =
+      std::find(std::begin(kNames), std::end(kNames), tensors_[index]->name) != std::end(kNames);
+  return is_another ? nullptr : tensors_[index];
 }
 
 const OpArgument* OpCall::Largest() const {

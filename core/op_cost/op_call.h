@@ -52,7 +52,7 @@ class OpCall {
   size_t num_tensors() const { return tensors_.size(); }
   const OpArgument& tensor(size_t index) const { return *tensors_[index]; }
   const std::vector<const OpArgument*>& tensors() const { return tensors_; }
-  // By name; else the index-th tensor if names are not told; else nullptr.
+  // By name; else the index-th tensor, unless its name is that of another argument; else nullptr.
   const OpArgument* Tensor(std::string_view name, size_t index) const;
   // The one with most elements; nullptr without tensors.
   const OpArgument* Largest() const;

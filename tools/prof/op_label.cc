@@ -167,6 +167,24 @@ OpDirection DirectionOf(std::string_view name) {
   return backward ? OpDirection::kBackward : OpDirection::kForward;
 }
 
+// Takes what is before the last colon off the name: "aten" of "aten::mm", "nccl" of "nccl:all_reduce".
+std::string_view ConsumeNamespace(std::string_view* name) {
+  const size_t colon = name->rfind(':');
+  if (colon == std::string_view::npos) return {};
+  std::string_view space = name->substr(0, colon);
+  while (!space.empty() && space.back() == ':') space.remove_suffix(1);
+  name->remove_prefix(colon + 1);
+  while (!name->empty() && name->front() == ' ') name->remove_prefix(1);
+  return space;
+}
+
+// Autograd's nodes have no namespace but its own. aten::convolution_backward is an op like any other, which a
+// node calls.
+bool IsBackwardNode(std::string_view space, OpDirection direction) {
+  return direction == OpDirection::kBackward &&
+         (space.empty() || space.find("autograd") != std::string_view::npos);
+}
+
 bool ParseMap(std::string_view key, OpLabel* label) {
   const std::optional<Literal> map = ParseLiteral(key);
   if (!map.has_value() || !map->is_map()) return false;
@@ -183,13 +201,15 @@ bool ParseMap(std::string_view key, OpLabel* label) {
     label->text = map->FindText("mod");
     return true;
   }
-  const std::string_view op = map->FindText("op");
+  std::string_view op = map->FindText("op");
   if (op.empty()) return false;
+  const std::string_view space = op.find("::") == std::string_view::npos ? "" : ConsumeNamespace(&op);
   label->kind = OpLabel::Kind::kMarker;
   label->source = map->FindText("source");
   OpDescription& description = label->description;
   description.op = op;
   description.module = map->FindText(map->Find("module") != nullptr ? "module" : "mod");
+  if (description.module.empty()) description.module = space;
   if (const Literal* arguments = map->Find("args"); arguments != nullptr) {
     int position = 0;
     for (const Literal& argument : arguments->items) {
@@ -201,7 +221,7 @@ bool ParseMap(std::string_view key, OpLabel* label) {
       description.arguments.push_back(ToArgument(attributes->names[i], -1, attributes->items[i]));
     }
   }
-  label->is_backward_node = DirectionOf(op) == OpDirection::kBackward;
+  label->is_backward_node = IsBackwardNode(space, DirectionOf(op));
   const std::string_view direction = map->FindText("direction");
   label->direction =
       direction == "backward" || direction == "bprop" ? OpDirection::kBackward : DirectionOf(op);
@@ -285,20 +305,12 @@ OpLabel ParseLabel(std::string_view key) {
     return label;
   }
   label.kind = OpLabel::Kind::kOp;
-  size_t colon = name.rfind(':');
-  if (colon != std::string_view::npos) {
-    std::string_view module = name.substr(0, colon);
-    while (!module.empty() && module.back() == ':') module.remove_suffix(1);
-    label.description.module = module;
-    name.remove_prefix(colon + 1);
-    while (!name.empty() && name[0] == ' ') name.remove_prefix(1);
-  }
+  label.description.module = ConsumeNamespace(&name);
   if (name.substr(0, 4) == "nccl") label.description.module = "nccl";
   label.description.op = name;
   label.direction = DirectionOf(name);
   if (key.find("evaluate_function: ") < end_of_name) label.direction = OpDirection::kBackward;
-  // aten::convolution_backward is an op like any other, which a backward node calls.
-  label.is_backward_node = label.direction == OpDirection::kBackward && label.description.module != "aten";
+  label.is_backward_node = IsBackwardNode(label.description.module, label.direction);
   return label;
 }
 

@@ -1,4 +1,5 @@
-// PyTorch's labels, as its NVTX observer writes them, to FLOPs and bytes computed by hand.
+// Labels as PyTorch's NVTX observer, our LibTorch integration and OpRange write them, to FLOPs and bytes
+// computed by hand.
 
 #include <cmath>
 #include <limits>
@@ -18,7 +19,7 @@ constexpr double kNa = std::numeric_limits<double>::quiet_NaN();
 struct Case {
   std::string label;
   double flops;
-  double bytes;  // of float32
+  double bytes;  // of float32, where the label tells no type
 };
 
 void Check(const std::vector<Case>& cases) {
@@ -29,7 +30,8 @@ void Check(const std::vector<Case>& cases) {
     std::string key;
     SplitLabel(c.label, &key);
     const OpLabel label = ParseLabel(key);
-    ASSERT_EQ(label.kind, OpLabel::Kind::kOp) << c.label;
+    ASSERT_EQ(label.kind, c.label[0] == '{' ? OpLabel::Kind::kMarker : OpLabel::Kind::kOp) << c.label;
+    ASSERT_FALSE(label.is_backward_node) << c.label;
     const OpCost cost = CostOf(label.description, OpPass::kForward, DType::kFloat32);
     EXPECT_EQ(cost.flops, known(c.flops)) << c.label;
     EXPECT_EQ(cost.bytes, known(c.bytes)) << c.label;
@@ -139,6 +141,69 @@ TEST(OpLabelCost, WhatSizesDoNotTellIsNotGuessed) {
       // A condition is bool.
       {"aten::where, sizes = [[6], [6], [6]]", 6, 6 + 72},
       {"aten::masked_fill_, sizes = [[6], [6], []]", 6, 6 + 48},
+  });
+}
+
+// {"name":NAME,"dtype":"float32","shape":[SHAPE]}
+std::string T(const std::string& name, const std::string& shape, const std::string& dtype = "float32") {
+  return R"({"name":")" + name + R"(","dtype":")" + dtype + R"(","shape":[)" + shape + "]}";
+}
+
+std::string Json(const std::string& op, const std::vector<std::string>& args,
+                 const std::string& attributes = "") {
+  std::string text = R"({"op":")" + op + R"(","args":[)";
+  for (const std::string& arg : args) text += (text.back() == '[' ? "" : ",") + arg;
+  return text + "]" + (attributes.empty() ? "" : R"(,"attributes":{)" + attributes + "}") +
+         R"(,"direction":"forward","seq":1})";
+}
+
+TEST(OpLabelCost, OpsOfLibTorchWithTheNamesOfTheirSchemas) {
+  const std::string conv = R"({"name":"stride","value":[2,2]},{"name":"padding","value":[1,1]},)"
+                           R"({"name":"dilation","value":[1,1]},{"name":"transposed","value":false})";
+  const std::string q = "2,16,8,64";
+  Check({
+      {Json("aten::addmm", {T("self", "4"), T("mat1", "2,3"), T("mat2", "3,4")}), 56, 120},
+      {Json("aten::cudnn_convolution", {T("self", "1,2,5,5"), T("weight", "4,2,3,3"), conv}), 1296, 632},
+      {Json("aten::convolution_backward",
+            {T("grad_output", "1,4,3,3"), T("input", "1,2,5,5"), T("weight", "4,2,3,3"), conv}),
+       2592, 1264},
+      {Json("aten::mean", {T("self", "2,5"), R"({"name":"dim","value":[-1]})"}), 12, 48},
+      {Json("aten::max_pool2d_with_indices", {T("self", "1,1,4,4"), R"({"name":"kernel_size","value":[2,2]})",
+                                              R"({"name":"stride","value":[]})"}),
+       16, 112},
+      {Json("aten::nll_loss_forward",
+            {T("self", "4,5"), T("target", "4", "int64"), R"({"name":"reduction","value":0})"}),
+       4, 16 + 32 + 16},
+      {Json("aten::nll_loss_backward", {T("grad_output", ""), T("self", "4,5"), T("target", "4", "int64"),
+                                        R"({"name":"reduction","value":1})", T("total_weight", "")}),
+       4, 32 + 80 + 4},
+      {Json("aten::_fused_adamw_", {T("self", "10"), T("self", "4,5"), T("grads", "10"), T("grads", "4,5"),
+                                    T("exp_avgs", "10"), T("exp_avgs", "4,5"), T("exp_avg_sqs", "10"),
+                                    T("exp_avg_sqs", "4,5"), T("state_steps", ""), T("state_steps", "")}),
+       34 * 30, 7 * 120},
+      {Json("aten::_foreach_add_", {T("self", "10"), T("self", "4,5"), R"({"name":"scalar","value":1})"}), 30,
+       240},
+      {Json("aten::_flash_attention_forward",
+            {T("query", q), T("key", q), T("value", q), R"({"name":"is_causal","value":true})"}),
+       2 * 16 * 136 * 128, 4 * 4 * 16384 + 4 * 256},
+      {Json("aten::_efficient_attention_forward",
+            {T("query", q), T("key", q), T("value", q), R"({"name":"custom_mask_type","value":1})"}),
+       2 * 16 * 136 * 128, 4 * 4 * 16384 + 4 * 256},
+  });
+}
+
+TEST(OpLabelCost, TensorsMayBeCalledAnything) {
+  Check({
+      {Json("linear", {T("x", "2,3"), T("w", "4,3"), T("b", "4")}), 56, 120},
+      // A third tensor that is no bias.
+      {Json("linear", {T("x", "2,3"), T("w", "4,3"), T("y", "2,4")}), 48, 104},
+      {Json("conv2d", {T("x", "1,2,5,5"), T("w", "4,2,3,3")}, R"("stride":[2,2],"padding":[1,1])"), 1296,
+       632},
+      {Json("conv2d", {T("weight", "4,2,3,3"), T("input", "1,2,5,5")}, R"("stride":2,"padding":1)"), 1296,
+       632},
+      {Json("sum", {T("x", "2,5")}, R"("dim":1)"), 10, 48},
+      {Json("mse_loss", {T("x", "10"), T("y", "10")}), 30, 84},
+      {Json("embedding", {T("table", "100,16"), T("ids", "5", "int64")}), 0, 40 + 640},
   });
 }
 

@@ -100,6 +100,25 @@ TEST(OpLabel, OursTellsDTypesAttributesAndTheLine) {
   EXPECT_THAT(arguments[2].numbers, ElementsAre(1, 2));
 }
 
+TEST(OpLabel, NamespacesAreNoPartOfTheOp) {
+  for (const char* text : {R"({"op":"aten::convolution_backward","args":[]})",
+                           "aten::convolution_backward, op_id = 7, sizes = [[2]]"}) {
+    const OpLabel label = Parse(text);
+    EXPECT_EQ(label.description.op, "convolution_backward") << text;
+    EXPECT_EQ(label.description.module, "aten") << text;
+    EXPECT_EQ(label.direction, OpDirection::kBackward) << text;
+    // Called by a node, as ops of other libraries are.
+    EXPECT_FALSE(label.is_backward_node) << text;
+  }
+  EXPECT_FALSE(Parse("flash_attn::_flash_attn_backward, op_id = 7, sizes = [[2]]").is_backward_node);
+  EXPECT_TRUE(Parse("torch::autograd::CopyBackwards, seq = 7").is_backward_node);
+  EXPECT_TRUE(Parse("autograd::engine::evaluate_function: MulBackward0, seq = 7").is_backward_node);
+  const OpLabel node = Parse(R"({"op":"LinearBackward0","module":"encoder","direction":"backward"})");
+  EXPECT_TRUE(node.is_backward_node);
+  EXPECT_EQ(node.description.module, "encoder");
+  EXPECT_EQ(Parse(R"({"op":"block:3"})").description.op, "block:3");
+}
+
 TEST(OpLabel, PyProfsMarkersAreRead) {
   const OpLabel op = Parse(
       "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [{'name': '', 'type': 'tensor', 'shape': (32, "
