@@ -29,7 +29,8 @@ std::optional<Shape> Broadcast(const Shape& a, const Shape& b) {
 }
 
 OpCall::OpCall(const OpDescription& op, std::optional<DType> dtype) : op_(op), dtype_(dtype) {
-  std::string_view name = op.op;
+  // PyProf has it so for cells: mod LSTMCell, op forward.
+  std::string_view name = op.op == "forward" ? op.module : op.op;
   name = name.substr(0, name.find_first_of(". "));  // "add.Tensor", "send 0->1"
   while (!name.empty() && name.front() == '_') name.remove_prefix(1);
   in_place_ = !name.empty() && name.back() == '_' && op.op.front() != '_';

@@ -221,6 +221,13 @@ TEST(OpCost, RecurrentNetworks) {
   });
 }
 
+TEST(OpCost, CellsOfPyProfAreNamedByTheirModule) {
+  OpDescription cell = Op("forward", {T({2, 3}), T({2, 4})});
+  EXPECT_FALSE(CostOf(cell, kForward, std::nullopt).flops.has_value());
+  cell.module = "LSTMCell";
+  EXPECT_EQ(CostOf(cell, kForward, std::nullopt).flops, 2 * (224 + 4 * 125));
+}
+
 TEST(OpCost, PointwiseOps) {
   const DType c64 = DType::kComplex64;
   Check({

@@ -44,8 +44,8 @@ ProfileRows::ProfileRows(const Profile& profile, const KernelJoin& join, std::op
   for (const auto& [number, device] : profile.devices) {
     std::optional<DevicePeaks> peaks = PeaksByName(device.name);
     if (!peaks.has_value()) {
-      peaks = PeaksOf(device.compute_major, device.compute_minor, device.sm_count, device.clock_hz,
-                      device.memory_bytes_per_second);
+      peaks = PeaksOf(device.name, device.compute_major, device.compute_minor, device.sm_count,
+                      device.clock_hz, device.memory_bytes_per_second);
     }
     if (peaks.has_value()) peaks_.emplace(number, *std::move(peaks));
   }
@@ -174,9 +174,12 @@ void ProfileRows::SetRoof(const Profile::Kernel& kernel, const Name& name, std::
   if (peaks == nullptr || row->sil <= 0) return;
   const double seconds = static_cast<double>(row->sil) * 1e-9;
   const auto type = ParseDType(dtype);
-  const std::optional<double> flops_peak =
-      type.ok() ? peaks->Flops(*type, name.tensor_cores == TensorCoreUse::kYes) : std::nullopt;
-  const double compute = flops_peak.has_value() ? row->flops / seconds / *flops_peak : KernelRow::kUnknown;
+  const std::optional<double> flops_peak = type.ok() && name.tensor_cores != TensorCoreUse::kUnknown
+                                               ? peaks->Flops(*type, name.tensor_cores == TensorCoreUse::kYes)
+                                               : std::nullopt;
+  const double compute = row->flops == 0          ? 0
+                         : flops_peak.has_value() ? row->flops / seconds / *flops_peak
+                                                  : KernelRow::kUnknown;
   const double memory = peaks->memory > 0 ? row->bytes / seconds / peaks->memory : KernelRow::kUnknown;
   // Both must be known to say which one limits.
   if (!(compute >= 0) || !(memory >= 0)) return;

@@ -260,6 +260,21 @@ TEST(ProfTable, CollectivesOfGradientsAreOpsOfTheirOwn) {
             "dir op params algbw busbw\nbprop all_reduce [1000]float32 1 na\n");
 }
 
+TEST(ProfTable, APeakNeedsToKnowWhetherTensorCoresWorked) {
+  CaptureSql sql;
+  sql.Sql(
+      "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES (0, "
+      "'H100');");
+  const std::string mm = R"({"op":"mm","args":[{"dtype":"bfloat16","shape":[64,64]},)"
+                         R"({"dtype":"bfloat16","shape":[64,64]}]})";
+  sql.Range(1, 11, 100, 200, mm).Kernel(1, 11, 110, 300, 10, "triton_mm", 1);
+  sql.Range(1, 11, 300, 400, mm).Kernel(1, 11, 310, 400, 100, "nvjet_tst_64x8", 2);
+  // Without FLOPs memory limits, whatever the type.
+  sql.Range(1, 11, 500, 600, R"({"op":"clone","args":[{"dtype":"int64","shape":[1000]}]})");
+  sql.Kernel(1, 11, 510, 600, 100, "elementwise_kernel", 3);
+  EXPECT_EQ(Table(sql).Write("peak,roof"), "peak roof\nna na\n7.3361 memory\n4.7761 memory\n");
+}
+
 TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
   CaptureSql sql;
   const std::string q = "[1, 4, 1, 2]";
