@@ -291,8 +291,14 @@ std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass) {
     cost.flops = n * complex_factor * (tanh_form ? kFunction + 8 : known->forward);
     cost.bytes = in_bytes + out_bytes;
   } else {
-    cost.flops = n * complex_factor * known->backward;
-    if (known->name == "add" || known->name == "sub") {
+    // By a number: dy is scaled, and x not needed.
+    const bool scales =
+        call.num_tensors() == 1 && !call.is_backward_op() && known->backward > 0 &&
+        (call.name().find("mul") != std::string::npos || call.name().find("div") != std::string::npos);
+    cost.flops = n * complex_factor * (scales ? 1 : known->backward);
+    if (scales) {
+      cost.bytes = 2 * out_bytes;
+    } else if (known->name == "add" || known->name == "sub") {
       cost.bytes = out_bytes + in_bytes;
     } else if (call.num_tensors() > 1 && !call.is_backward_op()) {
       cost.bytes = out_bytes + 2 * in_bytes;

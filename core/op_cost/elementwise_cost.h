@@ -22,7 +22,8 @@ inline constexpr double kTranscendentalFlops = 20;
 // Unary, binary and ternary arithmetic, comparisons, logic, activations. Shapes are broadcast. Forward: FLOPs
 // of the formula in PyTorch's documentation an element; |inputs| + |out|, out being bool for comparisons.
 // Backward of activations and unary functions: the derivative's FLOPs; |dy| + |x or y| + |dx|. Of add and
-// sub: 0, each gradient is dy. Of mul: 2 N; |dy| + |inputs| read, |inputs| written.
+// sub: 0, each gradient is dy. Of mul: 2 N; |dy| + |inputs| read, |inputs| written; by a number N; |dy| +
+// |dx|.
 std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass);
 
 // foreach_add, foreach_sqrt, foreach_addcdiv, ...: the same of lists of tensors; norm 2 N and a root each;

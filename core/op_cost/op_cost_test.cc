@@ -245,6 +245,7 @@ TEST(OpCost, PointwiseOps) {
       {"silu", {T({10})}, kForward, 240, 80},
       {"tanh_backward", {T({10}), T({10})}, kForward, 30, 120},
       {"mul", {T({10}), T({10})}, kBackward, 20, 4 * (10 + 20 + 20)},
+      {"mul", {T({10}), N("", {2})}, kBackward, 10, 80},
       {"add", {T({10}, c64), T({10}, c64)}, kForward, 20, 240},
       {"mul", {T({10}, c64), T({10}, c64)}, kForward, 60, 240},
       {"exp", {T({10}, c64)}, kForward, kNa, 160},
