@@ -100,8 +100,10 @@ void TableWriter::AddPlain(const Cell& cell) {
   if (column_ > 0) buffer_.push_back(' ');
   const size_t begin = buffer_.size();
   AppendCell(cell, true, &buffer_);
-  if (layout_.width > 0 && column_ + 1 < names_.size())
-    buffer_.resize(begin + static_cast<size_t>(layout_.width), ' ');
+  if (layout_.width == 0 || column_ + 1 == names_.size()) return;
+  // A number that was cut would be another number.
+  const size_t end = begin + static_cast<size_t>(layout_.width);
+  if (!cell.is_number() || buffer_.size() < end) buffer_.resize(end, ' ');
 }
 
 void TableWriter::AddCsv(const Cell& cell) {
