@@ -132,12 +132,6 @@ void Threads(int number) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The driver's part in CUDA_INJECTION64_PATH, which is played here where there is no GPU.
-void InitializeCuda() {
-  void* const library = dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
-  reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))();
-}
-
 // A function of cupti_for_test.cc.
 template <typename... Arguments>
 void CallCupti(const char* name, Arguments... arguments) {
@@ -145,10 +139,22 @@ void CallCupti(const char* name, Arguments... arguments) {
   reinterpret_cast<void (*)(Arguments...)>(dlsym(library, name))(arguments...);
 }
 
+// The driver's part in CUDA_INJECTION64_PATH, which is played here where there is no GPU.
+void InitializeCuda() {
+  void* const library = dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
+  reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))();
+  CallCupti("StartCuda");
+}
+
 void Cuda() {
   InitializeCuda();
   Range("launch");
   CallCupti("MakeGraph");
+}
+
+void CudaReset() {
+  InitializeCuda();
+  CallCupti("ResetDevice");
 }
 
 // Leaves the window open where number is not 0.
@@ -197,6 +203,7 @@ int main(int argc, char** argv) {
       {"everything", &Everything},
       {"window", &Window},
       {"cuda", &Cuda},
+      {"cuda_reset", &CudaReset},
       {"cuda_window", [&] { CudaWindow(number); }},
       {"fork", &Fork},
       {"exec", [&] { Exec(argv[0]); }},
