@@ -112,6 +112,20 @@ void Fork() {
   Range("parent after");
 }
 
+// The child ends a range that is its parent's while one of its own is open.
+void ForkWithinRange() {
+  const nvtxRangeId_t parents = nvtxRangeStartA("parent's");
+  if (const pid_t child = fork(); child != 0) {
+    waitpid(child, nullptr, 0);
+    return nvtxRangeEnd(parents);
+  }
+  const nvtxRangeId_t own = nvtxRangeStartA("child's");
+  nvtxRangeEnd(parents);
+  nvtxMarkA("within");
+  nvtxRangeEnd(own);
+  _exit(0);
+}
+
 void Exec(char* program) {
   Range("before exec");
   execl(program, program, "ranges", "3", nullptr);
@@ -206,6 +220,7 @@ int main(int argc, char** argv) {
       {"cuda_reset", &CudaReset},
       {"cuda_window", [&] { CudaWindow(number); }},
       {"fork", &Fork},
+      {"fork_within_range", &ForkWithinRange},
       {"exec", [&] { Exec(argv[0]); }},
       {"ranges", [&] { Ranges(number); }},
       {"strings", [&] { Strings(number); }},
