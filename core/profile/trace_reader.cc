@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/profile/trace_encoder.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott {
 namespace {
@@ -31,7 +31,7 @@ bool IsString(std::string_view raw) {
     if (!is_unicode && std::string_view("\"\\/bfnrt").find(raw[i]) == std::string_view::npos) return false;
   }
   std::string valid;
-  internal::AppendUtf8(raw, valid);
+  AppendValidUtf8(raw, valid);
   return valid == raw;
 }
 
@@ -214,24 +214,6 @@ uint64_t Id(std::string_view value) {
   return id;
 }
 
-void AppendCharacter(uint32_t character, std::string& out) {
-  if (character < 0x80) {
-    out += static_cast<char>(character);
-  } else if (character < 0x800) {
-    out += static_cast<char>(0xC0 | character >> 6);
-    out += static_cast<char>(0x80 | (character & 0x3F));
-  } else if (character < 0x10000) {
-    out += static_cast<char>(0xE0 | character >> 12);
-    out += static_cast<char>(0x80 | (character >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (character & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | character >> 18);
-    out += static_cast<char>(0x80 | (character >> 12 & 0x3F));
-    out += static_cast<char>(0x80 | (character >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (character & 0x3F));
-  }
-}
-
 uint32_t Hex(std::string_view digits) {
   uint32_t value = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
@@ -255,7 +237,7 @@ std::string Unescaped(std::string_view raw) {
         character = 0x10000 + ((character - 0xD800) << 10) + (Hex(raw.substr(i + 3, 4)) & 0x3FF);
         i += 6;
       }
-      AppendCharacter(character, result);
+      AppendUtf8(character, result);
     } else {
       const size_t index = kFrom.find(escaped);
       result += index == std::string_view::npos ? escaped : kTo[index];
