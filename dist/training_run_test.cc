@@ -106,6 +106,18 @@ TEST_F(TrainingRunTest, DirectoryOfAnotherRunIsRefusedOnAllRanks) {
   EXPECT_THAT(std::string(run.status().message()), HasSubstr(dir_));
 }
 
+TEST_F(TrainingRunTest, OfJobsThatBeginAtOnceOneGetsTheDirectory) {
+  const Deadline deadline = Deadline::After(std::chrono::seconds(20));
+  const auto alone = TestRanks().Split(Rank(), 0, deadline);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
+  const auto run = TrainingRun::Start(**alone, config_);
+  EXPECT_TRUE(run.ok() || absl::IsAlreadyExists(run.status())) << run.status();
+  int64_t num_started = run.ok() ? 1 : 0;
+  ASSERT_TRUE(TestRanks().AllReduce(Reduction::kSum, absl::MakeSpan(&num_started, 1), deadline).ok());
+  EXPECT_EQ(num_started, 1);
+}
+
 TEST_F(TrainingRunTest, ConfigurationThatDiffersIsNamedOnAllRanks) {
   if (Rank() == 1) config_.mutable_stopwatch()->set_num_warmup_iters(7);
   const auto run = TrainingRun::Start(TestRanks(), config_);
