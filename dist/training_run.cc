@@ -49,8 +49,10 @@ absl::Status CheckConfig(const Config& config) {
     return absl::InvalidArgumentError("ott.Config has `profile` but no `run_dir` to write to");
   }
   std::error_code error;
-  if (!config.cross_check().reference_run().empty() &&
-      std::filesystem::equivalent(config.cross_check().reference_run(), config.run_dir(), error)) {
+  const std::string& reference = config.cross_check().reference_run();
+  // Also where neither is there yet.
+  if (!reference.empty() && std::filesystem::weakly_canonical(reference, error) ==
+                                std::filesystem::weakly_canonical(config.run_dir(), error)) {
     return absl::InvalidArgumentError(
         absl::StrCat("ott.Config: reference_run and run_dir are the same directory, ", config.run_dir()));
   }

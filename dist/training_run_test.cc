@@ -212,10 +212,12 @@ TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {
 }
 
 TEST_F(TrainingRunTest, ReferenceThatIsTheRunItselfIsRefused) {
-  config_.mutable_cross_check()->set_reference_run(dir_);
-  if (Rank() == 0) std::filesystem::create_directories(dir_);
-  ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
-  EXPECT_EQ(TrainingRun::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
+  config_.mutable_cross_check()->set_reference_run(dir_ + "/../run");
+  for (const bool is_there : {false, true}) {
+    if (is_there && Rank() == 0) std::filesystem::create_directories(dir_);
+    ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    EXPECT_EQ(TrainingRun::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST_F(TrainingRunTest, FilesWithoutDirectoryAreRefused) {
