@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/rank_list.h"
 
 namespace ott {
 
@@ -15,7 +16,7 @@ absl::Status AgreeOnStatus(Communicator& ranks, const absl::Status& mine, Deadli
   for (int rank = 0; rank < ranks.size(); ++rank) {
     if (all[rank].empty()) continue;
     return absl::Status(static_cast<absl::StatusCode>(all[rank][0]),
-                        absl::StrCat("rank ", rank, " (", ranks.host(rank), "): ", all[rank].substr(1)));
+                        absl::StrCat(FormatRank(rank, ranks.host(rank)), ": ", all[rank].substr(1)));
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/rank_list.h"
 
 namespace ott {
 namespace {
@@ -255,7 +256,7 @@ class MessageCommunicator final : public Communicator {
     return {context_ + 1, static_cast<uint64_t>(tag)};
   }
 
-  std::string Describe(int rank) const { return absl::StrCat("rank ", rank, " (", group_->hosts[rank], ")"); }
+  std::string Describe(int rank) const { return FormatRank(rank, group_->hosts[rank]); }
 
   absl::Status Error(absl::StatusCode code, std::string_view call, std::string_view what) const {
     return absl::Status(code,

@@ -161,9 +161,7 @@ class Members {
   Members(const Communicator& ranks, const std::vector<int>& names) : ranks_(ranks), names_(names) {}
 
   int Name(int rank) const { return names_.empty() ? rank : names_[rank]; }
-  std::string Describe(int rank) const {
-    return absl::StrCat("rank ", Name(rank), " (", ranks_.host(rank), ")");
-  }
+  std::string Describe(int rank) const { return FormatRank(Name(rank), ranks_.host(rank)); }
   std::string DescribeAll(std::vector<int> ranks) const {
     if (ranks.size() == 1) return Describe(ranks.front());
     for (int& rank : ranks) rank = Name(rank);

@@ -20,6 +20,7 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/agree_on_status.h"
 #include "ott/dist/cluster_table.h"
+#include "ott/dist/rank_list.h"
 #include "ott/dist/run_directory.h"
 #include "ott/dist/tensor_selection.h"
 #include "ott/dist/verdict.h"
@@ -107,8 +108,8 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
                        ranks.AllGather(config.SerializeAsString(), run->NextDeadline()));
   for (int rank = 1; rank < ranks.size(); ++rank) {
     if (configs[rank] != configs[0]) {
-      return absl::InvalidArgumentError(absl::StrCat("ott.Config of rank ", rank, " (", ranks.host(rank),
-                                                     ") is not that of rank 0; does ",
+      return absl::InvalidArgumentError(absl::StrCat("ott.Config of ", FormatRank(rank, ranks.host(rank)),
+                                                     " is not that of rank 0; does ",
                                                      "OTT_CONFIG name the same file on all hosts?"));
     }
   }
