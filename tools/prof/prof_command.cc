@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdio>
-#include <functional>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -28,8 +27,7 @@ namespace {
 
 struct ProfFlags {
   std::string file;
-  bool csv = false;
-  bool json = false;
+  std::string format = "text";
   bool summary = false;
   bool host = false;
   std::string gpu;
@@ -63,32 +61,17 @@ void PrintNotes(const Profile& profile, const KernelJoin* join) {
   for (const std::string& note : profile.notes) std::fprintf(stderr, "  %s\n", note.c_str());
 }
 
-// Standard output, and whether all of it got there.
-class Output {
- public:
-  std::function<void(std::string_view)> writer() {
-    return [this](std::string_view text) {
-      written_ = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && written_;
-    };
-  }
-  absl::Status Finish() {
-    if (std::fflush(stdout) == 0 && written_) return absl::OkStatus();
-    return absl::DataLossError("standard output did not take all of the table");
-  }
+void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
- private:
-  bool written_ = true;
-};
-
-absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags, Output* output) {
-  if (!flags.summary) return WriteProfTable(rows, flags.table, output->writer());
-  output->writer()(Summarize(rows, flags.table));
+absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags) {
+  if (!flags.summary) return WriteProfTable(rows, flags.table, Print);
+  Print(Summarize(rows, flags.table));
   return absl::OkStatus();
 }
 
 absl::Status Prof(ProfFlags flags) {
-  if (flags.csv) flags.table.layout.format = TableLayout::Format::kCsv;
-  if (flags.json) flags.table.layout.format = TableLayout::Format::kJson;
+  if (flags.format == "csv") flags.table.layout.format = TableLayout::Format::kCsv;
+  if (flags.format == "json") flags.table.layout.format = TableLayout::Format::kJson;
   std::optional<DevicePeaks> gpu;
   if (!flags.gpu.empty()) {
     gpu = PeaksByName(flags.gpu);
@@ -99,28 +82,26 @@ absl::Status Prof(ProfFlags flags) {
           absl::StrCat("no peaks of a GPU '", flags.gpu, "'; there are ", known));
     }
   }
-  Output output;
   if (flags.file == "-") {
     const JsonRows rows(std::cin);
     if (rows.num_bad_lines() > 0) {
-      std::fprintf(stderr, "standard input: %lld lines are no rows of `ott prof --json` and were left out\n",
+      std::fprintf(stderr,
+                   "standard input: %lld lines are no rows of `ott prof --format=json` and were left out\n",
                    static_cast<long long>(rows.num_bad_lines()));
     }
-    OTT_RETURN_IF_ERROR(WriteRows(rows, flags, &output));
-    return output.Finish();
+    return WriteRows(rows, flags);
   }
   OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file));
   if (flags.host || profile.kernels.empty()) {
     PrintNotes(profile, nullptr);
     std::fprintf(stderr, "  %shost time by range, ns:\n", flags.host ? "" : "no kernels were captured; ");
-    WriteHostTimes(profile, flags.table.layout, flags.table.limit, output.writer());
-    return output.Finish();
+    WriteHostTimes(profile, flags.table.layout, flags.table.limit, Print);
+    return absl::OkStatus();
   }
   const KernelJoin join = JoinKernels(&profile);
   PrintNotes(profile, &join);
   const ProfileRows rows(profile, join, std::move(gpu));
-  OTT_RETURN_IF_ERROR(WriteRows(rows, flags, &output));
-  return output.Finish();
+  return WriteRows(rows, flags);
 }
 
 }  // namespace
@@ -133,19 +114,17 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
   command
       ->add_option("FILE", flags->file,
                    "SQLite export of Nsight Systems, capture of `ott profile`, or nvprof file; -: rows that "
-                   "--json -c all "
-                   "wrote")
+                   "--format=json -c all wrote")
       ->required();
   command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
-  CLI::Option* csv = command->add_flag("--csv", flags->csv, "RFC 4180");
-  CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object a line")->excludes(csv);
+  CLI::Option* format =
+      command->add_option("--format", flags->format, "csv is RFC 4180; json is one object a line")
+          ->check(CLI::IsMember({"text", "csv", "json"}))
+          ->capture_default_str();
   command->add_option("-w,--width", table.layout.width, "Cut and fill columns to so many characters")
-      ->excludes(csv)
-      ->excludes(json)
+      ->excludes(format)
       ->check(CLI::PositiveNumber);
-  command->add_flag("--summary", flags->summary, "What takes most time, and advice")
-      ->excludes(csv)
-      ->excludes(json);
+  command->add_flag("--summary", flags->summary, "What takes most time, and advice")->excludes(format);
   command->add_flag("--host", flags->host, "Host time by range, also where there are kernels");
   command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums");
   command->add_option("--sort", table.sort, "Column; largest numbers first");
@@ -156,9 +135,11 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
   command->add_option("--phase", table.phase, "Only of phases like this glob");
   command->add_option("--dir", table.direction, "Only this direction")
       ->check(CLI::IsMember({"fprop", "bprop"}));
-  command->add_option("--rank", table.rank, "Only of this rank");
-  command->add_option("--from", table.from_seconds, "Only kernels from this second of the capture on");
-  command->add_option("--to", table.to_seconds, "Only kernels before this second of the capture");
+  command->add_option("--ranks", table.ranks, "Only these, such as 0,3")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command->add_option("--begin", table.begin_seconds, "Only kernels from this second of the capture on");
+  command->add_option("--end", table.end_seconds, "Only kernels before this second of the capture");
   command->add_option("--gpu", flags->gpu,
                       "Peaks to compare with where FILE does not tell the device: H100, A100, ...");
   std::string columns = "Columns:\n";
