@@ -1,13 +1,7 @@
 """Tests that run on several ranks."""
 
 load("@rules_cc//cc:defs.bzl", "cc_binary")
-
-def needs_mpi():
-    """For target_compatible_with: what has it is skipped where MPI is missing."""
-    return select({
-        str(Label("//third_party/mpi:available")): [],
-        "//conditions:default": ["@platforms//:incompatible"],
-    })
+load("//third_party:optional_library.bzl", "needs")
 
 def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
     """A cc_test started as `mpirun -np RANKS`; skipped where MPI is missing.
@@ -22,7 +16,7 @@ def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
       tags: as in cc_test.
       **kwargs: what cc_binary takes: srcs, deps, data, ...
     """
-    cc_binary(name = name + "_rank", testonly = True, target_compatible_with = needs_mpi(), **kwargs)
+    cc_binary(name = name + "_rank", testonly = True, target_compatible_with = needs("mpi"), **kwargs)
     native.sh_test(
         name = name,
         size = size,
@@ -30,5 +24,5 @@ def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
         args = [str(ranks), "$(location :%s_rank)" % name] + args,
         data = [":%s_rank" % name],
         tags = tags + ["cpu:%d" % min(ranks, 2)],
-        target_compatible_with = needs_mpi(),
+        target_compatible_with = needs("mpi"),
     )
