@@ -1,6 +1,7 @@
 """Tests that run on several ranks."""
 
 load("@rules_cc//cc:defs.bzl", "cc_binary")
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//third_party:optional_library.bzl", "needs")
 
 def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
@@ -17,7 +18,7 @@ def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
       **kwargs: what cc_binary takes: srcs, deps, data, ...
     """
     cc_binary(name = name + "_rank", testonly = True, target_compatible_with = needs("mpi"), **kwargs)
-    native.sh_test(
+    sh_test(
         name = name,
         size = size,
         srcs = [Label("//third_party/mpi:mpirun.sh")],
