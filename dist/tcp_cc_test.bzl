@@ -1,6 +1,7 @@
 """Tests that run on several ranks without MPI."""
 
 load("@rules_cc//cc:defs.bzl", "cc_binary")
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
 
 def tcp_cc_test(name, ranks, args = [], size = "small", tags = [], target_compatible_with = [], **kwargs):
     """A cc_test of which several processes are started as torchrun would start them.
@@ -22,7 +23,7 @@ def tcp_cc_test(name, ranks, args = [], size = "small", tags = [], target_compat
         target_compatible_with = target_compatible_with,
         **kwargs
     )
-    native.sh_test(
+    sh_test(
         name = name,
         size = size,
         srcs = ["//dist:start_ranks.sh"],

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/version.h"
 #include "ott/core/dump/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/nvtx/op_range.h"
@@ -28,7 +29,6 @@
 namespace ott {
 namespace {
 
-constexpr char kVersion[] = "0.1.0";
 constexpr char kObserverMeasurement[] = "ott";
 constexpr double kDefaultTimeoutSeconds = 60;
 constexpr int kPingsAtStart = 50;

@@ -1,4 +1,4 @@
-"""Flags of a library that a build can do without: wanted is one thing, found another."""
+"""Libraries that a build can do without: wanted is one thing, found another."""
 
 load("@bazel_skylib//rules:common_settings.bzl", "bool_flag")
 
@@ -23,3 +23,10 @@ def optional_library(needs):
         flag_values = flags,
         visibility = ["//visibility:public"],
     )
+
+def needs(library):
+    """For target_compatible_with: what has it is skipped where third_party/LIBRARY is not available."""
+    return select({
+        str(Label("//third_party/%s:available" % library)): [],
+        "//conditions:default": ["@platforms//:incompatible"],
+    })

@@ -32,6 +32,15 @@ def _bazel_dependencies():
     )
     maybe(
         inline_repository,
+        name = "rules_shell",
+        files = {
+            "shell/BUILD.bazel": "",
+            "shell/sh_binary.bzl": _native(["sh_binary"]),
+            "shell/sh_test.bzl": _native(["sh_test"]),
+        },
+    )
+    maybe(
+        inline_repository,
         name = "rules_java",
         files = {
             "java/BUILD.bazel": "",

@@ -1,6 +1,14 @@
 // The command `ott`.
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/version.h"
 #include "tools/calibrate/calibrate_command.h"
 #include "tools/capture/profile_command.h"
 #include "tools/compare/compare_command.h"
@@ -11,9 +19,25 @@
 #include "tools/stats/stats_command.h"
 #include "tools/trace/trace_command.h"
 
+namespace {
+
+// What is wrong with a command line: "ott stats: RUN is required; `ott stats --help` shows an example".
+std::string DescribeError(const CLI::App* app, const CLI::Error& error) {
+  const std::vector<CLI::App*> commands = app->get_subcommands();
+  if (commands.empty() && !app->remaining().empty()) {
+    return absl::StrCat("ott: no command '", app->remaining().front(), "'; `ott --help` lists them\n");
+  }
+  const std::string command = commands.empty() ? "ott" : "ott " + commands.front()->get_name();
+  return absl::StrCat(command, ": ", error.what(), "; `", command, " --help` shows an example\n");
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   CLI::App app("Answers about runs of training programs: who is slow, and what first diverged.", "ott");
+  app.set_version_flag("--version", absl::StrCat("ott ", ott::kVersion), "Print the version and exit");
   app.require_subcommand(1);
+  app.failure_message(DescribeError);
   app.footer(
       "Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
   int exit_code = 0;
@@ -29,7 +53,11 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     // Help ends with 0; a wrong command line is as bad as a wrong file.
-    return app.exit(error) == 0 ? 0 : ott::kExitCouldNotTell;
+    if (app.exit(error) != 0) return ott::kExitCouldNotTell;
+  }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+    std::fprintf(stderr, "ott: standard output: %s\n", std::strerror(errno));
+    return ott::kExitCouldNotTell;
   }
   return exit_code;
 }

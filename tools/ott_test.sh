@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# ott_test.sh OTT: the command line of `ott`: help, exit codes, messages.
+# ott_test.sh OTT MODULE_BAZEL: the command line of `ott`: help, version, exit codes, messages.
 set -uo pipefail
 
 ott=$1
+module=$2
 failures=0
 
 # expect EXIT_CODE PATTERN ARG...: `ott ARG...` ends so and says so, on stdout or stderr.
@@ -23,12 +24,14 @@ printf '{\n  "loss": 0.75\n}' > "$dumps/other/tensors.json"
 printf '{\n  "loss": 0.' > "$dumps/cut/tensors.json"
 
 expect 0 'ott compare out/reference' --help
-expect 0 'Examples:' compare --help
-expect 0 'Example:' stats --help
-expect 0 'Examples:' crosscheck --help
-expect 0 'Example:' calibrate --help
-expect 0 'Example:' trace --help
-expect 2 'subcommand' # none given
+for command in calibrate compare crosscheck prof profile report stats trace; do
+  expect 0 '^Exit code: ' "$command" --help
+  expect 0 '^Examples?:$' "$command" --help
+  expect 2 "^ott $command: .*required.*; .ott $command --help. shows an example$" "$command"
+done
+expect 0 "^ott $(sed -n 's/^    version = "\(.*\)",$/\1/p' "$module")$" --version
+expect 2 '^ott: .*subcommand' # none given
+expect 2 "^ott: no command 'nosuch'; .ott --help. lists them$" nosuch
 expect 2 'GLOB=ATOL,RTOL' compare --tolerance 1 "$dumps/reference" "$dumps/same"
 expect 2 'atol' compare --bitwise --atol 1 "$dumps/reference" "$dumps/same"
 expect 0 'verdict: equal' compare "$dumps/reference" "$dumps/same"
@@ -47,15 +50,17 @@ expect 1 'verdict: different' compare --default-tolerances "$dumps/reference" "$
 expect 0 'verdict: different' compare --warn-only "$dumps/reference" "$dumps/other"
 expect 2 'cut/tensors.json' compare "$dumps/reference" "$dumps/cut"
 expect 2 'no such directory' compare "$dumps/reference" "$dumps/nothing"
-expect 0 'ott prof run.sqlite' prof --help
 expect 2 'no such file' prof "$dumps/nothing.sqlite"
 expect 2 'is no SQLite database' prof "$dumps/reference/tensors.json"
 expect 2 "no column 'ops'" prof -c ops - < /dev/null
 expect 2 'host takes no --op' prof --host --op mm - < /dev/null
 expect 2 'host needs a capture' prof --host - < /dev/null
 expect 2 'excludes --group-by' prof -c op --group-by op - < /dev/null
+expect 2 'excludes --json' prof --csv --json - < /dev/null
 expect 2 'there are V100' prof --gpu abacus - < /dev/null
 expect 0 '^linear 1 7 100' prof --group-by op - <<< '{"op":"linear","sil":7}'
+expect 0 '^linear,7' prof --csv -c op,sil --ranks 0,3 - <<< '{"op":"linear","sil":7,"rank":3}'
+expect 0 '"sil":7' prof --json -c sil - <<< '{"op":"linear","sil":7}'
 expect 2 'no run directory' stats "$dumps"
 expect 2 'required' calibrate "$dumps/reference" "$dumps/same"
 expect 2 'run.json' calibrate "$dumps/reference" "$dumps/same" -o "$dumps/tolerances.textproto"
@@ -64,6 +69,11 @@ expect 0 '1 within tolerance' compare --tolerances "$dumps/tolerances.textproto"
 expect 2 'nothing.textproto' compare --tolerances nothing.textproto "$dumps/reference" "$dumps/other"
 expect 2 "$dumps" crosscheck "$dumps"
 expect 2 'run.json' crosscheck "$dumps" "$dumps"
+expect 2 "$dumps.*run.json" crosscheck --reference-ranks 0,1 --replicated '*' "$dumps" "$dumps"
+
+"$ott" compare "$dumps/reference" "$dumps/same" > /dev/full 2> "$dumps/full"
+[[ $? == 2 ]] && grep -q 'standard output: No space left' "$dumps/full" ||
+  { echo "output that is lost goes unnoticed" >&2; failures=$((failures + 1)); }
 
 trace=$TEST_TMPDIR/trace.json
 printf '{"traceEvents":[{"ph":"X","name":"forward","pid":0,"tid":1,"ts":1,"dur":2}]}' > "$trace"

@@ -48,7 +48,8 @@ class Clock {
 
   // Exact to 2^-32 of the tick's length. Durations up to 213 days fit.
   uint64_t ToPicoseconds(uint64_t ticks) const {
-    return static_cast<uint64_t>((static_cast<unsigned __int128>(ticks) * picoseconds_per_tick_) >> 32);
+    __extension__ typedef unsigned __int128 Uint128;
+    return static_cast<uint64_t>((static_cast<Uint128>(ticks) * picoseconds_per_tick_) >> 32);
   }
 
   bool uses_cycle_counter() const { return nanoseconds_ == nullptr; }

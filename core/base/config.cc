@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 
 namespace ott {
 namespace {
@@ -18,9 +19,14 @@ class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   explicit FirstError(const std::string& path) : path_(path) {}
 
-  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
+  // Overrides what Protocol Buffers call since version 26, and before.
+  void RecordError(int line, google::protobuf::io::ColumnNumber column, absl::string_view message) {
     if (!text_.empty()) return;
     text_ = absl::StrCat(path_, ":", line + 1, ":", column + 1, ": ", message);
+  }
+
+  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) {
+    RecordError(line, column, message);
   }
 
   const std::string& text() const { return text_; }

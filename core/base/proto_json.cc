@@ -4,11 +4,24 @@
 #include "ott/core/base/check.h"
 
 namespace ott {
+namespace {
+
+// Version 26 of Protocol Buffers renamed the option.
+template <typename Options>
+auto PrintDefaults(Options* options, int) -> decltype(void(options->always_print_primitive_fields)) {
+  options->always_print_primitive_fields = true;
+}
+template <typename Options>
+auto PrintDefaults(Options* options, char) -> decltype(void(options->always_print_fields_with_no_presence)) {
+  options->always_print_fields_with_no_presence = true;
+}
+
+}  // namespace
 
 std::string ProtoToJson(const google::protobuf::Message& message, JsonLayout layout) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = layout == JsonLayout::kIndented;
-  options.always_print_primitive_fields = true;
+  PrintDefaults(&options, 0);
   options.preserve_proto_field_names = true;
   std::string json;
   const auto status = google::protobuf::util::MessageToJsonString(message, &json, options);

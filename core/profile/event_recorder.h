@@ -232,7 +232,7 @@ class EventRecorder {
     const size_t size = buffer.size.load(std::memory_order_relaxed);
     if (__builtin_expect(size + sizeof(EventRecord) > buffer.capacity, 0)) return Lose(buffer);
     auto* const record = new (buffer.bytes.get() + size)
-        EventRecord{ticks, {value}, static_name, 0, type, 0, static_cast<uint32_t>(category)};
+        EventRecord{ticks, {value}, static_name, 0, type & 15, 0, static_cast<uint32_t>(category) & 15};
     buffer.size.store(size + sizeof(EventRecord), std::memory_order_release);
     return record;
   }

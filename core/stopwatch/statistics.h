@@ -14,7 +14,7 @@ namespace ott {
 class Statistics;  // stopwatch_stats.proto
 
 // A sum too large for 64 bits.
-using Uint128 = unsigned __int128;
+__extension__ typedef unsigned __int128 Uint128;
 
 // Count, total, mean, standard deviation, minimum, maximum and quantiles of durations.
 //

@@ -1,6 +1,7 @@
 """A cc_library of CUDA sources, compiled by nvcc. Its targets are skipped where CUDA is missing."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("//third_party:optional_library.bzl", "needs")
 
 def _compile(ctx, src, output, headers, flags):
     args = ctx.actions.args()
@@ -78,7 +79,7 @@ _cuda_library = rule(
         "include_prefix": attr.string(doc = "As in cc_library."),
         "srcs": attr.label_list(allow_files = [".cu"]),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
-        "_nvcc": attr.label(cfg = "host", default = "@cuda//:nvcc", executable = True),
+        "_nvcc": attr.label(cfg = "exec", default = "@cuda//:nvcc", executable = True),
     },
     fragments = ["cpp"],
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
@@ -94,10 +95,7 @@ def cuda_library(name, deps = [], **kwargs):
     """
     _cuda_library(
         name = name,
-        target_compatible_with = select({
-            str(Label("//third_party/cuda:available")): [],
-            "//conditions:default": ["@platforms//:incompatible"],
-        }),
+        target_compatible_with = needs("cuda"),
         deps = deps + ["@cuda//:cuda_runtime"],
         **kwargs
     )

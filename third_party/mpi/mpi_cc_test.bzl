@@ -1,13 +1,8 @@
 """Tests that run on several ranks."""
 
 load("@rules_cc//cc:defs.bzl", "cc_binary")
-
-def needs_mpi():
-    """For target_compatible_with: what has it is skipped where MPI is missing."""
-    return select({
-        str(Label("//third_party/mpi:available")): [],
-        "//conditions:default": ["@platforms//:incompatible"],
-    })
+load("@rules_shell//shell:sh_test.bzl", "sh_test")
+load("//third_party:optional_library.bzl", "needs")
 
 def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
     """A cc_test started as `mpirun -np RANKS`; skipped where MPI is missing.
@@ -22,13 +17,13 @@ def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
       tags: as in cc_test.
       **kwargs: what cc_binary takes: srcs, deps, data, ...
     """
-    cc_binary(name = name + "_rank", testonly = True, target_compatible_with = needs_mpi(), **kwargs)
-    native.sh_test(
+    cc_binary(name = name + "_rank", testonly = True, target_compatible_with = needs("mpi"), **kwargs)
+    sh_test(
         name = name,
         size = size,
         srcs = [Label("//third_party/mpi:mpirun.sh")],
         args = [str(ranks), "$(location :%s_rank)" % name] + args,
         data = [":%s_rank" % name],
         tags = tags + ["cpu:%d" % min(ranks, 2)],
-        target_compatible_with = needs_mpi(),
+        target_compatible_with = needs("mpi"),
     )

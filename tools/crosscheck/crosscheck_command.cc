@@ -20,7 +20,8 @@ namespace {
 constexpr int kMaxFailuresPrinted = 5;
 
 struct CrosscheckFlags {
-  std::vector<std::string> runs;
+  std::string run;      // alone, or the reference of current
+  std::string current;  // may be ""
   std::string config;
   std::vector<std::string> replicated;
   std::vector<int> reference_ranks;
@@ -30,13 +31,17 @@ struct CrosscheckFlags {
   std::string format = "text";
 };
 
+const std::string& CheckedRun(const CrosscheckFlags& flags) {
+  return flags.current.empty() ? flags.run : flags.current;
+}
+
 // What the run was made with or --config says, and what flags say instead.
 absl::StatusOr<CrossCheckConfig> MakeConfig(const CrosscheckFlags& flags) {
   CrossCheckConfig config;
   if (!flags.config.empty()) {
     OTT_ASSIGN_OR_RETURN(const Config loaded, LoadConfig(flags.config));
     config = loaded.cross_check();
-  } else if (const absl::StatusOr<RunInfo> info = ReadRunInfo(flags.runs.back()); info.ok()) {
+  } else if (const absl::StatusOr<RunInfo> info = ReadRunInfo(CheckedRun(flags)); info.ok()) {
     config = info->config().cross_check();
   }
   if (!flags.replicated.empty()) {
@@ -48,7 +53,7 @@ absl::StatusOr<CrossCheckConfig> MakeConfig(const CrosscheckFlags& flags) {
   if (flags.atol > 0) config.mutable_reference_tolerance()->set_atol(flags.atol);
   if (flags.rtol > 0) config.mutable_reference_tolerance()->set_rtol(flags.rtol);
   if (!flags.tolerances.empty()) config.set_reference_tolerances(flags.tolerances);
-  config.set_reference_run(flags.runs.size() == 2 ? flags.runs.front() : "");
+  config.set_reference_run(flags.current.empty() ? "" : flags.run);
   return config;
 }
 
@@ -77,8 +82,8 @@ std::string FormatReferenceVerdicts(const std::string& reference,
 
 absl::StatusOr<std::vector<CrossCheckVerdict>> Check(const CrosscheckFlags& flags) {
   OTT_ASSIGN_OR_RETURN(const CrossCheckConfig config, MakeConfig(flags));
-  if (flags.runs.size() == 2) return CheckRunAgainstReference(flags.runs.back(), config);
-  return CheckReplicasOfRun(flags.runs.front(), config);
+  if (!flags.current.empty()) return CheckRunAgainstReference(flags.current, config);
+  return CheckReplicasOfRun(flags.run, config);
 }
 
 int RunCrosscheck(const CrosscheckFlags& flags) {
@@ -88,8 +93,8 @@ int RunCrosscheck(const CrosscheckFlags& flags) {
     return kExitCouldNotTell;
   }
   std::string text;
-  if (flags.format == "text" && flags.runs.size() == 2) {
-    text = FormatReferenceVerdicts(flags.runs.front(), *verdicts);
+  if (flags.format == "text" && !flags.current.empty()) {
+    text = FormatReferenceVerdicts(flags.run, *verdicts);
   } else {
     for (const CrossCheckVerdict& verdict : *verdicts) {
       text += flags.format == "json" ? VerdictToJsonLine(verdict) : FormatVerdict(verdict);
@@ -105,17 +110,21 @@ void AddCrosscheckCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand(
       "crosscheck", "Whether the ranks of a run held the same tensors, and those of a reference run");
   const auto flags = std::make_shared<CrosscheckFlags>();
-  command->add_option("RUN", flags->runs, "Run directory with dumps; or two, the first being the reference")
-      ->required()
-      ->expected(1, 2);
+  command->add_option("RUN", flags->run, "Run directory with dumps: do its ranks agree?")->required();
+  command->add_option("CURRENT", flags->current, "Another: does it agree with RUN, the reference?");
   command->add_option(
       "--config", flags->config,
       "File with an ott.Config whose cross_check says what is compared; without it, what the run was "
       "made with");
-  command->add_option("--replicated", flags->replicated,
-                      "Globs over paths of tensors that must be equal on all ranks; none: all");
-  command->add_option("--reference-ranks", flags->reference_ranks,
-                      "The reference's rank for each rank of the run, or one for all");
+  command
+      ->add_option("--replicated", flags->replicated,
+                   "Glob over paths of tensors that must be equal on all ranks; may be repeated; none: all")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--reference-ranks", flags->reference_ranks,
+                   "The reference's rank for each rank of the run, such as 0,1,0,1, or one for all")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command->add_option("--atol", flags->atol, "Absolute tolerance against the reference")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--rtol", flags->rtol, "Tolerance relative to the reference; both add up")

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdio>
-#include <functional>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -65,26 +64,11 @@ void PrintNotes(const Profile& profile, const KernelJoin* join) {
   for (const std::string& note : profile.notes) std::fprintf(stderr, "  %s\n", note.c_str());
 }
 
-// Standard output, and whether all of it got there.
-class Output {
- public:
-  std::function<void(std::string_view)> writer() {
-    return [this](std::string_view text) {
-      written_ = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && written_;
-    };
-  }
-  absl::Status Finish() {
-    if (std::fflush(stdout) == 0 && written_) return absl::OkStatus();
-    return absl::DataLossError("standard output did not take all of the table");
-  }
+void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
- private:
-  bool written_ = true;
-};
-
-absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags, Output* output) {
-  if (!flags.summary) return WriteProfTable(rows, flags.table, output->writer());
-  output->writer()(Summarize(rows, flags.table));
+absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags) {
+  if (!flags.summary) return WriteProfTable(rows, flags.table, Print);
+  Print(Summarize(rows, flags.table));
   return absl::OkStatus();
 }
 
@@ -105,15 +89,13 @@ absl::Status Prof(ProfFlags flags) {
     return absl::InvalidArgumentError(absl::StrCat("--host takes no ", flags.of_kernels));
   if (flags.host && flags.file == "-")
     return absl::InvalidArgumentError("--host needs a capture: rows from standard input are of kernels");
-  Output output;
   if (flags.file == "-") {
     const JsonRows rows(std::cin);
     if (rows.num_bad_lines() > 0) {
       std::fprintf(stderr, "standard input: %lld lines are no rows of `ott prof --json` and were left out\n",
                    static_cast<long long>(rows.num_bad_lines()));
     }
-    OTT_RETURN_IF_ERROR(WriteRows(rows, flags, &output));
-    return output.Finish();
+    return WriteRows(rows, flags);
   }
   OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file));
   if (flags.host || profile.kernels.empty()) {
@@ -123,14 +105,13 @@ absl::Status Prof(ProfFlags flags) {
                    flags.of_kernels.empty() ? "" : ", so there are none for ", flags.of_kernels.c_str());
     }
     std::fprintf(stderr, "  host time by range, ns:\n");
-    WriteHostTimes(profile, flags.table.layout, flags.table.limit, output.writer());
-    return output.Finish();
+    WriteHostTimes(profile, flags.table.layout, flags.table.limit, Print);
+    return absl::OkStatus();
   }
   const KernelJoin join = JoinKernels(&profile);
   PrintNotes(profile, &join);
   const ProfileRows rows(profile, join, std::move(gpu));
-  OTT_RETURN_IF_ERROR(WriteRows(rows, flags, &output));
-  return output.Finish();
+  return WriteRows(rows, flags);
 }
 
 }  // namespace
@@ -177,9 +158,11 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
       command->add_option("--phase", table.phase, "Only of phases like this glob"),
       command->add_option("--dir", table.direction, "Only this direction")
           ->check(CLI::IsMember({"fprop", "bprop"})),
-      command->add_option("--rank", table.rank, "Only of this rank"),
-      command->add_option("--from", table.from_seconds, "Only kernels from this second of the capture on"),
-      command->add_option("--to", table.to_seconds, "Only kernels before this second of the capture")};
+      command->add_option("--ranks", table.ranks, "Only these, such as 0,3")
+          ->delimiter(',')
+          ->allow_extra_args(false),
+      command->add_option("--begin", table.begin_seconds, "Only kernels from this second of the capture on"),
+      command->add_option("--end", table.end_seconds, "Only kernels before this second of the capture")};
   command->add_option("--gpu", flags->gpu,
                       "Peaks to compare with where FILE does not tell the device: H100, A100, ...");
   std::string footer = "Columns:\n";

@@ -22,7 +22,7 @@ bool MatchesFilter(const std::string& glob, std::string_view text) {
 
 bool NoFilters(const ProfTableOptions& o) {
   return o.op.empty() && o.layer.empty() && o.kernel.empty() && o.phase.empty() && o.direction.empty() &&
-         !o.rank.has_value() && o.from_seconds <= 0 && o.to_seconds < 0;
+         o.ranks.empty() && o.begin_seconds <= 0 && o.end_seconds < 0;
 }
 
 // Whether a comes before b: large numbers, then texts, then what is not known, then what is not there.
@@ -178,9 +178,10 @@ bool PassesFilters(const ProfTableOptions& options, const KernelRow& row) {
   return MatchesFilter(options.op, row.op) && MatchesFilter(options.layer, row.layer) &&
          MatchesFilter(options.kernel, row.kernel) && MatchesFilter(options.phase, row.phase) &&
          (options.direction.empty() || row.dir == options.direction) &&
-         (!options.rank.has_value() || row.rank == *options.rank) &&
-         static_cast<double>(row.start) >= options.from_seconds * 1e9 &&
-         (options.to_seconds < 0 || static_cast<double>(row.start) < options.to_seconds * 1e9);
+         (options.ranks.empty() ||
+          std::find(options.ranks.begin(), options.ranks.end(), row.rank) != options.ranks.end()) &&
+         static_cast<double>(row.start) >= options.begin_seconds * 1e9 &&
+         (options.end_seconds < 0 || static_cast<double>(row.start) < options.end_seconds * 1e9);
 }
 
 absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& options,

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,10 +24,10 @@ struct ProfTableOptions {
 
   // Filters, all of which a kernel must pass. Globs as in ott/core/dump/selection.h, "" for any.
   std::string op, layer, kernel, phase;
-  std::string direction;  // fprop or bprop
-  std::optional<int64_t> rank;
-  double from_seconds = 0;  // of the start, since the beginning of the capture
-  double to_seconds = -1;   // -1: to the end
+  std::string direction;       // fprop or bprop
+  std::vector<int64_t> ranks;  // empty: all
+  double begin_seconds = 0;    // of the start, since the beginning of the capture
+  double end_seconds = -1;     // -1: to the end
 };
 
 // The kernels that pass the filters.

@@ -135,13 +135,16 @@ TEST(ProfTable, FiltersSortsAndGroups) {
   options.limit = 2;
   EXPECT_EQ(Table().Write(options), "idx sil share\n5 3000 50\n3 2000 33.333\n");
   options = {};
-  options.rank = 2;
+  options.ranks = {2};
   options.columns = "idx";
   EXPECT_EQ(Table().Write(options), "idx\n");
+  options.ranks = {2, 3};
+  options.limit = 2;
+  EXPECT_EQ(Table().Write(options), "idx\n1\n2\n");
   options = {};
   options.columns = "idx";
-  options.from_seconds = 4.8e-6;  // of the capture, which begins at 50 ns
-  options.to_seconds = 8.0e-6;
+  options.begin_seconds = 4.8e-6;  // of the capture, which begins at 50 ns
+  options.end_seconds = 8.0e-6;
   EXPECT_EQ(Table().Write(options), "idx\n4\n5\n");
   options = {};
   options.group_by = "op,dir";

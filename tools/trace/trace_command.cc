@@ -108,7 +108,9 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
   command->add_option("--begin", flags->selection.begin, "Only what reaches beyond this, in seconds")
       ->capture_default_str();
   command->add_option("--end", flags->selection.end, "Only what begins before this, in seconds");
-  command->add_option("--ranks", flags->ranks, "Only these, such as 0,3")->delimiter(',');
+  command->add_option("--ranks", flags->ranks, "Only these, such as 0,3")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command
       ->add_option("--max-size", flags->max_size,
                    "Leave out the shortest ranges beyond this size before compression, such as 300MB")
