@@ -14,6 +14,7 @@ namespace ott {
 namespace {
 
 constexpr char kSizes[] = ", sizes = ";
+constexpr char kEvaluate[] = "autograd::engine::evaluate_function: ";
 
 template <size_t n>
 bool ConsumePrefix(const char (&prefix)[n], std::string_view* text) {
@@ -157,12 +158,16 @@ void AppendArgument(const Literal& map, int position, std::vector<OpArgument>* a
   }
 }
 
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
 OpDirection DirectionOf(std::string_view name) {
+  if (EndsWith(name, "_backward_data") || EndsWith(name, "AccumulateGrad")) return OpDirection::kBackward;
   while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.remove_suffix(1);
   if (!name.empty() && name.back() == 's') name.remove_suffix(1);
   constexpr std::string_view kSuffix = "ackward";
-  const bool backward = name.size() > kSuffix.size() &&
-                        name.substr(name.size() - kSuffix.size()) == kSuffix &&
+  const bool backward = name.size() > kSuffix.size() && EndsWith(name, kSuffix) &&
                         (name[name.size() - kSuffix.size() - 1] | 0x20) == 'b';
   return backward ? OpDirection::kBackward : OpDirection::kForward;
 }
@@ -256,8 +261,7 @@ bool LooksLikeOp(std::string_view name) {
   }
   const size_t colons = name.find("::");
   if (colons != std::string_view::npos && colons > 0) {
-    return name.find(' ') == std::string_view::npos ||
-           name.find("evaluate_function: ") != std::string_view::npos;
+    return ConsumePrefix(kEvaluate, &name) || name.find(' ') == std::string_view::npos;
   }
   if (!ConsumePrefix("nccl", &name) || name.empty()) return false;
   return name[0] == ':' || (name[0] >= 'A' && name[0] <= 'Z');
@@ -305,11 +309,11 @@ OpLabel ParseLabel(std::string_view key) {
     return label;
   }
   label.kind = OpLabel::Kind::kOp;
+  const bool is_evaluated = ConsumePrefix(kEvaluate, &name);
   label.description.module = ConsumeNamespace(&name);
   if (name.substr(0, 4) == "nccl") label.description.module = "nccl";
   label.description.op = name;
-  label.direction = DirectionOf(name);
-  if (key.find("evaluate_function: ") < end_of_name) label.direction = OpDirection::kBackward;
+  label.direction = is_evaluated ? OpDirection::kBackward : DirectionOf(name);
   label.is_backward_node = IsBackwardNode(label.description.module, label.direction);
   return label;
 }

@@ -257,7 +257,7 @@ TEST(ProfTable, CollectivesOfGradientsAreOpsOfTheirOwn) {
       .Range(1, 12, 140, 160, "ncclGroupEnd")
       .Kernel(1, 12, 150, 300, 4000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1);
   EXPECT_EQ(Table(sql).Write("dir,op,params,algbw,busbw"),
-            "dir op params algbw busbw\nbprop all_reduce [1000]float32 1 na\n");
+            "dir op params algbw busbw\nbprop all_reduce [1000] 1 na\n");
 }
 
 TEST(ProfTable, APeakNeedsToKnowWhetherTensorCoresWorked) {
