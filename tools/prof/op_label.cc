@@ -1,7 +1,6 @@
 #include "tools/prof/op_label.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -23,11 +22,16 @@ bool ConsumePrefix(const char (&prefix)[n], std::string_view* text) {
   return true;
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 bool ConsumeNumber(std::string_view* text, uint64_t* number) {
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
-  if (error != std::errc()) return false;
-  text->remove_prefix(static_cast<size_t>(end - text->data()));
-  return true;
+  constexpr size_t kMostDigits = 19;  // which 64 bits hold
+  size_t size = 0;
+  for (*number = 0; size < text->size() && IsDigit((*text)[size]); ++size) {
+    *number = 10 * *number + static_cast<uint64_t>((*text)[size] - '0');
+  }
+  text->remove_prefix(size);
+  return size > 0 && size <= kMostDigits;
 }
 
 // A bracketed list, brackets within it included.
@@ -47,7 +51,7 @@ bool ConsumeList(std::string_view* text, std::string_view* list) {
   return false;
 }
 
-// rest: what follows the name, from its comma on.
+// rest: what follows the name, from its comma on. *sizes: with ", sizes = " before them.
 bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequence_number) {
   uint64_t op_id;
   std::string_view list;
@@ -56,8 +60,9 @@ bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequ
       if (!ConsumeNumber(&rest, sequence_number)) return false;
     } else if (ConsumePrefix(", op_id = ", &rest)) {
       if (!ConsumeNumber(&rest, &op_id)) return false;
-    } else if (ConsumePrefix(kSizes, &rest)) {
-      if (!ConsumeList(&rest, sizes)) return false;
+    } else if (std::string_view part = rest; ConsumePrefix(kSizes, &rest)) {
+      if (!ConsumeList(&rest, &list)) return false;
+      *sizes = part.substr(0, part.size() - rest.size());
     } else if (ConsumePrefix(", input_op_ids = ", &rest)) {
       if (!ConsumeList(&rest, &list)) return false;
     } else {
@@ -79,19 +84,19 @@ size_t EndOfName(std::string_view text) {
   return text.size();
 }
 
-uint64_t SplitJson(std::string_view text, std::string* key) {
+LabelParts SplitJson(std::string_view text) {
   constexpr std::string_view kField = ",\"seq\":";
-  uint64_t sequence_number = kNoSequenceNumber;
   const size_t field = text.rfind(kField);
   if (field != std::string_view::npos) {
-    std::string_view rest = text.substr(field + kField.size());
-    if (ConsumeNumber(&rest, &sequence_number) && !rest.empty() && (rest[0] == ',' || rest[0] == '}')) {
-      key->append(text.substr(0, field)).append(rest);
-      return sequence_number;
+    LabelParts parts;
+    parts.head = text.substr(0, field);
+    parts.tail = text.substr(field + kField.size());
+    if (ConsumeNumber(&parts.tail, &parts.sequence_number) && !parts.tail.empty() &&
+        (parts.tail[0] == ',' || parts.tail[0] == '}')) {
+      return parts;
     }
   }
-  key->append(text);
-  return kNoSequenceNumber;
+  return {text, {}, kNoSequenceNumber};
 }
 
 // [1, 2] or 3 or true, as numbers.
@@ -164,7 +169,7 @@ bool EndsWith(std::string_view text, std::string_view end) {
 
 OpDirection DirectionOf(std::string_view name) {
   if (EndsWith(name, "_backward_data") || EndsWith(name, "AccumulateGrad")) return OpDirection::kBackward;
-  while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.remove_suffix(1);
+  while (!name.empty() && IsDigit(name.back())) name.remove_suffix(1);
   if (!name.empty() && name.back() == 's') name.remove_suffix(1);
   constexpr std::string_view kSuffix = "ackward";
   const bool backward = name.size() > kSuffix.size() && EndsWith(name, kSuffix) &&
@@ -255,8 +260,7 @@ void AppendSizes(const Literal& sizes, std::vector<OpArgument>* arguments) {
 
 // aten::mm, autograd::engine::evaluate_function: MmBackward0, MmBackward0, nccl:all_reduce, ncclAllReduce.
 bool LooksLikeOp(std::string_view name) {
-  if (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0 &&
-      DirectionOf(name) == OpDirection::kBackward) {
+  if (!name.empty() && IsDigit(name.back()) && DirectionOf(name) == OpDirection::kBackward) {
     return true;
   }
   const size_t colons = name.find("::");
@@ -269,37 +273,38 @@ bool LooksLikeOp(std::string_view name) {
 
 }  // namespace
 
-uint64_t SplitLabel(std::string_view text, std::string* key) {
-  if (!text.empty() && text[0] == '{') return SplitJson(text, key);
+LabelParts SplitLabel(std::string_view text) {
+  if (!text.empty() && text[0] == '{') return SplitJson(text);
   const size_t end_of_name = EndOfName(text);
-  std::string_view sizes;
-  uint64_t sequence_number = kNoSequenceNumber;
-  if (!ConsumeParts(text.substr(end_of_name), &sizes, &sequence_number)) {
-    key->append(text);
-    return kNoSequenceNumber;
+  LabelParts parts = {text.substr(0, end_of_name), {}, kNoSequenceNumber};
+  if (!ConsumeParts(text.substr(end_of_name), &parts.tail, &parts.sequence_number)) {
+    return {text, {}, kNoSequenceNumber};
   }
-  key->append(text.substr(0, end_of_name));
   // An op in sight of autograd without sizes is still an op; an operator id alone is any range's of PyTorch.
-  const bool has_tensors = sizes.find_first_of("0123456789") != std::string_view::npos;
-  if (has_tensors || sequence_number != kNoSequenceNumber)
-    key->append(kSizes).append(sizes.empty() ? std::string_view("[]") : sizes);
-  return sequence_number;
+  if (parts.sequence_number != kNoSequenceNumber) {
+    if (parts.tail.empty()) parts.tail = ", sizes = []";
+  } else if (std::none_of(parts.tail.begin(), parts.tail.end(), IsDigit)) {
+    parts.tail = {};
+  }
+  return parts;
 }
 
-OpLabel ParseLabel(std::string_view key) {
+OpLabel ParseLabel(const LabelParts& parts) {
+  const std::string joined = absl::StrCat(std::string(parts.head), std::string(parts.tail));
+  const std::string_view text = joined;
   OpLabel label;
-  if (!key.empty() && key[0] == '{' && ParseMap(key, &label)) return label;
-  std::string_view name = key;
+  if (!text.empty() && text[0] == '{' && ParseMap(text, &label)) return label;
+  std::string_view name = text;
   if (ConsumePrefix("layer:", &name)) {
     label.kind = OpLabel::Kind::kLayer;
     label.text = name;
     return label;
   }
-  label.text = key;
-  const size_t end_of_name = EndOfName(key);
-  name = key.substr(0, end_of_name);
-  if (end_of_name == key.size() && !LooksLikeOp(name)) return label;
-  std::string_view sizes = key.substr(end_of_name);
+  label.text = text;
+  const size_t end_of_name = EndOfName(text);
+  name = text.substr(0, end_of_name);
+  if (end_of_name == text.size() && !LooksLikeOp(name)) return label;
+  std::string_view sizes = text.substr(end_of_name);
   if (ConsumePrefix(kSizes, &sizes)) {
     const std::optional<Literal> literal = ParseLiteral(sizes);
     if (!literal.has_value()) return label;

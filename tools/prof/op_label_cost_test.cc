@@ -27,9 +27,7 @@ void Check(const std::vector<Case>& cases) {
     return std::isnan(value) ? std::nullopt : std::optional<double>(value);
   };
   for (const Case& c : cases) {
-    std::string key;
-    SplitLabel(c.label, &key);
-    const OpLabel label = ParseLabel(key);
+    const OpLabel label = ParseLabel(SplitLabel(c.label));
     ASSERT_EQ(label.kind, c.label[0] == '{' ? OpLabel::Kind::kMarker : OpLabel::Kind::kOp) << c.label;
     ASSERT_FALSE(label.is_backward_node) << c.label;
     const OpCost cost = CostOf(label.description, OpPass::kForward, DType::kFloat32);
@@ -209,9 +207,7 @@ TEST(OpLabelCost, TensorsMayBeCalledAnything) {
 
 TEST(OpLabelCost, Collectives) {
   const auto message = [](const std::string& text) {
-    std::string key;
-    SplitLabel(text, &key);
-    return CostOf(ParseLabel(key).description, OpPass::kForward, DType::kFloat32).message_bytes;
+    return CostOf(ParseLabel(SplitLabel(text)).description, OpPass::kForward, DType::kFloat32).message_bytes;
   };
   EXPECT_EQ(message("c10d::allreduce_, sizes = [[1000], [], [], [], [], []]"), 4000);
   EXPECT_EQ(message("c10d::_allgather_base_, sizes = [[4000], [1000], [], [], []]"), 16000);

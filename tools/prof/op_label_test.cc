@@ -13,11 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-OpLabel Parse(const std::string& text) {
-  std::string key;
-  SplitLabel(text, &key);
-  return ParseLabel(key);
-}
+OpLabel Parse(const std::string& text) { return ParseLabel(SplitLabel(text)); }
 
 TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
   // The parts in any order, each there or not.
@@ -31,10 +27,9 @@ TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
       for (const int part : order) {
         if ((present >> part & 1) != 0) text += parts[static_cast<size_t>(part)];
       }
-      std::string key;
-      const uint64_t sequence_number = SplitLabel(text, &key);
-      EXPECT_EQ(sequence_number, (present & 1) != 0 ? 45328 : kNoSequenceNumber) << text;
-      const OpLabel label = ParseLabel(key);
+      const LabelParts split = SplitLabel(text);
+      EXPECT_EQ(split.sequence_number, (present & 1) != 0 ? 45328 : kNoSequenceNumber) << text;
+      const OpLabel label = ParseLabel(split);
       EXPECT_EQ(label.kind, OpLabel::Kind::kOp) << text;
       EXPECT_EQ(label.description.module, "aten") << text;
       EXPECT_EQ(label.description.op, "addmm") << text;
@@ -46,17 +41,15 @@ TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST(OpLabel, WhatVariesFromCallToCallIsNoPartOfTheKey) {
-  std::string first;
-  std::string second;
-  EXPECT_EQ(SplitLabel("aten::mm, seq = 1, op_id = 5, sizes = [[2, 3], [3, 4]]", &first), 1);
-  EXPECT_EQ(SplitLabel("aten::mm, seq = 2, op_id = 6, sizes = [[2, 3], [3, 4]]", &second), 2);
-  EXPECT_EQ(first, second);
-  first.clear();
-  second.clear();
-  EXPECT_EQ(SplitLabel(R"({"op":"mm","seq":1,"source":"a.cc:1"})", &first), 1);
-  EXPECT_EQ(SplitLabel(R"({"op":"mm","seq":2,"source":"a.cc:1"})", &second), 2);
-  EXPECT_EQ(first, second);
+TEST(OpLabel, WhatVariesFromCallToCallIsNoPartOfWhatRecurs) {
+  LabelParts parts = SplitLabel("aten::mm, seq = 1, op_id = 5, sizes = [[2, 3], [3, 4]]");
+  EXPECT_EQ(parts.head, "aten::mm");
+  EXPECT_EQ(parts.tail, ", sizes = [[2, 3], [3, 4]]");
+  EXPECT_EQ(parts.sequence_number, 1);
+  parts = SplitLabel(R"({"op":"mm","seq":2,"source":"a.cc:1"})");
+  EXPECT_EQ(parts.head, R"({"op":"mm")");
+  EXPECT_EQ(parts.tail, R"(,"source":"a.cc:1"})");
+  EXPECT_EQ(parts.sequence_number, 2);
 }
 
 TEST(OpLabel, ListsOfTensorsShareAPosition) {
