@@ -115,6 +115,8 @@ TEST(OpLabel, NamespacesAreNoPartOfTheOp) {
   EXPECT_TRUE(node.is_backward_node);
   EXPECT_EQ(node.description.module, "encoder");
   EXPECT_EQ(Parse(R"({"op":"block:3"})").description.op, "block:3");
+  EXPECT_EQ(Parse(R"({"op":"a::"})").description.op, "a::");
+  EXPECT_EQ(Parse(R"({"op":"a:: "})").description.op, "a:: ");
 }
 
 TEST(OpLabel, PyProfsMarkersAreRead) {
