@@ -177,8 +177,8 @@ OpDirection DirectionOf(std::string_view name) {
   return backward ? OpDirection::kBackward : OpDirection::kForward;
 }
 
-// Takes what is before the last colon off the name: "aten" of "aten::mm", "nccl" of "nccl:all_reduce"; nothing
-// where no name would be left.
+// Takes what is before the last colon off the name: "aten" of "aten::mm", "nccl" of "nccl:all_reduce";
+// nothing where no name would be left.
 std::string_view ConsumeNamespace(std::string_view* name) {
   const size_t colon =
       name->find_last_of(": ") == name->size() - 1 ? std::string_view::npos : name->rfind(':');

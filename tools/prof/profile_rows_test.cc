@@ -307,6 +307,9 @@ TEST(Summary, SaysWhatStandsOut) {
   EXPECT_THAT(text, Not(HasSubstr("fuse them")));
   EXPECT_THAT(text, Not(HasSubstr("tell no sizes")));
   ProfTableOptions options;
+  options.op = "mm";
+  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options),
+              Not(HasSubstr("GPUs idle")));
   options.limit = 0;
   EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options), Not(HasSubstr("mm")));
   options.op = "nothing";
