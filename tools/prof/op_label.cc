@@ -278,15 +278,17 @@ bool LooksLikeOp(std::string_view name) {
 LabelParts SplitLabel(std::string_view text) {
   if (!text.empty() && text[0] == '{') return SplitJson(text);
   const size_t end_of_name = EndOfName(text);
-  LabelParts parts = {text.substr(0, end_of_name), {}, kNoSequenceNumber};
+  LabelParts parts;
+  parts.head = text.substr(0, end_of_name);
   if (!ConsumeParts(text.substr(end_of_name), &parts.tail, &parts.sequence_number)) {
     return {text, {}, kNoSequenceNumber};
   }
   // An op in sight of autograd without sizes is still an op; an operator id alone is any range's of PyTorch.
-  if (parts.sequence_number != kNoSequenceNumber) {
-    if (parts.tail.empty()) parts.tail = ", sizes = []";
-  } else if (std::none_of(parts.tail.begin(), parts.tail.end(), IsDigit)) {
+  if (parts.sequence_number == kNoSequenceNumber &&
+      std::none_of(parts.tail.begin(), parts.tail.end(), IsDigit)) {
     parts.tail = {};
+  } else if (parts.tail.empty()) {
+    parts.tail = ", sizes = []";
   }
   return parts;
 }
