@@ -364,7 +364,7 @@ std::optional<DType> KernelDType(std::string_view name) {
                                        {"fp8_gemm", DType::kFloat8E4M3},
                                        {"_i8", DType::kInt8},
                                        {"_s8_", DType::kInt8},
-                                       {"int8_", DType::kInt8},
+                                       {"_int8_", DType::kInt8},
                                        {"bf16", DType::kBFloat16},
                                        {"bfloat16", DType::kBFloat16},
                                        {"f16f16", DType::kFloat16},

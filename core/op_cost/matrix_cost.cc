@@ -364,7 +364,9 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   cost.bytes = backward ? 2 * inputs + 2 * out_bytes + log_sum_exp : inputs + out_bytes + log_sum_exp;
   if (!has("flash") && (!call.is_backward_op() || has("efficient"))) {
     for (const OpArgument* mask : call.tensors()) {
-      if (mask->position == static_cast<int>(first) + 3) cost.bytes += call.Bytes(*mask);
+      const bool is_mask = mask->name.empty() || mask->name.find("mask") != std::string::npos ||
+                           mask->name.find("bias") != std::string::npos;
+      if (is_mask && mask->position == static_cast<int>(first) + 3) cost.bytes += call.Bytes(*mask);
     }
   }
   cost.params = absl::StrCat("heads=", heads, ",L=", queries, ",S=", keys, ",E=", e,
