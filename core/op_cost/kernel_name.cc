@@ -378,6 +378,7 @@ std::optional<DType> KernelDType(std::string_view name) {
                                        {"h16816", DType::kFloat16},
                                        {"hgemm", DType::kFloat16},
                                        {"tf32", DType::kFloat32},
+                                       {"tensorop_s1688gemm_", DType::kFloat32},
                                        {"f32f32", DType::kFloat32},
                                        {"sgemm", DType::kFloat32},
                                        {"scudnn", DType::kFloat32},
