@@ -77,6 +77,7 @@ TEST(KernelName, DepthwiseConvolutionsOfPyTorchHaveAGradientEach) {
             KernelKind::kConvolutionInputGradient);
   EXPECT_EQ(KernelKindOf("void at::native::conv_depthwise2d_grad_weight_kernel<float>"),
             KernelKind::kConvolutionWeightGradient);
+  EXPECT_EQ(KernelKindOf("sm80_depthwise_dgrad_f16"), KernelKind::kConvolutionInputGradient);
   EXPECT_EQ(KernelKindOf("kernel_cutlass_kernel_flashinfer_rmsnorm"), KernelKind::kOther);
 }
 
@@ -95,6 +96,10 @@ TEST(KernelName, FlashAttentionTellsWhetherItIsCausal) {
   EXPECT_EQ(KernelIsCausal("void flash::flash_fwd_kernel<Traits<(int)64"), std::nullopt);
   EXPECT_EQ(KernelIsCausal("flash_fwd_kernel"), std::nullopt);
   EXPECT_EQ(KernelIsCausal("cudnn_generated_fort_native_sdpa_sm90_flash_fprop"), std::nullopt);
+}
+
+TEST(KernelName, TypesOfOtherParametersAreNotTheElements) {
+  EXPECT_EQ(KernelDType("void scale_kernel<__half>(const __half *, uint8_t *)"), DType::kFloat16);
 }
 
 TEST(KernelName, NvjetTellsWhatItWrites) {
