@@ -6,10 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "tools/prof/growing_array.h"
 #include "tools/prof/profile.h"
 
 namespace ott {
@@ -24,7 +24,7 @@ class IdIndex {
     if (key != last_key_ || pages_.empty()) {
       last_key_ = key;
       const auto [entry, added] = page_of_.try_emplace(key, static_cast<uint32_t>(pages_.size()));
-      if (added) pages_.emplace_back().fill(kNone);
+      if (added) pages_.push_back(EmptyPage());
       last_page_ = entry->second;
     }
     return pages_[last_page_][Slot(id)];
@@ -46,10 +46,17 @@ class IdIndex {
   static constexpr int kPageBits = 6;
   using Key = std::pair<uint16_t, int64_t>;
 
+  using Page = std::array<uint32_t, size_t{1} << kPageBits>;
+
   static size_t Slot(int64_t id) { return static_cast<size_t>(id) & ((size_t{1} << kPageBits) - 1); }
+  static Page EmptyPage() {
+    Page page;
+    page.fill(kNone);
+    return page;
+  }
 
   absl::flat_hash_map<Key, uint32_t> page_of_;
-  std::deque<std::array<uint32_t, size_t{1} << kPageBits>> pages_;
+  GrowingArray<Page> pages_;
   Key last_key_;
   uint32_t last_page_ = 0;
 };

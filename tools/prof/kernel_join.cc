@@ -1,7 +1,5 @@
 #include "tools/prof/kernel_join.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <deque>
@@ -45,7 +43,7 @@ class Interner {
   absl::flat_hash_map<decltype(Fields({})), uint32_t> contexts_;
 };
 
-constexpr size_t kRangesToTrim = size_t{1} << 20;
+constexpr ptrdiff_t kRangesToForget = ptrdiff_t{1} << 20;
 constexpr uint32_t kOutside = 0;         // the context without any range
 constexpr uint32_t kWanted = kNone - 1;  // a sequence number that a backward node asks for
 
@@ -83,11 +81,10 @@ class Joiner {
   // A range of a sequence number that a backward node asks for.
   struct Forward {
     int64_t start;
+    int64_t backward_start;    // of the backward node around it, for double backward
+    uint32_t sequence_number;  // of that node
     uint32_t thread;
     uint32_t context;
-    // Of the backward node around it, for double backward.
-    uint32_t sequence_number;
-    int64_t backward_start;
     uint32_t next;
   };
 
@@ -147,8 +144,7 @@ class Joiner {
 
   void SweepThread(uint32_t thread_index) {
     Profile::Thread& thread = profile_.threads[thread_index];
-    std::deque<Profile::Range> ranges = std::move(thread.ranges);
-    thread.ranges.clear();
+    GrowingArray<Profile::Range> ranges = std::move(thread.ranges);
     const auto outer_first = [](const Profile::Range& a, const Profile::Range& b) {
       return a.start != b.start ? a.start < b.start : a.end > b.end;
     };
@@ -156,19 +152,18 @@ class Joiner {
       std::sort(ranges.begin(), ranges.end(), outer_first);
     }
     stack_.clear();
-    // What is done with gives its memory back.
-    const auto push_first = [&] {
-      Push(thread_index, ranges.front());
-      ranges.pop_front();
-      if (ranges.size() % kRangesToTrim == 0) malloc_trim(0);
+    const Profile::Range* next = ranges.begin();
+    const auto push_next = [&] {
+      Push(thread_index, *next++);
+      if ((next - ranges.begin()) % kRangesToForget == 0) ranges.Forget(next);
     };
     for (const uint32_t launch : launches_of_[thread_index]) {
       const int64_t time = profile_.launches[launch].start;
-      while (!ranges.empty() && ranges.front().start <= time) push_first();
+      while (next != ranges.end() && next->start <= time) push_next();
       while (!stack_.empty() && stack_.back().end < time) stack_.pop_back();
       if (!stack_.empty()) TakeContext(launch);
     }
-    while (!ranges.empty()) push_first();
+    while (next != ranges.end()) push_next();
   }
 
   void Push(uint32_t thread_index, const Profile::Range& range) {
@@ -255,7 +250,7 @@ class Joiner {
           context.marker = label_index;
           context.op = kNone;
           if (!label.source.empty()) context.source = interner_.Text(label.source);
-        } else {
+        } else if (!SaysLess(label.description, context.op)) {
           context.op = label_index;
         }
         if (context.direction != OpDirection::kBackward) context.direction = label.direction;
@@ -277,6 +272,12 @@ class Joiner {
         break;
     }
     return context;
+  }
+
+  // What a collective calls on its way to the kernel, ncclGroupEnd say, tells no sizes.
+  bool SaysLess(const OpDescription& called, uint32_t op) const {
+    return op != kNone && IsCollective(profile_.labels[op].description) &&
+           (called.op == "record_param_comms" || (IsCollective(called) && called.arguments.empty()));
   }
 
   void TakeContext(uint32_t launch_index) {

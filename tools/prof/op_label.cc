@@ -1,6 +1,7 @@
 #include "tools/prof/op_label.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -22,10 +23,13 @@ bool ConsumePrefix(const char (&prefix)[n], std::string_view* text) {
 }
 
 bool ConsumeNumber(std::string_view* text, uint64_t* number) {
-  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), *number);
-  if (error != std::errc()) return false;
-  text->remove_prefix(static_cast<size_t>(end - text->data()));
-  return true;
+  constexpr size_t kMostDigits = 19;  // which 64 bits hold
+  size_t size = 0;
+  for (*number = 0; size < text->size() && (*text)[size] >= '0' && (*text)[size] <= '9'; ++size) {
+    *number = 10 * *number + static_cast<uint64_t>((*text)[size] - '0');
+  }
+  text->remove_prefix(size);
+  return size > 0 && size <= kMostDigits;
 }
 
 // A bracketed list, brackets within it included.
@@ -45,7 +49,7 @@ bool ConsumeList(std::string_view* text, std::string_view* list) {
   return false;
 }
 
-// rest: what follows the name, from its comma on.
+// rest: what follows the name, from its comma on. *sizes: with ", sizes = " before them.
 bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequence_number) {
   uint64_t op_id;
   std::string_view list;
@@ -54,8 +58,9 @@ bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequ
       if (!ConsumeNumber(&rest, sequence_number)) return false;
     } else if (ConsumePrefix(", op_id = ", &rest)) {
       if (!ConsumeNumber(&rest, &op_id)) return false;
-    } else if (ConsumePrefix(kSizes, &rest)) {
-      if (!ConsumeList(&rest, sizes)) return false;
+    } else if (std::string_view part = rest; ConsumePrefix(kSizes, &rest)) {
+      if (!ConsumeList(&rest, &list)) return false;
+      *sizes = part.substr(0, part.size() - rest.size());
     } else if (ConsumePrefix(", input_op_ids = ", &rest)) {
       if (!ConsumeList(&rest, &list)) return false;
     } else {
@@ -77,19 +82,19 @@ size_t EndOfName(std::string_view text) {
   return text.size();
 }
 
-uint64_t SplitJson(std::string_view text, std::string* key) {
+LabelParts SplitJson(std::string_view text) {
   constexpr std::string_view kField = ",\"seq\":";
-  uint64_t sequence_number = kNoSequenceNumber;
   const size_t field = text.rfind(kField);
   if (field != std::string_view::npos) {
-    std::string_view rest = text.substr(field + kField.size());
-    if (ConsumeNumber(&rest, &sequence_number) && !rest.empty() && (rest[0] == ',' || rest[0] == '}')) {
-      key->append(text.substr(0, field)).append(rest);
-      return sequence_number;
+    LabelParts parts;
+    parts.head = text.substr(0, field);
+    parts.tail = text.substr(field + kField.size());
+    if (ConsumeNumber(&parts.tail, &parts.sequence_number) && !parts.tail.empty() &&
+        (parts.tail[0] == ',' || parts.tail[0] == '}')) {
+      return parts;
     }
   }
-  key->append(text);
-  return kNoSequenceNumber;
+  return {text, {}, kNoSequenceNumber};
 }
 
 // [1, 2] or 3 or true, as numbers.
@@ -166,6 +171,24 @@ OpDirection DirectionOf(std::string_view name) {
   return backward ? OpDirection::kBackward : OpDirection::kForward;
 }
 
+// Takes what is before the last colon off the name: "aten" of "aten::mm", "nccl" of "nccl:all_reduce".
+std::string_view ConsumeNamespace(std::string_view* name) {
+  const size_t colon = name->rfind(':');
+  if (colon == std::string_view::npos) return {};
+  std::string_view space = name->substr(0, colon);
+  while (!space.empty() && space.back() == ':') space.remove_suffix(1);
+  name->remove_prefix(colon + 1);
+  while (!name->empty() && name->front() == ' ') name->remove_prefix(1);
+  return space;
+}
+
+// Autograd's nodes have no namespace but its own. aten::convolution_backward is an op like any other, which a
+// node calls.
+bool IsBackwardNode(std::string_view space, OpDirection direction) {
+  return direction == OpDirection::kBackward &&
+         (space.empty() || space.find("autograd") != std::string_view::npos);
+}
+
 bool ParseMap(std::string_view key, OpLabel* label) {
   const std::optional<Literal> map = ParseLiteral(key);
   if (!map.has_value() || !map->is_map()) return false;
@@ -182,13 +205,15 @@ bool ParseMap(std::string_view key, OpLabel* label) {
     label->text = map->FindText("mod");
     return true;
   }
-  const std::string_view op = map->FindText("op");
+  std::string_view op = map->FindText("op");
   if (op.empty()) return false;
+  const std::string_view space = op.find("::") == std::string_view::npos ? "" : ConsumeNamespace(&op);
   label->kind = OpLabel::Kind::kMarker;
   label->source = map->FindText("source");
   OpDescription& description = label->description;
   description.op = op;
   description.module = map->FindText(map->Find("module") != nullptr ? "module" : "mod");
+  if (description.module.empty()) description.module = space;
   if (const Literal* arguments = map->Find("args"); arguments != nullptr) {
     int position = 0;
     for (const Literal& argument : arguments->items) {
@@ -200,7 +225,7 @@ bool ParseMap(std::string_view key, OpLabel* label) {
       description.arguments.push_back(ToArgument(attributes->names[i], -1, attributes->items[i]));
     }
   }
-  label->is_backward_node = DirectionOf(op) == OpDirection::kBackward;
+  label->is_backward_node = IsBackwardNode(space, DirectionOf(op));
   const std::string_view direction = map->FindText("direction");
   label->direction =
       direction == "backward" || direction == "bprop" ? OpDirection::kBackward : DirectionOf(op);
@@ -227,8 +252,12 @@ void AppendSizes(const Literal& sizes, std::vector<OpArgument>* arguments) {
   }
 }
 
-// aten::mm, autograd::engine::evaluate_function: MmBackward0, nccl:all_reduce, ncclAllReduce.
+// aten::mm, autograd::engine::evaluate_function: MmBackward0, MmBackward0, nccl:all_reduce, ncclAllReduce.
 bool LooksLikeOp(std::string_view name) {
+  if (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0 &&
+      DirectionOf(name) == OpDirection::kBackward) {
+    return true;
+  }
   const size_t colons = name.find("::");
   if (colons != std::string_view::npos && colons > 0) {
     return name.find(' ') == std::string_view::npos ||
@@ -240,35 +269,40 @@ bool LooksLikeOp(std::string_view name) {
 
 }  // namespace
 
-uint64_t SplitLabel(std::string_view text, std::string* key) {
-  if (!text.empty() && text[0] == '{') return SplitJson(text, key);
+LabelParts SplitLabel(std::string_view text) {
+  if (!text.empty() && text[0] == '{') return SplitJson(text);
   const size_t end_of_name = EndOfName(text);
-  std::string_view sizes;
-  uint64_t sequence_number = kNoSequenceNumber;
-  if (!ConsumeParts(text.substr(end_of_name), &sizes, &sequence_number)) {
-    key->append(text);
-    return kNoSequenceNumber;
+  LabelParts parts;
+  parts.head = text.substr(0, end_of_name);
+  if (!ConsumeParts(text.substr(end_of_name), &parts.tail, &parts.sequence_number)) {
+    return {text, {}, kNoSequenceNumber};
   }
-  key->append(text.substr(0, end_of_name));
-  // An op in sight of autograd without sizes is still an op.
-  if (end_of_name < text.size()) key->append(kSizes).append(sizes.empty() ? std::string_view("[]") : sizes);
-  return sequence_number;
+  // An op in sight of autograd without sizes is still an op; an operator id alone is any range's of PyTorch.
+  const bool has_tensors = parts.tail.find_first_of("0123456789") != std::string_view::npos;
+  if (!has_tensors && parts.sequence_number == kNoSequenceNumber) {
+    parts.tail = {};
+  } else if (parts.tail.empty()) {
+    parts.tail = ", sizes = []";
+  }
+  return parts;
 }
 
-OpLabel ParseLabel(std::string_view key) {
+OpLabel ParseLabel(const LabelParts& parts) {
+  const std::string joined = absl::StrCat(std::string(parts.head), std::string(parts.tail));
+  const std::string_view text = joined;
   OpLabel label;
-  if (!key.empty() && key[0] == '{' && ParseMap(key, &label)) return label;
-  std::string_view name = key;
+  if (!text.empty() && text[0] == '{' && ParseMap(text, &label)) return label;
+  std::string_view name = text;
   if (ConsumePrefix("layer:", &name)) {
     label.kind = OpLabel::Kind::kLayer;
     label.text = name;
     return label;
   }
-  label.text = key;
-  const size_t end_of_name = EndOfName(key);
-  name = key.substr(0, end_of_name);
-  if (end_of_name == key.size() && !LooksLikeOp(name)) return label;
-  std::string_view sizes = key.substr(end_of_name);
+  label.text = text;
+  const size_t end_of_name = EndOfName(text);
+  name = text.substr(0, end_of_name);
+  if (end_of_name == text.size() && !LooksLikeOp(name)) return label;
+  std::string_view sizes = text.substr(end_of_name);
   if (ConsumePrefix(kSizes, &sizes)) {
     const std::optional<Literal> literal = ParseLiteral(sizes);
     if (!literal.has_value()) return label;
@@ -278,20 +312,12 @@ OpLabel ParseLabel(std::string_view key) {
     return label;
   }
   label.kind = OpLabel::Kind::kOp;
-  size_t colon = name.rfind(':');
-  if (colon != std::string_view::npos) {
-    std::string_view module = name.substr(0, colon);
-    while (!module.empty() && module.back() == ':') module.remove_suffix(1);
-    label.description.module = module;
-    name.remove_prefix(colon + 1);
-    while (!name.empty() && name[0] == ' ') name.remove_prefix(1);
-  }
+  label.description.module = ConsumeNamespace(&name);
   if (name.substr(0, 4) == "nccl") label.description.module = "nccl";
   label.description.op = name;
   label.direction = DirectionOf(name);
-  if (key.find("evaluate_function: ") < end_of_name) label.direction = OpDirection::kBackward;
-  // aten::convolution_backward is an op like any other, which a backward node calls.
-  label.is_backward_node = label.direction == OpDirection::kBackward && label.description.module != "aten";
+  if (text.find("evaluate_function: ") < end_of_name) label.direction = OpDirection::kBackward;
+  label.is_backward_node = IsBackwardNode(label.description.module, label.direction);
   return label;
 }
 

@@ -13,12 +13,19 @@ namespace ott {
 
 inline constexpr uint64_t kNoSequenceNumber = ~uint64_t{0};
 
-// Splits text into what recurs from call to call, appended to *key, and the sequence number. Operator ids are
-// dropped. A text that only begins like a label is a key as a whole.
+// The text of a range without its sequence number and operator ids: what recurs from call to call, in two
+// parts that make the label together.
+struct LabelParts {
+  std::string_view head;  // of the text
+  std::string_view tail;  // of the text, or of a constant
+  uint64_t sequence_number = kNoSequenceNumber;
+};
+
+// A text that only begins like a label is a head as a whole.
 //
-//   "aten::mm, seq = 12, op_id = 7, sizes = [[2, 3], [3, 4]]" -> "aten::mm, sizes = [[2, 3], [3, 4]]" and 12
-//   {"op":"mm","seq":12}                                      -> {"op":"mm"} and 12
-uint64_t SplitLabel(std::string_view text, std::string* key);
+//   "aten::mm, seq = 12, op_id = 7, sizes = [[2, 3], [3, 4]]" -> "aten::mm", ", sizes = [[2, 3], [3, 4]]", 12
+//   {"op":"mm","seq":12}                                      -> {"op":"mm", }, 12
+LabelParts SplitLabel(std::string_view text);
 
 struct OpLabel {
   enum class Kind {
@@ -39,8 +46,8 @@ struct OpLabel {
   bool is_backward_node = false;
 };
 
-// key: from SplitLabel.
-OpLabel ParseLabel(std::string_view key);
+// The sequence number is left out.
+OpLabel ParseLabel(const LabelParts& parts);
 
 }  // namespace ott
 

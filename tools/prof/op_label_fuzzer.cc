@@ -9,9 +9,7 @@
 #include "tools/prof/op_label.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  std::string key;
-  ott::SplitLabel(std::string_view(reinterpret_cast<const char*>(data), size), &key);
-  const ott::OpLabel label = ott::ParseLabel(key);
+  const ott::OpLabel label = ott::ParseLabel(ott::SplitLabel({reinterpret_cast<const char*>(data), size}));
   if (label.description.op.empty() && label.kind == ott::OpLabel::Kind::kMarker) std::abort();
   for (const ott::OpPass pass :
        {ott::OpPass::kForward, ott::OpPass::kBackward, ott::OpPass::kInputGradient}) {

@@ -13,11 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-OpLabel Parse(const std::string& text) {
-  std::string key;
-  SplitLabel(text, &key);
-  return ParseLabel(key);
-}
+OpLabel Parse(const std::string& text) { return ParseLabel(SplitLabel(text)); }
 
 TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
   // The parts in any order, each there or not.
@@ -31,10 +27,9 @@ TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
       for (const int part : order) {
         if ((present >> part & 1) != 0) text += parts[static_cast<size_t>(part)];
       }
-      std::string key;
-      const uint64_t sequence_number = SplitLabel(text, &key);
-      EXPECT_EQ(sequence_number, (present & 1) != 0 ? 45328 : kNoSequenceNumber) << text;
-      const OpLabel label = ParseLabel(key);
+      const LabelParts split = SplitLabel(text);
+      EXPECT_EQ(split.sequence_number, (present & 1) != 0 ? 45328 : kNoSequenceNumber) << text;
+      const OpLabel label = ParseLabel(split);
       EXPECT_EQ(label.kind, OpLabel::Kind::kOp) << text;
       EXPECT_EQ(label.description.module, "aten") << text;
       EXPECT_EQ(label.description.op, "addmm") << text;
@@ -46,17 +41,15 @@ TEST(OpLabel, EveryCombinationOfPyTorchsPartsIsTakenApart) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST(OpLabel, WhatVariesFromCallToCallIsNoPartOfTheKey) {
-  std::string first;
-  std::string second;
-  EXPECT_EQ(SplitLabel("aten::mm, seq = 1, op_id = 5, sizes = [[2, 3], [3, 4]]", &first), 1);
-  EXPECT_EQ(SplitLabel("aten::mm, seq = 2, op_id = 6, sizes = [[2, 3], [3, 4]]", &second), 2);
-  EXPECT_EQ(first, second);
-  first.clear();
-  second.clear();
-  EXPECT_EQ(SplitLabel(R"({"op":"mm","seq":1,"source":"a.cc:1"})", &first), 1);
-  EXPECT_EQ(SplitLabel(R"({"op":"mm","seq":2,"source":"a.cc:1"})", &second), 2);
-  EXPECT_EQ(first, second);
+TEST(OpLabel, WhatVariesFromCallToCallIsNoPartOfWhatRecurs) {
+  LabelParts parts = SplitLabel("aten::mm, seq = 1, op_id = 5, sizes = [[2, 3], [3, 4]]");
+  EXPECT_EQ(parts.head, "aten::mm");
+  EXPECT_EQ(parts.tail, ", sizes = [[2, 3], [3, 4]]");
+  EXPECT_EQ(parts.sequence_number, 1);
+  parts = SplitLabel(R"({"op":"mm","seq":2,"source":"a.cc:1"})");
+  EXPECT_EQ(parts.head, R"({"op":"mm")");
+  EXPECT_EQ(parts.tail, R"(,"source":"a.cc:1"})");
+  EXPECT_EQ(parts.sequence_number, 2);
 }
 
 TEST(OpLabel, ListsOfTensorsShareAPosition) {
@@ -100,6 +93,25 @@ TEST(OpLabel, OursTellsDTypesAttributesAndTheLine) {
   EXPECT_THAT(arguments[2].numbers, ElementsAre(1, 2));
 }
 
+TEST(OpLabel, NamespacesAreNoPartOfTheOp) {
+  for (const char* text : {R"({"op":"aten::convolution_backward","args":[]})",
+                           "aten::convolution_backward, op_id = 7, sizes = [[2]]"}) {
+    const OpLabel label = Parse(text);
+    EXPECT_EQ(label.description.op, "convolution_backward") << text;
+    EXPECT_EQ(label.description.module, "aten") << text;
+    EXPECT_EQ(label.direction, OpDirection::kBackward) << text;
+    // Called by a node, as ops of other libraries are.
+    EXPECT_FALSE(label.is_backward_node) << text;
+  }
+  EXPECT_FALSE(Parse("flash_attn::_flash_attn_backward, op_id = 7, sizes = [[2]]").is_backward_node);
+  EXPECT_TRUE(Parse("torch::autograd::CopyBackwards, seq = 7").is_backward_node);
+  EXPECT_TRUE(Parse("autograd::engine::evaluate_function: MulBackward0, seq = 7").is_backward_node);
+  const OpLabel node = Parse(R"({"op":"LinearBackward0","module":"encoder","direction":"backward"})");
+  EXPECT_TRUE(node.is_backward_node);
+  EXPECT_EQ(node.description.module, "encoder");
+  EXPECT_EQ(Parse(R"({"op":"block:3"})").description.op, "block:3");
+}
+
 TEST(OpLabel, PyProfsMarkersAreRead) {
   const OpLabel op = Parse(
       "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [{'name': '', 'type': 'tensor', 'shape': (32, "
@@ -134,8 +146,23 @@ TEST(OpLabel, LayersAndRangesOfTheProgramAreNoOps) {
   }
 }
 
+TEST(OpLabel, RangesOfRecordFunctionAreNoOps) {
+  // As PyTorch's observer writes them: with an operator id, but with neither tensors nor autograd's number.
+  for (const std::string name : {"FSDP::pre_forward (encoder.block.18.layer.0)", "forward",
+                                 "Optimizer.step#AdamW.step", "ProfilerStep#5", "backward"}) {
+    for (const char* rest : {", op_id = 7", ", op_id = 7, sizes = []", ", op_id = 7, sizes = [[]]"}) {
+      EXPECT_EQ(Parse(name + rest).kind, OpLabel::Kind::kOther) << name << rest;
+      EXPECT_EQ(Parse(name + rest).text, name);
+    }
+  }
+  for (const char* op : {"MyFunction, seq = 3, op_id = 7", "my_op, op_id = 7, sizes = [[2]]",
+                         "MulBackward0, op_id = 7", "torch_ext::op, op_id = 7"}) {
+    EXPECT_EQ(Parse(op).kind, OpLabel::Kind::kOp) << op;
+  }
+}
+
 TEST(OpLabel, CollectivesAreOpsOfNccl) {
-  for (const char* text : {"ncclAllReduce", "nccl:all_reduce"}) {
+  for (const char* text : {"ncclAllReduce", "nccl:all_reduce", "nccl:send 0->1, op_id = 7"}) {
     EXPECT_EQ(Parse(text).kind, OpLabel::Kind::kOp) << text;
     EXPECT_EQ(Parse(text).description.module, "nccl") << text;
   }

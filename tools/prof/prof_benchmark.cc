@@ -8,6 +8,7 @@
 #include <sqlite3.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -73,19 +74,28 @@ class Writer {
     sqlite3_close(database_);
   }
 
+  enum class Table { kKernels, kLaunches, kRanges };
+
+  // The table that takes rows; those of others are dropped.
+  void Fill(Table table) { filled_ = table; }
+
   void Range(int64_t tid, int64_t start, int64_t end, const std::string& text) {
+    if (filled_ != Table::kRanges) return;
     sqlite3_bind_text(range_, 3, text.c_str(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
     Insert(range_, {{1, start}, {2, end}, {4, kProcess | tid}});
   }
   void Kernel(int64_t tid, int64_t launch, int64_t start, int64_t correlation_id, int64_t name) {
-    Insert(launch_, {{1, launch}, {2, launch + 4000}, {3, kProcess | tid}, {4, correlation_id}});
-    Insert(kernel_, {{1, start},
-                     {2, start + 9000},
-                     {3, correlation_id},
-                     {4, kProcess},
-                     {5, name},
-                     {6, name},
-                     {7, correlation_id}});
+    if (filled_ == Table::kLaunches) {
+      Insert(launch_, {{1, launch}, {2, launch + 4000}, {3, kProcess | tid}, {4, correlation_id}});
+    } else if (filled_ == Table::kKernels) {
+      Insert(kernel_, {{1, start},
+                       {2, start + 9000},
+                       {3, correlation_id},
+                       {4, kProcess},
+                       {5, name},
+                       {6, name},
+                       {7, correlation_id}});
+    }
   }
 
  private:
@@ -106,36 +116,55 @@ class Writer {
     sqlite3_reset(statement);
   }
 
+  Table filled_ = Table::kKernels;
   sqlite3* database_ = nullptr;
   sqlite3_stmt* range_ = nullptr;
   sqlite3_stmt* launch_ = nullptr;
   sqlite3_stmt* kernel_ = nullptr;
 };
 
+void WriteRows(int64_t num_kernels, Writer* writer) {
+  constexpr int64_t kOpsInIteration = 200;
+  const auto sizes = [](int64_t op) {
+    return absl::StrCat("[[", 1024 << (op % 3), ", 4096], [4096, 4096]]");
+  };
+  int64_t op_id = 0;
+  for (int64_t first = 0; first < num_kernels / 2; first += kOpsInIteration) {
+    const int64_t last = std::min(first + kOpsInIteration, num_kernels / 2);
+    int64_t start = 2 * first * 20000;
+    for (int64_t op = first; op < last; ++op, start += 20000) {
+      writer->Range(1, start, start + 19000, absl::StrCat("layer:encoder.", (op - first) / 10));
+      writer->Range(
+          1, start + 100, start + 18000,
+          absl::StrCat("aten::linear, seq = ", 2 * op, ", op_id = ", ++op_id, ", sizes = ", sizes(op)));
+      writer->Range(
+          1, start + 1000, start + 2000,
+          absl::StrCat("aten::t, seq = ", 2 * op, ", op_id = ", ++op_id, ", sizes = [[4096, 4096]]"));
+      writer->Range(
+          1, start + 3000, start + 17000,
+          absl::StrCat("aten::mm, seq = ", 2 * op + 1, ", op_id = ", ++op_id, ", sizes = ", sizes(op)));
+      writer->Kernel(1, start + 8000, start + 15000, 8 * op, 1);
+    }
+    for (int64_t op = last; op-- > first; start += 20000) {
+      writer->Range(2, start, start + 19000, "autograd::engine::evaluate_function: MmBackward0");
+      writer->Range(2, start + 100, start + 18000,
+                    absl::StrCat("MmBackward0, seq = ", 2 * op + 1, ", op_id = ", ++op_id));
+      writer->Range(2, start + 1000, start + 2000,
+                    absl::StrCat("aten::t, op_id = ", ++op_id, ", sizes = [[4096, 4096]]"));
+      writer->Range(2, start + 3000, start + 17000,
+                    absl::StrCat("aten::mm, op_id = ", ++op_id, ", sizes = ", sizes(op)));
+      writer->Kernel(2, start + 8000, start + 15000, 8 * op + 4, 2);
+    }
+  }
+}
+
+// One table after the other, each in the order of starts, as Nsight Systems exports them.
 void WriteRun(const std::string& path, int64_t num_kernels) {
   Writer writer(path);
-  constexpr int64_t kOpsInIteration = 200;
-  int64_t op_id = 0;
-  for (int64_t op = 0; op < num_kernels / 2; ++op) {
-    const int64_t forward = op / kOpsInIteration * kOpsInIteration * 40000 + op % kOpsInIteration * 20000;
-    const int64_t backward = forward + kOpsInIteration * 20000;
-    const std::string sizes = absl::StrCat("[[", 1024 << (op % 3), ", 4096], [4096, 4096]]");
-    writer.Range(1, forward, forward + 19000, absl::StrCat("layer:encoder.", op % kOpsInIteration / 10));
-    writer.Range(1, forward + 100, forward + 18000,
-                 absl::StrCat("aten::linear, seq = ", 2 * op, ", op_id = ", ++op_id, ", sizes = ", sizes));
-    writer.Range(1, forward + 1000, forward + 2000,
-                 absl::StrCat("aten::t, seq = ", 2 * op, ", op_id = ", ++op_id, ", sizes = [[4096, 4096]]"));
-    writer.Range(1, forward + 3000, forward + 17000,
-                 absl::StrCat("aten::mm, seq = ", 2 * op + 1, ", op_id = ", ++op_id, ", sizes = ", sizes));
-    writer.Kernel(1, forward + 8000, forward + 15000, 8 * op, 1);
-    writer.Range(2, backward, backward + 19000, "autograd::engine::evaluate_function: MmBackward0");
-    writer.Range(2, backward + 100, backward + 18000,
-                 absl::StrCat("MmBackward0, seq = ", 2 * op + 1, ", op_id = ", ++op_id));
-    writer.Range(2, backward + 1000, backward + 2000,
-                 absl::StrCat("aten::t, op_id = ", ++op_id, ", sizes = [[4096, 4096]]"));
-    writer.Range(2, backward + 3000, backward + 17000,
-                 absl::StrCat("aten::mm, op_id = ", ++op_id, ", sizes = ", sizes));
-    writer.Kernel(2, backward + 8000, backward + 15000, 8 * op + 4, 2);
+  for (const Writer::Table table :
+       {Writer::Table::kKernels, Writer::Table::kLaunches, Writer::Table::kRanges}) {
+    writer.Fill(table);
+    WriteRows(num_kernels, &writer);
   }
 }
 

@@ -1,8 +1,11 @@
 #include "tools/prof/prof_column.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 
@@ -11,6 +14,27 @@ namespace {
 
 // What the costs say where another kernel of the call has them.
 Cell CostCell(const KernelRow& row, double value) { return row.counted_elsewhere ? Cell() : RealCell(value); }
+
+// A space, a control character, or DEL.
+bool SplitsWords(char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; }
+
+// Eight characters at a time, since this is asked of every text of every row.
+bool IsOneWord(std::string_view text) {
+  constexpr size_t kWord = sizeof(uint64_t);
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  if (text.size() < kWord) return std::none_of(text.begin(), text.end(), SplitsWords);
+  uint64_t found = 0;
+  const auto look_at = [&](const char* at) {
+    uint64_t word;
+    std::memcpy(&word, at, kWord);
+    const uint64_t del = word ^ 0x7f * kOnes;
+    // Sets the highest bit of a byte up to ' ', and of one that is 0x7f.
+    found |= ((word - (' ' + 1) * kOnes) & ~word) | ((del - kOnes) & ~del);
+  };
+  for (size_t i = 0; i + kWord < text.size(); i += kWord) look_at(text.data() + i);
+  look_at(text.data() + text.size() - kWord);
+  return (found & 0x80 * kOnes) == 0;
+}
 
 double PerSecond(const KernelRow& row, double amount) {
   return row.sil > 0 ? amount / (static_cast<double>(row.sil) * 1e-9) : KernelRow::kUnknown;
@@ -47,11 +71,8 @@ void AppendCell(const Cell& cell, bool one_word, std::string* text) {
     case Cell::Kind::kText: {
       const size_t begin = text->size();
       text->append(cell.text);
-      if (!one_word) return;
-      for (size_t i = begin; i < text->size(); ++i) {
-        const auto c = static_cast<unsigned char>((*text)[i]);
-        if (c <= ' ' || c == 0x7f) (*text)[i] = '_';
-      }
+      if (!one_word || IsOneWord(cell.text)) return;
+      std::replace_if(text->begin() + static_cast<std::ptrdiff_t>(begin), text->end(), SplitsWords, '_');
       return;
     }
     case Cell::Kind::kInteger:

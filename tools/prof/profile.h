@@ -5,12 +5,12 @@
 
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/prof/growing_array.h"
 #include "tools/prof/op_label.h"
 
 namespace ott {
@@ -61,7 +61,7 @@ struct Profile {
     int64_t tid = 0;
     uint16_t process = 0;
     std::string name;
-    std::deque<Range> ranges;  // pushed and popped, in the order of the file; grows without a copy
+    GrowingArray<Range> ranges;  // pushed and popped, in the order of the file
   };
 
   struct Process {

@@ -48,6 +48,24 @@ class Integers {
   bool good_ = true;
 };
 
+// A label's parts are looked up without a copy of them.
+struct HashOfParts {
+  using is_transparent = void;
+  template <typename Parts>
+  size_t operator()(const Parts& parts) const {
+    return absl::Hash<std::pair<absl::string_view, absl::string_view>>()(
+        {absl::string_view(parts.first.data(), parts.first.size()),
+         absl::string_view(parts.second.data(), parts.second.size())});
+  }
+};
+struct SameParts {
+  using is_transparent = void;
+  template <typename A, typename B>
+  bool operator()(const A& a, const B& b) const {
+    return a.first == b.first && a.second == b.second;
+  }
+};
+
 // rank_00003 in a file's name is rank 3.
 int RankInName(std::string_view path) {
   constexpr std::string_view kRank = "rank_";
@@ -477,27 +495,28 @@ class ProfileReader {
   }
 
   uint32_t GeometryOf(const std::array<int64_t, 6>& sizes) {
+    if (sizes == last_sizes_ && !profile_.geometries.empty()) return last_geometry_;
     const auto [entry, added] =
         geometry_of_.try_emplace(sizes, static_cast<uint32_t>(profile_.geometries.size()));
     if (added) {
       profile_.geometries.push_back({{sizes[0], sizes[1], sizes[2]}, {sizes[3], sizes[4], sizes[5]}});
     }
-    return entry->second;
+    last_sizes_ = sizes;
+    return last_geometry_ = entry->second;
   }
 
   void SetLabel(std::string_view text, Profile::Range* range) {
-    key_.clear();
-    const uint64_t sequence_number = SplitLabel(text, &key_);
-    auto found = label_of_.find(key_);
+    const LabelParts parts = SplitLabel(text);
+    auto found = label_of_.find(std::make_pair(parts.head, parts.tail));
     if (found == label_of_.end()) {
-      found = label_of_.emplace(key_, static_cast<uint32_t>(profile_.labels.size())).first;
-      profile_.labels.push_back(ParseLabel(key_));
+      found = label_of_.emplace(std::make_pair(parts.head, parts.tail), profile_.labels.size()).first;
+      profile_.labels.push_back(ParseLabel(parts));
     }
     range->label = found->second;
     range->sequence_number = kNone;
-    if (sequence_number < kNone) {
-      range->sequence_number = static_cast<uint32_t>(sequence_number);
-    } else if (sequence_number != kNoSequenceNumber) {
+    if (parts.sequence_number < kNone) {
+      range->sequence_number = static_cast<uint32_t>(parts.sequence_number);
+    } else if (parts.sequence_number != kNoSequenceNumber) {
       ++num_large_sequence_numbers_;
     }
   }
@@ -522,9 +541,10 @@ class ProfileReader {
   uint32_t last_thread_ = 0;
   absl::flat_hash_map<int64_t, uint32_t> kernel_name_of_;
   absl::flat_hash_map<std::array<int64_t, 6>, uint32_t> geometry_of_;
-  absl::flat_hash_map<std::string, uint32_t> label_of_;
+  std::array<int64_t, 6> last_sizes_ = {};
+  uint32_t last_geometry_ = 0;
+  absl::flat_hash_map<std::pair<std::string, std::string>, uint32_t, HashOfParts, SameParts> label_of_;
   absl::flat_hash_map<int64_t, Profile::Range> label_of_text_id_;
-  std::string key_;
   IdIndex launch_of_;
   std::map<std::string, int64_t> skipped_;
   int64_t num_open_ranges_ = 0;

@@ -1,22 +1,25 @@
 #include "tools/prof/sqlite_pages.h"
 
-#include <sys/mman.h>
+#include <byteswap.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 
 namespace ott {
 namespace {
 
 constexpr size_t kFileHeader = 100;
-// Bytes of pages until the file is dropped from memory; the system maps up to sixteen times as much around
-// them.
-constexpr size_t kMostTouched = size_t{4} << 20;
 constexpr int kMaxDepth = 64;
+constexpr uint32_t kPagesAhead = 16;
 constexpr uint8_t kInteriorTable = 5;
 constexpr uint8_t kLeafTable = 13;
 
@@ -52,33 +55,41 @@ inline const uint8_t* GetVarint(const uint8_t* at, const uint8_t* end, uint64_t*
   return nullptr;
 }
 
-int64_t SignedBigEndian(const uint8_t* bytes, size_t size) {
+// size: 1 to 8. end: of what may be read.
+inline int64_t SignedBigEndian(const uint8_t* bytes, size_t size, const uint8_t* end) {
   const int shift = 64 - 8 * static_cast<int>(size);
-  return static_cast<int64_t>(BigEndian(bytes, size) << shift) >> shift;
+  if (end - bytes < 8) return static_cast<int64_t>(BigEndian(bytes, size) << shift) >> shift;
+  uint64_t value;
+  std::memcpy(&value, bytes, sizeof(value));
+  return static_cast<int64_t>(bswap_64(value)) >> shift;
 }
 
-// Bytes of a value of that serial type.
-size_t SizeOfType(uint64_t type) {
+constexpr size_t BytesOfType(uint64_t type) {
   constexpr uint8_t kSizes[12] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
   return type < 12 ? kSizes[type] : static_cast<size_t>((type - 12) / 2);
 }
 
-void SetValue(uint64_t type, const uint8_t* bytes, size_t size, SqliteValue* value) {
-  if (type == 0) {
+// Of the types that take one byte.
+constexpr auto kBytesOfTypes = [] {
+  std::array<uint8_t, 128> bytes{};
+  for (size_t type = 0; type < bytes.size(); ++type) bytes[type] = static_cast<uint8_t>(BytesOfType(type));
+  return bytes;
+}();
+
+inline void SetValue(uint64_t type, const uint8_t* bytes, size_t size, const uint8_t* end,
+                     SqliteValue* value) {
+  if (type >= 12) {
+    value->type = type % 2 == 0 ? SqliteValue::Type::kBlob : SqliteValue::Type::kText;
+    value->bytes = {reinterpret_cast<const char*>(bytes), size};
+  } else if (type == 0) {
     value->type = SqliteValue::Type::kNull;
-  } else if (type <= 6) {
-    value->type = SqliteValue::Type::kInteger;
-    value->integer = SignedBigEndian(bytes, size);
   } else if (type == 7) {
     value->type = SqliteValue::Type::kReal;
     const uint64_t bits = BigEndian(bytes, 8);
     std::memcpy(&value->real, &bits, sizeof(bits));
-  } else if (type < 12) {
-    value->type = SqliteValue::Type::kInteger;
-    value->integer = type == 9 ? 1 : 0;
   } else {
-    value->type = type % 2 == 0 ? SqliteValue::Type::kBlob : SqliteValue::Type::kText;
-    value->bytes = {reinterpret_cast<const char*>(bytes), size};
+    value->type = SqliteValue::Type::kInteger;
+    value->integer = type < 7 ? SignedBigEndian(bytes, size, end) : type == 9 ? 1 : 0;
   }
 }
 
@@ -87,39 +98,47 @@ absl::Status Damaged() { return absl::DataLossError("its pages do not make a tab
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SqlitePages>> SqlitePages::Open(const std::string& path) {
-  constexpr uint8_t kRollbackJournal = 1;
-  constexpr uint32_t kUtf8 = 1;
-  absl::StatusOr<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
-  if (file.ok() && static_cast<size_t>((*file)->size()) >= kFileHeader) {
-    const auto* header = reinterpret_cast<const uint8_t*>((*file)->data());
-    const size_t page_size = Get16(header + 16) == 1 ? 65536 : Get16(header + 16);
-    const size_t usable_size = page_size - header[20];
-    if (page_size >= 512 && (page_size & (page_size - 1)) == 0 && usable_size >= 480 &&
-        header[18] == kRollbackJournal && header[19] == kRollbackJournal && Get32(header + 56) == kUtf8) {
-      return std::unique_ptr<SqlitePages>(new SqlitePages(*std::move(file), page_size, usable_size));
-    }
-  }
-  return absl::FailedPreconditionError("not a plain database file");
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", path));
+  return std::unique_ptr<SqlitePages>(new SqlitePages(fd));
 }
 
-SqlitePages::SqlitePages(std::shared_ptr<const MappedFile> file, size_t page_size, size_t usable_size)
-    : file_(std::move(file)),
-      page_size_(page_size),
-      usable_size_(usable_size),
-      num_pages_(static_cast<uint32_t>(
-          std::min<size_t>(static_cast<size_t>(file_->size()) / page_size, 0xfffffffe))) {}
+SqlitePages::~SqlitePages() { close(fd_); }
 
-const uint8_t* SqlitePages::Page(uint32_t number) {
-  if (number == 0 || number > num_pages_) return nullptr;
-  if (++num_touched_ * page_size_ > kMostTouched) {
-    madvise(const_cast<char*>(file_->data()), static_cast<size_t>(file_->size()), MADV_DONTNEED);
-    num_touched_ = 0;
+bool SqlitePages::IsPlain() {
+  constexpr uint8_t kRollbackJournal = 1;
+  constexpr uint32_t kUtf8 = 1;
+  std::array<uint8_t, kFileHeader> header;
+  struct stat status;
+  if (pread(fd_, header.data(), header.size(), 0) != ssize_t{kFileHeader} || fstat(fd_, &status) != 0) {
+    return false;
   }
-  return reinterpret_cast<const uint8_t*>(file_->data()) + static_cast<size_t>(number - 1) * page_size_;
+  page_size_ = Get16(&header[16]) == 1 ? 65536 : Get16(&header[16]);
+  usable_size_ = page_size_ - header[20];
+  if (page_size_ < 512 || (page_size_ & (page_size_ - 1)) != 0 || usable_size_ < 480) return false;
+  num_pages_ =
+      static_cast<uint32_t>(std::min<size_t>(static_cast<size_t>(status.st_size) / page_size_, 0xfffffffe));
+  return header[18] == kRollbackJournal && header[19] == kRollbackJournal && Get32(&header[56]) == kUtf8;
+}
+
+const uint8_t* SqlitePages::Page(uint32_t number, Pages* pages) const {
+  if (number == 0 || number > num_pages_) return nullptr;
+  const auto page_size = static_cast<uint32_t>(page_size_);
+  if (number - pages->first >= pages->count) {
+    // One that follows will not be the last to do so.
+    const uint32_t ahead = number == pages->first + pages->count ? kPagesAhead : 1;
+    pages->first = number;
+    pages->count = std::min(ahead, num_pages_ - number + 1);
+    pages->bytes.resize(size_t{pages->count} * page_size);
+    const ssize_t size = pread(fd_, pages->bytes.data(), pages->bytes.size(), off_t{number - 1} * page_size);
+    pages->count = size < 0 ? 0 : static_cast<uint32_t>(size) / page_size;
+    if (pages->count == 0) return nullptr;
+  }
+  return pages->bytes.data() + size_t{number - pages->first} * page_size;
 }
 
 absl::Status SqlitePages::Scan(uint32_t root_page, const std::vector<int>& columns, int rowid_column,
-                               const std::function<void(const std::vector<SqliteValue>&)>& read) {
+                               const std::function<void(const SqliteRow&)>& read) {
   values_.assign(columns.size(), {});
   slots_.clear();
   rowid_slot_ = -1;
@@ -141,7 +160,7 @@ absl::Status SqlitePages::Scan(uint32_t root_page, const std::vector<int>& colum
   while (!visits.empty()) {
     const Visit visit = visits.back();
     visits.pop_back();
-    const uint8_t* page = Page(visit.page);
+    const uint8_t* page = Page(visit.page, &tree_);
     if (page == nullptr || ++num_visits > num_pages_ || visit.depth > kMaxDepth) return Damaged();
     const size_t header = visit.page == 1 ? kFileHeader : 0;
     if (page[header] == kLeafTable) {
@@ -199,7 +218,7 @@ bool SqlitePages::ReadOverflow(const uint8_t* local, size_t local_size, size_t s
   record_.assign(local, local + local_size);
   uint32_t next = Get32(local + local_size);
   while (record_.size() < size) {
-    const uint8_t* page = Page(next);
+    const uint8_t* page = Page(next, &overflow_);
     if (page == nullptr) return false;
     const size_t part = std::min(size - record_.size(), usable_size_ - 4);
     record_.insert(record_.end(), page + 4, page + 4 + part);
@@ -216,16 +235,14 @@ bool SqlitePages::ReadRecord(const uint8_t* record, size_t size, int64_t rowid) 
   const uint8_t* types_end = record + header_size;
   const uint8_t* value_at = types_end;
   for (const int slot : slots_) {
-    if (type_at >= types_end) {  // a row from before the column was added
-      if (slot >= 0) values_[static_cast<size_t>(slot)].type = SqliteValue::Type::kNull;
-      continue;
+    uint64_t type = 0;  // NULL for a row from before the column was added
+    if (type_at < types_end) {
+      type_at = GetVarint(type_at, types_end, &type);
+      if (type_at == nullptr) return false;
     }
-    uint64_t type;
-    type_at = GetVarint(type_at, types_end, &type);
-    if (type_at == nullptr) return false;
-    const size_t value_size = SizeOfType(type);
+    const size_t value_size = type < kBytesOfTypes.size() ? kBytesOfTypes[type] : BytesOfType(type);
     if (value_size > static_cast<size_t>(end - value_at)) return false;
-    if (slot >= 0) SetValue(type, value_at, value_size, &values_[static_cast<size_t>(slot)]);
+    if (slot >= 0) SetValue(type, value_at, value_size, end, &values_[static_cast<size_t>(slot)]);
     value_at += value_size;
   }
   if (rowid_slot_ >= 0) {
@@ -233,7 +250,7 @@ bool SqlitePages::ReadRecord(const uint8_t* record, size_t size, int64_t rowid) 
     value.type = SqliteValue::Type::kInteger;
     value.integer = rowid;
   }
-  (*read_)(values_);
+  (*read_)(SqliteRow(values_));
   return true;
 }
 

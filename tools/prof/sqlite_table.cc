@@ -72,14 +72,14 @@ absl::StatusOr<std::unique_ptr<SqliteFile>> SqliteFile::Open(const std::string& 
   std::unique_ptr<SqliteFile> file(new SqliteFile(path, database));
   if (code != SQLITE_OK) return file->Error(code, "opening it");
   sqlite3_busy_timeout(database, 500);
-  OTT_RETURN_IF_ERROR(file->ReadSchema());
+  // Opened before there is a lock to lose, see SqlitePages.
+  OTT_ASSIGN_OR_RETURN(file->pages_, SqlitePages::Open(path));
   // A query in the middle of its rows holds the lock.
   const int lock = sqlite3_prepare_v2(database, "SELECT 1 FROM sqlite_master UNION ALL SELECT 2", -1,
                                       &file->reading_, nullptr);
-  if (lock == SQLITE_OK && sqlite3_step(file->reading_) == SQLITE_ROW) {
-    absl::StatusOr<std::unique_ptr<SqlitePages>> pages = SqlitePages::Open(path);
-    if (pages.ok()) file->pages_ = *std::move(pages);
-  }
+  const bool locked = lock == SQLITE_OK && sqlite3_step(file->reading_) == SQLITE_ROW;
+  file->reads_pages_ = locked && file->pages_->IsPlain();
+  OTT_RETURN_IF_ERROR(file->ReadSchema());
   return file;
 }
 
@@ -167,15 +167,13 @@ absl::Status SqliteFile::Scan(const std::string& table, const std::vector<std::s
                               const std::function<void(const SqliteRow&)>& read) const {
   const Table* known = FindTable(table);
   if (known == nullptr) return absl::OkStatus();
-  if (pages_ == nullptr || !known->is_plain) return ScanByQuery(*known, columns, read);
+  if (!reads_pages_ || !known->is_plain) return ScanByQuery(*known, columns, read);
   std::vector<int> indices;
   for (const std::string& column : columns) {
     const auto found = std::find(known->columns.begin(), known->columns.end(), column);
     indices.push_back(found == known->columns.end() ? -1 : static_cast<int>(found - known->columns.begin()));
   }
-  const absl::Status status =
-      pages_->Scan(known->root_page, indices, known->rowid_column,
-                   [&](const std::vector<SqliteValue>& values) { read(SqliteRow(values)); });
+  const absl::Status status = pages_->Scan(known->root_page, indices, known->rowid_column, read);
   if (status.ok()) return status;
   return absl::DataLossError(absl::StrCat(path_, ": is damaged or cut short (", std::string(status.message()),
                                           ", reading ", table, "); export it again"));

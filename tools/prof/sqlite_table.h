@@ -19,31 +19,6 @@
 
 namespace ott {
 
-// One row, valid until the next.
-class SqliteRow {
- public:
-  using Type = SqliteValue::Type;
-
-  explicit SqliteRow(const std::vector<SqliteValue>& values) : values_(values) {}
-
-  Type type(int column) const { return values_[static_cast<size_t>(column)].type; }
-  // Of a text or a blob; else "".
-  std::string_view bytes(int column) const {
-    const SqliteValue& value = values_[static_cast<size_t>(column)];
-    return value.type == Type::kText || value.type == Type::kBlob ? value.bytes : std::string_view();
-  }
-  // False, with *value left alone, for what is no integer (NULL included).
-  bool GetInteger(int column, int64_t* value) const {
-    const SqliteValue& cell = values_[static_cast<size_t>(column)];
-    if (cell.type != Type::kInteger) return false;
-    *value = cell.integer;
-    return true;
-  }
-
- private:
-  const std::vector<SqliteValue>& values_;
-};
-
 class SqliteFile {
  public:
   // Errors: NOT_FOUND without such a file, INVALID_ARGUMENT if it is no SQLite database, UNAVAILABLE if it is
@@ -86,8 +61,9 @@ class SqliteFile {
 
   const std::string path_;
   sqlite3* const database_;
-  sqlite3_stmt* reading_ = nullptr;     // holds the lock that keeps writers away
-  std::unique_ptr<SqlitePages> pages_;  // nullptr where only the library can read
+  sqlite3_stmt* reading_ = nullptr;  // holds the lock that keeps writers away
+  std::unique_ptr<SqlitePages> pages_;
+  bool reads_pages_ = false;  // else only the library can read
   std::vector<Table> tables_;
 };
 
