@@ -485,22 +485,27 @@ void StopwatchCore::EndOneTime(std::string_view name, Place place) {
 
 // The first few of all that stands in the way of FinishIter(), or "".
 std::string StopwatchCore::WhatRuns() const {
+  constexpr int kMaxNamed = 20;
   std::string result;
+  int num_running = 0;
+  const auto add = [&](const char* what, const StopwatchMeasurement& measurement, Place place, int thread) {
+    if (++num_running > kMaxNamed) return;
+    absl::StrAppend(&result, "\n  ", what, Quoted(measurement.name), ", started at ", At(place),
+                    " by thread ", thread);
+  };
   for (const StopwatchMeasurement* measurement : measurements_) {
     if (measurement->state.load(std::memory_order_acquire) == StopwatchMeasurement::kIdle) continue;
-    absl::StrAppend(&result, "\n  ", Quoted(measurement->name), ", started at ",
-                    At(measurement->place.Load()), " by thread ",
-                    measurement->thread.load(std::memory_order_relaxed));
+    add("", *measurement, measurement->place.Load(), measurement->thread.load(std::memory_order_relaxed));
   }
   const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
   for (const StopwatchThread* thread : threads_.all()) {
     const StopwatchFrame* frame = thread->innermost.load(std::memory_order_acquire);
     for (; frame != &thread->outermost; frame = frame->outer) {
-      const StopwatchRecord& record = *frame->record.load(std::memory_order_relaxed);
-      absl::StrAppend(&result, "\n  scope ", Quoted(record.measurement->name), ", begun at ",
-                      At(frame->place.Load()), " by thread ", thread->id.load(std::memory_order_relaxed));
+      add("scope ", *frame->record.load(std::memory_order_relaxed)->measurement, frame->place.Load(),
+          thread->id.load(std::memory_order_relaxed));
     }
   }
+  if (num_running > kMaxNamed) absl::StrAppend(&result, "\n  and ", num_running - kMaxNamed, " more");
   return result;
 }
 

@@ -258,10 +258,20 @@ TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
     const Stopwatch::Scope scope(stopwatch_, "scoped");
     std::thread([this] { stopwatch_.FinishIter(); }).join();
   }
-  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              AllOf(ContainsRegex("\"started\", started at .*stopwatch_test.cc:[0-9]+ by thread [0-9]+"),
-                    ContainsRegex("scope \"scoped\", begun at .*stopwatch_test.cc:[0-9]+ by thread [0-9]+")));
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      AllOf(ContainsRegex("\"started\", started at .*stopwatch_test.cc:[0-9]+ by thread [0-9]+"),
+            ContainsRegex("scope \"scoped\", started at .*stopwatch_test.cc:[0-9]+ by thread [0-9]+")));
   EXPECT_EQ(Stats().num_measured_iters(), 0);
+}
+
+TEST_F(StopwatchTest, OfManyThatRunTheFirstAreNamed) {
+  Enable(LoggingMisuse());
+  for (int i = 0; i < 1000; ++i) stopwatch_.Start(std::to_string(i));
+  ::testing::internal::CaptureStderr();
+  stopwatch_.FinishIter();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("\"19\", started at"), HasSubstr("\n  and 980 more\n")));
 }
 
 TEST_F(StopwatchTest, AnyNameIsAName) {
