@@ -112,10 +112,11 @@ TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
 }
 
 TEST_F(RunReportTest, TheErrorsOfAllRanksAgainstTheReferenceAreShownByIteration) {
-  for (const int iteration : {0, 10, 20}) {
-    for (int rank = 0; rank < kNumRanks; ++rank) {
+  for (int rank = 0; rank < kNumRanks; ++rank) {
+    for (const int iteration : {0, 10, 20}) {
       CrossCheckVerdict verdict =
           Verdict(rank, iteration, REFERENCE, iteration == 0 ? BITWISE_EQUAL : WITHIN_TOLERANCE);
+      if (rank > 0 && iteration == 0) verdict.add_tensor_errors()->set_tensor("tensors.bias");
       if (iteration > 0) {
         TensorError& error = *verdict.add_tensor_errors();
         error.set_tensor("tensors.weights");
@@ -126,6 +127,7 @@ TEST_F(RunReportTest, TheErrorsOfAllRanksAgainstTheReferenceAreShownByIteration)
   }
   EXPECT_THAT(ToText(Read()),
               HasSubstr("  max abs error, of all ranks  from iteration  at 0  at 10  at 20\n"
+                        "  tensors.bias                              0     0      0      0\n"
                         "  tensors.weights                          10     0     12     22\n"));
 }
 
