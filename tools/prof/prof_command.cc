@@ -148,7 +148,7 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
                     std::string(column.meaning), "\n");
   }
   command->footer(columns +
-                  "Exit code: 0, or 2 if FILE cannot be read.\n"
+                  "Exit code: 0 printed, 2 FILE cannot be read.\n"
                   "Example:\n  ott prof run.sqlite --group-by op,dir -n 10");
   command->callback([flags, exit_code] {
     const absl::Status status = Prof(*flags);
