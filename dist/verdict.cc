@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/text_table.h"
-#include "ott/dist/rank_list.h"
 
 namespace ott {
 namespace {
