@@ -338,7 +338,7 @@ ClusterMeasurement ClusterSummary::FinishMeasurement(const Measurement& measurem
   finished.set_standard_deviation(measurement.over_ranks.standard_deviation());
   *finished.mutable_min() = measurement.min;
   *finished.mutable_max() = measurement.max;
-  finished.set_imbalance(mean > 0 ? measurement.max.seconds() / mean - 1 : 0);
+  finished.set_imbalance(mean > 0 ? std::max(measurement.max.seconds() / mean - 1, 0.0) : 0);
   if (measurement.iterations.total() > 0) {
     finished.set_share_of_iteration(measurement.over_ranks.total() / measurement.iterations.total());
   }

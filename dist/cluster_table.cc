@@ -15,9 +15,9 @@
 namespace ott {
 namespace {
 
-std::string Place(const TimeOfRank& time) {
-  return absl::StrCat("rank ", time.rank(), " (", time.host(), ")");
-}
+constexpr int kMaxNotes = 10;
+
+std::string Place(const TimeOfRank& time) { return FormatRank(time.rank(), time.host()); }
 
 // A row's times, all in the unit that suits its largest.
 struct Unit {
@@ -90,10 +90,10 @@ std::string Describe(const Straggler& slow) {
   const std::string by_how_much = slow.slower_by() < 1
                                       ? absl::StrFormat("%.1f%% more than", slow.slower_by() * 100)
                                       : absl::StrFormat("%.1f times", slow.slower_by() + 1);
-  return absl::StrFormat(
-      "rank %d (%s) works %s an iteration, %s the others' median of %s; most of it %s (+%s)", slow.rank(),
-      slow.host(), FormatSeconds(slow.work_seconds()), by_how_much, FormatSeconds(slow.median_work_seconds()),
-      where, FormatSeconds(slow.measurement_excess_seconds()));
+  return absl::StrFormat("%s works %s an iteration, %s the others' median of %s; most of it %s (+%s)",
+                         FormatRank(slow.rank(), slow.host()), FormatSeconds(slow.work_seconds()),
+                         by_how_much, FormatSeconds(slow.median_work_seconds()), where,
+                         FormatSeconds(slow.measurement_excess_seconds()));
 }
 
 std::string FormatStraggler(const ClusterStats& stats) {
@@ -115,7 +115,7 @@ std::string FormatHistory(const StragglerHistory& history) {
   }
   std::vector<std::string> counts;
   for (const SlowestCount& count : history.slowest()) {
-    counts.push_back(absl::StrCat("rank ", count.rank(), " (", count.host(), ") in ", count.num_intervals()));
+    counts.push_back(absl::StrCat(FormatRank(count.rank(), count.host()), " in ", count.num_intervals()));
   }
   if (!counts.empty()) {
     absl::StrAppend(&text, "most work, of ", history.num_all_intervals(),
@@ -130,8 +130,8 @@ std::string DescribeLast(const ArrivalStats& arrivals) {
   std::vector<std::string> ranks;
   for (const LastArrival& last : arrivals.last()) {
     if (ranks.size() == kMaxShown) break;
-    ranks.push_back(absl::StrCat("rank ", last.rank(), " (", last.host(), ") in ", last.num_intervals(),
-                                 " of ", arrivals.num_intervals(), ", ", FormatSeconds(last.after_next()),
+    ranks.push_back(absl::StrCat(FormatRank(last.rank(), last.host()), " in ", last.num_intervals(), " of ",
+                                 arrivals.num_intervals(), ", ", FormatSeconds(last.after_next()),
                                  " after the next"));
   }
   if (arrivals.num_incomplete() > 0) {
@@ -146,8 +146,9 @@ std::string FormatHoldUps(const ClusterStats& stats) {
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     if (!arrivals.has_hold_up()) continue;
     const HoldUp& hold_up = arrivals.hold_up();
-    absl::StrAppendFormat(&text, "all wait for rank %d (%s) at \"%s\": %s an iteration, %.1f%% of it\n",
-                          hold_up.rank(), hold_up.host(), EscapeControlCharacters(arrivals.name()),
+    absl::StrAppendFormat(&text, "all wait for %s at \"%s\": %s an iteration, %.1f%% of it\n",
+                          FormatRank(hold_up.rank(), hold_up.host()),
+                          EscapeControlCharacters(arrivals.name()),
                           FormatSeconds(hold_up.seconds_per_iteration()), hold_up.share_of_iteration() * 100);
   }
   return text;
@@ -220,8 +221,12 @@ std::string FormatClusterTable(const ClusterStats& stats) {
                     FormatRanks({measurement.ranks_without().begin(), measurement.ranks_without().end()}),
                     "\n");
   }
-  for (const std::string& note : stats.notes())
-    absl::StrAppend(&text, "note: ", EscapeControlCharacters(note), "\n");
+  for (int i = 0; i < std::min(stats.notes_size(), kMaxNotes); ++i) {
+    absl::StrAppend(&text, "note: ", EscapeControlCharacters(stats.notes(i)), "\n");
+  }
+  if (stats.notes_size() > kMaxNotes) {
+    absl::StrAppend(&text, "note: and ", stats.notes_size() - kMaxNotes, " more notes\n");
+  }
   absl::StrAppend(&text, FormatGroups(stats), FormatStraggler(stats), FormatHistory(stats.history()));
   text += FormatArrivals(stats);
   return text;

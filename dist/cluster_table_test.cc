@@ -56,6 +56,14 @@ TEST(FormatClusterTable, NamesMissingRanksAndTheStraggler) {
                 "of 12.5 ms; most of it in \"forward\" (+7.5 ms)\n"));
 }
 
+TEST(FormatClusterTable, ManyNotesDoNotHideTheRest) {
+  ClusterStats stats = Stats("");
+  for (int i = 0; i < 5000; ++i) stats.add_notes("cannot open");
+  const std::string table = FormatClusterTable(stats);
+  EXPECT_LT(table.size(), 1000u);
+  EXPECT_THAT(table, HasSubstr("note: and 4990 more notes\nslowest rank: "));
+}
+
 TEST(FormatClusterTable, ShowsPercentilesWhereThereAreAny) {
   const std::string table = FormatClusterTable(Stats(R"(
       measurements { name: "step" num_ranks: 2 max { seconds: 0.002 } p50: 0.001 p90: 0.0015 p99: 0.002 })"));

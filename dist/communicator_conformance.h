@@ -311,6 +311,21 @@ TYPED_TEST_P(CommunicatorConformance, ARankThatCallsAnotherCollectiveIsNamed) {
   });
 }
 
+TYPED_TEST_P(CommunicatorConformance, ARankThatReducesInAnotherWayIsNamed) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    if (group.size() == 1) return;
+    double value = 1;
+    const Reduction reduction = group.rank() == 1 ? Reduction::kMax : Reduction::kSum;
+    const absl::Status status = group.AllReduce(reduction, absl::MakeSpan(&value, 1), Soon());
+    EXPECT_FALSE(status.ok());
+    if (group.rank() == 0) {
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(sum of doubles): rank 1 ("));
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(max of doubles) instead"));
+    }
+    EXPECT_TRUE(group.Barrier(ForTests()).ok());
+  });
+}
+
 TYPED_TEST_P(CommunicatorConformance, SplitMakesGroupsOrderedByKey) {
   TypeParam::OnAllRanks([](Communicator& group) {
     const int color = group.rank() % 2;
@@ -351,7 +366,7 @@ REGISTER_TYPED_TEST_SUITE_P(
     AllReduceMergesBytesInOrderOfRank, AnErrorOfMergeReachesEveryRank,
     NoRankLeavesABarrierBeforeTheLastHasEntered, ABarrierWithoutOneRankEndsAtItsDeadlineAndTheGroupGoesOn,
     GatherAvailableReturnsWhatCameAndNamesWhoIsMissing, ARankThatCallsAnotherCollectiveIsNamed,
-    SplitMakesGroupsOrderedByKey, GroupsDoNotHearEachOther);
+    ARankThatReducesInAnotherWayIsNamed, SplitMakesGroupsOrderedByKey, GroupsDoNotHearEachOther);
 
 }  // namespace ott
 

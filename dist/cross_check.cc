@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/tensor_comparison.h"
+#include "ott/dist/agree_on_status.h"
 #include "ott/dist/verdict.h"
 
 namespace ott {
@@ -31,12 +32,14 @@ CrossCheckVerdict Run(ReplicaCheck& check, int64_t iteration, const std::vector<
 absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ranks,
                                                                const CrossCheckConfig& config,
                                                                std::chrono::nanoseconds timeout) {
-  OTT_ASSIGN_OR_RETURN(IterationSelector iterations, IterationSelector::Create(config.iterations()));
-  OTT_ASSIGN_OR_RETURN(ReferenceCheck reference, ReferenceCheck::Create(config, ranks.size()));
   const Deadline deadline = Deadline::After(timeout);
+  absl::StatusOr<IterationSelector> iterations = IterationSelector::Create(config.iterations());
+  absl::StatusOr<ReferenceCheck> reference = ReferenceCheck::Create(config, ranks.size());
+  OTT_RETURN_IF_ERROR(
+      AgreeOnStatus(ranks, iterations.ok() ? reference.status() : iterations.status(), deadline));
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> own, ranks.Split(0, 0, deadline));
   std::unique_ptr<CrossCheck> check(
-      new CrossCheck(std::move(own), std::move(iterations), std::move(reference), timeout));
+      new CrossCheck(std::move(own), *std::move(iterations), *std::move(reference), timeout));
   ReplicaCheckOptions options;
   options.tolerance = ReplicaTolerance(config);
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> replicas, ranks.Split(0, 0, deadline));

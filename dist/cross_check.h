@@ -33,8 +33,8 @@ namespace ott {
 //   stdout);
 class CrossCheck {
  public:
-  // Collective over ranks. INVALID_ARGUMENT for a configuration that selects negative iterations or has a
-  // negative or infinite tolerance.
+  // Collective over ranks; the error of one rank is returned on all. INVALID_ARGUMENT for a configuration
+  // that selects negative iterations or has a negative or infinite tolerance.
   static absl::StatusOr<std::unique_ptr<CrossCheck>> Create(
       Communicator& ranks, const CrossCheckConfig& config,
       std::chrono::nanoseconds timeout = std::chrono::seconds(60));

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/dist/cluster_summary.h"
+#include "ott/dist/rank_list.h"
 
 namespace ott {
 
@@ -14,7 +15,7 @@ ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size
   std::map<int, RankReport> by_rank;
   std::map<int, int> num_reports;
   for (const StopwatchStats& stats : ranks) {
-    const std::string who = absl::StrCat("rank ", stats.rank(), " (", stats.host(), "): ");
+    const std::string who = FormatRank(stats.rank(), stats.host()) + ": ";
     if (stats.rank() < 0 || stats.rank() >= world_size) {
       merged.AddNote(absl::StrCat(who, "left out, the world has ", world_size, " ranks"));
       continue;

@@ -1,6 +1,7 @@
 #include "ott/dist/message_communicator.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/rank_list.h"
 
 namespace ott {
 namespace {
@@ -39,14 +41,23 @@ std::string_view Name(Operation operation) {
 // One collective of a group. Ranks tell each other the operation and the detail to notice when they differ.
 struct Call {
   Operation operation;
-  // Of AllReduce: element type and reduction.
+  // Of AllReduce: 1 for a merge, else 2 + 3 * element type + reduction. 0 for the other operations.
   char detail;
   uint64_t number;
 };
 
+constexpr char kMergeDetail = 1;
+constexpr char kFirstReductionDetail = 2;
+constexpr std::array<const char*, 3> kReductions = {"sum", "min", "max"};
+constexpr std::array<const char*, 3> kElementTypes = {"doubles", "floats", "int64s"};
+
 std::string ToString(const Call& call) {
   std::string name = absl::StrCat(std::string(Name(call.operation)), " #", call.number);
-  if (call.detail != 0) absl::StrAppend(&name, " of ", std::string(1, call.detail));
+  if (call.detail == kMergeDetail) name += " (merge)";
+  const size_t i = static_cast<unsigned char>(call.detail) - size_t{kFirstReductionDetail};
+  if (i < kReductions.size() * kElementTypes.size()) {
+    absl::StrAppend(&name, " (", kReductions[i % 3], " of ", kElementTypes[i / 3], ")");
+  }
   return name;
 }
 
@@ -188,18 +199,18 @@ class MessageCommunicator final : public Communicator {
   }
 
   absl::Status AllReduce(const Merge& merge, std::string* bytes, Deadline deadline) override {
-    OTT_ASSIGN_OR_RETURN(*bytes,
-                         ReduceAndBroadcast(Begin(Operation::kAllReduce, 'm'), merge, *bytes, deadline));
+    OTT_ASSIGN_OR_RETURN(
+        *bytes, ReduceAndBroadcast(Begin(Operation::kAllReduce, kMergeDetail), merge, *bytes, deadline));
     return absl::OkStatus();
   }
   absl::Status AllReduce(Reduction reduction, absl::Span<double> values, Deadline deadline) override {
-    return AllReduceValues('d', reduction, values, deadline);
+    return AllReduceValues(0, reduction, values, deadline);
   }
   absl::Status AllReduce(Reduction reduction, absl::Span<float> values, Deadline deadline) override {
-    return AllReduceValues('f', reduction, values, deadline);
+    return AllReduceValues(1, reduction, values, deadline);
   }
   absl::Status AllReduce(Reduction reduction, absl::Span<int64_t> values, Deadline deadline) override {
-    return AllReduceValues('i', reduction, values, deadline);
+    return AllReduceValues(2, reduction, values, deadline);
   }
 
   absl::Status Barrier(Deadline deadline) override {
@@ -244,7 +255,7 @@ class MessageCommunicator final : public Communicator {
     return {context_ + 1, static_cast<uint64_t>(tag)};
   }
 
-  std::string Describe(int rank) const { return absl::StrCat("rank ", rank, " (", group_->hosts[rank], ")"); }
+  std::string Describe(int rank) const { return FormatRank(rank, group_->hosts[rank]); }
 
   absl::Status Error(absl::StatusCode code, std::string_view call, std::string_view what) const {
     return absl::Status(code,
@@ -267,6 +278,10 @@ class MessageCommunicator final : public Communicator {
     if (absl::IsDeadlineExceeded(bytes.status())) {
       return Error(absl::StatusCode::kDeadlineExceeded, call,
                    absl::StrCat("nothing from ", Describe(from), " within ", deadline.Seconds(), " s"));
+    }
+    if (absl::IsUnavailable(bytes.status())) {
+      return Error(bytes.status().code(), call,
+                   absl::StrCat("from ", Describe(from), ": ", bytes.status().message()));
     }
     return bytes;
   }
@@ -333,7 +348,8 @@ class MessageCommunicator final : public Communicator {
   }
 
   template <typename T>
-  absl::Status AllReduceValues(char type, Reduction reduction, absl::Span<T> values, Deadline deadline) {
+  absl::Status AllReduceValues(int element_type, Reduction reduction, absl::Span<T> values,
+                               Deadline deadline) {
     const Merge merge = [&](std::string_view from, std::string* into) -> absl::Status {
       if (from.size() != into->size()) {
         return absl::InvalidArgumentError(
@@ -348,7 +364,8 @@ class MessageCommunicator final : public Communicator {
       }
       return absl::OkStatus();
     };
-    const char detail = static_cast<char>(type ^ (static_cast<char>(reduction) << 5));
+    const char detail =
+        static_cast<char>(kFirstReductionDetail + 3 * element_type + static_cast<int>(reduction));
     OTT_ASSIGN_OR_RETURN(const std::string merged,
                          ReduceAndBroadcast(Begin(Operation::kAllReduce, detail), merge,
                                             std::string_view(reinterpret_cast<const char*>(values.data()),

@@ -253,7 +253,8 @@ class MpiTransport final : public Transport {
       }
       Channel channel;
       std::memcpy(&channel, arriving->message.data(), sizeof(channel));
-      mailbox_.Put(arriving->from, channel, arriving->message.substr(sizeof(channel)));
+      arriving->message.erase(0, sizeof(channel));
+      mailbox_.Put(arriving->from, channel, std::move(arriving->message));
       arriving = arriving_.erase(arriving);
     }
     return absl::OkStatus();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/rank_list.h"
 
 #define OTT_RETURN_IF_CUDA_ERROR(call)                                                   \
   do {                                                                                   \
@@ -158,8 +159,8 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
 
  private:
   absl::Status Error(absl::StatusCode code, std::string_view call, std::string_view what) const {
-    return absl::Status(code, absl::StrCat("rank ", rank(), " (", host(rank()), "): ", std::string(call),
-                                           ": ", std::string(what)));
+    return absl::Status(code, absl::StrCat(FormatRank(rank(), host(rank())), ": ", std::string(call), ": ",
+                                           std::string(what)));
   }
 
   absl::Status CheckDevice() const {

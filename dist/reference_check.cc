@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -196,6 +197,17 @@ std::string ReferenceCheck::FindProblem(int rank) const {
                       reference_->world_size(), " ranks");
 }
 
+std::string ReferenceCheck::DescribeMissing(int of_reference, int64_t iteration) const {
+  const absl::StatusOr<std::vector<int64_t>> dumps =
+      ListDumps(DumpsDirectory(config().reference_run(), of_reference));
+  const bool has_others = dumps.ok() && !dumps->empty();
+  return absl::StrCat("the reference has no dump of rank ", of_reference, " in iteration ", iteration,
+                      has_others ? absl::StrCat("; it has ", dumps->size(), ", from iteration ",
+                                                dumps->front(), " to ", dumps->back())
+                                 : ", nor in any other",
+                      "; dump the same iterations in both runs");
+}
+
 CrossCheckVerdict ReferenceCheck::Start(int64_t iteration, int rank) const {
   CrossCheckVerdict verdict;
   verdict.set_mode(REFERENCE);
@@ -215,7 +227,12 @@ CrossCheckVerdict ReferenceCheck::Start(int64_t iteration, int rank) const {
 void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads, CompareOptions options,
                              CrossCheckVerdict& verdict) const {
   const absl::StatusOr<Dump> reference = ReadDump(verdict.reference());
-  if (!reference.ok()) return AddReason(std::string(reference.status().message()), verdict);
+  if (!reference.ok()) {
+    return AddReason(std::filesystem::exists(verdict.reference())
+                         ? std::string(reference.status().message())
+                         : DescribeMissing(ReferenceRank(rank), verdict.iteration()),
+                     verdict);
+  }
   options.tensors.compare_dtype &= reference->manifest.has_value();
   verdict.set_outcome(BITWISE_EQUAL);
   const auto compare = [&](const char* group, const std::string& path, const Value& of_reference,

@@ -49,6 +49,8 @@ class ReferenceCheck {
   // Why `rank` cannot be compared with the reference run; empty if it can.
   std::string FindProblem(int rank) const;
   int ReferenceRank(int rank) const;
+  // What the reference has instead of a dump.
+  std::string DescribeMissing(int of_reference, int64_t iteration) const;
   CrossCheckVerdict Start(int64_t iteration, int rank) const;
   void Compare(int rank, const Value& tensors, const Value* grads, CompareOptions options,
                CrossCheckVerdict& verdict) const;

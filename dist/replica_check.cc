@@ -4,6 +4,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -160,15 +161,14 @@ class Members {
   Members(const Communicator& ranks, const std::vector<int>& names) : ranks_(ranks), names_(names) {}
 
   int Name(int rank) const { return names_.empty() ? rank : names_[rank]; }
-  std::string Describe(int rank) const {
-    return absl::StrCat("rank ", Name(rank), " (", ranks_.host(rank), ")");
-  }
+  std::string Describe(int rank) const { return FormatRank(Name(rank), ranks_.host(rank)); }
   std::string DescribeAll(std::vector<int> ranks) const {
+    if (ranks.size() == 1) return Describe(ranks.front());
     for (int& rank : ranks) rank = Name(rank);
     return FormatRanks(ranks);
   }
-  std::string TooLate(int rank, Deadline deadline) const {
-    return absl::StrCat("nothing from ", Describe(rank), " within ", deadline.Seconds(), " s");
+  std::string TooLate(const std::vector<int>& ranks, Deadline deadline) const {
+    return absl::StrCat("nothing from ", DescribeAll(ranks), " within ", deadline.Seconds(), " s");
   }
 
  private:
@@ -176,19 +176,30 @@ class Members {
   const std::vector<int>& names_;
 };
 
+// Waits for no rank that is silent; keeps account of who is.
+absl::StatusOr<std::string> ReceiveFrom(Communicator& ranks, int rank, int tag, Deadline deadline,
+                                        std::set<int>& silent) {
+  absl::StatusOr<std::string> bytes =
+      ranks.Receive(rank, tag, silent.count(rank) == 0 ? deadline : Deadline::Now());
+  if (absl::IsDeadlineExceeded(bytes.status())) silent.insert(rank);
+  if (bytes.ok()) silent.erase(rank);
+  return bytes;
+}
+
 // Rank 0's part: asks, and comes to the verdict.
 class Judge {
  public:
   // Who has not announced anything by `announced` is missing; the rest is done by `decided`.
   Judge(Communicator& ranks, const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
-        uint64_t check, Deadline announced, Deadline decided)
+        uint64_t check, Deadline announced, Deadline decided, std::set<int>& silent)
       : ranks_(ranks),
         members_(ranks, options.names),
         options_(options),
         tensors_(tensors),
         check_(check),
         announced_(announced),
-        decided_(decided) {}
+        decided_(decided),
+        silent_(silent) {}
 
   CrossCheckVerdict Decide(const ReplicaAnnouncement& mine) {
     verdict_.set_mode(options_.mode);
@@ -211,9 +222,9 @@ class Judge {
   // The next answer to this check.
   absl::StatusOr<ReplicaAnswer> Hear(int rank, Deadline deadline) {
     while (true) {
-      absl::StatusOr<std::string> bytes = ranks_.Receive(rank, kToRoot, deadline);
+      absl::StatusOr<std::string> bytes = ReceiveFrom(ranks_, rank, kToRoot, deadline, silent_);
       if (absl::IsDeadlineExceeded(bytes.status())) {
-        return absl::DeadlineExceededError(members_.TooLate(rank, deadline));
+        return absl::DeadlineExceededError(members_.TooLate({rank}, deadline));
       }
       if (!bytes.ok()) return bytes.status();
       ReplicaAnswer answer;
@@ -237,6 +248,7 @@ class Judge {
   }
 
   void HearAnnouncements(const ReplicaAnnouncement& mine) {
+    std::vector<int> late;
     for (int rank = 0; rank < ranks_.size(); ++rank) {
       if (rank == ranks_.rank()) {
         announcements_[rank] = mine;
@@ -247,14 +259,14 @@ class Judge {
         announcements_[rank] = answer->announcement();
       } else {
         verdict_.add_missing_ranks(members_.Name(rank));
-        if (!absl::IsDeadlineExceeded(answer.status())) AddReason(std::string(answer.status().message()));
+        if (absl::IsDeadlineExceeded(answer.status())) {
+          late.push_back(rank);
+        } else {
+          AddReason(std::string(answer.status().message()));
+        }
       }
     }
-    if (verdict_.missing_ranks_size() > 0) {
-      AddReason(absl::StrCat("nothing from ",
-                             FormatRanks({verdict_.missing_ranks().begin(), verdict_.missing_ranks().end()}),
-                             " within ", announced_.Seconds(), " s"));
-    }
+    if (!late.empty()) AddReason(members_.TooLate(late, announced_));
   }
 
   void AddReason(std::string_view reason) {
@@ -358,7 +370,7 @@ class Judge {
                        const std::vector<int>& expected_ranks, const ReplicaSchema& expected) {
     const auto at = [](const ReplicaSchema& of, int i) {
       return i < of.tensors_size() ? absl::StrCat("\"", of.tensors(i).path(), "\" ", Describe(of.tensors(i)))
-                                   : std::string("no further tensor");
+                                   : std::string("missing");
     };
     for (int i = 0; i < std::max(schema.tensors_size(), expected.tensors_size()); ++i) {
       if (at(schema, i) == at(expected, i)) continue;
@@ -596,6 +608,7 @@ class Judge {
   const uint64_t check_;
   const Deadline announced_;
   const Deadline decided_;
+  std::set<int>& silent_;
   std::map<int, ReplicaAnnouncement> announcements_;  // by rank
   CrossCheckVerdict verdict_;
 };
@@ -603,7 +616,7 @@ class Judge {
 // Answers rank 0 until it has come to its verdict.
 CrossCheckVerdict Serve(Communicator& ranks, const ReplicaCheckOptions& options,
                         const ReplicaTensors& tensors, const ReplicaAnnouncement& mine, uint64_t check,
-                        Deadline deadline) {
+                        Deadline deadline, std::set<int>& silent) {
   const Members members(ranks, options.names);
   CrossCheckVerdict failed;
   failed.set_mode(options.mode);
@@ -621,9 +634,9 @@ CrossCheckVerdict Serve(Communicator& ranks, const ReplicaCheckOptions& options,
     }
     ReplicaRequest request;
     do {
-      absl::StatusOr<std::string> bytes = ranks.Receive(0, kFromRoot, deadline);
+      const absl::StatusOr<std::string> bytes = ReceiveFrom(ranks, 0, kFromRoot, deadline, silent);
       if (!bytes.ok() || !request.ParseFromString(*bytes)) {
-        failed.set_reason(absl::IsDeadlineExceeded(bytes.status()) ? members.TooLate(0, deadline)
+        failed.set_reason(absl::IsDeadlineExceeded(bytes.status()) ? members.TooLate({0}, deadline)
                           : bytes.ok() ? members.Describe(0) + " sent bytes that are no request"
                                        : std::string(bytes.status().message()));
         return failed;
@@ -663,7 +676,7 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
   if (ranks_->rank() == 0) {
     // Leaves the others time to answer questions and to hear the verdict.
     Judge judge(*ranks_, options_, tensors, check, Deadline::After(timeout_ / 2),
-                Deadline::After(timeout_ / 4 * 3));
+                Deadline::After(timeout_ / 4 * 3), silent_);
     verdict = judge.Decide(mine);
     for (const int rank : verdict.culprit_ranks()) verdict.add_culprit_named_before(times_named_[rank]++);
     ReplicaRequest request;
@@ -674,7 +687,7 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
       (void)ranks_->Post(rank, kFromRoot, request.SerializeAsString());
     }
   } else {
-    verdict = Serve(*ranks_, options_, tensors, mine, check, Deadline::After(timeout_));
+    verdict = Serve(*ranks_, options_, tensors, mine, check, Deadline::After(timeout_), silent_);
   }
   verdict.set_rank(Members(*ranks_, options_.names).Name(ranks_->rank()));
   verdict.set_host(ranks_->host(ranks_->rank()));

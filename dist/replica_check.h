@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -45,7 +46,7 @@ struct ReplicaCheckOptions {
 //
 // What travels are messages that stand for themselves, not collectives: a rank that is stopped or gone counts
 // as missing after half of `timeout` and is named in the verdict, the others are compared, and when it is
-// back it takes part in the next check.
+// back it takes part in the next check. Who was waited for in vain is not waited for again until it is heard.
 //
 // Not thread-safe. Every rank calls Run the same number of times.
 class ReplicaCheck {
@@ -70,6 +71,7 @@ class ReplicaCheck {
   const std::chrono::nanoseconds timeout_;
   const ReplicaCheckOptions options_;
   uint64_t num_checks_ = 0;
+  std::set<int> silent_;                // ranks that were waited for in vain, and not heard since
   std::map<int, int64_t> times_named_;  // by the culprit's name; kept on rank 0
 };
 

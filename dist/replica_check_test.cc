@@ -181,7 +181,8 @@ TEST(ReplicaCheck, NamesTheRankAndTheFirstNameOfAnotherSetOfTensors) {
   EXPECT_EQ(verdicts[2].tensor(), "layer.gain");
   EXPECT_THAT(verdicts[2].culprit_ranks(), ElementsAre(1));
   EXPECT_EQ(verdicts[2].reason(),
-            "tensor 1 is \"layer.gain\" float64 [1] on rank 1, \"layer.bias\" float64 [1] on ranks 0, 2");
+            "tensor 1 is \"layer.gain\" float64 [1] on rank 1 (node1), "
+            "\"layer.bias\" float64 [1] on ranks 0, 2");
 }
 
 TEST(ReplicaCheck, NamesAnotherShapeDTypeOrNumberOfTensors) {
@@ -197,11 +198,11 @@ TEST(ReplicaCheck, NamesAnotherShapeDTypeOrNumberOfTensors) {
       reason_of([](auto& tensors) {
         tensors[0].tensor.view = TensorView(tensors[0].tensor.view.data(), DType::kFloat32, {400, 100});
       }),
-      HasSubstr("float32 [400, 100] on rank 2, \"layer.weights\" float32 [100, 400] on ranks 0, 1"));
+      HasSubstr("float32 [400, 100] on rank 2 (node2), \"layer.weights\" float32 [100, 400] on ranks 0, 1"));
   EXPECT_THAT(reason_of([&](auto& tensors) { tensors[1].tensor.view = TensorView(&value, {1}); }),
               HasSubstr("\"layer.bias\" float32 [1] on rank 2"));
   EXPECT_THAT(reason_of([](auto& tensors) { tensors.pop_back(); }),
-              HasSubstr("tensor 3 is no further tensor on rank 2, \"step\" int64 [] on ranks 0, 1"));
+              HasSubstr("tensor 3 is missing on rank 2 (node2), \"step\" int64 [] on ranks 0, 1"));
 }
 
 TEST(ReplicaCheck, NothingToCompareIsNoPass) {
@@ -220,12 +221,12 @@ TEST(ReplicaCheck, RanksInDifferentIterationsAreNotCompared) {
   thread.join();
   EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
   EXPECT_EQ(other.outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdict.reason(), HasSubstr("rank 0: iteration 30, rank 1: iteration 31"));
+  EXPECT_THAT(verdict.reason(), HasSubstr("rank 0 (a): iteration 30, rank 1 (b): iteration 31"));
 }
 
 TEST(ReplicaCheck, AMissingRankIsNamedAndTakesPartAgainLater) {
   auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
-  std::promise<void> given_up;
+  std::promise<void> given_up, caught_up;
   std::vector<std::thread> threads;
   std::vector<std::vector<CrossCheckVerdict>> verdicts(3);
   for (int rank = 0; rank < 3; ++rank) {
@@ -234,7 +235,11 @@ TEST(ReplicaCheck, AMissingRankIsNamedAndTakesPartAgainLater) {
       ReplicaCheck check(std::move(ranks[rank]), seconds(1));
       if (rank == 2) given_up.get_future().wait();
       verdicts[rank].push_back(check.Run(0, model.Tensors()));
-      if (rank == 0) given_up.set_value();
+      if (rank == 0) {
+        given_up.set_value();
+        caught_up.get_future().wait();
+      }
+      if (rank == 2) caught_up.set_value();
       verdicts[rank].push_back(check.Run(1, model.Tensors()));
     });
   }
@@ -242,18 +247,27 @@ TEST(ReplicaCheck, AMissingRankIsNamedAndTakesPartAgainLater) {
   for (int rank = 0; rank < 3; ++rank) {
     EXPECT_EQ(verdicts[rank][0].outcome(), NOT_COMPARED);
     EXPECT_THAT(verdicts[rank][0].missing_ranks(), ElementsAre(2));
-    EXPECT_THAT(verdicts[rank][0].reason(), HasSubstr("nothing from rank 2"));
+    EXPECT_THAT(verdicts[rank][0].reason(), HasSubstr("nothing from rank 2 (c) within 0.5 s"));
     EXPECT_EQ(verdicts[rank][1].outcome(), BITWISE_EQUAL) << rank << verdicts[rank][1].DebugString();
   }
 }
 
-TEST(ReplicaCheck, ASilentRootCostsTheOthersTheirTimeoutOnly) {
-  auto ranks = CreateSimulatedCommunicators({"a", "b"});
+TEST(ReplicaCheck, ASilentRankIsWaitedForOnlyOnce) {
+  constexpr auto kTimeout = seconds(1);
+  constexpr int kNumChecks = 20;
   const Model model;
-  const CrossCheckVerdict verdict =
-      ReplicaCheck(std::move(ranks[1]), milliseconds(20)).Run(3, model.Tensors());
-  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
-  EXPECT_THAT(verdict.reason(), HasSubstr("nothing from rank 0 (a) within 0.02 s"));
+  for (const int silent : {0, 1}) {
+    auto ranks = CreateSimulatedCommunicators({"a", "b"});
+    ReplicaCheck check(std::move(ranks[1 - silent]), kTimeout);
+    const auto start = std::chrono::steady_clock::now();
+    for (int iteration = 0; iteration < kNumChecks; ++iteration) {
+      const CrossCheckVerdict verdict = check.Run(iteration, model.Tensors());
+      EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+      EXPECT_THAT(verdict.reason(), HasSubstr(silent == 0 ? "nothing from rank 0 (a) within 1 s"
+                                                          : "nothing from rank 1 (b) within 0.5 s"));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kNumChecks * kTimeout / 4);
+  }
 }
 
 TEST(ReplicaCheck, AnnouncesFiftyBytesWhateverTheNumberOfTensors) {

@@ -58,8 +58,10 @@ absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir) {
   RunInfo info;
   const absl::Status status = JsonToProto(json, &info);
   if (!status.ok()) return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": ", status.message()));
-  if (info.world_size() <= 0)
-    return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": has no world_size"));
+  if (info.world_size() < 1 || info.world_size() > kMaxWorldSize) {
+    return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": world_size is ", info.world_size(),
+                                            ", which is no number of ranks"));
+  }
   return info;
 }
 
@@ -70,7 +72,9 @@ bool IsRunDirectory(const std::string& dir) {
 }
 
 absl::StatusOr<std::vector<int>> ListRanks(const std::string& run_dir) {
-  return ListNumbered<int>(run_dir, kRankPrefix);
+  OTT_ASSIGN_OR_RETURN(std::vector<int> ranks, ListNumbered<int>(run_dir, kRankPrefix));
+  ranks.erase(std::lower_bound(ranks.begin(), ranks.end(), kMaxWorldSize), ranks.end());
+  return ranks;
 }
 
 absl::StatusOr<std::vector<int64_t>> ListDumps(const std::string& dumps_dir) {

@@ -23,19 +23,23 @@
 
 namespace ott {
 
+// A larger number of ranks in a file or a folder's name is damage.
+inline constexpr int kMaxWorldSize = 1 << 20;
+
 std::string ClusterStatsPath(const std::string& run_dir);
 std::string RankDirectory(const std::string& run_dir, int rank);
 std::string DumpsDirectory(const std::string& run_dir, int rank);
 
 absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info);
 
-// NOT_FOUND if there is no run.json, DATA_LOSS if it is damaged or says nothing of the world's size.
+// NOT_FOUND if there is no run.json, DATA_LOSS if it is damaged or its world size is not in [1,
+// kMaxWorldSize].
 absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir);
 
 // Whether `dir` has what a run directory has: run.json or a rank's folder.
 bool IsRunDirectory(const std::string& dir);
 
-// The ranks that have a folder, ascending.
+// The ranks below kMaxWorldSize that have a folder, ascending.
 absl::StatusOr<std::vector<int>> ListRanks(const std::string& run_dir);
 
 // The numbered folders of a folder of dumps, ascending.

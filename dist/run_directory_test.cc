@@ -40,12 +40,15 @@ TEST_F(RunDirectoryTest, DamagedInfoIsNamed) {
 }
 
 TEST_F(RunDirectoryTest, InfoWithoutWorldSizeIsDamaged) {
-  std::ofstream(run_dir_ + "/run.json") << "{}";
-  EXPECT_EQ(ReadRunInfo(run_dir_).status().code(), absl::StatusCode::kDataLoss);
+  for (const char* const info : {"{}", R"({"world_size": -3})", R"({"world_size": 2000000000})"}) {
+    std::ofstream(run_dir_ + "/run.json") << info;
+    EXPECT_EQ(ReadRunInfo(run_dir_).status().code(), absl::StatusCode::kDataLoss) << info;
+  }
 }
 
 TEST_F(RunDirectoryTest, RanksAreListedByNumber) {
-  for (const int rank : {10, 2, 100000}) std::filesystem::create_directories(RankDirectory(run_dir_, rank));
+  for (const int rank : {10, 2, 100000, 2147483647})
+    std::filesystem::create_directories(RankDirectory(run_dir_, rank));
   std::filesystem::create_directories(run_dir_ + "/rank_x");
   std::filesystem::create_directories(run_dir_ + "/rank_-1");
   std::ofstream(run_dir_ + "/rank_00007") << "a file";

@@ -16,6 +16,33 @@ namespace {
 constexpr int kToParent = 0;
 constexpr int kMaxNotTaken = 4;  // reports
 
+// Without what follows from the exact sums and the sketch.
+Statistics Compact(const Statistics& statistics) {
+  if (!statistics.has_exact()) return statistics;
+  Statistics kept;
+  kept.set_count(statistics.count());
+  *kept.mutable_exact() = statistics.exact();
+  if (statistics.has_sketch()) *kept.mutable_sketch() = statistics.sketch();
+  return kept;
+}
+
+// What RankReport::FromStats() reads of it. The rest is many times as much, and grows with the run.
+StopwatchStats ForRankReport(const StopwatchStats& stats) {
+  StopwatchStats kept;
+  kept.set_num_measured_iters(stats.num_measured_iters());
+  *kept.mutable_iteration() = Compact(stats.iteration());
+  for (const Measurement& measurement : stats.measurements()) {
+    Measurement& kept_measurement = *kept.add_measurements();
+    kept_measurement.set_name(measurement.name());
+    kept_measurement.set_collective(measurement.collective());
+    *kept_measurement.mutable_per_interval() = Compact(measurement.per_interval());
+    *kept_measurement.mutable_per_iteration() = Compact(measurement.per_iteration());
+    kept_measurement.mutable_per_iteration()->clear_sketch();
+  }
+  *kept.mutable_one_time() = stats.one_time();
+  return kept;
+}
+
 }  // namespace
 
 StatsGatherer::StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererOptions options)
@@ -148,7 +175,7 @@ absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArriva
   interval_arrivals_ = ArrivalSummary(ranks_->rank(), arrivals);
   if (is_leaf()) {
     internal::StatsMessage message;
-    *message.mutable_leaf()->mutable_stats() = mine;
+    *message.mutable_leaf()->mutable_stats() = ForRankReport(mine);
     for (const GroupLabel& group : options_.groups) {
       internal::GroupLabel& label = *message.mutable_leaf()->add_groups();
       label.set_dimension(group.dimension);

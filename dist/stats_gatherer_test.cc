@@ -245,6 +245,24 @@ TEST(StatsGatherer, LeavesOutAndNotesStatisticsThatNoStopwatchGives) {
   EXPECT_THAT(gathered->notes(), testing::Contains("rank 1: -1 measured iterations"));
 }
 
+TEST(StatsGatherer, WhatGrowsWithTheRunStaysWhereItWasMeasured) {
+  auto ranks = CreateSimulatedCommunicators({"node0", "node0"});
+  StatsGatherer root(std::move(ranks[0])), leaf(std::move(ranks[1]));
+  Rank rank;
+  rank.Iterate(1000, 0.010, 0.010);
+  StopwatchStats stats = rank.Stats();
+  for (int i = 0; i < 1000; ++i) {
+    stats.mutable_iteration_series()->add_seconds(0.010f);
+    for (Measurement& measurement : *stats.mutable_measurements()) {
+      measurement.mutable_series()->add_seconds(0.005f);
+    }
+    stats.add_scopes()->set_name("forward");
+  }
+  ASSERT_TRUE(leaf.Gather(stats, Deadline::Now()).ok());
+  ASSERT_TRUE(root.Gather(stats, Deadline::Now()).ok());
+  EXPECT_LT(root.num_bytes_received(), 500);
+}
+
 TEST(StatsGatherer, ComparesGroupsOfACoordinate) {
   World world(8, 2, [](int rank) {
     return std::vector<GroupLabel>{{"pipeline", std::to_string(rank % 2)}, {"rank", std::to_string(rank)}};

@@ -88,8 +88,7 @@ class TcpTransport final : public Transport {
       Move();
       if (std::optional<std::string> bytes = mailbox_.Take(from, channel)) return *std::move(bytes);
       if (from != rank_ && !peers_[from].socket.is_open()) {
-        return absl::UnavailableError(
-            absl::StrCat("rank ", rank_, ": the connection to rank ", from, " is closed; it has ended"));
+        return absl::UnavailableError("the connection is closed: the rank has ended");
       }
       if (deadline.Passed()) return absl::DeadlineExceededError("nothing received");
       AwaitMovement(deadline);

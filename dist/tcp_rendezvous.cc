@@ -172,7 +172,7 @@ std::vector<Socket> TakeSockets(std::vector<Peer>& peers) {
 }
 
 // Time that is left to tell the others, too, what went wrong.
-constexpr auto kTimeToTell = std::chrono::seconds(1);
+constexpr std::chrono::nanoseconds kTimeToTell = std::chrono::seconds(1);
 
 absl::StatusOr<std::vector<Socket>> ConnectRankZero(const TcpOptions& options, const SocketAddress& address,
                                                     Deadline deadline) {
@@ -184,7 +184,9 @@ absl::StatusOr<std::vector<Socket>> ConnectRankZero(const TcpOptions& options, c
   }
   if (!listener.ok()) return listener.status();
   Acceptor acceptor(*listener, 0, options.world_size, 1);
-  if (const absl::Status status = acceptor.AwaitAll(deadline); !status.ok()) {
+  const std::chrono::nanoseconds remaining = deadline.Remaining();
+  const Deadline before = Deadline::After(remaining - std::min(remaining / 8, kTimeToTell));
+  if (const absl::Status status = acceptor.AwaitAll(before); !status.ok()) {
     acceptor.Tell(AnswerWith(status.code(), std::string(status.message())), Deadline::After(kTimeToTell));
     return status;
   }
@@ -212,7 +214,8 @@ absl::StatusOr<std::string> ReceiveTable(const Socket& root, const std::string& 
   const absl::StatusOr<std::string> bytes = root.ReceiveExactly(sizeof(Answer), deadline);
   if (absl::IsDeadlineExceeded(bytes.status())) {
     return absl::DeadlineExceededError(
-        absl::StrCat("connected to ", where, ", but no answer of rank 0 within ", deadline.Seconds(), " s"));
+        absl::StrCat("connected to ", where, ", but no answer of rank 0 within ", deadline.Seconds(),
+                     " s; if another program listens there, set OTT_MASTER_PORT to a free port"));
   }
   if (!bytes.ok()) return foreign(std::string(bytes.status().message()));
   const auto answer = FromBytes<Answer>(*bytes);
@@ -251,20 +254,33 @@ absl::StatusOr<std::vector<Socket>> ConnectOther(const TcpOptions& options, cons
   for (int rank = 1; rank < options.rank; ++rank) {
     SocketAddress where;
     std::memcpy(&where, table.data() + sizeof(hello.token) + rank * sizeof(where), sizeof(where));
-    OTT_ASSIGN_OR_RETURN(peers[rank].socket, Socket::Connect(where, deadline));
-    OTT_RETURN_IF_ERROR(peers[rank].socket.SendAll(ToBytes(hello), deadline));
+    absl::StatusOr<Socket> peer = Socket::Connect(where, deadline);
+    if (!peer.ok())
+      return absl::Status(peer.status().code(), absl::StrCat("rank ", rank, ": ", peer.status().message()));
+    OTT_RETURN_IF_ERROR(peer->SendAll(ToBytes(hello), deadline));
+    peers[rank].socket = *std::move(peer);
   }
   OTT_RETURN_IF_ERROR(acceptor.AwaitAll(deadline));
   return TakeSockets(peers);
 }
 
+// Each has a connection to each.
+constexpr int kMaxWorldSize = 1 << 14;
+
 }  // namespace
 
 absl::StatusOr<std::vector<Socket>> ConnectRanks(const TcpOptions& options, Deadline deadline) {
-  if (options.world_size < 1 || options.rank < 0 || options.rank >= options.world_size || options.port < 1 ||
-      options.port > 65535) {
+  if (options.port < 1 || options.port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("port ", options.port, ": MASTER_PORT is a number from 1 to 65535"));
+  }
+  if (options.world_size < 1 || options.world_size > kMaxWorldSize) {
+    return absl::InvalidArgumentError(absl::StrCat("world size ", options.world_size,
+                                                   ": WORLD_SIZE is a number from 1 to ", kMaxWorldSize));
+  }
+  if (options.rank < 0 || options.rank >= options.world_size) {
     return absl::InvalidArgumentError(absl::StrCat("rank ", options.rank, " of ", options.world_size,
-                                                   " at port ", options.port, ": no rank, or no port"));
+                                                   ": RANK counts from 0 and is less than WORLD_SIZE"));
   }
   absl::StatusOr<std::vector<Socket>> sockets = [&]() -> absl::StatusOr<std::vector<Socket>> {
     OTT_ASSIGN_OR_RETURN(const SocketAddress address, ResolveAddress(options.address, options.port));

@@ -73,9 +73,19 @@ TEST(TcpRendezvous, ATakenPortIsNamedAndTheWayOut) {
                                        HasSubstr("OTT_MASTER_PORT")));
 }
 
+TEST(TcpRendezvous, NumbersThatFitNoJobAreRefusedAtOnce) {
+  EXPECT_THAT(Message(Create({Options(FreePort(), 4, 4)})[0]), HasSubstr("rank 4 of 4: RANK counts from 0"));
+  for (const int world_size : {0, 2'000'000'000}) {
+    const Ranks ranks = Create({Options(FreePort(), 0, world_size)});
+    EXPECT_TRUE(absl::IsInvalidArgument(ranks[0].status())) << ranks[0].status();
+    EXPECT_THAT(Message(ranks[0]), HasSubstr("WORLD_SIZE is a number from 1"));
+  }
+  EXPECT_THAT(Message(Create({Options(70000, 0, 1)})[0]), HasSubstr("MASTER_PORT is a number from 1"));
+}
+
 TEST(TcpRendezvous, ARankThatDoesNotComeIsNamedToAll) {
   const int port = FreePort();
-  const Ranks ranks = Create({Options(port, 0, 4, seconds(2)), Options(port, 2, 4)});
+  const Ranks ranks = Create({Options(port, 0, 4, seconds(2)), Options(port, 2, 4, seconds(2))});
   EXPECT_TRUE(absl::IsDeadlineExceeded(ranks[0].status())) << ranks[0].status();
   EXPECT_THAT(Message(ranks[0]), HasSubstr("nothing from ranks 1, 3"));
   EXPECT_TRUE(absl::IsDeadlineExceeded(ranks[1].status())) << ranks[1].status();
@@ -163,7 +173,8 @@ TEST(TcpRendezvous, WhoWaitsForARankThatEndedLearnsItAtOnce) {
   EXPECT_EQ((*ranks[0])->Receive(1, 1, Deadline::After(seconds(30))).value(), "last words");
   const absl::Status status = (*ranks[0])->Receive(1, 1, Deadline::Never()).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("rank 1"));
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("Receive with tag 1: from rank 1 ("), HasSubstr("the rank has ended")));
   EXPECT_TRUE((*ranks[0])->Post(1, 1, "anybody there?").ok());
   EXPECT_TRUE((*ranks[0])->Flush(1, Deadline::After(seconds(30))).ok());
 }

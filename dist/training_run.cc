@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -18,7 +19,9 @@
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_files.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/agree_on_status.h"
 #include "ott/dist/cluster_table.h"
+#include "ott/dist/rank_list.h"
 #include "ott/dist/run_directory.h"
 #include "ott/dist/tensor_selection.h"
 #include "ott/dist/verdict.h"
@@ -36,21 +39,8 @@ constexpr auto kPingTimeout = std::chrono::seconds(1);
 constexpr size_t kMaxArrivals = 1024;
 // What a run that is killed may lose of its statistics.
 constexpr auto kTimeBetweenStats = std::chrono::seconds(1);
-// On stdout; all are in cross_check.jsonl.
+// Of one kind, on stdout; all are in cross_check.jsonl.
 constexpr int kMaxFailuresPrinted = 3;
-
-// The first rank's error, on all ranks.
-absl::Status AgreeOnStatus(Communicator& ranks, const absl::Status& mine, Deadline deadline) {
-  const std::string code_and_message =
-      mine.ok() ? "" : absl::StrCat(std::string(1, static_cast<char>(mine.code())), mine.message());
-  OTT_ASSIGN_OR_RETURN(const std::vector<std::string> all, ranks.AllGather(code_and_message, deadline));
-  for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (all[rank].empty()) continue;
-    return absl::Status(static_cast<absl::StatusCode>(all[rank][0]),
-                        absl::StrCat("rank ", rank, ": ", all[rank].substr(1)));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status CheckConfig(const Config& config) {
   if (config.has_dump() && config.run_dir().empty()) {
@@ -60,21 +50,30 @@ absl::Status CheckConfig(const Config& config) {
     return absl::InvalidArgumentError("ott.Config has `profile` but no `run_dir` to write to");
   }
   std::error_code error;
-  if (!config.cross_check().reference_run().empty() &&
-      std::filesystem::equivalent(config.cross_check().reference_run(), config.run_dir(), error)) {
+  const std::string& reference = config.cross_check().reference_run();
+  // Also where neither is there yet.
+  if (!reference.empty() && std::filesystem::weakly_canonical(reference, error) ==
+                                std::filesystem::weakly_canonical(config.run_dir(), error)) {
     return absl::InvalidArgumentError(
         absl::StrCat("ott.Config: reference_run and run_dir are the same directory, ", config.run_dir()));
   }
   return absl::OkStatus();
 }
 
+absl::Status HoldsARun(const std::string& dir) {
+  return absl::AlreadyExistsError(
+      absl::StrCat(dir, ": holds a run already; remove it, or set another run_dir"));
+}
+
 // Rank 0's part of preparing the run directory.
 absl::Status CreateRunDirectory(const Communicator& ranks, const Config& config) {
-  if (IsRunDirectory(config.run_dir())) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(config.run_dir(), ": holds a run already; remove it, or set another run_dir"));
-  }
+  if (IsRunDirectory(config.run_dir())) return HoldsARun(config.run_dir());
   OTT_RETURN_IF_ERROR(MakeDirectories(config.run_dir()));
+  // Of jobs that begin at once, one makes this.
+  std::error_code error;
+  if (!std::filesystem::create_directory(RankDirectory(config.run_dir(), 0), error) && !error) {
+    return HoldsARun(config.run_dir());
+  }
   RunInfo info;
   info.set_version(kVersion);
   info.set_world_size(ranks.size());
@@ -109,12 +108,13 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
                        ranks.AllGather(config.SerializeAsString(), run->NextDeadline()));
   for (int rank = 1; rank < ranks.size(); ++rank) {
     if (configs[rank] != configs[0]) {
-      return absl::InvalidArgumentError(absl::StrCat("ott.Config of rank ", rank,
+      return absl::InvalidArgumentError(absl::StrCat("ott.Config of ", FormatRank(rank, ranks.host(rank)),
                                                      " is not that of rank 0; does ",
                                                      "OTT_CONFIG name the same file on all hosts?"));
     }
   }
-  OTT_RETURN_IF_ERROR(CheckConfig(config));
+  // The disks of the ranks may differ, too.
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, CheckConfig(config), run->NextDeadline()));
   if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
   if (!configs[0].empty()) OTT_RETURN_IF_ERROR(run->AlignClock());
@@ -128,7 +128,10 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   run->SelectTensors();
   // Last, as a window may begin at once.
   if (config.has_profile()) {
-    OTT_ASSIGN_OR_RETURN(run->trace_, RankTrace::Start(ranks, *run->clock_, config, run->timeout_));
+    absl::StatusOr<std::unique_ptr<RankTrace>> trace =
+        RankTrace::Start(ranks, *run->clock_, config, run->timeout_);
+    OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, trace.status(), run->NextDeadline()));
+    run->trace_ = *std::move(trace);
   }
   return run;
 }
@@ -255,8 +258,16 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
   // printed.
   const bool is_mine =
       verdict.mode() == REPLICAS ? ranks_.rank() == 0 : ranks_.rank() == verdict.worst_rank();
-  if (is_mine && num_failures_printed_++ < kMaxFailuresPrinted) {
+  // Of its own count, so that a reference that is missing hides no replicas that differ.
+  int& num_printed = num_failures_printed_[{verdict.mode(), outcome}];
+  if (is_mine && num_printed++ < kMaxFailuresPrinted) {
     std::fputs(FormatVerdict(verdict).c_str(), stdout);
+    if (num_printed == kMaxFailuresPrinted) {
+      std::printf("    further ones of this kind are only counted%s\n",
+                  config_.run_dir().empty()
+                      ? ""
+                      : absl::StrCat(", and in ", config_.run_dir(), "/rank_*/cross_check.jsonl").c_str());
+    }
     std::fflush(stdout);
   }
   absl::Status status = written;
@@ -358,18 +369,28 @@ absl::Status TrainingRun::MergeAndPrint() {
 }
 
 absl::Status TrainingRun::PrintSummary() {
-  VerdictSummary replicas = verdicts_->replicas();
+  // Who is gone leaves the others' errors to be shown.
   VerdictSummary reference = verdicts_->reference();
-  OTT_RETURN_IF_ERROR(
-      ranks_.AllReduce(Reduction::kMax, absl::MakeSpan(&reference.max_abs_error, 1), NextDeadline()));
-  if (ranks_.rank() != 0) return absl::OkStatus();
-  std::printf("cross-check of %s\n", FormatSummary("replicas", replicas).c_str());
+  absl::Status status;
+  if (cross_check_->has_reference()) {
+    double& largest = reference.max_abs_error;
+    const std::string_view mine(reinterpret_cast<const char*>(&largest), sizeof(largest));
+    OTT_ASSIGN_OR_RETURN(const auto errors, ranks_.GatherAvailable(0, mine, NextDeadline()));
+    for (const absl::StatusOr<std::string>& bytes : errors) {
+      status.Update(bytes.status());
+      double error = 0;
+      if (bytes.ok() && bytes->size() == sizeof(error)) std::memcpy(&error, bytes->data(), sizeof(error));
+      largest = std::max(largest, error);
+    }
+  }
+  if (ranks_.rank() != 0) return status;
+  std::printf("cross-check of %s\n", FormatSummary("replicas", verdicts_->replicas()).c_str());
   if (cross_check_->has_reference()) {
     const std::string subject = absl::StrCat("reference ", config_.cross_check().reference_run());
     std::printf("cross-check against %s\n", FormatSummary(subject, reference).c_str());
   }
   std::fflush(stdout);
-  return absl::OkStatus();
+  return status;
 }
 
 absl::Status TrainingRun::Finish() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -124,7 +125,7 @@ class TrainingRun {
   std::future<absl::Status> stats_written_;
   std::chrono::steady_clock::time_point next_stats_;
   OnDivergence on_divergence_;
-  int num_failures_printed_ = 0;
+  std::map<std::pair<CrossCheckMode, Outcome>, int> num_failures_printed_;
 };
 
 }  // namespace ott

@@ -106,6 +106,18 @@ TEST_F(TrainingRunTest, DirectoryOfAnotherRunIsRefusedOnAllRanks) {
   EXPECT_THAT(std::string(run.status().message()), HasSubstr(dir_));
 }
 
+TEST_F(TrainingRunTest, OfJobsThatBeginAtOnceOneGetsTheDirectory) {
+  const Deadline deadline = Deadline::After(std::chrono::seconds(20));
+  const auto alone = TestRanks().Split(Rank(), 0, deadline);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
+  const auto run = TrainingRun::Start(**alone, config_);
+  EXPECT_TRUE(run.ok() || absl::IsAlreadyExists(run.status())) << run.status();
+  int64_t num_started = run.ok() ? 1 : 0;
+  ASSERT_TRUE(TestRanks().AllReduce(Reduction::kSum, absl::MakeSpan(&num_started, 1), deadline).ok());
+  EXPECT_EQ(num_started, 1);
+}
+
 TEST_F(TrainingRunTest, ConfigurationThatDiffersIsNamedOnAllRanks) {
   if (Rank() == 1) config_.mutable_stopwatch()->set_num_warmup_iters(7);
   const auto run = TrainingRun::Start(TestRanks(), config_);
@@ -200,10 +212,12 @@ TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {
 }
 
 TEST_F(TrainingRunTest, ReferenceThatIsTheRunItselfIsRefused) {
-  config_.mutable_cross_check()->set_reference_run(dir_);
-  if (Rank() == 0) std::filesystem::create_directories(dir_);
-  ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
-  EXPECT_EQ(TrainingRun::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
+  config_.mutable_cross_check()->set_reference_run(dir_ + "/../run");
+  for (const bool is_there : {false, true}) {
+    if (is_there && Rank() == 0) std::filesystem::create_directories(dir_);
+    ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    EXPECT_EQ(TrainingRun::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST_F(TrainingRunTest, FilesWithoutDirectoryAreRefused) {

@@ -1,5 +1,6 @@
 #include "ott/dist/verdict.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -7,22 +8,28 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/text_table.h"
+#include "ott/dist/rank_list.h"
 
 namespace ott {
 namespace {
 
+// One by one.
+constexpr int kMaxRanks = 8;
+
 template <typename Ranks, typename Hosts>
 std::string FormatRanksAndHosts(const Ranks& ranks, const Hosts& hosts) {
   std::vector<std::string> texts;
-  for (int i = 0; i < ranks.size(); ++i)
-    texts.push_back(absl::StrCat("rank ", ranks[i], " (", hosts[i], ")"));
+  for (int i = 0; i < std::min<int>(ranks.size(), kMaxRanks); ++i)
+    texts.push_back(FormatRank(ranks[i], hosts[i]));
+  if (ranks.size() > kMaxRanks) texts.push_back(absl::StrCat("... (", ranks.size(), " ranks in all)"));
   return absl::StrJoin(texts, ", ");
 }
 
 std::string FormatSubject(const CrossCheckVerdict& verdict) {
   if (verdict.mode() == REPLICAS) return "replicas";
   if (verdict.mode() == SHARDS) return "replicas of a shard";
-  return absl::StrCat("rank ", verdict.rank(), " (", verdict.host(), ") against ", verdict.reference());
+  return absl::StrCat(FormatRank(verdict.rank(), verdict.host()), " against ",
+                      EscapeControlCharacters(verdict.reference()));
 }
 
 std::string FormatErrors(const CrossCheckVerdict& verdict) {
@@ -47,7 +54,7 @@ std::string FormatCulprits(const CrossCheckVerdict& verdict) {
   if (!verdict.has_majority()) return ": no majority, the ranks disagree";
   std::string text =
       absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
-  for (int i = 0; i < verdict.culprit_named_before_size(); ++i) {
+  for (int i = 0; i < std::min(verdict.culprit_named_before_size(), kMaxRanks); ++i) {
     if (verdict.culprit_named_before(i) == 0) continue;
     absl::StrAppend(&text, "; rank ", verdict.culprit_ranks(i), " was named in ",
                     verdict.culprit_named_before(i),
@@ -73,6 +80,10 @@ std::string FormatDifference(const FirstDifference& difference) {
 
 bool Passed(const CrossCheckVerdict& verdict) {
   return verdict.outcome() == BITWISE_EQUAL || verdict.outcome() == WITHIN_TOLERANCE;
+}
+
+Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict) {
+  return verdict.worst_outcome() != OUTCOME_UNKNOWN ? verdict.worst_outcome() : verdict.outcome();
 }
 
 int SeverityOf(Outcome outcome) {
@@ -118,6 +129,9 @@ std::string FormatVerdict(const CrossCheckVerdict& verdict) {
       absl::StrAppend(&text, "NOT COMPARED");
   }
   if (!verdict.reason().empty()) absl::StrAppend(&text, ": ", EscapeControlCharacters(verdict.reason()));
+  if (SeverityOf(OutcomeOfAllRanks(verdict)) > SeverityOf(verdict.outcome())) {
+    absl::StrAppend(&text, "; rank ", verdict.worst_rank(), "'s verdict is worse");
+  }
   text.push_back('\n');
   for (const FirstDifference& difference : verdict.differences()) text += FormatDifference(difference);
   return text;

@@ -14,6 +14,9 @@ namespace ott {
 // Whether what was compared is equal, or within tolerance.
 bool Passed(const CrossCheckVerdict& verdict);
 
+// The outcome of all ranks: the worst one where rank 0 could be heard, else this rank's.
+Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict);
+
 // How much worse an outcome is than a pass: 0 for BITWISE_EQUAL to 3 for DIFFERENT; and the inverse.
 int SeverityOf(Outcome outcome);
 Outcome OutcomeOfSeverity(int severity);

@@ -75,10 +75,6 @@ absl::Status VerdictLog::Flush() {
 
 VerdictLog::~VerdictLog() { Flush().IgnoreError(); }
 
-Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict) {
-  return verdict.worst_outcome() != OUTCOME_UNKNOWN ? verdict.worst_outcome() : verdict.outcome();
-}
-
 std::string FormatSummary(const std::string& subject, const VerdictSummary& summary) {
   std::string text =
       absl::StrCat(subject, ": ", summary.num_checks, summary.num_checks == 1 ? " check" : " checks");

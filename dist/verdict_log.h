@@ -66,9 +66,6 @@ class VerdictLog {
   VerdictSummary reference_;
 };
 
-// The outcome of all ranks: the worst one where rank 0 could be heard, else this rank's.
-Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict);
-
 // One line without its newline: "replicas: 20 checks, all equal bit for bit".
 std::string FormatSummary(const std::string& subject, const VerdictSummary& summary);
 

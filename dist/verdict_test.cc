@@ -63,6 +63,25 @@ TEST(FormatVerdict, SaysEqualAndWithinToleranceApart) {
       "6 tensors have other bits; max abs error 1.5e-07, max rel error 2e-06 (atol 1e-05, rtol 0.0001)\n");
 }
 
+TEST(FormatVerdict, SaysThatAnotherRanksVerdictIsWorse) {
+  EXPECT_EQ(
+      FormatVerdict(Verdict(R"(iteration: 5 mode: REFERENCE outcome: BITWISE_EQUAL rank: 1 host: "node0"
+                                     num_tensors: 6 reference: "ref" worst_outcome: DIFFERENT worst_rank: 2)")),
+      "iteration 5: rank 1 (node0) against ref equal bit for bit: 6 tensors; rank 2's verdict is worse\n");
+}
+
+TEST(FormatVerdict, CutsALongListOfCulprits) {
+  CrossCheckVerdict verdict = Verdict("iteration: 5 mode: REPLICAS outcome: DIFFERENT has_majority: true");
+  for (int rank = 0; rank < 3000; ++rank) {
+    verdict.add_culprit_ranks(rank);
+    verdict.add_culprit_hosts("node");
+    verdict.add_culprit_named_before(1);
+  }
+  EXPECT_THAT(FormatVerdict(verdict),
+              testing::HasSubstr("rank 7 (node), ... (3000 ranks in all); rank 0 was"));
+  EXPECT_LT(FormatVerdict(verdict).size(), 600u);
+}
+
 TEST(FormatVerdict, SaysWhyNothingWasCompared) {
   EXPECT_EQ(FormatVerdict(
                 Verdict(R"(iteration: 5 mode: REPLICAS outcome: NOT_COMPARED reason: "nothing\nat all")")),

@@ -53,6 +53,9 @@ expect 2 'no such directory' compare "$dumps/reference" "$dumps/nothing"
 expect 2 'no such file' prof "$dumps/nothing.sqlite"
 expect 2 'is no SQLite database' prof "$dumps/reference/tensors.json"
 expect 2 "no column 'ops'" prof -c ops - < /dev/null
+expect 2 'host takes no --op' prof --host --op mm - < /dev/null
+expect 2 'host needs a capture' prof --host - < /dev/null
+expect 2 'excludes --group-by' prof -c op --group-by op - < /dev/null
 expect 2 'there are V100' prof --gpu abacus - < /dev/null
 expect 0 '^linear 1 7 100' prof --group-by op - <<< '{"op":"linear","sil":7}'
 expect 0 '^linear,7' prof --format csv -c op,sil --ranks 0,3 - <<< '{"op":"linear","sil":7,"rank":3}'

@@ -30,6 +30,9 @@ absl::Status FileError(int error, absl::string_view action, absl::string_view pa
     case EROFS:
       way_out = "; check the permissions or choose another directory";
       break;
+    case ENOMEM:
+      way_out = "; free some memory, or raise the limit of mappings (sysctl vm.max_map_count)";
+      break;
     case EMFILE:
     case ENFILE:
       way_out = "; raise the limit of open files (ulimit -n)";

@@ -181,6 +181,23 @@ TEST_F(CompareTest, DumpWithoutDTypesIsComparedAsNumbers) {
   EXPECT_FALSE(comparison.bitwise_equal());
 }
 
+TEST_F(CompareTest, DumpWithoutDTypesHasTheSameNumbersWhereBitsAreAskedFor) {
+  const auto python_dump = [&](float number) {
+    const float data[] = {0.1f, number, std::nanf(""), -std::numeric_limits<float>::infinity()};
+    std::string dir = WriteDumpOf(ValueMap{{"a", TensorView(data, {4})}}, nullptr, DumpFormat::kJson);
+    EXPECT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
+    return dir;
+  };
+  const float data[] = {0.1f, -0.0f, std::nanf(""), -std::numeric_limits<float>::infinity()};
+  const std::string reference = WriteDumpOf(ValueMap{{"a", TensorView(data, {4})}});
+  CompareOptions options;
+  options.tensors.tolerance.bitwise = true;
+  EXPECT_EQ(CompareDumps(reference, python_dump(-0.0f), options).verdict(), Verdict::kEqual);
+  EXPECT_EQ(CompareDumps(python_dump(-0.0f), reference, options).verdict(), Verdict::kEqual);
+  EXPECT_EQ(CompareDumps(reference, python_dump(0.0f), options).verdict(), Verdict::kDifferent);
+  EXPECT_EQ(CompareDumps(reference, python_dump(1e-45f), options).verdict(), Verdict::kDifferent);
+}
+
 TEST_F(CompareTest, GradientsOfOneDumpAloneAreADifference) {
   const Value tree = ValueMap{{"a", a_}};
   const TreeComparison comparison = CompareDumps(WriteDumpOf(tree, &tree), WriteDumpOf(tree));

@@ -66,14 +66,6 @@ void AppendFigures(const NamedComparison& result, std::string& text) {
                         comparison.passing_atol, comparison.passing_rtol);
 }
 
-// Text that may hold anything a name may, as one line of UTF-8.
-std::string Printable(const std::string& text) {
-  return CheckUtf8(text).ok() ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text);
-}
-
-// Escaped only where it is not UTF-8; JSON escapes the rest itself.
-std::string Utf8(const std::string& text) { return CheckUtf8(text).ok() ? text : absl::CHexEscape(text); }
-
 std::string PathText(const std::string& path) { return path.empty() ? "(root)" : Printable(path); }
 
 void AppendFailure(const NamedComparison& result, std::string& text) {
@@ -171,6 +163,12 @@ Value ToValue(const BitDifference& difference) {
 
 }  // namespace
 
+std::string Printable(const std::string& text) {
+  return CheckUtf8(text).ok() ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text);
+}
+
+std::string AsUtf8(const std::string& text) { return CheckUtf8(text).ok() ? text : absl::CHexEscape(text); }
+
 std::string ToText(const TreeComparison& comparison, int max_failures) {
   std::string text;
   int num_failures = 0;
@@ -205,7 +203,7 @@ std::string CsvLines(const TreeComparison& comparison, std::string_view prefix) 
   std::string text;
   for (const NamedComparison& result : comparison.results) {
     const TensorComparison& c = result.comparison;
-    std::vector<std::string> fields = {CsvField(Utf8(result.path)), std::string(Name(c.status))};
+    std::vector<std::string> fields = {CsvField(AsUtf8(result.path)), std::string(Name(c.status))};
     if (HasElements(c)) {
       const auto error = [](const std::optional<ErrorAt>& e) { return e.has_value() ? Exact(e->error) : ""; };
       for (const std::string& field :
@@ -222,7 +220,7 @@ std::string CsvLines(const TreeComparison& comparison, std::string_view prefix) 
     } else {
       fields.resize(fields.size() + 17);
     }
-    fields.push_back(CsvField(Utf8(c.detail)));
+    fields.push_back(CsvField(AsUtf8(c.detail)));
     absl::StrAppend(&text, std::string(prefix), absl::StrJoin(fields, ","), "\n");
   }
   return text;
@@ -260,8 +258,8 @@ std::string ToJUnitXml(const TreeComparison& comparison) {
 
 Value ToValue(const NamedComparison& result) {
   const TensorComparison& comparison = result.comparison;
-  ValueMap map{{"path", Utf8(result.path)}, {"status", Name(comparison.status)}};
-  if (!comparison.detail.empty()) map.Insert("detail", Utf8(comparison.detail));
+  ValueMap map{{"path", AsUtf8(result.path)}, {"status", Name(comparison.status)}};
+  if (!comparison.detail.empty()) map.Insert("detail", AsUtf8(comparison.detail));
   if (!HasElements(comparison)) return map;
   map.Insert("dtype", Name(comparison.dtype));
   map.Insert("shape", IndexValue(comparison.shape));

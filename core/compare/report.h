@@ -29,6 +29,11 @@ std::string ToJUnitXml(const TreeComparison& comparison);
 
 // Parts of these for reports of several comparisons.
 
+// Text that may hold anything a name may: as one line without control characters, and as UTF-8 for formats
+// that escape the rest themselves.
+std::string Printable(const std::string& text);
+std::string AsUtf8(const std::string& text);
+
 Value ToValue(const TreeComparison& comparison);
 Value ToValue(const NamedComparison& result);
 

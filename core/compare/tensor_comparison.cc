@@ -48,9 +48,14 @@ using BitsOf = std::conditional_t<
     sizeof(T) == 1, uint8_t,
     std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
+// Numbers of different dtypes, as long double, have no common bits: the same number with the same sign.
 template <typename T>
 bool SameBits(const T& a, const T& b) {
-  return std::memcmp(&a, &b, sizeof(T)) == 0;
+  if constexpr (std::is_same_v<T, long double>) {
+    return (a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b));
+  } else {
+    return std::memcmp(&a, &b, sizeof(T)) == 0;
+  }
 }
 
 template <typename T>
@@ -589,7 +594,7 @@ TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& cu
   }
   const bool same_dtype = reference.dtype() == current.dtype();
   const bool numbers = !IsComplexDType(reference.dtype()) && !IsComplexDType(current.dtype());
-  if (!same_dtype && (options.compare_dtype || options.tolerance.bitwise || !numbers)) {
+  if (!same_dtype && (options.compare_dtype || !numbers)) {
     result.status = CompareStatus::kDTypeDiffers;
     result.detail = absl::StrCat("reference ", std::string(Name(reference.dtype())), ", current ",
                                  std::string(Name(current.dtype())));

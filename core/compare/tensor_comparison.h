@@ -21,7 +21,8 @@ struct Tolerance {
   double rtol = 0;
   // NaN matches NaN, whatever its payload.
   bool nan_equal = false;
-  // Only equal bits match: -0.0 is not 0.0, and the rest of this is not used.
+  // Only equal bits match: -0.0 is not 0.0, and the rest of this is not used. Of different dtypes that are
+  // compared as numbers, the same number of the same sign, and NaN with NaN.
   bool bitwise = false;
 };
 

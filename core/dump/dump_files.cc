@@ -73,7 +73,10 @@ std::string BlobFileName(std::string_view group_file, std::string_view reference
       ComputeDigest(TensorView(reference.data(), DType::kUInt8, {static_cast<int64_t>(reference.size())}))
           .value();
   const std::string suffix = absl::StrCat("%~", digest.root.ToString());
-  return name.substr(0, kMaxName - suffix.size()) + suffix;
+  size_t end = kMaxName - suffix.size();
+  // Not within a character of UTF-8: the manifest names the file.
+  while ((static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
+  return name.substr(0, end) + suffix;
 }
 
 }  // namespace ott

@@ -1,5 +1,6 @@
 #include "ott/core/dump/dump_reader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstdint>
@@ -31,6 +32,24 @@ absl::StatusOr<Value> ReadJsonFile(const std::string& path) {
   absl::StatusOr<Value> value = ParseJson(std::string_view(file->data(), file->size()));
   if (!value.ok()) return InFile(path, value.status());
   return value;
+}
+
+// A tensor's file. What is smaller than a page is copied: a process may have but so many mappings (65530 by
+// default on Linux), and a dump may have more tensors.
+struct Blob {
+  std::string_view bytes;
+  std::shared_ptr<const void> owner;
+  bool mapped;
+};
+
+absl::StatusOr<Blob> OpenBlob(const std::string& path) {
+  constexpr int64_t kPageBytes = 4096;
+  OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  const auto size = static_cast<size_t>(file->size());
+  if (file->size() >= kPageBytes) return Blob{{file->data(), size}, file, true};
+  OTT_ASSIGN_OR_RETURN(const std::shared_ptr<void> copy, AllocateHost(file->size()));
+  std::copy_n(file->data(), size, static_cast<char*>(copy.get()));
+  return Blob{{static_cast<const char*>(copy.get()), size}, copy, false};
 }
 
 // Converts the numbers of a tree, in row-major order, to elements of a dtype and shape.
@@ -309,14 +328,13 @@ class GroupReader {
   absl::StatusOr<Value> ReadSelfDescribing(DumpFormat format, const std::string& path) const {
     const std::string file =
         PathOf(BlobFileName(group_file_, absl::StrCat(path, std::string(Extension(format)))));
-    OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> mapped, MappedFile::Open(file));
-    const std::string_view bytes(mapped->data(), mapped->size());
+    OTT_ASSIGN_OR_RETURN(const Blob blob, OpenBlob(file));
     const absl::StatusOr<TensorView> view =
-        format == DumpFormat::kNpy ? ParseNpy(bytes) : ParseSafetensors(bytes, path);
+        format == DumpFormat::kNpy ? ParseNpy(blob.bytes) : ParseSafetensors(blob.bytes, path);
     if (!view.ok()) return InFile(file, view.status());
     // Other programs' files need not be aligned.
     if (reinterpret_cast<uintptr_t>(view->data()) % SizeOf(view->dtype()) == 0)
-      return Value(Tensor{*view, mapped, /*file_backed=*/true});
+      return Value(Tensor{*view, blob.owner, blob.mapped});
     OTT_ASSIGN_OR_RETURN(Tensor clone, CloneToHost(*view));
     return Value(std::move(clone));
   }
@@ -325,13 +343,13 @@ class GroupReader {
     const std::string path = PathOf(BlobFileName(group_file_, reference));
     const absl::StatusOr<int64_t> expected = CheckedNumBytes(dtype, shape);
     if (!expected.ok()) return InFile(path, expected.status());
-    OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-    if (file->size() != *expected) {
+    OTT_ASSIGN_OR_RETURN(const Blob blob, OpenBlob(path));
+    if (static_cast<int64_t>(blob.bytes.size()) != *expected) {
       return absl::DataLossError(absl::StrCat(
-          path, ": ", file->size(), " bytes, but ", ShapeToString(shape), " ", std::string(Name(dtype)),
+          path, ": ", blob.bytes.size(), " bytes, but ", ShapeToString(shape), " ", std::string(Name(dtype)),
           " has ", *expected, "; the program was probably killed, or the disk full, while dumping"));
     }
-    return Value(Tensor{TensorView(file->data(), dtype, shape), file, /*file_backed=*/true});
+    return Value(Tensor{TensorView(blob.bytes.data(), dtype, shape), blob.owner, blob.mapped});
   }
 
   const std::string dir_;

@@ -9,10 +9,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest.h"
 #include "ott/core/dump/image.h"
+#include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"
 #include "ott/core/dump/npy.h"
 #include "ott/core/dump/safetensors.h"
@@ -30,6 +32,44 @@ absl::Status WriteJsonFile(const std::string& path, const Value& value, bool syn
 
 absl::Status AtPath(const std::string& path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("'", path, "': ", status.message()));
+}
+
+absl::Status CheckName(const std::string& path, const std::string& name) {
+  OTT_RETURN_IF_ERROR(CheckUtf8(name));
+  if (name.empty()) return AtPath(JoinPath(path, name), absl::InvalidArgumentError("a name is empty"));
+  for (const char* const reserved : {kStatisticsName, kImageName}) {
+    if (name != reserved) continue;
+    return AtPath(JoinPath(path, name),
+                  absl::InvalidArgumentError("the name is reserved for what stands for a tensor"));
+  }
+  return absl::OkStatus();
+}
+
+// depth: of the lists and maps around the value.
+absl::Status CheckDumpable(const std::string& path, const Value& value, int depth) {
+  // A complex number is a list of two.
+  const int levels = value.is_tensor() ? static_cast<int>(value.tensor().view.shape().size()) + 1
+                     : value.is_map() || value.is_list() ? 1
+                                                         : 0;
+  if (depth + levels > kMaxJsonDepth) {
+    return AtPath(path, absl::InvalidArgumentError(
+                            absl::StrCat("nested deeper than ", kMaxJsonDepth, " levels, tensors included")));
+  }
+  if (value.kind() == Value::Kind::kString) {
+    const absl::Status status = CheckUtf8(value.string_value());
+    return status.ok() ? status : AtPath(path, status);
+  }
+  if (value.is_map()) {
+    for (const auto& [name, child] : value.map()) {
+      OTT_RETURN_IF_ERROR(CheckName(path, name));
+      OTT_RETURN_IF_ERROR(CheckDumpable(JoinPath(path, name), child, depth + 1));
+    }
+  } else if (value.is_list()) {
+    for (size_t i = 0; i < value.list().size(); ++i) {
+      OTT_RETURN_IF_ERROR(CheckDumpable(JoinPath(path, std::to_string(i)), value.list()[i], depth + 1));
+    }
+  }
+  return absl::OkStatus();
 }
 
 class DumpWriter {
@@ -73,6 +113,7 @@ class DumpWriter {
 
   absl::Status WriteGroup(std::string_view group_file, const DumpGroup& group, int num_json_threads) {
     if (group.tree == nullptr) return absl::OkStatus();
+    OTT_RETURN_IF_ERROR(CheckDumpable("", *group.tree));
     OTT_ASSIGN_OR_RETURN(const Value tree, WriteBlobs(group_file, group, "", *group.tree));
     return WriteJsonFile(PathOf(group_file), tree, sync_, num_json_threads);
   }
@@ -81,11 +122,6 @@ class DumpWriter {
   absl::StatusOr<Value> WriteBlobs(std::string_view group_file, const DumpGroup& group,
                                    const std::string& path, const Value& value) {
     if (value.is_tensor()) return WriteTensor(group_file, group.format(path), path, value);
-    for (const char* const name : {kStatisticsName, kImageName}) {
-      if (!value.is_map() || value.map().Find(name) == nullptr) continue;
-      return AtPath(JoinPath(path, name),
-                    absl::InvalidArgumentError("the name is reserved for what stands for a tensor"));
-    }
     return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
       return WriteBlobs(group_file, group, child_path, child);
     });
@@ -108,7 +144,6 @@ class DumpWriter {
       }
       return Value(std::move(images));
     }
-    OTT_RETURN_IF_ERROR(CheckUtf8(path));
     const std::string key = KeyOf(group_file, path);
     if (!paths_.insert(key).second) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -219,6 +254,19 @@ class DumpWriter {
 };
 
 }  // namespace
+
+absl::Status CheckDumpable(const std::string& path, const Value& value) {
+  if (path.empty()) return CheckDumpable(path, value, 0);
+  int depth = 0;
+  std::string above;
+  for (const absl::string_view part : absl::StrSplit(path, '.')) {
+    const std::string name(part);
+    OTT_RETURN_IF_ERROR(CheckName(above, name));
+    above = JoinPath(above, name);
+    ++depth;
+  }
+  return CheckDumpable(path, value, depth);
+}
 
 absl::Status WriteDump(const std::string& dir, const DumpContents& contents, bool sync) {
   return DumpWriter(dir, sync).Write(contents);

@@ -38,6 +38,11 @@ struct DumpContents {
   int num_json_threads = 1;
 };
 
+// INVALID_ARGUMENT, naming it, for what cannot be dumped at this path in whatever format: a text or name that
+// is not UTF-8, a name that is empty, "tensor_statistics" or "tensor_image", and what is nested deeper than
+// ReadDump() reads (kMaxJsonDepth), the dimensions of tensors included.
+absl::Status CheckDumpable(const std::string& path, const Value& value);
+
 // Makes the directory, and in it tensors.json, grads.json where there are gradients, a file and its
 // description for each tensor in a format of its own, and manifest.json. The manifest says `"complete":
 // false` from before the first of these until after the last, so that a dump that was cut off is known as
@@ -47,10 +52,9 @@ struct DumpContents {
 // of one entry, "tensor_statistics"; an image reads back as a map of one entry, "tensor_image" (image.h). A
 // tensor with more dimensions than an image is a list of images.
 //
-// UNIMPLEMENTED for a dtype that the format lacks; INVALID_ARGUMENT for a name that is not UTF-8 or one of
-// these two, for two tensors with one path, for a tensor that is no image but is to be dumped as one, and for
-// a tensor not in host memory; FAILED_PRECONDITION where dir is a symbolic link or a file; else the file
-// system's error.
+// UNIMPLEMENTED for a dtype that the format lacks; INVALID_ARGUMENT as CheckDumpable(), for two tensors with
+// one path, for a tensor that is no image but is to be dumped as one, and for a tensor not in host memory;
+// FAILED_PRECONDITION where dir is a symbolic link or a file; else the file system's error.
 absl::Status WriteDump(const std::string& dir, const DumpContents& contents, bool sync = false);
 
 }  // namespace ott

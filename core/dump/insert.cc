@@ -54,9 +54,10 @@ absl::StatusOr<Value*> Child(std::string_view path, std::string_view parent_path
   if (parent.is_list()) {
     size_t index = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), index);
-    if (error == std::errc() && end == part.data() + part.size() && index < parent.list().size()) {
-      return &parent.list()[index];
-    }
+    // One way to write each, so that a path has one name.
+    const bool is_index =
+        error == std::errc() && end == part.data() + part.size() && (part[0] != '0' || part.size() == 1);
+    if (is_index && index < parent.list().size()) return &parent.list()[index];
   }
   return absl::InvalidArgumentError(absl::StrCat("cannot insert at ", Quoted(path), ": '",
                                                  absl::CHexEscape(part), "' names nothing in ",
@@ -66,7 +67,10 @@ absl::StatusOr<Value*> Child(std::string_view path, std::string_view parent_path
 }  // namespace
 
 absl::Status InsertAt(std::string_view path, Value value, Value& root) {
-  if (path.empty()) return Put(path, std::move(value), root);
+  if (path.empty()) {
+    if (value.is_map()) return Put(path, std::move(value), root);
+    return absl::InvalidArgumentError(absl::StrCat("cannot insert ", Describe(value), " without a path"));
+  }
   const std::vector<std::string> parts = absl::StrSplit(absl::string_view(path.data(), path.size()), '.');
   for (const std::string& part : parts) {
     if (part.empty())

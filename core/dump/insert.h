@@ -11,11 +11,11 @@
 namespace ott {
 
 // Inserts at "a.b.c": maps are made on the way as needed, and a part of the path that is under a list is an
-// index of it. A map is merged into a map that is there, name by name. An empty path is the root.
+// index of it. A map is merged into a map that is there, name by name. An empty path is the root, a map.
 //
 // ALREADY_EXISTS, naming both, where something that is not an empty list or map is there already;
-// INVALID_ARGUMENT for a path with an empty part, and where a part of the path is neither a map nor a list
-// with that index. The tree is then as it was.
+// INVALID_ARGUMENT for a path with an empty part, for what is no map without a path, and where a part of the
+// path is neither a map nor a list with that index. The tree is then as it was.
 absl::Status InsertAt(std::string_view path, Value value, Value& root);
 
 }  // namespace ott

@@ -15,6 +15,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
 #include "ott/core/dump/json_writer.h"
 
 namespace ott {
@@ -288,17 +289,6 @@ class Parser {
       return Error("expected four hexadecimal digits");
     at_ += 4;
     return code;
-  }
-
-  static void AppendUtf8(uint32_t code, std::string& string) {
-    if (code < 0x80) {
-      string += static_cast<char>(code);
-      return;
-    }
-    const int num_more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    constexpr unsigned char kLead[] = {0, 0xc0, 0xe0, 0xf0};
-    string += static_cast<char>(kLead[num_more] | code >> (6 * num_more));
-    for (int i = num_more - 1; i >= 0; --i) string += static_cast<char>(0x80 | (code >> (6 * i) & 0x3f));
   }
 
   absl::Status OpenFrame() {

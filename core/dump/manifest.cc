@@ -48,6 +48,10 @@ Value ToValue(const ManifestTensor& tensor) {
 absl::StatusOr<ManifestTensor> TensorFromValue(const Value& value) {
   ManifestTensor tensor;
   OTT_ASSIGN_OR_RETURN(tensor.group, StringEntry(value, "group"));
+  if (tensor.group != kTensorsFile && tensor.group != kGradsFile) {
+    return absl::InvalidArgumentError(absl::StrCat("\"group\" is '", tensor.group, "', not \"", kTensorsFile,
+                                                   "\" or \"", kGradsFile, "\""));
+  }
   OTT_ASSIGN_OR_RETURN(tensor.path, StringEntry(value, "path"));
   OTT_ASSIGN_OR_RETURN(const std::string dtype, StringEntry(value, "dtype"));
   OTT_ASSIGN_OR_RETURN(tensor.dtype, ParseDType(dtype));

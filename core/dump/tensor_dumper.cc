@@ -1,7 +1,10 @@
 #include "ott/core/dump/tensor_dumper.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -104,6 +107,15 @@ absl::Status ReportDifference(const TreeComparison& comparison, int64_t count, b
   return absl::OkStatus();
 }
 
+void FlushAtExit() {
+  static const pid_t process = getpid();
+  std::atexit([] {
+    if (getpid() != process) return;
+    const absl::Status status = TensorDumper::Get().Flush();
+    if (!status.ok()) std::fprintf(stderr, "ott: tensor dumper: %s\n", status.ToString().c_str());
+  });
+}
+
 // One for each tensor, of its shape.
 absl::Status CheckGradients(absl::Span<const NamedTensor> tensors, absl::Span<const Gradient> gradients) {
   if (gradients.size() != tensors.size()) {
@@ -144,6 +156,7 @@ absl::Status TensorDumper::Enable(TensorDumperOptions options) {
     queue_options.max_bytes = options_.max_queued_bytes;
     queue_options.drop_when_full = options_.drop_when_full;
     queue_.emplace(queue_options);
+    if (this == process_wide_.Find().value_or(nullptr)) FlushAtExit();
   }
   enabled_ = true;
   UpdateActive();
@@ -188,6 +201,7 @@ absl::StatusOr<std::optional<Value>> TensorDumper::Prepare(const std::string& pa
     converters = converters_;
   }
   OTT_ASSIGN_OR_RETURN(const Value converted, converters->Apply(path, data));
+  OTT_RETURN_IF_ERROR(CheckDumpable(path, converted));
   return Select(path, converted, selection_, options.exclude);
 }
 
@@ -272,8 +286,9 @@ absl::Status TensorDumper::Push(std::string name) {
   return absl::OkStatus();
 }
 
-absl::Status TensorDumper::PopRange() {
-  if (!active()) return absl::OkStatus();
+absl::Status TensorDumper::PopRange() { return active() ? Pop() : absl::OkStatus(); }
+
+absl::Status TensorDumper::Pop() {
   const std::lock_guard lock(mutex_);
   if (ranges_.empty()) return absl::FailedPreconditionError("PopRange without a PushRange");
   ranges_.pop_back();

@@ -127,8 +127,8 @@ class TensorDumper {
   // Adds data at a path within the current ranges: a Value or what one is made from (TensorView, Tensor,
   // ValueMap...), an object of a type with a converter, a vector of these, or a callable that returns such.
   // Tensors in host memory are copied before the call returns, those of a device in the order of their
-  // stream, which is not waited for. Errors: as InsertAt, CloneToHost, PermuteAxes and Converters::Apply; the
-  // tree is then as it was.
+  // stream, which is not waited for. Errors: as InsertAt, CloneToHost, PermuteAxes, Converters::Apply and
+  // CheckDumpable; the tree is then as it was.
   template <typename T>
   absl::Status AddTensorData(std::string_view path, const T& data, DumpFormat format = DumpFormat::kJson) {
     if (!active()) return absl::OkStatus();
@@ -159,7 +159,7 @@ class TensorDumper {
   absl::Status SetGradients(const GradientProvider& provider);
 
   // Paths between a push and its pop start with the range's name. FAILED_PRECONDITION for a pop without a
-  // push.
+  // push. Where active() may change in between, as by Dump(), use DumpRange.
   template <typename T>
   absl::Status PushRange(const T& name) {
     if (!active()) return absl::OkStatus();
@@ -203,8 +203,8 @@ class TensorDumper {
   // were asked for and not set; else WriteDump's error, with writer threads that of an earlier dump.
   absl::Status Dump(bool dump_if_empty = true);
 
-  // Waits for the writer threads. The first error that no call has returned yet. A program that ends without
-  // it may lose its last dumps.
+  // Waits for the writer threads. The first error that no call has returned yet. As the process ends by
+  // exit() or by leaving main(), its own instance is flushed, and an error printed to stderr.
   absl::Status Flush();
 
   // Dumps that were dropped since there was no room.
@@ -270,6 +270,7 @@ class TensorDumper {
   // Into buffers of the pools; copies from a device are appended to those that are on their way.
   absl::StatusOr<Value> Copy(const Value& value, std::vector<CopyDone>* copies);
   absl::Status Push(std::string name);
+  absl::Status Pop();
   std::string InRanges(std::string_view path) const;
   void UpdateActive();
   bool Selected() const;
@@ -288,6 +289,8 @@ class TensorDumper {
     CompareOptions options;
     OnDifference on_difference;
   };
+
+  friend class DumpRange;
 
   static ProcessWide<TensorDumper> process_wide_;
   static const ProcessWide<TensorDumper>::JoinAtLoad join_at_load_;
@@ -311,7 +314,8 @@ class TensorDumper {
   Pending pending_;
 };
 
-// PushRange and PopRange for a scope, of the process's instance.
+// PushRange and PopRange for a scope, of the process's instance. A range that was pushed is popped, whether
+// or not the dumper is still active.
 class DumpRange {
  public:
   explicit DumpRange(std::string_view name) : pushed_(TensorDumper::Get().active()) {
@@ -320,7 +324,7 @@ class DumpRange {
   DumpRange(const DumpRange&) = delete;
   DumpRange& operator=(const DumpRange&) = delete;
   ~DumpRange() {
-    if (pushed_) TensorDumper::Get().PopRange().IgnoreError();
+    if (pushed_) TensorDumper::Get().Pop().IgnoreError();
   }
 
  private:

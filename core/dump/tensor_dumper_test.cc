@@ -1,63 +1,23 @@
 #include "ott/core/dump/tensor_dumper.h"
 
-#include <sched.h>
-#include <stdlib.h>
-#include <sys/mount.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/tensor/ragged_batch.h"
+#include "tensor_dumper_for_test.h"
 
 namespace ott {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-std::string MakeTestDir() {
-  std::string dir = testing::TempDir() + "/tensor_dumper_test_XXXXXX";
-  EXPECT_NE(mkdtemp(dir.data()), nullptr);
-  return dir;
-}
-
-std::vector<std::string> PathsOf(const Value& tree) {
-  std::vector<std::string> paths;
-  for (const NamedTensor& tensor : ListTensors(tree)) paths.push_back(tensor.path);
-  return paths;
-}
-
-TensorDumperOptions OptionsFor(const std::string& dir) {
-  TensorDumperOptions options;
-  options.dir = dir;
-  return options;
-}
-
-class TensorDumperTest : public testing::Test {
- protected:
-  void Enable() { Enable(OptionsFor(dir_)); }
-  void Enable(TensorDumperOptions options) {
-    options.rank = 3;
-    options.world_size = 4;
-    ASSERT_TRUE(dumper_.Enable(options).ok());
-  }
-
-  const std::string dir_ = MakeTestDir();
-  const float data_[4] = {1, -2.5, 0, 4};
-  const TensorView view_{data_, {2, 2}};
-  TensorDumper dumper_;
-};
 
 TEST_F(TensorDumperTest, IgnoresEverythingUntilEnabled) {
   bool called = false;
@@ -355,161 +315,6 @@ TEST_F(TensorDumperTest, ProvidersThatReturnSomethingElseAreErrors) {
             "the gradient provider returned no gradient of shape [2, 2] for 'w'");
 }
 
-TEST_F(TensorDumperTest, HostileNamesStayInTheDirectory) {
-  Enable();
-  const std::string names[] = {"/etc/passwd",
-                               "../../up",
-                               "a\"b'c",
-                               "line\nbreak",
-                               "gr\u00fc\u00dfe \u20ac",
-                               std::string("nul\0nul", 7),
-                               std::string(300, 'x'),
-                               std::string(300, 'x') + "y",
-                               "100%2Fnot a slash"};
-  ValueMap map;
-  for (const std::string& name : names) map.Insert(name, view_);
-  // Names of a map are not split at dots.
-  ASSERT_TRUE(dumper_.AddTensorData("", map, DumpFormat::kBinary).ok());
-  ASSERT_TRUE(dumper_.Dump().ok());
-  EXPECT_NE(access("/etc/passwd.bin", F_OK), 0);
-  EXPECT_NE(access((dir_ + "/../up.bin").c_str(), F_OK), 0);
-
-  const Dump dump = ReadDump(dir_ + "/0").value();
-  for (const std::string& name : names) {
-    const Value* const value = dump.tensors.map().Find(name);
-    ASSERT_NE(value, nullptr) << name;
-    EXPECT_EQ(value->tensor().view.shape(), Dims({2, 2})) << name;
-  }
-}
-
-TEST_F(TensorDumperTest, NamesWithEmptyPartsAreErrors) {
-  Enable();
-  for (const char* const path : {"..", "a..b", ".a", "a."}) {
-    EXPECT_EQ(dumper_.AddTensorData(path, view_).code(), absl::StatusCode::kInvalidArgument) << path;
-  }
-}
-
-TEST_F(TensorDumperTest, NamesThatAreNotUtf8FailTheDump) {
-  Enable();
-  ASSERT_TRUE(dumper_.AddTensorData("\xff", view_, DumpFormat::kBinary).ok());
-  EXPECT_EQ(dumper_.Dump().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(ReadDump(dir_ + "/0").status().code(), absl::StatusCode::kDataLoss);
-}
-
-TEST_F(TensorDumperTest, TwoTensorsOfOnePathAreAnError) {
-  Enable();
-  ASSERT_TRUE(dumper_.AddTensorData("", ValueMap{{"a.b", view_}, {"a", ValueMap{{"b", view_}}}}).ok());
-  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("two tensors have the path 'a.b'"));
-}
-
-TEST_F(TensorDumperTest, TensorsWithoutElementsAreDumped) {
-  Enable();
-  const TensorView empty(nullptr, DType::kFloat32, {2, 0, 3});
-  ASSERT_TRUE(dumper_.AddTensorData("json", empty).ok());
-  ASSERT_TRUE(dumper_.AddTensorData("binary", empty, DumpFormat::kBinary).ok());
-  ASSERT_TRUE(dumper_.Dump().ok());
-  for (const NamedTensor& tensor : ListTensors(ReadDump(dir_ + "/0")->tensors)) {
-    EXPECT_EQ(tensor.tensor.view.shape(), Dims({2, 0, 3})) << tensor.path;
-  }
-}
-
-TEST_F(TensorDumperTest, DirectoryThatCannotBeWrittenIsAnError) {
-  Enable();
-  ASSERT_TRUE(WriteFileAtomically(dir_ + "/0", "a file").ok());
-  EXPECT_EQ(dumper_.Dump().message(), dir_ + "/0: is a file where a directory is needed");
-  ASSERT_EQ(symlink(testing::TempDir().c_str(), (dir_ + "/1").c_str()), 0);
-  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr(dir_ + "/1: is a symbolic link"));
-}
-
-TEST_F(TensorDumperTest, FileSystemThatCannotBeWrittenIsAnError) {
-  // Not even root makes directories there.
-  Enable(OptionsFor("/proc/ott_dumps"));
-  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
-  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("/proc/ott_dumps"));
-}
-
-TEST_F(TensorDumperTest, LinksInTheDirectoryAreReplacedAndNotFollowed) {
-  Enable();
-  const std::string outside = MakeTestDir() + "/precious";
-  ASSERT_TRUE(WriteFileAtomically(outside, "precious").ok());
-  ASSERT_TRUE(MakeDirectories(dir_ + "/0").ok());
-  for (const char* const name : {"tensors.json", "manifest.json", "[tensors.json]a.bin"}) {
-    ASSERT_EQ(symlink(outside.c_str(), (dir_ + "/0/" + name).c_str()), 0);
-  }
-  ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
-  ASSERT_TRUE(dumper_.Dump().ok());
-  EXPECT_EQ(ReadFile(outside).value(), "precious");
-  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("a"));
-}
-
-TEST_F(TensorDumperTest, ReservedNamesAreErrors) {
-  Enable();
-  for (const char* const name : {"tensor_statistics", "tensor_image"}) {
-    ASSERT_TRUE(dumper_.AddTensorData("a", ValueMap{{name, ValueMap{{"digest", "x"}, {"w", view_}}}}).ok());
-    EXPECT_THAT(std::string(dumper_.Dump().message()),
-                HasSubstr("'a." + std::string(name) + "': the name is reserved"));
-  }
-}
-
-// What a full disk leaves: earlier dumps whole, the one in work known as cut, no temporary files.
-class FullDiskTest : public TensorDumperTest {
- protected:
-  // Runs make_full_disk(dir) and then the test in a process of its own.
-  template <typename F>
-  int RunInChild(const F& make_full_disk) {
-    const pid_t child = fork();
-    if (child == 0) {
-      const int result = make_full_disk(dir_) ? (DumpUntilFull(), HasFailure() ? 1 : 0) : kNotPossible;
-      std::_Exit(result);
-    }
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
-  void DumpUntilFull() {
-    Enable();
-    ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
-    ASSERT_EQ(dumper_.Dump(), absl::OkStatus());
-    const std::vector<float> large(1 << 20);
-    ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
-    ASSERT_TRUE(
-        dumper_.AddTensorData("large", TensorView(large.data(), {1 << 20}), DumpFormat::kBinary).ok());
-    const absl::Status status = dumper_.Dump();
-    EXPECT_THAT(std::string(status.message()), HasSubstr(dir_ + "/1/[tensors.json]large.bin: cannot write"));
-    EXPECT_TRUE(ReadDump(dir_ + "/0").ok());
-    EXPECT_EQ(ReadDump(dir_ + "/1").status().code(), absl::StatusCode::kDataLoss);
-    for (const auto& file : std::filesystem::directory_iterator(dir_ + "/1")) {
-      EXPECT_NE(file.path().extension(), ".tmp") << file.path();
-    }
-  }
-
-  static constexpr int kNotPossible = 77;
-};
-
-TEST_F(FullDiskTest, FilesThatMayNotGrowAreAnError) {
-  EXPECT_EQ(RunInChild([](const std::string&) {
-              std::signal(SIGXFSZ, SIG_IGN);
-              const rlimit limit = {1 << 20, 1 << 20};
-              return setrlimit(RLIMIT_FSIZE, &limit) == 0;
-            }),
-            0);
-}
-
-TEST_F(FullDiskTest, SmallFileSystemThatFillsUpIsAnError) {
-  const std::string uid_map = "0 " + std::to_string(getuid()) + " 1";
-  const std::string gid_map = "0 " + std::to_string(getgid()) + " 1";
-  const int result = RunInChild([&](const std::string& dir) {
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-    std::ofstream("/proc/self/setgroups") << "deny";
-    std::ofstream("/proc/self/uid_map") << uid_map;
-    std::ofstream("/proc/self/gid_map") << gid_map;
-    return mount("none", dir.c_str(), "tmpfs", 0, "size=1m") == 0;
-  });
-  if (result == kNotPossible) GTEST_SKIP() << "this machine allows no file system of our own";
-  EXPECT_EQ(result, 0);
-}
-
 TEST_F(TensorDumperTest, EveryFormatReadsBack) {
   Enable();
   const DumpFormat formats[] = {DumpFormat::kJson, DumpFormat::kBinary, DumpFormat::kNpy,
@@ -527,6 +332,21 @@ TEST_F(TensorDumperTest, EveryFormatReadsBack) {
   // Without the manifest, the files describe themselves.
   ASSERT_EQ(unlink((dir_ + "/0/manifest.json").c_str()), 0);
   EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("json", "binary", "npy", "safetensors"));
+}
+
+TEST_F(TensorDumperTest, OnlyLargeFilesAreMapped) {
+  Enable();
+  const std::vector<float> large(4096);
+  const TensorView large_view(large.data(), {4096});
+  for (const DumpFormat format : {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors}) {
+    const std::string name(Name(format));
+    ASSERT_TRUE(dumper_.AddTensorData(name, ValueMap{{"small", view_}, {"large", large_view}}, format).ok());
+  }
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Dump dump = ReadDump(dir_ + "/0").value();
+  for (const NamedTensor& tensor : ListTensors(dump.tensors)) {
+    EXPECT_EQ(tensor.tensor.file_backed, tensor.tensor.view.num_elements() == 4096) << tensor.path;
+  }
 }
 
 TEST_F(TensorDumperTest, DTypesThatAFormatLacksAreErrors) {
@@ -765,9 +585,35 @@ TEST(TensorDumper, OneInstanceIsTheProcesses) {
     ASSERT_TRUE(TensorDumper::Get().AddTensorData("a", TensorView(&value, {})).ok());
   }
   EXPECT_THAT(PathsOf(TensorDumper::Get().tensors()), ElementsAre("scope.a"));
-  TensorDumper::Get().Pause();
+  {
+    const DumpRange range("paused within");
+    TensorDumper::Get().Pause();
+  }
   TensorDumper::RunIfEnabled(count);
   EXPECT_EQ(calls, 1);
+  TensorDumper::Get().Resume();
+  EXPECT_EQ(TensorDumper::Get().PopRange().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+void DumpAndExit(const std::string& dir) {
+  TensorDumperOptions options = OptionsFor(dir);
+  options.num_writer_threads = 1;
+  TensorDumper& dumper = TensorDumper::Get();
+  if (!dumper.Enable(options).ok()) std::abort();
+  dumper.PerformAfterDumpCount(1, [] { std::exit(0); });
+  const std::vector<float> large(1'000'000, 1.25f);
+  if (!dumper.AddTensorData("a", TensorView(large.data(), {1'000'000})).ok()) std::abort();
+  dumper.Dump().IgnoreError();
+}
+
+TEST(TensorDumperDeathTest, WhatIsStillWrittenIsWaitedForAsTheProgramEnds) {
+  const std::string dir = MakeTestDir();
+  EXPECT_EXIT(DumpAndExit(dir), testing::ExitedWithCode(0), "");
+  EXPECT_THAT(PathsOf(ReadDump(dir + "/0")->tensors), ElementsAre("a"));
+}
+
+TEST(TensorDumperDeathTest, ErrorsAsTheProgramEndsArePrinted) {
+  EXPECT_EXIT(DumpAndExit("/proc/ott_dumps"), testing::ExitedWithCode(0), "tensor dumper: .*/proc/ott_dumps");
 }
 
 }  // namespace

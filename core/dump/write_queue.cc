@@ -1,10 +1,21 @@
 #include "ott/core/dump/write_queue.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 namespace ott {
+namespace {
 
-WriteQueue::WriteQueue(const Options& options) : options_(options) {
+absl::Status Forked() {
+  return absl::FailedPreconditionError(
+      "this process was forked, and the threads that write dumps are its parent's; dump there, or without "
+      "writer threads");
+}
+
+}  // namespace
+
+WriteQueue::WriteQueue(const Options& options) : options_(options), process_(getpid()) {
   for (int i = 0; i < options.num_threads; ++i) threads_.emplace_back([this] { Work(); });
 }
 
@@ -18,6 +29,7 @@ WriteQueue::~WriteQueue() {
 }
 
 absl::Status WriteQueue::Submit(int64_t num_bytes, std::function<absl::Status()> job) {
+  if (getpid() != process_) return Forked();
   std::unique_lock lock(mutex_);
   const auto has_room = [&] { return num_unfinished_ == 0 || num_bytes_ + num_bytes <= options_.max_bytes; };
   if (options_.drop_when_full && !has_room()) {
@@ -33,6 +45,7 @@ absl::Status WriteQueue::Submit(int64_t num_bytes, std::function<absl::Status()>
 }
 
 absl::Status WriteQueue::Flush() {
+  if (getpid() != process_) return Forked();
   std::unique_lock lock(mutex_);
   job_done_.wait(lock, [this] { return num_unfinished_ == 0; });
   return TakeError();

@@ -3,6 +3,8 @@
 #ifndef OTT_CORE_DUMP_WRITE_QUEUE_H_
 #define OTT_CORE_DUMP_WRITE_QUEUE_H_
 
+#include <sys/types.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -15,7 +17,8 @@
 
 namespace ott {
 
-// Runs jobs, each of which holds some bytes of memory, in the order of their submission. Thread-safe.
+// Runs jobs, each of which holds some bytes of memory, in the order of their submission. Thread-safe. In a
+// process that was forked, Submit() and Flush() return FAILED_PRECONDITION: threads are not forked.
 class WriteQueue {
  public:
   struct Options {
@@ -50,6 +53,7 @@ class WriteQueue {
   absl::Status TakeError();
 
   const Options options_;
+  const pid_t process_;
   mutable std::mutex mutex_;
   std::condition_variable job_came_;
   std::condition_variable job_done_;

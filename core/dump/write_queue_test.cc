@@ -1,5 +1,7 @@
 #include "ott/core/dump/write_queue.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <future>
 #include <optional>
@@ -120,6 +122,18 @@ TEST(WriteQueue, TheDestructorFinishesWhatWasSubmitted) {
   }
   queue.reset();
   EXPECT_EQ(done, 10);
+}
+
+TEST(WriteQueueDeathTest, AForkedProcessDoesNotWaitForThreadsThatItLacks) {
+  WriteQueue queue(OptionsOf(100, false));
+  EXPECT_EXIT(
+      {
+        const bool refused = absl::IsFailedPrecondition(queue.Submit(1, [] { return absl::OkStatus(); })) &&
+                             absl::IsFailedPrecondition(queue.Flush());
+        _exit(refused ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_TRUE(queue.Flush().ok());
 }
 
 }  // namespace

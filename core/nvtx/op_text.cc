@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "ott/core/base/utf8.h"
+
 namespace ott::internal {
 namespace {
 
@@ -50,21 +52,6 @@ bool IsPlain(std::string_view text) {
       special |= Special(static_cast<unsigned char>(c) * uint64_t{0x0101010101010101});
   }
   return (special & 0x8080808080808080) == 0;
-}
-
-// Bytes of the UTF-8 character (RFC 3629) that the text begins with; 0 if it begins with none.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (byte(0) < 0x80) return 1;
-  const size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : 2;
-  if (byte(0) < 0xc2 || byte(0) > 0xf4 || length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Longer than need be, a surrogate, or above U+10FFFF.
-  const bool is_wrong = (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
-                        (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f);
-  return is_wrong ? 0 : length;
 }
 
 // All of these write to `to` and return the end. Up to four bytes beyond it may be overwritten.

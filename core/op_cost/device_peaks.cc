@@ -35,6 +35,10 @@ constexpr Product kProducts[] = {
     {"H100", 33.5, 66.9, 66.9, 494.7, 989.4, 1978.9, 1978.9, 3350},
     {"H200", 33.5, 66.9, 66.9, 494.7, 989.4, 1978.9, 1978.9, 4800},
     {"GH200", 33.5, 66.9, 66.9, 494.7, 989.4, 1978.9, 1978.9, 4000},
+    {"H20", 1, 44, 1, 74, 148, 296, 296, 4000},
+    {"H800", 1, 66.9, 1, 494.7, 989.4, 1978.9, 1978.9, 3350},
+    {"A800", 9.7, 19.5, 19.5, 156, 312, 0, 624, 2039},
+    {"GB200", 40, 80, 40, 1250, 2500, 5000, 5000, 8000},
     {"B200", 37, 75, 37, 1125, 2250, 4500, 4500, 7700},
 };
 
@@ -52,6 +56,7 @@ constexpr Architecture kArchitectures[] = {
     {8, 9, 2, 128, 0, 256, 512, 1024, 1024},
     {9, 0, 64, 128, 128, 1024, 2048, 4096, 4096},
     {10, 0, 64, 128, 64, 2048, 4096, 8192, 8192},
+    {10, 3, 2, 128, 0, 2048, 4096, 8192, 0},
     {12, 0, 2, 128, 0, 256, 512, 1024, 1024},
 };
 
@@ -135,8 +140,8 @@ std::vector<std::string> KnownGpus() {
   return names;
 }
 
-std::optional<DevicePeaks> PeaksOf(int compute_major, int compute_minor, int sm_count, double clock_hz,
-                                   double memory) {
+std::optional<DevicePeaks> PeaksOf(std::string_view name, int compute_major, int compute_minor, int sm_count,
+                                   double clock_hz, double memory) {
   for (const Architecture& architecture : kArchitectures) {
     if (architecture.major != compute_major || architecture.minor != compute_minor) continue;
     const double scale = 2.0 * sm_count * clock_hz;  // a fused multiply-add is two operations
@@ -145,9 +150,10 @@ std::optional<DevicePeaks> PeaksOf(int compute_major, int compute_minor, int sm_
     peaks.fp64 = architecture.fp64 * scale;
     peaks.fp32 = architecture.fp32 * scale;
     peaks.fp64_tensor = architecture.fp64_tensor * scale;
-    peaks.tf32_tensor = architecture.tf32 * scale;
-    peaks.fp16_tensor = architecture.fp16 * scale;
-    peaks.fp8_tensor = architecture.fp8 * scale;
+    const double float_scale = name.find("GeForce") == std::string_view::npos ? scale : scale / 2;
+    peaks.tf32_tensor = architecture.tf32 * float_scale;
+    peaks.fp16_tensor = architecture.fp16 * float_scale;
+    peaks.fp8_tensor = architecture.fp8 * float_scale;
     peaks.int8_tensor = architecture.int8 * scale;
     peaks.memory = memory;
     return peaks;

@@ -37,9 +37,10 @@ std::vector<std::string> KnownGpus();
 
 // From what CUDA tells of a device: multiprocessors x operations a clock of the compute capability (CUDA C++
 // Programming Guide, arithmetic instructions; architecture white papers) x clock. Absent for architectures
-// that are not listed. memory: bytes/s.
-std::optional<DevicePeaks> PeaksOf(int compute_major, int compute_minor, int sm_count, double clock_hz,
-                                   double memory);
+// that are not listed. name: the product's; a GeForce's Tensor Cores add up in float32 at half the rate
+// (GA102 and AD102 white papers). memory: bytes/s.
+std::optional<DevicePeaks> PeaksOf(std::string_view name, int compute_major, int compute_minor, int sm_count,
+                                   double clock_hz, double memory);
 
 }  // namespace ott
 

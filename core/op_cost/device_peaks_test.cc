@@ -19,14 +19,19 @@ TEST(DevicePeaks, DevicesAreFoundByTheNameTheDriverTells) {
 
 TEST(DevicePeaks, ArchitecturesGiveWhatDataSheetsSay) {
   // A100: 108 multiprocessors at 1.41 GHz; V100: 80 at 1.53 GHz; T4: 40 at 1.59 GHz.
-  EXPECT_NEAR(PeaksOf(8, 0, 108, 1.41e9, 0)->fp16_tensor, 312e12, 1e12);
-  EXPECT_NEAR(PeaksOf(8, 0, 108, 1.41e9, 0)->fp32, 19.5e12, 0.1e12);
-  EXPECT_NEAR(PeaksOf(8, 0, 108, 1.41e9, 0)->tf32_tensor, 156e12, 1e12);
-  EXPECT_NEAR(PeaksOf(7, 0, 80, 1.53e9, 0)->fp16_tensor, 125e12, 1e12);
-  EXPECT_NEAR(PeaksOf(7, 5, 40, 1.59e9, 0)->fp16_tensor, 65e12, 1e12);
+  EXPECT_NEAR(PeaksOf("", 8, 0, 108, 1.41e9, 0)->fp16_tensor, 312e12, 1e12);
+  EXPECT_NEAR(PeaksOf("", 8, 0, 108, 1.41e9, 0)->fp32, 19.5e12, 0.1e12);
+  EXPECT_NEAR(PeaksOf("", 8, 0, 108, 1.41e9, 0)->tf32_tensor, 156e12, 1e12);
+  EXPECT_NEAR(PeaksOf("", 7, 0, 80, 1.53e9, 0)->fp16_tensor, 125e12, 1e12);
+  EXPECT_NEAR(PeaksOf("", 7, 5, 40, 1.59e9, 0)->fp16_tensor, 65e12, 1e12);
   // H100 SXM: 132 at 1.83 GHz.
-  EXPECT_NEAR(PeaksOf(9, 0, 132, 1.83e9, 0)->fp16_tensor, 989e12, 2e12);
-  EXPECT_FALSE(PeaksOf(1, 0, 10, 1e9, 0).has_value());
+  EXPECT_NEAR(PeaksOf("", 9, 0, 132, 1.83e9, 0)->fp16_tensor, 989e12, 2e12);
+  // GeForce RTX 4090: 128 at 2.52 GHz; RTX A6000, of which nothing is held back: 84 at 1.8 GHz.
+  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52e9, 0)->fp16_tensor, 165.2e12, 1e12);
+  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52e9, 0)->fp32, 82.6e12, 1e12);
+  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52e9, 0)->int8_tensor, 660.6e12, 1e12);
+  EXPECT_NEAR(PeaksOf("NVIDIA RTX A6000", 8, 6, 84, 1.8e9, 0)->fp16_tensor, 154.8e12, 1e12);
+  EXPECT_FALSE(PeaksOf("", 1, 0, 10, 1e9, 0).has_value());
 }
 
 TEST(DevicePeaks, WhatADeviceLacksIsNotKnown) {

@@ -27,27 +27,46 @@ constexpr Pointwise kPointwise[] = {
     {"sub", 1, 0, true},
     {"isub", 1, 0, true},
     {"rsub", 1, 0, true},
+    {"subtract", 1, 0, true},
     {"mul", 1, 2},
     {"imul", 1, 2},
     {"rmul", 1, 2},
+    {"multiply", 1, 2},
     {"div", 1, 4},
+    {"divide", 1, 4},
+    {"true_divide", 1, 4},
     {"truediv", 1, 4},
+    {"itruediv", 1, 4},
+    {"rtruediv", 1},
     {"rdiv", 1},
     {"floor_divide", 2},
+    {"floordiv", 2},
     {"remainder", 2},
+    {"mod", 2},
     {"fmod", 2},
     {"maximum", 1, 2},
     {"minimum", 1, 2},
+    {"fmax", 1, 2},
+    {"fmin", 1, 2},
+    {"copysign", 1},
     {"pow", kFunction, kFunction + 2},
+    {"ipow", kFunction, kFunction + 2},
+    {"rpow", kFunction},
     {"atan2", kFunction},
+    {"hypot", kFunction + 3},
+    {"xlogy", kFunction + 1},
+    {"logaddexp", 2 * kFunction + 4},
     {"addcmul", 3},
     {"addcdiv", 3},
     {"lerp", 3},
     {"neg", 1, 1, true},
+    {"negative", 1, 1, true},
     {"abs", 1, 1},
+    {"absolute", 1, 1},
     {"reciprocal", 1, 3},
     {"square", 1, 2},
     {"sign", 1},
+    {"sgn", 1},
     {"floor", 1},
     {"ceil", 1},
     {"round", 1},
@@ -64,6 +83,11 @@ constexpr Pointwise kPointwise[] = {
     {"bitwise_or", 1},
     {"bitwise_xor", 1},
     {"bitwise_not", 1},
+    {"bitwise_left_shift", 1},
+    {"bitwise_right_shift", 1},
+    {"lshift", 1},
+    {"rshift", 1},
+    {"invert", 1},
     {"and", 1},
     {"or", 1},
     {"xor", 1},
@@ -86,6 +110,10 @@ constexpr Pointwise kPointwise[] = {
     {"sinh", kFunction, kFunction + 1},
     {"cosh", kFunction, kFunction + 1},
     {"tanh", kFunction, 3},
+    {"asinh", kFunction},
+    {"acosh", kFunction},
+    {"atanh", kFunction},
+    {"logit", kFunction + 2},
     {"erf", kFunction, kFunction + 4},
     {"erfc", kFunction},
     {"erfinv", kFunction},
@@ -122,6 +150,7 @@ constexpr std::string_view kComparisons[] = {
     "ge",          "isnan",      "isinf",       "isfinite",    "isclose",
     "logical_and", "logical_or", "logical_xor", "logical_not", "equal",
     "not_equal",   "less",       "less_equal",  "greater",     "greater_equal",
+    "signbit",     "isneginf",   "isposinf",
 };
 
 bool IsBackward(const OpCall& call, OpPass pass) { return pass != OpPass::kForward || call.is_backward_op(); }
@@ -133,13 +162,105 @@ bool IsAmong(const std::string& name, const std::string_view (&names)[n]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
+const Pointwise* FindPointwise(std::string_view name) {
+  const auto known = std::find_if(std::begin(kPointwise), std::end(kPointwise),
+                                  [&](const Pointwise& pointwise) { return pointwise.name == name; });
+  return known == std::end(kPointwise) ? nullptr : known;
+}
+
+using TensorList = std::vector<const OpArgument*>;
+
+bool AreOfOneList(const OpArgument& a, const OpArgument& b) {
+  return a.position == b.position || (!a.name.empty() && a.name == b.name);
+}
+
+// The lists of tensors that an op was called with. PyTorch's labels have all tensors one after the other:
+// then the lists are equal shapes over and over, as many times as just one of counts says. Empty where that
+// does not tell. Without tensors of no dimension, which count steps.
+std::vector<TensorList> ListsOf(const OpCall& call, std::initializer_list<size_t> counts) {
+  TensorList tensors;
+  bool told = !call.tensors_only();
+  for (const OpArgument* tensor : call.tensors()) {
+    if (tensor->shape.empty()) continue;
+    told = told || (!tensors.empty() && AreOfOneList(*tensors.back(), *tensor));
+    tensors.push_back(tensor);
+  }
+  std::vector<TensorList> lists;
+  if (told) {
+    for (const OpArgument* tensor : tensors) {
+      if (lists.empty() || !AreOfOneList(*lists.back().back(), *tensor)) lists.emplace_back();
+      lists.back().push_back(tensor);
+    }
+    return lists;
+  }
+  for (const size_t count : counts) {
+    const size_t length = tensors.size() / count;
+    bool repeats = length > 0 && length * count == tensors.size();
+    for (size_t i = length; repeats && i < tensors.size(); ++i)
+      repeats = tensors[i]->shape == tensors[i - length]->shape;
+    if (!repeats) continue;
+    if (!lists.empty()) return {};
+    for (size_t i = 0; i < tensors.size(); i += length)
+      lists.emplace_back(tensors.begin() + static_cast<std::ptrdiff_t>(i),
+                         tensors.begin() + static_cast<std::ptrdiff_t>(i + length));
+  }
+  return lists;
+}
+
+double ElementsOf(const TensorList& list) {
+  double sum = 0;
+  for (const OpArgument* tensor : list) sum += Elements(tensor->shape);
+  return sum;
+}
+
+double BytesOf(const OpCall& call, const TensorList& list) {
+  double sum = 0;
+  for (const OpArgument* tensor : list) sum += call.Bytes(*tensor);
+  return sum;
+}
+
 }  // namespace
 
+std::optional<RawCost> ForeachCost(const OpCall& call, OpPass pass) {
+  constexpr std::string_view kPrefix = "foreach_";
+  if (call.name().substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
+  const std::string_view name = std::string_view(call.name()).substr(kPrefix.size());
+  // How many lists there are, where labels do not tell; of others it may be one, with a number, or two.
+  static constexpr std::string_view kOne[] = {"sqrt", "rsqrt", "neg",     "abs",        "exp",  "log",
+                                              "sign", "tanh",  "sigmoid", "reciprocal", "norm", "zero"};
+  const std::string op(name);
+  const size_t count = IsAmong(op, kOne)                        ? 1
+                       : name == "lerp" || name == "copy"       ? 2
+                       : name == "addcmul" || name == "addcdiv" ? 3
+                                                                : 0;
+  const Pointwise* known = FindPointwise(name);
+  RawCost cost;
+  if (pass != OpPass::kForward) return cost;
+  const std::vector<TensorList> lists = count > 0 ? ListsOf(call, {count}) : ListsOf(call, {});
+  if (lists.empty()) return cost;
+  const double n = ElementsOf(lists[0]);
+  const double first = BytesOf(call, lists[0]);
+  if (name == "norm") {
+    const auto results = static_cast<double>(lists[0].size());
+    cost.flops = 2 * n + kFunction * results;
+    cost.bytes = first + results * call.ElementSize(*lists[0][0]);
+  } else if (name == "zero") {
+    cost.flops = 0;
+    cost.bytes = first;
+  } else if (name == "copy") {
+    cost.flops = 0;
+    cost.bytes = call.SumOfBytes();
+  } else if (known != nullptr) {
+    cost.flops = call.is_complex() ? kUnknownCost : n * known->forward;
+    cost.bytes = call.SumOfBytes() + first;
+  }
+  return cost;
+}
+
 std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass) {
-  const auto known = std::find_if(std::begin(kPointwise), std::end(kPointwise),
-                                  [&](const Pointwise& pointwise) { return pointwise.name == call.name(); });
+  const Pointwise* known = FindPointwise(call.name());
   const bool compares = IsAmong(call.name(), kComparisons);
-  if (known == std::end(kPointwise) && !compares) return std::nullopt;
+  if (known == nullptr && !compares) return std::nullopt;
   RawCost cost;
   Shape out;
   for (const OpArgument* tensor : call.tensors()) {
@@ -150,9 +271,14 @@ std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass) {
   if (call.num_tensors() == 0) return cost;
   const double n = Elements(out);
   const double out_bytes = n * (compares ? 1 : call.CommonSize());
+  double in_bytes = call.SumOfBytes();
+  // A condition is bool where it is not told.
+  const size_t condition = call.name() == "where" ? 0 : call.name() == "masked_fill" ? 1 : call.num_tensors();
+  if (condition < call.num_tensors() && !call.tensor(condition).dtype.has_value())
+    in_bytes += Elements(call.tensor(condition).shape) - call.Bytes(call.tensor(condition));
   if (compares) {
     cost.flops = n;
-    cost.bytes = call.SumOfBytes() + out_bytes;
+    cost.bytes = in_bytes + out_bytes;
     return cost;
   }
   double complex_factor = 1;
@@ -163,13 +289,19 @@ std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass) {
   if (!IsBackward(call, pass)) {
     const bool tanh_form = known->name == "gelu" && call.Text("approximate") == "tanh";
     cost.flops = n * complex_factor * (tanh_form ? kFunction + 8 : known->forward);
-    cost.bytes = call.SumOfBytes() + out_bytes;
+    cost.bytes = in_bytes + out_bytes;
   } else {
-    cost.flops = n * complex_factor * known->backward;
-    if (known->name == "add" || known->name == "sub") {
-      cost.bytes = out_bytes + call.SumOfBytes();
+    // By a number: dy is scaled, and x not needed.
+    const bool scales =
+        call.num_tensors() == 1 && !call.is_backward_op() && known->backward > 0 &&
+        (call.name().find("mul") != std::string::npos || call.name().find("div") != std::string::npos);
+    cost.flops = n * complex_factor * (scales ? 1 : known->backward);
+    if (scales) {
+      cost.bytes = 2 * out_bytes;
+    } else if (known->name == "add" || known->name == "sub") {
+      cost.bytes = out_bytes + in_bytes;
     } else if (call.num_tensors() > 1 && !call.is_backward_op()) {
-      cost.bytes = out_bytes + 2 * call.SumOfBytes();
+      cost.bytes = out_bytes + 2 * in_bytes;
     } else {
       cost.bytes = 3 * out_bytes;
     }
@@ -203,6 +335,8 @@ std::optional<RawCost> ReductionCost(const OpCall& call, OpPass pass) {
   const std::vector<double> dims = call.Numbers("dim", name.find("norm") != std::string::npos ? 2 : 1);
   if (scans) {
     out = n;
+  } else if (call.tensors_only()) {
+    out = kUnknownCost;
   } else if (!dims.empty()) {
     Shape kept = x->shape;
     for (const double dim : dims) {
@@ -265,16 +399,22 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
   if (call.num_tensors() == 0 || call.tensor(0).shape.empty()) return cost;
   const OpArgument& x = call.tensor(0);
   const double n = Elements(x.shape);
-  // Backward ops have the gradient before, or after, a tensor of the same shape; the small ones are the rest.
-  double small = 0;
-  bool affine = false;
-  double normalized = 0;
+  // Backward ops have the gradient before, or after, a tensor of the same shape; then come statistics, but
+  // for batch norm, which has the weight first.
+  TensorList weights;
   for (const OpArgument* tensor : call.tensors()) {
-    if (tensor->shape.size() == x.shape.size() && tensor->shape == x.shape) continue;
-    small += call.Bytes(*tensor);
-    affine = true;
-    normalized = Elements(tensor->shape);
+    if (tensor->shape != x.shape) weights.push_back(tensor);
   }
+  if (call.is_backward_op() && batch) {
+    const bool affine = !weights.empty() && weights[0]->position == 2;
+    weights.resize(affine ? 1 : 0);
+  } else if (call.is_backward_op()) {
+    const std::ptrdiff_t statistics =
+        std::min<std::ptrdiff_t>(rms ? 1 : 2, static_cast<std::ptrdiff_t>(weights.size()));
+    weights.erase(weights.begin(), weights.begin() + statistics);
+  }
+  const bool affine = !weights.empty();
+  const double normalized = affine ? Elements(weights.back()->shape) : 0;
   const std::vector<double> shape = call.Numbers("normalized_shape", 1);
   double rows = 0;
   if (batch) {
@@ -293,15 +433,20 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
   }
   const double statistics = (rms ? 4 : 8) * rows;
   const double e = call.ElementSize(x);
+  const double weight_bytes = BytesOf(call, weights);
   if (IsBackward(call, pass)) {
     cost.flops = n * (rms || !affine ? 9 : 13);
-    cost.bytes = 3 * n * e + 2 * small + statistics;
+    // The bias is not read; backward ops but for layer norm's do not name it.
+    const bool one_gradient =
+        rms || (weights.size() == 1 && !(call.is_backward_op() && name != "layer_norm"));
+    cost.bytes = 3 * n * e + statistics;
+    if (affine) cost.bytes += (one_gradient ? 2 : 3) * call.Bytes(*weights.back());
   } else if (batch && call.Number("training", 5, 1) == 0) {
     cost.flops = 4 * n;
-    cost.bytes = 2 * n * e + small;
+    cost.bytes = 2 * n * e + weight_bytes;
   } else {
     cost.flops = n * (rms ? (affine ? 4 : 3) : affine ? 8 : 6);
-    cost.bytes = 2 * n * e + small + statistics;
+    cost.bytes = 2 * n * e + weight_bytes + statistics;
   }
   return cost;
 }
@@ -433,7 +578,10 @@ std::optional<RawCost> LossCost(const OpCall& call, OpPass pass) {
   const double n = Elements(x->shape);
   const double e = call.ElementSize(*x);
   const bool by_class = loss->name.find("nll") == 0 || loss->name.find("cross_entropy") == 0;
-  const OpArgument* target = call.Tensor("target", call.is_backward_op() ? 2 : 1);
+  // A gradient that is one number has no sizes, so that places do not tell; the target follows x.
+  const auto after_x = std::find(call.tensors().begin(), call.tensors().end(), x) + 1;
+  const OpArgument* target = call.Tensor("target", call.num_tensors());
+  if (target == nullptr && after_x != call.tensors().end()) target = *after_x;
   const bool class_indices = by_class && target != nullptr && target->shape.size() < x->shape.size();
   // Classes are the second dimension, or the only one.
   const double rows = x->shape.size() > 1 && x->shape[1] > 0 ? n / Double(x->shape[1]) : 1;
@@ -442,9 +590,12 @@ std::optional<RawCost> LossCost(const OpCall& call, OpPass pass) {
                                                 : call.Bytes(*target);
   const bool picks = loss->name.find("nll") == 0;
   const bool backward = IsBackward(call, pass);
+  // ATen's ops sum single losses by another op.
+  const bool reduces = call.Text("reduction") != "none" && call.Number("reduction", -1, 1) != 0 &&
+                       (by_class || backward || call.module() != "aten");
   cost.flops = n * (backward ? loss->backward : loss->forward) + (by_class ? rows : 0);
-  const std::string reduction = call.Text("reduction");
-  const double out = reduction == "none" ? (by_class ? rows : n) : 1;
+  if (!reduces && !by_class && !backward) cost.flops -= n;
+  const double out = reduces ? 1 : by_class ? rows : n;
   if (backward) {
     cost.bytes = (picks ? 0 : n * e) + target_bytes + n * e + out * e;
   } else {
@@ -463,36 +614,24 @@ std::optional<RawCost> OptimizerCost(const OpCall& call, OpPass pass) {
   if (!sgd && !adamw && name != "adam") return std::nullopt;
   RawCost cost;
   if (pass != OpPass::kForward || call.num_tensors() == 0) return cost;
-  // The first list is the parameters; the others are as long as it is.
-  const int first = call.tensor(0).position;
-  double n = 0;
-  double parameters = 0;
-  double gradients = 0;
-  double states = 0;
-  int num_lists = 0;
-  int last = -2;
-  for (const OpArgument* tensor : call.tensors()) {
-    if (tensor->position != last) ++num_lists;
-    last = tensor->position;
-    if (tensor->position == first) {
-      n += Elements(tensor->shape);
-      parameters += call.Bytes(*tensor);
-    } else if (num_lists == 2) {
-      gradients += call.Bytes(*tensor);
-    } else if (num_lists <= (sgd ? 3 : 4)) {
-      states += call.Bytes(*tensor);
-    }
-  }
-  const double momentum = call.Number("momentum", -1, num_lists > 2 ? 1 : 0) != 0 ? 1 : 0;
-  if (num_lists < 2) gradients = parameters;
-  if (num_lists < 3) states = parameters * (sgd ? momentum : 2);
+  const std::vector<TensorList> lists = sgd ? ListsOf(call, {2, 3}) : ListsOf(call, {4, 5});
+  if (lists.empty()) return cost;
+  const double n = ElementsOf(lists[0]);
+  const double parameters = BytesOf(call, lists[0]);
+  const double gradients = lists.size() > 1 ? BytesOf(call, lists[1]) : parameters;
+  const double momentum = call.Number("momentum", -1, lists.size() > 2 ? 1 : 0) != 0 ? 1 : 0;
+  double states = lists.size() > 2 ? 0 : parameters * (sgd ? momentum : 2);
+  for (size_t i = 2; i < lists.size(); ++i) states += BytesOf(call, lists[i]);
+  const double amsgrad = lists.size() > 4 ? 1 : 0;
   const bool decays = call.Number("weight_decay", -1, 0) != 0;
   if (sgd) {
     const double nesterov = call.Number("nesterov", -1, 0) != 0 ? 2 : 0;
     cost.flops = n * (2 + (decays ? 2 : 0) + momentum * (2 + nesterov));
   } else {
-    cost.flops = n * (13 + kFunction + (adamw ? 1 : decays ? 2 : 0));
+    cost.flops = n * (13 + kFunction + amsgrad + (adamw ? 1 : decays ? 2 : 0));
   }
+  // PyTorch's labels do not tell whether weights decay, as they always do with AdamW.
+  if (call.tensors_only() && !adamw) cost.flops = kUnknownCost;
   cost.bytes = 2 * parameters + gradients + 2 * states;
   return cost;
 }
@@ -501,13 +640,13 @@ std::optional<RawCost> MovementCost(const OpCall& call, OpPass pass) {
   RawCost cost;
   const OpArgument* first = call.num_tensors() > 0 ? &call.tensor(0) : nullptr;
   const auto is = [&](std::initializer_list<std::string_view> names) { return call.IsOneOf(names); };
-  const bool known =
-      is({"copy",      "clone",     "contiguous",  "to",        "to_copy",      "type",
-          "float",     "half",      "bfloat16",    "double",    "flip",         "roll",
-          "tril",      "triu",      "fill",        "zero",      "zeros_like",   "ones_like",
-          "full_like", "rand_like", "randn_like",  "normal",    "uniform",      "bernoulli",
-          "cat",       "concat",    "stack",       "gather",    "index_select", "take_along_dim",
-          "index",     "scatter",   "scatter_add", "index_add", "index_copy",   "index_put"});
+  const bool known = is(
+      {"copy",         "clone",          "contiguous", "to",        "to_copy",     "type",      "float",
+       "half",         "bfloat16",       "double",     "flip",      "roll",        "tril",      "triu",
+       "fill",         "zero",           "zeros_like", "ones_like", "full_like",   "rand_like", "randn_like",
+       "normal",       "uniform",        "bernoulli",  "cat",       "concat",      "stack",     "gather",
+       "index_select", "take_along_dim", "index",      "scatter",   "scatter_add", "index_add", "index_copy",
+       "index_put",    "index_put_impl"});
   if (!known) return std::nullopt;
   if (first == nullptr || IsBackward(call, pass)) return cost;
   const double x = call.Bytes(*first);
@@ -548,16 +687,20 @@ std::optional<RawCost> MovementCost(const OpCall& call, OpPass pass) {
     double out = Elements(index);
     for (size_t i = call.num_tensors() - 1; i < first->shape.size(); ++i) out *= Double(first->shape[i]);
     cost.bytes = index_bytes + 2 * out * call.ElementSize(*first);
-  } else if (is({"scatter", "scatter_add", "index_add", "index_copy", "index_put"})) {
+  } else if (is({"scatter", "scatter_add", "index_add", "index_copy", "index_put", "index_put_impl"})) {
     cost.flops = kUnknownCost;
-    if (call.num_tensors() < 3) return cost;
+    const bool puts = is({"index_put", "index_put_impl"});
+    // Values that are one number have no sizes in PyTorch's labels, so that what is an index is not told.
+    if (call.num_tensors() < 3 || (puts && call.tensors_only())) return cost;
     const OpArgument& index = call.tensor(1);
-    const OpArgument& source = call.tensor(2);
-    const bool adds = is({"scatter_add", "index_add"});
+    const OpArgument& source = call.tensor(puts ? call.num_tensors() - 1 : 2);
+    double index_bytes = 0;
+    for (size_t i = 1; &call.tensor(i) != &source; ++i) index_bytes += call.IndexBytes(call.tensor(i));
+    const bool adds = is({"scatter_add", "index_add"}) || (puts && call.Number("accumulate", 3, 0) != 0);
     const double moved = Elements(is({"scatter", "scatter_add"}) ? index.shape : source.shape);
     const double e = call.ElementSize(*first);
     cost.flops = adds ? moved : 0;
-    cost.bytes = call.IndexBytes(index) + moved * call.ElementSize(source) + moved * e * (adds ? 2 : 1);
+    cost.bytes = index_bytes + moved * call.ElementSize(source) + moved * e * (adds ? 2 : 1);
     // Out of place, the rest is copied.
     if (!call.in_place()) cost.bytes += 2 * x;
   } else {
@@ -580,14 +723,16 @@ std::optional<RawCost> CollectiveCost(const OpCall& call, OpPass) {
   } else if (name.substr(0, 13) == "reducescatter" || name.substr(0, 9) == "allgather" ||
              name.substr(0, 8) == "alltoall") {
     kind = kPart;
-  } else if (name == "broadcast" || name == "reduce" || name == "send" || name == "recv") {
+  } else if (name.substr(0, 9) == "broadcast" || name == "reduce" || name == "send" || name == "recv") {
     kind = kWhole;
   } else {
     return std::nullopt;
   }
   RawCost cost;
   const OpArgument* largest = call.Largest();
-  if (largest == nullptr) return cost;
+  // c10d::reduce_scatter_ tells the result alone, which is a rank's part.
+  const bool told_part = call.module() == "c10d" && name == "reducescatter" && call.num_tensors() == 1;
+  if (largest == nullptr || told_part) return cost;
   double ranks = kUnknownCost;
   for (const std::string_view attribute : {"world_size", "ranks", "nranks", "group_size"}) {
     if (std::isnan(ranks)) ranks = call.Number(attribute, -1, kUnknownCost);

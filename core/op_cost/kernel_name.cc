@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <vector>
 
 namespace ott {
 namespace {
@@ -26,6 +27,9 @@ bool HasAny(std::string_view text, const std::string_view (&parts)[n]) {
 }
 
 bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+// What a product that was split along k is added up by; cuBLAS calls it after the kernel that multiplies.
+constexpr std::string_view kSplitSums[] = {"splitkreduce", "split_k_reduce", "split_k_kernel"};
 
 // Steps around an attention kernel that multiply nothing.
 constexpr std::string_view kAttentionSteps[] = {
@@ -66,9 +70,10 @@ constexpr std::string_view kTensorCoreParts[] = {
     "warpgroupsize",
     // Libraries that use nothing else.
     "nvjet_",
-    "fp8_gemm",
+    "deep_gemm::sm",
     "marlin",
     "bmm_e4m3",
+    "bmm_e2m1",
     "bmm_bfloat16",
 };
 
@@ -89,32 +94,39 @@ constexpr std::string_view kTensorCoreAttention[] = {
 };
 
 constexpr std::string_view kCudaCoreParts[] = {
-    "ffma",         "simt",
-    "sgemm",        "dgemm",
-    "cgemm",        "zgemm",
-    "hgemm",        "scudnn",
-    "winograd",     "implicit_convolve",
-    "gemv",         "dot_kernel",
-    "splitkreduce", "split_k_reduce",
-    "gemmk1",       "gemm_kernel2x2",
-    "gemmsn",       "fft",
-    "nccl",         "elementwise",
-    "reduce",       "softmax",
-    "layer_norm",   "layernorm",
-    "rms_norm",     "rmsnorm",
-    "batch_norm",   "bn_fw",
-    "bn_bw",        "group_norm",
-    "groupnorm",    "embedding",
-    "pool",         "dropout",
-    "scatter",      "gather",
-    "index",        "multi_tensor_apply",
-    "nchwtonhwc",   "nhwctonchw",
-    "catarray",     "memset",
-    "memcpy",       "cub::",
-    "thrust::",     "distribution_",
+    "ffma",           "simt",
+    "sgemm",          "dgemm",
+    "cgemm",          "zgemm",
+    "hgemm",          "scudnn",
+    "winograd",       "implicit_convolve",
+    "gemv",           "dot_kernel",
+    "gemmk1",         "gemm_kernel2x2",
+    "gemmsn",         "fft",
+    "nccl",           "elementwise",
+    "reduce",         "softmax",
+    "layer_norm",     "layernorm",
+    "rms_norm",       "rmsnorm",
+    "batch_norm",     "bn_fw",
+    "bn_bw",          "group_norm",
+    "groupnorm",      "embedding",
+    "pool",           "dropout",
+    "scatter",        "gather",
+    "index",          "multi_tensor_apply",
+    "nchwtonhwc",     "nhwctonchw",
+    "catarray",       "memset",
+    "memcpy",         "cub::",
+    "thrust::",       "distribution_",
+    "depthwise",      "grouped_direct",
+    "_alg0_engine",   "_alg1_engine",
+    "dgrad_engine",   "epilogue::",
+    "dot_do_o",       "convert_dq",
+    "ln_fwd",         "ln_bwd",
+    "act_and_mul",    "cast_transpose",
+    "prepare_varlen",
 };
 
-// Without namespaces that have no name, whose brackets would be taken for template arguments or parameters.
+// Demangled, without conditions and namespaces that have no name, whose brackets would be taken for template
+// arguments or parameters.
 std::string WithoutUnnamed(std::string_view name) {
   std::string text(name);
   if (text.substr(0, 2) == "_Z") {
@@ -123,6 +135,11 @@ std::string WithoutUnnamed(std::string_view name) {
         abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), std::free);
     if (status == 0) text = demangled.get();
   }
+  // cuBLAS's kernels may have it for a return type.
+  constexpr std::string_view kCondition = ">::type ";
+  if (const size_t end = text.find(kCondition);
+      end != std::string::npos && Has(text.substr(0, end), "std::enable_if<"))
+    text.erase(0, end + kCondition.size());
   for (const std::string_view unnamed : {"<unnamed>::", "(anonymous namespace)::"}) {
     for (size_t at = text.find(unnamed); at != std::string::npos; at = text.find(unnamed, at)) {
       text.erase(at, unnamed.size());
@@ -203,6 +220,12 @@ bool TellsNothing(std::string_view word) {
       "function_traits",
       "enable_if",
       "type",
+      "flash",
+      "enable_sm90",
+      "enable_sm90_or_later",
+      "enable_sm80_to_sm89",
+      "enable_3x_kernel_for_sm9x",
+      "enable_3x_kernel_for_sm10",
   };
   if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) return true;
   if (word.size() <= 2 && word[0] == 'T') return true;  // T1: a template parameter
@@ -225,11 +248,59 @@ std::string_view FirstTellingWord(std::string_view arguments) {
   return {};
 }
 
+// "qqtst" of "nvjet_sm90_qqtst_128x256_...": inputs, what is added, what it is added up in, result. "" for
+// other kernels.
+std::string_view NvjetTypes(std::string_view lower) {
+  const size_t nvjet = lower.find("nvjet_");
+  if (nvjet == std::string_view::npos) return {};
+  std::string_view types = lower.substr(nvjet + 6);
+  if (types.substr(0, 2) == "sm") types.remove_prefix(std::min(types.size(), types.find('_') + 1));
+  return types.substr(0, types.find('_'));
+}
+
+std::optional<DType> NvjetDType(char letter) {
+  switch (letter) {
+    case 'h':
+      return DType::kFloat16;
+    case 't':
+      return DType::kBFloat16;
+    case 's':
+      return DType::kFloat32;
+    case 'q':
+      return DType::kFloat8E4M3;
+    default:
+      return std::nullopt;
+  }
+}
+
+// The template arguments of the function called base, those within others left whole.
+std::vector<std::string_view> TemplateArguments(std::string_view name, std::string_view base) {
+  std::vector<std::string_view> arguments;
+  const size_t at = name.find(base);
+  if (at == std::string_view::npos || at + base.size() >= name.size() || name[at + base.size()] != '<')
+    return arguments;
+  size_t begin = at + base.size() + 1;
+  int depth = 0;
+  for (size_t i = begin; i < name.size() && depth >= 0; ++i) {
+    if (name[i] == '<') ++depth;
+    if (name[i] == '>') --depth;
+    if (depth < 0 || (depth == 0 && name[i] == ',')) {
+      arguments.push_back(name.substr(begin, i - begin));
+      begin = i + 1;
+    }
+  }
+  return arguments;
+}
+
+bool IsTrue(std::string_view argument) {
+  return !argument.empty() && (argument.back() == '1' || Has(argument, "true"));
+}
+
 }  // namespace
 
 TensorCoreUse TensorCoreUseOf(std::string_view name) {
   const std::string lower = Lower(WithoutUnnamed(name));
-  if (Has(lower, "ffma")) return TensorCoreUse::kNo;
+  if (Has(lower, "ffma") || HasAny(lower, kSplitSums)) return TensorCoreUse::kNo;
   if (HasAny(lower, kTensorCoreAttention)) {
     if (HasAny(lower, kAttentionSteps)) return TensorCoreUse::kNo;
     // CUTLASS's attention multiplies on CUDA cores where the architecture has no instruction for the type.
@@ -256,18 +327,21 @@ KernelKind KernelKindOf(std::string_view name) {
   if (HasAny(lower, kTensorCoreAttention)) {
     return HasAny(lower, kAttentionSteps) ? KernelKind::kOther : KernelKind::kAttention;
   }
-  if (Has(lower, "elementwise") || Has(lower, "splitkreduce") || Has(lower, "split_k_reduce")) {
-    return KernelKind::kOther;
-  }
+  if (Has(lower, "elementwise") || HasAny(lower, kSplitSums)) return KernelKind::kOther;
   if (Has(lower, "dgrad")) return KernelKind::kConvolutionInputGradient;
   if (Has(lower, "wgrad")) return KernelKind::kConvolutionWeightGradient;
+  if (Has(lower, "depthwise")) {
+    return Has(lower, "weight")     ? KernelKind::kConvolutionWeightGradient
+           : Has(lower, "backward") ? KernelKind::kConvolutionInputGradient
+                                    : KernelKind::kConvolution;
+  }
   if (Has(lower, "fprop") || Has(lower, "cudnn_1") || Has(lower, "scudnn") || Has(lower, "884cudnn") ||
       Has(lower, "1688cudnn") || Has(lower, "16816cudnn") || Has(lower, "implicit_convolve") ||
       Has(lower, "winograd") || Has(lower, "conv2d") || Has(lower, "convolve")) {
     return KernelKind::kConvolution;
   }
   if (Has(lower, "gemm") || Has(lower, "gemv") || Has(lower, "nvjet_") || Has(lower, "bmm_") ||
-      Has(lower, "cutlass") || Has(lower, "triton_mm") || Has(lower, "triton_tem")) {
+      Has(lower, "triton_mm") || Has(lower, "triton_tem")) {
     return KernelKind::kGemm;
   }
   return KernelKind::kOther;
@@ -277,20 +351,9 @@ std::optional<DType> KernelDType(std::string_view name) {
   const std::string lower = Lower(WithoutUnnamed(name));
   // Casts on the way, so two types at least; and cuDNN says f16 for bfloat16 too.
   if (Has(lower, "withcast") || Has(lower, "native_sdpa")) return std::nullopt;
-  if (const size_t nvjet = lower.find("nvjet_"); nvjet != std::string::npos) {
-    std::string_view types = std::string_view(lower).substr(nvjet + 6);
-    if (types.substr(0, 2) == "sm") types.remove_prefix(std::min(types.size(), types.find('_') + 1));
-    switch (types.empty() ? ' ' : types[0]) {
-      case 'h':
-        return DType::kFloat16;
-      case 't':
-        return DType::kBFloat16;
-      case 's':
-        return DType::kFloat32;
-      default:
-        return std::nullopt;
-    }
-  }
+  // Four bits, which no type of ours has.
+  if (Has(lower, "xf4_") || Has(lower, "e2m1")) return std::nullopt;
+  if (const std::string_view types = NvjetTypes(lower); !types.empty()) return NvjetDType(types[0]);
   struct Entry {
     std::string_view part;
     DType dtype;
@@ -298,7 +361,10 @@ std::optional<DType> KernelDType(std::string_view name) {
   // Narrow types first: wider ones beside them accumulate.
   static constexpr Entry kEntries[] = {{"e4m3", DType::kFloat8E4M3},
                                        {"e5m2", DType::kFloat8E5M2},
+                                       {"fp8_gemm", DType::kFloat8E4M3},
                                        {"_i8", DType::kInt8},
+                                       {"_s8_", DType::kInt8},
+                                       {"int8_", DType::kInt8},
                                        {"bf16", DType::kBFloat16},
                                        {"bfloat16", DType::kBFloat16},
                                        {"f16f16", DType::kFloat16},
@@ -309,10 +375,16 @@ std::optional<DType> KernelDType(std::string_view name) {
                                        {"half_t", DType::kFloat16},
                                        {"h884", DType::kFloat16},
                                        {"h1688", DType::kFloat16},
+                                       {"h16816", DType::kFloat16},
                                        {"hgemm", DType::kFloat16},
                                        {"tf32", DType::kFloat32},
                                        {"f32f32", DType::kFloat32},
                                        {"sgemm", DType::kFloat32},
+                                       {"scudnn", DType::kFloat32},
+                                       {"d884gemm", DType::kFloat64},
+                                       {"c1688gemm", DType::kComplex64},
+                                       {"_cgemm", DType::kComplex64},
+                                       {"zgemm", DType::kComplex128},
                                        {"_f32_", DType::kFloat32},
                                        {"f64f64", DType::kFloat64},
                                        {"dgemm", DType::kFloat64},
@@ -326,11 +398,38 @@ std::optional<DType> KernelDType(std::string_view name) {
        at = types.find("unsigned long", at)) {
     types.erase(at, 13);
   }
+  // A learning rate is double whatever the parameters are; the functor's first type is theirs.
+  constexpr std::string_view kFunctor = "functor<";
+  if (const size_t functor = types.find(kFunctor);
+      functor != std::string::npos && Has(types, "multi_tensor_apply"))
+    types = types.substr(functor, types.find(',', functor) - functor);
   for (const Entry& entry : kEntries) {
     if (Has(types, entry.part)) return entry.dtype;
   }
   // Elsewhere it is a type of indices.
   if (Has(types, "elementwise_kernel") && Has(types, "long")) return DType::kInt64;
+  return std::nullopt;
+}
+
+std::optional<DType> KernelResultDType(std::string_view name) {
+  const std::string lower = Lower(name);
+  const std::string_view types = NvjetTypes(lower);
+  return types.empty() ? std::nullopt : NvjetDType(types.back());
+}
+
+std::optional<bool> KernelIsCausal(std::string_view name) {
+  struct Kernel {
+    std::string_view name;
+    size_t causal;  // among the template arguments; whether a window limits the keys comes next
+  };
+  static constexpr Kernel kKernels[] = {{"flash_fwd_kernel", 2},
+                                        {"flash_fwd_splitkv_kernel", 1},
+                                        {"flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel", 2}};
+  for (const Kernel& kernel : kKernels) {
+    const std::vector<std::string_view> arguments = TemplateArguments(name, kernel.name);
+    if (arguments.size() <= kernel.causal + 1 || IsTrue(arguments[kernel.causal + 1])) continue;
+    return IsTrue(arguments[kernel.causal]);
+  }
   return std::nullopt;
 }
 
@@ -343,8 +442,14 @@ std::string BriefKernelName(std::string_view name) {
     rest = rest.substr(0, open);
   }
   while (!rest.empty() && rest.back() == ' ') rest.remove_suffix(1);
-  if (const size_t colons = rest.rfind("::"); colons != std::string_view::npos && colons + 2 < rest.size()) {
-    rest.remove_prefix(colons + 2);
+  if (size_t colons = rest.rfind("::"); colons != std::string_view::npos && colons + 2 < rest.size()) {
+    // "gemvx::kernel" is named by its namespace.
+    if (rest.substr(colons) == "::kernel" && colons > 0) {
+      const size_t before = rest.find_last_of(": ", colons - 1);
+      rest.remove_prefix(before == std::string_view::npos ? 0 : before + 1);
+    } else {
+      rest.remove_prefix(colons + 2);
+    }
   }
   if (rest.substr(0, 5) == "void ") rest.remove_prefix(5);
   std::string result(rest);

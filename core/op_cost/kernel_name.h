@@ -34,6 +34,14 @@ KernelKind KernelKindOf(std::string_view name);
 // The element type of what the kernel reads, where the name tells just one.
 std::optional<DType> KernelDType(std::string_view name);
 
+// Of what a kernel that multiplies matrices writes, where the name tells it: "nvjet_qqtst" is float8 to
+// bfloat16.
+std::optional<DType> KernelResultDType(std::string_view name);
+
+// Whether FlashAttention 2's kernels look at earlier keys alone; absent for others, and where a window limits
+// the keys.
+std::optional<bool> KernelIsCausal(std::string_view name);
+
 // Without return type, parameters, namespaces and template arguments, but with the functor that tells generic
 // kernels apart: "vectorized_elementwise_kernel<MulFunctor>". Has no spaces and is never empty.
 std::string BriefKernelName(std::string_view name);

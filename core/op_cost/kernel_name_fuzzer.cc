@@ -13,5 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   ott::TensorCoreUseOf(name);
   ott::KernelKindOf(name);
   ott::KernelDType(name);
+  ott::KernelResultDType(name);
+  ott::KernelIsCausal(name);
   return 0;
 }

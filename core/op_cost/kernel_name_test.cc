@@ -64,10 +64,45 @@ TEST(KernelName, KindsTellGradientsOfConvolutionsApart) {
   EXPECT_EQ(KernelKindOf("sm80_xmma_wgrad_implicit_gemm_f16f16"), KernelKind::kConvolutionWeightGradient);
   EXPECT_EQ(KernelKindOf("sm80_xmma_fprop_implicit_gemm_f16f16"), KernelKind::kConvolution);
   EXPECT_EQ(KernelKindOf("nvjet_tst_64x8"), KernelKind::kGemm);
+  EXPECT_EQ(KernelKindOf("sm80_xmma_gemm_bf16bf16_execute_split_k_kernel__5x_cublas"), KernelKind::kOther);
   EXPECT_EQ(KernelKindOf("flash_fwd_kernel"), KernelKind::kAttention);
   EXPECT_EQ(KernelKindOf("flash_bwd_convert_dq_kernel"), KernelKind::kOther);
   EXPECT_EQ(KernelKindOf("ncclDevKernel_AllReduce"), KernelKind::kCollective);
   EXPECT_EQ(KernelKindOf("void at::native::reduce_kernel<512>"), KernelKind::kOther);
+}
+
+TEST(KernelName, DepthwiseConvolutionsOfPyTorchHaveAGradientEach) {
+  EXPECT_EQ(KernelKindOf("void at::native::conv_depthwise2d_forward_kernel<3>"), KernelKind::kConvolution);
+  EXPECT_EQ(KernelKindOf("void at::native::conv_depthwise2d_backward_kernel<3>"),
+            KernelKind::kConvolutionInputGradient);
+  EXPECT_EQ(KernelKindOf("void at::native::conv_depthwise2d_grad_weight_kernel<float>"),
+            KernelKind::kConvolutionWeightGradient);
+  EXPECT_EQ(KernelKindOf("kernel_cutlass_kernel_flashinfer_rmsnorm"), KernelKind::kOther);
+}
+
+TEST(KernelName, FlashAttentionTellsWhetherItIsCausal) {
+  const std::string traits = "<Traits<(int)64, cutlass::bfloat16_t, Flash_kernel_traits<(int)64>>, ";
+  const std::string forward = "void pytorch_flash::flash_fwd_kernel" + traits;
+  const std::string split = "void flash::flash_fwd_splitkv_kernel" + traits;
+  const std::string backward = "void flash::flash_bwd_dq_dk_dv_loop_seqk_parallel_kernel" + traits;
+  EXPECT_EQ(KernelIsCausal(forward + "(bool)0, (bool)1, (bool)0>(Params)"), true);
+  EXPECT_EQ(KernelIsCausal(forward + "(bool)1, (bool)0, (bool)0>(Params)"), false);
+  EXPECT_EQ(KernelIsCausal(forward + "false, true, false, true>(Params)"), true);
+  EXPECT_EQ(KernelIsCausal(split + "(bool)1, (bool)0, (bool)1>(Params)"), true);
+  EXPECT_EQ(KernelIsCausal(backward + "0, 1, 0, 1>(Params)"), true);
+  // A window; and names that were cut, or tell nothing.
+  EXPECT_EQ(KernelIsCausal(forward + "(bool)0, (bool)0, (bool)1>(Params)"), std::nullopt);
+  EXPECT_EQ(KernelIsCausal("void flash::flash_fwd_kernel<Traits<(int)64"), std::nullopt);
+  EXPECT_EQ(KernelIsCausal("flash_fwd_kernel"), std::nullopt);
+  EXPECT_EQ(KernelIsCausal("cudnn_generated_fort_native_sdpa_sm90_flash_fprop"), std::nullopt);
+}
+
+TEST(KernelName, NvjetTellsWhatItWrites) {
+  EXPECT_EQ(KernelResultDType("nvjet_qqtst_64x8"), DType::kBFloat16);
+  EXPECT_EQ(KernelResultDType("nvjet_sm90_tss_64x8"), DType::kFloat32);
+  EXPECT_EQ(KernelResultDType("nvjet_"), std::nullopt);
+  EXPECT_EQ(KernelResultDType("nvjet_sm100"), std::nullopt);
+  EXPECT_EQ(KernelResultDType("volta_sgemm_128x64_nn"), std::nullopt);
 }
 
 TEST(KernelName, HostileNamesAreWordsToo) {
@@ -77,6 +112,8 @@ TEST(KernelName, HostileNamesAreWordsToo) {
         std::string(100000, '<'), std::string("operator()<int>(int)"), std::string(1, '\0')}) {
     const std::string brief = BriefKernelName(name);
     EXPECT_FALSE(brief.empty());
+    EXPECT_EQ(KernelIsCausal(name), std::nullopt);
+    EXPECT_EQ(KernelResultDType(name), std::nullopt);
     EXPECT_EQ(brief.find_first_of(std::string(" \t\n\0", 4)), std::string::npos) << brief;
   }
 }

@@ -37,9 +37,15 @@ struct Product {
   double m = 1;
   double n = 1;
   double k = 1;
+  double results = 1;  // matrices of m n elements that are written for each product of a batch
 };
 
 double Double(int64_t value) { return static_cast<double>(value); }
+
+const OpArgument* Bias(const OpCall& call, size_t index) {
+  const OpArgument* bias = call.Tensor("bias", index);
+  return bias != nullptr && bias->shape.size() == 1 ? bias : nullptr;
+}
 
 // a[.., m, k] b[.., k, n] with matmul's rules for vectors and batches. False if they do not go together.
 bool SetMatmul(Product* product) {
@@ -68,22 +74,45 @@ bool SetLinear(Product* product) {
   return true;
 }
 
+// Of groups that share k, n or m, one of which "offsets" splits: all of them together are one product.
+bool SetGrouped(const OpArgument* offsets, Product* product) {
+  const Shape& a = product->a->shape;
+  const Shape& b = product->b->shape;
+  if (a.size() < 2 || b.size() < 2 || a.size() > 3 || b.size() > 3) return false;
+  if (a.size() == 3 && b.size() == 3) return SetMatmul(product);
+  if (a.back() != b[b.size() - 2]) return false;
+  product->m = Double(a[a.size() - 2]);
+  product->k = Double(a.back());
+  product->n = Double(b.back());
+  // Split along k each group has a result of its own.
+  if (a.size() == 2 && b.size() == 2)
+    product->results = offsets == nullptr ? kUnknownCost : Elements(offsets->shape);
+  return true;
+}
+
 std::optional<Product> ToProduct(const OpCall& call) {
   Product product;
   if (call.name() == "linear") {
     product.a = call.Tensor("input", 0);
     product.b = call.Tensor("weight", 1);
-    product.added = call.Tensor("bias", 2);
+    product.added = Bias(call, 2);
     if (product.a == nullptr || product.b == nullptr || !SetLinear(&product)) return std::nullopt;
     return product;
   }
-  const bool adds = call.IsOneOf({"addmm", "baddbmm", "addmv", "addmm_activation"});
+  const bool adds = call.IsOneOf({"addmm", "baddbmm", "addbmm", "addmv", "addmm_activation"});
   const size_t first = adds ? 1 : 0;
   if (call.num_tensors() < first + 2) return std::nullopt;
   if (adds) product.added = &call.tensor(0);
   product.a = &call.tensor(first);
   product.b = &call.tensor(first + 1);
+  if (call.IsOneOf({"grouped_mm", "scaled_grouped_mm"})) {
+    const size_t offsets = call.name() == "grouped_mm" ? 2 : 4;  // after two scales
+    if (!SetGrouped(call.Tensor("offs", offsets), &product)) return std::nullopt;
+    return product;
+  }
+  if (call.name() == "rmatmul") std::swap(product.a, product.b);
   if (!SetMatmul(&product)) return std::nullopt;
+  if (call.name() == "addbmm") product.results = 1 / product.batch;  // the batch is added up
   return product;
 }
 
@@ -159,16 +188,18 @@ std::optional<Convolution> ToConvolution(const OpCall& call) {
   Shape x = conv.x->shape;
   const Shape& w = conv.w->shape;
   if (w.size() < 3 || w.size() > 5 || x.size() != w.size()) return std::nullopt;
-  conv.transposed =
-      call.name().find("transpose") != std::string::npos || call.Number("transposed", 6, 0) == 1;
+  const bool general = call.name() == "convolution";
+  conv.transposed = call.name().find("transpose") != std::string::npos ||
+                    call.Number("transposed", general ? 6 : -1, 0) == 1;
   if (call.is_backward_op()) {
     conv.y = call.tensor(0).shape;
     if (conv.y.size() != w.size()) return std::nullopt;
-    if (call.tensors_only()) conv.transposed = conv.y[1] != w[0];
+    // With as many channels before and after, what grows is transposed.
+    const bool grows = x[1] == w[0] && Elements(conv.y) > Elements(x);
+    if (call.tensors_only()) conv.transposed = conv.y[1] != w[0] || grows;
   } else {
-    conv.bias = call.Tensor("bias", first + 2);
+    conv.bias = Bias(call, first + 2);
   }
-  const bool general = call.name() == "convolution";
   conv.groups = call.Number("groups", general ? 8 : 6, 1);
   if (!conv.transposed && w[1] > 0) conv.groups = Double(x[1]) / Double(w[1]);
   if (conv.y.empty() && !SetOutput(call, &conv)) return std::nullopt;
@@ -188,18 +219,52 @@ double CausalPairs(double queries, double keys) {
   return triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
 }
 
+// FLOPs of a state's element but for products, two biases and their sum among them; tanh for one gate.
+double RecurrentPointwise(double gates) {
+  constexpr double kSigmoid = 3 + kTranscendentalFlops;
+  return 3 * gates + (gates == 4   ? 3 * kSigmoid + 2 * kTranscendentalFlops + 4
+                      : gates == 3 ? 2 * kSigmoid + kTranscendentalFlops + 5
+                                   : kTranscendentalFlops);
+}
+
+// Of PyTorch's labels: layers and directions are those of the weights, matrices among the tensors. gates: 0
+// where the op's name does not tell, as in _cudnn_rnn(input, weights.., buffer, hx, cx).
+RawCost RecurrentCostOfWeights(const OpCall& call, double gates, double pointwise, bool backward) {
+  RawCost cost;
+  const Shape& x = call.tensor(0).shape;
+  const Shape* state = nullptr;
+  double weights = 0;
+  double rows = 0;  // of the first weight
+  for (size_t i = 1; i < call.num_tensors(); ++i) {
+    const Shape& shape = call.tensor(i).shape;
+    if (shape.size() == 2) {
+      if (weights == 0) rows = Double(shape[0]);
+      weights += Elements(shape);
+    }
+    if (shape.size() == 3 && state == nullptr) state = &shape;
+  }
+  if (state == nullptr || weights == 0 || x.back() == 0) return cost;
+  const double size = Double(state->back());
+  const double steps = Elements(x) / Double(x.back());
+  if (gates == 0 && (rows == 3 * size || rows == 4 * size)) pointwise = RecurrentPointwise(rows / size);
+  cost.flops = steps * (backward ? 4 * weights : 2 * weights + Double((*state)[0]) * size * pointwise);
+  cost.params = absl::StrCat("steps=", steps, ",I=", x.back(), ",H=", size, TypeName(call, call.tensor(0)));
+  return cost;
+}
+
 }  // namespace
 
 std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass) {
   if (!call.IsOneOf({"mm", "bmm", "matmul", "linear", "addmm", "baddbmm", "addmm_activation", "mv", "addmv",
-                     "dot", "vdot", "inner", "scaled_mm", "int_mm", "rmatmul"})) {
+                     "dot", "vdot", "inner", "scaled_mm", "int_mm", "rmatmul", "addbmm", "grouped_mm",
+                     "scaled_grouped_mm"})) {
     return std::nullopt;
   }
   RawCost cost;
   const std::optional<Product> product = ToProduct(call);
   if (!product.has_value()) return cost;
-  const double out = product->batch * product->m * product->n;
-  const double products = (call.is_complex() ? 8 : 2) * out * product->k;
+  const double products = (call.is_complex() ? 8 : 2) * product->batch * product->m * product->n * product->k;
+  const double out = product->batch * product->results * product->m * product->n;
   const double added = product->added == nullptr ? 0 : (call.is_complex() ? 2 : 1) * out;
   const double added_bytes = product->added == nullptr ? 0 : call.Bytes(*product->added);
   const double one_pass =
@@ -260,7 +325,13 @@ std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass) {
 
 std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const std::string& name = call.name();
-  if (name.find("scaled_dot_product") == std::string::npos) return std::nullopt;
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  const bool outer = has("scaled_dot_product");
+  // What PyTorch's outer ops call has the heads after the sequence, but for cuDNN's.
+  const bool heads_last = call.IsOneOf(
+      {"flash_attention_forward", "flash_attention", "efficient_attention_forward", "efficient_attention"});
+  if (!outer && !heads_last && !call.IsOneOf({"cudnn_attention_forward", "cudnn_attention"}))
+    return std::nullopt;
   RawCost cost;
   const bool backward = call.is_backward_op() || pass == OpPass::kBackward;
   const size_t first = call.is_backward_op() ? 1 : 0;  // the gradient comes before the query
@@ -269,17 +340,20 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const OpArgument* v = call.Tensor("value", first + 2);
   if (q == nullptr || k == nullptr || v == nullptr) return cost;
   const size_t rank = q->shape.size();
-  if (rank < 2 || k->shape.size() != rank || v->shape.size() != rank) return cost;
-  const double queries = Double(q->shape[rank - 2]);
-  const double keys = Double(k->shape[rank - 2]);
+  // Sequences of unlike lengths lie one after the other in three dimensions, and their lengths are not told.
+  if (rank < (outer ? 2 : 4) || k->shape.size() != rank || v->shape.size() != rank) return cost;
+  const size_t sequence = rank - (heads_last ? 3 : 2);
+  const double queries = Double(q->shape[sequence]);
+  const double keys = Double(k->shape[sequence]);
   const double e = Double(q->shape[rank - 1]);
   const double ev = Double(v->shape[rank - 1]);
-  const double heads = Elements(Shape(q->shape.begin(), q->shape.end() - 2));
-  const int causal_position =
-      name.find("flash") != std::string::npos                                                  ? 4
-      : name.find("efficient") != std::string::npos || name.find("cudnn") != std::string::npos ? 6
-                                                                                               : 5;
-  const double causal = call.Number("is_causal", causal_position, call.tensors_only() ? kUnknownCost : 0);
+  if (queries <= 0 || e <= 0) return cost;
+  const double heads = Elements(q->shape) / (queries * e);
+  const int causal_position = has("flash") ? 4 : has("efficient") || has("cudnn") ? 6 : 5;
+  const bool has_default = outer && !call.is_backward_op() && !call.tensors_only();
+  double causal =
+      call.Number("is_causal", has_default ? causal_position : -1, has_default ? 0 : kUnknownCost);
+  if (heads_last && std::isnan(causal)) causal = call.Number("custom_mask_type", -1, kUnknownCost);
   const double pairs = std::isnan(causal) ? kUnknownCost
                        : causal != 0      ? CausalPairs(queries, keys)
                                           : queries * keys;
@@ -288,7 +362,11 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const double inputs = call.Bytes(*q) + call.Bytes(*k) + call.Bytes(*v);
   cost.flops = 2 * heads * pairs * (backward ? 3 * e + 2 * ev : e + ev);
   cost.bytes = backward ? 2 * inputs + 2 * out_bytes + log_sum_exp : inputs + out_bytes + log_sum_exp;
-  if (const OpArgument* mask = call.Tensor("attn_mask", 99); mask != nullptr) cost.bytes += call.Bytes(*mask);
+  if (!has("flash") && (!call.is_backward_op() || has("efficient"))) {
+    for (const OpArgument* mask : call.tensors()) {
+      if (mask->position == static_cast<int>(first) + 3) cost.bytes += call.Bytes(*mask);
+    }
+  }
   cost.params = absl::StrCat("heads=", heads, ",L=", queries, ",S=", keys, ",E=", e,
                              std::isnan(causal) ? "" : ",causal=",
                              std::isnan(causal) ? ""
@@ -299,25 +377,27 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
 }
 
 std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
-  constexpr double kSigmoid = 3 + kTranscendentalFlops;
-  double gates = 1;
-  double pointwise = kTranscendentalFlops;
   const std::string& name = call.name();
+  double gates = 0;
   if (name == "lstm" || name == "lstm_cell" || name == "lstmcell") {
     gates = 4;
-    pointwise = 3 * kSigmoid + 2 * kTranscendentalFlops + 4;
   } else if (name == "gru" || name == "gru_cell" || name == "grucell") {
     gates = 3;
-    pointwise = 2 * kSigmoid + kTranscendentalFlops + 5;
-  } else if (name == "rnn_relu" || name == "rnn_relu_cell") {
-    pointwise = 1;
-  } else if (!call.IsOneOf({"rnn_tanh", "rnn_tanh_cell", "rnncell"})) {
+  } else if (call.IsOneOf({"rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell", "rnncell"})) {
+    gates = 1;
+  } else if (name != "cudnn_rnn") {
     return std::nullopt;
   }
-  pointwise += 3 * gates;
+  const double pointwise = gates == 0                               ? kUnknownCost
+                           : name.find("relu") != std::string::npos ? 3 * gates + 1
+                                                                    : RecurrentPointwise(gates);
   RawCost cost;
   const OpArgument* x = call.Tensor("input", 0);
   if (x == nullptr || x->shape.size() < 2 || x->shape.size() > 3) return cost;
+  const bool backward = pass != OpPass::kForward || call.is_backward_op();
+  const bool cell = name.find("cell") != std::string::npos;
+  if (gates == 0 || (call.tensors_only() && !cell))
+    return RecurrentCostOfWeights(call, gates, pointwise, backward);
   const OpArgument* hidden = call.Tensor("hx", 1);
   const double size =
       call.Number("hidden_size", -1,
@@ -326,7 +406,6 @@ std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
   const double layers = call.Number("num_layers", -1, 1);
   const double inputs = Double(x->shape.back());
   const double steps = inputs > 0 ? Elements(x->shape) / inputs : 0;  // T B
-  const bool cell = name.find("cell") != std::string::npos;
   double batch = 1;
   if (cell) batch = Double(x->shape[0]);
   if (x->shape.size() == 3) batch = Double(x->shape[call.Number("batch_first", -1, 0) != 0 ? 0 : 1]);
@@ -342,7 +421,7 @@ std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
   const double y = cell ? 0 : steps * directions * size;
   const double all = Elements(x->shape) + weights + states + y;
   const double e = call.ElementSize(*x);
-  if (pass == OpPass::kForward) {
+  if (!backward) {
     cost.flops = steps * (products + layers * directions * size * pointwise);
     cost.bytes = all * e;
   } else {

@@ -12,16 +12,18 @@
 
 namespace ott {
 
-// mm, addmm, bmm, baddbmm, matmul, linear, mv, dot and the like. C[m,n] = A[m,k] B[k,n], B batches:
+// mm, addmm, bmm, baddbmm, matmul, linear, mv, dot, scaled_mm, grouped_mm and the like. C[m,n] = A[m,k]
+// B[k,n], B batches:
 //   forward                      2 B m n k FLOPs, |A| + |B| + |C|, and what is added (bias): its elements
 //                                once in bytes, B m n FLOPs
 //   gradient of A (of the input) 2 B m n k, |dC| + |B| + |dA|
 //   gradient of B (the weight)   2 B m n k, |dC| + |A| + |dB|
 //   backward                     both, and the bias's: B m n, |d bias|
-// Batches of matmul are broadcast, and an operand that is repeated is read once. Source: the definition of
-// the product (Golub, Van Loan: Matrix Computations, 1.1), counted as in NVIDIA's Matrix Multiplication
-// Background User's Guide. C has the inputs' type; for int8 int32, for float8 what "out_dtype" says. Absent
-// for other ops.
+// Batches of matmul are broadcast, and an operand that is repeated is read once. Groups share one product,
+// a dimension of which is split between them; split along k each writes a C of its own. Source: the
+// definition of the product (Golub, Van Loan: Matrix Computations, 1.1), counted as in NVIDIA's Matrix
+// Multiplication Background User's Guide. C has the inputs' type; for int8 int32, for float8 what "out_dtype"
+// says. Absent for other ops.
 std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass);
 
 // conv1d/2d/3d, their transposed forms, convolution_backward. x[N,C,H..], w[K,C/g,R..], y[N,K,P..] with
@@ -35,8 +37,9 @@ std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass);
 // and Dumoulin, Visin (2016), "A guide to convolution arithmetic", have it.
 std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass);
 
-// scaled_dot_product_attention and its flash, efficient and cuDNN forms. q[B,Hq,L,E], k[B,Hk,S,E],
-// v[B,Hk,S,Ev]; Hk may be fewer (grouped queries). pairs = L S, causal: those of query i with keys 0..i:
+// scaled_dot_product_attention and its flash, efficient and cuDNN forms, and what these call
+// (flash_attention_forward, with the heads after the sequence). q[B,Hq,L,E], k[B,Hk,S,E], v[B,Hk,S,Ev]; Hk
+// may be fewer (grouped queries). pairs = L S, causal: those of query i with keys 0..i:
 //   forward   2 B Hq pairs (E + Ev), |q| + |k| + |v| + |o| + 4 B Hq L (log-sum-exp)
 //   backward  2 B Hq pairs (3 E + 2 Ev): S again, dV, dP, dQ, dK; all of the above, |do|, |dq|, |dk| and |dv|
 // Softmax is not counted. Source: Dao (2023), "FlashAttention-2", 4.1, which halves for causal where this
@@ -49,7 +52,8 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass);
 //             LSTM 3 sigmoid + 2 tanh + 4, GRU 2 sigmoid + tanh + 5, RNN tanh or relu
 //   backward  twice the products; pointwise is left out
 // Bytes: x, weights G H (I + H + 2), states and y once; backward reads these and dy, writes dx and dw.
-// Source: the equations in PyTorch's documentation of LSTM, GRU and RNN.
+// Source: the equations in PyTorch's documentation of LSTM, GRU and RNN. Of PyTorch's labels, cudnn_rnn among
+// them, FLOPs are told by the weights' shapes, and bytes are not known.
 std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass);
 
 }  // namespace ott

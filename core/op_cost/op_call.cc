@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 namespace ott {
 namespace {
@@ -28,8 +29,9 @@ std::optional<Shape> Broadcast(const Shape& a, const Shape& b) {
 }
 
 OpCall::OpCall(const OpDescription& op, std::optional<DType> dtype) : op_(op), dtype_(dtype) {
-  std::string_view name = op.op;
-  name = name.substr(0, name.find('.'));
+  // PyProf has it so for cells: mod LSTMCell, op forward.
+  std::string_view name = op.op == "forward" ? op.module : op.op;
+  name = name.substr(0, name.find_first_of(". "));  // "add.Tensor", "send 0->1"
   while (!name.empty() && name.front() == '_') name.remove_prefix(1);
   in_place_ = !name.empty() && name.back() == '_' && op.op.front() != '_';
   while (!name.empty() && name.back() == '_') name.remove_suffix(1);
@@ -51,14 +53,15 @@ bool OpCall::IsOneOf(std::initializer_list<std::string_view> names) const {
 }
 
 const OpArgument* OpCall::Tensor(std::string_view name, size_t index) const {
-  bool any_name = false;
+  static constexpr std::string_view kNames[] = {"input", "weight", "bias",   "query",  "key",
+                                                "value", "target", "output", "indices"};
   for (const OpArgument* tensor : tensors_) {
     if (tensor->name == name) return tensor;
-    any_name = any_name || !tensor->name.empty();
   }
   if (index >= tensors_.size()) return nullptr;
-  // Among named tensors one without a name is where its position says.
-  return !any_name || tensors_[index]->name.empty() ? tensors_[index] : nullptr;
+  const bool is_another =
+      std::find(std::begin(kNames), std::end(kNames), tensors_[index]->name) != std::end(kNames);
+  return is_another ? nullptr : tensors_[index];
 }
 
 const OpArgument* OpCall::Largest() const {

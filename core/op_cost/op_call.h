@@ -42,6 +42,7 @@ class OpCall {
 
   // In lower case, without overload and underscores around it, and without "_backward": "addmm".
   const std::string& name() const { return name_; }
+  const std::string& module() const { return op_.module; }
   // Whether the name said "_backward": arguments are those of the backward op, its gradient among them.
   bool is_backward_op() const { return is_backward_op_; }
   bool in_place() const { return in_place_; }
@@ -51,7 +52,7 @@ class OpCall {
   size_t num_tensors() const { return tensors_.size(); }
   const OpArgument& tensor(size_t index) const { return *tensors_[index]; }
   const std::vector<const OpArgument*>& tensors() const { return tensors_; }
-  // By name; else the index-th tensor if names are not told; else nullptr.
+  // By name; else the index-th tensor, unless its name is that of another argument; else nullptr.
   const OpArgument* Tensor(std::string_view name, size_t index) const;
   // The one with most elements; nullptr without tensors.
   const OpArgument* Largest() const;

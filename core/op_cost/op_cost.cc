@@ -14,9 +14,9 @@ namespace {
 using Formula = std::optional<RawCost> (*)(const OpCall& call, OpPass pass);
 
 constexpr Formula kFormulas[] = {
-    GemmCost,      ConvolutionCost, AttentionCost, RecurrentCost, PointwiseCost,
-    ReductionCost, SoftmaxCost,     NormCost,      DropoutCost,   EmbeddingCost,
-    PoolingCost,   LossCost,        OptimizerCost, MovementCost,  CollectiveCost,
+    GemmCost,      ConvolutionCost, AttentionCost, RecurrentCost,  ForeachCost,   PointwiseCost,
+    ReductionCost, SoftmaxCost,     NormCost,      DropoutCost,    EmbeddingCost, PoolingCost,
+    LossCost,      OptimizerCost,   MovementCost,  CollectiveCost,
 };
 
 // "[18,104,160]bool;[160]float32"
@@ -42,6 +42,7 @@ OpCost CostOf(const OpDescription& op, OpPass pass, std::optional<DType> dtype) 
   const OpCall call(op, dtype);
   RawCost raw;
   for (const Formula formula : kFormulas) {
+    if (IsCollective(op) && formula != CollectiveCost) continue;
     const std::optional<RawCost> cost = formula(call, pass);
     if (!cost.has_value()) continue;
     raw = *cost;
@@ -51,8 +52,9 @@ OpCost CostOf(const OpDescription& op, OpPass pass, std::optional<DType> dtype) 
           raw.params.empty() ? Shapes(call) : raw.params};
 }
 
-bool HasTwoGradients(const OpDescription& op) {
+bool ComputesTwoGradients(const OpDescription& op, OpPass pass) {
   const OpCall call(op, std::nullopt);
+  if (pass != OpPass::kBackward && !call.is_backward_op()) return false;
   return GemmCost(call, OpPass::kForward).has_value() || ConvolutionCost(call, OpPass::kForward).has_value();
 }
 

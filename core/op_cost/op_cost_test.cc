@@ -84,6 +84,8 @@ TEST(OpCost, ProductsOfMatrices) {
       {"matmul", {T({5, 2, 3}, kBF16), T({3, 4}, kBF16)}, kForward, 240, 2 * (30 + 12 + 40)},
       {"matmul", {T({2, 1, 2, 3}), T({5, 3, 4})}, kForward, 480, 4 * (12 + 60 + 80)},
       {"__matmul__", {T({3}), T({3})}, kForward, 6, 4 * 7},
+      {"__rmatmul__", {T({3, 4}), T({2, 3})}, kForward, 48, 4 * (6 + 12 + 8)},
+      {"addbmm", {T({2, 4}), T({5, 2, 3}), T({5, 3, 4})}, kForward, 240 + 8, 4 * (30 + 60 + 8 + 8)},
       {"mv", {T({2, 3}), T({3})}, kForward, 12, 4 * (6 + 3 + 2)},
       {"linear", {T({32, 128}, kF16), T({64, 128}, kF16)}, kForward, 524288, 2 * (4096 + 8192 + 2048)},
       {"linear", {T({32, 128}, kF16), T({64, 128}, kF16), T({64}, kF16)}, kForward, 526336, 28672 + 128},
@@ -148,6 +150,12 @@ TEST(OpCost, Convolutions) {
        450,
        4 * (25 + 9 + 25)},
       {"conv1d", {T({1, 1, 5}), T({1, 1, 2}), T({1})}, kForward, 16 + 4, 44 + 4},
+      // By position: bias (none), stride, padding, dilation, and one group, which is not "transposed".
+      {"conv2d",
+       {T({1, 2, 5, 5}), T({4, 2, 3, 3}), N("", {}), N("", {1, 1}), N("", {1, 1}), N("", {1, 1}), N("", {1})},
+       kForward,
+       2 * 100 * 18,
+       4 * (50 + 72 + 100)},
       {"conv3d", {T({1, 1, 2, 2, 2}), T({1, 1, 2, 2, 2})}, kForward, 16, 4 * (8 + 8 + 1)},
       {"conv_transpose2d",
        {T({1, 2, 3, 3}), T({2, 4, 2, 2}), N("stride", {2})},
@@ -182,7 +190,8 @@ TEST(OpCost, Attention) {
       {name, qkv({1, 1, 4, 1}, {1, 1, 2, 1}, 1), kForward, 2 * 7 * 2, 2 * (4 + 2 + 2 + 4) + 16},
       {name, qkv({1, 1, 2, 1}, {1, 1, 4, 1}, 1), kForward, 2 * 3 * 2, 2 * (2 + 4 + 4 + 2) + 8},
       {"_scaled_dot_product_flash_attention_backward",
-       {T({2, 8, 16, 64}, kF16), T({2, 8, 16, 64}, kF16), T({2, 8, 16, 64}, kF16), T({2, 8, 16, 64}, kF16)},
+       {T({2, 8, 16, 64}, kF16), T({2, 8, 16, 64}, kF16), T({2, 8, 16, 64}, kF16), T({2, 8, 16, 64}, kF16),
+        N("is_causal", {0})},
        kForward,
        2621440,
        263168},
@@ -212,6 +221,13 @@ TEST(OpCost, RecurrentNetworks) {
   });
 }
 
+TEST(OpCost, CellsOfPyProfAreNamedByTheirModule) {
+  OpDescription cell = Op("forward", {T({2, 3}), T({2, 4})});
+  EXPECT_FALSE(CostOf(cell, kForward, std::nullopt).flops.has_value());
+  cell.module = "LSTMCell";
+  EXPECT_EQ(CostOf(cell, kForward, std::nullopt).flops, 2 * (224 + 4 * 125));
+}
+
 TEST(OpCost, PointwiseOps) {
   const DType c64 = DType::kComplex64;
   Check({
@@ -229,6 +245,7 @@ TEST(OpCost, PointwiseOps) {
       {"silu", {T({10})}, kForward, 240, 80},
       {"tanh_backward", {T({10}), T({10})}, kForward, 30, 120},
       {"mul", {T({10}), T({10})}, kBackward, 20, 4 * (10 + 20 + 20)},
+      {"mul", {T({10}), N("", {2})}, kBackward, 10, 80},
       {"add", {T({10}, c64), T({10}, c64)}, kForward, 20, 240},
       {"mul", {T({10}, c64), T({10}, c64)}, kForward, 60, 240},
       {"exp", {T({10}, c64)}, kForward, kNa, 160},
@@ -274,7 +291,7 @@ TEST(OpCost, Norms) {
        {T({4, 8}), N("normalized_shape", {8}), T({8}), T({8})},
        kBackward,
        416,
-       384 + 128 + 32},
+       384 + 96 + 32},
       {"rms_norm", {T({4, 8}), N("normalized_shape", {8}), T({8})}, kForward, 128, 256 + 32 + 16},
       {"rms_norm", {T({4, 8}), N("normalized_shape", {8}), T({8})}, kBackward, 288, 384 + 64 + 16},
       {"batch_norm", {T({2, 3, 4}), T({3}), T({3})}, kForward, 192, 192 + 24 + 24},
@@ -308,7 +325,7 @@ TEST(OpCost, LossesAndOptimizers) {
   const std::vector<OpArgument> adam = {T({10}), T({10}), T({10}), T({10})};
   Check({
       {"mse_loss", {T({10}), T({10})}, kForward, 30, 84},
-      {"mse_loss", {T({10}), T({10}), Text("reduction", "none")}, kForward, 30, 120},
+      {"mse_loss", {T({10}), T({10}), Text("reduction", "none")}, kForward, 20, 120},
       {"l1_loss", {T({10}), T({10})}, kBackward, 20, 40 + 40 + 40 + 4},
       {"smooth_l1_loss", {T({10}), T({10})}, kForward, 60, 84},
       {"binary_cross_entropy", {T({10}), T({10})}, kForward, 450, 84},
@@ -336,6 +353,12 @@ TEST(OpCost, CopiesAndIndexing) {
       {"index_select", {T({10, 4}), N("dim", {0}), T({3}, kI64)}, kForward, 0, 24 + 96},
       {"index", {T({10, 4}), T({3}, kI64)}, kForward, 0, 24 + 96},
       {"index", {T({10, 4}), T({10}, DType::kBool)}, kForward, 0, kNa},
+      // Two indices say where three values go.
+      {"index_put_",
+       {T({10, 4}), T({3}, kI64), T({3}, kI64), T({3}), N("accumulate", {1})},
+       kForward,
+       3,
+       48 + 12 + 24},
       {"scatter_add_", {T({10, 4}), N("dim", {0}), T({3, 4}, kI64), T({3, 4})}, kForward, 12, 96 + 48 + 96},
       {"scatter_", {T({10, 4}), N("dim", {0}), T({3, 4}, kI64), T({3, 4})}, kForward, 0, 96 + 48 + 48},
       {"scatter", {T({10, 4}), N("dim", {0}), T({3, 4}, kI64), T({3, 4})}, kForward, 0, 96 + 48 + 48 + 320},

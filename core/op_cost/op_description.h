@@ -35,6 +35,11 @@ struct OpDescription {
   bool tensors_only = false;
 };
 
+// Whether it is of a library for communication: "gather" of NCCL is none of a tensor's elements.
+inline bool IsCollective(const OpDescription& op) {
+  return op.module == "nccl" || op.module == "c10d" || op.module == "_c10d_functional";
+}
+
 // The part of an op that is asked about. Ops that multiply an input by a weight have two gradients, computed
 // by kernels of their own.
 enum class OpPass { kForward, kBackward, kInputGradient, kWeightGradient };

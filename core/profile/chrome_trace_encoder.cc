@@ -113,11 +113,13 @@ class ChromeTraceEncoder : public TraceEncoder {
     out += '"';
   }
 
-  // Viewers compare names and categories, too.
+  // Viewers join what has the same id, name and category, in whatever process.
   void AddFlow(TraceEvent event, std::string& out) {
     if (event.flow == TraceEvent::Flow::kNone) return;
     const bool starts = event.flow == TraceEvent::Flow::kStart;
-    event.name = event.category = "flow";
+    const std::string name = "flow in process " + std::to_string(event.process);
+    event.name = name;
+    event.category = "flow";
     Open(starts ? "s" : "f", event, event.start, out);
     AppendId(event.flow_id, out);
     // It ends at the slice around it instead of at the next one.

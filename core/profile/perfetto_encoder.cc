@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "ott/core/base/utf8.h"
 #include "ott/core/profile/trace_encoder.h"
 
 namespace ott {
@@ -64,7 +65,7 @@ void AppendBytes(int field, std::string_view bytes, std::string& out) {
 
 void AppendText(int field, std::string_view text, std::string& out) {
   std::string valid;
-  internal::AppendUtf8(text, valid);
+  AppendValidUtf8(text, valid);
   AppendBytes(field, valid, out);
 }
 

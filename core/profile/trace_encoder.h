@@ -38,9 +38,6 @@ namespace internal {
 // As a JSON string, with quotes.
 void AppendJsonString(std::string_view text, std::string& out);
 
-// Valid UTF-8, with U+FFFD for each byte that belongs to no character.
-void AppendUtf8(std::string_view text, std::string& out);
-
 // "nan", "inf", "-inf", or the shortest decimal that is the same number.
 void AppendNumber(double value, std::string& out);
 

@@ -106,8 +106,9 @@ TEST_F(ChromeTraceEncoderTest, FlowsFollowTheirSlice) {
   TraceEvent event = Slice("linear", 1000, 500);
   event.flow = TraceEvent::Flow::kStart;
   event.flow_id = 255;
-  EXPECT_THAT(Encode(event), HasSubstr(R"({"ph":"s","name":"flow","cat":"flow","pid":3,"tid":42,)"
-                                       R"("ts":1.000,"id":"0xff"})"));
+  EXPECT_THAT(Encode(event),
+              HasSubstr(R"({"ph":"s","name":"flow in process 3","cat":"flow","pid":3,"tid":42,)"
+                        R"("ts":1.000,"id":"0xff"})"));
   event.flow = TraceEvent::Flow::kFinish;
   EXPECT_THAT(Encode(event), HasSubstr(R"("ts":1.000,"id":"0xff","bp":"e"})"));
 }

@@ -12,17 +12,58 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott {
 namespace {
 
 constexpr int kMaxDepth = 256;
 
+// Whether JSON allows it between quotes.
+bool IsString(std::string_view raw) {
+  for (size_t i = 0; i < raw.size(); ++i) {
+    if (static_cast<uint8_t>(raw[i]) < 0x20) return false;
+    if (raw[i] != '\\') continue;
+    const std::string_view hex = raw.substr(i + 2, 4);
+    const bool is_unicode = raw[++i] == 'u' && hex.size() == 4 &&
+                            hex.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
+    if (!is_unicode && std::string_view("\"\\/bfnrt").find(raw[i]) == std::string_view::npos) return false;
+  }
+  std::string valid;
+  AppendValidUtf8(raw, valid);
+  return valid == raw;
+}
+
+// Whether JSON has such a number, true, false or null.
+bool IsScalar(std::string_view text) {
+  if (text == "true" || text == "false" || text == "null") return true;
+  const auto skip_digits = [&text] {
+    const size_t count = std::min(text.find_first_not_of("0123456789"), text.size());
+    text.remove_prefix(count);
+    return count;
+  };
+  if (text[0] == '-') text.remove_prefix(1);
+  const bool begins_with_zero = !text.empty() && text[0] == '0';
+  const size_t num_digits = skip_digits();
+  if (num_digits == 0 || (begins_with_zero && num_digits > 1)) return false;
+  if (!text.empty() && text[0] == '.') {
+    text.remove_prefix(1);
+    if (skip_digits() == 0) return false;
+  }
+  if (!text.empty() && (text[0] == 'e' || text[0] == 'E')) {
+    text.remove_prefix(1);
+    if (!text.empty() && (text[0] == '+' || text[0] == '-')) text.remove_prefix(1);
+    if (skip_digits() == 0) return false;
+  }
+  return text.empty();
+}
+
 // Steps through JSON. A function that returns false has met the end of the text or what is no JSON, at
 // position().
 class JsonCursor {
  public:
-  explicit JsonCursor(std::string_view text) : text_(text) {}
+  // is_strict: what is no number, word or string of JSON is not taken for one.
+  explicit JsonCursor(std::string_view text, bool is_strict = false) : text_(text), is_strict_(is_strict) {}
 
   size_t position() const { return position_; }
   bool at_end() const { return position_ >= text_.size(); }
@@ -52,7 +93,7 @@ class JsonCursor {
       if (position_ > text_.size()) position_ = text_.size();
     }
     *raw = text_.substr(begin, position_++ - begin);
-    return true;
+    return !is_strict_ || IsString(*raw);
   }
 
   bool Value(std::string_view* raw) {
@@ -105,14 +146,21 @@ class JsonCursor {
         // A number, true, false or null; at the very end it may be cut.
         const size_t begin = position_;
         position_ = std::min(text_.find_first_of(",]} \n\r\t", position_), text_.size());
-        return position_ > begin && !at_end();
+        return position_ > begin && !at_end() &&
+               (!is_strict_ || IsScalar(text_.substr(begin, position_ - begin)));
       }
     }
   }
 
   const std::string_view text_;
+  const bool is_strict_;
   size_t position_ = 0;
 };
+
+bool IsObject(std::string_view text) {
+  std::string_view value;
+  return !text.empty() && text[0] == '{' && JsonCursor(text, true).Value(&value);
+}
 
 double Number(std::string_view text) {
   double value = 0;
@@ -165,24 +213,6 @@ uint64_t Id(std::string_view value) {
   return id;
 }
 
-void AppendCharacter(uint32_t character, std::string& out) {
-  if (character < 0x80) {
-    out += static_cast<char>(character);
-  } else if (character < 0x800) {
-    out += static_cast<char>(0xC0 | character >> 6);
-    out += static_cast<char>(0x80 | (character & 0x3F));
-  } else if (character < 0x10000) {
-    out += static_cast<char>(0xE0 | character >> 12);
-    out += static_cast<char>(0x80 | (character >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (character & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | character >> 18);
-    out += static_cast<char>(0x80 | (character >> 12 & 0x3F));
-    out += static_cast<char>(0x80 | (character >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (character & 0x3F));
-  }
-}
-
 uint32_t Hex(std::string_view digits) {
   uint32_t value = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
@@ -206,7 +236,7 @@ std::string Unescaped(std::string_view raw) {
         character = 0x10000 + ((character - 0xD800) << 10) + (Hex(raw.substr(i + 3, 4)) & 0x3FF);
         i += 6;
       }
-      AppendCharacter(character, result);
+      AppendUtf8(character, result);
     } else {
       const size_t index = kFrom.find(escaped);
       result += index == std::string_view::npos ? escaped : kTo[index];
@@ -266,7 +296,7 @@ class TraceParser {
     if (!whole) return false;
     event.name = Text(name);
     event.category = Text(category);
-    event.args = args;
+    if (IsObject(args)) event.args = args;
     Add(phase.size() == 1 ? phase[0] : '\0', id, event);
     return true;
   }
@@ -367,7 +397,7 @@ std::string Gunzip(std::string_view packed, size_t limit, std::string* error) {
     status = inflate(&stream, Z_NO_FLUSH);
     result.append(block.data(), block.size() - stream.avail_out);
   }
-  if (status != Z_STREAM_END) *error = status == Z_BUF_ERROR ? "truncated" : "no gzip from there on";
+  if (status != Z_STREAM_END) *error = status == Z_BUF_ERROR ? "truncated" : "no gzip, or damaged";
   return result;
 }
 
@@ -413,6 +443,7 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path) {
   }
   std::string error;
   auto unpacked = std::make_unique<const std::string>(Gunzip(bytes, std::string().max_size(), &error));
+  if (unpacked->empty() && !error.empty()) return absl::DataLossError(absl::StrCat(path, ": ", error));
   OTT_ASSIGN_OR_RETURN(Trace trace, ParseTrace(*unpacked, path));
   if (!error.empty() && trace.cut.empty()) trace.cut = absl::StrCat(path, ": ", error);
   trace.unpacked = std::move(unpacked);

@@ -34,8 +34,8 @@ struct Trace {
 };
 
 // Of a file, also compressed. Complete events ("X"), our pairs "b" and "e", marks, counters, arrows that
-// follow their event, and names of threads are read, other events are skipped. An error of the file, or
-// DATA_LOSS naming the byte if it does not even begin as a trace.
+// follow their event, and names of threads are read, other events are skipped, and so are arguments that are
+// no JSON object. An error of the file, or DATA_LOSS naming the byte if it does not even begin as a trace.
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
 
 // What a file says about itself before its events; empty if it says nothing. An error of the file.

@@ -178,6 +178,24 @@ TEST(TraceReader, TracesOfOthersAreRead) {
   EXPECT_EQ(trace->events[0].process, 7);
 }
 
+TEST(TraceReader, ArgumentsThatAreNoJsonAreLeftOut) {
+  const auto is_kept = [](const std::string& args) {
+    const absl::StatusOr<Trace> trace =
+        ParseTrace(R"([{"name":"a","ph":"i","args":)" + args + "}]", "t.json");
+    EXPECT_TRUE(trace.ok() && trace->cut.empty() && trace->events.size() == 1) << args;
+    return trace.ok() && trace->events.size() == 1 && trace->events[0].args == args;
+  };
+  for (const char* args :
+       {"{}", R"({"a":[0,-1.5e+3,10,true,null],"b":{"c":false}})", R"({"\u20ac\n\"":"\\","\/":"é"})"}) {
+    EXPECT_TRUE(is_kept(args)) << args;
+  }
+  for (const char* args : {"1", R"("a")", "[1]", R"({"a":NaN})", R"({"a":-Infinity})", R"({"a":word})",
+                           R"({"a":01})", R"({"a":1.})", R"({"a":1e})", R"({"a":-})", "{\"a\":\"\x01\"}",
+                           "{\"a\":\"\xFF\"}", R"({"a":"\x"})", R"({"a":"\u12"})"}) {
+    EXPECT_FALSE(is_kept(args)) << args;
+  }
+}
+
 TEST(TraceReader, TimesAreExactToTheNanosecondAndNoneOverflows) {
   const auto start = [](const std::string& ts) {
     const absl::StatusOr<Trace> trace = ParseTrace(R"([{"name":"a","ph":"i","ts":)" + ts + "}]", "t.json");

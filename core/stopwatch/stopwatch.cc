@@ -1,5 +1,7 @@
 #include "ott/core/stopwatch/stopwatch.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "ott/core/base/status_macros.h"
@@ -28,7 +30,10 @@ absl::Status Stopwatch::Enable(const Options& options, Place place) {
   OTT_RETURN_IF_ERROR(core->Enable(options, place));
   core_.SetEnabled(true);
   if (options.at_exit && own_core_ == nullptr) {
-    std::atexit([] { internal::AtExit(*Get().core_.IfEnabled(), Get()); });
+    static const pid_t process = getpid();
+    std::atexit([] {
+      if (getpid() == process) internal::AtExit(*Get().core_.IfEnabled(), Get());
+    });
   }
   return absl::OkStatus();
 }

@@ -62,6 +62,8 @@ class Stopwatch {
     kEvents,
   };
 
+  static constexpr size_t kMaxSeriesLimit = size_t{1} << 24;
+
   struct Options {
     int64_t num_warmup_iters = 0;
     // Calls `print` after every so many measured iterations; 0: never.
@@ -78,14 +80,16 @@ class Stopwatch {
     std::string cpu_usage_measurement;
     // Also makes an NVTX range of each interval, whether NvtxRangeWrapper is on or not.
     bool emit_nvtx = false;
-    // Times of single iterations that are kept of each measurement before they are thinned out; 0: none.
+    // Times of single iterations that are kept of each measurement before they are thinned out; 0: none, else
+    // from 2 to kMaxSeriesLimit.
     size_t series_limit = 1000;
     // Refused calls are counted in StopwatchStats.num_misuses.
     OnMisuse on_misuse = OnMisuse::kAbort;
     // On the thread that calls FinishIter(). Empty: the table to stdout.
     std::function<void(const Stopwatch&)> print;
-    // As the process ends by exit() or by leaving main(); of Stopwatch::Get() only. Empty: nothing. Must not
-    // refer to anything that is gone by then. See WriteAtExit() in stopwatch_files.h.
+    // As the process ends by exit() or by leaving main(), but not one that it forked; of Stopwatch::Get()
+    // only. Empty: nothing. Must not refer to anything that is gone by then. See WritingStopwatchFiles() in
+    // stopwatch_files.h.
     std::function<void(const Stopwatch&)> at_exit;
   };
 
@@ -154,7 +158,7 @@ class Stopwatch {
 
   // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, if another
   // version of this library is in use in the process, or if a profiler's window is open; INVALID_ARGUMENT for
-  // negative numbers; the error of the device if it cannot be synchronised.
+  // numbers out of range; the error of the device if it cannot be synchronised.
   absl::Status Enable(const Options& options, Place place = Place::Current());
   bool enabled() const;
 

@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <unordered_map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/misuse.h"
@@ -29,11 +32,12 @@ StopwatchCore::StopwatchCore(const Stopwatch::Environment& environment) : Stopwa
 }
 
 absl::Status StopwatchCore::CheckOptions(const Stopwatch::Options& options) {
-  if (options.num_warmup_iters < 0 || options.print_every_n_iters < 0 || options.series_limit == 1) {
-    return absl::InvalidArgumentError(absl::StrCat("num_warmup_iters ", options.num_warmup_iters,
-                                                   " and print_every_n_iters ", options.print_every_n_iters,
-                                                   " must not be negative, and series_limit ",
-                                                   options.series_limit, " must be 0 or at least 2"));
+  if (options.num_warmup_iters < 0 || options.print_every_n_iters < 0 || options.series_limit == 1 ||
+      options.series_limit > Stopwatch::kMaxSeriesLimit) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "num_warmup_iters ", options.num_warmup_iters, " and print_every_n_iters ",
+        options.print_every_n_iters, " must not be negative, and series_limit ", options.series_limit,
+        " must be 0, or at least 2 and at most ", Stopwatch::kMaxSeriesLimit));
   }
   if (options.emit_nvtx) OTT_RETURN_IF_ERROR(NvtxStatus());
   if (!options.cpu_usage_measurement.empty()) OTT_RETURN_IF_ERROR(environment_.read_cpu_times().status());
@@ -77,6 +81,9 @@ absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place plac
   ChooseClock();
   observer_seconds_per_interval_ = CalibrateCost();
   iteration_series_ = IterationSeries(options.series_limit);
+  // Those that a profiler's window has met before.
+  for (StopwatchMeasurement* measurement : measurements_) Configure(*measurement);
+  if (!measurements_.empty()) iteration_start_ = clock_.Ticks();
   counting_ = options.num_warmup_iters == 0;
   enabled_.store(true, std::memory_order_release);
   return absl::OkStatus();
@@ -179,38 +186,60 @@ StopwatchMeasurement& StopwatchCore::FindOrAdd(std::string_view name) {
   const auto found = by_name_.find(name);
   if (found != by_name_.end()) return *found->second;
   auto added = std::make_unique<StopwatchMeasurement>(this, name, measurements_.size());
-  added->collective = std::count(options_.collective_measurements.begin(),
-                                 options_.collective_measurements.end(), added->name) != 0;
-  added->hooks = hooks_of_all_;
-  if (!cpu_usage_measurement_.empty() && name == cpu_usage_measurement_) added->hooks |= kCpuUsageHook;
-  if (added->collective && options_.arrivals_limit > 0) {
-    added->hooks |= kArrivalHook;
-    added->arrivals.emplace();
+  if (enabled()) {
+    Configure(*added);
+    for (int64_t i = options_.num_warmup_iters; i < num_finished_; ++i) added->series.Append(0);
+    if (!iteration_start_.has_value()) iteration_start_ = clock_.Ticks();
   }
-  if (device_events_ != nullptr) added->on_device = std::make_unique<IntervalAccumulator>();
-  added->series = IterationSeries(options_.series_limit);
-  for (int64_t i = options_.num_warmup_iters; i < num_finished_; ++i) added->series.Append(0);
-  if (!iteration_start_.has_value()) iteration_start_ = clock_.Ticks();
   measurements_.push_back(added.get());
   return *by_name_.emplace(added->name, std::move(added)).first->second;
 }
 
+void StopwatchCore::Configure(StopwatchMeasurement& measurement) {
+  const std::vector<std::string>& collective = options_.collective_measurements;
+  measurement.collective = std::count(collective.begin(), collective.end(), measurement.name) != 0;
+  uint32_t hooks = hooks_of_all_;
+  if (!cpu_usage_measurement_.empty() && measurement.name == cpu_usage_measurement_) hooks |= kCpuUsageHook;
+  if (measurement.collective && options_.arrivals_limit > 0) {
+    hooks |= kArrivalHook;
+    measurement.arrivals.emplace();
+  }
+  if (device_events_ != nullptr) measurement.on_device = std::make_unique<IntervalAccumulator>();
+  measurement.series = IterationSeries(options_.series_limit);
+  measurement.hooks.store(hooks, std::memory_order_release);
+}
+
+namespace {
+
+// Where the table of children has the measurement, or a free place for it.
+StopwatchRecord** FindChild(std::vector<StopwatchRecord*>& children,
+                            const StopwatchMeasurement& measurement) {
+  const size_t mask = children.size() - 1;
+  size_t slot = measurement.index & mask;
+  while (children[slot] != nullptr && children[slot]->measurement != &measurement) slot = (slot + 1) & mask;
+  return &children[slot];
+}
+
+}  // namespace
+
 StopwatchRecord& StopwatchCore::Child(StopwatchRecord& parent, StopwatchMeasurement& measurement,
                                       StopwatchThread& thread) {
-  if (__builtin_expect(measurement.index < parent.children.size(), 1)) {
-    StopwatchRecord* const child = parent.children[measurement.index];
-    if (__builtin_expect(child != nullptr, 1)) return *child;
-  }
-  return AddChild(parent, measurement, thread);
+  StopwatchRecord* const child = *FindChild(parent.children, measurement);
+  return __builtin_expect(child != nullptr, 1) ? *child : AddChild(parent, measurement, thread);
 }
 
 StopwatchRecord& StopwatchCore::AddChild(StopwatchRecord& parent, StopwatchMeasurement& measurement,
                                          StopwatchThread& thread) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  if (++parent.num_children * 2 > parent.children.size()) {
+    std::vector<StopwatchRecord*> larger(parent.children.size() * 2);
+    for (StopwatchRecord* child : parent.children) {
+      if (child != nullptr) *FindChild(larger, *child->measurement) = child;
+    }
+    parent.children = std::move(larger);
+  }
   const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
-  if (parent.children.size() <= measurement.index) parent.children.resize(measurements_.size());
   auto& added = thread.records.emplace_back(std::make_unique<StopwatchRecord>(&measurement, &parent));
-  return *(parent.children[measurement.index] = added.get());
+  return *(*FindChild(parent.children, measurement) = added.get());
 }
 
 uint64_t StopwatchCore::Since(uint64_t start, uint64_t now) const {
@@ -220,35 +249,33 @@ uint64_t StopwatchCore::Since(uint64_t start, uint64_t now) const {
 
 void StopwatchCore::BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests,
                                 bool counted) {
-  const uint32_t hooks = measurement.hooks.load(std::memory_order_relaxed);
-  if ((hooks & kNvtxHook) != 0) {
+  state.hooks = measurement.hooks.load(std::memory_order_acquire);
+  if (!counted) state.hooks &= kNvtxHook | kSynchronizeHook;
+  if ((state.hooks & kNvtxHook) != 0) {
     if (nests) {
       NvtxPush(measurement.name.c_str());
     } else {
       state.nvtx_range = NvtxStartRange(measurement.name.c_str());
     }
   }
-  state.watches_cpu_usage = (hooks & kCpuUsageHook) != 0 && counted;
-  if (state.watches_cpu_usage) StartCpuUsage();
-  if ((hooks & kSynchronizeHook) != 0) Synchronize();
-  if ((hooks & kArrivalHook) != 0 && counted) AddArrival(measurement);
-  if ((hooks & kEventsHook) != 0) state.device_start = counted ? device_events_->Record() : nullptr;
+  if ((state.hooks & kCpuUsageHook) != 0) StartCpuUsage();
+  if ((state.hooks & kSynchronizeHook) != 0) Synchronize();
+  if ((state.hooks & kArrivalHook) != 0) AddArrival(measurement);
+  if ((state.hooks & kEventsHook) != 0) state.device_start = device_events_->Record();
 }
 
-void StopwatchCore::BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool counted) {
-  const uint32_t hooks = measurement.hooks.load(std::memory_order_relaxed);
-  if ((hooks & kSynchronizeHook) != 0) Synchronize();
-  if ((hooks & kEventsHook) == 0 || !counted || state.device_start == nullptr) return;
+void StopwatchCore::BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state) {
+  if ((state.hooks & kSynchronizeHook) != 0) Synchronize();
+  if ((state.hooks & kEventsHook) == 0 || state.device_start == nullptr) return;
   const DeviceEvents::Event end = device_events_->Record();
   if (end == nullptr) return device_events_->GiveBack(state.device_start);
   const std::lock_guard<std::mutex> lock(device_mutex_);
   pending_.push_back({&measurement, state.device_start, end});
 }
 
-void StopwatchCore::AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests) {
-  const uint32_t hooks = measurement.hooks.load(std::memory_order_relaxed);
-  if (state.watches_cpu_usage) EndCpuUsage();
-  state.watches_cpu_usage = false;
+void StopwatchCore::AfterEnd(StopwatchHookState& state, bool nests) {
+  const uint32_t hooks = std::exchange(state.hooks, 0);
+  if ((hooks & kCpuUsageHook) != 0) EndCpuUsage();
   if ((hooks & kNvtxHook) == 0) return;
   if (nests) {
     NvtxPop();
@@ -345,9 +372,9 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
     return Misuse(absl::StrCat("End(", Quoted(measurement.name), ") at ", At(place), " on thread ",
                                ThisThreadId(), ", but it does not run; start it first"));
   }
-  const bool has_hooks = measurement.hooks.load(std::memory_order_relaxed) != 0;
+  const bool has_hooks = measurement.hook_state.hooks != 0;
   if (__builtin_expect(has_hooks, 0)) {
-    BeforeEnd(measurement, measurement.hook_state, measurement.counted);
+    BeforeEnd(measurement, measurement.hook_state);
     now = clock_.Ticks();
   }
   if (measurement.counted) {
@@ -355,7 +382,7 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
     Child(thread.root, measurement, thread).intervals.Add(Since(measurement.start, now), 0);
   }
   RecordEnd(measurement, now);
-  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, measurement.hook_state, false);
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement.hook_state, false);
   // Last, so that FinishIter() on another thread sees either an interval that runs or one that counts.
   measurement.state.store(StopwatchMeasurement::kIdle, std::memory_order_release);
 }
@@ -389,11 +416,13 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
   StopwatchThread& thread = *frame->thread;
   StopwatchFrame* const innermost = thread.innermost.load(std::memory_order_relaxed);
   StopwatchRecord& record = *frame->record.load(std::memory_order_relaxed);
-  if (__builtin_expect(innermost != frame, 0)) return MisuseOfScope(*frame, *innermost);
+  if (__builtin_expect(innermost != frame || &thread != &threads_.Get(), 0)) {
+    return MisuseOfScope(*frame, *innermost);
+  }
   StopwatchMeasurement& measurement = *record.measurement;
-  const bool has_hooks = measurement.hooks.load(std::memory_order_relaxed) != 0;
+  const bool has_hooks = frame->hook_state.hooks != 0;
   if (__builtin_expect(has_hooks, 0)) {
-    BeforeEnd(measurement, frame->hook_state, frame->counted);
+    BeforeEnd(measurement, frame->hook_state);
     now = clock_.Ticks();
   }
   if (frame->counted) {
@@ -402,22 +431,26 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     frame->outer->inner_duration += duration;
   }
   RecordEnd(measurement, now);
-  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, frame->hook_state, true);
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(frame->hook_state, true);
   thread.innermost.store(frame->outer, std::memory_order_release);
 }
 
-void StopwatchCore::MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost) const {
+void StopwatchCore::MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost) {
   const auto describe = [](const StopwatchFrame& frame) {
     const StopwatchMeasurement* const measurement = frame.record.load(std::memory_order_relaxed)->measurement;
     if (measurement == nullptr) return std::string("none");
     return absl::StrCat(Quoted(measurement->name), " of ", At(frame.place.Load()));
   };
-  Misuse(absl::StrCat("the scope ", describe(ended), " ends on thread ", ThisThreadId(),
-                      ", but the innermost scope is ", describe(innermost), "; scopes must nest"));
+  const std::string message = absl::StrCat("the scope ", describe(ended), " ends on thread ", ThisThreadId());
+  if (ended.thread != &threads_.Get()) {
+    return Misuse(absl::StrCat(message, ", but began on thread ", ended.thread->id.load(),
+                               "; make it a local variable, or use Start() and End()"));
+  }
+  Misuse(absl::StrCat(message, ", but the innermost scope is ", describe(innermost), "; scopes must nest"));
 }
 
 void StopwatchCore::StartOneTime(std::string_view name, Place place) {
-  if ((hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
+  if (enabled() && (hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
   const uint64_t now = clock_.Ticks();
   if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
     recorder->BeginRange(EventCategory::kMeasurement, name, now, std::hash<std::string_view>()(name));
@@ -434,7 +467,7 @@ void StopwatchCore::StartOneTime(std::string_view name, Place place) {
 }
 
 void StopwatchCore::EndOneTime(std::string_view name, Place place) {
-  if ((hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
+  if (enabled() && (hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
   const uint64_t now = clock_.Ticks();
   if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
     recorder->EndRange(EventCategory::kMeasurement, now, std::hash<std::string_view>()(name));
@@ -522,25 +555,63 @@ void StopwatchCore::CloseIteration() {
 
 namespace {
 
-// Adds up the records of one thread into the scopes of all.
-void AddScopes(const StopwatchRecord& parent, std::vector<StopwatchSnapshot::Scope>& scopes,
-               const std::vector<const StopwatchRecord*>& records) {
-  for (const StopwatchRecord* record : records) {
-    if (record->parent != &parent) continue;
-    const std::string& name = record->measurement->name;
-    auto scope =
-        std::find_if(scopes.begin(), scopes.end(), [&](const auto& known) { return known.name == name; });
-    if (scope == scopes.end()) {
-      scope = scopes.emplace(scopes.end());
-      scope->name = name;
+// The tree of scopes, added up over threads.
+class ScopeTree {
+ public:
+  // records: of one thread, each behind its parent.
+  void Add(const StopwatchRecord& root, const std::vector<std::unique_ptr<StopwatchRecord>>& records) {
+    std::unordered_map<const StopwatchRecord*, Node*> nodes = {{&root, &root_}};
+    for (const auto& record : records) {
+      Node& parent = *nodes.at(record->parent);
+      if (parent.depth == StopwatchSnapshot::kMaxScopeDepth) {
+        nodes.emplace(record.get(), &parent);
+        continue;
+      }
+      Node& node = Child(parent, *record->measurement);
+      const IntervalAccumulator::Totals totals = record->intervals.ReadTotals();
+      node.count += totals.count;
+      node.total += totals.total;
+      if (node.depth < StopwatchSnapshot::kMaxScopeDepth) node.inner += totals.inner;
+      nodes.emplace(record.get(), &node);
     }
-    const IntervalAccumulator::Totals totals = record->intervals.ReadTotals();
-    scope->count += static_cast<int64_t>(totals.count);
-    scope->inclusive += static_cast<double>(totals.total) * 1e-12;
-    scope->exclusive += static_cast<double>(totals.total - totals.inner) * 1e-12;
-    AddScopes(*record, scope->inner, records);
   }
-}
+
+  std::vector<StopwatchSnapshot::Scope> Scopes() const { return ScopesIn(root_); }
+
+ private:
+  struct Node {
+    const StopwatchMeasurement* measurement = nullptr;
+    int depth = 0;
+    uint64_t count = 0;
+    Uint128 total = 0;
+    Uint128 inner = 0;
+    // In the order of first use.
+    std::vector<std::unique_ptr<Node>> children;
+    std::unordered_map<const StopwatchMeasurement*, Node*> by_measurement;
+  };
+
+  static Node& Child(Node& parent, const StopwatchMeasurement& measurement) {
+    Node*& child = parent.by_measurement[&measurement];
+    if (child == nullptr) {
+      child = parent.children.emplace_back(std::make_unique<Node>()).get();
+      child->measurement = &measurement;
+      child->depth = parent.depth + 1;
+    }
+    return *child;
+  }
+
+  static std::vector<StopwatchSnapshot::Scope> ScopesIn(const Node& node) {
+    std::vector<StopwatchSnapshot::Scope> scopes;
+    for (const auto& child : node.children) {
+      scopes.push_back({child->measurement->name, static_cast<int64_t>(child->count),
+                        static_cast<double>(child->total) * 1e-12,
+                        static_cast<double>(child->total - child->inner) * 1e-12, ScopesIn(*child)});
+    }
+    return scopes;
+  }
+
+  Node root_;
+};
 
 }  // namespace
 
@@ -576,15 +647,15 @@ StopwatchSnapshot StopwatchCore::Snapshot() const {
 }
 
 void StopwatchCore::SnapshotThreads(StopwatchSnapshot& snapshot) const {
+  ScopeTree scopes;
   const std::lock_guard<std::mutex> lock(threads_.mutex());
   for (const StopwatchThread* thread : threads_.all()) {
-    std::vector<const StopwatchRecord*> records;
     for (const auto& record : thread->records) {
-      records.push_back(record.get());
       snapshot.measurements[record->measurement->index].per_interval.Merge(record->intervals.Read());
     }
-    AddScopes(thread->root, snapshot.scopes, records);
+    scopes.Add(thread->root, thread->records);
   }
+  snapshot.scopes = scopes.Scopes();
 }
 
 void StopwatchCore::SnapshotDevice(StopwatchSnapshot& snapshot) const {

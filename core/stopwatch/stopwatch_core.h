@@ -54,10 +54,10 @@ enum StopwatchHooks : uint32_t {
 
 // What the hooks of a running interval remember.
 struct StopwatchHookState {
+  // Those that its start had, as hooks may be added while it runs; 0 while it does not.
+  uint32_t hooks = 0;
   DeviceEvents::Event device_start = nullptr;
   uint64_t nvtx_range = 0;
-  // CPU usage may have been asked for only after the start.
-  bool watches_cpu_usage = false;
 };
 
 // All there is of one name, for all threads.
@@ -107,8 +107,10 @@ struct StopwatchRecord {
   StopwatchMeasurement* const measurement;
   StopwatchRecord* const parent;
   IntervalAccumulator intervals;
-  // By index of the measurement; null where it never ran. Used by the record's thread alone.
-  std::vector<StopwatchRecord*> children;
+  // A hash table by index of the measurement, a power of two large and never full. Used by the record's
+  // thread alone.
+  std::vector<StopwatchRecord*> children = std::vector<StopwatchRecord*>(4);
+  size_t num_children = 0;
 };
 
 struct StopwatchThread;
@@ -194,6 +196,8 @@ class StopwatchCore {
   };
 
   StopwatchMeasurement& FindOrAdd(std::string_view name);
+  // By the options. REQUIRES: mutex_ is held.
+  void Configure(StopwatchMeasurement& measurement);
   StopwatchRecord& AddChild(StopwatchRecord& parent, StopwatchMeasurement& measurement,
                             StopwatchThread& thread);
   StopwatchRecord& Child(StopwatchRecord& parent, StopwatchMeasurement& measurement, StopwatchThread& thread);
@@ -204,8 +208,8 @@ class StopwatchCore {
 
   // The hooks of one interval, around the two readings of the clock.
   void BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
-  void BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool counted);
-  void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
+  void BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state);
+  void AfterEnd(StopwatchHookState& state, bool nests);
   void Synchronize() const;
   void AddArrival(StopwatchMeasurement& measurement);
   void StartCpuUsage();
@@ -220,7 +224,7 @@ class StopwatchCore {
   void CloseIteration();
   void SnapshotThreads(StopwatchSnapshot& snapshot) const;
   void SnapshotDevice(StopwatchSnapshot& snapshot) const;
-  void MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost) const;
+  void MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost);
   void Misuse(const std::string& message) const;
 
   std::optional<Clock> given_clock_;

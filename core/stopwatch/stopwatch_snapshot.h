@@ -31,6 +31,10 @@ struct StopwatchSnapshot {
     IterationSeries series;
   };
 
+  // Scopes inside of more than these count as part of the one around them: protobuf reads no deeper messages,
+  // and a recursive function may have any depth.
+  static constexpr int kMaxScopeDepth = 50;
+
   // A measurement inside of others. Start() and End() are outermost, and so is the first scope of each
   // thread.
   struct Scope {

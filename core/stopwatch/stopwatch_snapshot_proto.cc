@@ -3,27 +3,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/utf8.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
 namespace {
-
-// Bytes of the UTF-8 sequence at the beginning of `text`; 0 if there is none (Unicode 15, table 3-7).
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [text](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto continues = [&byte](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned lead = byte(0), second = byte(1);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF && continues(1)) return 2;
-  if (lead >= 0xE0 && lead <= 0xEF && continues(1) && continues(2)) {
-    return (lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) ? 0 : 3;
-  }
-  if (lead >= 0xF0 && lead <= 0xF4 && continues(1) && continues(2) && continues(3)) {
-    return (lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F) ? 0 : 4;
-  }
-  return 0;
-}
 
 std::string AsUtf8(std::string_view name) {
   std::string result;

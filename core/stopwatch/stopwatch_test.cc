@@ -1,9 +1,13 @@
 #include "ott/core/stopwatch/stopwatch.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/profile/event_recorder.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
 namespace ott {
@@ -262,10 +267,37 @@ TEST_F(StopwatchTest, EnablingTwiceIsRefusedNamingBothPlaces) {
               ContainsRegex("stopwatch_test.cc:[0-9]+.*stopwatch_test.cc:[0-9]+"));
 }
 
-TEST_F(StopwatchTest, NegativeNumbersAreRefused) {
+TEST_F(StopwatchTest, NumbersOutOfRangeAreRefused) {
   Stopwatch::Options options;
   options.num_warmup_iters = -1;
   EXPECT_EQ(stopwatch_.Enable(options).code(), absl::StatusCode::kInvalidArgument);
+  options = {};
+  options.series_limit = Stopwatch::kMaxSeriesLimit + 1;
+  EXPECT_EQ(stopwatch_.Enable(options).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(StopwatchTest, WhatAProfilerRecordedBeforeIsMeasuredAsEverythingElse) {
+  EventRecorder recorder(Clock::Steady());
+  recorder.Open();
+  stopwatch_.RecordInto(&recorder);
+  Measure("allreduce", 1);
+  std::optional<Stopwatch::Scope> open;
+  open.emplace(stopwatch_, "open");
+  stopwatch_.RecordInto(nullptr);
+  Pass(1000);
+
+  Stopwatch::Options options;
+  options.collective_measurements = {"allreduce"};
+  Enable(options);
+  open.reset();
+  Measure("allreduce", 2);
+  stopwatch_.FinishIter();
+  const StopwatchSnapshot snapshot = stopwatch_.Snapshot();
+  EXPECT_DOUBLE_EQ(snapshot.iteration.total(), 0.002);
+  EXPECT_TRUE(snapshot.measurements[0].collective);
+  EXPECT_DOUBLE_EQ(snapshot.measurements[0].per_interval.total(), 0.002);
+  EXPECT_EQ(snapshot.measurements[0].series.values().size(), 1u);
+  EXPECT_EQ(snapshot.measurements[1].per_interval.count(), 0);
 }
 
 TEST_F(StopwatchTest, EndingWhatWasNotStartedAborts) {
@@ -342,6 +374,24 @@ TEST_F(StopwatchTest, ManyNamesAreFoundAgain) {
   EXPECT_EQ(Stats("name 499").per_interval().count(), 2);
 }
 
+TEST_F(StopwatchTest, NamesThatAreMadeUpAtEachLevelAreFoundInTheirPlace) {
+  Enable();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 500; ++i) {
+      const Stopwatch::Scope step(stopwatch_, "step " + std::to_string(i));
+      const Stopwatch::Scope work(stopwatch_, "work " + std::to_string(i));
+    }
+  }
+  const std::vector<StopwatchSnapshot::Scope> scopes = stopwatch_.Snapshot().scopes;
+  ASSERT_EQ(scopes.size(), 500u);
+  for (int i = 0; i < 500; ++i) {
+    EXPECT_EQ(scopes[i].name, "step " + std::to_string(i));
+    ASSERT_EQ(scopes[i].inner.size(), 1u);
+    EXPECT_EQ(scopes[i].inner[0].name, "work " + std::to_string(i));
+    EXPECT_EQ(scopes[i].inner[0].count, 2);
+  }
+}
+
 TEST_F(StopwatchTest, OptionsComeFromTheConfiguration) {
   StopwatchConfig config;
   config.set_num_warmup_iters(3);
@@ -400,6 +450,40 @@ TEST_F(StopwatchTest, NestedScopesKnowInclusiveAndExclusiveTime) {
   // By name alone, both places add up.
   EXPECT_EQ(Stats("copy").per_interval().count(), 7);
   EXPECT_DOUBLE_EQ(Stats("copy").per_interval().total(), 0.032);
+}
+
+TEST_F(StopwatchTest, ARecursionOfAnyDepthCanBeReadBack) {
+  Enable();
+  const std::function<void(int)> recurse = [&](int levels) {
+    const Stopwatch::Scope scope(stopwatch_, "recurse");
+    Pass(1);
+    if (levels > 1) recurse(levels - 1);
+  };
+  recurse(200);
+  EXPECT_EQ(Stats("recurse").per_interval().count(), 200);
+  StopwatchStats back;
+  ASSERT_TRUE(back.ParseFromString(Stats().SerializeAsString()));
+  EXPECT_THAT(stopwatch_.Json(), HasSubstr("recurse"));
+  const ScopeStats* scope = &back.scopes(0);
+  int depth = 1;
+  for (; scope->inner_size() > 0; ++depth) {
+    EXPECT_DOUBLE_EQ(scope->exclusive(), 0.001);
+    scope = &scope->inner(0);
+  }
+  EXPECT_EQ(depth, StopwatchSnapshot::kMaxScopeDepth);
+  EXPECT_DOUBLE_EQ(scope->exclusive(), 0.151);
+}
+
+TEST_F(StopwatchTest, AScopeThatEndsOnAnotherThreadIsMisuse) {
+  Enable(LoggingMisuse());
+  std::optional<Stopwatch::Scope> moved;
+  moved.emplace(stopwatch_, "moved");
+  ::testing::internal::CaptureStderr();
+  std::thread([&] { moved.reset(); }).join();
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      ContainsRegex("scope \"moved\" of .*:[0-9]+ ends on thread [0-9]+, but began on thread [0-9]+"));
+  EXPECT_EQ(Stats().num_misuses(), 1);
 }
 
 TEST_F(StopwatchTest, ScopesThatDoNotNestAreMisuse) {
@@ -662,6 +746,19 @@ TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
   }
   EXPECT_THAT(arrivals, ElementsAre(std::pair(2, 34), std::pair(2, 35), std::pair(3, 46)));
   EXPECT_THAT(stopwatch_.TakeArrivals(), ElementsAre());
+}
+
+TEST(StopwatchDeathTest, AForkedProcessDoesNotReportForItsParent) {
+  EXPECT_EXIT(
+      {
+        Stopwatch::Options options;
+        options.at_exit = [](const Stopwatch&) { std::fputs("report\n", stderr); };
+        if (!Stopwatch::Get().Enable(options).ok()) std::abort();
+        const pid_t child = fork();
+        if (child != 0) waitpid(child, nullptr, 0);
+        std::exit(0);
+      },
+      ::testing::ExitedWithCode(0), ::testing::Eq("report\n"));
 }
 
 TEST(StopwatchDeathTest, EnablingTheOneOfThisProcessTwiceIsRefused) {

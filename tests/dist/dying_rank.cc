@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
+#include "ott/core/base/file.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/tensor_dumper.h"
@@ -272,11 +273,48 @@ void FullDisk(Communicator& ranks) {
   }
 }
 
+// What the others have found by then is summed up all the same.
+void KilledInRun(Communicator& ranks) {
+  constexpr int kKilledIn = 3;
+  const std::string dir = absl::StrCat(std::getenv("TEST_TMPDIR"), "/");
+  Config config;
+  config.set_timeout_seconds(std::chrono::duration<double>(kTimeout).count());
+  config.mutable_stopwatch()->set_print_every_n_iters(2);
+  config.mutable_cross_check()->mutable_iterations()->set_every(1);
+  config.mutable_cross_check()->set_reference_run(dir + "no_reference");
+  const auto run = TrainingRun::Start(ranks, config);
+  OTT_CHECK(run.ok()) << run.status();
+  EXPECT(ranks.rank() != 0 || std::freopen((dir + "stdout").c_str(), "w", stdout) != nullptr);
+  const std::vector<float> weights(100, 0.5f);
+  for (int iteration = 0; iteration < kKilledIn + 3; ++iteration) {
+    if (ranks.rank() == kVictim && iteration == kKilledIn) Die();
+    EXPECT(TensorDumper::Get().AddTensorData("weights", TensorView(weights.data(), {100})).ok());
+    EXPECT(Time([&] { (*run)->FinishIter().IgnoreError(); }) < 2 * kTimeout + kSlack);
+  }
+  absl::Status status;
+  EXPECT(Time([&] { status = (*run)->Finish(); }) < 2 * kTimeout + kSlack);
+  if (ranks.rank() == 0) {
+    EXPECT(status.message().find("nothing from rank 2 (") != absl::string_view::npos) << status;
+    const absl::StatusOr<std::string> printed = ReadFile(dir + "stdout");
+    OTT_CHECK(printed.ok()) << printed.status();
+    for (const char* const text :
+         {"replicas NOT COMPARED: nothing from rank 2 (",
+          "cross-check of replicas: 6 checks, 3 NOT COMPARED, 3 equal bit for bit",
+          "cross-check against reference", "LATE: of an earlier gather are the data of rank 2"}) {
+      EXPECT(printed->find(text) != std::string::npos) << text << " is not in " << *printed;
+    }
+  }
+  EndTogether(ranks);
+  // Rank 0's stdout is that file.
+  if (ranks.rank() == 1) std::cout << "killed_in_run: as it should be" << std::endl;
+}
+
 int RunScenario(const std::string& scenario) {
   const std::map<std::string, void (*)(Communicator&)> scenarios = {
       {"killed_in_gather", KilledInGather}, {"killed_in_cross_check", KilledInCrossCheck},
       {"killed_in_dump", KilledInDump},     {"stopped_and_continued", StoppedAndContinued},
       {"killed_root", KilledRoot},          {"full_disk", FullDisk},
+      {"killed_in_run", KilledInRun},
   };
   const auto found = scenarios.find(scenario);
   OTT_CHECK(found != scenarios.end()) << scenario;

@@ -9,29 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott {
 namespace {
-
-// How many bytes the character at the front takes; 0 if it is none (RFC 3629).
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0; };
-  const auto is_more = [&](size_t i, int low = 0x80, int high = 0xbf) {
-    return byte(i) >= low && byte(i) <= high;
-  };
-  const int lead = byte(0);
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf) return is_more(1) ? 2 : 0;
-  if (lead >= 0xe0 && lead <= 0xef) {
-    const bool second = is_more(1, lead == 0xe0 ? 0xa0 : 0x80, lead == 0xed ? 0x9f : 0xbf);
-    return second && is_more(2) ? 3 : 0;
-  }
-  if (lead >= 0xf0 && lead <= 0xf4) {
-    const bool second = is_more(1, lead == 0xf0 ? 0x90 : 0x80, lead == 0xf4 ? 0x8f : 0xbf);
-    return second && is_more(2) && is_more(3) ? 4 : 0;
-  }
-  return 0;
-}
 
 bool IsAscii(std::string_view text) {
   uint8_t all = 0;
@@ -40,21 +21,6 @@ bool IsAscii(std::string_view text) {
 }
 
 }  // namespace
-
-std::string ToValidUtf8(std::string_view text) {
-  std::string valid;
-  while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    if (length == 0) {
-      valid += "\xef\xbf\xbd";
-      text.remove_prefix(1);
-    } else {
-      valid += text.substr(0, length);
-      text.remove_prefix(length);
-    }
-  }
-  return valid;
-}
 
 absl::StatusOr<std::unique_ptr<CaptureFile>> CaptureFile::Create(const std::string& path) {
   // SQLite cannot be told to refuse a file that is there.
@@ -156,7 +122,8 @@ void CaptureFile::Run(sqlite3_stmt* statement) {
 
 void CaptureFile::Bind(sqlite3_stmt* statement, int column, std::string_view value) {
   const bool is_valid = IsAscii(value);
-  const std::string valid = is_valid ? std::string() : ToValidUtf8(value);
+  std::string valid;
+  if (!is_valid) AppendValidUtf8(value, valid);
   const std::string_view bound = is_valid ? value : valid;
   // An empty view may have no address, which SQLite takes for NULL.
   sqlite3_bind_text(statement, column, bound.empty() ? "" : bound.data(), static_cast<int>(bound.size()),

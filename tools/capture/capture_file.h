@@ -113,9 +113,6 @@ class CaptureFile {
   std::vector<const std::string*> pending_strings_;
 };
 
-// The text with what is not UTF-8 replaced by U+FFFD.
-std::string ToValidUtf8(std::string_view text);
-
 }  // namespace ott
 
 #endif  // OTT_TOOLS_CAPTURE_CAPTURE_FILE_H_

@@ -142,15 +142,5 @@ TEST_F(CaptureFileTest, FileThatIsThereIsNotTouched) {
   EXPECT_EQ(std::filesystem::file_size(path_), 8u);
 }
 
-TEST(ToValidUtf8, WhatIsNoCharacterIsReplaced) {
-  EXPECT_EQ(ToValidUtf8("plain"), "plain");
-  EXPECT_EQ(ToValidUtf8("\u00e4\u20ac\U0001f600"), "\u00e4\u20ac\U0001f600");
-  EXPECT_EQ(ToValidUtf8("\xff"), "\ufffd");
-  EXPECT_EQ(ToValidUtf8("\xc3(a"), "\ufffd(a");
-  EXPECT_EQ(ToValidUtf8("\xe2\x82"), "\ufffd\ufffd");            // cut
-  EXPECT_EQ(ToValidUtf8("\xc0\xaf"), "\ufffd\ufffd");            // overlong
-  EXPECT_EQ(ToValidUtf8("\xed\xa0\x80"), "\ufffd\ufffd\ufffd");  // a surrogate
-}
-
 }  // namespace
 }  // namespace ott

@@ -87,15 +87,20 @@ void CaptureReceiver::Accept() {
 void CaptureReceiver::AcceptAll() {
   for (ReceivedBuffer received; ReceiveBuffer(listening_, &received);) {
     // Here, so that names of files follow the order of the processes.
-    auto session = MakeSession(received.buffer_fd);
+    auto session = MakeSession(received);
     sessions_.emplace_back(
         [this, received, session = std::move(session)]() mutable { Receive(received, std::move(session)); });
   }
 }
 
-absl::StatusOr<std::unique_ptr<CaptureSession>> CaptureReceiver::MakeSession(int buffer_fd) {
+absl::StatusOr<std::unique_ptr<CaptureSession>> CaptureReceiver::MakeSession(const ReceivedBuffer& received) {
+  if (received.buffer_fd < 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("process ", received.pid, " is not captured, it has no memory for its events: ",
+                     std::strerror(received.error), "; --buffer-size makes it smaller"));
+  }
   std::string error;
-  std::unique_ptr<SharedBuffer> buffer = SharedBuffer::Attach(buffer_fd, &error);
+  std::unique_ptr<SharedBuffer> buffer = SharedBuffer::Attach(received.buffer_fd, &error);
   if (buffer == nullptr) return absl::FailedPreconditionError(error);
   const SharedBuffer::Header& header = buffer->header();
   for (int number = 0;; ++number) {

@@ -46,7 +46,7 @@ class CaptureReceiver {
   void Accept();
   void AcceptAll();
   void Receive(ReceivedBuffer received, absl::StatusOr<std::unique_ptr<CaptureSession>> session);
-  absl::StatusOr<std::unique_ptr<CaptureSession>> MakeSession(int buffer_fd);
+  absl::StatusOr<std::unique_ptr<CaptureSession>> MakeSession(const ReceivedBuffer& received);
 
   const Options options_;
   const int listening_;

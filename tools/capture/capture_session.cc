@@ -443,9 +443,17 @@ void CaptureSession::Take(const SynchronizationRecord& record) {
 }
 
 void CaptureSession::Take(const GraphNodeRecord& record) {
-  file_->Insert(Table::kGraphNodeEvents, Since(record.time), Since(record.time), kCudaGraphNodeCreation,
-                GlobalTid(record.thread), file_->StringId(TextOfString(record.name)), record.node,
-                UnlessZero(record.original));
+  const auto [node, is_new] = new_nodes_.emplace(record.node, record);
+  if (!is_new && record.original != 0) node->second = record;
+}
+
+void CaptureSession::WriteNewNodes() {
+  for (const auto& [id, record] : new_nodes_) {
+    file_->Insert(Table::kGraphNodeEvents, Since(record.time), Since(record.time), kCudaGraphNodeCreation,
+                  GlobalTid(record.thread), file_->StringId(TextOfString(record.name)), record.node,
+                  UnlessZero(record.original));
+  }
+  new_nodes_.clear();
 }
 
 void CaptureSession::Take(const DeviceRecord& record) {
@@ -476,6 +484,7 @@ void CaptureSession::Flush() {
     }
   }
   for (auto& [id, range] : started_) WriteOpenRange(range, kNvtxStartEndRange);
+  WriteNewNodes();
   const int64_t num_rows = file_->num_pending_rows();
   const absl::Status status = file_->Flush();
   is_blocked_ = absl::IsUnavailable(status);

@@ -116,6 +116,7 @@ class CaptureSession {
   void Take(const MemsetRecord& record);
   void Take(const SynchronizationRecord& record);
   void Take(const GraphNodeRecord& record);
+  void WriteNewNodes();
   void Take(const DeviceRecord& record);
   void Diagnose(int64_t severity, std::string_view text);
 
@@ -137,6 +138,8 @@ class CaptureSession {
   // join are of no range.
   std::unordered_map<uint64_t, RangeEnd> ended_;
   int64_t num_drains_ = 0;
+  // Since the last flush: CUPTI tells of a copied node as of one that is created, and then once more.
+  std::unordered_map<uint64_t, GraphNodeRecord> new_nodes_;
   std::unordered_set<uint32_t> named_threads_;
   bool is_blocked_ = false;  // by a reader of the file, at the last flush
   int64_t last_event_id_ = 0;

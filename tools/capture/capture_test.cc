@@ -129,6 +129,18 @@ TEST_F(CaptureTest, ChildOfForkHasAFileOfItsOwn) {
   EXPECT_THAT(names["second"], ElementsAre("child"));
 }
 
+TEST_F(CaptureTest, ChildThatEndsItsParentsRangeEndsNoneOfItsOwn) {
+  const ProfiledProgram program = Profile({"fork_within_range"});
+  ASSERT_THAT(program.captures, SizeIs(2));
+  for (const CaptureSummary& capture : program.captures) {
+    if (capture.path == options_.output) continue;
+    EXPECT_THAT(Query(capture.path,
+                      "SELECT range.text FROM NVTX_EVENTS AS range JOIN NVTX_EVENTS AS mark "
+                      "ON mark.start BETWEEN range.start AND range.end WHERE mark.text = 'within'"),
+                ElementsAre("child's"));
+  }
+}
+
 TEST_F(CaptureTest, ProgramThatExecutesAnotherLosesNothing) {
   const ProfiledProgram program = Profile({"exec"});
   ASSERT_THAT(program.captures, SizeIs(2));
@@ -204,11 +216,16 @@ TEST_F(CaptureTest, DirectoryIsMade) {
   EXPECT_THAT(Names(options_.output, 59), SizeIs(1));
 }
 
-TEST_F(CaptureTest, DirectoryThatCannotBeMadeIsAnErrorBeforeTheProgramStarts) {
-  options_.output = "/proc/nothing/run.sqlite";
+TEST_F(CaptureTest, FileThatCannotBeMadeIsAnErrorBeforeTheProgramStarts) {
   options_.command = {"touch", directory_ + "/started"};
-  EXPECT_FALSE(ProfileProgram(options_).ok());
-  EXPECT_FALSE(std::filesystem::exists(directory_ + "/started"));
+  std::filesystem::create_symlink("/nothing/there", directory_ + "/leads_nowhere.sqlite");
+  for (const std::string& output :
+       {std::string("/proc/nothing/run.sqlite"), std::string("/proc/run.sqlite"),
+        directory_ + "/leads_nowhere.sqlite", directory_ + "/" + std::string(300, 'x') + ".sqlite"}) {
+    options_.output = output;
+    EXPECT_FALSE(ProfileProgram(options_).ok()) << output;
+    EXPECT_FALSE(std::filesystem::exists(directory_ + "/started")) << output;
+  }
 }
 
 TEST_F(CaptureTest, AnotherProfilersLibraryIsAnError) {

@@ -20,7 +20,7 @@ socklen_t AbstractAddress(const std::string& name, sockaddr_un* address) {
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
 }
 
-// A message of one byte and room for one descriptor.
+// A message of an error and room for one descriptor.
 struct Message {
   Message() {
     header.msg_iov = &vector;
@@ -29,8 +29,8 @@ struct Message {
     header.msg_controllen = sizeof(control);
   }
 
-  char byte = 0;
-  iovec vector = {&byte, 1};
+  int error = 0;
+  iovec vector = {&error, sizeof(error)};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr header = {};
 };
@@ -55,19 +55,21 @@ int ListenForBuffers(std::string* address) {
   return listening;
 }
 
-int SendBuffer(const std::string& address, int buffer_fd) {
+int SendBuffer(const std::string& address, int buffer_fd, int error) {
   const int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   sockaddr_un to;
   const socklen_t size = AbstractAddress(address, &to);
   if (connection < 0) return -1;
   Message message;
+  message.error = error;
   cmsghdr* const control = CMSG_FIRSTHDR(&message.header);
   control->cmsg_level = SOL_SOCKET;
   control->cmsg_type = SCM_RIGHTS;
   control->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(control), &buffer_fd, sizeof(int));
+  if (buffer_fd < 0) message.header.msg_controllen = 0;
   if (connect(connection, reinterpret_cast<sockaddr*>(&to), size) != 0 ||
-      sendmsg(connection, &message.header, MSG_NOSIGNAL) != 1) {
+      sendmsg(connection, &message.header, MSG_NOSIGNAL) != sizeof(message.error)) {
     close(connection);
     return -1;
   }
@@ -85,15 +87,13 @@ bool ReceiveBuffer(int listening, ReceivedBuffer* received) {
     const timeval patience = {1, 0};
     setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     Message message;
-    if (recvmsg(connection, &message.header, MSG_CMSG_CLOEXEC) != 1) continue;
+    if (recvmsg(connection, &message.header, MSG_CMSG_CLOEXEC) != sizeof(message.error)) continue;
     const cmsghdr* const control = CMSG_FIRSTHDR(&message.header);
-    if (control == nullptr || control->cmsg_type != SCM_RIGHTS ||
-        control->cmsg_len != CMSG_LEN(sizeof(int))) {
-      continue;
-    }
-    received->connection = connection;
-    std::memcpy(&received->buffer_fd, CMSG_DATA(control), sizeof(int));
-    received->pid = sender.pid;
+    const bool has_buffer =
+        control != nullptr && control->cmsg_type == SCM_RIGHTS && control->cmsg_len == CMSG_LEN(sizeof(int));
+    if (!has_buffer && message.error == 0) continue;
+    *received = {connection, -1, message.error, sender.pid};
+    if (has_buffer) std::memcpy(&received->buffer_fd, CMSG_DATA(control), sizeof(int));
     return true;
   }
   return false;

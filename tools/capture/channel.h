@@ -19,13 +19,14 @@ inline constexpr char kRangeVariable[] = "OTT_CAPTURE_RANGE";
 // failure.
 int ListenForBuffers(std::string* address);
 
-// Sends the descriptor of a buffer. Returns the connection, which lasts as long as the process keeps it open;
-// -1 if nobody listens.
-int SendBuffer(const std::string& address, int buffer_fd);
+// Sends the descriptor of a buffer; -1: the process could have none, because of `error`, an errno. Returns
+// the connection, which lasts as long as the process keeps it open; -1 if nobody listens.
+int SendBuffer(const std::string& address, int buffer_fd, int error = 0);
 
 struct ReceivedBuffer {
   int connection = -1;
   int buffer_fd = -1;
+  int error = 0;
   pid_t pid = 0;  // of the sender
 };
 

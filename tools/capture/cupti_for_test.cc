@@ -4,6 +4,7 @@
 #include <cupti.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <vector>
@@ -15,6 +16,9 @@ CUpti_BuffersCallbackCompleteFunc complete_buffer;
 CUpti_TimestampCallbackFunc timestamp;
 CUpti_CallbackFunc callback;
 std::set<CUpti_ActivityKind> enabled;
+bool has_started = false;   // CUDA: who asks for devices and contexts from here on is told of none
+bool is_resetting = false;  // the program calls cudaDeviceReset
+bool was_reset = false;     // all records are gone
 
 // The records, one after the other.
 class Records {
@@ -129,6 +133,15 @@ Records MakeRecords() {
   return records;
 }
 
+// The program calls a function of the runtime.
+void Call(CUpti_CallbackId function) {
+  CUpti_CallbackData data{};
+  for (const CUpti_ApiCallbackSite site : {CUPTI_API_ENTER, CUPTI_API_EXIT}) {
+    data.callbackSite = site;
+    callback(nullptr, CUPTI_CB_DOMAIN_RUNTIME_API, function, &data);
+  }
+}
+
 }  // namespace
 
 extern "C" {
@@ -181,7 +194,9 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc requ
 }
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
-  enabled.insert(kind);
+  if (std::getenv("CUPTI_FOR_TEST_REFUSES") != nullptr) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
+  const bool is_of_start = kind == CUPTI_ACTIVITY_KIND_DEVICE || kind == CUPTI_ACTIVITY_KIND_CONTEXT;
+  if (!is_of_start || !has_started) enabled.insert(kind);
   return CUPTI_SUCCESS;
 }
 
@@ -204,7 +219,7 @@ CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, uint32_t, size_t* numbe
 }
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag) {
-  if (flag != CUPTI_ACTIVITY_FLAG_FLUSH_FORCED) return CUPTI_SUCCESS;
+  if (was_reset || (flag != CUPTI_ACTIVITY_FLAG_FLUSH_FORCED && !is_resetting)) return CUPTI_SUCCESS;
   uint8_t* buffer = nullptr;
   size_t size = 0, max_num_records = 0;
   request_buffer(&buffer, &size, &max_num_records);
@@ -212,19 +227,21 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag) {
   return CUPTI_SUCCESS;
 }
 
-// The program calls cudaProfilerStart or cudaProfilerStop.
+void StartCuda() { has_started = true; }
+
 void CallProfiler(bool is_start) {
-  CUpti_CallbackData data{};
-  for (const CUpti_ApiCallbackSite site : {CUPTI_API_ENTER, CUPTI_API_EXIT}) {
-    data.callbackSite = site;
-    callback(nullptr, CUPTI_CB_DOMAIN_RUNTIME_API,
-             is_start ? CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000
-                      : CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000,
-             &data);
-  }
+  Call(is_start ? CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000
+                : CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000);
 }
 
-// The program makes a graph whose node 42 is a copy of node 41.
+void ResetDevice() {
+  is_resetting = true;
+  Call(CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020);
+  is_resetting = false;
+  was_reset = true;
+}
+
+// The program makes a graph and instantiates it; node 42 is a copy of node 41.
 void MakeGraph() {
   CUpti_GraphData graph{};
   CUpti_ResourceData resource{};
@@ -233,6 +250,8 @@ void MakeGraph() {
   callback(nullptr, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, &resource);
   graph.originalNode = graph.node;
   graph.node = reinterpret_cast<CUgraphNode>(42);
+  // CUPTI tells of a copy twice.
+  callback(nullptr, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, &resource);
   callback(nullptr, CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, &resource);
 }
 }

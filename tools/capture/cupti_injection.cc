@@ -28,15 +28,18 @@ using ott::RecordKind;
 using ott::ThreadRecorder;
 
 // The structures of CUPTI 12.0 and later begin as those of our headers do.
-constexpr uint32_t kOldestVersion = 18;  // CUPTI_API_VERSION of CUDA 12.0
+constexpr uint32_t kOldestVersion = 19;  // CUPTI_API_VERSION of CUDA 12.0
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr int kMaxBuffers = 64;
 constexpr unsigned kFlushSeconds = 1;
 
-constexpr CUpti_ActivityKind kKinds[] = {
-    CUPTI_ACTIVITY_KIND_DEVICE,  CUPTI_ACTIVITY_KIND_CONTEXT, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
-    CUPTI_ACTIVITY_KIND_MEMCPY,  CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET,
-    CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER,  CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
+// CUPTI tells of devices and contexts once, while CUDA starts: a window that opens later needs them, too.
+constexpr CUpti_ActivityKind kKindsOfStart[] = {CUPTI_ACTIVITY_KIND_DEVICE, CUPTI_ACTIVITY_KIND_CONTEXT};
+constexpr CUpti_ActivityKind kKindsOfWindow[] = {
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
+    CUPTI_ACTIVITY_KIND_MEMCPY2,           CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_RUNTIME,           CUPTI_ACTIVITY_KIND_DRIVER,
+    CUPTI_ACTIVITY_KIND_SYNCHRONIZATION,
 };
 
 // Called all the time, and of no interest.
@@ -93,9 +96,19 @@ struct Cupti {
 Cupti cupti;
 pid_t process_of_cupti = 0;
 std::atomic<int> num_buffers{0};
+std::mutex flush_mutex;
 
 void Problem(std::string_view what) {
   Recorder::Tell(RecordKind::kProblem, 0, 0, "CUDA is not captured: " + std::string(what));
+}
+
+// Returns false, after a Problem, where it failed.
+bool Check(CUptiResult result, const char* what) {
+  if (result == CUPTI_SUCCESS) return true;
+  const char* text = "";
+  cupti.cuptiGetResultString(result, &text);
+  Problem(std::string(what) + ": " + text);
+  return false;
 }
 
 void* OpenCupti() {
@@ -231,13 +244,22 @@ void CUPTIAPI CompleteBuffer(CUcontext, uint32_t, uint8_t* buffer, size_t, size_
   --num_buffers;
 }
 
-void EnableActivities(bool on) {
-  for (const CUpti_ActivityKind kind : kKinds) {
-    if (on) {
-      cupti.cuptiActivityEnable(kind);
-    } else {
-      cupti.cuptiActivityDisable(kind);
-    }
+// As Check() for all of them.
+template <size_t kSize>
+bool Enable(const CUpti_ActivityKind (&kinds)[kSize]) {
+  CUptiResult first_error = CUPTI_SUCCESS;
+  for (const CUpti_ActivityKind kind : kinds) {
+    const CUptiResult result = cupti.cuptiActivityEnable(kind);
+    if (first_error == CUPTI_SUCCESS) first_error = result;
+  }
+  return Check(first_error, "cuptiActivityEnable");
+}
+
+void OpenWindow(bool on) {
+  if (on) {
+    Enable(kKindsOfWindow);
+  } else {
+    for (const CUpti_ActivityKind kind : kKindsOfWindow) cupti.cuptiActivityDisable(kind);
   }
   if (!on || cupti.cuptiActivityEnableRuntimeApi == nullptr) return;
   for (const CUpti_CallbackId function : kUninteresting) cupti.cuptiActivityEnableRuntimeApi(function, 0);
@@ -263,9 +285,14 @@ void CUPTIAPI Callback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, 
                   id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
     return;
   }
+  const bool is_entry = static_cast<const CUpti_CallbackData*>(data)->callbackSite == CUPTI_API_ENTER;
+  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API && id == CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020) {
+    // Records that CUPTI holds do not outlive the contexts.
+    if (is_entry) cupti.cuptiActivityFlushAll(0);
+    return;
+  }
   Recorder* const recorder = Recorder::Get();
   if (recorder == nullptr || recorder->range() != Recorder::Range::kCudaProfilerApi) return;
-  const bool is_entry = static_cast<const CUpti_CallbackData*>(data)->callbackSite == CUPTI_API_ENTER;
   const bool is_start = domain == CUPTI_CB_DOMAIN_DRIVER_API
                             ? id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart
                             : id == CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000;
@@ -281,6 +308,7 @@ constexpr struct {
     {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStart_v4000},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaProfilerStop_v4000},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020},
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED},
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
 };
@@ -289,12 +317,16 @@ uint64_t CUPTIAPI Timestamp() { return Now(); }
 
 void FlushAtExit() {
   // CUDA does not live on in a child of fork.
-  if (getpid() == process_of_cupti) cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+  if (getpid() != process_of_cupti) return;
+  // For good: CUPTI is taken down next, and must not be called meanwhile.
+  flush_mutex.lock();
+  cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
 }
 
 void* FlushForEver(void*) {
   for (;;) {
     sleep(kFlushSeconds);
+    const std::lock_guard<std::mutex> lock(flush_mutex);
     cupti.cuptiActivityFlushAll(0);
   }
 }
@@ -308,15 +340,6 @@ void StartFlushing() {
   pthread_t thread;
   if (pthread_create(&thread, nullptr, &FlushForEver, nullptr) == 0) pthread_detach(thread);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
-
-// Returns false, after a Problem, where a step fails that all depends on.
-bool Check(CUptiResult result, const char* what) {
-  if (result == CUPTI_SUCCESS) return true;
-  const char* text = "";
-  cupti.cuptiGetResultString(result, &text);
-  Problem(std::string(what) + ": " + text);
-  return false;
 }
 
 void StartCupti() {
@@ -336,13 +359,14 @@ void StartCupti() {
              "cuptiActivityRegisterTimestampCallback") ||
       !Check(cupti.cuptiSetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM), "cuptiSetThreadIdType") ||
       !Check(cupti.cuptiActivityRegisterCallbacks(&RequestBuffer, &CompleteBuffer),
-             "cuptiActivityRegisterCallbacks")) {
+             "cuptiActivityRegisterCallbacks") ||
+      !Enable(kKindsOfStart)) {
     return;
   }
   for (const auto& callback : kCallbacks) {
     cupti.cuptiEnableCallback(1, subscriber, callback.domain, callback.id);
   }
-  Recorder::Get()->OnRecording(&EnableActivities);
+  Recorder::Get()->OnRecording(&OpenWindow);
   Recorder::Get()->header().has_cuda = 1;
   process_of_cupti = getpid();
   std::atexit(&FlushAtExit);

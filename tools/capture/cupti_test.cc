@@ -84,6 +84,21 @@ TEST_F(CuptiTest, NodesOfGraphsLeadToTheirOriginals) {
               ElementsAre("41|-|CUDA graph node creation", "42|41|CUDA graph node creation"));
 }
 
+TEST_F(CuptiTest, KernelsBeforeAResetOfTheDeviceAreThere) {
+  const ProfiledProgram program = Profile({"cuda_reset"});
+  ASSERT_THAT(program.captures, SizeIs(1));
+  EXPECT_EQ(program.captures[0].num_kernels, 2);
+}
+
+TEST_F(CuptiTest, WhatCuptiRefusesIsSaidOnce) {
+  setenv("CUPTI_FOR_TEST_REFUSES", "1", 1);
+  const ProfiledProgram program = Profile({"cuda"});
+  unsetenv("CUPTI_FOR_TEST_REFUSES");
+  ASSERT_THAT(program.captures, SizeIs(1));
+  EXPECT_THAT(program.captures[0].problems,
+              ElementsAre("CUDA is not captured: cuptiActivityEnable: an error"));
+}
+
 TEST_F(CuptiTest, WhatCuptiDroppedIsCounted) {
   const ProfiledProgram program = Profile({"cuda"});
   ASSERT_THAT(program.captures, SizeIs(1));
@@ -103,6 +118,11 @@ TEST_F(CuptiTest, KernelsWithinTheWindowAreThere) {
   const ProfiledProgram program = Profile({"cuda_window", "1"});
   ASSERT_THAT(program.captures, SizeIs(1));
   EXPECT_EQ(program.captures[0].num_kernels, 2);
+  // The device, of which CUPTI told before the window, and the context, by which the device of a
+  // synchronisation is known.
+  EXPECT_THAT(Query(options_.output, "SELECT smCount FROM TARGET_INFO_GPU"), ElementsAre("132"));
+  EXPECT_THAT(Query(options_.output, "SELECT deviceId FROM CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"),
+              ElementsAre("1"));
 }
 
 TEST_F(CuptiTest, KernelsOutsideTheWindowAreNot) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "ott/core/base/utf8.h"
 #include "tools/capture/recorder.h"
 
 namespace {
@@ -38,17 +39,8 @@ std::string_view ViewOf(const char* text) { return text == nullptr ? "" : text; 
 std::string ToUtf8(const wchar_t* text) {
   std::string utf8;
   for (; text != nullptr && *text != L'\0'; ++text) {
-    auto code = static_cast<uint32_t>(*text);
-    if (code > 0x10ffff) code = 0xfffd;
-    if (code < 0x80) {
-      utf8 += static_cast<char>(code);
-      continue;
-    }
-    const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-    constexpr uint8_t kLead[] = {0, 0xc0, 0xe0, 0xf0};
-    utf8 += static_cast<char>(kLead[more] | code >> (6 * more));
-    for (int byte = more - 1; byte >= 0; --byte)
-      utf8 += static_cast<char>(0x80 | (code >> (6 * byte) & 0x3f));
+    const auto code = static_cast<uint32_t>(*text);
+    ott::AppendUtf8(code > 0x10ffff ? 0xfffd : code, utf8);
   }
   return utf8;
 }

@@ -112,6 +112,20 @@ void Fork() {
   Range("parent after");
 }
 
+// The child ends a range that is its parent's while one of its own is open.
+void ForkWithinRange() {
+  const nvtxRangeId_t parents = nvtxRangeStartA("parent's");
+  if (const pid_t child = fork(); child != 0) {
+    waitpid(child, nullptr, 0);
+    return nvtxRangeEnd(parents);
+  }
+  const nvtxRangeId_t own = nvtxRangeStartA("child's");
+  nvtxRangeEnd(parents);
+  nvtxMarkA("within");
+  nvtxRangeEnd(own);
+  _exit(0);
+}
+
 void Exec(char* program) {
   Range("before exec");
   execl(program, program, "ranges", "3", nullptr);
@@ -132,12 +146,6 @@ void Threads(int number) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The driver's part in CUDA_INJECTION64_PATH, which is played here where there is no GPU.
-void InitializeCuda() {
-  void* const library = dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
-  reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))();
-}
-
 // A function of cupti_for_test.cc.
 template <typename... Arguments>
 void CallCupti(const char* name, Arguments... arguments) {
@@ -145,10 +153,22 @@ void CallCupti(const char* name, Arguments... arguments) {
   reinterpret_cast<void (*)(Arguments...)>(dlsym(library, name))(arguments...);
 }
 
+// The driver's part in CUDA_INJECTION64_PATH, which is played here where there is no GPU.
+void InitializeCuda() {
+  void* const library = dlopen(std::getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
+  reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))();
+  CallCupti("StartCuda");
+}
+
 void Cuda() {
   InitializeCuda();
   Range("launch");
   CallCupti("MakeGraph");
+}
+
+void CudaReset() {
+  InitializeCuda();
+  CallCupti("ResetDevice");
 }
 
 // Leaves the window open where number is not 0.
@@ -197,8 +217,10 @@ int main(int argc, char** argv) {
       {"everything", &Everything},
       {"window", &Window},
       {"cuda", &Cuda},
+      {"cuda_reset", &CudaReset},
       {"cuda_window", [&] { CudaWindow(number); }},
       {"fork", &Fork},
+      {"fork_within_range", &ForkWithinRange},
       {"exec", [&] { Exec(argv[0]); }},
       {"ranges", [&] { Ranges(number); }},
       {"strings", [&] { Strings(number); }},

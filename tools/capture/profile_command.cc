@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -46,10 +45,14 @@ void Report(const ProfiledProgram& program) {
     Say("nothing was captured and no file written: the program made no NVTX call" +
         std::string(HasCudaDevice() ? ", and none to CUDA" : ""));
   }
-  for (const CaptureSummary& capture : program.captures) Report(capture);
-  const bool has_cuda = std::any_of(program.captures.begin(), program.captures.end(),
-                                    [](const CaptureSummary& capture) { return capture.has_cuda; });
-  if (has_cuda || program.captures.empty()) return;
+  bool has_file = false, has_cuda = false;
+  for (const CaptureSummary& capture : program.captures) {
+    Report(capture);
+    has_file |= !capture.path.empty();
+    has_cuda |= capture.has_cuda;
+  }
+  for (const std::string& file : program.other_files) Say(file + " is not of this run; it was there before");
+  if (!has_file || has_cuda) return;
   Say(HasCudaDevice() ? "NVTX only: the program did not use CUDA, or CUPTI could not be opened"
                       : "no CUDA device: NVTX only");
 }

@@ -1,5 +1,6 @@
 #include "tools/capture/profile_program.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -11,8 +12,10 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/file.h"
@@ -44,19 +47,38 @@ absl::Status PrepareOutput(const ProfileOptions& options) {
   const std::string path = CapturePath(options.output, RankFromEnvironment(), 0, 0);
   const fs::path directory = fs::path(path).has_parent_path() ? fs::path(path).parent_path() : fs::path(".");
   OTT_RETURN_IF_ERROR(MakeDirectories(directory.string()));
-  if (access(directory.c_str(), W_OK | X_OK) != 0) {
-    return absl::PermissionDeniedError(absl::StrCat(directory.string(), ": ", std::strerror(errno)));
-  }
   std::error_code error;
-  if (!fs::exists(path, error)) return absl::OkStatus();
-  if (!options.overwrite) {
-    return absl::AlreadyExistsError(absl::StrCat(path, ": is there already; -f overwrites it"));
-  }
   // Should nothing be captured, the old file must not pass for the new one.
-  if (!fs::is_regular_file(path, error) || !fs::remove(path, error)) {
+  if (options.overwrite && fs::exists(path, error) &&
+      (!fs::is_regular_file(path, error) || !fs::remove(path, error))) {
     return absl::PermissionDeniedError(absl::StrCat(path, ": cannot be overwritten"));
   }
+  const int fd = open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0 && errno == EEXIST) {
+    return absl::AlreadyExistsError(absl::StrCat(path, ": is there already; -f overwrites it"));
+  }
+  if (fd < 0) return absl::UnavailableError(absl::StrCat(path, ": ", std::strerror(errno)));
+  close(fd);
+  unlink(path.c_str());
   return absl::OkStatus();
+}
+
+// Names that CapturePath makes of the output for ranks and further processes.
+std::set<std::string> FilesOfProcesses(const std::string& output) {
+  constexpr std::string_view kRank = "rank_00000";
+  const std::string sample = fs::path(CapturePath(output, 0, 0, 0)).filename().string();
+  const size_t at = sample.rfind(kRank);
+  const std::string begin = sample.substr(0, at), end = sample.substr(at + kRank.size());
+  std::set<std::string> names;
+  std::error_code error;
+  const fs::path directory = fs::path(output).parent_path();
+  for (const auto& entry : fs::directory_iterator(directory.empty() ? "." : directory, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_of_process =
+        absl::StartsWith(name, begin + "rank_") || absl::StartsWith(name, begin + "pid_");
+    if (is_of_process && absl::EndsWith(name, end)) names.insert(name);
+  }
+  return names;
 }
 
 SessionStart StartNow() {
@@ -164,12 +186,16 @@ absl::StatusOr<ProfiledProgram> ProfileProgram(const ProfileOptions& options) {
                                               {kBufferMibVariable, std::to_string(options.buffer_mib)},
                                               {kRangeVariable, options.capture_range}};
   for (const char* variable : kInjectionVariables) added[variable] = options.library;
+  std::set<std::string> others;
+  if (RankFromEnvironment() < 0) others = FilesOfProcesses(options.output);
   ProfiledProgram program;
   pid_t child = 0;
   program.start_error = Spawn(options.command, EnvironmentWith(added), signals.before(), &child);
   if (program.start_error != 0) return program;
   program.wait_status = signals.Wait(child);
   program.captures = receiver->Stop();
+  for (const CaptureSummary& capture : program.captures) others.erase(fs::path(capture.path).filename());
+  program.other_files.assign(others.begin(), others.end());
   return program;
 }
 

@@ -27,6 +27,9 @@ struct ProfiledProgram {
   int start_error = 0;  // errno, where the program could not be executed
   int wait_status = 0;  // of waitpid(2)
   std::vector<CaptureSummary> captures;
+  // That were there before and have names as captures have, but are not of this run. Empty for a rank of a
+  // job, whose other ranks have files of their own.
+  std::vector<std::string> other_files;
 };
 
 // Signals sent to this process go to the program. An error if there is nowhere to write, or another profiler:

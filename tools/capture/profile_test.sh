@@ -58,10 +58,13 @@ OMPI_COMM_WORLD_RANK=3 expect 2 'rank_00003.sqlite: is there' -o "$dir/run.sqlit
 expect 0 'job.rank_00001.sqlite: 1 range,' -o "$dir/job.sqlite" -- \
   sh -c 'RANK=0 "$0" ranges 1; RANK=1 "$0" ranges 1; RANK=1 "$0" ranges 2' "$program"
 ls "$dir"/job.rank_00001.pid_*.sqlite > /dev/null || fail "a second process of a rank has no file"
+expect 0 'job.rank_00001.sqlite is not of this run' -f -o "$dir/job.sqlite" -- env RANK=0 "$program" ranges 1
 
 # No file may be longer than 1.2 MB, as on a disk that is full: the program does not notice, and what was written holds.
 # A mark takes more of the file than of the buffer.
 ulimit -S -f 1200
+expect 0 'process [0-9]+ is not captured, it has no memory for its events: File too large' -o "$dir/memory.sqlite" -- \
+  "$program" ranges 1
 expect 0 '[1-9][0-9]* rows could not be written:' --buffer-size 1 -o "$dir/full.sqlite" -- "$program" marks 100000
 ulimit -S -f unlimited
 [[ $(names "$dir/full.sqlite" | wc -w) -gt 0 ]] || fail "nothing was kept before the disk was full"

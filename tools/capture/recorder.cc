@@ -95,7 +95,10 @@ bool Recorder::Start() {
     return false;
   }
   std::unique_ptr<SharedBuffer> buffer = SharedBuffer::Create(BufferBytesFromEnvironment());
-  if (buffer == nullptr) return false;
+  if (buffer == nullptr) {
+    close(SendBuffer(address, -1, errno));
+    return false;
+  }
   buffer->header().pid = getpid();
   buffer->header().rank = RankFromEnvironment();
   const std::string_view program = program_invocation_short_name;

@@ -149,7 +149,8 @@ class Recorder {
   const Range range_;
   std::atomic<bool> is_recording_;
   std::atomic<void (*)(bool)> listener_{nullptr};
-  std::atomic<uint64_t> last_range_{0};
+  // Of all processes: a child of fork may end a range that its parent started.
+  static inline std::atomic<uint64_t> last_range_{0};
   ThreadRecorder names_;                 // stream 0
   std::vector<ThreadRecorder*> unused_;  // left by threads that ended
 };

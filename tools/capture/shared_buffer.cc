@@ -149,10 +149,11 @@ const Record* StreamReader::Next() {
     const uint32_t next = (chunk_ == nullptr ? buffer_->header().first_chunk[stream_] : chunk_->next)
                               .load(std::memory_order_acquire);
     const uint32_t committed = chunk_ == nullptr ? 0 : chunk_->committed.load(std::memory_order_acquire);
+    if (committed > sizeof(chunk_->data)) break;
     if (read_ < committed) {
       const auto* const record = reinterpret_cast<const Record*>(chunk_->data + read_);
       const uint32_t size = record->size;
-      if (committed > sizeof(chunk_->data) || size < sizeof(Record) || size > committed - read_) break;
+      if (size < sizeof(Record) || size > committed - read_) break;
       read_ += (size + 7) & ~7u;
       return record;
     }

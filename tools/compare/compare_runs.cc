@@ -5,11 +5,13 @@
 #include <iterator>
 #include <map>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/dump/dump_files.h"
 #include "ott/dist/rank_list.h"
 #include "ott/dist/run_directory.h"
 
@@ -31,9 +33,14 @@ std::string_view Name(Kind kind) {
 }
 
 absl::StatusOr<Kind> KindOf(const std::string& dir) {
-  if (!std::filesystem::is_directory(dir))
-    return absl::NotFoundError(absl::StrCat(dir, ": no such directory"));
-  if (std::filesystem::exists(dir + "/tensors.json")) return Kind::kDump;
+  std::error_code error;
+  if (!std::filesystem::is_directory(dir, error)) {
+    return absl::NotFoundError(
+        absl::StrCat(dir, ": no such directory", error ? absl::StrCat(": ", error.message()) : ""));
+  }
+  for (const char* const file : {kTensorsFile, kManifestFile}) {
+    if (std::filesystem::exists(absl::StrCat(dir, "/", file), error)) return Kind::kDump;
+  }
   if (IsRunDirectory(dir)) return Kind::kRun;
   OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, ListDumps(dir));
   if (!counts.empty()) return Kind::kDumps;

@@ -181,6 +181,44 @@ TEST_F(CompareRunsTest, FoldersOfDumpsAndSingleDumpsAreCompared) {
   EXPECT_EQ(dumps->verdict(), Verdict::kEqual);
 }
 
+TEST_F(CompareRunsTest, NamesCannotForgeAReport) {
+  const std::string name = "a\nverdict: equal\x1b[2J";
+  const double numbers[] = {1, 2};
+  for (const int i : {0, 1}) {
+    TensorDumper dumper;
+    TensorDumperOptions options;
+    options.dir = DumpsDirectory(i == 0 ? Reference() : Current(), 0);
+    ASSERT_TRUE(dumper.Enable(options).ok());
+    ASSERT_TRUE(dumper.AddTensorData(name, TensorView(&numbers[i], {})).ok());
+    ASSERT_TRUE(dumper.AddTensorData("text", name + std::to_string(i)).ok());
+    ASSERT_TRUE(dumper.Dump().ok());
+  }
+  const std::string text = ToText(Compare());
+  EXPECT_THAT(text, HasSubstr("tensors.a\\nverdict: equal\\x1b[2J: mismatch"));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("\nverdict: equal")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("\x1b")));
+}
+
+TEST_F(CompareRunsTest, FoldersWhoseNameIsNotUtf8AreCompared) {
+  const std::string moved = dir_ + "/\xff";
+  std::filesystem::rename(DumpsDirectory(Current(), 0), moved);
+  const auto comparison = CompareRuns(DumpsDirectory(Reference(), 0), moved);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_THAT(ToJson(*comparison), HasSubstr("\"verdict\": \"equal\""));
+}
+
+TEST_F(CompareRunsTest, ADumpThatWasCutOffBeforeItsTreeIsNoPass) {
+  const std::string dump = DumpsDirectory(Reference(), 0) + "/0";
+  ASSERT_TRUE(std::filesystem::remove(dump + "/tensors.json"));
+  const auto comparison = CompareRuns(dump, dump);
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  EXPECT_EQ(comparison->verdict(), Verdict::kCouldNotCompare);
+}
+
+TEST_F(CompareRunsTest, NamesThatNoFolderCanHaveAreErrors) {
+  EXPECT_EQ(CompareRuns(Reference(), std::string(5000, 'x')).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(CompareRunsTest, DifferentKindsOfFoldersAreRefused) {
   const auto comparison = CompareRuns(Reference(), DumpsDirectory(Current(), 0));
   EXPECT_EQ(comparison.status().code(), absl::StatusCode::kInvalidArgument);

@@ -32,9 +32,9 @@ std::string DescribeBits(const BitDifference& bits) {
 // A result of a tensor on one line.
 std::string Describe(const NamedComparison& named) {
   const TensorComparison& comparison = named.comparison;
-  std::string text =
-      absl::StrCat(named.path, named.path.empty() ? "" : ": ", std::string(Name(comparison.status)));
-  if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", comparison.detail);
+  std::string text = absl::StrCat(Printable(named.path), named.path.empty() ? "" : ": ",
+                                  std::string(Name(comparison.status)));
+  if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", Printable(comparison.detail));
   if (comparison.first_bit_difference.has_value()) {
     absl::StrAppend(&text, ", first at ", DescribeBits(*comparison.first_bit_difference));
   }
@@ -119,14 +119,16 @@ std::string ToText(const RunsComparison& comparison) {
     if (dump.largest_difference.has_value() && (largest == nullptr || error(&dump) > error(largest)))
       largest = &dump;
   }
-  std::string text = absl::StrCat(
-      "reference ", comparison.reference, "\ncurrent   ", comparison.current, "\ncompared  ", num_tensors,
-      " tensors in ", comparison.dumps.size(), " dumps: ", num_bitwise_equal, " bitwise equal, ",
-      num_tensors - num_bitwise_equal - num_failures, " within tolerance, ", num_failures, " not\n");
-  for (const std::string& problem : comparison.problems) absl::StrAppend(&text, "problem: ", problem, "\n");
+  std::string text = absl::StrCat("reference ", Printable(comparison.reference), "\ncurrent   ",
+                                  Printable(comparison.current), "\ncompared  ", num_tensors, " tensors in ",
+                                  comparison.dumps.size(), " dumps: ", num_bitwise_equal, " bitwise equal, ",
+                                  num_tensors - num_bitwise_equal - num_failures, " within tolerance, ",
+                                  num_failures, " not\n");
+  for (const std::string& problem : comparison.problems)
+    absl::StrAppend(&text, "problem: ", Printable(problem), "\n");
   if (largest != nullptr) {
     absl::StrAppend(&text, "largest difference within tolerance: ", PlaceOf(*largest),
-                    largest->largest_difference->path, ": ",
+                    Printable(largest->largest_difference->path), ": ",
                     DescribeFigures(largest->largest_difference->comparison), "\n");
   }
   if (const DumpSummary* first = comparison.first_divergence()) {
@@ -151,15 +153,15 @@ std::string ToJson(const RunsComparison& comparison) {
   Value::List dumps;
   for (const DumpSummary& dump : comparison.dumps) dumps.push_back(ToValue(dump));
   const DumpSummary* first = comparison.first_divergence();
-  const ValueMap map{{"reference", comparison.reference},
-                     {"current", comparison.current},
+  Value::List problems;
+  for (const std::string& problem : comparison.problems) problems.push_back(AsUtf8(problem));
+  const ValueMap map{{"reference", AsUtf8(comparison.reference)},
+                     {"current", AsUtf8(comparison.current)},
                      {"verdict", std::string(Name(comparison.verdict()))},
-                     {"problems", Value::List(comparison.problems.begin(), comparison.problems.end())},
+                     {"problems", std::move(problems)},
                      {"first_divergence", first == nullptr ? Value() : ToValue(*first)},
                      {"dumps", std::move(dumps)}};
-  // Paths that are not UTF-8 have no JSON.
-  const absl::StatusOr<std::string> json = ToJson(Value(map));
-  return json.ok() ? *json + "\n" : absl::StrCat("{\"error\": \"", json.status().message(), "\"}\n");
+  return ToJson(Value(map)).value() + "\n";
 }
 
 std::string ToCsv(const RunsComparison& comparison) {

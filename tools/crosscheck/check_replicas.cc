@@ -22,6 +22,8 @@ namespace {
 
 // The disks may be slow; nobody is waited for that will not answer.
 constexpr auto kTimeout = std::chrono::hours(24);
+// Each has a thread and reads its dump.
+constexpr int kMaxRanks = 4096;
 
 // The verdicts that this rank is the first to have, for all that share them.
 std::vector<CrossCheckVerdict> CheckRank(CrossCheck& check, const std::string& run_dir, int rank,
@@ -57,6 +59,10 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
   if (iterations.empty()) return absl::NotFoundError(absl::StrCat(run_dir, ": no rank has dumps"));
   const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir);
   const int world_size = std::max(info.ok() ? info->world_size() : 0, ranks.back() + 1);
+  if (world_size > kMaxRanks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        run_dir, ": ", world_size, " ranks; this compares the replicas of ", kMaxRanks, " at most"));
+  }
   std::vector<std::string> hosts(world_size, "host unknown");
   for (int rank = 0; info.ok() && rank < std::min(world_size, info->hosts_size()); ++rank) {
     hosts[rank] = info->hosts(rank);

@@ -250,7 +250,7 @@ class Joiner {
           context.marker = label_index;
           context.op = kNone;
           if (!label.source.empty()) context.source = interner_.Text(label.source);
-        } else {
+        } else if (!SaysLess(label.description, context.op)) {
           context.op = label_index;
         }
         if (context.direction != OpDirection::kBackward) context.direction = label.direction;
@@ -272,6 +272,12 @@ class Joiner {
         break;
     }
     return context;
+  }
+
+  // What a collective calls on its way to the kernel, ncclGroupEnd say, tells no sizes.
+  bool SaysLess(const OpDescription& called, uint32_t op) const {
+    return op != kNone && IsCollective(profile_.labels[op].description) &&
+           (called.op == "record_param_comms" || (IsCollective(called) && called.arguments.empty()));
   }
 
   void TakeContext(uint32_t launch_index) {

@@ -5,23 +5,12 @@
 #include <cstdint>
 #include <limits>
 
+#include "ott/core/base/utf8.h"
+
 namespace ott {
 namespace {
 
 constexpr int kMaxDepth = 64;
-
-void AppendUtf8(uint32_t code, std::string* text) {
-  if (code < 0x80) {
-    text->push_back(static_cast<char>(code));
-  } else if (code < 0x800) {
-    text->push_back(static_cast<char>(0xc0 | (code >> 6)));
-    text->push_back(static_cast<char>(0x80 | (code & 0x3f)));
-  } else {
-    text->push_back(static_cast<char>(0xe0 | (code >> 12)));
-    text->push_back(static_cast<char>(0x80 | ((code >> 6) & 0x3f)));
-    text->push_back(static_cast<char>(0x80 | (code & 0x3f)));
-  }
-}
 
 class Parser {
  public:
@@ -124,7 +113,7 @@ class Parser {
           if (rest_.size() - i < digits) return false;
           const auto end = rest_.data() + i + digits;
           if (std::from_chars(rest_.data() + i, end, code, 16).ptr != end) return false;
-          AppendUtf8(code, text);
+          AppendUtf8(code, *text);
           i += digits;
           break;
         }

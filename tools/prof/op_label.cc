@@ -1,6 +1,7 @@
 #include "tools/prof/op_label.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -170,6 +171,24 @@ OpDirection DirectionOf(std::string_view name) {
   return backward ? OpDirection::kBackward : OpDirection::kForward;
 }
 
+// Takes what is before the last colon off the name: "aten" of "aten::mm", "nccl" of "nccl:all_reduce".
+std::string_view ConsumeNamespace(std::string_view* name) {
+  const size_t colon = name->rfind(':');
+  if (colon == std::string_view::npos) return {};
+  std::string_view space = name->substr(0, colon);
+  while (!space.empty() && space.back() == ':') space.remove_suffix(1);
+  name->remove_prefix(colon + 1);
+  while (!name->empty() && name->front() == ' ') name->remove_prefix(1);
+  return space;
+}
+
+// Autograd's nodes have no namespace but its own. aten::convolution_backward is an op like any other, which a
+// node calls.
+bool IsBackwardNode(std::string_view space, OpDirection direction) {
+  return direction == OpDirection::kBackward &&
+         (space.empty() || space.find("autograd") != std::string_view::npos);
+}
+
 bool ParseMap(std::string_view key, OpLabel* label) {
   const std::optional<Literal> map = ParseLiteral(key);
   if (!map.has_value() || !map->is_map()) return false;
@@ -186,13 +205,15 @@ bool ParseMap(std::string_view key, OpLabel* label) {
     label->text = map->FindText("mod");
     return true;
   }
-  const std::string_view op = map->FindText("op");
+  std::string_view op = map->FindText("op");
   if (op.empty()) return false;
+  const std::string_view space = op.find("::") == std::string_view::npos ? "" : ConsumeNamespace(&op);
   label->kind = OpLabel::Kind::kMarker;
   label->source = map->FindText("source");
   OpDescription& description = label->description;
   description.op = op;
   description.module = map->FindText(map->Find("module") != nullptr ? "module" : "mod");
+  if (description.module.empty()) description.module = space;
   if (const Literal* arguments = map->Find("args"); arguments != nullptr) {
     int position = 0;
     for (const Literal& argument : arguments->items) {
@@ -204,7 +225,7 @@ bool ParseMap(std::string_view key, OpLabel* label) {
       description.arguments.push_back(ToArgument(attributes->names[i], -1, attributes->items[i]));
     }
   }
-  label->is_backward_node = DirectionOf(op) == OpDirection::kBackward;
+  label->is_backward_node = IsBackwardNode(space, DirectionOf(op));
   const std::string_view direction = map->FindText("direction");
   label->direction =
       direction == "backward" || direction == "bprop" ? OpDirection::kBackward : DirectionOf(op);
@@ -231,8 +252,12 @@ void AppendSizes(const Literal& sizes, std::vector<OpArgument>* arguments) {
   }
 }
 
-// aten::mm, autograd::engine::evaluate_function: MmBackward0, nccl:all_reduce, ncclAllReduce.
+// aten::mm, autograd::engine::evaluate_function: MmBackward0, MmBackward0, nccl:all_reduce, ncclAllReduce.
 bool LooksLikeOp(std::string_view name) {
+  if (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0 &&
+      DirectionOf(name) == OpDirection::kBackward) {
+    return true;
+  }
   const size_t colons = name.find("::");
   if (colons != std::string_view::npos && colons > 0) {
     return name.find(' ') == std::string_view::npos ||
@@ -247,11 +272,17 @@ bool LooksLikeOp(std::string_view name) {
 LabelParts SplitLabel(std::string_view text) {
   if (!text.empty() && text[0] == '{') return SplitJson(text);
   const size_t end_of_name = EndOfName(text);
-  // An op in sight of autograd without sizes is still an op.
-  LabelParts parts = {text.substr(0, end_of_name), end_of_name < text.size() ? ", sizes = []" : "",
-                      kNoSequenceNumber};
+  LabelParts parts;
+  parts.head = text.substr(0, end_of_name);
   if (!ConsumeParts(text.substr(end_of_name), &parts.tail, &parts.sequence_number)) {
     return {text, {}, kNoSequenceNumber};
+  }
+  // An op in sight of autograd without sizes is still an op; an operator id alone is any range's of PyTorch.
+  const bool has_tensors = parts.tail.find_first_of("0123456789") != std::string_view::npos;
+  if (!has_tensors && parts.sequence_number == kNoSequenceNumber) {
+    parts.tail = {};
+  } else if (parts.tail.empty()) {
+    parts.tail = ", sizes = []";
   }
   return parts;
 }
@@ -281,20 +312,12 @@ OpLabel ParseLabel(const LabelParts& parts) {
     return label;
   }
   label.kind = OpLabel::Kind::kOp;
-  size_t colon = name.rfind(':');
-  if (colon != std::string_view::npos) {
-    std::string_view module = name.substr(0, colon);
-    while (!module.empty() && module.back() == ':') module.remove_suffix(1);
-    label.description.module = module;
-    name.remove_prefix(colon + 1);
-    while (!name.empty() && name[0] == ' ') name.remove_prefix(1);
-  }
+  label.description.module = ConsumeNamespace(&name);
   if (name.substr(0, 4) == "nccl") label.description.module = "nccl";
   label.description.op = name;
   label.direction = DirectionOf(name);
   if (text.find("evaluate_function: ") < end_of_name) label.direction = OpDirection::kBackward;
-  // aten::convolution_backward is an op like any other, which a backward node calls.
-  label.is_backward_node = label.direction == OpDirection::kBackward && label.description.module != "aten";
+  label.is_backward_node = IsBackwardNode(label.description.module, label.direction);
   return label;
 }
 

@@ -93,6 +93,25 @@ TEST(OpLabel, OursTellsDTypesAttributesAndTheLine) {
   EXPECT_THAT(arguments[2].numbers, ElementsAre(1, 2));
 }
 
+TEST(OpLabel, NamespacesAreNoPartOfTheOp) {
+  for (const char* text : {R"({"op":"aten::convolution_backward","args":[]})",
+                           "aten::convolution_backward, op_id = 7, sizes = [[2]]"}) {
+    const OpLabel label = Parse(text);
+    EXPECT_EQ(label.description.op, "convolution_backward") << text;
+    EXPECT_EQ(label.description.module, "aten") << text;
+    EXPECT_EQ(label.direction, OpDirection::kBackward) << text;
+    // Called by a node, as ops of other libraries are.
+    EXPECT_FALSE(label.is_backward_node) << text;
+  }
+  EXPECT_FALSE(Parse("flash_attn::_flash_attn_backward, op_id = 7, sizes = [[2]]").is_backward_node);
+  EXPECT_TRUE(Parse("torch::autograd::CopyBackwards, seq = 7").is_backward_node);
+  EXPECT_TRUE(Parse("autograd::engine::evaluate_function: MulBackward0, seq = 7").is_backward_node);
+  const OpLabel node = Parse(R"({"op":"LinearBackward0","module":"encoder","direction":"backward"})");
+  EXPECT_TRUE(node.is_backward_node);
+  EXPECT_EQ(node.description.module, "encoder");
+  EXPECT_EQ(Parse(R"({"op":"block:3"})").description.op, "block:3");
+}
+
 TEST(OpLabel, PyProfsMarkersAreRead) {
   const OpLabel op = Parse(
       "{'mod': 'torch.nn.functional', 'op': 'linear', 'args': [{'name': '', 'type': 'tensor', 'shape': (32, "
@@ -127,8 +146,23 @@ TEST(OpLabel, LayersAndRangesOfTheProgramAreNoOps) {
   }
 }
 
+TEST(OpLabel, RangesOfRecordFunctionAreNoOps) {
+  // As PyTorch's observer writes them: with an operator id, but with neither tensors nor autograd's number.
+  for (const std::string name : {"FSDP::pre_forward (encoder.block.18.layer.0)", "forward",
+                                 "Optimizer.step#AdamW.step", "ProfilerStep#5", "backward"}) {
+    for (const char* rest : {", op_id = 7", ", op_id = 7, sizes = []", ", op_id = 7, sizes = [[]]"}) {
+      EXPECT_EQ(Parse(name + rest).kind, OpLabel::Kind::kOther) << name << rest;
+      EXPECT_EQ(Parse(name + rest).text, name);
+    }
+  }
+  for (const char* op : {"MyFunction, seq = 3, op_id = 7", "my_op, op_id = 7, sizes = [[2]]",
+                         "MulBackward0, op_id = 7", "torch_ext::op, op_id = 7"}) {
+    EXPECT_EQ(Parse(op).kind, OpLabel::Kind::kOp) << op;
+  }
+}
+
 TEST(OpLabel, CollectivesAreOpsOfNccl) {
-  for (const char* text : {"ncclAllReduce", "nccl:all_reduce"}) {
+  for (const char* text : {"ncclAllReduce", "nccl:all_reduce", "nccl:send 0->1, op_id = 7"}) {
     EXPECT_EQ(Parse(text).kind, OpLabel::Kind::kOp) << text;
     EXPECT_EQ(Parse(text).description.module, "nccl") << text;
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
@@ -31,6 +32,7 @@ struct ProfFlags {
   bool summary = false;
   bool host = false;
   std::string gpu;
+  std::string of_kernels;  // an option that was given and that host time has no use for
   ProfTableOptions table;
 };
 
@@ -82,6 +84,10 @@ absl::Status Prof(ProfFlags flags) {
           absl::StrCat("no peaks of a GPU '", flags.gpu, "'; there are ", known));
     }
   }
+  if (flags.host && !flags.of_kernels.empty())
+    return absl::InvalidArgumentError(absl::StrCat("--host takes no ", flags.of_kernels));
+  if (flags.host && flags.file == "-")
+    return absl::InvalidArgumentError("--host needs a capture: rows from standard input are of kernels");
   if (flags.file == "-") {
     const JsonRows rows(std::cin);
     if (rows.num_bad_lines() > 0) {
@@ -94,7 +100,11 @@ absl::Status Prof(ProfFlags flags) {
   OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file));
   if (flags.host || profile.kernels.empty()) {
     PrintNotes(profile, nullptr);
-    std::fprintf(stderr, "  %shost time by range, ns:\n", flags.host ? "" : "no kernels were captured; ");
+    if (!flags.host) {
+      std::fprintf(stderr, "  no kernels were captured%s%s\n",
+                   flags.of_kernels.empty() ? "" : ", so there are none for ", flags.of_kernels.c_str());
+    }
+    std::fprintf(stderr, "  host time by range, ns:\n");
     WriteHostTimes(profile, flags.table.layout, flags.table.limit, Print);
     return absl::OkStatus();
   }
@@ -116,41 +126,57 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
                    "SQLite export of Nsight Systems, capture of `ott profile`, or nvprof file; -: rows that "
                    "--format=json -c all wrote")
       ->required();
-  command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
+  CLI::Option* columns =
+      command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
   CLI::Option* format =
       command->add_option("--format", flags->format, "csv is RFC 4180; json is one object a line")
           ->check(CLI::IsMember({"text", "csv", "json"}))
           ->capture_default_str();
-  command->add_option("-w,--width", table.layout.width, "Cut and fill columns to so many characters")
-      ->excludes(format)
-      ->check(CLI::PositiveNumber);
-  command->add_flag("--summary", flags->summary, "What takes most time, and advice")->excludes(format);
+  CLI::Option* width =
+      command
+          ->add_option("-w,--width", table.layout.width, "Cut texts and fill columns to so many characters")
+          ->excludes(format)
+          ->check(CLI::PositiveNumber);
+  CLI::Option* group_by =
+      command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums")
+          ->excludes(columns);
+  CLI::Option* sort = command->add_option("--sort", table.sort, "Column; largest numbers first");
+  CLI::Option* summary = command->add_flag("--summary", flags->summary, "What takes most time, and advice");
+  for (CLI::Option* option : {format, width, columns, group_by, sort}) summary->excludes(option);
   command->add_flag("--host", flags->host, "Host time by range, also where there are kernels");
-  command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums");
-  command->add_option("--sort", table.sort, "Column; largest numbers first");
-  command->add_option("-n,--limit", table.limit, "So many rows at most")->check(CLI::NonNegativeNumber);
-  command->add_option("--op", table.op, "Only kernels of ops like this glob");
-  command->add_option("--layer", table.layer, "Only of layers like this glob");
-  command->add_option("--kernel", table.kernel, "Only kernels (in brief) like this glob");
-  command->add_option("--phase", table.phase, "Only of phases like this glob");
-  command->add_option("--dir", table.direction, "Only this direction")
-      ->check(CLI::IsMember({"fprop", "bprop"}));
-  command->add_option("--ranks", table.ranks, "Only these, such as 0,3")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_option("--begin", table.begin_seconds, "Only kernels from this second of the capture on");
-  command->add_option("--end", table.end_seconds, "Only kernels before this second of the capture");
+  command->add_option("-n,--limit", table.limit, "So many rows (of a summary: ops) at most")
+      ->check(CLI::NonNegativeNumber);
+  // What host time has no use for.
+  const std::vector<CLI::Option*> of_kernels = {
+      columns,
+      group_by,
+      sort,
+      summary,
+      command->add_option("--op", table.op, "Only kernels of ops like this glob"),
+      command->add_option("--layer", table.layer, "Only of layers like this glob"),
+      command->add_option("--kernel", table.kernel, "Only kernels (in brief) like this glob"),
+      command->add_option("--phase", table.phase, "Only of phases like this glob"),
+      command->add_option("--dir", table.direction, "Only this direction")
+          ->check(CLI::IsMember({"fprop", "bprop"})),
+      command->add_option("--ranks", table.ranks, "Only these, such as 0,3")
+          ->delimiter(',')
+          ->allow_extra_args(false),
+      command->add_option("--begin", table.begin_seconds, "Only kernels from this second of the capture on"),
+      command->add_option("--end", table.end_seconds, "Only kernels before this second of the capture")};
   command->add_option("--gpu", flags->gpu,
                       "Peaks to compare with where FILE does not tell the device: H100, A100, ...");
-  std::string columns = "Columns:\n";
+  std::string footer = "Columns:\n";
   for (const ProfColumn& column : ProfColumns()) {
-    absl::StrAppend(&columns, "  ", std::string(column.name), std::string(10 - column.name.size(), ' '),
+    absl::StrAppend(&footer, "  ", std::string(column.name), std::string(10 - column.name.size(), ' '),
                     std::string(column.meaning), "\n");
   }
-  command->footer(columns +
+  command->footer(footer +
                   "Exit code: 0 printed, 2 FILE cannot be read.\n"
                   "Example:\n  ott prof run.sqlite --group-by op,dir -n 10");
-  command->callback([flags, exit_code] {
+  command->callback([flags, of_kernels, exit_code] {
+    for (const CLI::Option* option : of_kernels) {
+      if (option->count() > 0) flags->of_kernels = option->get_name();
+    }
     const absl::Status status = Prof(*flags);
     if (!status.ok()) std::fprintf(stderr, "ott prof: %s\n", std::string(status.message()).c_str());
     *exit_code = status.ok() ? kExitGood : kExitCouldNotTell;

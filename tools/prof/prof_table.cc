@@ -147,7 +147,10 @@ absl::Status WriteGroups(const KernelRows& rows, const ProfTableOptions& options
   const auto key_to_sort =
       std::find_if(keys.begin(), keys.end(), [&](const ProfColumn* key) { return key->name == sort; });
   if (by == nullptr && key_to_sort == keys.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("groups have no column '", sort, "' to sort by"));
+    std::string known = options.group_by;
+    for (const GroupColumn& column : kGroupColumns) absl::StrAppend(&known, ",", std::string(column.name));
+    return absl::InvalidArgumentError(
+        absl::StrCat("groups have no column '", sort, "' to sort by; there are ", known));
   }
   const auto key_index = static_cast<size_t>(key_to_sort - keys.begin());
   std::stable_sort(groups.begin(), groups.end(), [&](const Group& a, const Group& b) {

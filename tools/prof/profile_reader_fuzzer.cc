@@ -17,8 +17,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string& path =
       *new std::string(absl::StrCat("/dev/shm/profile_reader_fuzzer.", getpid()));
   OTT_CHECK(ott::WriteFileAtomically(path, {reinterpret_cast<const char*>(data), size}).ok());
-  auto profile = ott::ReadProfile(path);
+  ott::ReadProfileOptions read;
+  read.transfers = true;
+  auto profile = ott::ReadProfile(path, read);
   if (!profile.ok()) return 0;
+  for (const ott::Profile::Transfer& transfer : profile->transfers) {
+    OTT_CHECK(transfer.end >= transfer.start && transfer.name < profile->transfer_names.size() &&
+              transfer.process < profile->processes.size() &&
+              (transfer.launch == ott::kNone || transfer.launch < profile->launches.size()));
+  }
   const ott::KernelJoin join = ott::JoinKernels(&*profile);
   ott::ProfTableOptions options;
   options.columns = "all";

@@ -5,7 +5,9 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
@@ -15,7 +17,9 @@ namespace ott {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string Message(const std::string& path) { return std::string(ReadProfile(path).status().message()); }
 
@@ -87,6 +91,69 @@ TEST(ProfileReader, RowsOfOtherTypesAreCountedAndLeftOut) {
   EXPECT_THAT(profile.notes,
               Contains("1 rows of CUPTI_ACTIVITY_KIND_KERNEL were left out: not what belongs there"));
   EXPECT_THAT(profile.notes, Contains("2 rows of NVTX_EVENTS were left out: not what belongs there"));
+}
+
+// "NAME START-END BYTES device DEVICE stream STREAM pid PID launched LAUNCH".
+std::vector<std::string> TransfersOf(const Profile& profile) {
+  std::vector<std::string> result;
+  for (const Profile::Transfer& transfer : profile.transfers) {
+    result.push_back(absl::StrCat(
+        profile.transfer_names[transfer.name], " ", transfer.start, "-", transfer.end, " ", transfer.bytes,
+        " device ", transfer.device, " stream ", transfer.stream, " pid ",
+        profile.processes[transfer.process].pid,
+        transfer.launch == kNone ? "" : absl::StrCat(" launched ", profile.launches[transfer.launch].start)));
+  }
+  return result;
+}
+
+TEST(ProfileReader, CopiesAndMemsetsAreReadWhereTheyAreAskedFor) {
+  const std::string one = std::to_string(GlobalTid(1, 0)), two = std::to_string(GlobalTid(2, 0));
+  const std::string path =
+      CaptureSql()
+          .Kernel(1, 1, 5, 10, 10, "k", 3)
+          .Sql(
+              "CREATE TABLE ENUM_CUDA_MEMCPY_OPER (id, label);"
+              "INSERT INTO ENUM_CUDA_MEMCPY_OPER VALUES (1, 'Host-to-Device'), ('two', 'no number');"
+              "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, streamId, correlationId, "
+              "globalPid, bytes, copyKind);"
+              "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMSET (start, end, correlationId, globalPid, bytes);"
+              // The same correlation id in two processes, and that of a kernel.
+              "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (30, 40, 1, 7, 4, " +
+              one + ", 64, 1), (50, 50, 0, 8, 4, " + two + ", 32, 99), (60, 70, 0, 7, 3, " + one +
+              ", 16, NULL);"
+              "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (21, 22, " +
+              std::to_string(GlobalTid(1, 1)) + ", 4, 0), (23, 24, " + std::to_string(GlobalTid(2, 2)) +
+              ", 4, 0);"
+              "INSERT INTO CUPTI_ACTIVITY_KIND_MEMSET VALUES (80, 90, NULL, " +
+              one + ", 8);")
+          .Write("transfers.sqlite");
+  EXPECT_THAT(ReadProfile(path).value().transfers, IsEmpty());
+  ReadProfileOptions options;
+  options.transfers = true;
+  const Profile profile = ReadProfile(path, options).value();
+  EXPECT_THAT(TransfersOf(profile),
+              ElementsAre("memcpy Host-to-Device 30-40 64 device 1 stream 7 pid 1 launched 21",
+                          "memcpy 50-50 32 device 0 stream 8 pid 2 launched 23",
+                          "memcpy 60-70 16 device 0 stream 7 pid 1 launched 5",
+                          "memset 80-90 8 device -1 stream -1 pid 1"));
+  EXPECT_EQ(profile.last_time, 90);
+}
+
+TEST(ProfileReader, CopiesThatAreNoneAreCountedAndLeftOut) {
+  ReadProfileOptions options;
+  options.transfers = true;
+  const Profile profile =
+      ReadProfile(
+          CaptureSql()
+              .Sql("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, bytes, copyKind);"
+                   "INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES ('soon', 2, 3, 1), (NULL, 2, 3, 1), "
+                   "(5, 4, 3, 1), (1, 2, 'many', 1), (1, 2, 3, 'up'), (1, 2, 3, 1);")
+              .Write("bad_transfers.sqlite"),
+          options)
+          .value();
+  EXPECT_THAT(TransfersOf(profile), ElementsAre("memcpy 1-2 3 device -1 stream -1 pid 0"));
+  EXPECT_THAT(profile.notes,
+              Contains("5 rows of CUPTI_ACTIVITY_KIND_MEMCPY were left out: not what belongs there"));
 }
 
 TEST(ProfileReader, FilesThatAreNoCapturesSaySo) {

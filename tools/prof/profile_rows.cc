@@ -44,8 +44,8 @@ ProfileRows::ProfileRows(const Profile& profile, const KernelJoin& join, std::op
   for (const auto& [number, device] : profile.devices) {
     std::optional<DevicePeaks> peaks = PeaksByName(device.name);
     if (!peaks.has_value()) {
-      peaks = PeaksOf(device.compute_major, device.compute_minor, device.sm_count, device.clock_hz,
-                      device.memory_bytes_per_second);
+      peaks = PeaksOf(device.name, device.compute_major, device.compute_minor, device.sm_count,
+                      device.clock_hz, device.memory_bytes_per_second);
     }
     if (peaks.has_value()) peaks_.emplace(number, *std::move(peaks));
   }
@@ -78,8 +78,8 @@ void ProfileRows::ReadContexts() {
     context.phase = TextOf(join_, from.phase);
     const bool backward = from.direction == OpDirection::kBackward;
     context.direction = backward ? "bprop" : from.direction == OpDirection::kForward ? "fprop" : "";
-    // A backward kernel is named after its forward op.
-    uint32_t named = kNone;
+    // A backward kernel is named after its forward op, but for collectives of gradients.
+    uint32_t named = from.op != kNone && IsCollective(description(from.op)) ? from.op : kNone;
     for (const uint32_t label : {from.forward_marker, from.forward_op, from.backward, from.marker, from.op}) {
       if (named == kNone) named = label;
     }
@@ -139,9 +139,19 @@ const ProfileRows::Cost& ProfileRows::CostOfKernel(uint32_t context_index, uint3
   cost = std::make_unique<Cost>();
   const Context& context = contexts_[context_index];
   const Name& name = names_[name_index];
-  const OpDescription& op = profile_.labels[context.cost_label].description;
+  // What the label does not tell, the kernel's name may.
+  OpDescription op = profile_.labels[context.cost_label].description;
+  const auto add_attribute = [&](const char* attribute) -> OpArgument& {
+    OpArgument& argument = op.arguments.emplace_back();
+    argument.name = attribute;
+    return argument;
+  };
+  if (const auto causal = KernelIsCausal(name.full); causal.has_value())
+    add_attribute("is_causal").numbers = {*causal ? 1.0 : 0.0};
+  if (const auto result = KernelResultDType(name.full); result.has_value())
+    add_attribute("out_dtype").text = ott::Name(*result);
   OpPass pass = context.pass;
-  if (pass == OpPass::kBackward && HasTwoGradients(op)) {
+  if (ComputesTwoGradients(op, pass)) {
     pass = name.kind == KernelKind::kConvolutionWeightGradient ? OpPass::kWeightGradient
                                                                : OpPass::kInputGradient;
   }
@@ -164,9 +174,12 @@ void ProfileRows::SetRoof(const Profile::Kernel& kernel, const Name& name, std::
   if (peaks == nullptr || row->sil <= 0) return;
   const double seconds = static_cast<double>(row->sil) * 1e-9;
   const auto type = ParseDType(dtype);
-  const std::optional<double> flops_peak =
-      type.ok() ? peaks->Flops(*type, name.tensor_cores == TensorCoreUse::kYes) : std::nullopt;
-  const double compute = flops_peak.has_value() ? row->flops / seconds / *flops_peak : KernelRow::kUnknown;
+  const std::optional<double> flops_peak = type.ok() && name.tensor_cores != TensorCoreUse::kUnknown
+                                               ? peaks->Flops(*type, name.tensor_cores == TensorCoreUse::kYes)
+                                               : std::nullopt;
+  const double compute = row->flops == 0          ? 0
+                         : flops_peak.has_value() ? row->flops / seconds / *flops_peak
+                                                  : KernelRow::kUnknown;
   const double memory = peaks->memory > 0 ? row->bytes / seconds / peaks->memory : KernelRow::kUnknown;
   // Both must be known to say which one limits.
   if (!(compute >= 0) || !(memory >= 0)) return;
@@ -220,10 +233,9 @@ void ProfileRows::Get(size_t index, KernelRow* row) const {
   row->params = cost.cost.params;
   row->dtype = cost.dtype;
   const Carriers& carriers = carriers_[launch.op_instance];
-  const bool carries =
-      carriers.first == index ||
-      (carriers.second == index && context.pass == OpPass::kBackward && MultipliesMatrices(name.kind) &&
-       HasTwoGradients(profile_.labels[context.cost_label].description));
+  const bool carries = carriers.first == index ||
+                       (carriers.second == index && MultipliesMatrices(name.kind) &&
+                        ComputesTwoGradients(profile_.labels[context.cost_label].description, context.pass));
   if (!carries) {
     row->counted_elsewhere = true;
     return;

@@ -120,6 +120,10 @@ TEST(ProfTable, CsvQuotesAndWidthCuts) {
             "idx,grid,kernel\r\n6,\"585,1,1\",\"frobnicate_kernel,_\"\"quoted\"\"\"\r\n");
   options.layout = {TableLayout::Format::kPlain, 5};
   EXPECT_EQ(Table().Write(options), "idx   grid  kernel\n6     585,1 frobnicate_kernel,_\"quoted\"\n");
+  // A number that was cut would be another number.
+  options.columns = "start,op,sil";
+  options.layout.width = 2;
+  EXPECT_EQ(Table().Write(options), "st op sil\n8950 -  500\n");
 }
 
 TEST(ProfTable, FiltersSortsAndGroups) {
@@ -150,7 +154,8 @@ TEST(ProfTable, FiltersSortsAndGroups) {
             "linear fprop 2 1100 14.474 550 100 1000 90.909 524288 28672 0.47663 26.065 100 100\n"
             "- - 1 500 6.5789 500 500 500 na na na na na 0 0\n");
   options.sort = "frobnicate";
-  EXPECT_THAT(Table().Write(options), HasSubstr("no column 'frobnicate'"));
+  EXPECT_THAT(Table().Write(options),
+              HasSubstr("no column 'frobnicate' to sort by; there are op,dir,count,sil"));
 }
 
 TEST(ProfTable, ColumnsThatAreNoneAreNamed) {
@@ -235,6 +240,58 @@ TEST(ProfTable, ConvolutionGradientsAreToldApartByTheirKernels) {
             "dir op flops bytes\nfprop conv2d 1296 632\nbprop conv2d 1296 632\nbprop conv2d 1296 632\n");
 }
 
+TEST(ProfTable, EachGradientOfConvolutionBackwardHasItsOwnKernel) {
+  CaptureSql sql;
+  sql.Range(1, 12, 500, 600,
+            "aten::convolution_backward, sizes = [[1, 4, 3, 3], [1, 2, 5, 5], [4, 2, 3, 3], [], [], []]");
+  sql.Kernel(1, 12, 510, 1300, 10, "sm80_xmma_dgrad_implicit_gemm_f32f32_tf32f32_f32", 1);
+  sql.Kernel(1, 12, 520, 1400, 20, "sm80_xmma_wgrad_implicit_gemm_f32f32_tf32f32_f32", 2);
+  sql.Kernel(1, 12, 530, 1500, 30, "reduce_kernel", 3);
+  EXPECT_EQ(Table(sql).Write("flops,bytes"), "flops bytes\n1296 632\n1296 632\n- -\n");
+}
+
+TEST(ProfTable, CollectivesOfGradientsAreOpsOfTheirOwn) {
+  CaptureSql sql;
+  sql.Range(1, 12, 100, 200,
+            "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 4")
+      .Range(1, 12, 110, 190, "c10d::allreduce_, op_id = 5, sizes = [[1000], [], [], []]")
+      .Range(1, 12, 120, 180, "record_param_comms, op_id = 6, sizes = [[1000], [], []]")
+      .Range(1, 12, 130, 170, "nccl:all_reduce, op_id = 7, sizes = [[1000]]")
+      .Range(1, 12, 140, 160, "ncclGroupEnd")
+      .Kernel(1, 12, 150, 300, 4000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1);
+  EXPECT_EQ(Table(sql).Write("dir,op,params,algbw,busbw"),
+            "dir op params algbw busbw\nbprop all_reduce [1000]float32 1 na\n");
+}
+
+TEST(ProfTable, APeakNeedsToKnowWhetherTensorCoresWorked) {
+  CaptureSql sql;
+  sql.Sql(
+      "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES (0, "
+      "'H100');");
+  const std::string mm = R"({"op":"mm","args":[{"dtype":"bfloat16","shape":[64,64]},)"
+                         R"({"dtype":"bfloat16","shape":[64,64]}]})";
+  sql.Range(1, 11, 100, 200, mm).Kernel(1, 11, 110, 300, 10, "triton_mm", 1);
+  sql.Range(1, 11, 300, 400, mm).Kernel(1, 11, 310, 400, 100, "nvjet_tst_64x8", 2);
+  // Without FLOPs memory limits, whatever the type.
+  sql.Range(1, 11, 500, 600, R"({"op":"clone","args":[{"dtype":"int64","shape":[1000]}]})");
+  sql.Kernel(1, 11, 510, 600, 100, "elementwise_kernel", 3);
+  EXPECT_EQ(Table(sql).Write("peak,roof"), "peak roof\nna na\n7.3361 memory\n4.7761 memory\n");
+}
+
+TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
+  CaptureSql sql;
+  const std::string q = "[1, 4, 1, 2]";
+  const std::string flash = "void flash_fwd_kernel<Traits<(int)2, cutlass::bfloat16_t>, (bool)0, (bool)";
+  sql.Range(1, 11, 100, 200, "aten::_flash_attention_forward, sizes = [" + q + "," + q + "," + q + "]");
+  sql.Kernel(1, 11, 110, 300, 10, flash + "0, (bool)0>(Params)", 1);
+  sql.Range(1, 11, 300, 400, "aten::_flash_attention_forward, sizes = [" + q + "," + q + "," + q + "]");
+  sql.Kernel(1, 11, 310, 400, 10, flash + "1, (bool)0>(Params)", 2);
+  sql.Range(1, 11, 500, 600, "aten::_scaled_mm, sizes = [[2, 3], [3, 4], [], []]");
+  sql.Kernel(1, 11, 510, 600, 10, "nvjet_qqtst_64x8", 3);
+  EXPECT_EQ(Table(sql).Write("flops,bytes,dtype"),
+            "flops bytes dtype\n128 80 bfloat16\n80 80 bfloat16\n48 34 float8_e4m3fn\n");
+}
+
 TEST(Summary, SaysWhatStandsOut) {
   CaptureSql sql;
   sql.Range(1, 11, 100, 200, "aten::mm, seq = 1, sizes = [[30, 128], [128, 64]]");
@@ -249,11 +306,47 @@ TEST(Summary, SaysWhatStandsOut) {
   EXPECT_THAT(text, HasSubstr("* 20 us (25.0 %) multiplies sizes that are no multiple of 8"));
   EXPECT_THAT(text, HasSubstr("fewer than 64 blocks"));
   EXPECT_THAT(text, HasSubstr("the GPU is idle 27.3 %"));
+  EXPECT_THAT(text, HasSubstr("2 kernels on 1 GPU, 80 us of GPU time"));
   EXPECT_THAT(text, Not(HasSubstr("fuse them")));
+  EXPECT_THAT(text, Not(HasSubstr("tell no sizes")));
   ProfTableOptions options;
+  options.limit = 0;
+  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options), Not(HasSubstr("mm")));
   options.op = "nothing";
   EXPECT_EQ(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options),
             "no kernels pass the filters\n");
+}
+
+TEST(Summary, GivesRatesAndTellsWhyThereAreNone) {
+  CaptureSql sql;
+  sql.Range(1, 11, 100, 200, "aten::mm, sizes = [[64, 64], [64, 64]]");
+  sql.Kernel(1, 11, 150, 10000, 1000, "ampere_fp16_sgemm_fp16_128x64_tn", 1);
+  sql.Range(2, 21, 300, 400, "aten::mm, seq = 2");
+  sql.Kernel(2, 21, 350, 10000, 500, "void gemv2T_kernel_val<int, int, float>", 2);
+  const Table table(sql);
+  const std::string text = Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
+  EXPECT_THAT(text, HasSubstr("2 kernels on 2 GPUs"));
+  // 524288 FLOPs in the 1000 ns of the kernel for which they are known.
+  EXPECT_THAT(text, HasSubstr("5.243e-07   0.5243"));
+  EXPECT_THAT(text, HasSubstr("* 1 us (66.7 %) multiplies 16-bit types on CUDA cores"));
+  EXPECT_THAT(text, HasSubstr("the ops of 33.3 % of the time tell no sizes"));
+  EXPECT_THAT(text, Not(HasSubstr("float32 on CUDA cores")));
+}
+
+TEST(Summary, ChannelsOfConvolutionsAreSizesToo) {
+  const auto advice = [](const std::string& x, const std::string& w) {
+    CaptureSql sql;
+    sql.Range(1, 11, 100, 200,
+              R"({"op":"conv2d","args":[{"name":"input","dtype":"float16","shape":)" + x +
+                  R"(},{"name":"weight","dtype":"float16","shape":)" + w + "}]}");
+    sql.Kernel(1, 11, 150, 10000, 60000, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", 1);
+    const Table table(sql);
+    return Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
+  };
+  EXPECT_THAT(advice("[3,3,8,8]", "[64,3,3,3]"), HasSubstr("no multiple of 8"));
+  EXPECT_THAT(advice("[3,64,7,7]", "[64,64,3,3]"), Not(HasSubstr("no multiple of 8")));
+  // Depthwise.
+  EXPECT_THAT(advice("[3,60,7,7]", "[60,1,3,3]"), Not(HasSubstr("no multiple of 8")));
 }
 
 }  // namespace

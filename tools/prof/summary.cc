@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ namespace {
 constexpr int64_t kShortKernel = 5000;  // ns: about what a launch takes
 constexpr int64_t kSmallGrid = 64;      // blocks: fewer than today's data-centre GPUs have multiprocessors
 constexpr double kWorthTelling = 1;     // percent of the time
+constexpr size_t kTopOps = 10;
 
 std::string Time(int64_t nanoseconds) { return FormatSeconds(static_cast<double>(nanoseconds) * 1e-9); }
 
@@ -39,20 +41,25 @@ int64_t Blocks(std::string_view grid) {
   return grid.empty() ? -1 : blocks;
 }
 
-// The M, N and K of "M=4,N=2,K=3,float16" that are no multiple of a Tensor Core's step for the type.
+bool IsHalf(std::string_view dtype) { return dtype == "float16" || dtype == "bfloat16"; }
+
+// Whether M, N or K of "M=4,N=2,K=3,float16", or a convolution's channels, C and K, are no multiple of a
+// Tensor Core's step for the type.
 bool HasOddSize(std::string_view params, std::string_view dtype) {
   const bool narrow = dtype.substr(0, 6) == "float8" || dtype == "int8";
-  const int64_t step = narrow ? 16 : dtype == "float16" || dtype == "bfloat16" ? 8 : 0;
+  const int64_t step = narrow ? 16 : IsHalf(dtype) ? 8 : 0;
   if (step == 0) return false;
-  for (const std::string_view name : {"M=", "N=", "K="}) {
+  const auto odd = [&](std::string_view name) {
     const size_t at = params.find(name);
-    // "N=" also begins a convolution's batch.
-    if (at == std::string_view::npos || params.find("in=") != std::string_view::npos) return false;
     int64_t size = 0;
-    std::from_chars(params.data() + at + 2, params.data() + params.size(), size);
-    if (size % step != 0) return true;
-  }
-  return false;
+    if (at != std::string_view::npos)
+      std::from_chars(params.data() + at + 2, params.data() + params.size(), size);
+    return size % step != 0;
+  };
+  const bool convolution = params.find(",in=") != std::string_view::npos;
+  // Groups of a convolution have fewer channels each.
+  if (convolution) return params.find(",g=1,") != std::string_view::npos && (odd("C=") || odd("K="));
+  return odd("M=") || odd("N=") || odd("K=");
 }
 
 class Summary {
@@ -63,12 +70,15 @@ class Summary {
     first_ = num_kernels_ == 1 ? row.start : std::min(first_, row.start);
     last_ = std::max(last_, row.start + row.sil);
     if (row.gap != kNoInteger) gap_ += row.gap;
+    gpus_.insert({row.pid, row.device});
     if (row.op.empty()) without_op_ += row.sil;
     if (std::isnan(row.flops) && !row.counted_elsewhere) without_flops_ += row.sil;
+    if (!row.op.empty() && row.params.empty()) without_sizes_ += row.sil;
     Op& op = ops_[{std::string(row.op.empty() ? "-" : row.op), std::string(row.dir)}];
     op.sil += row.sil;
     ++op.count;
     if (!std::isnan(row.flops)) op.flops += row.flops;
+    if (row.counted_elsewhere || !std::isnan(row.flops)) op.flops_sil += row.sil;
     if (row.sil < kShortKernel) {
       ++num_short_;
       short_ += row.sil;
@@ -81,11 +91,12 @@ class Summary {
     }
   }
 
-  std::string Text() const {
+  std::string Text(size_t most_ops) const {
     if (num_kernels_ == 0) return "no kernels pass the filters\n";
     std::string text = absl::StrFormat(
-        "%d kernels, %s of GPU time within %s; %s idle between kernels (%.1f %%)\n", num_kernels_,
-        Time(total_), Time(last_ - first_), Time(gap_), Percent(gap_, gap_ + total_));
+        "%d kernels on %d GPU%s, %s of GPU time within %s; GPUs idle %.1f %% of the time between kernels\n",
+        num_kernels_, gpus_.size(), gpus_.size() == 1 ? "" : "s", Time(total_), Time(last_ - first_),
+        Percent(gap_, gap_ + total_));
     absl::StrAppendFormat(&text, "matrix kernels: %s (%.1f %%), %.1f %% of it on Tensor Cores", Time(matrix_),
                           Percent(matrix_, total_), Percent(tensor_cores_, matrix_));
     if (unknown_tensor_cores_ > 0)
@@ -94,7 +105,7 @@ class Summary {
                           Percent(collectives_, total_));
     absl::StrAppendFormat(&text, "no op known for %.1f %% of the time, no FLOPs for %.1f %%\n\n",
                           Percent(without_op_, total_), Percent(without_flops_, total_));
-    absl::StrAppend(&text, TopOps(), "\n");
+    absl::StrAppend(&text, TopOps(most_ops), "\n");
     const std::string advice = Advice();
     absl::StrAppend(&text, advice.empty() ? "nothing stands out\n" : advice);
     return text;
@@ -105,6 +116,7 @@ class Summary {
     int64_t sil = 0;
     int64_t count = 0;
     double flops = 0;
+    int64_t flops_sil = 0;  // time of kernels whose FLOPs are known
   };
 
   void AddMatrixKernel(const KernelRow& row) {
@@ -113,25 +125,31 @@ class Summary {
       tensor_cores_ += row.sil;
     } else if (row.tc.empty()) {
       unknown_tensor_cores_ += row.sil;
+    } else if (row.kernel.find("gemv") != std::string_view::npos) {
+      // A matrix by a vector waits for memory, not for products.
     } else if (row.dtype == "float32") {
       float32_ += row.sil;
+    } else if (IsHalf(row.dtype)) {
+      half_ += row.sil;
     }
     if (HasOddSize(row.params, row.dtype)) odd_[std::string(row.params)] += row.sil;
     const int64_t blocks = Blocks(row.grid);
     if (blocks >= 0 && blocks < kSmallGrid) small_[std::string(row.kernel)] += row.sil;
   }
 
-  std::string TopOps() const {
+  std::string TopOps(size_t most_ops) const {
     std::vector<std::pair<std::pair<std::string, std::string>, Op>> ops(ops_.begin(), ops_.end());
     std::stable_sort(ops.begin(), ops.end(),
                      [](const auto& a, const auto& b) { return a.second.sil > b.second.sil; });
-    constexpr size_t kMost = 10;
-    if (ops.size() > kMost) ops.resize(kMost);
-    TextTable table({"op", "dir", "kernels", "time", "share", "TFLOP"});
+    if (ops.size() > most_ops) ops.resize(most_ops);
+    TextTable table({"op", "dir", "kernels", "time", "share", "TFLOP", "TFLOP/s"});
     for (const auto& [name, op] : ops) {
-      table.AddRow({name.first, name.second.empty() ? "-" : name.second, absl::StrCat(op.count), Time(op.sil),
-                    absl::StrFormat("%.1f %%", Percent(op.sil, total_)),
-                    op.flops > 0 ? absl::StrFormat("%.4g", op.flops * 1e-12) : "na"});
+      const bool known = op.flops > 0 && op.flops_sil > 0;
+      table.AddRow(
+          {name.first, name.second.empty() ? "-" : name.second, absl::StrCat(op.count), Time(op.sil),
+           absl::StrFormat("%.1f %%", Percent(op.sil, total_)),
+           known ? absl::StrFormat("%.4g", op.flops * 1e-12) : "na",
+           known ? absl::StrFormat("%.4g", op.flops / static_cast<double>(op.flops_sil) * 1e-3) : "na"});
     }
     return table.ToString();
   }
@@ -158,6 +176,13 @@ class Summary {
           "bfloat16 would use Tensor Cores\n",
           Time(float32_), Percent(float32_, total_));
     }
+    if (Percent(half_, total_) >= kWorthTelling) {
+      absl::StrAppendFormat(
+          &text,
+          "* %s (%.1f %%) multiplies 16-bit types on CUDA cores: sizes and addresses that are "
+          "multiples of 8 elements would use Tensor Cores\n",
+          Time(half_), Percent(half_, total_));
+    }
     AppendWorst(odd_,
                 "multiplies sizes that are no multiple of 8 (16-bit types) or 16 (8-bit types): pad them",
                 &text);
@@ -180,13 +205,22 @@ class Summary {
           "fuse them or use CUDA graphs\n",
           num_short_, num_kernels_, Time(kShortKernel), Percent(short_, total_));
     }
+    if (Percent(without_sizes_, total_) >= 10) {
+      absl::StrAppendFormat(
+          &text,
+          "* the ops of %.1f %% of the time tell no sizes, so no FLOPs: emit_nvtx(record_shapes=True) of "
+          "torch.autograd.profiler, or OpRange, writes them\n",
+          Percent(without_sizes_, total_));
+    }
     return text;
   }
 
   int64_t num_kernels_ = 0, num_short_ = 0;
   int64_t total_ = 0, first_ = 0, last_ = 0, gap_ = 0, short_ = 0;
-  int64_t without_op_ = 0, without_flops_ = 0;
-  int64_t collectives_ = 0, matrix_ = 0, tensor_cores_ = 0, unknown_tensor_cores_ = 0, float32_ = 0;
+  int64_t without_op_ = 0, without_flops_ = 0, without_sizes_ = 0;
+  int64_t collectives_ = 0, matrix_ = 0, tensor_cores_ = 0, unknown_tensor_cores_ = 0, float32_ = 0,
+          half_ = 0;
+  std::set<std::pair<int64_t, int64_t>> gpus_;  // by process and device
   std::map<std::pair<std::string, std::string>, Op> ops_;
   std::map<std::string, int64_t> odd_;    // by sizes
   std::map<std::string, int64_t> small_;  // by kernel
@@ -201,7 +235,7 @@ std::string Summarize(const KernelRows& rows, const ProfTableOptions& options) {
     rows.Get(i, &row);
     if (PassesFilters(options, row)) summary.Add(row);
   }
-  return summary.Text();
+  return summary.Text(options.limit >= 0 ? static_cast<size_t>(options.limit) : kTopOps);
 }
 
 }  // namespace ott

@@ -5,37 +5,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott {
 namespace {
 
 constexpr size_t kBufferSize = size_t{1} << 16;
 
-// How many bytes a character of UTF-8 at the beginning of text has; 0 if it is none.
-size_t CharacterSize(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const size_t size = byte(0) < 0x80   ? 1
-                      : byte(0) < 0xc2 ? 0
-                      : byte(0) < 0xe0 ? 2
-                      : byte(0) < 0xf0 ? 3
-                      : byte(0) < 0xf5 ? 4
-                                       : 0;
-  if (size > text.size()) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Longer than need be, a surrogate, or beyond the last character.
-  if ((byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xed && byte(1) > 0x9f) ||
-      (byte(0) == 0xf0 && byte(1) < 0x90) || (byte(0) == 0xf4 && byte(1) > 0x8f)) {
-    return 0;
-  }
-  return size;
-}
-
 void AppendJsonText(std::string_view text, std::string* json) {
   json->push_back('"');
   while (!text.empty()) {
-    const size_t size = CharacterSize(text);
+    const size_t size = Utf8Length(text);
     const char c = text[0];
     if (size == 0) {
       json->append("\xef\xbf\xbd");  // the character for what is none
@@ -100,8 +80,10 @@ void TableWriter::AddPlain(const Cell& cell) {
   if (column_ > 0) buffer_.push_back(' ');
   const size_t begin = buffer_.size();
   AppendCell(cell, true, &buffer_);
-  if (layout_.width > 0 && column_ + 1 < names_.size())
-    buffer_.resize(begin + static_cast<size_t>(layout_.width), ' ');
+  if (layout_.width == 0 || column_ + 1 == names_.size()) return;
+  // A number that was cut would be another number.
+  const size_t end = begin + static_cast<size_t>(layout_.width);
+  if (!cell.is_number() || buffer_.size() < end) buffer_.resize(end, ' ');
 }
 
 void TableWriter::AddCsv(const Cell& cell) {

@@ -17,7 +17,7 @@ struct TableLayout {
   enum class Format { kPlain, kCsv, kJson };
 
   Format format = Format::kPlain;
-  int width = 0;  // plain: cells are cut and filled to it, but for the last; 0: as wide as they are
+  int width = 0;  // plain: cells are filled to it and texts cut, but for the last; 0: as wide as they are
 };
 
 // A header (plain and CSV), then a line a row. Plain cells are words between single spaces. CSV is that of

@@ -18,6 +18,8 @@
 namespace ott {
 namespace {
 
+constexpr size_t kMaxProblems = 10;
+
 using VerdictsByIteration = std::map<int64_t, CrossCheckVerdict>;
 
 // Of all ranks first, as far as this rank heard of them, then of this rank.
@@ -99,6 +101,11 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
           "no statistics of ",
           FormatRanks({report.stats->missing_ranks().begin(), report.stats->missing_ranks().end()})));
     }
+    if (report.stats->min_measured_iters() != report.stats->max_measured_iters()) {
+      report.problems.push_back(absl::StrCat("the statistics of some ranks end after ",
+                                             report.stats->min_measured_iters(), " of ",
+                                             report.stats->max_measured_iters(), " iterations"));
+    }
   } else if (wants_stats) {
     report.problems.push_back(std::string(stats.status().message()));
   }
@@ -124,6 +131,10 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
   }
   OTT_ASSIGN_OR_RETURN(report.replicas, Summarize(std::move(replicas)));
   OTT_ASSIGN_OR_RETURN(report.reference, Summarize(std::move(reference)));
+  if (const size_t num_problems = report.problems.size(); num_problems > kMaxProblems) {
+    report.problems.resize(kMaxProblems);
+    report.problems.push_back(absl::StrCat("and ", num_problems - kMaxProblems, " more"));
+  }
   if (!report.stats && report.replicas.verdicts.empty() && report.reference.verdicts.empty()) {
     return absl::NotFoundError(absl::StrCat(run_dir, ": neither statistics nor verdicts of cross-checks",
                                             report.problems.empty() ? "" : ": ",

@@ -55,15 +55,15 @@ class RunReportTest : public ::testing::Test {
 
   std::string VerdictsPath(int rank) const { return RankDirectory(run_dir_, rank) + "/cross_check.jsonl"; }
 
-  void WriteStats(int rank, double seconds) {
+  void WriteStats(int rank, double seconds, int64_t num_iterations = 10) {
     StopwatchStats stats;
     stats.set_rank(rank);
     stats.set_host("node<1>");
     stats.set_world_size(kNumRanks);
-    stats.set_num_measured_iters(10);
+    stats.set_num_measured_iters(num_iterations);
     Statistics* const iteration = stats.mutable_iteration();
-    iteration->set_count(10);
-    iteration->set_total(10 * seconds);
+    iteration->set_count(num_iterations);
+    iteration->set_total(static_cast<double>(num_iterations) * seconds);
     iteration->set_mean(seconds);
     iteration->set_min(seconds);
     iteration->set_max(seconds);
@@ -141,6 +141,20 @@ TEST_F(RunReportTest, AMissingRankIsNamed) {
   EXPECT_FALSE(report.complete());
   EXPECT_THAT(report.problems, AllOf(Contains(HasSubstr("no statistics of rank 1")),
                                      Contains(HasSubstr("verdicts of 2 of 3 ranks, those of ranks 0, 2"))));
+}
+
+TEST_F(RunReportTest, StatisticsThatEndEarlyAreNoCompleteReport) {
+  WriteStats(2, 0.1, 4);
+  EXPECT_THAT(Read().problems, Contains("the statistics of some ranks end after 4 of 10 iterations"));
+}
+
+TEST_F(RunReportTest, ManyProblemsMakeNoLongReport) {
+  std::string lines;
+  for (int i = 0; i < 5000; ++i) lines += "no verdict\n";
+  AddLine(1, lines);
+  const RunReport report = Read();
+  EXPECT_LE(report.problems.size(), 11u);
+  EXPECT_EQ(report.problems.back(), "and 4990 more");
 }
 
 TEST_F(RunReportTest, WhatIsNoRunIsAnError) {

@@ -33,6 +33,8 @@ class CaptureEvents {
                                                              const CaptureOptions& options, int number);
 
   const std::string& path() const { return profile_.path; }
+  // Time 0, since 1970.
+  int64_t begin_unix() const { return begin_unix_; }
 
   // A trace for each process, for a capture that belongs to no run. Those whose rank is not known get one in
   // the order of their ids.

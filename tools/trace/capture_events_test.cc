@@ -43,11 +43,11 @@ CaptureSql SqlWithoutBegin() {
   return sql;
 }
 
-CaptureSql SqlForTest() {
+CaptureSql SqlForTest(int64_t begin = kCaptureBegin) {
   return SqlWithoutBegin().Sql(
       "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
       "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (" +
-      std::to_string(kCaptureBegin) + ");");
+      std::to_string(begin) + ");");
 }
 
 // A gemm at 500 of the window for 100, launched at 200.
@@ -208,6 +208,18 @@ TEST_F(CaptureEventsTest, CaptureAloneIsATraceWithItsRanges) {
                                    "1 launches of thread 201: launch 10+1  ->1",
                                    HasSubstr("1 GPU 1, stream 7: relu 25+10")));
   EXPECT_THAT(notes_, IsEmpty());
+}
+
+TEST_F(CaptureEventsTest, CapturesOfOneSessionHaveOneClock) {
+  const std::string first = SqlForTest().Range(100, 100, 1000, 1050, "a").Write("one.rank_00000.sqlite");
+  const std::string second = SqlForTest().Range(101, 101, 1020, 1080, "b").Write("one.rank_00001.sqlite");
+  const std::string later =
+      SqlForTest(kCaptureBegin + 5).Range(101, 101, 1020, 1080, "b").Write("two.rank_00001.sqlite");
+  EXPECT_THAT(Visit(first, {{second}, {}}), ElementsAre("0 thread 100: a 0+50 ", "1 thread 101: b 20+60 "));
+  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_THAT(Visit(first, {{later}, {}}), ElementsAre("0 thread 100: a 0+50 ", "1 thread 101: b 25+60 "));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("one.rank_00000.sqlite: its clock was not compared"),
+                                  HasSubstr("two.rank_00001.sqlite: its clock was not compared")));
 }
 
 }  // namespace

@@ -91,7 +91,8 @@ def check(path):
         elif phase == "e":
             open_pairs.remove(key)
         elif phase in "sf":
-            arrows.setdefault(key, []).append(phase)
+            # Viewers join them whatever their processes are.
+            arrows.setdefault((event["name"], event["cat"], event["id"]), []).append(phase)
     assert not open_pairs, f"without end: {open_pairs}"
     for key, phases in arrows.items():
         assert sorted(phases) == ["f", "s"], f"arrow {key} has the ends {phases}"

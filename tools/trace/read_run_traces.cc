@@ -58,6 +58,7 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSe
         absl::StrCat(path, ": no rank has a trace", notes.empty() ? "" : ": ",
                      notes.empty() ? "; was it run with `profile` in its ott.Config?" : notes[0]));
   }
+  if (!captures.begin_unix_nanoseconds.has_value()) result.AlignCapturesOfOneSession();
   result.FindBeginning();
   return result;
 }
@@ -117,6 +118,18 @@ absl::Status RunTraces::AddCapture(const std::string& file, const CaptureOptions
   }
   captures_.push_back(std::move(capture));
   return absl::OkStatus();
+}
+
+// Captures that began at the same nanosecond are of one session, whose processes have one clock.
+void RunTraces::AlignCapturesOfOneSession() {
+  const auto is_of_session = [this](const std::unique_ptr<CaptureEvents>& capture) {
+    return capture->begin_unix() == captures_[0]->begin_unix();
+  };
+  if (!captures_alone_ || !std::all_of(captures_.begin(), captures_.end(), is_of_session)) return;
+  for (TraceInfo& info : *info_.mutable_traces()) {
+    info.mutable_clock()->set_begin_nanoseconds(info.begin_nanoseconds());
+    info.mutable_clock()->set_end_nanoseconds(info.end_nanoseconds());
+  }
 }
 
 void RunTraces::AddNote(const std::string& note) {

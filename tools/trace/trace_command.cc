@@ -48,7 +48,8 @@ absl::Status Join(RunTraces& traces, const TraceFlags& flags) {
                        "\n"));
   }
   const auto& infos = traces.info().traces();
-  if (std::none_of(infos.begin(), infos.end(), [](const TraceInfo& info) { return info.has_clock(); })) {
+  const auto has_clock = [](const TraceInfo& info) { return info.has_clock(); };
+  if (infos.size() == 1 || std::none_of(infos.begin(), infos.end(), has_clock)) {
     return absl::OkStatus();
   }
   const auto worst =
