@@ -1,7 +1,6 @@
 #include "ott/dist/arrivals.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 

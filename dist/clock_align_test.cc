@@ -1,7 +1,6 @@
 #include "ott/dist/clock_align.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"

@@ -1,7 +1,6 @@
 #include "ott/dist/merge_stats.h"
 
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 

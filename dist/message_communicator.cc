@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -3,7 +3,6 @@
 #include <mpi.h>
 
 #include <functional>
-#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,7 +1,6 @@
 #include "ott/dist/ranks_gtest.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"

@@ -1,6 +1,5 @@
 #include "ott/dist/replica_check.h"
 
-#include <cstring>
 #include <functional>
 #include <future>
 #include <limits>

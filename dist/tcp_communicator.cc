@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,7 +17,8 @@ void Count(const CrossCheckVerdict& verdict, VerdictSummary* summary) {
   ++summary->num_checks;
   summary->max_abs_error = std::max(summary->max_abs_error, verdict.max_abs_error());
   const Outcome outcome = OutcomeOfAllRanks(verdict);
-  if (outcome != BITWISE_EQUAL && summary->first_not_bitwise_equal < 0) {
+  const bool differs = outcome == WITHIN_TOLERANCE || outcome == DIFFERENT;
+  if (differs && summary->first_not_bitwise_equal < 0) {
     summary->first_not_bitwise_equal = verdict.iteration();
   }
   switch (outcome) {
@@ -87,7 +87,9 @@ std::string FormatSummary(const std::string& subject, const VerdictSummary& summ
   count(summary.num_not_compared, "NOT COMPARED");
   count(summary.num_within_tolerance, "within tolerance");
   count(summary.num_bitwise_equal, "equal bit for bit");
-  absl::StrAppend(&text, "; not bitwise equal from iteration ", summary.first_not_bitwise_equal, " on");
+  if (summary.first_not_bitwise_equal >= 0) {
+    absl::StrAppend(&text, "; not bitwise equal from iteration ", summary.first_not_bitwise_equal, " on");
+  }
   if (summary.max_abs_error > 0) absl::StrAppendFormat(&text, "; max abs error %.3g", summary.max_abs_error);
   return text;
 }

@@ -23,7 +23,7 @@ struct VerdictSummary {
   int64_t num_within_tolerance = 0;
   int64_t num_different = 0;
   int64_t num_not_compared = 0;
-  // The first check that was not bitwise equal; -1 while there is none.
+  // The iteration of the first comparison that was not bitwise equal; -1 while there is none.
   int64_t first_not_bitwise_equal = -1;
   // Of this rank.
   double max_abs_error = 0;

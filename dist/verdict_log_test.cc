@@ -68,6 +68,13 @@ TEST(VerdictLog, SumsUpByModeAndByTheWorstRank) {
             "error 0.5");
 }
 
+TEST(VerdictLog, WhatWasNotComparedIsNotSaidToDiffer) {
+  auto log = VerdictLog::Open("");
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REFERENCE, 0, NOT_COMPARED)).ok());
+  EXPECT_EQ(FormatSummary("reference", (*log)->reference()), "reference: 1 check, 1 NOT COMPARED");
+}
+
 TEST(VerdictLog, FolderThatIsMissingIsNamed) {
   const auto log = VerdictLog::Open(::testing::TempDir() + "/no/such/folder/log.jsonl");
   EXPECT_EQ(log.status().code(), absl::StatusCode::kNotFound);

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <limits>
 #include <thread>
 
 #include "gtest/gtest.h"

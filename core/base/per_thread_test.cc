@@ -1,8 +1,6 @@
 #include "ott/core/base/per_thread.h"
 
-#include <atomic>
 #include <thread>
-#include <vector>
 
 #include "gtest/gtest.h"
 

@@ -5,13 +5,11 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/compare/report.h"
-#include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/json_reader.h"
 

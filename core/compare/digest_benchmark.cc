@@ -1,9 +1,7 @@
 // The digest beside the fastest thing that reads all bytes, and beside XXH3-128, its peer.
 
-#include <cstring>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "benchmark/benchmark.h"
 #include "ott/core/compare/digest.h"
 #include "xxhash.h"

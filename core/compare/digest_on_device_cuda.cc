@@ -3,7 +3,6 @@
 #include <cstdint>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/status/status.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/digest_kernel.h"
 #include "ott/core/compare/digest_on_device.h"

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <complex>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <random>

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <complex>
-#include <cstring>
 #include <limits>
 
 #include "gmock/gmock.h"

@@ -1,7 +1,5 @@
 #include "ott/core/dump/npy.h"
 
-#include <cstring>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

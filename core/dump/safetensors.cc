@@ -1,7 +1,6 @@
 #include "ott/core/dump/safetensors.h"
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <utility>

@@ -1,7 +1,5 @@
 // Op ranges that are off, for callgrind to count; see off_instructions_test.sh.
 
-#include <cstdint>
-
 #include "ott/core/nvtx/op_range.h"
 #include "ott/core/tensor/tensor_view.h"
 

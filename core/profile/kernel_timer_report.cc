@@ -1,7 +1,6 @@
 #include "ott/core/profile/kernel_timer_report.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

@@ -1,6 +1,5 @@
 #include "ott/core/profile/kernel_timer_report.h"
 
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "ott/core/base/utf8.h"

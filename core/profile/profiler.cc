@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/misuse.h"

@@ -10,7 +10,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
-#include "ott/core/base/file.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/profile/recorded_window.h"
 #include "ott/core/profile/trace_reader.h"

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"

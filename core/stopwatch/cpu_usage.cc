@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <string>
 
 #include "absl/status/status.h"

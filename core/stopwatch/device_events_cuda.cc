@@ -1,7 +1,6 @@
 #include <cuda_runtime_api.h>
 
 #include <mutex>
-#include <utility>
 #include <vector>
 
 #include "ott/core/base/device_sync.h"

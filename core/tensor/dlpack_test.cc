@@ -1,7 +1,5 @@
 #include "ott/core/tensor/dlpack.h"
 
-#include <cstring>
-
 #include "gtest/gtest.h"
 
 namespace ott {

@@ -1,7 +1,6 @@
 #include "examples/train_digits/mlp.h"
 
 #include <cmath>
-#include <cstdlib>
 
 #include "examples/train_digits/digits.h"
 #include "gtest/gtest.h"

@@ -17,8 +17,7 @@ namespace ott {
 //   EnableTorchTensorDumping(dumper);                             // once, in main
 //   dumper.AddTensorData("hidden", hidden, DumpFormat::kBinary);
 //   dumper.AddGradData("hidden", hidden);
-//   dumper.SetGradients(TorchGradientProvider({loss}));           // while loss has its graph: before
-//   backward()
+//   dumper.SetGradients(TorchGradientProvider({loss}));           // before loss.backward()
 //
 // CUDA tensors are read in the order of the default stream; for another one, add what FromTorch() returns.
 void EnableTorchTensorDumping(TensorDumper& dumper);

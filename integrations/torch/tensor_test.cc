@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <cstring>
-#include <optional>
 #include <string>
 
 #include "gmock/gmock.h"

@@ -9,7 +9,6 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <iostream>

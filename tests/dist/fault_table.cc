@@ -12,7 +12,6 @@
 #include <functional>
 #include <iostream>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>

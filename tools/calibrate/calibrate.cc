@@ -9,7 +9,6 @@
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/cross_check.pb.h"
-#include "ott/dist/verdict.h"
 #include "tools/crosscheck/check_reference.h"
 
 namespace ott {

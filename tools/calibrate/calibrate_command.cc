@@ -58,7 +58,7 @@ void AddCalibrateCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str();
   command->footer(
       "Exit code: 0 calibrated, 2 the runs are no repetitions, or cannot be read.\n"
-      "Example:\n  ott calibrate out/run1 out/run2 out/run3 -o tolerances.textproto\n"
+      "Examples:\n  ott calibrate out/run1 out/run2 out/run3 -o tolerances.textproto\n"
       "  ott crosscheck out/run1 out/optimized --tolerances tolerances.textproto");
   command->callback([flags, exit_code] { *exit_code = RunCalibrate(*flags); });
 }

@@ -112,8 +112,8 @@ void AddProfileCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str();
   command->add_option("PROGRAM", options->command, "What to run, behind --, with its arguments")->required();
   command->footer(
-      "Exit code: the program's.\n"
-      "Example:\n  ott profile -o out/run.sqlite -- train --iterations 10\n"
+      "Exit code: the program's; 2 it was not started, 126 and 127 it cannot be, as shells have it.\n"
+      "Examples:\n  ott profile -o out/run.sqlite -- train --iterations 10\n"
       "  mpirun -np 4 ott profile -o out/run.sqlite -- train    # out/run.rank_00000.sqlite and so on");
   command->callback([options, exit_code] { *exit_code = RunProfile(*options); });
 }

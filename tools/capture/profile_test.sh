@@ -33,7 +33,7 @@ print(" ".join(text for text, in connection.execute(query)))
 EOF
 }
 
-expect 0 'Example:' --help
+expect 0 'Examples:' --help
 expect 2 'output' -- "$program" ranges 1
 expect 2 'PROGRAM' -o "$dir/none.sqlite"
 expect 2 'capture-range' -o "$dir/none.sqlite" --capture-range sometimes -- "$program" ranges 1

@@ -171,7 +171,7 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
                     std::string(column.meaning), "\n");
   }
   command->footer(footer +
-                  "Exit code: 0, or 2 if FILE cannot be read.\n"
+                  "Exit code: 0 printed, 2 FILE cannot be read.\n"
                   "Example:\n  ott prof run.sqlite --group-by op,dir -n 10");
   command->callback([flags, of_kernels, exit_code] {
     for (const CLI::Option* option : of_kernels) {

@@ -1,6 +1,5 @@
 #include "tools/stats/read_cluster_stats.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 

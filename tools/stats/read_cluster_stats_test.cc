@@ -1,7 +1,6 @@
 #include "tools/stats/read_cluster_stats.h"
 
 #include <filesystem>
-#include <fstream>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

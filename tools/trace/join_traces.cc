@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/proto_json.h"

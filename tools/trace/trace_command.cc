@@ -123,7 +123,7 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
                     "Print when devices had nothing to do, by what the host was doing");
   command->footer(
       "Exit code: 0 all is there, 2 ranks, files or events are missing or cut (they are named).\n"
-      "Example:\n  ott trace out/run -o trace.json.gz --max-size 300MB --tree\n"
+      "Examples:\n  ott trace out/run -o trace.json.gz --max-size 300MB --tree\n"
       "  ott trace out/run --capture kernels.rank_*.sqlite -o trace.json --gaps\n"
       "  ott trace kernels.rank_00000.sqlite -o trace.json");
   command->callback([command, flags, exit_code] {

@@ -1,6 +1,5 @@
 // write_traces_for_test RUN: a run of two ranks with everything that a trace may hold.
 
-#include <cstdio>
 #include <limits>
 #include <string>
 
