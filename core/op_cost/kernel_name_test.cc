@@ -110,6 +110,26 @@ TEST(KernelName, NvjetTellsWhatItWrites) {
   EXPECT_EQ(KernelResultDType("volta_sgemm_128x64_nn"), std::nullopt);
 }
 
+TEST(KernelName, MangledNamesAreDemangledAndOthersStay) {
+  EXPECT_EQ(DemangledKernelName("_Z9axpy_kernIfEvPT_S1_i"), "void axpy_kern<float>(float*, float*, int)");
+  for (const char* name : {"f", "_Z", "", "sm80_xmma_gemm_f32f32"})
+    EXPECT_EQ(DemangledKernelName(name), name);
+}
+
+TEST(KernelName, ShortNameHasNoReturnTypeNamespaceTemplateArgumentOrParameter) {
+  EXPECT_EQ(ShortKernelName(
+                "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+                "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"),
+            "vectorized_elementwise_kernel");
+  EXPECT_EQ(
+      ShortKernelName("void (anonymous namespace)::softmax_warp_forward<float, float, (bool)0>(float*)"),
+      "softmax_warp_forward");
+  EXPECT_EQ(ShortKernelName("std::enable_if<(bool)1, void>::type f<(int)16, (a->b)>(char *)"), "f");
+  for (const char* name : {"volta_h884gemm_256x128_ldg8_nn", "", "<unnamed>", "((("}) {
+    EXPECT_EQ(ShortKernelName(name), name);
+  }
+}
+
 TEST(KernelName, HostileNamesAreWordsToo) {
   for (const std::string& name :
        {std::string(), std::string("<"), std::string(">>>>"), std::string("("), std::string("a b\tc\n"),
