@@ -131,7 +131,7 @@ TEST_F(TrainingRunTest, HelperThatIsEnabledAlreadyOnOneRankIsAnErrorOnAll) {
   }
   const auto run = TrainingRun::Start(TestRanks(), config_);
   EXPECT_EQ(run.status().code(), absl::StatusCode::kFailedPrecondition) << run.status();
-  EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1: "));
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1 ("));
 }
 
 TEST_F(TrainingRunTest, RankWithOtherTensorNamesIsNoPass) {
