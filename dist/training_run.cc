@@ -121,6 +121,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   if (config.has_stopwatch()) {
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_stats, ranks.Split(0, 0, run->NextDeadline()));
     run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats));
+    run->gather_thread_ = std::make_unique<WorkerThread>();
   }
   if (config.has_cross_check()) {
     OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(ranks, config.cross_check(), run->timeout_));
@@ -323,7 +324,7 @@ absl::Status TrainingRun::GatherStats() {
 void TrainingRun::StartGather() {
   gather_step_ = GatherStep::kPrepare;
   gather_deadline_ = NextDeadline();
-  gather_work_ = std::async(std::launch::async, [this, arrivals = TakeArrivals()] {
+  gather_work_ = gather_thread_->Run([this, arrivals = TakeArrivals()] {
     StopwatchStats stats;
     Stopwatch::Get().Stats(&stats);
     return stats_gatherer_->Prepare(stats, arrivals);
@@ -343,7 +344,7 @@ absl::Status TrainingRun::AdvanceGather(bool to_the_end) {
     gather_step_ = GatherStep::kNone;
     if (stats_gatherer_->is_leaf()) return absl::OkStatus();
     gather_step_ = GatherStep::kMerge;
-    gather_work_ = std::async(std::launch::async, [this] { return MergeAndPrint(); });
+    gather_work_ = gather_thread_->Run([this] { return MergeAndPrint(); });
   }
   if (gather_step_ == GatherStep::kMerge) {
     if (!to_the_end && gather_work_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {

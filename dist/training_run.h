@@ -22,6 +22,7 @@
 #include "ott/dist/rank_trace.h"
 #include "ott/dist/stats_gatherer.h"
 #include "ott/dist/verdict_log.h"
+#include "ott/dist/worker_thread.h"
 
 namespace ott {
 
@@ -126,6 +127,8 @@ class TrainingRun {
   std::chrono::steady_clock::time_point next_stats_;
   OnDivergence on_divergence_;
   std::map<std::pair<CrossCheckMode, Outcome>, int> num_failures_printed_;
+  // Prepares and merges; null where nothing is measured. Last, as what it does uses the rest.
+  std::unique_ptr<WorkerThread> gather_thread_;
 };
 
 }  // namespace ott

@@ -56,11 +56,11 @@ expect 2 "no column 'ops'" prof -c ops - < /dev/null
 expect 2 'host takes no --op' prof --host --op mm - < /dev/null
 expect 2 'host needs a capture' prof --host - < /dev/null
 expect 2 'excludes --group-by' prof -c op --group-by op - < /dev/null
+expect 2 'excludes --json' prof --csv --json - < /dev/null
 expect 2 'there are V100' prof --gpu abacus - < /dev/null
 expect 0 '^linear 1 7 100' prof --group-by op - <<< '{"op":"linear","sil":7}'
-expect 0 '^linear,7' prof --format csv -c op,sil --ranks 0,3 - <<< '{"op":"linear","sil":7,"rank":3}'
-expect 0 '"sil":7' prof --format=json -c sil - <<< '{"op":"linear","sil":7}'
-expect 2 'xml' prof --format=xml - < /dev/null
+expect 0 '^linear,7' prof --csv -c op,sil --ranks 0,3 - <<< '{"op":"linear","sil":7,"rank":3}'
+expect 0 '"sil":7' prof --json -c sil - <<< '{"op":"linear","sil":7}'
 expect 2 'no run directory' stats "$dumps"
 expect 2 'required' calibrate "$dumps/reference" "$dumps/same"
 expect 2 'run.json' calibrate "$dumps/reference" "$dumps/same" -o "$dumps/tolerances.textproto"

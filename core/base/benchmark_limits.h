@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "benchmark/benchmark.h"
 #include "ott/core/base/check.h"
 
@@ -38,6 +39,15 @@ class FastestRuns : public benchmark::ConsoleReporter {
   std::map<std::string, double> nanoseconds_;
 };
 
+// Two calls of a function that does nothing: what calls that are off are judged by.
+[[gnu::noinline]] inline void EmptyFunction() { asm volatile(""); }
+inline void EmptyFunctionPair(benchmark::State& state) {
+  for (auto _ : state) {
+    EmptyFunction();
+    EmptyFunction();
+  }
+}
+
 // Prints figures beside their limits.
 class BenchmarkLimits {
  public:
@@ -51,6 +61,23 @@ class BenchmarkLimits {
  private:
   bool all_hold_ = true;
 };
+
+// Runs the benchmarks named Off_*, calls enable(), and runs those named On_*. set_limits(fastest_runs,
+// limits) then says what they are held to. Returns main()'s exit code.
+template <typename Enable, typename SetLimits>
+int RunOffAndOn(int argc, char** argv, const Enable& enable, const SetLimits& set_limits) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+  FastestRuns nanoseconds;
+  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^Off_");
+  const absl::Status enabled = enable();
+  OTT_CHECK(enabled.ok()) << enabled;
+  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^On_");
+  std::printf("\n");
+  BenchmarkLimits limits;
+  set_limits(nanoseconds, limits);
+  return limits.all_hold() ? 0 : 1;
+}
 
 }  // namespace ott
 

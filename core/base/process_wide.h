@@ -24,8 +24,11 @@
 
 namespace ott {
 
-// Raised whenever the layout or the meaning of a process-wide instance, or of what it points to, changes.
-inline constexpr uint32_t kAbiVersion = 1;
+// Copies of this library meet only where this is equal. Raised by every commit that changes the layout or the
+// meaning of a process-wide instance or of anything that copies reach through it (measurements, an event
+// recorder, the registry), as programs are built from any commit. What changes in size only is also found by
+// Join(), but most changes are further away.
+inline constexpr uint32_t kAbiVersion = 2;
 
 namespace internal {
 

@@ -17,6 +17,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
 #include "ott/core/tensor/element.h"
 #include "ott/core/tensor/parallel_for.h"
 
@@ -32,23 +33,13 @@ template <typename T>
 struct IsComplex<std::complex<T>> : std::true_type {};
 
 // Decodes the character that starts at text[position] and moves position behind it. Negative if it is not
-// UTF-8 (RFC 3629: shortest form, no surrogates, at most U+10FFFF).
+// UTF-8.
 int32_t DecodeUtf8(std::string_view text, size_t& position) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const int32_t first = byte(position);
-  if (first < 0x80) {
-    ++position;
-    return first;
-  }
-  const int length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || position + length > text.size()) return -1;
-  int32_t code = first & (0x7f >> length);
-  for (int i = 1; i < length; ++i) {
-    if ((byte(position + i) & 0xc0) != 0x80) return -1;
-    code = code << 6 | (byte(position + i) & 0x3f);
-  }
-  const int32_t smallest = length == 4 ? 0x10000 : length == 3 ? 0x800 : 0x80;
-  if (code < smallest || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return -1;
+  const size_t length = Utf8Length(text.substr(position));
+  if (length == 0) return -1;
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[position + i]); };
+  int32_t code = length == 1 ? byte(0) : byte(0) & (0x7f >> length);
+  for (size_t i = 1; i < length; ++i) code = code << 6 | (byte(i) & 0x3f);
   position += length;
   return code;
 }

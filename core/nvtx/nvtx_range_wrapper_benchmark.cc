@@ -5,26 +5,16 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "benchmark/benchmark.h"
 #include "ott/core/base/benchmark_limits.h"
-#include "ott/core/base/check.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 
 namespace ott {
 namespace {
 
-[[gnu::noinline]] void Empty() { asm volatile(""); }
-
-void Off_EmptyFunctionPair(benchmark::State& state) {
-  for (auto _ : state) {
-    Empty();
-    Empty();
-  }
-}
-BENCHMARK(Off_EmptyFunctionPair);
+BENCHMARK(EmptyFunctionPair)->Name("Off_EmptyFunctionPair");
 
 void PushAndPop(benchmark::State& state) {
   for (auto _ : state) {
@@ -54,9 +44,7 @@ void On_RawPushAndPop(benchmark::State& state) {
 }
 BENCHMARK(On_RawPushAndPop);
 
-bool PrintLimits(const FastestRuns& ns) {
-  BenchmarkLimits limits;
-  std::printf("\n");
+void SetLimits(const FastestRuns& ns, BenchmarkLimits& limits) {
   limits.AtMost("off, push and pop", ns["Off_PushAndPop"], 2, "ns");
   limits.AtMost("off, scope", ns["Off_Scope"], 2, "ns");
   limits.AtMost("off, push and pop, to two calls of an empty function",
@@ -67,22 +55,14 @@ bool PrintLimits(const FastestRuns& ns) {
                 ns["On_PushAndPop"] / ns["On_RawPushAndPop"], 1.2, "x ");
   limits.AtMost("on, scope with a registered name, to the same", ns["On_Scope"] / ns["On_RawPushAndPop"], 1.2,
                 "x ");
-  return limits.all_hold();
-}
-
-int Main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  // Before the first call of NVTX, which reads it.
-  setenv("NVTX_INJECTION64_PATH", "core/nvtx/libnvtx_injection_for_benchmark.so", 0);
-  FastestRuns nanoseconds;
-  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^Off_");
-  OTT_CHECK(NvtxRangeWrapper::Get().Enable({}).ok());
-  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^On_");
-  return PrintLimits(nanoseconds) ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace ott
 
-int main(int argc, char** argv) { return ott::Main(argc, argv); }
+int main(int argc, char** argv) {
+  // Before the first call of NVTX, which reads it.
+  setenv("NVTX_INJECTION64_PATH", "core/nvtx/libnvtx_injection_for_benchmark.so", 0);
+  return ott::RunOffAndOn(
+      argc, argv, [] { return ott::NvtxRangeWrapper::Get().Enable({}); }, ott::SetLimits);
+}

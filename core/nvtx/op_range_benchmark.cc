@@ -5,11 +5,8 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include <cstdio>
-
 #include "benchmark/benchmark.h"
 #include "ott/core/base/benchmark_limits.h"
-#include "ott/core/base/check.h"
 #include "ott/core/base/clock.h"
 #include "ott/core/nvtx/op_range.h"
 #include "ott/core/tensor/tensor_view.h"
@@ -17,15 +14,7 @@
 namespace ott {
 namespace {
 
-[[gnu::noinline]] void Empty() { asm volatile(""); }
-
-void Off_EmptyFunctionPair(benchmark::State& state) {
-  for (auto _ : state) {
-    Empty();
-    Empty();
-  }
-}
-BENCHMARK(Off_EmptyFunctionPair);
+BENCHMARK(EmptyFunctionPair)->Name("Off_EmptyFunctionPair");
 
 // The least that a profiler's own range around an operation costs: NVTX and when it began and ended.
 void On_RawRangeAndClock(benchmark::State& state) {
@@ -52,29 +41,19 @@ void Linear(benchmark::State& state) {
 BENCHMARK(Linear)->Name("Off_Linear");
 BENCHMARK(Linear)->Name("On_Linear");
 
-bool PrintLimits(const FastestRuns& ns) {
-  BenchmarkLimits limits;
-  std::printf("\n");
+void SetLimits(const FastestRuns& ns, BenchmarkLimits& limits) {
   limits.AtMost("off, 3 tensors", ns["Off_Linear"], 2, "ns");
   limits.AtMost("off, 3 tensors, to two calls of an empty function",
                 ns["Off_Linear"] / ns["Off_EmptyFunctionPair"], 1.5, "x ");
   limits.AtMost("on, shapes of 3 tensors", ns["On_Linear"], 250, "ns");
   limits.AtMost("on, to nvtxRangePushA, nvtxRangePop and two clock reads",
                 ns["On_Linear"] / ns["On_RawRangeAndClock"], 10, "x ");
-  return limits.all_hold();
-}
-
-int Main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  FastestRuns nanoseconds;
-  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^Off_");
-  OTT_CHECK(OpRanges::Get().Enable({}).ok());
-  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^On_");
-  return PrintLimits(nanoseconds) ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace ott
 
-int main(int argc, char** argv) { return ott::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return ott::RunOffAndOn(
+      argc, argv, [] { return ott::OpRanges::Get().Enable({}); }, ott::SetLimits);
+}

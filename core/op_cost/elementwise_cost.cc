@@ -158,7 +158,7 @@ bool IsBackward(const OpCall& call, OpPass pass) { return pass != OpPass::kForwa
 double Double(int64_t value) { return static_cast<double>(value); }
 
 template <size_t n>
-bool IsAmong(const std::string& name, const std::string_view (&names)[n]) {
+bool IsAmong(std::string_view name, const std::string_view (&names)[n]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
@@ -228,8 +228,7 @@ std::optional<RawCost> ForeachCost(const OpCall& call, OpPass pass) {
   // How many lists there are, where labels do not tell; of others it may be one, with a number, or two.
   static constexpr std::string_view kOne[] = {"sqrt", "rsqrt", "neg",     "abs",        "exp",  "log",
                                               "sign", "tanh",  "sigmoid", "reciprocal", "norm", "zero"};
-  const std::string op(name);
-  const size_t count = IsAmong(op, kOne)                        ? 1
+  const size_t count = IsAmong(name, kOne)                      ? 1
                        : name == "lerp" || name == "copy"       ? 2
                        : name == "addcmul" || name == "addcdiv" ? 3
                                                                 : 0;
@@ -406,8 +405,7 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
     if (tensor->shape != x.shape) weights.push_back(tensor);
   }
   if (call.is_backward_op() && batch) {
-    const bool affine = !weights.empty() && weights[0]->position == 2;
-    weights.resize(affine ? 1 : 0);
+    weights.resize(!weights.empty() && weights[0]->position == 2 ? 1 : 0);
   } else if (call.is_backward_op()) {
     const std::ptrdiff_t statistics =
         std::min<std::ptrdiff_t>(rms ? 1 : 2, static_cast<std::ptrdiff_t>(weights.size()));
@@ -621,14 +619,15 @@ std::optional<RawCost> OptimizerCost(const OpCall& call, OpPass pass) {
   const double gradients = lists.size() > 1 ? BytesOf(call, lists[1]) : parameters;
   const double momentum = call.Number("momentum", -1, lists.size() > 2 ? 1 : 0) != 0 ? 1 : 0;
   double states = lists.size() > 2 ? 0 : parameters * (sgd ? momentum : 2);
-  for (size_t i = 2; i < lists.size(); ++i) states += BytesOf(call, lists[i]);
-  const double amsgrad = lists.size() > 4 ? 1 : 0;
+  const bool amsgrad = !sgd && lists.size() > 4 && ElementsOf(lists[4]) == n;
+  const size_t num_lists = sgd ? 3 : amsgrad ? 5 : 4;  // what follows are steps
+  for (size_t i = 2; i < std::min(lists.size(), num_lists); ++i) states += BytesOf(call, lists[i]);
   const bool decays = call.Number("weight_decay", -1, 0) != 0;
   if (sgd) {
     const double nesterov = call.Number("nesterov", -1, 0) != 0 ? 2 : 0;
     cost.flops = n * (2 + (decays ? 2 : 0) + momentum * (2 + nesterov));
   } else {
-    cost.flops = n * (13 + kFunction + amsgrad + (adamw ? 1 : decays ? 2 : 0));
+    cost.flops = n * (13 + kFunction + (amsgrad ? 1 : 0) + (adamw ? 1 : decays ? 2 : 0));
   }
   // PyTorch's labels do not tell whether weights decay, as they always do with AdamW.
   if (call.tensors_only() && !adamw) cost.flops = kUnknownCost;

@@ -128,13 +128,7 @@ constexpr std::string_view kCudaCoreParts[] = {
 // Demangled, without conditions and namespaces that have no name, whose brackets would be taken for template
 // arguments or parameters.
 std::string WithoutUnnamed(std::string_view name) {
-  std::string text(name);
-  if (text.substr(0, 2) == "_Z") {
-    int status = 0;
-    const std::unique_ptr<char, void (*)(void*)> demangled(
-        abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), std::free);
-    if (status == 0) text = demangled.get();
-  }
+  std::string text = DemangledKernelName(std::string(name));
   // cuBLAS's kernels may have it for a return type.
   constexpr std::string_view kCondition = ">::type ";
   if (const size_t end = text.find(kCondition);
@@ -157,7 +151,7 @@ size_t EndOfName(std::string_view text) {
     const bool arrow = i > 0 && text[i - 1] == '-';
     if (text[i] == '<') ++depth;
     if (text[i] == '>' && !arrow && depth > 0) --depth;
-    if (text[i] == '(' && depth == 0 && i > 0) return i;
+    if (text[i] == '(' && depth == 0) return i;
   }
   return text.size();
 }
@@ -364,7 +358,7 @@ std::optional<DType> KernelDType(std::string_view name) {
                                        {"fp8_gemm", DType::kFloat8E4M3},
                                        {"_i8", DType::kInt8},
                                        {"_s8_", DType::kInt8},
-                                       {"int8_", DType::kInt8},
+                                       {"_int8_", DType::kInt8},
                                        {"bf16", DType::kBFloat16},
                                        {"bfloat16", DType::kBFloat16},
                                        {"f16f16", DType::kFloat16},
@@ -378,6 +372,7 @@ std::optional<DType> KernelDType(std::string_view name) {
                                        {"h16816", DType::kFloat16},
                                        {"hgemm", DType::kFloat16},
                                        {"tf32", DType::kFloat32},
+                                       {"tensorop_s1688gemm_", DType::kFloat32},
                                        {"f32f32", DType::kFloat32},
                                        {"sgemm", DType::kFloat32},
                                        {"scudnn", DType::kFloat32},
@@ -435,32 +430,60 @@ std::optional<bool> KernelIsCausal(std::string_view name) {
 
 std::string BriefKernelName(std::string_view name) {
   const std::string text = WithoutUnnamed(name);
-  std::string_view rest = std::string_view(text).substr(0, EndOfName(text));
-  std::string_view arguments;
-  if (const size_t open = rest.find('<'); open != std::string_view::npos && open > 0) {
-    arguments = rest.substr(open);
-    rest = rest.substr(0, open);
-  }
-  while (!rest.empty() && rest.back() == ' ') rest.remove_suffix(1);
-  if (size_t colons = rest.rfind("::"); colons != std::string_view::npos && colons + 2 < rest.size()) {
+  std::string_view base = ShortKernelName(text);
+  const std::string_view rest = std::string_view(text).substr(base.data() + base.size() - text.data());
+  const std::string_view before(text.data(), base.data() - text.data());
+  if (base == "kernel" && before.size() > 2 && before.back() == ':') {
     // "gemvx::kernel" is named by its namespace.
-    if (rest.substr(colons) == "::kernel" && colons > 0) {
-      const size_t before = rest.find_last_of(": ", colons - 1);
-      rest.remove_prefix(before == std::string_view::npos ? 0 : before + 1);
-    } else {
-      rest.remove_prefix(colons + 2);
-    }
+    const size_t end = before.find_last_of(": ", before.size() - 3);
+    base = std::string_view(text).substr(end == std::string_view::npos ? 0 : end + 1);
+    base.remove_suffix(rest.size());
   }
-  if (rest.substr(0, 5) == "void ") rest.remove_prefix(5);
-  std::string result(rest);
-  if (IsGeneric(rest)) {
-    const std::string_view word = FirstTellingWord(arguments);
+  std::string result(base);
+  if (IsGeneric(base)) {
+    const std::string_view word = FirstTellingWord(rest.substr(0, EndOfName(rest)));
     if (!word.empty()) result.append("<").append(word).append(">");
   }
   for (char& c : result) {
     if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f) c = '_';
   }
   return result.empty() ? "?" : result;
+}
+
+std::string DemangledKernelName(const std::string& name) {
+  // Others may be types: "f" is float.
+  if (name.substr(0, 2) != "_Z") return name;
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> demangled(
+      abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? demangled.get() : name;
+}
+
+std::string_view ShortKernelName(std::string_view demangled) {
+  constexpr std::string_view kAnonymous = "(anonymous namespace)";
+  size_t begin = 0, end = 0;  // of the part of the name that was seen last
+  int depth = 0;              // of brackets
+  for (size_t i = 0; i < demangled.size(); ++i) {
+    const char c = demangled[i];
+    // Kernels return void, some by way of std::enable_if.
+    const std::string_view word = demangled.substr(begin, i - begin);
+    const bool is_return_type = word == "void" || word == "type";
+    if (depth == 0 && demangled.substr(i, kAnonymous.size()) == kAnonymous) {
+      i += kAnonymous.size() - 1;
+    } else if (depth == 0 && c == '(') {
+      break;
+    } else if (c == '<' || c == '(') {
+      ++depth;
+    } else if (c == '>' || c == ')') {
+      const bool is_arrow = i > 0 && demangled[i - 1] == '-';
+      if (depth > 0 && !is_arrow) --depth;
+    } else if (depth == 0 && (c == ':' || (c == ' ' && is_return_type))) {
+      begin = end = i + 1;
+    } else if (depth == 0 && c != ' ') {
+      end = i + 1;
+    }
+  }
+  return end > begin ? demangled.substr(begin, end - begin) : demangled;
 }
 
 }  // namespace ott

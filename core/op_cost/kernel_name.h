@@ -46,6 +46,13 @@ std::optional<bool> KernelIsCausal(std::string_view name);
 // kernels apart: "vectorized_elementwise_kernel<MulFunctor>". Has no spaces and is never empty.
 std::string BriefKernelName(std::string_view name);
 
+// The C++ name; the name itself if it is not mangled.
+std::string DemangledKernelName(const std::string& name);
+
+// Without return type, namespaces, template arguments and parameters: Nsight Systems' shortName. A part of
+// the name; all of it where it has no such part.
+std::string_view ShortKernelName(std::string_view demangled);
+
 }  // namespace ott
 
 #endif  // OTT_CORE_OP_COST_KERNEL_NAME_H_

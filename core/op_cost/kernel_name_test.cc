@@ -77,6 +77,7 @@ TEST(KernelName, DepthwiseConvolutionsOfPyTorchHaveAGradientEach) {
             KernelKind::kConvolutionInputGradient);
   EXPECT_EQ(KernelKindOf("void at::native::conv_depthwise2d_grad_weight_kernel<float>"),
             KernelKind::kConvolutionWeightGradient);
+  EXPECT_EQ(KernelKindOf("sm80_depthwise_dgrad_f16"), KernelKind::kConvolutionInputGradient);
   EXPECT_EQ(KernelKindOf("kernel_cutlass_kernel_flashinfer_rmsnorm"), KernelKind::kOther);
 }
 
@@ -97,12 +98,36 @@ TEST(KernelName, FlashAttentionTellsWhetherItIsCausal) {
   EXPECT_EQ(KernelIsCausal("cudnn_generated_fort_native_sdpa_sm90_flash_fprop"), std::nullopt);
 }
 
+TEST(KernelName, TypesOfOtherParametersAreNotTheElements) {
+  EXPECT_EQ(KernelDType("void scale_kernel<__half>(const __half *, uint8_t *)"), DType::kFloat16);
+}
+
 TEST(KernelName, NvjetTellsWhatItWrites) {
   EXPECT_EQ(KernelResultDType("nvjet_qqtst_64x8"), DType::kBFloat16);
   EXPECT_EQ(KernelResultDType("nvjet_sm90_tss_64x8"), DType::kFloat32);
   EXPECT_EQ(KernelResultDType("nvjet_"), std::nullopt);
   EXPECT_EQ(KernelResultDType("nvjet_sm100"), std::nullopt);
   EXPECT_EQ(KernelResultDType("volta_sgemm_128x64_nn"), std::nullopt);
+}
+
+TEST(KernelName, MangledNamesAreDemangledAndOthersStay) {
+  EXPECT_EQ(DemangledKernelName("_Z9axpy_kernIfEvPT_S1_i"), "void axpy_kern<float>(float*, float*, int)");
+  for (const char* name : {"f", "_Z", "", "sm80_xmma_gemm_f32f32"})
+    EXPECT_EQ(DemangledKernelName(name), name);
+}
+
+TEST(KernelName, ShortNameHasNoReturnTypeNamespaceTemplateArgumentOrParameter) {
+  EXPECT_EQ(ShortKernelName(
+                "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+                "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"),
+            "vectorized_elementwise_kernel");
+  EXPECT_EQ(
+      ShortKernelName("void (anonymous namespace)::softmax_warp_forward<float, float, (bool)0>(float*)"),
+      "softmax_warp_forward");
+  EXPECT_EQ(ShortKernelName("std::enable_if<(bool)1, void>::type f<(int)16, (a->b)>(char *)"), "f");
+  for (const char* name : {"volta_h884gemm_256x128_ldg8_nn", "", "<unnamed>", "((("}) {
+    EXPECT_EQ(ShortKernelName(name), name);
+  }
 }
 
 TEST(KernelName, HostileNamesAreWordsToo) {

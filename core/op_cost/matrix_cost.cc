@@ -364,7 +364,9 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   cost.bytes = backward ? 2 * inputs + 2 * out_bytes + log_sum_exp : inputs + out_bytes + log_sum_exp;
   if (!has("flash") && (!call.is_backward_op() || has("efficient"))) {
     for (const OpArgument* mask : call.tensors()) {
-      if (mask->position == static_cast<int>(first) + 3) cost.bytes += call.Bytes(*mask);
+      const bool is_mask = mask->name.empty() || mask->name.find("mask") != std::string::npos ||
+                           mask->name.find("bias") != std::string::npos;
+      if (is_mask && mask->position == static_cast<int>(first) + 3) cost.bytes += call.Bytes(*mask);
     }
   }
   cost.params = absl::StrCat("heads=", heads, ",L=", queries, ",S=", keys, ",E=", e,
@@ -398,10 +400,6 @@ std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
   const bool cell = name.find("cell") != std::string::npos;
   if (gates == 0 || (call.tensors_only() && !cell))
     return RecurrentCostOfWeights(call, gates, pointwise, backward);
-  const OpArgument* hidden = call.Tensor("hx", 1);
-  const double size =
-      call.Number("hidden_size", -1,
-                  hidden == nullptr || hidden->shape.empty() ? kUnknownCost : Double(hidden->shape.back()));
   const double directions = call.Number("bidirectional", -1, 0) != 0 ? 2 : 1;
   const double layers = call.Number("num_layers", -1, 1);
   const double inputs = Double(x->shape.back());
@@ -409,6 +407,12 @@ std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
   double batch = 1;
   if (cell) batch = Double(x->shape[0]);
   if (x->shape.size() == 3) batch = Double(x->shape[call.Number("batch_first", -1, 0) != 0 ? 0 : 1]);
+  const OpArgument* hidden = call.Tensor("hx", 1);
+  // Where a weight comes second, states are not told.
+  const bool has_batch = cell || x->shape.size() == 3;
+  const bool is_state = hidden != nullptr && hidden->shape.size() >= 2 &&
+                        (!has_batch || Double(hidden->shape[hidden->shape.size() - 2]) == batch);
+  const double size = call.Number("hidden_size", -1, is_state ? Double(hidden->shape.back()) : kUnknownCost);
   double products = 0;
   double weights = 0;
   for (double layer = 0; layer < std::min(layers, 1e6); ++layer) {

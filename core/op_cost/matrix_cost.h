@@ -32,15 +32,15 @@ std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass);
 //   input gradient   the same products: 2 N K P.. (C/g) R.., |dy| + |w| + |dx|
 //   weight gradient  the same products: 2 N K P.. (C/g) R.., |dy| + |x| + |dw|
 // Transposed, w[C,K/g,R..], P = (H - 1) stride - 2 padding + dilation (R - 1) + output_padding + 1:
-//   2 N C H.. (K/g) R.. each. Products with padding are counted, as NVIDIA's Convolutional Layers User's
-//   Guide
-// and Dumoulin, Visin (2016), "A guide to convolution arithmetic", have it.
+//   2 N C H.. (K/g) R.. each.
+// Products with padding are counted, as NVIDIA's Convolutional Layers User's Guide and Dumoulin, Visin
+// (2016), "A guide to convolution arithmetic", have it.
 std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass);
 
 // scaled_dot_product_attention and its flash, efficient and cuDNN forms, and what these call
 // (flash_attention_forward, with the heads after the sequence). q[B,Hq,L,E], k[B,Hk,S,E], v[B,Hk,S,Ev]; Hk
 // may be fewer (grouped queries). pairs = L S, causal: those of query i with keys 0..i:
-//   forward   2 B Hq pairs (E + Ev), |q| + |k| + |v| + |o| + 4 B Hq L (log-sum-exp)
+//   forward   2 B Hq pairs (E + Ev), |q| + |k| + |v| + |mask| + |o| + 4 B Hq L (log-sum-exp)
 //   backward  2 B Hq pairs (3 E + 2 Ev): S again, dV, dP, dQ, dK; all of the above, |do|, |dq|, |dk| and |dv|
 // Softmax is not counted. Source: Dao (2023), "FlashAttention-2", 4.1, which halves for causal where this
 // counts the pairs. FLOPs are not known where the label does not tell whether it is causal.

@@ -24,7 +24,7 @@ std::string Shapes(const OpCall& call) {
   constexpr size_t kMost = 4;
   std::string text;
   for (size_t i = 0; i < call.num_tensors() && i < kMost; ++i) {
-    const std::optional<DType> dtype = call.TypeOf(call.tensor(i));
+    const std::optional<DType> dtype = call.tensor(i).dtype;
     absl::StrAppend(&text, i == 0 ? "[" : ";[", absl::StrJoin(call.tensor(i).shape, ","), "]",
                     dtype.has_value() ? std::string(Name(*dtype)) : "");
   }

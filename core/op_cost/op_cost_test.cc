@@ -218,6 +218,8 @@ TEST(OpCost, RecurrentNetworks) {
        10 * (2 * 32 * (3 + 4) + 2 * 32 * (8 + 4) + 16 * 125),
        4 * (30 + 2 * 16 * 9 + 2 * 16 * 14 + 4 * 32 + 80)},
       {"lstm", {T({5, 2, 3})}, kForward, kNa, kNa},
+      // A weight is no state.
+      {"lstm", {T({5, 2, 3}), T({16, 3}, kF32, "w"), T({16, 4}, kF32, "u")}, kForward, kNa, kNa},
   });
 }
 

@@ -4,26 +4,16 @@
 //   bazel run -c opt //core/stopwatch:stopwatch_benchmark
 
 #include <chrono>
-#include <cstdio>
 #include <string>
 
 #include "benchmark/benchmark.h"
 #include "ott/core/base/benchmark_limits.h"
-#include "ott/core/base/check.h"
 #include "ott/core/stopwatch/stopwatch.h"
 
 namespace ott {
 namespace {
 
-[[gnu::noinline]] void Empty() { asm volatile(""); }
-
-void Off_EmptyFunctionPair(benchmark::State& state) {
-  for (auto _ : state) {
-    Empty();
-    Empty();
-  }
-}
-BENCHMARK(Off_EmptyFunctionPair);
+BENCHMARK(EmptyFunctionPair)->Name("Off_EmptyFunctionPair");
 
 void StartEndByHandle(benchmark::State& state) {
   static Stopwatch::Measurement measurement("by handle");
@@ -112,14 +102,12 @@ void OwnScope(benchmark::State& state) {
 }
 BENCHMARK(OwnScope)->Name("On_OwnScope")->Threads(1)->Threads(2)->Threads(8);
 
-bool PrintLimits(const FastestRuns& ns) {
-  BenchmarkLimits limits;
+void SetLimits(const FastestRuns& ns, BenchmarkLimits& limits) {
   const double off_name = ns["Off_StartEndByName"];
   const double off_handle = ns["Off_StartEndByHandle"];
   const double off_scope = ns["Off_Scope"];
   const double empty = ns["Off_EmptyFunctionPair"];
   const double two_clocks = ns["On_SteadyClockPair"];
-  std::printf("\n");
   limits.AtMost("off, by name", off_name, 2, "ns");
   limits.AtMost("off, by handle", off_handle, 2, "ns");
   limits.AtMost("off, scope", off_scope, 2, "ns");
@@ -141,20 +129,12 @@ bool PrintLimits(const FastestRuns& ns) {
   };
   limits.AtMost("on, CPU time on 8 threads to 1, a name each", growth("On_OwnScope"), 1.25, "x ");
   limits.AtMost("on, CPU time on 8 threads to 1, all the same name", growth("On_SameScope"), 1.25, "x ");
-  return limits.all_hold();
-}
-
-int Main(int argc, char** argv) {
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
-  FastestRuns nanoseconds;
-  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^Off_");
-  OTT_CHECK(Stopwatch::Get().Enable({}).ok());
-  benchmark::RunSpecifiedBenchmarks(&nanoseconds, "^On_");
-  return PrintLimits(nanoseconds) ? 0 : 1;
 }
 
 }  // namespace
 }  // namespace ott
 
-int main(int argc, char** argv) { return ott::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return ott::RunOffAndOn(
+      argc, argv, [] { return ott::Stopwatch::Get().Enable({}); }, ott::SetLimits);
+}

@@ -71,7 +71,7 @@ TEST(StopwatchPlugins, OfTwoCompilersShareOneStopwatchAndAnotherVersionIsRefused
   EXPECT_FALSE(other.enabled());
   EXPECT_THAT(other.Enable(0),
               AllOf(HasSubstr("libclang_other_version_plugin_for_test.so has ABI version 1001"),
-                    HasSubstr("libgcc_plugin_for_test.so in the same process uses version 1;")));
+                    ContainsRegex("libgcc_plugin_for_test.so in the same process uses version [0-9]+;")));
   other.MeasureAround("ignored", [] {});
   EXPECT_EQ(gcc.Table(), table);
 }

@@ -1,5 +1,6 @@
 #include "ott/integrations/torch/tensor_dumper.h"
 
+#include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <exception>
@@ -19,12 +20,23 @@ absl::Status InTensor(std::string_view path, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("tensor '", std::string(path), "': ", status.message()));
 }
 
+// The same numbers as FromTorch() reads them; the caller has no hand in the form of a gradient.
+at::Tensor Materialized(const at::Tensor& gradient) {
+  const at::Tensor dense = gradient.layout() == at::kStrided ? gradient : gradient.to_dense();
+  return dense.resolve_conj().resolve_neg();
+}
+
 absl::StatusOr<std::vector<at::Tensor>> Differentiate(const std::vector<at::Tensor>& function_values,
                                                       const std::vector<at::Tensor>& variables) {
   if (variables.empty()) return std::vector<at::Tensor>();
   try {
-    return torch::autograd::grad(function_values, variables, /*grad_outputs=*/{}, /*retain_graph=*/true,
-                                 /*create_graph=*/false, /*allow_unused=*/true);
+    std::vector<at::Tensor> gradients =
+        torch::autograd::grad(function_values, variables, /*grad_outputs=*/{}, /*retain_graph=*/true,
+                              /*create_graph=*/false, /*allow_unused=*/true);
+    for (at::Tensor& gradient : gradients) {
+      if (gradient.defined()) gradient = Materialized(gradient);
+    }
+    return gradients;
   } catch (const c10::Error& error) {
     return absl::InvalidArgumentError(absl::StrCat("gradients: ", error.what_without_backtrace()));
   } catch (const std::exception& error) {

@@ -23,7 +23,7 @@ namespace ott {
 void EnableTorchTensorDumping(TensorDumper& dumper);
 
 // Computes the gradients of the sum of function_values with torch::autograd::grad; the graph is kept, and
-// Tensor::grad() of no tensor is touched.
+// Tensor::grad() of no tensor is touched. Sparse gradients are dumped as dense ones.
 //
 // INVALID_ARGUMENT for tensors that FromTorch() did not make; what autograd throws becomes an error with its
 // message, for example where a function value has several elements, or the graph was freed by a backward

@@ -162,6 +162,22 @@ TEST_F(TorchTensorDumperTest, VectorsOfTensorsAreLists) {
   EXPECT_EQ(dumper_.grads().map().Find("weights")->list()[1].tensor().view.shape(), Dims({3}));
 }
 
+TEST_F(TorchTensorDumperTest, GradientsOfAnyFormAreDumpedAsNumbers) {
+  const at::Tensor table = at::ones({4, 2}).requires_grad_();
+  const at::Tensor rows = at::embedding(table, at::tensor({1, 1, 3}), /*padding_idx=*/-1,
+                                        /*scale_grad_by_freq=*/false, /*sparse=*/true);
+  const at::Tensor z = at::complex(at::ones({2}), at::full({2}, 2.0)).requires_grad_();
+  AddGrad("table", table);
+  AddGrad("z", z);
+  const absl::Status status = SetGradients({rows.sum() + at::real(z.conj() * at::conj(z)).sum()});
+  ASSERT_TRUE(status.ok()) << status;
+  const TensorView& of_table = dumper_.grads().map().Find("table")->tensor().view;
+  const float* const values = static_cast<const float*>(of_table.data());
+  EXPECT_EQ(of_table.shape(), Dims({4, 2}));
+  EXPECT_EQ(std::vector<float>(values, values + 8), std::vector<float>({0, 0, 2, 2, 0, 0, 1, 1}));
+  EXPECT_EQ(dumper_.grads().map().Find("z")->tensor().view.dtype(), DType::kComplex64);
+}
+
 TEST_F(TorchTensorDumperTest, ErrorsNameTheTensor) {
   EXPECT_THAT(std::string(dumper_.AddTensorData("mask", at::ones({2, 2}).to_sparse()).message()),
               AllOf(HasSubstr("'mask'"), HasSubstr("to_dense")));

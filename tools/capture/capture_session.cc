@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "tools/capture/kernel_name.h"
+#include "ott/core/op_cost/kernel_name.h"
 
 namespace ott {
 namespace {

@@ -19,11 +19,7 @@ namespace ott {
 absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const std::string& run_dir,
                                                                         const CrossCheckConfig& config);
 
-// Which iteration, rank and tensor was the first to diverge, and how the errors of each tensor grow over the
-// iterations. Ends with a newline.
-//
-//   tensor              from iteration         0       100       190
-//   tensors.weights.w1               0  1.19e-08  3.05e-07  2.44e-06
+// Which iteration, rank and tensor was the first to diverge, and the ErrorTrend.
 std::string FormatErrorTrend(const std::vector<CrossCheckVerdict>& verdicts);
 
 }  // namespace ott

@@ -58,6 +58,8 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
   }
   if (iterations.empty()) return absl::NotFoundError(absl::StrCat(run_dir, ": no rank has dumps"));
   const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir);
+  // Ranks that left nothing would not be missed.
+  if (absl::IsDataLoss(info.status())) return info.status();
   const int world_size = std::max(info.ok() ? info->world_size() : 0, ranks.back() + 1);
   if (world_size > kMaxRanks) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -1,6 +1,7 @@
 #include "tools/crosscheck/check_replicas.h"
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,13 @@ TEST_F(CheckReplicasOfRunTest, ARunWithoutDumpsIsAnError) {
   EXPECT_TRUE(absl::IsNotFound(CheckReplicasOfRun(run_ + "/nowhere", {}).status()));
   for (int rank = 0; rank < 3; ++rank) std::filesystem::remove_all(DumpsDirectory(run_, rank));
   EXPECT_TRUE(absl::IsNotFound(CheckReplicasOfRun(run_, {}).status()));
+}
+
+TEST_F(CheckReplicasOfRunTest, AWorldSizeThatIsNoneOrTooLargeIsAnError) {
+  std::ofstream(run_ + "/run.json") << R"({"world_size": 2000000000})";
+  EXPECT_TRUE(absl::IsDataLoss(CheckReplicasOfRun(run_, Replicated("weights")).status()));
+  std::ofstream(run_ + "/run.json") << R"({"world_size": 100000})";
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckReplicasOfRun(run_, Replicated("weights")).status()));
 }
 
 }  // namespace

@@ -75,9 +75,12 @@ void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels
   for (const Profile::Range& range : ranges) {
     while (!open.empty() && open.back().end <= range.start && open.back().end < range.end) open.pop_back();
     const size_t index = rows->of_label[range.label];
-    const bool describes_outer = !open.empty() && open.back().row == index &&
-                                 labels[range.label].kind == OpLabel::Kind::kMarker &&
-                                 labels[open.back().label].kind == OpLabel::Kind::kOp;
+    const OpLabel& label = labels[range.label];
+    // JSON within a label, and a node within autograd's engine, are the same call.
+    const bool describes_outer =
+        !open.empty() && open.back().row == index &&
+        ((label.kind == OpLabel::Kind::kMarker && labels[open.back().label].kind == OpLabel::Kind::kOp) ||
+         (label.is_backward_node && labels[open.back().label].is_backward_node));
     if (!describes_outer) {
       const int64_t duration = range.end - range.start;
       Row& row = rows->rows[index];

@@ -17,7 +17,8 @@ TEST(HostTime, SelfTimeIsWithoutTheRangesWithin) {
                       .Range(1, 11, 11, 59, R"({"op":"linear","direction":"forward","seq":1})")
                       .Range(1, 11, 20, 30, "layer:inner")
                       .Range(1, 11, 60, 80, "linear, seq = 2, sizes = [[2, 3]]")
-                      .Range(1, 12, 0, 40, "LinearBackward0, seq = 1")
+                      .Range(1, 12, 0, 40, "autograd::engine::evaluate_function: LinearBackward0, op_id = 9")
+                      .Range(1, 12, 5, 35, "LinearBackward0, seq = 1")
                       .Write("host.sqlite"))
           .value();
   std::string text;

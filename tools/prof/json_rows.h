@@ -1,4 +1,4 @@
-// Rows that `ott prof --format=json` wrote, read back.
+// Rows that `ott prof --json` wrote, read back.
 
 #ifndef OTT_TOOLS_PROF_JSON_ROWS_H_
 #define OTT_TOOLS_PROF_JSON_ROWS_H_

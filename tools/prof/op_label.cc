@@ -1,7 +1,6 @@
 #include "tools/prof/op_label.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstddef>
 #include <cstring>
@@ -14,6 +13,7 @@ namespace ott {
 namespace {
 
 constexpr char kSizes[] = ", sizes = ";
+constexpr char kEvaluate[] = "autograd::engine::evaluate_function: ";
 
 template <size_t n>
 bool ConsumePrefix(const char (&prefix)[n], std::string_view* text) {
@@ -22,10 +22,12 @@ bool ConsumePrefix(const char (&prefix)[n], std::string_view* text) {
   return true;
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 bool ConsumeNumber(std::string_view* text, uint64_t* number) {
   constexpr size_t kMostDigits = 19;  // which 64 bits hold
   size_t size = 0;
-  for (*number = 0; size < text->size() && (*text)[size] >= '0' && (*text)[size] <= '9'; ++size) {
+  for (*number = 0; size < text->size() && IsDigit((*text)[size]); ++size) {
     *number = 10 * *number + static_cast<uint64_t>((*text)[size] - '0');
   }
   text->remove_prefix(size);
@@ -161,19 +163,25 @@ void AppendArgument(const Literal& map, int position, std::vector<OpArgument>* a
   }
 }
 
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
 OpDirection DirectionOf(std::string_view name) {
-  while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.remove_suffix(1);
+  if (EndsWith(name, "_backward_data") || EndsWith(name, "AccumulateGrad")) return OpDirection::kBackward;
+  while (!name.empty() && IsDigit(name.back())) name.remove_suffix(1);
   if (!name.empty() && name.back() == 's') name.remove_suffix(1);
   constexpr std::string_view kSuffix = "ackward";
-  const bool backward = name.size() > kSuffix.size() &&
-                        name.substr(name.size() - kSuffix.size()) == kSuffix &&
+  const bool backward = name.size() > kSuffix.size() && EndsWith(name, kSuffix) &&
                         (name[name.size() - kSuffix.size() - 1] | 0x20) == 'b';
   return backward ? OpDirection::kBackward : OpDirection::kForward;
 }
 
-// Takes what is before the last colon off the name: "aten" of "aten::mm", "nccl" of "nccl:all_reduce".
+// Takes what is before the last colon off the name: "aten" of "aten::mm", "nccl" of "nccl:all_reduce";
+// nothing where no name would be left.
 std::string_view ConsumeNamespace(std::string_view* name) {
-  const size_t colon = name->rfind(':');
+  const size_t colon =
+      name->find_last_of(": ") == name->size() - 1 ? std::string_view::npos : name->rfind(':');
   if (colon == std::string_view::npos) return {};
   std::string_view space = name->substr(0, colon);
   while (!space.empty() && space.back() == ':') space.remove_suffix(1);
@@ -254,14 +262,12 @@ void AppendSizes(const Literal& sizes, std::vector<OpArgument>* arguments) {
 
 // aten::mm, autograd::engine::evaluate_function: MmBackward0, MmBackward0, nccl:all_reduce, ncclAllReduce.
 bool LooksLikeOp(std::string_view name) {
-  if (!name.empty() && std::isdigit(static_cast<unsigned char>(name.back())) != 0 &&
-      DirectionOf(name) == OpDirection::kBackward) {
+  if (!name.empty() && IsDigit(name.back()) && DirectionOf(name) == OpDirection::kBackward) {
     return true;
   }
   const size_t colons = name.find("::");
   if (colons != std::string_view::npos && colons > 0) {
-    return name.find(' ') == std::string_view::npos ||
-           name.find("evaluate_function: ") != std::string_view::npos;
+    return ConsumePrefix(kEvaluate, &name) || name.find(' ') == std::string_view::npos;
   }
   if (!ConsumePrefix("nccl", &name) || name.empty()) return false;
   return name[0] == ':' || (name[0] >= 'A' && name[0] <= 'Z');
@@ -278,8 +284,8 @@ LabelParts SplitLabel(std::string_view text) {
     return {text, {}, kNoSequenceNumber};
   }
   // An op in sight of autograd without sizes is still an op; an operator id alone is any range's of PyTorch.
-  const bool has_tensors = parts.tail.find_first_of("0123456789") != std::string_view::npos;
-  if (!has_tensors && parts.sequence_number == kNoSequenceNumber) {
+  if (parts.sequence_number == kNoSequenceNumber &&
+      std::none_of(parts.tail.begin(), parts.tail.end(), IsDigit)) {
     parts.tail = {};
   } else if (parts.tail.empty()) {
     parts.tail = ", sizes = []";
@@ -312,11 +318,11 @@ OpLabel ParseLabel(const LabelParts& parts) {
     return label;
   }
   label.kind = OpLabel::Kind::kOp;
+  const bool is_evaluated = ConsumePrefix(kEvaluate, &name);
   label.description.module = ConsumeNamespace(&name);
   if (name.substr(0, 4) == "nccl") label.description.module = "nccl";
   label.description.op = name;
-  label.direction = DirectionOf(name);
-  if (text.find("evaluate_function: ") < end_of_name) label.direction = OpDirection::kBackward;
+  label.direction = is_evaluated ? OpDirection::kBackward : DirectionOf(name);
   label.is_backward_node = IsBackwardNode(label.description.module, label.direction);
   return label;
 }

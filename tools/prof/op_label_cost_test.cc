@@ -191,7 +191,14 @@ TEST(OpLabelCost, OpsOfLibTorchWithTheNamesOfTheirSchemas) {
 }
 
 TEST(OpLabelCost, TensorsMayBeCalledAnything) {
+  const std::string q = "2,8,16,64";
   Check({
+      // A fourth tensor of attention is a mask or the result.
+      {Json("scaled_dot_product_attention", {T("q", q), T("k", q), T("v", q), T("mask", "16,16")}),
+       2 * 16 * 256 * 128, 4 * 4 * 16384 + 4 * 256 + 4 * 256},
+      {Json("scaled_dot_product_attention", {T("q", q), T("k", q), T("v", q), T("out", q)}),
+       2 * 16 * 256 * 128, 4 * 4 * 16384 + 4 * 256},
+      {Json("adamw", {T("p", "10"), T("g", "10"), T("m", "10"), T("v", "10"), T("step", "1")}), 340, 280},
       {Json("linear", {T("x", "2,3"), T("w", "4,3"), T("b", "4")}), 56, 120},
       // A third tensor that is no bias.
       {Json("linear", {T("x", "2,3"), T("w", "4,3"), T("y", "2,4")}), 48, 104},

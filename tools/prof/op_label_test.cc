@@ -66,8 +66,8 @@ TEST(OpLabel, BackwardNodesOfAnyNumberAreBackward) {
   for (const char* name :
        {"MulBackward0", "MulBackward1", "SplitWithSizesBackward27", "MyFunctionBackward",
         "torch::autograd::CopyBackwards", "autograd::engine::evaluate_function: MulBackward0",
-        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad",
-        "aten::convolution_backward"}) {
+        "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", "aten::convolution_backward",
+        "aten::_softmax_backward_data", "torch::autograd::AccumulateGrad"}) {
     EXPECT_EQ(Parse(std::string(name) + ", seq = 7").direction, OpDirection::kBackward) << name;
   }
   EXPECT_EQ(Parse("aten::backwardish, seq = 7").direction, OpDirection::kForward);
@@ -106,10 +106,17 @@ TEST(OpLabel, NamespacesAreNoPartOfTheOp) {
   EXPECT_FALSE(Parse("flash_attn::_flash_attn_backward, op_id = 7, sizes = [[2]]").is_backward_node);
   EXPECT_TRUE(Parse("torch::autograd::CopyBackwards, seq = 7").is_backward_node);
   EXPECT_TRUE(Parse("autograd::engine::evaluate_function: MulBackward0, seq = 7").is_backward_node);
+  const OpLabel gradient =
+      Parse("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 7");
+  EXPECT_TRUE(gradient.is_backward_node);
+  EXPECT_EQ(gradient.description.module, "torch::autograd");
+  EXPECT_EQ(gradient.description.op, "AccumulateGrad");
   const OpLabel node = Parse(R"({"op":"LinearBackward0","module":"encoder","direction":"backward"})");
   EXPECT_TRUE(node.is_backward_node);
   EXPECT_EQ(node.description.module, "encoder");
   EXPECT_EQ(Parse(R"({"op":"block:3"})").description.op, "block:3");
+  EXPECT_EQ(Parse(R"({"op":"a::"})").description.op, "a::");
+  EXPECT_EQ(Parse(R"({"op":"a:: "})").description.op, "a:: ");
 }
 
 TEST(OpLabel, PyProfsMarkersAreRead) {

@@ -28,7 +28,8 @@ namespace {
 
 struct ProfFlags {
   std::string file;
-  std::string format = "text";
+  bool csv = false;
+  bool json = false;
   bool summary = false;
   bool host = false;
   std::string gpu;
@@ -72,8 +73,8 @@ absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags) {
 }
 
 absl::Status Prof(ProfFlags flags) {
-  if (flags.format == "csv") flags.table.layout.format = TableLayout::Format::kCsv;
-  if (flags.format == "json") flags.table.layout.format = TableLayout::Format::kJson;
+  if (flags.csv) flags.table.layout.format = TableLayout::Format::kCsv;
+  if (flags.json) flags.table.layout.format = TableLayout::Format::kJson;
   std::optional<DevicePeaks> gpu;
   if (!flags.gpu.empty()) {
     gpu = PeaksByName(flags.gpu);
@@ -91,8 +92,7 @@ absl::Status Prof(ProfFlags flags) {
   if (flags.file == "-") {
     const JsonRows rows(std::cin);
     if (rows.num_bad_lines() > 0) {
-      std::fprintf(stderr,
-                   "standard input: %lld lines are no rows of `ott prof --format=json` and were left out\n",
+      std::fprintf(stderr, "standard input: %lld lines are no rows of `ott prof --json` and were left out\n",
                    static_cast<long long>(rows.num_bad_lines()));
     }
     return WriteRows(rows, flags);
@@ -124,25 +124,25 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
   command
       ->add_option("FILE", flags->file,
                    "SQLite export of Nsight Systems, capture of `ott profile`, or nvprof file; -: rows that "
-                   "--format=json -c all wrote")
+                   "--json -c all "
+                   "wrote")
       ->required();
   CLI::Option* columns =
       command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
-  CLI::Option* format =
-      command->add_option("--format", flags->format, "csv is RFC 4180; json is one object a line")
-          ->check(CLI::IsMember({"text", "csv", "json"}))
-          ->capture_default_str();
+  CLI::Option* csv = command->add_flag("--csv", flags->csv, "RFC 4180");
+  CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object a line")->excludes(csv);
   CLI::Option* width =
       command
           ->add_option("-w,--width", table.layout.width, "Cut texts and fill columns to so many characters")
-          ->excludes(format)
+          ->excludes(csv)
+          ->excludes(json)
           ->check(CLI::PositiveNumber);
   CLI::Option* group_by =
       command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums")
           ->excludes(columns);
   CLI::Option* sort = command->add_option("--sort", table.sort, "Column; largest numbers first");
   CLI::Option* summary = command->add_flag("--summary", flags->summary, "What takes most time, and advice");
-  for (CLI::Option* option : {format, width, columns, group_by, sort}) summary->excludes(option);
+  for (CLI::Option* option : {csv, json, width, columns, group_by, sort}) summary->excludes(option);
   command->add_flag("--host", flags->host, "Host time by range, also where there are kernels");
   command->add_option("-n,--limit", table.limit, "So many rows (of a summary: ops) at most")
       ->check(CLI::NonNegativeNumber);

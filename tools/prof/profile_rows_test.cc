@@ -260,7 +260,7 @@ TEST(ProfTable, CollectivesOfGradientsAreOpsOfTheirOwn) {
       .Range(1, 12, 140, 160, "ncclGroupEnd")
       .Kernel(1, 12, 150, 300, 4000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1);
   EXPECT_EQ(Table(sql).Write("dir,op,params,algbw,busbw"),
-            "dir op params algbw busbw\nbprop all_reduce [1000]float32 1 na\n");
+            "dir op params algbw busbw\nbprop all_reduce [1000] 1 na\n");
 }
 
 TEST(ProfTable, APeakNeedsToKnowWhetherTensorCoresWorked) {
@@ -310,6 +310,9 @@ TEST(Summary, SaysWhatStandsOut) {
   EXPECT_THAT(text, Not(HasSubstr("fuse them")));
   EXPECT_THAT(text, Not(HasSubstr("tell no sizes")));
   ProfTableOptions options;
+  options.op = "mm";
+  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options),
+              Not(HasSubstr("GPUs idle")));
   options.limit = 0;
   EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options), Not(HasSubstr("mm")));
   options.op = "nothing";

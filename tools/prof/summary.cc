@@ -64,6 +64,9 @@ bool HasOddSize(std::string_view params, std::string_view dtype) {
 
 class Summary {
  public:
+  // all_ops: between kernels of some ops others ran, so that the time between them tells nothing.
+  explicit Summary(bool all_ops) : all_ops_(all_ops) {}
+
   void Add(const KernelRow& row) {
     ++num_kernels_;
     total_ += row.sil;
@@ -93,12 +96,15 @@ class Summary {
 
   std::string Text(size_t most_ops) const {
     if (num_kernels_ == 0) return "no kernels pass the filters\n";
-    std::string text = absl::StrFormat(
-        "%d kernels on %d GPU%s, %s of GPU time within %s; GPUs idle %.1f %% of the time between kernels\n",
-        num_kernels_, gpus_.size(), gpus_.size() == 1 ? "" : "s", Time(total_), Time(last_ - first_),
-        Percent(gap_, gap_ + total_));
-    absl::StrAppendFormat(&text, "matrix kernels: %s (%.1f %%), %.1f %% of it on Tensor Cores", Time(matrix_),
-                          Percent(matrix_, total_), Percent(tensor_cores_, matrix_));
+    std::string text =
+        absl::StrFormat("%d kernels on %d GPU%s, %s of GPU time within %s", num_kernels_, gpus_.size(),
+                        gpus_.size() == 1 ? "" : "s", Time(total_), Time(last_ - first_));
+    if (all_ops_)
+      absl::StrAppendFormat(&text, "; GPUs idle %.1f %% of the time between kernels",
+                            Percent(gap_, gap_ + total_));
+    absl::StrAppendFormat(&text, "\nmatrix kernels: %s (%.1f %%)", Time(matrix_), Percent(matrix_, total_));
+    if (matrix_ > 0)
+      absl::StrAppendFormat(&text, ", %.1f %% of it on Tensor Cores", Percent(tensor_cores_, matrix_));
     if (unknown_tensor_cores_ > 0)
       absl::StrAppendFormat(&text, ", %.1f %% not known", Percent(unknown_tensor_cores_, matrix_));
     absl::StrAppendFormat(&text, "\ncollectives: %s (%.1f %%)\n", Time(collectives_),
@@ -191,7 +197,7 @@ class Summary {
                              " blocks, which leave multiprocessors idle: larger batches, or split-K")
                     .c_str(),
                 &text);
-    if (Percent(gap_, gap_ + total_) >= 20) {
+    if (all_ops_ && Percent(gap_, gap_ + total_) >= 20) {
       absl::StrAppendFormat(
           &text,
           "* the GPU is idle %.1f %% of the time between kernels: see the columns gap and latency; "
@@ -215,6 +221,7 @@ class Summary {
     return text;
   }
 
+  const bool all_ops_;
   int64_t num_kernels_ = 0, num_short_ = 0;
   int64_t total_ = 0, first_ = 0, last_ = 0, gap_ = 0, short_ = 0;
   int64_t without_op_ = 0, without_flops_ = 0, without_sizes_ = 0;
@@ -229,7 +236,8 @@ class Summary {
 }  // namespace
 
 std::string Summarize(const KernelRows& rows, const ProfTableOptions& options) {
-  Summary summary;
+  Summary summary(options.op.empty() && options.layer.empty() && options.kernel.empty() &&
+                  options.phase.empty() && options.direction.empty());
   KernelRow row;
   for (size_t i = 0; i < rows.size(); ++i) {
     rows.Get(i, &row);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -53,11 +54,16 @@ std::string DescribeRun(const RunReport& report) {
 }
 
 std::vector<Answer> Answers(const RunReport& report) {
+  Answer reference =
+      WhatDiverged("Is it the reference run?", "reference", report.reference,
+                   "Not checked while it ran; `ott compare REFERENCE RUN` compares the dumps of both.");
+  if (const std::string trend = report.error_trend.ToString(); !trend.empty()) {
+    absl::StrAppend(&reference.text, "\n", WithoutNewline(trend));
+  }
   return {WhoIsSlow(report),
           WhatDiverged("Do the replicas agree?", "replicas", report.replicas,
                        "Not checked while it ran; `ott crosscheck RUN` checks its dumps."),
-          WhatDiverged("Is it the reference run?", "reference", report.reference,
-                       "Not checked while it ran; `ott compare REFERENCE RUN` compares the dumps of both.")};
+          std::move(reference)};
 }
 
 std::string ToText(const RunReport& report) {

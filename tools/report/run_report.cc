@@ -34,7 +34,7 @@ void KeepWorst(CrossCheckVerdict verdict, VerdictsByIteration& verdicts) {
 
 // Lines of cross_check.jsonl. The last one of a killed rank may be cut.
 void ReadVerdicts(const std::string& path, std::string_view lines, VerdictsByIteration& replicas,
-                  VerdictsByIteration& reference, std::vector<std::string>& problems) {
+                  VerdictsByIteration& reference, ErrorTrend& trend, std::vector<std::string>& problems) {
   int line_number = 0;
   while (!lines.empty()) {
     ++line_number;
@@ -46,6 +46,7 @@ void ReadVerdicts(const std::string& path, std::string_view lines, VerdictsByIte
       problems.push_back(absl::StrCat(path, ": line ", line_number, ": ", verdict.status().message()));
     } else {
       VerdictsByIteration& verdicts = verdict->mode() == REFERENCE ? reference : replicas;
+      if (verdict->mode() == REFERENCE) trend.Add(*verdict);
       KeepWorst(*std::move(verdict), verdicts);
     }
   }
@@ -118,7 +119,7 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
     if (!std::filesystem::exists(path)) continue;
     ranks_with_verdicts.push_back(rank);
     if (const absl::StatusOr<std::string> lines = ReadFile(path); lines.ok()) {
-      ReadVerdicts(path, *lines, replicas, reference, report.problems);
+      ReadVerdicts(path, *lines, replicas, reference, report.error_trend, report.problems);
     } else {
       report.problems.push_back(std::string(lines.status().message()));
     }

@@ -12,6 +12,7 @@
 #include "ott/dist/cross_check.pb.h"
 #include "ott/dist/run_info.pb.h"
 #include "ott/dist/verdict_log.h"
+#include "tools/crosscheck/error_trend.h"
 
 namespace ott {
 
@@ -32,6 +33,8 @@ struct RunReport {
   std::optional<ClusterStats> stats;
   CheckHistory replicas;
   CheckHistory reference;
+  // Of the checks against the reference.
+  ErrorTrend error_trend;
   // What is missing or cannot be read: the report is INCOMPLETE where there is any.
   std::vector<std::string> problems;
 

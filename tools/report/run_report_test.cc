@@ -111,6 +111,26 @@ TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
   EXPECT_THAT(ToText(report), HasSubstr("first: iteration 10: rank 1 (node<1>) against"));
 }
 
+TEST_F(RunReportTest, TheErrorsOfAllRanksAgainstTheReferenceAreShownByIteration) {
+  for (int rank = 0; rank < kNumRanks; ++rank) {
+    for (const int iteration : {0, 10, 20}) {
+      CrossCheckVerdict verdict =
+          Verdict(rank, iteration, REFERENCE, iteration == 0 ? BITWISE_EQUAL : WITHIN_TOLERANCE);
+      if (rank > 0 && iteration == 0) verdict.add_tensor_errors()->set_tensor("tensors.bias");
+      if (iteration > 0) {
+        TensorError& error = *verdict.add_tensor_errors();
+        error.set_tensor("tensors.weights");
+        error.set_max_abs_error(iteration + rank);
+      }
+      Add(verdict);
+    }
+  }
+  EXPECT_THAT(ToText(Read()),
+              HasSubstr("  max abs error, of all ranks  from iteration  at 0  at 10  at 20\n"
+                        "  tensors.bias                              0     0      0      0\n"
+                        "  tensors.weights                          10     0     12     22\n"));
+}
+
 TEST_F(RunReportTest, WhatARankHeardOfALostRankCounts) {
   CrossCheckVerdict verdict = Verdict(0, 20, REFERENCE, BITWISE_EQUAL);
   verdict.set_worst_outcome(DIFFERENT);

@@ -1,0 +1,68 @@
+// What the tests of Stopwatch share: a clock that stands still, and a stopwatch of it.
+
+#ifndef OTT_CORE_STOPWATCH_STOPWATCH_FOR_TEST_H_
+#define OTT_CORE_STOPWATCH_STOPWATCH_FOR_TEST_H_
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "gtest/gtest.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+
+namespace ott {
+
+// Moves only when a test says so.
+inline std::atomic<uint64_t> now_ns{1};
+inline void Pass(uint64_t milliseconds) { now_ns += milliseconds * 1'000'000; }
+
+inline absl::Status NoDevice() { return absl::UnimplementedError("no device in this test"); }
+
+inline Stopwatch::Environment EnvironmentWith(absl::Status (*synchronize_device)()) {
+  Stopwatch::Environment environment{Clock([] { return now_ns.load(); })};
+  environment.synchronize_device = synchronize_device;
+  environment.steady_clock = environment.clock;
+  return environment;
+}
+
+class StopwatchTest : public ::testing::Test {
+ protected:
+  void Enable(const Stopwatch::Options& options = {}) {
+    const absl::Status status = stopwatch_.Enable(options);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+
+  void Measure(std::string_view name, uint64_t milliseconds) {
+    stopwatch_.Start(name);
+    Pass(milliseconds);
+    stopwatch_.End(name);
+  }
+
+  StopwatchStats Stats() const {
+    StopwatchStats stats;
+    stopwatch_.Stats(&stats);
+    return stats;
+  }
+
+  Measurement Stats(const std::string& name) const {
+    const StopwatchStats stats = Stats();
+    for (const Measurement& measurement : stats.measurements()) {
+      if (measurement.name() == name) return measurement;
+    }
+    return {};
+  }
+
+  static Stopwatch::Options LoggingMisuse() {
+    Stopwatch::Options options;
+    options.on_misuse = OnMisuse::kLogAndCount;
+    return options;
+  }
+
+  Stopwatch stopwatch_{EnvironmentWith(&NoDevice)};
+};
+
+}  // namespace ott
+
+#endif  // OTT_CORE_STOPWATCH_STOPWATCH_FOR_TEST_H_

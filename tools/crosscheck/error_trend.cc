@@ -1,0 +1,73 @@
+#include "tools/crosscheck/error_trend.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ott/core/base/text_table.h"
+
+namespace ott {
+namespace {
+
+constexpr size_t kMaxColumns = 6;
+constexpr size_t kMaxRows = 20;
+
+}  // namespace
+
+int64_t ErrorTrend::Tensor::first_iteration() const {
+  int64_t first = INT64_MAX;
+  if (!max_abs_error.empty()) first = max_abs_error.begin()->first;
+  return not_compared.empty() ? first : std::min(first, *not_compared.begin());
+}
+
+std::string ErrorTrend::Tensor::Cell(int64_t iteration) const {
+  if (not_compared.count(iteration) != 0) return "not compared";
+  const auto found = max_abs_error.find(iteration);
+  return found == max_abs_error.end() ? "0" : absl::StrFormat("%.3g", found->second);
+}
+
+std::vector<int64_t> ErrorTrend::ChooseColumns() const {
+  const std::vector<int64_t> all(iterations_.begin(), iterations_.end());
+  if (all.size() <= kMaxColumns) return all;
+  std::vector<int64_t> chosen;
+  for (size_t i = 0; i < kMaxColumns; ++i) chosen.push_back(all[i * (all.size() - 1) / (kMaxColumns - 1)]);
+  return chosen;
+}
+
+void ErrorTrend::Add(const CrossCheckVerdict& verdict) {
+  iterations_.insert(verdict.iteration());
+  for (const TensorError& error : verdict.tensor_errors()) {
+    const auto [tensor, is_new] = tensors_.try_emplace(error.tensor());
+    if (is_new) names_.push_back(error.tensor());
+    if (!error.problem().empty()) {
+      tensor->second.not_compared.insert(verdict.iteration());
+    } else {
+      double& largest = tensor->second.max_abs_error[verdict.iteration()];
+      largest = std::max(largest, error.max_abs_error());
+    }
+  }
+}
+
+std::string ErrorTrend::ToString() const {
+  if (names_.empty()) return "";
+  std::vector<std::string> header = {"max abs error, of all ranks", "from iteration"};
+  const std::vector<int64_t> columns = ChooseColumns();
+  for (const int64_t iteration : columns) header.push_back(absl::StrCat("at ", iteration));
+  TextTable table(std::move(header));
+  std::vector<std::string> names = names_;
+  std::stable_sort(names.begin(), names.end(), [this](const std::string& a, const std::string& b) {
+    return tensors_.at(a).first_iteration() < tensors_.at(b).first_iteration();
+  });
+  for (size_t i = 0; i < std::min(names.size(), kMaxRows); ++i) {
+    const Tensor& tensor = tensors_.at(names[i]);
+    std::vector<std::string> cells = {names[i], absl::StrCat(tensor.first_iteration())};
+    for (const int64_t iteration : columns) cells.push_back(tensor.Cell(iteration));
+    table.AddRow(std::move(cells));
+  }
+  std::string text = table.ToString();
+  if (names_.size() > kMaxRows) absl::StrAppend(&text, "and ", names_.size() - kMaxRows, " more tensors\n");
+  return text;
+}
+
+}  // namespace ott
