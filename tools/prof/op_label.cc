@@ -12,7 +12,10 @@
 namespace ott {
 namespace {
 
+constexpr char kSequenceNumber[] = ", seq = ";
+constexpr char kOpId[] = ", op_id = ";
 constexpr char kSizes[] = ", sizes = ";
+constexpr char kJsonSequenceNumber[] = ",\"seq\":";
 constexpr char kEvaluate[] = "autograd::engine::evaluate_function: ";
 
 template <size_t n>
@@ -56,9 +59,9 @@ bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequ
   uint64_t op_id;
   std::string_view list;
   while (!rest.empty()) {
-    if (ConsumePrefix(", seq = ", &rest)) {
+    if (ConsumePrefix(kSequenceNumber, &rest)) {
       if (!ConsumeNumber(&rest, sequence_number)) return false;
-    } else if (ConsumePrefix(", op_id = ", &rest)) {
+    } else if (ConsumePrefix(kOpId, &rest)) {
       if (!ConsumeNumber(&rest, &op_id)) return false;
     } else if (std::string_view part = rest; ConsumePrefix(kSizes, &rest)) {
       if (!ConsumeList(&rest, &list)) return false;
@@ -76,7 +79,7 @@ bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequ
 size_t EndOfName(std::string_view text) {
   for (size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',', comma + 1)) {
     std::string_view rest = text.substr(comma);
-    if (ConsumePrefix(", seq = ", &rest) || ConsumePrefix(", op_id = ", &rest) ||
+    if (ConsumePrefix(kSequenceNumber, &rest) || ConsumePrefix(kOpId, &rest) ||
         ConsumePrefix(kSizes, &rest) || ConsumePrefix(", input_op_ids = ", &rest)) {
       return comma;
     }
@@ -85,12 +88,11 @@ size_t EndOfName(std::string_view text) {
 }
 
 LabelParts SplitJson(std::string_view text) {
-  constexpr std::string_view kField = ",\"seq\":";
-  const size_t field = text.rfind(kField);
+  const size_t field = text.rfind(kJsonSequenceNumber);
   if (field != std::string_view::npos) {
     LabelParts parts;
     parts.head = text.substr(0, field);
-    parts.tail = text.substr(field + kField.size());
+    parts.tail = text.substr(field + sizeof(kJsonSequenceNumber) - 1);
     if (ConsumeNumber(&parts.tail, &parts.sequence_number) && !parts.tail.empty() &&
         (parts.tail[0] == ',' || parts.tail[0] == '}')) {
       return parts;
@@ -291,6 +293,17 @@ LabelParts SplitLabel(std::string_view text) {
     parts.tail = ", sizes = []";
   }
   return parts;
+}
+
+bool ParseNumbers(std::string_view numbers, bool is_json, uint64_t* sequence_number) {
+  uint64_t op_id;
+  if (is_json) {
+    return ConsumePrefix(kJsonSequenceNumber, &numbers) && ConsumeNumber(&numbers, sequence_number) &&
+           numbers.empty();
+  }
+  if (ConsumePrefix(kSequenceNumber, &numbers) && !ConsumeNumber(&numbers, sequence_number)) return false;
+  if (ConsumePrefix(kOpId, &numbers) && !ConsumeNumber(&numbers, &op_id)) return false;
+  return numbers.empty();
 }
 
 OpLabel ParseLabel(const LabelParts& parts) {

@@ -27,6 +27,10 @@ struct LabelParts {
 //   {"op":"mm","seq":12}                                      -> {"op":"mm", }, 12
 LabelParts SplitLabel(std::string_view text);
 
+// False if numbers is not what SplitLabel() leaves out of a text at one place: ", seq = 12, op_id = 7", or a
+// part of it; in JSON ,"seq":12. *sequence_number: left alone if there is none.
+bool ParseNumbers(std::string_view numbers, bool is_json, uint64_t* sequence_number);
+
 struct OpLabel {
   enum class Kind {
     kOther,   // a range of the program's own: text

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "tools/prof/id_index.h"
+#include "tools/prof/label_table.h"
 #include "tools/prof/sqlite_table.h"
 
 namespace ott {
@@ -46,24 +47,6 @@ class Integers {
  private:
   const SqliteRow& row_;
   bool good_ = true;
-};
-
-// A label's parts are looked up without a copy of them.
-struct HashOfParts {
-  using is_transparent = void;
-  template <typename Parts>
-  size_t operator()(const Parts& parts) const {
-    return absl::Hash<std::pair<absl::string_view, absl::string_view>>()(
-        {absl::string_view(parts.first.data(), parts.first.size()),
-         absl::string_view(parts.second.data(), parts.second.size())});
-  }
-};
-struct SameParts {
-  using is_transparent = void;
-  template <typename A, typename B>
-  bool operator()(const A& a, const B& b) const {
-    return a.first == b.first && a.second == b.second;
-  }
 };
 
 // rank_00003 in a file's name is rank 3.
@@ -397,6 +380,7 @@ class ProfileReader {
   }
 
   void Finish() {
+    profile_.labels = labels_.TakeLabels();
     if (num_open_ranges_ > 0) {
       for (Profile::Thread& thread : profile_.threads) {
         for (Profile::Range& range : thread.ranges) {
@@ -506,17 +490,12 @@ class ProfileReader {
   }
 
   void SetLabel(std::string_view text, Profile::Range* range) {
-    const LabelParts parts = SplitLabel(text);
-    auto found = label_of_.find(std::make_pair(parts.head, parts.tail));
-    if (found == label_of_.end()) {
-      found = label_of_.emplace(std::make_pair(parts.head, parts.tail), profile_.labels.size()).first;
-      profile_.labels.push_back(ParseLabel(parts));
-    }
-    range->label = found->second;
+    const auto [label, sequence_number] = labels_.Find(text);
+    range->label = label;
     range->sequence_number = kNone;
-    if (parts.sequence_number < kNone) {
-      range->sequence_number = static_cast<uint32_t>(parts.sequence_number);
-    } else if (parts.sequence_number != kNoSequenceNumber) {
+    if (sequence_number < kNone) {
+      range->sequence_number = static_cast<uint32_t>(sequence_number);
+    } else if (sequence_number != kNoSequenceNumber) {
       ++num_large_sequence_numbers_;
     }
   }
@@ -543,7 +522,7 @@ class ProfileReader {
   absl::flat_hash_map<std::array<int64_t, 6>, uint32_t> geometry_of_;
   std::array<int64_t, 6> last_sizes_ = {};
   uint32_t last_geometry_ = 0;
-  absl::flat_hash_map<std::pair<std::string, std::string>, uint32_t, HashOfParts, SameParts> label_of_;
+  LabelTable labels_;
   absl::flat_hash_map<int64_t, Profile::Range> label_of_text_id_;
   IdIndex launch_of_;
   std::map<std::string, int64_t> skipped_;
