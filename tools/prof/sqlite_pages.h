@@ -1,4 +1,4 @@
-// The rows of a table straight from the pages of an SQLite file, ten times as fast as by its library.
+// The rows of a table straight from the pages of an SQLite file, several times as fast as by its library.
 
 #ifndef OTT_TOOLS_PROF_SQLITE_PAGES_H_
 #define OTT_TOOLS_PROF_SQLITE_PAGES_H_
