@@ -96,9 +96,10 @@ struct Profile {
   std::vector<Thread> threads;
   std::vector<Process> processes;
   std::map<int, Device> devices;
-  int rank = -1;                                  // told by the file's name; -1: not told
-  std::optional<int64_t> begin_unix_nanoseconds;  // time 0, since 1970
-  int64_t first_time = 0;                         // of anything in the capture
+  int rank = -1;                                       // told by the file's name; -1: not told
+  std::optional<int64_t> begin_unix_nanoseconds;       // time 0, since 1970
+  std::optional<int64_t> begin_monotonic_nanoseconds;  // time 0, on the machine's clock that is never set
+  int64_t first_time = 0;                              // of anything in the capture
   int64_t last_time = 0;
   int64_t num_ranges = 0;
   std::vector<std::string> notes;  // what could not be used, and how much of it

@@ -216,10 +216,12 @@ class ProfileReader {
   }
 
   absl::Status ReadSessionStart() {
-    return file_.Scan("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"}, [&](const SqliteRow& row) {
-      int64_t begin;
-      if (row.GetInteger(0, &begin)) profile_.begin_unix_nanoseconds = begin;
-    });
+    return file_.Scan("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs", "systemClockNs"},
+                      [&](const SqliteRow& row) {
+                        int64_t begin;
+                        if (row.GetInteger(0, &begin)) profile_.begin_unix_nanoseconds = begin;
+                        if (row.GetInteger(1, &begin)) profile_.begin_monotonic_nanoseconds = begin;
+                      });
   }
 
   absl::Status ReadLaunches(const std::string& table) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <set>
@@ -83,6 +84,7 @@ absl::StatusOr<std::unique_ptr<CaptureEvents>> CaptureEvents::Read(const std::st
   ReadProfileOptions read;
   read.transfers = true;
   OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(path, read));
+  if (options.begin_unix_nanoseconds.has_value()) profile.begin_monotonic_nanoseconds.reset();
   const std::optional<int64_t> begin = options.begin_unix_nanoseconds.has_value()
                                            ? options.begin_unix_nanoseconds
                                            : profile.begin_unix_nanoseconds;
@@ -93,6 +95,14 @@ absl::StatusOr<std::unique_ptr<CaptureEvents>> CaptureEvents::Read(const std::st
                      "nanoseconds since 1970 of its time 0 as --capture-offset"));
   }
   return std::unique_ptr<CaptureEvents>(new CaptureEvents(std::move(profile), rank, *begin, number));
+}
+
+bool CaptureEvents::IsOfMachineOf(const CaptureEvents& other) const {
+  constexpr int64_t kMillisecond = 1'000'000;
+  const std::optional<int64_t> mine = profile_.begin_monotonic_nanoseconds;
+  const std::optional<int64_t> others = other.profile_.begin_monotonic_nanoseconds;
+  return mine.has_value() && others.has_value() &&
+         std::abs((begin_unix_ - *mine) - (other.begin_unix_ - *others)) < kMillisecond;
 }
 
 std::vector<TraceInfo> CaptureEvents::MakeTraces() {
@@ -119,6 +129,11 @@ std::vector<TraceInfo> CaptureEvents::MakeTraces() {
     info.set_begin_nanoseconds(profile_.first_time);
     info.set_end_nanoseconds(profile_.last_time);
     info.set_begin_unix_nanoseconds(begin_unix_ + profile_.first_time);
+    if (profile_.begin_monotonic_nanoseconds.has_value()) {
+      info.mutable_clock()->set_begin_nanoseconds(*profile_.begin_monotonic_nanoseconds +
+                                                  profile_.first_time);
+      info.mutable_clock()->set_end_nanoseconds(*profile_.begin_monotonic_nanoseconds + profile_.last_time);
+    }
   }
   std::vector<TraceInfo> result;
   for (auto& [rank, info] : traces) result.push_back(std::move(info));

@@ -33,11 +33,11 @@ class CaptureEvents {
                                                              const CaptureOptions& options, int number);
 
   const std::string& path() const { return profile_.path; }
-  // Time 0, since 1970.
-  int64_t begin_unix() const { return begin_unix_; }
+  // Whether both were taken on one machine: their machines booted within a millisecond.
+  bool IsOfMachineOf(const CaptureEvents& other) const;
 
-  // A trace for each process, for a capture that belongs to no run. Those whose rank is not known get one in
-  // the order of their ids.
+  // A trace for each process, for a capture that belongs to no run, with its clock if the capture tells the
+  // machine's. Those whose rank is not known get one in the order of their ids.
   std::vector<TraceInfo> MakeTraces();
   // Finds the ranks of processes: as given, as the file's name says, or by a trace's process id.
   // INVALID_ARGUMENT if no process has one.

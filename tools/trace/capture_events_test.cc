@@ -43,11 +43,12 @@ CaptureSql SqlWithoutBegin() {
   return sql;
 }
 
-CaptureSql SqlForTest(int64_t begin = kCaptureBegin) {
+// monotonic: what the machine's other clock shows then.
+CaptureSql SqlForTest(int64_t begin = kCaptureBegin, const std::string& monotonic = "NULL") {
   return SqlWithoutBegin().Sql(
-      "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER);"
+      "CREATE TABLE TARGET_INFO_SESSION_START_TIME (utcEpochNs INTEGER, systemClockNs INTEGER);"
       "INSERT INTO TARGET_INFO_SESSION_START_TIME VALUES (" +
-      std::to_string(begin) + ");");
+      std::to_string(begin) + "," + monotonic + ");");
 }
 
 // A gemm at 500 of the window for 100, launched at 200.
@@ -210,16 +211,23 @@ TEST_F(CaptureEventsTest, CaptureAloneIsATraceWithItsRanges) {
   EXPECT_THAT(notes_, IsEmpty());
 }
 
-TEST_F(CaptureEventsTest, CapturesOfOneSessionHaveOneClock) {
-  const std::string first = SqlForTest().Range(100, 100, 1000, 1050, "a").Write("one.rank_00000.sqlite");
-  const std::string second = SqlForTest().Range(101, 101, 1020, 1080, "b").Write("one.rank_00001.sqlite");
-  const std::string later =
-      SqlForTest(kCaptureBegin + 5).Range(101, 101, 1020, 1080, "b").Write("two.rank_00001.sqlite");
-  EXPECT_THAT(Visit(first, {{second}, {}}), ElementsAre("0 thread 100: a 0+50 ", "1 thread 101: b 20+60 "));
+TEST_F(CaptureEventsTest, CapturesOfOneMachineHaveOneClock) {
+  const auto capture = [](const std::string& name, int pid, int64_t begin, const std::string& monotonic) {
+    return SqlForTest(begin, monotonic).Range(pid, pid, 1000, 1050, "step").Write(name);
+  };
+  const std::string first = capture("one.rank_00000.sqlite", 100, kCaptureBegin, "7000");
+  // The time of day was read a little late.
+  const std::string second = capture("one.rank_00001.sqlite", 101, kCaptureBegin + 25, "7020");
+  EXPECT_THAT(Visit(first, {{second}, {}}),
+              ElementsAre("0 thread 100: step 0+50 ", "1 thread 101: step 20+50 "));
   EXPECT_THAT(notes_, IsEmpty());
-  EXPECT_THAT(Visit(first, {{later}, {}}), ElementsAre("0 thread 100: a 0+50 ", "1 thread 101: b 25+60 "));
-  EXPECT_THAT(notes_, ElementsAre(HasSubstr("one.rank_00000.sqlite: its clock was not compared"),
-                                  HasSubstr("two.rank_00001.sqlite: its clock was not compared")));
+  for (const std::string monotonic : {"12007020", "NULL"}) {
+    const std::string other = capture("other.rank_00001.sqlite", 101, kCaptureBegin + 25, monotonic);
+    EXPECT_THAT(Visit(first, {{other}, {}}),
+                ElementsAre("0 thread 100: step 0+50 ", "1 thread 101: step 25+50 "));
+    EXPECT_THAT(notes_, ElementsAre(HasSubstr("one.rank_00000.sqlite: its clock was not compared"),
+                                    HasSubstr("other.rank_00001.sqlite: its clock was not compared")));
+  }
 }
 
 }  // namespace

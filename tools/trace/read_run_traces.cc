@@ -58,7 +58,7 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSe
         absl::StrCat(path, ": no rank has a trace", notes.empty() ? "" : ": ",
                      notes.empty() ? "; was it run with `profile` in its ott.Config?" : notes[0]));
   }
-  if (!captures.begin_unix_nanoseconds.has_value()) result.AlignCapturesOfOneSession();
+  if (result.captures_alone_) result.DropClocksOfSeveralMachines();
   result.FindBeginning();
   return result;
 }
@@ -120,16 +120,13 @@ absl::Status RunTraces::AddCapture(const std::string& file, const CaptureOptions
   return absl::OkStatus();
 }
 
-// Captures that began at the same nanosecond are of one session, whose processes have one clock.
-void RunTraces::AlignCapturesOfOneSession() {
-  const auto is_of_session = [this](const std::unique_ptr<CaptureEvents>& capture) {
-    return capture->begin_unix() == captures_[0]->begin_unix();
+// What captures tell of their machine's clock is of use if that is one machine's.
+void RunTraces::DropClocksOfSeveralMachines() {
+  const auto is_of_machine = [this](const std::unique_ptr<CaptureEvents>& capture) {
+    return capture->IsOfMachineOf(*captures_[0]);
   };
-  if (!captures_alone_ || !std::all_of(captures_.begin(), captures_.end(), is_of_session)) return;
-  for (TraceInfo& info : *info_.mutable_traces()) {
-    info.mutable_clock()->set_begin_nanoseconds(info.begin_nanoseconds());
-    info.mutable_clock()->set_end_nanoseconds(info.end_nanoseconds());
-  }
+  if (std::all_of(captures_.begin(), captures_.end(), is_of_machine)) return;
+  for (TraceInfo& info : *info_.mutable_traces()) info.clear_clock();
 }
 
 void RunTraces::AddNote(const std::string& note) {

@@ -47,7 +47,7 @@ class RunTraces {
   void AddDirectory(const std::string& run_dir);
   void AddFile(const std::string& path, int rank);
   absl::Status AddCapture(const std::string& file, const CaptureOptions& options);
-  void AlignCapturesOfOneSession();
+  void DropClocksOfSeveralMachines();
   void AddNote(const std::string& note);
   void FindBeginning();
   // On the common clock: a moment of a trace, from its own beginning.
