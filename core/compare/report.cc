@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "ott/core/base/csv.h"
 #include "ott/core/dump/json_writer.h"
 
 namespace ott {
@@ -107,11 +108,6 @@ std::string Exact(double value) {
   std::string text;
   AppendPythonFloat(value, text);
   return text;
-}
-
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
 std::string XmlText(const std::string& text) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "ott/core/base/csv.h"
 #include "ott/core/base/text_table.h"
 
 namespace ott {
@@ -176,11 +176,6 @@ std::string Notes(const StopwatchSnapshot& snapshot) {
   if (snapshot.num_misuses > 0)
     absl::StrAppend(&result, "Calls refused as misuse: ", snapshot.num_misuses, "\n");
   return result.empty() ? "" : "\n" + result;
-}
-
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
 std::string CsvNumber(double value) {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "ott/core/base/csv.h"
 #include "ott/core/base/utf8.h"
 
 namespace ott {
@@ -88,14 +88,11 @@ void TableWriter::AddPlain(const Cell& cell) {
 
 void TableWriter::AddCsv(const Cell& cell) {
   if (column_ > 0) buffer_.push_back(',');
-  const size_t begin = buffer_.size();
-  AppendCell(cell, false, &buffer_);
-  if (buffer_.find_first_of("\",\r\n", begin) == std::string::npos) return;
-  const std::string value = buffer_.substr(begin);
-  buffer_.resize(begin);
-  buffer_.push_back('"');
-  for (const char c : value) buffer_.append(c == '"' ? 2 : 1, c);
-  buffer_.push_back('"');
+  if (cell.kind == Cell::Kind::kText) {
+    buffer_.append(CsvField(cell.text));
+  } else {
+    AppendCell(cell, false, &buffer_);
+  }
 }
 
 void TableWriter::AddJson(const Cell& cell) {
