@@ -56,10 +56,6 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass);
 // random numbers is not counted.
 std::optional<RawCost> DropoutCost(const OpCall& call, OpPass pass);
 
-// Embedding of I indices in rows of D: 0; indices + 2 I D e. Backward (dense): I D additions; indices + I D e
-// read, the whole gradient of the table written.
-std::optional<RawCost> EmbeddingCost(const OpCall& call, OpPass pass);
-
 // max and average pooling: a comparison or addition for each element of each window, average one more a
 // result; adaptive: one an element of x. |x| + |out|, and 8 bytes a result for indices where the op's name
 // has them. Backward: max one addition a result, average as forward; |dy| + |dx| and indices.
@@ -82,19 +78,6 @@ std::optional<RawCost> LossCost(const OpCall& call, OpPass pass);
 // PyTorch's labels tell no decay: FLOPs are known of AdamW alone.
 // Kingma and Ba (2015); Loshchilov and Hutter (2019).
 std::optional<RawCost> OptimizerCost(const OpCall& call, OpPass pass);
-
-// Copies, fills, cat, stack, gather, index, scatter: 0 FLOPs (accumulating ones 1 an element); what is read
-// and written: copies 2 |x|; cat and stack 2 |inputs|; gather and index_select the index and 2 |out|; scatter
-// the index, |src| and as much written (and read, where it adds).
-std::optional<RawCost> MovementCost(const OpCall& call, OpPass pass);
-
-// NCCL's collectives among P ranks ("world_size") on messages of S bytes, as nccl-tests defines them:
-//   all_reduce            bus 2 (P-1)/P S
-//   reduce_scatter, all_gather, all_to_all   (P-1)/P S, S being the larger buffer's size
-//   broadcast, reduce, send, recv            S
-// bytes is what a rank's links carry, the bus figure; FLOPs are (P-1)/P additions an element where it
-// reduces.
-std::optional<RawCost> CollectiveCost(const OpCall& call, OpPass pass);
 
 }  // namespace ott
 

@@ -40,8 +40,6 @@ struct Product {
   double results = 1;  // matrices of m n elements that are written for each product of a batch
 };
 
-double Double(int64_t value) { return static_cast<double>(value); }
-
 const OpArgument* Bias(const OpCall& call, size_t index) {
   const OpArgument* bias = call.Tensor("bias", index);
   return bias != nullptr && bias->shape.size() == 1 ? bias : nullptr;

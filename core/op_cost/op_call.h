@@ -31,6 +31,8 @@ using Shape = std::vector<int64_t>;
 
 double Elements(const Shape& shape);
 
+inline double Double(int64_t value) { return static_cast<double>(value); }
+
 // The shape of an elementwise result, by NumPy's rules; absent if the shapes do not go together.
 std::optional<Shape> Broadcast(const Shape& a, const Shape& b);
 
@@ -82,6 +84,10 @@ class OpCall {
   bool in_place_ = false;
   std::vector<const OpArgument*> tensors_;
 };
+
+inline bool IsBackward(const OpCall& call, OpPass pass) {
+  return pass != OpPass::kForward || call.is_backward_op();
+}
 
 }  // namespace ott
 

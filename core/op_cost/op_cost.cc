@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/op_cost/elementwise_cost.h"
 #include "ott/core/op_cost/matrix_cost.h"
+#include "ott/core/op_cost/movement_cost.h"
 #include "ott/core/op_cost/op_call.h"
 
 namespace ott {

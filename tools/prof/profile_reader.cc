@@ -145,15 +145,20 @@ class ProfileReader {
     }
   }
 
+  // The columns that kernels, copies and memsets have first. Returns correlation id and process.
+  template <typename Activity>
+  static std::pair<int64_t, uint64_t> ReadActivity(Integers* integers, Activity* activity) {
+    activity->start = integers->Required(0);
+    activity->end = integers->Required(1);
+    activity->device = static_cast<int16_t>(integers->Optional(4, -1));
+    activity->stream = static_cast<int32_t>(integers->Optional(5, -1));
+    return {integers->Optional(2, -1), static_cast<uint64_t>(integers->Optional(3, 0))};
+  }
+
   void AddKernel(const SqliteRow& row, const std::string& table) {
     Integers integers(row);
     Profile::Kernel kernel;
-    kernel.start = integers.Required(0);
-    kernel.end = integers.Required(1);
-    const int64_t correlation_id = integers.Optional(2, -1);
-    const uint64_t global_pid = static_cast<uint64_t>(integers.Optional(3, 0));
-    kernel.device = static_cast<int16_t>(integers.Optional(4, -1));
-    kernel.stream = static_cast<int32_t>(integers.Optional(5, -1));
+    const auto [correlation_id, global_pid] = ReadActivity(&integers, &kernel);
     std::array<int64_t, 6> sizes;
     for (int i = 0; i < 6; ++i) sizes[static_cast<size_t>(i)] = integers.Optional(6 + i, 0);
     const int64_t short_name = integers.Optional(13, -1);
@@ -196,12 +201,7 @@ class ProfileReader {
           [&](const SqliteRow& row) {
             Integers integers(row);
             Profile::Transfer transfer;
-            transfer.start = integers.Required(0);
-            transfer.end = integers.Required(1);
-            const int64_t correlation_id = integers.Optional(2, -1);
-            const auto global_pid = static_cast<uint64_t>(integers.Optional(3, 0));
-            transfer.device = static_cast<int16_t>(integers.Optional(4, -1));
-            transfer.stream = static_cast<int32_t>(integers.Optional(5, -1));
+            const auto [correlation_id, global_pid] = ReadActivity(&integers, &transfer);
             transfer.bytes = integers.Optional(6, 0);
             const auto name = name_of.find(integers.Optional(7, -1));
             if (!integers.good() || transfer.end < transfer.start) return Skip(table);

@@ -1,0 +1,34 @@
+// Costs of ops that move elements: within a device, and between the ranks of a job. Bytes are the least
+// possible; |x| is the bytes of x, e those of an element.
+
+#ifndef OTT_CORE_OP_COST_MOVEMENT_COST_H_
+#define OTT_CORE_OP_COST_MOVEMENT_COST_H_
+
+#include <optional>
+
+#include "ott/core/op_cost/op_call.h"
+
+namespace ott {
+
+// Absent, all of these, for ops of other kinds.
+
+// Embedding of I indices in rows of D: 0; indices + 2 I D e. Backward (dense): I D additions; indices + I D e
+// read, the whole gradient of the table written.
+std::optional<RawCost> EmbeddingCost(const OpCall& call, OpPass pass);
+
+// Copies, fills, cat, stack, gather, index, scatter: 0 FLOPs (accumulating ones 1 an element); what is read
+// and written: copies 2 |x|; cat and stack 2 |inputs|; gather and index_select the index and 2 |out|; scatter
+// the index, |src| and as much written (and read, where it adds).
+std::optional<RawCost> MovementCost(const OpCall& call, OpPass pass);
+
+// NCCL's collectives among P ranks ("world_size") on messages of S bytes, as nccl-tests defines them:
+//   all_reduce            bus 2 (P-1)/P S
+//   reduce_scatter, all_gather, all_to_all   (P-1)/P S, S being the larger buffer's size
+//   broadcast, reduce, send, recv            S
+// bytes is what a rank's links carry, the bus figure; FLOPs are (P-1)/P additions an element where it
+// reduces.
+std::optional<RawCost> CollectiveCost(const OpCall& call, OpPass pass);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_OP_COST_MOVEMENT_COST_H_
