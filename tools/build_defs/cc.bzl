@@ -1,0 +1,62 @@
+"""The rules of C++ as the rooms of this repository use them."""
+
+load("@com_google_protobuf//bazel:cc_proto_library.bzl", "cc_proto_library")
+load("@com_google_protobuf//bazel:proto_library.bzl", "proto_library")
+load("@rules_cc//cc:defs.bzl", _cc_library = "cc_library", _cc_test = "cc_test")
+
+def cc_library(name, **kwargs):
+    """A cc_library whose headers are included as "ott/PACKAGE/HEADER", so that a consumer's own core/ never collides.
+
+    Args:
+      name: the target's name.
+      **kwargs: as of the rule.
+    """
+    _cc_library(
+        name = name,
+        include_prefix = "ott/" + native.package_name(),
+        **kwargs
+    )
+
+def cc_test(name, size = "small", srcs = None, deps = [], main = "@googletest//:gtest_main", **kwargs):
+    """A GoogleTest.
+
+    Args:
+      name: the target's name.
+      size: as of the rule.
+      srcs: NAME.cc if not given.
+      deps: as of the rule, without the main program.
+      main: what has the main program.
+      **kwargs: as of the rule.
+    """
+    _cc_test(
+        name = name,
+        size = size,
+        srcs = srcs or [name + ".cc"],
+        deps = deps + [main],
+        **kwargs
+    )
+
+def cc_proto(name, deps = [], visibility = None, testonly = None):
+    """NAME.proto, imported as "ott/PACKAGE/NAME.proto": the targets NAME_proto and NAME_cc_proto.
+
+    Args:
+      name: the file's name without .proto.
+      deps: the proto_library targets (..._proto) that it imports.
+      visibility: of both targets.
+      testonly: of both targets.
+    """
+    proto_library(
+        name = name + "_proto",
+        testonly = testonly,
+        srcs = [name + ".proto"],
+        import_prefix = "ott",
+        strip_import_prefix = "/",
+        visibility = visibility,
+        deps = deps,
+    )
+    cc_proto_library(
+        name = name + "_cc_proto",
+        testonly = testonly,
+        visibility = visibility,
+        deps = [":" + name + "_proto"],
+    )
