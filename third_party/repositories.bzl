@@ -86,6 +86,13 @@ def ott_dependencies():
     )
     maybe(
         debian_library,
+        name = "boost.math",
+        header = "boost/math/distributions/students_t.hpp",
+        package = "libboost-dev",
+        targets = {"boost.math": []},
+    )
+    maybe(
+        debian_library,
         name = "cli11",
         header = "CLI/CLI.hpp",
         package = "libcli11-dev",

@@ -1,0 +1,20 @@
+// Where samples lie and how far they spread, whatever a few of them do.
+
+#ifndef OTT_CORE_STATISTICS_LOCATION_H_
+#define OTT_CORE_STATISTICS_LOCATION_H_
+
+#include <vector>
+
+namespace ott {
+
+// The middle one, or the mean of the two in the middle.
+// REQUIRES: samples is not empty and holds no NaN.
+double Median(std::vector<double> samples);
+
+// The median distance from the median times 1.4826, which is the standard deviation where the samples are
+// normal (Hampel 1974). 0 where more than half of the samples are equal. REQUIRES: as of Median().
+double MedianAbsoluteDeviation(std::vector<double> samples);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_STATISTICS_LOCATION_H_
