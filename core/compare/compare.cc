@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/compare/digest.h"
+#include "ott/core/digest/digest.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/image.h"

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "ott/core/compare/digest.h"
+#include "ott/core/digest/digest.h"
 
 namespace ott {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_split.h"
 #include "ott/core/base/file.h"
-#include "ott/core/compare/digest.h"
+#include "ott/core/digest/digest.h"
 #include "ott/core/dump/dump_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/compare/digest.h"
+#include "ott/core/digest/digest.h"
 #include "ott/core/dump/image.h"
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ott/core/compare/digest.h"
+#include "ott/core/digest/digest.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/tensor/value.h"
 

@@ -10,8 +10,8 @@
 #include "ott/core/base/device_sync.h"
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/events/event_recorder.h"
 #include "ott/core/nvtx/nvtx.h"
-#include "ott/core/profile/event_recorder.h"
 
 namespace ott {
 namespace internal {

@@ -17,7 +17,7 @@
 
 namespace ott {
 
-class EventRecorder;  // core/profile/event_recorder.h
+class EventRecorder;  // core/events/event_recorder.h
 class NvtxConfig;     // config.proto
 
 namespace internal {

@@ -5,9 +5,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/clock.h"
+#include "ott/core/events/event_recorder.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/nvtx/op_range.h"
-#include "ott/core/profile/event_recorder.h"
 
 namespace ott {
 namespace {

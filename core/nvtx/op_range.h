@@ -21,7 +21,7 @@
 
 namespace ott {
 
-class EventRecorder;  // core/profile/event_recorder.h
+class EventRecorder;  // core/events/event_recorder.h
 class OpRangeConfig;  // config.proto
 
 namespace internal {

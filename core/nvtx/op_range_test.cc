@@ -12,10 +12,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/events/event_recorder.h"
+#include "ott/core/events/recorded_window.h"
+#include "ott/core/events/trace_event.h"
 #include "ott/core/nvtx/nvtx_injection_for_test.h"
-#include "ott/core/profile/event_recorder.h"
-#include "ott/core/profile/recorded_window.h"
-#include "ott/core/profile/trace_event.h"
 #include "ott/core/tensor/tensor_view.h"
 
 namespace ott {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "ott/core/profile/event_recorder.h"
+#include "ott/core/events/event_recorder.h"
 #include "ott/core/profile/kernel_timer_view.h"
 
 namespace ott {

@@ -12,7 +12,7 @@
 #include "ott/core/base/device_sync.h"
 #include "ott/core/base/place.h"
 #include "ott/core/base/process_wide.h"
-#include "ott/core/profile/event_recorder.h"
+#include "ott/core/events/event_recorder.h"
 #include "ott/core/profile/schedule.h"
 
 namespace ott {

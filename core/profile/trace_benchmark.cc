@@ -13,7 +13,7 @@
 #include "benchmark/benchmark.h"
 #include "ott/core/base/benchmark_limits.h"
 #include "ott/core/base/check.h"
-#include "ott/core/profile/event_recorder.h"
+#include "ott/core/events/event_recorder.h"
 #include "ott/core/profile/trace_file.h"
 #include "ott/core/stopwatch/stopwatch.h"
 

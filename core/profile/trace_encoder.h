@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "ott/core/profile/trace_event.h"
+#include "ott/core/events/trace_event.h"
 
 namespace ott {
 

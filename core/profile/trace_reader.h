@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/base/file.h"
-#include "ott/core/profile/trace_event.h"
+#include "ott/core/events/trace_event.h"
 #include "ott/core/profile/trace_info.pb.h"
 
 namespace ott {

@@ -8,7 +8,7 @@
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
-#include "ott/core/profile/recorded_window.h"
+#include "ott/core/events/recorded_window.h"
 #include "ott/core/profile/trace_file.h"
 
 namespace ott {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "ott/core/events/trace_event.h"
 #include "ott/core/profile/profiler.h"
-#include "ott/core/profile/trace_event.h"
 #include "ott/core/profile/trace_info.pb.h"
 
 namespace ott {

@@ -23,7 +23,7 @@
 
 namespace ott {
 
-class EventRecorder;    // core/profile/event_recorder.h
+class EventRecorder;    // core/events/event_recorder.h
 class StopwatchConfig;  // config.proto
 class StopwatchStats;   // stopwatch_stats.proto
 

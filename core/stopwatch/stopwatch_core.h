@@ -18,7 +18,7 @@
 #include "ott/core/base/clock.h"
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/place.h"
-#include "ott/core/profile/event_recorder.h"
+#include "ott/core/events/event_recorder.h"
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/device_events.h"
 #include "ott/core/stopwatch/interval_accumulator.h"

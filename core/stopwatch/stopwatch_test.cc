@@ -17,7 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/config.pb.h"
-#include "ott/core/profile/event_recorder.h"
+#include "ott/core/events/event_recorder.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "stopwatch_for_test.h"
 

@@ -61,7 +61,7 @@ class Value {
   // In the order of the variant's alternatives.
   enum class Kind : uint8_t { kNull, kBool, kInt, kDouble, kString, kList, kMap, kTensor, kObject };
 
-  // An object of any other type, which is to be converted (ott/core/dump/converters.h) before it is dumped.
+  // An object of any other type, which is to be converted (ott/core/dumper/converters.h) before it is dumped.
   struct ObjectPointer {
     std::type_index type;
     std::shared_ptr<const void> data;

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/report.h"
-#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/dumper/tensor_dumper.h"
 
 namespace {
 

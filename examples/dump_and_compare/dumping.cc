@@ -12,8 +12,8 @@
 
 #include "absl/status/status.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/dump/finite_differences.h"
-#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/dumper/finite_differences.h"
+#include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/tensor/ragged_batch.h"
 
 namespace {

@@ -24,11 +24,11 @@
 #include "ott/core/base/clock.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/device_sync.h"
-#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/stopwatch/stopwatch.h"
-#include "ott/dist/local_communicator.h"
-#include "ott/dist/training_run.h"
+#include "ott/dist/comm/local_communicator.h"
+#include "ott/dist/run/training_run.h"
 
 namespace ott::examples {
 namespace {

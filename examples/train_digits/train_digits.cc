@@ -28,11 +28,11 @@
 #include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/stopwatch/stopwatch.h"
-#include "ott/dist/mpi_communicator.h"
-#include "ott/dist/training_run.h"
+#include "ott/dist/comm/mpi_communicator.h"
+#include "ott/dist/run/training_run.h"
 
 namespace ott::examples {
 namespace {

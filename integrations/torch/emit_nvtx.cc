@@ -16,10 +16,10 @@
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/events/event_recorder.h"
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/op_arg.h"
 #include "ott/core/nvtx/op_text.h"
-#include "ott/core/profile/event_recorder.h"
 #include "ott/core/profile/profiler.h"
 #include "ott/integrations/torch/tensor.h"
 

@@ -20,9 +20,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/events/recorded_window.h"
 #include "ott/core/nvtx/nvtx_injection_for_test.h"
 #include "ott/core/profile/profiler.h"
-#include "ott/core/profile/recorded_window.h"
 
 namespace ott {
 namespace {

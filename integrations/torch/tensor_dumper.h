@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/dumper/tensor_dumper.h"
 
 namespace ott {
 

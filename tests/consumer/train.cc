@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/stopwatch/stopwatch.h"
-#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/tensor/tensor_view.h"
 

@@ -7,11 +7,11 @@
 #include "absl/status/status.h"
 #include "ott/core/base/config.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/tensor/tensor_view.h"
-#include "ott/dist/mpi_communicator.h"
-#include "ott/dist/training_run.h"
+#include "ott/dist/comm/mpi_communicator.h"
+#include "ott/dist/run/training_run.h"
 
 namespace consumer {
 namespace {

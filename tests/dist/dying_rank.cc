@@ -23,14 +23,14 @@
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
-#include "ott/core/dump/tensor_dumper.h"
+#include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/tensor/value.h"
-#include "ott/dist/cross_check.h"
-#include "ott/dist/mpi_communicator.h"
-#include "ott/dist/run_directory.h"
-#include "ott/dist/stats_gatherer.h"
-#include "ott/dist/training_run.h"
-#include "ott/dist/verdict.h"
+#include "ott/dist/check/cross_check.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/mpi_communicator.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/dist/run/training_run.h"
+#include "ott/dist/stats/stats_gatherer.h"
 
 namespace ott {
 namespace {

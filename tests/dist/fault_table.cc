@@ -23,10 +23,10 @@
 #include "ott/core/base/text_table.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/tensor/value.h"
-#include "ott/dist/cross_check.h"
-#include "ott/dist/mpi_communicator.h"
-#include "ott/dist/run_directory.h"
-#include "ott/dist/verdict.h"
+#include "ott/dist/check/cross_check.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/mpi_communicator.h"
+#include "ott/dist/directory/run_directory.h"
 
 namespace ott {
 namespace {

@@ -86,16 +86,17 @@ _cuda_library = rule(
 )
 
 def cuda_library(name, deps = [], **kwargs):
-    """A cc_library whose sources are CUDA.
+    """A cc_library whose sources are CUDA; headers are included as "ott/PACKAGE/HEADER".
 
     Args:
       name: the target's name.
       deps: cc_library targets; the CUDA runtime is added.
-      **kwargs: hdrs, srcs (.cu), include_prefix, architectures, and what every rule takes.
+      **kwargs: hdrs, srcs (.cu), architectures, and what every rule takes.
     """
     _cuda_library(
         name = name,
         target_compatible_with = needs("cuda"),
+        include_prefix = "ott/" + native.package_name(),
         deps = deps + ["@cuda//:cuda_runtime"],
         **kwargs
     )

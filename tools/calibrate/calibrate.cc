@@ -8,7 +8,7 @@
 #include "google/protobuf/text_format.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/dist/cross_check.pb.h"
+#include "ott/dist/check/cross_check.pb.h"
 #include "tools/crosscheck/check_reference.h"
 
 namespace ott {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ott/dist/tolerances.pb.h"
+#include "ott/dist/check/tolerances.pb.h"
 
 namespace ott {
 

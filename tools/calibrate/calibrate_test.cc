@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
-#include "ott/dist/reference_check.h"
+#include "ott/dist/check/reference_check.h"
 #include "tools/crosscheck/check_reference.h"
 #include "tools/crosscheck/run_for_test.h"
 

@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/dist/reference_check.h"
+#include "ott/dist/check/reference_check.h"
 #include "tools/compare/compare_runs.h"
 #include "tools/compare/runs_report.h"
 #include "tools/exit_code.h"

@@ -12,8 +12,8 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/dump_files.h"
-#include "ott/dist/rank_list.h"
-#include "ott/dist/run_directory.h"
+#include "ott/dist/comm/rank_list.h"
+#include "ott/dist/directory/run_directory.h"
 
 namespace ott {
 namespace {

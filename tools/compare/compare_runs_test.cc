@@ -8,8 +8,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ott/core/dump/tensor_dumper.h"
-#include "ott/dist/run_directory.h"
+#include "ott/core/dumper/tensor_dumper.h"
+#include "ott/dist/directory/run_directory.h"
 #include "tools/compare/runs_report.h"
 
 namespace ott {

@@ -10,7 +10,7 @@
 #include "ott/core/compare/report.h"
 #include "ott/core/dump/json_writer.h"
 #include "ott/core/tensor/value.h"
-#include "ott/dist/rank_list.h"
+#include "ott/dist/comm/rank_list.h"
 
 namespace ott {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/dist/reference_check.h"
-#include "ott/dist/run_directory.h"
-#include "ott/dist/verdict.h"
+#include "ott/dist/check/reference_check.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/directory/run_directory.h"
 #include "tools/crosscheck/error_trend.h"
 
 namespace ott {

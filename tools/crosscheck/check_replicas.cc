@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/dump_reader.h"
-#include "ott/dist/cross_check.h"
-#include "ott/dist/run_directory.h"
-#include "ott/dist/simulated_communicator.h"
-#include "ott/dist/tensor_selection.h"
+#include "ott/dist/check/cross_check.h"
+#include "ott/dist/check/tensor_selection.h"
+#include "ott/dist/comm/simulated_communicator.h"
+#include "ott/dist/directory/run_directory.h"
 
 namespace ott {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
-#include "ott/dist/cross_check.pb.h"
+#include "ott/dist/check/cross_check.pb.h"
 
 namespace ott {
 

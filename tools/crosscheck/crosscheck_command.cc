@@ -7,9 +7,9 @@
 
 #include "ott/core/base/config.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/dist/run_directory.h"
-#include "ott/dist/verdict.h"
-#include "ott/dist/verdict_log.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/check/verdict_log.h"
+#include "ott/dist/directory/run_directory.h"
 #include "tools/crosscheck/check_reference.h"
 #include "tools/crosscheck/check_replicas.h"
 #include "tools/exit_code.h"

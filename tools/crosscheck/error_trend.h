@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ott/dist/cross_check.pb.h"
+#include "ott/dist/check/cross_check.pb.h"
 
 namespace ott {
 

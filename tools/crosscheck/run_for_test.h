@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/tensor/value.h"
-#include "ott/dist/run_directory.h"
+#include "ott/dist/directory/run_directory.h"
 
 namespace ott {
 

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "ott/core/base/text_table.h"
-#include "ott/dist/cluster_table.h"
-#include "ott/dist/verdict.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/stats/cluster_table.h"
 
 namespace ott {
 namespace {

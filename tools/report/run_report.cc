@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/dist/rank_list.h"
-#include "ott/dist/run_directory.h"
-#include "ott/dist/verdict.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/rank_list.h"
+#include "ott/dist/directory/run_directory.h"
 #include "tools/stats/read_cluster_stats.h"
 
 namespace ott {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ott/dist/cluster_stats.pb.h"
-#include "ott/dist/cross_check.pb.h"
-#include "ott/dist/run_info.pb.h"
-#include "ott/dist/verdict_log.h"
+#include "ott/dist/check/cross_check.pb.h"
+#include "ott/dist/check/verdict_log.h"
+#include "ott/dist/directory/run_info.pb.h"
+#include "ott/dist/stats/cluster_stats.pb.h"
 #include "tools/crosscheck/error_trend.h"
 
 namespace ott {

@@ -8,8 +8,8 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
-#include "ott/dist/run_directory.h"
-#include "ott/dist/verdict.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/directory/run_directory.h"
 #include "tools/report/report_html.h"
 #include "tools/report/report_text.h"
 

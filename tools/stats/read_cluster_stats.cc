@@ -8,7 +8,7 @@
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
-#include "ott/dist/run_directory.h"
+#include "ott/dist/directory/run_directory.h"
 
 namespace ott {
 namespace {

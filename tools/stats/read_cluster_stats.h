@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "ott/dist/merge_stats.h"
+#include "ott/dist/stats/merge_stats.h"
 
 namespace ott {
 

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
-#include "ott/dist/run_directory.h"
+#include "ott/dist/directory/run_directory.h"
 
 namespace ott {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "ott/dist/cluster_table.h"
+#include "ott/dist/stats/cluster_table.h"
 #include "tools/exit_code.h"
 #include "tools/stats/read_cluster_stats.h"
 

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/dist/rank_trace.h"
-#include "ott/dist/run_directory.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/dist/run/rank_trace.h"
 
 namespace ott {
 namespace {

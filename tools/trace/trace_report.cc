@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
-#include "ott/core/profile/event_recorder.h"
+#include "ott/core/events/event_recorder.h"
 
 namespace ott {
 namespace {

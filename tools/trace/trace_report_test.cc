@@ -5,7 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ott/core/profile/event_recorder.h"
+#include "ott/core/events/event_recorder.h"
 #include "tools/trace/traces_for_test.h"
 
 namespace ott {

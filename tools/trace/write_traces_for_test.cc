@@ -7,8 +7,8 @@
 #include "ott/core/base/file.h"
 #include "ott/core/profile/profiler.h"
 #include "ott/core/profile/write_trace.h"
-#include "ott/dist/rank_trace.h"
-#include "ott/dist/run_directory.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/dist/run/rank_trace.h"
 
 namespace ott {
 namespace {

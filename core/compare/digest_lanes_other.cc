@@ -1,7 +1,0 @@
-#include "ott/core/compare/digest_lanes.h"
-
-namespace ott::internal {
-
-AbsorbStripes* FastestAbsorbStripes() { return AbsorbStripesPortable; }
-
-}  // namespace ott::internal

@@ -1,0 +1,124 @@
+#include "ott/core/digest/digest.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/digest/digest_lanes.h"
+#include "ott/core/digest/digest_on_device.h"
+#include "ott/core/tensor/strided_copy.h"
+#include "ott/core/tensor/tensor.h"
+
+namespace ott {
+namespace {
+
+using internal::DigestLanes;
+using internal::kDigestLanes;
+using internal::kDigestStripeBytes;
+
+DigestLanes InitialLanes() {
+  DigestLanes lanes;
+  for (int lane = 0; lane < kDigestLanes; ++lane) {
+    const internal::DigestLane state = internal::InitialDigestLane(lane);
+    lanes.a[lane] = state.a;
+    lanes.b[lane] = state.b;
+  }
+  return lanes;
+}
+
+}  // namespace
+
+std::string Digest::ToString() const {
+  return absl::StrCat(absl::Hex(high, absl::kZeroPad16), absl::Hex(low, absl::kZeroPad16));
+}
+
+absl::StatusOr<Digest> ParseDigest(std::string_view text) {
+  const auto parse_half = [](std::string_view half, uint64_t& value) {
+    const auto [end, error] = std::from_chars(half.data(), half.data() + half.size(), value, 16);
+    return error == std::errc() && end == half.data() + half.size();
+  };
+  Digest digest;
+  if (text.size() != 32 || !parse_half(text.substr(0, 16), digest.high) ||
+      !parse_half(text.substr(16), digest.low)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", std::string(text), "' is not a digest of 32 hexadecimal digits"));
+  }
+  return digest;
+}
+
+Digest DigestOfBlock(absl::Span<const char> block) {
+  static const DigestLanes initial = InitialLanes();
+  static internal::AbsorbStripes* const absorb = internal::FastestAbsorbStripes();
+  OTT_CHECK(static_cast<int64_t>(block.size()) <= kDigestBlockBytes)
+      << "a block of " << block.size() << " bytes";
+
+  DigestLanes lanes = initial;
+  const size_t num_stripes = block.size() / kDigestStripeBytes;
+  absorb(lanes, block.data(), num_stripes);
+  const size_t rest = block.size() % kDigestStripeBytes;
+  if (rest > 0) {
+    char stripe[kDigestStripeBytes] = {};
+    std::memcpy(stripe, block.data() + num_stripes * kDigestStripeBytes, rest);
+    absorb(lanes, stripe, 1);
+  }
+
+  internal::DigestLane sums = {};
+  for (int lane = 0; lane < kDigestLanes; ++lane) {
+    const internal::DigestLane part = internal::FinishDigestLane({lanes.a[lane], lanes.b[lane]}, lane);
+    sums.a += part.a;
+    sums.b += part.b;
+  }
+  const internal::DigestLane leaf = internal::DigestLeaf(sums, block.size());
+  return {leaf.a, leaf.b};
+}
+
+Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<const Digest> leaves) {
+  Digest root{internal::DigestKey(1), internal::DigestKey(2)};
+  const auto absorb = [&root](uint64_t low, uint64_t high) {
+    root.low = internal::DigestMix((root.low ^ low) + internal::kDigestGolden);
+    root.high = internal::DigestMix((root.high + high) ^ internal::kDigestGolden);
+  };
+  // Names do not change; the enumeration's order might.
+  for (const char c : Name(dtype)) absorb(static_cast<unsigned char>(c), static_cast<unsigned char>(c));
+  absorb(shape.size(), shape.size());
+  for (const int64_t dimension : shape) absorb(dimension, dimension);
+  for (const Digest& leaf : leaves) absorb(leaf.low, leaf.high);
+  return root;
+}
+
+absl::StatusOr<TensorDigest> ComputeDigest(const TensorView& tensor) {
+  if (tensor.device().kind == Device::Kind::kCuda && tensor.is_contiguous()) {
+    TensorDigest digest;
+    OTT_ASSIGN_OR_RETURN(digest.leaves, internal::DigestLeavesOnDevice(tensor));
+    digest.root = DigestOfLeaves(tensor.dtype(), tensor.shape(), digest.leaves);
+    return digest;
+  }
+  OTT_ASSIGN_OR_RETURN(const Tensor host, ToHost(Tensor{tensor, nullptr}));
+  const TensorView& view = host.view;
+  const int64_t element_bytes = SizeOf(view.dtype());
+  const int64_t block_elements = kDigestBlockBytes / element_bytes;
+  const bool contiguous = view.is_contiguous();
+  const std::unique_ptr<char[]> gathered(contiguous ? nullptr : new char[kDigestBlockBytes]);
+
+  TensorDigest digest;
+  digest.leaves.reserve((view.num_elements() + block_elements - 1) / block_elements);
+  for (int64_t begin = 0; begin < view.num_elements(); begin += block_elements) {
+    const int64_t end = std::min(begin + block_elements, view.num_elements());
+    const char* block = static_cast<const char*>(view.data()) + begin * element_bytes;
+    if (!contiguous) {
+      CopyElements(view, begin, end, gathered.get());
+      block = gathered.get();
+    }
+    digest.leaves.push_back(DigestOfBlock({block, static_cast<size_t>((end - begin) * element_bytes)}));
+  }
+  digest.root = DigestOfLeaves(view.dtype(), view.shape(), digest.leaves);
+  return digest;
+}
+
+}  // namespace ott

@@ -1,0 +1,46 @@
+#include "ott/core/digest/digest_arithmetic.h"
+#include "ott/core/digest/digest_kernel.h"
+
+namespace ott::internal {
+namespace {
+
+constexpr int kWarpsAtOnce = 8;
+constexpr int kThreads = kWarpsAtOnce * kDigestLanes;
+constexpr int64_t kMaxThreadBlocks = 1 << 16;
+
+template <bool kAligned>
+__global__ void DigestKernel(const unsigned char* data, int64_t num_bytes, int64_t block_bytes,
+                             int64_t num_leaves, uint64_t* leaves) {
+  const int lane = threadIdx.x % kDigestLanes;
+  const int64_t first = int64_t{blockIdx.x} * kWarpsAtOnce + threadIdx.x / kDigestLanes;
+  for (int64_t leaf = first; leaf < num_leaves; leaf += int64_t{gridDim.x} * kWarpsAtOnce) {
+    const int64_t begin = leaf * block_bytes;
+    const int64_t size = num_bytes - begin < block_bytes ? num_bytes - begin : block_bytes;
+    DigestLane sums = DigestOfLane<kAligned>(data + begin, size, lane);
+    for (int offset = kDigestLanes / 2; offset > 0; offset /= 2) {
+      sums.a += __shfl_xor_sync(0xffffffffu, sums.a, offset);
+      sums.b += __shfl_xor_sync(0xffffffffu, sums.b, offset);
+    }
+    if (lane == 0) {
+      const DigestLane halves = DigestLeaf(sums, size);
+      leaves[2 * leaf] = halves.a;
+      leaves[2 * leaf + 1] = halves.b;
+    }
+  }
+}
+
+}  // namespace
+
+cudaError_t LaunchDigestKernel(const void* data, int64_t num_bytes, int64_t block_bytes, uint64_t* leaves,
+                               cudaStream_t stream) {
+  const int64_t num_leaves = (num_bytes + block_bytes - 1) / block_bytes;
+  const int64_t wanted = (num_leaves + kWarpsAtOnce - 1) / kWarpsAtOnce;
+  const unsigned int grid = static_cast<unsigned int>(wanted < kMaxThreadBlocks ? wanted : kMaxThreadBlocks);
+  const bool aligned = reinterpret_cast<uintptr_t>(data) % sizeof(uint64_t) == 0;
+  const auto kernel = aligned ? DigestKernel<true> : DigestKernel<false>;
+  kernel<<<grid, kThreads, 0, stream>>>(static_cast<const unsigned char*>(data), num_bytes, block_bytes,
+                                        num_leaves, leaves);
+  return cudaGetLastError();
+}
+
+}  // namespace ott::internal

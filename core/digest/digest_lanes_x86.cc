@@ -1,0 +1,64 @@
+#include <immintrin.h>
+
+#include <algorithm>
+
+#include "ott/core/digest/digest_lanes.h"
+
+namespace ott::internal {
+namespace {
+
+// Half of the lanes keep their states in 8 of the 16 registers; the other half follows while the data is in
+// the cache.
+constexpr int kRegisters = 4;
+constexpr int kLanesAtOnce = kRegisters * 4;
+constexpr int64_t kStripesAtOnce = 16;
+
+__attribute__((target("avx2"))) inline __m256i MultiplyHalves(__m256i x, __m256i low_multiplier,
+                                                              __m256i high_multiplier) {
+  return _mm256_add_epi64(_mm256_mul_epu32(x, low_multiplier),
+                          _mm256_mul_epu32(_mm256_srli_epi64(x, 32), high_multiplier));
+}
+
+__attribute__((target("avx2"))) void AbsorbHalfStripes(uint64_t* a_states, uint64_t* b_states,
+                                                       const char* data, int64_t num_stripes) {
+  const __m256i m0 = _mm256_set1_epi64x(kDigestALow);
+  const __m256i m1 = _mm256_set1_epi64x(kDigestAHigh);
+  const __m256i m2 = _mm256_set1_epi64x(kDigestBLow);
+  const __m256i m3 = _mm256_set1_epi64x(kDigestBHigh);
+  __m256i a[kRegisters];
+  __m256i b[kRegisters];
+  for (int i = 0; i < kRegisters; ++i) {
+    a[i] = _mm256_load_si256(reinterpret_cast<const __m256i*>(a_states) + i);
+    b[i] = _mm256_load_si256(reinterpret_cast<const __m256i*>(b_states) + i);
+  }
+  for (int64_t stripe = 0; stripe < num_stripes; ++stripe, data += kDigestStripeBytes) {
+    for (int i = 0; i < kRegisters; ++i) {
+      const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data) + i);
+      a[i] = MultiplyHalves(_mm256_xor_si256(a[i], words), m0, m1);
+      b[i] = MultiplyHalves(_mm256_add_epi64(b[i], words), m2, m3);
+    }
+  }
+  for (int i = 0; i < kRegisters; ++i) {
+    _mm256_store_si256(reinterpret_cast<__m256i*>(a_states) + i, a[i]);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(b_states) + i, b[i]);
+  }
+}
+
+void AbsorbStripesAvx2(DigestLanes& lanes, const char* data, int64_t num_stripes) {
+  while (num_stripes > 0) {
+    const int64_t count = std::min(num_stripes, kStripesAtOnce);
+    for (int lane = 0; lane < kDigestLanes; lane += kLanesAtOnce) {
+      AbsorbHalfStripes(lanes.a + lane, lanes.b + lane, data + lane * 8, count);
+    }
+    data += count * kDigestStripeBytes;
+    num_stripes -= count;
+  }
+}
+
+}  // namespace
+
+AbsorbStripes* FastestAbsorbStripes() {
+  return __builtin_cpu_supports("avx2") ? AbsorbStripesAvx2 : AbsorbStripesPortable;
+}
+
+}  // namespace ott::internal

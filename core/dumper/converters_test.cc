@@ -1,0 +1,84 @@
+#include "ott/core/dumper/converters.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using testing::HasSubstr;
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+struct Box {
+  Point min;
+  Point max;
+};
+struct Scene {
+  std::vector<Box> boxes;
+};
+struct Node {
+  std::vector<Node> children;
+};
+struct Ping {};
+struct Pong {};
+
+TEST(Converters, AreAppliedUntilOnlyKnownTypesRemain) {
+  Converters converters;
+  converters.Register<Scene>([](const Scene& scene) { return Value::From(scene.boxes); });
+  converters.Register<Box>([](const Box& box) {
+    return ValueMap{{"min", Value::Object(box.min)}, {"max", Value::Object(box.max)}};
+  });
+  converters.Register<Point>([](const Point& point) { return Value::List{point.x, point.y}; });
+  const Value tree = ValueMap{{"scene", Value::Object(Scene{{{{1, 2}, {3, 4}}}})}, {"other", 7}};
+  const Value converted = converters.Apply("", tree).value();
+  const ValueMap& box = converted.map().Find("scene")->list()[0].map();
+  EXPECT_EQ(box.Find("min")->list()[1].double_value(), 2);
+  EXPECT_EQ(box.Find("max")->list()[0].double_value(), 3);
+  EXPECT_EQ(converted.map().Find("other")->int_value(), 7);
+}
+
+TEST(Converters, TheLastOneOfATypeCounts) {
+  Converters converters;
+  converters.Register<Point>([](const Point&) { return 1; });
+  converters.Register<Point>([](const Point&) { return 2; });
+  EXPECT_EQ(converters.Apply("", Value::Object(Point()))->int_value(), 2);
+}
+
+TEST(Converters, TypesWithoutOneAreNamed) {
+  EXPECT_THAT(std::string(Converters().Apply("a", Value::List{Value::Object(Point())}).status().message()),
+              HasSubstr("'a.0': there is no converter for the type ott::(anonymous namespace)::Point"));
+}
+
+TEST(Converters, TheirErrorsHaveThePath) {
+  Converters converters;
+  converters.Register<Point>(
+      [](const Point&) -> absl::StatusOr<Value> { return absl::DataLossError("no y"); });
+  EXPECT_EQ(converters.Apply("a", Value::Object(Point())).status(), absl::DataLossError("'a': no y"));
+}
+
+TEST(Converters, ObjectsWithinObjectsOfTheirTypeAreNoCycle) {
+  Converters converters;
+  converters.Register<Node>([](const Node& node) { return Value::From(node.children); });
+  const Node tree{{Node{{Node(), Node()}}, Node()}};
+  EXPECT_EQ(converters.Apply("", Value::Object(tree))->list()[0].list().size(), 2u);
+}
+
+TEST(Converters, CyclesAreErrors) {
+  Converters converters;
+  converters.Register<Ping>([](const Ping&) { return Value::Object(Pong()); });
+  converters.Register<Pong>([](const Pong&) {
+    return Value::List{Value::Object(Ping()), Value::Object(Ping())};
+  });
+  const absl::Status status = converters.Apply("a", Value::Object(Ping())).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("conversions do not end"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("Pong to ott::(anonymous namespace)::Ping"));
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,336 @@
+// Dumps tensors and gradients of a training run, iteration by iteration.
+
+#ifndef OTT_CORE_DUMPER_TENSOR_DUMPER_H_
+#define OTT_CORE_DUMPER_TENSOR_DUMPER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ott/core/base/process_wide.h"
+#include "ott/core/compare/compare.h"
+#include "ott/core/dump/dump_files.h"
+#include "ott/core/dump/selection.h"
+#include "ott/core/dumper/converters.h"
+#include "ott/core/dumper/write_queue.h"
+#include "ott/core/tensor/buffer_pool.h"
+#include "ott/core/tensor/device_copy.h"
+#include "ott/core/tensor/value.h"
+
+namespace ott {
+
+struct TensorDumperOptions {
+  // Dump number COUNT is written to DIR/COUNT. Made when needed.
+  std::string dir;
+  int rank = 0;
+  int world_size = 1;
+  // Dumps survive a crash of the machine, at the price of waiting for the disk.
+  bool sync = false;
+  // In iterations (dump counts) and ranks that are not selected, calls cost as much as while paused.
+  SelectionOptions selection;
+  // Tensors beyond this many bytes in a dump are dumped as statistics.
+  int64_t max_bytes_per_dump = std::numeric_limits<int64_t>::max();
+  // A directory of dumps as dir is. Tensors that are bit for bit those of its dump COUNT are dumped as
+  // statistics, so that full data is kept where runs differ. Empty: none.
+  std::string reference_dir;
+
+  // Threads that write dumps behind the training's back; 0: Dump() returns when all is written.
+  int num_writer_threads = 0;
+  // Threads that turn one dump's numbers into text, for dumps as JSON; 0: as many as the machine has cores.
+  int num_json_threads = 1;
+  // Of the dumps that wait to be written, and of memory that is kept for the next dump.
+  int64_t max_queued_bytes = int64_t{1} << 30;
+  // A dump for which there is no room: false: Dump() waits; true: it is dropped, and counted.
+  bool drop_when_full = false;
+};
+
+// How one call's tensors are stored.
+struct AddOptions {
+  explicit AddOptions(DumpFormat dump_format = DumpFormat::kJson) : format(dump_format) {}
+
+  DumpFormat format;
+  // By name: for a tensor at "model.layer1.w", the entry of "w", else of "layer1", else of "model".
+  std::map<std::string, DumpFormat> format_overrides;
+  // Tensors, or their gradients, are dumped with their axes in this order, as by torch.permute; empty: as
+  // they are.
+  std::vector<int> permute_axes;
+  std::map<std::string, std::vector<int>> permute_axes_overrides;  // by name, as above
+  // Names within the data, at any level, of what is left out.
+  std::vector<std::string> exclude;
+};
+
+// What a GradientProvider found for one tensor.
+struct Gradient {
+  enum class Kind : uint8_t {
+    kComputed,
+    kRequiresNoGrad,  // dumped as the string "`.requires_grad == False`"
+    kNotInGraph,      // the function values do not depend on the tensor; dumped as null
+  };
+  Kind kind = Kind::kNotInGraph;
+  // kComputed: of the tensor's shape.
+  std::optional<Tensor> gradient;
+};
+
+// Computes d(function values) / d(tensor) for each tensor, without touching the training's gradients.
+using GradientProvider = std::function<absl::StatusOr<std::vector<Gradient>>(absl::Span<const NamedTensor>)>;
+
+// Collects copies of tensors under paths, and writes them when told to, in the format of ACCV-Lab's Python
+// TensorDumper (dump_writer.h).
+//
+//   TensorDumper::Get().Enable({.dir = run_dir + "/rank_00000/dumps"});
+//   ...
+//   TensorDumper::Get().AddTensorData("weights.w1", TensorView(w1.data(), {64, 32}), DumpFormat::kBinary);
+//   TensorDumper::Get().Dump();
+//
+// Off until enabled: every call then returns OK at once, and arguments that are callables are not called.
+// Thread-safe. What two threads add has no defined order; the ranges are the process's, not the thread's.
+class TensorDumper {
+ public:
+  TensorDumper() = default;
+  TensorDumper(const TensorDumper&) = delete;
+  TensorDumper& operator=(const TensorDumper&) = delete;
+
+  // The one instance of the process. Aborts where another version of this library has it.
+  static TensorDumper& Get() { return process_wide_.Get(); }
+
+  // Calls f(dumper) where the process's instance is enabled and not paused; one load and a branch otherwise.
+  template <typename F>
+  static void RunIfEnabled(F&& f) {
+    if (TensorDumper* const dumper = process_wide_.IfEnabled()) std::forward<F>(f)(*dumper);
+  }
+
+  // FAILED_PRECONDITION when called twice, INVALID_ARGUMENT without a directory or with a wrong selection.
+  absl::Status Enable(TensorDumperOptions options);
+
+  // Enabled, not paused, and at an iteration and rank that are selected.
+  bool active() const { return active_.load(std::memory_order_relaxed); }
+
+  // Between Pause and Resume calls are ignored, but for those that set something, for iterations that nobody
+  // wants. What is pending stays.
+  void Pause();
+  void Resume();
+
+  // Adds data at a path within the current ranges: a Value or what one is made from (TensorView, Tensor,
+  // ValueMap...), an object of a type with a converter, a vector of these, or a callable that returns such.
+  // Tensors in host memory are copied before the call returns, those of a device in the order of their
+  // stream, which is not waited for. Errors: as InsertAt, CloneToHost, PermuteAxes, Converters::Apply and
+  // CheckDumpable; the tree is then as it was.
+  template <typename T>
+  absl::Status AddTensorData(std::string_view path, const T& data, DumpFormat format = DumpFormat::kJson) {
+    if (!active()) return absl::OkStatus();
+    return Add(path, Evaluate(data), AddOptions(format));
+  }
+  template <typename T>
+  absl::Status AddTensorData(std::string_view path, const T& data, const AddOptions& options) {
+    if (!active()) return absl::OkStatus();
+    return Add(path, Evaluate(data), options);
+  }
+
+  // Asks for the gradients with respect to the tensors in data, which are computed by SetGradients() and must
+  // live until then.
+  template <typename T>
+  absl::Status AddGradData(std::string_view path, const T& data, DumpFormat format = DumpFormat::kJson) {
+    if (!active()) return absl::OkStatus();
+    return AddGrad(path, Evaluate(data), AddOptions(format));
+  }
+  template <typename T>
+  absl::Status AddGradData(std::string_view path, const T& data, const AddOptions& options) {
+    if (!active()) return absl::OkStatus();
+    return AddGrad(path, Evaluate(data), options);
+  }
+
+  // Has the gradients computed for all tensors of AddGradData() since the last call, in their order, and
+  // copies them. INVALID_ARGUMENT where the provider returns another number or shape than asked for; else its
+  // error.
+  absl::Status SetGradients(const GradientProvider& provider);
+
+  // Paths between a push and its pop start with the range's name. FAILED_PRECONDITION for a pop without a
+  // push. Where active() may change in between, as by Dump(), use DumpRange.
+  template <typename T>
+  absl::Status PushRange(const T& name) {
+    if (!active()) return absl::OkStatus();
+    if constexpr (std::is_invocable_v<const T&>) {
+      return Push(std::string(name()));
+    } else {
+      return Push(std::string(name));
+    }
+  }
+  absl::Status PopRange();
+
+  // Objects of type T that are added from now on are dumped as what this returns for them: a Value or what
+  // one is made from, which may hold objects of other types that have a converter, or a StatusOr of it.
+  template <typename T, typename F>
+  void RegisterConverter(F convert) {
+    const std::lock_guard lock(mutex_);
+    auto converters = std::make_shared<Converters>(*converters_);
+    converters->Register<T>(std::move(convert));
+    converters_ = std::move(converters);
+  }
+
+  // RaggedBatch objects that are added from now on are dumped as a map of their members, or as lists of
+  // samples.
+  void EnableRaggedBatchDumping(bool as_per_sample = false);
+
+  // Overrides every format given in the code for tensors, for gradients, or both.
+  void SetDumpTypeForAll(DumpFormat format, bool include_tensors = true, bool include_grads = true);
+
+  // The number of the next dump, 0 at first; Dump() adds 1. A training run that dumps some iterations sets
+  // the iteration's number. Also while paused.
+  void SetDumpCount(int64_t count);
+  void ResetDumpCount() { SetDumpCount(0); }
+  int64_t dump_count() const;
+
+  // Calls action once, when the dump count is this or more, for example to end the program there. Replaces an
+  // earlier action of the same count.
+  void PerformAfterDumpCount(int64_t count, std::function<void()> action);
+
+  // Writes what is pending to DIR/COUNT, and clears it whether or not that succeeds. Without dump_if_empty
+  // nothing is written, compared or counted where nothing is pending. FAILED_PRECONDITION where gradients
+  // were asked for and not set; else WriteDump's error, with writer threads that of an earlier dump.
+  absl::Status Dump(bool dump_if_empty = true);
+
+  // Waits for the writer threads. The first error that no call has returned yet. As the process ends by
+  // exit() or by leaving main(), its own instance is flushed, and an error printed to stderr.
+  absl::Status Flush();
+
+  // Dumps that were dropped since there was no room.
+  int64_t num_dropped_dumps() const;
+
+  // Compares what is pending with the dump in DIR/COUNT (the reference), then clears it and counts, as Dump()
+  // does. FAILED_PRECONDITION while not active, so that nothing is taken for equal.
+  absl::StatusOr<TreeComparison> CompareToDumpedData(const CompareOptions& options = {});
+
+  // Dump() then compares instead, and returns FAILED_PRECONDITION with the report where the verdict is not
+  // "equal", or only prints it to stderr.
+  enum class OnDifference : uint8_t { kFail, kWarn };
+  void SetDumpIsCompare(CompareOptions options, OnDifference on_difference = OnDifference::kFail);
+
+  // Forgets what is pending.
+  void Discard();
+
+  // What is pending, as it would be dumped, without the gradients that are not set yet.
+  // REQUIRES: no other thread adds, dumps or discards while the reference is used.
+  const Value& tensors() const {
+    pending_.WaitForCopies().IgnoreError();
+    return pending_.tensors;
+  }
+  const Value& grads() const {
+    pending_.WaitForCopies().IgnoreError();
+    return pending_.grads;
+  }
+
+ private:
+  using Formats = absl::flat_hash_map<std::string, DumpFormat>;
+
+  struct WantedGradients {
+    std::string path;
+    Value data;
+    AddOptions options;
+  };
+
+  struct Pending {
+    Value tensors = ValueMap();
+    Value grads = ValueMap();
+    bool has_grads = false;
+    Formats tensor_formats;
+    Formats grad_formats;
+    std::vector<WantedGradients> wanted_gradients;
+    // Of device memory.
+    std::vector<CopyDone> copies;
+
+    // The first error of a copy.
+    absl::Status WaitForCopies() const;
+  };
+
+  template <typename T>
+  static Value Evaluate(const T& data) {
+    if constexpr (std::is_invocable_v<const T&>) {
+      return Value::From(data());
+    } else {
+      return Value::From(data);
+    }
+  }
+
+  absl::Status Add(std::string_view path, const Value& data, const AddOptions& options);
+  absl::Status AddGrad(std::string_view path, const Value& data, const AddOptions& options);
+  // Into buffers of the pools; copies from a device are appended to those that are on their way.
+  absl::StatusOr<Value> Copy(const Value& value, std::vector<CopyDone>* copies);
+  absl::Status Push(std::string name);
+  absl::Status Pop();
+  std::string InRanges(std::string_view path) const;
+  void UpdateActive();
+  bool Selected() const;
+  // Of Dump(): what is pending, and its count.
+  absl::StatusOr<std::pair<Pending, int64_t>> TakePending();
+  // The tree without objects, and without what is not selected or excluded; nothing where nothing is left.
+  absl::StatusOr<std::optional<Value>> Prepare(const std::string& path, const Value& data,
+                                               const AddOptions& options) const;
+  // Calls the actions that are due, without the lock.
+  void SetCount(int64_t count, std::unique_lock<std::mutex> lock);
+  absl::Status Write(Pending pending, int64_t count);
+  absl::StatusOr<TreeComparison> Compare(const Pending& pending, int64_t count,
+                                         const CompareOptions& options) const;
+
+  struct CompareMode {
+    CompareOptions options;
+    OnDifference on_difference;
+  };
+
+  friend class DumpRange;
+
+  static ProcessWide<TensorDumper> process_wide_;
+  static const ProcessWide<TensorDumper>::JoinAtLoad join_at_load_;
+
+  std::atomic<bool> active_{false};
+  mutable std::mutex mutex_;
+  bool enabled_ = false;
+  bool paused_ = false;
+  TensorDumperOptions options_;
+  Selection selection_;
+  std::optional<BufferPool> pool_;
+  std::optional<BufferPool> pinned_pool_;
+  std::optional<WriteQueue> queue_;
+  std::optional<CompareMode> compare_mode_;
+  std::map<int64_t, std::function<void()>> actions_;
+  std::shared_ptr<const Converters> converters_ = std::make_shared<const Converters>();
+  std::optional<DumpFormat> format_for_all_tensors_;
+  std::optional<DumpFormat> format_for_all_grads_;
+  int64_t dump_count_ = 0;
+  std::vector<std::string> ranges_;
+  Pending pending_;
+};
+
+// PushRange and PopRange for a scope, of the process's instance. A range that was pushed is popped, whether
+// or not the dumper is still active.
+class DumpRange {
+ public:
+  explicit DumpRange(std::string_view name) : pushed_(TensorDumper::Get().active()) {
+    if (pushed_) TensorDumper::Get().PushRange(name).IgnoreError();
+  }
+  DumpRange(const DumpRange&) = delete;
+  DumpRange& operator=(const DumpRange&) = delete;
+  ~DumpRange() {
+    if (pushed_) TensorDumper::Get().Pop().IgnoreError();
+  }
+
+ private:
+  const bool pushed_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_CORE_DUMPER_TENSOR_DUMPER_H_

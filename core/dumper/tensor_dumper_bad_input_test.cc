@@ -1,0 +1,214 @@
+// Names, directories and disks that mean harm to a dump.
+
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/json_reader.h"
+#include "ott/core/dumper/tensor_dumper.h"
+#include "tensor_dumper_for_test.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST_F(TensorDumperTest, HostileNamesStayInTheDirectory) {
+  Enable();
+  std::string long_characters;
+  for (int i = 0; i < 100; ++i) long_characters += "\u6f22";
+  const std::string names[] = {"/etc/passwd",
+                               "../../up",
+                               "a\"b'c",
+                               "line\nbreak",
+                               "gr\u00fc\u00dfe \u20ac",
+                               std::string("nul\0nul", 7),
+                               std::string(300, 'x'),
+                               std::string(300, 'x') + "y",
+                               long_characters,
+                               "x" + long_characters,
+                               "xy" + long_characters,
+                               "100%2Fnot a slash"};
+  ValueMap map;
+  for (const std::string& name : names) map.Insert(name, view_);
+  // Names of a map are not split at dots.
+  ASSERT_TRUE(dumper_.AddTensorData("", map, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_NE(access("/etc/passwd.bin", F_OK), 0);
+  EXPECT_NE(access((dir_ + "/../up.bin").c_str(), F_OK), 0);
+
+  const Dump dump = ReadDump(dir_ + "/0").value();
+  for (const std::string& name : names) {
+    const Value* const value = dump.tensors.map().Find(name);
+    ASSERT_NE(value, nullptr) << name;
+    EXPECT_EQ(value->tensor().view.shape(), Dims({2, 2})) << name;
+  }
+}
+
+TEST_F(TensorDumperTest, NamesWithEmptyPartsAreErrors) {
+  Enable();
+  for (const char* const path : {"..", "a..b", ".a", "a."}) {
+    EXPECT_EQ(dumper_.AddTensorData(path, view_).code(), absl::StatusCode::kInvalidArgument) << path;
+  }
+}
+
+TEST_F(TensorDumperTest, WhatCannotBeWrittenIsRefusedBeforeItCostsTheDump) {
+  Enable();
+  Value deep = 1;
+  for (int i = 0; i < kMaxJsonDepth; ++i) deep = Value::List{deep};
+  const TensorView many_dims(data_, std::vector<int64_t>(kMaxJsonDepth, 1));
+  for (const Value& value : {Value(ValueMap{{"\xff", view_}}), Value(ValueMap{{"\xed\xa0\x80", view_}}),
+                             Value("\xff"), Value(ValueMap{{"", view_}}), deep, Value(many_dims)}) {
+    for (const DumpFormat format : {DumpFormat::kJson, DumpFormat::kBinary}) {
+      EXPECT_EQ(dumper_.AddTensorData("bad", value, format).code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_EQ(dumper_.AddGradData("bad", value, format).code(), absl::StatusCode::kInvalidArgument);
+    }
+  }
+  EXPECT_EQ(dumper_.AddTensorData("\xff", view_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(dumper_.AddTensorData("", view_).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(dumper_.AddTensorData("good", view_).ok());
+  ASSERT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
+  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("good"));
+}
+
+TEST_F(TensorDumperTest, AnIndexHasOneName) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("list", Value::List{ValueMap(), ValueMap()}).ok());
+  EXPECT_EQ(dumper_.AddTensorData("list.01", view_).code(), absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(dumper_.AddTensorData("list.1", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("list.0", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("list.0", "list.1"));
+}
+
+TEST_F(TensorDumperTest, TwoTensorsOfOnePathAreAnError) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("", ValueMap{{"a.b", view_}, {"a", ValueMap{{"b", view_}}}}).ok());
+  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("two tensors have the path 'a.b'"));
+}
+
+TEST_F(TensorDumperTest, TensorsWithoutElementsAreDumped) {
+  Enable();
+  const TensorView empty(nullptr, DType::kFloat32, {2, 0, 3});
+  ASSERT_TRUE(dumper_.AddTensorData("json", empty).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("binary", empty, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  for (const NamedTensor& tensor : ListTensors(ReadDump(dir_ + "/0")->tensors)) {
+    EXPECT_EQ(tensor.tensor.view.shape(), Dims({2, 0, 3})) << tensor.path;
+  }
+}
+
+TEST_F(TensorDumperTest, DirectoryThatCannotBeWrittenIsAnError) {
+  Enable();
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/0", "a file").ok());
+  EXPECT_EQ(dumper_.Dump().message(), dir_ + "/0: is a file where a directory is needed");
+  ASSERT_EQ(symlink(testing::TempDir().c_str(), (dir_ + "/1").c_str()), 0);
+  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr(dir_ + "/1: is a symbolic link"));
+}
+
+TEST_F(TensorDumperTest, FileSystemThatCannotBeWrittenIsAnError) {
+  // Not even root makes directories there.
+  Enable(OptionsFor("/proc/ott_dumps"));
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  EXPECT_THAT(std::string(dumper_.Dump().message()), HasSubstr("/proc/ott_dumps"));
+}
+
+TEST_F(TensorDumperTest, LinksInTheDirectoryAreReplacedAndNotFollowed) {
+  Enable();
+  const std::string outside = MakeTestDir() + "/precious";
+  ASSERT_TRUE(WriteFileAtomically(outside, "precious").ok());
+  ASSERT_TRUE(MakeDirectories(dir_ + "/0").ok());
+  for (const char* const name : {"tensors.json", "manifest.json", "[tensors.json]a.bin"}) {
+    ASSERT_EQ(symlink(outside.c_str(), (dir_ + "/0/" + name).c_str()), 0);
+  }
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_EQ(ReadFile(outside).value(), "precious");
+  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("a"));
+}
+
+TEST_F(TensorDumperTest, ReservedNamesAreErrors) {
+  Enable();
+  for (const char* const name : {"tensor_statistics", "tensor_image"}) {
+    const ValueMap value{{name, ValueMap{{"digest", "x"}, {"w", view_}}}};
+    EXPECT_THAT(std::string(dumper_.AddTensorData("a", value).message()),
+                HasSubstr("'a." + std::string(name) + "': the name is reserved"));
+  }
+}
+
+// What a full disk leaves: earlier dumps whole, the one in work known as cut, no temporary files.
+class FullDiskTest : public TensorDumperTest {
+ protected:
+  // Runs make_full_disk(dir) and then the test in a process of its own.
+  template <typename F>
+  int RunInChild(const F& make_full_disk) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const int result = make_full_disk(dir_) ? (DumpUntilFull(), HasFailure() ? 1 : 0) : kNotPossible;
+      std::_Exit(result);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+  void DumpUntilFull() {
+    Enable();
+    ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
+    ASSERT_EQ(dumper_.Dump(), absl::OkStatus());
+    const std::vector<float> large(1 << 20);
+    ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kBinary).ok());
+    ASSERT_TRUE(
+        dumper_.AddTensorData("large", TensorView(large.data(), {1 << 20}), DumpFormat::kBinary).ok());
+    const absl::Status status = dumper_.Dump();
+    EXPECT_THAT(std::string(status.message()), HasSubstr(dir_ + "/1/[tensors.json]large.bin: cannot write"));
+    EXPECT_TRUE(ReadDump(dir_ + "/0").ok());
+    EXPECT_EQ(ReadDump(dir_ + "/1").status().code(), absl::StatusCode::kDataLoss);
+    for (const auto& file : std::filesystem::directory_iterator(dir_ + "/1")) {
+      EXPECT_NE(file.path().extension(), ".tmp") << file.path();
+    }
+  }
+
+  static constexpr int kNotPossible = 77;
+};
+
+TEST_F(FullDiskTest, FilesThatMayNotGrowAreAnError) {
+  EXPECT_EQ(RunInChild([](const std::string&) {
+              std::signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit = {1 << 20, 1 << 20};
+              return setrlimit(RLIMIT_FSIZE, &limit) == 0;
+            }),
+            0);
+}
+
+TEST_F(FullDiskTest, SmallFileSystemThatFillsUpIsAnError) {
+  const std::string uid_map = "0 " + std::to_string(getuid()) + " 1";
+  const std::string gid_map = "0 " + std::to_string(getgid()) + " 1";
+  const int result = RunInChild([&](const std::string& dir) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    std::ofstream("/proc/self/setgroups") << "deny";
+    std::ofstream("/proc/self/uid_map") << uid_map;
+    std::ofstream("/proc/self/gid_map") << gid_map;
+    return mount("none", dir.c_str(), "tmpfs", 0, "size=1m") == 0;
+  });
+  if (result == kNotPossible) GTEST_SKIP() << "this machine allows no file system of our own";
+  EXPECT_EQ(result, 0);
+}
+
+}  // namespace
+}  // namespace ott

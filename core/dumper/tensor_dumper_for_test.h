@@ -1,0 +1,51 @@
+// What the tests of TensorDumper share.
+
+#ifndef OTT_CORE_DUMPER_TENSOR_DUMPER_FOR_TEST_H_
+#define OTT_CORE_DUMPER_TENSOR_DUMPER_FOR_TEST_H_
+
+#include <stdlib.h>
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ott/core/dumper/tensor_dumper.h"
+
+namespace ott {
+
+inline std::string MakeTestDir() {
+  std::string dir = testing::TempDir() + "/tensor_dumper_test_XXXXXX";
+  EXPECT_NE(mkdtemp(dir.data()), nullptr);
+  return dir;
+}
+
+inline std::vector<std::string> PathsOf(const Value& tree) {
+  std::vector<std::string> paths;
+  for (const NamedTensor& tensor : ListTensors(tree)) paths.push_back(tensor.path);
+  return paths;
+}
+
+inline TensorDumperOptions OptionsFor(const std::string& dir) {
+  TensorDumperOptions options;
+  options.dir = dir;
+  return options;
+}
+
+class TensorDumperTest : public testing::Test {
+ protected:
+  void Enable() { Enable(OptionsFor(dir_)); }
+  void Enable(TensorDumperOptions options) {
+    options.rank = 3;
+    options.world_size = 4;
+    ASSERT_TRUE(dumper_.Enable(options).ok());
+  }
+
+  const std::string dir_ = MakeTestDir();
+  const float data_[4] = {1, -2.5, 0, 4};
+  const TensorView view_{data_, {2, 2}};
+  TensorDumper dumper_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_CORE_DUMPER_TENSOR_DUMPER_FOR_TEST_H_

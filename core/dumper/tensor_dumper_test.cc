@@ -1,0 +1,620 @@
+#include "ott/core/dumper/tensor_dumper.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/core/tensor/ragged_batch.h"
+#include "tensor_dumper_for_test.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST_F(TensorDumperTest, IgnoresEverythingUntilEnabled) {
+  bool called = false;
+  const auto make = [&] {
+    called = true;
+    return view_;
+  };
+  EXPECT_TRUE(dumper_.AddTensorData("a", make).ok());
+  EXPECT_TRUE(dumper_.AddTensorData("a..b", view_).ok());
+  EXPECT_TRUE(dumper_.PushRange("range").ok());
+  EXPECT_TRUE(dumper_.PopRange().ok());
+  EXPECT_TRUE(dumper_.Dump().ok());
+  EXPECT_FALSE(called);
+  EXPECT_EQ(dumper_.dump_count(), 0);
+  EXPECT_FALSE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, EnablingTwiceIsAnError) {
+  Enable();
+  const absl::Status status = dumper_.Enable(OptionsFor(dir_));
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is enabled already, with the directory " + dir_));
+}
+
+TEST_F(TensorDumperTest, NeedsADirectory) {
+  EXPECT_EQ(dumper_.Enable({}).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, WhatIsDumpedReadsBack) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("json", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("binary", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("loss", 0.25).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("list", Value::List{view_, 1}).ok());
+  dumper_.SetDumpCount(30);
+  ASSERT_TRUE(dumper_.Dump().ok());
+
+  const Dump dump = ReadDump(dir_ + "/30").value();
+  ASSERT_TRUE(dump.manifest.has_value());
+  EXPECT_EQ(dump.manifest->iteration, 30);
+  EXPECT_EQ(dump.manifest->rank, 3);
+  EXPECT_EQ(dump.manifest->world_size, 4);
+  EXPECT_FALSE(dump.grads.has_value());
+  EXPECT_THAT(PathsOf(dump.tensors), ElementsAre("json", "binary", "list.0"));
+  for (const NamedTensor& tensor : ListTensors(dump.tensors)) {
+    EXPECT_EQ(tensor.tensor.view.dtype(), DType::kFloat32) << tensor.path;
+    EXPECT_EQ(tensor.tensor.view.shape(), Dims({2, 2})) << tensor.path;
+    EXPECT_EQ(std::memcmp(tensor.tensor.view.data(), data_, sizeof(data_)), 0) << tensor.path;
+  }
+  EXPECT_EQ(dump.tensors.map().Find("loss")->double_value(), 0.25);
+  EXPECT_EQ(dump.tensors.map().Find("list")->list()[1].int_value(), 1);
+}
+
+TEST_F(TensorDumperTest, DumpClearsAndCounts) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_EQ(dumper_.dump_count(), 1);
+  EXPECT_TRUE(dumper_.tensors().map().empty());
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_TRUE(ReadDump(dir_ + "/1").ok());
+}
+
+TEST_F(TensorDumperTest, CopiesAreTakenAtTheCall) {
+  Enable();
+  float value = 1;
+  ASSERT_TRUE(dumper_.AddTensorData("a", TensorView(&value, {})).ok());
+  value = 2;
+  EXPECT_EQ(*static_cast<const float*>(ListTensors(dumper_.tensors())[0].tensor.view.data()), 1);
+}
+
+TEST_F(TensorDumperTest, RangesAndDotsMakeNestedNames) {
+  Enable();
+  ASSERT_TRUE(dumper_.PushRange("model").ok());
+  ASSERT_TRUE(dumper_.PushRange([] { return "layer"; }).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("a.b", view_).ok());
+  ASSERT_TRUE(dumper_.PopRange().ok());
+  ASSERT_TRUE(dumper_.AddTensorData("c", view_).ok());
+  ASSERT_TRUE(dumper_.PopRange().ok());
+  ASSERT_TRUE(dumper_.AddTensorData("d", view_).ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.layer.a.b", "model.c", "d"));
+  EXPECT_EQ(dumper_.PopRange().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TensorDumperTest, ClosestOverrideOfTheFormatWins) {
+  Enable();
+  AddOptions options;
+  options.format_overrides = {{"model", DumpFormat::kBinary}, {"b", DumpFormat::kJson}};
+  ASSERT_TRUE(
+      dumper_.AddTensorData("model", ValueMap{{"a", view_}, {"b", ValueMap{{"c", view_}}}}, options).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Manifest manifest = *ReadDump(dir_ + "/0")->manifest;
+  EXPECT_EQ(manifest.tensors[0].format, DumpFormat::kBinary);
+  EXPECT_EQ(manifest.tensors[1].format, DumpFormat::kJson);
+}
+
+TEST_F(TensorDumperTest, OneFormatForAllOverridesTheCode) {
+  Enable();
+  dumper_.SetDumpTypeForAll(DumpFormat::kBinary);
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kJson).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_EQ(ReadDump(dir_ + "/0")->manifest->tensors[0].format, DumpFormat::kBinary);
+}
+
+TEST_F(TensorDumperTest, OneFormatForAllCanLeaveOutTensorsOrGradients) {
+  Enable();
+  dumper_.SetDumpTypeForAll(DumpFormat::kBinary, /*include_tensors=*/false, /*include_grads=*/true);
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.AddGradData("a", view_).ok());
+  ASSERT_TRUE(dumper_
+                  .SetGradients([&](auto) {
+                    return std::vector<Gradient>{{Gradient::Kind::kComputed, Tensor{view_, nullptr}}};
+                  })
+                  .ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Manifest manifest = *ReadDump(dir_ + "/0")->manifest;
+  EXPECT_EQ(manifest.tensors[0].format, DumpFormat::kJson);
+  EXPECT_EQ(manifest.tensors[1].format, DumpFormat::kBinary);
+}
+
+TEST_F(TensorDumperTest, AxesArePermutedAndTheClosestOverrideWins) {
+  Enable();
+  AddOptions options;
+  options.permute_axes = {1, 0};
+  options.permute_axes_overrides = {{"model", {0, 1}}, {"b", {1, 0}}, {"c", {}}};
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, options).ok());
+  ASSERT_TRUE(
+      dumper_.AddTensorData("model", ValueMap{{"a", view_}, {"b", view_}, {"c", view_}}, options).ok());
+  const auto second = [&](size_t i) {
+    return static_cast<const float*>(ListTensors(dumper_.tensors())[i].tensor.view.data())[1];
+  };
+  EXPECT_EQ(second(0), data_[2]);
+  EXPECT_EQ(second(1), data_[1]);
+  EXPECT_EQ(second(2), data_[2]);
+  EXPECT_EQ(second(3), data_[1]);
+  options.permute_axes = {0, 1, 2};
+  EXPECT_EQ(dumper_.AddTensorData("d", view_, options).message(),
+            "'d': [0, 1, 2] is no permutation of the axes of shape [2, 2]");
+}
+
+TEST_F(TensorDumperTest, GradientsArePermutedToo) {
+  Enable();
+  AddOptions options;
+  options.permute_axes = {1, 0};
+  const float column[2] = {1, 2};
+  ASSERT_TRUE(dumper_.AddGradData("w", TensorView(column, {2, 1}), options).ok());
+  ASSERT_TRUE(dumper_
+                  .SetGradients([&](absl::Span<const NamedTensor> tensors) {
+                    EXPECT_EQ(tensors[0].tensor.view.shape(), Dims({2, 1}));
+                    return std::vector<Gradient>{{Gradient::Kind::kComputed, tensors[0].tensor}};
+                  })
+                  .ok());
+  EXPECT_EQ(ListTensors(dumper_.grads())[0].tensor.view.shape(), Dims({1, 2}));
+}
+
+TEST_F(TensorDumperTest, ExcludedNamesAreLeftOutAtAnyLevel) {
+  Enable();
+  AddOptions options;
+  options.exclude = {"b"};
+  ASSERT_TRUE(dumper_
+                  .AddTensorData("model",
+                                 ValueMap{{"a", view_},
+                                          {"b", view_},
+                                          {"c", ValueMap{{"b", 1}, {"d", view_}}},
+                                          {"list", Value::List{ValueMap{{"a", view_}, {"b", view_}}}}},
+                                 options)
+                  .ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.a", "model.c.d", "model.list.0.a"));
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_, options).ok());
+  EXPECT_EQ(PathsOf(dumper_.tensors()).back(), "b");
+}
+
+TEST_F(TensorDumperTest, ObjectsAreConverted) {
+  struct Box {
+    float corners[2];
+  };
+  Enable();
+  EXPECT_THAT(std::string(dumper_.AddTensorData("box", Box()).message()), HasSubstr("no converter"));
+  dumper_.RegisterConverter<Box>([](const Box& box) { return TensorView(box.corners, {2}); });
+  ASSERT_TRUE(dumper_.AddTensorData("box", Box{{1, 2}}).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("boxes", [] { return std::vector<Box>{{{3, 4}}, {{5, 6}}}; }).ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("box", "boxes.0", "boxes.1"));
+  EXPECT_EQ(static_cast<const float*>(ListTensors(dumper_.tensors())[2].tensor.view.data())[1], 6);
+}
+
+TEST_F(TensorDumperTest, RaggedBatchesAreDumpedAsStructureOrPerSample) {
+  Enable();
+  const int64_t sizes[2] = {1, 2};
+  const RaggedBatch batch{{view_, nullptr}, {TensorView(sizes, {2}), nullptr}};
+  dumper_.EnableRaggedBatchDumping();
+  ASSERT_TRUE(dumper_.AddTensorData("structure", batch).ok());
+  dumper_.EnableRaggedBatchDumping(/*as_per_sample=*/true);
+  ASSERT_TRUE(dumper_.AddTensorData("samples", batch, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Dump dump = ReadDump(dir_ + "/0").value();
+  EXPECT_THAT(PathsOf(dump.tensors),
+              ElementsAre("structure.data", "structure.sample_sizes", "samples.0", "samples.1"));
+  EXPECT_EQ(dump.tensors.map().Find("structure")->map().Find("non_uniform_dim")->int_value(), 1);
+  EXPECT_EQ(dump.tensors.map().Find("samples")->list()[0].tensor().view.shape(), Dims({1}));
+}
+
+TEST_F(TensorDumperTest, InsertingWhereSomethingIsNamesBoth) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  EXPECT_EQ(dumper_.AddTensorData("a", ValueMap{{"b", 1}}).message(),
+            "cannot insert a value of kind map at 'a': there is a float32 tensor of shape [2, 2] already");
+  EXPECT_EQ(dumper_.AddTensorData("a.b", view_).message(),
+            "cannot insert at 'a.b': 'b' names nothing in 'a', which is a float32 tensor of shape [2, 2]");
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a"));
+}
+
+TEST_F(TensorDumperTest, MapsAreMergedAndListsIndexed) {
+  Enable();
+  ASSERT_TRUE(
+      dumper_.AddTensorData("a", ValueMap{{"b", view_}, {"list", Value::List{ValueMap{}, ValueMap{}}}}).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("a", ValueMap{{"c", view_}}).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("a.list.1.d", view_).ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a.b", "a.list.1.d", "a.c"));
+  EXPECT_EQ(dumper_.AddTensorData("a", ValueMap{{"e", view_}, {"c", 1}}).code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(dumper_.AddTensorData("a.list.2.d", view_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(dumper_.AddTensorData("a.list.x", view_).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a.b", "a.list.1.d", "a.c"));
+}
+
+TEST_F(TensorDumperTest, PausedCallsDoNothingAndPendingDataStays) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  dumper_.Pause();
+  EXPECT_TRUE(dumper_.AddTensorData("b", view_).ok());
+  EXPECT_TRUE(dumper_.Dump().ok());
+  dumper_.SetDumpCount(7);
+  dumper_.Resume();
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a"));
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_TRUE(ReadDump(dir_ + "/7").ok());
+}
+
+TEST_F(TensorDumperTest, ResumeDoesNotEnable) {
+  dumper_.Resume();
+  EXPECT_FALSE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, DiscardForgets) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  dumper_.Discard();
+  EXPECT_TRUE(dumper_.tensors().map().empty());
+}
+
+TEST_F(TensorDumperTest, GradientsAreComputedByTheProvider) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddGradData("w", ValueMap{{"a", view_}, {"b", view_}, {"c", view_}}).ok());
+  float gradient[4] = {5, 6, 7, 8};
+  const auto provider = [&](absl::Span<const NamedTensor> tensors) -> absl::StatusOr<std::vector<Gradient>> {
+    EXPECT_EQ(tensors.size(), 3u);
+    EXPECT_EQ(tensors[1].path, "w.b");
+    EXPECT_EQ(tensors[1].tensor.view.data(), data_);
+    std::vector<Gradient> gradients(3);
+    gradients[0] = {Gradient::Kind::kComputed, Tensor{TensorView(gradient, {2, 2}), nullptr}};
+    gradients[1].kind = Gradient::Kind::kRequiresNoGrad;
+    gradients[2].kind = Gradient::Kind::kNotInGraph;
+    return gradients;
+  };
+  ASSERT_TRUE(dumper_.SetGradients(provider).ok());
+  gradient[0] = 0;
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Value grads = ReadDump(dir_ + "/0")->grads.value();
+  const ValueMap& w = grads.map().Find("w")->map();
+  EXPECT_EQ(static_cast<const float*>(w.Find("a")->tensor().view.data())[0], 5);
+  EXPECT_EQ(w.Find("b")->string_value(), "`.requires_grad == False`");
+  EXPECT_TRUE(w.Find("c")->is_null());
+}
+
+TEST_F(TensorDumperTest, GradientsThatWereNotSetAreAnError) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddGradData("w", view_).ok());
+  const absl::Status status = dumper_.Dump();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("'w'"));
+}
+
+TEST_F(TensorDumperTest, ProvidersThatReturnSomethingElseAreErrors) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddGradData("w", view_).ok());
+  EXPECT_EQ(dumper_.SetGradients([](auto) { return std::vector<Gradient>(); }).message(),
+            "the gradient provider returned 0 gradients for 1 tensors");
+  ASSERT_TRUE(dumper_.AddGradData("w", view_).ok());
+  const auto wrong_shape = [&](auto) {
+    return std::vector<Gradient>{{Gradient::Kind::kComputed, Tensor{TensorView(data_, {4}), nullptr}}};
+  };
+  EXPECT_EQ(dumper_.SetGradients(wrong_shape).message(),
+            "the gradient provider returned no gradient of shape [2, 2] for 'w'");
+}
+
+TEST_F(TensorDumperTest, EveryFormatReadsBack) {
+  Enable();
+  const DumpFormat formats[] = {DumpFormat::kJson, DumpFormat::kBinary, DumpFormat::kNpy,
+                                DumpFormat::kSafetensors};
+  for (const DumpFormat format : formats)
+    ASSERT_TRUE(dumper_.AddTensorData(Name(format), view_, format).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Dump dump = ReadDump(dir_ + "/0").value();
+  ASSERT_EQ(ListTensors(dump.tensors).size(), std::size(formats));
+  for (const NamedTensor& tensor : ListTensors(dump.tensors)) {
+    EXPECT_EQ(tensor.tensor.view.dtype(), DType::kFloat32) << tensor.path;
+    EXPECT_EQ(tensor.tensor.view.shape(), Dims({2, 2})) << tensor.path;
+    EXPECT_EQ(std::memcmp(tensor.tensor.view.data(), data_, sizeof(data_)), 0) << tensor.path;
+  }
+  // Without the manifest, the files describe themselves.
+  ASSERT_EQ(unlink((dir_ + "/0/manifest.json").c_str()), 0);
+  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("json", "binary", "npy", "safetensors"));
+}
+
+TEST_F(TensorDumperTest, OnlyLargeFilesAreMapped) {
+  Enable();
+  const std::vector<float> large(4096);
+  const TensorView large_view(large.data(), {4096});
+  for (const DumpFormat format : {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors}) {
+    const std::string name(Name(format));
+    ASSERT_TRUE(dumper_.AddTensorData(name, ValueMap{{"small", view_}, {"large", large_view}}, format).ok());
+  }
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Dump dump = ReadDump(dir_ + "/0").value();
+  for (const NamedTensor& tensor : ListTensors(dump.tensors)) {
+    EXPECT_EQ(tensor.tensor.file_backed, tensor.tensor.view.num_elements() == 4096) << tensor.path;
+  }
+}
+
+TEST_F(TensorDumperTest, DTypesThatAFormatLacksAreErrors) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", TensorView(data_, DType::kBFloat16, {2}), DumpFormat::kNpy).ok());
+  EXPECT_EQ(dumper_.Dump().message(), "NumPy has no bfloat16; dump it as BINARY or SAFETENSORS");
+  ASSERT_TRUE(
+      dumper_.AddTensorData("a", TensorView(data_, DType::kComplex64, {2}), DumpFormat::kSafetensors).ok());
+  EXPECT_EQ(dumper_.Dump().message(), "safetensors has no complex64; dump it as BINARY or NPY");
+}
+
+TEST_F(TensorDumperTest, StatisticsStandForTheTensor) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_, DumpFormat::kStatistics).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Value tensors = ReadDump(dir_ + "/0")->tensors;
+  const ValueMap& statistics = tensors.map().Find("a")->map().Find("tensor_statistics")->map();
+  EXPECT_EQ(statistics.Find("min")->double_value(), -2.5);
+  EXPECT_EQ(statistics.Find("max")->double_value(), 4);
+  EXPECT_EQ(statistics.Find("mean")->double_value(), 0.625);
+  EXPECT_EQ(statistics.Find("num_nan")->int_value(), 0);
+  EXPECT_EQ(statistics.Find("digest")->string_value(), ComputeDigest(view_)->root.ToString());
+}
+
+TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
+  Enable();
+  const float other[4] = {1, -2.5, 0, 5};
+  ASSERT_TRUE(dumper_.AddTensorData("same", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("other", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+
+  TensorDumper second;
+  TensorDumperOptions options = OptionsFor(MakeTestDir());
+  options.reference_dir = dir_;
+  ASSERT_TRUE(second.Enable(options).ok());
+  ASSERT_TRUE(second.AddTensorData("same", view_, DumpFormat::kBinary).ok());
+  ASSERT_TRUE(second.AddTensorData("other", TensorView(other, {2, 2}), DumpFormat::kBinary).ok());
+  ASSERT_TRUE(second.Dump().ok());
+  EXPECT_THAT(PathsOf(ReadDump(options.dir + "/0")->tensors), ElementsAre("other"));
+
+  // Which compares as if all had been dumped.
+  const TreeComparison comparison = CompareDumps(dir_ + "/0", options.dir + "/0");
+  EXPECT_EQ(comparison.results[0].comparison.status, CompareStatus::kBitwiseEqual);
+  EXPECT_EQ(comparison.first_failure()->path, "tensors.other");
+}
+
+TEST_F(TensorDumperTest, BeyondTheLimitOfBytesStatisticsAreDumped) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.max_bytes_per_dump = 2 * sizeof(data_);
+  Enable(options);
+  for (const char* const name : {"a", "b", "c"}) ASSERT_TRUE(dumper_.AddTensorData(name, view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("a", "b"));
+}
+
+TEST_F(TensorDumperTest, OnlySelectedIterationsAreDumped) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.selection.every = 2;
+  Enable(options);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(dumper_.active(), i % 2 == 0);
+    ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+    ASSERT_TRUE(dumper_.Dump().ok());
+    EXPECT_EQ(ReadDump(dir_ + "/" + std::to_string(i)).ok(), i % 2 == 0);
+  }
+  dumper_.SetDumpCount(11);
+  EXPECT_FALSE(dumper_.active());
+  dumper_.SetDumpCount(12);
+  EXPECT_TRUE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, OtherRanksAreNotDumped) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.rank = 1;
+  options.selection.ranks = {0};
+  Enable(options);
+  EXPECT_FALSE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, OnlySelectedTensorsAreDumped) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.selection.include_globs = {"*w*"};
+  Enable(options);
+  ASSERT_TRUE(
+      dumper_.AddTensorData("model", ValueMap{{"w", view_}, {"b", view_}, {"c", ValueMap{{"b", view_}}}})
+          .ok());
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("list", Value::List{view_, ValueMap{{"w", view_}}}).ok());
+  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.w", "list.1.w"));
+}
+
+TEST_F(TensorDumperTest, WriterThreadsWriteAllDumps) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.num_writer_threads = 2;
+  options.max_queued_bytes = 2 * sizeof(data_);
+  Enable(options);
+  for (int i = 0; i < 20; ++i) {
+    const float value = static_cast<float>(i);
+    ASSERT_TRUE(dumper_.AddTensorData("a", TensorView(&value, {}), DumpFormat::kBinary).ok());
+    ASSERT_TRUE(dumper_.Dump().ok());
+  }
+  ASSERT_TRUE(dumper_.Flush().ok());
+  for (int i = 0; i < 20; ++i) {
+    const Dump dump = ReadDump(dir_ + "/" + std::to_string(i)).value();
+    EXPECT_EQ(*static_cast<const float*>(ListTensors(dump.tensors)[0].tensor.view.data()), i);
+  }
+  EXPECT_EQ(dumper_.num_dropped_dumps(), 0);
+}
+
+TEST_F(TensorDumperTest, ErrorsOfWriterThreadsReachTheCaller) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.num_writer_threads = 1;
+  Enable(options);
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/0", "a file").ok());
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  absl::Status status = dumper_.Dump();
+  status.Update(dumper_.Flush());
+  EXPECT_EQ(status.message(), dir_ + "/0: is a file where a directory is needed");
+}
+
+TEST_F(TensorDumperTest, DumpedDataIsComparedInPlace) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  EXPECT_TRUE(dumper_.CompareToDumpedData()->bitwise_equal());
+  EXPECT_EQ(dumper_.dump_count(), 1);
+
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_).ok());
+  EXPECT_EQ(dumper_.CompareToDumpedData()->verdict(), Verdict::kDifferent);
+
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_).ok());
+  CompareOptions options;
+  options.allow_extra = true;
+  EXPECT_EQ(dumper_.CompareToDumpedData(options)->verdict(), Verdict::kEqual);
+
+  dumper_.Pause();
+  EXPECT_EQ(dumper_.CompareToDumpedData().status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TensorDumperTest, DumpCanCompareInstead) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  dumper_.SetDumpIsCompare({});
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  EXPECT_TRUE(dumper_.Dump().ok());
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", 2.0).ok());
+  const absl::Status status = dumper_.Dump();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tensors.a: shape differs"));
+
+  dumper_.SetDumpIsCompare({}, TensorDumper::OnDifference::kWarn);
+  dumper_.ResetDumpCount();
+  ASSERT_TRUE(dumper_.AddTensorData("a", 2.0).ok());
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(dumper_.Dump().ok());
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tensors.a: shape differs"));
+}
+
+TEST_F(TensorDumperTest, DumpForwardsEveryOptionOfTheComparison) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", 1.0).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("gone", 1.0).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const auto dump_again = [&](const CompareOptions& options) {
+    dumper_.SetDumpIsCompare(options);
+    dumper_.ResetDumpCount();
+    EXPECT_TRUE(dumper_.AddTensorData("a", 1.5).ok());
+    EXPECT_TRUE(dumper_.AddTensorData("new", 1.0).ok());
+    return dumper_.Dump().ok();
+  };
+  CompareOptions options;
+  options.tensors.tolerance.atol = 1;
+  options.allow_extra = options.allow_missing = true;
+  EXPECT_TRUE(dump_again(options));
+  CompareOptions other = options;
+  other.tensors.tolerance.atol = 0;
+  EXPECT_FALSE(dump_again(other));
+  other = options;
+  other.allow_extra = false;
+  EXPECT_FALSE(dump_again(other));
+  other = options;
+  other.allow_missing = false;
+  EXPECT_FALSE(dump_again(other));
+}
+
+TEST_F(TensorDumperTest, NothingPendingIsDumpedOnlyWhereAsked) {
+  Enable();
+  ASSERT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
+  EXPECT_EQ(dumper_.dump_count(), 0);
+  EXPECT_FALSE(ReadDump(dir_ + "/0").ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_TRUE(ReadDump(dir_ + "/0").ok());
+  dumper_.SetDumpIsCompare({});
+  EXPECT_TRUE(dumper_.Dump(/*dump_if_empty=*/false).ok());
+  EXPECT_EQ(dumper_.dump_count(), 1);
+}
+
+TEST_F(TensorDumperTest, ActionsAreCalledOnceTheirCountIsReached) {
+  Enable();
+  int calls = 0;
+  dumper_.PerformAfterDumpCount(2, [&] { ++calls; });
+  for (const int expected : {0, 1, 1}) {
+    ASSERT_TRUE(dumper_.Dump().ok());
+    EXPECT_EQ(calls, expected);
+  }
+  dumper_.PerformAfterDumpCount(30, [&] { calls = -1; });
+  dumper_.PerformAfterDumpCount(30, [&] { ++calls; });
+  dumper_.SetDumpCount(30);
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(TensorDumper, OneInstanceIsTheProcesses) {
+  int calls = 0;
+  const auto count = [&](TensorDumper& dumper) {
+    EXPECT_EQ(&dumper, &TensorDumper::Get());
+    ++calls;
+  };
+  TensorDumper::RunIfEnabled(count);
+  EXPECT_EQ(calls, 0);
+  ASSERT_TRUE(TensorDumper::Get().Enable(OptionsFor(MakeTestDir())).ok());
+  TensorDumper::RunIfEnabled(count);
+  EXPECT_EQ(calls, 1);
+  {
+    const DumpRange range("scope");
+    const float value = 1;
+    ASSERT_TRUE(TensorDumper::Get().AddTensorData("a", TensorView(&value, {})).ok());
+  }
+  EXPECT_THAT(PathsOf(TensorDumper::Get().tensors()), ElementsAre("scope.a"));
+  {
+    const DumpRange range("paused within");
+    TensorDumper::Get().Pause();
+  }
+  TensorDumper::RunIfEnabled(count);
+  EXPECT_EQ(calls, 1);
+  TensorDumper::Get().Resume();
+  EXPECT_EQ(TensorDumper::Get().PopRange().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+void DumpAndExit(const std::string& dir) {
+  TensorDumperOptions options = OptionsFor(dir);
+  options.num_writer_threads = 1;
+  TensorDumper& dumper = TensorDumper::Get();
+  if (!dumper.Enable(options).ok()) std::abort();
+  dumper.PerformAfterDumpCount(1, [] { std::exit(0); });
+  const std::vector<float> large(1'000'000, 1.25f);
+  if (!dumper.AddTensorData("a", TensorView(large.data(), {1'000'000})).ok()) std::abort();
+  dumper.Dump().IgnoreError();
+}
+
+TEST(TensorDumperDeathTest, WhatIsStillWrittenIsWaitedForAsTheProgramEnds) {
+  const std::string dir = MakeTestDir();
+  EXPECT_EXIT(DumpAndExit(dir), testing::ExitedWithCode(0), "");
+  EXPECT_THAT(PathsOf(ReadDump(dir + "/0")->tensors), ElementsAre("a"));
+}
+
+TEST(TensorDumperDeathTest, ErrorsAsTheProgramEndsArePrinted) {
+  EXPECT_EXIT(DumpAndExit("/proc/ott_dumps"), testing::ExitedWithCode(0), "tensor dumper: .*/proc/ott_dumps");
+}
+
+}  // namespace
+}  // namespace ott

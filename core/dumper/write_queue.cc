@@ -1,0 +1,80 @@
+#include "ott/core/dumper/write_queue.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace ott {
+namespace {
+
+absl::Status Forked() {
+  return absl::FailedPreconditionError(
+      "this process was forked, and the threads that write dumps are its parent's; dump there, or without "
+      "writer threads");
+}
+
+}  // namespace
+
+WriteQueue::WriteQueue(const Options& options) : options_(options), process_(getpid()) {
+  for (int i = 0; i < options.num_threads; ++i) threads_.emplace_back([this] { Work(); });
+}
+
+WriteQueue::~WriteQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  job_came_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+absl::Status WriteQueue::Submit(int64_t num_bytes, std::function<absl::Status()> job) {
+  if (getpid() != process_) return Forked();
+  std::unique_lock lock(mutex_);
+  const auto has_room = [&] { return num_unfinished_ == 0 || num_bytes_ + num_bytes <= options_.max_bytes; };
+  if (options_.drop_when_full && !has_room()) {
+    ++num_dropped_;
+    return TakeError();
+  }
+  job_done_.wait(lock, has_room);
+  jobs_.push_back({num_bytes, std::move(job)});
+  num_bytes_ += num_bytes;
+  ++num_unfinished_;
+  job_came_.notify_one();
+  return TakeError();
+}
+
+absl::Status WriteQueue::Flush() {
+  if (getpid() != process_) return Forked();
+  std::unique_lock lock(mutex_);
+  job_done_.wait(lock, [this] { return num_unfinished_ == 0; });
+  return TakeError();
+}
+
+int64_t WriteQueue::num_dropped() const {
+  const std::lock_guard lock(mutex_);
+  return num_dropped_;
+}
+
+absl::Status WriteQueue::TakeError() { return std::exchange(error_, absl::OkStatus()); }
+
+void WriteQueue::Work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    job_came_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
+    Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    const absl::Status status = job.run();
+    // Frees its memory before the room is given to others.
+    job.run = nullptr;
+    lock.lock();
+    error_.Update(status);
+    num_bytes_ -= job.num_bytes;
+    --num_unfinished_;
+    job_done_.notify_all();
+  }
+}
+
+}  // namespace ott

@@ -1,0 +1,71 @@
+// Writes dumps on threads of its own, so that training does not wait for a disk.
+
+#ifndef OTT_CORE_DUMPER_WRITE_QUEUE_H_
+#define OTT_CORE_DUMPER_WRITE_QUEUE_H_
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace ott {
+
+// Runs jobs, each of which holds some bytes of memory, in the order of their submission. Thread-safe. In a
+// process that was forked, Submit() and Flush() return FAILED_PRECONDITION: threads are not forked.
+class WriteQueue {
+ public:
+  struct Options {
+    int num_threads = 1;
+    // Of the jobs that wait or run. One job alone may be larger.
+    int64_t max_bytes = int64_t{1} << 30;
+    // A job for which there is no room: false: Submit waits; true: it is dropped, and counted.
+    bool drop_when_full = false;
+  };
+
+  explicit WriteQueue(const Options& options);
+  WriteQueue(const WriteQueue&) = delete;
+  WriteQueue& operator=(const WriteQueue&) = delete;
+  // Runs what was submitted.
+  ~WriteQueue();
+
+  // The first error of earlier jobs that no call has returned yet; the new job is run all the same.
+  absl::Status Submit(int64_t num_bytes, std::function<absl::Status()> job);
+
+  // Waits until all jobs are done. The first error that no call has returned yet.
+  absl::Status Flush();
+
+  int64_t num_dropped() const;
+
+ private:
+  struct Job {
+    int64_t num_bytes;
+    std::function<absl::Status()> run;
+  };
+
+  void Work();
+  absl::Status TakeError();
+
+  const Options options_;
+  const pid_t process_;
+  mutable std::mutex mutex_;
+  std::condition_variable job_came_;
+  std::condition_variable job_done_;
+  std::deque<Job> jobs_;
+  int64_t num_bytes_ = 0;  // of jobs that wait or run
+  int64_t num_unfinished_ = 0;
+  int64_t num_dropped_ = 0;
+  absl::Status error_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_CORE_DUMPER_WRITE_QUEUE_H_

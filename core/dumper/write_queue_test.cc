@@ -1,0 +1,140 @@
+#include "ott/core/dumper/write_queue.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <optional>
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+WriteQueue::Options OptionsOf(int64_t max_bytes, bool drop_when_full, int num_threads = 1) {
+  WriteQueue::Options options;
+  options.num_threads = num_threads;
+  options.max_bytes = max_bytes;
+  options.drop_when_full = drop_when_full;
+  return options;
+}
+
+// A job that runs until it is let go.
+struct HeldJob {
+  std::promise<void> started;
+  std::promise<void> go;
+
+  std::function<absl::Status()> Job() {
+    return [this] {
+      started.set_value();
+      go.get_future().wait();
+      return absl::OkStatus();
+    };
+  }
+};
+
+TEST(WriteQueue, FlushWaitsForAllJobs) {
+  WriteQueue queue(OptionsOf(100, false, 3));
+  std::atomic<int> done{0};
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(queue
+                    .Submit(10,
+                            [&] {
+                              ++done;
+                              return absl::OkStatus();
+                            })
+                    .ok());
+  }
+  EXPECT_TRUE(queue.Flush().ok());
+  EXPECT_EQ(done, 100);
+}
+
+TEST(WriteQueue, DropsAndCountsWhereThereIsNoRoom) {
+  WriteQueue queue(OptionsOf(100, true));
+  HeldJob held;
+  ASSERT_TRUE(queue.Submit(60, held.Job()).ok());
+  held.started.get_future().wait();
+  std::atomic<int> ran{0};
+  const auto count = [&] {
+    ++ran;
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(queue.Submit(50, count).ok());
+  EXPECT_TRUE(queue.Submit(40, count).ok());
+  EXPECT_EQ(queue.num_dropped(), 1);
+  held.go.set_value();
+  EXPECT_TRUE(queue.Flush().ok());
+  EXPECT_EQ(ran, 1);
+}
+
+TEST(WriteQueue, WaitsWhereThereIsNoRoom) {
+  WriteQueue queue(OptionsOf(100, false));
+  HeldJob held;
+  ASSERT_TRUE(queue.Submit(60, held.Job()).ok());
+  held.started.get_future().wait();
+  std::atomic<bool> first_done{false};
+  std::future<absl::Status> submitted = std::async(std::launch::async, [&] {
+    return queue.Submit(50, [&] {
+      EXPECT_TRUE(first_done);
+      return absl::OkStatus();
+    });
+  });
+  first_done = true;
+  held.go.set_value();
+  EXPECT_TRUE(submitted.get().ok());
+  EXPECT_TRUE(queue.Flush().ok());
+  EXPECT_EQ(queue.num_dropped(), 0);
+}
+
+TEST(WriteQueue, AJobLargerThanTheRoomRunsAlone) {
+  WriteQueue queue(OptionsOf(100, true));
+  bool ran = false;
+  ASSERT_TRUE(queue
+                  .Submit(1000,
+                          [&] {
+                            ran = true;
+                            return absl::OkStatus();
+                          })
+                  .ok());
+  EXPECT_TRUE(queue.Flush().ok());
+  EXPECT_TRUE(ran);
+}
+
+TEST(WriteQueue, AnErrorIsReturnedOnceByTheNextCall) {
+  WriteQueue queue(OptionsOf(100, false));
+  const absl::Status error = absl::ResourceExhaustedError("the disk is full");
+  ASSERT_TRUE(queue.Submit(1, [&] { return error; }).ok());
+  EXPECT_EQ(queue.Flush(), error);
+  EXPECT_TRUE(queue.Flush().ok());
+}
+
+TEST(WriteQueue, TheDestructorFinishesWhatWasSubmitted) {
+  std::atomic<int> done{0};
+  std::optional<WriteQueue> queue(std::in_place, OptionsOf(100, false));
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(queue
+                    ->Submit(1,
+                             [&] {
+                               ++done;
+                               return absl::OkStatus();
+                             })
+                    .ok());
+  }
+  queue.reset();
+  EXPECT_EQ(done, 10);
+}
+
+TEST(WriteQueueDeathTest, AForkedProcessDoesNotWaitForThreadsThatItLacks) {
+  WriteQueue queue(OptionsOf(100, false));
+  EXPECT_EXIT(
+      {
+        const bool refused = absl::IsFailedPrecondition(queue.Submit(1, [] { return absl::OkStatus(); })) &&
+                             absl::IsFailedPrecondition(queue.Flush());
+        _exit(refused ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+  EXPECT_TRUE(queue.Flush().ok());
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,285 @@
+#include "ott/dist/check/reference_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/config.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/dist/check/tolerances.pb.h"
+#include "ott/dist/check/verdict.h"
+
+namespace ott {
+namespace {
+
+// Written so that NaN is refused, too.
+bool IsTolerance(double tolerance) { return tolerance >= 0 && std::isfinite(tolerance); }
+
+absl::Status CheckTolerance(const char* name, const ToleranceConfig& config) {
+  for (const double tolerance : {config.atol(), config.rtol()}) {
+    if (IsTolerance(tolerance)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("cross_check: ", name, ": ", tolerance, " is not a finite number of at least 0"));
+  }
+  return absl::OkStatus();
+}
+
+FirstDifference ToProto(const ElementDifference& element) {
+  FirstDifference difference;
+  difference.set_element(element.position);
+  for (const int64_t i : element.index) difference.add_index(i);
+  difference.set_value(element.current_text);
+  difference.set_expected(element.reference_text);
+  return difference;
+}
+
+// The worst element of a mismatch, with its bits where it is the first whose bits differ.
+void AddElement(const TensorComparison& comparison, CrossCheckVerdict& verdict) {
+  if (comparison.worst.empty()) return;
+  FirstDifference& difference = *verdict.add_differences();
+  difference = ToProto(comparison.worst.front());
+  difference.add_ranks(verdict.rank());
+  difference.add_hosts(verdict.host());
+  const std::optional<BitDifference>& bits = comparison.first_bit_difference;
+  if (!bits || bits->element.position != difference.element()) return;
+  for (const int bit : bits->flipped_bits) difference.add_flipped_bits(bit);
+  if (bits->ulp_distance) difference.set_ulp_distance(*bits->ulp_distance);
+}
+
+bool WereCompared(CompareStatus status) { return Passes(status) || status == CompareStatus::kMismatch; }
+
+bool IsDifference(CompareStatus status) {
+  return !Passes(status) && status != CompareStatus::kEmpty && status != CompareStatus::kCouldNotCompare;
+}
+
+void AddError(const std::string& path, const TensorComparison& comparison, CrossCheckVerdict& verdict) {
+  TensorError& error = *verdict.add_tensor_errors();
+  error.set_tensor(path);
+  if (!WereCompared(comparison.status)) {
+    error.set_problem(absl::StrCat(std::string(Name(comparison.status)),
+                                   comparison.detail.empty() ? "" : ": ", comparison.detail));
+    return;
+  }
+  if (comparison.max_abs_error) error.set_max_abs_error(comparison.max_abs_error->error);
+  if (comparison.max_rel_error) error.set_max_rel_error(comparison.max_rel_error->error);
+  error.set_passing_atol(comparison.passing_atol);
+}
+
+// Adds what the comparison of one of a dump's trees found.
+void AddResults(const TreeComparison& comparison, CrossCheckVerdict& verdict) {
+  for (const NamedComparison& result : comparison.results) {
+    const TensorComparison& tensor = result.comparison;
+    verdict.set_num_tensors(verdict.num_tensors() + 1);
+    if (tensor.max_abs_error) {
+      verdict.set_max_abs_error(std::max(verdict.max_abs_error(), tensor.max_abs_error->error));
+    }
+    if (tensor.max_rel_error) {
+      verdict.set_max_rel_error(std::max(verdict.max_rel_error(), tensor.max_rel_error->error));
+    }
+    if (tensor.status == CompareStatus::kBitwiseEqual) continue;
+    AddError(result.path, tensor, verdict);
+    verdict.set_num_different_tensors(verdict.num_different_tensors() + 1);
+    if (Passes(tensor.status)) {
+      Worsen(WITHIN_TOLERANCE, verdict);
+      continue;
+    }
+    const bool is_first = verdict.tensor().empty();
+    Worsen(IsDifference(tensor.status) ? DIFFERENT : NOT_COMPARED, verdict);
+    if (!is_first) continue;
+    verdict.set_tensor(result.path);
+    if (tensor.status != CompareStatus::kMismatch) {
+      AddReason(absl::StrCat(result.path, ": ", verdict.tensor_errors().rbegin()->problem()), verdict);
+      continue;
+    }
+    verdict.set_dtype(std::string(Name(tensor.dtype)));
+    for (const int64_t extent : tensor.shape) verdict.add_shape(extent);
+    AddElement(tensor, verdict);
+  }
+}
+
+// The tree with the tensors that are checked, and with this rank's parts of those that are whole here and
+// shards in `current`. path: as configurations write it.
+Value Adapt(const TensorSelection& selection, int rank, const std::string& path, const Value& tree,
+            const Value* current) {
+  if (tree.is_map()) {
+    ValueMap map;
+    for (const auto& [name, child] : tree.map()) {
+      const Value* const theirs =
+          current != nullptr && current->is_map() ? current->map().Find(name) : nullptr;
+      const std::string child_path = JoinPath(path, name);
+      if (!child.is_map() && !child.is_list() && !selection.IsSelected(child_path)) continue;
+      map.Insert(name, Adapt(selection, rank, child_path, child, theirs));
+    }
+    return map;
+  }
+  if (tree.is_list()) {
+    Value::List list;
+    for (size_t i = 0; i < tree.list().size(); ++i) {
+      const bool has_it = current != nullptr && current->is_list() && i < current->list().size();
+      list.push_back(Adapt(selection, rank, JoinPath(path, absl::StrCat(i)), tree.list()[i],
+                           has_it ? &current->list()[i] : nullptr));
+    }
+    return list;
+  }
+  if (!tree.is_tensor() || current == nullptr || !current->is_tensor()) return tree;
+  const int sharding = selection.ShardingOf(path);
+  const TensorView& whole = tree.tensor().view;
+  if (sharding < 0 || whole.shape() == current->tensor().view.shape()) return tree;
+  absl::StatusOr<TensorView> part = selection.Slice(sharding, rank, whole);
+  // A tensor that has no such part differs in its shape.
+  return part.ok() ? Value(Tensor{*part, tree.tensor().owner}) : tree;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<PathTolerance>> ReadTolerances(const std::string& path) {
+  Tolerances tolerances;
+  OTT_RETURN_IF_ERROR(ReadTextProto(path, &tolerances));
+  std::vector<PathTolerance> by_path;
+  for (const TensorTolerance& tensor : tolerances.tensors()) {
+    if (!IsTolerance(tensor.atol())) {
+      return absl::InvalidArgumentError(absl::StrCat(path, ": ", tensor.path(), ": atol ", tensor.atol(),
+                                                     " is not a finite number of at least 0"));
+    }
+    PathTolerance& tolerance = by_path.emplace_back();
+    tolerance.glob = tensor.path();
+    tolerance.tolerance.atol = tensor.atol();
+  }
+  return by_path;
+}
+
+absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& config, int world_size) {
+  OTT_RETURN_IF_ERROR(CheckTolerance("reference_tolerance", config.reference_tolerance()));
+  OTT_RETURN_IF_ERROR(CheckTolerance("replica_tolerance", config.replica_tolerance()));
+  if (config.reference_ranks_size() > 1 && config.reference_ranks_size() != world_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cross_check: reference_ranks: ", config.reference_ranks_size(), " entries for ",
+                     world_size, " ranks; one for each, or one for all"));
+  }
+  OTT_ASSIGN_OR_RETURN(TensorSelection selection, TensorSelection::Create(config, world_size));
+  CompareOptions options;
+  // The other cores are the other ranks'.
+  options.tensors.num_threads = 1;
+  options.tensors.tolerance.atol = config.reference_tolerance().atol();
+  options.tensors.tolerance.rtol = config.reference_tolerance().rtol();
+  if (!config.reference_tolerances().empty()) {
+    OTT_ASSIGN_OR_RETURN(options.path_tolerances, ReadTolerances(config.reference_tolerances()));
+  }
+  return ReferenceCheck(std::move(selection), world_size, std::move(options));
+}
+
+ReferenceCheck::ReferenceCheck(TensorSelection selection, int world_size, CompareOptions options)
+    : selection_(std::move(selection)),
+      world_size_(world_size),
+      options_(std::move(options)),
+      reference_(enabled() ? ReadRunInfo(config().reference_run())
+                           : absl::FailedPreconditionError("cross_check: no reference_run is configured")) {}
+
+int ReferenceCheck::ReferenceRank(int rank) const {
+  if (config().reference_ranks().empty()) return rank;
+  return config().reference_ranks(config().reference_ranks_size() == 1 ? 0 : rank);
+}
+
+std::string ReferenceCheck::FindProblem(int rank) const {
+  if (!reference_.ok()) return absl::StrCat("reference: ", reference_.status().message());
+  if (config().reference_ranks().empty() && reference_->world_size() != world_size_) {
+    return absl::StrCat("reference: ", config().reference_run(), " was made by ", reference_->world_size(),
+                        " ranks, this run has ", world_size_,
+                        "; reference_ranks says which to compare with which");
+  }
+  const int of_reference = ReferenceRank(rank);
+  if (of_reference >= 0 && of_reference < reference_->world_size()) return "";
+  return absl::StrCat("reference: ", config().reference_run(), " has no rank ", of_reference, ", only ",
+                      reference_->world_size(), " ranks");
+}
+
+std::string ReferenceCheck::DescribeMissing(int of_reference, int64_t iteration) const {
+  const absl::StatusOr<std::vector<int64_t>> dumps =
+      ListDumps(DumpsDirectory(config().reference_run(), of_reference));
+  const bool has_others = dumps.ok() && !dumps->empty();
+  return absl::StrCat("the reference has no dump of rank ", of_reference, " in iteration ", iteration,
+                      has_others ? absl::StrCat("; it has ", dumps->size(), ", from iteration ",
+                                                dumps->front(), " to ", dumps->back())
+                                 : ", nor in any other",
+                      "; dump the same iterations in both runs");
+}
+
+CrossCheckVerdict ReferenceCheck::Start(int64_t iteration, int rank) const {
+  CrossCheckVerdict verdict;
+  verdict.set_mode(REFERENCE);
+  verdict.set_iteration(iteration);
+  verdict.set_rank(rank);
+  verdict.set_outcome(NOT_COMPARED);
+  verdict.set_atol(options_.tensors.tolerance.atol);
+  verdict.set_rtol(options_.tensors.tolerance.rtol);
+  verdict.set_reason(FindProblem(rank));
+  if (enabled()) {
+    verdict.set_reference(
+        absl::StrCat(DumpsDirectory(config().reference_run(), ReferenceRank(rank)), "/", iteration));
+  }
+  return verdict;
+}
+
+void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads, CompareOptions options,
+                             CrossCheckVerdict& verdict) const {
+  const absl::StatusOr<Dump> reference = ReadDump(verdict.reference());
+  if (!reference.ok()) {
+    return AddReason(std::filesystem::exists(verdict.reference())
+                         ? std::string(reference.status().message())
+                         : DescribeMissing(ReferenceRank(rank), verdict.iteration()),
+                     verdict);
+  }
+  options.tensors.compare_dtype &= reference->manifest.has_value();
+  verdict.set_outcome(BITWISE_EQUAL);
+  const auto compare = [&](const char* group, const std::string& path, const Value& of_reference,
+                           const Value& current) {
+    ValueMap expected, selected;
+    expected.Insert(group, Adapt(selection_, rank, path, of_reference, &current));
+    selected.Insert(group, Adapt(selection_, rank, path, current, nullptr));
+    const auto is_empty = [group](const ValueMap& map) {
+      return map.Find(group)->is_map() && map.Find(group)->map().empty();
+    };
+    if (!config().kinds().empty() && is_empty(expected) && is_empty(selected)) return;
+    AddResults(CompareTrees(std::move(expected), std::move(selected), options), verdict);
+  };
+  compare("tensors", "", reference->tensors, tensors);
+  if (reference->grads && grads != nullptr) {
+    compare("grads", "grads", *reference->grads, *grads);
+  } else if (reference->grads || grads != nullptr) {
+    Worsen(DIFFERENT, verdict);
+    AddReason(grads == nullptr ? "the reference has gradients, this run has none"
+                               : "this run has gradients, the reference has none",
+              verdict);
+  }
+  if (verdict.num_tensors() == 0) {
+    Worsen(NOT_COMPARED, verdict);
+    AddReason("nothing to compare", verdict);
+  }
+}
+
+CrossCheckVerdict ReferenceCheck::Check(int64_t iteration, int rank, const Value& tensors,
+                                        const Value* grads) const {
+  CrossCheckVerdict verdict = Start(iteration, rank);
+  if (verdict.reason().empty()) Compare(rank, tensors, grads, options_, verdict);
+  return verdict;
+}
+
+CrossCheckVerdict ReferenceCheck::CheckDump(int64_t iteration, int rank, const std::string& dump_dir) const {
+  CrossCheckVerdict verdict = Start(iteration, rank);
+  if (!verdict.reason().empty()) return verdict;
+  const absl::StatusOr<Dump> dump = ReadDump(dump_dir);
+  if (!dump.ok()) {
+    AddReason(std::string(dump.status().message()), verdict);
+    return verdict;
+  }
+  CompareOptions options = options_;
+  options.tensors.compare_dtype = dump->manifest.has_value();
+  Compare(rank, dump->tensors, dump->grads ? &*dump->grads : nullptr, options, verdict);
+  return verdict;
+}
+
+}  // namespace ott

@@ -1,0 +1,66 @@
+// Compares a rank's tensors with those that a reference run dumped.
+
+#ifndef OTT_DIST_CHECK_REFERENCE_CHECK_H_
+#define OTT_DIST_CHECK_REFERENCE_CHECK_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/core/compare/compare.h"
+#include "ott/core/tensor/value.h"
+#include "ott/dist/check/cross_check.pb.h"
+#include "ott/dist/check/tensor_selection.h"
+#include "ott/dist/directory/run_directory.h"
+
+namespace ott {
+
+// Tolerances by path from a file that `ott calibrate` wrote. INVALID_ARGUMENT, naming the file and the place,
+// for what is none.
+absl::StatusOr<std::vector<PathTolerance>> ReadTolerances(const std::string& path);
+
+// One run against config.reference_run, while it trains or afterwards.
+//
+// Thread-safe.
+class ReferenceCheck {
+ public:
+  // INVALID_ARGUMENT for tolerances, ranks or shards that make no sense; the error of a file of tolerances.
+  // What cannot be compared with is a verdict of Check().
+  static absl::StatusOr<ReferenceCheck> Create(const CrossCheckConfig& config, int world_size);
+
+  // Whether there is a reference.
+  bool enabled() const { return !config().reference_run().empty(); }
+
+  // Compares with REFERENCE/rank_<rank>/dumps/<iteration>, rank being this one or what config.reference_ranks
+  // says. grads: null where there are none. Paths in the verdict start with "tensors." or "grads.".
+  CrossCheckVerdict Check(int64_t iteration, int rank, const Value& tensors, const Value* grads) const;
+  // A dump instead. Its dtypes do not count where it has no manifest.
+  CrossCheckVerdict CheckDump(int64_t iteration, int rank, const std::string& dump_dir) const;
+
+  const CrossCheckConfig& config() const { return selection_.config(); }
+  const TensorSelection& selection() const { return selection_; }
+
+ private:
+  ReferenceCheck(TensorSelection selection, int world_size, CompareOptions options);
+
+  // Why `rank` cannot be compared with the reference run; empty if it can.
+  std::string FindProblem(int rank) const;
+  int ReferenceRank(int rank) const;
+  // What the reference has instead of a dump.
+  std::string DescribeMissing(int of_reference, int64_t iteration) const;
+  CrossCheckVerdict Start(int64_t iteration, int rank) const;
+  void Compare(int rank, const Value& tensors, const Value* grads, CompareOptions options,
+               CrossCheckVerdict& verdict) const;
+
+  TensorSelection selection_;
+  int world_size_;
+  CompareOptions options_;
+  absl::StatusOr<RunInfo> reference_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_CHECK_REFERENCE_CHECK_H_

@@ -1,0 +1,697 @@
+#include "ott/dist/check/replica_check.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/compare/tensor_comparison.h"
+#include "ott/core/digest/digest.h"
+#include "ott/dist/check/replica_check.pb.h"
+#include "ott/dist/comm/rank_list.h"
+
+namespace ott {
+namespace {
+
+using internal::ReplicaAnnouncement;
+using internal::ReplicaAnswer;
+using internal::ReplicaRequest;
+using internal::ReplicaSchema;
+using internal::TensorSchema;
+
+constexpr int kToRoot = 0;
+constexpr int kFromRoot = 1;
+// Groups of culprits whose elements are looked up.
+constexpr size_t kMaxDifferences = 4;
+
+std::string ToBytes(const Digest& digest) {
+  std::string bytes(sizeof(digest.low) + sizeof(digest.high), '\0');
+  std::memcpy(bytes.data(), &digest.low, sizeof(digest.low));
+  std::memcpy(bytes.data() + sizeof(digest.low), &digest.high, sizeof(digest.high));
+  return bytes;
+}
+constexpr size_t kDigestBytes = 16;
+
+absl::StatusOr<std::string> DigestOf(std::string_view bytes) {
+  OTT_ASSIGN_OR_RETURN(
+      const TensorDigest digest,
+      ComputeDigest(TensorView(bytes.data(), DType::kUInt8, {static_cast<int64_t>(bytes.size())})));
+  return ToBytes(digest.root);
+}
+
+std::string Describe(const TensorSchema& tensor) {
+  return absl::StrCat(tensor.dtype(), " [", absl::StrJoin(tensor.shape(), ", "), "]");
+}
+
+}  // namespace
+
+// This rank's tensors and what it tells of them.
+class internal::ReplicaTensors {
+ public:
+  explicit ReplicaTensors(absl::Span<const NamedTensor> tensors) : tensors_(tensors) {}
+
+  ReplicaAnnouncement Announce(int64_t iteration) {
+    ReplicaAnnouncement announcement;
+    announcement.set_iteration(iteration);
+    if (const absl::Status status = ComputeDigests(announcement); !status.ok()) {
+      announcement.set_error(std::string(status.message()));
+    }
+    return announcement;
+  }
+
+  ReplicaAnswer Answer(const ReplicaRequest& request) const {
+    ReplicaAnswer answer;
+    answer.set_check(request.check());
+    if (request.has_schema()) {
+      *answer.mutable_schema() = Schema();
+    } else if (request.has_digests()) {
+      for (const TensorDigest& digest : digests_) answer.mutable_digests()->append(ToBytes(digest.root));
+    } else if (request.has_leaves_of_tensor()) {
+      answer.mutable_leaves();
+      for (const Digest& leaf : digests_[request.leaves_of_tensor()].leaves) {
+        answer.mutable_leaves()->append(ToBytes(leaf));
+      }
+    } else {
+      absl::StatusOr<std::string> block = Block(request.block().tensor(), request.block().block());
+      if (block.ok()) {
+        answer.set_block(*std::move(block));
+      } else {
+        answer.set_error(std::string(block.status().message()));
+      }
+    }
+    return answer;
+  }
+
+  size_t size() const { return tensors_.size(); }
+  const NamedTensor& operator[](size_t tensor) const { return tensors_[tensor]; }
+
+ private:
+  absl::Status ComputeDigests(ReplicaAnnouncement& announcement) {
+    std::string all;
+    all.reserve(tensors_.size() * kDigestBytes);
+    digests_.reserve(tensors_.size());
+    for (const NamedTensor& tensor : tensors_) {
+      absl::StatusOr<TensorDigest> digest = ComputeDigest(tensor.tensor.view);
+      if (!digest.ok()) {
+        return absl::Status(digest.status().code(),
+                            absl::StrCat(tensor.path, ": ", digest.status().message()));
+      }
+      all.append(ToBytes(digest->root));
+      digests_.push_back(*std::move(digest));
+    }
+    OTT_ASSIGN_OR_RETURN(*announcement.mutable_tensors_digest(), DigestOf(all));
+    OTT_ASSIGN_OR_RETURN(*announcement.mutable_schema_digest(), DigestOf(SchemaBytes()));
+    return absl::OkStatus();
+  }
+
+  // What Schema() says, quicker.
+  std::string SchemaBytes() const {
+    std::string bytes;
+    for (const NamedTensor& tensor : tensors_) {
+      const TensorView& view = tensor.tensor.view;
+      bytes.append(absl::StrCat(tensor.path.size(), " ", tensor.path));
+      bytes.push_back(static_cast<char>(view.dtype()));
+      bytes.push_back(static_cast<char>(view.shape().size()));
+      bytes.append(reinterpret_cast<const char*>(view.shape().data()), view.shape().size() * sizeof(int64_t));
+    }
+    return bytes;
+  }
+
+  ReplicaSchema Schema() const {
+    ReplicaSchema schema;
+    for (const NamedTensor& tensor : tensors_) {
+      TensorSchema& description = *schema.add_tensors();
+      description.set_path(tensor.path);
+      description.set_dtype(std::string(Name(tensor.tensor.view.dtype())));
+      for (const int64_t extent : tensor.tensor.view.shape()) description.add_shape(extent);
+    }
+    return schema;
+  }
+
+  absl::StatusOr<std::string> Block(int64_t tensor, int64_t block) const {
+    const TensorView& view = tensors_[tensor].tensor.view;
+    Tensor host{view, nullptr};
+    if (view.device().kind != Device::Kind::kHost || !view.is_contiguous()) {
+      OTT_ASSIGN_OR_RETURN(host, CloneToHost(view));
+    }
+    const int64_t begin = block * kDigestBlockBytes;
+    const int64_t length = std::min(kDigestBlockBytes, view.num_bytes() - begin);
+    return std::string(static_cast<const char*>(host.view.data()) + begin, length);
+  }
+
+  const absl::Span<const NamedTensor> tensors_;
+  std::vector<TensorDigest> digests_;
+};
+
+namespace {
+
+using internal::ReplicaTensors;
+
+// What the ranks of a check are called.
+class Members {
+ public:
+  Members(const Communicator& ranks, const std::vector<int>& names) : ranks_(ranks), names_(names) {}
+
+  int Name(int rank) const { return names_.empty() ? rank : names_[rank]; }
+  std::string Describe(int rank) const { return FormatRank(Name(rank), ranks_.host(rank)); }
+  std::string DescribeAll(std::vector<int> ranks) const {
+    if (ranks.size() == 1) return Describe(ranks.front());
+    for (int& rank : ranks) rank = Name(rank);
+    return FormatRanks(ranks);
+  }
+  std::string TooLate(const std::vector<int>& ranks, Deadline deadline) const {
+    return absl::StrCat("nothing from ", DescribeAll(ranks), " within ", deadline.Seconds(), " s");
+  }
+
+ private:
+  const Communicator& ranks_;
+  const std::vector<int>& names_;
+};
+
+// Waits for no rank that is silent; keeps account of who is.
+absl::StatusOr<std::string> ReceiveFrom(Communicator& ranks, int rank, int tag, Deadline deadline,
+                                        std::set<int>& silent) {
+  absl::StatusOr<std::string> bytes =
+      ranks.Receive(rank, tag, silent.count(rank) == 0 ? deadline : Deadline::Now());
+  if (absl::IsDeadlineExceeded(bytes.status())) silent.insert(rank);
+  if (bytes.ok()) silent.erase(rank);
+  return bytes;
+}
+
+// Rank 0's part: asks, and comes to the verdict.
+class Judge {
+ public:
+  // Who has not announced anything by `announced` is missing; the rest is done by `decided`.
+  Judge(Communicator& ranks, const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
+        uint64_t check, Deadline announced, Deadline decided, std::set<int>& silent)
+      : ranks_(ranks),
+        members_(ranks, options.names),
+        options_(options),
+        tensors_(tensors),
+        check_(check),
+        announced_(announced),
+        decided_(decided),
+        silent_(silent) {}
+
+  CrossCheckVerdict Decide(const ReplicaAnnouncement& mine) {
+    verdict_.set_mode(options_.mode);
+    verdict_.set_iteration(mine.iteration());
+    verdict_.set_num_tensors(static_cast<int64_t>(tensors_.size()));
+    if (options_.tolerance) {
+      verdict_.set_atol(options_.tolerance->atol);
+      verdict_.set_rtol(options_.tolerance->rtol);
+    }
+    HearAnnouncements(mine);
+    if (!CanCompare()) return verdict_;
+    if (!SameSchema()) return verdict_;
+    CompareContents();
+    return verdict_;
+  }
+
+ private:
+  using RanksOfBytes = std::map<std::string, std::vector<int>>;
+
+  // The next answer to this check.
+  absl::StatusOr<ReplicaAnswer> Hear(int rank, Deadline deadline) {
+    while (true) {
+      absl::StatusOr<std::string> bytes = ReceiveFrom(ranks_, rank, kToRoot, deadline, silent_);
+      if (absl::IsDeadlineExceeded(bytes.status())) {
+        return absl::DeadlineExceededError(members_.TooLate({rank}, deadline));
+      }
+      if (!bytes.ok()) return bytes.status();
+      ReplicaAnswer answer;
+      if (!answer.ParseFromString(*bytes)) {
+        return absl::InternalError(
+            absl::StrCat(members_.Describe(rank), " sent ", bytes->size(), " bytes that are no answer"));
+      }
+      if (answer.check() == check_) return answer;
+    }
+  }
+
+  absl::StatusOr<ReplicaAnswer> Ask(int rank, ReplicaRequest request) {
+    request.set_check(check_);
+    if (rank == ranks_.rank()) return tensors_.Answer(request);
+    OTT_RETURN_IF_ERROR(ranks_.Post(rank, kFromRoot, request.SerializeAsString()));
+    OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Hear(rank, decided_));
+    if (answer.has_error()) {
+      return absl::UnavailableError(absl::StrCat(members_.Describe(rank), ": ", answer.error()));
+    }
+    return answer;
+  }
+
+  void HearAnnouncements(const ReplicaAnnouncement& mine) {
+    std::vector<int> late;
+    for (int rank = 0; rank < ranks_.size(); ++rank) {
+      if (rank == ranks_.rank()) {
+        announcements_[rank] = mine;
+        continue;
+      }
+      absl::StatusOr<ReplicaAnswer> answer = Hear(rank, announced_);
+      if (answer.ok()) {
+        announcements_[rank] = answer->announcement();
+      } else {
+        verdict_.add_missing_ranks(members_.Name(rank));
+        if (absl::IsDeadlineExceeded(answer.status())) {
+          late.push_back(rank);
+        } else {
+          AddReason(std::string(answer.status().message()));
+        }
+      }
+    }
+    if (!late.empty()) AddReason(members_.TooLate(late, announced_));
+  }
+
+  void AddReason(std::string_view reason) {
+    absl::StrAppend(verdict_.mutable_reason(), verdict_.reason().empty() ? "" : "; ", std::string(reason));
+  }
+
+  void NotCompared(std::string_view reason) {
+    verdict_.set_outcome(NOT_COMPARED);
+    AddReason(reason);
+  }
+
+  bool CanCompare() {
+    for (auto announced = announcements_.begin(); announced != announcements_.end();) {
+      const auto& [rank, announcement] = *announced;
+      if (announcement.error().empty()) {
+        ++announced;
+        continue;
+      }
+      AddReason(absl::StrCat(members_.Describe(rank), ": ", announcement.error()));
+      verdict_.add_missing_ranks(members_.Name(rank));
+      announced = announcements_.erase(announced);
+    }
+    if (announcements_.count(ranks_.rank()) == 0) {
+      verdict_.set_outcome(NOT_COMPARED);
+      return false;
+    }
+    std::map<int64_t, std::vector<int>> ranks_of_iteration;
+    for (const auto& [rank, announcement] : announcements_)
+      ranks_of_iteration[announcement.iteration()].push_back(rank);
+    if (ranks_of_iteration.size() > 1) {
+      std::vector<std::string> parts;
+      for (const auto& [iteration, ranks] : ranks_of_iteration) {
+        parts.push_back(absl::StrCat(members_.DescribeAll(ranks), ": iteration ", iteration));
+      }
+      NotCompared(absl::StrCat("the ranks are not in the same iteration: ", absl::StrJoin(parts, ", ")));
+      return false;
+    }
+    return true;
+  }
+
+  template <typename Field>
+  RanksOfBytes GroupBy(Field field) const {
+    RanksOfBytes groups;
+    for (const auto& [rank, announcement] : announcements_) groups[(announcement.*field)()].push_back(rank);
+    return groups;
+  }
+
+  // The group that more than half of the ranks are in, or else rank 0's.
+  RanksOfBytes::const_iterator Expected(const RanksOfBytes& groups, bool& has_majority) const {
+    const auto largest = std::max_element(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    });
+    has_majority = 2 * largest->second.size() > announcements_.size();
+    if (has_majority) return largest;
+    return std::find_if(groups.begin(), groups.end(),
+                        [](const auto& group) { return group.second.front() == 0; });
+  }
+
+  // Names everyone outside the expected group.
+  void SetCulprits(const RanksOfBytes& groups, RanksOfBytes::const_iterator expected, bool has_majority) {
+    verdict_.set_outcome(DIFFERENT);
+    verdict_.set_has_majority(has_majority);
+    if (!has_majority) return;
+    std::vector<int> culprits;
+    for (auto group = groups.begin(); group != groups.end(); ++group) {
+      if (group != expected) culprits.insert(culprits.end(), group->second.begin(), group->second.end());
+    }
+    std::sort(culprits.begin(), culprits.end());
+    for (const int rank : culprits) {
+      verdict_.add_culprit_ranks(members_.Name(rank));
+      verdict_.add_culprit_hosts(ranks_.host(rank));
+    }
+  }
+
+  bool SameSchema() {
+    const RanksOfBytes groups = GroupBy(&ReplicaAnnouncement::schema_digest);
+    if (groups.size() == 1) return true;
+    bool has_majority = false;
+    const auto expected = Expected(groups, has_majority);
+    SetCulprits(groups, expected, has_majority);
+
+    ReplicaRequest request;
+    request.set_schema(true);
+    const absl::StatusOr<ReplicaAnswer> expected_schema = Ask(expected->second.front(), request);
+    for (auto group = groups.begin(); group != groups.end(); ++group) {
+      if (group == expected) continue;
+      const absl::StatusOr<ReplicaAnswer> schema = Ask(group->second.front(), request);
+      if (!expected_schema.ok() || !schema.ok()) {
+        AddReason(absl::StrCat(members_.DescribeAll(group->second),
+                               ": other names, dtypes or shapes, not shown: ",
+                               (schema.ok() ? expected_schema : schema).status().message()));
+        continue;
+      }
+      DescribeSchemas(group->second, schema->schema(), expected->second, expected_schema->schema());
+    }
+    return false;
+  }
+
+  // Says what is the first tensor that is not the same.
+  void DescribeSchemas(const std::vector<int>& ranks, const ReplicaSchema& schema,
+                       const std::vector<int>& expected_ranks, const ReplicaSchema& expected) {
+    const auto at = [](const ReplicaSchema& of, int i) {
+      return i < of.tensors_size() ? absl::StrCat("\"", of.tensors(i).path(), "\" ", Describe(of.tensors(i)))
+                                   : std::string("missing");
+    };
+    for (int i = 0; i < std::max(schema.tensors_size(), expected.tensors_size()); ++i) {
+      if (at(schema, i) == at(expected, i)) continue;
+      if (verdict_.tensor().empty()) {
+        verdict_.set_tensor(i < schema.tensors_size() ? schema.tensors(i).path()
+                                                      : expected.tensors(i).path());
+      }
+      AddReason(absl::StrCat("tensor ", i, " is ", at(schema, i), " on ", members_.DescribeAll(ranks), ", ",
+                             at(expected, i), " on ", members_.DescribeAll(expected_ranks)));
+      return;
+    }
+  }
+
+  void CompareContents() {
+    if (tensors_.size() == 0) return NotCompared("no tensor to compare");
+    const RanksOfBytes groups = GroupBy(&ReplicaAnnouncement::tensors_digest);
+    if (groups.size() == 1) {
+      verdict_.set_outcome(verdict_.missing_ranks_size() == 0 ? BITWISE_EQUAL : NOT_COMPARED);
+      return;
+    }
+    verdict_.set_outcome(DIFFERENT);
+    std::vector<std::pair<std::string, std::vector<int>>> digests;  // of each group
+    ReplicaRequest request;
+    request.set_digests(true);
+    for (const auto& [unused, ranks] : groups) {
+      absl::StatusOr<ReplicaAnswer> answer = Ask(ranks.front(), request);
+      if (!answer.ok() || answer->digests().size() != tensors_.size() * kDigestBytes) {
+        return AddReason(absl::StrCat("not located: ", answer.ok() ? "a list of digests has another length"
+                                                                   : std::string(answer.status().message())));
+      }
+      digests.emplace_back(answer->digests(), ranks);
+    }
+    std::optional<size_t> first;
+    for (size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
+      if (GroupsOfTensor(digests, tensor).size() == 1) continue;
+      verdict_.set_num_different_tensors(verdict_.num_different_tensors() + 1);
+      if (!first) first = tensor;
+    }
+    if (!first) return;
+    if (options_.tolerance) return CompareWithTolerance(digests, *first);
+    Locate(*first, GroupsOfTensor(digests, *first));
+  }
+
+  // The first tensor beyond the tolerance is the one that is located.
+  void CompareWithTolerance(const std::vector<std::pair<std::string, std::vector<int>>>& digests,
+                            size_t first) {
+    Outcome outcome = WITHIN_TOLERANCE;
+    for (size_t tensor = first; tensor < tensors_.size(); ++tensor) {
+      const RanksOfBytes groups = GroupsOfTensor(digests, tensor);
+      if (groups.size() == 1) continue;
+      const absl::StatusOr<bool> within = IsWithinTolerance(tensor, groups);
+      if (!within.ok()) {
+        if (outcome == WITHIN_TOLERANCE) outcome = NOT_COMPARED;
+        AddReason(absl::StrCat(tensors_[tensor].path, ": not compared: ", within.status().message()));
+      } else if (!*within) {
+        outcome = DIFFERENT;
+      }
+      if (outcome != WITHIN_TOLERANCE) break;
+    }
+    verdict_.set_outcome(verdict_.missing_ranks_size() > 0 && outcome == WITHIN_TOLERANCE ? NOT_COMPARED
+                                                                                          : outcome);
+  }
+
+  // Else names who is beyond it, and the first element that is.
+  absl::StatusOr<bool> IsWithinTolerance(size_t tensor, const RanksOfBytes& groups) {
+    bool unused_has_majority = false;
+    auto expected = Expected(groups, unused_has_majority);
+    RanksOfBytes::const_iterator first_beyond = groups.end();
+    for (int candidate = 0; candidate < 2; ++candidate) {
+      RanksOfBytes beyond;
+      size_t num_within = expected->second.size();
+      std::vector<FirstDifference> differences;
+      first_beyond = groups.end();
+      for (auto group = groups.begin(); group != groups.end(); ++group) {
+        if (group == expected) continue;
+        OTT_ASSIGN_OR_RETURN(std::optional<FirstDifference> difference,
+                             CompareBlocks(tensor, group->second, expected->second.front()));
+        if (!difference) {
+          num_within += group->second.size();
+          continue;
+        }
+        beyond.insert(*group);
+        differences.push_back(*std::move(difference));
+        if (first_beyond == groups.end() || group->second.front() < first_beyond->second.front()) {
+          first_beyond = group;
+        }
+      }
+      if (beyond.empty()) return true;
+      const bool has_majority = 2 * num_within > announcements_.size();
+      if (!has_majority && candidate == 0) {
+        expected = first_beyond;
+        continue;  // with what the other ranks may have in common
+      }
+      DescribeTensor(tensor);
+      SetCulprits(beyond, beyond.end(), has_majority);
+      for (size_t i = 0; i < std::min(differences.size(), kMaxDifferences); ++i) {
+        *verdict_.add_differences() = std::move(differences[i]);
+      }
+      return false;
+    }
+    return false;
+  }
+
+  // The first element that is beyond the tolerance, of all blocks that differ.
+  absl::StatusOr<std::optional<FirstDifference>> CompareBlocks(size_t tensor, const std::vector<int>& ranks,
+                                                               int expected_rank) {
+    OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> blocks,
+                         DifferentBlocks(tensor, ranks.front(), expected_rank));
+    TensorCompareOptions options;
+    options.tolerance = *options_.tolerance;
+    for (const int64_t block : blocks) {
+      OTT_ASSIGN_OR_RETURN(const std::string bytes, AskForBlock(tensor, block, ranks.front()));
+      OTT_ASSIGN_OR_RETURN(const std::string expected, AskForBlock(tensor, block, expected_rank));
+      const TensorComparison comparison = CompareBlock(tensor, bytes, expected, options);
+      if (comparison.max_abs_error) {
+        verdict_.set_max_abs_error(std::max(verdict_.max_abs_error(), comparison.max_abs_error->error));
+      }
+      if (comparison.max_rel_error) {
+        verdict_.set_max_rel_error(std::max(verdict_.max_rel_error(), comparison.max_rel_error->error));
+      }
+      if (comparison.worst.empty()) continue;
+      const ElementDifference& worst = comparison.worst.front();
+      return MakeDifference(ranks, tensor, block, worst, comparison.first_bit_difference);
+    }
+    return std::optional<FirstDifference>();
+  }
+
+  RanksOfBytes GroupsOfTensor(const std::vector<std::pair<std::string, std::vector<int>>>& digests,
+                              size_t tensor) const {
+    RanksOfBytes groups;
+    for (const auto& [bytes, ranks] : digests) {
+      std::vector<int>& group = groups[bytes.substr(tensor * kDigestBytes, kDigestBytes)];
+      group.insert(group.end(), ranks.begin(), ranks.end());
+      std::sort(group.begin(), group.end());
+    }
+    return groups;
+  }
+
+  void DescribeTensor(size_t tensor) {
+    const TensorView& view = tensors_[tensor].tensor.view;
+    verdict_.set_tensor(tensors_[tensor].path);
+    verdict_.set_dtype(std::string(Name(view.dtype())));
+    for (const int64_t extent : view.shape()) verdict_.add_shape(extent);
+  }
+
+  // Narrows the difference of one tensor down to an element.
+  void Locate(size_t tensor, const RanksOfBytes& groups) {
+    DescribeTensor(tensor);
+    bool has_majority = false;
+    const auto expected = Expected(groups, has_majority);
+    SetCulprits(groups, expected, has_majority);
+    for (auto group = groups.begin(); group != groups.end(); ++group) {
+      if (group == expected) continue;
+      if (verdict_.differences_size() == kMaxDifferences) break;
+      const absl::Status status = LocateElement(tensor, group->second, expected->second.front());
+      if (!status.ok()) AddReason(absl::StrCat("not located: ", status.message()));
+    }
+  }
+
+  absl::Status LocateElement(size_t tensor, const std::vector<int>& culprits, int expected_rank) {
+    OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> blocks,
+                         DifferentBlocks(tensor, culprits.front(), expected_rank));
+    const int64_t block = blocks.front();
+    OTT_ASSIGN_OR_RETURN(const std::string bytes, AskForBlock(tensor, block, culprits.front()));
+    OTT_ASSIGN_OR_RETURN(const std::string expected, AskForBlock(tensor, block, expected_rank));
+    TensorCompareOptions options;
+    options.tolerance.bitwise = true;
+    const std::optional<BitDifference> bits =
+        CompareBlock(tensor, bytes, expected, options).first_bit_difference;
+    if (!bits) return absl::InternalError("the tensor changed during the check");
+    *verdict_.add_differences() = MakeDifference(culprits, tensor, block, bits->element, bits);
+    return absl::OkStatus();
+  }
+
+  // At least one.
+  absl::StatusOr<std::vector<int64_t>> DifferentBlocks(size_t tensor, int rank, int expected_rank) {
+    ReplicaRequest request;
+    request.set_leaves_of_tensor(static_cast<int64_t>(tensor));
+    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer theirs, Ask(rank, request));
+    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer expected, Ask(expected_rank, request));
+    if (theirs.leaves().size() != expected.leaves().size()) {
+      return absl::InternalError("the tensor has other blocks");
+    }
+    std::vector<int64_t> blocks;
+    for (size_t leaf = 0; leaf < theirs.leaves().size(); leaf += kDigestBytes) {
+      if (theirs.leaves().compare(leaf, kDigestBytes, expected.leaves(), leaf, kDigestBytes) != 0) {
+        blocks.push_back(static_cast<int64_t>(leaf / kDigestBytes));
+      }
+    }
+    if (blocks.empty()) return absl::InternalError("the blocks have the same digests");
+    return blocks;
+  }
+
+  absl::StatusOr<std::string> AskForBlock(size_t tensor, int64_t block, int rank) {
+    ReplicaRequest request;
+    request.mutable_block()->set_tensor(static_cast<int64_t>(tensor));
+    request.mutable_block()->set_block(block);
+    OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Ask(rank, request));
+    return std::move(*answer.mutable_block());
+  }
+
+  TensorComparison CompareBlock(size_t tensor, const std::string& bytes, const std::string& expected,
+                                const TensorCompareOptions& options) const {
+    const DType dtype = tensors_[tensor].tensor.view.dtype();
+    const auto view = [&](const std::string& block) {
+      return TensorView(block.data(), dtype, {static_cast<int64_t>(block.size()) / SizeOf(dtype)});
+    };
+    return CompareTensors(view(expected), view(bytes), options);
+  }
+
+  // bits: of the block's first element that has others, which need not be this one.
+  FirstDifference MakeDifference(const std::vector<int>& ranks, size_t tensor, int64_t block,
+                                 const ElementDifference& element,
+                                 const std::optional<BitDifference>& bits) const {
+    const TensorView& view = tensors_[tensor].tensor.view;
+    FirstDifference difference;
+    for (const int rank : ranks) {
+      difference.add_ranks(members_.Name(rank));
+      difference.add_hosts(ranks_.host(rank));
+    }
+    difference.set_element(block * (kDigestBlockBytes / SizeOf(view.dtype())) + element.position);
+    for (const int64_t i : IndexAt(view.shape(), difference.element())) difference.add_index(i);
+    difference.set_value(element.current_text);
+    difference.set_expected(element.reference_text);
+    if (!bits || bits->element.position != element.position) return difference;
+    if (bits->ulp_distance) difference.set_ulp_distance(*bits->ulp_distance);
+    for (const int bit : bits->flipped_bits) difference.add_flipped_bits(bit);
+    return difference;
+  }
+
+  Communicator& ranks_;
+  const Members members_;
+  const ReplicaCheckOptions& options_;
+  const ReplicaTensors& tensors_;
+  const uint64_t check_;
+  const Deadline announced_;
+  const Deadline decided_;
+  std::set<int>& silent_;
+  std::map<int, ReplicaAnnouncement> announcements_;  // by rank
+  CrossCheckVerdict verdict_;
+};
+
+// Answers rank 0 until it has come to its verdict.
+CrossCheckVerdict Serve(Communicator& ranks, const ReplicaCheckOptions& options,
+                        const ReplicaTensors& tensors, const ReplicaAnnouncement& mine, uint64_t check,
+                        Deadline deadline, std::set<int>& silent) {
+  const Members members(ranks, options.names);
+  CrossCheckVerdict failed;
+  failed.set_mode(options.mode);
+  failed.set_outcome(NOT_COMPARED);
+  failed.set_iteration(mine.iteration());
+  failed.set_num_tensors(static_cast<int64_t>(tensors.size()));
+
+  ReplicaAnswer answer;
+  answer.set_check(check);
+  *answer.mutable_announcement() = mine;
+  while (true) {
+    if (const absl::Status status = ranks.Post(0, kToRoot, answer.SerializeAsString()); !status.ok()) {
+      failed.set_reason(std::string(status.message()));
+      return failed;
+    }
+    ReplicaRequest request;
+    do {
+      const absl::StatusOr<std::string> bytes = ReceiveFrom(ranks, 0, kFromRoot, deadline, silent);
+      if (!bytes.ok() || !request.ParseFromString(*bytes)) {
+        failed.set_reason(absl::IsDeadlineExceeded(bytes.status()) ? members.TooLate({0}, deadline)
+                          : bytes.ok() ? members.Describe(0) + " sent bytes that are no request"
+                                       : std::string(bytes.status().message()));
+        return failed;
+      }
+    } while (request.check() != check);
+    if (request.has_verdict()) return request.verdict();
+    answer = tensors.Answer(request);
+  }
+}
+
+}  // namespace
+
+ReplicaCheck::ReplicaCheck(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
+                           ReplicaCheckOptions options)
+    : ranks_(std::move(ranks)), timeout_(timeout), options_(std::move(options)) {
+  OTT_CHECK(options_.names.empty() || static_cast<int>(options_.names.size()) == ranks_->size())
+      << options_.names.size() << " names";
+}
+
+CrossCheckVerdict ReplicaCheck::Run(int64_t iteration, absl::Span<const NamedTensor> named_tensors) {
+  ReplicaTensors tensors(named_tensors);
+  const ReplicaAnnouncement mine = tensors.Announce(iteration);
+  return Run(mine, tensors);
+}
+
+CrossCheckVerdict ReplicaCheck::RunWithoutTensors(int64_t iteration, const absl::Status& problem) {
+  OTT_CHECK(!problem.ok()) << "iteration " << iteration;
+  ReplicaAnnouncement mine;
+  mine.set_iteration(iteration);
+  mine.set_error(std::string(problem.message()));
+  return Run(mine, ReplicaTensors({}));
+}
+
+CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const ReplicaTensors& tensors) {
+  const uint64_t check = ++num_checks_;
+  CrossCheckVerdict verdict;
+  if (ranks_->rank() == 0) {
+    // Leaves the others time to answer questions and to hear the verdict.
+    Judge judge(*ranks_, options_, tensors, check, Deadline::After(timeout_ / 2),
+                Deadline::After(timeout_ / 4 * 3), silent_);
+    verdict = judge.Decide(mine);
+    for (const int rank : verdict.culprit_ranks()) verdict.add_culprit_named_before(times_named_[rank]++);
+    ReplicaRequest request;
+    request.set_check(check);
+    *request.mutable_verdict() = verdict;
+    for (int rank = 1; rank < ranks_->size(); ++rank) {
+      // Who cannot be reached is missing already, or will say so itself.
+      (void)ranks_->Post(rank, kFromRoot, request.SerializeAsString());
+    }
+  } else {
+    verdict = Serve(*ranks_, options_, tensors, mine, check, Deadline::After(timeout_), silent_);
+  }
+  verdict.set_rank(Members(*ranks_, options_.names).Name(ranks_->rank()));
+  verdict.set_host(ranks_->host(ranks_->rank()));
+  return verdict;
+}
+
+}  // namespace ott

@@ -1,0 +1,80 @@
+// Compares tensors that should be the same on all ranks.
+
+#ifndef OTT_DIST_CHECK_REPLICA_CHECK_H_
+#define OTT_DIST_CHECK_REPLICA_CHECK_H_
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "ott/core/compare/tensor_comparison.h"
+#include "ott/core/tensor/value.h"
+#include "ott/dist/check/cross_check.pb.h"
+#include "ott/dist/comm/communicator.h"
+
+namespace ott {
+
+namespace internal {
+class ReplicaAnnouncement;
+class ReplicaTensors;
+}  // namespace internal
+
+struct ReplicaCheckOptions {
+  // REPLICAS or SHARDS.
+  CrossCheckMode mode = REPLICAS;
+  // How the ranks are called in verdicts; empty: by their numbers in the communicator.
+  std::vector<int> names;
+  // Absent: bit for bit.
+  std::optional<Tolerance> tolerance;
+};
+
+// Every rank announces a digest of its tensors' names, dtypes and shapes and one of their contents, 32 bytes
+// whatever their number. Where all agree, that is all that travels. Else rank 0 asks one rank of each group
+// that agrees for more: the digests of each tensor (16 bytes), then of the blocks of the first tensor that
+// differs, then the first block that differs. A tensor's minority are the culprits where more than half of
+// the ranks agree on it.
+//
+// With a tolerance, all blocks travel in which a tensor's groups differ, and those agree that are within it
+// of one group's tensor: of the majority's or rank 0's, and if that leaves no majority, of the first rank's
+// that differs from it.
+//
+// What travels are messages that stand for themselves, not collectives: a rank that is stopped or gone counts
+// as missing after half of `timeout` and is named in the verdict, the others are compared, and when it is
+// back it takes part in the next check. Who was waited for in vain is not waited for again until it is heard.
+//
+// Not thread-safe. Every rank calls Run the same number of times.
+class ReplicaCheck {
+ public:
+  // ranks: a communicator of its own, from Split().
+  // REQUIRES: no options.names, or one for each rank.
+  ReplicaCheck(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
+               ReplicaCheckOptions options = {});
+
+  // Returns within the timeout. The verdict is rank 0's, on all ranks that heard it in time; the others' says
+  // NOT_COMPARED.
+  CrossCheckVerdict Run(int64_t iteration, absl::Span<const NamedTensor> tensors);
+
+  // Takes part for a rank that has no tensors to bring: the verdict says why, and the others are compared if
+  // rank 0 is among them. REQUIRES: !problem.ok()
+  CrossCheckVerdict RunWithoutTensors(int64_t iteration, const absl::Status& problem);
+
+ private:
+  CrossCheckVerdict Run(const internal::ReplicaAnnouncement& mine, const internal::ReplicaTensors& tensors);
+
+  const std::unique_ptr<Communicator> ranks_;
+  const std::chrono::nanoseconds timeout_;
+  const ReplicaCheckOptions options_;
+  uint64_t num_checks_ = 0;
+  std::set<int> silent_;                // ranks that were waited for in vain, and not heard since
+  std::map<int, int64_t> times_named_;  // by the culprit's name; kept on rank 0
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_CHECK_REPLICA_CHECK_H_

@@ -1,0 +1,338 @@
+#include "ott/dist/check/replica_check.h"
+
+#include <functional>
+#include <future>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/dist/comm/simulated_communicator.h"
+
+namespace ott {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// What one rank trains: tensors of several blocks, of one element, of none.
+struct Model {
+  std::vector<float> weights = std::vector<float>(100 * 400);
+  std::vector<double> bias = {0.25};
+  std::vector<int64_t> step = {7};
+
+  Model() {
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] = 0.5f * static_cast<float>(i);
+  }
+
+  std::vector<NamedTensor> Tensors() const {
+    return {{"layer.weights", {TensorView(weights.data(), {100, 400}), nullptr}},
+            {"layer.bias", {TensorView(bias.data(), {1}), nullptr}},
+            {"empty", {TensorView(bias.data(), {0, 3}), nullptr}},
+            {"step", {TensorView(step.data(), {}), nullptr}}};
+  }
+};
+
+template <typename T>
+void FlipBit(T& value, int bit) {
+  reinterpret_cast<unsigned char*>(&value)[bit / 8] ^= static_cast<unsigned char>(1 << (bit % 8));
+}
+
+// Runs one check on `size` ranks; prepare may change a rank's tensors. Verdicts by rank.
+std::vector<CrossCheckVerdict> Check(
+    int size, const std::function<void(int, Model&)>& change,
+    const std::function<void(int, std::vector<NamedTensor>&)>& change_tensors = {}) {
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < size; ++rank) hosts.push_back("node" + std::to_string(rank));
+  auto ranks = CreateSimulatedCommunicators(hosts);
+  std::vector<CrossCheckVerdict> verdicts(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank) {
+    threads.emplace_back([&, rank] {
+      Model model;
+      if (change) change(rank, model);
+      std::vector<NamedTensor> tensors = model.Tensors();
+      if (change_tensors) change_tensors(rank, tensors);
+      ReplicaCheck check(std::move(ranks[rank]), seconds(60));
+      verdicts[rank] = check.Run(30, tensors);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return verdicts;
+}
+
+TEST(ReplicaCheck, EqualReplicasPassOnEveryRank) {
+  for (const int size : {1, 2, 5}) {
+    const auto verdicts = Check(size, {});
+    for (int rank = 0; rank < size; ++rank) {
+      EXPECT_EQ(verdicts[rank].outcome(), BITWISE_EQUAL) << verdicts[rank].DebugString();
+      EXPECT_EQ(verdicts[rank].rank(), rank);
+      EXPECT_EQ(verdicts[rank].iteration(), 30);
+      EXPECT_EQ(verdicts[rank].num_tensors(), 4);
+    }
+  }
+}
+
+TEST(ReplicaCheck, FindsTheFlippedBitOfOneRank) {
+  const int64_t element = 77 * 400 + 123;  // not in the first block
+  const auto verdicts = Check(4, [&](int rank, Model& model) {
+    if (rank != 2) return;
+    FlipBit(model.weights[element], 30);
+    FlipBit(model.step[0], 0);
+  });
+  for (const CrossCheckVerdict& verdict : verdicts) {
+    EXPECT_EQ(verdict.outcome(), DIFFERENT);
+    EXPECT_EQ(verdict.tensor(), "layer.weights");
+    EXPECT_EQ(verdict.dtype(), "float32");
+    EXPECT_THAT(verdict.shape(), ElementsAre(100, 400));
+    EXPECT_EQ(verdict.num_different_tensors(), 2);
+    EXPECT_TRUE(verdict.has_majority());
+    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(2));
+    EXPECT_THAT(verdict.culprit_hosts(), ElementsAre("node2"));
+    ASSERT_EQ(verdict.differences_size(), 1);
+    const FirstDifference& difference = verdict.differences(0);
+    EXPECT_EQ(difference.element(), element);
+    EXPECT_THAT(difference.index(), ElementsAre(77, 123));
+    EXPECT_EQ(difference.expected(), "15461.5");
+    EXPECT_THAT(difference.flipped_bits(), ElementsAre(30));
+    EXPECT_EQ(difference.ulp_distance(), 1u << 30);
+    EXPECT_THAT(difference.ranks(), ElementsAre(2));
+  }
+}
+
+TEST(ReplicaCheck, SaysHowOftenARankWasNamedBefore) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
+  std::vector<CrossCheckVerdict> last(3);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      ReplicaCheck check(std::move(ranks[rank]), seconds(60));
+      for (const int culprit : {1, 2, 1, 1}) {
+        Model model;
+        if (rank == culprit) model.bias[0] = 1;
+        last[rank] = check.Run(0, model.Tensors());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(last[2].culprit_ranks(), ElementsAre(1));
+  EXPECT_THAT(last[2].culprit_named_before(), ElementsAre(2));
+}
+
+TEST(ReplicaCheck, BlamesRankZeroWhereItIsTheMinority) {
+  const auto verdicts = Check(3, [](int rank, Model& model) {
+    if (rank == 0) model.bias[0] = std::numeric_limits<double>::quiet_NaN();
+  });
+  EXPECT_EQ(verdicts[1].tensor(), "layer.bias");
+  EXPECT_THAT(verdicts[1].culprit_ranks(), ElementsAre(0));
+  EXPECT_EQ(verdicts[1].differences(0).value(), "nan");
+  EXPECT_EQ(verdicts[1].differences(0).expected(), "0.25");
+  EXPECT_FALSE(verdicts[1].differences(0).has_ulp_distance());
+}
+
+TEST(ReplicaCheck, TwoRanksDisagreeAndNobodyIsBlamed) {
+  const auto verdicts = Check(2, [](int rank, Model& model) { model.bias[0] = rank; });
+  EXPECT_EQ(verdicts[0].outcome(), DIFFERENT);
+  EXPECT_FALSE(verdicts[0].has_majority());
+  EXPECT_THAT(verdicts[0].culprit_ranks(), IsEmpty());
+  EXPECT_EQ(verdicts[0].differences(0).value(), "1");
+  EXPECT_EQ(verdicts[0].differences(0).expected(), "0");
+}
+
+TEST(ReplicaCheck, TellsApartSeveralCulprits) {
+  const auto verdicts = Check(7, [](int rank, Model& model) {
+    if (rank == 1 || rank == 4) FlipBit(model.weights[5], 3);
+    if (rank == 6) FlipBit(model.weights[2], 31);
+  });
+  EXPECT_THAT(verdicts[3].culprit_ranks(), ElementsAre(1, 4, 6));
+  ASSERT_EQ(verdicts[3].differences_size(), 2);
+  const bool first_is_pair = verdicts[3].differences(0).ranks_size() == 2;
+  EXPECT_THAT(verdicts[3].differences(first_is_pair ? 0 : 1).ranks(), ElementsAre(1, 4));
+  EXPECT_EQ(verdicts[3].differences(first_is_pair ? 0 : 1).element(), 5);
+  EXPECT_EQ(verdicts[3].differences(first_is_pair ? 1 : 0).element(), 2);
+}
+
+TEST(ReplicaCheck, FindsAPermutationAndAPairOfFlipsThatCancelInASum) {
+  for (const auto& change : std::vector<std::function<void(Model&)>>{
+           [](Model& model) { std::swap(model.weights[10], model.weights[20]); },
+           [](Model& model) {
+             FlipBit(model.weights[10], 5);
+             FlipBit(model.weights[14], 5);
+           }}) {
+    const auto verdicts = Check(3, [&](int rank, Model& model) {
+      if (rank == 1) change(model);
+    });
+    EXPECT_THAT(verdicts[0].culprit_ranks(), ElementsAre(1));
+    EXPECT_EQ(verdicts[0].differences(0).element(), 10);
+  }
+}
+
+TEST(ReplicaCheck, NamesTheRankAndTheFirstNameOfAnotherSetOfTensors) {
+  const auto verdicts = Check(3, {}, [](int rank, std::vector<NamedTensor>& tensors) {
+    if (rank == 1) tensors[1].path = "layer.gain";
+  });
+  EXPECT_EQ(verdicts[2].outcome(), DIFFERENT);
+  EXPECT_EQ(verdicts[2].tensor(), "layer.gain");
+  EXPECT_THAT(verdicts[2].culprit_ranks(), ElementsAre(1));
+  EXPECT_EQ(verdicts[2].reason(),
+            "tensor 1 is \"layer.gain\" float64 [1] on rank 1 (node1), "
+            "\"layer.bias\" float64 [1] on ranks 0, 2");
+}
+
+TEST(ReplicaCheck, NamesAnotherShapeDTypeOrNumberOfTensors) {
+  const float value = 0;
+  const auto reason_of = [&](const std::function<void(std::vector<NamedTensor>&)>& change) {
+    return Check(3, {},
+                 [&](int rank, std::vector<NamedTensor>& tensors) {
+                   if (rank == 2) change(tensors);
+                 })[0]
+        .reason();
+  };
+  EXPECT_THAT(
+      reason_of([](auto& tensors) {
+        tensors[0].tensor.view = TensorView(tensors[0].tensor.view.data(), DType::kFloat32, {400, 100});
+      }),
+      HasSubstr("float32 [400, 100] on rank 2 (node2), \"layer.weights\" float32 [100, 400] on ranks 0, 1"));
+  EXPECT_THAT(reason_of([&](auto& tensors) { tensors[1].tensor.view = TensorView(&value, {1}); }),
+              HasSubstr("\"layer.bias\" float32 [1] on rank 2"));
+  EXPECT_THAT(reason_of([](auto& tensors) { tensors.pop_back(); }),
+              HasSubstr("tensor 3 is missing on rank 2 (node2), \"step\" int64 [] on ranks 0, 1"));
+}
+
+TEST(ReplicaCheck, NothingToCompareIsNoPass) {
+  const auto verdicts = Check(2, {}, [](int, std::vector<NamedTensor>& tensors) { tensors.clear(); });
+  EXPECT_EQ(verdicts[1].outcome(), NOT_COMPARED);
+  EXPECT_THAT(verdicts[1].reason(), HasSubstr("no tensor"));
+}
+
+TEST(ReplicaCheck, RanksInDifferentIterationsAreNotCompared) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b"});
+  const Model model;
+  CrossCheckVerdict other;
+  std::thread thread(
+      [&] { other = ReplicaCheck(std::move(ranks[1]), seconds(60)).Run(31, model.Tensors()); });
+  const CrossCheckVerdict verdict = ReplicaCheck(std::move(ranks[0]), seconds(60)).Run(30, model.Tensors());
+  thread.join();
+  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+  EXPECT_EQ(other.outcome(), NOT_COMPARED);
+  EXPECT_THAT(verdict.reason(), HasSubstr("rank 0 (a): iteration 30, rank 1 (b): iteration 31"));
+}
+
+TEST(ReplicaCheck, AMissingRankIsNamedAndTakesPartAgainLater) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
+  std::promise<void> given_up, caught_up;
+  std::vector<std::thread> threads;
+  std::vector<std::vector<CrossCheckVerdict>> verdicts(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      const Model model;
+      ReplicaCheck check(std::move(ranks[rank]), seconds(1));
+      if (rank == 2) given_up.get_future().wait();
+      verdicts[rank].push_back(check.Run(0, model.Tensors()));
+      if (rank == 0) {
+        given_up.set_value();
+        caught_up.get_future().wait();
+      }
+      if (rank == 2) caught_up.set_value();
+      verdicts[rank].push_back(check.Run(1, model.Tensors()));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(verdicts[rank][0].outcome(), NOT_COMPARED);
+    EXPECT_THAT(verdicts[rank][0].missing_ranks(), ElementsAre(2));
+    EXPECT_THAT(verdicts[rank][0].reason(), HasSubstr("nothing from rank 2 (c) within 0.5 s"));
+    EXPECT_EQ(verdicts[rank][1].outcome(), BITWISE_EQUAL) << rank << verdicts[rank][1].DebugString();
+  }
+}
+
+TEST(ReplicaCheck, ASilentRankIsWaitedForOnlyOnce) {
+  constexpr auto kTimeout = seconds(1);
+  constexpr int kNumChecks = 20;
+  const Model model;
+  for (const int silent : {0, 1}) {
+    auto ranks = CreateSimulatedCommunicators({"a", "b"});
+    ReplicaCheck check(std::move(ranks[1 - silent]), kTimeout);
+    const auto start = std::chrono::steady_clock::now();
+    for (int iteration = 0; iteration < kNumChecks; ++iteration) {
+      const CrossCheckVerdict verdict = check.Run(iteration, model.Tensors());
+      EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+      EXPECT_THAT(verdict.reason(), HasSubstr(silent == 0 ? "nothing from rank 0 (a) within 1 s"
+                                                          : "nothing from rank 1 (b) within 0.5 s"));
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kNumChecks * kTimeout / 4);
+  }
+}
+
+TEST(ReplicaCheck, AnnouncesFiftyBytesWhateverTheNumberOfTensors) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b"});
+  const Model model;
+  std::vector<NamedTensor> tensors;
+  for (int i = 0; i < 1000; ++i) {
+    tensors.push_back({"tensor" + std::to_string(i), {TensorView(model.bias.data(), {1}), nullptr}});
+  }
+  ReplicaCheck(std::move(ranks[1]), milliseconds(1)).Run(1'000'000, tensors);
+  const auto announcement = ranks[0]->Receive(1, 0, Deadline::Now());
+  ASSERT_TRUE(announcement.ok()) << announcement.status();
+  EXPECT_LE(announcement->size(), 50u);
+}
+
+TEST(ReplicaCheck, ADifferenceAmongThoseThereIsReportedThoughOneIsMissing) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
+  CrossCheckVerdict verdict;
+  std::thread other([&] {
+    Model changed;
+    changed.bias[0] = 1;
+    ReplicaCheck(std::move(ranks[1]), seconds(60)).Run(3, changed.Tensors());
+  });
+  const Model model;
+  verdict = ReplicaCheck(std::move(ranks[0]), milliseconds(500)).Run(3, model.Tensors());
+  other.join();
+  EXPECT_EQ(verdict.outcome(), DIFFERENT);
+  EXPECT_THAT(verdict.missing_ranks(), ElementsAre(2));
+  EXPECT_EQ(verdict.tensor(), "layer.bias");
+}
+
+TEST(ReplicaCheck, ARankWithoutTensorsSaysWhyAndTheOthersAreCompared) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b", "c", "d"});
+  std::vector<CrossCheckVerdict> verdicts(4);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 4; ++rank) {
+    threads.emplace_back([&, rank] {
+      ReplicaCheck check(std::move(ranks[rank]), seconds(60));
+      Model model;
+      if (rank == 1) check.RunWithoutTensors(3, absl::DataLossError("tensors.json is cut"));
+      if (rank != 1) check.Run(3, model.Tensors());
+      if (rank == 3) model.bias[0] = 1;
+      verdicts[rank] = rank == 1 ? check.RunWithoutTensors(4, absl::DataLossError("tensors.json is cut"))
+                                 : check.Run(4, model.Tensors());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(verdicts[2].outcome(), DIFFERENT);
+  EXPECT_THAT(verdicts[2].reason(), HasSubstr("rank 1 (b): tensors.json is cut"));
+  EXPECT_THAT(verdicts[2].missing_ranks(), ElementsAre(1));
+  EXPECT_THAT(verdicts[2].culprit_ranks(), ElementsAre(3));
+}
+
+TEST(ReplicaCheck, ReadsStridedTensors) {
+  const auto verdicts = Check(3, {}, [](int rank, std::vector<NamedTensor>& tensors) {
+    // A transposed view of the same memory; one rank brings it in another order.
+    const void* data = tensors[0].tensor.view.data();
+    tensors[0].tensor.view = rank == 1 ? TensorView(data, DType::kFloat32, {100, 100}, {1, 100})
+                                       : TensorView(data, DType::kFloat32, {100, 100}, {100, 1});
+  });
+  EXPECT_THAT(verdicts[0].culprit_ranks(), ElementsAre(1));
+  EXPECT_EQ(verdicts[0].differences(0).element(), 1);
+  EXPECT_EQ(verdicts[0].differences(0).value(), "50");
+  EXPECT_EQ(verdicts[0].differences(0).expected(), "0.5");
+}
+
+}  // namespace
+}  // namespace ott

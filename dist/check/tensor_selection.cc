@@ -1,0 +1,100 @@
+#include "ott/dist/check/tensor_selection.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace ott {
+namespace {
+
+template <typename Globs>
+bool MatchesAny(const Globs& globs, const std::string& path) {
+  return std::any_of(globs.begin(), globs.end(),
+                     [&](const std::string& glob) { return fnmatch(glob.c_str(), path.c_str(), 0) == 0; });
+}
+
+int64_t Stride(const ShardedTensors& sharded) { return std::max(sharded.stride(), 1); }
+
+}  // namespace
+
+absl::StatusOr<TensorSelection> TensorSelection::Create(const CrossCheckConfig& config, int world_size) {
+  for (const ShardedTensors& sharded : config.sharded()) {
+    if (sharded.paths().empty() || sharded.dimension() < 0 || sharded.num_parts() < 1 ||
+        sharded.stride() < 0 || world_size % (sharded.num_parts() * Stride(sharded)) != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("cross_check: sharded { ", sharded.ShortDebugString(),
+                       " }: needs paths, a dimension, and num_parts * stride that divides the ", world_size,
+                       " ranks of the world"));
+    }
+  }
+  return TensorSelection(config);
+}
+
+TensorKind TensorSelection::KindOf(const std::string& path) const {
+  for (const TensorsOfKind& of_kind : config_.tensor_kinds()) {
+    if (MatchesAny(of_kind.paths(), path)) return of_kind.kind();
+  }
+  for (const auto& [prefix, kind] :
+       {std::pair("parameters.", TENSOR_KIND_PARAMETER), std::pair("weights.", TENSOR_KIND_PARAMETER),
+        std::pair("grads.", TENSOR_KIND_GRADIENT), std::pair("gradients.", TENSOR_KIND_GRADIENT),
+        std::pair("optimizer.", TENSOR_KIND_OPTIMIZER_STATE)}) {
+    if (path.rfind(prefix, 0) == 0) return kind;
+  }
+  return TENSOR_KIND_OTHER;
+}
+
+bool TensorSelection::IsSelected(const std::string& path) const {
+  return config_.kinds().empty() ||
+         std::find(config_.kinds().begin(), config_.kinds().end(), KindOf(path)) != config_.kinds().end();
+}
+
+bool TensorSelection::IsReplicated(const std::string& path) const {
+  return IsSelected(path) && (config_.replicated().empty() || MatchesAny(config_.replicated(), path)) &&
+         ShardingOf(path) < 0;
+}
+
+int TensorSelection::ShardingOf(const std::string& path) const {
+  if (!IsSelected(path)) return -1;
+  const auto found = std::find_if(config_.sharded().begin(), config_.sharded().end(),
+                                  [&](const auto& sharded) { return MatchesAny(sharded.paths(), path); });
+  return found == config_.sharded().end() ? -1 : static_cast<int>(found - config_.sharded().begin());
+}
+
+int TensorSelection::PartOf(int sharding, int rank) const {
+  const ShardedTensors& sharded = config_.sharded(sharding);
+  return static_cast<int>(rank / Stride(sharded) % sharded.num_parts());
+}
+
+absl::StatusOr<TensorView> TensorSelection::Slice(int sharding, int rank, const TensorView& whole) const {
+  const ShardedTensors& sharded = config_.sharded(sharding);
+  const int dimension = sharded.dimension();
+  const int part = PartOf(sharding, rank);
+  Dims shape = whole.shape();
+  const int64_t extent = dimension < static_cast<int64_t>(shape.size()) ? shape[dimension] : 0;
+  const int64_t length = (extent + sharded.num_parts() - 1) / sharded.num_parts();
+  const int64_t begin = part * length;
+  if (begin >= extent) {
+    return absl::InvalidArgumentError(absl::StrCat("a tensor of shape ", ShapeToString(shape),
+                                                   " has no part ", part, " of ", sharded.num_parts(),
+                                                   " in dimension ", dimension));
+  }
+  shape[dimension] = std::min(length, extent - begin);
+  const char* const data =
+      static_cast<const char*>(whole.data()) + begin * whole.strides()[dimension] * SizeOf(whole.dtype());
+  return TensorView(data, whole.dtype(), shape, whole.strides(), whole.device());
+}
+
+std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads) {
+  std::vector<NamedTensor> all = ListTensors(tensors);
+  if (grads == nullptr) return all;
+  for (NamedTensor& gradient : ListTensors(*grads)) {
+    all.push_back({JoinPath("grads", gradient.path), std::move(gradient.tensor)});
+  }
+  return all;
+}
+
+}  // namespace ott

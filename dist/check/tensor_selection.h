@@ -1,0 +1,51 @@
+// Which tensors a cross-check compares, and how.
+
+#ifndef OTT_DIST_CHECK_TENSOR_SELECTION_H_
+#define OTT_DIST_CHECK_TENSOR_SELECTION_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/core/tensor/tensor_view.h"
+#include "ott/core/tensor/value.h"
+
+namespace ott {
+
+// The rules of a CrossCheckConfig by path, gradients being below "grads.".
+//
+// Thread-safe. The configuration is copied.
+class TensorSelection {
+ public:
+  // INVALID_ARGUMENT for shards that do not fit the world.
+  static absl::StatusOr<TensorSelection> Create(const CrossCheckConfig& config, int world_size);
+
+  TensorKind KindOf(const std::string& path) const;
+  // Whether tensors of its kind are checked.
+  bool IsSelected(const std::string& path) const;
+  // Whether all ranks should hold the same.
+  bool IsReplicated(const std::string& path) const;
+  // The declaration that a tensor is a shard by, as an index into config.sharded; -1 for other tensors.
+  int ShardingOf(const std::string& path) const;
+
+  // Which part of them `rank` holds.
+  int PartOf(int sharding, int rank) const;
+  // That part of a whole tensor. INVALID_ARGUMENT if it has no such dimension or too few elements there.
+  absl::StatusOr<TensorView> Slice(int sharding, int rank, const TensorView& whole) const;
+
+  const CrossCheckConfig& config() const { return config_; }
+
+ private:
+  explicit TensorSelection(const CrossCheckConfig& config) : config_(config) {}
+
+  CrossCheckConfig config_;
+};
+
+// Tensors under their own paths, gradients below "grads."; grads may be null.
+std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_CHECK_TENSOR_SELECTION_H_

@@ -1,0 +1,81 @@
+#include "ott/dist/check/tensor_selection.h"
+
+#include <numeric>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+
+absl::StatusOr<TensorSelection> Selection(const std::string& config, int world_size = 4) {
+  CrossCheckConfig parsed;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(config, &parsed)) << config;
+  return TensorSelection::Create(parsed, world_size);
+}
+
+TEST(TensorSelection, KindsFollowFromPathsUnlessSaidOtherwise) {
+  const auto selection =
+      Selection(R"(tensor_kinds { kind: TENSOR_KIND_OPTIMIZER_STATE paths: "*.momentum" })");
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->KindOf("weights.w1"), TENSOR_KIND_PARAMETER);
+  EXPECT_EQ(selection->KindOf("parameters.w1"), TENSOR_KIND_PARAMETER);
+  EXPECT_EQ(selection->KindOf("grads.w1"), TENSOR_KIND_GRADIENT);
+  EXPECT_EQ(selection->KindOf("gradients.w1"), TENSOR_KIND_GRADIENT);
+  EXPECT_EQ(selection->KindOf("optimizer.w1.exp_avg"), TENSOR_KIND_OPTIMIZER_STATE);
+  EXPECT_EQ(selection->KindOf("weights.momentum"), TENSOR_KIND_OPTIMIZER_STATE);
+  EXPECT_EQ(selection->KindOf("loss"), TENSOR_KIND_OTHER);
+}
+
+TEST(TensorSelection, OnlyTheKindsAskedForAreChecked) {
+  const auto selection = Selection("kinds: TENSOR_KIND_GRADIENT kinds: TENSOR_KIND_OPTIMIZER_STATE");
+  EXPECT_TRUE(selection->IsReplicated("grads.w1"));
+  EXPECT_TRUE(selection->IsReplicated("optimizer.w1"));
+  EXPECT_FALSE(selection->IsReplicated("weights.w1"));
+  EXPECT_FALSE(selection->IsReplicated("loss"));
+}
+
+TEST(TensorSelection, ShardsAreNoReplicas) {
+  const auto selection =
+      Selection(R"(sharded { paths: "experts.*" paths: "embedding" num_parts: 2 stride: 2 })");
+  EXPECT_TRUE(selection->IsReplicated("weights"));
+  EXPECT_EQ(selection->ShardingOf("weights"), -1);
+  EXPECT_FALSE(selection->IsReplicated("experts.0"));
+  EXPECT_EQ(selection->ShardingOf("experts.0"), 0);
+  std::vector<int> parts;
+  for (int rank = 0; rank < 4; ++rank) parts.push_back(selection->PartOf(0, rank));
+  EXPECT_THAT(parts, ElementsAre(0, 0, 1, 1));
+}
+
+TEST(TensorSelection, CutsTheRanksPartOutOfTheWhole) {
+  std::vector<float> whole(2 * 5);
+  std::iota(whole.begin(), whole.end(), 0.0f);
+  const TensorView view(whole.data(), {2, 5});
+  const auto selection = Selection(R"(sharded { paths: "w" dimension: 1 num_parts: 2 })");
+  const auto first = selection->Slice(0, 2, view);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_THAT(first->shape(), ElementsAre(2, 3));
+  EXPECT_EQ(static_cast<const float*>(first->data())[first->strides()[0]], 5.0f);
+  const auto rest = selection->Slice(0, 3, view);
+  EXPECT_THAT(rest->shape(), ElementsAre(2, 2));
+  EXPECT_EQ(*static_cast<const float*>(rest->data()), 3.0f);
+
+  EXPECT_TRUE(absl::IsInvalidArgument(selection->Slice(0, 1, TensorView(whole.data(), {10})).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(selection->Slice(0, 1, TensorView(whole.data(), {10, 1})).status()));
+}
+
+TEST(TensorSelection, ShardsThatDoNotFitTheWorldAreRefused) {
+  EXPECT_TRUE(absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" num_parts: 3 })").status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" num_parts: 4 stride: 2 })").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" })").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Selection("sharded { num_parts: 2 }").status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" num_parts: 2 dimension: -1 })").status()));
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,151 @@
+#include "ott/dist/check/verdict.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/proto_json.h"
+#include "ott/core/base/text_table.h"
+#include "ott/dist/comm/rank_list.h"
+
+namespace ott {
+namespace {
+
+// One by one.
+constexpr int kMaxRanks = 8;
+
+template <typename Ranks, typename Hosts>
+std::string FormatRanksAndHosts(const Ranks& ranks, const Hosts& hosts) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < std::min<int>(ranks.size(), kMaxRanks); ++i)
+    texts.push_back(FormatRank(ranks[i], hosts[i]));
+  if (ranks.size() > kMaxRanks) texts.push_back(absl::StrCat("... (", ranks.size(), " ranks in all)"));
+  return absl::StrJoin(texts, ", ");
+}
+
+std::string FormatSubject(const CrossCheckVerdict& verdict) {
+  if (verdict.mode() == REPLICAS) return "replicas";
+  if (verdict.mode() == SHARDS) return "replicas of a shard";
+  return absl::StrCat(FormatRank(verdict.rank(), verdict.host()), " against ",
+                      EscapeControlCharacters(verdict.reference()));
+}
+
+std::string FormatErrors(const CrossCheckVerdict& verdict) {
+  return absl::StrFormat("max abs error %.3g, max rel error %.3g (atol %g, rtol %g)", verdict.max_abs_error(),
+                         verdict.max_rel_error(), verdict.atol(), verdict.rtol());
+}
+
+std::string FormatDifferentTensor(const CrossCheckVerdict& verdict) {
+  if (verdict.tensor().empty()) return "";
+  std::string text = absl::StrCat(" in tensor \"", EscapeControlCharacters(verdict.tensor()), "\"");
+  if (!verdict.dtype().empty()) {
+    absl::StrAppend(&text, " (", verdict.dtype(), " [", absl::StrJoin(verdict.shape(), ", "), "])");
+  }
+  if (verdict.num_different_tensors() > 0) {
+    absl::StrAppend(&text, ", the first of ", verdict.num_different_tensors(), " of ", verdict.num_tensors());
+  }
+  return text;
+}
+
+std::string FormatCulprits(const CrossCheckVerdict& verdict) {
+  if (verdict.mode() == REFERENCE) return absl::StrCat(": ", FormatErrors(verdict));
+  if (!verdict.has_majority()) return ": no majority, the ranks disagree";
+  std::string text =
+      absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
+  for (int i = 0; i < std::min(verdict.culprit_named_before_size(), kMaxRanks); ++i) {
+    if (verdict.culprit_named_before(i) == 0) continue;
+    absl::StrAppend(&text, "; rank ", verdict.culprit_ranks(i), " was named in ",
+                    verdict.culprit_named_before(i),
+                    verdict.culprit_named_before(i) == 1 ? " earlier check" : " earlier checks");
+  }
+  return text;
+}
+
+std::string FormatDifference(const FirstDifference& difference) {
+  std::string text = absl::StrCat("    element ", difference.element(), " = [",
+                                  absl::StrJoin(difference.index(), ", "), "]: ", difference.value(), " on ",
+                                  FormatRanksAndHosts(difference.ranks(), difference.hosts()), " instead of ",
+                                  difference.expected());
+  if (difference.has_ulp_distance()) absl::StrAppend(&text, "; ", difference.ulp_distance(), " ULP");
+  if (difference.flipped_bits_size() > 0) {
+    absl::StrAppend(&text, "; flipped ", difference.flipped_bits_size() == 1 ? "bit " : "bits ",
+                    absl::StrJoin(difference.flipped_bits(), ", "));
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
+bool Passed(const CrossCheckVerdict& verdict) {
+  return verdict.outcome() == BITWISE_EQUAL || verdict.outcome() == WITHIN_TOLERANCE;
+}
+
+Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict) {
+  return verdict.worst_outcome() != OUTCOME_UNKNOWN ? verdict.worst_outcome() : verdict.outcome();
+}
+
+int SeverityOf(Outcome outcome) {
+  switch (outcome) {
+    case BITWISE_EQUAL:
+      return 0;
+    case WITHIN_TOLERANCE:
+      return 1;
+    case DIFFERENT:
+      return 3;
+    default:
+      return 2;
+  }
+}
+
+Outcome OutcomeOfSeverity(int severity) {
+  constexpr Outcome kOutcomes[] = {BITWISE_EQUAL, WITHIN_TOLERANCE, NOT_COMPARED, DIFFERENT};
+  return kOutcomes[severity];
+}
+
+void Worsen(Outcome outcome, CrossCheckVerdict& verdict) {
+  if (SeverityOf(outcome) > SeverityOf(verdict.outcome())) verdict.set_outcome(outcome);
+}
+
+void AddReason(std::string_view reason, CrossCheckVerdict& verdict) {
+  absl::StrAppend(verdict.mutable_reason(), verdict.reason().empty() ? "" : "; ", std::string(reason));
+}
+
+std::string FormatVerdict(const CrossCheckVerdict& verdict) {
+  std::string text = absl::StrCat("iteration ", verdict.iteration(), ": ", FormatSubject(verdict), " ");
+  switch (verdict.outcome()) {
+    case BITWISE_EQUAL:
+      absl::StrAppend(&text, "equal bit for bit: ", verdict.num_tensors(), " tensors");
+      break;
+    case WITHIN_TOLERANCE:
+      absl::StrAppend(&text, "within tolerance but not bit for bit: ", verdict.num_different_tensors(),
+                      " of ", verdict.num_tensors(), " tensors have other bits; ", FormatErrors(verdict));
+      break;
+    case DIFFERENT:
+      absl::StrAppend(&text, "DIFFER", FormatDifferentTensor(verdict), FormatCulprits(verdict));
+      break;
+    default:
+      absl::StrAppend(&text, "NOT COMPARED");
+  }
+  if (!verdict.reason().empty()) absl::StrAppend(&text, ": ", EscapeControlCharacters(verdict.reason()));
+  if (SeverityOf(OutcomeOfAllRanks(verdict)) > SeverityOf(verdict.outcome())) {
+    absl::StrAppend(&text, "; rank ", verdict.worst_rank(), "'s verdict is worse");
+  }
+  text.push_back('\n');
+  for (const FirstDifference& difference : verdict.differences()) text += FormatDifference(difference);
+  return text;
+}
+
+std::string VerdictToJsonLine(const CrossCheckVerdict& verdict) {
+  return ProtoToJson(verdict, JsonLayout::kOneLine);
+}
+
+absl::StatusOr<CrossCheckVerdict> ParseVerdict(std::string_view json_line) {
+  CrossCheckVerdict verdict;
+  const absl::Status status = JsonToProto(json_line, &verdict);
+  if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("no verdict: ", status.message()));
+  return verdict;
+}
+
+}  // namespace ott

@@ -1,0 +1,43 @@
+// Verdicts of cross-checks for people and for programs.
+
+#ifndef OTT_DIST_CHECK_VERDICT_H_
+#define OTT_DIST_CHECK_VERDICT_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "ott/dist/check/cross_check.pb.h"
+
+namespace ott {
+
+// Whether what was compared is equal, or within tolerance.
+bool Passed(const CrossCheckVerdict& verdict);
+
+// The outcome of all ranks: the worst one where rank 0 could be heard, else this rank's.
+Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict);
+
+// How much worse an outcome is than a pass: 0 for BITWISE_EQUAL to 3 for DIFFERENT; and the inverse.
+int SeverityOf(Outcome outcome);
+Outcome OutcomeOfSeverity(int severity);
+
+// Sets the verdict's outcome if it is worse than what it was.
+void Worsen(Outcome outcome, CrossCheckVerdict& verdict);
+void AddReason(std::string_view reason, CrossCheckVerdict& verdict);
+
+// One line, and one more for each further difference. Ends with a newline.
+//
+//   iteration 30: replicas DIFFER in tensor "weights.w1" (float32 [64, 32]), the first of 2 of 6: rank 2
+//   (node1)
+//       element 517 = [16, 5]: 3.5e+37 on rank 2 (node1) instead of 0.25; 1065353216 ULP; flipped bit 30
+std::string FormatVerdict(const CrossCheckVerdict& verdict);
+
+// One line of JSON, with the names of cross_check.proto, and its newline.
+std::string VerdictToJsonLine(const CrossCheckVerdict& verdict);
+
+// The inverse. INVALID_ARGUMENT for what is no verdict.
+absl::StatusOr<CrossCheckVerdict> ParseVerdict(std::string_view json_line);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_CHECK_VERDICT_H_

@@ -1,0 +1,74 @@
+// The verdicts of a run: written as they come, summed up at the end.
+
+#ifndef OTT_DIST_CHECK_VERDICT_LOG_H_
+#define OTT_DIST_CHECK_VERDICT_LOG_H_
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/dist/check/cross_check.pb.h"
+
+namespace ott {
+
+// How the checks of one mode came out, by the worst rank's outcome.
+struct VerdictSummary {
+  int64_t num_checks = 0;
+  int64_t num_bitwise_equal = 0;
+  int64_t num_within_tolerance = 0;
+  int64_t num_different = 0;
+  int64_t num_not_compared = 0;
+  // The iteration of the first comparison that was not bitwise equal; -1 while there is none.
+  int64_t first_not_bitwise_equal = -1;
+  // Of this rank.
+  double max_abs_error = 0;
+
+  bool passed() const { return num_different == 0 && num_not_compared == 0; }
+};
+
+// Not thread-safe.
+//
+//   OTT_ASSIGN_OR_RETURN(auto log, VerdictLog::Open(rank_dir + "/cross_check.jsonl"));
+//   OTT_RETURN_IF_ERROR(log->Add(verdict));
+//   puts(FormatSummary("replicas", log->replicas()).c_str());
+class VerdictLog {
+ public:
+  // An empty path keeps no file.
+  static absl::StatusOr<std::unique_ptr<VerdictLog>> Open(const std::string& path);
+
+  // Writes what was not written yet.
+  ~VerdictLog();
+
+  // Appends a line. What passed is written a second later at most, with what comes then, since writing costs
+  // more than checking; anything else is with the operating system when this returns. So a rank that is
+  // killed loses no more than a second of passes.
+  absl::Status Add(const CrossCheckVerdict& verdict);
+  absl::Status Flush();
+
+  // Shards among them.
+  const VerdictSummary& replicas() const { return replicas_; }
+  const VerdictSummary& reference() const { return reference_; }
+
+ private:
+  VerdictLog(const std::string& path, std::FILE* file) : path_(path), file_(file, &std::fclose) {}
+
+  const std::string path_;
+  // Null where there is no file.
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  std::vector<CrossCheckVerdict> pending_;
+  std::chrono::steady_clock::time_point next_flush_;
+  VerdictSummary replicas_;
+  VerdictSummary reference_;
+};
+
+// One line without its newline: "replicas: 20 checks, all equal bit for bit".
+std::string FormatSummary(const std::string& subject, const VerdictSummary& summary);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_CHECK_VERDICT_LOG_H_

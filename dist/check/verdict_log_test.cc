@@ -1,0 +1,93 @@
+#include "ott/dist/check/verdict_log.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/dist/check/verdict.h"
+
+namespace ott {
+namespace {
+
+using ::testing::HasSubstr;
+
+CrossCheckVerdict MakeVerdict(CrossCheckMode mode, int64_t iteration, Outcome outcome) {
+  CrossCheckVerdict verdict;
+  verdict.set_mode(mode);
+  verdict.set_iteration(iteration);
+  verdict.set_outcome(outcome);
+  return verdict;
+}
+
+TEST(VerdictLog, EachVerdictIsALine) {
+  const std::string path = ::testing::TempDir() + "/verdicts.jsonl";
+  auto log = VerdictLog::Open(path);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, 3, BITWISE_EQUAL)).ok());
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REFERENCE, 3, DIFFERENT)).ok());
+  const auto text = ReadFile(path);
+  ASSERT_TRUE(text.ok()) << text.status();
+  const size_t newline = text->find('\n');
+  ASSERT_NE(newline, std::string::npos);
+  EXPECT_EQ(ParseVerdict(text->substr(0, newline))->outcome(), BITWISE_EQUAL);
+  EXPECT_EQ(ParseVerdict(text->substr(newline + 1))->outcome(), DIFFERENT);
+}
+
+TEST(VerdictLog, PassesMayWaitForWhatFailsAndForTheEnd) {
+  const std::string path = ::testing::TempDir() + "/passes.jsonl";
+  const auto num_lines = [&] {
+    const std::string text = *ReadFile(path);
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  auto log = VerdictLog::Open(path);
+  ASSERT_TRUE(log.ok()) << log.status();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, i, BITWISE_EQUAL)).ok());
+  EXPECT_LT(num_lines(), 3);
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, 3, DIFFERENT)).ok());
+  EXPECT_EQ(num_lines(), 4);
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, 4, BITWISE_EQUAL)).ok());
+  log->reset();
+  EXPECT_EQ(num_lines(), 5);
+}
+
+TEST(VerdictLog, SumsUpByModeAndByTheWorstRank) {
+  auto log = VerdictLog::Open("");
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REPLICAS, 0, BITWISE_EQUAL)).ok());
+  CrossCheckVerdict within = MakeVerdict(REFERENCE, 0, BITWISE_EQUAL);
+  within.set_worst_outcome(WITHIN_TOLERANCE);
+  within.set_max_abs_error(0.5);
+  ASSERT_TRUE((*log)->Add(within).ok());
+  EXPECT_EQ(FormatSummary("replicas", (*log)->replicas()), "replicas: 1 check, all equal bit for bit");
+  EXPECT_EQ((*log)->reference().num_within_tolerance, 1);
+  EXPECT_TRUE((*log)->reference().passed());
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REFERENCE, 7, NOT_COMPARED)).ok());
+  EXPECT_FALSE((*log)->reference().passed());
+  EXPECT_EQ(FormatSummary("reference", (*log)->reference()),
+            "reference: 2 checks, 1 NOT COMPARED, 1 within tolerance; not bitwise equal from iteration 0 on; "
+            "max abs "
+            "error 0.5");
+}
+
+TEST(VerdictLog, WhatWasNotComparedIsNotSaidToDiffer) {
+  auto log = VerdictLog::Open("");
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE((*log)->Add(MakeVerdict(REFERENCE, 0, NOT_COMPARED)).ok());
+  EXPECT_EQ(FormatSummary("reference", (*log)->reference()), "reference: 1 check, 1 NOT COMPARED");
+}
+
+TEST(VerdictLog, FolderThatIsMissingIsNamed) {
+  const auto log = VerdictLog::Open(::testing::TempDir() + "/no/such/folder/log.jsonl");
+  EXPECT_EQ(log.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(log.status().message()), HasSubstr("no/such/folder/log.jsonl"));
+}
+
+TEST(VerdictLog, FullDiskIsAnError) {
+  auto log = VerdictLog::Open("/dev/full");
+  ASSERT_TRUE(log.ok()) << log.status();
+  const absl::Status status = (*log)->Add(MakeVerdict(REPLICAS, 12, BITWISE_EQUAL));
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 12"));
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,108 @@
+#include "ott/dist/check/verdict.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+CrossCheckVerdict Verdict(const std::string& text) {
+  CrossCheckVerdict verdict;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &verdict));
+  return verdict;
+}
+
+TEST(Passed, OnlyEqualityAndTolerancePass) {
+  EXPECT_TRUE(Passed(Verdict("outcome: BITWISE_EQUAL")));
+  EXPECT_TRUE(Passed(Verdict("outcome: WITHIN_TOLERANCE")));
+  EXPECT_FALSE(Passed(Verdict("outcome: DIFFERENT")));
+  EXPECT_FALSE(Passed(Verdict("outcome: NOT_COMPARED")));
+  EXPECT_FALSE(Passed(CrossCheckVerdict()));
+}
+
+TEST(FormatVerdict, SaysWhereReplicasDiffer) {
+  EXPECT_EQ(FormatVerdict(Verdict(R"(
+                iteration: 30 mode: REPLICAS outcome: DIFFERENT num_tensors: 6 num_different_tensors: 2
+                tensor: "weights.w1" dtype: "float32" shape: 64 shape: 32 has_majority: true
+                culprit_ranks: 2 culprit_hosts: "node1"
+                differences { ranks: 2 hosts: "node1" element: 517 index: 16 index: 5 value: "3.5e+37" expected: "0.25"
+                              ulp_distance: 1065353216 flipped_bits: 30 })")),
+            "iteration 30: replicas DIFFER in tensor \"weights.w1\" (float32 [64, 32]), the first of 2 of 6: "
+            "rank 2 "
+            "(node1)\n"
+            "    element 517 = [16, 5]: 3.5e+37 on rank 2 (node1) instead of 0.25; 1065353216 ULP; flipped "
+            "bit 30\n");
+}
+
+TEST(FormatVerdict, SaysThatARankWasNamedBefore) {
+  EXPECT_EQ(FormatVerdict(Verdict(R"(
+                iteration: 3 mode: REPLICAS outcome: DIFFERENT has_majority: true culprit_ranks: 2
+                culprit_hosts: "node1" culprit_named_before: 4)")),
+            "iteration 3: replicas DIFFER: rank 2 (node1); rank 2 was named in 4 earlier checks\n");
+}
+
+TEST(FormatVerdict, BlamesNobodyWithoutAMajority) {
+  EXPECT_EQ(
+      FormatVerdict(Verdict(R"(iteration: 1 mode: REPLICAS outcome: DIFFERENT tensor: "w" dtype: "int8")")),
+      "iteration 1: replicas DIFFER in tensor \"w\" (int8 []): no majority, the ranks disagree\n");
+}
+
+TEST(FormatVerdict, SaysEqualAndWithinToleranceApart) {
+  EXPECT_EQ(FormatVerdict(Verdict("iteration: 5 mode: REPLICAS outcome: BITWISE_EQUAL num_tensors: 6")),
+            "iteration 5: replicas equal bit for bit: 6 tensors\n");
+  EXPECT_EQ(
+      FormatVerdict(Verdict(R"(
+                iteration: 5 mode: REFERENCE outcome: WITHIN_TOLERANCE num_tensors: 6 num_different_tensors: 4 rank: 1
+                host: "node0" reference: "out/ref/rank_00001/dumps/5" max_abs_error: 1.5e-7 max_rel_error: 2e-6
+                atol: 1e-5 rtol: 1e-4)")),
+      "iteration 5: rank 1 (node0) against out/ref/rank_00001/dumps/5 within tolerance but not bit for bit: "
+      "4 of "
+      "6 tensors have other bits; max abs error 1.5e-07, max rel error 2e-06 (atol 1e-05, rtol 0.0001)\n");
+}
+
+TEST(FormatVerdict, SaysThatAnotherRanksVerdictIsWorse) {
+  EXPECT_EQ(
+      FormatVerdict(Verdict(R"(iteration: 5 mode: REFERENCE outcome: BITWISE_EQUAL rank: 1 host: "node0"
+                                     num_tensors: 6 reference: "ref" worst_outcome: DIFFERENT worst_rank: 2)")),
+      "iteration 5: rank 1 (node0) against ref equal bit for bit: 6 tensors; rank 2's verdict is worse\n");
+}
+
+TEST(FormatVerdict, CutsALongListOfCulprits) {
+  CrossCheckVerdict verdict = Verdict("iteration: 5 mode: REPLICAS outcome: DIFFERENT has_majority: true");
+  for (int rank = 0; rank < 3000; ++rank) {
+    verdict.add_culprit_ranks(rank);
+    verdict.add_culprit_hosts("node");
+    verdict.add_culprit_named_before(1);
+  }
+  EXPECT_THAT(FormatVerdict(verdict),
+              testing::HasSubstr("rank 7 (node), ... (3000 ranks in all); rank 0 was"));
+  EXPECT_LT(FormatVerdict(verdict).size(), 600u);
+}
+
+TEST(FormatVerdict, SaysWhyNothingWasCompared) {
+  EXPECT_EQ(FormatVerdict(
+                Verdict(R"(iteration: 5 mode: REPLICAS outcome: NOT_COMPARED reason: "nothing\nat all")")),
+            "iteration 5: replicas NOT COMPARED: nothing\\nat all\n");
+}
+
+TEST(VerdictToJsonLine, IsOneLineThatReadsBack) {
+  const CrossCheckVerdict verdict = Verdict(R"(
+      iteration: 30 mode: REPLICAS outcome: DIFFERENT tensor: "two\nlines \"quoted\" größe"
+      differences { ulp_distance: 18446744073709551615 flipped_bits: 30 })");
+  const std::string line = VerdictToJsonLine(verdict);
+  EXPECT_EQ(line.find('\n'), line.size() - 1);
+  const auto back = ParseVerdict(line);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->SerializeAsString(), verdict.SerializeAsString());
+}
+
+TEST(ParseVerdict, RefusesACutLine) {
+  const std::string line = VerdictToJsonLine(Verdict("iteration: 30"));
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseVerdict(line.substr(0, line.size() / 2)).status()));
+}
+
+}  // namespace
+}  // namespace ott

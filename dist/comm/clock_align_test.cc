@@ -1,0 +1,156 @@
+#include "ott/dist/comm/clock_align.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/dist/comm/simulated_communicator.h"
+
+namespace ott {
+namespace {
+
+using std::chrono::seconds;
+
+int64_t TrueTime() {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// A clock that starts at the true time, off by `offset`, and gains `drift` seconds a second.
+struct WrongClock {
+  int64_t start = TrueTime();
+  int64_t offset = 0;
+  double drift = 0;
+
+  int64_t operator()() const { return At(TrueTime()); }
+  int64_t At(int64_t true_time) const {
+    return true_time + offset + static_cast<int64_t>(drift * static_cast<double>(true_time - start));
+  }
+};
+
+// Runs f(rank, aligner) on 3 ranks, whose clocks go by `clocks`.
+template <typename F>
+void OnRanks(const std::vector<WrongClock>& clocks, const F& f) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([&, rank] {
+      ClockAligner aligner(std::move(ranks[rank]), clocks[rank]);
+      f(rank, aligner);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::vector<WrongClock> ThreeClocks() {
+  std::vector<WrongClock> clocks(3);
+  clocks[1].offset = 3'600'000'000'000;  // an hour ahead
+  clocks[2].offset = -5'000'000;
+  clocks[2].drift = 0.05;  // far more than real clocks have, to be seen at once
+  return clocks;
+}
+
+void ExpectAligned(const ClockAligner& aligner, const WrongClock& clock, int64_t true_time) {
+  const auto aligned = aligner.ToRankZero(clock.At(true_time));
+  ASSERT_TRUE(aligned.ok()) << aligned.status();
+  EXPECT_LE(std::abs(aligned->nanoseconds - true_time), aligned->error_bound_nanoseconds + 2);
+}
+
+TEST(ClockAligner, FindsAnOffsetWithinItsErrorBound) {
+  const std::vector<WrongClock> clocks = ThreeClocks();
+  OnRanks(clocks, [&](int rank, ClockAligner& aligner) {
+    ASSERT_TRUE(aligner.Measure(50, Deadline::After(seconds(60))).ok());
+    if (rank == 2) return;
+    ExpectAligned(aligner, clocks[rank], TrueTime());
+    // A round trip within the process, and 100 ppm of a second.
+    EXPECT_LT(aligner.ToRankZero(clocks[rank].At(TrueTime()))->error_bound_nanoseconds, 10'000'000);
+    EXPECT_EQ(aligner.drift().has_value(), rank == 0);
+  });
+}
+
+TEST(ClockAligner, FindsADriftFromTwoMeasurements) {
+  const std::vector<WrongClock> clocks = ThreeClocks();
+  OnRanks(clocks, [&](int rank, ClockAligner& aligner) {
+    ASSERT_TRUE(aligner.Measure(50, Deadline::After(seconds(60))).ok());
+    const int64_t first = TrueTime();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ASSERT_TRUE(aligner.Measure(50, Deadline::After(seconds(60))).ok());
+    const int64_t last = TrueTime();
+    ASSERT_TRUE(aligner.drift().has_value());
+    if (rank == 2) {
+      EXPECT_NEAR(*aligner.drift(), -0.05 / 1.05, 0.02);
+    }
+    for (const int64_t when : {first - 100'000'000, first, (first + last) / 2, last, last + 100'000'000}) {
+      ExpectAligned(aligner, clocks[rank], when);
+    }
+  });
+}
+
+TEST(ClockAligner, RankZeroIsTheMeasure) {
+  OnRanks(ThreeClocks(), [](int rank, ClockAligner& aligner) {
+    if (rank != 0) return;
+    EXPECT_EQ(aligner.ToRankZero(12345)->nanoseconds, 12345);
+    EXPECT_EQ(aligner.ToRankZero(12345)->error_bound_nanoseconds, 0);
+  });
+}
+
+TEST(ClockAligner, SaysThatItWasNotMeasured) {
+  OnRanks(ThreeClocks(), [](int rank, ClockAligner& aligner) {
+    if (rank != 1) return;
+    const absl::Status status = aligner.ToRankZero(1).status();
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("Measure()"));
+  });
+}
+
+TEST(ClockAligner, AMissingRankCostsTheDeadlineAndSpoilsNothing) {
+  const std::vector<WrongClock> clocks = ThreeClocks();
+  OnRanks(clocks, [&](int rank, ClockAligner& aligner) {
+    ASSERT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
+    if (rank == 2) return;
+    const absl::Status status = aligner.Measure(10, Deadline::After(std::chrono::milliseconds(500)));
+    EXPECT_EQ(status.ok(), rank == 1) << status;
+    ExpectAligned(aligner, clocks[rank], TrueTime());
+    // Rank 0 does not wait for it again.
+    EXPECT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
+  });
+}
+
+TEST(ClockAligner, RanksOfOneKernelReadOneClock) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b"});
+  const auto measure = [](std::unique_ptr<Communicator> mine) {
+    ClockAligner aligner(std::move(mine));
+    ASSERT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
+    EXPECT_TRUE(aligner.ReadsClockOfRankZero());
+    EXPECT_EQ(aligner.ToRankZero(12345)->nanoseconds, 12345);
+    EXPECT_EQ(aligner.ToRankZero(12345)->error_bound_nanoseconds, 0);
+  };
+  std::thread other(measure, std::move(ranks[1]));
+  measure(std::move(ranks[0]));
+  other.join();
+}
+
+TEST(ClockAligner, ManyRanksAreMeasuredInTurns) {
+  constexpr int kSize = 2 * ClockAligner::kRanksPerRound + 10;
+  auto ranks = CreateSimulatedCommunicators(std::vector<std::string>(kSize, "node"));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kSize; ++rank) {
+    threads.emplace_back([&, rank] {
+      WrongClock clock;
+      clock.offset = rank * 1'000'000'000;
+      ClockAligner aligner(std::move(ranks[rank]), clock);
+      for (int round = 0; round < 4; ++round) {
+        ASSERT_TRUE(aligner.Measure(2, Deadline::After(seconds(60))).ok());
+        ExpectAligned(aligner, clock, TrueTime());
+      }
+      // Each had a second turn.
+      EXPECT_TRUE(aligner.drift().has_value()) << "rank " << rank;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,373 @@
+// What every Communicator must do, as GoogleTest tests shared by all implementations:
+//
+//   struct LocalRanks {
+//     static void OnAllRanks(const std::function<void(Communicator&)>& body) {
+//     body(*CreateLocalCommunicator()); }
+//   };
+//   INSTANTIATE_TYPED_TEST_SUITE_P(Local, CommunicatorConformance, LocalRanks);
+//
+// OnAllRanks runs body once for each rank of a group, at the same time. Ranks may be threads or processes.
+
+#ifndef OTT_DIST_COMM_COMMUNICATOR_CONFORMANCE_H_
+#define OTT_DIST_COMM_COMMUNICATOR_CONFORMANCE_H_
+
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/dist/comm/communicator.h"
+
+namespace ott {
+
+// Long enough for a loaded machine; a passing test never waits for it.
+inline Deadline ForTests() { return Deadline::After(std::chrono::seconds(60)); }
+inline Deadline Soon() { return Deadline::After(std::chrono::milliseconds(200)); }
+
+template <typename Ranks>
+class CommunicatorConformance : public testing::Test {};
+
+TYPED_TEST_SUITE_P(CommunicatorConformance);
+
+TYPED_TEST_P(CommunicatorConformance, RanksAgreeOnSizeAndHosts) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    ASSERT_GE(group.rank(), 0);
+    ASSERT_LT(group.rank(), group.size());
+    std::string mine = absl::StrCat(group.size());
+    for (int rank = 0; rank < group.size(); ++rank) {
+      EXPECT_FALSE(group.host(rank).empty());
+      absl::StrAppend(&mine, " ", group.host(rank));
+    }
+    const auto all = group.AllGather(mine, ForTests());
+    ASSERT_TRUE(all.ok()) << all.status();
+    EXPECT_THAT(*all, testing::Each(mine));
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, MessagesOfATagArriveWholeAndInOrder) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    const int right = (group.rank() + 1) % group.size();
+    const int left = (group.rank() + group.size() - 1) % group.size();
+    const std::string large(8 << 20, static_cast<char>('a' + group.rank()));
+    ASSERT_TRUE(group.Post(right, 1, large).ok());
+    ASSERT_TRUE(group.Post(right, 1, "").ok());
+    ASSERT_TRUE(group.Post(right, 2, "of another tag").ok());
+    ASSERT_TRUE(group.Post(right, 1, std::string("with \0 inside", 13)).ok());
+    EXPECT_EQ(group.Receive(left, 2, ForTests()).value(), "of another tag");
+    EXPECT_EQ(group.Receive(left, 1, ForTests()).value(),
+              std::string(8 << 20, static_cast<char>('a' + left)));
+    EXPECT_EQ(group.Receive(left, 1, ForTests()).value(), "");
+    EXPECT_EQ(group.Receive(left, 1, ForTests()).value(), std::string("with \0 inside", 13));
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, ARankCanPostToItself) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    ASSERT_TRUE(group.Post(group.rank(), 5, "note").ok());
+    EXPECT_EQ(group.Receive(group.rank(), 5, ForTests()).value(), "note");
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, SendWaitsOnlyUntilTheBytesAreTaken) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    const int last = group.size() - 1;
+    if (group.rank() == 0) {
+      EXPECT_TRUE(group.Send(last, 3, std::string(1 << 20, 'x'), ForTests()).ok());
+    }
+    if (group.rank() == last) {
+      EXPECT_EQ(group.Receive(0, 3, ForTests()).value().size(), size_t{1} << 20);
+    }
+    EXPECT_TRUE(group.Flush(3, ForTests()).ok());
+    EXPECT_TRUE(group.Flush(3, Deadline::Now()).ok());
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, ReceiveGivesUpAtItsDeadlineAndNamesTheRank) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    const auto start = std::chrono::steady_clock::now();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(group.Receive(0, 9, Deadline::Now()).status()));
+    const absl::Status status = group.Receive(0, 9, Deadline::After(std::chrono::milliseconds(20))).status();
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+    EXPECT_THAT(
+        std::string(status.message()),
+        testing::HasSubstr(absl::StrCat("Receive with tag 9: nothing from rank 0 (", group.host(0), ")")));
+    EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(20));
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, BroadcastGivesEveryRankTheRootsBytes) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    for (int root = 0; root < group.size(); ++root) {
+      std::string bytes = absl::StrCat("from rank ", group.rank(), std::string(group.rank() * 1000, '.'));
+      ASSERT_TRUE(group.Broadcast(root, &bytes, ForTests()).ok());
+      EXPECT_EQ(bytes, absl::StrCat("from rank ", root, std::string(root * 1000, '.')));
+    }
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, GatherGivesTheRootEveryRanksBytesInOrder) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    for (int root = 0; root < group.size(); ++root) {
+      const auto parts = group.Gather(root, std::string(group.rank() * 3, 'x'), ForTests());
+      ASSERT_TRUE(parts.ok()) << parts.status();
+      ASSERT_EQ(static_cast<int>(parts->size()), group.rank() == root ? group.size() : 0);
+      for (size_t rank = 0; rank < parts->size(); ++rank) {
+        EXPECT_EQ((*parts)[rank].size(), rank * 3);
+      }
+    }
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, AllGatherGivesEveryRankAllBytesInOrder) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    const auto parts =
+        group.AllGather(std::string(group.rank(), static_cast<char>('a' + group.rank())), ForTests());
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    ASSERT_EQ(static_cast<int>(parts->size()), group.size());
+    for (int rank = 0; rank < group.size(); ++rank) {
+      EXPECT_EQ((*parts)[rank], std::string(rank, static_cast<char>('a' + rank)));
+    }
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, AllReduceSumsAndFindsMinimumAndMaximum) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    const int size = group.size();
+    std::vector<double> doubles = {1.0 * group.rank(), -0.5};
+    std::vector<float> floats(1000, static_cast<float>(group.rank() + 1));
+    std::vector<int64_t> integers = {int64_t{1} << (40 + group.rank() % 8), group.rank()};
+    ASSERT_TRUE(group.AllReduce(Reduction::kSum, absl::MakeSpan(doubles), ForTests()).ok());
+    ASSERT_TRUE(group.AllReduce(Reduction::kMax, absl::MakeSpan(floats), ForTests()).ok());
+    ASSERT_TRUE(group.AllReduce(Reduction::kMin, absl::MakeSpan(integers), ForTests()).ok());
+    EXPECT_THAT(doubles, testing::ElementsAre(size * (size - 1) / 2, -0.5 * size));
+    EXPECT_THAT(floats, testing::Each(static_cast<float>(size)));
+    EXPECT_THAT(integers, testing::ElementsAre(int64_t{1} << 40, 0));
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, AllReduceGivesEveryRankTheSameBits) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    std::vector<float> values(333);
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = std::sin(static_cast<float>(i * 7 + group.rank() * 1000)) *
+                  std::pow(10.0f, static_cast<float>(i % 9));
+    }
+    ASSERT_TRUE(group.AllReduce(Reduction::kSum, absl::MakeSpan(values), ForTests()).ok());
+    const std::string mine(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    const auto all = group.AllGather(mine, ForTests());
+    ASSERT_TRUE(all.ok()) << all.status();
+    EXPECT_THAT(*all, testing::Each(testing::Eq(mine)));
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, NanOnOneRankStaysNan) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    for (const Reduction reduction : {Reduction::kSum, Reduction::kMin, Reduction::kMax}) {
+      double value = group.rank() == group.size() - 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0;
+      ASSERT_TRUE(group.AllReduce(reduction, absl::MakeSpan(&value, 1), ForTests()).ok());
+      EXPECT_TRUE(std::isnan(value));
+    }
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, AllReduceOfDifferentLengthsIsAnErrorOnEveryRank) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    std::vector<double> values(group.rank() == group.size() - 1 ? 3 : 2);
+    const absl::Status status = group.AllReduce(Reduction::kSum, absl::MakeSpan(values), ForTests());
+    EXPECT_EQ(absl::IsInvalidArgument(status), group.size() > 1) << status;
+    if (group.size() > 1) {
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("3 values"));
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("rank "));
+    }
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, AllReduceMergesBytesInOrderOfRank) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    std::string bytes = absl::StrCat(group.rank(), ",");
+    const Communicator::Merge append = [](std::string_view from, std::string* into) {
+      into->append(from);
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(group.AllReduce(append, &bytes, ForTests()).ok());
+    std::string expected;
+    for (int rank = 0; rank < group.size(); ++rank) absl::StrAppend(&expected, rank, ",");
+    EXPECT_EQ(bytes, expected);
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, AnErrorOfMergeReachesEveryRank) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    std::string bytes = "mine";
+    const Communicator::Merge refuse = [](std::string_view, std::string*) {
+      return absl::InvalidArgumentError("cannot be merged");
+    };
+    const absl::Status status = group.AllReduce(refuse, &bytes, ForTests());
+    EXPECT_EQ(absl::IsInvalidArgument(status), group.size() > 1) << status;
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, NoRankLeavesABarrierBeforeTheLastHasEntered) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    const bool last = group.rank() == group.size() - 1;
+    if (last) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    const auto entered = std::chrono::steady_clock::now();
+    ASSERT_TRUE(group.Barrier(ForTests()).ok());
+    const auto left = std::chrono::steady_clock::now();
+    std::string last_entered(sizeof(entered), '\0');
+    if (last) std::memcpy(last_entered.data(), &entered, sizeof(entered));
+    ASSERT_TRUE(group.Broadcast(group.size() - 1, &last_entered, ForTests()).ok());
+    // All ranks of a test run on one machine, whose monotonic clock they share.
+    std::chrono::steady_clock::time_point latest;
+    std::memcpy(&latest, last_entered.data(), sizeof(latest));
+    EXPECT_GE(left, latest);
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, ABarrierWithoutOneRankEndsAtItsDeadlineAndTheGroupGoesOn) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    if (group.size() == 1) return;
+    const int late = group.size() - 1;
+    if (group.rank() == late) {
+      ASSERT_TRUE(group.Receive(0, 1, ForTests()).ok());
+      (void)group.Barrier(Soon());
+    } else {
+      const auto start = std::chrono::steady_clock::now();
+      const absl::Status status = group.Barrier(Soon());
+      EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+      // Who waits for the late rank itself names it; whoever waits for somebody in between may have heard it.
+      if (group.rank() == (late & (late - 1))) {
+        EXPECT_THAT(std::string(status.message()),
+                    testing::HasSubstr(absl::StrCat("nothing from rank ", late)));
+        EXPECT_THAT(std::string(status.message()), testing::HasSubstr("Barrier #"));
+      }
+      if (group.rank() == 0) {
+        ASSERT_TRUE(group.Post(late, 1, "go on").ok());
+      }
+    }
+    const auto ranks = group.AllGather(absl::StrCat(group.rank()), ForTests());
+    ASSERT_TRUE(ranks.ok()) << ranks.status();
+    for (int rank = 0; rank < group.size(); ++rank) EXPECT_EQ((*ranks)[rank], absl::StrCat(rank));
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, GatherAvailableReturnsWhatCameAndNamesWhoIsMissing) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    if (group.size() == 1) return;
+    const int late = group.size() - 1;
+    if (group.rank() == late) {
+      ASSERT_TRUE(group.Receive(0, 1, ForTests()).ok());
+      EXPECT_TRUE(group.GatherAvailable(0, "late", ForTests()).ok());
+    } else {
+      const auto parts = group.GatherAvailable(0, absl::StrCat(group.rank()), Soon());
+      ASSERT_TRUE(parts.ok()) << parts.status();
+      for (size_t rank = 0; rank < parts->size(); ++rank) {
+        if (static_cast<int>(rank) == late) {
+          EXPECT_TRUE(absl::IsDeadlineExceeded((*parts)[rank].status()));
+          EXPECT_THAT(std::string((*parts)[rank].status().message()),
+                      testing::HasSubstr(absl::StrCat("nothing from rank ", late)));
+        } else {
+          EXPECT_EQ((*parts)[rank].value(), absl::StrCat(rank));
+        }
+      }
+      if (group.rank() == 0) {
+        ASSERT_TRUE(group.Post(late, 1, "go on").ok());
+      }
+    }
+    const auto parts = group.Gather(0, absl::StrCat("again ", group.rank()), ForTests());
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    for (size_t rank = 0; rank < parts->size(); ++rank)
+      EXPECT_EQ((*parts)[rank], absl::StrCat("again ", rank));
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, ARankThatCallsAnotherCollectiveIsNamed) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    if (group.size() == 1) return;
+    const int other = group.size() - 1;
+    absl::Status status;
+    if (group.rank() == other) {
+      status = group.Gather(0, "", Soon()).status();
+    } else {
+      status = group.AllGather("", Soon()).status();
+      EXPECT_FALSE(status.ok());
+    }
+    if (group.rank() == 0) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr(absl::StrCat("rank ", other, " (")));
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("called Gather #"));
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("AllGather #"));
+    }
+    EXPECT_TRUE(group.Barrier(ForTests()).ok());
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, ARankThatReducesInAnotherWayIsNamed) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    if (group.size() == 1) return;
+    double value = 1;
+    const Reduction reduction = group.rank() == 1 ? Reduction::kMax : Reduction::kSum;
+    const absl::Status status = group.AllReduce(reduction, absl::MakeSpan(&value, 1), Soon());
+    EXPECT_FALSE(status.ok());
+    if (group.rank() == 0) {
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(sum of doubles): rank 1 ("));
+      EXPECT_THAT(std::string(status.message()), testing::HasSubstr("(max of doubles) instead"));
+    }
+    EXPECT_TRUE(group.Barrier(ForTests()).ok());
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, SplitMakesGroupsOrderedByKey) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    const int color = group.rank() % 2;
+    const auto half = group.Split(color, -group.rank(), ForTests());
+    ASSERT_TRUE(half.ok()) << half.status();
+    const int expected_size = (group.size() + 1 - color) / 2;
+    EXPECT_EQ((*half)->size(), expected_size);
+    EXPECT_EQ((*half)->rank(), expected_size - 1 - group.rank() / 2);
+    EXPECT_EQ((*half)->host((*half)->rank()), group.host(group.rank()));
+    const auto members = (*half)->AllGather(absl::StrCat(group.rank()), ForTests());
+    ASSERT_TRUE(members.ok()) << members.status();
+    for (int member = 0; member < expected_size; ++member) {
+      EXPECT_EQ((*members)[member], absl::StrCat((expected_size - 1 - member) * 2 + color));
+    }
+  });
+}
+
+TYPED_TEST_P(CommunicatorConformance, GroupsDoNotHearEachOther) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    auto first = group.Split(0, 0, ForTests());
+    auto second = group.Split(0, 0, ForTests());
+    ASSERT_TRUE(first.ok() && second.ok());
+    ASSERT_TRUE((*first)->Post(group.rank(), 1, "first").ok());
+    ASSERT_TRUE((*second)->Post(group.rank(), 1, "second").ok());
+    ASSERT_TRUE(group.Post(group.rank(), 1, "all").ok());
+    EXPECT_EQ(group.Receive(group.rank(), 1, ForTests()).value(), "all");
+    EXPECT_EQ((*second)->Receive(group.rank(), 1, ForTests()).value(), "second");
+    EXPECT_EQ((*first)->Receive(group.rank(), 1, ForTests()).value(), "first");
+  });
+}
+
+REGISTER_TYPED_TEST_SUITE_P(
+    CommunicatorConformance, RanksAgreeOnSizeAndHosts, MessagesOfATagArriveWholeAndInOrder,
+    ARankCanPostToItself, SendWaitsOnlyUntilTheBytesAreTaken, ReceiveGivesUpAtItsDeadlineAndNamesTheRank,
+    BroadcastGivesEveryRankTheRootsBytes, GatherGivesTheRootEveryRanksBytesInOrder,
+    AllGatherGivesEveryRankAllBytesInOrder, AllReduceSumsAndFindsMinimumAndMaximum,
+    AllReduceGivesEveryRankTheSameBits, NanOnOneRankStaysNan, AllReduceOfDifferentLengthsIsAnErrorOnEveryRank,
+    AllReduceMergesBytesInOrderOfRank, AnErrorOfMergeReachesEveryRank,
+    NoRankLeavesABarrierBeforeTheLastHasEntered, ABarrierWithoutOneRankEndsAtItsDeadlineAndTheGroupGoesOn,
+    GatherAvailableReturnsWhatCameAndNamesWhoIsMissing, ARankThatCallsAnotherCollectiveIsNamed,
+    ARankThatReducesInAnotherWayIsNamed, SplitMakesGroupsOrderedByKey, GroupsDoNotHearEachOther);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_COMM_COMMUNICATOR_CONFORMANCE_H_

@@ -1,0 +1,459 @@
+#include "ott/dist/comm/message_communicator.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/comm/rank_list.h"
+
+namespace ott {
+namespace {
+
+using std::chrono::nanoseconds;
+
+enum class Operation : uint8_t { kBroadcast, kGather, kAllGather, kAllReduce, kBarrier, kSplit };
+
+std::string_view Name(Operation operation) {
+  switch (operation) {
+    case Operation::kBroadcast:
+      return "Broadcast";
+    case Operation::kGather:
+      return "Gather";
+    case Operation::kAllGather:
+      return "AllGather";
+    case Operation::kAllReduce:
+      return "AllReduce";
+    case Operation::kBarrier:
+      return "Barrier";
+    case Operation::kSplit:
+      return "Split";
+  }
+  return "unknown operation";
+}
+
+// One collective of a group. Ranks tell each other the operation and the detail to notice when they differ.
+struct Call {
+  Operation operation;
+  // Of AllReduce: 1 for a merge, else 2 + 3 * element type + reduction. 0 for the other operations.
+  char detail;
+  uint64_t number;
+};
+
+constexpr char kMergeDetail = 1;
+constexpr char kFirstReductionDetail = 2;
+constexpr std::array<const char*, 3> kReductions = {"sum", "min", "max"};
+constexpr std::array<const char*, 3> kElementTypes = {"doubles", "floats", "int64s"};
+
+std::string ToString(const Call& call) {
+  std::string name = absl::StrCat(std::string(Name(call.operation)), " #", call.number);
+  if (call.detail == kMergeDetail) name += " (merge)";
+  const size_t i = static_cast<unsigned char>(call.detail) - size_t{kFirstReductionDetail};
+  if (i < kReductions.size() * kElementTypes.size()) {
+    absl::StrAppend(&name, " (", kReductions[i % 3], " of ", kElementTypes[i / 3], ")");
+  }
+  return name;
+}
+
+// A message of a collective: operation, detail, status code, then the payload or the error's message.
+constexpr size_t kEnvelopeBytes = 3;
+
+std::string Envelope(const Call& call, const absl::StatusOr<std::string>& payload) {
+  std::string message;
+  const absl::string_view content = payload.ok() ? absl::string_view(*payload) : payload.status().message();
+  message.reserve(kEnvelopeBytes + content.size());
+  message.push_back(static_cast<char>(call.operation));
+  message.push_back(call.detail);
+  message.push_back(static_cast<char>(payload.status().code()));
+  message.append(content.data(), content.size());
+  return message;
+}
+
+// Lists of bytes in one: each preceded by its length.
+std::string Concatenate(const std::vector<std::string>& parts) {
+  std::string all;
+  for (const std::string& part : parts) {
+    const uint64_t size = part.size();
+    all.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    all.append(part);
+  }
+  return all;
+}
+
+std::vector<std::string> SplitParts(std::string_view all) {
+  std::vector<std::string> parts;
+  while (!all.empty()) {
+    uint64_t size = 0;
+    OTT_CHECK(all.size() >= sizeof(size)) << all.size() << " bytes left";
+    std::memcpy(&size, all.data(), sizeof(size));
+    all.remove_prefix(sizeof(size));
+    OTT_CHECK(all.size() >= size) << all.size() << " bytes left of " << size;
+    parts.emplace_back(all.substr(0, size));
+    all.remove_prefix(size);
+  }
+  return parts;
+}
+
+// Distance of a rank's farthest descendant in the binomial tree in which rank - lowest set bit is the parent.
+int Height(int rank, int size) {
+  int height = 0;
+  while ((rank & (1 << height)) == 0 && rank + (1 << height) < size) ++height;
+  return height;
+}
+
+// A rank that merges what others send gives up a little before those that wait for its answer, so that they
+// still hear whose fault it was. steps: how many ranks its answer passes on its way.
+Deadline Before(Deadline deadline, int steps) {
+  if (deadline.IsNever()) return deadline;
+  constexpr nanoseconds kLongestStep = std::chrono::milliseconds(100);
+  const nanoseconds remaining = deadline.Remaining();
+  const nanoseconds step = std::min(remaining / 16, kLongestStep);
+  return Deadline::After(remaining - std::min(remaining / 2, steps * step));
+}
+
+uint64_t Mix(uint64_t a, uint64_t b) {  // SplitMix64's finalizer (Steele, Lea, Flood 2014)
+  uint64_t x = a + 0x9e3779b97f4a7c15u * (b + 1);
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+template <typename T>
+T Combine(Reduction reduction, T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(a)) return a;
+    if (std::isnan(b)) return b;
+  }
+  switch (reduction) {
+    case Reduction::kMin:
+      return std::min(a, b);
+    case Reduction::kMax:
+      return std::max(a, b);
+    case Reduction::kSum:
+      break;
+  }
+  if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) + b);
+  return a + b;
+}
+
+class MessageCommunicator final : public Communicator {
+ public:
+  // context: even; the odd one after it is for tags.
+  MessageCommunicator(std::shared_ptr<Transport> transport, uint64_t context,
+                      std::shared_ptr<const Group> group, int rank)
+      : transport_(std::move(transport)), context_(context), group_(std::move(group)), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return static_cast<int>(group_->members.size()); }
+  const std::string& host(int rank) const override {
+    CheckRank(rank);
+    return group_->hosts[rank];
+  }
+
+  absl::Status Post(int to, int tag, std::string_view bytes) override {
+    CheckRank(to);
+    return transport_->Post(group_->members[to], TagChannel(tag), bytes);
+  }
+
+  absl::Status Flush(int tag, Deadline deadline) override {
+    return FlushChannel(TagChannel(tag), absl::StrCat("Flush of tag ", tag), deadline);
+  }
+
+  absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) override {
+    OTT_RETURN_IF_ERROR(Post(to, tag, bytes));
+    return FlushChannel(TagChannel(tag), absl::StrCat("Send to ", Describe(to), " with tag ", tag), deadline);
+  }
+
+  absl::StatusOr<std::string> Receive(int from, int tag, Deadline deadline) override {
+    CheckRank(from);
+    return ReceiveFrom(from, TagChannel(tag), absl::StrCat("Receive with tag ", tag), deadline);
+  }
+
+  absl::Status Broadcast(int root, std::string* bytes, Deadline deadline) override {
+    CheckRank(root);
+    const Call call = Begin(Operation::kBroadcast);
+    OTT_ASSIGN_OR_RETURN(*bytes, BroadcastFrom(root, call, std::move(*bytes), deadline));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<std::string>> Gather(int root, std::string_view bytes,
+                                                  Deadline deadline) override {
+    CheckRank(root);
+    return GatherAll(root, Begin(Operation::kGather), bytes, deadline);
+  }
+
+  absl::StatusOr<std::vector<absl::StatusOr<std::string>>> GatherAvailable(int root, std::string_view bytes,
+                                                                           Deadline deadline) override {
+    CheckRank(root);
+    return GatherParts(root, Begin(Operation::kGather), bytes, deadline);
+  }
+
+  absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes, Deadline deadline) override {
+    return AllGather(Begin(Operation::kAllGather), bytes, deadline);
+  }
+
+  absl::Status AllReduce(const Merge& merge, std::string* bytes, Deadline deadline) override {
+    OTT_ASSIGN_OR_RETURN(
+        *bytes, ReduceAndBroadcast(Begin(Operation::kAllReduce, kMergeDetail), merge, *bytes, deadline));
+    return absl::OkStatus();
+  }
+  absl::Status AllReduce(Reduction reduction, absl::Span<double> values, Deadline deadline) override {
+    return AllReduceValues(0, reduction, values, deadline);
+  }
+  absl::Status AllReduce(Reduction reduction, absl::Span<float> values, Deadline deadline) override {
+    return AllReduceValues(1, reduction, values, deadline);
+  }
+  absl::Status AllReduce(Reduction reduction, absl::Span<int64_t> values, Deadline deadline) override {
+    return AllReduceValues(2, reduction, values, deadline);
+  }
+
+  absl::Status Barrier(Deadline deadline) override {
+    const auto nothing_to_merge = [](std::string_view, std::string*) { return absl::OkStatus(); };
+    return ReduceAndBroadcast(Begin(Operation::kBarrier), nothing_to_merge, "", deadline).status();
+  }
+
+  absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key, Deadline deadline) override {
+    const Call call = Begin(Operation::kSplit);
+    const int mine[2] = {color, key};
+    OTT_ASSIGN_OR_RETURN(
+        const std::vector<std::string> all,
+        AllGather(call, std::string_view(reinterpret_cast<const char*>(mine), sizeof(mine)), deadline));
+
+    std::vector<std::pair<int, int>> keys_and_ranks;
+    for (int rank = 0; rank < size(); ++rank) {
+      int theirs[2];
+      OTT_CHECK(all[rank].size() == sizeof(theirs)) << all[rank].size() << " bytes of rank " << rank;
+      std::memcpy(theirs, all[rank].data(), sizeof(theirs));
+      if (theirs[0] == color) keys_and_ranks.emplace_back(theirs[1], rank);
+    }
+    std::sort(keys_and_ranks.begin(), keys_and_ranks.end());
+
+    auto group = std::make_shared<Group>();
+    int my_rank = 0;
+    for (const auto& [unused_key, rank] : keys_and_ranks) {
+      if (rank == rank_) my_rank = static_cast<int>(group->members.size());
+      group->members.push_back(group_->members[rank]);
+      group->hosts.push_back(group_->hosts[rank]);
+    }
+    const uint64_t context = Mix(Mix(context_, call.number), static_cast<uint32_t>(color)) & ~uint64_t{1};
+    return std::make_unique<MessageCommunicator>(transport_, context, std::move(group), my_rank);
+  }
+
+ private:
+  void CheckRank(int rank) const {
+    OTT_CHECK(rank >= 0 && rank < size()) << "rank " << rank << " of " << size();
+  }
+
+  Channel TagChannel(int tag) const {
+    OTT_CHECK(tag >= 0) << "tag " << tag;
+    return {context_ + 1, static_cast<uint64_t>(tag)};
+  }
+
+  std::string Describe(int rank) const { return FormatRank(rank, group_->hosts[rank]); }
+
+  absl::Status Error(absl::StatusCode code, std::string_view call, std::string_view what) const {
+    return absl::Status(code,
+                        absl::StrCat(Describe(rank_), ": ", std::string(call), ": ", std::string(what)));
+  }
+
+  Call Begin(Operation operation, char detail = 0) {
+    const Call call{operation, detail, ++num_collectives_};
+    transport_->DropBefore({context_, call.number});
+    return call;
+  }
+
+  absl::Status PostPart(const Call& call, int to, const absl::StatusOr<std::string>& payload) {
+    return transport_->Post(group_->members[to], {context_, call.number}, Envelope(call, payload));
+  }
+
+  absl::StatusOr<std::string> ReceiveFrom(int from, Channel channel, std::string_view call,
+                                          Deadline deadline) {
+    absl::StatusOr<std::string> bytes = transport_->Receive(group_->members[from], channel, deadline);
+    if (absl::IsDeadlineExceeded(bytes.status())) {
+      return Error(absl::StatusCode::kDeadlineExceeded, call,
+                   absl::StrCat("nothing from ", Describe(from), " within ", deadline.Seconds(), " s"));
+    }
+    if (absl::IsUnavailable(bytes.status())) {
+      return Error(bytes.status().code(), call,
+                   absl::StrCat("from ", Describe(from), ": ", bytes.status().message()));
+    }
+    return bytes;
+  }
+
+  // What `from` brought to this collective, or the error it told of instead.
+  absl::StatusOr<std::string> ReceivePart(const Call& call, int from, Deadline deadline) {
+    OTT_ASSIGN_OR_RETURN(std::string message,
+                         ReceiveFrom(from, {context_, call.number}, ToString(call), deadline));
+    OTT_CHECK(message.size() >= kEnvelopeBytes) << message.size() << " bytes from rank " << from;
+    const Call theirs{static_cast<Operation>(message[0]), message[1], call.number};
+    if (theirs.operation != call.operation || theirs.detail != call.detail) {
+      return Error(absl::StatusCode::kInternal, ToString(call),
+                   absl::StrCat(Describe(from), " called ", ToString(theirs), " instead"));
+    }
+    const auto code = static_cast<absl::StatusCode>(message[2]);
+    message.erase(0, kEnvelopeBytes);
+    if (code != absl::StatusCode::kOk) return absl::Status(code, message);
+    return message;
+  }
+
+  absl::Status FlushChannel(Channel channel, std::string_view call, Deadline deadline) {
+    absl::Status status = transport_->Flush(channel, deadline);
+    if (!absl::IsDeadlineExceeded(status)) return status;
+    return Error(status.code(), call, absl::StrCat("not taken within ", deadline.Seconds(), " s"));
+  }
+
+  // Passes root's payload, or its error, to everyone.
+  absl::StatusOr<std::string> BroadcastFrom(int root, const Call& call, absl::StatusOr<std::string> payload,
+                                            Deadline deadline) {
+    const int me = (rank_ - root + size()) % size();
+    const auto real = [&](int rank) { return (rank + root) % size(); };
+    if (me != 0) payload = ReceivePart(call, real(me & (me - 1)), deadline);
+    for (int child_distance = Height(me, size()) - 1; child_distance >= 0; --child_distance) {
+      OTT_RETURN_IF_ERROR(PostPart(call, real(me + (1 << child_distance)), payload));
+    }
+    OTT_RETURN_IF_ERROR(FlushChannel({context_, call.number}, ToString(call), deadline));
+    return payload;
+  }
+
+  // The payload of this rank and all below it, merged.
+  absl::StatusOr<std::string> ReduceBelow(const Call& call, const Merge& merge, std::string_view bytes,
+                                          Deadline deadline) {
+    std::string merged(bytes);
+    for (int child = 0; child < Height(rank_, size()); ++child) {
+      OTT_ASSIGN_OR_RETURN(const std::string part, ReceivePart(call, rank_ + (1 << child), deadline));
+      const absl::Status status = merge(part, &merged);
+      if (!status.ok()) {
+        return Error(status.code(), ToString(call),
+                     absl::StrCat("with ", Describe(rank_ + (1 << child)), ": ", status.message()));
+      }
+    }
+    return merged;
+  }
+
+  absl::StatusOr<std::string> ReduceAndBroadcast(const Call& call, const Merge& merge, std::string_view bytes,
+                                                 Deadline deadline) {
+    const int steps_to_all = 1 + Height(0, size()) - Height(rank_, size());
+    absl::StatusOr<std::string> merged = ReduceBelow(call, merge, bytes, Before(deadline, steps_to_all));
+    if (rank_ != 0) OTT_RETURN_IF_ERROR(PostPart(call, rank_ & (rank_ - 1), merged));
+    // What this rank saw itself is nearer to the cause than what rank 0 tells everybody.
+    const absl::Status seen_here = merged.status();
+    absl::StatusOr<std::string> result = BroadcastFrom(0, call, std::move(merged), deadline);
+    return seen_here.ok() ? result : seen_here;
+  }
+
+  template <typename T>
+  absl::Status AllReduceValues(int element_type, Reduction reduction, absl::Span<T> values,
+                               Deadline deadline) {
+    const Merge merge = [&](std::string_view from, std::string* into) -> absl::Status {
+      if (from.size() != into->size()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(from.size() / sizeof(T), " values to reduce, ", into->size() / sizeof(T), " here"));
+      }
+      for (size_t offset = 0; offset < into->size(); offset += sizeof(T)) {
+        T a, b;
+        std::memcpy(&a, into->data() + offset, sizeof(T));
+        std::memcpy(&b, from.data() + offset, sizeof(T));
+        a = Combine(reduction, a, b);
+        std::memcpy(into->data() + offset, &a, sizeof(T));
+      }
+      return absl::OkStatus();
+    };
+    const char detail =
+        static_cast<char>(kFirstReductionDetail + 3 * element_type + static_cast<int>(reduction));
+    OTT_ASSIGN_OR_RETURN(const std::string merged,
+                         ReduceAndBroadcast(Begin(Operation::kAllReduce, detail), merge,
+                                            std::string_view(reinterpret_cast<const char*>(values.data()),
+                                                             values.size() * sizeof(T)),
+                                            deadline));
+    std::memcpy(values.data(), merged.data(), merged.size());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<absl::StatusOr<std::string>>> GatherParts(int root, const Call& call,
+                                                                       std::string_view bytes,
+                                                                       Deadline deadline) {
+    std::vector<absl::StatusOr<std::string>> parts;
+    if (rank_ != root) {
+      OTT_RETURN_IF_ERROR(PostPart(call, root, std::string(bytes)));
+      OTT_RETURN_IF_ERROR(FlushChannel({context_, call.number}, ToString(call), deadline));
+      return parts;
+    }
+    for (int rank = 0; rank < size(); ++rank) {
+      parts.push_back(rank == rank_ ? std::string(bytes) : ReceivePart(call, rank, deadline));
+    }
+    return parts;
+  }
+
+  absl::StatusOr<std::vector<std::string>> GatherAll(int root, const Call& call, std::string_view bytes,
+                                                     Deadline deadline) {
+    OTT_ASSIGN_OR_RETURN(std::vector<absl::StatusOr<std::string>> parts,
+                         GatherParts(root, call, bytes, deadline));
+    std::vector<std::string> whole;
+    std::vector<std::string> missing;
+    for (int rank = 0; rank < static_cast<int>(parts.size()); ++rank) {
+      if (parts[rank].ok()) {
+        whole.push_back(*std::move(parts[rank]));
+      } else if (absl::IsDeadlineExceeded(parts[rank].status())) {
+        missing.push_back(Describe(rank));
+      } else {
+        return parts[rank].status();
+      }
+    }
+    if (missing.empty()) return whole;
+    return Error(
+        absl::StatusCode::kDeadlineExceeded, ToString(call),
+        absl::StrCat("nothing from ", absl::StrJoin(missing, ", "), " within ", deadline.Seconds(), " s"));
+  }
+
+  absl::StatusOr<std::vector<std::string>> AllGather(const Call& call, std::string_view bytes,
+                                                     Deadline deadline) {
+    absl::StatusOr<std::vector<std::string>> parts = GatherAll(0, call, bytes, Before(deadline, 1));
+    absl::StatusOr<std::string> mine =
+        parts.ok() ? absl::StatusOr<std::string>(Concatenate(*parts)) : parts.status();
+    OTT_ASSIGN_OR_RETURN(const std::string all, BroadcastFrom(0, call, std::move(mine), deadline));
+    return SplitParts(all);
+  }
+
+  const std::shared_ptr<Transport> transport_;
+  const uint64_t context_;
+  const std::shared_ptr<const Group> group_;
+  const int rank_;
+  uint64_t num_collectives_ = 0;
+};
+
+constexpr uint64_t kExchangeOfHosts = 0;
+constexpr uint64_t kAllRanks = 2;
+
+}  // namespace
+
+std::shared_ptr<const Group> MakeGroup(std::vector<std::string> hosts) {
+  auto group = std::make_shared<Group>();
+  group->members.resize(hosts.size());
+  std::iota(group->members.begin(), group->members.end(), 0);
+  group->hosts = std::move(hosts);
+  return group;
+}
+
+std::unique_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
+                                                      std::shared_ptr<const Group> all) {
+  OTT_CHECK(static_cast<int>(all->members.size()) == transport->size()) << all->members.size() << " hosts";
+  const int rank = transport->rank();
+  return std::make_unique<MessageCommunicator>(std::move(transport), kAllRanks, std::move(all), rank);
+}
+
+absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
+                                                                      Deadline deadline) {
+  std::vector<std::string> unknown(transport->size(), "host not known yet");
+  unknown[transport->rank()] = transport->host();
+  MessageCommunicator first(transport, kExchangeOfHosts, MakeGroup(std::move(unknown)), transport->rank());
+  OTT_ASSIGN_OR_RETURN(std::vector<std::string> hosts, first.AllGather(transport->host(), deadline));
+  return MakeMessageCommunicator(std::move(transport), MakeGroup(std::move(hosts)));
+}
+
+}  // namespace ott

@@ -1,0 +1,21 @@
+// Ranks as people read them.
+
+#ifndef OTT_DIST_COMM_RANK_LIST_H_
+#define OTT_DIST_COMM_RANK_LIST_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ott {
+
+// "rank 3 (node1)", the host's control characters escaped.
+std::string FormatRank(int rank, std::string_view host);
+
+// "rank 3", "ranks 0-2, 5". Sorts, and names each rank once. "no rank" for none. A list that nobody would
+// read is cut: "ranks 1, 3, 5, ... (4000 in all)".
+std::string FormatRanks(std::vector<int> ranks);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_COMM_RANK_LIST_H_

@@ -1,0 +1,80 @@
+#include "ott/dist/comm/socket.h"
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+struct Connection {
+  Connection() : listener(*Socket::Listen(AF_INET, 0)) {
+    SocketAddress address = *ResolveAddress("127.0.0.1", listener.LocalPort());
+    client = *Socket::Connect(address, Deadline::After(seconds(10)));
+    while (!server.is_open()) server = listener.Accept();
+  }
+
+  Socket listener;
+  Socket client;
+  Socket server;
+};
+
+TEST(Socket, MovesMoreBytesThanItsBuffersHold) {
+  Connection connection;
+  const std::string bytes(16 << 20, 'x');
+  std::thread sender(
+      [&] { EXPECT_TRUE(connection.client.SendAll(bytes, Deadline::After(seconds(30))).ok()); });
+  EXPECT_EQ(connection.server.ReceiveExactly(bytes.size(), Deadline::After(seconds(30))).value(), bytes);
+  sender.join();
+}
+
+TEST(Socket, GivesUpAtTheDeadline) {
+  Connection connection;
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      connection.server.ReceiveExactly(1, Deadline::After(milliseconds(20))).status()));
+  // Nobody takes it.
+  EXPECT_TRUE(absl::IsDeadlineExceeded(
+      connection.client.SendAll(std::string(64 << 20, 'x'), Deadline::After(milliseconds(20)))));
+}
+
+TEST(Socket, SaysThatTheOtherSideIsGone) {
+  Connection connection;
+  connection.client.Close();
+  const absl::Status status = connection.server.ReceiveExactly(1, Deadline::After(seconds(30))).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+TEST(Socket, APortIsTakenOnce) {
+  const Socket listener = *Socket::Listen(AF_INET, 0);
+  const absl::Status status = Socket::Listen(AF_INET, listener.LocalPort()).status();
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+}
+
+TEST(Socket, NobodyListeningIsNamed) {
+  SocketAddress address = *ResolveAddress("127.0.0.1", 0);
+  {
+    const Socket listener = *Socket::Listen(AF_INET, 0);
+    address.SetPort(listener.LocalPort());
+  }
+  const absl::Status status = Socket::Connect(address, Deadline::After(milliseconds(50))).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(address.ToString()));
+}
+
+TEST(Socket, AddressesAreShownWithTheirPort) {
+  EXPECT_EQ(ResolveAddress("127.0.0.1", 80)->ToString(), "127.0.0.1:80");
+  EXPECT_EQ(ResolveAddress("::1", 80)->ToString(), "[::1]:80");
+  const absl::Status status = ResolveAddress("no such host", 80).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no such host"));
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,295 @@
+#include "tcp_rendezvous.h"
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/comm/rank_list.h"
+
+namespace ott {
+namespace {
+
+constexpr char kMagic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '1'};
+
+// What a rank says first on each connection that it makes.
+struct Hello {
+  char magic[sizeof(kMagic)] = {};
+  // Of the job; 0 where only rank 0 knows it yet.
+  uint64_t token = 0;
+  int32_t world_size = 0;
+  int32_t rank = 0;
+  // Where it listens itself.
+  int32_t port = 0;
+  int32_t unused = 0;
+};
+
+// Rank 0's answer; then `size` bytes, which are the token and a SocketAddress for each rank, or an error's
+// message.
+struct Answer {
+  char magic[sizeof(kMagic)] = {};
+  int32_t status_code = 0;
+  int32_t size = 0;
+};
+
+template <typename T>
+std::string ToBytes(T message) {
+  std::memcpy(message.magic, kMagic, sizeof(kMagic));
+  return std::string(reinterpret_cast<const char*>(&message), sizeof(message));
+}
+
+template <typename T>
+T FromBytes(std::string_view bytes) {
+  T message;
+  std::memcpy(&message, bytes.data(), sizeof(message));
+  return message;
+}
+
+bool HasMagic(const char* magic) { return std::memcmp(magic, kMagic, sizeof(kMagic)) == 0; }
+
+struct Peer {
+  Socket socket;
+  int port = 0;
+};
+
+// The ranks that connect to one of them.
+class Acceptor {
+ public:
+  // Awaits ranks first_awaited to world_size - 1.
+  Acceptor(const Socket& listener, uint64_t token, int world_size, int first_awaited)
+      : listener_(listener), token_(token), first_awaited_(first_awaited), peers_(world_size) {}
+
+  absl::Status AwaitAll(Deadline deadline) {
+    while (true) {
+      OTT_RETURN_IF_ERROR(TakeWhatCame());
+      const std::vector<int> missing = Missing();
+      if (missing.empty()) return absl::OkStatus();
+      if (deadline.Passed()) {
+        return absl::DeadlineExceededError(absl::StrCat("nothing from ", FormatRanks(missing), " on port ",
+                                                        listener_.LocalPort(), " within ", deadline.Seconds(),
+                                                        " s"));
+      }
+      std::vector<pollfd> sockets = {{listener_.fd(), POLLIN, 0}};
+      for (const Stranger& stranger : strangers_) sockets.push_back({stranger.socket.fd(), POLLIN, 0});
+      Wait(sockets, deadline);
+    }
+  }
+
+  // Also where not all came. A rank that is refused is among them, if there is a place for it.
+  std::vector<Peer>& peers() { return peers_; }
+
+ private:
+  // Who has not said yet who it is.
+  struct Stranger {
+    Socket socket;
+    std::string hello;
+  };
+
+  std::vector<int> Missing() const {
+    std::vector<int> missing;
+    for (size_t rank = first_awaited_; rank < peers_.size(); ++rank) {
+      if (!peers_[rank].socket.is_open()) missing.push_back(static_cast<int>(rank));
+    }
+    return missing;
+  }
+
+  absl::Status TakeWhatCame() {
+    for (Socket socket = listener_.Accept(); socket.is_open(); socket = listener_.Accept()) {
+      strangers_.push_back({std::move(socket), ""});
+    }
+    for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
+      char buffer[sizeof(Hello)];
+      const absl::StatusOr<size_t> received =
+          stranger->socket.ReceiveSome(buffer, sizeof(buffer) - stranger->hello.size());
+      if (received.ok()) stranger->hello.append(buffer, *received);
+      // Whoever says something else is none of us.
+      const size_t num_magic = std::min(stranger->hello.size(), sizeof(kMagic));
+      const bool is_foreign = std::memcmp(stranger->hello.data(), kMagic, num_magic) != 0;
+      if (received.ok() && !is_foreign && stranger->hello.size() < sizeof(Hello)) {
+        ++stranger;
+        continue;
+      }
+      if (received.ok() && !is_foreign) {
+        OTT_RETURN_IF_ERROR(Welcome(FromBytes<Hello>(stranger->hello), std::move(stranger->socket)));
+      }
+      stranger = strangers_.erase(stranger);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Welcome(const Hello& hello, Socket socket) {
+    if (hello.token != token_) return absl::OkStatus();  // of another job
+    const auto world_size = static_cast<int>(peers_.size());
+    const bool is_awaited = hello.rank >= first_awaited_ && hello.rank < world_size;
+    absl::Status status;
+    if (hello.world_size != world_size) {
+      status = absl::InvalidArgumentError(absl::StrCat("rank ", hello.rank, " was started with world size ",
+                                                       hello.world_size, ", rank 0 with ", world_size));
+    } else if (!is_awaited || peers_[hello.rank].socket.is_open()) {
+      status = absl::InvalidArgumentError(
+          absl::StrCat("rank ", hello.rank, " is there twice; does RANK differ between the processes?"));
+    }
+    if (status.ok()) {
+      peers_[hello.rank] = {std::move(socket), hello.port};
+    } else {
+      refused_.push_back(std::move(socket));
+    }
+    return status;
+  }
+
+ public:
+  // Tells everyone who came.
+  void Tell(const std::string& bytes, Deadline deadline) {
+    for (Peer& peer : peers_) {
+      if (peer.socket.is_open()) peer.socket.SendAll(bytes, deadline).IgnoreError();
+    }
+    for (const Socket& socket : refused_) socket.SendAll(bytes, deadline).IgnoreError();
+  }
+
+ private:
+  const Socket& listener_;
+  const uint64_t token_;
+  const int first_awaited_;
+  std::vector<Peer> peers_;
+  std::vector<Stranger> strangers_;
+  std::vector<Socket> refused_;
+};
+
+std::string AnswerWith(absl::StatusCode code, const std::string& payload) {
+  Answer answer;
+  answer.status_code = static_cast<int32_t>(code);
+  answer.size = static_cast<int32_t>(payload.size());
+  return ToBytes(answer) + payload;
+}
+
+std::vector<Socket> TakeSockets(std::vector<Peer>& peers) {
+  std::vector<Socket> sockets;
+  for (Peer& peer : peers) sockets.push_back(std::move(peer.socket));
+  return sockets;
+}
+
+// Time that is left to tell the others, too, what went wrong.
+constexpr std::chrono::nanoseconds kTimeToTell = std::chrono::seconds(1);
+
+absl::StatusOr<std::vector<Socket>> ConnectRankZero(const TcpOptions& options, const SocketAddress& address,
+                                                    Deadline deadline) {
+  absl::StatusOr<Socket> listener = Socket::Listen(address.family(), options.port);
+  if (absl::IsAlreadyExists(listener.status())) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(listener.status().message(),
+                     "; torchrun's own store listens at MASTER_PORT: set OTT_MASTER_PORT to a free one"));
+  }
+  if (!listener.ok()) return listener.status();
+  Acceptor acceptor(*listener, 0, options.world_size, 1);
+  const std::chrono::nanoseconds remaining = deadline.Remaining();
+  const Deadline before = Deadline::After(remaining - std::min(remaining / 8, kTimeToTell));
+  if (const absl::Status status = acceptor.AwaitAll(before); !status.ok()) {
+    acceptor.Tell(AnswerWith(status.code(), std::string(status.message())), Deadline::After(kTimeToTell));
+    return status;
+  }
+  const uint64_t token = std::uniform_int_distribution<uint64_t>(1)(*std::make_unique<std::random_device>());
+  std::string table(reinterpret_cast<const char*>(&token), sizeof(token));
+  for (const Peer& peer : acceptor.peers()) {
+    SocketAddress where;  // rank 0's is known
+    if (peer.socket.is_open()) {
+      OTT_ASSIGN_OR_RETURN(where, peer.socket.Peer());
+      where.SetPort(peer.port);
+    }
+    table.append(reinterpret_cast<const char*>(&where), sizeof(where));
+  }
+  acceptor.Tell(AnswerWith(absl::StatusCode::kOk, table), deadline);
+  return TakeSockets(acceptor.peers());
+}
+
+// Rank 0's table.
+absl::StatusOr<std::string> ReceiveTable(const Socket& root, const std::string& where, int world_size,
+                                         Deadline deadline) {
+  const auto foreign = [&where](const std::string& why) {
+    return absl::UnavailableError(absl::StrCat("what listens at ", where, " is no rank 0 of this job, ", why,
+                                               "; set OTT_MASTER_PORT to a free port"));
+  };
+  const absl::StatusOr<std::string> bytes = root.ReceiveExactly(sizeof(Answer), deadline);
+  if (absl::IsDeadlineExceeded(bytes.status())) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("connected to ", where, ", but no answer of rank 0 within ", deadline.Seconds(),
+                     " s; if another program listens there, set OTT_MASTER_PORT to a free port"));
+  }
+  if (!bytes.ok()) return foreign(std::string(bytes.status().message()));
+  const auto answer = FromBytes<Answer>(*bytes);
+  const auto code = static_cast<absl::StatusCode>(answer.status_code);
+  const size_t table_size = sizeof(uint64_t) + world_size * sizeof(SocketAddress);
+  constexpr int32_t kLongestMessage = 1 << 20;
+  if (!HasMagic(answer.magic) || answer.size < 0 ||
+      answer.size > kLongestMessage + static_cast<int32_t>(table_size)) {
+    return foreign("it says something else");
+  }
+  OTT_ASSIGN_OR_RETURN(std::string payload, root.ReceiveExactly(answer.size, deadline));
+  if (code != absl::StatusCode::kOk)
+    return absl::Status(code, absl::StrCat("rank 0 at ", where, ": ", payload));
+  if (payload.size() != table_size) return foreign("its table is of another world size");
+  return payload;
+}
+
+absl::StatusOr<std::vector<Socket>> ConnectOther(const TcpOptions& options, const SocketAddress& address,
+                                                 Deadline deadline) {
+  absl::StatusOr<Socket> root = Socket::Connect(address, deadline);
+  if (!root.ok())
+    return absl::Status(root.status().code(), absl::StrCat("rank 0: ", root.status().message()));
+  OTT_ASSIGN_OR_RETURN(const Socket listener, Socket::Listen(address.family(), 0));
+  Hello hello;
+  hello.world_size = options.world_size;
+  hello.rank = options.rank;
+  hello.port = listener.LocalPort();
+  OTT_RETURN_IF_ERROR(root->SendAll(ToBytes(hello), deadline));
+  OTT_ASSIGN_OR_RETURN(const std::string table,
+                       ReceiveTable(*root, address.ToString(), options.world_size, deadline));
+  std::memcpy(&hello.token, table.data(), sizeof(hello.token));
+
+  Acceptor acceptor(listener, hello.token, options.world_size, options.rank + 1);
+  std::vector<Peer>& peers = acceptor.peers();
+  peers[0].socket = *std::move(root);
+  for (int rank = 1; rank < options.rank; ++rank) {
+    SocketAddress where;
+    std::memcpy(&where, table.data() + sizeof(hello.token) + rank * sizeof(where), sizeof(where));
+    absl::StatusOr<Socket> peer = Socket::Connect(where, deadline);
+    if (!peer.ok())
+      return absl::Status(peer.status().code(), absl::StrCat("rank ", rank, ": ", peer.status().message()));
+    OTT_RETURN_IF_ERROR(peer->SendAll(ToBytes(hello), deadline));
+    peers[rank].socket = *std::move(peer);
+  }
+  OTT_RETURN_IF_ERROR(acceptor.AwaitAll(deadline));
+  return TakeSockets(peers);
+}
+
+// Each has a connection to each.
+constexpr int kMaxWorldSize = 1 << 14;
+
+}  // namespace
+
+absl::StatusOr<std::vector<Socket>> ConnectRanks(const TcpOptions& options, Deadline deadline) {
+  if (options.port < 1 || options.port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("port ", options.port, ": MASTER_PORT is a number from 1 to 65535"));
+  }
+  if (options.world_size < 1 || options.world_size > kMaxWorldSize) {
+    return absl::InvalidArgumentError(absl::StrCat("world size ", options.world_size,
+                                                   ": WORLD_SIZE is a number from 1 to ", kMaxWorldSize));
+  }
+  if (options.rank < 0 || options.rank >= options.world_size) {
+    return absl::InvalidArgumentError(absl::StrCat("rank ", options.rank, " of ", options.world_size,
+                                                   ": RANK counts from 0 and is less than WORLD_SIZE"));
+  }
+  absl::StatusOr<std::vector<Socket>> sockets = [&]() -> absl::StatusOr<std::vector<Socket>> {
+    OTT_ASSIGN_OR_RETURN(const SocketAddress address, ResolveAddress(options.address, options.port));
+    if (options.rank == 0) return ConnectRankZero(options, address, deadline);
+    return ConnectOther(options, address, deadline);
+  }();
+  if (sockets.ok()) return sockets;
+  return absl::Status(sockets.status().code(), absl::StrCat("rank ", options.rank, " of ", options.world_size,
+                                                            ": TCP: ", sockets.status().message()));
+}
+
+}  // namespace ott

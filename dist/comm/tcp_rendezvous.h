@@ -1,0 +1,20 @@
+// How processes that know rank 0's address get connected with each other.
+
+#ifndef OTT_DIST_COMM_TCP_RENDEZVOUS_H_
+#define OTT_DIST_COMM_TCP_RENDEZVOUS_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/dist/comm/deadline.h"
+#include "ott/dist/comm/socket.h"
+#include "ott/dist/comm/tcp_communicator.h"
+
+namespace ott {
+
+// A connection to each other rank, by rank; this rank's own is not open. Errors: as CreateTcpCommunicator.
+absl::StatusOr<std::vector<Socket>> ConnectRanks(const TcpOptions& options, Deadline deadline);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_COMM_TCP_RENDEZVOUS_H_

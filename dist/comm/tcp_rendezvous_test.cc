@@ -1,0 +1,201 @@
+// What can go wrong before the ranks know each other. Ranks are threads here, each with a communicator of its
+// own.
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/dist/comm/socket.h"
+#include "ott/dist/comm/tcp_communicator.h"
+
+namespace ott {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+int FreePort() { return Socket::Listen(AF_INET, 0)->LocalPort(); }
+
+using Ranks = std::vector<absl::StatusOr<std::unique_ptr<Communicator>>>;
+
+// Creates those of a world, by what each is started with, at once.
+Ranks Create(const std::vector<TcpOptions>& options) {
+  Ranks ranks;
+  for (size_t i = 0; i < options.size(); ++i) ranks.emplace_back(absl::UnknownError("not created"));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < options.size(); ++i) {
+    threads.emplace_back([&, i] { ranks[i] = CreateTcpCommunicator(options[i]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return ranks;
+}
+
+TcpOptions Options(int port, int rank, int world_size, std::chrono::nanoseconds timeout = seconds(30)) {
+  TcpOptions options;
+  options.address = "127.0.0.1";
+  options.port = port;
+  options.rank = rank;
+  options.world_size = world_size;
+  options.timeout = timeout;
+  return options;
+}
+
+std::string Message(const absl::StatusOr<std::unique_ptr<Communicator>>& rank) {
+  return std::string(rank.status().message());
+}
+
+TEST(TcpRendezvous, RanksFindEachOtherInAnyOrder) {
+  const int port = FreePort();
+  const Ranks ranks = Create({Options(port, 2, 3), Options(port, 0, 3), Options(port, 1, 3)});
+  std::vector<std::thread> threads;
+  for (const auto& rank : ranks) {
+    ASSERT_TRUE(rank.ok()) << rank.status();
+    threads.emplace_back([&rank] { EXPECT_TRUE((*rank)->Barrier(Deadline::After(seconds(30))).ok()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ((*ranks[0])->rank(), 2);
+  EXPECT_EQ((*ranks[0])->size(), 3);
+}
+
+TEST(TcpRendezvous, ATakenPortIsNamedAndTheWayOut) {
+  const Socket other = *Socket::Listen(AF_INET, 0);
+  const Ranks ranks = Create({Options(other.LocalPort(), 0, 2)});
+  EXPECT_TRUE(absl::IsAlreadyExists(ranks[0].status())) << ranks[0].status();
+  EXPECT_THAT(Message(ranks[0]), AllOf(HasSubstr("rank 0 of 2"), HasSubstr(std::to_string(other.LocalPort())),
+                                       HasSubstr("OTT_MASTER_PORT")));
+}
+
+TEST(TcpRendezvous, NumbersThatFitNoJobAreRefusedAtOnce) {
+  EXPECT_THAT(Message(Create({Options(FreePort(), 4, 4)})[0]), HasSubstr("rank 4 of 4: RANK counts from 0"));
+  for (const int world_size : {0, 2'000'000'000}) {
+    const Ranks ranks = Create({Options(FreePort(), 0, world_size)});
+    EXPECT_TRUE(absl::IsInvalidArgument(ranks[0].status())) << ranks[0].status();
+    EXPECT_THAT(Message(ranks[0]), HasSubstr("WORLD_SIZE is a number from 1"));
+  }
+  EXPECT_THAT(Message(Create({Options(70000, 0, 1)})[0]), HasSubstr("MASTER_PORT is a number from 1"));
+}
+
+TEST(TcpRendezvous, ARankThatDoesNotComeIsNamedToAll) {
+  const int port = FreePort();
+  const Ranks ranks = Create({Options(port, 0, 4, seconds(2)), Options(port, 2, 4, seconds(2))});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ranks[0].status())) << ranks[0].status();
+  EXPECT_THAT(Message(ranks[0]), HasSubstr("nothing from ranks 1, 3"));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ranks[1].status())) << ranks[1].status();
+  EXPECT_THAT(Message(ranks[1]), AllOf(HasSubstr("rank 2 of 4"), HasSubstr("nothing from ranks 1, 3")));
+}
+
+TEST(TcpRendezvous, AMissingRankZeroIsNamed) {
+  const Ranks ranks = Create({Options(FreePort(), 1, 2, milliseconds(100))});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ranks[0].status())) << ranks[0].status();
+  EXPECT_THAT(Message(ranks[0]), HasSubstr("rank 0: nobody listens at 127.0.0.1:"));
+}
+
+TEST(TcpRendezvous, AnotherWorldSizeIsAnErrorOfAll) {
+  const int port = FreePort();
+  const Ranks ranks = Create({Options(port, 0, 3), Options(port, 1, 2), Options(port, 2, 3, seconds(3))});
+  // Rank 2 may come when rank 0 has given up.
+  for (const int i : {0, 1}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ranks[i].status())) << ranks[i].status();
+    EXPECT_THAT(Message(ranks[i]), HasSubstr("rank 1 was started with world size 2, rank 0 with 3"));
+  }
+  EXPECT_FALSE(ranks[2].ok());
+}
+
+TEST(TcpRendezvous, ARankThatIsThereTwiceIsAnError) {
+  const int port = FreePort();
+  const Ranks ranks = Create({Options(port, 0, 3), Options(port, 1, 3), Options(port, 1, 3)});
+  for (const auto& rank : ranks) {
+    EXPECT_TRUE(absl::IsInvalidArgument(rank.status())) << rank.status();
+    EXPECT_THAT(Message(rank), HasSubstr("rank 1 is there twice"));
+  }
+}
+
+TEST(TcpRendezvous, ForeignBytesOnThePortAreIgnored) {
+  const int port = FreePort();
+  std::thread stranger([port] {
+    const SocketAddress address = *ResolveAddress("127.0.0.1", port);
+    const Socket silent = *Socket::Connect(address, Deadline::After(seconds(30)));
+    const Socket foreign = *Socket::Connect(address, Deadline::After(seconds(30)));
+    EXPECT_TRUE(
+        foreign.SendAll("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", Deadline::After(seconds(30))).ok());
+    const absl::Status closed = foreign.ReceiveExactly(1, Deadline::After(seconds(30))).status();
+    EXPECT_TRUE(absl::IsUnavailable(closed)) << closed;
+    // Only now do the others come; the silent one is still there.
+    EXPECT_TRUE(Create({Options(port, 1, 2)})[0].ok());
+  });
+  const Ranks ranks = Create({Options(port, 0, 2)});
+  EXPECT_TRUE(ranks[0].ok()) << ranks[0].status();
+  stranger.join();
+}
+
+// Listens where rank 0 should, and answers with `answer`.
+absl::Status ConnectTo(const std::string& answer) {
+  const Socket listener = *Socket::Listen(AF_INET, 0);
+  std::thread service([&] {
+    Socket client;
+    while (!client.is_open()) client = listener.Accept();
+    EXPECT_TRUE(client.ReceiveExactly(1, Deadline::After(seconds(30))).ok());
+    EXPECT_TRUE(client.SendAll(answer, Deadline::After(seconds(30))).ok());
+    if (answer.empty()) (void)client.ReceiveExactly(1000, Deadline::After(milliseconds(500)));
+  });
+  const Ranks ranks =
+      Create({Options(listener.LocalPort(), 1, 2, milliseconds(answer.empty() ? 200 : 30000))});
+  service.join();
+  return ranks[0].status();
+}
+
+TEST(TcpRendezvous, AnotherServiceAtThePortIsNamed) {
+  for (const std::string& answer : {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), std::string("short")}) {
+    const absl::Status status = ConnectTo(answer);
+    EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                AllOf(HasSubstr("is no rank 0 of this job"), HasSubstr("127.0.0.1:")));
+  }
+  const absl::Status silent = ConnectTo("");
+  EXPECT_TRUE(absl::IsDeadlineExceeded(silent)) << silent;
+  EXPECT_THAT(std::string(silent.message()), HasSubstr("no answer of rank 0"));
+}
+
+TEST(TcpRendezvous, WhoWaitsForARankThatEndedLearnsItAtOnce) {
+  const int port = FreePort();
+  Ranks ranks = Create({Options(port, 0, 2), Options(port, 1, 2)});
+  ASSERT_TRUE(ranks[0].ok() && ranks[1].ok());
+  ASSERT_TRUE((*ranks[1])->Post(0, 1, "last words").ok());
+  ranks[1]->reset();
+  EXPECT_EQ((*ranks[0])->Receive(1, 1, Deadline::After(seconds(30))).value(), "last words");
+  const absl::Status status = (*ranks[0])->Receive(1, 1, Deadline::Never()).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("Receive with tag 1: from rank 1 ("), HasSubstr("the rank has ended")));
+  EXPECT_TRUE((*ranks[0])->Post(1, 1, "anybody there?").ok());
+  EXPECT_TRUE((*ranks[0])->Flush(1, Deadline::After(seconds(30))).ok());
+}
+
+TEST(TcpOptionsFromEnvironment, ReadsWhatTorchrunSets) {
+  for (const auto& [name, value] : {std::pair("MASTER_ADDR", "node0"), std::pair("MASTER_PORT", "29500"),
+                                    std::pair("RANK", "3"), std::pair("WORLD_SIZE", "8")}) {
+    EXPECT_THAT(std::string(TcpOptionsFromEnvironment().status().message()), HasSubstr(name));
+    setenv(name, value, 1);
+  }
+  absl::StatusOr<TcpOptions> options = TcpOptionsFromEnvironment();
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->address, "node0");
+  EXPECT_EQ(options->port, 29500);
+  EXPECT_EQ(options->rank, 3);
+  EXPECT_EQ(options->world_size, 8);
+  setenv("OTT_MASTER_PORT", "29501", 1);
+  EXPECT_EQ(TcpOptionsFromEnvironment()->port, 29501);
+  setenv("RANK", "three", 1);
+  EXPECT_THAT(std::string(TcpOptionsFromEnvironment().status().message()), HasSubstr("RANK is \"three\""));
+}
+
+}  // namespace
+}  // namespace ott

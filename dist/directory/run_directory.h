@@ -1,0 +1,50 @@
+// Where the files of a run lie:
+//
+//   RUN/run.json                          RunInfo
+//   RUN/cluster_stats.json               ClusterStats of the latest gather
+//   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats; .csv and .txt for people
+//   RUN/rank_00003/cross_check.jsonl      one verdict a line
+//   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
+//   RUN/rank_00003/dumps/<iteration>/     dumps
+//
+// Each rank writes its own folder, and rank 0 what lies beside them. What a run that was cut short left
+// behind is readable.
+
+#ifndef OTT_DIST_DIRECTORY_RUN_DIRECTORY_H_
+#define OTT_DIST_DIRECTORY_RUN_DIRECTORY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/dist/directory/run_info.pb.h"
+
+namespace ott {
+
+// A larger number of ranks in a file or a folder's name is damage.
+inline constexpr int kMaxWorldSize = 1 << 20;
+
+std::string ClusterStatsPath(const std::string& run_dir);
+std::string RankDirectory(const std::string& run_dir, int rank);
+std::string DumpsDirectory(const std::string& run_dir, int rank);
+
+absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info);
+
+// NOT_FOUND if there is no run.json, DATA_LOSS if it is damaged or its world size is not in [1,
+// kMaxWorldSize].
+absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir);
+
+// Whether `dir` has what a run directory has: run.json or a rank's folder.
+bool IsRunDirectory(const std::string& dir);
+
+// The ranks below kMaxWorldSize that have a folder, ascending.
+absl::StatusOr<std::vector<int>> ListRanks(const std::string& run_dir);
+
+// The numbered folders of a folder of dumps, ascending.
+absl::StatusOr<std::vector<int64_t>> ListDumps(const std::string& dumps_dir);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_DIRECTORY_RUN_DIRECTORY_H_

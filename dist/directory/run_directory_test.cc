@@ -1,0 +1,75 @@
+#include "ott/dist/directory/run_directory.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class RunDirectoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(run_dir_); }
+
+  const std::string run_dir_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(RunDirectoryTest, InfoIsReadAsItWasWritten) {
+  RunInfo info;
+  info.set_world_size(2);
+  info.add_hosts("node1");
+  info.add_hosts("node2");
+  info.mutable_config()->mutable_stopwatch()->set_num_warmup_iters(5);
+  ASSERT_TRUE(WriteRunInfo(run_dir_, info).ok());
+  const auto read = ReadRunInfo(run_dir_);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->SerializeAsString(), info.SerializeAsString());
+}
+
+TEST_F(RunDirectoryTest, DamagedInfoIsNamed) {
+  std::ofstream(run_dir_ + "/run.json") << "{\"world_size\": 4, \"hos";
+  const auto read = ReadRunInfo(run_dir_);
+  EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(read.status().message()), HasSubstr("run.json"));
+}
+
+TEST_F(RunDirectoryTest, InfoWithoutWorldSizeIsDamaged) {
+  for (const char* const info : {"{}", R"({"world_size": -3})", R"({"world_size": 2000000000})"}) {
+    std::ofstream(run_dir_ + "/run.json") << info;
+    EXPECT_EQ(ReadRunInfo(run_dir_).status().code(), absl::StatusCode::kDataLoss) << info;
+  }
+}
+
+TEST_F(RunDirectoryTest, RanksAreListedByNumber) {
+  for (const int rank : {10, 2, 100000, 2147483647})
+    std::filesystem::create_directories(RankDirectory(run_dir_, rank));
+  std::filesystem::create_directories(run_dir_ + "/rank_x");
+  std::filesystem::create_directories(run_dir_ + "/rank_-1");
+  std::ofstream(run_dir_ + "/rank_00007") << "a file";
+  EXPECT_EQ(RankDirectory("run", 3), "run/rank_00003");
+  EXPECT_THAT(*ListRanks(run_dir_), ElementsAre(2, 10, 100000));
+}
+
+TEST_F(RunDirectoryTest, DumpsAreListedByIteration) {
+  const std::string dumps = DumpsDirectory(run_dir_, 0);
+  for (const char* name : {"100", "20", "3", "latest"})
+    std::filesystem::create_directories(dumps + "/" + name);
+  EXPECT_THAT(*ListDumps(dumps), ElementsAre(3, 20, 100));
+  EXPECT_EQ(ListDumps(dumps + "/none").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(RunDirectoryTest, FolderOfDumpsIsNoRun) {
+  std::filesystem::create_directories(run_dir_ + "/12");
+  EXPECT_FALSE(IsRunDirectory(run_dir_));
+  std::filesystem::create_directories(RankDirectory(run_dir_, 0));
+  EXPECT_TRUE(IsRunDirectory(run_dir_));
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,8 +1,0 @@
-#include "gtest/gtest.h"
-#include "ott/dist/mpi_communicator.h"
-#include "ott/dist/ranks_gtest.h"
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  return ott::RunTestsOn(ott::CreateMpiCommunicator());
-}

@@ -1,0 +1,415 @@
+#include "ott/dist/run/training_run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/base/version.h"
+#include "ott/core/dumper/tensor_dumper.h"
+#include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/nvtx/op_range.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_files.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/check/tensor_selection.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/agree_on_status.h"
+#include "ott/dist/comm/rank_list.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/dist/stats/cluster_table.h"
+
+namespace ott {
+namespace {
+
+constexpr char kObserverMeasurement[] = "ott";
+constexpr double kDefaultTimeoutSeconds = 60;
+constexpr int kPingsAtStart = 50;
+constexpr int kPingsAtGather = 8;
+// Who is silent for so long costs it once.
+constexpr auto kPingTimeout = std::chrono::seconds(1);
+// Of each collective measurement between two gathers.
+constexpr size_t kMaxArrivals = 1024;
+// What a run that is killed may lose of its statistics.
+constexpr auto kTimeBetweenStats = std::chrono::seconds(1);
+// Of one kind, on stdout; all are in cross_check.jsonl.
+constexpr int kMaxFailuresPrinted = 3;
+
+absl::Status CheckConfig(const Config& config) {
+  if (config.has_dump() && config.run_dir().empty()) {
+    return absl::InvalidArgumentError("ott.Config has `dump` but no `run_dir` to write to");
+  }
+  if (config.has_profile() && config.run_dir().empty()) {
+    return absl::InvalidArgumentError("ott.Config has `profile` but no `run_dir` to write to");
+  }
+  std::error_code error;
+  const std::string& reference = config.cross_check().reference_run();
+  // Also where neither is there yet.
+  if (!reference.empty() && std::filesystem::weakly_canonical(reference, error) ==
+                                std::filesystem::weakly_canonical(config.run_dir(), error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ott.Config: reference_run and run_dir are the same directory, ", config.run_dir()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HoldsARun(const std::string& dir) {
+  return absl::AlreadyExistsError(
+      absl::StrCat(dir, ": holds a run already; remove it, or set another run_dir"));
+}
+
+// Rank 0's part of preparing the run directory.
+absl::Status CreateRunDirectory(const Communicator& ranks, const Config& config) {
+  if (IsRunDirectory(config.run_dir())) return HoldsARun(config.run_dir());
+  OTT_RETURN_IF_ERROR(MakeDirectories(config.run_dir()));
+  // Of jobs that begin at once, one makes this.
+  std::error_code error;
+  if (!std::filesystem::create_directory(RankDirectory(config.run_dir(), 0), error) && !error) {
+    return HoldsARun(config.run_dir());
+  }
+  RunInfo info;
+  info.set_version(kVersion);
+  info.set_world_size(ranks.size());
+  for (int rank = 0; rank < ranks.size(); ++rank) info.add_hosts(ranks.host(rank));
+  *info.mutable_config() = config;
+  info.set_started(absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone()));
+  return WriteRunInfo(config.run_dir(), info);
+}
+
+TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& config) {
+  TensorDumperOptions options;
+  // Without a run directory tensors are only checked.
+  options.dir = config.run_dir().empty() ? "." : DumpsDirectory(config.run_dir(), ranks.rank());
+  options.rank = ranks.rank();
+  options.world_size = ranks.size();
+  options.num_writer_threads = config.dump().synchronous() ? 0 : 1;
+  return options;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(Communicator& ranks, const Config& config)
+    : ranks_(ranks),
+      config_(config),
+      timeout_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(
+          config.timeout_seconds() > 0 ? config.timeout_seconds() : kDefaultTimeoutSeconds))) {}
+
+absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ranks, const Config& config) {
+  std::unique_ptr<TrainingRun> run(new TrainingRun(ranks, config));
+  // What one rank would skip, the others must not wait for.
+  OTT_ASSIGN_OR_RETURN(const std::vector<std::string> configs,
+                       ranks.AllGather(config.SerializeAsString(), run->NextDeadline()));
+  for (int rank = 1; rank < ranks.size(); ++rank) {
+    if (configs[rank] != configs[0]) {
+      return absl::InvalidArgumentError(absl::StrCat("ott.Config of ", FormatRank(rank, ranks.host(rank)),
+                                                     " is not that of rank 0; does ",
+                                                     "OTT_CONFIG name the same file on all hosts?"));
+    }
+  }
+  // The disks of the ranks may differ, too.
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, CheckConfig(config), run->NextDeadline()));
+  if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
+  if (!configs[0].empty()) OTT_RETURN_IF_ERROR(run->AlignClock());
+  if (config.has_stopwatch()) {
+    OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_stats, ranks.Split(0, 0, run->NextDeadline()));
+    run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats));
+    run->gather_thread_ = std::make_unique<WorkerThread>();
+  }
+  if (config.has_cross_check()) {
+    OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(ranks, config.cross_check(), run->timeout_));
+  }
+  run->SelectTensors();
+  // Last, as a window may begin at once.
+  if (config.has_profile()) {
+    absl::StatusOr<std::unique_ptr<RankTrace>> trace =
+        RankTrace::Start(ranks, *run->clock_, config, run->timeout_);
+    OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, trace.status(), run->NextDeadline()));
+    run->trace_ = *std::move(trace);
+  }
+  return run;
+}
+
+TrainingRun::~TrainingRun() {
+  if (verdicts_ != nullptr) TensorDumper::Get().Flush().IgnoreError();
+}
+
+Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
+
+absl::Status TrainingRun::AlignClock() {
+  OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_clock, ranks_.Split(0, 0, NextDeadline()));
+  clock_ = std::make_unique<ClockAligner>(std::move(for_clock));
+  return clock_->Measure(kPingsAtStart, NextDeadline());
+}
+
+absl::Status TrainingRun::PrepareDirectories() {
+  const absl::Status created = ranks_.rank() == 0 ? CreateRunDirectory(ranks_, config_) : absl::OkStatus();
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks_, created, NextDeadline()));
+  return AgreeOnStatus(ranks_, MakeDirectories(RankDirectory(config_.run_dir(), ranks_.rank())),
+                       NextDeadline());
+}
+
+absl::Status TrainingRun::EnableHelpers() {
+  if (config_.has_stopwatch()) {
+    Stopwatch::Options options = Stopwatch::FromConfig(config_.stopwatch());
+    options.print = [this](const Stopwatch&) { report_is_due_ = true; };
+    options.collective_measurements.push_back(kObserverMeasurement);
+    options.arrivals_limit = kMaxArrivals;
+    OTT_RETURN_IF_ERROR(Stopwatch::Get().Enable(options));
+  }
+  if (config_.has_nvtx()) {
+    OTT_RETURN_IF_ERROR(NvtxRangeWrapper::Get().Enable(NvtxRangeWrapper::FromConfig(config_.nvtx())));
+  }
+  if (config_.has_op_ranges()) {
+    OTT_RETURN_IF_ERROR(OpRanges::Get().Enable(OpRanges::FromConfig(config_.op_ranges())));
+  }
+  if (config_.has_dump() || config_.has_cross_check()) {
+    OTT_ASSIGN_OR_RETURN(dump_iterations_, IterationSelector::Create(config_.dump().iterations()));
+    const std::string rank_dir =
+        config_.run_dir().empty() ? "" : RankDirectory(config_.run_dir(), ranks_.rank());
+    OTT_ASSIGN_OR_RETURN(verdicts_,
+                         VerdictLog::Open(rank_dir.empty() ? "" : rank_dir + "/cross_check.jsonl"));
+    OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(MakeDumperOptions(ranks_, config_)));
+    if (config_.dump().format_for_all() != DumpConfig::FORMAT_DEFAULT) {
+      TensorDumper::Get().SetDumpTypeForAll(config_.dump().format_for_all() == DumpConfig::FORMAT_JSON
+                                                ? DumpFormat::kJson
+                                                : DumpFormat::kBinary);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void TrainingRun::SelectTensors() {
+  if (verdicts_ == nullptr) return;
+  TensorDumper& dumper = TensorDumper::Get();
+  dumper.SetDumpCount(iteration_);
+  wants_tensors_ =
+      dump_iterations_.Contains(iteration_) || (cross_check_ != nullptr && cross_check_->Selects(iteration_));
+  if (wants_tensors_) {
+    dumper.Resume();
+  } else {
+    dumper.Pause();
+  }
+}
+
+absl::Status TrainingRun::FinishIter() {
+  absl::Status status;
+  if (wants_tensors_) {
+    OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+    status = CheckAndDump();
+  }
+  // Before the iteration ends, which what is being prepared is not to see.
+  if (gather_step_ != GatherStep::kNone) {
+    OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+    status.Update(AdvanceGather(false));
+  }
+  NvtxRangeWrapper::Get().FinishIter();
+  Stopwatch::Get().FinishIter();
+  if (report_is_due_) {
+    report_is_due_ = false;
+    OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+    status.Update(AdvanceGather(true));
+    StartGather();
+    status.Update(WriteStatsSoon());
+  }
+  ++iteration_;
+  SelectTensors();
+  if (trace_ != nullptr) status.Update(trace_->FinishIter());
+  return status;
+}
+
+absl::Status TrainingRun::CheckAndDump() {
+  TensorDumper& dumper = TensorDumper::Get();
+  absl::Status status;
+  if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) {
+    const std::vector<NamedTensor> tensors = ListTensorsAndGrads(dumper.tensors(), &dumper.grads());
+    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, tensors)));
+    for (const CrossCheckVerdict& verdict : cross_check_->CheckShards(iteration_, tensors)) {
+      status.Update(AddVerdict(verdict));
+    }
+    if (cross_check_->has_reference()) {
+      const Value& grads = dumper.grads();
+      status.Update(AddVerdict(cross_check_->CheckReference(iteration_, dumper.tensors(),
+                                                            grads.map().empty() ? nullptr : &grads)));
+    }
+  }
+  if (dump_iterations_.Contains(iteration_)) {
+    status.Update(dumper.Dump());
+    if (config_.has_stopwatch()) status.Update(WriteStatsSoon());
+  } else {
+    dumper.Discard();
+  }
+  return status;
+}
+
+absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
+  const Outcome outcome = OutcomeOfAllRanks(verdict);
+  const bool passed = outcome == BITWISE_EQUAL || outcome == WITHIN_TOLERANCE;
+  const absl::Status written = verdicts_->Add(verdict);
+  if (passed) return written;
+  diverged_ = true;
+  // Replicas have one verdict, which rank 0 prints; of the ranks' verdicts on a reference, the worst is
+  // printed.
+  const bool is_mine =
+      verdict.mode() == REPLICAS ? ranks_.rank() == 0 : ranks_.rank() == verdict.worst_rank();
+  // Of its own count, so that a reference that is missing hides no replicas that differ.
+  int& num_printed = num_failures_printed_[{verdict.mode(), outcome}];
+  if (is_mine && num_printed++ < kMaxFailuresPrinted) {
+    std::fputs(FormatVerdict(verdict).c_str(), stdout);
+    if (num_printed == kMaxFailuresPrinted) {
+      std::printf("    further ones of this kind are only counted%s\n",
+                  config_.run_dir().empty()
+                      ? ""
+                      : absl::StrCat(", and in ", config_.run_dir(), "/rank_*/cross_check.jsonl").c_str());
+    }
+    std::fflush(stdout);
+  }
+  absl::Status status = written;
+  if (on_divergence_) status.Update(on_divergence_(verdict));
+  if (config_.cross_check().abort_on_divergence()) status.Update(absl::AbortedError(FormatVerdict(verdict)));
+  return status;
+}
+
+absl::Status TrainingRun::WriteStats() const {
+  if (config_.run_dir().empty()) return absl::OkStatus();
+  StopwatchFilesOptions options;
+  options.dir = RankDirectory(config_.run_dir(), ranks_.rank());
+  options.host = ranks_.host(ranks_.rank());
+  options.rank = ranks_.rank();
+  options.world_size = ranks_.size();
+  return WriteStopwatchFiles(Stopwatch::Get(), options);
+}
+
+absl::Status TrainingRun::WriteStatsSoon() {
+  const auto now = std::chrono::steady_clock::now();
+  const bool is_busy =
+      stats_written_.valid() && stats_written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  if (config_.run_dir().empty() || is_busy || now < next_stats_) return absl::OkStatus();
+  next_stats_ = now + kTimeBetweenStats;
+  const absl::Status before = stats_written_.valid() ? stats_written_.get() : absl::OkStatus();
+  stats_written_ = std::async(std::launch::async, [this] { return WriteStats(); });
+  return before;
+}
+
+RankArrivals TrainingRun::TakeArrivals() {
+  // A rank that does not answer only makes the bound of the error grow.
+  clock_->Measure(kPingsAtGather, Deadline::After(std::min<std::chrono::nanoseconds>(timeout_, kPingTimeout)))
+      .IgnoreError();
+  RankArrivals taken;
+  for (StopwatchArrivals& measurement : Stopwatch::Get().TakeArrivals()) {
+    if (measurement.name == kObserverMeasurement) continue;
+    for (StopwatchArrivals::Arrival& arrival : measurement.arrivals) {
+      const absl::StatusOr<AlignedTime> time = clock_->ToRankZero(arrival.nanoseconds);
+      if (!time.ok()) return {};
+      arrival.nanoseconds = time->nanoseconds;
+      taken.error_bound_nanoseconds = std::max(taken.error_bound_nanoseconds, time->error_bound_nanoseconds);
+    }
+    taken.measurements.push_back(std::move(measurement));
+  }
+  return taken;
+}
+
+absl::Status TrainingRun::GatherStats() {
+  StartGather();
+  return AdvanceGather(true);
+}
+
+void TrainingRun::StartGather() {
+  gather_step_ = GatherStep::kPrepare;
+  gather_deadline_ = NextDeadline();
+  gather_work_ = gather_thread_->Run([this, arrivals = TakeArrivals()] {
+    StopwatchStats stats;
+    Stopwatch::Get().Stats(&stats);
+    return stats_gatherer_->Prepare(stats, arrivals);
+  });
+}
+
+absl::Status TrainingRun::AdvanceGather(bool to_the_end) {
+  const Deadline deadline = to_the_end ? gather_deadline_ : Deadline::Now();
+  if (gather_step_ == GatherStep::kPrepare) {
+    gather_step_ = GatherStep::kNone;
+    OTT_RETURN_IF_ERROR(gather_work_.get());
+    gather_step_ = GatherStep::kExchange;
+  }
+  if (gather_step_ == GatherStep::kExchange) {
+    OTT_ASSIGN_OR_RETURN(const bool all_came, stats_gatherer_->Exchange(deadline, gather_deadline_));
+    if (!all_came) return absl::OkStatus();
+    gather_step_ = GatherStep::kNone;
+    if (stats_gatherer_->is_leaf()) return absl::OkStatus();
+    gather_step_ = GatherStep::kMerge;
+    gather_work_ = gather_thread_->Run([this] { return MergeAndPrint(); });
+  }
+  if (gather_step_ == GatherStep::kMerge) {
+    if (!to_the_end && gather_work_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      return absl::OkStatus();
+    }
+    gather_step_ = GatherStep::kNone;
+    OTT_RETURN_IF_ERROR(gather_work_.get());
+    OTT_RETURN_IF_ERROR(stats_gatherer_->Post());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::MergeAndPrint() {
+  OTT_ASSIGN_OR_RETURN(const ClusterStats cluster, stats_gatherer_->Merge());
+  if (ranks_.rank() == 0) {
+    std::fputs(FormatClusterTable(cluster).c_str(), stdout);
+    std::fflush(stdout);
+    if (!config_.run_dir().empty()) {
+      return WriteFileAtomically(ClusterStatsPath(config_.run_dir()), ClusterStatsToJson(cluster));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::PrintSummary() {
+  // Who is gone leaves the others' errors to be shown.
+  VerdictSummary reference = verdicts_->reference();
+  absl::Status status;
+  if (cross_check_->has_reference()) {
+    double& largest = reference.max_abs_error;
+    const std::string_view mine(reinterpret_cast<const char*>(&largest), sizeof(largest));
+    OTT_ASSIGN_OR_RETURN(const auto errors, ranks_.GatherAvailable(0, mine, NextDeadline()));
+    for (const absl::StatusOr<std::string>& bytes : errors) {
+      status.Update(bytes.status());
+      double error = 0;
+      if (bytes.ok() && bytes->size() == sizeof(error)) std::memcpy(&error, bytes->data(), sizeof(error));
+      largest = std::max(largest, error);
+    }
+  }
+  if (ranks_.rank() != 0) return status;
+  std::printf("cross-check of %s\n", FormatSummary("replicas", verdicts_->replicas()).c_str());
+  if (cross_check_->has_reference()) {
+    const std::string subject = absl::StrCat("reference ", config_.cross_check().reference_run());
+    std::printf("cross-check against %s\n", FormatSummary(subject, reference).c_str());
+  }
+  std::fflush(stdout);
+  return status;
+}
+
+absl::Status TrainingRun::Finish() {
+  absl::Status status;
+  if (trace_ != nullptr) status.Update(trace_->Finish());
+  if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
+  if (config_.has_stopwatch()) {
+    status.Update(AdvanceGather(true));
+    if (stats_written_.valid()) stats_written_.wait();
+    // A full disk here is no reason to keep the other ranks waiting.
+    status.Update(WriteStats());
+    status.Update(GatherStats());
+  }
+  if (cross_check_ != nullptr) {
+    status.Update(verdicts_->Flush());
+    status.Update(PrintSummary());
+  }
+  return status;
+}
+
+}  // namespace ott

@@ -1,0 +1,136 @@
+// A training run under observation, in one object.
+
+#ifndef OTT_DIST_RUN_TRAINING_RUN_H_
+#define OTT_DIST_RUN_TRAINING_RUN_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/core/base/iteration_selection.h"
+#include "ott/dist/check/cross_check.h"
+#include "ott/dist/check/verdict_log.h"
+#include "ott/dist/comm/clock_align.h"
+#include "ott/dist/comm/communicator.h"
+#include "ott/dist/comm/deadline.h"
+#include "ott/dist/comm/worker_thread.h"
+#include "ott/dist/run/rank_trace.h"
+#include "ott/dist/stats/stats_gatherer.h"
+
+namespace ott {
+
+// Enables the helpers that ott.Config names, keeps the run directory (run_directory.h), and at the end of
+// each iteration cross-checks, dumps and gathers as configured. What is not configured costs nothing: with an
+// empty Config every call returns at once.
+//
+// The tensors that are checked and dumped are those given to TensorDumper::Get() during the iteration; the
+// dumper is enabled in the selected iterations only. Time spent here shows in the stopwatch as the
+// measurement "ott".
+//
+// Every method is collective over the ranks of the communicator. Not thread-safe.
+//
+//   OTT_ASSIGN_OR_RETURN(auto run, TrainingRun::Start(*ranks, config));
+//   for (...) {
+//     TrainOneIteration();
+//     OTT_RETURN_IF_ERROR(run->FinishIter());
+//   }
+//   OTT_RETURN_IF_ERROR(run->Finish());
+class TrainingRun {
+ public:
+  // Prepares the run directory and enables the helpers. The communicator must outlive the run.
+  // FAILED_PRECONDITION if a helper is enabled already; INVALID_ARGUMENT for a Config that asks for files
+  // without run_dir; the error of one rank is returned on all.
+  static absl::StatusOr<std::unique_ptr<TrainingRun>> Start(Communicator& ranks, const Config& config);
+
+  TrainingRun(const TrainingRun&) = delete;
+  TrainingRun& operator=(const TrainingRun&) = delete;
+  // Waits until the dumps are written, also where Finish() was not called.
+  ~TrainingRun();
+
+  // Called on every rank for each verdict of a cross-check that passes not on all ranks, before FinishIter()
+  // returns. An error that it returns is FinishIter()'s.
+  using OnDivergence = std::function<absl::Status(const CrossCheckVerdict&)>;
+  void SetOnDivergence(OnDivergence on_divergence) { on_divergence_ = std::move(on_divergence); }
+
+  // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
+  // so, and otherwise only printed and kept.
+  absl::Status FinishIter();
+
+  // Writes and prints what was measured. Call once, after the last iteration.
+  absl::Status Finish();
+
+  // Counted from 0.
+  int64_t iteration() const { return iteration_; }
+
+  // This rank's clock against rank 0's, estimated in Start() and again where statistics are gathered; null
+  // with an empty Config.
+  const ClockAligner* clock() const { return clock_.get(); }
+
+  // Whether a cross-check found a difference, or could not be made, in any iteration so far. The same on all
+  // ranks.
+  bool diverged() const { return diverged_; }
+
+ private:
+  TrainingRun(Communicator& ranks, const Config& config);
+
+  Deadline NextDeadline() const;
+  absl::Status AlignClock();
+  absl::Status PrepareDirectories();
+  absl::Status EnableHelpers();
+  // Lets the dumper take tensors if this iteration is dumped or checked.
+  void SelectTensors();
+  // What is done with the tensors of this iteration; the verdicts' outcome is in diverged_.
+  absl::Status CheckAndDump();
+  absl::Status AddVerdict(const CrossCheckVerdict& verdict);
+  absl::Status WriteStats() const;
+  // Leaves that to a thread, unless it was done a moment ago. Returns the error of the time before.
+  absl::Status WriteStatsSoon();
+  // On rank 0's clock, since the last gather.
+  RankArrivals TakeArrivals();
+  // Gathers and prints at once.
+  absl::Status GatherStats();
+  // The same, but what takes long is left to a thread, and goes on in AdvanceGather(), which does not wait
+  // unless told to.
+  void StartGather();
+  absl::Status AdvanceGather(bool to_the_end);
+  absl::Status MergeAndPrint();
+  absl::Status PrintSummary();
+
+  Communicator& ranks_;
+  const Config config_;
+  const std::chrono::nanoseconds timeout_;
+  IterationSelector dump_iterations_;
+  std::unique_ptr<ClockAligner> clock_;
+  // Null where nothing is profiled.
+  std::unique_ptr<RankTrace> trace_;
+  // Null where nothing is measured.
+  std::unique_ptr<StatsGatherer> stats_gatherer_;
+  // Null where nothing is checked.
+  std::unique_ptr<CrossCheck> cross_check_;
+  std::unique_ptr<VerdictLog> verdicts_;
+  int64_t iteration_ = 0;
+  bool wants_tensors_ = false;
+  bool report_is_due_ = false;
+  bool diverged_ = false;
+  enum class GatherStep { kNone, kPrepare, kExchange, kMerge };
+  GatherStep gather_step_ = GatherStep::kNone;
+  std::future<absl::Status> gather_work_;
+  Deadline gather_deadline_ = Deadline::Now();
+  std::future<absl::Status> stats_written_;
+  std::chrono::steady_clock::time_point next_stats_;
+  OnDivergence on_divergence_;
+  std::map<std::pair<CrossCheckMode, Outcome>, int> num_failures_printed_;
+  // Prepares and merges; null where nothing is measured. Last, as what it does uses the rest.
+  std::unique_ptr<WorkerThread> gather_thread_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_RUN_TRAINING_RUN_H_

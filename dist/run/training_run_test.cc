@@ -1,0 +1,231 @@
+// The helpers of a process can be enabled once, so each test runs in processes of its own: see the BUILD
+// file.
+
+#include "ott/dist/run/training_run.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/core/dumper/tensor_dumper.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/ranks_gtest.h"
+#include "ott/dist/directory/run_directory.h"
+
+namespace ott {
+namespace {
+
+using ::testing::HasSubstr;
+
+class TrainingRunTest : public ::testing::Test {
+ protected:
+  // The same directory on all ranks, which rank 0 makes anew.
+  TrainingRunTest() : dir_(std::string(std::getenv("TEST_TMPDIR")) + "/run") {
+    config_.set_run_dir(dir_);
+    config_.set_timeout_seconds(20);
+    config_.mutable_stopwatch();
+    config_.mutable_dump()->mutable_iterations()->set_every(2);
+    config_.mutable_cross_check()->mutable_iterations()->add_list(1);
+    if (Rank() == 0) std::filesystem::remove_all(dir_);
+    EXPECT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+  }
+
+  static int Rank() { return TestRanks().rank(); }
+  std::string MyDirectory() const { return RankDirectory(dir_, Rank()); }
+
+  std::unique_ptr<TrainingRun> Start() {
+    auto run = TrainingRun::Start(TestRanks(), config_);
+    EXPECT_TRUE(run.ok()) << run.status();
+    return run.ok() ? *std::move(run) : nullptr;
+  }
+
+  static absl::Status AddWeights(float value, const std::string& path = "weights") {
+    return TensorDumper::Get().AddTensorData(path, TensorView(&value, {1}));
+  }
+
+  const std::string dir_;
+  Config config_;
+};
+
+TEST_F(TrainingRunTest, LeavesStatisticsDumpsAndVerdictsOfEachRank) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  for (int i = 0; i < 4; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("forward");
+      ASSERT_TRUE(AddWeights(static_cast<float>(i)).ok());
+    }
+    ASSERT_EQ(run->iteration(), i);
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  EXPECT_FALSE(run->diverged());
+
+  EXPECT_EQ(ReadRunInfo(dir_)->world_size(), TestRanks().size());
+  StopwatchStats stats;
+  ASSERT_TRUE(stats.ParseFromString(*ReadFile(MyDirectory() + "/stopwatch.pb")));
+  EXPECT_EQ(stats.rank(), Rank());
+  EXPECT_EQ(stats.num_measured_iters(), 4);
+  EXPECT_THAT(*ListDumps(DumpsDirectory(dir_, Rank())), ::testing::ElementsAre(0, 2));
+  const auto dump = ReadDump(DumpsDirectory(dir_, Rank()) + "/2");
+  ASSERT_TRUE(dump.ok()) << dump.status();
+  EXPECT_NE(dump->tensors.map().Find("weights"), nullptr);
+  const auto verdict = ParseVerdict(*ReadFile(MyDirectory() + "/cross_check.jsonl"));
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->iteration(), 1);
+  EXPECT_EQ(verdict->outcome(), BITWISE_EQUAL);
+}
+
+TEST_F(TrainingRunTest, WithoutConfigurationNothingIsDone) {
+  config_ = Config();
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  EXPECT_FALSE(Stopwatch::Get().enabled());
+  EXPECT_FALSE(TensorDumper::Get().active());
+  ASSERT_TRUE(AddWeights(1).ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(run->Finish().ok());
+  EXPECT_FALSE(std::filesystem::exists(dir_));
+}
+
+TEST_F(TrainingRunTest, DirectoryOfAnotherRunIsRefusedOnAllRanks) {
+  if (Rank() == 0) {
+    std::filesystem::create_directories(dir_);
+    std::ofstream(dir_ + "/run.json") << "{}";
+  }
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kAlreadyExists) << run.status();
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr(dir_));
+}
+
+TEST_F(TrainingRunTest, OfJobsThatBeginAtOnceOneGetsTheDirectory) {
+  const Deadline deadline = Deadline::After(std::chrono::seconds(20));
+  const auto alone = TestRanks().Split(Rank(), 0, deadline);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
+  const auto run = TrainingRun::Start(**alone, config_);
+  EXPECT_TRUE(run.ok() || absl::IsAlreadyExists(run.status())) << run.status();
+  int64_t num_started = run.ok() ? 1 : 0;
+  ASSERT_TRUE(TestRanks().AllReduce(Reduction::kSum, absl::MakeSpan(&num_started, 1), deadline).ok());
+  EXPECT_EQ(num_started, 1);
+}
+
+TEST_F(TrainingRunTest, ConfigurationThatDiffersIsNamedOnAllRanks) {
+  if (Rank() == 1) config_.mutable_stopwatch()->set_num_warmup_iters(7);
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1"));
+}
+
+TEST_F(TrainingRunTest, HelperThatIsEnabledAlreadyOnOneRankIsAnErrorOnAll) {
+  if (Rank() == 1) {
+    ASSERT_TRUE(Stopwatch::Get().Enable({}).ok());
+  }
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kFailedPrecondition) << run.status();
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("rank 1 ("));
+}
+
+TEST_F(TrainingRunTest, RankWithOtherTensorNamesIsNoPass) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(1, Rank() == 1 ? "weight" : "weights").ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_TRUE(run->diverged());
+  const auto verdict = ParseVerdict(*ReadFile(MyDirectory() + "/cross_check.jsonl"));
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_FALSE(Passed(*verdict));
+  EXPECT_THAT(FormatVerdict(*verdict), HasSubstr("rank 1"));
+}
+
+TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
+  config_.mutable_cross_check()->set_abort_on_divergence(true);
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 1).ok());
+  const absl::Status status = run->FinishIter();
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 1"));
+}
+
+TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  std::vector<CrossCheckVerdict> told;
+  run->SetOnDivergence([&](const CrossCheckVerdict& verdict) {
+    told.push_back(verdict);
+    return absl::ResourceExhaustedError("take the last checkpoint");
+  });
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 1).ok());
+  EXPECT_EQ(run->FinishIter().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].culprit_ranks(0), 1);
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_EQ(told.size(), 1u);
+}
+
+TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOn) {
+  config_.mutable_stopwatch()->set_print_every_n_iters(2);
+  config_.mutable_stopwatch()->add_collective_measurements("allreduce");
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ::testing::internal::CaptureStdout();
+  for (int i = 0; i < 6; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("allreduce");
+      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    }
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  const std::string output = ::testing::internal::GetCapturedStdout();
+  if (Rank() != 0) return;
+  // Every table is of all ranks at the end of the same iteration.
+  for (const int iterations : {2, 4, 6}) {
+    EXPECT_THAT(output, HasSubstr("3 of 3 ranks, " + std::to_string(iterations) + " measured iterations"));
+  }
+  EXPECT_THAT(output, HasSubstr("arrival at   ranks  iterations"));
+  EXPECT_THAT(output, HasSubstr("of 6, "));
+  EXPECT_THAT(output, ::testing::Not(HasSubstr("not all ranks came")));
+}
+
+TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {
+  config_.mutable_cross_check()->set_reference_run(dir_ + "_that_is_not_there");
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(run->FinishIter().ok());
+  ASSERT_TRUE(AddWeights(1).ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  EXPECT_TRUE(run->diverged());
+  EXPECT_THAT(*ReadFile(MyDirectory() + "/cross_check.jsonl"), HasSubstr("run_that_is_not_there"));
+}
+
+TEST_F(TrainingRunTest, ReferenceThatIsTheRunItselfIsRefused) {
+  config_.mutable_cross_check()->set_reference_run(dir_ + "/../run");
+  for (const bool is_there : {false, true}) {
+    if (is_there && Rank() == 0) std::filesystem::create_directories(dir_);
+    ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    EXPECT_EQ(TrainingRun::Start(TestRanks(), config_).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_F(TrainingRunTest, FilesWithoutDirectoryAreRefused) {
+  config_.clear_run_dir();
+  const auto run = TrainingRun::Start(TestRanks(), config_);
+  EXPECT_EQ(run.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(run.status().message()), HasSubstr("run_dir"));
+}
+
+}  // namespace
+}  // namespace ott

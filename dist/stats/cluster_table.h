@@ -1,0 +1,24 @@
+// ClusterStats for people and for programs.
+
+#ifndef OTT_DIST_STATS_CLUSTER_TABLE_H_
+#define OTT_DIST_STATS_CLUSTER_TABLE_H_
+
+#include <string>
+
+#include "ott/dist/stats/cluster_stats.pb.h"
+
+namespace ott {
+
+// A line a measurement, then who is slow and what is missing. Ends with a newline.
+std::string FormatClusterTable(const ClusterStats& stats);
+
+// The lines of it that say which rank has the most work, or that none stands out, and for whom the others
+// wait. Ends with a newline.
+std::string FormatSlowest(const ClusterStats& stats);
+
+// protobuf's JSON mapping with the names of cluster_stats.proto. Ends with a newline.
+std::string ClusterStatsToJson(const ClusterStats& stats);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_STATS_CLUSTER_TABLE_H_

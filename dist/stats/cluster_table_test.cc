@@ -1,0 +1,151 @@
+#include "ott/dist/stats/cluster_table.h"
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "google/protobuf/util/json_util.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ClusterStats Stats(const std::string& more) {
+  ClusterStats stats;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      world_size: 4 num_ranks: 2 min_measured_iters: 10 max_measured_iters: 10
+      ranks { rank: 0 num_measured_iters: 10 }
+      ranks { rank: 2 num_measured_iters: 10 }
+      iteration {
+        name: "iteration" num_ranks: 2 mean: 0.0315 standard_deviation: 0.0005 share_of_iteration: 1
+        min { rank: 0 host: "node0" seconds: 0.031 } max { rank: 2 host: "node1" seconds: 0.032 } imbalance: 0.0159
+      }
+      measurements {
+        name: "forward" num_ranks: 2 mean: 0.000012 standard_deviation: 0.000002 share_of_iteration: 0.25
+        min { rank: 2 host: "node1" seconds: 0.00001 } max { rank: 0 host: "node0" seconds: 0.000014 } imbalance: 0.1667
+      }
+      measurements {
+        name: "allreduce" num_ranks: 2 collective: true mean: 2 share_of_iteration: 0.5
+        min { rank: 2 host: "node1" seconds: 1 } max { rank: 0 host: "node0" seconds: 3 } imbalance: 0.5
+      })" + more,
+                                                            &stats));
+  return stats;
+}
+
+TEST(FormatClusterTable, AlignsColumnsAndChoosesUnitsByRow) {
+  EXPECT_EQ(FormatClusterTable(Stats("")),
+            "2 of 4 ranks, 10 measured iterations; times per iteration, over ranks\n"
+            "measurement     share     min    mean     max  stddev      imbalance  max on\n"
+            "iteration      100.0%  31.000  31.500  32.000   0.500  ms       1.6%  rank 2 (node1)\n"
+            "  forward       25.0%  10.000  12.000  14.000   2.000  us      16.7%  rank 0 (node0)\n"
+            "  allreduce *   50.0%   1.000   2.000   3.000   0.000   s      50.0%  rank 0 (node0)\n"
+            "* collective: waiting for other ranks counts there, not as work\n"
+            "slowest rank: none stands out\n");
+}
+
+TEST(FormatClusterTable, NamesMissingRanksAndTheStraggler) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      missing_ranks: 1 missing_ranks: 3
+      straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6
+                  measurement: "forward" measurement_excess_seconds: 0.0075 })"));
+  EXPECT_THAT(table, HasSubstr("INCOMPLETE: nothing from ranks 1, 3\n"));
+  EXPECT_THAT(
+      table,
+      HasSubstr("slowest rank: rank 2 (node1) works 20 ms an iteration, 60.0% more than the others' median "
+                "of 12.5 ms; most of it in \"forward\" (+7.5 ms)\n"));
+}
+
+TEST(FormatClusterTable, ManyNotesDoNotHideTheRest) {
+  ClusterStats stats = Stats("");
+  for (int i = 0; i < 5000; ++i) stats.add_notes("cannot open");
+  const std::string table = FormatClusterTable(stats);
+  EXPECT_LT(table.size(), 1000u);
+  EXPECT_THAT(table, HasSubstr("note: and 4990 more notes\nslowest rank: "));
+}
+
+TEST(FormatClusterTable, ShowsPercentilesWhereThereAreAny) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      measurements { name: "step" num_ranks: 2 max { seconds: 0.002 } p50: 0.001 p90: 0.0015 p99: 0.002 })"));
+  EXPECT_THAT(table, HasSubstr("; percentiles of single intervals on all ranks\n"));
+  EXPECT_THAT(table, HasSubstr("p50    p90    p99  imbalance  max on\n"));
+  EXPECT_THAT(table, HasSubstr("ms  1.000  1.500  2.000"));
+}
+
+TEST(FormatClusterTable, ShowsLateRanksGroupsAndHistory) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      late_ranks: 2
+      groups { dimension: "host" value: "node0" num_ranks: 2 mean_work_seconds: 0.01 slower_by: 0 }
+      groups { dimension: "host" value: "node1" num_ranks: 2 mean_work_seconds: 0.015 slower_by: 0.5 }
+      groups { dimension: "pipeline" value: "0" num_ranks: 4 mean_work_seconds: 0.01 slower_by: -0.1 }
+      history {
+        num_iterations: 100 num_intervals: 4 since_iteration: 300 persistent: true num_all_intervals: 9
+        straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.01 slower_by: 1
+                    measurement_excess_seconds: 0.01 }
+        slowest { rank: 2 host: "node1" num_intervals: 7 } slowest { rank: 0 host: "node0" num_intervals: 2 }
+      })"));
+  EXPECT_THAT(table, HasSubstr("LATE: of an earlier gather are the data of rank 2\n"));
+  EXPECT_THAT(table, HasSubstr("work by host: node0 10 ms (2 ranks, +0.0%), node1 15 ms (2 ranks, +50.0%)\n"
+                               "work by pipeline: 0 10 ms (4 ranks, -10.0%)\n"));
+  EXPECT_THAT(table,
+              HasSubstr("last 100 iterations: rank 2 (node1) works 20 ms an iteration, 2.0 times the "
+                        "others' median of 10 ms; most of it outside all measurements (+10 ms); persistent, "
+                        "interval 4 in a row, since iteration 300\n"
+                        "most work, of 9 intervals: rank 2 (node1) in 7, rank 0 (node0) in 2\n"));
+}
+
+TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      arrivals {
+        name: "allreduce" num_ranks: 4 num_intervals: 95 first_iteration: 5 last_iteration: 99
+        mean_wait: 0.0051 max_wait: 0.0079 error_bound: 0.0000123 num_incomplete: 1
+        last { rank: 1 host: "node0" num_intervals: 94 after_next: 0.005 }
+        last { rank: 3 host: "node1" num_intervals: 1 after_next: 0.0001 }
+        hold_up { rank: 1 host: "node0" seconds_per_iteration: 0.005 share_of_iteration: 0.25 }
+      })"));
+  EXPECT_THAT(
+      table,
+      HasSubstr(
+          "arrival at   ranks  iterations  wait/iteration  longest  last\n"
+          "  allreduce      4        5-99          5.1 ms   7.9 ms  rank 1 (node0) in 94 of 95, 5 ms "
+          "after the next; rank 3 (node1) in 1 of 95, 100 us after the next; 1 times not all ranks came\n"
+          "all wait for rank 1 (node0) at \"allreduce\": 5 ms an iteration, 25.0% of it\n"
+          "arrivals are by aligned clocks: two ranks' are compared within 12.3 us\n"));
+  EXPECT_THAT(FormatClusterTable(Stats("arrivals { name: \"loss\" num_ranks: 4 }")),
+              HasSubstr("arrivals are by one clock, which all ranks read\n"));
+}
+
+TEST(FormatClusterTable, ShowsWhatDoesNotFitTogether) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      measurements { name: "two\nlines" num_ranks: 1 ranks_without: 2 }
+      one_time { name: "load" num_ranks: 2 mean: 1.5 max { rank: 0 host: "node0" seconds: 2 } }
+      notes: "rank 0: 2 reports added up")"));
+  EXPECT_THAT(table, HasSubstr("note: \"two\\nlines\" is not measured on rank 2\n"));
+  EXPECT_THAT(table, HasSubstr("once: load: mean 1.5 s, max 2 s on rank 0 (node0)\n"));
+  EXPECT_THAT(table, HasSubstr("note: rank 0: 2 reports added up\n"));
+  EXPECT_THAT(table, Not(HasSubstr("INCOMPLETE")));
+}
+
+TEST(FormatClusterTable, OfNothingIsReadable) {
+  ClusterStats stats;
+  stats.set_world_size(2);
+  stats.add_missing_ranks(0);
+  stats.add_missing_ranks(1);
+  EXPECT_THAT(FormatClusterTable(stats), HasSubstr("INCOMPLETE: nothing from ranks 0, 1\n"));
+}
+
+TEST(ClusterStatsToJson, ReadsBackAsTheSameMessage) {
+  const ClusterStats stats = Stats("notes: \"with \\\"quotes\\\" and größe\"");
+  ClusterStats back;
+  ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(ClusterStatsToJson(stats), &back).ok());
+  EXPECT_EQ(back.SerializeAsString(), stats.SerializeAsString());
+}
+
+TEST(ClusterStatsToJson, WritesNamesThatAreNoUtf8) {
+  ClusterStats stats;
+  stats.add_notes("\xff\xfe");
+  EXPECT_THAT(ClusterStatsToJson(stats), HasSubstr("notes"));
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,20 @@
+// The stopwatch statistics of all ranks, as one table that names the slowest rank.
+
+#ifndef OTT_DIST_STATS_MERGE_STATS_H_
+#define OTT_DIST_STATS_MERGE_STATS_H_
+
+#include <vector>
+
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/stats/cluster_stats.pb.h"
+
+namespace ott {
+
+// Merges by measurement name. ranks: in any order, some may be missing; several reports of one rank (it was
+// restarted) are added up. A measurement that a rank lacks counts for the ranks that have it alone.
+// What cannot be used is left out and said in notes.
+ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_STATS_MERGE_STATS_H_

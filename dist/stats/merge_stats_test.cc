@@ -1,0 +1,196 @@
+#include "ott/dist/stats/merge_stats.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/stopwatch/statistics.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Statistics Repeated(double seconds, int count) {
+  DurationStatistics statistics;
+  for (int i = 0; i < count; ++i) statistics.AddSeconds(seconds);
+  return statistics.ToProto();
+}
+
+// A rank of 4 that measured 10 iterations; names ending in '*' are collective.
+StopwatchStats Report(int rank, double iteration,
+                      const std::vector<std::pair<std::string, double>>& measurements) {
+  StopwatchStats report;
+  report.set_rank(rank);
+  report.set_host("node" + std::to_string(rank / 2));
+  report.set_world_size(4);
+  report.set_num_measured_iters(10);
+  *report.mutable_iteration() = Repeated(iteration, 10);
+  for (auto [name, seconds] : measurements) {
+    Measurement& measurement = *report.add_measurements();
+    if (name.back() == '*') {
+      name.pop_back();
+      measurement.set_collective(true);
+    }
+    measurement.set_name(name);
+    *measurement.mutable_per_iteration() = Repeated(seconds, 10);
+  }
+  return report;
+}
+
+// Rank `slow` computes for longer; all wait for it in the all-reduce, so all iterations take as long.
+std::vector<StopwatchStats> FourRanks(int slow, double slow_forward) {
+  std::vector<StopwatchStats> reports;
+  for (int rank = 0; rank < 4; ++rank) {
+    const double forward = rank == slow ? slow_forward : 0.010 + rank * 1e-5;
+    reports.push_back(
+        Report(rank, 0.030, {{"data", 0.002}, {"forward", forward}, {"allreduce*", 0.028 - forward}}));
+  }
+  return reports;
+}
+
+TEST(MergeStats, SummarizesEachMeasurementOverRanks) {
+  const ClusterStats stats =
+      MergeStats({Report(0, 0.010, {{"forward", 0.001}}), Report(1, 0.010, {{"forward", 0.003}}),
+                  Report(2, 0.010, {{"forward", 0.003}}), Report(3, 0.010, {{"forward", 0.005}})},
+                 4);
+  ASSERT_EQ(stats.measurements_size(), 1);
+  const ClusterMeasurement& forward = stats.measurements(0);
+  EXPECT_EQ(forward.name(), "forward");
+  EXPECT_EQ(forward.num_ranks(), 4);
+  EXPECT_NEAR(forward.mean(), 0.003, 1e-12);
+  EXPECT_NEAR(forward.standard_deviation(), std::sqrt(2.0) * 1e-3, 1e-12);
+  EXPECT_EQ(forward.min().rank(), 0);
+  EXPECT_EQ(forward.max().rank(), 3);
+  EXPECT_EQ(forward.max().host(), "node1");
+  EXPECT_NEAR(forward.max().seconds(), 0.005, 1e-12);
+  EXPECT_NEAR(forward.imbalance(), 5.0 / 3 - 1, 1e-9);
+  EXPECT_NEAR(forward.share_of_iteration(), 0.3, 1e-9);
+  EXPECT_NEAR(stats.iteration().mean(), 0.010, 1e-12);
+  EXPECT_THAT(stats.missing_ranks(), IsEmpty());
+  EXPECT_THAT(stats.notes(), IsEmpty());
+}
+
+TEST(MergeStats, NamesTheStragglerThatItselfWaitsLeast) {
+  const ClusterStats stats = MergeStats(FourRanks(2, 0.018), 4);
+  EXPECT_EQ(stats.measurements(2).min().rank(), 2);  // in the all-reduce
+  ASSERT_TRUE(stats.has_straggler());
+  EXPECT_EQ(stats.straggler().rank(), 2);
+  EXPECT_EQ(stats.straggler().host(), "node1");
+  EXPECT_EQ(stats.straggler().measurement(), "forward");
+  EXPECT_NEAR(stats.straggler().measurement_excess_seconds(), 0.008, 1e-4);
+  EXPECT_NEAR(stats.straggler().work_seconds(), 0.020, 1e-9);
+  EXPECT_NEAR(stats.straggler().slower_by(), 2.0 / 3, 0.02);
+}
+
+TEST(MergeStats, NamesNobodyWhereNobodyIsSlow) {
+  EXPECT_FALSE(MergeStats(FourRanks(2, 0.0105), 4).has_straggler());
+}
+
+TEST(MergeStats, ScatterAmongTheOthersRaisesTheThreshold) {
+  std::vector<StopwatchStats> reports;
+  for (const double work : {0.010, 0.014, 0.018, 0.020}) {
+    reports.push_back(
+        Report(static_cast<int>(reports.size()), 0.030, {{"forward", work}, {"allreduce*", 0.030 - work}}));
+  }
+  EXPECT_FALSE(MergeStats(reports, 4).has_straggler());
+}
+
+TEST(MergeStats, NamesTheSlowerOfTwoRanks) {
+  const ClusterStats stats = MergeStats({Report(0, 0.02, {{"forward", 0.010}, {"allreduce*", 0.010}}),
+                                         Report(1, 0.02, {{"forward", 0.015}, {"allreduce*", 0.005}})},
+                                        2);
+  ASSERT_TRUE(stats.has_straggler());
+  EXPECT_EQ(stats.straggler().rank(), 1);
+}
+
+TEST(MergeStats, NamesNobodyWhoseDelayIsNothingBesideTheIteration) {
+  const auto with_delay = [](double delay) {
+    return MergeStats({Report(0, 1, {{"forward", 0.010}, {"allreduce*", 0.990}}),
+                       Report(1, 1, {{"forward", 0.010 + delay}, {"allreduce*", 0.990 - delay}})},
+                      2)
+        .has_straggler();
+  };
+  EXPECT_FALSE(with_delay(0.009));
+  EXPECT_TRUE(with_delay(0.011));
+}
+
+TEST(MergeStats, SaysThatTheDelayIsOutsideAllMeasurements) {
+  std::vector<StopwatchStats> reports = FourRanks(-1, 0);
+  for (Measurement& measurement : *reports[1].mutable_measurements()) {
+    if (measurement.collective()) *measurement.mutable_per_iteration() = Repeated(0.001, 10);
+  }
+  const ClusterStats stats = MergeStats(reports, 4);
+  ASSERT_TRUE(stats.has_straggler());
+  EXPECT_EQ(stats.straggler().rank(), 1);
+  EXPECT_EQ(stats.straggler().measurement(), "");
+}
+
+TEST(MergeStats, ARankWithoutAMeasurementIsNoStragglerAndHidesNone) {
+  std::vector<StopwatchStats> reports = FourRanks(3, 0.020);
+  reports[1].mutable_measurements()->RemoveLast();
+  *reports[1].mutable_iteration() = Repeated(0.012, 10);
+  const ClusterStats stats = MergeStats(reports, 4);
+  ASSERT_TRUE(stats.has_straggler());
+  EXPECT_EQ(stats.straggler().rank(), 3);
+  EXPECT_EQ(stats.measurements(2).num_ranks(), 3);
+  EXPECT_THAT(stats.measurements(2).ranks_without(), ElementsAre(1));
+}
+
+TEST(MergeStats, NamesMissingRanksAndMergesInAnyOrder) {
+  std::vector<StopwatchStats> reports = FourRanks(2, 0.018);
+  std::swap(reports[0], reports[3]);
+  reports.erase(reports.begin() + 1);
+  const ClusterStats stats = MergeStats(reports, 4);
+  EXPECT_THAT(stats.missing_ranks(), ElementsAre(1));
+  EXPECT_EQ(stats.ranks_size(), 3);
+  EXPECT_EQ(stats.ranks(0).rank(), 0);
+  EXPECT_EQ(stats.measurements(0).name(), "data");
+  EXPECT_EQ(stats.straggler().rank(), 2);
+}
+
+TEST(MergeStats, AddsUpTheReportsOfARestartedRank) {
+  const ClusterStats stats =
+      MergeStats({Report(0, 0.010, {{"forward", 0.002}}), Report(0, 0.020, {{"forward", 0.004}})}, 1);
+  EXPECT_EQ(stats.ranks(0).num_measured_iters(), 20);
+  EXPECT_NEAR(stats.iteration().mean(), 0.015, 1e-9);
+  EXPECT_NEAR(stats.measurements(0).mean(), 0.003, 1e-9);
+  EXPECT_THAT(stats.notes(), testing::Contains("rank 0: 2 reports added up"));
+}
+
+TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {
+  StopwatchStats negative = Report(1, 0.01, {});
+  negative.mutable_iteration()->set_total(-1);
+  negative.mutable_iteration()->clear_exact();
+  StopwatchStats no_iterations = Report(2, 0.01, {{"forward", 0.001}});
+  no_iterations.set_num_measured_iters(0);
+  const ClusterStats stats =
+      MergeStats({Report(0, 0.01, {{"forward", 0.002}}), negative, no_iterations, Report(9, 0.01, {})}, 4);
+  EXPECT_THAT(stats.missing_ranks(), ElementsAre(1, 3));
+  EXPECT_THAT(stats.notes(),
+              ElementsAre(HasSubstr("rank 1 (node0): report left out"), HasSubstr("rank 9 (node4): left out"),
+                          "rank 2: no iteration measured yet"));
+  EXPECT_EQ(stats.measurements(0).num_ranks(), 1);
+}
+
+TEST(MergeStats, SaysWhereRanksMeasuredDifferentNumbersOfIterations) {
+  StopwatchStats fewer = Report(1, 0.01, {});
+  fewer.set_num_measured_iters(9);
+  const ClusterStats stats = MergeStats({Report(0, 0.01, {}), fewer, Report(2, 0.01, {})}, 3);
+  EXPECT_THAT(stats.notes(),
+              testing::Contains("ranks measured different numbers of iterations: 9 on rank 1; 10 on "
+                                "ranks 0, 2"));
+}
+
+TEST(MergeStats, OfNothingNamesEveryRankMissing) {
+  const ClusterStats stats = MergeStats({}, 3);
+  EXPECT_THAT(stats.missing_ranks(), ElementsAre(0, 1, 2));
+  EXPECT_FALSE(stats.has_straggler());
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,250 @@
+#include "ott/dist/stats/stats_gatherer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/comm/rank_list.h"
+
+namespace ott {
+namespace {
+
+constexpr int kToParent = 0;
+constexpr int kMaxNotTaken = 4;  // reports
+
+// Without what follows from the exact sums and the sketch.
+Statistics Compact(const Statistics& statistics) {
+  if (!statistics.has_exact()) return statistics;
+  Statistics kept;
+  kept.set_count(statistics.count());
+  *kept.mutable_exact() = statistics.exact();
+  if (statistics.has_sketch()) *kept.mutable_sketch() = statistics.sketch();
+  return kept;
+}
+
+// What RankReport::FromStats() reads of it. The rest is many times as much, and grows with the run.
+StopwatchStats ForRankReport(const StopwatchStats& stats) {
+  StopwatchStats kept;
+  kept.set_num_measured_iters(stats.num_measured_iters());
+  *kept.mutable_iteration() = Compact(stats.iteration());
+  for (const Measurement& measurement : stats.measurements()) {
+    Measurement& kept_measurement = *kept.add_measurements();
+    kept_measurement.set_name(measurement.name());
+    kept_measurement.set_collective(measurement.collective());
+    *kept_measurement.mutable_per_interval() = Compact(measurement.per_interval());
+    *kept_measurement.mutable_per_iteration() = Compact(measurement.per_iteration());
+    kept_measurement.mutable_per_iteration()->clear_sketch();
+  }
+  *kept.mutable_one_time() = stats.one_time();
+  return kept;
+}
+
+}  // namespace
+
+StatsGatherer::StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererOptions options)
+    : ranks_(std::move(ranks)), options_(std::move(options)) {
+  OTT_CHECK(options_.fan_out >= 2) << options_.fan_out;
+  for (int64_t child = int64_t{ranks_->rank()} * options_.fan_out + 1;
+       child <= (int64_t{ranks_->rank()} + 1) * options_.fan_out && child < ranks_->size(); ++child) {
+    children_.emplace_back().rank = static_cast<int>(child);
+  }
+}
+
+absl::Status StatsGatherer::Receive(Child& child, Deadline deadline) {
+  // What a rank that is ahead reported later is left for the next round.
+  while (child.round < round_) {
+    absl::StatusOr<std::string> bytes =
+        ranks_->Receive(child.rank, kToParent, child.answers ? deadline : Deadline::Now());
+    if (absl::IsDeadlineExceeded(bytes.status())) return absl::OkStatus();
+    if (!bytes.ok()) return bytes.status();
+    num_bytes_received_ += static_cast<int64_t>(bytes->size());
+    if (bytes->size() < sizeof(child.round)) {
+      return absl::InternalError(absl::StrCat(bytes->size(), " bytes that are no statistics"));
+    }
+    std::memcpy(&child.round, bytes->data(), sizeof(child.round));
+    child.bytes = *std::move(bytes);
+    child.answers = true;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StatsGatherer::Take(Child& child) {
+  internal::StatsMessage message;
+  if (!message.ParseFromArray(child.bytes.data() + sizeof(child.round),
+                              static_cast<int>(child.bytes.size() - sizeof(child.round)))) {
+    return absl::InternalError(absl::StrCat(child.bytes.size(), " bytes that are no statistics"));
+  }
+  if (message.has_leaf()) {
+    OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(message.leaf().stats()));
+    std::vector<GroupLabel> groups;
+    for (const internal::GroupLabel& group : message.leaf().groups()) {
+      groups.push_back({group.dimension(), group.value()});
+    }
+    Identify(child.rank, std::move(groups), report);
+    child.total = ClusterSummary(report);
+    child.interval = ClusterSummary(child.report ? report.Since(*child.report) : report);
+    child.report = std::move(report);
+  } else {
+    OTT_ASSIGN_OR_RETURN(child.total, ClusterSummary::FromProto(message.total()));
+    OTT_ASSIGN_OR_RETURN(child.interval, ClusterSummary::FromProto(message.interval()));
+  }
+  OTT_ASSIGN_OR_RETURN(child.arrivals, ArrivalSummary::FromProto(message.arrivals()));
+  return absl::OkStatus();
+}
+
+void StatsGatherer::Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const {
+  report.rank = rank;
+  report.host = ranks_->host(rank);
+  report.groups = std::move(groups);
+  report.groups.push_back({"host", report.host});
+}
+
+void StatsGatherer::MergeChild(Child& child) {
+  if (!child.bytes.empty()) {
+    const absl::Status status = Take(child);
+    child.bytes.clear();
+    if (!status.ok()) {
+      total_.AddNote(absl::StrCat("rank ", child.rank, ": ", status.message()));
+      return;
+    }
+  }
+  if (child.round < round_) child.total.SetLate();
+  total_.Merge(child.total);
+  if (child.round < round_) return;
+  interval_.Merge(child.interval);
+  interval_arrivals_.Merge(child.arrivals);
+}
+
+int StatsGatherer::Depth(int rank) const {
+  int depth = 0;
+  for (; rank > 0; rank = (rank - 1) / options_.fan_out) ++depth;
+  return depth;
+}
+
+bool StatsGatherer::IsBelow(int rank, int ancestor) const {
+  while (rank > ancestor) rank = (rank - 1) / options_.fan_out;
+  return rank == ancestor;
+}
+
+void StatsGatherer::NoteSilence(const ClusterSummary& total, ClusterStats& stats) const {
+  const RankSet heard = total.ranks();
+  for (const Child& child : children_) {
+    if (heard.Contains(child.rank)) continue;
+    std::vector<int> behind;
+    for (const int rank : stats.missing_ranks()) {
+      if (rank != child.rank && IsBelow(rank, child.rank)) behind.push_back(rank);
+    }
+    if (!behind.empty()) {
+      stats.add_notes(
+          absl::StrCat(FormatRanks(behind), " report through rank ", child.rank, ", which is silent"));
+    }
+  }
+}
+
+void StatsGatherer::AddArrivals(ClusterStats& stats) {
+  arrivals_.Add(interval_arrivals_);
+  for (ArrivalStats& measurement : arrivals_.Finish(stats.iteration().mean())) {
+    for (LastArrival& last : *measurement.mutable_last()) last.set_host(ranks_->host(last.rank()));
+    if (measurement.has_hold_up()) {
+      measurement.mutable_hold_up()->set_host(ranks_->host(measurement.hold_up().rank()));
+    }
+    *stats.add_arrivals() = std::move(measurement);
+  }
+}
+
+absl::StatusOr<ClusterStats> StatsGatherer::Gather(const StopwatchStats& mine, Deadline deadline,
+                                                   const RankArrivals& arrivals) {
+  OTT_RETURN_IF_ERROR(Prepare(mine, arrivals));
+  // Each level leaves half of its time to those above.
+  const Deadline for_children = Deadline::After(deadline.Remaining() / (1 << Depth(ranks_->rank())));
+  for (bool done = false; !done;) {
+    OTT_ASSIGN_OR_RETURN(done, Exchange(for_children, for_children));
+  }
+  if (is_leaf()) return ClusterStats();
+  OTT_ASSIGN_OR_RETURN(ClusterStats stats, Merge());
+  OTT_RETURN_IF_ERROR(Post());
+  return stats;
+}
+
+absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArrivals& arrivals) {
+  ++round_;
+  interval_arrivals_ = ArrivalSummary(ranks_->rank(), arrivals);
+  if (is_leaf()) {
+    internal::StatsMessage message;
+    *message.mutable_leaf()->mutable_stats() = ForRankReport(mine);
+    for (const GroupLabel& group : options_.groups) {
+      internal::GroupLabel& label = *message.mutable_leaf()->add_groups();
+      label.set_dimension(group.dimension);
+      label.set_value(group.value);
+    }
+    *message.mutable_arrivals() = interval_arrivals_.ToProto();
+    message_ = ToMessage(message);
+    return absl::OkStatus();
+  }
+  OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(mine));
+  Identify(ranks_->rank(), options_.groups, report);
+  total_ = ClusterSummary(report);
+  interval_ = ClusterSummary(previous_ ? report.Since(*previous_) : report);
+  first_iteration_ = mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters : 0);
+  previous_ = std::move(report);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> StatsGatherer::Exchange(Deadline deadline, Deadline last) {
+  if (is_leaf()) {
+    OTT_RETURN_IF_ERROR(Post());
+    return true;
+  }
+  bool all_came = true;
+  for (Child& child : children_) {
+    if (const absl::Status status = Receive(child, deadline); !status.ok()) {
+      problems_.push_back(absl::StrCat("rank ", child.rank, ": ", status.message()));
+      child.answers = false;
+    }
+    if (child.round >= round_ || !child.answers) continue;
+    all_came = false;
+    if (last.Passed()) child.answers = false;
+  }
+  return all_came || last.Passed();
+}
+
+absl::StatusOr<ClusterStats> StatsGatherer::Merge() {
+  for (Child& child : children_) MergeChild(child);
+  for (const std::string& problem : problems_) total_.AddNote(problem);
+  problems_.clear();
+  if (ranks_->rank() != 0) {
+    internal::StatsMessage message;
+    *message.mutable_total() = total_.ToProto();
+    *message.mutable_interval() = interval_.ToProto();
+    *message.mutable_arrivals() = interval_arrivals_.ToProto();
+    message_ = ToMessage(message);
+    return ClusterStats();
+  }
+  ClusterStats stats = total_.Finish(ranks_->size());
+  NoteSilence(total_, stats);
+  *stats.mutable_history() = tracker_.Add(interval_, first_iteration_);
+  AddArrivals(stats);
+  return stats;
+}
+
+std::string StatsGatherer::ToMessage(const internal::StatsMessage& message) const {
+  std::string bytes(reinterpret_cast<const char*>(&round_), sizeof(round_));
+  message.AppendToString(&bytes);
+  return bytes;
+}
+
+absl::Status StatsGatherer::Post() {
+  if (ranks_->rank() == 0) return absl::OkStatus();
+  // A rank that takes nothing is not to fill this one's memory. The next report holds all that is in this
+  // one.
+  const bool all_taken = !absl::IsDeadlineExceeded(ranks_->Flush(kToParent, Deadline::Now()));
+  num_not_taken_ = all_taken ? 0 : num_not_taken_ + 1;
+  if (num_not_taken_ > kMaxNotTaken) return absl::OkStatus();
+  return ranks_->Post((ranks_->rank() - 1) / options_.fan_out, kToParent, message_);
+}
+
+}  // namespace ott

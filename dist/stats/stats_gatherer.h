@@ -1,0 +1,130 @@
+// Statistics of all ranks again and again, without holding any of them back.
+
+#ifndef OTT_DIST_STATS_STATS_GATHERER_H_
+#define OTT_DIST_STATS_STATS_GATHERER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/comm/communicator.h"
+#include "ott/dist/comm/deadline.h"
+#include "ott/dist/stats/arrivals.h"
+#include "ott/dist/stats/cluster_stats.pb.h"
+#include "ott/dist/stats/cluster_summary.h"
+#include "ott/dist/stats/straggler_tracker.h"
+
+namespace ott {
+
+struct StatsGathererOptions {
+  // How many ranks report to one: with no more ranks than this and one, all report to rank 0 itself.
+  // REQUIRES: at least 2
+  int fan_out = 32;
+  // What this rank is part of besides its host.
+  std::vector<GroupLabel> groups;
+};
+
+// Ranks form a tree. Those that no other reports to post what they measured and go on; the others merge what
+// they get into their own and post that to the rank above. So a rank receives at most fan_out messages, whose
+// size hardly depends on the number of ranks.
+//
+// Only ranks that others report to ever wait, and those no longer than the deadline, and only for ranks that
+// they heard from since they last waited in vain. A rank that is stopped or gone is named with those that
+// report through it; data that come too late are taken in the next round, and said to be late until then.
+//
+// Messages carry their names: ranks need not measure the same things.
+//
+// Every rank calls Gather the same number of times, unless it is gone. Not thread-safe.
+//
+//   StatsGatherer gatherer(*ranks->Split(0, 0, deadline));
+//   ...
+//   OTT_ASSIGN_OR_RETURN(const ClusterStats stats, gatherer.Gather(mine, Deadline::After(seconds(1))));
+//   if (ranks->rank() == 0) fputs(FormatClusterTable(stats).c_str(), stdout);
+class StatsGatherer {
+ public:
+  // ranks: a communicator of its own, from Split().
+  explicit StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererOptions options = {});
+
+  // mine: since the start of the run. Rank 0 gets the statistics of all that answered; other ranks get an
+  // empty ClusterStats. Errors of the communicator. Statistics that no stopwatch gives are INVALID_ARGUMENT
+  // on a rank that others report to, and else left out by the one it reports to, and noted. arrivals: since
+  // the call before; those of a rank that is late are lost.
+  absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline,
+                                      const RankArrivals& arrivals = {});
+
+  // Gather() in steps, for ranks that must not be held: Prepare() and Merge() compute and use no
+  // communicator, so that another thread may do them while the training goes on; Exchange() uses the
+  // communicator and hardly computes.
+  //
+  //   Prepare, Exchange until it returns true, Merge, Post: each once, one after the other.
+  absl::Status Prepare(const StopwatchStats& mine, const RankArrivals& arrivals = {});
+  // Posts or takes what there is. Whether that was all: every rank that is waited for has answered, or `last`
+  // has passed. Waits no longer than `deadline`.
+  absl::StatusOr<bool> Exchange(Deadline deadline, Deadline last);
+  // As Gather().
+  absl::StatusOr<ClusterStats> Merge();
+  // What Merge() merged, to the rank above.
+  absl::Status Post();
+
+  // Whether this rank has nothing to merge, and is done after Exchange().
+  bool is_leaf() const { return children_.empty() && ranks_->rank() != 0; }
+
+  // By this rank so far.
+  int64_t num_bytes_received() const { return num_bytes_received_; }
+
+ private:
+  struct Child {
+    int rank = 0;
+    // The newest that was received, and its bytes until they are merged.
+    int64_t round = 0;
+    std::string bytes;
+    ClusterSummary total;
+    ClusterSummary interval;
+    ArrivalSummary arrivals;
+    // Of a child that no other reports to.
+    std::optional<RankReport> report;
+    // Whether it answered since it was last waited for in vain.
+    bool answers = true;
+  };
+
+  // Takes the messages that have come, up to that of this round; waits for it.
+  absl::Status Receive(Child& child, Deadline deadline);
+  absl::Status Take(Child& child);
+  void MergeChild(Child& child);
+  // Says in the report whose it is.
+  void Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const;
+  // Bytes for the rank above.
+  std::string ToMessage(const internal::StatsMessage& message) const;
+  // Steps from a rank to rank 0.
+  int Depth(int rank) const;
+  // Whether a rank is `ancestor` or reports through it.
+  bool IsBelow(int rank, int ancestor) const;
+  void NoteSilence(const ClusterSummary& total, ClusterStats& stats) const;
+  void AddArrivals(ClusterStats& stats);
+
+  const std::unique_ptr<Communicator> ranks_;
+  const StatsGathererOptions options_;
+  std::vector<Child> children_;
+  int64_t round_ = 0;
+  std::optional<RankReport> previous_;  // this rank's
+  // Of this round.
+  ClusterSummary total_;
+  ClusterSummary interval_;
+  ArrivalSummary interval_arrivals_;
+  int64_t first_iteration_ = 0;
+  std::vector<std::string> problems_;  // of messages
+  std::string message_;                // to the rank above
+  int num_not_taken_ = 0;              // of those, in a row
+  int64_t num_bytes_received_ = 0;
+  // Used on rank 0.
+  StragglerTracker tracker_;
+  ArrivalTracker arrivals_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_STATS_STATS_GATHERER_H_

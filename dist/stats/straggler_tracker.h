@@ -1,0 +1,35 @@
+// Whether it is the same rank that is slow, interval after interval.
+
+#ifndef OTT_DIST_STATS_STRAGGLER_TRACKER_H_
+#define OTT_DIST_STATS_STRAGGLER_TRACKER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "ott/dist/stats/cluster_stats.pb.h"
+#include "ott/dist/stats/cluster_summary.h"
+
+namespace ott {
+
+// A straggler is persistent once the same rank stood out in this many intervals in a row.
+inline constexpr int64_t kPersistentIntervals = 3;
+
+// Not thread-safe.
+class StragglerTracker {
+ public:
+  // interval: what the ranks did since the last call; the first of its iterations.
+  StragglerHistory Add(const ClusterSummary& interval, int64_t first_iteration);
+
+ private:
+  std::optional<int> straggler_;
+  int64_t num_in_a_row_ = 0;
+  int64_t since_iteration_ = 0;
+  int64_t num_intervals_ = 0;
+  std::map<int, SlowestCount> slowest_;  // by rank
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_STATS_STRAGGLER_TRACKER_H_
