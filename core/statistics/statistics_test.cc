@@ -8,8 +8,11 @@
 #include "gtest/gtest.h"
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/family.h"
+#include "ott/core/statistics/group_sequential.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/mean_difference.h"
+#include "ott/core/statistics/modes.h"
+#include "ott/core/statistics/warm_up.h"
 
 namespace ott {
 namespace {
@@ -139,6 +142,116 @@ TEST(MeanDifference, IntervalsMissTheTruthAsOftenAsTheySay) {
   // Five standard deviations of a count of 5 % of 20,000.
   EXPECT_NEAR(missed_by_welch, 0.05 * kTrials, 155);
   EXPECT_NEAR(missed_by_blocks, 0.05 * kTrials, 155);
+}
+
+TEST(GroupSequential, OneLookHasTheWholeError) {
+  EXPECT_THAT(GroupSequentialLevels({1}, 0.01), ElementsAre(DoubleNear(0.01, 1e-9)));
+}
+
+TEST(GroupSequential, WhoLooksOftenIsNotWrongMoreOften) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  constexpr int kTrials = 20000;
+  for (const int looks : {8, 500}) {
+    std::vector<double> information;
+    for (int look = looks / 4; look <= looks; ++look) information.push_back(1.0 * look / looks);
+    const std::vector<double> levels = GroupSequentialLevels(information, 0.05);
+    std::vector<double> bounds;
+    for (size_t i = 0; i < levels.size(); ++i) {
+      bounds.push_back(-NormalQuantile(levels[i] / 2) * std::sqrt(information[i]));
+    }
+    int wrong = 0;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      double sum = 0, time = 0;
+      for (size_t i = 0; i < information.size(); ++i) {
+        sum += std::sqrt(information[i] - time) * normal(random);
+        time = information[i];
+        if (std::abs(sum) > bounds[i]) {
+          ++wrong;
+          break;
+        }
+      }
+    }
+    EXPECT_NEAR(wrong, 0.05 * kTrials, 155) << looks << " looks";  // five standard deviations
+  }
+}
+
+TEST(GroupSequential, LevelsOfTKeepTheErrorFromSixSamplesASideOn) {
+  std::vector<double> information;
+  for (int samples = 6; samples <= 20; samples += 2) information.push_back(samples / 20.0);
+  const std::vector<double> levels = GroupSequentialLevels(information, 0.01);
+  std::mt19937_64 random(4);
+  std::normal_distribution<double> normal;
+  constexpr int kTrials = 20000;
+  int wrong = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<Block> blocks;
+    for (size_t num_blocks = 1; num_blocks <= 10; ++num_blocks) {
+      blocks.push_back({{normal(random), normal(random)}, {normal(random), normal(random)}});
+      if (num_blocks >= 3 && BlockedDifference(blocks).PValue() < levels[num_blocks - 3]) {
+        ++wrong;
+        break;
+      }
+    }
+  }
+  EXPECT_NEAR(wrong, 0.01 * kTrials, 71);  // five standard deviations
+}
+
+TEST(WarmUp, IsWhereASlowBeginningEnds) {
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  std::vector<double> seconds;
+  for (int i = 0; i < 100; ++i) seconds.push_back((i < 20 ? 1.5 : 1) * std::exp(0.01 * normal(random)));
+  EXPECT_EQ(WarmUpLength(seconds), 20);
+  // Shorter ones are looked at one by one.
+  EXPECT_EQ(WarmUpLength({9, 1, 1.01, 0.99, 1, 1.02, 0.98, 1}), 1);
+}
+
+TEST(WarmUp, OfASteadyProcessIsShort) {
+  std::mt19937_64 random(6);
+  std::normal_distribution<double> normal;
+  int left_out = 0;
+  for (int process = 0; process < 200; ++process) {
+    std::vector<double> seconds;
+    for (int i = 0; i < 200; ++i) seconds.push_back(std::exp(0.1 * normal(random)));
+    left_out += static_cast<int>(WarmUpLength(seconds));
+  }
+  EXPECT_LT(left_out / 200.0, 30);
+  EXPECT_EQ(WarmUpLength({1, 1, 1, 1, 1, 1}), 0);
+  EXPECT_EQ(WarmUpLength({5, 1, 1}), 0);
+}
+
+TEST(Modes, TwoGroupsAreFoundAndDescribed) {
+  const auto modes = FindTwoModes({1.0, 1.01, 0.99, 1.02, 1.5, 1.51, 1.0, 1.49});
+  ASSERT_TRUE(modes.has_value());
+  EXPECT_EQ(modes->num_low, 5);
+  EXPECT_EQ(modes->num_high, 3);
+  EXPECT_NEAR(modes->high, 1.5, 1e-9);
+}
+
+TEST(Modes, NormalSamplesHaveThemOnceInAThousandTimes) {
+  std::mt19937_64 random(8);
+  std::normal_distribution<double> normal;
+  int found = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    std::vector<double> samples(10);
+    for (double& sample : samples) sample = normal(random);
+    found += FindTwoModes(samples).has_value();
+  }
+  EXPECT_LE(found, 3);
+  EXPECT_FALSE(FindTwoModes({1, 1, 1, 1, 1, 1, 1}).has_value());
+  EXPECT_FALSE(FindTwoModes({1, 1, 2, 2}).has_value());
+}
+
+TEST(Modes, OneSlowSampleIsNoMode) {
+  EXPECT_FALSE(FindTwoModes({1.0, 1.01, 0.99, 1.02, 0.98, 1.03, 1.0, 9.0}).has_value());
+}
+
+TEST(Modes, FewSamplesMayBeSeparatedByThem) {
+  EXPECT_NEAR(SeparationProbability(3, 3), 2.0 / 64, 1e-9);
+  EXPECT_NEAR(SeparationProbability(4, 4), 2.0 / 256, 1e-9);
+  // One sample is in the rarer mode alone with a high probability.
+  EXPECT_GT(SeparationProbability(1, 10), 0.03);
 }
 
 }  // namespace

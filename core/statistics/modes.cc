@@ -1,0 +1,85 @@
+#include "ott/core/statistics/modes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "ott/core/base/check.h"
+
+namespace ott {
+namespace {
+
+struct Split {
+  size_t num_low = 0;
+  double share_inside = 1;  // of the variance
+};
+
+// REQUIRES: samples are sorted.
+Split BestSplit(const std::vector<double>& samples) {
+  const auto count = static_cast<double>(samples.size());
+  const double mean = std::accumulate(samples.begin(), samples.end(), 0.0) / count;
+  double squares = 0;
+  for (const double sample : samples) squares += (sample - mean) * (sample - mean);
+  Split best;
+  if (squares == 0) return best;
+  const size_t fewest = std::max<size_t>(2, samples.size() / 5);
+  double sum = 0;
+  for (size_t i = 0; i + fewest < samples.size(); ++i) {
+    sum += samples[i] - mean;
+    const auto low = static_cast<double>(i + 1);
+    if (i + 1 < fewest) continue;
+    // Of the means about the mean of all: sum / low below, -sum / (count - low) above.
+    const double between = sum * sum / low + sum * sum / (count - low);
+    if (1 - between / squares < best.share_inside) best = {i + 1, 1 - between / squares};
+  }
+  return best;
+}
+
+// Below which one of 1000 sets of so many normal samples is.
+double ShareInsideOfNormalSamples(size_t count) {
+  constexpr int kSets = 5000;
+  std::mt19937_64 random(count);
+  std::normal_distribution<double> normal;
+  std::vector<double> shares(kSets), samples(count);
+  for (double& share : shares) {
+    for (double& sample : samples) sample = normal(random);
+    std::sort(samples.begin(), samples.end());
+    share = BestSplit(samples).share_inside;
+  }
+  std::nth_element(shares.begin(), shares.begin() + kSets / 1000, shares.end());
+  return shares[kSets / 1000];
+}
+
+}  // namespace
+
+std::optional<TwoModes> FindTwoModes(std::vector<double> samples) {
+  constexpr size_t kFewest = 6, kMost = 1000;
+  if (samples.size() < kFewest || samples.size() > kMost) return std::nullopt;
+  std::sort(samples.begin(), samples.end());
+  const Split split = BestSplit(samples);
+  if (split.num_low == 0 || split.share_inside >= ShareInsideOfNormalSamples(samples.size())) {
+    return std::nullopt;
+  }
+  TwoModes modes;
+  modes.num_low = split.num_low;
+  modes.num_high = samples.size() - split.num_low;
+  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(split.num_low);
+  modes.low = std::accumulate(samples.begin(), middle, 0.0) / static_cast<double>(modes.num_low);
+  modes.high = std::accumulate(middle, samples.end(), 0.0) / static_cast<double>(modes.num_high);
+  return modes;
+}
+
+double SeparationProbability(size_t size_a, size_t size_b) {
+  OTT_CHECK(size_a > 0 && size_b > 0) << size_a << " and " << size_b << " samples";
+  const auto a = static_cast<double>(size_a), b = static_cast<double>(size_b);
+  double largest = 0;
+  // Of the probability of one mode; the curve is smooth, so steps of 1 % find its top.
+  for (int percent = 1; percent < 100; ++percent) {
+    const double p = percent / 100.0;
+    largest = std::max(largest, std::pow(p, a) * std::pow(1 - p, b) + std::pow(1 - p, a) * std::pow(p, b));
+  }
+  return largest;
+}
+
+}  // namespace ott
