@@ -1,42 +1,42 @@
 #include "ott/core/base/iteration_selection.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace ott {
 
-absl::StatusOr<IterationSelector> IterationSelector::Create(const IterationSelection& selection) {
-  if (selection.every() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("iterations: every: ", selection.every(),
-                                                   "; every N iterations with N > 0, or 0 for none"));
+absl::StatusOr<IterationSelector> IterationSelector::Create(IterationOptions options) {
+  if (options.every < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("iterations: every: ", options.every, "; every N iterations with N > 0"));
+  }
+  if (options.first) options.list.push_back(0);
+  std::sort(options.list.begin(), options.list.end());
+  if (!options.list.empty() && options.list.front() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("iterations: list: ", options.list.front(), "; iterations are counted from 0"));
+  }
+  for (const auto& [begin, end] : options.ranges) {
+    if (begin < 0 || end <= begin) {
+      return absl::InvalidArgumentError(absl::StrCat("iterations: ranges: from ", begin, " to ", end,
+                                                     "; begin is 0 or more, and less than end"));
+    }
   }
   IterationSelector selector;
-  selector.every_ = selection.every();
-  selector.list_.assign(selection.list().begin(), selection.list().end());
-  if (selection.first()) selector.list_.push_back(0);
-  std::sort(selector.list_.begin(), selector.list_.end());
-  if (!selector.list_.empty() && selector.list_.front() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("iterations: list: ", selector.list_.front(), "; iterations are counted from 0"));
-  }
-  for (const IterationRange& range : selection.ranges()) {
-    if (range.begin() < 0 || range.end() <= range.begin()) {
-      return absl::InvalidArgumentError(absl::StrCat("iterations: ranges: from ", range.begin(), " to ",
-                                                     range.end(), "; begin is 0 or more, and less than end"));
-    }
-    selector.ranges_.emplace_back(range.begin(), range.end());
-  }
+  selector.options_ = std::move(options);
   return selector;
 }
 
 bool IterationSelector::Contains(int64_t iteration) const {
-  if (iteration < 0) return false;
-  if (every_ > 0 && iteration % every_ == 0) return true;
-  if (std::binary_search(list_.begin(), list_.end(), iteration)) return true;
-  return std::any_of(ranges_.begin(), ranges_.end(), [iteration](const auto& range) {
-    return range.first <= iteration && iteration < range.second;
-  });
+  const auto& [first, every, list, ranges] = options_;
+  if (every == 0 && list.empty() && ranges.empty()) return true;
+  return iteration >= 0 &&
+         ((every > 0 && iteration % every == 0) || std::binary_search(list.begin(), list.end(), iteration) ||
+          std::any_of(ranges.begin(), ranges.end(), [iteration](const auto& range) {
+            return range.first <= iteration && iteration < range.second;
+          }));
 }
 
 }  // namespace ott

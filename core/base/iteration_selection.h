@@ -8,30 +8,37 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ott/core/base/config.pb.h"
 
 namespace ott {
 
-// An IterationSelection, checked and quick to ask. Iterations are counted from 0. A value type.
+class IterationSelection;  // config.proto
+
+// Iterations, counted from 0. The parts add up; nothing set: all iterations.
+struct IterationOptions {
+  bool first = false;  // iteration 0
+  int64_t every = 0;   // 0, N, 2N...
+  std::vector<int64_t> list;
+  std::vector<std::pair<int64_t, int64_t>> ranges;  // [begin, end)
+};
+
+// IterationOptions, checked and quick to ask. A value type.
 //
-//   OTT_ASSIGN_OR_RETURN(const IterationSelector selector, IterationSelector::Create(config.iterations()));
+//   OTT_ASSIGN_OR_RETURN(const IterationSelector selector, IterationSelector::Create(options));
 //   if (selector.Contains(iteration)) Dump();
 class IterationSelector {
  public:
-  // No iteration.
+  // All iterations.
   IterationSelector() = default;
 
   // INVALID_ARGUMENT, naming the field, for negative numbers and for ranges that hold nothing.
+  static absl::StatusOr<IterationSelector> Create(IterationOptions options);
   static absl::StatusOr<IterationSelector> Create(const IterationSelection& selection);
 
   bool Contains(int64_t iteration) const;
-  // Whether it contains no iteration at all.
-  bool empty() const { return every_ == 0 && list_.empty() && ranges_.empty(); }
 
  private:
-  int64_t every_ = 0;
-  std::vector<int64_t> list_;                        // ascending
-  std::vector<std::pair<int64_t, int64_t>> ranges_;  // [begin, end)
+  // The list is ascending and holds the first iteration, too.
+  IterationOptions options_;
 };
 
 }  // namespace ott

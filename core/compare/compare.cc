@@ -8,12 +8,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/digest/digest.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/image.h"
-#include "ott/core/dump/selection.h"
 #include "ott/core/tensor/parallel_for.h"
 
 namespace ott {

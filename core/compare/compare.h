@@ -13,7 +13,7 @@
 namespace ott {
 
 struct PathTolerance {
-  std::string glob;  // over whole paths: * (also across dots) and ?
+  std::string glob;  // over whole paths (ott/core/base/glob.h)
   Tolerance tolerance;
 };
 

@@ -404,7 +404,7 @@ TEST_F(TensorDumperTest, BeyondTheLimitOfBytesStatisticsAreDumped) {
 
 TEST_F(TensorDumperTest, OnlySelectedIterationsAreDumped) {
   TensorDumperOptions options = OptionsFor(dir_);
-  options.selection.every = 2;
+  options.selection.iterations.every = 2;
   Enable(options);
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(dumper_.active(), i % 2 == 0);

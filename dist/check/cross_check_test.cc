@@ -89,6 +89,9 @@ TEST_F(CrossCheckTest, SelectsIterations) {
   const auto check = Create(Config());
   EXPECT_TRUE(check->Selects(20));
   EXPECT_FALSE(check->Selects(21));
+  CrossCheckConfig config = Config();
+  config.clear_iterations();
+  EXPECT_TRUE(Create(config)->Selects(21));
 }
 
 TEST_F(CrossCheckTest, RefusesABadConfiguration) {

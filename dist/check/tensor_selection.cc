@@ -1,21 +1,14 @@
 #include "ott/dist/check/tensor_selection.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/glob.h"
 
 namespace ott {
 namespace {
-
-template <typename Globs>
-bool MatchesAny(const Globs& globs, const std::string& path) {
-  return std::any_of(globs.begin(), globs.end(),
-                     [&](const std::string& glob) { return fnmatch(glob.c_str(), path.c_str(), 0) == 0; });
-}
 
 int64_t Stride(const ShardedTensors& sharded) { return std::max(sharded.stride(), 1); }
 
@@ -36,7 +29,7 @@ absl::StatusOr<TensorSelection> TensorSelection::Create(const CrossCheckConfig& 
 
 TensorKind TensorSelection::KindOf(const std::string& path) const {
   for (const TensorsOfKind& of_kind : config_.tensor_kinds()) {
-    if (MatchesAny(of_kind.paths(), path)) return of_kind.kind();
+    if (MatchesAnyGlob(path, of_kind.paths())) return of_kind.kind();
   }
   for (const auto& [prefix, kind] :
        {std::pair("parameters.", TENSOR_KIND_PARAMETER), std::pair("weights.", TENSOR_KIND_PARAMETER),
@@ -53,14 +46,14 @@ bool TensorSelection::IsSelected(const std::string& path) const {
 }
 
 bool TensorSelection::IsReplicated(const std::string& path) const {
-  return IsSelected(path) && (config_.replicated().empty() || MatchesAny(config_.replicated(), path)) &&
+  return IsSelected(path) && (config_.replicated().empty() || MatchesAnyGlob(path, config_.replicated())) &&
          ShardingOf(path) < 0;
 }
 
 int TensorSelection::ShardingOf(const std::string& path) const {
   if (!IsSelected(path)) return -1;
   const auto found = std::find_if(config_.sharded().begin(), config_.sharded().end(),
-                                  [&](const auto& sharded) { return MatchesAny(sharded.paths(), path); });
+                                  [&](const auto& sharded) { return MatchesAnyGlob(path, sharded.paths()); });
   return found == config_.sharded().end() ? -1 : static_cast<int>(found - config_.sharded().begin());
 }
 

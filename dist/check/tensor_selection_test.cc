@@ -38,6 +38,13 @@ TEST(TensorSelection, OnlyTheKindsAskedForAreChecked) {
   EXPECT_FALSE(selection->IsReplicated("loss"));
 }
 
+TEST(TensorSelection, BracketsInAPathAreNoCharacterClass) {
+  const auto selection = Selection(R"(replicated: "layers[0].w" replicated: "blocks[*")");
+  EXPECT_TRUE(selection->IsReplicated("layers[0].w"));
+  EXPECT_TRUE(selection->IsReplicated("blocks[1].w"));
+  EXPECT_FALSE(selection->IsReplicated("layers0.w"));
+}
+
 TEST(TensorSelection, ShardsAreNoReplicas) {
   const auto selection =
       Selection(R"(sharded { paths: "experts.*" paths: "embedding" num_parts: 2 stride: 2 })");

@@ -190,8 +190,7 @@ void TrainingRun::SelectTensors() {
   if (verdicts_ == nullptr) return;
   TensorDumper& dumper = TensorDumper::Get();
   dumper.SetDumpCount(iteration_);
-  wants_tensors_ =
-      dump_iterations_.Contains(iteration_) || (cross_check_ != nullptr && cross_check_->Selects(iteration_));
+  wants_tensors_ = DumpsThisIteration() || (cross_check_ != nullptr && cross_check_->Selects(iteration_));
   if (wants_tensors_) {
     dumper.Resume();
   } else {
@@ -240,7 +239,7 @@ absl::Status TrainingRun::CheckAndDump() {
                                                             grads.map().empty() ? nullptr : &grads)));
     }
   }
-  if (dump_iterations_.Contains(iteration_)) {
+  if (DumpsThisIteration()) {
     status.Update(dumper.Dump());
     if (config_.has_stopwatch()) status.Update(WriteStatsSoon());
   } else {

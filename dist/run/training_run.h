@@ -84,6 +84,7 @@ class TrainingRun {
   absl::Status AlignClock();
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
+  bool DumpsThisIteration() const { return config_.has_dump() && dump_iterations_.Contains(iteration_); }
   // Lets the dumper take tensors if this iteration is dumped or checked.
   void SelectTensors();
   // What is done with the tensors of this iteration; the verdicts' outcome is in diverged_.

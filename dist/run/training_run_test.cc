@@ -149,6 +149,7 @@ TEST_F(TrainingRunTest, RankWithOtherTensorNamesIsNoPass) {
 
 TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
   config_.mutable_cross_check()->set_abort_on_divergence(true);
+  config_.clear_dump();
   const auto run = Start();
   ASSERT_NE(run, nullptr);
   ASSERT_TRUE(run->FinishIter().ok());
@@ -156,6 +157,7 @@ TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
   const absl::Status status = run->FinishIter();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 1"));
+  EXPECT_FALSE(std::filesystem::exists(MyDirectory() + "/dumps")) << "dumps that were not asked for";
 }
 
 TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {

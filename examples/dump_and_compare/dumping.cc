@@ -76,7 +76,7 @@ absl::Status AddData(int iteration, std::vector<float>& weights) {
 absl::Status Run(const std::string& dir) {
   ott::TensorDumperOptions options;
   options.dir = dir;
-  options.selection.every = 2;
+  options.selection.iterations.every = 2;
   options.num_writer_threads = 1;
   ott::TensorDumper& dumper = ott::TensorDumper::Get();
   OTT_RETURN_IF_ERROR(dumper.Enable(options));

@@ -8,8 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/dump/selection.h"
 #include "tools/prof/prof_column.h"
 #include "tools/prof/table_writer.h"
 

@@ -22,7 +22,7 @@ struct ProfTableOptions {
   std::string sort;      // a column (numbers: largest first); "": by start, groups by duration
   int64_t limit = -1;    // rows; -1: all
 
-  // Filters, all of which a kernel must pass. Globs as in ott/core/dump/selection.h, "" for any.
+  // Filters, all of which a kernel must pass. Globs as in ott/core/base/glob.h, "" for any.
   std::string op, layer, kernel, phase;
   std::string direction;       // fprop or bprop
   std::vector<int64_t> ranks;  // empty: all

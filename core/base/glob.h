@@ -1,0 +1,24 @@
+// Patterns over the paths of tensors and over names.
+
+#ifndef OTT_CORE_BASE_GLOB_H_
+#define OTT_CORE_BASE_GLOB_H_
+
+#include <algorithm>
+#include <string_view>
+
+namespace ott {
+
+// Whether the whole text matches: * stands for any characters, also dots and none, and ? for one. Everything
+// else, brackets and backslashes included, stands for itself.
+bool MatchesGlob(std::string_view text, std::string_view glob);
+
+// Whether any of a range of strings does.
+template <typename Globs>
+bool MatchesAnyGlob(std::string_view text, const Globs& globs) {
+  return std::any_of(globs.begin(), globs.end(),
+                     [text](const auto& glob) { return MatchesGlob(text, glob); });
+}
+
+}  // namespace ott
+
+#endif  // OTT_CORE_BASE_GLOB_H_

@@ -1,0 +1,22 @@
+// What of IterationSelector needs protobuf, apart from the rest: what is not configured by a file links none
+// of it.
+
+#include <utility>
+
+#include "ott/core/base/config.pb.h"
+#include "ott/core/base/iteration_selection.h"
+
+namespace ott {
+
+absl::StatusOr<IterationSelector> IterationSelector::Create(const IterationSelection& selection) {
+  IterationOptions options;
+  options.first = selection.first();
+  options.every = selection.every();
+  options.list.assign(selection.list().begin(), selection.list().end());
+  for (const IterationRange& range : selection.ranges()) {
+    options.ranges.emplace_back(range.begin(), range.end());
+  }
+  return Create(std::move(options));
+}
+
+}  // namespace ott
