@@ -1,0 +1,638 @@
+#include "ott/dist/hang/judge.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/text_table.h"
+#include "ott/dist/comm/rank_list.h"
+#include "ott/dist/hang/cause_text.h"
+#include "ott/dist/hang/mismatch.h"
+#include "ott/dist/hang/wait_graph.h"
+
+namespace ott {
+namespace {
+
+using Process = RankState::Process;
+using Progress = JobOperation::Progress;
+
+// Parts of the first line.
+constexpr size_t kMaxCausesInVerdict = 3;
+
+bool IsGone(const RankState& rank) {
+  return rank.known() && !rank.finished &&
+         (rank.process == Process::kDead || rank.process == Process::kStopped ||
+          rank.process == Process::kSilent);
+}
+
+class Judge {
+ public:
+  Judge(const JobState& job, const HangOptions& options)
+      : job_(job), graph_(job), limit_(options.after_seconds) {}
+
+  HangVerdict Run();
+
+ private:
+  int size() const { return static_cast<int>(job_.ranks.size()); }
+  // Whether the rank has done nothing for so long that it stands.
+  bool Stands(int rank) const;
+  double Waited(int rank, const JobOperation& operation) const;
+  void FindWaiters();
+  bool FindMismatches();
+  // A rank that is gone waited for one that is still there and stands: that may be why it is gone.
+  bool IsConsequence(int rank) const;
+  void FollowWaits();
+  void AddEnd(int rank);
+  void AddFinished(int rank);
+  void AddCycle(const std::vector<int>& ranks);
+  std::vector<int> MinorityOfCycle(const std::vector<WaitGraph::Step>& cycle) const;
+  bool BreaksItsOrder(int rank, int32_t first_group, int32_t second_group) const;
+  bool AddOutside();
+  // Ranks that have not completed what other members of the group completed, which these could not have done
+  // without them: each with the first such operation.
+  void FindNeverLeft();
+  void FindNeverLeft(int32_t group);
+  // Where all came and none left: the one whose host called less than the others. It may as well wait for its
+  // device.
+  void FindSuspects();
+  // The operation in which most ranks wait for the rank; -1: none.
+  int OperationThatAwaits(int rank) const;
+  HangCause& AddCause(HangCause::Kind kind, const std::vector<int>& ranks, int operation);
+  void SetOperation(const JobOperation& operation, HangCause* cause) const;
+  void AnswerWithoutWaiters();
+  void Answer();
+  std::string Behind(int rank) const;
+  std::string JoinCauses() const;
+  void AddTable();
+
+  const JobState& job_;
+  WaitGraph graph_;
+  const double limit_;
+  HangVerdict verdict_;
+  // Ranks that have waited for long enough.
+  std::vector<int> waiters_;
+  double longest_wait_ = 0;
+  std::vector<int> moving_;
+  std::vector<int> unknown_;
+  std::map<int, size_t> never_left_;  // by rank the index of the operation
+  // Indices of operations that all members entered and none completed.
+  std::set<int> all_came_;
+};
+
+bool Judge::Stands(int rank) const {
+  const RankState& state = job_.ranks[rank];
+  return !job_.has_times || state.finished || IsGone(state) ||
+         SecondsSince(state, state.last_event_ns) >= limit_;
+}
+
+double Judge::Waited(int rank, const JobOperation& operation) const {
+  for (const JobOperation& own : job_.ranks[rank].operations) {
+    if (own.progress == Progress::kEntered && own.group == operation.group &&
+        own.sequence == operation.sequence && own.direction == operation.direction) {
+      return SecondsSince(job_.ranks[rank], own.entered_ns);
+    }
+  }
+  return 0;
+}
+
+void Judge::FindWaiters() {
+  for (int rank = 0; rank < size(); ++rank) {
+    if (job_.ranks[rank].finished) graph_.Cut(rank);
+    double waited = -1;
+    for (const int i : graph_.OperationsOf(rank)) {
+      waited = std::max(waited, Waited(rank, graph_.operations()[i].operation));
+    }
+    if (waited < 0 || job_.ranks[rank].finished) continue;
+    longest_wait_ = std::max(longest_wait_, waited);
+    if (!job_.has_times || waited >= limit_) waiters_.push_back(rank);
+  }
+}
+
+bool Judge::FindMismatches() {
+  std::set<int32_t> groups;
+  for (const int rank : waiters_) {
+    for (const int i : graph_.OperationsOf(rank)) groups.insert(graph_.operations()[i].operation.group);
+  }
+  for (const int32_t group : groups) {
+    const std::optional<Mismatch> mismatch = FindMismatch(job_, group);
+    if (!mismatch.has_value()) continue;
+    const JobOperation& most = mismatch->operations[0];
+    const JobOperation& other = mismatch->operations[1];
+    std::vector<int> culprits;
+    if (mismatch->has_majority()) {
+      for (size_t i = 1; i < mismatch->ranks.size(); ++i) {
+        culprits.insert(culprits.end(), mismatch->ranks[i].begin(), mismatch->ranks[i].end());
+      }
+    }
+    const HangCause::Kind kind = mismatch->of == Mismatch::Of::kSize   ? HangCause::DIFFERENT_SIZE
+                                 : mismatch->of == Mismatch::Of::kName ? HangCause::DIFFERENT_OPERATION
+                                                                       : HangCause::DIFFERENT_ITERATIONS;
+    HangCause& cause = AddCause(kind, culprits, -1);
+    SetOperation(most, &cause);
+    const auto describe = [&](const JobOperation& operation, const std::vector<int>& ranks) {
+      const std::string who = DescribeRanks(job_, ranks);
+      if (kind == HangCause::DIFFERENT_SIZE) {
+        return absl::StrCat(who, operation.size >= 0 ? absl::StrCat(" with size ", operation.size) : "");
+      }
+      if (kind == HangCause::DIFFERENT_OPERATION) {
+        return absl::StrCat(who, " as \"", EscapeControlCharacters(job_.names[operation.name]), "\"");
+      }
+      return absl::StrCat(who, " in iteration ", operation.iteration);
+    };
+    std::string text = absl::StrCat(
+        describe(other, mismatch->ranks[1]), " called #", other.sequence, " of group ",
+        EscapeControlCharacters(job_.groups[group].name),
+        kind == HangCause::DIFFERENT_SIZE ? absl::StrCat(" (", job_.names[most.name], ")") : std::string(),
+        ", which ", describe(most, mismatch->ranks[0]), " called");
+    if (kind == HangCause::DIFFERENT_ITERATIONS) {
+      absl::StrAppend(&text, ": ",
+                      other.iteration > most.iteration ? "there it left out one before"
+                                                       : "there it called one more before");
+    }
+    if (culprits.empty()) absl::StrAppend(&text, "; there is no majority, so nobody is blamed");
+    cause.set_text(text);
+  }
+  return verdict_.causes_size() > 0;
+}
+
+bool Judge::IsConsequence(int rank) const {
+  if (!graph_.Waits(rank)) return false;
+  for (const std::vector<int>& end : graph_.Ends({rank})) {
+    if (end.size() > 1) return true;
+    if (end[0] != rank && job_.ranks[end[0]].known() && !IsGone(job_.ranks[end[0]]) && Stands(end[0])) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Judge::FollowWaits() {
+  std::vector<int> gone;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (!IsGone(job_.ranks[rank])) continue;
+    if (IsConsequence(rank)) {
+      verdict_.add_notes(
+          absl::StrCat(DescribeRanks(job_, {rank}),
+                       " is gone, too, but waited for others then: that may be a consequence"));
+    } else {
+      gone.push_back(rank);
+    }
+  }
+  for (const int rank : gone) graph_.Cut(rank);
+  FindNeverLeft();
+  for (const std::vector<int>& end : graph_.Ends(waiters_)) {
+    if (end.size() > 1) {
+      AddCycle(end);
+    } else {
+      AddEnd(end[0]);
+    }
+  }
+  for (const int rank : gone) {
+    const HangCause::Kind kind = job_.ranks[rank].process == Process::kDead      ? HangCause::DEAD
+                                 : job_.ranks[rank].process == Process::kStopped ? HangCause::STOPPED
+                                                                                 : HangCause::SILENT;
+    AddCause(kind, {rank}, OperationThatAwaits(rank));
+  }
+}
+
+int Judge::OperationThatAwaits(int rank) const {
+  int best = -1;
+  for (size_t i = 0; i < graph_.operations().size(); ++i) {
+    const StandingOperation& operation = graph_.operations()[i];
+    if (!operation.awaits) continue;
+    if (operation.operation.direction != JobOperation::Direction::kCollective) {
+      if (operation.operation.peer != rank) continue;
+    } else {
+      const std::vector<int>& members = job_.groups[operation.operation.group].ranks;
+      if (!std::binary_search(members.begin(), members.end(), rank)) continue;
+      const GroupPosition* const position = job_.ranks[rank].Position(operation.operation.group);
+      if (position != nullptr && position->entered >= operation.operation.sequence) continue;
+    }
+    if (best < 0 || operation.standing.size() > graph_.operations()[best].standing.size()) {
+      best = static_cast<int>(i);
+    }
+  }
+  return best;
+}
+
+void Judge::AddEnd(int rank) {
+  const RankState& state = job_.ranks[rank];
+  const int awaited_at = OperationThatAwaits(rank);
+  if (!state.known()) {
+    unknown_.push_back(rank);
+    return;
+  }
+  if (IsGone(state)) return;
+  if (state.finished) return AddFinished(rank);
+  if (never_left_.count(rank) > 0) return;
+  if (!graph_.OperationsOf(rank).empty()) {
+    all_came_.insert(graph_.OperationsOf(rank)[0]);
+    return;
+  }
+  if (awaited_at < 0) return;
+  const JobOperation& operation = graph_.operations()[awaited_at].operation;
+  if (operation.direction == JobOperation::Direction::kCollective &&
+      state.Position(operation.group) == nullptr) {
+    unknown_.push_back(rank);
+  } else if (!Stands(rank)) {
+    moving_.push_back(rank);
+  } else {
+    const GroupPosition* const position = state.Position(operation.group);
+    const bool called = job_.records_entry && position != nullptr && position->enqueued >= operation.sequence;
+    AddCause(called ? HangCause::DEVICE_STANDS : HangCause::NEVER_CAME, {rank}, awaited_at);
+  }
+}
+
+void Judge::AddFinished(int rank) {
+  const int awaited_at = OperationThatAwaits(rank);
+  if (awaited_at < 0) return;
+  const StandingOperation& operation = graph_.operations()[awaited_at];
+  std::vector<int> finished;
+  std::vector<int> others;
+  for (const int member : job_.groups[operation.operation.group].ranks) {
+    if (!job_.ranks[member].known()) continue;
+    (job_.ranks[member].finished ? finished : others).push_back(member);
+  }
+  if (rank != finished[0]) return;  // said once
+  const bool left_out =
+      operation.operation.iteration >= 0 && operation.operation.iteration < job_.ranks[rank].iteration;
+  if (left_out && finished.size() < others.size()) {
+    for (const int culprit : finished) AddCause(HangCause::NEVER_CAME, {culprit}, awaited_at);
+    return;
+  }
+  const std::vector<int> culprits = finished.size() < others.size()   ? finished
+                                    : finished.size() > others.size() ? operation.standing
+                                                                      : std::vector<int>();
+  HangCause& cause = AddCause(HangCause::DIFFERENT_ITERATIONS, culprits, awaited_at);
+  cause.set_text(absl::StrCat(
+      DescribeRanks(job_, operation.standing), operation.standing.size() == 1 ? " waits in " : " wait in ",
+      DescribeOperation(job_, operation.operation), ", and ", DescribeRanks(job_, finished),
+      finished.size() == 1 ? " has" : " have", " finished training after ", job_.ranks[rank].iteration,
+      " iterations", culprits.empty() ? "; there is no majority, so nobody is blamed" : ""));
+}
+
+bool Judge::BreaksItsOrder(int rank, int32_t first_group, int32_t second_group) const {
+  // The rank has entered the first group's operation before the second's; how was it the time before?
+  int64_t first_before = 0;
+  int64_t second_before = 0;
+  for (const JobOperation& operation : job_.ranks[rank].operations) {
+    if (operation.progress != Progress::kCompleted) continue;
+    if (operation.group == first_group) first_before = operation.entered_ns;
+    if (operation.group == second_group) second_before = operation.entered_ns;
+  }
+  return first_before > 0 && second_before > 0 && second_before < first_before;
+}
+
+std::vector<int> Judge::MinorityOfCycle(const std::vector<WaitGraph::Step>& cycle) const {
+  std::set<int> operations;
+  for (const WaitGraph::Step& step : cycle) operations.insert(step.operation);
+  if (operations.size() != 2) return {};
+  const JobOperation& a = graph_.operations()[*operations.begin()].operation;
+  const JobOperation& b = graph_.operations()[*operations.rbegin()].operation;
+  if (a.group == b.group) return {};
+  std::vector<int> a_first;
+  std::vector<int> b_first;
+  for (const int rank : job_.groups[a.group].ranks) {
+    const GroupPosition* const in_a = job_.ranks[rank].Position(a.group);
+    const GroupPosition* const in_b = job_.ranks[rank].Position(b.group);
+    if (in_a == nullptr || in_b == nullptr) continue;
+    const bool came_to_a = in_a->entered >= a.sequence;
+    const bool came_to_b = in_b->entered >= b.sequence;
+    if (came_to_a != came_to_b) (came_to_a ? a_first : b_first).push_back(rank);
+  }
+  if (a_first.size() != b_first.size()) return a_first.size() < b_first.size() ? a_first : b_first;
+  std::vector<int> breaking;
+  for (const int rank : a_first) {
+    if (BreaksItsOrder(rank, a.group, b.group)) breaking.push_back(rank);
+  }
+  for (const int rank : b_first) {
+    if (BreaksItsOrder(rank, b.group, a.group)) breaking.push_back(rank);
+  }
+  return breaking.size() < a_first.size() + b_first.size() ? breaking : std::vector<int>();
+}
+
+void Judge::AddCycle(const std::vector<int>& ranks) {
+  const std::vector<WaitGraph::Step> cycle = graph_.Cycle(ranks);
+  for (const int rank : ranks) {
+    if (!job_.ranks[rank].known()) unknown_.push_back(rank);
+  }
+  if (cycle.empty()) return;
+  if (!job_.records_entry) {
+    // Whoever called the operation may have begun it as well.
+    for (size_t i = 0; i < cycle.size(); ++i) {
+      const JobOperation& operation = graph_.operations()[cycle[i].operation].operation;
+      const GroupPosition* const next =
+          job_.ranks[cycle[(i + 1) % cycle.size()].rank].Position(operation.group);
+      if (next == nullptr || next->enqueued >= operation.sequence) {
+        verdict_.add_notes(
+            absl::StrCat(DescribeRanks(job_, ranks),
+                         " wait in a circle, as far as can be told without knowing when operations "
+                         "began; record it with TORCH_NCCL_ENABLE_TIMING=1"));
+        return;
+      }
+    }
+  }
+  const std::vector<int> culprits = MinorityOfCycle(cycle);
+  HangCause& cause = AddCause(HangCause::OPPOSITE_ORDER, culprits, cycle[0].operation);
+  std::string text = "ranks wait in a circle: ";
+  for (size_t i = 0; i < cycle.size(); ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : "; ", DescribeRanks(job_, {cycle[i].rank}), " in ",
+                    DescribeOperation(job_, graph_.operations()[cycle[i].operation].operation), " for rank ",
+                    cycle[(i + 1) % cycle.size()].rank);
+  }
+  if (culprits.empty()) {
+    absl::StrAppend(&text,
+                    "; they call the groups in opposite order, and nothing tells which order is wrong");
+  } else {
+    absl::StrAppend(&text, "; ", DescribeRanks(job_, culprits), culprits.size() == 1 ? " calls" : " call",
+                    " the groups in another order than the rest");
+  }
+  cause.set_text(text);
+}
+
+bool Judge::AddOutside() {
+  std::set<std::string> places;
+  std::vector<int> roots;
+  for (const HangCause& cause : verdict_.causes()) {
+    if (cause.kind() != HangCause::NEVER_CAME || cause.place().empty()) return false;
+    places.insert(cause.place());
+    roots.insert(roots.end(), cause.ranks().begin(), cause.ranks().end());
+  }
+  if (places.size() != 1 || roots.size() < 2 || 2 * roots.size() <= job_.ranks.size()) return false;
+  const HangCause one = verdict_.causes(0);
+  verdict_.clear_causes();
+  HangCause& cause = AddCause(HangCause::OUTSIDE, {}, -1);
+  cause.set_place(one.place());
+  cause.set_place_seconds(one.place_seconds());
+  cause.set_text(absl::StrCat("everybody waits for what is outside of the job: ", DescribeRanks(job_, roots),
+                              " are in \"", EscapeControlCharacters(one.place()), "\" since ",
+                              DescribeSeconds(one.place_seconds()), ", and the others wait for them"));
+  return true;
+}
+
+void Judge::FindNeverLeft(int32_t group) {
+  const std::vector<int>& members = job_.groups[group].ranks;
+  int64_t completed = -1;
+  for (const int rank : members) {
+    const GroupPosition* const position = job_.ranks[rank].Position(group);
+    if (position != nullptr) completed = std::max(completed, position->completed);
+  }
+  std::map<int, size_t> found;
+  for (const int rank : members) {
+    const std::vector<JobOperation>& operations = job_.ranks[rank].operations;
+    for (size_t i = 0; i < operations.size(); ++i) {
+      if (operations[i].group == group && operations[i].direction == JobOperation::Direction::kCollective &&
+          operations[i].progress != Progress::kCompleted && operations[i].sequence <= completed) {
+        found.emplace(rank, i);
+        break;
+      }
+    }
+  }
+  // Where most have not left, it is not them.
+  if (2 * found.size() > members.size()) return;
+  for (const auto& [rank, i] : found) {
+    if (!job_.ranks[rank].operations[i].synchronizes && found.size() > 1) continue;
+    if (!Stands(rank) || IsGone(job_.ranks[rank])) continue;
+    size_t& first = never_left_.emplace(rank, i).first->second;
+    first = std::min(first, i);
+  }
+}
+
+void Judge::FindNeverLeft() {
+  std::set<int32_t> groups;
+  for (const RankState& rank : job_.ranks) {
+    for (const JobOperation& operation : rank.operations) {
+      if (operation.progress != Progress::kCompleted) groups.insert(operation.group);
+    }
+  }
+  for (const int32_t group : groups) FindNeverLeft(group);
+  for (const auto& [rank, i] : never_left_) {
+    graph_.Cut(rank);
+    SetOperation(job_.ranks[rank].operations[i], &AddCause(HangCause::NEVER_LEFT, {rank}, -1));
+  }
+}
+
+void Judge::FindSuspects() {
+  std::set<int> suspects;
+  for (const int i : all_came_) {
+    std::map<int32_t, std::vector<std::pair<int64_t, int>>> enqueued;
+    for (const int rank : graph_.operations()[i].standing) {
+      for (const GroupPosition& position : job_.ranks[rank].positions) {
+        enqueued[position.group].emplace_back(position.enqueued, rank);
+      }
+    }
+    for (auto& [group, of_ranks] : enqueued) {
+      if (of_ranks.size() < 2) continue;
+      std::sort(of_ranks.begin(), of_ranks.end());
+      if (of_ranks[0].first < of_ranks[1].first) suspects.insert(of_ranks[0].second);
+    }
+  }
+  *verdict_.mutable_suspects() = {suspects.begin(), suspects.end()};
+}
+
+void Judge::SetOperation(const JobOperation& operation, HangCause* cause) const {
+  cause->set_group(job_.groups[operation.group].name);
+  cause->set_operation(job_.names[operation.name]);
+  cause->set_sequence(static_cast<uint32_t>(operation.sequence));
+  cause->set_iteration(static_cast<int32_t>(operation.iteration));
+}
+
+HangCause& Judge::AddCause(HangCause::Kind kind, const std::vector<int>& ranks, int operation) {
+  HangCause& cause = *verdict_.add_causes();
+  cause.set_kind(kind);
+  *cause.mutable_ranks() = {ranks.begin(), ranks.end()};
+  cause.set_iteration(-1);
+  if (operation >= 0) {
+    const StandingOperation& standing = graph_.operations()[operation];
+    SetOperation(standing.operation, &cause);
+    for (const int rank : standing.standing) {
+      if (ranks.size() == 1 && rank == ranks[0]) continue;
+      cause.add_waiting(rank);
+      cause.set_waited_seconds(std::max(cause.waited_seconds(), Waited(rank, standing.operation)));
+    }
+  }
+  if (ranks.size() == 1) {
+    cause.set_place(job_.ranks[ranks[0]].place);
+    cause.set_place_seconds(SecondsSince(job_.ranks[ranks[0]], job_.ranks[ranks[0]].place_since_ns));
+  }
+  return cause;
+}
+
+std::string Judge::Behind(int rank) const {
+  int64_t most = -1;
+  for (const RankState& state : job_.ranks) most = std::max(most, state.iteration);
+  const int64_t behind = most - job_.ranks[rank].iteration;
+  if (job_.ranks[rank].iteration >= 0 && behind > 0) {
+    return absl::StrCat(", ", behind, behind == 1 ? " iteration" : " iterations", " behind");
+  }
+  return "";
+}
+
+std::string Judge::JoinCauses() const {
+  // Causes of single ranks that say the same are one.
+  std::map<std::tuple<int, std::string, std::string, uint32_t>, std::vector<const HangCause*>> alike;
+  std::vector<std::string> texts;
+  for (const HangCause& cause : verdict_.causes()) {
+    if (!cause.text().empty()) {
+      texts.push_back(cause.text());
+    } else {
+      alike[{cause.kind(), cause.group(), cause.operation(), cause.sequence()}].push_back(&cause);
+    }
+  }
+  for (const auto& [key, causes] : alike) texts.push_back(DescribeCauses(job_, causes));
+  const size_t shown = std::min(texts.size(), kMaxCausesInVerdict);
+  std::string joined = absl::StrJoin(texts.begin(), texts.begin() + shown, "; and ");
+  if (texts.size() > shown) absl::StrAppend(&joined, "; and ", texts.size() - shown, " more");
+  return joined;
+}
+
+void Judge::AnswerWithoutWaiters() {
+  std::map<std::string, std::vector<int>> places;
+  std::vector<int> unknown;
+  int num_working = 0;
+  bool all_stand = true;
+  for (int rank = 0; rank < size(); ++rank) {
+    const RankState& state = job_.ranks[rank];
+    if (!state.known()) {
+      unknown.push_back(rank);
+    } else if (!state.finished) {
+      ++num_working;
+      all_stand = all_stand && Stands(rank) && job_.has_times;
+      places[state.place].push_back(rank);
+    }
+  }
+  if (num_working > 1 && all_stand && unknown.empty() && places.size() == 1 &&
+      !places.begin()->first.empty()) {
+    const auto& [place, ranks] = *places.begin();
+    HangCause& cause = AddCause(HangCause::OUTSIDE, {}, -1);
+    cause.set_place(place);
+    cause.set_place_seconds(SecondsSince(job_.ranks[ranks[0]], job_.ranks[ranks[0]].place_since_ns));
+    cause.set_text(absl::StrCat(
+        "everybody waits for what is outside of the job: ", DescribeRanks(job_, ranks), " are in \"",
+        EscapeControlCharacters(place), "\" since ", DescribeSeconds(cause.place_seconds())));
+    verdict_.set_answer(HangVerdict::HANGING);
+    verdict_.set_verdict(cause.text());
+  } else if (num_working > 0 && all_stand && unknown.empty()) {
+    verdict_.set_verdict(absl::StrCat(
+        "cannot tell: nothing moves, and no rank waits in a measurement that is known to "
+        "be collective; ",
+        DescribeRanks(job_, places.begin()->second), " ", DescribePlace(job_, places.begin()->second[0])));
+  } else if (!unknown.empty()) {
+    *verdict_.mutable_unknown() = {unknown.begin(), unknown.end()};
+    verdict_.set_verdict(absl::StrCat("cannot tell: no rank that can be read waits for long, but ",
+                                      DescribeRanks(job_, unknown),
+                                      " cannot: ", job_.ranks[unknown[0]].problem));
+  } else {
+    verdict_.set_answer(HangVerdict::NOT_HANGING);
+    verdict_.set_verdict(
+        num_working == 0
+            ? "not hanging: all ranks have finished"
+            : absl::StrCat("not hanging: ", job_.has_times
+                                                ? absl::StrCat("no rank has waited for more than ",
+                                                               DescribeSeconds(longest_wait_), " (limit ",
+                                                               DescribeSeconds(limit_), ")")
+                                                : "no rank waits for another"));
+  }
+}
+
+void Judge::Answer() {
+  *verdict_.mutable_unknown() = {unknown_.begin(), unknown_.end()};
+  if (verdict_.causes_size() > 0) {
+    AddOutside();
+    verdict_.set_answer(HangVerdict::HANGING);
+    verdict_.set_verdict(JoinCauses());
+    if (!unknown_.empty()) {
+      verdict_.add_notes(absl::StrCat("others wait for ", DescribeRanks(job_, unknown_),
+                                      ", of which nothing is known: ", job_.ranks[unknown_[0]].problem));
+    }
+  } else if (!unknown_.empty()) {
+    const RankState& first = job_.ranks[unknown_[0]];
+    verdict_.set_verdict(absl::StrCat("cannot tell: the waits lead to ", DescribeRanks(job_, unknown_),
+                                      first.known() ? ", and where it is in that group is not recorded"
+                                                    : ", of which nothing is known: " + first.problem));
+  } else if (!moving_.empty()) {
+    for (const int rank : moving_) AddCause(HangCause::SLOW, {rank}, OperationThatAwaits(rank));
+    verdict_.set_answer(HangVerdict::NOT_HANGING);
+    verdict_.set_verdict(absl::StrCat("not hanging: ", JoinCauses(), Behind(moving_[0])));
+  } else if (!all_came_.empty()) {
+    const StandingOperation& operation = graph_.operations()[*all_came_.begin()];
+    verdict_.set_verdict(absl::StrCat("cannot tell: ", DescribeRanks(job_, operation.standing),
+                                      " all came to ", DescribeOperation(job_, operation.operation),
+                                      ", and none left it: the network, a device or the library stands"));
+    FindSuspects();
+    if (verdict_.suspects_size() > 0) {
+      verdict_.add_notes(
+          absl::StrCat(DescribeRanks(job_, {verdict_.suspects().begin(), verdict_.suspects().end()}),
+                       " called less since than the others there: look there first, though it may only wait "
+                       "for its device"));
+    }
+  } else {
+    verdict_.set_verdict("cannot tell: ranks wait, and for whom is not recorded");
+  }
+}
+
+void Judge::AddTable() {
+  for (int rank = 0; rank < size(); ++rank) {
+    const RankState& state = job_.ranks[rank];
+    HangRank& row = *verdict_.add_ranks();
+    row.set_rank(rank);
+    row.set_host(state.host);
+    row.set_iteration(static_cast<int32_t>(state.iteration));
+    row.set_last_completed(state.last_completed);
+    row.set_place(state.place);
+    row.set_seconds(SecondsSince(state, state.place.empty() ? state.last_event_ns : state.place_since_ns));
+    const std::vector<int>& operations = graph_.OperationsOf(rank);
+    if (!operations.empty() && state.known()) {
+      const JobOperation& operation = graph_.operations()[operations[0]].operation;
+      row.set_place(DescribeOperation(job_, operation));
+      row.set_seconds(Waited(rank, operation));
+    }
+    row.set_state(!state.known()                       ? "unknown"
+                  : state.finished                     ? "finished"
+                  : state.process == Process::kDead    ? "dead"
+                  : state.process == Process::kStopped ? "stopped"
+                  : state.process == Process::kSilent  ? "silent"
+                  : operations.empty()                 ? "works"
+                                                       : "waits");
+  }
+}
+
+HangVerdict Judge::Run() {
+  FindWaiters();
+  bool any_gone = false;
+  for (const RankState& rank : job_.ranks) any_gone = any_gone || IsGone(rank);
+  if (!any_gone && FindMismatches()) {
+    Answer();
+  } else if (waiters_.empty() && !any_gone) {
+    AnswerWithoutWaiters();
+  } else {
+    FollowWaits();
+    Answer();
+  }
+  std::set<int> culprits;
+  if (verdict_.answer() == HangVerdict::HANGING) {
+    for (const HangCause& cause : verdict_.causes()) {
+      culprits.insert(cause.ranks().begin(), cause.ranks().end());
+    }
+  }
+  *verdict_.mutable_culprits() = {culprits.begin(), culprits.end()};
+  for (HangCause& cause : *verdict_.mutable_causes()) {
+    if (cause.text().empty()) cause.set_text(DescribeCauses(job_, {&cause}));
+  }
+  for (const std::string& note : job_.notes) verdict_.add_notes(note);
+  AddTable();
+  return verdict_;
+}
+
+}  // namespace
+
+HangVerdict JudgeHang(const JobState& job, const HangOptions& options) { return Judge(job, options).Run(); }
+
+}  // namespace ott
