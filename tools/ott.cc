@@ -14,6 +14,7 @@
 #include "tools/compare/compare_command.h"
 #include "tools/crosscheck/crosscheck_command.h"
 #include "tools/exit_code.h"
+#include "tools/hang/hang_command.h"
 #include "tools/prof/prof_command.h"
 #include "tools/report/report_command.h"
 #include "tools/stats/stats_command.h"
@@ -44,6 +45,7 @@ int main(int argc, char** argv) {
   ott::AddCalibrateCommand(app, &exit_code);
   ott::AddCompareCommand(app, &exit_code);
   ott::AddCrosscheckCommand(app, &exit_code);
+  ott::AddHangCommand(app, &exit_code);
   ott::AddProfCommand(app, &exit_code);
   ott::AddProfileCommand(app, &exit_code);
   ott::AddReportCommand(app, &exit_code);

@@ -1,0 +1,70 @@
+#include "tools/hang/hang_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "ott/core/base/proto_json.h"
+#include "ott/dist/hang/hang_report.h"
+#include "ott/dist/hang/judge.h"
+#include "tools/exit_code.h"
+#include "tools/hang/torch_dumps.h"
+
+namespace ott {
+namespace {
+
+struct HangFlags {
+  std::string dir;
+  std::string format = "text";
+  double after_seconds = 0;
+};
+
+int RunHang(const HangFlags& flags) {
+  const absl::StatusOr<JobState> job = hang::ReadTorchDumps(flags.dir);
+  if (!job.ok()) {
+    std::fprintf(stderr, "ott hang: %s\n", std::string(job.status().message()).c_str());
+    return kExitCouldNotTell;
+  }
+  HangOptions options;
+  if (flags.after_seconds > 0) options.after_seconds = flags.after_seconds;
+  const HangVerdict verdict = JudgeHang(*job, options);
+  std::fputs(
+      (flags.format == "json" ? ProtoToJson(verdict, JsonLayout::kIndented) : FormatHangVerdict(verdict))
+          .c_str(),
+      stdout);
+  switch (verdict.answer()) {
+    case HangVerdict::NOT_HANGING:
+      return kExitGood;
+    case HangVerdict::HANGING:
+      return kExitBad;
+    default:
+      return kExitCouldNotTell;
+  }
+}
+
+}  // namespace
+
+void AddHangCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("hang", "Why a job stands still, and which rank is to blame");
+  const auto flags = std::make_shared<HangFlags>();
+  command
+      ->add_option("DIRECTORY", flags->dir,
+                   "Run directory, of a job that runs or has ended; or one with the dumps of PyTorch's "
+                   "Flight Recorder")
+      ->required();
+  command
+      ->add_option("--after", flags->after_seconds,
+                   "Seconds: a shorter wait is no hang; of run directories only. Without it, after_seconds "
+                   "of the run's "
+                   "configuration, or 60")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--format", flags->format)
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->footer(
+      "Exit code: 0 not hanging, 1 hanging and why is said, 2 cannot tell.\n"
+      "Examples:\n  ott hang out/run1\n  ott hang /tmp/nccl_traces --format json");
+  command->callback([flags, exit_code] { *exit_code = RunHang(*flags); });
+}
+
+}  // namespace ott
