@@ -89,7 +89,8 @@ class TreeComparer {
       TensorCompareOptions options = options_.tensors;
       options.tolerance = ToleranceFor(path, current_tensor->view.dtype());
       // Only tensors have a dtype that was chosen.
-      options.compare_dtype = options.compare_dtype && reference.is_tensor() && current.is_tensor();
+      options.compare_dtype &= reference.is_tensor() && current.is_tensor() &&
+                               reference_tensor->dtype_known && current_tensor->dtype_known;
       jobs_.push_back({results_.size(), *reference_tensor, *current_tensor, options, within_image_});
       results_.push_back({path, TensorComparison()});
     } else if (reference.is_map() && current.is_map()) {
@@ -108,11 +109,18 @@ class TreeComparer {
     }
   }
 
-  // Nothing at all is a result of its own.
+  // Nothing at all is a result of its own, unless both sides agree on it.
   TreeComparison Finish() && {
     CompareAllTensors();
-    if (results_.empty()) Add("", CompareStatus::kEmpty, "there is nothing to compare");
-    return {std::move(results_)};
+    const bool agree = options_.allow_empty && !left_out_ && HaveNoElements();
+    if (results_.empty() && !agree) Add("", CompareStatus::kEmpty, "there is nothing to compare");
+    return {std::move(results_), agree};
+  }
+
+  // What only one side has.
+  void AddOneSided(bool allowed, const std::string& path, CompareStatus status, const char* detail) {
+    left_out_ |= allowed;
+    if (!allowed) Add(path, status, detail);
   }
 
   void Add(std::string path, CompareStatus status, std::string detail) {
@@ -212,15 +220,20 @@ class TreeComparer {
       const std::string child = JoinPath(path, name);
       if (const Value* found = current.Find(name)) {
         Compare(child, value, *found);
-      } else if (!options_.allow_missing) {
-        AddAll(child, CompareStatus::kMissing, value);
+      } else {
+        AddAllOneSided(options_.allow_missing, child, CompareStatus::kMissing, value);
       }
     }
     for (const auto& [name, value] : current) {
-      if (reference.Find(name) == nullptr && !options_.allow_extra)
-        AddAll(JoinPath(path, name), CompareStatus::kExtra, value);
+      if (reference.Find(name) == nullptr)
+        AddAllOneSided(options_.allow_extra, JoinPath(path, name), CompareStatus::kExtra, value);
     }
-    CompareOrder(path, reference, current);
+    if (options_.compare_order) CompareOrder(path, reference, current);
+  }
+
+  void AddAllOneSided(bool allowed, const std::string& path, CompareStatus status, const Value& value) {
+    left_out_ |= allowed;
+    if (!allowed) AddAll(path, status, value);
   }
 
   // Of the names that both have.
@@ -302,9 +315,17 @@ class TreeComparer {
     }
   }
 
+  bool HaveNoElements() const {
+    return std::all_of(results_.begin(), results_.end(), [](const NamedComparison& result) {
+      return Passes(result.comparison.status) && result.comparison.num_elements == 0;
+    });
+  }
+
   const CompareOptions& options_;
   Tolerance default_tolerance_;
   bool within_image_ = false;
+  // What only one side has was not compared.
+  bool left_out_ = false;
   std::vector<Job> jobs_;
   std::vector<NamedComparison> results_;
 };
@@ -319,23 +340,21 @@ void CompareGroup(const char* name, const Value* reference, const Value* current
                   const CompareOptions& options, TreeComparer& comparer) {
   if (reference != nullptr && current != nullptr) {
     comparer.Compare(name, *reference, *current);
-  } else if (reference != nullptr && !options.allow_missing) {
-    comparer.Add(name, CompareStatus::kMissing, "the current dump has none");
-  } else if (current != nullptr && !options.allow_extra) {
-    comparer.Add(name, CompareStatus::kExtra, "the reference dump has none");
+  } else if (reference != nullptr) {
+    comparer.AddOneSided(options.allow_missing, name, CompareStatus::kMissing, "the current dump has none");
+  } else if (current != nullptr) {
+    comparer.AddOneSided(options.allow_extra, name, CompareStatus::kExtra, "the reference dump has none");
   }
 }
 
 TreeComparison CompareToReadDump(const absl::StatusOr<Dump>& reference, const Value& current,
                                  const Value* current_grads, const CompareOptions& options) {
-  CompareOptions dump_options = options;
-  TreeComparer comparer(dump_options);
+  TreeComparer comparer(options);
   if (!reference.ok()) {
     comparer.Add("", CompareStatus::kCouldNotCompare,
                  absl::StrCat("the reference: ", reference.status().message()));
     return std::move(comparer).Finish();
   }
-  dump_options.tensors.compare_dtype &= reference->manifest.has_value();
   CompareGroup("tensors", &reference->tensors, &current, options, comparer);
   CompareGroup("grads", GradsOf(*reference), current_grads, options, comparer);
   return std::move(comparer).Finish();
@@ -360,7 +379,8 @@ Verdict TreeComparison::verdict() const {
     }
     num_elements += result.comparison.num_elements;
   }
-  return could_not_compare || num_elements == 0 ? Verdict::kCouldNotCompare : Verdict::kEqual;
+  could_not_compare |= num_elements == 0 && !agree_without_elements;
+  return could_not_compare ? Verdict::kCouldNotCompare : Verdict::kEqual;
 }
 
 bool TreeComparison::bitwise_equal() const {
@@ -428,9 +448,7 @@ TreeComparison CompareDumps(const std::string& reference_dir, const std::string&
                  absl::StrCat("the current: ", current.status().message()));
     return std::move(comparer).Finish();
   }
-  CompareOptions dump_options = options;
-  dump_options.tensors.compare_dtype &= current->manifest.has_value();
-  return CompareToReadDump(reference, current->tensors, GradsOf(*current), dump_options);
+  return CompareToReadDump(reference, current->tensors, GradsOf(*current), options);
 }
 
 }  // namespace ott

@@ -28,6 +28,11 @@ struct CompareOptions {
   // reference, for a current in the making.
   bool allow_extra = false;
   bool allow_missing = false;
+  // Names of a map in another order differ. Threads add in no order, so that equal runs may have another one.
+  bool compare_order = false;
+  // Two sides that agree and have no elements, as both are empty or hold nothing but texts, are equal; false:
+  // could not be compared.
+  bool allow_empty = true;
 };
 
 // torch.testing's for the dtype: rtol 1.3e-6 and atol 1e-5 for float32, 1.6e-2 and 1e-5 for bfloat16, 1e-3
@@ -49,16 +54,19 @@ struct TreeComparison {
   // order; extra ones follow at the end of their map or list.
   std::vector<NamedComparison> results;
 
-  // kDifferent where anything differs, else kCouldNotCompare where anything could not be compared or there
-  // was nothing to compare, else kEqual.
+  // Both sides have everything that the other one has, which is no element, and CompareOptions::allow_empty.
+  bool agree_without_elements = false;
+
+  // kDifferent where anything differs, else kCouldNotCompare where anything could not be compared or no
+  // elements were, except where both sides agree on that, else kEqual.
   Verdict verdict() const;
   bool bitwise_equal() const;
   // The first result that does not pass; null if all do.
   const NamedComparison* first_failure() const;
 };
 
-// Numbers, and lists of numbers, are compared as tensors, on TensorCompareOptions::num_threads threads. A
-// tree without anything to compare is kEmpty.
+// Numbers, and lists of numbers, are compared as tensors, on TensorCompareOptions::num_threads threads. Where
+// there is nothing to compare and that is not equal (CompareOptions::allow_empty), the one result is kEmpty.
 TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options = {});
 
 // A tree in memory, or two with gradients, against a directory that ReadDump() reads; else as CompareDumps.
@@ -66,8 +74,8 @@ TreeComparison CompareToDump(const std::string& reference_dir, const Value& curr
                              const Value* current_grads, const CompareOptions& options = {});
 
 // Two directories that ReadDump() reads. Paths start with "tensors." and "grads.". A dump without a manifest
-// has no dtypes in JSON, so those are then compared as numbers. What cannot be read is a result of its own,
-// kCouldNotCompare.
+// has no dtypes in JSON, so what it has there is compared as numbers. What cannot be read is a result of its
+// own, kCouldNotCompare.
 //
 // A tensor dumped as statistics is bitwise equal where the digest is, and else kCouldNotCompare. So is one
 // dumped as an image, but then the images are compared as well, one side being scaled to an image if need be:

@@ -66,7 +66,7 @@ TEST_F(CompareTest, DifferencesAreReportedByPath) {
       ElementsAre(Pair("a", CompareStatus::kMismatch), Pair("gone.x", CompareStatus::kMissing),
                   Pair("gone.y", CompareStatus::kMissing), Pair("list", CompareStatus::kLengthDiffers),
                   Pair("list.0", CompareStatus::kMismatch), Pair("list.1", CompareStatus::kMismatch),
-                  Pair("new", CompareStatus::kExtra), Pair("", CompareStatus::kOrderDiffers)));
+                  Pair("new", CompareStatus::kExtra)));
   EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
   EXPECT_EQ(comparison.first_failure()->path, "a");
 }
@@ -92,9 +92,14 @@ TEST_F(CompareTest, MissingOrExtraTensorsPassWhereAllowed) {
   EXPECT_EQ(CompareDumps(WriteDumpOf(one), WriteDumpOf(one, &one), options).verdict(), Verdict::kEqual);
 }
 
-TEST_F(CompareTest, OrderOfNamesIsADifference) {
-  const TreeComparison comparison =
-      CompareTrees(ValueMap{{"a", a_}, {"b", b_}}, ValueMap{{"b", b_}, {"a", a_}});
+TEST_F(CompareTest, OrderOfNamesIsADifferenceOnlyWhereAskedFor) {
+  const Value reference = ValueMap{{"a", a_}, {"b", b_}};
+  const Value current = ValueMap{{"b", b_}, {"a", a_}};
+  EXPECT_TRUE(CompareTrees(reference, current).bitwise_equal());
+  CompareOptions options;
+  options.compare_order = true;
+  EXPECT_TRUE(CompareTrees(reference, reference, options).bitwise_equal());
+  const TreeComparison comparison = CompareTrees(reference, current, options);
   EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
   EXPECT_EQ(comparison.first_failure()->comparison.status, CompareStatus::kOrderDiffers);
 }
@@ -106,13 +111,32 @@ TEST_F(CompareTest, KindsAreToldApart) {
               ElementsAre(Pair("a", CompareStatus::kKindDiffers), Pair("b", CompareStatus::kBitwiseEqual)));
 }
 
-TEST_F(CompareTest, NothingToCompareIsNotEqual) {
+TEST_F(CompareTest, TreesThatAgreeWithoutElementsAreEqualUnlessThatIsRefused) {
+  CompareOptions refuse;
+  refuse.allow_empty = false;
   const TensorView empty(nullptr, DType::kFloat32, {0});
-  EXPECT_EQ(CompareTrees(ValueMap(), ValueMap()).verdict(), Verdict::kCouldNotCompare);
-  EXPECT_EQ(CompareTrees(ValueMap{{"a", "x"}}, ValueMap{{"a", "x"}}).verdict(), Verdict::kCouldNotCompare);
-  EXPECT_EQ(CompareTrees(ValueMap{{"a", empty}}, ValueMap{{"a", empty}}).verdict(),
-            Verdict::kCouldNotCompare);
+  const Value trees[] = {ValueMap(), ValueMap{{"a", "x"}}, ValueMap{{"a", Value()}}, ValueMap{{"a", empty}}};
+  for (const Value& tree : trees) {
+    EXPECT_TRUE(CompareTrees(tree, tree).bitwise_equal());
+    EXPECT_EQ(CompareTrees(tree, tree, refuse).verdict(), Verdict::kCouldNotCompare);
+  }
+  EXPECT_TRUE(CompareDumps(WriteDumpOf(trees[0]), WriteDumpOf(trees[0])).bitwise_equal());
+  EXPECT_EQ(ToText(CompareTrees(trees[1], trees[1])), "equal (bit for bit): no numbers on either side\n");
+}
+
+TEST_F(CompareTest, NothingToCompareIsNotEqual) {
   EXPECT_EQ(TreeComparison().verdict(), Verdict::kCouldNotCompare);
+  EXPECT_EQ(CompareTrees(ValueMap{{"a", "x"}}, ValueMap{{"a", "y"}}).verdict(), Verdict::kDifferent);
+  EXPECT_EQ(CompareTrees(ValueMap(), ValueMap{{"a", "x"}}).verdict(), Verdict::kDifferent);
+  // What is left out was not found to agree.
+  CompareOptions options;
+  options.allow_missing = options.allow_extra = true;
+  const Value some = ValueMap{{"a", a_}};
+  EXPECT_EQ(CompareTrees(some, ValueMap(), options).verdict(), Verdict::kCouldNotCompare);
+  EXPECT_EQ(CompareTrees(ValueMap(), some, options).verdict(), Verdict::kCouldNotCompare);
+  const Value nothing = ValueMap();
+  EXPECT_EQ(CompareDumps(WriteDumpOf(nothing, &some), WriteDumpOf(nothing), options).verdict(),
+            Verdict::kCouldNotCompare);
 }
 
 TEST_F(CompareTest, NumbersListsOfNumbersAndTensorsAreComparedAsNumbers) {
@@ -179,6 +203,26 @@ TEST_F(CompareTest, DumpWithoutDTypesIsComparedAsNumbers) {
   const TreeComparison comparison = CompareDumps(WriteDumpOf(tree), python);
   EXPECT_EQ(comparison.verdict(), Verdict::kEqual);
   EXPECT_FALSE(comparison.bitwise_equal());
+}
+
+TEST_F(CompareTest, DTypesThatFilesDescribeCountWithoutAManifest) {
+  const double twice[2] = {1, 2};
+  const Value float32 = ValueMap{{"a", a_}};
+  const Value float64 = ValueMap{{"a", TensorView(twice, {2})}};
+  for (const DumpFormat format : {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors}) {
+    const std::string with_manifest = WriteDumpOf(float32, nullptr, format);
+    const std::string single = WriteDumpOf(float32, nullptr, format);
+    const std::string wide = WriteDumpOf(float64, nullptr, format);
+    for (const std::string& dir : {single, wide}) ASSERT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
+    for (const std::string& dir : {single, with_manifest}) {
+      EXPECT_THAT(Statuses(CompareDumps(dir, wide)),
+                  ElementsAre(Pair("tensors.a", CompareStatus::kDTypeDiffers)));
+      EXPECT_THAT(Statuses(CompareDumps(wide, dir)),
+                  ElementsAre(Pair("tensors.a", CompareStatus::kDTypeDiffers)));
+    }
+    EXPECT_EQ(CompareToDump(single, float64, nullptr).verdict(), Verdict::kDifferent);
+    EXPECT_TRUE(CompareDumps(single, with_manifest).bitwise_equal());
+  }
 }
 
 TEST_F(CompareTest, DumpWithoutDTypesHasTheSameNumbersWhereBitsAreAskedFor) {
@@ -279,7 +323,10 @@ TEST_F(CompareTest, JUnitReportFailsWhatDoesNotPass) {
   EXPECT_THAT(xml, HasSubstr("name=\"b\">\n      <failure message=\"mismatch\">b: mismatch\n"));
   EXPECT_THAT(xml, HasSubstr("name=\"&lt;&amp;\\n\">\n      <failure message=\"missing\">"));
   EXPECT_THAT(xml, HasSubstr("name=\"(verdict)\">\n      <failure message=\"different\">"));
-  EXPECT_THAT(ToJUnitXml(CompareTrees(ValueMap(), ValueMap())), HasSubstr("tests=\"2\" failures=\"2\""));
+  CompareOptions refuse;
+  refuse.allow_empty = false;
+  EXPECT_THAT(ToJUnitXml(CompareTrees(ValueMap(), ValueMap(), refuse)),
+              HasSubstr("tests=\"2\" failures=\"2\""));
 }
 
 TEST_F(CompareTest, TolerancesAreChosenByNameAndDType) {

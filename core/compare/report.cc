@@ -177,12 +177,17 @@ std::string ToText(const TreeComparison& comparison, int max_failures) {
     absl::StrAppendFormat(&text, "largest error within tolerance: %s in %s\n",
                           Number(largest->comparison.max_abs_error->error), PathText(largest->path));
   }
+  return absl::StrCat(text, SummaryText(comparison), "\n");
+}
+
+std::string SummaryText(const TreeComparison& comparison) {
   const Verdict verdict = comparison.verdict();
   const absl::string_view bits = verdict != Verdict::kEqual   ? ""
                                  : comparison.bitwise_equal() ? " (bit for bit)"
                                                               : " (not bit for bit)";
-  absl::StrAppend(&text, std::string(Name(verdict)), bits, ": ", CountsText(comparison), "\n");
-  return text;
+  const std::string counts =
+      comparison.results.empty() ? "no numbers on either side" : CountsText(comparison);
+  return absl::StrCat(std::string(Name(verdict)), bits, ": ", counts);
 }
 
 std::string WorstLines(const NamedComparison& result) {

@@ -15,6 +15,9 @@ namespace ott {
 // line that starts with the verdict. Ends with a newline.
 std::string ToText(const TreeComparison& comparison, int max_failures = 20);
 
+// The line that starts with the verdict, without a newline: "equal (bit for bit): 12 bitwise equal".
+std::string SummaryText(const TreeComparison& comparison);
+
 // {"verdict": ..., "bitwise_equal": ..., "results": [{"path": ..., "status": ..., ...}]}, as WriteJson writes
 // it: figures may be NaN, Infinity and -Infinity, which is not JSON to every reader.
 std::string ToJson(const TreeComparison& comparison);

@@ -168,6 +168,12 @@ Value::List Unstack(const Tensor& tensor) {
   return items;
 }
 
+// JSON says nothing about dtypes.
+Tensor WithoutDType(Tensor numbers) {
+  numbers.dtype_known = false;
+  return numbers;
+}
+
 // Reads one group: its tree, and its tensors' files.
 class GroupReader {
  public:
@@ -214,7 +220,8 @@ class GroupReader {
       case Value::Kind::kList:
         return ResolveList(path, json.list());
       case Value::Kind::kTensor:
-        if (!has_manifest_ || json.tensor().view.shape().empty()) return json;
+        if (!has_manifest_) return WithoutDType(json.tensor());
+        if (json.tensor().view.shape().empty()) return json;
         // A list of numbers that is not listed was a list, or is a list of listed tensors.
         return ResolveList(path, Unstack(json.tensor()));
       case Value::Kind::kString:
@@ -305,7 +312,7 @@ class GroupReader {
     OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> mapped, MappedFile::Open(file));
     absl::StatusOr<Tensor> pixels = DecodePng(std::string_view(mapped->data(), mapped->size()), *format);
     if (!pixels.ok()) return InFile(file, pixels.status());
-    return ImageValue({*std::move(pixels), range.tensor()}, *format, std::move(digest));
+    return ImageValue({*std::move(pixels), WithoutDType(range.tensor())}, *format, std::move(digest));
   }
 
   // A tensor whose dtype and shape are in the file beside it.

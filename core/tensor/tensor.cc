@@ -45,7 +45,7 @@ Tensor ItemOf(const Tensor& tensor, int64_t i) {
       static_cast<const char*>(view.data()) + i * view.strides()[0] * SizeOf(view.dtype());
   return {TensorView(data, view.dtype(), absl::MakeConstSpan(view.shape()).subspan(1),
                      absl::MakeConstSpan(view.strides()).subspan(1), view.device()),
-          tensor.owner, tensor.file_backed};
+          tensor.owner, tensor.file_backed, tensor.dtype_known};
 }
 
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes) {

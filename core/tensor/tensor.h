@@ -20,6 +20,8 @@ struct Tensor {
   std::shared_ptr<const void> owner;
   // The memory is a file's, mapped and unchanged, so its pages can be dropped and will be read again.
   bool file_backed = false;
+  // False: the numbers came without a dtype, as in JSON, and view.dtype() is only what holds them here.
+  bool dtype_known = true;
 };
 
 // Item i along the first dimension. Shares the memory. REQUIRES: 0 <= i < tensor.view.shape()[0]

@@ -97,8 +97,9 @@ std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
   return verdicts;
 }
 
-CrossCheckVerdict CrossCheck::CheckReference(int64_t iteration, const Value& tensors, const Value* grads) {
-  CrossCheckVerdict verdict = reference_check_.Check(iteration, ranks_->rank(), tensors, grads);
+CrossCheckVerdict CrossCheck::CheckReference(int64_t iteration, const Value& tensors, const Value* grads,
+                                             const absl::Status& problem) {
+  CrossCheckVerdict verdict = reference_check_.Check(iteration, ranks_->rank(), tensors, grads, problem);
   verdict.set_host(ranks_->host(ranks_->rank()));
   for (FirstDifference& difference : *verdict.mutable_differences()) difference.set_hosts(0, verdict.host());
   ShareOutcome(verdict);

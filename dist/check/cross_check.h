@@ -54,8 +54,10 @@ class CrossCheck {
 
   // Whether there is a reference to compare with.
   bool has_reference() const { return reference_check_.enabled(); }
-  // As ReferenceCheck::Check. The verdict is this rank's; worst_outcome is the same on all ranks.
-  CrossCheckVerdict CheckReference(int64_t iteration, const Value& tensors, const Value* grads);
+  // As ReferenceCheck::Check. The verdict is this rank's; worst_outcome is the same on all ranks. problem: as
+  // of CheckReplicas().
+  CrossCheckVerdict CheckReference(int64_t iteration, const Value& tensors, const Value* grads,
+                                   const absl::Status& problem = absl::OkStatus());
 
   const TensorSelection& selection() const { return reference_check_.selection(); }
 

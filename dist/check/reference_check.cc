@@ -131,7 +131,8 @@ Value Adapt(const TensorSelection& selection, int rank, const std::string& path,
   if (sharding < 0 || whole.shape() == current->tensor().view.shape()) return tree;
   absl::StatusOr<TensorView> part = selection.Slice(sharding, rank, whole);
   // A tensor that has no such part differs in its shape.
-  return part.ok() ? Value(Tensor{*part, tree.tensor().owner}) : tree;
+  if (!part.ok()) return tree;
+  return Tensor{*part, tree.tensor().owner, /*file_backed=*/false, tree.tensor().dtype_known};
 }
 
 }  // namespace
@@ -166,6 +167,7 @@ absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& co
   options.tensors.num_threads = 1;
   options.tensors.tolerance.atol = config.reference_tolerance().atol();
   options.tensors.tolerance.rtol = config.reference_tolerance().rtol();
+  options.allow_empty = false;
   if (!config.reference_tolerances().empty()) {
     OTT_ASSIGN_OR_RETURN(options.path_tolerances, ReadTolerances(config.reference_tolerances()));
   }
@@ -224,7 +226,7 @@ CrossCheckVerdict ReferenceCheck::Start(int64_t iteration, int rank) const {
   return verdict;
 }
 
-void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads, CompareOptions options,
+void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
                              CrossCheckVerdict& verdict) const {
   const absl::StatusOr<Dump> reference = ReadDump(verdict.reference());
   if (!reference.ok()) {
@@ -233,7 +235,6 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
                          : DescribeMissing(ReferenceRank(rank), verdict.iteration()),
                      verdict);
   }
-  options.tensors.compare_dtype &= reference->manifest.has_value();
   verdict.set_outcome(BITWISE_EQUAL);
   const auto compare = [&](const char* group, const std::string& path, const Value& of_reference,
                            const Value& current) {
@@ -244,7 +245,7 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
       return map.Find(group)->is_map() && map.Find(group)->map().empty();
     };
     if (!config().kinds().empty() && is_empty(expected) && is_empty(selected)) return;
-    AddResults(CompareTrees(std::move(expected), std::move(selected), options), verdict);
+    AddResults(CompareTrees(std::move(expected), std::move(selected), options_), verdict);
   };
   compare("tensors", "", reference->tensors, tensors);
   if (reference->grads && grads != nullptr) {
@@ -261,10 +262,11 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
   }
 }
 
-CrossCheckVerdict ReferenceCheck::Check(int64_t iteration, int rank, const Value& tensors,
-                                        const Value* grads) const {
+CrossCheckVerdict ReferenceCheck::Check(int64_t iteration, int rank, const Value& tensors, const Value* grads,
+                                        const absl::Status& problem) const {
   CrossCheckVerdict verdict = Start(iteration, rank);
-  if (verdict.reason().empty()) Compare(rank, tensors, grads, options_, verdict);
+  if (!problem.ok()) AddReason(std::string(problem.message()), verdict);
+  if (verdict.reason().empty()) Compare(rank, tensors, grads, verdict);
   return verdict;
 }
 
@@ -276,9 +278,7 @@ CrossCheckVerdict ReferenceCheck::CheckDump(int64_t iteration, int rank, const s
     AddReason(std::string(dump.status().message()), verdict);
     return verdict;
   }
-  CompareOptions options = options_;
-  options.tensors.compare_dtype = dump->manifest.has_value();
-  Compare(rank, dump->tensors, dump->grads ? &*dump->grads : nullptr, options, verdict);
+  Compare(rank, dump->tensors, dump->grads ? &*dump->grads : nullptr, verdict);
   return verdict;
 }
 

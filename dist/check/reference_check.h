@@ -35,9 +35,11 @@ class ReferenceCheck {
   bool enabled() const { return !config().reference_run().empty(); }
 
   // Compares with REFERENCE/rank_<rank>/dumps/<iteration>, rank being this one or what config.reference_ranks
-  // says. grads: null where there are none. Paths in the verdict start with "tensors." or "grads.".
-  CrossCheckVerdict Check(int64_t iteration, int rank, const Value& tensors, const Value* grads) const;
-  // A dump instead. Its dtypes do not count where it has no manifest.
+  // says. grads: null where there are none. Paths in the verdict start with "tensors." or "grads.". problem:
+  // why there are no tensors, which is then the verdict's reason.
+  CrossCheckVerdict Check(int64_t iteration, int rank, const Value& tensors, const Value* grads,
+                          const absl::Status& problem = absl::OkStatus()) const;
+  // A dump instead.
   CrossCheckVerdict CheckDump(int64_t iteration, int rank, const std::string& dump_dir) const;
 
   const CrossCheckConfig& config() const { return selection_.config(); }
@@ -52,8 +54,7 @@ class ReferenceCheck {
   // What the reference has instead of a dump.
   std::string DescribeMissing(int of_reference, int64_t iteration) const;
   CrossCheckVerdict Start(int64_t iteration, int rank) const;
-  void Compare(int rank, const Value& tensors, const Value* grads, CompareOptions options,
-               CrossCheckVerdict& verdict) const;
+  void Compare(int rank, const Value& tensors, const Value* grads, CrossCheckVerdict& verdict) const;
 
   TensorSelection selection_;
   int world_size_;

@@ -132,6 +132,10 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
                     "Tensors that only the reference has do not count");
   command->add_flag("--allow-extra", flags->options.compare.allow_extra,
                     "Tensors that only the current has do not count");
+  command->add_flag("--order", flags->options.compare.compare_order,
+                    "Names in another order count as a difference");
+  command->add_flag("--allow-empty", flags->options.allow_empty,
+                    "Where no dump has a number on either side, equal instead of \"could not compare\"");
   command
       ->add_option("--worst", flags->options.compare.tensors.num_worst,
                    "Elements with the largest error that are shown of a tensor")

@@ -215,6 +215,11 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const s
       OTT_RETURN_IF_ERROR(CompareRunDirectories(options, &result));
       break;
   }
+  const bool is_empty = std::all_of(result.dumps.begin(), result.dumps.end(),
+                                    [](const DumpSummary& dump) { return dump.num_tensors == 0; });
+  if (is_empty && !result.dumps.empty() && !options.allow_empty) {
+    result.problems.push_back("nothing to compare: there is no number on either side");
+  }
   return result;
 }
 

@@ -48,6 +48,8 @@ struct RunsComparison {
 
 struct CompareRunsOptions {
   CompareOptions compare;
+  // Dumps without a number in any of them are equal, where they are; else there was nothing to compare.
+  bool allow_empty = false;
   // Kept of each dump.
   int max_failures = 5;
   bool keep_results = false;

@@ -72,6 +72,24 @@ TEST_F(CompareRunsTest, EqualRunsAreEqual) {
   EXPECT_THAT(ToText(comparison), HasSubstr("18 tensors in 9 dumps: 18 bitwise equal"));
 }
 
+TEST_F(CompareRunsTest, RunsWithoutANumberAreEqualOnlyWhereThatIsAllowed) {
+  const auto dump_text = [](const std::string& dir, const char* text) {
+    TensorDumper dumper;
+    TensorDumperOptions options;
+    options.dir = dir;
+    ASSERT_TRUE(dumper.Enable(options).ok());
+    ASSERT_TRUE(dumper.AddTensorData("note", text).ok());
+    ASSERT_TRUE(dumper.Dump().ok());
+  };
+  const std::string dirs[] = {dir_ + "/a", dir_ + "/b", dir_ + "/c"};
+  for (const std::string& dir : dirs) dump_text(dir, dir == dirs[2] ? "other" : "same");
+  CompareRunsOptions options;
+  EXPECT_EQ(CompareRuns(dirs[0], dirs[1], options)->verdict(), Verdict::kCouldNotCompare);
+  options.allow_empty = true;
+  EXPECT_EQ(CompareRuns(dirs[0], dirs[1], options)->verdict(), Verdict::kEqual);
+  EXPECT_EQ(CompareRuns(dirs[0], dirs[2], options)->verdict(), Verdict::kDifferent);
+}
+
 TEST_F(CompareRunsTest, FlippedBitIsNamedOnOneLine) {
   std::vector<float> weights = {1, 2, 3, 4};
   uint32_t bits;
