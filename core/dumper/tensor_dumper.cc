@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/report.h"
 #include "ott/core/dump/dump_reader.h"
@@ -22,19 +21,23 @@ namespace {
 
 constexpr char kRequiresNoGrad[] = "`.requires_grad == False`";
 
-// The entry of the closest name that has one.
-template <typename T>
-const T& Closest(const std::string& path, const std::map<std::string, T>& overrides, const T& otherwise) {
-  const std::vector<std::string> names = absl::StrSplit(path, '.');
-  for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    if (const auto found = overrides.find(*name); found != overrides.end()) return found->second;
-  }
-  return otherwise;
-}
+// How tensors are stored.
+struct Storage {
+  explicit Storage(const AddOptions& options) : format(options.format), permute_axes(&options.permute_axes) {}
 
-DumpFormat FormatOf(const std::string& path, const AddOptions& options) {
-  return Closest(path, options.format_overrides, options.format);
-}
+  // Within the map's entry of this name.
+  Storage Within(const std::string& name, const AddOptions& options) const {
+    Storage within = *this;
+    const auto format_found = options.format_overrides.find(name);
+    if (format_found != options.format_overrides.end()) within.format = format_found->second;
+    const auto axes_found = options.permute_axes_overrides.find(name);
+    if (axes_found != options.permute_axes_overrides.end()) within.permute_axes = &axes_found->second;
+    return within;
+  }
+
+  DumpFormat format;
+  const std::vector<int>* permute_axes;
+};
 
 // The same tree with the gradients, which come in the order of ListTensors(), in place of the tensors.
 absl::StatusOr<Value> ReplaceTensors(const std::string& path, const Value& value,
@@ -49,26 +52,46 @@ absl::StatusOr<Value> ReplaceTensors(const std::string& path, const Value& value
   });
 }
 
-// The same tree with the tensors' axes in the order that is asked for.
-absl::StatusOr<Value> Permute(const std::string& path, const Value& value, const AddOptions& options) {
+// The same tree with the tensors' axes in the order that is asked for. Notes their formats, by path.
+absl::StatusOr<Value> Arrange(const std::string& path, const Value& value, const Storage& storage,
+                              const AddOptions& options,
+                              absl::flat_hash_map<std::string, DumpFormat>& formats) {
   if (!value.is_tensor()) {
+    const size_t name_begin = path.empty() ? 0 : path.size() + 1;
     return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
-      return Permute(child_path, child, options);
+      const Storage within =
+          value.is_map() ? storage.Within(child_path.substr(name_begin), options) : storage;
+      return Arrange(child_path, child, within, options, formats);
     });
   }
-  const std::vector<int>& axes = Closest(path, options.permute_axes_overrides, options.permute_axes);
-  if (axes.empty()) return value;
-  const absl::StatusOr<TensorView> permuted = PermuteAxes(value.tensor().view, axes);
+  formats[path] = storage.format;
+  if (storage.permute_axes->empty()) return value;
+  const absl::StatusOr<TensorView> permuted = PermuteAxes(value.tensor().view, *storage.permute_axes);
   if (!permuted.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", permuted.status().message()));
   }
   return Value(Tensor{*permuted, value.tensor().owner});
 }
 
-// The tree without the tensors that are not selected, and the names that are excluded; in a list, null is in
-// their place. Nothing where none is left.
-std::optional<Value> Select(const std::string& path, const Value& value, const Selection& selection,
-                            const std::vector<std::string>& exclude) {
+// The tree without the names that are excluded.
+Value Exclude(const Value& value, const std::vector<std::string>& names) {
+  if (names.empty()) return value;
+  if (value.is_list()) {
+    Value::List list;
+    for (const Value& item : value.list()) list.push_back(Exclude(item, names));
+    return list;
+  }
+  if (!value.is_map()) return value;
+  ValueMap map;
+  for (const auto& [name, child] : value.map()) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) map.Insert(name, Exclude(child, names));
+  }
+  return map;
+}
+
+// The tree without the tensors that are not selected; in a list, null is in their place. Nothing where none
+// is left.
+std::optional<Value> Select(const std::string& path, const Value& value, const Selection& selection) {
   switch (value.kind()) {
     case Value::Kind::kTensor:
       return selection.WantsPath(path) ? std::optional<Value>(value) : std::nullopt;
@@ -76,15 +99,14 @@ std::optional<Value> Select(const std::string& path, const Value& value, const S
       Value::List list;
       for (size_t i = 0; i < value.list().size(); ++i) {
         list.push_back(
-            Select(JoinPath(path, std::to_string(i)), value.list()[i], selection, exclude).value_or(Value()));
+            Select(JoinPath(path, std::to_string(i)), value.list()[i], selection).value_or(Value()));
       }
       return list;
     }
     case Value::Kind::kMap: {
       ValueMap map;
       for (const auto& [name, child] : value.map()) {
-        if (std::find(exclude.begin(), exclude.end(), name) != exclude.end()) continue;
-        if (std::optional<Value> selected = Select(JoinPath(path, name), child, selection, exclude)) {
+        if (std::optional<Value> selected = Select(JoinPath(path, name), child, selection)) {
           map.Insert(name, *std::move(selected));
         }
       }
@@ -105,6 +127,15 @@ absl::Status ReportDifference(const TreeComparison& comparison, int64_t count, b
   if (!warn) return absl::FailedPreconditionError(report);
   std::fputs(report.c_str(), stderr);
   return absl::OkStatus();
+}
+
+TreeComparison NothingCompared() {
+  NamedComparison result;
+  result.comparison.status = CompareStatus::kEmpty;
+  result.comparison.detail = "the tensor dumper is off, or nothing of this dump is wanted";
+  TreeComparison comparison;
+  comparison.results.push_back(std::move(result));
+  return comparison;
 }
 
 void FlushAtExit() {
@@ -200,9 +231,10 @@ absl::StatusOr<std::optional<Value>> TensorDumper::Prepare(const std::string& pa
     const std::lock_guard lock(mutex_);
     converters = converters_;
   }
-  OTT_ASSIGN_OR_RETURN(const Value converted, converters->Apply(path, data));
+  OTT_ASSIGN_OR_RETURN(Value converted, converters->Apply(path, Exclude(data, options.exclude)));
+  converted = Exclude(converted, options.exclude);
   OTT_RETURN_IF_ERROR(CheckDumpable(path, converted));
-  return Select(path, converted, selection_, options.exclude);
+  return Select(path, converted, selection_);
 }
 
 absl::StatusOr<Value> TensorDumper::Copy(const Value& value, std::vector<CopyDone>* copies) {
@@ -225,17 +257,15 @@ absl::Status TensorDumper::Add(std::string_view path, const Value& data, const A
   const std::string full_path = InRanges(path);
   OTT_ASSIGN_OR_RETURN(const std::optional<Value> selected, Prepare(full_path, data, options));
   if (!selected.has_value()) return absl::OkStatus();
-  OTT_ASSIGN_OR_RETURN(const Value permuted, Permute(full_path, *selected, options));
+  Formats formats;
+  OTT_ASSIGN_OR_RETURN(const Value arranged,
+                       Arrange(full_path, *selected, Storage(options), options, formats));
   std::vector<CopyDone> copies;
-  OTT_ASSIGN_OR_RETURN(Value copy, Copy(permuted, &copies));
+  OTT_ASSIGN_OR_RETURN(Value copy, Copy(arranged, &copies));
   const std::lock_guard lock(mutex_);
-  pending_.copies.insert(pending_.copies.end(), copies.begin(), copies.end());
-  const std::vector<NamedTensor> added = ListTensors(copy);
   OTT_RETURN_IF_ERROR(InsertAt(full_path, std::move(copy), pending_.tensors));
-  for (const NamedTensor& tensor : added) {
-    const std::string tensor_path = ConcatenatePaths(full_path, tensor.path);
-    pending_.tensor_formats[tensor_path] = FormatOf(tensor_path, options);
-  }
+  pending_.copies.insert(pending_.copies.end(), copies.begin(), copies.end());
+  pending_.tensor_formats.insert(formats.begin(), formats.end());
   return absl::OkStatus();
 }
 
@@ -269,12 +299,9 @@ absl::Status TensorDumper::SetGradients(const GradientProvider& provider) {
   absl::Span<const Gradient>::iterator gradient = absl::MakeConstSpan(gradients).begin();
   for (const WantedGradients& request : wanted) {
     OTT_ASSIGN_OR_RETURN(const Value found, ReplaceTensors(request.path, request.data, gradient));
-    OTT_ASSIGN_OR_RETURN(const Value permuted, Permute(request.path, found, request.options));
-    OTT_ASSIGN_OR_RETURN(Value copy, Copy(permuted, &pending_.copies));
-    for (const NamedTensor& tensor : ListTensors(copy)) {
-      const std::string path = ConcatenatePaths(request.path, tensor.path);
-      pending_.grad_formats[path] = FormatOf(path, request.options);
-    }
+    OTT_ASSIGN_OR_RETURN(const Value arranged, Arrange(request.path, found, Storage(request.options),
+                                                       request.options, pending_.grad_formats));
+    OTT_ASSIGN_OR_RETURN(Value copy, Copy(arranged, &pending_.copies));
     OTT_RETURN_IF_ERROR(InsertAt(request.path, std::move(copy), pending_.grads));
   }
   return absl::OkStatus();
@@ -316,6 +343,7 @@ int64_t TensorDumper::dump_count() const {
 
 void TensorDumper::PerformAfterDumpCount(int64_t count, std::function<void()> action) {
   const std::lock_guard lock(mutex_);
+  if (!enabled_) return;
   actions_.insert_or_assign(count, std::move(action));
 }
 
@@ -324,37 +352,50 @@ void TensorDumper::SetDumpIsCompare(CompareOptions options, OnDifference on_diff
   compare_mode_ = CompareMode{std::move(options), on_difference};
 }
 
-absl::Status TensorDumper::Dump(bool dump_if_empty) {
+template <typename Use>
+absl::Status TensorDumper::FinishDump(bool if_empty, Use use) {
   std::unique_lock lock(mutex_);
   if (!enabled_ || paused_) return absl::OkStatus();
-  const int64_t next_count = dump_count_ + 1;
+  const int64_t count = dump_count_;
   absl::Status status;
   if (Selected()) {
-    if (!dump_if_empty && pending_.tensors.map().empty() && !pending_.has_grads) return absl::OkStatus();
-    absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
-    status = taken.status();
-    if (taken.ok() && compare_mode_.has_value()) {
-      const absl::StatusOr<TreeComparison> comparison =
-          Compare(taken->first, taken->second, compare_mode_->options);
-      const bool warn = compare_mode_->on_difference == OnDifference::kWarn;
-      status = comparison.ok() ? ReportDifference(*comparison, taken->second, warn) : comparison.status();
-    } else if (taken.ok()) {
-      status = Write(std::move(taken->first), taken->second);
-    }
+    if (!if_empty && pending_.tensors.map().empty() && !pending_.has_grads) return absl::OkStatus();
+    absl::StatusOr<Pending> taken = TakePending();
+    status = taken.ok() ? use(*std::move(taken), count) : taken.status();
   }
-  SetCount(next_count, std::move(lock));
+  SetCount(count + 1, std::move(lock));
   return status;
 }
 
-absl::StatusOr<std::pair<TensorDumper::Pending, int64_t>> TensorDumper::TakePending() {
+absl::Status TensorDumper::Dump(bool dump_if_empty) {
+  return FinishDump(dump_if_empty, [this](Pending pending, int64_t count) {
+    if (!compare_mode_.has_value()) return Write(std::move(pending), count);
+    const bool warn = compare_mode_->on_difference == OnDifference::kWarn;
+    const absl::StatusOr<TreeComparison> comparison = Compare(pending, count, compare_mode_->options);
+    return comparison.ok() ? ReportDifference(*comparison, count, warn) : comparison.status();
+  });
+}
+
+absl::StatusOr<TreeComparison> TensorDumper::CompareToDumpedData(const CompareOptions& options,
+                                                                 bool compare_if_empty) {
+  absl::StatusOr<TreeComparison> comparison = NothingCompared();
+  OTT_RETURN_IF_ERROR(FinishDump(compare_if_empty, [&](const Pending& pending, int64_t count) {
+    comparison = Compare(pending, count, options);
+    return comparison.status();
+  }));
+  return comparison;
+}
+
+absl::StatusOr<TensorDumper::Pending> TensorDumper::TakePending() {
   Pending pending = std::exchange(pending_, Pending());
-  if (pending.wanted_gradients.empty()) return std::pair(std::move(pending), dump_count_);
+  if (pending.wanted_gradients.empty()) return pending;
   return absl::FailedPreconditionError(
       absl::StrCat("gradients were asked for ('", pending.wanted_gradients[0].path,
                    "'...), but SetGradients was not called before dump ", dump_count_, ", which is lost"));
 }
 
 void TensorDumper::SetCount(int64_t count, std::unique_lock<std::mutex> lock) {
+  if (!enabled_) return;
   dump_count_ = count;
   UpdateActive();
   std::vector<std::function<void()>> due;
@@ -402,22 +443,29 @@ absl::Status TensorDumper::Flush() { return queue_.has_value() ? queue_->Flush()
 int64_t TensorDumper::num_dropped_dumps() const { return queue_.has_value() ? queue_->num_dropped() : 0; }
 
 absl::StatusOr<TreeComparison> TensorDumper::Compare(const Pending& pending, int64_t count,
-                                                     const CompareOptions& options) const {
+                                                     const CompareOptions& options) {
   OTT_RETURN_IF_ERROR(pending.WaitForCopies());
-  return CompareToDump(DumpDir(options_.dir, count), pending.tensors,
-                       pending.has_grads ? &pending.grads : nullptr, options);
+  // The reference may be one that this process is still writing.
+  OTT_RETURN_IF_ERROR(Flush());
+  const std::string dir = DumpDir(options_.dir, count);
+  TreeComparison comparison =
+      CompareToDump(dir, pending.tensors, pending.has_grads ? &pending.grads : nullptr, options);
+  if (comparison.verdict() == Verdict::kEqual) {
+    std::fprintf(stderr, "ott: compared with the dump %s: %s\n", dir.c_str(),
+                 SummaryText(comparison).c_str());
+  }
+  return comparison;
 }
 
-absl::StatusOr<TreeComparison> TensorDumper::CompareToDumpedData(const CompareOptions& options) {
-  std::unique_lock lock(mutex_);
-  if (!active())
-    return absl::FailedPreconditionError("the tensor dumper is not active, so there is nothing to compare");
-  const int64_t next_count = dump_count_ + 1;
-  const absl::StatusOr<std::pair<Pending, int64_t>> taken = TakePending();
-  absl::StatusOr<TreeComparison> comparison =
-      taken.ok() ? Compare(taken->first, taken->second, options) : taken.status();
-  SetCount(next_count, std::move(lock));
-  return comparison;
+absl::StatusOr<Value> TensorDumper::Finished(Value Pending::*tree) const {
+  Pending pending;
+  {
+    const std::lock_guard lock(mutex_);
+    pending.*tree = pending_.*tree;
+    pending.copies = pending_.copies;
+  }
+  OTT_RETURN_IF_ERROR(pending.WaitForCopies());
+  return pending.*tree;
 }
 
 void TensorDumper::Discard() {

@@ -63,13 +63,14 @@ struct AddOptions {
   explicit AddOptions(DumpFormat dump_format = DumpFormat::kJson) : format(dump_format) {}
 
   DumpFormat format;
-  // By name: for a tensor at "model.layer1.w", the entry of "w", else of "layer1", else of "model".
+  // By name within the data (whole names of its maps, which may hold dots; not the path that it is added at):
+  // for a tensor at "layer1" and in it "w", the entry of "w", else of "layer1".
   std::map<std::string, DumpFormat> format_overrides;
   // Tensors, or their gradients, are dumped with their axes in this order, as by torch.permute; empty: as
   // they are.
   std::vector<int> permute_axes;
   std::map<std::string, std::vector<int>> permute_axes_overrides;  // by name, as above
-  // Names within the data, at any level, of what is left out.
+  // Names within the data, at any level, of what is left out, before objects are converted and after it.
   std::vector<std::string> exclude;
 };
 
@@ -96,8 +97,9 @@ using GradientProvider = std::function<absl::StatusOr<std::vector<Gradient>>(abs
 //   TensorDumper::Get().AddTensorData("weights.w1", TensorView(w1.data(), {64, 32}), DumpFormat::kBinary);
 //   TensorDumper::Get().Dump();
 //
-// Off until enabled: every call then returns OK at once, and arguments that are callables are not called.
-// Thread-safe. What two threads add has no defined order; the ranges are the process's, not the thread's.
+// Off until enabled: every call then returns OK at once, and arguments that are callables are not called;
+// converters, formats and the mode of comparing are remembered, counts and actions are not. Thread-safe. What
+// two threads add has no defined order; the ranges are the process's, not the thread's.
 class TensorDumper {
  public:
   TensorDumper() = default;
@@ -189,13 +191,13 @@ class TensorDumper {
   void SetDumpTypeForAll(DumpFormat format, bool include_tensors = true, bool include_grads = true);
 
   // The number of the next dump, 0 at first; Dump() adds 1. A training run that dumps some iterations sets
-  // the iteration's number. Also while paused.
+  // the iteration's number. Also while paused, but not before it is enabled.
   void SetDumpCount(int64_t count);
   void ResetDumpCount() { SetDumpCount(0); }
   int64_t dump_count() const;
 
   // Calls action once, when the dump count is this or more, for example to end the program there. Replaces an
-  // earlier action of the same count.
+  // earlier action of the same count. Nothing before the dumper is enabled.
   void PerformAfterDumpCount(int64_t count, std::function<void()> action);
 
   // Writes what is pending to DIR/COUNT, and clears it whether or not that succeeds. Without dump_if_empty
@@ -211,27 +213,24 @@ class TensorDumper {
   int64_t num_dropped_dumps() const;
 
   // Compares what is pending with the dump in DIR/COUNT (the reference), then clears it and counts, as Dump()
-  // does. FAILED_PRECONDITION while not active, so that nothing is taken for equal.
-  absl::StatusOr<TreeComparison> CompareToDumpedData(const CompareOptions& options = {});
+  // does. Where they are equal, a line on stderr says so. Waits for writer threads, whose errors are
+  // returned. Where nothing is compared, as while not active, or without compare_if_empty where nothing is
+  // pending, the verdict is kCouldNotCompare, so that nothing is taken for equal.
+  absl::StatusOr<TreeComparison> CompareToDumpedData(const CompareOptions& options = {},
+                                                     bool compare_if_empty = true);
 
   // Dump() then compares instead, and returns FAILED_PRECONDITION with the report where the verdict is not
-  // "equal", or only prints it to stderr.
+  // "equal", or only prints it to stderr. dump_if_empty is compare_if_empty.
   enum class OnDifference : uint8_t { kFail, kWarn };
   void SetDumpIsCompare(CompareOptions options, OnDifference on_difference = OnDifference::kFail);
 
   // Forgets what is pending.
   void Discard();
 
-  // What is pending, as it would be dumped, without the gradients that are not set yet.
-  // REQUIRES: no other thread adds, dumps or discards while the reference is used.
-  const Value& tensors() const {
-    pending_.WaitForCopies().IgnoreError();
-    return pending_.tensors;
-  }
-  const Value& grads() const {
-    pending_.WaitForCopies().IgnoreError();
-    return pending_.grads;
-  }
+  // What is pending, as it would be dumped, without the gradients that are not set yet; the elements are
+  // shared, not copied. The error of a copy from a device.
+  absl::StatusOr<Value> tensors() const { return Finished(&Pending::tensors); }
+  absl::StatusOr<Value> grads() const { return Finished(&Pending::grads); }
 
  private:
   using Formats = absl::flat_hash_map<std::string, DumpFormat>;
@@ -274,16 +273,20 @@ class TensorDumper {
   std::string InRanges(std::string_view path) const;
   void UpdateActive();
   bool Selected() const;
-  // Of Dump(): what is pending, and its count.
-  absl::StatusOr<std::pair<Pending, int64_t>> TakePending();
+  absl::StatusOr<Value> Finished(Value Pending::*tree) const;
+  // Where the dumper is on: clears what is pending and calls use(pending, count) if it is wanted; counts.
+  template <typename Use>
+  absl::Status FinishDump(bool if_empty, Use use);
+  absl::StatusOr<Pending> TakePending();
   // The tree without objects, and without what is not selected or excluded; nothing where nothing is left.
   absl::StatusOr<std::optional<Value>> Prepare(const std::string& path, const Value& data,
                                                const AddOptions& options) const;
   // Calls the actions that are due, without the lock.
   void SetCount(int64_t count, std::unique_lock<std::mutex> lock);
   absl::Status Write(Pending pending, int64_t count);
+  // Says so where they are equal.
   absl::StatusOr<TreeComparison> Compare(const Pending& pending, int64_t count,
-                                         const CompareOptions& options) const;
+                                         const CompareOptions& options);
 
   struct CompareMode {
     CompareOptions options;

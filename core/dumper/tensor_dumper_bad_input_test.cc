@@ -23,10 +23,32 @@
 #include "tensor_dumper_for_test.h"
 
 namespace ott {
+
+// In place of the library's: there is no device here that could fail.
+absl::Status CopyToHost(const void*, int64_t, const Device&, void*) { return absl::InternalError("no copy"); }
+absl::StatusOr<CopyDone> StartCopyToHost(const void*, int64_t, const Device&, void*) {
+  return CopyDone([] { return absl::InternalError("an illegal memory access was encountered"); });
+}
+absl::StatusOr<std::shared_ptr<void>> AllocatePinned(int64_t num_bytes) { return AllocateHost(num_bytes); }
+
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+TEST_F(TensorDumperTest, CopiesFromADeviceThatFailAreErrorsOfAllThatNeedsThem) {
+  Enable();
+  Device device;
+  device.kind = Device::Kind::kCuda;
+  const TensorView on_device(data_, DType::kFloat32, Dims{2, 2}, Dims{2, 1}, device);
+  ASSERT_TRUE(dumper_.AddTensorData("a", on_device).ok());
+  for (const absl::Status& status :
+       {dumper_.tensors().status(), dumper_.grads().status(), dumper_.CompareToDumpedData().status()}) {
+    EXPECT_EQ(status.message(), "an illegal memory access was encountered");
+  }
+  ASSERT_TRUE(dumper_.AddTensorData("a", on_device).ok());
+  EXPECT_EQ(dumper_.Dump().message(), "an illegal memory access was encountered");
+}
 
 TEST_F(TensorDumperTest, HostileNamesStayInTheDirectory) {
   Enable();

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ott/core/dump/dump_reader.h"
 #include "ott/core/dumper/tensor_dumper.h"
 
 namespace ott {
@@ -38,6 +40,18 @@ class TensorDumperTest : public testing::Test {
     options.rank = 3;
     options.world_size = 4;
     ASSERT_TRUE(dumper_.Enable(options).ok());
+  }
+
+  // Dumps, and says how.
+  std::vector<std::pair<std::string, DumpFormat>> DumpedFormats() {
+    const std::string dir = dir_ + "/" + std::to_string(dumper_.dump_count());
+    EXPECT_TRUE(dumper_.Dump().ok());
+    std::vector<std::pair<std::string, DumpFormat>> formats;
+    const Manifest manifest = ReadManifest(dir)->value();
+    for (const ManifestTensor& tensor : manifest.tensors) {
+      formats.emplace_back(tensor.path, tensor.format);
+    }
+    return formats;
   }
 
   const std::string dir_ = MakeTestDir();

@@ -18,6 +18,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 TEST_F(TensorDumperTest, IgnoresEverythingUntilEnabled) {
   bool called = false;
@@ -33,6 +34,23 @@ TEST_F(TensorDumperTest, IgnoresEverythingUntilEnabled) {
   EXPECT_FALSE(called);
   EXPECT_EQ(dumper_.dump_count(), 0);
   EXPECT_FALSE(dumper_.active());
+}
+
+TEST_F(TensorDumperTest, OffCountsNothingComparesNothingAndCallsNoAction) {
+  int calls = 0;
+  dumper_.PerformAfterDumpCount(1, [&] { ++calls; });
+  dumper_.SetDumpCount(5);
+  EXPECT_EQ(dumper_.dump_count(), 0);
+  const absl::StatusOr<TreeComparison> comparison = dumper_.CompareToDumpedData();
+  ASSERT_TRUE(comparison.ok()) << comparison.status();
+  // Nothing is taken for equal.
+  EXPECT_EQ(comparison->verdict(), Verdict::kCouldNotCompare);
+  Enable();
+  dumper_.SetDumpCount(5);
+  EXPECT_EQ(calls, 0);
+  dumper_.PerformAfterDumpCount(6, [&] { ++calls; });
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_EQ(calls, 1);
 }
 
 TEST_F(TensorDumperTest, EnablingTwiceIsAnError) {
@@ -77,7 +95,7 @@ TEST_F(TensorDumperTest, DumpClearsAndCounts) {
   ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
   ASSERT_TRUE(dumper_.Dump().ok());
   EXPECT_EQ(dumper_.dump_count(), 1);
-  EXPECT_TRUE(dumper_.tensors().map().empty());
+  EXPECT_TRUE(dumper_.tensors()->map().empty());
   ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
   ASSERT_TRUE(dumper_.Dump().ok());
   EXPECT_TRUE(ReadDump(dir_ + "/1").ok());
@@ -88,7 +106,7 @@ TEST_F(TensorDumperTest, CopiesAreTakenAtTheCall) {
   float value = 1;
   ASSERT_TRUE(dumper_.AddTensorData("a", TensorView(&value, {})).ok());
   value = 2;
-  EXPECT_EQ(*static_cast<const float*>(ListTensors(dumper_.tensors())[0].tensor.view.data()), 1);
+  EXPECT_EQ(*static_cast<const float*>(ListTensors(*dumper_.tensors())[0].tensor.view.data()), 1);
 }
 
 TEST_F(TensorDumperTest, RangesAndDotsMakeNestedNames) {
@@ -100,20 +118,42 @@ TEST_F(TensorDumperTest, RangesAndDotsMakeNestedNames) {
   ASSERT_TRUE(dumper_.AddTensorData("c", view_).ok());
   ASSERT_TRUE(dumper_.PopRange().ok());
   ASSERT_TRUE(dumper_.AddTensorData("d", view_).ok());
-  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.layer.a.b", "model.c", "d"));
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("model.layer.a.b", "model.c", "d"));
   EXPECT_EQ(dumper_.PopRange().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(TensorDumperTest, ClosestOverrideOfTheFormatWins) {
   Enable();
   AddOptions options;
-  options.format_overrides = {{"model", DumpFormat::kBinary}, {"b", DumpFormat::kJson}};
-  ASSERT_TRUE(
-      dumper_.AddTensorData("model", ValueMap{{"a", view_}, {"b", ValueMap{{"c", view_}}}}, options).ok());
-  ASSERT_TRUE(dumper_.Dump().ok());
-  const Manifest manifest = *ReadDump(dir_ + "/0")->manifest;
-  EXPECT_EQ(manifest.tensors[0].format, DumpFormat::kBinary);
-  EXPECT_EQ(manifest.tensors[1].format, DumpFormat::kJson);
+  options.format_overrides = {{"layer", DumpFormat::kBinary}, {"b", DumpFormat::kJson}};
+  const Value layer = ValueMap{{"a", view_}, {"b", ValueMap{{"c", view_}}}, {"list", Value::List{view_}}};
+  ASSERT_TRUE(dumper_.AddTensorData("model", ValueMap{{"layer", layer}}, options).ok());
+  EXPECT_THAT(DumpedFormats(), ElementsAre(Pair("model.layer.a", DumpFormat::kBinary),
+                                           Pair("model.layer.b.c", DumpFormat::kJson),
+                                           Pair("model.layer.list.0", DumpFormat::kBinary)));
+}
+
+// As for the Python dumper's users: what the data itself calls its tensors.
+TEST_F(TensorDumperTest, OverridesMatchWholeNamesOfTheDataButNoPathOrRange) {
+  Enable();
+  AddOptions options;
+  options.format_overrides = {{"range", DumpFormat::kBinary},
+                              {"path", DumpFormat::kBinary},
+                              {"conv1", DumpFormat::kBinary},
+                              {"0", DumpFormat::kBinary},
+                              {"conv1.weight", DumpFormat::kImageI}};
+  options.permute_axes_overrides = {{"path", {1, 0}}, {"conv1.weight", {0, 1}}, {"weight", {1, 0}}};
+  options.exclude = {"bn.bias", "path", "bias"};
+  ASSERT_TRUE(dumper_.PushRange("range").ok());
+  const Value state = ValueMap{
+      {"conv1.weight", view_}, {"bn.bias", view_}, {"conv1.bias", view_}, {"list", Value::List{view_}}};
+  ASSERT_TRUE(dumper_.AddTensorData("path", state, options).ok());
+  ASSERT_TRUE(dumper_.PopRange().ok());
+  const Value added = *dumper_.tensors();
+  EXPECT_EQ(std::memcmp(ListTensors(added)[0].tensor.view.data(), data_, sizeof(data_)), 0);
+  EXPECT_THAT(DumpedFormats(), ElementsAre(Pair("range.path.conv1.weight", DumpFormat::kImageI),
+                                           Pair("range.path.conv1.bias", DumpFormat::kJson),
+                                           Pair("range.path.list.0", DumpFormat::kJson)));
 }
 
 TEST_F(TensorDumperTest, OneFormatForAllOverridesTheCode) {
@@ -146,10 +186,10 @@ TEST_F(TensorDumperTest, AxesArePermutedAndTheClosestOverrideWins) {
   options.permute_axes = {1, 0};
   options.permute_axes_overrides = {{"model", {0, 1}}, {"b", {1, 0}}, {"c", {}}};
   ASSERT_TRUE(dumper_.AddTensorData("a", view_, options).ok());
-  ASSERT_TRUE(
-      dumper_.AddTensorData("model", ValueMap{{"a", view_}, {"b", view_}, {"c", view_}}, options).ok());
+  const Value model = ValueMap{{"a", view_}, {"b", view_}, {"c", view_}};
+  ASSERT_TRUE(dumper_.AddTensorData("", ValueMap{{"model", model}}, options).ok());
   const auto second = [&](size_t i) {
-    return static_cast<const float*>(ListTensors(dumper_.tensors())[i].tensor.view.data())[1];
+    return static_cast<const float*>(ListTensors(*dumper_.tensors())[i].tensor.view.data())[1];
   };
   EXPECT_EQ(second(0), data_[2]);
   EXPECT_EQ(second(1), data_[1]);
@@ -172,7 +212,7 @@ TEST_F(TensorDumperTest, GradientsArePermutedToo) {
                     return std::vector<Gradient>{{Gradient::Kind::kComputed, tensors[0].tensor}};
                   })
                   .ok());
-  EXPECT_EQ(ListTensors(dumper_.grads())[0].tensor.view.shape(), Dims({1, 2}));
+  EXPECT_EQ(ListTensors(*dumper_.grads())[0].tensor.view.shape(), Dims({1, 2}));
 }
 
 TEST_F(TensorDumperTest, ExcludedNamesAreLeftOutAtAnyLevel) {
@@ -187,9 +227,30 @@ TEST_F(TensorDumperTest, ExcludedNamesAreLeftOutAtAnyLevel) {
                                           {"list", Value::List{ValueMap{{"a", view_}, {"b", view_}}}}},
                                  options)
                   .ok());
-  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.a", "model.c.d", "model.list.0.a"));
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("model.a", "model.c.d", "model.list.0.a"));
   ASSERT_TRUE(dumper_.AddTensorData("b", view_, options).ok());
-  EXPECT_EQ(PathsOf(dumper_.tensors()).back(), "b");
+  EXPECT_EQ(PathsOf(*dumper_.tensors()).back(), "b");
+  // A map that becomes empty stays, as Python's does.
+  ASSERT_TRUE(dumper_.AddTensorData("empty", ValueMap{{"b", view_}}, options).ok());
+  EXPECT_TRUE(dumper_.tensors()->map().Find("empty")->map().empty());
+}
+
+TEST_F(TensorDumperTest, ExcludedObjectsNeedNoConverter) {
+  struct Opaque {};
+  Enable();
+  AddOptions options;
+  options.exclude = {"opaque", "sample_sizes"};
+  const int64_t sizes[2] = {1, 2};
+  const RaggedBatch batch{{view_, nullptr}, {TensorView(sizes, {2}), nullptr}};
+  dumper_.EnableRaggedBatchDumping();
+  ASSERT_TRUE(
+      dumper_
+          .AddTensorData(
+              "model",
+              ValueMap{{"a", view_}, {"opaque", Value::Object(Opaque())}, {"batch", Value::Object(batch)}},
+              options)
+          .ok());
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("model.a", "model.batch.data"));
 }
 
 TEST_F(TensorDumperTest, ObjectsAreConverted) {
@@ -201,8 +262,8 @@ TEST_F(TensorDumperTest, ObjectsAreConverted) {
   dumper_.RegisterConverter<Box>([](const Box& box) { return TensorView(box.corners, {2}); });
   ASSERT_TRUE(dumper_.AddTensorData("box", Box{{1, 2}}).ok());
   ASSERT_TRUE(dumper_.AddTensorData("boxes", [] { return std::vector<Box>{{{3, 4}}, {{5, 6}}}; }).ok());
-  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("box", "boxes.0", "boxes.1"));
-  EXPECT_EQ(static_cast<const float*>(ListTensors(dumper_.tensors())[2].tensor.view.data())[1], 6);
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("box", "boxes.0", "boxes.1"));
+  EXPECT_EQ(static_cast<const float*>(ListTensors(*dumper_.tensors())[2].tensor.view.data())[1], 6);
 }
 
 TEST_F(TensorDumperTest, RaggedBatchesAreDumpedAsStructureOrPerSample) {
@@ -228,7 +289,7 @@ TEST_F(TensorDumperTest, InsertingWhereSomethingIsNamesBoth) {
             "cannot insert a value of kind map at 'a': there is a float32 tensor of shape [2, 2] already");
   EXPECT_EQ(dumper_.AddTensorData("a.b", view_).message(),
             "cannot insert at 'a.b': 'b' names nothing in 'a', which is a float32 tensor of shape [2, 2]");
-  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a"));
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("a"));
 }
 
 TEST_F(TensorDumperTest, MapsAreMergedAndListsIndexed) {
@@ -237,12 +298,12 @@ TEST_F(TensorDumperTest, MapsAreMergedAndListsIndexed) {
       dumper_.AddTensorData("a", ValueMap{{"b", view_}, {"list", Value::List{ValueMap{}, ValueMap{}}}}).ok());
   ASSERT_TRUE(dumper_.AddTensorData("a", ValueMap{{"c", view_}}).ok());
   ASSERT_TRUE(dumper_.AddTensorData("a.list.1.d", view_).ok());
-  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a.b", "a.list.1.d", "a.c"));
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("a.b", "a.list.1.d", "a.c"));
   EXPECT_EQ(dumper_.AddTensorData("a", ValueMap{{"e", view_}, {"c", 1}}).code(),
             absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(dumper_.AddTensorData("a.list.2.d", view_).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(dumper_.AddTensorData("a.list.x", view_).code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a.b", "a.list.1.d", "a.c"));
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("a.b", "a.list.1.d", "a.c"));
 }
 
 TEST_F(TensorDumperTest, PausedCallsDoNothingAndPendingDataStays) {
@@ -253,7 +314,7 @@ TEST_F(TensorDumperTest, PausedCallsDoNothingAndPendingDataStays) {
   EXPECT_TRUE(dumper_.Dump().ok());
   dumper_.SetDumpCount(7);
   dumper_.Resume();
-  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("a"));
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("a"));
   ASSERT_TRUE(dumper_.Dump().ok());
   EXPECT_TRUE(ReadDump(dir_ + "/7").ok());
 }
@@ -267,7 +328,7 @@ TEST_F(TensorDumperTest, DiscardForgets) {
   Enable();
   ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
   dumper_.Discard();
-  EXPECT_TRUE(dumper_.tensors().map().empty());
+  EXPECT_TRUE(dumper_.tensors()->map().empty());
 }
 
 TEST_F(TensorDumperTest, GradientsAreComputedByTheProvider) {
@@ -435,7 +496,7 @@ TEST_F(TensorDumperTest, OnlySelectedTensorsAreDumped) {
           .ok());
   ASSERT_TRUE(dumper_.AddTensorData("b", view_).ok());
   ASSERT_TRUE(dumper_.AddTensorData("list", Value::List{view_, ValueMap{{"w", view_}}}).ok());
-  EXPECT_THAT(PathsOf(dumper_.tensors()), ElementsAre("model.w", "list.1.w"));
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("model.w", "list.1.w"));
 }
 
 TEST_F(TensorDumperTest, WriterThreadsWriteAllDumps) {
@@ -490,7 +551,86 @@ TEST_F(TensorDumperTest, DumpedDataIsComparedInPlace) {
   EXPECT_EQ(dumper_.CompareToDumpedData(options)->verdict(), Verdict::kEqual);
 
   dumper_.Pause();
-  EXPECT_EQ(dumper_.CompareToDumpedData().status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(dumper_.CompareToDumpedData()->verdict(), Verdict::kCouldNotCompare);
+}
+
+TEST_F(TensorDumperTest, OnlyAComparisonThatPassesSaysSoInOneLine) {
+  Enable();
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const auto said = [&](double value, auto compare) {
+    dumper_.ResetDumpCount();
+    EXPECT_TRUE(value == 0 ? dumper_.AddTensorData("a", view_).ok() : dumper_.AddTensorData("a", value).ok());
+    testing::internal::CaptureStderr();
+    compare();
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string line =
+      "ott: compared with the dump " + dir_ + "/0: equal (bit for bit): 1 bitwise equal\n";
+  EXPECT_EQ(said(0, [&] { EXPECT_TRUE(dumper_.CompareToDumpedData().ok()); }), line);
+  EXPECT_EQ(said(1, [&] { EXPECT_TRUE(dumper_.CompareToDumpedData().ok()); }), "");
+  dumper_.SetDumpIsCompare({});
+  EXPECT_EQ(said(0, [&] { EXPECT_TRUE(dumper_.Dump().ok()); }), line);
+  EXPECT_EQ(said(1, [&] { EXPECT_FALSE(dumper_.Dump().ok()); }), "");
+}
+
+TEST_F(TensorDumperTest, DumpsWithoutNumbersThatAgreePassUnlessThatIsRefused) {
+  Enable();
+  dumper_.SetDumpCount(1);
+  ASSERT_TRUE(dumper_.AddTensorData("note", "only a text").ok());
+  for (const int64_t count : {1, 2}) {
+    dumper_.SetDumpCount(count);
+    ASSERT_TRUE(dumper_.Dump().ok());
+  }
+  const auto compare = [&](int64_t count, const CompareOptions& options) {
+    dumper_.SetDumpCount(count);
+    const Value data = count == 1 ? ValueMap{{"note", "only a text"}} : ValueMap();
+    EXPECT_TRUE(dumper_.AddTensorData("", data).ok());
+    return dumper_.CompareToDumpedData(options)->verdict();
+  };
+  CompareOptions refuse;
+  refuse.allow_empty = false;
+  for (const int64_t count : {1, 2}) {
+    EXPECT_EQ(compare(count, {}), Verdict::kEqual) << count;
+    EXPECT_EQ(compare(count, refuse), Verdict::kCouldNotCompare) << count;
+  }
+  // Not compared, and so not counted.
+  dumper_.SetDumpCount(2);
+  EXPECT_EQ(dumper_.CompareToDumpedData({}, /*compare_if_empty=*/false)->verdict(),
+            Verdict::kCouldNotCompare);
+  EXPECT_EQ(dumper_.dump_count(), 2);
+}
+
+TEST_F(TensorDumperTest, AComparisonWaitsForTheWriterThreads) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.num_writer_threads = 1;
+  Enable(options);
+  const std::vector<float> large(1'000'000, 1.25f);
+  const auto add = [&] {
+    dumper_.ResetDumpCount();
+    EXPECT_TRUE(dumper_.AddTensorData("a", TensorView(large.data(), {1'000'000})).ok());
+  };
+  add();
+  ASSERT_TRUE(dumper_.Dump().ok());
+  add();
+  EXPECT_TRUE(dumper_.CompareToDumpedData()->bitwise_equal());
+  add();
+  ASSERT_TRUE(dumper_.Dump().ok());
+  dumper_.SetDumpIsCompare({});
+  add();
+  EXPECT_TRUE(dumper_.Dump().ok());
+}
+
+TEST_F(TensorDumperTest, OrderOfAddingIsNoDifference) {
+  Enable();
+  const auto add = [&](std::vector<const char*> names) {
+    for (const char* const name : names) EXPECT_TRUE(dumper_.AddTensorData(name, view_).ok());
+  };
+  add({"a", "b.x", "b.y"});
+  ASSERT_TRUE(dumper_.Dump().ok());
+  dumper_.ResetDumpCount();
+  add({"b.y", "b.x", "a"});
+  EXPECT_TRUE(dumper_.CompareToDumpedData()->bitwise_equal());
 }
 
 TEST_F(TensorDumperTest, DumpCanCompareInstead) {
@@ -584,7 +724,7 @@ TEST(TensorDumper, OneInstanceIsTheProcesses) {
     const float value = 1;
     ASSERT_TRUE(TensorDumper::Get().AddTensorData("a", TensorView(&value, {})).ok());
   }
-  EXPECT_THAT(PathsOf(TensorDumper::Get().tensors()), ElementsAre("scope.a"));
+  EXPECT_THAT(PathsOf(*TensorDumper::Get().tensors()), ElementsAre("scope.a"));
   {
     const DumpRange range("paused within");
     TensorDumper::Get().Pause();

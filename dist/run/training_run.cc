@@ -228,15 +228,20 @@ absl::Status TrainingRun::CheckAndDump() {
   TensorDumper& dumper = TensorDumper::Get();
   absl::Status status;
   if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) {
-    const std::vector<NamedTensor> tensors = ListTensorsAndGrads(dumper.tensors(), &dumper.grads());
-    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, tensors)));
-    for (const CrossCheckVerdict& verdict : cross_check_->CheckShards(iteration_, tensors)) {
+    const absl::StatusOr<Value> added = dumper.tensors();
+    const absl::StatusOr<Value> added_grads = dumper.grads();
+    // The other ranks wait for this one, which has no tensors where a copy from a device failed.
+    const absl::Status& problem = added.ok() ? added_grads.status() : added.status();
+    const Value tensors = problem.ok() ? *added : ValueMap();
+    const Value grads = problem.ok() ? *added_grads : ValueMap();
+    const std::vector<NamedTensor> listed = ListTensorsAndGrads(tensors, &grads);
+    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, listed, problem)));
+    for (const CrossCheckVerdict& verdict : cross_check_->CheckShards(iteration_, listed, problem)) {
       status.Update(AddVerdict(verdict));
     }
     if (cross_check_->has_reference()) {
-      const Value& grads = dumper.grads();
-      status.Update(AddVerdict(cross_check_->CheckReference(iteration_, dumper.tensors(),
-                                                            grads.map().empty() ? nullptr : &grads)));
+      status.Update(AddVerdict(cross_check_->CheckReference(
+          iteration_, tensors, grads.map().empty() ? nullptr : &grads, problem)));
     }
   }
   if (DumpsThisIteration()) {

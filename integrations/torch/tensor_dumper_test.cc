@@ -123,21 +123,21 @@ TEST_F(TorchTensorDumperTest, GradientsLeaveTheTrainingAlone) {
   EXPECT_TRUE(at::equal(w.grad(), at::full({3}, 2.0)));
   // The dumped gradient is a copy.
   w.grad().zero_();
-  EXPECT_EQ(static_cast<const float*>(dumper_.grads().map().Find("w")->tensor().view.data())[0], 2);
+  EXPECT_EQ(static_cast<const float*>(dumper_.grads()->map().Find("w")->tensor().view.data())[0], 2);
 }
 
 TEST_F(TorchTensorDumperTest, GradientsOfSeveralFunctionValuesAreSummed) {
   const at::Tensor w = at::ones({}).requires_grad_();
   AddGrad("w", w);
   ASSERT_TRUE(SetGradients({2 * w, 3 * w}).ok());
-  EXPECT_EQ(*static_cast<const float*>(dumper_.grads().map().Find("w")->tensor().view.data()), 5);
+  EXPECT_EQ(*static_cast<const float*>(dumper_.grads()->map().Find("w")->tensor().view.data()), 5);
 }
 
 TEST_F(TorchTensorDumperTest, WithoutVariablesNothingIsDifferentiated) {
   const at::Tensor x = at::ones({});
   AddGrad("x", x);
   ASSERT_TRUE(SetGradients({x}).ok());
-  EXPECT_EQ(dumper_.grads().map().Find("x")->string_value(), "`.requires_grad == False`");
+  EXPECT_EQ(dumper_.grads()->map().Find("x")->string_value(), "`.requires_grad == False`");
 }
 
 TEST_F(TorchTensorDumperTest, WhatAutogradThrowsIsAnError) {
@@ -158,8 +158,8 @@ TEST_F(TorchTensorDumperTest, VectorsOfTensorsAreLists) {
   ASSERT_TRUE(dumper_.AddTensorData("weights", weights).ok());
   ASSERT_TRUE(dumper_.AddGradData("weights", weights).ok());
   ASSERT_TRUE(SetGradients({weights[0].sum() + weights[1].sum()}).ok());
-  EXPECT_EQ(dumper_.tensors().map().Find("weights")->list()[1].tensor().view.shape(), Dims({3}));
-  EXPECT_EQ(dumper_.grads().map().Find("weights")->list()[1].tensor().view.shape(), Dims({3}));
+  EXPECT_EQ(dumper_.tensors()->map().Find("weights")->list()[1].tensor().view.shape(), Dims({3}));
+  EXPECT_EQ(dumper_.grads()->map().Find("weights")->list()[1].tensor().view.shape(), Dims({3}));
 }
 
 TEST_F(TorchTensorDumperTest, GradientsOfAnyFormAreDumpedAsNumbers) {
@@ -171,11 +171,11 @@ TEST_F(TorchTensorDumperTest, GradientsOfAnyFormAreDumpedAsNumbers) {
   AddGrad("z", z);
   const absl::Status status = SetGradients({rows.sum() + at::real(z.conj() * at::conj(z)).sum()});
   ASSERT_TRUE(status.ok()) << status;
-  const TensorView& of_table = dumper_.grads().map().Find("table")->tensor().view;
+  const TensorView& of_table = dumper_.grads()->map().Find("table")->tensor().view;
   const float* const values = static_cast<const float*>(of_table.data());
   EXPECT_EQ(of_table.shape(), Dims({4, 2}));
   EXPECT_EQ(std::vector<float>(values, values + 8), std::vector<float>({0, 0, 2, 2, 0, 0, 1, 1}));
-  EXPECT_EQ(dumper_.grads().map().Find("z")->tensor().view.dtype(), DType::kComplex64);
+  EXPECT_EQ(dumper_.grads()->map().Find("z")->tensor().view.dtype(), DType::kComplex64);
 }
 
 TEST_F(TorchTensorDumperTest, ErrorsNameTheTensor) {
