@@ -114,6 +114,13 @@ def ott_dependencies():
     )
     maybe(
         debian_library,
+        name = "rapidjson",
+        header = "rapidjson/reader.h",
+        package = "rapidjson-dev",
+        targets = {"rapidjson": []},
+    )
+    maybe(
+        debian_library,
         name = "sqlite",
         header = "sqlite3.h",
         package = "libsqlite3-dev",

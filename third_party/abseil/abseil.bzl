@@ -11,6 +11,7 @@ _TARGETS = {
         "flat_hash_set": "absl_flat_hash_set",
         "inlined_vector": "absl_inlined_vector",
     },
+    "absl/functional": {"function_ref": "absl_function_ref"},
     "absl/status": {
         "status": "absl_status",
         "statusor": "absl_statusor",
