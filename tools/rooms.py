@@ -24,6 +24,7 @@ ROOMS = [
     "dist/directory",
     "dist/stats",
     "dist/check",
+    "dist/whatif",
     "dist/run",
     "integrations/torch",
     "integrations/python",

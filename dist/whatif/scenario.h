@@ -1,0 +1,81 @@
+// Replays of a job with other own times of some of its operations.
+
+#ifndef OTT_DIST_WHATIF_SCENARIO_H_
+#define OTT_DIST_WHATIF_SCENARIO_H_
+
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "ott/dist/whatif/job.h"
+
+namespace ott::whatif {
+
+// What all operations take, and what those that are selected take instead.
+struct Scenario {
+  enum Times {
+    kMeasured,
+    // As if all ranks were alike.
+    kIdeal,
+    // As other ranks, which are not selected, take for the same; where the rank is slower than them on
+    // average. Keeps how a rank's times vary.
+    kMended,
+    // Measured times factor.
+    kScaled,
+  };
+
+  Times base = kMeasured;
+  Times selected = kMended;
+  double factor = 1;
+  // By rank and kind: [rank * number of kinds + kind].
+  std::vector<char> selection;
+};
+
+// Selects what `selects` says of a rank and a kind, both as indices.
+std::vector<char> Select(const Job& job, absl::FunctionRef<bool(int rank, int kind)> selects);
+
+// Makes replays of scenarios. The job must outlive it.
+class ScenarioReplayer {
+ public:
+  explicit ScenarioReplayer(const Job& job);
+
+  // [scenario][step], in seconds.
+  std::vector<std::vector<double>> Replay(const std::vector<Scenario>& scenarios) const;
+
+  // How much longer a rank's operations of a kind take in a mean step than those of the median of the other
+  // ranks, in seconds.
+  double MeanExcess(int rank, int kind) const { return excess_[rank * job_.kinds.size() + kind]; }
+
+ private:
+  // The operations of one place and kind on one rank, the shortest first.
+  struct Series {
+    int32_t rank = 0;
+    std::vector<int32_t> operations;
+  };
+  struct Place {
+    int32_t kind = 0;
+    std::vector<Series> by_rank;
+  };
+
+  // What of an operation's measured and ideal time its own time is.
+  struct Mix {
+    double measured = 1;
+    double ideal = 0;
+  };
+
+  void FindPlaces();
+  void FindExcess();
+  // Own times of the operations that a scenario mends, by operation; others are NaN. Empty if it mends none.
+  std::vector<float> Mend(const Scenario& scenario) const;
+
+  // Of operations that are not mended by Mend().
+  Mix MixOf(const Scenario& scenario, size_t rank_and_kind) const;
+
+  const Job& job_;
+  // Of operations that have one.
+  std::vector<Place> places_;
+  std::vector<double> excess_;
+};
+
+}  // namespace ott::whatif
+
+#endif  // OTT_DIST_WHATIF_SCENARIO_H_

@@ -1,0 +1,554 @@
+#include "ott/dist/whatif/what_if.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/text_table.h"
+#include "ott/core/statistics/distributions.h"
+#include "ott/dist/whatif/scenario.h"
+
+namespace ott::whatif {
+namespace {
+
+// Repairs that are worth more words than their sum, and ranks whose operations are looked at one by one.
+constexpr size_t kMaxRepairs = 8;
+constexpr size_t kMaxRanksInDetail = 8;
+constexpr size_t kMaxTogether = 3;
+constexpr double kWeightOfHost = 0.9;
+constexpr double kWeightOfStage = 0.8;
+double Sum(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum;
+}
+
+struct Saving {
+  double share = 0;
+  double low = 0;
+  double high = 0;
+};
+
+// What share of the time goes from `before` to `after`, with its 95 % interval over the steps.
+Saving Compare(const std::vector<double>& before, const std::vector<double>& after) {
+  const double total = Sum(before);
+  if (total <= 0) return {};
+  const double ratio = Sum(after) / total;
+  Saving saving = {1 - ratio, 1 - ratio, 1 - ratio};
+  const size_t count = before.size();
+  if (count < 2) return {1 - ratio, -1, 1};
+  // Of a ratio of sums, by its linear part.
+  double squares = 0;
+  for (size_t i = 0; i < count; ++i) squares += std::pow(after[i] - ratio * before[i], 2);
+  const auto n = static_cast<double>(count);
+  const double error = std::sqrt(squares * n / (n - 1)) / total;
+  const double quantile = StudentTQuantile(0.975, n - 1);
+  saving.low -= quantile * error;
+  saving.high += quantile * error;
+  return saving;
+}
+
+// Something that could be mended.
+struct Part {
+  Part(std::string name, std::vector<char> selection)
+      : name(std::move(name)), selection(std::move(selection)) {}
+
+  std::string name;
+  std::vector<char> selection;
+  // Of repairs: what its saving counts, as one that mends less is the better answer where it saves as much.
+  double weight = 1;
+  double slowdown = 0;
+  Saving saving;
+};
+
+class Analysis {
+ public:
+  Analysis(const Job& job, const std::vector<ScaleQuestion>& questions)
+      : job_(job), questions_(questions), replayer_(job) {
+    OTT_CHECK(!job.operations.empty()) << "a job without operations";
+    for (const Job::Rank& rank : job.ranks) {
+      if (rank.stage >= 0) stages_.insert(rank.stage);
+      if (rank.replica >= 0) replicas_.insert(rank.replica);
+      if (!rank.host.empty()) ++ranks_of_host_[rank.host];
+    }
+    for (const Job::Step& step : job.steps) num_iterations_ += step.num_iterations;
+    std::vector<bool> is_used(job.kinds.size());
+    for (const Job::Operation& operation : job.operations) is_used[operation.kind] = true;
+    for (size_t i = 0; i < job.kinds.size(); ++i) {
+      const Job::Kind& kind = job.kinds[i];
+      if (is_used[i] &&
+          std::find(operations_.begin(), operations_.end(), kind.operation) == operations_.end()) {
+        operations_.push_back(kind.operation);
+      }
+    }
+  }
+
+  WhatIfAnswer Answer() {
+    ReplayAll();
+    Summarize();
+    AddParts();
+    AddWorstRanks();
+    AddRepairs();
+    AddCommunication();
+    AddScaled();
+    AddCriticalPath();
+    Judge();
+    return std::move(answer_);
+  }
+
+ private:
+  Scenario AllOf(Scenario::Times times) const { return {times, times, 1, {}}; }
+  double MeanOf(const std::vector<double>& steps) const { return Sum(steps) / num_iterations_; }
+  std::string RankName(size_t rank) const {
+    const Job::Rank& of = job_.ranks[rank];
+    return of.host.empty() ? absl::StrCat("rank ", of.rank)
+                           : absl::StrCat("rank ", of.rank, " (", of.host, ")");
+  }
+
+  void ReplayAll() {
+    std::vector<std::vector<double>> replayed =
+        replayer_.Replay({AllOf(Scenario::kMeasured), AllOf(Scenario::kIdeal)});
+    measured_ = std::move(replayed[0]);
+    ideal_ = std::move(replayed[1]);
+  }
+
+  // Launch delays included.
+  double ReplayError() {
+    std::vector<double> own;
+    std::vector<double> delays;
+    for (const Job::Operation& operation : job_.operations) {
+      own.push_back(operation.own);
+      delays.push_back(operation.delay);
+    }
+    const DependencyGraph::Times times = job_.graph.ReplayInFull(own, delays);
+    double difference = 0;
+    double total = 0;
+    for (size_t step = 0; step < job_.steps.size(); ++step) {
+      const auto [first, last] = job_.graph.OperationsOf(static_cast<int>(step));
+      double longest = 0;
+      for (int32_t i = first; i < last; ++i) longest = std::max(longest, times.end[i]);
+      difference += std::abs(longest - job_.steps[step].measured_seconds);
+      total += job_.steps[step].measured_seconds;
+    }
+    return total > 0 ? difference / total : 1;
+  }
+
+  void Summarize() {
+    answer_.set_num_ranks(static_cast<int32_t>(job_.ranks.size()));
+    answer_.set_num_steps(num_iterations_);
+    answer_.set_first_step(job_.steps.front().number);
+    answer_.set_last_step(job_.steps.back().number + job_.steps.back().num_iterations - 1);
+    double measured = 0;
+    for (size_t i = 0; i < job_.steps.size(); ++i) {
+      const Job::Step& step = job_.steps[i];
+      measured += step.measured_seconds;
+      WhatIfStep& out = *answer_.add_by_step();
+      out.set_step(step.number);
+      out.set_measured_seconds(step.measured_seconds / step.num_iterations);
+      out.set_replayed_seconds(measured_[i] / step.num_iterations);
+      out.set_ideal_seconds(ideal_[i] / step.num_iterations);
+      out.set_slowdown(ideal_[i] > 0 ? measured_[i] / ideal_[i] : 1);
+    }
+    answer_.set_measured_seconds(measured / num_iterations_);
+    answer_.set_replay_error(ReplayError());
+    answer_.set_replayed_seconds(MeanOf(measured_));
+    answer_.set_ideal_seconds(MeanOf(ideal_));
+    answer_.set_slowdown(Sum(ideal_) > 0 ? Sum(measured_) / Sum(ideal_) : 1);
+    answer_.set_launch_slowdown(Sum(measured_) > 0 ? measured / Sum(measured_) : 1);
+    for (const std::string& note : job_.notes) answer_.add_notes(note);
+    answer_.set_incomplete(job_.incomplete);
+    answer_.set_step_word(job_.step_word);
+  }
+
+  void FindSlowdowns(std::vector<Part>& parts) const {
+    std::vector<Scenario> scenarios;
+    for (const Part& part : parts)
+      scenarios.push_back({Scenario::kIdeal, Scenario::kMeasured, 1, part.selection});
+    const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].slowdown = Sum(ideal_) > 0 ? Sum(replayed[i]) / Sum(ideal_) : 1;
+    }
+  }
+
+  void FindSavings(std::vector<Part>& parts) const {
+    std::vector<Scenario> scenarios;
+    for (const Part& part : parts)
+      scenarios.push_back({Scenario::kMeasured, Scenario::kMended, 1, part.selection});
+    const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
+    for (size_t i = 0; i < parts.size(); ++i) parts[i].saving = Compare(measured_, replayed[i]);
+  }
+
+  WhatIfPart ToProto(const Part& part) const {
+    WhatIfPart out;
+    out.set_name(part.name);
+    if (part.slowdown > 0) out.set_slowdown(part.slowdown);
+    // Launch delays stay.
+    out.set_seconds(answer_.measured_seconds() - part.saving.share * answer_.replayed_seconds());
+    out.set_saved(part.saving.share * answer_.replayed_seconds() / answer_.measured_seconds());
+    out.set_saved_low(part.saving.low * answer_.replayed_seconds() / answer_.measured_seconds());
+    out.set_saved_high(part.saving.high * answer_.replayed_seconds() / answer_.measured_seconds());
+    return out;
+  }
+
+  template <typename Names, typename Selects>
+  std::vector<Part> PartsOf(const Names& names, Selects selects) const {
+    std::vector<Part> parts;
+    for (const auto& name : names) {
+      parts.push_back(
+          {absl::StrCat(name), Select(job_, [&](int rank, int kind) { return selects(name, rank, kind); })});
+    }
+    FindSlowdowns(parts);
+    FindSavings(parts);
+    return parts;
+  }
+
+  void AddParts() {
+    std::vector<size_t> indices(job_.ranks.size());
+    for (size_t i = 0; i < indices.size(); ++i) indices[i] = i;
+    ranks_ = PartsOf(indices, [](size_t index, int rank, int) { return static_cast<int>(index) == rank; });
+    for (size_t i = 0; i < ranks_.size(); ++i) ranks_[i].name = RankName(i);
+    std::vector<Part> operations = PartsOf(operations_, [this](const std::string& name, int, int kind) {
+      return job_.kinds[kind].operation == name;
+    });
+    const std::vector<Part> stages =
+        PartsOf(stages_, [this](int stage, int rank, int) { return job_.ranks[rank].stage == stage; });
+    const std::vector<Part> replicas = PartsOf(
+        replicas_, [this](int replica, int rank, int) { return job_.ranks[rank].replica == replica; });
+    std::vector<std::string> hosts;
+    for (const auto& [host, unused] : ranks_of_host_) hosts.push_back(host);
+    if (hosts.size() > 1) {
+      hosts_ = PartsOf(
+          hosts, [this](const std::string& host, int rank, int) { return job_.ranks[rank].host == host; });
+    }
+    // In a pipeline a rank's slowdown is the smaller of its replica's and its stage's.
+    if (!stages_.empty() && !replicas_.empty()) {
+      std::map<int, double> of_stage;
+      std::map<int, double> of_replica;
+      size_t i = 0;
+      for (const int stage : stages_) of_stage[stage] = stages[i++].slowdown;
+      i = 0;
+      for (const int replica : replicas_) of_replica[replica] = replicas[i++].slowdown;
+      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+        ranks_[rank].slowdown =
+            std::min(of_stage[job_.ranks[rank].stage], of_replica[job_.ranks[rank].replica]);
+      }
+    }
+    for (const Part& part : ranks_) *answer_.add_by_rank() = ToProto(part);
+    for (const Part& part : operations) *answer_.add_by_operation() = ToProto(part);
+    for (const Part& part : stages) *answer_.add_by_stage() = ToProto(part);
+    for (const Part& part : replicas) *answer_.add_by_replica() = ToProto(part);
+    for (const Part& part : hosts_) *answer_.add_by_host() = ToProto(part);
+    for (auto* parts : {answer_.mutable_by_stage(), answer_.mutable_by_replica()}) {
+      const char* const what = parts == answer_.mutable_by_stage() ? "stage " : "replica ";
+      for (WhatIfPart& part : *parts) part.set_name(absl::StrCat(what, part.name()));
+    }
+  }
+
+  // By what their own times alone would cost, most first; of two alike the lower rank.
+  std::vector<size_t> WorstFirst() const {
+    std::vector<size_t> order(ranks_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [this](size_t a, size_t b) { return ranks_[a].slowdown > ranks_[b].slowdown; });
+    return order;
+  }
+
+  // What share of all that could be saved is saved if these ranks are ideal; nothing if there is nothing to
+  // save.
+  std::optional<double> ShareOf(absl::FunctionRef<bool(int rank)> is_mended) const {
+    const double excess = Sum(measured_) - Sum(ideal_);
+    if (excess <= 0) return std::nullopt;
+    const auto replayed = replayer_.Replay({{Scenario::kMeasured, Scenario::kIdeal, 1,
+                                             Select(job_, [&](int rank, int) { return is_mended(rank); })}});
+    return (Sum(measured_) - Sum(replayed[0])) / excess;
+  }
+
+  void AddWorstRanks() {
+    std::vector<size_t> worst = WorstFirst();
+    worst.resize(static_cast<size_t>(std::ceil(kWorstRanks * static_cast<double>(worst.size()) - 1e-9)));
+    const auto share = ShareOf([&](int rank) {
+      return std::find(worst.begin(), worst.end(), static_cast<size_t>(rank)) != worst.end();
+    });
+    for (const size_t rank : worst) answer_.add_worst_ranks(job_.ranks[rank].rank);
+    if (share.has_value()) answer_.set_worst_ranks_share(*share);
+    if (stages_.size() < 2) return;
+    const auto of_last = ShareOf([&](int rank) { return job_.ranks[rank].stage == *stages_.rbegin(); });
+    if (of_last.has_value()) answer_.set_last_stage_share(*of_last);
+  }
+
+  // What could be mended: an operation of a rank that is slower in it than others, a host, a stage, and what
+  // is uneven on all ranks.
+  std::vector<Part> ListRepairs() const {
+    std::vector<Part> repairs;
+    std::vector<size_t> order(ranks_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(),
+                     [this](size_t a, size_t b) { return ranks_[a].saving.share > ranks_[b].saving.share; });
+    order.resize(std::min(order.size(), kMaxRanksInDetail));
+    for (const size_t rank : order) {
+      for (const std::string& operation : operations_) {
+        double excess = 0;
+        const auto selects = [&](int of, int kind) {
+          return of == static_cast<int>(rank) && job_.kinds[kind].operation == operation;
+        };
+        for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
+          if (job_.kinds[kind].operation == operation)
+            excess += replayer_.MeanExcess(static_cast<int>(rank), static_cast<int>(kind));
+        }
+        if (excess < kMinSaved / 2 * answer_.replayed_seconds()) continue;
+        repairs.push_back(
+            {absl::StrCat(RankName(rank), "'s excess in \"", operation, "\""), Select(job_, selects)});
+      }
+    }
+    for (const int stage : stages_) {
+      if (stages_.size() < 2) break;
+      repairs.push_back({absl::StrCat("stage ", stage, "'s excess"),
+                         Select(job_, [&](int rank, int) { return job_.ranks[rank].stage == stage; })});
+      repairs.back().weight = kWeightOfStage;
+    }
+    for (const auto& [host, num_ranks] : ranks_of_host_) {
+      if (num_ranks < 2 || ranks_of_host_.size() < 2) continue;
+      repairs.push_back(
+          {absl::StrCat("the excess of host ", host),
+           Select(job_, [&, &host = host](int rank, int) { return job_.ranks[rank].host == host; })});
+      repairs.back().weight = kWeightOfHost;
+    }
+    FindSavings(repairs);
+    return repairs;
+  }
+
+  void AddRepairs() {
+    std::vector<Part> repairs = ListRepairs();
+    const auto is_small = [](const Part& part) {
+      return part.saving.share < kMinSaved || part.saving.low <= 0;
+    };
+    repairs.erase(std::remove_if(repairs.begin(), repairs.end(), is_small), repairs.end());
+    std::stable_sort(repairs.begin(), repairs.end(), [](const Part& a, const Part& b) {
+      return a.weight * a.saving.share > b.weight * b.saving.share;
+    });
+    if (repairs.size() > kMaxRepairs) repairs.erase(repairs.begin() + kMaxRepairs, repairs.end());
+    for (const Part& repair : repairs) *answer_.add_repairs() = ToProto(repair);
+    if (repairs.size() > 1) AddRepairsTogether(repairs);
+  }
+
+  // The best, and with it those that save most besides what is saved already.
+  void AddRepairsTogether(const std::vector<Part>& repairs) {
+    Part best = repairs[0];
+    for (size_t count = 1; count < kMaxTogether; ++count) {
+      std::vector<Part> unions;
+      for (const Part& repair : repairs) {
+        unions.push_back({absl::StrCat(best.name, ", ", repair.name), best.selection});
+        for (size_t i = 0; i < repair.selection.size(); ++i)
+          unions.back().selection[i] |= repair.selection[i];
+      }
+      FindSavings(unions);
+      const auto most = std::max_element(unions.begin(), unions.end(), [](const Part& a, const Part& b) {
+        return a.saving.share < b.saving.share;
+      });
+      if (most->saving.share < best.saving.share + kMinSaved) break;
+      best = *most;
+      *answer_.mutable_best_repairs_together() = ToProto(best);
+    }
+  }
+
+  void AddCommunication() {
+    Scenario scenario = {Scenario::kMeasured, Scenario::kScaled, 0,
+                         Select(job_, [this](int, int kind) { return job_.kinds[kind].communicates; })};
+    Part part("communication that nothing overlaps", {});
+    part.saving = Compare(measured_, replayer_.Replay({scenario})[0]);
+    *answer_.mutable_communication_overlapped() = ToProto(part);
+  }
+
+  void AddScaled() {
+    for (const ScaleQuestion& question : questions_) {
+      Part part(question.name, {});
+      part.saving = Compare(measured_, replayer_.Replay({{Scenario::kMeasured, Scenario::kScaled,
+                                                          question.factor, question.selection}})[0]);
+      *answer_.add_scaled() = ToProto(part);
+    }
+  }
+
+  void AddCriticalPath() {
+    std::vector<double> own;
+    for (const Job::Operation& operation : job_.operations) own.push_back(operation.own);
+    const DependencyGraph::Times times = job_.graph.ReplayInFull(own, {});
+    std::map<std::pair<int32_t, int32_t>, double> seconds;
+    for (int step = 0; step < job_.graph.num_steps(); ++step) {
+      double end = -1;
+      for (const int32_t operation : job_.graph.CriticalPath(step, times)) {
+        const Job::Operation& what = job_.operations[operation];
+        // From where it may have been waited for, to where the next one on the path took over.
+        if (end < 0) end = times.end[operation];
+        const double begin =
+            std::max(times.start[operation], times.end[operation] - std::max(own[operation], 0.0));
+        seconds[{what.rank, what.kind}] += std::max(std::min(end, times.end[operation]) - begin, 0.0);
+        end = std::min(end, begin);
+      }
+    }
+    std::vector<std::pair<double, std::pair<int32_t, int32_t>>> order;
+    for (const auto& [part, time] : seconds) {
+      if (time > 0) order.push_back({time, part});
+    }
+    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    });
+    const double total = Sum(measured_);
+    for (const auto& [time, part] : order) {
+      CriticalPart& out = *answer_.add_critical_path();
+      out.set_rank(RankName(part.first));
+      out.set_operation(job_.kinds[part.second].name);
+      out.set_share(time / total);
+    }
+  }
+
+  void Judge() {
+    if (answer_.replay_error() > kMaxReplayError || !std::isfinite(answer_.replay_error())) {
+      answer_.set_verdict(WHAT_IF_CANNOT_TELL);
+      answer_.set_conclusion(
+          absl::StrFormat("cannot tell: a replay of what was measured is %.1f %% off (limit %.0f %%), so "
+                          "ranks waited for more than "
+                          "the operations that are known",
+                          100 * answer_.replay_error(), 100 * kMaxReplayError));
+      return;
+    }
+    if (answer_.slowdown() < 1 + kMinSaved) {
+      answer_.set_verdict(WHAT_IF_EVEN);
+      answer_.set_conclusion(absl::StrFormat(
+          "nothing to mend: if all ranks were alike a %s would take %s instead of %s", job_.step_word,
+          FormatSeconds(answer_.ideal_seconds()), FormatSeconds(answer_.replayed_seconds())));
+      return;
+    }
+    if (BlameRanks() || BlameLastStage()) return;
+    answer_.set_verdict(WHAT_IF_UNEVEN);
+    answer_.set_conclusion(
+        absl::StrFormat("work is uneven, and no rank is to blame: a %s takes %.2f times what it would if all "
+                        "ranks were alike",
+                        job_.step_word, answer_.slowdown()));
+  }
+
+  bool BlameRanks() {
+    if (!answer_.has_worst_ranks_share() || answer_.worst_ranks_share() < kMinShareOfBlamed) return false;
+    // Where all ranks of the last stage are among them it is the stage.
+    const auto is_in_last = [this](int rank) { return job_.ranks[rank].stage == *stages_.rbegin(); };
+    size_t num_in_last = 0;
+    for (size_t rank = 0; stages_.size() > 1 && rank < ranks_.size(); ++rank) {
+      const bool is_worst =
+          std::count(answer_.worst_ranks().begin(), answer_.worst_ranks().end(), job_.ranks[rank].rank) > 0;
+      num_in_last += is_in_last(static_cast<int>(rank)) && !is_worst;
+    }
+    if (stages_.size() > 1 && num_in_last == 0) return false;
+    answer_.set_verdict(WHAT_IF_RANKS);
+    for (const int rank : answer_.worst_ranks()) answer_.add_blamed_ranks(rank);
+    answer_.set_conclusion(absl::StrFormat(
+        "rank%s %s: %.0f %% of what all repairs would bring", answer_.worst_ranks_size() > 1 ? "s" : "",
+        absl::StrJoin(answer_.worst_ranks(), ", "), 100 * answer_.worst_ranks_share()));
+    return true;
+  }
+
+  bool BlameLastStage() {
+    if (answer_.last_stage_share() < kMinShareOfBlamed) return false;
+    answer_.set_verdict(WHAT_IF_LAST_STAGE);
+    answer_.set_conclusion(absl::StrFormat(
+        "the last stage, %d, has more work than the others: %.0f %% of what all repairs would bring",
+        *stages_.rbegin(), 100 * answer_.last_stage_share()));
+    return true;
+  }
+
+  const Job& job_;
+  const std::vector<ScaleQuestion>& questions_;
+  const ScenarioReplayer replayer_;
+  std::set<int> stages_;
+  std::set<int> replicas_;
+  std::map<std::string, int> ranks_of_host_;
+  std::vector<std::string> operations_;
+  int64_t num_iterations_ = 0;
+  // Of each step, in seconds.
+  std::vector<double> measured_;
+  std::vector<double> ideal_;
+  std::vector<Part> ranks_;
+  std::vector<Part> hosts_;
+  WhatIfAnswer answer_;
+};
+
+}  // namespace
+
+namespace {
+
+// What a job has of each key of a question.
+std::map<std::string, std::set<std::string>> NamesOf(const Job& job) {
+  std::map<std::string, std::set<std::string>> names;
+  for (const Job::Rank& rank : job.ranks) {
+    names["rank"].insert(absl::StrCat(rank.rank));
+    if (rank.stage >= 0) names["stage"].insert(absl::StrCat(rank.stage));
+    if (rank.replica >= 0) names["replica"].insert(absl::StrCat(rank.replica));
+    if (!rank.host.empty()) names["host"].insert(rank.host);
+  }
+  for (const Job::Operation& operation : job.operations) {
+    names["operation"].insert(job.kinds[operation.kind].name);
+    names["operation"].insert(job.kinds[operation.kind].operation);
+  }
+  return names;
+}
+
+absl::Status UnknownName(const std::string& text, const std::string& what,
+                         const std::set<std::string>& known) {
+  constexpr size_t kMaxNamed = 20;
+  std::vector<std::string> some(known.begin(), known.end());
+  const bool are_more = some.size() > kMaxNamed;
+  if (are_more) some.resize(kMaxNamed);
+  return absl::InvalidArgumentError(absl::StrCat("--scale ", text, ": no ", what, " here; there are ",
+                                                 absl::StrJoin(some, ", "), are_more ? ", ..." : ""));
+}
+
+}  // namespace
+
+absl::StatusOr<ScaleQuestion> ParseScaleQuestion(const Job& job, const std::string& text) {
+  std::vector<std::string> parts = absl::StrSplit(text, ',');
+  ScaleQuestion question;
+  question.name = text;
+  if (!absl::SimpleAtod(parts.back(), &question.factor) || !(question.factor >= 0) || question.factor > 1e9) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--scale ", text, ": ends with no factor; for example --scale rank=1,measurement=forward,0.5"));
+  }
+  parts.pop_back();
+  const std::map<std::string, std::set<std::string>> names = NamesOf(job);
+  std::map<std::string, std::set<std::string>> wanted;
+  for (const std::string& part : parts) {
+    std::pair<std::string, std::string> pair = absl::StrSplit(part, absl::MaxSplits('=', 1));
+    if (pair.first == "measurement") pair.first = "operation";
+    const auto known = names.find(pair.first);
+    if (known == names.end()) {
+      std::set<std::string> keys = {"measurement"};
+      for (const auto& [key, unused] : names) keys.insert(key);
+      return UnknownName(text, absl::StrCat("\"", pair.first, "\""), keys);
+    }
+    if (known->second.count(pair.second) == 0) return UnknownName(text, part, known->second);
+    wanted[pair.first].insert(pair.second);
+  }
+  const auto fits = [&wanted](const std::string& key, const std::string& value) {
+    const auto values = wanted.find(key);
+    return values == wanted.end() || values->second.count(value) > 0;
+  };
+  question.selection = Select(job, [&](int rank, int kind) {
+    const Job::Rank& of = job.ranks[rank];
+    return fits("rank", absl::StrCat(of.rank)) && fits("stage", absl::StrCat(of.stage)) &&
+           fits("replica", absl::StrCat(of.replica)) && fits("host", of.host) &&
+           (fits("operation", job.kinds[kind].name) || fits("operation", job.kinds[kind].operation));
+  });
+  return question;
+}
+
+WhatIfAnswer AnswerWhatIf(const Job& job, const std::vector<ScaleQuestion>& questions) {
+  return Analysis(job, questions).Answer();
+}
+
+}  // namespace ott::whatif
