@@ -19,6 +19,7 @@
 #include "tools/report/report_command.h"
 #include "tools/stats/stats_command.h"
 #include "tools/trace/trace_command.h"
+#include "tools/whatif/whatif_command.h"
 
 namespace {
 
@@ -51,6 +52,7 @@ int main(int argc, char** argv) {
   ott::AddReportCommand(app, &exit_code);
   ott::AddStatsCommand(app, &exit_code);
   ott::AddTraceCommand(app, &exit_code);
+  ott::AddWhatIfCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

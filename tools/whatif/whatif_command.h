@@ -1,0 +1,15 @@
+// `ott whatif RUN`: what would be saved if something were mended.
+
+#ifndef OTT_TOOLS_WHATIF_WHATIF_COMMAND_H_
+#define OTT_TOOLS_WHATIF_WHATIF_COMMAND_H_
+
+#include "CLI/CLI.hpp"
+
+namespace ott {
+
+// Sets *exit_code (exit_code.h) when the subcommand ran.
+void AddWhatIfCommand(CLI::App& app, int* exit_code);
+
+}  // namespace ott
+
+#endif  // OTT_TOOLS_WHATIF_WHATIF_COMMAND_H_
