@@ -43,16 +43,16 @@ int main(int argc, char** argv) {
   app.footer(
       "Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
   int exit_code = 0;
-  ott::AddCalibrateCommand(app, &exit_code);
-  ott::AddCompareCommand(app, &exit_code);
-  ott::AddCrosscheckCommand(app, &exit_code);
-  ott::AddHangCommand(app, &exit_code);
-  ott::AddProfCommand(app, &exit_code);
-  ott::AddProfileCommand(app, &exit_code);
-  ott::AddReportCommand(app, &exit_code);
-  ott::AddStatsCommand(app, &exit_code);
-  ott::AddTraceCommand(app, &exit_code);
-  ott::AddWhatIfCommand(app, &exit_code);
+  ott::calibrate::AddCalibrateCommand(app, &exit_code);
+  ott::compare::AddCompareCommand(app, &exit_code);
+  ott::crosscheck::AddCrosscheckCommand(app, &exit_code);
+  ott::hang::AddHangCommand(app, &exit_code);
+  ott::prof::AddProfCommand(app, &exit_code);
+  ott::capture::AddProfileCommand(app, &exit_code);
+  ott::report::AddReportCommand(app, &exit_code);
+  ott::stats::AddStatsCommand(app, &exit_code);
+  ott::trace::AddTraceCommand(app, &exit_code);
+  ott::whatif::AddWhatIfCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -11,7 +11,7 @@
 #include "ott/dist/check/cross_check.pb.h"
 #include "tools/crosscheck/check_reference.h"
 
-namespace ott {
+namespace ott::calibrate {
 namespace {
 
 // More than noise: what is no difference of numbers.
@@ -43,7 +43,7 @@ absl::StatusOr<Tolerances> Calibrate(const std::vector<std::string>& runs, doubl
     config.set_reference_run(runs[first]);
     for (size_t second = first + 1; second < runs.size(); ++second) {
       OTT_ASSIGN_OR_RETURN(const std::vector<CrossCheckVerdict> verdicts,
-                           CheckRunAgainstReference(runs[second], config));
+                           crosscheck::CheckRunAgainstReference(runs[second], config));
       for (const CrossCheckVerdict& verdict : verdicts) {
         OTT_RETURN_IF_ERROR(FindProblem(verdict, runs[second]));
         for (const TensorError& error : verdict.tensor_errors()) {
@@ -74,4 +74,4 @@ std::string TolerancesToText(const Tolerances& tolerances) {
       text);
 }
 
-}  // namespace ott
+}  // namespace ott::calibrate

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ott/dist/check/tolerances.pb.h"
 
-namespace ott {
+namespace ott::calibrate {
 
 // Compares each run with each, rank by rank, in all iterations that were dumped. Every tensor gets factor
 // times the largest absolute difference that was found anywhere as its atol; where all runs agree bit for
@@ -21,6 +21,6 @@ absl::StatusOr<Tolerances> Calibrate(const std::vector<std::string>& runs, doubl
 // As a file that ReadTolerances() reads, with a comment.
 std::string TolerancesToText(const Tolerances& tolerances);
 
-}  // namespace ott
+}  // namespace ott::calibrate
 
 #endif  // OTT_TOOLS_CALIBRATE_CALIBRATE_H_

@@ -12,7 +12,7 @@
 #include "tools/calibrate/calibrate.h"
 #include "tools/exit_code.h"
 
-namespace ott {
+namespace ott::calibrate {
 namespace {
 
 struct CalibrateFlags {
@@ -63,4 +63,4 @@ void AddCalibrateCommand(CLI::App& app, int* exit_code) {
   command->callback([flags, exit_code] { *exit_code = RunCalibrate(*flags); });
 }
 
-}  // namespace ott
+}  // namespace ott::calibrate

@@ -5,11 +5,11 @@
 
 #include "CLI/CLI.hpp"
 
-namespace ott {
+namespace ott::calibrate {
 
 // Sets *exit_code (exit_code.h) when the subcommand ran.
 void AddCalibrateCommand(CLI::App& app, int* exit_code);
 
-}  // namespace ott
+}  // namespace ott::calibrate
 
 #endif  // OTT_TOOLS_CALIBRATE_CALIBRATE_COMMAND_H_

@@ -12,18 +12,18 @@
 #include "tools/crosscheck/check_reference.h"
 #include "tools/crosscheck/run_for_test.h"
 
-namespace ott {
+namespace ott::calibrate {
 namespace {
 
 using testing::HasSubstr;
 
 // A run of 2 ranks and 2 iterations; `change` is added to one element.
 std::string MakeRun(const std::string& name, int rank_changed, int iteration_changed, float change) {
-  const std::string run = MakeRunForTest(name, 2);
+  const std::string run = crosscheck::MakeRunForTest(name, 2);
   for (int rank = 0; rank < 2; ++rank) {
     for (const int iteration : {0, 5}) {
       const bool changed = rank == rank_changed && iteration == iteration_changed;
-      WriteDumpForTest(run, rank, iteration, {1, 2, changed ? 4 + change : 4});
+      crosscheck::WriteDumpForTest(run, rank, iteration, {1, 2, changed ? 4 + change : 4});
     }
   }
   return run;
@@ -52,9 +52,10 @@ TEST(Calibrate, WhatItWritesIsWhatACheckReads) {
   CrossCheckConfig config;
   config.set_reference_run(runs[1]);
   config.set_reference_tolerances(path);
-  EXPECT_EQ((*CheckRunAgainstReference(MakeRun("noise", 1, 5, 0.75f), config))[3].outcome(),
+  EXPECT_EQ((*crosscheck::CheckRunAgainstReference(MakeRun("noise", 1, 5, 0.75f), config))[3].outcome(),
             WITHIN_TOLERANCE);
-  EXPECT_EQ((*CheckRunAgainstReference(MakeRun("finding", 1, 5, 0.78125f), config))[3].outcome(), DIFFERENT);
+  EXPECT_EQ((*crosscheck::CheckRunAgainstReference(MakeRun("finding", 1, 5, 0.78125f), config))[3].outcome(),
+            DIFFERENT);
 }
 
 TEST(Calibrate, EqualRunsHaveNoNoise) {
@@ -68,7 +69,7 @@ TEST(Calibrate, RunsThatAreNoRepetitionsAreRefused) {
               HasSubstr("rank 1, iteration 5: no repetitions of one training: tensors.weights: NaN"));
 
   const std::string longer = MakeRun("longer", 0, 0, 0);
-  WriteDumpForTest(longer, 0, 0, {1, 2, 4, 8});
+  crosscheck::WriteDumpForTest(longer, 0, 0, {1, 2, 4, 8});
   EXPECT_THAT(std::string(Calibrate({run, longer}, 3).status().message()), HasSubstr("shape"));
 
   const std::string shorter = MakeRun("shorter", 0, 0, 0);
@@ -80,4 +81,4 @@ TEST(Calibrate, RunsThatAreNoRepetitionsAreRefused) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::calibrate

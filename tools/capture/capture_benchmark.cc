@@ -20,7 +20,7 @@
 #include "tools/capture/profile_program.h"
 #include "tools/capture/recorder.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 constexpr int kBatch = 4000;
@@ -138,6 +138,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::capture
 
-int main(int argc, char** argv) { return ott::Main(argc, argv); }
+int main(int argc, char** argv) { return ott::capture::Main(argc, argv); }

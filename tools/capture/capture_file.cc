@@ -11,7 +11,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/utf8.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 bool IsAscii(std::string_view text) {
@@ -171,4 +171,4 @@ CaptureFile::~CaptureFile() {
   sqlite3_close(database_);
 }
 
-}  // namespace ott
+}  // namespace ott::capture

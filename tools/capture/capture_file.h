@@ -20,7 +20,7 @@
 #include "sqlite3.h"
 #include "tools/capture/capture_schema.h"
 
-namespace ott {
+namespace ott::capture {
 
 // Not thread-safe.
 class CaptureFile {
@@ -113,6 +113,6 @@ class CaptureFile {
   std::vector<const std::string*> pending_strings_;
 };
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_CAPTURE_FILE_H_

@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 class CaptureFileTest : public ::testing::Test {
@@ -143,4 +143,4 @@ TEST_F(CaptureFileTest, FileThatIsThereIsNotTouched) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::capture

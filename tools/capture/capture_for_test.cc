@@ -4,7 +4,7 @@
 
 #include "sqlite3.h"
 
-namespace ott {
+namespace ott::capture {
 
 std::vector<std::string> Query(const std::string& path, const std::string& sql) {
   sqlite3* database = nullptr;
@@ -49,4 +49,4 @@ ProfiledProgram CaptureTest::Profile(const std::vector<std::string>& scenario) {
   return program.ok() ? *program : ProfiledProgram();
 }
 
-}  // namespace ott
+}  // namespace ott::capture

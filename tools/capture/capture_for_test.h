@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "tools/capture/profile_program.h"
 
-namespace ott {
+namespace ott::capture {
 
 inline constexpr char kProgramForTest[] = "tools/capture/nvtx_program_for_test";
 
@@ -30,6 +30,6 @@ class CaptureTest : public ::testing::Test {
   ProfileOptions options_;
 };
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_CAPTURE_FOR_TEST_H_

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 constexpr int kDrainMilliseconds = 10;
@@ -148,4 +148,4 @@ void CaptureReceiver::Receive(ReceivedBuffer received,
   summaries_.push_back(std::move(summary));
 }
 
-}  // namespace ott
+}  // namespace ott::capture

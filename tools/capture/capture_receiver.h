@@ -14,7 +14,7 @@
 #include "tools/capture/capture_session.h"
 #include "tools/capture/channel.h"
 
-namespace ott {
+namespace ott::capture {
 
 // `run.sqlite` for a process of no job, `run.rank_00003.sqlite` for one of rank 3; further processes, with
 // number 1 and up, have their ids in the name, `run.pid_1234.sqlite`, `run.pid_1234_2.sqlite`.
@@ -60,6 +60,6 @@ class CaptureReceiver {
   std::vector<CaptureSummary> summaries_;
 };
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_CAPTURE_RECEIVER_H_

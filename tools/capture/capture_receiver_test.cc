@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 TEST(CapturePath, FirstProcessHasTheNameThatWasAskedFor) {
@@ -27,4 +27,4 @@ TEST(CapturePath, HiddenFileHasNoExtension) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::capture

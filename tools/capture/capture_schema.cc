@@ -1,6 +1,6 @@
 #include "tools/capture/capture_schema.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 // In the order of Table.
@@ -172,4 +172,4 @@ const std::vector<EnumTable>& EnumTables() {
   return *tables;
 }
 
-}  // namespace ott
+}  // namespace ott::capture

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace ott {
+namespace ott::capture {
 
 inline constexpr char kSchemaVersion[] = "3.28.1";
 
@@ -71,6 +71,6 @@ enum NvtxEventType : int64_t {
 // Of ENUM_NSYS_EVENT_CLASS.
 inline constexpr int64_t kCudaGraphNodeCreation = 77;
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_CAPTURE_SCHEMA_H_

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "sqlite3.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 std::set<std::string> NsightLines() {
@@ -57,4 +57,4 @@ TEST(CaptureSchema, TablesAreThoseOfNsightSystems) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::capture

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/op_cost/kernel_name.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 // Of NVTX (nvtxPayloadType_t).
@@ -529,4 +529,4 @@ CaptureSummary CaptureSession::Finish() {
   return std::move(summary_);
 }
 
-}  // namespace ott
+}  // namespace ott::capture

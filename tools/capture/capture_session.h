@@ -17,7 +17,7 @@
 #include "tools/capture/records.h"
 #include "tools/capture/shared_buffer.h"
 
-namespace ott {
+namespace ott::capture {
 
 // One moment on two clocks; all times in a file count from it.
 struct SessionStart {
@@ -146,6 +146,6 @@ class CaptureSession {
   uint64_t last_time_ = 0;
 };
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_CAPTURE_SESSION_H_

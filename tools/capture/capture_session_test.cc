@@ -13,7 +13,7 @@
 #include "sqlite3.h"
 #include "tools/capture/capture_for_test.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 using ::testing::ElementsAre;
@@ -227,4 +227,4 @@ TEST_F(CaptureSessionTest, ProblemOfTheProcessIsInTheSummaryAndTheFile) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::capture

@@ -14,7 +14,7 @@
 #include "tools/capture/capture_for_test.h"
 #include "tools/capture/profile_program.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 using ::testing::Contains;
@@ -245,4 +245,4 @@ TEST_F(CaptureTest, ProgramThatIsNotThereIsNotFound) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::capture

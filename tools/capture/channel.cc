@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 // The leading zero byte puts the name outside the file system: unix(7), abstract addresses.
@@ -99,4 +99,4 @@ bool ReceiveBuffer(int listening, ReceivedBuffer* received) {
   return false;
 }
 
-}  // namespace ott
+}  // namespace ott::capture

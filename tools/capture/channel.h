@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace ott {
+namespace ott::capture {
 
 // Environment variables from `ott profile` to the library in the process.
 inline constexpr char kSocketVariable[] = "OTT_CAPTURE_SOCKET";
@@ -33,6 +33,6 @@ struct ReceivedBuffer {
 // The next sender that waits, if there is one, of this user alone.
 bool ReceiveBuffer(int listening, ReceivedBuffer* received);
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_CHANNEL_H_

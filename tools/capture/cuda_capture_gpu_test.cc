@@ -5,7 +5,7 @@
 #include "tools/capture/capture_for_test.h"
 #include "tools/capture/cuda_work_for_test.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 using ::testing::ElementsAre;
@@ -62,4 +62,4 @@ TEST_F(CudaCaptureGpuTest, CopiesSetsSynchronisationsAndTheDeviceAreThere) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::capture

@@ -6,7 +6,7 @@
 
 int main() {
   nvtxRangePushA("work");
-  const bool is_good = ott::WorkOnGpu();
+  const bool is_good = ott::capture::WorkOnGpu();
   nvtxRangePop();
   return is_good ? 0 : 1;
 }

@@ -2,7 +2,7 @@
 
 #include "tools/capture/cuda_work_for_test.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 template <typename T>
@@ -34,4 +34,4 @@ bool WorkOnGpu() {
   return first == kNumLaunches + 1 && cudaGetLastError() == cudaSuccess;
 }
 
-}  // namespace ott
+}  // namespace ott::capture

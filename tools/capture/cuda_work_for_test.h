@@ -3,7 +3,7 @@
 #ifndef OTT_TOOLS_CAPTURE_CUDA_WORK_FOR_TEST_H_
 #define OTT_TOOLS_CAPTURE_CUDA_WORK_FOR_TEST_H_
 
-namespace ott {
+namespace ott::capture {
 
 // A memset, a copy, kNumLaunches kernels and a graph of one kernel, launched once; all done when it returns.
 // Returns whether CUDA had no error.
@@ -11,6 +11,6 @@ bool WorkOnGpu();
 
 inline constexpr int kNumLaunches = 5;
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_CUDA_WORK_FOR_TEST_H_

@@ -21,11 +21,11 @@
 
 namespace {
 
-using ott::CuptiVersion;
-using ott::Now;
-using ott::Recorder;
-using ott::RecordKind;
-using ott::ThreadRecorder;
+using ott::capture::CuptiVersion;
+using ott::capture::Now;
+using ott::capture::Recorder;
+using ott::capture::RecordKind;
+using ott::capture::ThreadRecorder;
 
 // The structures of CUPTI 12.0 and later begin as those of our headers do.
 constexpr uint32_t kOldestVersion = 19;  // CUPTI_API_VERSION of CUDA 12.0
@@ -170,24 +170,26 @@ class BufferReader {
       case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       case CUPTI_ACTIVITY_KIND_KERNEL: {
         const auto* const kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(activity);
-        Append(RecordKind::kKernel, ott::ToRecord(*kernel, NameId(kernel->name)));
+        Append(RecordKind::kKernel, ott::capture::ToRecord(*kernel, NameId(kernel->name)));
         break;
       }
       case CUPTI_ACTIVITY_KIND_MEMCPY:
-        Append(RecordKind::kMemcpy,
-               ott::ToRecord(*reinterpret_cast<const CUpti_ActivityMemcpy6*>(activity), cupti.version));
+        Append(
+            RecordKind::kMemcpy,
+            ott::capture::ToRecord(*reinterpret_cast<const CUpti_ActivityMemcpy6*>(activity), cupti.version));
         break;
       case CUPTI_ACTIVITY_KIND_MEMCPY2:
         Append(RecordKind::kMemcpy,
-               ott::ToRecord(*reinterpret_cast<const CUpti_ActivityMemcpyPtoP4*>(activity)));
+               ott::capture::ToRecord(*reinterpret_cast<const CUpti_ActivityMemcpyPtoP4*>(activity)));
         break;
       case CUPTI_ACTIVITY_KIND_MEMSET:
-        Append(RecordKind::kMemset, ott::ToRecord(*reinterpret_cast<const CUpti_ActivityMemset4*>(activity)));
+        Append(RecordKind::kMemset,
+               ott::capture::ToRecord(*reinterpret_cast<const CUpti_ActivityMemset4*>(activity)));
         break;
       case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: {
         const auto* const synchronization = reinterpret_cast<const CUpti_ActivitySynchronization2*>(activity);
         Append(RecordKind::kSynchronization,
-               ott::ToRecord(*synchronization, devices_[synchronization->contextId], cupti.version));
+               ott::capture::ToRecord(*synchronization, devices_[synchronization->contextId], cupti.version));
         break;
       }
       case CUPTI_ACTIVITY_KIND_RUNTIME:
@@ -198,7 +200,7 @@ class BufferReader {
                                                                            : CUPTI_CB_DOMAIN_RUNTIME_API,
                                    api->cbid, &name);
         if (IsInteresting(*api, name == nullptr ? "" : name)) {
-          thread_->Append(RecordKind::kApi, ott::ToRecord(*api, NameId(name)));
+          thread_->Append(RecordKind::kApi, ott::capture::ToRecord(*api, NameId(name)));
         }
         break;
       }
@@ -209,7 +211,7 @@ class BufferReader {
       }
       case CUPTI_ACTIVITY_KIND_DEVICE: {
         const auto* const device = reinterpret_cast<const CUpti_ActivityDevice5*>(activity);
-        thread_->Append(RecordKind::kDevice, ott::ToRecord(*device),
+        thread_->Append(RecordKind::kDevice, ott::capture::ToRecord(*device),
                         device->name == nullptr ? "" : device->name);
         break;
       }
@@ -269,7 +271,7 @@ void TakeGraphNode(const CUpti_GraphData& graph, bool is_copy) {
   ThreadRecorder* const thread = ThreadRecorder::Get();
   if (thread == nullptr) return;
   static const uint32_t name = Recorder::StringId("Graph Node Creation");
-  ott::GraphNodeRecord record{};
+  ott::capture::GraphNodeRecord record{};
   record.time = Now();
   record.name = name;
   record.thread = static_cast<uint32_t>(gettid());

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 template <typename Activity>
@@ -134,4 +134,4 @@ DeviceRecord ToRecord(const CUpti_ActivityDevice5& device) {
   return record;
 }
 
-}  // namespace ott
+}  // namespace ott::capture

@@ -9,7 +9,7 @@
 
 #include "tools/capture/records.h"
 
-namespace ott {
+namespace ott::capture {
 
 // Fields of CUPTI's that older versions of it lack.
 enum class CuptiVersion { kOlder, kOfHeaders };
@@ -25,6 +25,6 @@ SynchronizationRecord ToRecord(const CUpti_ActivitySynchronization2& synchroniza
 // Without the name.
 DeviceRecord ToRecord(const CUpti_ActivityDevice5& device);
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_CUPTI_RECORDS_H_

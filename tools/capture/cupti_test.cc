@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "tools/capture/capture_for_test.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 using ::testing::ElementsAre;
@@ -133,4 +133,4 @@ TEST_F(CuptiTest, KernelsOutsideTheWindowAreNot) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::capture

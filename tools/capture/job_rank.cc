@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
-namespace ott {
+namespace ott::capture {
 
 int RankFromEnvironment() {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "RANK", "PMIX_RANK", "SLURM_PROCID"}) {
@@ -17,4 +17,4 @@ int RankFromEnvironment() {
   return -1;
 }
 
-}  // namespace ott
+}  // namespace ott::capture

@@ -3,11 +3,11 @@
 #ifndef OTT_TOOLS_CAPTURE_JOB_RANK_H_
 #define OTT_TOOLS_CAPTURE_JOB_RANK_H_
 
-namespace ott {
+namespace ott::capture {
 
 // From the environment that Open MPI, torchrun, PMIx or Slurm give it, in this order; -1 if there is none.
 int RankFromEnvironment();
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_JOB_RANK_H_

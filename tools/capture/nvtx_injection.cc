@@ -13,12 +13,12 @@
 
 namespace {
 
-using ott::Event;
-using ott::EventAttributes;
-using ott::EventRecord;
-using ott::Recorder;
-using ott::RecordKind;
-using ott::ThreadRecorder;
+using ott::capture::Event;
+using ott::capture::EventAttributes;
+using ott::capture::EventRecord;
+using ott::capture::Recorder;
+using ott::capture::RecordKind;
+using ott::capture::ThreadRecorder;
 
 constexpr std::string_view kProfilerDomain = "ott.profiler";
 

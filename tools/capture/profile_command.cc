@@ -14,7 +14,7 @@
 #include "tools/capture/profile_program.h"
 #include "tools/exit_code.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 constexpr int kCannotExecute = 126, kNotFound = 127;  // as shells have it
@@ -118,4 +118,4 @@ void AddProfileCommand(CLI::App& app, int* exit_code) {
   command->callback([options, exit_code] { *exit_code = RunProfile(*options); });
 }
 
-}  // namespace ott
+}  // namespace ott::capture

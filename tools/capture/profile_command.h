@@ -5,13 +5,13 @@
 
 #include "CLI/CLI.hpp"
 
-namespace ott {
+namespace ott::capture {
 
 // Sets *exit_code when the subcommand ran: that of the program; 2 (exit_code.h) if it was not started, 127 if
 // it was not found and 126 if it cannot be executed. A program that a signal ended ends this process by the
 // same signal.
 void AddProfileCommand(CLI::App& app, int* exit_code);
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_PROFILE_COMMAND_H_

@@ -24,7 +24,7 @@
 #include "tools/capture/channel.h"
 #include "tools/capture/job_rank.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 namespace fs = std::filesystem;
@@ -199,4 +199,4 @@ absl::StatusOr<ProfiledProgram> ProfileProgram(const ProfileOptions& options) {
   return program;
 }
 
-}  // namespace ott
+}  // namespace ott::capture

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "tools/capture/capture_session.h"
 
-namespace ott {
+namespace ott::capture {
 
 struct ProfileOptions {
   std::string output;      // as in CapturePath
@@ -43,6 +43,6 @@ absl::StatusOr<std::string> FindCaptureLibrary();
 // Whether this machine has an NVIDIA device with its driver.
 bool HasCudaDevice();
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_PROFILE_PROGRAM_H_

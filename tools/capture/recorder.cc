@@ -14,7 +14,7 @@
 #include "tools/capture/channel.h"
 #include "tools/capture/job_rank.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 // Names in the order of their ids, which begin at 1.
@@ -278,4 +278,4 @@ void ThreadRecorder::RangeEnd(uint64_t range) {
   AppendEvent(RecordKind::kRangeEnd, 0, 0, event, now);
 }
 
-}  // namespace ott
+}  // namespace ott::capture

@@ -16,7 +16,7 @@
 #include "tools/capture/records.h"
 #include "tools/capture/shared_buffer.h"
 
-namespace ott {
+namespace ott::capture {
 
 class Recorder;
 
@@ -162,6 +162,6 @@ inline ThreadRecorder* ThreadRecorder::Get() {
   return Enter(recorder);
 }
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_RECORDER_H_

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace ott {
+namespace ott::capture {
 
 enum class RecordKind : uint16_t {
   // Stream 0.
@@ -178,6 +178,6 @@ std::string_view TextOf(const T& record, uint32_t attributes_size = 0) {
   return {reinterpret_cast<const char*>(&record) + head, record.record.size - head};
 }
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_RECORDS_H_

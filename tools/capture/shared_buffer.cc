@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 constexpr uint64_t kMagic = 0x6f74745f63617074;  // "tpac_tto"
@@ -168,4 +168,4 @@ const Record* StreamReader::Next() {
   return nullptr;
 }
 
-}  // namespace ott
+}  // namespace ott::capture

@@ -16,7 +16,7 @@
 
 #include "tools/capture/records.h"
 
-namespace ott {
+namespace ott::capture {
 
 class SharedBuffer {
  public:
@@ -128,6 +128,6 @@ class StreamReader {
   bool is_corrupt_ = false;
 };
 
-}  // namespace ott
+}  // namespace ott::capture
 
 #endif  // OTT_TOOLS_CAPTURE_SHARED_BUFFER_H_

@@ -12,7 +12,7 @@
 
 #include "gtest/gtest.h"
 
-namespace ott {
+namespace ott::capture {
 namespace {
 
 constexpr size_t kOneChunk = sizeof(SharedBuffer::Chunk);
@@ -138,4 +138,4 @@ TEST(SharedBuffer, MemoryThatMightShrinkIsRefused) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::capture

@@ -17,7 +17,7 @@
 #include "tools/compare/runs_report.h"
 #include "tools/exit_code.h"
 
-namespace ott {
+namespace ott::compare {
 namespace {
 
 struct CompareFlags {
@@ -155,4 +155,4 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
   command->callback([flags, exit_code] { *exit_code = RunCompare(*flags); });
 }
 
-}  // namespace ott
+}  // namespace ott::compare

@@ -5,11 +5,11 @@
 
 #include "CLI/CLI.hpp"
 
-namespace ott {
+namespace ott::compare {
 
 // Sets *exit_code (exit_code.h) when the subcommand ran.
 void AddCompareCommand(CLI::App& app, int* exit_code);
 
-}  // namespace ott
+}  // namespace ott::compare
 
 #endif  // OTT_TOOLS_COMPARE_COMPARE_COMMAND_H_

@@ -15,7 +15,7 @@
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 
-namespace ott {
+namespace ott::compare {
 namespace {
 
 enum class Kind { kDump, kDumps, kRun };
@@ -223,4 +223,4 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const s
   return result;
 }
 
-}  // namespace ott
+}  // namespace ott::compare

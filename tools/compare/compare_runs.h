@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/compare/compare.h"
 
-namespace ott {
+namespace ott::compare {
 
 // One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but
 // counts, unless CompareRunsOptions::keep_results.
@@ -60,6 +60,6 @@ struct CompareRunsOptions {
 absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
                                            const CompareRunsOptions& options = {});
 
-}  // namespace ott
+}  // namespace ott::compare
 
 #endif  // OTT_TOOLS_COMPARE_COMPARE_RUNS_H_

@@ -12,7 +12,7 @@
 #include "ott/dist/directory/run_directory.h"
 #include "tools/compare/runs_report.h"
 
-namespace ott {
+namespace ott::compare {
 namespace {
 
 using ::testing::ElementsAre;
@@ -245,4 +245,4 @@ TEST_F(CompareRunsTest, DifferentKindsOfFoldersAreRefused) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::compare

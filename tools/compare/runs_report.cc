@@ -12,7 +12,7 @@
 #include "ott/core/tensor/value.h"
 #include "ott/dist/comm/rank_list.h"
 
-namespace ott {
+namespace ott::compare {
 namespace {
 
 // "iteration 30, rank 2, "
@@ -187,4 +187,4 @@ std::string ToJUnitXml(const RunsComparison& comparison) {
   return JUnitDocument(suites);
 }
 
-}  // namespace ott
+}  // namespace ott::compare

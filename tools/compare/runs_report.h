@@ -7,7 +7,7 @@
 
 #include "tools/compare/compare_runs.h"
 
-namespace ott {
+namespace ott::compare {
 
 // For people. The line of the first divergence has all there is to know: iteration, rank, tensor, element,
 // bits.
@@ -23,6 +23,6 @@ std::string ToCsv(const RunsComparison& comparison);
 // A test suite for each dump, and one for the problems.
 std::string ToJUnitXml(const RunsComparison& comparison);
 
-}  // namespace ott
+}  // namespace ott::compare
 
 #endif  // OTT_TOOLS_COMPARE_RUNS_REPORT_H_

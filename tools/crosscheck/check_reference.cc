@@ -11,7 +11,7 @@
 #include "ott/dist/directory/run_directory.h"
 #include "tools/crosscheck/error_trend.h"
 
-namespace ott {
+namespace ott::crosscheck {
 namespace {
 
 void AddDumps(const std::string& run_dir, int num_ranks, std::set<int64_t>* iterations) {
@@ -59,4 +59,4 @@ std::string FormatErrorTrend(const std::vector<CrossCheckVerdict>& verdicts) {
   return text + trend.ToString();
 }
 
-}  // namespace ott
+}  // namespace ott::crosscheck

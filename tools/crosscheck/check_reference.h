@@ -10,7 +10,7 @@
 #include "ott/core/base/config.pb.h"
 #include "ott/dist/check/cross_check.pb.h"
 
-namespace ott {
+namespace ott::crosscheck {
 
 // Verdicts as CrossCheck::CheckReference gives them in a run, by iteration, then by rank: of each iteration
 // that `run_dir` or the reference dumped, on each rank of `run_dir`. What one of them lacks is NOT_COMPARED.
@@ -22,6 +22,6 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
 // Which iteration, rank and tensor was the first to diverge, and the ErrorTrend.
 std::string FormatErrorTrend(const std::vector<CrossCheckVerdict>& verdicts);
 
-}  // namespace ott
+}  // namespace ott::crosscheck
 
 #endif  // OTT_TOOLS_CROSSCHECK_CHECK_REFERENCE_H_

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tools/crosscheck/run_for_test.h"
 
-namespace ott {
+namespace ott::crosscheck {
 namespace {
 
 using testing::Each;
@@ -113,4 +113,4 @@ TEST_F(CheckRunAgainstReferenceTest, RunsWithoutDumpsAreAnError) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::crosscheck

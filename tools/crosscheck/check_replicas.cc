@@ -17,7 +17,7 @@
 #include "ott/dist/comm/simulated_communicator.h"
 #include "ott/dist/directory/run_directory.h"
 
-namespace ott {
+namespace ott::crosscheck {
 namespace {
 
 // The disks may be slow; nobody is waited for that will not answer.
@@ -101,4 +101,4 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
   return verdicts;
 }
 
-}  // namespace ott
+}  // namespace ott::crosscheck

@@ -10,7 +10,7 @@
 #include "ott/core/base/config.pb.h"
 #include "ott/dist/check/cross_check.pb.h"
 
-namespace ott {
+namespace ott::crosscheck {
 
 // Verdicts as CrossCheck::CheckReplicas and CheckShards give them in a run, for each iteration that any rank
 // dumped, ascending. config: what of it concerns replicas and shards. A rank without a readable dump is named
@@ -18,6 +18,6 @@ namespace ott {
 absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::string& run_dir,
                                                                   const CrossCheckConfig& config);
 
-}  // namespace ott
+}  // namespace ott::crosscheck
 
 #endif  // OTT_TOOLS_CROSSCHECK_CHECK_REPLICAS_H_

@@ -11,7 +11,7 @@
 #include "ott/core/tensor/value.h"
 #include "ott/dist/directory/run_directory.h"
 
-namespace ott {
+namespace ott::crosscheck {
 namespace {
 
 using testing::ElementsAre;
@@ -95,4 +95,4 @@ TEST_F(CheckReplicasOfRunTest, AWorldSizeThatIsNoneOrTooLargeIsAnError) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::crosscheck

@@ -14,7 +14,7 @@
 #include "tools/crosscheck/check_replicas.h"
 #include "tools/exit_code.h"
 
-namespace ott {
+namespace ott::crosscheck {
 namespace {
 
 constexpr int kMaxFailuresPrinted = 5;
@@ -141,4 +141,4 @@ void AddCrosscheckCommand(CLI::App& app, int* exit_code) {
   command->callback([flags, exit_code] { *exit_code = RunCrosscheck(*flags); });
 }
 
-}  // namespace ott
+}  // namespace ott::crosscheck

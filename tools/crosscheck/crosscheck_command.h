@@ -6,11 +6,11 @@
 
 #include "CLI/CLI.hpp"
 
-namespace ott {
+namespace ott::crosscheck {
 
 // Sets *exit_code (exit_code.h) when the subcommand ran.
 void AddCrosscheckCommand(CLI::App& app, int* exit_code);
 
-}  // namespace ott
+}  // namespace ott::crosscheck
 
 #endif  // OTT_TOOLS_CROSSCHECK_CROSSCHECK_COMMAND_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
 
-namespace ott {
+namespace ott::crosscheck {
 namespace {
 
 constexpr size_t kMaxColumns = 6;
@@ -70,4 +70,4 @@ std::string ErrorTrend::ToString() const {
   return text;
 }
 
-}  // namespace ott
+}  // namespace ott::crosscheck

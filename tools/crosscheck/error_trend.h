@@ -11,7 +11,7 @@
 
 #include "ott/dist/check/cross_check.pb.h"
 
-namespace ott {
+namespace ott::crosscheck {
 
 // The largest error of each tensor over all ranks, by iteration. Not thread-safe.
 class ErrorTrend {
@@ -44,6 +44,6 @@ class ErrorTrend {
   std::map<std::string, Tensor> tensors_;
 };
 
-}  // namespace ott
+}  // namespace ott::crosscheck
 
 #endif  // OTT_TOOLS_CROSSCHECK_ERROR_TREND_H_

@@ -14,7 +14,7 @@
 #include "ott/core/tensor/value.h"
 #include "ott/dist/directory/run_directory.h"
 
-namespace ott {
+namespace ott::crosscheck {
 
 // An empty run directory of this test.
 inline std::string MakeRunForTest(const std::string& name, int world_size) {
@@ -42,6 +42,6 @@ inline void WriteDumpForTest(const std::string& run_dir, int rank, int64_t itera
   EXPECT_TRUE(WriteDump(DumpsDirectory(run_dir, rank) + "/" + std::to_string(iteration), contents).ok());
 }
 
-}  // namespace ott
+}  // namespace ott::crosscheck
 
 #endif  // OTT_TOOLS_CROSSCHECK_RUN_FOR_TEST_H_

@@ -10,7 +10,7 @@
 #include "tools/exit_code.h"
 #include "tools/hang/torch_dumps.h"
 
-namespace ott {
+namespace ott::hang {
 namespace {
 
 struct HangFlags {
@@ -67,4 +67,4 @@ void AddHangCommand(CLI::App& app, int* exit_code) {
   command->callback([flags, exit_code] { *exit_code = RunHang(*flags); });
 }
 
-}  // namespace ott
+}  // namespace ott::hang

@@ -5,11 +5,11 @@
 
 #include "CLI/CLI.hpp"
 
-namespace ott {
+namespace ott::hang {
 
 // Exit codes: good, not hanging; bad, hanging, and why is said; could not tell.
 void AddHangCommand(CLI::App& app, int* exit_code);
 
-}  // namespace ott
+}  // namespace ott::hang
 
 #endif  // OTT_TOOLS_HANG_HANG_COMMAND_H_

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 
-namespace ott {
+namespace ott::prof {
 
 // Tables of Nsight Systems with the columns that all its schemas have.
 inline constexpr char kNsightTables[] = R"sql(
@@ -89,6 +89,6 @@ class CaptureSql {
   int64_t next_string_ = 1;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_CAPTURE_FOR_TEST_H_

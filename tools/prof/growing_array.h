@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace ott {
+namespace ott::prof {
 
 // std::vector of what can be moved as bytes, for hundreds of megabytes: realloc() moves large blocks by
 // changing the page table, where a vector holds the old and the new block while it copies.
@@ -73,6 +73,6 @@ class GrowingArray {
   size_t capacity_ = 0;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_GROWING_ARRAY_H_

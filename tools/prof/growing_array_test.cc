@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 TEST(GrowingArray, KeepsItsElementsWhileItGrowsAndWhenItMoves) {
@@ -42,4 +42,4 @@ TEST(GrowingArray, WhatIsForgottenTakesNoMemory) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof

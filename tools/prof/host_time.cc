@@ -9,7 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 struct Row {
@@ -124,4 +124,4 @@ void WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t l
   }
 }
 
-}  // namespace ott
+}  // namespace ott::prof

@@ -9,7 +9,7 @@
 #include "tools/prof/profile.h"
 #include "tools/prof/table_writer.h"
 
-namespace ott {
+namespace ott::prof {
 
 // One row for each op, layer and range of the program's own, by its threads' time in it: kind, dir, name,
 // count, total (ns), self (total without the ranges within), share (percent of all self time), mean, min,
@@ -18,6 +18,6 @@ namespace ott {
 void WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t limit,
                     const std::function<void(std::string_view)>& write);
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_HOST_TIME_H_

@@ -6,7 +6,7 @@
 #include "tools/prof/capture_for_test.h"
 #include "tools/prof/profile_reader.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 TEST(HostTime, SelfTimeIsWithoutTheRangesWithin) {
@@ -32,4 +32,4 @@ TEST(HostTime, SelfTimeIsWithoutTheRangesWithin) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof

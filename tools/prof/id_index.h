@@ -12,7 +12,7 @@
 #include "tools/prof/growing_array.h"
 #include "tools/prof/profile.h"
 
-namespace ott {
+namespace ott::prof {
 
 // A map for ids that come nearly in order, as correlation ids and sequence numbers do: pages of 64
 // consecutive ones, so that most look-ups hash nothing.
@@ -61,6 +61,6 @@ class IdIndex {
   uint32_t last_page_ = 0;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_ID_INDEX_H_

@@ -6,7 +6,7 @@
 
 #include "tools/prof/literal.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 struct IntegerColumn {
@@ -75,4 +75,4 @@ std::string_view JsonRows::Interned(const std::string& text) {
   return *texts_.insert(text).first;
 }
 
-}  // namespace ott
+}  // namespace ott::prof

@@ -13,7 +13,7 @@
 
 #include "tools/prof/kernel_rows.h"
 
-namespace ott {
+namespace ott::prof {
 
 class JsonRows : public KernelRows {
  public:
@@ -34,6 +34,6 @@ class JsonRows : public KernelRows {
   int64_t num_bad_lines_ = 0;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_JSON_ROWS_H_

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/prof/id_index.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 auto Fields(const LaunchContext& c) {
@@ -367,4 +367,4 @@ KernelJoin::State KernelJoin::StateOf(const Profile& profile, uint32_t launch) c
 
 KernelJoin JoinKernels(Profile* profile) { return Joiner(profile).Join(); }
 
-}  // namespace ott
+}  // namespace ott::prof

@@ -9,7 +9,7 @@
 
 #include "tools/prof/profile.h"
 
-namespace ott {
+namespace ott::prof {
 
 // What the ranges around a launch say, shared by all launches that have the same. Labels are indices of
 // Profile::labels, texts of KernelJoin::texts; kNone where there is none.
@@ -54,6 +54,6 @@ struct KernelJoin {
 // threads count alike, the latest before the backward node. Frees profile's ranges.
 KernelJoin JoinKernels(Profile* profile);
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_KERNEL_JOIN_H_

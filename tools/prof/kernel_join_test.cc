@@ -8,7 +8,7 @@
 #include "tools/prof/capture_for_test.h"
 #include "tools/prof/profile_reader.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 using State = KernelJoin::State;
@@ -205,4 +205,4 @@ TEST(KernelJoin, RangesThatCrossAreCountedAndCut) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace ott {
+namespace ott::prof {
 
 inline constexpr int64_t kNoInteger = std::numeric_limits<int64_t>::min();
 
@@ -51,6 +51,6 @@ class KernelRows {
   virtual void Get(size_t index, KernelRow* row) const = 0;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_KERNEL_ROWS_H_

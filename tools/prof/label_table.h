@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "tools/prof/op_label.h"
 
-namespace ott {
+namespace ott::prof {
 
 // Of tens of millions of ranges all but a few thousand are labelled like one before. Programs repeat
 // themselves, so a label is first compared with the one that came the last time after the same two, which
@@ -72,6 +72,6 @@ class LabelTable {
   uint32_t before_last_ = 0;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_LABEL_TABLE_H_

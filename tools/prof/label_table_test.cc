@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 // Texts that differ in what matters and in what does not, of every kind, some of which only look like labels.
@@ -59,4 +59,4 @@ TEST(LabelTable, SaysWhatSplittingSaysInAnyOrderOfTexts) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof

@@ -7,7 +7,7 @@
 
 #include "ott/core/base/utf8.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 constexpr int kMaxDepth = 64;
@@ -173,4 +173,4 @@ std::optional<Literal> ParseLiteral(std::string_view text) {
   return literal;
 }
 
-}  // namespace ott
+}  // namespace ott::prof

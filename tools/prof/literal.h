@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace ott {
+namespace ott::prof {
 
 struct Literal {
   enum class Kind { kNone, kNumber, kText, kList, kMap };
@@ -34,6 +34,6 @@ struct Literal {
 // for true, false and nothing. Absent for anything else, and for nesting deeper than 64.
 std::optional<Literal> ParseLiteral(std::string_view text);
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_LITERAL_H_

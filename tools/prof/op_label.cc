@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "tools/prof/literal.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 constexpr char kSequenceNumber[] = ", seq = ";
@@ -340,4 +340,4 @@ OpLabel ParseLabel(const LabelParts& parts) {
   return label;
 }
 
-}  // namespace ott
+}  // namespace ott::prof

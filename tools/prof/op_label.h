@@ -9,7 +9,7 @@
 
 #include "ott/core/op_cost/op_description.h"
 
-namespace ott {
+namespace ott::prof {
 
 inline constexpr uint64_t kNoSequenceNumber = ~uint64_t{0};
 
@@ -53,6 +53,6 @@ struct OpLabel {
 // The sequence number is left out.
 OpLabel ParseLabel(const LabelParts& parts);
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_OP_LABEL_H_

@@ -11,7 +11,7 @@
 #include "ott/core/op_cost/op_cost.h"
 #include "tools/prof/op_label.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 constexpr double kNa = std::numeric_limits<double>::quiet_NaN();
@@ -230,4 +230,4 @@ TEST(OpLabelCost, Collectives) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof

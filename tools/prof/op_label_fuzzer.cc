@@ -12,7 +12,7 @@
 #include "tools/prof/label_table.h"
 #include "tools/prof/op_label.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 void Require(bool condition) {
@@ -45,9 +45,9 @@ void CheckLines(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  ott::CheckLines({reinterpret_cast<const char*>(data), size});
+  ott::prof::CheckLines({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 using ::testing::ElementsAre;
@@ -182,4 +182,4 @@ TEST(OpLabel, DeepNestingIsNoLabel) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof

@@ -22,7 +22,7 @@
 #include "tools/prof/profile_reader.h"
 #include "tools/prof/profile_rows.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 constexpr char kTables[] = R"sql(
@@ -216,6 +216,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof
 
-int main(int argc, char** argv) { return ott::Main(argc, argv); }
+int main(int argc, char** argv) { return ott::prof::Main(argc, argv); }

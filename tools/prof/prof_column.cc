@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 // What the costs say where another kernel of the call has them.
@@ -192,4 +192,4 @@ absl::StatusOr<std::vector<const ProfColumn*>> ParseProfColumns(std::string_view
   }
 }
 
-}  // namespace ott
+}  // namespace ott::prof

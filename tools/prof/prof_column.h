@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "tools/prof/kernel_rows.h"
 
-namespace ott {
+namespace ott::prof {
 
 // A value of a row: a text, a number, not known ("na"), or not there ("-").
 struct Cell {
@@ -47,6 +47,6 @@ const ProfColumn* FindProfColumn(std::string_view name);
 // From "idx,op,sil", or "all". INVALID_ARGUMENT names what is no column, and those that are.
 absl::StatusOr<std::vector<const ProfColumn*>> ParseProfColumns(std::string_view names);
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_PROF_COLUMN_H_

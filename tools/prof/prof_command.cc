@@ -23,7 +23,7 @@
 #include "tools/prof/profile_rows.h"
 #include "tools/prof/summary.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 struct ProfFlags {
@@ -183,4 +183,4 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
   });
 }
 
-}  // namespace ott
+}  // namespace ott::prof

@@ -5,11 +5,11 @@
 
 #include "CLI/CLI.hpp"
 
-namespace ott {
+namespace ott::prof {
 
 // Sets *exit_code (exit_code.h) when the subcommand ran.
 void AddProfCommand(CLI::App& app, int* exit_code);
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_PROF_COMMAND_H_

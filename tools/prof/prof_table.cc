@@ -13,7 +13,7 @@
 #include "tools/prof/prof_column.h"
 #include "tools/prof/table_writer.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 bool MatchesFilter(const std::string& glob, std::string_view text) {
@@ -235,4 +235,4 @@ absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& opti
   return absl::OkStatus();
 }
 
-}  // namespace ott
+}  // namespace ott::prof

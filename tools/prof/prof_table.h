@@ -13,7 +13,7 @@
 #include "tools/prof/kernel_rows.h"
 #include "tools/prof/table_writer.h"
 
-namespace ott {
+namespace ott::prof {
 
 struct ProfTableOptions {
   std::string columns = "idx,dir,sub,mod,op,kernel,params,sil";
@@ -37,6 +37,6 @@ bool PassesFilters(const ProfTableOptions& options, const KernelRow& row);
 absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& options,
                             const std::function<void(std::string_view)>& write);
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_PROF_TABLE_H_

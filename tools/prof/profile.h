@@ -13,7 +13,7 @@
 #include "tools/prof/growing_array.h"
 #include "tools/prof/op_label.h"
 
-namespace ott {
+namespace ott::prof {
 
 inline constexpr uint32_t kNone = ~uint32_t{0};
 
@@ -105,6 +105,6 @@ struct Profile {
   std::vector<std::string> notes;  // what could not be used, and how much of it
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_PROFILE_H_

@@ -20,7 +20,7 @@
 #include "tools/prof/label_table.h"
 #include "tools/prof/sqlite_table.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 constexpr int64_t kPushPopRange = 59;
@@ -543,4 +543,4 @@ absl::StatusOr<Profile> ReadProfile(const std::string& path, const ReadProfileOp
   return profile;
 }
 
-}  // namespace ott
+}  // namespace ott::prof

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "tools/prof/profile.h"
 
-namespace ott {
+namespace ott::prof {
 
 struct ReadProfileOptions {
   // Memory copies and memsets as well as kernels.
@@ -23,6 +23,6 @@ struct ReadProfileOptions {
 // NOT_FOUND, INVALID_ARGUMENT (no database, or one of something else), UNAVAILABLE (locked), DATA_LOSS (cut).
 absl::StatusOr<Profile> ReadProfile(const std::string& path, const ReadProfileOptions& options = {});
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_PROFILE_READER_H_

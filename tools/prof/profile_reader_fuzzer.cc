@@ -17,20 +17,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string& path =
       *new std::string(absl::StrCat("/dev/shm/profile_reader_fuzzer.", getpid()));
   OTT_CHECK(ott::WriteFileAtomically(path, {reinterpret_cast<const char*>(data), size}).ok());
-  ott::ReadProfileOptions read;
+  ott::prof::ReadProfileOptions read;
   read.transfers = true;
-  auto profile = ott::ReadProfile(path, read);
+  auto profile = ott::prof::ReadProfile(path, read);
   if (!profile.ok()) return 0;
-  for (const ott::Profile::Transfer& transfer : profile->transfers) {
+  for (const ott::prof::Profile::Transfer& transfer : profile->transfers) {
     OTT_CHECK(transfer.end >= transfer.start && transfer.name < profile->transfer_names.size() &&
               transfer.process < profile->processes.size() &&
               (transfer.launch == ott::kNone || transfer.launch < profile->launches.size()));
   }
-  const ott::KernelJoin join = ott::JoinKernels(&*profile);
-  ott::ProfTableOptions options;
+  const ott::prof::KernelJoin join = ott::prof::JoinKernels(&*profile);
+  ott::prof::ProfTableOptions options;
   options.columns = "all";
-  OTT_CHECK(
-      ott::WriteProfTable(ott::ProfileRows(*profile, join, std::nullopt), options, [](std::string_view) {
-      }).ok());
+  OTT_CHECK(ott::prof::WriteProfTable(ott::prof::ProfileRows(*profile, join, std::nullopt), options,
+                                      [](std::string_view) {})
+                .ok());
   return 0;
 }

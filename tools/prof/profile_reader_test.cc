@@ -13,7 +13,7 @@
 #include "ott/core/base/file.h"
 #include "tools/prof/capture_for_test.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 using ::testing::Contains;
@@ -243,4 +243,4 @@ TEST(ProfileReader, RanksComeFromTheNameOrTheOrderOfProcesses) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof

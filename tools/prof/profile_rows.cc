@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 std::string Joined(const std::array<int64_t, 3>& sizes) {
@@ -247,4 +247,4 @@ void ProfileRows::Get(size_t index, KernelRow* row) const {
   SetRoof(kernel, name, cost.dtype, row);
 }
 
-}  // namespace ott
+}  // namespace ott::prof

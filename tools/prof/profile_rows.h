@@ -21,7 +21,7 @@
 #include "tools/prof/kernel_rows.h"
 #include "tools/prof/profile.h"
 
-namespace ott {
+namespace ott::prof {
 
 // Not thread-safe: costs are computed at their first use.
 //
@@ -82,6 +82,6 @@ class ProfileRows : public KernelRows {
   mutable absl::flat_hash_map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Cost>> costs_;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_PROFILE_ROWS_H_

@@ -12,7 +12,7 @@
 #include "tools/prof/profile_reader.h"
 #include "tools/prof/summary.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 using ::testing::HasSubstr;
@@ -353,4 +353,4 @@ TEST(Summary, ChannelsOfConvolutionsAreSizesToo) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 constexpr size_t kFileHeader = 100;
@@ -254,4 +254,4 @@ bool SqlitePages::ReadRecord(const uint8_t* record, size_t size, int64_t rowid) 
   return true;
 }
 
-}  // namespace ott
+}  // namespace ott::prof

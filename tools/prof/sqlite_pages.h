@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace ott {
+namespace ott::prof {
 
 struct SqliteValue {
   enum class Type : uint8_t { kNull, kInteger, kReal, kText, kBlob };
@@ -101,6 +101,6 @@ class SqlitePages {
   const std::function<void(const SqliteRow&)>* read_ = nullptr;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_SQLITE_PAGES_H_

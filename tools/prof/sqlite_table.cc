@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 std::string Quoted(const std::string& name) {
@@ -200,4 +200,4 @@ absl::Status SqliteFile::ScanByQuery(const Table& table, const std::vector<std::
   return code == SQLITE_DONE ? absl::OkStatus() : Error(code, doing);
 }
 
-}  // namespace ott
+}  // namespace ott::prof

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "tools/prof/sqlite_pages.h"
 
-namespace ott {
+namespace ott::prof {
 
 class SqliteFile {
  public:
@@ -67,6 +67,6 @@ class SqliteFile {
   std::vector<Table> tables_;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_SQLITE_TABLE_H_

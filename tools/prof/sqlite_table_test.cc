@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tools/prof/capture_for_test.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 // Whether another process than this one could write the file now.
@@ -58,4 +58,4 @@ TEST(SqliteTable, AFileThatIsCutWhileItIsReadIsDamaged) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::prof

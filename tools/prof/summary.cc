@@ -14,7 +14,7 @@
 #include "ott/core/base/text_table.h"
 #include "ott/core/op_cost/kernel_name.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 constexpr int64_t kShortKernel = 5000;  // ns: about what a launch takes
@@ -246,4 +246,4 @@ std::string Summarize(const KernelRows& rows, const ProfTableOptions& options) {
   return summary.Text(options.limit >= 0 ? static_cast<size_t>(options.limit) : kTopOps);
 }
 
-}  // namespace ott
+}  // namespace ott::prof

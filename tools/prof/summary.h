@@ -8,7 +8,7 @@
 #include "tools/prof/kernel_rows.h"
 #include "tools/prof/prof_table.h"
 
-namespace ott {
+namespace ott::prof {
 
 // A page of text about the kernels that pass options' filters: time, idle time, the ops (options' limit, or
 // 10) that take most of it, the share of Tensor Cores in the time of kernels that multiply matrices, and
@@ -17,6 +17,6 @@ namespace ott {
 // too short to be worth a launch, labels without sizes.
 std::string Summarize(const KernelRows& rows, const ProfTableOptions& options);
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_SUMMARY_H_

@@ -7,7 +7,7 @@
 #include "ott/core/base/csv.h"
 #include "ott/core/base/utf8.h"
 
-namespace ott {
+namespace ott::prof {
 namespace {
 
 constexpr size_t kBufferSize = size_t{1} << 16;
@@ -108,4 +108,4 @@ void TableWriter::AddJson(const Cell& cell) {
   }
 }
 
-}  // namespace ott
+}  // namespace ott::prof

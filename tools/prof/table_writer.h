@@ -11,7 +11,7 @@
 
 #include "tools/prof/prof_column.h"
 
-namespace ott {
+namespace ott::prof {
 
 struct TableLayout {
   enum class Format { kPlain, kCsv, kJson };
@@ -48,6 +48,6 @@ class TableWriter {
   bool first_in_object_ = true;
 };
 
-}  // namespace ott
+}  // namespace ott::prof
 
 #endif  // OTT_TOOLS_PROF_TABLE_WRITER_H_

@@ -10,7 +10,7 @@
 #include "tools/report/report_text.h"
 #include "tools/report/run_report.h"
 
-namespace ott {
+namespace ott::report {
 namespace {
 
 struct ReportFlags {
@@ -51,4 +51,4 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   command->callback([flags, exit_code] { *exit_code = RunReportCommand(*flags); });
 }
 
-}  // namespace ott
+}  // namespace ott::report

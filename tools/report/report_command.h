@@ -5,11 +5,11 @@
 
 #include "CLI/CLI.hpp"
 
-namespace ott {
+namespace ott::report {
 
 // Sets *exit_code (exit_code.h) when the subcommand ran.
 void AddReportCommand(CLI::App& app, int* exit_code);
 
-}  // namespace ott
+}  // namespace ott::report
 
 #endif  // OTT_TOOLS_REPORT_REPORT_COMMAND_H_

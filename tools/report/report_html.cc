@@ -12,7 +12,7 @@
 #include "ott/dist/stats/cluster_table.h"
 #include "tools/report/report_text.h"
 
-namespace ott {
+namespace ott::report {
 namespace {
 
 // Further differences are listed up to here; the counts say how many there are.
@@ -168,4 +168,4 @@ std::string ToHtml(const RunReport& report) {
   return html + "</body></html>\n";
 }
 
-}  // namespace ott
+}  // namespace ott::report

@@ -7,12 +7,12 @@
 
 #include "tools/report/run_report.h"
 
-namespace ott {
+namespace ott::report {
 
 // One file that needs no other, no network and no script: the answers, the checks over iterations and the
 // work of the ranks as pictures, and the tables. Its size does not grow with the run's length.
 std::string ToHtml(const RunReport& report);
 
-}  // namespace ott
+}  // namespace ott::report
 
 #endif  // OTT_TOOLS_REPORT_REPORT_HTML_H_

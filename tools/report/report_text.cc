@@ -10,7 +10,7 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/stats/cluster_table.h"
 
-namespace ott {
+namespace ott::report {
 namespace {
 
 std::string WithoutNewline(std::string text) {
@@ -76,4 +76,4 @@ std::string ToText(const RunReport& report) {
   return text;
 }
 
-}  // namespace ott
+}  // namespace ott::report

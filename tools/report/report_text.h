@@ -8,7 +8,7 @@
 
 #include "tools/report/run_report.h"
 
-namespace ott {
+namespace ott::report {
 
 enum class Grade { kGood, kBad, kUnknown };
 
@@ -28,6 +28,6 @@ std::vector<Answer> Answers(const RunReport& report);
 // The answers, what is missing, and the table of all ranks. Ends with a newline.
 std::string ToText(const RunReport& report);
 
-}  // namespace ott
+}  // namespace ott::report
 
 #endif  // OTT_TOOLS_REPORT_REPORT_TEXT_H_

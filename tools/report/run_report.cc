@@ -15,7 +15,7 @@
 #include "ott/dist/directory/run_directory.h"
 #include "tools/stats/read_cluster_stats.h"
 
-namespace ott {
+namespace ott::report {
 namespace {
 
 constexpr size_t kMaxProblems = 10;
@@ -34,7 +34,8 @@ void KeepWorst(CrossCheckVerdict verdict, VerdictsByIteration& verdicts) {
 
 // Lines of cross_check.jsonl. The last one of a killed rank may be cut.
 void ReadVerdicts(const std::string& path, std::string_view lines, VerdictsByIteration& replicas,
-                  VerdictsByIteration& reference, ErrorTrend& trend, std::vector<std::string>& problems) {
+                  VerdictsByIteration& reference, crosscheck::ErrorTrend& trend,
+                  std::vector<std::string>& problems) {
   int line_number = 0;
   while (!lines.empty()) {
     ++line_number;
@@ -95,7 +96,7 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
   }
 
   const bool wants_stats = !report.info || report.info->config().has_stopwatch();
-  if (absl::StatusOr<ClusterStats> stats = ReadClusterStats(run_dir); stats.ok()) {
+  if (absl::StatusOr<ClusterStats> stats = stats::ReadClusterStats(run_dir); stats.ok()) {
     report.stats = *std::move(stats);
     if (!report.stats->missing_ranks().empty()) {
       report.problems.push_back(absl::StrCat(
@@ -144,4 +145,4 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
   return report;
 }
 
-}  // namespace ott
+}  // namespace ott::report

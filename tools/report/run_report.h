@@ -14,7 +14,7 @@
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "tools/crosscheck/error_trend.h"
 
-namespace ott {
+namespace ott::report {
 
 // The cross-checks of one mode.
 struct CheckHistory {
@@ -34,7 +34,7 @@ struct RunReport {
   CheckHistory replicas;
   CheckHistory reference;
   // Of the checks against the reference.
-  ErrorTrend error_trend;
+  crosscheck::ErrorTrend error_trend;
   // What is missing or cannot be read: the report is INCOMPLETE where there is any.
   std::vector<std::string> problems;
 
@@ -46,6 +46,6 @@ struct RunReport {
 // NOT_FOUND if run_dir is no run directory, or neither statistics nor verdicts are there.
 absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir);
 
-}  // namespace ott
+}  // namespace ott::report
 
 #endif  // OTT_TOOLS_REPORT_RUN_REPORT_H_

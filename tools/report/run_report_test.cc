@@ -13,7 +13,7 @@
 #include "tools/report/report_html.h"
 #include "tools/report/report_text.h"
 
-namespace ott {
+namespace ott::report {
 namespace {
 
 using ::testing::AllOf;
@@ -202,4 +202,4 @@ TEST_F(RunReportTest, ALongRunMakesNoLargerPage) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::report

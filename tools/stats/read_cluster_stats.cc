@@ -10,7 +10,7 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
 
-namespace ott {
+namespace ott::stats {
 namespace {
 
 absl::StatusOr<StopwatchStats> ReadStopwatchStats(const std::string& path, int rank) {
@@ -77,4 +77,4 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
   return cluster;
 }
 
-}  // namespace ott
+}  // namespace ott::stats

@@ -8,13 +8,13 @@
 #include "absl/status/statusor.h"
 #include "ott/dist/stats/merge_stats.h"
 
-namespace ott {
+namespace ott::stats {
 
 // Merges RUN/rank_*/stopwatch.pb; arrivals and history are those of RUN/cluster_stats.json. Ranks whose file
 // is missing or unreadable are in missing_ranks, and notes say why. NOT_FOUND if run_dir is no run directory
 // or no rank has statistics.
 absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir);
 
-}  // namespace ott
+}  // namespace ott::stats
 
 #endif  // OTT_TOOLS_STATS_READ_CLUSTER_STATS_H_

@@ -8,7 +8,7 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
 
-namespace ott {
+namespace ott::stats {
 namespace {
 
 using ::testing::Contains;
@@ -112,4 +112,4 @@ TEST_F(ReadClusterStatsTest, OtherFolderIsNoRun) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::stats

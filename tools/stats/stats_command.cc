@@ -8,7 +8,7 @@
 #include "tools/exit_code.h"
 #include "tools/stats/read_cluster_stats.h"
 
-namespace ott {
+namespace ott::stats {
 namespace {
 
 struct StatsFlags {
@@ -43,4 +43,4 @@ void AddStatsCommand(CLI::App& app, int* exit_code) {
   command->callback([flags, exit_code] { *exit_code = RunStats(*flags); });
 }
 
-}  // namespace ott
+}  // namespace ott::stats

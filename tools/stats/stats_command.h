@@ -5,11 +5,11 @@
 
 #include "CLI/CLI.hpp"
 
-namespace ott {
+namespace ott::stats {
 
 // Sets *exit_code (exit_code.h) when the subcommand ran.
 void AddStatsCommand(CLI::App& app, int* exit_code);
 
-}  // namespace ott
+}  // namespace ott::stats
 
 #endif  // OTT_TOOLS_STATS_STATS_COMMAND_H_

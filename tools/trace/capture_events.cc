@@ -17,7 +17,7 @@
 #include "ott/core/events/event_recorder.h"
 #include "tools/prof/profile_reader.h"
 
-namespace ott {
+namespace ott::trace {
 namespace {
 
 // Behind those of the recorder: threads' launches, then devices' streams.
@@ -32,9 +32,10 @@ std::string List(const std::array<int64_t, 3>& sizes) {
   return absl::StrCat("[", sizes[0], ",", sizes[1], ",", sizes[2], "]");
 }
 
-std::string_view NameOf(const OpLabel& label) {
-  if (label.kind == OpLabel::Kind::kMarker || label.kind == OpLabel::Kind::kOp) return label.description.op;
-  return label.kind == OpLabel::Kind::kTrace ? label.source : label.text;
+std::string_view NameOf(const prof::OpLabel& label) {
+  if (label.kind == prof::OpLabel::Kind::kMarker || label.kind == prof::OpLabel::Kind::kOp)
+    return label.description.op;
+  return label.kind == prof::OpLabel::Kind::kTrace ? label.source : label.text;
 }
 
 void AddTrack(int64_t track, std::string name, int64_t sort_index, Trace& trace) {
@@ -60,11 +61,11 @@ struct CaptureEvents::Activity {
   int64_t duration;
   int64_t track;
   uint32_t launch;
-  const Profile::Kernel* kernel;
-  const Profile::Transfer* transfer;
+  const prof::Profile::Kernel* kernel;
+  const prof::Profile::Transfer* transfer;
 };
 
-CaptureEvents::CaptureEvents(Profile profile, int given_rank, int64_t begin_unix, int number)
+CaptureEvents::CaptureEvents(prof::Profile profile, int given_rank, int64_t begin_unix, int number)
     : profile_(std::move(profile)),
       given_rank_(given_rank >= 0 ? given_rank : profile_.rank),
       begin_unix_(begin_unix),
@@ -81,9 +82,9 @@ absl::StatusOr<std::unique_ptr<CaptureEvents>> CaptureEvents::Read(const std::st
                                                                    const CaptureOptions& options,
                                                                    int number) {
   const auto [rank, path] = SplitRank(file);
-  ReadProfileOptions read;
+  prof::ReadProfileOptions read;
   read.transfers = true;
-  OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(path, read));
+  OTT_ASSIGN_OR_RETURN(prof::Profile profile, prof::ReadProfile(path, read));
   if (options.begin_unix_nanoseconds.has_value()) profile.begin_monotonic_nanoseconds.reset();
   const std::optional<int64_t> begin = options.begin_unix_nanoseconds.has_value()
                                            ? options.begin_unix_nanoseconds
@@ -142,7 +143,7 @@ std::vector<TraceInfo> CaptureEvents::MakeTraces() {
 
 absl::Status CaptureEvents::FindRanks(const std::vector<TraceInfo>& traces) {
   std::string pids;
-  for (const Profile::Process& process : profile_.processes) {
+  for (const prof::Profile::Process& process : profile_.processes) {
     std::set<int> found;
     for (const TraceInfo& info : traces) {
       if (given_rank_ < 0 && info.process_id() == process.pid) found.insert(info.rank());
@@ -189,13 +190,14 @@ std::vector<CaptureEvents::Activity> CaptureEvents::ActivitiesWithin(const Trace
   std::vector<Activity> result;
   const int64_t begin = info.begin_unix_nanoseconds() - begin_unix_;
   const int64_t end = begin + info.end_nanoseconds() - info.begin_nanoseconds();
-  const auto add = [&](const auto& from, const Profile::Kernel* kernel, const Profile::Transfer* transfer) {
+  const auto add = [&](const auto& from, const prof::Profile::Kernel* kernel,
+                       const prof::Profile::Transfer* transfer) {
     if (ranks_[from.process] != info.rank() || from.start < begin || from.start > end) return;
     result.push_back({from.start - begin, from.end - from.start, StreamTrack(from.device, from.stream),
                       from.launch, kernel, transfer});
   };
-  for (const Profile::Kernel& kernel : profile_.kernels) add(kernel, &kernel, nullptr);
-  for (const Profile::Transfer& transfer : profile_.transfers) add(transfer, nullptr, &transfer);
+  for (const prof::Profile::Kernel& kernel : profile_.kernels) add(kernel, &kernel, nullptr);
+  for (const prof::Profile::Transfer& transfer : profile_.transfers) add(transfer, nullptr, &transfer);
   std::stable_sort(result.begin(), result.end(),
                    [](const Activity& a, const Activity& b) { return a.start < b.start; });
   return result;
@@ -216,10 +218,10 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
     event.duration = activity.duration;
     int device, stream;
     if (activity.kernel != nullptr) {
-      const Profile::Kernel& kernel = *activity.kernel;
+      const prof::Profile::Kernel& kernel = *activity.kernel;
       std::string_view& args = args_of_geometry[kernel.geometry];
       if (args.empty()) {
-        const Profile::Geometry& geometry = profile_.geometries[kernel.geometry];
+        const prof::Profile::Geometry& geometry = profile_.geometries[kernel.geometry];
         args = trace.unescaped.emplace_back(
             absl::StrCat("{\"grid\":", List(geometry.grid), ",\"block\":", List(geometry.block), "}"));
       }
@@ -228,7 +230,7 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
       device = kernel.device;
       stream = kernel.stream;
     } else {
-      const Profile::Transfer& transfer = *activity.transfer;
+      const prof::Profile::Transfer& transfer = *activity.transfer;
       event.name = profile_.transfer_names[transfer.name];
       event.args = trace.unescaped.emplace_back(absl::StrCat("{\"bytes\":", transfer.bytes, "}"));
       device = transfer.device;
@@ -240,12 +242,13 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
     }
     if (event.start < until->second) event.type = TraceEvent::Type::kOverlappingSlice;
     until->second = std::max(until->second, event.start + event.duration);
-    if (activity.launch != kNone && event.type == TraceEvent::Type::kSlice) {
-      const Profile::Launch& launch = profile_.launches[activity.launch];
-      const bool within = launch.thread != kNone && launch.start >= begin && launch.start <= begin + length;
+    if (activity.launch != prof::kNone && event.type == TraceEvent::Type::kSlice) {
+      const prof::Profile::Launch& launch = profile_.launches[activity.launch];
+      const bool within =
+          launch.thread != prof::kNone && launch.start >= begin && launch.start <= begin + length;
       // Of a graph, only the first.
       if (within && launches.insert(activity.launch).second) {
-        const Profile::Thread& thread = profile_.threads[launch.thread];
+        const prof::Profile::Thread& thread = profile_.threads[launch.thread];
         TraceEvent call;
         call.process = event.process;
         call.category = "launch";
@@ -268,12 +271,12 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
 
 void CaptureEvents::AddRanges(Trace& trace) const {
   const int64_t begin = trace.info.begin_unix_nanoseconds() - begin_unix_;
-  for (const Profile::Thread& thread : profile_.threads) {
+  for (const prof::Profile::Thread& thread : profile_.threads) {
     if (ranks_[thread.process] != trace.info.rank() || thread.ranges.empty()) continue;
     const bool is_main = thread.tid == trace.info.process_id();
     AddTrack(thread.tid, thread.name.empty() ? absl::StrCat("thread ", thread.tid) : thread.name,
              is_main ? 0 : thread.tid, trace);
-    for (const Profile::Range& range : thread.ranges) {
+    for (const prof::Profile::Range& range : thread.ranges) {
       TraceEvent event;
       event.process = trace.info.rank();
       event.category = "nvtx";
@@ -286,4 +289,4 @@ void CaptureEvents::AddRanges(Trace& trace) const {
   }
 }
 
-}  // namespace ott
+}  // namespace ott::trace

@@ -14,7 +14,7 @@
 #include "ott/core/profile/trace_reader.h"
 #include "tools/prof/profile.h"
 
-namespace ott {
+namespace ott::trace {
 
 struct CaptureOptions {
   // FILE or RANK=FILE.
@@ -55,11 +55,11 @@ class CaptureEvents {
  private:
   struct Activity;
 
-  CaptureEvents(Profile profile, int given_rank, int64_t begin_unix, int number);
+  CaptureEvents(prof::Profile profile, int given_rank, int64_t begin_unix, int number);
   std::vector<Activity> ActivitiesWithin(const TraceInfo& info) const;
   void AddRanges(Trace& trace) const;
 
-  const Profile profile_;
+  const prof::Profile profile_;
   const int given_rank_;
   const int64_t begin_unix_;
   const int number_;
@@ -67,6 +67,6 @@ class CaptureEvents {
   std::vector<int> ranks_;
 };
 
-}  // namespace ott
+}  // namespace ott::trace
 
 #endif  // OTT_TOOLS_TRACE_CAPTURE_EVENTS_H_

@@ -10,7 +10,7 @@
 #include "ott/core/profile/trace_file.h"
 #include "ott/core/profile/write_trace.h"
 
-namespace ott {
+namespace ott::trace {
 namespace {
 
 // Durations by eighths of octaves; marks and counters come after all of them.
@@ -112,4 +112,4 @@ absl::StatusOr<JoinedTrace> JoinTraces(RunTraces& traces, const std::string& out
   return joined;
 }
 
-}  // namespace ott
+}  // namespace ott::trace

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "tools/trace/read_run_traces.h"
 
-namespace ott {
+namespace ott::trace {
 
 struct JoinedTrace {
   int64_t num_events = 0;
@@ -23,6 +23,6 @@ struct JoinedTrace {
 // counters last. 0: any. INVALID_ARGUMENT if not even names and notes fit.
 absl::StatusOr<JoinedTrace> JoinTraces(RunTraces& traces, const std::string& output, int64_t max_bytes);
 
-}  // namespace ott
+}  // namespace ott::trace
 
 #endif  // OTT_TOOLS_TRACE_JOIN_TRACES_H_

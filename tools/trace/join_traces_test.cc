@@ -9,7 +9,7 @@
 #include "ott/core/base/file.h"
 #include "tools/trace/traces_for_test.h"
 
-namespace ott {
+namespace ott::trace {
 namespace {
 
 using ::testing::Contains;
@@ -192,4 +192,4 @@ TEST_F(JoinTracesTest, ASingleTraceIsTakenToo) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::trace

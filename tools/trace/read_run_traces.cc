@@ -11,7 +11,7 @@
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/run/rank_trace.h"
 
-namespace ott {
+namespace ott::trace {
 namespace {
 
 // Of a rank, in the order of windows.
@@ -199,4 +199,4 @@ void RunTraces::Visit(const std::function<void(const Trace&)>& visitor) {
   }
 }
 
-}  // namespace ott
+}  // namespace ott::trace

@@ -15,7 +15,7 @@
 #include "ott/core/profile/trace_reader.h"
 #include "tools/trace/capture_events.h"
 
-namespace ott {
+namespace ott::trace {
 
 struct TraceSelection {
   // Seconds from the beginning of the earliest trace. Events that reach into [begin, end) are taken.
@@ -65,6 +65,6 @@ class RunTraces {
   JoinedTraceInfo info_;
 };
 
-}  // namespace ott
+}  // namespace ott::trace
 
 #endif  // OTT_TOOLS_TRACE_READ_RUN_TRACES_H_

@@ -13,7 +13,7 @@
 #include "tools/trace/read_run_traces.h"
 #include "tools/trace/trace_report.h"
 
-namespace ott {
+namespace ott::trace {
 namespace {
 
 struct TraceFlags {
@@ -134,4 +134,4 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
   });
 }
 
-}  // namespace ott
+}  // namespace ott::trace

@@ -9,7 +9,7 @@
 #include "ott/core/base/text_table.h"
 #include "ott/core/events/event_recorder.h"
 
-namespace ott {
+namespace ott::trace {
 namespace {
 
 constexpr char kNoRange[] = "(no range)";
@@ -236,4 +236,4 @@ std::string TraceReport::Gaps() const {
                       Seconds(total_with_device_), " in ", num_with_device_, " traces\n\n", table.ToString());
 }
 
-}  // namespace ott
+}  // namespace ott::trace

@@ -10,7 +10,7 @@
 
 #include "ott/core/profile/trace_reader.h"
 
-namespace ott {
+namespace ott::trace {
 
 // Adds up ranges of one name inside of ranges of the same names, over all threads, ranks and windows; steps
 // count as one name, and operations whatever their numbers and sizes. Tracks of devices are apart. Not
@@ -70,6 +70,6 @@ class TraceReport {
   std::map<std::string, Gap> gaps_;
 };
 
-}  // namespace ott
+}  // namespace ott::trace
 
 #endif  // OTT_TOOLS_TRACE_TRACE_REPORT_H_

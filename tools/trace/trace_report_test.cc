@@ -8,7 +8,7 @@
 #include "ott/core/events/event_recorder.h"
 #include "tools/trace/traces_for_test.h"
 
-namespace ott {
+namespace ott::trace {
 namespace {
 
 using ::testing::HasSubstr;
@@ -108,4 +108,4 @@ TEST(TraceReport, WithoutDevicesThereAreNoGaps) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::trace

@@ -14,7 +14,7 @@
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/run/rank_trace.h"
 
-namespace ott {
+namespace ott::trace {
 
 // A window of a millisecond, whose clock is `offset` behind rank 0's.
 inline TraceInfo InfoForTest(int rank, int64_t begin, int64_t offset, int64_t error_bound) {
@@ -71,6 +71,6 @@ class RunWithTraces : public ::testing::Test {
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
 
-}  // namespace ott
+}  // namespace ott::trace
 
 #endif  // OTT_TOOLS_TRACE_TRACES_FOR_TEST_H_

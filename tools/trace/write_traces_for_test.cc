@@ -10,7 +10,7 @@
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/run/rank_trace.h"
 
-namespace ott {
+namespace ott::trace {
 namespace {
 
 void Record(EventRecorder& recorder) {
@@ -57,6 +57,6 @@ int Main(const std::string& run_dir) {
 }
 
 }  // namespace
-}  // namespace ott
+}  // namespace ott::trace
 
-int main(int, char** argv) { return ott::Main(argv[1]); }
+int main(int, char** argv) { return ott::trace::Main(argv[1]); }

@@ -16,7 +16,7 @@
 #include "tools/whatif/timeline.h"
 #include "tools/whatif/timeline_job.h"
 
-namespace ott {
+namespace ott::whatif {
 namespace {
 
 struct WhatIfFlags {
@@ -86,4 +86,4 @@ void AddWhatIfCommand(CLI::App& app, int* exit_code) {
   });
 }
 
-}  // namespace ott
+}  // namespace ott::whatif

@@ -5,11 +5,11 @@
 
 #include "CLI/CLI.hpp"
 
-namespace ott {
+namespace ott::whatif {
 
 // Sets *exit_code (exit_code.h) when the subcommand ran.
 void AddWhatIfCommand(CLI::App& app, int* exit_code);
 
-}  // namespace ott
+}  // namespace ott::whatif
 
 #endif  // OTT_TOOLS_WHATIF_WHATIF_COMMAND_H_
