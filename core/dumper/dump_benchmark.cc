@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
@@ -168,6 +169,25 @@ void BM_AddTensorData(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * kBlobBytes);
 }
 
+// The same for the first dump of a process.
+void BM_FirstAddTensorData(benchmark::State& state) {
+  const std::vector<char> from(kBlobBytes, 1);
+  const TensorView view(from.data(), DType::kFloat32, {kBlobBytes / 4});
+  TensorDumperOptions options;
+  options.dir = MakeDir();
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto dumper = std::make_unique<TensorDumper>();
+    if (!dumper->Enable(options).ok()) state.SkipWithError("cannot enable");
+    state.ResumeTiming();
+    dumper->AddTensorData("a", view, DumpFormat::kBinary).IgnoreError();
+    state.PauseTiming();
+    dumper.reset();
+    state.ResumeTiming();
+  }
+  state.SetBytesProcessed(state.iterations() * kBlobBytes);
+}
+
 void BM_AddTensorDataOff(benchmark::State& state) {
   const float value = 1;
   for (auto _ : state) {
@@ -190,6 +210,7 @@ BENCHMARK_CAPTURE(WriteBlob, binary, DumpFormat::kBinary);
 BENCHMARK_CAPTURE(WriteBlob, npy, DumpFormat::kNpy);
 BENCHMARK(BM_Memcpy);
 BENCHMARK(BM_AddTensorData);
+BENCHMARK(BM_FirstAddTensorData);
 BENCHMARK(BM_AddTensorDataOff);
 
 }  // namespace

@@ -180,6 +180,7 @@ absl::Status TensorDumper::Enable(TensorDumperOptions options) {
   OTT_ASSIGN_OR_RETURN(selection_, Selection::Create(options.selection));
   options_ = std::move(options);
   pool_.emplace(options_.max_queued_bytes);
+  pool_->Reserve(std::min(options_.reserved_bytes, options_.max_queued_bytes));
   pinned_pool_.emplace(options_.max_queued_bytes, AllocatePinned);
   if (options_.num_writer_threads > 0) {
     WriteQueue::Options queue_options;
@@ -361,6 +362,7 @@ absl::Status TensorDumper::FinishDump(bool if_empty, Use use) {
   if (Selected()) {
     if (!if_empty && pending_.tensors.map().empty() && !pending_.has_grads) return absl::OkStatus();
     absl::StatusOr<Pending> taken = TakePending();
+    pool_->ReleaseReserve();
     status = taken.ok() ? use(*std::move(taken), count) : taken.status();
   }
   SetCount(count + 1, std::move(lock));

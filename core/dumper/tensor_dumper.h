@@ -54,6 +54,9 @@ struct TensorDumperOptions {
   int num_json_threads = 1;
   // Of the dumps that wait to be written, and of memory that is kept for the next dump.
   int64_t max_queued_bytes = int64_t{1} << 30;
+  // Memory that Enable() has the machine hand out for the first dump, which else takes several times as long
+  // as later ones (BufferPool::Reserve); what that dump does not need is given back after it.
+  int64_t reserved_bytes = int64_t{256} << 20;
   // A dump for which there is no room: false: Dump() waits; true: it is dropped, and counted.
   bool drop_when_full = false;
 };

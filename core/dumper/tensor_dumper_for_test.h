@@ -30,6 +30,7 @@ inline std::vector<std::string> PathsOf(const Value& tree) {
 inline TensorDumperOptions OptionsFor(const std::string& dir) {
   TensorDumperOptions options;
   options.dir = dir;
+  options.reserved_bytes = 0;
   return options;
 }
 

@@ -1,5 +1,6 @@
 #include "ott/core/dumper/tensor_dumper.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -107,6 +108,28 @@ TEST_F(TensorDumperTest, CopiesAreTakenAtTheCall) {
   ASSERT_TRUE(dumper_.AddTensorData("a", TensorView(&value, {})).ok());
   value = 2;
   EXPECT_EQ(*static_cast<const float*>(ListTensors(*dumper_.tensors())[0].tensor.view.data()), 1);
+}
+
+TEST_F(TensorDumperTest, TheFirstDumpIsCopiedIntoMemoryThatIsThereAlready) {
+  constexpr int64_t kBytes = 4 << 20;
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.reserved_bytes = 2 * kBytes;
+  Enable(options);
+  const std::vector<char> large(kBytes);
+  ASSERT_TRUE(
+      dumper_.AddTensorData("a", TensorView(large.data(), DType::kUInt8, {kBytes}), DumpFormat::kBinary)
+          .ok());
+  // What follows the copy is the rest of the reserve.
+  const char* const copy = static_cast<const char*>(ListTensors(*dumper_.tensors())[0].tensor.view.data());
+  const auto rest_is_there = [&] {
+    unsigned char page = 0;
+    EXPECT_EQ(mincore(const_cast<char*>(copy) + kBytes + kBytes / 2, 1, &page), 0);
+    return (page & 1) != 0;
+  };
+  EXPECT_TRUE(rest_is_there());
+  const Value keeps_the_memory = *dumper_.tensors();
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_FALSE(rest_is_there());
 }
 
 TEST_F(TensorDumperTest, RangesAndDotsMakeNestedNames) {

@@ -1,7 +1,12 @@
 #include "ott/core/tensor/buffer_pool.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -26,6 +31,46 @@ TEST(BufferPool, KeepsNoMoreThanItsLimit) {
   second.reset();
   // Only the first one was kept; the pool is not asked for the second one's memory twice.
   EXPECT_EQ(pool.Allocate(100).value().get(), address);
+}
+
+TEST(BufferPool, GivesALittleLargerBufferAgain) {
+  BufferPool pool(1000);
+  void* const first = pool.Allocate(100).value().get();
+  EXPECT_EQ(pool.Allocate(80).value().get(), first);
+  EXPECT_EQ(pool.Allocate(100).value().get(), first);
+  EXPECT_NE(pool.Allocate(70).value().get(), first);
+}
+
+// Of pages that hold this memory: those that the machine has handed out.
+double ResidentFraction(void* memory, int64_t num_bytes) {
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + page - 1) / page * page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + num_bytes) / page * page;
+  std::vector<unsigned char> resident((end - begin) / page);
+  EXPECT_EQ(mincore(reinterpret_cast<void*>(begin), end - begin, resident.data()), 0);
+  const auto is_resident = [](unsigned char state) { return (state & 1) != 0; };
+  return static_cast<double>(std::count_if(resident.begin(), resident.end(), is_resident)) /
+         static_cast<double>(resident.size());
+}
+
+TEST(BufferPool, ReservedBuffersNeedNoPagesOfTheMachine) {
+  constexpr int64_t kBytes = 3 << 20;
+  BufferPool pool(4 * kBytes);
+  EXPECT_EQ(ResidentFraction(pool.Allocate(kBytes).value().get(), kBytes), 0);
+  BufferPool reserved(4 * kBytes);
+  reserved.Reserve(2 * kBytes);
+  std::shared_ptr<void> buffer = reserved.Allocate(kBytes).value();
+  void* const rest = static_cast<char*>(buffer.get()) + kBytes;
+  EXPECT_EQ(ResidentFraction(buffer.get(), kBytes), 1);
+  EXPECT_EQ(ResidentFraction(rest, kBytes), 1);
+  std::memset(buffer.get(), 1, kBytes);
+  reserved.ReleaseReserve();
+  EXPECT_EQ(ResidentFraction(rest, kBytes), 0);
+  EXPECT_EQ(static_cast<char*>(buffer.get())[kBytes - 1], 1);
+  void* const address = buffer.get();
+  buffer.reset();
+  EXPECT_EQ(reserved.Allocate(kBytes).value().get(), address);
+  EXPECT_EQ(reserved.Allocate(int64_t{1} << 60).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST(BufferPool, BuffersOutliveThePool) {

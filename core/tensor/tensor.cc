@@ -1,5 +1,7 @@
 #include "ott/core/tensor/tensor.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <new>
@@ -13,8 +15,6 @@
 
 namespace ott {
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
 
 // No process has more; allocators take such a request for a mistake.
 constexpr int64_t kAddressSpaceBytes = int64_t{1} << 47;
@@ -49,14 +49,19 @@ Tensor ItemOf(const Tensor& tensor, int64_t i) {
 }
 
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes) {
+  const auto alignment = static_cast<std::align_val_t>(num_bytes >= kHugePageBytes ? kHugePageBytes : 64);
   // A tensor without elements still has an address.
   void* const memory = num_bytes < kAddressSpaceBytes
-                           ? ::operator new(std::max<int64_t>(num_bytes, 1), kAlignment, std::nothrow)
+                           ? ::operator new(std::max<int64_t>(num_bytes, 1), alignment, std::nothrow)
                            : nullptr;
   if (memory == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat("no memory for a tensor of ", num_bytes, " bytes"));
   }
-  return std::shared_ptr<void>(memory, [](void* p) { ::operator delete(p, kAlignment); });
+  // Only whole ones, so that no more memory is used. Where the machine has none, it goes on as before.
+  if (num_bytes >= kHugePageBytes) {
+    madvise(memory, num_bytes / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
+  }
+  return std::shared_ptr<void>(memory, [alignment](void* p) { ::operator delete(p, alignment); });
 }
 
 absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor, const HostAllocator& allocate) {

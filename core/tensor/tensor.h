@@ -27,7 +27,12 @@ struct Tensor {
 // Item i along the first dimension. Shares the memory. REQUIRES: 0 <= i < tensor.view.shape()[0]
 Tensor ItemOf(const Tensor& tensor, int64_t i);
 
-// Uninitialised host memory, aligned to 64 bytes. RESOURCE_EXHAUSTED where there is not enough.
+// What a large allocation is aligned to, and asks the machine to hand out at once: the first write to each
+// page of 4 KiB takes longer than writing it.
+inline constexpr int64_t kHugePageBytes = int64_t{2} << 20;
+
+// Uninitialised host memory, aligned to 64 bytes, or to huge pages where it has some. RESOURCE_EXHAUSTED
+// where there is not enough.
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes);
 
 using HostAllocator = std::function<absl::StatusOr<std::shared_ptr<void>>(int64_t num_bytes)>;
