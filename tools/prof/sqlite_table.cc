@@ -22,40 +22,18 @@ struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 };
 
-// In UTF-8, whatever the file has.
-std::string_view TextOf(sqlite3_stmt* statement, int column) {
-  const unsigned char* text = sqlite3_column_text(statement, column);
-  if (text == nullptr) return {};
-  return {reinterpret_cast<const char*>(text), static_cast<size_t>(sqlite3_column_bytes(statement, column))};
-}
-
-SqliteValue ValueOf(sqlite3_stmt* statement, int column) {
-  SqliteValue value;
-  switch (sqlite3_column_type(statement, column)) {
-    case SQLITE_INTEGER:
-      value.type = SqliteValue::Type::kInteger;
-      value.integer = sqlite3_column_int64(statement, column);
-      break;
-    case SQLITE_FLOAT:
-      value.type = SqliteValue::Type::kReal;
-      value.real = sqlite3_column_double(statement, column);
-      break;
-    case SQLITE_TEXT:
-      value.type = SqliteValue::Type::kText;
-      value.bytes = TextOf(statement, column);
-      break;
-    case SQLITE_BLOB:
-      value.type = SqliteValue::Type::kBlob;
-      value.bytes = {static_cast<const char*>(sqlite3_column_blob(statement, column)),
-                     static_cast<size_t>(sqlite3_column_bytes(statement, column))};
-      break;
-    default:
-      break;
-  }
-  return value;
-}
+using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
 }  // namespace
+
+std::string_view SqliteRow::bytes(int column) const {
+  const Type type_of_column = type(column);
+  if (type_of_column != Type::kText && type_of_column != Type::kBlob) return {};
+  const void* bytes = type_of_column == Type::kText ? sqlite3_column_text(statement_, column)
+                                                    : sqlite3_column_blob(statement_, column);
+  if (bytes == nullptr) return {};
+  return {static_cast<const char*>(bytes), static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+}
 
 absl::StatusOr<std::unique_ptr<SqliteFile>> SqliteFile::Open(const std::string& path) {
   struct stat status;
@@ -72,21 +50,13 @@ absl::StatusOr<std::unique_ptr<SqliteFile>> SqliteFile::Open(const std::string& 
   std::unique_ptr<SqliteFile> file(new SqliteFile(path, database));
   if (code != SQLITE_OK) return file->Error(code, "opening it");
   sqlite3_busy_timeout(database, 500);
-  // Opened before there is a lock to lose, see SqlitePages.
-  OTT_ASSIGN_OR_RETURN(file->pages_, SqlitePages::Open(path));
-  // A query in the middle of its rows holds the lock.
-  const int lock = sqlite3_prepare_v2(database, "SELECT 1 FROM sqlite_master UNION ALL SELECT 2", -1,
-                                      &file->reading_, nullptr);
-  const bool locked = lock == SQLITE_OK && sqlite3_step(file->reading_) == SQLITE_ROW;
-  file->reads_pages_ = locked && file->pages_->IsPlain();
+  // The first read within a transaction takes the lock that keeps writers away.
+  sqlite3_exec(database, "BEGIN", nullptr, nullptr, nullptr);
   OTT_RETURN_IF_ERROR(file->ReadSchema());
   return file;
 }
 
-SqliteFile::~SqliteFile() {
-  sqlite3_finalize(reading_);
-  sqlite3_close(database_);
-}
+SqliteFile::~SqliteFile() { sqlite3_close(database_); }
 
 absl::Status SqliteFile::Error(int code, const std::string& doing) const {
   switch (code & 0xff) {
@@ -108,29 +78,17 @@ absl::Status SqliteFile::Error(int code, const std::string& doing) const {
 absl::Status SqliteFile::ReadSchema() {
   sqlite3_stmt* raw = nullptr;
   const char* query =
-      "SELECT m.name, c.name, m.rootpage, upper(c.type) = 'INTEGER' AND c.pk > 0, c.hidden != 0 OR "
-      "c.dflt_value IS NOT "
-      "NULL OR m.type != 'table' OR m.rootpage = 0 OR m.sql LIKE '%without%rowid%' FROM sqlite_master AS m, "
-      "pragma_table_xinfo(m.name) AS c WHERE m.type IN ('table', 'view') ORDER BY m.name, c.cid";
+      "SELECT m.name, c.name FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c "
+      "WHERE m.type IN ('table', 'view') ORDER BY m.name, c.cid";
   int code = sqlite3_prepare_v2(database_, query, -1, &raw, nullptr);
-  const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
+  const Statement statement(raw);
   if (code != SQLITE_OK) return Error(code, "reading its schema");
+  const SqliteRow row(raw);
   while ((code = sqlite3_step(raw)) == SQLITE_ROW) {
-    if (tables_.empty() || tables_.back().name != TextOf(raw, 0)) {
-      tables_.emplace_back().name = TextOf(raw, 0);
-      tables_.back().root_page = static_cast<uint32_t>(sqlite3_column_int64(raw, 2));
-    }
-    Table& table = tables_.back();
-    if (sqlite3_column_int(raw, 3) != 0) {
-      // Two columns that make the key together do not stand for the row's id.
-      if (table.rowid_column >= 0) table.is_plain = false;
-      table.rowid_column = static_cast<int>(table.columns.size());
-    }
-    if (sqlite3_column_int(raw, 4) != 0) table.is_plain = false;
-    table.columns.emplace_back(TextOf(raw, 1));
+    if (tables_.empty() || tables_.back().name != row.bytes(0)) tables_.emplace_back().name = row.bytes(0);
+    tables_.back().columns.emplace_back(row.bytes(1));
   }
-  if (code != SQLITE_DONE) return Error(code, "reading its schema");
-  return absl::OkStatus();
+  return code == SQLITE_DONE ? absl::OkStatus() : Error(code, "reading its schema");
 }
 
 const SqliteFile::Table* SqliteFile::FindTable(std::string_view table) const {
@@ -156,7 +114,7 @@ size_t SqliteFile::RowsAtMost(const std::string& table) const {
       "pragma_page_size) FROM ",
       Quoted(table));
   const int code = sqlite3_prepare_v2(database_, query.c_str(), -1, &raw, nullptr);
-  const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
+  const Statement statement(raw);
   if (code != SQLITE_OK || sqlite3_step(raw) != SQLITE_ROW) return 0;
   // No row of ours is shorter than 16 bytes.
   const int64_t rows = std::min(sqlite3_column_int64(raw, 0), sqlite3_column_int64(raw, 1) / 16);
@@ -165,38 +123,19 @@ size_t SqliteFile::RowsAtMost(const std::string& table) const {
 
 absl::Status SqliteFile::Scan(const std::string& table, const std::vector<std::string>& columns,
                               const std::function<void(const SqliteRow&)>& read) const {
-  const Table* known = FindTable(table);
-  if (known == nullptr) return absl::OkStatus();
-  if (!reads_pages_ || !known->is_plain) return ScanByQuery(*known, columns, read);
-  std::vector<int> indices;
-  for (const std::string& column : columns) {
-    const auto found = std::find(known->columns.begin(), known->columns.end(), column);
-    indices.push_back(found == known->columns.end() ? -1 : static_cast<int>(found - known->columns.begin()));
-  }
-  const absl::Status status = pages_->Scan(known->root_page, indices, known->rowid_column, read);
-  if (status.ok()) return status;
-  return absl::DataLossError(absl::StrCat(path_, ": is damaged or cut short (", std::string(status.message()),
-                                          ", reading ", table, "); export it again"));
-}
-
-absl::Status SqliteFile::ScanByQuery(const Table& table, const std::vector<std::string>& columns,
-                                     const std::function<void(const SqliteRow&)>& read) const {
+  if (!HasTable(table)) return absl::OkStatus();
   std::string query = "SELECT ";
   for (const std::string& column : columns) {
     absl::StrAppend(&query, &column == &columns.front() ? "" : ", ",
-                    HasColumns(table.name, {column}) ? Quoted(column) : "NULL");
+                    HasColumns(table, {column}) ? Quoted(column) : "NULL");
   }
-  absl::StrAppend(&query, " FROM ", Quoted(table.name));
+  absl::StrAppend(&query, " FROM ", Quoted(table));
   sqlite3_stmt* raw = nullptr;
-  const std::string doing = absl::StrCat("reading ", table.name);
+  const std::string doing = absl::StrCat("reading ", table);
   int code = sqlite3_prepare_v2(database_, query.c_str(), -1, &raw, nullptr);
-  const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
+  const Statement statement(raw);
   if (code != SQLITE_OK) return Error(code, doing);
-  std::vector<SqliteValue> values(columns.size());
-  while ((code = sqlite3_step(raw)) == SQLITE_ROW) {
-    for (size_t i = 0; i < values.size(); ++i) values[i] = ValueOf(raw, static_cast<int>(i));
-    read(SqliteRow(values));
-  }
+  while ((code = sqlite3_step(raw)) == SQLITE_ROW) read(SqliteRow(raw));
   return code == SQLITE_DONE ? absl::OkStatus() : Error(code, doing);
 }
 

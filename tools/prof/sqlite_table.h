@@ -15,10 +15,37 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "tools/prof/sqlite_pages.h"
 
 namespace ott::prof {
 
+// The row that a query stands at; what it gives is valid until the next.
+class SqliteRow {
+ public:
+  enum class Type {
+    kNull = SQLITE_NULL,
+    kInteger = SQLITE_INTEGER,
+    kReal = SQLITE_FLOAT,
+    kText = SQLITE_TEXT,
+    kBlob = SQLITE_BLOB,
+  };
+
+  explicit SqliteRow(sqlite3_stmt* statement) : statement_(statement) {}
+
+  Type type(int column) const { return static_cast<Type>(sqlite3_column_type(statement_, column)); }
+  // Of a text, in UTF-8 whatever the file has, or of a blob; else "".
+  std::string_view bytes(int column) const;
+  // False, with *value left alone, for what is no integer (NULL included).
+  bool GetInteger(int column, int64_t* value) const {
+    if (type(column) != Type::kInteger) return false;
+    *value = sqlite3_column_int64(statement_, column);
+    return true;
+  }
+
+ private:
+  sqlite3_stmt* const statement_;
+};
+
+// Other programs cannot write the file while it is open. Not thread-safe.
 class SqliteFile {
  public:
   // Errors: NOT_FOUND without such a file, INVALID_ARGUMENT if it is no SQLite database, UNAVAILABLE if it is
@@ -47,23 +74,14 @@ class SqliteFile {
   struct Table {
     std::string name;
     std::vector<std::string> columns;
-    uint32_t root_page = 0;
-    int rowid_column = -1;
-    // Whether its pages hold rows with a value for each column, as they do for all ordinary tables.
-    bool is_plain = true;
   };
 
   absl::Status Error(int code, const std::string& doing) const;
   absl::Status ReadSchema();
   const Table* FindTable(std::string_view table) const;
-  absl::Status ScanByQuery(const Table& table, const std::vector<std::string>& columns,
-                           const std::function<void(const SqliteRow&)>& read) const;
 
   const std::string path_;
   sqlite3* const database_;
-  sqlite3_stmt* reading_ = nullptr;  // holds the lock that keeps writers away
-  std::unique_ptr<SqlitePages> pages_;
-  bool reads_pages_ = false;  // else only the library can read
   std::vector<Table> tables_;
 };
 
