@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/tensor_comparison.h"
+#include "ott/dist/check/root_exchange.pb.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/agree_on_status.h"
 
 namespace ott {
 namespace {
+
+using internal::Divergence;
 
 std::optional<Tolerance> ReplicaTolerance(const CrossCheckConfig& config) {
   if (!config.has_replica_tolerance()) return std::nullopt;
@@ -27,6 +31,31 @@ CrossCheckVerdict Run(ReplicaCheck& check, int64_t iteration, const std::vector<
   return problem.ok() ? check.Run(iteration, tensors) : check.RunWithoutTensors(iteration, problem);
 }
 
+std::vector<std::string> HostsOf(const Communicator& ranks) {
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < ranks.size(); ++rank) hosts.push_back(ranks.host(rank));
+  return hosts;
+}
+
+std::vector<CrossCheckVerdict> ParseAll(const RootExchange::Brought& brought) {
+  std::vector<CrossCheckVerdict> verdicts;
+  for (const auto& [rank, bytes] : brought.by_rank) {
+    CrossCheckVerdict& verdict = verdicts.emplace_back();
+    if (!verdict.ParseFromString(bytes)) verdict.set_outcome(NOT_COMPARED);
+    verdict.set_rank(rank);
+  }
+  return verdicts;
+}
+
+// The earlier iteration; then the verdict of whom it is printed by, and the lower rank.
+bool ComesFirst(const CrossCheckVerdict& a, const CrossCheckVerdict& b) {
+  const auto order = [](const CrossCheckVerdict& verdict) {
+    return std::tuple(verdict.iteration(), verdict.mode(), verdict.rank() != verdict.worst_rank(),
+                      verdict.rank());
+  };
+  return order(a) < order(b);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ranks,
@@ -37,11 +66,15 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   absl::StatusOr<ReferenceCheck> reference = ReferenceCheck::Create(config, ranks.size());
   OTT_RETURN_IF_ERROR(
       AgreeOnStatus(ranks, iterations.ok() ? reference.status() : iterations.status(), deadline));
-  OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> own, ranks.Split(0, 0, deadline));
-  std::unique_ptr<CrossCheck> check(
-      new CrossCheck(std::move(own), *std::move(iterations), *std::move(reference), timeout));
+  std::unique_ptr<CrossCheck> check(new CrossCheck(ranks, *std::move(iterations), *std::move(reference)));
+  const auto silent = std::make_shared<SilentRanks>();
+  for (std::unique_ptr<RootExchange>* const exchange : {&check->outcomes_, &check->rulings_}) {
+    OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> own, ranks.Split(0, 0, deadline));
+    *exchange = std::make_unique<RootExchange>(std::move(own), timeout, silent);
+  }
   ReplicaCheckOptions options;
   options.tolerance = ReplicaTolerance(config);
+  options.silent = silent;
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> replicas, ranks.Split(0, 0, deadline));
   check->replica_check_ = std::make_unique<ReplicaCheck>(std::move(replicas), timeout, options);
   options.mode = SHARDS;
@@ -58,20 +91,25 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   return check;
 }
 
-CrossCheck::CrossCheck(std::unique_ptr<Communicator> ranks, IterationSelector iterations,
-                       ReferenceCheck reference, std::chrono::nanoseconds timeout)
-    : ranks_(std::move(ranks)),
+CrossCheck::CrossCheck(const Communicator& ranks, IterationSelector iterations, ReferenceCheck reference)
+    : rank_(ranks.rank()),
+      hosts_(HostsOf(ranks)),
       iterations_(std::move(iterations)),
-      timeout_(timeout),
       reference_check_(std::move(reference)) {}
 
-CrossCheckVerdict CrossCheck::CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors,
-                                            const absl::Status& problem) {
+std::optional<CrossCheckVerdict> CrossCheck::CheckReplicas(int64_t iteration,
+                                                           const std::vector<NamedTensor>& tensors,
+                                                           const absl::Status& problem) {
+  if (hosts_.size() == 1 && has_reference()) return std::nullopt;
   std::vector<NamedTensor> replicated;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(replicated),
                [this](const NamedTensor& tensor) { return selection().IsReplicated(tensor.path); });
   CrossCheckVerdict verdict = Run(*replica_check_, iteration, replicated, problem);
-  verdict.set_worst_outcome(verdict.outcome());
+  const CrossCheckConfig& config = reference_check_.config();
+  const bool only_shards = verdict.worst_outcome() == NOT_COMPARED && verdict.num_tensors() == 0 &&
+                           verdict.missing_ranks().empty() && config.replicated().empty() &&
+                           !config.sharded().empty();
+  if (only_shards) return std::nullopt;
   return verdict;
 }
 
@@ -84,7 +122,8 @@ std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
     std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(shards), [&](const NamedTensor& tensor) {
       return selection().ShardingOf(tensor.path) == static_cast<int>(sharding);
     });
-    const bool has_replicas = ranks_->size() > reference_check_.config().sharded(sharding).num_parts();
+    const bool has_replicas =
+        static_cast<int>(hosts_.size()) > reference_check_.config().sharded(sharding).num_parts();
     if (!has_replicas && has_reference()) continue;
     CrossCheckVerdict& verdict =
         verdicts.emplace_back(Run(*shard_checks_[sharding], iteration, shards, problem));
@@ -99,27 +138,87 @@ std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
 
 CrossCheckVerdict CrossCheck::CheckReference(int64_t iteration, const Value& tensors, const Value* grads,
                                              const absl::Status& problem) {
-  CrossCheckVerdict verdict = reference_check_.Check(iteration, ranks_->rank(), tensors, grads, problem);
-  verdict.set_host(ranks_->host(ranks_->rank()));
+  CrossCheckVerdict verdict = reference_check_.Check(iteration, rank_, tensors, grads, problem);
+  verdict.set_host(hosts_[rank_]);
   for (FirstDifference& difference : *verdict.mutable_differences()) difference.set_hosts(0, verdict.host());
   ShareOutcome(verdict);
   return verdict;
 }
 
 void CrossCheck::ShareOutcome(CrossCheckVerdict& verdict) {
-  // The worst outcome, and of the ranks that have it the first.
-  constexpr int64_t kRanks = int64_t{1} << 32;
-  int64_t worst = SeverityOf(verdict.outcome()) * kRanks + (kRanks - 1 - verdict.rank());
-  const absl::Status status =
-      ranks_->AllReduce(Reduction::kMax, absl::MakeSpan(&worst, 1), Deadline::After(timeout_));
-  if (!status.ok()) {
-    verdict.set_worst_outcome(verdict.outcome() == DIFFERENT ? DIFFERENT : NOT_COMPARED);
-    verdict.set_worst_rank(verdict.rank());
-    AddReason(absl::StrCat("the other ranks' outcome is not known: ", status.message()), verdict);
+  CrossCheckVerdict mine;
+  mine.set_outcome(verdict.outcome());
+  mine.set_rank(rank_);
+  if (verdict.mode() == REFERENCE && verdict.has_tensor_position()) {
+    mine.set_tensor(verdict.tensor());
+    mine.set_tensor_position(verdict.tensor_position());
+  }
+  const absl::StatusOr<std::string> bytes = outcomes_->Exchange(
+      mine.SerializeAsString(), [](const RootExchange::Brought& brought) -> RootExchange::Ruling {
+        std::vector<CrossCheckVerdict> verdicts = ParseAll(brought);
+        FindFirst(verdicts);
+        CrossCheckVerdict& all = verdicts.front();
+        all.clear_outcome();
+        all.clear_rank();
+        all.clear_tensor();
+        all.clear_tensor_position();
+        if (brought.problem.empty()) return {all.SerializeAsString(), false, ""};
+        if (all.worst_outcome() != DIFFERENT) all.set_worst_outcome(NOT_COMPARED);
+        all.set_reason(absl::StrCat("the other ranks' outcome is not known: ", brought.problem));
+        return {all.SerializeAsString(), false, ""};
+      });
+  CrossCheckVerdict shared;
+  if (bytes.ok() && shared.ParseFromString(*bytes)) {
+    const std::string reason = std::exchange(*shared.mutable_reason(), "");
+    verdict.MergeFrom(shared);
+    if (!reason.empty()) AddReason(reason, verdict);
     return;
   }
-  verdict.set_worst_outcome(OutcomeOfSeverity(static_cast<int>(worst / kRanks)));
-  verdict.set_worst_rank(static_cast<int32_t>(kRanks - 1 - worst % kRanks));
+  verdict.set_worst_rank(rank_);
+  if (verdict.outcome() == DIFFERENT) {
+    verdict.set_worst_outcome(DIFFERENT);
+  } else {
+    verdict.set_outcome(NOT_COMPARED);
+  }
+  AddReason(absl::StrCat("the other ranks' outcome is not known: ", std::string(bytes.status().message())),
+            verdict);
+}
+
+CrossCheck::Ruling CrossCheck::AgreeOnDivergence(const std::vector<CrossCheckVerdict>& failed) {
+  Divergence mine;
+  mine.set_diverged(!failed.empty());
+  // What no rank 0 was heard of is no reason to act.
+  const auto issued = std::find_if(failed.begin(), failed.end(), [](const CrossCheckVerdict& verdict) {
+    return verdict.worst_outcome() != OUTCOME_UNKNOWN;
+  });
+  if (issued != failed.end()) {
+    *mine.mutable_verdict() = *issued;
+    mine.mutable_verdict()->clear_tensor_errors();
+  }
+  const absl::StatusOr<std::string> bytes = rulings_->Exchange(
+      mine.SerializeAsString(), [this](const RootExchange::Brought& brought) -> RootExchange::Ruling {
+        Divergence all;
+        for (const auto& [unused, contents] : brought.by_rank) {
+          Divergence of_rank;
+          if (!of_rank.ParseFromString(contents)) continue;
+          diverged_ = diverged_ || of_rank.diverged();
+          const bool is_first =
+              of_rank.has_verdict() && (!all.has_verdict() || ComesFirst(of_rank.verdict(), all.verdict()));
+          if (is_first) *all.mutable_verdict() = of_rank.verdict();
+        }
+        all.set_diverged(diverged_);
+        const bool binds = all.has_verdict();
+        const std::string to_act = all.SerializeAsString();
+        all.clear_verdict();
+        return {to_act, binds, all.SerializeAsString()};
+      });
+  Ruling ruling;
+  Divergence ruled;
+  if (bytes.ok() && ruled.ParseFromString(*bytes)) {
+    ruling.diverged = ruled.diverged();
+    if (ruled.has_verdict()) ruling.verdict = ruled.verdict();
+  }
+  return ruling;
 }
 
 }  // namespace ott

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +19,7 @@
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/reference_check.h"
 #include "ott/dist/check/replica_check.h"
+#include "ott/dist/check/root_exchange.h"
 #include "ott/dist/check/tensor_selection.h"
 #include "ott/dist/comm/communicator.h"
 
@@ -24,13 +27,16 @@ namespace ott {
 
 // The checks are collective: each rank calls them in the same iterations in the same order. They do not
 // fail: what could not be compared, and why, is a verdict that is no pass. Each returns within a little more
-// than the timeout.
+// than the timeout, and who was waited for in vain is not waited for again, by none of them, until it is
+// heard.
 //
 // Not thread-safe.
 //
 //   OTT_ASSIGN_OR_RETURN(auto check, CrossCheck::Create(*ranks, config.cross_check()));
-//   if (check->Selects(iteration)) fputs(FormatVerdict(check->CheckReplicas(iteration, tensors)).c_str(),
-//   stdout);
+//   if (check->Selects(iteration)) {
+//     const auto verdict = check->CheckReplicas(iteration, tensors);
+//     if (verdict) fputs(FormatVerdict(*verdict).c_str(), stdout);
+//   }
 class CrossCheck {
  public:
   // Collective over ranks; the error of one rank is returned on all. INVALID_ARGUMENT for a configuration
@@ -42,9 +48,11 @@ class CrossCheck {
   bool Selects(int64_t iteration) const { return iterations_.Contains(iteration); }
 
   // Compares those of the tensors that are replicated over all ranks. The verdict is the same on all ranks
-  // that could hear rank 0. problem: why this rank has no tensors to bring, where it has none.
-  CrossCheckVerdict CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors,
-                                  const absl::Status& problem = absl::OkStatus());
+  // that could hear rank 0. problem: why this rank has no tensors to bring, where it has none. Nothing where
+  // this check has nothing to say, and another has: one rank that has a reference, and tensors that are all
+  // shards.
+  std::optional<CrossCheckVerdict> CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors,
+                                                 const absl::Status& problem = absl::OkStatus());
 
   // For each of config.sharded, compares this rank's parts with those of the ranks that hold the same.
   // worst_outcome is the same on all ranks. Parts that only one rank holds are left to the reference, and
@@ -54,23 +62,36 @@ class CrossCheck {
 
   // Whether there is a reference to compare with.
   bool has_reference() const { return reference_check_.enabled(); }
-  // As ReferenceCheck::Check. The verdict is this rank's; worst_outcome is the same on all ranks. problem: as
-  // of CheckReplicas().
+  // As ReferenceCheck::Check. The verdict is this rank's; worst_outcome and what is said of the first tensor
+  // are the same on all ranks. problem: as of CheckReplicas().
   CrossCheckVerdict CheckReference(int64_t iteration, const Value& tensors, const Value* grads,
                                    const absl::Status& problem = absl::OkStatus());
+
+  // What all ranks do about a divergence, they do together: rank 0 rules, and the others obey.
+  struct Ruling {
+    // Whether any rank saw one, ever.
+    bool diverged = false;
+    // To be acted upon, by all ranks; the same on all.
+    std::optional<CrossCheckVerdict> verdict;
+  };
+  // failed: the verdicts of this rank that passed not on all ranks, since the last ruling to act. A rank that
+  // rank 0 does not answer acts not, and brings its verdicts again the next time.
+  Ruling AgreeOnDivergence(const std::vector<CrossCheckVerdict>& failed);
 
   const TensorSelection& selection() const { return reference_check_.selection(); }
 
  private:
-  CrossCheck(std::unique_ptr<Communicator> ranks, IterationSelector iterations, ReferenceCheck reference,
-             std::chrono::nanoseconds timeout);
+  CrossCheck(const Communicator& ranks, IterationSelector iterations, ReferenceCheck reference);
 
   void ShareOutcome(CrossCheckVerdict& verdict);
 
-  const std::unique_ptr<Communicator> ranks_;
+  const int rank_;
+  const std::vector<std::string> hosts_;
   const IterationSelector iterations_;
-  const std::chrono::nanoseconds timeout_;
   const ReferenceCheck reference_check_;
+  bool diverged_ = false;  // any rank; kept on rank 0
+  std::unique_ptr<RootExchange> outcomes_;
+  std::unique_ptr<RootExchange> rulings_;
   std::unique_ptr<ReplicaCheck> replica_check_;
   std::vector<std::unique_ptr<ReplicaCheck>> shard_checks_;
 };

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -116,7 +117,7 @@ TEST_F(CrossCheckTest, ChecksOnlyTheReplicatedTensors) {
   CrossCheckConfig config = Config();
   config.add_replicated("wei*");
   const Model model;
-  const CrossCheckVerdict verdict = Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
+  const CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
   EXPECT_EQ(verdict.outcome(), BITWISE_EQUAL) << FormatVerdict(verdict);
   EXPECT_EQ(verdict.num_tensors(), 1);
 }
@@ -125,7 +126,7 @@ TEST_F(CrossCheckTest, AGlobThatMatchesNothingIsNoPass) {
   CrossCheckConfig config = Config();
   config.add_replicated("gradients.*");
   const Model model;
-  const CrossCheckVerdict verdict = Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
+  const CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
   EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
 }
 
@@ -135,7 +136,7 @@ TEST_F(CrossCheckTest, FindsTheFlippedBit) {
   if (TestRanks().rank() == culprit) model.weights[517] = 0.25f + 0x1p-25f;  // its lowest bit
   CrossCheckConfig config = Config();
   config.add_replicated("weights");
-  const CrossCheckVerdict verdict = Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
+  const CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
   EXPECT_EQ(verdict.outcome(), DIFFERENT);
   EXPECT_EQ(verdict.tensor(), "weights");
   ASSERT_EQ(verdict.differences_size(), 1);
@@ -163,7 +164,7 @@ TEST_F(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
   EXPECT_EQ(verdicts[0].mode(), SHARDS);
   EXPECT_EQ(verdicts[0].worst_outcome(), BITWISE_EQUAL) << FormatVerdict(verdicts[0]);
   EXPECT_EQ(verdicts[0].num_tensors(), 1);
-  EXPECT_EQ(check->CheckReplicas(kIteration, ListTensors(model.Tree())).tensor(), "scratch");
+  EXPECT_EQ(check->CheckReplicas(kIteration, ListTensors(model.Tree()))->tensor(), "scratch");
 
   if (rank == 3) model.weights[5] = 0.5f;
   verdicts = check->CheckShards(kIteration, ListTensors(model.Tree()));
@@ -175,6 +176,50 @@ TEST_F(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
     EXPECT_THAT(verdicts[0].differences(0).ranks(), ElementsAre(3));
     EXPECT_THAT(FormatVerdict(verdicts[0]), HasSubstr("replicas of a shard DIFFER in tensor \"weights\""));
   }
+}
+
+TEST_F(CrossCheckTest, WhereAllTensorsAreShardsTheReplicaCheckIsLeftOut) {
+  CrossCheckConfig config = Config();
+  ShardedTensors& sharded = *config.add_sharded();
+  sharded.add_paths("*");
+  sharded.set_num_parts(1);
+  Model model;
+  model.scratch = {0};
+  const auto check = Create(config);
+  EXPECT_EQ(check->CheckReplicas(kIteration, ListTensors(model.Tree())), std::nullopt);
+  EXPECT_EQ(check->CheckShards(kIteration, ListTensors(model.Tree()))[0].worst_outcome(), BITWISE_EQUAL);
+  // Nothing at all is no pass of either.
+  EXPECT_EQ(check->CheckReplicas(kIteration, {}), std::nullopt);
+  EXPECT_EQ(check->CheckShards(kIteration, {})[0].worst_outcome(), NOT_COMPARED);
+}
+
+TEST_F(CrossCheckTest, TheFirstDivergenceIsTheEarliestTensorOfAnyRankNotTheLowestRank) {
+  Model model;
+  WriteReference(model);
+  const int rank = TestRanks().rank();
+  const int culprit = TestRanks().size() - 1;
+  // What went wrong on one rank first shows later on all.
+  if (rank == culprit) model.weights[517] = 0.5f;
+  model.scratch[0] += 1;
+  const CrossCheckVerdict verdict =
+      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
+  EXPECT_EQ(verdict.worst_rank(), culprit);
+  EXPECT_EQ(verdict.first_tensor(), "tensors.weights");
+  EXPECT_THAT(verdict.first_ranks(), ElementsAre(culprit));
+  const std::string alone = "on rank " + std::to_string(culprit) + " alone\n";
+  EXPECT_THAT(FormatVerdict(verdict),
+              HasSubstr(rank == culprit ? "; " + alone : "; the first is \"tensors.weights\", " + alone));
+}
+
+TEST_F(CrossCheckTest, ADifferenceOnAllRanksIsSaidToBeOnAll) {
+  Model model;
+  WriteReference(model);
+  model.weights[517] = 0.5f;
+  const CrossCheckVerdict verdict =
+      Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
+  EXPECT_EQ(verdict.worst_rank(), 0);
+  EXPECT_THAT(FormatVerdict(verdict),
+              HasSubstr("; on all " + std::to_string(TestRanks().size()) + " ranks\n"));
 }
 
 TEST_F(CrossCheckTest, ShardsWithoutReplicasNeedAReference) {
@@ -219,11 +264,11 @@ TEST_F(CrossCheckTest, ReplicasMayDifferByTheToleranceThatIsConfigured) {
   config.mutable_replica_tolerance()->set_atol(1e-3);
   Model model;
   model.weights[100] += 1e-4f * static_cast<float>(TestRanks().rank());
-  CrossCheckVerdict verdict = Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
+  CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
   EXPECT_EQ(verdict.outcome(), WITHIN_TOLERANCE) << FormatVerdict(verdict);
   EXPECT_NEAR(verdict.max_abs_error(), 1e-4 * (TestRanks().size() - 1), 1e-6);
   if (TestRanks().rank() == 0) model.weights[100] += 1;
-  verdict = Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
+  verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
   EXPECT_EQ(verdict.outcome(), DIFFERENT);
   // Rank 0, which all are compared with first, is the culprit nevertheless.
   if (TestRanks().size() == 4) {

@@ -91,6 +91,7 @@ void AddResults(const TreeComparison& comparison, CrossCheckVerdict& verdict) {
     Worsen(IsDifference(tensor.status) ? DIFFERENT : NOT_COMPARED, verdict);
     if (!is_first) continue;
     verdict.set_tensor(result.path);
+    verdict.set_tensor_position(verdict.num_tensors() - 1);
     if (tensor.status != CompareStatus::kMismatch) {
       AddReason(absl::StrCat(result.path, ": ", verdict.tensor_errors().rbegin()->problem()), verdict);
       continue;

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -21,6 +21,7 @@
 namespace ott {
 namespace {
 
+using internal::DigestRange;
 using internal::ReplicaAnnouncement;
 using internal::ReplicaAnswer;
 using internal::ReplicaRequest;
@@ -31,6 +32,10 @@ constexpr int kToRoot = 0;
 constexpr int kFromRoot = 1;
 // Groups of culprits whose elements are looked up.
 constexpr size_t kMaxDifferences = 4;
+// With a tolerance, contents that all others are compared with.
+constexpr size_t kMaxPivots = 16;
+// With a tolerance, of one tensor on all ranks, on rank 0.
+constexpr size_t kMaxLeavesBytes = 256 << 20;
 
 std::string ToBytes(const Digest& digest) {
   std::string bytes(sizeof(digest.low) + sizeof(digest.high), '\0');
@@ -73,19 +78,17 @@ class internal::ReplicaTensors {
     if (request.has_schema()) {
       *answer.mutable_schema() = Schema();
     } else if (request.has_digests()) {
-      for (const TensorDigest& digest : digests_) answer.mutable_digests()->append(ToBytes(digest.root));
+      SetOrError(
+          Digests(request.digests()), [&](std::string bytes) { answer.set_digests(std::move(bytes)); },
+          answer);
     } else if (request.has_leaves_of_tensor()) {
-      answer.mutable_leaves();
-      for (const Digest& leaf : digests_[request.leaves_of_tensor()].leaves) {
-        answer.mutable_leaves()->append(ToBytes(leaf));
-      }
+      SetOrError(
+          Leaves(request.leaves_of_tensor()), [&](std::string bytes) { answer.set_leaves(std::move(bytes)); },
+          answer);
     } else {
-      absl::StatusOr<std::string> block = Block(request.block().tensor(), request.block().block());
-      if (block.ok()) {
-        answer.set_block(*std::move(block));
-      } else {
-        answer.set_error(std::string(block.status().message()));
-      }
+      SetOrError(
+          Block(request.block().tensor(), request.block().block()),
+          [&](std::string bytes) { answer.set_block(std::move(bytes)); }, answer);
     }
     return answer;
   }
@@ -94,6 +97,35 @@ class internal::ReplicaTensors {
   const NamedTensor& operator[](size_t tensor) const { return tensors_[tensor]; }
 
  private:
+  template <typename Set>
+  static void SetOrError(absl::StatusOr<std::string> bytes, Set set, ReplicaAnswer& answer) {
+    if (bytes.ok()) return set(*std::move(bytes));
+    answer.set_error(std::string(bytes.status().message()));
+  }
+
+  absl::StatusOr<std::string> Digests(const DigestRange& range) const {
+    const auto size = static_cast<int64_t>(digests_.size());
+    if (range.begin() < 0 || range.begin() > range.end() || range.end() > size) {
+      return absl::OutOfRangeError(
+          absl::StrCat("no tensors from ", range.begin(), " to ", range.end(), " of ", size));
+    }
+    std::string bytes;
+    for (int64_t tensor = range.begin(); tensor < range.end(); ++tensor) {
+      bytes.append(ToBytes(digests_[tensor].root));
+    }
+    if (!range.combined()) return bytes;
+    return DigestOf(bytes);
+  }
+
+  absl::StatusOr<std::string> Leaves(int64_t tensor) const {
+    if (tensor < 0 || tensor >= static_cast<int64_t>(digests_.size())) {
+      return absl::OutOfRangeError(absl::StrCat("no tensor ", tensor));
+    }
+    std::string bytes;
+    for (const Digest& leaf : digests_[tensor].leaves) bytes.append(ToBytes(leaf));
+    return bytes;
+  }
+
   absl::Status ComputeDigests(ReplicaAnnouncement& announcement) {
     std::string all;
     all.reserve(tensors_.size() * kDigestBytes);
@@ -137,6 +169,10 @@ class internal::ReplicaTensors {
   }
 
   absl::StatusOr<std::string> Block(int64_t tensor, int64_t block) const {
+    if (tensor < 0 || tensor >= static_cast<int64_t>(digests_.size()) || block < 0 ||
+        block >= static_cast<int64_t>(digests_[tensor].leaves.size())) {
+      return absl::OutOfRangeError(absl::StrCat("no block ", block, " of tensor ", tensor));
+    }
     const TensorView& view = tensors_[tensor].tensor.view;
     Tensor host{view, nullptr};
     if (view.device().kind != Device::Kind::kHost || !view.is_contiguous()) {
@@ -176,30 +212,19 @@ class Members {
   const std::vector<int>& names_;
 };
 
-// Waits for no rank that is silent; keeps account of who is.
-absl::StatusOr<std::string> ReceiveFrom(Communicator& ranks, int rank, int tag, Deadline deadline,
-                                        std::set<int>& silent) {
-  absl::StatusOr<std::string> bytes =
-      ranks.Receive(rank, tag, silent.count(rank) == 0 ? deadline : Deadline::Now());
-  if (absl::IsDeadlineExceeded(bytes.status())) silent.insert(rank);
-  if (bytes.ok()) silent.erase(rank);
-  return bytes;
-}
-
 // Rank 0's part: asks, and comes to the verdict.
 class Judge {
  public:
   // Who has not announced anything by `announced` is missing; the rest is done by `decided`.
   Judge(Communicator& ranks, const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
-        uint64_t check, Deadline announced, Deadline decided, std::set<int>& silent)
+        uint64_t check, Deadline announced, Deadline decided)
       : ranks_(ranks),
         members_(ranks, options.names),
         options_(options),
         tensors_(tensors),
         check_(check),
         announced_(announced),
-        decided_(decided),
-        silent_(silent) {}
+        decided_(decided) {}
 
   CrossCheckVerdict Decide(const ReplicaAnnouncement& mine) {
     verdict_.set_mode(options_.mode);
@@ -222,7 +247,8 @@ class Judge {
   // The next answer to this check.
   absl::StatusOr<ReplicaAnswer> Hear(int rank, Deadline deadline) {
     while (true) {
-      absl::StatusOr<std::string> bytes = ReceiveFrom(ranks_, rank, kToRoot, deadline, silent_);
+      absl::StatusOr<std::string> bytes =
+          options_.silent->Receive(ranks_, rank, members_.Name(rank), kToRoot, deadline);
       if (absl::IsDeadlineExceeded(bytes.status())) {
         return absl::DeadlineExceededError(members_.TooLate({rank}, deadline));
       }
@@ -314,12 +340,15 @@ class Judge {
     return groups;
   }
 
-  // The group that more than half of the ranks are in, or else rank 0's.
+  // Of all ranks, also of those that did not answer.
+  bool IsMajority(size_t num_ranks) const { return 2 * num_ranks > static_cast<size_t>(ranks_.size()); }
+
+  // The group that most ranks are in, or else rank 0's.
   RanksOfBytes::const_iterator Expected(const RanksOfBytes& groups, bool& has_majority) const {
     const auto largest = std::max_element(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
       return a.second.size() < b.second.size();
     });
-    has_majority = 2 * largest->second.size() > announcements_.size();
+    has_majority = IsMajority(largest->second.size());
     if (has_majority) return largest;
     return std::find_if(groups.begin(), groups.end(),
                         [](const auto& group) { return group.second.front() == 0; });
@@ -386,97 +415,238 @@ class Judge {
 
   void CompareContents() {
     if (tensors_.size() == 0) return NotCompared("no tensor to compare");
+    if (ranks_.size() == 1) {
+      return NotCompared(
+          "one rank has no replicas; where more were started, the launcher made a job of each");
+    }
     const RanksOfBytes groups = GroupBy(&ReplicaAnnouncement::tensors_digest);
     if (groups.size() == 1) {
       verdict_.set_outcome(verdict_.missing_ranks_size() == 0 ? BITWISE_EQUAL : NOT_COMPARED);
       return;
     }
-    verdict_.set_outcome(DIFFERENT);
-    std::vector<std::pair<std::string, std::vector<int>>> digests;  // of each group
+    verdict_.set_outcome(options_.tolerance ? WITHIN_TOLERANCE : DIFFERENT);
+    if (const absl::Status status = CompareTensorByTensor(groups); !status.ok()) {
+      if (options_.tolerance) Worsen(NOT_COMPARED);
+      AddReason(absl::StrCat("not located: ", status.message()));
+    }
+    if (verdict_.missing_ranks_size() > 0) Worsen(NOT_COMPARED);
+  }
+
+  // WITHIN_TOLERANCE becomes what is worse.
+  void Worsen(Outcome outcome) {
+    if (verdict_.outcome() == WITHIN_TOLERANCE) verdict_.set_outcome(outcome);
+  }
+
+  // The first tensor beyond the tolerance, or else the first that differs, is the one that is located.
+  absl::Status CompareTensorByTensor(const RanksOfBytes& groups) {
+    for (size_t begin = 0; begin < tensors_.size();) {
+      OTT_ASSIGN_OR_RETURN(const Window window, FirstDifferentFrom(begin, groups));
+      for (size_t tensor = window.begin; tensor < window.end; ++tensor) {
+        const RanksOfBytes of_tensor = GroupsOfTensor(window, tensor);
+        if (of_tensor.size() == 1) continue;
+        verdict_.set_num_different_tensors(verdict_.num_different_tensors() + 1);
+        if (!verdict_.tensor().empty() || verdict_.outcome() == NOT_COMPARED) continue;
+        if (options_.tolerance) {
+          CompareWithTolerance(tensor, of_tensor);
+        } else {
+          Locate(tensor, of_tensor);
+        }
+      }
+      begin = window.end;
+      if (!verdict_.tensor().empty() && begin < tensors_.size()) {
+        AddReason(absl::StrCat("tensors from ", begin, " on are not counted"));
+        break;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The digests of some tensors, by group.
+  struct Window {
+    size_t begin = 0;
+    size_t end = 0;
+    std::vector<std::pair<std::string, std::vector<int>>> digests;
+  };
+
+  absl::StatusOr<Window> AskForDigests(size_t begin, size_t end, bool combined, const RanksOfBytes& groups) {
+    Window window{begin, end, {}};
     ReplicaRequest request;
-    request.set_digests(true);
+    request.mutable_digests()->set_begin(static_cast<int64_t>(begin));
+    request.mutable_digests()->set_end(static_cast<int64_t>(end));
+    request.mutable_digests()->set_combined(combined);
     for (const auto& [unused, ranks] : groups) {
-      absl::StatusOr<ReplicaAnswer> answer = Ask(ranks.front(), request);
-      if (!answer.ok() || answer->digests().size() != tensors_.size() * kDigestBytes) {
-        return AddReason(absl::StrCat("not located: ", answer.ok() ? "a list of digests has another length"
-                                                                   : std::string(answer.status().message())));
+      OTT_ASSIGN_OR_RETURN(const ReplicaAnswer answer, Ask(ranks.front(), request));
+      if (answer.digests().size() != (combined ? 1 : end - begin) * kDigestBytes) {
+        return absl::InternalError("a list of digests has another length");
       }
-      digests.emplace_back(answer->digests(), ranks);
+      window.digests.emplace_back(answer.digests(), ranks);
     }
-    std::optional<size_t> first;
-    for (size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
-      if (GroupsOfTensor(digests, tensor).size() == 1) continue;
-      verdict_.set_num_different_tensors(verdict_.num_different_tensors() + 1);
-      if (!first) first = tensor;
-    }
-    if (!first) return;
-    if (options_.tolerance) return CompareWithTolerance(digests, *first);
-    Locate(*first, GroupsOfTensor(digests, *first));
+    return window;
   }
 
-  // The first tensor beyond the tolerance is the one that is located.
-  void CompareWithTolerance(const std::vector<std::pair<std::string, std::vector<int>>>& digests,
-                            size_t first) {
-    Outcome outcome = WITHIN_TOLERANCE;
-    for (size_t tensor = first; tensor < tensors_.size(); ++tensor) {
-      const RanksOfBytes groups = GroupsOfTensor(digests, tensor);
-      if (groups.size() == 1) continue;
-      const absl::StatusOr<bool> within = IsWithinTolerance(tensor, groups);
-      if (!within.ok()) {
-        if (outcome == WITHIN_TOLERANCE) outcome = NOT_COMPARED;
-        AddReason(absl::StrCat(tensors_[tensor].path, ": not compared: ", within.status().message()));
-      } else if (!*within) {
-        outcome = DIFFERENT;
-      }
-      if (outcome != WITHIN_TOLERANCE) break;
-    }
-    verdict_.set_outcome(verdict_.missing_ranks_size() > 0 && outcome == WITHIN_TOLERANCE ? NOT_COMPARED
-                                                                                          : outcome);
+  absl::StatusOr<bool> AreEqual(size_t begin, size_t end, const RanksOfBytes& groups) {
+    OTT_ASSIGN_OR_RETURN(const Window window, AskForDigests(begin, end, /*combined=*/true, groups));
+    return std::all_of(window.digests.begin(), window.digests.end(),
+                       [&](const auto& digest) { return digest.first == window.digests.front().first; });
   }
 
-  // Else names who is beyond it, and the first element that is.
-  absl::StatusOr<bool> IsWithinTolerance(size_t tensor, const RanksOfBytes& groups) {
-    bool unused_has_majority = false;
-    auto expected = Expected(groups, unused_has_majority);
-    RanksOfBytes::const_iterator first_beyond = groups.end();
-    for (int candidate = 0; candidate < 2; ++candidate) {
-      RanksOfBytes beyond;
-      size_t num_within = expected->second.size();
-      std::vector<FirstDifference> differences;
-      first_beyond = groups.end();
-      for (auto group = groups.begin(); group != groups.end(); ++group) {
-        if (group == expected) continue;
+  // A window that holds the first tensor from `begin` on that differs, if any does; as many tensors as
+  // options_.max_digest_bytes allows.
+  absl::StatusOr<Window> FirstDifferentFrom(size_t begin, const RanksOfBytes& groups) {
+    const size_t length =
+        std::max<size_t>(1, options_.max_digest_bytes / kDigestBytes / std::max<size_t>(groups.size(), 1));
+    size_t end = tensors_.size();
+    while (end - begin > length) {
+      const size_t middle = begin + (end - begin) / 2;
+      OTT_ASSIGN_OR_RETURN(const bool equal, AreEqual(begin, middle, groups));
+      (equal ? begin : end) = middle;
+    }
+    return AskForDigests(begin, end, /*combined=*/false, groups);
+  }
+
+  void CompareWithTolerance(size_t tensor, const RanksOfBytes& groups) {
+    const absl::Status status = CompareAllWithTolerance(tensor, groups);
+    if (status.ok()) return;
+    Worsen(NOT_COMPARED);
+    AddReason(absl::StrCat(tensors_[tensor].path, ": not compared: ", status.message()));
+  }
+
+  // Whose tensor agrees with that of most ranks is as good as any other of the kind, and who agrees with none
+  // of these is a culprit. So nobody's place decides.
+  absl::Status CompareAllWithTolerance(size_t tensor, const RanksOfBytes& groups) {
+    const std::vector<std::vector<int>> contents = LargestFirst(groups);
+    OTT_ASSIGN_OR_RETURN(const std::vector<std::vector<bool>> agree, AgreementsOf(tensor, contents));
+    if (std::all_of(agree.begin(), agree.end(), [](const std::vector<bool>& with) {
+          return std::find(with.begin(), with.end(), false) == with.end();
+        })) {
+      return absl::OkStatus();
+    }
+    std::vector<bool> is_good(contents.size());
+    size_t best = 0;
+    size_t most = 0;
+    for (size_t pivot = 0; pivot < agree.size(); ++pivot) {
+      size_t num_ranks = 0;
+      for (size_t i = 0; i < contents.size(); ++i) num_ranks += agree[pivot][i] ? contents[i].size() : 0;
+      if (num_ranks > most) std::tie(best, most) = std::pair(pivot, num_ranks);
+      if (!IsMajority(num_ranks)) continue;
+      for (size_t i = 0; i < contents.size(); ++i) is_good[i] = is_good[i] || agree[pivot][i];
+    }
+    RanksOfBytes culprits;
+    for (size_t i = 0; i < contents.size(); ++i) {
+      if (!is_good[i] && IsMajority(most)) culprits[absl::StrCat(i)] = contents[i];
+    }
+    DescribeTensor(tensor);
+    SetCulprits(culprits, culprits.end(), !culprits.empty());
+    return ShowDifferences(tensor, contents, agree, culprits.empty() ? contents.size() : best);
+  }
+
+  // Elements of the culprits' tensors beside that of `good`; without culprits (good: none), of the first two
+  // that do not agree.
+  absl::Status ShowDifferences(size_t tensor, const std::vector<std::vector<int>>& contents,
+                               const std::vector<std::vector<bool>>& agree, size_t good) {
+    const size_t num_shown = good < agree.size() ? kMaxDifferences : 1;
+    for (size_t pivot = 0; pivot < agree.size(); ++pivot) {
+      if (good < agree.size() && pivot != good) continue;
+      for (size_t i = 0; i < contents.size(); ++i) {
+        if (agree[pivot][i] || static_cast<size_t>(verdict_.differences_size()) == num_shown) continue;
         OTT_ASSIGN_OR_RETURN(std::optional<FirstDifference> difference,
-                             CompareBlocks(tensor, group->second, expected->second.front()));
-        if (!difference) {
-          num_within += group->second.size();
-          continue;
-        }
-        beyond.insert(*group);
-        differences.push_back(*std::move(difference));
-        if (first_beyond == groups.end() || group->second.front() < first_beyond->second.front()) {
-          first_beyond = group;
-        }
+                             FirstBeyond(tensor, contents[i], contents[pivot].front()));
+        if (difference) *verdict_.add_differences() = *std::move(difference);
       }
-      if (beyond.empty()) return true;
-      const bool has_majority = 2 * num_within > announcements_.size();
-      if (!has_majority && candidate == 0) {
-        expected = first_beyond;
-        continue;  // with what the other ranks may have in common
-      }
-      DescribeTensor(tensor);
-      SetCulprits(beyond, beyond.end(), has_majority);
-      for (size_t i = 0; i < std::min(differences.size(), kMaxDifferences); ++i) {
-        *verdict_.add_differences() = std::move(differences[i]);
-      }
-      return false;
     }
-    return false;
+    return absl::OkStatus();
+  }
+
+  // The ranks of each group, in an order that the ranks' numbers decide only where nothing else does.
+  static std::vector<std::vector<int>> LargestFirst(const RanksOfBytes& groups) {
+    std::vector<std::vector<int>> contents;
+    for (const auto& [unused, ranks] : groups) contents.push_back(ranks);
+    std::stable_sort(contents.begin(), contents.end(),
+                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    return contents;
+  }
+
+  // For each of the first kMaxPivots contents, whether each content is within the tolerance of it and it of
+  // that.
+  absl::StatusOr<std::vector<std::vector<bool>>> AgreementsOf(size_t tensor,
+                                                              const std::vector<std::vector<int>>& contents) {
+    const size_t num_pivots = std::min(contents.size(), kMaxPivots);
+    std::vector<std::vector<bool>> agree(num_pivots, std::vector<bool>(contents.size(), true));
+    std::vector<std::string> leaves;
+    ReplicaRequest request;
+    request.set_leaves_of_tensor(static_cast<int64_t>(tensor));
+    for (const std::vector<int>& ranks : contents) {
+      OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Ask(ranks.front(), request));
+      if (!leaves.empty() && leaves[0].size() != answer.leaves().size()) {
+        return absl::InternalError("the tensor has other blocks");
+      }
+      leaves.push_back(std::move(*answer.mutable_leaves()));
+      if (leaves.size() * leaves[0].size() > kMaxLeavesBytes) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            contents.size(), " different contents of ", leaves[0].size() / kDigestBytes,
+            " blocks are too many to compare within a tolerance; compare bit for bit, or fewer tensors"));
+      }
+    }
+    for (size_t at = 0; at < leaves[0].size(); at += kDigestBytes) {
+      OTT_RETURN_IF_ERROR(CompareBlockOfAll(tensor, at, contents, leaves, agree));
+    }
+    return agree;
+  }
+
+  // at: the block's place in `leaves`.
+  absl::Status CompareBlockOfAll(size_t tensor, size_t at, const std::vector<std::vector<int>>& contents,
+                                 const std::vector<std::string>& leaves,
+                                 std::vector<std::vector<bool>>& agree) {
+    const auto block = static_cast<int64_t>(at / kDigestBytes);
+    const auto same = [&](size_t a, size_t b) {
+      return leaves[a].compare(at, kDigestBytes, leaves[b], at, kDigestBytes) == 0;
+    };
+    std::vector<std::string> pivots;
+    for (size_t i = 0; i < contents.size(); ++i) {
+      const size_t num_pivots = std::min(i, agree.size());
+      bool is_needed = i < agree.size() && !std::all_of(leaves.begin(), leaves.end(), [&](const auto& leaf) {
+                         return leaf.compare(at, kDigestBytes, leaves[i], at, kDigestBytes) == 0;
+                       });
+      for (size_t pivot = 0; pivot < num_pivots; ++pivot) {
+        is_needed = is_needed || (agree[pivot][i] && !same(pivot, i));
+      }
+      std::string bytes;
+      if (is_needed) {
+        OTT_ASSIGN_OR_RETURN(bytes, AskForBlock(tensor, block, contents[i].front()));
+      }
+      for (size_t pivot = 0; pivot < num_pivots; ++pivot) {
+        if (!agree[pivot][i] || same(pivot, i)) continue;
+        const bool agrees = AreWithinTolerance(tensor, bytes, pivots[pivot]);
+        agree[pivot][i] = agrees;
+        if (i < agree.size()) agree[i][pivot] = agrees;
+      }
+      if (i < agree.size()) pivots.push_back(std::move(bytes));
+    }
+    return absl::OkStatus();
+  }
+
+  // Each of the other.
+  bool AreWithinTolerance(size_t tensor, const std::string& a, const std::string& b) {
+    TensorCompareOptions options;
+    options.tolerance = *options_.tolerance;
+    const TensorComparison comparison = CompareBlock(tensor, a, b, options);
+    AddErrors(comparison);
+    if (!Passes(comparison.status)) return false;
+    return options.tolerance.rtol == 0 || Passes(CompareBlock(tensor, b, a, options).status);
+  }
+
+  void AddErrors(const TensorComparison& comparison) {
+    if (comparison.max_abs_error) {
+      verdict_.set_max_abs_error(std::max(verdict_.max_abs_error(), comparison.max_abs_error->error));
+    }
+    if (comparison.max_rel_error) {
+      verdict_.set_max_rel_error(std::max(verdict_.max_rel_error(), comparison.max_rel_error->error));
+    }
   }
 
   // The first element that is beyond the tolerance, of all blocks that differ.
-  absl::StatusOr<std::optional<FirstDifference>> CompareBlocks(size_t tensor, const std::vector<int>& ranks,
-                                                               int expected_rank) {
+  absl::StatusOr<std::optional<FirstDifference>> FirstBeyond(size_t tensor, const std::vector<int>& ranks,
+                                                             int expected_rank) {
     OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> blocks,
                          DifferentBlocks(tensor, ranks.front(), expected_rank));
     TensorCompareOptions options;
@@ -485,12 +655,6 @@ class Judge {
       OTT_ASSIGN_OR_RETURN(const std::string bytes, AskForBlock(tensor, block, ranks.front()));
       OTT_ASSIGN_OR_RETURN(const std::string expected, AskForBlock(tensor, block, expected_rank));
       const TensorComparison comparison = CompareBlock(tensor, bytes, expected, options);
-      if (comparison.max_abs_error) {
-        verdict_.set_max_abs_error(std::max(verdict_.max_abs_error(), comparison.max_abs_error->error));
-      }
-      if (comparison.max_rel_error) {
-        verdict_.set_max_rel_error(std::max(verdict_.max_rel_error(), comparison.max_rel_error->error));
-      }
       if (comparison.worst.empty()) continue;
       const ElementDifference& worst = comparison.worst.front();
       return MakeDifference(ranks, tensor, block, worst, comparison.first_bit_difference);
@@ -498,11 +662,10 @@ class Judge {
     return std::optional<FirstDifference>();
   }
 
-  RanksOfBytes GroupsOfTensor(const std::vector<std::pair<std::string, std::vector<int>>>& digests,
-                              size_t tensor) const {
+  RanksOfBytes GroupsOfTensor(const Window& window, size_t tensor) const {
     RanksOfBytes groups;
-    for (const auto& [bytes, ranks] : digests) {
-      std::vector<int>& group = groups[bytes.substr(tensor * kDigestBytes, kDigestBytes)];
+    for (const auto& [bytes, ranks] : window.digests) {
+      std::vector<int>& group = groups[bytes.substr((tensor - window.begin) * kDigestBytes, kDigestBytes)];
       group.insert(group.end(), ranks.begin(), ranks.end());
       std::sort(group.begin(), group.end());
     }
@@ -512,6 +675,7 @@ class Judge {
   void DescribeTensor(size_t tensor) {
     const TensorView& view = tensors_[tensor].tensor.view;
     verdict_.set_tensor(tensors_[tensor].path);
+    verdict_.set_tensor_position(static_cast<int64_t>(tensor));
     verdict_.set_dtype(std::string(Name(view.dtype())));
     for (const int64_t extent : view.shape()) verdict_.add_shape(extent);
   }
@@ -608,7 +772,6 @@ class Judge {
   const uint64_t check_;
   const Deadline announced_;
   const Deadline decided_;
-  std::set<int>& silent_;
   std::map<int, ReplicaAnnouncement> announcements_;  // by rank
   CrossCheckVerdict verdict_;
 };
@@ -616,7 +779,7 @@ class Judge {
 // Answers rank 0 until it has come to its verdict.
 CrossCheckVerdict Serve(Communicator& ranks, const ReplicaCheckOptions& options,
                         const ReplicaTensors& tensors, const ReplicaAnnouncement& mine, uint64_t check,
-                        Deadline deadline, std::set<int>& silent) {
+                        Deadline deadline) {
   const Members members(ranks, options.names);
   CrossCheckVerdict failed;
   failed.set_mode(options.mode);
@@ -634,7 +797,8 @@ CrossCheckVerdict Serve(Communicator& ranks, const ReplicaCheckOptions& options,
     }
     ReplicaRequest request;
     do {
-      const absl::StatusOr<std::string> bytes = ReceiveFrom(ranks, 0, kFromRoot, deadline, silent);
+      const absl::StatusOr<std::string> bytes =
+          options.silent->Receive(ranks, 0, members.Name(0), kFromRoot, deadline);
       if (!bytes.ok() || !request.ParseFromString(*bytes)) {
         failed.set_reason(absl::IsDeadlineExceeded(bytes.status()) ? members.TooLate({0}, deadline)
                           : bytes.ok() ? members.Describe(0) + " sent bytes that are no request"
@@ -654,6 +818,7 @@ ReplicaCheck::ReplicaCheck(std::unique_ptr<Communicator> ranks, std::chrono::nan
     : ranks_(std::move(ranks)), timeout_(timeout), options_(std::move(options)) {
   OTT_CHECK(options_.names.empty() || static_cast<int>(options_.names.size()) == ranks_->size())
       << options_.names.size() << " names";
+  if (options_.silent == nullptr) options_.silent = std::make_shared<SilentRanks>();
 }
 
 CrossCheckVerdict ReplicaCheck::Run(int64_t iteration, absl::Span<const NamedTensor> named_tensors) {
@@ -676,9 +841,10 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
   if (ranks_->rank() == 0) {
     // Leaves the others time to answer questions and to hear the verdict.
     Judge judge(*ranks_, options_, tensors, check, Deadline::After(timeout_ / 2),
-                Deadline::After(timeout_ / 4 * 3), silent_);
+                Deadline::After(timeout_ / 4 * 3));
     verdict = judge.Decide(mine);
     for (const int rank : verdict.culprit_ranks()) verdict.add_culprit_named_before(times_named_[rank]++);
+    verdict.set_worst_outcome(verdict.outcome());
     ReplicaRequest request;
     request.set_check(check);
     *request.mutable_verdict() = verdict;
@@ -687,7 +853,7 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
       (void)ranks_->Post(rank, kFromRoot, request.SerializeAsString());
     }
   } else {
-    verdict = Serve(*ranks_, options_, tensors, mine, check, Deadline::After(timeout_), silent_);
+    verdict = Serve(*ranks_, options_, tensors, mine, check, Deadline::After(timeout_));
   }
   verdict.set_rank(Members(*ranks_, options_.names).Name(ranks_->rank()));
   verdict.set_host(ranks_->host(ranks_->rank()));

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,6 +15,7 @@
 #include "ott/core/compare/tensor_comparison.h"
 #include "ott/core/tensor/value.h"
 #include "ott/dist/check/cross_check.pb.h"
+#include "ott/dist/check/silent_ranks.h"
 #include "ott/dist/comm/communicator.h"
 
 namespace ott {
@@ -28,21 +28,26 @@ class ReplicaTensors;
 struct ReplicaCheckOptions {
   // REPLICAS or SHARDS.
   CrossCheckMode mode = REPLICAS;
-  // How the ranks are called in verdicts; empty: by their numbers in the communicator.
+  // How the ranks are called in verdicts and in `silent`; empty: by their numbers in the communicator.
   std::vector<int> names;
+  // Who is not waited for; null: an account of this check's own.
+  std::shared_ptr<SilentRanks> silent;
   // Absent: bit for bit.
   std::optional<Tolerance> tolerance;
+  // What rank 0 holds of tensors' digests at a time, at 16 bytes a tensor and content. Where that is not all,
+  // it narrows the first tensor that differs down by halves.
+  size_t max_digest_bytes = size_t{64} << 20;
 };
 
 // Every rank announces a digest of its tensors' names, dtypes and shapes and one of their contents, 32 bytes
 // whatever their number. Where all agree, that is all that travels. Else rank 0 asks one rank of each group
 // that agrees for more: the digests of each tensor (16 bytes), then of the blocks of the first tensor that
 // differs, then the first block that differs. A tensor's minority are the culprits where more than half of
-// the ranks agree on it.
+// all ranks, missing ones included, agree on it. One rank alone is not compared.
 //
-// With a tolerance, all blocks travel in which a tensor's groups differ, and those agree that are within it
-// of one group's tensor: of the majority's or rank 0's, and if that leaves no majority, of the first rank's
-// that differs from it.
+// With a tolerance, all blocks travel in which a tensor's groups differ. All must be within it of each other.
+// Culprits are those that agree with nobody who agrees with more than half of all ranks; which rank has what
+// does not matter. Of more than 16 different contents, each is compared with the 16 that most ranks have.
 //
 // What travels are messages that stand for themselves, not collectives: a rank that is stopped or gone counts
 // as missing after half of `timeout` and is named in the verdict, the others are compared, and when it is
@@ -57,7 +62,7 @@ class ReplicaCheck {
                ReplicaCheckOptions options = {});
 
   // Returns within the timeout. The verdict is rank 0's, on all ranks that heard it in time; the others' says
-  // NOT_COMPARED.
+  // NOT_COMPARED and has no worst_outcome.
   CrossCheckVerdict Run(int64_t iteration, absl::Span<const NamedTensor> tensors);
 
   // Takes part for a rank that has no tensors to bring: the verdict says why, and the others are compared if
@@ -69,9 +74,8 @@ class ReplicaCheck {
 
   const std::unique_ptr<Communicator> ranks_;
   const std::chrono::nanoseconds timeout_;
-  const ReplicaCheckOptions options_;
+  ReplicaCheckOptions options_;
   uint64_t num_checks_ = 0;
-  std::set<int> silent_;                // ranks that were waited for in vain, and not heard since
   std::map<int, int64_t> times_named_;  // by the culprit's name; kept on rank 0
 };
 

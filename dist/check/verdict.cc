@@ -1,6 +1,8 @@
 #include "ott/dist/check/verdict.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -63,6 +65,17 @@ std::string FormatCulprits(const CrossCheckVerdict& verdict) {
   return text;
 }
 
+// Where it first differs, over all ranks; empty where this is the only rank.
+std::string FormatFirst(const CrossCheckVerdict& verdict) {
+  if (verdict.first_ranks().empty() || verdict.num_ranks() < 2) return "";
+  const std::string ranks = FormatRanksAmong({verdict.first_ranks().begin(), verdict.first_ranks().end()},
+                                             verdict.num_first_ranks(), verdict.num_ranks());
+  if (verdict.outcome() == DIFFERENT && verdict.tensor() == verdict.first_tensor()) {
+    return absl::StrCat("; ", ranks);
+  }
+  return absl::StrCat("; the first is \"", EscapeControlCharacters(verdict.first_tensor()), "\", ", ranks);
+}
+
 std::string FormatDifference(const FirstDifference& difference) {
   std::string text = absl::StrCat("    element ", difference.element(), " = [",
                                   absl::StrJoin(difference.index(), ", "), "]: ", difference.value(), " on ",
@@ -84,6 +97,45 @@ bool Passed(const CrossCheckVerdict& verdict) {
 
 Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict) {
   return verdict.worst_outcome() != OUTCOME_UNKNOWN ? verdict.worst_outcome() : verdict.outcome();
+}
+
+void AddToFirst(CrossCheckVerdict verdict, CrossCheckVerdict& first) {
+  constexpr int kMaxFirstRanks = 16;
+  const auto order = [](const CrossCheckVerdict& of) {
+    return std::tuple(-SeverityOf(of.outcome()), of.has_tensor_position() ? of.tensor_position() : INT64_MAX,
+                      of.rank());
+  };
+  const auto is_first_on = [](const CrossCheckVerdict& of, const CrossCheckVerdict& best) {
+    return best.outcome() == DIFFERENT && of.outcome() == DIFFERENT && !best.tensor().empty() &&
+           of.tensor() == best.tensor();
+  };
+  const CrossCheckVerdict before = first;
+  const int rank = verdict.rank();
+  if (before.num_ranks() == 0 || order(verdict) < order(before)) first = verdict;
+  const bool was_first = before.num_ranks() > 0 && is_first_on(before, first);
+  std::vector<int> ranks;
+  if (was_first) ranks.assign(before.first_ranks().begin(), before.first_ranks().end());
+  const bool is_first = is_first_on(verdict, first);
+  if (is_first && static_cast<int>(ranks.size()) < kMaxFirstRanks) ranks.push_back(rank);
+  *first.mutable_first_ranks() = {ranks.begin(), ranks.end()};
+  first.set_num_first_ranks((was_first ? before.num_first_ranks() : 0) + (is_first ? 1 : 0));
+  first.set_first_tensor(first.num_first_ranks() > 0 ? first.tensor() : "");
+  first.set_num_ranks(before.num_ranks() + 1);
+  first.set_worst_outcome(first.outcome());
+  first.set_worst_rank(first.rank());
+}
+
+void FindFirst(std::vector<CrossCheckVerdict>& verdicts) {
+  CrossCheckVerdict first;
+  for (const CrossCheckVerdict& verdict : verdicts) AddToFirst(verdict, first);
+  for (CrossCheckVerdict& verdict : verdicts) {
+    verdict.set_worst_outcome(first.worst_outcome());
+    verdict.set_worst_rank(first.worst_rank());
+    verdict.set_first_tensor(first.first_tensor());
+    *verdict.mutable_first_ranks() = first.first_ranks();
+    verdict.set_num_first_ranks(first.num_first_ranks());
+    verdict.set_num_ranks(first.num_ranks());
+  }
 }
 
 int SeverityOf(Outcome outcome) {
@@ -129,7 +181,9 @@ std::string FormatVerdict(const CrossCheckVerdict& verdict) {
       absl::StrAppend(&text, "NOT COMPARED");
   }
   if (!verdict.reason().empty()) absl::StrAppend(&text, ": ", EscapeControlCharacters(verdict.reason()));
-  if (SeverityOf(OutcomeOfAllRanks(verdict)) > SeverityOf(verdict.outcome())) {
+  if (!verdict.first_tensor().empty()) {
+    text += FormatFirst(verdict);
+  } else if (SeverityOf(OutcomeOfAllRanks(verdict)) > SeverityOf(verdict.outcome())) {
     absl::StrAppend(&text, "; rank ", verdict.worst_rank(), "'s verdict is worse");
   }
   text.push_back('\n');

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ott/dist/check/cross_check.pb.h"
@@ -16,6 +17,15 @@ bool Passed(const CrossCheckVerdict& verdict);
 
 // The outcome of all ranks: the worst one where rank 0 could be heard, else this rank's.
 Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict);
+
+// What first diverged: of all ranks' verdicts on a reference in one iteration, the worst outcome, and of
+// those that have it the one that names the tensor that comes first in order of insertion, the lowest rank of
+// several. All verdicts are told of it: worst_outcome, worst_rank, first_tensor, first_ranks and num_ranks.
+// REQUIRES: there is one
+void FindFirst(std::vector<CrossCheckVerdict>& verdicts);
+// The same for one verdict after the other: `first` becomes that of them, and is told. Empty before the
+// first.
+void AddToFirst(CrossCheckVerdict verdict, CrossCheckVerdict& first);
 
 // How much worse an outcome is than a pass: 0 for BITWISE_EQUAL to 3 for DIFFERENT; and the inverse.
 int SeverityOf(Outcome outcome);

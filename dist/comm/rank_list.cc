@@ -33,4 +33,13 @@ std::string FormatRanks(std::vector<int> ranks) {
   return text;
 }
 
+std::string FormatRanksAmong(const std::vector<int>& ranks, int num_ranks, int world_size) {
+  if (num_ranks >= world_size) return absl::StrCat("on all ", world_size, " ranks");
+  if (num_ranks == 1) return absl::StrCat("on ", FormatRanks(ranks), " alone");
+  if (num_ranks > static_cast<int>(ranks.size())) {
+    return absl::StrCat("on ", num_ranks, " of ", world_size, " ranks, rank ", ranks.front(), " the first");
+  }
+  return absl::StrCat("on ", FormatRanks(ranks), " of ", world_size);
+}
+
 }  // namespace ott

@@ -39,6 +39,8 @@ constexpr auto kPingTimeout = std::chrono::seconds(1);
 constexpr size_t kMaxArrivals = 1024;
 // What a run that is killed may lose of its statistics.
 constexpr auto kTimeBetweenStats = std::chrono::seconds(1);
+// Of those that the ranks have yet to agree to act upon.
+constexpr size_t kMaxFailuresKept = 16;
 // Of one kind, on stdout; all are in cross_check.jsonl.
 constexpr int kMaxFailuresPrinted = 3;
 
@@ -235,7 +237,9 @@ absl::Status TrainingRun::CheckAndDump() {
     const Value tensors = problem.ok() ? *added : ValueMap();
     const Value grads = problem.ok() ? *added_grads : ValueMap();
     const std::vector<NamedTensor> listed = ListTensorsAndGrads(tensors, &grads);
-    status.Update(AddVerdict(cross_check_->CheckReplicas(iteration_, listed, problem)));
+    if (const auto verdict = cross_check_->CheckReplicas(iteration_, listed, problem)) {
+      status.Update(AddVerdict(*verdict));
+    }
     for (const CrossCheckVerdict& verdict : cross_check_->CheckShards(iteration_, listed, problem)) {
       status.Update(AddVerdict(verdict));
     }
@@ -243,6 +247,7 @@ absl::Status TrainingRun::CheckAndDump() {
       status.Update(AddVerdict(cross_check_->CheckReference(
           iteration_, tensors, grads.map().empty() ? nullptr : &grads, problem)));
     }
+    status.Update(ActOnDivergence());
   }
   if (DumpsThisIteration()) {
     status.Update(dumper.Dump());
@@ -259,6 +264,8 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
   const absl::Status written = verdicts_->Add(verdict);
   if (passed) return written;
   diverged_ = true;
+  failed_.push_back(verdict);
+  if (failed_.size() > kMaxFailuresKept) failed_.pop_front();
   // Replicas have one verdict, which rank 0 prints; of the ranks' verdicts on a reference, the worst is
   // printed.
   const bool is_mine =
@@ -275,9 +282,21 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
     }
     std::fflush(stdout);
   }
-  absl::Status status = written;
-  if (on_divergence_) status.Update(on_divergence_(verdict));
-  if (config_.cross_check().abort_on_divergence()) status.Update(absl::AbortedError(FormatVerdict(verdict)));
+  return written;
+}
+
+absl::Status TrainingRun::ActOnDivergence() {
+  const CrossCheck::Ruling ruling = cross_check_->AgreeOnDivergence({failed_.begin(), failed_.end()});
+  diverged_ = diverged_ || ruling.diverged;
+  if (!ruling.verdict) return absl::OkStatus();
+  if (failed_.empty()) failed_.push_back(*ruling.verdict);
+  absl::Status status;
+  for (const CrossCheckVerdict& verdict : std::exchange(failed_, {})) {
+    if (on_divergence_) status.Update(on_divergence_(verdict));
+  }
+  if (config_.cross_check().abort_on_divergence()) {
+    status.Update(absl::AbortedError(FormatVerdict(*ruling.verdict)));
+  }
   return status;
 }
 

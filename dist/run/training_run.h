@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -54,8 +55,9 @@ class TrainingRun {
   // Waits until the dumps are written, also where Finish() was not called.
   ~TrainingRun();
 
-  // Called on every rank for each verdict of a cross-check that passes not on all ranks, before FinishIter()
-  // returns. An error that it returns is FinishIter()'s.
+  // Called on every rank, in the same FinishIter(), for each verdict of a cross-check that passes not on all
+  // ranks; if one rank does not answer in time, at the next check that finds all together. Of many verdicts
+  // the latest. An error that it returns is FinishIter()'s.
   using OnDivergence = std::function<absl::Status(const CrossCheckVerdict&)>;
   void SetOnDivergence(OnDivergence on_divergence) { on_divergence_ = std::move(on_divergence); }
 
@@ -73,8 +75,8 @@ class TrainingRun {
   // with an empty Config.
   const ClockAligner* clock() const { return clock_.get(); }
 
-  // Whether a cross-check found a difference, or could not be made, in any iteration so far. The same on all
-  // ranks.
+  // Whether a cross-check found a difference, or could not be made, on any rank in any iteration so far. The
+  // same on all ranks, except for what a rank that misses rank 0 sees alone until the next check.
   bool diverged() const { return diverged_; }
 
  private:
@@ -90,6 +92,8 @@ class TrainingRun {
   // What is done with the tensors of this iteration; the verdicts' outcome is in diverged_.
   absl::Status CheckAndDump();
   absl::Status AddVerdict(const CrossCheckVerdict& verdict);
+  // Tells the program and ends the run as configured, on all ranks or on none.
+  absl::Status ActOnDivergence();
   absl::Status WriteStats() const;
   // Leaves that to a thread, unless it was done a moment ago. Returns the error of the time before.
   absl::Status WriteStatsSoon();
@@ -127,6 +131,8 @@ class TrainingRun {
   std::future<absl::Status> stats_written_;
   std::chrono::steady_clock::time_point next_stats_;
   OnDivergence on_divergence_;
+  // No passes, and not yet acted upon.
+  std::deque<CrossCheckVerdict> failed_;
   std::map<std::pair<CrossCheckMode, Outcome>, int> num_failures_printed_;
   // Prepares and merges; null where nothing is measured. Last, as what it does uses the rest.
   std::unique_ptr<WorkerThread> gather_thread_;

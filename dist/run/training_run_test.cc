@@ -160,6 +160,35 @@ TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
   EXPECT_FALSE(std::filesystem::exists(MyDirectory() + "/dumps")) << "dumps that were not asked for";
 }
 
+TEST_F(TrainingRunTest, WhereRankZeroIsLateAllRanksAbortTogetherOrNone) {
+  const Deadline deadline = Deadline::After(std::chrono::seconds(60));
+  config_.set_timeout_seconds(1);
+  config_.mutable_cross_check()->set_abort_on_divergence(true);
+  config_.mutable_cross_check()->mutable_iterations()->set_every(1);
+  config_.mutable_dump()->Clear();
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  // Iteration 0: rank 0 finds the others gone, and all equal. 1: the same, and a difference. 2: all are
+  // there.
+  for (int iteration = 0; iteration < 2; ++iteration) {
+    ASSERT_TRUE(AddWeights(Rank() == 1 && iteration == 1 ? 2 : 1).ok());
+    for (int rank = 1; Rank() == 0 && rank < TestRanks().size(); ++rank) {
+      ASSERT_TRUE(TestRanks().Receive(rank, 7, deadline).ok());
+    }
+    const absl::Status status = run->FinishIter();
+    EXPECT_TRUE(status.ok()) << status;
+    if (Rank() != 0) {
+      ASSERT_TRUE(TestRanks().Post(0, 7, "").ok());
+    }
+    ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
+  }
+  ASSERT_TRUE(AddWeights(1).ok());
+  const absl::Status status = run->FinishIter();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 1: replicas DIFFER"));
+  EXPECT_TRUE(run->diverged());
+}
+
 TEST_F(TrainingRunTest, DivergenceIsToldToTheProgramOnAllRanks) {
   const auto run = Start();
   ASSERT_NE(run, nullptr);

@@ -196,7 +196,7 @@ std::optional<Finding> Train(Communicator& ranks, int seed, const Fault* fault, 
       OTT_CHECK(status.ok()) << status;
       continue;
     }
-    const CrossCheckVerdict replicas = (*check)->CheckReplicas(iteration, tensors);
+    const CrossCheckVerdict replicas = *(*check)->CheckReplicas(iteration, tensors);
     if (!Passed(replicas)) return Finding{iteration, replicas};
     const CrossCheckVerdict against = (*check)->CheckReference(iteration, tree, nullptr);
     if (against.worst_outcome() != BITWISE_EQUAL) return Finding{iteration, against};

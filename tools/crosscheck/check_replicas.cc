@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -32,8 +33,8 @@ std::vector<CrossCheckVerdict> CheckRank(CrossCheck& check, const std::string& r
   std::vector<NamedTensor> tensors;
   if (dump.ok()) tensors = ListTensorsAndGrads(dump->tensors, dump->grads ? &*dump->grads : nullptr);
   std::vector<CrossCheckVerdict> verdicts;
-  CrossCheckVerdict replicas = check.CheckReplicas(iteration, tensors, dump.status());
-  if (rank == 0) verdicts.push_back(std::move(replicas));
+  std::optional<CrossCheckVerdict> replicas = check.CheckReplicas(iteration, tensors, dump.status());
+  if (rank == 0 && replicas) verdicts.push_back(*std::move(replicas));
   std::vector<CrossCheckVerdict> shards = check.CheckShards(iteration, tensors, dump.status());
   for (size_t sharding = 0; sharding < shards.size(); ++sharding) {
     const auto part = [&](int of_rank) {

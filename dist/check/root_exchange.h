@@ -1,0 +1,72 @@
+// All ranks bring something, rank 0 rules, and all go by what it says.
+
+#ifndef OTT_DIST_CHECK_ROOT_EXCHANGE_H_
+#define OTT_DIST_CHECK_ROOT_EXCHANGE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "ott/dist/check/silent_ranks.h"
+#include "ott/dist/comm/communicator.h"
+
+namespace ott {
+
+namespace internal {
+class RootMessage;
+}  // namespace internal
+
+// A rank that does not come is missing after half of the timeout, and is not waited for again until it is
+// heard. A rank that does not hear rank 0 within the timeout goes on without a ruling.
+//
+// A ruling that binds is one that nobody may follow alone, such as to end the training: it is given only if
+// all ranks that came say that they still wait for it. A rank that has yet to come finds it then. So either
+// all ranks that live obey it, or none.
+//
+// Not thread-safe. Every rank calls Exchange the same number of times.
+class RootExchange {
+ public:
+  // ranks: a communicator of its own, from Split(), with the numbers that `silent` goes by.
+  RootExchange(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
+               std::shared_ptr<SilentRanks> silent);
+
+  struct Brought {
+    std::map<int, std::string> by_rank;
+    // Who is missing, and why; empty if nobody is.
+    std::string problem;
+  };
+  struct Ruling {
+    std::string contents;
+    bool binds = false;
+    // What is said instead of what binds, where somebody no longer waits.
+    std::string otherwise;
+  };
+  using Judge = std::function<Ruling(const Brought&)>;
+
+  // What rank 0 ruled: this time, or an earlier time if that binds and was not heard then. judge is called on
+  // rank 0. DEADLINE_EXCEEDED where rank 0 was not heard.
+  absl::StatusOr<std::string> Exchange(std::string_view mine, const Judge& judge);
+
+ private:
+  std::string Rule(std::string_view mine, const Judge& judge);
+  absl::StatusOr<std::string> Obey(std::string_view mine);
+  Brought Hear(std::string_view mine);
+  // The next message of this round.
+  absl::StatusOr<internal::RootMessage> HearFrom(int rank, Deadline deadline);
+  bool AllStillWait(const Brought& brought);
+  void Post(int rank, const internal::RootMessage& message);
+
+  const std::unique_ptr<Communicator> ranks_;
+  const std::chrono::nanoseconds timeout_;
+  const std::shared_ptr<SilentRanks> silent_;
+  uint64_t round_ = 0;
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_CHECK_ROOT_EXCHANGE_H_

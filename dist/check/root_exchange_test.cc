@@ -1,0 +1,86 @@
+#include "ott/dist/check/root_exchange.h"
+
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/dist/comm/simulated_communicator.h"
+
+namespace ott {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+
+constexpr int kNumRanks = 3;
+
+RootExchange::Ruling Join(const RootExchange::Brought& brought, bool binds) {
+  std::string all;
+  for (const auto& [rank, contents] : brought.by_rank) all += contents;
+  return {all + brought.problem, binds, "later"};
+}
+
+// Runs each rank's part in a thread of its own.
+void OnRanks(std::chrono::nanoseconds timeout, const std::function<void(int, RootExchange&)>& part) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b", "c"});
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kNumRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      RootExchange exchange(std::move(ranks[rank]), timeout, std::make_shared<SilentRanks>());
+      part(rank, exchange);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::string RunOnce(RootExchange& exchange, int rank, bool binds) {
+  const auto ruling = exchange.Exchange(
+      std::to_string(rank), [binds](const RootExchange::Brought& brought) { return Join(brought, binds); });
+  return ruling.ok() ? *ruling : std::string(ruling.status().message());
+}
+
+TEST(RootExchange, AllHearOneRuling) {
+  OnRanks(seconds(60), [](int rank, RootExchange& exchange) {
+    for (const bool binds : {false, true}) EXPECT_EQ(RunOnce(exchange, rank, binds), "012");
+  });
+}
+
+TEST(RootExchange, WhoDoesNotComeIsNamedAndWaitedForOnce) {
+  OnRanks(seconds(1), [](int rank, RootExchange& exchange) {
+    if (rank == 2) return;
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(RunOnce(exchange, rank, false), "01nothing from rank 2");
+    EXPECT_LT(std::chrono::steady_clock::now() - start, seconds(5));
+  });
+}
+
+TEST(RootExchange, WhatBindsIsNotRuledWhereSomebodyHasGoneOn) {
+  std::promise<void> gone_on[2];
+  OnRanks(milliseconds(400), [&](int rank, RootExchange& exchange) {
+    if (rank == 0) {
+      // Late for all others, whose parts are there.
+      for (std::promise<void>& other : gone_on) other.get_future().wait();
+      EXPECT_EQ(RunOnce(exchange, rank, true), "later");
+    } else {
+      EXPECT_THAT(RunOnce(exchange, rank, true), HasSubstr("nothing from rank 0 (a) within 0.4 s"));
+      gone_on[rank - 1].set_value();
+    }
+  });
+}
+
+TEST(RootExchange, WhoComesLateFindsWhatBinds) {
+  std::promise<void> ruled;
+  OnRanks(milliseconds(400), [&](int rank, RootExchange& exchange) {
+    if (rank == 2) ruled.get_future().wait();
+    EXPECT_EQ(RunOnce(exchange, rank, true), "01nothing from rank 2");
+    if (rank == 0) ruled.set_value();
+  });
+}
+
+}  // namespace
+}  // namespace ott
