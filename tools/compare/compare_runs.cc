@@ -89,10 +89,12 @@ DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::o
   const auto abs_error = [](const NamedComparison& named) {
     return named.comparison.max_abs_error.has_value() ? named.comparison.max_abs_error->error : 0;
   };
-  for (NamedComparison& result : comparison.results) {
+  for (size_t i = 0; i < comparison.results.size(); ++i) {
+    NamedComparison& result = comparison.results[i];
     if (result.comparison.status == CompareStatus::kBitwiseEqual) {
       ++summary.num_bitwise_equal;
     } else if (!Passes(result.comparison.status)) {
+      if (summary.first_failure < 0) summary.first_failure = static_cast<int64_t>(i);
       if (summary.num_failures++ < options.max_failures) summary.failures.push_back(std::move(result));
     } else if (!summary.largest_difference.has_value() ||
                abs_error(result) > abs_error(*summary.largest_difference)) {
@@ -183,10 +185,13 @@ Verdict RunsComparison::verdict() const {
 }
 
 const DumpSummary* RunsComparison::first_divergence() const {
+  const DumpSummary* first = nullptr;
   for (const DumpSummary& dump : dumps) {
-    if (dump.num_failures > 0) return &dump;
+    if (dump.num_failures == 0) continue;
+    if (first != nullptr && first->iteration != dump.iteration) break;
+    if (first == nullptr || dump.first_failure < first->first_failure) first = &dump;
   }
-  return nullptr;
+  return first;
 }
 
 absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,

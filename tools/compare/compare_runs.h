@@ -23,6 +23,8 @@ struct DumpSummary {
   Verdict verdict = Verdict::kCouldNotCompare;
   int64_t num_tensors = 0;
   int64_t num_bitwise_equal = 0;
+  // Where the first result that does not pass comes in order of insertion, counted from 0; -1: all pass.
+  int64_t first_failure = -1;
   // The results that do not pass, at most CompareRunsOptions::max_failures of them, in order of insertion.
   std::vector<NamedComparison> failures;
   int64_t num_failures = 0;
@@ -42,7 +44,8 @@ struct RunsComparison {
 
   // kDifferent where a dump differs, else kCouldNotCompare where anything could not be compared, else kEqual.
   Verdict verdict() const;
-  // The earliest dump with a failure, the lowest rank of several; null if there is none.
+  // Of the dumps of the earliest iteration with a failure, the one whose failure comes first in order of
+  // insertion, the lowest rank of several; null if there is none.
   const DumpSummary* first_divergence() const;
 };
 

@@ -41,14 +41,14 @@ class CompareRunsTest : public ::testing::Test {
     }
   }
 
-  static void WriteDump(const std::string& run, int rank, int iteration, const std::vector<float>& weights) {
+  static void WriteDump(const std::string& run, int rank, int iteration, const std::vector<float>& weights,
+                        double loss = 0.5) {
     TensorDumper dumper;
     TensorDumperOptions options;
     options.dir = DumpsDirectory(run, rank);
     options.rank = rank;
     ASSERT_TRUE(dumper.Enable(options).ok());
     dumper.SetDumpCount(iteration);
-    const double loss = 0.5;
     ASSERT_TRUE(dumper.AddTensorData("loss", TensorView(&loss, {}), DumpFormat::kJson).ok());
     ASSERT_TRUE(
         dumper.AddTensorData("weights.w1", TensorView(weights.data(), {2, 2}), DumpFormat::kBinary).ok());
@@ -109,6 +109,21 @@ TEST_F(CompareRunsTest, FlippedBitIsNamedOnOneLine) {
   EXPECT_THAT(ToText(comparison), HasSubstr("fails on rank 1; passes on ranks 0, 2"));
   EXPECT_THAT(ToText(comparison), HasSubstr("later: 1 of 3 dumps differ"));
   EXPECT_THAT(ToJson(comparison), HasSubstr("\"flipped_bits\": ["));
+}
+
+TEST_F(CompareRunsTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
+  WriteDump(Current(), 0, 10, {1, 2, 3, 5});
+  WriteDump(Current(), 2, 10, {1, 2, 3, 4}, 0.75);
+  const RunsComparison comparison = Compare();
+  EXPECT_EQ(comparison.first_divergence()->rank, 2);
+  EXPECT_THAT(ToText(comparison), HasSubstr("first divergence: iteration 10, rank 2, tensors.loss"));
+  EXPECT_THAT(ToText(comparison),
+              HasSubstr("  on rank 2 alone; at this iteration: fails on ranks 0, 2; passes on rank 1\n"));
+}
+
+TEST_F(CompareRunsTest, ADifferenceOnAllRanksIsSaidToBeOnAll) {
+  for (int rank = 0; rank < kRanks; ++rank) WriteDump(Current(), rank, 10, {1, 2, 3, 4}, 0.75);
+  EXPECT_THAT(ToText(Compare()), HasSubstr("  on all 3 ranks; at this iteration"));
 }
 
 TEST_F(CompareRunsTest, CsvAndJUnitHaveEveryTensorAndProblem) {

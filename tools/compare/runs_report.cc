@@ -49,15 +49,20 @@ std::string DescribeFigures(const TensorComparison& comparison) {
                       comparison.passing_atol, " would pass");
 }
 
-// The ranks whose dump of this iteration has a failure, and those that agree with the reference.
-std::string DescribeRanks(const RunsComparison& comparison, int64_t iteration) {
-  std::vector<int> failing, passing;
+// On which ranks this is the first failure; the ranks whose dump of this iteration has a failure, and those
+// that agree with the reference.
+std::string DescribeRanks(const RunsComparison& comparison, const DumpSummary& first) {
+  std::vector<int> failing, passing, same;
   for (const DumpSummary& dump : comparison.dumps) {
-    if (dump.iteration == iteration && dump.rank.has_value()) {
-      (dump.num_failures > 0 ? failing : passing).push_back(*dump.rank);
-    }
+    if (dump.iteration != first.iteration || !dump.rank.has_value()) continue;
+    (dump.num_failures > 0 ? failing : passing).push_back(*dump.rank);
+    if (dump.num_failures == 0 || dump.failures.front().path != first.failures.front().path) continue;
+    same.push_back(*dump.rank);
   }
-  return absl::StrCat("at this iteration: fails on ", FormatRanks(failing), "; passes on ",
+  const auto num_same = static_cast<int>(same.size());
+  const auto num_ranks = static_cast<int>(failing.size() + passing.size());
+  return absl::StrCat(num_ranks < 2 ? "" : FormatRanksAmong(same, num_same, num_ranks) + "; ",
+                      "at this iteration: fails on ", FormatRanks(failing), "; passes on ",
                       FormatRanks(passing));
 }
 
@@ -141,8 +146,7 @@ std::string ToText(const RunsComparison& comparison) {
     }
     const int64_t unnamed = first->num_failures - static_cast<int64_t>(first->failures.size());
     if (unnamed > 0) absl::StrAppend(&text, "  and ", unnamed, " more tensors of this dump\n");
-    if (first->rank.has_value())
-      absl::StrAppend(&text, "  ", DescribeRanks(comparison, *first->iteration), "\n");
+    if (first->rank.has_value()) absl::StrAppend(&text, "  ", DescribeRanks(comparison, *first), "\n");
     absl::StrAppend(&text, DescribeLater(comparison, *first));
   }
   absl::StrAppend(&text, "verdict: ", std::string(Name(comparison.verdict())), "\n");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
@@ -36,13 +37,20 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
   }
   std::vector<CrossCheckVerdict> verdicts;
   for (const int64_t iteration : iterations) {
+    std::vector<CrossCheckVerdict> of_iteration;
     for (int rank = 0; rank < info.world_size(); ++rank) {
-      CrossCheckVerdict& verdict = verdicts.emplace_back(
+      CrossCheckVerdict& verdict = of_iteration.emplace_back(
           check.CheckDump(iteration, rank, absl::StrCat(DumpsDirectory(run_dir, rank), "/", iteration)));
       verdict.set_host(rank < info.hosts_size() ? info.hosts(rank) : "host unknown");
       for (FirstDifference& difference : *verdict.mutable_differences()) {
         difference.set_hosts(0, verdict.host());
       }
+    }
+    FindFirst(of_iteration);
+    for (CrossCheckVerdict& verdict : of_iteration) {
+      // Each rank's verdict counts for itself.
+      verdict.clear_worst_outcome();
+      verdicts.push_back(std::move(verdict));
     }
   }
   return verdicts;
@@ -51,7 +59,7 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
 std::string FormatErrorTrend(const std::vector<CrossCheckVerdict>& verdicts) {
   std::string text;
   const auto first = std::find_if(verdicts.begin(), verdicts.end(), [](const CrossCheckVerdict& verdict) {
-    return verdict.outcome() == DIFFERENT;
+    return verdict.outcome() == DIFFERENT && verdict.rank() == verdict.worst_rank();
   });
   if (first != verdicts.end()) text = absl::StrCat("first divergence: ", FormatVerdict(*first));
   ErrorTrend trend;

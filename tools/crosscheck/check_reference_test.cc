@@ -57,6 +57,17 @@ TEST_F(CheckRunAgainstReferenceTest, NamesTheFirstDivergenceAndTheTrend) {
                                "tensors.weights                          10     0  0.00781  0.125\n"));
 }
 
+TEST_F(CheckRunAgainstReferenceTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
+  WriteDumpForTest(reference_, 0, 10, {1, 2, 5});
+  // "step" comes before "weights".
+  const Value other_step = ValueMap{{"step", 11}};
+  WriteTreeForTest(current_, 1, 10, other_step);
+  const std::string trend = FormatErrorTrend(Check());
+  EXPECT_THAT(trend, HasSubstr("first divergence: iteration 10: rank 1 (node1) against "));
+  EXPECT_THAT(trend, HasSubstr("\"tensors.step\""));
+  EXPECT_THAT(trend, HasSubstr("; on rank 1 alone\n"));
+}
+
 TEST_F(CheckRunAgainstReferenceTest, WithinToleranceThereIsATrendAndNoDivergence) {
   config_.mutable_reference_tolerance()->set_atol(1);
   const std::vector<CrossCheckVerdict> verdicts = Check();

@@ -29,17 +29,21 @@ inline std::string MakeRunForTest(const std::string& name, int world_size) {
   return dir;
 }
 
-// A rank's dump with "weights" of these elements, and "step".
-inline void WriteDumpForTest(const std::string& run_dir, int rank, int64_t iteration,
-                             const std::vector<float>& weights) {
-  const Value tree = ValueMap{
-      {"step", iteration}, {"weights", TensorView(weights.data(), {static_cast<int64_t>(weights.size())})}};
+inline void WriteTreeForTest(const std::string& run_dir, int rank, int64_t iteration, const Value& tree) {
   DumpContents contents;
   contents.iteration = iteration;
   contents.tensors.tree = &tree;
   contents.tensors.format = [](std::string_view) { return DumpFormat::kBinary; };
   std::filesystem::create_directories(DumpsDirectory(run_dir, rank));
   EXPECT_TRUE(WriteDump(DumpsDirectory(run_dir, rank) + "/" + std::to_string(iteration), contents).ok());
+}
+
+// A rank's dump with "weights" of these elements, and "step".
+inline void WriteDumpForTest(const std::string& run_dir, int rank, int64_t iteration,
+                             const std::vector<float>& weights) {
+  WriteTreeForTest(run_dir, rank, iteration,
+                   ValueMap{{"step", iteration},
+                            {"weights", TensorView(weights.data(), {static_cast<int64_t>(weights.size())})}});
 }
 
 }  // namespace ott::crosscheck

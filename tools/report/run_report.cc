@@ -20,22 +20,42 @@ namespace {
 
 constexpr size_t kMaxProblems = 10;
 
-using VerdictsByIteration = std::map<int64_t, CrossCheckVerdict>;
+// What is kept of the ranks' verdicts in one iteration.
+struct RanksVerdicts {
+  // Of those on a reference, the one that comes first.
+  CrossCheckVerdict first;
+  // The worst that a rank found or heard of.
+  CrossCheckVerdict worst;
+};
+// Of one mode.
+struct Verdicts {
+  std::map<int64_t, RanksVerdicts> by_iteration;
+  double max_abs_error = 0;  // on any rank
+};
 
 // Of all ranks first, as far as this rank heard of them, then of this rank.
 std::pair<int, int> Severity(const CrossCheckVerdict& verdict) {
   return {SeverityOf(OutcomeOfAllRanks(verdict)), SeverityOf(verdict.outcome())};
 }
 
-void KeepWorst(CrossCheckVerdict verdict, VerdictsByIteration& verdicts) {
-  const auto [position, is_first] = verdicts.try_emplace(verdict.iteration());
-  if (is_first || Severity(verdict) > Severity(position->second)) position->second = std::move(verdict);
+void Keep(CrossCheckVerdict verdict, Verdicts& verdicts) {
+  verdicts.max_abs_error = std::max(verdicts.max_abs_error, verdict.max_abs_error());
+  verdict.clear_tensor_errors();
+  const auto [position, is_new] = verdicts.by_iteration.try_emplace(verdict.iteration());
+  RanksVerdicts& kept = position->second;
+  if (verdict.mode() == REFERENCE) AddToFirst(verdict, kept.first);
+  if (is_new || Severity(verdict) > Severity(kept.worst)) kept.worst = std::move(verdict);
+}
+
+// What a rank found says more than what another heard of it.
+CrossCheckVerdict& Choose(RanksVerdicts& kept) {
+  const bool found = SeverityOf(kept.first.outcome()) == SeverityOf(OutcomeOfAllRanks(kept.worst));
+  return kept.first.num_ranks() > 0 && found ? kept.first : kept.worst;
 }
 
 // Lines of cross_check.jsonl. The last one of a killed rank may be cut.
-void ReadVerdicts(const std::string& path, std::string_view lines, VerdictsByIteration& replicas,
-                  VerdictsByIteration& reference, crosscheck::ErrorTrend& trend,
-                  std::vector<std::string>& problems) {
+void ReadVerdicts(const std::string& path, std::string_view lines, Verdicts& replicas, Verdicts& reference,
+                  crosscheck::ErrorTrend& trend, std::vector<std::string>& problems) {
   int line_number = 0;
   while (!lines.empty()) {
     ++line_number;
@@ -46,21 +66,22 @@ void ReadVerdicts(const std::string& path, std::string_view lines, VerdictsByIte
     if (!verdict.ok()) {
       problems.push_back(absl::StrCat(path, ": line ", line_number, ": ", verdict.status().message()));
     } else {
-      VerdictsByIteration& verdicts = verdict->mode() == REFERENCE ? reference : replicas;
+      Verdicts& verdicts = verdict->mode() == REFERENCE ? reference : replicas;
       if (verdict->mode() == REFERENCE) trend.Add(*verdict);
-      KeepWorst(*std::move(verdict), verdicts);
+      Keep(*std::move(verdict), verdicts);
     }
   }
 }
 
-absl::StatusOr<CheckHistory> Summarize(VerdictsByIteration verdicts) {
+absl::StatusOr<CheckHistory> Summarize(Verdicts verdicts) {
   CheckHistory history;
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<VerdictLog> log, VerdictLog::Open(""));
-  for (auto& [iteration, verdict] : verdicts) {
-    OTT_RETURN_IF_ERROR(log->Add(verdict));
-    history.verdicts.push_back(std::move(verdict));
+  for (auto& [iteration, kept] : verdicts.by_iteration) {
+    history.verdicts.push_back(std::move(Choose(kept)));
+    OTT_RETURN_IF_ERROR(log->Add(history.verdicts.back()));
   }
   history.summary = log->replicas().num_checks > 0 ? log->replicas() : log->reference();
+  history.summary.max_abs_error = verdicts.max_abs_error;
   return history;
 }
 
@@ -112,8 +133,8 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
     report.problems.push_back(std::string(stats.status().message()));
   }
 
-  VerdictsByIteration replicas;
-  VerdictsByIteration reference;
+  Verdicts replicas;
+  Verdicts reference;
   std::vector<int> ranks_with_verdicts;
   for (const int rank : ranks) {
     const std::string path = RankDirectory(run_dir, rank) + "/cross_check.jsonl";
@@ -126,7 +147,8 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
     }
   }
   const int world_size = report.info ? report.info->world_size() : static_cast<int>(ranks.size());
-  const bool wants_verdicts = report.info ? report.info->config().has_cross_check() : !replicas.empty();
+  const bool wants_verdicts =
+      report.info ? report.info->config().has_cross_check() : !replicas.by_iteration.empty();
   if (wants_verdicts && static_cast<int>(ranks_with_verdicts.size()) < world_size) {
     report.problems.push_back(absl::StrCat("verdicts of ", ranks_with_verdicts.size(), " of ", world_size,
                                            " ranks, those of ", FormatRanks(ranks_with_verdicts)));

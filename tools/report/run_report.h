@@ -18,7 +18,8 @@ namespace ott::report {
 
 // The cross-checks of one mode.
 struct CheckHistory {
-  // The worst verdict of each iteration over the ranks, the lowest rank's of several; ascending.
+  // The worst verdict of each iteration over the ranks, of several the one that names the tensor that comes
+  // first in order of insertion, and then the lowest rank's; ascending.
   std::vector<CrossCheckVerdict> verdicts;
   VerdictSummary summary;
 

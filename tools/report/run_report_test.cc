@@ -111,6 +111,24 @@ TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
   EXPECT_THAT(ToText(report), HasSubstr("first: iteration 10: rank 1 (node<1>) against"));
 }
 
+TEST_F(RunReportTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
+  const auto verdict_of = [](int rank, const std::string& tensor, int position, double error) {
+    CrossCheckVerdict verdict = Verdict(rank, 10, REFERENCE, DIFFERENT);
+    verdict.set_tensor(tensor);
+    verdict.set_tensor_position(position);
+    verdict.set_max_abs_error(error);
+    return verdict;
+  };
+  Add(verdict_of(0, "tensors.loss", 9, 0.0659));
+  Add(verdict_of(1, "tensors.loss", 9, 0.01));
+  Add(verdict_of(2, "tensors.data.inputs", 0, 0.956));
+  const RunReport report = Read();
+  EXPECT_EQ(report.reference.first_divergence()->rank(), 2);
+  EXPECT_THAT(ToText(report), AllOf(HasSubstr("rank 2 (node<1>) against"), HasSubstr("tensors.data.inputs"),
+                                    HasSubstr("; on rank 2 alone"), HasSubstr("max abs error 0.956")));
+  EXPECT_THAT(ToHtml(report), AllOf(HasSubstr("tensors.data.inputs"), HasSubstr("0.956")));
+}
+
 TEST_F(RunReportTest, TheErrorsOfAllRanksAgainstTheReferenceAreShownByIteration) {
   for (int rank = 0; rank < kNumRanks; ++rank) {
     for (const int iteration : {0, 10, 20}) {
