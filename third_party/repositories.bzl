@@ -121,6 +121,13 @@ def ott_dependencies():
     )
     maybe(
         debian_library,
+        name = "simdjson",
+        header = "simdjson.h",
+        package = "libsimdjson-dev",
+        targets = {"simdjson": ["-lsimdjson"]},
+    )
+    maybe(
+        debian_library,
         name = "sqlite",
         header = "sqlite3.h",
         package = "libsqlite3-dev",
