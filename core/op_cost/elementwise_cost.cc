@@ -379,7 +379,7 @@ std::optional<RawCost> SoftmaxCost(const OpCall& call, OpPass pass) {
 
 std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
   std::string_view name = call.name();
-  for (const std::string_view prefix : {"native_", "cudnn_", "fused_"}) {
+  for (const std::string_view prefix : {"native_", "cudnn_", "miopen_", "fused_"}) {
     if (name.substr(0, prefix.size()) == prefix) name.remove_prefix(prefix.size());
   }
   const bool batch = name == "batch_norm";

@@ -211,10 +211,21 @@ std::string ConvolutionParams(const OpCall& call, const Convolution& conv) {
                       ",g=", conv.groups, TypeName(call, *conv.x));
 }
 
-// Pairs of a query and a key it looks at: query i at keys 0..i.
+// Pairs of a query and a key it looks at: query i at keys 0..i, of which the last counts half.
 double CausalPairs(double queries, double keys) {
   const double triangle = std::min(queries, keys);
-  return triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
+  return triangle * triangle / 2 + (queries - triangle) * keys;
+}
+
+// Which argument says whether it is causal, by PyTorch's native_functions.yaml; -1: none. Of "efficient"
+// kernels it is the kind of mask, 0 for none.
+int CausalPosition(std::string_view name, bool backward) {
+  const bool outer = name.find("scaled_dot_product") != std::string_view::npos;
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  if (has("flash")) return backward ? 11 : outer ? 4 : 8;
+  if (has("efficient")) return outer ? (backward ? 11 : 6) : backward ? 14 : 9;
+  if (has("cudnn")) return backward ? 14 : 6;
+  return backward ? -1 : 5;
 }
 
 // FLOPs of a state's element but for products, two biases and their sum among them; tanh for one gate.
@@ -347,10 +358,10 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const double ev = Double(v->shape[rank - 1]);
   if (queries <= 0 || e <= 0) return cost;
   const double heads = Elements(q->shape) / (queries * e);
-  const int causal_position = has("flash") ? 4 : has("efficient") || has("cudnn") ? 6 : 5;
+  // Of a call whose values are told, what is left out is the default.
   const bool has_default = outer && !call.is_backward_op() && !call.tensors_only();
-  double causal =
-      call.Number("is_causal", has_default ? causal_position : -1, has_default ? 0 : kUnknownCost);
+  const int causal_position = call.tensors_only() ? -1 : CausalPosition(name, call.is_backward_op());
+  double causal = call.Number("is_causal", causal_position, has_default ? 0 : kUnknownCost);
   if (heads_last && std::isnan(causal)) causal = call.Number("custom_mask_type", -1, kUnknownCost);
   const double pairs = std::isnan(causal) ? kUnknownCost
                        : causal != 0      ? CausalPairs(queries, keys)

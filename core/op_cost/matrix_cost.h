@@ -39,11 +39,12 @@ std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass);
 
 // scaled_dot_product_attention and its flash, efficient and cuDNN forms, and what these call
 // (flash_attention_forward, with the heads after the sequence). q[B,Hq,L,E], k[B,Hk,S,E], v[B,Hk,S,Ev]; Hk
-// may be fewer (grouped queries). pairs = L S, causal: those of query i with keys 0..i:
+// may be fewer (grouped queries). pairs = L S, causal: those of query i with keys 0..i, the last counting
+// half:
 //   forward   2 B Hq pairs (E + Ev), |q| + |k| + |v| + |mask| + |o| + 4 B Hq L (log-sum-exp)
 //   backward  2 B Hq pairs (3 E + 2 Ev): S again, dV, dP, dQ, dK; all of the above, |do|, |dq|, |dk| and |dv|
-// Softmax is not counted. Source: Dao (2023), "FlashAttention-2", 4.1, which halves for causal where this
-// counts the pairs. FLOPs are not known where the label does not tell whether it is causal.
+// Softmax is not counted. Source: Dao (2023), "FlashAttention-2", 4.1, which halves for causal. FLOPs are not
+// known where the label does not tell whether it is causal.
 std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass);
 
 // lstm, gru, rnn_tanh, rnn_relu and their cells. x[T,B,I], hidden size H, G gates (4, 3, 1), each layer and

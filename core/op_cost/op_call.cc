@@ -116,7 +116,11 @@ double OpCall::IndexBytes(const OpArgument& tensor) const {
 
 std::optional<DType> OpCall::CommonType() const {
   std::optional<DType> common;
+  // By PyTorch's type promotion a tensor of no dimension adapts to the others.
+  const bool has_dimensions = std::any_of(tensors_.begin(), tensors_.end(),
+                                          [](const OpArgument* tensor) { return !tensor->shape.empty(); });
   for (const OpArgument* tensor : tensors_) {
+    if (has_dimensions && tensor->shape.empty()) continue;
     const std::optional<DType> dtype = TypeOf(*tensor);
     if (!dtype.has_value()) return std::nullopt;
     const auto rank = [](DType type) {

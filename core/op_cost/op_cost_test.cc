@@ -183,12 +183,12 @@ TEST(OpCost, Attention) {
   const std::string name = "scaled_dot_product_attention";
   Check({
       {name, qkv({2, 8, 16, 64}, {2, 8, 16, 64}, 0), kForward, 2 * 16 * 256 * 128, 4 * 32768 + 1024},
-      {name, qkv({2, 8, 16, 64}, {2, 8, 16, 64}, 1), kForward, 2 * 16 * 136 * 128, 4 * 32768 + 1024},
+      {name, qkv({2, 8, 16, 64}, {2, 8, 16, 64}, 1), kForward, 2 * 16 * 128 * 128, 4 * 32768 + 1024},
       {name, qkv({2, 8, 16, 64}, {2, 8, 16, 64}, 0), kBackward, 2 * 16 * 256 * 320, 8 * 32768 + 1024},
       // Grouped queries: four heads share keys and values.
       {name, qkv({2, 8, 16, 64}, {2, 2, 16, 64}, 0), kForward, 1048576, 2 * 32768 + 2 * 8192 + 1024},
-      {name, qkv({1, 1, 4, 1}, {1, 1, 2, 1}, 1), kForward, 2 * 7 * 2, 2 * (4 + 2 + 2 + 4) + 16},
-      {name, qkv({1, 1, 2, 1}, {1, 1, 4, 1}, 1), kForward, 2 * 3 * 2, 2 * (2 + 4 + 4 + 2) + 8},
+      {name, qkv({1, 1, 4, 1}, {1, 1, 2, 1}, 1), kForward, 2 * 6 * 2, 2 * (4 + 2 + 2 + 4) + 16},
+      {name, qkv({1, 1, 2, 1}, {1, 1, 4, 1}, 1), kForward, 2 * 2 * 2, 2 * (2 + 4 + 4 + 2) + 8},
       {"_scaled_dot_product_flash_attention_backward",
        {T({2, 8, 16, 64}, kF16), T({2, 8, 16, 64}, kF16), T({2, 8, 16, 64}, kF16), T({2, 8, 16, 64}, kF16),
         N("is_causal", {0})},

@@ -183,10 +183,10 @@ TEST(OpLabelCost, OpsOfLibTorchWithTheNamesOfTheirSchemas) {
        240},
       {Json("aten::_flash_attention_forward",
             {T("query", q), T("key", q), T("value", q), R"({"name":"is_causal","value":true})"}),
-       2 * 16 * 136 * 128, 4 * 4 * 16384 + 4 * 256},
+       2 * 16 * 128 * 128, 4 * 4 * 16384 + 4 * 256},
       {Json("aten::_efficient_attention_forward",
             {T("query", q), T("key", q), T("value", q), R"({"name":"custom_mask_type","value":1})"}),
-       2 * 16 * 136 * 128, 4 * 4 * 16384 + 4 * 256},
+       2 * 16 * 128 * 128, 4 * 4 * 16384 + 4 * 256},
   });
 }
 
