@@ -1,0 +1,31 @@
+// The bytes of a file, unpacked where it is compressed by gzip.
+
+#ifndef OTT_TOOLS_KINETO_BYTE_SOURCE_H_
+#define OTT_TOOLS_KINETO_BYTE_SOURCE_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace ott::kineto {
+
+// Not thread-safe.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  // Fills `to` up to `size` bytes; fewer only at the end.
+  virtual size_t Read(char* to, size_t size) = 0;
+  // Empty, or why the end came early: what compressed it was cut or damaged, or the disk could not be read.
+  virtual std::string error() const = 0;
+
+  // Compressed or not by the first two bytes, whatever the name. NOT_FOUND, INVALID_ARGUMENT for what is no
+  // regular file.
+  static absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& path);
+};
+
+}  // namespace ott::kineto
+
+#endif  // OTT_TOOLS_KINETO_BYTE_SOURCE_H_

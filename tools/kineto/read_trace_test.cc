@@ -1,0 +1,223 @@
+#include "tools/kineto/read_trace.h"
+
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+
+namespace ott::kineto {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr char kOp[] =
+    R"({"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 5, "tid": 6, "ts": 1428625731896.179, "dur": 2.5,
+        "args": {"External id": 7, "Input Dims": [[2, 3], [3, 4]], "Sequence number": 9}})";
+
+std::string TracePath() {
+  return absl::StrCat(::testing::TempDir(), "/",
+                      ::testing::UnitTest::GetInstance()->current_test_info()->name(), ".json");
+}
+
+std::string Packed(const std::string& text) {
+  z_stream stream{};
+  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, MAX_WBITS + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  std::string packed(deflateBound(&stream, text.size()) + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+struct Read {
+  absl::Status status;
+  std::vector<std::string> names;
+  std::vector<int64_t> starts;
+  TraceHeader header;
+};
+
+Read ReadFileOf(const std::string& contents) {
+  EXPECT_TRUE(WriteFileAtomically(TracePath(), contents).ok());
+  Read result;
+  auto header = ReadTrace(TracePath(), [&](const Event& event) {
+    result.names.emplace_back(event.name);
+    result.starts.push_back(event.start);
+  });
+  result.status = header.status();
+  if (header.ok()) result.header = *std::move(header);
+  return result;
+}
+
+std::string Named(const std::string& name) {
+  return absl::StrCat(R"({"ph":"X","cat":"cpu_op","ts":1,"dur":1,"name":")", name, R"("})");
+}
+
+TEST(ReadTrace, FieldsAndArgumentsOfAnEventAreRead) {
+  ASSERT_TRUE(WriteFileAtomically(TracePath(), absl::StrCat("{\"traceEvents\": [", kOp, "]}")).ok());
+  int count = 0;
+  const auto header = ReadTrace(TracePath(), [&](const Event& event) {
+    ++count;
+    EXPECT_EQ(event.kind, Event::Kind::kOp);
+    EXPECT_EQ(event.phase, 'X');
+    EXPECT_EQ(event.name, "aten::mm");
+    EXPECT_EQ(event.process, 5);
+    EXPECT_EQ(event.thread, 6);
+    EXPECT_EQ(event.start, 1428625731896179);
+    EXPECT_EQ(event.duration, 2500);
+    EXPECT_EQ(event.external_id, 7);
+    EXPECT_EQ(event.sequence_number, 9);
+    EXPECT_EQ(event.dims, "[[2, 3], [3, 4]]");
+  });
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(count, 1);
+  EXPECT_THAT(header->notes, IsEmpty());
+}
+
+TEST(ReadTrace, HeadersAreReadBeforeAndAfterTheEvents) {
+  const Read read = ReadFileOf(absl::StrCat(
+      R"({"deviceProperties": [{"id": 1, "name": "NVIDIA B200", "numSms": 148, "computeMajor": 10}],
+          "distributedInfo": {"backend": "nccl", "rank": 3, "world_size": 8, "pg_config":
+            [{"pg_name": "0", "pg_desc": "default_pg", "ranks": [0, 1, 2]}]}, "traceEvents": [)",
+      kOp, R"(], "traceName": "x]}", "baseTimeNanoseconds": 1751410836000000000})"));
+  ASSERT_TRUE(read.status.ok()) << read.status;
+  ASSERT_EQ(read.header.devices.size(), 1U);
+  EXPECT_EQ(read.header.devices[0].name, "NVIDIA B200");
+  EXPECT_EQ(read.header.devices[0].id, 1);
+  EXPECT_EQ(read.header.rank, 3);
+  EXPECT_EQ(read.header.world_size, 8);
+  ASSERT_EQ(read.header.groups.size(), 1U);
+  EXPECT_EQ(read.header.groups[0].ranks, "[0,1,2]");
+  EXPECT_EQ(read.header.base_nanoseconds, 1751410836000000000);
+}
+
+TEST(ReadTrace, ListsOfEventsAndCompressedFilesAreTheSame) {
+  const std::string list = absl::StrCat("[", Named("a"), ",\n", Named("b"), "]");
+  EXPECT_THAT(ReadFileOf(list).names, ElementsAre("a", "b"));
+  EXPECT_THAT(ReadFileOf(Packed(list)).names, ElementsAre("a", "b"));
+  // Compressed in two parts, as some tools do it in parallel.
+  EXPECT_THAT(ReadFileOf(Packed(list.substr(0, 40)) + Packed(list.substr(40))).names, ElementsAre("a", "b"));
+  EXPECT_THAT(ReadFileOf("\xef\xbb\xbf " + list).names, ElementsAre("a", "b"));
+}
+
+TEST(ReadTrace, BracketsAndQuotesInTextsEndNothing) {
+  const Read read = ReadFileOf(absl::StrCat("[", Named(R"(}],{\"\\)"), ",", Named(R"(\u0041 \n)"), "]"));
+  EXPECT_THAT(read.names, ElementsAre("}],{\"\\", "A \n"));
+  EXPECT_THAT(read.header.notes, IsEmpty());
+}
+
+TEST(ReadTrace, EventsBeyondWindowsAreWhole) {
+  const std::string name(3'000'000, 'n');
+  std::string list = absl::StrCat("[", Named("a"));
+  for (int i = 0; i < 30'000; ++i) absl::StrAppend(&list, ",", Named("b"));
+  const Read read = ReadFileOf(absl::StrCat(list, ",", Named(name), ",", Named("c"), "]"));
+  ASSERT_EQ(read.names.size(), 30'003U);
+  EXPECT_EQ(read.names[30'001], name);
+  EXPECT_EQ(read.names[30'002], "c");
+  EXPECT_THAT(read.header.notes, IsEmpty());
+}
+
+TEST(ReadTrace, OfATruncatedFileAllWholeEventsComeAndTheEndIsSaid) {
+  const std::string whole = absl::StrCat("{\"traceEvents\": [", Named("a"), ", ", Named("b"), ", ",
+                                         Named("c"), "], \"traceName\": \"t\"}");
+  size_t most = 0;
+  for (size_t size = 0; size < whole.size(); ++size) {
+    const Read read = ReadFileOf(whole.substr(0, size));
+    EXPECT_GE(read.names.size(), most) << size;
+    most = std::max(most, read.names.size());
+    if (read.names.empty()) {
+      EXPECT_FALSE(read.status.ok()) << size;
+    } else {
+      ASSERT_EQ(read.header.notes.size(), 1U) << size;
+      EXPECT_THAT(read.header.notes[0], HasSubstr("truncated at byte"));
+    }
+  }
+  EXPECT_EQ(most, 3U);
+  EXPECT_THAT(ReadFileOf(whole).header.notes, IsEmpty());
+}
+
+TEST(ReadTrace, OfATruncatedCompressedFileWhatIsThereComes) {
+  std::string list = absl::StrCat("[", Named("first"));
+  for (int i = 0; i < 20'000; ++i) absl::StrAppend(&list, ",", Named(absl::StrCat("op", i * 7919 % 10007)));
+  const std::string packed = Packed(list + "]");
+  const Read read = ReadFileOf(packed.substr(0, packed.size() / 2));
+  ASSERT_TRUE(read.status.ok()) << read.status;
+  EXPECT_GT(read.names.size(), 1000U);
+  ASSERT_EQ(read.header.notes.size(), 1U);
+  EXPECT_THAT(read.header.notes[0], HasSubstr("the compressed file is truncated"));
+  std::string damaged = packed;
+  damaged[damaged.size() / 2] = static_cast<char>(~damaged[damaged.size() / 2]);
+  EXPECT_THAT(ReadFileOf(damaged).header.notes[0], HasSubstr("the compressed file is damaged"));
+}
+
+TEST(ReadTrace, NumbersThatAreNoneAreLeftOutAndCounted) {
+  const Read read = ReadFileOf(
+      R"([{"ph":"X","name":"nan","ts":NaN,"dur":1},{"ph":"X","name":"inf","ts":-Infinity},)"
+      R"({"ph":"X","name":"text","ts":"soon"},{"ph":"X","name":"huge","ts":1e300},{"ph":"X","name":"good","ts":1.5}])");
+  EXPECT_THAT(read.names, ElementsAre("nan", "inf", "text", "huge", "good"));
+  EXPECT_THAT(read.starts, ElementsAre(kNoNumber, kNoNumber, kNoNumber, kNoNumber, 1500));
+  ASSERT_EQ(read.header.notes.size(), 1U);
+  EXPECT_THAT(read.header.notes[0], HasSubstr("4 events have a number that is NaN"));
+}
+
+TEST(ReadTrace, EventsThatAreNoJsonAreLeftOutAndTheOthersStay) {
+  const Read read =
+      ReadFileOf(absl::StrCat("[", Named("a"), R"(,{"name" "b"},{"name":"c" "ts":1},)", Named("d"), "]"));
+  EXPECT_THAT(read.names, ElementsAre("a", "d"));
+  ASSERT_EQ(read.header.notes.size(), 1U);
+  EXPECT_THAT(read.header.notes[0], HasSubstr("2 events are no JSON"));
+}
+
+TEST(ReadTrace, BytesThatAreNoUtf8AndControlCharactersAreReplaced) {
+  const Read read = ReadFileOf(absl::StrCat("[", Named("a\xff"), ",", Named("b\nc"), ",", Named("d"), "]"));
+  EXPECT_THAT(read.names, ElementsAre("a\xef\xbf\xbd", "b c", "d"));
+  ASSERT_EQ(read.header.notes.size(), 1U);
+  EXPECT_THAT(read.header.notes[0], HasSubstr("2 events have bytes that are no UTF-8"));
+}
+
+TEST(ReadTrace, StrayBytesBetweenEventsAreCounted) {
+  const Read read = ReadFileOf(absl::StrCat("[", Named("a"), " nul ", Named("b"), ",,", Named("c"), "]"));
+  EXPECT_THAT(read.names, ElementsAre("a", "b", "c"));
+  ASSERT_EQ(read.header.notes.size(), 1U);
+  EXPECT_THAT(read.header.notes[0], HasSubstr("3 bytes between events are no JSON"));
+}
+
+TEST(ReadTrace, WhatIsNoTraceIsAnError) {
+  EXPECT_THAT(std::string(ReadFileOf("SQLite format 3").status.message()),
+              HasSubstr("begins with neither { nor ["));
+  EXPECT_THAT(std::string(ReadFileOf("").status.message()), HasSubstr("begins with neither"));
+  EXPECT_THAT(std::string(ReadFileOf("{\"a\": 1}").status.message()), HasSubstr("has no traceEvents"));
+  EXPECT_THAT(std::string(ReadFileOf("[{\"ph\":").status.message()),
+              HasSubstr("ends before its first event"));
+  const auto none = [](const Event&) {};
+  EXPECT_EQ(ReadTrace("/no/such/file", none).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(ReadTrace(::testing::TempDir(), none).status().message()),
+              HasSubstr("no regular file"));
+  const std::string pipe = ::testing::TempDir() + "/pipe.json";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(std::string(ReadTrace(pipe, none).status().message()), HasSubstr("no regular file"));
+}
+
+TEST(ParseMicroseconds, IsExactToTheNanosecond) {
+  EXPECT_EQ(ParseMicroseconds("1428625731896.179"), 1428625731896179);
+  EXPECT_EQ(ParseMicroseconds("-1.5"), -1500);
+  EXPECT_EQ(ParseMicroseconds("0.0005"), 0);
+  EXPECT_EQ(ParseMicroseconds("1.7e6"), 1'700'000'000);
+  EXPECT_EQ(ParseMicroseconds("1751410836000000000"), kNoNumber);
+  for (const char* none : {"", "-", "NaN", "Infinity", "1x", "1e400"})
+    EXPECT_EQ(ParseMicroseconds(none), kNoNumber) << none;
+}
+
+}  // namespace
+}  // namespace ott::kineto
