@@ -19,7 +19,7 @@ constexpr IntegerColumn kIntegers[] = {
     {"pid", &KernelRow::pid},     {"tid", &KernelRow::tid},       {"rank", &KernelRow::rank},
     {"sub", &KernelRow::sub},     {"device", &KernelRow::device}, {"stream", &KernelRow::stream},
     {"start", &KernelRow::start}, {"sil", &KernelRow::sil},       {"latency", &KernelRow::latency},
-    {"gap", &KernelRow::gap},
+    {"gap", &KernelRow::gap},     {"call", &KernelRow::call},
 };
 
 struct TextColumn {
@@ -28,11 +28,13 @@ struct TextColumn {
 };
 
 constexpr TextColumn kTexts[] = {
-    {"layer", &KernelRow::layer}, {"trace", &KernelRow::trace},   {"dir", &KernelRow::dir},
-    {"mod", &KernelRow::mod},     {"op", &KernelRow::op},         {"kernel", &KernelRow::kernel},
-    {"name", &KernelRow::name},   {"params", &KernelRow::params}, {"dtype", &KernelRow::dtype},
-    {"tc", &KernelRow::tc},       {"grid", &KernelRow::grid},     {"block", &KernelRow::block},
-    {"phase", &KernelRow::phase}, {"join", &KernelRow::join},     {"roof", &KernelRow::roof},
+    {"layer", &KernelRow::layer},     {"trace", &KernelRow::trace},   {"dir", &KernelRow::dir},
+    {"mod", &KernelRow::mod},         {"op", &KernelRow::op},         {"kernel", &KernelRow::kernel},
+    {"name", &KernelRow::name},       {"params", &KernelRow::params}, {"dtype", &KernelRow::dtype},
+    {"tc", &KernelRow::tc},           {"grid", &KernelRow::grid},     {"block", &KernelRow::block},
+    {"phase", &KernelRow::phase},     {"join", &KernelRow::join},     {"roof", &KernelRow::roof},
+    {"calls", &KernelRow::calls},     {"shapes", &KernelRow::shapes}, {"types", &KernelRow::types},
+    {"strides", &KernelRow::strides}, {"inputs", &KernelRow::inputs},
 };
 
 double NumberOf(const Literal& line, std::string_view name) {
@@ -61,7 +63,7 @@ JsonRows::JsonRows(std::istream& lines) {
     row.flops = NumberOf(*line, "flops");
     row.bytes = NumberOf(*line, "bytes");
     row.percent_peak = NumberOf(*line, "peak");
-    const double seconds = static_cast<double>(row.sil) * 1e-9;
+    const double seconds = static_cast<double>(row.call == kNoInteger ? row.sil : row.call) * 1e-9;
     row.message_bytes = NumberOf(*line, "algbw") * 1e9 * seconds;
     row.bus_bytes = NumberOf(*line, "busbw") * 1e9 * seconds;
     // What is not known is null; what is not there is another kernel's.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -15,7 +16,7 @@ namespace {
 
 auto Fields(const LaunchContext& c) {
   return std::make_tuple(c.marker, c.op, c.backward, c.forward_marker, c.forward_op, c.layer, c.source,
-                         c.module, c.phase, c.direction);
+                         c.module, c.phase, c.outer, c.direction);
 }
 
 // Numbers texts and contexts.
@@ -93,27 +94,35 @@ class Joiner {
     int64_t start;  // of the backward node
   };
 
+  // Launches by the index of the range that they lie in.
+  using Told = std::vector<std::pair<uint32_t, uint32_t>>;
+
   // The launches of each thread, by start; the devices each thread launches on.
   void ListLaunches() {
     launches_of_.resize(profile_.threads.size());
     devices_of_.resize(profile_.threads.size(), 0);
     device_of_.resize(profile_.launches.size(), 0);
-    for (const Profile::Kernel& kernel : profile_.kernels) {
-      if (kernel.launch == kNone) continue;
-      const uint64_t device = kernel.device < 0 ? 0 : uint64_t{1} << (kernel.device % 64);
-      const uint32_t thread = profile_.launches[kernel.launch].thread;
-      if (thread == kNone) continue;
+    const auto see = [this](const auto& activity) {
+      if (activity.launch == kNone) return;
+      const uint64_t device = activity.device < 0 ? 0 : uint64_t{1} << (activity.device % 64);
+      const uint32_t thread = profile_.launches[activity.launch].thread;
+      if (thread == kNone) return;
       devices_of_[thread] |= device;
-      device_of_[kernel.launch] = kernel.device;
-    }
+      device_of_[activity.launch] = activity.device;
+    };
+    for (const Profile::Kernel& kernel : profile_.kernels) see(kernel);
+    for (const Profile::Transfer& transfer : profile_.transfers) see(transfer);
     std::vector<size_t> counts(profile_.threads.size(), 0);
-    for (const Profile::Launch& launch : profile_.launches) {
-      if (launch.thread != kNone) ++counts[launch.thread];
+    ListToldLaunches();
+    const auto is_swept = [this](uint32_t launch) {
+      return profile_.launches[launch].thread != kNone && !HasRange(launch);
+    };
+    for (uint32_t launch = 0; launch < profile_.launches.size(); ++launch) {
+      if (is_swept(launch)) ++counts[profile_.launches[launch].thread];
     }
     for (size_t thread = 0; thread < counts.size(); ++thread) launches_of_[thread].reserve(counts[thread]);
     for (uint32_t launch = 0; launch < profile_.launches.size(); ++launch) {
-      const uint32_t thread = profile_.launches[launch].thread;
-      if (thread != kNone) launches_of_[thread].push_back(launch);
+      if (is_swept(launch)) launches_of_[profile_.launches[launch].thread].push_back(launch);
     }
     const auto by_start = [&](uint32_t a, uint32_t b) {
       return profile_.launches[a].start < profile_.launches[b].start;
@@ -123,6 +132,20 @@ class Joiner {
         std::sort(launches.begin(), launches.end(), by_start);
       }
     }
+  }
+
+  void ListToldLaunches() {
+    told_of_.resize(profile_.threads.size());
+    for (uint32_t launch = 0; launch < profile_.range_of_launch.size(); ++launch) {
+      if (!HasRange(launch) || profile_.launches[launch].thread == kNone) continue;
+      const Profile::RangeOfLaunch& of = profile_.range_of_launch[launch];
+      told_of_[of.thread].emplace_back(of.range, launch);
+    }
+    for (Told& told : told_of_) std::sort(told.begin(), told.end());
+  }
+
+  bool HasRange(uint32_t launch) const {
+    return !profile_.range_of_launch.empty() && profile_.range_of_launch[launch].thread != kNone;
   }
 
   void FindWantedSequenceNumbers() {
@@ -148,13 +171,16 @@ class Joiner {
     const auto outer_first = [](const Profile::Range& a, const Profile::Range& b) {
       return a.start != b.start ? a.start < b.start : a.end > b.end;
     };
-    if (!std::is_sorted(ranges.begin(), ranges.end(), outer_first)) {
-      std::sort(ranges.begin(), ranges.end(), outer_first);
-    }
+    Told& told = told_of_[thread_index];
+    if (!std::is_sorted(ranges.begin(), ranges.end(), outer_first)) SortRanges(outer_first, &ranges, &told);
     stack_.clear();
     const Profile::Range* next = ranges.begin();
+    auto next_told = told.cbegin();
     const auto push_next = [&] {
+      const auto index = static_cast<uint32_t>(next - ranges.begin());
       Push(thread_index, *next++);
+      for (; next_told != told.cend() && next_told->first == index; ++next_told)
+        TakeContext(next_told->second);
       if ((next - ranges.begin()) % kRangesToForget == 0) ranges.Forget(next);
     };
     for (const uint32_t launch : launches_of_[thread_index]) {
@@ -164,6 +190,25 @@ class Joiner {
       if (!stack_.empty()) TakeContext(launch);
     }
     while (next != ranges.end()) push_next();
+  }
+
+  // told: launches by the index of their range, which changes.
+  template <typename Before>
+  static void SortRanges(Before before, GrowingArray<Profile::Range>* ranges, Told* told) {
+    if (told->empty()) return std::sort(ranges->begin(), ranges->end(), before);
+    std::vector<uint32_t> order(ranges->size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return before((*ranges)[a], (*ranges)[b]); });
+    GrowingArray<Profile::Range> sorted;
+    std::vector<uint32_t> place(order.size());
+    for (uint32_t i = 0; i < order.size(); ++i) {
+      place[order[i]] = i;
+      sorted.push_back((*ranges)[order[i]]);
+    }
+    for (auto& [range, launch] : *told) range = place[range];
+    std::sort(told->begin(), told->end());
+    *ranges = std::move(sorted);
   }
 
   void Push(uint32_t thread_index, const Profile::Range& range) {
@@ -243,16 +288,19 @@ class Joiner {
       case OpLabel::Kind::kMarker:
       case OpLabel::Kind::kOp:
         if (label.is_backward_node) {
+          context.outer = kNone;
           context.marker = kNone;
           context.op = kNone;
           context.backward = label_index;
         } else if (label.kind == OpLabel::Kind::kMarker) {
           context.marker = label_index;
           context.op = kNone;
-          if (!label.source.empty()) context.source = interner_.Text(label.source);
         } else if (!SaysLess(label.description, context.op)) {
+          context.outer = CallerOf(outer);
           context.op = label_index;
         }
+        if (!label.source.empty()) context.source = interner_.Text(label.source);
+        if (!label.module_hierarchy.empty()) context.layer = interner_.Text(label.module_hierarchy);
         if (context.direction != OpDirection::kBackward) context.direction = label.direction;
         break;
       case OpLabel::Kind::kLayer: {
@@ -272,6 +320,16 @@ class Joiner {
         break;
     }
     return context;
+  }
+
+  // The context of an op called within this one. Deep recursion is told up to some depth: its innermost ops
+  // share a caller.
+  uint32_t CallerOf(uint32_t context) const {
+    constexpr int kMostCallers = 32;
+    if (join_.contexts[context].op == kNone) return kNone;
+    int depth = 0;
+    for (uint32_t at = context; at != kNone; at = join_.contexts[at].outer) ++depth;
+    return depth < kMostCallers ? context : join_.contexts[context].outer;
   }
 
   // What a collective calls on its way to the kernel, ncclGroupEnd say, tells no sizes.
@@ -342,6 +400,7 @@ class Joiner {
   KernelJoin join_;
   Interner interner_;
   std::vector<std::vector<uint32_t>> launches_of_;
+  std::vector<Told> told_of_;  // by thread
   std::vector<uint64_t> devices_of_;
   std::vector<int16_t> device_of_;
   std::vector<Frame> stack_;

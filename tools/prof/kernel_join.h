@@ -24,6 +24,7 @@ struct LaunchContext {
   uint32_t source = kNone;  // innermost line
   uint32_t module = kNone;  // innermost PyProf module
   uint32_t phase = kNone;   // innermost range that is nothing of the above
+  uint32_t outer = kNone;   // the context of the op that called op; kNone: nobody's
   OpDirection direction = OpDirection::kUnknown;
 };
 
@@ -48,10 +49,11 @@ struct KernelJoin {
   std::vector<std::string> notes;
 };
 
-// A launch belongs to the ranges of its own thread that contain its start, ends included. One sweep a thread,
-// so any depth of nesting costs the same. Backward launches take op, layer and line of the forward range with
-// their sequence number: of the same process, of a thread that launches on the same device where several
-// threads count alike, the latest before the backward node. Frees profile's ranges.
+// A launch belongs to the range that the capture tells, else to the ranges of its own thread that contain its
+// start, ends included. One sweep a thread, so any depth of nesting costs the same. Backward launches take
+// op, layer and line of the forward range with their sequence number: of the same process, of a thread that
+// launches on the same device where several threads count alike, the latest before the backward node. Frees
+// profile's ranges.
 KernelJoin JoinKernels(Profile* profile);
 
 }  // namespace ott::prof

@@ -31,8 +31,9 @@ struct KernelRow {
   int64_t sil = 0;    // duration
   int64_t latency = kNoInteger;
   int64_t gap = kNoInteger;
+  int64_t call = kNoInteger;  // duration of all that shares this row's FLOPs and bytes
   std::string_view layer, trace, dir, mod, op, kernel, name, params, dtype, tc, grid, block, phase, join,
-      roof;
+      roof, calls, shapes, types, strides, inputs;
   // Another kernel of the same call of the op has its FLOPs and bytes.
   bool counted_elsewhere = false;
   double flops = kUnknown;
@@ -43,7 +44,7 @@ struct KernelRow {
   double percent_peak = kUnknown;  // of the roof that limits
 };
 
-// A list of kernels, in the order of their starts.
+// A list of kernels, memory copies and memsets, in the order of their starts.
 class KernelRows {
  public:
   virtual ~KernelRows() = default;

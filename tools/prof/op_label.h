@@ -46,6 +46,10 @@ struct OpLabel {
   std::string source;  // "file:line", several separated by commas
   OpDescription description;
   OpDirection direction = OpDirection::kUnknown;
+  // JSON lists as PyTorch's traces have them, of all arguments: "[[2,3],[]]", "[\"float\",\"Scalar\"]",
+  // "[[3,1],[]]", "[\"\",\"1\"]". Empty where they are not told.
+  std::string shapes, types, strides, inputs;
+  std::string module_hierarchy;  // "SELF(Net)::forward.SELF(Linear)", of TorchScript
   // A node of the backward pass, which runs for the forward op with its sequence number: AddmmBackward0.
   bool is_backward_node = false;
 };

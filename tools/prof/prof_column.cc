@@ -36,8 +36,10 @@ bool IsOneWord(std::string_view text) {
   return (found & 0x80 * kOnes) == 0;
 }
 
+// The amount is that of the call, which may have taken several kernels.
 double PerSecond(const KernelRow& row, double amount) {
-  return row.sil > 0 ? amount / (static_cast<double>(row.sil) * 1e-9) : KernelRow::kUnknown;
+  const int64_t time = row.call == kNoInteger ? row.sil : row.call;
+  return time > 0 ? amount / (static_cast<double>(time) * 1e-9) : KernelRow::kUnknown;
 }
 
 }  // namespace
@@ -100,7 +102,8 @@ void AppendCell(const Cell& cell, bool one_word, std::string* text) {
 
 const std::vector<ProfColumn>& ProfColumns() {
   static const auto& columns = *new std::vector<ProfColumn>{
-      {"idx", "number of the kernel, by start", [](const KernelRow& r) { return IntegerCell(r.idx); }},
+      {"idx", "number of the kernel, copy or memset, by start",
+       [](const KernelRow& r) { return IntegerCell(r.idx); }},
       {"seq", "sequence number that pairs forward and backward",
        [](const KernelRow& r) { return IntegerCell(r.seq); }},
       {"altseq", "sequence number of the next op around it that has another",
@@ -117,13 +120,23 @@ const std::vector<ProfColumn>& ProfColumns() {
        [](const KernelRow& r) { return IntegerCell(r.sub); }},
       {"mod", "module or namespace of the op", [](const KernelRow& r) { return TextCell(r.mod); }},
       {"op", "op", [](const KernelRow& r) { return TextCell(r.op); }},
+      {"calls", "ops from the outside in, joined by '>'",
+       [](const KernelRow& r) { return TextCell(r.calls); }},
       {"kernel", "name of the kernel in brief", [](const KernelRow& r) { return TextCell(r.kernel); }},
       {"name", "name of the kernel in full", [](const KernelRow& r) { return TextCell(r.name); }},
       {"params", "sizes of the op", [](const KernelRow& r) { return TextCell(r.params); }},
+      {"shapes", "of all arguments of the op, where a trace of PyTorch tells them",
+       [](const KernelRow& r) { return TextCell(r.shapes); }},
+      {"types", "of all arguments", [](const KernelRow& r) { return TextCell(r.types); }},
+      {"strides", "of all arguments", [](const KernelRow& r) { return TextCell(r.strides); }},
+      {"inputs", "values of the arguments that are no tensors",
+       [](const KernelRow& r) { return TextCell(r.inputs); }},
       {"dtype", "element type", [](const KernelRow& r) { return TextCell(r.dtype); }},
       {"start", "ns since the beginning of the capture",
        [](const KernelRow& r) { return IntegerCell(r.start); }},
       {"sil", "duration, ns", [](const KernelRow& r) { return IntegerCell(r.sil); }},
+      {"call", "duration of all kernels of the call that the FLOPs and bytes are of, ns",
+       [](const KernelRow& r) { return IntegerCell(r.call); }},
       {"share", "percent of the duration of all kernels shown",
        [](const KernelRow& r) { return RealCell(r.share); }},
       {"tc", "Tensor Cores: 1, 0, na",
@@ -136,9 +149,9 @@ const std::vector<ProfColumn>& ProfColumns() {
        [](const KernelRow& r) { return CostCell(r, r.flops); }},
       {"bytes", "least traffic with device memory: inputs read once, outputs written once",
        [](const KernelRow& r) { return CostCell(r, r.bytes); }},
-      {"tflops", "achieved 10^12 FLOP/s",
+      {"tflops", "achieved 10^12 FLOP/s, of the call's FLOPs in the time of all its kernels",
        [](const KernelRow& r) { return CostCell(r, PerSecond(r, r.flops) * 1e-12); }},
-      {"gbps", "achieved 10^9 bytes/s",
+      {"gbps", "achieved 10^9 bytes/s, in the same way",
        [](const KernelRow& r) { return CostCell(r, PerSecond(r, r.bytes) * 1e-9); }},
       {"ai", "arithmetic intensity, FLOPs a byte",
        [](const KernelRow& r) { return CostCell(r, r.bytes > 0 ? r.flops / r.bytes : KernelRow::kUnknown); }},

@@ -33,14 +33,16 @@ struct ProfFlags {
   bool summary = false;
   bool host = false;
   std::string gpu;
+  std::string at;
   std::string of_kernels;  // an option that was given and that host time has no use for
   ProfTableOptions table;
 };
 
 // What was read, how much of it was joined, and what could not be used: beside the table, on stderr.
 void PrintNotes(const Profile& profile, const KernelJoin* join) {
-  std::fprintf(stderr, "%s (%s): %zu kernels, %lld ranges\n", profile.path.c_str(), profile.schema.c_str(),
-               profile.kernels.size(), static_cast<long long>(profile.num_ranges));
+  std::fprintf(stderr, "%s (%s): %zu kernels, %zu copies and memsets, %lld ranges\n", profile.path.c_str(),
+               profile.schema.c_str(), profile.kernels.size(), profile.transfers.size(),
+               static_cast<long long>(profile.num_ranges));
   if (join != nullptr) {
     constexpr const char* kStates[] = {
         "kernels joined to an op", "launched within ranges of which none is an op",
@@ -97,8 +99,10 @@ absl::Status Prof(ProfFlags flags) {
     }
     return WriteRows(rows, flags);
   }
-  OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file));
-  if (flags.host || profile.kernels.empty()) {
+  ReadProfileOptions read;
+  read.transfers = true;
+  OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file, read));
+  if (flags.host || (profile.kernels.empty() && profile.transfers.empty())) {
     PrintNotes(profile, nullptr);
     if (!flags.host) {
       std::fprintf(stderr, "  no kernels were captured%s%s\n",
@@ -110,7 +114,7 @@ absl::Status Prof(ProfFlags flags) {
   }
   const KernelJoin join = JoinKernels(&profile);
   PrintNotes(profile, &join);
-  const ProfileRows rows(profile, join, std::move(gpu));
+  const ProfileRows rows(profile, join, std::move(gpu), flags.at);
   return WriteRows(rows, flags);
 }
 
@@ -123,9 +127,8 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
   ProfTableOptions& table = flags->table;
   command
       ->add_option("FILE", flags->file,
-                   "SQLite export of Nsight Systems, capture of `ott profile`, or nvprof file; -: rows that "
-                   "--json -c all "
-                   "wrote")
+                   "Trace of torch.profiler (.json or .json.gz), SQLite export of Nsight Systems, capture of "
+                   "`ott profile`, or nvprof file; -: rows that --json -c all wrote")
       ->required();
   CLI::Option* columns =
       command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
@@ -153,6 +156,9 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
       sort,
       summary,
       command->add_option("--op", table.op, "Only kernels of ops like this glob"),
+      command->add_option("--at", flags->at,
+                          "Name kernels by the outermost op like one of these globs, by commas, that "
+                          "called theirs: linear, '*'"),
       command->add_option("--layer", table.layer, "Only of layers like this glob"),
       command->add_option("--kernel", table.kernel, "Only kernels (in brief) like this glob"),
       command->add_option("--phase", table.phase, "Only of phases like this glob"),

@@ -35,14 +35,20 @@ struct Profile {
   struct Launch {
     int64_t start = 0;
     uint32_t thread = kNone;   // of threads; kNone: the capture does not have the call
-    uint32_t nanoseconds = 0;  // at most 4.29 s
+    uint32_t nanoseconds = 0;  // at most 4.29 s; kNone: the call's time is not told, and start is its op's
+  };
+
+  // A range that a launch lies in.
+  struct RangeOfLaunch {
+    uint32_t thread = kNone;  // kNone: the innermost around it in time
+    uint32_t range = kNone;   // of the thread
   };
 
   // A memory copy or a memset.
   struct Transfer {
     int64_t start;
     int64_t end;
-    int64_t bytes;
+    int64_t bytes;    // -1: not told
     uint32_t name;    // of transfer_names
     uint32_t launch;  // as of kernels
     int32_t stream;
@@ -70,6 +76,24 @@ struct Profile {
     int rank = -1;  // -1: not known
   };
 
+  // What ranks do together, as far as it does not change from call to call.
+  struct CollectiveKind {
+    std::string name;               // "allreduce"
+    std::string dtype;              // "float32"; "": not known
+    std::string group;              // "Process Group Name": the same on all of its ranks
+    std::string group_ranks;        // "[0, 1, 2, 3]", may be shortened; "": not told
+    std::string group_description;  // "default_pg"
+    int64_t in_elements = -1;
+    int64_t out_elements = -1;
+    int group_size = -1;
+  };
+
+  struct Collective {
+    uint32_t kernel;               // of kernels
+    uint32_t kind;                 // of collective_kinds
+    int64_t sequence_number = -1;  // of the group; -1: not told
+  };
+
   struct Device {
     std::string name;
     int sm_count = 0;
@@ -93,6 +117,9 @@ struct Profile {
   std::vector<std::string> transfer_names;
   std::vector<Transfer> transfers;  // if asked for
   std::vector<Launch> launches;
+  std::vector<RangeOfLaunch> range_of_launch;  // parallel to launches; empty where the capture tells none
+  std::vector<CollectiveKind> collective_kinds;
+  std::vector<Collective> collectives;  // by kernel
   std::vector<Thread> threads;
   std::vector<Process> processes;
   std::map<int, Device> devices;
@@ -102,6 +129,7 @@ struct Profile {
   int64_t first_time = 0;                              // of anything in the capture
   int64_t last_time = 0;
   int64_t num_ranges = 0;
+  int64_t num_steps = 0;           // "ProfilerStep#12"
   std::vector<std::string> notes;  // what could not be used, and how much of it
 };
 

@@ -16,6 +16,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "tools/kineto/kineto_profile.h"
+#include "tools/kineto/read_trace.h"
 #include "tools/prof/id_index.h"
 #include "tools/prof/label_table.h"
 #include "tools/prof/sqlite_table.h"
@@ -536,6 +538,11 @@ class ProfileReader {
 }  // namespace
 
 absl::StatusOr<Profile> ReadProfile(const std::string& path, const ReadProfileOptions& options) {
+  if (kineto::LooksLikeTrace(path)) {
+    OTT_ASSIGN_OR_RETURN(Profile profile, kineto::ReadKinetoProfile(path));
+    if (!options.transfers) profile.transfers = {};
+    return profile;
+  }
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteFile> file, SqliteFile::Open(path));
   absl::StatusOr<Profile> profile = ProfileReader(*file, options).Read();
   // What was needed to read lies in small pieces, which the allocator would keep.

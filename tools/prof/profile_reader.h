@@ -1,4 +1,5 @@
-// Reads captures: SQLite exports of Nsight Systems, what `ott profile` writes, and files of nvprof.
+// Reads captures: SQLite exports of Nsight Systems, what `ott profile` writes, files of nvprof, and traces of
+// torch.profiler.
 
 #ifndef OTT_TOOLS_PROF_PROFILE_READER_H_
 #define OTT_TOOLS_PROF_PROFILE_READER_H_
@@ -15,6 +16,8 @@ struct ReadProfileOptions {
   bool transfers = false;
 };
 
+// Of a trace of torch.profiler, see tools/kineto/kineto_profile.h. Of databases:
+//
 // Schemas 3.16 to 3.28 of Nsight Systems, and nvprof's: tables and columns are looked for, not assumed. Rows
 // with a text where a number belongs, or without what they cannot do without, are left out and counted in
 // notes. A rank is taken from the file's name (rank_00003), else from the order of the process ids where

@@ -4,6 +4,8 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "ott/core/base/glob.h"
 
 namespace ott::prof {
 namespace {
@@ -36,7 +38,8 @@ bool MultipliesMatrices(KernelKind kind) { return kind != KernelKind::kOther; }
 
 }  // namespace
 
-ProfileRows::ProfileRows(const Profile& profile, const KernelJoin& join, std::optional<DevicePeaks> gpu)
+ProfileRows::ProfileRows(const Profile& profile, const KernelJoin& join, std::optional<DevicePeaks> gpu,
+                         const std::string& at)
     : profile_(profile), join_(join), gpu_(std::move(gpu)) {
   for (const Profile::Geometry& geometry : profile.geometries) {
     geometries_.emplace_back(Joined(geometry.grid), Joined(geometry.block));
@@ -49,9 +52,24 @@ ProfileRows::ProfileRows(const Profile& profile, const KernelJoin& join, std::op
     }
     if (peaks.has_value()) peaks_.emplace(number, *std::move(peaks));
   }
+  // Both are in the order of their starts.
+  size_t kernel = 0;
+  for (const Profile::Transfer& transfer : profile.transfers) {
+    while (kernel < profile.kernels.size() && profile.kernels[kernel].start <= transfer.start) ++kernel;
+    rows_of_transfers_.push_back(static_cast<uint32_t>(kernel + rows_of_transfers_.size()));
+  }
+  if (!profile.collectives.empty()) collective_of_.resize(profile.kernels.size(), kNone);
+  for (uint32_t i = 0; i < profile.collectives.size(); ++i) collective_of_[profile.collectives[i].kernel] = i;
   ReadNames();
-  ReadContexts();
+  ReadContexts(at);
   Count();
+}
+
+ProfileRows::Activity ProfileRows::ActivityOf(size_t row) const {
+  const auto after = std::lower_bound(rows_of_transfers_.begin(), rows_of_transfers_.end(), row);
+  const auto transfer = static_cast<uint32_t>(after - rows_of_transfers_.begin());
+  if (after != rows_of_transfers_.end() && *after == row) return {kNone, transfer};
+  return {static_cast<uint32_t>(row) - transfer, kNone};
 }
 
 void ProfileRows::ReadNames() {
@@ -65,22 +83,44 @@ void ProfileRows::ReadNames() {
     name.kind = KernelKindOf(full);
     name.dtype = KernelDType(full);
   }
+  for (const std::string& name : profile_.transfer_names) {
+    transfer_names_.push_back(name);
+    std::replace_if(
+        transfer_names_.back().begin(), transfer_names_.back().end(),
+        [](unsigned char c) { return c <= ' ' || c == 0x7f; }, '_');
+  }
 }
 
-void ProfileRows::ReadContexts() {
+uint32_t ProfileRows::OutermostLike(const std::vector<std::string>& globs,
+                                    const LaunchContext& context) const {
+  uint32_t found = kNone;
+  for (const LaunchContext* at = &context;; at = &join_.contexts[at->outer]) {
+    const auto matches = [&](const std::string& glob) {
+      return MatchesGlob(profile_.labels[at->op].description.op, glob);
+    };
+    if (at->op != kNone && std::any_of(globs.begin(), globs.end(), matches)) found = at->op;
+    if (at->outer == kNone) return found;
+  }
+}
+
+void ProfileRows::ReadContexts(const std::string& at) {
+  const std::vector<std::string> globs = absl::StrSplit(at, ',', absl::SkipEmpty());
   const auto description = [&](uint32_t label) -> const OpDescription& {
     return profile_.labels[label].description;
   };
   for (const LaunchContext& from : join_.contexts) {
     Context& context = contexts_.emplace_back();
+    const uint32_t asked_for = OutermostLike(globs, from);
+    const uint32_t op = asked_for != kNone ? asked_for : from.op;
     context.layer = TextOf(join_, from.layer);
     context.source = TextOf(join_, from.source);
     context.phase = TextOf(join_, from.phase);
     const bool backward = from.direction == OpDirection::kBackward;
     context.direction = backward ? "bprop" : from.direction == OpDirection::kForward ? "fprop" : "";
     // A backward kernel is named after its forward op, but for collectives of gradients.
-    uint32_t named = from.op != kNone && IsCollective(description(from.op)) ? from.op : kNone;
-    for (const uint32_t label : {from.forward_marker, from.forward_op, from.backward, from.marker, from.op}) {
+    const bool is_collective = op != kNone && IsCollective(description(op));
+    uint32_t named = is_collective ? op : asked_for;
+    for (const uint32_t label : {from.forward_marker, from.forward_op, from.backward, from.marker, op}) {
       if (named == kNone) named = label;
     }
     if (named != kNone) {
@@ -88,6 +128,12 @@ void ProfileRows::ReadContexts() {
       context.module = description(named).module;
     }
     if (from.module != kNone && context.module.empty()) context.module = TextOf(join_, from.module);
+    const std::string around = from.outer == kNone ? "" : absl::StrCat(contexts_[from.outer].calls, ">");
+    if (from.op != kNone) context.calls = absl::StrCat(around, profile_.labels[from.op].text);
+    for (const uint32_t label : {op, from.forward_op}) {
+      if (context.arguments_label == kNone && label != kNone && !profile_.labels[label].shapes.empty())
+        context.arguments_label = label;
+    }
     // Shapes: of the op that was called here, else of the forward op whose backward this is.
     for (const uint32_t label : {from.marker, from.op, from.forward_marker, from.forward_op}) {
       if (context.cost_label != kNone || label == kNone || description(label).arguments.empty()) continue;
@@ -113,22 +159,30 @@ void ProfileRows::Count() {
   gaps_.resize(size());
   carriers_.resize(join_.num_op_instances);
   std::map<std::pair<uint16_t, int16_t>, int64_t> busy_until;
-  for (uint32_t i = 0; i < size(); ++i) {
-    const Profile::Kernel& kernel = profile_.kernels[i];
-    const auto [end, first] = busy_until.try_emplace({kernel.process, kernel.device}, kernel.end);
-    gaps_[i] = first ? kNoInteger : std::max<int64_t>(0, kernel.start - end->second);
-    end->second = std::max(end->second, kernel.end);
-    const uint32_t instance = kernel.launch == kNone ? kNone : join_.launches[kernel.launch].op_instance;
-    if (instance == kNone) {
-      subs_[i] = kNone;
+  const auto count = [&](uint32_t row, const auto& of) -> Carriers* {
+    const auto [end, first] = busy_until.try_emplace({of.process, of.device}, of.end);
+    gaps_[row] = first ? kNoInteger : std::max<int64_t>(0, of.start - end->second);
+    end->second = std::max(end->second, of.end);
+    const uint32_t instance = of.launch == kNone ? kNone : join_.launches[of.launch].op_instance;
+    subs_[row] = instance == kNone ? kNone : carriers_[instance].num_kernels++;
+    return instance == kNone ? nullptr : &carriers_[instance];
+  };
+  for (uint32_t row = 0; row < size(); ++row) {
+    const Activity activity = ActivityOf(row);
+    if (activity.kernel == kNone) {
+      (void)count(row, profile_.transfers[activity.transfer]);
       continue;
     }
-    Carriers& carriers = carriers_[instance];
-    subs_[i] = carriers.num_kernels++;
-    if (Before(i, carriers.first)) {
-      carriers.second = std::exchange(carriers.first, i);
-    } else if (Before(i, carriers.second)) {
-      carriers.second = i;
+    const uint32_t i = activity.kernel;
+    const Profile::Kernel& kernel = profile_.kernels[i];
+    Carriers* carriers = count(row, kernel);
+    if (carriers == nullptr) continue;
+    carriers->nanoseconds =
+        static_cast<uint32_t>(std::min<int64_t>(carriers->nanoseconds + (kernel.end - kernel.start), kNone));
+    if (Before(i, carriers->first)) {
+      carriers->second = std::exchange(carriers->first, i);
+    } else if (Before(i, carriers->second)) {
+      carriers->second = i;
     }
   }
 }
@@ -171,8 +225,8 @@ void ProfileRows::SetRoof(const Profile::Kernel& kernel, const Name& name, std::
                           KernelRow* row) const {
   const auto known = peaks_.find(kernel.device);
   const DevicePeaks* peaks = known != peaks_.end() ? &known->second : gpu_.has_value() ? &*gpu_ : nullptr;
-  if (peaks == nullptr || row->sil <= 0) return;
-  const double seconds = static_cast<double>(row->sil) * 1e-9;
+  if (peaks == nullptr || row->call <= 0) return;
+  const double seconds = static_cast<double>(row->call) * 1e-9;
   const auto type = ParseDType(dtype);
   const std::optional<double> flops_peak = type.ok() && name.tensor_cores != TensorCoreUse::kUnknown
                                                ? peaks->Flops(*type, name.tensor_cores == TensorCoreUse::kYes)
@@ -187,19 +241,41 @@ void ProfileRows::SetRoof(const Profile::Kernel& kernel, const Name& name, std::
   row->percent_peak = 100 * std::max(compute, memory);
 }
 
-void ProfileRows::Get(size_t index, KernelRow* row) const {
-  const Profile::Kernel& kernel = profile_.kernels[index];
-  const Name& name = names_[kernel.name];
-  const Profile::Process& process = profile_.processes[kernel.process];
-  *row = KernelRow();
-  row->idx = static_cast<int64_t>(index) + 1;
+template <typename Of>
+bool ProfileRows::SetContext(const Of& of, KernelRow* row) const {
+  const Profile::Process& process = profile_.processes[of.process];
   row->pid = process.pid;
   row->rank = process.rank < 0 ? kNoInteger : process.rank;
-  row->device = kernel.device < 0 ? kNoInteger : kernel.device;
-  row->stream = kernel.stream < 0 ? kNoInteger : kernel.stream;
-  row->start = kernel.start - profile_.first_time;
-  row->sil = kernel.end - kernel.start;
+  row->device = of.device < 0 ? kNoInteger : of.device;
+  row->stream = of.stream < 0 ? kNoInteger : of.stream;
+  row->start = of.start - profile_.first_time;
+  row->sil = of.end - of.start;
+  const KernelJoin::State state = join_.StateOf(profile_, of.launch);
+  row->join = StateName(state);
+  if (state == KernelJoin::State::kNoLaunch) return false;
+  const Profile::Launch& call = profile_.launches[of.launch];
+  const KernelJoin::Launch& launch = join_.launches[of.launch];
+  row->tid = profile_.threads[call.thread].tid;
+  if (call.nanoseconds != kNone) row->latency = of.start - call.start;
+  row->seq = OrNone(launch.sequence_number);
+  row->altseq = OrNone(launch.other_sequence_number);
+  if (state == KernelJoin::State::kNoRange) return false;
+  const Context& context = contexts_[launch.context];
+  row->layer = context.layer;
+  row->trace = context.source;
+  row->phase = context.phase;
+  return true;
+}
+
+void ProfileRows::Get(size_t index, KernelRow* row) const {
+  *row = KernelRow();
+  row->idx = static_cast<int64_t>(index) + 1;
   row->gap = gaps_[index];
+  row->sub = OrNone(subs_[index]);
+  const Activity activity = ActivityOf(index);
+  if (activity.kernel == kNone) return SetTransfer(profile_.transfers[activity.transfer], row);
+  const Profile::Kernel& kernel = profile_.kernels[activity.kernel];
+  const Name& name = names_[kernel.name];
   row->kernel = name.brief;
   row->name = name.full;
   row->tc = name.tensor_cores == TensorCoreUse::kYes  ? "1"
@@ -207,44 +283,94 @@ void ProfileRows::Get(size_t index, KernelRow* row) const {
                                                       : "";
   row->grid = geometries_[kernel.geometry].first;
   row->block = geometries_[kernel.geometry].second;
-  row->sub = OrNone(subs_[index]);
-  const KernelJoin::State state = join_.StateOf(profile_, kernel.launch);
-  row->join = kernel.in_graph && state != KernelJoin::State::kNoLaunch ? "graph" : StateName(state);
   if (name.dtype.has_value()) row->dtype = ott::Name(*name.dtype);
-  if (state == KernelJoin::State::kNoLaunch) return;
-  const Profile::Launch& call = profile_.launches[kernel.launch];
-  const KernelJoin::Launch& launch = join_.launches[kernel.launch];
-  row->tid = profile_.threads[call.thread].tid;
-  row->latency = kernel.start - call.start;
-  row->seq = OrNone(launch.sequence_number);
-  row->altseq = OrNone(launch.other_sequence_number);
-  if (state == KernelJoin::State::kNoRange) return;
-  const Context& context = contexts_[launch.context];
-  row->layer = context.layer;
-  row->trace = context.source;
-  row->phase = context.phase;
+  const bool has_context = SetContext(kernel, row);
+  if (kernel.in_graph && row->join != "no_launch") row->join = "graph";
   // A graph's launch lies in one range, its kernels come from the many ops that were captured.
-  if (kernel.in_graph) return;
-  row->dir = context.direction;
-  row->mod = context.module;
-  row->op = context.op;
+  if (has_context && !kernel.in_graph) SetCosts(activity.kernel, row);
+  if (!collective_of_.empty() && collective_of_[activity.kernel] != kNone)
+    SetCollective(activity.kernel, row);
+}
+
+void ProfileRows::SetCosts(uint32_t index, KernelRow* row) const {
+  const Profile::Kernel& kernel = profile_.kernels[index];
+  const Name& name = names_[kernel.name];
+  const KernelJoin::Launch& launch = join_.launches[kernel.launch];
+  const Context& context = contexts_[launch.context];
+  SetOp(context, row);
   if (context.cost_label == kNone || launch.op_instance == kNone) return;
   const Cost& cost = CostOfKernel(launch.context, kernel.name);
   row->params = cost.cost.params;
   row->dtype = cost.dtype;
   const Carriers& carriers = carriers_[launch.op_instance];
-  const bool carries = carriers.first == index ||
-                       (carriers.second == index && MultipliesMatrices(name.kind) &&
-                        ComputesTwoGradients(profile_.labels[context.cost_label].description, context.pass));
+  const bool two_gradients =
+      ComputesTwoGradients(profile_.labels[context.cost_label].description, context.pass);
+  const bool carries =
+      carriers.first == index || (carriers.second == index && MultipliesMatrices(name.kind) && two_gradients);
   if (!carries) {
     row->counted_elsewhere = true;
     return;
   }
+  row->call = two_gradients ? row->sil : std::max<int64_t>(row->sil, carriers.nanoseconds);
   row->flops = cost.cost.flops.value_or(KernelRow::kUnknown);
   row->bytes = cost.cost.bytes.value_or(KernelRow::kUnknown);
   row->message_bytes = cost.cost.message_bytes.value_or(KernelRow::kUnknown);
   row->bus_bytes = cost.cost.bus_bytes.value_or(KernelRow::kUnknown);
   SetRoof(kernel, name, cost.dtype, row);
+}
+
+void ProfileRows::SetOp(const Context& context, KernelRow* row) const {
+  row->dir = context.direction;
+  row->mod = context.module;
+  row->op = context.op;
+  row->calls = context.calls;
+  if (context.arguments_label == kNone) return;
+  const OpLabel& label = profile_.labels[context.arguments_label];
+  row->shapes = label.shapes;
+  row->types = label.types;
+  row->strides = label.strides;
+  row->inputs = label.inputs;
+}
+
+// The trace tells the message itself, and the ranks that share it.
+void ProfileRows::SetCollective(uint32_t index, KernelRow* row) const {
+  const Profile::CollectiveKind& kind =
+      profile_.collective_kinds[profile_.collectives[collective_of_[index]].kind];
+  OpDescription op;
+  op.module = "c10d";
+  op.op = kind.name;
+  for (const int64_t elements : {kind.in_elements, kind.out_elements}) {
+    if (elements < 0) continue;
+    OpArgument& tensor = op.arguments.emplace_back();
+    tensor.position = static_cast<int>(op.arguments.size());
+    tensor.is_tensor = true;
+    tensor.shape = {elements};
+    if (const auto dtype = ParseDType(kind.dtype); dtype.ok()) tensor.dtype = *dtype;
+  }
+  if (kind.group_size > 0) {
+    OpArgument& size = op.arguments.emplace_back();
+    size.name = "group_size";
+    size.numbers = {static_cast<double>(kind.group_size)};
+  }
+  const OpCost cost = CostOf(op, OpPass::kForward, std::nullopt);
+  row->dtype = kind.dtype;
+  row->call = row->sil;
+  row->counted_elsewhere = false;
+  row->flops = cost.flops.value_or(KernelRow::kUnknown);
+  row->bytes = cost.bytes.value_or(KernelRow::kUnknown);
+  row->message_bytes = cost.message_bytes.value_or(KernelRow::kUnknown);
+  row->bus_bytes = cost.bus_bytes.value_or(KernelRow::kUnknown);
+}
+
+// Its bytes are those that the capture tells, once.
+void ProfileRows::SetTransfer(const Profile::Transfer& transfer, KernelRow* row) const {
+  row->kernel = row->name = transfer_names_[transfer.name];
+  row->tc = "0";
+  row->flops = 0;
+  row->call = transfer.end - transfer.start;
+  if (transfer.bytes >= 0) row->bytes = static_cast<double>(transfer.bytes);
+  if (!SetContext(transfer, row)) return;
+  SetOp(contexts_[join_.launches[transfer.launch].context], row);
 }
 
 }  // namespace ott::prof

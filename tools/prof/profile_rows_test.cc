@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/prof/capture_for_test.h"
@@ -90,7 +91,7 @@ TEST(ProfTable, PyProfsColumnsOfALinearLayer) {
 TEST(ProfTable, EachGradientsKernelHasItsFlopsAndTheOthersHaveNone) {
   EXPECT_EQ(Table().Write("idx,flops,bytes,tflops,gbps,ai"),
             "idx flops bytes tflops gbps ai\n"
-            "1 524288 28672 0.52429 28.672 18.286\n"
+            "1 524288 28672 0.47663 26.065 18.286\n"
             "2 - - - - -\n"
             "3 524288 28672 0.26214 14.336 18.286\n"
             "4 524288 28672 0.52429 28.672 18.286\n"
@@ -102,7 +103,7 @@ TEST(ProfTable, OursAreRoofShareLatencyGapPhaseAndJoin) {
   // V100: 125 TFLOP/s and 900 GB/s, of which 28.672 GB/s are 3.2 %.
   EXPECT_EQ(Table().Write("idx,rank,phase,share,peak,roof,latency,gap,join"),
             "idx rank phase share peak roof latency gap join\n"
-            "1 3 training 13.158 3.1858 memory 850 - op\n"
+            "1 3 training 13.158 2.8962 memory 850 - op\n"
             "2 3 training 1.3158 - - 1940 100 op\n"
             "3 3 training 26.316 1.5929 memory 2690 800 op\n"
             "4 3 training 13.158 3.1858 memory 4680 0 op\n"
@@ -289,7 +290,33 @@ TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
   sql.Range(1, 11, 500, 600, "aten::_scaled_mm, sizes = [[2, 3], [3, 4], [], []]");
   sql.Kernel(1, 11, 510, 600, 10, "nvjet_qqtst_64x8", 3);
   EXPECT_EQ(Table(sql).Write("flops,bytes,dtype"),
-            "flops bytes dtype\n128 80 bfloat16\n80 80 bfloat16\n48 34 float8_e4m3fn\n");
+            "flops bytes dtype\n128 80 bfloat16\n64 80 bfloat16\n48 34 float8_e4m3fn\n");
+}
+
+TEST(ProfTable, CopiesAndMemsetsAreRows) {
+  CaptureSql sql;
+  sql.Range(1, 11, 100, 200, "aten::copy_, seq = 3, sizes = [[4, 8], [4, 8]]")
+      .Kernel(1, 11, 110, 300, 50, "first", 1)
+      .Kernel(1, 11, 120, 600, 50, "last", 2)
+      .Sql(absl::StrCat(
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, correlationId, globalPid, deviceId, "
+          "streamId, bytes, copyKind); INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (400, 500, 3, ",
+          GlobalTid(1, 0), ", 0, 7, 128, 1); INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (130, 140, ",
+          GlobalTid(1, 11), ", 3, 0);"));
+  ReadProfileOptions read;
+  read.transfers = true;
+  Profile profile = ReadProfile(sql.Write("copies.sqlite"), read).value();
+  const KernelJoin join = JoinKernels(&profile);
+  const ProfileRows rows(profile, join, std::nullopt);
+  ProfTableOptions options;
+  options.columns = "idx,op,sub,kernel,sil,bytes,gbps,gap,latency";
+  std::string text;
+  ASSERT_TRUE(WriteProfTable(rows, options, [&](std::string_view part) { text += part; }).ok());
+  EXPECT_EQ(text,
+            "idx op sub kernel sil bytes gbps gap latency\n"
+            "1 copy_ 0 first 50 na na - 190\n"
+            "2 copy_ 1 memcpy 100 128 1.28 50 270\n"
+            "3 copy_ 2 last 50 - - 100 480\n");
 }
 
 TEST(Summary, SaysWhatStandsOut) {

@@ -1,0 +1,597 @@
+#include "tools/kineto/kineto_profile.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/op_cost/kernel_name.h"
+#include "tools/kineto/op_arguments.h"
+#include "tools/kineto/read_trace.h"
+#include "tools/prof/id_index.h"
+#include "tools/prof/label_table.h"
+
+namespace ott::kineto {
+namespace {
+
+using prof::GrowingArray;
+using prof::IdIndex;
+using prof::kNone;
+using prof::kNoSequenceNumber;
+using prof::OpLabel;
+using prof::ParseLabel;
+using prof::Profile;
+using prof::SplitLabel;
+
+constexpr std::string_view kStep = "ProfilerStep#";
+constexpr std::string_view kModule = "nn.Module: ";
+
+absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
+
+// The number after the last "rank" of a file's name.
+int RankInName(std::string_view path) {
+  path.remove_prefix(std::min(path.size(), path.rfind('/') + 1));
+  int rank = -1;
+  for (size_t at = path.rfind("rank"); at != std::string_view::npos && rank < 0;
+       at = at == 0 ? std::string_view::npos : path.rfind("rank", at - 1)) {
+    std::string_view digits = path.substr(at + 4);
+    if (!digits.empty() && (digits[0] == '_' || digits[0] == '-' || digits[0] == '.'))
+      digits.remove_prefix(1);
+    (void)std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  }
+  return rank;
+}
+
+// "[17888, 1, 1]"
+bool ParseSizes(std::string_view list, int64_t* sizes) {
+  int found = 0;
+  for (size_t i = 0; i < list.size() && found < 3;) {
+    int64_t size = 0;
+    const auto [end, error] = std::from_chars(list.data() + i, list.data() + list.size(), size);
+    if (error != std::errc()) {
+      ++i;
+      continue;
+    }
+    sizes[found++] = size;
+    i = static_cast<size_t>(end - list.data());
+  }
+  return found == 3;
+}
+
+// Without the white space between values.
+std::string Compact(std::string_view json) {
+  std::string result;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (in_string && json[i] == '\\' && i + 1 < json.size()) {
+      result.append(json.substr(i++, 2));
+      continue;
+    }
+    if (json[i] == '"') in_string = !in_string;
+    if (in_string || static_cast<unsigned char>(json[i]) > ' ') result.push_back(json[i]);
+  }
+  return result;
+}
+
+// "my/model.py(12): forward" is a line of the program; those of PyTorch itself and of the interpreter are
+// not. Empty for them.
+std::string SourceOfFrame(std::string_view frame) {
+  const size_t open = frame.rfind("): ");
+  const size_t line = open == std::string_view::npos ? open : frame.rfind('(', open);
+  if (line == std::string_view::npos || frame[0] == '<') return "";
+  const std::string_view file = frame.substr(0, line);
+  if (file.substr(0, 6) == "torch/" || file.find("/torch/") != std::string_view::npos) return "";
+  return absl::StrCat(ToAbsl(file), ":", ToAbsl(frame.substr(line + 1, open - line - 1)));
+}
+
+// The innermost line of the program in "Call stack".
+std::string SourceOfStack(std::string_view stack) {
+  while (!stack.empty()) {
+    const size_t end = stack.find(';');
+    std::string source = SourceOfFrame(stack.substr(0, end));
+    if (!source.empty()) return source;
+    stack.remove_prefix(end == std::string_view::npos ? stack.size() : end + 1);
+  }
+  return "";
+}
+
+// Of "record_param_comms", whose second argument it is.
+int64_t SequenceNumberIn(std::string_view inputs) {
+  const size_t comma = inputs.find(',');
+  const size_t begin = comma == std::string_view::npos ? comma : inputs.find('"', comma);
+  const size_t end = begin == std::string_view::npos ? begin : inputs.find('"', begin + 1);
+  if (end == std::string_view::npos) return -1;
+  return std::max<int64_t>(ParseInteger(inputs.substr(begin + 1, end - begin - 1)), -1);
+}
+
+// Numbers texts.
+class TextIndex {
+ public:
+  std::pair<uint32_t, bool> Find(std::string_view text) {
+    const auto known = index_.find(ToAbsl(text));
+    if (known != index_.end()) return {known->second, false};
+    const auto number = static_cast<uint32_t>(index_.size());
+    index_.emplace(std::string(text), number);
+    return {number, true};
+  }
+
+ private:
+  absl::flat_hash_map<std::string, uint32_t> index_;
+};
+
+class ProfileBuilder {
+ public:
+  explicit ProfileBuilder(const std::string& path) { profile_.path = path; }
+
+  void Add(const Event& event) {
+    if (event.kind == Event::Kind::kMetadata) return AddName(event);
+    if (event.kind == Event::Kind::kOther || event.kind == Event::Kind::kLaunchFlow) return;
+    if (event.start == kNoNumber) {
+      ++num_without_time_;
+      return;
+    }
+    if (event.kind == Event::Kind::kPassFlow) return AddPassFlow(event);
+    if (event.phase != 'X') return;
+    int64_t duration = event.duration;
+    if (duration < 0) {
+      ++num_negative_;
+      duration = 0;
+    }
+    const int64_t end = event.start + duration;
+    SeeTimes(event.start, end);
+    switch (event.kind) {
+      case Event::Kind::kKernel:
+        return AddKernel(event, end);
+      case Event::Kind::kCopy:
+      case Event::Kind::kMemset:
+        return AddTransfer(event, end);
+      case Event::Kind::kRuntime:
+        return AddCall(event, duration);
+      default:
+        return AddRange(event, end);
+    }
+  }
+
+  Profile Finish(const TraceHeader& header) {
+    profile_.schema = "torch.profiler";
+    profile_.rank = header.rank >= 0 ? header.rank : RankInName(profile_.path);
+    profile_.begin_unix_nanoseconds = header.base_nanoseconds;
+    profile_.notes = header.notes;
+    AddDevices(header);
+    FindRangesOfLaunches();
+    AddSequenceNumbers();
+    SortKernels();
+    AddGroupRanks(header);
+    NameProcesses();
+    AddNotes();
+    return std::move(profile_);
+  }
+
+ private:
+  struct Place {
+    uint32_t thread;
+    uint32_t range;
+  };
+  // A collective as an op, or as a kernel, tells of it.
+  struct Collective {
+    uint32_t kind;
+    int64_t sequence_number;
+  };
+
+  void SeeTimes(int64_t start, int64_t end) {
+    if (!saw_time_) profile_.first_time = profile_.last_time = start;
+    saw_time_ = true;
+    profile_.first_time = std::min(profile_.first_time, start);
+    profile_.last_time = std::max(profile_.last_time, end);
+  }
+
+  uint16_t ProcessOf(int64_t pid) {
+    const auto [entry, added] = process_of_.try_emplace(pid, static_cast<uint16_t>(process_of_.size()));
+    if (added) profile_.processes.emplace_back().pid = pid;
+    return entry->second;
+  }
+
+  uint32_t ThreadOf(int64_t pid, int64_t tid) {
+    if (!profile_.threads.empty() && last_pid_ == pid && last_tid_ == tid) return last_thread_;
+    const auto [entry, added] =
+        thread_of_.try_emplace({pid, tid}, static_cast<uint32_t>(profile_.threads.size()));
+    if (added) {
+      Profile::Thread& thread = profile_.threads.emplace_back();
+      thread.tid = tid == kNoNumber ? 0 : tid;
+      thread.process = ProcessOf(pid == kNoNumber ? 0 : pid);
+    }
+    last_pid_ = pid;
+    last_tid_ = tid;
+    return last_thread_ = entry->second;
+  }
+
+  void AddName(const Event& event) {
+    if (event.name == "process_name") process_names_[event.process] = std::string(event.metadata_name);
+    if (event.name == "thread_name")
+      thread_names_[{event.process, event.thread}] = std::string(event.metadata_name);
+  }
+
+  // What a kernel and a copy have in common.
+  template <typename Activity>
+  void SetActivity(const Event& event, int64_t end, Activity* activity) {
+    activity->start = event.start;
+    activity->end = end;
+    const int64_t device = event.device != kNoNumber ? event.device : event.process;
+    const int64_t stream = event.stream != kNoNumber ? event.stream : event.thread;
+    activity->device = static_cast<int16_t>(device >= 0 && device < 32768 ? device : -1);
+    activity->stream = static_cast<int32_t>(stream >= 0 && stream < (int64_t{1} << 31) ? stream : -1);
+    activity->process = 0;  // the host's, which is told by the call alone
+    activity->launch = LaunchOf(event);
+  }
+
+  uint32_t NewLaunch() {
+    profile_.launches.emplace_back();
+    ids_of_launch_.push_back(kNoNumber);
+    return static_cast<uint32_t>(profile_.launches.size() - 1);
+  }
+
+  // kNone without any id.
+  uint32_t LaunchOf(const Event& event) {
+    uint32_t launch = kNone;
+    if (event.correlation > 0) {
+      uint32_t& known = launch_of_.At(0, event.correlation);
+      if (known == kNone) known = NewLaunch();
+      launch = known;
+    } else if (event.external_id > 0) {
+      launch = NewLaunch();
+    }
+    if (launch != kNone && event.external_id > 0) ids_of_launch_[launch] = event.external_id;
+    return launch;
+  }
+
+  void AddKernel(const Event& event, int64_t end) {
+    Profile::Kernel kernel;
+    SetActivity(event, end, &kernel);
+    const auto [name, added] = kernel_name_of_.Find(event.name);
+    if (added) profile_.kernel_names.emplace_back(event.name);
+    kernel.name = name;
+    kernel.in_graph = false;
+    std::array<int64_t, 6> sizes = {};
+    if (!ParseSizes(event.grid, sizes.data()) || !ParseSizes(event.block, sizes.data() + 3)) sizes = {};
+    const auto [geometry, is_new] =
+        geometry_of_.try_emplace(sizes, static_cast<uint32_t>(profile_.geometries.size()));
+    if (is_new)
+      profile_.geometries.push_back({{sizes[0], sizes[1], sizes[2]}, {sizes[3], sizes[4], sizes[5]}});
+    kernel.geometry = geometry->second;
+    AddCollective(event, static_cast<uint32_t>(profile_.kernels.size()));
+    profile_.kernels.push_back(kernel);
+  }
+
+  void AddTransfer(const Event& event, int64_t end) {
+    Profile::Transfer transfer;
+    SetActivity(event, end, &transfer);
+    transfer.bytes = std::max<int64_t>(event.bytes, -1);
+    const auto [name, added] = transfer_name_of_.Find(event.name);
+    if (added) profile_.transfer_names.emplace_back(event.name);
+    transfer.name = name;
+    profile_.transfers.push_back(transfer);
+  }
+
+  void AddCall(const Event& event, int64_t duration) {
+    if (event.correlation <= 0) return;
+    const uint32_t index = LaunchOf(event);
+    Profile::Launch& launch = profile_.launches[index];
+    if (launch.thread != kNone) {
+      ++num_duplicate_calls_;
+      return;
+    }
+    launch.start = event.start;
+    launch.thread = ThreadOf(event.process, event.thread);
+    launch.nanoseconds = static_cast<uint32_t>(std::min<int64_t>(duration, kNone - 1));
+    if (event.name.find("GraphLaunch") != std::string_view::npos) graph_launches_.insert(index);
+  }
+
+  void AddRange(const Event& event, int64_t end) {
+    Profile::Range range;
+    range.start = event.start;
+    range.end = end;
+    range.sequence_number = kNone;
+    if (event.sequence_number >= 0) {
+      has_sequence_numbers_ = true;
+      if (event.sequence_number < int64_t{kNone}) {
+        range.sequence_number = static_cast<uint32_t>(event.sequence_number);
+      } else {
+        ++num_large_sequence_numbers_;
+      }
+    }
+    if (event.kind == Event::Kind::kPython) {
+      range.label = FrameLabel(event.name);
+      if (range.label == kNone) return;
+    } else if (event.kind == Event::Kind::kOp) {
+      range.label = OpLabelOf(event);
+      AddCollective(event, kNone);
+    } else {
+      range.label = AnnotationLabel(event.name);
+    }
+    const uint32_t thread = ThreadOf(event.process, event.thread);
+    if (event.external_id > 0) {
+      uint32_t& place = place_of_.At(0, event.external_id);
+      if (place != kNone) {
+        ++num_duplicate_ops_;
+        places_[place].thread = kNone;  // neither is the one
+      } else {
+        place = static_cast<uint32_t>(places_.size());
+        places_.push_back({thread, static_cast<uint32_t>(profile_.threads[thread].ranges.size())});
+      }
+    }
+    profile_.threads[thread].ranges.push_back(range);
+    ++profile_.num_ranges;
+  }
+
+  uint32_t NewLabel(OpLabel label) {
+    profile_.labels.push_back(std::move(label));
+    return static_cast<uint32_t>(profile_.labels.size() - 1);
+  }
+
+  // Indices of labels by what tells them apart.
+  uint32_t* LabelOf(std::string_view key) {
+    const auto [number, added] = label_key_of_.Find(key);
+    if (added) label_of_key_.push_back(kNone);
+    return &label_of_key_[number];
+  }
+
+  uint32_t OpLabelOf(const Event& event) {
+    key_.assign("o");
+    for (const std::string_view part : {event.name, event.dims, event.types, event.strides, event.inputs,
+                                        event.call_stack, event.module_hierarchy}) {
+      key_.append(part).push_back('\0');
+    }
+    uint32_t* known = LabelOf(key_);
+    if (*known != kNone) return *known;
+    OpLabel label = ParseLabel({event.name, ", sizes = []", kNoSequenceNumber});
+    label.kind = OpLabel::Kind::kOp;
+    label.source = SourceOfStack(event.call_stack);
+    OpDescription& description = label.description;
+    if (description.op.empty()) description.op = event.name;
+    description.tensors_only = false;
+    description.arguments = ParseArguments(event.dims, event.types, event.inputs);
+    // Without the values of what is no tensor, labels are as PyTorch's NVTX ranges have them.
+    description.tensors_only = event.inputs.empty();
+    label.text = event.name;
+    label.shapes = Compact(event.dims);
+    label.types = Compact(event.types);
+    label.strides = Compact(event.strides);
+    label.inputs = Compact(event.inputs);
+    label.module_hierarchy = event.module_hierarchy;
+    return *known = NewLabel(std::move(label));
+  }
+
+  // kNone for frames that tell nothing.
+  uint32_t FrameLabel(std::string_view name) {
+    const bool is_module = name.substr(0, kModule.size()) == kModule;
+    if (!is_module && (name.empty() || name[0] == '<')) return kNone;
+    key_.assign("f").append(name);
+    uint32_t* known = LabelOf(key_);
+    if (*known != kNone) return *known == kNone - 1 ? kNone : *known;
+    OpLabel label;
+    label.kind = is_module ? OpLabel::Kind::kLayer : OpLabel::Kind::kTrace;
+    if (is_module) label.text = name.substr(kModule.size());
+    if (!is_module) label.source = SourceOfFrame(name);
+    if (label.text.empty() && label.source.empty()) {
+      *known = kNone - 1;
+      return kNone;
+    }
+    return *known = NewLabel(std::move(label));
+  }
+
+  uint32_t AnnotationLabel(std::string_view name) {
+    if (name.substr(0, kStep.size()) == kStep) ++profile_.num_steps;
+    key_.assign("a").append(name);
+    uint32_t* known = LabelOf(key_);
+    if (*known != kNone) return *known;
+    return *known = NewLabel(ParseLabel(SplitLabel(name)));
+  }
+
+  void AddCollective(const Event& event, uint32_t kernel) {
+    const CollectiveArguments& from = event.collective;
+    if (from.name.empty()) return;
+    Profile::CollectiveKind kind;
+    kind.name = from.name;
+    const std::optional<DType> dtype = ToDType(from.dtype);
+    if (dtype.has_value()) kind.dtype = ott::Name(*dtype);
+    kind.group = from.group;
+    kind.group_ranks = from.group_ranks;
+    kind.group_description = from.group_description;
+    kind.in_elements = std::max<int64_t>(from.in_elements, -1);
+    kind.out_elements = std::max<int64_t>(from.out_elements, -1);
+    kind.group_size = static_cast<int>(std::clamp<int64_t>(from.group_size, -1, 1 << 30));
+    key_ = absl::StrCat(kind.name, "\n", kind.dtype, "\n", kind.group, "\n", kind.group_ranks, "\n",
+                        kind.in_elements, "\n", kind.out_elements, "\n", kind.group_size);
+    const auto [number, added] = collective_kind_of_.Find(key_);
+    if (added) profile_.collective_kinds.push_back(std::move(kind));
+    Collective collective{number, std::max<int64_t>(from.sequence_number, -1)};
+    if (kernel != kNone) {
+      collective_of_kernel_[kernel] = collective;
+    } else if (event.external_id > 0) {
+      if (collective.sequence_number < 0) collective.sequence_number = SequenceNumberIn(event.inputs);
+      collective_of_op_[event.external_id] = collective;
+    }
+  }
+
+  void AddPassFlow(const Event& event) {
+    if (event.flow_id < 0 || event.flow_id >= int64_t{kNone}) return;
+    flow_ends_[{ThreadOf(event.process, event.thread), event.start}] = static_cast<uint32_t>(event.flow_id);
+  }
+
+  void AddDevices(const TraceHeader& header) {
+    for (const TraceHeader::Device& from : header.devices) {
+      Profile::Device& device = profile_.devices[from.id];
+      device.name = from.name;
+      device.sm_count = from.sm_count;
+      device.compute_major = from.compute_major;
+      device.compute_minor = from.compute_minor;
+    }
+  }
+
+  void FindRangesOfLaunches() {
+    profile_.range_of_launch.resize(profile_.launches.size());
+    for (uint32_t i = 0; i < profile_.launches.size(); ++i) {
+      if (ids_of_launch_[i] == kNoNumber) continue;
+      const uint32_t place = place_of_.Find(0, ids_of_launch_[i]);
+      if (place == kNone || places_[place].thread == kNone) continue;
+      profile_.range_of_launch[i] = {places_[place].thread, places_[place].range};
+      Profile::Launch& launch = profile_.launches[i];
+      if (launch.thread != kNone) continue;
+      // Only the op is there, not the call.
+      launch.thread = places_[place].thread;
+      launch.start = profile_.threads[launch.thread].ranges[places_[place].range].start;
+      launch.nanoseconds = kNone;
+      ++num_without_call_;
+    }
+  }
+
+  // Traces of PyTorch 1.8 to 1.11 have arrows alone: their ids serve as sequence numbers.
+  void AddSequenceNumbers() {
+    if (has_sequence_numbers_ || flow_ends_.empty()) return;
+    for (uint32_t thread = 0; thread < profile_.threads.size(); ++thread) {
+      for (Profile::Range& range : profile_.threads[thread].ranges) {
+        if (profile_.labels[range.label].kind != OpLabel::Kind::kOp) continue;
+        const auto end = flow_ends_.find({thread, range.start});
+        if (end != flow_ends_.end()) range.sequence_number = end->second;
+      }
+    }
+  }
+
+  void SortKernels() {
+    std::vector<uint32_t> order(profile_.kernels.size());
+    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [this](uint32_t a, uint32_t b) {
+      return profile_.kernels[a].start < profile_.kernels[b].start;
+    });
+    std::vector<Profile::Kernel> sorted;
+    sorted.reserve(order.size());
+    for (const uint32_t from : order) {
+      Profile::Kernel& kernel = sorted.emplace_back(profile_.kernels[from]);
+      kernel.in_graph = kernel.launch != kNone && graph_launches_.count(kernel.launch) != 0;
+      SetProcess(&kernel);
+      TakeCollective(from, static_cast<uint32_t>(sorted.size() - 1), kernel);
+    }
+    profile_.kernels = std::move(sorted);
+    std::stable_sort(
+        profile_.transfers.begin(), profile_.transfers.end(),
+        [](const Profile::Transfer& a, const Profile::Transfer& b) { return a.start < b.start; });
+    for (Profile::Transfer& transfer : profile_.transfers) SetProcess(&transfer);
+  }
+
+  // Of the kernel's own arguments, else of its op's; the sequence number is often the op's alone.
+  void TakeCollective(uint32_t from, uint32_t to, const Profile::Kernel& kernel) {
+    const auto own = collective_of_kernel_.find(from);
+    const int64_t external_id = kernel.launch == kNone ? kNoNumber : ids_of_launch_[kernel.launch];
+    const auto op = collective_of_op_.find(external_id);
+    const bool has_op = op != collective_of_op_.end() &&
+                        KernelKindOf(profile_.kernel_names[kernel.name]) == KernelKind::kCollective;
+    if (own == collective_of_kernel_.end() && !has_op) return;
+    const Collective& told = own != collective_of_kernel_.end() ? own->second : op->second;
+    const int64_t number =
+        told.sequence_number < 0 && has_op ? op->second.sequence_number : told.sequence_number;
+    profile_.collectives.push_back({to, told.kind, number});
+  }
+
+  template <typename Activity>
+  void SetProcess(Activity* activity) {
+    if (activity->launch == kNone) return;
+    const Profile::Launch& launch = profile_.launches[activity->launch];
+    if (launch.thread == kNone) return;
+    activity->process = profile_.threads[launch.thread].process;
+    if (launch.nanoseconds != kNone && activity->start < launch.start) ++num_before_launch_;
+  }
+
+  void AddGroupRanks(const TraceHeader& header) {
+    for (Profile::CollectiveKind& kind : profile_.collective_kinds) {
+      for (const TraceHeader::Group& group : header.groups) {
+        if (group.name != kind.group || group.ranks.empty()) continue;
+        kind.group_ranks = group.ranks;
+        if (kind.group_description.empty()) kind.group_description = group.description;
+      }
+    }
+  }
+
+  void NameProcesses() {
+    if (profile_.processes.empty()) ProcessOf(0);
+    for (Profile::Process& process : profile_.processes) {
+      const auto name = process_names_.find(process.pid);
+      if (name != process_names_.end()) process.name = name->second;
+      process.rank = profile_.rank;
+    }
+    for (const auto& [id, thread] : thread_of_) {
+      const auto name = thread_names_.find(id);
+      if (name != thread_names_.end()) profile_.threads[thread].name = name->second;
+    }
+  }
+
+  void Note(int64_t count, const char* what) {
+    if (count > 0) profile_.notes.push_back(absl::StrCat(count, " ", what));
+  }
+
+  void AddNotes() {
+    Note(num_without_time_, "events have no time and were left out");
+    Note(num_negative_, "events end before they begin; they count with a duration of 0");
+    Note(num_before_launch_,
+         "kernels and copies begin before the call that launched them: the clocks of host and device differ");
+    Note(num_duplicate_calls_, "calls have a correlation id that another one has; the first one counts");
+    Note(num_duplicate_ops_,
+         "ops have an External id that another one has; what they launched is found by time");
+    Note(num_without_call_, "launches are not in the trace; their kernels' ops are, by External id");
+    Note(num_large_sequence_numbers_, "ops have a sequence number beyond 32 bits, which is left out");
+  }
+
+  Profile profile_;
+  bool saw_time_ = false;
+  std::map<int64_t, std::string> process_names_;
+  std::map<std::pair<int64_t, int64_t>, std::string> thread_names_;
+  absl::flat_hash_map<int64_t, uint16_t> process_of_;
+  absl::flat_hash_map<std::pair<int64_t, int64_t>, uint32_t> thread_of_;
+  int64_t last_pid_ = kNoNumber;
+  int64_t last_tid_ = kNoNumber;
+  uint32_t last_thread_ = 0;
+  std::string key_;
+  TextIndex kernel_name_of_, transfer_name_of_, collective_kind_of_, label_key_of_;
+  std::vector<uint32_t> label_of_key_;  // by the numbers of label_key_of_
+  absl::flat_hash_map<std::array<int64_t, 6>, uint32_t> geometry_of_;
+  IdIndex launch_of_;                    // by correlation id
+  GrowingArray<int64_t> ids_of_launch_;  // External ids, by launch
+  absl::flat_hash_set<uint32_t> graph_launches_;
+  IdIndex place_of_;  // by External id
+  GrowingArray<Place> places_;
+  absl::flat_hash_map<std::pair<uint32_t, int64_t>, uint32_t> flow_ends_;  // by thread and start
+  bool has_sequence_numbers_ = false;
+  absl::flat_hash_map<uint32_t, Collective> collective_of_kernel_;
+  absl::flat_hash_map<int64_t, Collective> collective_of_op_;  // by External id
+  int64_t num_without_time_ = 0;
+  int64_t num_negative_ = 0;
+  int64_t num_before_launch_ = 0;
+  int64_t num_duplicate_calls_ = 0;
+  int64_t num_duplicate_ops_ = 0;
+  int64_t num_without_call_ = 0;
+  int64_t num_large_sequence_numbers_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<prof::Profile> ReadKinetoProfile(const std::string& path) {
+  ProfileBuilder builder(path);
+  OTT_ASSIGN_OR_RETURN(const TraceHeader header,
+                       ReadTrace(path, [&builder](const Event& event) { builder.Add(event); }));
+  Profile profile = builder.Finish(header);
+  // What was needed to read lies in small pieces, which the allocator would keep.
+  malloc_trim(0);
+  return profile;
+}
+
+}  // namespace ott::kineto

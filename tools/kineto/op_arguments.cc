@@ -1,0 +1,140 @@
+#include "tools/kineto/op_arguments.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "tools/prof/literal.h"
+
+namespace ott::kineto {
+namespace {
+
+using prof::Literal;
+using prof::ParseLiteral;
+
+struct KnownType {
+  std::string_view name;  // in lower case, without its namespace
+  DType dtype;
+};
+
+// C++'s names, as at::typeMetaToScalarType and caffe2::TypeMeta print them, and at::ScalarType's.
+constexpr KnownType kTypes[] = {
+    {"float", DType::kFloat32},
+    {"double", DType::kFloat64},
+    {"half", DType::kFloat16},
+    {"bfloat16", DType::kBFloat16},
+    {"float8_e4m3fn", DType::kFloat8E4M3},
+    {"float8_e4m3fnuz", DType::kFloat8E4M3},
+    {"float8_e5m2", DType::kFloat8E5M2},
+    {"float8_e5m2fnuz", DType::kFloat8E5M2},
+    {"long int", DType::kInt64},
+    {"long", DType::kInt64},
+    {"int", DType::kInt32},
+    {"short int", DType::kInt16},
+    {"short", DType::kInt16},
+    {"signed char", DType::kInt8},
+    {"char", DType::kInt8},
+    {"unsigned char", DType::kUInt8},
+    {"byte", DType::kUInt8},
+    {"unsigned short", DType::kUInt16},
+    {"short unsigned int", DType::kUInt16},
+    {"uint16", DType::kUInt16},
+    {"unsigned int", DType::kUInt32},
+    {"uint32", DType::kUInt32},
+    {"unsigned long", DType::kUInt64},
+    {"long unsigned int", DType::kUInt64},
+    {"uint64", DType::kUInt64},
+    {"bool", DType::kBool},
+    {"complex<float>", DType::kComplex64},
+    {"complexfloat", DType::kComplex64},
+    {"complex<double>", DType::kComplex128},
+    {"complexdouble", DType::kComplex128},
+};
+
+std::optional<std::vector<int64_t>> ToShape(const Literal& literal) {
+  if (!literal.is_list()) return std::nullopt;
+  std::vector<int64_t> shape;
+  for (const Literal& item : literal.items) {
+    // Sizes beyond any memory are no sizes.
+    if (!item.is_number() || !(item.number >= 0 && item.number <= 1e15)) return std::nullopt;
+    shape.push_back(static_cast<int64_t>(item.number));
+  }
+  return shape;
+}
+
+void AddTensor(int position, const Literal& sizes, std::optional<DType> dtype,
+               std::vector<OpArgument>* arguments) {
+  std::optional<std::vector<int64_t>> shape = ToShape(sizes);
+  if (!shape.has_value()) return;
+  OpArgument& argument = arguments->emplace_back();
+  argument.position = position;
+  argument.is_tensor = true;
+  argument.shape = *std::move(shape);
+  argument.dtype = dtype;
+}
+
+// "1", "[16, 32]", "True", "tanh"; "" is a tensor's, and what was left out.
+void AddValue(int position, const std::string& text, std::vector<OpArgument>* arguments) {
+  if (text.empty() || text == "None") return;
+  OpArgument argument;
+  argument.position = position;
+  const std::optional<Literal> value = ParseLiteral(text);
+  if (value.has_value() && value->is_number()) argument.numbers = {value->number};
+  if (value.has_value() && value->is_list()) {
+    for (const Literal& item : value->items) {
+      if (!item.is_number()) return;
+      argument.numbers.push_back(item.number);
+    }
+  }
+  if (argument.numbers.empty()) argument.text = text;
+  arguments->push_back(std::move(argument));
+}
+
+std::vector<Literal> ItemsOf(std::string_view json) {
+  std::optional<Literal> list = ParseLiteral(json);
+  return list.has_value() && list->is_list() ? std::move(list->items) : std::vector<Literal>();
+}
+
+}  // namespace
+
+std::optional<DType> ToDType(std::string_view name) {
+  if (name.substr(0, 5) == "c10::") name.remove_prefix(5);
+  std::string lower;
+  std::transform(name.begin(), name.end(), std::back_inserter(lower),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const KnownType& known : kTypes) {
+    if (known.name == lower) return known.dtype;
+  }
+  return std::nullopt;
+}
+
+std::vector<OpArgument> ParseArguments(std::string_view shapes, std::string_view types,
+                                       std::string_view inputs) {
+  const std::vector<Literal> sizes = ItemsOf(shapes);
+  const std::vector<Literal> kinds = ItemsOf(types);
+  const std::vector<Literal> values = ItemsOf(inputs);
+  std::vector<OpArgument> arguments;
+  for (size_t i = 0; i < std::max(sizes.size(), values.size()); ++i) {
+    const int position = static_cast<int>(i);
+    const std::string kind = i < kinds.size() ? kinds[i].text : "";
+    // Tags of what is no tensor, such as "Int" and "Scalar", begin with a capital letter.
+    const bool is_tag = !kind.empty() && std::isupper(static_cast<unsigned char>(kind[0])) != 0;
+    const std::optional<DType> dtype = is_tag ? std::nullopt : ToDType(kind);
+    if (i < sizes.size() && sizes[i].is_list()) {
+      const std::vector<Literal>& items = sizes[i].items;
+      if (!items.empty() && items[0].is_list()) {
+        for (const Literal& item : items) AddTensor(position, item, dtype, &arguments);
+      } else if (!items.empty() || dtype.has_value()) {
+        // Without sizes it is a tensor of no dimension if it has an element type, else no tensor at all.
+        AddTensor(position, sizes[i], dtype, &arguments);
+      }
+    }
+    if (i < values.size()) AddValue(position, values[i].text, &arguments);
+  }
+  return arguments;
+}
+
+}  // namespace ott::kineto
