@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/utf8.h"
 
@@ -100,19 +102,26 @@ sqlite3_stmt* CaptureFile::Prepare(sqlite3_stmt** statement, const std::string& 
   return *statement;
 }
 
-sqlite3_stmt* CaptureFile::InsertInto(Table table) {
+sqlite3_stmt* CaptureFile::InsertInto(Table table, std::initializer_list<const char*> columns) {
   ++num_pending_rows_;
   if (!Begin()) return nullptr;
-  sqlite3_stmt*& statement = inserts_[static_cast<int>(table)];
-  if (statement != nullptr) return statement;
+  std::vector<InsertStatement>& inserts = inserts_[static_cast<int>(table)];
+  // The addresses of the literals tell one place in the code from another.
+  for (const InsertStatement& insert : inserts) {
+    if (std::equal(columns.begin(), columns.end(), insert.columns.begin(), insert.columns.end())) {
+      return insert.statement;
+    }
+  }
   const TableSchema& schema = SchemaOf(table);
   if (!schema.is_made_at_once) status_ = MakeTable(table);
   if (!status_.ok()) return nullptr;
-  std::string sql = absl::StrCat("INSERT INTO ", schema.name, " VALUES (?");
-  for (const char* c = schema.columns; *c != '\0'; ++c) {
-    if (*c == ',') sql += ",?";
-  }
-  return Prepare(&statement, sql + ")");
+  std::string values = "?";
+  for (size_t i = 1; i < columns.size(); ++i) values += ",?";
+  sqlite3_stmt* statement = nullptr;
+  Prepare(&statement, absl::StrCat("INSERT INTO ", schema.name, " (", absl::StrJoin(columns, ","),
+                                   ") VALUES (", values, ")"));
+  if (statement != nullptr) inserts.push_back({columns, statement});
+  return statement;
 }
 
 void CaptureFile::Run(sqlite3_stmt* statement) {
@@ -134,7 +143,7 @@ int64_t CaptureFile::StringId(std::string_view text) {
   const auto [found, is_new] = strings_.emplace(text, static_cast<int64_t>(strings_.size()));
   if (is_new) {
     pending_strings_.push_back(&found->first);
-    Insert(Table::kStringIds, found->second, text);
+    Insert(Table::kStringIds, Column{"id", found->second}, Column{"value", text});
   }
   return found->second;
 }
@@ -163,7 +172,10 @@ void CaptureFile::RollBack() {
 }
 
 void CaptureFile::FinalizeStatements() {
-  for (sqlite3_stmt*& statement : inserts_) sqlite3_finalize(std::exchange(statement, nullptr));
+  for (std::vector<InsertStatement>& inserts : inserts_) {
+    for (const InsertStatement& insert : inserts) sqlite3_finalize(insert.statement);
+    inserts.clear();
+  }
 }
 
 CaptureFile::~CaptureFile() {

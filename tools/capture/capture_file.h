@@ -7,6 +7,7 @@
 #define OTT_TOOLS_CAPTURE_CAPTURE_FILE_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,16 @@
 
 namespace ott::capture {
 
+// A value of a row: an integer, a double, a string_view, std::nullopt, or an optional of one. The name is a
+// literal.
+template <typename T>
+struct Column {
+  const char* name;
+  const T& value;
+};
+template <typename T>
+Column(const char*, const T&) -> Column<T>;
+
 // Not thread-safe.
 class CaptureFile {
  public:
@@ -31,14 +42,14 @@ class CaptureFile {
   CaptureFile& operator=(const CaptureFile&) = delete;
   ~CaptureFile();
 
-  // Adds a row; one value for each column: an integer, a double, a string_view, std::nullopt, or an optional
-  // of one. An error is kept for Flush().
+  // Adds a row; columns that are not given are NULL. An error, such as a column that the table does not have,
+  // is kept for Flush().
   template <typename... Values>
-  void Insert(Table table, const Values&... values) {
-    sqlite3_stmt* const statement = InsertInto(table);
+  void Insert(Table table, const Column<Values>&... columns) {
+    sqlite3_stmt* const statement = InsertInto(table, {columns.name...});
     if (statement == nullptr) return;
-    int column = 0;
-    (Bind(statement, ++column, values), ...);
+    int index = 0;
+    (Bind(statement, ++index, columns.value), ...);
     Run(statement);
   }
 
@@ -77,7 +88,7 @@ class CaptureFile {
   bool Begin();
   // These return null after an error.
   sqlite3_stmt* Prepare(sqlite3_stmt** statement, const std::string& sql);
-  sqlite3_stmt* InsertInto(Table table);
+  sqlite3_stmt* InsertInto(Table table, std::initializer_list<const char*> columns);
   void Run(sqlite3_stmt* statement);
   void RollBack();
   void FinalizeStatements();
@@ -103,9 +114,15 @@ class CaptureFile {
     }
   }
 
+  struct InsertStatement {
+    std::vector<const char*> columns;
+    sqlite3_stmt* statement = nullptr;
+  };
+
   const std::string path_;
   sqlite3* const database_;
-  sqlite3_stmt* inserts_[kNumTables] = {};
+  // Of each place in the code that inserts.
+  std::vector<InsertStatement> inserts_[kNumTables];
   bool in_transaction_ = false;
   absl::Status status_;  // of the transaction
   int64_t num_pending_rows_ = 0;

@@ -42,11 +42,28 @@ class CaptureFileTest : public ::testing::Test {
 
 TEST_F(CaptureFileTest, RowsAreThereAfterFlush) {
   const auto file = Create();
-  file->Insert(Table::kProcesses, 1, 2, std::string_view("first"));
+  file->Insert(Table::kProcesses, Column{"globalPid", 1}, Column{"pid", 2},
+               Column{"name", std::string_view("first")});
   EXPECT_EQ(Query("SELECT COUNT(*) FROM PROCESSES"), 0);
   EXPECT_TRUE(file->Flush().ok());
   EXPECT_EQ(Query("SELECT COUNT(*) FROM PROCESSES"), 1);
   EXPECT_FALSE(std::filesystem::exists(path_ + "-journal"));
+}
+
+TEST_F(CaptureFileTest, AColumnThatTheTableDoesNotHaveIsAnError) {
+  const auto file = Create();
+  file->Insert(Table::kProcesses, Column{"globalPid", 1}, Column{"pids", 2});
+  const absl::Status status = file->Flush();
+  EXPECT_NE(status.message().find("pids"), std::string::npos) << status;
+}
+
+TEST_F(CaptureFileTest, ColumnsTakeTheirValuesByName) {
+  const auto file = Create();
+  file->Insert(Table::kProcesses, Column{"pid", 2}, Column{"globalPid", 1});
+  file->Insert(Table::kProcesses, Column{"globalPid", 3}, Column{"pid", 4});
+  EXPECT_TRUE(file->Flush().ok());
+  EXPECT_EQ(Query("SELECT SUM(pid) FROM PROCESSES"), 6);
+  EXPECT_EQ(Query("SELECT COUNT(*) FROM PROCESSES WHERE name IS NULL"), 2);
 }
 
 TEST_F(CaptureFileTest, TablesOfCudaAreMadeWhenThereIsSomethingToPutIn) {
@@ -54,8 +71,9 @@ TEST_F(CaptureFileTest, TablesOfCudaAreMadeWhenThereIsSomethingToPutIn) {
   const std::string has_memset =
       "SELECT COUNT(*) FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_MEMSET'";
   EXPECT_EQ(Query(has_memset), 0);
-  constexpr auto kNone = std::nullopt;
-  file->Insert(Table::kMemset, 1, 2, 0, 1, kNone, 7, 3, 4, 0, 4096, kNone, kNone);
+  file->Insert(Table::kMemset, Column{"start", 1}, Column{"end", 2}, Column{"deviceId", 0},
+               Column{"contextId", 1}, Column{"streamId", 7}, Column{"correlationId", 3},
+               Column{"globalPid", 4}, Column{"value", 0}, Column{"bytes", 4096});
   EXPECT_TRUE(file->Flush().ok());
   EXPECT_EQ(Query(has_memset), 1);
   EXPECT_EQ(Query("SELECT bytes FROM CUPTI_ACTIVITY_KIND_MEMSET"), 4096);
@@ -96,7 +114,8 @@ TEST_F(CaptureFileTest, FullDiskLeavesNoFileWithoutTables) {
 
 TEST_F(CaptureFileTest, FullDiskLosesWhatCameSinceTheLastFlushAndNoMore) {
   const auto file = Create();
-  file->Insert(Table::kProcesses, 1, 1, std::string_view("before"));
+  file->Insert(Table::kProcesses, Column{"globalPid", 1}, Column{"pid", 1},
+               Column{"name", std::string_view("before")});
   ASSERT_TRUE(file->Flush().ok());
   const int64_t early = file->StringId("early");
   ASSERT_TRUE(file->Flush().ok());
@@ -106,7 +125,7 @@ TEST_F(CaptureFileTest, FullDiskLosesWhatCameSinceTheLastFlushAndNoMore) {
     const FileSizeLimit limit(std::filesystem::file_size(path_));
     lost = file->StringId("lost");
     const std::string long_name(100'000, 'x');
-    file->Insert(Table::kProcesses, 2, 2, long_name);
+    file->Insert(Table::kProcesses, Column{"globalPid", 2}, Column{"pid", 2}, Column{"name", long_name});
     EXPECT_EQ(file->num_pending_rows(), 2);
     const absl::Status status = file->Flush();
     EXPECT_FALSE(status.ok());
@@ -114,7 +133,8 @@ TEST_F(CaptureFileTest, FullDiskLosesWhatCameSinceTheLastFlushAndNoMore) {
     EXPECT_EQ(file->num_pending_rows(), 0);
   }
 
-  file->Insert(Table::kProcesses, 3, 3, std::string_view("after"));
+  file->Insert(Table::kProcesses, Column{"globalPid", 3}, Column{"pid", 3},
+               Column{"name", std::string_view("after")});
   EXPECT_EQ(file->StringId("early"), early);
   EXPECT_EQ(file->StringId("next"), lost);
   EXPECT_TRUE(file->Flush().ok());
@@ -128,7 +148,8 @@ TEST_F(CaptureFileTest, ReaderDelaysTheFlushAndLosesNothing) {
   sqlite3* reader = nullptr;
   ASSERT_EQ(sqlite3_open_v2(path_.c_str(), &reader, SQLITE_OPEN_READONLY, nullptr), SQLITE_OK);
   sqlite3_exec(reader, "BEGIN; SELECT COUNT(*) FROM PROCESSES", nullptr, nullptr, nullptr);
-  file->Insert(Table::kProcesses, 1, 1, std::string_view("name"));
+  file->Insert(Table::kProcesses, Column{"globalPid", 1}, Column{"pid", 1},
+               Column{"name", std::string_view("name")});
   EXPECT_EQ(file->Flush().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(file->num_pending_rows(), 1);
   sqlite3_close(reader);

@@ -88,9 +88,11 @@ void CaptureSession::WriteAbout(SessionStart start, std::string_view command) {
   localtime_r(&seconds, &local);
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
-  file_->Insert(Table::kSessionStartTime, start.utc_ns, TimeText(utc), TimeText(local), start.monotonic_ns,
-                std::nullopt);
-  file_->Insert(Table::kProcesses, global_pid_, summary_.pid, summary_.program);
+  file_->Insert(Table::kSessionStartTime, Column{"utcEpochNs", start.utc_ns},
+                Column{"utcTime", TimeText(utc)}, Column{"localTime", TimeText(local)},
+                Column{"systemClockNs", start.monotonic_ns});
+  file_->Insert(Table::kProcesses, Column{"globalPid", global_pid_}, Column{"pid", summary_.pid},
+                Column{"name", summary_.program});
   int major = 0, minor = 0, micro = 0;
   std::sscanf(kSchemaVersion, "%d.%d.%d", &major, &minor, &micro);
   const std::pair<const char*, std::string> of_export[] = {
@@ -103,13 +105,16 @@ void CaptureSession::WriteAbout(SessionStart start, std::string_view command) {
       {"EXPORT_TIME_UTC", TimeText(utc)},
   };
   for (const auto& [name, value] : of_export)
-    file_->Insert(Table::kMetaDataExport, std::string_view(name), value);
-  file_->Insert(Table::kMetaDataCapture, std::string_view("CAPTURE_EVENT_TYPE"),
-                std::string_view("NvtxEvents"));
-  file_->Insert(Table::kMetaDataCapture, std::string_view("PROCESS_0:COMMAND"), command);
-  file_->Insert(Table::kMetaDataCapture, std::string_view("PROCESS_0:PID"), std::to_string(summary_.pid));
+    file_->Insert(Table::kMetaDataExport, Column{"name", std::string_view(name)}, Column{"value", value});
+  file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("CAPTURE_EVENT_TYPE")},
+                Column{"value", std::string_view("NvtxEvents")});
+  file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("PROCESS_0:COMMAND")},
+                Column{"value", command});
+  file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("PROCESS_0:PID")},
+                Column{"value", std::to_string(summary_.pid)});
   if (summary_.rank >= 0) {
-    file_->Insert(Table::kMetaDataCapture, std::string_view("PROCESS_0:RANK"), std::to_string(summary_.rank));
+    file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("PROCESS_0:RANK")},
+                  Column{"value", std::to_string(summary_.rank)});
   }
 }
 
@@ -172,7 +177,8 @@ void CaptureSession::TakeName(const NameRecord& record) {
       NameThread(record.id, text, true);
       break;
     case RecordKind::kCudaDeviceName:
-      file_->Insert(Table::kNvtxCudaDevice, text, 0, 1, record.id);
+      file_->Insert(Table::kNvtxCudaDevice, Column{"name", text}, Column{"hwId", 0}, Column{"vmId", 1},
+                    Column{"deviceId", record.id});
       break;
     case RecordKind::kProblem:
       summary_.problems.emplace_back(text);
@@ -188,15 +194,15 @@ void CaptureSession::WriteName(NvtxEventType type, uint64_t time, std::optional<
                                std::optional<int64_t> domain) {
   const std::optional<std::string_view> explicit_text =
       text_id.has_value() || text.empty() ? std::nullopt : std::optional<std::string_view>(text);
-  constexpr auto kNone = std::nullopt;
-  file_->Insert(Table::kNvtxEvents, Since(time), kNone, type, kNone, category, kNone, explicit_text,
-                global_tid, kNone, text_id, domain, kNone, kNone, kNone, kNone, kNone, kNone, kNone, kNone,
-                kNone, ++last_event_id_);
+  file_->Insert(Table::kNvtxEvents, Column{"start", Since(time)}, Column{"eventType", type},
+                Column{"category", category}, Column{"text", explicit_text}, Column{"globalTid", global_tid},
+                Column{"textId", text_id}, Column{"domainId", domain}, Column{"eventId", ++last_event_id_});
 }
 
 void CaptureSession::NameThread(uint32_t thread, std::string_view name, bool by_program) {
   if (named_threads_.insert(thread).second) {
-    file_->Insert(Table::kThreadNames, file_->StringId(name), std::nullopt, GlobalTid(thread));
+    file_->Insert(Table::kThreadNames, Column{"nameId", file_->StringId(name)},
+                  Column{"globalTid", GlobalTid(thread)});
   } else if (by_program) {
     file_->Update("UPDATE ThreadNames SET nameId = ? WHERE globalTid = ?", file_->StringId(name),
                   GlobalTid(thread));
@@ -363,30 +369,38 @@ void CaptureSession::WriteNvtx(const OpenRange& range, NvtxEventType type, std::
   const EventAttributes& attributes = range.attributes;
   const bool is_start_end = type == kNvtxStartEndRange;
   file_->Insert(
-      Table::kNvtxEvents, Since(range.start),
-      end.has_value() ? std::optional<int64_t>(Since(end->time)) : std::nullopt, type,
-      is_start_end ? std::optional<uint64_t>(attributes.range) : std::nullopt,
-      range.has & EventRecord::kCategory ? std::optional<uint32_t>(attributes.category) : std::nullopt,
-      range.has & EventRecord::kColor ? std::optional<uint32_t>(attributes.color) : std::nullopt,
-      range.has & EventRecord::kText ? std::optional<std::string_view>(range.text) : std::nullopt,
-      range.global_tid,
-      is_start_end && end.has_value() ? std::optional<int64_t>(end->global_tid) : std::nullopt,
-      range.has & EventRecord::kString
-          ? std::optional<int64_t>(file_->StringId(TextOfString(attributes.string)))
-          : std::nullopt,
-      range.domain, payload(kUint64, attributes.payload), payload(kInt64, attributes.payload),
-      payload(kDouble, BitsOf<double>(attributes.payload)),
-      payload(kUint32, BitsOf<uint32_t>(attributes.payload)),
-      payload(kInt32, BitsOf<int32_t>(attributes.payload)),
-      payload(kFloat, static_cast<double>(BitsOf<float>(attributes.payload))), std::nullopt, std::nullopt,
-      std::nullopt, event_id);
+      Table::kNvtxEvents, Column{"start", Since(range.start)},
+      Column{"end", end.has_value() ? std::optional<int64_t>(Since(end->time)) : std::nullopt},
+      Column{"eventType", type},
+      Column{"rangeId", is_start_end ? std::optional<uint64_t>(attributes.range) : std::nullopt},
+      Column{"category", range.has & EventRecord::kCategory ? std::optional<uint32_t>(attributes.category)
+                                                            : std::nullopt},
+      Column{"color",
+             range.has & EventRecord::kColor ? std::optional<uint32_t>(attributes.color) : std::nullopt},
+      Column{"text",
+             range.has & EventRecord::kText ? std::optional<std::string_view>(range.text) : std::nullopt},
+      Column{"globalTid", range.global_tid},
+      Column{"endGlobalTid",
+             is_start_end && end.has_value() ? std::optional<int64_t>(end->global_tid) : std::nullopt},
+      Column{"textId", range.has & EventRecord::kString
+                           ? std::optional<int64_t>(file_->StringId(TextOfString(attributes.string)))
+                           : std::nullopt},
+      Column{"domainId", range.domain}, Column{"uint64Value", payload(kUint64, attributes.payload)},
+      Column{"int64Value", payload(kInt64, attributes.payload)},
+      Column{"doubleValue", payload(kDouble, BitsOf<double>(attributes.payload))},
+      Column{"uint32Value", payload(kUint32, BitsOf<uint32_t>(attributes.payload))},
+      Column{"int32Value", payload(kInt32, BitsOf<int32_t>(attributes.payload))},
+      Column{"floatValue", payload(kFloat, static_cast<double>(BitsOf<float>(attributes.payload)))},
+      Column{"eventId", event_id});
 }
 
 void CaptureSession::Take(const ApiRecord& record) {
   last_time_ = std::max(last_time_, record.end);
-  file_->Insert(Table::kRuntime, Since(record.start), Since(record.end), record.event_class,
-                GlobalTid(record.thread), record.correlation, file_->StringId(TextOfString(record.name)),
-                record.return_value, std::nullopt);
+  file_->Insert(Table::kRuntime, Column{"start", Since(record.start)}, Column{"end", Since(record.end)},
+                Column{"eventClass", record.event_class}, Column{"globalTid", GlobalTid(record.thread)},
+                Column{"correlationId", record.correlation},
+                Column{"nameId", file_->StringId(TextOfString(record.name))},
+                Column{"returnValue", record.return_value});
 }
 
 void CaptureSession::Take(const KernelRecord& record) {
@@ -400,16 +414,29 @@ void CaptureSession::Take(const KernelRecord& record) {
     names->second.short_name = ShortKernelName(names->second.demangled);
   }
   file_->Insert(
-      Table::kKernel, Since(span.start), Since(span.end), span.device, span.context, std::nullopt,
-      span.stream, span.correlation, global_pid_, file_->StringId(names->second.demangled),
-      file_->StringId(names->second.short_name), file_->StringId(mangled),
-      record.launch_type <= 2 ? record.launch_type + 1 : 0, record.cache_config, record.registers_per_thread,
-      record.grid[0], record.grid[1], record.grid[2], record.block[0], record.block[1], record.block[2],
-      record.static_shared_memory, record.dynamic_shared_memory, record.local_memory_per_thread,
-      record.local_memory_total, record.grid_id, record.executed_shared_memory, UnlessZero(span.graph_node),
-      record.shared_memory_limit, std::nullopt, std::nullopt, std::nullopt, UnlessZero(record.graph),
-      record.cluster[0], record.cluster[1], record.cluster[2], record.cluster_scheduling_policy,
-      record.max_potential_cluster_size, record.max_active_clusters, std::nullopt, std::string_view("[]"));
+      Table::kKernel, Column{"start", Since(span.start)}, Column{"end", Since(span.end)},
+      Column{"deviceId", span.device}, Column{"contextId", span.context}, Column{"streamId", span.stream},
+      Column{"correlationId", span.correlation}, Column{"globalPid", global_pid_},
+      Column{"demangledName", file_->StringId(names->second.demangled)},
+      Column{"shortName", file_->StringId(names->second.short_name)},
+      Column{"mangledName", file_->StringId(mangled)},
+      Column{"launchType", record.launch_type <= 2 ? record.launch_type + 1 : 0},
+      Column{"cacheConfig", record.cache_config}, Column{"registersPerThread", record.registers_per_thread},
+      Column{"gridX", record.grid[0]}, Column{"gridY", record.grid[1]}, Column{"gridZ", record.grid[2]},
+      Column{"blockX", record.block[0]}, Column{"blockY", record.block[1]}, Column{"blockZ", record.block[2]},
+      Column{"staticSharedMemory", record.static_shared_memory},
+      Column{"dynamicSharedMemory", record.dynamic_shared_memory},
+      Column{"localMemoryPerThread", record.local_memory_per_thread},
+      Column{"localMemoryTotal", record.local_memory_total}, Column{"gridId", record.grid_id},
+      Column{"sharedMemoryExecuted", record.executed_shared_memory},
+      Column{"graphNodeId", UnlessZero(span.graph_node)},
+      Column{"sharedMemoryLimitConfig", record.shared_memory_limit},
+      Column{"graphId", UnlessZero(record.graph)}, Column{"clusterX", record.cluster[0]},
+      Column{"clusterY", record.cluster[1]}, Column{"clusterZ", record.cluster[2]},
+      Column{"clusterSchedulingPolicy", record.cluster_scheduling_policy},
+      Column{"maxPotentialClusterSize", record.max_potential_cluster_size},
+      Column{"maxActiveClusters", record.max_active_clusters},
+      Column{"tensorSizeMinusOneElements", std::string_view("[]")});
 }
 
 void CaptureSession::Take(const MemcpyRecord& record) {
@@ -418,28 +445,38 @@ void CaptureSession::Take(const MemcpyRecord& record) {
     return record.is_peer ? std::optional<int64_t>(value) : std::nullopt;
   };
   last_time_ = std::max(last_time_, span.end);
-  file_->Insert(Table::kMemcpy, Since(span.start), Since(span.end), span.device, span.context, std::nullopt,
-                span.stream, span.correlation, global_pid_, record.bytes, record.copy_kind, std::nullopt,
-                MemoryKind(record.source_kind), MemoryKind(record.destination_kind),
-                of_peer(record.source_device), of_peer(record.source_context),
-                of_peer(record.destination_device), of_peer(record.destination_context), std::nullopt,
-                UnlessZero(span.graph_node), std::nullopt, record.count);
+  file_->Insert(Table::kMemcpy, Column{"start", Since(span.start)}, Column{"end", Since(span.end)},
+                Column{"deviceId", span.device}, Column{"contextId", span.context},
+                Column{"streamId", span.stream}, Column{"correlationId", span.correlation},
+                Column{"globalPid", global_pid_}, Column{"bytes", record.bytes},
+                Column{"copyKind", record.copy_kind}, Column{"srcKind", MemoryKind(record.source_kind)},
+                Column{"dstKind", MemoryKind(record.destination_kind)},
+                Column{"srcDeviceId", of_peer(record.source_device)},
+                Column{"srcContextId", of_peer(record.source_context)},
+                Column{"dstDeviceId", of_peer(record.destination_device)},
+                Column{"dstContextId", of_peer(record.destination_context)},
+                Column{"graphNodeId", UnlessZero(span.graph_node)}, Column{"copyCount", record.count});
 }
 
 void CaptureSession::Take(const MemsetRecord& record) {
   const DeviceSpan& span = record.span;
   last_time_ = std::max(last_time_, span.end);
-  file_->Insert(Table::kMemset, Since(span.start), Since(span.end), span.device, span.context, std::nullopt,
-                span.stream, span.correlation, global_pid_, record.value, record.bytes,
-                UnlessZero(span.graph_node), MemoryKind(record.memory_kind));
+  file_->Insert(Table::kMemset, Column{"start", Since(span.start)}, Column{"end", Since(span.end)},
+                Column{"deviceId", span.device}, Column{"contextId", span.context},
+                Column{"streamId", span.stream}, Column{"correlationId", span.correlation},
+                Column{"globalPid", global_pid_}, Column{"value", record.value},
+                Column{"bytes", record.bytes}, Column{"graphNodeId", UnlessZero(span.graph_node)},
+                Column{"memKind", MemoryKind(record.memory_kind)});
 }
 
 void CaptureSession::Take(const SynchronizationRecord& record) {
   const DeviceSpan& span = record.span;
   last_time_ = std::max(last_time_, span.end);
-  file_->Insert(Table::kSynchronization, Since(span.start), Since(span.end), span.device, span.context,
-                std::nullopt, span.stream, span.correlation, global_pid_, std::nullopt, record.type,
-                record.event, UnlessZero(record.event_sync));
+  file_->Insert(Table::kSynchronization, Column{"start", Since(span.start)}, Column{"end", Since(span.end)},
+                Column{"deviceId", span.device}, Column{"contextId", span.context},
+                Column{"streamId", span.stream}, Column{"correlationId", span.correlation},
+                Column{"globalPid", global_pid_}, Column{"syncType", record.type},
+                Column{"eventId", record.event}, Column{"eventSyncId", UnlessZero(record.event_sync)});
 }
 
 void CaptureSession::Take(const GraphNodeRecord& record) {
@@ -449,32 +486,45 @@ void CaptureSession::Take(const GraphNodeRecord& record) {
 
 void CaptureSession::WriteNewNodes() {
   for (const auto& [id, record] : new_nodes_) {
-    file_->Insert(Table::kGraphNodeEvents, Since(record.time), Since(record.time), kCudaGraphNodeCreation,
-                  GlobalTid(record.thread), file_->StringId(TextOfString(record.name)), record.node,
-                  UnlessZero(record.original));
+    file_->Insert(
+        Table::kGraphNodeEvents, Column{"start", Since(record.time)}, Column{"end", Since(record.time)},
+        Column{"eventClass", kCudaGraphNodeCreation}, Column{"globalTid", GlobalTid(record.thread)},
+        Column{"nameId", file_->StringId(TextOfString(record.name))}, Column{"graphNodeId", record.node},
+        Column{"originalGraphNodeId", UnlessZero(record.original)});
   }
   new_nodes_.clear();
 }
 
 void CaptureSession::Take(const DeviceRecord& record) {
-  constexpr auto kNone = std::nullopt;
   const std::string uuid = UuidText(record.uuid);
-  file_->Insert(Table::kGpu, kGlobalVm, record.id, TextOf(record), kNone, kNone, record.l2_cache_size,
-                record.memory_size, record.memory_bandwidth, record.clock_rate, record.num_multiprocessors,
-                kNone, uuid, kNone, kNone, record.id, kNone, kNone, kNone, kNone, record.constant_memory_size,
-                record.max_ipc, record.max_registers_per_block, record.max_shared_memory_per_block, kNone,
-                record.max_shared_memory_per_multiprocessor, record.max_registers_per_multiprocessor,
-                record.threads_per_warp, record.num_copy_engines, record.max_warps_per_multiprocessor,
-                record.max_blocks_per_multiprocessor, record.max_threads_per_block, record.max_block[0],
-                record.max_block[1], record.max_block[2], record.max_grid[0], record.max_grid[1],
-                record.max_grid[2], record.compute_major, record.compute_minor, record.compute_major,
-                record.compute_minor, kNone);
-  file_->Insert(Table::kCudaDevice, record.id, record.id, summary_.pid, uuid, record.num_multiprocessors);
+  file_->Insert(
+      Table::kGpu, Column{"vmId", kGlobalVm}, Column{"id", record.id}, Column{"name", TextOf(record)},
+      Column{"l2CacheSize", record.l2_cache_size}, Column{"totalMemory", record.memory_size},
+      Column{"memoryBandwidth", record.memory_bandwidth}, Column{"clockRate", record.clock_rate},
+      Column{"smCount", record.num_multiprocessors}, Column{"uuid", uuid}, Column{"cuDevice", record.id},
+      Column{"constantMemory", record.constant_memory_size}, Column{"maxIPC", record.max_ipc},
+      Column{"maxRegistersPerBlock", record.max_registers_per_block},
+      Column{"maxShmemPerBlock", record.max_shared_memory_per_block},
+      Column{"maxShmemPerSm", record.max_shared_memory_per_multiprocessor},
+      Column{"maxRegistersPerSm", record.max_registers_per_multiprocessor},
+      Column{"threadsPerWarp", record.threads_per_warp}, Column{"asyncEngines", record.num_copy_engines},
+      Column{"maxWarpsPerSm", record.max_warps_per_multiprocessor},
+      Column{"maxBlocksPerSm", record.max_blocks_per_multiprocessor},
+      Column{"maxThreadsPerBlock", record.max_threads_per_block}, Column{"maxBlockDimX", record.max_block[0]},
+      Column{"maxBlockDimY", record.max_block[1]}, Column{"maxBlockDimZ", record.max_block[2]},
+      Column{"maxGridDimX", record.max_grid[0]}, Column{"maxGridDimY", record.max_grid[1]},
+      Column{"maxGridDimZ", record.max_grid[2]}, Column{"computeMajor", record.compute_major},
+      Column{"computeMinor", record.compute_minor}, Column{"smMajor", record.compute_major},
+      Column{"smMinor", record.compute_minor});
+  file_->Insert(Table::kCudaDevice, Column{"gpuId", record.id}, Column{"cudaId", record.id},
+                Column{"pid", summary_.pid}, Column{"uuid", uuid},
+                Column{"numMultiprocessors", record.num_multiprocessors});
 }
 
 void CaptureSession::Diagnose(int64_t severity, std::string_view text) {
-  file_->Insert(Table::kDiagnosticEvent, Since(std::max(last_time_, start_ns_)), kTargetTimestamp,
-                kFromInjection, severity, text, global_pid_);
+  file_->Insert(Table::kDiagnosticEvent, Column{"timestamp", Since(std::max(last_time_, start_ns_))},
+                Column{"timestampType", kTargetTimestamp}, Column{"source", kFromInjection},
+                Column{"severity", severity}, Column{"text", text}, Column{"globalPid", global_pid_});
 }
 
 void CaptureSession::Flush() {
@@ -517,10 +567,12 @@ CaptureSummary CaptureSession::Finish() {
   if (summary_.num_truncated > 0) Diagnose(kWarning, absl::StrCat(summary_.num_truncated, " texts were cut"));
   if (!summary_.has_cuda) Diagnose(kInfo, "NVTX only: no CUDA activity was recorded");
   if (summary_.has_cuda) {
-    file_->Insert(Table::kMetaDataCapture, std::string_view("CAPTURE_EVENT_TYPE"), std::string_view("Cuda"));
+    file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("CAPTURE_EVENT_TYPE")},
+                  Column{"value", std::string_view("Cuda")});
   }
-  file_->Insert(Table::kAnalysisDetails, kGlobalVm, Since(std::max(last_time_, start_ns_)), start_ns_,
-                std::max(last_time_, start_ns_));
+  file_->Insert(Table::kAnalysisDetails, Column{"globalVid", kGlobalVm},
+                Column{"duration", Since(std::max(last_time_, start_ns_))}, Column{"startTime", start_ns_},
+                Column{"stopTime", std::max(last_time_, start_ns_)});
   // A reader may hold the file for a while.
   absl::Status status;
   for (int attempt = 0; attempt < 50 && absl::IsUnavailable(status = file_->Flush()); ++attempt) {
