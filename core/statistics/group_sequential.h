@@ -16,9 +16,9 @@ double SpentError(double information);
 // truth, in any of them, with probability `error` at most; who stops at a look for whatever reason may then
 // report its interval (repeated confidence intervals, Jennison and Turnbull 1989). Each level is two-sided.
 //
-// The levels are those of normal samples with a known variance, by the recursion of Armitage, McPherson and
-// Rowe (1969); used as levels of t they keep the error closely from some five degrees of freedom on (Jennison
-// and Turnbull 2000, section 3.8), which statistics_test.cc simulates.
+// The levels are those of normal sums, by the recursion of Armitage, McPherson and Rowe (1969). As levels of
+// exact tests and of t they keep the error closely (Jennison and Turnbull 2000, section 3.8), which
+// statistics_test.cc simulates.
 //
 // information: samples at each look, as a share of the most there can be.
 // REQUIRES: 0 < error < 1; information is ascending and in (0, 1].

@@ -54,28 +54,4 @@ Estimate WelchDifference(const std::vector<double>& a, const std::vector<double>
   return estimate;
 }
 
-Estimate BlockedDifference(const std::vector<Block>& blocks) {
-  size_t pairs = 0;
-  double sum = 0;
-  for (const Block& block : blocks) {
-    OTT_CHECK(!block.a.empty() && block.a.size() == block.b.size())
-        << "a block of " << block.a.size() << " and " << block.b.size() << " samples";
-    pairs += block.a.size();
-    sum += (Mean(block.b) - Mean(block.a)) * static_cast<double>(block.a.size());
-  }
-  OTT_CHECK(pairs >= 2) << pairs << " samples of each group";
-  Estimate estimate;
-  estimate.value = sum / static_cast<double>(pairs);
-  double residuals = 0;
-  for (const Block& block : blocks) {
-    const double middle = (Mean(block.a) + Mean(block.b)) / 2;
-    residuals += SquaredDeviations(block.a, middle - estimate.value / 2) +
-                 SquaredDeviations(block.b, middle + estimate.value / 2);
-  }
-  estimate.degrees_of_freedom = static_cast<double>(2 * pairs - blocks.size() - 1);
-  estimate.standard_error =
-      std::sqrt(residuals / estimate.degrees_of_freedom * 2 / static_cast<double>(pairs));
-  return estimate;
-}
-
 }  // namespace ott

@@ -12,12 +12,9 @@
 
 #include <vector>
 
-namespace ott {
+#include "ott/core/statistics/interval.h"
 
-struct Interval {
-  double low = 0;
-  double high = 0;
-};
+namespace ott {
 
 // (value - truth) / standard_error is taken to have Student's t distribution.
 struct Estimate {
@@ -37,19 +34,6 @@ struct Estimate {
 // mean(b) - mean(a) after Welch (1947): the groups may vary by different amounts and have different sizes.
 // REQUIRES: at least two samples each.
 Estimate WelchDifference(const std::vector<double>& a, const std::vector<double>& b);
-
-// Samples that were taken close to each other in time, equally many of either group, in random order.
-struct Block {
-  std::vector<double> a;
-  std::vector<double> b;
-};
-
-// mean(b) - mean(a) where all samples of a block may be shifted by the same amount, as by a machine that
-// becomes slower or has other load for a while: the randomized block design (Fisher 1935), whose analysis is
-// least squares with an effect for each block. With blocks of one sample each this is the paired t-test, and
-// with one block Student's. REQUIRES: each block has as many samples of a as of b, at least one; at least
-// four samples in all.
-Estimate BlockedDifference(const std::vector<Block>& blocks);
 
 }  // namespace ott
 

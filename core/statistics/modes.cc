@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <random>
 
@@ -37,7 +39,7 @@ Split BestSplit(const std::vector<double>& samples) {
 }
 
 // Below which one of 1000 sets of so many normal samples is.
-double ShareInsideOfNormalSamples(size_t count) {
+double SimulateShareInside(size_t count) {
   constexpr int kSets = 5000;
   std::mt19937_64 random(count);
   std::normal_distribution<double> normal;
@@ -49,6 +51,16 @@ double ShareInsideOfNormalSamples(size_t count) {
   }
   std::nth_element(shares.begin(), shares.begin() + kSets / 1000, shares.end());
   return shares[kSets / 1000];
+}
+
+// The same, simulated once in a process.
+double ShareInsideOfNormalSamples(size_t count) {
+  static std::mutex mutex;
+  static std::map<size_t, double>& known = *new std::map<size_t, double>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [found, is_new] = known.try_emplace(count);
+  if (is_new) found->second = SimulateShareInside(count);
+  return found->second;
 }
 
 }  // namespace
