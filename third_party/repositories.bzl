@@ -100,6 +100,13 @@ def ott_dependencies():
     )
     maybe(
         debian_library,
+        name = "nlohmann_json",
+        header = "nlohmann/json.hpp",
+        package = "nlohmann-json3-dev",
+        targets = {"json": []},
+    )
+    maybe(
+        debian_library,
         name = "xxhash",
         header = "xxhash.h",
         package = "libxxhash-dev",

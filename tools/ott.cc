@@ -9,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/version.h"
+#include "tools/ab/ab_command.h"
 #include "tools/calibrate/calibrate_command.h"
 #include "tools/capture/profile_command.h"
 #include "tools/compare/compare_command.h"
@@ -43,6 +44,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
   int exit_code = 0;
+  ott::ab::AddAbCommand(app, &exit_code);
   ott::calibrate::AddCalibrateCommand(app, &exit_code);
   ott::compare::AddCompareCommand(app, &exit_code);
   ott::crosscheck::AddCrosscheckCommand(app, &exit_code);

@@ -1,0 +1,352 @@
+#include "tools/ab/ab_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "ott/core/base/config.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "tools/ab/comparison.h"
+#include "tools/ab/read_samples.h"
+#include "tools/ab/report.h"
+#include "tools/ab/run_in_turn.h"
+#include "tools/exit_code.h"
+
+namespace ott::ab {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kSeparator[] = "---";
+
+struct AbFlags {
+  std::vector<std::string> sides;  // A --- B
+  bool are_commands = false;
+  double confidence_percent = 99;
+  double margin_percent = 1;
+  std::string location = "median";
+  std::optional<size_t> warm_up;
+  std::vector<std::string> accepted;
+  std::string measure = "auto";
+  size_t max_runs = 20;
+  std::string max_time;
+  size_t num_warm_runs = 1;
+  std::optional<uint64_t> seed;
+  std::string directory;
+  std::string results;
+  std::string format = "text";
+  std::string output;
+  std::string html;
+};
+
+struct Sides {
+  std::vector<std::string> a;
+  std::vector<std::string> b;
+};
+
+absl::StatusOr<Sides> SplitSides(const AbFlags& flags) {
+  const auto at = std::find(flags.sides.begin(), flags.sides.end(), kSeparator);
+  Sides sides;
+  sides.a.assign(flags.sides.begin(), at);
+  if (at != flags.sides.end()) sides.b.assign(at + 1, flags.sides.end());
+  if (sides.a.empty() || sides.b.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        sides.a.empty() ? "A" : "B", " is missing: the sides are separated by ---, as in `ott ab ",
+        flags.are_commands ? "-- COMMAND_A --- COMMAND_B`" : "RUN_A... --- RUN_B...`; commands follow --"));
+  }
+  return sides;
+}
+
+CompareOptions OptionsOf(const AbFlags& flags) {
+  CompareOptions options;
+  options.error = (100 - flags.confidence_percent) / 100;
+  options.margin = flags.margin_percent / 100;
+  options.location = flags.location == "mean" ? Location::kMean : Location::kMedian;
+  options.warm_up = flags.warm_up;
+  options.accepted.insert(flags.accepted.begin(), flags.accepted.end());
+  return options;
+}
+
+// "90", "90s", "1h30m"
+absl::StatusOr<std::optional<double>> ParseSeconds(const std::string& text) {
+  double seconds = 0;
+  absl::Duration duration;
+  if (text.empty()) return std::optional<double>();
+  if (absl::SimpleAtod(text, &seconds)) {
+  } else if (absl::ParseDuration(text, &duration)) {
+    seconds = absl::ToDoubleSeconds(duration);
+  }
+  constexpr double kLongest = 1e8;  // three years
+  if (!(seconds > 0 && seconds < kLongest)) {
+    return absl::InvalidArgumentError(absl::StrCat("--max-time ", text, ": needs seconds, or as in 1h30m"));
+  }
+  return std::optional<double>(seconds);
+}
+
+// A directory for the runs; of our own if none was named, and then it goes with this object.
+class RunsDirectory {
+ public:
+  static absl::StatusOr<std::unique_ptr<RunsDirectory>> Create(const std::string& path) {
+    std::error_code error;
+    if (path.empty()) {
+      std::string name = (fs::temp_directory_path(error) / "ott_ab.XXXXXX").string();
+      if (mkdtemp(name.data()) == nullptr) {
+        return absl::UnavailableError(absl::StrCat(name, ": ", std::strerror(errno)));
+      }
+      return std::make_unique<RunsDirectory>(name, /*temporary=*/true);
+    }
+    OTT_RETURN_IF_ERROR(MakeDirectories(path));
+    if (!fs::is_empty(path, error)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat(path, ": is not empty, and runs would mix with what is there"));
+    }
+    return std::make_unique<RunsDirectory>(fs::absolute(path, error).string(), /*temporary=*/false);
+  }
+
+  RunsDirectory(std::string path, bool temporary) : path_(std::move(path)), temporary_(temporary) {}
+  RunsDirectory(const RunsDirectory&) = delete;
+  RunsDirectory& operator=(const RunsDirectory&) = delete;
+  ~RunsDirectory() {
+    std::error_code ignored;
+    if (temporary_) fs::remove_all(path_, ignored);
+  }
+
+  const std::string& path() const { return path_; }
+  bool temporary() const { return temporary_; }
+  void Keep() { temporary_ = false; }
+
+ private:
+  const std::string path_;
+  bool temporary_;
+};
+
+void Say(const std::string& text) { std::fprintf(stderr, "ott ab: %s\n", text.c_str()); }
+
+// A line that is rewritten on a terminal, and lines elsewhere.
+void ShowProgress(const Comparison& comparison) {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  std::fprintf(stderr, "%sott ab: %s%s", terminal ? "\r\033[K" : "", DescribeProgress(comparison).c_str(),
+               terminal ? "" : "\n");
+}
+
+std::string DescribeStop(Stop stop) {
+  switch (stop) {
+    case Stop::kInterrupted:
+      return ", ended by a signal: this is the answer so far";
+    case Stop::kMaxTime:
+      return ", ended by --max-time: this is the answer so far";
+    case Stop::kDecided:
+    case Stop::kMaxRuns:
+      break;
+  }
+  return "";
+}
+
+absl::StatusOr<TurnOptions> TurnOptionsOf(const AbFlags& flags, Sides sides) {
+  TurnOptions turns;
+  turns.command_a = std::move(sides.a);
+  turns.command_b = std::move(sides.b);
+  OTT_ASSIGN_OR_RETURN(turns.config, LoadConfigFromEnvironment());
+  OTT_ASSIGN_OR_RETURN(turns.max_seconds, ParseSeconds(flags.max_time));
+  turns.results = flags.results;
+  turns.what = flags.measure == "wall"  ? WhatToCompare::kWallTime
+               : flags.measure == "cpu" ? WhatToCompare::kCpuTime
+                                        : WhatToCompare::kAuto;
+  turns.max_runs = flags.max_runs - flags.max_runs % 2;
+  turns.num_warm_runs = flags.num_warm_runs;
+  turns.seed = flags.seed.has_value() ? *flags.seed : std::random_device()();
+  return turns;
+}
+
+struct Answered {
+  Comparison comparison;
+  Samples samples;
+};
+
+absl::StatusOr<Answered> RunCommands(const AbFlags& flags, Sides sides) {
+  OTT_ASSIGN_OR_RETURN(TurnOptions turns, TurnOptionsOf(flags, std::move(sides)));
+  CompareOptions options = OptionsOf(flags);
+  options.max_runs = turns.max_runs;
+  if (const size_t fewest = FewestRunsInTurn(options.error); turns.max_runs < fewest) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--max-runs %d: a confidence of %g %% needs %d a side at least", flags.max_runs,
+                        flags.confidence_percent, fewest));
+  }
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<RunsDirectory> directory,
+                       RunsDirectory::Create(flags.directory));
+  turns.directory = directory->path();
+  turns.keep = !directory->temporary();
+  Say(absl::StrCat("runs in turn, ABBA or BAAB by --seed ", turns.seed, ", at most ", turns.max_runs,
+                   " a side"));
+  absl::Status status;
+  absl::StatusOr<Turns> ended = RunInTurn(turns, [&](const Samples& samples) {
+    const absl::StatusOr<Comparison> so_far = Compare(samples, options);
+    status = so_far.status();
+    if (so_far.ok()) ShowProgress(*so_far);
+    // Samples that cannot be compared do not become better.
+    return !so_far.ok() || !so_far->voids.empty() || so_far->answer.verdict != Verdict::kCannotTell;
+  });
+  if (isatty(STDERR_FILENO) != 0) std::fputs("\n", stderr);
+  if (!ended.ok()) {
+    // What the run left helps to find out why.
+    directory->Keep();
+    return ended.status();
+  }
+  OTT_RETURN_IF_ERROR(status);
+  if (ended->samples.a.empty()) {
+    return absl::CancelledError(absl::StrCat("cannot tell: no two runs a side", DescribeStop(ended->stop)));
+  }
+  ended->samples.notes.push_back(absl::StrCat("run in turn with --seed ", turns.seed, ", ",
+                                              ended->samples.a.size(), " of at most ", turns.max_runs,
+                                              " runs a side", DescribeStop(ended->stop)));
+  OTT_ASSIGN_OR_RETURN(Comparison comparison, Compare(ended->samples, options));
+  return Answered{std::move(comparison), std::move(ended->samples)};
+}
+
+absl::StatusOr<Answered> ReadFiles(const AbFlags& flags, const Sides& sides) {
+  const Clock clock = flags.measure == "cpu" ? Clock::kCpu : Clock::kWall;
+  OTT_ASSIGN_OR_RETURN(SideSamples a, ReadSide(sides.a, clock));
+  OTT_ASSIGN_OR_RETURN(SideSamples b, ReadSide(sides.b, clock));
+  Samples samples;
+  samples.a = std::move(a.processes);
+  samples.b = std::move(b.processes);
+  samples.primary = a.primary == b.primary ? a.primary : "";
+  samples.iterations_must_match = a.iterations_must_match && b.iterations_must_match;
+  samples.notes = std::move(a.notes);
+  std::move(b.notes.begin(), b.notes.end(), std::back_inserter(samples.notes));
+  OTT_ASSIGN_OR_RETURN(Comparison comparison, Compare(samples, OptionsOf(flags)));
+  return Answered{std::move(comparison), std::move(samples)};
+}
+
+absl::StatusOr<Answered> Answer(const AbFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(Sides sides, SplitSides(flags));
+  return flags.are_commands ? RunCommands(flags, std::move(sides)) : ReadFiles(flags, sides);
+}
+
+std::string Report(const Answered& answered, const std::string& format) {
+  if (format == "json") return ToJson(answered.comparison, answered.samples);
+  if (format == "csv") return ToCsv(answered.comparison);
+  if (format == "junit") return ToJUnitXml(answered.comparison);
+  return ToText(answered.comparison);
+}
+
+int ExitCode(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFaster:
+    case Verdict::kSame:
+      return kExitGood;
+    case Verdict::kSlower:
+      return kExitBad;
+    case Verdict::kCannotTell:
+      break;
+  }
+  return kExitCouldNotTell;
+}
+
+int RunAb(const AbFlags& flags) {
+  const absl::StatusOr<Answered> answered = Answer(flags);
+  absl::Status status = answered.status();
+  if (status.ok() && !flags.output.empty()) {
+    status = WriteFileAtomically(flags.output, Report(*answered, flags.format));
+  }
+  if (status.ok() && !flags.html.empty()) {
+    status = WriteFileAtomically(flags.html, ToHtml(answered->comparison));
+  }
+  if (!status.ok()) {
+    Say(std::string(status.message()));
+    return kExitCouldNotTell;
+  }
+  std::fputs(Report(*answered, flags.output.empty() ? flags.format : "text").c_str(), stdout);
+  return ExitCode(answered->comparison.answer.verdict);
+}
+
+void AddStatisticsOptions(CLI::App* command, AbFlags* flags) {
+  command->add_option("--confidence", flags->confidence_percent, "Percent of the answers that hold")
+      ->check(CLI::Range(50.0, 99.9999))
+      ->capture_default_str();
+  command->add_option("--margin", flags->margin_percent, "Percent: less of a change is the same")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str();
+  command->add_option("--location", flags->location, "What stands for the iterations of a process")
+      ->check(CLI::IsMember({"median", "mean"}))
+      ->capture_default_str();
+  command->add_option(
+      "--warmup", flags->warm_up,
+      "First iterations of each process to leave out; by default it is seen where each settles");
+  command->add_option("--accept", flags->accepted, "Differences that are meant")
+      ->check(CLI::IsMember({"machine", "CPU", "ranks", "library", "iterations"}))
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+void AddRunOptions(CLI::App* command, AbFlags* flags) {
+  command->add_option("--measure", flags->measure, "auto: iterations and measurements where there are any")
+      ->check(CLI::IsMember({"auto", "wall", "cpu"}))
+      ->capture_default_str();
+  command->add_option("--max-runs", flags->max_runs, "Runs of each side until it cannot tell")
+      ->check(CLI::Range(2, 2000))
+      ->capture_default_str();
+  command->add_option("--max-time", flags->max_time,
+                      "Seconds, or as in 1h30m, until the answer so far is given");
+  command->add_option("--warm-runs", flags->num_warm_runs, "First runs of each side that do not count")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  command->add_option("--seed", flags->seed, "Of the order of the runs; by default another each time");
+  command->add_option("-d,--directory", flags->directory, "Keeps what the runs leave, in a folder for each");
+  command->add_option("--results", flags->results,
+                      "File with times that each run leaves in its folder, {dir} in the command");
+}
+
+}  // namespace
+
+void AddAbCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("ab", "Whether B became faster than A, with how sure that is");
+  const auto flags = std::make_shared<AbFlags>();
+  command
+      ->add_option(
+          "A --- B", flags->sides,
+          "Behind --, two commands to run in turn; else what runs left: run directories, or files of Google "
+          "Benchmark, nvbench, hyperfine, CSV, JSON lines")
+      ->required();
+  AddStatisticsOptions(command, flags.get());
+  AddRunOptions(command, flags.get());
+  command->add_option("--format", flags->format, "json has every sample")
+      ->check(CLI::IsMember({"text", "json", "csv", "junit"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", flags->output,
+                      "Writes the report to this file; standard output then has the text");
+  command->add_option("--html", flags->html, "Also writes a page with a plot of all runs");
+  command->footer(
+      "Exit code: 0 B is faster or the same, 1 slower, 2 cannot tell, or a run failed.\n"
+      "Examples:\n"
+      "  ott ab -- ./train --kernel old --- ./train --kernel new\n"
+      "  ott ab --max-time 30m --html ab.html -- mpirun -np 4 ./train_old --- mpirun -np 4 ./train_new\n"
+      "  ott ab 'out/old_*' --- 'out/new_*'\n"
+      "  ott ab --results b.json -- ./old --benchmark_out={dir}/b.json --- ./new "
+      "--benchmark_out={dir}/b.json");
+  command->callback([flags, command, exit_code] {
+    const std::vector<std::string> rest = command->remaining();
+    flags->are_commands = std::find(rest.begin(), rest.end(), "--") != rest.end();
+    *exit_code = RunAb(*flags);
+  });
+}
+
+}  // namespace ott::ab

@@ -1,0 +1,559 @@
+// Comparisons of simulated processes, and of files as others write them.
+
+#include <sys/stat.h>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/dist/directory/run_directory.h"
+#include "tools/ab/comparison.h"
+#include "tools/ab/read_samples.h"
+#include "tools/ab/report.h"
+
+namespace ott::ab {
+namespace {
+
+using ::testing::Contains;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+// Processes of 30 iterations of about `seconds`; processes differ by 1 %.
+class Simulation {
+ public:
+  explicit Simulation(uint64_t seed) : random_(seed) {}
+
+  Process MakeProcess(double seconds, const std::string& name = "iteration") {
+    Process process;
+    process.name = absl::StrCat("process ", ++number_);
+    AddMeasurement(name, seconds, &process);
+    return process;
+  }
+
+  void AddMeasurement(const std::string& name, double seconds, Process* process) {
+    Measurement measurement;
+    measurement.name = name;
+    const double of_process = seconds * std::exp(0.01 * normal_(random_));
+    for (int i = 0; i < 30; ++i)
+      measurement.seconds.push_back(of_process * std::exp(0.05 * normal_(random_)));
+    process->measurements.push_back(measurement);
+  }
+
+  Samples MakeSamples(size_t runs, double ratio) {
+    Samples samples;
+    for (size_t i = 0; i < runs; ++i) {
+      samples.a.push_back(MakeProcess(0.1));
+      samples.b.push_back(MakeProcess(0.1 * ratio));
+    }
+    samples.primary = "iteration";
+    return samples;
+  }
+
+ private:
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+  int number_ = 0;
+};
+
+Comparison MustCompare(const Samples& samples, const CompareOptions& options = CompareOptions()) {
+  const absl::StatusOr<Comparison> comparison = Compare(samples, options);
+  EXPECT_TRUE(comparison.ok()) << comparison.status();
+  return comparison.ok() ? *comparison : Comparison();
+}
+
+TEST(Compare, TenPercentLessTimeIsFaster) {
+  const Comparison comparison = MustCompare(Simulation(1).MakeSamples(8, 0.9));
+  EXPECT_EQ(comparison.answer.verdict, Verdict::kFaster);
+  EXPECT_NEAR(*comparison.answer.ratio, 0.9, 0.02);
+  EXPECT_LT(*comparison.answer.low, 0.9);
+  EXPECT_GT(*comparison.answer.high, 0.9);
+  EXPECT_THAT(DescribeAnswer(comparison), HasSubstr("B is faster by "));
+  EXPECT_THAT(DescribeAnswer(comparison), HasSubstr(" % (99 %: "));
+}
+
+TEST(Compare, TenPercentMoreTimeIsSlower) {
+  const Comparison comparison = MustCompare(Simulation(2).MakeSamples(8, 1.1));
+  EXPECT_EQ(comparison.answer.verdict, Verdict::kSlower);
+  EXPECT_THAT(DescribeAnswer(comparison), HasSubstr("B is slower by "));
+}
+
+TEST(Compare, WhatIsInsideOfTheMarginIsTheSame) {
+  CompareOptions options;
+  options.margin = 0.05;
+  const Comparison comparison = MustCompare(Simulation(3).MakeSamples(20, 1), options);
+  EXPECT_EQ(comparison.answer.verdict, Verdict::kSame);
+  EXPECT_THAT(DescribeAnswer(comparison), HasSubstr("B is the same within 5 %"));
+}
+
+TEST(Compare, WideIntervalsCannotTellAndSayHowManyRunsWould) {
+  CompareOptions options;
+  options.margin = 0.001;
+  const Comparison comparison = MustCompare(Simulation(4).MakeSamples(5, 1), options);
+  EXPECT_EQ(comparison.answer.verdict, Verdict::kCannotTell);
+  // (2.576 * sqrt(2) * 0.014 / 0.001)^2 is 2,600, with a spread of 1.4 % that five runs know within a factor.
+  ASSERT_TRUE(comparison.answer.runs_needed.has_value());
+  EXPECT_GT(*comparison.answer.runs_needed, 200);
+  EXPECT_LT(*comparison.answer.runs_needed, 10000);
+  EXPECT_THAT(DescribeAnswer(comparison), HasSubstr("a side would tell 0.1 %"));
+}
+
+TEST(Compare, OneRunASideCannotTell) {
+  const Comparison comparison = MustCompare(Simulation(5).MakeSamples(1, 0.5));
+  EXPECT_EQ(comparison.answer.verdict, Verdict::kCannotTell);
+  EXPECT_EQ(comparison.answer.runs_needed, 4);
+  EXPECT_FALSE(comparison.answer.low.has_value());
+  EXPECT_THAT(DescribeAnswer(comparison), HasSubstr("too few for 99 %; at least 4 a side are needed"));
+}
+
+TEST(Compare, ThreeRunsASideTellAt95PercentAndNotAt99) {
+  EXPECT_EQ(FewestRuns(0.05), 3);
+  EXPECT_EQ(FewestRuns(0.01), 4);
+  const Samples samples = Simulation(6).MakeSamples(3, 0.5);
+  EXPECT_EQ(MustCompare(samples).answer.verdict, Verdict::kCannotTell);
+  EXPECT_THAT(DescribeAnswer(MustCompare(samples)), HasSubstr("too few for 99 %"));
+  CompareOptions options;
+  options.error = 0.05;
+  EXPECT_EQ(MustCompare(samples, options).answer.verdict, Verdict::kFaster);
+}
+
+// Clean runs: five processes a side of the same program.
+TEST(Compare, TheSameProgramIsRarelyCalledDifferent) {
+  constexpr int kTrials = 1000;
+  int wrong = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const Verdict verdict = MustCompare(Simulation(trial).MakeSamples(5, 1)).answer.verdict;
+    wrong += verdict == Verdict::kFaster || verdict == Verdict::kSlower;
+  }
+  EXPECT_LE(wrong, 25);  // nominally 10; five standard deviations more
+}
+
+TEST(Compare, FamiliesOfMeasurementsAreRarelyCalledDifferent) {
+  constexpr int kTrials = 300;
+  int wrong = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    Simulation simulation(trial);
+    Samples samples;
+    for (auto* side : {&samples.a, &samples.b}) {
+      for (int i = 0; i < 6; ++i) {
+        side->push_back(simulation.MakeProcess(0.1, "0"));
+        for (int j = 1; j < 10; ++j) simulation.AddMeasurement(absl::StrCat(j), 0.1, &side->back());
+      }
+    }
+    const Comparison comparison = MustCompare(samples);
+    bool any = false;
+    for (const Result& result : comparison.measurements) {
+      any |= result.verdict == Verdict::kFaster || result.verdict == Verdict::kSlower;
+    }
+    EXPECT_EQ(any, comparison.answer.verdict == Verdict::kFaster ||
+                       comparison.answer.verdict == Verdict::kSlower ||
+                       (any && comparison.answer.verdict == Verdict::kCannotTell));
+    wrong += any;
+  }
+  EXPECT_LE(wrong, 12);  // nominally 3; five standard deviations more
+}
+
+// Each pair of runs in turn is looked at, and the first verdict is taken.
+TEST(Compare, LookingAfterEachBlockDoesNotMakeItWrongMoreOften) {
+  constexpr int kTrials = 200;
+  CompareOptions options;
+  options.max_runs = 12;
+  int wrong = 0;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    Simulation simulation(trial);
+    Samples samples;
+    for (size_t block = 0; block < 6; ++block) {
+      for (auto* side : {&samples.a, &samples.a, &samples.b, &samples.b}) {
+        side->push_back(simulation.MakeProcess(0.1));
+        side->back().block = block;
+      }
+      const Verdict verdict = MustCompare(samples, options).answer.verdict;
+      if (verdict == Verdict::kCannotTell) continue;
+      wrong += verdict != Verdict::kSame;
+      break;
+    }
+  }
+  EXPECT_LE(wrong, 9);  // nominally 2; five standard deviations more
+}
+
+TEST(Compare, TheMeasurementThatAccountsForTheChangeIsNamed) {
+  Simulation simulation(7);
+  Samples samples;
+  for (int i = 0; i < 8; ++i) {
+    samples.a.push_back(simulation.MakeProcess(0.1));
+    simulation.AddMeasurement("forward", 0.04, &samples.a.back());
+    simulation.AddMeasurement("backward", 0.05, &samples.a.back());
+    samples.b.push_back(simulation.MakeProcess(0.08));
+    simulation.AddMeasurement("forward", 0.04, &samples.b.back());
+    simulation.AddMeasurement("backward", 0.03, &samples.b.back());
+  }
+  samples.primary = "iteration";
+  const std::string text = ToText(MustCompare(samples));
+  EXPECT_THAT(text,
+              ::testing::ContainsRegex("what changed: backward -[12][0-9.]+ ms, of -[12][0-9.]+ ms in all"));
+}
+
+TEST(Compare, IterationsOfWarmUpDoNotCount) {
+  Samples samples = Simulation(8).MakeSamples(8, 0.8);
+  // B compiles longer, and is faster afterwards.
+  for (Process& process : samples.b) {
+    for (int i = 0; i < 10; ++i) process.measurements[0].seconds[i] *= 10;
+  }
+  const Comparison comparison = MustCompare(samples);
+  EXPECT_EQ(comparison.answer.verdict, Verdict::kFaster);
+  EXPECT_EQ(comparison.locations_b[0].num_warm_up, 10);
+  CompareOptions options;
+  options.warm_up = 0;
+  options.location = Location::kMean;
+  EXPECT_EQ(MustCompare(samples, options).answer.verdict, Verdict::kSlower);
+}
+
+TEST(Compare, MoreWarmUpThanIterationsIsAnError) {
+  CompareOptions options;
+  options.warm_up = 30;
+  const auto comparison = Compare(Simulation(9).MakeSamples(5, 1), options);
+  EXPECT_THAT(std::string(comparison.status().message()), HasSubstr("only 30 iterations"));
+}
+
+TEST(Compare, SomeIterationsThatBecameSlowerAreNoted) {
+  Samples samples = Simulation(10).MakeSamples(8, 1);
+  for (Process& process : samples.b) {
+    for (int i = 0; i < 30; i += 4) process.measurements[0].seconds[i] *= 3;
+  }
+  CompareOptions options;
+  options.warm_up = 0;
+  EXPECT_THAT(MustCompare(samples, options).notes, Contains(HasSubstr("--location mean judges that")));
+  EXPECT_THAT(MustCompare(Simulation(10).MakeSamples(8, 1), options).notes, IsEmpty());
+}
+
+TEST(Compare, AProcessThatWasCutShortIsAnError) {
+  Samples samples = Simulation(11).MakeSamples(5, 1);
+  samples.iterations_must_match = true;
+  samples.b[2].measurements[0].seconds.resize(20);
+  const auto comparison = Compare(samples, CompareOptions());
+  EXPECT_THAT(std::string(comparison.status().message()), HasSubstr("was one cut short?"));
+  CompareOptions options;
+  options.accepted = {"iterations"};
+  EXPECT_TRUE(Compare(samples, options).ok());
+}
+
+TEST(Compare, ASideWithoutRunsIsAnError) {
+  Samples samples = Simulation(12).MakeSamples(5, 1);
+  samples.b.clear();
+  EXPECT_THAT(std::string(Compare(samples, CompareOptions()).status().message()), HasSubstr("no runs of B"));
+}
+
+TEST(Compare, NothingInCommonIsAnError) {
+  Samples samples = Simulation(13).MakeSamples(5, 1);
+  for (Process& process : samples.b) process.measurements[0].name = "other";
+  EXPECT_THAT(std::string(Compare(samples, CompareOptions()).status().message()),
+              HasSubstr("none in common"));
+}
+
+TEST(Conditions, AnotherMachineIsVoidUnlessItIsMeant) {
+  Samples samples = Simulation(14).MakeSamples(8, 0.5);
+  for (Process& process : samples.a) process.conditions["machine"] = "old";
+  for (Process& process : samples.b) process.conditions["machine"] = "new";
+  EXPECT_EQ(MustCompare(samples).answer.verdict, Verdict::kCannotTell);
+  EXPECT_THAT(DescribeAnswer(MustCompare(samples)), HasSubstr("machine of A: old; of B: new"));
+  CompareOptions options;
+  options.accepted = {"machine"};
+  EXPECT_EQ(MustCompare(samples, options).answer.verdict, Verdict::kFaster);
+}
+
+TEST(Conditions, TwoKindsOfRunsAreNoted) {
+  Samples samples = Simulation(15).MakeSamples(10, 1);
+  for (size_t i = 0; i < 10; i += 3) {
+    for (double& seconds : samples.b[i].measurements[0].seconds) seconds *= 1.3;
+  }
+  EXPECT_THAT(MustCompare(samples).notes, ElementsAre(HasSubstr("the runs of B are of two kinds: 6 near ")));
+}
+
+TEST(Conditions, DriftAndRunsThatWereNotInTurnAreNoted) {
+  Samples samples = Simulation(16).MakeSamples(10, 1);
+  for (size_t i = 0; i < 10; ++i) {
+    samples.a[i].started = 2.0 * i;
+    samples.b[i].started = 2.0 * i + 1;
+    for (Process* process : {&samples.a[i], &samples.b[i]}) {
+      for (double& seconds : process->measurements[0].seconds) seconds *= 1 + 0.02 * static_cast<double>(i);
+    }
+  }
+  EXPECT_THAT(MustCompare(samples).notes, ElementsAre(HasSubstr("the machine drifted")));
+  for (Process& process : samples.b) *process.started += 100;
+  EXPECT_THAT(MustCompare(samples).notes, Contains(HasSubstr("all runs of A came before those of B")));
+}
+
+TEST(Conditions, LoadByOthersIsNoted) {
+  Samples samples = Simulation(17).MakeSamples(8, 1);
+  for (Process& process : samples.a) process.cpus_of_others = 0.02;
+  for (Process& process : samples.b) process.cpus_of_others = 0.01;
+  EXPECT_THAT(MustCompare(samples).notes, IsEmpty());
+  for (size_t i = 0; i < 8; ++i) samples.b[i].cpus_of_others = 1 + 0.01 * static_cast<double>(i);
+  EXPECT_THAT(MustCompare(samples).notes, ElementsAre(HasSubstr("unequal load may be the difference")));
+}
+
+TEST(Report, EveryFormatHasTheVerdictOfEachMeasurement) {
+  Simulation simulation(18);
+  Samples samples = simulation.MakeSamples(8, 1.5);
+  for (auto* side : {&samples.a, &samples.b}) {
+    for (Process& process : *side) simulation.AddMeasurement("<\"data\">\n", 0.01, &process);
+  }
+  const Comparison comparison = MustCompare(samples);
+  const std::string json = ToJson(comparison, samples);
+  for (const char* member : {"\"verdict\": \"slower\"", "\"ratio\": 1.", "\"low\": 1.", "\"high\": 1.",
+                             "\"runs_needed\": null", "\"side\": \"B\"", "\"seconds\": ["}) {
+    EXPECT_THAT(json, HasSubstr(member));
+  }
+  EXPECT_THAT(ToCsv(comparison), HasSubstr("\niteration,slower,1."));
+  EXPECT_THAT(ToCsv(comparison), HasSubstr("\n\"<\"\"data\"\">\n\","));
+  const std::string xml = ToJUnitXml(comparison);
+  EXPECT_THAT(xml, HasSubstr("tests=\"2\" failures=\"1\""));
+  EXPECT_THAT(xml, HasSubstr("name=\"&lt;&quot;data&quot;&gt;\\n\""));
+  const std::string html = ToHtml(comparison);
+  EXPECT_THAT(html, HasSubstr("B is slower by"));
+  EXPECT_THAT(html, Not(HasSubstr("<\"data")));
+  EXPECT_THAT(html, Not(HasSubstr("nan")));
+}
+
+TEST(Report, OneRunASideHasAllFormatsToo) {
+  const Samples samples = Simulation(19).MakeSamples(1, 1.5);
+  const Comparison comparison = MustCompare(samples);
+  EXPECT_THAT(ToJson(comparison, samples), HasSubstr("\"low\": null"));
+  EXPECT_THAT(ToCsv(comparison), HasSubstr("cannot tell,"));
+  EXPECT_THAT(ToJUnitXml(comparison), HasSubstr("errors=\"1\""));
+  EXPECT_THAT(ToHtml(comparison), Not(HasSubstr("nan")));
+}
+
+class ReadSideTest : public ::testing::Test {
+ protected:
+  ReadSideTest() {
+    std::filesystem::remove_all(dir_);
+    std::filesystem::create_directories(dir_);
+  }
+
+  std::string Write(const std::string& name, const std::string& text) const {
+    std::ofstream(dir_ + "/" + name, std::ios::binary) << text;
+    return dir_ + "/" + name;
+  }
+
+  // What is wrong with a file of this text.
+  std::string ErrorOf(const std::string& text) const {
+    const auto side = ReadSide({Write("file", text)}, Clock::kWall);
+    EXPECT_FALSE(side.ok());
+    EXPECT_THAT(std::string(side.status().message()), HasSubstr(dir_ + "/file"));
+    return std::string(side.status().message());
+  }
+
+  std::string WriteRun(const std::string& name,
+                       const std::vector<std::vector<float>>& seconds_of_ranks) const {
+    const std::string run = dir_ + "/" + name;
+    RunInfo info;
+    info.set_world_size(static_cast<int>(seconds_of_ranks.size()));
+    info.add_hosts("host");
+    info.set_started("2026-01-02T03:04:05+00:00");
+    EXPECT_TRUE(MakeDirectories(run).ok());
+    EXPECT_TRUE(WriteRunInfo(run, info).ok());
+    for (size_t rank = 0; rank < seconds_of_ranks.size(); ++rank) {
+      StopwatchStats stats;
+      stats.set_rank(static_cast<int>(rank));
+      stats.set_num_measured_iters(static_cast<int64_t>(seconds_of_ranks[rank].size()));
+      stats.mutable_iteration_series()->set_stride(1);
+      ott::Measurement& forward = *stats.add_measurements();
+      forward.set_name("forward");
+      for (const float seconds : seconds_of_ranks[rank]) {
+        stats.mutable_iteration_series()->add_seconds(seconds);
+        forward.mutable_series()->add_seconds(seconds / 2);
+      }
+      EXPECT_TRUE(MakeDirectories(RankDirectory(run, static_cast<int>(rank))).ok());
+      EXPECT_TRUE(WriteFileAtomically(RankDirectory(run, static_cast<int>(rank)) + "/stopwatch.pb",
+                                      stats.SerializeAsString())
+                      .ok());
+    }
+    return run;
+  }
+
+  const std::string dir_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+SideSamples MustRead(const std::vector<std::string>& paths, Clock clock = Clock::kWall) {
+  const auto side = ReadSide(paths, clock);
+  EXPECT_TRUE(side.ok()) << side.status();
+  return side.ok() ? *side : SideSamples();
+}
+
+TEST_F(ReadSideTest, AnIterationOfManyRanksGoesFromTheEndOfAllToTheEndOfAll) {
+  // Rank 1 is late in the first iteration, and rank 0 in the third.
+  const SideSamples side = MustRead({WriteRun("run", {{1, 2, 3}, {2, 1, 2}})});
+  EXPECT_EQ(side.primary, "iteration");
+  ASSERT_EQ(side.processes.size(), 1);
+  ASSERT_EQ(side.processes[0].measurements.size(), 2);
+  EXPECT_THAT(side.processes[0].measurements[0].seconds, ElementsAre(2, 1, 3));
+  EXPECT_EQ(side.processes[0].measurements[1].name, "forward");
+  EXPECT_THAT(side.processes[0].measurements[1].seconds, ElementsAre(0.75, 0.75, 1.25));
+  EXPECT_EQ(side.processes[0].conditions.at("ranks"), "2");
+  EXPECT_NEAR(*side.processes[0].started, 1767323045, 1);
+}
+
+TEST_F(ReadSideTest, FoldersAndGlobsOfRunsAreRead) {
+  WriteRun("old_1", {{1, 1}});
+  WriteRun("old_2", {{2, 2}});
+  WriteRun("kept/a_001/run", {{3, 3}});
+  EXPECT_EQ(MustRead({dir_ + "/old_*"}).processes.size(), 2);
+  EXPECT_EQ(MustRead({dir_ + "/kept"}).processes.size(), 1);
+}
+
+TEST_F(ReadSideTest, ARunWithoutARankOrWithAShorterOneIsAnError) {
+  const std::string run = WriteRun("run", {{1, 1}, {1, 1}});
+  std::filesystem::remove(RankDirectory(run, 1) + "/stopwatch.pb");
+  EXPECT_THAT(std::string(ReadSide({run}, Clock::kWall).status().message()),
+              HasSubstr("rank_00001/stopwatch.pb"));
+  EXPECT_THAT(std::string(ReadSide({WriteRun("cut", {{1, 1, 1}, {1, 1}})}, Clock::kWall).status().message()),
+              HasSubstr("rank 0 measured 3 iterations and rank 1 2"));
+  EXPECT_THAT(std::string(ReadSide({WriteRun("nan", {{1, NAN}})}, Clock::kWall).status().message()),
+              HasSubstr("an iteration of nan seconds"));
+  EXPECT_THAT(std::string(ReadSide({WriteRun("none", {{}})}, Clock::kWall).status().message()),
+              HasSubstr("no iteration was measured"));
+}
+
+TEST_F(ReadSideTest, CsvHasColumnsInAnyOrder) {
+  const SideSamples side = MustRead({Write("times.csv",
+                                           "seconds,measurement,iteration,process\n"
+                                           "2.5,\"a,b\",1,x\n1.5,\"a,b\",0,x\n0.5,c,0,x\r\n3,c,0,y\n")});
+  ASSERT_EQ(side.processes.size(), 2);
+  ASSERT_EQ(side.processes[0].measurements.size(), 2);
+  EXPECT_EQ(side.processes[0].measurements[0].name, "a,b");
+  EXPECT_THAT(side.processes[0].measurements[0].seconds, ElementsAre(1.5, 2.5));
+  EXPECT_THAT(side.processes[1].measurements[0].seconds, ElementsAre(3));
+}
+
+TEST_F(ReadSideTest, JsonLinesAreReadAsATable) {
+  const SideSamples side = MustRead({Write("times.jsonl",
+                                           "{\"process\": 1, \"iteration\": 0, \"seconds\": 0.5}\n\n"
+                                           "{\"process\": 2, \"iteration\": 0, \"seconds\": 0.25}\n")});
+  ASSERT_EQ(side.processes.size(), 2);
+  EXPECT_THAT(side.processes[1].measurements[0].seconds, ElementsAre(0.25));
+}
+
+TEST_F(ReadSideTest, RepetitionsOfGoogleBenchmarkAreIterationsOfOneProcess) {
+  const std::string file = Write("benchmark.json", R"({
+    "context": {"date": "2026-01-02T03:04:05+00:00", "host_name": "host", "num_cpus": 2, "cpu_scaling_enabled": true,
+                "library_build_type": "debug"},
+    "benchmarks": [
+      {"name": "Sort/1", "run_name": "Sort/1", "run_type": "iteration", "real_time": 2.0, "cpu_time": 1.0, "time_unit": "us"},
+      {"name": "Sort/1", "run_name": "Sort/1", "run_type": "iteration", "real_time": 3.0, "cpu_time": 1.5, "time_unit": "us"},
+      {"name": "Sort/1_mean", "run_name": "Sort/1", "run_type": "aggregate", "aggregate_name": "mean",
+       "real_time": 2.5, "cpu_time": 1.2, "time_unit": "us"},
+      {"name": "Find_median", "run_name": "Find", "run_type": "aggregate", "aggregate_name": "median",
+       "real_time": 7, "cpu_time": 7, "time_unit": "ns"}]})");
+  const SideSamples side = MustRead({file});
+  ASSERT_EQ(side.processes.size(), 1);
+  ASSERT_EQ(side.processes[0].measurements.size(), 2);
+  EXPECT_THAT(side.processes[0].measurements[0].seconds,
+              ElementsAre(DoubleNear(2e-6, 1e-12), DoubleNear(3e-6, 1e-12)));
+  EXPECT_THAT(side.processes[0].measurements[1].seconds, ElementsAre(DoubleNear(7e-9, 1e-15)));
+  EXPECT_EQ(side.processes[0].conditions.at("machine"), "host");
+  EXPECT_THAT(side.notes, ElementsAre(HasSubstr("frequency was scaled")));
+  EXPECT_THAT(MustRead({file}, Clock::kCpu).processes[0].measurements[0].seconds,
+              ElementsAre(DoubleNear(1e-6, 1e-12), DoubleNear(1.5e-6, 1e-12)));
+}
+
+TEST_F(ReadSideTest, NvbenchHasTheMeanOrTheSamplesBesideIt) {
+  const std::string begin =
+      R"({"devices": [{"id": 0, "name": "GPU"}], "benchmarks": [{"name": "copy", "states": [
+      {"name": "Device=0 Size=1", "is_skipped": false, "summaries": [)";
+  const std::string mean =
+      R"({"tag": "nv/cold/time/gpu/mean", "data": [{"name": "value", "type": "float64", "value": "0.25"}]})";
+  const std::string samples = R"({"tag": "nv/json/bin:nv/cold/sample_times", "data": [
+      {"name": "filename", "type": "string", "value": "samples.bin"}, {"name": "size", "type": "int64", "value": "2"}]})";
+  const std::string end = R"(]}, {"name": "Device=0 Size=2", "is_skipped": true, "summaries": null}]}]})";
+  const SideSamples side = MustRead({Write("mean.json", begin + mean + end)});
+  ASSERT_EQ(side.processes.size(), 1);
+  EXPECT_EQ(side.processes[0].measurements[0].name, "copy Device=0 Size=1");
+  EXPECT_THAT(side.processes[0].measurements[0].seconds, ElementsAre(0.25));
+  EXPECT_EQ(side.processes[0].conditions.at("machine"), "GPU");
+  const std::string file = Write("samples.json", begin + mean + "," + samples + end);
+  EXPECT_THAT(std::string(ReadSide({file}, Clock::kWall).status().message()),
+              HasSubstr("samples.bin, are not there"));
+  const float values[] = {0.5f, 0.75f};
+  Write("samples.bin", std::string(reinterpret_cast<const char*>(values), sizeof(values)));
+  EXPECT_THAT(MustRead({file}).processes[0].measurements[0].seconds, ElementsAre(0.5, 0.75));
+  Write("samples.bin", "abc");
+  EXPECT_THAT(std::string(ReadSide({file}, Clock::kWall).status().message()),
+              HasSubstr("2 samples of 4 bytes"));
+}
+
+TEST_F(ReadSideTest, RunsOfHyperfineAreProcesses) {
+  const SideSamples side = MustRead(
+      {Write("hyperfine.json",
+             R"({"results": [{"command": "sleep 1", "times": [1.5, 2.5, 3.5], "exit_codes": [0, 0, 0]}]})")});
+  ASSERT_EQ(side.processes.size(), 3);
+  EXPECT_EQ(side.processes[0].measurements[0].name, "wall time");
+  EXPECT_THAT(side.processes[2].measurements[0].seconds, ElementsAre(3.5));
+  EXPECT_THAT(ErrorOf(R"({"results": [{"command": "x", "times": [1], "exit_codes": [7]}]})"),
+              HasSubstr("ended with exit code 7"));
+  EXPECT_THAT(ErrorOf(R"({"results": [{"command": "x", "mean": 1}]})"), HasSubstr("no run has a time"));
+}
+
+TEST_F(ReadSideTest, BadFilesGetASentenceThatNamesThem) {
+  EXPECT_THAT(ErrorOf(""), HasSubstr("the file is empty"));
+  EXPECT_THAT(ErrorOf(" \n\n"), HasSubstr("the file is empty"));
+  EXPECT_THAT(ErrorOf("process,milliseconds\n1,2\n"), HasSubstr("another unit"));
+  EXPECT_THAT(ErrorOf("process,seconds\n"), HasSubstr("no times"));
+  EXPECT_THAT(ErrorOf("process,seconds\n1,2,3\n"), HasSubstr("file:2: 3 fields, and the first line names 2"));
+  EXPECT_THAT(ErrorOf("process,seconds\n1,\"2\n"), HasSubstr("a quote is not closed"));
+  EXPECT_THAT(ErrorOf("process,seconds\n1,x\n"), HasSubstr("\"x\" is no number"));
+  EXPECT_THAT(ErrorOf("process,seconds\n1,nan\n"), HasSubstr("nan seconds: a time is a positive number"));
+  EXPECT_THAT(ErrorOf("process,seconds\n1,1\n1,-1\n"), HasSubstr("file:3: -1 seconds"));
+  EXPECT_THAT(ErrorOf("process,seconds\n1,0\n"), HasSubstr("0 seconds"));
+  EXPECT_THAT(ErrorOf("process,seconds\n1,inf\n"), HasSubstr("inf seconds"));
+  EXPECT_THAT(ErrorOf("process,iteration,seconds\n1,0,1\n1,0,2\n"), HasSubstr("has iteration 0"));
+  EXPECT_THAT(ErrorOf("\x7f\x45LF\x01"), HasSubstr("its columns are"));
+  EXPECT_THAT(ErrorOf("{\"benchmarks\": ["), HasSubstr("no JSON that can be read"));
+  EXPECT_THAT(ErrorOf("{}"), HasSubstr("JSON of none of"));
+  EXPECT_THAT(ErrorOf("[1, 2]"), HasSubstr("JSON of none of"));
+  EXPECT_THAT(ErrorOf(std::string(100000, '[')), HasSubstr("no JSON"));
+  EXPECT_THAT(ErrorOf("{\"process\": 1, \"seconds\": \"1\"}"),
+              HasSubstr("file:1: a line has process and seconds"));
+  EXPECT_THAT(ErrorOf("{\"process\": 1, \"seconds\": 1}\nx\n"), HasSubstr("file:2: no JSON object"));
+  EXPECT_THAT(ErrorOf(R"({"benchmarks": [{"name": "x", "real_time": 1, "time_unit": "parsec"}]})"),
+              HasSubstr("parsec"));
+  EXPECT_THAT(ErrorOf(R"({"benchmarks": [{"name": "x", "real_time": -1, "time_unit": "s"}]})"),
+              HasSubstr("is -1"));
+  EXPECT_THAT(ErrorOf(R"({"benchmarks": [{"name": "x", "time_unit": "s"}]})"), HasSubstr("is missing"));
+  EXPECT_THAT(ErrorOf(R"({"benchmarks": [{"name": "x", "error_occurred": true, "error_message": "boom"}]})"),
+              HasSubstr("x failed: boom"));
+  EXPECT_THAT(ErrorOf(R"({"benchmarks": []})"), HasSubstr("no benchmark has a time"));
+}
+
+TEST_F(ReadSideTest, WhatIsNoFileIsAnErrorAndNothingHangs) {
+  EXPECT_THAT(std::string(ReadSide({dir_ + "/none"}, Clock::kWall).status().message()),
+              HasSubstr("No such file"));
+  EXPECT_THAT(std::string(ReadSide({dir_}, Clock::kWall).status().message()),
+              HasSubstr("neither a run directory"));
+  EXPECT_THAT(std::string(ReadSide({"/dev/zero"}, Clock::kWall).status().message()),
+              HasSubstr("no regular file"));
+  ASSERT_EQ(mkfifo((dir_ + "/fifo").c_str(), 0600), 0);
+  EXPECT_THAT(std::string(ReadSide({dir_ + "/fifo"}, Clock::kWall).status().message()),
+              HasSubstr("no regular file"));
+  Write("huge", "");
+  std::filesystem::resize_file(dir_ + "/huge", uintmax_t{1} << 40);
+  EXPECT_THAT(std::string(ReadSide({dir_ + "/huge"}, Clock::kWall).status().message()),
+              HasSubstr("more than 1 GiB"));
+  std::filesystem::create_symlink("loop", dir_ + "/loop");
+  EXPECT_FALSE(ReadSide({dir_ + "/loop"}, Clock::kWall).ok());
+}
+
+}  // namespace
+}  // namespace ott::ab

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# ab_test.sh OTT [MPIRUN TRAIN_DIGITS]: commands that are run in turn, and what was left by runs before.
+set -uo pipefail
+
+ott=$1
+out=$TEST_TMPDIR/out
+mkdir -p "$out"
+export TMPDIR=$TEST_TMPDIR
+
+fail() { echo "ab_test: $*" >&2; cat "$out/stdout" "$out/stderr" >&2; exit 1; }
+
+# run EXIT_CODE ARG...: `ott ab ARG...`
+run() {
+  local expected=$1 code=0
+  shift
+  "$ott" ab "$@" > "$out/stdout" 2> "$out/stderr" || code=$?
+  [[ $code == "$expected" ]] || fail "exit code $code instead of $expected: ott ab $*"
+}
+says() { grep -qE -- "$1" "$out/stdout" "$out/stderr" || fail "does not say '$1'"; }
+
+# A program whose time it states itself, so that no clock decides these tests: about $1 seconds, and each run differs.
+cat > "$out/program" <<'END'
+#!/bin/sh
+echo "$1" >> "$COUNT"
+n=$(wc -l < "$COUNT")
+echo '{"process": 1, "seconds": '"$1$((n * 7 % 10))"'}' > "$OTT_AB_DIR/times.jsonl"
+END
+chmod +x "$out/program"
+export COUNT=$out/count
+
+# More runs than are needed to be sure, and no more than those.
+run 0 --results times.jsonl --seed 7 -- "$out/program" 1.00 --- "$out/program" 0.80
+says '^B is faster by [12][0-9.]+ % \(99 %: '
+says '8 of at most 20 runs a side'
+[[ $(wc -l < "$COUNT") == 18 ]] || fail "$(wc -l < "$COUNT") runs instead of 2 warm and 16"
+# Each block is ABBA or BAAB, and not always the same.
+blocks=$(sed 1,2d "$COUNT" | paste -d' ' - - - - | sort | uniq -c)
+grep -vqE ' (1.00 0.80 0.80 1.00|0.80 1.00 1.00 0.80)$' <<< "$blocks" && fail "unbalanced: $blocks"
+[[ $(wc -l <<< "$blocks") == 2 ]] || fail "always the same order: $blocks"
+cp "$COUNT" "$out/count_of_seed"
+rm "$COUNT"
+run 0 --results times.jsonl --seed 7 -- "$out/program" 1.00 --- "$out/program" 0.80
+cmp -s "$COUNT" "$out/count_of_seed" || fail "the seed does not give the same order"
+run 1 --results times.jsonl --margin 2 -- "$out/program" 1.00 --- "$out/program" 1.05
+says '^B is slower by '
+run 0 --results times.jsonl --margin 20 -- "$out/program" 1.00 --- "$out/program" 1.00
+says '^B is the same within 20 %'
+run 2 --results times.jsonl --margin 0.1 --max-runs 8 --format json -- "$out/program" 1.00 --- "$out/program" 1.00
+says '"verdict": "cannot tell"'
+says '"runs_needed": [0-9]+'
+[[ -z $(find "$TEST_TMPDIR" -name 'ott_ab.*') ]] || fail "temporary directories were left"
+
+# The program's own directory, its configuration and what it prints are kept where that is asked for.
+# Whatever the answer is.
+"$ott" ab --max-runs 6 -d "$out/kept" -- sh -c 'cat "$OTT_CONFIG"; ls {dir}' --- true > "$out/stdout" 2> "$out/stderr"
+grep -q 'run_dir: ".*/kept/a_001/run"' "$out/kept/a_001/output.txt" || fail "no run directory in OTT_CONFIG"
+grep -q ott.textproto "$out/kept/a_001/output.txt" || fail "{dir} is not the run's directory"
+run 2 -d "$out/kept" -- true --- true
+says 'is not empty'
+
+# A command that fails: which, its exit code, its last lines, no verdict.
+run 2 -- sh -c 'echo first; echo last words >&2; exit 3' --- true
+says 'A, run warm_001 ended with exit code 3: sh -c'
+says '^  last words'
+[[ ! -s $out/stdout ]] || fail "there is a verdict"
+run 2 -- true --- sh -c 'kill -SEGV $$'
+says 'B, run warm_001 ended with signal 11'
+run 2 -- true --- /none/program
+says '/none/program cannot be started: No such file'
+rm -rf "$TEST_TMPDIR"/ott_ab.*
+
+# Ctrl-C gives the answer so far, and no process outlives it.
+mkfifo "$out/started"
+"$ott" ab -- sh -c 'exit 0' --- sh -c '[ -e '"$out"'/second ] || { touch '"$out"'/second; exit 0; }; echo > '"$out/started"'; exec sleep 98761' \
+  > "$out/stdout" 2> "$out/stderr" &
+pid=$!
+read -r _ < "$out/started"
+kill -INT "$pid"
+wait "$pid"
+[[ $? == 2 ]] || fail "an interrupted comparison does not end with 2"
+says 'cannot tell: no two runs a side, ended by a signal'
+pgrep -f 'sleep 98761' > /dev/null && fail "a command outlives ott ab"
+run 2 --max-time 0.2 -- sleep 98761 --- sleep 98761
+says 'ended by --max-time'
+
+# What runs left.
+for process in 1 2 3 4 5 6; do echo "$process,0,1.0$process"; done | sed '1iprocess,iteration,seconds' > "$out/a.csv"
+sed 's/,1\.0/,1.1/' "$out/a.csv" > "$out/b.csv"
+run 0 "$out/a.csv" --- "$out/a.csv" --margin 10
+run 1 "$out/a.csv" --- "$out/b.csv" --format junit -o "$out/ab.xml" --html "$out/ab.html"
+says '^B is slower by 9\.[0-9] % \(99 %: '
+grep -q 'failures="1"' "$out/ab.xml" || fail "no failure in the JUnit report"
+grep -q '<svg' "$out/ab.html" || fail "no plot in the page"
+run 2 "$out/a.csv"
+says 'B is missing: the sides are separated by ---'
+run 2 -- true
+says 'B is missing'
+run 2 "$out/none.csv" --- "$out/a.csv"
+says 'none.csv: No such file'
+run 2 --max-runs 4 -- true --- true
+says 'a confidence of 99 % needs 6 a side at least'
+
+# Jobs of several ranks, whose iterations and measurements are compared.
+if [[ $# -ge 3 ]]; then
+  train=("$2" 2 "$3" --iterations 30)
+  run 2 --max-runs 2 --confidence 60 --margin 0 --seed 1 --accept ranks -d "$out/jobs" -- "${train[@]}" --- "${train[@]}" --batch 64
+  run 2 "$out/jobs/a_*/run" --- "$out/jobs/b_*/run" --margin 0
+  for name in iteration forward allreduce; do says "^$name "; done
+fi
+echo passed

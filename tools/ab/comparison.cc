@@ -1,0 +1,399 @@
+#include "tools/ab/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_table.h"
+#include "ott/core/statistics/block_shift.h"
+#include "ott/core/statistics/group_sequential.h"
+#include "ott/core/statistics/interval.h"
+#include "ott/core/statistics/location.h"
+#include "ott/core/statistics/mean_difference.h"
+#include "ott/core/statistics/modes.h"
+#include "ott/core/statistics/warm_up.h"
+#include "tools/ab/conditions.h"
+
+namespace ott::ab {
+namespace {
+
+// Beyond it nobody runs a program.
+constexpr size_t kMostRuns = 100'000;
+// Of each side.
+constexpr size_t kRunsOfBlock = 2;
+
+const Measurement* Find(const Process& process, const std::string& name) {
+  for (const Measurement& measurement : process.measurements) {
+    if (measurement.name == name) return &measurement;
+  }
+  return nullptr;
+}
+
+bool AllHave(const Samples& samples, const std::string& name) {
+  const auto has = [&](const Process& process) { return Find(process, name) != nullptr; };
+  return std::all_of(samples.a.begin(), samples.a.end(), has) &&
+         std::all_of(samples.b.begin(), samples.b.end(), has);
+}
+
+// The measurements that all processes have, in the order of the first; notes tell of the others.
+std::vector<std::string> CommonMeasurements(const Samples& samples, std::vector<std::string>* notes) {
+  std::vector<std::string> common;
+  std::set<std::string> others;
+  for (const auto* side : {&samples.a, &samples.b}) {
+    for (const Process& process : *side) {
+      for (const Measurement& measurement : process.measurements) others.insert(measurement.name);
+    }
+  }
+  for (const Measurement& measurement : samples.a.front().measurements) {
+    if (!AllHave(samples, measurement.name)) continue;
+    common.push_back(measurement.name);
+    others.erase(measurement.name);
+  }
+  for (const std::string& name : others) {
+    notes->push_back(
+        absl::StrCat("\"", EscapeControlCharacters(name), "\" is not in all runs, and left out"));
+  }
+  return common;
+}
+
+absl::Status CheckIterations(const Samples& samples, const std::string& measurement) {
+  const Process& first = samples.a.front();
+  const size_t expected = Find(first, measurement)->seconds.size();
+  for (const auto* side : {&samples.a, &samples.b}) {
+    for (const Process& process : *side) {
+      const size_t count = Find(process, measurement)->seconds.size();
+      if (count == expected) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat(first.name, " has ", expected, " iterations of \"",
+                       EscapeControlCharacters(measurement), "\" and ", process.name, " has ", count,
+                       ": was one cut short? --accept iterations compares them nevertheless"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ProcessLocation> Locate(const Process& process, const Measurement& measurement,
+                                       const CompareOptions& options) {
+  ProcessLocation location;
+  location.num_warm_up = options.warm_up.value_or(WarmUpLength(measurement.seconds));
+  if (location.num_warm_up >= measurement.seconds.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        process.name, ": only ", measurement.seconds.size(), " iterations of \"",
+        EscapeControlCharacters(measurement.name), "\", and --warmup leaves ", location.num_warm_up, " out"));
+  }
+  const std::vector<double> settled(
+      measurement.seconds.begin() + static_cast<std::ptrdiff_t>(location.num_warm_up),
+      measurement.seconds.end());
+  location.seconds =
+      options.location == Location::kMedian
+          ? Median(settled)
+          : std::accumulate(settled.begin(), settled.end(), 0.0) / static_cast<double>(settled.size());
+  return location;
+}
+
+struct LocatedSides {
+  std::vector<ProcessLocation> a;
+  std::vector<ProcessLocation> b;
+};
+
+absl::StatusOr<LocatedSides> LocateAll(const Samples& samples, const std::string& name,
+                                       const CompareOptions& options) {
+  LocatedSides located;
+  for (const Process& process : samples.a) {
+    OTT_ASSIGN_OR_RETURN(const ProcessLocation location, Locate(process, *Find(process, name), options));
+    located.a.push_back(location);
+  }
+  for (const Process& process : samples.b) {
+    OTT_ASSIGN_OR_RETURN(const ProcessLocation location, Locate(process, *Find(process, name), options));
+    located.b.push_back(location);
+  }
+  return located;
+}
+
+std::vector<double> Logarithms(const std::vector<ProcessLocation>& locations) {
+  std::vector<double> logarithms;
+  for (const ProcessLocation& location : locations) logarithms.push_back(std::log(location.seconds));
+  return logarithms;
+}
+
+double Mean(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+double MeanShare(const std::vector<Process>& side, const std::string& name) {
+  double sum = 0;
+  for (const Process& process : side) sum += Find(process, name)->share_of_iterations;
+  return sum / static_cast<double>(side.size());
+}
+
+bool InBlocks(const Samples& samples) {
+  const auto has_block = [](const Process& process) { return process.block.has_value(); };
+  return std::all_of(samples.a.begin(), samples.a.end(), has_block) &&
+         std::all_of(samples.b.begin(), samples.b.end(), has_block);
+}
+
+// ln(B / A).
+struct Difference {
+  double value = 0;
+  // nullopt: there are too few processes for an answer of so small an error.
+  std::optional<Interval> interval;
+  // For the number of runs that would be needed.
+  Estimate spread;
+};
+
+// Processes of which nothing else is known. The fewest are those that two modes of one program rarely
+// separate.
+Difference DifferenceOfGroups(const std::vector<double>& a, const std::vector<double>& b, double error) {
+  Difference difference;
+  difference.spread = WelchDifference(a, b);
+  difference.value = difference.spread.value;
+  if (SeparationProbability(a.size(), b.size()) <= error)
+    difference.interval = difference.spread.IntervalAt(error);
+  return difference;
+}
+
+// The error that the interval of this look is to be made at; nullopt: no look of so few blocks can tell.
+std::optional<double> LevelOfThisLook(size_t num_blocks, double error, size_t max_runs) {
+  const size_t max_blocks = max_runs / kRunsOfBlock;
+  std::vector<double> information;
+  for (size_t blocks = 1; blocks <= num_blocks; ++blocks) {
+    const double share = static_cast<double>(blocks) / static_cast<double>(max_blocks);
+    if (SmallestErrorOfBlocks(blocks, kRunsOfBlock) <= error * SpentError(share))
+      information.push_back(share);
+  }
+  if (information.empty()) return std::nullopt;
+  return GroupSequentialLevels(information, error).back();
+}
+
+// Processes that were run in turn.
+Difference DifferenceInTurn(const Samples& samples, const std::vector<double>& a,
+                            const std::vector<double>& b, double error, size_t max_runs) {
+  std::vector<Block> blocks;
+  const auto add = [&](const std::vector<Process>& side, const std::vector<double>& values, auto group) {
+    for (size_t i = 0; i < side.size(); ++i) {
+      blocks.resize(std::max(blocks.size(), *side[i].block + 1));
+      (blocks[*side[i].block].*group).push_back(values[i]);
+    }
+  };
+  add(samples.a, a, &Block::a);
+  add(samples.b, b, &Block::b);
+  const BlockShift shift(blocks);
+  Difference difference;
+  difference.value = shift.value();
+  const std::optional<double> level = LevelOfThisLook(blocks.size(), error, max_runs);
+  if (level.has_value()) difference.interval = shift.IntervalAt(*level);
+  // As if it were normal: one standard error is half the interval of 68 %, which a single block has.
+  const Interval middle = shift.IntervalAt(0.32);
+  difference.spread = {difference.value, std::max(0.0, (middle.high - middle.low) / 2), 1e6};
+  return difference;
+}
+
+// So that the half width of the interval is the margin, if the samples go on varying as they do.
+std::optional<size_t> RunsNeeded(const Estimate& estimate, size_t runs, size_t fewest, double error,
+                                 double margin) {
+  const double wanted = std::log1p(margin);
+  if (!(wanted > 0)) return std::nullopt;
+  const auto wide = [&](size_t needed) {
+    Estimate grown = estimate;
+    const double growth = static_cast<double>(needed) / static_cast<double>(runs);
+    grown.standard_error /= std::sqrt(growth);
+    grown.degrees_of_freedom *= growth;
+    return grown.IntervalAt(error).high - grown.value > wanted;
+  };
+  size_t low = std::max(runs, fewest), high = low;
+  while (wide(high)) {
+    if (high > kMostRuns) return std::nullopt;
+    low = high;
+    high *= 2;
+  }
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (wide(middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return high;
+}
+
+Verdict Judge(const Interval& interval, double margin) {
+  const double same = std::log1p(margin);
+  if (interval.low > -same && interval.high < same) return Verdict::kSame;
+  if (interval.high < 0) return Verdict::kFaster;
+  if (interval.low > 0) return Verdict::kSlower;
+  return Verdict::kCannotTell;
+}
+
+// error: of this measurement alone.
+Result CompareMeasurement(const Samples& samples, const std::string& name, const LocatedSides& located,
+                          const CompareOptions& options, double error) {
+  const std::vector<double> a = Logarithms(located.a), b = Logarithms(located.b);
+  Result result;
+  result.name = name;
+  result.error = options.error;
+  result.seconds_a = std::exp(Mean(a));
+  result.seconds_b = std::exp(Mean(b));
+  result.ratio = result.seconds_b / result.seconds_a;
+  result.seconds_added =
+      result.seconds_b * MeanShare(samples.b, name) - result.seconds_a * MeanShare(samples.a, name);
+  if (a.size() < 2 || b.size() < 2) {
+    result.runs_needed = FewestRuns(error);
+    return result;
+  }
+  const bool in_turn = InBlocks(samples);
+  const Difference difference =
+      in_turn ? DifferenceInTurn(samples, a, b, error, options.max_runs) : DifferenceOfGroups(a, b, error);
+  result.ratio = std::exp(difference.value);
+  if (difference.interval.has_value()) {
+    result.low = std::exp(difference.interval->low);
+    result.high = std::exp(difference.interval->high);
+    result.verdict = Judge(*difference.interval, options.margin);
+  }
+  if (result.verdict == Verdict::kCannotTell) {
+    const size_t fewest = in_turn ? FewestRunsInTurn(error) : FewestRuns(error);
+    result.runs_needed =
+        RunsNeeded(difference.spread, std::min(a.size(), b.size()), fewest, error, options.margin);
+  }
+  return result;
+}
+
+// What the answer says where all measurements count alike.
+Result Worst(const std::vector<Result>& results) {
+  Result worst;
+  worst.error = results.front().error;
+  for (const Verdict verdict : {Verdict::kSame, Verdict::kFaster, Verdict::kCannotTell, Verdict::kSlower}) {
+    for (const Result& result : results) {
+      if (result.verdict == verdict) worst.verdict = verdict;
+      if (result.runs_needed.has_value()) {
+        worst.runs_needed = std::max(worst.runs_needed.value_or(0), *result.runs_needed);
+      }
+    }
+  }
+  if (worst.verdict != Verdict::kCannotTell) worst.runs_needed.reset();
+  return worst;
+}
+
+// Medians leave out what happens in less than half of the iterations; means do not.
+std::optional<std::string> NoteOnMeans(const Samples& samples, const std::string& name,
+                                       const CompareOptions& options, const Result& by_median, double error) {
+  if (options.location != Location::kMedian || !by_median.low.has_value()) return std::nullopt;
+  CompareOptions of_means = options;
+  of_means.location = Location::kMean;
+  const absl::StatusOr<LocatedSides> located = LocateAll(samples, name, of_means);
+  if (!located.ok()) return std::nullopt;
+  const Result by_mean = CompareMeasurement(samples, name, *located, of_means, error);
+  const bool differs = by_mean.verdict == Verdict::kFaster || by_mean.verdict == Verdict::kSlower;
+  const bool apart = *by_mean.low > *by_median.high || *by_mean.high < *by_median.low;
+  if (!differs || !apart) return std::nullopt;
+  return absl::StrFormat(
+      "the mean of the iterations changed by %+.1f %%, another amount than their median: some iterations "
+      "changed "
+      "more than most; --location mean judges that",
+      (*by_mean.ratio - 1) * 100);
+}
+
+void NoteWarmUp(const Samples& samples, const std::string& name, const CompareOptions& options,
+                const LocatedSides& located, std::vector<std::string>* notes) {
+  if (options.warm_up.has_value()) return;
+  size_t unsettled = 0, all = 0;
+  const auto count = [&](const std::vector<Process>& side, const std::vector<ProcessLocation>& locations) {
+    for (size_t i = 0; i < side.size(); ++i) {
+      const size_t iterations = Find(side[i], name)->seconds.size();
+      ++all;
+      unsettled += iterations >= 4 && 10 * locations[i].num_warm_up >= 4 * iterations;
+    }
+  };
+  count(samples.a, located.a);
+  count(samples.b, located.b);
+  if (2 * unsettled > all) {
+    notes->push_back(absl::StrCat("\"", EscapeControlCharacters(name), "\" had not settled half-way in ",
+                                  unsettled, " of ", all, " runs: longer runs would say more"));
+  }
+}
+
+}  // namespace
+
+const char* Name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kFaster:
+      return "faster";
+    case Verdict::kSlower:
+      return "slower";
+    case Verdict::kSame:
+      return "same";
+    case Verdict::kCannotTell:
+      break;
+  }
+  return "cannot tell";
+}
+
+size_t FewestRuns(double error) {
+  size_t runs = 2;
+  while (SeparationProbability(runs, runs) > error) ++runs;
+  return runs;
+}
+
+size_t FewestRunsInTurn(double error) {
+  size_t blocks = 1;
+  while (SmallestErrorOfBlocks(blocks, kRunsOfBlock) > error) ++blocks;
+  return blocks * kRunsOfBlock;
+}
+
+absl::StatusOr<Comparison> Compare(const Samples& samples, const CompareOptions& options) {
+  if (samples.a.empty() || samples.b.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no runs of ", samples.a.empty() ? "A" : "B", ": there is nothing to compare with"));
+  }
+  Comparison comparison;
+  comparison.num_a = samples.a.size();
+  comparison.num_b = samples.b.size();
+  comparison.margin = options.margin;
+  comparison.notes = samples.notes;
+  std::vector<std::string> names = CommonMeasurements(samples, &comparison.notes);
+  if (names.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no measurement is in all runs of A and B: ", samples.a[0].name, " and ",
+                     samples.b[0].name, " have none in common"));
+  }
+  std::string primary = names.size() == 1 ? names.front() : samples.primary;
+  if (const auto found = std::find(names.begin(), names.end(), primary); found == names.end()) {
+    primary.clear();
+  } else {
+    names.erase(found);
+  }
+  comparison.plotted = primary.empty() ? names.front() : primary;
+  if (samples.iterations_must_match && options.accepted.count("iterations") == 0) {
+    OTT_RETURN_IF_ERROR(CheckIterations(samples, comparison.plotted));
+  }
+  if (!primary.empty()) {
+    OTT_ASSIGN_OR_RETURN(const LocatedSides located, LocateAll(samples, primary, options));
+    comparison.answer = CompareMeasurement(samples, primary, located, options, options.error);
+    if (auto note = NoteOnMeans(samples, primary, options, comparison.answer, options.error)) {
+      comparison.notes.push_back(*std::move(note));
+    }
+  }
+  // The others are one family: none of them is judged wrongly with more than the error of one.
+  for (const std::string& name : names) {
+    OTT_ASSIGN_OR_RETURN(const LocatedSides located, LocateAll(samples, name, options));
+    comparison.measurements.push_back(CompareMeasurement(samples, name, located, options,
+                                                         options.error / static_cast<double>(names.size())));
+  }
+  if (primary.empty()) comparison.answer = Worst(comparison.measurements);
+  OTT_ASSIGN_OR_RETURN(const LocatedSides plotted, LocateAll(samples, comparison.plotted, options));
+  comparison.locations_a = plotted.a;
+  comparison.locations_b = plotted.b;
+  NoteWarmUp(samples, comparison.plotted, options, plotted, &comparison.notes);
+  CheckConditions(samples, Logarithms(plotted.a), Logarithms(plotted.b), options, &comparison);
+  if (!comparison.voids.empty()) {
+    comparison.answer.verdict = Verdict::kCannotTell;
+    for (Result& result : comparison.measurements) result.verdict = Verdict::kCannotTell;
+  }
+  return comparison;
+}
+
+}  // namespace ott::ab

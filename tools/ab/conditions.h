@@ -1,0 +1,21 @@
+// What makes a comparison void, or weaker than it looks.
+
+#ifndef OTT_TOOLS_AB_CONDITIONS_H_
+#define OTT_TOOLS_AB_CONDITIONS_H_
+
+#include <vector>
+
+#include "tools/ab/comparison.h"
+#include "tools/ab/samples.h"
+
+namespace ott::ab {
+
+// Adds to the comparison's voids and notes. logarithms: of the processes' locations in the measurement that
+// is plotted.
+void CheckConditions(const Samples& samples, const std::vector<double>& logarithms_a,
+                     const std::vector<double>& logarithms_b, const CompareOptions& options,
+                     Comparison* comparison);
+
+}  // namespace ott::ab
+
+#endif  // OTT_TOOLS_AB_CONDITIONS_H_

@@ -1,0 +1,19 @@
+// JSON that benchmarks write.
+
+#ifndef OTT_TOOLS_AB_READ_JSON_H_
+#define OTT_TOOLS_AB_READ_JSON_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "tools/ab/read_samples.h"
+
+namespace ott::ab {
+
+// text: of Google Benchmark, nvbench, hyperfine, or lines of JSON; the contents of `path`, which nvbench's
+// samples lie beside. No exception leaves this function.
+absl::StatusOr<SideSamples> ReadJson(const std::string& path, const std::string& text, Clock clock);
+
+}  // namespace ott::ab
+
+#endif  // OTT_TOOLS_AB_READ_JSON_H_

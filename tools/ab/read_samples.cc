@@ -1,0 +1,134 @@
+#include "tools/ab/read_samples.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_table.h"
+#include "ott/dist/directory/run_directory.h"
+#include "tools/ab/read_json.h"
+#include "tools/ab/read_run.h"
+#include "tools/ab/read_table.h"
+
+namespace ott::ab {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A larger file of times is damage.
+constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
+
+absl::StatusOr<SideSamples> ReadTimesFile(const std::string& path, Clock clock) {
+  std::error_code error;
+  // Opening a FIFO would wait for who writes it.
+  if (!fs::is_regular_file(path, error))
+    return absl::InvalidArgumentError(absl::StrCat(path, ": no regular file"));
+  if (fs::file_size(path, error) > kMostBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": more than 1 GiB, which no file of times has"));
+  }
+  OTT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos)
+    return absl::InvalidArgumentError(absl::StrCat(path, ": the file is empty"));
+  if (text[first] == '{' || text[first] == '[') return ReadJson(path, text.substr(first), clock);
+  if (clock == Clock::kCpu) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a table has one time, and whose it is, it does not say"));
+  }
+  OTT_ASSIGN_OR_RETURN(std::vector<TableRow> rows, ReadCsv(path, text));
+  if (rows.empty()) return absl::InvalidArgumentError(absl::StrCat(path, ": names of columns, and no times"));
+  SideSamples samples;
+  samples.iterations_must_match = true;
+  OTT_ASSIGN_OR_RETURN(samples.processes, CollectRows(path, std::move(rows)));
+  return samples;
+}
+
+// A run directory, or the run directories in a folder.
+absl::StatusOr<SideSamples> ReadFolder(const std::string& path, Clock clock) {
+  if (clock == Clock::kCpu) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": a run directory has no CPU time"));
+  }
+  std::vector<std::string> runs;
+  if (IsRunDirectory(path)) {
+    runs.push_back(path);
+  } else {
+    std::error_code error;
+    for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error)) {
+      // `ott ab` keeps a run's directory in a folder of that run.
+      for (const fs::path& folder : {entry->path(), entry->path() / "run"}) {
+        if (IsRunDirectory(folder.string())) runs.push_back(folder.string());
+      }
+    }
+    if (error) return absl::UnavailableError(absl::StrCat(path, ": ", error.message()));
+    std::sort(runs.begin(), runs.end());
+  }
+  if (runs.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(path, ": neither a run directory nor a folder of run directories"));
+  }
+  SideSamples samples;
+  samples.primary = kIteration;
+  samples.iterations_must_match = true;
+  for (const std::string& run : runs) {
+    OTT_ASSIGN_OR_RETURN(Process process, ReadRun(run));
+    samples.processes.push_back(std::move(process));
+  }
+  return samples;
+}
+
+absl::StatusOr<SideSamples> ReadPath(const std::string& path, Clock clock) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    return absl::NotFoundError(absl::StrCat(EscapeControlCharacters(path), ": ",
+                                            error ? error.message() : "No such file or directory"));
+  }
+  if (fs::is_directory(status)) return ReadFolder(path, clock);
+  OTT_ASSIGN_OR_RETURN(SideSamples samples, ReadTimesFile(path, clock));
+  for (const Process& process : samples.processes) {
+    for (const Measurement& measurement : process.measurements) {
+      if (measurement.name == kIteration) samples.primary = kIteration;
+    }
+  }
+  return samples;
+}
+
+// The path itself where it is there or matches nothing.
+std::vector<std::string> ExpandGlob(const std::string& path) {
+  std::error_code error;
+  if (fs::exists(path, error)) return {path};
+  std::vector<std::string> paths;
+  glob_t matches;
+  if (glob(path.c_str(), 0, nullptr, &matches) == 0) {
+    paths.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+    globfree(&matches);
+  }
+  return paths.empty() ? std::vector<std::string>{path} : paths;
+}
+
+}  // namespace
+
+absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Clock clock) {
+  SideSamples side;
+  for (const std::string& pattern : paths) {
+    for (const std::string& path : ExpandGlob(pattern)) {
+      OTT_ASSIGN_OR_RETURN(SideSamples samples, ReadPath(path, clock));
+      std::move(samples.processes.begin(), samples.processes.end(), std::back_inserter(side.processes));
+      std::move(samples.notes.begin(), samples.notes.end(), std::back_inserter(side.notes));
+      if (!samples.primary.empty()) side.primary = samples.primary;
+      side.iterations_must_match |= samples.iterations_must_match;
+    }
+  }
+  return side;
+}
+
+}  // namespace ott::ab

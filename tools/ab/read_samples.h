@@ -1,0 +1,36 @@
+// The times of processes from what they left on disk. What a file is, its content says, not its name.
+
+#ifndef OTT_TOOLS_AB_READ_SAMPLES_H_
+#define OTT_TOOLS_AB_READ_SAMPLES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/ab/samples.h"
+
+namespace ott::ab {
+
+enum class Clock { kWall, kCpu };
+
+// What a file or a folder holds.
+struct SideSamples {
+  std::vector<Process> processes;
+  std::string primary;
+  bool iterations_must_match = false;
+  std::vector<std::string> notes;
+};
+
+// Paths are run directories, folders of run directories, files of the formats below, or globs of these:
+//
+//   Google Benchmark's JSON   a process; its repetitions are iterations
+//   nvbench's JSON            a process; its samples (--jsonbin) are iterations, else it has one, their mean
+//   hyperfine's JSON          each run is a process
+//   CSV, JSON lines           columns or names process, seconds, and perhaps iteration and measurement
+//
+// clock: which of the times where a file has both. Errors name the file, the place in it and what is wrong.
+absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Clock clock);
+
+}  // namespace ott::ab
+
+#endif  // OTT_TOOLS_AB_READ_SAMPLES_H_

@@ -1,0 +1,33 @@
+// CSV and JSON lines of single times.
+
+#ifndef OTT_TOOLS_AB_READ_TABLE_H_
+#define OTT_TOOLS_AB_READ_TABLE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/ab/samples.h"
+
+namespace ott::ab {
+
+// One time of one process.
+struct TableRow {
+  std::string place;  // "times.csv:3"
+  std::string process;
+  std::string iteration;  // empty: the one after the one before
+  std::string measurement = "time";
+  double seconds = 0;
+};
+
+// With a line of names first, in any order: process and seconds, and perhaps iteration and measurement; other
+// columns are left out. RFC 4180, though fields do not go over lines.
+absl::StatusOr<std::vector<TableRow>> ReadCsv(const std::string& path, const std::string& text);
+
+// Collects rows of any order into processes. INVALID_ARGUMENT for times that are none, and for two of one
+// iteration.
+absl::StatusOr<std::vector<Process>> CollectRows(const std::string& path, std::vector<TableRow> rows);
+
+}  // namespace ott::ab
+
+#endif  // OTT_TOOLS_AB_READ_TABLE_H_
