@@ -27,8 +27,9 @@ std::optional<Tolerance> ReplicaTolerance(const CrossCheckConfig& config) {
 }
 
 CrossCheckVerdict Run(ReplicaCheck& check, int64_t iteration, const std::vector<NamedTensor>& tensors,
-                      const absl::Status& problem) {
-  return problem.ok() ? check.Run(iteration, tensors) : check.RunWithoutTensors(iteration, problem);
+                      const std::string& unmatched, const absl::Status& problem) {
+  return problem.ok() ? check.Run(iteration, tensors, unmatched)
+                      : check.RunWithoutTensors(iteration, problem);
 }
 
 std::vector<std::string> HostsOf(const Communicator& ranks) {
@@ -104,7 +105,8 @@ std::optional<CrossCheckVerdict> CrossCheck::CheckReplicas(int64_t iteration,
   std::vector<NamedTensor> replicated;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(replicated),
                [this](const NamedTensor& tensor) { return selection().IsReplicated(tensor.path); });
-  CrossCheckVerdict verdict = Run(*replica_check_, iteration, replicated, problem);
+  CrossCheckVerdict verdict =
+      Run(*replica_check_, iteration, replicated, selection().FindUnmatched(tensors), problem);
   const CrossCheckConfig& config = reference_check_.config();
   const bool only_shards = verdict.worst_outcome() == NOT_COMPARED && verdict.num_tensors() == 0 &&
                            verdict.missing_ranks().empty() && config.replicated().empty() &&
@@ -125,8 +127,9 @@ std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
     const bool has_replicas =
         static_cast<int>(hosts_.size()) > reference_check_.config().sharded(sharding).num_parts();
     if (!has_replicas && has_reference()) continue;
-    CrossCheckVerdict& verdict =
-        verdicts.emplace_back(Run(*shard_checks_[sharding], iteration, shards, problem));
+    CrossCheckVerdict& verdict = verdicts.emplace_back(
+        Run(*shard_checks_[sharding], iteration, shards,
+            selection().FindUnmatchedShards(static_cast<int>(sharding), tensors), problem));
     if (!has_replicas) {
       verdict.set_outcome(NOT_COMPARED);
       AddReason("each part is on one rank only, and there is no reference", verdict);

@@ -130,6 +130,59 @@ TEST_F(CrossCheckTest, AGlobThatMatchesNothingIsNoPass) {
   EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
 }
 
+TEST_F(CrossCheckTest, EachGlobAndKindThatMatchesNothingIsNoPassAndNamed) {
+  CrossCheckConfig config = Config();
+  config.add_replicated("weights");
+  config.add_replicated("wieghts*");
+  config.add_replicated("layers[0].w");
+  const Model model;
+  CrossCheckVerdict verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
+  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+  EXPECT_EQ(verdict.reason(),
+            "replicated: \"wieghts*\" matches no tensor; replicated: \"layers[0].w\" matches no tensor");
+
+  config = Config();
+  config.add_kinds(TENSOR_KIND_PARAMETER);
+  config.add_kinds(TENSOR_KIND_OPTIMIZER_STATE);
+  TensorsOfKind& parameters = *config.add_tensor_kinds();
+  parameters.set_kind(TENSOR_KIND_PARAMETER);
+  parameters.add_paths("weights");
+  parameters.add_paths("bias");
+  verdict = *Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()));
+  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+  EXPECT_EQ(verdict.reason(),
+            "tensor_kinds: \"bias\" matches no tensor; no tensor is TENSOR_KIND_OPTIMIZER_STATE");
+
+  config = Config();
+  ShardedTensors& sharded = *config.add_sharded();
+  sharded.add_paths("weights");
+  sharded.add_paths("experts.*");
+  sharded.set_num_parts(1);
+  verdict = Create(config)->CheckShards(kIteration, ListTensors(model.Tree()))[0];
+  EXPECT_EQ(verdict.worst_outcome(), NOT_COMPARED);
+  EXPECT_EQ(verdict.reason(), "sharded: \"experts.*\" matches no tensor");
+}
+
+TEST_F(CrossCheckTest, AGlobThatMatchesNothingHidesNoDifference) {
+  CrossCheckConfig config = Config();
+  config.add_replicated("weights");
+  config.add_replicated("wieghts*");
+  Model model;
+  if (TestRanks().rank() == 1) model.weights[3] = 1;
+  EXPECT_EQ(Create(config)->CheckReplicas(kIteration, ListTensors(model.Tree()))->outcome(), DIFFERENT);
+}
+
+TEST_F(CrossCheckTest, AKindThatIsNotThereIsNoPassAgainstTheReference) {
+  CrossCheckConfig config = Config(reference_);
+  config.add_kinds(TENSOR_KIND_OTHER);
+  config.add_kinds(TENSOR_KIND_GRADIENT);
+  const Model model;
+  WriteReference(model);
+  const CrossCheckVerdict verdict = Create(config)->CheckReference(kIteration, model.Tree(), nullptr);
+  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+  EXPECT_THAT(verdict.reason(), HasSubstr("no tensor is TENSOR_KIND_GRADIENT"));
+}
+
 TEST_F(CrossCheckTest, FindsTheFlippedBit) {
   Model model;
   const int culprit = TestRanks().size() - 1;

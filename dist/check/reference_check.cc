@@ -257,6 +257,11 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
                                : "this run has gradients, the reference has none",
               verdict);
   }
+  const std::string unmatched = selection_.FindUnmatchedKinds(ListTensorsAndGrads(tensors, grads));
+  if (!unmatched.empty()) {
+    Worsen(NOT_COMPARED, verdict);
+    AddReason(unmatched, verdict);
+  }
   if (verdict.num_tensors() == 0) {
     Worsen(NOT_COMPARED, verdict);
     AddReason("nothing to compare", verdict);

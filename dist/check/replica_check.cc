@@ -821,10 +821,11 @@ ReplicaCheck::ReplicaCheck(std::unique_ptr<Communicator> ranks, std::chrono::nan
   if (options_.silent == nullptr) options_.silent = std::make_shared<SilentRanks>();
 }
 
-CrossCheckVerdict ReplicaCheck::Run(int64_t iteration, absl::Span<const NamedTensor> named_tensors) {
+CrossCheckVerdict ReplicaCheck::Run(int64_t iteration, absl::Span<const NamedTensor> named_tensors,
+                                    const std::string& incomplete) {
   ReplicaTensors tensors(named_tensors);
   const ReplicaAnnouncement mine = tensors.Announce(iteration);
-  return Run(mine, tensors);
+  return Run(mine, tensors, incomplete);
 }
 
 CrossCheckVerdict ReplicaCheck::RunWithoutTensors(int64_t iteration, const absl::Status& problem) {
@@ -832,10 +833,11 @@ CrossCheckVerdict ReplicaCheck::RunWithoutTensors(int64_t iteration, const absl:
   ReplicaAnnouncement mine;
   mine.set_iteration(iteration);
   mine.set_error(std::string(problem.message()));
-  return Run(mine, ReplicaTensors({}));
+  return Run(mine, ReplicaTensors({}), "");
 }
 
-CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const ReplicaTensors& tensors) {
+CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const ReplicaTensors& tensors,
+                                    const std::string& incomplete) {
   const uint64_t check = ++num_checks_;
   CrossCheckVerdict verdict;
   if (ranks_->rank() == 0) {
@@ -843,6 +845,10 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
     Judge judge(*ranks_, options_, tensors, check, Deadline::After(timeout_ / 2),
                 Deadline::After(timeout_ / 4 * 3));
     verdict = judge.Decide(mine);
+    if (!incomplete.empty()) {
+      if (verdict.outcome() != DIFFERENT) verdict.set_outcome(NOT_COMPARED);
+      absl::StrAppend(verdict.mutable_reason(), verdict.reason().empty() ? "" : "; ", incomplete);
+    }
     for (const int rank : verdict.culprit_ranks()) verdict.add_culprit_named_before(times_named_[rank]++);
     verdict.set_worst_outcome(verdict.outcome());
     ReplicaRequest request;

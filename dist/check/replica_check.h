@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,14 +64,17 @@ class ReplicaCheck {
 
   // Returns within the timeout. The verdict is rank 0's, on all ranks that heard it in time; the others' says
   // NOT_COMPARED and has no worst_outcome.
-  CrossCheckVerdict Run(int64_t iteration, absl::Span<const NamedTensor> tensors);
+  // incomplete: why this would be no pass even if all is equal; rank 0's counts.
+  CrossCheckVerdict Run(int64_t iteration, absl::Span<const NamedTensor> tensors,
+                        const std::string& incomplete = "");
 
   // Takes part for a rank that has no tensors to bring: the verdict says why, and the others are compared if
   // rank 0 is among them. REQUIRES: !problem.ok()
   CrossCheckVerdict RunWithoutTensors(int64_t iteration, const absl::Status& problem);
 
  private:
-  CrossCheckVerdict Run(const internal::ReplicaAnnouncement& mine, const internal::ReplicaTensors& tensors);
+  CrossCheckVerdict Run(const internal::ReplicaAnnouncement& mine, const internal::ReplicaTensors& tensors,
+                        const std::string& incomplete);
 
   const std::unique_ptr<Communicator> ranks_;
   const std::chrono::nanoseconds timeout_;

@@ -5,10 +5,24 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ott/core/base/glob.h"
 
 namespace ott {
 namespace {
+
+// Says which of the globs no tensor matches that counts.
+template <typename Globs, typename Counts>
+void AddUnmatched(const char* field, const Globs& globs, const std::vector<NamedTensor>& tensors,
+                  Counts counts, std::vector<std::string>& unmatched) {
+  for (const std::string& glob : globs) {
+    if (std::none_of(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
+          return MatchesGlob(tensor.path, glob) && counts(tensor.path);
+        })) {
+      unmatched.push_back(absl::StrCat(field, ": \"", glob, "\" matches no tensor"));
+    }
+  }
+}
 
 int64_t Stride(const ShardedTensors& sharded) { return std::max(sharded.stride(), 1); }
 
@@ -55,6 +69,41 @@ int TensorSelection::ShardingOf(const std::string& path) const {
   const auto found = std::find_if(config_.sharded().begin(), config_.sharded().end(),
                                   [&](const auto& sharded) { return MatchesAnyGlob(path, sharded.paths()); });
   return found == config_.sharded().end() ? -1 : static_cast<int>(found - config_.sharded().begin());
+}
+
+std::string TensorSelection::FindUnmatched(const std::vector<NamedTensor>& tensors) const {
+  std::vector<std::string> unmatched;
+  AddUnmatched(
+      "replicated", config_.replicated(), tensors,
+      [this](const std::string& path) { return IsSelected(path); }, unmatched);
+  if (std::string kinds = FindUnmatchedKinds(tensors); !kinds.empty()) unmatched.push_back(std::move(kinds));
+  return absl::StrJoin(unmatched, "; ");
+}
+
+std::string TensorSelection::FindUnmatchedKinds(const std::vector<NamedTensor>& tensors) const {
+  std::vector<std::string> unmatched;
+  for (const TensorsOfKind& of_kind : config_.tensor_kinds()) {
+    if (config_.kinds().empty()) break;
+    AddUnmatched(
+        "tensor_kinds", of_kind.paths(), tensors, [](const std::string&) { return true; }, unmatched);
+  }
+  for (const int kind : config_.kinds()) {
+    const bool is_there = std::any_of(tensors.begin(), tensors.end(),
+                                      [&](const NamedTensor& tensor) { return KindOf(tensor.path) == kind; });
+    if (!is_there) {
+      unmatched.push_back(absl::StrCat("no tensor is ", TensorKind_Name(static_cast<TensorKind>(kind))));
+    }
+  }
+  return absl::StrJoin(unmatched, "; ");
+}
+
+std::string TensorSelection::FindUnmatchedShards(int sharding,
+                                                 const std::vector<NamedTensor>& tensors) const {
+  std::vector<std::string> unmatched;
+  AddUnmatched(
+      "sharded", config_.sharded(sharding).paths(), tensors,
+      [this](const std::string& path) { return IsSelected(path); }, unmatched);
+  return absl::StrJoin(unmatched, "; ");
 }
 
 int TensorSelection::PartOf(int sharding, int rank) const {

@@ -30,6 +30,13 @@ class TensorSelection {
   // The declaration that a tensor is a shard by, as an index into config.sharded; -1 for other tensors.
   int ShardingOf(const std::string& path) const;
 
+  // What the configuration asks for and no tensor is: kinds and globs, each by name; empty if there is
+  // nothing of the kind. Such a check is no pass.
+  std::string FindUnmatched(const std::vector<NamedTensor>& tensors) const;
+  // The same without the globs of replicas; and of one sharding's globs.
+  std::string FindUnmatchedKinds(const std::vector<NamedTensor>& tensors) const;
+  std::string FindUnmatchedShards(int sharding, const std::vector<NamedTensor>& tensors) const;
+
   // Which part of them `rank` holds.
   int PartOf(int sharding, int rank) const;
   // That part of a whole tensor. INVALID_ARGUMENT if it has no such dimension or too few elements there.
