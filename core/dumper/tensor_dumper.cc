@@ -195,6 +195,23 @@ absl::Status TensorDumper::Enable(TensorDumperOptions options) {
   return absl::OkStatus();
 }
 
+absl::Status TensorDumper::Disable() {
+  absl::Status status = Flush();
+  const std::lock_guard lock(mutex_);
+  if (!enabled_) return status;
+  enabled_ = false;
+  paused_ = false;
+  UpdateActive();
+  queue_.reset();
+  pending_ = Pending();
+  dump_count_ = 0;
+  ranges_.clear();
+  actions_.clear();
+  format_for_all_tensors_.reset();
+  format_for_all_grads_.reset();
+  return status;
+}
+
 void TensorDumper::Pause() {
   const std::lock_guard lock(mutex_);
   paused_ = true;

@@ -120,6 +120,9 @@ class TensorDumper {
 
   // FAILED_PRECONDITION when called twice, INVALID_ARGUMENT without a directory or with a wrong selection.
   absl::Status Enable(TensorDumperOptions options);
+  // Writes what was dumped, and forgets what is pending, the count, the ranges, the actions and
+  // SetDumpTypeForAll(); it may be enabled again. The error of Flush(). REQUIRES: no other thread uses it
+  absl::Status Disable();
 
   // Enabled, not paused, and at an iteration and rank that are selected.
   bool active() const { return active_.load(std::memory_order_relaxed); }

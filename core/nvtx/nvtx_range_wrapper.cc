@@ -113,6 +113,14 @@ class NvtxCore {
 
   bool enabled() const { return enabled_.load(std::memory_order_acquire); }
 
+  void Disable() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    enabled_at_.reset();
+    options_ = {};
+    enabled_.store(false, std::memory_order_release);
+    FindWork();
+  }
+
   void RecordInto(EventRecorder* recorder) {
     const std::lock_guard<std::mutex> lock(mutex_);
     recorder_.store(recorder, std::memory_order_release);
@@ -384,6 +392,13 @@ absl::Status NvtxRangeWrapper::Enable(const Options& options, Place place) {
   OTT_RETURN_IF_ERROR(core->Enable(options, place));
   core_.SetEnabled(true);
   return absl::OkStatus();
+}
+
+void NvtxRangeWrapper::Disable() {
+  if (!enabled()) return;
+  internal::NvtxCore* const core = core_.IfEnabled();
+  core_.SetEnabled(false);
+  core->Disable();
 }
 
 bool NvtxRangeWrapper::enabled() const {

@@ -138,11 +138,14 @@ class NvtxRangeWrapper {
   // REQUIRES: no other thread uses it any more.
   ~NvtxRangeWrapper();
 
-  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, if another
+  // Switches it on. FAILED_PRECONDITION if it is on already, naming where that was done, if another
   // version of this library is in use in the process, or if a profiler's window is open; UNIMPLEMENTED in a
   // build without NVTX; the error of the device if it is to be synchronised and cannot.
   absl::Status Enable(const Options& options, Place place = Place::Current());
   bool enabled() const;
+  // Switches them off; they may be enabled again. Nothing while they are off. REQUIRES: no range is open, on
+  // any thread, and no profiler's window.
+  void Disable();
 
   // Leaves ranges and marks there as well until the next call, also while it is off, NVTX then seeing
   // nothing; what the profiler calls. Until then it cannot be enabled. Null: no more.

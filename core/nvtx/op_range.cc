@@ -119,6 +119,14 @@ class OpRangeCore {
 
   bool enabled() const { return enabled_.load(std::memory_order_acquire); }
 
+  void Disable() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    enabled_at_.reset();
+    options_ = {};
+    enabled_.store(false, std::memory_order_release);
+    record_ = {};
+  }
+
   void RecordInto(EventRecorder* recorder) {
     const std::lock_guard<std::mutex> lock(mutex_);
     recorder_.store(recorder, std::memory_order_release);
@@ -290,6 +298,13 @@ absl::Status OpRanges::Enable(const Options& options, Place place) {
   OTT_RETURN_IF_ERROR(core->Enable(options, place));
   core_.SetEnabled(true);
   return absl::OkStatus();
+}
+
+void OpRanges::Disable() {
+  if (!enabled()) return;
+  internal::OpRangeCore* const core = core_.IfEnabled();
+  core_.SetEnabled(false);
+  core->Disable();
 }
 
 bool OpRanges::enabled() const {

@@ -78,11 +78,14 @@ class OpRanges {
   // REQUIRES: no other thread uses it any more.
   ~OpRanges();
 
-  // Switches ranges on, for good. FAILED_PRECONDITION if that was done before, naming where, if another
+  // Switches ranges on. FAILED_PRECONDITION if that was done before, naming where, if another
   // version of this library is in use in the process, or if a profiler's window is open; UNIMPLEMENTED in a
   // build without NVTX.
   absl::Status Enable(const Options& options, Place place = Place::Current());
   bool enabled() const;
+  // Switches them off; they may be enabled again. Nothing while they are off. REQUIRES: no range is open, on
+  // any thread, and no profiler's window.
+  void Disable();
 
   // Leaves ranges there as well until the next call, also while they are off, NVTX then seeing nothing; what
   // the profiler calls. Null: no more.

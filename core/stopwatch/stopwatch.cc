@@ -31,11 +31,19 @@ absl::Status Stopwatch::Enable(const Options& options, Place place) {
   core_.SetEnabled(true);
   if (options.at_exit && own_core_ == nullptr) {
     static const pid_t process = getpid();
-    std::atexit([] {
-      if (getpid() == process) internal::AtExit(*Get().core_.IfEnabled(), Get());
+    static const int registered = std::atexit([] {
+      if (getpid() == process && Get().enabled()) internal::AtExit(*Get().core_.IfEnabled(), Get());
     });
+    (void)registered;
   }
   return absl::OkStatus();
+}
+
+void Stopwatch::Disable() {
+  if (!enabled()) return;
+  internal::StopwatchCore* const core = core_.IfEnabled();
+  core_.SetEnabled(false);
+  core->Disable();
 }
 
 bool Stopwatch::enabled() const {

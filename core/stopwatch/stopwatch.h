@@ -156,11 +156,14 @@ class Stopwatch {
   // REQUIRES: no other thread uses it any more.
   ~Stopwatch();
 
-  // Switches it on, for good. FAILED_PRECONDITION if it is on already, naming where that was done, if another
+  // Switches it on. FAILED_PRECONDITION if it is on already, naming where that was done, if another
   // version of this library is in use in the process, or if a profiler's window is open; INVALID_ARGUMENT for
   // numbers out of range; the error of the device if it cannot be synchronised.
   absl::Status Enable(const Options& options, Place place = Place::Current());
   bool enabled() const;
+  // Switches it off and forgets what was measured; it may be enabled again. Nothing while it is off.
+  // REQUIRES: nothing runs, on any thread, and no profiler's window is open.
+  void Disable();
 
   // Leaves intervals there as well until the next call, also while it is off; what the profiler calls. Until
   // then it cannot be enabled. Null: no more. The recorder must be of the same clock.

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -86,6 +87,60 @@ absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place plac
   counting_ = options.num_warmup_iters == 0;
   enabled_.store(true, std::memory_order_release);
   return absl::OkStatus();
+}
+
+namespace {
+
+// As it was made. REQUIRES: nobody else uses it
+template <typename T>
+void Renew(T& object) {
+  object.~T();
+  new (&object) T();
+}
+
+}  // namespace
+
+// Threads and handles keep what they found: measurements and records stay, and become empty.
+void StopwatchCore::Disable() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  enabled_.store(false, std::memory_order_release);
+  counting_ = false;
+  if (device_events_ != nullptr) {
+    const std::lock_guard<std::mutex> device_lock(device_mutex_);
+    for (const PendingDeviceInterval& interval : pending_) {
+      device_events_->GiveBack(interval.start);
+      device_events_->GiveBack(interval.end);
+    }
+    pending_.clear();
+  }
+  for (StopwatchMeasurement* measurement : measurements_) {
+    measurement->hooks.store(0, std::memory_order_release);
+    measurement->collective = false;
+    Renew(measurement->per_iteration);
+    measurement->series = IterationSeries();
+    measurement->count = measurement->finished_count = 0;
+    measurement->total = measurement->finished_total = 0;
+    measurement->on_device.reset();
+    measurement->arrivals.reset();
+  }
+  {
+    const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
+    for (StopwatchThread* thread : threads_.all()) {
+      Renew(thread->root.intervals);
+      for (const auto& record : thread->records) Renew(record->intervals);
+    }
+  }
+  one_time_.clear();
+  cpu_usage_ = CpuUsage();
+  cpu_usage_measurement_.clear();
+  num_finished_ = 0;
+  num_misuses_ = 0;
+  hooks_of_all_ = 0;
+  iteration_start_.reset();
+  Renew(iteration_);
+  iteration_series_ = IterationSeries();
+  options_ = Stopwatch::Options();
+  enabled_at_.reset();
 }
 
 void StopwatchCore::ChooseClock() {

@@ -160,6 +160,7 @@ class StopwatchCore {
 
   absl::Status Enable(const Stopwatch::Options& options, Place place);
   bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+  void Disable();
   void RecordInto(EventRecorder* recorder);
 
   StopwatchMeasurement& Find(Stopwatch::Measurement& measurement);

@@ -15,6 +15,8 @@ namespace ott {
 namespace {
 
 constexpr std::string_view kRankPrefix = "rank_";
+constexpr std::string_view kAttemptPrefix = "attempt_";
+constexpr int kMaxAttempts = 100000;
 
 // The numbers N of the folders `<prefix>N` in `dir`, ascending.
 template <typename Number>
@@ -33,6 +35,37 @@ absl::StatusOr<std::vector<Number>> ListNumbered(const std::string& dir, std::st
   if (error) return absl::NotFoundError(absl::StrCat(dir, ": cannot be listed: ", error.message()));
   std::sort(numbers.begin(), numbers.end());
   return numbers;
+}
+
+std::string AttemptDirectory(const std::string& run_dir, int attempt) {
+  return attempt == 1 ? run_dir : absl::StrCat(run_dir, "/", std::string(kAttemptPrefix), attempt);
+}
+
+// Whether one of them goes on where the other was.
+bool AreOfOneJob(RunInfo a, RunInfo b) {
+  for (RunInfo* const info : {&a, &b}) {
+    info->mutable_config()->clear_run_dir();
+    info->mutable_config()->clear_start_iteration();
+  }
+  return a.world_size() == b.world_size() && a.config().SerializeAsString() == b.config().SerializeAsString();
+}
+
+// Where the run is to go on; empty if nowhere.
+absl::StatusOr<std::string> FindRunToContinue(const std::string& run_dir, const RunInfo& info) {
+  std::vector<int> attempts = ListAttempts(run_dir);
+  attempts.insert(attempts.begin(), 1);
+  for (auto attempt = attempts.rbegin(); attempt != attempts.rend(); ++attempt) {
+    const std::string dir = AttemptDirectory(run_dir, *attempt);
+    absl::StatusOr<RunInfo> there = ReadRunInfo(dir);
+    if (!there.ok() || !AreOfOneJob(*there, info)) continue;
+    *there->mutable_hosts() = info.hosts();
+    Resumption& resumption = *there->add_resumptions();
+    resumption.set_started(info.started());
+    resumption.set_start_iteration(info.config().start_iteration());
+    OTT_RETURN_IF_ERROR(WriteRunInfo(dir, *there));
+    return dir;
+  }
+  return std::string();
 }
 
 std::string InfoPath(const std::string& run_dir) { return run_dir + "/run.json"; }
@@ -63,6 +96,31 @@ absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir) {
                                             ", which is no number of ranks"));
   }
   return info;
+}
+
+absl::StatusOr<std::string> ClaimRunDirectory(const std::string& run_dir, const RunInfo& info) {
+  if (info.config().start_iteration() > 0) {
+    OTT_ASSIGN_OR_RETURN(const std::string dir, FindRunToContinue(run_dir, info));
+    if (!dir.empty()) return dir;
+  }
+  for (int attempt = 1; attempt <= kMaxAttempts; ++attempt) {
+    const std::string dir = AttemptDirectory(run_dir, attempt);
+    OTT_RETURN_IF_ERROR(MakeDirectories(dir));
+    if (IsRunDirectory(dir)) continue;
+    // Of jobs that begin at once, one makes this.
+    std::error_code error;
+    const bool is_mine = std::filesystem::create_directory(RankDirectory(dir, 0), error);
+    if (error) return absl::UnavailableError(absl::StrCat(RankDirectory(dir, 0), ": ", error.message()));
+    if (!is_mine) continue;
+    OTT_RETURN_IF_ERROR(WriteRunInfo(dir, info));
+    return dir;
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(run_dir, ": holds ", kMaxAttempts, " runs already; set another run_dir"));
+}
+
+std::vector<int> ListAttempts(const std::string& run_dir) {
+  return ListNumbered<int>(run_dir, kAttemptPrefix).value_or(std::vector<int>());
 }
 
 bool IsRunDirectory(const std::string& dir) {

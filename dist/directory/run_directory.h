@@ -6,6 +6,7 @@
 //   RUN/rank_00003/cross_check.jsonl      one verdict a line
 //   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
 //   RUN/rank_00003/dumps/<iteration>/     dumps
+//   RUN/attempt_2/                        a whole run directory, of the second start of a job
 //
 // Each rank writes its own folder, and rank 0 what lies beside them. What a run that was cut short left
 // behind is readable.
@@ -31,6 +32,15 @@ std::string RankDirectory(const std::string& run_dir, int rank);
 std::string DumpsDirectory(const std::string& run_dir, int rank);
 
 absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info);
+
+// Makes a directory of its own for the run that info describes and writes its run.json. It is run_dir, or
+// where that holds a run already, the first of run_dir/attempt_2, attempt_3 and so on that is free; of jobs
+// that begin at once each gets another. A run with a start_iteration goes on in the latest of them whose
+// Config is the same otherwise, and whose world size.
+absl::StatusOr<std::string> ClaimRunDirectory(const std::string& run_dir, const RunInfo& info);
+
+// The numbers N of run_dir/attempt_N, ascending.
+std::vector<int> ListAttempts(const std::string& run_dir);
 
 // NOT_FOUND if there is no run.json, DATA_LOSS if it is damaged or its world size is not in [1,
 // kMaxWorldSize].

@@ -14,7 +14,10 @@ using ::testing::HasSubstr;
 
 class RunDirectoryTest : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(run_dir_); }
+  void SetUp() override {
+    std::filesystem::remove_all(run_dir_);
+    std::filesystem::create_directories(run_dir_);
+  }
 
   const std::string run_dir_ =
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -30,6 +33,35 @@ TEST_F(RunDirectoryTest, InfoIsReadAsItWasWritten) {
   const auto read = ReadRunInfo(run_dir_);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(read->SerializeAsString(), info.SerializeAsString());
+}
+
+RunInfo InfoFrom(int64_t start_iteration, int warmup = 0) {
+  RunInfo info;
+  info.set_world_size(2);
+  info.set_started("now");
+  info.mutable_config()->set_start_iteration(start_iteration);
+  info.mutable_config()->mutable_stopwatch()->set_num_warmup_iters(warmup);
+  return info;
+}
+
+TEST_F(RunDirectoryTest, AStartAnewGetsAnAttemptOfItsOwn) {
+  EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(0)), run_dir_);
+  EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(0)), run_dir_ + "/attempt_2");
+  // One that was killed before it wrote run.json.
+  std::filesystem::create_directories(RankDirectory(run_dir_ + "/attempt_3", 0));
+  EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(0)), run_dir_ + "/attempt_4");
+  EXPECT_THAT(ListAttempts(run_dir_), ElementsAre(2, 3, 4));
+  EXPECT_TRUE(ReadRunInfo(run_dir_ + "/attempt_4").ok());
+}
+
+TEST_F(RunDirectoryTest, AResumedRunGoesOnInTheLatestDirectoryOfItsJob) {
+  EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(1000)), run_dir_);
+  EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(2000)), run_dir_);
+  EXPECT_EQ(ReadRunInfo(run_dir_)->resumptions(0).start_iteration(), 2000);
+  EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(0)), run_dir_ + "/attempt_2");
+  EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(10)), run_dir_ + "/attempt_2");
+  // Another configuration is another job.
+  EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(10, 5)), run_dir_ + "/attempt_3");
 }
 
 TEST_F(RunDirectoryTest, DamagedInfoIsNamed) {

@@ -45,6 +45,10 @@ constexpr size_t kMaxFailuresKept = 16;
 constexpr int kMaxFailuresPrinted = 3;
 
 absl::Status CheckConfig(const Config& config) {
+  if (config.start_iteration() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("ott.Config: start_iteration ", config.start_iteration(), " is less than 0"));
+  }
   if (config.has_dump() && config.run_dir().empty()) {
     return absl::InvalidArgumentError("ott.Config has `dump` but no `run_dir` to write to");
   }
@@ -62,27 +66,20 @@ absl::Status CheckConfig(const Config& config) {
   return absl::OkStatus();
 }
 
-absl::Status HoldsARun(const std::string& dir) {
-  return absl::AlreadyExistsError(
-      absl::StrCat(dir, ": holds a run already; remove it, or set another run_dir"));
-}
-
-// Rank 0's part of preparing the run directory.
-absl::Status CreateRunDirectory(const Communicator& ranks, const Config& config) {
-  if (IsRunDirectory(config.run_dir())) return HoldsARun(config.run_dir());
-  OTT_RETURN_IF_ERROR(MakeDirectories(config.run_dir()));
-  // Of jobs that begin at once, one makes this.
-  std::error_code error;
-  if (!std::filesystem::create_directory(RankDirectory(config.run_dir(), 0), error) && !error) {
-    return HoldsARun(config.run_dir());
-  }
+// Rank 0's part of preparing the run directory. Returns which it is.
+absl::StatusOr<std::string> ClaimDirectory(const Communicator& ranks, const Config& config) {
   RunInfo info;
   info.set_version(kVersion);
   info.set_world_size(ranks.size());
   for (int rank = 0; rank < ranks.size(); ++rank) info.add_hosts(ranks.host(rank));
   *info.mutable_config() = config;
   info.set_started(absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone()));
-  return WriteRunInfo(config.run_dir(), info);
+  OTT_ASSIGN_OR_RETURN(std::string dir, ClaimRunDirectory(config.run_dir(), info));
+  if (dir != config.run_dir()) {
+    std::printf("ott: %s holds a run already; this one is in %s\n", config.run_dir().c_str(), dir.c_str());
+    std::fflush(stdout);
+  }
+  return dir;
 }
 
 TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& config) {
@@ -101,7 +98,8 @@ TrainingRun::TrainingRun(Communicator& ranks, const Config& config)
     : ranks_(ranks),
       config_(config),
       timeout_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(
-          config.timeout_seconds() > 0 ? config.timeout_seconds() : kDefaultTimeoutSeconds))) {}
+          config.timeout_seconds() > 0 ? config.timeout_seconds() : kDefaultTimeoutSeconds))),
+      iteration_(config.start_iteration()) {}
 
 absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ranks, const Config& config) {
   std::unique_ptr<TrainingRun> run(new TrainingRun(ranks, config));
@@ -140,7 +138,11 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
 }
 
 TrainingRun::~TrainingRun() {
-  if (verdicts_ != nullptr) TensorDumper::Get().Flush().IgnoreError();
+  // What still works is let end first; it uses the helpers.
+  trace_.reset();
+  gather_thread_.reset();
+  if (stats_written_.valid()) stats_written_.wait();
+  for (auto disable = disable_.rbegin(); disable != disable_.rend(); ++disable) (*disable)();
 }
 
 Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
@@ -152,8 +154,11 @@ absl::Status TrainingRun::AlignClock() {
 }
 
 absl::Status TrainingRun::PrepareDirectories() {
-  const absl::Status created = ranks_.rank() == 0 ? CreateRunDirectory(ranks_, config_) : absl::OkStatus();
-  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks_, created, NextDeadline()));
+  absl::StatusOr<std::string> dir = config_.run_dir();
+  if (ranks_.rank() == 0) dir = ClaimDirectory(ranks_, config_);
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks_, dir.status(), NextDeadline()));
+  OTT_RETURN_IF_ERROR(ranks_.Broadcast(0, &*dir, NextDeadline()));
+  config_.set_run_dir(*dir);
   return AgreeOnStatus(ranks_, MakeDirectories(RankDirectory(config_.run_dir(), ranks_.rank())),
                        NextDeadline());
 }
@@ -165,12 +170,15 @@ absl::Status TrainingRun::EnableHelpers() {
     options.collective_measurements.push_back(kObserverMeasurement);
     options.arrivals_limit = kMaxArrivals;
     OTT_RETURN_IF_ERROR(Stopwatch::Get().Enable(options));
+    disable_.push_back([] { Stopwatch::Get().Disable(); });
   }
   if (config_.has_nvtx()) {
     OTT_RETURN_IF_ERROR(NvtxRangeWrapper::Get().Enable(NvtxRangeWrapper::FromConfig(config_.nvtx())));
+    disable_.push_back([] { NvtxRangeWrapper::Get().Disable(); });
   }
   if (config_.has_op_ranges()) {
     OTT_RETURN_IF_ERROR(OpRanges::Get().Enable(OpRanges::FromConfig(config_.op_ranges())));
+    disable_.push_back([] { OpRanges::Get().Disable(); });
   }
   if (config_.has_dump() || config_.has_cross_check()) {
     OTT_ASSIGN_OR_RETURN(dump_iterations_, IterationSelector::Create(config_.dump().iterations()));
@@ -179,6 +187,7 @@ absl::Status TrainingRun::EnableHelpers() {
     OTT_ASSIGN_OR_RETURN(verdicts_,
                          VerdictLog::Open(rank_dir.empty() ? "" : rank_dir + "/cross_check.jsonl"));
     OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(MakeDumperOptions(ranks_, config_)));
+    disable_.push_back([] { TensorDumper::Get().Disable().IgnoreError(); });
     if (config_.dump().format_for_all() != DumpConfig::FORMAT_DEFAULT) {
       TensorDumper::Get().SetDumpTypeForAll(config_.dump().format_for_all() == DumpConfig::FORMAT_JSON
                                                 ? DumpFormat::kJson

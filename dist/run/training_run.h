@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,14 +46,16 @@ namespace ott {
 //   OTT_RETURN_IF_ERROR(run->Finish());
 class TrainingRun {
  public:
-  // Prepares the run directory and enables the helpers. The communicator must outlive the run.
-  // FAILED_PRECONDITION if a helper is enabled already; INVALID_ARGUMENT for a Config that asks for files
-  // without run_dir; the error of one rank is returned on all.
+  // Prepares the run directory and enables the helpers. The communicator must outlive the run. Where run_dir
+  // holds a run already, this one is in an attempt_N below it, or with a start_iteration goes on in it
+  // (ClaimRunDirectory). FAILED_PRECONDITION if a helper is enabled already; INVALID_ARGUMENT for a Config
+  // that asks for files without run_dir; the error of one rank is returned on all.
   static absl::StatusOr<std::unique_ptr<TrainingRun>> Start(Communicator& ranks, const Config& config);
 
   TrainingRun(const TrainingRun&) = delete;
   TrainingRun& operator=(const TrainingRun&) = delete;
-  // Waits until the dumps are written, also where Finish() was not called.
+  // Waits until the dumps are written, also where Finish() was not called, and switches off what Start()
+  // enabled, so that another run may start. REQUIRES: no measurement or range is open, on any thread
   ~TrainingRun();
 
   // Called on every rank, in the same FinishIter(), for each verdict of a cross-check that passes not on all
@@ -68,7 +71,7 @@ class TrainingRun {
   // Writes and prints what was measured. Call once, after the last iteration.
   absl::Status Finish();
 
-  // Counted from 0.
+  // Counted from config.start_iteration, which is 0 for a training from its beginning.
   int64_t iteration() const { return iteration_; }
 
   // This rank's clock against rank 0's, estimated in Start() and again where statistics are gathered; null
@@ -109,8 +112,10 @@ class TrainingRun {
   absl::Status PrintSummary();
 
   Communicator& ranks_;
-  const Config config_;
+  // Its run_dir is the one that this run got.
+  Config config_;
   const std::chrono::nanoseconds timeout_;
+  int64_t iteration_;
   IterationSelector dump_iterations_;
   std::unique_ptr<ClockAligner> clock_;
   // Null where nothing is profiled.
@@ -120,7 +125,6 @@ class TrainingRun {
   // Null where nothing is checked.
   std::unique_ptr<CrossCheck> cross_check_;
   std::unique_ptr<VerdictLog> verdicts_;
-  int64_t iteration_ = 0;
   bool wants_tensors_ = false;
   bool report_is_due_ = false;
   bool diverged_ = false;
@@ -130,6 +134,8 @@ class TrainingRun {
   Deadline gather_deadline_ = Deadline::Now();
   std::future<absl::Status> stats_written_;
   std::chrono::steady_clock::time_point next_stats_;
+  // Of the helpers that this run enabled, in that order.
+  std::vector<void (*)()> disable_;
   OnDivergence on_divergence_;
   // No passes, and not yet acted upon.
   std::deque<CrossCheckVerdict> failed_;

@@ -14,6 +14,8 @@
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dumper/tensor_dumper.h"
+#include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/nvtx/op_range.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/check/verdict.h"
@@ -96,26 +98,74 @@ TEST_F(TrainingRunTest, WithoutConfigurationNothingIsDone) {
   EXPECT_FALSE(std::filesystem::exists(dir_));
 }
 
-TEST_F(TrainingRunTest, DirectoryOfAnotherRunIsRefusedOnAllRanks) {
-  if (Rank() == 0) {
-    std::filesystem::create_directories(dir_);
-    std::ofstream(dir_ + "/run.json") << "{}";
+TEST_F(TrainingRunTest, ARestartWritesBesideTheRunThatIsThereAndAResumedRunGoesOnInIt) {
+  for (const int64_t start_iteration : {0, 2, 0}) {
+    config_.set_start_iteration(start_iteration);
+    const auto run = Start();
+    ASSERT_NE(run, nullptr);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(run->iteration(), start_iteration + i);
+      ASSERT_TRUE(AddWeights(static_cast<float>(run->iteration())).ok());
+      ASSERT_TRUE(run->FinishIter().ok());
+    }
+    ASSERT_TRUE(run->Finish().ok());
   }
-  const auto run = TrainingRun::Start(TestRanks(), config_);
-  EXPECT_EQ(run.status().code(), absl::StatusCode::kAlreadyExists) << run.status();
-  EXPECT_THAT(std::string(run.status().message()), HasSubstr(dir_));
+  EXPECT_THAT(*ListDumps(DumpsDirectory(dir_, Rank())), ::testing::ElementsAre(0, 2));
+  EXPECT_EQ(ReadRunInfo(dir_)->resumptions_size(), 1);
+  EXPECT_THAT(*ListDumps(DumpsDirectory(dir_ + "/attempt_2", Rank())), ::testing::ElementsAre(0));
 }
 
-TEST_F(TrainingRunTest, OfJobsThatBeginAtOnceOneGetsTheDirectory) {
+TEST_F(TrainingRunTest, WhatARunEnabledIsOffAgainAfterIt) {
+  config_.mutable_stopwatch()->set_print_every_n_iters(1);
+  config_.mutable_op_ranges();
+  config_.mutable_nvtx();
+  config_.mutable_profile()->set_active(1);
+  auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ASSERT_TRUE(AddWeights(1).ok());
+  ASSERT_TRUE(run->FinishIter().ok());
+  // Without Finish(), and with a gather on its way.
+  run.reset();
+  EXPECT_FALSE(Stopwatch::Get().enabled());
+  EXPECT_FALSE(TensorDumper::Get().active());
+  EXPECT_FALSE(NvtxRangeWrapper::Get().enabled());
+  EXPECT_FALSE(OpRanges::Get().enabled());
+  Stopwatch::Get().FinishIter();
+  ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+
+  // One that fails late.
+  config_.mutable_cross_check()->set_reference_tolerances(dir_ + "/none.textproto");
+  EXPECT_TRUE(absl::IsNotFound(TrainingRun::Start(TestRanks(), config_).status()));
+  EXPECT_FALSE(Stopwatch::Get().enabled());
+  config_.mutable_cross_check()->clear_reference_tolerances();
+
+  config_.set_run_dir(dir_ + "_again");
+  if (Rank() == 0) std::filesystem::remove_all(config_.run_dir());
+  run = Start();
+  ASSERT_NE(run, nullptr);
+  for (int i = 0; i < 3; ++i) {
+    Stopwatch::Get().Start("forward");
+    ASSERT_TRUE(AddWeights(1).ok());
+    Stopwatch::Get().End("forward");
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  StopwatchStats stats;
+  ASSERT_TRUE(stats.ParseFromString(*ReadFile(RankDirectory(config_.run_dir(), Rank()) + "/stopwatch.pb")));
+  EXPECT_EQ(stats.num_measured_iters(), 3);
+  EXPECT_THAT(*ListDumps(DumpsDirectory(config_.run_dir(), Rank())), ::testing::ElementsAre(0, 2));
+}
+
+TEST_F(TrainingRunTest, OfJobsThatBeginAtOnceEachGetsADirectory) {
   const Deadline deadline = Deadline::After(std::chrono::seconds(20));
   const auto alone = TestRanks().Split(Rank(), 0, deadline);
   ASSERT_TRUE(alone.ok()) << alone.status();
   ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
   const auto run = TrainingRun::Start(**alone, config_);
-  EXPECT_TRUE(run.ok() || absl::IsAlreadyExists(run.status())) << run.status();
-  int64_t num_started = run.ok() ? 1 : 0;
-  ASSERT_TRUE(TestRanks().AllReduce(Reduction::kSum, absl::MakeSpan(&num_started, 1), deadline).ok());
-  EXPECT_EQ(num_started, 1);
+  EXPECT_TRUE(run.ok()) << run.status();
+  ASSERT_TRUE(TestRanks().Barrier(deadline).ok());
+  EXPECT_TRUE(ReadRunInfo(dir_).ok());
+  EXPECT_THAT(ListAttempts(dir_), ::testing::ElementsAre(2, 3));
 }
 
 TEST_F(TrainingRunTest, ConfigurationThatDiffersIsNamedOnAllRanks) {

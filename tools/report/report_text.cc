@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "ott/core/base/text_table.h"
 #include "ott/dist/check/verdict.h"
@@ -15,6 +16,19 @@ namespace {
 
 std::string WithoutNewline(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+// Later starts of the same job, here and in directories of their own.
+std::string DescribeStarts(const RunReport& report) {
+  std::string text;
+  for (const Resumption& resumption : report.info->resumptions()) {
+    absl::StrAppend(&text, ", continued from iteration ", resumption.start_iteration());
+  }
+  if (!report.attempts.empty()) {
+    absl::StrAppend(&text, ", started again in attempt_", absl::StrJoin(report.attempts, ", attempt_"),
+                    ": runs to report on of their own");
+  }
   return text;
 }
 
@@ -49,8 +63,8 @@ std::string DescribeRun(const RunReport& report) {
   return absl::StrCat(num_ranks, num_ranks == 1 ? " rank on " : " ranks on ",
                       hosts.size() == 1 ? "host " + EscapeControlCharacters(*hosts.begin())
                                         : absl::StrCat(hosts.size(), " hosts"),
-                      ", started ", EscapeControlCharacters(report.info->started()), ", optim_test_tools ",
-                      EscapeControlCharacters(report.info->version()));
+                      ", started ", EscapeControlCharacters(report.info->started()), DescribeStarts(report),
+                      ", optim_test_tools ", EscapeControlCharacters(report.info->version()));
 }
 
 std::vector<Answer> Answers(const RunReport& report) {

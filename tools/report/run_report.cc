@@ -109,6 +109,7 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
   }
   RunReport report;
   report.run_dir = run_dir;
+  report.attempts = ListAttempts(run_dir);
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   if (absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir); info.ok()) {
     report.info = *std::move(info);

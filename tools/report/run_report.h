@@ -32,6 +32,8 @@ struct RunReport {
   // Absent, as is stats, where the run did not leave it; problems says why where that is a loss.
   std::optional<RunInfo> info;
   std::optional<ClusterStats> stats;
+  // The numbers of run_dir/attempt_N, which are runs of their own.
+  std::vector<int> attempts;
   CheckHistory replicas;
   CheckHistory reference;
   // Of the checks against the reference.

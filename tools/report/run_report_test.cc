@@ -173,6 +173,15 @@ TEST_F(RunReportTest, ACutLineIsNamedAndTheOthersCount) {
   EXPECT_THAT(report.problems, Contains(HasSubstr("rank_00001/cross_check.jsonl: line 3: ")));
 }
 
+TEST_F(RunReportTest, OtherStartsOfTheJobAreSaid) {
+  RunInfo info = *ReadRunInfo(run_dir_);
+  info.add_resumptions()->set_start_iteration(1000);
+  ASSERT_TRUE(WriteRunInfo(run_dir_, info).ok());
+  std::filesystem::create_directories(run_dir_ + "/attempt_2");
+  EXPECT_THAT(ToText(Read()), AllOf(HasSubstr(", continued from iteration 1000"),
+                                    HasSubstr(", started again in attempt_2:")));
+}
+
 TEST_F(RunReportTest, AMissingRankIsNamed) {
   std::filesystem::remove_all(RankDirectory(run_dir_, 1));
   const RunReport report = Read();
