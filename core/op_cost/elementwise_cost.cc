@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <string>
 
@@ -10,38 +11,56 @@ namespace {
 
 constexpr double kFunction = kTranscendentalFlops;
 
+// Of what an op does with its arguments, where a formula depends on it.
+enum class Family : uint8_t { kOther, kAdds, kNegates, kMultiplies, kDivides };
+
 struct Pointwise {
   std::string_view name;
   double forward;  // FLOPs an element of the result
   double backward = kUnknownCost;
-  bool complex_is_linear = false;  // 2 FLOPs of complex numbers, not 1
+  Family family = Family::kOther;
 };
+
+// FLOPs of a complex number for each of a real one.
+double ComplexFactor(Family family) {
+  switch (family) {
+    case Family::kAdds:
+    case Family::kNegates:
+      return 2;
+    case Family::kMultiplies:
+      return 6;
+    case Family::kDivides:
+    case Family::kOther:
+      break;
+  }
+  return kUnknownCost;
+}
 
 constexpr Pointwise kPointwise[] = {
     // Arithmetic.
-    {"add", 1, 0, true},
-    {"iadd", 1, 0, true},
-    {"radd", 1, 0, true},
-    {"sub", 1, 0, true},
-    {"isub", 1, 0, true},
-    {"rsub", 1, 0, true},
-    {"subtract", 1, 0, true},
-    {"mul", 1, 2},
-    {"imul", 1, 2},
-    {"rmul", 1, 2},
-    {"multiply", 1, 2},
-    {"div", 1, 4},
-    {"divide", 1, 4},
-    {"true_divide", 1, 4},
-    {"truediv", 1, 4},
-    {"itruediv", 1, 4},
+    {"add", 1, 0, Family::kAdds},
+    {"iadd", 1, 0, Family::kAdds},
+    {"radd", 1, 0, Family::kAdds},
+    {"sub", 1, 0, Family::kAdds},
+    {"isub", 1, 0, Family::kAdds},
+    {"rsub", 1, 0, Family::kAdds},
+    {"subtract", 1, 0, Family::kAdds},
+    {"mul", 1, 2, Family::kMultiplies},
+    {"imul", 1, 2, Family::kMultiplies},
+    {"rmul", 1, 2, Family::kMultiplies},
+    {"multiply", 1, 2, Family::kMultiplies},
+    {"div", 1, 4, Family::kDivides},
+    {"divide", 1, 4, Family::kDivides},
+    {"true_divide", 1, 4, Family::kDivides},
+    {"truediv", 1, 4, Family::kDivides},
+    {"itruediv", 1, 4, Family::kDivides},
     {"rtruediv", 1},
     {"rdiv", 1},
     {"floor_divide", 2},
     {"floordiv", 2},
-    {"remainder", 2},
-    {"mod", 2},
-    {"fmod", 2},
+    {"remainder", 4},
+    {"mod", 4},
+    {"fmod", 4},
     {"maximum", 1, 2},
     {"minimum", 1, 2},
     {"fmax", 1, 2},
@@ -57,8 +76,8 @@ constexpr Pointwise kPointwise[] = {
     {"addcmul", 3},
     {"addcdiv", 3},
     {"lerp", 3},
-    {"neg", 1, 1, true},
-    {"negative", 1, 1, true},
+    {"neg", 1, 1, Family::kNegates},
+    {"negative", 1, 1, Family::kNegates},
     {"abs", 1, 1},
     {"absolute", 1, 1},
     {"reciprocal", 1, 3},
@@ -84,11 +103,16 @@ constexpr Pointwise kPointwise[] = {
     {"bitwise_left_shift", 1},
     {"bitwise_right_shift", 1},
     {"lshift", 1},
+    {"ilshift", 1},
     {"rshift", 1},
+    {"irshift", 1},
     {"invert", 1},
     {"and", 1},
+    {"iand", 1},
     {"or", 1},
+    {"ior", 1},
     {"xor", 1},
+    {"ixor", 1},
     // Functions.
     {"exp", kFunction, 1},
     {"exp2", kFunction, 2},
@@ -98,7 +122,7 @@ constexpr Pointwise kPointwise[] = {
     {"log10", kFunction, 2},
     {"log1p", kFunction, 2},
     {"sqrt", kFunction, 2},
-    {"rsqrt", kFunction, 3},
+    {"rsqrt", kFunction, 4},
     {"sin", kFunction, kFunction + 1},
     {"cos", kFunction, kFunction + 2},
     {"tan", kFunction},
@@ -116,6 +140,8 @@ constexpr Pointwise kPointwise[] = {
     {"erfc", kFunction},
     {"erfinv", kFunction},
     {"lgamma", kFunction},
+    // For each of its p: an offset, a function, and adding up.
+    {"mvlgamma", kFunction + 2, kFunction + 2},
     {"digamma", kFunction},
     // Activations.
     {"relu", 1, 1},
@@ -123,15 +149,17 @@ constexpr Pointwise kPointwise[] = {
     {"relu6", 2, 2},
     {"hardtanh", 2, 2},
     {"leaky_relu", 2, 2},
+    {"rrelu", 2, 2},
+    {"rrelu_with_noise", 2, 2},
     {"prelu", 2},
     {"sigmoid", kFunction + 3, 3},
     {"hardsigmoid", 4, 2},
     {"hardswish", 5, 4},
     {"silu", kFunction + 4, kFunction + 8},
     {"gelu", kFunction + 4, 2 * kFunction + 9},
-    {"elu", kFunction + 3, kFunction + 2},
-    {"selu", kFunction + 4, kFunction + 3},
-    {"celu", kFunction + 4, kFunction + 2},
+    {"elu", kFunction + 3, kFunction + 3},
+    {"selu", kFunction + 4, kFunction + 4},
+    {"celu", kFunction + 4, kFunction + 3},
     {"softplus", 2 * kFunction + 1, kFunction + 4},
     {"logsigmoid", 2 * kFunction + 3},
     {"log_sigmoid", 2 * kFunction + 3},
@@ -140,6 +168,28 @@ constexpr Pointwise kPointwise[] = {
     {"tanhshrink", kFunction + 1},
     {"hardshrink", 2, 1},
     {"softshrink", 3, 1},
+};
+
+struct Loss {
+  std::string_view name;
+  double forward;  // FLOPs an element of the input
+  double backward;
+};
+
+constexpr Loss kLosses[] = {
+    {"mse_loss", 3, 2},
+    {"l1_loss", 3, 2},
+    {"smooth_l1_loss", 6, 4},
+    {"huber_loss", 6, 4},
+    {"binary_cross_entropy", 2 * kFunction + 5, 4},
+    {"binary_cross_entropy_with_logits", 2 * kFunction + 6, kFunction + 4},
+    {"kl_div", kFunction + 3, 1},
+    {"cross_entropy", kFunction + 4, kFunction + 2},
+    {"cross_entropy_loss", kFunction + 4, kFunction + 2},
+    {"nll_loss", 0, 0},
+    {"nll_loss_forward", 0, 0},
+    {"nll_loss2d", 0, 0},
+    {"nll_loss2d_forward", 0, 0},
 };
 
 // 1 FLOP an element, a bool each.
@@ -215,6 +265,20 @@ double BytesOf(const OpCall& call, const TensorList& list) {
 
 }  // namespace
 
+std::vector<std::string_view> PointwiseOpNames() {
+  std::vector<std::string_view> names(std::begin(kComparisons), std::end(kComparisons));
+  for (const Pointwise& op : kPointwise) names.push_back(op.name);
+  return names;
+}
+
+std::vector<std::string_view> PointwiseOpNamesWithBackward() {
+  std::vector<std::string_view> names;
+  for (const Pointwise& op : kPointwise) {
+    if (!std::isnan(op.backward)) names.push_back(op.name);
+  }
+  return names;
+}
+
 std::optional<RawCost> ForeachCost(const OpCall& call, OpPass pass) {
   constexpr std::string_view kPrefix = "foreach_";
   if (call.name().substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
@@ -274,24 +338,21 @@ std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass) {
     cost.bytes = in_bytes + out_bytes;
     return cost;
   }
-  double complex_factor = 1;
-  if (call.is_complex()) {
-    const bool multiplies = known->name == "mul" || known->name == "imul" || known->name == "rmul";
-    complex_factor = known->complex_is_linear ? 2 : multiplies ? 6 : kUnknownCost;
-  }
+  constexpr Parameter kDegree{"p", 1};
+  const double factor = (call.is_complex() ? ComplexFactor(known->family) : 1) *
+                        (known->name == "mvlgamma" ? call.Number(kDegree, kUnknownCost) : 1);
   if (!IsBackward(call, pass)) {
-    const bool tanh_form = known->name == "gelu" && call.Text("approximate") == "tanh";
-    cost.flops = n * complex_factor * (tanh_form ? kFunction + 8 : known->forward);
+    const bool tanh_form = known->name == "gelu" && call.Text({"approximate"}) == "tanh";
+    cost.flops = n * factor * (tanh_form ? kFunction + 8 : known->forward);
     cost.bytes = in_bytes + out_bytes;
   } else {
     // By a number: dy is scaled, and x not needed.
-    const bool scales =
-        call.num_tensors() == 1 && !call.is_backward_op() && known->backward > 0 &&
-        (call.name().find("mul") != std::string::npos || call.name().find("div") != std::string::npos);
-    cost.flops = n * complex_factor * (scales ? 1 : known->backward);
+    const bool scales = call.num_tensors() == 1 && !call.is_backward_op() && known->backward > 0 &&
+                        (known->family == Family::kMultiplies || known->family == Family::kDivides);
+    cost.flops = n * factor * (scales ? 1 : known->backward);
     if (scales) {
       cost.bytes = 2 * out_bytes;
-    } else if (known->name == "add" || known->name == "sub") {
+    } else if (known->family == Family::kAdds) {
       cost.bytes = out_bytes + in_bytes;
     } else if (call.num_tensors() > 1 && !call.is_backward_op()) {
       cost.bytes = out_bytes + 2 * in_bytes;
@@ -313,7 +374,7 @@ std::optional<RawCost> ReductionCost(const OpCall& call, OpPass pass) {
     return std::nullopt;
   }
   RawCost cost;
-  const OpArgument* x = call.Tensor("input", 0);
+  const OpArgument* x = call.Tensor({"input", 0});
   if (x == nullptr) return cost;
   // max and min of two tensors are not reductions.
   if (call.num_tensors() > 1 && call.IsOneOf({"max", "min"})) {
@@ -325,7 +386,10 @@ std::optional<RawCost> ReductionCost(const OpCall& call, OpPass pass) {
   const double n = Elements(x->shape);
   double out = 1;
   const bool scans = name.substr(0, 3) == "cum";
-  const std::vector<double> dims = call.Numbers("dim", name.find("norm") != std::string::npos ? 2 : 1);
+  constexpr Parameter kDimensions{"dim", 1};
+  constexpr Parameter kDimensionsOfNorm{"dim", 2};  // after its order
+  const std::vector<double> dims =
+      call.Numbers(name.find("norm") != std::string::npos ? kDimensionsOfNorm : kDimensions);
   if (scans) {
     out = n;
   } else if (call.tensors_only()) {
@@ -388,6 +452,11 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
       name != "instance_norm") {
     return std::nullopt;
   }
+  constexpr Parameter kNormalizedShape{"normalized_shape", 1};
+  constexpr Parameter kTraining{"training", 5};
+  constexpr Parameter kGroups{"num_groups", 1};
+  constexpr Parameter kGroupsOfNative{"group", 6};
+  constexpr int kWeightOfBatchNormBackward = 2;
   RawCost cost;
   if (call.num_tensors() == 0 || call.tensor(0).shape.empty()) return cost;
   const OpArgument& x = call.tensor(0);
@@ -399,7 +468,7 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
     if (tensor->shape != x.shape) weights.push_back(tensor);
   }
   if (call.is_backward_op() && batch) {
-    weights.resize(!weights.empty() && weights[0]->position == 2 ? 1 : 0);
+    weights.resize(!weights.empty() && weights[0]->position == kWeightOfBatchNormBackward ? 1 : 0);
   } else if (call.is_backward_op()) {
     const std::ptrdiff_t statistics =
         std::min<std::ptrdiff_t>(rms ? 1 : 2, static_cast<std::ptrdiff_t>(weights.size()));
@@ -407,13 +476,13 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
   }
   const bool affine = !weights.empty();
   const double normalized = affine ? Elements(weights.back()->shape) : 0;
-  const std::vector<double> shape = call.Numbers("normalized_shape", 1);
+  const std::vector<double> shape = call.Numbers(kNormalizedShape);
   double rows = 0;
   if (batch) {
     rows = x.shape.size() > 1 ? Double(x.shape[1]) : 1;
   } else if (name == "group_norm") {
-    const std::string_view groups = call.name() == "group_norm" ? "num_groups" : "group";
-    rows = Double(x.shape[0]) * call.Number(groups, call.name() == "group_norm" ? 1 : 6, kUnknownCost);
+    rows = Double(x.shape[0]) *
+           call.Number(call.name() == "group_norm" ? kGroups : kGroupsOfNative, kUnknownCost);
   } else if (name == "instance_norm") {
     rows = x.shape.size() > 1 ? Double(x.shape[0]) * Double(x.shape[1]) : 1;
   } else if (!shape.empty()) {
@@ -433,7 +502,7 @@ std::optional<RawCost> NormCost(const OpCall& call, OpPass pass) {
         rms || (weights.size() == 1 && !(call.is_backward_op() && name != "layer_norm"));
     cost.bytes = 3 * n * e + statistics;
     if (affine) cost.bytes += (one_gradient ? 2 : 3) * call.Bytes(*weights.back());
-  } else if (batch && call.Number("training", 5, 1) == 0) {
+  } else if (batch && call.Number(kTraining, 1) == 0) {
     cost.flops = 4 * n;
     cost.bytes = 2 * n * e + weight_bytes;
   } else {
@@ -460,13 +529,22 @@ std::optional<RawCost> PoolingCost(const OpCall& call, OpPass pass) {
   const size_t at = name.find("_pool");
   if (at == std::string::npos) return std::nullopt;
   const bool maximum = name.find("max_pool") != std::string::npos;
+  const bool adaptive = name.find("adaptive") != std::string::npos;
   if (!maximum && name.find("avg_pool") == std::string::npos) return std::nullopt;
   RawCost cost;
   const bool backward_op = call.is_backward_op();
-  const OpArgument* x = call.Tensor("input", backward_op ? 1 : 0);
+  // (input, kernel_size, stride, padding, dilation of max, ceil_mode); backward ops have the gradient first.
+  constexpr Parameter kInput{"input", 0};
+  constexpr Parameter kInputAfterGradient{"input", 1};
+  constexpr Parameter kStride{"stride", 2};
+  constexpr Parameter kPadding{"padding", 3};
+  constexpr Parameter kDilation{"dilation", 4};
+  constexpr Parameter kCeilMode{"ceil_mode", 4};
+  constexpr Parameter kCeilModeAfterDilation{"ceil_mode", 5};
+  const Parameter window_size{adaptive ? "output_size" : "kernel_size", backward_op ? 2 : 1};
+  const OpArgument* x = call.Tensor(backward_op ? kInputAfterGradient : kInput);
   const size_t dimensions = at + 5 < name.size() ? static_cast<size_t>(name[at + 5] - '0') : 0;
   if (x == nullptr || dimensions < 1 || dimensions > 3 || x->shape.size() < dimensions) return cost;
-  const bool adaptive = name.find("adaptive") != std::string::npos;
   Shape out = x->shape;
   double window = 1;
   const size_t first = out.size() - dimensions;
@@ -475,12 +553,11 @@ std::optional<RawCost> PoolingCost(const OpCall& call, OpPass pass) {
   const auto number = [&](const std::vector<double>& numbers, size_t i, double otherwise) {
     return numbers.empty() ? otherwise : numbers[std::min(i, numbers.size() - 1)];
   };
-  const std::vector<double> sizes =
-      call.Numbers(adaptive ? "output_size" : "kernel_size", backward_op ? 2 : 1);
-  const std::vector<double> strides = call.Numbers("stride", 2);
-  const std::vector<double> paddings = call.Numbers("padding", 3);
-  const std::vector<double> dilations = maximum ? call.Numbers("dilation", 4) : std::vector<double>();
-  const bool round_up = call.Number("ceil_mode", maximum ? 5 : 4, 0) != 0;
+  const std::vector<double> sizes = call.Numbers(window_size);
+  const std::vector<double> strides = call.Numbers(kStride);
+  const std::vector<double> paddings = call.Numbers(kPadding);
+  const std::vector<double> dilations = maximum ? call.Numbers(kDilation) : std::vector<double>();
+  const bool round_up = call.Number(maximum ? kCeilModeAfterDilation : kCeilMode, 0) != 0;
   for (size_t i = 0; i < dimensions; ++i) {
     const double size = Double(x->shape[first + i]);
     const double asked = number(sizes, i, kUnknownCost);
@@ -513,39 +590,25 @@ std::optional<RawCost> PoolingCost(const OpCall& call, OpPass pass) {
   return cost;
 }
 
+std::vector<std::string_view> LossOpNames() {
+  std::vector<std::string_view> names;
+  for (const Loss& loss : kLosses) names.push_back(loss.name);
+  return names;
+}
+
 std::optional<RawCost> LossCost(const OpCall& call, OpPass pass) {
-  struct Loss {
-    std::string_view name;
-    double forward;
-    double backward;
-  };
-  static constexpr Loss kLosses[] = {
-      {"mse_loss", 3, 2},
-      {"l1_loss", 3, 2},
-      {"smooth_l1_loss", 6, 4},
-      {"huber_loss", 6, 4},
-      {"binary_cross_entropy", 2 * kFunction + 5, 4},
-      {"binary_cross_entropy_with_logits", 2 * kFunction + 6, kFunction + 4},
-      {"kl_div", kFunction + 3, 1},
-      {"cross_entropy", kFunction + 4, kFunction + 2},
-      {"cross_entropy_loss", kFunction + 4, kFunction + 2},
-      {"nll_loss", 0, 0},
-      {"nll_loss_forward", 0, 0},
-      {"nll_loss2d", 0, 0},
-      {"nll_loss2d_forward", 0, 0},
-  };
   const auto loss = std::find_if(std::begin(kLosses), std::end(kLosses),
                                  [&](const Loss& known) { return known.name == call.name(); });
   if (loss == std::end(kLosses)) return std::nullopt;
   RawCost cost;
-  const OpArgument* x = call.is_backward_op() ? call.Largest() : call.Tensor("input", 0);
+  const OpArgument* x = call.is_backward_op() ? call.Largest() : call.Tensor({"input", 0});
   if (x == nullptr || x->shape.empty()) return cost;
   const double n = Elements(x->shape);
   const double e = call.ElementSize(*x);
   const bool by_class = loss->name.find("nll") == 0 || loss->name.find("cross_entropy") == 0;
   // A gradient that is one number has no sizes, so that places do not tell; the target follows x.
   const auto after_x = std::find(call.tensors().begin(), call.tensors().end(), x) + 1;
-  const OpArgument* target = call.Tensor("target", call.num_tensors());
+  const OpArgument* target = call.Tensor({"target"});
   if (target == nullptr && after_x != call.tensors().end()) target = *after_x;
   const bool class_indices = by_class && target != nullptr && target->shape.size() < x->shape.size();
   // Classes are the second dimension, or the only one.
@@ -556,7 +619,7 @@ std::optional<RawCost> LossCost(const OpCall& call, OpPass pass) {
   const bool picks = loss->name.find("nll") == 0;
   const bool backward = IsBackward(call, pass);
   // ATen's ops sum single losses by another op.
-  const bool reduces = call.Text("reduction") != "none" && call.Number("reduction", -1, 1) != 0 &&
+  const bool reduces = call.Text({"reduction"}) != "none" && call.Number({"reduction"}, 1) != 0 &&
                        (by_class || backward || call.module() != "aten");
   cost.flops = n * (backward ? loss->backward : loss->forward) + (by_class ? rows : 0);
   if (!reduces && !by_class && !backward) cost.flops -= n;
@@ -584,14 +647,14 @@ std::optional<RawCost> OptimizerCost(const OpCall& call, OpPass pass) {
   const double n = ElementsOf(lists[0]);
   const double parameters = BytesOf(call, lists[0]);
   const double gradients = lists.size() > 1 ? BytesOf(call, lists[1]) : parameters;
-  const double momentum = call.Number("momentum", -1, lists.size() > 2 ? 1 : 0) != 0 ? 1 : 0;
+  const double momentum = call.Number({"momentum"}, lists.size() > 2 ? 1 : 0) != 0 ? 1 : 0;
   double states = lists.size() > 2 ? 0 : parameters * (sgd ? momentum : 2);
   const bool amsgrad = !sgd && lists.size() > 4 && ElementsOf(lists[4]) == n;
   const size_t num_lists = sgd ? 3 : amsgrad ? 5 : 4;  // what follows are steps
   for (size_t i = 2; i < std::min(lists.size(), num_lists); ++i) states += BytesOf(call, lists[i]);
-  const bool decays = call.Number("weight_decay", -1, 0) != 0;
+  const bool decays = call.Number({"weight_decay"}, 0) != 0;
   if (sgd) {
-    const double nesterov = call.Number("nesterov", -1, 0) != 0 ? 2 : 0;
+    const double nesterov = call.Number({"nesterov"}, 0) != 0 ? 2 : 0;
     cost.flops = n * (2 + (decays ? 2 : 0) + momentum * (2 + nesterov));
   } else {
     cost.flops = n * (13 + kFunction + (amsgrad ? 1 : 0) + (adamw ? 1 : decays ? 2 : 0));

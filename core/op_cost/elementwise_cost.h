@@ -10,6 +10,8 @@
 #define OTT_CORE_OP_COST_ELEMENTWISE_COST_H_
 
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "ott/core/op_cost/op_call.h"
 
@@ -22,9 +24,13 @@ inline constexpr double kTranscendentalFlops = 20;
 // Unary, binary and ternary arithmetic, comparisons, logic, activations. Shapes are broadcast. Forward: FLOPs
 // of the formula in PyTorch's documentation an element; |inputs| + |out|, out being bool for comparisons.
 // Backward of activations and unary functions: the derivative's FLOPs; |dy| + |x or y| + |dx|. Of add and
-// sub: 0, each gradient is dy. Of mul: 2 N; |dy| + |inputs| read, |inputs| written; by a number N; |dy| +
-// |dx|.
+// sub, and their forms as operators (__isub__): 0, each gradient is dy. Of mul: 2 N; |dy| + |inputs| read,
+// |inputs| written; by a number N; |dy| + |dx|. mvlgamma is that of each of its p terms.
 std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass);
+
+// The names of the ops that PointwiseCost() knows, and of those whose backward pass it knows.
+std::vector<std::string_view> PointwiseOpNames();
+std::vector<std::string_view> PointwiseOpNamesWithBackward();
 
 // foreach_add, foreach_sqrt, foreach_addcdiv, ...: the same of lists of tensors; norm 2 N and a root each;
 // copy and zero 0. PyTorch's labels do not tell where one list ends: what may have one or two is not known.
@@ -67,6 +73,9 @@ std::optional<RawCost> PoolingCost(const OpCall& call, OpPass pass);
 // 2 N, smooth_l1, huber and bce 4 N, with logits 24 N, kl_div N, cross_entropy 22 N (softmax from its
 // logarithm, less one, scaled) and one a row; inputs read, one gradient written.
 std::optional<RawCost> LossCost(const OpCall& call, OpPass pass);
+
+// The names of the ops that LossCost() knows.
+std::vector<std::string_view> LossOpNames();
 
 // Parameters p of N elements, gradients g; state in float32 where a type is not told is p's:
 //   sgd    2 N (scale, subtract), weight decay 2, momentum 2 (nesterov 2 more); p and momentum read and

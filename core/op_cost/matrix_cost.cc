@@ -18,11 +18,8 @@ std::string TypeName(const OpCall& call, const OpArgument& tensor) {
 
 // Bytes of an element of a product's result.
 double ResultSize(const OpCall& call, const OpArgument& input) {
-  const std::string told = call.Text("out_dtype");
-  if (!told.empty()) {
-    const auto dtype = ParseDType(told.substr(0, 6) == "torch." ? told.substr(6) : told);
-    if (dtype.ok()) return static_cast<double>(SizeOf(*dtype));
-  }
+  const std::optional<DType> told = call.Type({"out_dtype"});
+  if (told.has_value()) return static_cast<double>(SizeOf(*told));
   const std::optional<DType> dtype = call.TypeOf(input);
   if (!dtype.has_value() || *dtype == DType::kFloat8E4M3 || *dtype == DType::kFloat8E5M2) return kUnknownCost;
   return static_cast<double>(
@@ -40,8 +37,9 @@ struct Product {
   double results = 1;  // matrices of m n elements that are written for each product of a batch
 };
 
-const OpArgument* Bias(const OpCall& call, size_t index) {
-  const OpArgument* bias = call.Tensor("bias", index);
+// After the input and the weight, or else where it is named.
+const OpArgument* Bias(const OpCall& call, int position) {
+  const OpArgument* bias = call.Tensor({"bias", position});
   return bias != nullptr && bias->shape.size() == 1 ? bias : nullptr;
 }
 
@@ -91,8 +89,8 @@ bool SetGrouped(const OpArgument* offsets, Product* product) {
 std::optional<Product> ToProduct(const OpCall& call) {
   Product product;
   if (call.name() == "linear") {
-    product.a = call.Tensor("input", 0);
-    product.b = call.Tensor("weight", 1);
+    product.a = call.Tensor({"input", 0});
+    product.b = call.Tensor({"weight", 1});
     product.added = Bias(call, 2);
     if (product.a == nullptr || product.b == nullptr || !SetLinear(&product)) return std::nullopt;
     return product;
@@ -104,8 +102,10 @@ std::optional<Product> ToProduct(const OpCall& call) {
   product.a = &call.tensor(first);
   product.b = &call.tensor(first + 1);
   if (call.IsOneOf({"grouped_mm", "scaled_grouped_mm"})) {
-    const size_t offsets = call.name() == "grouped_mm" ? 2 : 4;  // after two scales
-    if (!SetGrouped(call.Tensor("offs", offsets), &product)) return std::nullopt;
+    constexpr Parameter kOffsets{"offs", 2};
+    constexpr Parameter kOffsetsAfterScales{"offs", 4};
+    const Parameter& offsets = call.name() == "grouped_mm" ? kOffsets : kOffsetsAfterScales;
+    if (!SetGrouped(call.Tensor(offsets), &product)) return std::nullopt;
     return product;
   }
   if (call.name() == "rmatmul") std::swap(product.a, product.b);
@@ -124,6 +124,31 @@ struct Convolution {
   bool transposed = false;
 };
 
+// Where convolutions have their numbers: conv2d(input, weight, bias, stride, padding, dilation, groups),
+// conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation), and
+// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups).
+struct ConvolutionParameters {
+  Parameter stride{"stride", 3};
+  Parameter padding{"padding", 4};
+  Parameter dilation{"dilation", 5};
+  Parameter transposed{"transposed"};
+  Parameter output_padding{"output_padding"};
+  Parameter groups{"groups", 6};
+};
+
+ConvolutionParameters ParametersOf(const OpCall& call) {
+  ConvolutionParameters parameters;
+  if (call.name() == "convolution") {
+    parameters.transposed.position = 6;
+    parameters.output_padding.position = 7;
+    parameters.groups.position = 8;
+  } else if (call.name().find("transpose") != std::string::npos) {
+    parameters.output_padding.position = 5;
+    parameters.dilation.position = 7;
+  }
+  return parameters;
+}
+
 // A number for each dimension, from one or from a list.
 bool Spread(const std::vector<double>& numbers, size_t dimensions, double otherwise,
             std::vector<double>* all) {
@@ -141,23 +166,22 @@ bool SetOutput(const OpCall& call, Convolution* conv) {
   const Shape& x = conv->x->shape;
   const Shape& w = conv->w->shape;
   const size_t dimensions = w.size() - 2;
-  if (const OpArgument* y = call.Tensor("output", 99); y != nullptr && y->shape.size() == x.size()) {
+  if (const OpArgument* y = call.Tensor({"output"}); y != nullptr && y->shape.size() == x.size()) {
     conv->y = y->shape;
     return true;
   }
   // Of PyTorch's labels alone, stride and padding are not known.
   if (call.tensors_only()) return false;
-  const bool general = call.name() == "convolution";
+  const ConvolutionParameters parameters = ParametersOf(call);
   std::vector<double> stride, padding, dilation, output_padding;
-  const int after_padding = conv->transposed && !general ? 5 : 7;
-  if (!Spread(call.Numbers("stride", 3), dimensions, 1, &stride) ||
-      !Spread(call.Numbers("padding", 4), dimensions, 0, &padding) ||
-      !Spread(call.Numbers("dilation", conv->transposed && !general ? 7 : 5), dimensions, 1, &dilation) ||
-      !Spread(conv->transposed ? call.Numbers("output_padding", after_padding) : std::vector<double>(),
-              dimensions, 0, &output_padding)) {
+  if (!Spread(call.Numbers(parameters.stride), dimensions, 1, &stride) ||
+      !Spread(call.Numbers(parameters.padding), dimensions, 0, &padding) ||
+      !Spread(call.Numbers(parameters.dilation), dimensions, 1, &dilation) ||
+      !Spread(conv->transposed ? call.Numbers(parameters.output_padding) : std::vector<double>(), dimensions,
+              0, &output_padding)) {
     return false;
   }
-  const std::string padding_text = call.Text("padding");
+  const std::string padding_text = call.Text(parameters.padding);
   conv->y = {x[0], conv->transposed ? static_cast<int64_t>(Double(w[1]) * conv->groups) : w[0]};
   for (size_t i = 0; i < dimensions; ++i) {
     const double size = Double(x[i + 2]);
@@ -179,16 +203,16 @@ bool SetOutput(const OpCall& call, Convolution* conv) {
 std::optional<Convolution> ToConvolution(const OpCall& call) {
   Convolution conv;
   // convolution_backward(grad_output, input, weight, ...)
-  const size_t first = call.is_backward_op() ? 1 : 0;
-  conv.x = call.Tensor("input", first);
-  conv.w = call.Tensor("weight", first + 1);
+  const int input = call.is_backward_op() ? 1 : 0;
+  conv.x = call.Tensor({"input", input});
+  conv.w = call.Tensor({"weight", input + 1});
   if (conv.x == nullptr || conv.w == nullptr) return std::nullopt;
   Shape x = conv.x->shape;
   const Shape& w = conv.w->shape;
   if (w.size() < 3 || w.size() > 5 || x.size() != w.size()) return std::nullopt;
-  const bool general = call.name() == "convolution";
-  conv.transposed = call.name().find("transpose") != std::string::npos ||
-                    call.Number("transposed", general ? 6 : -1, 0) == 1;
+  const ConvolutionParameters parameters = ParametersOf(call);
+  conv.transposed =
+      call.name().find("transpose") != std::string::npos || call.Number(parameters.transposed, 0) == 1;
   if (call.is_backward_op()) {
     conv.y = call.tensor(0).shape;
     if (conv.y.size() != w.size()) return std::nullopt;
@@ -196,9 +220,9 @@ std::optional<Convolution> ToConvolution(const OpCall& call) {
     const bool grows = x[1] == w[0] && Elements(conv.y) > Elements(x);
     if (call.tensors_only()) conv.transposed = conv.y[1] != w[0] || grows;
   } else {
-    conv.bias = Bias(call, first + 2);
+    conv.bias = Bias(call, input + 2);
   }
-  conv.groups = call.Number("groups", general ? 8 : 6, 1);
+  conv.groups = call.Number(parameters.groups, 1);
   if (!conv.transposed && w[1] > 0) conv.groups = Double(x[1]) / Double(w[1]);
   if (conv.y.empty() && !SetOutput(call, &conv)) return std::nullopt;
   return conv;
@@ -343,10 +367,11 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
     return std::nullopt;
   RawCost cost;
   const bool backward = call.is_backward_op() || pass == OpPass::kBackward;
-  const size_t first = call.is_backward_op() ? 1 : 0;  // the gradient comes before the query
-  const OpArgument* q = call.Tensor("query", first);
-  const OpArgument* k = call.Tensor("key", first + 1);
-  const OpArgument* v = call.Tensor("value", first + 2);
+  const int query = call.is_backward_op() ? 1 : 0;  // after the gradient
+  const int mask_position = query + 3;
+  const OpArgument* q = call.Tensor({"query", query});
+  const OpArgument* k = call.Tensor({"key", query + 1});
+  const OpArgument* v = call.Tensor({"value", query + 2});
   if (q == nullptr || k == nullptr || v == nullptr) return cost;
   const size_t rank = q->shape.size();
   // Sequences of unlike lengths lie one after the other in three dimensions, and their lengths are not told.
@@ -360,9 +385,10 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const double heads = Elements(q->shape) / (queries * e);
   // Of a call whose values are told, what is left out is the default.
   const bool has_default = outer && !call.is_backward_op() && !call.tensors_only();
-  const int causal_position = call.tensors_only() ? -1 : CausalPosition(name, call.is_backward_op());
-  double causal = call.Number("is_causal", causal_position, has_default ? 0 : kUnknownCost);
-  if (heads_last && std::isnan(causal)) causal = call.Number("custom_mask_type", -1, kUnknownCost);
+  const int causal_position =
+      call.tensors_only() ? Parameter::kByNameOnly : CausalPosition(name, call.is_backward_op());
+  double causal = call.Number({"is_causal", causal_position}, has_default ? 0 : kUnknownCost);
+  if (heads_last && std::isnan(causal)) causal = call.Number({"custom_mask_type"}, kUnknownCost);
   const double pairs = std::isnan(causal) ? kUnknownCost
                        : causal != 0      ? CausalPairs(queries, keys)
                                           : queries * keys;
@@ -375,7 +401,7 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
     for (const OpArgument* mask : call.tensors()) {
       const bool is_mask = mask->name.empty() || mask->name.find("mask") != std::string::npos ||
                            mask->name.find("bias") != std::string::npos;
-      if (is_mask && mask->position == static_cast<int>(first) + 3) cost.bytes += call.Bytes(*mask);
+      if (is_mask && mask->position == mask_position) cost.bytes += call.Bytes(*mask);
     }
   }
   cost.params = absl::StrCat("heads=", heads, ",L=", queries, ",S=", keys, ",E=", e,
@@ -403,25 +429,25 @@ std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
                            : name.find("relu") != std::string::npos ? 3 * gates + 1
                                                                     : RecurrentPointwise(gates);
   RawCost cost;
-  const OpArgument* x = call.Tensor("input", 0);
+  const OpArgument* x = call.Tensor({"input", 0});
   if (x == nullptr || x->shape.size() < 2 || x->shape.size() > 3) return cost;
   const bool backward = pass != OpPass::kForward || call.is_backward_op();
   const bool cell = name.find("cell") != std::string::npos;
   if (gates == 0 || (call.tensors_only() && !cell))
     return RecurrentCostOfWeights(call, gates, pointwise, backward);
-  const double directions = call.Number("bidirectional", -1, 0) != 0 ? 2 : 1;
-  const double layers = call.Number("num_layers", -1, 1);
+  const double directions = call.Number({"bidirectional"}, 0) != 0 ? 2 : 1;
+  const double layers = call.Number({"num_layers"}, 1);
   const double inputs = Double(x->shape.back());
   const double steps = inputs > 0 ? Elements(x->shape) / inputs : 0;  // T B
   double batch = 1;
   if (cell) batch = Double(x->shape[0]);
-  if (x->shape.size() == 3) batch = Double(x->shape[call.Number("batch_first", -1, 0) != 0 ? 0 : 1]);
-  const OpArgument* hidden = call.Tensor("hx", 1);
+  if (x->shape.size() == 3) batch = Double(x->shape[call.Number({"batch_first"}, 0) != 0 ? 0 : 1]);
+  const OpArgument* hidden = call.Tensor({"hx", 1});
   // Where a weight comes second, states are not told.
   const bool has_batch = cell || x->shape.size() == 3;
   const bool is_state = hidden != nullptr && hidden->shape.size() >= 2 &&
                         (!has_batch || Double(hidden->shape[hidden->shape.size() - 2]) == batch);
-  const double size = call.Number("hidden_size", -1, is_state ? Double(hidden->shape.back()) : kUnknownCost);
+  const double size = call.Number({"hidden_size"}, is_state ? Double(hidden->shape.back()) : kUnknownCost);
   double products = 0;
   double weights = 0;
   for (double layer = 0; layer < std::min(layers, 1e6); ++layer) {

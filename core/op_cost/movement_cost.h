@@ -5,6 +5,8 @@
 #define OTT_CORE_OP_COST_MOVEMENT_COST_H_
 
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "ott/core/op_cost/op_call.h"
 
@@ -16,10 +18,21 @@ namespace ott {
 // read, the whole gradient of the table written.
 std::optional<RawCost> EmbeddingCost(const OpCall& call, OpPass pass);
 
-// Copies, fills, cat, stack, gather, index, scatter: 0 FLOPs (accumulating ones 1 an element); what is read
-// and written: copies 2 |x|; cat and stack 2 |inputs|; gather and index_select the index and 2 |out|; scatter
-// the index, |src| and as much written (and read, where it adds).
+// Views (reshape, of which a copy is an op of its own), copies, type conversions, fills, new tensors, cat,
+// stack, gather, index, scatter, masks: 0 FLOPs (accumulating ones 1 an element); what is read and written:
+//   views, empty                nothing
+//   copies                      2 |x|
+//   conversions                 |x| + N bytes of the type asked for; not known where a label tells no type
+//   fills, full, ones, randperm the result; drawing random numbers is not counted
+//   cat and stack               2 |inputs|
+//   gather and index_select     the index and 2 |out|
+//   scatter                     the index, |src| and as much written (and read, where it adds)
+//   masked_scatter              the mask, |src| and as much written, as if all of src were used
+//   masked_select, nonzero      the mask and |x|: what they find is not told by sizes; nonzero compares, N
 std::optional<RawCost> MovementCost(const OpCall& call, OpPass pass);
+
+// The names of the ops that MovementCost() knows.
+std::vector<std::string_view> MovementOpNames();
 
 // NCCL's collectives among P ranks ("world_size") on messages of S bytes, as nccl-tests defines them:
 //   all_reduce            bus 2 (P-1)/P S

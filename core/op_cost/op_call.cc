@@ -9,6 +9,25 @@ namespace {
 
 bool IsComplex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
 
+// c10/core/ScalarType.h.
+std::optional<DType> TypeOfScalarType(double number) {
+  struct ScalarType {
+    int number;
+    DType dtype;
+  };
+  static constexpr ScalarType kScalarTypes[] = {
+      {0, DType::kUInt8},       {1, DType::kInt8},        {2, DType::kInt16},   {3, DType::kInt32},
+      {4, DType::kInt64},       {5, DType::kFloat16},     {6, DType::kFloat32}, {7, DType::kFloat64},
+      {9, DType::kComplex64},   {10, DType::kComplex128}, {11, DType::kBool},   {15, DType::kBFloat16},
+      {23, DType::kFloat8E5M2}, {24, DType::kFloat8E4M3}, {27, DType::kUInt16}, {28, DType::kUInt32},
+      {29, DType::kUInt64},
+  };
+  for (const ScalarType& type : kScalarTypes) {
+    if (type.number == number) return type.dtype;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 double Elements(const Shape& shape) {
@@ -28,12 +47,31 @@ std::optional<Shape> Broadcast(const Shape& a, const Shape& b) {
   return result;
 }
 
+std::optional<DType> TypeOfTorchName(std::string_view name) {
+  struct OtherName {
+    std::string_view name;
+    DType dtype;
+  };
+  static constexpr OtherName kOtherNames[] = {
+      {"half", DType::kFloat16}, {"float", DType::kFloat32}, {"double", DType::kFloat64},
+      {"int", DType::kInt32},    {"long", DType::kInt64},    {"short", DType::kInt16},
+  };
+  constexpr std::string_view kPrefix = "torch.";
+  if (name.substr(0, kPrefix.size()) == kPrefix) name.remove_prefix(kPrefix.size());
+  for (const OtherName& other : kOtherNames) {
+    if (other.name == name) return other.dtype;
+  }
+  const auto dtype = ParseDType(name);
+  return dtype.ok() ? std::optional<DType>(*dtype) : std::nullopt;
+}
+
 OpCall::OpCall(const OpDescription& op, std::optional<DType> dtype) : op_(op), dtype_(dtype) {
   // PyProf has it so for cells: mod LSTMCell, op forward.
   std::string_view name = op.op == "forward" ? op.module : op.op;
   name = name.substr(0, name.find_first_of(". "));  // "add.Tensor", "send 0->1"
   while (!name.empty() && name.front() == '_') name.remove_prefix(1);
-  in_place_ = !name.empty() && name.back() == '_' && op.op.front() != '_';
+  // __iadd__ is written so on both sides, _index_put_impl_ is in place.
+  in_place_ = !name.empty() && name.back() == '_' && op.op.substr(0, 2) != "__";
   while (!name.empty() && name.back() == '_') name.remove_suffix(1);
   for (const std::string_view suffix : {"_data", "_backward"}) {
     if (name.size() <= suffix.size() || name.substr(name.size() - suffix.size()) != suffix) continue;
@@ -52,13 +90,14 @@ bool OpCall::IsOneOf(std::initializer_list<std::string_view> names) const {
   return std::find(names.begin(), names.end(), name_) != names.end();
 }
 
-const OpArgument* OpCall::Tensor(std::string_view name, size_t index) const {
+const OpArgument* OpCall::Tensor(Parameter parameter) const {
   static constexpr std::string_view kNames[] = {"input", "weight", "bias",   "query",  "key",
                                                 "value", "target", "output", "indices"};
   for (const OpArgument* tensor : tensors_) {
-    if (tensor->name == name) return tensor;
+    if (tensor->name == parameter.name) return tensor;
   }
-  if (index >= tensors_.size()) return nullptr;
+  const auto index = static_cast<size_t>(parameter.position);
+  if (parameter.position == Parameter::kByNameOnly || index >= tensors_.size()) return nullptr;
   const bool is_another =
       std::find(std::begin(kNames), std::end(kNames), tensors_[index]->name) != std::end(kNames);
   return is_another ? nullptr : tensors_[index];
@@ -72,27 +111,47 @@ const OpArgument* OpCall::Largest() const {
   return largest;
 }
 
-std::vector<double> OpCall::Numbers(std::string_view name, int position) const {
+const OpArgument* OpCall::Find(Parameter parameter) const {
   for (const OpArgument& argument : op_.arguments) {
-    if (!argument.is_tensor && argument.name == name) return argument.numbers;
+    if (!argument.is_tensor && argument.name == parameter.name) return &argument;
   }
+  if (parameter.position == Parameter::kByNameOnly) return nullptr;
   for (const OpArgument& argument : op_.arguments) {
-    if (!argument.is_tensor && argument.name.empty() && argument.position == position)
-      return argument.numbers;
+    if (!argument.is_tensor && argument.name.empty() && argument.position == parameter.position)
+      return &argument;
   }
-  return {};
+  return nullptr;
 }
 
-double OpCall::Number(std::string_view name, int position, double otherwise) const {
-  const std::vector<double> numbers = Numbers(name, position);
+std::vector<double> OpCall::Numbers(Parameter parameter) const {
+  const OpArgument* const found = Find(parameter);
+  return found == nullptr ? std::vector<double>() : found->numbers;
+}
+
+double OpCall::Number(Parameter parameter, double otherwise) const {
+  const std::vector<double> numbers = Numbers(parameter);
   return numbers.empty() ? otherwise : numbers[0];
 }
 
-std::string OpCall::Text(std::string_view name) const {
+std::string OpCall::Text(Parameter parameter) const {
+  const OpArgument* const found = Find(parameter);
+  return found == nullptr ? "" : found->text;
+}
+
+std::optional<DType> OpCall::Type(Parameter parameter) const {
+  const OpArgument* const found = Find(parameter);
+  if (found == nullptr) return std::nullopt;
+  if (found->numbers.size() == 1) return TypeOfScalarType(found->numbers[0]);
+  return TypeOfTorchName(found->text);
+}
+
+std::vector<double> OpCall::NumbersWithoutName() const {
+  std::vector<double> numbers;
   for (const OpArgument& argument : op_.arguments) {
-    if (!argument.is_tensor && argument.name == name) return argument.text;
+    if (argument.is_tensor || !argument.name.empty()) continue;
+    numbers.insert(numbers.end(), argument.numbers.begin(), argument.numbers.end());
   }
-  return "";
+  return numbers;
 }
 
 std::optional<DType> OpCall::TypeOf(const OpArgument& tensor) const {

@@ -36,6 +36,18 @@ inline double Double(int64_t value) { return static_cast<double>(value); }
 // The shape of an elementwise result, by NumPy's rules; absent if the shapes do not go together.
 std::optional<Shape> Broadcast(const Shape& a, const Shape& b);
 
+// Of PyTorch's name of a dtype: "torch.float16", "float16", "half". Absent for another.
+std::optional<DType> TypeOfTorchName(std::string_view name);
+
+// Where an argument is found: by its name, or else by its place. That of a number or a text is its place in
+// the call, of a tensor that among the tensors.
+struct Parameter {
+  std::string_view name;
+  int position = kByNameOnly;
+
+  static constexpr int kByNameOnly = -1;
+};
+
 // The tensors, numbers and the name of a call.
 class OpCall {
  public:
@@ -52,18 +64,25 @@ class OpCall {
   bool IsOneOf(std::initializer_list<std::string_view> names) const;
 
   size_t num_tensors() const { return tensors_.size(); }
+  // REQUIRES: index < num_tensors()
   const OpArgument& tensor(size_t index) const { return *tensors_[index]; }
   const std::vector<const OpArgument*>& tensors() const { return tensors_; }
-  // By name; else the index-th tensor, unless its name is that of another argument; else nullptr.
-  const OpArgument* Tensor(std::string_view name, size_t index) const;
+  // By name; else the one at its place, unless its name is that of another argument; else nullptr.
+  const OpArgument* Tensor(Parameter parameter) const;
   // The one with most elements; nullptr without tensors.
   const OpArgument* Largest() const;
 
-  // By name, or else by the position of an argument without a name; empty where there is none.
-  std::vector<double> Numbers(std::string_view name, int position) const;
-  double Number(std::string_view name, int position, double otherwise) const;
-  std::string Text(std::string_view name) const;
+  // By name, or else by the place of an argument without a name; empty where there is none.
+  std::vector<double> Numbers(Parameter parameter) const;
+  double Number(Parameter parameter, double otherwise) const;
+  std::string Text(Parameter parameter) const;
+  // Of a dtype that is an argument: its name, as "torch.float16", or the number of PyTorch's at::ScalarType.
+  std::optional<DType> Type(Parameter parameter) const;
+  // The numbers of all arguments without a name, in order.
+  std::vector<double> NumbersWithoutName() const;
 
+  // Of tensors whose own is not told.
+  std::optional<DType> default_type() const { return dtype_; }
   std::optional<DType> TypeOf(const OpArgument& tensor) const;
   // Bytes of one element; NaN where the type is not known.
   double ElementSize(const OpArgument& tensor) const;
@@ -77,6 +96,9 @@ class OpCall {
   bool is_complex() const;
 
  private:
+  // Of a number or a text.
+  const OpArgument* Find(Parameter parameter) const;
+
   const OpDescription& op_;
   const std::optional<DType> dtype_;
   std::string name_;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/op_cost/op_call.h"
 #include "tools/prof/literal.h"
 
 namespace ott::prof {
@@ -123,17 +124,6 @@ std::optional<std::vector<int64_t>> ToShape(const Literal& literal) {
   return shape;
 }
 
-std::optional<DType> ToDType(std::string_view name) {
-  ConsumePrefix("torch.", &name);
-  if (name == "half") return DType::kFloat16;
-  if (name == "float") return DType::kFloat32;
-  if (name == "double") return DType::kFloat64;
-  if (name == "int") return DType::kInt32;
-  if (name == "long") return DType::kInt64;
-  const auto dtype = ParseDType(name);
-  return dtype.ok() ? std::optional<DType>(*dtype) : std::nullopt;
-}
-
 OpArgument ToArgument(std::string_view name, int position, const Literal& value) {
   OpArgument argument;
   argument.name = name;
@@ -155,7 +145,7 @@ void AppendArgument(const Literal& map, int position, std::vector<OpArgument>* a
     argument.position = position;
     argument.is_tensor = true;
     argument.shape = *sizes;
-    argument.dtype = ToDType(map.FindText("dtype"));
+    argument.dtype = TypeOfTorchName(map.FindText("dtype"));
   } else if (value != nullptr) {
     // A list of tensors is a list of maps.
     for (const Literal& item : value->items) {

@@ -136,10 +136,22 @@ TEST(OpLabelCost, WhatSizesDoNotTellIsNotGuessed) {
       {"aten::index_put_, sizes = [[10, 4], [3], [3], []]", kNa, kNa},
       {"aten::max_pool2d_with_indices, sizes = [[1, 1, 4, 4], [], [], [], [], []]", kNa, kNa},
       {"aten::frobnicate, sizes = [[10]]", kNa, kNa},
+      // Into which type.
+      {"aten::_to_copy, seq = 3, sizes = [[2048], [], [], [], [], [], []]", 0, kNa},
+      {"aten::half, sizes = [[2048]]", 0, 12288},
       // A condition is bool.
       {"aten::where, sizes = [[6], [6], [6]]", 6, 6 + 72},
       {"aten::masked_fill_, sizes = [[6], [6], []]", 6, 6 + 48},
   });
+}
+
+TEST(OpLabelCost, ConversionsAreToldByTheNumberOrTheNameOfTheType) {
+  const std::string label = R"({"op":"aten::_to_copy","args":[)"
+                            R"({"name":"self","dtype":"float32","shape":[2048]},{"name":"dtype","value":)";
+  Check({{label + "5}]}", 0, 12288},
+         {label + R"("torch.bfloat16"}]})", 0, 12288},
+         {label + "7}]}", 0, 24576},
+         {label + "null}]}", 0, 16384}});
 }
 
 // {"name":NAME,"dtype":"float32","shape":[SHAPE]}
