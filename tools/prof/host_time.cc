@@ -22,13 +22,17 @@ struct Row {
   int64_t max = 0;
 };
 
-// The rows, and which one each label belongs to.
+// The rows, and which one each label belongs to, by whether it is within a node of the backward pass.
 struct Rows {
   std::vector<Row> rows;
-  std::vector<size_t> of_label;
+  std::vector<size_t> of_label[2];
 
   explicit Rows(const std::vector<OpLabel>& labels) {
-    absl::flat_hash_map<std::tuple<std::string_view, std::string_view, std::string>, size_t> index;
+    for (const bool within_backward : {false, true}) AddRowsOf(labels, within_backward);
+  }
+
+ private:
+  void AddRowsOf(const std::vector<OpLabel>& labels, bool within_backward) {
     for (const OpLabel& label : labels) {
       Row row;
       row.name = label.text;
@@ -37,7 +41,7 @@ struct Rows {
         case OpLabel::Kind::kOp:
           row.kind = "op";
           row.name = label.description.op;
-          row.direction = label.direction == OpDirection::kBackward ? "bprop" : "fprop";
+          row.direction = within_backward || label.direction == OpDirection::kBackward ? "bprop" : "fprop";
           break;
         case OpLabel::Kind::kLayer:
           row.kind = "layer";
@@ -54,11 +58,13 @@ struct Rows {
           break;
       }
       const auto [entry, added] =
-          index.try_emplace(std::make_tuple(row.kind, row.direction, row.name), rows.size());
+          index_.try_emplace(std::make_tuple(row.kind, row.direction, row.name), rows.size());
       if (added) rows.push_back(row);
-      of_label.push_back(entry->second);
+      of_label[within_backward].push_back(entry->second);
     }
   }
+
+  absl::flat_hash_map<std::tuple<std::string_view, std::string_view, std::string>, size_t> index_;
 };
 
 void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels, Rows* rows) {
@@ -70,12 +76,15 @@ void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels
     int64_t end;
     size_t row;
     uint32_t label;
+    // Whether it is, or is within, a node of the backward pass.
+    bool is_backward;
   };
   std::vector<Open> open;
   for (const Profile::Range& range : ranges) {
     while (!open.empty() && open.back().end <= range.start && open.back().end < range.end) open.pop_back();
-    const size_t index = rows->of_label[range.label];
     const OpLabel& label = labels[range.label];
+    const bool within_backward = !open.empty() && open.back().is_backward;
+    const size_t index = rows->of_label[within_backward][range.label];
     // JSON within a label, and a node within autograd's engine, are the same call.
     const bool describes_outer =
         !open.empty() && open.back().row == index &&
@@ -92,7 +101,7 @@ void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels
       if (!open.empty())
         rows->rows[open.back().row].self -= std::min(range.end, open.back().end) - range.start;
     }
-    open.push_back({range.end, index, range.label});
+    open.push_back({range.end, index, range.label, within_backward || label.is_backward_node});
   }
 }
 

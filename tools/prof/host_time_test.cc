@@ -31,5 +31,27 @@ TEST(HostTime, SelfTimeIsWithoutTheRangesWithin) {
             "layer - inner 1 10 10 7.1429 10 10 10\n");
 }
 
+TEST(HostTime, OpsWithinBackwardNodesAreOfTheBackwardPass) {
+  const Profile profile =
+      ReadProfile(CaptureSql()
+                      .Range(1, 11, 0, 10, "aten::mm, seq = 1, sizes = [[2, 3], [3, 4]]")
+                      .Range(1, 12, 0, 40, "autograd::engine::evaluate_function: MmBackward0, op_id = 9")
+                      .Range(1, 12, 5, 35, "MmBackward0, seq = 1")
+                      .Range(1, 12, 6, 16, "aten::mm, seq = 2, sizes = [[2, 3], [3, 4]]")
+                      .Range(1, 12, 7, 15, R"({"op":"aten::mm","direction":"forward","seq":2})")
+                      .Range(1, 12, 20, 34, "aten::t, seq = 3, sizes = [[2, 3]]")
+                      .Range(1, 12, 50, 55, "aten::mm, seq = 4, sizes = [[2, 3], [3, 4]]")
+                      .Write("backward.sqlite"))
+          .value();
+  std::string text;
+  WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; });
+  EXPECT_EQ(text,
+            "kind dir name count total self share mean min max\n"
+            "op bprop MmBackward0 1 40 16 29.091 40 40 40\n"
+            "op fprop mm 2 15 15 27.273 7 5 10\n"
+            "op bprop t 1 14 14 25.455 14 14 14\n"
+            "op bprop mm 1 10 10 18.182 10 10 10\n");
+}
+
 }  // namespace
 }  // namespace ott::prof

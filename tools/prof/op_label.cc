@@ -13,7 +13,6 @@
 namespace ott::prof {
 namespace {
 
-constexpr char kSequenceNumber[] = ", seq = ";
 constexpr char kOpId[] = ", op_id = ";
 constexpr char kSizes[] = ", sizes = ";
 constexpr char kJsonSequenceNumber[] = ",\"seq\":";
@@ -24,6 +23,12 @@ bool ConsumePrefix(const char (&prefix)[n], std::string_view* text) {
   if (text->size() < n - 1 || std::memcmp(text->data(), prefix, n - 1) != 0) return false;
   text->remove_prefix(n - 1);
   return true;
+}
+
+// Of PyTorch's labels; before 1.5 nodes of the backward pass had "stashed seq".
+bool ConsumeSequencePrefix(std::string_view* text) {
+  return ConsumePrefix(", seq = ", text) || ConsumePrefix(", seq=", text) ||
+         ConsumePrefix(", stashed seq = ", text) || ConsumePrefix(", stashed seq=", text);
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -60,7 +65,7 @@ bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequ
   uint64_t op_id;
   std::string_view list;
   while (!rest.empty()) {
-    if (ConsumePrefix(kSequenceNumber, &rest)) {
+    if (ConsumeSequencePrefix(&rest)) {
       if (!ConsumeNumber(&rest, sequence_number)) return false;
     } else if (ConsumePrefix(kOpId, &rest)) {
       if (!ConsumeNumber(&rest, &op_id)) return false;
@@ -80,8 +85,8 @@ bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequ
 size_t EndOfName(std::string_view text) {
   for (size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',', comma + 1)) {
     std::string_view rest = text.substr(comma);
-    if (ConsumePrefix(kSequenceNumber, &rest) || ConsumePrefix(kOpId, &rest) ||
-        ConsumePrefix(kSizes, &rest) || ConsumePrefix(", input_op_ids = ", &rest)) {
+    if (ConsumeSequencePrefix(&rest) || ConsumePrefix(kOpId, &rest) || ConsumePrefix(kSizes, &rest) ||
+        ConsumePrefix(", input_op_ids = ", &rest)) {
       return comma;
     }
   }
@@ -291,7 +296,7 @@ bool ParseNumbers(std::string_view numbers, bool is_json, uint64_t* sequence_num
     return ConsumePrefix(kJsonSequenceNumber, &numbers) && ConsumeNumber(&numbers, sequence_number) &&
            numbers.empty();
   }
-  if (ConsumePrefix(kSequenceNumber, &numbers) && !ConsumeNumber(&numbers, sequence_number)) return false;
+  if (ConsumeSequencePrefix(&numbers) && !ConsumeNumber(&numbers, sequence_number)) return false;
   if (ConsumePrefix(kOpId, &numbers) && !ConsumeNumber(&numbers, &op_id)) return false;
   return numbers.empty();
 }

@@ -105,6 +105,12 @@ TEST(OpLabel, NamespacesAreNoPartOfTheOp) {
   }
   EXPECT_FALSE(Parse("flash_attn::_flash_attn_backward, op_id = 7, sizes = [[2]]").is_backward_node);
   EXPECT_TRUE(Parse("torch::autograd::CopyBackwards, seq = 7").is_backward_node);
+  // Of PyTorch before 1.5.
+  for (const char* const stashed : {"AddmmBackward, stashed seq = 7", "AddmmBackward, stashed seq=7"}) {
+    EXPECT_EQ(SplitLabel(stashed).head, "AddmmBackward") << stashed;
+    EXPECT_EQ(SplitLabel(stashed).sequence_number, 7u) << stashed;
+    EXPECT_TRUE(Parse(stashed).is_backward_node) << stashed;
+  }
   EXPECT_TRUE(Parse("autograd::engine::evaluate_function: MulBackward0, seq = 7").is_backward_node);
   const OpLabel gradient =
       Parse("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 7");
