@@ -17,6 +17,16 @@ size_t Utf8Length(std::string_view text) {
   return is_overlong || is_surrogate || is_too_high ? 0 : length;
 }
 
+size_t ValidUtf8Length(std::string_view text) {
+  size_t valid = 0;
+  while (valid < text.size()) {
+    const size_t length = Utf8Length(text.substr(valid));
+    if (length == 0) break;
+    valid += length;
+  }
+  return valid;
+}
+
 void AppendUtf8(uint32_t code, std::string& out) {
   if (code < 0x80) {
     out += static_cast<char>(code);
@@ -30,12 +40,7 @@ void AppendUtf8(uint32_t code, std::string& out) {
 
 void AppendValidUtf8(std::string_view text, std::string& out) {
   while (!text.empty()) {
-    size_t valid = 0;
-    while (valid < text.size()) {
-      const size_t length = Utf8Length(text.substr(valid));
-      if (length == 0) break;
-      valid += length;
-    }
+    const size_t valid = ValidUtf8Length(text);
     out += text.substr(0, valid);
     if (valid == text.size()) return;
     out += "\xef\xbf\xbd";

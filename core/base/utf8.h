@@ -14,6 +14,9 @@ namespace ott {
 // REQUIRES: the text is not empty.
 size_t Utf8Length(std::string_view text);
 
+// Bytes before the first that belongs to no character.
+size_t ValidUtf8Length(std::string_view text);
+
 // A surrogate is encoded like any other.
 // REQUIRES: code < 0x200000
 void AppendUtf8(uint32_t code, std::string& out);

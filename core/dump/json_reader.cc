@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +13,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/base/utf8.h"
 #include "ott/core/dump/json_writer.h"
+#include "ott/core/json/json_cursor.h"
+#include "ott/core/json/json_string.h"
 
 namespace ott {
 namespace {
@@ -58,95 +57,65 @@ struct Frame {
   size_t first_number = 0;
 };
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 class Parser {
  public:
-  explicit Parser(std::string_view text)
-      : begin_(text.data()), at_(text.data()), end_(text.data() + text.size()) {}
+  explicit Parser(std::string_view text) : text_(text), cursor_(text, JsonDialect::kPython) {}
 
   absl::StatusOr<Value> Parse() {
     OTT_RETURN_IF_ERROR(ParseItem());
     while (!frames_.empty()) OTT_RETURN_IF_ERROR(Continue());
-    SkipSpace();
-    if (at_ != end_) return Error("something follows the end");
+    cursor_.Peek();
+    if (!cursor_.at_end()) return Error("something follows the end");
     return std::move(root_);
   }
 
  private:
-  absl::Status Error(absl::string_view what) const {
-    const int64_t line = 1 + std::count(begin_, at_, '\n');
-    const char* line_start = at_;
-    while (line_start != begin_ && line_start[-1] != '\n') --line_start;
+  absl::Status ErrorAt(size_t position, absl::string_view what) const {
+    const std::string_view before = text_.substr(0, position);
+    const int64_t line = 1 + std::count(before.begin(), before.end(), '\n');
+    const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
     return absl::InvalidArgumentError(
-        absl::StrCat("line ", line, " column ", at_ - line_start + 1, ": ", what));
+        absl::StrCat("line ", line, " column ", position - line_start + 1, ": ", what));
   }
+
+  absl::Status Error(absl::string_view what) const { return ErrorAt(cursor_.position(), what); }
 
   absl::Status Truncated() const {
     return absl::DataLossError(
-        absl::StrCat("truncated at byte ", end_ - begin_,
+        absl::StrCat("truncated at byte ", text_.size(),
                      "; the program was probably killed, or the disk full, while writing"));
   }
 
   // What was expected is not there.
   absl::Status Unexpected(absl::string_view expected) const {
-    if (at_ == end_) return Truncated();
-    return Error(
-        absl::StrCat("expected ", expected, ", found '", absl::CHexEscape(std::string(1, *at_)), "'"));
-  }
-
-  void SkipSpace() {
-    while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\t' || *at_ == '\r')) ++at_;
-  }
-
-  bool Consume(char c) {
-    if (at_ == end_ || *at_ != c) return false;
-    ++at_;
-    return true;
-  }
-
-  // False where the text is another one; a text cut within the word is truncated.
-  absl::StatusOr<bool> ConsumeWord(std::string_view word) {
-    const std::string_view left(at_, std::min<size_t>(end_ - at_, word.size()));
-    if (word.substr(0, left.size()) != left) return false;
-    if (left.size() < word.size()) return Truncated();
-    at_ += word.size();
-    return true;
+    if (cursor_.at_end()) return Truncated();
+    return Error(absl::StrCat("expected ", expected, ", found '",
+                              absl::CHexEscape(std::string(1, text_[cursor_.position()])), "'"));
   }
 
   // Goes on after an opening bracket or an item of the innermost frame.
   absl::Status Continue() {
     Frame& frame = frames_.back();
-    const char close = frame.is_map ? '}' : ']';
     const bool first = frame.is_map ? frame.map.empty() : frame.num_items == 0 && frame.list.empty();
-    SkipSpace();
-    if (Consume(close)) return CloseFrame();
-    if (!first) {
-      if (!Consume(',')) return Unexpected(frame.is_map ? "',' or '}'" : "',' or ']'");
-      SkipSpace();
-    }
+    if (cursor_.Skip(frame.is_map ? '}' : ']')) return CloseFrame();
+    if (!first && !cursor_.Skip(',')) return Unexpected(frame.is_map ? "',' or '}'" : "',' or ']'");
     if (frame.is_map) OTT_RETURN_IF_ERROR(ParseName(frame));
     return ParseItem();
   }
 
   absl::Status ParseName(Frame& frame) {
-    if (at_ == end_ || *at_ != '"') return Unexpected("a name in quotes");
-    const char* const start = at_;
+    if (cursor_.Peek() != '"') return Unexpected("a name in quotes");
+    const size_t start = cursor_.position();
     OTT_ASSIGN_OR_RETURN(frame.name, ParseString());
     if (frame.map.Find(frame.name) != nullptr) {
-      at_ = start;
-      return Error(absl::StrCat("the name \"", absl::CHexEscape(frame.name), "\" is used twice"));
+      return ErrorAt(start, absl::StrCat("the name \"", absl::CHexEscape(frame.name), "\" is used twice"));
     }
-    SkipSpace();
-    if (!Consume(':')) return Unexpected("':'");
-    return absl::OkStatus();
+    return cursor_.Skip(':') ? absl::OkStatus() : Unexpected("':'");
   }
 
   // A value, or the opening bracket of one.
   absl::Status ParseItem() {
-    SkipSpace();
-    if (at_ == end_) return Truncated();
-    switch (*at_) {
+    switch (cursor_.Peek()) {
       case '{':
       case '[':
         return OpenFrame();
@@ -155,140 +124,65 @@ class Parser {
         AddValue(Value(std::move(string)));
         return absl::OkStatus();
       }
-      case 't':
-      case 'f':
-      case 'n':
-      case 'N':
-      case 'I':
-        return ParseWord();
       default:
-        return ParseNumber();
+        return ParseScalar();
     }
   }
 
-  absl::Status ParseWord() {
-    constexpr std::string_view kWords[] = {"null", "true", "false", "NaN", "Infinity"};
-    for (size_t i = 0; i < std::size(kWords); ++i) {
-      OTT_ASSIGN_OR_RETURN(const bool found, ConsumeWord(kWords[i]));
-      if (!found) continue;
-      if (i == 0) {
+  absl::Status ParseScalar() {
+    JsonScalar scalar;
+    if (!cursor_.Scalar(&scalar)) return Unexpected(cursor_.expected());
+    switch (scalar.kind) {
+      case JsonScalar::Kind::kNull:
         AddValue(Value());
-      } else if (i <= 2) {
-        AddNumber({NumberClass::kBool}, Number(int64_t{i == 1}));
-      } else {
-        AddNumber({NumberClass::kFloat}, Number(i == 3 ? std::numeric_limits<double>::quiet_NaN()
-                                                       : std::numeric_limits<double>::infinity()));
-      }
-      return absl::OkStatus();
+        return absl::OkStatus();
+      case JsonScalar::Kind::kFalse:
+      case JsonScalar::Kind::kTrue:
+        AddNumber({NumberClass::kBool}, Number(int64_t{scalar.kind == JsonScalar::Kind::kTrue}));
+        return absl::OkStatus();
+      default:
+        // A number at the very end may have lost digits.
+        if (cursor_.at_end() && !frames_.empty()) return Truncated();
+        return ParseNumber(scalar);
     }
-    return Unexpected("a value");
   }
 
-  absl::Status ParseNumber() {
-    const char* const start = at_;
-    const bool negative = Consume('-');
-    if (negative) {
-      OTT_ASSIGN_OR_RETURN(const bool infinite, at_ != end_ && *at_ == 'I' ? ConsumeWord("Infinity") : false);
-      if (infinite) {
-        AddNumber({NumberClass::kFloat}, Number(-std::numeric_limits<double>::infinity()));
-        return absl::OkStatus();
-      }
-    }
-    if (!Consume('0')) OTT_RETURN_IF_ERROR(SkipDigits(negative ? "a digit" : "a value"));
-    bool is_float = false;
-    if (Consume('.')) {
-      is_float = true;
-      OTT_RETURN_IF_ERROR(SkipDigits("a digit"));
-    }
-    if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
-      is_float = true;
-      ++at_;
-      if (!Consume('+')) Consume('-');
-      OTT_RETURN_IF_ERROR(SkipDigits("a digit"));
-    }
-    // A number at the very end may have lost digits.
-    if (at_ == end_ && !frames_.empty()) return Truncated();
-
+  absl::Status ParseNumber(const JsonScalar& scalar) {
+    const char* const begin = scalar.text.data();
+    const char* const end = begin + scalar.text.size();
     Number number;
     Traits traits;
     std::errc error;
-    if (is_float) {
+    if (scalar.kind == JsonScalar::Kind::kFloat) {
       traits.number_class = NumberClass::kFloat;
-      error = std::from_chars(start, at_, number.number).ec;
+      error = std::from_chars(begin, end, number.number).ec;
     } else {
-      error = std::from_chars(start, at_, number.integer).ec;
+      const bool negative = *begin == '-';
+      error = std::from_chars(begin, end, number.integer).ec;
       traits.has_negative = negative && number.integer != 0;
       if (error != std::errc() && !negative) {
-        error = std::from_chars(start, at_, number.unsigned_integer).ec;
+        error = std::from_chars(begin, end, number.unsigned_integer).ec;
         traits.has_large = true;
       }
     }
     if (error != std::errc()) {
-      const std::string text(start, at_);
-      at_ = start;
-      return Error(absl::StrCat("the number ", text.substr(0, 40), " is out of range"));
+      return ErrorAt(begin - text_.data(),
+                     absl::StrCat("the number ", std::string(scalar.text.substr(0, 40)), " is out of range"));
     }
     AddNumber(traits, number);
     return absl::OkStatus();
   }
 
-  absl::Status SkipDigits(absl::string_view expected) {
-    if (at_ == end_ || !IsDigit(*at_)) return Unexpected(expected);
-    do ++at_;
-    while (at_ != end_ && IsDigit(*at_));
-    return absl::OkStatus();
-  }
-
   absl::StatusOr<std::string> ParseString() {
-    const char* const start = at_++;
+    const size_t start = cursor_.position();
+    std::string_view raw;
+    if (!cursor_.String(&raw)) return Truncated();
     std::string string;
-    while (true) {
-      const char* const run = at_;
-      while (at_ != end_ && *at_ != '"' && *at_ != '\\' && static_cast<unsigned char>(*at_) >= ' ') ++at_;
-      string.append(run, at_);
-      if (at_ == end_) return Truncated();
-      if (Consume('"')) break;
-      if (!Consume('\\')) return Error("a control character in a string must be escaped");
-      OTT_RETURN_IF_ERROR(ParseEscape(string));
+    if (const JsonStringError error = UnescapeJson(raw, string); error.what != nullptr) {
+      return ErrorAt(start + 1 + error.position, error.what);
     }
-    if (const absl::Status utf8 = CheckUtf8(string); !utf8.ok()) {
-      at_ = start;
-      return Error(utf8.message());
-    }
+    if (const absl::Status utf8 = CheckUtf8(string); !utf8.ok()) return ErrorAt(start, utf8.message());
     return string;
-  }
-
-  absl::Status ParseEscape(std::string& string) {
-    if (at_ == end_) return Truncated();
-    constexpr std::string_view kNames = "\"\\/bfnrt";
-    constexpr std::string_view kCharacters = "\"\\/\b\f\n\r\t";
-    if (const size_t i = kNames.find(*at_); i != std::string_view::npos) {
-      string += kCharacters[i];
-      ++at_;
-      return absl::OkStatus();
-    }
-    if (!Consume('u')) return Error("unknown escape");
-    OTT_ASSIGN_OR_RETURN(uint32_t code, ParseHex4());
-    if (code >= 0xd800 && code <= 0xdbff) {
-      OTT_ASSIGN_OR_RETURN(const bool pair, ConsumeWord("\\u"));
-      if (!pair) return Error("half of a surrogate pair");
-      OTT_ASSIGN_OR_RETURN(const uint32_t low, ParseHex4());
-      if (low < 0xdc00 || low > 0xdfff) return Error("half of a surrogate pair");
-      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-    } else if (code >= 0xdc00 && code <= 0xdfff) {
-      return Error("half of a surrogate pair");
-    }
-    AppendUtf8(code, string);
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<uint32_t> ParseHex4() {
-    if (end_ - at_ < 4) return Truncated();
-    uint32_t code = 0;
-    if (std::from_chars(at_, at_ + 4, code, 16).ptr != at_ + 4)
-      return Error("expected four hexadecimal digits");
-    at_ += 4;
-    return code;
   }
 
   absl::Status OpenFrame() {
@@ -296,10 +190,10 @@ class Parser {
       return Error(absl::StrCat("nested deeper than ", kMaxJsonDepth, " levels"));
     }
     Frame& frame = frames_.emplace_back();
-    frame.is_map = *at_ == '{';
+    frame.is_map = cursor_.Skip('{');
     frame.uniform = !frame.is_map;
     frame.first_number = numbers_.size();
-    ++at_;
+    if (!frame.is_map) cursor_.Skip('[');
     return absl::OkStatus();
   }
 
@@ -419,9 +313,8 @@ class Parser {
     return Value(Tensor{TensorView(memory.get(), dtype, shape), memory});
   }
 
-  const char* const begin_;
-  const char* at_;
-  const char* const end_;
+  const std::string_view text_;
+  JsonCursor cursor_;
   std::vector<Frame> frames_;
   std::vector<Number> numbers_;
   Value root_;

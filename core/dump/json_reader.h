@@ -1,7 +1,7 @@
 // Reads JSON, with Python's NaN, Infinity and -Infinity, as fast as its numbers can be converted.
 //
-// A parser of our own because what is read is mostly lists of numbers of 17 digits: they go straight into
-// tensors, and each is converted exactly. Nesting costs heap, not stack, and is limited.
+// What is read is mostly lists of numbers of 17 digits: they go straight into tensors, and each is converted
+// exactly. Nesting costs heap, not stack, and is limited.
 
 #ifndef OTT_CORE_DUMP_JSON_READER_H_
 #define OTT_CORE_DUMP_JSON_READER_H_

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/utf8.h"
+#include "ott/core/json/json_string.h"
 #include "ott/core/tensor/element.h"
 #include "ott/core/tensor/parallel_for.h"
 
@@ -31,58 +32,6 @@ template <typename T>
 struct IsComplex : std::false_type {};
 template <typename T>
 struct IsComplex<std::complex<T>> : std::true_type {};
-
-// Decodes the character that starts at text[position] and moves position behind it. Negative if it is not
-// UTF-8.
-int32_t DecodeUtf8(std::string_view text, size_t& position) {
-  const size_t length = Utf8Length(text.substr(position));
-  if (length == 0) return -1;
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[position + i]); };
-  int32_t code = length == 1 ? byte(0) : byte(0) & (0x7f >> length);
-  for (size_t i = 1; i < length; ++i) code = code << 6 | (byte(i) & 0x3f);
-  position += length;
-  return code;
-}
-
-void AppendEscape(uint32_t unit, std::string& text) {
-  constexpr char kHex[] = "0123456789abcdef";
-  text += "\\u";
-  for (int shift = 12; shift >= 0; shift -= 4) text += kHex[unit >> shift & 15];
-}
-
-void AppendCharacter(int32_t code, std::string& text) {
-  switch (code) {
-    case '"':
-      text += "\\\"";
-      return;
-    case '\\':
-      text += "\\\\";
-      return;
-    case '\n':
-      text += "\\n";
-      return;
-    case '\r':
-      text += "\\r";
-      return;
-    case '\t':
-      text += "\\t";
-      return;
-    case '\f':
-      text += "\\f";
-      return;
-    case '\b':
-      text += "\\b";
-      return;
-  }
-  if (code >= ' ' && code <= '~') {
-    text += static_cast<char>(code);
-  } else if (code < 0x10000) {
-    AppendEscape(code, text);
-  } else {
-    AppendEscape(0xd800 + ((code - 0x10000) >> 10), text);
-    AppendEscape(0xdc00 + ((code - 0x10000) & 0x3ff), text);
-  }
-}
 
 // More than any number needs.
 constexpr size_t kMaxNumberBytes = 32;
@@ -344,16 +293,10 @@ class Writer {
   }
 
   absl::Status WriteString(const std::string& path, std::string_view string) {
-    text_ += '"';
-    for (size_t i = 0; i < string.size();) {
-      const int32_t code = DecodeUtf8(string, i);
-      if (code < 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("'", absl::CHexEscape(path), "': ", CheckUtf8(string).message()));
-      }
-      AppendCharacter(code, text_);
+    if (const absl::Status utf8 = CheckUtf8(string); !utf8.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("'", absl::CHexEscape(path), "': ", utf8.message()));
     }
-    text_ += '"';
+    AppendJsonString(string, text_, JsonCharset::kAscii);
     return absl::OkStatus();
   }
 
@@ -456,13 +399,10 @@ class Writer {
 void AppendPythonFloat(double value, std::string& text) { AppendElement(value, text); }
 
 absl::Status CheckUtf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    if (DecodeUtf8(text, i) < 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", absl::CHexEscape(std::string(text)), "\" is not UTF-8 from byte ", i, " on"));
-    }
-  }
-  return absl::OkStatus();
+  const size_t valid = ValidUtf8Length(text);
+  if (valid == text.size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", absl::CHexEscape(std::string(text)), "\" is not UTF-8 from byte ", valid, " on"));
 }
 
 absl::Status WriteJson(const Value& value, const JsonSink& sink, int num_threads) {

@@ -287,7 +287,7 @@ TEST_F(OpRangeTest, NamesMayHoldAnything) {
   { const LayerRange layer(ranges_, "a\nb"); }
   EXPECT_THAT(Received(),
               ElementsAre("push a \"quoted\"\\nname, seq = 0",
-                          R"(push {"op":"a \"quoted\"\u000aname","args":[],"direction":"forward","seq":0})",
+                          R"(push {"op":"a \"quoted\"\nname","args":[],"direction":"forward","seq":0})",
                           "pop", "pop", "push " + long_name + ", seq = 0",
                           "push {\"op\":\"" + long_name + R"(","args":[],"direction":"forward","seq":0})",
                           "pop", "pop", "push layer:a\\nb", "pop"));

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "ott/core/base/utf8.h"
+#include "ott/core/json/json_string.h"
 
 namespace ott::internal {
 namespace {
@@ -22,37 +22,6 @@ struct DigitPairs {
 constexpr DigitPairs kDigitPairs;
 
 bool IsControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
-
-// Eight bytes, of which the high bit tells whether one is a control character, a quote, a backslash or above
-// 0x7f. Behind such a byte another one may be taken for it, for a borrow.
-uint64_t Special(uint64_t bytes) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  return bytes | (bytes - kOnes * ' ') | ((bytes ^ kOnes * '"') - kOnes) | ((bytes ^ kOnes * '\\') - kOnes);
-}
-
-template <typename T>
-uint64_t Load(const char* from) {
-  T bytes;
-  std::memcpy(&bytes, from, sizeof(bytes));
-  return bytes;
-}
-
-// Whether JSON takes all bytes as they are.
-bool IsPlain(std::string_view text) {
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  uint64_t special = 0;
-  if (text.size() >= 8) {
-    for (const char* at = begin; at < end - 8; at += 8) special |= Special(Load<uint64_t>(at));
-    special |= Special(Load<uint64_t>(end - 8));
-  } else if (text.size() >= 4) {
-    special = Special(Load<uint32_t>(begin) | Load<uint32_t>(end - 4) << 32);
-  } else {
-    for (const char c : text)
-      special |= Special(static_cast<unsigned char>(c) * uint64_t{0x0101010101010101});
-  }
-  return (special & 0x8080808080808080) == 0;
-}
 
 // All of these write to `to` and return the end. Up to four bytes beyond it may be overwritten.
 
@@ -114,33 +83,11 @@ char* OneLine(std::string_view text, char* to) {
   return to;
 }
 
-size_t MaxSizeOfEscaped(std::string_view text) { return 6 * text.size(); }
-
-char* SlowlyEscaped(std::string_view text, char* to) {
-  while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    if (length == 0) {
-      to = Literal("\\ufffd", to);
-    } else if (IsControl(text[0])) {
-      to = Literal("\\u00", to);
-      *to++ = kHexDigits[text[0] >> 4];
-      *to++ = kHexDigits[text[0] & 15];
-    } else {
-      if (text[0] == '"' || text[0] == '\\') *to++ = '\\';
-      to = Text(text.substr(0, length), to);
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return to;
-}
-
-char* Escaped(std::string_view text, char* to) {
-  return __builtin_expect(IsPlain(text), 1) ? Text(text, to) : SlowlyEscaped(text, to);
-}
+size_t MaxSizeOfEscaped(std::string_view text) { return MaxEscapedJsonSize(text.size()); }
 
 char* String(std::string_view text, char* to) {
   *to++ = '"';
-  to = Escaped(text, to);
+  to = EscapeJson(text, to);
   *to++ = '"';
   return to;
 }
@@ -330,7 +277,7 @@ void FormatOpJson(const OpDescription& op, const OpRecord& record, TextBuffer& t
   }
   if (!file.empty()) {
     to = Literal(",\"source\":\"", to);
-    to = Escaped(file, to);
+    to = EscapeJson(file, to);
     *to++ = ':';
     to = Int(op.source.line, to);
     *to++ = '"';

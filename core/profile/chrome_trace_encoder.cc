@@ -2,12 +2,12 @@
 #include <cmath>
 #include <type_traits>
 
+#include "ott/core/json/json_string.h"
 #include "ott/core/profile/trace_encoder.h"
 
 namespace ott {
 namespace {
 
-using internal::AppendJsonString;
 using internal::AppendNumber;
 
 template <typename Integer>

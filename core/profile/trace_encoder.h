@@ -35,9 +35,6 @@ std::unique_ptr<TraceEncoder> NewPerfettoEncoder();
 
 namespace internal {
 
-// As a JSON string, with quotes.
-void AppendJsonString(std::string_view text, std::string& out);
-
 // "nan", "inf", "-inf", or the shortest decimal that is the same number.
 void AppendNumber(double value, std::string& out);
 

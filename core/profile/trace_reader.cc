@@ -12,154 +12,15 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/base/utf8.h"
+#include "ott/core/json/json_cursor.h"
+#include "ott/core/json/json_string.h"
 
 namespace ott {
 namespace {
 
-constexpr int kMaxDepth = 256;
-
-// Whether JSON allows it between quotes.
-bool IsString(std::string_view raw) {
-  for (size_t i = 0; i < raw.size(); ++i) {
-    if (static_cast<uint8_t>(raw[i]) < 0x20) return false;
-    if (raw[i] != '\\') continue;
-    const std::string_view hex = raw.substr(i + 2, 4);
-    const bool is_unicode = raw[++i] == 'u' && hex.size() == 4 &&
-                            hex.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
-    if (!is_unicode && std::string_view("\"\\/bfnrt").find(raw[i]) == std::string_view::npos) return false;
-  }
-  std::string valid;
-  AppendValidUtf8(raw, valid);
-  return valid == raw;
-}
-
-// Whether JSON has such a number, true, false or null.
-bool IsScalar(std::string_view text) {
-  if (text == "true" || text == "false" || text == "null") return true;
-  const auto skip_digits = [&text] {
-    const size_t count = std::min(text.find_first_not_of("0123456789"), text.size());
-    text.remove_prefix(count);
-    return count;
-  };
-  if (text[0] == '-') text.remove_prefix(1);
-  const bool begins_with_zero = !text.empty() && text[0] == '0';
-  const size_t num_digits = skip_digits();
-  if (num_digits == 0 || (begins_with_zero && num_digits > 1)) return false;
-  if (!text.empty() && text[0] == '.') {
-    text.remove_prefix(1);
-    if (skip_digits() == 0) return false;
-  }
-  if (!text.empty() && (text[0] == 'e' || text[0] == 'E')) {
-    text.remove_prefix(1);
-    if (!text.empty() && (text[0] == '+' || text[0] == '-')) text.remove_prefix(1);
-    if (skip_digits() == 0) return false;
-  }
-  return text.empty();
-}
-
-// Steps through JSON. A function that returns false has met the end of the text or what is no JSON, at
-// position().
-class JsonCursor {
- public:
-  // is_strict: what is no number, word or string of JSON is not taken for one.
-  explicit JsonCursor(std::string_view text, bool is_strict = false) : text_(text), is_strict_(is_strict) {}
-
-  size_t position() const { return position_; }
-  bool at_end() const { return position_ >= text_.size(); }
-
-  // The next character that is no space; '\0' at the end.
-  char Peek() {
-    while (position_ < text_.size() && IsSpace(text_[position_])) ++position_;
-    return position_ < text_.size() ? text_[position_] : '\0';
-  }
-
-  bool Skip(char expected) {
-    if (Peek() != expected || at_end()) return false;
-    ++position_;
-    return true;
-  }
-
-  // What is between the quotes, as it is.
-  bool String(std::string_view* raw) {
-    if (!Skip('"')) return false;
-    const size_t begin = position_;
-    while (true) {
-      position_ = text_.find_first_of("\"\\", position_);
-      if (position_ == std::string_view::npos) position_ = text_.size();
-      if (at_end()) return false;
-      if (text_[position_] == '"') break;
-      position_ += 2;
-      if (position_ > text_.size()) position_ = text_.size();
-    }
-    *raw = text_.substr(begin, position_++ - begin);
-    return !is_strict_ || IsString(*raw);
-  }
-
-  bool Value(std::string_view* raw) {
-    const char first = Peek();
-    const size_t begin = position_;
-    if (!SkipValue(first, 0)) return false;
-    *raw = text_.substr(begin, position_ - begin);
-    return true;
-  }
-
-  // Calls visit(key) before each value of an object; it must take the value.
-  template <typename Visitor>
-  bool Object(Visitor visit) {
-    if (!Skip('{')) return false;
-    if (Skip('}')) return true;
-    do {
-      std::string_view key;
-      if (!String(&key) || !Skip(':') || !visit(key)) return false;
-    } while (Skip(','));
-    return Skip('}');
-  }
-
-  // Calls visit() before each value of a list.
-  template <typename Visitor>
-  bool List(Visitor visit) {
-    if (!Skip('[')) return false;
-    if (Skip(']')) return true;
-    do {
-      if (!visit()) return false;
-    } while (Skip(','));
-    return Skip(']');
-  }
-
- private:
-  static bool IsSpace(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-  bool SkipValue(char first, int depth) {
-    if (depth > kMaxDepth) return false;
-    const auto skip_inner = [this, depth] { return SkipValue(Peek(), depth + 1); };
-    switch (first) {
-      case '"': {
-        std::string_view ignored;
-        return String(&ignored);
-      }
-      case '{':
-        return Object([&skip_inner](std::string_view) { return skip_inner(); });
-      case '[':
-        return List(skip_inner);
-      default: {
-        // A number, true, false or null; at the very end it may be cut.
-        const size_t begin = position_;
-        position_ = std::min(text_.find_first_of(",]} \n\r\t", position_), text_.size());
-        return position_ > begin && !at_end() &&
-               (!is_strict_ || IsScalar(text_.substr(begin, position_ - begin)));
-      }
-    }
-  }
-
-  const std::string_view text_;
-  const bool is_strict_;
-  size_t position_ = 0;
-};
-
 bool IsObject(std::string_view text) {
   std::string_view value;
-  return !text.empty() && text[0] == '{' && JsonCursor(text, true).Value(&value);
+  return !text.empty() && text[0] == '{' && JsonCursor(text, JsonDialect::kStrict).Value(&value);
 }
 
 double Number(std::string_view text) {
@@ -213,41 +74,9 @@ uint64_t Id(std::string_view value) {
   return id;
 }
 
-uint32_t Hex(std::string_view digits) {
-  uint32_t value = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  return value;
-}
-
-std::string Unescaped(std::string_view raw) {
-  std::string result;
-  for (size_t i = 0; i < raw.size(); ++i) {
-    if (raw[i] != '\\' || i + 1 == raw.size()) {
-      result += raw[i];
-      continue;
-    }
-    const char escaped = raw[++i];
-    constexpr std::string_view kFrom = "bfnrt";
-    constexpr std::string_view kTo = "\b\f\n\r\t";
-    if (escaped == 'u') {
-      uint32_t character = Hex(raw.substr(i + 1, 4));
-      i += 4;
-      if (character >= 0xD800 && character < 0xDC00 && raw.substr(std::min(i + 1, raw.size()), 2) == "\\u") {
-        character = 0x10000 + ((character - 0xD800) << 10) + (Hex(raw.substr(i + 3, 4)) & 0x3FF);
-        i += 6;
-      }
-      AppendUtf8(character, result);
-    } else {
-      const size_t index = kFrom.find(escaped);
-      result += index == std::string_view::npos ? escaped : kTo[index];
-    }
-  }
-  return result;
-}
-
 class TraceParser {
  public:
-  TraceParser(std::string_view text, Trace& trace) : cursor_(text), trace_(trace) {}
+  TraceParser(std::string_view text, Trace& trace) : cursor_(text, JsonDialect::kLenient), trace_(trace) {}
 
   // False where the text stops being a trace, at position().
   bool Parse() {
@@ -348,7 +177,7 @@ class TraceParser {
   void AddMetadata(const TraceEvent& event) {
     if (event.name == "thread_name") {
       trace_.tracks.push_back(
-          {event.process, event.track, Unescaped(Unquoted(Member(event.args, "name"))), event.track});
+          {event.process, event.track, UnescapedJson(Unquoted(Member(event.args, "name"))), event.track});
     } else if (event.name == "thread_sort_index" && !trace_.tracks.empty() &&
                trace_.tracks.back().track == event.track) {
       trace_.tracks.back().sort_index = Integer(Member(event.args, "sort_index"));
@@ -356,7 +185,7 @@ class TraceParser {
   }
 
   static std::string_view Member(std::string_view object, std::string_view name) {
-    JsonCursor cursor(object);
+    JsonCursor cursor(object, JsonDialect::kLenient);
     std::string_view result;
     cursor.Object([&](std::string_view key) {
       std::string_view value;
@@ -369,7 +198,7 @@ class TraceParser {
 
   std::string_view Text(std::string_view raw) {
     if (raw.find('\\') == std::string_view::npos) return raw;
-    return trace_.unescaped.emplace_back(Unescaped(raw));
+    return trace_.unescaped.emplace_back(UnescapedJson(raw));
   }
 
   JsonCursor cursor_;
@@ -423,7 +252,7 @@ absl::StatusOr<TraceInfo> ReadTraceInfo(const std::string& path) {
   std::string unpacked, error;
   if (absl::EndsWith(path, ".gz")) text = unpacked = Gunzip(text, size_t{1} << 16, &error);
   TraceInfo info;
-  JsonCursor cursor(text);
+  JsonCursor cursor(text, JsonDialect::kLenient);
   cursor.Object([&](std::string_view key) {
     std::string_view value;
     if (key == "traceEvents" || !cursor.Value(&value)) return false;

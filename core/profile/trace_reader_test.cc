@@ -212,6 +212,9 @@ TEST(TraceReader, EscapesAreUndone) {
       ParseTrace(R"([{"ph":"i","name":"\u20ac\ud83d\ude00\/\b\t\\\u0000"}])", "t.json");
   ASSERT_TRUE(trace.ok()) << trace.status();
   EXPECT_EQ(trace->events[0].name, std::string("\xE2\x82\xAC\xF0\x9F\x98\x80/\b\t\\\0", 12));
+  const absl::StatusOr<Trace> half = ParseTrace(R"([{"ph":"i","name":"\ud83d"}])", "t.json");
+  ASSERT_TRUE(half.ok()) << half.status();
+  EXPECT_EQ(half->events[0].name, "\ufffd");
 }
 
 TEST(TraceReader, NestingBeyondReasonIsDamage) {

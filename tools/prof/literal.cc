@@ -2,156 +2,48 @@
 
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
-#include <limits>
 
-#include "ott/core/base/utf8.h"
+#include "ott/core/json/json_cursor.h"
+#include "ott/core/json/json_string.h"
 
 namespace ott::prof {
 namespace {
 
 constexpr int kMaxDepth = 64;
 
-class Parser {
- public:
-  explicit Parser(std::string_view text) : rest_(text) {}
-
-  bool ParseAll(Literal* literal) {
-    if (!ParseValue(literal, 0)) return false;
-    SkipSpace();
-    return rest_.empty();
-  }
-
- private:
-  void SkipSpace() {
-    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\t' || rest_[0] == '\n' || rest_[0] == '\r')) {
-      rest_.remove_prefix(1);
-    }
-  }
-
-  bool Consume(char c) {
-    SkipSpace();
-    if (rest_.empty() || rest_[0] != c) return false;
-    rest_.remove_prefix(1);
-    return true;
-  }
-
-  bool ConsumeWord(std::string_view word) {
-    if (rest_.substr(0, word.size()) != word) return false;
-    rest_.remove_prefix(word.size());
-    return true;
-  }
-
-  bool ParseValue(Literal* value, int depth) {
-    SkipSpace();
-    if (rest_.empty() || depth > kMaxDepth) return false;
-    switch (rest_[0]) {
-      case '{':
-        return ParseMap(value, depth);
-      case '[':
-        return ParseList(']', value, depth);
-      case '(':
-        return ParseList(')', value, depth);
-      case '"':
-      case '\'':
-        value->kind = Literal::Kind::kText;
-        return ParseText(&value->text);
-      default:
-        return ParseWordOrNumber(value);
-    }
-  }
-
-  bool ParseMap(Literal* value, int depth) {
-    value->kind = Literal::Kind::kMap;
-    rest_.remove_prefix(1);
-    while (!Consume('}')) {
-      if (!value->items.empty() && !Consume(',')) return false;
-      if (Consume('}')) return true;  // Python allows a last comma
-      SkipSpace();
-      if (rest_.empty() || (rest_[0] != '"' && rest_[0] != '\'')) return false;
-      if (!ParseText(&value->names.emplace_back()) || !Consume(':')) return false;
-      if (!ParseValue(&value->items.emplace_back(), depth + 1)) return false;
-    }
-    return true;
-  }
-
-  bool ParseList(char close, Literal* value, int depth) {
-    value->kind = Literal::Kind::kList;
-    rest_.remove_prefix(1);
-    while (!Consume(close)) {
-      if (!value->items.empty() && !Consume(',')) return false;
-      if (Consume(close)) return true;
-      if (!ParseValue(&value->items.emplace_back(), depth + 1)) return false;
-    }
-    return true;
-  }
-
-  bool ParseText(std::string* text) {
-    const char quote = rest_[0];
-    size_t i = 1;
-    while (i < rest_.size() && rest_[i] != quote) {
-      if (rest_[i] != '\\') {
-        text->push_back(rest_[i++]);
-        continue;
-      }
-      if (++i >= rest_.size()) return false;
-      const char escape = rest_[i++];
-      switch (escape) {
-        case 'n':
-          text->push_back('\n');
-          break;
-        case 't':
-          text->push_back('\t');
-          break;
-        case 'r':
-          text->push_back('\r');
-          break;
-        case 'u':
-        case 'x': {
-          const size_t digits = escape == 'u' ? 4 : 2;
-          uint32_t code = 0;
-          if (rest_.size() - i < digits) return false;
-          const auto end = rest_.data() + i + digits;
-          if (std::from_chars(rest_.data() + i, end, code, 16).ptr != end) return false;
-          AppendUtf8(code, *text);
-          i += digits;
-          break;
-        }
-        default:
-          text->push_back(escape);
-      }
-    }
-    if (i >= rest_.size()) return false;
-    rest_.remove_prefix(i + 1);
-    return true;
-  }
-
-  bool ParseWordOrNumber(Literal* value) {
-    if (ConsumeWord("None") || ConsumeWord("null")) return true;
-    value->kind = Literal::Kind::kNumber;
-    if (ConsumeWord("True") || ConsumeWord("true")) {
-      value->number = 1;
+bool Parse(JsonCursor& cursor, int depth, Literal* literal) {
+  if (depth > kMaxDepth) return false;
+  const auto parse_item = [&] { return Parse(cursor, depth + 1, &literal->items.emplace_back()); };
+  switch (cursor.Peek()) {
+    case '{':
+      literal->kind = Literal::Kind::kMap;
+      return cursor.Object([&](std::string_view name) {
+        literal->names.push_back(UnescapedJson(name));
+        return parse_item();
+      });
+    case '[':
+    case '(':
+      literal->kind = Literal::Kind::kList;
+      return cursor.List(parse_item);
+    case '"':
+    case '\'': {
+      literal->kind = Literal::Kind::kText;
+      std::string_view raw;
+      if (!cursor.String(&raw)) return false;
+      UnescapeJson(raw, literal->text);
       return true;
     }
-    if (ConsumeWord("False") || ConsumeWord("false")) return true;
-    if (ConsumeWord("NaN") || ConsumeWord("nan")) {
-      value->number = std::numeric_limits<double>::quiet_NaN();
-      return true;
-    }
-    const bool negative = ConsumeWord("-");
-    if (ConsumeWord("Infinity") || ConsumeWord("inf")) {
-      value->number = std::numeric_limits<double>::infinity();
-    } else {
-      const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value->number);
-      if (error != std::errc() || rest_[0] == '-') return false;
-      rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
-    }
-    if (negative) value->number = -value->number;
-    return true;
   }
-
-  std::string_view rest_;
-};
+  JsonScalar scalar;
+  if (!cursor.Scalar(&scalar)) return false;
+  if (scalar.kind == JsonScalar::Kind::kNull) return true;
+  literal->kind = Literal::Kind::kNumber;
+  if (scalar.kind == JsonScalar::Kind::kTrue) literal->number = 1;
+  if (scalar.kind == JsonScalar::Kind::kTrue || scalar.kind == JsonScalar::Kind::kFalse) return true;
+  const char* const end = scalar.text.data() + scalar.text.size();
+  const auto [at, error] = std::from_chars(scalar.text.data(), end, literal->number);
+  return error == std::errc() && at == end;
+}
 
 }  // namespace
 
@@ -169,8 +61,10 @@ std::string_view Literal::FindText(std::string_view name) const {
 
 std::optional<Literal> ParseLiteral(std::string_view text) {
   Literal literal;
-  if (!Parser(text).ParseAll(&literal)) return std::nullopt;
-  return literal;
+  JsonCursor cursor(text, JsonDialect::kLiteral);
+  if (!Parse(cursor, 0, &literal)) return std::nullopt;
+  cursor.Peek();
+  return cursor.at_end() ? std::optional(std::move(literal)) : std::nullopt;
 }
 
 }  // namespace ott::prof

@@ -5,32 +5,12 @@
 
 #include "absl/strings/str_format.h"
 #include "ott/core/base/csv.h"
-#include "ott/core/base/utf8.h"
+#include "ott/core/json/json_string.h"
 
 namespace ott::prof {
 namespace {
 
 constexpr size_t kBufferSize = size_t{1} << 16;
-
-void AppendJsonText(std::string_view text, std::string* json) {
-  json->push_back('"');
-  while (!text.empty()) {
-    const size_t size = Utf8Length(text);
-    const char c = text[0];
-    if (size == 0) {
-      json->append("\xef\xbf\xbd");  // the character for what is none
-    } else if (c == '"' || c == '\\') {
-      json->push_back('\\');
-      json->push_back(c);
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(json, "\\u%04x", static_cast<unsigned char>(c));
-    } else {
-      json->append(text.substr(0, size));
-    }
-    text.remove_prefix(size == 0 ? 1 : size);
-  }
-  json->push_back('"');
-}
 
 }  // namespace
 
@@ -102,7 +82,7 @@ void TableWriter::AddJson(const Cell& cell) {
   if (cell.kind == Cell::Kind::kUnknown || (cell.kind == Cell::Kind::kReal && !std::isfinite(cell.real))) {
     buffer_.append("null");
   } else if (cell.kind == Cell::Kind::kText) {
-    AppendJsonText(cell.text, &buffer_);
+    AppendJsonString(cell.text, buffer_);
   } else {
     AppendCell(cell, false, &buffer_);
   }
