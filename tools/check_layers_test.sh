@@ -25,7 +25,7 @@ expect 1 "dist/run comes after dist/stats" //dist/stats:stats_gatherer //dist/ru
 expect 1 "dist/comm comes after core/base" //core/base:check //dist/comm:communicator
 expect 1 "only dist knows MPI" //core/base:check @mpi//:mpi
 expect 1 "is in no room" //core/elsewhere:x //core/base:check
-expect 1 "tools comes after tools/trace" //tools/trace:trace_command //tools:ott
+expect 1 "tools/report comes after tools/trace" //tools/trace:trace_command //tools/report:run_report
 
 printf 'digraph mygraph {\n}\n' > "$graph"
 "$check_layers" "$graph" 2> /dev/null && { echo "an empty graph passed" >&2; failed=1; }

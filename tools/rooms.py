@@ -1,7 +1,12 @@
 """The rooms of this repository: a room may use those before it in this list, never those after it.
 
-Read by tools/check_layers and by the script that draws docs/architecture.svg.
+Read by tools/check_layers and tools/draw_rooms.
 """
+
+import os
+import re
+import subprocess
+import sys
 
 ROOMS = [
     "third_party",
@@ -24,6 +29,7 @@ ROOMS = [
     "dist/directory",
     "dist/stats",
     "dist/check",
+    "dist/hang",
     "dist/whatif",
     "dist/run",
     "integrations/torch",
@@ -56,3 +62,20 @@ def room_of(label):
     package = label[2:].split(":")[0]
     candidates = [room for room in ROOMS if room in (package, label[2:]) or package.startswith(room + "/")]
     return max(candidates, key=len) if candidates else ""
+
+
+def edges(graph):
+    """(user, used) of each arrow of a graph in Bazel's dot format without factoring."""
+    return re.findall(r'^  "([^"\\]+)" -> "([^"\\]+)"', graph, re.MULTILINE)
+
+
+def query_graph():
+    """The build graph of all rooms, from Bazel."""
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    scope = " + ".join(f"//{top}/..." for top in ("core", "dist", "integrations", "tools"))
+    command = ["bazel", "query", "--noshow_progress", "--noimplicit_deps", "--keep_going", "--output=graph",
+               "--nograph:factored", f"kind(rule, {scope}) + deps(kind(rule, {scope}), 1)"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)
+    if answer.returncode != 0:
+        sys.exit(f"bazel query failed:\n{answer.stderr}")
+    return answer.stdout
