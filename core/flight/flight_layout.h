@@ -1,0 +1,119 @@
+// How a flight recorder's file is laid out. All of it is mapped by the process that records and read by
+// others, also after that process is gone. Little-endian; a file is for the architecture that wrote it.
+
+#ifndef OTT_CORE_FLIGHT_FLIGHT_LAYOUT_H_
+#define OTT_CORE_FLIGHT_FLIGHT_LAYOUT_H_
+
+#include <atomic>
+#include <cstdint>
+
+namespace ott {
+
+// What ranks wait for in a measurement: for nobody, for all of a group, for the peer.
+enum class FlightRole : uint32_t { kWork, kCollective, kSend, kReceive };
+
+}  // namespace ott
+
+namespace ott::internal {
+
+inline constexpr char kFlightMagic[8] = {'O', 'T', 'T', 'F', 'L', 'T', '1', '\n'};
+
+inline constexpr uint32_t kFlightHeaderBytes = 4096;
+inline constexpr uint32_t kFlightSlots = 96;
+inline constexpr uint32_t kFlightGroups = 32;
+inline constexpr uint32_t kFlightRanges = 8;
+
+// What is written while others read. On all platforms of this project these are plain loads and stores.
+template <typename T>
+using Shared = std::atomic<T>;
+
+struct FlightHeader {
+  char magic[8];
+  uint32_t num_events;
+  uint32_t num_slots;
+  uint32_t num_groups;
+  int32_t rank;
+  int32_t world_size;
+  uint32_t unused;
+  int64_t process;
+  // When it started, in clock ticks since boot, as /proc/PID/stat has it: numbers of processes are used
+  // again.
+  uint64_t process_started;
+  char host[64];
+  // The machine's since it was booted, and the name space of process numbers.
+  char machine[72];
+  // With 32 binary digits after the point.
+  uint64_t picoseconds_per_tick;
+  // The heartbeat: one moment on the recorder's clock and in nanoseconds since 1970. Odd while it is written.
+  Shared<uint64_t> beat_version;
+  Shared<uint64_t> beat_ticks;
+  Shared<int64_t> beat_ns;
+  // Of the events that were ever written; event i lies at i modulo num_events.
+  Shared<uint64_t> next_event;
+  Shared<int64_t> iteration;
+  // Whether training has ended.
+  Shared<uint32_t> finished;
+  // Measurements that found no slot.
+  Shared<uint32_t> num_dropped;
+};
+static_assert(sizeof(FlightHeader) <= kFlightHeaderBytes);
+
+struct FlightRange {
+  int32_t first;
+  int32_t count;
+  int32_t stride;
+};
+
+// Ranks that wait for each other in collective measurements.
+struct FlightGroup {
+  char name[64];  // empty: this one and those after it are free
+  // 0: members are not known.
+  uint32_t num_ranges;
+  FlightRange ranges[kFlightRanges];
+  uint32_t unused;
+  // How many of its operations this rank has begun and ended.
+  Shared<uint64_t> entered;
+  Shared<uint64_t> completed;
+};
+static_assert(sizeof(FlightGroup) == 184);
+
+// A measurement.
+struct FlightSlot {
+  char name[64];  // empty: free
+  char kind[24];  // of the operation; empty: the name says it
+  FlightRole role;
+  uint32_t group;  // of all but kWork
+  int32_t peer;    // of kSend and kReceive
+  uint32_t synchronizes;
+  Shared<int64_t> size;
+  // The last begin and end, in ticks; it runs while the begin is later.
+  Shared<uint64_t> begin;
+  Shared<uint64_t> end;
+  Shared<uint64_t> sequence;
+  Shared<int64_t> iteration;
+  Shared<uint32_t> thread;
+  uint32_t unused;
+};
+static_assert(sizeof(FlightSlot) == 152);
+
+enum class FlightEventType : uint8_t { kNone, kBegin, kEnd, kFinishIter };
+
+struct FlightEvent {
+  Shared<uint64_t> ticks;
+  // The low half of its number and one; anything else: being written, or lost as the process was killed.
+  Shared<uint32_t> tag;
+  Shared<uint16_t> slot;
+  Shared<uint8_t> type;
+  Shared<uint8_t> thread;
+  Shared<uint32_t> sequence;
+  Shared<int32_t> iteration;
+  Shared<int64_t> size;
+};
+static_assert(sizeof(FlightEvent) == 32);
+
+inline constexpr uint64_t kFlightEventsOffset =
+    kFlightHeaderBytes + kFlightSlots * sizeof(FlightSlot) + kFlightGroups * sizeof(FlightGroup);
+
+}  // namespace ott::internal
+
+#endif  // OTT_CORE_FLIGHT_FLIGHT_LAYOUT_H_

@@ -1,0 +1,211 @@
+#include "ott/core/flight/flight_recorder.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/flight/process.h"
+
+namespace ott {
+namespace {
+
+using internal::FlightGroup;
+using internal::FlightHeader;
+using internal::FlightRange;
+using internal::FlightSlot;
+
+template <size_t kSize>
+void CopyName(std::string_view name, char (&to)[kSize]) {
+  const size_t size = std::min(name.size(), kSize - 1);
+  std::memcpy(to, name.data(), size);
+  to[size] = 0;
+}
+
+template <size_t kSize>
+bool HasName(const char (&field)[kSize], std::string_view name) {
+  return name.substr(0, kSize - 1) == field;
+}
+
+absl::Status FileError(const std::string& path, const char* what, int error) {
+  const std::string message = absl::StrCat(path, ": ", what, ": ", std::strerror(error));
+  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(message)
+                                            : absl::UnavailableError(message);
+}
+
+// Ascending ranks as few ranges; empty if there are too many.
+std::vector<FlightRange> ToRanges(const std::vector<int>& ranks) {
+  std::vector<FlightRange> ranges;
+  for (const int rank : ranks) {
+    if (!ranges.empty()) {
+      FlightRange& last = ranges.back();
+      if (last.count == 1) last.stride = rank - last.first;
+      if (rank == last.first + last.count * last.stride) {
+        ++last.count;
+        continue;
+      }
+    }
+    ranges.push_back({rank, 1, 1});
+  }
+  if (ranges.size() > internal::kFlightRanges) ranges.clear();
+  return ranges;
+}
+
+// A forked child gets memory of its own in place of the file.
+struct Mapping {
+  char* data;
+  size_t bytes;
+  Mapping* next;
+};
+std::atomic<Mapping*> first_mapping{nullptr};
+
+void LeaveMappings() {
+  for (const Mapping* mapping = first_mapping; mapping != nullptr; mapping = mapping->next) {
+    mmap(mapping->data, mapping->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+         0);
+  }
+}
+
+void LeaveInForkedChildren(char* data, size_t bytes) {
+  static const int registered = pthread_atfork(nullptr, nullptr, &LeaveMappings);
+  static_cast<void>(registered);
+  auto* const mapping = new Mapping{data, bytes, first_mapping.load()};
+  while (!first_mapping.compare_exchange_weak(mapping->next, mapping)) {
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<FlightRecorder*> FlightRecorder::Create(const Options& options, const Clock& clock) {
+  if (options.bytes < kMinBytes || options.bytes > kMaxBytes) {
+    return absl::InvalidArgumentError(absl::StrCat("a flight recorder of ", options.bytes,
+                                                   " bytes; it has from ", kMinBytes, " to ", kMaxBytes));
+  }
+  const int fd = open(options.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return FileError(options.path, "cannot be created", errno);
+  // Blocks that are there from the start are what keeps a write to a full disk from ending the process.
+  const int error = posix_fallocate(fd, 0, static_cast<off_t>(options.bytes));
+  void* const data =
+      error != 0 ? MAP_FAILED : mmap(nullptr, options.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  const int map_error = errno;
+  close(fd);
+  if (data == MAP_FAILED) {
+    unlink(options.path.c_str());
+    return FileError(options.path, "cannot be allocated", error != 0 ? error : map_error);
+  }
+  LeaveInForkedChildren(static_cast<char*>(data), options.bytes);
+  const auto num_events =
+      static_cast<uint32_t>((options.bytes - internal::kFlightEventsOffset) / sizeof(internal::FlightEvent));
+  auto* const recorder = new FlightRecorder(static_cast<char*>(data), num_events, clock);
+  FlightHeader& header = recorder->header();
+  header.num_events = num_events;
+  header.num_slots = internal::kFlightSlots;
+  header.num_groups = internal::kFlightGroups;
+  header.rank = options.rank;
+  header.world_size = options.world_size;
+  header.process = getpid();
+  header.process_started = ReadProcess(getpid()).started;
+  CopyName(options.host, header.host);
+  CopyName(ThisMachine(), header.machine);
+  header.picoseconds_per_tick = clock.ToPicoseconds(uint64_t{1} << 32);
+  recorder->Beat();
+  std::atomic_thread_fence(std::memory_order_release);
+  // Last: from here on it is a recorder.
+  std::memcpy(header.magic, internal::kFlightMagic, sizeof(header.magic));
+  return recorder;
+}
+
+FlightRecorder::FlightRecorder(char* data, uint32_t num_events, const Clock& clock)
+    : data_(data),
+      bytes_(internal::kFlightEventsOffset + num_events * sizeof(internal::FlightEvent)),
+      num_events_(num_events),
+      events_(reinterpret_cast<internal::FlightEvent*>(data + internal::kFlightEventsOffset)),
+      clock_(clock) {}
+
+FlightGroup* FlightRecorder::groups() const {
+  return reinterpret_cast<FlightGroup*>(data_ + internal::kFlightHeaderBytes +
+                                        internal::kFlightSlots * sizeof(FlightSlot));
+}
+
+FlightGroup* FlightRecorder::FindGroup(const FlightOperation& operation) {
+  const std::string_view name = operation.group.empty() ? "world" : std::string_view(operation.group);
+  FlightGroup* const groups = this->groups();
+  for (uint32_t i = 0; i < internal::kFlightGroups; ++i) {
+    if (HasName(groups[i].name, name)) return &groups[i];
+    if (groups[i].name[0] != 0) continue;
+    std::vector<int> ranks = operation.ranks;
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    std::vector<FlightRange> ranges = ToRanges(ranks);
+    if (operation.group.empty()) ranges = {{0, header().world_size, 1}};
+    std::copy(ranges.begin(), ranges.end(), groups[i].ranges);
+    groups[i].num_ranges = static_cast<uint32_t>(ranges.size());
+    CopyName(name, groups[i].name);
+    return &groups[i];
+  }
+  return nullptr;
+}
+
+FlightRecorder::Measurement* FlightRecorder::Add(std::string_view name, const FlightOperation& operation) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  FlightGroup* const group = operation.role == FlightRole::kWork ? nullptr : FindGroup(operation);
+  for (const auto& known : measurements_) {
+    FlightSlot& slot = *known->slot;
+    if (HasName(slot.name, name) && slot.role == operation.role && slot.peer == operation.peer &&
+        HasName(slot.kind, operation.kind) && (group == nullptr || &groups()[slot.group] == group)) {
+      slot.size.store(operation.size, std::memory_order_relaxed);
+      return known.get();
+    }
+  }
+  const auto index = static_cast<uint32_t>(measurements_.size());
+  if (index >= internal::kFlightSlots || name.empty() ||
+      (group == nullptr && operation.role != FlightRole::kWork)) {
+    header().num_dropped.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  FlightSlot& slot = reinterpret_cast<FlightSlot*>(data_ + internal::kFlightHeaderBytes)[index];
+  CopyName(operation.kind, slot.kind);
+  slot.role = operation.role;
+  if (group != nullptr) slot.group = static_cast<uint32_t>(group - groups());
+  slot.peer = operation.peer;
+  slot.synchronizes = operation.synchronizes ? 1 : 0;
+  slot.size.store(operation.size, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  CopyName(name, slot.name);
+  const bool counts = operation.role == FlightRole::kCollective;
+  measurements_.push_back(std::make_unique<Measurement>(
+      Measurement{this, &slot, counts ? group : nullptr, static_cast<uint16_t>(index)}));
+  return measurements_.back().get();
+}
+
+void FlightRecorder::Beat() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  FlightHeader& header = this->header();
+  const uint64_t version = header.beat_version.load(std::memory_order_relaxed);
+  header.beat_version.store(version + 1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  header.beat_ticks.store(clock_.Ticks(), std::memory_order_relaxed);
+  header.beat_ns.store(int64_t{now.tv_sec} * 1000000000 + now.tv_nsec, std::memory_order_relaxed);
+  header.beat_version.store(version + 2, std::memory_order_release);
+}
+
+uint64_t FlightRecorder::LastEvent() const {
+  const auto* const slots = reinterpret_cast<const FlightSlot*>(data_ + internal::kFlightHeaderBytes);
+  uint64_t last = 0;
+  for (uint32_t i = 0; i < internal::kFlightSlots; ++i) {
+    last = std::max(
+        {last, slots[i].begin.load(std::memory_order_relaxed), slots[i].end.load(std::memory_order_relaxed)});
+  }
+  return last;
+}
+
+void FlightRecorder::Flush() { msync(data_, bytes_, MS_SYNC); }
+
+}  // namespace ott

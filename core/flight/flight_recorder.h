@@ -1,0 +1,176 @@
+// A flight recorder: the last things that a process did, in a file of fixed size that outlives it.
+
+#ifndef OTT_CORE_FLIGHT_FLIGHT_RECORDER_H_
+#define OTT_CORE_FLIGHT_FLIGHT_RECORDER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/core/base/clock.h"
+#include "ott/core/flight/flight_layout.h"
+
+namespace ott {
+
+// Who waits for whom in a measurement.
+struct FlightOperation {
+  FlightRole role = FlightRole::kWork;
+  // Of all but kWork. "" is the world: all ranks.
+  std::string group;
+  // Ranks of the group; empty: those that use a group of this name.
+  std::vector<int> ranks;
+  // "allreduce"; "" if the measurement's name says it.
+  std::string kind;
+  // In bytes, where it must be the same on all ranks; -1: not known, or need not be.
+  int64_t size = -1;
+  // Of kSend and kReceive.
+  int peer = -1;
+  // Whether no rank can end it before all have begun; not so of a broadcast, say.
+  bool synchronizes = true;
+};
+
+// Writes the begin and end of measurements to a file that is mapped: what was written survives kill -9 and
+// abort, though not the machine. The file's blocks are allocated at once, so that a full disk is an error of
+// Create() and no signal later; it must not be cut while it is in use. A child that is forked writes nowhere.
+//
+// Thread-safe, and free of locks and allocation but for Add(). Never destroyed, as other threads may be about
+// to write.
+//
+//   OTT_ASSIGN_OR_RETURN(FlightRecorder* recorder, FlightRecorder::Create({.path = "flight"}, clock));
+//   FlightRecorder::Measurement* forward = recorder->Add("forward", {});
+//   recorder->Begin(forward, clock.Ticks());
+class FlightRecorder {
+ public:
+  static constexpr size_t kDefaultBytes = size_t{64} << 10;
+  static constexpr size_t kMinBytes = size_t{32} << 10;
+  static constexpr size_t kMaxBytes = size_t{16} << 20;
+
+  struct Options {
+    std::string path;
+    int rank = 0;
+    int world_size = 1;
+    std::string host;
+    size_t bytes = kDefaultBytes;
+  };
+
+  // What Begin() and End() are about. Kept until the process ends.
+  struct Measurement {
+    FlightRecorder* recorder;
+    internal::FlightSlot* slot;
+    internal::FlightGroup* group;  // null for what is no collective measurement
+    uint16_t index;
+  };
+
+  // RESOURCE_EXHAUSTED where the disk is full; INVALID_ARGUMENT for a size outside of kMinBytes and
+  // kMaxBytes. The times that are given later must be of `clock`.
+  static absl::StatusOr<FlightRecorder*> Create(const Options& options, const Clock& clock);
+  FlightRecorder(const FlightRecorder&) = delete;
+  FlightRecorder& operator=(const FlightRecorder&) = delete;
+  ~FlightRecorder() = delete;
+
+  // The same again for what was added before, with the size set anew. Longer names are cut. Null where 96
+  // measurements or 32 groups are there already.
+  Measurement* Add(std::string_view name, const FlightOperation& operation);
+
+  // The thread is a number that tells threads apart. The size is of this one operation; -1: the
+  // measurement's.
+  static void Begin(Measurement* measurement, uint64_t now, int thread, int64_t size = -1);
+  static void End(Measurement* measurement, uint64_t now, int thread);
+  void FinishIter(uint64_t now, int thread);
+
+  // Says that the process is alive, and how its clock stands to the time of day. To be called every second or
+  // so.
+  void Beat();
+  // Training has ended: others that wait for this rank wait in vain.
+  void SetFinished() { header().finished.store(1, std::memory_order_relaxed); }
+  // The latest begin or end of a measurement, in ticks; 0: none.
+  uint64_t LastEvent() const;
+  // Asks the kernel to write the file out, for readers on other machines.
+  void Flush();
+
+ private:
+  FlightRecorder(char* data, uint32_t num_events, const Clock& clock);
+
+  internal::FlightHeader& header() const { return *reinterpret_cast<internal::FlightHeader*>(data_); }
+  internal::FlightGroup* groups() const;
+  internal::FlightGroup* FindGroup(const FlightOperation& operation);
+  void AddEvent(const Measurement* measurement, internal::FlightEventType type, uint64_t now, int thread,
+                uint64_t sequence, int64_t size);
+
+  char* const data_;
+  const size_t bytes_;
+  const uint32_t num_events_;
+  internal::FlightEvent* const events_;
+  const Clock clock_;
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::vector<std::unique_ptr<Measurement>> measurements_;
+};
+
+// Only how the calls are done follows.
+
+inline void FlightRecorder::AddEvent(const Measurement* measurement, internal::FlightEventType type,
+                                     uint64_t now, int thread, uint64_t sequence, int64_t size) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const uint64_t number = header().next_event.fetch_add(1, kRelaxed);
+  internal::FlightEvent& event = events_[number % num_events_];
+  // Whoever reads sees the tag of this number only with what it stands for: x86 keeps the order of stores,
+  // and elsewhere the release does.
+  event.tag.store(0, kRelaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+  event.ticks.store(now, kRelaxed);
+  event.slot.store(measurement == nullptr ? 0xffff : measurement->index, kRelaxed);
+  event.type.store(static_cast<uint8_t>(type), kRelaxed);
+  event.thread.store(static_cast<uint8_t>(thread), kRelaxed);
+  event.sequence.store(static_cast<uint32_t>(sequence), kRelaxed);
+  event.iteration.store(static_cast<int32_t>(header().iteration.load(kRelaxed)), kRelaxed);
+  event.size.store(size, kRelaxed);
+  event.tag.store(static_cast<uint32_t>(number) + 1, std::memory_order_release);
+}
+
+inline void FlightRecorder::Begin(Measurement* measurement, uint64_t now, int thread, int64_t size) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  internal::FlightSlot& slot = *measurement->slot;
+  uint64_t sequence = 0;
+  if (measurement->group != nullptr) {
+    // A group's operations are called by one thread at a time, or their order would be up to chance.
+    sequence = measurement->group->entered.load(kRelaxed) + 1;
+    measurement->group->entered.store(sequence, kRelaxed);
+    slot.iteration.store(measurement->recorder->header().iteration.load(kRelaxed), kRelaxed);
+    if (size >= 0) slot.size.store(size, kRelaxed);
+    slot.sequence.store(sequence, kRelaxed);
+  }
+  slot.thread.store(static_cast<uint32_t>(thread), kRelaxed);
+  slot.begin.store(now, std::memory_order_release);
+  measurement->recorder->AddEvent(measurement, internal::FlightEventType::kBegin, now, thread, sequence,
+                                  slot.size.load(kRelaxed));
+}
+
+inline void FlightRecorder::End(Measurement* measurement, uint64_t now, int thread) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  internal::FlightSlot& slot = *measurement->slot;
+  const uint64_t sequence = slot.sequence.load(kRelaxed);
+  if (measurement->group != nullptr && sequence > measurement->group->completed.load(kRelaxed)) {
+    measurement->group->completed.store(sequence, kRelaxed);
+  }
+  slot.end.store(now, std::memory_order_release);
+  measurement->recorder->AddEvent(measurement, internal::FlightEventType::kEnd, now, thread, sequence,
+                                  slot.size.load(kRelaxed));
+}
+
+inline void FlightRecorder::FinishIter(uint64_t now, int thread) {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  AddEvent(nullptr, internal::FlightEventType::kFinishIter, now, thread, 0, -1);
+  header().iteration.store(header().iteration.load(kRelaxed) + 1, kRelaxed);
+}
+
+}  // namespace ott
+
+#endif  // OTT_CORE_FLIGHT_FLIGHT_RECORDER_H_
