@@ -60,6 +60,19 @@ void Stopwatch::RecordInto(EventRecorder* recorder) {
   if (recorder != nullptr) core_.SetEnabled(true);
 }
 
+absl::Status Stopwatch::RecordFlight(FlightRecorder* recorder) {
+  if (!enabled())
+    return absl::FailedPreconditionError("stopwatch: enable it before a flight recorder is set");
+  core_.IfEnabled()->RecordFlight(recorder);
+  return absl::OkStatus();
+}
+
+const Clock& Stopwatch::clock() const { return core_.IfEnabled()->clock(); }
+
+void Stopwatch::SetOperation(std::string_view name, const FlightOperation& operation) {
+  if (enabled()) core_.IfEnabled()->SetOperation(name, operation);
+}
+
 absl::Status Stopwatch::SetCpuUsageMeasurement(std::string_view name) {
   if (!enabled())
     return absl::FailedPreconditionError("stopwatch: enable it before setting what CPU usage is of");

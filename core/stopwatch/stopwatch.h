@@ -23,7 +23,9 @@
 
 namespace ott {
 
-class EventRecorder;    // core/events/event_recorder.h
+class EventRecorder;   // core/events/event_recorder.h
+class FlightRecorder;  // core/flight/flight_recorder.h
+struct FlightOperation;
 class StopwatchConfig;  // config.proto
 class StopwatchStats;   // stopwatch_stats.proto
 
@@ -168,6 +170,20 @@ class Stopwatch {
   // Leaves intervals there as well until the next call, also while it is off; what the profiler calls. Until
   // then it cannot be enabled. Null: no more. The recorder must be of the same clock.
   void RecordInto(EventRecorder* recorder);
+
+  // Leaves intervals and iterations there as well, so that it is known where the process stood; null: no
+  // more. FAILED_PRECONDITION while off. The recorder must be of clock().
+  absl::Status RecordFlight(FlightRecorder* recorder);
+  // What measures. REQUIRES: enabled().
+  const Clock& clock() const;
+
+  // Says what ranks wait for in a measurement, for the flight recorder: its group, kind and size, or its
+  // peer. May be called again where these change. Without it, collective measurements are of all ranks.
+  // Nothing while off.
+  //
+  //   stopwatch.SetOperation("allreduce", {.role = FlightRole::kCollective, .group = "dp3", .ranks = {3,
+  //   7}});
+  void SetOperation(std::string_view name, const FlightOperation& operation);
 
   // REQUIRES: `name` is not running.
   void Start(std::string_view name, Place place = Place::Current());

@@ -155,14 +155,45 @@ void StopwatchCore::RecordInto(EventRecorder* recorder) {
   recorder_.store(recorder, std::memory_order_release);
 }
 
-inline void StopwatchCore::RecordBegin(const StopwatchMeasurement& measurement, uint64_t now) const {
+void StopwatchCore::RecordFlight(FlightRecorder* recorder) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  flight_recorder_ = recorder;
+  for (StopwatchMeasurement* measurement : measurements_) SetFlight(*measurement);
+}
+
+void StopwatchCore::SetOperation(std::string_view name, const FlightOperation& operation) {
+  StopwatchMeasurement& measurement = Find(name);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  operations_[measurement.name] = operation;
+  SetFlight(measurement);
+}
+
+void StopwatchCore::SetFlight(StopwatchMeasurement& measurement) {
+  FlightOperation operation;
+  if (const auto known = operations_.find(measurement.name); known != operations_.end()) {
+    operation = known->second;
+  } else if (measurement.collective) {
+    operation.role = FlightRole::kCollective;
+  }
+  measurement.flight.store(
+      flight_recorder_ == nullptr ? nullptr : flight_recorder_->Add(measurement.name, operation),
+      std::memory_order_release);
+}
+
+inline void StopwatchCore::RecordBegin(const StopwatchMeasurement& measurement, uint64_t now,
+                                       int thread) const {
+  FlightRecorder::Measurement* const flight = measurement.flight.load(std::memory_order_acquire);
+  if (flight != nullptr) FlightRecorder::Begin(flight, now, thread);
   EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
   if (__builtin_expect(recorder == nullptr, 1)) return;
   recorder->BeginRange(EventCategory::kMeasurement, measurement.name.c_str(), now,
                        reinterpret_cast<uintptr_t>(measurement.name.c_str()));
 }
 
-inline void StopwatchCore::RecordEnd(const StopwatchMeasurement& measurement, uint64_t now) const {
+inline void StopwatchCore::RecordEnd(const StopwatchMeasurement& measurement, uint64_t now,
+                                     int thread) const {
+  FlightRecorder::Measurement* const flight = measurement.flight.load(std::memory_order_acquire);
+  if (flight != nullptr) FlightRecorder::End(flight, now, thread);
   EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
   if (__builtin_expect(recorder == nullptr, 1)) return;
   recorder->EndRange(EventCategory::kMeasurement, now, reinterpret_cast<uintptr_t>(measurement.name.c_str()));
@@ -260,6 +291,7 @@ void StopwatchCore::Configure(StopwatchMeasurement& measurement) {
   }
   if (device_events_ != nullptr) measurement.on_device = std::make_unique<IntervalAccumulator>();
   measurement.series = IterationSeries(options_.series_limit);
+  SetFlight(measurement);
   measurement.hooks.store(hooks, std::memory_order_release);
 }
 
@@ -397,7 +429,7 @@ void StopwatchCore::ReadDeviceEvents() const {
 }
 
 void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
-  if (__builtin_expect(!enabled(), 0)) return RecordBegin(measurement, clock_.Ticks());
+  if (__builtin_expect(!enabled(), 0)) return RecordBegin(measurement, clock_.Ticks(), 0);
   uint32_t state = StopwatchMeasurement::kIdle;
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
@@ -406,20 +438,21 @@ void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
                                ", started by thread ", measurement.thread.load(std::memory_order_relaxed),
                                "; end it first"));
   }
-  measurement.thread.store(threads_.Get().id.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  const int thread = threads_.Get().id.load(std::memory_order_relaxed);
+  measurement.thread.store(thread, std::memory_order_relaxed);
   measurement.place.Store(place);
   measurement.counted = counting_.load(std::memory_order_relaxed);
   if (__builtin_expect(measurement.hooks.load(std::memory_order_relaxed) != 0, 0)) {
     BeforeStart(measurement, measurement.hook_state, false, measurement.counted);
   }
   measurement.start = clock_.Ticks();
-  RecordBegin(measurement, measurement.start);
+  RecordBegin(measurement, measurement.start, thread);
   measurement.state.store(StopwatchMeasurement::kRunning, std::memory_order_release);
 }
 
 void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
   uint64_t now = clock_.Ticks();
-  if (__builtin_expect(!enabled(), 0)) return RecordEnd(measurement, now);
+  if (__builtin_expect(!enabled(), 0)) return RecordEnd(measurement, now, 0);
   uint32_t state = StopwatchMeasurement::kRunning;
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
@@ -435,7 +468,7 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
     StopwatchThread& thread = threads_.Get();
     Child(thread.root, measurement, thread).intervals.Add(Since(measurement.start, now), 0);
   }
-  RecordEnd(measurement, now);
+  RecordEnd(measurement, now, measurement.thread.load(std::memory_order_relaxed));
   if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement.hook_state, false);
   // Last, so that FinishIter() on another thread sees either an interval that runs or one that counts.
   measurement.state.store(StopwatchMeasurement::kIdle, std::memory_order_release);
@@ -461,7 +494,7 @@ StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Pla
     BeforeStart(measurement, frame->hook_state, true, frame->counted);
   }
   frame->start = clock_.Ticks();
-  RecordBegin(measurement, frame->start);
+  RecordBegin(measurement, frame->start, thread.id.load(std::memory_order_relaxed));
   return frame;
 }
 
@@ -484,7 +517,7 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     record.intervals.Add(duration, frame->inner_duration);
     frame->outer->inner_duration += duration;
   }
-  RecordEnd(measurement, now);
+  RecordEnd(measurement, now, thread.id.load(std::memory_order_relaxed));
   if (__builtin_expect(has_hooks, 0)) AfterEnd(frame->hook_state, true);
   thread.innermost.store(frame->outer, std::memory_order_release);
 }
@@ -517,7 +550,10 @@ void StopwatchCore::StartOneTime(std::string_view name, Place place) {
                                ThisThreadId(), ", but it was started at ", At(known.place), " by thread ",
                                known.thread, "; it can run but once"));
   }
-  one_time_.push_back({std::string(name), now, 0, true, ThisThreadId(), place});
+  FlightRecorder::Measurement* const flight =
+      flight_recorder_ == nullptr ? nullptr : flight_recorder_->Add(name, FlightOperation());
+  if (flight != nullptr) FlightRecorder::Begin(flight, now, ThisThreadId());
+  one_time_.push_back({std::string(name), now, 0, true, ThisThreadId(), place, flight});
 }
 
 void StopwatchCore::EndOneTime(std::string_view name, Place place) {
@@ -532,6 +568,7 @@ void StopwatchCore::EndOneTime(std::string_view name, Place place) {
     if (known.name != name || !known.running) continue;
     known.running = false;
     known.duration = Since(known.start, now);
+    if (known.flight != nullptr) FlightRecorder::End(known.flight, now, ThisThreadId());
     return;
   }
   Misuse(absl::StrCat("EndOneTime(", Quoted(name), ") at ", At(place), " on thread ", ThisThreadId(),
@@ -581,6 +618,7 @@ bool StopwatchCore::FinishIter(Place place) {
   }
   iteration_start_ = now;
   ++num_finished_;
+  if (flight_recorder_ != nullptr) flight_recorder_->FinishIter(now, ThisThreadId());
   counting_.store(num_finished_ >= options_.num_warmup_iters, std::memory_order_relaxed);
   if (device_events_ != nullptr) ReadDeviceEvents();
   const int64_t num_measured = num_finished_ - options_.num_warmup_iters;

@@ -19,6 +19,7 @@
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/place.h"
 #include "ott/core/events/event_recorder.h"
+#include "ott/core/flight/flight_recorder.h"
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/device_events.h"
 #include "ott/core/stopwatch/interval_accumulator.h"
@@ -72,6 +73,8 @@ struct StopwatchMeasurement {
   // In the order of first use.
   const size_t index;
   std::atomic<uint32_t> hooks{0};
+  // Null where there is no flight recorder, or no place in it.
+  std::atomic<FlightRecorder::Measurement*> flight{nullptr};
 
   // Start() and End(): kChanging gives whoever set it the fields below.
   std::atomic<uint32_t> state{kIdle};
@@ -162,6 +165,9 @@ class StopwatchCore {
   bool enabled() const { return enabled_.load(std::memory_order_acquire); }
   void Disable();
   void RecordInto(EventRecorder* recorder);
+  void RecordFlight(FlightRecorder* recorder);
+  void SetOperation(std::string_view name, const FlightOperation& operation);
+  const Clock& clock() const { return clock_; }
 
   StopwatchMeasurement& Find(Stopwatch::Measurement& measurement);
   StopwatchMeasurement& Find(std::string_view name);
@@ -194,6 +200,7 @@ class StopwatchCore {
     bool running;
     int thread;
     Place place;
+    FlightRecorder::Measurement* flight;
   };
 
   StopwatchMeasurement& FindOrAdd(std::string_view name);
@@ -204,8 +211,10 @@ class StopwatchCore {
   StopwatchRecord& Child(StopwatchRecord& parent, StopwatchMeasurement& measurement, StopwatchThread& thread);
 
   uint64_t Since(uint64_t start, uint64_t now) const;
-  void RecordBegin(const StopwatchMeasurement& measurement, uint64_t now) const;
-  void RecordEnd(const StopwatchMeasurement& measurement, uint64_t now) const;
+  void RecordBegin(const StopwatchMeasurement& measurement, uint64_t now, int thread) const;
+  void RecordEnd(const StopwatchMeasurement& measurement, uint64_t now, int thread) const;
+  // REQUIRES: mutex_ is held.
+  void SetFlight(StopwatchMeasurement& measurement);
 
   // The hooks of one interval, around the two readings of the clock.
   void BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
@@ -267,6 +276,8 @@ class StopwatchCore {
   std::vector<StopwatchMeasurement*> measurements_;
   std::vector<OneTime> one_time_;
   std::string cpu_usage_measurement_;
+  FlightRecorder* flight_recorder_ = nullptr;
+  std::map<std::string, FlightOperation, std::less<>> operations_;
   // Read without it, too.
   std::atomic<int64_t> num_finished_{0};
   std::optional<uint64_t> iteration_start_;

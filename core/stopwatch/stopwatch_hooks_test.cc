@@ -1,6 +1,7 @@
 // What an interval does besides reading the host's clock: the device, CPU usage, arrivals.
 
 #include <atomic>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/flight/flight_record.h"
+#include "ott/core/flight/flight_recorder.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "stopwatch_for_test.h"
@@ -204,6 +207,53 @@ TEST_F(StopwatchTest, ArrivalsAtCollectiveMeasurementsAreKeptUntilTaken) {
   }
   EXPECT_THAT(arrivals, ElementsAre(std::pair(2, 34), std::pair(2, 35), std::pair(3, 46)));
   EXPECT_THAT(stopwatch_.TakeArrivals(), ElementsAre());
+}
+
+TEST_F(StopwatchTest, IntervalsAndIterationsAreLeftInAFlightRecorder) {
+  const std::string path = ::testing::TempDir() + "/flight";
+  std::filesystem::remove(path);
+  EXPECT_EQ(stopwatch_.RecordFlight(nullptr).code(), absl::StatusCode::kFailedPrecondition);
+  Stopwatch::Options options;
+  options.collective_measurements = {"allreduce"};
+  Enable(options);
+  Measure("before", 1);
+  ASSERT_TRUE(
+      stopwatch_.RecordFlight(*FlightRecorder::Create({path, 1, 4, "node"}, stopwatch_.clock())).ok());
+  FlightOperation operation;
+  operation.role = FlightRole::kCollective;
+  operation.group = "dp0";
+  operation.ranks = {1, 3};
+  operation.size = 4096;
+  stopwatch_.SetOperation("gradients", operation);
+  Measure("before", 1);
+  Measure("gradients", 1);
+  Measure("allreduce", 1);
+  stopwatch_.FinishIter();
+  stopwatch_.StartOneTime("load");
+  {
+    const Stopwatch::Scope scope(stopwatch_, "gradients");
+    Pass(1);
+    const FlightRecord record = *ReadFlightRecord(path);
+    EXPECT_EQ(record.iteration, 1);
+    ASSERT_EQ(record.groups.size(), 2u);
+    EXPECT_EQ(record.groups[0].name, "dp0");
+    EXPECT_EQ(record.groups[0].entered, 2);
+    EXPECT_EQ(record.groups[0].completed, 1);
+    EXPECT_EQ(record.groups[1].name, "world");
+    EXPECT_EQ(record.groups[1].completed, 1);
+    std::vector<std::string> running;
+    for (const FlightRecord::Measurement& measurement : record.measurements) {
+      if (measurement.runs) running.push_back(measurement.name);
+    }
+    EXPECT_THAT(running, ElementsAre("gradients", "load"));
+    // Two intervals of three measurements each, one iteration, and what runs.
+    EXPECT_EQ(record.events.size(), 9u);
+  }
+  stopwatch_.EndOneTime("load");
+  const size_t num_events = ReadFlightRecord(path)->events.size();
+  ASSERT_TRUE(stopwatch_.RecordFlight(nullptr).ok());
+  Measure("gradients", 1);
+  EXPECT_EQ(ReadFlightRecord(path)->events.size(), num_events);
 }
 
 }  // namespace
