@@ -105,6 +105,8 @@ void StopwatchCore::Disable() {
   const std::lock_guard<std::mutex> lock(mutex_);
   enabled_.store(false, std::memory_order_release);
   counting_ = false;
+  flight_recorder_ = nullptr;
+  operations_.clear();
   if (device_events_ != nullptr) {
     const std::lock_guard<std::mutex> device_lock(device_mutex_);
     for (const PendingDeviceInterval& interval : pending_) {
@@ -115,6 +117,7 @@ void StopwatchCore::Disable() {
   }
   for (StopwatchMeasurement* measurement : measurements_) {
     measurement->hooks.store(0, std::memory_order_release);
+    measurement->flight.store(nullptr, std::memory_order_release);
     measurement->collective = false;
     Renew(measurement->per_iteration);
     measurement->series = IterationSeries();

@@ -6,6 +6,9 @@
 //   RUN/rank_00003/cross_check.jsonl      one verdict a line
 //   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
 //   RUN/rank_00003/dumps/<iteration>/     dumps
+//   RUN/rank_00003/flight                 flight recorder (core/flight/flight_recorder.h)
+//   RUN/hang.json                         HangVerdict of the last time that the job stood; hang.turn: who
+//   judges
 //   RUN/attempt_2/                        a whole run directory, of the second start of a job
 //
 // Each rank writes its own folder, and rank 0 what lies beside them. What a run that was cut short left

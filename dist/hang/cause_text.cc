@@ -83,8 +83,11 @@ std::string DescribePlace(const JobState& job, int rank) {
   if (state.finished) return absl::StrCat("has finished its training after ", state.iteration, " iterations");
   if (!state.place.empty()) {
     const double seconds = SecondsSince(state, state.place_since_ns);
-    return absl::StrCat("is in ", Quote(state.place),
-                        seconds > 0 ? " since " + DescribeSeconds(seconds) : std::string());
+    const bool gone =
+        state.process == RankState::Process::kDead || state.process == RankState::Process::kSilent;
+    return absl::StrCat(
+        gone ? "was in " : "is in ", Quote(state.place),
+        seconds <= 0 ? std::string() : (gone ? " for " : " since ") + DescribeSeconds(seconds));
   }
   if (state.last_event_ns > 0) {
     return absl::StrCat("is outside of all measurements since ",

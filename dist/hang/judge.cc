@@ -267,9 +267,14 @@ void Judge::AddFinished(int rank) {
     for (const int culprit : finished) AddCause(HangCause::NEVER_CAME, {culprit}, awaited_at);
     return;
   }
-  const std::vector<int> culprits = finished.size() < others.size()   ? finished
-                                    : finished.size() > others.size() ? operation.standing
-                                                                      : std::vector<int>();
+  // Where the group is divided, the job may not be.
+  int64_t majority = static_cast<int64_t>(others.size()) - static_cast<int64_t>(finished.size());
+  if (majority == 0) {
+    for (const RankState& other : job_.ranks) majority += !other.known() ? 0 : other.finished ? -1 : 1;
+  }
+  const std::vector<int> culprits = majority > 0   ? finished
+                                    : majority < 0 ? operation.standing
+                                                   : std::vector<int>();
   HangCause& cause = AddCause(HangCause::DIFFERENT_ITERATIONS, culprits, awaited_at);
   cause.set_text(absl::StrCat(
       DescribeRanks(job_, operation.standing), operation.standing.size() == 1 ? " waits in " : " wait in ",

@@ -206,6 +206,14 @@ TEST(Judge, WhoGoesOnAloneHasDoneTooMany) {
   EXPECT_THAT(verdict.verdict(), HasSubstr("finished training after 103 iterations"));
 }
 
+TEST(Judge, WhereAGroupIsDividedTheJobTellsWhoDidTooManyIterations) {
+  JobForTest test(4);
+  const int half = test.Group("ep", {0, 1});
+  test.Call(0, half, 412, "dispatch");
+  for (int rank = 1; rank < 4; ++rank) test.job.ranks[rank].finished = true;
+  EXPECT_THAT(Judge(test).culprits(), ElementsAre(0));
+}
+
 TEST(Judge, TwoGroupsInOppositeOrderArePrintedAsACycle) {
   JobForTest test(4);
   const int a = test.Group("a", {0, 1, 2, 3});

@@ -24,6 +24,7 @@
 #include "ott/dist/comm/agree_on_status.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/hang/run_state.h"
 #include "ott/dist/stats/cluster_table.h"
 
 namespace ott {
@@ -48,6 +49,10 @@ absl::Status CheckConfig(const Config& config) {
   if (config.start_iteration() < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("ott.Config: start_iteration ", config.start_iteration(), " is less than 0"));
+  }
+  if (config.hang().after_seconds() > 0 && config.run_dir().empty()) {
+    return absl::InvalidArgumentError(
+        "ott.Config has `hang` but no `run_dir`, where ranks leave their recorders");
   }
   if (config.has_dump() && config.run_dir().empty()) {
     return absl::InvalidArgumentError("ott.Config has `dump` but no `run_dir` to write to");
@@ -172,6 +177,9 @@ absl::Status TrainingRun::EnableHelpers() {
     OTT_RETURN_IF_ERROR(Stopwatch::Get().Enable(options));
     disable_.push_back([] { Stopwatch::Get().Disable(); });
   }
+  if (!config_.run_dir().empty() && (!config_.hang().has_record() || config_.hang().record())) {
+    OTT_RETURN_IF_ERROR(StartFlightRecorder());
+  }
   if (config_.has_nvtx()) {
     OTT_RETURN_IF_ERROR(NvtxRangeWrapper::Get().Enable(NvtxRangeWrapper::FromConfig(config_.nvtx())));
     disable_.push_back([] { NvtxRangeWrapper::Get().Disable(); });
@@ -195,6 +203,37 @@ absl::Status TrainingRun::EnableHelpers() {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status TrainingRun::StartFlightRecorder() {
+  const Clock& clock = config_.has_stopwatch() ? Stopwatch::Get().clock() : Clock::Fastest();
+  FlightRecorder::Options options;
+  options.path = FlightPath(config_.run_dir(), ranks_.rank());
+  options.rank = ranks_.rank();
+  options.world_size = ranks_.size();
+  options.host = ranks_.host(ranks_.rank());
+  // Of the start before, where a run goes on.
+  std::error_code error;
+  std::filesystem::remove(options.path, error);
+  if (config_.hang().recorder_bytes() != 0)
+    options.bytes = static_cast<size_t>(config_.hang().recorder_bytes());
+  OTT_ASSIGN_OR_RETURN(flight_recorder_, FlightRecorder::Create(options, clock));
+  if (config_.has_stopwatch()) {
+    OTT_RETURN_IF_ERROR(Stopwatch::Get().RecordFlight(flight_recorder_));
+    // Ranks do not come to it equally often.
+    Stopwatch::Get().SetOperation(kObserverMeasurement, FlightOperation());
+  }
+  HangWatchdog::Options watchdog;
+  watchdog.run_dir = config_.run_dir();
+  watchdog.after_seconds = config_.hang().after_seconds();
+  if (config_.hang().reaction() == HangConfig::REACTION_ABORT)
+    watchdog.reaction = HangWatchdog::Reaction::kAbort;
+  watchdog_ = std::make_unique<HangWatchdog>(flight_recorder_, clock, std::move(watchdog));
+  return absl::OkStatus();
+}
+
+void TrainingRun::SetOnHang(std::function<void(const HangVerdict&)> on_hang) {
+  if (watchdog_ != nullptr) watchdog_->SetOnHang(std::move(on_hang));
 }
 
 void TrainingRun::SelectTensors() {
@@ -222,6 +261,9 @@ absl::Status TrainingRun::FinishIter() {
   }
   NvtxRangeWrapper::Get().FinishIter();
   Stopwatch::Get().FinishIter();
+  if (flight_recorder_ != nullptr && !config_.has_stopwatch()) {
+    flight_recorder_->FinishIter(Clock::Fastest().Ticks(), 0);
+  }
   if (report_is_due_) {
     report_is_due_ = false;
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
@@ -428,6 +470,7 @@ absl::Status TrainingRun::PrintSummary() {
 
 absl::Status TrainingRun::Finish() {
   absl::Status status;
+  if (flight_recorder_ != nullptr) flight_recorder_->SetFinished();
   if (trace_ != nullptr) status.Update(trace_->Finish());
   if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
   if (config_.has_stopwatch()) {

@@ -17,12 +17,14 @@
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"
+#include "ott/core/flight/flight_recorder.h"
 #include "ott/dist/check/cross_check.h"
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/comm/clock_align.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/deadline.h"
 #include "ott/dist/comm/worker_thread.h"
+#include "ott/dist/hang/watchdog.h"
 #include "ott/dist/run/rank_trace.h"
 #include "ott/dist/stats/stats_gatherer.h"
 
@@ -64,6 +66,10 @@ class TrainingRun {
   using OnDivergence = std::function<absl::Status(const CrossCheckVerdict&)>;
   void SetOnDivergence(OnDivergence on_divergence) { on_divergence_ = std::move(on_divergence); }
 
+  // Called where a rank stands and why is known (watchdog.h), on a thread of its own, with the verdict. Needs
+  // config.hang.after_seconds.
+  void SetOnHang(std::function<void(const HangVerdict&)> on_hang);
+
   // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
   // so, and otherwise only printed and kept.
   absl::Status FinishIter();
@@ -89,6 +95,7 @@ class TrainingRun {
   absl::Status AlignClock();
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
+  absl::Status StartFlightRecorder();
   bool DumpsThisIteration() const { return config_.has_dump() && dump_iterations_.Contains(iteration_); }
   // Lets the dumper take tensors if this iteration is dumped or checked.
   void SelectTensors();
@@ -118,6 +125,9 @@ class TrainingRun {
   int64_t iteration_;
   IterationSelector dump_iterations_;
   std::unique_ptr<ClockAligner> clock_;
+  // Null where nothing is recorded. The recorder is never destroyed.
+  FlightRecorder* flight_recorder_ = nullptr;
+  std::unique_ptr<HangWatchdog> watchdog_;
   // Null where nothing is profiled.
   std::unique_ptr<RankTrace> trace_;
   // Null where nothing is measured.
