@@ -5,8 +5,10 @@
 #include <string>
 
 #include "ott/core/base/proto_json.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/dist/hang/hang_report.h"
 #include "ott/dist/hang/judge.h"
+#include "ott/dist/hang/run_state.h"
 #include "tools/exit_code.h"
 #include "tools/hang/torch_dumps.h"
 
@@ -19,13 +21,23 @@ struct HangFlags {
   double after_seconds = 0;
 };
 
+// Sets *after_seconds to what the run was configured with, if it was.
+absl::StatusOr<JobState> ReadJob(const std::string& dir, double* after_seconds) {
+  if (!IsRunDirectory(dir)) return hang::ReadTorchDumps(dir);
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(dir);
+  if (info.ok() && info->config().hang().after_seconds() > 0) {
+    *after_seconds = info->config().hang().after_seconds();
+  }
+  return ReadRunState(dir, RunStateEnvironment::Real());
+}
+
 int RunHang(const HangFlags& flags) {
-  const absl::StatusOr<JobState> job = hang::ReadTorchDumps(flags.dir);
+  HangOptions options;
+  const absl::StatusOr<JobState> job = ReadJob(flags.dir, &options.after_seconds);
   if (!job.ok()) {
     std::fprintf(stderr, "ott hang: %s\n", std::string(job.status().message()).c_str());
     return kExitCouldNotTell;
   }
-  HangOptions options;
   if (flags.after_seconds > 0) options.after_seconds = flags.after_seconds;
   const HangVerdict verdict = JudgeHang(*job, options);
   std::fputs(
