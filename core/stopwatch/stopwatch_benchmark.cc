@@ -3,11 +3,15 @@
 //
 //   bazel run -c opt //core/stopwatch:stopwatch_benchmark
 
+#include <unistd.h>
+
 #include <chrono>
 #include <string>
 
 #include "benchmark/benchmark.h"
 #include "ott/core/base/benchmark_limits.h"
+#include "ott/core/base/check.h"
+#include "ott/core/flight/flight_recorder.h"
 #include "ott/core/stopwatch/stopwatch.h"
 
 namespace ott {
@@ -45,6 +49,23 @@ void Scope(benchmark::State& state) {
 }
 BENCHMARK(Scope)->Name("Off_Scope");
 BENCHMARK(Scope)->Name("On_Scope");
+
+// The same with each begin and end left in a flight recorder, too.
+void On_RecordedScope(benchmark::State& state) {
+  static FlightRecorder* const recorder = [] {
+    const std::string path = "/tmp/stopwatch_benchmark." + std::to_string(getpid());
+    FlightRecorder* const created = *FlightRecorder::Create({path, 0, 1, ""}, Stopwatch::Get().clock());
+    unlink(path.c_str());
+    return created;
+  }();
+  OTT_CHECK(Stopwatch::Get().RecordFlight(recorder).ok());
+  for (auto _ : state) {
+    OTT_STOPWATCH_SCOPE("scope");
+    benchmark::ClobberMemory();
+  }
+  OTT_CHECK(Stopwatch::Get().RecordFlight(nullptr).ok());
+}
+BENCHMARK(On_RecordedScope);
 
 void ScopeByName(benchmark::State& state) {
   for (auto _ : state) {
@@ -123,6 +144,8 @@ void SetLimits(const FastestRuns& ns, BenchmarkLimits& limits) {
                 "x ");
   limits.AtMost("on, scope by name, to two calls of steady_clock::now()", ns["On_ScopeByName"] / two_clocks,
                 1.5, "x ");
+  limits.AtMost("on, what a flight recorder adds to an event", (ns["On_RecordedScope"] - ns["On_Scope"]) / 2,
+                10, "ns");
   // CPU time that does not grow with the number of threads is throughput that grows with the number of cores.
   const auto growth = [&ns](const std::string& name) {
     return ns[name + "/threads:8"] / ns[name + "/threads:1"];

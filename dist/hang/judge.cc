@@ -82,6 +82,8 @@ class Judge {
   std::vector<int> moving_;
   std::vector<int> unknown_;
   std::map<int, size_t> never_left_;  // by rank the index of the operation
+  // Indices of operations that ranks wait in for those that have finished.
+  std::set<int> said_of_finished_;
   // Indices of operations that all members entered and none completed.
   std::set<int> all_came_;
 };
@@ -260,7 +262,7 @@ void Judge::AddFinished(int rank) {
     if (!job_.ranks[member].known()) continue;
     (job_.ranks[member].finished ? finished : others).push_back(member);
   }
-  if (rank != finished[0]) return;  // said once
+  if (!said_of_finished_.insert(awaited_at).second) return;
   const bool left_out =
       operation.operation.iteration >= 0 && operation.operation.iteration < job_.ranks[rank].iteration;
   if (left_out && finished.size() < others.size()) {
@@ -502,6 +504,7 @@ void Judge::AnswerWithoutWaiters() {
   std::map<std::string, std::vector<int>> places;
   std::vector<int> unknown;
   int num_working = 0;
+  int num_ended = 0;
   bool all_stand = true;
   for (int rank = 0; rank < size(); ++rank) {
     const RankState& state = job_.ranks[rank];
@@ -509,6 +512,7 @@ void Judge::AnswerWithoutWaiters() {
       unknown.push_back(rank);
     } else if (!state.finished) {
       ++num_working;
+      if (job_.has_times && state.process == Process::kUnknown) ++num_ended;
       all_stand = all_stand && Stands(rank) && job_.has_times;
       places[state.place].push_back(rank);
     }
@@ -524,6 +528,11 @@ void Judge::AnswerWithoutWaiters() {
         EscapeControlCharacters(place), "\" since ", DescribeSeconds(cause.place_seconds())));
     verdict_.set_answer(HangVerdict::HANGING);
     verdict_.set_verdict(cause.text());
+  } else if (num_ended > 0 && unknown.empty()) {
+    verdict_.set_verdict(
+        "cannot tell: the job ended before its training did, all ranks fell silent together, and none had "
+        "waited for "
+        "long");
   } else if (num_working > 0 && all_stand && unknown.empty()) {
     verdict_.set_verdict(absl::StrCat(
         "cannot tell: nothing moves, and no rank waits in a measurement that is known to "

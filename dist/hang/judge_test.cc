@@ -311,6 +311,14 @@ TEST(Judge, ADeviceThatNeverBeganIsNamed) {
   EXPECT_EQ(verdict.causes(0).kind(), HangCause::DEVICE_STANDS);
 }
 
+TEST(Judge, AJobThatEndedAllAtOnceCannotBeTold) {
+  JobForTest test = WithoutRank2();
+  for (RankState& rank : test.job.ranks) rank.process = Process::kUnknown;
+  EXPECT_EQ(Judge(test, 60).answer(), HangVerdict::CANNOT_TELL);
+  // What had stood before is told all the same.
+  EXPECT_THAT(Judge(test).culprits(), ElementsAre(2));
+}
+
 TEST(Judge, RanksThatFinishedDoNotHang) {
   JobForTest test(4);
   for (RankState& rank : test.job.ranks) rank.finished = true;

@@ -76,7 +76,7 @@ class Builder {
       if (event->type == internal::FlightEventType::kFinishIter) return event->thread;
     }
     for (const FlightRecord::Measurement& measurement : record.measurements) {
-      if (measurement.role != FlightRole::kWork) return measurement.thread;
+      if (measurement.role != FlightRole::kWork && measurement.begin_ns > 0) return measurement.thread;
     }
     return record.measurements.empty() ? 0 : record.measurements[0].thread;
   }

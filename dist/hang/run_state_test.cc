@@ -16,8 +16,10 @@
 #include "ott/core/base/clock.h"
 #include "ott/core/base/file.h"
 #include "ott/core/flight/flight_recorder.h"
+#include "ott/dist/comm/local_communicator.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/hang/judge.h"
+#include "ott/dist/hang/recorded_communicator.h"
 #include "ott/dist/hang/watchdog.h"
 
 namespace ott {
@@ -160,6 +162,20 @@ TEST_F(RunStateTest, ARecorderThatIsMissingCutOrOfAnotherRankIsNamed) {
 
 TEST_F(RunStateTest, NoRunDirectoryIsAnError) {
   EXPECT_EQ(Read().status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(RunStateTest, WhatCommunicatorsDoIsRecorded) {
+  CreateRecorders(1);
+  const std::unique_ptr<Communicator> local = CreateLocalCommunicator();
+  const std::unique_ptr<Communicator> ranks =
+      MakeRecordedCommunicator(*local, recorders_[0], Clock([] { return ++now_; }), "ott");
+  ASSERT_TRUE(ranks->Barrier(Deadline::Never()).ok());
+  ASSERT_TRUE(ranks->AllGather("x", Deadline::Never()).ok());
+  const absl::StatusOr<JobState> job = Read();
+  ASSERT_EQ(job->ranks[0].operations.size(), 2u);
+  EXPECT_EQ(job->names[job->ranks[0].operations[0].name], "Barrier");
+  EXPECT_EQ(job->ranks[0].operations[1].sequence, 2);
+  EXPECT_EQ(job->ranks[0].last_completed, "AllGather #2");
 }
 
 // A watchdog of one rank of two; the other's recorder stands beside it.

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/misuse.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/version.h"
 #include "ott/core/dumper/tensor_dumper.h"
@@ -24,6 +25,7 @@
 #include "ott/dist/comm/agree_on_status.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/hang/recorded_communicator.h"
 #include "ott/dist/hang/run_state.h"
 #include "ott/dist/stats/cluster_table.h"
 
@@ -129,7 +131,8 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
     run->gather_thread_ = std::make_unique<WorkerThread>();
   }
   if (config.has_cross_check()) {
-    OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(ranks, config.cross_check(), run->timeout_));
+    OTT_ASSIGN_OR_RETURN(run->cross_check_,
+                         CrossCheck::Create(run->RecordedRanks(), config.cross_check(), run->timeout_));
   }
   run->SelectTensors();
   // Last, as a window may begin at once.
@@ -223,6 +226,7 @@ absl::Status TrainingRun::StartFlightRecorder() {
     // Ranks do not come to it equally often.
     Stopwatch::Get().SetOperation(kObserverMeasurement, FlightOperation());
   }
+  recorded_ranks_ = MakeRecordedCommunicator(ranks_, flight_recorder_, clock, kObserverMeasurement);
   HangWatchdog::Options watchdog;
   watchdog.run_dir = config_.run_dir();
   watchdog.after_seconds = config_.hang().after_seconds();
@@ -262,7 +266,7 @@ absl::Status TrainingRun::FinishIter() {
   NvtxRangeWrapper::Get().FinishIter();
   Stopwatch::Get().FinishIter();
   if (flight_recorder_ != nullptr && !config_.has_stopwatch()) {
-    flight_recorder_->FinishIter(Clock::Fastest().Ticks(), 0);
+    flight_recorder_->FinishIter(Clock::Fastest().Ticks(), internal::ThisThreadId());
   }
   if (report_is_due_) {
     report_is_due_ = false;
@@ -450,7 +454,7 @@ absl::Status TrainingRun::PrintSummary() {
   if (cross_check_->has_reference()) {
     double& largest = reference.max_abs_error;
     const std::string_view mine(reinterpret_cast<const char*>(&largest), sizeof(largest));
-    OTT_ASSIGN_OR_RETURN(const auto errors, ranks_.GatherAvailable(0, mine, NextDeadline()));
+    OTT_ASSIGN_OR_RETURN(const auto errors, RecordedRanks().GatherAvailable(0, mine, NextDeadline()));
     for (const absl::StatusOr<std::string>& bytes : errors) {
       status.Update(bytes.status());
       double error = 0;

@@ -96,6 +96,7 @@ class TrainingRun {
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
   absl::Status StartFlightRecorder();
+  Communicator& RecordedRanks() { return recorded_ranks_ != nullptr ? *recorded_ranks_ : ranks_; }
   bool DumpsThisIteration() const { return config_.has_dump() && dump_iterations_.Contains(iteration_); }
   // Lets the dumper take tensors if this iteration is dumped or checked.
   void SelectTensors();
@@ -128,6 +129,8 @@ class TrainingRun {
   // Null where nothing is recorded. The recorder is never destroyed.
   FlightRecorder* flight_recorder_ = nullptr;
   std::unique_ptr<HangWatchdog> watchdog_;
+  // ranks_, with what is said recorded; null where nothing is.
+  std::unique_ptr<Communicator> recorded_ranks_;
   // Null where nothing is profiled.
   std::unique_ptr<RankTrace> trace_;
   // Null where nothing is measured.
