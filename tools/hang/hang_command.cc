@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/hang/hang_report.h"
@@ -21,9 +23,13 @@ struct HangFlags {
   double after_seconds = 0;
 };
 
-// Sets *after_seconds to what the run was configured with, if it was.
-absl::StatusOr<JobState> ReadJob(const std::string& dir, double* after_seconds) {
+// Of a run that was started again, its latest start. Sets *after_seconds to what it was configured with, if
+// it was.
+absl::StatusOr<JobState> ReadJob(std::string dir, double* after_seconds) {
   if (!IsRunDirectory(dir)) return hang::ReadTorchDumps(dir);
+  if (const std::vector<int> attempts = ListAttempts(dir); !attempts.empty()) {
+    absl::StrAppend(&dir, "/attempt_", attempts.back());
+  }
   const absl::StatusOr<RunInfo> info = ReadRunInfo(dir);
   if (info.ok() && info->config().hang().after_seconds() > 0) {
     *after_seconds = info->config().hang().after_seconds();

@@ -6,7 +6,7 @@
 int main(int argc, char** argv) {
   CLI::App app;
   int exit_code = 0;
-  ott::AddHangCommand(app, &exit_code);
+  ott::hang::AddHangCommand(app, &exit_code);
   CLI11_PARSE(app, argc, argv);
   return exit_code;
 }
