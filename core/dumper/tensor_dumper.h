@@ -124,6 +124,11 @@ class TensorDumper {
   // SetDumpTypeForAll(); it may be enabled again. The error of Flush(). REQUIRES: no other thread uses it
   absl::Status Disable();
 
+  // Since Enable(), until Disable().
+  bool enabled() const {
+    const std::lock_guard lock(mutex_);
+    return enabled_;
+  }
   // Enabled, not paused, and at an iteration and rank that are selected.
   bool active() const { return active_.load(std::memory_order_relaxed); }
 

@@ -344,6 +344,7 @@ TEST_F(TensorDumperTest, PausedCallsDoNothingAndPendingDataStays) {
 
 TEST_F(TensorDumperTest, ResumeDoesNotEnable) {
   dumper_.Resume();
+  EXPECT_FALSE(dumper_.enabled());
   EXPECT_FALSE(dumper_.active());
 }
 

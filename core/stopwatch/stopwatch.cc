@@ -9,6 +9,17 @@
 #include "stopwatch_core.h"
 
 namespace ott {
+namespace {
+
+std::optional<double> MeanOf(const StopwatchSnapshot& snapshot, std::string_view name,
+                             DurationStatistics StopwatchSnapshot::Measurement::*times) {
+  for (const StopwatchSnapshot::Measurement& measurement : snapshot.measurements) {
+    if (measurement.name == name && (measurement.*times).count() > 0) return (measurement.*times).mean();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 constexpr Stopwatch::Stopwatch(const char* process_wide_name) : core_(process_wide_name) {}
 
@@ -81,6 +92,16 @@ absl::Status Stopwatch::SetCpuUsageMeasurement(std::string_view name) {
 
 StopwatchSnapshot Stopwatch::Snapshot() const {
   return enabled() ? core_.IfEnabled()->Snapshot() : StopwatchSnapshot();
+}
+
+int64_t Stopwatch::num_measured_iters() const { return Snapshot().num_measured_iters; }
+
+std::optional<double> Stopwatch::MeanSecondsPerInterval(std::string_view name) const {
+  return MeanOf(Snapshot(), name, &StopwatchSnapshot::Measurement::per_interval);
+}
+
+std::optional<double> Stopwatch::MeanSecondsPerIteration(std::string_view name) const {
+  return MeanOf(Snapshot(), name, &StopwatchSnapshot::Measurement::per_iteration);
 }
 
 std::vector<StopwatchArrivals> Stopwatch::TakeArrivals() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -209,6 +210,12 @@ class Stopwatch {
   // What was measured so far: intervals count as they end, iterations as FinishIter() is called. Everything
   // is 0 while off. May be called at any time; other threads go on measuring meanwhile.
   StopwatchSnapshot Snapshot() const;
+
+  // Of Snapshot(): iterations after warm-up, and the average time of a measurement in an interval, and in an
+  // iteration in which it ran. Absent where it was not measured.
+  int64_t num_measured_iters() const;
+  std::optional<double> MeanSecondsPerInterval(std::string_view name) const;
+  std::optional<double> MeanSecondsPerIteration(std::string_view name) const;
 
   // When collective measurements began since the last call; not in warm-up.
   std::vector<StopwatchArrivals> TakeArrivals();

@@ -72,6 +72,28 @@ TEST_F(StopwatchTest, CountsIntervalsAndIterations) {
   EXPECT_DOUBLE_EQ(a.per_iteration().max(), 0.040);
 }
 
+TEST_F(StopwatchTest, CountsAndAveragesHaveCallsOfTheirOwn) {
+  EXPECT_FALSE(stopwatch_.enabled());
+  EXPECT_EQ(stopwatch_.num_measured_iters(), 0);
+  EXPECT_EQ(stopwatch_.MeanSecondsPerInterval("forward"), std::nullopt);
+  Stopwatch::Options options;
+  options.num_warmup_iters = 1;
+  Enable(options);
+  EXPECT_TRUE(stopwatch_.enabled());
+  Measure("forward", 1000);
+  stopwatch_.FinishIter();
+  EXPECT_EQ(stopwatch_.num_measured_iters(), 0);
+  EXPECT_EQ(stopwatch_.MeanSecondsPerIteration("forward"), std::nullopt);
+  for (const uint64_t milliseconds : {10, 30, 20, 40}) {
+    Measure("forward", milliseconds);
+    if (milliseconds >= 30) stopwatch_.FinishIter();
+  }
+  EXPECT_EQ(stopwatch_.num_measured_iters(), 2);
+  EXPECT_DOUBLE_EQ(*stopwatch_.MeanSecondsPerInterval("forward"), 0.025);
+  EXPECT_DOUBLE_EQ(*stopwatch_.MeanSecondsPerIteration("forward"), 0.05);
+  EXPECT_EQ(stopwatch_.MeanSecondsPerInterval("backward"), std::nullopt);
+}
+
 TEST_F(StopwatchTest, WarmUpIterationsAreNotCounted) {
   Stopwatch::Options options;
   options.num_warmup_iters = 2;
