@@ -119,6 +119,8 @@ class OpRangeCore {
 
   bool enabled() const { return enabled_.load(std::memory_order_acquire); }
 
+  std::string_view module_path() { return threads_.Get().module; }
+
   void Disable() {
     const std::lock_guard<std::mutex> lock(mutex_);
     enabled_at_.reset();
@@ -310,6 +312,11 @@ void OpRanges::Disable() {
 bool OpRanges::enabled() const {
   const internal::OpRangeCore* core = core_.IfEnabled();
   return core != nullptr && core->enabled();
+}
+
+std::string_view OpRanges::module_path() const {
+  internal::OpRangeCore* const core = core_.IfEnabled();
+  return core == nullptr ? std::string_view() : core->module_path();
 }
 
 void OpRanges::RecordInto(EventRecorder* recorder) {

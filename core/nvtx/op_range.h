@@ -91,6 +91,10 @@ class OpRanges {
   // the profiler calls. Null: no more.
   void RecordInto(EventRecorder* recorder);
 
+  // The layers open on this thread, joined by dots: "encoder.0". Empty while off. Valid until a layer begins
+  // or ends on this thread.
+  std::string_view module_path() const;
+
   // Ranges that were left in another order or on another thread than they began, or never.
   int64_t num_misuses() const;
 

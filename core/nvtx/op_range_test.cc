@@ -22,6 +22,7 @@ namespace ott {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -73,6 +74,27 @@ TEST_F(OpRangeTest, SendsNothingUntilEnabled) {
     EXPECT_LT(op.Stash().seq, 0);
   }
   EXPECT_THAT(Received(), IsEmpty());
+}
+
+TEST_F(OpRangeTest, RangesMayBeSwitchedOffAndOnAgain) {
+  ranges_.Disable();
+  EnableLabels();
+  { const OpRange seen(In("seen")); }
+  ranges_.Disable();
+  EXPECT_FALSE(ranges_.enabled());
+  { const OpRange unseen(In("unseen")); }
+  EXPECT_THAT(Received(), ElementsAre("push seen, seq = 0", "pop"));
+  OpRanges::Options options;
+  options.record_source = false;
+  Enable(options);
+  {
+    const LayerRange layer(ranges_, "encoder");
+    const LayerRange inner(ranges_, "0");
+    EXPECT_EQ(ranges_.module_path(), "encoder.0");
+    const OpRange op(In("linear"), {input_});
+  }
+  EXPECT_EQ(ranges_.module_path(), "");
+  EXPECT_THAT(Received(), Contains(HasSubstr(R"({"op":"linear","module":"encoder.0")")));
 }
 
 TEST_F(OpRangeTest, ALabelAndJsonSurroundTheOperation) {

@@ -2,12 +2,15 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/record_function.h>
+#include <torch/csrc/jit/runtime/interpreter.h>
 
 #include <atomic>
 #include <exception>
 #include <list>
 #include <mutex>
+#include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +22,7 @@
 #include "ott/core/events/event_recorder.h"
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/op_arg.h"
+#include "ott/core/nvtx/op_range.h"
 #include "ott/core/nvtx/op_text.h"
 #include "ott/core/profile/profiler.h"
 #include "ott/integrations/torch/tensor.h"
@@ -154,6 +158,59 @@ class Arguments {
   std::list<std::vector<int64_t>> lists_;
 };
 
+// Of TorchScript's names for the modules around a call, innermost last, each with its type and function:
+// "encoder.0" of "TOP(Net)::forward.encoder(Encoder)::forward.0(Linear)::forward".
+std::string ModulePath(std::string_view hierarchy) {
+  std::string path;
+  std::string name;
+  int depth = 0;
+  bool in_name = true;
+  const auto take = [&] {
+    if (!name.empty() && name != "TOP" && name != "SELF") {
+      if (!path.empty()) path += '.';
+      path += name;
+    }
+    name.clear();
+    in_name = true;
+  };
+  for (const char c : hierarchy) {
+    if (c == '(') ++depth;
+    if (c == ')') --depth;
+    if (depth > 0 || c == ')') continue;
+    if (c == '.') {
+      take();
+    } else if (c == ':') {
+      in_name = false;
+    } else if (in_name) {
+      name += c;
+    }
+  }
+  take();
+  return path;
+}
+
+// Where an operation was called from. TorchScript's interpreter knows line and modules; in eager mode
+// LibTorch knows neither, and the module is that of the layers that are open.
+struct CallSite {
+  CallSite() {
+    const std::vector<torch::jit::StackEntry> stack = torch::jit::currentCallstack();
+    if (stack.empty()) {
+      module = OpRanges::Get().module_path();
+      return;
+    }
+    if (const auto place = stack.front().range.file_line_col(); place.has_value()) {
+      file = std::get<0>(*place);
+      line = static_cast<int>(std::get<1>(*place));
+    }
+    const std::vector<std::string> modules = torch::jit::currentModuleHierarchy();
+    if (!modules.empty()) module = ModulePath(modules.back());
+  }
+
+  std::string file;
+  int line = 0;
+  std::string module;
+};
+
 // Whether the operation has JSON, which is then in thread.json.
 bool FormatJson(const at::RecordFunction& function, bool is_backward, ThreadState& thread) {
   c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
@@ -162,11 +219,14 @@ bool FormatJson(const at::RecordFunction& function, bool is_backward, ThreadStat
   if (!IsNode(function) && !op.has_value()) return false;
 
   const Arguments arguments(function.inputs(), op.has_value() ? &op->schema() : nullptr);
+  const CallSite site;
   internal::OpDescription description;
   description.name = function.name();
   description.args = arguments.args();
   description.backward = is_backward;
   description.seq = function.seqNr();
+  description.module = site.module;
+  if (!site.file.empty()) description.source = {site.file.c_str(), site.line};
   if (IsNode(function) && function.seqNr() >= 0) {
     description.forward_thread = ForwardThreadOf(function, thread);
   }

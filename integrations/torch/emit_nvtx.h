@@ -35,7 +35,9 @@ class EmitNvtx {
   struct Options {
     // Sizes in the label.
     bool record_shapes = true;
-    // Within each operator's range a second one with its arguments in JSON, as OpRange's (op_range.h).
+    // Within each operator's range a second one with its arguments in JSON, as OpRange's (op_range.h), and
+    // the file and line of TorchScript that called it and the modules around that. In eager mode LibTorch
+    // tells neither; then the module is that of the LayerRanges that are open, where OpRanges are on.
     bool record_json = false;
   };
 

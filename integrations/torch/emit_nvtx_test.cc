@@ -5,6 +5,7 @@
 #include <ATen/record_function.h>
 #include <dlfcn.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/profiler/util.h>
 
 #include <algorithm>
@@ -22,12 +23,15 @@
 #include "ott/core/base/file.h"
 #include "ott/core/events/recorded_window.h"
 #include "ott/core/nvtx/nvtx_injection_for_test.h"
+#include "ott/core/nvtx/op_range.h"
 #include "ott/core/profile/profiler.h"
 
 namespace ott {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -243,6 +247,32 @@ TEST_F(EmitNvtxTest, JsonKnowsWhatBelongsToTheBackwardPass) {
   ASSERT_NE(product, labels.end());
   EXPECT_THAT(product[1], HasSubstr(R"("direction":"backward")"));
   EXPECT_THAT(*std::find(labels.begin(), node, "aten::mm, seq = 0") + labels[1], Not(HasSubstr("backward")));
+}
+
+TEST_F(EmitNvtxTest, JsonHasTheLineAndTheModulesOfTorchScript) {
+  torch::jit::Module inner("Inner");
+  inner.define("def forward(self, x):\n  return torch.relu(x)\n");
+  torch::jit::Module net("Net");
+  net.register_module("encoder", inner);
+  net.define("def forward(self, x):\n  y = torch.neg(x)\n  return self.encoder.forward(y)\n");
+  const auto emit_nvtx = Start(false, true);
+  net.forward({at::ones({2})});
+  const std::vector<std::string> labels = Labels(Take());
+  EXPECT_THAT(labels, Contains(AllOf(HasSubstr(R"("op":"aten::relu","module":"encoder")"),
+                                     ContainsRegex(R"("source":"[^"]+:2")"))));
+  EXPECT_THAT(labels, Contains(AllOf(HasSubstr(R"("op":"aten::neg")"), Not(HasSubstr("module")))));
+}
+
+TEST_F(EmitNvtxTest, JsonHasTheOpenLayersInEagerMode) {
+  ASSERT_TRUE(OpRanges::Get().Enable({}).ok());
+  {
+    const auto emit_nvtx = Start(false, true);
+    const LayerRange layer("encoder");
+    const LayerRange inner("0");
+    at::relu(at::ones({2}));
+  }
+  OpRanges::Get().Disable();
+  EXPECT_THAT(Labels(Take()), Contains(HasSubstr(R"({"op":"aten::relu","module":"encoder.0",)")));
 }
 
 TEST_F(EmitNvtxTest, ListsOfTensorsAreSeveralArgumentsInJson) {
