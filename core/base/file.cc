@@ -49,7 +49,8 @@ std::string DirectoryOf(const std::string& path) {
 }
 
 absl::StatusOr<int> OpenForReading(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  // Opening a FIFO would wait for who writes it; regular files are read as ever.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return FileError(errno, "open", path);
   return fd;
 }

@@ -111,6 +111,13 @@ TEST(File, EmptyFileIsReadAndMapped) {
   EXPECT_EQ(MappedFile::Open(path).value()->size(), 0);
 }
 
+TEST(File, AFifoIsAnErrorAndNobodyWaitsForItsWriter) {
+  const std::string path = MakeTestDir() + "/fifo";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_EQ(ReadFile(path).status().message(), path + ": not a regular file");
+  EXPECT_EQ(MappedFile::Open(path).status().message(), path + ": not a regular file");
+}
+
 TEST(File, DirectoriesAreMadeWithTheirParents) {
   const std::string dir = MakeTestDir();
   ASSERT_TRUE(MakeDirectories(dir + "/a/b//c/").ok());
