@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "ott/core/base/cpu_model.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/status_macros.h"
@@ -81,6 +82,7 @@ absl::StatusOr<std::string> ClaimDirectory(const Communicator& ranks, const Conf
   for (int rank = 0; rank < ranks.size(); ++rank) info.add_hosts(ranks.host(rank));
   *info.mutable_config() = config;
   info.set_started(absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone()));
+  info.set_cpu(CpuModel());
   OTT_ASSIGN_OR_RETURN(std::string dir, ClaimRunDirectory(config.run_dir(), info));
   if (dir != config.run_dir()) {
     std::printf("ott: %s holds a run already; this one is in %s\n", config.run_dir().c_str(), dir.c_str());
