@@ -176,6 +176,14 @@ absl::StatusOr<TurnOptions> TurnOptionsOf(const AbFlags& flags, Sides sides) {
   return turns;
 }
 
+// Whether more runs are not worth their time: there is an answer, and enough runs to say which measurements
+// changed.
+bool IsAnswered(const Comparison& comparison) {
+  return comparison.answer.verdict != Verdict::kCannotTell &&
+         std::all_of(comparison.measurements.begin(), comparison.measurements.end(),
+                     [](const Result& result) { return result.low.has_value(); });
+}
+
 struct Answered {
   Comparison comparison;
   Samples samples;
@@ -202,7 +210,7 @@ absl::StatusOr<Answered> RunCommands(const AbFlags& flags, Sides sides) {
     status = so_far.status();
     if (so_far.ok()) ShowProgress(*so_far);
     // Samples that cannot be compared do not become better.
-    return !so_far.ok() || !so_far->voids.empty() || so_far->answer.verdict != Verdict::kCannotTell;
+    return !so_far.ok() || !so_far->voids.empty() || IsAnswered(*so_far);
   });
   if (isatty(STDERR_FILENO) != 0) std::fputs("\n", stderr);
   if (!ended.ok()) {

@@ -361,6 +361,7 @@ class ReadSideTest : public ::testing::Test {
     RunInfo info;
     info.set_world_size(static_cast<int>(seconds_of_ranks.size()));
     info.add_hosts("host");
+    info.set_cpu("model");
     info.set_started("2026-01-02T03:04:05+00:00");
     EXPECT_TRUE(MakeDirectories(run).ok());
     EXPECT_TRUE(WriteRunInfo(run, info).ok());
@@ -403,6 +404,7 @@ TEST_F(ReadSideTest, AnIterationOfManyRanksGoesFromTheEndOfAllToTheEndOfAll) {
   EXPECT_EQ(side.processes[0].measurements[1].name, "forward");
   EXPECT_THAT(side.processes[0].measurements[1].seconds, ElementsAre(0.75, 0.75, 1.25));
   EXPECT_EQ(side.processes[0].conditions.at("ranks"), "2");
+  EXPECT_EQ(side.processes[0].conditions.at("CPU"), "model");
   EXPECT_NEAR(*side.processes[0].started, 1767323045, 1);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
@@ -156,17 +158,31 @@ Difference DifferenceOfGroups(const std::vector<double>& a, const std::vector<do
   return difference;
 }
 
-// The error that the interval of this look is to be made at; nullopt: no look of so few blocks can tell.
-std::optional<double> LevelOfThisLook(size_t num_blocks, double error, size_t max_runs) {
-  const size_t max_blocks = max_runs / kRunsOfBlock;
+// The error that the interval of each look, after each block, is to be made at; nullopt: so few blocks cannot
+// tell.
+using Looks = std::vector<std::optional<double>>;
+
+Looks PlanLooks(size_t max_blocks, double error) {
+  Looks looks(max_blocks);
   std::vector<double> information;
-  for (size_t blocks = 1; blocks <= num_blocks; ++blocks) {
-    const double share = static_cast<double>(blocks) / static_cast<double>(max_blocks);
-    if (SmallestErrorOfBlocks(blocks, kRunsOfBlock) <= error * SpentError(share))
-      information.push_back(share);
+  for (size_t i = 0; i < max_blocks; ++i) {
+    const double share = static_cast<double>(i + 1) / static_cast<double>(max_blocks);
+    // Once it is true, it stays so.
+    if (SmallestErrorOfBlocks(i + 1, kRunsOfBlock) <= error * SpentError(share)) information.push_back(share);
   }
-  if (information.empty()) return std::nullopt;
-  return GroupSequentialLevels(information, error).back();
+  const std::vector<double> levels = GroupSequentialLevels(information, error);
+  std::copy(levels.begin(), levels.end(), looks.end() - static_cast<std::ptrdiff_t>(levels.size()));
+  return looks;
+}
+
+// The same, planned once in a process.
+const Looks& LooksOf(size_t max_blocks, double error) {
+  static std::mutex mutex;
+  static std::map<std::pair<size_t, double>, Looks>& known = *new std::map<std::pair<size_t, double>, Looks>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto [found, is_new] = known.try_emplace({max_blocks, error});
+  if (is_new) found->second = PlanLooks(max_blocks, error);
+  return found->second;
 }
 
 // Processes that were run in turn.
@@ -184,7 +200,8 @@ Difference DifferenceInTurn(const Samples& samples, const std::vector<double>& a
   const BlockShift shift(blocks);
   Difference difference;
   difference.value = shift.value();
-  const std::optional<double> level = LevelOfThisLook(blocks.size(), error, max_runs);
+  const std::optional<double> level =
+      LooksOf(std::max(max_runs / kRunsOfBlock, blocks.size()), error)[blocks.size() - 1];
   if (level.has_value()) difference.interval = shift.IntervalAt(*level);
   // As if it were normal: one standard error is half the interval of 68 %, which a single block has.
   const Interval middle = shift.IntervalAt(0.32);
@@ -236,8 +253,10 @@ Result CompareMeasurement(const Samples& samples, const std::string& name, const
   Result result;
   result.name = name;
   result.error = options.error;
-  result.seconds_a = std::exp(Mean(a));
-  result.seconds_b = std::exp(Mean(b));
+  const bool in_turn = InBlocks(samples);
+  // What the ratio below is taken from, as nearly as one number of each side can say it.
+  result.seconds_a = std::exp(in_turn ? Median(a) : Mean(a));
+  result.seconds_b = std::exp(in_turn ? Median(b) : Mean(b));
   result.ratio = result.seconds_b / result.seconds_a;
   result.seconds_added =
       result.seconds_b * MeanShare(samples.b, name) - result.seconds_a * MeanShare(samples.a, name);
@@ -245,7 +264,6 @@ Result CompareMeasurement(const Samples& samples, const std::string& name, const
     result.runs_needed = FewestRuns(error);
     return result;
   }
-  const bool in_turn = InBlocks(samples);
   const Difference difference =
       in_turn ? DifferenceInTurn(samples, a, b, error, options.max_runs) : DifferenceOfGroups(a, b, error);
   result.ratio = std::exp(difference.value);

@@ -53,7 +53,7 @@ struct Result {
   // Of each side, so that the interval is as wide as the margin allows; absent if an answer was found, and
   // where the samples do not say.
   std::optional<size_t> runs_needed;
-  // Geometric means of the processes' locations, in seconds.
+  // Of the processes' locations, in seconds: the median if they were run in turn, else the geometric mean.
   double seconds_a = 0;
   double seconds_b = 0;
   // B - A, of a mean iteration: a measurement that runs in some iterations counts as much less.

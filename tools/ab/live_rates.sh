@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # live_rates.sh OTT TRAIN_DIGITS COMPARISONS [FIRST_SEED [RANKS]]: how often `ott ab` is wrong on this machine, as loaded
 # as it is. Compares the digits example COMPARISONS times with itself, and as often with itself on 5 % more images in
-# each iteration, at most 20 runs a side; prints each answer and a table of them.
+# each iteration, at most 20 runs a side; prints each answer and a table of them. KEEP: a folder for the reports.
 set -uo pipefail
 
 ott=$(realpath "$1")
@@ -19,15 +19,17 @@ declare -A count=() runs=()
 # compare STORY SEED IMAGES_B: of 40 images in an iteration with IMAGES_B.
 compare() {
   local run=(mpirun --quiet --oversubscribe --bind-to none -np "$ranks" "$train" --data "$data" --iterations 400 --batch)
-  local answer verdict
-  answer=$("$ott" ab --seed "$2" --format csv -- "${run[@]}" 40 --- "${run[@]}" "$3" 2> /dev/null | sed -n 2p)
-  verdict=$(cut -d, -f2 <<< "$answer")
-  echo "$1, seed $2: ${answer:-failed}; load $(cut -d' ' -f1 /proc/loadavg)"
+  local json verdict num_runs
+  json=$("$ott" ab --seed "$2" --format json -- "${run[@]}" 40 --- "${run[@]}" "$3" 2> /dev/null)
+  [[ -z ${KEEP-} ]] || echo "$json" > "$KEEP/$3_$2.json"
+  member() { grep -m 1 "\"$1\":" <<< "$json" | sed 's/^[^:]*: "\?//; s/"\?,$//'; }
+  verdict=$(member verdict)
+  echo "$1, seed $2: $(member answer); load $(cut -d' ' -f1 /proc/loadavg)"
   count[$1,${verdict:-failed}]=$((${count[$1,${verdict:-failed}]:-0} + 1))
-  runs[$1]=$((${runs[$1]:-0} + $(cut -d, -f9 <<< "${answer:-,,,,,,,,0}")))
+  num_runs=$(member runs_a)
+  runs[$1]=$((${runs[$1]:-0} + ${num_runs:-0}))
 }
 
-echo "measurement,verdict,ratio,low,high,runs_needed,seconds_a,seconds_b,runs_a,runs_b"
 for ((seed = first; seed < first + comparisons; ++seed)); do
   compare "A against A" "$seed" 40
   compare "A against A + 5 %" "$seed" 42

@@ -114,6 +114,7 @@ void AddConditions(const RunInfo& info, Process* process) {
   const std::set<std::string> hosts(info.hosts().begin(), info.hosts().end());
   process->conditions["ranks"] = absl::StrCat(info.world_size());
   if (!hosts.empty()) process->conditions["machine"] = absl::StrJoin(hosts, " ");
+  if (!info.cpu().empty()) process->conditions["CPU"] = info.cpu();
   if (!info.version().empty()) process->conditions["library"] = "optim_test_tools " + info.version();
   absl::Time started;
   std::string error;
