@@ -109,8 +109,9 @@ std::vector<std::pair<std::string, Noise>> Noises() {
       {"spikes, 15 % of runs", Independent([](Random& random) {
          return 0.005 * Normal(random) + (Uniform(random) < 0.15 ? -0.05 * std::log(1 - Uniform(random)) : 0);
        })},
-      {"Cauchy, 1 %",
-       Independent([](Random& random) { return 0.01 * Normal(random) / std::abs(Normal(random)); })},
+      {"Cauchy, 1 %", Independent([](Random& random) {
+         return std::clamp(0.01 * Normal(random) / Normal(random), -5.0, 5.0);
+       })},
       {"bursts of load", Bursts},
   };
 }

@@ -94,6 +94,10 @@ absl::StatusOr<ProcessLocation> Locate(const Process& process, const Measurement
       options.location == Location::kMedian
           ? Median(settled)
           : std::accumulate(settled.begin(), settled.end(), 0.0) / static_cast<double>(settled.size());
+  if (!std::isfinite(location.seconds)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        process.name, ": the mean of \"", EscapeControlCharacters(measurement.name), "\" is too large"));
+  }
   return location;
 }
 
