@@ -370,19 +370,40 @@ class Judge {
     }
   }
 
+  // And in nothing else.
+  static bool DifferInOrder(const std::map<std::string, absl::StatusOr<ReplicaAnswer>>& schemas) {
+    std::optional<std::vector<std::string>> first;
+    for (const auto& [unused, answer] : schemas) {
+      if (!answer.ok()) return false;
+      std::vector<std::string> tensors;
+      for (const TensorSchema& tensor : answer->schema().tensors()) {
+        tensors.push_back(absl::StrCat(tensor.path(), " ", Describe(tensor)));
+      }
+      std::sort(tensors.begin(), tensors.end());
+      if (!first.has_value()) first = tensors;
+      if (tensors != *first) return false;
+    }
+    return true;
+  }
+
   bool SameSchema() {
     const RanksOfBytes groups = GroupBy(&ReplicaAnnouncement::schema_digest);
     if (groups.size() == 1) return true;
+    ReplicaRequest request;
+    request.set_schema(true);
+    std::map<std::string, absl::StatusOr<ReplicaAnswer>> schemas;
+    for (const auto& [schema, ranks] : groups) schemas.emplace(schema, Ask(ranks.front(), request));
+    if (DifferInOrder(schemas)) {
+      NotCompared("the ranks have the same tensors in another order; threads that add tensors have none");
+      return false;
+    }
     bool has_majority = false;
     const auto expected = Expected(groups, has_majority);
     SetCulprits(groups, expected, has_majority);
-
-    ReplicaRequest request;
-    request.set_schema(true);
-    const absl::StatusOr<ReplicaAnswer> expected_schema = Ask(expected->second.front(), request);
+    const absl::StatusOr<ReplicaAnswer>& expected_schema = schemas.at(expected->first);
     for (auto group = groups.begin(); group != groups.end(); ++group) {
       if (group == expected) continue;
-      const absl::StatusOr<ReplicaAnswer> schema = Ask(group->second.front(), request);
+      const absl::StatusOr<ReplicaAnswer>& schema = schemas.at(group->first);
       if (!expected_schema.ok() || !schema.ok()) {
         AddReason(absl::StrCat(members_.DescribeAll(group->second),
                                ": other names, dtypes or shapes, not shown: ",

@@ -420,6 +420,17 @@ TEST(ReplicaCheck, ARankWithoutTensorsSaysWhyAndTheOthersAreCompared) {
   EXPECT_THAT(verdicts[2].culprit_ranks(), ElementsAre(3));
 }
 
+TEST(ReplicaCheck, BlamesNobodyForAnotherOrderOfTheSameTensors) {
+  const auto verdicts = Check(3, {}, [](int rank, std::vector<NamedTensor>& tensors) {
+    if (rank == 1) std::swap(tensors[0], tensors[1]);
+  });
+  for (const CrossCheckVerdict& verdict : verdicts) {
+    EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+    EXPECT_THAT(verdict.reason(), HasSubstr("the same tensors in another order"));
+    EXPECT_THAT(verdict.culprit_ranks(), IsEmpty());
+  }
+}
+
 TEST(ReplicaCheck, ReadsStridedTensors) {
   const auto verdicts = Check(3, {}, [](int rank, std::vector<NamedTensor>& tensors) {
     // A transposed view of the same memory; one rank brings it in another order.
