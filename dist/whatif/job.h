@@ -49,6 +49,8 @@ struct Job {
     double measured_seconds = 0;
     // Iterations that it consists of.
     int num_iterations = 1;
+    // Steps of one batch followed each other, and what disturbed one may have disturbed the next.
+    int64_t batch = 0;
   };
 
   DependencyGraph graph;

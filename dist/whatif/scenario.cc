@@ -5,9 +5,17 @@
 #include <iterator>
 #include <limits>
 
+#include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
 
 namespace ott::whatif {
+namespace {
+
+// Who takes longer than the median of the others by this factor is no example for a rank that is mended.
+constexpr double kHealthy = 1.25;
+
+}  // namespace
+
 std::vector<char> Select(const Job& job, absl::FunctionRef<bool(int rank, int kind)> selects) {
   std::vector<char> selection;
   selection.reserve(job.ranks.size() * job.kinds.size());
@@ -22,6 +30,7 @@ std::vector<char> Select(const Job& job, absl::FunctionRef<bool(int rank, int ki
 ScenarioReplayer::ScenarioReplayer(const Job& job) : job_(job) {
   FindPlaces();
   FindExcess();
+  if (compares_ranks()) AddUpBatches();
 }
 
 void ScenarioReplayer::FindPlaces() {
@@ -73,36 +82,106 @@ void ScenarioReplayer::FindExcess() {
   }
 }
 
+void ScenarioReplayer::AddUpBatches() {
+  for (int step = 0; step < job_.graph.num_steps(); ++step) {
+    if (step == 0 || job_.steps[step].batch != job_.steps[step - 1].batch) {
+      batches_.emplace_back(job_.ranks.size() * job_.kinds.size());
+    }
+    const auto [first, last] = job_.graph.OperationsOf(step);
+    for (int32_t i = first; i < last; ++i) {
+      const Job::Operation& operation = job_.operations[i];
+      if (operation.place < 0) continue;
+      batches_.back()[operation.rank * job_.kinds.size() + operation.kind] += operation.own;
+    }
+  }
+}
+
+bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
+  const size_t num_kinds = job_.kinds.size();
+  const size_t num_ranks = job_.ranks.size();
+  if (batches_.size() < 3) return false;
+  // By Student's t, over what the mean of the selected takes longer than the mean of the others in each
+  // batch.
+  double sum = 0;
+  double squares = 0;
+  for (const std::vector<double>& batch : batches_) {
+    double of_selected = 0;
+    double of_others = 0;
+    size_t num_selected = 0;
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      const bool is_selected = scenario.selection[rank * num_kinds + kind] != 0;
+      num_selected += is_selected;
+      (is_selected ? of_selected : of_others) += batch[rank * num_kinds + kind];
+    }
+    if (num_selected == 0 || num_selected == num_ranks) return num_selected > 0;
+    // When a rank leaves a collective is also a matter of its place in it.
+    if (job_.kinds[kind].communicates) return false;
+    const double excess = of_selected / static_cast<double>(num_selected) -
+                          of_others / static_cast<double>(num_ranks - num_selected);
+    sum += excess;
+    squares += excess * excess;
+  }
+  const auto count = static_cast<double>(batches_.size());
+  const double mean = sum / count;
+  const double variance = std::max(squares / count - mean * mean, 0.0) / (count - 1);
+  // Single ranks and the sets that are made of the worst of them.
+  const double num_tests = static_cast<double>(num_ranks * num_ranks * num_kinds);
+  return mean > 0 && mean >= StudentTQuantile(1 - kBlameError / num_tests, count - 1) * std::sqrt(variance);
+}
+
 std::vector<float> ScenarioReplayer::Mend(const Scenario& scenario) const {
   if (scenario.selected != Scenario::kMended || places_.empty()) return {};
   const size_t num_kinds = job_.kinds.size();
+  std::vector<char> is_slow(num_kinds);
+  for (size_t kind = 0; kind < num_kinds; ++kind)
+    is_slow[kind] = IsSurelySlow(scenario, static_cast<int>(kind));
   std::vector<float> mended(job_.operations.size(), std::numeric_limits<float>::quiet_NaN());
-  std::vector<double> values;
   for (const Place& place : places_) {
-    std::vector<const Series*> others;
-    for (const Series& series : place.by_rank) {
-      if (!scenario.selection[series.rank * num_kinds + place.kind]) others.push_back(&series);
-    }
-    if (others.empty() || others.size() == place.by_rank.size()) continue;
-    for (const Series& series : place.by_rank) {
-      if (!scenario.selection[series.rank * num_kinds + place.kind]) continue;
-      // The i-th shortest of the rank's becomes the i-th shortest of the others'.
-      std::vector<float> own(series.operations.size());
-      double gained = 0;
-      for (size_t i = 0; i < own.size(); ++i) {
-        values.clear();
-        for (const Series* const other : others) {
-          const size_t same = i * other->operations.size() / own.size();
-          values.push_back(job_.operations[other->operations[same]].own);
-        }
-        own[i] = static_cast<float>(Median(values));
-        gained += job_.operations[series.operations[i]].own - own[i];
-      }
-      if (gained <= 0) continue;
-      for (size_t i = 0; i < own.size(); ++i) mended[series.operations[i]] = own[i];
-    }
+    if (is_slow[place.kind]) MendPlace(scenario, place, mended);
   }
   return mended;
+}
+
+void ScenarioReplayer::MendPlace(const Scenario& scenario, const Place& place,
+                                 std::vector<float>& mended) const {
+  const auto is_selected = [&](const Series& series) {
+    return scenario.selection[series.rank * job_.kinds.size() + place.kind] != 0;
+  };
+  const std::vector<const Series*> healthy = FindHealthy(place, is_selected);
+  for (const Series& series : place.by_rank) {
+    if (!is_selected(series)) continue;
+    // The i-th shortest of the rank's becomes the i-th shortest of the others'; where all are mended, all
+    // become alike.
+    for (size_t i = 0; i < series.operations.size(); ++i) {
+      const int32_t operation = series.operations[i];
+      double own = 0;
+      for (const Series* const other : healthy) {
+        const size_t same = i * other->operations.size() / series.operations.size();
+        own += job_.operations[other->operations[same]].own / static_cast<double>(healthy.size());
+      }
+      mended[operation] = static_cast<float>(healthy.empty() ? job_.operations[operation].ideal : own);
+    }
+  }
+}
+
+std::vector<const ScenarioReplayer::Series*> ScenarioReplayer::FindHealthy(
+    const Place& place, absl::FunctionRef<bool(const Series&)> is_selected) const {
+  std::vector<const Series*> others;
+  std::vector<double> means;
+  for (const Series& series : place.by_rank) {
+    if (is_selected(series)) continue;
+    double sum = 0;
+    for (const int32_t operation : series.operations) sum += job_.operations[operation].own;
+    others.push_back(&series);
+    means.push_back(sum / static_cast<double>(series.operations.size()));
+  }
+  if (others.empty()) return others;
+  const double limit = kHealthy * Median(means);
+  std::vector<const Series*> healthy;
+  for (size_t i = 0; i < others.size(); ++i) {
+    if (means[i] <= limit) healthy.push_back(others[i]);
+  }
+  return healthy;
 }
 
 ScenarioReplayer::Mix ScenarioReplayer::MixOf(const Scenario& scenario, size_t rank_and_kind) const {

@@ -10,14 +10,18 @@
 
 namespace ott::whatif {
 
+// How sure it must be that ranks are slow before they are mended, and to blame: so often healthy ranks of a
+// job may be.
+inline constexpr double kBlameError = 1e-3;
+
 // What all operations take, and what those that are selected take instead.
 struct Scenario {
   enum Times {
     kMeasured,
     // As if all ranks were alike.
     kIdeal,
-    // As other ranks, which are not selected, take for the same; where the rank is slower than them on
-    // average. Keeps how a rank's times vary.
+    // As other ranks, which are not selected, take for the same; where those selected are surely slower.
+    // Keeps how a rank's times vary. Ideal where all ranks are selected, or ranks do different things.
     kMended,
     // Measured times factor.
     kScaled,
@@ -40,6 +44,9 @@ class ScenarioReplayer {
 
   // [scenario][step], in seconds.
   std::vector<std::vector<double>> Replay(const std::vector<Scenario>& scenarios) const;
+
+  // Whether ranks do the same at the same places, so that one can be mended by the others.
+  bool compares_ranks() const { return !places_.empty(); }
 
   // How much longer a rank's operations of a kind take in a mean step than those of the median of the other
   // ranks, in seconds.
@@ -64,6 +71,14 @@ class ScenarioReplayer {
 
   void FindPlaces();
   void FindExcess();
+  void AddUpBatches();
+  // Whether the ranks that a scenario selects in a kind take longer for it than the others, so surely that of
+  // all sets of ranks and all kinds hardly ever one looks so by chance.
+  bool IsSurelySlow(const Scenario& scenario, int kind) const;
+  void MendPlace(const Scenario& scenario, const Place& place, std::vector<float>& mended) const;
+  // Of the ranks that are not selected those that are like most of them.
+  std::vector<const Series*> FindHealthy(const Place& place,
+                                         absl::FunctionRef<bool(const Series&)> is_selected) const;
   // Own times of the operations that a scenario mends, by operation; others are NaN. Empty if it mends none.
   std::vector<float> Mend(const Scenario& scenario) const;
 
@@ -74,6 +89,8 @@ class ScenarioReplayer {
   // Of operations that have one.
   std::vector<Place> places_;
   std::vector<double> excess_;
+  // [batch][rank * number of kinds + kind], in seconds; of places.
+  std::vector<std::vector<double>> batches_;
 };
 
 }  // namespace ott::whatif

@@ -23,9 +23,12 @@ namespace {
 // Repairs that are worth more words than their sum, and ranks whose operations are looked at one by one.
 constexpr size_t kMaxRepairs = 8;
 constexpr size_t kMaxRanksInDetail = 8;
+constexpr size_t kMaxRanksReplayed = 256;
 constexpr size_t kMaxTogether = 3;
-constexpr double kWeightOfHost = 0.9;
 constexpr double kWeightOfStage = 0.8;
+// At most so many ranks are to blame; and fewer of them, where that brings this share.
+constexpr size_t kMaxBlamed = 8;
+constexpr double kShareOfBest = 0.8;
 double Sum(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
@@ -38,23 +41,18 @@ struct Saving {
   double high = 0;
 };
 
-// What share of the time goes from `before` to `after`, with its 95 % interval over the steps.
+// What share of the time goes from `before` to `after`, with its 95 % interval over batches.
 Saving Compare(const std::vector<double>& before, const std::vector<double>& after) {
   const double total = Sum(before);
   if (total <= 0) return {};
   const double ratio = Sum(after) / total;
-  Saving saving = {1 - ratio, 1 - ratio, 1 - ratio};
-  const size_t count = before.size();
-  if (count < 2) return {1 - ratio, -1, 1};
+  if (before.size() < 2) return {1 - ratio, -1, 1};
   // Of a ratio of sums, by its linear part.
   double squares = 0;
-  for (size_t i = 0; i < count; ++i) squares += std::pow(after[i] - ratio * before[i], 2);
-  const auto n = static_cast<double>(count);
-  const double error = std::sqrt(squares * n / (n - 1)) / total;
-  const double quantile = StudentTQuantile(0.975, n - 1);
-  saving.low -= quantile * error;
-  saving.high += quantile * error;
-  return saving;
+  for (size_t i = 0; i < before.size(); ++i) squares += std::pow(after[i] - ratio * before[i], 2);
+  const auto n = static_cast<double>(before.size());
+  const double margin = StudentTQuantile(0.975, n - 1) * std::sqrt(squares * n / (n - 1)) / total;
+  return {1 - ratio, 1 - ratio - margin, 1 - ratio + margin};
 }
 
 // Something that could be mended.
@@ -97,11 +95,11 @@ class Analysis {
     Summarize();
     AddParts();
     AddWorstRanks();
+    Judge();
     AddRepairs();
     AddCommunication();
     AddScaled();
     AddCriticalPath();
-    Judge();
     return std::move(answer_);
   }
 
@@ -179,12 +177,26 @@ class Analysis {
     }
   }
 
+  // Of all steps of each batch.
+  std::vector<double> ByBatch(const std::vector<double>& steps) const {
+    std::vector<double> sums;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (i == 0 || job_.steps[i].batch != job_.steps[i - 1].batch) sums.push_back(0);
+      sums.back() += steps[i];
+    }
+    return sums;
+  }
+
+  Saving SavingOf(const std::vector<double>& replayed) const {
+    return Compare(ByBatch(measured_), ByBatch(replayed));
+  }
+
   void FindSavings(std::vector<Part>& parts) const {
     std::vector<Scenario> scenarios;
     for (const Part& part : parts)
       scenarios.push_back({Scenario::kMeasured, Scenario::kMended, 1, part.selection});
     const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
-    for (size_t i = 0; i < parts.size(); ++i) parts[i].saving = Compare(measured_, replayed[i]);
+    for (size_t i = 0; i < parts.size(); ++i) parts[i].saving = SavingOf(replayed[i]);
   }
 
   WhatIfPart ToProto(const Part& part) const {
@@ -211,11 +223,36 @@ class Analysis {
     return parts;
   }
 
+  // The ranks that are replayed one by one: all, or of very many those that may be slow.
+  std::vector<size_t> MostExcess() {
+    std::vector<size_t> order(job_.ranks.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    if (order.size() <= kMaxRanksReplayed) return order;
+    std::vector<double> excess(order.size());
+    for (size_t rank = 0; rank < order.size(); ++rank) {
+      for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
+        excess[rank] += std::max(replayer_.MeanExcess(static_cast<int>(rank), static_cast<int>(kind)), 0.0);
+      }
+    }
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return excess[a] > excess[b]; });
+    order.resize(kMaxRanksReplayed / 4);
+    std::sort(order.begin(), order.end());
+    answer_.add_notes(absl::StrCat("by_rank has the ", order.size(), " ranks with most excess"));
+    return order;
+  }
+
   void AddParts() {
-    std::vector<size_t> indices(job_.ranks.size());
-    for (size_t i = 0; i < indices.size(); ++i) indices[i] = i;
-    ranks_ = PartsOf(indices, [](size_t index, int rank, int) { return static_cast<int>(index) == rank; });
-    for (size_t i = 0; i < ranks_.size(); ++i) ranks_[i].name = RankName(i);
+    for (size_t i = 0; i < job_.ranks.size(); ++i) {
+      ranks_.push_back({RankName(i), {}});
+      ranks_.back().slowdown = 1;
+    }
+    const std::vector<size_t> replayed = MostExcess();
+    std::vector<Part> some =
+        PartsOf(replayed, [](size_t index, int rank, int) { return static_cast<int>(index) == rank; });
+    for (size_t i = 0; i < replayed.size(); ++i) {
+      some[i].name = RankName(replayed[i]);
+      ranks_[replayed[i]] = std::move(some[i]);
+    }
     std::vector<Part> operations = PartsOf(operations_, [this](const std::string& name, int, int kind) {
       return job_.kinds[kind].operation == name;
     });
@@ -242,7 +279,7 @@ class Analysis {
             std::min(of_stage[job_.ranks[rank].stage], of_replica[job_.ranks[rank].replica]);
       }
     }
-    for (const Part& part : ranks_) *answer_.add_by_rank() = ToProto(part);
+    for (const size_t rank : replayed) *answer_.add_by_rank() = ToProto(ranks_[rank]);
     for (const Part& part : operations) *answer_.add_by_operation() = ToProto(part);
     for (const Part& part : stages) *answer_.add_by_stage() = ToProto(part);
     for (const Part& part : replicas) *answer_.add_by_replica() = ToProto(part);
@@ -285,42 +322,60 @@ class Analysis {
     if (of_last.has_value()) answer_.set_last_stage_share(*of_last);
   }
 
-  // What could be mended: an operation of a rank that is slower in it than others, a host, a stage, and what
-  // is uneven on all ranks.
+  std::string NameOf(const std::vector<size_t>& ranks) const {
+    if (ranks.size() == 1) return RankName(ranks[0]);
+    const auto of_host = ranks_of_host_.find(job_.ranks[ranks[0]].host);
+    const bool is_host = ranks_of_host_.size() > 1 && of_host != ranks_of_host_.end() &&
+                         of_host->second == static_cast<int>(ranks.size()) &&
+                         std::all_of(ranks.begin(), ranks.end(),
+                                     [&](size_t i) { return job_.ranks[i].host == of_host->first; });
+    if (is_host) return absl::StrCat("host ", of_host->first);
+    std::vector<int> numbers;
+    for (const size_t rank : ranks) numbers.push_back(job_.ranks[rank].rank);
+    std::sort(numbers.begin(), numbers.end());
+    return absl::StrCat("ranks ", absl::StrJoin(numbers, ", "));
+  }
+
+  // The excess of these ranks in each operation in which they have any.
+  void AppendRepairsOf(const std::vector<size_t>& ranks, std::vector<Part>& repairs) const {
+    const std::set<size_t> members(ranks.begin(), ranks.end());
+    for (const std::string& operation : operations_) {
+      double excess = 0;
+      for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
+        if (job_.kinds[kind].operation != operation) continue;
+        for (const size_t rank : ranks)
+          excess += replayer_.MeanExcess(static_cast<int>(rank), static_cast<int>(kind));
+      }
+      if (excess < kMinSaved / 2 * answer_.replayed_seconds()) continue;
+      repairs.push_back({absl::StrCat(NameOf(ranks), "'s excess in \"", operation, "\""),
+                         Select(job_, [&](int rank, int kind) {
+                           return members.count(static_cast<size_t>(rank)) > 0 &&
+                                  job_.kinds[kind].operation == operation;
+                         })});
+    }
+  }
+
+  // What could be mended: an operation of ranks that are slower in it than others, and a stage. Of ranks that
+  // do the same, only those that are to blame.
   std::vector<Part> ListRepairs() const {
     std::vector<Part> repairs;
-    std::vector<size_t> order(ranks_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [this](size_t a, size_t b) { return ranks_[a].saving.share > ranks_[b].saving.share; });
-    order.resize(std::min(order.size(), kMaxRanksInDetail));
-    for (const size_t rank : order) {
-      for (const std::string& operation : operations_) {
-        double excess = 0;
-        const auto selects = [&](int of, int kind) {
-          return of == static_cast<int>(rank) && job_.kinds[kind].operation == operation;
-        };
-        for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
-          if (job_.kinds[kind].operation == operation)
-            excess += replayer_.MeanExcess(static_cast<int>(rank), static_cast<int>(kind));
-        }
-        if (excess < kMinSaved / 2 * answer_.replayed_seconds()) continue;
-        repairs.push_back(
-            {absl::StrCat(RankName(rank), "'s excess in \"", operation, "\""), Select(job_, selects)});
-      }
+    if (replayer_.compares_ranks()) {
+      if (blamed_.size() > 1) AppendRepairsOf(blamed_, repairs);
+      for (const size_t rank : blamed_) AppendRepairsOf({rank}, repairs);
+    } else {
+      std::vector<size_t> order(ranks_.size());
+      for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+        return ranks_[a].saving.share > ranks_[b].saving.share;
+      });
+      order.resize(std::min(order.size(), kMaxRanksInDetail));
+      for (const size_t rank : order) AppendRepairsOf({rank}, repairs);
     }
     for (const int stage : stages_) {
       if (stages_.size() < 2) break;
       repairs.push_back({absl::StrCat("stage ", stage, "'s excess"),
                          Select(job_, [&](int rank, int) { return job_.ranks[rank].stage == stage; })});
       repairs.back().weight = kWeightOfStage;
-    }
-    for (const auto& [host, num_ranks] : ranks_of_host_) {
-      if (num_ranks < 2 || ranks_of_host_.size() < 2) continue;
-      repairs.push_back(
-          {absl::StrCat("the excess of host ", host),
-           Select(job_, [&, &host = host](int rank, int) { return job_.ranks[rank].host == host; })});
-      repairs.back().weight = kWeightOfHost;
     }
     FindSavings(repairs);
     return repairs;
@@ -364,15 +419,15 @@ class Analysis {
     Scenario scenario = {Scenario::kMeasured, Scenario::kScaled, 0,
                          Select(job_, [this](int, int kind) { return job_.kinds[kind].communicates; })};
     Part part("communication that nothing overlaps", {});
-    part.saving = Compare(measured_, replayer_.Replay({scenario})[0]);
+    part.saving = SavingOf(replayer_.Replay({scenario})[0]);
     *answer_.mutable_communication_overlapped() = ToProto(part);
   }
 
   void AddScaled() {
     for (const ScaleQuestion& question : questions_) {
       Part part(question.name, {});
-      part.saving = Compare(measured_, replayer_.Replay({{Scenario::kMeasured, Scenario::kScaled,
-                                                          question.factor, question.selection}})[0]);
+      part.saving = SavingOf(replayer_.Replay(
+          {{Scenario::kMeasured, Scenario::kScaled, question.factor, question.selection}})[0]);
       *answer_.add_scaled() = ToProto(part);
     }
   }
@@ -420,19 +475,51 @@ class Analysis {
                           100 * answer_.replay_error(), 100 * kMaxReplayError));
       return;
     }
-    if (answer_.slowdown() < 1 + kMinSaved) {
+    const bool compares_ranks = replayer_.compares_ranks();
+    if (compares_ranks && BlameRanksThatDoTheSame()) return;
+    if (answer_.slowdown() < 1 + (compares_ranks ? kMinUneven : kMinSaved)) {
       answer_.set_verdict(WHAT_IF_EVEN);
       answer_.set_conclusion(absl::StrFormat(
           "nothing to mend: if all ranks were alike a %s would take %s instead of %s", job_.step_word,
           FormatSeconds(answer_.ideal_seconds()), FormatSeconds(answer_.replayed_seconds())));
       return;
     }
-    if (BlameRanks() || BlameLastStage()) return;
+    if (!compares_ranks && (BlameRanks() || BlameLastStage())) return;
     answer_.set_verdict(WHAT_IF_UNEVEN);
     answer_.set_conclusion(
         absl::StrFormat("work is uneven, and no rank is to blame: a %s takes %.2f times what it would if all "
                         "ranks were alike",
                         job_.step_word, answer_.slowdown()));
+  }
+
+  // The fewest of the worst ranks that bring most of what the worst half brings.
+  bool BlameRanksThatDoTheSame() {
+    const std::vector<size_t> worst = WorstFirst();
+    const size_t most = std::min(std::max<size_t>(worst.size() / 2, 1), kMaxBlamed);
+    if (worst.size() < 2) return false;
+    std::vector<Part> sets;
+    for (size_t count = 1; count <= most; ++count) {
+      const std::vector<size_t> members(worst.begin(), worst.begin() + static_cast<int64_t>(count));
+      sets.push_back({NameOf(members), Select(job_, [&](int rank, int) {
+                        return std::find(members.begin(), members.end(), static_cast<size_t>(rank)) !=
+                               members.end();
+                      })});
+    }
+    FindSavings(sets);
+    double best = 0;
+    for (const Part& set : sets) best = std::max(best, set.saving.share);
+    if (best < kMinSaved) return false;
+    size_t count = 0;
+    while (sets[count].saving.share < kShareOfBest * best) ++count;
+    if (sets[count].saving.share < kMinSaved || sets[count].saving.low <= 0) return false;
+    blamed_.assign(worst.begin(), worst.begin() + static_cast<int64_t>(count) + 1);
+    std::sort(blamed_.begin(), blamed_.end());
+    answer_.set_verdict(WHAT_IF_RANKS);
+    for (const size_t rank : blamed_) answer_.add_blamed_ranks(job_.ranks[rank].rank);
+    answer_.set_conclusion(absl::StrFormat("%s: like the others, %s %s would take %.0f %% less",
+                                           NameOf(blamed_), job_.step_word == "iteration" ? "an" : "a",
+                                           job_.step_word, 100 * sets[count].saving.share));
+    return true;
   }
 
   bool BlameRanks() {
@@ -475,6 +562,8 @@ class Analysis {
   std::vector<double> measured_;
   std::vector<double> ideal_;
   std::vector<Part> ranks_;
+  // Of ranks that do the same: who is to blame.
+  std::vector<size_t> blamed_;
   std::vector<Part> hosts_;
   WhatIfAnswer answer_;
 };

@@ -16,7 +16,9 @@ namespace ott::whatif {
 inline constexpr double kMaxReplayError = 0.02;
 // A repair that saves less of a step is not worth a word.
 inline constexpr double kMinSaved = 0.03;
-// Ranks, or a stage, are to blame if mending them brings this share of what all repairs bring.
+// Of ranks that do the same: what differs by less, from iteration to iteration, is not worth a word either.
+inline constexpr double kMinUneven = 0.1;
+// Of a pipeline: ranks, or a stage, are to blame if mending them brings this share of what all repairs bring.
 inline constexpr double kMinShareOfBlamed = 0.5;
 // How many of the ranks M_W mends.
 inline constexpr double kWorstRanks = 0.03;
