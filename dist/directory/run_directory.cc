@@ -82,6 +82,10 @@ std::string DumpsDirectory(const std::string& run_dir, int rank) {
   return RankDirectory(run_dir, rank) + "/dumps";
 }
 
+std::string IterationsPath(const std::string& run_dir, int rank) {
+  return RankDirectory(run_dir, rank) + "/iterations.pb";
+}
+
 absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info) {
   return WriteFileAtomically(InfoPath(run_dir), ProtoToJson(info, JsonLayout::kIndented));
 }

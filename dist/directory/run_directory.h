@@ -3,6 +3,7 @@
 //   RUN/run.json                          RunInfo
 //   RUN/cluster_stats.json               ClusterStats of the latest gather
 //   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats; .csv and .txt for people
+//   RUN/rank_00003/iterations.pb          IterationSample (dist/whatif), for ott whatif
 //   RUN/rank_00003/cross_check.jsonl      one verdict a line
 //   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
 //   RUN/rank_00003/dumps/<iteration>/     dumps
@@ -33,6 +34,7 @@ inline constexpr int kMaxWorldSize = 1 << 20;
 std::string ClusterStatsPath(const std::string& run_dir);
 std::string RankDirectory(const std::string& run_dir, int rank);
 std::string DumpsDirectory(const std::string& run_dir, int rank);
+std::string IterationsPath(const std::string& run_dir, int rank);
 
 absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info);
 

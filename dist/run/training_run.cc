@@ -18,6 +18,7 @@
 #include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/nvtx/op_range.h"
+#include "ott/core/profile/profiler.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_files.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
@@ -29,6 +30,8 @@
 #include "ott/dist/hang/recorded_communicator.h"
 #include "ott/dist/hang/run_state.h"
 #include "ott/dist/stats/cluster_table.h"
+#include "ott/dist/whatif/gathered_answer.h"
+#include "ott/dist/whatif/what_if_text.h"
 
 namespace ott {
 namespace {
@@ -101,6 +104,21 @@ TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& c
   return options;
 }
 
+std::unique_ptr<whatif::IterationSampler> MakeIterationSampler(const Communicator& ranks,
+                                                               const StopwatchConfig& config,
+                                                               int64_t first_iteration) {
+  whatif::IterationSampler::Options options;
+  options.first_iteration = first_iteration;
+  options.num_warmup_iters = config.num_warmup_iters();
+  options.collective_measurements.assign(config.collective_measurements().begin(),
+                                         config.collective_measurements().end());
+  options.observer_measurement = kObserverMeasurement;
+  options.rank = ranks.rank();
+  options.world_size = ranks.size();
+  options.host = ranks.host(ranks.rank());
+  return std::make_unique<whatif::IterationSampler>(std::move(options));
+}
+
 }  // namespace
 
 TrainingRun::TrainingRun(Communicator& ranks, const Config& config)
@@ -131,6 +149,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_stats, ranks.Split(0, 0, run->NextDeadline()));
     run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats));
     run->gather_thread_ = std::make_unique<WorkerThread>();
+    run->iterations_ = MakeIterationSampler(ranks, config.stopwatch(), run->iteration_);
   }
   if (config.has_cross_check()) {
     OTT_ASSIGN_OR_RETURN(run->cross_check_,
@@ -152,6 +171,7 @@ TrainingRun::~TrainingRun() {
   trace_.reset();
   gather_thread_.reset();
   if (stats_written_.valid()) stats_written_.wait();
+  iterations_.reset();
   for (auto disable = disable_.rbegin(); disable != disable_.rend(); ++disable) (*disable)();
 }
 
@@ -270,6 +290,9 @@ absl::Status TrainingRun::FinishIter() {
   if (flight_recorder_ != nullptr && !config_.has_stopwatch()) {
     flight_recorder_->FinishIter(Clock::Fastest().Ticks(), internal::ThisThreadId());
   }
+  if (iterations_ != nullptr) {
+    iterations_->FinishIter(iteration_, *clock_, Profiler::Get().IfRecording() != nullptr);
+  }
   if (report_is_due_) {
     report_is_due_ = false;
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
@@ -364,7 +387,10 @@ absl::Status TrainingRun::WriteStats() const {
   options.host = ranks_.host(ranks_.rank());
   options.rank = ranks_.rank();
   options.world_size = ranks_.size();
-  return WriteStopwatchFiles(Stopwatch::Get(), options);
+  absl::Status status = WriteStopwatchFiles(Stopwatch::Get(), options);
+  status.Update(WriteFileAtomically(IterationsPath(config_.run_dir(), ranks_.rank()),
+                                    iterations_->Sample().SerializeAsString()));
+  return status;
 }
 
 absl::Status TrainingRun::WriteStatsSoon() {
@@ -393,6 +419,7 @@ RankArrivals TrainingRun::TakeArrivals() {
     }
     taken.measurements.push_back(std::move(measurement));
   }
+  taken.iterations = iterations_->Sample(whatif::SampleBytesPerRank(ranks_.size())).SerializeAsString();
   return taken;
 }
 
@@ -441,6 +468,9 @@ absl::Status TrainingRun::MergeAndPrint() {
   OTT_ASSIGN_OR_RETURN(const ClusterStats cluster, stats_gatherer_->Merge());
   if (ranks_.rank() == 0) {
     std::fputs(FormatClusterTable(cluster).c_str(), stdout);
+    if (const auto answer = whatif::AnswerGathered(stats_gatherer_->iterations()); answer.ok()) {
+      std::printf("%s\n", whatif::FormatWhatIfLine(*answer).c_str());
+    }
     std::fflush(stdout);
     if (!config_.run_dir().empty()) {
       return WriteFileAtomically(ClusterStatsPath(config_.run_dir()), ClusterStatsToJson(cluster));

@@ -27,6 +27,7 @@
 #include "ott/dist/hang/watchdog.h"
 #include "ott/dist/run/rank_trace.h"
 #include "ott/dist/stats/stats_gatherer.h"
+#include "ott/dist/whatif/iteration_sampler.h"
 
 namespace ott {
 
@@ -135,6 +136,8 @@ class TrainingRun {
   std::unique_ptr<RankTrace> trace_;
   // Null where nothing is measured.
   std::unique_ptr<StatsGatherer> stats_gatherer_;
+  // Null where nothing is measured.
+  std::unique_ptr<whatif::IterationSampler> iterations_;
   // Null where nothing is checked.
   std::unique_ptr<CrossCheck> cross_check_;
   std::unique_ptr<VerdictLog> verdicts_;

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -21,6 +23,9 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/ranks_gtest.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/whatif/iteration_sampler.h"
+#include "ott/dist/whatif/sampled_job.h"
+#include "ott/dist/whatif/what_if.h"
 
 namespace ott {
 namespace {
@@ -279,6 +284,40 @@ TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOn) {
   EXPECT_THAT(output, HasSubstr("arrival at   ranks  iterations"));
   EXPECT_THAT(output, HasSubstr("of 6, "));
   EXPECT_THAT(output, ::testing::Not(HasSubstr("not all ranks came")));
+}
+
+TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured) {
+  config_.mutable_stopwatch()->add_collective_measurements("allreduce");
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  ::testing::internal::CaptureStdout();
+  constexpr int kBlocks = 3;
+  for (int i = 0; i < kBlocks * whatif::IterationSampler::kIterationsPerBlock; ++i) {
+    {
+      OTT_STOPWATCH_SCOPE("forward");
+      if (Rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    {
+      OTT_STOPWATCH_SCOPE("allreduce");
+      ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+    }
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  const std::string output = ::testing::internal::GetCapturedStdout();
+  if (Rank() != 0) return;
+  EXPECT_THAT(output, HasSubstr("\nwhat if: "));
+  std::vector<IterationSample> samples(TestRanks().size());
+  for (int rank = 0; rank < TestRanks().size(); ++rank) {
+    ASSERT_TRUE(samples[rank].ParseFromString(*ReadFile(IterationsPath(dir_, rank))));
+    EXPECT_EQ(samples[rank].blocks_size(), kBlocks);
+  }
+  const absl::StatusOr<whatif::Job> job = whatif::MakeJob(std::move(samples));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const WhatIfAnswer answer = whatif::AnswerWhatIf(*job);
+  EXPECT_EQ(answer.num_steps(), kBlocks * (whatif::IterationSampler::kIterationsPerBlock - 1));
+  EXPECT_LT(answer.replay_error(), whatif::kMaxReplayError);
+  EXPECT_GT(answer.measured_seconds(), 2e-3);
 }
 
 TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {

@@ -26,6 +26,8 @@ struct RankArrivals {
   std::vector<StopwatchArrivals> measurements;
   // How far each time may be from the truth.
   int64_t error_bound_nanoseconds = 0;
+  // Bytes that go up to rank 0 as they are, such as the iterations of dist/whatif.
+  std::string iterations;
 };
 
 // The arrivals of a set of ranks between two gathers, in a size that depends on the intervals and not on the

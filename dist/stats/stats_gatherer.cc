@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -93,6 +94,8 @@ absl::Status StatsGatherer::Take(Child& child) {
     OTT_ASSIGN_OR_RETURN(child.interval, ClusterSummary::FromProto(message.interval()));
   }
   OTT_ASSIGN_OR_RETURN(child.arrivals, ArrivalSummary::FromProto(message.arrivals()));
+  child.iterations.assign(std::make_move_iterator(message.mutable_iterations()->begin()),
+                          std::make_move_iterator(message.mutable_iterations()->end()));
   return absl::OkStatus();
 }
 
@@ -117,6 +120,8 @@ void StatsGatherer::MergeChild(Child& child) {
   if (child.round < round_) return;
   interval_.Merge(child.interval);
   interval_arrivals_.Merge(child.arrivals);
+  std::move(child.iterations.begin(), child.iterations.end(), std::back_inserter(iterations_));
+  child.iterations.clear();
 }
 
 int StatsGatherer::Depth(int rank) const {
@@ -173,6 +178,8 @@ absl::StatusOr<ClusterStats> StatsGatherer::Gather(const StopwatchStats& mine, D
 absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArrivals& arrivals) {
   ++round_;
   interval_arrivals_ = ArrivalSummary(ranks_->rank(), arrivals);
+  iterations_.clear();
+  if (!arrivals.iterations.empty()) iterations_.push_back(arrivals.iterations);
   if (is_leaf()) {
     internal::StatsMessage message;
     *message.mutable_leaf()->mutable_stats() = ForRankReport(mine);
@@ -182,6 +189,7 @@ absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArriva
       label.set_value(group.value);
     }
     *message.mutable_arrivals() = interval_arrivals_.ToProto();
+    for (const std::string& iterations : iterations_) message.add_iterations(iterations);
     message_ = ToMessage(message);
     return absl::OkStatus();
   }
@@ -221,6 +229,7 @@ absl::StatusOr<ClusterStats> StatsGatherer::Merge() {
     *message.mutable_total() = total_.ToProto();
     *message.mutable_interval() = interval_.ToProto();
     *message.mutable_arrivals() = interval_arrivals_.ToProto();
+    for (const std::string& iterations : iterations_) message.add_iterations(iterations);
     message_ = ToMessage(message);
     return ClusterStats();
   }

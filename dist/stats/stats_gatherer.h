@@ -73,6 +73,9 @@ class StatsGatherer {
   // Whether this rank has nothing to merge, and is done after Exchange().
   bool is_leaf() const { return children_.empty() && ranks_->rank() != 0; }
 
+  // On rank 0: RankArrivals::iterations of the ranks that answered the latest gather, in any order.
+  const std::vector<std::string>& iterations() const { return iterations_; }
+
   // By this rank so far.
   int64_t num_bytes_received() const { return num_bytes_received_; }
 
@@ -85,6 +88,7 @@ class StatsGatherer {
     ClusterSummary total;
     ClusterSummary interval;
     ArrivalSummary arrivals;
+    std::vector<std::string> iterations;
     // Of a child that no other reports to.
     std::optional<RankReport> report;
     // Whether it answered since it was last waited for in vain.
@@ -115,6 +119,7 @@ class StatsGatherer {
   ClusterSummary total_;
   ClusterSummary interval_;
   ArrivalSummary interval_arrivals_;
+  std::vector<std::string> iterations_;
   int64_t first_iteration_ = 0;
   std::vector<std::string> problems_;  // of messages
   std::string message_;                // to the rank above
