@@ -10,6 +10,7 @@
 #include "ott/core/base/text_table.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/stats/cluster_table.h"
+#include "ott/dist/whatif/what_if_text.h"
 
 namespace ott::report {
 namespace {
@@ -39,6 +40,20 @@ Answer WhoIsSlow(const RunReport& report) {
                       std::any_of(report.stats->arrivals().begin(), report.stats->arrivals().end(),
                                   [](const ArrivalStats& arrivals) { return arrivals.has_hold_up(); });
   return {question, anyone ? Grade::kBad : Grade::kGood, WithoutNewline(FormatSlowest(*report.stats))};
+}
+
+Answer WhatWouldBeSaved(const RunReport& report) {
+  const std::string question = "What would mending it save?";
+  if (!report.what_if) return {question, Grade::kUnknown, EscapeControlCharacters(report.what_if_problem)};
+  const WhatIfAnswer& answer = *report.what_if;
+  const Grade grade = answer.verdict() == WHAT_IF_EVEN                                 ? Grade::kGood
+                      : answer.verdict() == WHAT_IF_CANNOT_TELL || answer.incomplete() ? Grade::kUnknown
+                                                                                       : Grade::kBad;
+  std::string text = whatif::FormatWhatIfLine(answer);
+  if (answer.has_best_repairs_together()) {
+    absl::StrAppend(&text, "\n", whatif::FormatRepair(answer.best_repairs_together(), answer));
+  }
+  return {question, grade, std::move(text)};
 }
 
 Answer WhatDiverged(const std::string& question, const std::string& subject, const CheckHistory& checks,
@@ -74,7 +89,7 @@ std::vector<Answer> Answers(const RunReport& report) {
   if (const std::string trend = report.error_trend.ToString(); !trend.empty()) {
     absl::StrAppend(&reference.text, "\n", WithoutNewline(trend));
   }
-  return {WhoIsSlow(report),
+  return {WhoIsSlow(report), WhatWouldBeSaved(report),
           WhatDiverged("Do the replicas agree?", "replicas", report.replicas,
                        "Not checked while it ran; `ott crosscheck RUN` checks its dumps."),
           std::move(reference)};

@@ -13,7 +13,9 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/whatif/what_if.h"
 #include "tools/stats/read_cluster_stats.h"
+#include "tools/whatif/run_job.h"
 
 namespace ott::report {
 namespace {
@@ -132,6 +134,12 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
     }
   } else if (wants_stats) {
     report.problems.push_back(std::string(stats.status().message()));
+  }
+
+  if (const absl::StatusOr<whatif::Job> job = whatif::ReadRunJob(run_dir); job.ok()) {
+    report.what_if = whatif::AnswerWhatIf(*job);
+  } else {
+    report.what_if_problem = std::string(job.status().message());
   }
 
   Verdicts replicas;

@@ -12,6 +12,7 @@
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_info.pb.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
+#include "ott/dist/whatif/what_if.pb.h"
 #include "tools/crosscheck/error_trend.h"
 
 namespace ott::report {
@@ -34,6 +35,9 @@ struct RunReport {
   std::optional<ClusterStats> stats;
   // The numbers of run_dir/attempt_N, which are runs of their own.
   std::vector<int> attempts;
+  // Absent where no iterations were kept; what_if_problem says why.
+  std::optional<WhatIfAnswer> what_if;
+  std::string what_if_problem;
   CheckHistory replicas;
   CheckHistory reference;
   // Of the checks against the reference.

@@ -131,6 +131,7 @@ class Maker {
     job_.graph.AddStep();
     Job::Step& step = job_.steps.emplace_back();
     step.number = events_[begin].step;
+    step.batch = step.number;
     double first = std::numeric_limits<double>::infinity();
     double last = -first;
     for (size_t i = begin; i < end; ++i) {

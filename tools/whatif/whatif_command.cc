@@ -13,6 +13,7 @@
 #include "ott/dist/whatif/what_if_text.h"
 #include "tools/exit_code.h"
 #include "tools/whatif/ideal_timeline.h"
+#include "tools/whatif/run_job.h"
 #include "tools/whatif/timeline.h"
 #include "tools/whatif/timeline_job.h"
 
@@ -28,6 +29,8 @@ struct WhatIfFlags {
 };
 
 absl::StatusOr<whatif::Job> ReadJob(const WhatIfFlags& flags) {
+  std::error_code error;
+  if (std::filesystem::is_directory(flags.run, error)) return whatif::ReadRunJob(flags.run);
   OTT_ASSIGN_OR_RETURN(whatif::Timeline timeline, whatif::ReadTimeline(flags.run, flags.sizes));
   return whatif::MakeJob(std::move(timeline));
 }

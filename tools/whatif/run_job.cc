@@ -1,0 +1,60 @@
+#include "tools/whatif/run_job.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/dist/whatif/iteration_sample.pb.h"
+#include "ott/dist/whatif/sampled_job.h"
+
+namespace ott::whatif {
+namespace {
+
+absl::StatusOr<IterationSample> ReadSample(const std::string& run_dir, int rank) {
+  const std::string path = IterationsPath(run_dir, rank);
+  OTT_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  IterationSample sample;
+  if (!sample.ParseFromString(bytes)) {
+    return absl::DataLossError(absl::StrCat(path, ": no IterationSample in its ", bytes.size(), " bytes"));
+  }
+  if (sample.rank() != rank) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": says it is rank ", sample.rank(), "'s; was it copied here?"));
+  }
+  return sample;
+}
+
+}  // namespace
+
+absl::StatusOr<Job> ReadRunJob(const std::string& run_dir) {
+  if (!IsRunDirectory(run_dir)) {
+    return absl::NotFoundError(
+        absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
+  }
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
+  std::vector<std::string> notes;
+  std::vector<IterationSample> samples;
+  for (const int rank : ranks) {
+    absl::StatusOr<IterationSample> sample = ReadSample(run_dir, rank);
+    if (sample.ok()) {
+      samples.push_back(*std::move(sample));
+    } else {
+      notes.push_back(std::string(sample.status().message()));
+    }
+  }
+  absl::StatusOr<Job> job = MakeJob(std::move(samples));
+  if (!job.ok()) {
+    return absl::Status(job.status().code(),
+                        absl::StrCat(run_dir, ": ", job.status().message(), notes.empty() ? "" : "; ",
+                                     notes.empty() ? "" : notes[0]));
+  }
+  if (!notes.empty()) job->incomplete = true;
+  job->notes.insert(job->notes.end(), notes.begin(), notes.end());
+  return job;
+}
+
+}  // namespace ott::whatif
