@@ -8,21 +8,26 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "examples/train_digits/digits.h"
 #include "examples/train_digits/mlp.h"
 #include "ott/core/base/config.h"
@@ -46,11 +51,15 @@ struct Fault {
   int bit = 0;
 };
 
-// One rank sleeps in each iteration, in what is measured as `part`.
+// One rank, or all of them for a negative one, sleeps in what is measured as `part`.
 struct Delay {
   int rank = -1;
   int milliseconds = 0;
   std::string part;
+  // In every so many-th iteration.
+  int64_t every = 1;
+  // Not so long, but up to twice as long, at random.
+  bool uneven = false;
 };
 
 struct Flags {
@@ -111,7 +120,7 @@ class Trainer {
     double loss = 0;
     {
       OTT_STOPWATCH_SCOPE("forward");
-      Sleep("forward");
+      Sleep("forward", iteration);
       loss = mlp_.Forward(shard);
     }
     {
@@ -120,7 +129,7 @@ class Trainer {
     }
     {
       OTT_STOPWATCH_SCOPE("backward");
-      Sleep("backward");
+      Sleep("backward", iteration);
       mlp_.Backward(shard);
     }
     {
@@ -180,10 +189,17 @@ class Trainer {
   }
 
  private:
-  void Sleep(std::string_view part) const {
+  void Sleep(std::string_view part, int64_t iteration) const {
     for (const Delay& delay : flags_.delays) {
-      if (rank_ == delay.rank && part == delay.part)
-        std::this_thread::sleep_for(std::chrono::milliseconds(delay.milliseconds));
+      if ((delay.rank >= 0 && delay.rank != rank_) || part != delay.part || iteration % delay.every != 0)
+        continue;
+      int64_t microseconds = int64_t{1000} * delay.milliseconds;
+      if (delay.uneven) {
+        std::seed_seq seed = {flags_.seed, static_cast<uint64_t>(iteration), static_cast<uint64_t>(rank_)};
+        std::mt19937_64 random(seed);
+        microseconds = static_cast<int64_t>(random() % static_cast<uint64_t>(2 * microseconds + 1));
+      }
+      std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
     }
   }
 
@@ -295,7 +311,10 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   CLI::Option* fault_option = app.add_option(
       "--fault", fault, "Flip a bit: RANK ITERATION TENSOR ELEMENT BIT, e.g. 2 30 weights.w1 777 20");
   std::vector<std::tuple<int, int, std::string>> delays;
-  app.add_option("--delay", delays, "Make a rank slow: RANK MILLISECONDS PART, which is forward or backward")
+  app.add_option("--delay", delays,
+                 "Make a rank slow (-1: all): RANK MILLISECONDS PART, which is forward or backward; "
+                 "forward/10: in every "
+                 "tenth iteration; forward/uneven: between nothing and twice as long")
       ->take_all();
   try {
     app.parse(argc, argv);
@@ -305,7 +324,15 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   if (*fault_option)
     std::tie(flags->fault.rank, flags->fault.iteration, flags->fault.tensor, flags->fault.element,
              flags->fault.bit) = fault;
-  for (const auto& [rank, milliseconds, part] : delays) flags->delays.push_back({rank, milliseconds, part});
+  for (const auto& [rank, milliseconds, part] : delays) {
+    Delay& delay = flags->delays.emplace_back();
+    delay.rank = rank;
+    delay.milliseconds = std::max(milliseconds, 0);
+    const std::pair<std::string, std::string> parts = absl::StrSplit(part, absl::MaxSplits('/', 1));
+    delay.part = parts.first;
+    delay.uneven = parts.second == "uneven";
+    if (!absl::SimpleAtoi(parts.second, &delay.every) || delay.every < 1) delay.every = 1;
+  }
   return std::nullopt;
 }
 
