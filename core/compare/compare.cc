@@ -418,7 +418,12 @@ Tolerance DefaultTolerance(DType dtype) {
       tolerance.rtol = 1.6e-2;
       tolerance.atol = 1e-5;
       break;
-    default:
+    case DType::kFloat8E4M3:
+    case DType::kFloat8E5M2:
+#define OTT_CASE(dtype, ...) case DType::dtype:
+      OTT_INTEGER_DTYPES(OTT_CASE)
+#undef OTT_CASE
+    case DType::kBool:
       break;
   }
   return tolerance;

@@ -36,7 +36,7 @@ EqualBlockFigures CompareEqualBlock(const T* reference, const T* current, int64_
   return ChosenKernels<T>().compare_equal_block(reference, current, count);
 }
 
-#define OTT_INSTANTIATE(T)                                                              \
+#define OTT_INSTANTIATE(dtype, T, ...)                                                  \
   template BlockFigures CompareBlock(const T*, const T*, int64_t, const KernelLimits&); \
   template EqualBlockFigures CompareEqualBlock(const T*, const T*, int64_t);
 OTT_FOR_EACH_KERNEL_TYPE(OTT_INSTANTIATE)

@@ -41,6 +41,7 @@ OTT_INLINE double DoubleOf(T value) {
   } else if constexpr (std::is_same_v<T, Float8E5M2>) {
     return FloatFromHalf(uint32_t{value.bits} << 8);
   } else {
+    static_assert(std::is_same_v<T, Float8E4M3>);
     const uint32_t magnitude = value.bits & 0x7fu;
     const uint32_t nan = magnitude == 0x7fu ? 0x7e00u : 0;
     return FloatFromHalf(magnitude << 7 | nan | (value.bits & 0x80u) << 8) * 256.0f;

@@ -5,11 +5,8 @@
 
 #include "ott/core/compare/comparison_kernel.h"
 
-// Applies a macro to every element type that has kernels.
-#define OTT_FOR_EACH_KERNEL_TYPE(macro)                                                         \
-  macro(double) macro(float) macro(Float16) macro(BFloat16) macro(Float8E4M3) macro(Float8E5M2) \
-      macro(int8_t) macro(int16_t) macro(int32_t) macro(int64_t) macro(uint8_t) macro(uint16_t) \
-          macro(uint32_t) macro(uint64_t)
+// Applies a macro (dtype, element type, ...) to every dtype that has kernels.
+#define OTT_FOR_EACH_KERNEL_TYPE(macro) OTT_FLOATING_POINT_DTYPES(macro) OTT_INTEGER_DTYPES(macro)
 
 namespace ott::internal {
 

@@ -7,7 +7,7 @@ Kernels<T> Avx2Kernels() {
   return {nullptr, nullptr};
 }
 
-#define OTT_INSTANTIATE(T) template Kernels<T> Avx2Kernels();
+#define OTT_INSTANTIATE(dtype, T, ...) template Kernels<T> Avx2Kernels();
 OTT_FOR_EACH_KERNEL_TYPE(OTT_INSTANTIATE)
 #undef OTT_INSTANTIATE
 

@@ -1,6 +1,5 @@
 #include "ott/core/dump/npy.h"
 
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <optional>
@@ -17,23 +16,6 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 // The elements start at a multiple of this.
 constexpr size_t kAlignment = 64;
-
-constexpr std::array<std::pair<DType, std::string_view>, 14> kDescriptions = {{
-    {DType::kFloat64, "<f8"},
-    {DType::kFloat32, "<f4"},
-    {DType::kFloat16, "<f2"},
-    {DType::kInt8, "|i1"},
-    {DType::kInt16, "<i2"},
-    {DType::kInt32, "<i4"},
-    {DType::kInt64, "<i8"},
-    {DType::kUInt8, "|u1"},
-    {DType::kUInt16, "<u2"},
-    {DType::kUInt32, "<u4"},
-    {DType::kUInt64, "<u8"},
-    {DType::kBool, "|b1"},
-    {DType::kComplex64, "<c8"},
-    {DType::kComplex128, "<c16"},
-}};
 
 struct Header {
   std::optional<std::string> description;
@@ -127,11 +109,12 @@ class HeaderParser {
 };
 
 absl::StatusOr<DType> DTypeFromDescription(const std::string& description) {
-  for (const auto& [dtype, known] : kDescriptions) {
+  for (const DTypeInfo& known : kDTypes) {
+    if (known.numpy.empty()) continue;
     // Single bytes have no order, so any mark of one will do.
-    const bool same_byte = SizeOf(dtype) == 1 && description.size() == known.size() &&
-                           std::string_view(description).substr(1) == known.substr(1);
-    if (known == description || same_byte) return dtype;
+    const bool same_byte = known.size == 1 && description.size() == known.numpy.size() &&
+                           std::string_view(description).substr(1) == known.numpy.substr(1);
+    if (known.numpy == description || same_byte) return known.dtype;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("the .npy header has the dtype '", description, "', which no tensor has"));
@@ -146,11 +129,11 @@ uint32_t LittleEndian(std::string_view bytes) {
 }  // namespace
 
 absl::StatusOr<std::string> NpyHeader(DType dtype, absl::Span<const int64_t> shape) {
-  for (const auto& [known, description] : kDescriptions) {
-    if (known != dtype) continue;
+  for (const DTypeInfo& known : kDTypes) {
+    if (known.dtype != dtype || known.numpy.empty()) continue;
     const absl::string_view comma = shape.size() == 1 ? "," : "";
     std::string text =
-        absl::StrCat("{'descr': '", std::string(description), "', 'fortran_order': False, 'shape': (",
+        absl::StrCat("{'descr': '", std::string(known.numpy), "', 'fortran_order': False, 'shape': (",
                      absl::StrJoin(shape, ", "), comma, "), }");
     const size_t prefix = kMagic.size() + 4;
     text.append(kAlignment - 1 - (prefix + text.size()) % kAlignment, ' ');

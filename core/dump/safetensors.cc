@@ -1,6 +1,5 @@
 #include "ott/core/dump/safetensors.h"
 
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -19,29 +18,11 @@ namespace {
 // The format's own limit, so that a header of a wrong length is not parsed for hours.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
 
-constexpr std::array<std::pair<DType, std::string_view>, 15> kNames = {{
-    {DType::kFloat64, "F64"},
-    {DType::kFloat32, "F32"},
-    {DType::kFloat16, "F16"},
-    {DType::kBFloat16, "BF16"},
-    {DType::kFloat8E4M3, "F8_E4M3"},
-    {DType::kFloat8E5M2, "F8_E5M2"},
-    {DType::kInt8, "I8"},
-    {DType::kInt16, "I16"},
-    {DType::kInt32, "I32"},
-    {DType::kInt64, "I64"},
-    {DType::kUInt8, "U8"},
-    {DType::kUInt16, "U16"},
-    {DType::kUInt32, "U32"},
-    {DType::kUInt64, "U64"},
-    {DType::kBool, "BOOL"},
-}};
-
 absl::StatusOr<DType> DTypeOfEntry(const Value& entry) {
   const Value* const name = entry.is_map() ? entry.map().Find("dtype") : nullptr;
   if (name != nullptr && name->kind() == Value::Kind::kString) {
-    for (const auto& [dtype, known] : kNames) {
-      if (known == name->string_value()) return dtype;
+    for (const DTypeInfo& known : kDTypes) {
+      if (!known.safetensors.empty() && known.safetensors == name->string_value()) return known.dtype;
     }
   }
   return absl::InvalidArgumentError("the safetensors header has a dtype that no tensor has");
@@ -51,12 +32,12 @@ absl::StatusOr<DType> DTypeOfEntry(const Value& entry) {
 
 absl::StatusOr<std::string> SafetensorsHeader(std::string_view name, DType dtype,
                                               absl::Span<const int64_t> shape) {
-  for (const auto& [known, dtype_name] : kNames) {
-    if (known != dtype) continue;
+  for (const DTypeInfo& known : kDTypes) {
+    if (known.dtype != dtype || known.safetensors.empty()) continue;
     OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
     OTT_ASSIGN_OR_RETURN(const std::string json_name, ToJson(Value(name)));
     std::string json =
-        absl::StrCat("{", json_name, ":{\"dtype\":\"", std::string(dtype_name), "\",\"shape\":[",
+        absl::StrCat("{", json_name, ":{\"dtype\":\"", std::string(known.safetensors), "\",\"shape\":[",
                      absl::StrJoin(shape, ","), "],\"data_offsets\":[0,", num_bytes, "]}}");
     // The elements are aligned.
     json.append((8 - json.size() % 8) % 8, ' ');

@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 #include <typeindex>
+#include <unordered_map>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "ott/core/tensor/value.h"
 
@@ -36,7 +36,7 @@ class Converters {
   absl::StatusOr<Value> Apply(std::string_view path, const Value& value) const;
 
  private:
-  absl::flat_hash_map<std::type_index, std::function<absl::StatusOr<Value>(const void*)>> converters_;
+  std::unordered_map<std::type_index, std::function<absl::StatusOr<Value>(const void*)>> converters_;
 };
 
 }  // namespace ott

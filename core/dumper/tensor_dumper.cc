@@ -55,7 +55,7 @@ absl::StatusOr<Value> ReplaceTensors(const std::string& path, const Value& value
 // The same tree with the tensors' axes in the order that is asked for. Notes their formats, by path.
 absl::StatusOr<Value> Arrange(const std::string& path, const Value& value, const Storage& storage,
                               const AddOptions& options,
-                              absl::flat_hash_map<std::string, DumpFormat>& formats) {
+                              std::unordered_map<std::string, DumpFormat>& formats) {
   if (!value.is_tensor()) {
     const size_t name_begin = path.empty() ? 0 : path.size() + 1;
     return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
@@ -434,9 +434,7 @@ absl::Status TensorDumper::Write(Pending pending, int64_t count) {
   auto write = [shared, count, options = options_, all_tensors = format_for_all_tensors_,
                 all_grads = format_for_all_grads_] {
     const auto format_by = [](const Formats& formats, const std::optional<DumpFormat>& for_all) {
-      return [&](std::string_view path) {
-        return for_all.value_or(formats.at(absl::string_view(path.data(), path.size())));
-      };
+      return [&](std::string_view path) { return for_all.value_or(formats.at(std::string(path))); };
     };
     OTT_RETURN_IF_ERROR(shared->WaitForCopies());
     DumpContents contents;

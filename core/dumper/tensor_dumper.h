@@ -14,10 +14,10 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -244,7 +244,7 @@ class TensorDumper {
   absl::StatusOr<Value> grads() const { return Finished(&Pending::grads); }
 
  private:
-  using Formats = absl::flat_hash_map<std::string, DumpFormat>;
+  using Formats = std::unordered_map<std::string, DumpFormat>;
 
   struct WantedGradients {
     std::string path;

@@ -100,7 +100,13 @@ std::optional<double> DevicePeaks::Flops(DType dtype, bool tensor_cores) const {
     case DType::kUInt8:
       peak = tensor_cores ? int8_tensor : 0;
       break;
-    default:
+    case DType::kInt16:
+    case DType::kInt32:
+    case DType::kInt64:
+    case DType::kUInt16:
+    case DType::kUInt32:
+    case DType::kUInt64:
+    case DType::kBool:
       break;
   }
   return peak > 0 ? std::optional<double>(peak) : std::nullopt;

@@ -10,47 +10,9 @@
 namespace ott {
 namespace {
 
-// DLDataTypeCode.
-enum Code : uint8_t {
-  kInt = 0,
-  kUInt = 1,
-  kFloat = 2,
-  kBFloat = 4,
-  kComplex = 5,
-  kBool = 6,
-  kFloat8E4M3FN = 10,
-  kFloat8E5M2 = 12,
-};
-
-struct Known {
-  Code code;
-  uint8_t bits;
-  DType dtype;
-};
-
-constexpr Known kKnown[] = {
-    {kFloat, 64, DType::kFloat64},
-    {kFloat, 32, DType::kFloat32},
-    {kFloat, 16, DType::kFloat16},
-    {kBFloat, 16, DType::kBFloat16},
-    {kFloat8E4M3FN, 8, DType::kFloat8E4M3},
-    {kFloat8E5M2, 8, DType::kFloat8E5M2},
-    {kInt, 8, DType::kInt8},
-    {kInt, 16, DType::kInt16},
-    {kInt, 32, DType::kInt32},
-    {kInt, 64, DType::kInt64},
-    {kUInt, 8, DType::kUInt8},
-    {kUInt, 16, DType::kUInt16},
-    {kUInt, 32, DType::kUInt32},
-    {kUInt, 64, DType::kUInt64},
-    {kBool, 8, DType::kBool},
-    {kComplex, 64, DType::kComplex64},
-    {kComplex, 128, DType::kComplex128},
-};
-
 absl::StatusOr<DType> DTypeFrom(dlpack::DataType type) {
-  for (const Known& known : kKnown) {
-    if (type.lanes == 1 && type.code == known.code && type.bits == known.bits) return known.dtype;
+  for (const DTypeInfo& known : kDTypes) {
+    if (type.lanes == 1 && type.code == known.dlpack_code && type.bits == 8 * known.size) return known.dtype;
   }
   return absl::UnimplementedError(absl::StrCat("a DLPack tensor of type code ", type.code, ", ", type.bits,
                                                " bits, ", type.lanes, " lanes has no dtype here"));

@@ -3,40 +3,74 @@
 #ifndef OTT_CORE_TENSOR_DTYPE_H_
 #define OTT_CORE_TENSOR_DTYPE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 
 namespace ott {
 
+// The one table of dtypes. A row: enumerator, C++ type of an element (element.h), PyTorch's name without its
+// prefix, bytes, at::ScalarType's name, NumPy's type string, safetensors' name ("": the format has none),
+// DLPack's type code.
+// clang-format off
+#define OTT_FLOATING_POINT_DTYPES(X)                                                             \
+  X(kFloat64, double, "float64", 8, "Double", "<f8", "F64", 2)                                   \
+  X(kFloat32, float, "float32", 4, "Float", "<f4", "F32", 2)                                     \
+  X(kFloat16, Float16, "float16", 2, "Half", "<f2", "F16", 2)                                    \
+  X(kBFloat16, BFloat16, "bfloat16", 2, "BFloat16", "", "BF16", 4)                               \
+  /* no infinities, NaN is 0x7f and 0xff */                                                      \
+  X(kFloat8E4M3, Float8E4M3, "float8_e4m3fn", 1, "Float8_e4m3fn", "", "F8_E4M3", 10)             \
+  X(kFloat8E5M2, Float8E5M2, "float8_e5m2", 1, "Float8_e5m2", "", "F8_E5M2", 12)
+#define OTT_INTEGER_DTYPES(X)                                                                    \
+  X(kInt8, int8_t, "int8", 1, "Char", "|i1", "I8", 0)                                            \
+  X(kInt16, int16_t, "int16", 2, "Short", "<i2", "I16", 0)                                       \
+  X(kInt32, int32_t, "int32", 4, "Int", "<i4", "I32", 0)                                         \
+  X(kInt64, int64_t, "int64", 8, "Long", "<i8", "I64", 0)                                        \
+  X(kUInt8, uint8_t, "uint8", 1, "Byte", "|u1", "U8", 1)                                         \
+  X(kUInt16, uint16_t, "uint16", 2, "UInt16", "<u2", "U16", 1)                                   \
+  X(kUInt32, uint32_t, "uint32", 4, "UInt32", "<u4", "U32", 1)                                   \
+  X(kUInt64, uint64_t, "uint64", 8, "UInt64", "<u8", "U64", 1)
+#define OTT_OTHER_DTYPES(X)                                                                      \
+  X(kBool, bool, "bool", 1, "Bool", "|b1", "BOOL", 6) /* 0 or 1 */                               \
+  X(kComplex64, std::complex<float>, "complex64", 8, "ComplexFloat", "<c8", "", 5)               \
+  X(kComplex128, std::complex<double>, "complex128", 16, "ComplexDouble", "<c16", "", 5)
+// clang-format on
+#define OTT_DTYPES(X) OTT_FLOATING_POINT_DTYPES(X) OTT_INTEGER_DTYPES(X) OTT_OTHER_DTYPES(X)
+
 enum class DType : uint8_t {
-  kFloat64,
-  kFloat32,
-  kFloat16,
-  kBFloat16,
-  kFloat8E4M3,  // torch.float8_e4m3fn: no infinities, NaN is 0x7f and 0xff
-  kFloat8E5M2,
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kUInt8,
-  kUInt16,
-  kUInt32,
-  kUInt64,
-  kBool,  // one byte, 0 or 1
-  kComplex64,
-  kComplex128,
+#define OTT_ENUMERATOR(dtype, ...) dtype,
+  OTT_DTYPES(OTT_ENUMERATOR)
+#undef OTT_ENUMERATOR
 };
 
-inline constexpr int kNumDTypes = 17;
+// A row of the table.
+struct DTypeInfo {
+  DType dtype;
+  std::string_view name;
+  int64_t size;
+  std::string_view scalar_type;
+  std::string_view numpy;
+  std::string_view safetensors;
+  uint8_t dlpack_code;
+};
+
+// In the order of the enumeration.
+inline constexpr DTypeInfo kDTypes[] = {
+#define OTT_ROW(dtype, element, ...) {DType::dtype, __VA_ARGS__},
+    OTT_DTYPES(OTT_ROW)
+#undef OTT_ROW
+};
+
+inline constexpr int kNumDTypes = std::size(kDTypes);
 
 // Bytes of one element.
-int64_t SizeOf(DType dtype);
+constexpr int64_t SizeOf(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].size; }
 
 // PyTorch's name without its prefix: "float32", "bfloat16", "float8_e4m3fn", ...
-std::string_view Name(DType dtype);
+constexpr std::string_view Name(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].name; }
 
 // The inverse of Name. INVALID_ARGUMENT for another name.
 absl::StatusOr<DType> ParseDType(std::string_view name);

@@ -135,75 +135,32 @@ inline Float8E5M2::operator float() const { return internal::FloatFromHalf(uint3
 
 template <typename T>
 constexpr DType DTypeOf() {
-  if constexpr (std::is_same_v<T, double>)
-    return DType::kFloat64;
-  else if constexpr (std::is_same_v<T, float>)
-    return DType::kFloat32;
-  else if constexpr (std::is_same_v<T, Float16>)
-    return DType::kFloat16;
-  else if constexpr (std::is_same_v<T, BFloat16>)
-    return DType::kBFloat16;
-  else if constexpr (std::is_same_v<T, Float8E4M3>)
-    return DType::kFloat8E4M3;
-  else if constexpr (std::is_same_v<T, Float8E5M2>)
-    return DType::kFloat8E5M2;
-  else if constexpr (std::is_same_v<T, bool>)
-    return DType::kBool;
-  else if constexpr (std::is_same_v<T, std::complex<float>>)
-    return DType::kComplex64;
-  else if constexpr (std::is_same_v<T, std::complex<double>>)
-    return DType::kComplex128;
-  else {
+#define OTT_DTYPE_OF(dtype, element, ...)     \
+  if constexpr (std::is_same_v<T, element>) { \
+    return DType::dtype;                      \
+  } else
+  OTT_DTYPES(OTT_DTYPE_OF) {
+    // An integer by another name, such as long long.
     static_assert(std::is_integral_v<T>, "no DType has elements of this type");
     constexpr bool kSigned = std::is_signed_v<T>;
-    if constexpr (sizeof(T) == 1)
-      return kSigned ? DType::kInt8 : DType::kUInt8;
-    else if constexpr (sizeof(T) == 2)
-      return kSigned ? DType::kInt16 : DType::kUInt16;
-    else if constexpr (sizeof(T) == 4)
-      return kSigned ? DType::kInt32 : DType::kUInt32;
-    else
-      return kSigned ? DType::kInt64 : DType::kUInt64;
+    return sizeof(T) == 1   ? kSigned ? DType::kInt8 : DType::kUInt8
+           : sizeof(T) == 2 ? kSigned ? DType::kInt16 : DType::kUInt16
+           : sizeof(T) == 4 ? kSigned ? DType::kInt32 : DType::kUInt32
+           : kSigned        ? DType::kInt64
+                            : DType::kUInt64;
   }
+#undef OTT_DTYPE_OF
 }
 
 template <typename F>
 decltype(auto) VisitDType(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::kFloat64:
-      return f(double{});
-    case DType::kFloat32:
-      return f(float{});
-    case DType::kFloat16:
-      return f(Float16{});
-    case DType::kBFloat16:
-      return f(BFloat16{});
-    case DType::kFloat8E4M3:
-      return f(Float8E4M3{});
-    case DType::kFloat8E5M2:
-      return f(Float8E5M2{});
-    case DType::kInt8:
-      return f(int8_t{});
-    case DType::kInt16:
-      return f(int16_t{});
-    case DType::kInt32:
-      return f(int32_t{});
-    case DType::kInt64:
-      return f(int64_t{});
-    case DType::kUInt8:
-      return f(uint8_t{});
-    case DType::kUInt16:
-      return f(uint16_t{});
-    case DType::kUInt32:
-      return f(uint32_t{});
-    case DType::kUInt64:
-      return f(uint64_t{});
-    case DType::kBool:
-      return f(bool{});
-    case DType::kComplex64:
-      return f(std::complex<float>{});
-    case DType::kComplex128:
-      return f(std::complex<double>{});
+#define OTT_VISIT(dtype, element, name, size, ...) \
+  case DType::dtype:                               \
+    static_assert(sizeof(element) == (size));      \
+    return f(element{});
+    OTT_DTYPES(OTT_VISIT)
+#undef OTT_VISIT
   }
   __builtin_unreachable();
 }

@@ -35,7 +35,7 @@ ValueMap::ValueMap(std::initializer_list<Entry> entries) {
 }
 
 const Value* ValueMap::Find(std::string_view name) const {
-  const auto it = positions_.find(absl::string_view(name.data(), name.size()));
+  const auto it = positions_.find(name);
   return it == positions_.end() ? nullptr : &entries_[it->second].second;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,7 +15,6 @@
 #include <variant>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "ott/core/tensor/tensor.h"
 
@@ -44,7 +44,7 @@ class ValueMap {
 
  private:
   std::vector<Entry> entries_;
-  absl::flat_hash_map<std::string, size_t> positions_;
+  std::map<std::string, size_t, std::less<>> positions_;
 };
 
 // Null, a bool, an integer, a double, a string, a list, a map, or a tensor.

@@ -17,29 +17,10 @@ using DTypes = std::array<std::optional<DType>, static_cast<size_t>(at::ScalarTy
 
 // By name: LibTorch 1.13 has fewer types than 2.x.
 DTypes MakeDTypes() {
-  constexpr std::pair<std::string_view, DType> kNames[] = {
-      {"Double", DType::kFloat64},
-      {"Float", DType::kFloat32},
-      {"Half", DType::kFloat16},
-      {"BFloat16", DType::kBFloat16},
-      {"Float8_e4m3fn", DType::kFloat8E4M3},
-      {"Float8_e5m2", DType::kFloat8E5M2},
-      {"Char", DType::kInt8},
-      {"Short", DType::kInt16},
-      {"Int", DType::kInt32},
-      {"Long", DType::kInt64},
-      {"Byte", DType::kUInt8},
-      {"UInt16", DType::kUInt16},
-      {"UInt32", DType::kUInt32},
-      {"UInt64", DType::kUInt64},
-      {"Bool", DType::kBool},
-      {"ComplexFloat", DType::kComplex64},
-      {"ComplexDouble", DType::kComplex128},
-  };
   DTypes dtypes;
   for (size_t i = 0; i < dtypes.size(); ++i) {
-    for (const auto& [name, dtype] : kNames) {
-      if (name == c10::toString(static_cast<at::ScalarType>(i))) dtypes[i] = dtype;
+    for (const DTypeInfo& known : kDTypes) {
+      if (known.scalar_type == c10::toString(static_cast<at::ScalarType>(i))) dtypes[i] = known.dtype;
     }
   }
   return dtypes;
