@@ -196,10 +196,10 @@ class ProfileBuilder {
     profile_.last_time = std::max(profile_.last_time, end);
   }
 
-  uint16_t ProcessOf(int64_t pid) {
-    const auto [entry, added] = process_of_.try_emplace(pid, static_cast<uint16_t>(process_of_.size()));
-    if (added) profile_.processes.emplace_back().pid = pid;
-    return entry->second;
+  // A trace is of one process; some versions give frames of Python's others' ids.
+  void SeeProcess(const Event& event) {
+    if (profile_.processes.empty() && event.process >= 0)
+      profile_.processes.emplace_back().pid = event.process;
   }
 
   uint32_t ThreadOf(int64_t pid, int64_t tid) {
@@ -209,7 +209,6 @@ class ProfileBuilder {
     if (added) {
       Profile::Thread& thread = profile_.threads.emplace_back();
       thread.tid = tid == kNoNumber ? 0 : tid;
-      thread.process = ProcessOf(pid == kNoNumber ? 0 : pid);
     }
     last_pid_ = pid;
     last_tid_ = tid;
@@ -231,7 +230,7 @@ class ProfileBuilder {
     const int64_t stream = event.stream != kNoNumber ? event.stream : event.thread;
     activity->device = static_cast<int16_t>(device >= 0 && device < 32768 ? device : -1);
     activity->stream = static_cast<int32_t>(stream >= 0 && stream < (int64_t{1} << 31) ? stream : -1);
-    activity->process = 0;  // the host's, which is told by the call alone
+    activity->process = 0;
     activity->launch = LaunchOf(event);
   }
 
@@ -291,6 +290,7 @@ class ProfileBuilder {
       ++num_duplicate_calls_;
       return;
     }
+    SeeProcess(event);
     launch.start = event.start;
     launch.thread = ThreadOf(event.process, event.thread);
     launch.nanoseconds = static_cast<uint32_t>(std::min<int64_t>(duration, kNone - 1));
@@ -314,6 +314,7 @@ class ProfileBuilder {
       range.label = FrameLabel(event.name);
       if (range.label == kNone) return;
     } else if (event.kind == Event::Kind::kOp) {
+      SeeProcess(event);
       range.label = OpLabelOf(event);
       AddCollective(event, kNone);
     } else {
@@ -479,14 +480,14 @@ class ProfileBuilder {
     for (const uint32_t from : order) {
       Profile::Kernel& kernel = sorted.emplace_back(profile_.kernels[from]);
       kernel.in_graph = kernel.launch != kNone && graph_launches_.count(kernel.launch) != 0;
-      SetProcess(&kernel);
+      CheckOrder(kernel);
       TakeCollective(from, static_cast<uint32_t>(sorted.size() - 1), kernel);
     }
     profile_.kernels = std::move(sorted);
     std::stable_sort(
         profile_.transfers.begin(), profile_.transfers.end(),
         [](const Profile::Transfer& a, const Profile::Transfer& b) { return a.start < b.start; });
-    for (Profile::Transfer& transfer : profile_.transfers) SetProcess(&transfer);
+    for (const Profile::Transfer& transfer : profile_.transfers) CheckOrder(transfer);
   }
 
   // Of the kernel's own arguments, else of its op's; the sequence number is often the op's alone.
@@ -504,12 +505,11 @@ class ProfileBuilder {
   }
 
   template <typename Activity>
-  void SetProcess(Activity* activity) {
-    if (activity->launch == kNone) return;
-    const Profile::Launch& launch = profile_.launches[activity->launch];
-    if (launch.thread == kNone) return;
-    activity->process = profile_.threads[launch.thread].process;
-    if (launch.nanoseconds != kNone && activity->start < launch.start) ++num_before_launch_;
+  void CheckOrder(const Activity& activity) {
+    if (activity.launch == kNone) return;
+    const Profile::Launch& launch = profile_.launches[activity.launch];
+    const bool is_told = launch.thread != kNone && launch.nanoseconds != kNone;
+    if (is_told && activity.start < launch.start) ++num_before_launch_;
   }
 
   void AddGroupRanks(const TraceHeader& header) {
@@ -523,7 +523,7 @@ class ProfileBuilder {
   }
 
   void NameProcesses() {
-    if (profile_.processes.empty()) ProcessOf(0);
+    if (profile_.processes.empty()) profile_.processes.emplace_back();
     for (Profile::Process& process : profile_.processes) {
       const auto name = process_names_.find(process.pid);
       if (name != process_names_.end()) process.name = name->second;
@@ -555,7 +555,6 @@ class ProfileBuilder {
   bool saw_time_ = false;
   std::map<int64_t, std::string> process_names_;
   std::map<std::pair<int64_t, int64_t>, std::string> thread_names_;
-  absl::flat_hash_map<int64_t, uint16_t> process_of_;
   absl::flat_hash_map<std::pair<int64_t, int64_t>, uint32_t> thread_of_;
   int64_t last_pid_ = kNoNumber;
   int64_t last_tid_ = kNoNumber;

@@ -179,13 +179,25 @@ absl::StatusOr<TraceHeader> ReadTrace(const std::string& path,
   return header;
 }
 
-bool LooksLikeTrace(const std::string& path) {
+bool IsTorchTrace(const std::string& path) {
+  constexpr int kFirstEvents = 1000;
   const auto source = ByteSource::Open(path);
   if (!source.ok()) return false;
-  char begin[256];
-  const std::string_view text(begin, (*source)->Read(begin, sizeof(begin)));
-  const size_t first = text.find_first_not_of("\xef\xbb\xbf \t\r\n");
-  return first != std::string_view::npos && (text[first] == '{' || text[first] == '[');
+  TraceSplitter splitter(**source);
+  TraceSplitter::Part part;
+  EventParser parser;
+  Event event;
+  bool repaired;
+  for (int i = 0; i < kFirstEvents && splitter.Next(&part);) {
+    if (part.member == "otherData") return false;  // ours
+    if (!part.member.empty()) continue;
+    ++i;
+    if (parser.Parse(part.text, TraceSplitter::kPadding, &event, &repaired) &&
+        event.kind != Event::Kind::kOther && event.kind != Event::Kind::kMetadata) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace ott::kineto

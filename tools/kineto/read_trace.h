@@ -46,8 +46,9 @@ struct TraceHeader {
 absl::StatusOr<TraceHeader> ReadTrace(const std::string& path,
                                       const std::function<void(const Event&)>& visitor);
 
-// Whether the file begins like JSON, compressed or not: not a database, say.
-bool LooksLikeTrace(const std::string& path);
+// Whether the file is JSON, compressed or not, whose first events are some that torch.profiler writes; those
+// that TrainingRun writes are not.
+bool IsTorchTrace(const std::string& path);
 
 }  // namespace ott::kineto
 

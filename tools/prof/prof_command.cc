@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "tools/exit_code.h"
+#include "tools/prof/compare_rows.h"
 #include "tools/prof/host_time.h"
 #include "tools/prof/json_rows.h"
 #include "tools/prof/kernel_join.h"
@@ -34,6 +35,7 @@ struct ProfFlags {
   bool host = false;
   std::string gpu;
   std::string at;
+  std::string against;
   std::string of_kernels;  // an option that was given and that host time has no use for
   ProfTableOptions table;
 };
@@ -74,6 +76,37 @@ absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags) {
   return absl::OkStatus();
 }
 
+// A capture with its rows.
+struct JoinedProfile {
+  Profile profile;
+  KernelJoin join;
+
+  static absl::StatusOr<std::unique_ptr<JoinedProfile>> Read(const std::string& path) {
+    ReadProfileOptions read;
+    read.transfers = true;
+    auto result = std::make_unique<JoinedProfile>();
+    OTT_ASSIGN_OR_RETURN(result->profile, ReadProfile(path, read));
+    result->join = JoinKernels(&result->profile);
+    PrintNotes(result->profile, &result->join);
+    return result;
+  }
+};
+
+absl::Status CompareWith(const std::string& base_path, const ProfFlags& flags) {
+  constexpr size_t kMost = 15;
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<JoinedProfile> current, JoinedProfile::Read(flags.file));
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<JoinedProfile> base, JoinedProfile::Read(base_path));
+  const ProfileRows rows(current->profile, current->join, std::nullopt, flags.at);
+  const ProfileRows base_rows(base->profile, base->join, std::nullopt, flags.at);
+  if (rows.size() == 0 || base_rows.size() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rows.size() == 0 ? flags.file : base_path, ": has no kernels to compare"));
+  }
+  Print(CompareRows({&rows, current->profile.num_steps}, {&base_rows, base->profile.num_steps}, flags.table,
+                    flags.table.limit >= 0 ? static_cast<size_t>(flags.table.limit) : kMost));
+  return absl::OkStatus();
+}
+
 absl::Status Prof(ProfFlags flags) {
   if (flags.csv) flags.table.layout.format = TableLayout::Format::kCsv;
   if (flags.json) flags.table.layout.format = TableLayout::Format::kJson;
@@ -91,6 +124,7 @@ absl::Status Prof(ProfFlags flags) {
     return absl::InvalidArgumentError(absl::StrCat("--host takes no ", flags.of_kernels));
   if (flags.host && flags.file == "-")
     return absl::InvalidArgumentError("--host needs a capture: rows from standard input are of kernels");
+  if (!flags.against.empty()) return CompareWith(flags.against, flags);
   if (flags.file == "-") {
     const JsonRows rows(std::cin);
     if (rows.num_bad_lines() > 0) {
@@ -146,6 +180,10 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
   CLI::Option* sort = command->add_option("--sort", table.sort, "Column; largest numbers first");
   CLI::Option* summary = command->add_flag("--summary", flags->summary, "What takes most time, and advice");
   for (CLI::Option* option : {csv, json, width, columns, group_by, sort}) summary->excludes(option);
+  CLI::Option* against = command->add_option(
+      "--against", flags->against,
+      "Compare with this capture: what became slower or faster in FILE, what is new and what is gone");
+  for (CLI::Option* option : {csv, json, width, columns, group_by, sort, summary}) against->excludes(option);
   command->add_flag("--host", flags->host, "Host time by range, also where there are kernels");
   command->add_option("-n,--limit", table.limit, "So many rows (of a summary: ops) at most")
       ->check(CLI::NonNegativeNumber);
@@ -178,7 +216,9 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
   }
   command->footer(footer +
                   "Exit code: 0 printed, 2 FILE cannot be read.\n"
-                  "Example:\n  ott prof run.sqlite --group-by op,dir -n 10");
+                  "Examples:\n  ott prof run.sqlite --group-by op,dir -n 10\n"
+                  "  ott prof trace.json.gz --summary\n"
+                  "  ott prof after.json.gz --against before.json.gz");
   command->callback([flags, of_kernels, exit_code] {
     for (const CLI::Option* option : of_kernels) {
       if (option->count() > 0) flags->of_kernels = option->get_name();

@@ -538,7 +538,7 @@ class ProfileReader {
 }  // namespace
 
 absl::StatusOr<Profile> ReadProfile(const std::string& path, const ReadProfileOptions& options) {
-  if (kineto::LooksLikeTrace(path)) {
+  if (kineto::IsTorchTrace(path)) {
     OTT_ASSIGN_OR_RETURN(Profile profile, kineto::ReadKinetoProfile(path));
     if (!options.transfers) profile.transfers = {};
     return profile;

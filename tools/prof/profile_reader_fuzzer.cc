@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const ott::prof::Profile::Transfer& transfer : profile->transfers) {
     OTT_CHECK(transfer.end >= transfer.start && transfer.name < profile->transfer_names.size() &&
               transfer.process < profile->processes.size() &&
-              (transfer.launch == ott::kNone || transfer.launch < profile->launches.size()));
+              (transfer.launch == ott::prof::kNone || transfer.launch < profile->launches.size()));
   }
   const ott::prof::KernelJoin join = ott::prof::JoinKernels(&*profile);
   ott::prof::ProfTableOptions options;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "ott/core/base/glob.h"
+#include "tools/prof/collective_cost.h"
 
 namespace ott::prof {
 namespace {
@@ -336,23 +337,7 @@ void ProfileRows::SetOp(const Context& context, KernelRow* row) const {
 void ProfileRows::SetCollective(uint32_t index, KernelRow* row) const {
   const Profile::CollectiveKind& kind =
       profile_.collective_kinds[profile_.collectives[collective_of_[index]].kind];
-  OpDescription op;
-  op.module = "c10d";
-  op.op = kind.name;
-  for (const int64_t elements : {kind.in_elements, kind.out_elements}) {
-    if (elements < 0) continue;
-    OpArgument& tensor = op.arguments.emplace_back();
-    tensor.position = static_cast<int>(op.arguments.size());
-    tensor.is_tensor = true;
-    tensor.shape = {elements};
-    if (const auto dtype = ParseDType(kind.dtype); dtype.ok()) tensor.dtype = *dtype;
-  }
-  if (kind.group_size > 0) {
-    OpArgument& size = op.arguments.emplace_back();
-    size.name = "group_size";
-    size.numbers = {static_cast<double>(kind.group_size)};
-  }
-  const OpCost cost = CostOf(op, OpPass::kForward, std::nullopt);
+  const OpCost cost = CostOfCollective(kind);
   row->dtype = kind.dtype;
   row->call = row->sil;
   row->counted_elsewhere = false;

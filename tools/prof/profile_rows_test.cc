@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/prof/capture_for_test.h"
+#include "tools/prof/compare_rows.h"
 #include "tools/prof/json_rows.h"
 #include "tools/prof/prof_table.h"
 #include "tools/prof/profile_reader.h"
@@ -316,6 +317,37 @@ TEST(ProfTable, CopiesAndMemsetsAreRows) {
             "1 copy_ 0 first 50 na na - 190\n"
             "2 copy_ 1 memcpy 100 128 1.28 50 270\n"
             "3 copy_ 2 last 50 - - 100 480\n");
+}
+
+TEST(CompareRows, TheLargestEffectsComeFirstWithWhatIsNewAndGone) {
+  CaptureSql before, after;
+  before.Range(1, 11, 100, 200, "aten::mm, seq = 1").Kernel(1, 11, 110, 300, 1000, "sgemm", 1);
+  before.Range(1, 11, 300, 400, "aten::add, seq = 2").Kernel(1, 11, 310, 2000, 100, "add_kernel", 2);
+  after.Range(1, 11, 100, 200, "aten::mm, seq = 1").Kernel(1, 11, 110, 300, 400, "hgemm", 1);
+  after.Range(1, 11, 300, 400, "aten::add, seq = 2").Kernel(1, 11, 310, 2000, 150, "add_kernel", 2);
+  Profile a = ReadProfile(before.Write("before.sqlite")).value();
+  Profile b = ReadProfile(after.Write("after.sqlite")).value();
+  const KernelJoin join_a = JoinKernels(&a);
+  const KernelJoin join_b = JoinKernels(&b);
+  const ProfileRows rows_a(a, join_a, std::nullopt);
+  const ProfileRows rows_b(b, join_b, std::nullopt);
+  const std::string text = CompareRows({&rows_b, 0}, {&rows_a, 0}, {}, 10);
+  EXPECT_THAT(text, HasSubstr("1.1 us before, 550 ns after, -550 ns"));
+  const auto line = [&](const std::string& name) { return text.find("\n" + name + " "); };
+  EXPECT_LT(line("mm"), line("add"));
+  EXPECT_LT(line("mm: sgemm"), line("mm: hgemm"));
+  EXPECT_LT(line("mm: hgemm"), line("add: add_kernel"));
+  const auto shows = [&](const std::string& name, const std::string& part) {
+    return text.substr(line(name) + 1, text.find('\n', line(name) + 1) - line(name) - 1).find(part) !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(shows("mm", "0.400"));
+  EXPECT_TRUE(shows("mm: sgemm", "gone"));
+  EXPECT_TRUE(shows("mm: hgemm", "new"));
+  EXPECT_TRUE(shows("add: add_kernel", "+50 ns"));
+  // Twice as many steps in the same time is half of it a step.
+  EXPECT_THAT(CompareRows({&rows_a, 2}, {&rows_a, 1}, {}, 10),
+              HasSubstr("1.1 us before, 550 ns after, -550 ns, a step (of 1 and 2)"));
 }
 
 TEST(Summary, SaysWhatStandsOut) {

@@ -140,17 +140,35 @@ void AppendChecks(const std::string& title, const CheckHistory& checks, std::str
   }
 }
 
-}  // namespace
+std::string BeginPage(const std::string& title) {
+  const std::string name = EscapeHtml(EscapeControlCharacters(title));
+  return absl::StrCat("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>", name,
+                      "</title>\n<style>", kStyle, "</style></head><body>\n<h1>", name, "</h1>\n");
+}
 
-std::string ToHtml(const RunReport& report) {
-  const std::string name = EscapeHtml(EscapeControlCharacters(report.run_dir));
-  std::string html = absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>", name, "</title>\n<style>",
-      kStyle, "</style></head><body>\n<h1>", name, "</h1>\n", EscapeHtml(DescribeRun(report)), "\n");
-  for (const Answer& answer : Answers(report)) {
-    absl::StrAppend(&html, "<div class=\"answer ", NameOf(answer.grade), "\"><b>", answer.question,
+void AppendAnswers(const std::vector<Answer>& answers, std::string* html) {
+  for (const Answer& answer : answers) {
+    absl::StrAppend(html, "<div class=\"answer ", NameOf(answer.grade), "\"><b>", answer.question,
                     "</b><pre>", EscapeHtml(answer.text), "</pre></div>\n");
   }
+}
+
+}  // namespace
+
+std::string ToHtmlPage(const std::string& title, const std::vector<Answer>& answers,
+                       const std::vector<HtmlSection>& sections) {
+  std::string html = BeginPage(title);
+  AppendAnswers(answers, &html);
+  for (const HtmlSection& section : sections) {
+    absl::StrAppend(&html, "<h2>", EscapeHtml(section.title), "</h2>\n", section.picture, "<pre>",
+                    EscapeHtml(section.text), "</pre>\n");
+  }
+  return html + "</body></html>\n";
+}
+
+std::string ToHtml(const RunReport& report) {
+  std::string html = absl::StrCat(BeginPage(report.run_dir), EscapeHtml(DescribeRun(report)), "\n");
+  AppendAnswers(Answers(report), &html);
   for (const std::string& problem : report.problems) {
     absl::StrAppend(&html, "<div class=\"answer unknown\"><b>Incomplete</b><pre>", EscapeHtml(problem),
                     "</pre></div>\n");

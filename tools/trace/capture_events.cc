@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/events/event_recorder.h"
+#include "tools/kineto/read_trace.h"
 #include "tools/prof/profile_reader.h"
 
 namespace ott::trace {
@@ -36,6 +37,13 @@ std::string_view NameOf(const prof::OpLabel& label) {
   if (label.kind == prof::OpLabel::Kind::kMarker || label.kind == prof::OpLabel::Kind::kOp)
     return label.description.op;
   return label.kind == prof::OpLabel::Kind::kTrace ? label.source : label.text;
+}
+
+// Steps are what `ott trace` looks for; operations of one name are one in its trees.
+std::string_view CategoryOf(const prof::OpLabel& label) {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  if (label.text.substr(0, kStep.size()) == kStep) return "step";
+  return label.kind == prof::OpLabel::Kind::kOp && !label.shapes.empty() ? "op" : "nvtx";
 }
 
 void AddTrack(int64_t track, std::string name, int64_t sort_index, Trace& trace) {
@@ -75,12 +83,12 @@ bool CaptureEvents::IsCapture(const std::string& path) {
   constexpr std::string_view kMagic = "SQLite format 3";
   std::string begin(kMagic.size(), '\0');
   std::ifstream(path).read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin == kMagic;
+  return begin == kMagic || kineto::IsTorchTrace(path);
 }
 
 absl::StatusOr<std::unique_ptr<CaptureEvents>> CaptureEvents::Read(const std::string& file,
-                                                                   const CaptureOptions& options,
-                                                                   int number) {
+                                                                   const CaptureOptions& options, int number,
+                                                                   int default_rank) {
   const auto [rank, path] = SplitRank(file);
   prof::ReadProfileOptions read;
   read.transfers = true;
@@ -95,7 +103,8 @@ absl::StatusOr<std::unique_ptr<CaptureEvents>> CaptureEvents::Read(const std::st
                      ": does not say when it began (TARGET_INFO_SESSION_START_TIME); give the "
                      "nanoseconds since 1970 of its time 0 as --capture-offset"));
   }
-  return std::unique_ptr<CaptureEvents>(new CaptureEvents(std::move(profile), rank, *begin, number));
+  const int known = rank < 0 && profile.rank < 0 ? default_rank : rank;
+  return std::unique_ptr<CaptureEvents>(new CaptureEvents(std::move(profile), known, *begin, number));
 }
 
 bool CaptureEvents::IsOfMachineOf(const CaptureEvents& other) const {
@@ -242,7 +251,10 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
     }
     if (event.start < until->second) event.type = TraceEvent::Type::kOverlappingSlice;
     until->second = std::max(until->second, event.start + event.duration);
-    if (activity.launch != prof::kNone && event.type == TraceEvent::Type::kSlice) {
+    // Of some kernels only the op is told, not the call.
+    const bool has_call =
+        activity.launch != prof::kNone && profile_.launches[activity.launch].nanoseconds != prof::kNone;
+    if (has_call && event.type == TraceEvent::Type::kSlice) {
       const prof::Profile::Launch& launch = profile_.launches[activity.launch];
       const bool within =
           launch.thread != prof::kNone && launch.start >= begin && launch.start <= begin + length;
@@ -279,8 +291,9 @@ void CaptureEvents::AddRanges(Trace& trace) const {
     for (const prof::Profile::Range& range : thread.ranges) {
       TraceEvent event;
       event.process = trace.info.rank();
-      event.category = "nvtx";
-      event.name = NameOf(profile_.labels[range.label]);
+      const prof::OpLabel& label = profile_.labels[range.label];
+      event.name = NameOf(label);
+      event.category = CategoryOf(label);
       event.track = thread.tid;
       event.start = range.start - begin;
       event.duration = range.end - range.start;

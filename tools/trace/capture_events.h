@@ -1,4 +1,4 @@
-// What a capture (tools/prof/profile_reader.h) tells, as events of a trace.
+// What a capture (tools/prof/profile_reader.h), or a trace of torch.profiler, tells as events of a trace.
 
 #ifndef OTT_TOOLS_TRACE_CAPTURE_EVENTS_H_
 #define OTT_TOOLS_TRACE_CAPTURE_EVENTS_H_
@@ -27,12 +27,14 @@ class CaptureEvents {
  public:
   static bool IsCapture(const std::string& path);
 
-  // number: tells this capture's arrows from those of others. INVALID_ARGUMENT if the file does not say when
-  // it began and the options neither; errors of ReadProfile().
+  // number: tells this capture's arrows from those of others. default_rank: of what tells none.
+  // INVALID_ARGUMENT if the file does not say when it began and the options neither; errors of ReadProfile().
   static absl::StatusOr<std::unique_ptr<CaptureEvents>> Read(const std::string& file,
-                                                             const CaptureOptions& options, int number);
+                                                             const CaptureOptions& options, int number,
+                                                             int default_rank = -1);
 
   const std::string& path() const { return profile_.path; }
+  const prof::Profile& profile() const { return profile_; }
   // Whether both were taken on one machine: their machines booted within a millisecond.
   bool IsOfMachineOf(const CaptureEvents& other) const;
 

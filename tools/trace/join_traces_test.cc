@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "tools/kineto/traces_for_test.h"
 #include "tools/trace/traces_for_test.h"
 
 namespace ott::trace {
@@ -54,6 +55,29 @@ TEST_F(JoinTracesTest, RanksAreOnRankZerosClock) {
   EXPECT_THAT(json, HasSubstr("\"name\":\"rank 1 (node1)\""));
   EXPECT_THAT(json, HasSubstr("clock +700 ns to rank 0's, +- 20 ns"));
   EXPECT_THAT(json, HasSubstr(R"("error_bound_nanoseconds":"20")"));
+}
+
+TEST_F(JoinTracesTest, TracesOfTorchProfilerAreAlignedByTheirCollectives) {
+  // Rank 1's clock is 2 s ahead, on which it comes 300 us later to each collective.
+  const std::vector<std::string> paths = {run_dir_ + "/a.json", run_dir_ + "/b.json"};
+  ASSERT_TRUE(WriteFileAtomically(paths[0], kineto::RankTraceForTest(0, 0, 300)).ok());
+  ASSERT_TRUE(WriteFileAtomically(paths[1], kineto::RankTraceForTest(1, 300, 300, 2'000'000)).ok());
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(paths, {}, {});
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  const std::string joined = run_dir_ + "/joined.json";
+  ASSERT_TRUE(JoinTraces(*traces, joined, 0).ok());
+  const Trace trace = *ReadTrace(joined);
+  std::vector<int64_t> starts, ends;
+  for (const TraceEvent& event : trace.events) {
+    if (event.name.substr(0, 4) != "nccl") continue;
+    starts.push_back(event.start);
+    ends.push_back(event.start + event.duration);
+  }
+  ASSERT_EQ(starts.size(), 10U);
+  EXPECT_EQ(starts[5] - starts[0], 300'000);
+  EXPECT_EQ(ends[5], ends[0]);
+  EXPECT_EQ(traces->RankTraces().size(), 2U);
+  EXPECT_FALSE(RunTraces::Find({paths[0], run_dir_}, {}, {}).ok());
 }
 
 TEST_F(JoinTracesTest, DriftIsUndone) {

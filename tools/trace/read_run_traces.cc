@@ -10,6 +10,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/run/rank_trace.h"
+#include "tools/ranks/parallel.h"
 
 namespace ott::trace {
 namespace {
@@ -31,11 +32,18 @@ std::vector<std::string> ListTraceFiles(const std::string& rank_dir) {
 
 }  // namespace
 
-absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSelection& selection,
-                                          const CaptureOptions& captures) {
+absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
+                                          const TraceSelection& selection, const CaptureOptions& captures) {
   RunTraces result;
   result.selection_ = selection;
+  const std::string& path = paths[0];
   result.captures_alone_ = CaptureEvents::IsCapture(path);
+  for (const std::string& other : paths) {
+    if (paths.size() > 1 && !CaptureEvents::IsCapture(other)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(other, ": of several files each must be a rank's trace of torch.profiler or capture"));
+    }
+  }
   if (std::filesystem::is_directory(path)) {
     if (!IsRunDirectory(path)) {
       return absl::NotFoundError(
@@ -43,7 +51,7 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSe
     }
     result.AddDirectory(path);
   } else if (result.captures_alone_) {
-    OTT_RETURN_IF_ERROR(result.AddCapture(path, captures));
+    OTT_RETURN_IF_ERROR(result.AddCaptures(paths, captures));
   } else {
     OTT_ASSIGN_OR_RETURN(const TraceInfo info, ReadTraceInfo(path));
     result.AddFile(path, info.rank());
@@ -58,7 +66,10 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::string& path, const TraceSe
         absl::StrCat(path, ": no rank has a trace", notes.empty() ? "" : ": ",
                      notes.empty() ? "; was it run with `profile` in its ott.Config?" : notes[0]));
   }
-  if (result.captures_alone_) result.DropClocksOfSeveralMachines();
+  if (result.captures_alone_) {
+    result.DropClocksOfSeveralMachines();
+    result.AlignByCollectives();
+  }
   result.FindBeginning();
   return result;
 }
@@ -102,11 +113,8 @@ absl::Status RunTraces::AddCapture(const std::string& file, const CaptureOptions
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<CaptureEvents> capture,
                        CaptureEvents::Read(file, options, static_cast<int>(captures_.size())));
   if (captures_alone_) {
-    for (TraceInfo& info : capture->MakeTraces()) {
-      if (!selection_.ranks.empty() && selection_.ranks.count(info.rank()) == 0) continue;
-      *info_.add_traces() = std::move(info);
-      paths_.push_back(capture->path());
-    }
+    Add(std::move(capture));
+    return absl::OkStatus();
   } else {
     const std::vector<TraceInfo> traces(info_.traces().begin(), info_.traces().end());
     OTT_RETURN_IF_ERROR(capture->FindRanks(traces));
@@ -118,6 +126,62 @@ absl::Status RunTraces::AddCapture(const std::string& file, const CaptureOptions
   }
   captures_.push_back(std::move(capture));
   return absl::OkStatus();
+}
+
+void RunTraces::Add(std::unique_ptr<CaptureEvents> capture) {
+  for (TraceInfo& info : capture->MakeTraces()) {
+    if (!selection_.ranks.empty() && selection_.ranks.count(info.rank()) == 0) continue;
+    *info_.add_traces() = std::move(info);
+    paths_.push_back(capture->path());
+  }
+  for (const std::string& note : capture->profile().notes) AddNote(absl::StrCat(capture->path(), ": ", note));
+  captures_.push_back(std::move(capture));
+}
+
+absl::Status RunTraces::AddCaptures(const std::vector<std::string>& files, const CaptureOptions& options) {
+  std::vector<absl::StatusOr<std::unique_ptr<CaptureEvents>>> read(files.size());
+  ranks::ForEachInParallel(files.size(), [&](size_t i) {
+    const int number = static_cast<int>(i);
+    read[i] = CaptureEvents::Read(files[i], options, number, files.size() > 1 ? number : -1);
+  });
+  for (absl::StatusOr<std::unique_ptr<CaptureEvents>>& capture : read) {
+    if (!capture.ok()) return capture.status();
+    Add(*std::move(capture));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<ranks::RankTrace> RunTraces::RankTraces() const {
+  std::vector<ranks::RankTrace> traces;
+  if (!captures_alone_) return traces;
+  for (int i = 0; i < info_.traces_size(); ++i) {
+    for (const std::unique_ptr<CaptureEvents>& capture : captures_) {
+      if (capture->path() == paths_[static_cast<size_t>(i)])
+        traces.push_back({info_.traces(i).rank(), &capture->profile()});
+    }
+  }
+  std::stable_sort(traces.begin(), traces.end(),
+                   [](const ranks::RankTrace& a, const ranks::RankTrace& b) { return a.rank < b.rank; });
+  return traces;
+}
+
+// Clocks of several machines differ, which what the ranks did together tells.
+void RunTraces::AlignByCollectives() {
+  const std::vector<ranks::RankTrace> traces = RankTraces();
+  const std::vector<ranks::ClockOffset> offsets = ranks::AlignClocks(traces, ranks::MatchCollectives(traces));
+  const auto num_known = std::count_if(offsets.begin(), offsets.end(),
+                                       [](const ranks::ClockOffset& offset) { return offset.is_known; });
+  for (size_t i = 0; i < traces.size(); ++i) {
+    if (num_known < 2 || !offsets[i].is_known) continue;
+    for (TraceInfo& info : *info_.mutable_traces()) {
+      if (info.rank() != traces[i].rank || info.has_clock()) continue;
+      const int64_t begin = info.begin_unix_nanoseconds();
+      info.mutable_clock()->set_begin_nanoseconds(begin + offsets[i].at_begin);
+      info.mutable_clock()->set_end_nanoseconds(begin + info.end_nanoseconds() - info.begin_nanoseconds() +
+                                                offsets[i].at_end);
+      info.mutable_clock()->set_error_bound_nanoseconds(offsets[i].error_bound);
+    }
+  }
 }
 
 // What captures tell of their machine's clock is of use if that is one machine's.

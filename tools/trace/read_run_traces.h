@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/profile/trace_info.pb.h"
 #include "ott/core/profile/trace_reader.h"
+#include "tools/ranks/collectives.h"
 #include "tools/trace/capture_events.h"
 
 namespace ott::trace {
@@ -25,13 +26,19 @@ struct TraceSelection {
   std::set<int> ranks;
 };
 
-// A run directory's traces, or a single one, with the device activity of captures; or captures alone.
+// A run directory's traces, or a single one, with the device activity of captures; or captures alone, of
+// which several that have collectives in common are put on one clock by them.
 class RunTraces {
  public:
   // path: a run directory, a trace's file or a capture. NOT_FOUND if there is no trace of the ranks; errors
   // of CaptureEvents.
   static absl::StatusOr<RunTraces> Find(const std::string& path, const TraceSelection& selection,
-                                        const CaptureOptions& captures = {});
+                                        const CaptureOptions& captures = {}) {
+    return Find(std::vector<std::string>{path}, selection, captures);
+  }
+  // paths: one as above, or several captures, of a rank each. INVALID_ARGUMENT for several of anything else.
+  static absl::StatusOr<RunTraces> Find(const std::vector<std::string>& paths,
+                                        const TraceSelection& selection, const CaptureOptions& captures);
 
   // Calls `visitor` for each trace in the order of ranks and windows; one at a time is in memory. Its events
   // are those selected, on rank 0's clock from the beginning of the earliest trace, and their process is the
@@ -43,11 +50,17 @@ class RunTraces {
   // latter only after Visit().
   const JoinedTraceInfo& info() const { return info_; }
 
+  // What captures alone tell, in the order of ranks; empty for others.
+  std::vector<ranks::RankTrace> RankTraces() const;
+
  private:
   void AddDirectory(const std::string& run_dir);
   void AddFile(const std::string& path, int rank);
   absl::Status AddCapture(const std::string& file, const CaptureOptions& options);
+  absl::Status AddCaptures(const std::vector<std::string>& files, const CaptureOptions& options);
+  void Add(std::unique_ptr<CaptureEvents> capture);
   void DropClocksOfSeveralMachines();
+  void AlignByCollectives();
   void AddNote(const std::string& note);
   void FindBeginning();
   // On the common clock: a moment of a trace, from its own beginning.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/text_table.h"
 #include "tools/exit_code.h"
+#include "tools/ranks/job.h"
 #include "tools/trace/join_traces.h"
 #include "tools/trace/read_run_traces.h"
 #include "tools/trace/trace_report.h"
@@ -17,7 +18,7 @@ namespace ott::trace {
 namespace {
 
 struct TraceFlags {
-  std::string run;
+  std::vector<std::string> runs;
   std::string output;
   TraceSelection selection;
   CaptureOptions captures;
@@ -25,7 +26,10 @@ struct TraceFlags {
   uint64_t max_size = 0;
   bool tree = false;
   bool gaps = false;
+  bool split = false;
+  bool json = false;
   size_t top = 0;
+  size_t collectives = 0;
   double min_percent = 0.1;
 };
 
@@ -65,12 +69,21 @@ absl::Status Join(RunTraces& traces, const TraceFlags& flags) {
 
 int RunTrace(TraceFlags& flags) {
   flags.selection.ranks = std::set<int>(flags.ranks.begin(), flags.ranks.end());
-  absl::StatusOr<RunTraces> traces = RunTraces::Find(flags.run, flags.selection, flags.captures);
+  absl::StatusOr<RunTraces> traces = RunTraces::Find(flags.runs, flags.selection, flags.captures);
   if (!traces.ok()) return Fail(traces.status());
   if (!flags.output.empty()) {
     if (const absl::Status joined = Join(*traces, flags); !joined.ok()) return Fail(joined);
   }
   bool has_answer = true;
+  if (flags.split || flags.collectives > 0) {
+    const std::vector<ranks::RankTrace> rank_traces = traces->RankTraces();
+    if (rank_traces.empty())
+      return Fail(absl::InvalidArgumentError("--split and --collectives are for traces of torch.profiler"));
+    const ranks::Job job = ranks::DescribeJob(rank_traces);
+    if (flags.split) Print(flags.json ? ranks::SplitsToJson(job) : ranks::FormatSplits(job));
+    if (flags.collectives > 0)
+      Print(ranks::FormatCollectives(job, flags.collectives) + ranks::FormatHoldUps(job));
+  }
   if (flags.tree || flags.top > 0 || flags.gaps) {
     TraceReport report;
     traces->Visit([&report](const Trace& trace) { report.Add(trace); });
@@ -95,7 +108,10 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
       "trace",
       "One timeline of all ranks' traces, on rank 0's clock, for Perfetto, speedscope or chrome://tracing");
   const auto flags = std::make_shared<TraceFlags>();
-  command->add_option("RUN", flags->run, "Run directory with traces, one trace.json, or a capture (SQLite)")
+  command
+      ->add_option("RUN", flags->runs,
+                   "Run directory with traces, one trace.json, or a capture (SQLite); several files: traces "
+                   "of torch.profiler, one a rank")
       ->required();
   command->add_option(
       "--capture", flags->captures.files,
@@ -103,6 +119,12 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
       "exports; RANK=FILE where neither rank_00003 in the name nor the process id tells the rank");
   command->add_option("--capture-offset", flags->captures.begin_unix_nanoseconds,
                       "Nanoseconds since 1970 at the captures' time 0, instead of what they say");
+  CLI::Option* split = command->add_flag("--split", flags->split,
+                                         "Print where each rank's time goes: compute, exposed and overlapped "
+                                         "communication, copies, idle and why");
+  command->add_flag("--json", flags->json, "Print the split as a line of JSON a rank")->needs(split);
+  command->add_option("--collectives", flags->collectives,
+                      "Print so many kinds of collectives: size, bandwidths, wait, who came last");
   command->add_option("-o,--output", flags->output,
                       "File to write: .json, .json.gz, .perfetto-trace or .perfetto-trace.gz");
   command->add_option("--begin", flags->selection.begin, "Only what reaches beyond this, in seconds")
@@ -125,10 +147,12 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
       "Exit code: 0 all is there, 2 ranks, files or events are missing or cut (they are named).\n"
       "Examples:\n  ott trace out/run -o trace.json.gz --max-size 300MB --tree\n"
       "  ott trace out/run --capture kernels.rank_*.sqlite -o trace.json --gaps\n"
-      "  ott trace kernels.rank_00000.sqlite -o trace.json");
+      "  ott trace kernels.rank_00000.sqlite -o trace.json\n"
+      "  ott trace rank0.pt.trace.json.gz rank1.pt.trace.json.gz --split --collectives 10 -o trace.json.gz");
   command->callback([command, flags, exit_code] {
-    if (flags->output.empty() && !flags->tree && flags->top == 0 && !flags->gaps) {
-      throw CLI::RequiredError("one of --output, --tree, --top, --gaps");
+    if (flags->output.empty() && !flags->tree && flags->top == 0 && !flags->gaps && !flags->split &&
+        flags->collectives == 0) {
+      throw CLI::RequiredError("one of --output, --tree, --top, --gaps, --split, --collectives");
     }
     *exit_code = RunTrace(*flags);
   });

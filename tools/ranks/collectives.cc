@@ -1,0 +1,192 @@
+#include "tools/ranks/collectives.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace ott::ranks {
+namespace {
+
+using prof::kNone;
+using prof::Profile;
+
+// What tells a collective from all others, on every rank: group, name, sequence number or else step, and
+// which of those that have all of that in common.
+using Key = std::tuple<std::string, std::string, int64_t, int64_t, int64_t>;
+
+constexpr int64_t kAgreeing = 20'000;  // ns: the ends of one collective on ranks of one machine
+
+std::string GroupOf(const Profile::CollectiveKind& kind) {
+  std::string group = kind.group + "\n";
+  for (const char c : kind.group_ranks) {
+    if (c != ' ') group.push_back(c);
+  }
+  return group;
+}
+
+bool IsMessage(std::string_view name) {
+  return name.find("send") != std::string_view::npos || name.find("recv") != std::string_view::npos;
+}
+
+bool NeedsAllRanks(std::string_view name) {
+  for (const std::string_view part :
+       {"allreduce", "all_reduce", "allgather", "all_gather", "reduce_scatter", "alltoall", "all_to_all",
+        "barrier", "AllReduce", "AllGather", "ReduceScatter", "AllToAll"}) {
+    if (name.find(part) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// The beginnings of the steps, ascending, with their numbers.
+std::vector<std::pair<int64_t, int64_t>> StepsOf(const Profile& profile) {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  std::vector<int64_t> number_of(profile.labels.size(), -1);
+  for (size_t i = 0; i < profile.labels.size(); ++i) {
+    const std::string_view text = profile.labels[i].text;
+    if (text.substr(0, kStep.size()) == kStep)
+      (void)std::from_chars(text.data() + kStep.size(), text.data() + text.size(), number_of[i]);
+  }
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (const Profile::Thread& thread : profile.threads) {
+    for (const Profile::Range& range : thread.ranges) {
+      if (number_of[range.label] >= 0) steps.emplace_back(range.start, number_of[range.label]);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+int64_t Median(std::vector<int64_t> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// The ends of both traces' collectives that need all ranks: (this one's time, what it is behind the other).
+using Differences = std::vector<std::pair<int64_t, int64_t>>;
+
+ClockOffset OffsetOf(const Differences& differences, int64_t begin, int64_t end) {
+  ClockOffset offset;
+  offset.is_known = true;
+  offset.num_collectives = static_cast<int64_t>(differences.size());
+  std::vector<int64_t> early, late;
+  for (size_t i = 0; i < differences.size(); ++i)
+    (2 * i < differences.size() ? early : late).push_back(differences[i].second);
+  // A line through the medians of both halves; few collectives tell no drift.
+  constexpr size_t kEnough = 20;
+  if (differences.size() < kEnough) {
+    early.insert(early.end(), late.begin(), late.end());
+    offset.at_begin = offset.at_end = Median(early);
+  } else {
+    const auto y0 = static_cast<double>(Median(early));
+    const auto y1 = static_cast<double>(Median(late));
+    const auto x0 = static_cast<double>(differences[differences.size() / 4].first);
+    const auto x1 = static_cast<double>(differences[differences.size() * 3 / 4].first);
+    const double drift = x1 > x0 ? (y1 - y0) / (x1 - x0) : 0;
+    offset.at_begin = static_cast<int64_t>(y0 + drift * (static_cast<double>(begin) - x0));
+    offset.at_end = static_cast<int64_t>(y0 + drift * (static_cast<double>(end) - x0));
+  }
+  const double length = std::max(1.0, static_cast<double>(end - begin));
+  std::vector<int64_t> residuals;
+  for (const auto& [time, difference] : differences) {
+    const double expected =
+        static_cast<double>(offset.at_begin) +
+        static_cast<double>(offset.at_end - offset.at_begin) * static_cast<double>(time - begin) / length;
+    residuals.push_back(std::abs(difference - static_cast<int64_t>(expected)));
+  }
+  std::sort(residuals.begin(), residuals.end());
+  offset.error_bound = residuals[residuals.size() * 9 / 10];
+  const int64_t agreeing = std::max(offset.error_bound, kAgreeing);
+  if (std::abs(offset.at_begin) <= agreeing && std::abs(offset.at_end) <= agreeing) {
+    offset.error_bound += std::max(std::abs(offset.at_begin), std::abs(offset.at_end));
+    offset.at_begin = offset.at_end = 0;
+  }
+  return offset;
+}
+
+}  // namespace
+
+std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces) {
+  std::map<Key, Collective> matched;
+  for (size_t trace = 0; trace < traces.size(); ++trace) {
+    const Profile& profile = *traces[trace].profile;
+    const int64_t base = profile.begin_unix_nanoseconds.value_or(0);
+    const std::vector<std::pair<int64_t, int64_t>> steps = StepsOf(profile);
+    std::map<Key, int64_t> occurrences;
+    for (const Profile::Collective& collective : profile.collectives) {
+      const Profile::CollectiveKind& kind = profile.collective_kinds[collective.kind];
+      if (IsMessage(kind.name)) continue;
+      const Profile::Kernel& kernel = profile.kernels[collective.kernel];
+      const bool has_call = kernel.launch != kNone && profile.launches[kernel.launch].thread != kNone;
+      const int64_t call = has_call ? profile.launches[kernel.launch].start : kernel.start;
+      const auto after = std::upper_bound(steps.begin(), steps.end(),
+                                          std::make_pair(call, std::numeric_limits<int64_t>::max()));
+      const int64_t step = after == steps.begin() ? 0 : std::prev(after)->second;
+      const bool is_counted = collective.sequence_number >= 0;
+      Key key(GroupOf(kind), kind.name, is_counted ? collective.sequence_number : -1, is_counted ? 0 : step,
+              0);
+      std::get<4>(key) = occurrences[key]++;
+      Collective& whole = matched[key];
+      if (whole.parts.empty()) {
+        whole.kind = &kind;
+        whole.step = step;
+      }
+      whole.same_message &= whole.kind->in_elements == kind.in_elements &&
+                            whole.kind->out_elements == kind.out_elements && whole.kind->dtype == kind.dtype;
+      whole.parts.push_back({trace, base + kernel.start, base + kernel.end});
+    }
+  }
+  std::vector<Collective> result;
+  for (auto& [key, collective] : matched) result.push_back(std::move(collective));
+  std::stable_sort(result.begin(), result.end(), [](const Collective& a, const Collective& b) {
+    return a.parts[0].start < b.parts[0].start;
+  });
+  return result;
+}
+
+std::vector<ClockOffset> AlignClocks(const std::vector<RankTrace>& traces,
+                                     const std::vector<Collective>& collectives) {
+  std::vector<ClockOffset> offsets(traces.size());
+  if (traces.empty()) return offsets;
+  offsets[0].is_known = true;
+  // From what is aligned to what shares most collectives with it.
+  for (;;) {
+    std::map<std::pair<size_t, size_t>, Differences> shared;  // (aligned, other)
+    const auto shift = [&](const Collective::Part& part) {
+      const Profile& profile = *traces[part.trace].profile;
+      const int64_t base = profile.begin_unix_nanoseconds.value_or(0);
+      const double length = std::max(1.0, static_cast<double>(profile.last_time - profile.first_time));
+      const double at = static_cast<double>(part.end - base - profile.first_time) / length;
+      const ClockOffset& offset = offsets[part.trace];
+      return offset.at_begin +
+             static_cast<int64_t>(at * static_cast<double>(offset.at_end - offset.at_begin));
+    };
+    for (const Collective& collective : collectives) {
+      if (!NeedsAllRanks(collective.kind->name)) continue;
+      for (const Collective::Part& known : collective.parts) {
+        if (!offsets[known.trace].is_known) continue;
+        for (const Collective::Part& other : collective.parts) {
+          if (offsets[other.trace].is_known) continue;
+          shared[{known.trace, other.trace}].emplace_back(other.end, known.end + shift(known) - other.end);
+        }
+      }
+    }
+    const auto most = std::max_element(shared.begin(), shared.end(), [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    });
+    if (most == shared.end()) return offsets;
+    const auto& [pair, differences] = *most;
+    const Profile& profile = *traces[pair.second].profile;
+    const int64_t base = profile.begin_unix_nanoseconds.value_or(0);
+    ClockOffset& offset = offsets[pair.second];
+    offset = OffsetOf(differences, base + profile.first_time, base + profile.last_time);
+    offset.error_bound += offsets[pair.first].error_bound;
+  }
+}
+
+}  // namespace ott::ranks

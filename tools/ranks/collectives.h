@@ -1,0 +1,56 @@
+// Collectives of several ranks: which belong together, whose clock is how far off, who came last.
+
+#ifndef OTT_TOOLS_RANKS_COLLECTIVES_H_
+#define OTT_TOOLS_RANKS_COLLECTIVES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/prof/profile.h"
+
+namespace ott::ranks {
+
+struct RankTrace {
+  int rank = 0;
+  const prof::Profile* profile = nullptr;
+};
+
+// One collective on all ranks that have it.
+struct Collective {
+  struct Part {
+    size_t trace;   // of the traces
+    int64_t start;  // of its kernel, on the trace's clock, since 1970
+    int64_t end;
+  };
+
+  const prof::Profile::CollectiveKind* kind = nullptr;  // of the first part
+  int64_t step = 0;                                     // of ProfilerStep#; 0 without steps
+  bool same_message = true;                             // all ranks tell the same elements and type
+  std::vector<Part> parts;                              // in the order of the traces
+};
+
+// Of kernels, by process group, name and sequence number of the group; ids of events differ from rank to
+// rank. Traces without sequence numbers: by the order in the step, or without steps in the trace. Messages
+// from one rank to another are left out. In the order of the first part's start.
+std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces);
+
+// What is to be added to a trace's times to put them on the first one's clock, at the beginning and at the
+// end of the trace.
+struct ClockOffset {
+  bool is_known = false;  // false: no collective leads to the first trace
+  int64_t at_begin = 0;
+  int64_t at_end = 0;
+  int64_t error_bound = 0;
+  int64_t num_collectives = 0;
+};
+
+// All ranks leave a collective that needs something of each of them (all_reduce, all_gather, reduce_scatter,
+// all_to_all, barrier) at the same time, but for a few microseconds: the median difference of the ends is the
+// clocks', and nine tenths of the rest are within error_bound. Clocks that agree within that are left alone.
+std::vector<ClockOffset> AlignClocks(const std::vector<RankTrace>& traces,
+                                     const std::vector<Collective>& collectives);
+
+}  // namespace ott::ranks
+
+#endif  // OTT_TOOLS_RANKS_COLLECTIVES_H_

@@ -1,0 +1,304 @@
+#include "tools/ranks/job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ott/core/base/text_table.h"
+#include "ott/dist/stats/arrivals.h"
+#include "tools/prof/collective_cost.h"
+
+namespace ott::ranks {
+namespace {
+
+using prof::Profile;
+
+std::string Time(int64_t nanoseconds) { return FormatSeconds(static_cast<double>(nanoseconds) * 1e-9); }
+
+std::string NameOf(const Profile::CollectiveKind& kind) {
+  const std::string& group = kind.group_description.empty() ? kind.group : kind.group_description;
+  return group.empty() ? kind.name : absl::StrCat(kind.name, " of group ", group);
+}
+
+// Times of a collective's parts on the first trace's clock.
+class CommonClock {
+ public:
+  CommonClock(const std::vector<RankTrace>& traces, const std::vector<ClockOffset>& offsets)
+      : traces_(traces), offsets_(offsets) {}
+
+  int64_t operator()(size_t trace, int64_t time) const {
+    const Profile& profile = *traces_[trace].profile;
+    const ClockOffset& offset = offsets_[trace];
+    const int64_t begin = profile.begin_unix_nanoseconds.value_or(0) + profile.first_time;
+    const double length = std::max(1.0, static_cast<double>(profile.last_time - profile.first_time));
+    const double drift = static_cast<double>(offset.at_end - offset.at_begin) / length;
+    return time + offset.at_begin + static_cast<int64_t>(drift * static_cast<double>(time - begin));
+  }
+
+ private:
+  const std::vector<RankTrace>& traces_;
+  const std::vector<ClockOffset>& offsets_;
+};
+
+class JobBuilder {
+ public:
+  JobBuilder(const std::vector<RankTrace>& traces, Job* job)
+      : traces_(traces),
+        job_(*job),
+        collectives_(MatchCollectives(traces)),
+        clocks_(AlignClocks(traces, collectives_)),
+        clock_(traces, clocks_) {}
+
+  void Build() {
+    job_.clocks = clocks_;
+    for (const RankTrace& trace : traces_) {
+      job_.ranks.push_back(
+          {trace.rank, trace.profile->path, SplitTime(*trace.profile), trace.profile->num_steps});
+    }
+    std::map<std::string, size_t> ranks_of_group;
+    for (const Collective& collective : collectives_) {
+      size_t& most = ranks_of_group[GroupOf(*collective.kind)];
+      most = std::max(most, collective.parts.size());
+    }
+    for (const Collective& collective : collectives_) {
+      const size_t expected = ranks_of_group[GroupOf(*collective.kind)];
+      if (expected >= 2) ++job_.num_matched;
+      if (collective.parts.size() < expected) ++job_.num_incomplete;
+      if (!collective.same_message) ++job_.num_unlike;
+      Add(collective, expected);
+    }
+    for (auto& [key, sum] : sums_) FinishSum(&sum);
+    std::stable_sort(job_.collectives.begin(), job_.collectives.end(),
+                     [](const CollectiveSum& a, const CollectiveSum& b) {
+                       return a.transfer + a.wait > b.transfer + b.wait;
+                     });
+    FindHoldUps();
+  }
+
+ private:
+  struct Sum {
+    CollectiveSum sum;
+    std::map<int, int64_t> last;
+  };
+
+  static std::string GroupOf(const Profile::CollectiveKind& kind) {
+    return absl::StrCat(kind.group, "\n", kind.group_ranks);
+  }
+
+  void Add(const Collective& collective, size_t expected) {
+    const Profile::CollectiveKind& kind = *collective.kind;
+    Sum& sum = sums_[absl::StrCat(GroupOf(kind), "\n", kind.name, "\n", kind.in_elements, "\n",
+                                  kind.out_elements, "\n", kind.dtype)];
+    sum.sum.kind = &kind;
+    ++sum.sum.count;
+    sum.sum.num_ranks = std::max<int64_t>(sum.sum.num_ranks, static_cast<int64_t>(expected));
+    if (collective.parts.size() < expected) return;
+    ++sum.sum.num_complete;
+    int64_t last = std::numeric_limits<int64_t>::min(), end = last;
+    int last_rank = -1;
+    for (const Collective::Part& part : collective.parts) {
+      const int64_t start = clock_(part.trace, part.start);
+      if (start > last) last_rank = traces_[part.trace].rank;
+      last = std::max(last, start);
+      end = std::max(end, clock_(part.trace, part.end));
+    }
+    ++sum.last[last_rank];
+    sum.sum.transfer += std::max<int64_t>(0, end - last);
+    int64_t waited = 0;
+    for (const Collective::Part& part : collective.parts) {
+      const int64_t start = clock_(part.trace, part.start);
+      waited += last - start;
+      sum.sum.longest_wait = std::max(sum.sum.longest_wait, last - start);
+      arrivals_[part.trace][NameOf(kind) + "\n" + GroupOf(kind)].push_back({collective.step, start});
+    }
+    sum.sum.wait += waited / static_cast<int64_t>(collective.parts.size());
+  }
+
+  void FinishSum(Sum* sum) {
+    for (const auto& [rank, count] : sum->last) {
+      if (count > sum->sum.num_last) sum->sum.last_rank = rank;
+      sum->sum.num_last = std::max(sum->sum.num_last, count);
+    }
+    const OpCost cost = prof::CostOfCollective(*sum->sum.kind);
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    sum->sum.message_bytes = cost.message_bytes.value_or(kUnknown);
+    sum->sum.bus_bytes = cost.bus_bytes.value_or(kUnknown);
+    job_.collectives.push_back(sum->sum);
+  }
+
+  void FindHoldUps() {
+    ArrivalSummary summary;
+    int64_t steps = 1;
+    int64_t longest = 0;
+    for (size_t trace = 0; trace < traces_.size(); ++trace) {
+      if (!clocks_[trace].is_known) continue;
+      RankArrivals arrivals;
+      arrivals.error_bound_nanoseconds = clocks_[trace].error_bound;
+      for (auto& [name, list] : arrivals_[trace]) arrivals.measurements.push_back({name, list});
+      summary.Merge(ArrivalSummary(traces_[trace].rank, arrivals));
+      steps = std::max(steps, traces_[trace].profile->num_steps);
+      longest = std::max(longest, job_.ranks[trace].split.total);
+    }
+    ArrivalTracker tracker;
+    tracker.Add(summary);
+    const double step_seconds = static_cast<double>(longest) * 1e-9 / static_cast<double>(steps);
+    for (const ArrivalStats& stats : tracker.Finish(step_seconds)) {
+      if (!stats.has_hold_up()) continue;
+      job_.hold_ups.push_back({stats.hold_up().rank(), stats.name().substr(0, stats.name().find('\n')),
+                               stats.hold_up().seconds_per_iteration(),
+                               stats.hold_up().share_of_iteration()});
+    }
+    std::stable_sort(job_.hold_ups.begin(), job_.hold_ups.end(), [](const HoldUp& a, const HoldUp& b) {
+      return a.seconds_per_step > b.seconds_per_step;
+    });
+  }
+
+  const std::vector<RankTrace>& traces_;
+  Job& job_;
+  const std::vector<Collective> collectives_;
+  const std::vector<ClockOffset> clocks_;
+  const CommonClock clock_;
+  std::map<std::string, Sum> sums_;
+  std::map<size_t, std::map<std::string, std::vector<StopwatchArrivals::Arrival>>> arrivals_;
+};
+
+std::string Share(int64_t part, int64_t whole) {
+  return whole <= 0
+             ? "-"
+             : absl::StrFormat("%.1f %%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
+}
+
+std::string Bytes(double bytes) {
+  if (std::isnan(bytes)) return "na";
+  return bytes < 1e6 ? absl::StrFormat("%.4g kB", bytes * 1e-3) : absl::StrFormat("%.4g MB", bytes * 1e-6);
+}
+
+std::string Rate(double bytes, int64_t count, int64_t nanoseconds) {
+  if (std::isnan(bytes) || nanoseconds <= 0) return "na";
+  return absl::StrFormat("%.4g", bytes * static_cast<double>(count) / static_cast<double>(nanoseconds));
+}
+
+}  // namespace
+
+Job DescribeJob(const std::vector<RankTrace>& traces) {
+  Job job;
+  JobBuilder(traces, &job).Build();
+  return job;
+}
+
+std::string FormatSplits(const Job& job) {
+  TextTable table({"rank", "time", "compute", "exposed comm", "overlapped comm", "exposed copies", "idle",
+                   "host-bound", "in collective", "launch", "queued"});
+  TimeSplit all;
+  const auto add = [&table](const std::string& name, const TimeSplit& split) {
+    std::vector<std::string> row = {name, Time(split.total)};
+    for (const int64_t part :
+         {split.compute, split.exposed_communication, split.communication - split.exposed_communication,
+          split.exposed_copies, split.idle, split.idle_host, split.idle_collective, split.idle_launch,
+          split.idle_queued}) {
+      row.push_back(Share(part, split.total));
+    }
+    table.AddRow(std::move(row));
+  };
+  constexpr int64_t TimeSplit::*kParts[] = {&TimeSplit::total,          &TimeSplit::compute,
+                                            &TimeSplit::communication,  &TimeSplit::exposed_communication,
+                                            &TimeSplit::exposed_copies, &TimeSplit::idle,
+                                            &TimeSplit::idle_host,      &TimeSplit::idle_collective,
+                                            &TimeSplit::idle_launch,    &TimeSplit::idle_queued};
+  for (const Job::Rank& rank : job.ranks) {
+    add(absl::StrCat(rank.rank), rank.split);
+    for (int64_t TimeSplit::*part : kParts) all.*part += rank.split.*part;
+  }
+  if (job.ranks.size() > 1) add("all", all);
+  return table.ToString();
+}
+
+std::string SplitsToJson(const Job& job) {
+  std::string text;
+  for (const Job::Rank& rank : job.ranks) {
+    const TimeSplit& split = rank.split;
+    const std::pair<const char*, int64_t> figures[] = {
+        {"computation_time", split.compute},
+        {"exposed_comm_time", split.exposed_communication},
+        {"exposed_memcpy_time", split.exposed_copies},
+        {"busy_time", split.busy},
+        {"idle_time", split.idle},
+        {"total_time", split.total},
+        {"total_comm_time", split.communication},
+        {"total_memcpy_time", split.copies},
+        {"memset_time", split.memsets},
+        {"idle_host_time", split.idle_host},
+        {"idle_collective_time", split.idle_collective},
+        {"idle_launch_time", split.idle_launch},
+        {"idle_queued_time", split.idle_queued},
+    };
+    absl::StrAppend(&text, "{\"rank\":", rank.rank);
+    for (const auto& [name, value] : figures)
+      absl::StrAppendFormat(&text, ",\"%s\":%.6f", name, static_cast<double>(value) * 1e-6);
+    absl::StrAppend(&text, "}\n");
+  }
+  return text;
+}
+
+std::string FormatCollectives(const Job& job, size_t limit) {
+  if (job.collectives.empty()) return "no collectives in the traces\n";
+  TextTable table({"collective", "ranks", "size", "count", "transfer", "algbw GB/s", "busbw GB/s", "wait",
+                   "longest wait", "last"},
+                  TextTable::LastColumn::kLeft);
+  for (size_t i = 0; i < std::min(limit, job.collectives.size()); ++i) {
+    const CollectiveSum& sum = job.collectives[i];
+    const int64_t mean = sum.num_complete > 0 ? sum.num_complete : 1;
+    table.AddRow(
+        {NameOf(*sum.kind), absl::StrCat(sum.num_ranks), Bytes(sum.message_bytes), absl::StrCat(sum.count),
+         sum.num_complete > 0 ? Time(sum.transfer / mean) : "-",
+         Rate(sum.message_bytes, sum.num_complete, sum.transfer),
+         Rate(sum.bus_bytes, sum.num_complete, sum.transfer), sum.num_ranks > 1 ? Time(sum.wait / mean) : "-",
+         sum.num_ranks > 1 ? Time(sum.longest_wait) : "-",
+         sum.num_ranks > 1 && sum.num_complete > 0
+             ? absl::StrCat("rank ", sum.last_rank, " (", sum.num_last, " of ", sum.num_complete, ")")
+             : "-"});
+  }
+  std::string text = table.ToString();
+  if (job.collectives.size() > limit)
+    absl::StrAppend(&text, "and ", job.collectives.size() - limit, " more\n");
+  if (job.num_incomplete > 0) {
+    absl::StrAppend(&text, job.num_incomplete,
+                    " collectives are missing on a traced rank of their group, and count for nobody\n");
+  }
+  if (job.num_unlike > 0)
+    absl::StrAppend(&text, job.num_unlike, " collectives have another size or type on some rank\n");
+  return text;
+}
+
+std::string FormatHoldUps(const Job& job) {
+  if (job.ranks.size() < 2) return "cannot tell who waits for whom from the trace of one rank\n";
+  if (job.num_matched == 0) {
+    return "cannot tell who waits for whom: no collective of one rank was found on another (are the traces "
+           "of "
+           "the same steps, and have they process groups?)\n";
+  }
+  std::string text;
+  for (const HoldUp& hold_up : job.hold_ups) {
+    absl::StrAppendFormat(&text, "all wait for rank %d at \"%s\": %s a step, %.1f%% of it\n", hold_up.rank,
+                          EscapeControlCharacters(hold_up.where), FormatSeconds(hold_up.seconds_per_step),
+                          hold_up.share_of_step * 100);
+  }
+  int64_t bound = 0;
+  int64_t num_unknown = 0;
+  for (const ClockOffset& clock : job.clocks) {
+    bound = std::max(bound, clock.error_bound);
+    if (!clock.is_known) ++num_unknown;
+  }
+  if (text.empty()) text = "no rank holds the others up in most of its collectives\n";
+  absl::StrAppend(&text, "by ", job.num_matched, " collectives; clocks are at most ", Time(bound),
+                  " off in nine of ten\n");
+  if (num_unknown > 0)
+    absl::StrAppend(&text, num_unknown, " ranks share no collective with the others and are left out\n");
+  return text;
+}
+
+}  // namespace ott::ranks

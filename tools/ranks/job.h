@@ -1,0 +1,71 @@
+// What the traces of a job's ranks say together: where the time goes, who waits for whom.
+
+#ifndef OTT_TOOLS_RANKS_JOB_H_
+#define OTT_TOOLS_RANKS_JOB_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/ranks/collectives.h"
+#include "tools/ranks/time_split.h"
+
+namespace ott::ranks {
+
+// All collectives of one kind: name, group and message.
+struct CollectiveSum {
+  const prof::Profile::CollectiveKind* kind = nullptr;
+  int64_t count = 0;
+  int64_t num_ranks = 0;
+  // Nanoseconds in sum, of those that all traced ranks of the group have. Transfer begins when the last rank
+  // comes, and ends with the last kernel; a rank waits from its start until then.
+  int64_t num_complete = 0;
+  int64_t transfer = 0;
+  int64_t wait = 0;          // mean of the ranks
+  int64_t longest_wait = 0;  // of a rank
+  double message_bytes = 0;  // of one; NaN: not known
+  double bus_bytes = 0;
+  int last_rank = -1;  // that came last most often
+  int64_t num_last = 0;
+};
+
+struct HoldUp {
+  int rank;
+  std::string where;  // "allreduce of group default_pg"
+  double seconds_per_step;
+  double share_of_step;
+};
+
+struct Job {
+  struct Rank {
+    int rank = 0;
+    std::string path;
+    TimeSplit split;
+    int64_t num_steps = 0;
+  };
+
+  std::vector<Rank> ranks;
+  std::vector<CollectiveSum> collectives;  // by time, most first
+  std::vector<ClockOffset> clocks;         // parallel to ranks
+  std::vector<HoldUp> hold_ups;            // by cost, most first
+  int64_t num_matched = 0;                 // collectives that at least two ranks have
+  int64_t num_incomplete = 0;              // those that a traced rank of the group lacks
+  int64_t num_unlike = 0;                  // those of whose message the ranks tell different sizes
+};
+
+// A rank holds the others up by the rule of ott/dist/stats/arrivals.h. REQUIRES: as SplitTime(); the profiles
+// outlive the job.
+Job DescribeJob(const std::vector<RankTrace>& traces);
+
+// A line a rank: total time, compute, exposed and overlapped communication, exposed copies, idle and why.
+std::string FormatSplits(const Job& job);
+// The figures of each rank as a line of JSON, milliseconds, by the names of TraceLens's gpu_timeline.
+std::string SplitsToJson(const Job& job);
+// A line for each of at most `limit` kinds of collectives.
+std::string FormatCollectives(const Job& job, size_t limit);
+// Who waits for whom, or why that cannot be told.
+std::string FormatHoldUps(const Job& job);
+
+}  // namespace ott::ranks
+
+#endif  // OTT_TOOLS_RANKS_JOB_H_

@@ -1,0 +1,30 @@
+// `ott report` of traces of torch.profiler: who waits for whom, and where the time goes.
+
+#ifndef OTT_TOOLS_REPORT_REPORT_TRACES_H_
+#define OTT_TOOLS_REPORT_REPORT_TRACES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace ott::report {
+
+struct TracesReport {
+  std::string text;
+  std::string html;  // one page that needs nothing else
+  bool somebody_is_waited_for = false;
+  bool complete = false;  // nothing was cut, damaged or beyond comparing
+};
+
+// The traces in a directory, by name; empty where there is none, or it is a run directory.
+std::vector<std::string> ListTraces(const std::string& directory);
+
+// Of one trace a rank. Reads them side by side. Errors of prof::ReadProfile() if none can be read; those that
+// cannot are named in the report.
+absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
+                                          const std::vector<std::string>& paths);
+
+}  // namespace ott::report
+
+#endif  // OTT_TOOLS_REPORT_REPORT_TRACES_H_

@@ -1,0 +1,67 @@
+#include "tools/report/report_traces.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "tools/kineto/traces_for_test.h"
+
+namespace ott::report {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string DirectoryOfTest() {
+  const std::string path =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  EXPECT_TRUE(MakeDirectories(path).ok());
+  return path;
+}
+
+TEST(ReportTraces, TheRankThatIsWaitedForIsNamedOnThePage) {
+  const std::string directory = DirectoryOfTest();
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 500)).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 500, 500)).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory + "/other.json", "{\"traceEvents\": []}").ok());
+  const auto report = ReportTraces(directory, ListTraces(directory));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->somebody_is_waited_for);
+  EXPECT_TRUE(report->complete);
+  const std::string verdict = "all wait for rank 1 at \"allreduce of group default_pg\": 500 us a step";
+  EXPECT_THAT(report->text, HasSubstr(verdict));
+  EXPECT_THAT(report->text, HasSubstr("mm"));
+  EXPECT_THAT(report->html, HasSubstr("all wait for rank 1 at &quot;allreduce"));
+  EXPECT_THAT(report->html, HasSubstr("<svg"));
+}
+
+TEST(ReportTraces, RanksThatComeTogetherAreNotBlamed) {
+  const std::string directory = DirectoryOfTest();
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 3)).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 3, 3)).ok());
+  const auto report = ReportTraces(directory, ListTraces(directory));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->somebody_is_waited_for);
+  EXPECT_TRUE(report->complete);
+  EXPECT_THAT(report->text, HasSubstr("no rank holds the others up"));
+}
+
+TEST(ReportTraces, WhatIsTruncatedIsSaid) {
+  const std::string directory = DirectoryOfTest();
+  const std::string whole = kineto::RankTraceForTest(0, 0, 500);
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", whole.substr(0, whole.size() * 3 / 4)).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 500, 500)).ok());
+  const auto report = ReportTraces(directory, ListTraces(directory));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->complete);
+  EXPECT_THAT(report->text, HasSubstr("a.json: truncated at byte"));
+}
+
+TEST(ReportTraces, ADirectoryWithoutTracesHasNone) {
+  EXPECT_THAT(ListTraces(DirectoryOfTest()), IsEmpty());
+  EXPECT_THAT(ListTraces("/no/such/directory"), IsEmpty());
+}
+
+}  // namespace
+}  // namespace ott::report
