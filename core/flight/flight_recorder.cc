@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/flight/process.h"
@@ -81,6 +82,31 @@ void LeaveInForkedChildren(char* data, size_t bytes) {
 }
 
 }  // namespace
+
+FlightOperation FlightOperation::Collective(std::string group, std::vector<int> ranks, std::string kind,
+                                            int64_t size) {
+  FlightOperation operation;
+  operation.role = FlightRole::kCollective;
+  operation.group = std::move(group);
+  operation.ranks = std::move(ranks);
+  operation.kind = std::move(kind);
+  operation.size = size;
+  return operation;
+}
+
+FlightOperation FlightOperation::Send(int to) {
+  FlightOperation operation;
+  operation.role = FlightRole::kSend;
+  operation.peer = to;
+  return operation;
+}
+
+FlightOperation FlightOperation::Receive(int from) {
+  FlightOperation operation;
+  operation.role = FlightRole::kReceive;
+  operation.peer = from;
+  return operation;
+}
 
 absl::StatusOr<FlightRecorder*> FlightRecorder::Create(const Options& options, const Clock& clock) {
   if (options.bytes < kMinBytes || options.bytes > kMaxBytes) {

@@ -34,6 +34,11 @@ struct FlightOperation {
   int peer = -1;
   // Whether no rank can end it before all have begun; not so of a broadcast, say.
   bool synchronizes = true;
+
+  static FlightOperation Collective(std::string group = "", std::vector<int> ranks = {},
+                                    std::string kind = "", int64_t size = -1);
+  static FlightOperation Send(int to);
+  static FlightOperation Receive(int from);
 };
 
 // Writes the begin and end of measurements to a file that is mapped: what was written survives kill -9 and

@@ -182,8 +182,7 @@ class Stopwatch {
   // peer. May be called again where these change. Without it, collective measurements are of all ranks.
   // Nothing while off.
   //
-  //   stopwatch.SetOperation("allreduce", {.role = FlightRole::kCollective, .group = "dp3", .ranks = {3,
-  //   7}});
+  //   stopwatch.SetOperation("allreduce", FlightOperation::Collective("dp3", {3, 7}));
   void SetOperation(std::string_view name, const FlightOperation& operation);
 
   // REQUIRES: `name` is not running.

@@ -46,9 +46,7 @@ class RunStateTest : public testing::Test {
       ASSERT_TRUE(MakeDirectories(RankDirectory(dir_, rank)).ok());
       recorders_.push_back(*FlightRecorder::Create({FlightPath(dir_, rank), rank, world_size, "node1"},
                                                    Clock([] { return now_; })));
-      FlightOperation operation;
-      operation.role = FlightRole::kCollective;
-      sums_.push_back(recorders_.back()->Add("sum", operation));
+      sums_.push_back(recorders_.back()->Add("sum", FlightOperation::Collective()));
       data_.push_back(recorders_.back()->Add("data", {}));
     }
     RunInfo info;
@@ -89,6 +87,20 @@ TEST_F(RunStateTest, WhoNeverCameIsNamedFromRecorders) {
   EXPECT_THAT(verdict.verdict(),
               StartsWith("rank 2 (node1) never came to sum #1 of group world (iteration 0), where "
                          "ranks 0, 1, 3 have waited for 90 s; it is in \"data\" since 90 s"));
+}
+
+TEST_F(RunStateTest, ReceivesAreFollowedToTheirPeers) {
+  CreateRecorders(3);
+  Begin(recorders_[0]->Add("from 1", FlightOperation::Receive(1)));
+  Begin(recorders_[1]->Add("from 2", FlightOperation::Receive(2)));
+  Begin(data_[2]);
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2});
+  const HangVerdict verdict = JudgeHang(*Read(), HangOptions());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
+  // Once it sends, nobody waits in vain.
+  Begin(recorders_[2]->Add("to 1", FlightOperation::Send(1)));
+  EXPECT_THAT(JudgeHang(*Read(), HangOptions()).culprits(), IsEmpty());
 }
 
 TEST_F(RunStateTest, OtherThreadsDoNotMakeARankMove) {
@@ -205,9 +217,7 @@ class WatchdogTest : public RunStateTest {
       ASSERT_TRUE(MakeDirectories(RankDirectory(dir_, rank)).ok());
       recorders_.push_back(
           *FlightRecorder::Create({FlightPath(dir_, rank), rank, 2, "node1"}, Clock::Steady()));
-      FlightOperation operation;
-      operation.role = FlightRole::kCollective;
-      sums_.push_back(recorders_.back()->Add("sum", operation));
+      sums_.push_back(recorders_.back()->Add("sum", FlightOperation::Collective()));
       data_.push_back(recorders_.back()->Add("data", {}));
     }
     FlightRecorder::Begin(data_[1], Clock::Steady().Ticks(), 0);

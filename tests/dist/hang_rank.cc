@@ -51,11 +51,6 @@ class Training {
     }
     if (ranks.rank() == 0) std::printf("victim %d in iteration %d\n", victim_, fault_at_);
     std::fflush(stdout);
-    FlightOperation operation;
-    operation.role = FlightRole::kCollective;
-    operation.group = "ep";
-    operation.ranks = half_.ranks;
-    Stopwatch::Get().SetOperation("dispatch", operation);
   }
 
   void Run(TrainingRun& run) {
@@ -97,13 +92,10 @@ class Training {
 
   // Rank by rank to the first of the group and back.
   void Collective(const char* name, const Group& group, int kind, int bytes) {
-    FlightOperation operation;
-    operation.role = FlightRole::kCollective;
-    operation.group = &group == &half_ ? "ep" : "";
-    if (&group == &half_) operation.ranks = group.ranks;
-    operation.kind = kind == 5 ? "broadcast" : "";
-    operation.size = bytes;
-    Stopwatch::Get().SetOperation(name, operation);
+    Stopwatch::Get().SetOperation(
+        name, FlightOperation::Collective(&group == &half_ ? "ep" : "",
+                                          &group == &half_ ? group.ranks : std::vector<int>(),
+                                          kind == 5 ? "broadcast" : "", bytes));
     const Stopwatch::Scope scope{std::string_view(name)};
     const int tag = group.tag + 10 * kind + (bytes > 1024 ? 1 : 0);
     const std::string payload(static_cast<size_t>(bytes), 'x');
