@@ -1,0 +1,51 @@
+// Whether one of several processes that do like work takes longer than the others: all the time, and by more
+// than processes of the same program differ anyway.
+
+#ifndef OTT_CORE_STATISTICS_PERSISTENT_EXCESS_H_
+#define OTT_CORE_STATISTICS_PERSISTENT_EXCESS_H_
+
+#include <vector>
+
+#include "ott/core/statistics/mean_difference.h"
+#include "ott/core/statistics/steady_time.h"
+
+namespace ott {
+
+// What one process takes for the work that is compared.
+struct ProcessTime {
+  SteadyTime time;
+  // Of it on a CPU; the rest is sleep, input and output, a device.
+  double cpu_seconds = 0;
+};
+
+// Processes of one program that do the same differ for good: memory lies elsewhere, and caches and branches
+// with it (Mytkowicz and others 2009; Kalibera and Jones 2013). This is what is expected before any process
+// was seen, as a standard deviation: a share of the time on a CPU, and seconds. It counts as much as
+// kSpreadDegreesOfFreedom processes that were seen; with more of them, what they show counts (Smyth 2004).
+inline constexpr double kExpectedSpread = 0.02;
+inline constexpr double kExpectedSpreadSeconds = 1e-6;
+inline constexpr double kSpreadDegreesOfFreedom = 20;
+
+// Of one process over the median of the others.
+struct Excess {
+  double seconds = 0;
+  // The others' median.
+  double of_others = 0;
+  // What the excess is uncertain by, within this run.
+  Estimate within_run;
+  // With what innocent processes differ by: what the test rests on.
+  Estimate among_processes;
+
+  // How probable such an excess is where the process is like the others.
+  double PValue() const;
+  // The excess that would have been found at this level in four of five runs.
+  // REQUIRES: 0 < level < 1
+  double Detectable(double level) const;
+};
+
+// REQUIRES: others is not empty.
+Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& process);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_STATISTICS_PERSISTENT_EXCESS_H_

@@ -1,0 +1,98 @@
+// Against simulated truth; persistent_excess_benchmark prints the rates of many more kinds of noise.
+
+#include "ott/core/statistics/persistent_excess.h"
+
+#include <cmath>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "ott/core/statistics/steady_time.h"
+
+namespace ott {
+namespace {
+
+// Autocorrelated noise of 5 % around a level.
+SteadyTime Simulate(double level, int iterations, std::mt19937_64& random) {
+  std::normal_distribution<double> normal;
+  SteadyTimeRecorder recorder;
+  double state = normal(random);
+  for (int i = 0; i < iterations; ++i) {
+    state = 0.9 * state + std::sqrt(1 - 0.81) * normal(random);
+    recorder.Add(level * (1 + 0.05 * state));
+  }
+  return *recorder.Finish();
+}
+
+TEST(SteadyTime, NeedsEnoughBlocks) {
+  SteadyTimeRecorder recorder;
+  for (int i = 0; i < SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength; ++i) {
+    EXPECT_FALSE(recorder.Finish().has_value()) << i;
+    recorder.Add(1);
+  }
+  ASSERT_TRUE(recorder.Finish().has_value());
+  EXPECT_EQ(recorder.Finish()->seconds, 1);
+  EXPECT_EQ(recorder.Finish()->standard_error, 0);
+}
+
+TEST(SteadyTime, OneStallMovesNothing) {
+  SteadyTimeRecorder recorder;
+  for (int i = 0; i < 1000; ++i) recorder.Add(i == 500 ? 20 : 0.01);
+  EXPECT_NEAR(recorder.Finish()->seconds, 0.01, 1e-9);
+  EXPECT_LT(recorder.Finish()->standard_error, 1e-9);
+}
+
+TEST(SteadyTime, OfAnyNumberOfIterationsIsTheirMean) {
+  for (const int iterations : {40, 163, 5000, 1000000}) {
+    SteadyTimeRecorder recorder;
+    for (int i = 0; i < iterations; ++i) recorder.Add(i);
+    // All but what is not yet a block.
+    EXPECT_NEAR(recorder.Finish()->seconds, iterations / 2.0, iterations / 16.0) << iterations;
+    EXPECT_EQ(recorder.count(), iterations);
+  }
+}
+
+// 0.95 nominally; the blocks of 400 iterations are 12.5 to 25 of them, the noise depends on the last 20.
+TEST(SteadyTime, TheIntervalHoldsTheTruthAsOftenAsItSays) {
+  std::mt19937_64 random(1);
+  constexpr int kRuns = 2000;
+  int held = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    const SteadyTime time = Simulate(1, 400, random);
+    const Estimate estimate = {time.seconds, time.standard_error, time.degrees_of_freedom};
+    const Interval interval = estimate.IntervalAt(0.05);
+    held += interval.low <= 1 && 1 <= interval.high ? 1 : 0;
+  }
+  EXPECT_GT(held, 0.93 * kRuns);
+}
+
+ProcessTime Sleeping(double seconds) { return {{seconds, 0.001 * seconds, 10}, 0}; }
+ProcessTime Computing(double seconds) { return {{seconds, 0.001 * seconds, 10}, seconds}; }
+
+TEST(PersistentExcess, OfAProcessThatSleepsLongerIsSure) {
+  const Excess excess = ExcessOver({Sleeping(5e-3)}, Sleeping(5.5e-3));
+  EXPECT_NEAR(excess.seconds, 0.5e-3, 1e-9);
+  EXPECT_LT(excess.PValue(), 1e-5);
+  EXPECT_GT(ExcessOver({Sleeping(5.5e-3)}, Sleeping(5e-3)).PValue(), 0.99);
+  EXPECT_LT(excess.Detectable(1e-4), 0.1e-3);
+}
+
+TEST(PersistentExcess, OfTwoThatComputeIsNoneWithinWhatProcessesDifferBy) {
+  EXPECT_GT(ExcessOver({Computing(5e-3)}, Computing(5.2e-3)).PValue(), 0.01);
+  EXPECT_LT(ExcessOver({Computing(5e-3)}, Computing(6e-3)).PValue(), 1e-4);
+}
+
+TEST(PersistentExcess, OfManyThatDifferIsMeasuredByWhatTheyDifferBy) {
+  std::vector<ProcessTime> alike;
+  std::vector<ProcessTime> uneven;
+  for (int i = 0; i < 64; ++i) {
+    alike.push_back(Computing(5e-3 * (1 + 0.002 * (i % 7 - 3))));
+    uneven.push_back(Computing(5e-3 * (1 + 0.1 * (i % 7 - 3))));
+  }
+  EXPECT_LT(ExcessOver(alike, Computing(6e-3)).PValue(), 1e-6);
+  EXPECT_GT(ExcessOver(uneven, Computing(6e-3)).PValue(), 0.01);
+}
+
+}  // namespace
+}  // namespace ott
