@@ -63,13 +63,21 @@ TEST(QuantileSketch, BucketsAreInTheOrderOfTheirValues) {
   }
 }
 
+TEST(QuantileSketch, OfFewTheHighQuantilesAreTheLargest) {
+  const QuantileSketch sketch = SketchOf({1000, 2000, 3000, 4000});
+  EXPECT_NEAR(sketch.Quantile(0.99), 4000, 40);
+  EXPECT_NEAR(sketch.Quantile(0.75), 3000, 30);
+  EXPECT_NEAR(sketch.Quantile(0.5), 2000, 20);
+  EXPECT_NEAR(sketch.Quantile(0), 1000, 10);
+}
+
 TEST(QuantileSketch, QuantilesAreWithinOnePercent) {
   for (std::vector<uint64_t> values : Samples()) {
     const QuantileSketch sketch = SketchOf(values);
     std::sort(values.begin(), values.end());
     for (const double q : {0.0, 0.01, 0.5, 0.9, 0.99, 0.999, 1.0}) {
-      const double exact =
-          static_cast<double>(values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))]);
+      const double below = std::max(0.0, std::ceil(q * static_cast<double>(values.size()) - 1e-9) - 1);
+      const double exact = static_cast<double>(values[static_cast<size_t>(below)]);
       ASSERT_LE(std::abs(sketch.Quantile(q) - exact), QuantileSketch::kRelativeError * exact)
           << "quantile " << q << " of " << values.size();
     }

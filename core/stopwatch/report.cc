@@ -70,8 +70,12 @@ std::vector<const Measured*> LargestFirst(const StopwatchSnapshot& snapshot) {
 
 std::string Heading(const StopwatchSnapshot& snapshot) {
   std::string result = absl::StrCat("Stopwatch: ", snapshot.num_measured_iters, " measured iterations");
-  if (snapshot.num_warmup_iters > 0)
+  if (snapshot.num_warmup_iters_done < snapshot.num_warmup_iters) {
+    absl::StrAppend(&result, "; ", snapshot.num_warmup_iters_done, " of ", snapshot.num_warmup_iters,
+                    " of warm-up are done");
+  } else if (snapshot.num_warmup_iters > 0) {
     absl::StrAppend(&result, " after ", snapshot.num_warmup_iters, " of warm-up");
+  }
   if (snapshot.iteration.count() > 0) {
     absl::StrAppend(&result, ", ", FormatSecondsCell(snapshot.iteration.mean()), " each");
   }
@@ -137,6 +141,10 @@ std::string CpuSection(const StopwatchSnapshot& snapshot) {
   if (snapshot.cpu_usage_measurement.empty()) return "";
   const CpuUsage& usage = snapshot.cpu_usage;
   TextTable table({"CPU usage", "all CPUs", "process user", "process system", "watched"});
+  if (usage.duration() == 0) {
+    table.AddRow({"during " + snapshot.cpu_usage_measurement, "-", "-", "-", "never ran"});
+    return FormatSection(table);
+  }
   table.AddRow({"during " + snapshot.cpu_usage_measurement, Percent(usage.all_percent()),
                 Percent(usage.process_user_percent()), Percent(usage.process_system_percent()),
                 FormatSecondsCell(usage.duration())});

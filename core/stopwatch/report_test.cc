@@ -30,6 +30,7 @@ StopwatchSnapshot::Measurement MeasurementOf(const std::string& name, const std:
 StopwatchSnapshot FourIterations() {
   StopwatchSnapshot snapshot;
   snapshot.num_warmup_iters = 5;
+  snapshot.num_warmup_iters_done = 5;
   snapshot.num_measured_iters = 4;
   snapshot.iteration = Of({0.010, 0.010, 0.010, 0.010});
   snapshot.measurements = {MeasurementOf("rare", {0.004}),
@@ -126,6 +127,21 @@ TEST(FormatCsv, QuotesNamesAndLeavesUnknownQuantilesEmpty) {
   snapshot.measurements[0].per_interval = DurationStatistics::FromSums(1, 1000, 1000000, 1000, 1000);
   EXPECT_THAT(FormatCsv(snapshot),
               HasSubstr("per_interval,\"a,\"\"b\"\"\nc\",false,1,1e-09,1e-09,0,1e-09,,,,1e-09\r\n"));
+}
+
+TEST(FormatTable, SaysHowFarTheWarmUpIs) {
+  StopwatchSnapshot snapshot;
+  snapshot.num_warmup_iters = 5;
+  snapshot.num_warmup_iters_done = 2;
+  EXPECT_THAT(FormatTable(snapshot),
+              testing::StartsWith("Stopwatch: 0 measured iterations; 2 of 5 of warm-up are done\n"));
+}
+
+TEST(FormatTable, ShowsNoCpuUsageOfWhatNeverRan) {
+  StopwatchSnapshot snapshot;
+  snapshot.cpu_usage_measurement = "forward";
+  EXPECT_THAT(FormatTable(snapshot), testing::Not(testing::HasSubstr("0.0 %")));
+  EXPECT_THAT(FormatTable(snapshot), testing::HasSubstr("never ran"));
 }
 
 }  // namespace

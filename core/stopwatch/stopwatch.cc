@@ -109,6 +109,10 @@ std::vector<StopwatchArrivals> Stopwatch::TakeArrivals() {
   return core == nullptr ? std::vector<StopwatchArrivals>() : core->TakeArrivals();
 }
 
+void Stopwatch::CloseWindow() {
+  if (enabled()) core_.IfEnabled()->CloseWindow();
+}
+
 std::string Stopwatch::Table() const { return FormatTable(Snapshot()); }
 
 std::string Stopwatch::Csv() const { return FormatCsv(Snapshot()); }

@@ -125,11 +125,19 @@ void StopwatchCore::Disable() {
     measurement->total = measurement->finished_total = 0;
     measurement->on_device.reset();
     measurement->arrivals.reset();
+    measurement->own = OwnTimeRecorder();
+    measurement->waiting = 0;
+    measurement->taken = 0;
+    measurement->is_inside = false;
   }
   {
     const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
     for (StopwatchThread* thread : threads_.all()) {
       Renew(thread->root.intervals);
+      thread->in_collectives = {};
+      thread->at_iteration.reset();
+      thread->at_arrival.reset();
+      thread->taken_in_vain = 0;
       for (const auto& record : thread->records) Renew(record->intervals);
     }
   }
@@ -142,6 +150,13 @@ void StopwatchCore::Disable() {
   iteration_start_.reset();
   Renew(iteration_);
   iteration_series_ = IterationSeries();
+  work_ = OwnTimeRecorder();
+  own_work_ = {};
+  finishing_thread_ = nullptr;
+  {
+    const std::lock_guard<std::mutex> arrivals_lock(arrivals_mutex_);
+    waiting_ = 0;
+  }
   options_ = Stopwatch::Options();
   enabled_at_.reset();
 }
@@ -288,6 +303,7 @@ void StopwatchCore::Configure(StopwatchMeasurement& measurement) {
   measurement.collective = std::count(collective.begin(), collective.end(), measurement.name) != 0;
   uint32_t hooks = hooks_of_all_;
   if (!cpu_usage_measurement_.empty() && measurement.name == cpu_usage_measurement_) hooks |= kCpuUsageHook;
+  if (measurement.collective) hooks |= kCollectiveHook;
   if (measurement.collective && options_.arrivals_limit > 0) {
     hooks |= kArrivalHook;
     measurement.arrivals.emplace();
@@ -349,7 +365,9 @@ void StopwatchCore::BeforeStart(StopwatchMeasurement& measurement, StopwatchHook
   }
   if ((state.hooks & kCpuUsageHook) != 0) StartCpuUsage();
   if ((state.hooks & kSynchronizeHook) != 0) Synchronize();
-  if ((state.hooks & kArrivalHook) != 0) AddArrival(measurement);
+  if ((state.hooks & kCollectiveHook) != 0) BeginCollective(state, nests);
+  if ((state.hooks & kWatchHook) != 0) BeginWatching(measurement, state, nests);
+  if ((state.hooks & kArrivalHook) != 0) AddArrival(measurement, state);
   if ((state.hooks & kEventsHook) != 0) state.device_start = device_events_->Record();
 }
 
@@ -362,8 +380,10 @@ void StopwatchCore::BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookSt
   pending_.push_back({&measurement, state.device_start, end});
 }
 
-void StopwatchCore::AfterEnd(StopwatchHookState& state, bool nests) {
+void StopwatchCore::AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests) {
   const uint32_t hooks = std::exchange(state.hooks, 0);
+  if ((hooks & kCollectiveHook) != 0) EndCollective(state, nests);
+  if ((hooks & kWatchHook) != 0) EndWatching(measurement, state);
   if ((hooks & kCpuUsageHook) != 0) EndCpuUsage();
   if ((hooks & kNvtxHook) == 0) return;
   if (nests) {
@@ -395,8 +415,17 @@ void StopwatchCore::EndCpuUsage() {
   cpu_usage_.Add(cpu_usage_start_, environment_.read_cpu_times().value_or(cpu_usage_start_));
 }
 
-void StopwatchCore::AddArrival(StopwatchMeasurement& measurement) {
+void StopwatchCore::AddArrival(StopwatchMeasurement& measurement, const StopwatchHookState& state) {
   const auto now = static_cast<int64_t>(environment_.steady_clock.Ticks());
+  std::optional<int64_t> taken;
+  if (state.times.has_value()) {
+    StopwatchThread& thread = threads_.Get();
+    if (thread.at_arrival.has_value()) {
+      taken = (*state.times - *thread.at_arrival).taken - thread.taken_in_vain;
+    }
+    thread.at_arrival = state.times;
+    thread.taken_in_vain = 0;
+  }
   const std::lock_guard<std::mutex> lock(arrivals_mutex_);
   auto& arrivals = *measurement.arrivals;
   if (arrivals.size() == options_.arrivals_limit) {
@@ -404,7 +433,7 @@ void StopwatchCore::AddArrival(StopwatchMeasurement& measurement) {
     const int64_t oldest = arrivals.front().iteration;
     while (!arrivals.empty() && arrivals.front().iteration == oldest) arrivals.pop_front();
   }
-  arrivals.push_back({num_finished_, now});
+  arrivals.push_back({num_finished_, now, taken});
 }
 
 std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {
@@ -441,6 +470,7 @@ void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
                                ", started by thread ", measurement.thread.load(std::memory_order_relaxed),
                                "; end it first"));
   }
+  has_started_.store(true, std::memory_order_relaxed);
   const int thread = threads_.Get().id.load(std::memory_order_relaxed);
   measurement.thread.store(thread, std::memory_order_relaxed);
   measurement.place.Store(place);
@@ -472,7 +502,7 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
     Child(thread.root, measurement, thread).intervals.Add(Since(measurement.start, now), 0);
   }
   RecordEnd(measurement, now, measurement.thread.load(std::memory_order_relaxed));
-  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement.hook_state, false);
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, measurement.hook_state, false);
   // Last, so that FinishIter() on another thread sees either an interval that runs or one that counts.
   measurement.state.store(StopwatchMeasurement::kIdle, std::memory_order_release);
 }
@@ -521,7 +551,7 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     frame->outer->inner_duration += duration;
   }
   RecordEnd(measurement, now, thread.id.load(std::memory_order_relaxed));
-  if (__builtin_expect(has_hooks, 0)) AfterEnd(frame->hook_state, true);
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, frame->hook_state, true);
   thread.innermost.store(frame->outer, std::memory_order_release);
 }
 
@@ -617,7 +647,9 @@ bool StopwatchCore::FinishIter(Place place) {
     const uint64_t duration = iteration_start_.has_value() ? Since(*iteration_start_, now) : 0;
     iteration_.Add(duration, 0);
     iteration_series_.Append(static_cast<float>(duration) * 1e-12f);
-    CloseIteration();
+    CloseIteration(duration);
+  } else {
+    BeginOwnTimes(threads_.Get(), ReadTimes());
   }
   iteration_start_ = now;
   ++num_finished_;
@@ -629,7 +661,7 @@ bool StopwatchCore::FinishIter(Place place) {
          num_measured % options_.print_every_n_iters == 0;
 }
 
-void StopwatchCore::CloseIteration() {
+void StopwatchCore::CloseIteration(uint64_t duration) {
   for (StopwatchMeasurement* measurement : measurements_) {
     measurement->count = 0;
     measurement->total = 0;
@@ -644,10 +676,11 @@ void StopwatchCore::CloseIteration() {
       }
     }
   }
+  AddOwnTimes(duration);
   for (StopwatchMeasurement* measurement : measurements_) {
-    const uint64_t duration = static_cast<uint64_t>(measurement->total - measurement->finished_total);
-    if (measurement->count != measurement->finished_count) measurement->per_iteration.Add(duration, 0);
-    measurement->series.Append(static_cast<float>(duration) * 1e-12f);
+    const uint64_t of_measurement = static_cast<uint64_t>(measurement->total - measurement->finished_total);
+    if (measurement->count != measurement->finished_count) measurement->per_iteration.Add(of_measurement, 0);
+    measurement->series.Append(static_cast<float>(of_measurement) * 1e-12f);
     measurement->finished_count = measurement->count;
     measurement->finished_total = measurement->total;
   }

@@ -24,7 +24,9 @@
 #include "ott/core/stopwatch/device_events.h"
 #include "ott/core/stopwatch/interval_accumulator.h"
 #include "ott/core/stopwatch/iteration_series.h"
+#include "ott/core/stopwatch/own_time.h"
 #include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/thread_times.h"
 
 namespace ott::internal {
 
@@ -51,7 +53,11 @@ enum StopwatchHooks : uint32_t {
   kNvtxHook = 4,
   kCpuUsageHook = 8,
   kArrivalHook = 16,
+  kCollectiveHook = 32,
+  kWatchHook = 64,
 };
+
+struct StopwatchThread;
 
 // What the hooks of a running interval remember.
 struct StopwatchHookState {
@@ -59,6 +65,12 @@ struct StopwatchHookState {
   uint32_t hooks = 0;
   DeviceEvents::Event device_start = nullptr;
   uint64_t nvtx_range = 0;
+  // Of collective measurements and of those that are watched: the thread where it began, what it had been
+  // doing until then, and what of that it was kept from inside of collective measurements.
+  const StopwatchThread* thread = nullptr;
+  std::optional<ThreadTimes> times;
+  uint64_t taken_in_collectives = 0;
+  uint64_t collective_start = 0;
 };
 
 // All there is of one name, for all threads.
@@ -84,8 +96,16 @@ struct StopwatchMeasurement {
   bool counted = false;
   StopwatchHookState hook_state;
 
+  // Of the iteration that runs: picoseconds in collective measurements inside of it, nanoseconds without a
+  // CPU.
+  std::atomic<uint64_t> waiting{0};
+  std::atomic<uint64_t> taken{0};
+  // Whether it ever ran inside of another.
+  std::atomic<bool> is_inside{false};
+
   // Guarded by the core's mutex.
   bool collective = false;
+  OwnTimeRecorder own;
   IntervalAccumulator per_iteration;
   IterationSeries series;
   // Over all threads, now and at the last FinishIter().
@@ -115,8 +135,6 @@ struct StopwatchRecord {
   std::vector<StopwatchRecord*> children = std::vector<StopwatchRecord*>(4);
   size_t num_children = 0;
 };
-
-struct StopwatchThread;
 
 // A scope that runs. Frames of a thread are a chain that is kept and used again.
 struct StopwatchFrame {
@@ -148,6 +166,14 @@ struct StopwatchThread {
   };
   std::vector<Known> known = std::vector<Known>(64);
   size_t num_known = 0;
+  // Used by the thread alone: collective scopes that run, and its times in those of this iteration, at the
+  // end of the last iteration, and when it last came to a collective measurement.
+  int num_collectives = 0;
+  ThreadTimes in_collectives;
+  std::optional<ThreadTimes> at_iteration;
+  std::optional<ThreadTimes> at_arrival;
+  // Of the time without a CPU since then, what cannot have made it late: it waited anyway.
+  uint64_t taken_in_vain = 0;
 
   // Guarded by the mutex of the list of threads.
   std::vector<std::unique_ptr<StopwatchRecord>> records;
@@ -183,6 +209,7 @@ class StopwatchCore {
   absl::Status SetCpuUsageMeasurement(std::string_view name);
   StopwatchSnapshot Snapshot() const;
   std::vector<StopwatchArrivals> TakeArrivals();
+  void CloseWindow();
   void Print(const Stopwatch& stopwatch) const;
   void AtExit(const Stopwatch& stopwatch) const;
 
@@ -219,9 +246,18 @@ class StopwatchCore {
   // The hooks of one interval, around the two readings of the clock.
   void BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests, bool counted);
   void BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state);
-  void AfterEnd(StopwatchHookState& state, bool nests);
+  void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
   void Synchronize() const;
-  void AddArrival(StopwatchMeasurement& measurement);
+  void AddArrival(StopwatchMeasurement& measurement, const StopwatchHookState& state);
+  std::optional<ThreadTimes> ReadTimes() const;
+  void BeginCollective(StopwatchHookState& state, bool nests);
+  void EndCollective(const StopwatchHookState& state, bool nests);
+  void AddWaiting(StopwatchThread& thread, uint64_t picoseconds);
+  void BeginWatching(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
+  void EndWatching(StopwatchMeasurement& measurement, const StopwatchHookState& state);
+  void AddOwnTimes(uint64_t duration);
+  void BeginOwnTimes(StopwatchThread& thread, const std::optional<ThreadTimes>& times);
+  void AddOwnTime(StopwatchMeasurement& measurement, bool is_disturbed);
   void StartCpuUsage();
   void EndCpuUsage();
   // Takes in the device intervals that have happened.
@@ -231,7 +267,7 @@ class StopwatchCore {
   void ChooseClock();
   double CalibrateCost() const;
   std::string WhatRuns() const;
-  void CloseIteration();
+  void CloseIteration(uint64_t duration);
   void SnapshotThreads(StopwatchSnapshot& snapshot) const;
   void SnapshotDevice(StopwatchSnapshot& snapshot) const;
   void MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost);
@@ -265,7 +301,15 @@ class StopwatchCore {
   CpuTimes cpu_usage_start_;
   int num_watching_cpu_usage_ = 0;
 
+  // Whether Start() was ever called.
+  std::atomic<bool> has_started_{false};
+
   std::mutex arrivals_mutex_;
+  // Guarded by arrivals_mutex_: collective measurements that run on any thread, since when, and how long any
+  // did in this iteration.
+  int num_collectives_ = 0;
+  uint64_t waiting_since_ = 0;
+  uint64_t waiting_ = 0;
 
   // Taken before the others.
   mutable std::mutex mutex_;
@@ -283,6 +327,9 @@ class StopwatchCore {
   std::optional<uint64_t> iteration_start_;
   IntervalAccumulator iteration_;
   IterationSeries iteration_series_;
+  OwnTimeRecorder work_;
+  StopwatchSnapshot::OwnWork own_work_;
+  const StopwatchThread* finishing_thread_ = nullptr;
 };
 
 }  // namespace ott::internal

@@ -76,15 +76,19 @@ StopwatchSnapshot StopwatchCore::Snapshot() const {
   StopwatchSnapshot snapshot;
   const std::lock_guard<std::mutex> lock(mutex_);
   snapshot.num_warmup_iters = options_.num_warmup_iters;
+  snapshot.num_warmup_iters_done = std::min<int64_t>(num_finished_, options_.num_warmup_iters);
   snapshot.num_measured_iters = std::max<int64_t>(0, num_finished_ - options_.num_warmup_iters);
   snapshot.iteration = iteration_.Read();
   snapshot.iteration_series = iteration_series_;
+  snapshot.own_work = own_work_;
+  snapshot.own_work.time = work_.Read();
   for (const StopwatchMeasurement* measurement : measurements_) {
     StopwatchSnapshot::Measurement& added = snapshot.measurements.emplace_back();
     added.name = measurement->name;
     added.collective = measurement->collective;
     added.per_iteration = measurement->per_iteration.Read();
     added.series = measurement->series;
+    added.own = measurement->own.Read();
   }
   SnapshotThreads(snapshot);
   SnapshotDevice(snapshot);

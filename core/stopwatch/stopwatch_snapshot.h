@@ -10,6 +10,7 @@
 
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/iteration_series.h"
+#include "ott/core/stopwatch/own_time.h"
 #include "ott/core/stopwatch/statistics.h"
 
 namespace ott {
@@ -29,6 +30,8 @@ struct StopwatchSnapshot {
     DurationStatistics device_per_interval;
     // Of each measured iteration, 0 where it did not run.
     IterationSeries series;
+    // Of the iterations in which it ran; not of collective measurements.
+    OwnTime own;
   };
 
   // Scopes inside of more than these count as part of the one around them: protobuf reads no deeper messages,
@@ -53,11 +56,25 @@ struct StopwatchSnapshot {
     bool running = false;
   };
 
+  // What of the iterations is this process's own.
+  struct OwnWork {
+    // In which a collective measurement ran, on any thread; seconds of all iterations.
+    double waiting_seconds = 0;
+    // Iterations of which it is known where the thread that ends them was (Options::watch_cpu); of these,
+    // seconds outside of collective measurements that it had a CPU, and that it waited for one.
+    int64_t num_watched_iters = 0;
+    double cpu_seconds = 0;
+    double taken_seconds = 0;
+    OwnTime time;
+  };
+
   int64_t num_warmup_iters = 0;
+  int64_t num_warmup_iters_done = 0;
   int64_t num_measured_iters = 0;
   // Time from one FinishIter() to the next; the first begins with the first measurement.
   DurationStatistics iteration;
   IterationSeries iteration_series;
+  OwnWork own_work;
   // In the order in which they were first started.
   std::vector<Measurement> measurements;
   std::vector<Scope> scopes;
@@ -79,6 +96,9 @@ struct StopwatchArrivals {
     int64_t iteration = 0;
     // Of std::chrono::steady_clock.
     int64_t nanoseconds = 0;
+    // Nanoseconds without a CPU since the thread came to a collective measurement before
+    // (Options::watch_cpu).
+    std::optional<int64_t> taken = std::nullopt;
   };
 
   std::string name;

@@ -29,6 +29,17 @@ void ToProto(const IterationSeries& series, Series* proto) {
   proto->mutable_seconds()->Add(series.values().begin(), series.values().end());
 }
 
+void ToProto(const SteadyTime& time, SteadyTimeStats* proto) {
+  proto->set_seconds(time.seconds);
+  proto->set_standard_error(time.standard_error);
+  proto->set_degrees_of_freedom(time.degrees_of_freedom);
+}
+
+void ToProto(const OwnTime& time, OwnTimeStats* proto) {
+  if (time.all.has_value()) ToProto(*time.all, proto->mutable_all());
+  if (time.window.has_value()) ToProto(*time.window, proto->mutable_window());
+}
+
 void ToProto(const StopwatchSnapshot::Measurement& measurement, Measurement* proto) {
   proto->set_name(AsUtf8(measurement.name));
   proto->set_collective(measurement.collective);
@@ -38,6 +49,7 @@ void ToProto(const StopwatchSnapshot::Measurement& measurement, Measurement* pro
     *proto->mutable_device_per_interval() = measurement.device_per_interval.ToProto();
   }
   ToProto(measurement.series, proto->mutable_series());
+  if (!measurement.collective) ToProto(measurement.own, proto->mutable_own());
 }
 
 void ToProto(const StopwatchSnapshot::Scope& scope, ScopeStats* proto) {
@@ -75,6 +87,12 @@ void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats) {
     cpu_usage.set_process_system_percent(snapshot.cpu_usage.process_system_percent());
     cpu_usage.set_duration(snapshot.cpu_usage.duration());
   }
+  OwnWorkStats& own_work = *proto.mutable_own_work();
+  own_work.set_waiting_seconds(snapshot.own_work.waiting_seconds);
+  own_work.set_num_watched_iters(snapshot.own_work.num_watched_iters);
+  own_work.set_cpu_seconds(snapshot.own_work.cpu_seconds);
+  own_work.set_taken_seconds(snapshot.own_work.taken_seconds);
+  ToProto(snapshot.own_work.time, own_work.mutable_time());
   proto.set_observer_seconds_per_interval(snapshot.observer_seconds_per_interval);
   proto.set_num_pending_device_intervals(snapshot.num_pending_device_intervals);
   proto.set_num_misuses(snapshot.num_misuses);

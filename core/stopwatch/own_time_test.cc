@@ -1,0 +1,183 @@
+// What of an iteration is a process's own work: waiting counts once, wherever it is, and CPU time of others
+// not at all.
+
+#include "ott/core/stopwatch/own_time.h"
+
+#include <thread>
+
+#include "gtest/gtest.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/core/stopwatch/thread_times.h"
+#include "stopwatch_for_test.h"
+
+namespace ott {
+namespace {
+
+constexpr int kIterations = 60;
+
+// What the kernel would say of the thread, where a test decides it.
+uint64_t taken_ns = 0;
+std::optional<ThreadTimes> FakeThreadTimes() { return ThreadTimes{now_ns, taken_ns}; }
+
+class OwnTimeTest : public ::testing::Test {
+ protected:
+  OwnTimeTest() : stopwatch_(Environment()) {
+    Stopwatch::Options options;
+    options.num_warmup_iters = 1;
+    options.collective_measurements = {"allreduce", "inner_allreduce"};
+    options.watch_cpu = true;
+    options.arrivals_limit = 1000;
+    EXPECT_TRUE(stopwatch_.Enable(options).ok());
+  }
+
+  static Stopwatch::Environment Environment() {
+    Stopwatch::Environment environment = EnvironmentWith(&NoDevice);
+    environment.read_thread_times = &FakeThreadTimes;
+    return environment;
+  }
+
+  template <typename Iteration>
+  StopwatchStats Train(const Iteration& iteration) {
+    for (int i = 0; i < kIterations + 1; ++i) {
+      iteration();
+      stopwatch_.FinishIter();
+    }
+    StopwatchStats stats;
+    stopwatch_.Stats(&stats);
+    return stats;
+  }
+
+  static OwnTimeStats Own(const StopwatchStats& stats, const std::string& name) {
+    for (const Measurement& measurement : stats.measurements()) {
+      if (measurement.name() == name) return measurement.own();
+    }
+    return {};
+  }
+
+  // Without a CPU.
+  static void LoseCpu(uint64_t milliseconds) {
+    Pass(milliseconds);
+    taken_ns += milliseconds * 1'000'000;
+  }
+
+  Stopwatch stopwatch_;
+};
+
+TEST_F(OwnTimeTest, NestedCollectivesAreSubtractedOnce) {
+  const StopwatchStats stats = Train([&] {
+    Pass(2);
+    const Stopwatch::Scope outer(stopwatch_, "allreduce");
+    Pass(3);
+    const Stopwatch::Scope inner(stopwatch_, "inner_allreduce");
+    Pass(4);
+  });
+  EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.002, 1e-6);
+  EXPECT_NEAR(stats.own_work().waiting_seconds(), kIterations * 0.007, 1e-6);
+}
+
+TEST_F(OwnTimeTest, ACollectiveInsideOfAMeasurementIsNotItsWork) {
+  const StopwatchStats stats = Train([&] {
+    const Stopwatch::Scope backward(stopwatch_, "backward");
+    Pass(5);
+    const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+    Pass(7);
+  });
+  EXPECT_NEAR(Own(stats, "backward").all().seconds(), 0.005, 1e-6);
+  EXPECT_FALSE(Own(stats, "allreduce").has_all());
+}
+
+TEST_F(OwnTimeTest, TheSameOfMeasurementsThatAreStartedAndEndedByCalls) {
+  const StopwatchStats stats = Train([&] {
+    stopwatch_.Start("backward");
+    Pass(5);
+    stopwatch_.Start("allreduce");
+    Pass(7);
+    stopwatch_.End("allreduce");
+    stopwatch_.End("backward");
+  });
+  EXPECT_NEAR(Own(stats, "backward").all().seconds(), 0.005, 1e-6);
+  EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.005, 1e-6);
+}
+
+TEST_F(OwnTimeTest, TimeWithoutACpuIsNobodysWork) {
+  const StopwatchStats stats = Train([&] {
+    {
+      const Stopwatch::Scope forward(stopwatch_, "forward");
+      Pass(10);
+      LoseCpu(30);
+    }
+    const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+    LoseCpu(5);
+  });
+  EXPECT_NEAR(Own(stats, "forward").all().seconds(), 0.010, 1e-6);
+  EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.010, 1e-6);
+  EXPECT_EQ(stats.own_work().num_watched_iters(), kIterations);
+  EXPECT_NEAR(stats.own_work().taken_seconds(), kIterations * 0.030, 1e-6);
+}
+
+TEST_F(OwnTimeTest, OfAnInnerMeasurementOnlyIterationsWithTheCpuCount) {
+  int iteration = 0;
+  const StopwatchStats stats = Train([&] {
+    const Stopwatch::Scope forward(stopwatch_, "forward");
+    const Stopwatch::Scope attention(stopwatch_, "attention");
+    Pass(10);
+    if (++iteration % 4 == 0) LoseCpu(30);
+  });
+  ASSERT_TRUE(Own(stats, "attention").has_all());
+  EXPECT_NEAR(Own(stats, "attention").all().seconds(), 0.010, 1e-6);
+}
+
+TEST_F(OwnTimeTest, AnArrivalSaysHowLongTheThreadHadNoCpu) {
+  Train([&] {
+    LoseCpu(3);
+    const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+    LoseCpu(4);
+  });
+  const std::vector<StopwatchArrivals> arrivals = stopwatch_.TakeArrivals();
+  ASSERT_EQ(arrivals.size(), 1u);
+  ASSERT_EQ(arrivals[0].arrivals.size(), static_cast<size_t>(kIterations));
+  EXPECT_FALSE(arrivals[0].arrivals[0].taken.has_value());
+  EXPECT_EQ(arrivals[0].arrivals[1].taken, 7'000'000);
+}
+
+TEST_F(OwnTimeTest, WithoutACpuWhileItWaitsAnywayARankIsNoLater) {
+  Train([&] {
+    LoseCpu(3);
+    const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+    LoseCpu(400);
+  });
+  EXPECT_EQ(stopwatch_.TakeArrivals()[0].arrivals[1].taken, 7'000'000);
+}
+
+TEST_F(OwnTimeTest, AWindowEndsWhereItIsClosed) {
+  Train([&] { Pass(10); });
+  stopwatch_.CloseWindow();
+  const StopwatchStats stats = Train([&] { Pass(20); });
+  EXPECT_NEAR(stats.own_work().time().window().seconds(), 0.010, 1e-6);
+  stopwatch_.CloseWindow();
+  StopwatchStats later;
+  stopwatch_.Stats(&later);
+  EXPECT_NEAR(later.own_work().time().window().seconds(), 0.020, 1e-6);
+}
+
+TEST(ThreadTimes, AreReadFromSchedstat) {
+  const std::optional<ThreadTimes> times = ParseSchedstat("49263122 23975778 16\n");
+  ASSERT_TRUE(times.has_value());
+  EXPECT_EQ(times->on_cpu, 49263122u);
+  EXPECT_EQ(times->taken, 23975778u);
+  for (const char* const bad : {"", "12", "x 3 4", "1 -3 2"})
+    EXPECT_FALSE(ParseSchedstat(bad).has_value()) << bad;
+}
+
+TEST(ThreadTimes, OfEachThreadAreItsOwn) {
+  const std::optional<ThreadTimes> mine = ReadThreadTimes();
+  if (!mine.has_value()) GTEST_SKIP() << "this kernel does not tell";
+  std::optional<ThreadTimes> others;
+  std::thread([&] { others = ReadThreadTimes(); }).join();
+  ASSERT_TRUE(others.has_value());
+  EXPECT_LT(others->on_cpu, mine->on_cpu);
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,174 @@
+// What of an iteration is a process's own work: the time that passes, less the collective measurements in it,
+// less what others had the CPU for.
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "stopwatch_core.h"
+
+namespace ott::internal {
+namespace {
+
+constexpr uint64_t kPicosecondsPerNanosecond = 1000;
+// What is read twice for each interval is to be lost in what the interval takes.
+constexpr uint64_t kMinWatchedPicoseconds = 100'000'000;
+// An iteration whose CPU was taken for more than one part in so many of its work says nothing about
+// measurements of which it is not known how much of that was in them.
+constexpr uint64_t kTakenParts = 50;
+// Who has no CPU as a collective ends leaves it late by some slice of the scheduler; what it was without one
+// before that made nobody wait.
+constexpr uint64_t kMaxLateExitNanoseconds = 4'000'000;
+
+uint64_t Less(uint64_t value, uint64_t part) { return value > part ? value - part : 0; }
+
+}  // namespace
+
+std::optional<ThreadTimes> StopwatchCore::ReadTimes() const {
+  return options_.watch_cpu ? environment_.read_thread_times() : std::nullopt;
+}
+
+void StopwatchCore::BeginCollective(StopwatchHookState& state, bool nests) {
+  StopwatchThread& thread = threads_.Get();
+  // Null: what is inside of another counts with that.
+  state.thread = thread.num_collectives == 0 ? &thread : nullptr;
+  // One that is started and ended by calls may end on another thread.
+  if (nests) ++thread.num_collectives;
+  state.times.reset();
+  if (state.thread != nullptr) {
+    state.times = ReadTimes();
+    state.collective_start = clock_.Ticks();
+  }
+  const std::lock_guard<std::mutex> lock(arrivals_mutex_);
+  if (num_collectives_++ == 0) waiting_since_ = clock_.Ticks();
+}
+
+void StopwatchCore::EndCollective(const StopwatchHookState& state, bool nests) {
+  StopwatchThread& thread = threads_.Get();
+  const uint64_t now = clock_.Ticks();
+  {
+    const std::lock_guard<std::mutex> lock(arrivals_mutex_);
+    if (--num_collectives_ == 0) waiting_ += Since(waiting_since_, now);
+  }
+  if (nests) --thread.num_collectives;
+  if (state.thread != &thread) return;
+  if (state.times.has_value()) {
+    if (const std::optional<ThreadTimes> times = ReadTimes(); times.has_value()) {
+      const ThreadTimes inside = *times - *state.times;
+      thread.in_collectives.on_cpu += inside.on_cpu;
+      thread.in_collectives.taken += inside.taken;
+      thread.taken_in_vain += Less(inside.taken, kMaxLateExitNanoseconds);
+    }
+  }
+  AddWaiting(thread, Since(state.collective_start, now));
+}
+
+// To all measurements that a collective one is inside of.
+void StopwatchCore::AddWaiting(StopwatchThread& thread, uint64_t picoseconds) {
+  const StopwatchFrame* frame = thread.innermost.load(std::memory_order_relaxed);
+  for (; frame != &thread.outermost; frame = frame->outer) {
+    frame->record.load(std::memory_order_relaxed)
+        ->measurement->waiting.fetch_add(picoseconds, std::memory_order_relaxed);
+  }
+  // Few programs start and end measurements by calls.
+  if (!has_started_.load(std::memory_order_relaxed)) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const int id = thread.id.load(std::memory_order_relaxed);
+  for (StopwatchMeasurement* measurement : measurements_) {
+    if (measurement->state.load(std::memory_order_acquire) != StopwatchMeasurement::kRunning) continue;
+    if (measurement->thread.load(std::memory_order_relaxed) != id) continue;
+    measurement->waiting.fetch_add(picoseconds, std::memory_order_relaxed);
+  }
+}
+
+void StopwatchCore::BeginWatching(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests) {
+  StopwatchThread& thread = threads_.Get();
+  const StopwatchFrame* const innermost = thread.innermost.load(std::memory_order_relaxed);
+  const StopwatchFrame* const around = nests ? innermost->outer : innermost;
+  if (around != &thread.outermost) {
+    // Reading it at all depths would cost too much.
+    measurement.is_inside.store(true, std::memory_order_relaxed);
+    state.thread = nullptr;
+    return;
+  }
+  state.thread = &thread;
+  state.times = ReadTimes();
+  state.taken_in_collectives = thread.in_collectives.taken;
+}
+
+void StopwatchCore::EndWatching(StopwatchMeasurement& measurement, const StopwatchHookState& state) {
+  const StopwatchThread& thread = threads_.Get();
+  if (state.thread != &thread || !state.times.has_value()) return;
+  const std::optional<ThreadTimes> times = ReadTimes();
+  if (!times.has_value()) return;
+  const uint64_t in_collectives = thread.in_collectives.taken - state.taken_in_collectives;
+  measurement.taken.fetch_add(Less((*times - *state.times).taken, in_collectives), std::memory_order_relaxed);
+}
+
+// Of the iteration that ends, on the thread that ends it. Picoseconds.
+void StopwatchCore::AddOwnTimes(uint64_t duration) {
+  StopwatchThread& thread = threads_.Get();
+  const std::optional<ThreadTimes> times = ReadTimes();
+  uint64_t waiting;
+  {
+    const std::lock_guard<std::mutex> lock(arrivals_mutex_);
+    waiting = std::exchange(waiting_, 0);
+  }
+  ThreadTimes at_work;
+  const bool is_watched =
+      times.has_value() && thread.at_iteration.has_value() && finishing_thread_ == &thread;
+  if (is_watched) {
+    const ThreadTimes all = *times - *thread.at_iteration;
+    at_work.on_cpu = Less(all.on_cpu, thread.in_collectives.on_cpu);
+    at_work.taken = Less(all.taken, thread.in_collectives.taken);
+  }
+  BeginOwnTimes(thread, times);
+  const uint64_t work = Less(duration, waiting);
+  const uint64_t taken = at_work.taken * kPicosecondsPerNanosecond;
+  own_work_.waiting_seconds += static_cast<double>(waiting) * 1e-12;
+  if (is_watched) {
+    ++own_work_.num_watched_iters;
+    own_work_.taken_seconds += static_cast<double>(std::min(taken, work)) * 1e-12;
+    own_work_.cpu_seconds += static_cast<double>(at_work.on_cpu) * 1e-9;
+  }
+  work_.Add(static_cast<double>(Less(work, taken)) * 1e-12);
+  const bool is_disturbed = taken * kTakenParts > work;
+  for (StopwatchMeasurement* measurement : measurements_) {
+    AddOwnTime(*measurement, options_.watch_cpu && is_disturbed);
+  }
+}
+
+// What an iteration begins with.
+void StopwatchCore::BeginOwnTimes(StopwatchThread& thread, const std::optional<ThreadTimes>& times) {
+  thread.at_iteration = times;
+  thread.in_collectives = {};
+  finishing_thread_ = &thread;
+}
+
+void StopwatchCore::AddOwnTime(StopwatchMeasurement& measurement, bool is_disturbed) {
+  const uint64_t waiting = measurement.waiting.exchange(0, std::memory_order_relaxed);
+  const uint64_t taken = measurement.taken.exchange(0, std::memory_order_relaxed) * kPicosecondsPerNanosecond;
+  if (measurement.collective || measurement.count == measurement.finished_count) return;
+  const uint32_t hooks = measurement.hooks.load(std::memory_order_relaxed);
+  const bool is_inside = measurement.is_inside.load(std::memory_order_relaxed);
+  const bool is_watched = (hooks & kWatchHook) != 0 && !is_inside;
+  const uint64_t duration = static_cast<uint64_t>(measurement.total - measurement.finished_total);
+  if (is_watched || !is_disturbed)
+    measurement.own.Add(static_cast<double>(Less(Less(duration, waiting), taken)) * 1e-12);
+  const uint64_t count = measurement.count - measurement.finished_count;
+  if (is_inside) {
+    measurement.hooks.store(hooks & ~uint32_t{kWatchHook}, std::memory_order_release);
+  } else if (options_.watch_cpu && duration > count * kMinWatchedPicoseconds) {
+    measurement.hooks.store(hooks | kWatchHook, std::memory_order_release);
+  }
+}
+
+void StopwatchCore::CloseWindow() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  work_.CloseWindow();
+  for (StopwatchMeasurement* measurement : measurements_) measurement->own.CloseWindow();
+}
+
+}  // namespace ott::internal

@@ -1,0 +1,33 @@
+// How long a thread had a CPU, and how long it could have run but had none.
+
+#ifndef OTT_CORE_STOPWATCH_THREAD_TIMES_H_
+#define OTT_CORE_STOPWATCH_THREAD_TIMES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ott {
+
+// Nanoseconds since the thread began. What is left of the time on the clock it slept, or waited for
+// something.
+struct ThreadTimes {
+  uint64_t on_cpu = 0;
+  // Waiting for a CPU that others had.
+  uint64_t taken = 0;
+
+  ThreadTimes operator-(const ThreadTimes& other) const {
+    return {on_cpu - other.on_cpu, taken - other.taken};
+  }
+};
+
+// Of the calling thread, from /proc/thread-self/schedstat, in a quarter of a microsecond. nullopt where the
+// kernel does not tell. Time that a hypervisor gave to other machines is in neither.
+std::optional<ThreadTimes> ReadThreadTimes();
+
+// From the contents of that file (Linux, Documentation/scheduler/sched-stats.rst); nullopt for what is none.
+std::optional<ThreadTimes> ParseSchedstat(std::string_view contents);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_STOPWATCH_THREAD_TIMES_H_
