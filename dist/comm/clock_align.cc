@@ -49,9 +49,10 @@ std::string SteadyClockId() {
 
 }  // namespace
 
-ClockAligner::ClockAligner(std::unique_ptr<Communicator> ranks, Clock clock)
+ClockAligner::ClockAligner(std::unique_ptr<Communicator> ranks, Clock clock, double unknown_drift)
     : ranks_(std::move(ranks)),
       clock_(clock ? clock : SteadyNanoseconds),
+      unknown_drift_(unknown_drift),
       clock_id_(clock ? "" : SteadyClockId()),
       reads_clock_of_rank_zero_(ranks_->rank() == 0) {}
 
@@ -83,6 +84,8 @@ absl::Status ClockAligner::Measure(int num_pings, Deadline deadline) {
   if (!other_clocks_) OTT_RETURN_IF_ERROR(FindOtherClocks(deadline));
   // A tag of its own for each round, so that no answer of one that was given up is taken for another's.
   ++round_;
+  // Both sides try again in the same rounds, ever more seldom.
+  if ((round_ & (round_ - 1)) == 0) silent_.clear();
   absl::Status status;
   for (const int rank : RanksOfRound()) {
     const int other = ranks_->rank() == 0 ? rank : 0;
@@ -124,6 +127,8 @@ absl::Status ClockAligner::Ping(int num_pings, Deadline deadline) {
 std::optional<double> ClockAligner::drift() const {
   if (ReadsClockOfRankZero()) return 0;
   if (!first_ || first_->local == last_->local) return std::nullopt;
+  const auto span = static_cast<double>(last_->local - first_->local);
+  if (static_cast<double>(first_->error + last_->error) > unknown_drift_ * span) return std::nullopt;
   return static_cast<double>(last_->offset - first_->offset) /
          static_cast<double>(last_->local - first_->local);
 }
@@ -144,7 +149,7 @@ absl::StatusOr<AlignedTime> ClockAligner::ToRankZero(int64_t local_nanoseconds) 
     error = std::max(error, static_cast<double>(first_->error)) +
             outside * static_cast<double>(first_->error + last_->error) / span;
   } else {
-    error += std::abs(since_last) * kUnknownDrift;
+    error += std::abs(since_last) * unknown_drift_;
   }
   const double offset_change = drift.value_or(0) * since_last;
   return AlignedTime{local_nanoseconds + last_->offset + std::llround(offset_change),

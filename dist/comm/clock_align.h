@@ -27,9 +27,9 @@ struct AlignedTime {
 
 // Estimates a rank's offset from rank 0 as NTP does (Mills, RFC 5905): rank 0's answer to a ping was given
 // between the ping's leaving and its return, so its middle is off by half the round trip at most. Of many
-// pings the quickest counts. Two measurements apart in time give the drift; before the second one, a drift of
-// kUnknownDrift is allowed for. Ranks that read the same clock as rank 0, since one kernel runs them, need no
-// ping and have no error.
+// pings the quickest counts. Two measurements so far apart in time that their errors matter less than
+// kUnknownDrift give the drift; before, a drift of that much is allowed for. Ranks that read the same clock
+// as rank 0, since one kernel runs them, need no ping and have no error.
 //
 // Not thread-safe.
 //
@@ -49,12 +49,15 @@ class ClockAligner {
   static constexpr int kRanksPerRound = 32;
 
   // ranks: a communicator of its own, from Split(). clock: std::chrono::steady_clock where it is empty.
-  explicit ClockAligner(std::unique_ptr<Communicator> ranks, Clock clock = {});
+  // unknown_drift: tests have worse clocks.
+  explicit ClockAligner(std::unique_ptr<Communicator> ranks, Clock clock = {},
+                        double unknown_drift = kUnknownDrift);
 
   // Collective: rank 0 answers num_pings pings of each rank in turn that reads another clock, of all such
   // ranks at first and of kRanksPerRound in later calls. DEADLINE_EXCEEDED where rank 0 did not hear all
   // ranks, or this rank did not hear rank 0, by the deadline; ranks that were heard have measured, and who
-  // was waited for in vain is not waited for again. REQUIRES: num_pings > 0
+  // was waited for in vain is waited for again in the fourth, eighth, sixteenth ... call. REQUIRES: num_pings
+  // > 0
   absl::Status Measure(int num_pings, Deadline deadline);
 
   // FAILED_PRECONDITION before the first measurement of this rank.
@@ -64,7 +67,7 @@ class ClockAligner {
   // measurement.
   bool ReadsClockOfRankZero() const { return reads_clock_of_rank_zero_; }
 
-  // Seconds that rank 0's clock gains in one second of this rank's; nothing before the second measurement.
+  // Seconds that rank 0's clock gains in one second of this rank's; nothing before two measurements tell.
   std::optional<double> drift() const;
 
  private:
@@ -82,6 +85,7 @@ class ClockAligner {
 
   const std::unique_ptr<Communicator> ranks_;
   const Clock clock_;
+  const double unknown_drift_;
   // Equal on ranks that read one clock; empty where that is not known.
   const std::string clock_id_;
   int round_ = 0;

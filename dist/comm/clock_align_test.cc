@@ -1,5 +1,6 @@
 #include "ott/dist/comm/clock_align.h"
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -37,7 +38,7 @@ void OnRanks(const std::vector<WrongClock>& clocks, const F& f) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([&, rank] {
-      ClockAligner aligner(std::move(ranks[rank]), clocks[rank]);
+      ClockAligner aligner(std::move(ranks[rank]), clocks[rank], /*unknown_drift=*/0.1);
       f(rank, aligner);
     });
   }
@@ -118,6 +119,38 @@ TEST(ClockAligner, AMissingRankCostsTheDeadlineAndSpoilsNothing) {
   });
 }
 
+TEST(ClockAligner, ARankThatWasSilentIsAlignedAgain) {
+  const std::vector<WrongClock> clocks = ThreeClocks();
+  std::atomic<int> num_done{0};
+  OnRanks(clocks, [&](int rank, ClockAligner& aligner) {
+    ASSERT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
+    // The second and the third without rank 2, which calls them late.
+    const Deadline deadline = Deadline::After(std::chrono::milliseconds(300));
+    if (rank == 2) {
+      while (num_done < 2) std::this_thread::yield();
+    }
+    for (int round = 2; round <= 3; ++round) aligner.Measure(10, deadline).IgnoreError();
+    ++num_done;
+    EXPECT_TRUE(aligner.Measure(10, Deadline::After(seconds(60))).ok());
+    ExpectAligned(aligner, clocks[rank], TrueTime());
+  });
+}
+
+TEST(ClockAligner, TwoMeasurementsCloseToEachOtherTellNoDrift) {
+  auto ranks = CreateSimulatedCommunicators({"a", "b"});
+  const auto measure = [](std::unique_ptr<Communicator> mine, bool is_other) {
+    ClockAligner aligner(std::move(mine), WrongClock());
+    for (int i = 0; i < 2; ++i) ASSERT_TRUE(aligner.Measure(2, Deadline::After(seconds(60))).ok());
+    if (!is_other) return;
+    // Ten seconds later, 100 ppm of it and not what the errors of both make of it.
+    EXPECT_FALSE(aligner.drift().has_value());
+    EXPECT_LT(aligner.ToRankZero(TrueTime() + 10'000'000'000)->error_bound_nanoseconds, 100'000'000);
+  };
+  std::thread other(measure, std::move(ranks[1]), true);
+  measure(std::move(ranks[0]), false);
+  other.join();
+}
+
 TEST(ClockAligner, RanksOfOneKernelReadOneClock) {
   auto ranks = CreateSimulatedCommunicators({"a", "b"});
   const auto measure = [](std::unique_ptr<Communicator> mine) {
@@ -140,7 +173,7 @@ TEST(ClockAligner, ManyRanksAreMeasuredInTurns) {
     threads.emplace_back([&, rank] {
       WrongClock clock;
       clock.offset = rank * 1'000'000'000;
-      ClockAligner aligner(std::move(ranks[rank]), clock);
+      ClockAligner aligner(std::move(ranks[rank]), clock, /*unknown_drift=*/1e9);
       for (int round = 0; round < 4; ++round) {
         ASSERT_TRUE(aligner.Measure(2, Deadline::After(seconds(60))).ok());
         ExpectAligned(aligner, clock, TrueTime());
