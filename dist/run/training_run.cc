@@ -30,6 +30,7 @@
 #include "ott/dist/hang/recorded_communicator.h"
 #include "ott/dist/hang/run_state.h"
 #include "ott/dist/stats/cluster_table.h"
+#include "ott/dist/stats/rank_groups.h"
 #include "ott/dist/whatif/gathered_answer.h"
 #include "ott/dist/whatif/what_if_text.h"
 
@@ -141,13 +142,18 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
     }
   }
   // The disks of the ranks may differ, too.
-  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, CheckConfig(config), run->NextDeadline()));
+  absl::Status checked = CheckConfig(config);
+  checked.Update(CheckGroups(config.stopwatch(), ranks.size()));
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, run->NextDeadline()));
   if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
   if (!configs[0].empty()) OTT_RETURN_IF_ERROR(run->AlignClock());
   if (config.has_stopwatch()) {
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_stats, ranks.Split(0, 0, run->NextDeadline()));
-    run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats));
+    StatsGathererOptions options;
+    options.like_work = LikeWork(config.stopwatch(), ranks.rank());
+    options.collective_groups = GroupsOfCollectives(config.stopwatch(), ranks.rank());
+    run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats), std::move(options));
     run->gather_thread_ = std::make_unique<WorkerThread>();
     run->iterations_ = MakeIterationSampler(ranks, config.stopwatch(), run->iteration_);
   }
@@ -199,6 +205,7 @@ absl::Status TrainingRun::EnableHelpers() {
     options.print = [this](const Stopwatch&) { report_is_due_ = true; };
     options.collective_measurements.push_back(kObserverMeasurement);
     options.arrivals_limit = kMaxArrivals;
+    options.watch_cpu = true;
     OTT_RETURN_IF_ERROR(Stopwatch::Get().Enable(options));
     disable_.push_back([] { Stopwatch::Get().Disable(); });
   }
@@ -302,7 +309,11 @@ absl::Status TrainingRun::FinishIter() {
   }
   ++iteration_;
   SelectTensors();
-  if (trace_ != nullptr) status.Update(trace_->FinishIter());
+  if (trace_ != nullptr) {
+    // Where a window ends, it is written.
+    OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+    status.Update(trace_->FinishIter());
+  }
   return status;
 }
 
@@ -431,6 +442,7 @@ absl::Status TrainingRun::GatherStats() {
 void TrainingRun::StartGather() {
   gather_step_ = GatherStep::kPrepare;
   gather_deadline_ = NextDeadline();
+  Stopwatch::Get().CloseWindow();
   gather_work_ = gather_thread_->Run([this, arrivals = TakeArrivals()] {
     StopwatchStats stats;
     Stopwatch::Get().Stats(&stats);

@@ -1,14 +1,22 @@
 #include "ott/dist/stats/arrivals.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/statistics/mean_difference.h"
+#include "ott/dist/stats/cluster_summary.h"
 
 namespace ott {
 namespace {
 
 constexpr double kNanosecond = 1e-9;
 constexpr size_t kMaxListed = 8;
+constexpr size_t kMaxKeptRanks = 64;
+constexpr size_t kMaxKeptLate = 256;
+// Of the interval that is shown.
+constexpr double kIntervalError = 0.05;
 
 }  // namespace
 
@@ -22,6 +30,7 @@ void ArrivalSummary::Interval::Merge(const Interval& other) {
   merged.num_ranks = num_ranks + other.num_ranks;
   merged.last_rank = later.last_rank;
   merged.last = later.last;
+  merged.taken = later.taken;
   merged.after_next = later.num_ranks > 1 ? std::min(apart, later.after_next) : apart;
   merged.after_first = std::max(later.after_first, apart + earlier.after_first);
   merged.waited = later.waited + earlier.waited + earlier.num_ranks * apart;
@@ -31,13 +40,16 @@ void ArrivalSummary::Interval::Merge(const Interval& other) {
 ArrivalSummary::ArrivalSummary(int rank, const RankArrivals& arrivals)
     : error_bound_nanoseconds_(arrivals.error_bound_nanoseconds) {
   for (const StopwatchArrivals& of_measurement : arrivals.measurements) {
-    std::map<Key, Interval>& intervals = measurements_[of_measurement.name];
+    const auto group = arrivals.groups.find(of_measurement.name);
+    std::map<Key, Interval>& intervals =
+        measurements_[{of_measurement.name, group == arrivals.groups.end() ? "" : group->second}];
     Key key = {-1, 0};
-    for (const auto& [iteration, nanoseconds] : of_measurement.arrivals) {
+    for (const auto& [iteration, nanoseconds, taken] : of_measurement.arrivals) {
       key = {iteration, iteration == key.first ? key.second + 1 : 0};
       Interval& interval = intervals[key];
       interval.last_rank = rank;
       interval.last = nanoseconds;
+      interval.taken = taken.value_or(0);
     }
   }
 }
@@ -48,16 +60,17 @@ absl::StatusOr<ArrivalSummary> ArrivalSummary::FromProto(const internal::Arrival
   for (const internal::ArrivalsOfMeasurement& measurement : proto.measurements()) {
     const int size = measurement.iteration_size();
     const bool has_more = measurement.after_next_size() > 0;
+    const bool has_taken = measurement.taken_size() > 0;
     for (const int other :
          {measurement.last_size(), measurement.last_rank_size(), measurement.num_ranks_size(),
           has_more ? measurement.after_next_size() : size, has_more ? measurement.after_first_size() : size,
-          has_more ? measurement.waited_size() : size}) {
+          has_more ? measurement.waited_size() : size, has_taken ? measurement.taken_size() : size}) {
       if (other != size) {
         return absl::InvalidArgumentError(
             absl::StrCat(measurement.name(), ": ", other, " values of ", size, " arrivals"));
       }
     }
-    std::map<Key, Interval>& intervals = summary.measurements_[measurement.name()];
+    std::map<Key, Interval>& intervals = summary.measurements_[{measurement.name(), measurement.group()}];
     Key key = {-1, 0};
     int64_t last = 0;
     for (int i = 0; i < size; ++i) {
@@ -70,6 +83,7 @@ absl::StatusOr<ArrivalSummary> ArrivalSummary::FromProto(const internal::Arrival
         return absl::InvalidArgumentError(
             absl::StrCat(measurement.name(), ": arrivals of ", interval.num_ranks, " ranks"));
       }
+      if (has_taken) interval.taken = measurement.taken(i);
       if (!has_more) continue;
       interval.after_next = measurement.after_next(i);
       interval.after_first = measurement.after_first(i);
@@ -82,9 +96,12 @@ absl::StatusOr<ArrivalSummary> ArrivalSummary::FromProto(const internal::Arrival
 internal::ArrivalSummary ArrivalSummary::ToProto() const {
   internal::ArrivalSummary proto;
   proto.set_error_bound_nanoseconds(error_bound_nanoseconds_);
-  for (const auto& [name, intervals] : measurements_) {
+  for (const auto& [place, intervals] : measurements_) {
     internal::ArrivalsOfMeasurement& measurement = *proto.add_measurements();
-    measurement.set_name(name);
+    measurement.set_name(place.first);
+    measurement.set_group(place.second);
+    const bool has_taken = std::any_of(intervals.begin(), intervals.end(),
+                                       [](const auto& interval) { return interval.second.taken != 0; });
     const bool has_more = std::any_of(intervals.begin(), intervals.end(),
                                       [](const auto& interval) { return interval.second.num_ranks > 1; });
     int64_t iteration = -1;
@@ -96,6 +113,7 @@ internal::ArrivalSummary ArrivalSummary::ToProto() const {
       last = interval.last;
       measurement.add_last_rank(interval.last_rank);
       measurement.add_num_ranks(interval.num_ranks);
+      if (has_taken) measurement.add_taken(interval.taken);
       if (!has_more) continue;
       measurement.add_after_next(interval.after_next);
       measurement.add_after_first(interval.after_first);
@@ -106,8 +124,8 @@ internal::ArrivalSummary ArrivalSummary::ToProto() const {
 }
 
 void ArrivalSummary::Merge(const ArrivalSummary& other) {
-  for (const auto& [name, intervals] : other.measurements_) {
-    std::map<Key, Interval>& mine = measurements_[name];
+  for (const auto& [place, intervals] : other.measurements_) {
+    std::map<Key, Interval>& mine = measurements_[place];
     for (const auto& [key, interval] : intervals) {
       const auto [found, is_new] = mine.emplace(key, interval);
       if (!is_new) found->second.Merge(interval);
@@ -117,75 +135,182 @@ void ArrivalSummary::Merge(const ArrivalSummary& other) {
 }
 
 void ArrivalTracker::Add(const ArrivalSummary& summary) {
-  for (const auto& [name, intervals] : summary.measurements_) {
+  for (const auto& [place, intervals] : summary.measurements_) {
     int32_t num_ranks = 0;
     for (const auto& [unused_key, interval] : intervals) num_ranks = std::max(num_ranks, interval.num_ranks);
     if (num_ranks < 2) continue;
-    Measurement& measurement = measurements_[name];
+    Measurement& measurement = measurements_[place];
     measurement.num_ranks = std::max<int64_t>(measurement.num_ranks, num_ranks);
     // Each of the two times may be wrong by the bound.
-    measurement.error_bound = std::max(
-        measurement.error_bound, 2 * kNanosecond * static_cast<double>(summary.error_bound_nanoseconds_));
+    const double error_bound = 2 * kNanosecond * static_cast<double>(summary.error_bound_nanoseconds_);
     for (const auto& [key, interval] : intervals) {
       if (interval.num_ranks < num_ranks) {
         ++measurement.num_incomplete;
-        continue;
+      } else {
+        AddInterval(key.first, interval, measurement);
+        measurement.error_bound += error_bound;
       }
-      if (measurement.num_intervals++ == 0) measurement.first_iteration = key.first;
-      if (key.first != measurement.last_iteration) ++measurement.num_iterations;
-      measurement.last_iteration = key.first;
-      const double waited = kNanosecond * static_cast<double>(interval.waited);
-      measurement.waited += waited / num_ranks;
-      measurement.max_wait =
-          std::max(measurement.max_wait, kNanosecond * static_cast<double>(interval.after_first));
-      Last& last = measurement.last[interval.last_rank];
-      ++last.num_intervals;
-      last.after_next += kNanosecond * static_cast<double>(interval.after_next);
-      last.waited += waited / (num_ranks - 1);
     }
+    measurement.cost_of_never_last.CloseWindow();
+    for (auto& [unused_rank, last] : measurement.last) last.cost.CloseWindow();
   }
+}
+
+void ArrivalTracker::AddInterval(int64_t iteration, const ArrivalSummary::Interval& interval,
+                                 Measurement& measurement) {
+  if (measurement.num_intervals++ == 0) measurement.first_iteration = iteration;
+  if (iteration != measurement.last_iteration) ++measurement.num_iterations;
+  measurement.last_iteration = iteration;
+  const double waited = kNanosecond * static_cast<double>(interval.waited);
+  const double num_others = interval.num_ranks - 1;
+  measurement.waited += waited / interval.num_ranks;
+  measurement.max_wait =
+      std::max(measurement.max_wait, kNanosecond * static_cast<double>(interval.after_first));
+  Last& of_rank = FindLast(interval.last_rank, measurement);
+  ++of_rank.num_intervals;
+  of_rank.after_next += kNanosecond * static_cast<double>(interval.after_next);
+  of_rank.waited += waited / num_others;
+
+  const double cost =
+      kNanosecond * static_cast<double>(std::max<int64_t>(0, interval.after_next - interval.taken));
+  for (auto& [rank, last] : measurement.last) {
+    last.cost.Add(rank == interval.last_rank ? cost : -cost / num_others);
+  }
+  measurement.cost_of_never_last.Add(-cost / num_others);
+  if (cost < kHiccupSeconds) return;
+  const auto is_longer = [](const Late& a, const Late& b) { return a.seconds > b.seconds; };
+  measurement.latest.push_back({cost, iteration, interval.last_rank});
+  std::push_heap(measurement.latest.begin(), measurement.latest.end(), is_longer);
+  if (measurement.latest.size() <= kMaxKeptLate) return;
+  std::pop_heap(measurement.latest.begin(), measurement.latest.end(), is_longer);
+  measurement.latest.pop_back();
+}
+
+ArrivalTracker::Last& ArrivalTracker::FindLast(int rank, Measurement& measurement) {
+  const auto found = measurement.last.find(rank);
+  if (found != measurement.last.end()) return found->second;
+  if (measurement.last.size() == kMaxKeptRanks) {
+    measurement.last.erase(std::min_element(
+        measurement.last.begin(), measurement.last.end(),
+        [](const auto& a, const auto& b) { return a.second.num_intervals < b.second.num_intervals; }));
+  }
+  Last& last = measurement.last[rank];
+  last.cost = measurement.cost_of_never_last;
+  return last;
 }
 
 std::vector<ArrivalStats> ArrivalTracker::Finish(double iteration_seconds) const {
   std::vector<ArrivalStats> finished;
-  for (const auto& [name, measurement] : measurements_) {
+  for (const auto& [place, measurement] : measurements_) {
     ArrivalStats& stats = finished.emplace_back();
-    stats.set_name(name);
+    stats.set_name(place.first);
+    stats.set_group(place.second);
     stats.set_num_ranks(measurement.num_ranks);
     stats.set_num_intervals(measurement.num_intervals);
     stats.set_num_incomplete(measurement.num_incomplete);
     stats.set_first_iteration(measurement.first_iteration);
     stats.set_last_iteration(measurement.last_iteration);
     stats.set_max_wait(measurement.max_wait);
-    stats.set_error_bound(measurement.error_bound);
     if (measurement.num_intervals == 0) continue;
-    const auto num_iterations = static_cast<double>(measurement.num_iterations);
-    stats.set_mean_wait(measurement.waited / num_iterations);
-
-    std::vector<std::pair<int, Last>> costliest(measurement.last.begin(), measurement.last.end());
-    std::stable_sort(costliest.begin(), costliest.end(),
-                     [](const auto& a, const auto& b) { return a.second.after_next > b.second.after_next; });
-    for (size_t i = 0; i < std::min(costliest.size(), kMaxListed); ++i) {
-      const auto& [rank, last] = costliest[i];
-      const auto count = static_cast<double>(last.num_intervals);
-      LastArrival& arrival = *stats.add_last();
-      arrival.set_rank(rank);
-      arrival.set_num_intervals(last.num_intervals);
-      arrival.set_after_next(last.after_next / count);
-      arrival.set_mean_wait_of_others(last.waited / count);
-    }
-    const auto& [rank, last] = costliest.front();
-    const double cost = last.after_next / num_iterations;
-    if (2 * last.num_intervals > measurement.num_intervals &&
-        stats.last(0).after_next() > measurement.error_bound &&
-        cost > kHoldUpIterationShare * iteration_seconds) {
-      HoldUp& hold_up = *stats.mutable_hold_up();
-      hold_up.set_rank(rank);
-      hold_up.set_seconds_per_iteration(cost);
-      hold_up.set_share_of_iteration(iteration_seconds > 0 ? cost / iteration_seconds : 0);
-    }
+    stats.set_error_bound(measurement.error_bound / static_cast<double>(measurement.num_intervals));
+    stats.set_mean_wait(measurement.waited / static_cast<double>(measurement.num_iterations));
+    FinishLast(measurement, stats);
+    FindHoldUp(measurement, iteration_seconds, false, stats);
+    if (!stats.has_hold_up()) FindHoldUp(measurement, iteration_seconds, true, stats);
+    FindHiccups(measurement, iteration_seconds, stats);
   }
   return finished;
+}
+
+void ArrivalTracker::FinishLast(const Measurement& measurement, ArrivalStats& stats) {
+  std::vector<std::pair<int, const Last*>> costliest;
+  for (const auto& [rank, last] : measurement.last) costliest.emplace_back(rank, &last);
+  std::stable_sort(costliest.begin(), costliest.end(),
+                   [](const auto& a, const auto& b) { return a.second->after_next > b.second->after_next; });
+  if (costliest.size() > kMaxListed) costliest.resize(kMaxListed);
+  for (const auto& [rank, last] : costliest) {
+    const auto count = static_cast<double>(last->num_intervals);
+    LastArrival& arrival = *stats.add_last();
+    arrival.set_rank(rank);
+    arrival.set_num_intervals(last->num_intervals);
+    arrival.set_after_next(last->after_next / count);
+    arrival.set_mean_wait_of_others(last->waited / count);
+  }
+}
+
+// recent: in the last window instead of the whole run.
+void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent,
+                                ArrivalStats& stats) const {
+  const auto num_compared =
+      static_cast<double>(measurements_.size()) * static_cast<double>(measurement.num_ranks);
+  const double level = kHoldUpError * (recent ? kWindowErrorShare : 1) / num_compared;
+  const double intervals_of_iteration =
+      static_cast<double>(measurement.num_intervals) / static_cast<double>(measurement.num_iterations);
+  const double least = std::max(kHoldUpIterationShare * iteration_seconds, stats.error_bound());
+  double most = 0;
+  for (const auto& [rank, last] : measurement.last) {
+    const OwnTime time = last.cost.Read();
+    const std::optional<SteadyTime>& cost = recent ? time.window : time.all;
+    if (!cost.has_value()) continue;
+    const double expected = std::hypot(cost->standard_error, kExpectedLateness);
+    const Estimate estimate = {cost->seconds, expected, cost->degrees_of_freedom};
+    const double seconds = cost->seconds * intervals_of_iteration;
+    if (cost->seconds <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
+    most = seconds;
+    const Interval interval =
+        Estimate{cost->seconds, cost->standard_error, cost->degrees_of_freedom}.IntervalAt(kIntervalError);
+    HoldUp& hold_up = *stats.mutable_hold_up();
+    hold_up.set_rank(rank);
+    hold_up.set_recent(recent);
+    hold_up.set_seconds_per_iteration(seconds);
+    hold_up.set_seconds_low(std::max(0.0, interval.low * intervals_of_iteration));
+    hold_up.set_seconds_high(interval.high * intervals_of_iteration);
+    hold_up.set_share_of_iteration(iteration_seconds > 0 ? seconds / iteration_seconds : 0);
+  }
+}
+
+void ArrivalTracker::FindHiccups(const Measurement& measurement, double iteration_seconds,
+                                 ArrivalStats& stats) {
+  const auto num_iterations = static_cast<double>(measurement.num_iterations);
+  const double num_ranks = static_cast<double>(measurement.num_ranks);
+  const double all_waited = measurement.waited * num_ranks / (num_ranks - 1);
+  std::map<int, std::vector<Late>> by_rank;
+  for (const Late& late : measurement.latest) {
+    if (late.seconds >= kHiccupIterationShare * iteration_seconds) by_rank[late.rank].push_back(late);
+  }
+  for (auto& [rank, late] : by_rank) {
+    // That is no hiccup.
+    if (stats.hold_up().rank() == rank && stats.has_hold_up()) continue;
+    std::sort(late.begin(), late.end(),
+              [](const Late& a, const Late& b) { return a.iteration < b.iteration; });
+    double seconds = 0;
+    double longest = 0;
+    for (const Late& interval : late) {
+      seconds += interval.seconds;
+      longest = std::max(longest, interval.seconds);
+    }
+    const auto count = static_cast<int64_t>(late.size());
+    const bool is_repeated = count >= kMinHiccups && static_cast<double>(count) <= 0.2 * num_iterations &&
+                             2 * seconds >= all_waited &&
+                             seconds >= kHiccupTimeShare * num_iterations * iteration_seconds;
+    const bool is_pause = longest >= kPauseSeconds && longest >= kPauseIterations * iteration_seconds;
+    if (!is_repeated && !is_pause) continue;
+    Hiccups& hiccups = *stats.add_hiccups();
+    hiccups.set_rank(rank);
+    hiccups.set_seconds(seconds);
+    hiccups.set_all_seconds(all_waited);
+    hiccups.set_num_hiccups(count);
+    for (const Late& interval : late) {
+      if (hiccups.iterations_size() < static_cast<int>(kMaxListed))
+        hiccups.add_iterations(interval.iteration);
+    }
+  }
+  std::stable_sort(stats.mutable_hiccups()->begin(), stats.mutable_hiccups()->end(),
+                   [](const Hiccups& a, const Hiccups& b) { return a.seconds() > b.seconds(); });
+  if (stats.hiccups_size() > static_cast<int>(kMaxListed)) {
+    stats.mutable_hiccups()->DeleteSubrange(static_cast<int>(kMaxListed),
+                                            stats.hiccups_size() - static_cast<int>(kMaxListed));
+  }
 }
 
 }  // namespace ott

@@ -10,15 +10,34 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ott/core/stopwatch/own_time.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/stats/cluster_summary.pb.h"
 
 namespace ott {
 
-// A rank holds the others up where it comes last to more than half of the intervals, and what it comes after
-// the next to last is more than the clocks' error and, in a mean iteration, than this share of it.
-inline constexpr double kHoldUpIterationShare = 0.01;
+// How often one is named of ranks that are alike, over all ranks and collective measurements of a gather.
+inline constexpr double kHoldUpError = 0.0025;
+
+// What all wait for a rank is worth a name where it is more than the clocks' error and, in a mean iteration,
+// than this share of it.
+inline constexpr double kHoldUpIterationShare = 0.02;
+
+// Ranks leave a collective one after the other, always in the same order: what that is expected to do, in
+// seconds, as a standard deviation.
+inline constexpr double kExpectedLateness = 2e-6;
+
+// A rank has a hiccup where all wait for it for this share of a mean iteration and so long; they are worth a
+// name where they are kMinHiccups or more, in few of the iterations, make half of all waiting and this share
+// of the time.
+inline constexpr double kHiccupIterationShare = 0.2;
+inline constexpr double kHiccupSeconds = 2e-3;
+inline constexpr int64_t kMinHiccups = 3;
+inline constexpr double kHiccupTimeShare = 0.02;
+// A single pause is worth a name where it is so long, and so many iterations.
+inline constexpr double kPauseSeconds = 0.1;
+inline constexpr double kPauseIterations = 10;
 
 // When one rank came to its collective measurements.
 struct RankArrivals {
@@ -28,6 +47,8 @@ struct RankArrivals {
   int64_t error_bound_nanoseconds = 0;
   // Bytes that go up to rank 0 as they are, such as the iterations of dist/whatif.
   std::string iterations;
+  // Which ranks come to a measurement together with this one, by its name; where it is not in here, all do.
+  std::map<std::string, std::string> groups;
 };
 
 // The arrivals of a set of ranks between two gathers, in a size that depends on the intervals and not on the
@@ -57,18 +78,27 @@ class ArrivalSummary {
     int64_t after_first = 0;
     // What the other ranks waited for the last, in sum.
     int64_t waited = 0;
+    // How long the last had no CPU since it came to a collective before.
+    int64_t taken = 0;
 
     void Merge(const Interval& other);
   };
   // The iteration, and which of its intervals.
   using Key = std::pair<int64_t, int64_t>;
 
-  std::map<std::string, std::map<Key, Interval>> measurements_;
+  // Name and group.
+  using Place = std::pair<std::string, std::string>;
+
+  std::map<Place, std::map<Key, Interval>> measurements_;
   int64_t error_bound_nanoseconds_ = 0;
 };
 
 // Adds up summaries over the run, on rank 0. An interval counts where all ranks came to it that came to any
 // of its measurement in the same gather.
+//
+// Who holds the others up is told by what the last comes after the next to last, less the time it had no CPU;
+// what the other ranks cost in the same way, a rank by the mean, is subtracted. So it is nothing for ranks
+// that are alike, however few they are and whatever the noise.
 //
 // Not thread-safe.
 class ArrivalTracker {
@@ -83,6 +113,15 @@ class ArrivalTracker {
     int64_t num_intervals = 0;
     double after_next = 0;  // seconds, in sum
     double waited = 0;      // by the mean of the others, in sum
+    // Of each interval: what all would have been spared without the rank, less its part of what they would
+    // have been spared without another.
+    OwnTimeRecorder cost;
+  };
+  // An interval in which all waited long for one rank.
+  struct Late {
+    double seconds = 0;
+    int64_t iteration = 0;
+    int rank = 0;
   };
   struct Measurement {
     int64_t num_ranks = 0;
@@ -93,11 +132,21 @@ class ArrivalTracker {
     int64_t last_iteration = -1;
     double waited = 0;  // by the mean of all ranks, in sum
     double max_wait = 0;
-    double error_bound = 0;
-    std::map<int, Last> last;  // by rank
+    double error_bound = 0;    // of its intervals, in sum
+    std::map<int, Last> last;  // by rank; those that are seldom last give way to others
+    OwnTimeRecorder cost_of_never_last;
+    std::vector<Late> latest;  // the longest
   };
 
-  std::map<std::string, Measurement> measurements_;
+  static void AddInterval(int64_t iteration, const ArrivalSummary::Interval& interval,
+                          Measurement& measurement);
+  static Last& FindLast(int rank, Measurement& measurement);
+  static void FinishLast(const Measurement& measurement, ArrivalStats& stats);
+  void FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent,
+                  ArrivalStats& stats) const;
+  static void FindHiccups(const Measurement& measurement, double iteration_seconds, ArrivalStats& stats);
+
+  std::map<ArrivalSummary::Place, Measurement> measurements_;
 };
 
 }  // namespace ott

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/stopwatch/quantile_sketch.h"
+#include "ott/core/statistics/location.h"
 #include "ott/dist/comm/rank_list.h"
 
 namespace ott {
@@ -15,11 +16,6 @@ namespace {
 constexpr int64_t kMaxListedRanks = 256;
 constexpr size_t kMaxGroups = 64;
 constexpr size_t kMaxNotes = 32;
-// Of a normal distribution: standard deviation / median absolute deviation.
-constexpr double kDeviationOverMad = 1.4826;
-constexpr double kNumDeviations = 3;
-constexpr double kPicosecond = 1e-12;
-
 TimeOfRank MakeTime(int rank, const std::string& host, double seconds) {
   TimeOfRank time;
   time.set_rank(rank);
@@ -32,40 +28,21 @@ TimeOfRank MakeTime(int rank, const std::string& host, double seconds) {
 // matter.
 bool IsMoreExtreme(double a, int rank_a, double b, int rank_b) { return a != b ? a > b : rank_a < rank_b; }
 
-// Values and how often each occurs, ascending.
-using Weighted = std::vector<std::pair<double, uint64_t>>;
-
-// The values that a sketch stands for, in seconds, one of `without` left out.
-Weighted ValuesWithout(const QuantileSketch& sketch, double without) {
-  const int bucket_without =
-      QuantileSketch::BucketOf(static_cast<uint64_t>(std::llround(without / kPicosecond)));
-  Weighted values;
-  for (const auto& [bucket, count] : sketch.buckets()) {
-    const uint64_t left = count - (bucket == bucket_without ? 1 : 0);
-    if (left > 0) values.emplace_back(QuantileSketch::ValueOf(bucket) * kPicosecond, left);
+// Times a rank may have for its measurements as a share of its iterations: it runs in some of them.
+std::optional<SteadyTime> FromProto(const SteadyTimeStats& proto, double share) {
+  if (!std::isfinite(proto.seconds()) || !(proto.standard_error() >= 0) ||
+      !(proto.degrees_of_freedom() > 0)) {
+    return std::nullopt;
   }
-  return values;
+  return SteadyTime{share * proto.seconds(), share * proto.standard_error(), proto.degrees_of_freedom()};
 }
 
-// REQUIRES: values is not empty.
-double Median(const Weighted& values) {
-  uint64_t count = 0;
-  for (const auto& value : values) count += value.second;
-  const auto at = [&](uint64_t position) {
-    for (const auto& [value, weight] : values) {
-      if (position < weight) return value;
-      position -= weight;
-    }
-    OTT_CHECK(false) << "position beyond " << count << " values";
-    return 0.0;
-  };
-  return (at((count - 1) / 2) + at(count / 2)) / 2;
+std::optional<SteadyTime> All(const OwnTimeStats& proto, double share = 1) {
+  return proto.has_all() ? FromProto(proto.all(), share) : std::nullopt;
 }
 
-double MedianAbsoluteDeviation(Weighted values, double median) {
-  for (auto& value : values) value.first = std::abs(value.first - median);
-  std::sort(values.begin(), values.end());
-  return Median(values);
+std::optional<SteadyTime> Window(const OwnTimeStats& proto, double share = 1) {
+  return proto.has_window() ? FromProto(proto.window(), share) : std::nullopt;
 }
 
 internal::RankRanges RangesToProto(const RankSet& ranks) {
@@ -90,6 +67,24 @@ absl::StatusOr<RankSet> RangesFromProto(const internal::RankRanges& proto) {
   return ranks;
 }
 
+void AddTimesToProto(const std::map<std::string, RankTimes>& times_of_groups,
+                     google::protobuf::RepeatedPtrField<internal::LikeTimes>& proto) {
+  for (const auto& [group, times] : times_of_groups) {
+    internal::LikeTimes& added = *proto.Add();
+    added.set_group(group);
+    *added.mutable_times() = times.ToProto();
+  }
+}
+
+absl::StatusOr<std::map<std::string, RankTimes>> TimesFromProto(
+    const google::protobuf::RepeatedPtrField<internal::LikeTimes>& proto) {
+  std::map<std::string, RankTimes> times_of_groups;
+  for (const internal::LikeTimes& times : proto) {
+    OTT_ASSIGN_OR_RETURN(times_of_groups[times.group()], RankTimes::FromProto(times.times()));
+  }
+  return times_of_groups;
+}
+
 }  // namespace
 
 absl::StatusOr<RankReport> RankReport::FromStats(const StopwatchStats& stats) {
@@ -110,11 +105,25 @@ absl::StatusOr<RankReport> RankReport::FromStats(const StopwatchStats& stats) {
       if (!status.ok())
         return absl::Status(status.code(), absl::StrCat(measurement.name(), ": ", status.message()));
     }
-    Entry entry{measurement.collective(), per_iteration->total(), *std::move(intervals)};
+    // In a mean iteration, also where it runs in few.
+    const double share = stats.num_measured_iters() > 0 ? static_cast<double>(per_iteration->count()) /
+                                                              static_cast<double>(stats.num_measured_iters())
+                                                        : 0;
+    Entry entry{measurement.collective(), per_iteration->total(), *std::move(intervals),
+                All(measurement.own(), share), Window(measurement.own(), share)};
     if (!report.measurements.emplace(measurement.name(), std::move(entry)).second) {
       return absl::InvalidArgumentError(absl::StrCat(measurement.name(), ": reported twice"));
     }
     report.names.push_back(measurement.name());
+  }
+  if (stats.has_own_work()) {
+    const OwnWorkStats& own = stats.own_work();
+    report.work_seconds = std::max(0.0, report.total_seconds - own.waiting_seconds());
+    report.num_watched_iters = own.num_watched_iters();
+    report.cpu_seconds = own.cpu_seconds();
+    report.taken_seconds = own.taken_seconds();
+    report.own_work = All(own.time());
+    report.own_work_in_window = Window(own.time());
   }
   for (const OneTimeMeasurement& one_time : stats.one_time()) {
     if (!one_time.running()) report.one_time.emplace_back(one_time.name(), one_time.seconds());
@@ -123,6 +132,13 @@ absl::StatusOr<RankReport> RankReport::FromStats(const StopwatchStats& stats) {
 }
 
 void RankReport::Add(const RankReport& other) {
+  // One of the two says little about the other; what took longer is compared.
+  const bool is_shorter = num_measured_iters < other.num_measured_iters;
+  if (is_shorter) own_work = other.own_work;
+  if (work_seconds && other.work_seconds) *work_seconds += *other.work_seconds;
+  num_watched_iters += other.num_watched_iters;
+  cpu_seconds += other.cpu_seconds;
+  taken_seconds += other.taken_seconds;
   num_measured_iters += other.num_measured_iters;
   total_seconds += other.total_seconds;
   iterations.Merge(other.iterations);
@@ -133,6 +149,7 @@ void RankReport::Add(const RankReport& other) {
     entry->second.collective |= theirs.collective;
     entry->second.total_seconds += theirs.total_seconds;
     entry->second.intervals.Merge(theirs.intervals);
+    if (is_new || is_shorter) entry->second.own = theirs.own;
   }
   one_time.insert(one_time.end(), other.one_time.begin(), other.one_time.end());
 }
@@ -142,6 +159,13 @@ RankReport RankReport::Since(const RankReport& earlier) const {
   RankReport since = *this;
   since.num_measured_iters -= earlier.num_measured_iters;
   since.total_seconds = std::max(0.0, since.total_seconds - earlier.total_seconds);
+  if (since.work_seconds && earlier.work_seconds) {
+    since.work_seconds = std::max(0.0, *since.work_seconds - *earlier.work_seconds);
+  }
+  since.num_watched_iters -= earlier.num_watched_iters;
+  since.cpu_seconds -= earlier.cpu_seconds;
+  since.taken_seconds -= earlier.taken_seconds;
+  since.own_work = own_work_in_window;
   since.iterations = DurationStatistics();
   since.one_time.clear();
   for (auto& [name, entry] : since.measurements) {
@@ -150,11 +174,18 @@ RankReport RankReport::Since(const RankReport& earlier) const {
       entry.total_seconds = std::max(0.0, entry.total_seconds - before->second.total_seconds);
     }
     entry.intervals = DurationStatistics();
+    entry.own = entry.own_in_window;
   }
   return since;
 }
 
+double RankReport::CpuSecondsPerIteration() const {
+  return num_watched_iters > 0 ? cpu_seconds / static_cast<double>(num_watched_iters)
+                               : std::numeric_limits<double>::infinity();
+}
+
 double RankReport::WorkSeconds() const {
+  if (work_seconds) return PerIteration(*work_seconds);
   double work = total_seconds;
   for (const auto& [unused_name, entry] : measurements) {
     if (entry.collective) work -= entry.total_seconds;
@@ -181,6 +212,7 @@ void ClusterSummary::Measurement::Merge(const Measurement& other) {
   if (is_first || IsMoreExtreme(other.max.seconds(), other.max.rank(), max.seconds(), max.rank()))
     max = other.max;
   iterations.Merge(other.iterations);
+  for (const auto& [group, theirs] : other.times) times[group].Merge(theirs);
 }
 
 ClusterSummary::ClusterSummary(const RankReport& report) {
@@ -207,8 +239,15 @@ ClusterSummary::ClusterSummary(const RankReport& report) {
   summary.set_work_seconds(report.WorkSeconds());
   listed_.push_back(summary);
   work_.AddSeconds(summary.work_seconds());
-  slowest_.emplace();
-  slowest_->rank = summary;
+  slowest_ = summary;
+  const double cpu_seconds = report.CpuSecondsPerIteration();
+  if (report.own_work)
+    work_times_[report.like_work] = RankTimes({report.rank, {*report.own_work, cpu_seconds}});
+  const double watched_work = report.num_watched_iters > 0 ? report.WorkSeconds() : 0;
+  if (watched_work > 0) {
+    taken_.Add(report.taken_seconds / static_cast<double>(report.num_watched_iters) / watched_work,
+               report.rank);
+  }
   for (const std::string& name : report.names) {
     const RankReport::Entry& entry = report.measurements.at(name);
     const double seconds = report.PerIteration(entry.total_seconds);
@@ -216,7 +255,7 @@ ClusterSummary::ClusterSummary(const RankReport& report) {
     measurement.collective = entry.collective;
     measurement.AddRank(report, seconds);
     measurement.intervals = entry.intervals;
-    if (!entry.collective) slowest_->measurements.emplace_back(name, seconds);
+    if (entry.own) measurement.times[report.like_work] = RankTimes({report.rank, {*entry.own, cpu_seconds}});
   }
   for (const GroupLabel& group : report.groups) {
     dimensions_[group.dimension].work_of_value[group.value].AddSeconds(summary.work_seconds());
@@ -261,11 +300,12 @@ void ClusterSummary::Merge(const ClusterSummary& other) {
   iteration_.Merge(other.iteration_);
   for (const Measurement& measurement : other.measurements_) Named(measurement.name).Merge(measurement);
   work_.Merge(other.work_);
-  if (other.slowest_ &&
-      (!slowest_ || IsMoreExtreme(other.slowest_->rank.work_seconds(), other.slowest_->rank.rank(),
-                                  slowest_->rank.work_seconds(), slowest_->rank.rank()))) {
+  if (other.slowest_ && (!slowest_ || IsMoreExtreme(other.slowest_->work_seconds(), other.slowest_->rank(),
+                                                    slowest_->work_seconds(), slowest_->rank()))) {
     slowest_ = other.slowest_;
   }
+  for (const auto& [group, theirs] : other.work_times_) work_times_[group].Merge(theirs);
+  taken_.Merge(other.taken_);
   for (const auto& [count, ranks_with_it] : other.ranks_of_iteration_count_) {
     ranks_of_iteration_count_[count].Add(ranks_with_it);
   }
@@ -287,45 +327,6 @@ void ClusterSummary::Merge(const ClusterSummary& other) {
   for (const std::string& note : other.notes_) AddNote(note);
   listed_.insert(listed_.end(), other.listed_.begin(), other.listed_.end());
   if (ranks_.size() + ranks_without_iterations_.size() > kMaxListedRanks) listed_.clear();
-}
-
-std::optional<Straggler> ClusterSummary::FindStraggler() const {
-  if (ranks_.size() < 2) return std::nullopt;
-  const double work = slowest_->rank.work_seconds();
-  const Weighted others = ValuesWithout(work_.sketch(), work);
-  const double median = Median(others);
-  const double deviation = kDeviationOverMad * MedianAbsoluteDeviation(others, median);
-  const double excess = work - median;
-  const double threshold = std::max({kStragglerThreshold * median, kNumDeviations * deviation,
-                                     kStragglerIterationShare * iteration_.over_ranks.mean()});
-  if (excess <= 0 || excess < threshold) return std::nullopt;
-
-  Straggler straggler;
-  straggler.set_rank(slowest_->rank.rank());
-  straggler.set_host(slowest_->rank.host());
-  straggler.set_work_seconds(work);
-  straggler.set_median_work_seconds(median);
-  straggler.set_slower_by(median > 0 ? excess / median : 0);
-  LocateExcess(straggler);
-  return straggler;
-}
-
-void ClusterSummary::LocateExcess(Straggler& straggler) const {
-  double unexplained = straggler.work_seconds() - straggler.median_work_seconds();
-  for (const auto& [name, seconds] : slowest_->measurements) {
-    const Measurement& measurement = measurements_[positions_.at(name)];
-    const Weighted others = ValuesWithout(measurement.over_ranks.sketch(), seconds);
-    const double excess = seconds - (others.empty() ? 0 : Median(others));
-    unexplained -= excess;
-    if (excess > straggler.measurement_excess_seconds()) {
-      straggler.set_measurement(name);
-      straggler.set_measurement_excess_seconds(excess);
-    }
-  }
-  if (unexplained > straggler.measurement_excess_seconds()) {
-    straggler.clear_measurement();
-    straggler.set_measurement_excess_seconds(unexplained);
-  }
 }
 
 ClusterMeasurement ClusterSummary::FinishMeasurement(const Measurement& measurement, const RankSet& all) {
@@ -354,9 +355,8 @@ ClusterMeasurement ClusterSummary::FinishMeasurement(const Measurement& measurem
 void ClusterSummary::FinishGroups(ClusterStats& stats) const {
   for (const auto& [name, dimension] : dimensions_) {
     if (dimension.too_many || dimension.work_of_value.size() < 2) continue;
-    Weighted means;
-    for (const auto& [unused_value, work] : dimension.work_of_value) means.emplace_back(work.mean(), 1);
-    std::sort(means.begin(), means.end());
+    std::vector<double> means;
+    for (const auto& [unused_value, work] : dimension.work_of_value) means.push_back(work.mean());
     const double median = Median(means);
     for (const auto& [value, work] : dimension.work_of_value) {
       GroupStats& group = *stats.add_groups();
@@ -387,7 +387,7 @@ void ClusterSummary::FinishNotes(ClusterStats& stats) const {
   stats.add_notes(note);
 }
 
-ClusterStats ClusterSummary::Finish(int world_size) const {
+ClusterStats ClusterSummary::Finish(int world_size, double error_share) const {
   ClusterStats stats;
   stats.set_world_size(world_size);
   const RankSet reported = ranks();
@@ -413,8 +413,9 @@ ClusterStats ClusterSummary::Finish(int world_size) const {
     finished.set_mean(one_time.over_ranks.mean());
     *finished.mutable_max() = one_time.max;
   }
-  if (std::optional<Straggler> straggler = FindStraggler())
-    *stats.mutable_straggler() = *std::move(straggler);
+  FindStraggler(kWorkError * error_share, stats);
+  FindSlowMeasurements(kMeasurementError * error_share, stats);
+  FinishTaken(stats);
   FinishGroups(stats);
   FinishNotes(stats);
   return stats;
@@ -430,6 +431,7 @@ internal::MeasurementSummary ClusterSummary::ToProto(const Measurement& measurem
   *proto.mutable_min() = measurement.min;
   *proto.mutable_max() = measurement.max;
   *proto.mutable_iterations() = measurement.iterations.ToProto();
+  AddTimesToProto(measurement.times, *proto.mutable_times());
   return proto;
 }
 
@@ -451,6 +453,7 @@ absl::StatusOr<ClusterSummary::Measurement> ClusterSummary::MeasurementFromProto
   measurement.min = proto.min();
   measurement.max = proto.max();
   OTT_ASSIGN_OR_RETURN(measurement.iterations, DurationStatistics::FromProto(proto.iterations()));
+  OTT_ASSIGN_OR_RETURN(measurement.times, TimesFromProto(proto.times()));
   return measurement;
 }
 
@@ -463,13 +466,14 @@ internal::ClusterSummary ClusterSummary::ToProto() const {
   for (const Measurement& measurement : measurements_)
     *proto.add_measurements() = ToProto(measurement, ranks_);
   *proto.mutable_work() = work_.ToProto();
-  if (slowest_) {
-    *proto.mutable_slowest()->mutable_rank() = slowest_->rank;
-    for (const auto& [name, seconds] : slowest_->measurements) {
-      internal::NamedSeconds& measurement = *proto.mutable_slowest()->add_measurements();
-      measurement.set_name(name);
-      measurement.set_seconds(seconds);
-    }
+  if (slowest_) *proto.mutable_slowest() = *slowest_;
+  AddTimesToProto(work_times_, *proto.mutable_work_times());
+  internal::TakenSummary& taken = *proto.mutable_taken();
+  taken.set_num_watched(taken_.num_watched);
+  taken.set_num_taken(taken_.num_taken);
+  for (const auto& [share, rank] : taken_.ranks) {
+    taken.add_share(share);
+    taken.add_rank(rank);
   }
   for (const RankSummary& rank : listed_) *proto.add_listed() = rank;
   for (const auto& [count, ranks_with_it] : ranks_of_iteration_count_) {
@@ -511,15 +515,12 @@ absl::StatusOr<ClusterSummary> ClusterSummary::FromProto(const internal::Cluster
     return absl::InvalidArgumentError(
         absl::StrCat("work of ", summary.work_.count(), " ranks among ", summary.ranks_.size()));
   }
-  if (proto.has_slowest()) {
-    summary.slowest_.emplace();
-    summary.slowest_->rank = proto.slowest().rank();
-    for (const internal::NamedSeconds& measurement : proto.slowest().measurements()) {
-      if (summary.positions_.count(measurement.name()) == 0) {
-        return absl::InvalidArgumentError(absl::StrCat(measurement.name(), ": of the slowest rank only"));
-      }
-      summary.slowest_->measurements.emplace_back(measurement.name(), measurement.seconds());
-    }
+  if (proto.has_slowest()) summary.slowest_ = proto.slowest();
+  OTT_ASSIGN_OR_RETURN(summary.work_times_, TimesFromProto(proto.work_times()));
+  summary.taken_.num_watched = proto.taken().num_watched();
+  summary.taken_.num_taken = proto.taken().num_taken();
+  for (int i = 0; i < std::min(proto.taken().rank_size(), proto.taken().share_size()); ++i) {
+    summary.taken_.ranks.emplace_back(proto.taken().share(i), proto.taken().rank(i));
   }
   summary.listed_.assign(proto.listed().begin(), proto.listed().end());
   for (const internal::IterationCount& count : proto.iteration_counts()) {

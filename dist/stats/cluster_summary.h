@@ -19,14 +19,25 @@
 #include "ott/dist/comm/rank_set.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/stats/cluster_summary.pb.h"
+#include "ott/dist/stats/rank_times.h"
 
 namespace ott {
 
-// A rank is a straggler when its work exceeds the median of the other ranks' by the first fraction of it, by
-// three standard deviations of theirs as estimated by the median absolute deviation, and by the second
-// fraction of the mean iteration: less costs nobody anything worth a name.
-inline constexpr double kStragglerThreshold = 0.10;
-inline constexpr double kStragglerIterationShare = 0.01;
+// How often a gather of ranks that are alike names one for its work, and how often it names one for any
+// measurement, over all ranks and measurements.
+inline constexpr double kWorkError = 0.0025;
+inline constexpr double kMeasurementError = 0.005;
+// Of these, what a window between two gathers has, of which there are many in a run.
+inline constexpr double kWindowErrorShare = 0.05;
+
+// An excess that is smaller is worth no name, however sure it is: than this share of the others' median, and
+// of a mean iteration where it is of the work or of one measurement.
+inline constexpr double kMinExcess = 0.05;
+inline constexpr double kMinWorkShare = 0.01;
+inline constexpr double kMinMeasurementShare = 0.001;
+
+// A rank's CPU was taken where others had it for this share of the time of its own work.
+inline constexpr double kTakenShare = 0.1;
 
 // What a rank is part of: {"host", "node7"}, {"pipeline", "3"}.
 struct GroupLabel {
@@ -40,6 +51,9 @@ struct RankReport {
     bool collective = false;
     double total_seconds = 0;
     DurationStatistics intervals;
+    // Seconds a measured iteration, by this rank itself; since the start, and in the last window.
+    std::optional<SteadyTime> own;
+    std::optional<SteadyTime> own_in_window;
   };
 
   int rank = 0;
@@ -47,10 +61,19 @@ struct RankReport {
   int64_t num_measured_iters = 0;
   double total_seconds = 0;  // of all measured iterations
   DurationStatistics iterations;
+  // Outside of collective measurements; nullopt where only these can tell. The rest as in StopwatchStats.
+  std::optional<double> work_seconds;
+  int64_t num_watched_iters = 0;
+  double cpu_seconds = 0;
+  double taken_seconds = 0;
+  std::optional<SteadyTime> own_work;
+  std::optional<SteadyTime> own_work_in_window;
   std::vector<std::string> names;  // in the order of the report
   std::unordered_map<std::string, Entry> measurements;
   std::vector<std::pair<std::string, double>> one_time;
   std::vector<GroupLabel> groups;
+  // Only ranks of which this is equal are compared.
+  std::string like_work;
 
   // INVALID_ARGUMENT for numbers that no measurement gives.
   static absl::StatusOr<RankReport> FromStats(const StopwatchStats& stats);
@@ -64,6 +87,8 @@ struct RankReport {
   // REQUIRES: num_measured_iters > 0
   double PerIteration(double total) const { return total / static_cast<double>(num_measured_iters); }
   double WorkSeconds() const;
+  // Of own work, on a CPU; more than any time where that is not known.
+  double CpuSecondsPerIteration() const;
 };
 
 // Merging is associative, and commutative but for the order of names and notes. A value type.
@@ -85,12 +110,16 @@ class ClusterSummary {
   RankSet ranks() const;
 
   // As one table. Ranks below world_size that are not in ranks() are missing.
-  ClusterStats Finish(int world_size) const;
+  // error_share: of the errors above, as they are meant where one gather is judged.
+  ClusterStats Finish(int world_size, double error_share = 1) const;
 
   // The rank with the most work; null where there is none.
-  const RankSummary* slowest() const { return slowest_ ? &slowest_->rank : nullptr; }
+  const RankSummary* slowest() const { return slowest_ ? &*slowest_ : nullptr; }
 
  private:
+  // By what is like work.
+  using TimesOfGroups = std::map<std::string, RankTimes>;
+
   struct Measurement {
     std::string name;
     bool collective = false;
@@ -100,6 +129,7 @@ class ClusterSummary {
     TimeOfRank min;
     TimeOfRank max;
     DurationStatistics iterations;  // one sample a rank, too
+    TimesOfGroups times;
 
     void AddRank(const RankReport& report, double seconds);
     void Merge(const Measurement& other);
@@ -108,9 +138,13 @@ class ClusterSummary {
     DurationStatistics over_ranks;
     TimeOfRank max;
   };
-  struct SlowRank {
-    RankSummary rank;
-    std::vector<std::pair<std::string, double>> measurements;
+  struct Taken {
+    int64_t num_watched = 0;
+    int64_t num_taken = 0;
+    std::vector<std::pair<double, int>> ranks;  // share and rank, most first
+
+    void Add(double share, int rank);
+    void Merge(const Taken& other);
   };
   // Work by the value that ranks have in one dimension.
   struct Dimension {
@@ -120,8 +154,10 @@ class ClusterSummary {
 
   Measurement& Named(const std::string& name);
   OneTime& NamedOneTime(const std::string& name);
-  std::optional<Straggler> FindStraggler() const;
-  void LocateExcess(Straggler& straggler) const;
+  void FindStraggler(double error, ClusterStats& stats) const;
+  void LocateExcess(const std::string& group, Straggler& straggler) const;
+  void FindSlowMeasurements(double error, ClusterStats& stats) const;
+  void FinishTaken(ClusterStats& stats) const;
   void FinishGroups(ClusterStats& stats) const;
   void FinishNotes(ClusterStats& stats) const;
   static ClusterMeasurement FinishMeasurement(const Measurement& measurement, const RankSet& all);
@@ -136,13 +172,26 @@ class ClusterSummary {
   std::vector<Measurement> measurements_;
   std::unordered_map<std::string, size_t> positions_;  // in measurements_
   DurationStatistics work_;
-  std::optional<SlowRank> slowest_;
+  std::optional<RankSummary> slowest_;
+  TimesOfGroups work_times_;
+  Taken taken_;
   std::vector<RankSummary> listed_;
   std::map<int64_t, RankSet> ranks_of_iteration_count_;
   std::map<std::string, Dimension> dimensions_;
   std::vector<std::pair<std::string, OneTime>> one_time_;
   std::vector<std::string> notes_;
 };
+
+// Says in the verdicts where their ranks run.
+template <typename HostOf>
+void AddHosts(ClusterStats& stats, const HostOf& host_of) {
+  const auto add = [&](auto& verdict) { verdict.set_host(host_of(verdict.rank())); };
+  if (stats.has_straggler()) add(*stats.mutable_straggler());
+  if (stats.history().has_straggler()) add(*stats.mutable_history()->mutable_straggler());
+  for (SlowMeasurement& slow : *stats.mutable_slow_measurements()) add(slow);
+  if (!stats.has_cpu_taken()) return;
+  for (TakenFromRank& taken : *stats.mutable_cpu_taken()->mutable_ranks()) add(taken);
+}
 
 }  // namespace ott
 

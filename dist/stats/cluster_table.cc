@@ -1,6 +1,7 @@
 #include "ott/dist/stats/cluster_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,38 +82,85 @@ std::string FormatHeadline(const ClusterStats& stats) {
   return text;
 }
 
+// "20.1% more than" with its interval, or "3.0 times": beyond the double, percents are hard to read.
+template <typename Verdict>
+std::string ByHowMuch(const Verdict& verdict, const char* more) {
+  if (verdict.slower_by() < 1) return absl::StrFormat("%.1f%% %s than", verdict.slower_by() * 100, more);
+  return absl::StrFormat("%.1f times", verdict.slower_by() + 1);
+}
+
+template <typename Verdict>
+std::string FormatInterval(const Verdict& verdict) {
+  if (verdict.slower_by() < 1) {
+    return absl::StrFormat("%.1f to %.1f%%", verdict.slower_by_low() * 100, verdict.slower_by_high() * 100);
+  }
+  return absl::StrFormat("%.1f to %.1f", verdict.slower_by_low() + 1, verdict.slower_by_high() + 1);
+}
+
 // "rank 2 (node1) works 20 ms an iteration, 60.0% more than ..."
 std::string Describe(const Straggler& slow) {
   const std::string where = slow.measurement().empty()
                                 ? std::string("outside all measurements")
                                 : absl::StrCat("in \"", EscapeControlCharacters(slow.measurement()), "\"");
-  // Beyond the double, percents are hard to read.
-  const std::string by_how_much = slow.slower_by() < 1
-                                      ? absl::StrFormat("%.1f%% more than", slow.slower_by() * 100)
-                                      : absl::StrFormat("%.1f times", slow.slower_by() + 1);
-  return absl::StrFormat("%s works %s an iteration, %s the others' median of %s; most of it %s (+%s)",
+  return absl::StrFormat("%s works %s an iteration, %s the others' median of %s (%s); most of it %s (+%s)",
                          FormatRank(slow.rank(), slow.host()), FormatSeconds(slow.work_seconds()),
-                         by_how_much, FormatSeconds(slow.median_work_seconds()), where,
-                         FormatSeconds(slow.measurement_excess_seconds()));
+                         ByHowMuch(slow, "more"), FormatSeconds(slow.median_work_seconds()),
+                         FormatInterval(slow), where, FormatSeconds(slow.measurement_excess_seconds()));
 }
 
 std::string FormatStraggler(const ClusterStats& stats) {
   if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()), "\n");
   if (stats.num_ranks() < 2) return "slowest rank: one rank alone has nobody to be slower than\n";
-  if (AnyCollective(stats)) return "slowest rank: none stands out\n";
-  return "slowest rank: none stands out; name the measurements in which ranks wait for each other as "
-         "collective, else waiting counts as work\n";
+  if (!stats.has_detectable()) {
+    return "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work\n";
+  }
+  std::string text = absl::StrFormat("slowest rank: none stands out (an excess of %.0f%% would have shown)",
+                                     std::ceil(stats.detectable() * 100));
+  if (!AnyCollective(stats)) {
+    absl::StrAppend(&text,
+                    "; name the measurements in which ranks wait for each other as collective, else waiting "
+                    "counts as work");
+  }
+  return text + "\n";
+}
+
+// "attention_forward: rank 1 (vm) takes 20.1% longer than the others (18.0 to 23.0%), 0.4% of an iteration"
+std::string FormatSlowMeasurements(const ClusterStats& stats) {
+  std::string text;
+  for (const SlowMeasurement& slow : stats.slow_measurements()) {
+    const bool is_double = slow.slower_by() >= 1;
+    absl::StrAppendFormat(&text, "%s: %s takes %s the others%s (%s), %.1f%% of an iteration\n",
+                          EscapeControlCharacters(slow.name()), FormatRank(slow.rank(), slow.host()),
+                          ByHowMuch(slow, "longer"), is_double ? "' time" : "", FormatInterval(slow),
+                          slow.share_of_iteration() * 100);
+  }
+  return text;
+}
+
+// A rank whose CPU was taken is not slow. Where there are several, the machine has too much to do.
+std::string FormatCpuTaken(const ClusterStats& stats) {
+  const CpuTaken& taken = stats.cpu_taken();
+  if (taken.num_taken() == 0 || taken.ranks().empty()) return "";
+  const TakenFromRank& most = taken.ranks(0);
+  if (taken.num_taken() == 1) {
+    return absl::StrFormat(
+        "CPU taken: others had that of %s for %.0f%% of its work, which counts as nobody's\n",
+        FormatRank(most.rank(), most.host()), most.share() * 100);
+  }
+  return absl::StrFormat(
+      "overloaded machine: others had the CPU of %d of %d ranks for 10%% of their work and more (most: "
+      "%.0f%%, %s), "
+      "which counts as nobody's\n",
+      taken.num_taken(), taken.num_watched(), most.share() * 100, FormatRank(most.rank(), most.host()));
 }
 
 std::string FormatHistory(const StragglerHistory& history) {
   std::string text;
   // The first interval is all there is, and stands above.
-  if (history.num_all_intervals() <= 1) return text;
-  if (history.has_straggler()) {
-    absl::StrAppend(&text, "last ", history.num_iterations(), " iterations: ", Describe(history.straggler()),
-                    "; ", history.persistent() ? "persistent, " : "", "interval ", history.num_intervals(),
-                    " in a row, since iteration ", history.since_iteration(), "\n");
-  }
+  if (history.num_all_intervals() <= 1 || !history.has_straggler()) return text;
+  absl::StrAppend(&text, "last ", history.num_iterations(), " iterations: ", Describe(history.straggler()),
+                  "; ", history.persistent() ? "persistent, " : "", "interval ", history.num_intervals(),
+                  " in a row, since iteration ", history.since_iteration(), "\n");
   std::vector<std::string> counts;
   for (const SlowestCount& count : history.slowest()) {
     counts.push_back(absl::StrCat(FormatRank(count.rank(), count.host()), " in ", count.num_intervals()));
@@ -140,16 +188,41 @@ std::string DescribeLast(const ArrivalStats& arrivals) {
   return absl::StrJoin(ranks, "; ");
 }
 
-// "all wait for rank 1 (vm) at "loss": 19 ms an iteration, 36.7% of it"
+// What is measured there, and by which ranks.
+std::string ArrivalPlace(const ArrivalStats& arrivals) {
+  const std::string group =
+      arrivals.group().empty() ? "" : absl::StrCat(" of ", EscapeControlCharacters(arrivals.group()));
+  return absl::StrCat("\"", EscapeControlCharacters(arrivals.name()), "\"", group);
+}
+
+// "all wait for rank 1 (vm) at "loss": 19 ms an iteration (18 ms to 20 ms), 36.7% of it"
 std::string FormatHoldUps(const ClusterStats& stats) {
   std::string text;
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     if (!arrivals.has_hold_up()) continue;
     const HoldUp& hold_up = arrivals.hold_up();
-    absl::StrAppendFormat(&text, "all wait for %s at \"%s\": %s an iteration, %.1f%% of it\n",
-                          FormatRank(hold_up.rank(), hold_up.host()),
-                          EscapeControlCharacters(arrivals.name()),
-                          FormatSeconds(hold_up.seconds_per_iteration()), hold_up.share_of_iteration() * 100);
+    absl::StrAppendFormat(&text, "%sall wait for %s at %s: %s an iteration (%s to %s), %.1f%% of it\n",
+                          hold_up.recent() ? "since the gather before, " : "",
+                          FormatRank(hold_up.rank(), hold_up.host()), ArrivalPlace(arrivals),
+                          FormatSeconds(hold_up.seconds_per_iteration()),
+                          FormatSeconds(hold_up.seconds_low()), FormatSeconds(hold_up.seconds_high()),
+                          hold_up.share_of_iteration() * 100);
+  }
+  return text;
+}
+
+// "rank 1 (vm) caused 150 ms of 166 ms of waiting at "loss", in iterations 6, 8, 39"
+std::string FormatHiccups(const ClusterStats& stats) {
+  std::string text;
+  for (const ArrivalStats& arrivals : stats.arrivals()) {
+    for (const Hiccups& hiccups : arrivals.hiccups()) {
+      const int64_t num_more = hiccups.num_hiccups() - hiccups.iterations_size();
+      absl::StrAppend(&text, FormatRank(hiccups.rank(), hiccups.host()), " caused ",
+                      FormatSeconds(hiccups.seconds()), " of ", FormatSeconds(hiccups.all_seconds()),
+                      " of waiting at ", ArrivalPlace(arrivals), ", in iteration",
+                      hiccups.num_hiccups() == 1 ? " " : "s ", absl::StrJoin(hiccups.iterations(), ", "),
+                      num_more > 0 ? absl::StrCat(" and ", num_more, " more") : "", "\n");
+    }
   }
   return text;
 }
@@ -161,12 +234,13 @@ std::string FormatArrivals(const ClusterStats& stats) {
                   TextTable::LastColumn::kLeft);
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     error_bound = std::max(error_bound, arrivals.error_bound());
-    table.AddRow({absl::StrCat("  ", arrivals.name()), absl::StrCat(arrivals.num_ranks()),
-                  absl::StrCat(arrivals.first_iteration(), "-", arrivals.last_iteration()),
-                  FormatSeconds(arrivals.mean_wait()), FormatSeconds(arrivals.max_wait()),
-                  DescribeLast(arrivals)});
+    table.AddRow(
+        {absl::StrCat("  ", arrivals.name(), arrivals.group().empty() ? "" : " of ", arrivals.group()),
+         absl::StrCat(arrivals.num_ranks()),
+         absl::StrCat(arrivals.first_iteration(), "-", arrivals.last_iteration()),
+         FormatSeconds(arrivals.mean_wait()), FormatSeconds(arrivals.max_wait()), DescribeLast(arrivals)});
   }
-  return absl::StrCat(table.ToString(), FormatHoldUps(stats), "arrivals are by ",
+  return absl::StrCat(table.ToString(), FormatHoldUps(stats), FormatHiccups(stats), "arrivals are by ",
                       error_bound == 0 ? "one clock, which all ranks read"
                                        : absl::StrCat("aligned clocks: two ranks' are compared within ",
                                                       FormatSeconds(error_bound)),
@@ -193,7 +267,8 @@ std::string FormatGroups(const ClusterStats& stats) {
 }  // namespace
 
 std::string FormatSlowest(const ClusterStats& stats) {
-  return absl::StrCat(FormatStraggler(stats), FormatHoldUps(stats));
+  return absl::StrCat(FormatStraggler(stats), FormatSlowMeasurements(stats), FormatCpuTaken(stats),
+                      FormatHoldUps(stats), FormatHiccups(stats));
 }
 
 std::string FormatClusterTable(const ClusterStats& stats) {
@@ -227,7 +302,8 @@ std::string FormatClusterTable(const ClusterStats& stats) {
   if (stats.notes_size() > kMaxNotes) {
     absl::StrAppend(&text, "note: and ", stats.notes_size() - kMaxNotes, " more notes\n");
   }
-  absl::StrAppend(&text, FormatGroups(stats), FormatStraggler(stats), FormatHistory(stats.history()));
+  absl::StrAppend(&text, FormatGroups(stats), FormatStraggler(stats), FormatSlowMeasurements(stats),
+                  FormatHistory(stats.history()), FormatCpuTaken(stats));
   text += FormatArrivals(stats);
   return text;
 }

@@ -12,8 +12,7 @@ namespace ott {
 // A line a measurement, then who is slow and what is missing. Ends with a newline.
 std::string FormatClusterTable(const ClusterStats& stats);
 
-// The lines of it that say which rank has the most work, or that none stands out, and for whom the others
-// wait. Ends with a newline.
+// The lines of it that name ranks, or say that none stands out. Ends with a newline.
 std::string FormatSlowest(const ClusterStats& stats);
 
 // protobuf's JSON mapping with the names of cluster_stats.proto. Ends with a newline.

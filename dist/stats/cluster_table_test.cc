@@ -34,26 +34,27 @@ ClusterStats Stats(const std::string& more) {
 }
 
 TEST(FormatClusterTable, AlignsColumnsAndChoosesUnitsByRow) {
-  EXPECT_EQ(FormatClusterTable(Stats("")),
-            "2 of 4 ranks, 10 measured iterations; times per iteration, over ranks\n"
-            "measurement     share     min    mean     max  stddev      imbalance  max on\n"
-            "iteration      100.0%  31.000  31.500  32.000   0.500  ms       1.6%  rank 2 (node1)\n"
-            "  forward       25.0%  10.000  12.000  14.000   2.000  us      16.7%  rank 0 (node0)\n"
-            "  allreduce *   50.0%   1.000   2.000   3.000   0.000   s      50.0%  rank 0 (node0)\n"
-            "* collective: waiting for other ranks counts there, not as work\n"
-            "slowest rank: none stands out\n");
+  EXPECT_EQ(
+      FormatClusterTable(Stats("")),
+      "2 of 4 ranks, 10 measured iterations; times per iteration, over ranks\n"
+      "measurement     share     min    mean     max  stddev      imbalance  max on\n"
+      "iteration      100.0%  31.000  31.500  32.000   0.500  ms       1.6%  rank 2 (node1)\n"
+      "  forward       25.0%  10.000  12.000  14.000   2.000  us      16.7%  rank 0 (node0)\n"
+      "  allreduce *   50.0%   1.000   2.000   3.000   0.000   s      50.0%  rank 0 (node0)\n"
+      "* collective: waiting for other ranks counts there, not as work\n"
+      "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work\n");
 }
 
 TEST(FormatClusterTable, NamesMissingRanksAndTheStraggler) {
   const std::string table = FormatClusterTable(Stats(R"(
       missing_ranks: 1 missing_ranks: 3
-      straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6
+      straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6 slower_by_low: 0.58 slower_by_high: 0.62
                   measurement: "forward" measurement_excess_seconds: 0.0075 })"));
   EXPECT_THAT(table, HasSubstr("INCOMPLETE: nothing from ranks 1, 3\n"));
   EXPECT_THAT(
       table,
       HasSubstr("slowest rank: rank 2 (node1) works 20 ms an iteration, 60.0% more than the others' median "
-                "of 12.5 ms; most of it in \"forward\" (+7.5 ms)\n"));
+                "of 12.5 ms (58.0 to 62.0%); most of it in \"forward\" (+7.5 ms)\n"));
 }
 
 TEST(FormatClusterTable, ManyNotesDoNotHideTheRest) {
@@ -80,18 +81,20 @@ TEST(FormatClusterTable, ShowsLateRanksGroupsAndHistory) {
       groups { dimension: "pipeline" value: "0" num_ranks: 4 mean_work_seconds: 0.01 slower_by: -0.1 }
       history {
         num_iterations: 100 num_intervals: 4 since_iteration: 300 persistent: true num_all_intervals: 9
-        straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.01 slower_by: 1
+        straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.01 slower_by: 1 slower_by_low: 0.9 slower_by_high: 1.1
                     measurement_excess_seconds: 0.01 }
         slowest { rank: 2 host: "node1" num_intervals: 7 } slowest { rank: 0 host: "node0" num_intervals: 2 }
       })"));
   EXPECT_THAT(table, HasSubstr("LATE: of an earlier gather are the data of rank 2\n"));
   EXPECT_THAT(table, HasSubstr("work by host: node0 10 ms (2 ranks, +0.0%), node1 15 ms (2 ranks, +50.0%)\n"
                                "work by pipeline: 0 10 ms (4 ranks, -10.0%)\n"));
-  EXPECT_THAT(table,
-              HasSubstr("last 100 iterations: rank 2 (node1) works 20 ms an iteration, 2.0 times the "
-                        "others' median of 10 ms; most of it outside all measurements (+10 ms); persistent, "
-                        "interval 4 in a row, since iteration 300\n"
-                        "most work, of 9 intervals: rank 2 (node1) in 7, rank 0 (node0) in 2\n"));
+  EXPECT_THAT(
+      table,
+      HasSubstr(
+          "last 100 iterations: rank 2 (node1) works 20 ms an iteration, 2.0 times the "
+          "others' median of 10 ms (1.9 to 2.1); most of it outside all measurements (+10 ms); persistent, "
+          "interval 4 in a row, since iteration 300\n"
+          "most work, of 9 intervals: rank 2 (node1) in 7, rank 0 (node0) in 2\n"));
 }
 
 TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
@@ -101,7 +104,10 @@ TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
         mean_wait: 0.0051 max_wait: 0.0079 error_bound: 0.0000123 num_incomplete: 1
         last { rank: 1 host: "node0" num_intervals: 94 after_next: 0.005 }
         last { rank: 3 host: "node1" num_intervals: 1 after_next: 0.0001 }
-        hold_up { rank: 1 host: "node0" seconds_per_iteration: 0.005 share_of_iteration: 0.25 }
+        hold_up { rank: 1 host: "node0" seconds_per_iteration: 0.005 share_of_iteration: 0.25
+                  seconds_low: 0.0048 seconds_high: 0.0052 }
+        hiccups { rank: 3 host: "node1" seconds: 0.15 all_seconds: 0.166 num_hiccups: 3
+                  iterations: 6 iterations: 8 iterations: 39 }
       })"));
   EXPECT_THAT(
       table,
@@ -109,10 +115,33 @@ TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
           "arrival at   ranks  iterations  wait/iteration  longest  last\n"
           "  allreduce      4        5-99          5.1 ms   7.9 ms  rank 1 (node0) in 94 of 95, 5 ms "
           "after the next; rank 3 (node1) in 1 of 95, 100 us after the next; 1 times not all ranks came\n"
-          "all wait for rank 1 (node0) at \"allreduce\": 5 ms an iteration, 25.0% of it\n"
+          "all wait for rank 1 (node0) at \"allreduce\": 5 ms an iteration (4.8 ms to 5.2 ms), 25.0% of it\n"
+          "rank 3 (node1) caused 150 ms of 166 ms of waiting at \"allreduce\", in iterations 6, 8, 39\n"
           "arrivals are by aligned clocks: two ranks' are compared within 12.3 us\n"));
   EXPECT_THAT(FormatClusterTable(Stats("arrivals { name: \"loss\" num_ranks: 4 }")),
               HasSubstr("arrivals are by one clock, which all ranks read\n"));
+}
+
+TEST(FormatClusterTable, SaysWhatWouldHaveShownWhereNobodyStandsOut) {
+  EXPECT_THAT(FormatClusterTable(Stats("detectable: 0.065")),
+              HasSubstr("slowest rank: none stands out (an excess of 7% would have shown)\n"));
+}
+
+TEST(FormatClusterTable, NamesMeasurementsAndSaysWhoseCpuWasTaken) {
+  EXPECT_THAT(
+      FormatSlowest(Stats(R"(
+      detectable: 0.05
+      slow_measurements { name: "attention" rank: 1 host: "vm" slower_by: 0.2 slower_by_low: 0.18
+                          slower_by_high: 0.23 share_of_iteration: 0.004 }
+      cpu_taken { num_watched: 4 num_taken: 1 ranks { rank: 2 host: "vm" share: 0.36 } })")),
+      "slowest rank: none stands out (an excess of 5% would have shown)\n"
+      "attention: rank 1 (vm) takes 20.0% longer than the others (18.0 to 23.0%), 0.4% of an iteration\n"
+      "CPU taken: others had that of rank 2 (vm) for 36% of its work, which counts as nobody's\n");
+  EXPECT_THAT(
+      FormatSlowest(Stats(R"(
+      cpu_taken { num_watched: 4 num_taken: 2 ranks { rank: 2 host: "vm" share: 0.41 } ranks { share: 0.2 } })")),
+      HasSubstr("overloaded machine: others had the CPU of 2 of 4 ranks for 10% of their work and more "
+                "(most: 41%, rank 2 (vm)), which counts as nobody's\n"));
 }
 
 TEST(FormatClusterTable, ShowsWhatDoesNotFitTogether) {

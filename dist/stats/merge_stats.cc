@@ -10,7 +10,8 @@
 
 namespace ott {
 
-ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size) {
+ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size,
+                        const std::vector<std::string>& like_work) {
   ClusterSummary merged;
   std::map<int, RankReport> by_rank;
   std::map<int, int> num_reports;
@@ -33,6 +34,8 @@ ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size
     const auto [earlier, is_first] = by_rank.try_emplace(stats.rank());
     if (is_first) {
       report->groups.push_back({"host", report->host});
+      const auto rank = static_cast<size_t>(report->rank);
+      if (rank < like_work.size()) report->like_work = like_work[rank];
       earlier->second = *std::move(report);
     } else {
       earlier->second.Add(*report);
@@ -43,7 +46,9 @@ ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size
       merged.AddNote(absl::StrCat("rank ", rank, ": ", num_reports[rank], " reports added up"));
     merged.Merge(ClusterSummary(report));
   }
-  return merged.Finish(world_size);
+  ClusterStats stats = merged.Finish(world_size);
+  AddHosts(stats, [&](int rank) { return by_rank.at(rank).host; });
+  return stats;
 }
 
 }  // namespace ott

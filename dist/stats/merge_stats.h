@@ -3,6 +3,7 @@
 #ifndef OTT_DIST_STATS_MERGE_STATS_H_
 #define OTT_DIST_STATS_MERGE_STATS_H_
 
+#include <string>
 #include <vector>
 
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
@@ -13,7 +14,9 @@ namespace ott {
 // Merges by measurement name. ranks: in any order, some may be missing; several reports of one rank (it was
 // restarted) are added up. A measurement that a rank lacks counts for the ranks that have it alone.
 // What cannot be used is left out and said in notes.
-ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size);
+// like_work: of each rank what StatsGathererOptions::like_work is; empty: all do like work.
+ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size,
+                        const std::vector<std::string>& like_work = {});
 
 }  // namespace ott
 

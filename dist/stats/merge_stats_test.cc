@@ -21,6 +21,29 @@ Statistics Repeated(double seconds, int count) {
   return statistics.ToProto();
 }
 
+// What the stopwatch says of times that hardly vary.
+SteadyTimeStats Steady(double seconds) {
+  SteadyTimeStats time;
+  time.set_seconds(seconds);
+  time.set_standard_error(0.001 * seconds);
+  time.set_degrees_of_freedom(5);
+  return time;
+}
+
+// As far as that follows from the measurements, all of them on a CPU.
+void SetOwnTimes(StopwatchStats& report) {
+  double waiting = 0;
+  for (Measurement& measurement : *report.mutable_measurements()) {
+    if (measurement.collective()) {
+      waiting += measurement.per_iteration().mean();
+    } else {
+      *measurement.mutable_own()->mutable_all() = Steady(measurement.per_iteration().mean());
+    }
+  }
+  report.mutable_own_work()->set_waiting_seconds(waiting * static_cast<double>(report.num_measured_iters()));
+  *report.mutable_own_work()->mutable_time()->mutable_all() = Steady(report.iteration().mean() - waiting);
+}
+
 // A rank of 4 that measured 10 iterations; names ending in '*' are collective.
 StopwatchStats Report(int rank, double iteration,
                       const std::vector<std::pair<std::string, double>>& measurements) {
@@ -39,6 +62,7 @@ StopwatchStats Report(int rank, double iteration,
     measurement.set_name(name);
     *measurement.mutable_per_iteration() = Repeated(seconds, 10);
   }
+  SetOwnTimes(report);
   return report;
 }
 
@@ -119,11 +143,85 @@ TEST(MergeStats, NamesNobodyWhoseDelayIsNothingBesideTheIteration) {
   EXPECT_TRUE(with_delay(0.011));
 }
 
+TEST(MergeStats, TenPercentOfWorkIsWithinWhatProcessesDifferByAndOfSleepIsNot) {
+  const auto with_cpu_share = [](double share) {
+    std::vector<StopwatchStats> reports = {Report(0, 0.02, {{"load", 0.010}, {"allreduce*", 0.010}}),
+                                           Report(1, 0.02, {{"load", 0.0108}, {"allreduce*", 0.0092}})};
+    for (StopwatchStats& report : reports) {
+      report.mutable_own_work()->set_num_watched_iters(10);
+      report.mutable_own_work()->set_cpu_seconds(10 * share * 0.010);
+    }
+    return MergeStats(reports, 2);
+  };
+  EXPECT_FALSE(with_cpu_share(1).has_straggler());
+  EXPECT_GT(with_cpu_share(1).detectable(), 0.08);
+  ASSERT_TRUE(with_cpu_share(0.05).has_straggler());
+  EXPECT_EQ(with_cpu_share(0.05).straggler().rank(), 1);
+  EXPECT_LT(with_cpu_share(0.05).straggler().slower_by_low(), 0.08);
+  EXPECT_GT(with_cpu_share(0.05).straggler().slower_by_high(), 0.08);
+}
+
+TEST(MergeStats, NamesAMeasurementThatIsASmallPartOfTheIteration) {
+  std::vector<StopwatchStats> reports;
+  for (int rank = 0; rank < 4; ++rank) {
+    reports.push_back(Report(
+        rank, 0.050, {{"attention", rank == 1 ? 0.0012 : 0.001}, {"rest", 0.040}, {"allreduce*", 0.005}}));
+  }
+  const ClusterStats stats = MergeStats(reports, 4);
+  EXPECT_FALSE(stats.has_straggler());
+  ASSERT_EQ(stats.slow_measurements_size(), 1);
+  const SlowMeasurement& slow = stats.slow_measurements(0);
+  EXPECT_EQ(slow.name(), "attention");
+  EXPECT_EQ(slow.rank(), 1);
+  EXPECT_EQ(slow.host(), "node0");
+  EXPECT_NEAR(slow.slower_by(), 0.2, 0.001);
+  EXPECT_NEAR(slow.share_of_iteration(), 0.004, 1e-5);
+}
+
+TEST(MergeStats, OnlyRanksThatDoLikeWorkAreCompared) {
+  std::vector<StopwatchStats> reports;
+  for (int rank = 0; rank < 4; ++rank)
+    reports.push_back(Report(rank, 0.03, {{"forward", rank < 2 ? 0.01 : 0.02}}));
+  for (int rank = 0; rank < 4; ++rank) {
+    *reports[rank].mutable_own_work()->mutable_time()->mutable_all() = Steady(rank < 2 ? 0.01 : 0.02);
+  }
+  const ClusterStats stats = MergeStats(reports, 4, {"stage 0", "stage 0", "stage 1", "stage 1"});
+  EXPECT_FALSE(stats.has_straggler());
+  EXPECT_TRUE(stats.has_detectable());
+  EXPECT_EQ(stats.slow_measurements_size(), 0);
+}
+
+TEST(MergeStats, SaysFromWhichRanksTheCpuWasTaken) {
+  std::vector<StopwatchStats> reports = FourRanks(-1, 0);
+  for (StopwatchStats& report : reports) {
+    report.mutable_own_work()->set_num_watched_iters(10);
+    report.mutable_own_work()->set_taken_seconds(report.rank() == 2 ? 10 * 0.006 : 10 * 0.0001);
+  }
+  const CpuTaken taken = MergeStats(reports, 4).cpu_taken();
+  EXPECT_EQ(taken.num_watched(), 4);
+  EXPECT_EQ(taken.num_taken(), 1);
+  ASSERT_EQ(taken.ranks_size(), 1);
+  EXPECT_EQ(taken.ranks(0).rank(), 2);
+  EXPECT_NEAR(taken.ranks(0).share(), 0.5, 0.01);
+}
+
+TEST(MergeStats, CannotTellOfTooFewIterations) {
+  std::vector<StopwatchStats> reports = FourRanks(2, 0.018);
+  for (StopwatchStats& report : reports) {
+    report.mutable_own_work()->clear_time();
+    for (Measurement& measurement : *report.mutable_measurements()) measurement.clear_own();
+  }
+  const ClusterStats stats = MergeStats(reports, 4);
+  EXPECT_FALSE(stats.has_straggler());
+  EXPECT_FALSE(stats.has_detectable());
+}
+
 TEST(MergeStats, SaysThatTheDelayIsOutsideAllMeasurements) {
   std::vector<StopwatchStats> reports = FourRanks(-1, 0);
   for (Measurement& measurement : *reports[1].mutable_measurements()) {
     if (measurement.collective()) *measurement.mutable_per_iteration() = Repeated(0.001, 10);
   }
+  SetOwnTimes(reports[1]);
   const ClusterStats stats = MergeStats(reports, 4);
   ASSERT_TRUE(stats.has_straggler());
   EXPECT_EQ(stats.straggler().rank(), 1);
@@ -134,6 +232,7 @@ TEST(MergeStats, ARankWithoutAMeasurementIsNoStragglerAndHidesNone) {
   std::vector<StopwatchStats> reports = FourRanks(3, 0.020);
   reports[1].mutable_measurements()->RemoveLast();
   *reports[1].mutable_iteration() = Repeated(0.012, 10);
+  SetOwnTimes(reports[1]);
   const ClusterStats stats = MergeStats(reports, 4);
   ASSERT_TRUE(stats.has_straggler());
   EXPECT_EQ(stats.straggler().rank(), 3);

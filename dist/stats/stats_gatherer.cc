@@ -39,8 +39,10 @@ StopwatchStats ForRankReport(const StopwatchStats& stats) {
     *kept_measurement.mutable_per_interval() = Compact(measurement.per_interval());
     *kept_measurement.mutable_per_iteration() = Compact(measurement.per_iteration());
     kept_measurement.mutable_per_iteration()->clear_sketch();
+    if (measurement.has_own()) *kept_measurement.mutable_own() = measurement.own();
   }
   *kept.mutable_one_time() = stats.one_time();
+  if (stats.has_own_work()) *kept.mutable_own_work() = stats.own_work();
   return kept;
 }
 
@@ -85,7 +87,7 @@ absl::Status StatsGatherer::Take(Child& child) {
     for (const internal::GroupLabel& group : message.leaf().groups()) {
       groups.push_back({group.dimension(), group.value()});
     }
-    Identify(child.rank, std::move(groups), report);
+    Identify(child.rank, std::move(groups), message.leaf().like_work(), report);
     child.total = ClusterSummary(report);
     child.interval = ClusterSummary(child.report ? report.Since(*child.report) : report);
     child.report = std::move(report);
@@ -99,11 +101,13 @@ absl::Status StatsGatherer::Take(Child& child) {
   return absl::OkStatus();
 }
 
-void StatsGatherer::Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const {
+void StatsGatherer::Identify(int rank, std::vector<GroupLabel> groups, std::string like_work,
+                             RankReport& report) const {
   report.rank = rank;
   report.host = ranks_->host(rank);
   report.groups = std::move(groups);
   report.groups.push_back({"host", report.host});
+  report.like_work = std::move(like_work);
 }
 
 void StatsGatherer::MergeChild(Child& child) {
@@ -157,6 +161,7 @@ void StatsGatherer::AddArrivals(ClusterStats& stats) {
     if (measurement.has_hold_up()) {
       measurement.mutable_hold_up()->set_host(ranks_->host(measurement.hold_up().rank()));
     }
+    for (Hiccups& hiccups : *measurement.mutable_hiccups()) hiccups.set_host(ranks_->host(hiccups.rank()));
     *stats.add_arrivals() = std::move(measurement);
   }
 }
@@ -177,7 +182,9 @@ absl::StatusOr<ClusterStats> StatsGatherer::Gather(const StopwatchStats& mine, D
 
 absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArrivals& arrivals) {
   ++round_;
-  interval_arrivals_ = ArrivalSummary(ranks_->rank(), arrivals);
+  RankArrivals grouped = arrivals;
+  grouped.groups = options_.collective_groups;
+  interval_arrivals_ = ArrivalSummary(ranks_->rank(), grouped);
   iterations_.clear();
   if (!arrivals.iterations.empty()) iterations_.push_back(arrivals.iterations);
   if (is_leaf()) {
@@ -188,13 +195,14 @@ absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArriva
       label.set_dimension(group.dimension);
       label.set_value(group.value);
     }
+    message.mutable_leaf()->set_like_work(options_.like_work);
     *message.mutable_arrivals() = interval_arrivals_.ToProto();
     for (const std::string& iterations : iterations_) message.add_iterations(iterations);
     message_ = ToMessage(message);
     return absl::OkStatus();
   }
   OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(mine));
-  Identify(ranks_->rank(), options_.groups, report);
+  Identify(ranks_->rank(), options_.groups, options_.like_work, report);
   total_ = ClusterSummary(report);
   interval_ = ClusterSummary(previous_ ? report.Since(*previous_) : report);
   first_iteration_ = mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters : 0);
@@ -237,6 +245,7 @@ absl::StatusOr<ClusterStats> StatsGatherer::Merge() {
   NoteSilence(total_, stats);
   *stats.mutable_history() = tracker_.Add(interval_, first_iteration_);
   AddArrivals(stats);
+  AddHosts(stats, [this](int rank) { return ranks_->host(rank); });
   return stats;
 }
 

@@ -4,6 +4,7 @@
 #define OTT_DIST_STATS_STATS_GATHERER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +27,12 @@ struct StatsGathererOptions {
   int fan_out = 32;
   // What this rank is part of besides its host.
   std::vector<GroupLabel> groups;
+  // Only ranks of which this is equal are compared with each other: "stage 3" where pipeline stages do unlike
+  // work.
+  std::string like_work;
+  // Which ranks come to a collective measurement together, by its name: "tensor parallel 2". Where it is not
+  // in here, all do.
+  std::map<std::string, std::string> collective_groups;
 };
 
 // Ranks form a tree. Those that no other reports to post what they measured and go on; the others merge what
@@ -100,7 +107,7 @@ class StatsGatherer {
   absl::Status Take(Child& child);
   void MergeChild(Child& child);
   // Says in the report whose it is.
-  void Identify(int rank, std::vector<GroupLabel> groups, RankReport& report) const;
+  void Identify(int rank, std::vector<GroupLabel> groups, std::string like_work, RankReport& report) const;
   // Bytes for the rank above.
   std::string ToMessage(const internal::StatsMessage& message) const;
   // Steps from a rank to rank 0.

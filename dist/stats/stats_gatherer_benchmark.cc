@@ -23,6 +23,16 @@ namespace {
 constexpr int kFanOut = 32;
 constexpr int kNumMeasurements = 200;
 
+OwnTimeStats MakeOwnTime(double seconds) {
+  OwnTimeStats own;
+  for (SteadyTimeStats* time : {own.mutable_all(), own.mutable_window()}) {
+    time->set_seconds(seconds);
+    time->set_standard_error(0.01 * seconds);
+    time->set_degrees_of_freedom(7);
+  }
+  return own;
+}
+
 // 200 measurements of 50 intervals each, around values of the rank's own.
 StopwatchStats MakeStats(int rank) {
   std::mt19937 random(static_cast<unsigned>(rank));
@@ -32,6 +42,11 @@ StopwatchStats MakeStats(int rank) {
   DurationStatistics iterations;
   for (int i = 0; i < 50; ++i) iterations.AddSeconds(0.25 * noise(random));
   *stats.mutable_iteration() = iterations.ToProto();
+  OwnWorkStats& work = *stats.mutable_own_work();
+  work.set_waiting_seconds(4 * 50e-3);
+  work.set_num_watched_iters(50);
+  work.set_cpu_seconds(50 * 0.2);
+  *work.mutable_time() = MakeOwnTime(0.25 * noise(random));
   for (int m = 0; m < kNumMeasurements; ++m) {
     DurationStatistics intervals;
     for (int i = 0; i < 50; ++i) intervals.AddSeconds(1e-3 * noise(random));
@@ -40,6 +55,7 @@ StopwatchStats MakeStats(int rank) {
     measurement.set_collective(m % 50 == 0);
     *measurement.mutable_per_interval() = intervals.ToProto();
     *measurement.mutable_per_iteration() = intervals.ToProto();
+    if (!measurement.collective()) *measurement.mutable_own() = MakeOwnTime(1e-3 * noise(random));
   }
   return stats;
 }

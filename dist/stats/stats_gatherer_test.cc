@@ -8,9 +8,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/stopwatch/own_time.h"
 #include "ott/core/stopwatch/statistics.h"
 #include "ott/dist/comm/simulated_communicator.h"
 #include "ott/dist/stats/merge_stats.h"
+#include "ott/dist/stats/rank_groups.h"
 
 namespace ott {
 namespace {
@@ -26,12 +28,23 @@ class Rank {
     for (int i = 0; i < count; ++i) {
       iteration_.AddSeconds(slowest + 0.001);
       forward_.AddSeconds(work);
+      own_.Add(work);
       allreduce_.AddSeconds(slowest - work + 0.001);
     }
   }
 
+  void CloseWindow() { own_.CloseWindow(); }
+
   StopwatchStats Stats() const {
     StopwatchStats stats;
+    OwnWorkStats& work = *stats.mutable_own_work();
+    work.set_waiting_seconds(allreduce_.total());
+    const OwnTime own = own_.Read();
+    for (const auto& [from, to] : {std::pair(&own.all, work.mutable_time()->mutable_all()),
+                                   std::pair(&own.window, work.mutable_time()->mutable_window())}) {
+      to->set_seconds(from->value_or(SteadyTime()).seconds);
+      to->set_degrees_of_freedom(from->has_value() ? 5 : 0);
+    }
     stats.set_num_measured_iters(iteration_.count());
     *stats.mutable_iteration() = iteration_.ToProto();
     for (const auto& [name, statistics] :
@@ -41,6 +54,7 @@ class Rank {
       measurement.set_collective(statistics == &allreduce_);
       *measurement.mutable_per_interval() = statistics->ToProto();
       *measurement.mutable_per_iteration() = statistics->ToProto();
+      if (!measurement.collective()) *measurement.mutable_own() = work.time();
     }
     return stats;
   }
@@ -49,6 +63,7 @@ class Rank {
   DurationStatistics iteration_;
   DurationStatistics forward_;
   DurationStatistics allreduce_;
+  OwnTimeRecorder own_;
 };
 
 // Ranks that gather in one thread: those below first, so that nobody has to wait.
@@ -88,6 +103,7 @@ class World {
       GatherBelow(child, takes_part);
     }
     if (!takes_part(rank)) return ClusterStats();
+    ranks_[rank].CloseWindow();
     const auto stats = gatherers_[rank]->Gather(
         ranks_[rank].Stats(), Deadline::After(std::chrono::milliseconds(5)), arrivals_[rank]);
     EXPECT_TRUE(stats.ok()) << stats.status();
@@ -105,7 +121,7 @@ TEST(StatsGatherer, MergesAlongTheTreeWhatMergesAtOnce) {
   constexpr int kSize = 40;
   const auto work_of = [](int rank) { return rank == 17 ? 0.020 : 0.010 + rank * 1e-6; };
   World world(kSize, 3);
-  world.Iterate(10, work_of);
+  world.Iterate(50, work_of);
   ClusterStats tree = world.Gather();
 
   std::vector<StopwatchStats> reports;
@@ -125,12 +141,14 @@ TEST(StatsGatherer, MergesAlongTheTreeWhatMergesAtOnce) {
 TEST(StatsGatherer, NamesTheRankThatHoldsUpOthersWhoseTotalWorkIsTheSame) {
   constexpr int kSize = 15;
   World world(kSize, 2);
-  world.Iterate(3, [](int) { return 0.01; });
+  world.Iterate(50, [](int) { return 0.01; });
   for (int rank = 0; rank < kSize; ++rank) {
     // Rank 11 is 3 ms late for the loss, and all others for the gradients.
     const int64_t loss = rank == 11 ? 5'000'000 : 2'000'000;
     for (const auto& [name, time] : {std::pair("loss", loss), std::pair("gradients", int64_t{9'000'000})}) {
-      world.arrivals(rank).measurements.push_back({name, {{0, time}, {1, time + 20'000'000}}});
+      StopwatchArrivals& arrivals = world.arrivals(rank).measurements.emplace_back();
+      arrivals.name = name;
+      for (int i = 0; i < 50; ++i) arrivals.arrivals.push_back({i, time + i * int64_t{20'000'000}});
     }
     world.arrivals(rank).error_bound_nanoseconds = rank * 100;
   }
@@ -142,9 +160,73 @@ TEST(StatsGatherer, NamesTheRankThatHoldsUpOthersWhoseTotalWorkIsTheSame) {
   EXPECT_EQ(loss.num_ranks(), kSize);
   EXPECT_EQ(loss.hold_up().rank(), 11);
   EXPECT_EQ(loss.hold_up().host(), "node1");
-  EXPECT_DOUBLE_EQ(loss.hold_up().seconds_per_iteration(), 0.003);
-  EXPECT_DOUBLE_EQ(loss.error_bound(), 2.8e-6);
+  EXPECT_NEAR(loss.hold_up().seconds_per_iteration(), 0.003, 1e-9);
+  EXPECT_NEAR(loss.error_bound(), 2.8e-6, 1e-12);
   EXPECT_FALSE(stats.arrivals(0).has_hold_up());
+}
+
+TEST(StatsGatherer, RanksOfDifferentGroupsAreNotMatched) {
+  // Ranks 0 and 1 do stage 0, 2 and 3 stage 1, which is heavier and comes later; nobody is slow.
+  std::vector<StatsGathererOptions> options(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    options[rank].like_work = rank / 2 == 0 ? "stage 0" : "stage 1";
+    options[rank].collective_groups = {{"allreduce", options[rank].like_work}};
+  }
+  for (const bool grouped : {true, false}) {
+    std::vector<std::unique_ptr<StatsGatherer>> gatherers;
+    int next = 0;
+    for (auto& communicator : CreateSimulatedCommunicators({"a", "a", "a", "a"})) {
+      gatherers.push_back(std::make_unique<StatsGatherer>(
+          std::move(communicator), grouped ? options[next++] : StatsGathererOptions()));
+    }
+    ClusterStats stats;
+    for (const int rank : {3, 2, 1, 0}) {
+      Rank measured;
+      measured.Iterate(50, rank / 2 == 0 ? 0.010 : 0.020 - (rank == 3 ? 0.008 : 0), 0.020);
+      RankArrivals arrivals;
+      arrivals.measurements.emplace_back().name = "allreduce";
+      for (int i = 0; i < 50; ++i) {
+        arrivals.measurements[0].arrivals.push_back({i, i * int64_t{30'000'000} + (rank / 2) * 5'000'000});
+      }
+      const auto gathered = gatherers[rank]->Gather(measured.Stats(), Deadline::Now(), arrivals);
+      ASSERT_TRUE(gathered.ok()) << gathered.status();
+      stats = *gathered;
+    }
+    // Of the heavier stage, rank 2 takes longer than rank 3.
+    EXPECT_EQ(stats.straggler().rank(), 2);
+    EXPECT_EQ(stats.arrivals_size(), grouped ? 2 : 1);
+    EXPECT_NEAR(stats.arrivals(0).mean_wait(), grouped ? 0 : 0.0025, 1e-9);
+    if (grouped) {
+      EXPECT_EQ(stats.arrivals(1).group(), "stage 1");
+      EXPECT_NEAR(stats.straggler().median_work_seconds(), 0.012, 1e-9);
+    }
+  }
+}
+
+TEST(RankGroups, AreThoseOfNeighboursOrOfRanksAsFarApart) {
+  StopwatchConfig config;
+  config.mutable_like_work()->set_size(8);
+  CollectiveGroups& data_parallel = *config.add_collective_groups();
+  data_parallel.add_measurements("dp_allreduce");
+  data_parallel.mutable_groups()->set_size(2);
+  data_parallel.mutable_groups()->set_stride(4);
+  ASSERT_TRUE(CheckGroups(config, 16).ok()) << CheckGroups(config, 16);
+  EXPECT_EQ(LikeWork(config, 7), LikeWork(config, 0));
+  EXPECT_NE(LikeWork(config, 8), LikeWork(config, 0));
+  const auto group_of = [&](int rank) { return GroupsOfCollectives(config, rank).at("dp_allreduce"); };
+  EXPECT_EQ(group_of(0), group_of(4));
+  EXPECT_EQ(group_of(9), group_of(13));
+  for (const int other : {1, 8, 12}) EXPECT_NE(group_of(0), group_of(other)) << other;
+}
+
+TEST(RankGroups, ThatDoNotDivideTheRanksAreRefused) {
+  StopwatchConfig config;
+  config.mutable_like_work()->set_size(3);
+  EXPECT_THAT(std::string(CheckGroups(config, 4).message()), HasSubstr("like_work"));
+  config.mutable_like_work()->set_size(-2);
+  EXPECT_TRUE(absl::IsInvalidArgument(CheckGroups(config, 4)));
+  config.mutable_like_work()->add_of_rank(0);
+  EXPECT_THAT(std::string(CheckGroups(config, 4).message()), HasSubstr("1 entries for 4 ranks"));
 }
 
 TEST(StatsGatherer, NamesTheMissingRankAndThoseBehindIt) {
@@ -194,29 +276,32 @@ TEST(StatsGatherer, FollowsAStragglerFromIntervalToInterval) {
   EXPECT_FALSE(world.Gather().history().has_straggler());
 
   // Hidden in the sums since the start at first, not in those of the interval.
-  world.Iterate(5, only(2));
+  world.Iterate(50, only(2));
   StragglerHistory history = world.Gather().history();
   EXPECT_EQ(history.straggler().rank(), 2);
-  EXPECT_EQ(history.num_iterations(), 5);
+  EXPECT_EQ(history.num_iterations(), 50);
   EXPECT_EQ(history.since_iteration(), 100);
   EXPECT_FALSE(history.persistent());
+  world.Iterate(50, only(2));
+  world.Gather();
+  // Too short to say anything, and no reason to forget.
   world.Iterate(5, only(2));
   world.Gather();
-  world.Iterate(5, only(2));
+  world.Iterate(45, only(2));
   history = world.Gather().history();
   EXPECT_TRUE(history.persistent());
   EXPECT_EQ(history.num_intervals(), 3);
   EXPECT_EQ(history.since_iteration(), 100);
 
-  world.Iterate(5, only(0));
+  world.Iterate(50, only(0));
   history = world.Gather().history();
   EXPECT_EQ(history.straggler().rank(), 0);
   EXPECT_FALSE(history.persistent());
-  EXPECT_EQ(history.since_iteration(), 115);
+  EXPECT_EQ(history.since_iteration(), 250);
   ASSERT_GE(history.slowest_size(), 1);
   EXPECT_EQ(history.slowest(0).rank(), 2);
-  EXPECT_EQ(history.slowest(0).num_intervals(), 3);
-  EXPECT_EQ(history.num_all_intervals(), 5);
+  EXPECT_EQ(history.slowest(0).num_intervals(), 4);
+  EXPECT_EQ(history.num_all_intervals(), 6);
 }
 
 TEST(StatsGatherer, PercentilesAreThoseOfAllIntervalsOfAllRanks) {

@@ -7,7 +7,7 @@ namespace ott {
 
 StragglerHistory StragglerTracker::Add(const ClusterSummary& interval, int64_t first_iteration) {
   StragglerHistory history;
-  const ClusterStats stats = interval.Finish(0);
+  const ClusterStats stats = interval.Finish(0, kWindowErrorShare);
   history.set_num_iterations(stats.max_measured_iters());
   if (const RankSummary* slowest = interval.slowest(); slowest != nullptr && stats.num_ranks() > 1) {
     SlowestCount& count = slowest_[slowest->rank()];
@@ -16,10 +16,11 @@ StragglerHistory StragglerTracker::Add(const ClusterSummary& interval, int64_t f
     count.set_num_intervals(count.num_intervals() + 1);
     ++num_intervals_;
   }
-  if (!stats.has_straggler()) {
+  const bool is_told = stats.has_straggler() || stats.has_detectable();
+  if (is_told && !stats.has_straggler()) {
     straggler_.reset();
     num_in_a_row_ = 0;
-  } else {
+  } else if (is_told) {
     if (straggler_ != stats.straggler().rank()) {
       straggler_ = stats.straggler().rank();
       num_in_a_row_ = 0;

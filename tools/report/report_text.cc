@@ -36,10 +36,18 @@ std::string DescribeStarts(const RunReport& report) {
 Answer WhoIsSlow(const RunReport& report) {
   const std::string question = "Who is slow?";
   if (!report.stats) return {question, Grade::kUnknown, "Nothing was measured."};
-  const bool anyone = report.stats->has_straggler() ||
-                      std::any_of(report.stats->arrivals().begin(), report.stats->arrivals().end(),
-                                  [](const ArrivalStats& arrivals) { return arrivals.has_hold_up(); });
-  return {question, anyone ? Grade::kBad : Grade::kGood, WithoutNewline(FormatSlowest(*report.stats))};
+  const ClusterStats& stats = *report.stats;
+  const bool anyone =
+      stats.has_straggler() || stats.slow_measurements_size() > 0 ||
+      std::any_of(stats.arrivals().begin(), stats.arrivals().end(), [](const ArrivalStats& arrivals) {
+        return arrivals.has_hold_up() || arrivals.hiccups_size() > 0;
+      });
+  const bool is_told = stats.has_detectable() || stats.num_ranks() < 2;
+  return {question,
+          anyone    ? Grade::kBad
+          : is_told ? Grade::kGood
+                    : Grade::kUnknown,
+          WithoutNewline(FormatSlowest(stats))};
 }
 
 Answer WhatWouldBeSaved(const RunReport& report) {

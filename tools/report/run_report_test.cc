@@ -67,6 +67,10 @@ class RunReportTest : public ::testing::Test {
     iteration->set_mean(seconds);
     iteration->set_min(seconds);
     iteration->set_max(seconds);
+    SteadyTimeStats* const work = stats.mutable_own_work()->mutable_time()->mutable_all();
+    work->set_seconds(seconds);
+    work->set_standard_error(0.001 * seconds);
+    work->set_degrees_of_freedom(5);
     EXPECT_TRUE(
         WriteFileAtomically(RankDirectory(run_dir_, rank) + "/stopwatch.pb", stats.SerializeAsString()).ok());
   }

@@ -1,5 +1,6 @@
 #include "tools/stats/read_cluster_stats.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/stats/rank_groups.h"
 
 namespace ott::stats {
 namespace {
@@ -51,8 +53,13 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::vector<std::string> notes;
   int world_size = ranks.empty() ? 0 : ranks.back() + 1;
+  std::vector<std::string> like_work;
   if (const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir); info.ok()) {
     world_size = info->world_size();
+    const StopwatchConfig& config = info->config().stopwatch();
+    if (CheckGroups(config, world_size).ok() && config.has_like_work()) {
+      for (int rank = 0; rank < world_size; ++rank) like_work.push_back(LikeWork(config, rank));
+    }
   } else {
     notes.push_back(absl::StrCat("world size guessed from the folders there are: ", info.status().message()));
   }
@@ -71,7 +78,7 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
     return absl::NotFoundError(absl::StrCat(run_dir, ": no rank has statistics", notes.empty() ? "" : ": ",
                                             notes.empty() ? "" : notes.back()));
   }
-  ClusterStats cluster = MergeStats(stats, world_size);
+  ClusterStats cluster = MergeStats(stats, world_size, like_work);
   AddWhatWasGathered(run_dir, &cluster, &notes);
   for (std::string& note : notes) cluster.add_notes(std::move(note));
   return cluster;

@@ -1,0 +1,175 @@
+// Who of the ranks is slow, of what a ClusterSummary knows.
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "ott/dist/stats/cluster_summary.h"
+
+namespace ott {
+namespace {
+
+constexpr size_t kMaxSlowMeasurements = 8;
+constexpr size_t kMaxTaken = 8;
+// Of the interval that is shown.
+constexpr double kIntervalError = 0.05;
+// Of the largest excess of any measurement: which of those inside of each other is to be named.
+constexpr double kMostOfExcess = 0.8;
+
+// Whether a suspect's excess is sure, and of a size that is worth a name.
+bool StandsOut(const RankTimes::Suspect& suspect, double level, double min_seconds) {
+  const Excess& excess = suspect.excess;
+  return excess.seconds >= std::max(kMinExcess * excess.of_others, min_seconds) && excess.PValue() <= level;
+}
+
+// What the excess is of the others' median; 0 where that is nothing.
+double Relative(double seconds, const Excess& excess) {
+  return excess.of_others > 0 ? seconds / excess.of_others : 0;
+}
+
+// The verdict's slower_by, slower_by_low and slower_by_high.
+template <typename Verdict>
+void SetSlowerBy(const Excess& excess, Verdict& verdict) {
+  const Interval interval = excess.within_run.IntervalAt(kIntervalError);
+  verdict.set_slower_by(Relative(excess.seconds, excess));
+  verdict.set_slower_by_low(Relative(interval.low, excess));
+  verdict.set_slower_by_high(Relative(interval.high, excess));
+}
+
+template <typename Times>
+int64_t NumCompared(const Times& times_of_groups) {
+  int64_t count = 0;
+  for (const auto& [unused_group, times] : times_of_groups) {
+    if (times.num_ranks() > 1) count += times.num_ranks();
+  }
+  return count;
+}
+
+}  // namespace
+
+void ClusterSummary::FindStraggler(double error, ClusterStats& stats) const {
+  const int64_t num_compared = NumCompared(work_times_);
+  if (num_compared == 0) return;
+  const double level = error / static_cast<double>(num_compared);
+  const double min_seconds = kMinWorkShare * iteration_.over_ranks.mean();
+  const RankTimes::Suspect* most = nullptr;
+  const std::string* group_of_most = nullptr;
+  std::vector<std::pair<std::string, RankTimes::Suspect>> suspects;
+  double detectable = 0;
+  for (const auto& [group, times] : work_times_) {
+    const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
+    if (!suspect) continue;
+    suspects.emplace_back(group, *suspect);
+    const double seconds =
+        std::max({suspect->excess.Detectable(level), kMinExcess * suspect->excess.of_others, min_seconds});
+    detectable = std::max(detectable, Relative(seconds, suspect->excess));
+  }
+  for (const auto& [group, suspect] : suspects) {
+    if (!StandsOut(suspect, level, min_seconds)) continue;
+    if (most != nullptr && most->excess.seconds >= suspect.excess.seconds) continue;
+    most = &suspect;
+    group_of_most = &group;
+  }
+  if (most == nullptr) {
+    if (!suspects.empty()) stats.set_detectable(detectable);
+    return;
+  }
+  Straggler& straggler = *stats.mutable_straggler();
+  straggler.set_rank(most->entry.rank);
+  straggler.set_work_seconds(most->entry.time.time.seconds);
+  straggler.set_median_work_seconds(most->excess.of_others);
+  SetSlowerBy(most->excess, straggler);
+  LocateExcess(*group_of_most, straggler);
+}
+
+// Of measurements inside of each other, the shortest that has most of the excess.
+void ClusterSummary::LocateExcess(const std::string& group, Straggler& straggler) const {
+  std::vector<std::pair<const Measurement*, RankTimes::Suspect>> excesses;
+  double largest = 0;
+  for (const Measurement& measurement : measurements_) {
+    const auto times = measurement.times.find(group);
+    if (times == measurement.times.end()) continue;
+    const std::optional<RankTimes::Suspect> suspect = times->second.Of(straggler.rank());
+    if (!suspect) continue;
+    largest = std::max(largest, suspect->excess.seconds);
+    excesses.emplace_back(&measurement, *suspect);
+  }
+  const double all = straggler.work_seconds() - straggler.median_work_seconds();
+  // What no measurement explains is more.
+  if (2 * largest < all) {
+    straggler.set_measurement_excess_seconds(all - largest);
+    return;
+  }
+  double shortest = 0;
+  for (const auto& [measurement, suspect] : excesses) {
+    if (suspect.excess.seconds < kMostOfExcess * largest) continue;
+    if (!straggler.measurement().empty() && suspect.entry.time.time.seconds >= shortest) continue;
+    shortest = suspect.entry.time.time.seconds;
+    straggler.set_measurement(measurement->name);
+    straggler.set_measurement_excess_seconds(suspect.excess.seconds);
+  }
+}
+
+void ClusterSummary::FindSlowMeasurements(double error, ClusterStats& stats) const {
+  int64_t num_compared = 0;
+  for (const Measurement& measurement : measurements_) num_compared += NumCompared(measurement.times);
+  if (num_compared == 0) return;
+  const double level = error / static_cast<double>(num_compared);
+  const double iteration = iteration_.over_ranks.mean();
+  std::vector<SlowMeasurement> found;
+  for (const Measurement& measurement : measurements_) {
+    for (const auto& [unused_group, times] : measurement.times) {
+      const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
+      if (!suspect || !StandsOut(*suspect, level, kMinMeasurementShare * iteration)) continue;
+      // What the verdict on the work says already.
+      if (stats.straggler().measurement() == measurement.name &&
+          stats.straggler().rank() == suspect->entry.rank) {
+        continue;
+      }
+      SlowMeasurement& slow = found.emplace_back();
+      slow.set_name(measurement.name);
+      slow.set_rank(suspect->entry.rank);
+      slow.set_seconds(suspect->entry.time.time.seconds);
+      slow.set_median_seconds(suspect->excess.of_others);
+      SetSlowerBy(suspect->excess, slow);
+      slow.set_share_of_iteration(iteration > 0 ? suspect->excess.seconds / iteration : 0);
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const SlowMeasurement& a, const SlowMeasurement& b) {
+    return a.share_of_iteration() > b.share_of_iteration();
+  });
+  if (found.size() > kMaxSlowMeasurements) found.resize(kMaxSlowMeasurements);
+  for (SlowMeasurement& slow : found) *stats.add_slow_measurements() = std::move(slow);
+}
+
+void ClusterSummary::FinishTaken(ClusterStats& stats) const {
+  if (taken_.num_watched == 0) return;
+  CpuTaken& taken = *stats.mutable_cpu_taken();
+  taken.set_num_watched(taken_.num_watched);
+  taken.set_num_taken(taken_.num_taken);
+  for (const auto& [share, rank] : taken_.ranks) {
+    TakenFromRank& from_rank = *taken.add_ranks();
+    from_rank.set_rank(rank);
+    from_rank.set_share(share);
+  }
+}
+
+void ClusterSummary::Taken::Add(double share, int rank) {
+  ++num_watched;
+  if (share < kTakenShare) return;
+  ++num_taken;
+  ranks.emplace_back(share, rank);
+}
+
+void ClusterSummary::Taken::Merge(const Taken& other) {
+  num_watched += other.num_watched;
+  num_taken += other.num_taken;
+  ranks.insert(ranks.end(), other.ranks.begin(), other.ranks.end());
+  std::sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  if (ranks.size() > kMaxTaken) ranks.resize(kMaxTaken);
+}
+
+}  // namespace ott

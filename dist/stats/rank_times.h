@@ -1,0 +1,64 @@
+// What ranks that do like work take for it by themselves, and whether one of them takes longer than the
+// others.
+
+#ifndef OTT_DIST_STATS_RANK_TIMES_H_
+#define OTT_DIST_STATS_RANK_TIMES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/core/statistics/persistent_excess.h"
+#include "ott/dist/stats/cluster_summary.pb.h"
+
+namespace ott {
+
+// Up to kMaxSample ranks as they are; of more, a sample that is as good as any, and those that take longest:
+// a size that does not depend on the ranks. Merging is associative and commutative. A value type.
+class RankTimes {
+ public:
+  static constexpr size_t kMaxSample = 8;
+  static constexpr size_t kMaxLongest = 2;
+
+  struct Entry {
+    int rank = 0;
+    ProcessTime time;
+  };
+
+  RankTimes() = default;
+  explicit RankTimes(const Entry& entry);
+
+  // INVALID_ARGUMENT for what are no times.
+  static absl::StatusOr<RankTimes> FromProto(const internal::RankTimes& proto);
+  internal::RankTimes ToProto() const;
+
+  void Merge(const RankTimes& other);
+
+  int64_t num_ranks() const { return num_ranks_; }
+
+  struct Suspect {
+    Entry entry;
+    Excess excess;
+  };
+
+  // The rank that exceeds the others most surely; nullopt for fewer than two.
+  std::optional<Suspect> MostSuspicious() const;
+  // Of one rank; nullopt where it is not among those that are kept, or alone.
+  std::optional<Suspect> Of(int rank) const;
+
+ private:
+  void Bound();
+  Suspect MakeSuspect(const Entry& entry) const;
+
+  int64_t num_ranks_ = 0;
+  // In an order that has nothing to do with the times.
+  std::vector<Entry> sample_;
+  // Longest first. Of more than kMaxSample ranks.
+  std::vector<Entry> longest_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_STATS_RANK_TIMES_H_
