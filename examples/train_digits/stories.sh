@@ -77,7 +77,7 @@ tell "5. Rank $slow_rank takes 20 ms longer to come to the sum of the loss, the 
 === same work on all ranks. Who holds whom up?"
 delays=(--delay "$slow_rank" 20 forward)
 for rank in 0 2 3; do delays+=(--delay "$rank" 20 backward); done
-train 0 hidden --iterations 60 "${delays[@]}"
+train 0 hidden --iterations 100 "${delays[@]}"
 expect hidden.log "slowest rank: none stands out"
 expect hidden.log "all wait for rank $slow_rank .* at \"sum_loss\""
 "$ott" report "$out/hidden" > "$out/hidden.txt"

@@ -54,7 +54,7 @@ struct Fault {
 // One rank, or all of them for a negative one, sleeps in what is measured as `part`.
 struct Delay {
   int rank = -1;
-  int milliseconds = 0;
+  double milliseconds = 0;
   std::string part;
   // In every so many-th iteration.
   int64_t every = 1;
@@ -193,7 +193,7 @@ class Trainer {
     for (const Delay& delay : flags_.delays) {
       if ((delay.rank >= 0 && delay.rank != rank_) || part != delay.part || iteration % delay.every != 0)
         continue;
-      int64_t microseconds = int64_t{1000} * delay.milliseconds;
+      auto microseconds = static_cast<int64_t>(1000 * delay.milliseconds);
       if (delay.uneven) {
         std::seed_seq seed = {flags_.seed, static_cast<uint64_t>(iteration), static_cast<uint64_t>(rank_)};
         std::mt19937_64 random(seed);
@@ -310,7 +310,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   std::tuple<int, int64_t, std::string, int64_t, int> fault;
   CLI::Option* fault_option = app.add_option(
       "--fault", fault, "Flip a bit: RANK ITERATION TENSOR ELEMENT BIT, e.g. 2 30 weights.w1 777 20");
-  std::vector<std::tuple<int, int, std::string>> delays;
+  std::vector<std::tuple<int, double, std::string>> delays;
   app.add_option("--delay", delays,
                  "Make a rank slow (-1: all): RANK MILLISECONDS PART, which is forward or backward; "
                  "forward/10: in every "
@@ -327,7 +327,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   for (const auto& [rank, milliseconds, part] : delays) {
     Delay& delay = flags->delays.emplace_back();
     delay.rank = rank;
-    delay.milliseconds = std::max(milliseconds, 0);
+    delay.milliseconds = std::max(milliseconds, 0.0);
     const std::pair<std::string, std::string> parts = absl::StrSplit(part, absl::MaxSplits('/', 1));
     delay.part = parts.first;
     delay.uneven = parts.second == "uneven";
