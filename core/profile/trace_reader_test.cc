@@ -180,8 +180,8 @@ TEST(TraceReader, TracesOfOthersAreRead) {
 
 TEST(TraceReader, ArgumentsThatAreNoJsonAreLeftOut) {
   const auto is_kept = [](const std::string& args) {
-    const absl::StatusOr<Trace> trace =
-        ParseTrace(R"([{"name":"a","ph":"i","args":)" + args + "}]", "t.json");
+    const std::string text = R"([{"name":"a","ph":"i","args":)" + args + "}]";
+    const absl::StatusOr<Trace> trace = ParseTrace(text, "t.json");
     EXPECT_TRUE(trace.ok() && trace->cut.empty() && trace->events.size() == 1) << args;
     return trace.ok() && trace->events.size() == 1 && trace->events[0].args == args;
   };
