@@ -237,6 +237,26 @@ absl::Status TrainingRun::EnableHelpers() {
   return absl::OkStatus();
 }
 
+void TrainingRun::SetCollectiveGroups() const {
+  std::vector<std::map<std::string, std::string>> groups_of_ranks;
+  for (int rank = 0; rank < ranks_.size() && config_.stopwatch().collective_groups_size() > 0; ++rank) {
+    groups_of_ranks.push_back(GroupsOfCollectives(config_.stopwatch(), rank));
+  }
+  for (const CollectiveGroups& groups : config_.stopwatch().collective_groups()) {
+    for (const std::string& measurement : groups.measurements()) {
+      const std::string& own = groups_of_ranks[ranks_.rank()][measurement];
+      std::vector<int> members;
+      for (int rank = 0; rank < ranks_.size(); ++rank) {
+        if (groups_of_ranks[rank][measurement] == own) members.push_back(rank);
+      }
+      // Measurements of one entry share their groups.
+      Stopwatch::Get().SetOperation(
+          measurement,
+          FlightOperation::Collective(absl::StrCat(groups.measurements(0), " ", own), std::move(members)));
+    }
+  }
+}
+
 absl::Status TrainingRun::StartFlightRecorder() {
   const Clock& clock = config_.has_stopwatch() ? Stopwatch::Get().clock() : Clock::Fastest();
   FlightRecorder::Options options;
@@ -254,6 +274,7 @@ absl::Status TrainingRun::StartFlightRecorder() {
     OTT_RETURN_IF_ERROR(Stopwatch::Get().RecordFlight(flight_recorder_));
     // Ranks do not come to it equally often.
     Stopwatch::Get().SetOperation(kObserverMeasurement, FlightOperation());
+    SetCollectiveGroups();
   }
   recorded_ranks_ = MakeRecordedCommunicator(ranks_, flight_recorder_, clock, kObserverMeasurement);
   HangWatchdog::Options watchdog;

@@ -97,6 +97,8 @@ class TrainingRun {
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
   absl::Status StartFlightRecorder();
+  // Tells the flight recorder who waits for whom, as configured.
+  void SetCollectiveGroups() const;
   Communicator& RecordedRanks() { return recorded_ranks_ != nullptr ? *recorded_ranks_ : ranks_; }
   bool DumpsThisIteration() const { return config_.has_dump() && dump_iterations_.Contains(iteration_); }
   // Lets the dumper take tensors if this iteration is dumped or checked.
