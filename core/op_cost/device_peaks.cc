@@ -40,6 +40,15 @@ constexpr Product kProducts[] = {
     {"A800", 9.7, 19.5, 19.5, 156, 312, 0, 624, 2039},
     {"GB200", 40, 80, 40, 1250, 2500, 5000, 5000, 8000},
     {"B200", 37, 75, 37, 1125, 2250, 4500, 4500, 7700},
+    // AMD: matrix cores; float32 without rounding to TF32. Of MI250 and MI250X a device is one of two dies.
+    {"MI100", 11.5, 23.1, 11.5, 46.1, 184.6, 0, 184.6, 1228.8},
+    {"MI210", 22.6, 22.6, 45.3, 45.3, 181, 0, 181, 1638.4},
+    {"MI250", 22.65, 22.65, 45.25, 45.25, 181.05, 0, 181.05, 1638.4},
+    {"MI250X", 23.95, 23.95, 47.85, 47.85, 191.5, 0, 191.5, 1638.4},
+    {"MI300A", 61.3, 122.6, 122.6, 122.6, 980.6, 1961.2, 1961.2, 5300},
+    {"MI300X", 81.7, 163.4, 163.4, 163.4, 1307.4, 2614.9, 2614.9, 5300},
+    {"MI325X", 81.7, 163.4, 163.4, 163.4, 1307.4, 2614.9, 2614.9, 6000},
+    {"MI355X", 78.6, 157.3, 78.6, 157.3, 2516.6, 5033.2, 5033.2, 8000},
 };
 
 // Fused multiply-adds a clock and multiprocessor.
@@ -148,6 +157,8 @@ std::vector<std::string> KnownGpus() {
 
 std::optional<DevicePeaks> PeaksOf(std::string_view name, int compute_major, int compute_minor, int sm_count,
                                    double clock_hz, double memory) {
+  // AMD's numbers are those of other architectures.
+  if (name.find("AMD") != std::string_view::npos) return std::nullopt;
   for (const Architecture& architecture : kArchitectures) {
     if (architecture.major != compute_major || architecture.minor != compute_minor) continue;
     const double scale = 2.0 * sm_count * clock_hz;  // a fused multiply-add is two operations

@@ -29,7 +29,8 @@ struct DevicePeaks {
 };
 
 // By product name as drivers tell it, or a part of it: "NVIDIA H100 80GB HBM3", "A100-SXM4-40GB", "h100".
-// Sources: NVIDIA's data sheets and architecture white papers. Absent for devices that are not listed.
+// Sources: NVIDIA's and AMD's data sheets and architecture white papers. Absent for devices that are not
+// listed.
 std::optional<DevicePeaks> PeaksByName(std::string_view name);
 
 // The names PeaksByName knows.

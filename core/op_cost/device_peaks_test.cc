@@ -12,6 +12,8 @@ TEST(DevicePeaks, DevicesAreFoundByTheNameTheDriverTells) {
   EXPECT_EQ(PeaksByName("NVIDIA A100-SXM4-80GB")->name, "A100");
   EXPECT_EQ(PeaksByName("Tesla T4")->name, "T4");
   EXPECT_EQ(PeaksByName("h200")->memory, 4.8e12);
+  EXPECT_EQ(PeaksByName("AMD Instinct MI300X")->fp16_tensor, 1307.4e12);
+  EXPECT_FALSE(PeaksOf("AMD Radeon VII", 9, 0, 60, 1.8e9, 1e12).has_value());
   EXPECT_FALSE(PeaksByName("Quadro T400").has_value());
   EXPECT_FALSE(PeaksByName("").has_value());
   for (const std::string& name : KnownGpus()) EXPECT_EQ(PeaksByName(name)->name, name);

@@ -33,7 +33,8 @@ constexpr std::string_view kSplitSums[] = {"splitkreduce", "split_k_reduce", "sp
 
 // Steps around an attention kernel that multiply nothing.
 constexpr std::string_view kAttentionSteps[] = {
-    "dot_do_o", "convert_dq", "convert_dkv", "preprocess", "postprocess", "combine",
+    "dot_do_o",    "convert_dq", "convert_dkv", "preprocess",
+    "postprocess", "combine",    "graddoto",    "convertqgrad",
 };
 
 constexpr std::string_view kTensorCoreParts[] = {
@@ -75,6 +76,11 @@ constexpr std::string_view kTensorCoreParts[] = {
     "bmm_e4m3",
     "bmm_e2m1",
     "bmm_bfloat16",
+    // AMD's matrix cores: Composable Kernel, and MIOpen's kernels for them.
+    "_xdl",
+    "xdlops",
+    "mfma",
+    "_gtcx",
 };
 
 constexpr std::string_view kTensorCoreAttention[] = {
@@ -91,37 +97,70 @@ constexpr std::string_view kTensorCoreAttention[] = {
     "fmhasm",
     "fmha_cutlassf",
     "fmha_cutlassb",
+    "fmhafwd",
+    "fmhabwd",
+    "fmha_fwd",
+    "fmha_bwd",
 };
 
 constexpr std::string_view kCudaCoreParts[] = {
-    "ffma",           "simt",
-    "sgemm",          "dgemm",
-    "cgemm",          "zgemm",
-    "hgemm",          "scudnn",
-    "winograd",       "implicit_convolve",
-    "gemv",           "dot_kernel",
-    "gemmk1",         "gemm_kernel2x2",
-    "gemmsn",         "fft",
-    "nccl",           "elementwise",
-    "reduce",         "softmax",
-    "layer_norm",     "layernorm",
-    "rms_norm",       "rmsnorm",
-    "batch_norm",     "bn_fw",
-    "bn_bw",          "group_norm",
-    "groupnorm",      "embedding",
-    "pool",           "dropout",
-    "scatter",        "gather",
-    "index",          "multi_tensor_apply",
-    "nchwtonhwc",     "nhwctonchw",
-    "catarray",       "memset",
-    "memcpy",         "cub::",
-    "thrust::",       "distribution_",
-    "depthwise",      "grouped_direct",
-    "_alg0_engine",   "_alg1_engine",
-    "dgrad_engine",   "epilogue::",
-    "dot_do_o",       "convert_dq",
-    "ln_fwd",         "ln_bwd",
-    "act_and_mul",    "cast_transpose",
+    "ffma",
+    "simt",
+    "sgemm",
+    "dgemm",
+    "cgemm",
+    "zgemm",
+    "hgemm",
+    "scudnn",
+    "winograd",
+    "implicit_convolve",
+    "gemv",
+    "dot_kernel",
+    "gemmk1",
+    "gemm_kernel2x2",
+    "gemmsn",
+    "fft",
+    "nccl",
+    "rccl",
+    "elementwise",
+    "reduce",
+    "softmax",
+    "layer_norm",
+    "layernorm",
+    "rms_norm",
+    "rmsnorm",
+    "batch_norm",
+    "bn_fw",
+    "bn_bw",
+    "group_norm",
+    "groupnorm",
+    "embedding",
+    "pool",
+    "dropout",
+    "scatter",
+    "gather",
+    "index",
+    "multi_tensor_apply",
+    "nchwtonhwc",
+    "nhwctonchw",
+    "catarray",
+    "memset",
+    "memcpy",
+    "cub::",
+    "thrust::",
+    "distribution_",
+    "depthwise",
+    "grouped_direct",
+    "_alg0_engine",
+    "_alg1_engine",
+    "dgrad_engine",
+    "epilogue::",
+    "dot_do_o",
+    "convert_dq",
+    "ln_fwd",
+    "ln_bwd",
+    "act_and_mul",
+    "cast_transpose",
     "prepare_varlen",
 };
 
@@ -140,6 +179,43 @@ std::string WithoutUnnamed(std::string_view name) {
     }
   }
   return text;
+}
+
+// Tensile's and hipBLASLt's: "Cijk_Alik_Bljk_HHS_BH_MT128x128x32_MI32x32x8x1_SN".
+bool IsTensile(std::string_view lower) { return Has(lower, "cijk_"); }
+
+// "_MI16x16x16" is the instruction of the matrix cores; others multiply thread by thread.
+bool HasMatrixInstruction(std::string_view lower) {
+  for (size_t at = lower.find("_mi"); at != std::string_view::npos; at = lower.find("_mi", at + 1)) {
+    if (at + 3 < lower.size() && std::isdigit(static_cast<unsigned char>(lower[at + 3])) != 0) return true;
+  }
+  return false;
+}
+
+// The inputs' type, which comes after the layouts of A and B: "HHS" of "Cijk_Alik_Bljk_HHS_BH".
+std::optional<DType> TensileDType(std::string_view lower) {
+  lower.remove_prefix(std::min(lower.size(), lower.find("cijk_") + 5));
+  for (int layout = 0; layout < 2; ++layout)
+    lower.remove_prefix(std::min(lower.size(), lower.find('_')) + (lower.find('_') < lower.size() ? 1 : 0));
+  switch (lower.empty() ? '\0' : lower[0]) {
+    case 'h':
+      return DType::kFloat16;
+    case 'b':
+      return DType::kBFloat16;
+    case 's':
+      return DType::kFloat32;
+    case 'd':
+      return DType::kFloat64;
+    case 'f':
+      return lower.substr(0, 2) == "f8" ? std::optional<DType>(DType::kFloat8E4M3) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+// What torch.compile makes of elementwise ops and reductions.
+bool IsCompiledWithoutProducts(std::string_view lower) {
+  return Has(lower, "triton_poi_") || Has(lower, "triton_red_") || Has(lower, "triton_per_");
 }
 
 bool IsNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -302,11 +378,13 @@ TensorCoreUse TensorCoreUseOf(std::string_view name) {
     const bool single = Has(lower, "_f32_") && Has(lower, "fmha_cutlass");
     return Has(lower, "_sm50") || (single && before_ampere) ? TensorCoreUse::kNo : TensorCoreUse::kYes;
   }
+  if (IsTensile(lower)) return HasMatrixInstruction(lower) ? TensorCoreUse::kYes : TensorCoreUse::kNo;
   if (HasAny(lower, kTensorCoreParts)) return TensorCoreUse::kYes;
   // What does not use them says ffma, or multiplies float32.
   if (Has(lower, "_xmma_") && (Has(lower, "f16f16") || Has(lower, "tf32") || Has(lower, "_i8"))) {
     return TensorCoreUse::kYes;
   }
+  if (IsCompiledWithoutProducts(lower)) return TensorCoreUse::kNo;
   if (Has(lower, "triton")) return TensorCoreUse::kUnknown;
   if (HasAny(lower, kCudaCoreParts)) return TensorCoreUse::kNo;
   const bool multiplies = Has(lower, "gemm") || Has(lower, "conv") || Has(lower, "mm_") ||
@@ -317,11 +395,17 @@ TensorCoreUse TensorCoreUseOf(std::string_view name) {
 
 KernelKind KernelKindOf(std::string_view name) {
   const std::string lower = Lower(WithoutUnnamed(name));
-  if (Has(lower, "nccl")) return KernelKind::kCollective;
+  if (Has(lower, "nccl") || Has(lower, "rccl")) return KernelKind::kCollective;
   if (HasAny(lower, kTensorCoreAttention)) {
     return HasAny(lower, kAttentionSteps) ? KernelKind::kOther : KernelKind::kAttention;
   }
-  if (Has(lower, "elementwise") || HasAny(lower, kSplitSums)) return KernelKind::kOther;
+  if (Has(lower, "elementwise") || HasAny(lower, kSplitSums) || IsCompiledWithoutProducts(lower))
+    return KernelKind::kOther;
+  if (IsTensile(lower)) return KernelKind::kGemm;
+  // MIOpen's implicit products.
+  if (Has(lower, "igemm_bwd")) return KernelKind::kConvolutionInputGradient;
+  if (Has(lower, "igemm_wrw")) return KernelKind::kConvolutionWeightGradient;
+  if (Has(lower, "igemm_fwd") || Has(lower, "asmconv")) return KernelKind::kConvolution;
   if (Has(lower, "dgrad")) return KernelKind::kConvolutionInputGradient;
   if (Has(lower, "wgrad")) return KernelKind::kConvolutionWeightGradient;
   if (Has(lower, "depthwise")) {
@@ -348,6 +432,7 @@ std::optional<DType> KernelDType(std::string_view name) {
   // Four bits, which no type of ours has.
   if (Has(lower, "xf4_") || Has(lower, "e2m1")) return std::nullopt;
   if (const std::string_view types = NvjetTypes(lower); !types.empty()) return NvjetDType(types[0]);
+  if (IsTensile(lower)) return TensileDType(lower);
   struct Entry {
     std::string_view part;
     DType dtype;
