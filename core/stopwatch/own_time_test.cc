@@ -18,7 +18,14 @@ constexpr int kIterations = 60;
 
 // What the kernel would say of the thread, where a test decides it.
 uint64_t taken_ns = 0;
-std::optional<ThreadTimes> FakeThreadTimes() { return ThreadTimes{now_ns, taken_ns}; }
+// What others have the CPU for right after that.
+uint64_t taken_after_reading_ns = 0;
+std::optional<ThreadTimes> FakeThreadTimes() {
+  const ThreadTimes times = {now_ns, taken_ns};
+  now_ns += taken_after_reading_ns;
+  taken_ns += taken_after_reading_ns;
+  return times;
+}
 
 class OwnTimeTest : public ::testing::Test {
  protected:
@@ -147,7 +154,20 @@ TEST_F(OwnTimeTest, WithoutACpuWhileItWaitsAnywayARankIsNoLater) {
     const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
     LoseCpu(400);
   });
-  EXPECT_EQ(stopwatch_.TakeArrivals()[0].arrivals[1].taken, 7'000'000);
+  const StopwatchArrivals::Arrival arrival = stopwatch_.TakeArrivals()[0].arrivals[1];
+  EXPECT_EQ(arrival.taken, 7'000'000);
+  EXPECT_EQ(arrival.taken_in_vain, 396'000'000);
+}
+
+TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {
+  Train([&] { Pass(10); });
+  const uint64_t arrived = now_ns;
+  taken_after_reading_ns = 130'000'000;
+  { const Stopwatch::Scope allreduce(stopwatch_, "allreduce"); }
+  taken_after_reading_ns = 0;
+  const std::vector<StopwatchArrivals> arrivals = stopwatch_.TakeArrivals();
+  ASSERT_EQ(arrivals.size(), 1u);
+  EXPECT_EQ(arrivals[0].arrivals[0].nanoseconds, static_cast<int64_t>(arrived));
 }
 
 TEST_F(OwnTimeTest, AWindowEndsWhereItIsClosed) {

@@ -365,6 +365,10 @@ void StopwatchCore::BeforeStart(StopwatchMeasurement& measurement, StopwatchHook
   }
   if ((state.hooks & kCpuUsageHook) != 0) StartCpuUsage();
   if ((state.hooks & kSynchronizeHook) != 0) Synchronize();
+  // Before the times without a CPU are read: who has none between the two would be late without a reason.
+  if ((state.hooks & kArrivalHook) != 0) {
+    state.arrival = static_cast<int64_t>(environment_.steady_clock.Ticks());
+  }
   if ((state.hooks & kCollectiveHook) != 0) BeginCollective(state, nests);
   if ((state.hooks & kWatchHook) != 0) BeginWatching(measurement, state, nests);
   if ((state.hooks & kArrivalHook) != 0) AddArrival(measurement, state);
@@ -416,24 +420,26 @@ void StopwatchCore::EndCpuUsage() {
 }
 
 void StopwatchCore::AddArrival(StopwatchMeasurement& measurement, const StopwatchHookState& state) {
-  const auto now = static_cast<int64_t>(environment_.steady_clock.Ticks());
-  std::optional<int64_t> taken;
+  StopwatchArrivals::Arrival arrival;
+  arrival.nanoseconds = state.arrival;
   if (state.times.has_value()) {
     StopwatchThread& thread = threads_.Get();
     if (thread.at_arrival.has_value()) {
-      taken = (*state.times - *thread.at_arrival).taken - thread.taken_in_vain;
+      arrival.taken = (*state.times - *thread.at_arrival).taken - thread.taken_in_vain;
+      arrival.taken_in_vain = static_cast<int64_t>(thread.taken_in_vain);
     }
     thread.at_arrival = state.times;
     thread.taken_in_vain = 0;
   }
   const std::lock_guard<std::mutex> lock(arrivals_mutex_);
+  arrival.iteration = num_finished_;
   auto& arrivals = *measurement.arrivals;
   if (arrivals.size() == options_.arrivals_limit) {
     // Of whole iterations, so that what is left of an iteration can be counted.
     const int64_t oldest = arrivals.front().iteration;
     while (!arrivals.empty() && arrivals.front().iteration == oldest) arrivals.pop_front();
   }
-  arrivals.push_back({num_finished_, now, taken});
+  arrivals.push_back(arrival);
 }
 
 std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {

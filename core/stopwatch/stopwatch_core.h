@@ -71,6 +71,7 @@ struct StopwatchHookState {
   std::optional<ThreadTimes> times;
   uint64_t taken_in_collectives = 0;
   uint64_t collective_start = 0;
+  int64_t arrival = 0;
 };
 
 // All there is of one name, for all threads.

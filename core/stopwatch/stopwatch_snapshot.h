@@ -99,6 +99,8 @@ struct StopwatchArrivals {
     // Nanoseconds without a CPU since the thread came to a collective measurement before
     // (Options::watch_cpu).
     std::optional<int64_t> taken = std::nullopt;
+    // And inside of the collective before, beyond what it can be assumed to have left that late for.
+    int64_t taken_in_vain = 0;
   };
 
   std::string name;

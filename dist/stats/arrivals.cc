@@ -31,6 +31,7 @@ void ArrivalSummary::Interval::Merge(const Interval& other) {
   merged.last_rank = later.last_rank;
   merged.last = later.last;
   merged.taken = later.taken;
+  merged.taken_in_vain = later.taken_in_vain;
   merged.after_next = later.num_ranks > 1 ? std::min(apart, later.after_next) : apart;
   merged.after_first = std::max(later.after_first, apart + earlier.after_first);
   merged.waited = later.waited + earlier.waited + earlier.num_ranks * apart;
@@ -44,12 +45,13 @@ ArrivalSummary::ArrivalSummary(int rank, const RankArrivals& arrivals)
     std::map<Key, Interval>& intervals =
         measurements_[{of_measurement.name, group == arrivals.groups.end() ? "" : group->second}];
     Key key = {-1, 0};
-    for (const auto& [iteration, nanoseconds, taken] : of_measurement.arrivals) {
-      key = {iteration, iteration == key.first ? key.second + 1 : 0};
+    for (const StopwatchArrivals::Arrival& arrival : of_measurement.arrivals) {
+      key = {arrival.iteration, arrival.iteration == key.first ? key.second + 1 : 0};
       Interval& interval = intervals[key];
       interval.last_rank = rank;
-      interval.last = nanoseconds;
-      interval.taken = taken.value_or(0);
+      interval.last = arrival.nanoseconds;
+      interval.taken = arrival.taken.value_or(0);
+      interval.taken_in_vain = arrival.taken_in_vain;
     }
   }
 }
@@ -64,7 +66,8 @@ absl::StatusOr<ArrivalSummary> ArrivalSummary::FromProto(const internal::Arrival
     for (const int other :
          {measurement.last_size(), measurement.last_rank_size(), measurement.num_ranks_size(),
           has_more ? measurement.after_next_size() : size, has_more ? measurement.after_first_size() : size,
-          has_more ? measurement.waited_size() : size, has_taken ? measurement.taken_size() : size}) {
+          has_more ? measurement.waited_size() : size, has_taken ? measurement.taken_size() : size,
+          has_taken ? measurement.taken_in_vain_size() : size}) {
       if (other != size) {
         return absl::InvalidArgumentError(
             absl::StrCat(measurement.name(), ": ", other, " values of ", size, " arrivals"));
@@ -83,7 +86,10 @@ absl::StatusOr<ArrivalSummary> ArrivalSummary::FromProto(const internal::Arrival
         return absl::InvalidArgumentError(
             absl::StrCat(measurement.name(), ": arrivals of ", interval.num_ranks, " ranks"));
       }
-      if (has_taken) interval.taken = measurement.taken(i);
+      if (has_taken) {
+        interval.taken = measurement.taken(i);
+        interval.taken_in_vain = measurement.taken_in_vain(i);
+      }
       if (!has_more) continue;
       interval.after_next = measurement.after_next(i);
       interval.after_first = measurement.after_first(i);
@@ -100,8 +106,9 @@ internal::ArrivalSummary ArrivalSummary::ToProto() const {
     internal::ArrivalsOfMeasurement& measurement = *proto.add_measurements();
     measurement.set_name(place.first);
     measurement.set_group(place.second);
-    const bool has_taken = std::any_of(intervals.begin(), intervals.end(),
-                                       [](const auto& interval) { return interval.second.taken != 0; });
+    const bool has_taken = std::any_of(intervals.begin(), intervals.end(), [](const auto& interval) {
+      return interval.second.taken != 0 || interval.second.taken_in_vain != 0;
+    });
     const bool has_more = std::any_of(intervals.begin(), intervals.end(),
                                       [](const auto& interval) { return interval.second.num_ranks > 1; });
     int64_t iteration = -1;
@@ -113,7 +120,10 @@ internal::ArrivalSummary ArrivalSummary::ToProto() const {
       last = interval.last;
       measurement.add_last_rank(interval.last_rank);
       measurement.add_num_ranks(interval.num_ranks);
-      if (has_taken) measurement.add_taken(interval.taken);
+      if (has_taken) {
+        measurement.add_taken(interval.taken);
+        measurement.add_taken_in_vain(interval.taken_in_vain);
+      }
       if (!has_more) continue;
       measurement.add_after_next(interval.after_next);
       measurement.add_after_first(interval.after_first);
@@ -177,9 +187,11 @@ void ArrivalTracker::AddInterval(int64_t iteration, const ArrivalSummary::Interv
     last.cost.Add(rank == interval.last_rank ? cost : -cost / num_others);
   }
   measurement.cost_of_never_last.Add(-cost / num_others);
-  if (cost < kHiccupSeconds) return;
+  // One event is not made up for by others: what may be a matter of the CPU is.
+  const double late = cost - kNanosecond * static_cast<double>(interval.taken_in_vain);
+  if (late < kHiccupSeconds) return;
   const auto is_longer = [](const Late& a, const Late& b) { return a.seconds > b.seconds; };
-  measurement.latest.push_back({cost, iteration, interval.last_rank});
+  measurement.latest.push_back({late, iteration, interval.last_rank});
   std::push_heap(measurement.latest.begin(), measurement.latest.end(), is_longer);
   if (measurement.latest.size() <= kMaxKeptLate) return;
   std::pop_heap(measurement.latest.begin(), measurement.latest.end(), is_longer);
@@ -290,17 +302,24 @@ void ArrivalTracker::FindHiccups(const Measurement& measurement, double iteratio
       longest = std::max(longest, interval.seconds);
     }
     const auto count = static_cast<int64_t>(late.size());
+    const double others = seconds - longest;
     const bool is_repeated = count >= kMinHiccups && static_cast<double>(count) <= 0.2 * num_iterations &&
-                             2 * seconds >= all_waited &&
-                             seconds >= kHiccupTimeShare * num_iterations * iteration_seconds;
-    const bool is_pause = longest >= kPauseSeconds && longest >= kPauseIterations * iteration_seconds;
-    if (!is_repeated && !is_pause) continue;
+                             2 * others >= all_waited - longest &&
+                             others >= kHiccupTimeShare * num_iterations * iteration_seconds;
+    if (!is_repeated) {
+      const double least = std::max(kPauseSeconds, kPauseIterations * iteration_seconds);
+      late.erase(std::remove_if(late.begin(), late.end(),
+                                [&](const Late& interval) { return interval.seconds < least; }),
+                 late.end());
+      if (late.empty()) continue;
+    }
     Hiccups& hiccups = *stats.add_hiccups();
     hiccups.set_rank(rank);
-    hiccups.set_seconds(seconds);
+    hiccups.set_is_pause(!is_repeated);
     hiccups.set_all_seconds(all_waited);
-    hiccups.set_num_hiccups(count);
+    hiccups.set_num_hiccups(static_cast<int64_t>(late.size()));
     for (const Late& interval : late) {
+      hiccups.set_seconds(hiccups.seconds() + interval.seconds);
       if (hiccups.iterations_size() < static_cast<int>(kMaxListed))
         hiccups.add_iterations(interval.iteration);
     }

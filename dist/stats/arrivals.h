@@ -29,14 +29,14 @@ inline constexpr double kHoldUpIterationShare = 0.02;
 inline constexpr double kExpectedLateness = 2e-6;
 
 // A rank has a hiccup where all wait for it for this share of a mean iteration and so long; they are worth a
-// name where they are kMinHiccups or more, in few of the iterations, make half of all waiting and this share
-// of the time.
+// name where they are kMinHiccups or more, in few of the iterations, and make half of all waiting and this
+// share of the time also without the longest of them.
 inline constexpr double kHiccupIterationShare = 0.2;
 inline constexpr double kHiccupSeconds = 2e-3;
 inline constexpr int64_t kMinHiccups = 3;
 inline constexpr double kHiccupTimeShare = 0.02;
-// A single pause is worth a name where it is so long, and so many iterations.
-inline constexpr double kPauseSeconds = 0.1;
+// Single pauses are worth a line where they are so long, and so many iterations.
+inline constexpr double kPauseSeconds = 1;
 inline constexpr double kPauseIterations = 10;
 
 // When one rank came to its collective measurements.
@@ -80,6 +80,8 @@ class ArrivalSummary {
     int64_t waited = 0;
     // How long the last had no CPU since it came to a collective before.
     int64_t taken = 0;
+    // And inside of that collective: it may have left it late by so much.
+    int64_t taken_in_vain = 0;
 
     void Merge(const Interval& other);
   };

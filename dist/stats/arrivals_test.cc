@@ -62,10 +62,10 @@ constexpr int kIterations = 200;
 constexpr double kIteration = 0.01;
 
 // One arrival an iteration of 10 ms, later by what late_of says of rank and iteration, in milliseconds; of
-// which the rank had no CPU for what taken_of says.
+// which the rank had no CPU for what taken_of says, and in_vain_of inside of the collective before.
 ArrivalSummary Late(int num_ranks, const std::function<double(int, int)>& late_of,
                     const std::function<double(int, int)>& taken_of = {}, int64_t error_bound = 0,
-                    int begin = 0) {
+                    int begin = 0, const std::function<double(int, int)>& in_vain_of = {}) {
   ArrivalSummary merged;
   for (int rank = 0; rank < num_ranks; ++rank) {
     RankArrivals arrivals;
@@ -75,7 +75,8 @@ ArrivalSummary Late(int num_ranks, const std::function<double(int, int)>& late_o
     for (int i = begin; i < begin + kIterations; ++i) {
       const auto late = static_cast<int64_t>(late_of(rank, i) * kMillisecond);
       const auto taken = taken_of ? static_cast<int64_t>(taken_of(rank, i) * kMillisecond) : 0;
-      measurement.arrivals.push_back({i, i * 10 * kMillisecond + late, taken});
+      const auto in_vain = in_vain_of ? static_cast<int64_t>(in_vain_of(rank, i) * kMillisecond) : 0;
+      measurement.arrivals.push_back({i, i * 10 * kMillisecond + late, taken, in_vain});
     }
     merged.Merge(ArrivalSummary(rank, arrivals));
   }
@@ -166,10 +167,24 @@ TEST(Hiccups, AreNamedWithTheIterationsAndTheirShareOfAllWaiting) {
 TEST(Hiccups, OneLongPauseIsOne) {
   const ArrivalStats stats = Stats(Late(2, [](int rank, int i) { return rank == 0 && i == 30 ? 1500 : 0; }));
   ASSERT_THAT(stats.hiccups(), SizeIs(1));
+  EXPECT_TRUE(stats.hiccups(0).is_pause());
   EXPECT_EQ(stats.hiccups(0).num_hiccups(), 1);
   EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAre(30));
-  EXPECT_THAT(Stats(Late(2, [](int rank, int i) { return rank == 0 && i == 30 ? 15 : 0; })).hiccups(),
+  EXPECT_THAT(Stats(Late(2, [](int rank, int i) { return rank == 0 && i == 30 ? 900 : 0; })).hiccups(),
               SizeIs(0));
+}
+
+TEST(Hiccups, AreNoneWhereOthersHadTheCpuInsideOfTheCollectiveBefore) {
+  const auto late_of = [](int rank, int i) { return rank == 0 && i % 60 == 6 ? 1500.0 : 0; };
+  EXPECT_THAT(Stats(Late(2, late_of)).hiccups(), SizeIs(1));
+  EXPECT_THAT(Stats(Late(2, late_of, {}, 0, 0, late_of)).hiccups(), SizeIs(0));
+}
+
+TEST(Hiccups, OneThatIsLongIsNotMadeACauseByShortOnes) {
+  const auto late_of = [](int rank, int i) {
+    return rank == 0 && i == 30 ? 500.0 : rank == 0 && i % 90 == 6 ? 5.0 : 0;
+  };
+  EXPECT_THAT(Stats(Late(2, late_of)).hiccups(), SizeIs(0));
 }
 
 TEST(Arrivals, OfManyRanksTheTrackerKeepsFewAndStillNamesTheOne) {
@@ -195,7 +210,7 @@ TEST(Arrivals, OrderAndGroupingOfMergesDoNotMatter) {
 TEST(Arrivals, TravelAsTheyAre) {
   RankArrivals arrivals;
   arrivals.error_bound_nanoseconds = 70;
-  arrivals.measurements = {{"a", {{3, 5}, {3, 9, 2}, {4, 12}, {4, 13}, {4, 15}}}, {"b", {{4, 14}}}};
+  arrivals.measurements = {{"a", {{3, 5}, {3, 9, 2, 6}, {4, 12}, {4, 13}, {4, 15}}}, {"b", {{4, 14}}}};
   arrivals.groups = {{"b", "group 3"}};
   const ArrivalSummary one(2, arrivals);
   for (const ArrivalSummary& summary : {one, Merged({one, ArrivalSummary(1, arrivals)})}) {

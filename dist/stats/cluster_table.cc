@@ -211,15 +211,24 @@ std::string FormatHoldUps(const ClusterStats& stats) {
   return text;
 }
 
-// "rank 1 (vm) caused 150 ms of 166 ms of waiting at "loss", in iterations 6, 8, 39"
+// "rank 1 (vm) caused 150 ms of 166 ms of waiting at "loss", in iterations 6, 8, 39", or
+// "rank 1 (vm) paused once for 1.6 s before "loss", in iteration 12"
 std::string FormatHiccups(const ClusterStats& stats) {
   std::string text;
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     for (const Hiccups& hiccups : arrivals.hiccups()) {
       const int64_t num_more = hiccups.num_hiccups() - hiccups.iterations_size();
-      absl::StrAppend(&text, FormatRank(hiccups.rank(), hiccups.host()), " caused ",
-                      FormatSeconds(hiccups.seconds()), " of ", FormatSeconds(hiccups.all_seconds()),
-                      " of waiting at ", ArrivalPlace(arrivals), ", in iteration",
+      absl::StrAppend(&text, FormatRank(hiccups.rank(), hiccups.host()));
+      if (!hiccups.is_pause()) {
+        absl::StrAppend(&text, " caused ", FormatSeconds(hiccups.seconds()), " of ",
+                        FormatSeconds(hiccups.all_seconds()), " of waiting at ");
+      } else if (hiccups.num_hiccups() == 1) {
+        absl::StrAppend(&text, " paused once for ", FormatSeconds(hiccups.seconds()), " before ");
+      } else {
+        absl::StrAppend(&text, " paused ", hiccups.num_hiccups(), " times, for ",
+                        FormatSeconds(hiccups.seconds()), " in sum, before ");
+      }
+      absl::StrAppend(&text, ArrivalPlace(arrivals), ", in iteration",
                       hiccups.num_hiccups() == 1 ? " " : "s ", absl::StrJoin(hiccups.iterations(), ", "),
                       num_more > 0 ? absl::StrCat(" and ", num_more, " more") : "", "\n");
     }

@@ -108,6 +108,9 @@ TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
                   seconds_low: 0.0048 seconds_high: 0.0052 }
         hiccups { rank: 3 host: "node1" seconds: 0.15 all_seconds: 0.166 num_hiccups: 3
                   iterations: 6 iterations: 8 iterations: 39 }
+        hiccups { rank: 0 host: "node0" seconds: 1.6 all_seconds: 1.7 num_hiccups: 1 iterations: 12 is_pause: true }
+        hiccups { rank: 2 host: "node1" seconds: 2.5 all_seconds: 2.7 num_hiccups: 2 iterations: 12 iterations: 50
+                  is_pause: true }
       })"));
   EXPECT_THAT(
       table,
@@ -117,6 +120,8 @@ TEST(FormatClusterTable, ShowsWhoComesLastToCollectives) {
           "after the next; rank 3 (node1) in 1 of 95, 100 us after the next; 1 times not all ranks came\n"
           "all wait for rank 1 (node0) at \"allreduce\": 5 ms an iteration (4.8 ms to 5.2 ms), 25.0% of it\n"
           "rank 3 (node1) caused 150 ms of 166 ms of waiting at \"allreduce\", in iterations 6, 8, 39\n"
+          "rank 0 (node0) paused once for 1.6 s before \"allreduce\", in iteration 12\n"
+          "rank 2 (node1) paused 2 times, for 2.5 s in sum, before \"allreduce\", in iterations 12, 50\n"
           "arrivals are by aligned clocks: two ranks' are compared within 12.3 us\n"));
   EXPECT_THAT(FormatClusterTable(Stats("arrivals { name: \"loss\" num_ranks: 4 }")),
               HasSubstr("arrivals are by one clock, which all ranks read\n"));

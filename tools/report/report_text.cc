@@ -40,7 +40,9 @@ Answer WhoIsSlow(const RunReport& report) {
   const bool anyone =
       stats.has_straggler() || stats.slow_measurements_size() > 0 ||
       std::any_of(stats.arrivals().begin(), stats.arrivals().end(), [](const ArrivalStats& arrivals) {
-        return arrivals.has_hold_up() || arrivals.hiccups_size() > 0;
+        return arrivals.has_hold_up() ||
+               std::any_of(arrivals.hiccups().begin(), arrivals.hiccups().end(),
+                           [](const Hiccups& hiccups) { return !hiccups.is_pause(); });
       });
   const bool is_told = stats.has_detectable() || stats.num_ranks() < 2;
   return {question,
