@@ -45,11 +45,13 @@ Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& pro
   const auto count = static_cast<double>(others.size());
   std::vector<double> seconds;
   std::vector<double> cpu_seconds;
+  std::vector<double> taken_shares;
   Variance within;  // of one of the others, as a mean
   within.degrees_of_freedom = 0;
   for (const ProcessTime& other : others) {
     seconds.push_back(other.time.seconds);
     cpu_seconds.push_back(other.cpu_seconds);
+    taken_shares.push_back(other.taken_share);
     within.value += other.time.standard_error * other.time.standard_error / count;
     within.degrees_of_freedom += other.time.degrees_of_freedom;
   }
@@ -67,7 +69,9 @@ Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& pro
   excess.within_run = EstimateOf(excess.seconds, {own, reference});
 
   const double on_cpu = std::min(std::max(Median(cpu_seconds), process.cpu_seconds), process.time.seconds);
-  const double expected = std::hypot(kExpectedSpread * on_cpu, kExpectedSpreadSeconds);
+  const double taken_share = std::max(Median(taken_shares), process.taken_share);
+  const double share = kExpectedSpread + kExpectedSpreadOfTaken * taken_share;
+  const double expected = std::hypot(share * on_cpu, kExpectedSpreadSeconds);
   const double deviation = MedianAbsoluteDeviation(seconds);
   const double seen = std::max(0.0, deviation * deviation - within.value);
   const double seen_weight = kMadEfficiency * (count - 1);

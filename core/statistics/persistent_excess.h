@@ -16,6 +16,8 @@ struct ProcessTime {
   SteadyTime time;
   // Of it on a CPU; the rest is sleep, input and output, a device.
   double cpu_seconds = 0;
+  // For what share of the work others had its CPU, in [0, 1].
+  double taken_share = 0;
 };
 
 // Processes of one program that do the same differ for good: memory lies elsewhere, and caches and branches
@@ -23,6 +25,9 @@ struct ProcessTime {
 // was seen, as a standard deviation: a share of the time on a CPU, and seconds. It counts as much as
 // kSpreadDegreesOfFreedom processes that were seen; with more of them, what they show counts (Smyth 2004).
 inline constexpr double kExpectedSpread = 0.02;
+// Added for each unit of the larger taken_share: who had the CPU leaves other data in its caches, and where
+// the scheduler puts the processes may last for the whole run.
+inline constexpr double kExpectedSpreadOfTaken = 0.25;
 inline constexpr double kExpectedSpreadSeconds = 1e-6;
 inline constexpr double kSpreadDegreesOfFreedom = 20;
 

@@ -83,6 +83,16 @@ TEST(PersistentExcess, OfTwoThatComputeIsNoneWithinWhatProcessesDifferBy) {
   EXPECT_LT(ExcessOver({Computing(5e-3)}, Computing(6e-3)).PValue(), 1e-4);
 }
 
+TEST(PersistentExcess, OfProcessesWhoseCpuOthersHadIsNoneThatSharingExplains) {
+  const SteadyTime usual = {0.010, 1e-6, 20};
+  const SteadyTime longer = {0.0122, 1e-6, 20};
+  EXPECT_LT(ExcessOver({{usual, 0.010, 0}}, {longer, 0.0122, 0}).PValue(), 0.001);
+  EXPECT_GT(ExcessOver({{usual, 0.010, 0.3}}, {longer, 0.0122, 0.1}).PValue(), 0.01);
+  EXPECT_GT(ExcessOver({{usual, 0.010, 0.1}}, {longer, 0.0122, 0.3}).PValue(), 0.01);
+  // Sleep does not get longer by it.
+  EXPECT_LT(ExcessOver({{usual, 0.0005, 0.3}}, {longer, 0.0005, 0.3}).PValue(), 0.001);
+}
+
 TEST(PersistentExcess, OfManyThatDifferIsMeasuredByWhatTheyDifferBy) {
   std::vector<ProcessTime> alike;
   std::vector<ProcessTime> uneven;

@@ -241,12 +241,14 @@ ClusterSummary::ClusterSummary(const RankReport& report) {
   work_.AddSeconds(summary.work_seconds());
   slowest_ = summary;
   const double cpu_seconds = report.CpuSecondsPerIteration();
-  if (report.own_work)
-    work_times_[report.like_work] = RankTimes({report.rank, {*report.own_work, cpu_seconds}});
   const double watched_work = report.num_watched_iters > 0 ? report.WorkSeconds() : 0;
+  double taken_share = 0;
   if (watched_work > 0) {
-    taken_.Add(report.taken_seconds / static_cast<double>(report.num_watched_iters) / watched_work,
-               report.rank);
+    taken_share = report.taken_seconds / static_cast<double>(report.num_watched_iters) / watched_work;
+    taken_.Add(taken_share, report.rank);
+  }
+  if (report.own_work) {
+    work_times_[report.like_work] = RankTimes({report.rank, {*report.own_work, cpu_seconds, taken_share}});
   }
   for (const std::string& name : report.names) {
     const RankReport::Entry& entry = report.measurements.at(name);
@@ -255,7 +257,9 @@ ClusterSummary::ClusterSummary(const RankReport& report) {
     measurement.collective = entry.collective;
     measurement.AddRank(report, seconds);
     measurement.intervals = entry.intervals;
-    if (entry.own) measurement.times[report.like_work] = RankTimes({report.rank, {*entry.own, cpu_seconds}});
+    if (entry.own) {
+      measurement.times[report.like_work] = RankTimes({report.rank, {*entry.own, cpu_seconds, taken_share}});
+    }
   }
   for (const GroupLabel& group : report.groups) {
     dimensions_[group.dimension].work_of_value[group.value].AddSeconds(summary.work_seconds());

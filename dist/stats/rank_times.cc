@@ -33,13 +33,15 @@ void AddToProto(const RankTimes::Entry& entry, internal::RankTimes& proto) {
   proto.add_standard_error(static_cast<float>(entry.time.time.standard_error));
   proto.add_degrees_of_freedom(static_cast<int32_t>(std::lround(entry.time.time.degrees_of_freedom)));
   proto.add_cpu_seconds(static_cast<float>(entry.time.cpu_seconds));
+  proto.add_taken_share(static_cast<float>(entry.time.taken_share));
 }
 
 RankTimes::Entry EntryFromProto(const internal::RankTimes& proto, int i) {
   const SteadyTime time = {static_cast<double>(proto.seconds(i)),
                            static_cast<double>(proto.standard_error(i)),
                            static_cast<double>(proto.degrees_of_freedom(i))};
-  return {proto.rank(i), {time, static_cast<double>(proto.cpu_seconds(i))}};
+  return {proto.rank(i),
+          {time, static_cast<double>(proto.cpu_seconds(i)), static_cast<double>(proto.taken_share(i))}};
 }
 
 }  // namespace
@@ -58,7 +60,7 @@ absl::StatusOr<RankTimes> RankTimes::FromProto(const internal::RankTimes& proto)
   const int size = proto.rank_size();
   const int num_sampled = static_cast<int>(std::min<int64_t>(proto.num_ranks(), kMaxSample));
   for (const int other : {proto.seconds_size(), proto.standard_error_size(), proto.degrees_of_freedom_size(),
-                          proto.cpu_seconds_size()}) {
+                          proto.cpu_seconds_size(), proto.taken_share_size()}) {
     if (other != size || num_sampled < 0 || size < num_sampled) {
       return absl::InvalidArgumentError(
           absl::StrCat("times of ", other, " and of ", size, " ranks of ", proto.num_ranks()));
