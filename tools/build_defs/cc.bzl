@@ -4,16 +4,51 @@ load("@com_google_protobuf//bazel:cc_proto_library.bzl", "cc_proto_library")
 load("@com_google_protobuf//bazel:proto_library.bzl", "proto_library")
 load("@rules_cc//cc:defs.bzl", _cc_library = "cc_library", _cc_test = "cc_test")
 
-def cc_library(name, **kwargs):
+def _linked_impl(ctx):
+    return [
+        CcInfo(linking_context = ctx.attr.dep[CcInfo].linking_context),
+        DefaultInfo(runfiles = ctx.attr.dep[DefaultInfo].default_runfiles),
+    ]
+
+_linked = rule(
+    implementation = _linked_impl,
+    attrs = {"dep": attr.label(mandatory = True, providers = [CcInfo])},
+    doc = "What links dep, without its headers and include paths.",
+)
+
+def cc_library(name, deps = [], hdrs = [], implementation_deps = None, visibility = None, **kwargs):
     """A cc_library whose headers are included as "ott/PACKAGE/HEADER", so that a consumer's own core/ never collides.
 
     Args:
       name: the target's name.
+      deps: as of the rule.
+      hdrs: as of the rule.
+      implementation_deps: what srcs alone need, as in newer versions of Bazel: users link it, and are not compiled again
+          where it changes or is missing.
+      visibility: as of the rule.
       **kwargs: as of the rule.
     """
+    include_prefix = "ott/" + native.package_name()
+    if implementation_deps != None:
+        _cc_library(
+            name = name + "_implementation",
+            hdrs = hdrs,
+            include_prefix = include_prefix,
+            deps = deps + implementation_deps,
+            **kwargs
+        )
+        _linked(
+            name = name + "_linked",
+            dep = ":" + name + "_implementation",
+        )
+        deps = deps + [":" + name + "_linked"]
+        kwargs = {}
     _cc_library(
         name = name,
-        include_prefix = "ott/" + native.package_name(),
+        hdrs = hdrs,
+        include_prefix = include_prefix,
+        visibility = visibility,
+        deps = deps,
         **kwargs
     )
 
