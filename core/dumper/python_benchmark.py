@@ -3,7 +3,7 @@
 
 usage: core/dumper/python_benchmark.py [PATH OF dump_benchmark]
 
-    bazel build -c opt //core/dumper:dump_benchmark && core/dumper/python_benchmark.py
+    bazel build //core/dumper:dump_benchmark && core/dumper/python_benchmark.py
 
 Both write float32 numbers to /dev/shm as json.dump(indent=2) lays them out, and compare a tensor in memory with such a
 dump. Fails where dumping on two cores is not 20 times, and comparing not 100 times as fast as Python. By CPU time, so

@@ -1,7 +1,7 @@
 // What a range costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on other
 // machines.
 //
-//   bazel run -c opt //core/nvtx:nvtx_range_wrapper_benchmark
+//   bazel run //core/nvtx:nvtx_range_wrapper_benchmark
 
 #include <nvtx3/nvToolsExt.h>
 

@@ -1,7 +1,7 @@
 // What an op range costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on other
 // machines.
 //
-//   bazel run -c opt //core/nvtx:op_range_benchmark
+//   bazel run //core/nvtx:op_range_benchmark
 
 #include <nvtx3/nvToolsExt.h>
 

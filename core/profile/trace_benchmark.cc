@@ -1,7 +1,7 @@
 // What recording an interval costs beside measuring it, and how fast traces are written, each figure beside
 // its limit.
 //
-//   bazel run -c opt //core/profile:trace_benchmark
+//   bazel run //core/profile:trace_benchmark
 
 #include <fcntl.h>
 #include <unistd.h>

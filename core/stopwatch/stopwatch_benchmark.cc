@@ -1,7 +1,7 @@
 // What a measurement costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on other
 // machines.
 //
-//   bazel run -c opt //core/stopwatch:stopwatch_benchmark
+//   bazel run //core/stopwatch:stopwatch_benchmark
 
 #include <unistd.h>
 

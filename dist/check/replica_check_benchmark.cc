@@ -1,6 +1,6 @@
 // What a check of equal replicas costs beside the digests it needs.
 //
-//   bazel run -c opt //dist/check:replica_check_benchmark
+//   bazel run //dist/check:replica_check_benchmark
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,7 @@
 // How long gathering statistics of 200 measurements holds each rank: what its FinishIter() takes in the
 // iterations of a print interval, beyond what it takes where nothing is gathered.
 //
-//   bazel build -c opt //dist/run:gather_hold_benchmark
+//   bazel build //dist/run:gather_hold_benchmark
 //   third_party/mpi/mpirun.sh 8 bazel-bin/dist/run/gather_hold_benchmark
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // What gathering costs, by the number of ranks: CPU time on rank 0, bytes that any one rank receives, memory.
 //
-//   bazel run -c opt //dist/stats:stats_gatherer_benchmark
+//   bazel run //dist/stats:stats_gatherer_benchmark
 
 #include <sys/resource.h>
 

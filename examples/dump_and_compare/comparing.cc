@@ -1,7 +1,7 @@
 // A reference run is dumped; then two changed versions of the same computation are compared with it, one that
 // sums in another order and one with a mistake.
 //
-//   bazel run -c opt //examples/dump_and_compare:comparing -- /tmp/dumps
+//   bazel run //examples/dump_and_compare:comparing -- /tmp/dumps
 //
 // `ott compare` does the same for dumps of two runs.
 

@@ -1,7 +1,7 @@
 // Dumps a small computation in every way: tensors in several formats, images, objects of one's own type,
 // gradients.
 //
-//   bazel run -c opt //examples/dump_and_compare:dumping -- /tmp/dumps
+//   bazel run //examples/dump_and_compare:dumping -- /tmp/dumps
 
 #include <algorithm>
 #include <cmath>

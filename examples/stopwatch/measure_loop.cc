@@ -1,7 +1,7 @@
 // Three measurements over the parts of a loop, five iterations of warm-up, and what the stopwatch says about
 // it.
 //
-//   bazel run -c opt //examples/stopwatch:measure_loop
+//   bazel run //examples/stopwatch:measure_loop
 
 #include <chrono>
 #include <cstdio>

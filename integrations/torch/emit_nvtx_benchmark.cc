@@ -1,7 +1,7 @@
 // What EmitNvtx adds to a training step of many small operations, run eagerly on one core, while a tool takes
 // the ranges.
 //
-//   bazel run -c opt //integrations/torch:emit_nvtx_benchmark
+//   bazel run //integrations/torch:emit_nvtx_benchmark
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

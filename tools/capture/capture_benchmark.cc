@@ -1,6 +1,6 @@
 // What a captured range costs the program, and what writing it costs the rest of the machine.
 //
-//   bazel run -c opt //tools/capture:capture_benchmark
+//   bazel run //tools/capture:capture_benchmark
 
 #include <nvtx3/nvToolsExt.h>
 #include <sys/resource.h>

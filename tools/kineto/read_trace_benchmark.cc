@@ -1,5 +1,5 @@
 // Reading traces against decompressing and scanning them, in one run:
-//   bazel run -c opt //tools/kineto:read_trace_benchmark -- /path/to/*.json.gz
+//   bazel run //tools/kineto:read_trace_benchmark -- /path/to/*.json.gz
 
 #include <sys/resource.h>
 

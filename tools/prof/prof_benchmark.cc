@@ -3,8 +3,8 @@
 // and two launches. CPU time beside that of a bare sqlite3_step loop over the same
 // rows, and the most memory the process held.
 //
-//   bazel run -c opt //tools/prof:prof_benchmark              # 2,000,000 kernels, 8,000,000 ranges
-//   bazel run -c opt //tools/prof:prof_benchmark -- 10000000
+//   bazel run //tools/prof:prof_benchmark              # 2,000,000 kernels, 8,000,000 ranges
+//   bazel run //tools/prof:prof_benchmark -- 10000000
 
 #include <sqlite3.h>
 #include <sys/resource.h>

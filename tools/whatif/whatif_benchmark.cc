@@ -2,7 +2,7 @@
 // operations on each of the 64 ranks, replayed for every rank, operation, stage and replica. CPU time, and
 // the most memory held.
 //
-//   bazel run -c opt //tools/whatif:whatif_benchmark
+//   bazel run //tools/whatif:whatif_benchmark
 
 #include <sys/resource.h>
 
