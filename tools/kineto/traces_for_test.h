@@ -10,9 +10,10 @@
 
 namespace ott::kineto {
 
-// Five steps of 10 ms, in each a product and an all-reduce of 1 million floats. The rank comes `late` to it,
+// Steps of 10 ms, in each a product and an all-reduce of 1 million floats. The rank comes `late` to it,
 // and its clock is `ahead`; both in microseconds. All leave 1 ms after the rank that comes `last`.
-inline std::string RankTraceForTest(int rank, int64_t late, int64_t last, int64_t ahead = 0) {
+inline std::string RankTraceForTest(int rank, int64_t late, int64_t last, int64_t ahead = 0,
+                                    int num_steps = 5) {
   std::string events;
   const auto add = [&](const std::string& category, const std::string& name, int64_t start, int64_t duration,
                        const std::string& args) {
@@ -20,7 +21,7 @@ inline std::string RankTraceForTest(int rank, int64_t late, int64_t last, int64_
                     name, R"(","pid":)", 100 + rank, R"(,"tid":1,"ts":)", start + ahead, R"(,"dur":)",
                     duration, R"(,"args":{)", args, "}}");
   };
-  for (int step = 0; step < 5; ++step) {
+  for (int step = 0; step < num_steps; ++step) {
     const int64_t begin = 1000 + 10'000 * step;
     const int id = 10 * step + 1;
     add("user_annotation", absl::StrCat("ProfilerStep#", step), begin, 9'000, "");

@@ -147,6 +147,7 @@ class JobBuilder {
     tracker.Add(summary);
     const double step_seconds = static_cast<double>(longest) * 1e-9 / static_cast<double>(steps);
     for (const ArrivalStats& stats : tracker.Finish(step_seconds)) {
+      job_.most_intervals = std::max(job_.most_intervals, stats.num_intervals());
       if (!stats.has_hold_up()) continue;
       job_.hold_ups.push_back({stats.hold_up().rank(), stats.name().substr(0, stats.name().find('\n')),
                                stats.hold_up().seconds_per_iteration(),
@@ -292,6 +293,10 @@ std::string FormatHoldUps(const Job& job) {
   for (const ClockOffset& clock : job.clocks) {
     bound = std::max(bound, clock.error_bound);
     if (!clock.is_known) ++num_unknown;
+  }
+  if (text.empty() && job.most_intervals < kMinIntervalsOfHoldUp) {
+    text = absl::StrCat("cannot tell who waits for whom: no collective came more than ", job.most_intervals,
+                        " times, and ", kMinIntervalsOfHoldUp, " are needed; trace more steps\n");
   }
   if (text.empty()) text = "no rank holds the others up in most of its collectives\n";
   absl::StrAppend(&text, "by ", job.num_matched, " collectives; clocks are at most ", Time(bound),

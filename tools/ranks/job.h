@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ott/core/statistics/steady_time.h"
 #include "tools/ranks/collectives.h"
 #include "tools/ranks/time_split.h"
 
@@ -51,7 +52,12 @@ struct Job {
   int64_t num_matched = 0;                 // collectives that at least two ranks have
   int64_t num_incomplete = 0;              // those that a traced rank of the group lacks
   int64_t num_unlike = 0;                  // those of whose message the ranks tell different sizes
+  int64_t most_intervals = 0;              // of one collective: how often all its ranks came to it together
 };
+
+// As many intervals of one collective it takes to tell who holds the others up.
+inline constexpr int64_t kMinIntervalsOfHoldUp =
+    SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
 
 // A rank holds the others up by the rule of ott/dist/stats/arrivals.h. REQUIRES: as SplitTime(); the profiles
 // outlive the job.

@@ -63,11 +63,12 @@ void AddStep(Profile* profile, int number, int64_t start) {
   ++profile->num_steps;
 }
 
-// Rank 1 comes `late` after rank 0 to each of ten all-reduces; its clock shows `ahead` more.
-std::vector<Profile> TwoRanks(int64_t late, int64_t ahead, int64_t first_step_of_rank_1 = 0) {
+// Rank 1 comes `late` after rank 0 to each of sixty all-reduces; its clock shows `ahead` more.
+std::vector<Profile> TwoRanks(int64_t late, int64_t ahead, int64_t first_step_of_rank_1 = 0,
+                              int num_steps = 60) {
   std::vector<Profile> ranks;
   for (int rank = 0; rank < 2; ++rank) ranks.push_back(Trace());
-  for (int step = 0; step < 10; ++step) {
+  for (int step = 0; step < num_steps; ++step) {
     const int64_t begin = step * 100 * kMillisecond;
     const int64_t meet = begin + 50 * kMillisecond + std::max<int64_t>(late, 0);
     for (int rank = 0; rank < 2; ++rank) {
@@ -146,13 +147,13 @@ TEST(Job, TheRankThatComesLateIsNamedWithItsCost) {
   ASSERT_EQ(job.hold_ups.size(), 1U);
   EXPECT_EQ(job.hold_ups[0].rank, 1);
   EXPECT_NEAR(job.hold_ups[0].seconds_per_step, 0.02, 1e-6);
-  EXPECT_EQ(job.num_matched, 10);
+  EXPECT_EQ(job.num_matched, 60);
   const std::string text = FormatHoldUps(job);
   EXPECT_THAT(text, HasSubstr("all wait for rank 1 at \"allreduce of group default_pg\": 20 ms a step"));
   // 4 MB in 10 ms, of which each link carries as much.
-  EXPECT_THAT(FormatCollectives(job, 5), HasSubstr("4 MB     10     10 ms"));
-  EXPECT_NEAR(static_cast<double>(job.collectives[0].transfer), 100e6, 1e5);
-  EXPECT_NEAR(static_cast<double>(job.collectives[0].wait), 100e6, 1e5);
+  EXPECT_THAT(FormatCollectives(job, 5), HasSubstr("4 MB     60     10 ms"));
+  EXPECT_NEAR(static_cast<double>(job.collectives[0].transfer), 600e6, 6e5);
+  EXPECT_NEAR(static_cast<double>(job.collectives[0].wait), 600e6, 1e5);
   EXPECT_EQ(job.collectives[0].last_rank, 1);
 }
 
@@ -161,6 +162,14 @@ TEST(Job, NobodyIsBlamedWhereRanksComeTogether) {
     const Job job = Describe(TwoRanks(late, 0));
     EXPECT_TRUE(job.hold_ups.empty()) << late;
     EXPECT_THAT(FormatHoldUps(job), HasSubstr("no rank holds the others up"));
+  }
+}
+
+TEST(Job, OfTooFewStepsItCannotBeToldWhoWaits) {
+  for (const int64_t late : {int64_t{0}, 20 * kMillisecond}) {
+    const Job job = Describe(TwoRanks(late, 0, 0, 10));
+    EXPECT_TRUE(job.hold_ups.empty());
+    EXPECT_THAT(FormatHoldUps(job), HasSubstr("no collective came more than 10 times, and 40 are needed"));
   }
 }
 
@@ -193,7 +202,7 @@ TEST(Job, SequenceNumbersOfTheGroupMatchWhereIdsAndOrderDoNot) {
   ranks[1].collectives.erase(ranks[1].collectives.begin(), ranks[1].collectives.begin() + 3);
   const Job job = Describe(ranks);
   EXPECT_EQ(job.num_incomplete, 3);
-  EXPECT_NEAR(static_cast<double>(job.collectives[0].wait), 70e6, 1e5);
+  EXPECT_NEAR(static_cast<double>(job.collectives[0].wait), 570e6, 1e5);
 }
 
 TEST(Job, GroupsOfOtherRanksAreNotMatched) {

@@ -184,7 +184,7 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
 
   TracesReport report;
   report.somebody_is_waited_for = !job.hold_ups.empty();
-  const bool can_tell = job.num_matched > 0;
+  const bool can_tell = report.somebody_is_waited_for || job.most_intervals >= ranks::kMinIntervalsOfHoldUp;
   report.complete = problems.empty() && (can_tell || traces.size() == 1);
   const std::string title = absl::StrCat(traces.size(), traces.size() == 1 ? " trace" : " traces",
                                          " of torch.profiler in ", directory);

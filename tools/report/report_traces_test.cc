@@ -22,8 +22,8 @@ std::string DirectoryOfTest() {
 
 TEST(ReportTraces, TheRankThatIsWaitedForIsNamedOnThePage) {
   const std::string directory = DirectoryOfTest();
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 500)).ok());
-  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 500, 500)).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 500, 0, 60)).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 500, 500, 0, 60)).ok());
   ASSERT_TRUE(WriteFileAtomically(directory + "/other.json", "{\"traceEvents\": []}").ok());
   const auto report = ReportTraces(directory, ListTraces(directory));
   ASSERT_TRUE(report.ok()) << report.status();
@@ -38,8 +38,8 @@ TEST(ReportTraces, TheRankThatIsWaitedForIsNamedOnThePage) {
 
 TEST(ReportTraces, RanksThatComeTogetherAreNotBlamed) {
   const std::string directory = DirectoryOfTest();
-  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 3)).ok());
-  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 3, 3)).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 3, 0, 60)).ok());
+  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 3, 3, 0, 60)).ok());
   const auto report = ReportTraces(directory, ListTraces(directory));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(report->somebody_is_waited_for);
