@@ -3,14 +3,13 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <map>
-#include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -20,13 +19,21 @@
 namespace ott::internal {
 namespace {
 
-// What all copies know of one helper.
+// Layouts of the C++ library that std::string and what holds it depend on. Instances are made of them, so
+// that copies may share one only where these are equal.
+constexpr uint32_t kLibraryAbi = _GLIBCXX_USE_CXX11_ABI;
+
+// What all copies know of one helper. Plain data, as all of the registry: it is read before its reader knows
+// how the maker's C++ library lays out anything else.
 struct Instance {
-  void* object = nullptr;
-  size_t size = 0;
-  std::string first_file;
-  bool enabled = false;
-  ProcessWideBase* copies = nullptr;
+  // Of a copy, which stays loaded.
+  const char* name;
+  void* object;
+  size_t size;
+  bool enabled;
+  ProcessWideBase* copies;
+  Instance* next;
+  char first_file[PATH_MAX];
 };
 
 // The part of the registry that never changes, whatever the version.
@@ -38,9 +45,35 @@ struct RegistryHeader {
 
 struct Registry {
   RegistryHeader header;
-  std::mutex mutex;
-  std::map<std::string, Instance> instances;
+  uint32_t library_abi;
+  pthread_mutex_t mutex;
+  Instance* instances;
 };
+
+// In all copies the C library's.
+class RegistryLock {
+ public:
+  explicit RegistryLock(Registry& registry) : registry_(registry) { pthread_mutex_lock(&registry.mutex); }
+  RegistryLock(const RegistryLock&) = delete;
+  RegistryLock& operator=(const RegistryLock&) = delete;
+  ~RegistryLock() { pthread_mutex_unlock(&registry_.mutex); }
+
+ private:
+  Registry& registry_;
+};
+
+// Made at the first call for a name. REQUIRES: the registry is locked
+Instance& FindInstance(Registry& registry, const char* name) {
+  for (Instance* instance = registry.instances; instance != nullptr; instance = instance->next) {
+    if (std::strcmp(instance->name, name) == 0) return *instance;
+  }
+  auto* const made = static_cast<Instance*>(std::calloc(1, sizeof(Instance)));
+  OTT_CHECK(made != nullptr) << "no memory for " << name;
+  made->name = name;
+  made->next = registry.instances;
+  registry.instances = made;
+  return *made;
+}
 
 }  // namespace
 
@@ -121,22 +154,34 @@ RegistryHeader* MeetRegistry() {
                               << " was linked without the section .note.ott of this library; keep it";
   RegistryHeader* found = place->load(std::memory_order_acquire);
   if (found != nullptr) return found;
-  auto registry = std::make_unique<Registry>();
+  auto* const registry = static_cast<Registry*>(std::calloc(1, sizeof(Registry)));
+  OTT_CHECK(registry != nullptr) << "no memory for the registry";
   registry->header.abi_version = kAbiVersion;
+  registry->library_abi = kLibraryAbi;
+  pthread_mutex_init(&registry->mutex, nullptr);
   std::snprintf(registry->header.file, sizeof(registry->header.file), "%s", ThisFile().c_str());
   if (place->compare_exchange_strong(found, &registry->header, std::memory_order_acq_rel)) {
-    return &registry.release()->header;
+    return &registry->header;
   }
+  std::free(registry);
   return found;
 }
 
 absl::StatusOr<Registry*> FindRegistry() {
   static RegistryHeader* const header = MeetRegistry();
-  if (header->abi_version == kAbiVersion) return reinterpret_cast<Registry*>(header);
-  return absl::FailedPreconditionError(absl::StrCat("optim_test_tools: ", ThisFile(), " has ABI version ",
-                                                    kAbiVersion, ", but ", header->file,
-                                                    " in the same process uses version ", header->abi_version,
-                                                    "; build both with one version of the library"));
+  if (header->abi_version != kAbiVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("optim_test_tools: ", ThisFile(), " has ABI version ", kAbiVersion, ", but ",
+                     header->file, " in the same process uses version ", header->abi_version,
+                     "; build both with one version of the library"));
+  }
+  auto* const registry = reinterpret_cast<Registry*>(header);
+  if (registry->library_abi != kLibraryAbi) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "optim_test_tools: ", ThisFile(), " was built with _GLIBCXX_USE_CXX11_ABI=", kLibraryAbi, ", but ",
+        header->file, " in the same process with ", registry->library_abi, "; build both with the same"));
+  }
+  return registry;
 }
 
 }  // namespace
@@ -148,12 +193,12 @@ absl::Status ProcessWideBase::Join() {
   KeepLoaded(this);
   KeepLoaded(&ott_process_wide_meeting_place);
   const std::string file = FileOf(this);
-  const std::lock_guard<std::mutex> lock(registry->mutex);
+  const RegistryLock lock(*registry);
   if (joined_) return absl::OkStatus();
-  Instance& instance = registry->instances[name_];
+  Instance& instance = FindInstance(*registry, name_);
   if (instance.size == 0) {
     instance.size = size_;
-    instance.first_file = file;
+    std::snprintf(instance.first_file, sizeof(instance.first_file), "%s", file.c_str());
   }
   if (instance.size != size_) {
     return absl::FailedPreconditionError(
@@ -172,8 +217,8 @@ absl::StatusOr<void*> ProcessWideBase::Find() {
   if (void* known = instance(); known != nullptr) return known;
   OTT_RETURN_IF_ERROR(Join());
   OTT_ASSIGN_OR_RETURN(Registry* const registry, FindRegistry());
-  const std::lock_guard<std::mutex> lock(registry->mutex);
-  Instance& instance = registry->instances[name_];
+  const RegistryLock lock(*registry);
+  Instance& instance = FindInstance(*registry, name_);
   if (instance.object == nullptr) instance.object = create_();
   instance_.store(instance.object, std::memory_order_release);
   return instance.object;
@@ -194,8 +239,8 @@ void ProcessWideBase::SetEnabled(bool enabled) {
     return;
   }
   Registry* const registry = *FindRegistry();
-  const std::lock_guard<std::mutex> lock(registry->mutex);
-  Instance& instance = registry->instances[name_];
+  const RegistryLock lock(*registry);
+  Instance& instance = FindInstance(*registry, name_);
   instance.enabled = enabled;
   for (ProcessWideBase* copy = instance.copies; copy != nullptr; copy = copy->next_) {
     copy->enabled_.store(value, std::memory_order_release);

@@ -144,6 +144,16 @@ TEST(ProcessWide, AnotherAbiVersionIsRefusedNamingBoth) {
   counter.SetEnabled(false);
 }
 
+TEST(ProcessWide, AnotherAbiOfTheCxxLibraryIsRefusedNamingBoth) {
+  ::testing::internal::CaptureStderr();
+  const Plugin other("libother_library_plugin_for_test.so");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("its calls are ignored"));
+  EXPECT_EQ(other.counter(), nullptr);
+  EXPECT_THAT(other.error(),
+              AllOf(HasSubstr("libother_library_plugin_for_test.so was built with"),
+                    HasSubstr("_GLIBCXX_USE_CXX11_ABI=7, but"), HasSubstr("process_wide_test")));
+}
+
 TEST(ProcessWide, AForkedChildKeepsTheInstance) {
   counter.Get().value = 17;
   const pid_t child = fork();
