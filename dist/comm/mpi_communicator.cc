@@ -65,8 +65,11 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
   ~MpiSession() {
-    if (started_here_ && !Finalized()) MPI_Finalize();
+    if (started_here_ && !is_abandoned_ && !Finalized()) MPI_Finalize();
   }
+
+  // MPI_Finalize waits for all ranks, and some have not come.
+  void Abandon() { is_abandoned_ = true; }
 
   static bool Finalized() {
     int finalized = 0;
@@ -85,6 +88,7 @@ class MpiSession {
  private:
   const bool started_here_;
   const bool any_thread_;
+  bool is_abandoned_ = false;
   const std::thread::id thread_ = std::this_thread::get_id();
 };
 
@@ -275,9 +279,15 @@ absl::StatusOr<std::unique_ptr<Communicator>> CreateMpiCommunicator(const MpiOpt
   OTT_ASSIGN_OR_RETURN(std::shared_ptr<MpiSession> session, MpiSession::Start());
   const MPI_Comm parent = options.communicator ? MPI_Comm_f2c(*options.communicator) : MPI_COMM_WORLD;
   const Deadline deadline = Deadline::After(options.timeout);
-  OTT_ASSIGN_OR_RETURN(std::shared_ptr<MpiTransport> transport,
-                       MpiTransport::Create(std::move(session), parent, deadline));
-  return MakeMessageCommunicator(std::shared_ptr<Transport>(std::move(transport)), deadline);
+  absl::StatusOr<std::shared_ptr<MpiTransport>> transport = MpiTransport::Create(session, parent, deadline);
+  if (!transport.ok()) {
+    session->Abandon();
+    return transport.status();
+  }
+  absl::StatusOr<std::unique_ptr<Communicator>> ranks =
+      MakeMessageCommunicator(std::shared_ptr<Transport>(*std::move(transport)), deadline);
+  if (!ranks.ok()) session->Abandon();
+  return ranks;
 }
 
 }  // namespace ott

@@ -23,7 +23,8 @@ struct MpiOptions {
 // nobody else's, and calls only what does not block.
 //
 // MPI is initialised if nobody did, and then finalised with the last communicator made from this one; what
-// the program initialised, the program finalises, and then before it the communicators go.
+// the program initialised, the program finalises, and then before it the communicators go. After an error it
+// is not finalised, as that would wait for ranks that did not come.
 //
 // Thread safety: as Communicator where MPI gives MPI_THREAD_MULTIPLE. Else only the thread that called this
 // may use the communicator, and another gets FAILED_PRECONDITION.

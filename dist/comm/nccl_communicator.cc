@@ -24,6 +24,9 @@ namespace {
 
 void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
+// A rank that is gone must not keep this one from ending.
+constexpr auto kTimeToEnd = std::chrono::seconds(2);
+
 std::optional<ncclDataType_t> ToNccl(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
@@ -67,7 +70,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
  public:
   NcclCommunicatorImpl(std::shared_ptr<Communicator> control, int device)
       : control_(std::move(control)), device_(device) {}
-  ~NcclCommunicatorImpl() override { Abort(); }
+  ~NcclCommunicatorImpl() override { End(); }
 
   absl::Status Connect(Deadline deadline) {
     OTT_RETURN_IF_ERROR(AgreeThatAllHaveDevices(deadline));
@@ -96,6 +99,11 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     if (!type) {
       return Error(absl::StatusCode::kInvalidArgument, "AllReduceOnDevice",
                    absl::StrCat("NCCL cannot reduce ", std::string(Name(dtype))));
+    }
+    if (reduction != Reduction::kSum && IsFloatingPoint(dtype)) {
+      return Error(absl::StatusCode::kInvalidArgument, "AllReduceOnDevice",
+                   absl::StrCat("NCCL's minimum and maximum of ", std::string(Name(dtype)),
+                                " may drop NaN; reduce on the host, or sum"));
     }
     return OnStream(
         "ncclAllReduce", stream,
@@ -225,6 +233,15 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     const absl::Status error = Error(code, call, what);
     Abort();
     return error;
+  }
+
+  // In good order where nothing failed: NCCL then has what other ranks still read from this one sent.
+  void End() {
+    if (comm_ == nullptr) return;
+    const Deadline deadline = Deadline::After(kTimeToEnd);
+    if (!Finish("ncclCommFinalize", ncclCommFinalize(comm_), deadline).ok()) return;  // and aborted
+    ncclCommDestroy(comm_);
+    comm_ = nullptr;
   }
 
   void Abort() {

@@ -28,7 +28,8 @@ struct NcclOptions {
 class NcclCommunicator : public Communicator {
  public:
   // In place. REQUIRES: values points to count elements on this rank's device; count is the same on all
-  // ranks. INVALID_ARGUMENT for a dtype that NCCL cannot reduce.
+  // ranks. INVALID_ARGUMENT for a dtype that NCCL cannot reduce, and for the minimum or maximum of
+  // floating-point numbers, where it may drop a NaN that Reduction keeps.
   virtual absl::Status AllReduceOnDevice(Reduction reduction, DType dtype, void* values, int64_t count,
                                          void* stream, Deadline deadline) = 0;
   // In place. REQUIRES: as above

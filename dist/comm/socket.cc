@@ -21,13 +21,14 @@ namespace ott {
 namespace {
 
 absl::Status SystemError(const std::string& what) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
-}
-
-int PortOf(const SocketAddress& address) {
-  return ntohs(address.family() == AF_INET6
-                   ? reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_port
-                   : reinterpret_cast<const sockaddr_in*>(&address.storage)->sin_port);
+  const int error = errno;
+  const std::string message = absl::StrCat(what, ": ", std::strerror(error));
+  if (error == EMFILE || error == ENFILE) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        message, "; raise the limit of open files (ulimit -n), of which each other rank needs one"));
+  }
+  if (error == ENOBUFS || error == ENOMEM) return absl::ResourceExhaustedError(message);
+  return absl::UnavailableError(message);
 }
 
 template <typename GetName>
@@ -57,14 +58,29 @@ void SocketAddress::SetPort(int port) {
   }
 }
 
+int SocketAddress::Port() const {
+  return ntohs(family() == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_port
+                                    : reinterpret_cast<const sockaddr_in*>(&storage)->sin_port);
+}
+
+bool SocketAddress::IsLoopback() const {
+  constexpr uint32_t kLoopbackNet = 127;
+  if (family() == AF_INET) {
+    return ntohl(reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr.s_addr) >> 24 == kLoopbackNet;
+  }
+  const in6_addr& address = reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&address) ||
+         (IN6_IS_ADDR_V4MAPPED(&address) && address.s6_addr[12] == kLoopbackNet);
+}
+
 std::string SocketAddress::ToString() const {
   char text[INET6_ADDRSTRLEN] = "?";
   if (family() == AF_INET6) {
     inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr, text, sizeof(text));
-    return absl::StrCat("[", text, "]:", PortOf(*this));
+    return absl::StrCat("[", text, "]:", Port());
   }
   inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr, text, sizeof(text));
-  return absl::StrCat(text, ":", PortOf(*this));
+  return absl::StrCat(text, ":", Port());
 }
 
 absl::StatusOr<SocketAddress> ResolveAddress(const std::string& host, int port) {
@@ -140,13 +156,19 @@ absl::StatusOr<SocketAddress> Socket::Peer() const { return NameOf(fd_, getpeern
 
 int Socket::LocalPort() const {
   const absl::StatusOr<SocketAddress> local = Local();
-  return local.ok() ? PortOf(*local) : 0;
+  return local.ok() ? local->Port() : 0;
 }
 
-Socket Socket::Accept() const {
+absl::StatusOr<Socket> Socket::Accept() const {
   Socket socket(accept4(fd_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!socket.is_open()) {
+    const absl::Status status = SystemError("accept");
+    // Anything else is of the one connection that it would have been.
+    if (absl::IsResourceExhausted(status)) return status;
+    return socket;
+  }
   const int on = 1;
-  if (socket.is_open()) setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  setsockopt(socket.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   return socket;
 }
 

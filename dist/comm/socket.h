@@ -23,7 +23,10 @@ struct SocketAddress {
   socklen_t length = 0;
 
   int family() const { return storage.ss_family; }
+  int Port() const;
   void SetPort(int port);
+  // Whether only this host has it: 127.*, ::1.
+  bool IsLoopback() const;
   // "10.0.0.7:29500", "[::1]:29500"
   std::string ToString() const;
 };
@@ -57,8 +60,9 @@ class Socket {
   absl::StatusOr<SocketAddress> Peer() const;
   int LocalPort() const;
 
-  // The next connection; an invalid socket where there is none now.
-  Socket Accept() const;
+  // The next connection; an invalid socket where there is none now. RESOURCE_EXHAUSTED where the process can
+  // take none, which would else wait for ever.
+  absl::StatusOr<Socket> Accept() const;
 
   // DEADLINE_EXCEEDED; UNAVAILABLE where the other side is gone.
   absl::Status SendAll(std::string_view bytes, Deadline deadline) const;

@@ -1,5 +1,7 @@
 #include "ott/dist/comm/socket.h"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <string>
 #include <thread>
@@ -18,7 +20,7 @@ struct Connection {
   Connection() : listener(*Socket::Listen(AF_INET, 0)) {
     SocketAddress address = *ResolveAddress("127.0.0.1", listener.LocalPort());
     client = *Socket::Connect(address, Deadline::After(seconds(10)));
-    while (!server.is_open()) server = listener.Accept();
+    while (!server.is_open()) server = *listener.Accept();
   }
 
   Socket listener;
@@ -49,6 +51,23 @@ TEST(Socket, SaysThatTheOtherSideIsGone) {
   connection.client.Close();
   const absl::Status status = connection.server.ReceiveExactly(1, Deadline::After(seconds(30))).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+}
+
+TEST(Socket, WithoutAFileLeftAcceptSaysSoInsteadOfWaiting) {
+  const Socket listener = *Socket::Listen(AF_INET, 0);
+  SocketAddress address = *ResolveAddress("127.0.0.1", listener.LocalPort());
+  const Socket client = *Socket::Connect(address, Deadline::After(seconds(30)));
+  rlimit before = {};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(client.fd()) + 1;
+  setrlimit(RLIMIT_NOFILE, &none);
+  // Until the connection has come.
+  absl::Status status;
+  while (status.ok()) status = listener.Accept().status();
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("ulimit -n"));
 }
 
 TEST(Socket, APortIsTakenOnce) {

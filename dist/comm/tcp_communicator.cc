@@ -28,6 +28,7 @@ struct Header {
   Channel channel;
   uint64_t size = 0;
 };
+constexpr uint64_t kLargestMessage = uint64_t{1} << 40;
 
 class TcpTransport final : public Transport {
  public:
@@ -106,9 +107,11 @@ class TcpTransport final : public Transport {
     Socket socket;
     std::deque<Leaving> leaving;
     size_t num_sent = 0;  // of the first
-    // Of messages that are not complete, from `begin` on.
-    std::string arriving;
-    size_t begin = 0;
+    // Of the message that arrives.
+    Header header;
+    size_t num_header = 0;  // bytes of it that are there
+    std::string message;    // as far as there is room for it
+    size_t num_message = 0;
   };
 
   void AwaitMovement(Deadline deadline) const {
@@ -149,46 +152,61 @@ class TcpTransport final : public Transport {
     return true;
   }
 
+  // Whether the connection is still there, and says what a rank says.
   bool ReceiveFrom(int rank, Peer& peer) {
     while (true) {
       // A long message is received where it will lie.
-      const size_t missing = NumMissing(peer);
-      const bool is_long = missing > buffer_.size();
-      const size_t filled = peer.arriving.size();
-      if (is_long) peer.arriving.resize(filled + missing);
-      char* const target = is_long ? &peer.arriving[filled] : buffer_.data();
-      const size_t room = is_long ? missing : buffer_.size();
+      const bool has_header = peer.num_header == sizeof(Header);
+      const bool is_long = has_header && peer.header.size - peer.num_message > buffer_.size();
+      if (is_long) MakeRoom(peer);
+      char* const target = is_long ? &peer.message[peer.num_message] : buffer_.data();
+      const size_t room = is_long ? peer.message.size() - peer.num_message : buffer_.size();
       const absl::StatusOr<size_t> received = peer.socket.ReceiveSome(target, room);
-      if (is_long) {
-        peer.arriving.resize(filled + received.value_or(0));
-      } else {
-        peer.arriving.append(target, received.value_or(0));
-      }
-      Deliver(rank, peer);
       if (!received.ok()) return false;
+      if (is_long) {
+        peer.num_message += *received;
+        DeliverIfComplete(rank, peer);
+      } else if (!Take(rank, std::string_view(target, *received), peer)) {
+        return false;
+      }
       if (*received < room) return true;
     }
   }
 
-  // Bytes of the message that has begun to arrive.
-  static size_t NumMissing(const Peer& peer) {
-    const size_t available = peer.arriving.size() - peer.begin;
-    if (available < sizeof(Header)) return 0;
-    Header header;
-    std::memcpy(&header, peer.arriving.data() + peer.begin, sizeof(header));
-    return sizeof(header) + header.size - available;
+  // For more of the message: as much again as has come, so that a size that is none takes no memory.
+  void MakeRoom(Peer& peer) const {
+    if (peer.num_message < peer.message.size()) return;
+    const size_t more = std::max(peer.num_message, buffer_.size());
+    peer.message.resize(std::min<size_t>(peer.header.size, peer.num_message + more));
   }
 
-  void Deliver(int rank, Peer& peer) {
-    Header header;
-    while (peer.arriving.size() - peer.begin >= sizeof(header)) {
-      std::memcpy(&header, peer.arriving.data() + peer.begin, sizeof(header));
-      if (peer.arriving.size() - peer.begin - sizeof(header) < header.size) break;
-      mailbox_.Put(rank, header.channel, peer.arriving.substr(peer.begin + sizeof(header), header.size));
-      peer.begin += sizeof(header) + header.size;
+  // Bytes of a long message's end, of short messages, and of the beginning of one. False for a size that no
+  // message has.
+  bool Take(int rank, std::string_view bytes, Peer& peer) {
+    while (!bytes.empty()) {
+      if (peer.num_header < sizeof(Header)) {
+        const size_t size = std::min(bytes.size(), sizeof(Header) - peer.num_header);
+        std::memcpy(reinterpret_cast<char*>(&peer.header) + peer.num_header, bytes.data(), size);
+        peer.num_header += size;
+        bytes.remove_prefix(size);
+        if (peer.num_header < sizeof(Header)) return true;
+        if (peer.header.size > kLargestMessage) return false;
+      }
+      const size_t size = std::min<size_t>(bytes.size(), peer.header.size - peer.num_message);
+      peer.message.resize(peer.num_message);
+      peer.message.append(bytes.substr(0, size));
+      peer.num_message += size;
+      bytes.remove_prefix(size);
+      DeliverIfComplete(rank, peer);
     }
-    peer.arriving.erase(0, peer.begin);
-    peer.begin = 0;
+    return true;
+  }
+
+  void DeliverIfComplete(int rank, Peer& peer) {
+    if (peer.num_message < peer.header.size) return;
+    mailbox_.Put(rank, peer.header.channel, std::exchange(peer.message, {}));
+    peer.num_header = 0;
+    peer.num_message = 0;
   }
 
   const int rank_;
@@ -223,6 +241,12 @@ absl::StatusOr<TcpOptions> TcpOptionsFromEnvironment() {
       options.port,
       IntegerFromEnvironment(std::getenv("OTT_MASTER_PORT") != nullptr ? "OTT_MASTER_PORT" : "MASTER_PORT"));
   OTT_ASSIGN_OR_RETURN(options.rank, IntegerFromEnvironment("RANK"));
+  for (const char* const name : {"OTT_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"}) {
+    const char* const job = std::getenv(name);
+    if (job == nullptr) continue;
+    options.job = job;
+    break;
+  }
   OTT_ASSIGN_OR_RETURN(options.world_size, IntegerFromEnvironment("WORLD_SIZE"));
   return options;
 }

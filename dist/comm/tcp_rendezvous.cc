@@ -13,12 +13,12 @@
 namespace ott {
 namespace {
 
-constexpr char kMagic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '1'};
+constexpr char kMagic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '2'};
 
 // What a rank says first on each connection that it makes.
 struct Hello {
   char magic[sizeof(kMagic)] = {};
-  // Of the job; 0 where only rank 0 knows it yet.
+  // To rank 0: of the job's name; to others: what rank 0 gave out for this time.
   uint64_t token = 0;
   int32_t world_size = 0;
   int32_t rank = 0;
@@ -50,6 +50,20 @@ T FromBytes(std::string_view bytes) {
 
 bool HasMagic(const char* magic) { return std::memcmp(magic, kMagic, sizeof(kMagic)) == 0; }
 
+std::string AnswerWith(absl::StatusCode code, const std::string& payload) {
+  Answer answer;
+  answer.status_code = static_cast<int32_t>(code);
+  answer.size = static_cast<int32_t>(payload.size());
+  return ToBytes(answer) + payload;
+}
+
+// FNV-1a, which is the same in every build.
+uint64_t TokenOf(std::string_view job) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : job) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
 struct Peer {
   Socket socket;
   int port = 0;
@@ -68,9 +82,9 @@ class Acceptor {
       const std::vector<int> missing = Missing();
       if (missing.empty()) return absl::OkStatus();
       if (deadline.Passed()) {
-        return absl::DeadlineExceededError(absl::StrCat("nothing from ", FormatRanks(missing), " on port ",
-                                                        listener_.LocalPort(), " within ", deadline.Seconds(),
-                                                        " s"));
+        return absl::DeadlineExceededError(absl::StrCat(
+            "nothing from ", FormatRanks(missing), " on port ", listener_.LocalPort(), " within ",
+            deadline.Seconds(), " s", refusals_.empty() ? "" : "; refused: ", refusals_));
       }
       std::vector<pollfd> sockets = {{listener_.fd(), POLLIN, 0}};
       for (const Stranger& stranger : strangers_) sockets.push_back({stranger.socket.fd(), POLLIN, 0});
@@ -97,7 +111,9 @@ class Acceptor {
   }
 
   absl::Status TakeWhatCame() {
-    for (Socket socket = listener_.Accept(); socket.is_open(); socket = listener_.Accept()) {
+    while (true) {
+      OTT_ASSIGN_OR_RETURN(Socket socket, listener_.Accept());
+      if (!socket.is_open()) break;
       strangers_.push_back({std::move(socket), ""});
     }
     for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
@@ -113,40 +129,45 @@ class Acceptor {
         continue;
       }
       if (received.ok() && !is_foreign) {
-        OTT_RETURN_IF_ERROR(Welcome(FromBytes<Hello>(stranger->hello), std::move(stranger->socket)));
+        Welcome(FromBytes<Hello>(stranger->hello), std::move(stranger->socket));
       }
       stranger = strangers_.erase(stranger);
     }
     return absl::OkStatus();
   }
 
-  absl::Status Welcome(const Hello& hello, Socket socket) {
-    if (hello.token != token_) return absl::OkStatus();  // of another job
+  // Who is none of those that are awaited is told so, and takes nothing from the others.
+  void Welcome(const Hello& hello, Socket socket) {
+    if (hello.token != token_) return;  // of another job
     const auto world_size = static_cast<int>(peers_.size());
     const bool is_awaited = hello.rank >= first_awaited_ && hello.rank < world_size;
-    absl::Status status;
     if (hello.world_size != world_size) {
-      status = absl::InvalidArgumentError(absl::StrCat("rank ", hello.rank, " was started with world size ",
-                                                       hello.world_size, ", rank 0 with ", world_size));
+      Refuse(absl::StrCat("rank ", hello.rank, " was started with world size ", hello.world_size,
+                          ", rank 0 with ", world_size),
+             std::move(socket));
     } else if (!is_awaited || peers_[hello.rank].socket.is_open()) {
-      status = absl::InvalidArgumentError(
-          absl::StrCat("rank ", hello.rank, " is there twice; does RANK differ between the processes?"));
-    }
-    if (status.ok()) {
-      peers_[hello.rank] = {std::move(socket), hello.port};
+      Refuse(absl::StrCat("rank ", hello.rank, " is there twice; does RANK differ between the processes?"),
+             std::move(socket));
     } else {
-      refused_.push_back(std::move(socket));
+      peers_[hello.rank] = {std::move(socket), hello.port};
     }
-    return status;
+  }
+
+  void Refuse(const std::string& why, Socket socket) {
+    // What does not fit into a socket that is new is not worth waiting for.
+    socket.SendAll(AnswerWith(absl::StatusCode::kInvalidArgument, why), Deadline::Now()).IgnoreError();
+    constexpr size_t kMaxBytes = 1000;
+    if (refusals_.size() < kMaxBytes) absl::StrAppend(&refusals_, refusals_.empty() ? "" : ", ", why);
+    shutdown(socket.fd(), SHUT_WR);
+    refused_.push_back(std::move(socket));
   }
 
  public:
-  // Tells everyone who came.
+  // Tells everyone who is here.
   void Tell(const std::string& bytes, Deadline deadline) {
     for (Peer& peer : peers_) {
       if (peer.socket.is_open()) peer.socket.SendAll(bytes, deadline).IgnoreError();
     }
-    for (const Socket& socket : refused_) socket.SendAll(bytes, deadline).IgnoreError();
   }
 
  private:
@@ -155,15 +176,9 @@ class Acceptor {
   const int first_awaited_;
   std::vector<Peer> peers_;
   std::vector<Stranger> strangers_;
-  std::vector<Socket> refused_;
+  std::vector<Socket> refused_;  // until they have read why
+  std::string refusals_;
 };
-
-std::string AnswerWith(absl::StatusCode code, const std::string& payload) {
-  Answer answer;
-  answer.status_code = static_cast<int32_t>(code);
-  answer.size = static_cast<int32_t>(payload.size());
-  return ToBytes(answer) + payload;
-}
 
 std::vector<Socket> TakeSockets(std::vector<Peer>& peers) {
   std::vector<Socket> sockets;
@@ -183,7 +198,7 @@ absl::StatusOr<std::vector<Socket>> ConnectRankZero(const TcpOptions& options, c
                      "; torchrun's own store listens at MASTER_PORT: set OTT_MASTER_PORT to a free one"));
   }
   if (!listener.ok()) return listener.status();
-  Acceptor acceptor(*listener, 0, options.world_size, 1);
+  Acceptor acceptor(*listener, TokenOf(options.job), options.world_size, 1);
   const std::chrono::nanoseconds remaining = deadline.Remaining();
   const Deadline before = Deadline::After(remaining - std::min(remaining / 8, kTimeToTell));
   if (const absl::Status status = acceptor.AwaitAll(before); !status.ok()) {
@@ -243,10 +258,12 @@ absl::StatusOr<std::vector<Socket>> ConnectOther(const TcpOptions& options, cons
   hello.world_size = options.world_size;
   hello.rank = options.rank;
   hello.port = listener.LocalPort();
+  hello.token = TokenOf(options.job);
   OTT_RETURN_IF_ERROR(root->SendAll(ToBytes(hello), deadline));
   OTT_ASSIGN_OR_RETURN(const std::string table,
                        ReceiveTable(*root, address.ToString(), options.world_size, deadline));
   std::memcpy(&hello.token, table.data(), sizeof(hello.token));
+  OTT_ASSIGN_OR_RETURN(const SocketAddress at_root, root->Peer());
 
   Acceptor acceptor(listener, hello.token, options.world_size, options.rank + 1);
   std::vector<Peer>& peers = acceptor.peers();
@@ -254,6 +271,13 @@ absl::StatusOr<std::vector<Socket>> ConnectOther(const TcpOptions& options, cons
   for (int rank = 1; rank < options.rank; ++rank) {
     SocketAddress where;
     std::memcpy(&where, table.data() + sizeof(hello.token) + rank * sizeof(where), sizeof(where));
+    if (where.IsLoopback()) {
+      // It is on rank 0's host, which is there where this rank reached it: a host may know itself by a name
+      // that leads to 127.0.1.1.
+      const int port = where.Port();
+      where = at_root;
+      where.SetPort(port);
+    }
     absl::StatusOr<Socket> peer = Socket::Connect(where, deadline);
     if (!peer.ok())
       return absl::Status(peer.status().code(), absl::StrCat("rank ", rank, ": ", peer.status().message()));

@@ -2,7 +2,9 @@
 // own.
 
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -65,6 +67,21 @@ TEST(TcpRendezvous, RanksFindEachOtherInAnyOrder) {
   EXPECT_EQ((*ranks[0])->size(), 3);
 }
 
+TEST(TcpRendezvous, MessagesOfAnySizeArriveThoughNothingFollows) {
+  const int port = FreePort();
+  const Ranks ranks = Create({Options(port, 0, 2), Options(port, 1, 2)});
+  ASSERT_TRUE(ranks[0].ok() && ranks[1].ok()) << ranks[0].status() << ranks[1].status();
+  const Deadline deadline = Deadline::After(seconds(30));
+  for (const size_t size : {0, 1, 65511, 65512, 65513, 131048, 200000, 262144, 3000001}) {
+    const std::string message(size, 'x');
+    ASSERT_TRUE((*ranks[0])->Post(1, 4, message).ok());
+    std::thread sender([&] { EXPECT_TRUE((*ranks[0])->Flush(4, deadline).ok()); });
+    const absl::StatusOr<std::string> received = (*ranks[1])->Receive(0, 4, deadline);
+    sender.join();
+    EXPECT_TRUE(received.ok() && *received == message) << size << " bytes: " << received.status();
+  }
+}
+
 TEST(TcpRendezvous, ATakenPortIsNamedAndTheWayOut) {
   const Socket other = *Socket::Listen(AF_INET, 0);
   const Ranks ranks = Create({Options(other.LocalPort(), 0, 2)});
@@ -98,24 +115,80 @@ TEST(TcpRendezvous, AMissingRankZeroIsNamed) {
   EXPECT_THAT(Message(ranks[0]), HasSubstr("rank 0: nobody listens at 127.0.0.1:"));
 }
 
-TEST(TcpRendezvous, AnotherWorldSizeIsAnErrorOfAll) {
+TEST(TcpRendezvous, ARankOfAnotherWorldSizeIsToldSoAndTheOthersGoOn) {
   const int port = FreePort();
-  const Ranks ranks = Create({Options(port, 0, 3), Options(port, 1, 2), Options(port, 2, 3, seconds(3))});
-  // Rank 2 may come when rank 0 has given up.
-  for (const int i : {0, 1}) {
-    EXPECT_TRUE(absl::IsInvalidArgument(ranks[i].status())) << ranks[i].status();
-    EXPECT_THAT(Message(ranks[i]), HasSubstr("rank 1 was started with world size 2, rank 0 with 3"));
-  }
-  EXPECT_FALSE(ranks[2].ok());
+  std::promise<void> refused;
+  std::thread wrong([&] {
+    const Ranks ranks = Create({Options(port, 1, 2)});
+    EXPECT_TRUE(absl::IsInvalidArgument(ranks[0].status())) << ranks[0].status();
+    EXPECT_THAT(Message(ranks[0]), HasSubstr("rank 1 was started with world size 2, rank 0 with 3"));
+    refused.set_value();
+  });
+  std::thread right([&] {
+    refused.get_future().wait();
+    const Ranks ranks = Create({Options(port, 1, 3), Options(port, 2, 3)});
+    EXPECT_TRUE(ranks[0].ok() && ranks[1].ok()) << ranks[0].status() << ranks[1].status();
+  });
+  const Ranks ranks = Create({Options(port, 0, 3)});
+  EXPECT_TRUE(ranks[0].ok()) << ranks[0].status();
+  wrong.join();
+  right.join();
 }
 
-TEST(TcpRendezvous, ARankThatIsThereTwiceIsAnError) {
+TEST(TcpRendezvous, ARankThatIsThereTwiceIsNamedWhereOneIsMissing) {
   const int port = FreePort();
-  const Ranks ranks = Create({Options(port, 0, 3), Options(port, 1, 3), Options(port, 1, 3)});
-  for (const auto& rank : ranks) {
-    EXPECT_TRUE(absl::IsInvalidArgument(rank.status())) << rank.status();
-    EXPECT_THAT(Message(rank), HasSubstr("rank 1 is there twice"));
-  }
+  const seconds timeout(2);
+  const Ranks ranks =
+      Create({Options(port, 0, 3, timeout), Options(port, 1, 3, timeout), Options(port, 1, 3, timeout)});
+  EXPECT_TRUE(absl::IsDeadlineExceeded(ranks[0].status())) << ranks[0].status();
+  EXPECT_THAT(Message(ranks[0]),
+              AllOf(HasSubstr("nothing from rank 2"), HasSubstr("refused: rank 1 is there twice")));
+  EXPECT_TRUE(absl::IsInvalidArgument(ranks[1].status()) != absl::IsInvalidArgument(ranks[2].status()))
+      << ranks[1].status() << ranks[2].status();
+}
+
+TEST(TcpRendezvous, JobsOnOnePortDoNotMix) {
+  const int port = FreePort();
+  TcpOptions other = Options(port, 1, 2, seconds(2));
+  other.job = "another";
+  TcpOptions mine[] = {Options(port, 0, 2), Options(port, 1, 2)};
+  for (TcpOptions& options : mine) options.job = "mine";
+  std::thread first([&] {
+    const Ranks ranks = Create({other});
+    EXPECT_THAT(Message(ranks[0]), HasSubstr("is no rank 0 of this job"));
+    EXPECT_TRUE(Create({mine[1]})[0].ok());
+  });
+  const Ranks ranks = Create({mine[0]});
+  EXPECT_TRUE(ranks[0].ok()) << ranks[0].status();
+  first.join();
+}
+
+// What rank 1 says first, and how a message begins.
+struct HelloForTest {
+  char magic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '2'};
+  uint64_t token = 0xcbf29ce484222325;
+  int32_t world_size = 2;
+  int32_t rank = 1;
+  int32_t port = 1;
+  int32_t unused = 0;
+};
+
+TEST(TcpRendezvous, AMessageOfASizeThatNoneHasEndsTheConnectionAlone) {
+  const int port = FreePort();
+  std::thread peer([port] {
+    const Deadline deadline = Deadline::After(seconds(30));
+    const Socket socket = *Socket::Connect(*ResolveAddress("127.0.0.1", port), deadline);
+    const HelloForTest hello;
+    EXPECT_TRUE(socket.SendAll({reinterpret_cast<const char*>(&hello), sizeof(hello)}, deadline).ok());
+    const uint64_t header[] = {1, 2, uint64_t{1} << 62};
+    EXPECT_TRUE(socket.SendAll({reinterpret_cast<const char*>(header), sizeof(header)}, deadline).ok());
+    // Until rank 0 has closed it.
+    while (socket.ReceiveExactly(1, deadline).ok()) {
+    }
+  });
+  const Ranks ranks = Create({Options(port, 0, 2)});
+  EXPECT_TRUE(absl::IsUnavailable(ranks[0].status())) << ranks[0].status();
+  peer.join();
 }
 
 TEST(TcpRendezvous, ForeignBytesOnThePortAreIgnored) {
@@ -141,7 +214,7 @@ absl::Status ConnectTo(const std::string& answer) {
   const Socket listener = *Socket::Listen(AF_INET, 0);
   std::thread service([&] {
     Socket client;
-    while (!client.is_open()) client = listener.Accept();
+    while (!client.is_open()) client = *listener.Accept();
     EXPECT_TRUE(client.ReceiveExactly(1, Deadline::After(seconds(30))).ok());
     EXPECT_TRUE(client.SendAll(answer, Deadline::After(seconds(30))).ok());
     if (answer.empty()) (void)client.ReceiveExactly(1000, Deadline::After(milliseconds(500)));
