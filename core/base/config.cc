@@ -1,18 +1,20 @@
 #include "ott/core/base/config.h"
 
-#include <fcntl.h>
 #include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <google/protobuf/text_format.h>
 
-#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "ott/core/base/file.h"
 
 namespace ott {
 namespace {
+
+// Of tolerances of a million tensors.
+constexpr int64_t kMaxBytes = 256 << 20;
 
 // Keeps the first error, which the others often follow from.
 class FirstError : public google::protobuf::io::ErrorCollector {
@@ -39,17 +41,15 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 }  // namespace
 
 absl::Status ReadTextProto(const std::string& path, google::protobuf::Message* message) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot open the configuration ", path));
-  google::protobuf::io::FileInputStream input(file);
-  input.SetCloseOnDelete(true);
+  const absl::StatusOr<std::string> text = ReadFile(path, kMaxBytes);
+  if (!text.ok()) {
+    return absl::Status(text.status().code(),
+                        absl::StrCat("cannot read the configuration ", text.status().message()));
+  }
   FirstError error(path);
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  const bool parsed = parser.Parse(&input, message);
-  if (input.GetErrno() != 0) {
-    return absl::ErrnoToStatus(input.GetErrno(), absl::StrCat("cannot read the configuration ", path));
-  }
+  const bool parsed = parser.ParseFromString(*text, message);
   if (parsed) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(error.text(), " (expected an ", message->GetDescriptor()->full_name(), ")"));

@@ -1,5 +1,8 @@
 #include "ott/core/base/config.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -39,6 +42,11 @@ TEST(Config, AFileThatCannotBeReadIsNamed) {
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("/none/config.textproto"));
   EXPECT_FALSE(LoadConfig("/").ok());
+  // Opening a FIFO waits for who writes to it.
+  const std::string fifo = ::testing::TempDir() + "/fifo.textproto";
+  unlink(fifo.c_str());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0666), 0);
+  EXPECT_EQ(LoadConfig(fifo).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(Config, ComesFromTheEnvironmentAndIsEmptyWithoutIt) {

@@ -49,8 +49,8 @@ std::string DirectoryOf(const std::string& path) {
 }
 
 absl::StatusOr<int> OpenForReading(const std::string& path) {
-  // Opening a FIFO would wait for who writes it; regular files are read as ever.
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  // Opening a FIFO waits for who writes to it, unless told not to. Regular files know no difference.
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) return FileError(errno, "open", path);
   return fd;
 }
@@ -116,10 +116,29 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
   return file->Commit(sync);
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
+bool PathExists(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 || (errno != ENOENT && errno != ENOTDIR && errno != ENAMETOOLONG);
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+bool IsRegularFile(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
   OTT_ASSIGN_OR_RETURN(const int fd, OpenForReading(path));
   const auto close_file = absl::MakeCleanup([fd] { close(fd); });
   OTT_ASSIGN_OR_RETURN(const int64_t size, SizeOf(fd, path));
+  if (size > max_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(path, ": ", size, " bytes, which is more than the ", max_bytes, " that it may have"));
+  }
   std::string contents(size, '\0');
   size_t filled = 0;
   while (filled < contents.size()) {

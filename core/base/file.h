@@ -42,7 +42,16 @@ class AtomicFile {
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents, bool sync = false);
 
-absl::StatusOr<std::string> ReadFile(const std::string& path);
+// Of a regular file: anything else is FAILED_PRECONDITION, and nothing is waited for, as the other end of a
+// FIFO would be. RESOURCE_EXHAUSTED for more than max_bytes, whatever of it is a hole.
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes = int64_t{4} << 30);
+
+// Whether something is there, or is there but cannot be reached, as in a loop of links: reading it then says
+// why. Unlike std::filesystem's, it never throws.
+bool PathExists(const std::string& path);
+// False for what cannot be reached.
+bool IsDirectory(const std::string& path);
+bool IsRegularFile(const std::string& path);
 
 // Makes the directory and those above it. OK where it is there; FAILED_PRECONDITION where it is something
 // else.

@@ -133,5 +133,40 @@ TEST(File, DirectoryWhereAFileIsIsAnError) {
   EXPECT_EQ(MakeDirectories(dir + "/a/b").message(), dir + "/a: is a file where a directory is needed");
 }
 
+TEST(ReadFile, OfAFifoOrADirectoryIsAnErrorAtOnce) {
+  const std::string path = ::testing::TempDir() + "/fifo";
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0666), 0);
+  for (const std::string& other : {path, ::testing::TempDir()}) {
+    EXPECT_EQ(ReadFile(other).status().code(), absl::StatusCode::kFailedPrecondition) << other;
+    EXPECT_EQ(MappedFile::Open(other).status().code(), absl::StatusCode::kFailedPrecondition) << other;
+    EXPECT_TRUE(PathExists(other));
+    EXPECT_FALSE(IsRegularFile(other));
+  }
+}
+
+TEST(ReadFile, OfAHugeSparseFileIsRefused) {
+  const std::string path = ::testing::TempDir() + "/sparse";
+  ASSERT_TRUE(WriteFileAtomically(path, "").ok());
+  ASSERT_EQ(truncate(path.c_str(), int64_t{8} << 40), 0);
+  const absl::Status status = ReadFile(path).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  unlink(path.c_str());
+}
+
+TEST(PathExists, NeverThrows) {
+  const std::string loop = ::testing::TempDir() + "/loop";
+  unlink(loop.c_str());
+  ASSERT_EQ(symlink(loop.c_str(), loop.c_str()), 0);
+  const std::string too_long(100000, 'x');
+  for (const std::string& path : {loop, loop + "/file", too_long}) {
+    EXPECT_EQ(PathExists(path), path != too_long);
+    EXPECT_FALSE(IsDirectory(path));
+    EXPECT_FALSE(ReadFile(path).ok());
+  }
+  EXPECT_FALSE(PathExists(::testing::TempDir() + "/not_there"));
+  EXPECT_FALSE(PathExists(""));
+}
+
 }  // namespace
 }  // namespace ott

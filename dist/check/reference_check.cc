@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/config.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/dist/check/tolerances.pb.h"
@@ -231,7 +231,7 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
                              CrossCheckVerdict& verdict) const {
   const absl::StatusOr<Dump> reference = ReadDump(verdict.reference());
   if (!reference.ok()) {
-    return AddReason(std::filesystem::exists(verdict.reference())
+    return AddReason(PathExists(verdict.reference())
                          ? std::string(reference.status().message())
                          : DescribeMissing(ReferenceRank(rank), verdict.iteration()),
                      verdict);

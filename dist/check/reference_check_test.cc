@@ -142,5 +142,20 @@ TEST_F(ReferenceCheckTest, ADumpIsComparedAsTheTensorsInMemoryAre) {
   EXPECT_THAT(verdict.reason(), HasSubstr("nothing"));
 }
 
+TEST_F(ReferenceCheckTest, AReferenceThatCannotBeReachedIsNotComparedAndSaysWhy) {
+  const std::string loop = ::testing::TempDir() + "/loop";
+  std::filesystem::remove(loop);
+  std::filesystem::create_symlink(loop, loop);
+  for (const std::string& reference : {loop, std::string(100000, 'x')}) {
+    CrossCheckConfig config;
+    config.set_reference_run(reference);
+    const auto check = ReferenceCheck::Create(config, 1);
+    ASSERT_TRUE(check.ok()) << check.status();
+    const CrossCheckVerdict verdict = check->Check(0, 0, ValueMap(), nullptr);
+    EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+    EXPECT_FALSE(verdict.reason().empty());
+  }
+}
+
 }  // namespace
 }  // namespace ott

@@ -1,17 +1,33 @@
 #include "ott/dist/check/verdict_log.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "ott/core/base/status_macros.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/dist/check/verdict.h"
 
 namespace ott {
 namespace {
 
+constexpr int kMaxTensorErrors = 256;
 constexpr auto kTimeBetweenFlushes = std::chrono::seconds(1);
+
+// Of a run that goes on. Where the file is damaged, its counts are lost and the training goes on.
+OmittedVerdicts ReadOmitted(const std::string& log_path) {
+  constexpr int64_t kMaxBytes = 1 << 20;
+  const absl::StatusOr<std::string> json = ReadFile(OmittedVerdictsPath(log_path), kMaxBytes);
+  OmittedVerdicts omitted;
+  if (!json.ok() || !JsonToProto(*json, &omitted).ok()) return {};
+  return omitted;
+}
 
 void Count(const CrossCheckVerdict& verdict, VerdictSummary* summary) {
   ++summary->num_checks;
@@ -38,20 +54,26 @@ void Count(const CrossCheckVerdict& verdict, VerdictSummary* summary) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<VerdictLog>> VerdictLog::Open(const std::string& path) {
-  std::FILE* file = nullptr;
-  if (!path.empty()) {
-    file = std::fopen(path.c_str(), "ae");
-    if (file == nullptr)
-      return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be opened for appending"));
-  }
-  return std::unique_ptr<VerdictLog>(new VerdictLog(path, file));
+absl::StatusOr<std::unique_ptr<VerdictLog>> VerdictLog::Open(const std::string& path, int64_t max_bytes) {
+  if (path.empty()) return std::unique_ptr<VerdictLog>(new VerdictLog(path, nullptr, 0, max_bytes));
+  // O_NONBLOCK: a FIFO that nobody reads is an error, and not waited for.
+  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat(path, ": cannot be opened for appending"));
+  struct stat info = {};
+  fstat(fd, &info);
+  std::unique_ptr<VerdictLog> log(new VerdictLog(path, fdopen(fd, "a"), info.st_size, max_bytes));
+  log->omitted_ = ReadOmitted(path);
+  return log;
 }
 
 absl::Status VerdictLog::Add(const CrossCheckVerdict& verdict) {
   Count(verdict, verdict.mode() == REFERENCE ? &reference_ : &replicas_);
   if (file_ == nullptr) return absl::OkStatus();
-  pending_.push_back(verdict);
+  CrossCheckVerdict& kept = pending_.emplace_back(verdict);
+  if (kept.tensor_errors_size() > kMaxTensorErrors) {
+    kept.mutable_tensor_errors()->DeleteSubrange(kMaxTensorErrors,
+                                                 kept.tensor_errors_size() - kMaxTensorErrors);
+  }
   const bool can_wait = Passed(verdict) && std::chrono::steady_clock::now() < next_flush_;
   return can_wait ? absl::OkStatus() : Flush();
 }
@@ -59,7 +81,7 @@ absl::Status VerdictLog::Add(const CrossCheckVerdict& verdict) {
 absl::Status VerdictLog::Flush() {
   absl::Status status;
   for (const CrossCheckVerdict& verdict : pending_) {
-    if (std::fputs(VerdictToJsonLine(verdict).c_str(), file_.get()) >= 0) continue;
+    if (Write(verdict)) continue;
     status.Update(absl::ErrnoToStatus(errno, absl::StrCat(path_, ": the verdict of iteration ",
                                                           verdict.iteration(), " cannot be written")));
   }
@@ -69,8 +91,31 @@ absl::Status VerdictLog::Flush() {
                                                 pending_.back().iteration(), " cannot be written")));
   }
   pending_.clear();
+  if (std::exchange(omits_more_, false)) {
+    status.Update(
+        WriteFileAtomically(OmittedVerdictsPath(path_), ProtoToJson(omitted_, JsonLayout::kIndented)));
+  }
   next_flush_ = std::chrono::steady_clock::now() + kTimeBetweenFlushes;
   return status;
+}
+
+bool VerdictLog::Write(const CrossCheckVerdict& verdict) {
+  const std::string line = VerdictToJsonLine(verdict);
+  const int64_t limit = Passed(verdict) ? max_bytes_ / 2 : max_bytes_;
+  if (num_bytes_ + static_cast<int64_t>(line.size()) <= limit) {
+    num_bytes_ += static_cast<int64_t>(line.size());
+    return std::fputs(line.c_str(), file_.get()) >= 0;
+  }
+  if (omitted_.num_checks() == 0) omitted_.set_first_iteration(verdict.iteration());
+  omitted_.set_num_checks(omitted_.num_checks() + 1);
+  if (verdict.outcome() == DIFFERENT) omitted_.set_num_different(omitted_.num_different() + 1);
+  if (verdict.outcome() == NOT_COMPARED) omitted_.set_num_not_compared(omitted_.num_not_compared() + 1);
+  omits_more_ = true;
+  return true;
+}
+
+std::string OmittedVerdictsPath(const std::string& log_path) {
+  return absl::StrCat(log_path.substr(0, log_path.rfind('.')), "_omitted.json");
 }
 
 VerdictLog::~VerdictLog() { Flush().IgnoreError(); }

@@ -38,8 +38,11 @@ struct VerdictSummary {
 //   puts(FormatSummary("replicas", log->replicas()).c_str());
 class VerdictLog {
  public:
-  // An empty path keeps no file.
-  static absl::StatusOr<std::unique_ptr<VerdictLog>> Open(const std::string& path);
+  // A file that grows no larger than max_bytes, and with passes than half of that, so that there is room for
+  // what comes later and is worse. What finds none is counted in omitted() and beside the file
+  // (OmittedVerdictsPath). An empty path keeps no file.
+  static absl::StatusOr<std::unique_ptr<VerdictLog>> Open(const std::string& path,
+                                                          int64_t max_bytes = int64_t{64} << 20);
 
   // Writes what was not written yet.
   ~VerdictLog();
@@ -53,18 +56,30 @@ class VerdictLog {
   // Shards among them.
   const VerdictSummary& replicas() const { return replicas_; }
   const VerdictSummary& reference() const { return reference_; }
+  const OmittedVerdicts& omitted() const { return omitted_; }
 
  private:
-  VerdictLog(const std::string& path, std::FILE* file) : path_(path), file_(file, &std::fclose) {}
+  VerdictLog(const std::string& path, std::FILE* file, int64_t num_bytes, int64_t max_bytes)
+      : path_(path), file_(file, &std::fclose), num_bytes_(num_bytes), max_bytes_(max_bytes) {}
+
+  // Whether it is in the file, or counted where there is no room.
+  bool Write(const CrossCheckVerdict& verdict);
 
   const std::string path_;
   // Null where there is no file.
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  int64_t num_bytes_;
+  const int64_t max_bytes_;
+  OmittedVerdicts omitted_;
+  bool omits_more_ = false;  // than what lies beside the file
   std::vector<CrossCheckVerdict> pending_;
   std::chrono::steady_clock::time_point next_flush_;
   VerdictSummary replicas_;
   VerdictSummary reference_;
 };
+
+// Of the file of a log.
+std::string OmittedVerdictsPath(const std::string& log_path);
 
 // One line without its newline: "replicas: 20 checks, all equal bit for bit".
 std::string FormatSummary(const std::string& subject, const VerdictSummary& summary);

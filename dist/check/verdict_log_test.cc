@@ -1,8 +1,15 @@
 #include "ott/dist/check/verdict_log.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/dist/check/verdict.h"
 
 namespace ott {
@@ -87,6 +94,62 @@ TEST(VerdictLog, FullDiskIsAnError) {
   const absl::Status status = (*log)->Add(MakeVerdict(REPLICAS, 12, BITWISE_EQUAL));
   EXPECT_FALSE(status.ok());
   EXPECT_THAT(std::string(status.message()), HasSubstr("iteration 12"));
+}
+
+TEST(VerdictLog, AFileThatIsFullKeepsRoomForFailuresAndCountsTheRest) {
+  const std::string path = ::testing::TempDir() + "/full.jsonl";
+  std::filesystem::remove(path);
+  std::filesystem::remove(OmittedVerdictsPath(path));
+  constexpr int64_t kMaxBytes = 4096;
+  auto log = VerdictLog::Open(path, kMaxBytes);
+  ASSERT_TRUE(log.ok()) << log.status();
+  CrossCheckVerdict verdict;
+  verdict.set_mode(REPLICAS);
+  for (int iteration = 0; iteration < 1000; ++iteration) {
+    verdict.set_iteration(iteration);
+    verdict.set_outcome(iteration < 900 ? BITWISE_EQUAL : DIFFERENT);
+    ASSERT_TRUE((*log)->Add(verdict).ok());
+  }
+  ASSERT_TRUE((*log)->Flush().ok());
+  EXPECT_EQ((*log)->replicas().num_checks, 1000);
+  EXPECT_EQ((*log)->replicas().num_different, 100);
+  const std::string lines = *ReadFile(path);
+  EXPECT_LE(static_cast<int64_t>(lines.size()), kMaxBytes);
+  const int64_t num_lines = std::count(lines.begin(), lines.end(), '\n');
+  EXPECT_NE(lines.find("\"900\""), std::string::npos) << lines;
+  OmittedVerdicts omitted;
+  ASSERT_TRUE(JsonToProto(*ReadFile(OmittedVerdictsPath(path)), &omitted).ok());
+  EXPECT_EQ(omitted.num_checks(), 1000 - num_lines);
+  EXPECT_GT(omitted.num_different(), 0);
+  EXPECT_LT(omitted.num_different(), 100);
+
+  // A run that goes on counts on.
+  log = VerdictLog::Open(path, kMaxBytes);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE((*log)->Add(verdict).ok());
+  ASSERT_TRUE((*log)->Flush().ok());
+  OmittedVerdicts more;
+  ASSERT_TRUE(JsonToProto(*ReadFile(OmittedVerdictsPath(path)), &more).ok());
+  EXPECT_EQ(more.num_checks(), omitted.num_checks() + 1);
+  EXPECT_EQ(more.first_iteration(), omitted.first_iteration());
+}
+
+TEST(VerdictLog, OfManyTensorsTheFirstAreKept) {
+  const std::string path = ::testing::TempDir() + "/many.jsonl";
+  std::filesystem::remove(path);
+  auto log = VerdictLog::Open(path);
+  CrossCheckVerdict verdict;
+  verdict.set_outcome(DIFFERENT);
+  for (int i = 0; i < 100000; ++i) verdict.add_tensor_errors()->set_tensor("tensor" + std::to_string(i));
+  ASSERT_TRUE((*log)->Add(verdict).ok());
+  EXPECT_LT(ReadFile(path)->size(), 30000u);
+}
+
+TEST(VerdictLog, AFifoIsAnErrorAtOnce) {
+  const std::string path = ::testing::TempDir() + "/fifo.jsonl";
+  std::filesystem::remove(path);
+  ASSERT_EQ(mkfifo(path.c_str(), 0666), 0);
+  EXPECT_FALSE(VerdictLog::Open(path).ok());
 }
 
 }  // namespace

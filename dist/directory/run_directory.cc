@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::string_view kRankPrefix = "rank_";
 constexpr std::string_view kAttemptPrefix = "attempt_";
+// A million hosts.
+constexpr int64_t kMaxInfoBytes = 256 << 20;
 constexpr int kMaxAttempts = 100000;
 
 // The numbers N of the folders `<prefix>N` in `dir`, ascending.
@@ -26,9 +28,11 @@ absl::StatusOr<std::vector<Number>> ListNumbered(const std::string& dir, std::st
   for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
+    std::error_code of_entry;
     Number number;
     if (name.compare(0, prefix.size(), prefix) == 0 &&
-        absl::SimpleAtoi(name.substr(prefix.size()), &number) && number >= 0 && entry->is_directory(error)) {
+        absl::SimpleAtoi(name.substr(prefix.size()), &number) && number >= 0 &&
+        entry->is_directory(of_entry)) {
       numbers.push_back(number);
     }
   }
@@ -91,7 +95,7 @@ absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info) {
 }
 
 absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir) {
-  OTT_ASSIGN_OR_RETURN(const std::string json, ReadFile(InfoPath(run_dir)));
+  OTT_ASSIGN_OR_RETURN(const std::string json, ReadFile(InfoPath(run_dir), kMaxInfoBytes));
   RunInfo info;
   const absl::Status status = JsonToProto(json, &info);
   if (!status.ok()) return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": ", status.message()));
@@ -128,7 +132,7 @@ std::vector<int> ListAttempts(const std::string& run_dir) {
 }
 
 bool IsRunDirectory(const std::string& dir) {
-  if (std::filesystem::exists(InfoPath(dir))) return true;
+  if (PathExists(InfoPath(dir))) return true;
   const absl::StatusOr<std::vector<int>> ranks = ListRanks(dir);
   return ranks.ok() && !ranks->empty();
 }

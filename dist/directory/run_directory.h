@@ -5,6 +5,7 @@
 //   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats; .csv and .txt for people
 //   RUN/rank_00003/iterations.pb          IterationSample (dist/whatif), for ott whatif
 //   RUN/rank_00003/cross_check.jsonl      one verdict a line
+//   RUN/rank_00003/cross_check_omitted.json  counts of the verdicts it had no room for
 //   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
 //   RUN/rank_00003/dumps/<iteration>/     dumps
 //   RUN/rank_00003/flight                 flight recorder (core/flight/flight_recorder.h)

@@ -1,5 +1,8 @@
 #include "ott/dist/directory/run_directory.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
@@ -69,6 +72,23 @@ TEST_F(RunDirectoryTest, DamagedInfoIsNamed) {
   const auto read = ReadRunInfo(run_dir_);
   EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(read.status().message()), HasSubstr("run.json"));
+}
+
+TEST_F(RunDirectoryTest, InfoThatIsAFifoALoopOrHugeIsAnErrorAtOnce) {
+  const std::string info = run_dir_ + "/run.json";
+  ASSERT_EQ(mkfifo(info.c_str(), 0666), 0);
+  EXPECT_EQ(ReadRunInfo(run_dir_).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(IsRunDirectory(run_dir_));
+  std::filesystem::remove(info);
+  ASSERT_EQ(symlink(info.c_str(), info.c_str()), 0);
+  EXPECT_FALSE(ReadRunInfo(run_dir_).ok());
+  EXPECT_TRUE(IsRunDirectory(run_dir_));
+  std::filesystem::remove(info);
+  std::ofstream(info) << "{";
+  std::filesystem::resize_file(info, uintmax_t{8} << 40);
+  EXPECT_EQ(ReadRunInfo(run_dir_).status().code(), absl::StatusCode::kResourceExhausted);
+  std::filesystem::remove(info);
+  EXPECT_FALSE(ListRanks(std::string(100000, 'x')).ok());
 }
 
 TEST_F(RunDirectoryTest, InfoWithoutWorldSizeIsDamaged) {

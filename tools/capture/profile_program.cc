@@ -72,8 +72,9 @@ std::set<std::string> FilesOfProcesses(const std::string& output) {
   std::set<std::string> names;
   std::error_code error;
   const fs::path directory = fs::path(output).parent_path();
-  for (const auto& entry : fs::directory_iterator(directory.empty() ? "." : directory, error)) {
-    const std::string name = entry.path().filename().string();
+  for (fs::directory_iterator entry(directory.empty() ? "." : directory, error), last;
+       !error && entry != last; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
     const bool is_of_process =
         absl::StartsWith(name, begin + "rank_") || absl::StartsWith(name, begin + "pid_");
     if (is_of_process && absl::EndsWith(name, end)) names.insert(name);

@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/text_table.h"
 #include "ott/dist/directory/run_directory.h"
 #include "tools/kineto/read_trace.h"
@@ -143,10 +144,11 @@ std::vector<std::string> ListTraces(const std::string& directory) {
   std::vector<std::string> paths;
   std::error_code error;
   if (!std::filesystem::is_directory(directory, error) || IsRunDirectory(directory)) return paths;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
-    const std::string path = entry.path().string();
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
     if (!absl::EndsWith(path, ".json") && !absl::EndsWith(path, ".json.gz")) continue;
-    if (entry.is_regular_file(error) && kineto::IsTorchTrace(path)) paths.push_back(path);
+    if (IsRegularFile(path) && kineto::IsTorchTrace(path)) paths.push_back(path);
   }
   std::sort(paths.begin(), paths.end());
   return paths;

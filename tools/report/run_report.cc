@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/rank_list.h"
@@ -53,6 +53,20 @@ void Keep(CrossCheckVerdict verdict, Verdicts& verdicts) {
 CrossCheckVerdict& Choose(RanksVerdicts& kept) {
   const bool found = SeverityOf(kept.first.outcome()) == SeverityOf(OutcomeOfAllRanks(kept.worst));
   return kept.first.num_ranks() > 0 && found ? kept.first : kept.worst;
+}
+
+// Of the verdicts for which there was no room; empty if there was for all.
+std::string DescribeOmitted(const std::string& path) {
+  if (!PathExists(path)) return "";
+  const absl::StatusOr<std::string> json = ReadFile(path, 1 << 20);
+  if (!json.ok()) return std::string(json.status().message());
+  OmittedVerdicts omitted;
+  if (const absl::Status status = JsonToProto(*json, &omitted); !status.ok()) {
+    return absl::StrCat(path, ": ", std::string(status.message()));
+  }
+  return absl::StrCat("cross_check.jsonl was full; from iteration ", omitted.first_iteration(), " on ",
+                      omitted.num_checks(), " checks are only counted, of which ", omitted.num_different(),
+                      " DIFFER and ", omitted.num_not_compared(), " are NOT COMPARED");
 }
 
 // Lines of cross_check.jsonl. The last one of a killed rank may be cut.
@@ -147,8 +161,11 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
   std::vector<int> ranks_with_verdicts;
   for (const int rank : ranks) {
     const std::string path = RankDirectory(run_dir, rank) + "/cross_check.jsonl";
-    if (!std::filesystem::exists(path)) continue;
+    if (!PathExists(path)) continue;
     ranks_with_verdicts.push_back(rank);
+    if (const std::string omitted = DescribeOmitted(OmittedVerdictsPath(path)); !omitted.empty()) {
+      report.problems.push_back(absl::StrCat("rank ", rank, ": ", omitted));
+    }
     if (const absl::StatusOr<std::string> lines = ReadFile(path); lines.ok()) {
       ReadVerdicts(path, *lines, replicas, reference, report.error_trend, report.problems);
     } else {

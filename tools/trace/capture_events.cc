@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/events/event_recorder.h"
 #include "tools/kineto/read_trace.h"
@@ -82,6 +83,7 @@ CaptureEvents::CaptureEvents(prof::Profile profile, int given_rank, int64_t begi
 bool CaptureEvents::IsCapture(const std::string& path) {
   constexpr std::string_view kMagic = "SQLite format 3";
   std::string begin(kMagic.size(), '\0');
+  if (!IsRegularFile(path)) return false;
   std::ifstream(path).read(begin.data(), static_cast<std::streamsize>(begin.size()));
   return begin == kMagic || kineto::IsTorchTrace(path);
 }

@@ -1,12 +1,12 @@
 #include "tools/trace/read_run_traces.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/run/rank_trace.h"
@@ -22,7 +22,7 @@ std::vector<std::string> ListTraceFiles(const std::string& rank_dir) {
     bool found = false;
     for (const bool gzip : {false, true}) {
       const std::string path = absl::StrCat(rank_dir, "/", TraceFileName(window, gzip));
-      if (!std::filesystem::exists(path)) continue;
+      if (!PathExists(path)) continue;
       files.push_back(path);
       found = true;
     }
@@ -44,7 +44,7 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
           absl::StrCat(other, ": of several files each must be a rank's trace of torch.profiler or capture"));
     }
   }
-  if (std::filesystem::is_directory(path)) {
+  if (IsDirectory(path)) {
     if (!IsRunDirectory(path)) {
       return absl::NotFoundError(
           absl::StrCat(path, ": no run directory: it has neither run.json nor rank_* folders"));
