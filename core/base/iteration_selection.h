@@ -21,6 +21,8 @@ struct IterationOptions {
   std::vector<std::pair<int64_t, int64_t>> ranges;  // [begin, end)
 };
 
+IterationOptions OptionsOf(const IterationSelection& selection);
+
 // IterationOptions, checked and quick to ask. A value type.
 //
 //   OTT_ASSIGN_OR_RETURN(const IterationSelector selector, IterationSelector::Create(options));

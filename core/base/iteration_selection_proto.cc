@@ -1,14 +1,12 @@
 // What of IterationSelector needs protobuf, apart from the rest: what is not configured by a file links none
 // of it.
 
-#include <utility>
-
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"
 
 namespace ott {
 
-absl::StatusOr<IterationSelector> IterationSelector::Create(const IterationSelection& selection) {
+IterationOptions OptionsOf(const IterationSelection& selection) {
   IterationOptions options;
   options.first = selection.first();
   options.every = selection.every();
@@ -16,7 +14,11 @@ absl::StatusOr<IterationSelector> IterationSelector::Create(const IterationSelec
   for (const IterationRange& range : selection.ranges()) {
     options.ranges.emplace_back(range.begin(), range.end());
   }
-  return Create(std::move(options));
+  return options;
+}
+
+absl::StatusOr<IterationSelector> IterationSelector::Create(const IterationSelection& selection) {
+  return Create(OptionsOf(selection));
 }
 
 }  // namespace ott

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/report.h"
 #include "ott/core/dump/dump_reader.h"
@@ -21,56 +22,19 @@ namespace {
 
 constexpr char kRequiresNoGrad[] = "`.requires_grad == False`";
 
-// How tensors are stored.
-struct Storage {
-  explicit Storage(const AddOptions& options) : format(options.format), permute_axes(&options.permute_axes) {}
-
-  // Within the map's entry of this name.
-  Storage Within(const std::string& name, const AddOptions& options) const {
-    Storage within = *this;
-    const auto format_found = options.format_overrides.find(name);
-    if (format_found != options.format_overrides.end()) within.format = format_found->second;
-    const auto axes_found = options.permute_axes_overrides.find(name);
-    if (axes_found != options.permute_axes_overrides.end()) within.permute_axes = &axes_found->second;
-    return within;
+// The same tree with what `next` returns, tensor by tensor in the order of ListTensors(), in their places.
+Value ReplaceTensors(const Value& value, const std::function<Value()>& next) {
+  if (value.is_tensor()) return next();
+  if (value.is_list()) {
+    Value::List list;
+    list.reserve(value.list().size());
+    for (const Value& item : value.list()) list.push_back(ReplaceTensors(item, next));
+    return list;
   }
-
-  DumpFormat format;
-  const std::vector<int>* permute_axes;
-};
-
-// The same tree with the gradients, which come in the order of ListTensors(), in place of the tensors.
-absl::StatusOr<Value> ReplaceTensors(const std::string& path, const Value& value,
-                                     absl::Span<const Gradient>::iterator& gradient) {
-  if (value.is_tensor()) {
-    const Gradient& found = *gradient++;
-    if (found.kind == Gradient::Kind::kComputed) return Value(*found.gradient);
-    return found.kind == Gradient::Kind::kRequiresNoGrad ? Value(kRequiresNoGrad) : Value();
-  }
-  return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
-    return ReplaceTensors(child_path, child, gradient);
-  });
-}
-
-// The same tree with the tensors' axes in the order that is asked for. Notes their formats, by path.
-absl::StatusOr<Value> Arrange(const std::string& path, const Value& value, const Storage& storage,
-                              const AddOptions& options,
-                              std::unordered_map<std::string, DumpFormat>& formats) {
-  if (!value.is_tensor()) {
-    const size_t name_begin = path.empty() ? 0 : path.size() + 1;
-    return TransformChildren(path, value, [&](const std::string& child_path, const Value& child) {
-      const Storage within =
-          value.is_map() ? storage.Within(child_path.substr(name_begin), options) : storage;
-      return Arrange(child_path, child, within, options, formats);
-    });
-  }
-  formats[path] = storage.format;
-  if (storage.permute_axes->empty()) return value;
-  const absl::StatusOr<TensorView> permuted = PermuteAxes(value.tensor().view, *storage.permute_axes);
-  if (!permuted.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", permuted.status().message()));
-  }
-  return Value(Tensor{*permuted, value.tensor().owner});
+  if (!value.is_map()) return value;
+  ValueMap map;
+  for (const auto& [name, child] : value.map()) map.Insert(name, ReplaceTensors(child, next));
+  return map;
 }
 
 // The tree without the names that are excluded.
@@ -87,35 +51,6 @@ Value Exclude(const Value& value, const std::vector<std::string>& names) {
     if (std::find(names.begin(), names.end(), name) == names.end()) map.Insert(name, Exclude(child, names));
   }
   return map;
-}
-
-// The tree without the tensors that are not selected; in a list, null is in their place. Nothing where none
-// is left.
-std::optional<Value> Select(const std::string& path, const Value& value, const Selection& selection) {
-  switch (value.kind()) {
-    case Value::Kind::kTensor:
-      return selection.WantsPath(path) ? std::optional<Value>(value) : std::nullopt;
-    case Value::Kind::kList: {
-      Value::List list;
-      for (size_t i = 0; i < value.list().size(); ++i) {
-        list.push_back(
-            Select(JoinPath(path, std::to_string(i)), value.list()[i], selection).value_or(Value()));
-      }
-      return list;
-    }
-    case Value::Kind::kMap: {
-      ValueMap map;
-      for (const auto& [name, child] : value.map()) {
-        if (std::optional<Value> selected = Select(JoinPath(path, name), child, selection)) {
-          map.Insert(name, *std::move(selected));
-        }
-      }
-      if (map.empty() && !value.map().empty()) return std::nullopt;
-      return map;
-    }
-    default:
-      return value;
-  }
 }
 
 std::string DumpDir(const std::string& dir, int64_t count) { return absl::StrCat(dir, "/", count); }
@@ -225,6 +160,7 @@ void TensorDumper::Resume() {
 }
 
 bool TensorDumper::Selected() const {
+  if (options_.adds_all) return true;
   return selection_.WantsIteration(dump_count_) && selection_.WantsRank(options_.rank);
 }
 
@@ -241,28 +177,123 @@ std::string TensorDumper::InRanges(std::string_view path) const {
   return ConcatenatePaths(absl::StrJoin(ranges_, "."), path);
 }
 
-absl::StatusOr<std::optional<Value>> TensorDumper::Prepare(const std::string& path, const Value& data,
-                                                           const AddOptions& options) const {
+// Walks a tree once, and lists its tensors on the way.
+class TensorDumper::Preparation {
+ public:
+  // selection: null selects all.
+  Preparation(const AddOptions& options, const TensorDumperOptions& dumper, const Selection* selection)
+      : options_(options), dumper_(dumper), selection_(selection) {}
+
+  // Nothing where no tensor is left of what had some.
+  std::optional<Value> Visit(const std::string& path, const Value& value) {
+    return Visit(path, value, {options_.format, &options_.permute_axes});
+  }
+  std::vector<Prepared::StoredTensor> TakeTensors() { return std::move(tensors_); }
+
+ private:
+  struct Storage {
+    DumpFormat format;
+    const std::vector<int>* permute_axes;
+  };
+
+  // Of the map's entry of this name.
+  Storage Within(const std::string& name, Storage storage) const {
+    const auto format = options_.format_overrides.find(name);
+    if (format != options_.format_overrides.end()) storage.format = format->second;
+    const auto axes = options_.permute_axes_overrides.find(name);
+    if (axes != options_.permute_axes_overrides.end()) storage.permute_axes = &axes->second;
+    return storage;
+  }
+
+  bool IsExcluded(const std::string& name) const {
+    return std::find(options_.exclude.begin(), options_.exclude.end(), name) != options_.exclude.end();
+  }
+
+  DumpFormat FormatOf(const std::string& path, DumpFormat format) const {
+    for (const TensorDumperOptions::FormatOfPaths& formats : dumper_.formats) {
+      if (MatchesAnyGlob(path, formats.paths)) return formats.format;
+    }
+    return format;
+  }
+
+  std::optional<Value> Visit(const std::string& path, const Value& value, const Storage& storage) {
+    switch (value.kind()) {
+      case Value::Kind::kTensor:
+        if (selection_ != nullptr && !selection_->WantsPath(path)) return std::nullopt;
+        tensors_.push_back({path, value.tensor(), FormatOf(path, storage.format), *storage.permute_axes});
+        return value;
+      case Value::Kind::kList: {
+        Value::List list;
+        for (size_t i = 0; i < value.list().size(); ++i) {
+          // What comes after what is left out keeps its place.
+          list.push_back(
+              Visit(JoinPath(path, std::to_string(i)), value.list()[i], storage).value_or(Value()));
+        }
+        return list;
+      }
+      case Value::Kind::kMap: {
+        ValueMap map;
+        bool is_empty = true;
+        for (const auto& [name, child] : value.map()) {
+          if (IsExcluded(name)) continue;
+          is_empty = false;
+          if (std::optional<Value> left = Visit(JoinPath(path, name), child, Within(name, storage))) {
+            map.Insert(name, *std::move(left));
+          }
+        }
+        if (map.empty() && !is_empty) return std::nullopt;
+        return map;
+      }
+      default:
+        return value;
+    }
+  }
+
+  const AddOptions& options_;
+  const TensorDumperOptions& dumper_;
+  const Selection* const selection_;
+  std::vector<Prepared::StoredTensor> tensors_;
+};
+
+absl::StatusOr<std::optional<TensorDumper::Prepared>> TensorDumper::Prepare(std::string_view path,
+                                                                            const Value& data,
+                                                                            const AddOptions& options) const {
+  const std::string full_path = InRanges(path);
   // A converter may take its time, and call the dumper.
   std::shared_ptr<const Converters> converters;
   {
     const std::lock_guard lock(mutex_);
     converters = converters_;
   }
-  OTT_ASSIGN_OR_RETURN(Value converted, converters->Apply(path, Exclude(data, options.exclude)));
-  converted = Exclude(converted, options.exclude);
-  OTT_RETURN_IF_ERROR(CheckDumpable(path, converted));
-  return Select(path, converted, selection_);
+  OTT_ASSIGN_OR_RETURN(const Value converted, converters->Apply(full_path, Exclude(data, options.exclude)));
+  Preparation preparation(options, options_, options_.adds_all ? nullptr : &selection_);
+  std::optional<Value> tree = preparation.Visit(full_path, converted);
+  if (!tree.has_value()) return std::optional<Prepared>();
+  OTT_RETURN_IF_ERROR(CheckDumpable(full_path, *tree));
+  return std::optional<Prepared>({full_path, *std::move(tree), preparation.TakeTensors()});
 }
 
-absl::StatusOr<Value> TensorDumper::Copy(const Value& value, std::vector<CopyDone>* copies) {
-  return Snapshot(value, [&](const TensorView& tensor) {
-    if (tensor.device().kind == Device::Kind::kHost) {
-      return CloneToHost(tensor, [this](int64_t size) { return pool_->Allocate(size); });
+absl::Status TensorDumper::Copy(std::vector<Prepared::StoredTensor>& tensors, std::vector<CopyDone>& copies) {
+  const auto copy = [&](const Prepared::StoredTensor& stored) -> absl::StatusOr<Tensor> {
+    TensorView view = stored.tensor.view;
+    if (!stored.permute_axes.empty()) {
+      OTT_ASSIGN_OR_RETURN(view, PermuteAxes(view, stored.permute_axes));
+    }
+    if (view.device().kind == Device::Kind::kHost) {
+      return CloneToHost(view, [this](int64_t size) { return pool_->Allocate(size); });
     }
     return StartCloneToHost(
-        tensor, [this](int64_t size) { return pinned_pool_->Allocate(size); }, copies);
-  });
+        view, [this](int64_t size) { return pinned_pool_->Allocate(size); }, &copies);
+  };
+  for (Prepared::StoredTensor& stored : tensors) {
+    absl::StatusOr<Tensor> copied = copy(stored);
+    if (!copied.ok()) {
+      return absl::Status(copied.status().code(),
+                          absl::StrCat("'", stored.path, "': ", copied.status().message()));
+    }
+    stored.tensor = *std::move(copied);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status TensorDumper::Pending::WaitForCopies() const {
@@ -272,55 +303,69 @@ absl::Status TensorDumper::Pending::WaitForCopies() const {
 }
 
 absl::Status TensorDumper::Add(std::string_view path, const Value& data, const AddOptions& options) {
-  const std::string full_path = InRanges(path);
-  OTT_ASSIGN_OR_RETURN(const std::optional<Value> selected, Prepare(full_path, data, options));
-  if (!selected.has_value()) return absl::OkStatus();
-  Formats formats;
-  OTT_ASSIGN_OR_RETURN(const Value arranged,
-                       Arrange(full_path, *selected, Storage(options), options, formats));
+  OTT_ASSIGN_OR_RETURN(std::optional<Prepared> prepared, Prepare(path, data, options));
+  if (!prepared.has_value()) return absl::OkStatus();
   std::vector<CopyDone> copies;
-  OTT_ASSIGN_OR_RETURN(Value copy, Copy(arranged, &copies));
+  OTT_RETURN_IF_ERROR(Copy(prepared->tensors, copies));
+  auto next = prepared->tensors.begin();
+  Value tree = ReplaceTensors(prepared->tree, [&] { return Value(next++->tensor); });
   const std::lock_guard lock(mutex_);
-  OTT_RETURN_IF_ERROR(InsertAt(full_path, std::move(copy), pending_.tensors));
+  OTT_RETURN_IF_ERROR(InsertAt(prepared->path, std::move(tree), pending_.tensors));
   pending_.copies.insert(pending_.copies.end(), copies.begin(), copies.end());
-  pending_.tensor_formats.insert(formats.begin(), formats.end());
+  for (const Prepared::StoredTensor& stored : prepared->tensors) {
+    pending_.tensor_formats.emplace(stored.path, stored.format);
+    pending_.num_bytes += stored.tensor.view.num_bytes();
+  }
   return absl::OkStatus();
 }
 
 absl::Status TensorDumper::AddGrad(std::string_view path, const Value& data, const AddOptions& options) {
-  const std::string full_path = InRanges(path);
-  OTT_ASSIGN_OR_RETURN(std::optional<Value> selected, Prepare(full_path, data, options));
-  if (!selected.has_value()) return absl::OkStatus();
+  OTT_ASSIGN_OR_RETURN(std::optional<Prepared> prepared, Prepare(path, data, options));
+  if (!prepared.has_value()) return absl::OkStatus();
   const std::lock_guard lock(mutex_);
   pending_.has_grads = true;
-  pending_.wanted_gradients.push_back({full_path, *std::move(selected), options});
+  pending_.wanted_gradients.push_back(*std::move(prepared));
   return absl::OkStatus();
 }
 
 absl::Status TensorDumper::SetGradients(const GradientProvider& provider) {
   if (!active()) return absl::OkStatus();
-  std::vector<WantedGradients> wanted;
+  std::vector<Prepared> wanted;
   {
     const std::lock_guard lock(mutex_);
     wanted.swap(pending_.wanted_gradients);
   }
   std::vector<NamedTensor> tensors;
-  for (const WantedGradients& request : wanted) {
-    for (NamedTensor& tensor : ListTensors(request.data)) {
-      tensors.push_back({ConcatenatePaths(request.path, tensor.path), std::move(tensor.tensor)});
-    }
+  for (const Prepared& request : wanted) {
+    for (const Prepared::StoredTensor& stored : request.tensors)
+      tensors.push_back({stored.path, stored.tensor});
   }
   OTT_ASSIGN_OR_RETURN(const std::vector<Gradient> gradients, provider(tensors));
   OTT_RETURN_IF_ERROR(CheckGradients(tensors, gradients));
 
   const std::lock_guard lock(mutex_);
-  absl::Span<const Gradient>::iterator gradient = absl::MakeConstSpan(gradients).begin();
-  for (const WantedGradients& request : wanted) {
-    OTT_ASSIGN_OR_RETURN(const Value found, ReplaceTensors(request.path, request.data, gradient));
-    OTT_ASSIGN_OR_RETURN(const Value arranged, Arrange(request.path, found, Storage(request.options),
-                                                       request.options, pending_.grad_formats));
-    OTT_ASSIGN_OR_RETURN(Value copy, Copy(arranged, &pending_.copies));
-    OTT_RETURN_IF_ERROR(InsertAt(request.path, std::move(copy), pending_.grads));
+  auto gradient = gradients.begin();
+  for (const Prepared& request : wanted) {
+    std::vector<Prepared::StoredTensor> computed;
+    auto of_request = gradient;
+    for (const Prepared::StoredTensor& stored : request.tensors) {
+      const Gradient& found = *of_request++;
+      if (found.kind != Gradient::Kind::kComputed) continue;
+      computed.push_back(stored);
+      computed.back().tensor = *found.gradient;
+    }
+    OTT_RETURN_IF_ERROR(Copy(computed, pending_.copies));
+    auto next = computed.begin();
+    Value tree = ReplaceTensors(request.tree, [&] {
+      const Gradient::Kind kind = gradient++->kind;
+      if (kind == Gradient::Kind::kComputed) return Value(next++->tensor);
+      return kind == Gradient::Kind::kRequiresNoGrad ? Value(kRequiresNoGrad) : Value();
+    });
+    OTT_RETURN_IF_ERROR(InsertAt(request.path, std::move(tree), pending_.grads));
+    for (const Prepared::StoredTensor& stored : computed) {
+      pending_.grad_formats.emplace(stored.path, stored.format);
+      pending_.num_bytes += stored.tensor.view.num_bytes();
+    }
   }
   return absl::OkStatus();
 }
@@ -425,11 +470,21 @@ void TensorDumper::SetCount(int64_t count, std::unique_lock<std::mutex> lock) {
   for (const std::function<void()>& action : due) action();
 }
 
-absl::Status TensorDumper::Write(Pending pending, int64_t count) {
-  int64_t num_bytes = 0;
-  for (const Value* tree : {&pending.tensors, &pending.grads}) {
-    for (const NamedTensor& tensor : ListTensors(*tree)) num_bytes += tensor.tensor.view.num_bytes();
+void TensorDumper::KeepSelected(Pending& pending) const {
+  pending.num_bytes = 0;
+  const AddOptions as_they_are;
+  for (Value* const tree : {&pending.tensors, &pending.grads}) {
+    Preparation preparation(as_they_are, options_, &selection_);
+    *tree = preparation.Visit("", *tree).value_or(ValueMap());
+    for (const Prepared::StoredTensor& stored : preparation.TakeTensors()) {
+      pending.num_bytes += stored.tensor.view.num_bytes();
+    }
   }
+}
+
+absl::Status TensorDumper::Write(Pending pending, int64_t count) {
+  if (options_.adds_all) KeepSelected(pending);
+  const int64_t num_bytes = pending.num_bytes;
   const auto shared = std::make_shared<const Pending>(std::move(pending));
   auto write = [shared, count, options = options_, all_tensors = format_for_all_tensors_,
                 all_grads = format_for_all_grads_] {

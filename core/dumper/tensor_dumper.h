@@ -33,7 +33,15 @@
 
 namespace ott {
 
+class DumpConfig;  // config.proto
+
 struct TensorDumperOptions {
+  struct FormatOfPaths {
+    DumpFormat format = DumpFormat::kJson;
+    // Globs: ott/core/base/glob.h.
+    std::vector<std::string> paths;
+  };
+
   // Dump number COUNT is written to DIR/COUNT. Made when needed.
   std::string dir;
   int rank = 0;
@@ -42,6 +50,11 @@ struct TensorDumperOptions {
   bool sync = false;
   // In iterations (dump counts) and ranks that are not selected, calls cost as much as while paused.
   SelectionOptions selection;
+  // What is not selected is added all the same, for tensors() and grads(), and only left out of what is
+  // dumped.
+  bool adds_all = false;
+  // Of tensors and gradients, instead of what the code says. The first that matches a path counts.
+  std::vector<FormatOfPaths> formats;
   // Tensors beyond this many bytes in a dump are dumped as statistics.
   int64_t max_bytes_per_dump = std::numeric_limits<int64_t>::max();
   // A directory of dumps as dir is. Tensors that are bit for bit those of its dump COUNT are dumped as
@@ -111,6 +124,10 @@ class TensorDumper {
 
   // The one instance of the process. Aborts where another version of this library has it.
   static TensorDumper& Get() { return process_wide_.Get(); }
+
+  // Options of an ott.Config. The caller gives dir, rank and world_size, and reference_dir, as
+  // DumpConfig.reference_run is a run directory.
+  static TensorDumperOptions FromConfig(const DumpConfig& config);
 
   // Calls f(dumper) where the process's instance is enabled and not paused; one load and a branch otherwise.
   template <typename F>
@@ -246,11 +263,22 @@ class TensorDumper {
  private:
   using Formats = std::unordered_map<std::string, DumpFormat>;
 
-  struct WantedGradients {
+  // What one call adds: a tree without objects, and without what is excluded or not selected.
+  struct Prepared {
+    struct StoredTensor {
+      std::string path;
+      Tensor tensor;
+      DumpFormat format;
+      std::vector<int> permute_axes;
+    };
     std::string path;
-    Value data;
-    AddOptions options;
+    Value tree;
+    // Those of the tree, in its order.
+    std::vector<StoredTensor> tensors;
   };
+
+  // The class that makes it.
+  class Preparation;
 
   struct Pending {
     Value tensors = ValueMap();
@@ -258,7 +286,9 @@ class TensorDumper {
     bool has_grads = false;
     Formats tensor_formats;
     Formats grad_formats;
-    std::vector<WantedGradients> wanted_gradients;
+    // Of the elements of all.
+    int64_t num_bytes = 0;
+    std::vector<Prepared> wanted_gradients;
     // Of device memory.
     std::vector<CopyDone> copies;
 
@@ -277,8 +307,12 @@ class TensorDumper {
 
   absl::Status Add(std::string_view path, const Value& data, const AddOptions& options);
   absl::Status AddGrad(std::string_view path, const Value& data, const AddOptions& options);
-  // Into buffers of the pools; copies from a device are appended to those that are on their way.
-  absl::StatusOr<Value> Copy(const Value& value, std::vector<CopyDone>* copies);
+  // Nothing where nothing is left.
+  absl::StatusOr<std::optional<Prepared>> Prepare(std::string_view path, const Value& data,
+                                                  const AddOptions& options) const;
+  // Replaces the tensors by copies with their axes in order, in buffers of the pools; copies from a device
+  // are appended to those that are on their way.
+  absl::Status Copy(std::vector<Prepared::StoredTensor>& tensors, std::vector<CopyDone>& copies);
   absl::Status Push(std::string name);
   absl::Status Pop();
   std::string InRanges(std::string_view path) const;
@@ -289,11 +323,9 @@ class TensorDumper {
   template <typename Use>
   absl::Status FinishDump(bool if_empty, Use use);
   absl::StatusOr<Pending> TakePending();
-  // The tree without objects, and without what is not selected or excluded; nothing where nothing is left.
-  absl::StatusOr<std::optional<Value>> Prepare(const std::string& path, const Value& data,
-                                               const AddOptions& options) const;
   // Calls the actions that are due, without the lock.
   void SetCount(int64_t count, std::unique_lock<std::mutex> lock);
+  void KeepSelected(Pending& pending) const;
   absl::Status Write(Pending pending, int64_t count);
   // Says so where they are equal.
   absl::StatusOr<TreeComparison> Compare(const Pending& pending, int64_t count,

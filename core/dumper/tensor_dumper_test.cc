@@ -8,7 +8,9 @@
 #include <cstring>
 
 #include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/tensor/ragged_batch.h"
@@ -201,6 +203,66 @@ TEST_F(TensorDumperTest, OneFormatForAllCanLeaveOutTensorsOrGradients) {
   const Manifest manifest = *ReadDump(dir_ + "/0")->manifest;
   EXPECT_EQ(manifest.tensors[0].format, DumpFormat::kJson);
   EXPECT_EQ(manifest.tensors[1].format, DumpFormat::kBinary);
+}
+
+TEST_F(TensorDumperTest, FormatsByPathOverrideTheCodeAndTheFirstThatMatchesCounts) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.formats = {{DumpFormat::kNpy, {"weights.*", "bias"}}, {DumpFormat::kBinary, {"weights.b", "x*"}}};
+  Enable(options);
+  ASSERT_TRUE(dumper_.AddTensorData("weights.b", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("x", ValueMap{{"y", view_}}).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("other", view_).ok());
+  EXPECT_THAT(DumpedFormats(),
+              ElementsAre(Pair("weights.b", DumpFormat::kNpy), Pair("x.y", DumpFormat::kBinary),
+                          Pair("other", DumpFormat::kJson)));
+}
+
+TEST_F(TensorDumperTest, WhatIsAddedThoughNotSelectedIsSeenButNotDumped) {
+  TensorDumperOptions options = OptionsFor(dir_);
+  options.selection.exclude_globs = {"b", "list.0"};
+  options.adds_all = true;
+  Enable(options);
+  ASSERT_TRUE(dumper_.AddTensorData("a", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("b", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("list", Value::List{view_, view_}).ok());
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre("a", "b", "list.0", "list.1"));
+  EXPECT_THAT(DumpedFormats(), ElementsAre(Pair("a", DumpFormat::kJson), Pair("list.1", DumpFormat::kJson)));
+}
+
+TEST(TensorDumper, OptionsComeFromTheConfiguration) {
+  DumpConfig config;
+  const TensorDumperOptions unset = TensorDumper::FromConfig(config);
+  EXPECT_EQ(unset.num_writer_threads, 1);
+  EXPECT_EQ(unset.max_bytes_per_dump, TensorDumperOptions().max_bytes_per_dump);
+  EXPECT_EQ(unset.reserved_bytes, TensorDumperOptions().reserved_bytes);
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"(iterations { every: 3 } ranks: 1 include_globs: "a" include_regexes: "b" exclude_globs: "c"
+         exclude_regexes: "d" format_for_all: FORMAT_STATISTICS
+         formats { format: FORMAT_NPY paths: "w*" } formats { format: FORMAT_IMAGE_BGR paths: "i" }
+         max_bytes_per_dump: 5 sync: true num_writer_threads: 2 num_json_threads: 0 max_queued_bytes: 6
+         reserved_bytes: 0 drop_when_full: true)",
+      &config));
+  TensorDumperOptions options = TensorDumper::FromConfig(config);
+  EXPECT_EQ(options.selection.iterations.every, 3);
+  EXPECT_THAT(options.selection.ranks, ElementsAre(1));
+  EXPECT_THAT(options.selection.include_globs, ElementsAre("a"));
+  EXPECT_THAT(options.selection.include_regexes, ElementsAre("b"));
+  EXPECT_THAT(options.selection.exclude_globs, ElementsAre("c"));
+  EXPECT_THAT(options.selection.exclude_regexes, ElementsAre("d"));
+  ASSERT_EQ(options.formats.size(), 3u);
+  EXPECT_EQ(options.formats[0].format, DumpFormat::kNpy);
+  EXPECT_EQ(options.formats[1].format, DumpFormat::kImageBgr);
+  EXPECT_EQ(options.formats[2].format, DumpFormat::kStatistics);
+  EXPECT_THAT(options.formats[2].paths, ElementsAre("*"));
+  EXPECT_EQ(options.max_bytes_per_dump, 5);
+  EXPECT_TRUE(options.sync);
+  EXPECT_EQ(options.num_writer_threads, 2);
+  EXPECT_EQ(options.num_json_threads, 0);
+  EXPECT_EQ(options.max_queued_bytes, 6);
+  EXPECT_EQ(options.reserved_bytes, 0);
+  EXPECT_TRUE(options.drop_when_full);
+  config.set_synchronous(true);
+  EXPECT_EQ(TensorDumper::FromConfig(config).num_writer_threads, 0);
 }
 
 TEST_F(TensorDumperTest, AxesArePermutedAndTheClosestOverrideWins) {

@@ -19,6 +19,8 @@
 
 namespace ott {
 
+class HangConfig;  // config.proto
+
 // Who waits for whom in a measurement.
 struct FlightOperation {
   FlightRole role = FlightRole::kWork;
@@ -72,6 +74,9 @@ class FlightRecorder {
     internal::FlightGroup* group;  // null for what is no collective measurement
     uint16_t index;
   };
+
+  // Options of an ott.Config: the size.
+  static Options FromConfig(const HangConfig& config);
 
   // RESOURCE_EXHAUSTED where the disk is full; INVALID_ARGUMENT for a size outside of kMinBytes and
   // kMaxBytes. The times that are given later must be of `clock`.

@@ -201,7 +201,7 @@ class NvtxRangeWrapper {
   static ::ott::NvtxName ott_nvtx_name_##line(name); \
   const ::ott::NvtxRangeWrapper::Scope ott_nvtx_scope_##line(ott_nvtx_name_##line)
 
-// Only how the calls reach what is behind them follows.
+// Implementation of the inline calls.
 
 namespace internal {
 

@@ -228,7 +228,7 @@ class LayerRange {
 #define OTT_NVTX_INTERNAL_LAYER(name, line) OTT_NVTX_INTERNAL_LAYER_AT(name, line)
 #define OTT_NVTX_INTERNAL_LAYER_AT(name, line) const ::ott::LayerRange ott_layer_##line(name)
 
-// Only how the calls reach what is behind them follows.
+// Implementation of the inline calls.
 
 namespace internal {
 

@@ -108,7 +108,7 @@ class Profiler {
   internal::ProfilerCore* own_core_ = nullptr;
 };
 
-// Only how the calls reach what is behind them follows.
+// Implementation of the inline calls.
 
 namespace internal {
 [[gnu::cold]] EventRecorder* RecorderOf(ProfilerCore& core);

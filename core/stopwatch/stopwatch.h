@@ -55,12 +55,12 @@ struct StopwatchMeasurement;
 //   stopwatch.FinishIter();
 class Stopwatch {
  public:
-  enum class DeviceTiming {
-    kHostOnly,
+  enum class DeviceSync {
+    kNone,
     // The host's clock is read after all work given to the current CUDA device is done, at start and at end.
-    kSynchronizeDevice,
+    kDevice,
     // The same for the work given to Options::stream.
-    kSynchronizeStream,
+    kStream,
     // Nothing waits: CUDA events on Options::stream at start and end tell the device's time beside the
     // host's. They are read in FinishIter() and in Snapshot(), as far as they have happened.
     kEvents,
@@ -75,7 +75,7 @@ class Stopwatch {
     bool watch_cpu = false;
     // Calls `print` after every so many measured iterations; 0: never.
     int64_t print_every_n_iters = 0;
-    DeviceTiming device_timing = DeviceTiming::kHostOnly;
+    DeviceSync device_sync = DeviceSync::kNone;
     // A cudaStream_t; null is the default stream.
     void* stream = nullptr;
     // Names of measurements in which a rank waits for others; marked so in the statistics.
@@ -154,7 +154,7 @@ class Stopwatch {
 
   static Stopwatch& Get();
 
-  // Options of an ott.Config.
+  // Options of an ott.Config, which watch the CPU and keep arrivals where that does not say otherwise.
   static Options FromConfig(const StopwatchConfig& config);
 
   // A stopwatch of the caller's own.
@@ -255,7 +255,7 @@ class Stopwatch {
   static ::ott::Stopwatch::Measurement ott_stopwatch_measurement_##line(name); \
   const ::ott::Stopwatch::Scope ott_stopwatch_scope_##line(ott_stopwatch_measurement_##line)
 
-// Only how the calls reach what is behind them follows.
+// Implementation of the inline calls.
 
 namespace internal {
 

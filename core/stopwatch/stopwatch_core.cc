@@ -41,18 +41,18 @@ absl::Status StopwatchCore::CheckOptions(const Stopwatch::Options& options) {
   }
   if (options.emit_nvtx) OTT_RETURN_IF_ERROR(NvtxStatus());
   if (!options.cpu_usage_measurement.empty()) OTT_RETURN_IF_ERROR(environment_.read_cpu_times().status());
-  switch (options.device_timing) {
-    case Stopwatch::DeviceTiming::kHostOnly:
+  switch (options.device_sync) {
+    case Stopwatch::DeviceSync::kNone:
       return absl::OkStatus();
-    case Stopwatch::DeviceTiming::kSynchronizeDevice:
+    case Stopwatch::DeviceSync::kDevice:
       return environment_.synchronize_device();
-    case Stopwatch::DeviceTiming::kSynchronizeStream:
+    case Stopwatch::DeviceSync::kStream:
       return environment_.synchronize_stream(options.stream);
-    case Stopwatch::DeviceTiming::kEvents:
+    case Stopwatch::DeviceSync::kEvents:
       OTT_ASSIGN_OR_RETURN(device_events_, environment_.create_device_events(options.stream));
       return absl::OkStatus();
   }
-  return absl::InvalidArgumentError("device_timing is none of its values");
+  return absl::InvalidArgumentError("device_sync is none of its values");
 }
 
 absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place place) {
@@ -71,9 +71,9 @@ absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place plac
   }
   enabled_at_ = place;
   options_ = options;
-  if (options.device_timing == Stopwatch::DeviceTiming::kEvents) {
+  if (options.device_sync == Stopwatch::DeviceSync::kEvents) {
     hooks_of_all_ |= kEventsHook;
-  } else if (options.device_timing != Stopwatch::DeviceTiming::kHostOnly) {
+  } else if (options.device_sync != Stopwatch::DeviceSync::kNone) {
     hooks_of_all_ |= kSynchronizeHook;
   }
   if (options.emit_nvtx) hooks_of_all_ |= kNvtxHook;
@@ -399,7 +399,7 @@ void StopwatchCore::AfterEnd(StopwatchMeasurement& measurement, StopwatchHookSta
 
 void StopwatchCore::Synchronize() const {
   // An error that comes up later than Enable() is of the program's own work; its next CUDA call reports it.
-  if (options_.device_timing == Stopwatch::DeviceTiming::kSynchronizeStream) {
+  if (options_.device_sync == Stopwatch::DeviceSync::kStream) {
     environment_.synchronize_stream(options_.stream).IgnoreError();
   } else {
     environment_.synchronize_device().IgnoreError();

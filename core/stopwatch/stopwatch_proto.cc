@@ -8,15 +8,23 @@
 namespace ott {
 
 Stopwatch::Options Stopwatch::FromConfig(const StopwatchConfig& config) {
+  constexpr size_t kArrivalsLimit = 1024;
   Options options;
   options.num_warmup_iters = config.num_warmup_iters();
   options.print_every_n_iters = config.print_every_n_iters();
-  if (config.device_sync() == DEVICE_SYNC_DEVICE) options.device_timing = DeviceTiming::kSynchronizeDevice;
-  if (config.device_sync() == DEVICE_SYNC_EVENTS) options.device_timing = DeviceTiming::kEvents;
+  if (config.device_sync() == DEVICE_SYNC_DEVICE) options.device_sync = DeviceSync::kDevice;
+  if (config.device_sync() == DEVICE_SYNC_STREAM) options.device_sync = DeviceSync::kStream;
+  if (config.device_sync() == DEVICE_SYNC_EVENTS) options.device_sync = DeviceSync::kEvents;
+  // cudaStreamPerThread
+  if (config.per_thread_default_stream()) options.stream = reinterpret_cast<void*>(uintptr_t{2});
   options.collective_measurements.assign(config.collective_measurements().begin(),
                                          config.collective_measurements().end());
   options.cpu_usage_measurement = config.cpu_usage_measurement();
   options.emit_nvtx = config.emit_nvtx();
+  if (config.has_series_limit()) options.series_limit = static_cast<size_t>(config.series_limit());
+  options.watch_cpu = !config.has_watch_cpu() || config.watch_cpu();
+  options.arrivals_limit =
+      config.arrivals_limit() == 0 ? kArrivalsLimit : static_cast<size_t>(config.arrivals_limit());
   if (config.on_misuse() == MISUSE_POLICY_LOG_AND_COUNT) options.on_misuse = OnMisuse::kLogAndCount;
   return options;
 }

@@ -361,13 +361,28 @@ TEST_F(StopwatchTest, OptionsComeFromTheConfiguration) {
   const Stopwatch::Options options = Stopwatch::FromConfig(config);
   EXPECT_EQ(options.num_warmup_iters, 3);
   EXPECT_EQ(options.print_every_n_iters, 50);
-  EXPECT_EQ(options.device_timing, Stopwatch::DeviceTiming::kSynchronizeDevice);
+  EXPECT_EQ(options.device_sync, Stopwatch::DeviceSync::kDevice);
   EXPECT_THAT(options.collective_measurements, ElementsAre("allreduce"));
   EXPECT_EQ(options.cpu_usage_measurement, "forward");
   EXPECT_TRUE(options.emit_nvtx);
   EXPECT_EQ(options.on_misuse, OnMisuse::kLogAndCount);
+  EXPECT_EQ(options.stream, nullptr);
+  EXPECT_EQ(options.series_limit, Stopwatch::Options().series_limit);
+  EXPECT_TRUE(options.watch_cpu);
+  EXPECT_GT(options.arrivals_limit, 0u);
   config.set_device_sync(DEVICE_SYNC_EVENTS);
-  EXPECT_EQ(Stopwatch::FromConfig(config).device_timing, Stopwatch::DeviceTiming::kEvents);
+  config.set_per_thread_default_stream(true);
+  config.set_series_limit(0);
+  config.set_watch_cpu(false);
+  config.set_arrivals_limit(7);
+  const Stopwatch::Options others = Stopwatch::FromConfig(config);
+  EXPECT_EQ(others.device_sync, Stopwatch::DeviceSync::kEvents);
+  EXPECT_NE(others.stream, nullptr);
+  EXPECT_EQ(others.series_limit, 0u);
+  EXPECT_FALSE(others.watch_cpu);
+  EXPECT_EQ(others.arrivals_limit, 7u);
+  config.set_device_sync(DEVICE_SYNC_STREAM);
+  EXPECT_EQ(Stopwatch::FromConfig(config).device_sync, Stopwatch::DeviceSync::kStream);
 }
 
 TEST_F(StopwatchTest, NestedScopesKnowInclusiveAndExclusiveTime) {

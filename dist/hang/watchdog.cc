@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/dist/hang/hang_report.h"
@@ -27,7 +28,7 @@ constexpr std::chrono::milliseconds kBeat(1000);
 constexpr int kBeatsBetweenFlushes = 3;
 // Of the time that a rank may stand: the others came a little later than the first that asks.
 constexpr double kShareOfWait = 0.8;
-// Seconds in which a rank has judged.
+// Seconds in which a rank has diagnosed.
 constexpr double kLongestTurn = 60;
 
 std::string TurnPath(const std::string& run_dir) { return run_dir + "/hang.turn"; }
@@ -62,6 +63,13 @@ bool IsOnNetwork(const std::string& dir) {
 }  // namespace
 
 std::string HangVerdictPath(const std::string& run_dir) { return run_dir + "/hang.json"; }
+
+HangWatchdog::Options HangWatchdog::FromConfig(const HangConfig& config) {
+  Options options;
+  options.after_seconds = config.after_seconds();
+  if (config.reaction() == HangConfig::REACTION_ABORT) options.reaction = Reaction::kAbort;
+  return options;
+}
 
 HangWatchdog::HangWatchdog(FlightRecorder* recorder, const Clock& clock, Options options)
     : recorder_(recorder),
@@ -136,10 +144,10 @@ void HangWatchdog::Watch() {
     }
     return;
   }
-  if (TakeTurn()) Judge();
+  if (TakeTurn()) Diagnose();
 }
 
-void HangWatchdog::Judge() {
+void HangWatchdog::Diagnose() {
   const absl::StatusOr<JobState> job = ReadRunState(options_.run_dir, RunStateEnvironment::Real());
   if (!job.ok()) {
     std::fprintf(stderr, "ott: why the job stands cannot be told: %s\n",

@@ -19,6 +19,8 @@
 
 namespace ott {
 
+class HangConfig;  // config.proto
+
 // RUN/hang.json
 std::string HangVerdictPath(const std::string& run_dir);
 
@@ -44,6 +46,9 @@ class HangWatchdog {
     std::function<void(const HangVerdict&)> on_hang;
   };
 
+  // Options of an ott.Config, but for the directory.
+  static Options FromConfig(const HangConfig& config);
+
   // `clock` is the recorder's.
   HangWatchdog(FlightRecorder* recorder, const Clock& clock, Options options);
   HangWatchdog(const HangWatchdog&) = delete;
@@ -55,9 +60,9 @@ class HangWatchdog {
  private:
   void Run();
   void Watch();
-  // Whether this rank is the one that judges; no other will until it removes its file.
+  // Whether this rank is the one that diagnoses; no other will until it removes its file.
   bool TakeTurn() const;
-  void Judge();
+  void Diagnose();
   void React(const HangVerdict& verdict);
   double IdleSeconds() const;
 

@@ -43,8 +43,6 @@ constexpr int kPingsAtStart = 50;
 constexpr int kPingsAtGather = 8;
 // Who is silent for so long costs it once.
 constexpr auto kPingTimeout = std::chrono::seconds(1);
-// Of each collective measurement between two gathers.
-constexpr size_t kMaxArrivals = 1024;
 // What a run that is killed may lose of its statistics.
 constexpr auto kTimeBetweenStats = std::chrono::seconds(1);
 // Of those that the ranks have yet to agree to act upon.
@@ -96,12 +94,16 @@ absl::StatusOr<std::string> ClaimDirectory(const Communicator& ranks, const Conf
 }
 
 TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& config) {
-  TensorDumperOptions options;
+  TensorDumperOptions options = TensorDumper::FromConfig(config.dump());
   // Without a run directory tensors are only checked.
   options.dir = config.run_dir().empty() ? "." : DumpsDirectory(config.run_dir(), ranks.rank());
   options.rank = ranks.rank();
   options.world_size = ranks.size();
-  options.num_writer_threads = config.dump().synchronous() ? 0 : 1;
+  if (!config.dump().reference_run().empty()) {
+    options.reference_dir = DumpsDirectory(config.dump().reference_run(), ranks.rank());
+  }
+  // The cross-check has iterations and tensors of its own.
+  options.adds_all = config.has_cross_check();
   return options;
 }
 
@@ -204,8 +206,6 @@ absl::Status TrainingRun::EnableHelpers() {
     Stopwatch::Options options = Stopwatch::FromConfig(config_.stopwatch());
     options.print = [this](const Stopwatch&) { report_is_due_ = true; };
     options.collective_measurements.push_back(kObserverMeasurement);
-    options.arrivals_limit = kMaxArrivals;
-    options.watch_cpu = true;
     OTT_RETURN_IF_ERROR(Stopwatch::Get().Enable(options));
     disable_.push_back([] { Stopwatch::Get().Disable(); });
   }
@@ -221,18 +221,14 @@ absl::Status TrainingRun::EnableHelpers() {
     disable_.push_back([] { OpRanges::Get().Disable(); });
   }
   if (config_.has_dump() || config_.has_cross_check()) {
-    OTT_ASSIGN_OR_RETURN(dump_iterations_, IterationSelector::Create(config_.dump().iterations()));
+    const TensorDumperOptions options = MakeDumperOptions(ranks_, config_);
+    OTT_ASSIGN_OR_RETURN(dump_selection_, Selection::Create(options.selection));
     const std::string rank_dir =
         config_.run_dir().empty() ? "" : RankDirectory(config_.run_dir(), ranks_.rank());
     OTT_ASSIGN_OR_RETURN(verdicts_,
                          VerdictLog::Open(rank_dir.empty() ? "" : rank_dir + "/cross_check.jsonl"));
-    OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(MakeDumperOptions(ranks_, config_)));
+    OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(options));
     disable_.push_back([] { TensorDumper::Get().Disable().IgnoreError(); });
-    if (config_.dump().format_for_all() != DumpConfig::FORMAT_DEFAULT) {
-      TensorDumper::Get().SetDumpTypeForAll(config_.dump().format_for_all() == DumpConfig::FORMAT_JSON
-                                                ? DumpFormat::kJson
-                                                : DumpFormat::kBinary);
-    }
   }
   return absl::OkStatus();
 }
@@ -259,7 +255,7 @@ void TrainingRun::SetCollectiveGroups() const {
 
 absl::Status TrainingRun::StartFlightRecorder() {
   const Clock& clock = config_.has_stopwatch() ? Stopwatch::Get().clock() : Clock::Fastest();
-  FlightRecorder::Options options;
+  FlightRecorder::Options options = FlightRecorder::FromConfig(config_.hang());
   options.path = FlightPath(config_.run_dir(), ranks_.rank());
   options.rank = ranks_.rank();
   options.world_size = ranks_.size();
@@ -267,8 +263,6 @@ absl::Status TrainingRun::StartFlightRecorder() {
   // Of the start before, where a run goes on.
   std::error_code error;
   std::filesystem::remove(options.path, error);
-  if (config_.hang().recorder_bytes() != 0)
-    options.bytes = static_cast<size_t>(config_.hang().recorder_bytes());
   OTT_ASSIGN_OR_RETURN(flight_recorder_, FlightRecorder::Create(options, clock));
   if (config_.has_stopwatch()) {
     OTT_RETURN_IF_ERROR(Stopwatch::Get().RecordFlight(flight_recorder_));
@@ -277,11 +271,8 @@ absl::Status TrainingRun::StartFlightRecorder() {
     SetCollectiveGroups();
   }
   recorded_ranks_ = MakeRecordedCommunicator(ranks_, flight_recorder_, clock, kObserverMeasurement);
-  HangWatchdog::Options watchdog;
+  HangWatchdog::Options watchdog = HangWatchdog::FromConfig(config_.hang());
   watchdog.run_dir = config_.run_dir();
-  watchdog.after_seconds = config_.hang().after_seconds();
-  if (config_.hang().reaction() == HangConfig::REACTION_ABORT)
-    watchdog.reaction = HangWatchdog::Reaction::kAbort;
   watchdog_ = std::make_unique<HangWatchdog>(flight_recorder_, clock, std::move(watchdog));
   return absl::OkStatus();
 }

@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
-#include "ott/core/base/iteration_selection.h"
+#include "ott/core/dump/selection.h"
 #include "ott/core/flight/flight_recorder.h"
 #include "ott/dist/check/cross_check.h"
 #include "ott/dist/check/verdict_log.h"
@@ -100,7 +100,10 @@ class TrainingRun {
   // Tells the flight recorder who waits for whom, as configured.
   void SetCollectiveGroups() const;
   Communicator& RecordedRanks() { return recorded_ranks_ != nullptr ? *recorded_ranks_ : ranks_; }
-  bool DumpsThisIteration() const { return config_.has_dump() && dump_iterations_.Contains(iteration_); }
+  bool DumpsThisIteration() const {
+    return config_.has_dump() && dump_selection_.WantsIteration(iteration_) &&
+           dump_selection_.WantsRank(ranks_.rank());
+  }
   // Lets the dumper take tensors if this iteration is dumped or checked.
   void SelectTensors();
   // What is done with the tensors of this iteration; the verdicts' outcome is in diverged_.
@@ -127,7 +130,7 @@ class TrainingRun {
   Config config_;
   const std::chrono::nanoseconds timeout_;
   int64_t iteration_;
-  IterationSelector dump_iterations_;
+  Selection dump_selection_;
   std::unique_ptr<ClockAligner> clock_;
   // Null where nothing is recorded. The recorder is never destroyed.
   FlightRecorder* flight_recorder_ = nullptr;

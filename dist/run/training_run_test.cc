@@ -92,6 +92,32 @@ TEST_F(TrainingRunTest, LeavesStatisticsDumpsAndVerdictsOfEachRank) {
   EXPECT_EQ(verdict->outcome(), BITWISE_EQUAL);
 }
 
+TEST_F(TrainingRunTest, WhatIsNotDumpedIsCheckedAllTheSame) {
+  config_.mutable_dump()->clear_iterations();
+  config_.mutable_dump()->add_include_globs("weights");
+  config_.mutable_dump()->add_ranks(0);
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(AddWeights(1).ok());
+    ASSERT_TRUE(AddWeights(Rank() == 1 ? 2 : 3, "bias").ok());
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  EXPECT_TRUE(run->diverged());
+  EXPECT_THAT(*ReadFile(MyDirectory() + "/cross_check.jsonl"), HasSubstr("bias"));
+  const absl::StatusOr<std::vector<int64_t>> dumps = ListDumps(DumpsDirectory(dir_, Rank()));
+  if (Rank() != 0) {
+    EXPECT_TRUE(!dumps.ok() || dumps->empty());
+    return;
+  }
+  EXPECT_THAT(*dumps, ::testing::ElementsAre(0, 1));
+  const auto dump = ReadDump(DumpsDirectory(dir_, 0) + "/1");
+  ASSERT_TRUE(dump.ok()) << dump.status();
+  EXPECT_NE(dump->tensors.map().Find("weights"), nullptr);
+  EXPECT_EQ(dump->tensors.map().Find("bias"), nullptr);
+}
+
 TEST_F(TrainingRunTest, WithoutConfigurationNothingIsDone) {
   config_ = Config();
   const auto run = Start();
