@@ -237,6 +237,7 @@ class Comparer {
 
   // Adds to a comparison that says what was compared.
   void Finish(TensorComparison& comparison) && {
+    result_.tolerance = comparison.tolerance;
     result_.dtype = comparison.dtype;
     result_.shape = comparison.shape;
     result_.num_elements = comparison.num_elements;
@@ -583,6 +584,7 @@ TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& cu
   const TensorView& reference = reference_tensor.view;
   const TensorView& current = current_tensor.view;
   TensorComparison result;
+  result.tolerance = options.tolerance;
   result.dtype = current.dtype();
   result.shape = current.shape();
   result.num_elements = current.num_elements();

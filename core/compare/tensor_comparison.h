@@ -83,6 +83,8 @@ struct TensorComparison {
   // Why, where the status does not say it: both shapes, the reader's error.
   std::string detail;
 
+  // That was asked for.
+  Tolerance tolerance;
   DType dtype = DType::kFloat32;  // the current's
   Dims shape;
   int64_t num_elements = 0;

@@ -6,11 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/dump_reader.h"
-#include "ott/dist/check/tolerances.pb.h"
 #include "ott/dist/check/verdict.h"
 
 namespace ott {
@@ -67,6 +65,8 @@ void AddError(const std::string& path, const TensorComparison& comparison, Cross
   if (comparison.max_abs_error) error.set_max_abs_error(comparison.max_abs_error->error);
   if (comparison.max_rel_error) error.set_max_rel_error(comparison.max_rel_error->error);
   error.set_passing_atol(comparison.passing_atol);
+  error.set_atol(comparison.tolerance.atol);
+  error.set_rtol(comparison.tolerance.rtol);
 }
 
 // Adds what the comparison of one of a dump's trees found.
@@ -92,6 +92,8 @@ void AddResults(const TreeComparison& comparison, CrossCheckVerdict& verdict) {
     if (!is_first) continue;
     verdict.set_tensor(result.path);
     verdict.set_tensor_position(verdict.num_tensors() - 1);
+    verdict.set_atol(tensor.tolerance.atol);
+    verdict.set_rtol(tensor.tolerance.rtol);
     if (tensor.status != CompareStatus::kMismatch) {
       AddReason(absl::StrCat(result.path, ": ", verdict.tensor_errors().rbegin()->problem()), verdict);
       continue;
@@ -138,22 +140,6 @@ Value Adapt(const TensorSelection& selection, int rank, const std::string& path,
 
 }  // namespace
 
-absl::StatusOr<std::vector<PathTolerance>> ReadTolerances(const std::string& path) {
-  Tolerances tolerances;
-  OTT_RETURN_IF_ERROR(ReadTextProto(path, &tolerances));
-  std::vector<PathTolerance> by_path;
-  for (const TensorTolerance& tensor : tolerances.tensors()) {
-    if (!IsTolerance(tensor.atol())) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": ", tensor.path(), ": atol ", tensor.atol(),
-                                                     " is not a finite number of at least 0"));
-    }
-    PathTolerance& tolerance = by_path.emplace_back();
-    tolerance.glob = tensor.path();
-    tolerance.tolerance.atol = tensor.atol();
-  }
-  return by_path;
-}
-
 absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& config, int world_size) {
   OTT_RETURN_IF_ERROR(CheckTolerance("reference_tolerance", config.reference_tolerance()));
   OTT_RETURN_IF_ERROR(CheckTolerance("replica_tolerance", config.replica_tolerance()));
@@ -169,16 +155,19 @@ absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& co
   options.tensors.tolerance.atol = config.reference_tolerance().atol();
   options.tensors.tolerance.rtol = config.reference_tolerance().rtol();
   options.allow_empty = false;
+  std::optional<ToleranceFile> tolerances;
   if (!config.reference_tolerances().empty()) {
-    OTT_ASSIGN_OR_RETURN(options.path_tolerances, ReadTolerances(config.reference_tolerances()));
+    OTT_ASSIGN_OR_RETURN(tolerances, ToleranceFile::Read(config.reference_tolerances()));
   }
-  return ReferenceCheck(std::move(selection), world_size, std::move(options));
+  return ReferenceCheck(std::move(selection), world_size, std::move(options), std::move(tolerances));
 }
 
-ReferenceCheck::ReferenceCheck(TensorSelection selection, int world_size, CompareOptions options)
+ReferenceCheck::ReferenceCheck(TensorSelection selection, int world_size, CompareOptions options,
+                               std::optional<ToleranceFile> tolerances)
     : selection_(std::move(selection)),
       world_size_(world_size),
       options_(std::move(options)),
+      tolerances_(std::move(tolerances)),
       reference_(enabled() ? ReadRunInfo(config().reference_run())
                            : absl::FailedPreconditionError("cross_check: no reference_run is configured")) {}
 
@@ -219,6 +208,7 @@ CrossCheckVerdict ReferenceCheck::Start(int64_t iteration, int rank) const {
   verdict.set_outcome(NOT_COMPARED);
   verdict.set_atol(options_.tensors.tolerance.atol);
   verdict.set_rtol(options_.tensors.tolerance.rtol);
+  if (tolerances_) verdict.set_tolerances(tolerances_->path());
   verdict.set_reason(FindProblem(rank));
   if (enabled()) {
     verdict.set_reference(
@@ -237,6 +227,8 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
                      verdict);
   }
   verdict.set_outcome(BITWISE_EQUAL);
+  CompareOptions options = options_;
+  if (tolerances_) options.path_tolerances = tolerances_->At(verdict.iteration());
   const auto compare = [&](const char* group, const std::string& path, const Value& of_reference,
                            const Value& current) {
     ValueMap expected, selected;
@@ -246,7 +238,7 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
       return map.Find(group)->is_map() && map.Find(group)->map().empty();
     };
     if (!config().kinds().empty() && is_empty(expected) && is_empty(selected)) return;
-    AddResults(CompareTrees(std::move(expected), std::move(selected), options_), verdict);
+    AddResults(CompareTrees(std::move(expected), std::move(selected), options), verdict);
   };
   compare("tensors", "", reference->tensors, tensors);
   if (reference->grads && grads != nullptr) {

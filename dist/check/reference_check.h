@@ -4,8 +4,8 @@
 #define OTT_DIST_CHECK_REFERENCE_CHECK_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,13 +14,10 @@
 #include "ott/core/tensor/value.h"
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/tensor_selection.h"
+#include "ott/dist/check/tolerance_file.h"
 #include "ott/dist/directory/run_directory.h"
 
 namespace ott {
-
-// Tolerances by path from a file that `ott calibrate` wrote. INVALID_ARGUMENT, naming the file and the place,
-// for what is none.
-absl::StatusOr<std::vector<PathTolerance>> ReadTolerances(const std::string& path);
 
 // One run against config.reference_run, while it trains or afterwards.
 //
@@ -46,7 +43,8 @@ class ReferenceCheck {
   const TensorSelection& selection() const { return selection_; }
 
  private:
-  ReferenceCheck(TensorSelection selection, int world_size, CompareOptions options);
+  ReferenceCheck(TensorSelection selection, int world_size, CompareOptions options,
+                 std::optional<ToleranceFile> tolerances);
 
   // Why `rank` cannot be compared with the reference run; empty if it can.
   std::string FindProblem(int rank) const;
@@ -59,6 +57,7 @@ class ReferenceCheck {
   TensorSelection selection_;
   int world_size_;
   CompareOptions options_;
+  std::optional<ToleranceFile> tolerances_;
   absl::StatusOr<RunInfo> reference_;
 };
 

@@ -34,7 +34,25 @@ std::string FormatSubject(const CrossCheckVerdict& verdict) {
                       EscapeControlCharacters(verdict.reference()));
 }
 
+// With a file, each tensor has a tolerance of its own: of those that pass, the one that needs most of it is
+// shown.
 std::string FormatErrors(const CrossCheckVerdict& verdict) {
+  if (!verdict.tolerances().empty()) {
+    const TensorError* shown = nullptr;
+    const auto need = [](const TensorError& error) { return error.passing_atol() / error.atol(); };
+    for (const TensorError& error : verdict.tensor_errors()) {
+      const bool is_shown = verdict.tensor().empty() ? shown == nullptr || need(error) > need(*shown)
+                                                     : error.tensor() == verdict.tensor();
+      if (is_shown) shown = &error;
+    }
+    if (shown == nullptr) return "";
+    return absl::StrFormat(
+        "%smax abs error %.3g (atol %.3g of %s)",
+        verdict.tensor().empty()
+            ? absl::StrCat("nearest to its tolerance: \"", EscapeControlCharacters(shown->tensor()), "\", ")
+            : "",
+        shown->max_abs_error(), shown->atol(), EscapeControlCharacters(verdict.tolerances()));
+  }
   return absl::StrFormat("max abs error %.3g, max rel error %.3g (atol %g, rtol %g)", verdict.max_abs_error(),
                          verdict.max_rel_error(), verdict.atol(), verdict.rtol());
 }

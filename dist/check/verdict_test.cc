@@ -63,6 +63,18 @@ TEST(FormatVerdict, SaysEqualAndWithinToleranceApart) {
       "6 tensors have other bits; max abs error 1.5e-07, max rel error 2e-06 (atol 1e-05, rtol 0.0001)\n");
 }
 
+TEST(FormatVerdict, SaysWhichToleranceOfAFileWasApplied) {
+  const std::string errors = R"(tolerances: "t.textproto" mode: REFERENCE host: "node0" reference: "ref"
+      tensor_errors { tensor: "tensors.a" max_abs_error: 0.25 passing_atol: 0.25 atol: 1 }
+      tensor_errors { tensor: "tensors.b" max_abs_error: 0.125 passing_atol: 0.125 atol: 0.1875 })";
+  EXPECT_THAT(
+      FormatVerdict(Verdict(errors + "outcome: WITHIN_TOLERANCE num_different_tensors: 2")),
+      testing::HasSubstr(
+          "nearest to its tolerance: \"tensors.b\", max abs error 0.125 (atol 0.188 of t.textproto)"));
+  EXPECT_THAT(FormatVerdict(Verdict(errors + "outcome: DIFFERENT tensor: 'tensors.a'")),
+              testing::HasSubstr("\"tensors.a\": max abs error 0.25 (atol 1 of t.textproto)"));
+}
+
 TEST(FormatVerdict, SaysThatAnotherRanksVerdictIsWorse) {
   EXPECT_EQ(
       FormatVerdict(Verdict(R"(iteration: 5 mode: REFERENCE outcome: BITWISE_EQUAL rank: 1 host: "node0"

@@ -3,23 +3,42 @@
 #ifndef OTT_TOOLS_CALIBRATE_CALIBRATE_H_
 #define OTT_TOOLS_CALIBRATE_CALIBRATE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "ott/dist/check/tolerances.pb.h"
+#include "tools/calibrate/noise.h"
 
 namespace ott::calibrate {
 
-// Compares each run with each, rank by rank, in all iterations that were dumped. Every tensor gets factor
-// times the largest absolute difference that was found anywhere as its atol; where all runs agree bit for
-// bit, 0. FAILED_PRECONDITION, naming runs, rank and iteration, where they differ in more than values:
-// tensors, shapes, dtypes, NaN or infinity in one of them only, or dumps that are missing or cannot be read.
-// REQUIRES: at least two runs; factor >= 1
-absl::StatusOr<Tolerances> Calibrate(const std::vector<std::string>& runs, double factor);
+struct Calibration {
+  Tolerances tolerances;
+  // The runs that count, and those that are another one bit for bit, which say nothing.
+  std::vector<std::string> runs;
+  std::vector<std::string> repeated;
+  // Runs by their position in `runs`; empty for two.
+  std::vector<Noise::LeftOut> left_out;
+  // FactorFor() the number of runs gave false alarms there, and tolerances.factor() is larger.
+  bool raised_factor = false;
+  double median_looseness = 0;
+  double max_looseness = 0;
+};
 
-// As a file that ReadTolerances() reads, with a comment.
-std::string TolerancesToText(const Tolerances& tolerances);
+// Compares each run with each, rank by rank, in all iterations that were dumped. A tensor's atol in an
+// iteration is a factor times the noise about there (Noise::Fit); where all runs agree bit for bit in all
+// iterations, 0. The
+// factor follows from the number of runs and from leaving each out, unless it is given.
+// FAILED_PRECONDITION, naming runs, rank and iteration, where they differ in more than values: tensors,
+// shapes, dtypes, NaN or infinity in one of them only, or dumps that are missing or cannot be read; and where
+// all are equal bit for bit.
+// REQUIRES: at least two runs; factor >= 1
+absl::StatusOr<Calibration> Calibrate(const std::vector<std::string>& runs,
+                                      std::optional<double> factor = std::nullopt);
+
+// A few lines on what was found.
+std::string ToText(const Calibration& calibration);
 
 }  // namespace ott::calibrate
 

@@ -1,14 +1,15 @@
 #include "tools/calibrate/calibrate_command.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_format.h"
+#include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/check/tolerance_file.h"
 #include "tools/calibrate/calibrate.h"
 #include "tools/exit_code.h"
 
@@ -18,20 +19,13 @@ namespace {
 struct CalibrateFlags {
   std::vector<std::string> runs;
   std::string output;
-  double factor = 3;
+  std::optional<double> factor;
 };
 
-// One line about what was found.
 absl::StatusOr<std::string> CalibrateTo(const CalibrateFlags& flags) {
-  OTT_ASSIGN_OR_RETURN(const Tolerances tolerances, Calibrate(flags.runs, flags.factor));
-  OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, TolerancesToText(tolerances)));
-  const auto noisiest = std::max_element(tolerances.tensors().begin(), tolerances.tensors().end(),
-                                         [](const auto& a, const auto& b) { return a.noise() < b.noise(); });
-  std::string text =
-      absl::StrFormat("%s: tolerances of %d tensors, %g times what differs between %d runs", flags.output,
-                      tolerances.tensors_size(), flags.factor, flags.runs.size());
-  if (noisiest == tolerances.tensors().end()) return text + ": nothing, they are equal bit for bit\n";
-  return text + absl::StrFormat("; most, %.3g, in %s\n", noisiest->noise(), noisiest->path());
+  OTT_ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(flags.runs, flags.factor));
+  OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, TolerancesToText(calibration.tolerances)));
+  return absl::StrCat(flags.output, ": ", ToText(calibration));
 }
 
 int RunCalibrate(const CalibrateFlags& flags) {
@@ -53,11 +47,15 @@ void AddCalibrateCommand(CLI::App& app, int* exit_code) {
       ->required()
       ->expected(2, CLI::detail::expected_max_vector_size);
   command->add_option("-o,--output", flags->output, "File to write")->required();
-  command->add_option("--factor", flags->factor, "What is beyond so many times the noise is a finding")
-      ->check(CLI::Range(1.0, 1e6))
-      ->capture_default_str();
+  command
+      ->add_option(
+          "--factor", flags->factor,
+          "What is beyond so many times the noise is a finding; by default by the number of runs: "
+          "Student's t, 63.7 for 2 runs, 9.9 for 3, 5.8 for 4, 5 for more, and what leaving each out "
+          "needs")
+      ->check(CLI::Range(1.0, 1e6));
   command->footer(
-      "Exit code: 0 calibrated, 2 the runs are no repetitions, or cannot be read.\n"
+      "Exit code: 0 calibrated, 2 the runs are no repetitions, equal bit for bit, or cannot be read.\n"
       "Examples:\n  ott calibrate out/run1 out/run2 out/run3 -o tolerances.textproto\n"
       "  ott crosscheck out/run1 out/optimized --tolerances tolerances.textproto");
   command->callback([flags, exit_code] { *exit_code = RunCalibrate(*flags); });

@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/dist/check/reference_check.h"
+#include "ott/dist/check/tolerance_file.h"
 #include "tools/compare/compare_runs.h"
 #include "tools/compare/runs_report.h"
 #include "tools/exit_code.h"
@@ -62,11 +62,7 @@ absl::StatusOr<RunsComparison> Compare(const CompareFlags& flags) {
     options.compare.path_tolerances.push_back(std::move(tolerance));
   }
   if (!flags.tolerances_file.empty()) {
-    OTT_ASSIGN_OR_RETURN(std::vector<PathTolerance> calibrated, ReadTolerances(flags.tolerances_file));
-    for (PathTolerance& tolerance : calibrated) {
-      tolerance.tolerance.nan_equal = options.compare.tensors.tolerance.nan_equal;
-      options.compare.path_tolerances.push_back(std::move(tolerance));
-    }
+    OTT_ASSIGN_OR_RETURN(options.tolerances, ToleranceFile::Read(flags.tolerances_file));
   }
   return CompareRuns(flags.reference, flags.current, options);
 }

@@ -8,10 +8,12 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/dump_files.h"
+#include "ott/core/dump/dump_reader.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 
@@ -104,6 +106,37 @@ DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::o
   return summary;
 }
 
+// How dumps of this iteration are compared.
+CompareOptions OptionsAt(int64_t iteration, const CompareRunsOptions& options) {
+  CompareOptions at = options.compare;
+  if (!options.tolerances) return at;
+  for (PathTolerance& tolerance : options.tolerances->At(iteration)) {
+    tolerance.tolerance.nan_equal = at.tensors.tolerance.nan_equal;
+    at.path_tolerances.push_back(std::move(tolerance));
+  }
+  return at;
+}
+
+// Whose iteration the manifest has, or else the folder's name.
+absl::StatusOr<DumpSummary> CompareTwoDumps(const std::string& reference, const std::string& current,
+                                            const CompareRunsOptions& options) {
+  int64_t iteration = 0;
+  if (options.tolerances && options.tolerances->by_iteration()) {
+    const absl::StatusOr<std::optional<Manifest>> manifest = ReadManifest(reference);
+    const std::filesystem::path path(reference);
+    const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
+    if (manifest.ok() && manifest->has_value()) {
+      iteration = (*manifest)->iteration;
+    } else if (!absl::SimpleAtoi(name, &iteration)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(options.tolerances->path(), " has tolerances by iteration, and ", reference,
+                       " does not say which it is of: it has no manifest, and its name is no number"));
+    }
+  }
+  return Summarize(CompareDumps(reference, current, OptionsAt(iteration, options)), std::nullopt,
+                   std::nullopt, options);
+}
+
 // What folders of dumps lack, with the ranks that lack it; no rank where single folders are compared.
 using MissingIterations = std::map<std::string, std::vector<int>>;
 
@@ -124,9 +157,10 @@ void CompareFolders(const std::string& reference, const std::string& current, st
   note_missing(counts.only_in_reference, kOnlyInReference);
   note_missing(counts.only_in_current, kOnlyInCurrent);
   for (const int64_t count : counts.common) {
-    result->dumps.push_back(Summarize(
-        CompareDumps(absl::StrCat(reference, "/", count), absl::StrCat(current, "/", count), options.compare),
-        rank, count, options));
+    result->dumps.push_back(
+        Summarize(CompareDumps(absl::StrCat(reference, "/", count), absl::StrCat(current, "/", count),
+                               OptionsAt(count, options)),
+                  rank, count, options));
   }
 }
 
@@ -206,10 +240,11 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const s
   result.reference = reference;
   result.current = current;
   switch (kind) {
-    case Kind::kDump:
-      result.dumps.push_back(
-          Summarize(CompareDumps(reference, current, options.compare), std::nullopt, std::nullopt, options));
+    case Kind::kDump: {
+      OTT_ASSIGN_OR_RETURN(DumpSummary dump, CompareTwoDumps(reference, current, options));
+      result.dumps.push_back(std::move(dump));
       break;
+    }
     case Kind::kDumps: {
       MissingIterations missing;
       CompareFolders(reference, current, std::nullopt, options, &missing, &result);

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/compare/compare.h"
+#include "ott/dist/check/tolerance_file.h"
 
 namespace ott::compare {
 
@@ -51,6 +52,8 @@ struct RunsComparison {
 
 struct CompareRunsOptions {
   CompareOptions compare;
+  // Behind those of `compare`, where a path has none there.
+  std::optional<ToleranceFile> tolerances;
   // Dumps without a number in any of them are equal, where they are; else there was nothing to compare.
   bool allow_empty = false;
   // Kept of each dump.

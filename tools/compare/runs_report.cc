@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/compare/report.h"
 #include "ott/core/dump/json_writer.h"
@@ -43,8 +44,12 @@ std::string Describe(const NamedComparison& named) {
 
 std::string DescribeFigures(const TensorComparison& comparison) {
   if (!comparison.max_abs_error.has_value()) return "";
+  const Tolerance& tolerance = comparison.tolerance;
+  const std::string applied = tolerance.atol > 0 || tolerance.rtol > 0
+                                  ? absl::StrFormat(" (atol %.3g, rtol %.3g)", tolerance.atol, tolerance.rtol)
+                                  : "";
   return absl::StrCat(comparison.num_mismatched, " of ", comparison.num_elements,
-                      " elements beyond tolerance, ", comparison.num_bits_differ,
+                      " elements beyond tolerance", applied, ", ", comparison.num_bits_differ,
                       " differ in bits; max abs error ", comparison.max_abs_error->error, "; atol ",
                       comparison.passing_atol, " would pass");
 }
