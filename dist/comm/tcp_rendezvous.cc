@@ -78,7 +78,7 @@ class Acceptor {
 
   absl::Status AwaitAll(Deadline deadline) {
     while (true) {
-      OTT_RETURN_IF_ERROR(TakeWhatCame());
+      OTT_RETURN_IF_ERROR(AcceptPending());
       const std::vector<int> missing = Missing();
       if (missing.empty()) return absl::OkStatus();
       if (deadline.Passed()) {
@@ -87,8 +87,15 @@ class Acceptor {
             deadline.Seconds(), " s", refusals_.empty() ? "" : "; refused: ", refusals_));
       }
       std::vector<pollfd> sockets = {{listener_.fd(), POLLIN, 0}};
-      for (const Stranger& stranger : strangers_) sockets.push_back({stranger.socket.fd(), POLLIN, 0});
+      for (const PendingPeer& peer : pending_) sockets.push_back({peer.socket.fd(), POLLIN, 0});
       Wait(sockets, deadline);
+    }
+  }
+
+  // To everyone who is here.
+  void Broadcast(const std::string& bytes, Deadline deadline) {
+    for (Peer& peer : peers_) {
+      if (peer.socket.is_open()) peer.socket.SendAll(bytes, deadline).IgnoreError();
     }
   }
 
@@ -97,7 +104,7 @@ class Acceptor {
 
  private:
   // Who has not said yet who it is.
-  struct Stranger {
+  struct PendingPeer {
     Socket socket;
     std::string hello;
   };
@@ -110,34 +117,34 @@ class Acceptor {
     return missing;
   }
 
-  absl::Status TakeWhatCame() {
+  absl::Status AcceptPending() {
     while (true) {
       OTT_ASSIGN_OR_RETURN(Socket socket, listener_.Accept());
       if (!socket.is_open()) break;
-      strangers_.push_back({std::move(socket), ""});
+      pending_.push_back({std::move(socket), ""});
     }
-    for (auto stranger = strangers_.begin(); stranger != strangers_.end();) {
+    for (auto peer = pending_.begin(); peer != pending_.end();) {
       char buffer[sizeof(Hello)];
       const absl::StatusOr<size_t> received =
-          stranger->socket.ReceiveSome(buffer, sizeof(buffer) - stranger->hello.size());
-      if (received.ok()) stranger->hello.append(buffer, *received);
+          peer->socket.ReceiveSome(buffer, sizeof(buffer) - peer->hello.size());
+      if (received.ok()) peer->hello.append(buffer, *received);
       // Whoever says something else is none of us.
-      const size_t num_magic = std::min(stranger->hello.size(), sizeof(kMagic));
-      const bool is_foreign = std::memcmp(stranger->hello.data(), kMagic, num_magic) != 0;
-      if (received.ok() && !is_foreign && stranger->hello.size() < sizeof(Hello)) {
-        ++stranger;
+      const size_t num_magic = std::min(peer->hello.size(), sizeof(kMagic));
+      const bool is_foreign = std::memcmp(peer->hello.data(), kMagic, num_magic) != 0;
+      if (received.ok() && !is_foreign && peer->hello.size() < sizeof(Hello)) {
+        ++peer;
         continue;
       }
       if (received.ok() && !is_foreign) {
-        Welcome(FromBytes<Hello>(stranger->hello), std::move(stranger->socket));
+        Admit(FromBytes<Hello>(peer->hello), std::move(peer->socket));
       }
-      stranger = strangers_.erase(stranger);
+      peer = pending_.erase(peer);
     }
     return absl::OkStatus();
   }
 
   // Who is none of those that are awaited is told so, and takes nothing from the others.
-  void Welcome(const Hello& hello, Socket socket) {
+  void Admit(const Hello& hello, Socket socket) {
     if (hello.token != token_) return;  // of another job
     const auto world_size = static_cast<int>(peers_.size());
     const bool is_awaited = hello.rank >= first_awaited_ && hello.rank < world_size;
@@ -162,20 +169,11 @@ class Acceptor {
     refused_.push_back(std::move(socket));
   }
 
- public:
-  // Tells everyone who is here.
-  void Tell(const std::string& bytes, Deadline deadline) {
-    for (Peer& peer : peers_) {
-      if (peer.socket.is_open()) peer.socket.SendAll(bytes, deadline).IgnoreError();
-    }
-  }
-
- private:
   const Socket& listener_;
   const uint64_t token_;
   const int first_awaited_;
   std::vector<Peer> peers_;
-  std::vector<Stranger> strangers_;
+  std::vector<PendingPeer> pending_;
   std::vector<Socket> refused_;  // until they have read why
   std::string refusals_;
 };
@@ -187,7 +185,7 @@ std::vector<Socket> TakeSockets(std::vector<Peer>& peers) {
 }
 
 // Time that is left to tell the others, too, what went wrong.
-constexpr std::chrono::nanoseconds kTimeToTell = std::chrono::seconds(1);
+constexpr std::chrono::nanoseconds kTimeToBroadcast = std::chrono::seconds(1);
 
 absl::StatusOr<std::vector<Socket>> ConnectRankZero(const TcpOptions& options, const SocketAddress& address,
                                                     Deadline deadline) {
@@ -200,9 +198,10 @@ absl::StatusOr<std::vector<Socket>> ConnectRankZero(const TcpOptions& options, c
   if (!listener.ok()) return listener.status();
   Acceptor acceptor(*listener, TokenOf(options.job), options.world_size, 1);
   const std::chrono::nanoseconds remaining = deadline.Remaining();
-  const Deadline before = Deadline::After(remaining - std::min(remaining / 8, kTimeToTell));
+  const Deadline before = Deadline::After(remaining - std::min(remaining / 8, kTimeToBroadcast));
   if (const absl::Status status = acceptor.AwaitAll(before); !status.ok()) {
-    acceptor.Tell(AnswerWith(status.code(), std::string(status.message())), Deadline::After(kTimeToTell));
+    acceptor.Broadcast(AnswerWith(status.code(), std::string(status.message())),
+                       Deadline::After(kTimeToBroadcast));
     return status;
   }
   const uint64_t token = std::uniform_int_distribution<uint64_t>(1)(*std::make_unique<std::random_device>());
@@ -215,7 +214,7 @@ absl::StatusOr<std::vector<Socket>> ConnectRankZero(const TcpOptions& options, c
     }
     table.append(reinterpret_cast<const char*>(&where), sizeof(where));
   }
-  acceptor.Tell(AnswerWith(absl::StatusCode::kOk, table), deadline);
+  acceptor.Broadcast(AnswerWith(absl::StatusCode::kOk, table), deadline);
   return TakeSockets(acceptor.peers());
 }
 

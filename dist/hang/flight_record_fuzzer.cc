@@ -8,8 +8,8 @@
 
 #include "ott/core/base/check.h"
 #include "ott/core/flight/flight_record.h"
+#include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/hang_report.h"
-#include "ott/dist/hang/judge.h"
 #include "ott/dist/hang/run_state.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return ott::ProcessStatus{process % 2 == 0 ? 'R' : 'T', 1};
   };
   const ott::HangVerdict verdict =
-      ott::JudgeHang(ott::MakeJobState(records, environment), ott::HangOptions());
+      ott::DiagnoseHang(ott::MakeJobState(records, environment), ott::HangOptions());
   OTT_CHECK(!verdict.verdict().empty());
   OTT_CHECK(!ott::FormatHangVerdict(verdict).empty());
   return 0;

@@ -1,5 +1,5 @@
-// How long it takes to read and judge the recorders of 16,384 ranks, of which one never came, and the memory
-// it takes.
+// How long it takes to read and diagnose the recorders of 16,384 ranks, of which one never came, and the
+// memory it takes.
 //
 // Writes a gigabyte to TMPDIR, which is best in memory.
 //
@@ -21,8 +21,8 @@
 #include "ott/core/base/file.h"
 #include "ott/core/flight/flight_recorder.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/hang_report.h"
-#include "ott/dist/hang/judge.h"
 #include "ott/dist/hang/run_state.h"
 
 namespace ott {
@@ -83,7 +83,7 @@ int Main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   const absl::StatusOr<JobState> job = ReadRunState(dir, RunStateEnvironment::Real());
   OTT_CHECK(job.ok()) << job.status();
-  const HangVerdict verdict = JudgeHang(*job, HangOptions());
+  const HangVerdict verdict = DiagnoseHang(*job, HangOptions());
   const std::string text = FormatHangVerdict(verdict);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   rusage usage = {};

@@ -1,5 +1,5 @@
 // Where each rank of a job stands, whatever that was read from: recorders of a run, or dumps of PyTorch's
-// Flight Recorder. What judge.h reasons about.
+// Flight Recorder. What diagnosis.h reasons about.
 
 #ifndef OTT_DIST_HANG_JOB_STATE_H_
 #define OTT_DIST_HANG_JOB_STATE_H_

@@ -18,7 +18,7 @@
 #include "ott/core/flight/flight_recorder.h"
 #include "ott/dist/comm/local_communicator.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/dist/hang/judge.h"
+#include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/recorded_communicator.h"
 #include "ott/dist/hang/watchdog.h"
 
@@ -82,7 +82,7 @@ TEST_F(RunStateTest, WhoNeverCameIsNamedFromRecorders) {
   Beat({0, 1, 2, 3});
   const absl::StatusOr<JobState> job = Read();
   ASSERT_TRUE(job.ok()) << job.status();
-  const HangVerdict verdict = JudgeHang(*job, HangOptions());
+  const HangVerdict verdict = DiagnoseHang(*job, HangOptions());
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_THAT(verdict.verdict(),
               StartsWith("rank 2 (node1) never came to sum #1 of group world (iteration 0), where "
@@ -96,11 +96,11 @@ TEST_F(RunStateTest, ReceivesAreFollowedToTheirPeers) {
   Begin(data_[2]);
   now_ += 90 * kSecond;
   Beat({0, 1, 2});
-  const HangVerdict verdict = JudgeHang(*Read(), HangOptions());
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
   EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
   // Once it sends, nobody waits in vain.
   Begin(recorders_[2]->Add("to 1", FlightOperation::Send(1)));
-  EXPECT_THAT(JudgeHang(*Read(), HangOptions()).culprits(), IsEmpty());
+  EXPECT_THAT(DiagnoseHang(*Read(), HangOptions()).culprits(), IsEmpty());
 }
 
 TEST_F(RunStateTest, OtherThreadsDoNotMakeARankMove) {
@@ -111,7 +111,7 @@ TEST_F(RunStateTest, OtherThreadsDoNotMakeARankMove) {
   now_ += 90 * kSecond;
   FlightRecorder::Begin(recorders_[1]->Add("load", {}), now_, 5);
   Beat({0, 1});
-  EXPECT_THAT(JudgeHang(*Read(), HangOptions()).culprits(), ElementsAre(1));
+  EXPECT_THAT(DiagnoseHang(*Read(), HangOptions()).culprits(), ElementsAre(1));
 }
 
 TEST_F(RunStateTest, AProcessIsDeadStoppedOrAliveAsTheKernelSays) {
@@ -151,7 +151,7 @@ TEST_F(RunStateTest, AfterTheJobEndedWhoDiedBeforeTheRestIsDead) {
   ASSERT_TRUE(WriteFileAtomically(FlightPath(dir_, 2), bytes).ok());
   RunStateEnvironment environment = RunStateEnvironment::Real();
   environment.read_process = [](int64_t) { return ProcessStatus(); };
-  const HangVerdict verdict = JudgeHang(*Read(environment), HangOptions());
+  const HangVerdict verdict = DiagnoseHang(*Read(environment), HangOptions());
   EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
   EXPECT_THAT(verdict.verdict(), StartsWith("rank 2 (node1) is dead"));
 }
@@ -163,7 +163,7 @@ TEST_F(RunStateTest, ARecorderThatIsMissingCutOrOfAnotherRankIsNamed) {
   Beat({0, 1, 2});
   std::filesystem::remove(FlightPath(dir_, 3));
   EXPECT_THAT(Read()->ranks[3].problem, HasSubstr("rank_00003/flight: no recorder"));
-  const HangVerdict verdict = JudgeHang(*Read(), HangOptions());
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
   EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
   EXPECT_THAT(verdict.unknown(), ElementsAre(3));
   ASSERT_TRUE(WriteFileAtomically(FlightPath(dir_, 3), ReadFile(FlightPath(dir_, 0))->substr(0, 5000)).ok());

@@ -16,8 +16,8 @@
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/proto_json.h"
+#include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/hang_report.h"
-#include "ott/dist/hang/judge.h"
 #include "ott/dist/hang/run_state.h"
 
 namespace ott {
@@ -155,7 +155,7 @@ void HangWatchdog::Diagnose() {
     return;
   }
   // Others came a little later than this rank, which was the first.
-  const HangVerdict verdict = JudgeHang(*job, {kShareOfWait * options_.after_seconds});
+  const HangVerdict verdict = DiagnoseHang(*job, {kShareOfWait * options_.after_seconds});
   if (verdict.answer() == HangVerdict::NOT_HANGING) {
     unlink(TurnPath(options_.run_dir).c_str());
     return;

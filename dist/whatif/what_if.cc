@@ -95,7 +95,7 @@ class Analysis {
     Summarize();
     AddParts();
     AddWorstRanks();
-    Judge();
+    SetVerdict();
     AddRepairs();
     AddCommunication();
     AddScaled();
@@ -465,7 +465,7 @@ class Analysis {
     }
   }
 
-  void Judge() {
+  void SetVerdict() {
     if (answer_.replay_error() > kMaxReplayError || !std::isfinite(answer_.replay_error())) {
       answer_.set_verdict(WHAT_IF_CANNOT_TELL);
       answer_.set_conclusion(

@@ -242,7 +242,7 @@ std::optional<size_t> RunsNeeded(const Estimate& estimate, size_t runs, size_t f
   return high;
 }
 
-Verdict Judge(const Interval& interval, double margin) {
+Verdict VerdictOf(const Interval& interval, double margin) {
   const double same = std::log1p(margin);
   if (interval.low > -same && interval.high < same) return Verdict::kSame;
   if (interval.high < 0) return Verdict::kFaster;
@@ -274,7 +274,7 @@ Result CompareMeasurement(const Samples& samples, const std::string& name, const
   if (difference.interval.has_value()) {
     result.low = std::exp(difference.interval->low);
     result.high = std::exp(difference.interval->high);
-    result.verdict = Judge(*difference.interval, options.margin);
+    result.verdict = VerdictOf(*difference.interval, options.margin);
   }
   if (result.verdict == Verdict::kCannotTell) {
     const size_t fewest = in_turn ? FewestRunsInTurn(error) : FewestRuns(error);

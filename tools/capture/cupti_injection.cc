@@ -99,7 +99,7 @@ std::atomic<int> num_buffers{0};
 std::mutex flush_mutex;
 
 void Problem(std::string_view what) {
-  Recorder::Tell(RecordKind::kProblem, 0, 0, "CUDA is not captured: " + std::string(what));
+  Recorder::RecordOnce(RecordKind::kProblem, 0, 0, "CUDA is not captured: " + std::string(what));
 }
 
 // Returns false, after a Problem, where it failed.

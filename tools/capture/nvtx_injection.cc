@@ -136,11 +136,11 @@ nvtxRangeId_t RangeStartEx(const nvtxEventAttributes_t* attributes) {
 }
 void RangeEnd(nvtxRangeId_t range) { End(range); }
 void NameCategoryA(uint32_t category, const char* name) {
-  Recorder::Tell(RecordKind::kCategory, category, 0, ViewOf(name));
+  Recorder::RecordOnce(RecordKind::kCategory, category, 0, ViewOf(name));
 }
 void NameCategoryW(uint32_t category, const wchar_t* name) { NameCategoryA(category, ToUtf8(name).c_str()); }
 void NameOsThreadA(uint32_t thread, const char* name) {
-  Recorder::Tell(RecordKind::kThreadName, thread, 0, ViewOf(name));
+  Recorder::RecordOnce(RecordKind::kThreadName, thread, 0, ViewOf(name));
 }
 void NameOsThreadW(uint32_t thread, const wchar_t* name) { NameOsThreadA(thread, ToUtf8(name).c_str()); }
 
@@ -174,7 +174,7 @@ nvtxDomainHandle_t DomainCreateA(const char* name) {
 }
 nvtxDomainHandle_t DomainCreateW(const wchar_t* name) { return DomainCreateA(ToUtf8(name).c_str()); }
 void DomainDestroy(nvtxDomainHandle_t domain) {
-  Recorder::Tell(RecordKind::kDomainEnd, DomainOf(domain), 0, "");
+  Recorder::RecordOnce(RecordKind::kDomainEnd, DomainOf(domain), 0, "");
 }
 
 nvtxStringHandle_t DomainRegisterStringA(nvtxDomainHandle_t, const char* text) {
@@ -185,7 +185,7 @@ nvtxStringHandle_t DomainRegisterStringW(nvtxDomainHandle_t domain, const wchar_
 }
 
 void DomainNameCategoryA(nvtxDomainHandle_t domain, uint32_t category, const char* name) {
-  Recorder::Tell(RecordKind::kCategory, category, DomainOf(domain), ViewOf(name));
+  Recorder::RecordOnce(RecordKind::kCategory, category, DomainOf(domain), ViewOf(name));
 }
 void DomainNameCategoryW(nvtxDomainHandle_t domain, uint32_t category, const wchar_t* name) {
   DomainNameCategoryA(domain, category, ToUtf8(name).c_str());
@@ -204,7 +204,7 @@ nvtxResourceHandle_t DomainResourceCreate(nvtxDomainHandle_t, nvtxResourceAttrib
 
 // Of the runtime and of the driver, which number devices alike.
 void NameCudaDeviceA(int device, const char* name) {
-  Recorder::Tell(RecordKind::kCudaDeviceName, static_cast<uint32_t>(device), 0, ViewOf(name));
+  Recorder::RecordOnce(RecordKind::kCudaDeviceName, static_cast<uint32_t>(device), 0, ViewOf(name));
 }
 void NameCudaDeviceW(int device, const wchar_t* name) { NameCudaDeviceA(device, ToUtf8(name).c_str()); }
 

@@ -109,11 +109,11 @@ bool Recorder::Start() {
   if (recorder->connection_ < 0) return false;
   uint32_t id = 0;
   for (const std::string* name : process().domains.all()) {
-    recorder->TellOf(RecordKind::kDomain, ++id, 0, *name);
+    recorder->AddRecord(RecordKind::kDomain, ++id, 0, *name);
   }
   id = 0;
   for (const std::string* text : process().strings.all()) {
-    recorder->TellOf(RecordKind::kString, ++id, 0, *text);
+    recorder->AddRecord(RecordKind::kString, ++id, 0, *text);
   }
   current_.store(recorder, std::memory_order_release);
   return true;
@@ -136,7 +136,7 @@ uint32_t Recorder::DomainId(std::string_view name) {
   const std::lock_guard<std::mutex> lock(process().mutex);
   const auto [id, is_new] = process().domains.Add(name);
   if (Recorder* const recorder = Get(); is_new && recorder != nullptr) {
-    recorder->TellOf(RecordKind::kDomain, id, 0, name);
+    recorder->AddRecord(RecordKind::kDomain, id, 0, name);
   }
   return id;
 }
@@ -145,7 +145,7 @@ uint32_t Recorder::StringId(std::string_view text) {
   const std::lock_guard<std::mutex> lock(process().mutex);
   const auto [id, is_new] = process().strings.Add(text);
   if (Recorder* const recorder = Get(); is_new && recorder != nullptr) {
-    recorder->TellOf(RecordKind::kString, id, 0, text);
+    recorder->AddRecord(RecordKind::kString, id, 0, text);
   }
   return id;
 }
@@ -156,13 +156,13 @@ std::string_view Recorder::StringOf(uint32_t id) {
   return id == 0 || id > all.size() ? std::string_view() : *all[id - 1];
 }
 
-void Recorder::Tell(RecordKind kind, uint32_t id, uint32_t owner, std::string_view text) {
+void Recorder::RecordOnce(RecordKind kind, uint32_t id, uint32_t owner, std::string_view text) {
   const std::lock_guard<std::mutex> lock(process().mutex);
-  if (Recorder* const recorder = Get()) recorder->TellOf(kind, id, owner, text);
+  if (Recorder* const recorder = Get()) recorder->AddRecord(kind, id, owner, text);
 }
 
 // Events are dropped where the buffer is full, but a name is waited for: thousands of events may need it.
-void Recorder::TellOf(RecordKind kind, uint32_t id, uint32_t owner, std::string_view text) {
+void Recorder::AddRecord(RecordKind kind, uint32_t id, uint32_t owner, std::string_view text) {
   const NameRecord record = MakeName(id, owner);
   constexpr timespec kMillisecond = {0, 1'000'000};
   for (int attempt = 0; !names_.Append(kind, record, text) && attempt < 100; ++attempt) {

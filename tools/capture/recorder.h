@@ -126,8 +126,8 @@ class Recorder {
   static uint32_t StringId(std::string_view text);
   static std::string_view StringOf(uint32_t id);
 
-  // Tells `ott profile` what is said rarely.
-  static void Tell(RecordKind kind, uint32_t id, uint32_t owner, std::string_view text);
+  // What is recorded rarely, outside of the ring of events.
+  static void RecordOnce(RecordKind kind, uint32_t id, uint32_t owner, std::string_view text);
 
  private:
   friend class ThreadRecorder;
@@ -135,7 +135,7 @@ class Recorder {
   Recorder(std::unique_ptr<SharedBuffer> buffer, int connection, Range range);
 
   // REQUIRES: the process's mutex is held.
-  void TellOf(RecordKind kind, uint32_t id, uint32_t owner, std::string_view text);
+  void AddRecord(RecordKind kind, uint32_t id, uint32_t owner, std::string_view text);
 
   static void BeforeFork();
   static void AfterForkInParent();

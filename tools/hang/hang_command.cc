@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/hang_report.h"
-#include "ott/dist/hang/judge.h"
 #include "ott/dist/hang/run_state.h"
 #include "tools/exit_code.h"
 #include "tools/hang/torch_dumps.h"
@@ -45,7 +45,7 @@ int RunHang(const HangFlags& flags) {
     return kExitCouldNotTell;
   }
   if (flags.after_seconds > 0) options.after_seconds = flags.after_seconds;
-  const HangVerdict verdict = JudgeHang(*job, options);
+  const HangVerdict verdict = DiagnoseHang(*job, options);
   std::fputs(
       (flags.format == "json" ? ProtoToJson(verdict, JsonLayout::kIndented) : FormatHangVerdict(verdict))
           .c_str(),

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "ott/core/base/check.h"
+#include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/hang_report.h"
-#include "ott/dist/hang/judge.h"
 #include "tools/hang/torch_dumps.h"
 
 // The first byte says after how many bytes the second of two dumps begins, in parts of the whole.
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   // Ranks that a dump makes up cost time, and are tried elsewhere.
   if (job->ranks.size() > 1000) return 0;
-  const ott::HangVerdict verdict = ott::JudgeHang(*job, ott::HangOptions());
+  const ott::HangVerdict verdict = ott::DiagnoseHang(*job, ott::HangOptions());
   OTT_CHECK(!verdict.verdict().empty());
   OTT_CHECK(!ott::FormatHangVerdict(verdict).empty());
   return 0;

@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ott/dist/hang/judge.h"
+#include "ott/dist/hang/diagnosis.h"
 #include "tools/hang/dump_for_test.h"
 #include "tools/hang/pickle.h"
 
@@ -22,12 +22,12 @@ using testing::HasSubstr;
 
 using Dumps = std::map<int, DumpForTest>;
 
-HangVerdict Judge(const Dumps& dumps, bool pickled) {
+HangVerdict Diagnose(const Dumps& dumps, bool pickled) {
   std::map<int, std::string> bytes;
   for (const auto& [rank, dump] : dumps) bytes[rank] = pickled ? dump.Pickle() : dump.Json();
   const absl::StatusOr<JobState> job = ParseTorchDumps(bytes);
   EXPECT_TRUE(job.ok()) << job.status();
-  return job.ok() ? JudgeHang(*job, HangOptions()) : HangVerdict();
+  return job.ok() ? DiagnoseHang(*job, HangOptions()) : HangVerdict();
 }
 
 // Rank 2 has completed all that it called; the others wait for it.
@@ -43,7 +43,7 @@ Dumps HostStands() {
 class TorchDumps : public testing::TestWithParam<bool> {};
 
 TEST_P(TorchDumps, AHostThatStandsNeverCame) {
-  const HangVerdict verdict = Judge(HostStands(), GetParam());
+  const HangVerdict verdict = Diagnose(HostStands(), GetParam());
   EXPECT_EQ(verdict.verdict(),
             "rank 2 never came to all_reduce #12 of group 7 (dp), where ranks 0, 1, 3 have waited");
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
@@ -55,7 +55,7 @@ TEST_P(TorchDumps, ADeviceThatDiedNeverLeft) {
     dumps[rank].Enqueued(14).Completed(rank == 1 ? 10 : 12);
     for (int i = rank == 1 ? 11 : 13; i <= 14; ++i) dumps[rank].Entry(i, "all_reduce", "scheduled");
   }
-  const HangVerdict verdict = Judge(dumps, GetParam());
+  const HangVerdict verdict = Diagnose(dumps, GetParam());
   EXPECT_THAT(verdict.culprits(), ElementsAre(1));
   EXPECT_EQ(verdict.verdict(), "rank 1 never left all_reduce #11 of group 7 (dp)");
 }
@@ -66,7 +66,7 @@ TEST_P(TorchDumps, ADeviceThatSleepsNeverBegan) {
     dumps[rank].Enqueued(12).Completed(11).Started(rank == 3 ? 11 : 12);
     dumps[rank].Entry(12, "all_reduce", rank == 3 ? "scheduled" : "started");
   }
-  const HangVerdict verdict = Judge(dumps, GetParam());
+  const HangVerdict verdict = Diagnose(dumps, GetParam());
   EXPECT_THAT(verdict.culprits(), ElementsAre(3));
   EXPECT_EQ(verdict.causes(0).kind(), HangCause::DEVICE_STANDS);
 }
@@ -77,7 +77,7 @@ TEST_P(TorchDumps, SendsAndReceivesAreFollowedToTheirPeers) {
   dumps[1].PointToPoint(4, "recv 1<-2", "scheduled").PointToPoint(5, "recv 1<-0", "scheduled");
   dumps[2].PointToPoint(9, "recv 2<-3", "scheduled");
   dumps[3].PointToPoint(9, "send 3->2", "completed");
-  const HangVerdict verdict = Judge(dumps, GetParam());
+  const HangVerdict verdict = Diagnose(dumps, GetParam());
   EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
 }
 
@@ -86,7 +86,7 @@ TEST_P(TorchDumps, AnotherOperationIsNamed) {
   for (int rank = 0; rank < 4; ++rank) {
     dumps[rank].Enqueued(11).Completed(11).Entry(12, rank == 0 ? "broadcast" : "all_reduce", "scheduled");
   }
-  EXPECT_THAT(Judge(dumps, GetParam()).culprits(), ElementsAre(0));
+  EXPECT_THAT(Diagnose(dumps, GetParam()).culprits(), ElementsAre(0));
 }
 
 TEST_P(TorchDumps, AnotherSizeIsNamed) {
@@ -94,7 +94,7 @@ TEST_P(TorchDumps, AnotherSizeIsNamed) {
   for (int rank = 0; rank < 4; ++rank) {
     dumps[rank].Enqueued(11).Completed(11).Entry(12, "all_reduce", "scheduled", rank == 0 ? 16 : 8);
   }
-  const HangVerdict verdict = Judge(dumps, GetParam());
+  const HangVerdict verdict = Diagnose(dumps, GetParam());
   EXPECT_THAT(verdict.culprits(), ElementsAre(0));
   EXPECT_THAT(verdict.verdict(), HasSubstr("rank 0 with size 32"));
 }
@@ -103,19 +103,19 @@ TEST_P(TorchDumps, SizesThatMayDifferAreNotCompared) {
   Dumps dumps = HostStands();
   dumps[0].Entry(14, "all_to_all", "scheduled", 16);
   dumps[1].Entry(14, "all_to_all", "scheduled", 17);
-  EXPECT_THAT(Judge(dumps, GetParam()).culprits(), ElementsAre(2));
+  EXPECT_THAT(Diagnose(dumps, GetParam()).culprits(), ElementsAre(2));
 }
 
 TEST_P(TorchDumps, AJobThatRanIsNotHanging) {
   Dumps dumps;
   for (int rank = 0; rank < 4; ++rank) dumps[rank].Entry(1, "all_reduce", "completed").Completed(1);
-  EXPECT_EQ(Judge(dumps, GetParam()).answer(), HangVerdict::NOT_HANGING);
+  EXPECT_EQ(Diagnose(dumps, GetParam()).answer(), HangVerdict::NOT_HANGING);
 }
 
 TEST_P(TorchDumps, WaitsThatLeadToAMissingDumpCannotBeTold) {
   Dumps dumps = HostStands();
   dumps.erase(2);
-  const HangVerdict verdict = Judge(dumps, GetParam());
+  const HangVerdict verdict = Diagnose(dumps, GetParam());
   EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
   EXPECT_THAT(verdict.unknown(), ElementsAre(2));
 }
@@ -210,7 +210,7 @@ TEST_F(DumpFiles, AreFoundWhateverTheirName) {
     Write("other_3", "no dump");
     const absl::StatusOr<JobState> job = ReadTorchDumps(dir_);
     ASSERT_TRUE(job.ok()) << job.status();
-    EXPECT_THAT(JudgeHang(*job, HangOptions()).culprits(), ElementsAre(2));
+    EXPECT_THAT(DiagnoseHang(*job, HangOptions()).culprits(), ElementsAre(2));
     EXPECT_THAT(job->notes, ElementsAre("files other_N are ignored"));
   }
 }
@@ -233,7 +233,7 @@ TEST_F(DumpFiles, ThatCannotBeReadAreNamed) {
   Write("_dump_2.json", "{\"version\": \"3.0\", \"entries\": []}");
   job = ReadTorchDumps(dir_);
   EXPECT_THAT(job->ranks[2].problem, HasSubstr("version \"3.0\""));
-  EXPECT_EQ(JudgeHang(*job, HangOptions()).answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_EQ(DiagnoseHang(*job, HangOptions()).answer(), HangVerdict::CANNOT_TELL);
 }
 
 TEST_F(DumpFiles, NoneIsAnErrorThatSaysHowToGetThem) {

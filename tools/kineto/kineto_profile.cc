@@ -149,7 +149,7 @@ class ProfileBuilder {
       duration = 0;
     }
     const int64_t end = event.start + duration;
-    SeeTimes(event.start, end);
+    ExtendSpan(event.start, end);
     switch (event.kind) {
       case Event::Kind::kKernel:
         return AddKernel(event, end);
@@ -189,7 +189,7 @@ class ProfileBuilder {
     int64_t sequence_number;
   };
 
-  void SeeTimes(int64_t start, int64_t end) {
+  void ExtendSpan(int64_t start, int64_t end) {
     if (!saw_time_) profile_.first_time = profile_.last_time = start;
     saw_time_ = true;
     profile_.first_time = std::min(profile_.first_time, start);

@@ -99,7 +99,7 @@ struct Trouble {
   void Add(int64_t offset) {
     if (count++ == 0) first = offset;
   }
-  void Tell(std::vector<std::string>* notes) const {
+  void AddNote(std::vector<std::string>* notes) const {
     if (count > 0) notes->push_back(absl::StrCat(count, " ", what, ", the first at byte ", first));
   }
 };
@@ -167,9 +167,9 @@ absl::StatusOr<TraceHeader> ReadTrace(const std::string& path,
                                         splitter.position(), " of the JSON; the ", num_events,
                                         " whole events before it are used"));
   }
-  no_json.Tell(&header.notes);
-  repaired.Tell(&header.notes);
-  bad_numbers.Tell(&header.notes);
+  no_json.AddNote(&header.notes);
+  repaired.AddNote(&header.notes);
+  bad_numbers.AddNote(&header.notes);
   if (splitter.num_stray_bytes() > 0) {
     header.notes.push_back(absl::StrCat(splitter.num_stray_bytes(), " bytes between events are no JSON"));
   }

@@ -171,7 +171,7 @@ class ProfileReader {
     kernel.geometry = GeometryOf(sizes);
     kernel.name = KernelName(name);
     kernel.launch = LaunchOf(kernel.process, correlation_id);
-    SeeTimes(kernel.start, kernel.end);
+    ExtendSpan(kernel.start, kernel.end);
     profile_.kernels.push_back(kernel);
   }
 
@@ -210,7 +210,7 @@ class ProfileReader {
             transfer.name = name != name_of.end() ? name->second : is_copy ? 1 : 0;
             transfer.process = ProcessOf(global_pid);
             transfer.launch = LaunchOf(transfer.process, correlation_id);
-            SeeTimes(transfer.start, transfer.end);
+            ExtendSpan(transfer.start, transfer.end);
             profile_.transfers.push_back(transfer);
           }));
     }
@@ -239,7 +239,7 @@ class ProfileReader {
           const int64_t pid = integers.Optional(4, 0);
           const int64_t tid = integers.Optional(5, 0);
           if (!integers.good()) return Skip(table);
-          SeeTimes(launch.start, end);
+          ExtendSpan(launch.start, end);
           if (correlation_id < 0) return;
           launch.nanoseconds = static_cast<uint32_t>(std::clamp<int64_t>(end - launch.start, 0, kNone));
           launch.thread = nvprof_ ? NvprofThread(pid, tid) : ThreadOf(static_cast<uint64_t>(global_tid));
@@ -282,7 +282,7 @@ class ProfileReader {
   }
 
   void AddRange(uint32_t thread, const Profile::Range& range) {
-    SeeTimes(range.start, range.end == kOpen ? range.start : range.end);
+    ExtendSpan(range.start, range.end == kOpen ? range.start : range.end);
     if (range.end == kOpen) ++num_open_ranges_;
     profile_.threads[thread].ranges.push_back(range);
     ++profile_.num_ranges;
@@ -428,7 +428,7 @@ class ProfileReader {
 
   void Skip(const std::string& table) { ++skipped_[table]; }
 
-  void SeeTimes(int64_t start, int64_t end) {
+  void ExtendSpan(int64_t start, int64_t end) {
     if (!saw_time_) profile_.first_time = start;
     saw_time_ = true;
     profile_.first_time = std::min(profile_.first_time, start);

@@ -1,7 +1,7 @@
 // Why a job stands still, and which rank is to blame. docs/hang.md has the rule in words.
 
-#ifndef OTT_DIST_HANG_JUDGE_H_
-#define OTT_DIST_HANG_JUDGE_H_
+#ifndef OTT_DIST_HANG_DIAGNOSIS_H_
+#define OTT_DIST_HANG_DIAGNOSIS_H_
 
 #include "ott/dist/hang/hang.pb.h"
 #include "ott/dist/hang/job_state.h"
@@ -14,8 +14,8 @@ struct HangOptions {
   double after_seconds = 60;
 };
 
-HangVerdict JudgeHang(const JobState& job, const HangOptions& options);
+HangVerdict DiagnoseHang(const JobState& job, const HangOptions& options);
 
 }  // namespace ott
 
-#endif  // OTT_DIST_HANG_JUDGE_H_
+#endif  // OTT_DIST_HANG_DIAGNOSIS_H_

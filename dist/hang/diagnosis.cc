@@ -1,4 +1,4 @@
-#include "ott/dist/hang/judge.h"
+#include "ott/dist/hang/diagnosis.h"
 
 #include <algorithm>
 #include <map>
@@ -32,9 +32,9 @@ bool IsGone(const RankState& rank) {
           rank.process == Process::kSilent);
 }
 
-class Judge {
+class HangAnalyzer {
  public:
-  Judge(const JobState& job, const HangOptions& options)
+  HangAnalyzer(const JobState& job, const HangOptions& options)
       : job_(job), graph_(job), limit_(options.after_seconds) {}
 
   HangVerdict Run();
@@ -88,13 +88,13 @@ class Judge {
   std::set<int> all_came_;
 };
 
-bool Judge::Stands(int rank) const {
+bool HangAnalyzer::Stands(int rank) const {
   const RankState& state = job_.ranks[rank];
   return !job_.has_times || state.finished || IsGone(state) ||
          SecondsSince(state, state.last_event_ns) >= limit_;
 }
 
-double Judge::Waited(int rank, const JobOperation& operation) const {
+double HangAnalyzer::Waited(int rank, const JobOperation& operation) const {
   for (const JobOperation& own : job_.ranks[rank].operations) {
     if (own.progress == Progress::kEntered && own.group == operation.group &&
         own.sequence == operation.sequence && own.direction == operation.direction) {
@@ -104,7 +104,7 @@ double Judge::Waited(int rank, const JobOperation& operation) const {
   return 0;
 }
 
-void Judge::FindWaiters() {
+void HangAnalyzer::FindWaiters() {
   for (int rank = 0; rank < size(); ++rank) {
     if (job_.ranks[rank].finished) graph_.Cut(rank);
     double waited = -1;
@@ -117,7 +117,7 @@ void Judge::FindWaiters() {
   }
 }
 
-bool Judge::FindMismatches() {
+bool HangAnalyzer::FindMismatches() {
   std::set<int32_t> groups;
   for (const int rank : waiters_) {
     for (const int i : graph_.OperationsOf(rank)) groups.insert(graph_.operations()[i].operation.group);
@@ -164,7 +164,7 @@ bool Judge::FindMismatches() {
   return verdict_.causes_size() > 0;
 }
 
-bool Judge::IsConsequence(int rank) const {
+bool HangAnalyzer::IsConsequence(int rank) const {
   if (!graph_.Waits(rank)) return false;
   for (const std::vector<int>& end : graph_.Ends({rank})) {
     if (end.size() > 1) return true;
@@ -175,7 +175,7 @@ bool Judge::IsConsequence(int rank) const {
   return false;
 }
 
-void Judge::FollowWaits() {
+void HangAnalyzer::FollowWaits() {
   std::vector<int> gone;
   for (int rank = 0; rank < size(); ++rank) {
     if (!IsGone(job_.ranks[rank])) continue;
@@ -204,7 +204,7 @@ void Judge::FollowWaits() {
   }
 }
 
-int Judge::OperationThatAwaits(int rank) const {
+int HangAnalyzer::OperationThatAwaits(int rank) const {
   int best = -1;
   for (size_t i = 0; i < graph_.operations().size(); ++i) {
     const StandingOperation& operation = graph_.operations()[i];
@@ -224,7 +224,7 @@ int Judge::OperationThatAwaits(int rank) const {
   return best;
 }
 
-void Judge::AddEnd(int rank) {
+void HangAnalyzer::AddEnd(int rank) {
   const RankState& state = job_.ranks[rank];
   const int awaited_at = OperationThatAwaits(rank);
   if (!state.known()) {
@@ -252,7 +252,7 @@ void Judge::AddEnd(int rank) {
   }
 }
 
-void Judge::AddFinished(int rank) {
+void HangAnalyzer::AddFinished(int rank) {
   const int awaited_at = OperationThatAwaits(rank);
   if (awaited_at < 0) return;
   const StandingOperation& operation = graph_.operations()[awaited_at];
@@ -285,7 +285,7 @@ void Judge::AddFinished(int rank) {
       " iterations", culprits.empty() ? "; there is no majority, so nobody is blamed" : ""));
 }
 
-bool Judge::BreaksItsOrder(int rank, int32_t first_group, int32_t second_group) const {
+bool HangAnalyzer::BreaksItsOrder(int rank, int32_t first_group, int32_t second_group) const {
   // The rank has entered the first group's operation before the second's; how was it the time before?
   int64_t first_before = 0;
   int64_t second_before = 0;
@@ -297,7 +297,7 @@ bool Judge::BreaksItsOrder(int rank, int32_t first_group, int32_t second_group) 
   return first_before > 0 && second_before > 0 && second_before < first_before;
 }
 
-std::vector<int> Judge::MinorityOfCycle(const std::vector<WaitGraph::Step>& cycle) const {
+std::vector<int> HangAnalyzer::MinorityOfCycle(const std::vector<WaitGraph::Step>& cycle) const {
   std::set<int> operations;
   for (const WaitGraph::Step& step : cycle) operations.insert(step.operation);
   if (operations.size() != 2) return {};
@@ -325,7 +325,7 @@ std::vector<int> Judge::MinorityOfCycle(const std::vector<WaitGraph::Step>& cycl
   return breaking.size() < a_first.size() + b_first.size() ? breaking : std::vector<int>();
 }
 
-void Judge::AddCycle(const std::vector<int>& ranks) {
+void HangAnalyzer::AddCycle(const std::vector<int>& ranks) {
   const std::vector<WaitGraph::Step> cycle = graph_.Cycle(ranks);
   for (const int rank : ranks) {
     if (!job_.ranks[rank].known()) unknown_.push_back(rank);
@@ -364,7 +364,7 @@ void Judge::AddCycle(const std::vector<int>& ranks) {
   cause.set_text(text);
 }
 
-bool Judge::AddOutside() {
+bool HangAnalyzer::AddOutside() {
   std::set<std::string> places;
   std::vector<int> roots;
   for (const HangCause& cause : verdict_.causes()) {
@@ -384,7 +384,7 @@ bool Judge::AddOutside() {
   return true;
 }
 
-void Judge::FindNeverLeft(int32_t group) {
+void HangAnalyzer::FindNeverLeft(int32_t group) {
   const std::vector<int>& members = job_.groups[group].ranks;
   int64_t completed = -1;
   for (const int rank : members) {
@@ -412,7 +412,7 @@ void Judge::FindNeverLeft(int32_t group) {
   }
 }
 
-void Judge::FindNeverLeft() {
+void HangAnalyzer::FindNeverLeft() {
   std::set<int32_t> groups;
   for (const RankState& rank : job_.ranks) {
     for (const JobOperation& operation : rank.operations) {
@@ -426,7 +426,7 @@ void Judge::FindNeverLeft() {
   }
 }
 
-void Judge::FindSuspects() {
+void HangAnalyzer::FindSuspects() {
   std::set<int> suspects;
   for (const int i : all_came_) {
     std::map<int32_t, std::vector<std::pair<int64_t, int>>> enqueued;
@@ -444,14 +444,14 @@ void Judge::FindSuspects() {
   *verdict_.mutable_suspects() = {suspects.begin(), suspects.end()};
 }
 
-void Judge::SetOperation(const JobOperation& operation, HangCause* cause) const {
+void HangAnalyzer::SetOperation(const JobOperation& operation, HangCause* cause) const {
   cause->set_group(job_.groups[operation.group].name);
   cause->set_operation(job_.names[operation.name]);
   cause->set_sequence(static_cast<uint32_t>(operation.sequence));
   cause->set_iteration(static_cast<int32_t>(operation.iteration));
 }
 
-HangCause& Judge::AddCause(HangCause::Kind kind, const std::vector<int>& ranks, int operation) {
+HangCause& HangAnalyzer::AddCause(HangCause::Kind kind, const std::vector<int>& ranks, int operation) {
   HangCause& cause = *verdict_.add_causes();
   cause.set_kind(kind);
   *cause.mutable_ranks() = {ranks.begin(), ranks.end()};
@@ -472,7 +472,7 @@ HangCause& Judge::AddCause(HangCause::Kind kind, const std::vector<int>& ranks, 
   return cause;
 }
 
-std::string Judge::Behind(int rank) const {
+std::string HangAnalyzer::Behind(int rank) const {
   int64_t most = -1;
   for (const RankState& state : job_.ranks) most = std::max(most, state.iteration);
   const int64_t behind = most - job_.ranks[rank].iteration;
@@ -482,7 +482,7 @@ std::string Judge::Behind(int rank) const {
   return "";
 }
 
-std::string Judge::JoinCauses() const {
+std::string HangAnalyzer::JoinCauses() const {
   // Causes of single ranks that say the same are one.
   std::map<std::tuple<int, std::string, std::string, uint32_t>, std::vector<const HangCause*>> alike;
   std::vector<std::string> texts;
@@ -500,7 +500,7 @@ std::string Judge::JoinCauses() const {
   return joined;
 }
 
-void Judge::AnswerWithoutWaiters() {
+void HangAnalyzer::AnswerWithoutWaiters() {
   std::map<std::string, std::vector<int>> places;
   std::vector<int> unknown;
   int num_working = 0;
@@ -556,7 +556,7 @@ void Judge::AnswerWithoutWaiters() {
   }
 }
 
-void Judge::Answer() {
+void HangAnalyzer::Answer() {
   *verdict_.mutable_unknown() = {unknown_.begin(), unknown_.end()};
   if (verdict_.causes_size() > 0) {
     AddOutside();
@@ -592,7 +592,7 @@ void Judge::Answer() {
   }
 }
 
-void Judge::AddTable() {
+void HangAnalyzer::AddTable() {
   for (int rank = 0; rank < size(); ++rank) {
     const RankState& state = job_.ranks[rank];
     HangRank& row = *verdict_.add_ranks();
@@ -618,7 +618,7 @@ void Judge::AddTable() {
   }
 }
 
-HangVerdict Judge::Run() {
+HangVerdict HangAnalyzer::Run() {
   FindWaiters();
   bool any_gone = false;
   for (const RankState& rank : job_.ranks) any_gone = any_gone || IsGone(rank);
@@ -647,6 +647,8 @@ HangVerdict Judge::Run() {
 
 }  // namespace
 
-HangVerdict JudgeHang(const JobState& job, const HangOptions& options) { return Judge(job, options).Run(); }
+HangVerdict DiagnoseHang(const JobState& job, const HangOptions& options) {
+  return HangAnalyzer(job, options).Run();
+}
 
 }  // namespace ott

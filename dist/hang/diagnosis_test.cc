@@ -1,4 +1,4 @@
-#include "ott/dist/hang/judge.h"
+#include "ott/dist/hang/diagnosis.h"
 
 #include <string>
 #include <vector>
@@ -20,8 +20,8 @@ using Progress = JobOperation::Progress;
 
 constexpr int64_t kSecond = JobForTest::kSecond;
 
-HangVerdict Judge(const JobForTest& test, double after_seconds = 30) {
-  return JudgeHang(test.job, {after_seconds});
+HangVerdict Diagnose(const JobForTest& test, double after_seconds = 30) {
+  return DiagnoseHang(test.job, {after_seconds});
 }
 
 // Four ranks, of which all but rank 2 wait in #412.
@@ -35,10 +35,10 @@ JobForTest WithoutRank2() {
   return test;
 }
 
-TEST(Judge, ARankThatNeverCameIsNamedWithWhereItIs) {
+TEST(DiagnoseHang, ARankThatNeverCameIsNamedWithWhereItIs) {
   JobForTest test = WithoutRank2();
   test.job.ranks[2].host = "node1";
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_EQ(verdict.answer(), HangVerdict::HANGING);
   EXPECT_EQ(
       verdict.verdict(),
@@ -52,7 +52,7 @@ TEST(Judge, ARankThatNeverCameIsNamedWithWhereItIs) {
   EXPECT_EQ(verdict.causes(0).place(), "data");
 }
 
-TEST(Judge, ChainsOverGroupsAreFollowedToTheirRoot) {
+TEST(DiagnoseHang, ChainsOverGroupsAreFollowedToTheirRoot) {
   // 0 and 1 wait for 2, which waits with 3 for 4, which receives from 5.
   JobForTest test(6);
   const int a = test.Group("a", {0, 1, 2});
@@ -63,100 +63,100 @@ TEST(Judge, ChainsOverGroupsAreFollowedToTheirRoot) {
   test.Call(2, b, 7, "allgather");
   test.Call(3, b, 7, "allgather");
   test.Send(4, pipeline, 5, JobOperation::Direction::kReceive);
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(5)) << verdict.verdict();
 }
 
-TEST(Judge, SeveralCulpritsAreAllNamed) {
+TEST(DiagnoseHang, SeveralCulpritsAreAllNamed) {
   JobForTest test = WithoutRank2();
   test.job.ranks[3].operations.clear();
   test.Complete(3, 0, 0);
-  EXPECT_THAT(Judge(test).culprits(), ElementsAre(2, 3));
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2, 3));
 }
 
-TEST(Judge, AHalfThatStandsInTheOtherIsNoWait) {
+TEST(DiagnoseHang, AHalfThatStandsInTheOtherIsNoWait) {
   JobForTest test(2);
   const int pipeline = test.Group("pipeline", {0, 1});
   test.Send(0, pipeline, 1, JobOperation::Direction::kSend);
   test.Send(1, pipeline, 0, JobOperation::Direction::kReceive);
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL) << verdict.verdict();
   EXPECT_THAT(verdict.culprits(), IsEmpty());
 }
 
-TEST(Judge, AShortWaitIsNoHang) {
-  const HangVerdict verdict = Judge(WithoutRank2(), 60);
+TEST(DiagnoseHang, AShortWaitIsNoHang) {
+  const HangVerdict verdict = Diagnose(WithoutRank2(), 60);
   EXPECT_EQ(verdict.answer(), HangVerdict::NOT_HANGING);
   EXPECT_THAT(verdict.verdict(),
               StartsWith("not hanging: no rank has waited for more than 50 s (limit 60 s)"));
 }
 
-TEST(Judge, ARankThatMovesIsSlowAndNoCulprit) {
+TEST(DiagnoseHang, ARankThatMovesIsSlowAndNoCulprit) {
   JobForTest test = WithoutRank2();
   test.job.ranks[2].last_event_ns = 999 * kSecond;
   test.job.ranks[2].iteration = 101;
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_EQ(verdict.answer(), HangVerdict::NOT_HANGING);
   EXPECT_THAT(verdict.culprits(), IsEmpty());
   EXPECT_THAT(verdict.verdict(), HasSubstr("2 iterations behind"));
 }
 
-TEST(Judge, ADeadRankIsNamedWhereverItStood) {
+TEST(DiagnoseHang, ADeadRankIsNamedWhereverItStood) {
   JobForTest test = WithoutRank2();
   test.Call(2, 0, 412, "allreduce");
   test.job.ranks[2].process = Process::kDead;
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_THAT(verdict.verdict(), StartsWith("rank 2 is dead"));
 }
 
-TEST(Judge, AStoppedRankIsNamedBeforeTheOthersHaveWaitedForLong) {
+TEST(DiagnoseHang, AStoppedRankIsNamedBeforeTheOthersHaveWaitedForLong) {
   JobForTest test = WithoutRank2();
   test.job.ranks[2].process = Process::kStopped;
-  const HangVerdict verdict = Judge(test, 60);
+  const HangVerdict verdict = Diagnose(test, 60);
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_THAT(verdict.verdict(), StartsWith("rank 2 is stopped"));
 }
 
-TEST(Judge, ADeathWhileWaitingForARootIsAConsequence) {
+TEST(DiagnoseHang, ADeathWhileWaitingForARootIsAConsequence) {
   JobForTest test = WithoutRank2();
   test.job.ranks[0].process = Process::kDead;
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_THAT(verdict.notes(), ElementsAre(HasSubstr("may be a consequence")));
 }
 
-TEST(Judge, AnotherOperationIsNamedWithBoth) {
+TEST(DiagnoseHang, AnotherOperationIsNamedWithBoth) {
   JobForTest test = WithoutRank2();
   test.Call(2, 0, 412, "broadcast");
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_EQ(verdict.verdict(),
             "rank 2 as \"broadcast\" called #412 of group dp0, which ranks 0, 1, 3 as \"allreduce\" called");
 }
 
-TEST(Judge, AnotherSizeIsNamedWithBoth) {
+TEST(DiagnoseHang, AnotherSizeIsNamedWithBoth) {
   JobForTest test(4);
   const int world = test.Group("dp0", {0, 1, 2, 3});
   for (int rank = 0; rank < 4; ++rank) test.Call(rank, world, 5, "allreduce").size = rank == 1 ? 100 : 200;
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(1));
   EXPECT_EQ(verdict.causes(0).kind(), HangCause::DIFFERENT_SIZE);
   EXPECT_THAT(verdict.verdict(), HasSubstr("size 100"));
 }
 
-TEST(Judge, TwoRanksThatDisagreeAreNotBlamed) {
+TEST(DiagnoseHang, TwoRanksThatDisagreeAreNotBlamed) {
   JobForTest test(2);
   const int world = test.Group("dp0", {0, 1});
   test.Call(0, world, 5, "allreduce");
   test.Call(1, world, 5, "broadcast");
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_EQ(verdict.answer(), HangVerdict::HANGING);
   EXPECT_THAT(verdict.culprits(), IsEmpty());
   EXPECT_THAT(verdict.verdict(), HasSubstr("nobody is blamed"));
 }
 
-TEST(Judge, NamesThatHaveAlwaysDifferedAreNoMismatch) {
+TEST(DiagnoseHang, NamesThatHaveAlwaysDifferedAreNoMismatch) {
   JobForTest test(4);
   const int world = test.Group("dp0", {0, 1, 2, 3});
   for (int rank = 0; rank < 4; ++rank) {
@@ -164,10 +164,10 @@ TEST(Judge, NamesThatHaveAlwaysDifferedAreNoMismatch) {
     test.Call(rank, world, 4, name, Progress::kCompleted);
     if (rank != 2) test.Call(rank, world, 5, name);
   }
-  EXPECT_THAT(Judge(test).culprits(), ElementsAre(2));
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
 }
 
-TEST(Judge, ASkippedOperationIsSeenByTheIterations) {
+TEST(DiagnoseHang, ASkippedOperationIsSeenByTheIterations) {
   // Rank 3 left one out in iteration 102, and nothing stopped until now.
   JobForTest test(4);
   const int world = test.Group("dp0", {0, 1, 2, 3});
@@ -179,20 +179,20 @@ TEST(Judge, ASkippedOperationIsSeenByTheIterations) {
   }
   test.job.ranks[3].operations.pop_back();
   test.Complete(3, world, 4);
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
   EXPECT_THAT(verdict.verdict(), HasSubstr("left out one"));
 }
 
-TEST(Judge, WhoFinishedAloneHasDoneTooFewIterations) {
+TEST(DiagnoseHang, WhoFinishedAloneHasDoneTooFewIterations) {
   JobForTest test = WithoutRank2();
   test.job.ranks[2].finished = true;
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_EQ(verdict.causes(0).kind(), HangCause::DIFFERENT_ITERATIONS);
 }
 
-TEST(Judge, WhoGoesOnAloneHasDoneTooMany) {
+TEST(DiagnoseHang, WhoGoesOnAloneHasDoneTooMany) {
   JobForTest test(4);
   const int world = test.Group("dp0", {0, 1, 2, 3});
   const int observer = test.Group("ott", {0, 1, 2, 3});
@@ -201,25 +201,25 @@ TEST(Judge, WhoGoesOnAloneHasDoneTooMany) {
     test.job.ranks[rank].finished = rank != 1;
     test.Call(rank, rank == 1 ? world : observer, rank == 1 ? 412 : 1, "allreduce");
   }
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(1));
   EXPECT_THAT(verdict.verdict(), HasSubstr("finished training after 103 iterations"));
 }
 
-TEST(Judge, WhereAGroupIsDividedTheJobTellsWhoDidTooManyIterations) {
+TEST(DiagnoseHang, WhereAGroupIsDividedTheJobTellsWhoDidTooManyIterations) {
   JobForTest test(4);
   const int half = test.Group("ep", {0, 1});
   test.Call(0, half, 412, "dispatch");
   for (int rank = 1; rank < 4; ++rank) test.job.ranks[rank].finished = true;
-  EXPECT_THAT(Judge(test).culprits(), ElementsAre(0));
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(0));
 }
 
-TEST(Judge, TwoGroupsInOppositeOrderArePrintedAsACycle) {
+TEST(DiagnoseHang, TwoGroupsInOppositeOrderArePrintedAsACycle) {
   JobForTest test(4);
   const int a = test.Group("a", {0, 1, 2, 3});
   const int b = test.Group("b", {0, 1, 2, 3});
   for (int rank = 0; rank < 4; ++rank) test.Call(rank, rank == 3 ? b : a, 9, "allreduce");
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(3));
   EXPECT_EQ(verdict.causes(0).kind(), HangCause::OPPOSITE_ORDER);
   EXPECT_EQ(
@@ -229,7 +229,7 @@ TEST(Judge, TwoGroupsInOppositeOrderArePrintedAsACycle) {
       "#9 of group b (iteration 103) for rank 0; rank 3 calls the groups in another order than the rest");
 }
 
-TEST(Judge, OfTwoWhoTakeGroupsInOppositeOrderTheOneThatChangedItIsNamed) {
+TEST(DiagnoseHang, OfTwoWhoTakeGroupsInOppositeOrderTheOneThatChangedItIsNamed) {
   JobForTest test(2);
   const int a = test.Group("a", {0, 1});
   const int b = test.Group("b", {0, 1});
@@ -238,52 +238,52 @@ TEST(Judge, OfTwoWhoTakeGroupsInOppositeOrderTheOneThatChangedItIsNamed) {
     test.Call(rank, b, 8, "allreduce", Progress::kCompleted).entered_ns = 11 * kSecond;
     test.Call(rank, rank == 0 ? a : b, 9, "allreduce");
   }
-  EXPECT_THAT(Judge(test).culprits(), ElementsAre(1));
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(1));
   for (RankState& rank : test.job.ranks)
     rank.operations.erase(rank.operations.begin(), rank.operations.begin() + 2);
-  const HangVerdict without_history = Judge(test);
+  const HangVerdict without_history = Diagnose(test);
   EXPECT_EQ(without_history.answer(), HangVerdict::HANGING);
   EXPECT_THAT(without_history.culprits(), IsEmpty());
 }
 
-TEST(Judge, EverybodyInDataWaitsForWhatIsOutside) {
+TEST(DiagnoseHang, EverybodyInDataWaitsForWhatIsOutside) {
   JobForTest test(4);
   test.Group("dp0", {0, 1, 2, 3});
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_EQ(verdict.answer(), HangVerdict::HANGING);
   EXPECT_THAT(verdict.culprits(), IsEmpty());
   EXPECT_EQ(verdict.verdict(),
             "everybody waits for what is outside of the job: ranks 0-3 are in \"data\" since 100 s");
   test.Call(0, 0, 1, "allreduce");
-  EXPECT_EQ(Judge(test).causes(0).kind(), HangCause::OUTSIDE);
+  EXPECT_EQ(Diagnose(test).causes(0).kind(), HangCause::OUTSIDE);
 }
 
-TEST(Judge, AMissingRecorderAtTheEndOfTheWaitsCannotBeTold) {
+TEST(DiagnoseHang, AMissingRecorderAtTheEndOfTheWaitsCannotBeTold) {
   JobForTest test = WithoutRank2();
   test.job.ranks[2] = RankState();
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
   EXPECT_THAT(verdict.unknown(), ElementsAre(2));
   EXPECT_THAT(verdict.culprits(), IsEmpty());
 }
 
-TEST(Judge, ACulpritThatIsCertainIsNamedThoughAnotherRecorderIsMissing) {
+TEST(DiagnoseHang, ACulpritThatIsCertainIsNamedThoughAnotherRecorderIsMissing) {
   JobForTest test = WithoutRank2();
   test.job.ranks[3] = RankState();
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_THAT(verdict.notes(), ElementsAre(HasSubstr("rank 3")));
 }
 
-TEST(Judge, WhereAllCameAndNoneLeftNobodyIsBlamed) {
+TEST(DiagnoseHang, WhereAllCameAndNoneLeftNobodyIsBlamed) {
   JobForTest test = WithoutRank2();
   test.Call(2, 0, 412, "allreduce");
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
   EXPECT_THAT(verdict.verdict(), HasSubstr("all came to allreduce #412"));
 }
 
-TEST(Judge, WhoNeverLeftWhatOthersCompletedIsNamed) {
+TEST(DiagnoseHang, WhoNeverLeftWhatOthersCompletedIsNamed) {
   // Rank 1's device died in #5; what it called after that it never began, and the others wait for it in #7.
   JobForTest test(4);
   test.job.records_entry = false;
@@ -297,32 +297,32 @@ TEST(Judge, WhoNeverLeftWhatOthersCompletedIsNamed) {
     }
     if (rank != 1) test.Call(rank, world, 7, "allreduce");
   }
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(1));
   EXPECT_EQ(verdict.verdict(),
             "rank 1 never left allreduce #5 of group dp0 (iteration 103); it is in \"allreduce\" since 50 s");
 }
 
-TEST(Judge, ADeviceThatNeverBeganIsNamed) {
+TEST(DiagnoseHang, ADeviceThatNeverBeganIsNamed) {
   JobForTest test = WithoutRank2();
   test.Call(2, 0, 412, "allreduce", Progress::kEnqueued);
-  const HangVerdict verdict = Judge(test);
+  const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_EQ(verdict.causes(0).kind(), HangCause::DEVICE_STANDS);
 }
 
-TEST(Judge, AJobThatEndedAllAtOnceCannotBeTold) {
+TEST(DiagnoseHang, AJobThatEndedAllAtOnceCannotBeTold) {
   JobForTest test = WithoutRank2();
   for (RankState& rank : test.job.ranks) rank.process = Process::kUnknown;
-  EXPECT_EQ(Judge(test, 60).answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_EQ(Diagnose(test, 60).answer(), HangVerdict::CANNOT_TELL);
   // What had stood before is told all the same.
-  EXPECT_THAT(Judge(test).culprits(), ElementsAre(2));
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
 }
 
-TEST(Judge, RanksThatFinishedDoNotHang) {
+TEST(DiagnoseHang, RanksThatFinishedDoNotHang) {
   JobForTest test(4);
   for (RankState& rank : test.job.ranks) rank.finished = true;
-  EXPECT_EQ(Judge(test).answer(), HangVerdict::NOT_HANGING);
+  EXPECT_EQ(Diagnose(test).answer(), HangVerdict::NOT_HANGING);
 }
 
 TEST(HangReport, ThousandsOfRanksAreARowForEachPlace) {
@@ -333,7 +333,7 @@ TEST(HangReport, ThousandsOfRanksAreARowForEachPlace) {
   for (int rank = 0; rank < 4096; ++rank) {
     if (rank != 77) test.Call(rank, world, 1, "allreduce");
   }
-  const std::string text = FormatHangVerdict(Judge(test));
+  const std::string text = FormatHangVerdict(Diagnose(test));
   EXPECT_THAT(text, StartsWith("rank 77 never came to allreduce #1 of group world"));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
 }
