@@ -244,6 +244,13 @@ absl::StatusOr<JobState> ReadRunState(const std::string& run_dir, const RunState
   for (int rank = 0; rank < world_size; ++rank) {
     const std::string path = FlightPath(run_dir, rank);
     absl::StatusOr<FlightRecord> record = ReadFlightRecord(path);
+    if (absl::IsNotFound(record.status()) && environment.ask_for_recorder) {
+      const absl::StatusOr<std::string> bytes = environment.ask_for_recorder(rank);
+      record = bytes.ok()
+                   ? ParseFlightRecord(*bytes)
+                   : absl::Status(bytes.status().code(), absl::StrCat(record.status().message(), ", and ",
+                                                                      bytes.status().message()));
+    }
     if (!record.ok()) {
       record = absl::Status(record.status().code(), absl::StrCat(path, ": ", record.status().message()));
     } else if (record->rank != rank) {

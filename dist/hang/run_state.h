@@ -4,6 +4,7 @@
 #define OTT_DIST_HANG_RUN_STATE_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,9 @@ struct RunStateEnvironment {
   int64_t now_ns = 0;
   std::string machine = ThisMachine();
   ProcessStatus (*read_process)(int64_t process) = &ReadProcess;
+  // For the bytes of a recorder that is not in the run directory as it is seen from here; empty: nobody is
+  // asked.
+  std::function<absl::StatusOr<std::string>(int rank)> ask_for_recorder;
 
   static RunStateEnvironment Real();
 };

@@ -28,6 +28,9 @@ constexpr std::chrono::milliseconds kBeat(1000);
 constexpr int kBeatsBetweenFlushes = 3;
 // Of the time that a rank may stand: the others came a little later than the first that asks.
 constexpr double kShareOfWait = 0.8;
+// Of one rank elsewhere, and of all.
+constexpr std::chrono::nanoseconds kTimeToAnswer = std::chrono::seconds(2);
+constexpr std::chrono::nanoseconds kTimeToAskAll = std::chrono::seconds(20);
 // Seconds in which a rank has diagnosed.
 constexpr double kLongestTurn = 60;
 
@@ -40,6 +43,16 @@ std::optional<double> AgeOf(const std::string& path) {
   if (stat(path.c_str(), &info) != 0 || clock_gettime(CLOCK_REALTIME, &now) != 0) return std::nullopt;
   return static_cast<double>(now.tv_sec - info.st_mtim.tv_sec) +
          static_cast<double>(now.tv_nsec - info.st_mtim.tv_nsec) * 1e-9;
+}
+
+// No other rank that sees this directory takes it until the file is removed.
+bool TakeTurnIn(const std::string& run_dir) {
+  // Whoever had it may be gone.
+  if (AgeOf(TurnPath(run_dir)).value_or(0) > kLongestTurn) unlink(TurnPath(run_dir).c_str());
+  const int fd = open(TurnPath(run_dir).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (fd < 0) return false;
+  close(fd);
+  return true;
 }
 
 // Whether others see what is mapped there only once it is written out.
@@ -116,13 +129,36 @@ double HangWatchdog::IdleSeconds() const {
   return now > last ? static_cast<double>(clock_.ToPicoseconds(now - last)) * 1e-12 : 0;
 }
 
-bool HangWatchdog::TakeTurn() const {
-  // Whoever had it may be gone.
-  if (AgeOf(TurnPath(options_.run_dir)).value_or(0) > kLongestTurn)
-    unlink(TurnPath(options_.run_dir).c_str());
-  const int fd = open(TurnPath(options_.run_dir).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (fd < 0) return false;
-  close(fd);
+void HangWatchdog::SetExchange(const RecorderExchange* exchange) { exchange_ = exchange; }
+
+RecorderExchange::Answers HangWatchdog::AnswersOf(const std::string& run_dir, int rank) {
+  RecorderExchange::Answers answers;
+  answers.recorder = [path = FlightPath(run_dir, rank)] { return ReadFile(path); };
+  answers.take_turn = [run_dir] { return TakeTurnIn(run_dir); };
+  answers.set_verdict = [run_dir](const std::string& verdict) {
+    if (verdict.empty()) {
+      unlink(TurnPath(run_dir).c_str());
+      return;
+    }
+    const absl::Status written = WriteFileAtomically(HangVerdictPath(run_dir), verdict);
+    if (!written.ok()) std::fprintf(stderr, "ott: %s\n", std::string(written.message()).c_str());
+  };
+  return answers;
+}
+
+bool HangWatchdog::TakeTurn() {
+  turn_of_ = -1;
+  if (!TakeTurnIn(options_.run_dir)) return false;
+  const RecorderExchange* const exchange = exchange_;
+  if (exchange == nullptr) return true;
+  // Hosts that do not share the directory ask the first rank that answers, which is the same for all.
+  for (int rank = 0; rank < exchange->size(); ++rank) {
+    if (access(FlightPath(options_.run_dir, rank).c_str(), F_OK) == 0) return true;
+    const absl::StatusOr<bool> may = exchange->AskForTurn(rank, Deadline::After(kTimeToAnswer));
+    if (!may.ok()) continue;
+    turn_of_ = rank;
+    return *may;
+  }
   return true;
 }
 
@@ -148,7 +184,18 @@ void HangWatchdog::Watch() {
 }
 
 void HangWatchdog::Diagnose() {
-  const absl::StatusOr<JobState> job = ReadRunState(options_.run_dir, RunStateEnvironment::Real());
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  elsewhere_.clear();
+  const RecorderExchange* const exchange = exchange_;
+  if (exchange != nullptr) {
+    environment.ask_for_recorder = [this, exchange, all = Deadline::After(kTimeToAskAll)](int rank) {
+      absl::StatusOr<std::string> recorder =
+          exchange->AskForRecorder(rank, Deadline::After(std::min(kTimeToAnswer, all.Remaining())));
+      if (recorder.ok()) elsewhere_.push_back(rank);
+      return recorder;
+    };
+  }
+  const absl::StatusOr<JobState> job = ReadRunState(options_.run_dir, environment);
   if (!job.ok()) {
     std::fprintf(stderr, "ott: why the job stands cannot be told: %s\n",
                  std::string(job.status().message()).c_str());
@@ -158,12 +205,19 @@ void HangWatchdog::Diagnose() {
   const HangVerdict verdict = DiagnoseHang(*job, {kShareOfWait * options_.after_seconds});
   if (verdict.answer() == HangVerdict::NOT_HANGING) {
     unlink(TurnPath(options_.run_dir).c_str());
+    if (turn_of_ >= 0) exchange->SendVerdict(turn_of_, "", Deadline::After(kTimeToAnswer)).IgnoreError();
     return;
   }
   std::fprintf(stderr, "ott: the job stands: %s", FormatHangVerdict(verdict).c_str());
-  const absl::Status written =
-      WriteFileAtomically(HangVerdictPath(options_.run_dir), ProtoToJson(verdict, JsonLayout::kIndented));
+  const std::string json = ProtoToJson(verdict, JsonLayout::kIndented);
+  const absl::Status written = WriteFileAtomically(HangVerdictPath(options_.run_dir), json);
   if (!written.ok()) std::fprintf(stderr, "ott: %s\n", std::string(written.message()).c_str());
+  const Deadline all = Deadline::After(kTimeToAskAll);
+  for (const int rank : elsewhere_) {
+    // Who does not answer any more finds out by itself.
+    exchange->SendVerdict(rank, json, Deadline::After(std::min(kTimeToAnswer, all.Remaining())))
+        .IgnoreError();
+  }
   reacted_at_ = std::max<uint64_t>(recorder_->LastEvent(), 1);
   React(verdict);
 }

@@ -10,12 +10,14 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/clock.h"
 #include "ott/core/flight/flight_recorder.h"
 #include "ott/dist/hang/hang.pb.h"
+#include "ott/dist/hang/recorder_exchange.h"
 
 namespace ott {
 
@@ -57,11 +59,17 @@ class HangWatchdog {
 
   void SetOnHang(std::function<void(const HangVerdict&)> on_hang);
 
+  // Of a rank, for the exchange.
+  static RecorderExchange::Answers AnswersOf(const std::string& run_dir, int rank);
+  // Ranks whose recorders are not in the run directory, as hosts do not share it, are then asked. Must
+  // outlive the watchdog.
+  void SetExchange(const RecorderExchange* exchange);
+
  private:
   void Run();
   void Watch();
-  // Whether this rank is the one that diagnoses; no other will until it removes its file.
-  bool TakeTurn() const;
+  // Whether this rank is the one that diagnoses; no other will until the file of the turn is removed.
+  bool TakeTurn();
   void Diagnose();
   void React(const HangVerdict& verdict);
   double IdleSeconds() const;
@@ -70,6 +78,11 @@ class HangWatchdog {
   const Clock clock_;
   const uint64_t started_;
   Options options_;
+  std::atomic<const RecorderExchange*> exchange_{nullptr};
+  // Those that were asked for their recorders.
+  std::vector<int> elsewhere_;
+  // Who gave this rank its turn; -1: nobody was asked.
+  int turn_of_ = -1;
   // The event that was the last when this rank reacted; it reacts again after another.
   uint64_t reacted_at_ = 0;
   std::mutex mutex_;

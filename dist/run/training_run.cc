@@ -149,6 +149,13 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, run->NextDeadline()));
   if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
+  if (run->watchdog_ != nullptr && config.hang().after_seconds() > 0) {
+    OTT_ASSIGN_OR_RETURN(
+        run->recorder_exchange_,
+        RecorderExchange::Start(ranks, HangWatchdog::AnswersOf(run->config_.run_dir(), ranks.rank()),
+                                run->NextDeadline()));
+    run->watchdog_->SetExchange(run->recorder_exchange_.get());
+  }
   if (!configs[0].empty()) OTT_RETURN_IF_ERROR(run->AlignClock());
   if (config.has_stopwatch()) {
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_stats, ranks.Split(0, 0, run->NextDeadline()));

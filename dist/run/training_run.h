@@ -134,6 +134,7 @@ class TrainingRun {
   std::unique_ptr<ClockAligner> clock_;
   // Null where nothing is recorded. The recorder is never destroyed.
   FlightRecorder* flight_recorder_ = nullptr;
+  std::unique_ptr<RecorderExchange> recorder_exchange_;
   std::unique_ptr<HangWatchdog> watchdog_;
   // ranks_, with what is said recorded; null where nothing is.
   std::unique_ptr<Communicator> recorded_ranks_;
