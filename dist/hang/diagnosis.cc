@@ -605,7 +605,12 @@ void HangAnalyzer::AddTable() {
     const std::vector<int>& operations = graph_.OperationsOf(rank);
     if (!operations.empty() && state.known()) {
       const JobOperation& operation = graph_.operations()[operations[0]].operation;
-      row.set_place(DescribeOperation(job_, operation));
+      // By the name that this rank called it by.
+      const auto own = std::find_if(state.operations.begin(), state.operations.end(), [&](const auto& mine) {
+        return mine.group == operation.group && mine.sequence == operation.sequence &&
+               mine.direction == operation.direction;
+      });
+      row.set_place(DescribeOperation(job_, own == state.operations.end() ? operation : *own));
       row.set_seconds(Waited(rank, operation));
     }
     row.set_state(!state.known()                       ? "unknown"

@@ -133,6 +133,8 @@ TEST(DiagnoseHang, AnotherOperationIsNamedWithBoth) {
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_EQ(verdict.verdict(),
             "rank 2 as \"broadcast\" called #412 of group dp0, which ranks 0, 1, 3 as \"allreduce\" called");
+  EXPECT_THAT(verdict.ranks(2).place(), StartsWith("broadcast #412"));
+  EXPECT_THAT(verdict.ranks(1).place(), StartsWith("allreduce #412"));
 }
 
 TEST(DiagnoseHang, AnotherSizeIsNamedWithBoth) {
