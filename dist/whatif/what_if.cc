@@ -65,6 +65,7 @@ struct Part {
   // Of repairs: what its saving counts, as one that mends less is the better answer where it saves as much.
   double weight = 1;
   double slowdown = 0;
+  std::vector<double> slowdown_of_step;
   Saving saving;
 };
 
@@ -174,6 +175,9 @@ class Analysis {
     const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
     for (size_t i = 0; i < parts.size(); ++i) {
       parts[i].slowdown = Sum(ideal_) > 0 ? Sum(replayed[i]) / Sum(ideal_) : 1;
+      for (size_t step = 0; step < ideal_.size(); ++step) {
+        parts[i].slowdown_of_step.push_back(ideal_[step] > 0 ? replayed[i][step] / ideal_[step] : 1);
+      }
     }
   }
 
@@ -209,6 +213,18 @@ class Analysis {
     out.set_saved_low(part.saving.low * answer_.replayed_seconds() / answer_.measured_seconds());
     out.set_saved_high(part.saving.high * answer_.replayed_seconds() / answer_.measured_seconds());
     return out;
+  }
+
+  // To the answer's steps.
+  void AddToSteps(const std::vector<Part>& parts, const std::string& prefix,
+                  WhatIfStepPart* (WhatIfStep::*add)()) {
+    for (const Part& part : parts) {
+      for (size_t step = 0; step < part.slowdown_of_step.size(); ++step) {
+        WhatIfStepPart& out = *(answer_.mutable_by_step(static_cast<int>(step))->*add)();
+        out.set_name(prefix + part.name);
+        out.set_slowdown(part.slowdown_of_step[step]);
+      }
+    }
   }
 
   template <typename Names, typename Selects>
@@ -280,6 +296,9 @@ class Analysis {
       }
     }
     for (const size_t rank : replayed) *answer_.add_by_rank() = ToProto(ranks_[rank]);
+    AddToSteps(operations, "", &WhatIfStep::add_by_operation);
+    AddToSteps(stages, "stage ", &WhatIfStep::add_by_stage);
+    AddToSteps(replicas, "replica ", &WhatIfStep::add_by_replica);
     for (const Part& part : operations) *answer_.add_by_operation() = ToProto(part);
     for (const Part& part : stages) *answer_.add_by_stage() = ToProto(part);
     for (const Part& part : replicas) *answer_.add_by_replica() = ToProto(part);
