@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/device_sync.h"
+#include "ott/core/base/forked_from_cuda.h"
 
 namespace ott {
 namespace {
@@ -17,11 +18,21 @@ absl::Status ToStatus(cudaError_t error, const char* call) {
   return absl::InternalError(message);
 }
 
+absl::Status CheckFork() {
+  if (!IsForkedFromCuda()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this process is the child of a fork, which cannot use the CUDA of its parent; start it by exec");
+}
+
 }  // namespace
 
-absl::Status SynchronizeDevice() { return ToStatus(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+absl::Status SynchronizeDevice() {
+  if (const absl::Status status = CheckFork(); !status.ok()) return status;
+  return ToStatus(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
 
 absl::Status SynchronizeStream(void* stream) {
+  if (const absl::Status status = CheckFork(); !status.ok()) return status;
   return ToStatus(cudaStreamSynchronize(static_cast<cudaStream_t>(stream)), "cudaStreamSynchronize");
 }
 

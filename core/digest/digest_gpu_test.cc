@@ -2,45 +2,111 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <random>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "ott/core/digest/digest.h"
+#include "ott/third_party/cuda/testing/leak_check.h"
+#include "ott/third_party/cuda/testing/stand_in.h"
 
 namespace ott {
 namespace {
 
-TEST(DigestOnDevice, IsTheHosts) {
-  constexpr int64_t kBytes = 5 * kDigestBlockBytes + 1000;
+std::vector<uint8_t> RandomBytes(int64_t size) {
   std::mt19937 random(1);
-  std::vector<uint8_t> bytes(kBytes);
+  std::vector<uint8_t> bytes(size);
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random());
-  void* memory = nullptr;
-  ASSERT_EQ(cudaMalloc(&memory, kBytes), cudaSuccess);
-  ASSERT_EQ(cudaMemcpy(memory, bytes.data(), kBytes, cudaMemcpyHostToDevice), cudaSuccess);
-  cudaStream_t stream = nullptr;
-  ASSERT_EQ(cudaStreamCreate(&stream), cudaSuccess);
-  Device device;
-  device.kind = Device::Kind::kCuda;
-  device.stream = stream;
+  return bytes;
+}
+
+// Bytes on the host, and the same ones on a device.
+class DigestOnDevice : public testing::Test {
+ protected:
+  static constexpr int64_t kBytes = 5 * kDigestBlockBytes + 1000;
+
+  DigestOnDevice() {
+    EXPECT_EQ(cudaMalloc(&memory_, kBytes), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(memory_, bytes_.data(), kBytes, cudaMemcpyHostToDevice), cudaSuccess);
+    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
+    device_.kind = Device::Kind::kCuda;
+    device_.stream = stream_;
+  }
+  ~DigestOnDevice() override {
+    EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    EXPECT_EQ(cudaFree(memory_), cudaSuccess);
+  }
+
+  // The digests of the same view of both.
+  void ExpectEqual(DType dtype, int64_t offset, const Dims& shape, const Dims& strides) {
+    const TensorDigest actual = ComputeDigest(TensorView(static_cast<const uint8_t*>(memory_) + offset, dtype,
+                                                         shape, strides, device_))
+                                    .value();
+    const TensorDigest expected =
+        ComputeDigest(TensorView(bytes_.data() + offset, dtype, shape, strides)).value();
+    EXPECT_EQ(actual.root, expected.root) << Name(dtype) << ShapeToString(shape) << " at " << offset;
+    EXPECT_EQ(actual.leaves, expected.leaves);
+  }
+
+  const std::vector<uint8_t> bytes_ = RandomBytes(kBytes);
+  void* memory_ = nullptr;
+  cudaStream_t stream_ = nullptr;
+  Device device_;
+};
+
+TEST_F(DigestOnDevice, IsTheHostsForAnySizeAndAlignment) {
   for (const int64_t offset : {0, 1, 8, 100}) {
-    for (const int64_t size : {int64_t{1}, int64_t{8}, int64_t{257}, kDigestBlockBytes, kBytes - offset}) {
-      const auto* const first = static_cast<const uint8_t*>(memory) + offset;
-      const TensorDigest actual = ComputeDigest(TensorView(first, DType::kUInt8, {size}, device)).value();
-      const TensorDigest expected =
-          ComputeDigest(TensorView(bytes.data() + offset, DType::kUInt8, {size})).value();
-      EXPECT_EQ(actual.root, expected.root) << size << " bytes at " << offset;
-      EXPECT_EQ(actual.leaves, expected.leaves);
+    for (const int64_t size :
+         {int64_t{0}, int64_t{1}, int64_t{8}, int64_t{257}, kDigestBlockBytes, kBytes - offset}) {
+      ExpectEqual(DType::kUInt8, offset, {size}, {1});
     }
   }
-  cudaStreamDestroy(stream);
-  cudaFree(memory);
+}
+
+TEST_F(DigestOnDevice, IsTheHostsForAnyDTypeShapeAndStrides) {
+  for (const DTypeInfo& dtype : kDTypes) {
+    ExpectEqual(dtype.dtype, 0, {}, {});
+    ExpectEqual(dtype.dtype, 0, {3, 5, 7}, {35, 7, 1});
+    ExpectEqual(dtype.dtype, 16, {41, 100}, {100, 1});
+    // Transposed, with gaps, repeated, and backwards.
+    ExpectEqual(dtype.dtype, 0, {5, 3}, {1, 5});
+    ExpectEqual(dtype.dtype, 0, {4, 8}, {20, 2});
+    ExpectEqual(dtype.dtype, 0, {4, 8}, {0, 1});
+    ExpectEqual(dtype.dtype, 32 * 99, {100}, {-1});
+  }
+}
+
+TEST_F(DigestOnDevice, IsOfTheStreamsWorkSoFarWhateverElseTheDeviceDoes) {
+  const TensorView view(memory_, DType::kUInt8, {kBytes}, device_);
+  const std::vector<uint8_t> ones(kBytes, 1);
+  const Digest expected = ComputeDigest(TensorView(ones.data(), DType::kUInt8, {kBytes}))->root;
+  for (int seed = 0; seed < 20; ++seed) {
+    if (FindCudaStandIn() != nullptr) CudaStandIn().Reset(seed);
+    ASSERT_EQ(cudaMemsetAsync(memory_, 0, kBytes, stream_), cudaSuccess);
+    ASSERT_EQ(cudaMemsetAsync(memory_, 1, kBytes, stream_), cudaSuccess);
+    const absl::StatusOr<TensorDigest> digest = ComputeDigest(view);
+    ASSERT_EQ(cudaMemsetAsync(memory_, 2, kBytes, stream_), cudaSuccess);
+    ASSERT_TRUE(digest.ok()) << digest.status();
+    EXPECT_EQ(digest->root, expected) << seed;
+  }
+}
+
+TEST_F(DigestOnDevice, TellsErrorsAndLeaksNothing) {
+  if (FindCudaStandIn() == nullptr) GTEST_SKIP() << "errors of a GPU cannot be had at will";
+  ExpectErrorsAreToldAndNothingLeaks([&] {
+    const absl::StatusOr<TensorDigest> digest =
+        ComputeDigest(TensorView(memory_, DType::kUInt8, {kBytes}, device_));
+    if (digest.ok()) {
+      EXPECT_EQ(digest->root, ComputeDigest(TensorView(bytes_.data(), DType::kUInt8, {kBytes}))->root);
+    }
+    return digest.status();
+  });
 }
 
 // At least 0.8 of the bandwidth with which a kernel that only reads gets the bytes: cudaMemcpy reads and
 // writes.
-TEST(DigestOnDevice, IsAsFastAsReading) {
+TEST(DigestOnDeviceSpeed, IsAsFastAsReading) {
   constexpr int64_t kBytes = int64_t{2} << 30;
   void* memory = nullptr;
   void* copy = nullptr;
@@ -70,6 +136,8 @@ TEST(DigestOnDevice, IsAsFastAsReading) {
   std::printf("digest %.0f GB/s, copy (read and write) %.0f GB/s\n", kBytes / digest * 1e-6,
               2 * kBytes / copying * 1e-6);
   EXPECT_LT(digest, copying / 2 / 0.8f);
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
   cudaFree(memory);
   cudaFree(copy);
 }

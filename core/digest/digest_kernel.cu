@@ -37,9 +37,12 @@ cudaError_t LaunchDigestKernel(const void* data, int64_t num_bytes, int64_t bloc
   const int64_t wanted = (num_leaves + kWarpsAtOnce - 1) / kWarpsAtOnce;
   const unsigned int grid = static_cast<unsigned int>(wanted < kMaxThreadBlocks ? wanted : kMaxThreadBlocks);
   const bool aligned = reinterpret_cast<uintptr_t>(data) % sizeof(uint64_t) == 0;
-  const auto kernel = aligned ? DigestKernel<true> : DigestKernel<false>;
-  kernel<<<grid, kThreads, 0, stream>>>(static_cast<const unsigned char*>(data), num_bytes, block_bytes,
-                                        num_leaves, leaves);
+  const auto* const bytes = static_cast<const unsigned char*>(data);
+  if (aligned) {
+    DigestKernel<true><<<grid, kThreads, 0, stream>>>(bytes, num_bytes, block_bytes, num_leaves, leaves);
+  } else {
+    DigestKernel<false><<<grid, kThreads, 0, stream>>>(bytes, num_bytes, block_bytes, num_leaves, leaves);
+  }
   return cudaGetLastError();
 }
 

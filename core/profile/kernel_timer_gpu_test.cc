@@ -24,11 +24,11 @@ class KernelTimerGpuTest : public ::testing::Test {
   }
   void TearDown() override { cudaFree(x_); }
 
-  KernelTimes Run(const KernelTimerBuffer::Options& options, int threads) {
+  KernelTimes Run(const KernelTimerBuffer::Options& options, int threads, const WorkSteps& steps = kSteps) {
     absl::StatusOr<std::unique_ptr<KernelTimerBuffer>> buffer = KernelTimerBuffer::Create(options);
     EXPECT_TRUE(buffer.ok()) << buffer.status();
     if (!buffer.ok()) return {};
-    EXPECT_EQ(LaunchTimedKernel(kBlocks, threads, x_, kSteps, (*buffer)->view()), cudaSuccess);
+    EXPECT_EQ(LaunchTimedKernel(kBlocks, threads, x_, steps, (*buffer)->view()), cudaSuccess);
     absl::StatusOr<KernelTimes> times = (*buffer)->Collect();
     EXPECT_TRUE(times.ok()) << times.status();
     return times.ok() ? *times : KernelTimes();
@@ -60,7 +60,7 @@ TEST_F(KernelTimerGpuTest, WarpsAndSampledBlocksAreTimedWhereAskedFor) {
   KernelTimerBuffer::Options options;
   options.every_n_blocks = 10;
   options.per_warp = true;
-  const KernelTimes times = Run(options, 96);
+  const KernelTimes times = Run(options, 96, {10, 10, 5, 10});
   ASSERT_EQ(times.units.size(), kBlocks / 10 * 3);
   for (size_t i = 0; i < times.units.size(); ++i) {
     EXPECT_EQ(times.units[i].block, i / 3 * 10);

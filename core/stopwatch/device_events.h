@@ -33,8 +33,9 @@ class DeviceEvents {
   virtual void GiveBack(Event event) = 0;
 };
 
-// For a cudaStream_t of the current device; null is the default stream. UNIMPLEMENTED in a build without
-// CUDA, FAILED_PRECONDITION without a driver or a device.
+// For a cudaStream_t of the current device; null is its default stream. May then be used by threads with
+// other devices; in the child of a fork, which cannot use CUDA, nothing is recorded. UNIMPLEMENTED in a build
+// without CUDA, FAILED_PRECONDITION without a driver or a device.
 absl::StatusOr<std::unique_ptr<DeviceEvents>> CreateDeviceEvents(void* stream);
 
 }  // namespace ott

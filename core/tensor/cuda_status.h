@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/forked_from_cuda.h"
 
 namespace ott::internal {
 
@@ -16,10 +17,18 @@ inline absl::Status FromCuda(cudaError_t error, const char* call) {
       absl::StrCat(call, ": ", cudaGetErrorName(error), ": ", cudaGetErrorString(error)));
 }
 
+inline absl::Status CheckFork() {
+  if (!IsForkedFromCuda()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this process is the child of a fork, which cannot use the CUDA of its parent");
+}
+
+// An error in the child of a fork.
 class CudaDeviceScope {
  public:
   explicit CudaDeviceScope(int ordinal) {
-    status_ = FromCuda(cudaGetDevice(&previous_), "cudaGetDevice");
+    status_ = CheckFork();
+    if (status_.ok()) status_ = FromCuda(cudaGetDevice(&previous_), "cudaGetDevice");
     if (status_.ok()) status_ = FromCuda(cudaSetDevice(ordinal), "cudaSetDevice");
   }
   CudaDeviceScope(const CudaDeviceScope&) = delete;

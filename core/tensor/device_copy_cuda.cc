@@ -4,6 +4,7 @@
 #include <mutex>
 #include <type_traits>
 
+#include "ott/core/base/forked_from_cuda.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/cuda_status.h"
 #include "ott/core/tensor/device_copy.h"
@@ -21,7 +22,9 @@ absl::StatusOr<Event> NewEvent() {
   OTT_RETURN_IF_ERROR(
       FromCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventBlockingSync),
                "cudaEventCreateWithFlags"));
-  return Event(event, [](cudaEvent_t e) { cudaEventDestroy(e); });
+  return Event(event, [](cudaEvent_t e) {
+    if (!IsForkedFromCuda()) cudaEventDestroy(e);
+  });
 }
 
 // The stream for copies of the current device. Made once and never destroyed: at exit the driver may be gone.
@@ -48,7 +51,9 @@ absl::StatusOr<Event> Order(cudaStream_t before, cudaStream_t after) {
 }  // namespace
 
 absl::Status CopyToHost(const void* device_data, int64_t num_bytes, const Device& device, void* host_data) {
-  // Unified addressing: the pointer says which device, whichever is current.
+  // The default stream is the current device's.
+  const CudaDeviceScope scope(device.ordinal);
+  OTT_RETURN_IF_ERROR(scope.status());
   const cudaStream_t stream = static_cast<cudaStream_t>(device.stream);
   OTT_RETURN_IF_ERROR(FromCuda(
       cudaMemcpyAsync(host_data, device_data, num_bytes, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync"));
@@ -65,16 +70,26 @@ absl::StatusOr<CopyDone> StartCopyToHost(const void* device_data, int64_t num_by
   OTT_RETURN_IF_ERROR(
       FromCuda(cudaMemcpyAsync(host_data, device_data, num_bytes, cudaMemcpyDeviceToHost, copy_stream),
                "cudaMemcpyAsync"));
-  OTT_ASSIGN_OR_RETURN(Event copied, Order(copy_stream, stream));
-  return CopyDone([copied = std::move(copied)] {
+  absl::StatusOr<Event> copied = Order(copy_stream, stream);
+  if (!copied.ok()) {
+    // Nobody can wait for the copy any more, and the caller gives host_data away.
+    cudaStreamSynchronize(copy_stream);
+    return copied.status();
+  }
+  return CopyDone([copied = *std::move(copied), ordinal = device.ordinal] {
+    const CudaDeviceScope scope(ordinal);
+    OTT_RETURN_IF_ERROR(scope.status());
     return FromCuda(cudaEventSynchronize(copied.get()), "cudaEventSynchronize");
   });
 }
 
 absl::StatusOr<std::shared_ptr<void>> AllocatePinned(int64_t num_bytes) {
+  OTT_RETURN_IF_ERROR(internal::CheckFork());
   void* memory = nullptr;
   OTT_RETURN_IF_ERROR(FromCuda(cudaHostAlloc(&memory, num_bytes, cudaHostAllocPortable), "cudaHostAlloc"));
-  return std::shared_ptr<void>(memory, [](void* p) { cudaFreeHost(p); });
+  return std::shared_ptr<void>(memory, [](void* p) {
+    if (!IsForkedFromCuda()) cudaFreeHost(p);
+  });
 }
 
 }  // namespace ott

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "ott/core/tensor/buffer_pool.h"
 #include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/tensor.h"
+#include "ott/third_party/cuda/testing/leak_check.h"
+#include "ott/third_party/cuda/testing/stand_in.h"
 
 namespace ott {
 namespace {
@@ -74,6 +77,74 @@ TEST_F(DeviceCopyTest, TensorsWithGapsAreCopied) {
   const Tensor copy = CloneToHost(columns).value();
   const int* const copied = static_cast<const int*>(copy.view.data());
   EXPECT_EQ(std::vector<int>(copied, copied + 8), (std::vector<int>{0, 4, 1, 5, 2, 6, 3, 7}));
+}
+
+// The schedules of a stand-in, or a GPU's own.
+TEST_F(DeviceCopyTest, TheTensorMayBeOverwrittenAtOnce) {
+  BufferPool pool(int64_t{1} << 30, AllocatePinned);
+  for (int seed = 1; seed <= 200; ++seed) {
+    if (FindCudaStandIn() != nullptr) CudaStandIn().Reset(seed);
+    const TensorView view(memory_, DType::kUInt8, {1000 + seed}, device_);
+    ASSERT_EQ(cudaMemsetAsync(memory_, seed, kElements, stream_), cudaSuccess);
+    std::vector<CopyDone> done;
+    const Tensor copy = StartCloneToHost(
+                            view, [&](int64_t size) { return pool.Allocate(size); }, &done)
+                            .value();
+    ASSERT_EQ(cudaMemsetAsync(memory_, 0, kElements, stream_), cudaSuccess);
+    ASSERT_TRUE(done[0]().ok());
+    const auto* const copied = static_cast<const uint8_t*>(copy.view.data());
+    ASSERT_EQ(std::vector<int>(copied, copied + 1000 + seed), std::vector<int>(1000 + seed, seed)) << seed;
+  }
+}
+
+TEST_F(DeviceCopyTest, TheCallersDeviceDoesNotMatter) {
+  int num_devices = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&num_devices), cudaSuccess);
+  const int last = num_devices - 1;
+  ASSERT_EQ(cudaSetDevice(last), cudaSuccess);
+  constexpr int kBytes = 1 << 16;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, kBytes), cudaSuccess);
+  Device device;
+  device.kind = Device::Kind::kCuda;
+  device.ordinal = last;
+  for (int seed = 1; seed <= 50; ++seed) {
+    if (FindCudaStandIn() != nullptr) CudaStandIn().Reset(seed);
+    ASSERT_EQ(cudaSetDevice(last), cudaSuccess);
+    ASSERT_EQ(cudaMemsetAsync(memory, seed, kBytes, nullptr), cudaSuccess);
+    ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+    // On the default stream of its own device.
+    const Tensor copy = CloneToHost(TensorView(memory, DType::kUInt8, {kBytes}, device)).value();
+    const auto* const copied = static_cast<const uint8_t*>(copy.view.data());
+    ASSERT_EQ(copied[0], seed);
+    ASSERT_EQ(copied[kBytes - 1], seed);
+    int current = -1;
+    ASSERT_EQ(cudaGetDevice(&current), cudaSuccess);
+    EXPECT_EQ(current, 0);
+  }
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(DeviceCopyTest, ErrorsAreToldAndNothingLeaks) {
+  if (FindCudaStandIn() == nullptr) GTEST_SKIP() << "errors of a GPU cannot be had at will";
+  const TensorView view(memory_, DType::kInt32, {kElements}, device_);
+  const auto expect_elements = [&](const Tensor& copy) {
+    EXPECT_EQ(std::memcmp(copy.view.data(), elements_.data(), view.num_bytes()), 0);
+    return absl::OkStatus();
+  };
+  ExpectErrorsAreToldAndNothingLeaks([&] {
+    const absl::StatusOr<Tensor> copy = CloneToHost(view);
+    return copy.ok() ? expect_elements(*copy) : copy.status();
+  });
+  ExpectErrorsAreToldAndNothingLeaks([&] {
+    BufferPool pool(0, AllocatePinned);
+    std::vector<CopyDone> done;
+    const absl::StatusOr<Tensor> copy = StartCloneToHost(
+        view, [&](int64_t size) { return pool.Allocate(size); }, &done);
+    if (!copy.ok()) return copy.status();
+    const absl::Status status = done[0]();
+    return status.ok() ? expect_elements(*copy) : status;
+  });
 }
 
 }  // namespace

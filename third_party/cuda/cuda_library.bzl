@@ -85,6 +85,48 @@ _cuda_library = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
+def _host_bodies_impl(ctx):
+    toolchain = find_cpp_toolchain(ctx)
+    headers = ctx.attr.library[CcInfo].compilation_context
+    output = ctx.actions.declare_file(ctx.label.name + ".so")
+    args = ctx.actions.args()
+    args.add_all([toolchain.compiler_executable, output, ctx.file._host_body])
+    args.add_all(ctx.files.srcs)
+    args.add("--")
+    args.add_all(headers.defines, before_each = "-D")
+    args.add_all(headers.includes, before_each = "-I")
+    args.add_all(headers.quote_includes, before_each = "-I")
+    args.add_all(headers.system_includes, before_each = "-isystem")
+    ctx.actions.run(
+        arguments = [args],
+        executable = ctx.file._compile,
+        inputs = depset(ctx.files.srcs + [ctx.file._host_body], transitive = [headers.headers, toolchain.all_files]),
+        mnemonic = "HostBodies",
+        outputs = [output],
+        use_default_shell_env = True,
+    )
+    return [DefaultInfo(files = depset([output]), runfiles = ctx.runfiles(files = [output]))]
+
+_host_bodies = rule(
+    implementation = _host_bodies_impl,
+    attrs = {
+        "library": attr.label(providers = [CcInfo]),
+        "srcs": attr.label_list(allow_files = [".cu"]),
+        "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
+        "_compile": attr.label(
+            allow_single_file = True,
+            default = "//third_party/cuda/testing:compile_host_bodies.sh",
+        ),
+        "_host_body": attr.label(
+            allow_single_file = True,
+            default = "//third_party/cuda/testing:host_body.h",
+        ),
+    },
+    doc = "The kernels of a cuda_library as a shared library for the stand-in for the CUDA runtime.",
+    fragments = ["cpp"],
+    toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
+)
+
 def cuda_library(name, deps = [], **kwargs):
     """A cc_library whose sources are CUDA; headers are included as "ott/PACKAGE/HEADER".
 
@@ -92,7 +134,17 @@ def cuda_library(name, deps = [], **kwargs):
       name: the target's name.
       deps: cc_library targets; the CUDA runtime is added.
       **kwargs: hdrs, srcs (.cu), architectures, and what every rule takes.
+
+    NAME_host_bodies is for stand_in_test.
     """
+    _host_bodies(
+        name = name + "_host_bodies",
+        testonly = True,
+        srcs = kwargs["srcs"],
+        library = ":" + name,
+        tags = ["manual"],
+        target_compatible_with = needs("cuda"),
+    )
     _cuda_library(
         name = name,
         target_compatible_with = needs("cuda"),
