@@ -29,9 +29,26 @@ struct CollectiveArguments {
   int64_t destination = kNoNumber;
 };
 
+// What of an event's arguments is of use.
+struct EventArguments {
+  int64_t external_id = kNoNumber;
+  int64_t correlation = kNoNumber;
+  int64_t device = kNoNumber;
+  int64_t stream = kNoNumber;
+  int64_t bytes = kNoNumber;
+  int64_t sequence_number = kNoNumber;
+  std::string_view dims, types, strides, inputs;  // JSON lists
+  std::string_view grid, block;                   // JSON lists
+  std::string_view call_stack;                    // "file(line): function;...", the innermost first
+  std::string_view module_hierarchy;
+  std::string_view metadata_name;  // of a process or a thread
+  std::string_view metadata_labels;
+  CollectiveArguments collective;
+};
+
 // Texts live as long as what was parsed. Names of fields and categories: libkineto's output_json.cpp and
 // PyTorch's kineto_shim, 1.8 to 2.9.
-struct Event {
+struct EventFields {
   enum class Kind : uint8_t {
     kOther,
     kOp,
@@ -56,24 +73,11 @@ struct Event {
   int64_t duration = 0;       // ns
   int64_t flow_id = kNoNumber;
 
-  // Arguments.
-  int64_t external_id = kNoNumber;
-  int64_t correlation = kNoNumber;
-  int64_t device = kNoNumber;
-  int64_t stream = kNoNumber;
-  int64_t bytes = kNoNumber;
-  int64_t sequence_number = kNoNumber;
-  std::string_view dims, types, strides, inputs;  // JSON lists
-  std::string_view grid, block;                   // JSON lists
-  std::string_view call_stack;                    // "file(line): function;...", the innermost first
-  std::string_view module_hierarchy;
-  std::string_view metadata_name;  // of a process or a thread
-  std::string_view metadata_labels;
-  std::string_view args;  // the JSON object
-  CollectiveArguments collective;
   // A number of the event is NaN, infinite or none, and was left out.
   bool has_bad_number = false;
 };
+
+struct Event : EventFields, EventArguments {};
 
 // Not thread-safe. Reuses its memory from event to event.
 class EventParser {
