@@ -50,6 +50,12 @@ expect 1 'verdict: different' compare --default-tolerances "$dumps/reference" "$
 expect 0 'verdict: different' compare --warn-only "$dumps/reference" "$dumps/other"
 expect 2 'cut/tensors.json' compare "$dumps/reference" "$dumps/cut"
 expect 2 'no such directory' compare "$dumps/reference" "$dumps/nothing"
+expect 2 'layout compares two runs' crosscheck --layout "$dumps/layout.textproto" "$dumps/reference"
+expect 2 'layout.textproto' crosscheck --layout "$dumps/layout.textproto" "$dumps/reference" "$dumps/same"
+printf 'b { axis: 1 }' > "$dumps/layout.textproto"
+expect 2 'layout.textproto:1:.*no field named "axis"' \
+  crosscheck --layout "$dumps/layout.textproto" "$dumps/reference" "$dumps/same"
+expect 2 'excludes' crosscheck --layout "$dumps/layout.textproto" --replicated '*' "$dumps/reference" "$dumps/same"
 expect 2 'no such file' prof "$dumps/nothing.sqlite"
 expect 2 'is no SQLite database' prof "$dumps/reference/tensors.json"
 expect 2 "no column 'ops'" prof -c ops - < /dev/null

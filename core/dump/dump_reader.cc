@@ -198,6 +198,11 @@ class GroupReader {
     return tree;
   }
 
+  // REQUIRES: the tensor is in a file of its own
+  absl::StatusOr<Value> ReadTensorFile(const ManifestTensor& tensor) const {
+    return ResolveListed(tensor, Value());
+  }
+
  private:
   std::string PathOf(const std::string& file) const { return absl::StrCat(dir_, "/", file); }
 
@@ -381,6 +386,21 @@ absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir) {
         ": the dump was not finished; the program was probably killed, or the disk full, while dumping"));
   }
   return std::optional<Manifest>(*std::move(manifest));
+}
+
+absl::StatusOr<Tensor> ReadTensorFile(const std::string& dir, const ManifestTensor& tensor) {
+  switch (tensor.format) {
+    case DumpFormat::kBinary:
+    case DumpFormat::kNpy:
+    case DumpFormat::kSafetensors: {
+      OTT_ASSIGN_OR_RETURN(const Value value, GroupReader(dir, tensor.group, nullptr).ReadTensorFile(tensor));
+      return value.tensor();
+    }
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(dir, ": '", tensor.path, "' was dumped as ",
+                                                     std::string(Name(tensor.format)),
+                                                     ", so it is in no file of its own"));
+  }
 }
 
 absl::StatusOr<Dump> ReadDump(const std::string& dir) {

@@ -30,6 +30,10 @@ absl::StatusOr<Dump> ReadDump(const std::string& dir);
 // as above.
 absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir);
 
+// One tensor of a dump with a manifest, that lies in a file of its own: for programs that cannot keep all
+// tensors of many ranks mapped. Errors as above; INVALID_ARGUMENT for other tensors.
+absl::StatusOr<Tensor> ReadTensorFile(const std::string& dir, const ManifestTensor& tensor);
+
 }  // namespace ott
 
 #endif  // OTT_CORE_DUMP_DUMP_READER_H_

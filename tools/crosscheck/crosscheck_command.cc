@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "ott/core/base/config.h"
+#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/check/tolerance_file.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_directory.h"
 #include "tools/crosscheck/check_reference.h"
 #include "tools/crosscheck/check_replicas.h"
+#include "tools/crosscheck/layout/check_layout.h"
+#include "tools/crosscheck/layout/layout_text.h"
 #include "tools/exit_code.h"
 
 namespace ott::crosscheck {
@@ -28,6 +32,7 @@ struct CrosscheckFlags {
   double atol = 0;
   double rtol = 0;
   std::string tolerances;
+  std::string layout;
   std::string format = "text";
 };
 
@@ -86,7 +91,53 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> Check(const CrosscheckFlags& flag
   return CheckReplicasOfRun(flags.run, config);
 }
 
+absl::StatusOr<std::vector<LayoutVerdict>> CheckLayouts(const CrosscheckFlags& flags) {
+  if (flags.current.empty()) {
+    return absl::InvalidArgumentError("--layout compares two runs: give A and B");
+  }
+  Layout layout;
+  OTT_RETURN_IF_ERROR(ReadTextProto(flags.layout, &layout));
+  OTT_ASSIGN_OR_RETURN(const CrossCheckConfig config, MakeConfig(flags));
+  LayoutOptions options;
+  const ToleranceConfig& tolerance = config.reference_tolerance();
+  // Written so that NaN is refused, too.
+  if (!(tolerance.atol() >= 0 && tolerance.rtol() >= 0)) {
+    return absl::InvalidArgumentError("the tolerance is not a number of at least 0");
+  }
+  if (tolerance.atol() > 0 || tolerance.rtol() > 0) {
+    options.tolerance.emplace();
+    options.tolerance->atol = tolerance.atol();
+    options.tolerance->rtol = tolerance.rtol();
+  }
+  if (!config.reference_tolerances().empty()) {
+    OTT_ASSIGN_OR_RETURN(options.tolerance_file, ToleranceFile::Read(config.reference_tolerances()));
+  }
+  return CheckLayout(flags.run, flags.current, layout, options);
+}
+
+int RunLayoutCheck(const CrosscheckFlags& flags) {
+  const absl::StatusOr<std::vector<LayoutVerdict>> verdicts = CheckLayouts(flags);
+  if (!verdicts.ok()) {
+    std::fprintf(stderr, "ott crosscheck: %s\n", std::string(verdicts.status().message()).c_str());
+    return kExitCouldNotTell;
+  }
+  std::string text;
+  if (flags.format == "json") {
+    for (const LayoutVerdict& verdict : *verdicts) text += ProtoToJson(verdict, JsonLayout::kOneLine);
+  } else {
+    text = LayoutVerdictsToText(*verdicts);
+  }
+  std::fputs(text.c_str(), stdout);
+  int exit_code = kExitGood;
+  for (const LayoutVerdict& verdict : *verdicts) {
+    if (verdict.outcome() == DIFFERENT) return kExitBad;
+    if (verdict.outcome() == NOT_COMPARED) exit_code = kExitCouldNotTell;
+  }
+  return exit_code;
+}
+
 int RunCrosscheck(const CrosscheckFlags& flags) {
+  if (!flags.layout.empty()) return RunLayoutCheck(flags);
   const absl::StatusOr<std::vector<CrossCheckVerdict>> verdicts = Check(flags);
   if (!verdicts.ok()) {
     std::fprintf(stderr, "ott crosscheck: %s\n", std::string(verdicts.status().message()).c_str());
@@ -116,28 +167,39 @@ void AddCrosscheckCommand(CLI::App& app, int* exit_code) {
       "--config", flags->config,
       "File with an ott.Config whose cross_check says what is compared; without it, what the run was "
       "made with");
-  command
-      ->add_option("--replicated", flags->replicated,
-                   "Glob over paths of tensors that must be equal on all ranks; may be repeated; none: all")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--reference-ranks", flags->reference_ranks,
-                   "The reference's rank for each rank of the run, such as 0,1,0,1, or one for all")
-      ->delimiter(',')
-      ->allow_extra_args(false);
+  CLI::Option* const replicated =
+      command
+          ->add_option(
+              "--replicated", flags->replicated,
+              "Glob over paths of tensors that must be equal on all ranks; may be repeated; none: all")
+          ->allow_extra_args(false);
+  CLI::Option* const reference_ranks =
+      command
+          ->add_option("--reference-ranks", flags->reference_ranks,
+                       "The reference's rank for each rank of the run, such as 0,1,0,1, or one for all")
+          ->delimiter(',')
+          ->allow_extra_args(false);
   command->add_option("--atol", flags->atol, "Absolute tolerance against the reference")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--rtol", flags->rtol, "Tolerance relative to the reference; both add up")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--tolerances", flags->tolerances,
                       "File that `ott calibrate` wrote, for the tensors that it names");
+  command
+      ->add_option(
+          "--layout", flags->layout,
+          "File that says how RUN (a) and CURRENT (b) hold the same tensors on their ranks: split over "
+          "named axes, summed, transposed, padded, fused, renamed")
+      ->excludes(replicated)
+      ->excludes(reference_ranks);
   command->add_option("--format", flags->format)
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command->footer(
       "Exit code: 0 equal or within tolerance, 1 different, 2 could not compare.\n"
       "Examples:\n  ott crosscheck out/demo/faulty --replicated 'weights.*'\n"
-      "  ott crosscheck out/demo/reference out/demo/optimized --tolerances tolerances.textproto");
+      "  ott crosscheck out/demo/reference out/demo/optimized --tolerances tolerances.textproto\n"
+      "  ott crosscheck out/data4 out/data2_tensor2 --layout layout.textproto");
   command->callback([flags, exit_code] { *exit_code = RunCrosscheck(*flags); });
 }
 
