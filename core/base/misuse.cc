@@ -8,10 +8,12 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/misuse_capture.h"
 
 namespace ott::internal {
 
 void ReportMisuse(OnMisuse on_misuse, std::string_view message) {
+  if (MisuseCapture* const capture = MisuseCapture::Innermost()) return capture->Add(message);
   std::string line = "ott: ";
   line.append(message).append("\n");
   std::fwrite(line.data(), 1, line.size(), stderr);

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
+#include "ott/core/base/misuse_capture.h"
 
 namespace ott::internal {
 namespace {
@@ -17,6 +18,25 @@ TEST(Misuse, IsLoggedOrAborts) {
 
 TEST(MisuseDeathTest, AbortsWhereAskedTo) {
   EXPECT_DEATH(ReportMisuse(OnMisuse::kAbort, "ended twice"), "ott: ended twice");
+}
+
+TEST(Misuse, IsCapturedWhereItsThreadAsksForIt) {
+  ::testing::internal::CaptureStderr();
+  {
+    const MisuseCapture outer;
+    {
+      const MisuseCapture inner;
+      ReportMisuse(OnMisuse::kAbort, "first");
+      ReportMisuse(OnMisuse::kLogAndCount, "second");
+      EXPECT_EQ(inner.message(), "first\nsecond");
+      std::thread([] { ReportMisuse(OnMisuse::kLogAndCount, "on another thread"); }).join();
+    }
+    EXPECT_EQ(outer.message(), "");
+    ReportMisuse(OnMisuse::kAbort, "third");
+    EXPECT_EQ(outer.message(), "third");
+  }
+  ReportMisuse(OnMisuse::kLogAndCount, "afterwards");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "ott: on another thread\nott: afterwards\n");
 }
 
 TEST(Misuse, NamesAreQuotedOnOneLine) {

@@ -1,0 +1,12 @@
+#include "ott/core/base/misuse_capture.h"
+
+namespace ott::internal {
+
+thread_local MisuseCapture* MisuseCapture::innermost_ = nullptr;
+
+void MisuseCapture::Add(std::string_view message) {
+  if (!message_.empty()) message_.append("\n");
+  message_.append(message);
+}
+
+}  // namespace ott::internal
