@@ -32,6 +32,14 @@ def _bazel_dependencies():
     )
     maybe(
         inline_repository,
+        name = "rules_python",
+        files = {
+            "python/BUILD.bazel": "",
+            "python/defs.bzl": _native(["py_binary", "py_library", "py_test"]),
+        },
+    )
+    maybe(
+        inline_repository,
         name = "rules_shell",
         files = {
             "shell/BUILD.bazel": "",

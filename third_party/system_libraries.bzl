@@ -1,5 +1,6 @@
 """The libraries that come from the machine under WORKSPACE and bzlmod alike, each found or not."""
 
+load("//third_party/python:python_library.bzl", "python_library")
 load(":system_library.bzl", "system_library")
 
 def system_libraries():
@@ -51,4 +52,8 @@ def system_libraries():
         library = "libtorch.so",
         more_folders = ["ATen", "c10"],
         prefixes = ["/usr"],
+    )
+    python_library(
+        name = "python",
+        build_file = Label("//third_party/python:python.BUILD"),
     )

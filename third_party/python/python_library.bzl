@@ -1,0 +1,33 @@
+"""Headers of Python and pybind11, as a repository that loads whether or not they are installed.
+
+The repository's found.bzl has
+
+  FOUND       True iff the interpreter, its Python.h and pybind11 were found,
+  EXT_SUFFIX  the end of an extension module's file name, ".cpython-311-x86_64-linux-gnu.so"; empty if not found.
+"""
+
+_ASK = "import sysconfig; print(sysconfig.get_path('include')); print(sysconfig.get_config_var('EXT_SUFFIX'))"
+
+def _python_library_impl(ctx):
+    home = ctx.os.environ.get("PYTHON_HOME", "/usr")
+    interpreter = ctx.path(home + "/bin/python3")
+    found, suffix = False, ""
+    if interpreter.exists:
+        answer = ctx.execute([interpreter, "-I", "-c", _ASK])
+        lines = answer.stdout.split("\n")
+        pybind11 = ctx.path(home + "/include/pybind11")
+        found = answer.return_code == 0 and ctx.path(lines[0] + "/Python.h").exists and pybind11.exists
+        if found:
+            ctx.symlink(lines[0], "python")
+            ctx.symlink(pybind11, "pybind11_include/pybind11")
+            suffix = lines[1]
+    ctx.file("found.bzl", "FOUND = %r\nEXT_SUFFIX = %r\n" % (found, suffix))
+    ctx.symlink(ctx.attr.build_file, "BUILD.bazel")
+
+python_library = repository_rule(
+    implementation = _python_library_impl,
+    attrs = {"build_file": attr.label(mandatory = True)},
+    configure = True,
+    environ = ["PYTHON_HOME"],
+    local = True,
+)
