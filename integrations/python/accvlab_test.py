@@ -1,0 +1,544 @@
+"""ott.accvlab behaves as ACCV-Lab's documentation says of accvlab.optim_test_tools."""
+
+import contextlib
+import inspect
+import io
+import json
+import os
+import struct
+import sys
+import tempfile
+import types
+import unittest
+import warnings
+
+import numpy
+import torch
+
+import ott
+from ott.accvlab import NVTXRangeWrapper, Stopwatch, TensorDumper
+
+Type = TensorDumper.Type
+
+
+def read(*parts):
+    with open(os.path.join(*parts), "rb") as file:
+        return file.read()
+
+
+class InterfaceTest(unittest.TestCase):
+    """Names, parameters and defaults."""
+
+    def expect(self, cls, method, signature):
+        self.assertEqual([str(p).split(":")[0] for p in inspect.signature(getattr(cls, method)).parameters.values()][1:],
+                         [name for name, _ in signature])
+        defaults = [p.default for p in inspect.signature(getattr(cls, method)).parameters.values()][1:]
+        self.assertEqual(defaults, [default for _, default in signature], method)
+
+    def test_parameters_and_defaults_are_theirs(self):
+        needed = inspect.Parameter.empty
+        self.expect(Stopwatch, "enable",
+                    [("num_warmup_iters", needed), ("print_every_n_iters", needed), ("do_cuda_sync", needed)])
+        for method in ("start_meas", "end_meas", "start_one_time_measurement", "end_one_time_measurement",
+                       "set_cpu_usage_meas_name"):
+            self.expect(Stopwatch, method, [("name", needed)])
+        for method in ("finish_iter", "print_eval_times", "get_num_nonwarmup_iters_measured"):
+            self.expect(Stopwatch, method, [])
+        self.expect(NVTXRangeWrapper, "enable",
+                    [("sync_on_push", needed), ("sync_on_pop", needed), ("keep_track_of_range_order", needed)])
+        self.expect(NVTXRangeWrapper, "range_push", [("range_name", needed)])
+        self.expect(NVTXRangeWrapper, "range_pop", [("range_name", None)])
+        self.expect(TensorDumper, "enable", [("dump_dir", needed)])
+        for method, axes in (("add_tensor_data", "permute_axes"), ("add_grad_data", "permute_grad_axes")):
+            self.expect(TensorDumper, method,
+                        [("path", needed), ("data", needed), ("dump_type", needed), ("dump_type_override", None),
+                         (axes, None), (axes + "_override", None), ("exclude", None)])
+        comparison = [("eps_numerical_data", 1e-6), ("num_errors_per_tensor_to_show", 1),
+                      ("allow_missing_data_in_current", False), ("allow_missing_data_in_previous", False),
+                      ("as_warning", False)]
+        self.expect(TensorDumper, "set_dump_is_compare", comparison)
+        self.expect(TensorDumper, "compare_to_dumped_data", comparison + [("compare_if_empty", True)])
+        self.expect(TensorDumper, "dump", [("dump_if_empty", True)])
+        self.expect(TensorDumper, "set_dump_type_for_all",
+                    [("dump_type", needed), ("include_tensors", True), ("include_grads", True)])
+        self.expect(TensorDumper, "set_gradients", [("function_values", needed)])
+        self.expect(TensorDumper, "set_dump_count", [("count", needed)])
+        self.expect(TensorDumper, "reset_dump_count", [])
+        self.expect(TensorDumper, "push_range", [("range_name", needed)])
+        self.expect(TensorDumper, "pop_range", [])
+        self.expect(TensorDumper, "perform_after_dump_count", [("count", needed), ("action", needed)])
+        self.expect(TensorDumper, "register_custom_converter", [("data_type", needed), ("converter_func", needed)])
+        self.expect(TensorDumper, "enable_ragged_batch_dumping", [("as_per_sample", False)])
+        self.expect(TensorDumper, "run_if_enabled", [("func", needed)])
+        self.assertEqual([kind.name for kind in Type],
+                         ["JSON", "BINARY", "IMAGE_RGB", "IMAGE_BGR", "IMAGE_I", "PICKLE"])
+        self.assertEqual([kind.value for kind in Type], list(range(6)))
+        self.assertTrue(Type.is_image(Type.IMAGE_I))
+        self.assertFalse(Type.is_image(Type.JSON))
+
+    def test_each_class_has_one_object(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for cls in (Stopwatch, NVTXRangeWrapper, TensorDumper):
+                self.assertIs(cls(), cls())
+
+    def test_without_batching_helpers_there_is_a_warning(self):
+        program = "import warnings; warnings.simplefilter('error'); import ott.accvlab; ott.accvlab.TensorDumper()"
+        import subprocess
+
+        answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
+        self.assertIn("UserWarning: `accvlab.batching_helpers` is not installed", answer.stderr)
+
+
+class OffTest(unittest.TestCase):
+    """Before enable() nothing happens."""
+
+    def test_the_stopwatch_is_off(self):
+        stopwatch = Stopwatch()
+        self.assertFalse(stopwatch.is_enabled)
+        for call in (stopwatch.end_meas, stopwatch.start_meas, stopwatch.start_meas, stopwatch.end_one_time_measurement,
+                     stopwatch.set_cpu_usage_meas_name):
+            self.assertIsNone(call("never"))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            self.assertIsNone(stopwatch.finish_iter())
+            self.assertIsNone(stopwatch.print_eval_times())
+        self.assertEqual(out.getvalue(), "")
+        self.assertEqual(stopwatch.get_num_nonwarmup_iters_measured(), 0)
+        self.assertIsNone(stopwatch.start_meas(name=3))
+
+    def test_ranges_are_off(self):
+        ranges = NVTXRangeWrapper()
+        self.assertFalse(ranges.is_enabled)
+        self.assertIsNone(ranges.range_pop("never"))
+        self.assertIsNone(ranges.range_push("a"))
+        self.assertIsNone(ranges.range_pop())
+
+    def test_the_dumper_is_off(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            dumper = TensorDumper()
+        self.assertFalse(dumper.is_enabled)
+
+        def fail():
+            self.fail("called while off")
+
+        dumper.perform_after_dump_count(0, fail)
+        dumper.set_dump_count(0)
+        dumper.reset_dump_count()
+        dumper.add_tensor_data("a", fail, Type.JSON)
+        dumper.add_grad_data("a", fail, "no type")
+        dumper.push_range(fail)
+        dumper.pop_range()
+        dumper.run_if_enabled(fail)
+        dumper.set_gradients(None)
+        dumper.set_dump_is_compare()
+        self.assertIsNone(dumper.compare_to_dumped_data())
+        self.assertIsNone(dumper.dump())
+        dumper.enable_ragged_batch_dumping()
+        dumper.register_custom_converter(int, fail)
+
+
+class StopwatchTest(unittest.TestCase):
+    def tearDown(self):
+        ott.Stopwatch().disable()
+
+    def test_averages_and_one_time_measurements_are_printed(self):
+        stopwatch = Stopwatch(2, 3, False)
+        stopwatch.set_cpu_usage_meas_name("train")
+        stopwatch.set_cpu_usage_meas_name("train")
+        stopwatch.start_one_time_measurement("all")
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            for i in range(5):
+                stopwatch.start_meas("train")
+                stopwatch.end_meas(name="train")
+                if i == 4:
+                    stopwatch.start_meas("seldom")
+                    stopwatch.end_meas("seldom")
+                self.assertEqual(stopwatch.get_num_nonwarmup_iters_measured(), max(0, i - 2))
+                stopwatch.finish_iter()
+        self.assertEqual(stopwatch.get_num_nonwarmup_iters_measured(), 3)
+        text = out.getvalue()
+        self.assertEqual(text.count("Num. measured iterations: 3"), 1)
+        self.assertIn("Mean CPU usage during `train`:", text)
+        self.assertIn("`all`: running", text)
+        stopwatch.end_one_time_measurement("all")
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            stopwatch.print_eval_times()
+        values = {}
+        section = None
+        for line in out.getvalue().splitlines():
+            if line.startswith("  `"):
+                name, value = line.strip().split(": ")
+                values[section, name.strip("`")] = float(value)
+            else:
+                section = line.rstrip(":")
+        total = values["Total runtime", "seldom"]
+        self.assertGreater(total, 0)
+        self.assertAlmostEqual(values["Average runtime per iteration", "seldom"], total / 3)
+        self.assertAlmostEqual(values["Average runtime per measured interval", "seldom"], total)
+        self.assertGreater(values["One-time measurements", "all"], total)
+
+    def test_during_warm_up_it_says_so(self):
+        stopwatch = Stopwatch()
+        stopwatch.enable(num_warmup_iters=2, print_every_n_iters=None, do_cuda_sync=False)
+        for text in ("0 of 2", "1 of 2", "nothing measured yet"):
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                stopwatch.print_eval_times()
+            self.assertIn(text, out.getvalue())
+            stopwatch.finish_iter()
+
+    def test_misuse_is_an_assertion_error(self):
+        stopwatch = Stopwatch(0, None, False)
+        with self.assertRaises(AssertionError):
+            stopwatch.enable(0, None, False)
+        with self.assertRaises(AssertionError):
+            Stopwatch(0, None, False)
+        with self.assertRaisesRegex(AssertionError, "never.*start it first"):
+            stopwatch.end_meas("never")
+        stopwatch.start_meas("twice")
+        with self.assertRaisesRegex(AssertionError, "twice"):
+            stopwatch.start_meas("twice")
+        with self.assertRaisesRegex(AssertionError, "twice"):
+            stopwatch.finish_iter()
+        stopwatch.end_meas("twice")
+        stopwatch.start_one_time_measurement("once")
+        with self.assertRaisesRegex(AssertionError, "once"):
+            stopwatch.start_one_time_measurement("once")
+        with self.assertRaisesRegex(AssertionError, "other"):
+            stopwatch.end_one_time_measurement("other")
+        with self.assertRaises(ValueError):
+            stopwatch.set_cpu_usage_meas_name("twice")
+        stopwatch.set_cpu_usage_meas_name("usage")
+        with self.assertRaises(ValueError):
+            stopwatch.set_cpu_usage_meas_name("another")
+        stopwatch.finish_iter()
+
+
+class RangesTest(unittest.TestCase):
+    def tearDown(self):
+        ott.NVTXRangeWrapper().disable()
+
+    def test_ranges_that_do_not_nest_are_an_assertion_error(self):
+        ranges = NVTXRangeWrapper()
+        try:
+            ranges.enable(sync_on_push=False, sync_on_pop=False, keep_track_of_range_order=True)
+        except NotImplementedError as error:
+            self.assertIn("NVTX", str(error))  # a build without it says so
+            return
+        with self.assertRaises(AssertionError):
+            ranges.enable(False, False, True)
+        ranges.range_push("outer")
+        ranges.range_push(range_name="unexpected")
+        with self.assertRaisesRegex(AssertionError, "unexpected"):
+            ranges.range_pop("outer")
+        ranges.range_pop(range_name="outer")
+        with self.assertRaises(AssertionError):
+            ranges.range_pop()
+
+
+class Box:
+    def __init__(self, corners):
+        self.corners = corners
+
+
+class RaggedBatch:
+    """As that of accvlab.batching_helpers, as far as dumps need it."""
+
+    def __init__(self, tensor, sample_sizes):
+        self.tensor = tensor
+        self.sample_sizes = sample_sizes
+        self.non_uniform_dim = 1
+        self.num_batch_dims = 1
+
+    def split(self):
+        return [self.tensor[i, : self.sample_sizes[i]] for i in range(len(self.sample_sizes))]
+
+
+class DumperTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.dumper = TensorDumper(self.dir)
+
+    def tearDown(self):
+        ott.TensorDumper().disable()
+
+    def tree(self, count=0, name="tensors"):
+        return json.loads(read(self.dir, str(count), name + ".json"))
+
+    def test_it_is_enabled_once(self):
+        self.assertTrue(self.dumper.is_enabled)
+        with self.assertRaises(RuntimeError):
+            self.dumper.enable(self.dir)
+        with self.assertRaises(RuntimeError):
+            TensorDumper(self.dir)
+
+    def test_files_are_those_of_json_dump_and_tobytes(self):
+        torch.manual_seed(1)
+        x = torch.randn(3, 4)
+        half = x.half()
+        data = {"x": x, "flags": x > 0, "half": half, "list": [x[0], 1, "t\u00e9xt", None, True, (2.5, [])],
+                "array": numpy.arange(6.0).reshape(2, 3), "scalar": numpy.float32(0.1), "count": numpy.int64(3),
+                "dtype": torch.float32, "kind": int, "nan": float("nan"), 5: torch.tensor(7)}
+        self.dumper.add_tensor_data("a.b", data, Type.JSON)
+        self.dumper.add_tensor_data("a.bin", {"x": x.t(), "half": half}, Type.BINARY)
+        self.assertIsNone(self.dumper.dump())
+        expected = {"a": {"b": {
+            "x": x.tolist(), "flags": (x > 0).tolist(), "half": half.tolist(),
+            "list": [x[0].tolist(), 1, "t\u00e9xt", None, True, [2.5, []]], "array": [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]],
+            "scalar": float(numpy.float32(0.1)), "count": 3, "dtype": "torch.float32", "kind": "<class 'int'>",
+            "nan": float("nan"), "5": 7}, "bin": {"x": "a.bin.x.bin", "half": "a.bin.half.bin"}}}
+        self.assertEqual(read(self.dir, "0", "tensors.json").decode(), json.dumps(expected, indent=2))
+        self.assertEqual(read(self.dir, "0", "[tensors.json]a.bin.x.bin"), x.t().contiguous().numpy().tobytes())
+        self.assertEqual(read(self.dir, "0", "[tensors.json]a.bin.half.bin"), half.numpy().tobytes())
+        self.assertEqual(read(self.dir, "0", "[tensors.json]a.bin.x.bin.meta.json").decode(),
+                         json.dumps({"file_data_shape": [4, 3], "file_data_dtype": "torch.float32"}, indent=2))
+        self.assertEqual(sorted(os.listdir(os.path.join(self.dir, "0"))),
+                         sorted(["tensors.json", "manifest.json", "[tensors.json]a.bin.x.bin",
+                                 "[tensors.json]a.bin.x.bin.meta.json", "[tensors.json]a.bin.half.bin",
+                                 "[tensors.json]a.bin.half.bin.meta.json"]))
+
+    def test_a_dump_without_a_manifest_is_read_and_compared(self):
+        # What Python's dumper writes has none.
+        x = torch.tensor([[1.5, -2.0]])
+        os.makedirs(os.path.join(self.dir, "0"))
+        with open(os.path.join(self.dir, "0", "tensors.json"), "w") as file:
+            json.dump({"x": x.tolist()}, file, indent=2)
+        self.dumper.add_tensor_data("x", x, Type.JSON)
+        self.dumper.compare_to_dumped_data()
+        self.assertTrue((ott.load_dump(os.path.join(self.dir, "0")).tensors["x"] == x.numpy()).all())
+
+    def test_the_type_closest_to_the_tensor_counts_and_axes_are_permuted(self):
+        x = torch.arange(6.0).reshape(2, 3)
+        self.dumper.add_tensor_data(
+            "d", {"outer": {"inner": x, "other": x}, "plain": x}, Type.JSON,
+            dump_type_override={"outer": Type.BINARY, "inner": Type.JSON}, permute_axes=(1, 0),
+            permute_axes_override={"plain": None})
+        self.dumper.dump()
+        self.assertEqual(self.tree()["d"], {"outer": {"inner": x.t().tolist(), "other": "d.outer.other.bin"},
+                                            "plain": x.tolist()})
+        self.assertEqual(json.loads(read(self.dir, "0", "[tensors.json]d.outer.other.bin.meta.json")),
+                         {"file_data_shape": [3, 2], "file_data_dtype": "torch.float32"})
+
+    def test_names_are_excluded_at_any_level_of_dicts(self):
+        self.dumper.add_tensor_data("d", {"a": torch.ones(1), "no": object(), "in": {"no": object(), "b": 1}}, Type.JSON,
+                                    exclude=["no"])
+        self.dumper.dump()
+        self.assertEqual(self.tree(), {"d": {"a": [1.0], "in": {"b": 1}}})
+
+    def test_ranges_and_callables(self):
+        for i in range(2):
+            self.dumper.push_range(lambda: f"loop_{i}")
+            self.dumper.push_range("inner")
+            self.dumper.add_tensor_data("x", lambda: torch.tensor(i), Type.JSON)
+            self.dumper.pop_range()
+            self.dumper.pop_range()
+        with self.assertRaises(IndexError):
+            self.dumper.pop_range()
+        ran = []
+        self.dumper.run_if_enabled(lambda: ran.append(1))
+        self.assertEqual(ran, [1])
+        self.dumper.dump()
+        self.assertEqual(self.tree(), {"loop_0": {"inner": {"x": 0}}, "loop_1": {"inner": {"x": 1}}})
+
+    def test_converters_chain(self):
+        class Pair:
+            def __init__(self, a, b):
+                self.a, self.b = a, b
+
+        self.dumper.register_custom_converter(Box, lambda box: box.corners)
+        self.dumper.register_custom_converter(Pair, lambda pair: {"a": pair.a, "b": [pair.b]})
+        self.dumper.add_tensor_data("p", Pair(Box(torch.ones(2)), Box(numpy.zeros(1))), Type.JSON)
+        with self.assertRaises(TypeError):
+            self.dumper.add_tensor_data("q", {"x": object()}, Type.JSON)
+        self.dumper.dump()
+        self.assertEqual(self.tree(), {"p": {"a": [1.0, 1.0], "b": [[0.0]]}})
+
+    def test_ragged_batches_are_samples_or_members(self):
+        with self.assertRaises(ImportError):
+            self.dumper.enable_ragged_batch_dumping()
+        package = types.ModuleType("accvlab")
+        package.__path__ = []
+        package.__spec__ = importlib_spec("accvlab")
+        helpers = types.ModuleType("accvlab.batching_helpers")
+        helpers.__spec__ = importlib_spec("accvlab.batching_helpers")
+        helpers.RaggedBatch = RaggedBatch
+        sys.modules.update({"accvlab": package, "accvlab.batching_helpers": helpers})
+        self.addCleanup(lambda: [sys.modules.pop(name) for name in ("accvlab", "accvlab.batching_helpers")])
+        batch = RaggedBatch(torch.arange(6.0).reshape(2, 3), torch.tensor([3, 1]))
+        self.dumper.enable_ragged_batch_dumping(as_per_sample=True)
+        self.dumper.add_tensor_data("samples", batch, Type.JSON)
+        self.dumper.enable_ragged_batch_dumping()
+        self.dumper.add_tensor_data("members", batch, Type.JSON)
+        self.dumper.dump()
+        self.assertEqual(self.tree(), {
+            "samples": [[0.0, 1.0, 2.0], [3.0]],
+            "members": {"data": [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], "sample_sizes": [3, 1], "non_uniform_dim": 1,
+                        "num_batch_dims": 1}})
+
+    def test_images_are_scaled_and_numbered(self):
+        image = torch.arange(24.0).reshape(1, 2, 2, 2, 3)
+        self.dumper.add_tensor_data("i", {"rgb": image, "gray": image[0, 0, :, :, 0]}, Type.IMAGE_RGB,
+                                    dump_type_override={"gray": Type.IMAGE_I})
+        self.dumper.dump()
+        self.assertEqual(self.tree(), {"i": {"rgb": [["i.rgb.0.0.png", "i.rgb.0.1.png"]], "gray": "i.gray.png"}})
+        self.assertEqual(json.loads(read(self.dir, "0", "[tensors.json]i.rgb.0.1.png.meta.json")),
+                         {"original_range": [12.0, 23.0], "image_format": "RGB"})
+        png = read(self.dir, "0", "[tensors.json]i.gray.png")
+        self.assertEqual(struct.unpack(">II", png[16:24]), (2, 2))
+
+    def test_gradients_are_autograds_and_the_trainings_are_left_alone(self):
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        unused = torch.ones(1, requires_grad=True)
+        plain = torch.ones(1)
+        hidden = w * 3
+        values = [(hidden * hidden).sum(), w.sum()]
+        self.dumper.add_grad_data("g", {"w": w, "unused": unused, "plain": plain, "list": [hidden]}, Type.JSON)
+        self.dumper.add_grad_data("bin", w, Type.BINARY)
+        self.dumper.set_gradients(values)
+        self.assertIsNone(w.grad)
+        sum(values).backward()
+        self.dumper.dump()
+        self.assertEqual(read(self.dir, "0", "grads.json").decode(), json.dumps(
+            {"g": {"w": [19.0, 37.0], "unused": None, "plain": "`.requires_grad == False`", "list": [[6.0, 12.0]]},
+             "bin": "bin.bin"}, indent=2))
+        self.assertEqual(read(self.dir, "0", "[grads.json]bin.bin"), w.grad.numpy().tobytes())
+        self.assertEqual(self.tree(), {})
+
+    def test_gradients_that_were_not_set_are_a_value_error(self):
+        w = torch.ones(1, requires_grad=True)
+        self.dumper.add_grad_data("w", w, Type.JSON)
+        with self.assertRaises(ValueError):
+            self.dumper.dump()
+        with self.assertRaisesRegex(RuntimeError, "scalar"):
+            self.dumper.add_grad_data("w", w, Type.JSON)
+            self.dumper.set_gradients(w.expand(2) * 1)
+        ott.TensorDumper().discard()
+
+    def test_an_occupied_path_is_an_assertion_error(self):
+        self.dumper.add_tensor_data("a", {"x": torch.ones(1)}, Type.JSON)
+        self.dumper.add_tensor_data("a", {"y": torch.ones(1)}, Type.JSON)
+        with self.assertRaises(AssertionError):
+            self.dumper.add_tensor_data("a", {"x": 1}, Type.JSON)
+        with self.assertRaises(AssertionError):
+            self.dumper.add_tensor_data("a.x", torch.ones(1), Type.JSON)
+        with self.assertRaises(ValueError):
+            self.dumper.add_tensor_data("b", 3, Type.JSON)
+        with self.assertRaises(NotImplementedError):
+            self.dumper.add_tensor_data("c", torch.ones(1), Type.PICKLE)
+        with self.assertRaises(ValueError):
+            self.dumper.add_tensor_data("c", torch.ones(1), "JSON")
+
+    def test_set_dump_type_for_all_goes_before_what_the_code_says(self):
+        self.dumper.add_tensor_data("before", torch.ones(1), Type.BINARY)
+        self.dumper.set_dump_type_for_all(Type.JSON)
+        self.dumper.add_tensor_data("after", {"x": torch.ones(1)}, Type.PICKLE, {"x": Type.BINARY})
+        self.dumper.dump()
+        self.assertEqual(self.tree(), {"before": [1.0], "after": {"x": [1.0]}})
+
+    def test_actions_run_when_the_count_is_reached(self):
+        ran = []
+        self.dumper.perform_after_dump_count(2, lambda: self.fail("replaced"))
+        self.dumper.perform_after_dump_count(2, lambda: ran.append("two"))
+        self.dumper.perform_after_dump_count(3, exit)
+        self.dumper.dump()
+        self.dumper.dump(dump_if_empty=False)
+        self.assertEqual(ran, [])
+        self.dumper.dump()
+        self.assertEqual(ran, ["two"])
+        with self.assertRaises(SystemExit):
+            self.dumper.dump()
+        self.dumper.set_dump_count(2)
+        self.assertEqual(ran, ["two", "two"])
+        self.dumper.reset_dump_count()
+        self.dumper.add_tensor_data("x", torch.ones(1), Type.JSON)
+        self.dumper.dump()
+        self.assertEqual(self.tree(0), {"x": [1.0]})
+        self.assertEqual(sorted(os.listdir(self.dir)), ["0", "1", "2"])
+
+    def dump_then_compare(self, first, second, **parameters):
+        self.dumper.add_tensor_data("d", first, Type.JSON)
+        self.dumper.dump()
+        self.dumper.reset_dump_count()
+        self.dumper.add_tensor_data("d", second, Type.JSON)
+        result = self.dumper.compare_to_dumped_data(**parameters)
+        self.assertEqual(ott.TensorDumper().count, 1)
+        return result
+
+    def test_equal_data_compare_quietly(self):
+        x = torch.tensor([1.0, float("inf")])
+        self.assertIsNone(self.dump_then_compare({"x": x, "n": None, "l": [1, "a"]}, {"x": x, "n": None, "l": [1, "a"]}))
+
+    def test_within_eps_is_equal(self):
+        self.dump_then_compare({"x": torch.zeros(2)}, {"x": torch.full((2,), 0.5)}, eps_numerical_data=0.5)
+
+    def test_a_difference_is_a_value_error(self):
+        with self.assertRaisesRegex(ValueError, "tensors.d.x"):
+            self.dump_then_compare({"x": torch.zeros(2)}, {"x": torch.full((2,), 0.5)})
+        self.assertEqual(ott.TensorDumper().count, 1)
+
+    def test_a_difference_may_be_a_warning(self):
+        with self.assertWarnsRegex(UserWarning, "tensors.d.x"):
+            self.dump_then_compare({"x": torch.zeros(2)}, {"x": torch.ones(2)}, as_warning=True)
+
+    def test_missing_data_are_allowed_where_asked_for(self):
+        x = torch.ones(1)
+        with self.assertRaises(ValueError):
+            self.dump_then_compare({"x": x, "old": x}, {"x": x, "new": x}, allow_missing_data_in_current=True)
+        self.dump_then_compare({"x": x, "old": x}, {"x": x, "new": x}, allow_missing_data_in_current=True,
+                               allow_missing_data_in_previous=True)
+
+    def test_nan_is_no_match(self):
+        with self.assertRaises(ValueError):
+            self.dump_then_compare({"x": torch.ones(1)}, {"x": torch.tensor([float("nan")])})
+
+    def test_without_a_reference_it_is_a_file_not_found_error(self):
+        ran = []
+        self.dumper.perform_after_dump_count(1, lambda: ran.append(1))
+        self.dumper.add_tensor_data("x", torch.ones(1), Type.JSON)
+        with self.assertRaises(FileNotFoundError):
+            self.dumper.compare_to_dumped_data()
+        self.assertEqual(ran, [1])
+        self.assertIsNone(self.dumper.compare_to_dumped_data(compare_if_empty=False))
+        self.assertEqual(ott.TensorDumper().count, 1)
+
+    def test_dump_compares_when_told_to(self):
+        self.dumper.add_tensor_data("x", torch.ones(1), Type.JSON)
+        self.dumper.dump()
+        before = read(self.dir, "0", "tensors.json")
+        self.dumper.reset_dump_count()
+        self.dumper.set_dump_is_compare(eps_numerical_data=0.1)
+        self.dumper.add_tensor_data("x", torch.full((1,), 1.05), Type.JSON)
+        self.dumper.dump()
+        self.dumper.reset_dump_count()
+        self.dumper.add_tensor_data("x", torch.full((1,), 1.5), Type.JSON)
+        with self.assertRaises(ValueError):
+            self.dumper.dump()
+        self.assertEqual(read(self.dir, "0", "tensors.json"), before)
+
+    def test_gradients_are_compared_too(self):
+        for factor in (2.0, 3.0):
+            w = torch.ones(1, requires_grad=True)
+            self.dumper.add_grad_data("w", w, Type.JSON)
+            self.dumper.set_gradients((w * factor).sum())
+            if factor == 2.0:
+                self.dumper.dump()
+                self.dumper.reset_dump_count()
+        with self.assertRaisesRegex(ValueError, "grads.w"):
+            self.dumper.compare_to_dumped_data()
+
+
+def importlib_spec(name):
+    from importlib.machinery import ModuleSpec
+
+    return ModuleSpec(name, None, is_package=name == "accvlab")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,60 @@
+// Python's objects as ott's, and back.
+
+#ifndef OTT_INTEGRATIONS_PYTHON_CONVERT_H_
+#define OTT_INTEGRATIONS_PYTHON_CONVERT_H_
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/core/tensor/tensor.h"
+#include "ott/core/tensor/value.h"
+
+namespace ott::python {
+
+// Throws the Python exception that ott/_errors.py has for the code. REQUIRES: the GIL, !status.ok()
+[[noreturn]] void Throw(const absl::Status& status);
+
+inline void Check(const absl::Status& status) {
+  if (!status.ok()) Throw(status);
+}
+
+template <typename T>
+T Check(absl::StatusOr<T> result) {
+  if (!result.ok()) Throw(result.status());
+  return *std::move(result);
+}
+
+// Lets other Python threads run while f does, which must not touch Python's objects.
+template <typename F>
+auto WithoutGil(F&& f) {
+  const pybind11::gil_scoped_release release;
+  return std::forward<F>(f)();
+}
+
+// Whether Python still runs code, so that its objects can be released.
+bool PythonRuns();
+
+// A str as UTF-8. Throws TypeError for another type, ValueError for surrogates, naming what it is.
+std::string Text(pybind11::handle object, const char* what);
+
+// None, bool, int, float, str, list, tuple, dict, and tensors: what ott/_tensors.py exports, whose memory is
+// referred to and not copied. Throws TypeError, ValueError or OverflowError that name the place in the tree
+// below `path`.
+Value FromPython(pybind11::handle object, const std::string& path);
+
+// Tensors as _ott.Tensor, which share the memory.
+pybind11::object ToPython(const Value& value);
+
+// The object that FromPython() was given for this tensor; None for others.
+pybind11::object SourceOf(const Tensor& tensor);
+
+// Defines _ott.Tensor.
+void DefineTensor(pybind11::module_& module);
+
+}  // namespace ott::python
+
+#endif  // OTT_INTEGRATIONS_PYTHON_CONVERT_H_

@@ -1,0 +1,18 @@
+// The extension module ott._ott, which the modules in ott/ make a Python interface of.
+
+#include <pybind11/pybind11.h>
+
+#include "integrations/python/convert.h"
+#include "integrations/python/dumper.h"
+#include "integrations/python/run.h"
+#include "integrations/python/stopwatch.h"
+#include "ott/core/base/version.h"
+
+PYBIND11_MODULE(_ott, module) {
+  module.doc() = "The C++ core of the package ott; not to be used directly.";
+  module.attr("__version__") = ott::kVersion;
+  ott::python::DefineTensor(module);
+  ott::python::DefineStopwatch(module);
+  ott::python::DefineDumper(module);
+  ott::python::DefineRun(module);
+}

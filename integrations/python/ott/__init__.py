@@ -1,0 +1,65 @@
+"""Tools for making distributed training faster and proving that nothing broke on the way.
+
+    import ott
+    stopwatch = ott.Stopwatch()                      # where the time goes
+    dumper = ott.TensorDumper()                      # tensors and gradients to files
+    with ott.TrainingRun("ott.textproto") as run:    # all of it, over the ranks of the job
+        for batch in batches:
+            with stopwatch("forward"):
+                ...
+            run.finish_iter()
+    print(ott.compare("out/a/rank_00000/dumps/0", "out/b/rank_00000/dumps/0", atol=1e-6))
+
+Nothing costs anything before it is enabled. ott.accvlab has the classes of ACCV-Lab's optim_test_tools, under their
+names. The command `ott` asks the same questions of what runs left on disk.
+"""
+
+from ott._compare import Comparison, Dump, Verdict, compare, load_dump
+from ott._dumper import TensorDumper
+from ott._errors import (
+    AbortedError,
+    AlreadyExistsError,
+    DataLossError,
+    DeadlineExceededError,
+    Error,
+    FailedPreconditionError,
+    InvalidArgumentError,
+    MisuseError,
+    NotFoundError,
+    PermissionDeniedError,
+    ResourceExhaustedError,
+    UnavailableError,
+    UnimplementedError,
+)
+from ott._ott import __version__
+from ott._run import Ranks, TrainingRun, ranks
+from ott._stopwatch import NVTXRangeWrapper, Scope, Stopwatch
+
+__all__ = [
+    "AbortedError",
+    "AlreadyExistsError",
+    "Comparison",
+    "DataLossError",
+    "DeadlineExceededError",
+    "Dump",
+    "Error",
+    "FailedPreconditionError",
+    "InvalidArgumentError",
+    "MisuseError",
+    "NVTXRangeWrapper",
+    "NotFoundError",
+    "PermissionDeniedError",
+    "Ranks",
+    "ResourceExhaustedError",
+    "Scope",
+    "Stopwatch",
+    "TensorDumper",
+    "TrainingRun",
+    "UnavailableError",
+    "UnimplementedError",
+    "Verdict",
+    "__version__",
+    "compare",
+    "load_dump",
+    "ranks",
+]

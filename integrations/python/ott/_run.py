@@ -1,0 +1,155 @@
+"""Training runs under observation, and the ranks of a job."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import weakref
+from typing import Any, Callable, Dict, Mapping, Optional, Union
+
+from ott import _ott
+
+Ranks = _ott.Ranks
+
+# What mpirun and srun set for each process.
+_MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
+
+
+def ranks(communicator: Any = None, *, timeout: float = 60.0) -> Ranks:
+    """The ranks of this job. Collective over them.
+
+    Args:
+        communicator: a communicator of mpi4py; "mpi": all of MPI; "tcp": by MASTER_ADDR, MASTER_PORT, RANK and
+            WORLD_SIZE, which torchrun sets; "local": this process alone; None: mpi where mpirun started the process,
+            else tcp where these variables are set, else local.
+        timeout: seconds for the ranks to find together.
+
+    torchrun's own store listens at MASTER_PORT, so that under it rank 0 listens at the port above, or at
+    OTT_MASTER_PORT where that is set.
+    """
+    if communicator is None:
+        if any(name in os.environ for name in _MPI_VARIABLES):
+            communicator = "mpi"
+        elif "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+            communicator = "tcp"
+        else:
+            communicator = "local"
+    if communicator == "local":
+        return _ott.local_ranks()
+    if communicator == "mpi":
+        return _ott.mpi_ranks(None, timeout)
+    if communicator == "tcp":
+        port = None
+        if "TORCHELASTIC_RUN_ID" in os.environ and "OTT_MASTER_PORT" not in os.environ:
+            try:
+                port = int(os.environ["MASTER_PORT"]) + 1
+            except (KeyError, ValueError):
+                pass  # the error below names the variable
+        return _ott.tcp_ranks(None, port, None, None, timeout)
+    if hasattr(communicator, "py2f"):
+        return _ott.mpi_ranks(communicator.py2f(), timeout)
+    raise TypeError(f"no communicator of mpi4py, nor 'mpi', 'tcp' or 'local': {communicator!r}")
+
+
+class TrainingRun:
+    """A training run under observation: enables the helpers that the configuration names, keeps the run directory, and
+    at the end of each iteration cross-checks, dumps and gathers as configured. What is not configured costs nothing.
+
+        with ott.TrainingRun({"run_dir": "out/run1", "stopwatch": {"num_warmup_iters": 5}}) as run:
+            for batch in batches:
+                with stopwatch("forward"):
+                    ...
+                run.finish_iter()
+
+    Every method is collective over the ranks. The tensors that are checked and dumped are those given to
+    ott.TensorDumper() during the iteration. Leaving the block by an exception does not wait for other ranks.
+    """
+
+    def __init__(
+        self,
+        config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]] = None,
+        ranks: Union[None, Ranks, Any] = None,
+    ):
+        """
+        Args:
+            config: the file of an ott.Config as protobuf text, or its fields in a dict (core/base/config.proto); None: the
+                file that OTT_CONFIG names, or nothing if it is unset.
+            ranks: what ott.ranks() returned or takes.
+
+        Raises:
+            ott.InvalidArgumentError: no such configuration; the message names file, line or field.
+            ott.FailedPreconditionError: a helper is enabled already.
+            ott.DeadlineExceededError: other ranks did not come.
+        """
+        path, text = None, None
+        if isinstance(config, Mapping):
+            text = json.dumps(config)
+        elif config is not None:
+            path = os.fspath(config)
+        self.ranks = ranks if isinstance(ranks, Ranks) else globals()["ranks"](ranks)
+        self._run = _ott.TrainingRun(self.ranks, path, text)
+        self._finished = False
+        _live_runs.add(self)
+
+    def finish_iter(self) -> None:
+        """Ends the iteration. Raises ott.AbortedError for a divergence if the configuration says so."""
+        self._run.finish_iter()
+
+    def finish(self) -> None:
+        """Writes and prints what was measured, once, after the last iteration."""
+        self._finished = True
+        self._run.finish()
+
+    def close(self) -> None:
+        """Waits until the dumps are written, and switches off what the run enabled, so that another may start."""
+        self._run.close()
+        _live_runs.discard(self)
+
+    @property
+    def iteration(self) -> int:
+        """The number of the current iteration."""
+        return self._run.iteration
+
+    @property
+    def diverged(self) -> bool:
+        """Whether a cross-check found a difference, or could not be made, on any rank so far."""
+        return self._run.diverged
+
+    def on_divergence(self, function: Callable[[Dict[str, Any], str], None]) -> None:
+        """Has function(verdict, text) called for each verdict that does not pass, on every rank, in finish_iter().
+
+        What it raises is raised there.
+        """
+        self._run.set_on_divergence(lambda verdict, text: function(json.loads(verdict), text))
+
+    def on_hang(self, function: Callable[[Dict[str, Any]], None]) -> None:
+        """Has function(verdict) called, on a thread of its own, where a rank stands. Needs hang.after_seconds."""
+        self._run.set_on_hang(lambda verdict: function(json.loads(verdict)))
+
+    def __enter__(self) -> "TrainingRun":
+        return self
+
+    def __exit__(self, exception_type: Any, *rest: Any) -> None:
+        try:
+            if exception_type is None and not self._finished:
+                self.finish()
+        finally:
+            if exception_type is None:
+                self.close()
+
+
+_live_runs: "weakref.WeakSet[TrainingRun]" = weakref.WeakSet()
+_process: Optional[int] = os.getpid()
+
+
+@atexit.register
+def _close_live_runs() -> None:
+    """Lets runs that nobody closed write what they have, while Python still runs."""
+    if os.getpid() != _process:
+        return
+    for run in list(_live_runs):
+        try:
+            run.close()
+        except RuntimeError:
+            pass  # scopes are open: what they write into stays

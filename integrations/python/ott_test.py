@@ -1,0 +1,413 @@
+"""ott with Python's habits: blocks, decorators, exceptions, comparisons that print well, dumps as arrays."""
+
+import inspect
+import io
+import json
+import os
+import pydoc
+import sys
+import tempfile
+import threading
+import unittest
+from contextlib import redirect_stdout
+
+import numpy
+import torch
+
+import ott
+from ott import accvlab
+
+
+class StopwatchTest(unittest.TestCase):
+    def setUp(self):
+        self.stopwatch = ott.Stopwatch()
+
+    def tearDown(self):
+        self.stopwatch.disable()
+
+    def test_off_nothing_happens(self):
+        self.assertFalse(self.stopwatch.enabled)
+        with self.stopwatch("a"):
+            self.stopwatch.end("never")
+        self.stopwatch.finish_iter()
+        self.assertEqual(self.stopwatch.num_measured_iters, 0)
+        self.assertIsNone(self.stopwatch.mean_seconds_per_interval("a"))
+        self.assertEqual(repr(self.stopwatch), "<ott.Stopwatch, off>")
+
+    def test_blocks_decorators_and_calls_measure(self):
+        self.stopwatch.enable(num_warmup_iters=1, collective_measurements=["reduce"])
+
+        @self.stopwatch("decorated")
+        def double(x, *, factor=2):
+            "Doubles."
+            return factor * x
+
+        self.stopwatch.start_one_time("load")
+        for _ in range(3):
+            with self.stopwatch("outer"):
+                with self.stopwatch("inner"):
+                    self.assertEqual(double(2, factor=3), 6)
+            self.stopwatch.start("reduce")
+            self.stopwatch.end("reduce")
+            self.stopwatch.finish_iter()
+        self.stopwatch.end_one_time("load")
+        self.assertEqual((double.__name__, double.__doc__), ("double", "Doubles."))
+        self.assertEqual(self.stopwatch.num_measured_iters, 2)
+        stats = self.stopwatch.stats()
+        self.assertEqual({m["name"]: (int(m["per_interval"]["count"]), m["collective"]) for m in stats["measurements"]
+                          if int(m["per_interval"]["count"])},
+                         {"outer": (2, False), "inner": (2, False), "decorated": (2, False), "reduce": (2, True)})
+        self.assertGreater(self.stopwatch.mean_seconds_per_iteration("outer"),
+                           self.stopwatch.mean_seconds_per_iteration("inner"))
+        for text in (self.stopwatch.table(), self.stopwatch.csv()):
+            self.assertIn("decorated", text)
+        directory = tempfile.mkdtemp()
+        self.stopwatch.write(directory)
+        self.assertEqual(sorted(os.listdir(directory)),
+                         ["stopwatch.csv", "stopwatch.json", "stopwatch.pb", "stopwatch.txt"])
+
+    def test_enabling_twice_is_a_runtime_error(self):
+        self.stopwatch.enable()
+        line = inspect.currentframe().f_lineno - 1
+        with self.assertRaisesRegex(RuntimeError, f"since .*ott_test.py:{line}"):
+            self.stopwatch.enable()
+        with self.assertRaises(ott.FailedPreconditionError) as caught:
+            self.stopwatch.enable()
+        self.assertEqual(caught.exception.code, "FAILED_PRECONDITION")
+
+    def test_the_table_is_printed_or_a_function_called(self):
+        calls = []
+        self.stopwatch.enable(print_every_n_iters=2, print=lambda: calls.append(self.stopwatch.num_measured_iters))
+        for _ in range(5):
+            self.stopwatch.finish_iter()
+        self.assertEqual(calls, [2, 4])
+
+    def test_a_measurement_may_end_on_another_thread(self):
+        self.stopwatch.enable()
+        self.stopwatch.start("a")
+        thread = threading.Thread(target=self.stopwatch.end, args=("a",))
+        thread.start()
+        thread.join()
+        self.stopwatch.finish_iter()
+
+    def test_accvlabs_and_ours_are_one(self):
+        accvlab.Stopwatch(0, None, False)
+        self.assertTrue(self.stopwatch.enabled)
+        with self.stopwatch("a"):
+            pass
+        accvlab.Stopwatch().start_meas("b")
+        self.stopwatch.end("b")
+        self.stopwatch.finish_iter()
+        self.assertEqual(accvlab.Stopwatch().get_num_nonwarmup_iters_measured(), 1)
+
+
+class RangesTest(unittest.TestCase):
+    def test_ranges_are_blocks_and_decorators(self):
+        nvtx = ott.NVTXRangeWrapper()
+        with nvtx("off"):
+            pass
+        try:
+            nvtx.enable(keep_track_of_range_order=True)
+        except NotImplementedError as error:
+            self.assertIn("NVTX", str(error))  # a build without it says so
+            return
+        self.addCleanup(nvtx.disable)
+
+        @nvtx("decorated")
+        def f():
+            return 5
+
+        with self.assertRaises(KeyError):
+            with nvtx("a"):
+                self.assertEqual(f(), 5)
+                raise KeyError
+        with self.assertRaises(ott.MisuseError):
+            with nvtx("a"):
+                nvtx.push("b")
+        nvtx.pop("a")
+
+
+class DumpTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+        self.dumper = ott.TensorDumper()
+        self.dumper.enable(self.dir, rank=2, world_size=4)
+
+    def tearDown(self):
+        self.dumper.disable()
+
+    def test_dumps_are_read_back_as_numpy_and_as_torch(self):
+        torch.manual_seed(0)
+        tensors = {str(dtype)[6:]: torch.randn(2, 3).mul(3).to(dtype) for dtype in (
+            torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int8, torch.int16, torch.int32, torch.int64,
+            torch.uint8, torch.bool, torch.complex64, torch.complex128)}
+        for format in ("json", "binary"):
+            self.dumper.add(format, tensors, format)
+        self.dumper.add("numbers", {"list": [1, 2.5, None, "x"]})
+        self.dumper.dump()
+        for as_ in ("numpy", "torch"):
+            dump = ott.load_dump(os.path.join(self.dir, "0"), as_)
+            self.assertEqual((dump.iteration, dump.rank, dump.world_size, dump.grads), (0, 2, 4, None))
+            self.assertEqual(dump.tensors["numbers"], {"list": [1, 2.5, None, "x"]})
+            for format in ("json", "binary"):
+                for name, tensor in tensors.items():
+                    loaded = dump.tensors[format][name]
+                    if as_ == "torch":
+                        self.assertEqual(loaded.dtype, tensor.dtype)
+                        self.assertTrue(torch.equal(loaded, tensor))
+                    else:
+                        expected = tensor.float() if name == "bfloat16" else tensor
+                        self.assertTrue(numpy.array_equal(loaded, expected.numpy()), name)
+                        self.assertEqual(loaded.dtype, expected.numpy().dtype)
+
+    def test_dlpack_and_the_buffer_protocol_are_read(self):
+        class OnlyDLPack:
+            def __init__(self, array):
+                self.array = array
+                self.__dlpack_device__ = array.__dlpack_device__
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+            def __dlpack__(self):
+                return self.array.__dlpack__()
+
+        x = numpy.arange(6, dtype=numpy.int16).reshape(2, 3)
+        self.dumper.add("d", {"dlpack": OnlyDLPack(x.T), "buffer": memoryview(x), "array": x})
+        self.dumper.dump()
+        loaded = ott.load_dump(os.path.join(self.dir, "0")).tensors["d"]
+        self.assertTrue(numpy.array_equal(loaded["dlpack"], x.T))
+        self.assertTrue(numpy.array_equal(loaded["buffer"], x) and numpy.array_equal(loaded["array"], x))
+
+    def test_memory_is_referred_to_and_not_copied(self):
+        x = numpy.zeros(4)
+        seen = []
+        comparison = ott.compare({"x": x}, {"x": x})
+        self.assertTrue(comparison.bitwise_equal)
+        self.dumper.add("x", x)
+        self.dumper.dump()
+        self.dumper.dump()
+        loaded = ott.load_dump(os.path.join(self.dir, "0"), "raw").tensors["x"]
+        seen.append(numpy.asarray(loaded))
+        self.assertTrue(numpy.shares_memory(seen[0], numpy.asarray(loaded)))
+        before = sys.getrefcount(x)
+        ott.compare(x, x)
+        self.assertEqual(sys.getrefcount(x), before)
+
+    def test_formats_overrides_axes_and_ranges(self):
+        x = torch.arange(6.0).reshape(2, 3)
+        self.dumper.push_range("step")
+        self.dumper.add("d", {"a": x, "b": {"c": x}, "no": 1}, "npy", format_overrides={"b": "json"}, permute_axes=(1, 0),
+                        permute_axes_overrides={"c": ()}, exclude=["no"])
+        self.dumper.pop_range()
+        with self.assertRaises(ott.FailedPreconditionError):
+            self.dumper.pop_range()
+        self.dumper.dump()
+        with open(os.path.join(self.dir, "0", "tensors.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file), {"step": {"d": {"a": "step.d.a.npy", "b": {"c": x.tolist()}}}})
+        array = numpy.load(os.path.join(self.dir, "0", "[tensors.json]step.d.a.npy"))
+        self.assertTrue((array == x.t().numpy()).all())
+
+    def test_paused_and_counted(self):
+        self.dumper.pause()
+        self.assertFalse(self.dumper.active)
+        self.dumper.add("x", lambda: self.fail("called while paused"))
+        self.dumper.resume()
+        self.dumper.count = 7
+        self.dumper.add("x", lambda: torch.ones(1))
+        self.dumper.dump()
+        self.assertEqual((self.dumper.count, os.listdir(self.dir)), (8, ["7"]))
+
+    def test_what_is_pending_is_compared(self):
+        for value in (1.0, 1.0, 2.0):
+            self.dumper.count = 0
+            self.dumper.add("x", torch.full((2,), value))
+            if not os.path.exists(os.path.join(self.dir, "0")):
+                self.dumper.dump()
+            else:
+                self.assertEqual(bool(self.dumper.compare()), value == 1.0)
+
+    def test_writer_threads_report_errors_at_flush(self):
+        self.dumper.disable()
+        self.dumper.enable("/dev/null/x", num_writer_threads=1)
+        self.dumper.add("x", torch.ones(1))
+        self.dumper.dump()
+        with self.assertRaisesRegex(ott.Error, "/dev/null"):
+            self.dumper.flush()
+
+
+class CompareTest(unittest.TestCase):
+    def test_verdicts(self):
+        x = torch.arange(6.0).reshape(2, 3)
+        self.assertIs(ott.compare(x, x.clone()).verdict, ott.Verdict.EQUAL)
+        self.assertIs(ott.compare(x, x + 1).verdict, ott.Verdict.DIFFERENT)
+        self.assertIs(ott.compare({}, {}).verdict, ott.Verdict.COULD_NOT_COMPARE)
+        self.assertEqual(str(ott.Verdict.COULD_NOT_COMPARE), "could not compare")
+        self.assertTrue(ott.compare({}, {}, allow_empty=True))
+        self.assertFalse(ott.compare({"a": x}, {"b": x}))
+        self.assertTrue(ott.compare({"a": x}, {"a": x, "b": x}, allow_extra=True))
+        self.assertFalse(ott.compare(x, x.double()))
+        self.assertTrue(ott.compare(x, x.double(), compare_dtype=False))
+
+    def test_tolerances(self):
+        x = torch.ones(3)
+        self.assertFalse(ott.compare(x, x + 1e-3))
+        self.assertTrue(ott.compare(x, x + 1e-3, atol=2e-3))
+        self.assertTrue(ott.compare(x, x + 1e-3, rtol=2e-3))
+        self.assertTrue(ott.compare({"a": {"b": x}}, {"a": {"b": x + 1e-3}}, tolerances={"a.*": (1e-2, 0)}))
+        self.assertTrue(ott.compare(x, x + 1e-6, default_tolerances=True))
+        nan = torch.tensor([float("nan")])
+        self.assertFalse(ott.compare(nan, nan))
+        self.assertTrue(ott.compare(nan, nan, nan_equal=True))
+        self.assertFalse(ott.compare(torch.tensor([0.0]), torch.tensor([-0.0]), bitwise=True))
+        with self.assertRaisesRegex(ValueError, "atol"):
+            ott.compare(x, x, atol=-1)
+
+    def test_it_prints_well(self):
+        comparison = ott.compare({"w": torch.zeros(2)}, {"w": torch.tensor([0.0, 0.5])})
+        self.assertIn("w: mismatch", str(comparison))
+        self.assertTrue(str(comparison).splitlines()[-1].startswith("different"))
+        self.assertTrue(repr(comparison).startswith("<ott.Comparison: different"))
+        self.assertEqual(comparison.results[0]["max_abs_error"], {"error": 0.5, "index": [1]})
+        self.assertIn("<testcase", comparison.junit_xml())
+        self.assertIn("mismatch", comparison.csv())
+        with self.assertRaisesRegex(AssertionError, "w: mismatch"):
+            comparison.assert_equal()
+        ott.compare(torch.ones(1), torch.ones(1)).assert_equal()
+
+    def test_dumps_on_disk(self):
+        directory = tempfile.mkdtemp()
+        dumper = ott.TensorDumper()
+        dumper.enable(directory)
+        self.addCleanup(dumper.disable)
+        for value in (1.0, 2.0):
+            dumper.add("x", torch.full((2,), value))
+            dumper.dump()
+        first, second = (os.path.join(directory, name) for name in "01")
+        self.assertTrue(ott.compare(first, first))
+        self.assertEqual(ott.compare(first, second).results[0]["path"], "tensors.x")
+        self.assertTrue(ott.compare(first, {"x": torch.ones(2)}))
+        self.assertFalse(ott.compare(second, {"x": torch.ones(2)}))
+        with self.assertRaisesRegex(TypeError, "first argument"):
+            ott.compare({"x": torch.ones(2)}, first)
+
+
+class RunTest(unittest.TestCase):
+    def test_a_run_of_one_rank(self):
+        directory = tempfile.mkdtemp()
+        config = {"run_dir": os.path.join(directory, "run"), "stopwatch": {"num_warmup_iters": 1},
+                  "dump": {"iterations": {"every": 2}}}
+        stopwatch, dumper = ott.Stopwatch(), ott.TensorDumper()
+        with ott.TrainingRun(config, ranks="local") as run:
+            for i in range(4):
+                self.assertEqual((run.iteration, dumper.active), (i, i % 2 == 0))
+                with stopwatch("forward"):
+                    dumper.add("x", torch.full((2,), float(i)))
+                run.finish_iter()
+            self.assertFalse(run.diverged)
+        self.assertFalse(stopwatch.enabled)
+        rank = os.path.join(directory, "run", "rank_00000")
+        self.assertEqual(sorted(os.listdir(os.path.join(rank, "dumps"))), ["0", "2"])
+        with open(os.path.join(rank, "stopwatch.json"), encoding="utf-8") as file:
+            self.assertIn("forward", [m["name"] for m in json.load(file)["measurements"]])
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            run.finish_iter()
+
+    def test_a_divergence_is_told(self):
+        directory = tempfile.mkdtemp()
+        reference = {"run_dir": os.path.join(directory, "a"), "dump": {}}
+        checked = {"run_dir": os.path.join(directory, "b"), "dump": {},
+                   "cross_check": {"iterations": {}, "reference_run": os.path.join(directory, "a")}}
+        told = []
+        for config, value in ((reference, 1.0), (checked, 2.0)):
+            with ott.TrainingRun(config, ranks="local") as run:
+                run.on_divergence(lambda verdict, text: told.append((verdict, text)))
+                ott.TensorDumper().add("x", torch.full((2,), value))
+                run.finish_iter()
+                self.assertEqual(run.diverged, value == 2.0)
+        self.assertEqual(len(told), 1)
+        self.assertIn('"tensors.x"', told[0][1])
+        self.assertEqual(int(told[0][0]["iteration"]), 0)
+
+        class Stop(Exception):
+            pass
+
+        def stop(verdict, text):
+            raise Stop(text)
+
+        checked["run_dir"] = os.path.join(directory, "c")
+        run = ott.TrainingRun(checked, ranks="local")
+        self.addCleanup(run.close)
+        run.on_divergence(stop)
+        ott.TensorDumper().add("x", torch.full((2,), 3.0))
+        with self.assertRaises(Stop):
+            run.finish_iter()
+
+    def test_the_configuration_is_a_file_a_dict_or_the_environments(self):
+        directory = tempfile.mkdtemp()
+        path = os.path.join(directory, "ott.textproto")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("stopwatch { num_warmup_iters: 3 }")
+        with redirect_stdout(io.StringIO()):
+            for config in (path, {"stopwatch": {}}):
+                with ott.TrainingRun(config):
+                    self.assertTrue(ott.Stopwatch().enabled)
+            os.environ["OTT_CONFIG"] = path
+            self.addCleanup(os.environ.pop, "OTT_CONFIG")
+            with ott.TrainingRun():
+                self.assertTrue(ott.Stopwatch().enabled)
+
+    def test_ranks_of_one_process(self):
+        ranks = ott.ranks("local")
+        self.assertEqual((ranks.rank, ranks.size), (0, 1))
+        x = torch.ones(3)
+        ranks.all_reduce(x)
+        ranks.barrier()
+        self.assertEqual(x.tolist(), [1, 1, 1])
+        with self.assertRaises(ValueError):
+            ranks.all_reduce(torch.ones(4)[::2])
+        with self.assertRaises(TypeError):
+            ranks.all_reduce(torch.ones(2).half())
+        with self.assertRaises(IndexError):
+            ranks.host(1)
+        ranks.close()
+        with self.assertRaises(RuntimeError):
+            ranks.barrier()
+
+
+class DocumentationTest(unittest.TestCase):
+    def test_everything_public_has_a_docstring_and_annotations(self):
+        for module in (ott, accvlab):
+            for name in module.__all__:
+                thing = getattr(module, name)
+                if name.startswith("__"):
+                    continue
+                self.assertTrue(inspect.getdoc(thing), name)
+                if not inspect.isclass(thing) or not thing.__module__.startswith("ott.") or name == "Ranks":
+                    continue
+                for member, function in vars(thing).items():
+                    if member.startswith("_") or not inspect.isfunction(function):
+                        continue
+                    self.assertTrue(function.__doc__, f"{name}.{member}")
+                    annotated = set(function.__annotations__) - {"return"}
+                    self.assertEqual(annotated, set(inspect.signature(function).parameters) - {"self", "cls"},
+                                     f"{name}.{member}")
+
+    def test_help_of_the_stopwatch_reads_well(self):
+        text = pydoc.plain(pydoc.render_doc(ott.Stopwatch))
+        for part in ("Named measurements over the iterations", "Times are in seconds", "start(self, name: 'str') -> 'None'"):
+            self.assertIn(part, text)
+
+    def test_the_stub_of_the_extension_names_what_it_has(self):
+        from ott import _ott
+
+        path = os.path.join(os.path.dirname(ott.__file__), "_ott.pyi")
+        with open(path, encoding="utf-8") as file:
+            stub = file.read()
+        names = [name for name in dir(_ott) if not name.startswith("__")] + ["__version__"]
+        self.assertEqual([name for name in names if f"def {name}(" not in stub and f"class {name}:" not in stub
+                          and f"{name}: str" not in stub], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

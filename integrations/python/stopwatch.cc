@@ -1,0 +1,402 @@
+#include "integrations/python/stopwatch.h"
+
+#include <pybind11/stl.h>
+
+#include <functional>
+#include <new>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "integrations/python/convert.h"
+#include "ott/core/base/misuse_capture.h"
+#include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/core/stopwatch/stopwatch_files.h"
+#include "ott/core/stopwatch/stopwatch_snapshot.h"
+
+// What is called in each iteration is plain C API, which costs a fifth of pybind11's calls; the rest is
+// pybind11.
+
+namespace ott::python {
+namespace {
+
+namespace py = pybind11;
+
+using internal::MisuseCapture;
+
+// Where an interval begins is not looked up: that takes longer than the rest. The exception's traceback tells
+// it.
+constexpr Place kPlace{"Python", 0};
+
+int num_open_scopes = 0;
+
+void SetMisuseError(const MisuseCapture& capture) {
+  const std::string message = absl::StrReplaceAll(
+      capture.message(), {{" at Python:0", ""}, {" since Python:0", ""}, {" of Python:0", ""}});
+  try {
+    const py::object type = py::module_::import("ott._errors").attr("MisuseError");
+    PyErr_SetString(type.ptr(), message.c_str());
+  } catch (py::error_already_set& error) {
+    error.restore();
+  }
+}
+
+// The only argument of a call, by position or by its name; null with a TypeError set.
+PyObject* OnlyArgument(const char* function, const char* parameter, PyObject* const* arguments,
+                       Py_ssize_t number, PyObject* names) {
+  const Py_ssize_t num_named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
+  if (number + num_named != 1) {
+    PyErr_Format(PyExc_TypeError, "%s() takes one argument, '%s' (%zd given)", function, parameter,
+                 number + num_named);
+    return nullptr;
+  }
+  if (num_named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), parameter) != 0) {
+    PyErr_Format(PyExc_TypeError, "%s() has no parameter %R, but '%s'", function, PyTuple_GET_ITEM(names, 0),
+                 parameter);
+    return nullptr;
+  }
+  return arguments[0];
+}
+
+// A name as UTF-8. Where it is none: null, with an exception set if is_on.
+const char* NameOf(PyObject* name, Py_ssize_t* size, bool is_on) {
+  const char* const text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, size) : nullptr;
+  if (text != nullptr) return text;
+  PyErr_Clear();
+  if (!is_on) return nullptr;
+  if (PyUnicode_Check(name)) {
+    PyErr_Format(PyExc_ValueError, "the name %A has surrogates, which are not UTF-8", name);
+  } else {
+    PyErr_Format(PyExc_TypeError, "a name is a str, not %.200s", Py_TYPE(name)->tp_name);
+  }
+  return nullptr;
+}
+
+PyObject* Result(const MisuseCapture& capture) {
+  if (__builtin_expect(!capture.message().empty(), 0)) {
+    SetMisuseError(capture);
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
+template <auto kMethod>
+PyObject* CallStopwatch(const char* function, PyObject* const* arguments, Py_ssize_t number,
+                        PyObject* names) {
+  PyObject* const argument = OnlyArgument(function, "name", arguments, number, names);
+  if (argument == nullptr) return nullptr;
+  Stopwatch& stopwatch = Stopwatch::Get();
+  Py_ssize_t size = 0;
+  const char* const name = NameOf(argument, &size, stopwatch.enabled());
+  if (name == nullptr) {
+    if (PyErr_Occurred() != nullptr) return nullptr;
+    Py_RETURN_NONE;
+  }
+  const MisuseCapture capture;
+  (stopwatch.*kMethod)(std::string_view(name, static_cast<size_t>(size)), kPlace);
+  return Result(capture);
+}
+
+PyObject* Start(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
+  return CallStopwatch<static_cast<void (Stopwatch::*)(std::string_view, Place)>(&Stopwatch::Start)>(
+      "start", arguments, number, names);
+}
+
+PyObject* End(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
+  return CallStopwatch<static_cast<void (Stopwatch::*)(std::string_view, Place)>(&Stopwatch::End)>(
+      "end", arguments, number, names);
+}
+
+PyObject* StartOneTime(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
+  return CallStopwatch<&Stopwatch::StartOneTime>("start_one_time", arguments, number, names);
+}
+
+PyObject* EndOneTime(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
+  return CallStopwatch<&Stopwatch::EndOneTime>("end_one_time", arguments, number, names);
+}
+
+PyObject* NvtxPush(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
+  PyObject* const argument = OnlyArgument("range_push", "range_name", arguments, number, names);
+  if (argument == nullptr) return nullptr;
+  NvtxRangeWrapper& wrapper = NvtxRangeWrapper::Get();
+  Py_ssize_t size = 0;
+  const char* const name = NameOf(argument, &size, wrapper.enabled());
+  if (name != nullptr) {
+    const MisuseCapture capture;
+    wrapper.Push(std::string(name, static_cast<size_t>(size)), kPlace);
+    return Result(capture);
+  }
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* NvtxPop(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
+  NvtxRangeWrapper& wrapper = NvtxRangeWrapper::Get();
+  const MisuseCapture capture;
+  if (number == 0 && names == nullptr) {
+    wrapper.Pop(kPlace);
+    return Result(capture);
+  }
+  PyObject* const argument = OnlyArgument("range_pop", "range_name", arguments, number, names);
+  if (argument == nullptr) return nullptr;
+  Py_ssize_t size = 0;
+  if (argument == Py_None) {
+    wrapper.Pop(kPlace);
+  } else if (const char* const name = NameOf(argument, &size, wrapper.enabled()); name != nullptr) {
+    wrapper.Pop(std::string_view(name, static_cast<size_t>(size)), kPlace);
+  } else if (PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
+  return Result(capture);
+}
+
+// _ott.Scope(name): a context manager, once at a time.
+struct ScopeObject {
+  PyObject_HEAD;
+  PyObject* name;
+  // Not ended where the object goes while it is open: that may happen on any thread.
+  std::optional<Stopwatch::Scope> scope;
+  bool entered;
+  bool counted;
+};
+
+PyObject* ScopeNew(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* const self = type->tp_alloc(type, 0);
+  if (self != nullptr) new (&reinterpret_cast<ScopeObject*>(self)->scope) std::optional<Stopwatch::Scope>();
+  return self;
+}
+
+int ScopeInit(PyObject* self, PyObject* arguments, PyObject* names) {
+  static const char* parameters[] = {"name", nullptr};
+  PyObject* name = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:Scope", const_cast<char**>(parameters), &name))
+    return -1;
+  Py_INCREF(name);
+  Py_XSETREF(reinterpret_cast<ScopeObject*>(self)->name, name);
+  return 0;
+}
+
+PyObject* ScopeEnter(PyObject* self, PyObject*) {
+  auto* const scope = reinterpret_cast<ScopeObject*>(self);
+  if (scope->entered) {
+    PyErr_SetString(PyExc_RuntimeError, "this scope is open already; make another one, by stopwatch(name)");
+    return nullptr;
+  }
+  const bool is_on = Stopwatch::Get().enabled();
+  Py_ssize_t size = 0;
+  const char* const name = scope->name == nullptr ? nullptr : NameOf(scope->name, &size, is_on);
+  if (name != nullptr) {
+    scope->scope.emplace(std::string_view(name, static_cast<size_t>(size)), kPlace);
+    scope->counted = is_on;
+    num_open_scopes += is_on ? 1 : 0;
+  } else if (PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
+  scope->entered = true;
+  Py_INCREF(self);
+  return self;
+}
+
+PyObject* ScopeExit(PyObject* self, PyObject* const*, Py_ssize_t) {
+  auto* const scope = reinterpret_cast<ScopeObject*>(self);
+  if (std::exchange(scope->counted, false)) --num_open_scopes;
+  scope->entered = false;
+  const MisuseCapture capture;
+  scope->scope.reset();
+  if (__builtin_expect(!capture.message().empty(), 0)) {
+    SetMisuseError(capture);
+    return nullptr;
+  }
+  Py_RETURN_FALSE;
+}
+
+void ScopeDelete(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  Py_CLEAR(reinterpret_cast<ScopeObject*>(self)->name);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+int ScopeTraverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  Py_VISIT(reinterpret_cast<ScopeObject*>(self)->name);
+  return 0;
+}
+
+template <typename F>
+PyCFunction AsPyCFunction(F* function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
+}
+
+PyObject* MakeScopeType() {
+  static PyMethodDef methods[] = {
+      {"__enter__", &ScopeEnter, METH_NOARGS, "Starts the interval."},
+      {"__exit__", AsPyCFunction(&ScopeExit), METH_FASTCALL, "Ends the interval, and lets exceptions pass."},
+      {nullptr, nullptr, 0, nullptr},
+  };
+  static PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(&ScopeNew)},
+      {Py_tp_init, reinterpret_cast<void*>(&ScopeInit)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(&ScopeDelete)},
+      {Py_tp_traverse, reinterpret_cast<void*>(&ScopeTraverse)},
+      {Py_tp_methods, methods},
+      {0, nullptr},
+  };
+  static PyType_Spec spec = {"ott._ott.Scope", sizeof(ScopeObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+  return PyType_FromSpec(&spec);
+}
+
+void AddFunctions(py::module_& module) {
+  static PyMethodDef functions[] = {
+      {"stopwatch_start", AsPyCFunction(&Start), METH_FASTCALL | METH_KEYWORDS,
+       "start(name)\n--\n\nStarts the measurement `name`, which must not run."},
+      {"stopwatch_end", AsPyCFunction(&End), METH_FASTCALL | METH_KEYWORDS,
+       "end(name)\n--\n\nEnds the measurement `name`, which must run, on any thread."},
+      {"stopwatch_start_one_time", AsPyCFunction(&StartOneTime), METH_FASTCALL | METH_KEYWORDS,
+       "start_one_time(name)\n--\n\nStarts what is measured once."},
+      {"stopwatch_end_one_time", AsPyCFunction(&EndOneTime), METH_FASTCALL | METH_KEYWORDS,
+       "end_one_time(name)\n--\n\nEnds what is measured once."},
+      {"nvtx_push", AsPyCFunction(&NvtxPush), METH_FASTCALL | METH_KEYWORDS,
+       "range_push(range_name)\n--\n\nBegins an NVTX range on this thread."},
+      {"nvtx_pop", AsPyCFunction(&NvtxPop), METH_FASTCALL | METH_KEYWORDS,
+       "range_pop(range_name=None)\n--\n\nEnds this thread's last NVTX range."},
+      {nullptr, nullptr, 0, nullptr},
+  };
+  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw py::error_already_set();
+}
+
+// Prints by a Python function, whose exceptions Python shows but which end here.
+std::function<void(const Stopwatch&)> PrintingBy(py::object print) {
+  if (print.is_none()) return nullptr;
+  // Kept to the end of the process, as the stopwatch is.
+  PyObject* const function = print.release().ptr();
+  return [function](const Stopwatch&) {
+    if (!PythonRuns()) return;
+    const py::gil_scoped_acquire acquire;
+    PyObject* const result = PyObject_CallNoArgs(function);
+    if (result == nullptr) PyErr_WriteUnraisable(function);
+    Py_XDECREF(result);
+  };
+}
+
+// What a place refers to is never freed, as the stopwatch keeps it.
+Place PlaceOf(const std::pair<std::string, int>& place) {
+  return {(new std::string(place.first))->c_str(), place.second};
+}
+
+Stopwatch::DeviceSync DeviceSyncOf(const std::string& name) {
+  if (name == "none") return Stopwatch::DeviceSync::kNone;
+  if (name == "device") return Stopwatch::DeviceSync::kDevice;
+  if (name == "events") return Stopwatch::DeviceSync::kEvents;
+  throw py::value_error(absl::StrCat("device_sync is 'none', 'device' or 'events', not '", name, "'"));
+}
+
+void EnableStopwatch(int64_t num_warmup_iters, int64_t print_every_n_iters, const std::string& device_sync,
+                     std::vector<std::string> collective_measurements,
+                     const std::string& cpu_usage_measurement, bool emit_nvtx, py::object print,
+                     const std::pair<std::string, int>& place) {
+  Stopwatch::Options options;
+  options.num_warmup_iters = num_warmup_iters;
+  options.print_every_n_iters = print_every_n_iters;
+  options.device_sync = DeviceSyncOf(device_sync);
+  options.collective_measurements = std::move(collective_measurements);
+  options.cpu_usage_measurement = cpu_usage_measurement;
+  options.emit_nvtx = emit_nvtx;
+  options.on_misuse = OnMisuse::kLogAndCount;
+  options.print = PrintingBy(std::move(print));
+  const absl::Status status = WithoutGil([&] { return Stopwatch::Get().Enable(options, PlaceOf(place)); });
+  Check(status);
+}
+
+void DisableStopwatch() {
+  if (num_open_scopes > 0) {
+    throw std::runtime_error(
+        absl::StrCat(num_open_scopes, " scopes of the stopwatch are open; leave their with blocks first"));
+  }
+  WithoutGil([] { Stopwatch::Get().Disable(); });
+}
+
+void FinishIter() {
+  const MisuseCapture capture;
+  WithoutGil([] { Stopwatch::Get().FinishIter(kPlace); });
+  Check(capture);
+}
+
+py::dict Snapshot() {
+  const StopwatchSnapshot snapshot = WithoutGil([] { return Stopwatch::Get().Snapshot(); });
+  py::list measurements;
+  for (const StopwatchSnapshot::Measurement& measurement : snapshot.measurements) {
+    measurements.append(
+        py::make_tuple(measurement.name, measurement.per_interval.count(), measurement.per_interval.total()));
+  }
+  py::list one_time;
+  for (const StopwatchSnapshot::OneTime& measurement : snapshot.one_time) {
+    one_time.append(py::make_tuple(measurement.name, measurement.seconds, measurement.running));
+  }
+  py::dict result;
+  result["num_warmup_iters"] = snapshot.num_warmup_iters;
+  result["num_warmup_iters_done"] = snapshot.num_warmup_iters_done;
+  result["num_measured_iters"] = snapshot.num_measured_iters;
+  result["measurements"] = measurements;
+  result["one_time"] = one_time;
+  result["cpu_usage_measurement"] = snapshot.cpu_usage_measurement;
+  result["cpu_usage_percent"] = snapshot.cpu_usage.all_percent();
+  return result;
+}
+
+}  // namespace
+
+void Check(const MisuseCapture& capture) {
+  if (capture.message().empty()) return;
+  SetMisuseError(capture);
+  throw py::error_already_set();
+}
+
+int NumOpenScopes() { return num_open_scopes; }
+
+void DefineStopwatch(py::module_& module) {
+  AddFunctions(module);
+  module.add_object("Scope", py::reinterpret_steal<py::object>(MakeScopeType()));
+  module.def("stopwatch_enable", &EnableStopwatch, py::kw_only(), py::arg("num_warmup_iters"),
+             py::arg("print_every_n_iters"), py::arg("device_sync"), py::arg("collective_measurements"),
+             py::arg("cpu_usage_measurement"), py::arg("emit_nvtx"), py::arg("print"), py::arg("place"));
+  module.def("stopwatch_enabled", [] { return Stopwatch::Get().enabled(); });
+  module.def("stopwatch_disable", &DisableStopwatch);
+  module.def("stopwatch_finish_iter", &FinishIter);
+  module.def("stopwatch_set_cpu_usage_measurement",
+             [](const std::string& name) { Check(Stopwatch::Get().SetCpuUsageMeasurement(name)); });
+  module.def("stopwatch_snapshot", &Snapshot);
+  module.def("stopwatch_table", [] { return WithoutGil([] { return Stopwatch::Get().Table(); }); });
+  module.def("stopwatch_csv", [] { return WithoutGil([] { return Stopwatch::Get().Csv(); }); });
+  module.def("stopwatch_json", [] { return WithoutGil([] { return Stopwatch::Get().Json(); }); });
+  module.def("stopwatch_mean_seconds_per_interval",
+             [](const std::string& name) { return Stopwatch::Get().MeanSecondsPerInterval(name); });
+  module.def("stopwatch_mean_seconds_per_iteration",
+             [](const std::string& name) { return Stopwatch::Get().MeanSecondsPerIteration(name); });
+  module.def("stopwatch_write", [](const std::string& dir) {
+    const absl::Status status = WithoutGil([&] {
+      return WriteStopwatchFiles(Stopwatch::Get(), {dir, "", 0, 1});
+    });
+    Check(status);
+  });
+  module.def("nvtx_enable", [](bool sync_on_push, bool sync_on_pop, bool keep_track_of_range_order,
+                               const std::pair<std::string, int>& place) {
+    NvtxRangeWrapper::Options options;
+    options.sync_on_push = sync_on_push;
+    options.sync_on_pop = sync_on_pop;
+    options.keep_track_of_range_order = keep_track_of_range_order;
+    options.on_misuse = OnMisuse::kLogAndCount;
+    Check(NvtxRangeWrapper::Get().Enable(options, PlaceOf(place)));
+  });
+  module.def("nvtx_enabled", [] { return NvtxRangeWrapper::Get().enabled(); });
+  module.def("nvtx_disable", [] { NvtxRangeWrapper::Get().Disable(); });
+}
+
+}  // namespace ott::python
