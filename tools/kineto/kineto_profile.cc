@@ -283,17 +283,23 @@ class ProfileBuilder {
   }
 
   void AddCall(const Event& event, int64_t duration) {
-    if (event.correlation <= 0) return;
+    if (event.correlation <= 0 && event.external_id <= 0) return;
+    SeeProcess(event);
+    Profile::Launch call;
+    call.start = event.start;
+    call.thread = ThreadOf(event.process, event.thread);
+    call.nanoseconds = static_cast<uint32_t>(std::min<int64_t>(duration, kNone - 1));
+    if (event.correlation <= 0) {
+      calls_without_correlation_.emplace(event.external_id, call);
+      return;
+    }
     const uint32_t index = LaunchOf(event);
     Profile::Launch& launch = profile_.launches[index];
     if (launch.thread != kNone) {
       ++num_duplicate_calls_;
       return;
     }
-    SeeProcess(event);
-    launch.start = event.start;
-    launch.thread = ThreadOf(event.process, event.thread);
-    launch.nanoseconds = static_cast<uint32_t>(std::min<int64_t>(duration, kNone - 1));
+    launch = call;
     if (event.name.find("GraphLaunch") != std::string_view::npos) graph_launches_.insert(index);
   }
 
@@ -444,6 +450,10 @@ class ProfileBuilder {
     profile_.range_of_launch.resize(profile_.launches.size());
     for (uint32_t i = 0; i < profile_.launches.size(); ++i) {
       if (ids_of_launch_[i] == kNoNumber) continue;
+      const auto call = calls_without_correlation_.find(ids_of_launch_[i]);
+      if (profile_.launches[i].thread == kNone && call != calls_without_correlation_.end()) {
+        profile_.launches[i] = call->second;
+      }
       const uint32_t place = place_of_.Find(0, ids_of_launch_[i]);
       if (place == kNone || places_[place].thread == kNone) continue;
       profile_.range_of_launch[i] = {places_[place].thread, places_[place].range};
@@ -563,7 +573,9 @@ class ProfileBuilder {
   TextIndex kernel_name_of_, transfer_name_of_, collective_kind_of_, label_key_of_;
   std::vector<uint32_t> label_of_key_;  // by the numbers of label_key_of_
   absl::flat_hash_map<std::array<int64_t, 6>, uint32_t> geometry_of_;
-  IdIndex launch_of_;                    // by correlation id
+  IdIndex launch_of_;  // by correlation id
+  // By External id, which is what ties them to their kernels; the first of those that share one.
+  absl::flat_hash_map<int64_t, Profile::Launch> calls_without_correlation_;
   GrowingArray<int64_t> ids_of_launch_;  // External ids, by launch
   absl::flat_hash_set<uint32_t> graph_launches_;
   IdIndex place_of_;  // by External id

@@ -177,6 +177,29 @@ TEST(KinetoProfile, TheRatesOfACallCountItOnceInTheTimeOfAllItsKernels) {
   EXPECT_EQ(joined.Write("flops,tflops,call"), "flops tflops call\n48000000 1.2 40000\n- - -\n");
 }
 
+TEST(KinetoProfile, CallsWithoutCorrelationAreTiedToTheirKernelsByExternalId) {
+  const auto flops = [](const std::string& dims, const std::string& inputs) {
+    const Joined joined = Trace(Last(
+        Event("cpu_op", "aten::convolution", 100, 50,
+              R"("Input type":["Float","Float"],"Input Dims":)" + dims + R"(,"Concrete Inputs":)" + inputs) +
+        Event("cuda_runtime", "cudaLaunchKernel", 110, 5, R"("External id":100)") +
+        Event("kernel", "conv", 300, 30, R"("External id":100)")));
+    return joined.Write("op,flops");
+  };
+  // Transposed: each of 4 512 8 8 numbers adds to 256 4 4 others.
+  EXPECT_EQ(
+      flops("[[4,512,8,8],[512,256,4,4]]", R"-(["","","","(2,2)","(1,1)","(1,1)","True","(0,0)","1"])-"),
+      "op flops\nconvolution 1073741824\n");
+  // Dilated, with as much padding: as large as the input.
+  EXPECT_EQ(flops("[[2,256,128,128],[256,256,3,3]]",
+                  R"-(["","","","(1,1)","(16,16)","(16,16)","False","(0,0)","1"])-"),
+            "op flops\nconvolution 38654705664\n");
+  // Depthwise.
+  EXPECT_EQ(flops("[[8,1024,32,32],[1024,1,3,3]]",
+                  R"-(["","","","(1,1)","(1,1)","(1,1)","False","(0,0)","1024"])-"),
+            "op flops\nconvolution 150994944\n");
+}
+
 TEST(KinetoProfile, WhatIsWrongWithEventsIsSaid) {
   const Joined joined = Trace(Last(Event("cpu_op", "aten::mm", 100, -5, R"("External id":7)") +
                                    Event("cpu_op", "aten::mm", 200, 5, R"("External id":7)") +
