@@ -124,30 +124,73 @@ struct Convolution {
   bool transposed = false;
 };
 
-// Where convolutions have their numbers: conv2d(input, weight, bias, stride, padding, dilation, groups),
-// conv_transpose2d(input, weight, bias, stride, padding, output_padding, groups, dilation), and
-// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups).
-struct ConvolutionParameters {
-  Parameter stride{"stride", 3};
-  Parameter padding{"padding", 4};
-  Parameter dilation{"dilation", 5};
-  Parameter transposed{"transposed"};
-  Parameter output_padding{"output_padding"};
-  Parameter groups{"groups", 6};
+// Where a convolution has its numbers, by PyTorch's native_functions.yaml.
+struct ConvolutionForm {
+  std::string_view name;
+  int stride;
+  int padding;
+  int dilation;
+  int groups;
+  int output_padding;
+  int transposed;
+};
+constexpr int kNone = Parameter::kByNameOnly;
+constexpr ConvolutionForm kConvolutionForms[] = {
+    {"conv1d", 3, 4, 5, 6, kNone, kNone},
+    {"conv2d", 3, 4, 5, 6, kNone, kNone},
+    {"conv3d", 3, 4, 5, 6, kNone, kNone},
+    {"conv_transpose1d", 3, 4, 7, 6, 5, kNone},
+    {"conv_transpose2d", 3, 4, 7, 6, 5, kNone},
+    {"conv_transpose3d", 3, 4, 7, 6, 5, kNone},
+    {"convolution", 3, 4, 5, 8, 7, 6},
+    {"convolution_overrideable", 3, 4, 5, 8, 7, 6},
+    {"cudnn_convolution", 3, 2, 4, 5, kNone, kNone},
+    {"cudnn_convolution_transpose", 4, 2, 5, 6, 3, kNone},
+    {"cudnn_convolution_relu", 3, 4, 5, 6, kNone, kNone},
+    {"miopen_convolution", 4, 3, 5, 6, kNone, kNone},
+    {"miopen_depthwise_convolution", 4, 3, 5, 6, kNone, kNone},
+    {"miopen_convolution_transpose", 5, 3, 6, 7, 4, kNone},
+    {"miopen_convolution_relu", 3, 4, 5, 6, kNone, kNone},
+    {"mkldnn_convolution", 4, 3, 5, 6, kNone, kNone},
+    {"conv_depthwise2d", 4, 5, 6, kNone, kNone, kNone},
+    {"conv_depthwise3d", 4, 5, 6, kNone, kNone, kNone},
+    {"thnn_conv2d", 4, 5, kNone, kNone, kNone, kNone},
+    {"slow_conv2d_forward", 4, 5, kNone, kNone, kNone, kNone},
+    {"slow_conv3d", 4, 5, kNone, kNone, kNone, kNone},
+    {"slow_conv3d_forward", 4, 5, kNone, kNone, kNone, kNone},
+    {"slow_conv_dilated2d", 4, 5, 6, kNone, kNone, kNone},
+    {"slow_conv_dilated3d", 4, 5, 6, kNone, kNone, kNone},
+    {"slow_conv_transpose2d", 4, 5, 7, kNone, 6, kNone},
+    {"slow_conv_transpose3d", 4, 5, 7, kNone, 6, kNone},
 };
 
-ConvolutionParameters ParametersOf(const OpCall& call) {
-  ConvolutionParameters parameters;
-  if (call.name() == "convolution") {
-    parameters.transposed.position = 6;
-    parameters.output_padding.position = 7;
-    parameters.groups.position = 8;
-  } else if (call.name().find("transpose") != std::string::npos) {
-    parameters.output_padding.position = 5;
-    parameters.dilation.position = 7;
-  }
-  return parameters;
+const ConvolutionForm* FormOf(const OpCall& call) {
+  const auto form = std::find_if(std::begin(kConvolutionForms), std::end(kConvolutionForms),
+                                 [&](const ConvolutionForm& known) { return known.name == call.name(); });
+  return form == std::end(kConvolutionForms) ? nullptr : &*form;
 }
+
+struct ConvolutionParameters {
+  // convolution_backward(grad_output, input, weight, bias_sizes, stride, ...)
+  ConvolutionParameters(const ConvolutionForm& form, bool is_backward_op) {
+    const auto at = [&](int position) {
+      return position == kNone ? kNone : position + (is_backward_op ? 1 : 0);
+    };
+    stride.position = at(form.stride);
+    padding.position = at(form.padding);
+    dilation.position = at(form.dilation);
+    groups.position = at(form.groups);
+    output_padding.position = at(form.output_padding);
+    transposed.position = at(form.transposed);
+  }
+
+  Parameter stride{"stride"};
+  Parameter padding{"padding"};
+  Parameter dilation{"dilation"};
+  Parameter groups{"groups"};
+  Parameter output_padding{"output_padding"};
+  Parameter transposed{"transposed"};
+};
 
 // A number for each dimension, from one or from a list.
 bool Spread(const std::vector<double>& numbers, size_t dimensions, double otherwise,
@@ -162,7 +205,7 @@ bool Spread(const std::vector<double>& numbers, size_t dimensions, double otherw
   return all->size() == dimensions;
 }
 
-bool SetOutput(const OpCall& call, Convolution* conv) {
+bool SetOutput(const OpCall& call, const ConvolutionParameters& parameters, Convolution* conv) {
   const Shape& x = conv->x->shape;
   const Shape& w = conv->w->shape;
   const size_t dimensions = w.size() - 2;
@@ -172,7 +215,6 @@ bool SetOutput(const OpCall& call, Convolution* conv) {
   }
   // Of PyTorch's labels alone, stride and padding are not known.
   if (call.tensors_only()) return false;
-  const ConvolutionParameters parameters = ParametersOf(call);
   std::vector<double> stride, padding, dilation, output_padding;
   if (!Spread(call.Numbers(parameters.stride), dimensions, 1, &stride) ||
       !Spread(call.Numbers(parameters.padding), dimensions, 0, &padding) ||
@@ -200,31 +242,36 @@ bool SetOutput(const OpCall& call, Convolution* conv) {
   return true;
 }
 
-std::optional<Convolution> ToConvolution(const OpCall& call) {
+std::optional<Convolution> ToConvolution(const OpCall& call, const ConvolutionForm& form) {
   Convolution conv;
-  // convolution_backward(grad_output, input, weight, ...)
-  const int input = call.is_backward_op() ? 1 : 0;
+  // convolution_backward(grad_output, input, weight, ...), but, up to PyTorch 1.10,
+  // cudnn_convolution_backward(input, grad_output, weight, ...).
+  const bool input_is_first =
+      form.name.find("dnn_") != std::string_view::npos || form.name.find("miopen_") != std::string_view::npos;
+  const int grad_output = input_is_first ? 1 : 0;
+  const int input = call.is_backward_op() ? 1 - grad_output : 0;
+  const int weight = call.is_backward_op() ? 2 : 1;
   conv.x = call.Tensor({"input", input});
-  conv.w = call.Tensor({"weight", input + 1});
+  conv.w = call.Tensor({"weight", weight});
   if (conv.x == nullptr || conv.w == nullptr) return std::nullopt;
   Shape x = conv.x->shape;
   const Shape& w = conv.w->shape;
   if (w.size() < 3 || w.size() > 5 || x.size() != w.size()) return std::nullopt;
-  const ConvolutionParameters parameters = ParametersOf(call);
+  const ConvolutionParameters parameters(form, call.is_backward_op());
   conv.transposed =
       call.name().find("transpose") != std::string::npos || call.Number(parameters.transposed, 0) == 1;
   if (call.is_backward_op()) {
-    conv.y = call.tensor(0).shape;
+    conv.y = call.tensor(grad_output).shape;
     if (conv.y.size() != w.size()) return std::nullopt;
     // With as many channels before and after, what grows is transposed.
     const bool grows = x[1] == w[0] && Elements(conv.y) > Elements(x);
     if (call.tensors_only()) conv.transposed = conv.y[1] != w[0] || grows;
   } else {
-    conv.bias = Bias(call, input + 2);
+    conv.bias = Bias(call, 2);
   }
   conv.groups = call.Number(parameters.groups, 1);
   if (!conv.transposed && w[1] > 0) conv.groups = Double(x[1]) / Double(w[1]);
-  if (conv.y.empty() && !SetOutput(call, &conv)) return std::nullopt;
+  if (conv.y.empty() && !SetOutput(call, parameters, &conv)) return std::nullopt;
   return conv;
 }
 
@@ -246,6 +293,8 @@ double CausalPairs(double queries, double keys) {
 int CausalPosition(std::string_view name, bool backward) {
   const bool outer = name.find("scaled_dot_product") != std::string_view::npos;
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  // The flash-attn library's own.
+  if (has("flash_attn_") || name == "flash_attn") return backward ? 11 : 5;
   if (has("flash")) return backward ? 11 : outer ? 4 : 8;
   if (has("efficient")) return outer ? (backward ? 11 : 6) : backward ? 14 : 9;
   if (has("cudnn")) return backward ? 14 : 6;
@@ -325,14 +374,10 @@ std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass) {
 }
 
 std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass) {
-  if (!call.IsOneOf({"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-                     "convolution", "convolution_overrideable", "cudnn_convolution",
-                     "cudnn_convolution_transpose", "conv_depthwise2d", "conv_depthwise3d", "thnn_conv2d",
-                     "slow_conv3d"})) {
-    return std::nullopt;
-  }
+  const ConvolutionForm* const form = FormOf(call);
+  if (form == nullptr) return std::nullopt;
   RawCost cost;
-  const std::optional<Convolution> conv = ToConvolution(call);
+  const std::optional<Convolution> conv = ToConvolution(call, *form);
   if (!conv.has_value()) return cost;
   const Shape& w = conv->w->shape;
   // Each element of y (transposed: of x) with all of a filter.
@@ -349,8 +394,11 @@ std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass) {
     cost.flops = products;
     cost.bytes = one_pass;
   } else {
-    cost.flops = 2 * products + added;
-    cost.bytes = 2 * one_pass + bias_bytes;
+    // Of input and weight, unless the last argument, whether they are wanted, says otherwise.
+    const std::vector<double> mask = call.Numbers({"output_mask", form->transposed == kNone ? kNone : 10});
+    const double passes = mask.size() == 3 ? mask[0] + mask[1] : 2;
+    cost.flops = passes * products + added;
+    cost.bytes = passes * one_pass + bias_bytes;
   }
   cost.params = ConvolutionParams(call, *conv);
   return cost;
@@ -361,8 +409,9 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   const bool outer = has("scaled_dot_product");
   // What PyTorch's outer ops call has the heads after the sequence, but for cuDNN's.
-  const bool heads_last = call.IsOneOf(
-      {"flash_attention_forward", "flash_attention", "efficient_attention_forward", "efficient_attention"});
+  const bool heads_last =
+      call.IsOneOf({"flash_attention_forward", "flash_attention", "efficient_attention_forward",
+                    "efficient_attention", "flash_attn_forward", "flash_attn"});
   if (!outer && !heads_last && !call.IsOneOf({"cudnn_attention_forward", "cudnn_attention"}))
     return std::nullopt;
   RawCost cost;

@@ -167,6 +167,37 @@ TEST(OpCost, Convolutions) {
        kForward,
        12,
        4 * (3 + 2 + 7)},
+      // By position: padding, stride and dilation, with no place for a bias; 7 x 7 with padding 3.
+      {"cudnn_convolution",
+       {T({1, 3, 8, 8}), T({4, 3, 7, 7}), N("", {3, 3}), N("", {2, 2}), N("", {1, 1}), N("", {1})},
+       kForward,
+       2 * 64 * 147,
+       4 * (192 + 588 + 64)},
+      {"miopen_convolution",
+       {T({1, 3, 8, 8}), T({4, 3, 7, 7}), N("", {}), N("", {3, 3}), N("", {2, 2}), N("", {1, 1}), N("", {1})},
+       kForward,
+       2 * 64 * 147,
+       4 * (192 + 588 + 64)},
+      {"_conv_depthwise2d",
+       {T({1, 4, 5, 5}), T({4, 1, 3, 3}), N("", {3, 3}), N("", {}), N("", {2, 2}), N("", {1, 1}),
+        N("", {1, 1})},
+       kForward,
+       2 * 36 * 9,
+       4 * (100 + 36 + 36)},
+      // By position: bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask.
+      {"convolution_backward",
+       {T({1, 4, 3, 3}), T({1, 2, 5, 5}), T({4, 2, 3, 3}), N("", {0}), N("", {2, 2}), N("", {1, 1}),
+        N("", {1, 1}), N("", {0}), N("", {0, 0}), N("", {1}), N("", {1, 1, 0})},
+       kForward,
+       2592,
+       1264},
+      // Of the first layer, whose input needs no gradient.
+      {"convolution_backward",
+       {T({1, 4, 3, 3}), T({1, 2, 5, 5}), T({4, 2, 3, 3}), N("", {0}), N("", {2, 2}), N("", {1, 1}),
+        N("", {1, 1}), N("", {0}), N("", {0, 0}), N("", {1}), N("", {0, 1, 0})},
+       kForward,
+       1296,
+       632},
       {"convolution_backward", backward, OpPass::kInputGradient, 1296, 632},
       {"convolution_backward", backward, kForward, 2592, 1264},
   });
@@ -195,6 +226,13 @@ TEST(OpCost, Attention) {
        kForward,
        2621440,
        263168},
+      // The flash-attn library's: heads after the sequence; dropout, scale and causal by position.
+      {"_flash_attn_forward",
+       {T({2, 16, 8, 64}, kF16), T({2, 16, 8, 64}, kF16), T({2, 16, 8, 64}, kF16), N("", {0}), N("", {0.125}),
+        N("", {1})},
+       kForward,
+       2 * 16 * 128 * 128,
+       4 * 32768 + 1024},
   });
   OpDescription sizes = Op("_scaled_dot_product_flash_attention", qkv({1, 1, 2, 1}, {1, 1, 2, 1}, 0));
   sizes.arguments.pop_back();
