@@ -385,10 +385,10 @@ std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass) {
                           Elements(conv->transposed ? conv->x->shape : conv->y) * Elements(w) / Double(w[0]);
   const double y_bytes = Elements(conv->y) * ResultSize(call, *conv->x);
   const double one_pass = call.Bytes(*conv->x) + call.Bytes(*conv->w) + y_bytes;
-  const double added = conv->bias == nullptr ? 0 : Elements(conv->y);
+  // A bias has no FLOPs here: PyTorch adds it by an op of its own, as its flop counter has it.
   const double bias_bytes = conv->bias == nullptr ? 0 : call.Bytes(*conv->bias);
   if (pass == OpPass::kForward && !call.is_backward_op()) {
-    cost.flops = products + added;
+    cost.flops = products;
     cost.bytes = one_pass + bias_bytes;
   } else if (pass == OpPass::kInputGradient || pass == OpPass::kWeightGradient) {
     cost.flops = products;
@@ -397,7 +397,7 @@ std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass) {
     // Of input and weight, unless the last argument, whether they are wanted, says otherwise.
     const std::vector<double> mask = call.Numbers({"output_mask", form->transposed == kNone ? kNone : 10});
     const double passes = mask.size() == 3 ? mask[0] + mask[1] : 2;
-    cost.flops = passes * products + added;
+    cost.flops = passes * products;
     cost.bytes = passes * one_pass + bias_bytes;
   }
   cost.params = ConvolutionParams(call, *conv);

@@ -149,7 +149,7 @@ TEST(OpCost, Convolutions) {
        kForward,
        450,
        4 * (25 + 9 + 25)},
-      {"conv1d", {T({1, 1, 5}), T({1, 1, 2}), T({1})}, kForward, 16 + 4, 44 + 4},
+      {"conv1d", {T({1, 1, 5}), T({1, 1, 2}), T({1})}, kForward, 16, 44 + 4},
       // By position: bias (none), stride, padding, dilation, and one group, which is not "transposed".
       {"conv2d",
        {T({1, 2, 5, 5}), T({4, 2, 3, 3}), N("", {}), N("", {1, 1}), N("", {1, 1}), N("", {1, 1}), N("", {1})},
