@@ -107,6 +107,9 @@ class Analysis {
  private:
   Scenario AllOf(Scenario::Times times) const { return {times, times, 1, {}}; }
   double MeanOf(const std::vector<double>& steps) const { return Sum(steps) / num_iterations_; }
+  std::string AStep() const {
+    return absl::StrCat(job_.step_word == "iteration" ? "an " : "a ", job_.step_word);
+  }
   std::string RankName(size_t rank) const {
     const Job::Rank& of = job_.ranks[rank];
     return of.host.empty() ? absl::StrCat("rank ", of.rank)
@@ -498,17 +501,17 @@ class Analysis {
     if (compares_ranks && BlameRanksThatDoTheSame()) return;
     if (answer_.slowdown() < 1 + (compares_ranks ? kMinUneven : kMinSaved)) {
       answer_.set_verdict(WHAT_IF_EVEN);
-      answer_.set_conclusion(absl::StrFormat(
-          "nothing to mend: if all ranks were alike a %s would take %s instead of %s", job_.step_word,
-          FormatSeconds(answer_.ideal_seconds()), FormatSeconds(answer_.replayed_seconds())));
+      answer_.set_conclusion(
+          absl::StrFormat("nothing to mend: if all ranks were alike %s would take %s instead of %s", AStep(),
+                          FormatSeconds(answer_.ideal_seconds()), FormatSeconds(answer_.replayed_seconds())));
       return;
     }
     if (!compares_ranks && (BlameRanks() || BlameLastStage())) return;
     answer_.set_verdict(WHAT_IF_UNEVEN);
     answer_.set_conclusion(
-        absl::StrFormat("work is uneven, and no rank is to blame: a %s takes %.2f times what it would if all "
+        absl::StrFormat("work is uneven, and no rank is to blame: %s takes %.2f times what it would if all "
                         "ranks were alike",
-                        job_.step_word, answer_.slowdown()));
+                        AStep(), answer_.slowdown()));
   }
 
   // The fewest of the worst ranks that bring most of what the worst half brings.
@@ -535,9 +538,8 @@ class Analysis {
     std::sort(blamed_.begin(), blamed_.end());
     answer_.set_verdict(WHAT_IF_RANKS);
     for (const size_t rank : blamed_) answer_.add_blamed_ranks(job_.ranks[rank].rank);
-    answer_.set_conclusion(absl::StrFormat("%s: like the others, %s %s would take %.0f %% less",
-                                           NameOf(blamed_), job_.step_word == "iteration" ? "an" : "a",
-                                           job_.step_word, 100 * sets[count].saving.share));
+    answer_.set_conclusion(absl::StrFormat("%s: like the others, %s would take %.0f %% less", NameOf(blamed_),
+                                           AStep(), 100 * sets[count].saving.share));
     return true;
   }
 
