@@ -23,6 +23,7 @@ ROOMS = [
     "core/dump",
     "core/compare",
     "core/dumper",
+    "core/op_log",
     "core/op_cost",
     "core/profile",
     "dist/comm",

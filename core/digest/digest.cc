@@ -3,36 +3,19 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/digest/digest_lanes.h"
+#include "ott/core/digest/block_digest.h"
+#include "ott/core/digest/digest_arithmetic.h"
 #include "ott/core/digest/digest_on_device.h"
 #include "ott/core/tensor/strided_copy.h"
 #include "ott/core/tensor/tensor.h"
 
 namespace ott {
-namespace {
-
-using internal::DigestLanes;
-using internal::kDigestLanes;
-using internal::kDigestStripeBytes;
-
-DigestLanes InitialLanes() {
-  DigestLanes lanes;
-  for (int lane = 0; lane < kDigestLanes; ++lane) {
-    const internal::DigestLane state = internal::InitialDigestLane(lane);
-    lanes.a[lane] = state.a;
-    lanes.b[lane] = state.b;
-  }
-  return lanes;
-}
-
-}  // namespace
 
 std::string Digest::ToString() const {
   return absl::StrCat(absl::Hex(high, absl::kZeroPad16), absl::Hex(low, absl::kZeroPad16));
@@ -53,29 +36,11 @@ absl::StatusOr<Digest> ParseDigest(std::string_view text) {
 }
 
 Digest DigestOfBlock(absl::Span<const char> block) {
-  static const DigestLanes initial = InitialLanes();
-  static internal::AbsorbStripes* const absorb = internal::FastestAbsorbStripes();
   OTT_CHECK(static_cast<int64_t>(block.size()) <= kDigestBlockBytes)
       << "a block of " << block.size() << " bytes";
-
-  DigestLanes lanes = initial;
-  const size_t num_stripes = block.size() / kDigestStripeBytes;
-  absorb(lanes, block.data(), num_stripes);
-  const size_t rest = block.size() % kDigestStripeBytes;
-  if (rest > 0) {
-    char stripe[kDigestStripeBytes] = {};
-    std::memcpy(stripe, block.data() + num_stripes * kDigestStripeBytes, rest);
-    absorb(lanes, stripe, 1);
-  }
-
-  internal::DigestLane sums = {};
-  for (int lane = 0; lane < kDigestLanes; ++lane) {
-    const internal::DigestLane part = internal::FinishDigestLane({lanes.a[lane], lanes.b[lane]}, lane);
-    sums.a += part.a;
-    sums.b += part.b;
-  }
-  const internal::DigestLane leaf = internal::DigestLeaf(sums, block.size());
-  return {leaf.a, leaf.b};
+  internal::BlockDigest digest;
+  digest.Add(block.data(), static_cast<int64_t>(block.size()));
+  return digest.Finish();
 }
 
 Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<const Digest> leaves) {

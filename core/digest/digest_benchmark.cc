@@ -1,9 +1,11 @@
-// The digest beside the fastest thing that reads all bytes, and beside XXH3-128, its peer.
+// The digest beside the fastest thing that reads all bytes, and beside XXH3-128, its peer; and with
+// statistics.
 
 #include <vector>
 
 #include "benchmark/benchmark.h"
 #include "ott/core/digest/digest.h"
+#include "ott/core/digest/tensor_statistics.h"
 #include "xxhash.h"
 
 namespace ott {
@@ -43,9 +45,21 @@ void BM_Xxh3(benchmark::State& state) {
   SetBytes(state);
 }
 
+// What a log of operations takes of float32 and bfloat16; compare with BM_Digest.
+template <DType kDType>
+void BM_DigestAndStatistics(benchmark::State& state) {
+  // Numbers of either dtype, near 1.
+  const std::vector<uint16_t> halves(state.range(0) / 2, 0x3f83);
+  const TensorView view(halves.data(), kDType, {state.range(0) / SizeOf(kDType)});
+  for (auto _ : state) benchmark::DoNotOptimize(ComputeDigestAndStatistics(view)->digest);
+  SetBytes(state);
+}
+
 // In the cache, and from memory.
 BENCHMARK(BM_Read)->Arg(64 << 10)->Arg(256 << 20);
 BENCHMARK(BM_Digest)->Arg(64 << 10)->Arg(256 << 20);
+BENCHMARK_TEMPLATE(BM_DigestAndStatistics, DType::kFloat32)->Arg(64 << 10)->Arg(256 << 20);
+BENCHMARK_TEMPLATE(BM_DigestAndStatistics, DType::kBFloat16)->Arg(64 << 10)->Arg(256 << 20);
 BENCHMARK(BM_Xxh3)->Arg(64 << 10)->Arg(256 << 20);
 
 }  // namespace

@@ -23,6 +23,11 @@ struct OpRangeThread {
     std::string name;
     Place place{};
     int num_nvtx_ranges = 0;
+    // A phase is no range of NVTX and of the profiler.
+    bool is_phase = false;
+    // Who was told of its begin; null: nobody.
+    OpObserver* observer = nullptr;
+    void* observed = nullptr;
     // Of the module path that this range is inside of.
     size_t module_size = 0;
     // Whether it is, or is inside of, a node of the backward pass.
@@ -52,11 +57,21 @@ struct OpRangeThread {
     range.name = name;
     range.place = place;
     range.num_nvtx_ranges = 0;
+    range.is_phase = false;
+    range.observer = nullptr;
     range.module_size = module.size();
     range.is_backward = depth > 0 && ranges[depth - 1].is_backward;
     range.creates_graph = depth == 0 || ranges[depth - 1].creates_graph;
     ++depth;
     return range;
+  }
+
+  // Of the innermost phase; empty: none.
+  std::string_view phase() const {
+    for (size_t i = depth; i > 0; --i) {
+      if (ranges[i - 1].is_phase) return ranges[i - 1].name;
+    }
+    return {};
   }
 
   // Null if there is none.
@@ -134,6 +149,17 @@ class OpRangeCore {
     recorder_.store(recorder, std::memory_order_release);
   }
 
+  void TellObserver(OpObserver* observer) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    observer_.store(observer, std::memory_order_release);
+  }
+  OpObserver* observer() const { return observer_.load(std::memory_order_acquire); }
+
+  // Whether anybody is told of ranges.
+  bool has_listeners() const {
+    return enabled() || recorder_.load(std::memory_order_acquire) != nullptr || observer() != nullptr;
+  }
+
   OpenRange BeginOp(const OpNode& op, absl::Span<const OpArg> args, absl::Span<const OpArg> attributes,
                     Place place) {
     OpRangeThread& thread = threads_.Get();
@@ -150,6 +176,11 @@ class OpRangeCore {
     } else if (range.creates_graph) {
       description.seq = thread.next_seq;
     }
+    if (OpObserver* const observer = this->observer(); observer != nullptr) {
+      Tell(*observer, op, description, thread, range, place);
+    }
+    EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
+    if (!enabled() && recorder == nullptr) return {&thread, range.id};
     const bool shows_zero = !op.is_backward && !range.creates_graph;
     FormatOpLabel(op.name, shows_zero ? 0 : description.seq, args, record_, thread.label);
     std::string_view json;
@@ -164,11 +195,27 @@ class OpRangeCore {
       PushNvtx(thread.label, range);
       if (options_.record_json) PushNvtx(thread.json, range);
     }
-    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+    if (recorder != nullptr) {
       recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now(), json,
                            Flow(op, description.seq, thread));
     }
     return {&thread, range.id};
+  }
+
+  OpenRange BeginPhase(std::string_view name, Place place) {
+    OpRangeThread& thread = threads_.Get();
+    OpRangeThread::Range& range = thread.Push(name, place);
+    range.is_phase = true;
+    return {&thread, range.id};
+  }
+
+  void AddOutputs(OpenRange open, absl::Span<const OpArg> outputs) {
+    OpRangeThread& thread = threads_.Get();
+    OpRangeThread::Range* const range = open.thread == &thread ? thread.Find(open.id) : nullptr;
+    if (range == nullptr) {
+      return Misuse(absl::StrCat("Outputs() on thread ", ThisThreadId(), " of a range of another one"));
+    }
+    if (range->observer != nullptr) range->observer->AddOutputs(range->observed, outputs);
   }
 
   OpenRange BeginLayer(std::string_view name, Place place) {
@@ -196,8 +243,10 @@ class OpRangeCore {
       Misuse(absl::StrCat(Describe(*range), ", ends on thread ", ThisThreadId(),
                           " before what is inside of it:", DescribeFrom(thread, index + 1)));
     }
+    if (range->observer != nullptr) range->observer->End(range->observed);
     for (int i = 0; i < range->num_nvtx_ranges; ++i) NvtxPop();
-    if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
+    EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
+    if (!range->is_phase && recorder != nullptr) {
       recorder->EndRange(EventCategory::kOp, recorder->Now());
     }
     // What is still inside keeps the path that it began with.
@@ -229,6 +278,23 @@ class OpRangeCore {
     ++range.num_nvtx_ranges;
   }
 
+  static void Tell(OpObserver& observer, const OpNode& op, const OpDescription& description,
+                   const OpRangeThread& thread, OpRangeThread::Range& range, Place place) {
+    ObservedOp observed;
+    observed.name = op.name;
+    observed.role = op.role;
+    observed.module = thread.module;
+    observed.phase = thread.phase();
+    observed.is_backward = range.is_backward;
+    observed.seq = description.seq;
+    observed.source = place;
+    observed.thread = thread.thread_id;
+    observed.args = description.args;
+    observed.attributes = description.attributes;
+    range.observed = observer.Begin(observed);
+    range.observer = &observer;
+  }
+
   // From the operation that creates a node to the node. The last one that shows a number creates it, and so
   // is where the arrow starts.
   static EventFlow Flow(const OpNode& op, int64_t seq, const OpRangeThread& thread) {
@@ -258,6 +324,8 @@ class OpRangeCore {
   std::atomic<bool> enabled_{false};
   // Null outside of a profiler's windows.
   std::atomic<EventRecorder*> recorder_{nullptr};
+  // Null where nobody looks at operations.
+  std::atomic<OpObserver*> observer_{nullptr};
   // Set by Enable() before any use.
   OpRanges::Options options_;
   OpRecord record_;
@@ -272,6 +340,14 @@ OpenRange BeginOp(OpRangeCore& core, const OpNode& op, absl::Span<const OpArg> a
 
 OpenRange BeginLayer(OpRangeCore& core, const char* name, size_t size, const char* file, int line) {
   return core.BeginLayer({name, size}, {file, line});
+}
+
+OpenRange BeginPhase(OpRangeCore& core, const char* name, size_t size, const char* file, int line) {
+  return core.BeginPhase({name, size}, {file, line});
+}
+
+void AddOutputs(OpenRange open, absl::Span<const OpArg> outputs) {
+  open.thread->core->AddOutputs(open, outputs);
 }
 
 void EndRange(OpenRange open) { open.thread->core->End(open); }
@@ -305,7 +381,7 @@ absl::Status OpRanges::Enable(const Options& options, Place place) {
 void OpRanges::Disable() {
   if (!enabled()) return;
   internal::OpRangeCore* const core = core_.IfEnabled();
-  core_.SetEnabled(false);
+  core_.SetEnabled(core->observer() != nullptr);
   core->Disable();
 }
 
@@ -323,9 +399,21 @@ void OpRanges::RecordInto(EventRecorder* recorder) {
   const absl::StatusOr<internal::OpRangeCore*> core = core_.Find();
   if (!core.ok()) return;
   // As long as the core has a recorder, nobody enables it meanwhile.
-  if (recorder == nullptr && !(*core)->enabled()) core_.SetEnabled(false);
+  if (recorder == nullptr && !(*core)->enabled() && (*core)->observer() == nullptr) core_.SetEnabled(false);
   (*core)->RecordInto(recorder);
   if (recorder != nullptr) core_.SetEnabled(true);
+}
+
+void OpRanges::TellObserver(OpObserver* observer) {
+  const absl::StatusOr<internal::OpRangeCore*> core = core_.Find();
+  if (!core.ok()) return;
+  (*core)->TellObserver(observer);
+  core_.SetEnabled((*core)->has_listeners());
+}
+
+OpObserver* OpRanges::observer() const {
+  internal::OpRangeCore* const core = core_.IfEnabled();
+  return core == nullptr ? nullptr : core->observer();
 }
 
 int64_t OpRanges::num_misuses() const {

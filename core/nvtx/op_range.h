@@ -18,6 +18,7 @@
 #include "ott/core/base/place.h"
 #include "ott/core/base/process_wide.h"
 #include "ott/core/nvtx/op_arg.h"
+#include "ott/core/nvtx/op_observer.h"
 
 namespace ott {
 
@@ -32,6 +33,7 @@ struct OpRangeThread;
 
 struct OpNode {
   std::string_view name;
+  OpRole role = OpRole::kOperation;
   // Whether it is a node of the backward pass; only then the others mean something.
   bool is_backward = false;
   bool creates_graph = false;
@@ -91,6 +93,13 @@ class OpRanges {
   // the profiler calls. Null: no more.
   void RecordInto(EventRecorder* recorder);
 
+  // Tells the observer of each operation until the next call, also while ranges are off, NVTX then seeing
+  // nothing; what the log of operations calls (core/op_log/op_log.h). Who is told of an operation's begin is
+  // told of its end, so an observer lives until operations that it was told of have ended. Null: no more.
+  void TellObserver(OpObserver* observer);
+  // Null: none.
+  OpObserver* observer() const;
+
   // The layers open on this thread, joined by dots: "encoder.0". Empty while off. Valid until a layer begins
   // or ends on this thread.
   std::string_view module_path() const;
@@ -101,6 +110,7 @@ class OpRanges {
  private:
   friend class LayerRange;
   friend class OpRange;
+  friend class PhaseRange;
   friend struct OpRangesOfThisProcess;
 
   constexpr explicit OpRanges(const char* process_wide_name);
@@ -119,6 +129,18 @@ struct OpStash {
   int thread = 0;
 };
 
+// The tensors that an operation reads: Inputs(q, k, v). Each is what an OpArg is made from; OpArg("q", q) has
+// a name.
+template <size_t kInputs>
+struct OpInputs {
+  OpArg args[kInputs];
+};
+template <typename... Tensors>
+[[gnu::always_inline]] inline OpInputs<sizeof...(Tensors)> Inputs(const Tensors&... tensors) {
+  static_assert(sizeof...(Tensors) > 0, "an operation without inputs needs no Inputs()");
+  return {{OpArg(tensors)...}};
+}
+
 // A range around an operation, from construction to destruction; two nested ranges in NVTX, the label and the
 // JSON. While ranges are off, that is one load and a branch; arguments are not looked at.
 //
@@ -136,6 +158,13 @@ struct OpStash {
 //     OTT_OP_RANGE(op, ott::OpRange::Backward("LinearBackward0", stash), {grad.view()});
 //     ...
 //   }
+//
+// Tensors among the arguments are the operation's inputs, and what Outputs() gets are its outputs; a log of
+// operations (core/op_log/op_log.h) records both:
+//
+//   ott::OpRange op("attention", ott::Inputs(q, k, v));
+//   ...
+//   op.Outputs(out);
 class OpRange {
  public:
   // Which operation. Made from a name, which must outlive it, or by Backward().
@@ -168,7 +197,23 @@ class OpRange {
     return op;
   }
 
+  // An operation that changes parameters or an optimizer's state, which are its outputs.
+  static Op Update(std::string_view name) { return WithRole(name, OpRole::kUpdate); }
+  // One that brings what no operation made: a batch, parameters from a checkpoint, a random state.
+  static Op Load(std::string_view name) { return WithRole(name, OpRole::kLoad); }
+  // One whose outputs depend on the inputs of other ranks: an all-reduce, a receive.
+  static Op Collective(std::string_view name) { return WithRole(name, OpRole::kCollective); }
+
   explicit OpRange(const Op& op, Place place = Place::Current());
+  // inputs: by Inputs().
+  template <size_t kInputs>
+  [[gnu::always_inline]] OpRange(const Op& op, const OpInputs<kInputs>& inputs,
+                                 Place place = Place::Current())
+      : OpRange(op, inputs.args, place) {}
+  template <size_t kInputs, size_t kAttributes>
+  [[gnu::always_inline]] OpRange(const Op& op, const OpInputs<kInputs>& inputs,
+                                 const OpArg (&attributes)[kAttributes], Place place = Place::Current())
+      : OpRange(op, inputs.args, attributes, place) {}
   // args: in braces, in the operation's order: {input, {"weight", weight}, {"eps", 1e-5}}.
   template <size_t kArgs>
   OpRange(const Op& op, const OpArg (&args)[kArgs], Place place = Place::Current());
@@ -191,7 +236,21 @@ class OpRange {
   // REQUIRES: the operation is not part of a backward pass that creates no graph.
   OpStash Stash();
 
+  // The operation's outputs, as they are after it; the same as Inputs() takes. May be called several times;
+  // what is no tensor is ignored.
+  template <typename... Tensors>
+  void Outputs(const Tensors&... tensors);
+  template <size_t kOutputs>
+  void Outputs(const OpArg (&outputs)[kOutputs]);
+  // Whether anybody looks at them; where they cost something to make.
+  bool wants_outputs() const { return __builtin_expect(open_.thread != nullptr, 0); }
+
  private:
+  static Op WithRole(std::string_view name, OpRole role) {
+    Op op(name);
+    op.node_.role = role;
+    return op;
+  }
   template <typename Begin>
   static internal::OpenRange IfOn(const Op& op, const Begin& begin);
   template <size_t kArgs, size_t... kIndices>
@@ -216,6 +275,22 @@ class LayerRange {
   internal::OpenRange open_;
 };
 
+// What the training is at, from construction to destruction: "forward", "backward", "update". Operations are
+// logged with it; a profiler and NVTX do not see it.
+class PhaseRange {
+ public:
+  explicit PhaseRange(std::string_view name, Place place = Place::Current())
+      : PhaseRange(OpRanges::Get(), name, place) {}
+  PhaseRange(OpRanges& ranges, std::string_view name, Place place = Place::Current());
+
+  PhaseRange(const PhaseRange&) = delete;
+  PhaseRange& operator=(const PhaseRange&) = delete;
+  ~PhaseRange();
+
+ private:
+  internal::OpenRange open_;
+};
+
 // An OpRange over the rest of the enclosing block: OTT_OP_RANGE(variable, "linear", {input, weight}).
 // Arguments are not evaluated while ranges are off.
 #define OTT_OP_RANGE(variable, op, ...) \
@@ -225,6 +300,11 @@ class LayerRange {
 // A LayerRange over the rest of the enclosing block.
 #define OTT_LAYER(name) OTT_NVTX_INTERNAL_LAYER(name, __LINE__)
 
+// A PhaseRange over the rest of the enclosing block.
+#define OTT_PHASE(name) OTT_NVTX_INTERNAL_PHASE(name, __LINE__)
+
+#define OTT_NVTX_INTERNAL_PHASE(name, line) OTT_NVTX_INTERNAL_PHASE_AT(name, line)
+#define OTT_NVTX_INTERNAL_PHASE_AT(name, line) const ::ott::PhaseRange ott_phase_##line(name)
 #define OTT_NVTX_INTERNAL_LAYER(name, line) OTT_NVTX_INTERNAL_LAYER_AT(name, line)
 #define OTT_NVTX_INTERNAL_LAYER_AT(name, line) const ::ott::LayerRange ott_layer_##line(name)
 
@@ -236,6 +316,9 @@ namespace internal {
                                 absl::Span<const OpArg> attributes, const char* file, int line);
 [[gnu::cold]] OpenRange BeginLayer(OpRangeCore& core, const char* name, size_t size, const char* file,
                                    int line);
+[[gnu::cold]] OpenRange BeginPhase(OpRangeCore& core, const char* name, size_t size, const char* file,
+                                   int line);
+[[gnu::cold]] void AddOutputs(OpenRange open, absl::Span<const OpArg> outputs);
 [[gnu::cold]] void EndRange(OpenRange open);
 [[gnu::cold]] OpStash StashOp(OpenRange open);
 
@@ -246,6 +329,14 @@ class OpArgsTaker {
   OpArgsTaker& operator=(const OpArgsTaker&) = delete;
 
   void operator()() const { open_ = BeginOp(core_, op_, {}, {}, place_.file, place_.line); }
+  template <size_t kInputs>
+  void operator()(const OpInputs<kInputs>& inputs) const {
+    (*this)(inputs.args);
+  }
+  template <size_t kInputs, size_t kAttributes>
+  void operator()(const OpInputs<kInputs>& inputs, const OpArg (&attributes)[kAttributes]) const {
+    (*this)(inputs.args, attributes);
+  }
   template <size_t kArgs>
   void operator()(const OpArg (&args)[kArgs]) const {
     open_ = BeginOp(core_, op_, args, {}, place_.file, place_.line);
@@ -339,6 +430,18 @@ inline OpStash OpRange::Stash() {
   return internal::StashOp(open_);
 }
 
+template <typename... Tensors>
+[[gnu::always_inline]] inline void OpRange::Outputs(const Tensors&... tensors) {
+  if (__builtin_expect(open_.thread == nullptr, 1)) return;
+  internal::AddOutputs(open_, Inputs(tensors...).args);
+}
+
+template <size_t kOutputs>
+[[gnu::always_inline]] inline void OpRange::Outputs(const OpArg (&outputs)[kOutputs]) {
+  if (__builtin_expect(open_.thread == nullptr, 1)) return;
+  internal::AddOutputs(open_, Copy(outputs, std::make_index_sequence<kOutputs>()));
+}
+
 inline LayerRange::LayerRange(OpRanges& ranges, std::string_view name, Place place)
     : open_([&]() -> internal::OpenRange {
         auto* core = ranges.core_.IfEnabled();
@@ -347,6 +450,17 @@ inline LayerRange::LayerRange(OpRanges& ranges, std::string_view name, Place pla
       }()) {}
 
 inline LayerRange::~LayerRange() {
+  if (__builtin_expect(open_.thread != nullptr, 0)) internal::EndRange(open_);
+}
+
+inline PhaseRange::PhaseRange(OpRanges& ranges, std::string_view name, Place place)
+    : open_([&]() -> internal::OpenRange {
+        auto* core = ranges.core_.IfEnabled();
+        if (__builtin_expect(core == nullptr, 1)) return {};
+        return internal::BeginPhase(*core, name.data(), name.size(), place.file, place.line);
+      }()) {}
+
+inline PhaseRange::~PhaseRange() {
   if (__builtin_expect(open_.thread != nullptr, 0)) internal::EndRange(open_);
 }
 

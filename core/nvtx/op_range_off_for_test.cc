@@ -33,6 +33,16 @@ ott::OpStash stash;
   asm volatile("");
 }
 
+[[gnu::always_inline]] inline void WithInputs() {
+  ott::OpRange op("attention", ott::Inputs(input, weight, ott::OpArg("bias", bias)));
+  asm volatile("");
+}
+
+[[gnu::always_inline]] inline void Phase() {
+  OTT_PHASE("forward");
+  asm volatile("");
+}
+
 [[gnu::always_inline]] inline void OfBackward() {
   ott::OpRange op(ott::OpRange::Backward("LinearBackward0", stash), {input});
   asm volatile("");
@@ -56,6 +66,8 @@ extern "C" {
 ONE_AND_TWO(WithArgs)
 ONE_AND_TWO(WithAttributes)
 ONE_AND_TWO(ByMacro)
+ONE_AND_TWO(WithInputs)
+ONE_AND_TWO(Phase)
 ONE_AND_TWO(OfBackward)
 ONE_AND_TWO(Layer)
 }
@@ -68,6 +80,10 @@ int main() {
     TwoWithAttributes();
     OneByMacro();
     TwoByMacro();
+    OneWithInputs();
+    TwoWithInputs();
+    OnePhase();
+    TwoPhase();
     OneOfBackward();
     TwoOfBackward();
     OneLayer();

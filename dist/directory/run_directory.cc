@@ -90,6 +90,14 @@ std::string IterationsPath(const std::string& run_dir, int rank) {
   return RankDirectory(run_dir, rank) + "/iterations.pb";
 }
 
+std::string OpLogPath(const std::string& run_dir, int rank) {
+  return RankDirectory(run_dir, rank) + "/op_log.bin";
+}
+
+std::string OpTensorsDirectory(const std::string& run_dir, int rank) {
+  return RankDirectory(run_dir, rank) + "/op_tensors";
+}
+
 absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info) {
   return WriteFileAtomically(InfoPath(run_dir), ProtoToJson(info, JsonLayout::kIndented));
 }

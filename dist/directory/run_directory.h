@@ -9,6 +9,8 @@
 //   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
 //   RUN/rank_00003/dumps/<iteration>/     dumps
 //   RUN/rank_00003/flight                 flight recorder (core/flight/flight_recorder.h)
+//   RUN/rank_00003/op_log.bin             log of operations (core/op_log/op_log.h); op_log_2.bin of a run
+//   that goes on here RUN/rank_00003/op_tensors/<iteration>/  tensors of operations that were kept
 //   RUN/hang.json                         HangVerdict of the last time that the job stood; hang.turn: who
 //   judges
 //   RUN/attempt_2/                        a whole run directory, of the second start of a job
@@ -36,6 +38,8 @@ std::string ClusterStatsPath(const std::string& run_dir);
 std::string RankDirectory(const std::string& run_dir, int rank);
 std::string DumpsDirectory(const std::string& run_dir, int rank);
 std::string IterationsPath(const std::string& run_dir, int rank);
+std::string OpLogPath(const std::string& run_dir, int rank);
+std::string OpTensorsDirectory(const std::string& run_dir, int rank);
 
 absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info);
 

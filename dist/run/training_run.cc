@@ -18,6 +18,8 @@
 #include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/nvtx/op_range.h"
+#include "ott/core/op_log/op_log_reader.h"
+#include "ott/core/op_log/perturbation.h"
 #include "ott/core/profile/profiler.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_files.h"
@@ -64,6 +66,9 @@ absl::Status CheckConfig(const Config& config) {
   }
   if (config.has_profile() && config.run_dir().empty()) {
     return absl::InvalidArgumentError("ott.Config has `profile` but no `run_dir` to write to");
+  }
+  if (config.has_op_log() && config.run_dir().empty()) {
+    return absl::InvalidArgumentError("ott.Config has `op_log` but no `run_dir` to write to");
   }
   std::error_code error;
   const std::string& reference = config.cross_check().reference_run();
@@ -171,6 +176,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
                          CrossCheck::Create(run->RecordedRanks(), config.cross_check(), run->timeout_));
   }
   run->SelectTensors();
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->SelectOps(), run->NextDeadline()));
   // Last, as a window may begin at once.
   if (config.has_profile()) {
     absl::StatusOr<std::unique_ptr<RankTrace>> trace =
@@ -187,6 +193,7 @@ TrainingRun::~TrainingRun() {
   gather_thread_.reset();
   if (stats_written_.valid()) stats_written_.wait();
   iterations_.reset();
+  if (op_log_ != nullptr) OpRanges::Get().TellObserver(nullptr);
   for (auto disable = disable_.rbegin(); disable != disable_.rend(); ++disable) (*disable)();
 }
 
@@ -226,6 +233,11 @@ absl::Status TrainingRun::EnableHelpers() {
   if (config_.has_op_ranges()) {
     OTT_RETURN_IF_ERROR(OpRanges::Get().Enable(OpRanges::FromConfig(config_.op_ranges())));
     disable_.push_back([] { OpRanges::Get().Disable(); });
+  }
+  if (config_.has_op_log()) OTT_RETURN_IF_ERROR(StartOpLog());
+  if (config_.has_perturb()) {
+    OTT_RETURN_IF_ERROR(Perturbation::Get().Enable(Perturbation::FromConfig(config_.perturb())));
+    disable_.push_back([] { Perturbation::Get().Disable(); });
   }
   if (config_.has_dump() || config_.has_cross_check()) {
     const TensorDumperOptions options = MakeDumperOptions(ranks_, config_);
@@ -284,6 +296,34 @@ absl::Status TrainingRun::StartFlightRecorder() {
   return absl::OkStatus();
 }
 
+absl::Status TrainingRun::StartOpLog() {
+  OTT_ASSIGN_OR_RETURN(op_log_iterations_, IterationSelector::Create(config_.op_log().iterations()));
+  OpLog::Options options;
+  // A run that goes on in its directory keeps what was logged before.
+  const std::string path = OpLogPath(config_.run_dir(), ranks_.rank());
+  std::error_code error;
+  int part = 1;
+  while (std::filesystem::exists(OpLogPart(path, part), error)) ++part;
+  options.path = OpLogPart(path, part);
+  options.rank = ranks_.rank();
+  options.world_size = ranks_.size();
+  options.keep.assign(config_.op_log().keep().begin(), config_.op_log().keep().end());
+  options.kept_dir = OpTensorsDirectory(config_.run_dir(), ranks_.rank());
+  OTT_ASSIGN_OR_RETURN(op_log_, OpLog::Create(options));
+  return absl::OkStatus();
+}
+
+absl::Status TrainingRun::SelectOps() {
+  if (op_log_ == nullptr) return absl::OkStatus();
+  if (!op_log_iterations_.Contains(iteration_)) {
+    OpRanges::Get().TellObserver(nullptr);
+    return absl::OkStatus();
+  }
+  const absl::Status status = op_log_->BeginIteration(iteration_);
+  OpRanges::Get().TellObserver(op_log_.get());
+  return status;
+}
+
 void TrainingRun::SetOnHang(std::function<void(const HangVerdict&)> on_hang) {
   if (watchdog_ != nullptr) watchdog_->SetOnHang(std::move(on_hang));
 }
@@ -328,6 +368,7 @@ absl::Status TrainingRun::FinishIter() {
   }
   ++iteration_;
   SelectTensors();
+  status.Update(SelectOps());
   if (trace_ != nullptr) {
     // Where a window ends, it is written.
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
@@ -539,6 +580,13 @@ absl::Status TrainingRun::Finish() {
   absl::Status status;
   if (flight_recorder_ != nullptr) flight_recorder_->SetFinished();
   if (trace_ != nullptr) status.Update(trace_->Finish());
+  if (op_log_ != nullptr) {
+    OpRanges::Get().TellObserver(nullptr);
+    status.Update(op_log_->Finish());
+  }
+  if (config_.has_perturb() && ranks_.rank() == 0 && Perturbation::Get().moved().empty()) {
+    std::printf("perturb: the program offered no tensor of these paths (Perturbation::Offer)\n");
+  }
   if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
   if (config_.has_stopwatch()) {
     status.Update(AdvanceGather(true));

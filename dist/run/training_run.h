@@ -18,6 +18,7 @@
 #include "ott/core/base/config.pb.h"
 #include "ott/core/dump/selection.h"
 #include "ott/core/flight/flight_recorder.h"
+#include "ott/core/op_log/op_log.h"
 #include "ott/dist/check/cross_check.h"
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/comm/clock_align.h"
@@ -97,6 +98,9 @@ class TrainingRun {
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
   absl::Status StartFlightRecorder();
+  absl::Status StartOpLog();
+  // Has operations logged if this iteration is selected.
+  absl::Status SelectOps();
   // Tells the flight recorder who waits for whom, as configured.
   void SetCollectiveGroups() const;
   Communicator& RecordedRanks() { return recorded_ranks_ != nullptr ? *recorded_ranks_ : ranks_; }
@@ -138,6 +142,9 @@ class TrainingRun {
   std::unique_ptr<HangWatchdog> watchdog_;
   // ranks_, with what is said recorded; null where nothing is.
   std::unique_ptr<Communicator> recorded_ranks_;
+  // Null where no operations are logged.
+  std::unique_ptr<OpLog> op_log_;
+  IterationSelector op_log_iterations_;
   // Null where nothing is profiled.
   std::unique_ptr<RankTrace> trace_;
   // Null where nothing is measured.

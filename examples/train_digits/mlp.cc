@@ -4,6 +4,9 @@
 #include <cmath>
 #include <random>
 
+#include "ott/core/nvtx/op_range.h"
+#include "ott/core/tensor/tensor_view.h"
+
 namespace ott::examples {
 namespace {
 
@@ -59,6 +62,15 @@ void SumRows(const std::vector<float>& rows, std::vector<float>* out) {
   for (size_t i = 0; i < rows.size(); ++i) (*out)[i % out->size()] += rows[i];
 }
 
+TensorView Rows(const std::vector<float>& data, int64_t columns) {
+  return TensorView(data.data(), {static_cast<int64_t>(data.size()) / columns, columns});
+}
+TensorView Labels(const Digits& batch) {
+  return TensorView(batch.labels.data(), {static_cast<int64_t>(batch.labels.size())});
+}
+TensorView Value(const Parameter& parameter) { return {parameter.value.data(), parameter.shape}; }
+TensorView Gradient(const Parameter& parameter) { return {parameter.gradient.data(), parameter.shape}; }
+
 void SoftmaxRow(float* row) {
   const float max = *std::max_element(row, row + kClasses);
   float sum = 0;
@@ -89,54 +101,104 @@ Mlp::Mlp(int hidden, uint64_t seed, Kernel kernel) : hidden_size_(hidden), kerne
   parameters_.push_back(MakeParameter("b2", {kClasses}, 0, &random));
 }
 
-double Mlp::Forward(const Digits& batch) {
-  const int64_t count = batch.count();
-  hidden_.resize(count * hidden_size_);
-  Product(kernel_, RowMajor(batch.images, kPixels), RowMajor(w1().value, kPixels), count, hidden_size_,
-          kPixels, hidden_.data());
-  AddBias(b1().value, &hidden_);
-  for (float& value : hidden_) value = std::max(value, 0.0f);
+void Mlp::Linear(const char* layer, const std::vector<float>& in, int64_t depth, const Parameter& weight,
+                 const Parameter& bias, std::vector<float>* out) {
+  OTT_LAYER(layer);
+  OTT_OP_RANGE(op, "linear", {{"input", Rows(in, depth)}, {"weight", Value(weight)}, {"bias", Value(bias)}});
+  const auto count = static_cast<int64_t>(in.size()) / depth;
+  const int64_t columns = weight.shape[0];
+  out->resize(count * columns);
+  Product(kernel_, RowMajor(in, depth), RowMajor(weight.value, depth), count, columns, depth, out->data());
+  AddBias(bias.value, out);
+  if (op.wants_outputs()) op.Outputs(Rows(*out, columns));
+}
 
-  probabilities_.resize(count * kClasses);
-  Product(kernel_, RowMajor(hidden_, hidden_size_), RowMajor(w2().value, hidden_size_), count, kClasses,
-          hidden_size_, probabilities_.data());
-  AddBias(b2().value, &probabilities_);
+double Mlp::Forward(const Digits& batch) {
+  OTT_PHASE("forward");
+  const int64_t count = batch.count();
+  Linear("hidden", batch.images, kPixels, w1(), b1(), &hidden_);
+  {
+    OTT_LAYER("hidden");
+    OTT_OP_RANGE(op, "relu", {Rows(hidden_, hidden_size_)});
+    for (float& value : hidden_) value = std::max(value, 0.0f);
+    if (op.wants_outputs()) op.Outputs(Rows(hidden_, hidden_size_));
+  }
+  Linear("output", hidden_, hidden_size_, w2(), b2(), &probabilities_);
+  OTT_OP_RANGE(op, "softmax_cross_entropy",
+               {{"logits", Rows(probabilities_, kClasses)}, {"labels", Labels(batch)}});
   double loss = 0;
   for (int64_t i = 0; i < count; ++i) {
     SoftmaxRow(&probabilities_[i * kClasses]);
     loss -= std::log(std::max(probabilities_[i * kClasses + batch.labels[i]], 1e-30f));
   }
+  if (op.wants_outputs()) {
+    op.Outputs({{"probabilities", Rows(probabilities_, kClasses)}, {"loss", TensorView(&loss, {})}});
+  }
   return loss;
 }
 
 void Mlp::Backward(const Digits& batch) {
+  OTT_PHASE("backward");
   const int64_t count = batch.count();
   std::vector<float> output_gradient = probabilities_;
-  for (int64_t i = 0; i < count; ++i) output_gradient[i * kClasses + batch.labels[i]] -= 1;
+  {
+    OTT_OP_RANGE(op, OpRange::Backward("SoftmaxCrossEntropyBackward", {}),
+                 {{"probabilities", Rows(probabilities_, kClasses)}, {"labels", Labels(batch)}});
+    for (int64_t i = 0; i < count; ++i) output_gradient[i * kClasses + batch.labels[i]] -= 1;
+    if (op.wants_outputs()) op.Outputs(Rows(output_gradient, kClasses));
+  }
 
   const Matrix d_output = RowMajor(output_gradient, kClasses);
-  Product(kernel_, Transposed(d_output), Transposed(RowMajor(hidden_, hidden_size_)), kClasses, hidden_size_,
-          count, parameters_[2].gradient.data());
-  SumRows(output_gradient, &parameters_[3].gradient);
-
   std::vector<float> hidden_gradient(count * hidden_size_);
-  Product(kernel_, d_output, Transposed(RowMajor(w2().value, hidden_size_)), count, hidden_size_, kClasses,
-          hidden_gradient.data());
-  for (size_t i = 0; i < hidden_gradient.size(); ++i) {
-    if (hidden_[i] == 0) hidden_gradient[i] = 0;
+  {
+    OTT_LAYER("output");
+    OTT_OP_RANGE(op, OpRange::Backward("LinearBackward", {}),
+                 {{"gradient", Rows(output_gradient, kClasses)},
+                  {"input", Rows(hidden_, hidden_size_)},
+                  {"weight", Value(w2())}});
+    Product(kernel_, Transposed(d_output), Transposed(RowMajor(hidden_, hidden_size_)), kClasses,
+            hidden_size_, count, parameters_[2].gradient.data());
+    SumRows(output_gradient, &parameters_[3].gradient);
+    Product(kernel_, d_output, Transposed(RowMajor(w2().value, hidden_size_)), count, hidden_size_, kClasses,
+            hidden_gradient.data());
+    if (op.wants_outputs()) {
+      op.Outputs({{"w2", Gradient(parameters_[2])},
+                  {"b2", Gradient(parameters_[3])},
+                  {"input", Rows(hidden_gradient, hidden_size_)}});
+    }
   }
+  {
+    OTT_LAYER("hidden");
+    OTT_OP_RANGE(op, OpRange::Backward("ReluBackward", {}),
+                 {Rows(hidden_gradient, hidden_size_), Rows(hidden_, hidden_size_)});
+    for (size_t i = 0; i < hidden_gradient.size(); ++i) {
+      if (hidden_[i] == 0) hidden_gradient[i] = 0;
+    }
+    if (op.wants_outputs()) op.Outputs(Rows(hidden_gradient, hidden_size_));
+  }
+  OTT_LAYER("hidden");
+  OTT_OP_RANGE(op, OpRange::Backward("LinearBackward", {}),
+               {{"gradient", Rows(hidden_gradient, hidden_size_)}, {"input", Rows(batch.images, kPixels)}});
   Product(kernel_, Transposed(RowMajor(hidden_gradient, hidden_size_)),
           Transposed(RowMajor(batch.images, kPixels)), hidden_size_, kPixels, count,
           parameters_[0].gradient.data());
   SumRows(hidden_gradient, &parameters_[1].gradient);
+  if (op.wants_outputs()) op.Outputs({{"w1", Gradient(parameters_[0])}, {"b1", Gradient(parameters_[1])}});
 }
 
 void Mlp::Step(float learning_rate, float momentum, float scale) {
+  OTT_PHASE("update");
   for (Parameter& parameter : parameters_) {
+    OTT_LAYER(parameter.name);
+    const auto velocity = [&] { return TensorView(parameter.velocity.data(), parameter.shape); };
+    OTT_OP_RANGE(op, OpRange::Update("sgd"),
+                 {{"weight", Value(parameter)}, {"gradient", Gradient(parameter)}, {"velocity", velocity()}},
+                 {{"learning_rate", learning_rate}, {"momentum", momentum}, {"scale", scale}});
     for (size_t i = 0; i < parameter.value.size(); ++i) {
       parameter.velocity[i] = momentum * parameter.velocity[i] + scale * parameter.gradient[i];
       parameter.value[i] -= learning_rate * parameter.velocity[i];
     }
+    if (op.wants_outputs()) op.Outputs({{"weight", Value(parameter)}, {"velocity", velocity()}});
   }
 }
 

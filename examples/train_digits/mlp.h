@@ -50,6 +50,10 @@ class Mlp {
   std::vector<Parameter>& parameters() { return parameters_; }
 
  private:
+  // out = in weightᵀ + bias; in is [count, depth].
+  void Linear(const char* layer, const std::vector<float>& in, int64_t depth, const Parameter& weight,
+              const Parameter& bias, std::vector<float>* out);
+
   const Parameter& w1() const { return parameters_[0]; }
   const Parameter& b1() const { return parameters_[1]; }
   const Parameter& w2() const { return parameters_[2]; }

@@ -35,6 +35,8 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
+#include "ott/core/nvtx/op_range.h"
+#include "ott/core/op_log/perturbation.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/comm/mpi_communicator.h"
 #include "ott/dist/run/training_run.h"
@@ -115,7 +117,12 @@ class Trainer {
     Digits shard;
     {
       OTT_STOPWATCH_SCOPE("data");
+      OpRange op(OpRange::Load("data"));
       shard = sampler_.Shard(iteration, rank_, world_size_);
+      if (op.wants_outputs()) {
+        op.Outputs({{"images", TensorView(shard.images.data(), {shard.count(), kPixels})},
+                    {"labels", TensorView(shard.labels.data(), {shard.count()})}});
+      }
     }
     double loss = 0;
     {
@@ -125,7 +132,9 @@ class Trainer {
     }
     {
       OTT_STOPWATCH_SCOPE("sum_loss");
+      OTT_OP_RANGE(op, OpRange::Collective("sum_loss"), {TensorView(&loss, {})});
       MPI_Allreduce(MPI_IN_PLACE, &loss, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+      if (op.wants_outputs()) op.Outputs(TensorView(&loss, {}));
     }
     {
       OTT_STOPWATCH_SCOPE("backward");
@@ -134,9 +143,14 @@ class Trainer {
     }
     {
       OTT_STOPWATCH_SCOPE("allreduce");
+      OTT_PHASE("allreduce");
       for (Parameter& parameter : mlp_.parameters()) {
+        const auto gradient = [&] { return TensorView(parameter.gradient.data(), parameter.shape); };
+        OTT_LAYER(parameter.name);
+        OTT_OP_RANGE(op, OpRange::Collective("allreduce"), {{"gradient", gradient()}});
         MPI_Allreduce(MPI_IN_PLACE, parameter.gradient.data(), static_cast<int>(parameter.gradient.size()),
                       MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+        if (op.wants_outputs()) op.Outputs({{"gradient", gradient()}});
       }
     }
     {
@@ -147,6 +161,15 @@ class Trainer {
     loss /= static_cast<double>(flags_.batch);
     OTT_RETURN_IF_ERROR(Dump(loss));
     return loss;
+  }
+
+  // Moves the weights by rounding where ott.Config has `perturb`.
+  absl::Status OfferWeights() {
+    for (Parameter& parameter : mlp_.parameters()) {
+      OTT_RETURN_IF_ERROR(
+          Perturbation::Offer("weights." + parameter.name, parameter.value.data(), parameter.shape));
+    }
+    return absl::OkStatus();
   }
 
   double TestAccuracy() { return mlp_.Accuracy(digits_.test); }
@@ -269,6 +292,7 @@ absl::StatusOr<int> Train(const Flags& flags) {
 
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> ranks, CreateMpiCommunicator());
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run, TrainingRun::Start(*ranks, config));
+  OTT_RETURN_IF_ERROR(trainer.OfferWeights());
   for (int64_t iteration = 0; iteration < flags.iterations; ++iteration) {
     OTT_ASSIGN_OR_RETURN(const double loss, trainer.Iterate(iteration));
     OTT_RETURN_IF_ERROR(run->FinishIter());

@@ -1,0 +1,196 @@
+#include "ott/core/digest/tensor_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstring>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+#include "ott/core/base/status_macros.h"
+#include "ott/core/digest/block_digest.h"
+#include "ott/core/digest/chunk_sums.h"
+#include "ott/core/digest/digest_arithmetic.h"
+#include "ott/core/tensor/element.h"
+#include "ott/core/tensor/strided_copy.h"
+#include "ott/core/tensor/tensor.h"
+
+namespace ott {
+namespace {
+
+using internal::ChunkSums;
+using internal::DigestKey;
+using internal::kChunkElements;
+
+// Squares of smaller numbers lose digits, or vanish.
+constexpr float kSmallestToSquare = 1e-15f;
+
+// The sign of each element within its chunk; each chunk has 16 further signs, one for each sum.
+struct Signs {
+  Signs() {
+    for (int64_t i = 0; i < kChunkElements; ++i) {
+      signs[i] = DigestKey(1000 + i / 64) >> (i % 64) & 1 ? -1.0f : 1.0f;
+    }
+  }
+  alignas(64) float signs[kChunkElements];
+};
+
+const float* SignsOfChunk() {
+  static const Signs signs;
+  return signs.signs;
+}
+
+// What the statistics of a tensor are made of.
+struct Totals {
+  double squares = 0;
+  double max_abs = 0;
+  int64_t num_nan = 0;
+  int64_t num_infinite = 0;
+  double sums[TensorSketch::kNumSums] = {};
+  int64_t num_chunks = 0;
+
+  void AddToSums(const double* of_chunk) {
+    const uint64_t signs = DigestKey(2000 + num_chunks++);
+    for (int i = 0; i < TensorSketch::kNumSums; ++i) sums[i] += signs >> i & 1 ? -of_chunk[i] : of_chunk[i];
+  }
+};
+
+// Any number of elements, with doubles.
+template <typename T>
+void AddChunkExactly(const T* elements, int64_t count, Totals& totals) {
+  const float* const signs = SignsOfChunk();
+  double sums[TensorSketch::kNumSums] = {};
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<double>(elements[i]);
+    if (!std::isfinite(value)) {
+      ++(std::isnan(value) ? totals.num_nan : totals.num_infinite);
+      continue;
+    }
+    totals.squares += value * value;
+    totals.max_abs = std::max(totals.max_abs, std::fabs(value));
+    sums[i % TensorSketch::kNumSums] += value * signs[i];
+  }
+  totals.AddToSums(sums);
+}
+
+// Whether FastestSumChunk() takes them.
+template <typename T>
+constexpr bool kSummedQuickly =
+    std::is_same_v<T, float> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+
+template <typename T>
+void AddChunk(const T* elements, int64_t count, Totals& totals) {
+  static internal::SumChunk* const sum_chunk = internal::FastestSumChunk<T>();
+  ChunkSums result;
+  if (count == kChunkElements) {
+    sum_chunk(elements, SignsOfChunk(), result);
+  } else {
+    if (count < 64) return AddChunkExactly(elements, count, totals);
+    T padded[kChunkElements] = {};
+    std::copy(elements, elements + count, padded);
+    sum_chunk(padded, SignsOfChunk(), result);
+  }
+  if (!std::isfinite(result.squares) || (result.max_abs < kSmallestToSquare && result.max_abs > 0)) {
+    return AddChunkExactly(elements, count, totals);
+  }
+  totals.squares += result.squares;
+  totals.max_abs = std::max<double>(totals.max_abs, result.max_abs);
+  const uint64_t signs = DigestKey(2000 + totals.num_chunks++);
+  for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+    totals.sums[i] += signs >> i & 1 ? -result.sums[i] : result.sums[i];
+  }
+}
+
+template <typename T>
+void AddElements(const T* elements, int64_t count, Totals& totals) {
+  if constexpr (kSummedQuickly<T>) {
+    AddChunk(elements, count, totals);
+  } else if constexpr (sizeof(T) <= 2) {
+    float floats[kChunkElements];
+    for (int64_t i = 0; i < count; ++i) floats[i] = static_cast<float>(elements[i]);
+    AddChunk(floats, count, totals);
+  } else {
+    AddChunkExactly(elements, count, totals);
+  }
+}
+
+// The leaf of a block, and its elements to totals.
+template <typename T>
+Digest AddBlock(const char* data, int64_t count, Totals& totals) {
+  internal::BlockDigest digest;
+  for (int64_t begin = 0; begin < count; begin += kChunkElements) {
+    const int64_t size = std::min(count - begin, kChunkElements);
+    const char* const chunk = data + begin * static_cast<int64_t>(sizeof(T));
+    digest.Add(chunk, size * static_cast<int64_t>(sizeof(T)));
+    // What the digest read is in the nearest cache.
+    AddElements(reinterpret_cast<const T*>(chunk), size, totals);
+  }
+  return digest.Finish();
+}
+
+Digest AddBlockOf(DType dtype, const char* data, int64_t count, Totals& totals) {
+  return VisitDType(dtype, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (std::is_same_v<T, std::complex<float>>) {
+      return AddBlock<float>(data, 2 * count, totals);
+    } else if constexpr (std::is_same_v<T, std::complex<double>>) {
+      return AddBlock<double>(data, 2 * count, totals);
+    } else if constexpr (std::is_same_v<T, bool>) {
+      return AddBlock<uint8_t>(data, count, totals);
+    } else {
+      return AddBlock<T>(data, count, totals);
+    }
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<DigestAndStatistics> ComputeDigestAndStatistics(const TensorView& tensor) {
+  OTT_ASSIGN_OR_RETURN(const Tensor host, ToHost(Tensor{tensor, nullptr}));
+  const TensorView& view = host.view;
+  const int64_t element_bytes = SizeOf(view.dtype());
+  const int64_t block_elements = kDigestBlockBytes / element_bytes;
+  const bool contiguous = view.is_contiguous();
+  const bool aligned = reinterpret_cast<uintptr_t>(view.data()) % std::min<uintptr_t>(element_bytes, 8) == 0;
+  const std::unique_ptr<char[]> gathered(contiguous && aligned ? nullptr : new char[kDigestBlockBytes]);
+
+  Totals totals;
+  std::vector<Digest> leaves;
+  leaves.reserve((view.num_elements() + block_elements - 1) / block_elements);
+  for (int64_t begin = 0; begin < view.num_elements(); begin += block_elements) {
+    const int64_t end = std::min(begin + block_elements, view.num_elements());
+    const char* block = static_cast<const char*>(view.data()) + begin * element_bytes;
+    if (!contiguous) {
+      CopyElements(view, begin, end, gathered.get());
+      block = gathered.get();
+    } else if (!aligned) {
+      std::memcpy(gathered.get(), block, (end - begin) * element_bytes);
+      block = gathered.get();
+    }
+    leaves.push_back(AddBlockOf(view.dtype(), block, end - begin, totals));
+  }
+  DigestAndStatistics result;
+  result.digest = DigestOfLeaves(view.dtype(), view.shape(), leaves);
+  TensorStatistics& statistics = result.statistics;
+  statistics.norm = std::sqrt(totals.squares);
+  statistics.max_abs = totals.max_abs;
+  statistics.num_nan = totals.num_nan;
+  statistics.num_infinite = totals.num_infinite;
+  for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+    statistics.sketch.sums[i] = static_cast<float>(totals.sums[i]);
+  }
+  return result;
+}
+
+double EstimateNormOfDifference(const TensorSketch& a, const TensorSketch& b) {
+  double squares = 0;
+  for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+    const double difference = static_cast<double>(a.sums[i]) - b.sums[i];
+    squares += difference * difference;
+  }
+  // Each element is in one sum.
+  return std::sqrt(squares);
+}
+
+}  // namespace ott
