@@ -6,7 +6,6 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/base/config.pb.h"
 #include "ott/core/base/glob.h"
 #include "ott/core/digest/digest_arithmetic.h"
 #include "ott/core/tensor/element.h"
@@ -50,14 +49,6 @@ void MoveBits(void* data, int64_t count, Bits largest_finite, Bits ulps, uint64_
 
 ProcessWide<Perturbation> Perturbation::process_wide_("ott.Perturbation");
 const ProcessWide<Perturbation>::JoinAtLoad Perturbation::join_at_load_(Perturbation::process_wide_);
-
-Perturbation::Options Perturbation::FromConfig(const PerturbConfig& config) {
-  Options options;
-  if (config.seed() != 0) options.seed = config.seed();
-  if (config.ulps() != 0) options.ulps = config.ulps();
-  options.paths.assign(config.paths().begin(), config.paths().end());
-  return options;
-}
 
 absl::Status Perturbation::Enable(const Options& options) {
   if (options.ulps < 1 || options.ulps > kMaxUlps) {

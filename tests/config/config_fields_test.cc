@@ -39,6 +39,8 @@ const std::map<std::string, std::vector<std::string>>& Readers() {
       {"ott.ShardedTensors", {"dist/check/tensor_selection.cc"}},
       {"ott.ProfileConfig",
        {"core/profile/profiler_proto.cc", "core/profile/schedule.cc", "dist/run/rank_trace.cc"}},
+      {"ott.OpLogConfig", {"dist/run/training_run.cc"}},
+      {"ott.PerturbConfig", {"core/op_log/perturbation_proto.cc"}},
       {"ott.HangConfig",
        {"core/flight/flight_recorder_proto.cc", "dist/hang/watchdog.cc", "dist/run/training_run.cc"}},
   };
