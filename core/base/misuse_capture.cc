@@ -2,7 +2,7 @@
 
 namespace ott::internal {
 
-thread_local MisuseCapture* MisuseCapture::innermost_ = nullptr;
+__thread MisuseCapture* MisuseCapture::innermost_ = nullptr;
 
 void MisuseCapture::Add(std::string_view message) {
   if (!message_.empty()) message_.append("\n");

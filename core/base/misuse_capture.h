@@ -28,7 +28,8 @@ class MisuseCapture {
   const std::string& message() const { return message_; }
 
  private:
-  static thread_local MisuseCapture* innermost_;
+  // Not thread_local, which is reached through a function, as it could have a constructor.
+  static __thread MisuseCapture* innermost_;
 
   MisuseCapture* const outer_;
   std::string message_;

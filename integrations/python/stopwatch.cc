@@ -2,6 +2,8 @@
 
 #include <pybind11/stl.h>
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <new>
 #include <optional>
@@ -19,7 +21,7 @@
 #include "ott/core/stopwatch/stopwatch_files.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
 
-// What is called in each iteration is plain C API, which costs a fifth of pybind11's calls; the rest is
+// What is called in each iteration is plain C API, which costs a fraction of pybind11's calls; the rest is
 // pybind11.
 
 namespace ott::python {
@@ -47,16 +49,17 @@ void SetMisuseError(const MisuseCapture& capture) {
 }
 
 // The only argument of a call, by position or by its name; null with a TypeError set.
-PyObject* OnlyArgument(const char* function, const char* parameter, PyObject* const* arguments,
-                       Py_ssize_t number, PyObject* names) {
+PyObject* OnlyArgument(const char* parameter, PyObject* const* arguments, Py_ssize_t number,
+                       PyObject* names) {
+  if (__builtin_expect(number == 1 && names == nullptr, 1)) return arguments[0];
   const Py_ssize_t num_named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   if (number + num_named != 1) {
-    PyErr_Format(PyExc_TypeError, "%s() takes one argument, '%s' (%zd given)", function, parameter,
+    PyErr_Format(PyExc_TypeError, "one argument is taken, '%s', and %zd were given", parameter,
                  number + num_named);
     return nullptr;
   }
   if (num_named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), parameter) != 0) {
-    PyErr_Format(PyExc_TypeError, "%s() has no parameter %R, but '%s'", function, PyTuple_GET_ITEM(names, 0),
+    PyErr_Format(PyExc_TypeError, "there is no parameter %R, but '%s'", PyTuple_GET_ITEM(names, 0),
                  parameter);
     return nullptr;
   }
@@ -85,43 +88,77 @@ PyObject* Result(const MisuseCapture& capture) {
   Py_RETURN_NONE;
 }
 
-template <auto kMethod>
-PyObject* CallStopwatch(const char* function, PyObject* const* arguments, Py_ssize_t number,
-                        PyObject* names) {
-  PyObject* const argument = OnlyArgument(function, "name", arguments, number, names);
+// The names that are strings of the program's text are looked up once: a table by address of as many names as
+// the first ones that come, whose objects are kept. What finds its place taken is looked up by its text each
+// time. REQUIRES: the GIL
+class KnownNames {
+ public:
+  // Null where the name is not known.
+  Stopwatch::Measurement* Find(PyObject* name) {
+    if (!PyUnicode_CheckExact(name)) return nullptr;
+    Slot& slot = slots_[(reinterpret_cast<uintptr_t>(name) >> 4) % kNumSlots];
+    if (__builtin_expect(slot.name == name, 1)) return &*slot.measurement;
+    if (slot.name != nullptr || PyUnicode_CHECK_INTERNED(name) == 0) return nullptr;
+    const char* const text = PyUnicode_AsUTF8(name);
+    if (text == nullptr) {
+      PyErr_Clear();
+      return nullptr;
+    }
+    Py_INCREF(name);
+    slot.name = name;
+    return &slot.measurement.emplace(text);
+  }
+
+ private:
+  struct Slot {
+    PyObject* name = nullptr;
+    std::optional<Stopwatch::Measurement> measurement;
+  };
+
+  static constexpr size_t kNumSlots = 512;
+
+  std::array<Slot, kNumSlots> slots_;
+};
+
+KnownNames known_names;
+
+// The calls by Name, a std::string_view or a Stopwatch::Measurement&.
+template <typename Name>
+using StopwatchMethod = void (Stopwatch::*)(Name, Place);
+
+template <StopwatchMethod<std::string_view> kByText, StopwatchMethod<Stopwatch::Measurement&> kByHandle>
+PyObject* CallStopwatch(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
+  PyObject* const argument = OnlyArgument("name", arguments, number, names);
   if (argument == nullptr) return nullptr;
   Stopwatch& stopwatch = Stopwatch::Get();
+  const bool is_on = stopwatch.enabled();
+  if constexpr (kByHandle != nullptr) {
+    if (is_on) {
+      if (Stopwatch::Measurement* const measurement = known_names.Find(argument)) {
+        const MisuseCapture capture;
+        (stopwatch.*kByHandle)(*measurement, kPlace);
+        return Result(capture);
+      }
+    }
+  }
   Py_ssize_t size = 0;
-  const char* const name = NameOf(argument, &size, stopwatch.enabled());
+  const char* const name = NameOf(argument, &size, is_on);
   if (name == nullptr) {
     if (PyErr_Occurred() != nullptr) return nullptr;
     Py_RETURN_NONE;
   }
+  const std::string_view text(name, static_cast<size_t>(size));
+  if (!is_on) {  // a profiler may record all the same
+    (stopwatch.*kByText)(text, kPlace);
+    Py_RETURN_NONE;
+  }
   const MisuseCapture capture;
-  (stopwatch.*kMethod)(std::string_view(name, static_cast<size_t>(size)), kPlace);
+  (stopwatch.*kByText)(text, kPlace);
   return Result(capture);
 }
 
-PyObject* Start(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
-  return CallStopwatch<static_cast<void (Stopwatch::*)(std::string_view, Place)>(&Stopwatch::Start)>(
-      "start", arguments, number, names);
-}
-
-PyObject* End(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
-  return CallStopwatch<static_cast<void (Stopwatch::*)(std::string_view, Place)>(&Stopwatch::End)>(
-      "end", arguments, number, names);
-}
-
-PyObject* StartOneTime(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
-  return CallStopwatch<&Stopwatch::StartOneTime>("start_one_time", arguments, number, names);
-}
-
-PyObject* EndOneTime(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
-  return CallStopwatch<&Stopwatch::EndOneTime>("end_one_time", arguments, number, names);
-}
-
 PyObject* NvtxPush(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
-  PyObject* const argument = OnlyArgument("range_push", "range_name", arguments, number, names);
+  PyObject* const argument = OnlyArgument("range_name", arguments, number, names);
   if (argument == nullptr) return nullptr;
   NvtxRangeWrapper& wrapper = NvtxRangeWrapper::Get();
   Py_ssize_t size = 0;
@@ -142,7 +179,7 @@ PyObject* NvtxPop(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyOb
     wrapper.Pop(kPlace);
     return Result(capture);
   }
-  PyObject* const argument = OnlyArgument("range_pop", "range_name", arguments, number, names);
+  PyObject* const argument = OnlyArgument("range_name", arguments, number, names);
   if (argument == nullptr) return nullptr;
   Py_ssize_t size = 0;
   if (argument == Py_None) {
@@ -174,8 +211,12 @@ PyObject* ScopeNew(PyTypeObject* type, PyObject*, PyObject*) {
 int ScopeInit(PyObject* self, PyObject* arguments, PyObject* names) {
   static const char* parameters[] = {"name", nullptr};
   PyObject* name = nullptr;
-  if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:Scope", const_cast<char**>(parameters), &name))
+  if (PyTuple_GET_SIZE(arguments) == 1 && names == nullptr) {
+    name = PyTuple_GET_ITEM(arguments, 0);
+  } else if (!PyArg_ParseTupleAndKeywords(arguments, names, "O:Scope", const_cast<char**>(parameters),
+                                          &name)) {
     return -1;
+  }
   Py_INCREF(name);
   Py_XSETREF(reinterpret_cast<ScopeObject*>(self)->name, name);
   return 0;
@@ -215,6 +256,21 @@ PyObject* ScopeExit(PyObject* self, PyObject* const*, Py_ssize_t) {
   Py_RETURN_FALSE;
 }
 
+// As a decorator.
+PyObject* ScopeCall(PyObject* self, PyObject* arguments, PyObject* names) {
+  try {
+    const py::object decorate = py::module_::import("ott._stopwatch").attr("decorate_with_scope");
+    const auto of_names = names == nullptr ? py::dict() : py::reinterpret_borrow<py::dict>(names);
+    return decorate(py::handle(reinterpret_cast<ScopeObject*>(self)->name),
+                    *py::reinterpret_borrow<py::tuple>(arguments), **of_names)
+        .release()
+        .ptr();
+  } catch (py::error_already_set& error) {
+    error.restore();
+    return nullptr;
+  }
+}
+
 void ScopeDelete(PyObject* self) {
   PyTypeObject* const type = Py_TYPE(self);
   PyObject_GC_UnTrack(self);
@@ -241,35 +297,94 @@ PyObject* MakeScopeType() {
       {nullptr, nullptr, 0, nullptr},
   };
   static PyType_Slot slots[] = {
+      {Py_tp_doc,
+       const_cast<char*>(
+           "Scope(name)\n--\n\n"
+           "An interval of a measurement: a with block, or each call of a function that it decorates.\n\n"
+           "Scopes nest, and end on the thread where they began: what is suspended in between, as a "
+           "generator,\nuses Stopwatch.start() and end() instead.")},
       {Py_tp_new, reinterpret_cast<void*>(&ScopeNew)},
       {Py_tp_init, reinterpret_cast<void*>(&ScopeInit)},
+      {Py_tp_call, reinterpret_cast<void*>(&ScopeCall)},
       {Py_tp_dealloc, reinterpret_cast<void*>(&ScopeDelete)},
       {Py_tp_traverse, reinterpret_cast<void*>(&ScopeTraverse)},
       {Py_tp_methods, methods},
       {0, nullptr},
   };
   static PyType_Spec spec = {"ott._ott.Scope", sizeof(ScopeObject), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
   return PyType_FromSpec(&spec);
 }
 
-void AddFunctions(py::module_& module) {
-  static PyMethodDef functions[] = {
-      {"stopwatch_start", AsPyCFunction(&Start), METH_FASTCALL | METH_KEYWORDS,
-       "start(name)\n--\n\nStarts the measurement `name`, which must not run."},
-      {"stopwatch_end", AsPyCFunction(&End), METH_FASTCALL | METH_KEYWORDS,
-       "end(name)\n--\n\nEnds the measurement `name`, which must run, on any thread."},
-      {"stopwatch_start_one_time", AsPyCFunction(&StartOneTime), METH_FASTCALL | METH_KEYWORDS,
-       "start_one_time(name)\n--\n\nStarts what is measured once."},
-      {"stopwatch_end_one_time", AsPyCFunction(&EndOneTime), METH_FASTCALL | METH_KEYWORDS,
-       "end_one_time(name)\n--\n\nEnds what is measured once."},
-      {"nvtx_push", AsPyCFunction(&NvtxPush), METH_FASTCALL | METH_KEYWORDS,
-       "range_push(range_name)\n--\n\nBegins an NVTX range on this thread."},
-      {"nvtx_pop", AsPyCFunction(&NvtxPop), METH_FASTCALL | METH_KEYWORDS,
-       "range_pop(range_name=None)\n--\n\nEnds this thread's last NVTX range."},
+using Method = PyObject*(PyObject*, PyObject* const*, Py_ssize_t, PyObject*);
+
+PyMethodDef Named(const char* name, Method* method, const char* doc) {
+  return {name, AsPyCFunction(method), METH_FASTCALL | METH_KEYWORDS, doc};
+}
+
+// A base class of these methods, which the interpreter calls without anything in between. The methods, with
+// an empty one at the end, must live on.
+py::object MakeBase(const char* name, PyMethodDef* methods) {
+  PyType_Slot slots[] = {{Py_tp_methods, methods}, {0, nullptr}};
+  PyType_Spec spec = {name, sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyObject* const type = PyType_FromSpec(&spec);
+  if (type == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(type);
+}
+
+void AddBases(py::module_& module) {
+  constexpr auto start = &CallStopwatch<&Stopwatch::Start, &Stopwatch::Start>;
+  constexpr auto end = &CallStopwatch<&Stopwatch::End, &Stopwatch::End>;
+  constexpr auto start_one_time = &CallStopwatch<&Stopwatch::StartOneTime, nullptr>;
+  constexpr auto end_one_time = &CallStopwatch<&Stopwatch::EndOneTime, nullptr>;
+  static PyMethodDef stopwatch[] = {
+      Named("start", start,
+            "start($self, name)\n--\n\nStarts the measurement `name`, which must not run. It runs at most "
+            "once at a "
+            "time in the whole process."),
+      Named("end", end,
+            "end($self, name)\n--\n\nEnds the measurement `name`, which must run, on any thread."),
+      Named("start_one_time", start_one_time,
+            "start_one_time($self, name)\n--\n\nStarts what is measured once, and in warm-up too, such as "
+            "loading the "
+            "data."),
+      Named("end_one_time", end_one_time, "end_one_time($self, name)\n--\n\nEnds what is measured once."),
       {nullptr, nullptr, 0, nullptr},
   };
-  if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw py::error_already_set();
+  static PyMethodDef accvlab_stopwatch[] = {
+      Named("start_meas", start,
+            "start_meas($self, name)\n--\n\nStarts the measurement `name`; AssertionError if it runs."),
+      Named("end_meas", end,
+            "end_meas($self, name)\n--\n\nEnds the measurement `name`; AssertionError if it does not run."),
+      Named("start_one_time_measurement", start_one_time,
+            "start_one_time_measurement($self, name)\n--\n\nStarts what is measured once, in warm-up too; "
+            "AssertionError if it was started before."),
+      Named("end_one_time_measurement", end_one_time,
+            "end_one_time_measurement($self, name)\n--\n\nEnds what is measured once; AssertionError if it "
+            "was not "
+            "started."),
+      {nullptr, nullptr, 0, nullptr},
+  };
+  static PyMethodDef nvtx[] = {
+      Named("push", &NvtxPush, "push($self, range_name)\n--\n\nBegins a range on this thread."),
+      Named("pop", &NvtxPop,
+            "pop($self, range_name=None)\n--\n\nEnds this thread's last range. Where the order is tracked "
+            "and it has "
+            "another name: ott.MisuseError."),
+      {nullptr, nullptr, 0, nullptr},
+  };
+  static PyMethodDef accvlab_nvtx[] = {
+      Named("range_push", &NvtxPush, "range_push($self, range_name)\n--\n\nBegins a range on this thread."),
+      Named("range_pop", &NvtxPop,
+            "range_pop($self, range_name=None)\n--\n\nEnds the thread's last range; AssertionError where the "
+            "order is "
+            "tracked and there is none or another one."),
+      {nullptr, nullptr, 0, nullptr},
+  };
+  module.add_object("StopwatchBase", MakeBase("ott._ott.StopwatchBase", stopwatch));
+  module.add_object("AccvlabStopwatchBase", MakeBase("ott._ott.AccvlabStopwatchBase", accvlab_stopwatch));
+  module.add_object("NvtxBase", MakeBase("ott._ott.NvtxBase", nvtx));
+  module.add_object("AccvlabNvtxBase", MakeBase("ott._ott.AccvlabNvtxBase", accvlab_nvtx));
 }
 
 // Prints by a Python function, whose exceptions Python shows but which end here.
@@ -362,7 +477,7 @@ void Check(const MisuseCapture& capture) {
 int NumOpenScopes() { return num_open_scopes; }
 
 void DefineStopwatch(py::module_& module) {
-  AddFunctions(module);
+  AddBases(module);
   module.add_object("Scope", py::reinterpret_steal<py::object>(MakeScopeType()));
   module.def("stopwatch_enable", &EnableStopwatch, py::kw_only(), py::arg("num_warmup_iters"),
              py::arg("print_every_n_iters"), py::arg("device_sync"), py::arg("collective_measurements"),

@@ -14,6 +14,14 @@ Nothing costs anything before it is enabled. ott.accvlab has the classes of ACCV
 names. The command `ott` asks the same questions of what runs left on disk.
 """
 
+try:
+    from ott import _ott
+except ImportError as error:
+    raise ImportError(
+        f"{error}; ott uses the shared libraries of the machine that it was built on: install them here too, or build it "
+        "here (docs/python.md)"
+    ) from None
+
 from ott._compare import Comparison, Dump, Verdict, compare, load_dump
 from ott._dumper import TensorDumper
 from ott._errors import (
@@ -31,9 +39,10 @@ from ott._errors import (
     UnavailableError,
     UnimplementedError,
 )
-from ott._ott import __version__
 from ott._run import Ranks, TrainingRun, ranks
 from ott._stopwatch import NVTXRangeWrapper, Scope, Stopwatch
+
+__version__ = _ott.__version__
 
 __all__ = [
     "AbortedError",

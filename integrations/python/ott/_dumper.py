@@ -38,7 +38,7 @@ class TensorDumper(Singleton):
         rank: int = 0,
         world_size: int = 1,
         num_writer_threads: int = 0,
-        num_json_threads: int = 1,
+        num_json_threads: int = 0,
         sync: bool = False,
         max_bytes_per_dump: Optional[int] = None,
         reference_directory: Union[str, "os.PathLike[str]"] = "",

@@ -13,27 +13,21 @@ from ott._singleton import Singleton, caller
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Scope(_ott.Scope):
-    """An interval of a measurement: a with block, or each call of a function that it decorates.
-
-    Scopes nest, and end on the thread where they began: what is suspended in between, as a generator, uses
-    Stopwatch.start() and end() instead.
-    """
-
-    def __init__(self, name: str):
-        super().__init__(name)
-        self._name = name
-
-    def __call__(self, function: F) -> F:
-        @functools.wraps(function)
-        def measured(*args: Any, **kwargs: Any) -> Any:
-            with _ott.Scope(self._name):
-                return function(*args, **kwargs)
-
-        return measured  # type: ignore[return-value]
+Scope = _ott.Scope
 
 
-class Stopwatch(Singleton):
+def decorate_with_scope(name: str, function: F) -> F:
+    """What a Scope does as a decorator."""
+
+    @functools.wraps(function)
+    def measured(*args: Any, **kwargs: Any) -> Any:
+        with Scope(name):
+            return function(*args, **kwargs)
+
+    return measured  # type: ignore[return-value]
+
+
+class Stopwatch(Singleton, _ott.StopwatchBase):
     """Named measurements over the iterations of a loop: where the time goes, how it spreads, and what measuring cost.
 
     The process has one stopwatch, which C++ in the same process shares; Stopwatch() returns it. It is off until
@@ -49,11 +43,6 @@ class Stopwatch(Singleton):
 
     Times are in seconds. What breaks a rule, such as ending what was not started, raises ott.MisuseError.
     """
-
-    def __init__(self) -> None:
-        # The same functions without a method around them, which costs more than they do.
-        self.start = _ott.stopwatch_start
-        self.end = _ott.stopwatch_end
 
     def enable(
         self,
@@ -106,20 +95,6 @@ class Stopwatch(Singleton):
         """A with block, or a decorator, that measures `name`. Blocks nest, and may overlap with those of other threads."""
         return Scope(name)
 
-    def start(self, name: str) -> None:
-        """Starts the measurement `name`, which must not run. It runs at most once at a time in the whole process."""
-
-    def end(self, name: str) -> None:
-        """Ends the measurement `name`, which must run, on any thread."""
-
-    def start_one_time(self, name: str) -> None:
-        """Starts what is measured once, and in warm-up too, such as loading the data."""
-        _ott.stopwatch_start_one_time(name)
-
-    def end_one_time(self, name: str) -> None:
-        """Ends what is measured once."""
-        _ott.stopwatch_end_one_time(name)
-
     def finish_iter(self) -> None:
         """Ends an iteration. Nothing may run but one-time measurements. Not with a TrainingRun, which ends it itself."""
         _ott.stopwatch_finish_iter()
@@ -163,7 +138,7 @@ class Stopwatch(Singleton):
         return f"<ott.Stopwatch, {self.num_measured_iters} measured iterations>"
 
 
-class NVTXRangeWrapper(Singleton):
+class NVTXRangeWrapper(Singleton, _ott.NvtxBase):
     """NVTX ranges that can be switched off, and that complain when they do not nest.
 
     The process has one, which C++ in the same process shares; off until enable().
@@ -173,10 +148,6 @@ class NVTXRangeWrapper(Singleton):
         with nvtx("forward"):
             ...
     """
-
-    def __init__(self) -> None:
-        self.push = _ott.nvtx_push
-        self.pop = _ott.nvtx_pop
 
     def enable(
         self, sync_on_push: bool = False, sync_on_pop: bool = False, keep_track_of_range_order: bool = False
@@ -203,27 +174,22 @@ class NVTXRangeWrapper(Singleton):
         """Whether it is on."""
         return _ott.nvtx_enabled()
 
-    def push(self, range_name: str) -> None:
-        """Begins a range on this thread."""
-
-    def pop(self, range_name: Optional[str] = None) -> None:
-        """Ends this thread's last range. Where the order is tracked and it has another name: ott.MisuseError."""
-
     def __call__(self, name: str) -> "_Range":
         """A with block, or a decorator, that is a range."""
-        return _Range(name)
+        return _Range(self, name)
 
 
 class _Range:
-    def __init__(self, name: str):
+    def __init__(self, nvtx: NVTXRangeWrapper, name: str):
+        self._nvtx = nvtx
         self._name = name
 
     def __enter__(self) -> "_Range":
-        _ott.nvtx_push(self._name)
+        self._nvtx.push(self._name)
         return self
 
     def __exit__(self, *exception: Any) -> None:
-        _ott.nvtx_pop(self._name)
+        self._nvtx.pop(self._name)
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)

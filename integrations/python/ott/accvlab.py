@@ -27,18 +27,13 @@ __all__ = ["NVTXRangeWrapper", "Stopwatch", "TensorDumper", "__version__"]
 __version__ = _ott.__version__
 
 
-class Stopwatch(Singleton):
+class Stopwatch(Singleton, _ott.AccvlabStopwatchBase):
     """Runtime of named parts of a program, per measurement and per iteration.
 
     Stopwatch() returns the one object; with arguments it enables it, as enable() does. Off, every method is empty.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # The functions themselves, since a method around them would take longer than they do.
-        self.start_meas = _ott.stopwatch_start
-        self.end_meas = _ott.stopwatch_end
-        self.start_one_time_measurement = _ott.stopwatch_start_one_time
-        self.end_one_time_measurement = _ott.stopwatch_end_one_time
         if args or kwargs:
             self.enable(*args, **kwargs)
 
@@ -88,18 +83,6 @@ class Stopwatch(Singleton):
             raise ValueError(f"`{name}` was measured already; set it for CPU usage before its first measurement.")
         _ott.stopwatch_set_cpu_usage_measurement(name)
 
-    def start_meas(self, name: str) -> None:
-        """Starts the measurement `name`; AssertionError if it runs."""
-
-    def end_meas(self, name: str) -> None:
-        """Ends the measurement `name`; AssertionError if it does not run."""
-
-    def start_one_time_measurement(self, name: str) -> None:
-        """Starts what is measured once; AssertionError if it was started before. Warm-up does not matter."""
-
-    def end_one_time_measurement(self, name: str) -> None:
-        """Ends what is measured once; AssertionError if it was not started."""
-
     def finish_iter(self) -> None:
         """Ends an iteration; AssertionError while a measurement runs."""
         _ott.stopwatch_finish_iter()
@@ -144,15 +127,13 @@ def _eval_times(snapshot: Dict[str, Any]) -> List[str]:
     return lines + ["=" * 59]
 
 
-class NVTXRangeWrapper(Singleton):
+class NVTXRangeWrapper(Singleton, _ott.AccvlabNvtxBase):
     """NVTX ranges, switched on from the main script, that can check their order.
 
     NVTXRangeWrapper() returns the one object; with arguments it enables it, as enable() does. Off, methods are empty.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.range_push = _ott.nvtx_push
-        self.range_pop = _ott.nvtx_pop
         if args or kwargs:
             self.enable(*args, **kwargs)
 
@@ -176,12 +157,6 @@ class NVTXRangeWrapper(Singleton):
     def is_enabled(self) -> bool:
         """Whether it is on."""
         return _ott.nvtx_enabled()
-
-    def range_push(self, range_name: str) -> None:
-        """Begins a range on this thread."""
-
-    def range_pop(self, range_name: Optional[str] = None) -> None:
-        """Ends the thread's last range; AssertionError where the order is tracked and there is none or another one."""
 
 
 class _Type(Enum):
@@ -257,7 +232,7 @@ class TensorDumper(Singleton):
             world_size=1,
             sync=False,
             num_writer_threads=0,
-            num_json_threads=1,
+            num_json_threads=0,
             max_bytes_per_dump=-1,
             reference_dir="",
             drop_when_full=False,
