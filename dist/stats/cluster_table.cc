@@ -276,8 +276,15 @@ std::string FormatGroups(const ClusterStats& stats) {
 }  // namespace
 
 std::string FormatSlowest(const ClusterStats& stats) {
-  return absl::StrCat(FormatStraggler(stats), FormatSlowMeasurements(stats), FormatCpuTaken(stats),
-                      FormatHoldUps(stats), FormatHiccups(stats));
+  return absl::StrCat(FormatSlowRanks(stats), FormatWaiting(stats));
+}
+
+std::string FormatSlowRanks(const ClusterStats& stats) {
+  return absl::StrCat(FormatStraggler(stats), FormatSlowMeasurements(stats), FormatCpuTaken(stats));
+}
+
+std::string FormatWaiting(const ClusterStats& stats) {
+  return absl::StrCat(FormatHoldUps(stats), FormatHiccups(stats));
 }
 
 std::string FormatClusterTable(const ClusterStats& stats) {
