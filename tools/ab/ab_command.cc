@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -230,16 +229,8 @@ absl::StatusOr<Answered> RunCommands(const AbFlags& flags, Sides sides) {
 }
 
 absl::StatusOr<Answered> ReadFiles(const AbFlags& flags, const Sides& sides) {
-  const Clock clock = flags.measure == "cpu" ? Clock::kCpu : Clock::kWall;
-  OTT_ASSIGN_OR_RETURN(SideSamples a, ReadSide(sides.a, clock));
-  OTT_ASSIGN_OR_RETURN(SideSamples b, ReadSide(sides.b, clock));
-  Samples samples;
-  samples.a = std::move(a.processes);
-  samples.b = std::move(b.processes);
-  samples.primary = a.primary == b.primary ? a.primary : "";
-  samples.iterations_must_match = a.iterations_must_match && b.iterations_must_match;
-  samples.notes = std::move(a.notes);
-  std::move(b.notes.begin(), b.notes.end(), std::back_inserter(samples.notes));
+  OTT_ASSIGN_OR_RETURN(Samples samples,
+                       ReadSides(sides.a, sides.b, flags.measure == "cpu" ? Clock::kCpu : Clock::kWall));
   OTT_ASSIGN_OR_RETURN(Comparison comparison, Compare(samples, OptionsOf(flags)));
   return Answered{std::move(comparison), std::move(samples)};
 }

@@ -131,4 +131,18 @@ absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Cloc
   return side;
 }
 
+absl::StatusOr<Samples> ReadSides(const std::vector<std::string>& paths_a,
+                                  const std::vector<std::string>& paths_b, Clock clock) {
+  OTT_ASSIGN_OR_RETURN(SideSamples a, ReadSide(paths_a, clock));
+  OTT_ASSIGN_OR_RETURN(SideSamples b, ReadSide(paths_b, clock));
+  Samples samples;
+  samples.a = std::move(a.processes);
+  samples.b = std::move(b.processes);
+  samples.primary = a.primary == b.primary ? a.primary : "";
+  samples.iterations_must_match = a.iterations_must_match && b.iterations_must_match;
+  samples.notes = std::move(a.notes);
+  std::move(b.notes.begin(), b.notes.end(), std::back_inserter(samples.notes));
+  return samples;
+}
+
 }  // namespace ott::ab

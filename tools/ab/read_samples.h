@@ -31,6 +31,10 @@ struct SideSamples {
 // clock: which of the times where a file has both. Errors name the file, the place in it and what is wrong.
 absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Clock clock);
 
+// Both sides, of which `a` is the earlier.
+absl::StatusOr<Samples> ReadSides(const std::vector<std::string>& a, const std::vector<std::string>& b,
+                                  Clock clock);
+
 }  // namespace ott::ab
 
 #endif  // OTT_TOOLS_AB_READ_SAMPLES_H_

@@ -1,6 +1,7 @@
 #include "tools/crosscheck/error_trend.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,12 +28,40 @@ std::string ErrorTrend::Tensor::Cell(int64_t iteration) const {
   return found == max_abs_error.end() ? "0" : absl::StrFormat("%.3g", found->second);
 }
 
-std::vector<int64_t> ErrorTrend::ChooseColumns() const {
+std::vector<int64_t> ErrorTrend::Iterations(size_t limit) const {
   const std::vector<int64_t> all(iterations_.begin(), iterations_.end());
-  if (all.size() <= kMaxColumns) return all;
+  if (all.size() <= limit) return all;
   std::vector<int64_t> chosen;
-  for (size_t i = 0; i < kMaxColumns; ++i) chosen.push_back(all[i * (all.size() - 1) / (kMaxColumns - 1)]);
+  for (size_t i = 0; i < limit; ++i) chosen.push_back(all[i * (all.size() - 1) / (limit - 1)]);
   return chosen;
+}
+
+std::vector<std::string> ErrorTrend::NamesInOrder() const {
+  std::vector<std::string> names = names_;
+  std::stable_sort(names.begin(), names.end(), [this](const std::string& a, const std::string& b) {
+    return tensors_.at(a).first_iteration() < tensors_.at(b).first_iteration();
+  });
+  return names;
+}
+
+std::vector<ErrorTrend::Trend> ErrorTrend::Trends(const std::vector<int64_t>& iterations,
+                                                  size_t limit) const {
+  std::vector<Trend> trends;
+  for (const std::string& name : NamesInOrder()) {
+    if (trends.size() == limit) break;
+    const Tensor& tensor = tensors_.at(name);
+    Trend& trend = trends.emplace_back();
+    trend.tensor = name;
+    trend.first_iteration = tensor.first_iteration();
+    for (const int64_t iteration : iterations) {
+      const auto found = tensor.max_abs_error.find(iteration);
+      const bool is_known = tensor.not_compared.count(iteration) == 0;
+      trend.max_abs_error.push_back(!is_known ? std::numeric_limits<double>::quiet_NaN()
+                                    : found == tensor.max_abs_error.end() ? 0
+                                                                          : found->second);
+    }
+  }
+  return trends;
 }
 
 void ErrorTrend::Add(const CrossCheckVerdict& verdict) {
@@ -52,13 +81,10 @@ void ErrorTrend::Add(const CrossCheckVerdict& verdict) {
 std::string ErrorTrend::ToString() const {
   if (names_.empty()) return "";
   std::vector<std::string> header = {"max abs error, of all ranks", "from iteration"};
-  const std::vector<int64_t> columns = ChooseColumns();
+  const std::vector<int64_t> columns = Iterations(kMaxColumns);
   for (const int64_t iteration : columns) header.push_back(absl::StrCat("at ", iteration));
   TextTable table(std::move(header));
-  std::vector<std::string> names = names_;
-  std::stable_sort(names.begin(), names.end(), [this](const std::string& a, const std::string& b) {
-    return tensors_.at(a).first_iteration() < tensors_.at(b).first_iteration();
-  });
+  const std::vector<std::string> names = NamesInOrder();
   for (size_t i = 0; i < std::min(names.size(), kMaxRows); ++i) {
     const Tensor& tensor = tensors_.at(names[i]);
     std::vector<std::string> cells = {names[i], absl::StrCat(tensor.first_iteration())};

@@ -3,6 +3,7 @@
 #ifndef OTT_TOOLS_CROSSCHECK_ERROR_TREND_H_
 #define OTT_TOOLS_CROSSCHECK_ERROR_TREND_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -26,6 +27,18 @@ class ErrorTrend {
   //   tensors.weights.w1                      100     0  3.05e-07  2.44e-06
   std::string ToString() const;
 
+  // One tensor's errors, for a picture.
+  struct Trend {
+    std::string tensor;
+    int64_t first_iteration = 0;        // in which it is not equal bit for bit
+    std::vector<double> max_abs_error;  // in each of the iterations asked for; NaN: it was not compared
+  };
+  // At most `limit`, evenly spread, with the first and the last.
+  std::vector<int64_t> Iterations(size_t limit) const;
+  // By their first iteration, at most `limit`.
+  std::vector<Trend> Trends(const std::vector<int64_t>& iterations, size_t limit) const;
+  size_t num_tensors() const { return names_.size(); }
+
  private:
   // Empty where the tensor was not compared.
   struct Tensor {
@@ -36,8 +49,8 @@ class ErrorTrend {
     std::string Cell(int64_t iteration) const;
   };
 
-  // At most kMaxColumns, evenly spread, with the first and the last.
-  std::vector<int64_t> ChooseColumns() const;
+  // By the first iteration in which a tensor differs.
+  std::vector<std::string> NamesInOrder() const;
 
   std::set<int64_t> iterations_;
   std::vector<std::string> names_;  // in the order in which they come
