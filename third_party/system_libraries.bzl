@@ -1,9 +1,11 @@
 """The libraries that come from the machine under WORKSPACE and bzlmod alike, each found or not."""
 
+load("//third_party/d3:d3.bzl", "system_d3")
 load("//third_party/python:python_library.bzl", "python_library")
 load(":system_library.bzl", "system_library")
 
 def system_libraries():
+    system_d3(name = "d3")
     system_library(
         name = "cuda",
         build_file = Label("//third_party/cuda:cuda.BUILD"),

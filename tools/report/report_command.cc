@@ -1,76 +1,185 @@
 #include "tools/report/report_command.h"
 
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "tools/ab/comparison.h"
+#include "tools/ab/read_samples.h"
 #include "tools/exit_code.h"
-#include "tools/report/report_html.h"
-#include "tools/report/report_text.h"
+#include "tools/report/document_json.h"
+#include "tools/report/document_text.h"
+#include "tools/report/page.h"
+#include "tools/report/prometheus.h"
 #include "tools/report/report_traces.h"
+#include "tools/report/run_document.h"
 #include "tools/report/run_report.h"
 
 namespace ott::report {
 namespace {
 
 struct ReportFlags {
-  std::string run;
+  std::vector<std::string> runs;
+  std::vector<std::string> before;
   std::string html;
+  std::string format = "text";
+  std::string color = "auto";
+  bool follow = false;
+  int every_seconds = 5;
+
+  bool wants_pictures() const { return !html.empty() || format == "json"; }
 };
+
+struct Report {
+  Document document;
+  std::string prometheus;
+  int exit_code = kExitCouldNotTell;
+};
+
+absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vector<std::string>& traces) {
+  if (flags.format == "prometheus" || !flags.before.empty() || flags.runs.size() > 1 || flags.follow) {
+    return absl::InvalidArgumentError(
+        flags.runs.front() +
+        ": has traces, and --before, --follow, --format prometheus and several directories are for runs");
+  }
+  OTT_ASSIGN_OR_RETURN(TracesReport traces_report, ReportTraces(flags.runs.front(), traces));
+  Report report;
+  report.exit_code = traces_report.somebody_is_waited_for ? kExitBad
+                     : traces_report.complete             ? kExitGood
+                                                          : kExitCouldNotTell;
+  report.document = std::move(traces_report.document);
+  return report;
+}
+
+absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
+  const std::string& run = flags.runs.front();
+  const std::vector<std::string> traces = ListTraces(run);
+  if (!traces.empty()) return ReportOfTraces(flags, traces);
+  if (flags.runs.size() > 1 && flags.before.empty()) {
+    return absl::InvalidArgumentError("several runs are one side of a comparison: --before names the other");
+  }
+  OTT_ASSIGN_OR_RETURN(RunReport run_report, ReadRunReport(run));
+  if (!flags.before.empty()) {
+    OTT_ASSIGN_OR_RETURN(const ab::Samples samples,
+                         ab::ReadSides(flags.before, flags.runs, ab::Clock::kWall));
+    OTT_ASSIGN_OR_RETURN(run_report.comparison, ab::Compare(samples, ab::CompareOptions()));
+  }
+  Report report;
+  report.document = MakeDocument(run_report);
+  if (flags.wants_pictures()) AddPictures(run_report, &report.document);
+  if (flags.format == "prometheus") report.prometheus = ToPrometheus(run_report);
+  const bool is_bad = run_report.diverged() || run_report.hangs();
+  report.exit_code = is_bad ? kExitBad : run_report.complete() ? kExitGood : kExitCouldNotTell;
+  return report;
+}
+
+std::string Format(const Report& report, const ReportFlags& flags) {
+  if (flags.format == "prometheus") return report.prometheus;
+  if (flags.format == "json") return Dump(ToJson(report.document), /*indent=*/1);
+  const TextStyle style = StyleOfStandardOutput(flags.color);
+  return flags.follow ? ToSummary(report.document, style) : ToText(report.document, style);
+}
+
+absl::Status WritePage(const Report& report, const ReportFlags& flags) {
+  if (flags.html.empty()) return absl::OkStatus();
+  PageOptions options;
+  if (flags.follow) options.reload_seconds = flags.every_seconds;
+  return WriteFileAtomically(flags.html, ToPage(report.document, options));
+}
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "ott report: %s\n", std::string(status.message()).c_str());
   return kExitCouldNotTell;
 }
 
-int ReportOfTraces(const ReportFlags& flags, const std::vector<std::string>& traces) {
-  const absl::StatusOr<TracesReport> report = ReportTraces(flags.run, traces);
+int ReportOnce(const ReportFlags& flags) {
+  const absl::StatusOr<Report> report = MakeReport(flags);
   if (!report.ok()) return Fail(report.status());
-  std::fputs(report->text.c_str(), stdout);
-  if (!flags.html.empty()) {
-    if (const absl::Status status = WriteFileAtomically(flags.html, report->html); !status.ok())
-      return Fail(status);
-  }
-  if (report->somebody_is_waited_for) return kExitBad;
-  return report->complete ? kExitGood : kExitCouldNotTell;
+  std::fputs(Format(*report, flags).c_str(), stdout);
+  if (const absl::Status status = WritePage(*report, flags); !status.ok()) return Fail(status);
+  return report->exit_code;
 }
 
-int RunReportCommand(const ReportFlags& flags) {
-  const std::vector<std::string> traces = ListTraces(flags.run);
-  if (!traces.empty()) return ReportOfTraces(flags, traces);
-  const absl::StatusOr<RunReport> report = ReadRunReport(flags.run);
-  if (!report.ok()) return Fail(report.status());
-  std::fputs(ToText(*report).c_str(), stdout);
-  if (!flags.html.empty()) {
-    if (const absl::Status status = WriteFileAtomically(flags.html, ToHtml(*report)); !status.ok()) {
-      return Fail(status);
-    }
+volatile std::sig_atomic_t g_interrupted = 0;
+
+void Interrupt(int) { g_interrupted = 1; }
+
+// Sleeps until the next report, or until the user has enough.
+void Wait(int seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  while (g_interrupted == 0 && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
-  if (report->diverged()) return kExitBad;
-  return report->complete() ? kExitGood : kExitCouldNotTell;
+}
+
+// Until it is interrupted; then its exit code is the last report's. On a terminal each report takes the place
+// of the one before.
+int Follow(const ReportFlags& flags) {
+  std::signal(SIGINT, Interrupt);
+  std::signal(SIGTERM, Interrupt);
+  int exit_code = kExitCouldNotTell;
+  const bool replaces = flags.format == "text" && StyleOfStandardOutput("auto").width > 0;
+  while (true) {
+    const absl::StatusOr<Report> report = MakeReport(flags);
+    if (absl::IsInvalidArgument(report.status())) return Fail(report.status());
+    if (replaces) std::fputs("\033[H\033[2J", stdout);
+    if (report.ok()) {
+      exit_code = report->exit_code;
+      std::fputs(Format(*report, flags).c_str(), stdout);
+      if (const absl::Status status = WritePage(*report, flags); !status.ok()) return Fail(status);
+    } else {
+      // A run that has not begun to write will.
+      std::printf("waiting: %s\n", std::string(report.status().message()).c_str());
+    }
+    if (std::fflush(stdout) != 0) return kExitCouldNotTell;
+    Wait(flags.every_seconds);
+    if (g_interrupted != 0) return exit_code;
+  }
 }
 
 }  // namespace
 
 void AddReportCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command =
-      app.add_subcommand("report", "Who was slow and what first diverged in a run, in one report");
+  CLI::App* command = app.add_subcommand(
+      "report", "All questions in one report: who is slow, does it hang, is it right, did it become faster");
   const auto flags = std::make_shared<ReportFlags>();
   command
-      ->add_option("RUN", flags->run,
-                   "Run directory, also of a run that was cut short, or a directory of traces of "
-                   "torch.profiler, one a rank")
+      ->add_option("RUN", flags->runs,
+                   "Run directory, also of a run that goes on or was cut short; or a directory of traces of "
+                   "torch.profiler, one a rank. Further runs are for --before")
       ->required();
-  command->add_option("--html", flags->html, "Also writes the report as a page for the browser");
+  command->add_option("--before", flags->before, "Runs of another version: did it become faster since?");
+  command->add_option("--html", flags->html, "Also writes the report as a page for the browser, in one file");
+  command->add_option("--format", flags->format, "json and prometheus are described in docs/report.md")
+      ->check(CLI::IsMember({"text", "json", "prometheus"}))
+      ->capture_default_str();
+  command->add_option("--color", flags->color, "auto: on a terminal, unless NO_COLOR is set")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  command->add_flag("--follow", flags->follow,
+                    "Reports again and again until it is interrupted; the page reloads itself");
+  command->add_option("--every", flags->every_seconds, "Seconds between two reports")
+      ->check(CLI::Range(1, 86400))
+      ->needs("--follow")
+      ->capture_default_str();
   command->footer(
-      "Exit code: 0 complete and nothing diverged (of traces: nobody is waited for), 1 something diverged (a "
-      "rank is waited for), 2 incomplete or RUN cannot be "
-      "read.\n"
-      "Examples:\n  ott report out/demo/faulty --html report.html\n"
+      "Exit code: 0 complete and good, 1 something diverged or hangs (of traces: a rank is waited for), 2 "
+      "incomplete, or "
+      "RUN cannot be read.\n"
+      "Examples:\n"
+      "  ott report out/demo/faulty --html report.html\n"
+      "  ott report out/new_* --before out/old_*\n"
+      "  ott report out/run --follow --html live.html\n"
       "  ott report log/traces --html report.html");
-  command->callback([flags, exit_code] { *exit_code = RunReportCommand(*flags); });
+  command->callback([flags, exit_code] { *exit_code = flags->follow ? Follow(*flags) : ReportOnce(*flags); });
 }
 
 }  // namespace ott::report

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/op_cost/device_peaks.h"
 #include "ott/dist/directory/run_directory.h"
 #include "tools/kineto/read_trace.h"
 #include "tools/prof/kernel_join.h"
@@ -21,7 +23,7 @@
 #include "tools/prof/profile_rows.h"
 #include "tools/ranks/job.h"
 #include "tools/ranks/parallel.h"
-#include "tools/report/report_html.h"
+#include "tools/report/display_text.h"
 
 namespace ott::report {
 namespace {
@@ -30,11 +32,14 @@ using prof::KernelRow;
 
 constexpr size_t kTopOps = 15;
 constexpr size_t kTopCollectives = 10;
+constexpr size_t kMaxRanks = 256;
+constexpr size_t kMaxOps = 60;
 
 // An op on all ranks.
 struct OpSum {
   std::map<int, int64_t> nanoseconds;  // by rank
   double flops = 0;
+  double bytes = 0;  // of the same calls
   int64_t flops_time = 0;
   double peak = 0;  // percent times nanoseconds
   int64_t peak_time = 0;
@@ -55,6 +60,7 @@ void AddOps(const prof::ProfileRows& rows, int rank, OpSums* sums) {
     const int64_t call = row.call == prof::kNoInteger ? row.sil : row.call;
     if (row.flops > 0) {
       sum.flops += row.flops;
+      if (row.bytes > 0) sum.bytes += row.bytes;
       sum.flops_time += call;
     }
     if (!std::isnan(row.percent_peak)) {
@@ -67,17 +73,101 @@ void AddOps(const prof::ProfileRows& rows, int rank, OpSums* sums) {
 
 std::string Time(double nanoseconds) { return FormatSeconds(nanoseconds * 1e-9); }
 
-std::string FormatOps(const OpSums& sums, size_t num_ranks) {
+double Seconds(int64_t nanoseconds) { return Rounded(static_cast<double>(nanoseconds) * 1e-9); }
+
+Json DrawSplits(const ranks::Job& job) {
+  Json ranks = Json::array();
+  for (const ranks::Job::Rank& rank : job.ranks) {
+    if (ranks.size() == kMaxRanks) break;
+    ranks.push_back({{"rank", rank.rank},
+                     {"seconds", Seconds(rank.split.total)},
+                     {"compute", Seconds(rank.split.compute)},
+                     {"exposed_communication", Seconds(rank.split.exposed_communication)},
+                     {"exposed_copies", Seconds(rank.split.exposed_copies)},
+                     {"idle", Seconds(rank.split.idle)}});
+  }
+  return {{"ranks", std::move(ranks)}};
+}
+
+// As those of a run, as far as traces tell.
+Json DrawCollectives(const ranks::Job& job) {
+  Json collectives = Json::array();
+  for (const ranks::CollectiveSum& sum : job.collectives) {
+    if (collectives.size() == kTopCollectives) break;
+    if (sum.num_complete == 0) continue;
+    const double count = static_cast<double>(sum.num_complete);
+    Json last = Json::array();
+    if (sum.last_rank >= 0) {
+      last.push_back({{"rank", sum.last_rank},
+                      {"host", ""},
+                      {"intervals", sum.num_last},
+                      {"after_next", Json()},
+                      {"mean_wait_of_others", Json()}});
+    }
+    const std::string& group =
+        sum.kind->group_description.empty() ? sum.kind->group : sum.kind->group_description;
+    collectives.push_back({{"name", DisplayName(sum.kind->name)},
+                           {"group", DisplayName(group)},
+                           {"ranks", sum.num_ranks},
+                           {"intervals", sum.num_complete},
+                           {"incomplete", sum.count - sum.num_complete},
+                           {"mean_wait", Rounded(static_cast<double>(sum.wait) * 1e-9 / count)},
+                           {"max_wait", Seconds(sum.longest_wait)},
+                           {"transfer", Rounded(static_cast<double>(sum.transfer) * 1e-9 / count)},
+                           {"last_ranks", std::move(last)},
+                           {"hold_up", Json()},
+                           {"hiccups", Json::array()}});
+  }
+  return {{"collectives", std::move(collectives)}};
+}
+
+using OrderedOps = std::vector<std::pair<double, const OpSums::value_type*>>;
+
+// Ops with their FLOPs and bytes, and the roofs of the first device that is known.
+Json DrawKernels(const OrderedOps& order, const std::optional<DevicePeaks>& peaks) {
   double total = 0;
-  std::vector<std::pair<double, const OpSums::value_type*>> order;
+  for (const auto& [time, entry] : order) total += time;
+  Json ops = Json::array();
+  for (const auto& [time, entry] : order) {
+    if (ops.size() == kMaxOps) break;
+    const OpSum& sum = entry->second;
+    const double seconds = static_cast<double>(sum.flops_time) * 1e-9;
+    const bool has_cost = sum.flops_time > 0 && sum.bytes > 0;
+    ops.push_back(
+        {{"name", DisplayName(entry->first)},
+         {"share", Rounded(total > 0 ? time / total : 0)},
+         {"seconds", Rounded(time * 1e-9)},
+         {"flops_per_second", has_cost ? Json(Rounded(sum.flops / seconds)) : Json()},
+         {"flops_per_byte", has_cost ? Json(Rounded(sum.flops / sum.bytes)) : Json()},
+         {"of_peak",
+          sum.peak_time > 0 ? Json(Rounded(sum.peak / static_cast<double>(sum.peak_time) / 100)) : Json()},
+         {"limited_by",
+          sum.peak_time == 0 ? Json() : Json(2 * sum.compute_time > sum.peak_time ? "compute" : "memory")}});
+  }
+  Json roofs;
+  if (peaks) {
+    roofs = {{"device", DisplayName(peaks->name)},
+             {"bytes_per_second", peaks->memory},
+             {"flops_per_second", {{"float16", peaks->fp16_tensor}, {"float32", peaks->fp32}}}};
+  }
+  return {{"ops", std::move(ops)}, {"roofs", std::move(roofs)}};
+}
+
+OrderedOps InOrder(const OpSums& sums) {
+  OrderedOps order;
   for (const auto& entry : sums) {
     double time = 0;
     for (const auto& [rank, nanoseconds] : entry.second.nanoseconds) time += static_cast<double>(nanoseconds);
-    total += time;
     order.emplace_back(time, &entry);
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
+  return order;
+}
+
+std::string FormatOps(const OrderedOps& order, size_t num_ranks) {
+  double total = 0;
+  for (const auto& [time, entry] : order) total += time;
   TextTable table({"op", "share", "time a rank", "most on", "TFLOP/s", "of peak", "limited by"});
   for (size_t i = 0; i < std::min(kTopOps, order.size()); ++i) {
     const auto& [time, entry] = order[i];
@@ -99,43 +189,35 @@ std::string FormatOps(const OpSums& sums, size_t num_ranks) {
   return table.ToString();
 }
 
-// A bar a rank.
-std::string DrawSplits(const ranks::Job& job) {
-  constexpr int kRowHeight = 22;
-  int64_t longest = 1;
-  for (const ranks::Job::Rank& rank : job.ranks) longest = std::max(longest, rank.split.total);
-  std::string svg = absl::StrFormat("<svg viewBox=\"0 0 1000 %d\" role=\"img\">\n",
-                                    static_cast<int>(job.ranks.size() + 1) * kRowHeight);
-  const std::pair<const char*, const char*> looks[] = {{"compute", "#1a7f37"},
-                                                       {"exposed communication", "#cf222e"},
-                                                       {"exposed copies", "#d4a72c"},
-                                                       {"idle", "#afb8c1"}};
-  int y = 0;
+// Of the device that most ranks have, which is the first one's.
+std::optional<DevicePeaks> PeaksOf(const prof::Profile& profile) {
+  if (profile.devices.empty()) return std::nullopt;
+  return PeaksByName(profile.devices.begin()->second.name);
+}
+
+// Shares of all ranks' time.
+std::string DescribeSplits(const ranks::Job& job) {
+  ranks::TimeSplit sum;
   for (const ranks::Job::Rank& rank : job.ranks) {
-    absl::StrAppendFormat(&svg, "<text x=\"0\" y=\"%d\">rank %d</text>\n", y + 15, rank.rank);
-    const int64_t parts[] = {rank.split.compute, rank.split.exposed_communication, rank.split.exposed_copies,
-                             rank.split.idle};
-    double x = 80;
-    for (size_t i = 0; i < std::size(parts); ++i) {
-      const double width = 900.0 * static_cast<double>(parts[i]) / static_cast<double>(longest);
-      absl::StrAppendFormat(&svg,
-                            "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"16\" fill=\"%s\"><title>%s: "
-                            "%s</title></rect>\n",
-                            x, y + 2, width, looks[i].second, looks[i].first,
-                            Time(static_cast<double>(parts[i])));
-      x += width;
-    }
-    y += kRowHeight;
+    sum.total += rank.split.total;
+    sum.compute += rank.split.compute;
+    sum.exposed_communication += rank.split.exposed_communication;
+    sum.exposed_copies += rank.split.exposed_copies;
+    sum.idle += rank.split.idle;
   }
-  int x = 80;
-  for (const auto& [name, color] : looks) {
-    absl::StrAppendFormat(&svg,
-                          "<rect x=\"%d\" y=\"%d\" width=\"12\" height=\"12\" fill=\"%s\"/><text x=\"%d\" "
-                          "y=\"%d\">%s</text>\n",
-                          x, y + 4, color, x + 18, y + 15, name);
-    x += 220;
-  }
-  return svg + "</svg>\n";
+  if (sum.total == 0) return "The devices did nothing.";
+  const auto percent = [&sum](int64_t part) {
+    return 100 * static_cast<double>(part) / static_cast<double>(sum.total);
+  };
+  return absl::StrFormat(
+      "compute %.1f %%, communication that nothing hides %.1f %%, copies %.1f %%, idle %.1f %%",
+      percent(sum.compute), percent(sum.exposed_communication), percent(sum.exposed_copies),
+      percent(sum.idle));
+}
+
+std::string WithoutNewline(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
 }
 
 }  // namespace
@@ -162,19 +244,20 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   ranks::ForEachInParallel(paths.size(), [&](size_t i) { read[i] = prof::ReadProfile(paths[i], options); });
   std::vector<ranks::RankTrace> traces;
   std::vector<prof::Profile*> profiles;
-  std::string problems;
+  std::vector<std::string> problems;
   for (size_t i = 0; i < paths.size(); ++i) {
     if (!read[i].ok()) {
-      absl::StrAppend(&problems, std::string(read[i].status().message()), "\n");
+      problems.push_back(std::string(read[i].status().message()));
       continue;
     }
     profiles.push_back(&*read[i]);
     const int rank = read[i]->rank >= 0 ? read[i]->rank : static_cast<int>(i);
     const bool is_known = std::any_of(traces.begin(), traces.end(),
                                       [rank](const ranks::RankTrace& trace) { return trace.rank == rank; });
-    if (is_known) absl::StrAppend(&problems, paths[i], ": rank ", rank, " has another trace here as well\n");
+    if (is_known)
+      problems.push_back(absl::StrCat(paths[i], ": rank ", rank, " has another trace here as well"));
     traces.push_back({rank, &*read[i]});
-    for (const std::string& note : read[i]->notes) absl::StrAppend(&problems, paths[i], ": ", note, "\n");
+    for (const std::string& note : read[i]->notes) problems.push_back(absl::StrCat(paths[i], ": ", note));
   }
   if (traces.empty()) return read[0].status();
   const ranks::Job job = ranks::DescribeJob(traces);
@@ -188,22 +271,26 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   report.somebody_is_waited_for = !job.hold_ups.empty();
   const bool can_tell = report.somebody_is_waited_for || job.most_intervals >= ranks::kMinIntervalsOfHoldUp;
   report.complete = problems.empty() && (can_tell || traces.size() == 1);
-  const std::string title = absl::StrCat(traces.size(), traces.size() == 1 ? " trace" : " traces",
-                                         " of torch.profiler in ", directory);
   const Grade grade = report.somebody_is_waited_for ? Grade::kBad : can_tell ? Grade::kGood : Grade::kUnknown;
-  std::vector<Answer> answers = {{"Who waits for whom?", grade, ranks::FormatHoldUps(job)}};
-  if (!problems.empty()) answers.push_back({"Incomplete", Grade::kUnknown, problems});
-  const std::vector<HtmlSection> sections = {
-      {"Where the time goes", DrawSplits(job), ranks::FormatSplits(job)},
-      {"What the ranks do together", "", ranks::FormatCollectives(job, kTopCollectives)},
-      {"Ops that take most time, and what limits them", "", FormatOps(ops, traces.size())},
+  const OrderedOps order = InOrder(ops);
+  Document& document = report.document;
+  document.title = directory;
+  document.subject =
+      absl::StrCat(traces.size(), traces.size() == 1 ? " trace" : " traces", " of torch.profiler");
+  document.answers = {
+      {"waiting", "Who waits for whom?", grade, WithoutNewline(ranks::FormatHoldUps(job)),
+       absl::StrCat("of one collective, all ranks came together to ", job.most_intervals, " at most"),
+       "arrivals"},
+      {"time", "Where does the time go?", Grade::kUnknown, DescribeSplits(job), "", "device_time"}};
+  document.problems = std::move(problems);
+  document.details = {
+      {"Where the time goes", ranks::FormatSplits(job)},
+      {"What the ranks do together", ranks::FormatCollectives(job, kTopCollectives)},
+      {"Ops that take most time, and what limits them", FormatOps(order, traces.size())},
   };
-  absl::StrAppend(&report.text, title, "\n");
-  for (const Answer& answer : answers)
-    absl::StrAppend(&report.text, "\n", answer.question, "\n", answer.text);
-  for (const HtmlSection& section : sections)
-    absl::StrAppend(&report.text, "\n", section.title, "\n", section.text);
-  report.html = ToHtmlPage(title, answers, sections);
+  document.pictures["device_time"] = DrawSplits(job);
+  document.pictures["arrivals"] = DrawCollectives(job);
+  document.pictures["kernels"] = DrawKernels(order, PeaksOf(*profiles.front()));
   return report;
 }
 

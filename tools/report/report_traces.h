@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/report/document.h"
 
 namespace ott::report {
 
 struct TracesReport {
-  std::string text;
-  std::string html;  // one page that needs nothing else
+  Document document;  // with its pictures
   bool somebody_is_waited_for = false;
   bool complete = false;  // nothing was cut, damaged or beyond comparing
 };

@@ -6,6 +6,8 @@
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "tools/kineto/traces_for_test.h"
+#include "tools/report/document_text.h"
+#include "tools/report/page.h"
 
 namespace ott::report {
 namespace {
@@ -30,10 +32,19 @@ TEST(ReportTraces, TheRankThatIsWaitedForIsNamedOnThePage) {
   EXPECT_TRUE(report->somebody_is_waited_for);
   EXPECT_TRUE(report->complete);
   const std::string verdict = "all wait for rank 1 at \"allreduce of group default_pg\": 500 us a step";
-  EXPECT_THAT(report->text, HasSubstr(verdict));
-  EXPECT_THAT(report->text, HasSubstr("mm"));
-  EXPECT_THAT(report->html, HasSubstr("all wait for rank 1 at &quot;allreduce"));
-  EXPECT_THAT(report->html, HasSubstr("<svg"));
+  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr(verdict));
+  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr("mm"));
+  EXPECT_THAT(ToPage(report->document), HasSubstr("all wait for rank 1 at &quot;allreduce"));
+  const Json& pictures = report->document.pictures;
+  EXPECT_EQ(pictures.at("device_time").at("ranks").size(), 2u);
+  const Json& collective = pictures.at("arrivals").at("collectives").at(0);
+  EXPECT_EQ(collective.at("name"), "allreduce");
+  EXPECT_EQ(collective.at("last_ranks").at(0).at("rank"), 1);
+  // 1.92 ms and 2.42 ms of a product of 12 MFLOPs.
+  const Json& op = pictures.at("kernels").at("ops").at(0);
+  EXPECT_EQ(op.at("name"), "mm");
+  EXPECT_GT(op.at("flops_per_byte"), 20);
+  EXPECT_EQ(pictures.at("kernels").at("roofs").at("device"), "H100");
 }
 
 TEST(ReportTraces, RanksThatComeTogetherAreNotBlamed) {
@@ -44,7 +55,7 @@ TEST(ReportTraces, RanksThatComeTogetherAreNotBlamed) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(report->somebody_is_waited_for);
   EXPECT_TRUE(report->complete);
-  EXPECT_THAT(report->text, HasSubstr("no rank holds the others up"));
+  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr("no rank holds the others up"));
 }
 
 TEST(ReportTraces, WhatIsTruncatedIsSaid) {
@@ -55,7 +66,7 @@ TEST(ReportTraces, WhatIsTruncatedIsSaid) {
   const auto report = ReportTraces(directory, ListTraces(directory));
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(report->complete);
-  EXPECT_THAT(report->text, HasSubstr("a.json: truncated at byte"));
+  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr("a.json: truncated at byte"));
 }
 
 TEST(ReportTraces, ADirectoryWithoutTracesHasNone) {

@@ -1,9 +1,12 @@
 #include "tools/report/run_report.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +16,8 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/dist/hang/diagnosis.h"
+#include "ott/dist/hang/run_state.h"
 #include "ott/dist/whatif/what_if.h"
 #include "tools/stats/read_cluster_stats.h"
 #include "tools/whatif/run_job.h"
@@ -101,6 +106,44 @@ absl::StatusOr<CheckHistory> Summarize(Verdicts verdicts) {
   return history;
 }
 
+// Whether the job stands still, and what was found when it did.
+void ReadHang(const std::vector<int>& ranks, RunReport& report) {
+  std::error_code error;
+  const bool is_recorded = std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return std::filesystem::exists(FlightPath(report.run_dir, rank), error);
+  });
+  HangOptions options;
+  if (report.info && report.info->config().hang().after_seconds() > 0) {
+    options.after_seconds = report.info->config().hang().after_seconds();
+  }
+  if (is_recorded) {
+    const absl::StatusOr<JobState> job = ReadRunState(report.run_dir, RunStateEnvironment::Real());
+    if (job.ok()) {
+      report.hang = DiagnoseHang(*job, options);
+    } else {
+      report.problems.push_back(std::string(job.status().message()));
+    }
+  }
+  const std::string path = report.run_dir + "/hang.json";
+  if (!std::filesystem::exists(path, error)) return;
+  HangVerdict earlier;
+  const absl::StatusOr<std::string> json = ReadFile(path);
+  const absl::Status status = json.ok() ? JsonToProto(*json, &earlier) : json.status();
+  if (status.ok()) {
+    report.earlier_hang = std::move(earlier);
+  } else {
+    report.problems.push_back(absl::StrCat(path, ": ", status.message()));
+  }
+}
+
+// By the time at which the file was written.
+std::optional<double> AgeOf(const std::string& path) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path, error);
+  if (error) return std::nullopt;
+  return std::chrono::duration<double>(std::filesystem::file_time_type::clock::now() - written).count();
+}
+
 }  // namespace
 
 const CrossCheckVerdict* CheckHistory::first_divergence() const {
@@ -112,6 +155,14 @@ const CrossCheckVerdict* CheckHistory::first_divergence() const {
 
 bool RunReport::diverged() const {
   return replicas.summary.num_different + reference.summary.num_different > 0;
+}
+
+bool RunReport::hangs() const { return hang && hang->answer() == HangVerdict::HANGING; }
+
+int64_t RunReport::start_iteration() const {
+  if (!info) return 0;
+  return info->resumptions().empty() ? info->config().start_iteration()
+                                     : info->resumptions().rbegin()->start_iteration();
 }
 
 bool RunReport::complete() const {
@@ -150,6 +201,8 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
     report.problems.push_back(std::string(stats.status().message()));
   }
 
+  report.gather_age = AgeOf(ClusterStatsPath(run_dir));
+  ReadHang(ranks, report);
   if (const absl::StatusOr<whatif::Job> job = whatif::ReadRunJob(run_dir); job.ok()) {
     report.what_if = whatif::AnswerWhatIf(*job);
   } else {

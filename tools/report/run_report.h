@@ -3,6 +3,7 @@
 #ifndef OTT_TOOLS_REPORT_RUN_REPORT_H_
 #define OTT_TOOLS_REPORT_RUN_REPORT_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,8 +12,10 @@
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_info.pb.h"
+#include "ott/dist/hang/hang.pb.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/whatif/what_if.pb.h"
+#include "tools/ab/comparison.h"
 #include "tools/crosscheck/error_trend.h"
 
 namespace ott::report {
@@ -38,14 +41,26 @@ struct RunReport {
   // Absent where no iterations were kept; what_if_problem says why.
   std::optional<WhatIfAnswer> what_if;
   std::string what_if_problem;
+  // Absent where no rank kept a flight recorder.
+  std::optional<HangVerdict> hang;
+  // What a rank found while the run stood; absent where it never did.
+  std::optional<HangVerdict> earlier_hang;
   CheckHistory replicas;
   CheckHistory reference;
   // Of the checks against the reference.
   crosscheck::ErrorTrend error_trend;
+  // With runs of before, where some were given.
+  std::optional<ab::Comparison> comparison;
   // What is missing or cannot be read: the report is INCOMPLETE where there is any.
   std::vector<std::string> problems;
 
+  // Seconds since rank 0 last gathered the statistics of all; absent where it did not.
+  std::optional<double> gather_age;
+
   bool diverged() const;
+  bool hangs() const;
+  // The iteration with which the process's count begins.
+  int64_t start_iteration() const;
   // Whether everything that was to be measured and compared was.
   bool complete() const;
 };

@@ -1,7 +1,9 @@
 #include "tools/report/run_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -10,8 +12,15 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
-#include "tools/report/report_html.h"
-#include "tools/report/report_text.h"
+#include "ott/dist/whatif/iteration_sample.pb.h"
+#include "tools/report/document_json.h"
+#include "tools/report/document_text.h"
+#include "tools/report/page.h"
+#include "tools/report/prometheus.h"
+#include "tools/report/rank_grid.h"
+#include "tools/report/run_document.h"
+#include "tools/report/runs_for_test.h"
+#include "tools/report/sampled_timeline.h"
 
 namespace ott::report {
 namespace {
@@ -33,6 +42,16 @@ CrossCheckVerdict Verdict(int rank, int64_t iteration, CrossCheckMode mode, Outc
   verdict.set_tensor(outcome == DIFFERENT ? "weights" : "");
   return verdict;
 }
+
+std::string Text(const RunReport& report) { return ToText(MakeDocument(report), TextStyle()); }
+
+Document DocumentWithPictures(const RunReport& report) {
+  Document document = MakeDocument(report);
+  AddPictures(report, &document);
+  return document;
+}
+
+std::string Page(const RunReport& report) { return ToPage(DocumentWithPictures(report)); }
 
 // Three ranks, of which rank 1 is slow; the replicas are checked in iterations 0 and 10.
 class RunReportTest : public ::testing::Test {
@@ -97,8 +116,8 @@ TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
   const RunReport report = Read();
   EXPECT_FALSE(report.diverged());
   EXPECT_TRUE(report.complete()) << ::testing::PrintToString(report.problems);
-  EXPECT_THAT(ToText(report), AllOf(HasSubstr("3 ranks on host node<1>"), HasSubstr("slowest rank: rank 1"),
-                                    HasSubstr("2 checks, all equal bit for bit")));
+  EXPECT_THAT(Text(report), AllOf(HasSubstr("3 ranks on host node<1>"), HasSubstr("slowest rank: rank 1"),
+                                  HasSubstr("2 checks, all equal bit for bit")));
 }
 
 TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
@@ -112,7 +131,7 @@ TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
   ASSERT_NE(report.reference.first_divergence(), nullptr);
   EXPECT_EQ(report.reference.first_divergence()->iteration(), 10);
   EXPECT_EQ(report.reference.first_divergence()->rank(), 1);
-  EXPECT_THAT(ToText(report), HasSubstr("first: iteration 10: rank 1 (node<1>) against"));
+  EXPECT_THAT(Text(report), HasSubstr("first: iteration 10: rank 1 (node<1>) against"));
 }
 
 TEST_F(RunReportTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
@@ -128,9 +147,9 @@ TEST_F(RunReportTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
   Add(verdict_of(2, "tensors.data.inputs", 0, 0.956));
   const RunReport report = Read();
   EXPECT_EQ(report.reference.first_divergence()->rank(), 2);
-  EXPECT_THAT(ToText(report), AllOf(HasSubstr("rank 2 (node<1>) against"), HasSubstr("tensors.data.inputs"),
-                                    HasSubstr("; on rank 2 alone"), HasSubstr("max abs error 0.956")));
-  EXPECT_THAT(ToHtml(report), AllOf(HasSubstr("tensors.data.inputs"), HasSubstr("0.956")));
+  EXPECT_THAT(Text(report), AllOf(HasSubstr("rank 2 (node<1>) against"), HasSubstr("tensors.data.inputs"),
+                                  HasSubstr("; on rank 2 alone"), HasSubstr("max abs error 0.956")));
+  EXPECT_THAT(Page(report), AllOf(HasSubstr("tensors.data.inputs"), HasSubstr("0.956")));
 }
 
 TEST_F(RunReportTest, TheErrorsOfAllRanksAgainstTheReferenceAreShownByIteration) {
@@ -147,10 +166,9 @@ TEST_F(RunReportTest, TheErrorsOfAllRanksAgainstTheReferenceAreShownByIteration)
       Add(verdict);
     }
   }
-  EXPECT_THAT(ToText(Read()),
-              HasSubstr("  max abs error, of all ranks  from iteration  at 0  at 10  at 20\n"
-                        "  tensors.bias                              0     0      0      0\n"
-                        "  tensors.weights                          10     0     12     22\n"));
+  EXPECT_THAT(Text(Read()), HasSubstr("max abs error, of all ranks  from iteration  at 0  at 10  at 20\n"
+                                      "tensors.bias                              0     0      0      0\n"
+                                      "tensors.weights                          10     0     12     22\n"));
 }
 
 TEST_F(RunReportTest, WhatARankHeardOfALostRankCounts) {
@@ -182,8 +200,8 @@ TEST_F(RunReportTest, OtherStartsOfTheJobAreSaid) {
   info.add_resumptions()->set_start_iteration(1000);
   ASSERT_TRUE(WriteRunInfo(run_dir_, info).ok());
   std::filesystem::create_directories(run_dir_ + "/attempt_2");
-  EXPECT_THAT(ToText(Read()), AllOf(HasSubstr(", continued from iteration 1000"),
-                                    HasSubstr(", started again in attempt_2:")));
+  EXPECT_THAT(Text(Read()), AllOf(HasSubstr(", continued from iteration 1000"),
+                                  HasSubstr(", started again in attempt_2:")));
 }
 
 TEST_F(RunReportTest, AMissingRankIsNamed) {
@@ -215,7 +233,7 @@ TEST_F(RunReportTest, WhatIsNoRunIsAnError) {
 }
 
 TEST_F(RunReportTest, NamesInThePageAreTextNotMarkup) {
-  const std::string page = ToHtml(Read());
+  const std::string page = Page(Read());
   EXPECT_THAT(page, AllOf(HasSubstr("node&lt;1&gt;"), Not(HasSubstr("node<1>"))));
 }
 
@@ -226,10 +244,190 @@ TEST_F(RunReportTest, ALongRunMakesNoLargerPage) {
         Verdict(0, iteration, REPLICAS, iteration >= 2000 && iteration < 4000 ? DIFFERENT : BITWISE_EQUAL));
   }
   AddLine(0, lines);
-  const std::string page = ToHtml(Read());
-  EXPECT_LT(page.size(), 50'000u);
-  EXPECT_THAT(page, AllOf(HasSubstr("iteration 1975 to 1999: equal bit for bit"),
-                          HasSubstr("iteration 2000 to 2024: DIFFER"), HasSubstr("... and 1995 more")));
+  const Document document = DocumentWithPictures(Read());
+  const Json& checks = document.pictures.at("checks").at("series").at(0).at("checks");
+  ASSERT_EQ(checks.size(), 400u);
+  // 12 or 13 checks each, of which a column shows the worst.
+  EXPECT_EQ(checks.at(159).at("outcome"), "equal");
+  EXPECT_EQ(checks.at(160).at("first"), 2000);
+  EXPECT_EQ(checks.at(160).at("outcome"), "different");
+  EXPECT_THAT(document.thinned,
+              Contains("5000 checks of the replicas share 400 columns, which show the worst"));
+  EXPECT_LT(Dump(document.pictures, -1).size(), 100'000u);
+}
+
+TEST_F(RunReportTest, AnswersComeInTheirOrderWithAMarkAndHowSureTheyAre) {
+  const std::string text = Text(Read());
+  size_t at = 0;
+  for (const char* const question :
+       {"! Who is slow?\n", "? What would mending it save?\n", "? Who waits for whom?\n", "? Does it hang?\n",
+        "+ Do the replicas agree?\n", "? Is it the reference run?\n"}) {
+    const size_t found = text.find(question, at);
+    ASSERT_NE(found, std::string::npos) << question << "in\n" << text;
+    at = found;
+  }
+  EXPECT_THAT(text,
+              HasSubstr("\n    how sure: intervals hold the truth in 95 of 100 runs; where ranks are alike"));
+  EXPECT_THAT(text, Not(HasSubstr("\033[")));
+}
+
+TEST_F(RunReportTest, ATerminalGetsColorsAndLinesThatFit) {
+  TextStyle style;
+  style.color = true;
+  style.width = 60;
+  const std::string text = ToText(MakeDocument(Read()), style);
+  EXPECT_THAT(text, HasSubstr("\033[31m!\033[0m \033[1mWho is slow?\033[0m\n"));
+  std::string plain = text;
+  for (size_t begin; (begin = plain.find('\033')) != std::string::npos;)
+    plain.erase(begin, plain.find('m', begin) + 1 - begin);
+  size_t longest = 0;
+  for (size_t begin = 0; begin < plain.size();) {
+    const size_t end = plain.find('\n', begin);
+    const auto line = plain.substr(begin, end - begin);
+    longest = std::max<size_t>(
+        longest, std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+    begin = end + 1;
+  }
+  EXPECT_LE(longest, 60u) << plain;
+}
+
+TEST_F(RunReportTest, ALongAnswerIsToldInFullBelow) {
+  Document document;
+  document.title = "run";
+  document.answers = {{"slow", "Who is slow?", Grade::kBad, "1\n2\n3\n4\n5", "", ""}};
+  EXPECT_EQ(
+      ToText(document, TextStyle()),
+      "run: \n\n! Who is slow?\n  1\n  2\n  3\n  and 2 more lines, below\n\nWho is slow?\n1\n2\n3\n4\n5\n");
+}
+
+TEST_F(RunReportTest, PrometheusGetsWhatOneWouldAlertOn) {
+  Add(Verdict(2, 20, REPLICAS, DIFFERENT));
+  const std::string text = ToPrometheus(Read());
+  EXPECT_THAT(
+      text, AllOf(HasSubstr("# TYPE ott_diverged gauge\nott_diverged{run=\"" + run_dir_ + "\"} 1\n"),
+                  HasSubstr("\nott_slowest_rank_excess_ratio{run=\"" + run_dir_ +
+                            "\",rank=\"1\",host=\"node<1>\"} 2.0"),
+                  HasSubstr("subject=\"replicas\",outcome=\"equal\"} 2\n"), HasSubstr("ott_ranks_missing{")));
+  // Each name is described before its samples.
+  for (size_t at = 0; (at = text.find("\nott_", at)) != std::string::npos; ++at) {
+    const std::string name = text.substr(at + 1, text.find('{', at) - at - 1);
+    EXPECT_LT(text.find("# TYPE " + name + " "), at) << name;
+  }
+}
+
+TEST_F(RunReportTest, TheJsonHasAllAnswersAndAVersion) {
+  const Json json = Json::parse(Dump(ToJson(DocumentWithPictures(Read())), 1));
+  EXPECT_EQ(json.at("schema"), "ott.report");
+  EXPECT_EQ(json.at("schema_version"), 1);
+  EXPECT_EQ(json.at("answers").size(), 6u);
+  EXPECT_EQ(json.at("answers").at(0).at("id"), "slow");
+  EXPECT_EQ(json.at("answers").at(0).at("grade"), "bad");
+}
+
+TEST_F(RunReportTest, TheDataOfThePageEndNoElement) {
+  CrossCheckVerdict verdict = Verdict(1, 20, REPLICAS, DIFFERENT);
+  verdict.set_tensor("</script><script>alert(1)</script>{{script}}<!--" + std::string(100'000, 'x'));
+  Add(verdict);
+  const std::string page = Page(Read());
+  const size_t begin = page.find("id=\"data\">");
+  const std::string data = page.substr(begin + 10, page.find("</script>", begin) - begin - 10);
+  EXPECT_THAT(data, AllOf(Not(HasSubstr("<")), HasSubstr("\\u003c/script\\u003e"), HasSubstr("{{script}}")));
+  EXPECT_TRUE(Json::accept(data));
+  EXPECT_LT(data.size(), 60'000u);
+}
+
+TEST_F(RunReportTest, ARowOfManyRanksShowsTheOneThatTakesLongest) {
+  PlantedRun planted;
+  planted.num_ranks = 1000;
+  planted.slow_rank = 777;
+  planted.with_checks = planted.with_sample = false;
+  WritePlantedRun(run_dir_ + "/many", planted);
+  const auto grid = ReadRankGrid(run_dir_ + "/many", planted.num_ranks, 0);
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  ASSERT_EQ(grid->rows.size(), 256u);
+  EXPECT_EQ(grid->rows.front().first_rank, 0);
+  EXPECT_EQ(grid->rows.back().last_rank, 999);
+  const size_t num_columns = grid->columns.size();
+  ASSERT_EQ(num_columns, 40u);
+  for (size_t row = 0; row < grid->rows.size(); ++row) {
+    const bool has_slow = grid->rows[row].first_rank <= 777 && 777 <= grid->rows[row].last_rank;
+    for (size_t column = 0; column < num_columns; ++column) {
+      EXPECT_NEAR(grid->work[row * num_columns + column], has_slow ? 3e-3 : 1e-3, 1e-8)
+          << row << ", " << column;
+    }
+  }
+  ASSERT_EQ(grid->outliers.size(), 1u);
+  EXPECT_EQ(grid->outliers[0].iteration, planted.long_iteration);
+  EXPECT_EQ(grid->outliers[0].rank, 777);
+}
+
+TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
+  PlantedRun planted;
+  planted.num_iterations = 12'345;
+  planted.with_checks = planted.with_sample = false;
+  WritePlantedRun(run_dir_ + "/long", planted);
+  const auto grid = ReadRankGrid(run_dir_ + "/long", planted.num_ranks, 100);
+  ASSERT_TRUE(grid.ok()) << grid.status();
+  ASSERT_EQ(grid->columns.size(), 400u);
+  EXPECT_EQ(grid->columns.front().first_iteration, 105);
+  EXPECT_EQ(grid->columns.back().last_iteration, 105 + 12'345 - 1);
+  for (size_t i = 1; i < grid->columns.size(); ++i) {
+    EXPECT_EQ(grid->columns[i].first_iteration, grid->columns[i - 1].last_iteration + 1);
+  }
+  // The long iteration, 16 ms beyond the others, is the first column's, of 31.
+  EXPECT_NEAR(grid->columns[0].mean, 4e-3 + 16e-3 / 31, 1e-6);
+  EXPECT_NEAR(grid->columns[0].longest, 20e-3, 1e-6);
+  EXPECT_NEAR(grid->columns[1].mean, 4e-3, 1e-6);
+}
+
+TEST_F(RunReportTest, TheTimelineHasTheMeasurementsOfEachRank) {
+  WritePlantedRun(run_dir_ + "/known", PlantedRun());
+  const auto timeline = ReadSampledTimeline(run_dir_ + "/known", {1});
+  ASSERT_TRUE(timeline.ok()) << timeline.status();
+  EXPECT_EQ(timeline->num_sampled, 16);
+  ASSERT_EQ(timeline->iterations.size(), kMaxTimelineIterations);
+  const SampledTimeline::Iteration& last = timeline->iterations.back();
+  EXPECT_EQ(last.iteration, 44);
+  ASSERT_EQ(last.ranks.size(), 4u);
+  ASSERT_EQ(last.ranks[1].spans.size(), 3u);
+  const SampledTimeline::Span& attention = last.ranks[1].spans[1];
+  EXPECT_EQ(timeline->names[attention.name].name, "attention");
+  EXPECT_EQ(attention.depth, 1);
+  EXPECT_EQ(attention.start, 750'000);
+  EXPECT_EQ(attention.duration, 1'500'000);
+  EXPECT_EQ(last.ranks[1].spans[2].depth, 0);
+  EXPECT_EQ(last.ranks[1].end, 4'000'000);
+}
+
+TEST_F(RunReportTest, ADamagedSampleIsLeftOut) {
+  WritePlantedRun(run_dir_ + "/known", PlantedRun());
+  IterationSample sample;
+  ASSERT_TRUE(sample.ParseFromString(*ReadFile(run_dir_ + "/known/rank_00001/iterations.pb")));
+  sample.mutable_blocks(0)->set_name(0, 77);
+  ASSERT_TRUE(
+      WriteFileAtomically(run_dir_ + "/known/rank_00001/iterations.pb", sample.SerializeAsString()).ok());
+  const auto timeline = ReadSampledTimeline(run_dir_ + "/known", {1});
+  ASSERT_TRUE(timeline.ok()) << timeline.status();
+  EXPECT_EQ(timeline->iterations.back().ranks.size(), 3u);
+}
+
+TEST_F(RunReportTest, SeriesOfDamagedNumbersAreNoNumbers) {
+  StopwatchStats stats;
+  stats.set_rank(0);
+  stats.set_num_measured_iters(3);
+  stats.mutable_iteration_series()->set_stride(1);
+  for (const float seconds : {1.0f, std::numeric_limits<float>::quiet_NaN(), -5.0f}) {
+    stats.mutable_iteration_series()->add_seconds(seconds);
+  }
+  RankGridBuilder builder(2, stats, 0);
+  builder.Add(stats);
+  stats.set_rank(7);
+  builder.Add(stats);
+  const RankGrid grid = builder.Finish();
+  ASSERT_EQ(grid.columns.size(), 3u);
+  EXPECT_EQ(grid.columns[0].mean, 1);
+  EXPECT_TRUE(std::isnan(grid.columns[1].mean));
+  EXPECT_TRUE(std::isnan(grid.columns[2].longest));
 }
 
 }  // namespace

@@ -1,0 +1,143 @@
+#include "tools/report/document_text.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace ott::report {
+namespace {
+
+// Of an answer, before the details.
+constexpr size_t kMaxLines = 4;
+
+struct Look {
+  const char* mark;
+  const char* color;
+};
+
+constexpr char kReset[] = "\033[0m";
+constexpr char kBold[] = "\033[1m";
+constexpr char kDim[] = "\033[2m";
+
+Look LookOf(Grade grade) {
+  switch (grade) {
+    case Grade::kGood:
+      return {"+", "\033[32m"};
+    case Grade::kBad:
+      return {"!", "\033[31m"};
+    case Grade::kUnknown:
+      break;
+  }
+  return {"?", "\033[33m"};
+}
+
+std::string Paint(const TextStyle& style, const char* color, std::string_view text) {
+  return style.color ? absl::StrCat(color, std::string(text), kReset) : std::string(text);
+}
+
+// Bytes of the first `width` characters.
+size_t BytesOf(std::string_view text, size_t width) {
+  size_t bytes = 0;
+  for (; bytes < text.size(); ++bytes) {
+    const bool begins_character = (static_cast<unsigned char>(text[bytes]) & 0xc0) != 0x80;
+    if (begins_character && width-- == 0) break;
+  }
+  return bytes;
+}
+
+// At spaces where there are some.
+std::vector<std::string> Break(std::string_view line, size_t width) {
+  std::vector<std::string> lines;
+  while (width > 0 && BytesOf(line, width) < line.size()) {
+    const size_t most = BytesOf(line, width);
+    const size_t space = line.substr(0, most + 1).rfind(' ');
+    const bool is_word = space == std::string_view::npos || line.find_first_not_of(' ') >= space;
+    const size_t end = is_word ? most : space;
+    lines.emplace_back(line.substr(0, end));
+    line.remove_prefix(is_word ? end : end + 1);
+  }
+  lines.emplace_back(line);
+  return lines;
+}
+
+void AppendIndented(std::string_view line, size_t indent, const char* color, const TextStyle& style,
+                    std::string* text) {
+  const size_t width = style.width > indent + 10 ? style.width - indent : style.width > 0 ? 10 : 0;
+  for (const std::string& part : Break(line, width)) {
+    absl::StrAppend(text, std::string(indent, ' '), color == nullptr ? part : Paint(style, color, part),
+                    "\n");
+  }
+}
+
+void AppendAnswer(const Answer& answer, const TextStyle& style, std::string* text) {
+  const Look look = LookOf(answer.grade);
+  absl::StrAppend(text, Paint(style, look.color, look.mark), " ", Paint(style, kBold, answer.question), "\n");
+  const std::vector<std::string> lines = absl::StrSplit(answer.text, '\n');
+  const bool is_long = lines.size() > kMaxLines;
+  for (size_t i = 0; i < (is_long ? kMaxLines - 1 : lines.size()); ++i)
+    AppendIndented(lines[i], 2, nullptr, style, text);
+  if (is_long)
+    AppendIndented(absl::StrCat("and ", lines.size() - kMaxLines + 1, " more lines, below"), 2, nullptr,
+                   style, text);
+  if (!answer.certainty.empty())
+    AppendIndented(absl::StrCat("how sure: ", answer.certainty), 4, kDim, style, text);
+}
+
+// A table's lines.
+void AppendCut(const std::string& lines, const TextStyle& style, std::string* text) {
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(lines, '\n'))) {
+    const bool is_cut = style.width > 1 && BytesOf(line, style.width) < line.size();
+    absl::StrAppend(text, is_cut ? line.substr(0, BytesOf(line, style.width - 1)) : line,
+                    is_cut ? "\u2026\n" : "\n");
+  }
+}
+
+}  // namespace
+
+std::string ToSummary(const Document& document, const TextStyle& style) {
+  std::string text;
+  AppendIndented(absl::StrCat(document.title, ": ", document.subject), 0, nullptr, style, &text);
+  text += "\n";
+  for (const Answer& answer : document.answers) AppendAnswer(answer, style, &text);
+  for (const std::string& problem : document.problems) {
+    AppendIndented(absl::StrCat("INCOMPLETE: ", problem), 0, LookOf(Grade::kUnknown).color, style, &text);
+  }
+  return text;
+}
+
+std::string ToText(const Document& document, const TextStyle& style) {
+  std::string text = ToSummary(document, style);
+  for (const Answer& answer : document.answers) {
+    const std::vector<std::string> lines = absl::StrSplit(answer.text, '\n');
+    if (lines.size() <= kMaxLines) continue;
+    absl::StrAppend(&text, "\n", Paint(style, kBold, answer.question), "\n");
+    AppendCut(answer.text, style, &text);
+  }
+  for (const Details& details : document.details) {
+    absl::StrAppend(&text, "\n", Paint(style, kBold, details.title), "\n");
+    AppendCut(details.text.substr(0, details.text.size() - 1), style, &text);
+  }
+  return text;
+}
+
+TextStyle StyleOfStandardOutput(const std::string& color) {
+  TextStyle style;
+  const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  const bool is_plain = (no_color != nullptr && *no_color != '\0') ||
+                        (terminal != nullptr && std::string_view(terminal) == "dumb");
+  style.color = color == "always" || (color == "auto" && is_terminal && !is_plain);
+  winsize size = {};
+  if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) style.width = size.ws_col;
+  return style;
+}
+
+}  // namespace ott::report

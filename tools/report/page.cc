@@ -1,0 +1,82 @@
+#include "tools/report/page.h"
+
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "tools/report/document_json.h"
+#include "tools/report/page/page_files.h"
+
+namespace ott::report {
+namespace {
+
+// For text and for attributes.
+std::string EscapeHtml(const std::string& text) {
+  return absl::StrReplaceAll(
+      text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}});
+}
+
+std::string Text(const Json& text) { return EscapeHtml(text.get<std::string>()); }
+
+const char* MarkOf(const std::string& grade) {
+  return grade == "good" ? "Good" : grade == "bad" ? "Bad news" : "Cannot tell";
+}
+
+void AppendAnswer(const Json& answer, std::string* html) {
+  const std::string grade = answer.at("grade");
+  absl::StrAppend(html, "<li class=\"answer ", grade, "\" id=\"answer-", Text(answer.at("id")), "\"><h2>",
+                  Text(answer.at("question")), "</h2><span class=\"grade\">", MarkOf(grade),
+                  "</span><p class=\"text\">", Text(answer.at("text")), "</p>");
+  if (!answer.at("certainty").get<std::string>().empty()) {
+    absl::StrAppend(html, "<p class=\"certainty\">How sure: ", Text(answer.at("certainty")), "</p>");
+  }
+  if (answer.at("picture").is_string()) {
+    absl::StrAppend(html, "<a class=\"to-picture\" href=\"#", Text(answer.at("picture")),
+                    "\">See the picture</a>");
+  }
+  absl::StrAppend(html, "</li>\n");
+}
+
+std::string DrawAnswers(const Json& json) {
+  std::string html = "<ul class=\"answers\">\n";
+  for (const Json& answer : json.at("answers")) AppendAnswer(answer, &html);
+  for (const Json& problem : json.at("problems")) {
+    absl::StrAppend(&html, "<li class=\"answer unknown\"><h2>Incomplete</h2><p class=\"text\">",
+                    Text(problem), "</p></li>\n");
+  }
+  return html + "</ul>\n";
+}
+
+std::string DrawDetails(const Json& json) {
+  std::string html;
+  for (const Json& details : json.at("details")) {
+    absl::StrAppend(&html, "<details><summary>", Text(details.at("title")), "</summary><pre tabindex=\"0\">",
+                    Text(details.at("text")), "</pre></details>\n");
+  }
+  return html;
+}
+
+}  // namespace
+
+std::string ToPage(const Document& document, const PageOptions& options) {
+  const Json json = ToJson(document);
+  // No byte of the data can end the element or begin a comment in it.
+  const std::string data =
+      absl::StrReplaceAll(Dump(json, -1), {{"<", "\\u003c"}, {">", "\\u003e"}, {"&", "\\u0026"}});
+  std::string library(kD3);
+  if (!library.empty()) library = absl::StrCat("<script>\n", library, "</script>\n");
+  return absl::StrReplaceAll(std::string(kPage),
+                             {
+                                 {"{{title}}", Text(json.at("title"))},
+                                 {"{{subject}}", Text(json.at("subject"))},
+                                 {"{{style}}", std::string(kStyle)},
+                                 {"{{answers}}", DrawAnswers(json)},
+                                 {"{{details}}", DrawDetails(json)},
+                                 {"{{reload_seconds}}", absl::StrCat(options.reload_seconds)},
+                                 {"{{data}}", data},
+                                 {"{{library}}", library},
+                                 {"{{script}}", std::string(kScript)},
+                             });
+}
+
+}  // namespace ott::report

@@ -1,0 +1,23 @@
+// A report as one file for the browser.
+
+#ifndef OTT_TOOLS_REPORT_PAGE_H_
+#define OTT_TOOLS_REPORT_PAGE_H_
+
+#include <string>
+
+#include "tools/report/document.h"
+
+namespace ott::report {
+
+struct PageOptions {
+  // The page reloads itself so often, for a run that goes on; 0: never.
+  int reload_seconds = 0;
+};
+
+// Needs no other file and no network. The answers and tables are there without scripts; the pictures are
+// drawn by tools/report/page with D3, and where that was not built in, are tables.
+std::string ToPage(const Document& document, const PageOptions& options = {});
+
+}  // namespace ott::report
+
+#endif  // OTT_TOOLS_REPORT_PAGE_H_

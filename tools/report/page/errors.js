@@ -1,0 +1,64 @@
+// How the errors against the reference grow, tensor by tensor.
+
+function addErrors() {
+  const data = pictures.errors;
+  if (!data || data.tensors.length === 0) return;
+  const {iterations, tensors} = data;
+
+  function draw(node, width) {
+    const margin = {left: 70, right: Math.min(260, width * 0.3), top: 8, bottom: 30};
+    const height = 220;
+    const inner = width - margin.left - margin.right;
+    const group = addSvg(node, width, height + margin.top + margin.bottom, margin);
+    const positive = tensors.flatMap(tensor => tensor.max_abs_error.filter(error => error > 0));
+    const x = d3.scaleLinear().domain([iterations[0], iterations[iterations.length - 1] + 1]).range([0, inner]);
+    // Equal bit for bit lies at the bottom, below the smallest error.
+    const y = d3.scaleLog().domain(positive.length > 0 ? [d3.min(positive) / 3, d3.max(positive) * 1.5] : [1e-9, 1]).range([height - 14, 0]);
+    const place = error => error > 0 ? y(error) : height;
+    addAxes(group, {x, innerWidth: inner, innerHeight: height, formatX: d3.format('d')});
+    group.append('g').attr('class', 'axis').call(d3.axisLeft(y).ticks(5, '.0e').tickSizeOuter(0));
+    group.append('text').attr('class', 'faint').attr('x', -8).attr('y', height + 4).attr('text-anchor', 'end').text('equal');
+    const marks = [];
+    const ends = [];
+    tensors.forEach((tensor, index) => {
+      const points = iterations.map((iteration, i) => ({iteration, error: tensor.max_abs_error[i]}));
+      const isSelected = selection.measurement === tensor.name;
+      const color = colorOf(isSelected ? 'selected' : index === 0 ? 'bad' : 'total');
+      const known = points.filter(point => point.error !== null);
+      group.append('path').attr('class', 'error').attr('data-tensor', tensor.name).attr('fill', 'none').attr('stroke', color)
+          .attr('stroke-width', isSelected || index === 0 ? 2.5 : 1.2)
+          .attr('d', d3.line().defined(point => point.error !== null).x(point => x(point.iteration)).y(point => place(point.error))(points));
+      for (const point of known) {
+        marks.push({
+          x: margin.left + x(point.iteration), y: margin.top + place(point.error),
+          label: `${tensor.name}, iteration ${point.iteration}\n` +
+              (point.error > 0 ? `max abs error ${formatNumber(point.error)}` : 'equal bit for bit') + `, differs from iteration ${tensor.first} on`,
+          select: {measurement: tensor.name, first: tensor.first, last: tensor.first},
+        });
+      }
+      if (known.length > 0) ends.push({tensor, color, y: place(known[known.length - 1].error)});
+    });
+    // Labels side by side with the lines' ends, none on another.
+    ends.sort((a, b) => a.y - b.y);
+    let free = -6;
+    for (const end of ends) {
+      const at = Math.max(end.y, free);
+      free = at + 13;
+      group.append('text').attr('x', inner + 6).attr('y', at + 4).attr('fill', end.color).style('fill', end.color)
+          .text(fit(end.tensor.name, margin.right - 8));
+    }
+    shadeSpan(group, x, height);
+    return {marks};
+  }
+
+  addFigure({
+    id: 'errors',
+    title: 'Errors against the reference',
+    caption: 'The largest absolute error of each tensor over all ranks, on a log scale; the tensor that differs first is drawn strong.',
+    draw,
+    table: () => ({
+      columns: ['tensor', 'differs from iteration', 'iteration', 'max abs error'],
+      rows: tensors.flatMap(tensor => iterations.map((iteration, i) => [tensor.name, tensor.first, iteration, tensor.max_abs_error[i]])),
+    }),
+  });
+}

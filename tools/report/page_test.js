@@ -1,0 +1,348 @@
+// page_test.js NODE_MODULES PAGES: opens pages of `ott report` in a headless Chromium and reads back what they show. The
+// runs are those of runs_for_test.h. CHROMIUM: another browser than /usr/bin/chromium.
+
+'use strict';
+
+const assert = require('assert');
+const fs = require('fs');
+const path = require('path');
+
+const [modules, pages] = process.argv.slice(2);
+const {chromium} = require(path.resolve(modules, 'playwright-core'));
+
+// A page, and everything that goes wrong in it.
+async function open(browser, name, options = {}) {
+  const context = await browser.newContext({viewport: {width: 1200, height: 900}, acceptDownloads: true, ...options});
+  const page = await context.newPage();
+  const complaints = [];
+  page.on('pageerror', error => complaints.push(String(error)));
+  page.on('console', message => ['error', 'warning'].includes(message.type()) && complaints.push(message.text()));
+  page.on('request', request => /^(file|blob|data):/.test(request.url()) || complaints.push(`asks for ${request.url()}`));
+  const session = await context.newCDPSession(page);
+  await session.send('Performance.enable', {timeDomain: 'threadTicks'});
+  await page.goto(`file://${path.resolve(pages, name)}.html`);
+  return {
+    page,
+    // CPU seconds of the page's thread so far.
+    async cpuSeconds() {
+      const {metrics} = await session.send('Performance.getMetrics');
+      return metrics.find(metric => metric.name === 'TaskDuration').value;
+    },
+    async close() {
+      await context.close();
+      assert.deepStrictEqual(complaints, [], `${name} complains`);
+    },
+  };
+}
+
+const texts = (page, selector) => page.$$eval(selector, nodes => nodes.map(node => node.textContent));
+
+// The rows of a picture's table.
+async function table(page, id) {
+  await page.evaluate(figure => { document.querySelector(`#${figure} > details`).open = true; }, id);
+  await page.waitForSelector(`#${id} table`);
+  return page.$$eval(`#${id} tbody tr`, rows => rows.map(row => [...row.children].map(cell => cell.textContent)));
+}
+
+// The middle of an element in a picture, which is scrolled into view.
+async function middle(page, selector) {
+  const node = await page.$(selector);
+  assert(node, `no ${selector}`);
+  await node.scrollIntoViewIfNeeded();
+  const box = await node.boundingBox();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+}
+
+async function clickOn(page, selector) {
+  await page.mouse.click(...await middle(page, selector));
+}
+
+const tests = {
+  async 'The answers come first, in order, and lead to their pictures'(browser) {
+    const {page, close} = await open(browser, 'known');
+    assert.deepStrictEqual(await texts(page, '.answer h2'), ['Who is slow?', 'What would mending it save?', 'Who waits for whom?',
+      'Does it hang?', 'Do the replicas agree?', 'Is it the reference run?']);
+    assert.match((await texts(page, '#answer-slow .text'))[0], /slowest rank: rank 1 \(node1\).*3\.0 times/);
+    assert.match((await texts(page, '#answer-waiting .text'))[0], /all wait for rank 1 \(node1\) at "sum_loss": 2 ms/);
+    assert.match((await texts(page, '#answer-waiting .certainty'))[0], /40 moments/);
+    const places = await page.$$eval('a.to-picture', links => links.map(link => link.getAttribute('href')));
+    assert(places.length >= 4, String(places));
+    for (const place of places) assert(await page.$(`figure${place}`), `no picture ${place}`);
+    await close();
+  },
+
+  async 'The iterations show what was measured, and the outlier'(browser) {
+    const {page, close} = await open(browser, 'known');
+    const rows = await table(page, 'iterations');
+    assert.strictEqual(rows.length, 41);
+    assert.deepStrictEqual(rows[0].slice(0, 5), ['5', '5', '0.004', '0.004', '0.004']);
+    assert.deepStrictEqual(rows[40].slice(0, 7), ['25', '25', '', '', '0.02', 'yes', '1']);
+    // By the axes, the circle lies where the number is.
+    const place = await page.evaluate(() => {
+      const group = document.querySelector('#iterations svg g');
+      const scale = axis => {
+        const ticks = [...group.querySelectorAll(`:scope > .axis:nth-of-type(${axis}) .tick`)].map(tick => ({
+          text: tick.textContent, at: tick.transform.baseVal[0].matrix}));
+        return ticks;
+      };
+      const circle = group.querySelector('circle.outlier');
+      return {x: scale(1).map(tick => [Number(tick.text), tick.at.e]), y: scale(2).map(tick => [tick.text, tick.at.f]),
+        circle: [circle.cx.baseVal.value, circle.cy.baseVal.value]};
+    });
+    const read = (ticks, at) => {
+      const [[a, from], [b, to]] = [ticks[0], ticks[ticks.length - 1]];
+      return a + (b - a) * (at - from) / (to - from);
+    };
+    assert(Math.abs(read(place.x, place.circle[0]) - 25.5) < 0.05, JSON.stringify(place));
+    const milliseconds = place.y.map(([text, at]) => [text.endsWith(' ms') ? parseFloat(text) : 0, at]);
+    assert(Math.abs(read(milliseconds, place.circle[1]) - 20) < 0.1, JSON.stringify(place));
+    await close();
+  },
+
+  async 'The heat map is darker where a rank works longer, and lighter where it waits less'(browser) {
+    const {page, close} = await open(browser, 'known');
+    const shades = await page.$$eval('#heat_map canvas', canvases => canvases.map(canvas => [0, 1, 2, 3].map(rank => {
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', {willReadFrequently: true});
+      copy.drawImage(canvas, 0, 0);
+      const data = copy.getImageData(3, canvas.height * (rank + 0.5) / 4, 1, 1).data;
+      return data[0] + data[1] + data[2];
+    })));
+    const [work, waiting] = shades;
+    assert(work[1] < work[0] && work[0] === work[2] && work[2] === work[3], String(work));
+    assert(waiting[1] > waiting[0] && waiting[0] === waiting[3], String(waiting));
+    const cells = (await table(page, 'heat_map')).filter(row => row[3] === '10');
+    assert.deepStrictEqual(cells.map(row => [row[0], Number(row[5]).toFixed(4), Number(row[6]).toFixed(4)]),
+        [['0', '0.0010', '0.0030'], ['1', '0.0030', '0.0010'], ['2', '0.0010', '0.0030'], ['3', '0.0010', '0.0030']]);
+    assert.deepStrictEqual(await texts(page, '#heat_map .named title'), ['rank 1 is named above', 'rank 1 is named above']);
+    await close();
+  },
+
+  async 'The tree opens and closes, and its bars are as long as its numbers say'(browser) {
+    const {page, close} = await open(browser, 'known');
+    const names = () => page.$$eval('.tree [role=row]', rows => rows.map(row => row.dataset.name));
+    assert.deepStrictEqual(await names(), ['forward', 'attention', 'sum_loss']);
+    const widths = await page.$$eval('.tree .value', bars => bars.map(bar => bar.getBoundingClientRect().width));
+    assert(Math.abs(widths[0] / widths[2] - 1.5 / 2.5) < 0.02, String(widths));
+    await page.click('.tree [data-name=forward] .toggle');
+    assert.deepStrictEqual(await names(), ['forward', 'sum_loss']);
+    await page.focus('.tree [data-name=forward]');
+    await page.keyboard.press('ArrowRight');
+    assert.deepStrictEqual(await names(), ['forward', 'attention', 'sum_loss']);
+    await close();
+  },
+
+  async 'The arrivals, checks, errors and timeline show what was planted'(browser) {
+    const {page, close} = await open(browser, 'known');
+    const bars = await page.$$eval('#arrivals .bar', rows => rows.map(row => [row.dataset.label, row.querySelector('rect').getBoundingClientRect().width]));
+    assert.deepStrictEqual(bars.map(bar => bar[0]), ['sum_loss', 'last: rank 1 (node1)']);
+    assert(Math.abs(bars[0][1] / bars[1][1] - 1.5 / 2) < 0.02, String(bars));
+    assert.deepStrictEqual((await table(page, 'checks')).map(row => [row[0], row[1], row[3], row[6]]), [
+      ['replicas', '0', 'equal bit for bit', ''], ['replicas', '10', 'equal bit for bit', ''], ['replicas', '20', 'DIFFER', '2'],
+      ['replicas', '30', 'DIFFER', '2'], ['reference', '0', 'equal bit for bit', ''], ['reference', '10', 'within tolerance', ''],
+      ['reference', '20', 'within tolerance', ''], ['reference', '30', 'within tolerance', '']]);
+    assert.strictEqual((await page.$$('#checks rect.different')).length, 2);
+    assert.deepStrictEqual((await table(page, 'errors')).map(row => Number(row[3])), [0, 1e-7, 1e-6, 1e-5]);
+    // Tenfold each time: on a log scale, a straight line.
+    const heights = await page.$eval('#errors path.error', line => [...line.getAttribute('d').matchAll(/[ML][\d.]+,([\d.]+)/g)].map(match => Number(match[1])));
+    assert(Math.abs((heights[1] - heights[2]) - (heights[2] - heights[3])) < 0.5, String(heights));
+    const spans = await page.$$eval('#timeline rect.interval', rects => rects.map(rect => [rect.dataset.rank, rect.dataset.name, rect.width.baseVal.value]));
+    const forward = rank => spans.find(span => span[0] === rank && span[1] === 'forward')[2];
+    const iteration = await page.$eval('#timeline rect.iteration', rect => rect.width.baseVal.value);
+    assert(Math.abs(forward('0') / iteration - 1 / 4) < 0.01 && Math.abs(forward('1') / iteration - 3 / 4) < 0.01, JSON.stringify(spans));
+    await close();
+  },
+
+  async 'What is selected in one picture is selected in all'(browser) {
+    const {page, close} = await open(browser, 'known');
+    await clickOn(page, '#iterations circle.outlier');
+    assert.deepStrictEqual(await texts(page, '#selection button'), ['rank 1 \u00d7', 'iteration 25 \u00d7']);
+    assert.strictEqual((await page.$$('#heat_map rect.selected-row')).length, 2);
+    assert.strictEqual((await page.$$('#arrivals .selected-row')).length, 1);
+    assert(await page.$('#iterations path.selected-work'), 'no work of the selected rank');
+    assert.strictEqual((await page.$$('#checks rect.span')).length, 1);
+    // The tree tells of this rank.
+    assert.match((await texts(page, '.tree [data-name=forward] .number'))[0], /^3 ms/);
+    await page.click('.tree [data-name=sum_loss] .name');
+    const faded = await page.$$eval('#timeline rect.interval', rects => rects.map(rect => [rect.dataset.name, Number(rect.getAttribute('fill-opacity')) < 0.5]));
+    assert(faded.every(([name, isFaded]) => isFaded === (name !== 'sum_loss')), JSON.stringify(faded.slice(0, 6)));
+    // A reload keeps it, as a page that reloads itself must.
+    await page.reload();
+    assert.strictEqual((await page.$$('#selection button')).length, 3);
+    await page.keyboard.press('Escape');
+    assert(await page.$eval('#selection', bar => bar.hidden), 'Escape lets go');
+    await close();
+  },
+
+  async 'Dragging over iterations selects them'(browser) {
+    const {page, close} = await open(browser, 'known');
+    const [, y] = await middle(page, '#heat_map canvas');
+    const box = await (await page.$('#heat_map canvas')).boundingBox();
+    await page.mouse.move(box.x + box.width * 0.251, y);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width * 0.4, y, {steps: 3});
+    await page.mouse.up();
+    assert.deepStrictEqual(await texts(page, '#selection button'), ['iterations 15 to 20 \u00d7']);
+    await close();
+  },
+
+  async 'The keyboard reaches every value, and a screen reader hears it'(browser) {
+    const {page, close} = await open(browser, 'known');
+    await page.focus('#heat_map .drawing');
+    await page.keyboard.press('Home');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowRight');
+    const heard = await page.textContent('#announcement');
+    assert.strictEqual(heard, 'rank 1 (node1), iteration 6\nwork 3 ms, waiting 1 ms');
+    assert.strictEqual(await page.textContent('#tooltip'), heard);
+    await page.keyboard.press('Enter');
+    assert.deepStrictEqual(await texts(page, '#selection button'), ['rank 1 \u00d7']);
+    const unnamed = await page.$$eval('button, [tabindex="0"], select, figure', nodes => nodes.filter(node =>
+        !node.getAttribute('aria-label') && !node.getAttribute('aria-labelledby') && !node.textContent.trim()).map(node => node.outerHTML.slice(0, 90)));
+    assert.deepStrictEqual(unnamed, []);
+    await close();
+  },
+
+  async 'CSV has what the table has'(browser) {
+    const {page, close} = await open(browser, 'known');
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#checks .heading button')]);
+    assert.strictEqual(download.suggestedFilename(), 'checks.csv');
+    const lines = fs.readFileSync(await download.path(), 'utf8').split('\n');
+    assert.strictEqual(lines[0], 'subject,first iteration,last iteration,outcome,first tensor,different tensors,ranks,reason');
+    assert.strictEqual(lines[3], 'replicas,20,20,DIFFER,weights.w1,1,2,');
+    await close();
+  },
+
+  async 'Names are text whatever they hold'(browser) {
+    const {page, close} = await open(browser, 'hostile');
+    assert.strictEqual(await page.evaluate(() => window.taken), undefined);
+    assert.strictEqual((await page.$$('img')).length, 0);
+    assert.strictEqual((await page.$$('script')).length, 3);
+    const name = (await page.$$eval('.tree [role=row]', rows => rows.map(row => row.dataset.name)))[0];
+    assert(name.startsWith('forward</script><img src=x onerror="window.taken = 1">{{script}}\\u202e'), name);
+    assert(name.length <= 130, `${name.length} characters`);
+    for (const id of ['iterations', 'heat_map', 'time_tree', 'arrivals', 'checks', 'errors', 'timeline']) {
+      assert((await table(page, id)).length > 0, `no table of ${id}`);
+    }
+    await clickOn(page, '#checks rect.different');
+    await clickOn(page, '#arrivals .bar rect');
+    await close();
+  },
+
+  async '16,384 ranks are drawn within three seconds'(browser) {
+    const {page, close, cpuSeconds} = await open(browser, 'many');
+    await page.waitForSelector('#footer p');
+    const seconds = await cpuSeconds();
+    const wall = await page.evaluate(() => performance.getEntriesByType('navigation')[0].loadEventEnd / 1000);
+    console.log(`16,384 ranks: ${seconds.toFixed(2)} s of CPU time, ${wall.toFixed(2)} s by the clock`);
+    assert(seconds < 3, `${seconds} s`);
+    // The slow one is seen, though 64 ranks share its row.
+    const rows = (await page.evaluate(() => toCsv({columns: [], rows: pictures.heat_map.rows.map((row, r) => [row.first, row.last, cellSeconds('work', r, 0)])})))
+        .trim().split('\n').map(line => line.split(',').map(Number));
+    assert.strictEqual(rows.length, 256);
+    for (const [first, last, work] of rows) assert.strictEqual(work.toFixed(4), first <= 7000 && 7000 <= last ? '0.0030' : '0.0010');
+    assert((await texts(page, '#footer .note')).some(text => /16384 ranks share 256 rows/.test(text)));
+    await page.click('#heat_map .drawing', {position: {x: 300, y: 60}});
+    assert.match((await texts(page, '#selection button'))[0], /^rank \d+/);
+    await close();
+  },
+
+  async 'A long run says what was thinned out, and its outlier is still there'(browser) {
+    const {page, close} = await open(browser, 'long');
+    const notes = (await texts(page, '#footer .note')).join('\n');
+    assert.match(notes, /100000 iterations share 400 columns/);
+    assert.match(notes, /10000 checks of the replicas share 400 columns/);
+    assert.strictEqual((await page.$$('#iterations circle.outlier')).length, 1);
+    await close();
+  },
+
+  async 'Before and after are drawn with the interval of each measurement'(browser) {
+    const {page, close} = await open(browser, 'compared');
+    assert.match((await texts(page, '#answer-faster .text'))[0], /faster by 20/);
+    const rows = await table(page, 'comparison');
+    const iteration = rows.find(row => row[0] === 'iteration');
+    assert.strictEqual(Number(iteration[2]).toFixed(3), '0.800');
+    assert.strictEqual((await page.$$('#comparison circle.run.before')).length, 6);
+    const [before, after] = await page.$$eval('#comparison circle.run', runs => ['before', 'after'].map(side =>
+        runs.find(run => run.classList.contains(side)).cx.baseVal.value));
+    assert(after < before, `${after} ${before}`);
+    await close();
+  },
+
+  async 'A directory of traces gets the same page'(browser) {
+    const {page, close} = await open(browser, 'traces');
+    assert.match((await texts(page, '#answer-waiting .text'))[0], /all wait for rank 1 at "allreduce/);
+    const times = await table(page, 'device_time');
+    const widths = await page.$$eval('#device_time .bar:first-of-type .part-work, #device_time .bar .part-work', bars => bars.map(bar => bar.width.baseVal.value));
+    assert(Math.abs(widths[1] / widths[0] - Number(times[1][2]) / Number(times[0][2])) < 0.02, `${widths} ${times}`);
+    const ops = await table(page, 'roofline');
+    assert.strictEqual(ops[0][0], 'mm');
+    // Two FLOPs for each of 100 x 200 x 300 products, of three matrices of float32.
+    assert(Math.abs(Number(ops[0][1]) - 2 * 100 * 200 * 300 / (4 * (100 * 200 + 200 * 300 + 100 * 300))) < 0.1, ops[0][1]);
+    assert((await page.$$('#roofline path.roof')).length >= 2);
+    await close();
+  },
+
+  async 'A page that follows a run reloads itself, until it is told to stop'(browser) {
+    const {page, close} = await open(browser, 'live');
+    await clickOn(page, '#arrivals .bar rect');
+    await page.waitForEvent('load');
+    assert.strictEqual((await page.$$('#selection button')).length, 1);
+    await page.click('#footer button');
+    assert.strictEqual((await page.$$('#footer button')).length, 0);
+    await close();
+  },
+
+  async 'It is dark where the reader wants it dark, and prints'(browser) {
+    const {page, close} = await open(browser, 'known', {colorScheme: 'dark'});
+    const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    assert.strictEqual(await background(), 'rgb(20, 23, 27)');
+    await page.emulateMedia({media: 'print', colorScheme: 'light'});
+    assert.strictEqual(await background(), 'rgb(255, 255, 255)');
+    assert((await page.pdf()).length > 10000);
+    await close();
+  },
+
+  async 'Without D3 there are tables'(browser) {
+    const whole = fs.readFileSync(path.resolve(pages, 'known.html'), 'utf8');
+    const begin = whole.indexOf('<script>\n/*\nD3,');
+    assert(begin > 0, 'D3 and its licence');
+    fs.writeFileSync(path.resolve(pages, 'without_d3.html'), whole.slice(0, begin) + whole.slice(whole.indexOf('</script>', begin) + 9));
+    const {page, close} = await open(browser, 'without_d3');
+    assert.strictEqual((await table(page, 'checks')).length, 8);
+    assert.strictEqual((await table(page, 'iterations')).length, 41);
+    assert.strictEqual((await page.$$('figure svg')).length, 0);
+    assert((await texts(page, '#footer .note')).some(text => /without D3/.test(text)));
+    await close();
+  },
+
+  async 'Without scripts the answers and the tables are there'(browser) {
+    const {page, close} = await open(browser, 'known', {javaScriptEnabled: false});
+    assert.match(await page.textContent('#answer-replicas'), /replicas DIFFER/);
+    assert.match(await page.textContent('#details'), /sum_loss \*/);
+    await close();
+  },
+};
+
+async function main() {
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM || '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage'],
+  });
+  let failed = 0;
+  try {
+    for (const [name, test] of Object.entries(tests)) {
+      try {
+        await test(browser);
+        console.log(`passed: ${name}`);
+      } catch (error) {
+        ++failed;
+        console.log(`FAILED: ${name}\n${error.stack}`);
+      }
+    }
+  } finally {
+    await browser.close();
+  }
+  process.exitCode = failed > 0 ? 1 : 0;
+}
+
+main();

@@ -1,0 +1,422 @@
+#include "tools/report/run_document.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ott/dist/check/verdict.h"
+#include "tools/report/answers.h"
+#include "tools/report/display_text.h"
+#include "tools/report/rank_grid.h"
+#include "tools/report/sampled_timeline.h"
+
+namespace ott::report {
+namespace {
+
+constexpr size_t kMaxChecks = 400;
+constexpr size_t kMaxTensors = 12;
+constexpr size_t kMaxErrorColumns = 200;
+constexpr int kMaxCollectives = 50;
+constexpr int kMaxParts = 32;
+constexpr int kMaxHangRanks = 256;
+constexpr size_t kMaxProcesses = 200;
+
+// Many numbers: microseconds with four significant digits, null where nothing is known.
+constexpr double kShadeUnit = 1e-6;
+
+Json Shades(const std::vector<double>& seconds) {
+  Json shades = Json::array();
+  for (const double value : seconds) shades.push_back(Rounded(value / kShadeUnit, 4));
+  return shades;
+}
+
+// Ranks that answers name.
+std::vector<int> NamedRanks(const RunReport& report) {
+  std::set<int> ranks;
+  if (report.stats) {
+    if (report.stats->has_straggler()) ranks.insert(report.stats->straggler().rank());
+    for (const SlowMeasurement& slow : report.stats->slow_measurements()) ranks.insert(slow.rank());
+    for (const ArrivalStats& arrivals : report.stats->arrivals()) {
+      if (arrivals.has_hold_up()) ranks.insert(arrivals.hold_up().rank());
+    }
+  }
+  if (report.what_if)
+    ranks.insert(report.what_if->blamed_ranks().begin(), report.what_if->blamed_ranks().end());
+  return {ranks.begin(), ranks.end()};
+}
+
+void AddGrid(const RankGrid& grid, const std::vector<int>& named, Document* document) {
+  Json columns = Json::array();
+  for (const RankGrid::Column& column : grid.columns) {
+    columns.push_back({{"first", column.first_iteration},
+                       {"last", column.last_iteration},
+                       {"shortest", Rounded(column.shortest)},
+                       {"mean", Rounded(column.mean)},
+                       {"longest", Rounded(column.longest)}});
+  }
+  Json outliers = Json::array();
+  for (const RankGrid::Outlier& outlier : grid.outliers) {
+    outliers.push_back({{"iteration", outlier.iteration},
+                        {"seconds", Rounded(outlier.seconds)},
+                        {"rank", outlier.rank},
+                        {"work_seconds", Rounded(outlier.work_seconds)}});
+  }
+  document->pictures["iterations"] = {{"columns", columns},
+                                      {"outlier_limit", Rounded(grid.outlier_limit)},
+                                      {"num_outliers", grid.num_outliers},
+                                      {"outliers", std::move(outliers)}};
+  Json rows = Json::array();
+  for (const RankGrid::Row& row : grid.rows) {
+    rows.push_back({{"first", row.first_rank}, {"last", row.last_rank}, {"host", DisplayName(row.host)}});
+  }
+  document->pictures["heat_map"] = {
+      {"named", named},     {"rows", std::move(rows)},   {"columns", std::move(columns)},
+      {"unit", kShadeUnit}, {"work", Shades(grid.work)}, {"waiting", Shades(grid.waiting)}};
+  Json scopes = Json::array();
+  for (const RankGrid::Scope& scope : grid.scopes) {
+    scopes.push_back({{"name", DisplayName(scope.name)},
+                      {"parent", scope.parent},
+                      {"collective", scope.collective},
+                      {"ranks", scope.num_ranks},
+                      {"seconds", Rounded(scope.seconds)},
+                      {"own_seconds", Rounded(scope.own_seconds)},
+                      {"per_iteration", Rounded(scope.per_iteration)},
+                      {"longest", Rounded(scope.longest)},
+                      {"longest_rank", scope.longest_rank},
+                      {"rows", Shades(scope.rows)}});
+  }
+  if (!scopes.empty()) {
+    double seconds = 0;
+    int64_t count = 0;
+    for (const RankGrid::Column& column : grid.columns) {
+      if (std::isnan(column.mean)) continue;
+      seconds += column.mean;
+      ++count;
+    }
+    document->pictures["time_tree"] = {
+        {"iteration_seconds", Rounded(count > 0 ? seconds / static_cast<double>(count) : 0)},
+        {"unit", kShadeUnit},
+        {"scopes", std::move(scopes)}};
+  }
+
+  const size_t num_ranks = static_cast<size_t>(grid.rows.back().last_rank) + 1;
+  if (num_ranks > grid.rows.size()) {
+    document->thinned.push_back(absl::StrFormat(
+        "%d ranks share %d rows of the heat map: a row shows the longest mean of a rank in it", num_ranks,
+        grid.rows.size()));
+  }
+  if (grid.num_iterations > static_cast<int64_t>(grid.columns.size())) {
+    document->thinned.push_back(absl::StrFormat("%d iterations share %d columns, which show means",
+                                                grid.num_iterations, grid.columns.size()));
+  }
+  if (grid.stride > 1) {
+    document->thinned.push_back(
+        absl::StrFormat("the ranks kept the times of every %dth iteration", grid.stride));
+  }
+  if (grid.num_outliers > static_cast<int64_t>(grid.outliers.size())) {
+    document->thinned.push_back(
+        absl::StrFormat("of %d outliers the %d longest are listed", grid.num_outliers, grid.outliers.size()));
+  }
+  if (grid.num_scopes_left_out > 0) {
+    document->thinned.push_back(
+        absl::StrCat(grid.num_scopes_left_out, " shorter measurements are left out of the tree"));
+  }
+}
+
+void AddTimeline(const SampledTimeline& timeline, Document* document) {
+  Json names = Json::array();
+  for (const SampledTimeline::Name& name : timeline.names) {
+    names.push_back(
+        {{"name", DisplayName(name.name)}, {"collective", name.collective}, {"observer", name.observer}});
+  }
+  Json iterations = Json::array();
+  int64_t num_left_out = 0;
+  size_t num_ranks = 0;
+  for (const SampledTimeline::Iteration& iteration : timeline.iterations) {
+    Json ranks = Json::array();
+    for (const SampledTimeline::Rank& rank : iteration.ranks) {
+      Json spans = Json::array();
+      for (const SampledTimeline::Span& span : rank.spans) {
+        spans.push_back(Json::array({span.name, span.depth, span.start, span.duration}));
+      }
+      ranks.push_back(
+          {{"rank", rank.rank}, {"begin", rank.begin}, {"end", rank.end}, {"spans", std::move(spans)}});
+    }
+    num_ranks = std::max(num_ranks, iteration.ranks.size());
+    num_left_out += iteration.num_spans_left_out;
+    iterations.push_back({{"iteration", iteration.iteration},
+                          {"error_bound", iteration.error_bound},
+                          {"ranks", std::move(ranks)}});
+  }
+  document->pictures["timeline"] = {{"names", std::move(names)}, {"iterations", std::move(iterations)}};
+  if (timeline.num_sampled > static_cast<int64_t>(timeline.iterations.size())) {
+    document->thinned.push_back(
+        absl::StrFormat("the timeline shows %d of the %d iterations that the run kept",
+                        timeline.iterations.size(), timeline.num_sampled));
+  }
+  if (timeline.num_ranks > static_cast<int64_t>(num_ranks)) {
+    document->thinned.push_back(
+        absl::StrFormat("the timeline shows %d of %d ranks", num_ranks, timeline.num_ranks));
+  }
+  if (num_left_out > 0)
+    document->thinned.push_back(absl::StrCat(num_left_out, " shorter intervals are left out of it"));
+}
+
+Json OfRank(int rank, const std::string& host) { return {{"rank", rank}, {"host", DisplayName(host)}}; }
+
+void AddArrivals(const ClusterStats& stats, Document* document) {
+  if (stats.arrivals().empty()) return;
+  Json collectives = Json::array();
+  for (const ArrivalStats& arrivals : stats.arrivals()) {
+    if (static_cast<int>(collectives.size()) == kMaxCollectives) break;
+    Json last = Json::array();
+    for (const LastArrival& of_rank : arrivals.last()) {
+      Json entry = OfRank(of_rank.rank(), of_rank.host());
+      entry["intervals"] = of_rank.num_intervals();
+      entry["after_next"] = Rounded(of_rank.after_next());
+      entry["mean_wait_of_others"] = Rounded(of_rank.mean_wait_of_others());
+      last.push_back(std::move(entry));
+    }
+    Json hiccups = Json::array();
+    for (const Hiccups& of_rank : arrivals.hiccups()) {
+      Json entry = OfRank(of_rank.rank(), of_rank.host());
+      entry["seconds"] = Rounded(of_rank.seconds());
+      entry["count"] = of_rank.num_hiccups();
+      entry["iterations"] = std::vector<int64_t>(of_rank.iterations().begin(), of_rank.iterations().end());
+      entry["is_pause"] = of_rank.is_pause();
+      hiccups.push_back(std::move(entry));
+    }
+    Json hold_up;
+    if (arrivals.has_hold_up()) {
+      hold_up = OfRank(arrivals.hold_up().rank(), arrivals.hold_up().host());
+      hold_up["seconds_per_iteration"] = Rounded(arrivals.hold_up().seconds_per_iteration());
+      hold_up["low"] = Rounded(arrivals.hold_up().seconds_low());
+      hold_up["high"] = Rounded(arrivals.hold_up().seconds_high());
+      hold_up["share"] = Rounded(arrivals.hold_up().share_of_iteration());
+    }
+    collectives.push_back({{"name", DisplayName(arrivals.name())},
+                           {"group", DisplayName(arrivals.group())},
+                           {"ranks", arrivals.num_ranks()},
+                           {"intervals", arrivals.num_intervals()},
+                           {"incomplete", arrivals.num_incomplete()},
+                           {"first", arrivals.first_iteration()},
+                           {"last", arrivals.last_iteration()},
+                           {"mean_wait", Rounded(arrivals.mean_wait())},
+                           {"max_wait", Rounded(arrivals.max_wait())},
+                           {"error_bound", Rounded(arrivals.error_bound())},
+                           {"last_ranks", std::move(last)},
+                           {"hold_up", std::move(hold_up)},
+                           {"hiccups", std::move(hiccups)}});
+  }
+  document->pictures["arrivals"] = {{"collectives", std::move(collectives)}};
+  if (stats.arrivals_size() > kMaxCollectives) {
+    document->thinned.push_back(absl::StrCat("arrivals at ", kMaxCollectives, " of ", stats.arrivals_size(),
+                                             " collectives are shown"));
+  }
+}
+
+const char* NameOf(Outcome outcome) {
+  switch (outcome) {
+    case BITWISE_EQUAL:
+      return "equal";
+    case WITHIN_TOLERANCE:
+      return "within_tolerance";
+    case DIFFERENT:
+      return "different";
+    default:
+      return "not_compared";
+  }
+}
+
+// Ranks that a verdict names: culprits, or those on which the first tensor differs.
+std::vector<int> RanksOf(const CrossCheckVerdict& verdict) {
+  if (OutcomeOfAllRanks(verdict) != DIFFERENT) return {};
+  std::vector<int> ranks(verdict.culprit_ranks().begin(), verdict.culprit_ranks().end());
+  if (verdict.mode() == REFERENCE) ranks.assign(verdict.first_ranks().begin(), verdict.first_ranks().end());
+  if (verdict.mode() == REFERENCE && ranks.empty()) ranks.push_back(verdict.rank());
+  if (ranks.size() > 16) ranks.resize(16);
+  return ranks;
+}
+
+// Of many checks, a column stands for the worst of several.
+Json DrawChecks(const std::string& subject, const CheckHistory& checks, Document* document) {
+  const size_t num_checks = checks.verdicts.size();
+  const size_t num_columns = std::min(num_checks, kMaxChecks);
+  Json columns = Json::array();
+  for (size_t column = 0; column < num_columns; ++column) {
+    const size_t begin = column * num_checks / num_columns;
+    const size_t end = (column + 1) * num_checks / num_columns;
+    const auto worst = std::max_element(
+        checks.verdicts.begin() + begin, checks.verdicts.begin() + end, [](const auto& a, const auto& b) {
+          return SeverityOf(OutcomeOfAllRanks(a)) < SeverityOf(OutcomeOfAllRanks(b));
+        });
+    const Outcome outcome = OutcomeOfAllRanks(*worst);
+    columns.push_back(
+        {{"first", checks.verdicts[begin].iteration()},
+         {"last", checks.verdicts[end - 1].iteration()},
+         {"outcome", NameOf(outcome)},
+         {"tensor", DisplayName(worst->first_tensor().empty() ? worst->tensor() : worst->first_tensor())},
+         {"different_tensors", worst->num_different_tensors()},
+         {"ranks", RanksOf(*worst)},
+         {"reason", DisplayName(worst->reason())}});
+  }
+  if (num_checks > num_columns) {
+    document->thinned.push_back(absl::StrCat(num_checks, " checks of the ", subject, " share ", num_columns,
+                                             " columns, which show the worst"));
+  }
+  return columns;
+}
+
+void AddChecks(const RunReport& report, Document* document) {
+  Json series = Json::array();
+  if (!report.replicas.verdicts.empty()) {
+    series.push_back(
+        {{"subject", "replicas"}, {"checks", DrawChecks("replicas", report.replicas, document)}});
+  }
+  if (!report.reference.verdicts.empty()) {
+    series.push_back(
+        {{"subject", "reference"}, {"checks", DrawChecks("reference", report.reference, document)}});
+  }
+  if (!series.empty()) document->pictures["checks"] = {{"series", std::move(series)}};
+
+  if (report.error_trend.num_tensors() == 0) return;
+  const std::vector<int64_t> iterations = report.error_trend.Iterations(kMaxErrorColumns);
+  Json tensors = Json::array();
+  for (const crosscheck::ErrorTrend::Trend& trend : report.error_trend.Trends(iterations, kMaxTensors)) {
+    Json errors = Json::array();
+    for (const double error : trend.max_abs_error) errors.push_back(Rounded(error));
+    tensors.push_back({{"name", DisplayName(trend.tensor)},
+                       {"first", trend.first_iteration},
+                       {"max_abs_error", std::move(errors)}});
+  }
+  document->pictures["errors"] = {{"iterations", iterations}, {"tensors", std::move(tensors)}};
+  if (report.error_trend.num_tensors() > kMaxTensors) {
+    document->thinned.push_back(absl::StrCat("errors of the first ", kMaxTensors, " of ",
+                                             report.error_trend.num_tensors(),
+                                             " tensors that differ are drawn"));
+  }
+}
+
+Json Parts(const google::protobuf::RepeatedPtrField<WhatIfPart>& parts) {
+  Json array = Json::array();
+  for (const WhatIfPart& part : parts) {
+    if (static_cast<int>(array.size()) == kMaxParts) break;
+    array.push_back({{"name", DisplayName(part.name())},
+                     {"seconds", Rounded(part.seconds())},
+                     {"saved", Rounded(part.saved())},
+                     {"low", Rounded(part.saved_low())},
+                     {"high", Rounded(part.saved_high())},
+                     {"slowdown", part.has_slowdown() ? Json(Rounded(part.slowdown())) : Json()}});
+  }
+  return array;
+}
+
+void AddWhatIf(const WhatIfAnswer& answer, Document* document) {
+  if (answer.verdict() == WHAT_IF_CANNOT_TELL) return;
+  google::protobuf::RepeatedPtrField<WhatIfPart> more;
+  if (answer.has_best_repairs_together()) *more.Add() = answer.best_repairs_together();
+  if (answer.has_communication_overlapped()) *more.Add() = answer.communication_overlapped();
+  document->pictures["what_if"] = {{"step_word", DisplayName(answer.step_word())},
+                                   {"measured_seconds", Rounded(answer.measured_seconds())},
+                                   {"ideal_seconds", Rounded(answer.ideal_seconds())},
+                                   {"replay_error", Rounded(answer.replay_error())},
+                                   {"repairs", Parts(answer.repairs())},
+                                   {"together", Parts(more)},
+                                   {"by_rank", Parts(answer.by_rank())},
+                                   {"by_operation", Parts(answer.by_operation())}};
+}
+
+void AddHang(const HangVerdict& hang, Document* document) {
+  Json ranks = Json::array();
+  for (const HangRank& rank : hang.ranks()) {
+    if (static_cast<int>(ranks.size()) == kMaxHangRanks) break;
+    Json entry = OfRank(rank.rank(), rank.host());
+    entry["state"] = DisplayName(rank.state());
+    entry["iteration"] = rank.iteration();
+    entry["last_completed"] = DisplayName(rank.last_completed());
+    entry["place"] = DisplayName(rank.place());
+    entry["seconds"] = Rounded(rank.seconds());
+    entry["blamed"] =
+        std::find(hang.culprits().begin(), hang.culprits().end(), rank.rank()) != hang.culprits().end();
+    ranks.push_back(std::move(entry));
+  }
+  document->pictures["hang"] = {{"ranks", std::move(ranks)}};
+  if (hang.ranks_size() > kMaxHangRanks) {
+    document->thinned.push_back(
+        absl::StrCat("where ", kMaxHangRanks, " of ", hang.ranks_size(), " ranks stand is shown"));
+  }
+}
+
+Json DrawResult(const ab::Result& result) {
+  const auto or_null = [](const std::optional<double>& value) {
+    return value ? Json(Rounded(*value)) : Json();
+  };
+  return {{"name", DisplayName(result.name)},
+          {"verdict", ab::Name(result.verdict)},
+          {"ratio", or_null(result.ratio)},
+          {"low", or_null(result.low)},
+          {"high", or_null(result.high)},
+          {"seconds_before", Rounded(result.seconds_a)},
+          {"seconds_after", Rounded(result.seconds_b)}};
+}
+
+void AddComparison(const ab::Comparison& comparison, Document* document) {
+  Json results = Json::array();
+  if (!comparison.answer.name.empty()) results.push_back(DrawResult(comparison.answer));
+  for (const ab::Result& result : comparison.measurements) {
+    if (static_cast<int>(results.size()) == kMaxParts) break;
+    results.push_back(DrawResult(result));
+  }
+  const auto processes = [](const std::vector<ab::ProcessLocation>& locations) {
+    Json seconds = Json::array();
+    for (size_t i = 0; i < std::min(locations.size(), kMaxProcesses); ++i)
+      seconds.push_back(Rounded(locations[i].seconds));
+    return seconds;
+  };
+  document->pictures["comparison"] = {
+      {"measurement", DisplayName(comparison.plotted)}, {"margin", comparison.margin},
+      {"confidence", 1 - comparison.answer.error},      {"before", processes(comparison.locations_a)},
+      {"after", processes(comparison.locations_b)},     {"results", std::move(results)}};
+}
+
+}  // namespace
+
+Document MakeDocument(const RunReport& report) {
+  Document document;
+  document.title = report.run_dir;
+  document.subject = DescribeRun(report);
+  document.answers = Answers(report);
+  document.problems = report.problems;
+  document.details = DetailsOf(report);
+  return document;
+}
+
+void AddPictures(const RunReport& report, Document* document) {
+  if (report.stats) {
+    const int world_size = std::max(report.stats->world_size(), 1);
+    if (const auto grid = ReadRankGrid(report.run_dir, world_size, report.start_iteration()); grid.ok()) {
+      AddGrid(*grid, NamedRanks(report), document);
+    }
+    AddArrivals(*report.stats, document);
+  }
+  if (report.what_if) AddWhatIf(*report.what_if, document);
+  if (report.hang) AddHang(*report.hang, document);
+  AddChecks(report, document);
+  if (report.comparison) AddComparison(*report.comparison, document);
+  if (const auto timeline = ReadSampledTimeline(report.run_dir, NamedRanks(report)); timeline.ok()) {
+    AddTimeline(*timeline, document);
+  }
+  // A link leads to what is there.
+  for (Answer& answer : document->answers) {
+    if (!document->pictures.contains(answer.picture)) answer.picture.clear();
+  }
+}
+
+}  // namespace ott::report

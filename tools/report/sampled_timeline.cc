@@ -1,0 +1,176 @@
+#include "tools/report/sampled_timeline.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/dist/whatif/iteration_sample.pb.h"
+
+namespace ott::report {
+namespace {
+
+constexpr int64_t kMaxNanoseconds = int64_t{1} << 60;
+constexpr size_t kNumLongest = 2;
+
+// What is damaged is as good as not there.
+bool IsWhole(const IterationSample& sample) {
+  for (const IterationBlock& block : sample.blocks()) {
+    if (block.start_size() != block.name_size() || block.duration_size() != block.name_size()) return false;
+    for (const int32_t name : block.name()) {
+      if (name < 0 || name >= sample.names_size() || name >= sample.collective_size()) return false;
+    }
+    for (const auto* times : {&block.start(), &block.duration(), &block.iteration_end()}) {
+      int64_t sum = 0;
+      for (const int64_t time : *times) {
+        if (time < 0 || time > kMaxNanoseconds || (sum += time) > kMaxNanoseconds) return false;
+      }
+    }
+  }
+  return true;
+}
+
+// Evenly spread, the first and the last among them, and the wanted ones first of all.
+std::vector<int> ChooseRanks(const std::vector<int>& ranks, const std::vector<int>& wanted) {
+  std::set<int> chosen;
+  for (const int rank : wanted) {
+    if (chosen.size() < kMaxTimelineRanks / 2 && std::binary_search(ranks.begin(), ranks.end(), rank))
+      chosen.insert(rank);
+  }
+  const size_t count = std::min(ranks.size(), kMaxTimelineRanks);
+  for (size_t i = 0; i < count && chosen.size() < kMaxTimelineRanks; ++i) {
+    chosen.insert(ranks[count == 1 ? 0 : i * (ranks.size() - 1) / (count - 1)]);
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+// Iterations of one rank: number and duration. The longest ones, and others evenly spread.
+std::set<int64_t> ChooseIterations(const IterationSample& sample, int64_t* num_sampled) {
+  std::vector<std::pair<int64_t, int64_t>> all;  // duration, iteration
+  for (const IterationBlock& block : sample.blocks()) {
+    for (int i = 0; i < block.iteration_end_size(); ++i) {
+      all.emplace_back(block.iteration_end(i), block.first_iteration() + i);
+    }
+  }
+  *num_sampled = static_cast<int64_t>(all.size());
+  std::set<int64_t> chosen;
+  std::vector<std::pair<int64_t, int64_t>> longest = all;
+  std::sort(longest.rbegin(), longest.rend());
+  for (size_t i = 0; i < std::min(kNumLongest, longest.size()); ++i) chosen.insert(longest[i].second);
+  const size_t count = std::min(all.size(), kMaxTimelineIterations);
+  for (size_t i = 0; i < count && chosen.size() < kMaxTimelineIterations; ++i) {
+    chosen.insert(all[count == 1 ? 0 : i * (all.size() - 1) / (count - 1)].second);
+  }
+  return chosen;
+}
+
+class TimelineReader {
+ public:
+  void Add(const IterationSample& sample, const std::set<int64_t>& chosen) {
+    for (const IterationBlock& block : sample.blocks()) AddBlock(sample, block, chosen);
+  }
+
+  SampledTimeline Finish() {
+    size_t num_ranks_in_all = 0;
+    for (const auto& [number, iteration] : iterations_) num_ranks_in_all += iteration.ranks.size();
+    for (auto& [number, iteration] : iterations_) {
+      int64_t begin = INT64_MAX;
+      for (const SampledTimeline::Rank& rank : iteration.ranks) begin = std::min(begin, rank.begin);
+      for (SampledTimeline::Rank& rank : iteration.ranks) {
+        rank.begin -= begin;
+        rank.end -= begin;
+        for (SampledTimeline::Span& span : rank.spans) span.start -= begin;
+        Thin(kMaxTimelineSpans / std::max<size_t>(1, num_ranks_in_all), &rank.spans,
+             &iteration.num_spans_left_out);
+      }
+      timeline_.iterations.push_back(std::move(iteration));
+    }
+    return std::move(timeline_);
+  }
+
+ private:
+  // The longest ones stay.
+  static void Thin(size_t limit, std::vector<SampledTimeline::Span>* spans, int64_t* num_left_out) {
+    if (spans->size() <= limit) return;
+    *num_left_out += static_cast<int64_t>(spans->size() - limit);
+    std::stable_sort(spans->begin(), spans->end(),
+                     [](const auto& a, const auto& b) { return a.duration > b.duration; });
+    spans->resize(limit);
+    std::stable_sort(spans->begin(), spans->end(),
+                     [](const auto& a, const auto& b) { return a.start < b.start; });
+  }
+
+  int IndexOf(const IterationSample& sample, int32_t index) {
+    const std::string& name = sample.names(index);
+    const auto [known, is_new] = index_.try_emplace(name, static_cast<int>(timeline_.names.size()));
+    if (is_new) timeline_.names.push_back({name, sample.collective(index), index == sample.observer()});
+    return known->second;
+  }
+
+  void AddBlock(const IterationSample& sample, const IterationBlock& block, const std::set<int64_t>& chosen) {
+    int64_t begin = std::clamp(block.begin(), -kMaxNanoseconds, kMaxNanoseconds);
+    int64_t start = begin;
+    int interval = 0;
+    for (int i = 0; i < block.iteration_end_size(); ++i) {
+      const int64_t number = block.first_iteration() + i;
+      const int64_t end = begin + block.iteration_end(i);
+      SampledTimeline::Rank* rank = nullptr;
+      if (chosen.count(number) > 0) {
+        SampledTimeline::Iteration& iteration = iterations_[number];
+        iteration.iteration = number;
+        iteration.error_bound = std::max(iteration.error_bound, block.error_bound());
+        rank = &iteration.ranks.emplace_back();
+        rank->rank = sample.rank();
+        rank->begin = begin;
+        rank->end = end;
+      }
+      std::vector<int64_t> running;  // ends
+      const bool is_last = i + 1 == block.iteration_end_size();
+      while (interval < block.name_size() && (is_last || start + block.start(interval) < end)) {
+        start += block.start(interval);
+        while (!running.empty() && running.back() <= start) running.pop_back();
+        if (rank != nullptr) {
+          const int32_t name = block.name(interval);
+          rank->spans.push_back(
+              {IndexOf(sample, name), static_cast<int>(running.size()), start, block.duration(interval)});
+        }
+        running.push_back(start + block.duration(interval));
+        ++interval;
+      }
+      begin = end;
+    }
+  }
+
+  SampledTimeline timeline_;
+  std::map<std::string, int> index_;
+  std::map<int64_t, SampledTimeline::Iteration> iterations_;
+};
+
+}  // namespace
+
+absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
+                                                    const std::vector<int>& wanted) {
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
+  TimelineReader reader;
+  std::set<int64_t> chosen;
+  int64_t num_sampled = 0;
+  for (const int rank : ChooseRanks(ranks, wanted)) {
+    const absl::StatusOr<std::string> bytes = ReadFile(IterationsPath(run_dir, rank));
+    IterationSample sample;
+    if (!bytes.ok() || !sample.ParseFromString(*bytes) || sample.rank() != rank || !IsWhole(sample)) continue;
+    if (chosen.empty()) chosen = ChooseIterations(sample, &num_sampled);
+    reader.Add(sample, chosen);
+  }
+  SampledTimeline timeline = reader.Finish();
+  if (timeline.iterations.empty())
+    return absl::NotFoundError(absl::StrCat(run_dir, ": no iterations were sampled"));
+  timeline.num_sampled = num_sampled;
+  timeline.num_ranks = static_cast<int64_t>(ranks.size());
+  return timeline;
+}
+
+}  // namespace ott::report
