@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -34,6 +35,21 @@ std::string DescribeError(const CLI::App* app, const CLI::Error& error) {
   return absl::StrCat(command, ": ", error.what(), "; `", command, " --help` shows an example\n");
 }
 
+// The question that each command answers, in the order in which help lists them.
+constexpr std::pair<const char*, const char*> kQuestions[] = {
+    {"report", "All questions at once"},
+    {"stats", "Who is slow, and who waits for whom?"},
+    {"trace", "Who is slow, and who waits for whom?"},
+    {"whatif", "What would mending it save?"},
+    {"ab", "Did it become faster?"},
+    {"hang", "Why does it hang?"},
+    {"compare", "Is it still right?"},
+    {"crosscheck", "Is it still right?"},
+    {"calibrate", "Is it still right?"},
+    {"profile", "What do the kernels do?"},
+    {"prof", "What do the kernels do?"},
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -55,6 +71,7 @@ int main(int argc, char** argv) {
   ott::stats::AddStatsCommand(app, &exit_code);
   ott::trace::AddTraceCommand(app, &exit_code);
   ott::whatif::AddWhatIfCommand(app, &exit_code);
+  for (const auto& [command, question] : kQuestions) app.get_subcommand(command)->group(question);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
