@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -76,7 +77,7 @@ void AppendIndented(std::string_view line, size_t indent, const char* color, con
   }
 }
 
-void AppendAnswer(const Answer& answer, const TextStyle& style, std::string* text) {
+void AppendAnswer(const Answer& answer, const TextStyle& style, bool with_certainty, std::string* text) {
   const Look look = LookOf(answer.grade);
   absl::StrAppend(text, Paint(style, look.color, look.mark), " ", Paint(style, kBold, answer.question), "\n");
   const std::vector<std::string> lines = absl::StrSplit(answer.text, '\n');
@@ -86,7 +87,7 @@ void AppendAnswer(const Answer& answer, const TextStyle& style, std::string* tex
   if (is_long)
     AppendIndented(absl::StrCat("and ", lines.size() - kMaxLines + 1, " more lines, below"), 2, nullptr,
                    style, text);
-  if (!answer.certainty.empty())
+  if (with_certainty && !answer.certainty.empty())
     AppendIndented(absl::StrCat("how sure: ", answer.certainty), 4, kDim, style, text);
 }
 
@@ -99,21 +100,39 @@ void AppendCut(const std::string& lines, const TextStyle& style, std::string* te
   }
 }
 
-}  // namespace
-
-std::string ToSummary(const Document& document, const TextStyle& style) {
+std::string Summarize(const Document& document, const TextStyle& style, bool with_certainty) {
   std::string text;
   AppendIndented(absl::StrCat(document.title, ": ", document.subject), 0, nullptr, style, &text);
   text += "\n";
-  for (const Answer& answer : document.answers) AppendAnswer(answer, style, &text);
+  for (const Answer& answer : document.answers) AppendAnswer(answer, style, with_certainty, &text);
   for (const std::string& problem : document.problems) {
     AppendIndented(absl::StrCat("INCOMPLETE: ", problem), 0, LookOf(Grade::kUnknown).color, style, &text);
   }
   return text;
 }
 
+// A line is the prompt's.
+bool Fits(const std::string& text, const TextStyle& style) {
+  return style.height == 0 || static_cast<size_t>(std::count(text.begin(), text.end(), '\n')) < style.height;
+}
+
+}  // namespace
+
+std::string ToSummary(const Document& document, const TextStyle& style) {
+  std::string text = Summarize(document, style, /*with_certainty=*/true);
+  return Fits(text, style) ? text : Summarize(document, style, /*with_certainty=*/false);
+}
+
 std::string ToText(const Document& document, const TextStyle& style) {
-  std::string text = ToSummary(document, style);
+  std::string text = Summarize(document, style, /*with_certainty=*/true);
+  if (!Fits(text, style)) {
+    text = Summarize(document, style, /*with_certainty=*/false);
+    absl::StrAppend(&text, "\n", Paint(style, kBold, "How sure that is"), "\n");
+    for (const Answer& answer : document.answers) {
+      if (!answer.certainty.empty())
+        AppendIndented(absl::StrCat(answer.question, " ", answer.certainty), 0, nullptr, style, &text);
+    }
+  }
   for (const Answer& answer : document.answers) {
     const std::vector<std::string> lines = absl::StrSplit(answer.text, '\n');
     if (lines.size() <= kMaxLines) continue;
@@ -136,7 +155,10 @@ TextStyle StyleOfStandardOutput(const std::string& color) {
                         (terminal != nullptr && std::string_view(terminal) == "dumb");
   style.color = color == "always" || (color == "auto" && is_terminal && !is_plain);
   winsize size = {};
-  if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) style.width = size.ws_col;
+  if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+    style.width = size.ws_col;
+    style.height = size.ws_row;
+  }
   return style;
 }
 

@@ -15,6 +15,8 @@ struct TextStyle {
   // Lines of answers are broken, and those of tables cut, so that they have so many characters at most; 0: as
   // they come.
   size_t width = 0;
+  // Where the answers have more lines, how sure they are is told with the details; 0: any number.
+  size_t height = 0;
 };
 
 // The answers with a mark each (+ good, ! bad, ? cannot tell), what is missing, and then the details. Of an

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tools/report/display_text.h"
 #include "tools/report/document_json.h"
 #include "tools/report/page/page_files.h"
 
@@ -56,9 +57,7 @@ std::string DrawDetails(const Json& json) {
   return html;
 }
 
-}  // namespace
-
-std::string ToPage(const Document& document, const PageOptions& options) {
+std::string Assemble(const Document& document, const PageOptions& options) {
   const Json json = ToJson(document);
   // No byte of the data can end the element or begin a comment in it.
   const std::string data =
@@ -77,6 +76,40 @@ std::string ToPage(const Document& document, const PageOptions& options) {
                                  {"{{library}}", library},
                                  {"{{script}}", std::string(kScript)},
                              });
+}
+
+void LeaveOutLargestPicture(Document* document) {
+  std::string largest;
+  size_t most = 0;
+  for (const auto& [name, picture] : document->pictures.items()) {
+    const size_t size = Dump(picture, -1).size();
+    if (size > most) {
+      most = size;
+      largest = name;
+    }
+  }
+  document->pictures.erase(largest);
+  document->thinned.push_back(absl::StrCat("the picture ", largest, " would make the page too large"));
+  for (Answer& answer : document->answers) {
+    if (answer.picture == largest) answer.picture.clear();
+  }
+}
+
+}  // namespace
+
+std::string ToPage(const Document& document, const PageOptions& options) {
+  std::string page = Assemble(document, options);
+  if (page.size() <= kMaxPageBytes) return page;
+  // Only names that are made to be long get here.
+  Document smaller = document;
+  for (Details& details : smaller.details) details.text = DisplayLines(details.text, 4000);
+  smaller.thinned.push_back("the tables below are cut");
+  page = Assemble(smaller, options);
+  while (page.size() > kMaxPageBytes && !smaller.pictures.empty()) {
+    LeaveOutLargestPicture(&smaller);
+    page = Assemble(smaller, options);
+  }
+  return page;
 }
 
 }  // namespace ott::report

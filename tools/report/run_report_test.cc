@@ -291,6 +291,16 @@ TEST_F(RunReportTest, ATerminalGetsColorsAndLinesThatFit) {
   EXPECT_LE(longest, 60u) << plain;
 }
 
+TEST_F(RunReportTest, OnASmallScreenHowSureItIsComesAfterTheAnswers) {
+  TextStyle style;
+  style.height = 14;
+  const Document document = MakeDocument(Read());
+  EXPECT_THAT(ToText(document, style), HasSubstr("\n\nHow sure that is\nWho is slow? intervals hold"));
+  const std::string summary = ToSummary(document, style);
+  EXPECT_LE(std::count(summary.begin(), summary.end(), '\n'), 14);
+  EXPECT_THAT(summary, Not(HasSubstr("how sure")));
+}
+
 TEST_F(RunReportTest, ALongAnswerIsToldInFullBelow) {
   Document document;
   document.title = "run";
@@ -334,6 +344,18 @@ TEST_F(RunReportTest, TheDataOfThePageEndNoElement) {
   EXPECT_THAT(data, AllOf(Not(HasSubstr("<")), HasSubstr("\\u003c/script\\u003e"), HasSubstr("{{script}}")));
   EXPECT_TRUE(Json::accept(data));
   EXPECT_LT(data.size(), 60'000u);
+}
+
+TEST_F(RunReportTest, APageThatWouldBeTooLargeLeavesOutPicturesAndSaysSo) {
+  Document document = MakeDocument(Read());
+  document.details.push_back({"Long", std::string(5'000'000, '<')});
+  document.answers[0].picture = "large";
+  document.pictures["large"] = std::string(3'000'000, 'x');
+  document.pictures["small"] = "drawn";
+  const std::string page = ToPage(document);
+  EXPECT_LE(page.size(), kMaxPageBytes);
+  EXPECT_THAT(page, AllOf(HasSubstr("the picture large would make the page too large"), HasSubstr("drawn"),
+                          Not(HasSubstr("href=\"#large\""))));
 }
 
 TEST_F(RunReportTest, ARowOfManyRanksShowsTheOneThatTakesLongest) {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kMaxNanoseconds = int64_t{1} << 60;
 constexpr size_t kNumLongest = 2;
+constexpr size_t kMaxNames = 200;
 
 // What is damaged is as good as not there.
 bool IsWhole(const IterationSample& sample) {
@@ -105,7 +106,9 @@ class TimelineReader {
   }
 
   int IndexOf(const IterationSample& sample, int32_t index) {
-    const std::string& name = sample.names(index);
+    const bool is_full = timeline_.names.size() >= kMaxNames;
+    const std::string name =
+        is_full && index_.count(sample.names(index)) == 0 ? "(others)" : sample.names(index);
     const auto [known, is_new] = index_.try_emplace(name, static_cast<int>(timeline_.names.size()));
     if (is_new) timeline_.names.push_back({name, sample.collective(index), index == sample.observer()});
     return known->second;

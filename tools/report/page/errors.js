@@ -4,6 +4,9 @@ function addErrors() {
   const data = pictures.errors;
   if (!data || data.tensors.length === 0) return;
   const {iterations, tensors} = data;
+  const isBeyond = pictures.checks && pictures.checks.series.some(({subject, checks}) =>
+      subject === 'reference' && checks.some(check => check.outcome === 'different'));
+  const firstMeaning = isBeyond ? 'bad' : 'tolerance';
 
   function draw(node, width) {
     const margin = {left: 70, right: Math.min(260, width * 0.3), top: 8, bottom: 30};
@@ -23,7 +26,7 @@ function addErrors() {
     tensors.forEach((tensor, index) => {
       const points = iterations.map((iteration, i) => ({iteration, error: tensor.max_abs_error[i]}));
       const isSelected = selection.measurement === tensor.name;
-      const color = colorOf(isSelected ? 'selected' : index === 0 ? 'bad' : 'total');
+      const color = colorOf(isSelected ? 'selected' : index === 0 ? firstMeaning : 'total');
       const known = points.filter(point => point.error !== null);
       group.append('path').attr('class', 'error').attr('data-tensor', tensor.name).attr('fill', 'none').attr('stroke', color)
           .attr('stroke-width', isSelected || index === 0 ? 2.5 : 1.2)

@@ -4,7 +4,7 @@ function addHang() {
   const data = pictures.hang;
   if (!data || data.ranks.length === 0) return;
   const meanings = {waits: 'waiting', works: 'work', finished: 'good', unknown: 'unknown'};
-  const meaningOf = rank => rank.blamed ? 'bad' : meanings[rank.state] || 'unknown';
+  const stateOf = rank => rank.blamed ? 'bad' : meanings[rank.state] || 'unknown';
   const place = rank => rank.place ? `, ${formatSeconds(rank.seconds)} in ${rank.place}` : '';
 
   function draw(node, width) {
@@ -15,7 +15,7 @@ function addHang() {
     const marks = data.ranks.map((rank, index) => {
       const [x, y] = [(index % perRow) * size, Math.floor(index / perRow) * size];
       const cell = group.append('g').attr('class', 'rank').attr('data-rank', rank.rank).attr('transform', `translate(${x},${y})`);
-      cell.append('rect').attr('width', size - 3).attr('height', size - 3).attr('rx', 3).attr('fill', colorOf(meaningOf(rank)))
+      cell.append('rect').attr('width', size - 3).attr('height', size - 3).attr('rx', 3).attr('fill', colorOf(stateOf(rank)))
           .attr('stroke', selection.rank === rank.rank ? colorOf('selected') : 'none').attr('stroke-width', 3);
       cell.append('text').attr('x', (size - 3) / 2).attr('y', size / 2 + 3).attr('text-anchor', 'middle').style('fill', colorOf('page')).text(rank.rank);
       return {
