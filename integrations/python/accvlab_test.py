@@ -488,10 +488,18 @@ class DumperTest(unittest.TestCase):
 
     def test_missing_data_are_allowed_where_asked_for(self):
         x = torch.ones(1)
-        with self.assertRaises(ValueError):
-            self.dump_then_compare({"x": x, "old": x}, {"x": x, "new": x}, allow_missing_data_in_current=True)
-        self.dump_then_compare({"x": x, "old": x}, {"x": x, "new": x}, allow_missing_data_in_current=True,
-                               allow_missing_data_in_previous=True)
+        less, more = {"x": x}, {"x": x, "y": x}
+        for first, second, parameter, other in (
+                (more, less, "allow_missing_data_in_current", "allow_missing_data_in_previous"),
+                (less, more, "allow_missing_data_in_previous", "allow_missing_data_in_current")):
+            self.dumper.reset_dump_count()
+            with self.assertRaises(ValueError):
+                self.dump_then_compare(first, second, **{other: True})
+            self.dumper.reset_dump_count()
+            self.dump_then_compare(first, second, **{parameter: True})
+
+    def test_the_same_numbers_of_another_dtype_are_equal(self):
+        self.dump_then_compare({"x": torch.ones(1)}, {"x": torch.ones(1).double()})
 
     def test_nan_is_no_match(self):
         with self.assertRaises(ValueError):

@@ -3,22 +3,25 @@
 load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//third_party:optional_library.bzl", "needs")
 
-def python_test(name, size = "small", data = [], launcher = [], **kwargs):
-    """NAME.py, with the package ott.
+def python_test(name, size = "small", src = None, data = [], launcher = [], target_compatible_with = None, **kwargs):
+    """A program, with the package ott.
 
     Args:
       name: the test's name.
       size: as of the rule.
+      src: NAME.py if not given.
       data: as of the rule.
       launcher: words in front of python3, such as what starts several ranks.
+      target_compatible_with: as of the rule; Python if not given.
       **kwargs: as of the rule.
     """
+    src = src or name + ".py"
     sh_test(
         name = name,
         size = size,
         srcs = ["//integrations/python:run_python.sh"],
-        args = launcher + ["python3", "-P", "$(rootpath %s.py)" % name],
-        data = data + [name + ".py", "//integrations/python:ott"],
-        target_compatible_with = needs("python"),
+        args = launcher + ["python3", "-P", "$(rootpath %s)" % src],
+        data = data + [src, "//integrations/python:ott"],
+        target_compatible_with = target_compatible_with or needs("python"),
         **kwargs
     )

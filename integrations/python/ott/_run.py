@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import sys
 import weakref
 from typing import Any, Callable, Dict, Mapping, Optional, Union
 
@@ -28,6 +29,12 @@ def ranks(communicator: Any = None, *, timeout: float = 60.0) -> Ranks:
     torchrun's own store listens at MASTER_PORT, so that under it rank 0 listens at the port above, or at
     OTT_MASTER_PORT where that is set.
     """
+    made = _make_ranks(communicator, timeout)
+    _live_ranks.add(made)
+    return made
+
+
+def _make_ranks(communicator: Any, timeout: float) -> Ranks:
     if communicator is None:
         if any(name in os.environ for name in _MPI_VARIABLES):
             communicator = "mpi"
@@ -140,16 +147,21 @@ class TrainingRun:
 
 
 _live_runs: "weakref.WeakSet[TrainingRun]" = weakref.WeakSet()
-_process: Optional[int] = os.getpid()
+_live_ranks: "weakref.WeakSet[Ranks]" = weakref.WeakSet()
+_process = os.getpid()
 
 
 @atexit.register
-def _close_live_runs() -> None:
-    """Lets runs that nobody closed write what they have, while Python still runs."""
+def _close_what_is_open() -> None:
+    """Lets runs that nobody closed write what they have, while Python still runs, and ends MPI."""
     if os.getpid() != _process:
         return
     for run in list(_live_runs):
         try:
             run.close()
         except RuntimeError:
-            pass  # scopes are open: what they write into stays
+            return  # scopes are open: what they write into stays
+    # A rank that failed does not wait for the others in MPI_Finalize: that it did not call it tells mpirun to end them.
+    if not hasattr(sys, "last_value"):
+        for made in list(_live_ranks):
+            made.close()

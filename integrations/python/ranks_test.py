@@ -1,0 +1,48 @@
+"""Two ranks, by mpirun or by torchrun's variables: ranks_test.py [fail]; with fail rank 1 raises, which is to end the job."""
+
+import os
+import sys
+import tempfile
+import time
+
+import numpy
+
+import ott
+
+ranks = ott.ranks()
+assert ranks.size == 2, "the ranks did not find together"
+assert ranks.rank == int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("RANK")))
+
+if sys.argv[1:] == ["fail"]:
+    if ranks.rank == 1:
+        raise KeyError("rank 1 fails")
+    ranks.barrier()  # nobody comes
+
+x = numpy.array([1.5, ranks.rank], dtype=numpy.float32)
+ranks.all_reduce(x)
+assert x.tolist() == [3.0, 1.0], x
+count = numpy.array([ranks.rank + 5])
+ranks.all_reduce(count, "max")
+assert count.tolist() == [6], count
+
+# Rank 0's place for the run, which the other learns by a number.
+number = numpy.array([int(time.time() * 1e6) if ranks.rank == 0 else 0])
+ranks.all_reduce(number, "max")
+directory = os.path.join(os.environ.get("TEST_TMPDIR", tempfile.gettempdir()), f"ranks_test_{number[0]}")
+
+told = []
+stopwatch, dumper = ott.Stopwatch(), ott.TensorDumper()
+run = ott.TrainingRun({"run_dir": directory, "stopwatch": {}, "dump": {}, "cross_check": {"iterations": {}}}, ranks)
+run.on_divergence(lambda verdict, text: told.append(text))
+for i in range(3):
+    with stopwatch("work"):
+        dumper.add("weights.w", numpy.array([1.0, ranks.rank if i == 2 else 0.0]))
+    run.finish_iter()
+    assert run.diverged == (i == 2)
+run.finish()
+assert len(told) == 1 and 'iteration 2: replicas DIFFER in tensor "weights.w"' in told[0], told
+own = os.path.join(directory, f"rank_0000{ranks.rank}", "dumps", "1")
+other = os.path.join(directory, f"rank_0000{1 - ranks.rank}", "dumps", "1")
+ranks.barrier()
+assert ott.compare(own, other)
+# Nothing is closed: the end of the process does that.
