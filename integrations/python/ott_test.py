@@ -375,6 +375,30 @@ class RunTest(unittest.TestCase):
             ranks.barrier()
 
 
+class EmitNvtxTest(unittest.TestCase):
+    def test_operations_are_in_the_trace_of_a_run(self):
+        directory = tempfile.mkdtemp()
+        w = torch.ones(4, 5, requires_grad=True)
+        with redirect_stdout(io.StringIO()):
+            with ott.TrainingRun({"run_dir": directory + "/run", "profile": {"active": 1}}, ranks="local") as run:
+                try:
+                    with ott.emit_nvtx():
+                        with self.assertRaises(ott.FailedPreconditionError):
+                            ott.emit_nvtx().__enter__()
+                        torch.mm(torch.ones(3, 4), w).sum().backward()
+                except NotImplementedError as error:
+                    self.assertRegex(str(error), "NVTX|LibTorch")  # a build without it says so
+                    return
+                torch.mm(torch.ones(30, 4), w)
+                run.finish_iter()
+        with open(os.path.join(directory, "run", "rank_00000", "trace.json"), encoding="utf-8") as file:
+            trace = file.read()
+        self.assertIn("aten::mm", trace)
+        self.assertIn("MmBackward0", trace)
+        self.assertIn("[[3, 4], [4, 5]]", trace)
+        self.assertNotIn("[[30, 4], [4, 5]]", trace)
+
+
 class DocumentationTest(unittest.TestCase):
     def test_everything_public_has_a_docstring_and_annotations(self):
         for module in (ott, accvlab):

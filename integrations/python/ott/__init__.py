@@ -41,6 +41,7 @@ from ott._errors import (
 )
 from ott._run import Ranks, TrainingRun, ranks
 from ott._stopwatch import NVTXRangeWrapper, Scope, Stopwatch
+from ott._torch import emit_nvtx
 
 __version__ = _ott.__version__
 
@@ -69,6 +70,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "compare",
+    "emit_nvtx",
     "load_dump",
     "ranks",
 ]
