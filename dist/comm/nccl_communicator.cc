@@ -4,13 +4,17 @@
 #include <nccl.h>
 
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/tensor/cuda_status.h"
 #include "ott/dist/comm/rank_list.h"
 
 #define OTT_RETURN_IF_CUDA_ERROR(call)                                                   \
@@ -70,10 +74,17 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
  public:
   NcclCommunicatorImpl(std::shared_ptr<Communicator> control, int device)
       : control_(std::move(control)), device_(device) {}
-  ~NcclCommunicatorImpl() override { End(); }
+  ~NcclCommunicatorImpl() override {
+    End();
+    const internal::CudaDeviceScope scope(device_);
+    if (words_ != nullptr) cudaFree(words_);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
 
   absl::Status Connect(Deadline deadline) {
     OTT_RETURN_IF_ERROR(AgreeThatAllHaveDevices(deadline));
+    const internal::CudaDeviceScope scope(device_);
+    OTT_RETURN_IF_ERROR(scope.status());
     ncclUniqueId id{};
     std::string bytes;
     if (rank() == 0) {
@@ -93,6 +104,35 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
                   deadline);
   }
 
+  absl::StatusOr<bool> AreEqual(absl::Span<const uint64_t> words, Deadline deadline) override {
+    OTT_CHECK(words.size() <= kMaxWords) << words.size() << " words";
+    const std::lock_guard lock(mutex_);
+    OTT_RETURN_IF_ERROR(CheckConnected("AreEqual"));
+    const internal::CudaDeviceScope scope(device_);
+    OTT_RETURN_IF_ERROR(scope.status());
+    OTT_RETURN_IF_ERROR(PrepareWords());
+    // The largest of a word and the largest of its complement belong together where all are the same.
+    std::vector<uint64_t> mine(words.begin(), words.end());
+    for (const uint64_t word : words) mine.push_back(~word);
+    const size_t num_bytes = mine.size() * sizeof(uint64_t);
+    OTT_RETURN_IF_CUDA_ERROR(
+        cudaMemcpyAsync(words_, mine.data(), num_bytes, cudaMemcpyHostToDevice, stream_));
+    OTT_RETURN_IF_ERROR(OnStream(
+        "ncclAllReduce", stream_,
+        [&](cudaStream_t s) {
+          return ncclAllReduce(words_, words_, mine.size(), ncclUint64, ncclMax, comm_, s);
+        },
+        deadline));
+    std::vector<uint64_t> largest(mine.size());
+    OTT_RETURN_IF_CUDA_ERROR(
+        cudaMemcpyAsync(largest.data(), words_, num_bytes, cudaMemcpyDeviceToHost, stream_));
+    OTT_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (largest[i] != ~largest[words.size() + i]) return false;
+    }
+    return true;
+  }
+
   absl::Status AllReduceOnDevice(Reduction reduction, DType dtype, void* values, int64_t count, void* stream,
                                  Deadline deadline) override {
     const std::optional<ncclDataType_t> type = ToNccl(dtype);
@@ -105,6 +145,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
                    absl::StrCat("NCCL's minimum and maximum of ", std::string(Name(dtype)),
                                 " may drop NaN; reduce on the host, or sum"));
     }
+    const std::lock_guard lock(mutex_);
     return OnStream(
         "ncclAllReduce", stream,
         [&](cudaStream_t s) {
@@ -115,6 +156,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
 
   absl::Status BroadcastOnDevice(int root, void* bytes, int64_t num_bytes, void* stream,
                                  Deadline deadline) override {
+    const std::lock_guard lock(mutex_);
     return OnStream(
         "ncclBroadcast", stream,
         [&](cudaStream_t s) { return ncclBroadcast(bytes, bytes, num_bytes, ncclUint8, root, comm_, s); },
@@ -204,11 +246,9 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
 
   template <typename Start>
   absl::Status OnStream(std::string_view call, void* stream, Start start, Deadline deadline) {
-    if (comm_ == nullptr) {
-      return Error(absl::StatusCode::kFailedPrecondition, call,
-                   "an earlier device collective failed and ended NCCL's communicator");
-    }
-    OTT_RETURN_IF_CUDA_ERROR(cudaSetDevice(device_));
+    OTT_RETURN_IF_ERROR(CheckConnected(call));
+    const internal::CudaDeviceScope scope(device_);
+    OTT_RETURN_IF_ERROR(scope.status());
     const auto cuda_stream = static_cast<cudaStream_t>(stream);
     OTT_RETURN_IF_ERROR(Finish(call, start(cuda_stream), deadline));
     cudaError_t state = cudaStreamQuery(cuda_stream);
@@ -223,6 +263,23 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     }
     if (state == cudaSuccess) return absl::OkStatus();
     return Fail(absl::StatusCode::kUnavailable, call, cudaGetErrorString(state));
+  }
+
+  absl::Status CheckConnected(std::string_view call) const {
+    if (comm_ != nullptr) return absl::OkStatus();
+    return Error(absl::StatusCode::kFailedPrecondition, call,
+                 "an earlier device collective failed and ended NCCL's communicator");
+  }
+
+  absl::Status PrepareWords() {
+    if (stream_ == nullptr) {
+      OTT_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    }
+    if (words_ == nullptr) {
+      OTT_RETURN_IF_CUDA_ERROR(
+          cudaMalloc(reinterpret_cast<void**>(&words_), 2 * kMaxWords * sizeof(uint64_t)));
+    }
+    return absl::OkStatus();
   }
 
   static std::string Late(Deadline deadline) {
@@ -251,7 +308,11 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
 
   const std::shared_ptr<Communicator> control_;
   const int device_;
+  std::mutex mutex_;  // NCCL's functions are called by one thread at a time.
   ncclComm_t comm_ = nullptr;
+  // Of AreEqual().
+  cudaStream_t stream_ = nullptr;
+  uint64_t* words_ = nullptr;
 };
 
 }  // namespace

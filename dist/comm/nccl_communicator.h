@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ott/core/tensor/dtype.h"
 #include "ott/dist/comm/communicator.h"
 
@@ -23,8 +24,9 @@ struct NcclOptions {
 // A device collective that fails or misses its deadline aborts NCCL's communicator, as nothing less ends its
 // kernels: later device collectives return FAILED_PRECONDITION, the rest stays usable.
 //
-// Device collectives return when their result is there. They wait for the work enqueued on `stream` before
-// the call (a cudaStream_t; null: the default stream).
+// Device collectives may be called by any thread, NCCL's functions are called by one at a time, and the
+// caller's current device stays what it was. Device collectives return when their result is there. They wait
+// for the work enqueued on `stream` before the call (a cudaStream_t; null: the default stream).
 class NcclCommunicator : public Communicator {
  public:
   // In place. REQUIRES: values points to count elements on this rank's device; count is the same on all
@@ -32,6 +34,11 @@ class NcclCommunicator : public Communicator {
   // floating-point numbers, where it may drop a NaN that Reduction keeps.
   virtual absl::Status AllReduceOnDevice(Reduction reduction, DType dtype, void* values, int64_t count,
                                          void* stream, Deadline deadline) = 0;
+  // Whether all ranks brought the same words, which are at most kMaxWords. By a reduction on a stream of its
+  // own; what the training's streams do does not matter. REQUIRES: the same number of words on all ranks
+  virtual absl::StatusOr<bool> AreEqual(absl::Span<const uint64_t> words, Deadline deadline) = 0;
+  static constexpr size_t kMaxWords = 16;
+
   // In place. REQUIRES: as above
   virtual absl::Status BroadcastOnDevice(int root, void* bytes, int64_t num_bytes, void* stream,
                                          Deadline deadline) = 0;

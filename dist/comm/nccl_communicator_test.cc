@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -89,6 +90,52 @@ TEST(NcclCommunicator, BroadcastsInDeviceMemory) {
   ASSERT_TRUE(nccl.BroadcastOnDevice(root, values.data(), 2 * sizeof(float), nullptr, ForTests()).ok());
   EXPECT_THAT(values.Read(),
               testing::ElementsAre(static_cast<float>(root), 0.25f * static_cast<float>(root)));
+}
+
+TEST(NcclCommunicator, AreEqualTellsWhetherAllRanksBroughtTheSame) {
+  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
+  NcclCommunicator& nccl = **Nccl();
+  const auto rank = static_cast<uint64_t>(nccl.rank());
+  const std::vector<uint64_t> same = {0, 1, ~uint64_t{0}, uint64_t{1} << 63};
+  EXPECT_TRUE(nccl.AreEqual(same, ForTests()).value());
+  EXPECT_EQ(nccl.AreEqual({5, rank}, ForTests()).value(), nccl.size() == 1);
+  EXPECT_EQ(nccl.AreEqual({rank == 0 ? ~uint64_t{0} : 0}, ForTests()).value(), nccl.size() == 1);
+  EXPECT_TRUE(nccl.AreEqual({}, ForTests()).value());
+}
+
+TEST(NcclCommunicator, ThreadsMayCallItAtOnceAndKeepTheirDevices) {
+  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
+  NcclCommunicator& nccl = **Nccl();
+  int num_devices = 0;
+  ASSERT_EQ(cudaGetDeviceCount(&num_devices), cudaSuccess);
+  const auto compare = [&] {
+    ASSERT_EQ(cudaSetDevice(num_devices - 1), cudaSuccess);
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(nccl.AreEqual({1, 2, 3}, ForTests()).value());
+    int device = -1;
+    EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+    EXPECT_EQ(device, num_devices - 1);
+  };
+  std::thread other(compare);
+  compare();
+  other.join();
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
+// Of the stand-in, where OTT_NCCL_FAIL asks for it.
+TEST(NcclCommunicator, AnAsynchronousErrorIsToldAndAborts) {
+  if (std::getenv("OTT_NCCL_FAIL") == nullptr) GTEST_SKIP() << "only with OTT_NCCL_FAIL";
+  auto control = TestRanks().Split(0, 0, ForTests());
+  ASSERT_TRUE(control.ok()) << control.status();
+  const auto nccl = CreateNcclCommunicator(*std::move(control), NcclOptions());
+  ASSERT_TRUE(nccl.ok()) << nccl.status();
+  const absl::Status status = (*nccl)->AreEqual({1}, Soon()).status();
+  if ((*nccl)->rank() == 0) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr("remote process exited"));
+  } else {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  }
+  EXPECT_EQ((*nccl)->AreEqual({1}, Soon()).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 // The last: an aborted communicator is of no use any more.

@@ -143,6 +143,7 @@ def cuda_library(name, deps = [], **kwargs):
         srcs = kwargs["srcs"],
         library = ":" + name,
         tags = ["manual"],
+        visibility = ["//visibility:public"],
         target_compatible_with = needs("cuda"),
     )
     _cuda_library(

@@ -6,7 +6,7 @@ load("//third_party:optional_library.bzl", "needs")
 _STAND_IN = "//third_party/cuda/testing:libcudart.so.13"
 _RUN = "//third_party/cuda/testing:run_on_stand_in.sh"
 
-def stand_in_test(name, test, kernels = [], args = [], command = [], data = [], libraries = [], size = "small", tags = [], **kwargs):
+def stand_in_test(name, test, kernels = [], args = [], command = [], data = [], libraries = [], size = "small", tags = [], needs_library = "cuda", **kwargs):
     """Runs a test's program, as it is, on devices made of host memory.
 
     Args:
@@ -19,6 +19,7 @@ def stand_in_test(name, test, kernels = [], args = [], command = [], data = [], 
       libraries: further stand-ins, each found in place of the real library.
       size: as of every rule.
       tags: as of every rule.
+      needs_library: as of needs().
       **kwargs: as of sh_test.
     """
     files = [_STAND_IN] + libraries + [kernel + "_host_bodies" for kernel in kernels]
@@ -30,6 +31,6 @@ def stand_in_test(name, test, kernels = [], args = [], command = [], data = [], 
         data = files + [test] + data,
         # The stand-in is loaded before a sanitizer could be.
         tags = tags + ["no-sanitizer"],
-        target_compatible_with = needs("cuda"),
+        target_compatible_with = needs(needs_library),
         **kwargs
     )
