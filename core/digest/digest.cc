@@ -46,8 +46,8 @@ Digest DigestOfBlock(absl::Span<const char> block) {
 Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<const Digest> leaves) {
   Digest root{internal::DigestKey(1), internal::DigestKey(2)};
   const auto absorb = [&root](uint64_t low, uint64_t high) {
-    root.low = internal::DigestMix((root.low ^ low) + internal::kDigestGolden);
-    root.high = internal::DigestMix((root.high + high) ^ internal::kDigestGolden);
+    const internal::DigestLane next = internal::AbsorbIntoRoot({root.low, root.high}, {low, high});
+    root = {next.a, next.b};
   };
   // Names do not change; the enumeration's order might.
   for (const char c : Name(dtype)) absorb(static_cast<unsigned char>(c), static_cast<unsigned char>(c));
@@ -60,7 +60,10 @@ Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<c
 absl::StatusOr<TensorDigest> ComputeDigest(const TensorView& tensor) {
   if (tensor.device().kind == Device::Kind::kCuda && tensor.is_contiguous()) {
     TensorDigest digest;
-    OTT_ASSIGN_OR_RETURN(digest.leaves, internal::DigestLeavesOnDevice(tensor));
+    if (tensor.num_elements() > 0) {
+      OTT_ASSIGN_OR_RETURN(const auto on_device, StartDigestOnDevice(tensor));
+      OTT_ASSIGN_OR_RETURN(digest.leaves, on_device->Leaves());
+    }
     digest.root = DigestOfLeaves(tensor.dtype(), tensor.shape(), digest.leaves);
     return digest;
   }

@@ -67,6 +67,11 @@ OTT_HOST_DEVICE constexpr DigestLane DigestLeaf(DigestLane sums, uint64_t block_
   return {DigestMix(sums.a ^ block_bytes), DigestMix(sums.b + block_bytes)};
 }
 
+// The halves of the root, with one more leaf.
+OTT_HOST_DEVICE constexpr DigestLane AbsorbIntoRoot(DigestLane root, DigestLane leaf) {
+  return {DigestMix((root.a ^ leaf.a) + kDigestGolden), DigestMix((root.b + leaf.b) ^ kDigestGolden)};
+}
+
 // Up to eight bytes as a little-endian word.
 OTT_HOST_DEVICE inline uint64_t DigestWordOfBytes(const unsigned char* data, int64_t num_bytes) {
   uint64_t word = 0;

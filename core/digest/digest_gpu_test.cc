@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "ott/core/digest/digest.h"
+#include "ott/core/digest/digest_on_device.h"
 #include "ott/third_party/cuda/testing/leak_check.h"
 #include "ott/third_party/cuda/testing/stand_in.h"
 
@@ -22,18 +23,18 @@ std::vector<uint8_t> RandomBytes(int64_t size) {
 }
 
 // Bytes on the host, and the same ones on a device.
-class DigestOnDevice : public testing::Test {
+class DigestOnDeviceTest : public testing::Test {
  protected:
   static constexpr int64_t kBytes = 5 * kDigestBlockBytes + 1000;
 
-  DigestOnDevice() {
+  DigestOnDeviceTest() {
     EXPECT_EQ(cudaMalloc(&memory_, kBytes), cudaSuccess);
     EXPECT_EQ(cudaMemcpy(memory_, bytes_.data(), kBytes, cudaMemcpyHostToDevice), cudaSuccess);
     EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
     device_.kind = Device::Kind::kCuda;
     device_.stream = stream_;
   }
-  ~DigestOnDevice() override {
+  ~DigestOnDeviceTest() override {
     EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
     EXPECT_EQ(cudaFree(memory_), cudaSuccess);
   }
@@ -55,7 +56,7 @@ class DigestOnDevice : public testing::Test {
   Device device_;
 };
 
-TEST_F(DigestOnDevice, IsTheHostsForAnySizeAndAlignment) {
+TEST_F(DigestOnDeviceTest, IsTheHostsForAnySizeAndAlignment) {
   for (const int64_t offset : {0, 1, 8, 100}) {
     for (const int64_t size :
          {int64_t{0}, int64_t{1}, int64_t{8}, int64_t{257}, kDigestBlockBytes, kBytes - offset}) {
@@ -64,7 +65,7 @@ TEST_F(DigestOnDevice, IsTheHostsForAnySizeAndAlignment) {
   }
 }
 
-TEST_F(DigestOnDevice, IsTheHostsForAnyDTypeShapeAndStrides) {
+TEST_F(DigestOnDeviceTest, IsTheHostsForAnyDTypeShapeAndStrides) {
   for (const DTypeInfo& dtype : kDTypes) {
     ExpectEqual(dtype.dtype, 0, {}, {});
     ExpectEqual(dtype.dtype, 0, {3, 5, 7}, {35, 7, 1});
@@ -77,7 +78,7 @@ TEST_F(DigestOnDevice, IsTheHostsForAnyDTypeShapeAndStrides) {
   }
 }
 
-TEST_F(DigestOnDevice, IsOfTheStreamsWorkSoFarWhateverElseTheDeviceDoes) {
+TEST_F(DigestOnDeviceTest, IsOfTheStreamsWorkSoFarWhateverElseTheDeviceDoes) {
   const TensorView view(memory_, DType::kUInt8, {kBytes}, device_);
   const std::vector<uint8_t> ones(kBytes, 1);
   const Digest expected = ComputeDigest(TensorView(ones.data(), DType::kUInt8, {kBytes}))->root;
@@ -92,7 +93,7 @@ TEST_F(DigestOnDevice, IsOfTheStreamsWorkSoFarWhateverElseTheDeviceDoes) {
   }
 }
 
-TEST_F(DigestOnDevice, TellsErrorsAndLeaksNothing) {
+TEST_F(DigestOnDeviceTest, TellsErrorsAndLeaksNothing) {
   if (FindCudaStandIn() == nullptr) GTEST_SKIP() << "errors of a GPU cannot be had at will";
   ExpectErrorsAreToldAndNothingLeaks([&] {
     const absl::StatusOr<TensorDigest> digest =
@@ -102,6 +103,38 @@ TEST_F(DigestOnDevice, TellsErrorsAndLeaksNothing) {
     }
     return digest.status();
   });
+}
+
+TEST_F(DigestOnDeviceTest, IsOfItsMomentWhateverTheStreamGetsLater) {
+  const TensorView view(memory_, DType::kUInt8, {kBytes}, device_);
+  const TensorDigest expected = ComputeDigest(TensorView(bytes_.data(), DType::kUInt8, {kBytes})).value();
+  for (int seed = 0; seed < 20; ++seed) {
+    if (FindCudaStandIn() != nullptr) CudaStandIn().Reset(seed);
+    ASSERT_EQ(cudaMemcpyAsync(memory_, bytes_.data(), kBytes, cudaMemcpyHostToDevice, stream_), cudaSuccess);
+    const auto digest = StartDigestOnDevice(view);
+    ASSERT_TRUE(digest.ok()) << digest.status();
+    const Tensor tensor = WithDigest(*digest);
+    EXPECT_EQ(FindDigest(tensor), digest->get());
+    EXPECT_EQ((*digest)->Block(5).value(), std::string(bytes_.end() - 1000, bytes_.end()));
+    ASSERT_EQ(cudaMemsetAsync(memory_, seed, kDigestBlockBytes, stream_), cudaSuccess);
+    EXPECT_EQ((*digest)->Root().value(), expected.root);
+    EXPECT_EQ((*digest)->Leaves().value(), expected.leaves);
+    ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+    EXPECT_TRUE(absl::IsFailedPrecondition((*digest)->Block(0).status()));
+  }
+  EXPECT_EQ(FindDigest(Tensor{view, nullptr}), nullptr);
+}
+
+TEST_F(DigestOnDeviceTest, OnlyWhatIsAskedForComesToTheHost) {
+  if (FindCudaStandIn() == nullptr) GTEST_SKIP() << "a GPU does not count bytes";
+  const auto digest = StartDigestOnDevice(TensorView(memory_, DType::kUInt8, {kBytes}, device_)).value();
+  CudaStandIn().Reset(1);
+  EXPECT_TRUE(digest->Root().ok());
+  EXPECT_EQ(CudaStandIn().Counts().bytes_to_host, 16);
+  EXPECT_TRUE(digest->Leaves().ok());
+  EXPECT_EQ(CudaStandIn().Counts().bytes_to_host, 16 + 6 * 16);
+  EXPECT_TRUE(digest->Block(1).ok());
+  EXPECT_EQ(CudaStandIn().Counts().bytes_to_host, 16 + 6 * 16 + 16 + kDigestBlockBytes);
 }
 
 // At least 0.8 of the bandwidth with which a kernel that only reads gets the bytes: cudaMemcpy reads and

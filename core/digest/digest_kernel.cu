@@ -29,6 +29,16 @@ __global__ void DigestKernel(const unsigned char* data, int64_t num_bytes, int64
   }
 }
 
+// A chain, so on one thread: a leaf is 64 KiB of the tensor.
+__global__ void DigestRootKernel(DigestLane state, const uint64_t* leaves, int64_t num_leaves,
+                                 uint64_t* root) {
+  for (int64_t leaf = 0; leaf < num_leaves; ++leaf) {
+    state = AbsorbIntoRoot(state, {leaves[2 * leaf], leaves[2 * leaf + 1]});
+  }
+  root[0] = state.a;
+  root[1] = state.b;
+}
+
 }  // namespace
 
 cudaError_t LaunchDigestKernel(const void* data, int64_t num_bytes, int64_t block_bytes, uint64_t* leaves,
@@ -43,6 +53,12 @@ cudaError_t LaunchDigestKernel(const void* data, int64_t num_bytes, int64_t bloc
   } else {
     DigestKernel<false><<<grid, kThreads, 0, stream>>>(bytes, num_bytes, block_bytes, num_leaves, leaves);
   }
+  return cudaGetLastError();
+}
+
+cudaError_t LaunchDigestRootKernel(uint64_t low, uint64_t high, const uint64_t* leaves, int64_t num_leaves,
+                                   uint64_t* root, cudaStream_t stream) {
+  DigestRootKernel<<<1, 1, 0, stream>>>(DigestLane{low, high}, leaves, num_leaves, root);
   return cudaGetLastError();
 }
 

@@ -12,6 +12,7 @@
 #include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/report.h"
+#include "ott/core/digest/digest_on_device.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/insert.h"
@@ -136,6 +137,7 @@ absl::Status TensorDumper::Disable() {
   if (!enabled_) return status;
   enabled_ = false;
   paused_ = false;
+  keep_on_device_ = false;
   UpdateActive();
   queue_.reset();
   pending_ = Pending();
@@ -158,6 +160,8 @@ void TensorDumper::Resume() {
   paused_ = false;
   UpdateActive();
 }
+
+void TensorDumper::SetKeepOnDevice(bool keep) { keep_on_device_ = keep; }
 
 bool TensorDumper::Selected() const {
   if (options_.adds_all) return true;
@@ -281,6 +285,10 @@ absl::Status TensorDumper::Copy(std::vector<Prepared::StoredTensor>& tensors, st
     }
     if (view.device().kind == Device::Kind::kHost) {
       return CloneToHost(view, [this](int64_t size) { return pool_->Allocate(size); });
+    }
+    if (keep_on_device_ && view.is_contiguous() && view.num_elements() > 0) {
+      OTT_ASSIGN_OR_RETURN(std::shared_ptr<const DigestOnDevice> digest, StartDigestOnDevice(view));
+      return WithDigest(std::move(digest));
     }
     return StartCloneToHost(
         view, [this](int64_t size) { return pinned_pool_->Allocate(size); }, &copies);

@@ -154,6 +154,11 @@ class TensorDumper {
   void Pause();
   void Resume();
 
+  // From now on, tensors without gaps in device memory are not copied but digested in the order of their
+  // stream: what tensors() and grads() return stays on the device and brings its digest along
+  // (core/digest/digest_on_device.h). REQUIRES: while this is so, nothing is dumped
+  void SetKeepOnDevice(bool keep);
+
   // Adds data at a path within the current ranges: a Value or what one is made from (TensorView, Tensor,
   // ValueMap...), an object of a type with a converter, a vector of these, or a callable that returns such.
   // Tensors in host memory are copied before the call returns, those of a device in the order of their
@@ -345,6 +350,7 @@ class TensorDumper {
   mutable std::mutex mutex_;
   bool enabled_ = false;
   bool paused_ = false;
+  std::atomic<bool> keep_on_device_{false};
   TensorDumperOptions options_;
   Selection selection_;
   std::optional<BufferPool> pool_;

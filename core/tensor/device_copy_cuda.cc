@@ -1,17 +1,17 @@
 #include <cuda_runtime_api.h>
 
-#include <map>
-#include <mutex>
 #include <type_traits>
 
 #include "ott/core/base/forked_from_cuda.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/tensor/copy_stream.h"
 #include "ott/core/tensor/cuda_status.h"
 #include "ott/core/tensor/device_copy.h"
 
 namespace ott {
 namespace {
 
+using internal::CopyStream;
 using internal::CudaDeviceScope;
 using internal::FromCuda;
 
@@ -25,19 +25,6 @@ absl::StatusOr<Event> NewEvent() {
   return Event(event, [](cudaEvent_t e) {
     if (!IsForkedFromCuda()) cudaEventDestroy(e);
   });
-}
-
-// The stream for copies of the current device. Made once and never destroyed: at exit the driver may be gone.
-absl::StatusOr<cudaStream_t> CopyStream(int ordinal) {
-  static std::mutex mutex;
-  static auto* const streams = new std::map<int, cudaStream_t>;
-  const std::lock_guard lock(mutex);
-  if (const auto found = streams->find(ordinal); found != streams->end()) return found->second;
-  cudaStream_t stream = nullptr;
-  OTT_RETURN_IF_ERROR(
-      FromCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"));
-  streams->emplace(ordinal, stream);
-  return stream;
 }
 
 // What is in one stream now comes before what another one gets later.

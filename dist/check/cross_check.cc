@@ -61,7 +61,8 @@ bool ComesFirst(const CrossCheckVerdict& a, const CrossCheckVerdict& b) {
 
 absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ranks,
                                                                const CrossCheckConfig& config,
-                                                               std::chrono::nanoseconds timeout) {
+                                                               std::chrono::nanoseconds timeout,
+                                                               ReplicaCheckOptions::AreEqual are_equal) {
   const Deadline deadline = Deadline::After(timeout);
   absl::StatusOr<IterationSelector> iterations = IterationSelector::Create(config.iterations());
   absl::StatusOr<ReferenceCheck> reference = ReferenceCheck::Create(config, ranks.size());
@@ -76,8 +77,10 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   ReplicaCheckOptions options;
   options.tolerance = ReplicaTolerance(config);
   options.silent = silent;
+  options.are_equal = std::move(are_equal);
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> replicas, ranks.Split(0, 0, deadline));
   check->replica_check_ = std::make_unique<ReplicaCheck>(std::move(replicas), timeout, options);
+  options.are_equal = nullptr;
   options.mode = SHARDS;
   const TensorSelection& selection = check->selection();
   for (int sharding = 0; sharding < config.sharded_size(); ++sharding) {

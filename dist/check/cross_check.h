@@ -40,10 +40,12 @@ namespace ott {
 class CrossCheck {
  public:
   // Collective over ranks; the error of one rank is returned on all. INVALID_ARGUMENT for a configuration
-  // that selects negative iterations or has a negative or infinite tolerance.
+  // that selects negative iterations or has a negative or infinite tolerance. are_equal: as of
+  // ReplicaCheckOptions, for tensors that are replicated over all ranks.
   static absl::StatusOr<std::unique_ptr<CrossCheck>> Create(
       Communicator& ranks, const CrossCheckConfig& config,
-      std::chrono::nanoseconds timeout = std::chrono::seconds(60));
+      std::chrono::nanoseconds timeout = std::chrono::seconds(60),
+      ReplicaCheckOptions::AreEqual are_equal = nullptr);
 
   bool Selects(int64_t iteration) const { return iterations_.Contains(iteration); }
 

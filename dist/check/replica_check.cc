@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/tensor_comparison.h"
 #include "ott/core/digest/digest.h"
+#include "ott/core/digest/digest_on_device.h"
 #include "ott/dist/check/replica_check.pb.h"
 #include "ott/dist/comm/rank_list.h"
 
@@ -121,8 +123,9 @@ class internal::ReplicaTensors {
     if (tensor < 0 || tensor >= static_cast<int64_t>(digests_.size())) {
       return absl::OutOfRangeError(absl::StrCat("no tensor ", tensor));
     }
+    OTT_ASSIGN_OR_RETURN(const std::vector<Digest> leaves, digests_[tensor].Leaves());
     std::string bytes;
-    for (const Digest& leaf : digests_[tensor].leaves) bytes.append(ToBytes(leaf));
+    for (const Digest& leaf : leaves) bytes.append(ToBytes(leaf));
     return bytes;
   }
 
@@ -131,13 +134,11 @@ class internal::ReplicaTensors {
     all.reserve(tensors_.size() * kDigestBytes);
     digests_.reserve(tensors_.size());
     for (const NamedTensor& tensor : tensors_) {
-      absl::StatusOr<TensorDigest> digest = ComputeDigest(tensor.tensor.view);
-      if (!digest.ok()) {
-        return absl::Status(digest.status().code(),
-                            absl::StrCat(tensor.path, ": ", digest.status().message()));
+      const absl::Status status = digests_.emplace_back().Compute(tensor.tensor);
+      if (!status.ok()) {
+        return absl::Status(status.code(), absl::StrCat(tensor.path, ": ", status.message()));
       }
-      all.append(ToBytes(digest->root));
-      digests_.push_back(*std::move(digest));
+      all.append(ToBytes(digests_.back().root));
     }
     OTT_ASSIGN_OR_RETURN(*announcement.mutable_tensors_digest(), DigestOf(all));
     OTT_ASSIGN_OR_RETURN(*announcement.mutable_schema_digest(), DigestOf(SchemaBytes()));
@@ -169,10 +170,12 @@ class internal::ReplicaTensors {
   }
 
   absl::StatusOr<std::string> Block(int64_t tensor, int64_t block) const {
-    if (tensor < 0 || tensor >= static_cast<int64_t>(digests_.size()) || block < 0 ||
-        block >= static_cast<int64_t>(digests_[tensor].leaves.size())) {
+    const auto in_range = [](int64_t index, int64_t size) { return index >= 0 && index < size; };
+    if (!in_range(tensor, static_cast<int64_t>(digests_.size())) ||
+        !in_range(block, NumBlocks(tensors_[tensor].tensor.view))) {
       return absl::OutOfRangeError(absl::StrCat("no block ", block, " of tensor ", tensor));
     }
+    if (digests_[tensor].on_device != nullptr) return digests_[tensor].on_device->Block(block);
     const TensorView& view = tensors_[tensor].tensor.view;
     Tensor host{view, nullptr};
     if (view.device().kind != Device::Kind::kHost || !view.is_contiguous()) {
@@ -183,8 +186,43 @@ class internal::ReplicaTensors {
     return std::string(static_cast<const char*>(host.view.data()) + begin, length);
   }
 
+  // A tensor without gaps that is in device memory stays there.
+  struct OwnDigest {
+    absl::Status Compute(const Tensor& tensor) {
+      const bool stays = tensor.view.device().kind == Device::Kind::kCuda && tensor.view.is_contiguous() &&
+                         tensor.view.num_elements() > 0;
+      if (!stays) {
+        OTT_ASSIGN_OR_RETURN(TensorDigest digest, ComputeDigest(tensor.view));
+        root = digest.root;
+        leaves = std::move(digest.leaves);
+        return absl::OkStatus();
+      }
+      on_device = FindDigest(tensor);
+      if (on_device == nullptr) {
+        OTT_ASSIGN_OR_RETURN(own, StartDigestOnDevice(tensor.view));
+        on_device = own.get();
+      }
+      OTT_ASSIGN_OR_RETURN(root, on_device->Root());
+      return absl::OkStatus();
+    }
+
+    absl::StatusOr<std::vector<Digest>> Leaves() const {
+      if (on_device != nullptr) return on_device->Leaves();
+      return leaves;
+    }
+
+    Digest root;
+    std::vector<Digest> leaves;
+    const DigestOnDevice* on_device = nullptr;
+    std::shared_ptr<const DigestOnDevice> own;
+  };
+
+  static int64_t NumBlocks(const TensorView& view) {
+    return (view.num_bytes() + kDigestBlockBytes - 1) / kDigestBlockBytes;
+  }
+
   const absl::Span<const NamedTensor> tensors_;
-  std::vector<TensorDigest> digests_;
+  std::vector<OwnDigest> digests_;
 };
 
 namespace {
@@ -226,14 +264,16 @@ class Judge {
         announced_(announced),
         decided_(decided) {}
 
+  // The verdict where that is known already.
+  CrossCheckVerdict AllEqual(const ReplicaAnnouncement& mine) {
+    DescribeCheck(mine);
+    verdict_.set_outcome(BITWISE_EQUAL);
+    verdict_.set_worst_outcome(BITWISE_EQUAL);
+    return verdict_;
+  }
+
   CrossCheckVerdict Decide(const ReplicaAnnouncement& mine) {
-    verdict_.set_mode(options_.mode);
-    verdict_.set_iteration(mine.iteration());
-    verdict_.set_num_tensors(static_cast<int64_t>(tensors_.size()));
-    if (options_.tolerance) {
-      verdict_.set_atol(options_.tolerance->atol);
-      verdict_.set_rtol(options_.tolerance->rtol);
-    }
+    DescribeCheck(mine);
     HearAnnouncements(mine);
     if (!CanCompare()) return verdict_;
     if (!SameSchema()) return verdict_;
@@ -243,6 +283,16 @@ class Judge {
 
  private:
   using RanksOfBytes = std::map<std::string, std::vector<int>>;
+
+  void DescribeCheck(const ReplicaAnnouncement& mine) {
+    verdict_.set_mode(options_.mode);
+    verdict_.set_iteration(mine.iteration());
+    verdict_.set_num_tensors(static_cast<int64_t>(tensors_.size()));
+    if (options_.tolerance) {
+      verdict_.set_atol(options_.tolerance->atol);
+      verdict_.set_rtol(options_.tolerance->rtol);
+    }
+  }
 
   // The next answer to this check.
   absl::StatusOr<ReplicaAnswer> Hear(int rank, Deadline deadline) {
@@ -857,15 +907,46 @@ CrossCheckVerdict ReplicaCheck::RunWithoutTensors(int64_t iteration, const absl:
   return Run(mine, ReplicaTensors({}), "");
 }
 
+// The words of ranks without tensors, or whose check is incomplete, differ from others' and are never found
+// equal.
+absl::StatusOr<bool> ReplicaCheck::AreAllEqual(const ReplicaAnnouncement& mine, size_t num_tensors,
+                                               const std::string& incomplete, Deadline deadline) const {
+  const bool is_complete = mine.error().empty() && incomplete.empty() && num_tensors > 0;
+  std::vector<uint64_t> words = {static_cast<uint64_t>(mine.iteration()), is_complete};
+  for (const std::string* digest : {&mine.schema_digest(), &mine.tensors_digest()}) {
+    uint64_t halves[2] = {};
+    std::memcpy(halves, digest->data(), std::min(digest->size(), sizeof(halves)));
+    words.insert(words.end(), std::begin(halves), std::end(halves));
+  }
+  OTT_ASSIGN_OR_RETURN(const bool are_equal, options_.are_equal(words, deadline));
+  return are_equal && is_complete;
+}
+
 CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const ReplicaTensors& tensors,
                                     const std::string& incomplete) {
   const uint64_t check = ++num_checks_;
+  // Leaves those that fail here time for messages, and the others time to answer questions and to hear the
+  // verdict.
+  const Deadline compared = Deadline::After(timeout_ / 4);
+  const Deadline announced = Deadline::After(timeout_ / 2);
+  const Deadline decided = Deadline::After(timeout_ / 4 * 3);
+  const Deadline heard = Deadline::After(timeout_);
   CrossCheckVerdict verdict;
-  if (ranks_->rank() == 0) {
-    // Leaves the others time to answer questions and to hear the verdict.
-    Judge judge(*ranks_, options_, tensors, check, Deadline::After(timeout_ / 2),
-                Deadline::After(timeout_ / 4 * 3));
+  absl::StatusOr<bool> are_equal = false;
+  if (options_.are_equal != nullptr && ranks_->size() > 1) {
+    are_equal = AreAllEqual(mine, tensors.size(), incomplete, compared);
+  }
+  if (are_equal.value_or(false)) {
+    verdict = Judge(*ranks_, options_, tensors, check, announced, decided).AllEqual(mine);
+  } else if (ranks_->rank() == 0) {
+    Judge judge(*ranks_, options_, tensors, check, announced, decided);
     verdict = judge.Decide(mine);
+    if (!are_equal.ok() && verdict.missing_ranks_size() == ranks_->size() - 1) {
+      // They may have found all equal, and gone on: nobody is called missing.
+      verdict.clear_missing_ranks();
+      verdict.set_reason(absl::StrCat("the digests could not be compared: ", are_equal.status().message(),
+                                      "; then ", verdict.reason()));
+    }
     if (!incomplete.empty()) {
       if (verdict.outcome() != DIFFERENT) verdict.set_outcome(NOT_COMPARED);
       absl::StrAppend(verdict.mutable_reason(), verdict.reason().empty() ? "" : "; ", incomplete);
@@ -880,7 +961,7 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
       (void)ranks_->Post(rank, kFromRoot, request.SerializeAsString());
     }
   } else {
-    verdict = Serve(*ranks_, options_, tensors, mine, check, Deadline::After(timeout_));
+    verdict = Serve(*ranks_, options_, tensors, mine, check, heard);
   }
   verdict.set_rank(Members(*ranks_, options_.names).Name(ranks_->rank()));
   verdict.set_host(ranks_->host(ranks_->rank()));

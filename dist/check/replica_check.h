@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ott/core/compare/tensor_comparison.h"
 #include "ott/core/tensor/value.h"
@@ -38,6 +40,11 @@ struct ReplicaCheckOptions {
   // What rank 0 holds of tensors' digests at a time, at 16 bytes a tensor and content. Where that is not all,
   // it narrows the first tensor that differs down by halves.
   size_t max_digest_bytes = size_t{64} << 20;
+  // Whether all ranks brought the same words, by a collective of its own kind, such as NCCL's, which all
+  // ranks call in each check. Where they did, no messages travel; ranks that meet an error go on by messages.
+  // Null: messages alone.
+  using AreEqual = std::function<absl::StatusOr<bool>(absl::Span<const uint64_t> words, Deadline deadline)>;
+  AreEqual are_equal;
 };
 
 // Every rank announces a digest of its tensors' names, dtypes and shapes and one of their contents, 32 bytes
@@ -75,6 +82,8 @@ class ReplicaCheck {
  private:
   CrossCheckVerdict Run(const internal::ReplicaAnnouncement& mine, const internal::ReplicaTensors& tensors,
                         const std::string& incomplete);
+  absl::StatusOr<bool> AreAllEqual(const internal::ReplicaAnnouncement& mine, size_t num_tensors,
+                                   const std::string& incomplete, Deadline deadline) const;
 
   const std::unique_ptr<Communicator> ranks_;
   const std::chrono::nanoseconds timeout_;

@@ -27,6 +27,7 @@
 #include "ott/dist/check/tensor_selection.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/agree_on_status.h"
+#include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/hang/recorded_communicator.h"
@@ -172,8 +173,14 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
     run->iterations_ = MakeIterationSampler(ranks, config.stopwatch(), run->iteration_);
   }
   if (config.has_cross_check()) {
-    OTT_ASSIGN_OR_RETURN(run->cross_check_,
-                         CrossCheck::Create(run->RecordedRanks(), config.cross_check(), run->timeout_));
+    ReplicaCheckOptions::AreEqual on_device;
+    if (auto* const nccl = dynamic_cast<NcclCommunicator*>(&ranks)) {
+      on_device = [nccl](absl::Span<const uint64_t> words, Deadline deadline) {
+        return nccl->AreEqual(words, deadline);
+      };
+    }
+    OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(run->RecordedRanks(), config.cross_check(),
+                                                               run->timeout_, std::move(on_device)));
   }
   run->SelectTensors();
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->SelectOps(), run->NextDeadline()));
@@ -333,6 +340,9 @@ void TrainingRun::SelectTensors() {
   TensorDumper& dumper = TensorDumper::Get();
   dumper.SetDumpCount(iteration_);
   wants_tensors_ = DumpsThisIteration() || (cross_check_ != nullptr && cross_check_->Selects(iteration_));
+  // Digests are enough to compare ranks bit for bit; files, references and tolerances take the elements.
+  dumper.SetKeepOnDevice(!DumpsThisIteration() && cross_check_ != nullptr && !cross_check_->has_reference() &&
+                         !config_.cross_check().has_replica_tolerance());
   if (wants_tensors_) {
     dumper.Resume();
   } else {
