@@ -21,11 +21,14 @@ uint64_t taken_ns = 0;
 // What others have the CPU for right after that.
 uint64_t taken_after_reading_ns = 0;
 std::optional<ThreadTimes> FakeThreadTimes() {
-  const ThreadTimes times = {now_ns, taken_ns};
+  const ThreadTimes times = {now_ns - taken_ns, taken_ns};
   now_ns += taken_after_reading_ns;
   taken_ns += taken_after_reading_ns;
   return times;
 }
+
+// Of threads that compute all the time.
+uint64_t FakeProcessCpuTime() { return now_ns - taken_ns; }
 
 class OwnTimeTest : public ::testing::Test {
  protected:
@@ -41,6 +44,7 @@ class OwnTimeTest : public ::testing::Test {
   static Stopwatch::Environment Environment() {
     Stopwatch::Environment environment = EnvironmentWith(&NoDevice);
     environment.read_thread_times = &FakeThreadTimes;
+    environment.read_process_cpu_time = &FakeProcessCpuTime;
     return environment;
   }
 
@@ -121,6 +125,7 @@ TEST_F(OwnTimeTest, TimeWithoutACpuIsNobodysWork) {
   EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.010, 1e-6);
   EXPECT_EQ(stats.own_work().num_watched_iters(), kIterations);
   EXPECT_NEAR(stats.own_work().taken_seconds(), kIterations * 0.030, 1e-6);
+  EXPECT_NEAR(stats.own_work().cpu_seconds(), kIterations * 0.010, 1e-6);
 }
 
 TEST_F(OwnTimeTest, OfAnInnerMeasurementOnlyIterationsWithTheCpuCount) {
@@ -182,12 +187,21 @@ TEST_F(OwnTimeTest, AWindowEndsWhereItIsClosed) {
 }
 
 TEST(ThreadTimes, AreReadFromSchedstat) {
-  const std::optional<ThreadTimes> times = ParseSchedstat("49263122 23975778 16\n");
-  ASSERT_TRUE(times.has_value());
-  EXPECT_EQ(times->on_cpu, 49263122u);
-  EXPECT_EQ(times->taken, 23975778u);
+  EXPECT_EQ(ParseSchedstat("49263122 23975778 16\n"), 23975778u);
   for (const char* const bad : {"", "12", "x 3 4", "1 -3 2"})
     EXPECT_FALSE(ParseSchedstat(bad).has_value()) << bad;
+}
+
+// The scheduler writes down what a thread had only as it looks, some milliseconds apart.
+TEST(ThreadTimes, AreThoseOfThisMoment) {
+  constexpr uint64_t kSpun = 200'000;
+  for (int i = 0; i < 20; ++i) {
+    const std::optional<ThreadTimes> before = ReadThreadTimes();
+    if (!before.has_value()) GTEST_SKIP() << "this kernel does not tell";
+    for (const uint64_t begin = ReadProcessCpuTime(); ReadProcessCpuTime() - begin < kSpun;) {
+    }
+    EXPECT_GE((*ReadThreadTimes() - *before).on_cpu, kSpun);
+  }
 }
 
 TEST(ThreadTimes, OfEachThreadAreItsOwn) {

@@ -108,6 +108,7 @@ class Stopwatch {
     absl::StatusOr<std::unique_ptr<DeviceEvents>> (*create_device_events)(void* stream) = &CreateDeviceEvents;
     absl::StatusOr<CpuTimes> (*read_cpu_times)() = &ReadCpuTimes;
     std::optional<ThreadTimes> (*read_thread_times)() = &ReadThreadTimes;
+    uint64_t (*read_process_cpu_time)() = &ReadProcessCpuTime;
     // Of arrivals: the ranks of a host share it.
     Clock steady_clock = Clock::Steady();
   };

@@ -330,7 +330,9 @@ class StopwatchCore {
   IterationSeries iteration_series_;
   OwnTimeRecorder work_;
   StopwatchSnapshot::OwnWork own_work_;
+  // Of the iteration before: the thread that ended it, and the process's CPU time then.
   const StopwatchThread* finishing_thread_ = nullptr;
+  uint64_t process_cpu_time_ = 0;
 };
 
 }  // namespace ott::internal

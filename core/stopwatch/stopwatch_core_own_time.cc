@@ -120,9 +120,10 @@ void StopwatchCore::AddOwnTimes(uint64_t duration) {
   const bool is_watched =
       times.has_value() && thread.at_iteration.has_value() && finishing_thread_ == &thread;
   if (is_watched) {
-    const ThreadTimes all = *times - *thread.at_iteration;
-    at_work.on_cpu = Less(all.on_cpu, thread.in_collectives.on_cpu);
-    at_work.taken = Less(all.taken, thread.in_collectives.taken);
+    // Of all threads: this one may wait while others do its work.
+    const uint64_t on_cpu = environment_.read_process_cpu_time() - process_cpu_time_;
+    at_work.on_cpu = Less(on_cpu, thread.in_collectives.on_cpu);
+    at_work.taken = Less((*times - *thread.at_iteration).taken, thread.in_collectives.taken);
   }
   BeginOwnTimes(thread, times);
   const uint64_t work = Less(duration, waiting);
@@ -131,7 +132,8 @@ void StopwatchCore::AddOwnTimes(uint64_t duration) {
   if (is_watched) {
     ++own_work_.num_watched_iters;
     own_work_.taken_seconds += static_cast<double>(std::min(taken, work)) * 1e-12;
-    own_work_.cpu_seconds += static_cast<double>(at_work.on_cpu) * 1e-9;
+    own_work_.cpu_seconds +=
+        static_cast<double>(std::min(at_work.on_cpu * kPicosecondsPerNanosecond, work)) * 1e-12;
   }
   work_.Add(static_cast<double>(Less(work, taken)) * 1e-12);
   const bool is_disturbed = taken * kTakenParts > work;
@@ -145,6 +147,7 @@ void StopwatchCore::BeginOwnTimes(StopwatchThread& thread, const std::optional<T
   thread.at_iteration = times;
   thread.in_collectives = {};
   finishing_thread_ = &thread;
+  if (times.has_value()) process_cpu_time_ = environment_.read_process_cpu_time();
 }
 
 void StopwatchCore::AddOwnTime(StopwatchMeasurement& measurement, bool is_disturbed) {

@@ -61,7 +61,8 @@ struct StopwatchSnapshot {
     // In which a collective measurement ran, on any thread; seconds of all iterations.
     double waiting_seconds = 0;
     // Iterations of which it is known where the thread that ends them was (Options::watch_cpu); of these,
-    // seconds outside of collective measurements that it had a CPU, and that it waited for one.
+    // seconds outside of collective measurements that it or a thread that may have done its work had a CPU,
+    // and that it waited for one.
     int64_t num_watched_iters = 0;
     double cpu_seconds = 0;
     double taken_seconds = 0;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <ctime>
 
 namespace ott {
 namespace {
@@ -26,15 +27,23 @@ class ThreadFile {
   const pid_t process_;
 };
 
+// Up to this moment.
+uint64_t CpuTime(clockid_t clock) {
+  timespec time = {};
+  clock_gettime(clock, &time);
+  return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
+}
+
 }  // namespace
 
-std::optional<ThreadTimes> ParseSchedstat(std::string_view contents) {
-  ThreadTimes times;
+std::optional<uint64_t> ParseSchedstat(std::string_view contents) {
+  uint64_t on_cpu = 0;
+  uint64_t taken = 0;
   const char* const end = contents.data() + contents.size();
-  const auto on_cpu = std::from_chars(contents.data(), end, times.on_cpu);
-  if (on_cpu.ec != std::errc() || on_cpu.ptr == end || *on_cpu.ptr != ' ') return std::nullopt;
-  if (std::from_chars(on_cpu.ptr + 1, end, times.taken).ec != std::errc()) return std::nullopt;
-  return times;
+  const auto first = std::from_chars(contents.data(), end, on_cpu);
+  if (first.ec != std::errc() || first.ptr == end || *first.ptr != ' ') return std::nullopt;
+  if (std::from_chars(first.ptr + 1, end, taken).ec != std::errc()) return std::nullopt;
+  return taken;
 }
 
 std::optional<ThreadTimes> ReadThreadTimes() {
@@ -42,7 +51,11 @@ std::optional<ThreadTimes> ReadThreadTimes() {
   char contents[96];
   const ssize_t size = pread(file.file(), contents, sizeof(contents), 0);
   if (size <= 0) return std::nullopt;
-  return ParseSchedstat({contents, static_cast<size_t>(size)});
+  const std::optional<uint64_t> taken = ParseSchedstat({contents, static_cast<size_t>(size)});
+  if (!taken.has_value()) return std::nullopt;
+  return ThreadTimes{CpuTime(CLOCK_THREAD_CPUTIME_ID), *taken};
 }
+
+uint64_t ReadProcessCpuTime() { return CpuTime(CLOCK_PROCESS_CPUTIME_ID); }
 
 }  // namespace ott

@@ -21,12 +21,17 @@ struct ThreadTimes {
   }
 };
 
-// Of the calling thread, from /proc/thread-self/schedstat, in a quarter of a microsecond. nullopt where the
-// kernel does not tell. Time that a hypervisor gave to other machines is in neither.
+// Of the calling thread, in half a microsecond. nullopt where the kernel does not tell. Time that a
+// hypervisor gave to other machines counts as on_cpu.
 std::optional<ThreadTimes> ReadThreadTimes();
 
-// From the contents of that file (Linux, Documentation/scheduler/sched-stats.rst); nullopt for what is none.
-std::optional<ThreadTimes> ParseSchedstat(std::string_view contents);
+// How long all threads of this process together had a CPU, in nanoseconds.
+uint64_t ReadProcessCpuTime();
+
+// ThreadTimes::taken, from the contents of /proc/thread-self/schedstat (Linux,
+// Documentation/scheduler/sched-stats.rst); nullopt for what is none. The time on a CPU in there is of the
+// last time that the scheduler looked, milliseconds ago.
+std::optional<uint64_t> ParseSchedstat(std::string_view contents);
 
 }  // namespace ott
 
