@@ -40,6 +40,24 @@ Estimate EstimateOf(double value, const std::vector<Variance>& parts) {
 
 }  // namespace
 
+CpuShare LeastCertain(const CpuShare& a, const CpuShare& b) {
+  return {std::max(a.cpu_seconds, b.cpu_seconds), std::max(a.taken_share, b.taken_share),
+          std::min(a.watched_seconds, b.watched_seconds)};
+}
+
+double ExpectedSpread(const CpuShare& cpu) {
+  const double disturbance =
+      kDisturbance * std::sqrt(kDisturbanceSeconds / std::max(kDisturbanceSeconds, cpu.watched_seconds));
+  const double share = std::hypot(kExpectedSpread + kExpectedSpreadOfTaken * cpu.taken_share, disturbance);
+  return std::hypot(share * cpu.cpu_seconds, kExpectedSpreadSeconds);
+}
+
+Estimate WithExpectedSpread(const Estimate& within_run, double spread) {
+  return EstimateOf(within_run.value,
+                    {{within_run.standard_error * within_run.standard_error, within_run.degrees_of_freedom},
+                     {spread * spread, kSpreadDegreesOfFreedom}});
+}
+
 Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& process) {
   OTT_CHECK(!others.empty()) << "nothing to exceed";
   const auto count = static_cast<double>(others.size());
@@ -50,8 +68,8 @@ Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& pro
   within.degrees_of_freedom = 0;
   for (const ProcessTime& other : others) {
     seconds.push_back(other.time.seconds);
-    cpu_seconds.push_back(other.cpu_seconds);
-    taken_shares.push_back(other.taken_share);
+    cpu_seconds.push_back(other.cpu.cpu_seconds);
+    taken_shares.push_back(other.cpu.taken_share);
     within.value += other.time.standard_error * other.time.standard_error / count;
     within.degrees_of_freedom += other.time.degrees_of_freedom;
   }
@@ -68,10 +86,10 @@ Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& pro
   const Variance reference = {of_median * within.value, within.degrees_of_freedom};
   excess.within_run = EstimateOf(excess.seconds, {own, reference});
 
-  const double on_cpu = std::min(std::max(Median(cpu_seconds), process.cpu_seconds), process.time.seconds);
-  const double taken_share = std::max(Median(taken_shares), process.taken_share);
-  const double share = kExpectedSpread + kExpectedSpreadOfTaken * taken_share;
-  const double expected = std::hypot(share * on_cpu, kExpectedSpreadSeconds);
+  CpuShare cpu = process.cpu;
+  cpu.cpu_seconds = std::min(std::max(Median(cpu_seconds), cpu.cpu_seconds), process.time.seconds);
+  cpu.taken_share = std::max(Median(taken_shares), cpu.taken_share);
+  const double expected = ExpectedSpread(cpu);
   const double deviation = MedianAbsoluteDeviation(seconds);
   const double seen = std::max(0.0, deviation * deviation - within.value);
   const double seen_weight = kMadEfficiency * (count - 1);

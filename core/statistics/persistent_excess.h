@@ -11,13 +11,23 @@
 
 namespace ott {
 
-// What one process takes for the work that is compared.
-struct ProcessTime {
-  SteadyTime time;
-  // Of it on a CPU; the rest is sleep, input and output, a device.
+// What a process had of the machine while it did the work that is compared.
+struct CpuShare {
+  // Of a time of the work, on a CPU; the rest is sleep, input and output, a device.
   double cpu_seconds = 0;
   // For what share of the work others had its CPU, in [0, 1].
   double taken_share = 0;
+  // How long the work was watched, from the first of its times to the last.
+  double watched_seconds = 0;
+};
+
+// Of each number that of the process by which those that are alike may differ more.
+CpuShare LeastCertain(const CpuShare& a, const CpuShare& b);
+
+// What one process takes for the work that is compared.
+struct ProcessTime {
+  SteadyTime time;
+  CpuShare cpu;
 };
 
 // Processes of one program that do the same differ for good: memory lies elsewhere, and caches and branches
@@ -28,8 +38,19 @@ inline constexpr double kExpectedSpread = 0.02;
 // Added for each unit of the larger taken_share: who had the CPU leaves other data in its caches, and where
 // the scheduler puts the processes may last for the whole run.
 inline constexpr double kExpectedSpreadOfTaken = 0.25;
+// And what a machine does to one of its CPUs for a while (clock rates, other threads or machines on the same
+// core): it lasts for some kDisturbanceSeconds, whatever an iteration takes, and only a longer time averages
+// over it.
+inline constexpr double kDisturbance = 0.05;
+inline constexpr double kDisturbanceSeconds = 0.3;
 inline constexpr double kExpectedSpreadSeconds = 1e-6;
 inline constexpr double kSpreadDegreesOfFreedom = 20;
+
+// Seconds, as a standard deviation, that a process like the others may take more or less.
+double ExpectedSpread(const CpuShare& cpu);
+
+// With a spread that was expected, and not seen, added to what it is uncertain by within the run.
+Estimate WithExpectedSpread(const Estimate& within_run, double spread);
 
 // Of one process over the median of the others.
 struct Excess {

@@ -1,6 +1,6 @@
 // How often a rank is named that is like the others, and how often one that takes longer, by simulation.
 //
-//   bazel run -c opt //core/statistics:persistent_excess_benchmark
+//   bazel run //core/statistics:persistent_excess_benchmark
 //
 // A run is 200 iterations of 5 ms on each rank, in four measurements that are tested as one family with an
 // error of 1 % over all of them and all ranks. Where the noise is of a CPU, each rank's level differs for
@@ -115,7 +115,8 @@ Rates Simulate(const Noise& noise, int num_ranks, double excess, Random& random)
         for (const double factor : noise.factors(random)) recorder.Add(kSeconds * own * factor);
         const std::optional<SteadyTime> time = recorder.Finish();
         OTT_CHECK(time.has_value()) << "too few iterations";
-        ranks.push_back({*time, noise.on_cpu ? time->seconds : 0});
+        const double watched = kIterations * kMeasurements * kSeconds;
+        ranks.push_back({*time, {noise.on_cpu ? time->seconds : 0, 0, watched}});
       }
       for (int rank = 0; rank < num_ranks; ++rank) {
         std::vector<ProcessTime> others = ranks;

@@ -67,8 +67,10 @@ TEST(SteadyTime, TheIntervalHoldsTheTruthAsOftenAsItSays) {
   EXPECT_GT(held, 0.93 * kRuns);
 }
 
-ProcessTime Sleeping(double seconds) { return {{seconds, 0.001 * seconds, 10}, 0}; }
-ProcessTime Computing(double seconds) { return {{seconds, 0.001 * seconds, 10}, seconds}; }
+// So long that no disturbance lasts.
+constexpr double kLong = 100;
+ProcessTime Sleeping(double seconds) { return {{seconds, 0.001 * seconds, 10}, {}}; }
+ProcessTime Computing(double seconds) { return {{seconds, 0.001 * seconds, 10}, {seconds, 0, kLong}}; }
 
 TEST(PersistentExcess, OfAProcessThatSleepsLongerIsSure) {
   const Excess excess = ExcessOver({Sleeping(5e-3)}, Sleeping(5.5e-3));
@@ -86,11 +88,24 @@ TEST(PersistentExcess, OfTwoThatComputeIsNoneWithinWhatProcessesDifferBy) {
 TEST(PersistentExcess, OfProcessesWhoseCpuOthersHadIsNoneThatSharingExplains) {
   const SteadyTime usual = {0.010, 1e-6, 20};
   const SteadyTime longer = {0.0122, 1e-6, 20};
-  EXPECT_LT(ExcessOver({{usual, 0.010, 0}}, {longer, 0.0122, 0}).PValue(), 0.001);
-  EXPECT_GT(ExcessOver({{usual, 0.010, 0.3}}, {longer, 0.0122, 0.1}).PValue(), 0.01);
-  EXPECT_GT(ExcessOver({{usual, 0.010, 0.1}}, {longer, 0.0122, 0.3}).PValue(), 0.01);
+  EXPECT_LT(ExcessOver({{usual, {0.010, 0, kLong}}}, {longer, {0.0122, 0, kLong}}).PValue(), 0.001);
+  EXPECT_GT(ExcessOver({{usual, {0.010, 0.3, kLong}}}, {longer, {0.0122, 0.1, kLong}}).PValue(), 0.01);
+  EXPECT_GT(ExcessOver({{usual, {0.010, 0.1, kLong}}}, {longer, {0.0122, 0.3, kLong}}).PValue(), 0.01);
   // Sleep does not get longer by it.
-  EXPECT_LT(ExcessOver({{usual, 0.0005, 0.3}}, {longer, 0.0005, 0.3}).PValue(), 0.001);
+  EXPECT_LT(ExcessOver({{usual, {0.0005, 0.3, kLong}}}, {longer, {0.0005, 0.3, kLong}}).PValue(), 0.001);
+}
+
+TEST(PersistentExcess, OnACpuOfAMomentIsNoneThatADisturbanceExplains) {
+  const auto p_value = [](double longer, double watched_seconds) {
+    const auto computing = [=](double seconds) {
+      return ProcessTime{{seconds, 0.001 * seconds, 10}, {seconds, 0, watched_seconds}};
+    };
+    return ExcessOver({computing(350e-6)}, computing(350e-6 * (1 + longer))).PValue();
+  };
+  // However many iterations there are in it.
+  EXPECT_GT(p_value(0.17, 0.07), 0.01);
+  EXPECT_LT(p_value(0.17, 10), 1e-4);
+  EXPECT_LT(p_value(0.5, 0.07), 1e-3);
 }
 
 TEST(PersistentExcess, OfManyThatDifferIsMeasuredByWhatTheyDifferBy) {

@@ -32,9 +32,11 @@
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/hang/recorded_communicator.h"
 #include "ott/dist/hang/run_state.h"
+#include "ott/dist/stats/cluster_summary.h"
 #include "ott/dist/stats/cluster_table.h"
 #include "ott/dist/stats/rank_groups.h"
 #include "ott/dist/whatif/gathered_answer.h"
+#include "ott/dist/whatif/iteration_sample.pb.h"
 #include "ott/dist/whatif/what_if_text.h"
 
 namespace ott {
@@ -52,6 +54,19 @@ constexpr auto kTimeBetweenStats = std::chrono::seconds(1);
 constexpr size_t kMaxFailuresKept = 16;
 // Of one kind, on stdout; all are in cross_check.jsonl.
 constexpr int kMaxFailuresPrinted = 3;
+
+// To be written after an IterationSample: protobuf reads both as one.
+std::string CpuOfWorkBytes(const StopwatchStats& stats) {
+  const absl::StatusOr<RankReport> report = RankReport::FromStats(stats);
+  if (!report.ok() || report->num_measured_iters == 0) return "";
+  const CpuShare cpu = report->CpuOfWork();
+  IterationSample sample;
+  CpuOfWork& of_work = *sample.mutable_cpu_of_work();
+  of_work.set_cpu_seconds(cpu.cpu_seconds);
+  of_work.set_taken_share(cpu.taken_share);
+  of_work.set_watched_seconds(cpu.watched_seconds);
+  return sample.SerializeAsString();
+}
 
 absl::Status CheckConfig(const Config& config) {
   if (config.start_iteration() < 0) {
@@ -469,8 +484,10 @@ absl::Status TrainingRun::WriteStats() const {
   options.rank = ranks_.rank();
   options.world_size = ranks_.size();
   absl::Status status = WriteStopwatchFiles(Stopwatch::Get(), options);
+  StopwatchStats stats;
+  Stopwatch::Get().Stats(&stats);
   status.Update(WriteFileAtomically(IterationsPath(config_.run_dir(), ranks_.rank()),
-                                    iterations_->Sample().SerializeAsString()));
+                                    iterations_->Sample().SerializeAsString() + CpuOfWorkBytes(stats)));
   return status;
 }
 
@@ -513,9 +530,10 @@ void TrainingRun::StartGather() {
   gather_step_ = GatherStep::kPrepare;
   gather_deadline_ = NextDeadline();
   Stopwatch::Get().CloseWindow();
-  gather_work_ = gather_thread_->Run([this, arrivals = TakeArrivals()] {
+  gather_work_ = gather_thread_->Run([this, arrivals = TakeArrivals()]() mutable {
     StopwatchStats stats;
     Stopwatch::Get().Stats(&stats);
+    if (!arrivals.iterations.empty()) arrivals.iterations += CpuOfWorkBytes(stats);
     return stats_gatherer_->Prepare(stats, arrivals);
   });
 }

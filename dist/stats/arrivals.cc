@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/statistics/mean_difference.h"
+#include "ott/core/statistics/persistent_excess.h"
 #include "ott/dist/stats/cluster_summary.h"
 
 namespace ott {
@@ -211,7 +212,7 @@ ArrivalTracker::Last& ArrivalTracker::FindLast(int rank, Measurement& measuremen
   return last;
 }
 
-std::vector<ArrivalStats> ArrivalTracker::Finish(double iteration_seconds) const {
+std::vector<ArrivalStats> ArrivalTracker::Finish(double iteration_seconds, const WorkSpread& spread) const {
   std::vector<ArrivalStats> finished;
   for (const auto& [place, measurement] : measurements_) {
     ArrivalStats& stats = finished.emplace_back();
@@ -227,8 +228,8 @@ std::vector<ArrivalStats> ArrivalTracker::Finish(double iteration_seconds) const
     stats.set_error_bound(measurement.error_bound / static_cast<double>(measurement.num_intervals));
     stats.set_mean_wait(measurement.waited / static_cast<double>(measurement.num_iterations));
     FinishLast(measurement, stats);
-    FindHoldUp(measurement, iteration_seconds, false, stats);
-    if (!stats.has_hold_up()) FindHoldUp(measurement, iteration_seconds, true, stats);
+    FindHoldUp(measurement, iteration_seconds, false, spread.all, stats);
+    if (!stats.has_hold_up()) FindHoldUp(measurement, iteration_seconds, true, spread.recent, stats);
     FindHiccups(measurement, iteration_seconds, stats);
   }
   return finished;
@@ -250,27 +251,29 @@ void ArrivalTracker::FinishLast(const Measurement& measurement, ArrivalStats& st
   }
 }
 
-// recent: in the last window instead of the whole run.
+// recent: in the last window instead of the whole run. spread: of the work of an iteration.
 void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent,
-                                ArrivalStats& stats) const {
+                                double spread, ArrivalStats& stats) const {
   const auto num_compared =
       static_cast<double>(measurements_.size()) * static_cast<double>(measurement.num_ranks);
   const double level = kHoldUpError * (recent ? kWindowErrorShare : 1) / num_compared;
   const double intervals_of_iteration =
       static_cast<double>(measurement.num_intervals) / static_cast<double>(measurement.num_iterations);
   const double least = std::max(kHoldUpIterationShare * iteration_seconds, stats.error_bound());
+  // Who comes last by what innocent work takes longer does so in each interval; of two ranks each differs.
+  const double expected =
+      std::hypot(std::sqrt(2) * spread / std::max(1.0, intervals_of_iteration), kExpectedLateness);
   double most = 0;
   for (const auto& [rank, last] : measurement.last) {
     const OwnTime time = last.cost.Read();
     const std::optional<SteadyTime>& cost = recent ? time.window : time.all;
     if (!cost.has_value()) continue;
-    const double expected = std::hypot(cost->standard_error, kExpectedLateness);
-    const Estimate estimate = {cost->seconds, expected, cost->degrees_of_freedom};
+    const Estimate within_run = {cost->seconds, cost->standard_error, cost->degrees_of_freedom};
+    const Estimate estimate = WithExpectedSpread(within_run, expected);
     const double seconds = cost->seconds * intervals_of_iteration;
     if (cost->seconds <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
     most = seconds;
-    const Interval interval =
-        Estimate{cost->seconds, cost->standard_error, cost->degrees_of_freedom}.IntervalAt(kIntervalError);
+    const Interval interval = within_run.IntervalAt(kIntervalError);
     HoldUp& hold_up = *stats.mutable_hold_up();
     hold_up.set_rank(rank);
     hold_up.set_recent(recent);

@@ -107,8 +107,15 @@ class ArrivalTracker {
  public:
   void Add(const ArrivalSummary& summary);
 
+  // Seconds that the work of ranks that are alike may differ by in an iteration, as a standard deviation:
+  // over the run, and since the gather before.
+  struct WorkSpread {
+    double all = 0;
+    double recent = 0;
+  };
+
   // In order of name; hosts are left empty. iteration_seconds: of a mean iteration.
-  std::vector<ArrivalStats> Finish(double iteration_seconds) const;
+  std::vector<ArrivalStats> Finish(double iteration_seconds, const WorkSpread& spread) const;
 
  private:
   struct Last {
@@ -144,7 +151,7 @@ class ArrivalTracker {
                           Measurement& measurement);
   static Last& FindLast(int rank, Measurement& measurement);
   static void FinishLast(const Measurement& measurement, ArrivalStats& stats);
-  void FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent,
+  void FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent, double spread,
                   ArrivalStats& stats) const;
   static void FindHiccups(const Measurement& measurement, double iteration_seconds, ArrivalStats& stats);
 

@@ -32,10 +32,11 @@ ArrivalSummary Merged(const std::vector<ArrivalSummary>& summaries) {
   return merged;
 }
 
-ArrivalStats Stats(const ArrivalSummary& summary, double iteration_seconds = 0.01) {
+ArrivalStats Stats(const ArrivalSummary& summary, double iteration_seconds = 0.01,
+                   const ArrivalTracker::WorkSpread& spread = {}) {
   ArrivalTracker tracker;
   tracker.Add(summary);
-  const std::vector<ArrivalStats> stats = tracker.Finish(iteration_seconds);
+  const std::vector<ArrivalStats> stats = tracker.Finish(iteration_seconds, spread);
   EXPECT_THAT(stats, SizeIs(1));
   return stats.empty() ? ArrivalStats() : stats[0];
 }
@@ -117,6 +118,12 @@ TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
   EXPECT_LE(named, 3);
 }
 
+TEST(HoldUp, IsNobodyThatIsLateByWhatInnocentWorkDiffersBy) {
+  const ArrivalSummary late = Late(2, [](int rank, int) { return rank == 1 ? 0.5 : 0; });
+  EXPECT_EQ(Stats(late, kIteration, {1e-5, 1e-5}).hold_up().rank(), 1);
+  EXPECT_FALSE(Stats(late, kIteration, {3e-4, 3e-4}).has_hold_up());
+}
+
 TEST(HoldUp, IsNobodyWhoseCpuOthersHad) {
   const auto late_of = [](int rank, int) { return rank == 1 ? 3.0 : 0; };
   EXPECT_TRUE(Stats(Late(4, late_of)).has_hold_up());
@@ -137,10 +144,10 @@ TEST(HoldUp, ThatBeginsLateIsNamedInTheNextGather) {
     tracker.Add(Late(
         2, [](int, int) { return 0; }, {}, 0, gather * kIterations));
   }
-  EXPECT_FALSE(tracker.Finish(kIteration)[0].has_hold_up());
+  EXPECT_FALSE(tracker.Finish(kIteration, {})[0].has_hold_up());
   tracker.Add(Late(
       2, [](int rank, int) { return rank == 1 ? 2 : 0; }, {}, 0, 9 * kIterations));
-  const ArrivalStats stats = tracker.Finish(kIteration)[0];
+  const ArrivalStats stats = tracker.Finish(kIteration, {})[0];
   ASSERT_TRUE(stats.has_hold_up());
   EXPECT_EQ(stats.hold_up().rank(), 1);
   EXPECT_TRUE(stats.hold_up().recent());
@@ -244,7 +251,7 @@ TEST(Arrivals, AddUpOverGathers) {
   ArrivalTracker tracker;
   tracker.Add(Merged({Of(0, {1}), Of(1, {3})}));
   tracker.Add(Merged({Of(0, {1}), Of(1, {5})}));
-  const std::vector<ArrivalStats> stats = tracker.Finish(0.01);
+  const std::vector<ArrivalStats> stats = tracker.Finish(0.01, {});
   ASSERT_THAT(stats, SizeIs(1));
   EXPECT_EQ(stats[0].num_intervals(), 2);
   EXPECT_DOUBLE_EQ(stats[0].last(0).after_next(), 0.003);
@@ -253,7 +260,7 @@ TEST(Arrivals, AddUpOverGathers) {
 TEST(Arrivals, OfOneRankSayNothing) {
   ArrivalTracker tracker;
   tracker.Add(Of(0, {1, 2}));
-  EXPECT_THAT(tracker.Finish(0.01), ElementsAre());
+  EXPECT_THAT(tracker.Finish(0.01, {}), ElementsAre());
 }
 
 }  // namespace

@@ -179,9 +179,16 @@ RankReport RankReport::Since(const RankReport& earlier) const {
   return since;
 }
 
-double RankReport::CpuSecondsPerIteration() const {
-  return num_watched_iters > 0 ? cpu_seconds / static_cast<double>(num_watched_iters)
-                               : std::numeric_limits<double>::infinity();
+CpuShare RankReport::CpuOfWork() const {
+  const double work = WorkSeconds();
+  CpuShare cpu;
+  cpu.cpu_seconds = work;
+  cpu.watched_seconds = total_seconds;
+  if (num_watched_iters == 0 || work <= 0) return cpu;
+  const auto count = static_cast<double>(num_watched_iters);
+  cpu.cpu_seconds = std::min(work, cpu_seconds / count);
+  cpu.taken_share = taken_seconds / count / work;
+  return cpu;
 }
 
 double RankReport::WorkSeconds() const {
@@ -240,15 +247,11 @@ ClusterSummary::ClusterSummary(const RankReport& report) {
   listed_.push_back(summary);
   work_.AddSeconds(summary.work_seconds());
   slowest_ = summary;
-  const double cpu_seconds = report.CpuSecondsPerIteration();
-  const double watched_work = report.num_watched_iters > 0 ? report.WorkSeconds() : 0;
-  double taken_share = 0;
-  if (watched_work > 0) {
-    taken_share = report.taken_seconds / static_cast<double>(report.num_watched_iters) / watched_work;
-    taken_.Add(taken_share, report.rank);
-  }
+  const CpuShare cpu = report.CpuOfWork();
+  if (report.num_watched_iters > 0 && report.WorkSeconds() > 0) taken_.Add(cpu.taken_share, report.rank);
+  AddCpuOfWork(cpu);
   if (report.own_work) {
-    work_times_[report.like_work] = RankTimes({report.rank, {*report.own_work, cpu_seconds, taken_share}});
+    work_times_[report.like_work] = RankTimes({report.rank, {*report.own_work, cpu}});
   }
   for (const std::string& name : report.names) {
     const RankReport::Entry& entry = report.measurements.at(name);
@@ -258,12 +261,16 @@ ClusterSummary::ClusterSummary(const RankReport& report) {
     measurement.AddRank(report, seconds);
     measurement.intervals = entry.intervals;
     if (entry.own) {
-      measurement.times[report.like_work] = RankTimes({report.rank, {*entry.own, cpu_seconds, taken_share}});
+      measurement.times[report.like_work] = RankTimes({report.rank, {*entry.own, cpu}});
     }
   }
   for (const GroupLabel& group : report.groups) {
     dimensions_[group.dimension].work_of_value[group.value].AddSeconds(summary.work_seconds());
   }
+}
+
+void ClusterSummary::AddCpuOfWork(const CpuShare& cpu) {
+  cpu_of_work_ = cpu_of_work_ ? LeastCertain(*cpu_of_work_, cpu) : cpu;
 }
 
 ClusterSummary::Measurement& ClusterSummary::Named(const std::string& name) {
@@ -310,6 +317,7 @@ void ClusterSummary::Merge(const ClusterSummary& other) {
   }
   for (const auto& [group, theirs] : other.work_times_) work_times_[group].Merge(theirs);
   taken_.Merge(other.taken_);
+  if (other.cpu_of_work_) AddCpuOfWork(*other.cpu_of_work_);
   for (const auto& [count, ranks_with_it] : other.ranks_of_iteration_count_) {
     ranks_of_iteration_count_[count].Add(ranks_with_it);
   }
@@ -347,7 +355,9 @@ ClusterMeasurement ClusterSummary::FinishMeasurement(const Measurement& measurem
   if (measurement.iterations.total() > 0) {
     finished.set_share_of_iteration(measurement.over_ranks.total() / measurement.iterations.total());
   }
-  for (const int rank : all.Minus(measurement.ranks).ToVector()) finished.add_ranks_without(rank);
+  if (const RankSet without = all.Minus(measurement.ranks); !without.empty()) {
+    finished.set_ranks_without(FormatRanks(without.ToVector()));
+  }
   if (const std::optional<double> p50 = measurement.intervals.Quantile(0.50)) {
     finished.set_p50(*p50);
     finished.set_p90(*measurement.intervals.Quantile(0.90));
@@ -479,6 +489,12 @@ internal::ClusterSummary ClusterSummary::ToProto() const {
     taken.add_share(share);
     taken.add_rank(rank);
   }
+  if (cpu_of_work_) {
+    internal::CpuShare& cpu = *proto.mutable_cpu_of_work();
+    cpu.set_cpu_seconds(cpu_of_work_->cpu_seconds);
+    cpu.set_taken_share(cpu_of_work_->taken_share);
+    cpu.set_watched_seconds(cpu_of_work_->watched_seconds);
+  }
   for (const RankSummary& rank : listed_) *proto.add_listed() = rank;
   for (const auto& [count, ranks_with_it] : ranks_of_iteration_count_) {
     internal::IterationCount& iteration_count = *proto.add_iteration_counts();
@@ -525,6 +541,10 @@ absl::StatusOr<ClusterSummary> ClusterSummary::FromProto(const internal::Cluster
   summary.taken_.num_taken = proto.taken().num_taken();
   for (int i = 0; i < std::min(proto.taken().rank_size(), proto.taken().share_size()); ++i) {
     summary.taken_.ranks.emplace_back(proto.taken().share(i), proto.taken().rank(i));
+  }
+  if (proto.has_cpu_of_work()) {
+    const internal::CpuShare& cpu = proto.cpu_of_work();
+    summary.cpu_of_work_ = {cpu.cpu_seconds(), cpu.taken_share(), cpu.watched_seconds()};
   }
   summary.listed_.assign(proto.listed().begin(), proto.listed().end());
   for (const internal::IterationCount& count : proto.iteration_counts()) {

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ott/core/statistics/persistent_excess.h"
 #include "ott/core/stopwatch/statistics.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/comm/rank_set.h"
@@ -87,8 +88,8 @@ struct RankReport {
   // REQUIRES: num_measured_iters > 0
   double PerIteration(double total) const { return total / static_cast<double>(num_measured_iters); }
   double WorkSeconds() const;
-  // Of own work, on a CPU; more than any time where that is not known.
-  double CpuSecondsPerIteration() const;
+  // Of own work; all of it on a CPU where that is not known.
+  CpuShare CpuOfWork() const;
 };
 
 // Merging is associative, and commutative but for the order of names and notes. A value type.
@@ -112,6 +113,9 @@ class ClusterSummary {
   // As one table. Ranks below world_size that are not in ranks() are missing.
   // error_share: of the errors above, as they are meant where one gather is judged.
   ClusterStats Finish(int world_size, double error_share = 1) const;
+
+  // Seconds that the work of ranks that are alike may differ by in an iteration, as a standard deviation.
+  double ExpectedWorkSpread() const { return cpu_of_work_ ? ExpectedSpread(*cpu_of_work_) : 0; }
 
   // The rank with the most work; null where there is none.
   const RankSummary* slowest() const { return slowest_ ? &*slowest_ : nullptr; }
@@ -154,6 +158,7 @@ class ClusterSummary {
 
   Measurement& Named(const std::string& name);
   OneTime& NamedOneTime(const std::string& name);
+  void AddCpuOfWork(const CpuShare& cpu);
   void FindStraggler(double error, ClusterStats& stats) const;
   void LocateExcess(const std::string& group, Straggler& straggler) const;
   void FindSlowMeasurements(double error, ClusterStats& stats) const;
@@ -175,6 +180,8 @@ class ClusterSummary {
   std::optional<RankSummary> slowest_;
   TimesOfGroups work_times_;
   Taken taken_;
+  // Of each number that of the rank by which ranks that are alike may differ most.
+  std::optional<CpuShare> cpu_of_work_;
   std::vector<RankSummary> listed_;
   std::map<int64_t, RankSet> ranks_of_iteration_count_;
   std::map<std::string, Dimension> dimensions_;

@@ -307,10 +307,9 @@ std::string FormatClusterTable(const ClusterStats& stats) {
                     Place(one_time.max()), "\n");
   }
   for (const ClusterMeasurement& measurement : stats.measurements()) {
-    if (measurement.ranks_without_size() == 0) continue;
+    if (measurement.ranks_without().empty()) continue;
     absl::StrAppend(&text, "note: \"", EscapeControlCharacters(measurement.name()), "\" is not measured on ",
-                    FormatRanks({measurement.ranks_without().begin(), measurement.ranks_without().end()}),
-                    "\n");
+                    measurement.ranks_without(), "\n");
   }
   for (int i = 0; i < std::min(stats.notes_size(), kMaxNotes); ++i) {
     absl::StrAppend(&text, "note: ", EscapeControlCharacters(stats.notes(i)), "\n");

@@ -151,7 +151,7 @@ TEST(FormatClusterTable, NamesMeasurementsAndSaysWhoseCpuWasTaken) {
 
 TEST(FormatClusterTable, ShowsWhatDoesNotFitTogether) {
   const std::string table = FormatClusterTable(Stats(R"(
-      measurements { name: "two\nlines" num_ranks: 1 ranks_without: 2 }
+      measurements { name: "two\nlines" num_ranks: 1 ranks_without: "rank 2" }
       one_time { name: "load" num_ranks: 2 mean: 1.5 max { rank: 0 host: "node0" seconds: 2 } }
       notes: "rank 0: 2 reports added up")"));
   EXPECT_THAT(table, HasSubstr("note: \"two\\nlines\" is not measured on rank 2\n"));

@@ -44,15 +44,17 @@ void SetOwnTimes(StopwatchStats& report) {
   *report.mutable_own_work()->mutable_time()->mutable_all() = Steady(report.iteration().mean() - waiting);
 }
 
-// A rank of 4 that measured 10 iterations; names ending in '*' are collective.
+constexpr int kIterations = 1000;
+
+// A rank of 4 that measured kIterations; names ending in '*' are collective.
 StopwatchStats Report(int rank, double iteration,
                       const std::vector<std::pair<std::string, double>>& measurements) {
   StopwatchStats report;
   report.set_rank(rank);
   report.set_host("node" + std::to_string(rank / 2));
   report.set_world_size(4);
-  report.set_num_measured_iters(10);
-  *report.mutable_iteration() = Repeated(iteration, 10);
+  report.set_num_measured_iters(kIterations);
+  *report.mutable_iteration() = Repeated(iteration, kIterations);
   for (auto [name, seconds] : measurements) {
     Measurement& measurement = *report.add_measurements();
     if (name.back() == '*') {
@@ -60,7 +62,7 @@ StopwatchStats Report(int rank, double iteration,
       measurement.set_collective(true);
     }
     measurement.set_name(name);
-    *measurement.mutable_per_iteration() = Repeated(seconds, 10);
+    *measurement.mutable_per_iteration() = Repeated(seconds, kIterations);
   }
   SetOwnTimes(report);
   return report;
@@ -148,8 +150,8 @@ TEST(MergeStats, TenPercentOfWorkIsWithinWhatProcessesDifferByAndOfSleepIsNot) {
     std::vector<StopwatchStats> reports = {Report(0, 0.02, {{"load", 0.010}, {"allreduce*", 0.010}}),
                                            Report(1, 0.02, {{"load", 0.0108}, {"allreduce*", 0.0092}})};
     for (StopwatchStats& report : reports) {
-      report.mutable_own_work()->set_num_watched_iters(10);
-      report.mutable_own_work()->set_cpu_seconds(10 * share * 0.010);
+      report.mutable_own_work()->set_num_watched_iters(kIterations);
+      report.mutable_own_work()->set_cpu_seconds(kIterations * share * 0.010);
     }
     return MergeStats(reports, 2);
   };
@@ -194,8 +196,8 @@ TEST(MergeStats, OnlyRanksThatDoLikeWorkAreCompared) {
 TEST(MergeStats, SaysFromWhichRanksTheCpuWasTaken) {
   std::vector<StopwatchStats> reports = FourRanks(-1, 0);
   for (StopwatchStats& report : reports) {
-    report.mutable_own_work()->set_num_watched_iters(10);
-    report.mutable_own_work()->set_taken_seconds(report.rank() == 2 ? 10 * 0.006 : 10 * 0.0001);
+    report.mutable_own_work()->set_num_watched_iters(kIterations);
+    report.mutable_own_work()->set_taken_seconds(kIterations * (report.rank() == 2 ? 0.006 : 0.0001));
   }
   const CpuTaken taken = MergeStats(reports, 4).cpu_taken();
   EXPECT_EQ(taken.num_watched(), 4);
@@ -219,7 +221,7 @@ TEST(MergeStats, CannotTellOfTooFewIterations) {
 TEST(MergeStats, SaysThatTheDelayIsOutsideAllMeasurements) {
   std::vector<StopwatchStats> reports = FourRanks(-1, 0);
   for (Measurement& measurement : *reports[1].mutable_measurements()) {
-    if (measurement.collective()) *measurement.mutable_per_iteration() = Repeated(0.001, 10);
+    if (measurement.collective()) *measurement.mutable_per_iteration() = Repeated(0.001, kIterations);
   }
   SetOwnTimes(reports[1]);
   const ClusterStats stats = MergeStats(reports, 4);
@@ -231,13 +233,33 @@ TEST(MergeStats, SaysThatTheDelayIsOutsideAllMeasurements) {
 TEST(MergeStats, ARankWithoutAMeasurementIsNoStragglerAndHidesNone) {
   std::vector<StopwatchStats> reports = FourRanks(3, 0.020);
   reports[1].mutable_measurements()->RemoveLast();
-  *reports[1].mutable_iteration() = Repeated(0.012, 10);
+  *reports[1].mutable_iteration() = Repeated(0.012, kIterations);
   SetOwnTimes(reports[1]);
   const ClusterStats stats = MergeStats(reports, 4);
   ASSERT_TRUE(stats.has_straggler());
   EXPECT_EQ(stats.straggler().rank(), 3);
   EXPECT_EQ(stats.measurements(2).num_ranks(), 3);
-  EXPECT_THAT(stats.measurements(2).ranks_without(), ElementsAre(1));
+  EXPECT_THAT(stats.measurements(2).ranks_without(), "rank 1");
+}
+
+TEST(MergeStats, OfManyRanksThatLackAMeasurementTakesLittleRoom) {
+  constexpr int kRanks = 4096;
+  std::vector<StopwatchStats> reports;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    StopwatchStats& report = reports.emplace_back();
+    report.set_rank(rank);
+    report.set_num_measured_iters(1);
+    *report.mutable_iteration() = Repeated(0.01, 1);
+    // Each on every other rank alone.
+    Measurement& measurement = *report.add_measurements();
+    measurement.set_name(rank % 2 == 0 ? "even" : "odd");
+    *measurement.mutable_per_iteration() = Repeated(0.001, 1);
+  }
+  const ClusterStats stats = MergeStats(reports, kRanks);
+  ASSERT_EQ(stats.measurements_size(), 2);
+  EXPECT_THAT(stats.measurements(0).ranks_without(), HasSubstr("ranks 1, 3, 5, "));
+  EXPECT_THAT(stats.measurements(0).ranks_without(), HasSubstr("... (2048 in all)"));
+  EXPECT_LT(stats.ByteSizeLong(), 2000u);
 }
 
 TEST(MergeStats, NamesMissingRanksAndMergesInAnyOrder) {
@@ -255,7 +277,7 @@ TEST(MergeStats, NamesMissingRanksAndMergesInAnyOrder) {
 TEST(MergeStats, AddsUpTheReportsOfARestartedRank) {
   const ClusterStats stats =
       MergeStats({Report(0, 0.010, {{"forward", 0.002}}), Report(0, 0.020, {{"forward", 0.004}})}, 1);
-  EXPECT_EQ(stats.ranks(0).num_measured_iters(), 20);
+  EXPECT_EQ(stats.ranks(0).num_measured_iters(), 2 * kIterations);
   EXPECT_NEAR(stats.iteration().mean(), 0.015, 1e-9);
   EXPECT_NEAR(stats.measurements(0).mean(), 0.003, 1e-9);
   EXPECT_THAT(stats.notes(), testing::Contains("rank 0: 2 reports added up"));
@@ -281,7 +303,7 @@ TEST(MergeStats, SaysWhereRanksMeasuredDifferentNumbersOfIterations) {
   fewer.set_num_measured_iters(9);
   const ClusterStats stats = MergeStats({Report(0, 0.01, {}), fewer, Report(2, 0.01, {})}, 3);
   EXPECT_THAT(stats.notes(),
-              testing::Contains("ranks measured different numbers of iterations: 9 on rank 1; 10 on "
+              testing::Contains("ranks measured different numbers of iterations: 9 on rank 1; 1000 on "
                                 "ranks 0, 2"));
 }
 

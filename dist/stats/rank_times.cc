@@ -32,16 +32,18 @@ void AddToProto(const RankTimes::Entry& entry, internal::RankTimes& proto) {
   proto.add_seconds(static_cast<float>(entry.time.time.seconds));
   proto.add_standard_error(static_cast<float>(entry.time.time.standard_error));
   proto.add_degrees_of_freedom(static_cast<int32_t>(std::lround(entry.time.time.degrees_of_freedom)));
-  proto.add_cpu_seconds(static_cast<float>(entry.time.cpu_seconds));
-  proto.add_taken_share(static_cast<float>(entry.time.taken_share));
+  proto.add_cpu_seconds(static_cast<float>(entry.time.cpu.cpu_seconds));
+  proto.add_taken_share(static_cast<float>(entry.time.cpu.taken_share));
+  proto.add_watched_seconds(static_cast<float>(entry.time.cpu.watched_seconds));
 }
 
 RankTimes::Entry EntryFromProto(const internal::RankTimes& proto, int i) {
   const SteadyTime time = {static_cast<double>(proto.seconds(i)),
                            static_cast<double>(proto.standard_error(i)),
                            static_cast<double>(proto.degrees_of_freedom(i))};
-  return {proto.rank(i),
-          {time, static_cast<double>(proto.cpu_seconds(i)), static_cast<double>(proto.taken_share(i))}};
+  const CpuShare cpu = {static_cast<double>(proto.cpu_seconds(i)), static_cast<double>(proto.taken_share(i)),
+                        static_cast<double>(proto.watched_seconds(i))};
+  return {proto.rank(i), {time, cpu}};
 }
 
 }  // namespace
@@ -60,7 +62,7 @@ absl::StatusOr<RankTimes> RankTimes::FromProto(const internal::RankTimes& proto)
   const int size = proto.rank_size();
   const int num_sampled = static_cast<int>(std::min<int64_t>(proto.num_ranks(), kMaxSample));
   for (const int other : {proto.seconds_size(), proto.standard_error_size(), proto.degrees_of_freedom_size(),
-                          proto.cpu_seconds_size(), proto.taken_share_size()}) {
+                          proto.cpu_seconds_size(), proto.taken_share_size(), proto.watched_seconds_size()}) {
     if (other != size || num_sampled < 0 || size < num_sampled) {
       return absl::InvalidArgumentError(
           absl::StrCat("times of ", other, " and of ", size, " ranks of ", proto.num_ranks()));

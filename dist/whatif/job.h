@@ -62,6 +62,9 @@ struct Job {
   std::vector<std::string> notes;
   // Part of the job is missing, so that an answer is none for all of it.
   bool incomplete = false;
+  // Seconds of a step that the work of ranks that are alike may differ by, as a standard deviation; 0: not
+  // known.
+  double work_spread = 0;
   // What a step is called.
   std::string step_word = "step";
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/statistics/location.h"
+#include "ott/core/statistics/persistent_excess.h"
 
 namespace ott::whatif {
 namespace {
@@ -145,12 +147,24 @@ class Maker {
           "the iterations that were kept hold no work between collective measurements");
     }
     NameKinds();
+    FindWorkSpread();
     OTT_RETURN_IF_ERROR(job_.graph.Finish([this](int32_t operation) { return job_.NameOf(operation); }));
     FindIdealTimes();
     return std::move(job_);
   }
 
  private:
+  void FindWorkSpread() {
+    std::optional<CpuShare> all;
+    for (const IterationSample& sample : samples_) {
+      if (!sample.has_cpu_of_work()) continue;
+      const CpuShare cpu = {sample.cpu_of_work().cpu_seconds(), sample.cpu_of_work().taken_share(),
+                            sample.cpu_of_work().watched_seconds()};
+      all = all ? LeastCertain(*all, cpu) : cpu;
+    }
+    if (all) job_.work_spread = ExpectedSpread(*all);
+  }
+
   // The same iterations of all ranks, by rank.
   using Block = std::vector<std::vector<Piece>>;
 

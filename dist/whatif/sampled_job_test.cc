@@ -121,6 +121,18 @@ WhatIfAnswer Ask(Training training) {
   return AnswerWhatIf(*job);
 }
 
+// Of ranks that had a CPU for all of their work, for so long.
+WhatIfAnswer AskOnCpu(Training training, double watched_seconds) {
+  std::vector<IterationSample> samples = training.Run();
+  for (IterationSample& sample : samples) {
+    sample.mutable_cpu_of_work()->set_cpu_seconds(3.1e-3);
+    sample.mutable_cpu_of_work()->set_watched_seconds(watched_seconds);
+  }
+  const absl::StatusOr<Job> job = MakeJob(std::move(samples));
+  EXPECT_TRUE(job.ok()) << job.status();
+  return AnswerWhatIf(*job);
+}
+
 std::function<int64_t(int, int)> OnRank(int rank, int64_t excess, int every = 1) {
   return [=](int of, int iteration) { return of == rank && iteration % every == 0 ? excess : 0; };
 }
@@ -133,6 +145,18 @@ TEST(SampledJob, ReplayTakesWhatWasMeasured) {
   EXPECT_NEAR(answer.replayed_seconds(), answer.measured_seconds(), 1e-9);
   // The first iteration of each block only says when the second begins.
   EXPECT_EQ(answer.num_steps(), 8 * (kIterationsPerBlock - 1));
+}
+
+TEST(SampledJob, ARankIsNotBlamedForWhatRanksThatAreAlikeDifferBy) {
+  Training training;
+  training.num_ranks = 2;
+  training.forward_excess = OnRank(1, 200 * kMicrosecond);
+  EXPECT_EQ(Ask(training).verdict(), WHAT_IF_RANKS);
+  EXPECT_EQ(AskOnCpu(training, 100).verdict(), WHAT_IF_EVEN);
+  training.forward_excess = OnRank(1, 600 * kMicrosecond);
+  EXPECT_EQ(AskOnCpu(training, 100).verdict(), WHAT_IF_RANKS);
+  // Something may slow down a CPU for so long.
+  EXPECT_EQ(AskOnCpu(training, 0.1).verdict(), WHAT_IF_EVEN);
 }
 
 TEST(SampledJob, SlowRankIsBlamedAndWhatItsRepairSavesIsWhatItCosts) {

@@ -15,6 +15,7 @@
 #include "ott/core/base/check.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/statistics/distributions.h"
+#include "ott/core/statistics/persistent_excess.h"
 #include "ott/dist/whatif/scenario.h"
 
 namespace ott::whatif {
@@ -514,6 +515,15 @@ class Analysis {
                         AStep(), answer_.slowdown()));
   }
 
+  // A rank whose repair saves less may be like the others: of two that are, each takes more or less.
+  double LeastSavedByBlamed() const {
+    if (job_.work_spread <= 0 || answer_.replayed_seconds() <= 0) return kMinSaved;
+    const double level = kBlameError / static_cast<double>(ranks_.size());
+    const double by_chance =
+        StudentTQuantile(1 - level, kSpreadDegreesOfFreedom) * std::sqrt(2) * job_.work_spread;
+    return std::max(kMinSaved, by_chance / answer_.replayed_seconds());
+  }
+
   // The fewest of the worst ranks that bring most of what the worst half brings.
   bool BlameRanksThatDoTheSame() {
     const std::vector<size_t> worst = WorstFirst();
@@ -530,10 +540,11 @@ class Analysis {
     FindSavings(sets);
     double best = 0;
     for (const Part& set : sets) best = std::max(best, set.saving.share);
-    if (best < kMinSaved) return false;
+    const double least = LeastSavedByBlamed();
+    if (best < least) return false;
     size_t count = 0;
     while (sets[count].saving.share < kShareOfBest * best) ++count;
-    if (sets[count].saving.share < kMinSaved || sets[count].saving.low <= 0) return false;
+    if (sets[count].saving.share < least || sets[count].saving.low <= 0) return false;
     blamed_.assign(worst.begin(), worst.begin() + static_cast<int64_t>(count) + 1);
     std::sort(blamed_.begin(), blamed_.end());
     answer_.set_verdict(WHAT_IF_RANKS);

@@ -146,7 +146,7 @@ class JobBuilder {
     ArrivalTracker tracker;
     tracker.Add(summary);
     const double step_seconds = static_cast<double>(longest) * 1e-9 / static_cast<double>(steps);
-    for (const ArrivalStats& stats : tracker.Finish(step_seconds)) {
+    for (const ArrivalStats& stats : tracker.Finish(step_seconds, {})) {
       job_.most_intervals = std::max(job_.most_intervals, stats.num_intervals());
       if (!stats.has_hold_up()) continue;
       job_.hold_ups.push_back({stats.hold_up().rank(), stats.name().substr(0, stats.name().find('\n')),
