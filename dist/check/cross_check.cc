@@ -159,6 +159,7 @@ void CrossCheck::ShareOutcome(CrossCheckVerdict& verdict) {
     mine.set_tensor(verdict.tensor());
     mine.set_tensor_position(verdict.tensor_position());
   }
+  if (verdict.mode() == SHARDS && !Passed(verdict)) mine.set_worst_finding(FormatFinding(verdict));
   const absl::StatusOr<std::string> bytes = outcomes_->Exchange(
       mine.SerializeAsString(), [](const RootExchange::Brought& brought) -> RootExchange::Ruling {
         std::vector<CrossCheckVerdict> verdicts = ParseAll(brought);

@@ -228,6 +228,11 @@ TEST_F(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
     EXPECT_FALSE(verdicts[0].has_majority());
     EXPECT_THAT(verdicts[0].differences(0).ranks(), ElementsAre(3));
     EXPECT_THAT(FormatVerdict(verdicts[0]), HasSubstr("replicas of a shard DIFFER in tensor \"weights\""));
+  } else {
+    // Of two replicas it cannot be told which one is wrong: neither is named.
+    EXPECT_THAT(FormatVerdict(verdicts[0]),
+                HasSubstr("replicas of rank 1's shard DIFFER in tensor \"weights\""));
+    EXPECT_THAT(FormatVerdict(verdicts[0]), HasSubstr("no majority, the ranks disagree"));
   }
 }
 

@@ -153,6 +153,7 @@ void FindFirst(std::vector<CrossCheckVerdict>& verdicts) {
     *verdict.mutable_first_ranks() = first.first_ranks();
     verdict.set_num_first_ranks(first.num_first_ranks());
     verdict.set_num_ranks(first.num_ranks());
+    verdict.set_worst_finding(first.worst_finding());
   }
 }
 
@@ -182,8 +183,8 @@ void AddReason(std::string_view reason, CrossCheckVerdict& verdict) {
   absl::StrAppend(verdict.mutable_reason(), verdict.reason().empty() ? "" : "; ", std::string(reason));
 }
 
-std::string FormatVerdict(const CrossCheckVerdict& verdict) {
-  std::string text = absl::StrCat("iteration ", verdict.iteration(), ": ", FormatSubject(verdict), " ");
+std::string FormatFinding(const CrossCheckVerdict& verdict) {
+  std::string text;
   switch (verdict.outcome()) {
     case BITWISE_EQUAL:
       absl::StrAppend(&text, "equal bit for bit: ", verdict.num_tensors(), " tensors");
@@ -199,9 +200,18 @@ std::string FormatVerdict(const CrossCheckVerdict& verdict) {
       absl::StrAppend(&text, "NOT COMPARED");
   }
   if (!verdict.reason().empty()) absl::StrAppend(&text, ": ", EscapeControlCharacters(verdict.reason()));
+  return text;
+}
+
+std::string FormatVerdict(const CrossCheckVerdict& verdict) {
+  std::string text = absl::StrCat("iteration ", verdict.iteration(), ": ", FormatSubject(verdict), " ",
+                                  FormatFinding(verdict));
+  const bool is_worse_elsewhere = SeverityOf(OutcomeOfAllRanks(verdict)) > SeverityOf(verdict.outcome());
   if (!verdict.first_tensor().empty()) {
     text += FormatFirst(verdict);
-  } else if (SeverityOf(OutcomeOfAllRanks(verdict)) > SeverityOf(verdict.outcome())) {
+  } else if (is_worse_elsewhere && !verdict.worst_finding().empty()) {
+    absl::StrAppend(&text, "; replicas of rank ", verdict.worst_rank(), "'s shard ", verdict.worst_finding());
+  } else if (is_worse_elsewhere) {
     absl::StrAppend(&text, "; rank ", verdict.worst_rank(), "'s verdict is worse");
   }
   text.push_back('\n');

@@ -42,6 +42,9 @@ void AddReason(std::string_view reason, CrossCheckVerdict& verdict);
 //       element 517 = [16, 5]: 3.5e+37 on rank 2 (node1) instead of 0.25; 1065353216 ULP; flipped bit 30
 std::string FormatVerdict(const CrossCheckVerdict& verdict);
 
+// Of that what was found, without where and who looked: "DIFFER in tensor ...: rank 2 (node1)".
+std::string FormatFinding(const CrossCheckVerdict& verdict);
+
 // One line of JSON, with the names of cross_check.proto, and its newline.
 std::string VerdictToJsonLine(const CrossCheckVerdict& verdict);
 

@@ -80,6 +80,13 @@ TEST(FormatVerdict, SaysThatAnotherRanksVerdictIsWorse) {
       FormatVerdict(Verdict(R"(iteration: 5 mode: REFERENCE outcome: BITWISE_EQUAL rank: 1 host: "node0"
                                      num_tensors: 6 reference: "ref" worst_outcome: DIFFERENT worst_rank: 2)")),
       "iteration 5: rank 1 (node0) against ref equal bit for bit: 6 tensors; rank 2's verdict is worse\n");
+  // Which is not to say that rank 1 is the one that differs.
+  EXPECT_EQ(
+      FormatVerdict(Verdict(R"text(iteration: 5 mode: SHARDS outcome: BITWISE_EQUAL rank: 0 num_tensors: 6
+                                     worst_outcome: DIFFERENT worst_rank: 1
+                                     worst_finding: "DIFFER in tensor \"w\": rank 3 (node1)")text")),
+      "iteration 5: replicas of a shard equal bit for bit: 6 tensors; replicas of rank 1's shard DIFFER in "
+      "tensor \"w\": rank 3 (node1)\n");
 }
 
 TEST(FormatVerdict, CutsALongListOfCulprits) {
