@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <optional>
 #include <random>
@@ -53,7 +54,7 @@ struct Fault {
   int bit = 0;
 };
 
-// One rank, or all of them for a negative one, sleeps in what is measured as `part`.
+// One rank, or all of them for a negative one, is held up in what is measured as `part`: it sleeps.
 struct Delay {
   int rank = -1;
   double milliseconds = 0;
@@ -62,7 +63,20 @@ struct Delay {
   int64_t every = 1;
   // Not so long, but up to twice as long, at random.
   bool uneven = false;
+  // On a CPU, instead of sleeping.
+  bool busy = false;
 };
+
+// Computes until this thread has had a CPU for so long.
+void ComputeFor(std::chrono::nanoseconds time) {
+  const auto cpu_time = [] {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  for (const auto begin = cpu_time(); cpu_time() - begin < time;) {
+  }
+}
 
 struct Flags {
   std::string data = "examples/train_digits/data/digits.csv.gz";
@@ -222,7 +236,12 @@ class Trainer {
         std::mt19937_64 random(seed);
         microseconds = static_cast<int64_t>(random() % static_cast<uint64_t>(2 * microseconds + 1));
       }
-      std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
+      const std::chrono::microseconds time(microseconds);
+      if (delay.busy) {
+        ComputeFor(time);
+      } else {
+        std::this_thread::sleep_for(time);
+      }
     }
   }
 
@@ -338,7 +357,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   app.add_option("--delay", delays,
                  "Make a rank slow (-1: all): RANK MILLISECONDS PART, which is forward or backward; "
                  "forward/10: in every "
-                 "tenth iteration; forward/uneven: between nothing and twice as long")
+                 "tenth iteration; forward/uneven: between nothing and twice as long; forward/busy: on a CPU")
       ->take_all();
   try {
     app.parse(argc, argv);
@@ -355,6 +374,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     const std::pair<std::string, std::string> parts = absl::StrSplit(part, absl::MaxSplits('/', 1));
     delay.part = parts.first;
     delay.uneven = parts.second == "uneven";
+    delay.busy = parts.second == "busy";
     if (!absl::SimpleAtoi(parts.second, &delay.every) || delay.every < 1) delay.every = 1;
   }
   return std::nullopt;
