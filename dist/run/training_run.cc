@@ -44,6 +44,7 @@ namespace {
 
 constexpr char kObserverMeasurement[] = "ott";
 constexpr double kDefaultTimeoutSeconds = 60;
+constexpr auto kLeastTimeToPrepare = std::chrono::seconds(30);
 constexpr int kPingsAtStart = 50;
 constexpr int kPingsAtGather = 8;
 // Who is silent for so long costs it once.
@@ -169,7 +170,8 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   checked.Update(CheckGroups(config.stopwatch(), ranks.size()));
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, run->NextDeadline()));
   if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
-  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->EnableHelpers(), run->NextDeadline()));
+  const absl::Status enabled = run->EnableHelpers();
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, enabled, run->PreparationDeadline()));
   if (run->watchdog_ != nullptr && config.hang().after_seconds() > 0) {
     OTT_ASSIGN_OR_RETURN(
         run->recorder_exchange_,
@@ -221,6 +223,11 @@ TrainingRun::~TrainingRun() {
 
 Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
 
+// What the ranks have to do by themselves, on disks and in memory, may take some longer than others.
+Deadline TrainingRun::PreparationDeadline() const {
+  return Deadline::After(std::max<std::chrono::nanoseconds>(timeout_, kLeastTimeToPrepare));
+}
+
 absl::Status TrainingRun::AlignClock() {
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_clock, ranks_.Split(0, 0, NextDeadline()));
   clock_ = std::make_unique<ClockAligner>(std::move(for_clock));
@@ -230,11 +237,11 @@ absl::Status TrainingRun::AlignClock() {
 absl::Status TrainingRun::PrepareDirectories() {
   absl::StatusOr<std::string> dir = config_.run_dir();
   if (ranks_.rank() == 0) dir = ClaimDirectory(ranks_, config_);
-  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks_, dir.status(), NextDeadline()));
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks_, dir.status(), PreparationDeadline()));
   OTT_RETURN_IF_ERROR(ranks_.Broadcast(0, &*dir, NextDeadline()));
   config_.set_run_dir(*dir);
-  return AgreeOnStatus(ranks_, MakeDirectories(RankDirectory(config_.run_dir(), ranks_.rank())),
-                       NextDeadline());
+  const absl::Status made = MakeDirectories(RankDirectory(config_.run_dir(), ranks_.rank()));
+  return AgreeOnStatus(ranks_, made, PreparationDeadline());
 }
 
 absl::Status TrainingRun::EnableHelpers() {

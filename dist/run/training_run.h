@@ -94,6 +94,7 @@ class TrainingRun {
   TrainingRun(Communicator& ranks, const Config& config);
 
   Deadline NextDeadline() const;
+  Deadline PreparationDeadline() const;
   absl::Status AlignClock();
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();

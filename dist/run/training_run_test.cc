@@ -246,8 +246,7 @@ TEST_F(TrainingRunTest, DivergenceAbortsAllRanksWhereConfigured) {
 
 TEST_F(TrainingRunTest, WhereRankZeroIsLateAllRanksAbortTogetherOrNone) {
   const Deadline deadline = Deadline::After(std::chrono::seconds(60));
-  // The start has to be made within it, too.
-  config_.set_timeout_seconds(4);
+  config_.set_timeout_seconds(2);
   config_.mutable_cross_check()->set_abort_on_divergence(true);
   config_.mutable_cross_check()->mutable_iterations()->set_every(1);
   config_.mutable_dump()->Clear();
