@@ -17,6 +17,7 @@
 #include "tools/crosscheck/crosscheck_command.h"
 #include "tools/exit_code.h"
 #include "tools/hang/hang_command.h"
+#include "tools/origin/origin_command.h"
 #include "tools/prof/prof_command.h"
 #include "tools/report/report_command.h"
 #include "tools/stats/stats_command.h"
@@ -65,6 +66,7 @@ int main(int argc, char** argv) {
   ott::compare::AddCompareCommand(app, &exit_code);
   ott::crosscheck::AddCrosscheckCommand(app, &exit_code);
   ott::hang::AddHangCommand(app, &exit_code);
+  ott::origin::AddOriginCommand(app, &exit_code);
   ott::prof::AddProfCommand(app, &exit_code);
   ott::capture::AddProfileCommand(app, &exit_code);
   ott::report::AddReportCommand(app, &exit_code);

@@ -24,7 +24,7 @@ printf '{\n  "loss": 0.75\n}' > "$dumps/other/tensors.json"
 printf '{\n  "loss": 0.' > "$dumps/cut/tensors.json"
 
 expect 0 'ott compare out/reference' --help
-for command in calibrate compare crosscheck prof profile report stats trace; do
+for command in calibrate compare crosscheck origin prof profile report stats trace; do
   expect 0 '^Exit code: ' "$command" --help
   expect 0 '^Examples?:$' "$command" --help
   expect 2 "^ott $command: .*required.*; .ott $command --help. shows an example$" "$command"
@@ -32,6 +32,8 @@ done
 expect 0 "^ott $(sed -n 's/^    version = "\(.*\)",$/\1/p' "$module")$" --version
 expect 2 '^ott: .*subcommand' # none given
 expect 2 "^ott: no command 'nosuch'; .ott --help. lists them$" nosuch
+expect 2 'no run directory' origin "$dumps/reference" "$dumps/same"
+expect 2 'a second run is needed' origin "$dumps/reference"
 expect 2 'GLOB=ATOL,RTOL' compare --tolerance 1 "$dumps/reference" "$dumps/same"
 expect 2 'atol' compare --bitwise --atol 1 "$dumps/reference" "$dumps/same"
 expect 0 'verdict: equal' compare "$dumps/reference" "$dumps/same"

@@ -1,0 +1,83 @@
+#include "ott/dist/origin/differences.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ott/core/digest/tensor_statistics.h"
+
+namespace ott::origin {
+
+double RelativeDifference(const LoggedOp& a, int tensor_a, const LoggedOp& b, int tensor_b) {
+  if (!a.is_known(tensor_a) || !b.is_known(tensor_b)) return std::nan("");
+  if (a.digest(tensor_a) == b.digest(tensor_b)) return 0;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (a.definition().tensors[tensor_a].num_elements != b.definition().tensors[tensor_b].num_elements) {
+    return kInfinity;
+  }
+  const auto non_finite_a = a.non_finite(tensor_a);
+  const auto non_finite_b = b.non_finite(tensor_b);
+  if (non_finite_a.num_nan != non_finite_b.num_nan ||
+      non_finite_a.num_infinite != non_finite_b.num_infinite) {
+    return kInfinity;
+  }
+  const double scale = std::max(a.norm(tensor_a), b.norm(tensor_b));
+  if (scale == 0) return 0;
+  double squares = 0;
+  for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+    const double difference = static_cast<double>(a.sketch(tensor_a)[i]) - b.sketch(tensor_b)[i];
+    squares += difference * difference;
+  }
+  return std::sqrt(squares) / scale;
+}
+
+std::vector<TensorPair> PairTensors(const LoggedOp& a, const LoggedOp& b, bool outputs) {
+  const auto of = [outputs](const LoggedOp& op) {
+    std::vector<int> tensors;
+    for (int i = 0; i < op.num_tensors(); ++i) {
+      if (op.definition().tensors[i].is_output == outputs) tensors.push_back(i);
+    }
+    return tensors;
+  };
+  const std::vector<int> of_a = of(a);
+  const std::vector<int> of_b = of(b);
+  std::vector<TensorPair> pairs(std::max(of_a.size(), of_b.size()));
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    if (i < of_a.size()) pairs[i].a = of_a[i];
+    if (i < of_b.size()) pairs[i].b = of_b[i];
+  }
+  return pairs;
+}
+
+void Writers::AddUpTo(size_t op) {
+  if (!indexed_) {
+    next_ = op;
+    return;
+  }
+  for (; next_ < op; ++next_) {
+    const LoggedOp& writer = ops_.ops[next_];
+    for (int i = 0; i < writer.num_tensors(); ++i) {
+      if (writer.definition().tensors[i].is_output) {
+        writers_[writer.digest(i)] = static_cast<uint32_t>(next_);
+      }
+    }
+  }
+}
+
+int64_t Writers::Search(const Digest& digest, bool outputs_only) const {
+  for (size_t op = next_; op-- > 0;) {
+    for (int i = 0; i < ops_.ops[op].num_tensors(); ++i) {
+      if (ops_.ops[op].digest(i) != digest) continue;
+      if (!outputs_only || ops_.ops[op].definition().tensors[i].is_output) return static_cast<int64_t>(op);
+    }
+  }
+  return -1;
+}
+
+int64_t Writers::WriterOf(const Digest& digest) const {
+  if (!indexed_) return Search(digest, /*outputs_only=*/true);
+  const auto found = writers_.find(digest);
+  return found == writers_.end() ? -1 : static_cast<int64_t>(found->second);
+}
+
+}  // namespace ott::origin

@@ -1,0 +1,240 @@
+#include "ott/dist/origin/origin.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
+#include "ott/core/tensor/parallel_for.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/dist/origin/kept_tensors.h"
+#include "ott/dist/origin/origin_text.h"
+#include "ott/dist/origin/rank_judge.h"
+#include "ott/dist/origin/spread.h"
+
+namespace ott::origin {
+namespace {
+
+// One rank of the reference, one of the current run, and what became of them.
+struct Compared {
+  int rank_a = 0;
+  int rank_b = 0;
+  AlignedOps aligned;
+  std::optional<AlignedOps> perturbed;
+  std::optional<Candidate> candidate;
+  bool differs = false;
+  int64_t num_not_judged = 0;
+};
+
+std::string Utf8(std::string_view text) {
+  std::string valid;
+  AppendValidUtf8(text, valid);
+  return valid;
+}
+
+const char* NameOf(Candidate::Kind kind) {
+  switch (kind) {
+    case Candidate::Kind::kUpdate:
+      return "update";
+    case Candidate::Kind::kInput:
+      return "input";
+    case Candidate::Kind::kOperation:
+      break;
+  }
+  return "operation";
+}
+
+// Whether two ranks found the same.
+bool IsSame(const Candidate& a, const Candidate& b) {
+  return a.kind == b.kind && a.iteration == b.iteration && a.tensor == b.tensor &&
+         a.op->definition().name == b.op->definition().name &&
+         a.op->definition().module == b.op->definition().module;
+}
+
+// What only one of the runs has, as far as nothing was compared for it.
+void NoteWhatIsNotCompared(const RunLogs& reference, const RunLogs& current,
+                           const std::vector<std::unique_ptr<Compared>>& compared, OriginVerdict* verdict) {
+  if (reference.world_size != current.world_size) {
+    verdict->add_problems(absl::StrCat("the reference has ", reference.world_size,
+                                       " ranks, and the current run ", current.world_size,
+                                       ": only ranks of both are compared"));
+  }
+  for (const auto& rank : compared) {
+    const size_t both = rank->aligned.iterations.size();
+    const size_t only_a = rank->aligned.a->iterations.size() - both;
+    const size_t only_b = rank->aligned.b->iterations.size() - both;
+    if (both == 0 || only_a + only_b == 0) continue;
+    verdict->add_notes(absl::StrCat(only_a, " iterations were logged in the reference only, ", only_b,
+                                    " in the current run only; compared were ", both, ", ",
+                                    rank->aligned.iterations.front().number, " to ",
+                                    rank->aligned.iterations.back().number));
+    // Ranks mostly log the same iterations.
+    break;
+  }
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<Compared>>> Align(const RunLogs& reference, const RunLogs& current,
+                                                             const RunLogs* perturbed,
+                                                             const std::vector<std::pair<int, int>>& ranks) {
+  std::vector<std::unique_ptr<Compared>> compared;
+  for (const auto& [rank_a, rank_b] : ranks) {
+    if (reference.ranks.count(rank_a) == 0 || current.ranks.count(rank_b) == 0) continue;
+    compared.push_back(std::make_unique<Compared>());
+    compared.back()->rank_a = rank_a;
+    compared.back()->rank_b = rank_b;
+  }
+  if (compared.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(reference.run_dir, ", ", current.run_dir, ": no rank has a log of operations in both"));
+  }
+  ParallelFor(static_cast<int64_t>(compared.size()), NumThreads(0), [&](int64_t i) {
+    Compared& rank = *compared[i];
+    const LoggedOps& a = *reference.ranks.at(rank.rank_a);
+    rank.aligned = AlignOps(a, *current.ranks.at(rank.rank_b));
+    if (perturbed == nullptr) return;
+    const auto log = perturbed->ranks.find(rank.rank_a);
+    if (log != perturbed->ranks.end()) rank.perturbed = AlignOps(a, *log->second);
+  });
+  int64_t num_iterations = 0;
+  int64_t num_same = 0;
+  for (const auto& rank : compared) {
+    num_iterations += static_cast<int64_t>(rank->aligned.iterations.size());
+    num_same += static_cast<int64_t>(rank->aligned.pairs.size()) - rank->aligned.num_renamed;
+  }
+  if (num_iterations == 0) {
+    return absl::NotFoundError(
+        absl::StrCat(reference.run_dir, ", ", current.run_dir, ": no iteration was logged in both"));
+  }
+  if (num_same == 0) {
+    return absl::NotFoundError(
+        absl::StrCat(reference.run_dir, ", ", current.run_dir,
+                     ": no operation of the one is in the other; are these runs of one program?"));
+  }
+  return compared;
+}
+
+void Judge(const std::vector<std::unique_ptr<Compared>>& compared, bool tolerant, int world_size) {
+  CollectiveInputs collectives;
+  for (const auto& rank : compared) {
+    collectives.Add(rank->aligned, rank->perturbed ? &*rank->perturbed : nullptr);
+  }
+  ParallelFor(static_cast<int64_t>(compared.size()), NumThreads(0), [&](int64_t i) {
+    Compared& rank = *compared[i];
+    // Of a rank that the perturbed run has no log of.
+    AlignedOps unknown;
+    unknown.partner_of_a.assign(rank.aligned.a->ops.size(), -1);
+    const AlignedOps* const perturbed = !tolerant ? nullptr : rank.perturbed ? &*rank.perturbed : &unknown;
+    RankJudge judge(rank.aligned, perturbed, collectives, world_size);
+    rank.candidate = judge.Find();
+    rank.differs = judge.differs();
+    rank.num_not_judged = judge.num_not_judged();
+  });
+}
+
+void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& current, const Compared& rank,
+          OriginVerdict* verdict) {
+  const OpDefinition& definition = candidate.op->definition();
+  verdict->set_kind(NameOf(candidate.kind));
+  verdict->set_iteration(candidate.iteration);
+  verdict->set_operation(Utf8(definition.name));
+  verdict->set_module(Utf8(definition.module));
+  verdict->set_phase(Utf8(definition.phase));
+  verdict->set_direction(definition.is_backward ? "backward" : "forward");
+  verdict->set_source(Utf8(definition.source));
+  verdict->set_tensor(Utf8(candidate.tensor));
+  verdict->set_relative_difference(candidate.difference);
+  verdict->set_estimated(true);
+  verdict->set_explained(candidate.explained);
+  verdict->set_input_difference(candidate.input_difference);
+  verdict->set_in_one_run_only(candidate.tensor_b < 0);
+  verdict->set_detail(Utf8(candidate.detail));
+  verdict->set_last_written_by(Utf8(candidate.last_written_by));
+  if (candidate.tensor_a < 0) return;
+  const OpPair& pair = rank.aligned.pairs[candidate.pair];
+  const auto elements =
+      CompareKept(KeptTensor{OpTensorsDirectory(reference.run_dir, rank.rank_a), candidate.iteration,
+                             &rank.aligned.op_a(pair), candidate.tensor_a},
+                  KeptTensor{OpTensorsDirectory(current.run_dir, rank.rank_b), candidate.iteration,
+                             &rank.aligned.op_b(pair), candidate.tensor_b});
+  if (!elements) return;
+  verdict->set_estimated(false);
+  verdict->set_relative_difference(elements->relative_difference);
+  verdict->set_detail(verdict->detail().empty() ? elements->text
+                                                : absl::StrCat(elements->text, "; ", verdict->detail()));
+}
+
+}  // namespace
+
+absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs& current,
+                                         const RunLogs* perturbed, std::vector<std::pair<int, int>> ranks) {
+  if (ranks.empty()) {
+    for (const auto& [rank, log] : reference.ranks) ranks.emplace_back(rank, rank);
+  }
+  OTT_ASSIGN_OR_RETURN(const auto compared, Align(reference, current, perturbed, ranks));
+  Judge(compared, perturbed != nullptr, reference.world_size);
+
+  OriginVerdict verdict;
+  verdict.set_reference(Utf8(reference.run_dir));
+  verdict.set_current(Utf8(current.run_dir));
+  if (perturbed != nullptr) verdict.set_perturbed(Utf8(perturbed->run_dir));
+  verdict.set_world_size(static_cast<int>(compared.size()));
+  for (const RunLogs* run : {&reference, &current, perturbed}) {
+    if (run == nullptr || (run == &current && &current == &reference)) continue;
+    for (const std::string& problem : run->problems) verdict.add_problems(Utf8(problem));
+  }
+  NoteWhatIsNotCompared(reference, current, compared, &verdict);
+  const Compared* first = nullptr;
+  bool differs = false;
+  for (const auto& rank : compared) {
+    verdict.set_num_compared(verdict.num_compared() + static_cast<int64_t>(rank->aligned.pairs.size()));
+    verdict.set_num_only_in_reference(verdict.num_only_in_reference() + rank->aligned.num_only_in_a);
+    verdict.set_num_only_in_current(verdict.num_only_in_current() + rank->aligned.num_only_in_b);
+    verdict.set_num_renamed(verdict.num_renamed() + rank->aligned.num_renamed);
+    verdict.set_num_not_judged(verdict.num_not_judged() + rank->num_not_judged);
+    differs = differs || rank->differs;
+    if (!rank->candidate) continue;
+    const auto place = [](const Compared& of) {
+      return std::make_pair(of.candidate->iteration, of.candidate->position);
+    };
+    if (first == nullptr || place(*rank) < place(*first)) first = rank.get();
+  }
+  if (first == nullptr) {
+    // What differs without an origin came from where nothing was logged.
+    const bool can_tell = verdict.problems_size() == 0 && (perturbed != nullptr || !differs);
+    verdict.set_kind(can_tell ? "none" : "unknown");
+    if (differs && perturbed == nullptr) {
+      verdict.add_problems(
+          "operations differ whose differences came from other ranks, but none was found where they began");
+    }
+  } else {
+    for (const auto& rank : compared) {
+      if (rank->candidate && IsSame(*rank->candidate, *first->candidate)) verdict.add_ranks(rank->rank_b);
+    }
+    Fill(*first->candidate, reference, current, *first, &verdict);
+    DescribeSpread(first->aligned, first->candidate->pair, &verdict);
+  }
+  verdict.set_verdict(FormatSentence(verdict));
+  return verdict;
+}
+
+absl::StatusOr<OriginVerdict> FindOrigin(const std::string& reference, const std::string& current,
+                                         const std::string& perturbed,
+                                         const std::vector<std::pair<int, int>>& ranks) {
+  OTT_ASSIGN_OR_RETURN(const RunLogs a, ReadRunLogs(reference));
+  std::optional<RunLogs> b;
+  if (current != reference) {
+    OTT_ASSIGN_OR_RETURN(b, ReadRunLogs(current));
+  }
+  std::optional<RunLogs> p;
+  if (!perturbed.empty()) {
+    OTT_ASSIGN_OR_RETURN(p, ReadRunLogs(perturbed));
+  }
+  return FindOrigin(a, b ? *b : a, p ? &*p : nullptr, ranks);
+}
+
+}  // namespace ott::origin

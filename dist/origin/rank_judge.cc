@@ -1,0 +1,442 @@
+#include "ott/dist/origin/rank_judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/digest/digest_arithmetic.h"
+#include "ott/core/digest/tensor_statistics.h"
+
+namespace ott::origin {
+namespace {
+
+using internal::DigestMix;
+
+uint64_t MoveKey(int64_t iteration, const Digest& a, const Digest& b) {
+  return DigestMix(DigestMix(a.low ^ static_cast<uint64_t>(iteration)) + DigestMix(b.low) + b.high);
+}
+
+bool IsCollective(const LoggedOp& op) { return op.definition().role == OpRole::kCollective; }
+
+// The tensor of `op` that is input or output like tensor `like` of another operation, at the same place.
+bool HasTensor(const LoggedOp& op, int tensor) { return tensor >= 0 && tensor < op.num_tensors(); }
+
+std::string Describe(const OpDefinition& definition) {
+  return definition.module.empty() ? definition.name
+                                   : absl::StrCat(definition.name, " (", definition.module, ")");
+}
+
+double NormOf(const double (&sums)[TensorSketch::kNumSums]) {
+  double squares = 0;
+  for (const double sum : sums) squares += sum * sum;
+  return std::sqrt(squares);
+}
+
+// What an operation added to one of its inputs.
+struct Increment {
+  Increment(const LoggedOp& op, int input, int output) {
+    for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+      sums[i] = static_cast<double>(op.sketch(output)[i]) - op.sketch(input)[i];
+    }
+  }
+
+  double norm() const { return NormOf(sums); }
+  double DistanceTo(const Increment& other) const {
+    double difference[TensorSketch::kNumSums];
+    for (int i = 0; i < TensorSketch::kNumSums; ++i) difference[i] = sums[i] - other.sums[i];
+    return NormOf(difference);
+  }
+
+  double sums[TensorSketch::kNumSums];
+};
+
+}  // namespace
+
+uint64_t CollectiveCounter::Next(int64_t iteration, const OpDefinition& definition) {
+  const std::hash<std::string_view> hash;
+  const uint64_t key = DigestMix(static_cast<uint64_t>(iteration) + 1) ^
+                       DigestMix(hash(definition.name) +
+                                 DigestMix(hash(definition.module) + DigestMix(hash(definition.phase))));
+  return DigestMix(key + counts_[key]++);
+}
+
+void CollectiveInputs::Add(const AlignedOps& aligned, const AlignedOps* perturbed) {
+  CollectiveCounter counter;
+  for (const AlignedOps::Iteration& iteration : aligned.iterations) {
+    for (size_t i = iteration.begin; i < iteration.end; ++i) {
+      const OpPair& pair = aligned.pairs[i];
+      const LoggedOp& a = aligned.op_a(pair);
+      if (!IsCollective(a)) continue;
+      const LoggedOp& b = aligned.op_b(pair);
+      Of& of = instances_[counter.Next(iteration.number, a.definition())];
+      const int32_t other = perturbed == nullptr ? -1 : perturbed->partner_of_a[pair.a];
+      for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/false)) {
+        if (tensor.a < 0 || tensor.b < 0) continue;
+        const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
+        if (difference > of.difference) of.difference = difference;
+        if (difference != 0) moves_[MoveKey(iteration.number, a.digest(tensor.a), b.digest(tensor.b))] = true;
+        if (other < 0 || !HasTensor(perturbed->b->ops[other], tensor.a)) continue;
+        of.perturbed =
+            std::max(of.perturbed, RelativeDifference(a, tensor.a, perturbed->b->ops[other], tensor.a));
+      }
+    }
+  }
+}
+
+CollectiveInputs::Of CollectiveInputs::Find(uint64_t instance) const {
+  const auto found = instances_.find(instance);
+  return found == instances_.end() ? Of() : found->second;
+}
+
+bool CollectiveInputs::Moves(int64_t iteration, const Digest& a, const Digest& b) const {
+  return moves_.count(MoveKey(iteration, a, b)) > 0;
+}
+
+RankJudge::RankJudge(const AlignedOps& aligned, const AlignedOps* perturbed,
+                     const CollectiveInputs& collectives, int world_size)
+    : aligned_(aligned),
+      perturbed_(perturbed),
+      collectives_(collectives),
+      world_size_(world_size),
+      writers_a_(*aligned.a, /*indexed=*/perturbed != nullptr),
+      writers_b_(*aligned.b, /*indexed=*/perturbed != nullptr) {}
+
+bool RankJudge::PairIsEqual(const OpPair& pair) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  if (pair.same) {
+    for (int i = 0; i < a.num_tensors(); ++i) {
+      if (a.digest(i) != b.digest(i)) return false;
+    }
+    return true;
+  }
+  for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/true)) {
+    if (tensor.a < 0 || tensor.b < 0 || a.digest(tensor.a) != b.digest(tensor.b)) return false;
+  }
+  return true;
+}
+
+std::optional<Candidate> RankJudge::Find() {
+  for (const AlignedOps::Iteration& iteration : aligned_.iterations) {
+    for (size_t i = iteration.begin; i < iteration.end; ++i) {
+      const OpPair& pair = aligned_.pairs[i];
+      if (IsCollective(aligned_.op_a(pair))) {
+        instance_ = counter_.Next(iteration.number, aligned_.op_a(pair).definition());
+      }
+      if (PairIsEqual(pair)) continue;
+      differs_ = true;
+      writers_a_.AddUpTo(pair.a);
+      writers_b_.AddUpTo(pair.b);
+      if (std::optional<Candidate> candidate = Judge(i, iteration.number)) {
+        candidate->iteration = iteration.number;
+        candidate->position = i - iteration.begin;
+        candidate->pair = i;
+        return candidate;
+      }
+      // All that differs from here on comes from what was explained.
+      if (!tolerant()) return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Candidate> RankJudge::Judge(size_t index, int64_t iteration) {
+  const OpPair& pair = aligned_.pairs[index];
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  Inputs inputs;
+  if (std::optional<Candidate> candidate = JudgeInputs(pair, inputs)) return candidate;
+  if (IsCollective(a)) {
+    const CollectiveInputs::Of all = collectives_.Find(instance_);
+    inputs.difference = std::max(inputs.difference, all.difference);
+    inputs.perturbed = std::max(inputs.perturbed, all.perturbed);
+  }
+  for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/true)) {
+    if (tensor.a < 0 || tensor.b < 0 || a.digest(tensor.a) == b.digest(tensor.b)) continue;
+    if (std::optional<Candidate> candidate = JudgeOutput(pair, tensor, inputs, iteration)) return candidate;
+  }
+  return std::nullopt;
+}
+
+const LoggedOp* RankJudge::PerturbedOp(const OpPair& pair) const {
+  if (perturbed_ == nullptr) return nullptr;
+  const int32_t other = perturbed_->partner_of_a[pair.a];
+  if (other < 0) return nullptr;
+  const LoggedOp& op = perturbed_->b->ops[other];
+  return op.num_tensors() == aligned_.op_a(pair).num_tensors() ? &op : nullptr;
+}
+
+double RankJudge::InputDifference(const OpPair& pair, const TensorPair& tensor) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  if (pair.same) return RelativeDifference(a, tensor.a, b, tensor.b);
+  // It stands for operations that end with a: its inputs are tensors of these.
+  if (!tolerant() && writers_a_.Knows(b.digest(tensor.b))) return 0;
+  double least = std::nan("");
+  const size_t furthest = 64;
+  for (size_t back = 0; back < furthest && back <= pair.a; ++back) {
+    const size_t op = pair.a - back;
+    if (back > 0 && aligned_.partner_of_a[op] >= 0) break;
+    const LoggedOp& other = aligned_.a->ops[op];
+    for (int i = 0; i < other.num_tensors(); ++i) {
+      if (back == 0 && other.definition().tensors[i].is_output) continue;
+      if (other.definition().tensors[i].num_elements != b.definition().tensors[tensor.b].num_elements) {
+        continue;
+      }
+      const double difference = RelativeDifference(other, i, b, tensor.b);
+      if (!(least <= difference)) least = difference;
+    }
+  }
+  return least;
+}
+
+std::optional<Candidate> RankJudge::JudgeInputs(const OpPair& pair, Inputs& inputs) {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  inputs.knows_perturbed = perturbed != nullptr;
+  for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/false)) {
+    if (tensor.a >= 0 && perturbed != nullptr) {
+      inputs.perturbed = std::max(inputs.perturbed, RelativeDifference(a, tensor.a, *perturbed, tensor.a));
+    }
+    if (tensor.b < 0 || (pair.same && tensor.a < 0)) continue;
+    const double difference = InputDifference(pair, tensor);
+    if (difference == 0) continue;
+    const Digest of_a = tensor.a >= 0 ? a.digest(tensor.a) : Digest();
+    const int64_t writer_a = tensor.a >= 0 ? writers_a_.WriterOf(of_a) : -1;
+    const int64_t writer_b = writers_b_.WriterOf(b.digest(tensor.b));
+    const bool made_alike = tolerant() && writer_a >= 0 && writer_b >= 0 &&
+                            aligned_.partner_of_a[writer_a] == static_cast<int32_t>(writer_b);
+    // Of an operation of another name, which tensor is which is a guess.
+    const bool is_known = pair.same && !std::isnan(difference);
+    if (!made_alike && (is_known || !tolerant())) {
+      const double allowed = tolerant() ? InputTolerance(pair, tensor, writer_a) : 0;
+      if (!(difference <= allowed)) return ExplainInput(pair, tensor, writer_a, writer_b, difference);
+    }
+    if (std::isnan(difference)) {
+      inputs.knows_perturbed = false;
+      inputs.difference = std::max(inputs.difference, 1e-30);
+    } else {
+      inputs.difference = std::max(inputs.difference, difference);
+    }
+  }
+  return std::nullopt;
+}
+
+RoundedOutput RankJudge::Describe(const OpPair& pair, const TensorPair& tensor) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  const OpTensorDefinition& of_a = a.definition().tensors[tensor.a];
+  const OpTensorDefinition& of_b = b.definition().tensors[tensor.b];
+  RoundedOutput output;
+  output.reduction_length =
+      std::max(ReductionLength(a.definition(), tensor.a), ReductionLength(b.definition(), tensor.b));
+  if (IsCollective(a)) output.reduction_length = std::max<double>(output.reduction_length, world_size_);
+  output.dtype = UnitRoundoff(of_a.dtype) > UnitRoundoff(of_b.dtype) ? of_a.dtype : of_b.dtype;
+  output.num_elements = of_a.num_elements;
+  if (a.norm(tensor.a) > 0) output.largest_share = a.max_abs(tensor.a) / a.norm(tensor.a);
+  return output;
+}
+
+double RankJudge::InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  RoundedOutput value;
+  value.dtype = a.definition().tensors[tensor.a].dtype;
+  value.num_elements = a.definition().tensors[tensor.a].num_elements;
+  if (a.norm(tensor.a) > 0) value.largest_share = a.max_abs(tensor.a) / a.norm(tensor.a);
+  if (UnitRoundoff(value.dtype) == 0) return 0;
+  if (writer_a >= 0) {
+    const LoggedOp& writer = aligned_.a->ops[writer_a];
+    for (int i = 0; i < writer.num_tensors(); ++i) {
+      if (writer.definition().tensors[i].is_output && writer.digest(i) == a.digest(tensor.a)) {
+        value.reduction_length = ReductionLength(writer.definition(), i);
+      }
+    }
+  }
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  const double amplified = perturbed == nullptr ? 0 : RelativeDifference(a, tensor.a, *perturbed, tensor.a);
+  return kSafety * amplified + AfterRounding(value, SummationBound(value, 1)) + TensorSketch::kResolution;
+}
+
+double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
+                                  const Inputs& inputs) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  // What counts and chooses jumps, and no rounding explains where to.
+  if (UnitRoundoff(output.dtype) == 0) {
+    if (inputs.difference > 0) ++num_not_judged_;
+    return inputs.difference > 0 ? kInfinity : 0;
+  }
+  double gain = 1;
+  if (inputs.difference > 0) {
+    const LoggedOp* const perturbed = PerturbedOp(pair);
+    if (!inputs.knows_perturbed || perturbed == nullptr || inputs.perturbed == 0) {
+      ++num_not_judged_;
+      return kInfinity;
+    }
+    const double after = RelativeDifference(aligned_.op_a(pair), tensor.a, *perturbed, tensor.a);
+    gain = std::max(1.0, BeforeRounding(output, after) / inputs.perturbed);
+  }
+  // What differs at all may differ as much as in the perturbed run, and in other elements: a single number
+  // that is rounded the other way weighs more in one of them than in another.
+  const double difference = inputs.difference > 0 ? std::max(inputs.difference, inputs.perturbed) : 0;
+  const double before = kSafety * gain * difference + SummationBound(output, gain);
+  return AfterRounding(output, before) + TensorSketch::kResolution;
+}
+
+bool RankJudge::IncrementDiffers(const OpPair& pair, const TensorPair& tensor,
+                                 const RoundedOutput& output) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  if (a.definition().role != OpRole::kUpdate || !pair.same || perturbed == nullptr) return false;
+  const OpTensorDefinition& parameter = a.definition().tensors[tensor.a];
+  int before = -1;
+  // Of the other inputs.
+  double difference = 0;
+  double amplified = 0;
+  for (int i = 0; i < a.num_tensors(); ++i) {
+    const OpTensorDefinition& input = a.definition().tensors[i];
+    if (input.is_output) continue;
+    if (input.name == parameter.name && input.num_elements == parameter.num_elements) {
+      before = i;
+      continue;
+    }
+    difference = std::max(difference, RelativeDifference(a, i, b, i));
+    amplified = std::max(amplified, RelativeDifference(a, i, *perturbed, i));
+  }
+  if (before < 0 || (difference > 0 && amplified == 0)) return false;
+  const Increment of_a(a, before, tensor.a);
+  const double norm = of_a.norm();
+  const double whole = a.norm(tensor.a);
+  if (norm == 0 || whole == 0) return false;
+  const double gain =
+      amplified == 0
+          ? 1
+          : std::max(1.0, of_a.DistanceTo(Increment(*perturbed, before, tensor.a)) / norm / amplified);
+  const double explained = kSafety * gain * difference * norm / whole + SummationBound(output, 1);
+  double tolerance = AfterRounding(output, explained) + TensorSketch::kResolution;
+  // Parameters that differ are rounded each by itself.
+  if (RelativeDifference(a, before, b, before) > 0) tolerance += 2 * UnitRoundoff(output.dtype);
+  return of_a.DistanceTo(Increment(b, before, tensor.a)) > tolerance * whole;
+}
+
+std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const TensorPair& tensor,
+                                                const Inputs& inputs, int64_t iteration) {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  const RoundedOutput output = Describe(pair, tensor);
+  const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
+  if (std::isnan(difference)) return std::nullopt;
+  if (IsCollective(a) && collectives_.Moves(iteration, a.digest(tensor.a), b.digest(tensor.b))) {
+    return std::nullopt;
+  }
+  double explained = AfterRounding(output, SummationBound(output, 1));
+  if (tolerant()) {
+    explained = OutputTolerance(pair, tensor, output, inputs);
+    if (difference <= explained && !IncrementDiffers(pair, tensor, output)) return std::nullopt;
+  } else if (inputs.difference > 0) {
+    // Of a collective, on another rank.
+    return std::nullopt;
+  }
+  Candidate candidate;
+  candidate.kind = b.definition().role == OpRole::kUpdate ? Candidate::Kind::kUpdate
+                   : b.definition().role == OpRole::kLoad ? Candidate::Kind::kInput
+                                                          : Candidate::Kind::kOperation;
+  candidate.op = &b;
+  candidate.tensor = b.definition().tensors[tensor.b].name;
+  candidate.tensor_a = tensor.a;
+  candidate.tensor_b = tensor.b;
+  candidate.difference = difference;
+  candidate.input_difference = inputs.difference;
+  candidate.explained = explained;
+  if (a.arguments() != b.arguments()) {
+    candidate.detail = absl::StrCat("its arguments are ", std::string(b.arguments()), " instead of ",
+                                    std::string(a.arguments()));
+  } else if (!pair.same) {
+    candidate.detail = absl::StrCat("it stands for ", origin::Describe(a.definition()), " of the reference");
+  }
+  return candidate;
+}
+
+std::string RankJudge::DescribeWriter(const LoggedOps& ops, int64_t writer) const {
+  if (writer < 0) return "no operation that was logged";
+  const OpDefinition& definition = ops.ops[writer].definition();
+  return absl::StrCat(origin::Describe(definition), " in iteration ",
+                      IterationOf(ops, static_cast<size_t>(writer)));
+}
+
+size_t RankJudge::FirstInserted(size_t op_b) const {
+  constexpr int kMaxSteps = 1000;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const LoggedOp& op = aligned_.b->ops[op_b];
+    int64_t before = -1;
+    for (int i = 0; i < op.num_tensors() && before < 0; ++i) {
+      if (op.definition().tensors[i].is_output) continue;
+      if (!tolerant() && writers_a_.Knows(op.digest(i))) continue;
+      const int64_t writer = writers_b_.WriterOf(op.digest(i));
+      const bool is_earlier = writer >= 0 && static_cast<size_t>(writer) < op_b;
+      if (is_earlier && aligned_.partner_of_b[writer] < 0) before = writer;
+    }
+    if (before < 0) break;
+    op_b = static_cast<size_t>(before);
+  }
+  return op_b;
+}
+
+Candidate RankJudge::ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a,
+                                  int64_t writer_b, double difference) {
+  const LoggedOp& b = aligned_.op_b(pair);
+  const std::string& name = b.definition().tensors[tensor.b].name;
+  Candidate candidate;
+  candidate.kind = Candidate::Kind::kInput;
+  candidate.op = &b;
+  candidate.tensor = name;
+  candidate.tensor_a = tensor.a;
+  candidate.tensor_b = tensor.b;
+  candidate.tensor_is_output = false;
+  candidate.difference = difference;
+  const auto name_operation = [&](const LoggedOp& op, std::string detail) {
+    candidate.kind =
+        op.definition().role == OpRole::kUpdate ? Candidate::Kind::kUpdate : Candidate::Kind::kOperation;
+    candidate.op = &op;
+    candidate.tensor_a = candidate.tensor_b = -1;
+    candidate.detail = std::move(detail);
+  };
+  const std::string reader = origin::Describe(b.definition());
+  if (writer_b >= 0 && aligned_.partner_of_b[writer_b] < 0) {
+    const LoggedOp& inserted = aligned_.b->ops[FirstInserted(static_cast<size_t>(writer_b))];
+    name_operation(inserted,
+                   absl::StrCat("the reference does not run it; ", reader, " reads what it makes as ", name));
+    return candidate;
+  }
+  if (writer_a >= 0 && aligned_.partner_of_a[writer_a] < 0) {
+    const LoggedOp& missing = aligned_.a->ops[writer_a];
+    name_operation(missing, absl::StrCat("only the reference runs it; ", reader, " reads what ",
+                                         DescribeWriter(*aligned_.b, writer_b), " wrote as ", name));
+    return candidate;
+  }
+  const std::string by_a = DescribeWriter(*aligned_.a, writer_a);
+  const std::string by_b = DescribeWriter(*aligned_.b, writer_b);
+  if (writer_a < 0 && writer_b < 0) {
+    candidate.detail = "no operation that was logged made it, in either run";
+  } else if (writer_a >= 0 && writer_b >= 0) {
+    candidate.last_written_by = by_b;
+    candidate.detail =
+        absl::StrCat("it is what ", by_b, " wrote; in the reference it is what ", by_a, " wrote");
+  } else if (writer_b < 0) {
+    candidate.last_written_by = by_a;
+    candidate.detail = absl::StrCat("it is not what ", by_a,
+                                    " wrote, as in the reference: something that is not logged wrote it");
+  } else {
+    candidate.last_written_by = by_b;
+    candidate.detail =
+        absl::StrCat("it is what ", by_b, " wrote; in the reference something that is not logged wrote it");
+  }
+  return candidate;
+}
+
+}  // namespace ott::origin

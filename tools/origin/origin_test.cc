@@ -1,0 +1,363 @@
+// Which operation `ott origin` names, in trainings whose truth is known.
+
+#include "ott/dist/origin/origin.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/op_log/op_log.h"
+#include "ott/core/tensor/tensor_view.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/dist/origin/origin_text.h"
+#include "ott/dist/origin/sequence_alignment.h"
+#include "tools/origin/planted_case.h"
+#include "tools/origin/simulated_training.h"
+
+namespace ott::origin {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Dir() {
+  return testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name();
+}
+
+TEST(SequenceAlignment, LongestCommonSubsequencesOfRandomSequencesAreFound) {
+  std::mt19937 random(1);
+  for (int run = 0; run < 300; ++run) {
+    std::vector<uint32_t> a(random() % 30);
+    std::vector<uint32_t> b(random() % 30);
+    for (uint32_t& value : a) value = random() % 5;
+    for (uint32_t& value : b) value = random() % 5;
+    std::vector<std::vector<size_t>> longest(a.size() + 1, std::vector<size_t>(b.size() + 1, 0));
+    for (size_t i = a.size(); i-- > 0;) {
+      for (size_t j = b.size(); j-- > 0;) {
+        longest[i][j] =
+            a[i] == b[j] ? longest[i + 1][j + 1] + 1 : std::max(longest[i + 1][j], longest[i][j + 1]);
+      }
+    }
+    const auto pairs = AlignSequences(a, b);
+    EXPECT_EQ(pairs.size(), longest[0][0]);
+    for (size_t p = 0; p < pairs.size(); ++p) {
+      EXPECT_EQ(a[pairs[p].first], b[pairs[p].second]);
+      if (p > 0) {
+        EXPECT_LT(pairs[p - 1].first, pairs[p].first);
+        EXPECT_LT(pairs[p - 1].second, pairs[p].second);
+      }
+    }
+  }
+}
+
+TEST(SequenceAlignment, SequencesThatDifferInMuchAreAlignedByOccurrence) {
+  std::vector<uint32_t> a;
+  std::vector<uint32_t> b;
+  for (uint32_t i = 0; i < 20000; ++i) {
+    a.push_back(i % 3 == 0 ? 100000 + i : i);
+    b.push_back(i % 3 == 0 ? 200000 + i : i);
+  }
+  EXPECT_EQ(AlignSequences(a, b).size(), 20000u - 6667u);
+}
+
+TEST(Origin, AFaultIsFoundBitForBitWithoutAPerturbedRun) {
+  for (int f = 1; f <= kNumFaults; ++f) {
+    const PlantedResult result = RunPlanted(Dir(), DType::kFloat32, static_cast<Fault>(f), 1,
+                                            /*other_order=*/false, /*perturbed=*/false);
+    ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+    EXPECT_TRUE(result.found) << TruthOf(static_cast<Fault>(f)).description << ": "
+                              << result.verdict->verdict();
+  }
+}
+
+TEST(Origin, AFaultIsFoundAmongSumsInAnotherOrder) {
+  for (int f = 1; f <= kNumFaults; ++f) {
+    const PlantedResult result =
+        RunPlanted(Dir(), DType::kFloat32, static_cast<Fault>(f), 3, /*other_order=*/true);
+    ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+    EXPECT_TRUE(result.found) << TruthOf(static_cast<Fault>(f)).description << ": "
+                              << result.verdict->verdict();
+  }
+}
+
+TEST(Origin, SumsInAnotherOrderAreNoFinding) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat8E4M3}) {
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
+      const PlantedResult result = RunPlanted(Dir(), dtype, Fault::kNone, seed, /*other_order=*/true);
+      ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+      EXPECT_EQ(result.verdict->kind(), "none") << result.verdict->verdict();
+    }
+  }
+}
+
+TEST(Origin, ARunThatRepeatsHasNoOrigin) {
+  const PlantedResult result = RunPlanted(Dir(), DType::kFloat32, Fault::kNone, 5, false, false);
+  EXPECT_EQ(result.verdict->kind(), "none");
+  EXPECT_EQ(result.verdict->problems_size(), 0);
+}
+
+TEST(Origin, WithoutAPerturbedRunAnotherOrderOfSumsIsNamedAndCalledWhatItIs) {
+  const PlantedResult result = RunPlanted(Dir(), DType::kFloat32, Fault::kNone, 6, true, false);
+  EXPECT_EQ(result.verdict->kind(), "operation");
+  EXPECT_EQ(result.verdict->iteration(), 0);
+  EXPECT_THAT(result.verdict->verdict(),
+              AllOf(HasSubstr("inputs equal bit for bit"), HasSubstr("another order of its sums would")));
+}
+
+// Logs that are written by hand: a rank whose operations are functions of numbers.
+class HandWritten {
+ public:
+  HandWritten(const std::string& run_dir, int rank, int world_size) {
+    RunInfo info;
+    info.set_world_size(world_size);
+    std::filesystem::create_directories(RankDirectory(run_dir, rank));
+    EXPECT_TRUE(WriteRunInfo(run_dir, info).ok());
+    OpLog::Options options;
+    options.path = OpLogPath(run_dir, rank);
+    options.kept_dir = OpTensorsDirectory(run_dir, rank);
+    options.keep = {"kept.*"};
+    options.rank = rank;
+    options.world_size = world_size;
+    auto log = OpLog::Create(options);
+    EXPECT_TRUE(log.ok()) << log.status();
+    log_ = *std::move(log);
+    EXPECT_TRUE(log_->BeginIteration(0).ok());
+  }
+
+  // Each value is a tensor of four elements.
+  void Op(const std::string& name, const std::vector<float>& inputs, float output,
+          OpRole role = OpRole::kOperation) {
+    ObservedOp op;
+    op.name = name;
+    op.role = role;
+    std::vector<std::vector<float>> data;
+    std::vector<TensorView> views;
+    std::vector<OpArg> args;
+    data.reserve(inputs.size() + 1);
+    views.reserve(inputs.size() + 1);
+    const auto add = [&](float value) -> OpArg {
+      data.push_back({value, 1, 2, 3});
+      return views.emplace_back(data.back().data(), absl::Span<const int64_t>({4}));
+    };
+    for (const float input : inputs) args.push_back(add(input));
+    op.args = args;
+    void* const handle = log_->Begin(op);
+    const OpArg out = add(output);
+    log_->AddOutputs(handle, {&out, 1});
+    log_->End(handle);
+  }
+  void Finish() { EXPECT_TRUE(log_->Finish().ok()); }
+
+ private:
+  std::unique_ptr<OpLog> log_;
+};
+
+class OriginOfHandWrittenLogs : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(dir_); }
+
+  absl::StatusOr<OriginVerdict> Find() const { return FindOrigin(dir_ + "/a", dir_ + "/b", ""); }
+
+  const std::string dir_ = Dir();
+  HandWritten A() { return HandWritten(dir_ + "/a", 0, 1); }
+  HandWritten B() { return HandWritten(dir_ + "/b", 0, 1); }
+};
+
+TEST_F(OriginOfHandWrittenLogs, InsertedRenamedAndFusedOperationsDoNotDerailIt) {
+  HandWritten a = A();
+  a.Op("linear", {10, 20}, 30);
+  a.Op("add_bias", {30, 1}, 31);
+  a.Op("gelu", {31}, 40);
+  a.Op("linear2", {40}, 50);
+  a.Op("softmax", {50}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("clone", {10}, 10);
+  b.Op("fused_linear", {10, 20, 1}, 31);
+  b.Op("gelu_tanh", {31}, 40);
+  b.Op("linear2", {40}, 50);
+  b.Op("softmax", {50}, 61);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "softmax") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->kind(), "operation");
+}
+
+TEST_F(OriginOfHandWrittenLogs, AFusedOperationThatIsWrongIsNamed) {
+  HandWritten a = A();
+  a.Op("linear", {10, 20}, 30);
+  a.Op("add_bias", {30, 1}, 31);
+  a.Op("softmax", {31}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("fused_linear", {10, 20, 1}, 32);
+  b.Op("softmax", {32}, 61);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "fused_linear") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->detail(), HasSubstr("it stands for add_bias"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, AnInsertedOperationThatChangesAValueIsNamed) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Op("softmax", {30}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("linear", {10}, 30);
+  b.Op("cast", {30}, 29);
+  b.Op("softmax", {29}, 58);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "cast") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->verdict(), HasSubstr("the reference does not run it"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, AValueThatChangesBetweenTwoOperationsIsAnInput) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Op("softmax", {30}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("linear", {10}, 30);
+  b.Op("softmax", {31}, 61);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "input");
+  EXPECT_EQ(verdict->operation(), "softmax");
+  EXPECT_EQ(verdict->last_written_by(), "linear in iteration 0");
+}
+
+TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Op("gelu", {30}, 40);
+  a.Op("argmax", {40}, 3);
+  a.Op("other", {5}, 6);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("linear", {10}, 33);
+  b.Op("gelu", {33}, 44);
+  b.Op("argmax", {44}, 3);
+  b.Op("other", {5}, 6);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  ASSERT_EQ(verdict->spread_size(), 2);
+  EXPECT_EQ(verdict->spread(0).operation(), "gelu");
+  EXPECT_EQ(verdict->spread(1).depth(), 2);
+  EXPECT_EQ(verdict->num_swallow_after(), 1);
+  EXPECT_THAT(FormatOrigin(*verdict), AllOf(HasSubstr("\n    argmax: "), HasSubstr("swallowed")));
+  EXPECT_THAT(DrawOrigin(*verdict), HasSubstr("<svg"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatCameFromAnotherRankIsNotBlamedOnACollective) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      const bool wrong = run[0] == 'b';
+      const float local = rank == 1 && wrong ? 6 : 5;
+      log.Op("linear", {10}, local);
+      log.Op("all_reduce", {local}, wrong ? 11 : 10, OpRole::kCollective);
+      log.Op("step", {wrong ? 11.0f : 10.0f}, wrong ? 21 : 20);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->ranks(), ElementsAre(1));
+  EXPECT_THAT(verdict->verdict(), HasSubstr("on rank 1 alone"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, ACollectiveThatIsWrongOnAllRanksIsBlamed) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("all_reduce", {5}, run[0] == 'b' ? 11 : 10, OpRole::kCollective);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "all_reduce");
+  EXPECT_THAT(verdict->verdict(), HasSubstr("on all ranks, so it is the program and not a device"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, TwoRanksOfOneRunAreCompared) {
+  for (const int rank : {0, 1}) {
+    HandWritten log(dir_ + "/a", rank, 2);
+    log.Op("linear", {10}, rank == 1 ? 31 : 30);
+    log.Finish();
+  }
+  const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/a", "", {{0, 1}});
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear");
+  EXPECT_THAT(verdict->ranks(), ElementsAre(1));
+}
+
+TEST_F(OriginOfHandWrittenLogs, KeptTensorsSayHowManyElementsDiffer) {
+  for (const char* run : {"a", "b"}) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("kept", {10}, run[0] == 'b' ? 31 : 30);
+    log.Finish();
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_FALSE(verdict->estimated());
+  EXPECT_THAT(verdict->verdict(), HasSubstr("1 of 4 elements, max rel error 0.033"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, LogsOfOtherProgramsAreRefused) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("conv", {10, 3}, 30);
+  b.Finish();
+  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("no operation of the one is in the other"));
+  EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", dir_ + "/none", "").status().message()),
+              HasSubstr("no run directory"));
+  std::filesystem::remove(OpLogPath(dir_ + "/b", 0));
+  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("no log of operations"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatACutLogHoldsIsUsedAndItsEndIsSaid) {
+  HandWritten a = A();
+  HandWritten b = B();
+  for (HandWritten* log : {&a, &b}) {
+    for (float i = 0; i < 10; ++i) log->Op("linear", {i}, log == &b && i > 5 ? i : i + 1);
+    log->Finish();
+  }
+  const std::string path = OpLogPath(dir_ + "/b", 0);
+  const auto size = std::filesystem::file_size(path);
+  std::filesystem::resize_file(path, size - 100);
+  auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear");
+  EXPECT_THAT(FormatOrigin(*verdict), HasSubstr("INCOMPLETE: "));
+  std::filesystem::resize_file(path, size / 2);
+  verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_THAT(FormatOrigin(*verdict), HasSubstr("after 4 operations: the file was cut"));
+}
+
+}  // namespace
+}  // namespace ott::origin
