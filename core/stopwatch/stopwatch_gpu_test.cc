@@ -16,7 +16,7 @@
 namespace ott {
 namespace {
 
-using DeviceTiming = Stopwatch::DeviceTiming;
+using DeviceSync = Stopwatch::DeviceSync;
 
 // Work of a device that ends when it is let go, or after so many milliseconds.
 struct Work {
@@ -44,9 +44,9 @@ class StopwatchOnDevice : public testing::Test {
     EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
   }
 
-  void Enable(DeviceTiming timing) {
+  void Enable(DeviceSync timing) {
     Stopwatch::Options options;
-    options.device_timing = timing;
+    options.device_sync = timing;
     options.stream = stream_;
     const absl::Status status = stopwatch_.Enable(options);
     ASSERT_TRUE(status.ok()) << status;
@@ -63,7 +63,7 @@ class StopwatchOnDevice : public testing::Test {
 };
 
 TEST_F(StopwatchOnDevice, BothEndsOfAMeasurementWaitForTheDevice) {
-  for (const DeviceTiming timing : {DeviceTiming::kSynchronizeDevice, DeviceTiming::kSynchronizeStream}) {
+  for (const DeviceSync timing : {DeviceSync::kDevice, DeviceSync::kStream}) {
     for (int seed = 0; seed < 20; ++seed) {
       if (FindCudaStandIn() != nullptr) CudaStandIn().Reset(seed);
       Enable(timing);
@@ -85,7 +85,7 @@ TEST_F(StopwatchOnDevice, BothEndsOfAMeasurementWaitForTheDevice) {
 TEST_F(StopwatchOnDevice, OfOneStreamDoesNotWaitForOthers) {
   cudaStream_t other = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
-  Enable(DeviceTiming::kSynchronizeStream);
+  Enable(DeviceSync::kStream);
   Work elsewhere(60000);
   elsewhere.GiveTo(other);
   stopwatch_.Start("step");
@@ -97,7 +97,7 @@ TEST_F(StopwatchOnDevice, OfOneStreamDoesNotWaitForOthers) {
 }
 
 TEST_F(StopwatchOnDevice, EventsTellTheDevicesTimeAndNobodyWaits) {
-  Enable(DeviceTiming::kEvents);
+  Enable(DeviceSync::kEvents);
   Work work(60000);
   stopwatch_.Start("step");
   // The stream has passed the start.
@@ -118,7 +118,7 @@ TEST_F(StopwatchOnDevice, EventsTellTheDevicesTimeAndNobodyWaits) {
 TEST_F(StopwatchOnDevice, ThreadsThatUseOtherDevicesMeasureThisOne) {
   int num_devices = 0;
   ASSERT_EQ(cudaGetDeviceCount(&num_devices), cudaSuccess);
-  Enable(DeviceTiming::kEvents);
+  Enable(DeviceSync::kEvents);
   std::thread([&] {
     ASSERT_EQ(cudaSetDevice(num_devices - 1), cudaSuccess);
     stopwatch_.Start("step");
@@ -134,8 +134,7 @@ TEST_F(StopwatchOnDevice, ThreadsThatUseOtherDevicesMeasureThisOne) {
 
 TEST_F(StopwatchOnDevice, AfterAnErrorOfTheDeviceTheHostsTimeGoesOn) {
   if (FindCudaStandIn() == nullptr) GTEST_SKIP() << "errors of a GPU cannot be had at will";
-  for (const DeviceTiming timing :
-       {DeviceTiming::kSynchronizeDevice, DeviceTiming::kSynchronizeStream, DeviceTiming::kEvents}) {
+  for (const DeviceSync timing : {DeviceSync::kDevice, DeviceSync::kStream, DeviceSync::kEvents}) {
     CudaStandIn().Reset(1);
     Enable(timing);
     CudaStandIn().Fail("cudaGetDevice", 1, cudaErrorLaunchFailure, true);
@@ -159,7 +158,7 @@ TEST_F(StopwatchOnDevice, EventsAreGivenBackWhateverHappened) {
     CudaStandIn().Reset(failing_call);
     Stopwatch stopwatch{Stopwatch::Environment{Clock::Steady()}};
     Stopwatch::Options options;
-    options.device_timing = DeviceTiming::kEvents;
+    options.device_sync = DeviceSync::kEvents;
     options.stream = stream_;
     CudaStandIn().Fail("*", failing_call, cudaErrorLaunchFailure, false);
     if (!stopwatch.Enable(options).ok()) return;
@@ -180,8 +179,7 @@ TEST_F(StopwatchOnDevice, EventsAreGivenBackWhateverHappened) {
 }
 
 TEST_F(StopwatchOnDevice, TheChildOfAForkLeavesCudaAlone) {
-  for (const DeviceTiming timing :
-       {DeviceTiming::kSynchronizeDevice, DeviceTiming::kSynchronizeStream, DeviceTiming::kEvents}) {
+  for (const DeviceSync timing : {DeviceSync::kDevice, DeviceSync::kStream, DeviceSync::kEvents}) {
     Enable(timing);
     stopwatch_.Start("step");
     const pid_t child = fork();
