@@ -145,6 +145,10 @@ class Run {
  public:
   Run(std::shared_ptr<Ranks> ranks, const Config& config) : ranks_(std::move(ranks)) {
     Communicator& communicator = ranks_->Get();
+    if (config.stopwatch().device_sync() != DEVICE_SYNC_NONE || config.nvtx().sync_on_push() ||
+        config.nvtx().sync_on_pop()) {
+      LetOthersRunWhileMeasuring();
+    }
     run_ = Check(WithoutGil([&] { return TrainingRun::Start(communicator, config); }));
   }
   Run(const Run&) = delete;

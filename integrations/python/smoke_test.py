@@ -1,6 +1,7 @@
 """What the package does where neither NumPy nor PyTorch is installed."""
 
 import array
+import importlib.metadata
 import os
 import sys
 import tempfile
@@ -9,6 +10,7 @@ import ott
 from ott import accvlab
 
 assert "numpy" not in sys.modules and "torch" not in sys.modules
+assert importlib.metadata.version("optim-test-tools") == ott.__version__
 directory = tempfile.mkdtemp()
 stopwatch, dumper = ott.Stopwatch(), ott.TensorDumper()
 with ott.TrainingRun({"run_dir": f"{directory}/run", "stopwatch": {}, "dump": {}}, ranks="local") as run:

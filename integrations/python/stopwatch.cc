@@ -37,6 +37,19 @@ constexpr Place kPlace{"Python", 0};
 
 int num_open_scopes = 0;
 
+// Whether intervals or ranges may wait for a device, so that other threads are to run meanwhile.
+bool waits_for_device = false;
+
+// Calls f, which does not touch Python's objects.
+template <typename F>
+void Measure(F f) {
+  if (__builtin_expect(waits_for_device, 0)) {
+    WithoutGil(f);
+  } else {
+    f();
+  }
+}
+
 void SetMisuseError(const MisuseCapture& capture) {
   const std::string message = absl::StrReplaceAll(
       capture.message(), {{" at Python:0", ""}, {" since Python:0", ""}, {" of Python:0", ""}});
@@ -136,7 +149,7 @@ PyObject* CallStopwatch(PyObject*, PyObject* const* arguments, Py_ssize_t number
     if (is_on) {
       if (Stopwatch::Measurement* const measurement = known_names.Find(argument)) {
         const MisuseCapture capture;
-        (stopwatch.*kByHandle)(*measurement, kPlace);
+        Measure([&] { (stopwatch.*kByHandle)(*measurement, kPlace); });
         return Result(capture);
       }
     }
@@ -153,7 +166,7 @@ PyObject* CallStopwatch(PyObject*, PyObject* const* arguments, Py_ssize_t number
     Py_RETURN_NONE;
   }
   const MisuseCapture capture;
-  (stopwatch.*kByText)(text, kPlace);
+  Measure([&] { (stopwatch.*kByText)(text, kPlace); });
   return Result(capture);
 }
 
@@ -165,7 +178,7 @@ PyObject* NvtxPush(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyO
   const char* const name = NameOf(argument, &size, wrapper.enabled());
   if (name != nullptr) {
     const MisuseCapture capture;
-    wrapper.Push(std::string(name, static_cast<size_t>(size)), kPlace);
+    Measure([&] { wrapper.Push(std::string(name, static_cast<size_t>(size)), kPlace); });
     return Result(capture);
   }
   if (PyErr_Occurred() != nullptr) return nullptr;
@@ -176,16 +189,16 @@ PyObject* NvtxPop(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyOb
   NvtxRangeWrapper& wrapper = NvtxRangeWrapper::Get();
   const MisuseCapture capture;
   if (number == 0 && names == nullptr) {
-    wrapper.Pop(kPlace);
+    Measure([&] { wrapper.Pop(kPlace); });
     return Result(capture);
   }
   PyObject* const argument = OnlyArgument("range_name", arguments, number, names);
   if (argument == nullptr) return nullptr;
   Py_ssize_t size = 0;
   if (argument == Py_None) {
-    wrapper.Pop(kPlace);
+    Measure([&] { wrapper.Pop(kPlace); });
   } else if (const char* const name = NameOf(argument, &size, wrapper.enabled()); name != nullptr) {
-    wrapper.Pop(std::string_view(name, static_cast<size_t>(size)), kPlace);
+    Measure([&] { wrapper.Pop(std::string_view(name, static_cast<size_t>(size)), kPlace); });
   } else if (PyErr_Occurred() != nullptr) {
     return nullptr;
   }
@@ -232,7 +245,7 @@ PyObject* ScopeEnter(PyObject* self, PyObject*) {
   Py_ssize_t size = 0;
   const char* const name = scope->name == nullptr ? nullptr : NameOf(scope->name, &size, is_on);
   if (name != nullptr) {
-    scope->scope.emplace(std::string_view(name, static_cast<size_t>(size)), kPlace);
+    Measure([&] { scope->scope.emplace(std::string_view(name, static_cast<size_t>(size)), kPlace); });
     scope->counted = is_on;
     num_open_scopes += is_on ? 1 : 0;
   } else if (PyErr_Occurred() != nullptr) {
@@ -248,7 +261,7 @@ PyObject* ScopeExit(PyObject* self, PyObject* const*, Py_ssize_t) {
   if (std::exchange(scope->counted, false)) --num_open_scopes;
   scope->entered = false;
   const MisuseCapture capture;
-  scope->scope.reset();
+  Measure([&] { scope->scope.reset(); });
   if (__builtin_expect(!capture.message().empty(), 0)) {
     SetMisuseError(capture);
     return nullptr;
@@ -421,6 +434,7 @@ void EnableStopwatch(int64_t num_warmup_iters, int64_t print_every_n_iters, cons
   options.num_warmup_iters = num_warmup_iters;
   options.print_every_n_iters = print_every_n_iters;
   options.device_sync = DeviceSyncOf(device_sync);
+  if (options.device_sync != Stopwatch::DeviceSync::kNone) LetOthersRunWhileMeasuring();
   options.collective_measurements = std::move(collective_measurements);
   options.cpu_usage_measurement = cpu_usage_measurement;
   options.emit_nvtx = emit_nvtx;
@@ -476,6 +490,8 @@ void Check(const MisuseCapture& capture) {
 
 int NumOpenScopes() { return num_open_scopes; }
 
+void LetOthersRunWhileMeasuring() { waits_for_device = true; }
+
 void DefineStopwatch(py::module_& module) {
   AddBases(module);
   module.add_object("Scope", py::reinterpret_steal<py::object>(MakeScopeType()));
@@ -508,6 +524,7 @@ void DefineStopwatch(py::module_& module) {
     options.sync_on_pop = sync_on_pop;
     options.keep_track_of_range_order = keep_track_of_range_order;
     options.on_misuse = OnMisuse::kLogAndCount;
+    if (sync_on_push || sync_on_pop) LetOthersRunWhileMeasuring();
     Check(NvtxRangeWrapper::Get().Enable(options, PlaceOf(place)));
   });
   module.def("nvtx_enabled", [] { return NvtxRangeWrapper::Get().enabled(); });

@@ -16,6 +16,10 @@ void Check(const internal::MisuseCapture& capture);
 // GIL
 int NumOpenScopes();
 
+// From now on the GIL is released at the ends of intervals and ranges, as these may wait for a device.
+// REQUIRES: the GIL
+void LetOthersRunWhileMeasuring();
+
 void DefineStopwatch(pybind11::module_& module);
 
 }  // namespace ott::python

@@ -64,6 +64,8 @@ def _export_torch(torch: Any, tensor: Any) -> Tuple[Any, ...]:
         raise TypeError(f"a tensor of layout {tensor.layout} has no strides; pass tensor.to_dense()")
     if tensor.is_quantized:
         raise TypeError("a quantized tensor cannot be read; pass tensor.dequantize() or tensor.int_repr()")
+    if hasattr(tensor, "to_local"):
+        raise TypeError("a DTensor lies on several ranks; pass tensor.to_local() or tensor.full_tensor()")
     device = tensor.device
     if device.type not in ("cpu", "cuda"):
         raise TypeError(f"a tensor on the device {device} cannot be read; pass tensor.cpu()")
