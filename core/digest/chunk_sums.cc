@@ -14,7 +14,7 @@ void SumChunkPortable(const void* elements, const float* signs, ChunkSums& resul
     const auto x = static_cast<float>(static_cast<const T*>(elements)[i]);
     result.squares += x * x;
     result.max_abs = std::max(result.max_abs, std::fabs(x));
-    result.sums[i % 16] += x * signs[i];
+    result.sums[SumOf(i)] += x * signs[i];
   }
 }
 

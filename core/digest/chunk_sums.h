@@ -15,9 +15,26 @@ struct ChunkSums {
   float squares;
   // Anything where squares is not finite.
   float max_abs;
-  // Sum i of the elements i modulo 16, each times its sign.
+  // Of the elements, each times its sign: element i is part of sums[SumOf(i)].
   alignas(64) float sums[16];
 };
+
+// After so many elements the sums change places, so that a column of a matrix, whose elements are a multiple
+// of 16 apart, is spread over all of them.
+inline constexpr int64_t kElementsOfTurn = 64;
+
+// Of the place of a sum, the next one: a round trip through all 16, made of what vector instructions do at
+// once: 0 to 7 move to 8 to 15, and 8 to 15 to 1 to 7 and 0.
+constexpr int NextSum(int sum) { return sum < 8 ? sum + 8 : (sum - 8 + 1) % 8; }
+
+// Which of the sums an element of the chunk is part of in the end.
+constexpr int SumOf(int64_t element) {
+  int sum = static_cast<int>(element % 16);
+  for (int64_t turn = element / kElementsOfTurn; turn < kChunkElements / kElementsOfTurn; ++turn) {
+    sum = NextSum(sum);
+  }
+  return sum;
+}
 
 // elements: kChunkElements of them. signs (1 and -1): as many, aligned to 64 bytes.
 using SumChunk = void(const void* elements, const float* signs, ChunkSums& result);

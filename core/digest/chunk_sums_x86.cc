@@ -30,7 +30,10 @@ OTT_AVX512 inline __m512 Load16(const BFloat16* elements) {
 template <typename T>
 OTT_AVX512 void SumChunkAvx512(const void* data, const float* signs, ChunkSums& result) {
   constexpr int kAbsoluteMaximum = 0b1011;
+  static_assert(16 * kAtOnce == kElementsOfTurn);
   const T* const elements = static_cast<const T*>(data);
+  // Where each sum comes from as they turn (NextSum): 8 to 15 from 0 to 7, 0 from 15, 1 to 7 from 8 to 14.
+  const __m512i turn = _mm512_setr_epi32(15, 8, 9, 10, 11, 12, 13, 14, 0, 1, 2, 3, 4, 5, 6, 7);
   __m512 squares[kAtOnce];
   __m512 largest[kAtOnce];
   __m512 sums[kAtOnce];
@@ -40,7 +43,8 @@ OTT_AVX512 void SumChunkAvx512(const void* data, const float* signs, ChunkSums& 
     for (int i = 0; i < kAtOnce; ++i) {
       const __m512 x = Load16(elements + begin + 16 * i);
       squares[i] = _mm512_fmadd_ps(x, x, squares[i]);
-      sums[i] = _mm512_fmadd_ps(x, _mm512_load_ps(signs + begin + 16 * i), sums[i]);
+      sums[i] =
+          _mm512_permutexvar_ps(turn, _mm512_fmadd_ps(x, _mm512_load_ps(signs + begin + 16 * i), sums[i]));
       largest[i] = _mm512_range_ps(largest[i], x, kAbsoluteMaximum);
     }
   }
@@ -65,17 +69,25 @@ template <typename T>
 OTT_AVX2 void SumChunkAvx2(const void* data, const float* signs, ChunkSums& result) {
   const T* const elements = static_cast<const T*>(data);
   const __m256 without_sign = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
+  const __m256i last_first = _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6);
   __m256 squares[kAtOnce];
   __m256 largest[kAtOnce];
   __m256 sums[kAtOnce];
   for (int i = 0; i < kAtOnce; ++i) squares[i] = largest[i] = sums[i] = _mm256_setzero_ps();
-  for (int64_t begin = 0; begin < kChunkElements; begin += 8 * kAtOnce) {
-    for (int i = 0; i < kAtOnce; i += 8 / static_cast<int>(sizeof(T))) Prefetch(elements + begin + 8 * i);
-    for (int i = 0; i < kAtOnce; ++i) {
-      const __m256 x = Load8(elements + begin + 8 * i);
-      squares[i] = _mm256_fmadd_ps(x, x, squares[i]);
-      sums[i] = _mm256_fmadd_ps(x, _mm256_load_ps(signs + begin + 8 * i), sums[i]);
-      largest[i] = _mm256_max_ps(largest[i], _mm256_and_ps(x, without_sign));
+  for (int64_t turn = 0; turn < kChunkElements; turn += kElementsOfTurn) {
+    for (int64_t begin = turn; begin < turn + kElementsOfTurn; begin += 8 * kAtOnce) {
+      for (int i = 0; i < kAtOnce; i += 8 / static_cast<int>(sizeof(T))) Prefetch(elements + begin + 8 * i);
+      for (int i = 0; i < kAtOnce; ++i) {
+        const __m256 x = Load8(elements + begin + 8 * i);
+        squares[i] = _mm256_fmadd_ps(x, x, squares[i]);
+        sums[i] = _mm256_fmadd_ps(x, _mm256_load_ps(signs + begin + 8 * i), sums[i]);
+        largest[i] = _mm256_max_ps(largest[i], _mm256_and_ps(x, without_sign));
+      }
+    }
+    for (int i = 0; i < kAtOnce; i += 2) {
+      const __m256 first = sums[i];
+      sums[i] = _mm256_permutevar8x32_ps(sums[i + 1], last_first);
+      sums[i + 1] = first;
     }
   }
   alignas(32) float lanes[8];

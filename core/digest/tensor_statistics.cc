@@ -26,19 +26,21 @@ using internal::kChunkElements;
 // Squares of smaller numbers lose digits, or vanish.
 constexpr float kSmallestToSquare = 1e-15f;
 
-// The sign of each element within its chunk; each chunk has 16 further signs, one for each sum.
-struct Signs {
-  Signs() {
+// The sign of each element within its chunk, and its sum.
+struct Elements {
+  Elements() {
     for (int64_t i = 0; i < kChunkElements; ++i) {
       signs[i] = DigestKey(1000 + i / 64) >> (i % 64) & 1 ? -1.0f : 1.0f;
+      sums[i] = static_cast<uint8_t>(internal::SumOf(i));
     }
   }
   alignas(64) float signs[kChunkElements];
+  uint8_t sums[kChunkElements];
 };
 
-const float* SignsOfChunk() {
-  static const Signs signs;
-  return signs.signs;
+const Elements& ElementsOfChunk() {
+  static const Elements elements;
+  return elements;
 }
 
 // What the statistics of a tensor are made of.
@@ -50,16 +52,22 @@ struct Totals {
   double sums[TensorSketch::kNumSums] = {};
   int64_t num_chunks = 0;
 
-  void AddToSums(const double* of_chunk) {
-    const uint64_t signs = DigestKey(2000 + num_chunks++);
-    for (int i = 0; i < TensorSketch::kNumSums; ++i) sums[i] += signs >> i & 1 ? -of_chunk[i] : of_chunk[i];
+  // Each sum of a chunk has a further sign, and is added to another one, so that columns of any length are
+  // spread over all of them, too.
+  template <typename T>
+  void AddToSums(const T* of_chunk) {
+    const uint64_t key = DigestKey(2000 + num_chunks++);
+    for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+      double& sum = sums[(i + (key >> 32)) % TensorSketch::kNumSums];
+      sum += key >> i & 1 ? -of_chunk[i] : of_chunk[i];
+    }
   }
 };
 
 // Any number of elements, with doubles.
 template <typename T>
 void AddChunkExactly(const T* elements, int64_t count, Totals& totals) {
-  const float* const signs = SignsOfChunk();
+  const Elements& of_chunk = ElementsOfChunk();
   double sums[TensorSketch::kNumSums] = {};
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<double>(elements[i]);
@@ -69,7 +77,7 @@ void AddChunkExactly(const T* elements, int64_t count, Totals& totals) {
     }
     totals.squares += value * value;
     totals.max_abs = std::max(totals.max_abs, std::fabs(value));
-    sums[i % TensorSketch::kNumSums] += value * signs[i];
+    sums[of_chunk.sums[i]] += value * of_chunk.signs[i];
   }
   totals.AddToSums(sums);
 }
@@ -84,22 +92,19 @@ void AddChunk(const T* elements, int64_t count, Totals& totals) {
   static internal::SumChunk* const sum_chunk = internal::FastestSumChunk<T>();
   ChunkSums result;
   if (count == kChunkElements) {
-    sum_chunk(elements, SignsOfChunk(), result);
+    sum_chunk(elements, ElementsOfChunk().signs, result);
   } else {
     if (count < 64) return AddChunkExactly(elements, count, totals);
     T padded[kChunkElements] = {};
     std::copy(elements, elements + count, padded);
-    sum_chunk(padded, SignsOfChunk(), result);
+    sum_chunk(padded, ElementsOfChunk().signs, result);
   }
   if (!std::isfinite(result.squares) || (result.max_abs < kSmallestToSquare && result.max_abs > 0)) {
     return AddChunkExactly(elements, count, totals);
   }
   totals.squares += result.squares;
   totals.max_abs = std::max<double>(totals.max_abs, result.max_abs);
-  const uint64_t signs = DigestKey(2000 + totals.num_chunks++);
-  for (int i = 0; i < TensorSketch::kNumSums; ++i) {
-    totals.sums[i] += signs >> i & 1 ? -result.sums[i] : result.sums[i];
-  }
+  totals.AddToSums(result.sums);
 }
 
 template <typename T>

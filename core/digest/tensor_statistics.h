@@ -14,7 +14,7 @@ namespace ott {
 
 // Random sums of a tensor's elements, by which two tensors of which only these are known can be subtracted:
 // an AMS sketch (Alon, Matias, Szegedy 1999; Charikar, Chen, Farach-Colton 2002). Element i, with a sign that
-// is random but the same for all tensors, is part of sum i modulo kNumSums. The sums are linear in the
+// is random but the same for all tensors, is part of one sum. The sums are linear in the
 // elements, and the squares of a difference's sums add up to an unbiased estimate of its squared norm.
 struct TensorSketch {
   static constexpr int kNumSums = 16;

@@ -131,6 +131,30 @@ TEST(TensorStatistics, SketchesTellTheNormOfADifferenceWithinTheirInterval) {
   EXPECT_LE(outside, 3);
 }
 
+TEST(TensorStatistics, SketchesTellTheNormOfColumnsThatDiffer) {
+  int outside = 0;
+  for (const int64_t columns : {16, 64, 256, 1024, 4096}) {
+    for (uint64_t seed = 0; seed < 60; ++seed) {
+      const int64_t rows = 64;
+      const std::vector<float> a = Normal(rows * columns, seed);
+      std::vector<float> b = a;
+      const std::vector<float> noise = Normal(rows, 500 + seed, 1e-2f);
+      double squares = 0;
+      for (int64_t row = 0; row < rows; ++row) {
+        float& value = b[row * columns + static_cast<int64_t>(seed) % columns];
+        const float before = value;
+        value += noise[row];
+        squares += std::pow(static_cast<double>(value) - before, 2);
+      }
+      const double ratio =
+          EstimateNormOfDifference(Compute(a).statistics.sketch, Compute(b).statistics.sketch) /
+          std::sqrt(squares);
+      if (ratio < TensorSketch::kLowFactor || ratio > TensorSketch::kHighFactor) ++outside;
+    }
+  }
+  EXPECT_LE(outside, 3);
+}
+
 TEST(TensorStatistics, SketchesOfNumbersThatMovedDiffer) {
   const std::vector<float> a = Normal(4096, 7);
   std::vector<float> b = a;

@@ -124,30 +124,4 @@ std::string FormatOrigin(const OriginVerdict& verdict) {
   return text;
 }
 
-std::string DrawOrigin(const OriginVerdict& verdict) {
-  constexpr double kWidth = 900;
-  constexpr double kHeight = 140;
-  // From what a bit makes to all of it.
-  constexpr double kLowest = -9;
-  constexpr double kHighest = 1;
-  if (verdict.differences_size() == 0) return "";
-  const double step = kWidth / verdict.differences_size();
-  std::string svg = absl::StrFormat("<svg viewBox=\"0 0 %g %g\">\n", kWidth, kHeight + 20);
-  for (int i = 0; i < verdict.differences_size(); ++i) {
-    const double difference = verdict.differences(i);
-    if (difference <= 0) continue;
-    const double level = std::min(std::max(std::log10(difference), kLowest), kHighest);
-    const double height = std::max((level - kLowest) / (kHighest - kLowest) * kHeight, 2.0);
-    absl::StrAppendFormat(
-        &svg,
-        "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"><title>%.2g</title></rect>\n",
-        i * step, kHeight - height, std::max(step - 0.5, 0.5), height,
-        i == verdict.origin_part() ? "#cf222e" : "#57606a", difference);
-  }
-  absl::StrAppendFormat(&svg,
-                        "<text x=\"0\" y=\"%g\">first operation</text><text x=\"%g\" y=\"%g\">last</text>\n",
-                        kHeight + 15, kWidth - 30, kHeight + 15);
-  return svg + "</svg>\n";
-}
-
 }  // namespace ott::origin

@@ -16,9 +16,6 @@ std::string FormatSentence(const OriginVerdict& verdict);
 // The sentence, how it spreads as a tree, what was compared, and what is missing. Ends with a newline.
 std::string FormatOrigin(const OriginVerdict& verdict);
 
-// The differences along the log as a picture (SVG); empty where there are none.
-std::string DrawOrigin(const OriginVerdict& verdict);
-
 }  // namespace ott::origin
 
 #endif  // OTT_DIST_ORIGIN_ORIGIN_TEXT_H_

@@ -30,6 +30,11 @@ std::string Describe(const OpDefinition& definition) {
                                    : absl::StrCat(definition.name, " (", definition.module, ")");
 }
 
+// What an update adds may jump where a gradient passes zero, as the first step of Adam, which is its sign:
+// in so many elements by so many times what it adds on average.
+constexpr double kFewSteps = 4;
+constexpr double kLargestStep = 3;
+
 double NormOf(const double (&sums)[TensorSketch::kNumSums]) {
   double squares = 0;
   for (const double sum : sums) squares += sum * sum;
@@ -284,7 +289,26 @@ double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, 
   // that is rounded the other way weighs more in one of them than in another.
   const double difference = inputs.difference > 0 ? std::max(inputs.difference, inputs.perturbed) : 0;
   const double before = kSafety * gain * difference + SummationBound(output, gain);
-  return AfterRounding(output, before) + TensorSketch::kResolution;
+  const double steps = difference > 0 ? StepAllowance(aligned_.op_a(pair), tensor.a) : 0;
+  return AfterRounding(output, before) + TensorSketch::kResolution + steps;
+}
+
+int RankJudge::InputUpdated(const LoggedOp& op, int output) {
+  if (op.definition().role != OpRole::kUpdate) return -1;
+  const OpTensorDefinition& parameter = op.definition().tensors[output];
+  for (int i = 0; i < op.num_tensors(); ++i) {
+    const OpTensorDefinition& input = op.definition().tensors[i];
+    if (!input.is_output && input.name == parameter.name && input.num_elements == parameter.num_elements)
+      return i;
+  }
+  return -1;
+}
+
+double RankJudge::StepAllowance(const LoggedOp& a, int output) const {
+  const int before = InputUpdated(a, output);
+  if (before < 0 || a.norm(output) == 0) return 0;
+  const auto count = static_cast<double>(std::max<int64_t>(a.definition().tensors[output].num_elements, 1));
+  return kLargestStep * std::sqrt(kFewSteps / count) * Increment(a, before, output).norm() / a.norm(output);
 }
 
 bool RankJudge::IncrementDiffers(const OpPair& pair, const TensorPair& tensor,
@@ -292,23 +316,17 @@ bool RankJudge::IncrementDiffers(const OpPair& pair, const TensorPair& tensor,
   const LoggedOp& a = aligned_.op_a(pair);
   const LoggedOp& b = aligned_.op_b(pair);
   const LoggedOp* const perturbed = PerturbedOp(pair);
-  if (a.definition().role != OpRole::kUpdate || !pair.same || perturbed == nullptr) return false;
-  const OpTensorDefinition& parameter = a.definition().tensors[tensor.a];
-  int before = -1;
+  const int before = InputUpdated(a, tensor.a);
+  if (before < 0 || !pair.same || perturbed == nullptr) return false;
   // Of the other inputs.
   double difference = 0;
   double amplified = 0;
   for (int i = 0; i < a.num_tensors(); ++i) {
-    const OpTensorDefinition& input = a.definition().tensors[i];
-    if (input.is_output) continue;
-    if (input.name == parameter.name && input.num_elements == parameter.num_elements) {
-      before = i;
-      continue;
-    }
+    if (i == before || a.definition().tensors[i].is_output) continue;
     difference = std::max(difference, RelativeDifference(a, i, b, i));
     amplified = std::max(amplified, RelativeDifference(a, i, *perturbed, i));
   }
-  if (before < 0 || (difference > 0 && amplified == 0)) return false;
+  if (difference > 0 && amplified == 0) return false;
   const Increment of_a(a, before, tensor.a);
   const double norm = of_a.norm();
   const double whole = a.norm(tensor.a);
@@ -319,6 +337,7 @@ bool RankJudge::IncrementDiffers(const OpPair& pair, const TensorPair& tensor,
           : std::max(1.0, of_a.DistanceTo(Increment(*perturbed, before, tensor.a)) / norm / amplified);
   const double explained = kSafety * gain * difference * norm / whole + SummationBound(output, 1);
   double tolerance = AfterRounding(output, explained) + TensorSketch::kResolution;
+  if (difference > 0) tolerance += StepAllowance(a, tensor.a);
   // Parameters that differ are rounded each by itself.
   if (RelativeDifference(a, before, b, before) > 0) tolerance += 2 * UnitRoundoff(output.dtype);
   return of_a.DistanceTo(Increment(b, before, tensor.a)) > tolerance * whole;

@@ -109,6 +109,10 @@ class RankJudge {
   double InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const;
   double OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
                          const Inputs& inputs);
+  // The input that an update changed into this output; -1: none.
+  static int InputUpdated(const LoggedOp& op, int output);
+  // How far an update's output may be off, of its norm, since what it adds jumps in a few elements.
+  double StepAllowance(const LoggedOp& a, int output) const;
   // Whether what an update adds to its parameter is further off than its other inputs explain.
   bool IncrementDiffers(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output) const;
   RoundedOutput Describe(const OpPair& pair, const TensorPair& tensor) const;

@@ -264,7 +264,7 @@ TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
   EXPECT_EQ(verdict->spread(1).depth(), 2);
   EXPECT_EQ(verdict->num_swallow_after(), 1);
   EXPECT_THAT(FormatOrigin(*verdict), AllOf(HasSubstr("\n    argmax: "), HasSubstr("swallowed")));
-  EXPECT_THAT(DrawOrigin(*verdict), HasSubstr("<svg"));
+  EXPECT_EQ(verdict->differences_size(), 4);
 }
 
 TEST_F(OriginOfHandWrittenLogs, WhatCameFromAnotherRankIsNotBlamedOnACollective) {
