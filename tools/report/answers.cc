@@ -14,6 +14,7 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/hang/hang_report.h"
+#include "ott/dist/origin/origin_text.h"
 #include "ott/dist/stats/cluster_summary.h"
 #include "ott/dist/stats/cluster_table.h"
 #include "ott/dist/whatif/what_if.h"
@@ -188,6 +189,25 @@ Answer IsItTheReferenceRun(const RunReport& report) {
   return answer;
 }
 
+Answer WhichOperationMadeIt(const RunReport& report) {
+  Answer answer = {"origin",
+                   "Which operation made it?",
+                   Grade::kUnknown,
+                   EscapeControlCharacters(report.origin_problem),
+                   "",
+                   ""};
+  if (!report.origin) return answer;
+  const OriginVerdict& origin = *report.origin;
+  answer.text = origin.verdict();
+  answer.grade = origin.kind() == "none"      ? Grade::kGood
+                 : origin.kind() == "unknown" ? Grade::kUnknown
+                                              : Grade::kBad;
+  answer.certainty =
+      absl::StrCat(origin.num_compared(), " operations on ", origin.world_size(), " ranks were compared ",
+                   origin.perturbed().empty() ? "bit for bit" : "within what rounding explains");
+  return answer;
+}
+
 Answer DidItBecomeFaster(const ab::Comparison& comparison) {
   Answer answer = {"faster",    "Did it become faster?", Grade::kUnknown, ab::DescribeAnswer(comparison), "",
                    "comparison"};
@@ -224,6 +244,7 @@ std::string DescribeRun(const RunReport& report) {
 std::vector<Answer> Answers(const RunReport& report) {
   std::vector<Answer> answers = {WhoIsSlow(report),  WhatWouldBeSaved(report),   WhoWaitsForWhom(report),
                                  DoesItHang(report), DoTheReplicasAgree(report), IsItTheReferenceRun(report)};
+  if (report.origin || !report.origin_problem.empty()) answers.push_back(WhichOperationMadeIt(report));
   if (report.comparison) answers.push_back(DidItBecomeFaster(*report.comparison));
   return answers;
 }
@@ -240,6 +261,7 @@ std::vector<Details> DetailsOf(const RunReport& report) {
   if (const std::string trend = report.error_trend.ToString(); !trend.empty()) {
     details.push_back({"Errors against the reference", trend});
   }
+  if (report.origin) details.push_back({"How it spreads", origin::FormatOrigin(*report.origin)});
   if (report.comparison) details.push_back({"Before and after", ab::ToText(*report.comparison)});
   return details;
 }

@@ -15,7 +15,8 @@ namespace ott::report {
 std::string DescribeRun(const RunReport& report);
 
 // Who is slow; what mending it would save; who waits for whom; does it hang; do the replicas agree; is it the
-// reference run; and where runs were given to compare with, did it become faster.
+// reference run; and where runs were given to compare with, which operation made the difference, and did it
+// become faster.
 std::vector<Answer> Answers(const RunReport& report);
 
 // What stands behind the answers.

@@ -29,6 +29,8 @@ namespace {
 struct ReportFlags {
   std::vector<std::string> runs;
   std::vector<std::string> before;
+  std::string reference;
+  std::string perturbed;
   std::string html;
   std::string format = "text";
   std::string color = "auto";
@@ -72,6 +74,7 @@ absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
                          ab::ReadSides(flags.before, flags.runs, ab::Clock::kWall));
     OTT_ASSIGN_OR_RETURN(run_report.comparison, ab::Compare(samples, ab::CompareOptions()));
   }
+  if (!flags.reference.empty()) AddOrigin(flags.reference, flags.perturbed, &run_report);
   Report report;
   report.document = MakeDocument(run_report);
   if (flags.wants_pictures()) AddPictures(run_report, &report.document);
@@ -157,6 +160,10 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
                    "torch.profiler, one a rank. Further runs are for --before")
       ->required();
   command->add_option("--before", flags->before, "Runs of another version: did it become faster since?");
+  CLI::Option* const reference = command->add_option(
+      "--reference", flags->reference,
+      "Run to compare operations with: which first computed something else (`ott origin`)");
+  command->add_option("--perturbed", flags->perturbed, "As of `ott origin`")->needs(reference);
   command->add_option("--html", flags->html, "Also writes the report as a page for the browser, in one file");
   command->add_option("--format", flags->format, "json and prometheus are described in docs/report.md")
       ->check(CLI::IsMember({"text", "json", "prometheus"}))

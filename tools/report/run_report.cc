@@ -18,6 +18,7 @@
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/run_state.h"
+#include "ott/dist/origin/origin.h"
 #include "ott/dist/whatif/what_if.h"
 #include "tools/stats/read_cluster_stats.h"
 #include "tools/whatif/run_job.h"
@@ -154,6 +155,7 @@ const CrossCheckVerdict* CheckHistory::first_divergence() const {
 }
 
 bool RunReport::diverged() const {
+  if (origin && origin->kind() != "none" && origin->kind() != "unknown") return true;
   return replicas.summary.num_different + reference.summary.num_different > 0;
 }
 
@@ -166,6 +168,7 @@ int64_t RunReport::start_iteration() const {
 }
 
 bool RunReport::complete() const {
+  if (!origin_problem.empty() || (origin && origin->kind() == "unknown")) return false;
   return problems.empty() && replicas.summary.num_not_compared + reference.summary.num_not_compared == 0;
 }
 
@@ -244,6 +247,15 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
                                             report.problems.empty() ? "" : report.problems.front()));
   }
   return report;
+}
+
+void AddOrigin(const std::string& reference, const std::string& perturbed, RunReport* report) {
+  absl::StatusOr<OriginVerdict> origin = origin::FindOrigin(reference, report->run_dir, perturbed);
+  if (origin.ok()) {
+    report->origin = *std::move(origin);
+  } else {
+    report->origin_problem = std::string(origin.status().message());
+  }
 }
 
 }  // namespace ott::report

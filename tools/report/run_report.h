@@ -13,6 +13,7 @@
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_info.pb.h"
 #include "ott/dist/hang/hang.pb.h"
+#include "ott/dist/origin/origin.pb.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/whatif/what_if.pb.h"
 #include "tools/ab/comparison.h"
@@ -49,6 +50,9 @@ struct RunReport {
   CheckHistory reference;
   // Of the checks against the reference.
   crosscheck::ErrorTrend error_trend;
+  // Absent where nobody asked, or it could not be told; origin_problem says why.
+  std::optional<OriginVerdict> origin;
+  std::string origin_problem;
   // With runs of before, where some were given.
   std::optional<ab::Comparison> comparison;
   // What is missing or cannot be read: the report is INCOMPLETE where there is any.
@@ -67,6 +71,10 @@ struct RunReport {
 
 // NOT_FOUND if run_dir is no run directory, or neither statistics nor verdicts are there.
 absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir);
+
+// Which operation first computed something else than in the run `reference`. perturbed: empty for none; see
+// dist/origin/origin.h.
+void AddOrigin(const std::string& reference, const std::string& perturbed, RunReport* report);
 
 }  // namespace ott::report
 

@@ -13,6 +13,7 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/whatif/iteration_sample.pb.h"
+#include "tools/report/answers.h"
 #include "tools/report/document_json.h"
 #include "tools/report/document_text.h"
 #include "tools/report/page.h"
@@ -111,6 +112,25 @@ class RunReportTest : public ::testing::Test {
   const std::string run_dir_ =
       ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
 };
+
+TEST_F(RunReportTest, AReferenceWithoutLogsOfOperationsIsNoGoodAnswer) {
+  RunReport report = Read();
+  AddOrigin(report.run_dir, "", &report);
+  EXPECT_FALSE(report.complete());
+  EXPECT_FALSE(report.diverged());
+  EXPECT_EQ(Answers(report).back().id, "origin");
+  EXPECT_THAT(Answers(report).back().text, HasSubstr("no log of operations"));
+}
+
+TEST_F(RunReportTest, TheOperationThatMadeADifferenceIsBadNews) {
+  RunReport report = Read();
+  report.origin.emplace();
+  report.origin->set_kind("operation");
+  report.origin->set_verdict("iteration 1, on rank 0: relu");
+  EXPECT_TRUE(report.diverged());
+  EXPECT_EQ(Answers(report).back().grade, Grade::kBad);
+  EXPECT_EQ(Answers(report).back().text, "iteration 1, on rank 0: relu");
+}
 
 TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
   const RunReport report = Read();
