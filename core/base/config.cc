@@ -65,7 +65,10 @@ absl::StatusOr<Config> LoadConfig(const std::string& path) {
 absl::StatusOr<Config> LoadConfigFromEnvironment() {
   const char* path = std::getenv("OTT_CONFIG");
   if (path == nullptr || *path == '\0') return Config();
-  return LoadConfig(path);
+  absl::StatusOr<Config> config = LoadConfig(path);
+  const char* const run_dir = std::getenv("OTT_RUN_DIR");
+  if (config.ok() && run_dir != nullptr && *run_dir != '\0') config->set_run_dir(run_dir);
+  return config;
 }
 
 }  // namespace ott

@@ -19,8 +19,8 @@ absl::Status ReadTextProto(const std::string& path, google::protobuf::Message* m
 // file, line and column (both from 1) if it is not an ott.Config.
 absl::StatusOr<Config> LoadConfig(const std::string& path);
 
-// LoadConfig() of the file that the environment variable OTT_CONFIG names; an empty Config, which enables
-// nothing, if it is unset or empty.
+// LoadConfig() of the file that the environment variable OTT_CONFIG names, with OTT_RUN_DIR, where that is
+// set, as its run_dir; an empty Config, which enables nothing, if OTT_CONFIG is unset or empty.
 absl::StatusOr<Config> LoadConfigFromEnvironment();
 
 }  // namespace ott

@@ -61,5 +61,17 @@ TEST(Config, ComesFromTheEnvironmentAndIsEmptyWithoutIt) {
   unsetenv("OTT_CONFIG");
 }
 
+TEST(Config, TheRunDirectoryOfTheEnvironmentReplacesThatOfTheFile) {
+  setenv("OTT_CONFIG", FileWith("run_dir: 'out/file' stopwatch {}").c_str(), 1);
+  setenv("OTT_RUN_DIR", "out/environment", 1);
+  EXPECT_EQ(LoadConfigFromEnvironment()->run_dir(), "out/environment");
+  setenv("OTT_RUN_DIR", "", 1);
+  EXPECT_EQ(LoadConfigFromEnvironment()->run_dir(), "out/file");
+  setenv("OTT_RUN_DIR", "out/environment", 1);
+  unsetenv("OTT_CONFIG");
+  EXPECT_EQ(LoadConfigFromEnvironment()->run_dir(), "");
+  unsetenv("OTT_RUN_DIR");
+}
+
 }  // namespace
 }  // namespace ott

@@ -1,6 +1,7 @@
 #include "ott/core/base/glob.h"
 
 #include <cstddef>
+#include <string>
 
 namespace ott {
 
@@ -26,6 +27,22 @@ bool MatchesGlob(std::string_view text, std::string_view glob) {
   }
   while (g < glob.size() && glob[g] == '*') ++g;
   return g == glob.size();
+}
+
+bool MatchesTensorGlob(std::string_view path, std::string_view glob) {
+  constexpr std::string_view kTensors = "tensors.";
+  constexpr std::string_view kGradients = "grads.";
+  const auto starts_with = [](std::string_view text, std::string_view prefix) {
+    return text.substr(0, prefix.size()) == prefix;
+  };
+  if (starts_with(path, kTensors)) path.remove_prefix(kTensors.size());
+  if (MatchesGlob(path, glob)) return true;
+  if (starts_with(path, kGradients)) return false;
+  if (starts_with(glob, kTensors)) return MatchesGlob(path, glob.substr(kTensors.size()));
+  // What else a longer text could match by begins with a wildcard, or one is within the first word.
+  const size_t wildcard = glob.find_first_of("*?");
+  if (wildcard > kTensors.size()) return false;
+  return MatchesGlob(std::string(kTensors).append(path), glob);
 }
 
 }  // namespace ott

@@ -19,6 +19,17 @@ bool MatchesAnyGlob(std::string_view text, const Globs& globs) {
                      [text](const auto& glob) { return MatchesGlob(text, glob); });
 }
 
+// The same of a tensor's path. A tensor is "weights.w1" to the program and to cross-checks, and
+// "tensors.weights.w1" in reports of dumps, where it stands beside "grads.weights.w1": either matches a glob
+// for either.
+bool MatchesTensorGlob(std::string_view path, std::string_view glob);
+
+template <typename Globs>
+bool MatchesAnyTensorGlob(std::string_view path, const Globs& globs) {
+  return std::any_of(globs.begin(), globs.end(),
+                     [path](const auto& glob) { return MatchesTensorGlob(path, glob); });
+}
+
 }  // namespace ott
 
 #endif  // OTT_CORE_BASE_GLOB_H_

@@ -34,5 +34,19 @@ TEST(MatchesGlob, OneOfSeveralIsEnough) {
   EXPECT_FALSE(MatchesAnyGlob("weights.w1", std::vector<std::string>()));
 }
 
+TEST(MatchesTensorGlob, ATensorMatchesByEitherOfItsNames) {
+  for (const char* const path : {"parameters.w", "tensors.parameters.w"}) {
+    for (const char* const glob :
+         {"parameters.*", "tensors.parameters.*", "*.parameters.w", "*parameters.w", "tens*.w", "*"}) {
+      EXPECT_TRUE(MatchesTensorGlob(path, glob)) << path << " " << glob;
+    }
+    for (const char* const glob : {"grads.parameters.w", "w", "tensors.tensors.parameters.w", "tensor?"}) {
+      EXPECT_FALSE(MatchesTensorGlob(path, glob)) << path << " " << glob;
+    }
+  }
+  EXPECT_TRUE(MatchesTensorGlob("grads.w", "grads.*"));
+  EXPECT_FALSE(MatchesTensorGlob("grads.w", "tensors.*"));
+}
+
 }  // namespace
 }  // namespace ott

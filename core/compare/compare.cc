@@ -133,7 +133,7 @@ class TreeComparer {
  private:
   const Tolerance& ToleranceFor(const std::string& path, DType dtype) {
     for (const PathTolerance& entry : options_.path_tolerances) {
-      if (MatchesGlob(path, entry.glob)) return entry.tolerance;
+      if (MatchesTensorGlob(path, entry.glob)) return entry.tolerance;
     }
     if (!options_.default_tolerances) return options_.tensors.tolerance;
     return default_tolerance_ = DefaultTolerance(dtype);

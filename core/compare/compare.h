@@ -13,7 +13,7 @@
 namespace ott {
 
 struct PathTolerance {
-  std::string glob;  // over whole paths (ott/core/base/glob.h)
+  std::string glob;  // over whole paths (MatchesTensorGlob in ott/core/base/glob.h)
   Tolerance tolerance;
 };
 

@@ -18,7 +18,7 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kAlignment = 64;
 
 struct Header {
-  std::optional<std::string> description;
+  std::string description;  // empty: not there yet
   std::optional<bool> fortran_order;
   std::optional<Dims> shape;
 };
@@ -40,7 +40,7 @@ class HeaderParser {
       }
     }
     SkipSpace();
-    if (!text_.empty() || !header.description || !header.fortran_order || !header.shape) return Bad();
+    if (!text_.empty() || header.description.empty() || !header.fortran_order || !header.shape) return Bad();
     return header;
   }
 
@@ -48,7 +48,10 @@ class HeaderParser {
   static absl::Status Bad() { return absl::InvalidArgumentError("the .npy header is not what NumPy writes"); }
 
   bool Entry(const std::string& name, Header& header) {
-    if (name == "descr") return (header.description = String()).has_value();
+    if (name == "descr") {
+      header.description = String().value_or("");
+      return !header.description.empty();
+    }
     if (name == "fortran_order") return (header.fortran_order = Bool()).has_value();
     if (name == "shape") return (header.shape = Tuple()).has_value();
     return false;
@@ -161,7 +164,7 @@ absl::StatusOr<TensorView> ParseNpy(std::string_view file) {
   const size_t header_size = LittleEndian(file.substr(prefix - length_bytes, length_bytes));
   if (file.size() - prefix < header_size) return truncated;
   OTT_ASSIGN_OR_RETURN(const Header header, HeaderParser(file.substr(prefix, header_size)).Parse());
-  OTT_ASSIGN_OR_RETURN(const DType dtype, DTypeFromDescription(*header.description));
+  OTT_ASSIGN_OR_RETURN(const DType dtype, DTypeFromDescription(header.description));
   OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, *header.shape));
 
   const std::string_view data = file.substr(prefix + header_size);

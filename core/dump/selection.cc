@@ -27,9 +27,9 @@ absl::StatusOr<std::vector<std::regex>> Compile(const std::vector<std::string>& 
 
 bool AnyMatches(const std::string& path, const std::vector<std::string>& globs,
                 const std::vector<std::regex>& regexes) {
-  return MatchesAnyGlob(path, globs) || std::any_of(regexes.begin(), regexes.end(), [&](const std::regex& r) {
-           return std::regex_match(path, r);
-         });
+  return MatchesAnyTensorGlob(path, globs) ||
+         std::any_of(regexes.begin(), regexes.end(),
+                     [&](const std::regex& r) { return std::regex_match(path, r); });
 }
 
 }  // namespace

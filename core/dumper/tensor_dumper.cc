@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
+#include <system_error>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -55,6 +58,22 @@ Value Exclude(const Value& value, const std::vector<std::string>& names) {
 }
 
 std::string DumpDir(const std::string& dir, int64_t count) { return absl::StrCat(dir, "/", count); }
+
+DumpSize MeasureDump(const std::string& dir, int64_t tensor_bytes) {
+  DumpSize size;
+  size.tensor_bytes = tensor_bytes;
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(dir, error), end; !error && file != end;
+       file.increment(error)) {
+    std::error_code unreadable;
+    const auto bytes = static_cast<int64_t>(file->file_size(unreadable));
+    if (unreadable) continue;
+    size.file_bytes += bytes;
+    const std::string name = file->path().filename().string();
+    if (name == kTensorsFile || name == kGradsFile) size.json_bytes += bytes;
+  }
+  return size;
+}
 
 absl::Status ReportDifference(const TreeComparison& comparison, int64_t count, bool warn) {
   if (comparison.verdict() == Verdict::kEqual) return absl::OkStatus();
@@ -123,6 +142,7 @@ absl::Status TensorDumper::Enable(TensorDumperOptions options) {
     queue_options.num_threads = options_.num_writer_threads;
     queue_options.max_bytes = options_.max_queued_bytes;
     queue_options.drop_when_full = options_.drop_when_full;
+    queue_options.background = options_.writers_in_background;
     queue_.emplace(queue_options);
     if (this == process_wide_.Find().value_or(nullptr)) FlushAtExit();
   }
@@ -215,7 +235,7 @@ class TensorDumper::Preparation {
 
   DumpFormat FormatOf(const std::string& path, DumpFormat format) const {
     for (const TensorDumperOptions::FormatOfPaths& formats : dumper_.formats) {
-      if (MatchesAnyGlob(path, formats.paths)) return formats.format;
+      if (MatchesAnyTensorGlob(path, formats.paths)) return formats.format;
     }
     return format;
   }
@@ -311,6 +331,13 @@ absl::Status TensorDumper::Pending::WaitForCopies() const {
 }
 
 absl::Status TensorDumper::Add(std::string_view path, const Value& data, const AddOptions& options) {
+  if (!options_.around_add) return AddNow(path, data, options);
+  absl::Status status;
+  options_.around_add([&] { status = AddNow(path, data, options); });
+  return status;
+}
+
+absl::Status TensorDumper::AddNow(std::string_view path, const Value& data, const AddOptions& options) {
   OTT_ASSIGN_OR_RETURN(std::optional<Prepared> prepared, Prepare(path, data, options));
   if (!prepared.has_value()) return absl::OkStatus();
   std::vector<CopyDone> copies;
@@ -494,7 +521,8 @@ absl::Status TensorDumper::Write(Pending pending, int64_t count) {
   if (options_.adds_all) KeepSelected(pending);
   const int64_t num_bytes = pending.num_bytes;
   const auto shared = std::make_shared<const Pending>(std::move(pending));
-  auto write = [shared, count, options = options_, all_tensors = format_for_all_tensors_,
+  auto write = [shared, count, num_bytes, on_first_dump = std::exchange(options_.on_first_dump, nullptr),
+                options = options_, all_tensors = format_for_all_tensors_,
                 all_grads = format_for_all_grads_] {
     const auto format_by = [](const Formats& formats, const std::optional<DumpFormat>& for_all) {
       return [&](std::string_view path) { return for_all.value_or(formats.at(std::string(path))); };
@@ -513,7 +541,10 @@ absl::Status TensorDumper::Write(Pending pending, int64_t count) {
       OTT_ASSIGN_OR_RETURN(reference, ReadManifest(DumpDir(options.reference_dir, count)));
       if (reference.has_value()) contents.reference = &*reference;
     }
-    return WriteDump(DumpDir(options.dir, count), contents, options.sync);
+    const std::string dir = DumpDir(options.dir, count);
+    OTT_RETURN_IF_ERROR(WriteDump(dir, contents, options.sync));
+    if (on_first_dump) on_first_dump(MeasureDump(dir, num_bytes));
+    return absl::OkStatus();
   };
   return queue_.has_value() ? queue_->Submit(num_bytes, std::move(write)) : write();
 }

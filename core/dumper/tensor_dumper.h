@@ -35,6 +35,13 @@ namespace ott {
 
 class DumpConfig;  // config.proto
 
+// What one dump takes.
+struct DumpSize {
+  int64_t tensor_bytes = 0;  // of the elements in memory
+  int64_t file_bytes = 0;    // of all files
+  int64_t json_bytes = 0;    // of these, text: tensors.json and grads.json
+};
+
 struct TensorDumperOptions {
   struct FormatOfPaths {
     DumpFormat format = DumpFormat::kJson;
@@ -72,6 +79,13 @@ struct TensorDumperOptions {
   int64_t reserved_bytes = int64_t{256} << 20;
   // A dump for which there is no room: false: Dump() waits; true: it is dropped, and counted.
   bool drop_when_full = false;
+  // Writer threads run where the training leaves a CPU idle, and hardly otherwise.
+  bool writers_in_background = true;
+
+  // Called once, with the size of the first dump that was written, on the thread that wrote it.
+  std::function<void(const DumpSize&)> on_first_dump;
+  // Calls its argument; for who measures what adding tensors takes of the program's time.
+  std::function<void(const std::function<void()>&)> around_add;
 };
 
 // How one call's tensors are stored.
@@ -311,6 +325,7 @@ class TensorDumper {
   }
 
   absl::Status Add(std::string_view path, const Value& data, const AddOptions& options);
+  absl::Status AddNow(std::string_view path, const Value& data, const AddOptions& options);
   absl::Status AddGrad(std::string_view path, const Value& data, const AddOptions& options);
   // Nothing where nothing is left.
   absl::StatusOr<std::optional<Prepared>> Prepare(std::string_view path, const Value& data,

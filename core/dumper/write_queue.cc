@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "ott/core/base/observer_thread.h"
+
 namespace ott {
 namespace {
 
@@ -59,6 +61,8 @@ int64_t WriteQueue::num_dropped() const {
 absl::Status WriteQueue::TakeError() { return std::exchange(error_, absl::OkStatus()); }
 
 void WriteQueue::Work() {
+  const ObserverThread marked(options_.background ? ObserverThread::Priority::kBackground
+                                                  : ObserverThread::Priority::kNormal);
   std::unique_lock lock(mutex_);
   while (true) {
     job_came_.wait(lock, [this] { return stop_ || !jobs_.empty(); });

@@ -27,6 +27,8 @@ class WriteQueue {
     int64_t max_bytes = int64_t{1} << 30;
     // A job for which there is no room: false: Submit waits; true: it is dropped, and counted.
     bool drop_when_full = false;
+    // Threads of ordinary priority take the training's cores.
+    bool background = true;
   };
 
   explicit WriteQueue(const Options& options);

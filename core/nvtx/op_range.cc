@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,8 @@ struct OpRangeThread {
     // Who was told of its begin; null: nobody.
     OpObserver* observer = nullptr;
     void* observed = nullptr;
+    // What Options::begin_op returned.
+    void* begun = nullptr;
     // Of the module path that this range is inside of.
     size_t module_size = 0;
     // Whether it is, or is inside of, a node of the backward pass.
@@ -59,6 +62,7 @@ struct OpRangeThread {
     range.num_nvtx_ranges = 0;
     range.is_phase = false;
     range.observer = nullptr;
+    range.begun = nullptr;
     range.module_size = module.size();
     range.is_backward = depth > 0 && ranges[depth - 1].is_backward;
     range.creates_graph = depth == 0 || ranges[depth - 1].creates_graph;
@@ -199,6 +203,8 @@ class OpRangeCore {
       recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now(), json,
                            Flow(op, description.seq, thread));
     }
+    // Last, so that it does not measure what is above.
+    if (options_.begin_op != nullptr && enabled()) range.begun = options_.begin_op(op.name);
     return {&thread, range.id};
   }
 
@@ -238,6 +244,7 @@ class OpRangeCore {
       return Misuse(absl::StrCat("a range ends on thread ", ThisThreadId(),
                                  ", but began on another; make it a local variable"));
     }
+    if (range->begun != nullptr) options_.end_op(std::exchange(range->begun, nullptr));
     const size_t index = range - thread.ranges.data();
     if (index + 1 < thread.depth) {
       Misuse(absl::StrCat(Describe(*range), ", ends on thread ", ThisThreadId(),

@@ -66,6 +66,10 @@ class OpRanges {
     // Off: labels only.
     bool record_json = true;
     OnMisuse on_misuse = OnMisuse::kAbort;
+    // Called as an operation begins, with its name, and as it ends, on the same thread, with what the first
+    // returned. Both or neither; MeasureOps() of core/stopwatch/op_measurements.h sets them.
+    void* (*begin_op)(std::string_view name) = nullptr;
+    void (*end_op)(void* begun) = nullptr;
   };
 
   static OpRanges& Get();

@@ -203,6 +203,23 @@ TEST_F(OpRangeTest, BackwardNodesShowTheNumberOfTheOperationThatCreatedThem) {
   EXPECT_EQ(ranges_.num_misuses(), 0);
 }
 
+TEST_F(OpRangeTest, AHandWrittenBackwardPassKeepsWhatTheForwardPassStashedOnATape) {
+  EnableLabels();
+  std::vector<OpStash> tape;
+  for (const char* const name : {"linear", "relu", "linear"}) {
+    OpRange op(In(name), {input_});
+    tape.push_back(op.Stash());
+  }
+  Received();
+  for (const char* const name : {"LinearBackward", "ReluBackward", "LinearBackward"}) {
+    const OpRange op(In(OpRange::Backward(name, tape.back())), {input_});
+    tape.pop_back();
+  }
+  EXPECT_THAT(Received(), ElementsAre("push LinearBackward, seq = 2, sizes = [[2, 1]]", "pop",
+                                      "push ReluBackward, seq = 1, sizes = [[2, 1]]", "pop",
+                                      "push LinearBackward, seq = 0, sizes = [[2, 1]]", "pop"));
+}
+
 TEST_F(OpRangeTest, ABackwardPassThatCreatesAGraphHasNumbersOfItsOwn) {
   EnableLabels();
   Graph graph(ranges_);

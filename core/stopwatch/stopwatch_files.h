@@ -4,6 +4,7 @@
 #define OTT_CORE_STOPWATCH_STOPWATCH_FILES_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -18,6 +19,8 @@ struct StopwatchFilesOptions {
   std::string host;
   int rank = 0;
   int world_size = 1;
+  // As StopwatchStats has it.
+  std::optional<double> observer_thread_seconds;
 };
 
 // Writes what was measured so far to dir/stopwatch.pb and .json (ott.StopwatchStats), .csv and .txt

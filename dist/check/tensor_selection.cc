@@ -17,7 +17,7 @@ void AddUnmatched(const char* field, const Globs& globs, const std::vector<Named
                   Counts counts, std::vector<std::string>& unmatched) {
   for (const std::string& glob : globs) {
     if (std::none_of(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
-          return MatchesGlob(tensor.path, glob) && counts(tensor.path);
+          return MatchesTensorGlob(tensor.path, glob) && counts(tensor.path);
         })) {
       unmatched.push_back(absl::StrCat(field, ": \"", glob, "\" matches no tensor"));
     }
@@ -43,7 +43,7 @@ absl::StatusOr<TensorSelection> TensorSelection::Create(const CrossCheckConfig& 
 
 TensorKind TensorSelection::KindOf(const std::string& path) const {
   for (const TensorsOfKind& of_kind : config_.tensor_kinds()) {
-    if (MatchesAnyGlob(path, of_kind.paths())) return of_kind.kind();
+    if (MatchesAnyTensorGlob(path, of_kind.paths())) return of_kind.kind();
   }
   for (const auto& [prefix, kind] :
        {std::pair("parameters.", TENSOR_KIND_PARAMETER), std::pair("weights.", TENSOR_KIND_PARAMETER),
@@ -60,14 +60,16 @@ bool TensorSelection::IsSelected(const std::string& path) const {
 }
 
 bool TensorSelection::IsReplicated(const std::string& path) const {
-  return IsSelected(path) && (config_.replicated().empty() || MatchesAnyGlob(path, config_.replicated())) &&
+  return IsSelected(path) &&
+         (config_.replicated().empty() || MatchesAnyTensorGlob(path, config_.replicated())) &&
          ShardingOf(path) < 0;
 }
 
 int TensorSelection::ShardingOf(const std::string& path) const {
   if (!IsSelected(path)) return -1;
-  const auto found = std::find_if(config_.sharded().begin(), config_.sharded().end(),
-                                  [&](const auto& sharded) { return MatchesAnyGlob(path, sharded.paths()); });
+  const auto found =
+      std::find_if(config_.sharded().begin(), config_.sharded().end(),
+                   [&](const auto& sharded) { return MatchesAnyTensorGlob(path, sharded.paths()); });
   return found == config_.sharded().end() ? -1 : static_cast<int>(found - config_.sharded().begin());
 }
 

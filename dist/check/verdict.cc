@@ -71,7 +71,12 @@ std::string FormatDifferentTensor(const CrossCheckVerdict& verdict) {
 
 std::string FormatCulprits(const CrossCheckVerdict& verdict) {
   if (verdict.mode() == REFERENCE) return absl::StrCat(": ", FormatErrors(verdict));
-  if (!verdict.has_majority()) return ": no majority, the ranks disagree";
+  if (!verdict.has_majority()) {
+    return verdict.mode() == REPLICAS
+               ? ": no majority, the ranks disagree; tensors that are meant to differ are left "
+                 "out by `replicated` or `kinds` of cross_check"
+               : ": no majority, the ranks disagree";
+  }
   std::string text =
       absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
   for (int i = 0; i < std::min(verdict.culprit_named_before_size(), kMaxRanks); ++i) {

@@ -47,7 +47,8 @@ TEST(FormatVerdict, SaysThatARankWasNamedBefore) {
 TEST(FormatVerdict, BlamesNobodyWithoutAMajority) {
   EXPECT_EQ(
       FormatVerdict(Verdict(R"(iteration: 1 mode: REPLICAS outcome: DIFFERENT tensor: "w" dtype: "int8")")),
-      "iteration 1: replicas DIFFER in tensor \"w\" (int8 []): no majority, the ranks disagree\n");
+      "iteration 1: replicas DIFFER in tensor \"w\" (int8 []): no majority, the ranks disagree; tensors that "
+      "are meant to differ are left out by `replicated` or `kinds` of cross_check\n");
 }
 
 TEST(FormatVerdict, SaysEqualAndWithinToleranceApart) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ott/core/base/observer_thread.h"
+
 namespace ott {
 
 WorkerThread::~WorkerThread() {
@@ -25,6 +27,7 @@ std::future<absl::Status> WorkerThread::Run(std::function<absl::Status()> task) 
 }
 
 void WorkerThread::Work() {
+  const ObserverThread marked;
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return ends_ || !tasks_.empty(); });

@@ -15,6 +15,7 @@
 
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/observer_thread.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/hang_report.h"
@@ -106,6 +107,7 @@ void HangWatchdog::SetOnHang(std::function<void(const HangVerdict&)> on_hang) {
 }
 
 void HangWatchdog::Run() {
+  const ObserverThread marked;
   const bool on_network = IsOnNetwork(options_.run_dir);
   // Four looks in the time that a rank may stand.
   const auto interval =

@@ -13,6 +13,7 @@
 #include "ott/core/base/cpu_model.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/misuse.h"
+#include "ott/core/base/observer_thread.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/version.h"
 #include "ott/core/dumper/tensor_dumper.h"
@@ -21,6 +22,7 @@
 #include "ott/core/op_log/op_log_reader.h"
 #include "ott/core/op_log/perturbation.h"
 #include "ott/core/profile/profiler.h"
+#include "ott/core/stopwatch/op_measurements.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_files.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
@@ -32,6 +34,8 @@
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/hang/recorded_communicator.h"
 #include "ott/dist/hang/run_state.h"
+#include "ott/dist/run/configured_names.h"
+#include "ott/dist/run/dump_notice.h"
 #include "ott/dist/stats/cluster_summary.h"
 #include "ott/dist/stats/cluster_table.h"
 #include "ott/dist/stats/rank_groups.h"
@@ -86,6 +90,9 @@ absl::Status CheckConfig(const Config& config) {
   }
   if (config.has_op_log() && config.run_dir().empty()) {
     return absl::InvalidArgumentError("ott.Config has `op_log` but no `run_dir` to write to");
+  }
+  if (config.op_ranges().measure() && !config.has_stopwatch()) {
+    return absl::InvalidArgumentError("ott.Config has op_ranges { measure: true } but no `stopwatch`");
   }
   std::error_code error;
   const std::string& reference = config.cross_check().reference_run();
@@ -151,7 +158,8 @@ TrainingRun::TrainingRun(Communicator& ranks, const Config& config)
       config_(config),
       timeout_(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(
           config.timeout_seconds() > 0 ? config.timeout_seconds() : kDefaultTimeoutSeconds))),
-      iteration_(config.start_iteration()) {}
+      iteration_(config.start_iteration()),
+      observer_seconds_before_(ObserverThreadSeconds()) {}
 
 absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ranks, const Config& config) {
   std::unique_ptr<TrainingRun> run(new TrainingRun(ranks, config));
@@ -260,7 +268,9 @@ absl::Status TrainingRun::EnableHelpers() {
     disable_.push_back([] { NvtxRangeWrapper::Get().Disable(); });
   }
   if (config_.has_op_ranges()) {
-    OTT_RETURN_IF_ERROR(OpRanges::Get().Enable(OpRanges::FromConfig(config_.op_ranges())));
+    OpRanges::Options options = OpRanges::FromConfig(config_.op_ranges());
+    if (config_.op_ranges().measure()) MeasureOps(options);
+    OTT_RETURN_IF_ERROR(OpRanges::Get().Enable(options));
     disable_.push_back([] { OpRanges::Get().Disable(); });
   }
   if (config_.has_op_log()) OTT_RETURN_IF_ERROR(StartOpLog());
@@ -269,13 +279,24 @@ absl::Status TrainingRun::EnableHelpers() {
     disable_.push_back([] { Perturbation::Get().Disable(); });
   }
   if (config_.has_dump() || config_.has_cross_check()) {
-    const TensorDumperOptions options = MakeDumperOptions(ranks_, config_);
+    TensorDumperOptions options = MakeDumperOptions(ranks_, config_);
     OTT_ASSIGN_OR_RETURN(dump_selection_, Selection::Create(options.selection));
     const std::string rank_dir =
         config_.run_dir().empty() ? "" : RankDirectory(config_.run_dir(), ranks_.rank());
     OTT_ASSIGN_OR_RETURN(verdicts_,
                          VerdictLog::Open(rank_dir.empty() ? "" : rank_dir + "/cross_check.jsonl"));
-    OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(options));
+    options.around_add = [](const std::function<void()>& add) {
+      OTT_STOPWATCH_SCOPE(kObserverMeasurement);
+      add();
+    };
+    if (ranks_.rank() == 0) {
+      options.on_first_dump = [selection = dump_selection_, first = iteration_,
+                               world_size = ranks_.size()](const DumpSize& size) {
+        std::fputs(FormatDumpNotice(size, selection, first, world_size).c_str(), stdout);
+        std::fflush(stdout);
+      };
+    }
+    OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(std::move(options)));
     disable_.push_back([] { TensorDumper::Get().Disable().IgnoreError(); });
   }
   return absl::OkStatus();
@@ -385,6 +406,9 @@ absl::Status TrainingRun::FinishIter() {
   }
   NvtxRangeWrapper::Get().FinishIter();
   Stopwatch::Get().FinishIter();
+  if (iteration_ - config_.start_iteration() + 1 == config_.stopwatch().num_warmup_iters()) {
+    observer_seconds_before_ = ObserverThreadSeconds();
+  }
   if (flight_recorder_ != nullptr && !config_.has_stopwatch()) {
     flight_recorder_->FinishIter(Clock::Fastest().Ticks(), internal::ThisThreadId());
   }
@@ -483,6 +507,10 @@ absl::Status TrainingRun::ActOnDivergence() {
   return status;
 }
 
+double TrainingRun::ObserverSeconds() const {
+  return std::max(0.0, ObserverThreadSeconds() - observer_seconds_before_);
+}
+
 absl::Status TrainingRun::WriteStats() const {
   if (config_.run_dir().empty()) return absl::OkStatus();
   StopwatchFilesOptions options;
@@ -490,6 +518,7 @@ absl::Status TrainingRun::WriteStats() const {
   options.host = ranks_.host(ranks_.rank());
   options.rank = ranks_.rank();
   options.world_size = ranks_.size();
+  options.observer_thread_seconds = ObserverSeconds();
   absl::Status status = WriteStopwatchFiles(Stopwatch::Get(), options);
   StopwatchStats stats;
   Stopwatch::Get().Stats(&stats);
@@ -505,7 +534,10 @@ absl::Status TrainingRun::WriteStatsSoon() {
   if (config_.run_dir().empty() || is_busy || now < next_stats_) return absl::OkStatus();
   next_stats_ = now + kTimeBetweenStats;
   const absl::Status before = stats_written_.valid() ? stats_written_.get() : absl::OkStatus();
-  stats_written_ = std::async(std::launch::async, [this] { return WriteStats(); });
+  stats_written_ = std::async(std::launch::async, [this] {
+    const ObserverThread marked;
+    return WriteStats();
+  });
   return before;
 }
 
@@ -541,6 +573,7 @@ void TrainingRun::StartGather() {
     StopwatchStats stats;
     Stopwatch::Get().Stats(&stats);
     if (!arrivals.iterations.empty()) arrivals.iterations += CpuOfWorkBytes(stats);
+    stats.set_observer_thread_seconds(ObserverSeconds());
     return stats_gatherer_->Prepare(stats, arrivals);
   });
 }
@@ -572,8 +605,11 @@ absl::Status TrainingRun::AdvanceGather(bool to_the_end) {
 }
 
 absl::Status TrainingRun::MergeAndPrint() {
-  OTT_ASSIGN_OR_RETURN(const ClusterStats cluster, stats_gatherer_->Merge());
+  OTT_ASSIGN_OR_RETURN(ClusterStats cluster, stats_gatherer_->Merge());
   if (ranks_.rank() == 0) {
+    for (std::string& note : FindNamesThatNeverRan(config_.stopwatch(), cluster)) {
+      cluster.add_notes(std::move(note));
+    }
     std::fputs(FormatClusterTable(cluster).c_str(), stdout);
     if (const auto answer = whatif::AnswerGathered(stats_gatherer_->iterations()); answer.ok()) {
       std::printf("%s\n", whatif::FormatWhatIfLine(*answer).c_str());

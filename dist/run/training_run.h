@@ -3,6 +3,7 @@
 #ifndef OTT_DIST_RUN_TRAINING_RUN_H_
 #define OTT_DIST_RUN_TRAINING_RUN_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -116,6 +117,8 @@ class TrainingRun {
   absl::Status AddVerdict(const CrossCheckVerdict& verdict);
   // Tells the program and ends the run as configured, on all ranks or on none.
   absl::Status ActOnDivergence();
+  // CPU time of the library's threads in the measured iterations.
+  double ObserverSeconds() const;
   absl::Status WriteStats() const;
   // Leaves that to a thread, unless it was done a moment ago. Returns the error of the time before.
   absl::Status WriteStatsSoon();
@@ -156,6 +159,8 @@ class TrainingRun {
   std::unique_ptr<CrossCheck> cross_check_;
   std::unique_ptr<VerdictLog> verdicts_;
   bool wants_tensors_ = false;
+  // What the library's threads had taken as the warm-up ended.
+  std::atomic<double> observer_seconds_before_;
   bool report_is_due_ = false;
   bool diverged_ = false;
   enum class GatherStep { kNone, kPrepare, kExchange, kMerge };

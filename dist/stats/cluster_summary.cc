@@ -9,6 +9,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/statistics/location.h"
 #include "ott/dist/comm/rank_list.h"
+#include "ott/dist/stats/cluster_table.h"
 
 namespace ott {
 namespace {
@@ -115,6 +116,13 @@ absl::StatusOr<RankReport> RankReport::FromStats(const StopwatchStats& stats) {
       return absl::InvalidArgumentError(absl::StrCat(measurement.name(), ": reported twice"));
     }
     report.names.push_back(measurement.name());
+  }
+  if (stats.has_observer_thread_seconds()) {
+    Entry entry;
+    entry.total_seconds = stats.observer_thread_seconds();
+    if (report.measurements.emplace(kObserverThreads, std::move(entry)).second) {
+      report.names.push_back(kObserverThreads);
+    }
   }
   if (stats.has_own_work()) {
     const OwnWorkStats& own = stats.own_work();

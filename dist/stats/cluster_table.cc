@@ -301,6 +301,11 @@ std::string FormatClusterTable(const ClusterStats& stats) {
   absl::StrAppend(&text, table.ToString());
   if (AnyCollective(stats))
     absl::StrAppend(&text, "* collective: waiting for other ranks counts there, not as work\n");
+  if (std::any_of(stats.measurements().begin(), stats.measurements().end(),
+                  [](const ClusterMeasurement& row) { return row.name() == kObserverThreads; })) {
+    absl::StrAppend(&text, kObserverThreads,
+                    ": CPU time beside the training's, writing dumps and gathering\n");
+  }
   for (const OneTimeOfRanks& one_time : stats.one_time()) {
     absl::StrAppend(&text, "once: ", EscapeControlCharacters(one_time.name()), ": mean ",
                     FormatSeconds(one_time.mean()), ", max ", FormatSeconds(one_time.max().seconds()), " on ",

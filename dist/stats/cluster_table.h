@@ -9,6 +9,10 @@
 
 namespace ott {
 
+// The row of what a rank's own threads of the library took, beside the program: CPU time, not time that
+// passed.
+inline constexpr char kObserverThreads[] = "ott's threads";
+
 // A line a measurement, then who is slow and what is missing. Ends with a newline.
 std::string FormatClusterTable(const ClusterStats& stats);
 

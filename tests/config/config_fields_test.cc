@@ -28,7 +28,7 @@ const std::map<std::string, std::vector<std::string>>& Readers() {
       {"ott.RankGroups", {"dist/stats/rank_groups.cc"}},
       {"ott.CollectiveGroups", {"dist/stats/rank_groups.cc"}},
       {"ott.NvtxConfig", {"core/nvtx/nvtx_range_wrapper_proto.cc"}},
-      {"ott.OpRangeConfig", {"core/nvtx/op_range_proto.cc"}},
+      {"ott.OpRangeConfig", {"core/nvtx/op_range_proto.cc", "dist/run/training_run.cc"}},
       {"ott.DumpConfig", {"core/dumper/tensor_dumper_proto.cc", "dist/run/training_run.cc"}},
       {"ott.DumpConfig.FormatOfPaths", {"core/dumper/tensor_dumper_proto.cc"}},
       {"ott.CrossCheckConfig",

@@ -1,0 +1,58 @@
+#include "ott/core/base/observer_thread.h"
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <future>
+#include <thread>
+
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+double OwnSeconds() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+void Burn(double seconds) {
+  while (OwnSeconds() < seconds) {
+  }
+}
+
+TEST(ObserverThread, CountsWhileItRunsAndAfterItsEndAndNothingElse) {
+  const double before = ObserverThreadSeconds();
+  std::promise<void> burnt, asked;
+  std::thread own([&] {
+    const ObserverThread marked;
+    Burn(0.02);
+    burnt.set_value();
+    asked.get_future().wait();
+  });
+  burnt.get_future().wait();
+  const double running = ObserverThreadSeconds();
+  EXPECT_GE(running, before + 0.02);
+  asked.set_value();
+  own.join();
+  EXPECT_GE(ObserverThreadSeconds(), running);
+  const double after = ObserverThreadSeconds();
+  std::thread([] { Burn(0.02); }).join();
+  EXPECT_EQ(ObserverThreadSeconds(), after);
+}
+
+TEST(ObserverThread, InTheBackgroundOnlyItIsOfLowPriority) {
+  const auto nice = [] { return getpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid))); };
+  const int before = nice();
+  std::thread([&] {
+    const ObserverThread marked(ObserverThread::Priority::kBackground);
+    EXPECT_EQ(nice(), 19);
+  }).join();
+  EXPECT_EQ(nice(), before);
+}
+
+}  // namespace
+}  // namespace ott

@@ -1,0 +1,22 @@
+// Names in a configuration that nothing has.
+
+#ifndef OTT_DIST_RUN_CONFIGURED_NAMES_H_
+#define OTT_DIST_RUN_CONFIGURED_NAMES_H_
+
+#include <string>
+#include <vector>
+
+#include "ott/core/base/config.pb.h"
+#include "ott/dist/stats/cluster_stats.pb.h"
+
+namespace ott {
+
+// A note for each measurement that the configuration names and that ran on no rank, with the one that it may
+// be meant to be: what is not collective in the statistics counts as work, and nobody sees why.
+//
+//   collective_measurements: "alreduce" ran on no rank; "allreduce" did
+std::vector<std::string> FindNamesThatNeverRan(const StopwatchConfig& config, const ClusterStats& stats);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_RUN_CONFIGURED_NAMES_H_
