@@ -138,13 +138,12 @@ absl::Status Prof(ProfFlags flags) {
   OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file, read));
   if (flags.host || (profile.kernels.empty() && profile.transfers.empty())) {
     PrintNotes(profile, nullptr);
-    if (!flags.host) {
-      std::fprintf(stderr, "  no kernels were captured%s%s\n",
-                   flags.of_kernels.empty() ? "" : ", so there are none for ", flags.of_kernels.c_str());
-    }
+    if (!flags.host) std::fprintf(stderr, "  no kernels were captured\n");
     std::fprintf(stderr, "  host time by range, ns:\n");
     WriteHostTimes(profile, flags.table.layout, flags.table.limit, Print);
-    return absl::OkStatus();
+    if (flags.of_kernels.empty()) return absl::OkStatus();
+    return absl::NotFoundError(
+        absl::StrCat(flags.file, ": no kernels were captured, so there are none for ", flags.of_kernels));
   }
   const KernelJoin join = JoinKernels(&profile);
   PrintNotes(profile, &join);
@@ -214,11 +213,12 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
     absl::StrAppend(&footer, "  ", std::string(column.name), std::string(10 - column.name.size(), ' '),
                     std::string(column.meaning), "\n");
   }
-  command->footer(footer +
-                  "Exit code: 0 printed, 2 FILE cannot be read.\n"
-                  "Examples:\n  ott prof run.sqlite --group-by op,dir -n 10\n"
-                  "  ott prof trace.json.gz --summary\n"
-                  "  ott prof after.json.gz --against before.json.gz");
+  command->footer(
+      footer +
+      "Exit code: 0 printed, 2 FILE cannot be read, or has no kernels for an option that is about them.\n"
+      "Examples:\n  ott prof run.sqlite --group-by op,dir -n 10\n"
+      "  ott prof trace.json.gz --summary\n"
+      "  ott prof after.json.gz --against before.json.gz");
   command->callback([flags, of_kernels, exit_code] {
     for (const CLI::Option* option : of_kernels) {
       if (option->count() > 0) flags->of_kernels = option->get_name();
