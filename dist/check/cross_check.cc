@@ -12,6 +12,7 @@
 #include "ott/dist/check/root_exchange.pb.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/agree_on_status.h"
+#include "ott/dist/stats/rank_groups.h"
 
 namespace ott {
 namespace {
@@ -66,8 +67,12 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   const Deadline deadline = Deadline::After(timeout);
   absl::StatusOr<IterationSelector> iterations = IterationSelector::Create(config.iterations());
   absl::StatusOr<ReferenceCheck> reference = ReferenceCheck::Create(config, ranks.size());
-  OTT_RETURN_IF_ERROR(
-      AgreeOnStatus(ranks, iterations.ok() ? reference.status() : iterations.status(), deadline));
+  absl::Status checked = iterations.status();
+  checked.Update(reference.status());
+  if (config.has_distinct_groups()) {
+    checked.Update(CheckGroups(config.distinct_groups(), "distinct_groups", ranks.size()));
+  }
+  OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, deadline));
   std::unique_ptr<CrossCheck> check(new CrossCheck(ranks, *std::move(iterations), *std::move(reference)));
   const auto silent = std::make_shared<SilentRanks>();
   for (std::unique_ptr<RootExchange>* const exchange : {&check->outcomes_, &check->rulings_}) {
@@ -80,6 +85,15 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   options.are_equal = std::move(are_equal);
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> replicas, ranks.Split(0, 0, deadline));
   check->replica_check_ = std::make_unique<ReplicaCheck>(std::move(replicas), timeout, options);
+  if (!config.distinct().empty()) {
+    std::vector<int64_t> groups;
+    for (int rank = 0; rank < ranks.size(); ++rank) {
+      groups.push_back(config.has_distinct_groups() ? GroupOf(config.distinct_groups(), rank) : rank);
+    }
+    OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> own, ranks.Split(0, 0, deadline));
+    check->distinct_check_ =
+        std::make_unique<DistinctCheck>(std::move(own), timeout, silent, std::move(groups));
+  }
   options.are_equal = nullptr;
   options.mode = SHARDS;
   const TensorSelection& selection = check->selection();
@@ -113,7 +127,7 @@ std::optional<CrossCheckVerdict> CrossCheck::CheckReplicas(int64_t iteration,
   const CrossCheckConfig& config = reference_check_.config();
   const bool only_shards = verdict.worst_outcome() == NOT_COMPARED && verdict.num_tensors() == 0 &&
                            verdict.missing_ranks().empty() && config.replicated().empty() &&
-                           !config.sharded().empty();
+                           (!config.sharded().empty() || !config.distinct().empty());
   if (only_shards) return std::nullopt;
   return verdict;
 }
@@ -140,6 +154,17 @@ std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
     ShareOutcome(verdict);
   }
   return verdicts;
+}
+
+std::optional<CrossCheckVerdict> CrossCheck::CheckDistinct(int64_t iteration,
+                                                           const std::vector<NamedTensor>& tensors,
+                                                           const absl::Status& problem) {
+  if (distinct_check_ == nullptr) return std::nullopt;
+  std::vector<NamedTensor> distinct;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(distinct),
+               [this](const NamedTensor& tensor) { return selection().IsDistinct(tensor.path); });
+  const std::string unmatched = problem.ok() ? selection().FindUnmatchedDistinct(tensors) : "";
+  return distinct_check_->Run(iteration, distinct, unmatched, problem);
 }
 
 CrossCheckVerdict CrossCheck::CheckReference(int64_t iteration, const Value& tensors, const Value* grads,

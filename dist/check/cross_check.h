@@ -17,6 +17,7 @@
 #include "ott/core/base/iteration_selection.h"
 #include "ott/core/tensor/value.h"
 #include "ott/dist/check/cross_check.pb.h"
+#include "ott/dist/check/distinct_check.h"
 #include "ott/dist/check/reference_check.h"
 #include "ott/dist/check/replica_check.h"
 #include "ott/dist/check/root_exchange.h"
@@ -62,6 +63,11 @@ class CrossCheck {
   std::vector<CrossCheckVerdict> CheckShards(int64_t iteration, const std::vector<NamedTensor>& tensors,
                                              const absl::Status& problem = absl::OkStatus());
 
+  // Checks that no two ranks hold the same of config.distinct. The verdict is the same on all ranks that
+  // could hear rank 0. Nothing where nothing is.
+  std::optional<CrossCheckVerdict> CheckDistinct(int64_t iteration, const std::vector<NamedTensor>& tensors,
+                                                 const absl::Status& problem = absl::OkStatus());
+
   // Whether there is a reference to compare with.
   bool has_reference() const { return reference_check_.enabled(); }
   // As ReferenceCheck::Check. The verdict is this rank's; worst_outcome and what is said of the first tensor
@@ -96,6 +102,8 @@ class CrossCheck {
   std::unique_ptr<RootExchange> rulings_;
   std::unique_ptr<ReplicaCheck> replica_check_;
   std::vector<std::unique_ptr<ReplicaCheck>> shard_checks_;
+  // Null where nothing is.
+  std::unique_ptr<DistinctCheck> distinct_check_;
 };
 
 }  // namespace ott

@@ -62,7 +62,11 @@ bool TensorSelection::IsSelected(const std::string& path) const {
 bool TensorSelection::IsReplicated(const std::string& path) const {
   return IsSelected(path) &&
          (config_.replicated().empty() || MatchesAnyTensorGlob(path, config_.replicated())) &&
-         ShardingOf(path) < 0;
+         ShardingOf(path) < 0 && !IsDistinct(path);
+}
+
+bool TensorSelection::IsDistinct(const std::string& path) const {
+  return MatchesAnyTensorGlob(path, config_.distinct());
 }
 
 int TensorSelection::ShardingOf(const std::string& path) const {
@@ -105,6 +109,13 @@ std::string TensorSelection::FindUnmatchedShards(int sharding,
   AddUnmatched(
       "sharded", config_.sharded(sharding).paths(), tensors,
       [this](const std::string& path) { return IsSelected(path); }, unmatched);
+  return absl::StrJoin(unmatched, "; ");
+}
+
+std::string TensorSelection::FindUnmatchedDistinct(const std::vector<NamedTensor>& tensors) const {
+  std::vector<std::string> unmatched;
+  AddUnmatched(
+      "distinct", config_.distinct(), tensors, [](const std::string&) { return true; }, unmatched);
   return absl::StrJoin(unmatched, "; ");
 }
 

@@ -27,6 +27,8 @@ class TensorSelection {
   bool IsSelected(const std::string& path) const;
   // Whether all ranks should hold the same.
   bool IsReplicated(const std::string& path) const;
+  // Whether each rank should have its own.
+  bool IsDistinct(const std::string& path) const;
   // The declaration that a tensor is a shard by, as an index into config.sharded; -1 for other tensors.
   int ShardingOf(const std::string& path) const;
 
@@ -36,6 +38,8 @@ class TensorSelection {
   // The same without the globs of replicas; and of one sharding's globs.
   std::string FindUnmatchedKinds(const std::vector<NamedTensor>& tensors) const;
   std::string FindUnmatchedShards(int sharding, const std::vector<NamedTensor>& tensors) const;
+  // And of those that are distinct.
+  std::string FindUnmatchedDistinct(const std::vector<NamedTensor>& tensors) const;
 
   // Which part of them `rank` holds.
   int PartOf(int sharding, int rank) const;

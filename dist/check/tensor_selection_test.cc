@@ -84,5 +84,15 @@ TEST(TensorSelection, ShardsThatDoNotFitTheWorldAreRefused) {
       absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" num_parts: 2 dimension: -1 })").status()));
 }
 
+TEST(TensorSelection, WhatIsDistinctIsNoReplica) {
+  CrossCheckConfig config;
+  config.add_distinct("data.*");
+  const TensorSelection selection = *TensorSelection::Create(config, 2);
+  EXPECT_TRUE(selection.IsDistinct("data.inputs"));
+  EXPECT_FALSE(selection.IsReplicated("data.inputs"));
+  EXPECT_TRUE(selection.IsReplicated("weights"));
+  EXPECT_EQ(selection.FindUnmatchedDistinct({}), "distinct: \"data.*\" matches no tensor");
+}
+
 }  // namespace
 }  // namespace ott

@@ -30,6 +30,7 @@ std::string FormatRanksAndHosts(const Ranks& ranks, const Hosts& hosts) {
 std::string FormatSubject(const CrossCheckVerdict& verdict) {
   if (verdict.mode() == REPLICAS) return "replicas";
   if (verdict.mode() == SHARDS) return "replicas of a shard";
+  if (verdict.mode() == DISTINCT) return "distinct tensors";
   return absl::StrCat(FormatRank(verdict.rank(), verdict.host()), " against ",
                       EscapeControlCharacters(verdict.reference()));
 }
@@ -70,6 +71,9 @@ std::string FormatDifferentTensor(const CrossCheckVerdict& verdict) {
 }
 
 std::string FormatCulprits(const CrossCheckVerdict& verdict) {
+  if (verdict.mode() == DISTINCT) {
+    return absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
+  }
   if (verdict.mode() == REFERENCE) return absl::StrCat(": ", FormatErrors(verdict));
   if (!verdict.has_majority()) {
     return verdict.mode() == REPLICAS
@@ -115,7 +119,8 @@ std::string FormatDifference(const FirstDifference& difference) {
 }  // namespace
 
 bool Passed(const CrossCheckVerdict& verdict) {
-  return verdict.outcome() == BITWISE_EQUAL || verdict.outcome() == WITHIN_TOLERANCE;
+  return verdict.outcome() == BITWISE_EQUAL || verdict.outcome() == WITHIN_TOLERANCE ||
+         verdict.outcome() == ALL_DISTINCT;
 }
 
 Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict) {
@@ -165,6 +170,7 @@ void FindFirst(std::vector<CrossCheckVerdict>& verdicts) {
 int SeverityOf(Outcome outcome) {
   switch (outcome) {
     case BITWISE_EQUAL:
+    case ALL_DISTINCT:
       return 0;
     case WITHIN_TOLERANCE:
       return 1;
@@ -198,8 +204,13 @@ std::string FormatFinding(const CrossCheckVerdict& verdict) {
       absl::StrAppend(&text, "within tolerance but not bit for bit: ", verdict.num_different_tensors(),
                       " of ", verdict.num_tensors(), " tensors have other bits; ", FormatErrors(verdict));
       break;
+    case ALL_DISTINCT:
+      absl::StrAppend(&text, "differ on all ranks: ", verdict.num_tensors(),
+                      verdict.num_tensors() == 1 ? " tensor" : " tensors");
+      break;
     case DIFFERENT:
-      absl::StrAppend(&text, "DIFFER", FormatDifferentTensor(verdict), FormatCulprits(verdict));
+      absl::StrAppend(&text, verdict.mode() == DISTINCT ? "are THE SAME" : "DIFFER",
+                      FormatDifferentTensor(verdict), FormatCulprits(verdict));
       break;
     default:
       absl::StrAppend(&text, "NOT COMPARED");

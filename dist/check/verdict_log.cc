@@ -33,7 +33,7 @@ void Count(const CrossCheckVerdict& verdict, VerdictSummary* summary) {
   ++summary->num_checks;
   summary->max_abs_error = std::max(summary->max_abs_error, verdict.max_abs_error());
   const Outcome outcome = OutcomeOfAllRanks(verdict);
-  const bool differs = outcome == WITHIN_TOLERANCE || outcome == DIFFERENT;
+  const bool differs = verdict.mode() != DISTINCT && (outcome == WITHIN_TOLERANCE || outcome == DIFFERENT);
   if (differs && summary->first_not_bitwise_equal < 0) {
     summary->first_not_bitwise_equal = verdict.iteration();
   }
@@ -43,6 +43,9 @@ void Count(const CrossCheckVerdict& verdict, VerdictSummary* summary) {
       break;
     case WITHIN_TOLERANCE:
       ++summary->num_within_tolerance;
+      break;
+    case ALL_DISTINCT:
+      ++summary->num_distinct;
       break;
     case DIFFERENT:
       ++summary->num_different;
@@ -67,7 +70,9 @@ absl::StatusOr<std::unique_ptr<VerdictLog>> VerdictLog::Open(const std::string& 
 }
 
 absl::Status VerdictLog::Add(const CrossCheckVerdict& verdict) {
-  Count(verdict, verdict.mode() == REFERENCE ? &reference_ : &replicas_);
+  Count(verdict, verdict.mode() == REFERENCE  ? &reference_
+                 : verdict.mode() == DISTINCT ? &distinct_
+                                              : &replicas_);
   if (file_ == nullptr) return absl::OkStatus();
   CrossCheckVerdict& kept = pending_.emplace_back(verdict);
   if (kept.tensor_errors_size() > kMaxTensorErrors) {
@@ -125,13 +130,15 @@ std::string FormatSummary(const std::string& subject, const VerdictSummary& summ
       absl::StrCat(subject, ": ", summary.num_checks, summary.num_checks == 1 ? " check" : " checks");
   if (summary.num_checks == 0) return text;
   if (summary.num_bitwise_equal == summary.num_checks) return text + ", all equal bit for bit";
+  if (summary.num_distinct == summary.num_checks) return text + ", all ranks have their own";
   const auto count = [&](int64_t number, const char* what) {
     if (number > 0) absl::StrAppend(&text, ", ", number, " ", what);
   };
-  count(summary.num_different, "DIFFER");
+  count(summary.num_different, summary.is_distinct ? "THE SAME on several ranks" : "DIFFER");
   count(summary.num_not_compared, "NOT COMPARED");
   count(summary.num_within_tolerance, "within tolerance");
   count(summary.num_bitwise_equal, "equal bit for bit");
+  count(summary.num_distinct, "of their own on all ranks");
   if (summary.first_not_bitwise_equal >= 0) {
     absl::StrAppend(&text, "; not bitwise equal from iteration ", summary.first_not_bitwise_equal, " on");
   }

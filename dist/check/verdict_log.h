@@ -23,10 +23,19 @@ struct VerdictSummary {
   int64_t num_within_tolerance = 0;
   int64_t num_different = 0;
   int64_t num_not_compared = 0;
+  // Of DISTINCT: passes, and whether it is of these at all.
+  int64_t num_distinct = 0;
+  bool is_distinct = false;
   // The iteration of the first comparison that was not bitwise equal; -1 while there is none.
   int64_t first_not_bitwise_equal = -1;
   // Of this rank.
   double max_abs_error = 0;
+
+  static VerdictSummary OfDistinct() {
+    VerdictSummary summary;
+    summary.is_distinct = true;
+    return summary;
+  }
 
   bool passed() const { return num_different == 0 && num_not_compared == 0; }
 };
@@ -56,6 +65,7 @@ class VerdictLog {
   // Shards among them.
   const VerdictSummary& replicas() const { return replicas_; }
   const VerdictSummary& reference() const { return reference_; }
+  const VerdictSummary& distinct() const { return distinct_; }
   const OmittedVerdicts& omitted() const { return omitted_; }
 
  private:
@@ -76,6 +86,7 @@ class VerdictLog {
   std::chrono::steady_clock::time_point next_flush_;
   VerdictSummary replicas_;
   VerdictSummary reference_;
+  VerdictSummary distinct_ = VerdictSummary::OfDistinct();
 };
 
 // Of the file of a log.

@@ -447,6 +447,9 @@ absl::Status TrainingRun::CheckAndDump() {
     if (const auto verdict = cross_check_->CheckReplicas(iteration_, listed, problem)) {
       status.Update(AddVerdict(*verdict));
     }
+    if (const auto verdict = cross_check_->CheckDistinct(iteration_, listed, problem)) {
+      status.Update(AddVerdict(*verdict));
+    }
     for (const CrossCheckVerdict& verdict : cross_check_->CheckShards(iteration_, listed, problem)) {
       status.Update(AddVerdict(verdict));
     }
@@ -467,7 +470,7 @@ absl::Status TrainingRun::CheckAndDump() {
 
 absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
   const Outcome outcome = OutcomeOfAllRanks(verdict);
-  const bool passed = outcome == BITWISE_EQUAL || outcome == WITHIN_TOLERANCE;
+  const bool passed = SeverityOf(outcome) <= SeverityOf(WITHIN_TOLERANCE);
   const absl::Status written = verdicts_->Add(verdict);
   if (passed) return written;
   diverged_ = true;
@@ -475,8 +478,9 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
   if (failed_.size() > kMaxFailuresKept) failed_.pop_front();
   // Replicas have one verdict, which rank 0 prints; of the ranks' verdicts on a reference, the worst is
   // printed.
-  const bool is_mine =
-      verdict.mode() == REPLICAS ? ranks_.rank() == 0 : ranks_.rank() == verdict.worst_rank();
+  const bool is_mine = verdict.mode() == REPLICAS || verdict.mode() == DISTINCT
+                           ? ranks_.rank() == 0
+                           : ranks_.rank() == verdict.worst_rank();
   // Of its own count, so that a reference that is missing hides no replicas that differ.
   int& num_printed = num_failures_printed_[{verdict.mode(), outcome}];
   if (is_mine && num_printed++ < kMaxFailuresPrinted) {
@@ -639,6 +643,9 @@ absl::Status TrainingRun::PrintSummary() {
   }
   if (ranks_.rank() != 0) return status;
   std::printf("cross-check of %s\n", FormatSummary("replicas", verdicts_->replicas()).c_str());
+  if (verdicts_->distinct().num_checks > 0) {
+    std::printf("cross-check of %s\n", FormatSummary("distinct tensors", verdicts_->distinct()).c_str());
+  }
   if (cross_check_->has_reference()) {
     const std::string subject = absl::StrCat("reference ", config_.cross_check().reference_run());
     std::printf("cross-check against %s\n", FormatSummary(subject, reference).c_str());

@@ -11,7 +11,9 @@ namespace {
 
 int64_t Stride(const RankGroups& groups) { return std::max<int64_t>(1, groups.stride()); }
 
-absl::Status Check(const RankGroups& groups, const std::string& what, int world_size) {
+}  // namespace
+
+absl::Status CheckGroups(const RankGroups& groups, const std::string& what, int world_size) {
   if (groups.of_rank_size() > 0) {
     if (groups.of_rank_size() == world_size) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("ott.Config: ", what, ": of_rank has ",
@@ -31,12 +33,10 @@ int64_t GroupOf(const RankGroups& groups, int rank) {
   return rank / (groups.size() * stride) * stride + rank % stride;
 }
 
-}  // namespace
-
 absl::Status CheckGroups(const StopwatchConfig& config, int world_size) {
-  if (config.has_like_work()) OTT_RETURN_IF_ERROR(Check(config.like_work(), "like_work", world_size));
+  if (config.has_like_work()) OTT_RETURN_IF_ERROR(CheckGroups(config.like_work(), "like_work", world_size));
   for (const CollectiveGroups& groups : config.collective_groups()) {
-    OTT_RETURN_IF_ERROR(Check(groups.groups(), "collective_groups", world_size));
+    OTT_RETURN_IF_ERROR(CheckGroups(groups.groups(), "collective_groups", world_size));
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #ifndef OTT_DIST_STATS_RANK_GROUPS_H_
 #define OTT_DIST_STATS_RANK_GROUPS_H_
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -11,8 +12,12 @@
 
 namespace ott {
 
-// INVALID_ARGUMENT for groups that do not divide the ranks.
+// INVALID_ARGUMENT for groups that do not divide the ranks. field: what the message calls them.
 absl::Status CheckGroups(const StopwatchConfig& config, int world_size);
+absl::Status CheckGroups(const RankGroups& groups, const std::string& field, int world_size);
+
+// The number of a rank's group. REQUIRES: CheckGroups() passes.
+int64_t GroupOf(const RankGroups& groups, int rank);
 
 // StatsGathererOptions::like_work of a rank. REQUIRES: CheckGroups() passes.
 std::string LikeWork(const StopwatchConfig& config, int rank);

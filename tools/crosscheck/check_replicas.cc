@@ -35,6 +35,8 @@ std::vector<CrossCheckVerdict> CheckRank(CrossCheck& check, const std::string& r
   std::vector<CrossCheckVerdict> verdicts;
   std::optional<CrossCheckVerdict> replicas = check.CheckReplicas(iteration, tensors, dump.status());
   if (rank == 0 && replicas) verdicts.push_back(*std::move(replicas));
+  std::optional<CrossCheckVerdict> distinct = check.CheckDistinct(iteration, tensors, dump.status());
+  if (rank == 0 && distinct) verdicts.push_back(*std::move(distinct));
   std::vector<CrossCheckVerdict> shards = check.CheckShards(iteration, tensors, dump.status());
   for (size_t sharding = 0; sharding < shards.size(); ++sharding) {
     const auto part = [&](int of_rank) {

@@ -177,6 +177,13 @@ Answer DoTheReplicasAgree(const RunReport& report) {
   return answer;
 }
 
+Answer HasEachRankItsOwn(const RunReport& report) {
+  Answer answer = WhatDiverged("distinct", "Has each rank its own data?", report.distinct, "");
+  // Pictures are of tensors that should be equal.
+  answer.picture.clear();
+  return answer;
+}
+
 Answer IsItTheReferenceRun(const RunReport& report) {
   Answer answer =
       WhatDiverged("reference", "Is it the reference run?", report.reference,
@@ -244,6 +251,7 @@ std::string DescribeRun(const RunReport& report) {
 std::vector<Answer> Answers(const RunReport& report) {
   std::vector<Answer> answers = {WhoIsSlow(report),  WhatWouldBeSaved(report),   WhoWaitsForWhom(report),
                                  DoesItHang(report), DoTheReplicasAgree(report), IsItTheReferenceRun(report)};
+  if (!report.distinct.verdicts.empty()) answers.push_back(HasEachRankItsOwn(report));
   if (report.origin || !report.origin_problem.empty()) answers.push_back(WhichOperationMadeIt(report));
   if (report.comparison) answers.push_back(DidItBecomeFaster(*report.comparison));
   return answers;

@@ -45,8 +45,8 @@ class Exposition {
 
 void AddChecks(const RunReport& report, Exposition* exposition) {
   exposition->Describe("ott_checks", "Cross-checks of tensors by outcome of the worst rank.");
-  const std::pair<const char*, const CheckHistory*> subjects[] = {{"replicas", &report.replicas},
-                                                                  {"reference", &report.reference}};
+  const std::pair<const char*, const CheckHistory*> subjects[] = {
+      {"replicas", &report.replicas}, {"reference", &report.reference}, {"distinct", &report.distinct}};
   for (const auto& [subject, checks] : subjects) {
     if (checks->verdicts.empty()) continue;
     const VerdictSummary& summary = checks->summary;
@@ -58,6 +58,9 @@ void AddChecks(const RunReport& report, Exposition* exposition) {
                     {{"subject", subject}, {"outcome", "different"}});
     exposition->Add("ott_checks", static_cast<double>(summary.num_not_compared),
                     {{"subject", subject}, {"outcome", "not_compared"}});
+    if (!summary.is_distinct) continue;
+    exposition->Add("ott_checks", static_cast<double>(summary.num_distinct),
+                    {{"subject", subject}, {"outcome", "distinct"}});
   }
 }
 

@@ -77,7 +77,7 @@ std::string DescribeOmitted(const std::string& path) {
 
 // Lines of cross_check.jsonl. The last one of a killed rank may be cut.
 void ReadVerdicts(const std::string& path, std::string_view lines, Verdicts& replicas, Verdicts& reference,
-                  crosscheck::ErrorTrend& trend, std::vector<std::string>& problems) {
+                  Verdicts& distinct, crosscheck::ErrorTrend& trend, std::vector<std::string>& problems) {
   int line_number = 0;
   while (!lines.empty()) {
     ++line_number;
@@ -88,7 +88,9 @@ void ReadVerdicts(const std::string& path, std::string_view lines, Verdicts& rep
     if (!verdict.ok()) {
       problems.push_back(absl::StrCat(path, ": line ", line_number, ": ", verdict.status().message()));
     } else {
-      Verdicts& verdicts = verdict->mode() == REFERENCE ? reference : replicas;
+      Verdicts& verdicts = verdict->mode() == REFERENCE  ? reference
+                           : verdict->mode() == DISTINCT ? distinct
+                                                         : replicas;
       if (verdict->mode() == REFERENCE) trend.Add(*verdict);
       Keep(*std::move(verdict), verdicts);
     }
@@ -102,7 +104,9 @@ absl::StatusOr<CheckHistory> Summarize(Verdicts verdicts) {
     history.verdicts.push_back(std::move(Choose(kept)));
     OTT_RETURN_IF_ERROR(log->Add(history.verdicts.back()));
   }
-  history.summary = log->replicas().num_checks > 0 ? log->replicas() : log->reference();
+  history.summary = log->replicas().num_checks > 0   ? log->replicas()
+                    : log->distinct().num_checks > 0 ? log->distinct()
+                                                     : log->reference();
   history.summary.max_abs_error = verdicts.max_abs_error;
   return history;
 }
@@ -156,7 +160,8 @@ const CrossCheckVerdict* CheckHistory::first_divergence() const {
 
 bool RunReport::diverged() const {
   if (origin && origin->kind() != "none" && origin->kind() != "unknown") return true;
-  return replicas.summary.num_different + reference.summary.num_different > 0;
+  return replicas.summary.num_different + reference.summary.num_different + distinct.summary.num_different >
+         0;
 }
 
 bool RunReport::hangs() const { return hang && hang->answer() == HangVerdict::HANGING; }
@@ -169,7 +174,9 @@ int64_t RunReport::start_iteration() const {
 
 bool RunReport::complete() const {
   if (!origin_problem.empty() || (origin && origin->kind() == "unknown")) return false;
-  return problems.empty() && replicas.summary.num_not_compared + reference.summary.num_not_compared == 0;
+  return problems.empty() && replicas.summary.num_not_compared + reference.summary.num_not_compared +
+                                     distinct.summary.num_not_compared ==
+                                 0;
 }
 
 absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
@@ -214,6 +221,7 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
 
   Verdicts replicas;
   Verdicts reference;
+  Verdicts distinct;
   std::vector<int> ranks_with_verdicts;
   for (const int rank : ranks) {
     const std::string path = RankDirectory(run_dir, rank) + "/cross_check.jsonl";
@@ -223,7 +231,7 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
       report.problems.push_back(absl::StrCat("rank ", rank, ": ", omitted));
     }
     if (const absl::StatusOr<std::string> lines = ReadFile(path); lines.ok()) {
-      ReadVerdicts(path, *lines, replicas, reference, report.error_trend, report.problems);
+      ReadVerdicts(path, *lines, replicas, reference, distinct, report.error_trend, report.problems);
     } else {
       report.problems.push_back(std::string(lines.status().message()));
     }
@@ -237,6 +245,7 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
   }
   OTT_ASSIGN_OR_RETURN(report.replicas, Summarize(std::move(replicas)));
   OTT_ASSIGN_OR_RETURN(report.reference, Summarize(std::move(reference)));
+  OTT_ASSIGN_OR_RETURN(report.distinct, Summarize(std::move(distinct)));
   if (const size_t num_problems = report.problems.size(); num_problems > kMaxProblems) {
     report.problems.resize(kMaxProblems);
     report.problems.push_back(absl::StrCat("and ", num_problems - kMaxProblems, " more"));

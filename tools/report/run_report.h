@@ -48,6 +48,8 @@ struct RunReport {
   std::optional<HangVerdict> earlier_hang;
   CheckHistory replicas;
   CheckHistory reference;
+  // Of what each rank is to have of its own.
+  CheckHistory distinct;
   // Of the checks against the reference.
   crosscheck::ErrorTrend error_trend;
   // Absent where nobody asked, or it could not be told; origin_problem says why.

@@ -140,6 +140,18 @@ TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
                                   HasSubstr("2 checks, all equal bit for bit")));
 }
 
+TEST_F(RunReportTest, RanksThatHoldTheSameDataAreADivergenceOfTheirOwn) {
+  Add(Verdict(0, 0, DISTINCT, ALL_DISTINCT));
+  EXPECT_FALSE(Read().diverged());
+  EXPECT_THAT(Text(Read()), HasSubstr("distinct: 1 check, all ranks have their own"));
+  Add(Verdict(0, 10, DISTINCT, DIFFERENT));
+  const RunReport report = Read();
+  EXPECT_TRUE(report.diverged());
+  EXPECT_THAT(Text(report), AllOf(HasSubstr("replicas: 2 checks, all equal bit for bit"),
+                                  HasSubstr("distinct: 2 checks, 1 THE SAME on several ranks"),
+                                  HasSubstr("first: iteration 10: distinct tensors are THE SAME in tensor")));
+}
+
 TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
   Add(Verdict(0, 20, REFERENCE, DIFFERENT));
   Add(Verdict(2, 10, REFERENCE, DIFFERENT));

@@ -1,0 +1,135 @@
+#include "ott/dist/check/distinct_check.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/digest/digest.h"
+#include "ott/dist/check/distinct_check.pb.h"
+#include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/rank_list.h"
+
+namespace ott {
+namespace {
+
+using internal::DistinctTensor;
+using internal::DistinctTensors;
+
+DistinctTensors Describe(int64_t iteration, const std::vector<NamedTensor>& tensors,
+                         const absl::Status& problem) {
+  DistinctTensors description;
+  description.set_iteration(iteration);
+  if (!problem.ok()) description.set_error(std::string(problem.message()));
+  for (const NamedTensor& tensor : tensors) {
+    const absl::StatusOr<TensorDigest> digest = ComputeDigest(tensor.tensor.view);
+    if (!digest.ok()) {
+      description.set_error(absl::StrCat(tensor.path, ": ", digest.status().message()));
+      break;
+    }
+    DistinctTensor& added = *description.add_tensors();
+    added.set_path(tensor.path);
+    added.set_dtype(std::string(Name(tensor.tensor.view.dtype())));
+    for (const int64_t extent : tensor.tensor.view.shape()) added.add_shape(extent);
+    added.set_digest(digest->root.ToString());
+  }
+  return description;
+}
+
+std::vector<std::string> HostsOf(const Communicator& ranks) {
+  std::vector<std::string> hosts;
+  for (int rank = 0; rank < ranks.size(); ++rank) hosts.push_back(ranks.host(rank));
+  return hosts;
+}
+
+}  // namespace
+
+DistinctCheck::DistinctCheck(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
+                             std::shared_ptr<SilentRanks> silent, std::vector<int64_t> groups)
+    : groups_(std::move(groups)),
+      hosts_(HostsOf(*ranks)),
+      exchange_(std::move(ranks), timeout, std::move(silent)) {}
+
+CrossCheckVerdict DistinctCheck::Run(int64_t iteration, const std::vector<NamedTensor>& tensors,
+                                     const std::string& unmatched, const absl::Status& problem) {
+  const absl::StatusOr<std::string> bytes =
+      exchange_.Exchange(Describe(iteration, tensors, problem).SerializeAsString(),
+                         [&](const RootExchange::Brought& brought) -> RootExchange::Ruling {
+                           return {Judge(iteration, brought, unmatched).SerializeAsString(), false, ""};
+                         });
+  CrossCheckVerdict verdict;
+  if (bytes.ok() && verdict.ParseFromString(*bytes)) return verdict;
+  verdict.set_mode(DISTINCT);
+  verdict.set_iteration(iteration);
+  verdict.set_outcome(NOT_COMPARED);
+  verdict.set_reason(std::string(bytes.status().message()));
+  return verdict;
+}
+
+CrossCheckVerdict DistinctCheck::Judge(int64_t iteration, const RootExchange::Brought& brought,
+                                       const std::string& unmatched) const {
+  CrossCheckVerdict verdict;
+  verdict.set_mode(DISTINCT);
+  verdict.set_iteration(iteration);
+  verdict.set_outcome(ALL_DISTINCT);
+  const auto not_compared = [&](const std::string& reason) {
+    Worsen(NOT_COMPARED, verdict);
+    AddReason(reason, verdict);
+  };
+  if (!brought.problem.empty()) not_compared(brought.problem);
+  if (!unmatched.empty()) not_compared(unmatched);
+  if (hosts_.size() == 1) not_compared("one rank alone has nobody to differ from");
+  // In rank 0's order of insertion; what it lacks behind it.
+  std::vector<std::string> paths;
+  std::map<std::string, std::map<std::string, std::vector<int>>> ranks_of_digest;  // by path
+  std::map<std::string, DistinctTensor> tensors;
+  for (const auto& [rank, bytes] : brought.by_rank) {
+    DistinctTensors described;
+    if (!described.ParseFromString(bytes)) {
+      described.set_error(absl::StrCat(bytes.size(), " bytes that are no tensors"));
+    } else if (described.iteration() != iteration && described.error().empty()) {
+      described.set_error(absl::StrCat("is in iteration ", described.iteration()));
+    }
+    if (!described.error().empty()) {
+      not_compared(absl::StrCat(FormatRank(rank, hosts_[rank]), ": ", described.error()));
+      continue;
+    }
+    for (const DistinctTensor& tensor : described.tensors()) {
+      if (tensors.emplace(tensor.path(), tensor).second) paths.push_back(tensor.path());
+      ranks_of_digest[tensor.path()][tensor.digest()].push_back(rank);
+    }
+  }
+  verdict.set_num_tensors(static_cast<int64_t>(paths.size()));
+  if (paths.empty() && unmatched.empty()) not_compared("no tensors to compare");
+  for (const std::string& path : paths) {
+    const std::vector<int>* alike = nullptr;
+    size_t num_ranks = 0;
+    for (const auto& [unused, ranks] : ranks_of_digest[path]) {
+      num_ranks += ranks.size();
+      std::set<int64_t> groups;
+      for (const int rank : ranks) groups.insert(groups_[rank]);
+      if (groups.size() > 1 && (alike == nullptr || ranks.front() < alike->front())) alike = &ranks;
+    }
+    if (alike == nullptr) {
+      if (num_ranks < brought.by_rank.size()) {
+        not_compared(absl::StrCat(path, ": on ", num_ranks, " of ", hosts_.size(), " ranks only"));
+      }
+      continue;
+    }
+    verdict.set_num_different_tensors(verdict.num_different_tensors() + 1);
+    Worsen(DIFFERENT, verdict);
+    if (!verdict.tensor().empty()) continue;
+    verdict.set_tensor(path);
+    verdict.set_dtype(tensors[path].dtype());
+    *verdict.mutable_shape() = tensors[path].shape();
+    for (const int rank : *alike) {
+      verdict.add_culprit_ranks(rank);
+      verdict.add_culprit_hosts(hosts_[rank]);
+    }
+  }
+  verdict.set_worst_outcome(verdict.outcome());
+  return verdict;
+}
+
+}  // namespace ott
