@@ -59,6 +59,7 @@ ROOMS = [
     "tools/origin",
     "tools/hang",
     "tools/report",
+    "tools/package",
     "tools",
     "examples",
     "tests",

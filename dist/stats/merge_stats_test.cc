@@ -79,6 +79,23 @@ std::vector<StopwatchStats> FourRanks(int slow, double slow_forward) {
   return reports;
 }
 
+TEST(MergeStats, WhatTheLibrarysThreadsTookIsARowAndNobodysWork) {
+  std::vector<StopwatchStats> reports;
+  for (int rank = 0; rank < 4; ++rank) {
+    reports.push_back(Report(rank, 0.1, {{"step", 0.1}}));
+    reports.back().set_observer_thread_seconds(rank == 2 ? 5 : 0.5);
+  }
+  const ClusterStats stats = MergeStats(reports, 4);
+  ASSERT_EQ(stats.measurements_size(), 2);
+  const ClusterMeasurement& row = stats.measurements(1);
+  EXPECT_EQ(row.name(), "ott's threads");
+  EXPECT_DOUBLE_EQ(row.min().seconds(), 0.05);
+  EXPECT_DOUBLE_EQ(row.max().seconds(), 0.5);
+  EXPECT_EQ(row.max().rank(), 2);
+  EXPECT_FALSE(stats.has_straggler());
+  EXPECT_THAT(stats.slow_measurements(), IsEmpty());
+}
+
 TEST(MergeStats, SummarizesEachMeasurementOverRanks) {
   const ClusterStats stats =
       MergeStats({Report(0, 0.010, {{"forward", 0.001}}), Report(1, 0.010, {{"forward", 0.003}}),
