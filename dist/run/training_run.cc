@@ -289,7 +289,9 @@ absl::Status TrainingRun::EnableHelpers() {
       OTT_STOPWATCH_SCOPE(kObserverMeasurement);
       add();
     };
-    if (ranks_.rank() == 0) {
+    int first_rank = 0;
+    while (first_rank + 1 < ranks_.size() && !dump_selection_.WantsRank(first_rank)) ++first_rank;
+    if (ranks_.rank() == first_rank) {
       options.on_first_dump = [selection = dump_selection_, first = iteration_,
                                world_size = ranks_.size()](const DumpSize& size) {
         std::fputs(FormatDumpNotice(size, selection, first, world_size).c_str(), stdout);

@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 enum class Grade { kGood, kBad, kUnknown };
 
 struct Answer {
-  // A word that stays the same: "slow", "saved", "waiting", "hang", "replicas", "reference", "origin",
-  // "faster".
+  // A word that stays the same: "slow", "saved", "waiting", "hang", "replicas", "reference", "distinct",
+  // "origin", "faster".
   std::string id;
   std::string question;
   Grade grade = Grade::kUnknown;
