@@ -36,19 +36,20 @@ std::string DescribeError(const CLI::App* app, const CLI::Error& error) {
   return absl::StrCat(command, ": ", error.what(), "; `", command, " --help` shows an example\n");
 }
 
-// The question that each command answers, in the order in which help lists them.
+// The question that each command answers.
 constexpr std::pair<const char*, const char*> kQuestions[] = {
     {"report", "All questions at once"},
-    {"stats", "Who is slow, and who waits for whom?"},
-    {"trace", "Who is slow, and who waits for whom?"},
-    {"whatif", "What would mending it save?"},
-    {"ab", "Did it become faster?"},
-    {"hang", "Why does it hang?"},
-    {"compare", "Is it still right?"},
-    {"crosscheck", "Is it still right?"},
-    {"calibrate", "Is it still right?"},
-    {"profile", "What do the kernels do?"},
-    {"prof", "What do the kernels do?"},
+    {"stats", "Who is slow, and who waits for whom"},
+    {"trace", "Who is slow, and who waits for whom"},
+    {"whatif", "What would mending it save"},
+    {"ab", "Did it become faster"},
+    {"hang", "Why does it hang"},
+    {"compare", "Is it still right"},
+    {"crosscheck", "Is it still right"},
+    {"calibrate", "Is it still right"},
+    {"origin", "Which operation broke it"},
+    {"profile", "What do the kernels do"},
+    {"prof", "What do the kernels do"},
 };
 
 }  // namespace
@@ -61,18 +62,19 @@ int main(int argc, char** argv) {
   app.footer(
       "Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
   int exit_code = 0;
-  ott::ab::AddAbCommand(app, &exit_code);
-  ott::calibrate::AddCalibrateCommand(app, &exit_code);
-  ott::compare::AddCompareCommand(app, &exit_code);
-  ott::crosscheck::AddCrosscheckCommand(app, &exit_code);
-  ott::hang::AddHangCommand(app, &exit_code);
-  ott::origin::AddOriginCommand(app, &exit_code);
-  ott::prof::AddProfCommand(app, &exit_code);
-  ott::capture::AddProfileCommand(app, &exit_code);
+  // Help lists them in this order.
   ott::report::AddReportCommand(app, &exit_code);
   ott::stats::AddStatsCommand(app, &exit_code);
   ott::trace::AddTraceCommand(app, &exit_code);
   ott::whatif::AddWhatIfCommand(app, &exit_code);
+  ott::ab::AddAbCommand(app, &exit_code);
+  ott::hang::AddHangCommand(app, &exit_code);
+  ott::compare::AddCompareCommand(app, &exit_code);
+  ott::crosscheck::AddCrosscheckCommand(app, &exit_code);
+  ott::calibrate::AddCalibrateCommand(app, &exit_code);
+  ott::origin::AddOriginCommand(app, &exit_code);
+  ott::capture::AddProfileCommand(app, &exit_code);
+  ott::prof::AddProfCommand(app, &exit_code);
   for (const auto& [command, question] : kQuestions) app.get_subcommand(command)->group(question);
   try {
     app.parse(argc, argv);

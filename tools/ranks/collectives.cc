@@ -42,25 +42,6 @@ bool NeedsAllRanks(std::string_view name) {
   return false;
 }
 
-// The beginnings of the steps, ascending, with their numbers.
-std::vector<std::pair<int64_t, int64_t>> StepsOf(const Profile& profile) {
-  constexpr std::string_view kStep = "ProfilerStep#";
-  std::vector<int64_t> number_of(profile.labels.size(), -1);
-  for (size_t i = 0; i < profile.labels.size(); ++i) {
-    const std::string_view text = profile.labels[i].text;
-    if (text.substr(0, kStep.size()) == kStep)
-      (void)std::from_chars(text.data() + kStep.size(), text.data() + text.size(), number_of[i]);
-  }
-  std::vector<std::pair<int64_t, int64_t>> steps;
-  for (const Profile::Thread& thread : profile.threads) {
-    for (const Profile::Range& range : thread.ranges) {
-      if (number_of[range.label] >= 0) steps.emplace_back(range.start, number_of[range.label]);
-    }
-  }
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
-
 int64_t Median(std::vector<int64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
@@ -110,6 +91,24 @@ ClockOffset OffsetOf(const Differences& differences, int64_t begin, int64_t end)
 }
 
 }  // namespace
+
+std::vector<std::pair<int64_t, int64_t>> StepsOf(const Profile& profile) {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  std::vector<int64_t> number_of(profile.labels.size(), -1);
+  for (size_t i = 0; i < profile.labels.size(); ++i) {
+    const std::string_view text = profile.labels[i].text;
+    if (text.substr(0, kStep.size()) == kStep)
+      (void)std::from_chars(text.data() + kStep.size(), text.data() + text.size(), number_of[i]);
+  }
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (const Profile::Thread& thread : profile.threads) {
+    for (const Profile::Range& range : thread.ranges) {
+      if (number_of[range.label] >= 0) steps.emplace_back(range.start, number_of[range.label]);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
 
 std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces) {
   std::map<Key, Collective> matched;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/prof/profile.h"
@@ -29,6 +30,9 @@ struct Collective {
   bool same_message = true;                             // all ranks tell the same elements and type
   std::vector<Part> parts;                              // in the order of the traces
 };
+
+// The beginnings of the steps (ProfilerStep#) on the profile's clock, ascending, with their numbers.
+std::vector<std::pair<int64_t, int64_t>> StepsOf(const prof::Profile& profile);
 
 // Of kernels, by process group, name and sequence number of the group; ids of events differ from rank to
 // rank. Traces without sequence numbers: by the order in the step, or without steps in the trace. Messages

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "tools/ab/comparison.h"
@@ -61,6 +62,11 @@ absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vecto
   return report;
 }
 
+absl::StatusOr<ab::Comparison> CompareWithRunsBefore(const ReportFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(const ab::Samples samples, ab::ReadSides(flags.before, flags.runs, ab::Clock::kWall));
+  return ab::Compare(samples, ab::CompareOptions());
+}
+
 absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
   const std::string& run = flags.runs.front();
   const std::vector<std::string> traces = ListTraces(run);
@@ -70,9 +76,12 @@ absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
   }
   OTT_ASSIGN_OR_RETURN(RunReport run_report, ReadRunReport(run));
   if (!flags.before.empty()) {
-    OTT_ASSIGN_OR_RETURN(const ab::Samples samples,
-                         ab::ReadSides(flags.before, flags.runs, ab::Clock::kWall));
-    OTT_ASSIGN_OR_RETURN(run_report.comparison, ab::Compare(samples, ab::CompareOptions()));
+    absl::StatusOr<ab::Comparison> comparison = CompareWithRunsBefore(flags);
+    if (!comparison.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--before, as by `ott ab`: ", comparison.status().message()));
+    }
+    run_report.comparison = *std::move(comparison);
   }
   if (!flags.reference.empty()) AddOrigin(flags.reference, flags.perturbed, &run_report);
   Report report;

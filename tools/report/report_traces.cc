@@ -24,6 +24,8 @@
 #include "tools/ranks/job.h"
 #include "tools/ranks/parallel.h"
 #include "tools/report/display_text.h"
+#include "tools/report/sampled_timeline.h"
+#include "tools/report/traces_timeline.h"
 
 namespace ott::report {
 namespace {
@@ -49,10 +51,14 @@ struct OpSum {
 // By op and direction.
 using OpSums = std::map<std::string, OpSum>;
 
-void AddOps(const prof::ProfileRows& rows, int rank, OpSums* sums) {
+void AddRows(const prof::ProfileRows& rows, const ranks::RankTrace& trace, OpSums* sums,
+             std::vector<DeviceSpan>* spans) {
+  const int rank = trace.rank;
   KernelRow row;
   for (size_t i = 0; i < rows.size(); ++i) {
     rows.Get(i, &row);
+    spans->push_back({trace.profile->first_time + row.start, row.sil,
+                      std::string(row.op.empty() ? row.name : row.op), row.kernel.substr(0, 4) == "nccl"});
     if (row.join == "no_launch") continue;
     OpSum& sum = (*sums)[absl::StrCat(row.op.empty() ? "(no op)" : std::string(row.op),
                                       row.dir == "bprop" ? " (backward)" : "")];
@@ -89,6 +95,20 @@ Json DrawSplits(const ranks::Job& job) {
   return {{"ranks", std::move(ranks)}};
 }
 
+// The rank that all wait for at these collectives; null where there is none.
+Json DrawHoldUp(const ranks::Job& job, const ranks::CollectiveSum& sum) {
+  for (const ranks::HoldUp& hold_up : job.hold_ups) {
+    if (hold_up.rank != sum.last_rank || hold_up.where.rfind(sum.kind->name + " ", 0) != 0) continue;
+    return {{"rank", hold_up.rank},
+            {"host", ""},
+            {"seconds_per_iteration", Rounded(hold_up.seconds_per_step)},
+            {"low", Json()},
+            {"high", Json()},
+            {"share", Rounded(hold_up.share_of_step)}};
+  }
+  return Json();
+}
+
 // As those of a run, as far as traces tell.
 Json DrawCollectives(const ranks::Job& job) {
   Json collectives = Json::array();
@@ -115,7 +135,7 @@ Json DrawCollectives(const ranks::Job& job) {
                            {"max_wait", Seconds(sum.longest_wait)},
                            {"transfer", Rounded(static_cast<double>(sum.transfer) * 1e-9 / count)},
                            {"last_ranks", std::move(last)},
-                           {"hold_up", Json()},
+                           {"hold_up", DrawHoldUp(job, sum)},
                            {"hiccups", Json::array()}});
   }
   return {{"collectives", std::move(collectives)}};
@@ -195,26 +215,6 @@ std::optional<DevicePeaks> PeaksOf(const prof::Profile& profile) {
   return PeaksByName(profile.devices.begin()->second.name);
 }
 
-// Shares of all ranks' time.
-std::string DescribeSplits(const ranks::Job& job) {
-  ranks::TimeSplit sum;
-  for (const ranks::Job::Rank& rank : job.ranks) {
-    sum.total += rank.split.total;
-    sum.compute += rank.split.compute;
-    sum.exposed_communication += rank.split.exposed_communication;
-    sum.exposed_copies += rank.split.exposed_copies;
-    sum.idle += rank.split.idle;
-  }
-  if (sum.total == 0) return "The devices did nothing.";
-  const auto percent = [&sum](int64_t part) {
-    return 100 * static_cast<double>(part) / static_cast<double>(sum.total);
-  };
-  return absl::StrFormat(
-      "compute %.1f %%, communication that nothing hides %.1f %%, copies %.1f %%, idle %.1f %%",
-      percent(sum.compute), percent(sum.exposed_communication), percent(sum.exposed_copies),
-      percent(sum.idle));
-}
-
 std::string WithoutNewline(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
@@ -262,9 +262,13 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   if (traces.empty()) return read[0].status();
   const ranks::Job job = ranks::DescribeJob(traces);
   OpSums ops;
+  std::vector<std::vector<DeviceSpan>> spans(traces.size());
+  // Joining takes the ranges.
+  std::vector<Steps> steps;
+  for (const ranks::RankTrace& trace : traces) steps.push_back(ranks::StepsOf(*trace.profile));
   for (size_t i = 0; i < traces.size(); ++i) {
     const prof::KernelJoin join = prof::JoinKernels(profiles[i]);
-    AddOps(prof::ProfileRows(*profiles[i], join, std::nullopt), traces[i].rank, &ops);
+    AddRows(prof::ProfileRows(*profiles[i], join, std::nullopt), traces[i], &ops, &spans[i]);
   }
 
   TracesReport report;
@@ -277,11 +281,9 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   document.title = directory;
   document.subject =
       absl::StrCat(traces.size(), traces.size() == 1 ? " trace" : " traces", " of torch.profiler");
-  document.answers = {
-      {"waiting", "Who waits for whom?", grade, WithoutNewline(ranks::FormatHoldUps(job)),
-       absl::StrCat("of one collective, all ranks came together to ", job.most_intervals, " at most"),
-       "arrivals"},
-      {"time", "Where does the time go?", Grade::kUnknown, DescribeSplits(job), "", "device_time"}};
+  document.answers = {{"waiting", "Who waits for whom?", grade, WithoutNewline(ranks::FormatHoldUps(job)),
+                       absl::StrCat("up to ", job.most_intervals, " moments to which all traced ranks came"),
+                       "arrivals"}};
   document.problems = std::move(problems);
   document.details = {
       {"Where the time goes", ranks::FormatSplits(job)},
@@ -291,6 +293,7 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   document.pictures["device_time"] = DrawSplits(job);
   document.pictures["arrivals"] = DrawCollectives(job);
   document.pictures["kernels"] = DrawKernels(order, PeaksOf(*profiles.front()));
+  AddTimeline(TimelineOfTraces(traces, std::move(steps), job.clocks, spans), "step", &document);
   return report;
 }
 

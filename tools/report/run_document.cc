@@ -130,45 +130,6 @@ void AddGrid(const RankGrid& grid, const std::vector<int>& named, Document* docu
   }
 }
 
-void AddTimeline(const SampledTimeline& timeline, Document* document) {
-  Json names = Json::array();
-  for (const SampledTimeline::Name& name : timeline.names) {
-    names.push_back(
-        {{"name", DisplayName(name.name)}, {"collective", name.collective}, {"observer", name.observer}});
-  }
-  Json iterations = Json::array();
-  int64_t num_left_out = 0;
-  size_t num_ranks = 0;
-  for (const SampledTimeline::Iteration& iteration : timeline.iterations) {
-    Json ranks = Json::array();
-    for (const SampledTimeline::Rank& rank : iteration.ranks) {
-      Json spans = Json::array();
-      for (const SampledTimeline::Span& span : rank.spans) {
-        spans.push_back(Json::array({span.name, span.depth, span.start, span.duration}));
-      }
-      ranks.push_back(
-          {{"rank", rank.rank}, {"begin", rank.begin}, {"end", rank.end}, {"spans", std::move(spans)}});
-    }
-    num_ranks = std::max(num_ranks, iteration.ranks.size());
-    num_left_out += iteration.num_spans_left_out;
-    iterations.push_back({{"iteration", iteration.iteration},
-                          {"error_bound", iteration.error_bound},
-                          {"ranks", std::move(ranks)}});
-  }
-  document->pictures["timeline"] = {{"names", std::move(names)}, {"iterations", std::move(iterations)}};
-  if (timeline.num_sampled > static_cast<int64_t>(timeline.iterations.size())) {
-    document->thinned.push_back(
-        absl::StrFormat("the timeline shows %d of the %d iterations that the run kept",
-                        timeline.iterations.size(), timeline.num_sampled));
-  }
-  if (timeline.num_ranks > static_cast<int64_t>(num_ranks)) {
-    document->thinned.push_back(
-        absl::StrFormat("the timeline shows %d of %d ranks", num_ranks, timeline.num_ranks));
-  }
-  if (num_left_out > 0)
-    document->thinned.push_back(absl::StrCat(num_left_out, " shorter intervals are left out of it"));
-}
-
 Json OfRank(int rank, const std::string& host) { return {{"rank", rank}, {"host", DisplayName(host)}}; }
 
 void AddArrivals(const ClusterStats& stats, Document* document) {
@@ -411,7 +372,7 @@ void AddPictures(const RunReport& report, Document* document) {
   AddChecks(report, document);
   if (report.comparison) AddComparison(*report.comparison, document);
   if (const auto timeline = ReadSampledTimeline(report.run_dir, NamedRanks(report)); timeline.ok()) {
-    AddTimeline(*timeline, document);
+    AddTimeline(*timeline, "iteration", document);
   }
   // A link leads to what is there.
   for (Answer& answer : document->answers) {

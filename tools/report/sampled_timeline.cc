@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/whatif/iteration_sample.pb.h"
+#include "tools/report/display_text.h"
 
 namespace ott::report {
 namespace {
@@ -69,6 +71,17 @@ std::set<int64_t> ChooseIterations(const IterationSample& sample, int64_t* num_s
   return chosen;
 }
 
+// The longest ones stay.
+void Thin(size_t limit, std::vector<SampledTimeline::Span>* spans, int64_t* num_left_out) {
+  if (spans->size() <= limit) return;
+  *num_left_out += static_cast<int64_t>(spans->size() - limit);
+  std::stable_sort(spans->begin(), spans->end(),
+                   [](const auto& a, const auto& b) { return a.duration > b.duration; });
+  spans->resize(limit);
+  std::stable_sort(spans->begin(), spans->end(),
+                   [](const auto& a, const auto& b) { return a.start < b.start; });
+}
+
 class TimelineReader {
  public:
   void Add(const IterationSample& sample, const std::set<int64_t>& chosen) {
@@ -76,35 +89,12 @@ class TimelineReader {
   }
 
   SampledTimeline Finish() {
-    size_t num_ranks_in_all = 0;
-    for (const auto& [number, iteration] : iterations_) num_ranks_in_all += iteration.ranks.size();
-    for (auto& [number, iteration] : iterations_) {
-      int64_t begin = INT64_MAX;
-      for (const SampledTimeline::Rank& rank : iteration.ranks) begin = std::min(begin, rank.begin);
-      for (SampledTimeline::Rank& rank : iteration.ranks) {
-        rank.begin -= begin;
-        rank.end -= begin;
-        for (SampledTimeline::Span& span : rank.spans) span.start -= begin;
-        Thin(kMaxTimelineSpans / std::max<size_t>(1, num_ranks_in_all), &rank.spans,
-             &iteration.num_spans_left_out);
-      }
-      timeline_.iterations.push_back(std::move(iteration));
-    }
+    for (auto& [number, iteration] : iterations_) timeline_.iterations.push_back(std::move(iteration));
+    FinishTimeline(&timeline_);
     return std::move(timeline_);
   }
 
  private:
-  // The longest ones stay.
-  static void Thin(size_t limit, std::vector<SampledTimeline::Span>* spans, int64_t* num_left_out) {
-    if (spans->size() <= limit) return;
-    *num_left_out += static_cast<int64_t>(spans->size() - limit);
-    std::stable_sort(spans->begin(), spans->end(),
-                     [](const auto& a, const auto& b) { return a.duration > b.duration; });
-    spans->resize(limit);
-    std::stable_sort(spans->begin(), spans->end(),
-                     [](const auto& a, const auto& b) { return a.start < b.start; });
-  }
-
   int IndexOf(const IterationSample& sample, int32_t index) {
     const bool is_full = timeline_.names.size() >= kMaxNames;
     const std::string name =
@@ -174,6 +164,62 @@ absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
   timeline.num_sampled = num_sampled;
   timeline.num_ranks = static_cast<int64_t>(ranks.size());
   return timeline;
+}
+
+void FinishTimeline(SampledTimeline* timeline) {
+  size_t num_ranks_in_all = 0;
+  for (const SampledTimeline::Iteration& iteration : timeline->iterations)
+    num_ranks_in_all += iteration.ranks.size();
+  const size_t limit = kMaxTimelineSpans / std::max<size_t>(1, num_ranks_in_all);
+  for (SampledTimeline::Iteration& iteration : timeline->iterations) {
+    int64_t begin = INT64_MAX;
+    for (const SampledTimeline::Rank& rank : iteration.ranks) begin = std::min(begin, rank.begin);
+    for (SampledTimeline::Rank& rank : iteration.ranks) {
+      rank.begin -= begin;
+      rank.end -= begin;
+      for (SampledTimeline::Span& span : rank.spans) span.start -= begin;
+      Thin(limit, &rank.spans, &iteration.num_spans_left_out);
+    }
+  }
+}
+
+void AddTimeline(const SampledTimeline& timeline, const std::string& of, Document* document) {
+  Json names = Json::array();
+  for (const SampledTimeline::Name& name : timeline.names) {
+    names.push_back(
+        {{"name", DisplayName(name.name)}, {"collective", name.collective}, {"observer", name.observer}});
+  }
+  Json iterations = Json::array();
+  int64_t num_left_out = 0;
+  size_t num_ranks = 0;
+  for (const SampledTimeline::Iteration& iteration : timeline.iterations) {
+    Json ranks = Json::array();
+    for (const SampledTimeline::Rank& rank : iteration.ranks) {
+      Json spans = Json::array();
+      for (const SampledTimeline::Span& span : rank.spans) {
+        spans.push_back(Json::array({span.name, span.depth, span.start, span.duration}));
+      }
+      ranks.push_back(
+          {{"rank", rank.rank}, {"begin", rank.begin}, {"end", rank.end}, {"spans", std::move(spans)}});
+    }
+    num_ranks = std::max(num_ranks, iteration.ranks.size());
+    num_left_out += iteration.num_spans_left_out;
+    iterations.push_back({{"iteration", iteration.iteration},
+                          {"error_bound", iteration.error_bound},
+                          {"ranks", std::move(ranks)}});
+  }
+  document->pictures["timeline"] = {
+      {"of", of}, {"names", std::move(names)}, {"iterations", std::move(iterations)}};
+  if (timeline.num_sampled > static_cast<int64_t>(timeline.iterations.size())) {
+    document->thinned.push_back(absl::StrFormat("the timeline shows %d of %d %ss that were kept",
+                                                timeline.iterations.size(), timeline.num_sampled, of));
+  }
+  if (timeline.num_ranks > static_cast<int64_t>(num_ranks)) {
+    document->thinned.push_back(
+        absl::StrFormat("the timeline shows %d of %d ranks", num_ranks, timeline.num_ranks));
+  }
+  if (num_left_out > 0)
+    document->thinned.push_back(absl::StrCat(num_left_out, " shorter intervals are left out of it"));
 }
 
 }  // namespace ott::report

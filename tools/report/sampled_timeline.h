@@ -1,4 +1,4 @@
-// What ranks did when in a few iterations, from the sample that a run keeps for ott whatif.
+// What ranks did when in a few iterations.
 
 #ifndef OTT_TOOLS_REPORT_SAMPLED_TIMELINE_H_
 #define OTT_TOOLS_REPORT_SAMPLED_TIMELINE_H_
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/report/document.h"
 
 namespace ott::report {
 
@@ -52,6 +53,12 @@ inline constexpr size_t kMaxTimelineSpans = 8000;
 // and those in `wanted`. NOT_FOUND where there is no sample.
 absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
                                                     const std::vector<int>& wanted);
+
+// Puts the beginning of each iteration at 0, and leaves the longest spans, kMaxTimelineSpans at most.
+void FinishTimeline(SampledTimeline* timeline);
+
+// As the picture "timeline". of: what an iteration is called, "iteration" or "step".
+void AddTimeline(const SampledTimeline& timeline, const std::string& of, Document* document);
 
 }  // namespace ott::report
 

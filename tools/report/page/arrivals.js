@@ -20,16 +20,16 @@ function addArrivals() {
       },
       ...collective.last_ranks.map(last => {
         const holdUp = collective.hold_up && collective.hold_up.rank === last.rank ? collective.hold_up : null;
+        const interval = holdUp && holdUp.low !== null ? ` (95 %: ${formatSeconds(holdUp.low)} to ${formatSeconds(holdUp.high)})` : '';
         const late = last.after_next === null ? '' : `, ${formatSeconds(last.after_next)} after the next to last`;
         return {
           label: `last: ${formatRank(last.rank, last.host)}`,
-          parts: [{value: last.after_next || 0, meaning: holdUp ? 'bad' : 'total'}],
+          parts: [{value: last.after_next || (holdUp ? holdUp.seconds_per_iteration : 0), meaning: holdUp ? 'bad' : 'total'}],
           low: holdUp ? holdUp.low : null,
           high: holdUp ? holdUp.high : null,
           text: `${last.intervals} of ${collective.intervals}`,
           title: `${formatRank(last.rank, last.host)} came last to ${nameOf(collective)} ${last.intervals} of ${collective.intervals} times${late}` +
-              (holdUp ? `\nall wait for it: ${formatSeconds(holdUp.seconds_per_iteration)} an iteration (95 %: ` +
-              `${formatSeconds(holdUp.low)} to ${formatSeconds(holdUp.high)}), ${formatPercent(holdUp.share)} of it` : ''),
+              (holdUp ? `\nall wait for it: ${formatSeconds(holdUp.seconds_per_iteration)} an iteration${interval}, ${formatPercent(holdUp.share)} of it` : ''),
           select: {rank: last.rank},
         };
       }),

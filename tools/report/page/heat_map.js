@@ -4,7 +4,7 @@ function addHeatMap() {
   const data = pictures.heat_map;
   if (!data || data.columns.length === 0) return;
   const {rows, columns} = data;
-  const margin = {left: 64, right: 28, top: 22, bottom: 30};
+  const margin = {left: 80, right: 28, top: 22, bottom: 30};
   const rowHeight = Math.max(1, Math.min(22, Math.floor(260 / rows.length)));
   const height = rows.length * rowHeight;
   const gap = margin.top + margin.bottom + height;
@@ -64,7 +64,7 @@ function addHeatMap() {
       const row = rowOfRank(rank);
       if (row < 0) continue;
       half.append('text').attr('class', 'named').attr('x', inner + 4).attr('y', (row + 0.5) * rowHeight + 4)
-          .attr('fill', colorOf('bad')).text('\u25c0').append('title').text(`rank ${rank} is named above`);
+          .style('fill', colorOf('bad')).text('\u25c0').append('title').text(`rank ${rank} is named above`);
     }
   }
 

@@ -6,7 +6,7 @@ function addIterations() {
   const {columns, outliers} = data;
 
   function draw(node, width) {
-    const margin = {left: 64, right: 16, top: 8, bottom: 36};
+    const margin = {left: 80, right: 16, top: 8, bottom: 36};
     const inner = width - margin.left - margin.right;
     const height = 200;
     const group = addSvg(node, width, height + margin.top + margin.bottom, margin);

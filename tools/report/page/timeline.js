@@ -9,7 +9,7 @@ function addTimeline() {
 
   const choice = element('select', {'aria-label': 'Iteration', change() { chosen = Number(choice.value); zoom = null; redrawAll(); }},
       ...iterations.map((iteration, index) => element('option', {value: index},
-          `${data.of || 'iteration'} ${iteration.iteration} (${formatSeconds(lengthOf(iteration) * 1e-9)})`)));
+          `${data.of} ${iteration.iteration} (${formatSeconds(lengthOf(iteration) * 1e-9)})`)));
   const reset = element('button', {type: 'button', hidden: true, click() { zoom = null; redrawAll(); }}, 'All of it');
 
   function lengthOf(iteration) {
@@ -89,8 +89,8 @@ function addTimeline() {
   addFigure({
     id: 'timeline',
     title: 'Timeline',
-    caption: `Measurements of each rank in one ${data.of || 'iteration'}, on one clock. Drag to look closer. The longest ones that were kept are ` +
-        'among the choice.',
+    caption: data.of === 'step' ? 'What the device of each rank does in one step, on one clock. Drag to look closer.' :
+        'Measurements of each rank in one iteration, on one clock. Drag to look closer. The longest that were kept are among the choice.',
     controls: [choice, reset],
     draw(node, width) {
       const result = draw(node, width);
@@ -98,7 +98,7 @@ function addTimeline() {
       return result;
     },
     table: () => ({
-      columns: [data.of || 'iteration', 'rank', 'measurement', 'collective', 'depth', 'start ns', 'duration ns'],
+      columns: [data.of, 'rank', 'measurement', 'collective', 'depth', 'start ns', 'duration ns'],
       rows: iterations.flatMap(iteration => iteration.ranks.flatMap(rank => rank.spans.map(([name, depth, start, duration]) =>
         [iteration.iteration, rank.rank, names[name].name, names[name].collective ? 'yes' : 'no', depth, start, duration]))),
     }),

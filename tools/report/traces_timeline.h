@@ -1,0 +1,35 @@
+// What devices did when in a few steps of traces.
+
+#ifndef OTT_TOOLS_REPORT_TRACES_TIMELINE_H_
+#define OTT_TOOLS_REPORT_TRACES_TIMELINE_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tools/ranks/collectives.h"
+#include "tools/report/sampled_timeline.h"
+
+namespace ott::report {
+
+// A kernel or a copy. Nanoseconds on the trace's clock.
+struct DeviceSpan {
+  int64_t start = 0;
+  int64_t duration = 0;
+  std::string name;
+  bool collective = false;
+};
+
+// Beginnings of a trace's steps, with their numbers; see ranks::StepsOf().
+using Steps = std::vector<std::pair<int64_t, int64_t>>;
+
+// Of the first step, the last and some between; without steps, of all of the traces. steps, clocks, spans: of
+// each trace; spans by their start.
+SampledTimeline TimelineOfTraces(const std::vector<ranks::RankTrace>& traces, std::vector<Steps> steps,
+                                 const std::vector<ranks::ClockOffset>& clocks,
+                                 const std::vector<std::vector<DeviceSpan>>& spans);
+
+}  // namespace ott::report
+
+#endif  // OTT_TOOLS_REPORT_TRACES_TIMELINE_H_
