@@ -27,8 +27,10 @@ struct LayoutRun {
   RunRules rules;
 };
 
-absl::StatusOr<LayoutRun> MakeRun(const char* name, const std::string& dir, const RunLayout& layout) {
+absl::StatusOr<LayoutRun> MakeRun(const char* name, const std::string& dir, RunLayout layout,
+                                  const Layout& of_both) {
   OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(dir));
+  layout.mutable_tensors()->MergeFrom(of_both.tensors());
   absl::StatusOr<RunRules> rules = RunRules::Create(layout, info.world_size());
   if (!rules.ok()) {
     return absl::Status(rules.status().code(),
@@ -136,8 +138,8 @@ class IterationChecker {
 
 absl::StatusOr<std::vector<LayoutVerdict>> CheckLayout(const std::string& a_dir, const std::string& b_dir,
                                                        const Layout& layout, const LayoutOptions& options) {
-  OTT_ASSIGN_OR_RETURN(const LayoutRun a, MakeRun("a", a_dir, layout.a()));
-  OTT_ASSIGN_OR_RETURN(const LayoutRun b, MakeRun("b", b_dir, layout.b()));
+  OTT_ASSIGN_OR_RETURN(const LayoutRun a, MakeRun("a", a_dir, layout.a(), layout));
+  OTT_ASSIGN_OR_RETURN(const LayoutRun b, MakeRun("b", b_dir, layout.b(), layout));
   std::set<int64_t> iterations;
   for (const LayoutRun* const run : {&a, &b}) {
     for (int rank = 0; rank < run->rules.grid.num_ranks(); ++rank) {

@@ -138,6 +138,14 @@ TEST_F(CheckLayoutTest, UnevenPartsFollowEachOther) {
                         "    element [4, 0]: 80 in b, rank 1, \"w\" [1, 0]; 8 in a, rank 0, \"w\" [4, 0]"));
 }
 
+TEST_F(CheckLayoutTest, BothRunsCanHaveTheSameRules) {
+  const auto half = [](float first) { return Value(ValueMap{{"w", Count({2, 2}, first)}}); };
+  WriteRuns({half(0), half(4)}, {ValueMap{{"w", Count({4, 2})}}});
+  const char* const layout = R"(a { axes { name: "tensor" size: 2 } } b { axes { name: "tensor" size: 1 } }
+                                tensors { path: "w" split { dim: 0 axis: "tensor" } })";
+  EXPECT_EQ(Check(layout).outcome(), BITWISE_EQUAL) << text_;
+}
+
 TEST_F(CheckLayoutTest, SectionsOfFusedTensorsAreWholeTensors) {
   // Per rank one head: q, k, v of 2 rows each.
   const auto head = [](float first) {

@@ -1,6 +1,7 @@
 #include "tools/crosscheck/layout/run_rules.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -283,9 +284,10 @@ std::string Rule::Describe(const RankGrid& grid) const {
   for (const Numbers& number : numbers) {
     parts.push_back(absl::StrCat("{", number.name, "} counted within ", grid.axes()[number.axis].name()));
   }
-  if (!replica_axes.empty() && grid.NumPositions(replica_axes) > 1) {
-    parts.push_back(absl::StrCat("replicas over ", names(replica_axes)));
-  }
+  std::vector<int> several;
+  std::copy_if(replica_axes.begin(), replica_axes.end(), std::back_inserter(several),
+               [&](int axis) { return grid.axes()[axis].size() > 1; });
+  if (!several.empty()) parts.push_back(absl::StrCat("replicas over ", names(several)));
   if (!one_of_axes.empty()) parts.push_back(absl::StrCat("one replica of ", names(one_of_axes), " compared"));
   return absl::StrCat(Quoted(path.text()), ": ", parts.empty() ? "whole" : absl::StrJoin(parts, "; "));
 }
