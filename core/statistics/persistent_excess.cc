@@ -46,9 +46,9 @@ CpuShare LeastCertain(const CpuShare& a, const CpuShare& b) {
 }
 
 double ExpectedSpread(const CpuShare& cpu) {
-  const double disturbance =
-      kDisturbance * std::sqrt(kDisturbanceSeconds / std::max(kDisturbanceSeconds, cpu.watched_seconds));
-  const double share = std::hypot(kExpectedSpread + kExpectedSpreadOfTaken * cpu.taken_share, disturbance);
+  const double lasts = std::sqrt(kDisturbanceSeconds / std::max(kDisturbanceSeconds, cpu.watched_seconds));
+  const double disturbance = std::hypot(kDisturbance, kDisturbanceOfTaken * cpu.taken_share) * lasts;
+  const double share = std::hypot(kExpectedSpread, disturbance);
   return std::hypot(share * cpu.cpu_seconds, kExpectedSpreadSeconds);
 }
 

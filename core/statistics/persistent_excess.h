@@ -35,14 +35,14 @@ struct ProcessTime {
 // was seen, as a standard deviation: a share of the time on a CPU, and seconds. It counts as much as
 // kSpreadDegreesOfFreedom processes that were seen; with more of them, what they show counts (Smyth 2004).
 inline constexpr double kExpectedSpread = 0.02;
-// Added for each unit of the larger taken_share: who had the CPU leaves other data in its caches, and where
-// the scheduler puts the processes may last for the whole run.
-inline constexpr double kExpectedSpreadOfTaken = 0.25;
 // And what a machine does to one of its CPUs for a while (clock rates, other threads or machines on the same
 // core): it lasts for some kDisturbanceSeconds, whatever an iteration takes, and only a longer time averages
 // over it.
 inline constexpr double kDisturbance = 0.05;
 inline constexpr double kDisturbanceSeconds = 0.3;
+// As much more for each unit of the larger taken_share: who had the CPU leaves other data in its caches,
+// until the scheduler puts the processes elsewhere.
+inline constexpr double kDisturbanceOfTaken = 0.25;
 inline constexpr double kExpectedSpreadSeconds = 1e-6;
 inline constexpr double kSpreadDegreesOfFreedom = 20;
 
