@@ -22,6 +22,7 @@
 #include "ott/core/events/event_recorder.h"
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/op_arg.h"
+#include "ott/core/nvtx/op_observer.h"
 #include "ott/core/nvtx/op_range.h"
 #include "ott/core/nvtx/op_text.h"
 #include "ott/core/profile/profiler.h"
@@ -39,6 +40,13 @@ struct OpenRange {
   bool is_backward;
 };
 
+// An open operation that is logged; without an observer it is not.
+struct ObservedRange {
+  OpObserver* observer;
+  void* op;
+  bool is_backward;
+};
+
 struct ThreadState {
   int kernel_id = 0;
   TextBuffer label;
@@ -46,6 +54,8 @@ struct ThreadState {
   std::vector<absl::Span<const int64_t>> sizes;
   // Innermost last.
   std::vector<OpenRange> ranges;
+  // Where operations are logged, those that are open, innermost last.
+  std::vector<ObservedRange> observed;
 };
 
 struct Threads {
@@ -58,6 +68,7 @@ struct Threads {
                                           },
                                           [](ThreadState& state) {
                                             state.ranges.clear();
+                                            state.observed.clear();
                                             return true;
                                           }};
 };
@@ -251,6 +262,41 @@ void PopJson(ThreadState& thread) {
   thread.ranges.pop_back();
 }
 
+// Tells the observer, if there is one, of the operation's begin.
+void Observe(const at::RecordFunction& function, ThreadState& thread) {
+  ObservedRange range = {OpRanges::Get().observer(), nullptr, IsNode(function)};
+  range.is_backward = range.is_backward || (!thread.observed.empty() && thread.observed.back().is_backward);
+  if (range.observer != nullptr) {
+    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
+    const auto name = function.operator_name();
+    const auto op =
+        name.has_value() ? dispatcher.findSchema(*name) : decltype(dispatcher.findSchema(*name))();
+    const Arguments arguments(function.inputs(), op.has_value() ? &op->schema() : nullptr);
+    const CallSite site;
+    ObservedOp observed;
+    observed.name = function.name();
+    observed.module = site.module;
+    observed.is_backward = range.is_backward;
+    observed.seq = function.seqNr();
+    if (!site.file.empty()) observed.source = {site.file.c_str(), site.line};
+    observed.thread = thread.kernel_id;
+    observed.args = arguments.args();
+    range.op = range.observer->Begin(observed);
+  }
+  thread.observed.push_back(range);
+}
+
+void EndObserved(const at::RecordFunction& function, ThreadState& thread) {
+  if (thread.observed.empty()) return;
+  const ObservedRange range = thread.observed.back();
+  thread.observed.pop_back();
+  if (range.observer == nullptr) return;
+  const std::vector<c10::IValue>& outputs = function.outputs();
+  const Arguments arguments(c10::ArrayRef<const c10::IValue>(outputs.data(), outputs.size()), nullptr);
+  range.observer->AddOutputs(range.op, arguments.args());
+  range.observer->End(range.op);
+}
+
 EventFlow Flow(const at::RecordFunction& function, const ThreadState& thread) {
   if (function.seqNr() < 0) return {};
   if (!IsNode(function)) return {EventFlow::End::kStart, FlowId(thread.kernel_id, function.seqNr())};
@@ -262,7 +308,7 @@ struct AsyncRange : at::ObserverContext {
   const uint64_t id;
 };
 
-template <bool kShapes, bool kJson>
+template <bool kShapes, bool kJson, bool kLog>
 std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
   ThreadState& thread = AllThreads().states.Get();
   thread.sizes.clear();
@@ -278,12 +324,14 @@ std::unique_ptr<at::ObserverContext> Begin(const at::RecordFunction& function) {
     recorder->BeginRange(EventCategory::kOp, thread.label.view(), recorder->Now(), json,
                          Flow(function, thread));
   }
+  if constexpr (kLog) Observe(function, thread);
   return nullptr;
 }
 
-template <bool kJson>
-void End(const at::RecordFunction&, at::ObserverContext* context) {
+template <bool kJson, bool kLog>
+void End(const at::RecordFunction& function, at::ObserverContext* context) {
   if (context != nullptr) return internal::NvtxEndRange(static_cast<AsyncRange*>(context)->id);
+  if constexpr (kLog) EndObserved(function, AllThreads().states.Get());
   if constexpr (kJson) PopJson(AllThreads().states.Get());
   internal::NvtxPop();
   if (EventRecorder* const recorder = Profiler::Get().IfRecording(); recorder != nullptr) {
@@ -291,13 +339,14 @@ void End(const at::RecordFunction&, at::ObserverContext* context) {
   }
 }
 
+template <bool kLog>
 at::RecordFunctionCallback CallbackFor(const EmitNvtx::Options& options) {
   if (options.record_json) {
-    return at::RecordFunctionCallback(options.record_shapes ? &Begin<true, true> : &Begin<false, true>,
-                                      &End<true>);
+    return at::RecordFunctionCallback(
+        options.record_shapes ? &Begin<true, true, kLog> : &Begin<false, true, kLog>, &End<true, kLog>);
   }
-  return at::RecordFunctionCallback(options.record_shapes ? &Begin<true, false> : &Begin<false, false>,
-                                    &End<false>);
+  return at::RecordFunctionCallback(
+      options.record_shapes ? &Begin<true, false, kLog> : &Begin<false, false, kLog>, &End<false, kLog>);
 }
 
 std::atomic<bool> is_emitting{false};
@@ -310,8 +359,10 @@ absl::StatusOr<std::unique_ptr<EmitNvtx>> EmitNvtx::Start(const Options& options
     return absl::FailedPreconditionError(
         "LibTorch's operations emit NVTX ranges already; end that EmitNvtx first");
   }
-  at::RecordFunctionCallback callback = CallbackFor(options);
-  callback.needsInputs(options.record_shapes || options.record_json);
+  at::RecordFunctionCallback callback =
+      options.log_operations ? CallbackFor<true>(options) : CallbackFor<false>(options);
+  callback.needsInputs(options.record_shapes || options.record_json || options.log_operations);
+  callback.needsOutputs(options.log_operations);
   // The others are of mobile builds. Each scope costs a little in every node of the backward pass.
   using Scope = at::RecordScope;
   callback.scopes({Scope::FUNCTION, Scope::BACKWARD_FUNCTION, Scope::TORCHSCRIPT_FUNCTION,

@@ -39,6 +39,11 @@ class EmitNvtx {
     // the file and line of TorchScript that called it and the modules around that. In eager mode LibTorch
     // tells neither; then the module is that of the LayerRanges that are open, where OpRanges are on.
     bool record_json = false;
+    // Whoever OpRanges::TellObserver() named, such as the log of operations (`op_log {}` in ott.Config), is
+    // told of each operation, with its inputs and outputs. Of nodes of the backward pass LibTorch tells no
+    // outputs; the operations inside of them have theirs. LibTorch's updates of parameters are operations
+    // like others: make a range around them, OpRange op(OpRange::Update("adam"), ...).
+    bool log_operations = false;
   };
 
   // FAILED_PRECONDITION while another one lives; UNIMPLEMENTED in a build without NVTX.

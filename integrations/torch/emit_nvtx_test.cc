@@ -9,6 +9,7 @@
 #include <torch/csrc/profiler/util.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -24,6 +25,8 @@
 #include "ott/core/events/recorded_window.h"
 #include "ott/core/nvtx/nvtx_injection_for_test.h"
 #include "ott/core/nvtx/op_range.h"
+#include "ott/core/op_log/op_log.h"
+#include "ott/core/op_log/op_log_reader.h"
 #include "ott/core/profile/profiler.h"
 
 namespace ott {
@@ -316,6 +319,46 @@ TEST_F(EmitNvtxTest, ProfilersRecordOperationsWithArrowsFromForwardToBackward) {
   EXPECT_EQ(mm[0].substr(0, 2), absl::StrCat(static_cast<int>(TraceEvent::Flow::kStart), " "));
   EXPECT_EQ(mm_backward[0].substr(0, 2), absl::StrCat(static_cast<int>(TraceEvent::Flow::kFinish), " "));
   EXPECT_EQ(mm[0].substr(2), mm_backward[0].substr(2));
+}
+
+TEST_F(EmitNvtxTest, OperationsAreLoggedWithWhatTheyReadAndWrote) {
+  const std::string path = testing::TempDir() + "emit_nvtx_op_log.bin";
+  std::remove(path.c_str());
+  OpLog::Options log_options;
+  log_options.path = path;
+  auto log = OpLog::Create(log_options);
+  ASSERT_TRUE(log.ok()) << log.status();
+  ASSERT_TRUE((*log)->BeginIteration(0).ok());
+  const at::Tensor a = at::full({2, 3}, 2.0f);
+  const at::Tensor b = at::full({3, 4}, 3.0f).requires_grad_();
+  {
+    OpRanges::Get().TellObserver(log->get());
+    EmitNvtx::Options options;
+    options.log_operations = true;
+    const auto emit_nvtx = EmitNvtx::Start(options);
+    ASSERT_TRUE(emit_nvtx.ok()) << emit_nvtx.status();
+    at::mm(a, b).sum().backward();
+    OpRanges::Get().TellObserver(nullptr);
+  }
+  ASSERT_TRUE((*log)->Finish().ok());
+  const auto read = ReadOpLog(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  bool has_forward = false;
+  bool has_backward = false;
+  for (const LoggedOp& op : read->ops) {
+    if (op.definition().name != "aten::mm") continue;
+    ASSERT_EQ(op.num_tensors(), 3);
+    EXPECT_EQ(op.definition().tensors[0].name, "self");
+    EXPECT_TRUE(op.definition().tensors[2].is_output);
+    if (op.definition().is_backward) {
+      has_backward = true;
+    } else {
+      has_forward = true;
+      EXPECT_EQ(op.max_abs(2), 18);
+    }
+  }
+  EXPECT_TRUE(has_forward);
+  EXPECT_TRUE(has_backward);
 }
 
 TEST_F(EmitNvtxTest, OnlyOneLivesAtATime) {
