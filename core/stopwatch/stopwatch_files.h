@@ -20,7 +20,7 @@ struct StopwatchFilesOptions {
   int rank = 0;
   int world_size = 1;
   // As StopwatchStats has it.
-  std::optional<double> observer_thread_seconds;
+  std::optional<double> observer_thread_seconds = std::nullopt;
 };
 
 // Writes what was measured so far to dir/stopwatch.pb and .json (ott.StopwatchStats), .csv and .txt

@@ -32,7 +32,7 @@ absl::Status CountSynchronization() {
 TEST_F(StopwatchTest, SynchronizesTheDeviceAroundEachInterval) {
   Stopwatch stopwatch{EnvironmentWith(&CountSynchronization)};
   Stopwatch::Options options;
-  options.device_timing = Stopwatch::DeviceTiming::kSynchronizeDevice;
+  options.device_sync = Stopwatch::DeviceSync::kDevice;
   ASSERT_TRUE(stopwatch.Enable(options).ok());
   num_synchronized = 0;
   stopwatch.Start("a");
@@ -43,7 +43,7 @@ TEST_F(StopwatchTest, SynchronizesTheDeviceAroundEachInterval) {
 
 TEST_F(StopwatchTest, EnablingFailsWhereTheDeviceCannotBeSynchronized) {
   Stopwatch::Options options;
-  options.device_timing = Stopwatch::DeviceTiming::kSynchronizeDevice;
+  options.device_sync = Stopwatch::DeviceSync::kDevice;
   const absl::Status status = stopwatch_.Enable(options);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_FALSE(stopwatch_.enabled());
@@ -138,7 +138,7 @@ TEST_F(StopwatchTest, DeviceEventsAreReadOnceTheyHaveHappened) {
   };
   Stopwatch stopwatch(environment);
   Stopwatch::Options options;
-  options.device_timing = Stopwatch::DeviceTiming::kEvents;
+  options.device_sync = Stopwatch::DeviceSync::kEvents;
   options.num_warmup_iters = 1;
   ASSERT_TRUE(stopwatch.Enable(options).ok());
   FakeDeviceEvents& device = *FakeDeviceEvents::last;
@@ -173,7 +173,7 @@ TEST_F(StopwatchTest, OneStreamCanBeSynchronized) {
   };
   Stopwatch stopwatch(environment);
   Stopwatch::Options options;
-  options.device_timing = Stopwatch::DeviceTiming::kSynchronizeStream;
+  options.device_sync = Stopwatch::DeviceSync::kStream;
   options.stream = &options;
   ASSERT_TRUE(stopwatch.Enable(options).ok());
   synchronized = nullptr;
