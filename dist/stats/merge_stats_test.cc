@@ -83,7 +83,7 @@ TEST(MergeStats, WhatTheLibrarysThreadsTookIsARowAndNobodysWork) {
   std::vector<StopwatchStats> reports;
   for (int rank = 0; rank < 4; ++rank) {
     reports.push_back(Report(rank, 0.1, {{"step", 0.1}}));
-    reports.back().set_observer_thread_seconds(rank == 2 ? 5 : 0.5);
+    reports.back().set_observer_thread_seconds((rank == 2 ? 0.5 : 0.05) * kIterations);
   }
   const ClusterStats stats = MergeStats(reports, 4);
   ASSERT_EQ(stats.measurements_size(), 2);
