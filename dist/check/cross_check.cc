@@ -39,9 +39,9 @@ std::vector<std::string> HostsOf(const Communicator& ranks) {
   return hosts;
 }
 
-std::vector<CrossCheckVerdict> ParseAll(const RootExchange::Brought& brought) {
+std::vector<CrossCheckVerdict> ParseAll(const RootExchange::Contributions& contributions) {
   std::vector<CrossCheckVerdict> verdicts;
-  for (const auto& [rank, bytes] : brought.by_rank) {
+  for (const auto& [rank, bytes] : contributions.by_rank) {
     CrossCheckVerdict& verdict = verdicts.emplace_back();
     if (!verdict.ParseFromString(bytes)) verdict.set_outcome(NOT_COMPARED);
     verdict.set_rank(rank);
@@ -75,7 +75,7 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, deadline));
   std::unique_ptr<CrossCheck> check(new CrossCheck(ranks, *std::move(iterations), *std::move(reference)));
   const auto silent = std::make_shared<SilentRanks>();
-  for (std::unique_ptr<RootExchange>* const exchange : {&check->outcomes_, &check->rulings_}) {
+  for (std::unique_ptr<RootExchange>* const exchange : {&check->outcomes_, &check->decisions_}) {
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> own, ranks.Split(0, 0, deadline));
     *exchange = std::make_unique<RootExchange>(std::move(own), timeout, silent);
   }
@@ -186,17 +186,18 @@ void CrossCheck::ShareOutcome(CrossCheckVerdict& verdict) {
   }
   if (verdict.mode() == SHARDS && !Passed(verdict)) mine.set_worst_finding(FormatFinding(verdict));
   const absl::StatusOr<std::string> bytes = outcomes_->Exchange(
-      mine.SerializeAsString(), [](const RootExchange::Brought& brought) -> RootExchange::Ruling {
-        std::vector<CrossCheckVerdict> verdicts = ParseAll(brought);
+      mine.SerializeAsString(),
+      [](const RootExchange::Contributions& contributions) -> RootExchange::Decision {
+        std::vector<CrossCheckVerdict> verdicts = ParseAll(contributions);
         FindFirst(verdicts);
         CrossCheckVerdict& all = verdicts.front();
         all.clear_outcome();
         all.clear_rank();
         all.clear_tensor();
         all.clear_tensor_position();
-        if (brought.problem.empty()) return {all.SerializeAsString(), false, ""};
+        if (contributions.problem.empty()) return {all.SerializeAsString(), false, ""};
         if (all.worst_outcome() != DIFFERENT) all.set_worst_outcome(NOT_COMPARED);
-        all.set_reason(absl::StrCat("the other ranks' outcome is not known: ", brought.problem));
+        all.set_reason(absl::StrCat("the other ranks' outcome is not known: ", contributions.problem));
         return {all.SerializeAsString(), false, ""};
       });
   CrossCheckVerdict shared;
@@ -216,7 +217,7 @@ void CrossCheck::ShareOutcome(CrossCheckVerdict& verdict) {
             verdict);
 }
 
-CrossCheck::Ruling CrossCheck::AgreeOnDivergence(const std::vector<CrossCheckVerdict>& failed) {
+CrossCheck::Decision CrossCheck::AgreeOnDivergence(const std::vector<CrossCheckVerdict>& failed) {
   Divergence mine;
   mine.set_diverged(!failed.empty());
   // What no rank 0 was heard of is no reason to act.
@@ -227,10 +228,11 @@ CrossCheck::Ruling CrossCheck::AgreeOnDivergence(const std::vector<CrossCheckVer
     *mine.mutable_verdict() = *issued;
     mine.mutable_verdict()->clear_tensor_errors();
   }
-  const absl::StatusOr<std::string> bytes = rulings_->Exchange(
-      mine.SerializeAsString(), [this](const RootExchange::Brought& brought) -> RootExchange::Ruling {
+  const absl::StatusOr<std::string> bytes = decisions_->Exchange(
+      mine.SerializeAsString(),
+      [this](const RootExchange::Contributions& contributions) -> RootExchange::Decision {
         Divergence all;
-        for (const auto& [unused, contents] : brought.by_rank) {
+        for (const auto& [unused, contents] : contributions.by_rank) {
           Divergence of_rank;
           if (!of_rank.ParseFromString(contents)) continue;
           diverged_ = diverged_ || of_rank.diverged();
@@ -244,13 +246,13 @@ CrossCheck::Ruling CrossCheck::AgreeOnDivergence(const std::vector<CrossCheckVer
         all.clear_verdict();
         return {to_act, binds, all.SerializeAsString()};
       });
-  Ruling ruling;
-  Divergence ruled;
-  if (bytes.ok() && ruled.ParseFromString(*bytes)) {
-    ruling.diverged = ruled.diverged();
-    if (ruled.has_verdict()) ruling.verdict = ruled.verdict();
+  Decision decision;
+  Divergence decided;
+  if (bytes.ok() && decided.ParseFromString(*bytes)) {
+    decision.diverged = decided.diverged();
+    if (decided.has_verdict()) decision.verdict = decided.verdict();
   }
-  return ruling;
+  return decision;
 }
 
 }  // namespace ott

@@ -76,15 +76,15 @@ class CrossCheck {
                                    const absl::Status& problem = absl::OkStatus());
 
   // What all ranks do about a divergence, they do together: rank 0 rules, and the others obey.
-  struct Ruling {
+  struct Decision {
     // Whether any rank saw one, ever.
     bool diverged = false;
     // To be acted upon, by all ranks; the same on all.
     std::optional<CrossCheckVerdict> verdict;
   };
-  // failed: the verdicts of this rank that passed not on all ranks, since the last ruling to act. A rank that
-  // rank 0 does not answer acts not, and brings its verdicts again the next time.
-  Ruling AgreeOnDivergence(const std::vector<CrossCheckVerdict>& failed);
+  // failed: the verdicts of this rank that passed not on all ranks, since the last decision to act. A rank
+  // that rank 0 does not answer acts not, and brings its verdicts again the next time.
+  Decision AgreeOnDivergence(const std::vector<CrossCheckVerdict>& failed);
 
   const TensorSelection& selection() const { return reference_check_.selection(); }
 
@@ -99,7 +99,7 @@ class CrossCheck {
   const ReferenceCheck reference_check_;
   bool diverged_ = false;  // any rank; kept on rank 0
   std::unique_ptr<RootExchange> outcomes_;
-  std::unique_ptr<RootExchange> rulings_;
+  std::unique_ptr<RootExchange> decisions_;
   std::unique_ptr<ReplicaCheck> replica_check_;
   std::vector<std::unique_ptr<ReplicaCheck>> shard_checks_;
   // Null where nothing is.

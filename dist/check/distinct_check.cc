@@ -53,11 +53,11 @@ DistinctCheck::DistinctCheck(std::unique_ptr<Communicator> ranks, std::chrono::n
 
 CrossCheckVerdict DistinctCheck::Run(int64_t iteration, const std::vector<NamedTensor>& tensors,
                                      const std::string& unmatched, const absl::Status& problem) {
-  const absl::StatusOr<std::string> bytes =
-      exchange_.Exchange(Describe(iteration, tensors, problem).SerializeAsString(),
-                         [&](const RootExchange::Brought& brought) -> RootExchange::Ruling {
-                           return {Judge(iteration, brought, unmatched).SerializeAsString(), false, ""};
-                         });
+  const absl::StatusOr<std::string> bytes = exchange_.Exchange(
+      Describe(iteration, tensors, problem).SerializeAsString(),
+      [&](const RootExchange::Contributions& contributions) -> RootExchange::Decision {
+        return {BuildVerdict(iteration, contributions, unmatched).SerializeAsString(), false, ""};
+      });
   CrossCheckVerdict verdict;
   if (bytes.ok() && verdict.ParseFromString(*bytes)) return verdict;
   verdict.set_mode(DISTINCT);
@@ -67,8 +67,9 @@ CrossCheckVerdict DistinctCheck::Run(int64_t iteration, const std::vector<NamedT
   return verdict;
 }
 
-CrossCheckVerdict DistinctCheck::Judge(int64_t iteration, const RootExchange::Brought& brought,
-                                       const std::string& unmatched) const {
+CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
+                                              const RootExchange::Contributions& contributions,
+                                              const std::string& unmatched) const {
   CrossCheckVerdict verdict;
   verdict.set_mode(DISTINCT);
   verdict.set_iteration(iteration);
@@ -77,14 +78,14 @@ CrossCheckVerdict DistinctCheck::Judge(int64_t iteration, const RootExchange::Br
     Worsen(NOT_COMPARED, verdict);
     AddReason(reason, verdict);
   };
-  if (!brought.problem.empty()) not_compared(brought.problem);
+  if (!contributions.problem.empty()) not_compared(contributions.problem);
   if (!unmatched.empty()) not_compared(unmatched);
   if (hosts_.size() == 1) not_compared("one rank alone has nobody to differ from");
   // In rank 0's order of insertion; what it lacks behind it.
   std::vector<std::string> paths;
   std::map<std::string, std::map<std::string, std::vector<int>>> ranks_of_digest;  // by path
   std::map<std::string, DistinctTensor> tensors;
-  for (const auto& [rank, bytes] : brought.by_rank) {
+  for (const auto& [rank, bytes] : contributions.by_rank) {
     DistinctTensors described;
     if (!described.ParseFromString(bytes)) {
       described.set_error(absl::StrCat(bytes.size(), " bytes that are no tensors"));
@@ -112,7 +113,7 @@ CrossCheckVerdict DistinctCheck::Judge(int64_t iteration, const RootExchange::Br
       if (groups.size() > 1 && (alike == nullptr || ranks.front() < alike->front())) alike = &ranks;
     }
     if (alike == nullptr) {
-      if (num_ranks < brought.by_rank.size()) {
+      if (num_ranks < contributions.by_rank.size()) {
         not_compared(absl::StrCat(path, ": on ", num_ranks, " of ", hosts_.size(), " ranks only"));
       }
       continue;

@@ -36,8 +36,8 @@ class DistinctCheck {
                         const std::string& unmatched, const absl::Status& problem = absl::OkStatus());
 
  private:
-  CrossCheckVerdict Judge(int64_t iteration, const RootExchange::Brought& brought,
-                          const std::string& unmatched) const;
+  CrossCheckVerdict BuildVerdict(int64_t iteration, const RootExchange::Contributions& contributions,
+                                 const std::string& unmatched) const;
 
   const std::vector<int64_t> groups_;
   std::vector<std::string> hosts_;

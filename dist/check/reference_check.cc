@@ -106,8 +106,8 @@ void AddResults(const TreeComparison& comparison, CrossCheckVerdict& verdict) {
 
 // The tree with the tensors that are checked, and with this rank's parts of those that are whole here and
 // shards in `current`. path: as configurations write it.
-Value Adapt(const TensorSelection& selection, int rank, const std::string& path, const Value& tree,
-            const Value* current) {
+Value SelectAndSlice(const TensorSelection& selection, int rank, const std::string& path, const Value& tree,
+                     const Value* current) {
   if (tree.is_map()) {
     ValueMap map;
     for (const auto& [name, child] : tree.map()) {
@@ -115,7 +115,7 @@ Value Adapt(const TensorSelection& selection, int rank, const std::string& path,
           current != nullptr && current->is_map() ? current->map().Find(name) : nullptr;
       const std::string child_path = JoinPath(path, name);
       if (!child.is_map() && !child.is_list() && !selection.IsSelected(child_path)) continue;
-      map.Insert(name, Adapt(selection, rank, child_path, child, theirs));
+      map.Insert(name, SelectAndSlice(selection, rank, child_path, child, theirs));
     }
     return map;
   }
@@ -123,8 +123,8 @@ Value Adapt(const TensorSelection& selection, int rank, const std::string& path,
     Value::List list;
     for (size_t i = 0; i < tree.list().size(); ++i) {
       const bool has_it = current != nullptr && current->is_list() && i < current->list().size();
-      list.push_back(Adapt(selection, rank, JoinPath(path, absl::StrCat(i)), tree.list()[i],
-                           has_it ? &current->list()[i] : nullptr));
+      list.push_back(SelectAndSlice(selection, rank, JoinPath(path, absl::StrCat(i)), tree.list()[i],
+                                    has_it ? &current->list()[i] : nullptr));
     }
     return list;
   }
@@ -232,8 +232,8 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
   const auto compare = [&](const char* group, const std::string& path, const Value& of_reference,
                            const Value& current) {
     ValueMap expected, selected;
-    expected.Insert(group, Adapt(selection_, rank, path, of_reference, &current));
-    selected.Insert(group, Adapt(selection_, rank, path, current, nullptr));
+    expected.Insert(group, SelectAndSlice(selection_, rank, path, of_reference, &current));
+    selected.Insert(group, SelectAndSlice(selection_, rank, path, current, nullptr));
     const auto is_empty = [group](const ValueMap& map) {
       return map.Find(group)->is_map() && map.Find(group)->map().empty();
     };

@@ -251,11 +251,11 @@ class Members {
 };
 
 // Rank 0's part: asks, and comes to the verdict.
-class Judge {
+class VerdictBuilder {
  public:
   // Who has not announced anything by `announced` is missing; the rest is done by `decided`.
-  Judge(Communicator& ranks, const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
-        uint64_t check, Deadline announced, Deadline decided)
+  VerdictBuilder(Communicator& ranks, const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
+                 uint64_t check, Deadline announced, Deadline decided)
       : ranks_(ranks),
         members_(ranks, options.names),
         options_(options),
@@ -274,7 +274,7 @@ class Judge {
 
   CrossCheckVerdict Decide(const ReplicaAnnouncement& mine) {
     DescribeCheck(mine);
-    HearAnnouncements(mine);
+    ReceiveAnnouncements(mine);
     if (!CanCompare()) return verdict_;
     if (!SameSchema()) return verdict_;
     CompareContents();
@@ -295,7 +295,7 @@ class Judge {
   }
 
   // The next answer to this check.
-  absl::StatusOr<ReplicaAnswer> Hear(int rank, Deadline deadline) {
+  absl::StatusOr<ReplicaAnswer> Receive(int rank, Deadline deadline) {
     while (true) {
       absl::StatusOr<std::string> bytes =
           options_.silent->Receive(ranks_, rank, members_.Name(rank), kToRoot, deadline);
@@ -316,21 +316,21 @@ class Judge {
     request.set_check(check_);
     if (rank == ranks_.rank()) return tensors_.Answer(request);
     OTT_RETURN_IF_ERROR(ranks_.Post(rank, kFromRoot, request.SerializeAsString()));
-    OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Hear(rank, decided_));
+    OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Receive(rank, decided_));
     if (answer.has_error()) {
       return absl::UnavailableError(absl::StrCat(members_.Describe(rank), ": ", answer.error()));
     }
     return answer;
   }
 
-  void HearAnnouncements(const ReplicaAnnouncement& mine) {
+  void ReceiveAnnouncements(const ReplicaAnnouncement& mine) {
     std::vector<int> late;
     for (int rank = 0; rank < ranks_.size(); ++rank) {
       if (rank == ranks_.rank()) {
         announcements_[rank] = mine;
         continue;
       }
-      absl::StatusOr<ReplicaAnswer> answer = Hear(rank, announced_);
+      absl::StatusOr<ReplicaAnswer> answer = Receive(rank, announced_);
       if (answer.ok()) {
         announcements_[rank] = answer->announcement();
       } else {
@@ -848,9 +848,9 @@ class Judge {
 };
 
 // Answers rank 0 until it has come to its verdict.
-CrossCheckVerdict Serve(Communicator& ranks, const ReplicaCheckOptions& options,
-                        const ReplicaTensors& tensors, const ReplicaAnnouncement& mine, uint64_t check,
-                        Deadline deadline) {
+CrossCheckVerdict AnswerRoot(Communicator& ranks, const ReplicaCheckOptions& options,
+                             const ReplicaTensors& tensors, const ReplicaAnnouncement& mine, uint64_t check,
+                             Deadline deadline) {
   const Members members(ranks, options.names);
   CrossCheckVerdict failed;
   failed.set_mode(options.mode);
@@ -930,17 +930,17 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
   const Deadline compared = Deadline::After(timeout_ / 4);
   const Deadline announced = Deadline::After(timeout_ / 2);
   const Deadline decided = Deadline::After(timeout_ / 4 * 3);
-  const Deadline heard = Deadline::After(timeout_);
+  const Deadline received = Deadline::After(timeout_);
   CrossCheckVerdict verdict;
   absl::StatusOr<bool> are_equal = false;
   if (options_.are_equal != nullptr && ranks_->size() > 1) {
     are_equal = AreAllEqual(mine, tensors.size(), incomplete, compared);
   }
   if (are_equal.value_or(false)) {
-    verdict = Judge(*ranks_, options_, tensors, check, announced, decided).AllEqual(mine);
+    verdict = VerdictBuilder(*ranks_, options_, tensors, check, announced, decided).AllEqual(mine);
   } else if (ranks_->rank() == 0) {
-    Judge judge(*ranks_, options_, tensors, check, announced, decided);
-    verdict = judge.Decide(mine);
+    VerdictBuilder builder(*ranks_, options_, tensors, check, announced, decided);
+    verdict = builder.Decide(mine);
     if (!are_equal.ok() && verdict.missing_ranks_size() == ranks_->size() - 1) {
       // They may have found all equal, and gone on: nobody is called missing.
       verdict.clear_missing_ranks();
@@ -961,7 +961,7 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
       (void)ranks_->Post(rank, kFromRoot, request.SerializeAsString());
     }
   } else {
-    verdict = Serve(*ranks_, options_, tensors, mine, check, heard);
+    verdict = AnswerRoot(*ranks_, options_, tensors, mine, check, received);
   }
   verdict.set_rank(Members(*ranks_, options_.names).Name(ranks_->rank()));
   verdict.set_host(ranks_->host(ranks_->rank()));

@@ -23,10 +23,10 @@ RootExchange::RootExchange(std::unique_ptr<Communicator> ranks, std::chrono::nan
                            std::shared_ptr<SilentRanks> silent)
     : ranks_(std::move(ranks)), timeout_(timeout), silent_(std::move(silent)) {}
 
-absl::StatusOr<std::string> RootExchange::Exchange(std::string_view mine, const Judge& judge) {
+absl::StatusOr<std::string> RootExchange::Exchange(std::string_view mine, const Decide& decide) {
   ++round_;
-  if (ranks_->rank() == 0) return Rule(mine, judge);
-  return Obey(mine);
+  if (ranks_->rank() == 0) return DecideAsRoot(mine, decide);
+  return AwaitDecision(mine);
 }
 
 void RootExchange::Post(int rank, const RootMessage& message) {
@@ -34,7 +34,7 @@ void RootExchange::Post(int rank, const RootMessage& message) {
   (void)ranks_->Post(rank, rank == 0 ? kToRoot : kFromRoot, message.SerializeAsString());
 }
 
-absl::StatusOr<RootMessage> RootExchange::HearFrom(int rank, Deadline deadline) {
+absl::StatusOr<RootMessage> RootExchange::ReceiveFrom(int rank, Deadline deadline) {
   while (true) {
     OTT_ASSIGN_OR_RETURN(const std::string bytes, silent_->Receive(*ranks_, rank, rank, kToRoot, deadline));
     RootMessage message;
@@ -46,62 +46,62 @@ absl::StatusOr<RootMessage> RootExchange::HearFrom(int rank, Deadline deadline) 
   }
 }
 
-RootExchange::Brought RootExchange::Hear(std::string_view mine) {
-  // Leaves the others time to hear the ruling.
+RootExchange::Contributions RootExchange::ReceiveAll(std::string_view mine) {
+  // Leaves the others time to hear the decision.
   const Deadline deadline = Deadline::After(timeout_ / 2);
-  Brought brought;
-  brought.by_rank[0] = std::string(mine);
+  Contributions contributions;
+  contributions.by_rank[0] = std::string(mine);
   std::vector<int> late;
   for (int rank = 1; rank < ranks_->size(); ++rank) {
-    absl::StatusOr<RootMessage> message = HearFrom(rank, deadline);
+    absl::StatusOr<RootMessage> message = ReceiveFrom(rank, deadline);
     if (message.ok()) {
-      brought.by_rank[rank] = std::move(*message->mutable_contents());
+      contributions.by_rank[rank] = std::move(*message->mutable_contents());
     } else if (absl::IsDeadlineExceeded(message.status())) {
       late.push_back(rank);
     } else {
-      absl::StrAppend(&brought.problem, brought.problem.empty() ? "" : "; ",
+      absl::StrAppend(&contributions.problem, contributions.problem.empty() ? "" : "; ",
                       std::string(message.status().message()));
     }
   }
   if (!late.empty()) {
-    absl::StrAppend(&brought.problem, brought.problem.empty() ? "" : "; ", "nothing from ",
+    absl::StrAppend(&contributions.problem, contributions.problem.empty() ? "" : "; ", "nothing from ",
                     FormatRanks(late));
   }
-  return brought;
+  return contributions;
 }
 
-bool RootExchange::AllStillWait(const Brought& brought) {
+bool RootExchange::AllStillWait(const Contributions& contributions) {
   RootMessage question;
   question.set_round(round_);
   question.set_kind(RootMessage::DO_YOU_WAIT);
-  for (const auto& [rank, unused] : brought.by_rank) {
+  for (const auto& [rank, unused] : contributions.by_rank) {
     if (rank != 0) Post(rank, question);
   }
   const Deadline deadline = Deadline::After(timeout_ / 4);
   bool all = true;
-  for (const auto& [rank, unused] : brought.by_rank) {
-    if (rank != 0) all = HearFrom(rank, deadline).ok() && all;
+  for (const auto& [rank, unused] : contributions.by_rank) {
+    if (rank != 0) all = ReceiveFrom(rank, deadline).ok() && all;
   }
   return all;
 }
 
-std::string RootExchange::Rule(std::string_view mine, const Judge& judge) {
-  const Brought brought = Hear(mine);
-  Ruling ruling = judge(brought);
-  if (ruling.binds && !AllStillWait(brought)) ruling = {ruling.otherwise, false, ""};
+std::string RootExchange::DecideAsRoot(std::string_view mine, const Decide& decide) {
+  const Contributions contributions = ReceiveAll(mine);
+  Decision decision = decide(contributions);
+  if (decision.binds && !AllStillWait(contributions)) decision = {decision.otherwise, false, ""};
   RootMessage message;
   message.set_round(round_);
-  message.set_kind(RootMessage::RULING);
-  message.set_contents(ruling.contents);
-  message.set_binds(ruling.binds);
+  message.set_kind(RootMessage::DECISION);
+  message.set_contents(decision.contents);
+  message.set_binds(decision.binds);
   for (int rank = 1; rank < ranks_->size(); ++rank) Post(rank, message);
-  return ruling.contents;
+  return decision.contents;
 }
 
-absl::StatusOr<std::string> RootExchange::Obey(std::string_view mine) {
+absl::StatusOr<std::string> RootExchange::AwaitDecision(std::string_view mine) {
   RootMessage message;
   message.set_round(round_);
-  message.set_kind(RootMessage::BRING);
+  message.set_kind(RootMessage::CONTRIBUTION);
   message.set_contents(std::string(mine));
   Post(0, message);
   Deadline deadline = Deadline::After(timeout_);
@@ -112,14 +112,14 @@ absl::StatusOr<std::string> RootExchange::Obey(std::string_view mine) {
                                                       " within ", deadline.Seconds(), " s"));
     }
     OTT_RETURN_IF_ERROR(bytes.status());
-    RootMessage heard;
-    if (!heard.ParseFromString(*bytes)) {
+    RootMessage received;
+    if (!received.ParseFromString(*bytes)) {
       return absl::InternalError(
           absl::StrCat(FormatRank(0, ranks_->host(0)), " sent bytes that are no message"));
     }
-    const bool is_now = heard.round() == round_;
-    if (heard.kind() == RootMessage::RULING && (is_now || heard.binds())) return heard.contents();
-    if (heard.kind() == RootMessage::DO_YOU_WAIT && is_now) {
+    const bool is_now = received.round() == round_;
+    if (received.kind() == RootMessage::DECISION && (is_now || received.binds())) return received.contents();
+    if (received.kind() == RootMessage::DO_YOU_WAIT && is_now) {
       message.clear_contents();
       message.set_kind(RootMessage::STILL_WAITS);
       Post(0, message);

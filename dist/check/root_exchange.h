@@ -1,4 +1,4 @@
-// All ranks bring something, rank 0 rules, and all go by what it says.
+// All ranks contribute, rank 0 decides, and all go by its decision.
 
 #ifndef OTT_DIST_CHECK_ROOT_EXCHANGE_H_
 #define OTT_DIST_CHECK_ROOT_EXCHANGE_H_
@@ -21,10 +21,10 @@ namespace internal {
 class RootMessage;
 }  // namespace internal
 
-// A rank that does not come is missing after half of the timeout, and is not waited for again until it is
-// heard. A rank that does not hear rank 0 within the timeout goes on without a ruling.
+// A rank that does not come is missing after half of the timeout, and is not waited for again until something
+// comes from it. A rank that receives nothing from rank 0 within the timeout goes on without a decision.
 //
-// A ruling that binds is one that nobody may follow alone, such as to end the training: it is given only if
+// A decision that binds is one that nobody may follow alone, such as to end the training: it is given only if
 // all ranks that came say that they still wait for it. A rank that has yet to come finds it then. So either
 // all ranks that live obey it, or none.
 //
@@ -35,30 +35,30 @@ class RootExchange {
   RootExchange(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
                std::shared_ptr<SilentRanks> silent);
 
-  struct Brought {
+  struct Contributions {
     std::map<int, std::string> by_rank;
     // Who is missing, and why; empty if nobody is.
     std::string problem;
   };
-  struct Ruling {
+  struct Decision {
     std::string contents;
     bool binds = false;
     // What is said instead of what binds, where somebody no longer waits.
     std::string otherwise;
   };
-  using Judge = std::function<Ruling(const Brought&)>;
+  using Decide = std::function<Decision(const Contributions&)>;
 
-  // What rank 0 ruled: this time, or an earlier time if that binds and was not heard then. judge is called on
-  // rank 0. DEADLINE_EXCEEDED where rank 0 was not heard.
-  absl::StatusOr<std::string> Exchange(std::string_view mine, const Judge& judge);
+  // What rank 0 decided: this time, or an earlier time if that binds and was not heard then. decide is called
+  // on rank 0. DEADLINE_EXCEEDED where rank 0 was not heard.
+  absl::StatusOr<std::string> Exchange(std::string_view mine, const Decide& decide);
 
  private:
-  std::string Rule(std::string_view mine, const Judge& judge);
-  absl::StatusOr<std::string> Obey(std::string_view mine);
-  Brought Hear(std::string_view mine);
+  std::string DecideAsRoot(std::string_view mine, const Decide& decide);
+  absl::StatusOr<std::string> AwaitDecision(std::string_view mine);
+  Contributions ReceiveAll(std::string_view mine);
   // The next message of this round.
-  absl::StatusOr<internal::RootMessage> HearFrom(int rank, Deadline deadline);
-  bool AllStillWait(const Brought& brought);
+  absl::StatusOr<internal::RootMessage> ReceiveFrom(int rank, Deadline deadline);
+  bool AllStillWait(const Contributions& contributions);
   void Post(int rank, const internal::RootMessage& message);
 
   const std::unique_ptr<Communicator> ranks_;

@@ -19,10 +19,10 @@ using testing::HasSubstr;
 
 constexpr int kNumRanks = 3;
 
-RootExchange::Ruling Join(const RootExchange::Brought& brought, bool binds) {
+RootExchange::Decision Join(const RootExchange::Contributions& contributions, bool binds) {
   std::string all;
-  for (const auto& [rank, contents] : brought.by_rank) all += contents;
-  return {all + brought.problem, binds, "later"};
+  for (const auto& [rank, contents] : contributions.by_rank) all += contents;
+  return {all + contributions.problem, binds, "later"};
 }
 
 // Runs each rank's part in a thread of its own.
@@ -39,12 +39,13 @@ void OnRanks(std::chrono::nanoseconds timeout, const std::function<void(int, Roo
 }
 
 std::string RunOnce(RootExchange& exchange, int rank, bool binds) {
-  const auto ruling = exchange.Exchange(
-      std::to_string(rank), [binds](const RootExchange::Brought& brought) { return Join(brought, binds); });
-  return ruling.ok() ? *ruling : std::string(ruling.status().message());
+  const auto decision = exchange.Exchange(
+      std::to_string(rank),
+      [binds](const RootExchange::Contributions& contributions) { return Join(contributions, binds); });
+  return decision.ok() ? *decision : std::string(decision.status().message());
 }
 
-TEST(RootExchange, AllHearOneRuling) {
+TEST(RootExchange, AllReceiveOneDecision) {
   OnRanks(seconds(60), [](int rank, RootExchange& exchange) {
     for (const bool binds : {false, true}) EXPECT_EQ(RunOnce(exchange, rank, binds), "012");
   });
@@ -74,11 +75,11 @@ TEST(RootExchange, WhatBindsIsNotRuledWhereSomebodyHasGoneOn) {
 }
 
 TEST(RootExchange, WhoComesLateFindsWhatBinds) {
-  std::promise<void> ruled;
+  std::promise<void> decided;
   OnRanks(milliseconds(400), [&](int rank, RootExchange& exchange) {
-    if (rank == 2) ruled.get_future().wait();
+    if (rank == 2) decided.get_future().wait();
     EXPECT_EQ(RunOnce(exchange, rank, true), "01nothing from rank 2");
-    if (rank == 0) ruled.set_value();
+    if (rank == 0) decided.set_value();
   });
 }
 

@@ -499,16 +499,16 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
 }
 
 absl::Status TrainingRun::ActOnDivergence() {
-  const CrossCheck::Ruling ruling = cross_check_->AgreeOnDivergence({failed_.begin(), failed_.end()});
-  diverged_ = diverged_ || ruling.diverged;
-  if (!ruling.verdict) return absl::OkStatus();
-  if (failed_.empty()) failed_.push_back(*ruling.verdict);
+  const CrossCheck::Decision decision = cross_check_->AgreeOnDivergence({failed_.begin(), failed_.end()});
+  diverged_ = diverged_ || decision.diverged;
+  if (!decision.verdict) return absl::OkStatus();
+  if (failed_.empty()) failed_.push_back(*decision.verdict);
   absl::Status status;
   for (const CrossCheckVerdict& verdict : std::exchange(failed_, {})) {
     if (on_divergence_) status.Update(on_divergence_(verdict));
   }
   if (config_.cross_check().abort_on_divergence()) {
-    status.Update(absl::AbortedError(FormatVerdict(*ruling.verdict)));
+    status.Update(absl::AbortedError(FormatVerdict(*decision.verdict)));
   }
   return status;
 }
