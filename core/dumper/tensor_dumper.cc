@@ -1,10 +1,7 @@
 #include "ott/core/dumper/tensor_dumper.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -13,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/glob.h"
+#include "ott/core/base/helper.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/report.h"
 #include "ott/core/digest/digest_on_device.h"
@@ -94,12 +92,8 @@ TreeComparison NothingCompared() {
 }
 
 void FlushAtExit() {
-  static const pid_t process = getpid();
-  std::atexit([] {
-    if (getpid() != process) return;
-    const absl::Status status = TensorDumper::Get().Flush();
-    if (!status.ok()) std::fprintf(stderr, "ott: tensor dumper: %s\n", status.ToString().c_str());
-  });
+  const absl::Status status = TensorDumper::Get().Flush();
+  if (!status.ok()) std::fprintf(stderr, "ott: tensor dumper: %s\n", status.ToString().c_str());
 }
 
 // One for each tensor, of its shape.
@@ -144,7 +138,7 @@ absl::Status TensorDumper::Enable(TensorDumperOptions options) {
     queue_options.drop_when_full = options_.drop_when_full;
     queue_options.background = options_.writers_in_background;
     queue_.emplace(queue_options);
-    if (this == process_wide_.Find().value_or(nullptr)) FlushAtExit();
+    if (this == process_wide_.Find().value_or(nullptr)) internal::CallAtExit([] { FlushAtExit(); });
   }
   enabled_ = true;
   UpdateActive();

@@ -91,15 +91,7 @@ class NvtxCore {
   absl::Status Enable(const NvtxRangeWrapper::Options& options, Place place) {
     OTT_RETURN_IF_ERROR(NvtxStatus());
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (enabled_at_.has_value()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("NVTX ranges: enabled at ", At(place), ", but they are since ", At(*enabled_at_)));
-    }
-    if (recorder_.load(std::memory_order_relaxed) != nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("NVTX ranges: enabled at ", At(place),
-                       " while a profiler's window is open; enable them before the profiler"));
-    }
+    OTT_RETURN_IF_ERROR(CheckNotEnabled("NVTX ranges", enabled_at_, place, recorder_));
     if (options.sync_on_push || options.sync_on_pop) {
       const absl::Status status = environment_.synchronize_device();
       if (!status.ok()) return absl::Status(status.code(), absl::StrCat("NVTX ranges: ", status.message()));
@@ -112,6 +104,7 @@ class NvtxCore {
   }
 
   bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+  static bool observed() { return false; }
 
   void Disable() {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -383,37 +376,19 @@ const ProcessWide<internal::NvtxCore>::JoinAtLoad NvtxRangeWrapperOfThisProcess:
 NvtxRangeWrapper::NvtxRangeWrapper(const Environment& environment)
     : NvtxRangeWrapper(new internal::NvtxCore(environment)) {}
 
-NvtxRangeWrapper::NvtxRangeWrapper(internal::NvtxCore* own_core) : core_(own_core), own_core_(own_core) {}
+NvtxRangeWrapper::NvtxRangeWrapper(internal::NvtxCore* own_core) : core_(own_core) {}
 
-NvtxRangeWrapper::~NvtxRangeWrapper() { delete own_core_; }
+NvtxRangeWrapper::~NvtxRangeWrapper() = default;
 
 absl::Status NvtxRangeWrapper::Enable(const Options& options, Place place) {
-  OTT_ASSIGN_OR_RETURN(internal::NvtxCore* const core, core_.Find());
-  OTT_RETURN_IF_ERROR(core->Enable(options, place));
-  core_.SetEnabled(true);
-  return absl::OkStatus();
+  return core_.Enable(options, place);
 }
 
-void NvtxRangeWrapper::Disable() {
-  if (!enabled()) return;
-  internal::NvtxCore* const core = core_.IfEnabled();
-  core_.SetEnabled(false);
-  core->Disable();
-}
+void NvtxRangeWrapper::Disable() { core_.Disable(); }
 
-bool NvtxRangeWrapper::enabled() const {
-  const internal::NvtxCore* core = core_.IfEnabled();
-  return core != nullptr && core->enabled();
-}
+bool NvtxRangeWrapper::enabled() const { return core_.enabled(); }
 
-void NvtxRangeWrapper::RecordInto(EventRecorder* recorder) {
-  const absl::StatusOr<internal::NvtxCore*> core = core_.Find();
-  if (!core.ok()) return;
-  // As long as the core has a recorder, nobody enables it meanwhile.
-  if (recorder == nullptr && !(*core)->enabled()) core_.SetEnabled(false);
-  (*core)->RecordInto(recorder);
-  if (recorder != nullptr) core_.SetEnabled(true);
-}
+void NvtxRangeWrapper::RecordInto(EventRecorder* recorder) { core_.RecordInto(recorder); }
 
 int64_t NvtxRangeWrapper::num_misuses() const {
   const internal::NvtxCore* core = core_.IfEnabled();

@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "ott/core/base/helper.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/place.h"
-#include "ott/core/base/process_wide.h"
 #include "ott/core/nvtx/nvtx.h"
 
 namespace ott {
@@ -188,9 +188,7 @@ class NvtxRangeWrapper {
   constexpr explicit NvtxRangeWrapper(const char* process_wide_name);
   explicit NvtxRangeWrapper(internal::NvtxCore* own_core);
 
-  ProcessWide<internal::NvtxCore> core_;
-  // Null for the process's.
-  internal::NvtxCore* own_core_ = nullptr;
+  internal::HelperCore<internal::NvtxCore> core_;
 };
 
 // A range over the rest of the enclosing block; `name` is a string literal, which is registered.

@@ -120,15 +120,7 @@ class OpRangeCore {
   absl::Status Enable(const OpRanges::Options& options, Place place) {
     OTT_RETURN_IF_ERROR(NvtxStatus());
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (enabled_at_.has_value()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("op ranges: enabled at ", At(place), ", but they are since ", At(*enabled_at_)));
-    }
-    if (recorder_.load(std::memory_order_relaxed) != nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("op ranges: enabled at ", At(place),
-                       " while a profiler's window is open; enable them before the profiler"));
-    }
+    OTT_RETURN_IF_ERROR(CheckNotEnabled("op ranges", enabled_at_, place, recorder_));
     enabled_at_ = place;
     options_ = options;
     record_ = {options.record_shapes, options.record_dtypes, options.record_layouts};
@@ -158,6 +150,7 @@ class OpRangeCore {
     observer_.store(observer, std::memory_order_release);
   }
   OpObserver* observer() const { return observer_.load(std::memory_order_acquire); }
+  bool observed() const { return observer() != nullptr; }
 
   // Whether anybody is told of ranges.
   bool has_listeners() const {
@@ -374,42 +367,22 @@ const ProcessWide<internal::OpRangeCore>::JoinAtLoad OpRangesOfThisProcess::join
 
 OpRanges::OpRanges() : OpRanges(new internal::OpRangeCore) {}
 
-OpRanges::OpRanges(internal::OpRangeCore* own_core) : core_(own_core), own_core_(own_core) {}
+OpRanges::OpRanges(internal::OpRangeCore* own_core) : core_(own_core) {}
 
-OpRanges::~OpRanges() { delete own_core_; }
+OpRanges::~OpRanges() = default;
 
-absl::Status OpRanges::Enable(const Options& options, Place place) {
-  OTT_ASSIGN_OR_RETURN(internal::OpRangeCore* const core, core_.Find());
-  OTT_RETURN_IF_ERROR(core->Enable(options, place));
-  core_.SetEnabled(true);
-  return absl::OkStatus();
-}
+absl::Status OpRanges::Enable(const Options& options, Place place) { return core_.Enable(options, place); }
 
-void OpRanges::Disable() {
-  if (!enabled()) return;
-  internal::OpRangeCore* const core = core_.IfEnabled();
-  core_.SetEnabled(core->observer() != nullptr);
-  core->Disable();
-}
+void OpRanges::Disable() { core_.Disable(); }
 
-bool OpRanges::enabled() const {
-  const internal::OpRangeCore* core = core_.IfEnabled();
-  return core != nullptr && core->enabled();
-}
+bool OpRanges::enabled() const { return core_.enabled(); }
 
 std::string_view OpRanges::module_path() const {
   internal::OpRangeCore* const core = core_.IfEnabled();
   return core == nullptr ? std::string_view() : core->module_path();
 }
 
-void OpRanges::RecordInto(EventRecorder* recorder) {
-  const absl::StatusOr<internal::OpRangeCore*> core = core_.Find();
-  if (!core.ok()) return;
-  // As long as the core has a recorder, nobody enables it meanwhile.
-  if (recorder == nullptr && !(*core)->enabled() && (*core)->observer() == nullptr) core_.SetEnabled(false);
-  (*core)->RecordInto(recorder);
-  if (recorder != nullptr) core_.SetEnabled(true);
-}
+void OpRanges::RecordInto(EventRecorder* recorder) { core_.RecordInto(recorder); }
 
 void OpRanges::TellObserver(OpObserver* observer) {
   const absl::StatusOr<internal::OpRangeCore*> core = core_.Find();

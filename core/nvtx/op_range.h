@@ -14,9 +14,9 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "ott/core/base/helper.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/place.h"
-#include "ott/core/base/process_wide.h"
 #include "ott/core/nvtx/op_arg.h"
 #include "ott/core/nvtx/op_observer.h"
 
@@ -120,9 +120,7 @@ class OpRanges {
   constexpr explicit OpRanges(const char* process_wide_name);
   explicit OpRanges(internal::OpRangeCore* own_core);
 
-  ProcessWide<internal::OpRangeCore> core_;
-  // Null for the process's.
-  internal::OpRangeCore* own_core_ = nullptr;
+  internal::HelperCore<internal::OpRangeCore> core_;
 };
 
 // What a node of the backward pass keeps of the operation that created it.

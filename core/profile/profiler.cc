@@ -36,10 +36,7 @@ class ProfilerCore {
   // set_recording: switches the Profiler's own calls.
   absl::Status Enable(const Profiler::Options& options, Switch set_recording, Place place) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (enabled_at_.has_value()) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("profiler: enabled at ", At(place), ", but it is since ", At(*enabled_at_)));
-    }
+    OTT_RETURN_IF_ERROR(CheckNotEnabled("profiler", enabled_at_, place));
     OTT_ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Create(options.schedule));
     if (options.synchronize_device) {
       const absl::Status status = environment_.synchronize_device();
@@ -186,18 +183,15 @@ const ProcessWide<internal::ProfilerCore>::JoinAtLoad ProfilerOfThisProcess::joi
 
 Profiler::Profiler(const Environment& environment) : Profiler(new internal::ProfilerCore(environment)) {}
 
-Profiler::Profiler(internal::ProfilerCore* own_core) : core_(own_core), own_core_(own_core) {}
+Profiler::Profiler(internal::ProfilerCore* own_core) : core_(own_core) {}
 
-Profiler::~Profiler() { delete own_core_; }
+Profiler::~Profiler() = default;
 
 absl::Status Profiler::Enable(const Options& options, Place place) {
   OTT_ASSIGN_OR_RETURN(internal::ProfilerCore* const core, core_.Find());
   OTT_RETURN_IF_ERROR(core->Enable(
       options, [this](bool recording) { core_.SetEnabled(recording); }, place));
-  if (own_core_ == nullptr) {
-    static const int registered = std::atexit([] { Get().core_.Get().AtExit(); });
-    static_cast<void>(registered);
-  }
+  if (core_.is_process_wide()) internal::CallAtExit([] { Get().core_.Get().AtExit(); });
   return absl::OkStatus();
 }
 

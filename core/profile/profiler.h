@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "ott/core/base/device_sync.h"
+#include "ott/core/base/helper.h"
 #include "ott/core/base/place.h"
-#include "ott/core/base/process_wide.h"
 #include "ott/core/events/event_recorder.h"
 #include "ott/core/profile/schedule.h"
 
@@ -103,9 +103,7 @@ class Profiler {
   explicit Profiler(internal::ProfilerCore* own_core);
 
   // On while a window is open.
-  ProcessWide<internal::ProfilerCore> core_;
-  // Null for the process's.
-  internal::ProfilerCore* own_core_ = nullptr;
+  internal::HelperCore<internal::ProfilerCore> core_;
 };
 
 // Implementation of the inline calls.

@@ -1,7 +1,10 @@
 #include "ott/core/profile/profiler.h"
 
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -219,6 +222,22 @@ TEST_F(ProfilerTest, ProcessThatExitsInAWindowLeavesItsTrace) {
   std::vector<std::string> names;
   for (const TraceEvent& event : trace->events) names.emplace_back(event.name);
   EXPECT_THAT(names, ElementsAre("ProfilerStep#0", "whole", "hangs"));
+}
+
+TEST_F(ProfilerTest, ForkedProcessLeavesTheTraceToItsParent) {
+  const std::string path = ::testing::TempDir() + "/forked.json";
+  EXPECT_EXIT(
+      {
+        Profiler::Options options = Options(0, 0, 10);
+        options.on_window = [&path](const Profiler::Window& window) { return WriteTrace(window, path); };
+        Enable(options);
+        const pid_t child = fork();
+        if (child == 0) std::exit(0);
+        waitpid(child, nullptr, 0);
+        std::fputs(access(path.c_str(), F_OK) == 0 ? "written" : "absent", stderr);
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "absent");
 }
 
 TEST(OwnProfiler, SynchronizesTheDeviceAroundStepsOfAWindow) {

@@ -1,9 +1,5 @@
 #include "ott/core/stopwatch/stopwatch.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/report.h"
 #include "stopwatch_core.h"
@@ -32,44 +28,25 @@ const ProcessWide<internal::StopwatchCore>::JoinAtLoad StopwatchOfThisProcess::j
 
 Stopwatch::Stopwatch(const Environment& environment) : Stopwatch(new internal::StopwatchCore(environment)) {}
 
-Stopwatch::Stopwatch(internal::StopwatchCore* own_core) : core_(own_core), own_core_(own_core) {}
+Stopwatch::Stopwatch(internal::StopwatchCore* own_core) : core_(own_core) {}
 
-Stopwatch::~Stopwatch() { delete own_core_; }
+Stopwatch::~Stopwatch() = default;
 
 absl::Status Stopwatch::Enable(const Options& options, Place place) {
-  OTT_ASSIGN_OR_RETURN(internal::StopwatchCore* const core, core_.Find());
-  OTT_RETURN_IF_ERROR(core->Enable(options, place));
-  core_.SetEnabled(true);
-  if (options.at_exit && own_core_ == nullptr) {
-    static const pid_t process = getpid();
-    static const int registered = std::atexit([] {
-      if (getpid() == process && Get().enabled()) internal::AtExit(*Get().core_.IfEnabled(), Get());
+  OTT_RETURN_IF_ERROR(core_.Enable(options, place));
+  if (options.at_exit && core_.is_process_wide()) {
+    internal::CallAtExit([] {
+      if (Get().enabled()) internal::AtExit(*Get().core_.IfEnabled(), Get());
     });
-    (void)registered;
   }
   return absl::OkStatus();
 }
 
-void Stopwatch::Disable() {
-  if (!enabled()) return;
-  internal::StopwatchCore* const core = core_.IfEnabled();
-  core_.SetEnabled(false);
-  core->Disable();
-}
+void Stopwatch::Disable() { core_.Disable(); }
 
-bool Stopwatch::enabled() const {
-  const internal::StopwatchCore* const core = core_.IfEnabled();
-  return core != nullptr && core->enabled();
-}
+bool Stopwatch::enabled() const { return core_.enabled(); }
 
-void Stopwatch::RecordInto(EventRecorder* recorder) {
-  const absl::StatusOr<internal::StopwatchCore*> core = core_.Find();
-  if (!core.ok()) return;
-  // As long as the core has a recorder, nobody enables it meanwhile.
-  if (recorder == nullptr && !(*core)->enabled()) core_.SetEnabled(false);
-  (*core)->RecordInto(recorder);
-  if (recorder != nullptr) core_.SetEnabled(true);
-}
+void Stopwatch::RecordInto(EventRecorder* recorder) { core_.RecordInto(recorder); }
 
 absl::Status Stopwatch::RecordFlight(FlightRecorder* recorder) {
   if (!enabled())

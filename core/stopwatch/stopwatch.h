@@ -15,9 +15,9 @@
 #include "absl/status/statusor.h"
 #include "ott/core/base/clock.h"
 #include "ott/core/base/device_sync.h"
+#include "ott/core/base/helper.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/place.h"
-#include "ott/core/base/process_wide.h"
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/device_events.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
@@ -243,9 +243,7 @@ class Stopwatch {
   constexpr explicit Stopwatch(const char* process_wide_name);
   explicit Stopwatch(internal::StopwatchCore* own_core);
 
-  ProcessWide<internal::StopwatchCore> core_;
-  // Null for the process's.
-  internal::StopwatchCore* own_core_ = nullptr;
+  internal::HelperCore<internal::StopwatchCore> core_;
 };
 
 // Measures the rest of the enclosing block as `name`, a string literal.

@@ -57,15 +57,7 @@ absl::Status StopwatchCore::CheckOptions(const Stopwatch::Options& options) {
 
 absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place place) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (enabled_at_.has_value()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("stopwatch: enabled at ", At(place), ", but it is since ", At(*enabled_at_)));
-  }
-  if (recorder_.load(std::memory_order_relaxed) != nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("stopwatch: enabled at ", At(place),
-                     " while a profiler's window is open; enable it before the profiler"));
-  }
+  OTT_RETURN_IF_ERROR(CheckNotEnabled("stopwatch", enabled_at_, place, recorder_));
   if (const absl::Status status = CheckOptions(options); !status.ok()) {
     return absl::Status(status.code(), absl::StrCat("stopwatch: ", status.message()));
   }

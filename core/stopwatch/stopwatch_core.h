@@ -190,6 +190,7 @@ class StopwatchCore {
 
   absl::Status Enable(const Stopwatch::Options& options, Place place);
   bool enabled() const { return enabled_.load(std::memory_order_acquire); }
+  static bool observed() { return false; }
   void Disable();
   void RecordInto(EventRecorder* recorder);
   void RecordFlight(FlightRecorder* recorder);

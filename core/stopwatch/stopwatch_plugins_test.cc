@@ -50,7 +50,7 @@ TEST(StopwatchPlugins, OfTwoCompilersShareOneStopwatchAndAnotherVersionIsRefused
   EXPECT_EQ(gcc.Enable(1), "");
   EXPECT_TRUE(clang.enabled());
   EXPECT_THAT(clang.Enable(0),
-              ContainsRegex("enabled at .*, but it is since .*stopwatch_plugin_for_test.cc:"));
+              ContainsRegex("enabled at .*, but already enabled at .*stopwatch_plugin_for_test.cc:"));
 
   for (int iteration = 0; iteration < 3; ++iteration) {
     // Nested across the plug-ins, on one thread.

@@ -581,7 +581,7 @@ TEST(StopwatchDeathTest, EnablingTheOneOfThisProcessTwiceIsRefused) {
         std::fprintf(stderr, "%s\n", Stopwatch::Get().Enable({}).ToString().c_str());
         std::exit(0);
       },
-      ::testing::ExitedWithCode(0), "FAILED_PRECONDITION: stopwatch: enabled at .*, but it is since ");
+      ::testing::ExitedWithCode(0), "FAILED_PRECONDITION: stopwatch: enabled at .*, but already enabled at ");
 }
 
 TEST(Stopwatch, OfThisProcessIsReachedThroughTheMacro) {

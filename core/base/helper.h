@@ -1,0 +1,99 @@
+// What the process-wide helpers have in common: an instance of the process's and, for tests, others; being
+// enabled once and switched off again; recording for the profiler; and what happens at the end of the
+// process.
+
+#ifndef OTT_CORE_BASE_HELPER_H_
+#define OTT_CORE_BASE_HELPER_H_
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <optional>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ott/core/base/place.h"
+#include "ott/core/base/process_wide.h"
+#include "ott/core/base/status_macros.h"
+
+namespace ott {
+
+class EventRecorder;
+
+namespace internal {
+
+// FAILED_PRECONDITION if `helper` is enabled since `enabled_at`, naming both places.
+absl::Status CheckNotEnabled(const char* helper, const std::optional<Place>& enabled_at, Place place);
+
+// The same, and if `recorder` is not null: a profiler's window is open.
+absl::Status CheckNotEnabled(const char* helper, const std::optional<Place>& enabled_at, Place place,
+                             const EventRecorder* recorder);
+
+// Calls it, a lambda without captures, as this process ends, but not as one forked from it later does. Once,
+// however often it is asked for.
+template <typename Call>
+void CallAtExit(Call call_at_exit) {
+  static_assert(std::is_empty_v<Call>);
+  static const Call call = call_at_exit;
+  static std::atomic<pid_t> process;
+  process = getpid();
+  static const int registered = std::atexit([] {
+    if (getpid() == process) call();
+  });
+  static_cast<void>(registered);
+}
+
+// The core of a helper, behind its inline calls: the process's, or the caller's own.
+//
+// Core has Enable(options, place), Disable(), enabled() and RecordInto(recorder), and observed(): whether
+// others than the recorder are told of its calls while it is off. Only what is used need be there.
+template <typename Core>
+class HelperCore : public ProcessWide<Core> {
+ public:
+  constexpr explicit HelperCore(const char* process_wide_name) : ProcessWide<Core>(process_wide_name) {}
+  // Takes it over.
+  explicit HelperCore(Core* own) : ProcessWide<Core>(own), own_(own) {}
+  ~HelperCore() { delete own_; }
+
+  bool is_process_wide() const { return own_ == nullptr; }
+
+  template <typename Options>
+  absl::Status Enable(const Options& options, Place place) {
+    OTT_ASSIGN_OR_RETURN(Core* const core, this->Find());
+    OTT_RETURN_IF_ERROR(core->Enable(options, place));
+    this->SetEnabled(true);
+    return absl::OkStatus();
+  }
+
+  bool enabled() const {
+    const Core* const core = this->IfEnabled();
+    return core != nullptr && core->enabled();
+  }
+
+  void Disable() {
+    if (!enabled()) return;
+    Core* const core = this->IfEnabled();
+    this->SetEnabled(core->observed());
+    core->Disable();
+  }
+
+  void RecordInto(EventRecorder* recorder) {
+    const absl::StatusOr<Core*> core = this->Find();
+    if (!core.ok()) return;
+    // As long as the core has a recorder, nobody enables it meanwhile.
+    if (recorder == nullptr && !(*core)->enabled() && !(*core)->observed()) this->SetEnabled(false);
+    (*core)->RecordInto(recorder);
+    if (recorder != nullptr) this->SetEnabled(true);
+  }
+
+ private:
+  // Null for the process's.
+  Core* own_ = nullptr;
+};
+
+}  // namespace internal
+}  // namespace ott
+
+#endif  // OTT_CORE_BASE_HELPER_H_
