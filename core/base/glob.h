@@ -19,9 +19,8 @@ bool MatchesAnyGlob(std::string_view text, const Globs& globs) {
                      [text](const auto& glob) { return MatchesGlob(text, glob); });
 }
 
-// The same of a tensor's path. A tensor is "weights.w1" to the program and to cross-checks, and
-// "tensors.weights.w1" in reports of dumps, where it stands beside "grads.weights.w1": either matches a glob
-// for either.
+// The same of a tensor's name, before which a glob, or the name, may say which file of a dump it is in:
+// "tensors.weights.w1" is "weights.w1".
 bool MatchesTensorGlob(std::string_view path, std::string_view glob);
 
 template <typename Globs>

@@ -336,7 +336,7 @@ bool CouldNotCompare(CompareStatus status) {
 
 const Value* GradsOf(const Dump& dump) { return dump.grads.has_value() ? &*dump.grads : nullptr; }
 
-void CompareGroup(const char* name, const Value* reference, const Value* current,
+void CompareGroup(const std::string& name, const Value* reference, const Value* current,
                   const CompareOptions& options, TreeComparer& comparer) {
   if (reference != nullptr && current != nullptr) {
     comparer.Compare(name, *reference, *current);
@@ -344,6 +344,15 @@ void CompareGroup(const char* name, const Value* reference, const Value* current
     comparer.AddOneSided(options.allow_missing, name, CompareStatus::kMissing, "the current dump has none");
   } else if (current != nullptr) {
     comparer.AddOneSided(options.allow_extra, name, CompareStatus::kExtra, "the reference dump has none");
+  }
+}
+
+// From the path in the dump, "tensors.w", to the tensor's name.
+void NameTensors(bool has_gradients, TreeComparison& comparison) {
+  constexpr std::string_view kTensors = "tensors.";
+  for (NamedComparison& result : comparison.results) {
+    if (result.path.size() == kTensors.size() || result.path.rfind(kTensors, 0) != 0) continue;
+    result.path = TensorName(std::string_view(result.path).substr(kTensors.size()), has_gradients);
   }
 }
 
@@ -357,7 +366,9 @@ TreeComparison CompareToReadDump(const absl::StatusOr<Dump>& reference, const Va
   }
   CompareGroup("tensors", &reference->tensors, &current, options, comparer);
   CompareGroup("grads", GradsOf(*reference), current_grads, options, comparer);
-  return std::move(comparer).Finish();
+  TreeComparison comparison = std::move(comparer).Finish();
+  NameTensors(reference->grads.has_value() || current_grads != nullptr, comparison);
+  return comparison;
 }
 
 }  // namespace

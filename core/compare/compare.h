@@ -73,7 +73,8 @@ TreeComparison CompareTrees(const Value& reference, const Value& current, const 
 TreeComparison CompareToDump(const std::string& reference_dir, const Value& current,
                              const Value* current_grads, const CompareOptions& options = {});
 
-// Two directories that ReadDump() reads. Paths start with "tensors." and "grads.". A dump without a manifest
+// Two directories that ReadDump() reads. A tensor is "weights.w1" as in the program and its
+// gradient "grads.weights.w1" (TensorName() in core/dump/dump_files.h). A dump without a manifest
 // has no dtypes in JSON, so what it has there is compared as numbers. What cannot be read is a result of its
 // own, kCouldNotCompare.
 //

@@ -155,8 +155,25 @@ TEST_F(CompareTest, DumpsOfAnyFormatAreCompared) {
   const std::string json = WriteDumpOf(tree, nullptr, DumpFormat::kJson);
   const TreeComparison comparison = CompareDumps(binary, json);
   EXPECT_TRUE(comparison.bitwise_equal());
-  EXPECT_THAT(Statuses(comparison), ElementsAre(Pair("tensors.a", CompareStatus::kBitwiseEqual),
-                                                Pair("tensors.b.c", CompareStatus::kBitwiseEqual)));
+  EXPECT_THAT(Statuses(comparison), ElementsAre(Pair("a", CompareStatus::kBitwiseEqual),
+                                                Pair("b.c", CompareStatus::kBitwiseEqual)));
+}
+
+TEST_F(CompareTest, TensorsOfADumpHaveTheProgramsNames) {
+  const Value tensors = ValueMap{{"w", a_}, {"grads", ValueMap{{"w", a_}}}, {"tensors", a_}};
+  const Value grads = ValueMap{{"w", b_}};
+  const auto names = [](const TreeComparison& comparison) {
+    std::vector<std::string> names;
+    for (const NamedComparison& result : comparison.results) names.push_back(result.path);
+    return names;
+  };
+  const std::string dir = WriteDumpOf(tensors);
+  EXPECT_THAT(names(CompareDumps(dir, dir)), ElementsAre("w", "grads.w", "tensors"));
+  const std::string with_gradients = WriteDumpOf(tensors, &grads);
+  EXPECT_THAT(names(CompareDumps(with_gradients, with_gradients)),
+              ElementsAre("w", "tensors.grads.w", "tensors", "grads.w"));
+  EXPECT_THAT(names(CompareToDump(dir, tensors, &grads)),
+              ElementsAre("w", "tensors.grads.w", "tensors", "grads"));
 }
 
 TEST_F(CompareTest, ImagesAreComparedAsImages) {
@@ -167,20 +184,18 @@ TEST_F(CompareTest, ImagesAreComparedAsImages) {
   const Value other_tree = ValueMap{{"a", TensorView(other, {1, 2, 2})}};
   const std::string image = WriteDumpOf(tree, nullptr, DumpFormat::kImageI);
   const std::string other_image = WriteDumpOf(other_tree, nullptr, DumpFormat::kImageI);
-  const auto pixels = [](CompareStatus status) { return Pair("tensors.a.0.tensor_image.pixels", status); };
-  const auto range_is = [](CompareStatus status) {
-    return Pair("tensors.a.0.tensor_image.original_range", status);
-  };
+  const auto pixels = [](CompareStatus status) { return Pair("a.0.tensor_image.pixels", status); };
+  const auto range_is = [](CompareStatus status) { return Pair("a.0.tensor_image.original_range", status); };
   EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(tree, nullptr, DumpFormat::kImageI))),
-              ElementsAre(Pair("tensors.a.0", CompareStatus::kBitwiseEqual)));
+              ElementsAre(Pair("a.0", CompareStatus::kBitwiseEqual)));
   EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(tree))),
-              ElementsAre(Pair("tensors.a.0", CompareStatus::kBitwiseEqual)));
+              ElementsAre(Pair("a.0", CompareStatus::kBitwiseEqual)));
   // The digests know better than the images.
   for (const std::string& dir : {other_image, WriteDumpOf(other_tree)}) {
     const TreeComparison comparison = CompareDumps(image, dir);
     EXPECT_THAT(Statuses(comparison),
-                ElementsAre(Pair("tensors.a.0", CompareStatus::kCouldNotCompare),
-                            pixels(CompareStatus::kEqual), range_is(CompareStatus::kEqual)));
+                ElementsAre(Pair("a.0", CompareStatus::kCouldNotCompare), pixels(CompareStatus::kEqual),
+                            range_is(CompareStatus::kEqual)));
     EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
   }
   // Without digests, the images decide: the range too.
@@ -193,7 +208,7 @@ TEST_F(CompareTest, ImagesAreComparedAsImages) {
   EXPECT_EQ(CompareDumps(image, WriteDumpOf(ValueMap{{"a", Value::List{"text"}}})).verdict(),
             Verdict::kDifferent);
   EXPECT_THAT(Statuses(CompareDumps(image, WriteDumpOf(ValueMap{{"a", TensorView(range, {1, 4})}}))),
-              ElementsAre(Pair("tensors.a.0", CompareStatus::kCouldNotCompare)));
+              ElementsAre(Pair("a.0", CompareStatus::kCouldNotCompare)));
 }
 
 TEST_F(CompareTest, DumpWithoutDTypesIsComparedAsNumbers) {
@@ -215,10 +230,8 @@ TEST_F(CompareTest, DTypesThatFilesDescribeCountWithoutAManifest) {
     const std::string wide = WriteDumpOf(float64, nullptr, format);
     for (const std::string& dir : {single, wide}) ASSERT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
     for (const std::string& dir : {single, with_manifest}) {
-      EXPECT_THAT(Statuses(CompareDumps(dir, wide)),
-                  ElementsAre(Pair("tensors.a", CompareStatus::kDTypeDiffers)));
-      EXPECT_THAT(Statuses(CompareDumps(wide, dir)),
-                  ElementsAre(Pair("tensors.a", CompareStatus::kDTypeDiffers)));
+      EXPECT_THAT(Statuses(CompareDumps(dir, wide)), ElementsAre(Pair("a", CompareStatus::kDTypeDiffers)));
+      EXPECT_THAT(Statuses(CompareDumps(wide, dir)), ElementsAre(Pair("a", CompareStatus::kDTypeDiffers)));
     }
     EXPECT_EQ(CompareToDump(single, float64, nullptr).verdict(), Verdict::kDifferent);
     EXPECT_TRUE(CompareDumps(single, with_manifest).bitwise_equal());

@@ -65,6 +65,11 @@ absl::StatusOr<DumpFormat> ParseDumpFormat(std::string_view name) {
       absl::StrCat("'", std::string(name), "' is not the name of a dump format"));
 }
 
+std::string TensorName(std::string_view path, bool has_gradients) {
+  const bool is_taken = has_gradients && (path == "grads" || path.rfind("grads.", 0) == 0);
+  return std::string(is_taken ? "tensors." : "").append(path);
+}
+
 std::string BlobFileName(std::string_view group_file, std::string_view reference) {
   std::string name = absl::StrCat("[", std::string(group_file), "]", Escape(reference));
   constexpr size_t kMaxName = kMaxFileName - (sizeof(kMetaExtension) - 1);

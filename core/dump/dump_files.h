@@ -40,6 +40,11 @@ inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr char kTensorsFile[] = "tensors.json";
 inline constexpr char kGradsFile[] = "grads.json";
 
+// A tensor is called what the program calls it, and its gradient the same below "grads.": "weights.w1" and
+// "grads.weights.w1". What the program itself has below "grads" is "tensors.grads.w" where there are
+// gradients beside it. path: within the dump's tensors; the result is its name.
+std::string TensorName(std::string_view path, bool has_gradients);
+
 // What follows a tensor's path in the tree and in its file's name; empty for formats without a file.
 std::string_view Extension(DumpFormat format);
 

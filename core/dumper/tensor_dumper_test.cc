@@ -19,6 +19,7 @@
 namespace ott {
 namespace {
 
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
@@ -537,7 +538,7 @@ TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
   // Which compares as if all had been dumped.
   const TreeComparison comparison = CompareDumps(dir_ + "/0", options.dir + "/0");
   EXPECT_EQ(comparison.results[0].comparison.status, CompareStatus::kBitwiseEqual);
-  EXPECT_EQ(comparison.first_failure()->path, "tensors.other");
+  EXPECT_EQ(comparison.first_failure()->path, "other");
 }
 
 TEST_F(TensorDumperTest, BeyondTheLimitOfBytesStatisticsAreDumped) {
@@ -731,14 +732,14 @@ TEST_F(TensorDumperTest, DumpCanCompareInstead) {
   ASSERT_TRUE(dumper_.AddTensorData("a", 2.0).ok());
   const absl::Status status = dumper_.Dump();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("tensors.a: shape differs"));
+  EXPECT_THAT(std::string(status.message()), ContainsRegex("[^.]a: shape differs"));
 
   dumper_.SetDumpIsCompare({}, TensorDumper::OnDifference::kWarn);
   dumper_.ResetDumpCount();
   ASSERT_TRUE(dumper_.AddTensorData("a", 2.0).ok());
   testing::internal::CaptureStderr();
   EXPECT_TRUE(dumper_.Dump().ok());
-  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("tensors.a: shape differs"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), ContainsRegex("[^.]a: shape differs"));
 }
 
 TEST_F(TensorDumperTest, DumpForwardsEveryOptionOfTheComparison) {

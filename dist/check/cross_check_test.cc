@@ -262,11 +262,11 @@ TEST_F(CrossCheckTest, TheFirstDivergenceIsTheEarliestTensorOfAnyRankNotTheLowes
   const CrossCheckVerdict verdict =
       Create(Config(reference_))->CheckReference(kIteration, model.Tree(), nullptr);
   EXPECT_EQ(verdict.worst_rank(), culprit);
-  EXPECT_EQ(verdict.first_tensor(), "tensors.weights");
+  EXPECT_EQ(verdict.first_tensor(), "weights");
   EXPECT_THAT(verdict.first_ranks(), ElementsAre(culprit));
   const std::string alone = "on rank " + std::to_string(culprit) + " alone\n";
   EXPECT_THAT(FormatVerdict(verdict),
-              HasSubstr(rank == culprit ? "; " + alone : "; the first is \"tensors.weights\", " + alone));
+              HasSubstr(rank == culprit ? "; " + alone : "; the first is \"weights\", " + alone));
 }
 
 TEST_F(CrossCheckTest, ADifferenceOnAllRanksIsSaidToBeOnAll) {
@@ -368,7 +368,7 @@ TEST_F(CrossCheckTest, ADifferenceFromTheReferenceOnOneRankIsKnownToAll) {
   EXPECT_EQ(verdict.worst_rank(), 1);
   EXPECT_EQ(verdict.outcome(), TestRanks().rank() == 1 ? DIFFERENT : BITWISE_EQUAL);
   if (TestRanks().rank() == 1) {
-    EXPECT_EQ(verdict.tensor(), "tensors.weights");
+    EXPECT_EQ(verdict.tensor(), "weights");
     ASSERT_EQ(verdict.differences_size(), 1);
     EXPECT_THAT(verdict.differences(0).index(), ElementsAre(16, 5));
     EXPECT_EQ(verdict.differences(0).value(), "0.5");

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/dist/check/verdict.h"
 
@@ -229,20 +230,24 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
   verdict.set_outcome(BITWISE_EQUAL);
   CompareOptions options = options_;
   if (tolerances_) options.path_tolerances = tolerances_->At(verdict.iteration());
-  const auto compare = [&](const char* group, const std::string& path, const Value& of_reference,
-                           const Value& current) {
-    ValueMap expected, selected;
-    expected.Insert(group, SelectAndSlice(selection_, rank, path, of_reference, &current));
-    selected.Insert(group, SelectAndSlice(selection_, rank, path, current, nullptr));
-    const auto is_empty = [group](const ValueMap& map) {
-      return map.Find(group)->is_map() && map.Find(group)->map().empty();
-    };
-    if (!config().kinds().empty() && is_empty(expected) && is_empty(selected)) return;
-    AddResults(CompareTrees(std::move(expected), std::move(selected), options), verdict);
+  const auto compare = [&](const std::string& below, const Value& of_reference, const Value& current) {
+    Value expected = SelectAndSlice(selection_, rank, below, of_reference, &current);
+    Value selected = SelectAndSlice(selection_, rank, below, current, nullptr);
+    const auto is_empty = [](const Value& value) { return value.is_map() && value.map().empty(); };
+    if (!config().kinds().empty() && is_empty(expected) && is_empty(selected)) return TreeComparison();
+    if (!below.empty()) {
+      expected = ValueMap{{below, std::move(expected)}};
+      selected = ValueMap{{below, std::move(selected)}};
+    }
+    return CompareTrees(expected, selected, options);
   };
-  compare("tensors", "", reference->tensors, tensors);
+  TreeComparison compared = compare("", reference->tensors, tensors);
+  for (NamedComparison& result : compared.results) {
+    result.path = TensorName(result.path, reference->grads.has_value() || grads != nullptr);
+  }
+  AddResults(compared, verdict);
   if (reference->grads && grads != nullptr) {
-    compare("grads", "grads", *reference->grads, *grads);
+    AddResults(compare("grads", *reference->grads, *grads), verdict);
   } else if (reference->grads || grads != nullptr) {
     Worsen(DIFFERENT, verdict);
     AddReason(grads == nullptr ? "the reference has gradients, this run has none"

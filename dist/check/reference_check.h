@@ -32,7 +32,7 @@ class ReferenceCheck {
   bool enabled() const { return !config().reference_run().empty(); }
 
   // Compares with REFERENCE/rank_<rank>/dumps/<iteration>, rank being this one or what config.reference_ranks
-  // says. grads: null where there are none. Paths in the verdict start with "tensors." or "grads.". problem:
+  // says. grads: null where there are none. The verdict has TensorName()s of core/dump/dump_files.h. problem:
   // why there are no tensors, which is then the verdict's reason.
   CrossCheckVerdict Check(int64_t iteration, int rank, const Value& tensors, const Value* grads,
                           const absl::Status& problem = absl::OkStatus()) const;

@@ -72,13 +72,34 @@ class ReferenceCheckTest : public testing::Test {
   std::vector<float> bias_ = {0.25f, 0.75f};
 };
 
+TEST_F(ReferenceCheckTest, TensorsAndGradientsHaveTheProgramsNames) {
+  const auto write = [this](const Value& tensors, const Value& grads) {
+    std::filesystem::remove_all(Dump());
+    DumpContents contents;
+    contents.tensors.tree = &tensors;
+    contents.grads.tree = &grads;
+    contents.tensors.format = contents.grads.format = [](std::string_view) { return DumpFormat::kBinary; };
+    ASSERT_TRUE(WriteDump(Dump(), contents).ok());
+  };
+  write(ValueMap{{"w", 1.0}, {"grads", ValueMap{{"w", 1.0}}}}, ValueMap{{"w", 1.0}});
+  const Value other = ValueMap{{"w", 2.0}, {"grads", ValueMap{{"w", 2.0}}}};
+  const Value other_grads = ValueMap{{"w", 2.0}};
+  const auto check = ReferenceCheck::Create(Config(""), 1);
+  ASSERT_TRUE(check.ok()) << check.status();
+  const CrossCheckVerdict verdict = check->Check(kIteration, 0, other, &other_grads);
+  EXPECT_EQ(verdict.tensor(), "w");
+  std::vector<std::string> names;
+  for (const TensorError& error : verdict.tensor_errors()) names.push_back(error.tensor());
+  EXPECT_EQ(names, (std::vector<std::string>{"w", "tensors.grads.w", "grads.w"}));
+}
+
 TEST_F(ReferenceCheckTest, AShardIsComparedWithItsPartOfTheWhole) {
   EXPECT_EQ(CheckShard(0, 0).outcome(), BITWISE_EQUAL) << FormatVerdict(CheckShard(0, 0));
   EXPECT_EQ(CheckShard(3, 1).outcome(), BITWISE_EQUAL);
   EXPECT_EQ(CheckShard(3, 0).outcome(), DIFFERENT);
   const CrossCheckVerdict verdict = CheckShard(1, 1, 0.5f);
   EXPECT_EQ(verdict.outcome(), DIFFERENT);
-  EXPECT_EQ(verdict.tensor(), "tensors.weights.experts");
+  EXPECT_EQ(verdict.tensor(), "weights.experts");
   EXPECT_EQ(verdict.num_different_tensors(), 1);
   EXPECT_THAT(verdict.differences(0).index(), ElementsAre(2, 1));
 }
@@ -106,14 +127,14 @@ TEST_F(ReferenceCheckTest, OnlyTheKindsAskedForAreCompared) {
 
 TEST_F(ReferenceCheckTest, ToleranceOfATensorComesFromTheFile) {
   const std::string path = dir_ + "/tolerances.textproto";
-  ASSERT_TRUE(WriteFileAtomically(path, R"(tensors { path: "tensors.weights.experts" atol: 0.5 })").ok());
+  ASSERT_TRUE(WriteFileAtomically(path, R"(tensors { path: "weights.experts" atol: 0.5 })").ok());
   const auto check = ReferenceCheck::Create(Config("reference_tolerances: \"" + path + "\""), 4);
   ASSERT_TRUE(check.ok()) << check.status();
   experts_[5] += 0.5f;
   CrossCheckVerdict verdict = check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr);
   EXPECT_EQ(verdict.outcome(), WITHIN_TOLERANCE) << FormatVerdict(verdict);
   ASSERT_EQ(verdict.tensor_errors_size(), 1);
-  EXPECT_EQ(verdict.tensor_errors(0).tensor(), "tensors.weights.experts");
+  EXPECT_EQ(verdict.tensor_errors(0).tensor(), "weights.experts");
   EXPECT_EQ(verdict.tensor_errors(0).max_abs_error(), 0.5);
   experts_[5] += 0.5f;
   EXPECT_EQ(check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr).outcome(),

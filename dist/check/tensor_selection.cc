@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/glob.h"
+#include "ott/core/dump/dump_files.h"
 
 namespace ott {
 namespace {
@@ -146,6 +147,7 @@ absl::StatusOr<TensorView> TensorSelection::Slice(int sharding, int rank, const 
 std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads) {
   std::vector<NamedTensor> all = ListTensors(tensors);
   if (grads == nullptr) return all;
+  for (NamedTensor& tensor : all) tensor.path = TensorName(tensor.path, true);
   for (NamedTensor& gradient : ListTensors(*grads)) {
     all.push_back({JoinPath("grads", gradient.path), std::move(gradient.tensor)});
   }

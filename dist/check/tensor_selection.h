@@ -54,7 +54,7 @@ class TensorSelection {
   CrossCheckConfig config_;
 };
 
-// Tensors under their own paths, gradients below "grads."; grads may be null.
+// By their TensorName()s (core/dump/dump_files.h); grads may be null.
 std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads);
 
 }  // namespace ott

@@ -1,6 +1,8 @@
 #include "ott/dist/check/tensor_selection.h"
 
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
@@ -28,6 +30,20 @@ TEST(TensorSelection, KindsFollowFromPathsUnlessSaidOtherwise) {
   EXPECT_EQ(selection->KindOf("optimizer.w1.exp_avg"), TENSOR_KIND_OPTIMIZER_STATE);
   EXPECT_EQ(selection->KindOf("weights.momentum"), TENSOR_KIND_OPTIMIZER_STATE);
   EXPECT_EQ(selection->KindOf("loss"), TENSOR_KIND_OTHER);
+}
+
+TEST(TensorSelection, GradientsHaveNamesOfTheirOwn) {
+  const float number = 1;
+  const Value leaf = TensorView(&number, {});
+  const Value tensors = ValueMap{{"w", leaf}, {"grads", ValueMap{{"w", leaf}}}};
+  const Value grads = ValueMap{{"w", leaf}};
+  const auto names = [&tensors](const Value* gradients) {
+    std::vector<std::string> names;
+    for (const NamedTensor& tensor : ListTensorsAndGrads(tensors, gradients)) names.push_back(tensor.path);
+    return names;
+  };
+  EXPECT_EQ(names(nullptr), (std::vector<std::string>{"w", "grads.w"}));
+  EXPECT_EQ(names(&grads), (std::vector<std::string>{"w", "tensors.grads.w", "grads.w"}));
 }
 
 TEST(TensorSelection, OnlyTheKindsAskedForAreChecked) {

@@ -26,8 +26,7 @@ std::vector<double> AtolsAt(const ToleranceFile& file, const std::vector<int64_t
 }
 
 TEST(ToleranceFile, TolerancesAreThoseOfTheIteration) {
-  const auto file =
-      ReadText("iterations: [10, 20, 30] tensors { path: 'tensors.w' atol_at: [0.25, 1, 0.5] }");
+  const auto file = ReadText("iterations: [10, 20, 30] tensors { path: 'w' atol_at: [0.25, 1, 0.5] }");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_TRUE(file->by_iteration());
   EXPECT_THAT(AtolsAt(*file, {10, 20, 30}), ElementsAre(0.25, 1, 0.5));
@@ -35,10 +34,10 @@ TEST(ToleranceFile, TolerancesAreThoseOfTheIteration) {
 }
 
 TEST(ToleranceFile, OneToleranceForAllIterationsIsRead) {
-  const auto file = ReadText("factor: 3 tensors { path: 'tensors.*' atol: 0.25 noise: 0.08 }");
+  const auto file = ReadText("factor: 3 tensors { path: '*' atol: 0.25 noise: 0.08 }");
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_FALSE(file->by_iteration());
-  EXPECT_EQ(file->At(7)[0].glob, "tensors.*");
+  EXPECT_EQ(file->At(7)[0].glob, "*");
   EXPECT_THAT(AtolsAt(*file, {0, 7}), ElementsAre(0.25, 0.25));
 }
 
@@ -47,7 +46,7 @@ TEST(ToleranceFile, WhatIsWrittenIsReadAndIsNotTighter) {
   tolerances.add_iterations(0);
   tolerances.add_iterations(5);
   TensorTolerance& tensor = *tolerances.add_tensors();
-  tensor.set_path("tensors.w");
+  tensor.set_path("w");
   tensor.add_atol_at(0);
   tensor.add_atol_at(1.23456e-7);
   const std::string text = TolerancesToText(tolerances);

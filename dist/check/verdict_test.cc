@@ -66,14 +66,13 @@ TEST(FormatVerdict, SaysEqualAndWithinToleranceApart) {
 
 TEST(FormatVerdict, SaysWhichToleranceOfAFileWasApplied) {
   const std::string errors = R"(tolerances: "t.textproto" mode: REFERENCE host: "node0" reference: "ref"
-      tensor_errors { tensor: "tensors.a" max_abs_error: 0.25 passing_atol: 0.25 atol: 1 }
-      tensor_errors { tensor: "tensors.b" max_abs_error: 0.125 passing_atol: 0.125 atol: 0.1875 })";
+      tensor_errors { tensor: "a" max_abs_error: 0.25 passing_atol: 0.25 atol: 1 }
+      tensor_errors { tensor: "b" max_abs_error: 0.125 passing_atol: 0.125 atol: 0.1875 })";
   EXPECT_THAT(
       FormatVerdict(Verdict(errors + "outcome: WITHIN_TOLERANCE num_different_tensors: 2")),
-      testing::HasSubstr(
-          "nearest to its tolerance: \"tensors.b\", max abs error 0.125 (atol 0.188 of t.textproto)"));
-  EXPECT_THAT(FormatVerdict(Verdict(errors + "outcome: DIFFERENT tensor: 'tensors.a'")),
-              testing::HasSubstr("\"tensors.a\": max abs error 0.25 (atol 1 of t.textproto)"));
+      testing::HasSubstr("nearest to its tolerance: \"b\", max abs error 0.125 (atol 0.188 of t.textproto)"));
+  EXPECT_THAT(FormatVerdict(Verdict(errors + "outcome: DIFFERENT tensor: 'a'")),
+              testing::HasSubstr("\"a\": max abs error 0.25 (atol 1 of t.textproto)"));
 }
 
 TEST(FormatVerdict, SaysThatAnotherRanksVerdictIsWorse) {

@@ -445,7 +445,8 @@ absl::Status TrainingRun::CheckAndDump() {
     const absl::Status& problem = added.ok() ? added_grads.status() : added.status();
     const Value tensors = problem.ok() ? *added : ValueMap();
     const Value grads = problem.ok() ? *added_grads : ValueMap();
-    const std::vector<NamedTensor> listed = ListTensorsAndGrads(tensors, &grads);
+    const Value* const gradients = grads.map().empty() ? nullptr : &grads;
+    const std::vector<NamedTensor> listed = ListTensorsAndGrads(tensors, gradients);
     if (const auto verdict = cross_check_->CheckReplicas(iteration_, listed, problem)) {
       status.Update(AddVerdict(*verdict));
     }
@@ -456,8 +457,7 @@ absl::Status TrainingRun::CheckAndDump() {
       status.Update(AddVerdict(verdict));
     }
     if (cross_check_->has_reference()) {
-      status.Update(AddVerdict(cross_check_->CheckReference(
-          iteration_, tensors, grads.map().empty() ? nullptr : &grads, problem)));
+      status.Update(AddVerdict(cross_check_->CheckReference(iteration_, tensors, gradients, problem)));
     }
     status.Update(ActOnDivergence());
   }

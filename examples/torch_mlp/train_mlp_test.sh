@@ -33,4 +33,4 @@ fi
 
 "$train_mlp" --run "$out/faulty" --fault 20 "$@"
 compare 1 faulty --atol 1e-4
-grep -q 'first divergence: iteration 20, tensors.layer1.weight: .*\[3, 5\]' "$out/faulty.txt" || fail "not found: the weight"
+grep -q 'first divergence: iteration 20, layer1.weight: .*\[3, 5\]' "$out/faulty.txt" || fail "not found: the weight"

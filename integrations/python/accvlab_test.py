@@ -478,12 +478,12 @@ class DumperTest(unittest.TestCase):
         self.dump_then_compare({"x": torch.zeros(2)}, {"x": torch.full((2,), 0.5)}, eps_numerical_data=0.5)
 
     def test_a_difference_is_a_value_error(self):
-        with self.assertRaisesRegex(ValueError, "tensors.d.x"):
+        with self.assertRaisesRegex(ValueError, r"\bd\.x: "):
             self.dump_then_compare({"x": torch.zeros(2)}, {"x": torch.full((2,), 0.5)})
         self.assertEqual(ott.TensorDumper().count, 1)
 
     def test_a_difference_may_be_a_warning(self):
-        with self.assertWarnsRegex(UserWarning, "tensors.d.x"):
+        with self.assertWarnsRegex(UserWarning, r"\bd\.x: "):
             self.dump_then_compare({"x": torch.zeros(2)}, {"x": torch.ones(2)}, as_warning=True)
 
     def test_missing_data_are_allowed_where_asked_for(self):

@@ -285,7 +285,7 @@ class CompareTest(unittest.TestCase):
             dumper.dump()
         first, second = (os.path.join(directory, name) for name in "01")
         self.assertTrue(ott.compare(first, first))
-        self.assertEqual(ott.compare(first, second).results[0]["path"], "tensors.x")
+        self.assertEqual(ott.compare(first, second).results[0]["path"], "x")
         self.assertTrue(ott.compare(first, {"x": torch.ones(2)}))
         self.assertFalse(ott.compare(second, {"x": torch.ones(2)}))
         with self.assertRaisesRegex(TypeError, "first argument"):
@@ -326,7 +326,7 @@ class RunTest(unittest.TestCase):
                 run.finish_iter()
                 self.assertEqual(run.diverged, value == 2.0)
         self.assertEqual(len(told), 1)
-        self.assertIn('"tensors.x"', told[0][1])
+        self.assertIn('"x"', told[0][1])
         self.assertEqual(int(told[0][0]["iteration"]), 0)
 
         class Stop(Exception):

@@ -228,7 +228,7 @@ bool IsRightlyLocated(const Fault& fault, const Finding& finding) {
   const CrossCheckVerdict& verdict = finding.verdict;
   if (finding.iteration != kFaultIteration || verdict.worst_outcome() != DIFFERENT) return false;
   if (fault.rank == kAllRanks) {
-    return verdict.mode() == REFERENCE && verdict.tensor() == "tensors." + fault.tensor;
+    return verdict.mode() == REFERENCE && verdict.tensor() == fault.tensor;
   }
   if (verdict.mode() != REPLICAS || verdict.tensor() != fault.tensor) return false;
   if (verdict.culprit_ranks_size() != 1 || verdict.culprit_ranks(0) != fault.rank) return false;

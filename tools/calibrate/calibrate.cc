@@ -13,6 +13,7 @@
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/tensor/tensor_statistics.h"
 #include "ott/dist/check/cross_check.pb.h"
+#include "ott/dist/check/tensor_selection.h"
 #include "ott/dist/directory/run_directory.h"
 #include "tools/crosscheck/check_reference.h"
 
@@ -62,9 +63,7 @@ double Epsilon(DType dtype) {
 // From one run's dump of an iteration.
 absl::Status AddRoundings(const std::string& dump_dir, int64_t iteration, Noise& noise) {
   OTT_ASSIGN_OR_RETURN(const Dump dump, ReadDump(dump_dir));
-  ValueMap groups{{"tensors", dump.tensors}};
-  if (dump.grads) groups.Insert("grads", *dump.grads);
-  for (const NamedTensor& tensor : ListTensors(groups)) {
+  for (const NamedTensor& tensor : ListTensorsAndGrads(dump.tensors, dump.grads ? &*dump.grads : nullptr)) {
     if (!noise.Has(tensor.path)) continue;
     OTT_ASSIGN_OR_RETURN(const TensorStatistics statistics, ComputeStatistics(tensor.tensor.view));
     const double largest =

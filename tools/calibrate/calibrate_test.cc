@@ -46,7 +46,7 @@ TEST(Calibrate, ATensorsToleranceIsThatOfTheIteration) {
   const Tolerances& tolerances = calibration->tolerances;
   EXPECT_THAT(tolerances.iterations(), ElementsAreArray(kIterations));
   ASSERT_EQ(tolerances.tensors_size(), 1);
-  EXPECT_EQ(tolerances.tensors(0).path(), "tensors.weights");
+  EXPECT_EQ(tolerances.tensors(0).path(), "weights");
   EXPECT_EQ(tolerances.tensors(0).noise(), 0.5);
   // As much in the dumps beside it.
   EXPECT_THAT(tolerances.tensors(0).atol_at(), ElementsAre(1, 1, 0.5, 0.5));
@@ -101,8 +101,7 @@ TEST(Calibrate, ARunThatAloneDiffersInATensorIsSaid) {
   const auto calibration =
       Calibrate({MakeRun("a", 0, 5, 0.25f, 1), MakeRun("b", 0, 5, 0.5f), MakeRun("c", 0, 5, 0.375f)});
   ASSERT_TRUE(calibration.ok()) << calibration.status();
-  EXPECT_THAT(ToText(*calibration),
-              HasSubstr("_a in iteration 0, tensors.step, in which the others are equal"));
+  EXPECT_THAT(ToText(*calibration), HasSubstr("_a in iteration 0, step, in which the others are equal"));
 }
 
 TEST(FactorFor, IsStudentsT) {
@@ -114,7 +113,7 @@ TEST(Calibrate, RunsThatAreNoRepetitionsAreRefused) {
   const std::string run = MakeRun("a", 0, 0, 0);
   const std::string nan = MakeRun("nan", 1, 5, std::nanf(""));
   EXPECT_THAT(std::string(Calibrate({run, nan}).status().message()),
-              HasSubstr("rank 1, iteration 5: no repetitions of one training: tensors.weights: NaN"));
+              HasSubstr("rank 1, iteration 5: no repetitions of one training: weights: NaN"));
 
   const std::string longer = MakeRun("longer", 0, 0, 0);
   crosscheck::WriteDumpForTest(longer, 0, 0, {1, 2, 4, 8});

@@ -24,7 +24,7 @@ class ErrorTrend {
   // bit.
   //
   //   max abs error, of all ranks  from iteration  at 0    at 100    at 190
-  //   tensors.weights.w1                      100     0  3.05e-07  2.44e-06
+  //   weights.w1                              100     0  3.05e-07  2.44e-06
   std::string ToString() const;
 
   // One tensor's errors, for a picture.

@@ -174,14 +174,14 @@ TEST_F(RunReportTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
     verdict.set_max_abs_error(error);
     return verdict;
   };
-  Add(verdict_of(0, "tensors.loss", 9, 0.0659));
-  Add(verdict_of(1, "tensors.loss", 9, 0.01));
-  Add(verdict_of(2, "tensors.data.inputs", 0, 0.956));
+  Add(verdict_of(0, "loss", 9, 0.0659));
+  Add(verdict_of(1, "loss", 9, 0.01));
+  Add(verdict_of(2, "data.inputs", 0, 0.956));
   const RunReport report = Read();
   EXPECT_EQ(report.reference.first_divergence()->rank(), 2);
-  EXPECT_THAT(Text(report), AllOf(HasSubstr("rank 2 (node<1>) against"), HasSubstr("tensors.data.inputs"),
+  EXPECT_THAT(Text(report), AllOf(HasSubstr("rank 2 (node<1>) against"), HasSubstr("data.inputs"),
                                   HasSubstr("; on rank 2 alone"), HasSubstr("max abs error 0.956")));
-  EXPECT_THAT(Page(report), AllOf(HasSubstr("tensors.data.inputs"), HasSubstr("0.956")));
+  EXPECT_THAT(Page(report), AllOf(HasSubstr("data.inputs"), HasSubstr("0.956")));
 }
 
 TEST_F(RunReportTest, TheErrorsOfAllRanksAgainstTheReferenceAreShownByIteration) {
@@ -189,18 +189,18 @@ TEST_F(RunReportTest, TheErrorsOfAllRanksAgainstTheReferenceAreShownByIteration)
     for (const int iteration : {0, 10, 20}) {
       CrossCheckVerdict verdict =
           Verdict(rank, iteration, REFERENCE, iteration == 0 ? BITWISE_EQUAL : WITHIN_TOLERANCE);
-      if (rank > 0 && iteration == 0) verdict.add_tensor_errors()->set_tensor("tensors.bias");
+      if (rank > 0 && iteration == 0) verdict.add_tensor_errors()->set_tensor("bias");
       if (iteration > 0) {
         TensorError& error = *verdict.add_tensor_errors();
-        error.set_tensor("tensors.weights");
+        error.set_tensor("weights");
         error.set_max_abs_error(iteration + rank);
       }
       Add(verdict);
     }
   }
   EXPECT_THAT(Text(Read()), HasSubstr("max abs error, of all ranks  from iteration  at 0  at 10  at 20\n"
-                                      "tensors.bias                              0     0      0      0\n"
-                                      "tensors.weights                          10     0     12     22\n"));
+                                      "bias                                      0     0      0      0\n"
+                                      "weights                                  10     0     12     22\n"));
 }
 
 TEST_F(RunReportTest, WhatARankHeardOfALostRankCounts) {

@@ -131,7 +131,7 @@ class Planter {
       verdict.set_atol(1e-4);
       if (iteration > 0) {
         TensorError& error = *verdict.add_tensor_errors();
-        error.set_tensor("tensors.loss" + planted_.suffix);
+        error.set_tensor("loss" + planted_.suffix);
         error.set_max_abs_error(1e-8 * std::pow(10, iteration / 10));
       }
       lines += VerdictToJsonLine(verdict);

@@ -87,9 +87,7 @@ class IterationChecker {
 
   std::optional<Tolerance> ToleranceFor(const std::string& tensor) const {
     for (const PathTolerance& entry : path_tolerances_) {
-      if (MatchesGlob(tensor, entry.glob) || MatchesGlob(absl::StrCat("tensors.", tensor), entry.glob)) {
-        return entry.tolerance;
-      }
+      if (MatchesTensorGlob(tensor, entry.glob)) return entry.tolerance;
     }
     return options_.tolerance;
   }

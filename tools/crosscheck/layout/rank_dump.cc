@@ -42,11 +42,15 @@ absl::StatusOr<RankDump> RankDump::Read(const std::string& dir) {
   absl::flat_hash_map<std::string, const ManifestTensor*> in_files;
   if (dump.manifest.has_value()) {
     for (const ManifestTensor& tensor : dump.manifest->tensors) {
-      const std::string path = tensor.group == kGradsFile ? JoinPath("grads", tensor.path) : tensor.path;
+      const std::string path = tensor.group == kGradsFile ? JoinPath("grads", tensor.path)
+                                                          : TensorName(tensor.path, dump.grads.has_value());
       in_files.emplace(path, &tensor);
     }
   }
   result.Add("", dump.tensors);
+  for (DumpedTensor& tensor : result.tensors_) {
+    tensor.path = TensorName(tensor.path, dump.grads.has_value());
+  }
   if (dump.grads.has_value()) result.Add("grads", *dump.grads);
   for (size_t i = 0; i < result.tensors_.size(); ++i) {
     std::optional<ManifestTensor>& listed = result.listed_.emplace_back();

@@ -15,7 +15,7 @@
 namespace ott::crosscheck {
 
 struct DumpedTensor {
-  std::string path;  // gradients are below "grads."
+  std::string path;  // a TensorName()
   DType dtype = DType::kFloat32;
   Dims shape;
   bool dtype_known = true;
