@@ -1,0 +1,63 @@
+// One rank's tensors in a check of replicas, and what it tells rank 0 of them.
+
+#ifndef OTT_DIST_CHECK_REPLICA_TENSORS_H_
+#define OTT_DIST_CHECK_REPLICA_TENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ott/core/digest/digest.h"
+#include "ott/core/digest/digest_on_device.h"
+#include "ott/core/tensor/value.h"
+#include "ott/dist/check/replica_check.pb.h"
+
+namespace ott::internal {
+
+// Of a digest in the bytes that travel.
+inline constexpr size_t kDigestBytes = 16;
+
+class ReplicaTensors {
+ public:
+  // They must outlive it.
+  explicit ReplicaTensors(absl::Span<const NamedTensor> tensors) : tensors_(tensors) {}
+
+  // Digests of all, or the error that kept this rank from it. Called once, before Answer().
+  ReplicaAnnouncement Announce(int64_t iteration);
+  ReplicaAnswer Answer(const ReplicaRequest& request) const;
+
+  size_t size() const { return tensors_.size(); }
+  const NamedTensor& operator[](size_t tensor) const { return tensors_[tensor]; }
+
+ private:
+  // A tensor without gaps that is in device memory stays there.
+  struct OwnDigest {
+    absl::Status Compute(const Tensor& tensor);
+    absl::StatusOr<std::vector<Digest>> Leaves() const;
+
+    Digest root;
+    std::vector<Digest> leaves;
+    const DigestOnDevice* on_device = nullptr;
+    std::shared_ptr<const DigestOnDevice> own;
+  };
+
+  absl::Status ComputeDigests(ReplicaAnnouncement& announcement);
+  absl::StatusOr<std::string> Digests(const DigestRange& range) const;
+  absl::StatusOr<std::string> Leaves(int64_t tensor) const;
+  absl::StatusOr<std::string> Block(int64_t tensor, int64_t block) const;
+  // What Schema() says, quicker.
+  std::string SchemaBytes() const;
+  ReplicaSchema Schema() const;
+
+  const absl::Span<const NamedTensor> tensors_;
+  std::vector<OwnDigest> digests_;
+};
+
+}  // namespace ott::internal
+
+#endif  // OTT_DIST_CHECK_REPLICA_TENSORS_H_
