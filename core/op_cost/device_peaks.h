@@ -12,7 +12,8 @@
 
 namespace ott {
 
-// FLOP/s without sparsity and bytes/s, at the boost clock; 0 where the device has no such units.
+// FLOP/s without sparsity and bytes/s, at the boost clock; 0 where the device has no such units, or its
+// figure could not be confirmed.
 struct DevicePeaks {
   std::string name;
   double fp64 = 0;
@@ -30,7 +31,7 @@ struct DevicePeaks {
 
 // By product name as drivers tell it, or a part of it: "NVIDIA H100 80GB HBM3", "A100-SXM4-40GB", "h100".
 // Sources: NVIDIA's and AMD's data sheets and architecture white papers. Absent for devices that are not
-// listed.
+// listed, and for parts of one ("A100-SXM4-40GB MIG 1g.5gb").
 std::optional<DevicePeaks> PeaksByName(std::string_view name);
 
 // The names PeaksByName knows.
@@ -38,8 +39,8 @@ std::vector<std::string> KnownGpus();
 
 // From what CUDA tells of a device: multiprocessors x operations a clock of the compute capability (CUDA C++
 // Programming Guide, arithmetic instructions; architecture white papers) x clock. Absent for architectures
-// that are not listed. name: the product's; a GeForce's Tensor Cores add up in float32 at half the rate
-// (GA102 and AD102 white papers). memory: bytes/s.
+// that are not listed, and where multiprocessors or clock are not told. name: the product's; a GeForce's
+// Tensor Cores add up in float32 at half the rate (GA102 and AD102 white papers). memory: bytes/s.
 std::optional<DevicePeaks> PeaksOf(std::string_view name, int compute_major, int compute_minor, int sm_count,
                                    double clock_hz, double memory);
 

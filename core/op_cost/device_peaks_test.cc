@@ -16,6 +16,11 @@ TEST(DevicePeaks, DevicesAreFoundByTheNameTheDriverTells) {
   EXPECT_FALSE(PeaksOf("AMD Radeon VII", 9, 0, 60, 1.8e9, 1e12).has_value());
   EXPECT_FALSE(PeaksByName("Quadro T400").has_value());
   EXPECT_FALSE(PeaksByName("").has_value());
+  EXPECT_EQ(PeaksByName("NVIDIA B200")->fp16_tensor, 2250e12);
+  EXPECT_EQ(PeaksByName("NVIDIA GB200")->fp16_tensor, 2500e12);
+  EXPECT_EQ(PeaksByName("Tesla V100-PCIE-16GB")->fp16_tensor, 112e12);
+  EXPECT_EQ(PeaksByName("Tesla V100-SXM2-16GB")->fp16_tensor, 125e12);
+  EXPECT_EQ(PeaksByName("NVIDIA H200 NVL")->fp16_tensor, 835.5e12);
   for (const std::string& name : KnownGpus()) EXPECT_EQ(PeaksByName(name)->name, name);
 }
 
@@ -34,6 +39,32 @@ TEST(DevicePeaks, ArchitecturesGiveWhatDataSheetsSay) {
   EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 4090", 8, 9, 128, 2.52e9, 0)->int8_tensor, 660.6e12, 1e12);
   EXPECT_NEAR(PeaksOf("NVIDIA RTX A6000", 8, 6, 84, 1.8e9, 0)->fp16_tensor, 154.8e12, 1e12);
   EXPECT_FALSE(PeaksOf("", 1, 0, 10, 1e9, 0).has_value());
+  // B200: 148 at 1.86 GHz, B300 alike; GeForce RTX 5090: 170 at 2.41 GHz.
+  EXPECT_NEAR(PeaksOf("", 10, 0, 148, 1.86e9, 0)->fp16_tensor, 2250e12, 10e12);
+  EXPECT_NEAR(PeaksOf("", 10, 3, 148, 1.86e9, 0)->fp16_tensor, 2250e12, 10e12);
+  EXPECT_NEAR(PeaksOf("NVIDIA GeForce RTX 5090", 12, 0, 170, 2.41e9, 0)->fp16_tensor, 209.5e12, 1e12);
+}
+
+TEST(DevicePeaks, AMDsPeaksAreOperationsAClockAndUnit) {
+  struct {
+    const char* name;
+    double units, clock, fp16;
+  } devices[] = {{"MI300A", 228, 2.1e9, 2048},
+                 {"MI300X", 304, 2.1e9, 2048},
+                 {"MI325X", 304, 2.1e9, 2048},
+                 {"MI350X", 256, 2.2e9, 4096},
+                 {"MI355X", 256, 2.4e9, 4096}};
+  for (const auto& device : devices) {
+    const DevicePeaks peaks = *PeaksByName(device.name);
+    EXPECT_NEAR(peaks.fp16_tensor / (device.units * device.clock * device.fp16), 1, 1e-3) << device.name;
+    EXPECT_NEAR(peaks.fp8_tensor / peaks.fp16_tensor, 2, 1e-3) << device.name;
+    EXPECT_NEAR(peaks.fp32 / (device.units * device.clock * 256), 1, 1e-3) << device.name;
+  }
+}
+
+TEST(DevicePeaks, APartOfADeviceAndADeviceWithoutAClockAreNotKnown) {
+  EXPECT_FALSE(PeaksByName("NVIDIA A100-SXM4-40GB MIG 1g.5gb").has_value());
+  EXPECT_FALSE(PeaksOf("NVIDIA RTX A6000", 8, 6, 84, 0, 0).has_value());
 }
 
 TEST(DevicePeaks, WhatADeviceLacksIsNotKnown) {

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_table.h"
 #include "tools/exit_code.h"
 #include "tools/prof/compare_rows.h"
 #include "tools/prof/host_time.h"
@@ -148,6 +149,11 @@ absl::Status Prof(ProfFlags flags) {
   const KernelJoin join = JoinKernels(&profile);
   PrintNotes(profile, &join);
   const ProfileRows rows(profile, join, std::move(gpu), flags.at);
+  for (const std::string& name : rows.DevicesWithoutPeaks()) {
+    std::fprintf(stderr,
+                 "  peak unknown: no peaks of %s are known, so peak and roof are na; --gpu tells them\n",
+                 name.empty() ? "a device without a name" : EscapeControlCharacters(name).c_str());
+  }
   return WriteRows(rows, flags);
 }
 

@@ -66,6 +66,14 @@ ProfileRows::ProfileRows(const Profile& profile, const KernelJoin& join, std::op
   Count();
 }
 
+std::set<std::string> ProfileRows::DevicesWithoutPeaks() const {
+  std::set<std::string> names;
+  for (const auto& [number, device] : profile_.devices) {
+    if (!gpu_.has_value() && peaks_.count(number) == 0) names.insert(device.name);
+  }
+  return names;
+}
+
 ProfileRows::Activity ProfileRows::ActivityOf(size_t row) const {
   const auto after = std::lower_bound(rows_of_transfers_.begin(), rows_of_transfers_.end(), row);
   const auto transfer = static_cast<uint32_t>(after - rows_of_transfers_.begin());

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,9 @@ class ProfileRows : public KernelRows {
   // its name and arguments to the row; else the innermost does, and the forward op of what is in backward.
   ProfileRows(const Profile& profile, const KernelJoin& join, std::optional<DevicePeaks> gpu,
               const std::string& at = "");
+
+  // The devices whose peaks are not known, each once: their rows' `peak` and `roof` are unknown.
+  std::set<std::string> DevicesWithoutPeaks() const;
 
   size_t size() const override { return profile_.kernels.size() + profile_.transfers.size(); }
   void Get(size_t index, KernelRow* row) const override;
