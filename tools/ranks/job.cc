@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
-#include "ott/dist/stats/arrivals.h"
 #include "tools/prof/collective_cost.h"
 
 namespace ott::ranks {
@@ -98,14 +97,22 @@ class JobBuilder {
     sum.sum.num_ranks = std::max<int64_t>(sum.sum.num_ranks, static_cast<int64_t>(expected));
     if (collective.parts.size() < expected) return;
     ++sum.sum.num_complete;
-    int64_t last = std::numeric_limits<int64_t>::min(), end = last;
+    int64_t last = std::numeric_limits<int64_t>::min(), next_to_last = last, end = last;
     int last_rank = -1;
+    bool is_aligned = true;
+    std::vector<int> ranks;
     for (const Collective::Part& part : collective.parts) {
       const int64_t start = clock_(part.trace, part.start);
       if (start > last) last_rank = traces_[part.trace].rank;
+      next_to_last = std::max(next_to_last, std::min(last, start));
       last = std::max(last, start);
       end = std::max(end, clock_(part.trace, part.end));
+      is_aligned &= clocks_[part.trace].is_known;
+      ranks.push_back(traces_[part.trace].rank);
     }
+    if (is_aligned && ranks.size() > 1)
+      hold_ups_.Add(NameOf(kind) + "\n" + GroupOf(kind), collective.step, ranks, last_rank,
+                    last - next_to_last);
     ++sum.last[last_rank];
     sum.sum.transfer += std::max<int64_t>(0, end - last);
     int64_t waited = 0;
@@ -113,7 +120,6 @@ class JobBuilder {
       const int64_t start = clock_(part.trace, part.start);
       waited += last - start;
       sum.sum.longest_wait = std::max(sum.sum.longest_wait, last - start);
-      arrivals_[part.trace][NameOf(kind) + "\n" + GroupOf(kind)].push_back({collective.step, start});
     }
     sum.sum.wait += waited / static_cast<int64_t>(collective.parts.size());
   }
@@ -131,31 +137,23 @@ class JobBuilder {
   }
 
   void FindHoldUps() {
-    ArrivalSummary summary;
-    int64_t steps = 1;
-    int64_t longest = 0;
+    HoldUpOptions options;
+    int64_t steps = 0;
+    int64_t work = 0;
     for (size_t trace = 0; trace < traces_.size(); ++trace) {
       if (!clocks_[trace].is_known) continue;
-      RankArrivals arrivals;
-      arrivals.error_bound_nanoseconds = clocks_[trace].error_bound;
-      for (auto& [name, list] : arrivals_[trace]) arrivals.measurements.push_back({name, list});
-      summary.Merge(ArrivalSummary(traces_[trace].rank, arrivals));
+      const TimeSplit& split = job_.ranks[trace].split;
       steps = std::max(steps, traces_[trace].profile->num_steps);
-      longest = std::max(longest, job_.ranks[trace].split.total);
+      options.watched_seconds = std::max(options.watched_seconds, 1e-9 * static_cast<double>(split.total));
+      work = std::max(work, split.total - split.exposed_communication);
+      options.clock_error_seconds =
+          std::max(options.clock_error_seconds, 1e-9 * static_cast<double>(clocks_[trace].error_bound));
     }
-    ArrivalTracker tracker;
-    tracker.Add(summary);
-    const double step_seconds = static_cast<double>(longest) * 1e-9 / static_cast<double>(steps);
-    for (const ArrivalStats& stats : tracker.Finish(step_seconds, {})) {
-      job_.most_intervals = std::max(job_.most_intervals, stats.num_intervals());
-      if (!stats.has_hold_up()) continue;
-      job_.hold_ups.push_back({stats.hold_up().rank(), stats.name().substr(0, stats.name().find('\n')),
-                               stats.hold_up().seconds_per_iteration(),
-                               stats.hold_up().share_of_iteration()});
-    }
-    std::stable_sort(job_.hold_ups.begin(), job_.hold_ups.end(), [](const HoldUp& a, const HoldUp& b) {
-      return a.seconds_per_step > b.seconds_per_step;
-    });
+    job_.has_steps = options.has_steps = steps > 0;
+    const auto parts = static_cast<double>(std::max<int64_t>(1, steps));
+    options.step_seconds = options.watched_seconds / parts;
+    options.work_seconds = 1e-9 * static_cast<double>(work) / parts;
+    job_.hold_ups = hold_ups_.Find(options);
   }
 
   const std::vector<RankTrace>& traces_;
@@ -164,7 +162,7 @@ class JobBuilder {
   const std::vector<ClockOffset> clocks_;
   const CommonClock clock_;
   std::map<std::string, Sum> sums_;
-  std::map<size_t, std::map<std::string, std::vector<StopwatchArrivals::Arrival>>> arrivals_;
+  HoldUpFinder hold_ups_;
 };
 
 std::string Share(int64_t part, int64_t whole) {
@@ -275,6 +273,34 @@ std::string FormatCollectives(const Job& job, size_t limit) {
   return text;
 }
 
+namespace {
+
+// That nobody is waited for, or why it cannot be told.
+std::string FormatNoHoldUp(const Job& job) {
+  const HoldUps& hold_ups = job.hold_ups;
+  if (hold_ups.most_steps < kMinStepsOfHoldUp) {
+    return job.has_steps
+               ? absl::StrCat("cannot tell who waits for whom: all ranks have collectives in ",
+                              hold_ups.most_steps, " steps, and ", kMinStepsOfHoldUp,
+                              " are needed to tell a slow rank from uneven work; trace more steps\n")
+               : absl::StrCat("cannot tell who waits for whom: no collective came more than ",
+                              hold_ups.most_intervals, " times, and ", 2 * kPartsOfTrace,
+                              " are needed in traces without steps; trace more of them\n");
+  }
+  if (!hold_ups.CanTell()) {
+    return absl::StrFormat(
+        "cannot tell who waits for whom: only a rank that costs %.0f%% %s would have been found, by what "
+        "they "
+        "vary and the clocks are off; trace more steps\n",
+        hold_ups.detectable_share * 100, job.has_steps ? "of a step" : "of the trace");
+  }
+  return absl::StrFormat(
+      "no rank holds the others up; one that costs %.1f%% %s would have been found in four of five traces\n",
+      hold_ups.detectable_share * 100, job.has_steps ? "of a step" : "of the trace");
+}
+
+}  // namespace
+
 std::string FormatHoldUps(const Job& job) {
   if (job.ranks.size() < 2) return "cannot tell who waits for whom from the trace of one rank\n";
   if (job.num_matched == 0) {
@@ -283,10 +309,11 @@ std::string FormatHoldUps(const Job& job) {
            "the same steps, and have they process groups?)\n";
   }
   std::string text;
-  for (const HoldUp& hold_up : job.hold_ups) {
-    absl::StrAppendFormat(&text, "all wait for rank %d at \"%s\": %s a step, %.1f%% of it\n", hold_up.rank,
+  const char* step = job.has_steps ? "a step" : "in the trace";
+  for (const HoldUp& hold_up : job.hold_ups.found) {
+    absl::StrAppendFormat(&text, "all wait for rank %d at \"%s\": %s %s, %.1f%% of it\n", hold_up.rank,
                           EscapeControlCharacters(hold_up.where), FormatSeconds(hold_up.seconds_per_step),
-                          hold_up.share_of_step * 100);
+                          step, hold_up.share_of_step * 100);
   }
   int64_t bound = 0;
   int64_t num_unknown = 0;
@@ -294,11 +321,7 @@ std::string FormatHoldUps(const Job& job) {
     bound = std::max(bound, clock.error_bound);
     if (!clock.is_known) ++num_unknown;
   }
-  if (text.empty() && job.most_intervals < kMinIntervalsOfHoldUp) {
-    text = absl::StrCat("cannot tell who waits for whom: no collective came more than ", job.most_intervals,
-                        " times, and ", kMinIntervalsOfHoldUp, " are needed; trace more steps\n");
-  }
-  if (text.empty()) text = "no rank holds the others up in most of its collectives\n";
+  if (text.empty()) text = FormatNoHoldUp(job);
   absl::StrAppend(&text, "by ", job.num_matched, " collectives; clocks are at most ", Time(bound),
                   " off in nine of ten\n");
   if (num_unknown > 0)

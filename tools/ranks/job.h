@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "ott/core/statistics/steady_time.h"
 #include "tools/ranks/collectives.h"
+#include "tools/ranks/hold_ups.h"
 #include "tools/ranks/time_split.h"
 
 namespace ott::ranks {
@@ -30,13 +30,6 @@ struct CollectiveSum {
   int64_t num_last = 0;
 };
 
-struct HoldUp {
-  int rank;
-  std::string where;  // "allreduce of group default_pg"
-  double seconds_per_step;
-  double share_of_step;
-};
-
 struct Job {
   struct Rank {
     int rank = 0;
@@ -48,18 +41,14 @@ struct Job {
   std::vector<Rank> ranks;
   std::vector<CollectiveSum> collectives;  // by time, most first
   std::vector<ClockOffset> clocks;         // parallel to ranks
-  std::vector<HoldUp> hold_ups;            // by cost, most first
-  int64_t num_matched = 0;                 // collectives that at least two ranks have
-  int64_t num_incomplete = 0;              // those that a traced rank of the group lacks
-  int64_t num_unlike = 0;                  // those of whose message the ranks tell different sizes
-  int64_t most_intervals = 0;              // of one collective: how often all its ranks came to it together
+  HoldUps hold_ups;
+  bool has_steps = false;      // ProfilerStep#; else hold-ups are of the whole trace
+  int64_t num_matched = 0;     // collectives that at least two ranks have
+  int64_t num_incomplete = 0;  // those that a traced rank of the group lacks
+  int64_t num_unlike = 0;      // those of whose message the ranks tell different sizes
 };
 
-// As many intervals of one collective it takes to tell who holds the others up.
-inline constexpr int64_t kMinIntervalsOfHoldUp =
-    SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
-
-// A rank holds the others up by the rule of ott/dist/stats/arrivals.h. REQUIRES: as SplitTime(); the profiles
+// REQUIRES: as SplitTime(); the profiles
 // outlive the job.
 Job DescribeJob(const std::vector<RankTrace>& traces);
 

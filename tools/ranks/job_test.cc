@@ -7,6 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tools/ranks/traces_for_test.h"
 
 namespace ott::ranks {
 namespace {
@@ -17,57 +18,12 @@ using ::testing::Not;
 
 constexpr int64_t kMillisecond = 1'000'000;
 
-// A trace of steps of 100 ms with a kernel and an all-reduce each.
-Profile Trace() {
-  Profile profile;
-  profile.kernel_names = {"gemm",
-                          "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"};
-  profile.transfer_names = {"Memcpy HtoD (Pinned -> Device)", "Memset (Device)"};
-  profile.threads.emplace_back();
-  profile.processes.emplace_back();
-  profile.begin_unix_nanoseconds = 0;
-  Profile::CollectiveKind kind;
-  kind.name = "allreduce";
-  kind.dtype = "float32";
-  kind.group = "0";
-  kind.group_description = "default_pg";
-  kind.in_elements = kind.out_elements = 1'000'000;
-  kind.group_size = 2;
-  profile.collective_kinds = {kind};
-  return profile;
-}
-
-void AddKernel(Profile* profile, uint32_t name, int64_t call, int64_t start, int64_t end) {
-  Profile::Launch launch;
-  launch.start = call;
-  launch.thread = 0;
-  launch.nanoseconds = 1;
-  profile->launches.push_back(launch);
-  Profile::Kernel kernel{};
-  kernel.start = start;
-  kernel.end = end;
-  kernel.name = name;
-  kernel.launch = static_cast<uint32_t>(profile->launches.size() - 1);
-  profile->kernels.push_back(kernel);
-  if (name == 1) profile->collectives.push_back({static_cast<uint32_t>(profile->kernels.size() - 1), 0, -1});
-  if (profile->kernels.size() == 1) profile->first_time = start;
-  profile->last_time = std::max(profile->last_time, end);
-}
-
-void AddStep(Profile* profile, int number, int64_t start) {
-  prof::OpLabel label;
-  label.text = "ProfilerStep#" + std::to_string(number);
-  profile->labels.push_back(label);
-  profile->threads[0].ranges.push_back(
-      {start, start + 90 * kMillisecond, static_cast<uint32_t>(profile->labels.size() - 1), prof::kNone});
-  ++profile->num_steps;
-}
-
-// Rank 1 comes `late` after rank 0 to each of sixty all-reduces; its clock shows `ahead` more.
+// Steps of 100 ms with a kernel and an all-reduce each. Rank 1 comes `late` after rank 0 to each of sixty
+// all-reduces; its clock shows `ahead` more.
 std::vector<Profile> TwoRanks(int64_t late, int64_t ahead, int64_t first_step_of_rank_1 = 0,
                               int num_steps = 60) {
   std::vector<Profile> ranks;
-  for (int rank = 0; rank < 2; ++rank) ranks.push_back(Trace());
+  for (int rank = 0; rank < 2; ++rank) ranks.push_back(EmptyTraceForTest());
   for (int step = 0; step < num_steps; ++step) {
     const int64_t begin = step * 100 * kMillisecond;
     const int64_t meet = begin + 50 * kMillisecond + std::max<int64_t>(late, 0);
@@ -78,24 +34,18 @@ std::vector<Profile> TwoRanks(int64_t late, int64_t ahead, int64_t first_step_of
       // Ends differ by some microseconds, now in this, now in that order.
       const int64_t end = meet + 10 * kMillisecond + ((step + rank) % 2) * 3'000;
       Profile& profile = ranks[static_cast<size_t>(rank)];
-      AddStep(&profile, step, begin + shift);
-      AddKernel(&profile, 0, begin + shift, begin + shift + kMillisecond, come + shift);
-      AddKernel(&profile, 1, begin + shift + 1, come + shift, end + shift);
+      AddStepForTest(&profile, step, begin + shift, begin + shift + 90 * kMillisecond);
+      AddKernelForTest(&profile, 0, begin + shift, begin + shift + kMillisecond, come + shift);
+      AddKernelForTest(&profile, 1, begin + shift + 1, come + shift, end + shift);
     }
   }
   return ranks;
 }
 
-Job Describe(const std::vector<Profile>& profiles) {
-  std::vector<RankTrace> traces;
-  for (size_t i = 0; i < profiles.size(); ++i) traces.push_back({static_cast<int>(i), &profiles[i]});
-  return DescribeJob(traces);
-}
-
 TEST(TimeSplit, EachMomentCountsOnceComputeFirst) {
-  Profile profile = Trace();
-  AddKernel(&profile, 0, 0, 100, 200);
-  AddKernel(&profile, 1, 0, 150, 300);  // 50 overlapped, 100 exposed
+  Profile profile = EmptyTraceForTest();
+  AddKernelForTest(&profile, 0, 0, 100, 200);
+  AddKernelForTest(&profile, 1, 0, 150, 300);  // 50 overlapped, 100 exposed
   profile.transfers.push_back({290, 350, 64, 0, 0, 0, 0, 0});
   profile.transfers.push_back({400, 410, 64, 1, 0, 0, 0, 0});
   const TimeSplit split = SplitTime(profile);
@@ -111,17 +61,17 @@ TEST(TimeSplit, EachMomentCountsOnceComputeFirst) {
 }
 
 TEST(TimeSplit, IdleTimeIsTheHostsTheLaunchsOrAQueues) {
-  Profile profile = Trace();
+  Profile profile = EmptyTraceForTest();
   prof::OpLabel barrier;
   barrier.kind = prof::OpLabel::Kind::kOp;
   barrier.description.module = "c10d";
   barrier.description.op = "barrier";
   profile.labels.push_back(barrier);
-  AddKernel(&profile, 0, 90, 100, 200);
-  AddKernel(&profile, 0, 260, 270,
-            300);  // called late: 60 of the host, 20 of them in the barrier; 10 of the launch
+  AddKernelForTest(&profile, 0, 90, 100, 200);
+  AddKernelForTest(&profile, 0, 260, 270,
+                   300);  // called late: 60 of the host, 20 of them in the barrier; 10 of the launch
   profile.threads[0].ranges.push_back({210, 230, 0, prof::kNone});
-  AddKernel(&profile, 0, 280, 340, 400);  // called before the device was idle
+  AddKernelForTest(&profile, 0, 280, 340, 400);  // called before the device was idle
   const TimeSplit split = SplitTime(profile);
   EXPECT_EQ(split.idle, 110);
   EXPECT_EQ(split.idle_host, 40);
@@ -131,8 +81,8 @@ TEST(TimeSplit, IdleTimeIsTheHostsTheLaunchsOrAQueues) {
 }
 
 TEST(TimeSplit, WhatWasLaunchedBeforeTheTraceDoesNotCount) {
-  Profile profile = Trace();
-  AddKernel(&profile, 0, 0, 100, 200);
+  Profile profile = EmptyTraceForTest();
+  AddKernelForTest(&profile, 0, 0, 100, 200);
   profile.kernels.push_back(profile.kernels[0]);
   profile.kernels[1].launch = prof::kNone;
   profile.kernels[1].start = 0;
@@ -143,10 +93,10 @@ TEST(TimeSplit, WhatWasLaunchedBeforeTheTraceDoesNotCount) {
 
 TEST(Job, TheRankThatComesLateIsNamedWithItsCost) {
   const std::vector<Profile> ranks = TwoRanks(20 * kMillisecond, 0);
-  const Job job = Describe(ranks);
-  ASSERT_EQ(job.hold_ups.size(), 1U);
-  EXPECT_EQ(job.hold_ups[0].rank, 1);
-  EXPECT_NEAR(job.hold_ups[0].seconds_per_step, 0.02, 1e-6);
+  const Job job = DescribeForTest(ranks);
+  ASSERT_EQ(job.hold_ups.found.size(), 1U);
+  EXPECT_EQ(job.hold_ups.found[0].rank, 1);
+  EXPECT_NEAR(job.hold_ups.found[0].seconds_per_step, 0.02, 1e-6);
   EXPECT_EQ(job.num_matched, 60);
   const std::string text = FormatHoldUps(job);
   EXPECT_THAT(text, HasSubstr("all wait for rank 1 at \"allreduce of group default_pg\": 20 ms a step"));
@@ -159,36 +109,94 @@ TEST(Job, TheRankThatComesLateIsNamedWithItsCost) {
 
 TEST(Job, NobodyIsBlamedWhereRanksComeTogether) {
   for (const int64_t late : {int64_t{0}, int64_t{2'000}, int64_t{-2'000}}) {
-    const Job job = Describe(TwoRanks(late, 0));
-    EXPECT_TRUE(job.hold_ups.empty()) << late;
+    const Job job = DescribeForTest(TwoRanks(late, 0));
+    EXPECT_TRUE(job.hold_ups.found.empty()) << late;
     EXPECT_THAT(FormatHoldUps(job), HasSubstr("no rank holds the others up"));
   }
 }
 
 TEST(Job, OfTooFewStepsItCannotBeToldWhoWaits) {
   for (const int64_t late : {int64_t{0}, 20 * kMillisecond}) {
-    const Job job = Describe(TwoRanks(late, 0, 0, 10));
-    EXPECT_TRUE(job.hold_ups.empty());
-    EXPECT_THAT(FormatHoldUps(job), HasSubstr("no collective came more than 10 times, and 40 are needed"));
+    const Job job = DescribeForTest(TwoRanks(late, 0, 0, 9));
+    EXPECT_TRUE(job.hold_ups.found.empty());
+    EXPECT_FALSE(job.hold_ups.CanTell());
+    EXPECT_THAT(FormatHoldUps(job), HasSubstr("all ranks have collectives in 9 steps, and 10 are needed"));
   }
 }
 
+TEST(Job, OfTracesWithoutStepsItCannotBeToldFromFewCollectives) {
+  SimulatedJob simulated;
+  simulated.has_steps = false;
+  simulated.num_steps = 31;
+  simulated.collectives_per_step = 1;
+  EXPECT_THAT(FormatHoldUps(DescribeForTest(SimulateTraces(simulated, 1))),
+              HasSubstr("no collective came more than 31 times, and 32 are needed in traces without steps"));
+}
+
+TEST(Job, WhoeverIsLateByWhatRanksThatAreAlikeDifferByIsNotNamed) {
+  // Always by 4 % of a step, without any spread within the traces.
+  const Job job = DescribeForTest(TwoRanks(4 * kMillisecond, 0));
+  EXPECT_TRUE(job.hold_ups.found.empty());
+  EXPECT_THAT(FormatHoldUps(job), HasSubstr("no rank holds the others up; one that costs"));
+}
+
+TEST(Job, WithClocksThatAreFarOffItCannotBeTold) {
+  std::vector<Profile> ranks = TwoRanks(0, 0);
+  for (size_t i = 0; i < ranks[1].kernels.size(); ++i)
+    ranks[1].kernels[i].end += static_cast<int64_t>(i % 7) * 20 * kMillisecond;
+  const Job job = DescribeForTest(ranks);
+  EXPECT_FALSE(job.hold_ups.CanTell());
+  EXPECT_THAT(FormatHoldUps(job), HasSubstr("cannot tell who waits for whom: only a rank that costs"));
+}
+
 TEST(Job, ClocksOfTwoMachinesAreFoundByTheEndsOfCollectives) {
-  // A clock that is 5 ms ahead hides that the rank comes 4 ms early, or late.
-  for (const int64_t late : {-4 * kMillisecond, 4 * kMillisecond}) {
-    const Job job = Describe(TwoRanks(late, 5 * kMillisecond));
-    EXPECT_NEAR(static_cast<double>(job.clocks[1].at_begin), -5e6, 1e4);
+  // A clock that is 25 ms ahead hides that the rank comes 20 ms early, or late.
+  for (const int64_t late : {-20 * kMillisecond, 20 * kMillisecond}) {
+    const Job job = DescribeForTest(TwoRanks(late, 25 * kMillisecond));
+    EXPECT_NEAR(static_cast<double>(job.clocks[1].at_begin), -25e6, 1e4);
     EXPECT_LT(job.clocks[1].error_bound, 10'000);
-    ASSERT_EQ(job.hold_ups.size(), 1U) << late;
-    EXPECT_EQ(job.hold_ups[0].rank, late > 0 ? 1 : 0);
+    ASSERT_EQ(job.hold_ups.found.size(), 1U) << late;
+    EXPECT_EQ(job.hold_ups.found[0].rank, late > 0 ? 1 : 0);
+  }
+}
+
+// The small form of hold_up_rates.
+TEST(Job, RanksThatAreAlikeAreNotNamedAndASlowOneIs) {
+  constexpr uint64_t kNumSeeds = 100;
+  for (const int num_ranks : {2, 4}) {
+    for (const bool has_steps : {true, false}) {
+      int named = 0, found = 0, uneven = 0, few = 0;
+      for (uint64_t seed = 1; seed <= kNumSeeds; ++seed) {
+        SimulatedJob simulated;
+        simulated.num_ranks = num_ranks;
+        simulated.has_steps = has_steps;
+        const auto hold_ups = [&] { return DescribeForTest(SimulateTraces(simulated, seed)).hold_ups; };
+        named += hold_ups().found.empty() ? 0 : 1;
+        simulated.slow_rank = 1;
+        simulated.slowdown = 0.25;
+        const HoldUps of_slow = hold_ups();
+        found += !of_slow.found.empty() && of_slow.found[0].rank == 1 ? 1 : 0;
+        if (!has_steps) continue;
+        simulated.num_steps = 5;
+        few += hold_ups().CanTell() ? 1 : 0;
+        simulated.num_steps = 12;
+        simulated.slow_rank = -1;
+        simulated.uneven_data = 0.2;
+        uneven += hold_ups().found.empty() ? 0 : 1;
+      }
+      EXPECT_LE(named, 1) << num_ranks;
+      EXPECT_GE(found, 95) << num_ranks;
+      EXPECT_LE(uneven, 1) << num_ranks;
+      EXPECT_EQ(few, 0) << num_ranks;
+    }
   }
 }
 
 TEST(Job, CollectivesOfATraceThatBeganLaterMatchByTheirStep) {
-  const Job job = Describe(TwoRanks(20 * kMillisecond, 0, 4));
+  const Job job = DescribeForTest(TwoRanks(20 * kMillisecond, 0, 4));
   EXPECT_EQ(job.num_incomplete, 4);
-  ASSERT_EQ(job.hold_ups.size(), 1U);
-  EXPECT_EQ(job.hold_ups[0].rank, 1);
+  ASSERT_EQ(job.hold_ups.found.size(), 1U);
+  EXPECT_EQ(job.hold_ups.found[0].rank, 1);
 }
 
 TEST(Job, SequenceNumbersOfTheGroupMatchWhereIdsAndOrderDoNot) {
@@ -200,7 +208,7 @@ TEST(Job, SequenceNumbersOfTheGroupMatchWhereIdsAndOrderDoNot) {
       rank.collectives[i].sequence_number = 100 + static_cast<int64_t>(i);
   }
   ranks[1].collectives.erase(ranks[1].collectives.begin(), ranks[1].collectives.begin() + 3);
-  const Job job = Describe(ranks);
+  const Job job = DescribeForTest(ranks);
   EXPECT_EQ(job.num_incomplete, 3);
   EXPECT_NEAR(static_cast<double>(job.collectives[0].wait), 570e6, 1e5);
 }
@@ -209,16 +217,16 @@ TEST(Job, GroupsOfOtherRanksAreNotMatched) {
   std::vector<Profile> ranks = TwoRanks(20 * kMillisecond, 0);
   ranks[0].collective_kinds[0].group_ranks = "[0, 2]";
   ranks[1].collective_kinds[0].group_ranks = "[1, 3]";
-  const Job job = Describe(ranks);
-  EXPECT_TRUE(job.hold_ups.empty());
+  const Job job = DescribeForTest(ranks);
+  EXPECT_TRUE(job.hold_ups.found.empty());
   EXPECT_THAT(FormatHoldUps(job), HasSubstr("cannot tell who waits for whom"));
 }
 
 TEST(Job, OneRankTellsNothingOfOthers) {
   std::vector<Profile> ranks;
-  ranks.push_back(Trace());
-  EXPECT_THAT(FormatHoldUps(Describe(ranks)), HasSubstr("cannot tell"));
-  EXPECT_THAT(FormatSplits(Describe(ranks)), Not(HasSubstr("all")));
+  ranks.push_back(EmptyTraceForTest());
+  EXPECT_THAT(FormatHoldUps(DescribeForTest(ranks)), HasSubstr("cannot tell"));
+  EXPECT_THAT(FormatSplits(DescribeForTest(ranks)), Not(HasSubstr("all")));
 }
 
 }  // namespace

@@ -284,7 +284,7 @@ const tests = {
     const spans = (await table(page, 'timeline')).filter(row => row[0] === '0').map(row => [row[1], row[2], row[3], Number(row[6])]);
     assert.deepStrictEqual(spans.map(span => span.slice(0, 3)), [['0', 'mm', 'no'], ['0', 'record_param_comms', 'yes'],
       ['1', 'mm', 'no'], ['1', 'record_param_comms', 'yes']]);
-    assert.deepStrictEqual(spans.map(span => span[3]), [1900e3, 1500e3, 2400e3, 1000e3]);
+    assert.deepStrictEqual(spans.map(span => span[3]), [1900e3, 4000e3, 4900e3, 1000e3]);
     await close();
   },
 

@@ -97,7 +97,7 @@ Json DrawSplits(const ranks::Job& job) {
 
 // The rank that all wait for at these collectives; null where there is none.
 Json DrawHoldUp(const ranks::Job& job, const ranks::CollectiveSum& sum) {
-  for (const ranks::HoldUp& hold_up : job.hold_ups) {
+  for (const ranks::HoldUp& hold_up : job.hold_ups.found) {
     if (hold_up.rank != sum.last_rank || hold_up.where.rfind(sum.kind->name + " ", 0) != 0) continue;
     return {{"rank", hold_up.rank},
             {"host", ""},
@@ -272,8 +272,8 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   }
 
   TracesReport report;
-  report.somebody_is_waited_for = !job.hold_ups.empty();
-  const bool can_tell = report.somebody_is_waited_for || job.most_intervals >= ranks::kMinIntervalsOfHoldUp;
+  report.somebody_is_waited_for = !job.hold_ups.found.empty();
+  const bool can_tell = job.hold_ups.CanTell();
   report.complete = problems.empty() && (can_tell || traces.size() == 1);
   const Grade grade = report.somebody_is_waited_for ? Grade::kBad : can_tell ? Grade::kGood : Grade::kUnknown;
   const OrderedOps order = InOrder(ops);
@@ -281,9 +281,10 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   document.title = directory;
   document.subject =
       absl::StrCat(traces.size(), traces.size() == 1 ? " trace" : " traces", " of torch.profiler");
-  document.answers = {{"waiting", "Who waits for whom?", grade, WithoutNewline(ranks::FormatHoldUps(job)),
-                       absl::StrCat("up to ", job.most_intervals, " moments to which all traced ranks came"),
-                       "arrivals"}};
+  document.answers = {
+      {"waiting", "Who waits for whom?", grade, WithoutNewline(ranks::FormatHoldUps(job)),
+       absl::StrCat("up to ", job.hold_ups.most_intervals, " moments to which all traced ranks came"),
+       "arrivals"}};
   document.problems = std::move(problems);
   document.details = {
       {"Where the time goes", ranks::FormatSplits(job)},

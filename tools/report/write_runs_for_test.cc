@@ -28,7 +28,7 @@ int main(int argc, char** argv) {
 
   OTT_CHECK(ott::MakeDirectories(directory + "/traces").ok());
   for (int rank = 0; rank < 2; ++rank) {
-    const std::string trace = ott::kineto::RankTraceForTest(rank, 500 * rank, 500, 0, 60);
+    const std::string trace = ott::kineto::RankTraceForTest(rank, 3000 * rank, 3000, 0, 60);
     OTT_CHECK(ott::WriteFileAtomically(absl::StrCat(directory, "/traces/", rank, ".json"), trace).ok());
   }
 

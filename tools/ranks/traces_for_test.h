@@ -1,0 +1,51 @@
+// Profiles of ranks as traces give them, by hand and by simulation.
+
+#ifndef OTT_TOOLS_RANKS_TRACES_FOR_TEST_H_
+#define OTT_TOOLS_RANKS_TRACES_FOR_TEST_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "tools/prof/profile.h"
+#include "tools/ranks/job.h"
+
+namespace ott::ranks {
+
+// Of one rank, with the kernels "gemm" (0) and an all-reduce (1) of 1 million floats; empty.
+prof::Profile EmptyTraceForTest();
+
+// A kernel and its call; of kernel 1 also a collective. In the order of time.
+void AddKernelForTest(prof::Profile* profile, uint32_t name, int64_t call, int64_t start, int64_t end);
+
+// ProfilerStep#number.
+void AddStepForTest(prof::Profile* profile, int number, int64_t start, int64_t end);
+
+// A job of which everything is known: ranks compute, reduce together, and compute on.
+struct SimulatedJob {
+  int num_ranks = 4;
+  int num_hosts = 1;  // each with a clock of its own
+  int num_steps = 60;
+  bool has_steps = true;  // ProfilerStep#
+  int collectives_per_step = 8;
+  double work_seconds = 0.1;  // of a step
+  // Standard deviations, as shares: of ranks, of their single stretches of work, of what a rank has to do in
+  // a step, and of what a machine does to a rank for 0.3 s.
+  double rank_spread = 0.02;
+  double jitter = 0.03;
+  double uneven_data = 0;
+  double disturbance = 0.02;
+  // Of each stretch of work: a stall of half a step.
+  double stall_probability = 0;
+  // This rank's work takes so much more, as a share; -1: none.
+  int slow_rank = -1;
+  double slowdown = 0;
+};
+
+std::vector<prof::Profile> SimulateTraces(const SimulatedJob& job, uint64_t seed);
+
+// DescribeJob() of ranks 0, 1, ...
+Job DescribeForTest(const std::vector<prof::Profile>& profiles);
+
+}  // namespace ott::ranks
+
+#endif  // OTT_TOOLS_RANKS_TRACES_FOR_TEST_H_
