@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <nccl.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/cuda_status.h"
+#include "ott/dist/comm/other_calls.h"
 #include "ott/dist/comm/rank_list.h"
 
 #define OTT_RETURN_IF_CUDA_ERROR(call)                                                   \
@@ -30,6 +32,14 @@ void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
 // A rank that is gone must not keep this one from ending.
 constexpr auto kTimeToEnd = std::chrono::seconds(2);
+
+// What each rank brings to one step of a gather: as little device memory as possible, as each rank has that
+// of all.
+constexpr size_t kBlockBytes = 16 * 1024;
+constexpr size_t kFirstNumBlocks = 4;
+
+// For what other ranks called, where a collective failed.
+constexpr auto kMostPatience = std::chrono::seconds(1);
 
 std::optional<ncclDataType_t> ToNccl(DType dtype) {
   switch (dtype) {
@@ -70,6 +80,18 @@ ncclRedOp_t ToNccl(Reduction reduction) {
   return ncclSum;
 }
 
+std::string_view ToString(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kMin:
+      return "minimum";
+    case Reduction::kMax:
+      return "maximum";
+    case Reduction::kSum:
+      break;
+  }
+  return "sum";
+}
+
 class NcclCommunicatorImpl final : public NcclCommunicator {
  public:
   NcclCommunicatorImpl(std::shared_ptr<Communicator> control, int device)
@@ -77,12 +99,18 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   ~NcclCommunicatorImpl() override {
     End();
     const internal::CudaDeviceScope scope(device_);
+    // What an aborted gather left still writes there.
+    if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+    FreeGathered();
+    if (block_ != nullptr) cudaFree(block_);
     if (words_ != nullptr) cudaFree(words_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
   }
 
   absl::Status Connect(Deadline deadline) {
     OTT_RETURN_IF_ERROR(AgreeThatAllHaveDevices(deadline));
+    OTT_ASSIGN_OR_RETURN(for_failures_, control_->Split(0, 0, deadline));
+    Count("CreateNcclCommunicator", "");
     const internal::CudaDeviceScope scope(device_);
     OTT_RETURN_IF_ERROR(scope.status());
     ncclUniqueId id{};
@@ -108,6 +136,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     OTT_CHECK(words.size() <= kMaxWords) << words.size() << " words";
     const std::lock_guard lock(mutex_);
     OTT_RETURN_IF_ERROR(CheckConnected("AreEqual"));
+    Count("AreEqual", absl::StrCat(words.size(), " words"));
     const internal::CudaDeviceScope scope(device_);
     OTT_RETURN_IF_ERROR(scope.status());
     OTT_RETURN_IF_ERROR(PrepareWords());
@@ -146,6 +175,8 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
                                 " may drop NaN; reduce on the host, or sum"));
     }
     const std::lock_guard lock(mutex_);
+    Count("AllReduceOnDevice",
+          absl::StrCat(std::string(ToString(reduction)), " of ", count, " ", std::string(Name(dtype))));
     return OnStream(
         "ncclAllReduce", stream,
         [&](cudaStream_t s) {
@@ -157,10 +188,44 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   absl::Status BroadcastOnDevice(int root, void* bytes, int64_t num_bytes, void* stream,
                                  Deadline deadline) override {
     const std::lock_guard lock(mutex_);
+    Count("BroadcastOnDevice", absl::StrCat(num_bytes, " bytes from rank ", root));
     return OnStream(
         "ncclBroadcast", stream,
         [&](cudaStream_t s) { return ncclBroadcast(bytes, bytes, num_bytes, ncclUint8, root, comm_, s); },
         deadline);
+  }
+
+  absl::Status BeginGather(std::string_view bytes, Deadline deadline) override {
+    const std::lock_guard lock(mutex_);
+    OTT_CHECK(!gathers_) << "the gather before was not taken";
+    OTT_RETURN_IF_ERROR(CheckConnected("BeginGather"));
+    const internal::CudaDeviceScope scope(device_);
+    OTT_RETURN_IF_ERROR(scope.status());
+    OTT_RETURN_IF_ERROR(PrepareWords());
+    OTT_RETURN_IF_ERROR(PrepareGather());
+    Count("BeginGather", "");
+    mine_.assign(bytes);
+    OTT_RETURN_IF_ERROR(EnqueueGather(deadline));
+    gathers_ = true;
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::optional<std::vector<std::string>>> TakeGathered(Deadline deadline,
+                                                                       Deadline last) override {
+    const std::lock_guard lock(mutex_);
+    OTT_CHECK(gathers_) << "no gather was begun";
+    const bool only_looks = deadline.Passed();
+    absl::StatusOr<bool> has_come = PollGather(deadline, last);
+    // Where it is enqueued again must be the same on all ranks: where all wait, and not where one happens to
+    // look.
+    while (has_come.ok() && *has_come && Capacity() < gathered_->largest) {
+      if (only_looks) return std::nullopt;
+      has_come = GatherMore(deadline, last);
+    }
+    if (has_come.ok() && !*has_come) return std::nullopt;
+    gathers_ = false;
+    OTT_RETURN_IF_ERROR(has_come.status());
+    return Gathered();
   }
 
   int rank() const override { return control_->rank(); }
@@ -236,12 +301,12 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   // Polls NCCL's communicator until what was started is no longer in progress.
   absl::Status Finish(std::string_view call, ncclResult_t result, Deadline deadline) {
     while (result == ncclInProgress) {
-      if (deadline.Passed()) return Fail(absl::StatusCode::kDeadlineExceeded, call, Late(deadline));
+      if (deadline.Passed()) return Fail(absl::StatusCode::kDeadlineExceeded, call, Late(deadline), deadline);
       Pause();
       if (const ncclResult_t poll = ncclCommGetAsyncError(comm_, &result); poll != ncclSuccess) result = poll;
     }
     if (result == ncclSuccess) return absl::OkStatus();
-    return Fail(absl::StatusCode::kUnavailable, call, ncclGetErrorString(result));
+    return Fail(absl::StatusCode::kUnavailable, call, ncclGetErrorString(result), deadline);
   }
 
   template <typename Start>
@@ -251,18 +316,25 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     OTT_RETURN_IF_ERROR(scope.status());
     const auto cuda_stream = static_cast<cudaStream_t>(stream);
     OTT_RETURN_IF_ERROR(Finish(call, start(cuda_stream), deadline));
-    cudaError_t state = cudaStreamQuery(cuda_stream);
-    for (; state == cudaErrorNotReady; state = cudaStreamQuery(cuda_stream)) {
+    OTT_ASSIGN_OR_RETURN(const bool has_run, Poll(call, cuda_stream, deadline, deadline));
+    if (has_run) return absl::OkStatus();
+    return Fail(absl::StatusCode::kDeadlineExceeded, call, Late(deadline), deadline);
+  }
+
+  // Whether the stream's work is done by `deadline`. `last`: of the whole collective.
+  absl::StatusOr<bool> Poll(std::string_view call, cudaStream_t stream, Deadline deadline, Deadline last) {
+    cudaError_t state = cudaStreamQuery(stream);
+    for (; state == cudaErrorNotReady; state = cudaStreamQuery(stream)) {
       ncclResult_t result = ncclSuccess;
       ncclCommGetAsyncError(comm_, &result);
       if (result != ncclSuccess && result != ncclInProgress) {
-        return Fail(absl::StatusCode::kUnavailable, call, ncclGetErrorString(result));
+        return Fail(absl::StatusCode::kUnavailable, call, ncclGetErrorString(result), last);
       }
-      if (deadline.Passed()) return Fail(absl::StatusCode::kDeadlineExceeded, call, Late(deadline));
+      if (deadline.Passed()) return false;
       Pause();
     }
-    if (state == cudaSuccess) return absl::OkStatus();
-    return Fail(absl::StatusCode::kUnavailable, call, cudaGetErrorString(state));
+    if (state == cudaSuccess) return true;
+    return Fail(absl::StatusCode::kUnavailable, call, cudaGetErrorString(state), last);
   }
 
   absl::Status CheckConnected(std::string_view call) const {
@@ -282,19 +354,126 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     return absl::OkStatus();
   }
 
-  static std::string Late(Deadline deadline) {
-    return absl::StrCat("not finished within ", deadline.Seconds(), " s; another rank is missing or slow");
+  // Pinned memory that the device reads and writes. Behind it lie this rank's blocks, then on rank 0 for each
+  // block those of all ranks. A rank's blocks begin with its size.
+  struct GatheredBytes {
+    uint64_t size;     // of this rank's
+    uint64_t largest;  // of all ranks' sizes
+  };
+  char* Mine() const { return reinterpret_cast<char*>(gathered_ + 1); }
+  char* All() const { return Mine() + num_blocks_ * kBlockBytes; }
+
+  // For how many bytes of a rank there is room.
+  size_t Capacity() const { return num_blocks_ * kBlockBytes - sizeof(uint64_t); }
+
+  absl::Status PrepareGather() {
+    const auto num_ranks = static_cast<size_t>(size());
+    if (block_ == nullptr) {
+      OTT_RETURN_IF_CUDA_ERROR(cudaMalloc(reinterpret_cast<void**>(&block_), (1 + num_ranks) * kBlockBytes));
+    }
+    if (gathered_ == nullptr) {
+      const size_t num_blocks = num_blocks_ * (rank() == 0 ? 1 + num_ranks : 1);
+      OTT_RETURN_IF_CUDA_ERROR(cudaHostAlloc(reinterpret_cast<void**>(&gathered_),
+                                             sizeof(GatheredBytes) + num_blocks * kBlockBytes,
+                                             cudaHostAllocDefault));
+    }
+    return absl::OkStatus();
   }
 
-  absl::Status Fail(absl::StatusCode code, std::string_view call, std::string_view what) {
-    const absl::Status error = Error(code, call, what);
+  void FreeGathered() {
+    if (gathered_ != nullptr) cudaFreeHost(gathered_);
+    gathered_ = nullptr;
+  }
+
+  // The largest of the ranks' sizes, and as many blocks of each rank as there is room for.
+  absl::Status EnqueueGather(Deadline deadline) {
+    gathered_->size = mine_.size();
+    std::memcpy(Mine(), &gathered_->size, sizeof(uint64_t));
+    std::memcpy(Mine() + sizeof(uint64_t), mine_.data(), std::min(mine_.size(), Capacity()));
+    OTT_RETURN_IF_CUDA_ERROR(
+        cudaMemcpyAsync(words_, &gathered_->size, sizeof(uint64_t), cudaMemcpyHostToDevice, stream_));
+    OTT_RETURN_IF_ERROR(Finish(
+        "ncclAllReduce", ncclAllReduce(words_, words_, 1, ncclUint64, ncclMax, comm_, stream_), deadline));
+    OTT_RETURN_IF_CUDA_ERROR(
+        cudaMemcpyAsync(&gathered_->largest, words_, sizeof(uint64_t), cudaMemcpyDeviceToHost, stream_));
+    const size_t all_bytes = kBlockBytes * static_cast<size_t>(size());
+    for (size_t block = 0; block < num_blocks_; ++block) {
+      OTT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(block_, Mine() + block * kBlockBytes, kBlockBytes,
+                                               cudaMemcpyHostToDevice, stream_));
+      OTT_RETURN_IF_ERROR(Finish(
+          "ncclAllGather",
+          ncclAllGather(block_, block_ + kBlockBytes, kBlockBytes, ncclUint8, comm_, stream_), deadline));
+      if (rank() != 0) continue;
+      OTT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(All() + block * all_bytes, block_ + kBlockBytes, all_bytes,
+                                               cudaMemcpyDeviceToHost, stream_));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<bool> PollGather(Deadline deadline, Deadline last) {
+    OTT_RETURN_IF_ERROR(CheckConnected("TakeGathered"));
+    const internal::CudaDeviceScope scope(device_);
+    OTT_RETURN_IF_ERROR(scope.status());
+    const bool ends_here = last.time() <= deadline.time();
+    OTT_ASSIGN_OR_RETURN(const bool has_come,
+                         Poll("ncclAllGather", stream_, ends_here ? last : deadline, last));
+    if (!has_come && last.Passed()) {
+      return Fail(absl::StatusCode::kDeadlineExceeded, "ncclAllGather", Late(last), last);
+    }
+    return has_come;
+  }
+
+  absl::StatusOr<bool> GatherMore(Deadline deadline, Deadline last) {
+    const internal::CudaDeviceScope scope(device_);
+    OTT_RETURN_IF_ERROR(scope.status());
+    num_blocks_ = (gathered_->largest + sizeof(uint64_t)) * 5 / 4 / kBlockBytes + 1;
+    FreeGathered();
+    OTT_RETURN_IF_ERROR(PrepareGather());
+    OTT_RETURN_IF_ERROR(EnqueueGather(last));
+    return PollGather(deadline, last);
+  }
+
+  std::vector<std::string> Gathered() const {
+    if (rank() != 0) return {};
+    const auto num_ranks = static_cast<size_t>(size());
+    std::vector<std::string> bytes(num_ranks);
+    for (size_t from = 0; from < num_ranks; ++from) {
+      uint64_t num_bytes = 0;
+      std::memcpy(&num_bytes, All() + from * kBlockBytes, sizeof(num_bytes));
+      const uint64_t end = sizeof(num_bytes) + std::min<uint64_t>(num_bytes, Capacity());
+      for (uint64_t at = 0; at < end; at += kBlockBytes) {
+        const char* const block = All() + (at / kBlockBytes * num_ranks + from) * kBlockBytes;
+        bytes[from].append(block, std::min<uint64_t>(kBlockBytes, end - at));
+      }
+      bytes[from].erase(0, sizeof(num_bytes));
+    }
+    return bytes;
+  }
+
+  static std::string Late(Deadline deadline) {
+    return absl::StrCat("not finished within ", deadline.Seconds(), " s");
+  }
+
+  // What this rank says where the collective fails.
+  void Count(std::string_view call, std::string_view detail) {
+    latest_call_ = absl::StrCat(std::string(call), " #", num_calls_++);
+    if (!detail.empty()) absl::StrAppend(&latest_call_, " (", std::string(detail), ")");
+  }
+
+  absl::Status Fail(absl::StatusCode code, std::string_view call, std::string_view what, Deadline deadline) {
     Abort();
-    return error;
+    if (for_failures_ == nullptr) return Error(code, call, what);
+    const auto patience = std::min<std::chrono::nanoseconds>(
+        kMostPatience, std::chrono::nanoseconds(static_cast<int64_t>(deadline.Seconds() * 1e9 / 4)));
+    return Error(
+        code, call,
+        absl::StrCat(std::string(what), "; ", DescribeCalls(*for_failures_, latest_call_, patience)));
   }
 
   // In good order where nothing failed: NCCL then has what other ranks still read from this one sent.
   void End() {
     if (comm_ == nullptr) return;
+    for_failures_ = nullptr;  // nobody is to hear of it
     const Deadline deadline = Deadline::After(kTimeToEnd);
     if (!Finish("ncclCommFinalize", ncclCommFinalize(comm_), deadline).ok()) return;  // and aborted
     ncclCommDestroy(comm_);
@@ -310,9 +489,18 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   const int device_;
   std::mutex mutex_;  // NCCL's functions are called by one thread at a time.
   ncclComm_t comm_ = nullptr;
-  // Of AreEqual().
+  std::unique_ptr<Communicator> for_failures_;
+  int64_t num_calls_ = 0;
+  std::string latest_call_;
+  // Of AreEqual() and gathers.
   cudaStream_t stream_ = nullptr;
   uint64_t* words_ = nullptr;
+  // Of gathers.
+  bool gathers_ = false;
+  std::string mine_;
+  char* block_ = nullptr;  // this rank's, then those of all ranks
+  GatheredBytes* gathered_ = nullptr;
+  size_t num_blocks_ = kFirstNumBlocks;
 };
 
 }  // namespace

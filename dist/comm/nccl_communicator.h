@@ -5,6 +5,10 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -22,11 +26,17 @@ struct NcclOptions {
 
 // Everything of Communicator goes through the communicator it was made from; what it adds goes through NCCL.
 // A device collective that fails or misses its deadline aborts NCCL's communicator, as nothing less ends its
-// kernels: later device collectives return FAILED_PRECONDITION, the rest stays usable.
+// kernels: later device collectives return FAILED_PRECONDITION, the rest stays usable. The error says which
+// ranks called what and from which there is nothing; to find that out takes up to half a deadline more, at
+// most two seconds, in which no other thread may use control.
 //
 // Device collectives may be called by any thread, NCCL's functions are called by one at a time, and the
 // caller's current device stays what it was. Device collectives return when their result is there. They wait
 // for the work enqueued on `stream` before the call (a cudaStream_t; null: the default stream).
+//
+// As with every second communicator of NCCL, ranks that wait in it and ranks that wait in the training's can
+// wait for each other where a device runs only one of the two at a time: call device collectives at the same
+// place of the program on all ranks.
 class NcclCommunicator : public Communicator {
  public:
   // In place. REQUIRES: values points to count elements on this rank's device; count is the same on all
@@ -39,7 +49,18 @@ class NcclCommunicator : public Communicator {
   virtual absl::StatusOr<bool> AreEqual(absl::Span<const uint64_t> words, Deadline deadline) = 0;
   static constexpr size_t kMaxWords = 16;
 
-  // In place. REQUIRES: as above
+  // Brings every rank's bytes, whatever their sizes, to rank 0, in blocks on a stream of its own and without
+  // holding back a rank that comes before others. Returns when this rank's bytes are enqueued; the first of a
+  // communicator connects the ranks and waits for them. REQUIRES: all ranks begin it at the same place among
+  // their device collectives; the gather before was taken
+  virtual absl::Status BeginGather(std::string_view bytes, Deadline deadline) = 0;
+  // On rank 0 one element a rank, elsewhere none; nullopt if they are not there by `deadline`. With
+  // Deadline::Now() it only looks; bytes that are more than any before take a call that waits, on all ranks.
+  // DEADLINE_EXCEEDED once `last` has passed. REQUIRES: a gather was begun
+  virtual absl::StatusOr<std::optional<std::vector<std::string>>> TakeGathered(Deadline deadline,
+                                                                               Deadline last) = 0;
+
+  // In place. REQUIRES: as of AllReduceOnDevice
   virtual absl::Status BroadcastOnDevice(int root, void* bytes, int64_t num_bytes, void* stream,
                                          Deadline deadline) = 0;
 };

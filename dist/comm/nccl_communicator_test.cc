@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -101,6 +102,65 @@ TEST(NcclCommunicator, AreEqualTellsWhetherAllRanksBroughtTheSame) {
   EXPECT_EQ(nccl.AreEqual({5, rank}, ForTests()).value(), nccl.size() == 1);
   EXPECT_EQ(nccl.AreEqual({rank == 0 ? ~uint64_t{0} : 0}, ForTests()).value(), nccl.size() == 1);
   EXPECT_TRUE(nccl.AreEqual({}, ForTests()).value());
+}
+
+// What rank 0 gets where each rank brings its bytes.
+std::vector<std::string> Gather(NcclCommunicator& nccl, const std::string& bytes) {
+  EXPECT_TRUE(nccl.BeginGather(bytes, ForTests()).ok());
+  const auto gathered = nccl.TakeGathered(ForTests(), ForTests());
+  EXPECT_TRUE(gathered.ok() && gathered->has_value()) << gathered.status();
+  return gathered.ok() && gathered->has_value() ? **gathered : std::vector<std::string>();
+}
+
+TEST(NcclCommunicator, GathersBytesOfWhateverSizeAtRankZero) {
+  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
+  NcclCommunicator& nccl = **Nccl();
+  for (const size_t size : {0, 1, 16376, 16384, 65528, 65529, 300000, 5}) {
+    const auto bytes = [&](int rank) {
+      return std::string(size * static_cast<size_t>(rank + 1) / static_cast<size_t>(nccl.size()),
+                         static_cast<char>('a' + rank));
+    };
+    std::vector<std::string> expected;
+    for (int rank = 0; nccl.rank() == 0 && rank < nccl.size(); ++rank) expected.push_back(bytes(rank));
+    EXPECT_EQ(Gather(nccl, bytes(nccl.rank())), expected) << size;
+    // On the same stream, and in the same order everywhere.
+    EXPECT_TRUE(nccl.AreEqual({size}, ForTests()).value());
+  }
+}
+
+TEST(NcclCommunicator, AGatherHoldsNobodyWhoComesFirst) {
+  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
+  NcclCommunicator& nccl = **Nccl();
+  Gather(nccl, "");  // which connects the ranks
+  const int late = nccl.size() - 1;
+  if (nccl.rank() == late && late > 0) {
+    ASSERT_TRUE(nccl.Receive(0, 7, ForTests()).ok());
+  }
+  ASSERT_TRUE(nccl.BeginGather(std::string(1000, 'x'), ForTests()).ok());
+  if (nccl.rank() == 0 && late > 0) {
+    EXPECT_EQ(nccl.TakeGathered(Deadline::Now(), ForTests()).value(), std::nullopt);
+    ASSERT_TRUE(nccl.Post(late, 7, "come").ok());
+  }
+  const auto gathered = nccl.TakeGathered(ForTests(), ForTests());
+  ASSERT_TRUE(gathered.ok()) << gathered.status();
+  EXPECT_EQ((*gathered)->size(), nccl.rank() == 0 ? static_cast<size_t>(nccl.size()) : 0);
+}
+
+// As ranks look at different moments, and have to begin again at the same.
+TEST(NcclCommunicator, BytesThatAreMoreThanAnyBeforeComeWhereAllWait) {
+  auto control = TestRanks().Split(0, 0, ForTests());
+  ASSERT_TRUE(control.ok()) << control.status();
+  const auto nccl = CreateNcclCommunicator(*std::move(control), NcclOptions());
+  ASSERT_TRUE(nccl.ok()) << nccl.status();
+  const bool is_last = (*nccl)->rank() + 1 == (*nccl)->size();
+  ASSERT_TRUE((*nccl)->BeginGather(std::string(is_last ? 100000 : 10, 'x'), ForTests()).ok());
+  ASSERT_TRUE((*nccl)->AreEqual({1}, ForTests()).value()) << "the gather's work on this stream is done";
+  EXPECT_EQ((*nccl)->TakeGathered(Deadline::Now(), ForTests()).value(), std::nullopt);
+  const auto gathered = (*nccl)->TakeGathered(ForTests(), ForTests());
+  ASSERT_TRUE(gathered.ok()) << gathered.status();
+  if ((*nccl)->rank() == 0) {
+    EXPECT_EQ((*gathered)->back().size(), 100000u);
+  }
 }
 
 TEST(NcclCommunicator, ThreadsMayCallItAtOnceAndKeepTheirDevices) {

@@ -193,6 +193,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
     StatsGathererOptions options;
     options.like_work = LikeWork(config.stopwatch(), ranks.rank());
     options.collective_groups = GroupsOfCollectives(config.stopwatch(), ranks.rank());
+    OTT_ASSIGN_OR_RETURN(options.nccl, run->ConnectToGather());
     run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats), std::move(options));
     run->gather_thread_ = std::make_unique<WorkerThread>();
     run->iterations_ = MakeIterationSampler(ranks, config.stopwatch(), run->iteration_);
@@ -240,6 +241,23 @@ absl::Status TrainingRun::AlignClock() {
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_clock, ranks_.Split(0, 0, NextDeadline()));
   clock_ = std::make_unique<ClockAligner>(std::move(for_clock));
   return clock_->Measure(kPingsAtStart, NextDeadline());
+}
+
+absl::StatusOr<NcclCommunicator*> TrainingRun::ConnectToGather() {
+  auto* const nccl = dynamic_cast<NcclCommunicator*>(&ranks_);
+  if (nccl == nullptr) return nullptr;
+  const Deadline deadline = NextDeadline();
+  absl::Status gathered = nccl->BeginGather("", deadline);
+  if (gathered.ok()) gathered = nccl->TakeGathered(deadline, deadline).status();
+  // NCCL may fail where messages still travel.
+  OTT_ASSIGN_OR_RETURN(const std::vector<std::string> problems,
+                       ranks_.AllGather(std::string(gathered.message()), NextDeadline()));
+  for (const std::string& problem : problems) {
+    if (problem.empty()) continue;
+    if (ranks_.rank() == 0) std::printf("ott: statistics go by messages: %s\n", problem.c_str());
+    return nullptr;
+  }
+  return nccl;
 }
 
 absl::Status TrainingRun::PrepareDirectories() {

@@ -25,6 +25,7 @@
 #include "ott/dist/comm/clock_align.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/deadline.h"
+#include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/comm/worker_thread.h"
 #include "ott/dist/hang/watchdog.h"
 #include "ott/dist/run/rank_trace.h"
@@ -40,6 +41,9 @@ namespace ott {
 // The tensors that are checked and dumped are those given to TensorDumper::Get() during the iteration; the
 // dumper is enabled in the selected iterations only. Time spent here shows in the stopwatch as the
 // measurement "ott".
+//
+// Given a NcclCommunicator, it compares replicas on the devices and gathers the statistics by NCCL, on a
+// stream of its own; what it agrees upon besides, and what is left where NCCL fails, goes by messages.
 //
 // Every method is collective over the ranks of the communicator. Not thread-safe.
 //
@@ -97,6 +101,8 @@ class TrainingRun {
   Deadline NextDeadline() const;
   Deadline PreparationDeadline() const;
   absl::Status AlignClock();
+  // By the first gather, which waits for all ranks. Null where statistics are gathered by messages.
+  absl::StatusOr<NcclCommunicator*> ConnectToGather();
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
   absl::Status StartFlightRecorder();

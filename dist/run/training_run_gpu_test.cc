@@ -12,11 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dumper/tensor_dumper.h"
+#include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/comm/ranks_gtest.h"
@@ -125,6 +127,36 @@ TEST_F(TrainingRunOnDevice, EqualTensorsAreComparedWithoutTheHost) {
     EXPECT_EQ(verdict.worst_outcome(), BITWISE_EQUAL);
     EXPECT_EQ(verdict.num_tensors(), 1);
   }
+}
+
+// What NCCL's gathers bring to rank 0's host, and to no other, is more than all digests.
+TEST_F(TrainingRunOnDevice, TablesOfAllRanksComeByNccl) {
+  config_.mutable_stopwatch()->set_print_every_n_iters(2);
+  Start();
+  ::testing::internal::CaptureStdout();
+  const int64_t before = FindCudaStandIn() == nullptr ? 0 : CudaStandIn().Counts().bytes_to_host;
+  for (int i = 0; i < 6; ++i) {
+    { OTT_STOPWATCH_SCOPE("forward"); }
+    Train(kMiB, i);
+  }
+  ASSERT_TRUE(run_->Finish().ok());
+  const std::string output = ::testing::internal::GetCapturedStdout();
+  const int num_ranks = TestRanks().size();
+  if (FindCudaStandIn() != nullptr) {
+    const int64_t brought = CudaStandIn().Counts().bytes_to_host - before;
+    constexpr int kNumTables = 4;
+    if (Rank() == 0) {
+      EXPECT_GE(brought, kNumTables * num_ranks * 64 * 1024);
+    } else {
+      EXPECT_LE(brought, 6 * 200 + kNumTables * 8);
+    }
+  }
+  if (Rank() != 0) return;
+  for (const int iterations : {2, 4, 6}) {
+    EXPECT_THAT(output, testing::HasSubstr(absl::StrCat(num_ranks, " of ", num_ranks, " ranks, ", iterations,
+                                                        " measured iterations")));
+  }
+  EXPECT_THAT(output, testing::Not(testing::HasSubstr("by messages")));
 }
 
 TEST_F(TrainingRunOnDevice, WhereTensorsDifferTheBlockConcernedComesToTheHost) {

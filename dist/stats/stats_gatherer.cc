@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/comm/rank_list.h"
 
 namespace ott {
@@ -49,10 +50,16 @@ StopwatchStats ForRankReport(const StopwatchStats& stats) {
   return kept;
 }
 
+StatsGathererOptions ForSize(StatsGathererOptions options, int size) {
+  // A gather of NCCL has no tree.
+  if (options.nccl != nullptr) options.fan_out = std::max(options.fan_out, size);
+  return options;
+}
+
 }  // namespace
 
 StatsGatherer::StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererOptions options)
-    : ranks_(std::move(ranks)), options_(std::move(options)) {
+    : ranks_(std::move(ranks)), options_(ForSize(std::move(options), ranks_->size())), nccl_(options_.nccl) {
   OTT_CHECK(options_.fan_out >= 2) << options_.fan_out;
   for (int64_t child = int64_t{ranks_->rank()} * options_.fan_out + 1;
        child <= (int64_t{ranks_->rank()} + 1) * options_.fan_out && child < ranks_->size(); ++child) {
@@ -67,14 +74,19 @@ absl::Status StatsGatherer::Receive(Child& child, Deadline deadline) {
         ranks_->Receive(child.rank, kToParent, child.answers ? deadline : Deadline::Now());
     if (absl::IsDeadlineExceeded(bytes.status())) return absl::OkStatus();
     if (!bytes.ok()) return bytes.status();
-    num_bytes_received_ += static_cast<int64_t>(bytes->size());
-    if (bytes->size() < sizeof(child.round)) {
-      return absl::InternalError(absl::StrCat(bytes->size(), " bytes that are no statistics"));
-    }
-    std::memcpy(&child.round, bytes->data(), sizeof(child.round));
-    child.bytes = *std::move(bytes);
-    child.answers = true;
+    OTT_RETURN_IF_ERROR(Accept(child, *std::move(bytes)));
   }
+  return absl::OkStatus();
+}
+
+absl::Status StatsGatherer::Accept(Child& child, std::string bytes) {
+  num_bytes_received_ += static_cast<int64_t>(bytes.size());
+  if (bytes.size() < sizeof(child.round)) {
+    return absl::InternalError(absl::StrCat(bytes.size(), " bytes that are no statistics"));
+  }
+  std::memcpy(&child.round, bytes.data(), sizeof(child.round));
+  child.bytes = std::move(bytes);
+  child.answers = true;
   return absl::OkStatus();
 }
 
@@ -214,7 +226,32 @@ absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArriva
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> StatsGatherer::ExchangeByNccl(Deadline deadline, Deadline last) {
+  absl::Status begun;
+  if (!nccl_gathers_until_) {
+    // The other half is for messages.
+    nccl_gathers_until_ = Deadline::After(last.Remaining() / 2);
+    begun = nccl_->BeginGather(is_leaf() ? message_ : "", *nccl_gathers_until_);
+  }
+  using Gathered = std::optional<std::vector<std::string>>;
+  absl::StatusOr<Gathered> gathered =
+      begun.ok() ? nccl_->TakeGathered(deadline, *nccl_gathers_until_) : absl::StatusOr<Gathered>(begun);
+  if (gathered.ok() && !*gathered) return false;
+  nccl_gathers_until_.reset();
+  if (!gathered.ok()) {
+    nccl_ = nullptr;
+    problems_.push_back(absl::StrCat("NCCL gathers no more, messages do: ", gathered.status().message()));
+    return Exchange(deadline, last);
+  }
+  for (Child& child : children_) {
+    const absl::Status status = Accept(child, std::move((**gathered)[child.rank]));
+    if (!status.ok()) problems_.push_back(absl::StrCat("rank ", child.rank, ": ", status.message()));
+  }
+  return true;
+}
+
 absl::StatusOr<bool> StatsGatherer::Exchange(Deadline deadline, Deadline last) {
+  if (nccl_ != nullptr) return ExchangeByNccl(deadline, last);
   if (is_leaf()) {
     OTT_RETURN_IF_ERROR(Post());
     return true;

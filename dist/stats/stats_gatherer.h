@@ -14,6 +14,7 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/deadline.h"
+#include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/stats/arrivals.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/stats/cluster_summary.h"
@@ -33,6 +34,9 @@ struct StatsGathererOptions {
   // Which ranks come to a collective measurement together, by its name: "tensor parallel 2". Where it is not
   // in here, all do.
   std::map<std::string, std::string> collective_groups;
+  // Of the same ranks, on all of them. All then report to rank 0, by gathers of NCCL instead of messages,
+  // until one fails. Null: messages alone.
+  NcclCommunicator* nccl = nullptr;
 };
 
 // Ranks form a tree. Those that no other reports to post what they measured and go on; the others merge what
@@ -102,8 +106,11 @@ class StatsGatherer {
     bool answers = true;
   };
 
+  // By NCCL; where that fails, the ranks go on by messages.
+  absl::StatusOr<bool> ExchangeByNccl(Deadline deadline, Deadline last);
   // Takes the messages that have come, up to that of this round; waits for it.
   absl::Status Receive(Child& child, Deadline deadline);
+  absl::Status Accept(Child& child, std::string bytes);
   absl::Status Take(Child& child);
   void MergeChild(Child& child);
   // Says in the report whose it is.
@@ -132,6 +139,9 @@ class StatsGatherer {
   std::string message_;                // to the rank above
   int num_not_taken_ = 0;              // of those, in a row
   int64_t num_bytes_received_ = 0;
+  NcclCommunicator* nccl_;  // null once it failed
+  // When to give up the gather that was begun; none: nothing was begun.
+  std::optional<Deadline> nccl_gathers_until_;
   // Used on rank 0.
   StragglerTracker tracker_;
   ArrivalTracker arrivals_;

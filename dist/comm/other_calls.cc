@@ -1,0 +1,56 @@
+#include "ott/dist/comm/other_calls.h"
+
+#include <map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/dist/comm/rank_list.h"
+
+namespace ott {
+namespace {
+
+constexpr int kToRankZero = 0;
+constexpr int kFromRankZero = 1;
+
+std::string NothingFrom(const Communicator& ranks, int rank) {
+  return absl::StrCat("nothing from ", FormatRank(rank, ranks.host(rank)));
+}
+
+std::string HearAll(Communicator& ranks, std::string_view call, Deadline deadline) {
+  std::map<std::string, std::vector<int>> callers;
+  callers[std::string(call)].push_back(0);
+  std::vector<std::string> silent;
+  for (int rank = 1; rank < ranks.size(); ++rank) {
+    const absl::StatusOr<std::string> theirs = ranks.Receive(rank, kToRankZero, deadline);
+    if (theirs.ok()) {
+      callers[*theirs].push_back(rank);
+    } else {
+      silent.push_back(NothingFrom(ranks, rank));
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [what, who] : callers) {
+    const std::string names = who.size() == 1 ? FormatRank(who[0], ranks.host(who[0])) : FormatRanks(who);
+    parts.push_back(absl::StrCat(names, " called ", what));
+  }
+  parts.insert(parts.end(), silent.begin(), silent.end());
+  return absl::StrJoin(parts, "; ");
+}
+
+}  // namespace
+
+std::string DescribeCalls(Communicator& ranks, std::string_view call, std::chrono::nanoseconds patience) {
+  if (ranks.rank() != 0) {
+    ranks.Post(0, kToRankZero, call).IgnoreError();
+    const absl::StatusOr<std::string> told = ranks.Receive(0, kFromRankZero, Deadline::After(2 * patience));
+    return told.ok() ? *told : absl::StrCat("called ", std::string(call), "; ", NothingFrom(ranks, 0));
+  }
+  const std::string calls = HearAll(ranks, call, Deadline::After(patience));
+  // Also to those that were silent: they may meet the failure later.
+  for (int rank = 1; rank < ranks.size(); ++rank) ranks.Post(rank, kFromRankZero, calls).IgnoreError();
+  return calls;
+}
+
+}  // namespace ott

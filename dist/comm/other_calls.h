@@ -1,0 +1,21 @@
+// Who called what, where a collective of another library failed that does not say it.
+
+#ifndef OTT_DIST_COMM_OTHER_CALLS_H_
+#define OTT_DIST_COMM_OTHER_CALLS_H_
+
+#include <chrono>
+#include <string>
+#include <string_view>
+
+#include "ott/dist/comm/communicator.h"
+
+namespace ott {
+
+// "ranks 0, 2 called AreEqual #3; rank 1 (node7) called BroadcastOnDevice #3; nothing from rank 3 (node9)".
+// Each rank whose collective fails calls it, once for a communicator, with what it called; rank 0 hears the
+// others for `patience` and tells all of them. Waits no longer than twice that.
+std::string DescribeCalls(Communicator& ranks, std::string_view call, std::chrono::nanoseconds patience);
+
+}  // namespace ott
+
+#endif  // OTT_DIST_COMM_OTHER_CALLS_H_
