@@ -18,7 +18,12 @@ std::string TypeName(const OpCall& call, const OpArgument& tensor) {
 
 // Bytes of an element of a product's result.
 double ResultSize(const OpCall& call, const OpArgument& input) {
-  const std::optional<DType> told = call.Type({"out_dtype"});
+  std::optional<DType> told = call.Type({"out_dtype"});
+  // _scaled_mm(self, mat2, scale_a, scale_b, bias, scale_result, out_dtype, ...), and (self, mat2, bias,
+  // out_dtype, ...) up to PyTorch 2.4, which has tensors where the other has that number.
+  for (const int position : {6, 3}) {
+    if (!told.has_value() && call.name() == "scaled_mm") told = call.Type({"", position});
+  }
   if (told.has_value()) return static_cast<double>(SizeOf(*told));
   const std::optional<DType> dtype = call.TypeOf(input);
   if (!dtype.has_value() || *dtype == DType::kFloat8E4M3 || *dtype == DType::kFloat8E5M2) return kUnknownCost;
@@ -86,6 +91,29 @@ bool SetGrouped(const OpArgument* offsets, Product* product) {
   return true;
 }
 
+// Products of other libraries, by their schemas: vLLM's, SGLang's, AITER's, TensorRT-LLM's, bitsandbytes'.
+struct LibraryProduct {
+  std::string_view name;  // or what it begins with
+  size_t a;               // its place among the tensors; b follows
+  bool is_linear;         // b is [N, K], else [K, N]
+};
+constexpr LibraryProduct kLibraryProducts[] = {
+    {"rocm_unquantized_gemm", 0, true}, {"rocm_aiter_triton_gemm_a8w8", 0, true},
+    {"gemm_a16w16", 0, true},           {"gemm_a8w8", 0, true},
+    {"flatmm_a8w8", 0, true},           {"gfx950_a8w8", 0, true},
+    {"int8_linear_matmul", 0, true},    {"cublas_scaled_mm", 0, false},
+    {"fp8_scaled_mm", 0, false},        {"int8_scaled_mm", 0, false},
+    {"cutlass_scaled_mm", 1, false},  // (out, a, b, ...)
+};
+
+const LibraryProduct* LibraryProductOf(const OpCall& call) {
+  const auto begins = [&](const LibraryProduct& known) {
+    return std::string_view(call.name()).substr(0, known.name.size()) == known.name;
+  };
+  const auto product = std::find_if(std::begin(kLibraryProducts), std::end(kLibraryProducts), begins);
+  return product == std::end(kLibraryProducts) ? nullptr : &*product;
+}
+
 std::optional<Product> ToProduct(const OpCall& call) {
   Product product;
   if (call.name() == "linear") {
@@ -93,6 +121,13 @@ std::optional<Product> ToProduct(const OpCall& call) {
     product.b = call.Tensor({"weight", 1});
     product.added = Bias(call, 2);
     if (product.a == nullptr || product.b == nullptr || !SetLinear(&product)) return std::nullopt;
+    return product;
+  }
+  if (const LibraryProduct* const known = LibraryProductOf(call); known != nullptr) {
+    if (call.num_tensors() < known->a + 2) return std::nullopt;
+    product.a = &call.tensor(known->a);
+    product.b = &call.tensor(known->a + 1);
+    if (!(known->is_linear ? SetLinear(&product) : SetMatmul(&product))) return std::nullopt;
     return product;
   }
   const bool adds = call.IsOneOf({"addmm", "baddbmm", "addbmm", "addmv", "addmm_activation"});
@@ -282,10 +317,21 @@ std::string ConvolutionParams(const OpCall& call, const Convolution& conv) {
                       ",g=", conv.groups, TypeName(call, *conv.x));
 }
 
-// Pairs of a query and a key it looks at: query i at keys 0..i, of which the last counts half.
-double CausalPairs(double queries, double keys) {
+// Pairs of a query and a key it looks at: query i at keys 0..i, of which the last counts half. last: the last
+// query looks at the last key, as the flash-attn library has it, instead of the first at the first.
+double CausalPairs(double queries, double keys, bool last) {
   const double triangle = std::min(queries, keys);
-  return triangle * triangle / 2 + (queries - triangle) * keys;
+  const double before = last ? (keys - triangle) * queries : (queries - triangle) * keys;
+  // A single query is the newest one of a cache, and sees all of it.
+  return last && queries == 1 ? keys : triangle * triangle / 2 + before;
+}
+
+// The flash-attn library's own, and AITER's after them.
+bool IsOfFlashAttnLibrary(std::string_view name) {
+  constexpr std::string_view kNames[] = {"flash_attn_forward", "flash_attn",    "flash_attn_varlen_forward",
+                                         "flash_attn_varlen",  "flashattnfunc", "mha_fwd",
+                                         "fmha_v3_fwd"};
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
 // Which argument says whether it is causal, by PyTorch's native_functions.yaml; -1: none. Of "efficient"
@@ -293,12 +339,32 @@ double CausalPairs(double queries, double keys) {
 int CausalPosition(std::string_view name, bool backward) {
   const bool outer = name.find("scaled_dot_product") != std::string_view::npos;
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  // The flash-attn library's own.
-  if (has("flash_attn_") || name == "flash_attn") return backward ? 11 : 5;
+  if (IsOfFlashAttnLibrary(name)) return has("varlen") ? (backward ? 15 : 9) : backward ? 11 : 5;
   if (has("flash")) return backward ? 11 : outer ? 4 : 8;
   if (has("efficient")) return outer ? (backward ? 11 : 6) : backward ? 14 : 9;
   if (has("cudnn")) return backward ? 14 : 6;
   return backward ? -1 : 5;
+}
+
+// How many sequences lie one after the other in the first dimension of q and k, where all are of one length.
+double NumEqualSequences(const OpCall& call, const OpArgument& q, const OpArgument& k) {
+  // Behind q, k and v, and in the library's backward out, lse and the gradients: the sums of the lengths and
+  // the longest ones. Of "efficient" kernels a bias is the first of them.
+  const bool efficient = call.name().find("efficient") != std::string::npos;
+  if (call.is_backward_op() && !IsOfFlashAttnLibrary(call.name())) return kUnknownCost;
+  const int sums = call.is_backward_op() ? 9 : efficient ? 4 : 3;
+  const auto count = [&](int position) {
+    for (const OpArgument* tensor : call.tensors()) {
+      if (tensor->position == position && tensor->shape.size() == 1) return Double(tensor->shape[0]) - 1;
+    }
+    return kUnknownCost;
+  };
+  const double sequences = count(sums);
+  if (!(sequences >= 1) || count(sums + 1) != sequences) return kUnknownCost;
+  const bool equal =
+      Double(q.shape[0]) == sequences * call.Number({"max_seqlen_q", sums + 2}, kUnknownCost) &&
+      Double(k.shape[0]) == sequences * call.Number({"max_seqlen_k", sums + 3}, kUnknownCost);
+  return sequences == 1 || equal ? sequences : kUnknownCost;
 }
 
 // FLOPs of a state's element but for products, two biases and their sum among them; tanh for one gate.
@@ -339,7 +405,8 @@ RawCost RecurrentCostOfWeights(const OpCall& call, double gates, double pointwis
 std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass) {
   if (!call.IsOneOf({"mm", "bmm", "matmul", "linear", "addmm", "baddbmm", "addmm_activation", "mv", "addmv",
                      "dot", "vdot", "inner", "scaled_mm", "int_mm", "rmatmul", "addbmm", "grouped_mm",
-                     "scaled_grouped_mm"})) {
+                     "scaled_grouped_mm"}) &&
+      LibraryProductOf(call) == nullptr) {
     return std::nullopt;
   }
   RawCost cost;
@@ -409,9 +476,9 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   const bool outer = has("scaled_dot_product");
   // What PyTorch's outer ops call has the heads after the sequence, but for cuDNN's.
-  const bool heads_last =
-      call.IsOneOf({"flash_attention_forward", "flash_attention", "efficient_attention_forward",
-                    "efficient_attention", "flash_attn_forward", "flash_attn"});
+  const bool of_library = IsOfFlashAttnLibrary(name);
+  const bool heads_last = of_library || call.IsOneOf({"flash_attention_forward", "flash_attention",
+                                                      "efficient_attention_forward", "efficient_attention"});
   if (!outer && !heads_last && !call.IsOneOf({"cudnn_attention_forward", "cudnn_attention"}))
     return std::nullopt;
   RawCost cost;
@@ -423,11 +490,15 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const OpArgument* v = call.Tensor({"value", query + 2});
   if (q == nullptr || k == nullptr || v == nullptr) return cost;
   const size_t rank = q->shape.size();
-  // Sequences of unlike lengths lie one after the other in three dimensions, and their lengths are not told.
-  if (rank < (outer ? 2 : 4) || k->shape.size() != rank || v->shape.size() != rank) return cost;
+  // Sequences of several lengths lie one after the other in three dimensions, and their lengths are not told.
+  const bool is_packed = heads_last && rank == 3;
+  if (rank < (outer ? 2 : is_packed ? 3 : 4) || k->shape.size() != rank || v->shape.size() != rank)
+    return cost;
+  const double sequences = is_packed ? NumEqualSequences(call, *q, *k) : 1;
+  if (std::isnan(sequences)) return cost;
   const size_t sequence = rank - (heads_last ? 3 : 2);
-  const double queries = Double(q->shape[sequence]);
-  const double keys = Double(k->shape[sequence]);
+  const double queries = Double(q->shape[sequence]) / sequences;
+  const double keys = Double(k->shape[sequence]) / sequences;
   const double e = Double(q->shape[rank - 1]);
   const double ev = Double(v->shape[rank - 1]);
   if (queries <= 0 || e <= 0) return cost;
@@ -439,7 +510,7 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   double causal = call.Number({"is_causal", causal_position}, has_default ? 0 : kUnknownCost);
   if (heads_last && std::isnan(causal)) causal = call.Number({"custom_mask_type"}, kUnknownCost);
   const double pairs = std::isnan(causal) ? kUnknownCost
-                       : causal != 0      ? CausalPairs(queries, keys)
+                       : causal != 0      ? CausalPairs(queries, keys, of_library)
                                           : queries * keys;
   const double out_bytes = heads * queries * ev * call.ElementSize(*q);
   const double log_sum_exp = 4 * heads * queries;

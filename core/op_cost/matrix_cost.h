@@ -12,7 +12,8 @@
 
 namespace ott {
 
-// mm, addmm, bmm, baddbmm, matmul, linear, mv, dot, scaled_mm, grouped_mm and the like. C[m,n] = A[m,k]
+// mm, addmm, bmm, baddbmm, matmul, linear, mv, dot, scaled_mm, grouped_mm and the like, and products of vLLM,
+// SGLang, AITER, TensorRT-LLM and bitsandbytes (scales are not counted in bytes). C[m,n] = A[m,k]
 // B[k,n], B batches:
 //   forward                      2 B m n k FLOPs, |A| + |B| + |C|, and what is added (bias): its elements
 //                                once in bytes, B m n FLOPs
@@ -38,13 +39,16 @@ std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass);
 std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass);
 
 // scaled_dot_product_attention and its flash, efficient and cuDNN forms, and what these call
-// (flash_attention_forward, with the heads after the sequence). q[B,Hq,L,E], k[B,Hk,S,E], v[B,Hk,S,Ev]; Hk
-// may be fewer (grouped queries). pairs = L S, causal: those of query i with keys 0..i, the last counting
-// half:
+// (flash_attention_forward, with the heads after the sequence), flash-attn's own and AITER's. q[B,Hq,L,E],
+// k[B,Hk,S,E], v[B,Hk,S,Ev]; Hk may be fewer (grouped queries). pairs = L S, causal: those of query i with
+// keys 0..i, the last counting half; in the flash-attn library the last query goes with the last key, and a
+// single one with all:
 //   forward   2 B Hq pairs (E + Ev), |q| + |k| + |v| + |mask| + |o| + 4 B Hq L (log-sum-exp)
 //   backward  2 B Hq pairs (3 E + 2 Ev): S again, dV, dP, dQ, dK; all of the above, |do|, |dq|, |dk| and |dv|
 // Softmax is not counted. Source: Dao (2023), "FlashAttention-2", 4.1, which halves for causal. FLOPs are not
-// known where the label does not tell whether it is causal.
+// known where the label does not tell whether it is causal. Of sequences that lie one after the other,
+// q[T,Hq,E], nothing is known but where there is a single one, or the longest times their number says that
+// all are alike.
 std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass);
 
 // lstm, gru, rnn_tanh, rnn_relu and their cells. x[T,B,I], hidden size H, G gates (4, 3, 1), each layer and

@@ -12,12 +12,21 @@
 namespace ott {
 namespace {
 
+// What the compiler that wrote the op says of it.
+std::optional<RawCost> ToldCost(const OpCall& call, OpPass) {
+  RawCost cost;
+  cost.flops = call.Number({"kernel_flop"}, kUnknownCost);
+  cost.bytes = 1e9 * call.Number({"kernel_num_gb"}, kUnknownCost);
+  if (std::isnan(cost.flops) && std::isnan(cost.bytes)) return std::nullopt;
+  return cost;
+}
+
 using Formula = std::optional<RawCost> (*)(const OpCall& call, OpPass pass);
 
 constexpr Formula kFormulas[] = {
-    GemmCost,      ConvolutionCost, AttentionCost, RecurrentCost,  ForeachCost,   PointwiseCost,
-    ReductionCost, SoftmaxCost,     NormCost,      DropoutCost,    EmbeddingCost, PoolingCost,
-    LossCost,      OptimizerCost,   MovementCost,  CollectiveCost,
+    ToldCost,      GemmCost,      ConvolutionCost, AttentionCost, RecurrentCost,  ForeachCost,
+    PointwiseCost, ReductionCost, SoftmaxCost,     NormCost,      DropoutCost,    EmbeddingCost,
+    PoolingCost,   LossCost,      OptimizerCost,   MovementCost,  CollectiveCost,
 };
 
 // "[18,104,160]bool;[160]float32"

@@ -233,6 +233,30 @@ TEST(OpCost, Attention) {
        kForward,
        2 * 16 * 128 * 128,
        4 * 32768 + 1024},
+      // There the last query goes with the last of more keys: 2 x 2 before, and half of 2 x 2.
+      {"flash_attn_forward",
+       {T({1, 2, 1, 1}, kF16), T({1, 4, 1, 1}, kF16), T({1, 4, 1, 1}, kF16), N("", {0}), N("", {1}),
+        N("", {1})},
+       kForward,
+       2 * 6 * 2,
+       2 * (2 + 4 + 4 + 2) + 8},
+      {"FlashAttnFunc",
+       {T({1, 1, 1, 1}, kF16), T({1, 4, 1, 1}, kF16), T({1, 4, 1, 1}, kF16), N("", {0}), N("", {1}),
+        N("", {1})},
+       kForward,
+       2 * 4 * 2,
+       2 * (1 + 4 + 4 + 1) + 4},
+  });
+  // Two sequences of 8 one after the other; of which nothing is known where the longest has 12.
+  const auto packed = [](int64_t sums, double longest) {
+    return std::vector<OpArgument>{
+        T({16, 4, 32}, kF16), T({16, 4, 32}, kF16), T({16, 4, 32}, kF16), T({sums}),  T({sums}),
+        N("", {longest}),     N("", {longest}),     N("", {0}),           N("", {1}), N("", {0})};
+  };
+  Check({
+      {"_flash_attn_varlen_forward", packed(3, 8), kForward, 2 * 2 * 4 * 64 * 64, 4 * 2 * 2048 + 4 * 64},
+      {"_flash_attn_varlen_forward", packed(2, 16), kForward, 2 * 4 * 256 * 64, 4 * 2 * 2048 + 4 * 64},
+      {"_flash_attn_varlen_forward", packed(3, 12), kForward, kNa, kNa},
   });
   OpDescription sizes = Op("_scaled_dot_product_flash_attention", qkv({1, 1, 2, 1}, {1, 1, 2, 1}, 0));
   sizes.arguments.pop_back();

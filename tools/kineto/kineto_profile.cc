@@ -355,8 +355,9 @@ class ProfileBuilder {
 
   uint32_t OpLabelOf(const Event& event) {
     key_.assign("o");
-    for (const std::string_view part : {event.name, event.dims, event.types, event.strides, event.inputs,
-                                        event.call_stack, event.module_hierarchy}) {
+    for (const std::string_view part :
+         {event.name, event.dims, event.types, event.strides, event.inputs, event.call_stack,
+          event.module_hierarchy, event.kernel_flop, event.kernel_num_gb}) {
       key_.append(part).push_back('\0');
     }
     uint32_t* known = LabelOf(key_);
@@ -368,6 +369,8 @@ class ProfileBuilder {
     if (description.op.empty()) description.op = event.name;
     description.tensors_only = false;
     description.arguments = ParseArguments(event.dims, event.types, event.inputs);
+    AddNumber("kernel_flop", event.kernel_flop, &description.arguments);
+    AddNumber("kernel_num_gb", event.kernel_num_gb, &description.arguments);
     // Without the values of what is no tensor, labels are as PyTorch's NVTX ranges have them.
     description.tensors_only = event.inputs.empty();
     label.text = event.name;

@@ -165,6 +165,190 @@ TEST(KinetoProfile, CollectivesTellTheirMessageAndTheirGroup) {
   EXPECT_EQ(joined.profile.collective_kinds[0].group_ranks, "[0, 2, 4, 6]");
 }
 
+// An op of these arguments with a kernel: its FLOPs, bytes and Tensor Core use.
+std::string CostOf(const std::string& op, const std::string& dims, const std::string& types,
+                   const std::string& inputs,
+                   const std::string& kernel = "nvjet_tst_128x64_64x6_2x1_v_bz_TNT") {
+  const Joined joined = Trace(
+      Last(Event("cpu_op", op, 100, 50,
+                 absl::StrCat(R"("External id":7,"Input Dims":)", dims, R"(,"Input type":)", types,
+                              R"(,"Concrete Inputs":)", inputs)) +
+           Event("cuda_runtime", "cudaLaunchKernel", 110, 5, R"("External id":7,"correlation":3)") +
+           Event("kernel", kernel, 300, 30, R"("External id":7,"correlation":3,"device":0,"stream":7)")));
+  const std::string text = joined.Write("flops,bytes,tc");
+  return text.substr(text.find('\n') + 1);
+}
+
+// By hand: 2 M N K, and each tensor once in bytes.
+TEST(KinetoProfile, ProductsOfAllFormsHaveTheirFlopsAndBytes) {
+  const std::string bf16 = R"("c10::BFloat16")";
+  // 2 128 64 256 and the bias's 128 256; bf16.
+  EXPECT_EQ(CostOf("aten::addmm", "[[256],[128,64],[64,256],[],[]]",
+                   absl::StrCat("[", bf16, ",", bf16, ",", bf16, R"(,"Scalar","Scalar"])"),
+                   R"(["","","","1","1"])", "Cijk_Alik_Bljk_BBS_BH_MT128x64x64_MI16x16x16x1_SN.kd"),
+            "4227072 115200 1\n");
+  EXPECT_EQ(CostOf("aten::linear", "[[2,8,64],[32,64],[]]", absl::StrCat("[", bf16, ",", bf16, R"(,""])"),
+                   R"(["","",""])"),
+            "65536 7168 1\n");
+  EXPECT_EQ(CostOf("aten::bmm", "[[4,8,16],[4,16,32]]", R"(["c10::Half","c10::Half"])", R"(["",""])",
+                   "sm90_xmma_gemm_f16f16_f16f32_tn_n_tilesize64x64x64"),
+            "32768 7168 1\n");
+  // float8 with a bfloat16 result, the 7th argument today and the 4th before PyTorch 2.5.
+  EXPECT_EQ(CostOf("aten::_scaled_mm", "[[16,32],[32,64],[],[],[],[],[],[]]",
+                   R"(["c10::Float8_e4m3fn","c10::Float8_e4m3fn","float","float","","","Scalar","Scalar"])",
+                   R"(["","","","","","","15","True"])", "nvjet_qqtst_128x64_tmaAB_bz_TNT"),
+            "65536 4608 1\n");
+  EXPECT_EQ(
+      CostOf("aten::_scaled_mm", "[[16,32],[32,64],[],[],[],[],[],[]]",
+             R"(["c10::Float8_e4m3fnuz","c10::Float8_e4m3fnuz","","Scalar","float","float","","Scalar"])",
+             R"(["","","","15","","","","False"])", "Cijk_Alik_Bljk_F8BS_MT64x64_MI16x16x32x1"),
+      "65536 4608 1\n");
+  // Of inference servers: w[N, K], and a result that comes first.
+  EXPECT_EQ(CostOf("vllm::rocm_unquantized_gemm", "[[4,64],[32,64],[]]",
+                   absl::StrCat("[", bf16, ",", bf16, R"(,""])"), R"(["","",""])"),
+            "16384 4864 1\n");
+  EXPECT_EQ(CostOf("aiter::gemm_a8w8_blockscale_ck", "[[4,64],[32,64],[4,1],[1,1],[4,32]]",
+                   R"(["c10::Float8_e4m3fnuz","c10::Float8_e4m3fnuz","float","float","c10::BFloat16"])",
+                   R"(["","","","",""])")
+                .substr(0, 6),
+            "16384 ");
+  EXPECT_EQ(
+      CostOf("_C::cutlass_scaled_mm", "[[4,32],[4,64],[64,32],[4,1],[1,32],[]]",
+             R"(["c10::BFloat16","signed char","signed char","float","float",""])", R"(["","","","","",""])")
+          .substr(0, 6),
+      "16384 ");
+}
+
+TEST(KinetoProfile, AttentionOfAllFormsHasItsFlopsAndBytes) {
+  const std::string half = R"(["c10::Half","c10::Half","c10::Half","","","","","",""])";
+  // [2, 8, 16, 64] each: 2 x 16 heads 256 pairs 128; 4 of 32768 bytes and 4 x 256 of the log-sum-exp.
+  const std::string heads_first = "[[2,8,16,64],[2,8,16,64],[2,8,16,64],[],[],[],[],[],[]]";
+  const std::string heads_last = "[[2,16,8,64],[2,16,8,64],[2,16,8,64],[],[],[],[],[],[]]";
+  const std::string whole = "1048576 132096 1\n", causal = "524288 132096 1\n";
+  const std::string flash = "void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>(Params)";
+  EXPECT_EQ(CostOf("aten::_scaled_dot_product_flash_attention", heads_first, half,
+                   R"(["","","","0.","False","False","","",""])", flash),
+            whole);
+  EXPECT_EQ(CostOf("aten::_scaled_dot_product_flash_attention", heads_first, half,
+                   R"(["","","","0.","True","False","","",""])", flash),
+            causal);
+  EXPECT_EQ(
+      CostOf("aten::_scaled_dot_product_efficient_attention", heads_first, half,
+             R"(["","","","","False","0.","True","",""])", "fmha_cutlassF_f16_aligned_64x64_rf_sm80(P)"),
+      causal);
+  EXPECT_EQ(CostOf("aten::_scaled_dot_product_cudnn_attention", heads_first, half,
+                   R"(["","","","","False","0.","False","False",""])",
+                   "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7"),
+            whole);
+  EXPECT_EQ(CostOf("aten::_flash_attention_forward", heads_last, half,
+                   R"(["","","","","","16","16","0.","True"])", flash),
+            causal);
+  EXPECT_EQ(CostOf("flash_attn::_flash_attn_forward", heads_last, half,
+                   R"(["","","","0.","0.125","False","-1","-1",""])", flash),
+            whole);
+  EXPECT_EQ(CostOf("aiter::_flash_attn_forward", heads_last, half,
+                   R"(["","","","0.","0.125","True","-1","-1",""])", "ck_tile::FmhaFwdKernel_xdl"),
+            causal);
+  // Four heads share keys and values: fewer bytes, as many FLOPs.
+  EXPECT_EQ(CostOf("aten::_scaled_dot_product_flash_attention",
+                   "[[2,8,16,64],[2,2,16,64],[2,2,16,64],[],[],[],[],[],[]]", half,
+                   R"(["","","","0.","False","False","","",""])", flash),
+            "1048576 82944 1\n");
+  // Two sequences of 16 one after the other, and a paged cache, whose lengths nothing tells.
+  EXPECT_EQ(CostOf("flash_attn::_flash_attn_varlen_forward",
+                   "[[32,8,64],[32,8,64],[32,8,64],[3],[3],[],[],[],[],[]]",
+                   R"(["c10::Half","c10::Half","c10::Half","int","int","","","","",""])",
+                   R"(["","","","","","16","16","0.","0.125","True"])", flash),
+            causal);
+  EXPECT_EQ(CostOf("vllm::unified_attention_with_output", "[[32,8,64],[32,8,64],[32,8,64],[32,8,64],[]]",
+                   half, R"(["","","","",""])", "kernel_unified_attention_2d"),
+            "na na na\n");
+}
+
+TEST(KinetoProfile, ConvolutionsEmbeddingsAndNormsHaveTheirFlopsAndBytes) {
+  // 2 x (2 8 30 30 outputs) (4 of 8 channels, 3 3); float32. Two groups.
+  EXPECT_EQ(
+      CostOf("aten::convolution", "[[2,8,32,32],[8,4,3,3],[],[],[],[],[],[],[]]",
+             R"(["float","float","","ScalarList","ScalarList","ScalarList","Scalar","ScalarList","Scalar"])",
+             R"(["","","","[1, 1]","[0, 0]","[1, 1]","False","[0, 0]","2"])", "implicit_convolve_sgemm"),
+      absl::StrCat(2 * 2 * 8 * 900 * 36, " ", 4 * (2 * 8 * 1024 + 8 * 36 + 2 * 8 * 900), " 0\n"));
+  // 6 rows of 16 halves read and written, and 6 indices of 8 bytes.
+  EXPECT_EQ(
+      CostOf("aten::embedding", "[[100,16],[2,3],[],[],[]]",
+             R"(["c10::Half","long int","Scalar","Scalar","Scalar"])", R"(["","","-1","False","False"])",
+             "void at::native::(anonymous namespace)::indexSelectLargeIndex<c10::Half>(int)"),
+      "0 432 0\n");
+  // 8 FLOPs an element; x, y, weight, bias, and mean and 1 / deviation of each row; float32.
+  EXPECT_EQ(CostOf("aten::native_layer_norm", "[[4,32],[],[32],[32],[]]",
+                   R"(["float","ScalarList","float","float","Scalar"])", R"(["","[32]","","","1e-05"])",
+                   "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int)"),
+            absl::StrCat(8 * 128, " ", 4 * (128 + 128 + 32 + 32 + 8), " 0\n"));
+}
+
+TEST(KinetoProfile, KernelsOfGraphsHaveThePhaseOfTheirLaunchAndNoOp) {
+  // As inference servers replay them, on NVIDIA and AMD; no External id, one correlation for all.
+  for (const std::string launch : {"cudaGraphLaunch", "hipGraphLaunch"}) {
+    const Joined joined = Trace(Last(
+        Event("user_annotation", "execute_context_0(0)_generation_4(4)", 90, 100, R"("External id":4)") +
+        Event("gpu_user_annotation", "execute_context_0(0)_generation_4(4)", 290, 100, R"("External id":4)",
+              7) +
+        Event("cuda_runtime", launch, 110, 5, R"("correlation":55)") +
+        Event("kernel", "_gemv", 300, 10, R"("device":0,"stream":7,"correlation":55,"graph node id":99)") +
+        Event("kernel", "_norm", 320, 10, R"("device":0,"stream":7,"correlation":55,"graph node id":98)")));
+    EXPECT_EQ(joined.Write("op,kernel,phase,join,flops"),
+              "op kernel phase join flops\n- _gemv execute_context_0(0)_generation_4(4) graph na\n"
+              "- _norm execute_context_0(0)_generation_4(4) graph na\n");
+    EXPECT_TRUE(joined.profile.notes.empty());
+  }
+}
+
+TEST(KinetoProfile, KernelsOfTorchCompileHaveTheirTritonOpAndWhatItTells) {
+  const auto launch = [](int id, int64_t start) {
+    return Event("cuda_driver", "cuLaunchKernel", start, 5,
+                 absl::StrCat(R"("External id":)", id, R"(,"correlation":)", id));
+  };
+  const auto kernel = [](const std::string& name, int id, int64_t start) {
+    return Event(
+        "kernel", name, start, 10,
+        absl::StrCat(R"("External id":)", id, R"(,"correlation":)", id, R"(,"device":0,"stream":7)"));
+  };
+  const Joined joined = Trace(Last(
+      Event("python_function", "nn.Module: OptimizedModule_0", 80, 300, "") +
+      Event("python_function", "vllm/model.py(40): forward", 85, 290, "") +
+      Event("user_annotation", "## Call CompiledFxGraph fabc ##", 88, 280, "") +
+      Event("cpu_op", "Torch-Compiled Region: 0/0", 90, 250, R"("External id":1)") +
+      Event(
+          "cpu_op", "triton_poi_fused_add_0", 100, 20,
+          R"-("External id":2,"Input Dims":[[4,8],[4,8],[],[]],"Input type":["float","float","Scalar",""],)-"
+          R"-("kernel_backend":"triton","kernel_file":"/tmp/ab/c.py","kernel_hash":"cx","stream":7,)-"
+          R"-("grid":"grid(32,)","num_warps":4)-") +
+      launch(2, 105) + kernel("triton_poi_fused_add_0", 2, 400) +
+      Event("cpu_op", "triton_tem_fused_mm_1", 130, 20,
+            R"("External id":3,"Input Dims":[[4,8],[8,16]],"Input type":["float","float"],)"
+            R"("kernel_backend":"triton","kernel_flop":1024,"kernel_num_gb":0.000000896)") +
+      launch(3, 135) + kernel("triton_tem_fused_mm_1", 3, 420) +
+      Event("cpu_op", "aten::mm", 160, 20, R"("External id":4,"Input Dims":[[4,8],[8,16]])") +
+      launch(4, 165) + kernel("sgemm", 4, 440)));
+  EXPECT_EQ(joined.Write("op,layer,trace,tc,flops,bytes"),
+            "op layer trace tc flops bytes\n"
+            "triton_poi_fused_add_0 OptimizedModule_0 vllm/model.py:40 0 na na\n"
+            "triton_tem_fused_mm_1 OptimizedModule_0 vllm/model.py:40 na 1024 896\n"
+            "mm OptimizedModule_0 vllm/model.py:40 0 1024 896\n");
+  EXPECT_EQ(joined.Write("phase").substr(0, 38), "phase\n##_Call_CompiledFxGraph_fabc_##\n");
+}
+
+TEST(KinetoProfile, MessagesBetweenTwoRanksAreNoCollectives) {
+  const std::string own =
+      R"("Collective name":"send","In msg nelems":1000,"Out msg nelems":1000,"Group size":8,"dtype":"Half",)"
+      R"("Process Group Name":"5","Process Group Ranks":"[0, 1, 2, 3, 4, 5, 6, 7]","Dst Rank":4)";
+  const Joined joined =
+      Trace(Last(Event("cpu_op", "record_param_comms", 100, 50, R"("External id":7,)" + own) +
+                 Event("cuda_runtime", "hipExtLaunchKernel", 110, 5, R"("External id":7,"correlation":3)") +
+                 Event("kernel", "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", 200, 10,
+                       R"("External id":7,"correlation":3,"stream":20,"device":0,)" + own)));
+  EXPECT_EQ(joined.Write("op,algbw,busbw"), "op algbw busbw\nrecord_param_comms 0.2 0.2\n");
+}
+
 TEST(KinetoProfile, TheRatesOfACallCountItOnceInTheTimeOfAllItsKernels) {
   const Joined joined = Trace(
       Last(Event("cpu_op", "aten::mm", 100, 50,

@@ -111,6 +111,14 @@ std::optional<DType> ToDType(std::string_view name) {
   return std::nullopt;
 }
 
+void AddNumber(std::string_view name, std::string_view number, std::vector<OpArgument>* arguments) {
+  const std::optional<Literal> value = number.empty() ? std::nullopt : ParseLiteral(number);
+  if (!value.has_value() || !value->is_number()) return;
+  OpArgument& argument = arguments->emplace_back();
+  argument.name = name;
+  argument.numbers = {value->number};
+}
+
 std::vector<OpArgument> ParseArguments(std::string_view shapes, std::string_view types,
                                        std::string_view inputs) {
   const std::vector<Literal> sizes = ItemsOf(shapes);

@@ -16,6 +16,9 @@ namespace ott::kineto {
 std::vector<OpArgument> ParseArguments(std::string_view shapes, std::string_view types,
                                        std::string_view inputs);
 
+// An attribute that is a number; nothing for a text that is none.
+void AddNumber(std::string_view name, std::string_view number, std::vector<OpArgument>* arguments);
+
 // "float", "c10::BFloat16", "long int"; also "Float" and "BFloat16", as collectives have it.
 std::optional<DType> ToDType(std::string_view name);
 

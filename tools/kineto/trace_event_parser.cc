@@ -181,6 +181,10 @@ void EventParser::Parser::AddArgument(ondemand::raw_json_string key, ondemand::v
     case 'g':
       if (is("grid")) return list(&event->grid);
       return;
+    case 'k':
+      if (is("kernel_flop")) event->kernel_flop = Unquoted(token());
+      if (is("kernel_num_gb")) event->kernel_num_gb = Unquoted(token());
+      return;
     case 'l':
       if (is("labels")) return AddText(value, &event->metadata_labels);
       return;

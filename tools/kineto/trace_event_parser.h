@@ -41,7 +41,8 @@ struct EventArguments {
   std::string_view grid, block;                   // JSON lists
   std::string_view call_stack;                    // "file(line): function;...", the innermost first
   std::string_view module_hierarchy;
-  std::string_view metadata_name;  // of a process or a thread
+  std::string_view kernel_flop, kernel_num_gb;  // numbers: what torch.compile says of a Triton kernel
+  std::string_view metadata_name;               // of a process or a thread
   std::string_view metadata_labels;
   CollectiveArguments collective;
 };
