@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# stories.sh MPIRUN TRAIN_DIGITS OTT OUT: trains with four ranks in five stories, and fails unless each comes out:
+# stories.sh MPIRUN TRAIN_DIGITS OTT OUT [FLAG...]: trains with four ranks in five stories, and fails unless each comes out:
 #   1. a slow rank is named;  2. an optimized kernel is within tolerance of the reference run, and not bitwise equal;
 #   3. a flipped bit is found while training;  4. `ott stats`, `ott report` and `ott compare` say the same afterwards;
 #   5. a rank that holds the others up is named, though all work equally long.
@@ -10,7 +10,10 @@ mpirun=$1
 train_digits=$2
 ott=$3
 out=$4
+flags=("${@:5}")  # of each training
 slow_rank=1
+# Longer where an iteration takes longer than on an idle CPU.
+delay_ms=${STORY_DELAY_MS:-5}
 fault=(2 30 weights.w1 777 20)  # rank, iteration, tensor, element, bit
 
 tell() { printf '\n=== %s\n' "$*"; }
@@ -32,7 +35,7 @@ run() {
 train() {
   local expected=$1 name=$2
   shift 2
-  run "$expected" "$name.log" "$mpirun" 4 "$train_digits" --run "$out/$name" --every 10 "$@"
+  run "$expected" "$name.log" "$mpirun" 4 "$train_digits" --run "$out/$name" --every 10 "${flags[@]}" "$@"
 }
 
 compare() {
@@ -44,8 +47,8 @@ compare() {
 
 mkdir -p "$out"
 
-tell "1. Reference run; rank $slow_rank takes 5 ms longer for each forward pass. Who is slow?"
-train 0 reference --delay $slow_rank 5 forward
+tell "1. Reference run; rank $slow_rank takes $delay_ms ms longer for each forward pass. Who is slow?"
+train 0 reference --delay "$slow_rank" "$delay_ms" forward
 expect reference.log "slowest rank: rank $slow_rank "
 expect reference.log "test accuracy (9[5-9]|100)"
 expect reference.log "the same, bit for bit"
@@ -73,10 +76,10 @@ expect faulty.html "first: iteration ${fault[1]}: replicas DIFFER"
 compare 1 faulty.txt "$out/reference" "$out/faulty"
 expect faulty.txt "iteration ${fault[1]}, rank ${fault[0]}, .*${fault[2]}.*element ${fault[3]} .*flipped bit ${fault[4]},"
 
-tell "5. Rank $slow_rank takes 20 ms longer to come to the sum of the loss, the others to come to that of the gradients: the
+tell "5. Rank $slow_rank takes $((4 * delay_ms)) ms longer to come to the sum of the loss, the others to come to that of the gradients: the
 === same work on all ranks. Who holds whom up?"
-delays=(--delay "$slow_rank" 20 forward)
-for rank in 0 2 3; do delays+=(--delay "$rank" 20 backward); done
+delays=(--delay "$slow_rank" $((4 * delay_ms)) forward)
+for rank in 0 2 3; do delays+=(--delay "$rank" $((4 * delay_ms)) backward); done
 train 0 hidden --iterations 100 "${delays[@]}"
 expect hidden.log "slowest rank: none stands out"
 expect hidden.log "all wait for rank $slow_rank .* at \"sum_loss\""

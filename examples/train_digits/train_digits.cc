@@ -2,8 +2,10 @@
 //
 //   mpirun -np 4 train_digits --run out/reference
 //   mpirun -np 4 train_digits --run out/optimized --reference out/reference --kernel optimized
+//   mpirun -np 4 train_digits --run out/device --device --nccl
 //
-// The training itself is plain C++ over MPI. What observes it is configured in MakeConfig, or by OTT_CONFIG.
+// The training itself is plain C++ over MPI, or with --device CUDA, whose gradients MPI sums, or with --nccl
+// NCCL. What observes it is configured in MakeConfig, or by OTT_CONFIG.
 
 #include <mpi.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "examples/train_digits/device_mlp.h"
 #include "examples/train_digits/digits.h"
 #include "examples/train_digits/mlp.h"
 #include "ott/core/base/config.h"
@@ -40,6 +43,7 @@
 #include "ott/core/op_log/perturbation.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/comm/mpi_communicator.h"
+#include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/run/training_run.h"
 
 namespace ott::examples {
@@ -85,6 +89,9 @@ struct Flags {
   int hidden = 64;
   uint64_t seed = 1;
   Kernel kernel = Kernel::kReference;
+  // Where the mathematics are, and what sums gradients there.
+  bool device = false;
+  bool nccl = false;
   std::string run;
   std::string reference;
   // Iterations between dumps and cross-checks.
@@ -104,6 +111,8 @@ Config MakeConfig(const Flags& flags) {
   stopwatch.set_num_warmup_iters(5);
   stopwatch.add_collective_measurements("sum_loss");
   stopwatch.add_collective_measurements("allreduce");
+  // Of the training's stream alone: what NCCL gathers beside it is not waited for.
+  if (flags.device) stopwatch.set_device_sync(DEVICE_SYNC_STREAM);
   if (flags.run.empty()) return config;
   config.mutable_dump()->mutable_iterations()->set_every(flags.every);
   CrossCheckConfig& cross_check = *config.mutable_cross_check();
@@ -125,6 +134,15 @@ class Trainer {
     MPI_Comm_size(MPI_COMM_WORLD, &world_size_);
   }
 
+  // Has the mathematics done on a device from here on. nccl sums the gradients there; null: MPI does, on the
+  // host.
+  absl::Status MoveToDevice(int device, NcclCommunicator* nccl) {
+    nccl_ = nccl;
+    OTT_ASSIGN_OR_RETURN(device_,
+                         CreateDeviceMlp(mlp_, flags_.kernel, flags_.batch / world_size_ + 1, device));
+    return absl::OkStatus();
+  }
+
   // One iteration; returns the mean loss over the batch of all ranks.
   absl::StatusOr<double> Iterate(int64_t iteration) {
     OTT_NVTX_SCOPE("iteration");
@@ -142,7 +160,7 @@ class Trainer {
     {
       OTT_STOPWATCH_SCOPE("forward");
       Sleep("forward", iteration);
-      loss = mlp_.Forward(shard);
+      OTT_ASSIGN_OR_RETURN(loss, Forward(shard));
     }
     {
       OTT_STOPWATCH_SCOPE("sum_loss");
@@ -153,25 +171,26 @@ class Trainer {
     {
       OTT_STOPWATCH_SCOPE("backward");
       Sleep("backward", iteration);
-      mlp_.Backward(shard);
+      OTT_RETURN_IF_ERROR(Backward(shard));
     }
     {
       OTT_STOPWATCH_SCOPE("allreduce");
       OTT_PHASE("allreduce");
-      for (Parameter& parameter : mlp_.parameters()) {
-        const auto gradient = [&] { return TensorView(parameter.gradient.data(), parameter.shape); };
-        OTT_LAYER(parameter.name);
-        OTT_OP_RANGE(op, OpRange::Collective("allreduce"), {{"gradient", gradient()}});
-        MPI_Allreduce(MPI_IN_PLACE, parameter.gradient.data(), static_cast<int>(parameter.gradient.size()),
-                      MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-        if (op.wants_outputs()) op.Outputs({{"gradient", gradient()}});
+      for (size_t i = 0; i < mlp_.parameters().size(); ++i) {
+        OTT_LAYER(mlp_.parameters()[i].name);
+        OTT_OP_RANGE(op, OpRange::Collective("allreduce"), {{"gradient", Gradient(i)}});
+        OTT_RETURN_IF_ERROR(SumGradient(i));
+        if (op.wants_outputs()) op.Outputs({{"gradient", Gradient(i)}});
       }
     }
     {
       OTT_STOPWATCH_SCOPE("step");
-      mlp_.Step(/*learning_rate=*/0.1f, /*momentum=*/0.9f, 1.0f / static_cast<float>(flags_.batch));
+      OTT_RETURN_IF_ERROR(
+          Step(/*learning_rate=*/0.1f, /*momentum=*/0.9f, 1.0f / static_cast<float>(flags_.batch)));
     }
-    if (rank_ == flags_.fault.rank && iteration == flags_.fault.iteration) InjectFault();
+    if (rank_ == flags_.fault.rank && iteration == flags_.fault.iteration) {
+      OTT_RETURN_IF_ERROR(InjectFault());
+    }
     loss /= static_cast<double>(flags_.batch);
     OTT_RETURN_IF_ERROR(Dump(loss));
     return loss;
@@ -183,8 +202,11 @@ class Trainer {
       OTT_RETURN_IF_ERROR(
           Perturbation::Offer("weights." + parameter.name, parameter.value.data(), parameter.shape));
     }
-    return absl::OkStatus();
+    return device_ == nullptr ? absl::OkStatus() : device_->ValuesToDevice();
   }
+
+  // For what comes after the training, which is done on the host.
+  absl::Status Finish() { return device_ == nullptr ? absl::OkStatus() : device_->ValuesToHost(); }
 
   double TestAccuracy() { return mlp_.Accuracy(digits_.test); }
 
@@ -245,18 +267,54 @@ class Trainer {
     }
   }
 
+  absl::StatusOr<double> Forward(const Digits& shard) {
+    if (device_ != nullptr) return device_->Forward(shard);
+    return mlp_.Forward(shard);
+  }
+
+  absl::Status Backward(const Digits& shard) {
+    if (device_ != nullptr) return device_->Backward();
+    mlp_.Backward(shard);
+    return absl::OkStatus();
+  }
+
+  absl::Status Step(float learning_rate, float momentum, float scale) {
+    if (device_ != nullptr) return device_->Step(learning_rate, momentum, scale);
+    mlp_.Step(learning_rate, momentum, scale);
+    return absl::OkStatus();
+  }
+
+  // Over all ranks, in place.
+  absl::Status SumGradient(size_t i) {
+    Parameter& parameter = mlp_.parameters()[i];
+    const auto size = static_cast<int>(parameter.gradient.size());
+    if (nccl_ != nullptr) {
+      return nccl_->AllReduceOnDevice(Reduction::kSum, DType::kFloat32, device_->GradientData(i), size,
+                                      /*stream=*/nullptr, Deadline::After(std::chrono::seconds(60)));
+    }
+    if (device_ != nullptr) OTT_RETURN_IF_ERROR(device_->GradientToHost(i));
+    MPI_Allreduce(MPI_IN_PLACE, parameter.gradient.data(), size, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+    return device_ == nullptr ? absl::OkStatus() : device_->GradientToDevice(i);
+  }
+
+  TensorView Value(size_t i) {
+    if (device_ != nullptr) return device_->Value(i);
+    return TensorView(mlp_.parameters()[i].value.data(), mlp_.parameters()[i].shape);
+  }
+  TensorView Gradient(size_t i) {
+    if (device_ != nullptr) return device_->Gradient(i);
+    return TensorView(mlp_.parameters()[i].gradient.data(), mlp_.parameters()[i].shape);
+  }
+
   // Nothing is done, copied or formatted in iterations that nobody asked for.
   absl::Status Dump(double loss) {
     absl::Status status;
     TensorDumper::RunIfEnabled([&](TensorDumper& dumper) {
       status.Update(dumper.AddTensorData("loss", TensorView(&loss, {})));
-      for (const Parameter& parameter : mlp_.parameters()) {
-        status.Update(dumper.AddTensorData("weights." + parameter.name,
-                                           TensorView(parameter.value.data(), parameter.shape),
-                                           DumpFormat::kBinary));
-        status.Update(dumper.AddTensorData("gradients." + parameter.name,
-                                           TensorView(parameter.gradient.data(), parameter.shape),
-                                           DumpFormat::kBinary));
+      for (size_t i = 0; i < mlp_.parameters().size(); ++i) {
+        const std::string& name = mlp_.parameters()[i].name;
+        status.Update(dumper.AddTensorData("weights." + name, Value(i), DumpFormat::kBinary));
+        status.Update(dumper.AddTensorData("gradients." + name, Gradient(i), DumpFormat::kBinary));
       }
     });
     return status;
@@ -269,18 +327,22 @@ class Trainer {
     return nullptr;
   }
 
-  void InjectFault() {
+  absl::Status InjectFault() {
+    if (device_ != nullptr) OTT_RETURN_IF_ERROR(device_->ValuesToHost());
     float& value = FindParameter(flags_.fault.tensor)->value[flags_.fault.element];
     uint32_t bits;
     std::memcpy(&bits, &value, sizeof(bits));
     bits ^= uint32_t{1} << flags_.fault.bit;
     std::memcpy(&value, &bits, sizeof(bits));
+    return device_ == nullptr ? absl::OkStatus() : device_->ValuesToDevice();
   }
 
   const Flags& flags_;
   const Split& digits_;
   BatchSampler sampler_;
   Mlp mlp_;
+  std::unique_ptr<DeviceMlp> device_;  // null: on the host
+  NcclCommunicator* nccl_ = nullptr;
   int rank_ = 0;
   int world_size_ = 1;
 };
@@ -309,7 +371,20 @@ absl::StatusOr<int> Train(const Flags& flags) {
   Trainer trainer(flags, split);
   OTT_RETURN_IF_ERROR(trainer.CheckFault());
 
-  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<Communicator> ranks, CreateMpiCommunicator());
+  OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> ranks, CreateMpiCommunicator());
+  if (flags.device) {
+    OTT_ASSIGN_OR_RETURN(const int device, DeviceOfRank(ranks->rank()));
+    NcclCommunicator* nccl = nullptr;
+    if (flags.nccl) {
+      NcclOptions options;
+      options.device = device;
+      OTT_ASSIGN_OR_RETURN(std::unique_ptr<NcclCommunicator> made,
+                           CreateNcclCommunicator(std::move(ranks), options));
+      nccl = made.get();
+      ranks = std::move(made);
+    }
+    OTT_RETURN_IF_ERROR(trainer.MoveToDevice(device, nccl));
+  }
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run, TrainingRun::Start(*ranks, config));
   OTT_RETURN_IF_ERROR(trainer.OfferWeights());
   for (int64_t iteration = 0; iteration < flags.iterations; ++iteration) {
@@ -318,6 +393,7 @@ absl::StatusOr<int> Train(const Flags& flags) {
     if (ranks->rank() == 0) ShowProgress(iteration, flags.iterations, loss);
   }
   OTT_RETURN_IF_ERROR(run->Finish());
+  OTT_RETURN_IF_ERROR(trainer.Finish());
 
   const bool agree = trainer.WeightsAgree();
   if (ranks->rank() == 0) {
@@ -343,6 +419,8 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
                                                  {"optimized", Kernel::kOptimized}};
   app.add_option("--kernel", flags->kernel, "reference or optimized, which sums in another order")
       ->transform(CLI::CheckedTransformer(kernels));
+  CLI::Option* device = app.add_flag("--device", flags->device, "Train on a GPU, one a rank");
+  app.add_flag("--nccl", flags->nccl, "Sum the gradients, and observe, by NCCL")->needs(device);
   app.add_option("--run", flags->run, "Run directory to write");
   app.add_option("--reference", flags->reference, "Run directory to compare with");
   app.add_option("--every", flags->every, "Iterations between dumps and cross-checks")
