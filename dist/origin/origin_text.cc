@@ -48,6 +48,28 @@ std::string DescribeInputs(const OriginVerdict& verdict) {
   return absl::StrFormat("inputs agree within %.2g", verdict.input_difference());
 }
 
+// What reads the output of `parent`, each followed by what reads its own.
+void AppendSpread(const OriginVerdict& verdict, int parent, std::string* text) {
+  for (int i = 0; i < verdict.spread_size(); ++i) {
+    const OriginSpread& spread = verdict.spread(i);
+    if (spread.parent() != parent) continue;
+    absl::StrAppend(text, std::string(static_cast<size_t>(2 * spread.depth()), ' '),
+                    Name(spread.operation(), spread.module()));
+    if (spread.iteration() != verdict.iteration()) absl::StrAppend(text, ", iteration ", spread.iteration());
+    const double in = spread.input_difference();
+    const double out = spread.relative_difference();
+    if (out == 0) {
+      absl::StrAppendFormat(text, ": %.2g swallowed\n", in);
+    } else {
+      absl::StrAppendFormat(text, ": %.2g -> %.2g%s\n", in, out,
+                            out > 2 * in   ? ", grows"
+                            : out < in / 2 ? ", shrinks"
+                                           : "");
+    }
+    AppendSpread(verdict, i, text);
+  }
+}
+
 }  // namespace
 
 std::string FormatSentence(const OriginVerdict& verdict) {
@@ -83,23 +105,7 @@ std::string FormatOrigin(const OriginVerdict& verdict) {
   std::string text = absl::StrCat("origin: ", verdict.verdict(), "\n");
   if (verdict.spread_size() > 0) {
     text += "how it spreads:\n";
-    for (const OriginSpread& spread : verdict.spread()) {
-      absl::StrAppend(&text, std::string(static_cast<size_t>(2 * spread.depth()), ' '),
-                      Name(spread.operation(), spread.module()));
-      if (spread.iteration() != verdict.iteration()) {
-        absl::StrAppend(&text, ", iteration ", spread.iteration());
-      }
-      const double in = spread.input_difference();
-      const double out = spread.relative_difference();
-      if (out == 0) {
-        absl::StrAppendFormat(&text, ": %.2g swallowed\n", in);
-      } else {
-        absl::StrAppendFormat(&text, ": %.2g -> %.2g%s\n", in, out,
-                              out > 2 * in   ? ", grows"
-                              : out < in / 2 ? ", shrinks"
-                                             : "");
-      }
-    }
+    AppendSpread(verdict, -1, &text);
     absl::StrAppend(&text, "after it ", verdict.num_differ_after(), " operations differ for that reason, ",
                     verdict.num_swallow_after(), " swallow it\n");
   }

@@ -41,44 +41,52 @@ void DrawDifferences(const AlignedOps& aligned, size_t origin, OriginVerdict* ve
 }  // namespace
 
 void DescribeSpread(const AlignedOps& aligned, size_t origin, OriginVerdict* verdict) {
-  // Of values of b that differ for that reason: steps from the origin.
-  std::unordered_map<Digest, int, DigestHash> reached;
-  const auto add_outputs = [&](const OpPair& pair, int depth) {
+  // Of values of b that differ for that reason: steps from the origin, and which of `spread` made it.
+  struct Maker {
+    int depth = -1;
+    int index = -1;
+  };
+  std::unordered_map<Digest, Maker, DigestHash> reached;
+  const auto add_outputs = [&](const OpPair& pair, const Maker& maker) {
     const LoggedOp& a = aligned.op_a(pair);
     const LoggedOp& b = aligned.op_b(pair);
     bool any = false;
     for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/true)) {
       if (tensor.b < 0 || (tensor.a >= 0 && a.digest(tensor.a) == b.digest(tensor.b))) continue;
-      reached.try_emplace(b.digest(tensor.b), depth);
+      reached.try_emplace(b.digest(tensor.b), maker);
       any = true;
     }
     return any;
   };
   DrawDifferences(aligned, origin, verdict);
-  add_outputs(aligned.pairs[origin], 0);
+  add_outputs(aligned.pairs[origin], {0, -1});
   for (const AlignedOps::Iteration& iteration : aligned.iterations) {
     for (size_t i = std::max(iteration.begin, origin + 1); i < iteration.end; ++i) {
       const OpPair& pair = aligned.pairs[i];
       const LoggedOp& b = aligned.op_b(pair);
-      int depth = -1;
+      Maker parent;
       for (int t = 0; t < b.num_tensors(); ++t) {
         if (b.definition().tensors[t].is_output) continue;
         const auto found = reached.find(b.digest(t));
-        if (found != reached.end() && (depth < 0 || found->second < depth)) depth = found->second;
+        if (found == reached.end()) continue;
+        if (parent.depth < 0 || found->second.depth < parent.depth) parent = found->second;
       }
-      if (depth < 0) continue;
-      const bool differs = add_outputs(pair, depth + 1);
+      if (parent.depth < 0) continue;
+      const bool is_listed = verdict->spread_size() < kMaxListed && parent.depth < kMaxDepth;
+      const bool differs = add_outputs(pair, {parent.depth + 1, is_listed ? verdict->spread_size() : -1});
       if (differs) {
         verdict->set_num_differ_after(verdict->num_differ_after() + 1);
       } else {
         verdict->set_num_swallow_after(verdict->num_swallow_after() + 1);
       }
-      if (verdict->spread_size() >= kMaxListed || depth >= kMaxDepth) continue;
+      // Its parent is: that one is nearer to the origin, and earlier.
+      if (!is_listed) continue;
       OriginSpread& spread = *verdict->add_spread();
       spread.set_iteration(iteration.number);
       spread.set_operation(b.definition().name);
       spread.set_module(b.definition().module);
-      spread.set_depth(depth + 1);
+      spread.set_depth(parent.depth + 1);
+      spread.set_parent(parent.index);
       spread.set_relative_difference(differs ? LargestDifference(aligned, pair, /*outputs=*/true) : 0);
       spread.set_input_difference(LargestDifference(aligned, pair, /*outputs=*/false));
     }

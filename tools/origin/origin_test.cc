@@ -262,6 +262,8 @@ TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
   ASSERT_EQ(verdict->spread_size(), 2);
   EXPECT_EQ(verdict->spread(0).operation(), "gelu");
   EXPECT_EQ(verdict->spread(1).depth(), 2);
+  EXPECT_EQ(verdict->spread(0).parent(), -1);
+  EXPECT_EQ(verdict->spread(1).parent(), 0);
   EXPECT_EQ(verdict->num_swallow_after(), 1);
   EXPECT_THAT(FormatOrigin(*verdict), AllOf(HasSubstr("\n    argmax: "), HasSubstr("swallowed")));
   EXPECT_EQ(verdict->differences_size(), 4);
