@@ -19,6 +19,7 @@
 #include "tools/hang/hang_command.h"
 #include "tools/origin/origin_command.h"
 #include "tools/prof/prof_command.h"
+#include "tools/report/comparison_document.h"
 #include "tools/report/report_command.h"
 #include "tools/stats/stats_command.h"
 #include "tools/trace/trace_command.h"
@@ -67,7 +68,7 @@ int main(int argc, char** argv) {
   ott::stats::AddStatsCommand(app, &exit_code);
   ott::trace::AddTraceCommand(app, &exit_code);
   ott::whatif::AddWhatIfCommand(app, &exit_code);
-  ott::ab::AddAbCommand(app, &exit_code);
+  ott::ab::AddAbCommand(app, ott::report::ToComparisonPage, &exit_code);
   ott::hang::AddHangCommand(app, &exit_code);
   ott::compare::AddCompareCommand(app, &exit_code);
   ott::crosscheck::AddCrosscheckCommand(app, &exit_code);

@@ -19,6 +19,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
@@ -260,14 +261,21 @@ int ExitCode(Verdict verdict) {
   return kExitCouldNotTell;
 }
 
-int RunAb(const AbFlags& flags) {
+// "A: ./train_old; B: ./train_new"
+std::string DescribeSides(const AbFlags& flags) {
+  const absl::StatusOr<Sides> sides = SplitSides(flags);
+  if (!sides.ok()) return "";
+  return absl::StrCat("A: ", absl::StrJoin(sides->a, " "), "; B: ", absl::StrJoin(sides->b, " "));
+}
+
+int RunAb(const AbFlags& flags, const PageOfComparison& page) {
   const absl::StatusOr<Answered> answered = Answer(flags);
   absl::Status status = answered.status();
   if (status.ok() && !flags.output.empty()) {
     status = WriteFileAtomically(flags.output, Report(*answered, flags.format));
   }
   if (status.ok() && !flags.html.empty()) {
-    status = WriteFileAtomically(flags.html, ToHtml(answered->comparison));
+    status = WriteFileAtomically(flags.html, page(answered->comparison, DescribeSides(flags)));
   }
   if (!status.ok()) {
     Say(std::string(status.message()));
@@ -316,7 +324,7 @@ void AddRunOptions(CLI::App* command, AbFlags* flags) {
 
 }  // namespace
 
-void AddAbCommand(CLI::App& app, int* exit_code) {
+void AddAbCommand(CLI::App& app, PageOfComparison page, int* exit_code) {
   CLI::App* command = app.add_subcommand("ab", "Whether B became faster than A, with how sure that is");
   const auto flags = std::make_shared<AbFlags>();
   command
@@ -332,7 +340,8 @@ void AddAbCommand(CLI::App& app, int* exit_code) {
       ->capture_default_str();
   command->add_option("-o,--output", flags->output,
                       "Writes the report to this file; standard output then has the text");
-  command->add_option("--html", flags->html, "Also writes a page with a plot of all runs");
+  command->add_option("--html", flags->html,
+                      "Also writes a page for the browser with a picture of all runs, in one file");
   command->footer(
       "Exit code: 0 B is faster or the same, 1 slower, 2 cannot tell, or a run failed.\n"
       "Examples:\n"
@@ -341,10 +350,10 @@ void AddAbCommand(CLI::App& app, int* exit_code) {
       "  ott ab 'out/old_*' --- 'out/new_*'\n"
       "  ott ab --results b.json -- ./old --benchmark_out={dir}/b.json --- ./new "
       "--benchmark_out={dir}/b.json");
-  command->callback([flags, command, exit_code] {
+  command->callback([flags, command, page = std::move(page), exit_code] {
     const std::vector<std::string> rest = command->remaining();
     flags->are_commands = std::find(rest.begin(), rest.end(), "--") != rest.end();
-    *exit_code = RunAb(*flags);
+    *exit_code = RunAb(*flags, page);
   });
 }
 

@@ -320,10 +320,6 @@ TEST(Report, EveryFormatHasTheVerdictOfEachMeasurement) {
   const std::string xml = ToJUnitXml(comparison);
   EXPECT_THAT(xml, HasSubstr("tests=\"2\" failures=\"1\""));
   EXPECT_THAT(xml, HasSubstr("name=\"&lt;&quot;data&quot;&gt;\\n\""));
-  const std::string html = ToHtml(comparison);
-  EXPECT_THAT(html, HasSubstr("B is slower by"));
-  EXPECT_THAT(html, Not(HasSubstr("<\"data")));
-  EXPECT_THAT(html, Not(HasSubstr("nan")));
 }
 
 TEST(Report, OneRunASideHasAllFormatsToo) {
@@ -332,7 +328,6 @@ TEST(Report, OneRunASideHasAllFormatsToo) {
   EXPECT_THAT(ToJson(comparison, samples), HasSubstr("\"low\": null"));
   EXPECT_THAT(ToCsv(comparison), HasSubstr("cannot tell,"));
   EXPECT_THAT(ToJUnitXml(comparison), HasSubstr("errors=\"1\""));
-  EXPECT_THAT(ToHtml(comparison), Not(HasSubstr("nan")));
 }
 
 class ReadSideTest : public ::testing::Test {

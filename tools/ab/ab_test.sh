@@ -90,7 +90,9 @@ run 0 "$out/a.csv" --- "$out/a.csv" --margin 10
 run 1 "$out/a.csv" --- "$out/b.csv" --format junit -o "$out/ab.xml" --html "$out/ab.html"
 says '^B is slower by 9\.[0-9] % \(99 %: '
 grep -q 'failures="1"' "$out/ab.xml" || fail "no failure in the JUnit report"
-grep -q '<svg' "$out/ab.html" || fail "no plot in the page"
+grep -q '>B is slower by 9' "$out/ab.html" || fail "no answer in the page"
+grep -q '"comparison":{"sides":\["A","B"\]' "$out/ab.html" || fail "no picture in the page"
+grep -qF "A: $out/a.csv; B: $out/b.csv" "$out/ab.html" || fail "the page does not say what was compared"
 run 2 "$out/a.csv"
 says 'B is missing: the sides are separated by ---'
 run 2 -- true

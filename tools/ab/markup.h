@@ -1,4 +1,4 @@
-// Text inside of XML and HTML.
+// Text inside of XML.
 
 #ifndef OTT_TOOLS_AB_MARKUP_H_
 #define OTT_TOOLS_AB_MARKUP_H_
@@ -11,16 +11,11 @@
 
 namespace ott::ab {
 
-// Lines of text without other control characters.
-inline std::string EscapeLines(const std::string& text) {
-  std::string valid;
-  AppendValidUtf8(text, valid);
-  return absl::StrReplaceAll(valid, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
-}
-
 // For text and for attributes; control characters, which XML does not allow, are escaped as \xNN.
 inline std::string EscapeMarkup(const std::string& text) {
-  return EscapeLines(EscapeControlCharacters(text));
+  std::string valid;
+  AppendValidUtf8(EscapeControlCharacters(text), valid);
+  return absl::StrReplaceAll(valid, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
 }  // namespace ott::ab

@@ -29,9 +29,6 @@ std::string ToCsv(const Comparison& comparison);
 // A test for each measurement: slower is a failure, cannot tell an error.
 std::string ToJUnitXml(const Comparison& comparison);
 
-// A page for the browser with the answer and a plot of all processes, in one file.
-std::string ToHtml(const Comparison& comparison);
-
 }  // namespace ott::ab
 
 #endif  // OTT_TOOLS_AB_REPORT_H_

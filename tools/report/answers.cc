@@ -20,6 +20,7 @@
 #include "ott/dist/whatif/what_if.h"
 #include "ott/dist/whatif/what_if_text.h"
 #include "tools/ab/report.h"
+#include "tools/report/comparison_document.h"
 
 namespace ott::report {
 namespace {
@@ -178,10 +179,7 @@ Answer DoTheReplicasAgree(const RunReport& report) {
 }
 
 Answer HasEachRankItsOwn(const RunReport& report) {
-  Answer answer = WhatDiverged("distinct", "Has each rank its own data?", report.distinct, "");
-  // Pictures are of tensors that should be equal.
-  answer.picture.clear();
-  return answer;
+  return WhatDiverged("distinct", "Has each rank its own data?", report.distinct, "");
 }
 
 Answer IsItTheReferenceRun(const RunReport& report) {
@@ -202,7 +200,7 @@ Answer WhichOperationMadeIt(const RunReport& report) {
                    Grade::kUnknown,
                    EscapeControlCharacters(report.origin_problem),
                    "",
-                   ""};
+                   "origin"};
   if (!report.origin) return answer;
   const OriginVerdict& origin = *report.origin;
   answer.text = origin.verdict();
@@ -215,26 +213,6 @@ Answer WhichOperationMadeIt(const RunReport& report) {
   return answer;
 }
 
-Answer DidItBecomeFaster(const ab::Comparison& comparison) {
-  Answer answer = {"faster",    "Did it become faster?", Grade::kUnknown, ab::DescribeAnswer(comparison), "",
-                   "comparison"};
-  switch (comparison.answer.verdict) {
-    case ab::Verdict::kFaster:
-    case ab::Verdict::kSame:
-      answer.grade = Grade::kGood;
-      break;
-    case ab::Verdict::kSlower:
-      answer.grade = Grade::kBad;
-      break;
-    case ab::Verdict::kCannotTell:
-      break;
-  }
-  answer.certainty =
-      absl::StrFormat("%d runs before and %d after; an answer is wrong in %.2g %% of such comparisons",
-                      comparison.num_a, comparison.num_b, comparison.answer.error * 100);
-  return answer;
-}
-
 }  // namespace
 
 std::string DescribeRun(const RunReport& report) {
@@ -244,7 +222,8 @@ std::string DescribeRun(const RunReport& report) {
   return absl::StrCat(num_ranks, num_ranks == 1 ? " rank on " : " ranks on ",
                       hosts.size() == 1 ? "host " + EscapeControlCharacters(*hosts.begin())
                                         : absl::StrCat(hosts.size(), " hosts"),
-                      ", started ", EscapeControlCharacters(report.info->started()), DescribeStarts(report),
+                      report.info->started().empty() ? "" : ", started ",
+                      EscapeControlCharacters(report.info->started()), DescribeStarts(report),
                       ", optim_test_tools ", EscapeControlCharacters(report.info->version()));
 }
 
@@ -253,7 +232,9 @@ std::vector<Answer> Answers(const RunReport& report) {
                                  DoesItHang(report), DoTheReplicasAgree(report), IsItTheReferenceRun(report)};
   if (!report.distinct.verdicts.empty()) answers.push_back(HasEachRankItsOwn(report));
   if (report.origin || !report.origin_problem.empty()) answers.push_back(WhichOperationMadeIt(report));
-  if (report.comparison) answers.push_back(DidItBecomeFaster(*report.comparison));
+  if (report.comparison) {
+    answers.push_back(DidItBecomeFaster(*report.comparison, kBeforeAndAfter));
+  }
   return answers;
 }
 

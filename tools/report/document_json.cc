@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kMaxAnswerBytes = 10'000;
 constexpr size_t kMaxDetailsBytes = 100'000;
+constexpr size_t kMaxSubjectBytes = 500;
 
 const char* NameOf(Grade grade) {
   switch (grade) {
@@ -45,8 +46,8 @@ Json ToJson(const Document& document) {
   return {{"schema", "ott.report"},
           {"schema_version", kSchemaVersion},
           {"version", kVersion},
-          {"title", DisplayLines(document.title, kMaxAnswerBytes)},
-          {"subject", DisplayLines(document.subject, kMaxAnswerBytes)},
+          {"title", DisplayLines(document.title, kMaxSubjectBytes)},
+          {"subject", DisplayLines(document.subject, kMaxSubjectBytes)},
           {"answers", std::move(answers)},
           {"problems", std::move(problems)},
           {"pictures", document.pictures},

@@ -1,5 +1,6 @@
 #include "tools/report/page.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -19,20 +20,29 @@ std::string EscapeHtml(const std::string& text) {
 
 std::string Text(const Json& text) { return EscapeHtml(text.get<std::string>()); }
 
+// The marks are those of the terminal.
 const char* MarkOf(const std::string& grade) {
-  return grade == "good" ? "Good" : grade == "bad" ? "Bad news" : "Cannot tell";
+  return grade == "good" ? "+ Good" : grade == "bad" ? "! Bad news" : "? Cannot tell";
+}
+
+// The first line is the answer, what follows belongs to it.
+std::string DrawAnswerText(const std::string& text) {
+  const size_t end = std::min(text.find('\n'), text.size());
+  return absl::StrCat("<strong>", EscapeHtml(text.substr(0, end)), "</strong>", EscapeHtml(text.substr(end)));
 }
 
 void AppendAnswer(const Json& answer, std::string* html) {
   const std::string grade = answer.at("grade");
-  absl::StrAppend(html, "<li class=\"answer ", grade, "\" id=\"answer-", Text(answer.at("id")), "\"><h2>",
-                  Text(answer.at("question")), "</h2><span class=\"grade\">", MarkOf(grade),
-                  "</span><p class=\"text\">", Text(answer.at("text")), "</p>");
+  absl::StrAppend(html, "<li class=\"answer ", grade, "\" id=\"answer-", Text(answer.at("id")),
+                  "\"><div class=\"question\"><h2>", Text(answer.at("question")),
+                  "</h2><span class=\"grade\">", MarkOf(grade), "</span></div><p class=\"text\">",
+                  DrawAnswerText(answer.at("text")), "</p>");
   if (!answer.at("certainty").get<std::string>().empty()) {
     absl::StrAppend(html, "<p class=\"certainty\">How sure: ", Text(answer.at("certainty")), "</p>");
   }
   if (answer.at("picture").is_string()) {
     absl::StrAppend(html, "<a class=\"to-picture\" href=\"#", Text(answer.at("picture")),
+                    "\" aria-label=\"See the picture: ", Text(answer.at("question")),
                     "\">See the picture</a>");
   }
   absl::StrAppend(html, "</li>\n");
@@ -42,14 +52,16 @@ std::string DrawAnswers(const Json& json) {
   std::string html = "<ul class=\"answers\">\n";
   for (const Json& answer : json.at("answers")) AppendAnswer(answer, &html);
   for (const Json& problem : json.at("problems")) {
-    absl::StrAppend(&html, "<li class=\"answer unknown\"><h2>Incomplete</h2><p class=\"text\">",
-                    Text(problem), "</p></li>\n");
+    absl::StrAppend(
+        &html,
+        "<li class=\"answer unknown\"><div class=\"question\"><h2>Incomplete</h2></div><p class=\"text\">",
+        Text(problem), "</p></li>\n");
   }
   return html + "</ul>\n";
 }
 
 std::string DrawDetails(const Json& json) {
-  std::string html;
+  std::string html = json.at("details").empty() ? "" : "<h2>As on the terminal</h2>\n";
   for (const Json& details : json.at("details")) {
     absl::StrAppend(&html, "<details><summary>", Text(details.at("title")), "</summary><pre tabindex=\"0\">",
                     Text(details.at("text")), "</pre></details>\n");

@@ -61,13 +61,15 @@ const tests = {
   async 'The answers come first, in order, and lead to their pictures'(browser) {
     const {page, close} = await open(browser, 'known');
     assert.deepStrictEqual(await texts(page, '.answer h2'), ['Who is slow?', 'What would mending it save?', 'Who waits for whom?',
-      'Does it hang?', 'Do the replicas agree?', 'Is it the reference run?']);
+      'Does it hang?', 'Do the replicas agree?', 'Is it the reference run?', 'Has each rank its own data?']);
     assert.match((await texts(page, '#answer-slow .text'))[0], /slowest rank: rank 1 \(node1\).*3\.0 times/);
     assert.match((await texts(page, '#answer-waiting .text'))[0], /all wait for rank 1 \(node1\) at "sum_loss": 2 ms/);
     assert.match((await texts(page, '#answer-waiting .certainty'))[0], /40 moments/);
     const places = await page.$$eval('a.to-picture', links => links.map(link => link.getAttribute('href')));
     assert(places.length >= 4, String(places));
     for (const place of places) assert(await page.$(`figure${place}`), `no picture ${place}`);
+    // And a list of them.
+    assert.deepStrictEqual(await texts(page, '#contents a'), await texts(page, 'figure h3'));
     await close();
   },
 
@@ -139,8 +141,12 @@ const tests = {
     assert.deepStrictEqual((await table(page, 'checks')).map(row => [row[0], row[1], row[3], row[6]]), [
       ['replicas', '0', 'equal bit for bit', ''], ['replicas', '10', 'equal bit for bit', ''], ['replicas', '20', 'DIFFER', '2'],
       ['replicas', '30', 'DIFFER', '2'], ['reference', '0', 'equal bit for bit', ''], ['reference', '10', 'within tolerance', ''],
-      ['reference', '20', 'within tolerance', ''], ['reference', '30', 'within tolerance', '']]);
+      ['reference', '20', 'within tolerance', ''], ['reference', '30', 'within tolerance', ''],
+      ['own data', '0', 'of their own on all ranks', ''], ['own data', '10', 'of their own on all ranks', ''],
+      ['own data', '20', 'of their own on all ranks', ''], ['own data', '30', 'THE SAME on several ranks', '0 3']]);
     assert.strictEqual((await page.$$('#checks rect.different')).length, 2);
+    const tall = await page.$$eval('#checks rect[data-subject=distinct]', bars => bars.map(bar => bar.height.baseVal.value));
+    assert(tall[3] > 3 * tall[2] && tall[2] === tall[0], String(tall));
     assert.deepStrictEqual((await table(page, 'errors')).map(row => Number(row[3])), [0, 1e-7, 1e-6, 1e-5]);
     // Tenfold each time: on a log scale, a straight line.
     const heights = await page.$eval('#errors path.error', line => [...line.getAttribute('d').matchAll(/[ML][\d.]+,([\d.]+)/g)].map(match => Number(match[1])));
@@ -152,10 +158,46 @@ const tests = {
     await close();
   },
 
+  async 'The origin is drawn with what reads its output, as far as both runs are apart'(browser) {
+    const {page, close} = await open(browser, 'origin');
+    assert.match((await texts(page, '#answer-origin .text'))[0], /on rank 1 alone.*norm/);
+    assert.strictEqual(await page.$eval('#answer-origin a', link => link.getAttribute('href')), '#origin');
+    const rows = await table(page, 'origin');
+    const steps = rows.filter(row => !row[0].startsWith('part'));
+    assert.deepStrictEqual(steps.map(row => row.slice(0, 4)), [['origin', 'norm', '', '0'], ['1 after it', 'gelu', 'norm', '0'],
+      ['2 after it', 'argmax', 'gelu', '0'], ['2 after it', 'head', 'gelu', '0'], ['1 after it', 'residual', 'norm', '0']]);
+    // Tensors of one element: 36 instead of 30, and of the larger one 4 of 44, 6 of 66 and 6 of 56.
+    const differences = steps.map(row => Number(row[5]));
+    [0.2, 4 / 44, 0, 6 / 66, 6 / 56].forEach((difference, row) => assert(Math.abs(differences[row] - difference) < 1e-3, String(differences)));
+    // By the axis, the filled circles lie where the numbers are.
+    const place = await page.$$eval('#origin .step', drawn => ({
+      ticks: [...drawn[0].parentNode.querySelectorAll('.axis .tick')].filter(tick => tick.textContent)
+          .map(tick => [Number(tick.textContent), tick.transform.baseVal[0].matrix.e]),
+      outputs: drawn.map(step => step.querySelector('.output').cx.baseVal.value),
+    }));
+    assert.strictEqual(place.outputs[2], 0);
+    const [[low, from], [high, to]] = [place.ticks[0], place.ticks[place.ticks.length - 1]];
+    const at = value => from + (to - from) * Math.log(value / low) / Math.log(high / low);
+    for (const row of [0, 1, 3, 4]) assert(Math.abs(at(differences[row]) - place.outputs[row]) < 1, JSON.stringify(place));
+    // Along the log: linear is equal, norm made it, and of the others argmax alone is equal again.
+    const parts = await page.$$eval('#origin rect.part', rects => rects.map(rect => rect.height.baseVal.value > 0));
+    assert.deepStrictEqual(parts, [false, true, true, false, true, true]);
+    assert.strictEqual(await page.$eval('#origin rect[data-part="1"]', rect => rect.getAttribute('fill')), '#d55e00');
+    await clickOn(page, '#origin .step[data-operation=gelu] .output');
+    assert.deepStrictEqual(await texts(page, '#selection button'), ['rank 1 \u00d7', 'iteration 0 \u00d7', 'Let go of all']);
+    await page.click('#selection button:last-child');
+    // Of other iterations it says nothing.
+    await clickOn(page, '#iterations circle.outlier');
+    assert.deepStrictEqual(await page.$$eval('#origin .step', drawn => [...new Set(drawn.map(step => step.getAttribute('opacity')))]), ['0.35']);
+    const [download] = await Promise.all([page.waitForEvent('download'), page.click('#origin .heading button')]);
+    assert.match(fs.readFileSync(await download.path(), 'utf8'), /\n1 after it,residual,norm,0,0\.1\d*,0\.107\d*\n/);
+    await close();
+  },
+
   async 'What is selected in one picture is selected in all'(browser) {
     const {page, close} = await open(browser, 'known');
     await clickOn(page, '#iterations circle.outlier');
-    assert.deepStrictEqual(await texts(page, '#selection button'), ['rank 1 \u00d7', 'iteration 25 \u00d7']);
+    assert.deepStrictEqual(await texts(page, '#selection button'), ['rank 1 \u00d7', 'iteration 25 \u00d7', 'Let go of all']);
     assert.strictEqual((await page.$$('#heat_map rect.selected-row')).length, 2);
     assert.strictEqual((await page.$$('#arrivals .selected-row')).length, 1);
     assert(await page.$('#iterations path.selected-work'), 'no work of the selected rank');
@@ -167,7 +209,7 @@ const tests = {
     assert(faded.every(([name, isFaded]) => isFaded === (name !== 'sum_loss')), JSON.stringify(faded.slice(0, 6)));
     // A reload keeps it, as a page that reloads itself must.
     await page.reload();
-    assert.strictEqual((await page.$$('#selection button')).length, 3);
+    assert.strictEqual((await page.$$('#selection button')).length, 4);
     await page.keyboard.press('Escape');
     assert(await page.$eval('#selection', bar => bar.hidden), 'Escape lets go');
     await close();
@@ -220,7 +262,7 @@ const tests = {
     const name = (await page.$$eval('.tree [role=row]', rows => rows.map(row => row.dataset.name)))[0];
     assert(name.startsWith('forward</script><img src=x onerror="window.taken = 1">{{script}}\\u202e'), name);
     assert(name.length <= 130, `${name.length} characters`);
-    for (const id of ['iterations', 'heat_map', 'time_tree', 'arrivals', 'checks', 'errors', 'timeline']) {
+    for (const id of ['iterations', 'heat_map', 'time_tree', 'arrivals', 'checks', 'errors', 'origin', 'timeline']) {
       assert((await table(page, id)).length > 0, `no table of ${id}`);
     }
     await clickOn(page, '#checks rect.different');
@@ -246,12 +288,19 @@ const tests = {
     await close();
   },
 
-  async 'A long run says what was thinned out, and its outlier is still there'(browser) {
+  async 'Ten million iterations say what was thinned out, and an outlier that was kept is there'(browser) {
     const {page, close} = await open(browser, 'long');
     const notes = (await texts(page, '#footer .note')).join('\n');
-    assert.match(notes, /100000 iterations share 400 columns/);
-    assert.match(notes, /10000 checks of the replicas share 400 columns/);
-    assert.strictEqual((await page.$$('#iterations circle.outlier')).length, 1);
+    assert.match(notes, /10000000 iterations share 400 columns/);
+    assert.match(notes, /the ranks kept the times of every 16384th iteration/);
+    assert.match(notes, /10000 checks \(replicas\) share 400 columns/);
+    assert.match(notes, /the timeline shows 8 of 16 iterations/);
+    const outliers = (await table(page, 'iterations')).filter(row => row[5] === 'yes');
+    assert.deepStrictEqual(outliers.map(row => row[0]), [String(5 + 100 * 16384)]);
+    // The last texts of the axes are whole.
+    const right = await page.$$eval('#iterations svg .axis .tick text, #checks svg .axis .tick text', ticks =>
+        ticks.map(tick => tick.getBoundingClientRect().right - tick.closest('svg').getBoundingClientRect().right));
+    assert(Math.max(...right) <= 0, String(right));
     await close();
   },
 
@@ -266,6 +315,30 @@ const tests = {
         runs.find(run => run.classList.contains(side)).cx.baseVal.value));
     assert(after < before, `${after} ${before}`);
     await close();
+  },
+
+  async 'The page of ott ab is the same page'(browser) {
+    const {page, close} = await open(browser, 'ab');
+    assert.match((await texts(page, '#answer-faster .text'))[0], /^B is faster by 20/);
+    assert.match((await texts(page, '.subject'))[0], /^A: runs\/before_0 .*; B: runs\/after_0 /);
+    assert.deepStrictEqual(await texts(page, 'figure h3'), ['A and B']);
+    const iteration = (await table(page, 'comparison')).find(row => row[0] === 'iteration');
+    assert.strictEqual(Number(iteration[2]).toFixed(3), '0.800');
+    assert.strictEqual((await page.$$('#comparison circle.run')).length, 12);
+    await close();
+  },
+
+  async 'Nothing is cut or wider than the page, however narrow'(browser) {
+    for (const width of [320, 600, 1400]) {
+      const {page, close} = await open(browser, 'origin', {viewport: {width, height: 900}});
+      assert.strictEqual(await page.evaluate(() => document.documentElement.scrollWidth), width);
+      const cut = await page.$$eval('figure svg text', nodes => nodes.map(node => {
+        const [text, picture] = [node.getBoundingClientRect(), node.closest('svg').getBoundingClientRect()];
+        return [node.closest('figure').id, node.textContent, Math.max(picture.left - text.left, text.right - picture.right)];
+      }).filter(([, text, beyond]) => text && beyond > 1));
+      assert.deepStrictEqual(cut, [], `${width} pixels`);
+      await close();
+    }
   },
 
   async 'A directory of traces gets the same page'(browser) {
@@ -314,7 +387,7 @@ const tests = {
     assert(begin > 0, 'D3 and its licence');
     fs.writeFileSync(path.resolve(pages, 'without_d3.html'), whole.slice(0, begin) + whole.slice(whole.indexOf('</script>', begin) + 9));
     const {page, close} = await open(browser, 'without_d3');
-    assert.strictEqual((await table(page, 'checks')).length, 8);
+    assert.strictEqual((await table(page, 'checks')).length, 12);
     assert.strictEqual((await table(page, 'iterations')).length, 41);
     assert.strictEqual((await page.$$('figure svg')).length, 0);
     assert((await texts(page, '#footer .note')).some(text => /without D3/.test(text)));

@@ -91,6 +91,12 @@ RankGridBuilder::RankGridBuilder(int world_size, const StopwatchStats& first, in
             1,
         kUnknown, kUnknown, kUnknown};
   }
+  // Behind the last iteration that was kept there are others, but none that were not measured.
+  RankGrid::Column& last = grid_.columns.back();
+  if (grid_.num_iterations > 0) {
+    last.last_iteration =
+        std::clamp(first_iteration_ + grid_.num_iterations - 1, last.first_iteration, last.last_iteration);
+  }
   grid_.work.assign(num_rows * num_columns, kUnknown);
   grid_.waiting.assign(num_rows * num_columns, kUnknown);
   longest_.assign(num_values, kUnknown);

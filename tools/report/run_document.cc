@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "ott/dist/check/verdict.h"
 #include "tools/report/answers.h"
+#include "tools/report/comparison_document.h"
 #include "tools/report/display_text.h"
 #include "tools/report/rank_grid.h"
 #include "tools/report/sampled_timeline.h"
@@ -26,7 +26,7 @@ constexpr size_t kMaxErrorColumns = 200;
 constexpr int kMaxCollectives = 50;
 constexpr int kMaxParts = 32;
 constexpr int kMaxHangRanks = 256;
-constexpr size_t kMaxProcesses = 200;
+constexpr int kMaxListedRanks = 16;
 
 // Many numbers: microseconds with four significant digits, null where nothing is known.
 constexpr double kShadeUnit = 1e-6;
@@ -183,31 +183,35 @@ void AddArrivals(const ClusterStats& stats, Document* document) {
   }
 }
 
-const char* NameOf(Outcome outcome) {
+const char* NameOf(Outcome outcome, bool is_distinct) {
   switch (outcome) {
     case BITWISE_EQUAL:
       return "equal";
     case WITHIN_TOLERANCE:
       return "within_tolerance";
     case DIFFERENT:
-      return "different";
+      return is_distinct ? "same" : "different";
+    case ALL_DISTINCT:
+      return "distinct";
     default:
       return "not_compared";
   }
 }
 
+std::vector<int> FirstRanks(const google::protobuf::RepeatedField<int32_t>& ranks) {
+  return {ranks.begin(), ranks.begin() + std::min(ranks.size(), kMaxListedRanks)};
+}
+
 // Ranks that a verdict names: culprits, or those on which the first tensor differs.
 std::vector<int> RanksOf(const CrossCheckVerdict& verdict) {
   if (OutcomeOfAllRanks(verdict) != DIFFERENT) return {};
-  std::vector<int> ranks(verdict.culprit_ranks().begin(), verdict.culprit_ranks().end());
-  if (verdict.mode() == REFERENCE) ranks.assign(verdict.first_ranks().begin(), verdict.first_ranks().end());
-  if (verdict.mode() == REFERENCE && ranks.empty()) ranks.push_back(verdict.rank());
-  if (ranks.size() > 16) ranks.resize(16);
-  return ranks;
+  if (verdict.mode() != REFERENCE) return FirstRanks(verdict.culprit_ranks());
+  if (verdict.first_ranks().empty()) return {verdict.rank()};
+  return FirstRanks(verdict.first_ranks());
 }
 
 // Of many checks, a column stands for the worst of several.
-Json DrawChecks(const std::string& subject, const CheckHistory& checks, Document* document) {
+Json DrawChecks(const char* subject, const CheckHistory& checks, Document* document) {
   const size_t num_checks = checks.verdicts.size();
   const size_t num_columns = std::min(num_checks, kMaxChecks);
   Json columns = Json::array();
@@ -222,14 +226,14 @@ Json DrawChecks(const std::string& subject, const CheckHistory& checks, Document
     columns.push_back(
         {{"first", checks.verdicts[begin].iteration()},
          {"last", checks.verdicts[end - 1].iteration()},
-         {"outcome", NameOf(outcome)},
+         {"outcome", NameOf(outcome, checks.summary.is_distinct)},
          {"tensor", DisplayName(worst->first_tensor().empty() ? worst->tensor() : worst->first_tensor())},
          {"different_tensors", worst->num_different_tensors()},
          {"ranks", RanksOf(*worst)},
          {"reason", DisplayName(worst->reason())}});
   }
   if (num_checks > num_columns) {
-    document->thinned.push_back(absl::StrCat(num_checks, " checks of the ", subject, " share ", num_columns,
+    document->thinned.push_back(absl::StrCat(num_checks, " checks (", subject, ") share ", num_columns,
                                              " columns, which show the worst"));
   }
   return columns;
@@ -237,13 +241,11 @@ Json DrawChecks(const std::string& subject, const CheckHistory& checks, Document
 
 void AddChecks(const RunReport& report, Document* document) {
   Json series = Json::array();
-  if (!report.replicas.verdicts.empty()) {
-    series.push_back(
-        {{"subject", "replicas"}, {"checks", DrawChecks("replicas", report.replicas, document)}});
-  }
-  if (!report.reference.verdicts.empty()) {
-    series.push_back(
-        {{"subject", "reference"}, {"checks", DrawChecks("reference", report.reference, document)}});
+  const std::pair<const char*, const CheckHistory*> subjects[] = {
+      {"replicas", &report.replicas}, {"reference", &report.reference}, {"distinct", &report.distinct}};
+  for (const auto& [subject, checks] : subjects) {
+    if (checks->verdicts.empty()) continue;
+    series.push_back({{"subject", subject}, {"checks", DrawChecks(subject, *checks, document)}});
   }
   if (!series.empty()) document->pictures["checks"] = {{"series", std::move(series)}};
 
@@ -315,36 +317,40 @@ void AddHang(const HangVerdict& hang, Document* document) {
   }
 }
 
-Json DrawResult(const ab::Result& result) {
-  const auto or_null = [](const std::optional<double>& value) {
-    return value ? Json(Rounded(*value)) : Json();
-  };
-  return {{"name", DisplayName(result.name)},
-          {"verdict", ab::Name(result.verdict)},
-          {"ratio", or_null(result.ratio)},
-          {"low", or_null(result.low)},
-          {"high", or_null(result.high)},
-          {"seconds_before", Rounded(result.seconds_a)},
-          {"seconds_after", Rounded(result.seconds_b)}};
-}
-
-void AddComparison(const ab::Comparison& comparison, Document* document) {
-  Json results = Json::array();
-  if (!comparison.answer.name.empty()) results.push_back(DrawResult(comparison.answer));
-  for (const ab::Result& result : comparison.measurements) {
-    if (static_cast<int>(results.size()) == kMaxParts) break;
-    results.push_back(DrawResult(result));
+// The operation that made it, what reads its output, and the whole log around it.
+Json DrawOrigin(const OriginVerdict& origin) {
+  Json spread = Json::array();
+  for (const OriginSpread& step : origin.spread()) {
+    spread.push_back({{"iteration", step.iteration()},
+                      {"operation", DisplayName(step.operation())},
+                      {"module", DisplayName(step.module())},
+                      {"parent", step.parent()},
+                      {"depth", step.depth()},
+                      {"input_difference", Rounded(step.input_difference())},
+                      {"difference", Rounded(step.relative_difference())}});
   }
-  const auto processes = [](const std::vector<ab::ProcessLocation>& locations) {
-    Json seconds = Json::array();
-    for (size_t i = 0; i < std::min(locations.size(), kMaxProcesses); ++i)
-      seconds.push_back(Rounded(locations[i].seconds));
-    return seconds;
-  };
-  document->pictures["comparison"] = {
-      {"measurement", DisplayName(comparison.plotted)}, {"margin", comparison.margin},
-      {"confidence", 1 - comparison.answer.error},      {"before", processes(comparison.locations_a)},
-      {"after", processes(comparison.locations_b)},     {"results", std::move(results)}};
+  Json differences = Json::array();
+  for (const double difference : origin.differences()) differences.push_back(Rounded(difference, 3));
+  return {{"reference", DisplayName(origin.reference())},
+          {"perturbed", DisplayName(origin.perturbed())},
+          {"kind", origin.kind()},
+          {"iteration", origin.iteration()},
+          {"ranks", FirstRanks(origin.ranks())},
+          {"num_ranks", origin.ranks_size()},
+          {"world_size", origin.world_size()},
+          {"operation", DisplayName(origin.operation())},
+          {"module", DisplayName(origin.module())},
+          {"source", DisplayName(origin.source())},
+          {"tensor", DisplayName(origin.tensor())},
+          {"input_difference", Rounded(origin.input_difference())},
+          {"difference", Rounded(origin.relative_difference())},
+          {"explained", Rounded(origin.explained())},
+          {"estimated", origin.estimated()},
+          {"num_differ_after", origin.num_differ_after()},
+          {"num_swallow_after", origin.num_swallow_after()},
+          {"spread", std::move(spread)},
+          {"log", std::move(differences)},
+          {"origin_part", origin.origin_part()}};
 }
 
 }  // namespace
@@ -370,7 +376,12 @@ void AddPictures(const RunReport& report, Document* document) {
   if (report.what_if) AddWhatIf(*report.what_if, document);
   if (report.hang) AddHang(*report.hang, document);
   AddChecks(report, document);
-  if (report.comparison) AddComparison(*report.comparison, document);
+  if (report.origin && report.origin->differences_size() > 0) {
+    document->pictures["origin"] = DrawOrigin(*report.origin);
+  }
+  if (report.comparison) {
+    document->pictures["comparison"] = DrawComparison(*report.comparison, kBeforeAndAfter);
+  }
   if (const auto timeline = ReadSampledTimeline(report.run_dir, NamedRanks(report)); timeline.ok()) {
     AddTimeline(*timeline, "iteration", document);
   }

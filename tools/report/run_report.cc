@@ -250,7 +250,8 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
     report.problems.resize(kMaxProblems);
     report.problems.push_back(absl::StrCat("and ", num_problems - kMaxProblems, " more"));
   }
-  if (!report.stats && report.replicas.verdicts.empty() && report.reference.verdicts.empty()) {
+  if (!report.stats && report.replicas.verdicts.empty() && report.reference.verdicts.empty() &&
+      report.distinct.verdicts.empty()) {
     return absl::NotFoundError(absl::StrCat(run_dir, ": neither statistics nor verdicts of cross-checks",
                                             report.problems.empty() ? "" : ": ",
                                             report.problems.empty() ? "" : report.problems.front()));

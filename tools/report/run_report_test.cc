@@ -150,6 +150,10 @@ TEST_F(RunReportTest, RanksThatHoldTheSameDataAreADivergenceOfTheirOwn) {
   EXPECT_THAT(Text(report), AllOf(HasSubstr("replicas: 2 checks, all equal bit for bit"),
                                   HasSubstr("distinct: 2 checks, 1 THE SAME on several ranks"),
                                   HasSubstr("first: iteration 10: distinct tensors are THE SAME in tensor")));
+  const Json series = DocumentWithPictures(report).pictures.at("checks").at("series");
+  EXPECT_EQ(series.back().at("subject"), "distinct");
+  EXPECT_EQ(series.back().at("checks").at(0).at("outcome"), "distinct");
+  EXPECT_EQ(series.back().at("checks").at(1).at("outcome"), "same");
 }
 
 TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
@@ -283,8 +287,7 @@ TEST_F(RunReportTest, ALongRunMakesNoLargerPage) {
   EXPECT_EQ(checks.at(159).at("outcome"), "equal");
   EXPECT_EQ(checks.at(160).at("first"), 2000);
   EXPECT_EQ(checks.at(160).at("outcome"), "different");
-  EXPECT_THAT(document.thinned,
-              Contains("5000 checks of the replicas share 400 columns, which show the worst"));
+  EXPECT_THAT(document.thinned, Contains("5000 checks (replicas) share 400 columns, which show the worst"));
   EXPECT_LT(Dump(document.pictures, -1).size(), 100'000u);
 }
 
@@ -418,6 +421,7 @@ TEST_F(RunReportTest, ARowOfManyRanksShowsTheOneThatTakesLongest) {
 TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
   PlantedRun planted;
   planted.num_iterations = 12'345;
+  planted.series_limit = 20'000;
   planted.with_checks = planted.with_sample = false;
   WritePlantedRun(run_dir_ + "/long", planted);
   const auto grid = ReadRankGrid(run_dir_ + "/long", planted.num_ranks, 100);
@@ -432,6 +436,13 @@ TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
   EXPECT_NEAR(grid->columns[0].mean, 4e-3 + 16e-3 / 31, 1e-6);
   EXPECT_NEAR(grid->columns[0].longest, 20e-3, 1e-6);
   EXPECT_NEAR(grid->columns[1].mean, 4e-3, 1e-6);
+
+  planted.series_limit = 1000;
+  WritePlantedRun(run_dir_ + "/thinned", planted);
+  const auto thinned = ReadRankGrid(run_dir_ + "/thinned", planted.num_ranks, 100);
+  ASSERT_TRUE(thinned.ok()) << thinned.status();
+  EXPECT_EQ(thinned->stride, 16);
+  EXPECT_EQ(thinned->columns.back().last_iteration, 105 + 12'345 - 1);
 }
 
 TEST_F(RunReportTest, TheTimelineHasTheMeasurementsOfEachRank) {

@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/file.h"
+#include "ott/core/nvtx/op_observer.h"
+#include "ott/core/op_log/op_log.h"
+#include "ott/core/stopwatch/iteration_series.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/core/tensor/tensor_view.h"
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
@@ -41,6 +47,7 @@ class Planter {
       OTT_CHECK(MakeDirectories(directory).ok());
       Write(directory + "/stopwatch.pb", Stats(rank).SerializeAsString());
       if (planted_.with_checks) Write(directory + "/cross_check.jsonl", Checks(rank));
+      if (planted_.with_op_log) WriteOpLog(rank);
       if (planted_.with_sample) Write(directory + "/iterations.pb", Sample(rank).SerializeAsString());
     }
     Write(ClusterStatsPath(run_dir_), ClusterStatsToJson(Gathered()));
@@ -64,6 +71,11 @@ class Planter {
     statistics->set_max(seconds);
   }
 
+  static void FillSeries(const IterationSeries& from, Series* series) {
+    series->set_stride(from.stride());
+    series->mutable_seconds()->Add(from.values().begin(), from.values().end());
+  }
+
   StopwatchStats Stats(int rank) const {
     StopwatchStats stats;
     stats.set_rank(rank);
@@ -72,21 +84,24 @@ class Planter {
     stats.set_num_warmup_iters(kWarmUp);
     stats.set_num_measured_iters(planted_.num_iterations);
     Fill(planted_.iteration_seconds, stats.mutable_iteration());
-    stats.mutable_iteration_series()->set_stride(1);
+    IterationSeries iterations(planted_.series_limit);
+    IterationSeries works(planted_.series_limit);
+    IterationSeries waits(planted_.series_limit);
+    for (int i = 0; i < planted_.num_iterations; ++i) {
+      iterations.Append(static_cast<float>(Iteration(i)));
+      works.Append(static_cast<float>(Work(rank)));
+      waits.Append(static_cast<float>(Iteration(i) - Work(rank)));
+    }
+    FillSeries(iterations, stats.mutable_iteration_series());
     Measurement& forward = *stats.add_measurements();
     forward.set_name(Forward());
     Fill(Work(rank), forward.mutable_per_iteration());
-    forward.mutable_series()->set_stride(1);
+    FillSeries(works, forward.mutable_series());
     Measurement& sum_loss = *stats.add_measurements();
     sum_loss.set_name(SumLoss());
     sum_loss.set_collective(true);
     Fill(planted_.iteration_seconds - Work(rank), sum_loss.mutable_per_iteration());
-    sum_loss.mutable_series()->set_stride(1);
-    for (int i = 0; i < planted_.num_iterations; ++i) {
-      stats.mutable_iteration_series()->add_seconds(static_cast<float>(Iteration(i)));
-      forward.mutable_series()->add_seconds(static_cast<float>(Work(rank)));
-      sum_loss.mutable_series()->add_seconds(static_cast<float>(Iteration(i) - Work(rank)));
-    }
+    FillSeries(waits, sum_loss.mutable_series());
     const auto add_scope = [this](double seconds, const std::string& name, auto* scopes) {
       ScopeStats* const scope = scopes->Add();
       scope->set_name(name);
@@ -108,7 +123,8 @@ class Planter {
 
   std::string Checks(int rank) const {
     std::string lines;
-    for (int iteration = 0; iteration < planted_.num_iterations; iteration += 10) {
+    const int every = planted_.check_every;
+    for (int iteration = 0; iteration < planted_.num_iterations; iteration += every) {
       CrossCheckVerdict verdict;
       verdict.set_iteration(iteration);
       verdict.set_rank(rank);
@@ -117,8 +133,8 @@ class Planter {
       verdict.set_num_tensors(2);
       CrossCheckVerdict replicas = verdict;
       replicas.set_mode(REPLICAS);
-      replicas.set_outcome(iteration < 20 ? BITWISE_EQUAL : DIFFERENT);
-      if (iteration >= 20) {
+      replicas.set_outcome(iteration < 2 * every ? BITWISE_EQUAL : DIFFERENT);
+      if (iteration >= 2 * every) {
         replicas.set_tensor("weights.w1" + planted_.suffix);
         replicas.set_num_different_tensors(1);
         replicas.set_has_majority(true);
@@ -132,11 +148,59 @@ class Planter {
       if (iteration > 0) {
         TensorError& error = *verdict.add_tensor_errors();
         error.set_tensor("loss" + planted_.suffix);
-        error.set_max_abs_error(1e-8 * std::pow(10, iteration / 10));
+        error.set_max_abs_error(1e-8 * std::pow(10, std::min(6, iteration / every)));
       }
       lines += VerdictToJsonLine(verdict);
+      CrossCheckVerdict distinct = replicas;
+      distinct.set_mode(DISTINCT);
+      distinct.set_outcome(iteration == 3 * every ? DIFFERENT : ALL_DISTINCT);
+      distinct.set_tensor(iteration == 3 * every ? "data.tokens" + planted_.suffix : "");
+      distinct.clear_culprit_ranks();
+      distinct.clear_culprit_hosts();
+      for (const int alike : {0, 3}) {
+        if (iteration != 3 * every) continue;
+        distinct.add_culprit_ranks(alike);
+        distinct.add_culprit_hosts(Host());
+      }
+      lines += VerdictToJsonLine(distinct);
     }
     return lines;
+  }
+
+  void WriteOpLog(int rank) const {
+    OpLog::Options options;
+    options.path = OpLogPath(run_dir_, rank);
+    options.kept_dir = OpTensorsDirectory(run_dir_, rank);
+    options.keep = {"*"};
+    options.rank = rank;
+    options.world_size = planted_.num_ranks;
+    const absl::StatusOr<std::unique_ptr<OpLog>> log = OpLog::Create(options);
+    OTT_CHECK(log.ok() && (*log)->BeginIteration(0).ok()) << log.status().message();
+    const bool is_wrong = planted_.with_wrong_norm && rank == 1;
+    const auto value = [is_wrong](float right, float wrong) { return is_wrong ? wrong : right; };
+    LogOp("linear", {10}, 20, **log);
+    LogOp("norm", {20}, value(30, 36), **log);
+    LogOp("gelu", {value(30, 36)}, value(40, 44), **log);
+    LogOp("argmax", {value(40, 44)}, 3, **log);
+    LogOp("residual", {20, value(30, 36)}, value(50, 56), **log);
+    LogOp("head", {value(40, 44), value(50, 56)}, value(60, 66), **log);
+    OTT_CHECK((*log)->Finish().ok());
+  }
+
+  // Each value is a tensor of one element.
+  void LogOp(const std::string& name, const std::vector<float>& inputs, float output, OpLog& log) const {
+    const std::string full_name = name + planted_.suffix;
+    std::vector<TensorView> views;
+    for (const float& input : inputs) views.emplace_back(&input, absl::Span<const int64_t>({1}));
+    const std::vector<OpArg> args(views.begin(), views.end());
+    ObservedOp op;
+    op.name = full_name;
+    op.args = args;
+    void* const handle = log.Begin(op);
+    const TensorView written(&output, absl::Span<const int64_t>({1}));
+    const OpArg outputs[] = {written};
+    log.AddOutputs(handle, outputs);
+    log.End(handle);
   }
 
   // The last 16 iterations: forward, attention in it, sum_loss.

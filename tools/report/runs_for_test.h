@@ -3,6 +3,7 @@
 #ifndef OTT_TOOLS_REPORT_RUNS_FOR_TEST_H_
 #define OTT_TOOLS_REPORT_RUNS_FOR_TEST_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -11,16 +12,25 @@ namespace ott::report {
 struct PlantedRun {
   int num_ranks = 4;
   int num_iterations = 40;  // measured, after 5 of warm-up
+  // Of so many the times are kept, as the stopwatch keeps them.
+  size_t series_limit = 1000;
   double iteration_seconds = 4e-3;
   // That works 3 ms in "forward" where others work 1 ms and wait for it in "sum_loss".
   int slow_rank = 1;
   // Of which one, counted with the warm-up, takes 20 ms.
   int64_t long_iteration = 25;
-  // Checked every ten iterations: rank 2 differs from iteration 20 on, and all are within tolerance of a
-  // reference with errors that grow tenfold from check to check.
+  // Checked every so many iterations: rank 2 differs from the third check on, all are within tolerance of a
+  // reference with errors that grow tenfold up to the seventh check, and ranks 0 and 3 read the same batch in
+  // the fourth.
   bool with_checks = true;
+  int check_every = 10;
   // Intervals of the last iterations, for the timeline.
   bool with_sample = true;
+  // A log of operations: linear, norm, gelu and argmax, which read each other, residual, which reads linear
+  // and norm, and head, which reads gelu and residual.
+  bool with_op_log = false;
+  // norm computes something else in rank 1's log: argmax swallows it, the others pass it on.
+  bool with_wrong_norm = false;
   // Goes into the names of hosts, measurements, and tensors.
   std::string suffix;
 };

@@ -85,6 +85,9 @@ void Thin(size_t limit, std::vector<SampledTimeline::Span>* spans, int64_t* num_
 class TimelineReader {
  public:
   void Add(const IterationSample& sample, const std::set<int64_t>& chosen) {
+    // Known also where it did not run in these iterations: other pictures ask for it.
+    if (sample.observer() >= 0 && sample.observer() < sample.collective_size())
+      IndexOf(sample, sample.observer());
     for (const IterationBlock& block : sample.blocks()) AddBlock(sample, block, chosen);
   }
 

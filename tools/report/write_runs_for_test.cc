@@ -1,5 +1,5 @@
-// write_runs_for_test DIR: run directories for page_test.js: DIR/known, DIR/before_*, DIR/after_*,
-// DIR/traces, DIR/hostile, DIR/many and DIR/long.
+// write_runs_for_test DIR: run directories for page_test.js: DIR/known, its DIR/reference, DIR/before_*,
+// DIR/after_*, DIR/traces, DIR/hostile, its DIR/hostile_reference, DIR/many and DIR/long.
 
 #include <string>
 
@@ -13,7 +13,11 @@ int main(int argc, char** argv) {
   if (argc != 2) return 1;
   const std::string directory = argv[1];
   using ott::report::PlantedRun;
-  ott::report::WritePlantedRun(directory + "/known", PlantedRun());
+  PlantedRun known;
+  known.with_op_log = true;
+  ott::report::WritePlantedRun(directory + "/reference", known);
+  known.with_wrong_norm = true;
+  ott::report::WritePlantedRun(directory + "/known", known);
 
   // Each a little longer than the one before, as runs are.
   PlantedRun compared;
@@ -37,6 +41,9 @@ int main(int argc, char** argv) {
       "</script><img src=x onerror=\"window.taken = "
       "1\">{{script}}\u202e\u0645\u0631\u062d\u0628\u0627\n\"'\\";
   hostile.suffix += std::string(10'000, 'x');
+  hostile.with_op_log = true;
+  ott::report::WritePlantedRun(directory + "/hostile_reference", hostile);
+  hostile.with_wrong_norm = true;
   ott::report::WritePlantedRun(directory + "/hostile", hostile);
 
   PlantedRun many;
@@ -47,7 +54,8 @@ int main(int argc, char** argv) {
   ott::report::WritePlantedRun(directory + "/many", many);
 
   PlantedRun lengthy;
-  lengthy.num_iterations = 100'000;
-  lengthy.with_sample = false;
+  lengthy.num_iterations = 10'000'000;
+  lengthy.long_iteration = 5 + 100 * 16384;  // one of those that are kept
+  lengthy.check_every = 1000;
   ott::report::WritePlantedRun(directory + "/long", lengthy);
 }

@@ -3,7 +3,13 @@
 // rows: [{label, isHeading, parts: [{value, meaning, name}], low, high, text, title, select}]; low and high are an interval.
 // In a row's parts, values are lengths one after the other.
 function drawBars(node, width, rows, {formatX, maximum, minimum = 0}) {
-  const margin = {left: Math.min(260, width * 0.34), right: 110, top: 4, bottom: 26};
+  const widest = texts => Math.max(0, ...texts);
+  const margin = {
+    left: Math.min(width * 0.45, widest(rows.map(row => textWidth(row.label, true))) + 16),
+    right: Math.min(width * 0.3, widest(rows.map(row => textWidth(row.text))) + 14),
+    top: 4,
+    bottom: 26,
+  };
   const rowHeight = 22;
   const inner = width - margin.left - margin.right;
   const height = rows.length * rowHeight;

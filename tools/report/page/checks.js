@@ -5,16 +5,21 @@ const OUTCOMES = {
   within_tolerance: {meaning: 'tolerance', height: 0.5, name: 'within tolerance'},
   not_compared: {meaning: 'unknown', height: 0.7, name: 'NOT COMPARED'},
   different: {meaning: 'bad', height: 1, name: 'DIFFER'},
+  // Of what each rank is to have of its own.
+  distinct: {meaning: 'good', height: 0.3, name: 'of their own on all ranks'},
+  same: {meaning: 'bad', height: 1, name: 'THE SAME on several ranks'},
 };
+const SUBJECTS = {replicas: 'replicas', reference: 'reference', distinct: 'own data'};
 
 function addChecks() {
   const data = pictures.checks;
   if (!data) return;
   const all = data.series.flatMap(series => series.checks);
+  const isBad = check => OUTCOMES[check.outcome].meaning === 'bad';
 
   function labelOf(subject, check) {
-    let text = `${subject}, ${formatIterations(check.first, check.last)}: ${OUTCOMES[check.outcome].name}`;
-    if (check.outcome === 'different') {
+    let text = `${SUBJECTS[subject]}, ${formatIterations(check.first, check.last)}: ${OUTCOMES[check.outcome].name}`;
+    if (isBad(check)) {
       text += `\nfirst in ${check.tensor}, of ${check.different_tensors} tensors` +
           (check.ranks.length > 0 ? `; on rank ${check.ranks.join(', ')}` : '; nobody is to blame');
     }
@@ -36,13 +41,13 @@ function addChecks() {
     const marks = [];
     data.series.forEach((series, lane) => {
       const bottom = (lane + 1) * laneHeight - 4;
-      group.append('text').attr('x', -8).attr('y', bottom - 12).attr('text-anchor', 'end').text(series.subject);
+      group.append('text').attr('x', -8).attr('y', bottom - 12).attr('text-anchor', 'end').text(SUBJECTS[series.subject]);
       series.checks.forEach((check, index) => {
         const next = index + 1 < series.checks.length ? series.checks[index + 1].first : check.last + step;
         const {meaning, height: share} = OUTCOMES[check.outcome];
         const tall = share * (laneHeight - 8);
         const isFaded = !isInSpan(check.first, check.last) ||
-            (selection.rank !== null && check.outcome === 'different' && !check.ranks.includes(selection.rank));
+            (selection.rank !== null && isBad(check) && !check.ranks.includes(selection.rank));
         group.append('rect').attr('class', `check ${check.outcome}`).attr('data-iteration', check.first).attr('data-subject', series.subject)
             .attr('x', x(check.first)).attr('y', bottom - tall).attr('height', tall)
             .attr('width', Math.max(1, x(next) - x(check.first) - (series.checks.length > 150 ? 0 : 1)))
@@ -54,7 +59,8 @@ function addChecks() {
       });
     });
     shadeSpan(group, x, height);
-    node.append(legend(Object.values(OUTCOMES).map(({meaning, name}) => [meaning, name])));
+    const found = new Set(all.map(check => check.outcome));
+    node.append(legend(Object.entries(OUTCOMES).filter(([outcome]) => found.has(outcome)).map(([, {meaning, name}]) => [meaning, name])));
     return {marks};
   }
 
@@ -65,7 +71,7 @@ function addChecks() {
     draw,
     table: () => ({
       columns: ['subject', 'first iteration', 'last iteration', 'outcome', 'first tensor', 'different tensors', 'ranks', 'reason'],
-      rows: data.series.flatMap(series => series.checks.map(check => [series.subject, check.first, check.last,
+      rows: data.series.flatMap(series => series.checks.map(check => [SUBJECTS[series.subject], check.first, check.last,
         OUTCOMES[check.outcome].name, check.tensor, check.different_tensors, check.ranks.join(' '), check.reason])),
     }),
   });

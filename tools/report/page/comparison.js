@@ -1,23 +1,25 @@
-// Before and after: the runs of both sides, and the interval of each measurement.
+// Two sides of a comparison, such as before and after: the runs of both, and the interval of each measurement.
 
 const VERDICTS = {'faster': 'good', 'same': 'tolerance', 'slower': 'bad', 'cannot tell': 'unknown'};
 
 function addComparison() {
   const data = pictures.comparison;
   if (!data || data.results.length === 0) return;
+  const [before, after] = data.sides;
+  const ratioName = `${after} / ${before}`;
 
   function drawRuns(group, inner, margin, marks) {
-    const sides = [['before', data.before, 'total'], ['after', data.after, 'work']];
+    const sides = [[before, data.before, 'total'], [after, data.after, 'work']];
     const all = sides.flatMap(([, seconds]) => seconds);
     const room = (d3.max(all) - d3.min(all)) / 10 || d3.max(all) / 100;
     const x = d3.scaleLinear().domain([d3.min(all) - room, d3.max(all) + room]).range([0, inner]);
     addAxes(group, {x, innerWidth: inner, innerHeight: 84, formatX: formatSeconds});
     sides.forEach(([name, seconds, meaning], side) => {
       const top = side * 42;
-      group.append('text').attr('x', -8).attr('y', top + 24).attr('text-anchor', 'end').text(`${name}: ${data.measurement}`.slice(0, 30));
+      group.append('text').attr('x', -8).attr('y', top + 24).attr('text-anchor', 'end').text(fit(`${name}: ${data.measurement}`, margin.left - 12));
       seconds.forEach((value, index) => {
         const y = top + 6 + 30 * (index + 0.5) / seconds.length;
-        group.append('circle').attr('class', `run ${name}`).attr('cx', x(value)).attr('cy', y).attr('r', 4)
+        group.append('circle').attr('class', side === 0 ? 'run before' : 'run after').attr('cx', x(value)).attr('cy', y).attr('r', 4)
             .attr('fill', colorOf(meaning)).attr('fill-opacity', 0.75);
         marks.push({x: margin.left + x(value), y: margin.top + y, label: `${name}, run ${index + 1}: ${formatSeconds(value)}`});
       });
@@ -34,7 +36,7 @@ function addComparison() {
     part.append('rect').attr('class', 'same').attr('x', x(1 / (1 + data.margin))).attr('width', x(1 + data.margin) - x(1 / (1 + data.margin)))
         .attr('height', height).attr('fill', colorOf('idle')).attr('fill-opacity', 0.5);
     part.append('line').attr('x1', x(1)).attr('x2', x(1)).attr('y2', height).attr('stroke', colorOf('faint'));
-    addAxes(part, {x, innerWidth: inner, innerHeight: height, formatX: ratio => d3.format('+.1%')(ratio - 1)});
+    addAxes(part, {x, innerWidth: inner, innerHeight: height, formatX: ratio => formatChange(ratio)});
     data.results.forEach((result, index) => {
       const y = index * 24 + 12;
       const color = colorOf(VERDICTS[result.verdict]);
@@ -47,29 +49,30 @@ function addComparison() {
       if (result.ratio !== null) part.append('circle').attr('class', 'ratio').attr('cx', x(result.ratio)).attr('cy', y).attr('r', 6).attr('fill', color);
       marks.push({
         x: margin.left + (result.ratio === null ? 0 : x(result.ratio)), y: margin.top + top + y, select: {measurement: result.name},
-        label: `${result.name}: ${result.verdict}` + (result.ratio === null ? '' : `\nafter / before ${d3.format('+.2%')(result.ratio - 1)}`) +
-            (result.low === null ? '' : ` (${formatPercent(data.confidence, 0)}: ${d3.format('+.2%')(result.low - 1)} to ${d3.format('+.2%')(result.high - 1)})`),
+        label: `${result.name}: ${result.verdict}` + (result.ratio === null ? '' : `\n${ratioName} ${formatChange(result.ratio, 2)}`) +
+            (result.low === null ? '' : ` (${formatPercent(data.confidence, 0)}: ${formatChange(result.low, 2)} to ${formatChange(result.high, 2)})`),
       });
     });
   }
 
   addFigure({
     id: 'comparison',
-    title: 'Before and after',
-    caption: 'Above, each run; below, after / before with its interval: in the grey band it is the same.',
+    title: before === 'before' ? 'Before and after' : `${before} and ${after}`,
+    caption: `Above, each run, the first at the top; below, ${ratioName} with its ${formatPercent(data.confidence, 0)} interval: in the grey band it is the same.`,
     draw(node, width) {
-      const margin = {left: Math.min(220, width * 0.3), right: 24, top: 4, bottom: 30};
+      const labels = [`${before}: ${data.measurement}`, `${after}: ${data.measurement}`, ...data.results.map(result => result.name)];
+      const margin = {left: Math.min(width * 0.4, Math.max(...labels.map(label => textWidth(label, true))) + 16), right: 24, top: 4, bottom: 30};
       const top = 84 + 36;
       const marks = [];
       const inner = width - margin.left - margin.right;
       const group = addSvg(node, width, top + data.results.length * 24 + margin.top + margin.bottom, margin);
       drawRuns(group, inner, margin, marks);
       drawIntervals(group, inner, margin, top, marks);
-      node.append(legend([['total', 'run before'], ['work', 'run after'], ...Object.entries(VERDICTS).map(([name, meaning]) => [meaning, name])]));
+      node.append(legend([['total', `run of ${before}`], ['work', `run of ${after}`], ...Object.entries(VERDICTS).map(([name, meaning]) => [meaning, name])]));
       return {marks};
     },
     table: () => ({
-      columns: ['measurement', 'verdict', 'after / before', 'low', 'high', 'before s', 'after s'],
+      columns: ['measurement', 'verdict', ratioName, 'low', 'high', `${before} s`, `${after} s`],
       rows: data.results.map(result => [result.name, result.verdict, result.ratio, result.low, result.high, result.seconds_before, result.seconds_after]),
     }),
   });

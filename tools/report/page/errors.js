@@ -8,8 +8,25 @@ function addErrors() {
       subject === 'reference' && checks.some(check => check.outcome === 'different'));
   const firstMeaning = isBeyond ? 'bad' : 'tolerance';
 
+  // Labels as near to their lines' ends as they can be, none on another: groups of neighbours, each around the middle of its ends.
+  function spreadLabels(ends) {
+    const lineHeight = 14;
+    const groups = [];
+    for (const end of [...ends].sort((a, b) => a.y - b.y)) {
+      groups.push({members: [end], middle: end.y});
+      for (let last = groups.length - 1; last > 0; --last) {
+        const [above, below] = [groups[last - 1], groups[last]];
+        if (below.middle - above.middle >= (above.members.length + below.members.length) / 2 * lineHeight) break;
+        const members = [...above.members, ...below.members];
+        groups.splice(last - 1, 2, {members, middle: d3.mean(members, member => member.y)});
+      }
+    }
+    return groups.flatMap(({members, middle}) => members.map((member, index) =>
+        ({...member, label: middle + (index - (members.length - 1) / 2) * lineHeight})));
+  }
+
   function draw(node, width) {
-    const margin = {left: 70, right: Math.min(260, width * 0.3), top: 8, bottom: 30};
+    const margin = {left: 70, right: Math.min(width * 0.3, Math.max(...tensors.map(tensor => textWidth(tensor.name))) + 30), top: 8, bottom: 30};
     const height = 220;
     const inner = width - margin.left - margin.right;
     const group = addSvg(node, width, height + margin.top + margin.bottom, margin);
@@ -41,14 +58,9 @@ function addErrors() {
       }
       if (known.length > 0) ends.push({tensor, color, y: place(known[known.length - 1].error)});
     });
-    // Labels side by side with the lines' ends, none on another.
-    ends.sort((a, b) => a.y - b.y);
-    let free = -6;
-    for (const end of ends) {
-      const at = Math.max(end.y, free);
-      free = at + 13;
-      group.append('text').attr('x', inner + 6).attr('y', at + 4).attr('fill', end.color).style('fill', end.color)
-          .text(fit(end.tensor.name, margin.right - 8));
+    for (const {tensor, color, y: end, label} of spreadLabels(ends)) {
+      group.append('path').attr('fill', 'none').attr('stroke', colorOf('faint')).attr('stroke-width', 0.5).attr('d', `M${inner + 2},${end}L${inner + 18},${label}`);
+      group.append('text').attr('x', inner + 22).attr('y', label + 4).style('fill', color).text(fit(tensor.name, margin.right - 24));
     }
     shadeSpan(group, x, height);
     return {marks};

@@ -98,6 +98,7 @@ function addFigure(options) {
           element('button', {type: 'button', 'aria-label': `${title} as CSV`, click() { download(`${id}.csv`, toCsv(table())); }}, 'CSV')),
       element('p.caption', {}, caption), drawing, tableDetails);
   document.getElementById('pictures').append(figure);
+  document.getElementById('contents').append(element('a', {href: `#${id}`}, title));
   if (!hasD3 && !options.plain) {
     drawing.remove();
     tableDetails.open = true;
@@ -106,7 +107,7 @@ function addFigure(options) {
   const state = {marks: [], cursor: -1, isKeyboard: false};
   const redraw = () => {
     drawing.replaceChildren();
-    Object.assign(state, {perRow: 1, locate: null, span: null, zoomTo: null}, draw(drawing, Math.max(300, drawing.clientWidth || 1000)));
+    Object.assign(state, {perRow: 1, locate: null, span: null, zoomTo: null}, draw(drawing, Math.max(240, drawing.clientWidth || 1000)));
     if (state.isKeyboard && document.activeElement === drawing) showCursor(drawing, state);
   };
   if (!options.plain) followPointer(drawing, state);
@@ -203,7 +204,9 @@ function addAxes(group, {x, y, innerWidth: inner, innerHeight: height, formatX, 
   if (x) {
     const axis = d3.axisBottom(x).ticks(Math.max(2, Math.floor(inner / 110))).tickSizeOuter(0);
     if (formatX) axis.tickFormat(formatX);
-    group.append('g').attr('class', 'axis').attr('transform', `translate(0,${height})`).call(axis);
+    const ticks = group.append('g').attr('class', 'axis').attr('transform', `translate(0,${height})`).call(axis).selectAll('.tick');
+    // The last one's text would be cut.
+    ticks.filter(value => x(value) > inner - 24).select('text').attr('text-anchor', 'end').attr('x', value => inner - x(value) + 8);
   }
   if (y) {
     const axis = d3.axisLeft(y).ticks(5).tickSizeOuter(0);
@@ -234,8 +237,26 @@ function columnAt(columns, x, place) {
   return index;
 }
 
-// A short text for a place of so many pixels.
+const ruler = document.createElement('canvas').getContext('2d');
+
+// Of a text in a picture, in pixels.
+function textWidth(text, isBold = false) {
+  ruler.font = `${isBold ? 700 : 400} 12px system-ui, sans-serif`;
+  return ruler.measureText(text).width;
+}
+
+// A text for a place of so many pixels; empty where there is none.
 function fit(text, width) {
-  const most = Math.floor(width / 6.6);
-  return text.length <= most ? text : most > 2 ? text.slice(0, most - 1) + '\u2026' : '';
+  const whole = textWidth(text);
+  if (whole <= width) return text;
+  let most = Math.floor(text.length * width / whole);
+  while (most > 0 && textWidth(text.slice(0, most) + '\u2026') > width) --most;
+  return most > 0 ? text.slice(0, most) + '\u2026' : '';
+}
+
+// Black or white, whichever can be read on a colour.
+function inkOn(color) {
+  const {r, g, b} = d3.rgb(color);
+  const [red, green, blue] = [r, g, b].map(part => part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? '#000000' : '#ffffff';
 }

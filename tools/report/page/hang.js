@@ -8,7 +8,7 @@ function addHang() {
   const place = rank => rank.place ? `, ${formatSeconds(rank.seconds)} in ${rank.place}` : '';
 
   function draw(node, width) {
-    const size = 26;
+    const size = Math.max(26, Math.max(...data.ranks.map(rank => textWidth(String(rank.rank)))) + 12);
     const margin = {left: 4, right: 4, top: 4, bottom: 4};
     const perRow = Math.max(1, Math.floor((width - 8) / size));
     const group = addSvg(node, width, Math.ceil(data.ranks.length / perRow) * size + 8, margin);
@@ -17,7 +17,7 @@ function addHang() {
       const cell = group.append('g').attr('class', 'rank').attr('data-rank', rank.rank).attr('transform', `translate(${x},${y})`);
       cell.append('rect').attr('width', size - 3).attr('height', size - 3).attr('rx', 3).attr('fill', colorOf(stateOf(rank)))
           .attr('stroke', selection.rank === rank.rank ? colorOf('selected') : 'none').attr('stroke-width', 3);
-      cell.append('text').attr('x', (size - 3) / 2).attr('y', size / 2 + 3).attr('text-anchor', 'middle').style('fill', colorOf('page')).text(rank.rank);
+      cell.append('text').attr('x', (size - 3) / 2).attr('y', size / 2 + 3).attr('text-anchor', 'middle').style('fill', inkOn(colorOf(stateOf(rank)))).text(rank.rank);
       return {
         x: margin.left + x + size / 2, y: margin.top + y + size / 2, select: {rank: rank.rank},
         label: `${formatRank(rank.rank, rank.host)}: ${rank.state}${rank.blamed ? ', to blame' : ''}${place(rank)}` +

@@ -4,7 +4,7 @@ function addHeatMap() {
   const data = pictures.heat_map;
   if (!data || data.columns.length === 0) return;
   const {rows, columns} = data;
-  const margin = {left: 80, right: 28, top: 22, bottom: 30};
+  const margin = {left: textWidth(`rank ${rows[rows.length - 1].first}`) + 12, right: 28, top: 22, bottom: 30};
   const rowHeight = Math.max(1, Math.min(22, Math.floor(260 / rows.length)));
   const height = rows.length * rowHeight;
   const gap = margin.top + margin.bottom + height;
@@ -13,9 +13,9 @@ function addHeatMap() {
   function shadeDomain(quantity) {
     const known = data[quantity].filter(cell => cell !== null).sort((a, b) => a - b);
     if (known.length === 0) return [0, 1];
-    const low = known[Math.floor(known.length * 0.01)];
-    const high = known[Math.min(known.length - 1, Math.floor(known.length * 0.99))];
-    // Differences of a few percent are no dark cells.
+    const low = known[0];
+    const high = known[Math.min(known.length - 1, Math.floor(known.length * 0.98))];
+    // Differences of a few percent are no dark cells, and a rank that waits less than all others is lighter than they are.
     return [low * data.unit, Math.max(high, low * 1.25 + 1e-3) * data.unit];
   }
 
@@ -41,6 +41,18 @@ function addHeatMap() {
     target.drawImage(small, 0, 0, canvas.width, canvas.height);
   }
 
+  // What light and dark stand for.
+  function drawShades(half, left, quantity, domain, more) {
+    const [low, high] = [formatSeconds(domain[0]), formatSeconds(domain[1]) + more];
+    const gradient = half.append('linearGradient').attr('id', `shades-${quantity}`);
+    gradient.append('stop').attr('stop-color', colorOf('panel'));
+    gradient.append('stop').attr('offset', 1).attr('stop-color', colorOf(quantity));
+    const bar = left + textWidth(low) + 6;
+    half.append('text').attr('class', 'faint').attr('x', left).attr('y', -6).text(low);
+    half.append('rect').attr('x', bar).attr('y', -15).attr('width', 60).attr('height', 10).attr('fill', `url(#shades-${quantity})`).attr('stroke', colorOf('line'));
+    half.append('text').attr('class', 'faint').attr('x', bar + 66).attr('y', -6).text(high);
+  }
+
   function drawHalf(node, group, quantity, top, x) {
     const inner = x.range()[1];
     const domain = shadeDomain(quantity);
@@ -49,10 +61,9 @@ function addHeatMap() {
     paint(canvas, quantity, domain, inner);
     node.append(canvas);
     const half = group.append('g').attr('transform', `translate(0,${top - margin.top})`);
-    const name = quantity === 'work' ? 'Work' : 'Waiting for others';
-    half.append('text').attr('y', -6).text(`${name}: `).attr('font-weight', 600)
-        .append('tspan').attr('class', 'faint').attr('font-weight', 400)
-        .text(`light ${formatSeconds(domain[0])} and less, dark ${formatSeconds(domain[1])} and more`);
+    const name = quantity === 'work' ? 'Work' : inner < 420 ? 'Waiting' : 'Waiting for others';
+    half.append('text').attr('y', -6).attr('font-weight', 700).text(name);
+    drawShades(half, textWidth(name, true) + 12, quantity, domain, inner < 420 ? '' : ' and more');
     addAxes(half, {x, innerWidth: inner, innerHeight: height, formatX: d3.format('d')});
     const labelled = Math.ceil(14 / rowHeight);
     rows.forEach((row, index) => {

@@ -1,5 +1,9 @@
 // Puts the page together.
 
+function letGo() {
+  select({rank: null, first: null, last: null, measurement: null});
+}
+
 function showSelection() {
   const bar = document.getElementById('selection');
   const chips = [];
@@ -8,6 +12,7 @@ function showSelection() {
   if (selection.first !== null) chips.push(chip(formatIterations(selection.first, selection.last), {first: null, last: null}));
   if (selection.measurement !== null) chips.push(chip(selection.measurement, {measurement: null}));
   bar.hidden = chips.length === 0;
+  if (chips.length > 1) chips.push(element('button', {type: 'button', click: letGo}, 'Let go of all'));
   bar.replaceChildren(...(chips.length > 0 ? ['Selected in all pictures:', ...chips] : []));
 }
 
@@ -31,18 +36,20 @@ function addFooter() {
 }
 
 restoreSelection();
-for (const add of [addIterations, addHeatMap, addTimeTree, addWhatIf, addArrivals, addHang, addChecks, addErrors, addComparison,
+for (const add of [addIterations, addHeatMap, addTimeTree, addWhatIf, addArrivals, addHang, addChecks, addErrors, addOrigin, addComparison,
   addDeviceTime, addKernels, addTimeline]) add();
 addFooter();
+document.getElementById('contents').hidden = document.querySelectorAll('figure').length < 2;
 showSelection();
 onSelection(showSelection);
 onSelection(redrawAll);
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redrawAll);
+// Paper has other colours, and another width.
+for (const media of ['(prefers-color-scheme: dark)', 'print']) matchMedia(media).addEventListener('change', redrawAll);
 // Escape lets go of everything.
 addEventListener('keydown', event => {
   if (event.key !== 'Escape') return;
   tooltip.hide();
-  if (Object.values(selection).some(value => value !== null)) select({rank: null, first: null, last: null, measurement: null});
+  if (Object.values(selection).some(value => value !== null)) letGo();
 });
 let widthDrawn = innerWidth;
 addEventListener('resize', () => {

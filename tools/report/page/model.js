@@ -57,6 +57,12 @@ function formatPercent(share, digits = 1) {
   return share === null || !Number.isFinite(share) ? 'not known' : `${(share * 100).toFixed(digits)} %`;
 }
 
+// "+2.5 %" for the ratio 1.025.
+function formatChange(ratio, digits = 1) {
+  const percent = Number(((ratio - 1) * 100).toFixed(digits));
+  return `${percent > 0 ? '+' : ''}${percent} %`;
+}
+
 function formatNumber(value) {
   return value === null || !Number.isFinite(value) ? 'not known' : `${Number(value.toPrecision(4))}`;
 }
@@ -81,6 +87,11 @@ function formatRank(rank, host) {
 function meaningOf(name, collective) {
   const isObserver = pictures.timeline && pictures.timeline.names.some(of => of.observer && of.name === name);
   return isObserver ? 'total' : collective ? 'waiting' : 'work';
+}
+
+// Whether other pictures know a measurement of this name.
+function isMeasurement(name) {
+  return ['time_tree', 'timeline'].some(id => pictures[id] && (pictures[id].scopes || pictures[id].names).some(of => of.name === name));
 }
 
 // Of a row of the heat map.

@@ -57,7 +57,7 @@ function addTimeline() {
             .attr('y', top + 2 + inset).attr('height', tall).attr('fill', colors[name]).attr('fill-opacity', isFaded ? 0.2 : 0.9 - 0.15 * (depth % 3))
             .attr('stroke', colorOf('page')).attr('stroke-width', long > 3 ? 0.5 : 0);
         const label = long > 24 && tall > 10 && !isFaded ? fit(text, long - 4) : '';
-        if (label) group.append('text').attr('x', left + 3).attr('y', top + laneHeight / 2 + 4).style('fill', colorOf('page')).text(label);
+        if (label) group.append('text').attr('x', left + 3).attr('y', top + laneHeight / 2 + 4).style('fill', inkOn(colors[name])).text(label);
         marks.push({
           x: margin.left + left + long / 2, y: margin.top + top + laneHeight / 2,
           box: [margin.left + left, margin.left + left + long, margin.top + top, margin.top + top + laneHeight, depth],

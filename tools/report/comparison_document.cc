@@ -1,0 +1,93 @@
+#include "tools/report/comparison_document.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "tools/ab/report.h"
+#include "tools/report/display_text.h"
+#include "tools/report/page.h"
+
+namespace ott::report {
+namespace {
+
+constexpr size_t kMaxResults = 32;
+constexpr size_t kMaxProcesses = 200;
+
+Json OrNull(const std::optional<double>& value) { return value ? Json(Rounded(*value)) : Json(); }
+
+Json DrawResult(const ab::Result& result) {
+  return {{"name", DisplayName(result.name)},
+          {"verdict", ab::Name(result.verdict)},
+          {"ratio", OrNull(result.ratio)},
+          {"low", OrNull(result.low)},
+          {"high", OrNull(result.high)},
+          {"seconds_before", Rounded(result.seconds_a)},
+          {"seconds_after", Rounded(result.seconds_b)}};
+}
+
+Json DrawProcesses(const std::vector<ab::ProcessLocation>& locations) {
+  Json seconds = Json::array();
+  for (size_t i = 0; i < std::min(locations.size(), kMaxProcesses); ++i)
+    seconds.push_back(Rounded(locations[i].seconds));
+  return seconds;
+}
+
+}  // namespace
+
+Answer DidItBecomeFaster(const ab::Comparison& comparison, const SideNames& names) {
+  Answer answer = {"faster",    "Did it become faster?", Grade::kUnknown, ab::DescribeAnswer(comparison), "",
+                   "comparison"};
+  switch (comparison.answer.verdict) {
+    case ab::Verdict::kFaster:
+    case ab::Verdict::kSame:
+      answer.grade = Grade::kGood;
+      break;
+    case ab::Verdict::kSlower:
+      answer.grade = Grade::kBad;
+      break;
+    case ab::Verdict::kCannotTell:
+      break;
+  }
+  answer.certainty =
+      absl::StrFormat("%d runs of %s and %d of %s; an answer is wrong in %.2g %% of such comparisons",
+                      comparison.num_a, names.a, comparison.num_b, names.b, comparison.answer.error * 100);
+  return answer;
+}
+
+Json DrawComparison(const ab::Comparison& comparison, const SideNames& names) {
+  Json results = Json::array();
+  if (!comparison.answer.name.empty()) results.push_back(DrawResult(comparison.answer));
+  for (const ab::Result& result : comparison.measurements) {
+    if (results.size() == kMaxResults) break;
+    results.push_back(DrawResult(result));
+  }
+  return {{"sides", {names.a, names.b}},
+          {"measurement", DisplayName(comparison.plotted)},
+          {"margin", comparison.margin},
+          {"confidence", 1 - comparison.answer.error},
+          {"before", DrawProcesses(comparison.locations_a)},
+          {"after", DrawProcesses(comparison.locations_b)},
+          {"results", std::move(results)}};
+}
+
+std::string ToComparisonPage(const ab::Comparison& comparison, const std::string& subject) {
+  constexpr SideNames names = {"A", "B"};
+  Document document;
+  document.title = "ott ab";
+  document.subject = subject;
+  document.answers = {DidItBecomeFaster(comparison, names)};
+  document.problems = comparison.voids;
+  document.details = {{"All measurements", ab::ToText(comparison)}};
+  document.pictures["comparison"] = DrawComparison(comparison, names);
+  if (comparison.measurements.size() > kMaxResults) {
+    document.thinned.push_back(
+        absl::StrFormat("%d of %d measurements are drawn", kMaxResults, comparison.measurements.size()));
+  }
+  return ToPage(document, PageOptions());
+}
+
+}  // namespace ott::report

@@ -1,0 +1,31 @@
+// What `ott ab` found, in a report: with those of a run, or as a page of its own.
+
+#ifndef OTT_TOOLS_REPORT_COMPARISON_DOCUMENT_H_
+#define OTT_TOOLS_REPORT_COMPARISON_DOCUMENT_H_
+
+#include <string>
+
+#include "tools/ab/comparison.h"
+#include "tools/report/document.h"
+
+namespace ott::report {
+
+// What the two sides are called where they are drawn.
+struct SideNames {
+  const char* a;
+  const char* b;
+};
+// Of a report on runs with `--before`.
+inline constexpr SideNames kBeforeAndAfter = {"before", "after"};
+
+Answer DidItBecomeFaster(const ab::Comparison& comparison, const SideNames& names);
+
+// The picture "comparison".
+Json DrawComparison(const ab::Comparison& comparison, const SideNames& names);
+
+// The page of `ott ab`. subject: one line about what was compared.
+std::string ToComparisonPage(const ab::Comparison& comparison, const std::string& subject);
+
+}  // namespace ott::report
+
+#endif  // OTT_TOOLS_REPORT_COMPARISON_DOCUMENT_H_
