@@ -18,6 +18,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/compare/comparison_kernel.h"
+#include "ott/core/compare/device_comparison.h"
+#include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/element.h"
 #include "ott/core/tensor/parallel_for.h"
 #include "ott/core/tensor/strided_copy.h"
@@ -204,6 +206,15 @@ class Comparer {
     for (int64_t i = done; i < count; ++i) AddElement(reference[i], current[i], first_position + i);
   }
 
+  // Elements that are finite and the same on both sides. norm: the sum of their squares.
+  void AddEqual(double norm, int64_t first_position, int64_t count) {
+    if (count > 0) NoteError(0, 0, first_position);
+    dot_ += norm;
+    norm_reference_ += norm;
+    norm_current_ += norm;
+    num_finite_ += count;
+  }
+
   // Adds what was collected of a part behind this one.
   void Merge(Comparer&& later) {
     if (later.max_abs_error_ > max_abs_error_) {
@@ -266,11 +277,7 @@ class Comparer {
   bool AddEqualBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
     const internal::EqualBlockFigures figures = internal::CompareEqualBlock(reference, current, count);
     if (!figures.equal || !std::isfinite(figures.norm)) return false;
-    if (count > 0) NoteError(0, 0, first_position);
-    dot_ += figures.norm;
-    norm_reference_ += figures.norm;
-    norm_current_ += figures.norm;
-    num_finite_ += count;
+    AddEqual(figures.norm, first_position, count);
     return true;
   }
 
@@ -552,6 +559,59 @@ void CompareElements(const Tensor& reference, const Tensor& current, const Tenso
   std::move(all).Finish(result);
 }
 
+// The elements [begin, begin + count) of a contiguous tensor in device memory.
+template <typename T>
+absl::Status CopyElementsToHost(const TensorView& tensor, int64_t begin, std::vector<T>& elements) {
+  return CopyToHost(static_cast<const T*>(tensor.data()) + begin,
+                    static_cast<int64_t>(elements.size() * sizeof(T)), tensor.device(), elements.data());
+}
+
+// Elements come to the host where the device says so.
+template <typename T>
+absl::Status CompareElementsByBlocks(const TensorView& reference, const TensorView& current,
+                                     const std::vector<internal::DeviceBlock>& blocks,
+                                     const TensorCompareOptions& options, TensorComparison& result) {
+  Comparer<T> comparer(options);
+  std::vector<T> reference_elements, current_elements;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const int64_t begin = static_cast<int64_t>(i) * internal::kDeviceBlockElements;
+    const int64_t count = std::min(internal::kDeviceBlockElements, result.num_elements - begin);
+    if (blocks[i].needs_elements == 0) {
+      comparer.AddEqual(blocks[i].norm, begin, count);
+      continue;
+    }
+    reference_elements.resize(count);
+    current_elements.resize(count);
+    absl::Status status = CopyElementsToHost(reference, begin, reference_elements);
+    status.Update(CopyElementsToHost(current, begin, current_elements));
+    if (!status.ok()) return status;
+    comparer.AddBlock(reference_elements.data(), current_elements.data(), begin, count);
+  }
+  std::move(comparer).Finish(result);
+  return absl::OkStatus();
+}
+
+// False: their elements are to be compared on the host, as they are elsewhere, or as many differ.
+absl::StatusOr<bool> CompareWhereTheyAre(const TensorView& reference, const TensorView& current,
+                                         const TensorCompareOptions& options, TensorComparison& result) {
+  if (reference.dtype() != current.dtype() || !internal::CanCompareOnDevice(reference, current)) return false;
+  const absl::StatusOr<std::vector<internal::DeviceBlock>> blocks =
+      internal::CompareOnDevice(reference, current);
+  if (!blocks.ok()) return blocks.status();
+  const auto num_needed =
+      std::count_if(blocks->begin(), blocks->end(),
+                    [](const internal::DeviceBlock& block) { return block.needs_elements != 0; });
+  if (2 * static_cast<size_t>(num_needed) > blocks->size()) return false;
+  absl::Status status;
+  VisitDType(current.dtype(), [&](auto element) {
+    using T = decltype(element);
+    using Compared = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
+    status = CompareElementsByBlocks<Compared>(reference, current, *blocks, options, result);
+  });
+  if (!status.ok()) return status;
+  return true;
+}
+
 CompareStatus StatusOf(const TensorComparison& result, bool same_dtype) {
   if (result.num_mismatched > 0) return CompareStatus::kMismatch;
   if (same_dtype && result.num_bits_differ == 0) return CompareStatus::kBitwiseEqual;
@@ -607,6 +667,12 @@ TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& cu
     result.status = CompareStatus::kCouldNotCompare;
     result.detail = absl::StrCat("the tolerance atol ", options.tolerance.atol, ", rtol ",
                                  options.tolerance.rtol, " is no tolerance");
+    return result;
+  }
+  const absl::StatusOr<bool> compared = CompareWhereTheyAre(reference, current, options, result);
+  if (!compared.ok() || *compared) {
+    if (!compared.ok()) result.detail = std::string(compared.status().message());
+    result.status = compared.ok() ? StatusOf(result, same_dtype) : CompareStatus::kCouldNotCompare;
     return result;
   }
   const absl::StatusOr<Tensor> reference_host = ToHost(reference_tensor);

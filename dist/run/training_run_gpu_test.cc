@@ -129,6 +129,37 @@ TEST_F(TrainingRunOnDevice, EqualTensorsAreComparedWithoutTheHost) {
   }
 }
 
+// Ten tensors in one piece of memory. OTT_MIB_TO_CHECK: of all of them together.
+TEST_F(TrainingRunOnDevice, TenTensorsOfAnySizeBringLessThan64KiBToTheHost) {
+  const char* const asked = std::getenv("OTT_MIB_TO_CHECK");
+  const int64_t num_bytes = (asked == nullptr ? 80 : std::atoll(asked)) * kMiB / 10;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, num_bytes), cudaSuccess);
+  ASSERT_EQ(cudaMemsetAsync(memory, 7, num_bytes, stream_), cudaSuccess);
+  config_.set_timeout_seconds(600);
+  Start();
+  const int64_t before = FindCudaStandIn() == nullptr ? 0 : CudaStandIn().Counts().bytes_to_host;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(TensorDumper::Get()
+                    .AddTensorData("weights" + std::to_string(i),
+                                   TensorView(memory, DType::kUInt8, {num_bytes}, device_))
+                    .ok());
+  }
+  ASSERT_TRUE(run_->FinishIter().ok());
+  if (FindCudaStandIn() != nullptr) {
+    const int64_t brought = CudaStandIn().Counts().bytes_to_host - before;
+    EXPECT_LE(brought, kMostBytesToHost);
+    std::printf("check of %lld bytes: %lld came to the host\n", static_cast<long long>(10 * num_bytes),
+                static_cast<long long>(brought));
+  }
+  ASSERT_TRUE(run_->Finish().ok());
+  ASSERT_EQ(Verdicts().size(), 1u);
+  EXPECT_EQ(Verdicts()[0].outcome(), BITWISE_EQUAL) << Verdicts()[0].reason();
+  EXPECT_EQ(Verdicts()[0].num_tensors(), 10);
+  run_.reset();
+  ASSERT_EQ(cudaFree(memory), cudaSuccess);
+}
+
 // What NCCL's gathers bring to rank 0's host, and to no other, is more than all digests.
 TEST_F(TrainingRunOnDevice, TablesOfAllRanksComeByNccl) {
   config_.mutable_stopwatch()->set_print_every_n_iters(2);

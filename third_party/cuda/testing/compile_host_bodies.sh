@@ -18,7 +18,7 @@ for source in "${sources[@]}"; do
   stem=$output.$(basename "$source")
   "$compiler" -E -x c++ -std=c++17 -include "$host_body" "$@" "$source" |
     sed -zE \
-      -e 's/([A-Za-z_][A-Za-z0-9_:]*(<[^<>;]*>)?)<<<[^;]*>>>\(/::ott_host_body::Kernel<\1>::Launch(/g' \
+      -e 's/([A-Za-z_][A-Za-z0-9_:]*(<[^<>;]*>)?)\s*<<<[^;]*>>>\(/::ott_host_body::Kernel<\1>::Launch(/g' \
       -e 's/asm volatile\("mov\.u(32|64) %0, %%([a-z0-9]+);" : "=[lr]"\(([^)]*)\)[^;]*\);/\3 = ottCudaRegister_\2();/g' \
       > "$stem.ii"
   "$compiler" -x c++-cpp-output -std=c++17 -O2 -w -fPIC -ffp-contract=off -c "$stem.ii" -o "$stem.o"

@@ -1,0 +1,35 @@
+#ifndef OTT_CORE_COMPARE_DEVICE_COMPARISON_KERNEL_H_
+#define OTT_CORE_COMPARE_DEVICE_COMPARISON_KERNEL_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace ott::internal {
+
+// The real types of elements.
+enum class DeviceElement : int {
+  kFloat64,
+  kFloat32,
+  kFloat16,
+  kBFloat16,
+  kFloat8E4M3,
+  kFloat8E5M2,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUInt8,
+  kUInt16,
+  kUInt32,
+  kUInt64,
+};
+
+// For each block of `block_elements`, two words: the bits of the double that is the sum of squares of its
+// elements, and whether bits differ or an element is not finite. REQUIRES: pointers are aligned to an element
+cudaError_t LaunchCompareBlocks(DeviceElement element, const void* reference, const void* current,
+                                int64_t size, int64_t block_elements, uint64_t* blocks, cudaStream_t stream);
+
+}  // namespace ott::internal
+
+#endif  // OTT_CORE_COMPARE_DEVICE_COMPARISON_KERNEL_H_
