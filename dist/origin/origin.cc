@@ -123,13 +123,17 @@ void Judge(const std::vector<std::unique_ptr<Compared>>& compared, bool tolerant
   for (const auto& rank : compared) {
     collectives.Add(rank->aligned, rank->perturbed ? &*rank->perturbed : nullptr);
   }
+  Gains gains;
+  for (const auto& rank : compared) {
+    if (rank->perturbed) gains.Add(*rank->perturbed, collectives, world_size);
+  }
   ParallelFor(static_cast<int64_t>(compared.size()), NumThreads(0), [&](int64_t i) {
     Compared& rank = *compared[i];
     // Of a rank that the perturbed run has no log of.
     AlignedOps unknown;
     unknown.partner_of_a.assign(rank.aligned.a->ops.size(), -1);
     const AlignedOps* const perturbed = !tolerant ? nullptr : rank.perturbed ? &*rank.perturbed : &unknown;
-    RankJudge judge(rank.aligned, perturbed, collectives, world_size);
+    RankJudge judge(rank.aligned, perturbed, collectives, gains, world_size);
     rank.candidate = judge.Find();
     rank.differs = judge.differs();
     rank.num_not_judged = judge.num_not_judged();

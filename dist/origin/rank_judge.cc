@@ -2,33 +2,22 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/digest/digest_arithmetic.h"
 #include "ott/core/digest/tensor_statistics.h"
 
 namespace ott::origin {
 namespace {
 
-using internal::DigestMix;
-
-uint64_t MoveKey(int64_t iteration, const Digest& a, const Digest& b) {
-  return DigestMix(DigestMix(a.low ^ static_cast<uint64_t>(iteration)) + DigestMix(b.low) + b.high);
-}
-
-bool IsCollective(const LoggedOp& op) { return op.definition().role == OpRole::kCollective; }
-
-// The tensor of `op` that is input or output like tensor `like` of another operation, at the same place.
-bool HasTensor(const LoggedOp& op, int tensor) { return tensor >= 0 && tensor < op.num_tensors(); }
-
 std::string Describe(const OpDefinition& definition) {
   return definition.module.empty() ? definition.name
                                    : absl::StrCat(definition.name, " (", definition.module, ")");
 }
+
+// Another run of an operation that differs by so much less shows that it is not always wrong.
+constexpr double kMuchLess = 4;
 
 // What an update adds may jump where a gradient passes zero, as the first step of Adam, which is its sign:
 // in so many elements by so many times what it adds on average.
@@ -61,51 +50,12 @@ struct Increment {
 
 }  // namespace
 
-uint64_t CollectiveCounter::Next(int64_t iteration, const OpDefinition& definition) {
-  const std::hash<std::string_view> hash;
-  const uint64_t key = DigestMix(static_cast<uint64_t>(iteration) + 1) ^
-                       DigestMix(hash(definition.name) +
-                                 DigestMix(hash(definition.module) + DigestMix(hash(definition.phase))));
-  return DigestMix(key + counts_[key]++);
-}
-
-void CollectiveInputs::Add(const AlignedOps& aligned, const AlignedOps* perturbed) {
-  CollectiveCounter counter;
-  for (const AlignedOps::Iteration& iteration : aligned.iterations) {
-    for (size_t i = iteration.begin; i < iteration.end; ++i) {
-      const OpPair& pair = aligned.pairs[i];
-      const LoggedOp& a = aligned.op_a(pair);
-      if (!IsCollective(a)) continue;
-      const LoggedOp& b = aligned.op_b(pair);
-      Of& of = instances_[counter.Next(iteration.number, a.definition())];
-      const int32_t other = perturbed == nullptr ? -1 : perturbed->partner_of_a[pair.a];
-      for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/false)) {
-        if (tensor.a < 0 || tensor.b < 0) continue;
-        const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
-        if (difference > of.difference) of.difference = difference;
-        if (difference != 0) moves_[MoveKey(iteration.number, a.digest(tensor.a), b.digest(tensor.b))] = true;
-        if (other < 0 || !HasTensor(perturbed->b->ops[other], tensor.a)) continue;
-        of.perturbed =
-            std::max(of.perturbed, RelativeDifference(a, tensor.a, perturbed->b->ops[other], tensor.a));
-      }
-    }
-  }
-}
-
-CollectiveInputs::Of CollectiveInputs::Find(uint64_t instance) const {
-  const auto found = instances_.find(instance);
-  return found == instances_.end() ? Of() : found->second;
-}
-
-bool CollectiveInputs::Moves(int64_t iteration, const Digest& a, const Digest& b) const {
-  return moves_.count(MoveKey(iteration, a, b)) > 0;
-}
-
 RankJudge::RankJudge(const AlignedOps& aligned, const AlignedOps* perturbed,
-                     const CollectiveInputs& collectives, int world_size)
+                     const CollectiveInputs& collectives, const Gains& gains, int world_size)
     : aligned_(aligned),
       perturbed_(perturbed),
       collectives_(collectives),
+      gains_(gains),
       world_size_(world_size),
       writers_a_(*aligned.a, /*indexed=*/perturbed != nullptr),
       writers_b_(*aligned.b, /*indexed=*/perturbed != nullptr) {}
@@ -136,7 +86,7 @@ std::optional<Candidate> RankJudge::Find() {
       differs_ = true;
       writers_a_.AddUpTo(pair.a);
       writers_b_.AddUpTo(pair.b);
-      if (std::optional<Candidate> candidate = Judge(i, iteration.number)) {
+      if (std::optional<Candidate> candidate = Judge(i, iteration)) {
         candidate->iteration = iteration.number;
         candidate->position = i - iteration.begin;
         candidate->pair = i;
@@ -149,7 +99,7 @@ std::optional<Candidate> RankJudge::Find() {
   return std::nullopt;
 }
 
-std::optional<Candidate> RankJudge::Judge(size_t index, int64_t iteration) {
+std::optional<Candidate> RankJudge::Judge(size_t index, const AlignedOps::Iteration& iteration) {
   const OpPair& pair = aligned_.pairs[index];
   const LoggedOp& a = aligned_.op_a(pair);
   const LoggedOp& b = aligned_.op_b(pair);
@@ -203,7 +153,6 @@ std::optional<Candidate> RankJudge::JudgeInputs(const OpPair& pair, Inputs& inpu
   const LoggedOp& a = aligned_.op_a(pair);
   const LoggedOp& b = aligned_.op_b(pair);
   const LoggedOp* const perturbed = PerturbedOp(pair);
-  inputs.knows_perturbed = perturbed != nullptr;
   for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/false)) {
     if (tensor.a >= 0 && perturbed != nullptr) {
       inputs.perturbed = std::max(inputs.perturbed, RelativeDifference(a, tensor.a, *perturbed, tensor.a));
@@ -223,7 +172,7 @@ std::optional<Candidate> RankJudge::JudgeInputs(const OpPair& pair, Inputs& inpu
       if (!(difference <= allowed)) return ExplainInput(pair, tensor, writer_a, writer_b, difference);
     }
     if (std::isnan(difference)) {
-      inputs.knows_perturbed = false;
+      inputs.is_guess = true;
       inputs.difference = std::max(inputs.difference, 1e-30);
     } else {
       inputs.difference = std::max(inputs.difference, difference);
@@ -233,38 +182,44 @@ std::optional<Candidate> RankJudge::JudgeInputs(const OpPair& pair, Inputs& inpu
 }
 
 RoundedOutput RankJudge::Describe(const OpPair& pair, const TensorPair& tensor) const {
-  const LoggedOp& a = aligned_.op_a(pair);
-  const LoggedOp& b = aligned_.op_b(pair);
-  const OpTensorDefinition& of_a = a.definition().tensors[tensor.a];
-  const OpTensorDefinition& of_b = b.definition().tensors[tensor.b];
-  RoundedOutput output;
-  output.reduction_length =
-      std::max(ReductionLength(a.definition(), tensor.a), ReductionLength(b.definition(), tensor.b));
-  if (IsCollective(a)) output.reduction_length = std::max<double>(output.reduction_length, world_size_);
-  output.dtype = UnitRoundoff(of_a.dtype) > UnitRoundoff(of_b.dtype) ? of_a.dtype : of_b.dtype;
-  output.num_elements = of_a.num_elements;
-  if (a.norm(tensor.a) > 0) output.largest_share = a.max_abs(tensor.a) / a.norm(tensor.a);
+  RoundedOutput output = RoundedOutputOf(aligned_.op_a(pair), tensor.a, world_size_);
+  const RoundedOutput other = RoundedOutputOf(aligned_.op_b(pair), tensor.b, world_size_);
+  output.reduction_length = std::max(output.reduction_length, other.reduction_length);
+  if (UnitRoundoff(other.dtype) > UnitRoundoff(output.dtype)) output.dtype = other.dtype;
   return output;
 }
 
 double RankJudge::InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const {
   const LoggedOp& a = aligned_.op_a(pair);
-  RoundedOutput value;
-  value.dtype = a.definition().tensors[tensor.a].dtype;
-  value.num_elements = a.definition().tensors[tensor.a].num_elements;
-  if (a.norm(tensor.a) > 0) value.largest_share = a.max_abs(tensor.a) / a.norm(tensor.a);
+  RoundedOutput value = RoundedOutputOf(a, tensor.a, world_size_);
   if (UnitRoundoff(value.dtype) == 0) return 0;
+  value.reduction_length = 1;
   if (writer_a >= 0) {
     const LoggedOp& writer = aligned_.a->ops[writer_a];
     for (int i = 0; i < writer.num_tensors(); ++i) {
       if (writer.definition().tensors[i].is_output && writer.digest(i) == a.digest(tensor.a)) {
-        value.reduction_length = ReductionLength(writer.definition(), i);
+        value = RoundedOutputOf(writer, i, world_size_);
       }
     }
   }
   const LoggedOp* const perturbed = PerturbedOp(pair);
   const double amplified = perturbed == nullptr ? 0 : RelativeDifference(a, tensor.a, *perturbed, tensor.a);
   return kSafety * amplified + AfterRounding(value, SummationBound(value, 1)) + TensorSketch::kResolution;
+}
+
+std::optional<double> RankJudge::GainOf(const OpPair& pair, int tensor, const RoundedOutput& output,
+                                        const Inputs& inputs) {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const auto [known, is_new] = median_gains_.try_emplace({a.definition().index, tensor});
+  if (is_new) known->second = gains_.MedianOf(a.definition(), tensor);
+  std::optional<double> gain = known->second;
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  if (perturbed != nullptr && inputs.perturbed > 0) {
+    const double after = RelativeDifference(a, tensor, *perturbed, tensor);
+    gain = std::max(gain.value_or(0), BeforeRounding(output, after) / inputs.perturbed);
+  }
+  if (gain) gain = std::max(*gain, 1.0);
+  return gain;
 }
 
 double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
@@ -275,22 +230,45 @@ double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, 
     if (inputs.difference > 0) ++num_not_judged_;
     return inputs.difference > 0 ? kInfinity : 0;
   }
-  double gain = 1;
-  if (inputs.difference > 0) {
-    const LoggedOp* const perturbed = PerturbedOp(pair);
-    if (!inputs.knows_perturbed || perturbed == nullptr || inputs.perturbed == 0) {
-      ++num_not_judged_;
-      return kInfinity;
-    }
-    const double after = RelativeDifference(aligned_.op_a(pair), tensor.a, *perturbed, tensor.a);
-    gain = std::max(1.0, BeforeRounding(output, after) / inputs.perturbed);
+  const std::optional<double> known = GainOf(pair, tensor.a, output, inputs);
+  if (inputs.difference > 0 && (!known || inputs.is_guess)) {
+    ++num_not_judged_;
+    return kInfinity;
   }
+  const double gain = known.value_or(1);
   // What differs at all may differ as much as in the perturbed run, and in other elements: a single number
   // that is rounded the other way weighs more in one of them than in another.
   const double difference = inputs.difference > 0 ? std::max(inputs.difference, inputs.perturbed) : 0;
   const double before = kSafety * gain * difference + SummationBound(output, gain);
   const double steps = difference > 0 ? StepAllowance(aligned_.op_a(pair), tensor.a) : 0;
   return AfterRounding(output, before) + TensorSketch::kResolution + steps;
+}
+
+bool RankJudge::IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
+                       const Inputs& inputs, double difference, size_t first_of_iteration) {
+  const LoggedOp& a = aligned_.op_a(pair);
+  if (inputs.difference == 0 || InputUpdated(a, tensor.a) >= 0) return false;
+  double largest_share = 0;
+  for (int i = 0; i < a.num_tensors(); ++i) {
+    if (a.definition().tensors[i].is_output || !(a.norm(i) > 0)) continue;
+    largest_share = std::max(largest_share, a.max_abs(i) / a.norm(i));
+  }
+  const double gain = GainOf(pair, tensor.a, output, inputs).value_or(1);
+  if (difference > gain * LargestJump(largest_share)) return false;
+  if (pairs_of_definition_.empty()) {
+    pairs_of_definition_.resize(aligned_.a->definitions.size());
+    for (size_t i = 0; i < aligned_.pairs.size(); ++i) {
+      if (!aligned_.pairs[i].same) continue;
+      pairs_of_definition_[aligned_.op_a(aligned_.pairs[i]).definition().index].push_back(i);
+    }
+  }
+  const std::vector<size_t>& again = pairs_of_definition_[a.definition().index];
+  return std::any_of(std::lower_bound(again.begin(), again.end(), first_of_iteration), again.end(),
+                     [&](size_t other) {
+                       const LoggedOp& of_a = aligned_.op_a(aligned_.pairs[other]);
+                       const LoggedOp& of_b = aligned_.op_b(aligned_.pairs[other]);
+                       return kMuchLess * RelativeDifference(of_a, tensor.a, of_b, tensor.a) < difference;
+                     });
 }
 
 int RankJudge::InputUpdated(const LoggedOp& op, int output) {
@@ -344,19 +322,24 @@ bool RankJudge::IncrementDiffers(const OpPair& pair, const TensorPair& tensor,
 }
 
 std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const TensorPair& tensor,
-                                                const Inputs& inputs, int64_t iteration) {
+                                                const Inputs& inputs,
+                                                const AlignedOps::Iteration& iteration) {
   const LoggedOp& a = aligned_.op_a(pair);
   const LoggedOp& b = aligned_.op_b(pair);
   const RoundedOutput output = Describe(pair, tensor);
   const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
   if (std::isnan(difference)) return std::nullopt;
-  if (IsCollective(a) && collectives_.Moves(iteration, a.digest(tensor.a), b.digest(tensor.b))) {
+  if (IsCollective(a) && collectives_.Moves(iteration.number, a.digest(tensor.a), b.digest(tensor.b))) {
     return std::nullopt;
   }
   double explained = AfterRounding(output, SummationBound(output, 1));
   if (tolerant()) {
     explained = OutputTolerance(pair, tensor, output, inputs);
     if (difference <= explained && !IncrementDiffers(pair, tensor, output)) return std::nullopt;
+    if (IsJump(pair, tensor, output, inputs, difference, iteration.begin)) {
+      ++num_not_judged_;
+      return std::nullopt;
+    }
   } else if (inputs.difference > 0) {
     // Of a collective, on another rank.
     return std::nullopt;

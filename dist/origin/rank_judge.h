@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "ott/dist/origin/aligned_ops.h"
+#include "ott/dist/origin/collectives.h"
 #include "ott/dist/origin/differences.h"
+#include "ott/dist/origin/gains.h"
 #include "ott/dist/origin/rounding.h"
 
 namespace ott::origin {
@@ -19,36 +22,6 @@ namespace ott::origin {
 // By how much an operation's output may differ beyond what the differences of its inputs make in the
 // perturbed run, which perturbs in one direction of many and is itself known from sketches.
 inline constexpr double kSafety = 8;
-
-// What the collectives of all ranks got, since each rank's outputs depend on it.
-class CollectiveInputs {
- public:
-  // Those of one rank; perturbed: the same run a against the perturbed one, null: none.
-  void Add(const AlignedOps& aligned, const AlignedOps* perturbed);
-
-  struct Of {
-    double difference = 0;
-    double perturbed = 0;
-  };
-  // The largest differences on any rank of the n-th operation of its name, module and phase in an iteration.
-  Of Find(uint64_t instance) const;
-  // Whether a collective of the iteration got this value of a, and that of b in its place.
-  bool Moves(int64_t iteration, const Digest& a, const Digest& b) const;
-
- private:
-  std::unordered_map<uint64_t, Of> instances_;
-  std::unordered_map<uint64_t, bool> moves_;
-};
-
-// Numbers the collectives of an iteration, the same on all ranks.
-class CollectiveCounter {
- public:
-  // Of what comes is a collective of this iteration.
-  uint64_t Next(int64_t iteration, const OpDefinition& definition);
-
- private:
-  std::unordered_map<uint64_t, uint64_t> counts_;
-};
 
 struct Candidate {
   enum class Kind { kOperation, kUpdate, kInput };
@@ -78,7 +51,7 @@ class RankJudge {
  public:
   // perturbed: run a against the perturbed one; null: whatever differs in a bit counts.
   RankJudge(const AlignedOps& aligned, const AlignedOps* perturbed, const CollectiveInputs& collectives,
-            int world_size);
+            const Gains& gains, int world_size);
 
   // The first operation that computed something else, or read what no operation made. Nothing if there is
   // none, or what differs came from other ranks.
@@ -93,22 +66,29 @@ class RankJudge {
     // Largest differences, of those of b, and of the perturbed run.
     double difference = 0;
     double perturbed = 0;
-    bool knows_perturbed = false;
+    // Which of the reference's tensors one corresponds to is not known.
+    bool is_guess = false;
   };
 
   bool tolerant() const { return perturbed_ != nullptr; }
   bool PairIsEqual(const OpPair& pair) const;
-  std::optional<Candidate> Judge(size_t index, int64_t iteration);
+  std::optional<Candidate> Judge(size_t index, const AlignedOps::Iteration& iteration);
   // Compares the inputs; a candidate where one differs that no operation made.
   std::optional<Candidate> JudgeInputs(const OpPair& pair, Inputs& inputs);
   std::optional<Candidate> JudgeOutput(const OpPair& pair, const TensorPair& tensor, const Inputs& inputs,
-                                       int64_t iteration);
+                                       const AlignedOps::Iteration& iteration);
   double InputDifference(const OpPair& pair, const TensorPair& tensor) const;
   // The operation of the perturbed run that corresponds; null: none.
   const LoggedOp* PerturbedOp(const OpPair& pair) const;
   double InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const;
+  // What the operation makes of differences, at least 1; nothing where the perturbed run does not tell.
+  std::optional<double> GainOf(const OpPair& pair, int tensor, const RoundedOutput& output,
+                               const Inputs& inputs);
   double OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
                          const Inputs& inputs);
+  // Whether numbers that are rounded the other way inside of the operation may have made the difference.
+  bool IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output, const Inputs& inputs,
+              double difference, size_t first_of_iteration);
   // The input that an update changed into this output; -1: none.
   static int InputUpdated(const LoggedOp& op, int output);
   // How far an update's output may be off, of its norm, since what it adds jumps in a few elements.
@@ -126,11 +106,16 @@ class RankJudge {
   const AlignedOps& aligned_;
   const AlignedOps* perturbed_;
   const CollectiveInputs& collectives_;
+  const Gains& gains_;
   const int world_size_;
   Writers writers_a_;
   Writers writers_b_;
   CollectiveCounter counter_;
   uint64_t instance_ = 0;
+  // By index of definition and tensor.
+  absl::flat_hash_map<std::pair<size_t, int>, std::optional<double>> median_gains_;
+  // By index of definition; empty until asked for.
+  std::vector<std::vector<size_t>> pairs_of_definition_;
   bool differs_ = false;
   int64_t num_not_judged_ = 0;
 };

@@ -55,6 +55,19 @@ double ReductionLength(const OpDefinition& operation, int output) {
   return length;
 }
 
+RoundedOutput RoundedOutputOf(const LoggedOp& op, int output, int world_size) {
+  const OpDefinition& definition = op.definition();
+  RoundedOutput result;
+  result.reduction_length = ReductionLength(definition, output);
+  if (definition.role == OpRole::kCollective) {
+    result.reduction_length = std::max<double>(result.reduction_length, world_size);
+  }
+  result.dtype = definition.tensors[output].dtype;
+  result.num_elements = definition.tensors[output].num_elements;
+  if (op.norm(output) > 0) result.largest_share = op.max_abs(output) / op.norm(output);
+  return result;
+}
+
 double AfterRounding(const RoundedOutput& output, double before) {
   const double apart = 2 * UnitRoundoff(output.dtype);
   if (apart == 0) return before;
@@ -70,6 +83,10 @@ double BeforeRounding(const RoundedOutput& output, double after) {
   const double apart = 2 * UnitRoundoff(output.dtype);
   // before^2 + apart before = after^2.
   return 2 * after * after / (apart + std::sqrt(apart * apart + 4 * after * after));
+}
+
+double LargestJump(double largest_share) {
+  return std::sqrt(kFewRoundings) * 2 * UnitRoundoff(DType::kFloat8E5M2) * largest_share;
 }
 
 double SummationBound(const RoundedOutput& output, double gain) {

@@ -41,11 +41,19 @@ struct RoundedOutput {
   double largest_share = 0;
 };
 
+// Of an output of an operation of a run of world_size ranks.
+RoundedOutput RoundedOutputOf(const LoggedOp& op, int output, int world_size);
+
 // The largest difference of an output that a difference `before` of what is rounded to it explains.
 double AfterRounding(const RoundedOutput& output, double before);
 
 // The difference before rounding to the output's dtype that most likely makes a difference `after`.
 double BeforeRounding(const RoundedOutput& output, double after);
+
+// What an operation that rounds inside, to the coarsest dtype there is, may make of any difference of an
+// input at a gain of 1, since a few of its elements are rounded the other way. largest_share: the input's
+// largest magnitude over its norm.
+double LargestJump(double largest_share);
 
 // What the operation's own sums explain, before the result is rounded to its dtype. gain: at least 1.
 double SummationBound(const RoundedOutput& output, double gain);

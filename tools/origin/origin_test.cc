@@ -326,6 +326,66 @@ TEST_F(OriginOfHandWrittenLogs, KeptTensorsSayHowManyElementsDiffer) {
   EXPECT_THAT(verdict->verdict(), HasSubstr("1 of 4 elements, max rel error 0.033"));
 }
 
+// Two runs of a linear operation on inputs that differ by rounding, in the reference, a perturbed run and one
+// whose outputs are `first` and `second`.
+class OriginOfRoundedInputs : public OriginOfHandWrittenLogs {
+ protected:
+  absl::StatusOr<OriginVerdict> FindAmongRounded(float first, float second) {
+    Write("a", 10, 30, 20, 60);
+    Write("perturbed", 10.000003f, 30.00001f, 20.000004f, 60.00002f);
+    Write("b", 10.000002f, first, 20.000004f, second);
+    return FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  }
+
+ private:
+  void Write(const std::string& run, float first_input, float first, float second_input, float second) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("norm", {5}, first_input);
+    log.Op("linear", {first_input}, first);
+    log.Op("norm", {6}, second_input);
+    log.Op("linear", {second_input}, second);
+    log.Finish();
+  }
+};
+
+TEST_F(OriginOfRoundedInputs, ANumberThatIsRoundedTheOtherWayInsideOfAnOperationIsNoFinding) {
+  const auto verdict = FindAmongRounded(30.02f, 60.00001f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->num_not_judged(), 1);
+}
+
+TEST_F(OriginOfRoundedInputs, AnOperationThatIsWrongEachTimeIsFound) {
+  const auto verdict = FindAmongRounded(30.02f, 60.04f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfRoundedInputs, AnOperationThatIsFurtherOffThanRoundingInsideOfItIsFound) {
+  const auto verdict = FindAmongRounded(90, 60.00001f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRunsOfTheOperation) {
+  const auto write = [&](const char* run, float early, float first, float late, float second) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("norm", {5}, early);
+    log.Op("scale", {early}, first);
+    log.Op("norm", {6}, late);
+    log.Op("scale", {late}, second);
+    log.Finish();
+  };
+  write("a", 10, 30, 20, 60);
+  // What differs first is equal there.
+  write("perturbed", 10, 30, 20.000004f, 60.00001f);
+  write("b", 10.000002f, 90, 20.000004f, 180);
+  const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "scale") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->num_not_judged(), 0);
+}
+
 TEST_F(OriginOfHandWrittenLogs, LogsOfOtherProgramsAreRefused) {
   HandWritten a = A();
   a.Op("linear", {10}, 30);

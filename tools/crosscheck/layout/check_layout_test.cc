@@ -182,6 +182,14 @@ TEST_F(CheckLayoutTest, SectionsMayAlternateInGroups) {
               HasSubstr("dim -1 holds \"q\" (2/4), \"k\" (1/4), \"v\" (1/4) in groups of 4: 3 tensors"));
 }
 
+TEST_F(CheckLayoutTest, MoreGroupsThanAnyModelHasAreRefused) {
+  WriteRuns({ValueMap{{"k", Count({65537})}}}, {ValueMap{{"kv", Count({2 * 65537})}}});
+  const LayoutVerdict verdict = Check(
+      R"(b { tensors { path: "kv" fused { group: 2 sections { whole: "k" } sections { whole: "v" } } } })");
+  EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
+  EXPECT_THAT(text_, HasSubstr("more than 65536 groups of 2"));
+}
+
 TEST_F(CheckLayoutTest, APaddedVocabularyIsComparedWithoutItsPadding) {
   WriteRuns(
       {ValueMap{{"embedding", Count({3, 2})}}},

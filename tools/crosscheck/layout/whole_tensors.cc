@@ -18,6 +18,8 @@ namespace ott::crosscheck {
 namespace {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 60;
+// Of a fused tensor; each is a piece to be read.
+constexpr int64_t kMaxGroups = 1 << 16;
 
 std::string Quoted(const std::string& text) { return absl::StrCat("\"", text, "\""); }
 
@@ -56,6 +58,11 @@ absl::StatusOr<Contribution> CutSection(const Rule& rule, size_t section, const 
       return absl::InvalidArgumentError(absl::StrCat(
           "dim ", rule.fused_dim, " of its shape ", ShapeToString(shape), " is no sections of ",
           rule.num_shares, " shares", rule.group > 0 ? absl::StrCat(" in groups of ", group) : ""));
+    }
+    if (extent / group > kMaxGroups) {
+      return absl::InvalidArgumentError(absl::StrCat("dim ", rule.fused_dim, " of its shape ",
+                                                     ShapeToString(shape), " is more than ", kMaxGroups,
+                                                     " groups of ", group));
     }
     const int64_t share = group / rule.num_shares;
     contribution.is_section = true;
