@@ -12,10 +12,9 @@
 //                dimensions, and int64 each. A string is a uint32 size and its bytes; nothing is padded. The
 //                n-th definition of a file has id n, from 0.
 //   kIteration   int64: the number of the iteration that the operations after it are of
-//   kOp          id: its definition's. OpLogOp, an OpLogTensor for each tensor of the definition, if flags
-//   has
-//                kOpHasNonFinite an OpLogNonFinite for each, then num_text_bytes of text: the arguments that
-//                are no tensors, "lr=0.1, eps=1e-08"
+//   kOp          id: its definition's. OpLogOp, an OpLogTensor for each tensor of the definition, where flags
+//                has kOpHasNonFinite an OpLogNonFinite for each, then num_text_bytes of text: the arguments
+//                that are no tensors, "lr=0.1, eps=1e-08"
 //   kEnd         nothing
 //
 // Operations are in the order in which they ended.

@@ -31,20 +31,16 @@ double RelativeDifference(const LoggedOp& a, int tensor_a, const LoggedOp& b, in
   return std::sqrt(squares) / scale;
 }
 
-std::vector<TensorPair> PairTensors(const LoggedOp& a, const LoggedOp& b, bool outputs) {
-  const auto of = [outputs](const LoggedOp& op) {
-    std::vector<int> tensors;
-    for (int i = 0; i < op.num_tensors(); ++i) {
-      if (op.definition().tensors[i].is_output == outputs) tensors.push_back(i);
-    }
-    return tensors;
-  };
-  const std::vector<int> of_a = of(a);
-  const std::vector<int> of_b = of(b);
-  std::vector<TensorPair> pairs(std::max(of_a.size(), of_b.size()));
-  for (size_t i = 0; i < pairs.size(); ++i) {
-    if (i < of_a.size()) pairs[i].a = of_a[i];
-    if (i < of_b.size()) pairs[i].b = of_b[i];
+TensorPairs PairTensors(const LoggedOp& a, const LoggedOp& b, bool outputs) {
+  TensorPairs pairs;
+  for (int i = 0; i < a.num_tensors(); ++i) {
+    if (a.definition().tensors[i].is_output == outputs) pairs.push_back({i, -1});
+  }
+  size_t next = 0;
+  for (int i = 0; i < b.num_tensors(); ++i) {
+    if (b.definition().tensors[i].is_output != outputs) continue;
+    if (next == pairs.size()) pairs.emplace_back();
+    pairs[next++].b = i;
   }
   return pairs;
 }
@@ -54,6 +50,8 @@ void Writers::AddUpTo(size_t op) {
     next_ = op;
     return;
   }
+  // Most values are written once.
+  if (writers_.empty()) writers_.reserve(ops_.ops.size());
   for (; next_ < op; ++next_) {
     const LoggedOp& writer = ops_.ops[next_];
     for (int i = 0; i < writer.num_tensors(); ++i) {

@@ -5,9 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "ott/core/digest/digest.h"
 #include "ott/core/op_log/op_log_reader.h"
 #include "ott/dist/origin/aligned_ops.h"
@@ -23,7 +23,8 @@ struct TensorPair {
   int a = -1;
   int b = -1;
 };
-std::vector<TensorPair> PairTensors(const LoggedOp& a, const LoggedOp& b, bool outputs);
+using TensorPairs = absl::InlinedVector<TensorPair, 8>;
+TensorPairs PairTensors(const LoggedOp& a, const LoggedOp& b, bool outputs);
 
 struct DigestHash {
   size_t operator()(const Digest& digest) const { return digest.low; }

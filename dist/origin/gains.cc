@@ -23,42 +23,42 @@ std::string KeyOf(const OpDefinition& definition, int output, bool of_module) {
 }  // namespace
 
 void Gains::Add(const AlignedOps& perturbed, const CollectiveInputs& collectives, int world_size) {
-  // By definition and tensor; the strings are looked up once.
+  // Of each definition, those of its outputs.
   struct Pools {
+    int output = 0;
     std::vector<float>* of_module = nullptr;
     std::vector<float>* of_name = nullptr;
   };
   std::vector<std::vector<Pools>> pools(perturbed.a->definitions.size());
+  for (size_t i = 0; i < pools.size(); ++i) {
+    const OpDefinition& definition = *perturbed.a->definitions[i];
+    for (int t = 0; t < static_cast<int>(definition.tensors.size()); ++t) {
+      if (!definition.tensors[t].is_output || UnitRoundoff(definition.tensors[t].dtype) == 0) continue;
+      pools[i].push_back({t, &gains_[KeyOf(definition, t, /*of_module=*/true)],
+                          &gains_[KeyOf(definition, t, /*of_module=*/false)]});
+    }
+  }
   CollectiveCounter counter;
   for (const AlignedOps::Iteration& iteration : perturbed.iterations) {
     for (size_t i = iteration.begin; i < iteration.end; ++i) {
       const OpPair& pair = perturbed.pairs[i];
       const LoggedOp& a = perturbed.op_a(pair);
       const LoggedOp& b = perturbed.op_b(pair);
-      const OpDefinition& definition = a.definition();
       double before = 0;
-      if (IsCollective(a)) before = collectives.Find(counter.Next(iteration.number, definition)).perturbed;
-      if (!pair.same) continue;
-      std::vector<Pools>& of_tensors = pools[definition.index];
-      of_tensors.resize(definition.tensors.size());
+      if (IsCollective(a))
+        before = collectives.Find(counter.Next(iteration.number, a.definition())).perturbed;
+      const std::vector<Pools>& outputs = pools[a.definition().index];
+      if (!pair.same || outputs.empty() || outputs[0].of_module->size() >= kManyGains) continue;
       for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/false)) {
         before = std::max(before, RelativeDifference(a, tensor.a, b, tensor.b));
       }
       if (!(before > 0) || std::isinf(before)) continue;
-      for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/true)) {
-        Pools& of_tensor = of_tensors[tensor.a];
-        if (of_tensor.of_name == nullptr) {
-          of_tensor.of_module = &gains_[KeyOf(definition, tensor.a, /*of_module=*/true)];
-          of_tensor.of_name = &gains_[KeyOf(definition, tensor.a, /*of_module=*/false)];
-        }
-        if (of_tensor.of_module->size() >= kManyGains) continue;
-        const RoundedOutput output = RoundedOutputOf(a, tensor.a, world_size);
-        if (UnitRoundoff(output.dtype) == 0) continue;
-        const double after = RelativeDifference(a, tensor.a, b, tensor.b);
+      for (const Pools& of : outputs) {
+        const double after = RelativeDifference(a, of.output, b, of.output);
         if (!std::isfinite(after)) continue;
-        const auto gain = static_cast<float>(BeforeRounding(output, after) / before);
-        of_tensor.of_module->push_back(gain);
-        if (of_tensor.of_name->size() < kManyGains) of_tensor.of_name->push_back(gain);
+        const double gain = BeforeRounding(RoundedOutputOf(a, of.output, world_size), after) / before;
+        of.of_module->push_back(static_cast<float>(gain));
+        if (of.of_name->size() < kManyGains) of.of_name->push_back(static_cast<float>(gain));
       }
     }
   }

@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ott::origin;
   if (size == 0) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  const size_t first = bytes.size() * data[0] / 255;
+  const size_t first = bytes.size() * data[0] / 256;
   const RunLogs a = Run("a.bin", WithChecks(bytes.substr(0, first)));
   const RunLogs b = Run("b.bin", WithChecks(bytes.substr(first)));
   for (const RunLogs* perturbed : {static_cast<const RunLogs*>(nullptr), &a, &b}) {

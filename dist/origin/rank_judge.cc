@@ -181,7 +181,7 @@ std::optional<Candidate> RankJudge::JudgeInputs(const OpPair& pair, Inputs& inpu
   return std::nullopt;
 }
 
-RoundedOutput RankJudge::Describe(const OpPair& pair, const TensorPair& tensor) const {
+RoundedOutput RankJudge::OutputOf(const OpPair& pair, const TensorPair& tensor) const {
   RoundedOutput output = RoundedOutputOf(aligned_.op_a(pair), tensor.a, world_size_);
   const RoundedOutput other = RoundedOutputOf(aligned_.op_b(pair), tensor.b, world_size_);
   output.reduction_length = std::max(output.reduction_length, other.reduction_length);
@@ -326,7 +326,7 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
                                                 const AlignedOps::Iteration& iteration) {
   const LoggedOp& a = aligned_.op_a(pair);
   const LoggedOp& b = aligned_.op_b(pair);
-  const RoundedOutput output = Describe(pair, tensor);
+  const RoundedOutput output = OutputOf(pair, tensor);
   const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
   if (std::isnan(difference)) return std::nullopt;
   if (IsCollective(a) && collectives_.Moves(iteration.number, a.digest(tensor.a), b.digest(tensor.b))) {
@@ -359,7 +359,7 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
     candidate.detail = absl::StrCat("its arguments are ", std::string(b.arguments()), " instead of ",
                                     std::string(a.arguments()));
   } else if (!pair.same) {
-    candidate.detail = absl::StrCat("it stands for ", origin::Describe(a.definition()), " of the reference");
+    candidate.detail = absl::StrCat("it stands for ", Describe(a.definition()), " of the reference");
   }
   return candidate;
 }
@@ -367,8 +367,7 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
 std::string RankJudge::DescribeWriter(const LoggedOps& ops, int64_t writer) const {
   if (writer < 0) return "no operation that was logged";
   const OpDefinition& definition = ops.ops[writer].definition();
-  return absl::StrCat(origin::Describe(definition), " in iteration ",
-                      IterationOf(ops, static_cast<size_t>(writer)));
+  return absl::StrCat(Describe(definition), " in iteration ", IterationOf(ops, static_cast<size_t>(writer)));
 }
 
 size_t RankJudge::FirstInserted(size_t op_b) const {
@@ -408,7 +407,7 @@ Candidate RankJudge::ExplainInput(const OpPair& pair, const TensorPair& tensor, 
     candidate.tensor_a = candidate.tensor_b = -1;
     candidate.detail = std::move(detail);
   };
-  const std::string reader = origin::Describe(b.definition());
+  const std::string reader = Describe(b.definition());
   if (writer_b >= 0 && aligned_.partner_of_b[writer_b] < 0) {
     const LoggedOp& inserted = aligned_.b->ops[FirstInserted(static_cast<size_t>(writer_b))];
     name_operation(inserted,

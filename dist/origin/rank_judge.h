@@ -95,7 +95,7 @@ class RankJudge {
   double StepAllowance(const LoggedOp& a, int output) const;
   // Whether what an update adds to its parameter is further off than its other inputs explain.
   bool IncrementDiffers(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output) const;
-  RoundedOutput Describe(const OpPair& pair, const TensorPair& tensor) const;
+  RoundedOutput OutputOf(const OpPair& pair, const TensorPair& tensor) const;
   // Why an input differs of which no pair of operations made both values.
   Candidate ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a, int64_t writer_b,
                          double difference);

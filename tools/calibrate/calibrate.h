@@ -28,8 +28,7 @@ struct Calibration {
 
 // Compares each run with each, rank by rank, in all iterations that were dumped. A tensor's atol in an
 // iteration is a factor times the noise about there (Noise::Fit); where all runs agree bit for bit in all
-// iterations, 0. The
-// factor follows from the number of runs and from leaving each out, unless it is given.
+// iterations, 0. The factor follows from the number of runs and from leaving each out, unless it is given.
 // FAILED_PRECONDITION, naming runs, rank and iteration, where they differ in more than values: tensors,
 // shapes, dtypes, NaN or infinity in one of them only, or dumps that are missing or cannot be read; and where
 // all are equal bit for bit.
