@@ -148,6 +148,8 @@ std::unique_ptr<whatif::IterationSampler> MakeIterationSampler(const Communicato
   options.rank = ranks.rank();
   options.world_size = ranks.size();
   options.host = ranks.host(ranks.rank());
+  options.like_work = LikeWork(config, ranks.rank());
+  options.collective_groups = GroupsOfCollectives(config, ranks.rank());
   return std::make_unique<whatif::IterationSampler>(std::move(options));
 }
 

@@ -30,6 +30,7 @@ IterationSampler::IterationSampler(Options options)
   sample_.set_rank(options_.rank);
   sample_.set_world_size(options_.world_size);
   sample_.set_host(options_.host);
+  sample_.set_like_work(options_.like_work);
   sample_.set_observer(-1);
   if (origin_ == options_.first_iteration) Begin();
 }
@@ -138,6 +139,7 @@ void IterationSampler::KeepBlock(absl::StatusOr<IterationBlock> block) {
     while (sample_.names_size() <= index) {
       sample_.add_names();
       sample_.add_collective(false);
+      sample_.add_group();
     }
     if (!sample_.names(index).empty()) continue;
     // Protocol buffers hold UTF-8 alone.
@@ -145,6 +147,8 @@ void IterationSampler::KeepBlock(absl::StatusOr<IterationBlock> block) {
     const auto& collective = options_.collective_measurements;
     sample_.set_collective(index, std::find(collective.begin(), collective.end(), name) != collective.end());
     if (name == options_.observer_measurement) sample_.set_observer(index);
+    const auto group = options_.collective_groups.find(name);
+    if (group != options_.collective_groups.end()) sample_.set_group(index, group->second);
   }
   *sample_.add_blocks() = *std::move(block);
   if (static_cast<size_t>(sample_.blocks_size()) < kMaxBlocks) return;

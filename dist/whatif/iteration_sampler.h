@@ -39,6 +39,10 @@ class IterationSampler {
     int rank = 0;
     int world_size = 1;
     std::string host;
+    // As StatsGathererOptions have them: which ranks do like work, and which come together to a collective
+    // measurement, by its name.
+    std::string like_work;
+    std::map<std::string, std::string> collective_groups;
   };
 
   // The first iteration begins here.

@@ -186,6 +186,7 @@ class Maker {
         if (i == sample.observer()) observer_ = known->second;
       }
     }
+    FindStages();
     if (static_cast<int>(samples_.size()) < world_size) {
       job_.incomplete = true;
       std::vector<std::string> missing;
@@ -200,6 +201,39 @@ class Maker {
                                         missing.size() == kMaxNamed ? ", ..." : ""));
     }
     return absl::OkStatus();
+  }
+
+  // Where not all ranks do like work, those that do are a stage of a pipeline, in the order of the lowest
+  // ranks; replicas are the ranks' places in their stages, where these have as many.
+  void FindStages() {
+    std::map<std::string, int> stage_of_work;
+    std::vector<int> sizes;
+    for (const IterationSample& sample : samples_) {
+      if (stage_of_work.emplace(sample.like_work(), static_cast<int>(sizes.size())).second)
+        sizes.push_back(0);
+    }
+    if (sizes.size() < 2) return;
+    for (size_t i = 0; i < samples_.size(); ++i) {
+      job_.ranks[i].stage = stage_of_work[samples_[i].like_work()];
+      job_.ranks[i].replica = sizes[job_.ranks[i].stage]++;
+    }
+    if (std::count(sizes.begin(), sizes.end(), sizes[0]) == static_cast<int64_t>(sizes.size())) return;
+    for (Job::Rank& rank : job_.ranks) rank.replica = -1;
+  }
+
+  // Groups that the ranks tell.
+  void TakeGroups() {
+    std::map<std::string, int32_t> index;
+    for (size_t rank = 0; rank < samples_.size(); ++rank) {
+      for (int i = 0; i < std::min(samples_[rank].group_size(), samples_[rank].names_size()); ++i) {
+        if (samples_[rank].group(i).empty()) continue;
+        const auto known =
+            index.emplace(samples_[rank].group(i), static_cast<int32_t>(index.size()) + 1).first;
+        std::vector<int32_t>& group = group_of_rank_[names_of_rank_[rank][static_cast<size_t>(i)]];
+        group.resize(samples_.size());
+        group[rank] = known->second;
+      }
+    }
   }
 
   absl::Status CutBlocks() {
@@ -231,8 +265,10 @@ class Maker {
         "are");
   }
 
-  // For each name, the groups of ranks that wait for each other in it.
+  // For each name, the groups of ranks that wait for each other in it: those that are told, and where ranks
+  // of one leave before others of it come, those that overlap.
   void FindGroups() {
+    TakeGroups();
     std::map<int32_t, std::map<std::pair<int64_t, int32_t>, std::vector<std::pair<size_t, const Piece*>>>>
         all;
     for (const Block& block : blocks_) {
@@ -245,13 +281,19 @@ class Maker {
     for (const auto& [name, occurrences] : all) {
       int64_t num_violated = 0;
       for (const auto& [unused, pieces] : occurrences) {
-        int64_t latest = std::numeric_limits<int64_t>::min();
-        int64_t first_end = std::numeric_limits<int64_t>::max();
-        for (const auto& [unused_rank, piece] : pieces) {
-          latest = std::max(latest, piece->start);
-          first_end = std::min(first_end, piece->end);
+        struct Times {
+          int64_t latest = std::numeric_limits<int64_t>::min();
+          int64_t first_end = std::numeric_limits<int64_t>::max();
+        };
+        std::map<int32_t, Times> of_group;
+        for (const auto& [rank, piece] : pieces) {
+          Times& times = of_group[GroupOf(name, rank)];
+          times.latest = std::max(times.latest, piece->start);
+          times.first_end = std::min(times.first_end, piece->end);
         }
-        num_violated += first_end + 2 * error_bound_ < latest;
+        num_violated += std::any_of(of_group.begin(), of_group.end(), [this](const auto& group) {
+          return group.second.first_end + 2 * error_bound_ < group.second.latest;
+        });
       }
       const auto count = static_cast<double>(occurrences.size());
       if (static_cast<double>(num_violated) <= (1 - kMinOverlap) * count ||
@@ -269,7 +311,7 @@ class Maker {
     for (const auto& [unused, pieces] : occurrences) {
       for (const auto& [a, piece_a] : pieces) {
         for (const auto& [b, piece_b] : pieces) {
-          if (a >= b) continue;
+          if (a >= b || GroupOf(name, a) != GroupOf(name, b)) continue;
           ++together[a * num_ranks + b];
           overlapping[a * num_ranks + b] += piece_a->start <= piece_b->end + 2 * error_bound_ &&
                                             piece_b->start <= piece_a->end + 2 * error_bound_;
@@ -428,7 +470,8 @@ class Maker {
     added.own = seconds;
     if (position >= 0 && kinds_[kind].first != observer_) {
       added.place =
-          places_.emplace(std::make_pair(position, kind), static_cast<int32_t>(places_.size())).first->second;
+          places_.try_emplace({job_.ranks[rank_].stage, position, kind}, static_cast<int32_t>(places_.size()))
+              .first->second;
     }
     return operation;
   }
@@ -472,8 +515,30 @@ class Maker {
     }
   }
 
+  // Of a pipeline, what its stages take for work of one name in the mean, and for what communicates the
+  // median, as for timelines of others.
+  void FindIdealTimesOfStages() {
+    std::map<int32_t, std::vector<double>> by_name;
+    for (const Job::Operation& operation : job_.operations) {
+      if (operation.place >= 0) by_name[kinds_[operation.kind].first].push_back(operation.own);
+    }
+    std::map<int32_t, double> ideal;
+    for (auto& [name, values] : by_name) {
+      const double mean =
+          std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+      ideal[name] = IsCollective(name) ? Median(std::move(values)) : mean;
+    }
+    for (Job::Operation& operation : job_.operations)
+      operation.ideal = operation.place < 0 ? operation.own : ideal[kinds_[operation.kind].first];
+  }
+
+  bool IsCollective(int32_t name) const {
+    return std::find(kinds_.begin(), kinds_.end(), std::make_pair(name, kTransfer)) != kinds_.end();
+  }
+
   // Of what ranks do at the same place of a step, the median.
   void FindIdealTimes() {
+    if (job_.ranks[0].stage >= 0) return FindIdealTimesOfStages();
     for (int step = 0; step < job_.graph.num_steps(); ++step) {
       const auto [first, last] = job_.graph.OperationsOf(step);
       std::map<int32_t, std::vector<double>> by_place;
@@ -510,7 +575,7 @@ class Maker {
 
   std::map<std::pair<int32_t, int32_t>, int32_t> kind_index_;
   std::vector<std::pair<int32_t, int32_t>> kinds_;
-  std::map<std::pair<int, int32_t>, int32_t> places_;
+  std::map<std::tuple<int, int, int32_t>, int32_t> places_;  // by stage, position and kind
   int64_t num_batches_ = 0;
   Job job_;
 };

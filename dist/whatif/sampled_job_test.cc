@@ -43,6 +43,12 @@ struct Training {
   bool waits_for_nobody = false;
   // Ranks 0 and 1, and 2 and 3, reduce among themselves; the other reduction is of all.
   bool reduces_in_pairs = false;
+  // And the configuration says so.
+  bool tells_pairs = false;
+  // Ranks 0 and 1 are a stage of a pipeline, 2 and 3 another one, by the configuration.
+  bool has_stages = false;
+  // Each half of the ranks is a host.
+  bool has_hosts = false;
 
   std::vector<IterationSample> Run() {
     std::mt19937_64 random(seed);
@@ -54,7 +60,8 @@ struct Training {
     for (int rank = 0; rank < num_ranks; ++rank) {
       samples[rank].set_rank(rank);
       samples[rank].set_world_size(num_ranks);
-      samples[rank].set_host("node0");
+      samples[rank].set_host(has_hosts && rank >= num_ranks / 2 ? "node1" : "node0");
+      if (has_stages) samples[rank].set_like_work(rank < 2 ? "group 0" : "group 1");
       samples[rank].set_observer(-1);
       for (const auto& [name, collective] : {std::pair("forward", false),
                                              {"loss", true},
@@ -63,6 +70,7 @@ struct Training {
                                              {"step", false}}) {
         samples[rank].add_names(name);
         samples[rank].add_collective(collective);
+        samples[rank].add_group(tells_pairs && name == std::string("loss") ? (rank < 2 ? "a" : "b") : "");
       }
     }
     std::vector<int64_t> now(num_ranks, int64_t{1} << 40);
@@ -260,6 +268,89 @@ TEST(SampledJob, GroupsOfRanksAreFoundByWhatOverlaps) {
   EXPECT_THAT(answer.notes(), Contains(HasSubstr("not all ranks wait for each other in \"loss\": 2 groups")));
   EXPECT_LT(answer.replay_error(), 1e-9);
   EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3));
+}
+
+TEST(SampledJob, GroupsThatTheConfigurationTellsNeedNotBeFound) {
+  Training training;
+  training.reduces_in_pairs = training.tells_pairs = true;
+  training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.notes_size(), 0);
+  EXPECT_LT(answer.replay_error(), 1e-9);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3));
+}
+
+TEST(SampledJob, SlowHostIsBlamed) {
+  Training training;
+  training.has_hosts = true;
+  training.noise = 0.05;
+  training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3));
+  EXPECT_THAT(answer.conclusion(), HasSubstr("host node1: like the others"));
+  ASSERT_EQ(answer.by_host_size(), 2);
+  EXPECT_EQ(answer.by_host(1).name(), "node1");
+  EXPECT_GT(answer.by_host(1).saved(), 0.4);
+}
+
+TEST(SampledJob, LongLastStageIsNamedAndNoneOfItsRanks) {
+  for (int seed = 0; seed < 25; ++seed) {
+    Training training;
+    training.has_stages = true;
+    training.noise = 0.05;
+    training.seed = seed;
+    training.forward_excess = [](int rank, int) { return rank >= 2 ? 2000 * kMicrosecond : 0; };
+    const WhatIfAnswer answer = Ask(training);
+    EXPECT_EQ(answer.verdict(), WHAT_IF_LAST_STAGE) << seed << ": " << answer.conclusion();
+    EXPECT_EQ(answer.blamed_ranks_size(), 0);
+    EXPECT_GT(answer.last_stage_share(), 0.8);
+    ASSERT_EQ(answer.by_stage_size(), 2);
+    EXPECT_GT(answer.by_stage(1).slowdown(), answer.by_stage(0).slowdown());
+    EXPECT_EQ(answer.by_replica_size(), 2);
+  }
+}
+
+TEST(SampledJob, SlowRankOfAPipelineIsBlamedByItsStageAlone) {
+  for (int seed = 0; seed < 25; ++seed) {
+    Training training;
+    training.has_stages = true;
+    training.noise = 0.05;
+    training.seed = seed;
+    // A rank of the short stage, and one of the long one.
+    for (const int slow : {1, 2}) {
+      training.forward_excess = [slow](int rank, int) {
+        return (rank >= 2 ? 2000 : 0) * kMicrosecond + (rank == slow ? 4000 : 0) * kMicrosecond;
+      };
+      const WhatIfAnswer answer = Ask(training);
+      EXPECT_THAT(answer.blamed_ranks(), ElementsAre(slow)) << seed << ": " << answer.conclusion();
+    }
+  }
+}
+
+TEST(SampledJob, StagesThatAreAlikeOrUnevenAreNobodysFault) {
+  for (const double noise : {0.05, 0.5}) {
+    for (int seed = 0; seed < 50; ++seed) {
+      Training training;
+      training.has_stages = true;
+      training.noise = noise;
+      training.seed = seed;
+      const WhatIfAnswer answer = Ask(training);
+      EXPECT_EQ(answer.verdict(), noise > 0.1 ? WHAT_IF_UNEVEN : WHAT_IF_EVEN)
+          << seed << ": " << answer.conclusion();
+      EXPECT_EQ(answer.repairs_size(), 0);
+    }
+  }
+}
+
+TEST(SampledJob, TheOnlyRankOfAStageIsNotBlamedForIt) {
+  Training training;
+  training.num_ranks = 3;
+  training.has_stages = true;
+  training.noise = 0.05;
+  training.forward_excess = OnRank(2, 2000 * kMicrosecond);
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_LAST_STAGE) << answer.conclusion();
+  EXPECT_EQ(answer.by_replica_size(), 0);
 }
 
 TEST(SampledJob, ReplayThatTakesAnotherTimeIsNoAnswer) {

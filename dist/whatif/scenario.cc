@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <set>
 
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
@@ -73,10 +74,13 @@ void ScenarioReplayer::FindExcess() {
         excess_[i] = (mean[i] - ideal[i]) / num_steps;
         continue;
       }
-      std::vector<double> others;
+      std::vector<double> peers, others;
       for (size_t other = 0; other < job_.ranks.size(); ++other) {
-        if (other != rank) others.push_back(mean[other * num_kinds + kind]);
+        if (other == rank) continue;
+        others.push_back(mean[other * num_kinds + kind]);
+        if (job_.ranks[other].stage == job_.ranks[rank].stage) peers.push_back(others.back());
       }
+      if (!peers.empty()) others = std::move(peers);
       if (!others.empty()) excess_[i] = (mean[i] - Median(others)) / num_steps;
     }
   }
@@ -96,6 +100,22 @@ void ScenarioReplayer::AddUpBatches() {
   }
 }
 
+std::vector<char> ScenarioReplayer::OthersOf(const Scenario& scenario, int kind) const {
+  const auto is_selected = [&](size_t rank) {
+    return scenario.selection[rank * job_.kinds.size() + static_cast<size_t>(kind)] != 0;
+  };
+  std::set<int> stages;
+  for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+    if (is_selected(rank)) stages.insert(job_.ranks[rank].stage);
+  }
+  std::vector<char> peers, others;
+  for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+    others.push_back(!is_selected(rank));
+    peers.push_back(!is_selected(rank) && stages.count(job_.ranks[rank].stage) > 0);
+  }
+  return std::count(peers.begin(), peers.end(), 1) > 0 ? peers : others;
+}
+
 bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
   const size_t num_kinds = job_.kinds.size();
   const size_t num_ranks = job_.ranks.size();
@@ -104,6 +124,8 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
   // batch.
   double sum = 0;
   double squares = 0;
+  const std::vector<char> is_other = OthersOf(scenario, kind);
+  const auto num_others = std::count(is_other.begin(), is_other.end(), 1);
   for (const std::vector<double>& batch : batches_) {
     double of_selected = 0;
     double of_others = 0;
@@ -111,13 +133,14 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
     for (size_t rank = 0; rank < num_ranks; ++rank) {
       const bool is_selected = scenario.selection[rank * num_kinds + kind] != 0;
       num_selected += is_selected;
-      (is_selected ? of_selected : of_others) += batch[rank * num_kinds + kind];
+      if (is_selected) of_selected += batch[rank * num_kinds + kind];
+      if (is_other[rank] != 0) of_others += batch[rank * num_kinds + kind];
     }
     if (num_selected == 0 || num_selected == num_ranks) return num_selected > 0;
     // When a rank leaves a collective is also a matter of its place in it.
     if (job_.kinds[kind].communicates) return false;
-    const double excess = of_selected / static_cast<double>(num_selected) -
-                          of_others / static_cast<double>(num_ranks - num_selected);
+    const double excess =
+        of_selected / static_cast<double>(num_selected) - of_others / static_cast<double>(num_others);
     sum += excess;
     squares += excess * excess;
   }

@@ -49,7 +49,7 @@ class ScenarioReplayer {
   bool compares_ranks() const { return !places_.empty(); }
 
   // How much longer a rank's operations of a kind take in a mean step than those of the median of the other
-  // ranks, in seconds.
+  // ranks of its stage, or of all where it has none, in seconds.
   double MeanExcess(int rank, int kind) const { return excess_[rank * job_.kinds.size() + kind]; }
 
  private:
@@ -72,8 +72,11 @@ class ScenarioReplayer {
   void FindPlaces();
   void FindExcess();
   void AddUpBatches();
-  // Whether the ranks that a scenario selects in a kind take longer for it than the others, so surely that of
-  // all sets of ranks and all kinds hardly ever one looks so by chance.
+  // Whom the ranks that a scenario selects in a kind are compared with, by rank.
+  std::vector<char> OthersOf(const Scenario& scenario, int kind) const;
+  // Whether the ranks that a scenario selects in a kind take longer for it than the others of their stages,
+  // or than all others where it selects whole stages: so surely that of all sets of ranks and all kinds
+  // hardly ever one looks so by chance.
   bool IsSurelySlow(const Scenario& scenario, int kind) const;
   void MendPlace(const Scenario& scenario, const Place& place, std::vector<float>& mended) const;
   // Of the ranks that are not selected those that are like most of them.

@@ -276,7 +276,7 @@ class Analysis {
     std::vector<Part> operations = PartsOf(operations_, [this](const std::string& name, int, int kind) {
       return job_.kinds[kind].operation == name;
     });
-    const std::vector<Part> stages =
+    stage_parts_ =
         PartsOf(stages_, [this](int stage, int rank, int) { return job_.ranks[rank].stage == stage; });
     const std::vector<Part> replicas = PartsOf(
         replicas_, [this](int replica, int rank, int) { return job_.ranks[rank].replica == replica; });
@@ -291,7 +291,7 @@ class Analysis {
       std::map<int, double> of_stage;
       std::map<int, double> of_replica;
       size_t i = 0;
-      for (const int stage : stages_) of_stage[stage] = stages[i++].slowdown;
+      for (const int stage : stages_) of_stage[stage] = stage_parts_[i++].slowdown;
       i = 0;
       for (const int replica : replicas_) of_replica[replica] = replicas[i++].slowdown;
       for (size_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -301,10 +301,10 @@ class Analysis {
     }
     for (const size_t rank : replayed) *answer_.add_by_rank() = ToProto(ranks_[rank]);
     AddToSteps(operations, "", &WhatIfStep::add_by_operation);
-    AddToSteps(stages, "stage ", &WhatIfStep::add_by_stage);
+    AddToSteps(stage_parts_, "stage ", &WhatIfStep::add_by_stage);
     AddToSteps(replicas, "replica ", &WhatIfStep::add_by_replica);
     for (const Part& part : operations) *answer_.add_by_operation() = ToProto(part);
-    for (const Part& part : stages) *answer_.add_by_stage() = ToProto(part);
+    for (const Part& part : stage_parts_) *answer_.add_by_stage() = ToProto(part);
     for (const Part& part : replicas) *answer_.add_by_replica() = ToProto(part);
     for (const Part& part : hosts_) *answer_.add_by_host() = ToProto(part);
     for (auto* parts : {answer_.mutable_by_stage(), answer_.mutable_by_replica()}) {
@@ -507,7 +507,7 @@ class Analysis {
                           FormatSeconds(answer_.ideal_seconds()), FormatSeconds(answer_.replayed_seconds())));
       return;
     }
-    if (!compares_ranks && (BlameRanks() || BlameLastStage())) return;
+    if ((!compares_ranks && BlameRanks()) || BlameLastStage()) return;
     answer_.set_verdict(WHAT_IF_UNEVEN);
     answer_.set_conclusion(
         absl::StrFormat("work is uneven, and no rank is to blame: %s takes %.2f times what it would if all "
@@ -524,9 +524,29 @@ class Analysis {
     return std::max(kMinSaved, by_chance / answer_.replayed_seconds());
   }
 
+  // Ranks that others do like work with; a stage's only rank may do more by design. The worst first: in a
+  // pipeline by what they take longer than those others.
+  std::vector<size_t> WorstOfThoseThatDoTheSame() const {
+    std::vector<size_t> worst = WorstFirst();
+    if (stages_.size() < 2) return worst;
+    std::map<int, int> size_of_stage;
+    for (const Job::Rank& rank : job_.ranks) ++size_of_stage[rank.stage];
+    worst.erase(std::remove_if(worst.begin(), worst.end(),
+                               [&](size_t rank) { return size_of_stage[job_.ranks[rank].stage] < 2; }),
+                worst.end());
+    const auto excess = [this](size_t rank) {
+      double sum = 0;
+      for (size_t kind = 0; kind < job_.kinds.size(); ++kind)
+        sum += std::max(replayer_.MeanExcess(static_cast<int>(rank), static_cast<int>(kind)), 0.0);
+      return sum;
+    };
+    std::stable_sort(worst.begin(), worst.end(), [&](size_t a, size_t b) { return excess(a) > excess(b); });
+    return worst;
+  }
+
   // The fewest of the worst ranks that bring most of what the worst half brings.
   bool BlameRanksThatDoTheSame() {
-    const std::vector<size_t> worst = WorstFirst();
+    const std::vector<size_t> worst = WorstOfThoseThatDoTheSame();
     const size_t most = std::min(std::max<size_t>(worst.size() / 2, 1), kMaxBlamed);
     if (worst.size() < 2) return false;
     std::vector<Part> sets;
@@ -575,6 +595,9 @@ class Analysis {
 
   bool BlameLastStage() {
     if (answer_.last_stage_share() < kMinShareOfBlamed) return false;
+    // Where work is uneven anyway, the last stage must surely take longer.
+    const Saving& saving = stage_parts_.back().saving;
+    if (replayer_.compares_ranks() && (saving.share < kMinSaved || saving.low <= 0)) return false;
     answer_.set_verdict(WHAT_IF_LAST_STAGE);
     answer_.set_conclusion(absl::StrFormat(
         "the last stage, %d, has more work than the others: %.0f %% of what all repairs would bring",
@@ -594,6 +617,7 @@ class Analysis {
   std::vector<double> measured_;
   std::vector<double> ideal_;
   std::vector<Part> ranks_;
+  std::vector<Part> stage_parts_;
   // Of ranks that do the same: who is to blame.
   std::vector<size_t> blamed_;
   std::vector<Part> hosts_;

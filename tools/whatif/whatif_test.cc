@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -265,6 +266,23 @@ TEST_F(WhatIfTest, MissingOperationsAreNotedAndTheRestIsReplayed) {
   EXPECT_THAT(job->notes, Contains(HasSubstr("step 1: rank 2 has 9 operations")));
   EXPECT_THAT(job->notes, Contains(HasSubstr("1 sends and receives without their partner")));
   EXPECT_NEAR(AnswerWhatIf(*job).replay_error(), 0, 1e-6);
+}
+
+TEST_F(WhatIfTest, OperationsThatWaitForEachOtherInACircleAreNamed) {
+  Training training;
+  training.Json();
+  // Rank 2 computes the second microbatch first, which it receives after it computed the first.
+  for (std::string& event : training.events) {
+    const auto has = [&](std::string_view part) { return event.find(part) != std::string::npos; };
+    if (!has("\"tid\":10,") || !has("forward-compute")) continue;
+    const char number = has("\"seq_id\":0") ? '1' : '0';
+    for (const std::string_view name : {"\"mb_id\":", "\"seq_id\":"})
+      event[event.find(name) + name.size()] = number;
+  }
+  const absl::Status status = Read(absl::StrCat("[", absl::StrJoin(training.events, ","), "]")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("operations wait for each other in a circle: "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("forward-compute on rank 2"));
 }
 
 TEST_F(WhatIfTest, UnknownOperationsAreCountedByName) {
