@@ -101,6 +101,10 @@ constexpr std::string_view kTensorCoreAttention[] = {
     "fmhabwd",
     "fmha_fwd",
     "fmha_bwd",
+    // AOTriton's, PyTorch's own on AMD.
+    "attn_fwd",
+    "bwd_kernel_dk_dv",
+    "bwd_kernel_dq",
 };
 
 constexpr std::string_view kCudaCoreParts[] = {

@@ -39,7 +39,8 @@ constexpr std::string_view kModule = "nn.Module: ";
 
 absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
 
-// The number after the last "rank" of a file's name.
+// The number after the last "rank" of a file's name; else of SGLang's "123-TP-3.trace.json.gz", where tensor
+// parallel ranks are all there are.
 int RankInName(std::string_view path) {
   path.remove_prefix(std::min(path.size(), path.rfind('/') + 1));
   int rank = -1;
@@ -49,6 +50,11 @@ int RankInName(std::string_view path) {
     if (!digits.empty() && (digits[0] == '_' || digits[0] == '-' || digits[0] == '.'))
       digits.remove_prefix(1);
     (void)std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  }
+  const auto has = [&](std::string_view part) { return path.find(part) != std::string_view::npos; };
+  if (const size_t tensor = path.find("-TP-");
+      rank < 0 && tensor != std::string_view::npos && !has("-PP-") && !has("-DP-")) {
+    (void)std::from_chars(path.data() + tensor + 4, path.data() + path.size(), rank);
   }
   return rank;
 }
@@ -490,13 +496,18 @@ class ProfileBuilder {
     });
     std::vector<Profile::Kernel> sorted;
     sorted.reserve(order.size());
+    absl::flat_hash_set<uint32_t> with_kernels;
     for (const uint32_t from : order) {
       Profile::Kernel& kernel = sorted.emplace_back(profile_.kernels[from]);
       kernel.in_graph = kernel.launch != kNone && graph_launches_.count(kernel.launch) != 0;
+      if (kernel.in_graph) with_kernels.insert(kernel.launch);
       CheckOrder(kernel);
       TakeCollective(from, static_cast<uint32_t>(sorted.size() - 1), kernel);
     }
     profile_.kernels = std::move(sorted);
+    for (const Profile::Transfer& transfer : profile_.transfers) with_kernels.insert(transfer.launch);
+    for (const uint32_t launch : graph_launches_)
+      num_without_kernels_ += with_kernels.count(launch) == 0 ? 1 : 0;
     std::stable_sort(
         profile_.transfers.begin(), profile_.transfers.end(),
         [](const Profile::Transfer& a, const Profile::Transfer& b) { return a.start < b.start; });
@@ -561,6 +572,10 @@ class ProfileBuilder {
     Note(num_duplicate_ops_,
          "ops have an External id that another one has; what they launched is found by time");
     Note(num_without_call_, "launches are not in the trace; their kernels' ops are, by External id");
+    Note(num_without_kernels_,
+         "launches of graphs have no kernels in the trace (ROCm before 7.2.2 leaves them out): the device "
+         "was busy where "
+         "it seems idle");
     Note(num_large_sequence_numbers_, "ops have a sequence number beyond 32 bits, which is left out");
   }
 
@@ -594,6 +609,7 @@ class ProfileBuilder {
   int64_t num_duplicate_ops_ = 0;
   int64_t num_without_call_ = 0;
   int64_t num_large_sequence_numbers_ = 0;
+  int64_t num_without_kernels_ = 0;
 };
 
 }  // namespace

@@ -16,7 +16,7 @@ namespace ott::kineto {
 // backward by Sequence number, or by the arrows of traces without. Memory: some 0.1 bytes for each byte of
 // JSON.
 //
-// The rank is the header's, else that in the file's name ("rank3", "rank_00003").
+// The rank is the header's, else that in the file's name ("rank3", "rank_00003", SGLang's "-TP-3").
 //
 // Errors of ReadTrace(). What was left out or repaired is in the profile's notes.
 absl::StatusOr<prof::Profile> ReadKinetoProfile(const std::string& path);

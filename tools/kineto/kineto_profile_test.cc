@@ -302,6 +302,15 @@ TEST(KinetoProfile, KernelsOfGraphsHaveThePhaseOfTheirLaunchAndNoOp) {
   }
 }
 
+TEST(KinetoProfile, GraphsWhoseKernelsTheTraceLacksAreCounted) {
+  const Joined joined =
+      Trace(Last(Event("cuda_runtime", "hipGraphLaunch", 110, 5, R"("correlation":55)") +
+                 Event("cuda_runtime", "hipGraphLaunch", 120, 5, R"("correlation":56)") +
+                 Event("kernel", "_gemv", 300, 10, R"("device":0,"stream":7,"correlation":56)")));
+  EXPECT_THAT(joined.profile.notes,
+              ElementsAre(HasSubstr("1 launches of graphs have no kernels in the trace")));
+}
+
 TEST(KinetoProfile, KernelsOfTorchCompileHaveTheirTritonOpAndWhatItTells) {
   const auto launch = [](int id, int64_t start) {
     return Event("cuda_driver", "cuLaunchKernel", start, 5,
@@ -403,6 +412,9 @@ TEST(KinetoProfile, RanksAreTheHeadersOrThoseOfFileNames) {
   EXPECT_EQ(Trace(kernel, "host_123.rank3.pt.trace.json").profile.rank, 3);
   EXPECT_EQ(Trace(kernel, "trace_rank_00012.json").profile.rank, 12);
   EXPECT_EQ(Trace(kernel, "rank-7_of_ranking.json").profile.rank, 7);
+  EXPECT_EQ(Trace(kernel, "dp0_pp0_tp1_dcp0_ep1_rank5.17.pt.trace.json").profile.rank, 5);
+  EXPECT_EQ(Trace(kernel, "1754-TP-3.trace.json").profile.rank, 3);
+  EXPECT_EQ(Trace(kernel, "1754-TP-3-DP-1.trace.json").profile.rank, -1);
   EXPECT_EQ(Trace(kernel, "host_123.pt.trace.json").profile.rank, -1);
 }
 
