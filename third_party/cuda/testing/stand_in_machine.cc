@@ -1,9 +1,11 @@
 #include "third_party/cuda/testing/stand_in_machine.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +19,19 @@ namespace {
 
 struct sigaction previous_action;
 thread_local bool is_in_host_function = false;
+
+std::atomic<const OttCudaTracer*> tracer{nullptr};
+std::atomic<uint32_t> latest_correlation{0};
+// Of the call that this thread is in, or, of a stream's thread, of that which gave it what it runs.
+thread_local uint32_t correlation = 0;
+
+// What CUDA's driver does as it starts.
+void LoadInjection() {
+  const char* const path = std::getenv("CUDA_INJECTION64_PATH");
+  void* const library = path == nullptr ? nullptr : dlopen(path, RTLD_NOW);
+  if (library == nullptr) return;
+  if (auto* const start = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"))) start();
+}
 
 void OnFault(int signal, siginfo_t* info, void* context) {
   LeaveKernelAfterFault();
@@ -37,16 +52,20 @@ int64_t FromEnvironment(const char* name, int64_t otherwise) {
   return text == nullptr ? otherwise : std::atoll(text);
 }
 
+int64_t NumDevices() { return FromEnvironment("OTT_CUDA_DEVICES", 2); }
+
 }  // namespace
 
 Machine& Machine::Get() {
   static Machine& machine = *new Machine;
+  static const bool is_injected = (LoadInjection(), true);
+  (void)is_injected;
   return machine;
 }
 
 Machine::Machine() : process_(getpid()) {
   const int64_t memory = FromEnvironment("OTT_CUDA_MEMORY", int64_t{16} << 30);
-  for (int64_t i = 0; i < FromEnvironment("OTT_CUDA_DEVICES", 2); ++i) {
+  for (int64_t i = 0; i < NumDevices(); ++i) {
     devices_.push_back(std::make_unique<Device>(memory));
   }
   seed_ = static_cast<uint64_t>(FromEnvironment("OTT_CUDA_SEED", 1));
@@ -105,6 +124,7 @@ cudaError_t Machine::Injected(const std::string& function, bool is_release, int 
 Stream* Machine::MakeStream(int device, bool is_blocking) {
   auto* const stream = new Stream;
   stream->device = device;
+  stream->number = next_stream_number_++;
   stream->is_blocking = is_blocking;
   stream->random.seed(seed_ + 1000 * static_cast<uint64_t>(device) + devices_[device]->streams.size());
   std::thread([this, stream] { RunStream(stream); }).detach();
@@ -150,6 +170,7 @@ MomentPtr Machine::Enqueue(Stream* stream, Stream::Operation operation) {
   }
   stream->last = std::make_shared<Moment>();
   operation.done = stream->last;
+  operation.correlation = correlation;
   stream->operations.push_back(std::move(operation));
   changed_.notify_all();
   return stream->last;
@@ -188,6 +209,7 @@ void Machine::RunStream(Stream* stream) {
                             : Injected("execution", false, stream->device);
     const bool may_run = device.sticky == cudaSuccess && error == cudaSuccess;
     lock.unlock();
+    correlation = operation.correlation;
     if (operation.run != nullptr && (may_run || operation.is_release)) error = operation.run();
     operation.run = nullptr;
     lock.lock();
@@ -240,7 +262,38 @@ void Dawdle(std::mt19937_64& random) {
   std::this_thread::sleep_for(std::chrono::microseconds(random() % longest));
 }
 
+TracedCall::TracedCall(const char* function) : function_(function) {
+  correlation = ++latest_correlation;
+  if (const OttCudaTracer* const to = tracer) start_ = to->now();
+}
+
+TracedCall::~TracedCall() {
+  const OttCudaTracer* const to = tracer;
+  if (to != nullptr && start_ != 0) to->call(function_, correlation, start_, to->now());
+}
+
+TracedWork::TracedWork(const Stream* stream, OttCudaWorkKind kind) {
+  work_.kind = kind;
+  work_.device = static_cast<uint32_t>(stream->device);
+  work_.stream = stream->number;
+  work_.correlation = correlation;
+  if (const OttCudaTracer* const to = tracer) work_.start = to->now();
+}
+
+TracedWork::~TracedWork() {
+  const OttCudaTracer* const to = tracer;
+  if (to == nullptr || work_.start == 0) return;
+  work_.end = to->now();
+  to->work(&work_);
+}
+
 bool IsInHostFunction() { return is_in_host_function; }
 void SetInHostFunction(bool is_in) { is_in_host_function = is_in; }
 
 }  // namespace ott::cuda_stand_in
+
+extern "C" {
+
+void ottCudaSetTracer(const OttCudaTracer* to) { ott::cuda_stand_in::tracer = to; }
+int ottCudaNumDevices() { return static_cast<int>(ott::cuda_stand_in::NumDevices()); }
+}

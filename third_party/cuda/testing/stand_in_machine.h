@@ -19,6 +19,7 @@
 
 #include "third_party/cuda/testing/stand_in.h"
 #include "third_party/cuda/testing/stand_in_memory.h"
+#include "third_party/cuda/testing/stand_in_trace.h"
 
 namespace ott::cuda_stand_in {
 
@@ -42,9 +43,11 @@ struct Stream {
     std::function<cudaError_t()> run;  // may be empty
     bool is_release;                   // happens after errors, too
     MomentPtr done;
+    uint32_t correlation = 0;  // of the call that gave it
   };
 
   int device;
+  uint32_t number;
   bool is_blocking;  // ordered with the default stream
   bool is_closed = false;
   std::deque<Operation> operations;
@@ -123,6 +126,35 @@ class Machine {
   std::vector<Failure> failures_;
   OttCudaCounts counts_{};
   uint64_t seed_ = 1;
+  uint32_t next_stream_number_ = 7;  // as CUDA's
+};
+
+// Tells the tracer of a call of the API, of this thread and until its end.
+class TracedCall {
+ public:
+  explicit TracedCall(const char* function);
+  TracedCall(const TracedCall&) = delete;
+  TracedCall& operator=(const TracedCall&) = delete;
+  ~TracedCall();
+
+ private:
+  const char* const function_;
+  uint64_t start_ = 0;
+};
+
+// Tells the tracer, at its end, of what this thread of a stream runs.
+class TracedWork {
+ public:
+  TracedWork(const Stream* stream, OttCudaWorkKind kind);
+  TracedWork(const TracedWork&) = delete;
+  TracedWork& operator=(const TracedWork&) = delete;
+  ~TracedWork();
+
+  OttCudaWork& operator*() { return work_; }
+  OttCudaWork* operator->() { return &work_; }
+
+ private:
+  OttCudaWork work_{};
 };
 
 // Sleeps for a while now and then.

@@ -28,6 +28,7 @@ cudaError_t Remember(cudaError_t error) {
 template <typename Body>
 cudaError_t Call(const char* function, Body body, bool is_release = false, int device = current_device) {
   Machine& machine = Machine::Get();
+  const TracedCall traced(function);
   cudaError_t error = machine.BeginCall(function, is_release, device);
   // What is released is gone, whatever the answer.
   if (error != cudaSuccess && !(is_release && machine.num_devices() > 0)) return Remember(error);
@@ -52,8 +53,13 @@ char* Reach(const void* pointer, size_t size) {
 }
 
 // On a stream's thread. In two parts, as others see a copy that is under way.
-cudaError_t CopyNow(void* to, const void* from, size_t size, Stream* stream) {
+cudaError_t CopyNow(void* to, const void* from, size_t size, bool is_pinned, Stream* stream) {
   Machine& machine = Machine::Get();
+  TracedWork traced(stream, kOttCudaCopy);
+  traced->bytes = size;
+  traced->is_from_device = machine.DeviceOf(from) != nullptr;
+  traced->is_to_device = machine.DeviceOf(to) != nullptr;
+  traced->is_pinned = is_pinned;
   for (const size_t part : {size_t{0}, size_t{1}}) {
     char* const target = Reach(to, size);
     const char* const source = Reach(from, size);
@@ -101,7 +107,8 @@ cudaError_t Copy(Machine& machine, std::unique_lock<std::mutex>& lock, Stream* s
     // Taken before the call returns, and not a moment earlier than that.
     auto staged = std::make_shared<std::vector<char>>(static_cast<const char*>(from),
                                                       static_cast<const char*>(from) + size);
-    const MomentPtr done = machine.Enqueue(stream, [=] { return CopyNow(to, staged->data(), size, stream); });
+    const MomentPtr done =
+        machine.Enqueue(stream, [=] { return CopyNow(to, staged->data(), size, false, stream); });
     if (!is_async) machine.WaitFor(done, lock);
     return machine.device(stream->device).sticky;
   }
@@ -114,7 +121,7 @@ cudaError_t Copy(Machine& machine, std::unique_lock<std::mutex>& lock, Stream* s
     // Whoever reads too early sees this.
     if (!is_to_device) std::memset(to, 0xcb, size);
     Dawdle(stream->random);
-    return CopyNow(to, from, size, stream);
+    return CopyNow(to, from, size, !is_from_pageable && !is_to_pageable, stream);
   };
   const MomentPtr done = machine.Enqueue(stream, run);
   const bool is_within_device = is_from_device && is_to_device;
@@ -127,6 +134,9 @@ cudaError_t Set(Machine& machine, Stream* stream, void* memory, int value, size_
   if (machine.DeviceOf(memory) == nullptr && !machine.pinned().Holds(memory, size))
     return cudaErrorInvalidValue;
   machine.Enqueue(stream, [=] {
+    TracedWork traced(stream, kOttCudaSet);
+    traced->bytes = size;
+    traced->value = value;
     char* const target = Reach(memory, size);
     if (target == nullptr) return cudaErrorIllegalAddress;
     std::memset(target, value, size);
@@ -166,7 +176,17 @@ cudaError_t Launch(const void* function, dim3 grid, dim3 block, void** arguments
             grid.y > 65535 || grid.z > 65535) {
           return cudaErrorInvalidConfiguration;
         }
-        machine.Enqueue(stream, [&machine, stream, grid, block, body = capture(arguments)] {
+        const char* const name = found->second.c_str();
+        machine.Enqueue(stream, [&machine, stream, grid, block, name, body = capture(arguments)] {
+          TracedWork traced(stream, kOttCudaKernel);
+          traced->name = name;
+          const auto set = [](uint32_t(&to)[3], dim3 from) {
+            to[0] = from.x;
+            to[1] = from.y;
+            to[2] = from.z;
+          };
+          set(traced->grid, grid);
+          set(traced->block, block);
           Arena& arena = machine.device(stream->device).arena;
           for (const void* pointer : body.pointers) {
             if (pointer != nullptr && !arena.IsUsable(pointer, 0) && !machine.pinned().Holds(pointer, 0)) {
