@@ -1,20 +1,14 @@
 // What a timer costs, by the machine code that nvcc makes: nothing while it is off, and a few instructions a
 // lap.
 
-#include <elf.h>
-
-#include <cstdint>
-#include <cstring>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/third_party/cuda/testing/machine_code.h"
 
 namespace ott {
 namespace {
-
-// Every instruction of sm_70 and later.
-constexpr size_t kBytesPerInstruction = 16;
 
 class KernelTimerMachineCodeTest : public ::testing::TestWithParam<const char*> {
  protected:
@@ -26,38 +20,13 @@ class KernelTimerMachineCodeTest : public ::testing::TestWithParam<const char*> 
     cubin_ = *file;
   }
 
-  template <typename T>
-  T Read(size_t offset) const {
-    T value;
-    std::memcpy(&value, cubin_.data() + offset, sizeof(value));
-    return value;
-  }
-
-  // Contents of a section of the ELF file; empty if there is none.
-  std::string Section(const std::string& name) const {
-    const auto header = Read<Elf64_Ehdr>(0);
-    const auto section = [&](size_t i) { return Read<Elf64_Shdr>(header.e_shoff + i * header.e_shentsize); };
-    const size_t names = section(header.e_shstrndx).sh_offset;
-    for (size_t i = 0; i < header.e_shnum; ++i) {
-      if (cubin_.c_str() + names + section(i).sh_name == name) {
-        return cubin_.substr(section(i).sh_offset, section(i).sh_size);
-      }
-    }
-    return "";
-  }
-
-  std::string Code(const std::string& kernel) const { return Section(".text." + kernel); }
+  std::string Code(const std::string& kernel) const { return CodeOfKernel(cubin_, kernel); }
 
   // Of stores to global memory.
   static int NumStores(const std::string& code) {
-    constexpr uint16_t kOpcodeMask = 0xfff;
-    constexpr uint16_t kStoreGlobal = 0x986;
     int count = 0;
-    for (size_t i = 0; i < code.size(); i += kBytesPerInstruction) {
-      uint16_t first;
-      std::memcpy(&first, code.data() + i, sizeof(first));
-      count += (first & kOpcodeMask) == kStoreGlobal;
-    }
+    for (size_t i = 0; i < NumInstructions(code); ++i)
+      count += Is(Opcode::kStoreGlobal, Instruction(code, i));
     return count;
   }
 
