@@ -2,7 +2,9 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +14,7 @@
 #include "ott/dist/hang/hang_report.h"
 #include "ott/dist/hang/run_state.h"
 #include "tools/exit_code.h"
+#include "tools/hang/found_hang.h"
 #include "tools/hang/torch_dumps.h"
 
 namespace ott::hang {
@@ -23,13 +26,16 @@ struct HangFlags {
   double after_seconds = 0;
 };
 
-// Of a run that was started again, its latest start. Sets *after_seconds to what it was configured with, if
+// Of a run that was started again, its latest start.
+std::string LatestStart(const std::string& dir) {
+  const std::vector<int> attempts = IsRunDirectory(dir) ? ListAttempts(dir) : std::vector<int>();
+  return attempts.empty() ? dir : absl::StrCat(dir, "/attempt_", attempts.back());
+}
+
+// Sets *after_seconds to what it was configured with, if
 // it was.
-absl::StatusOr<JobState> ReadJob(std::string dir, double* after_seconds) {
+absl::StatusOr<JobState> ReadJob(const std::string& dir, double* after_seconds) {
   if (!IsRunDirectory(dir)) return hang::ReadTorchDumps(dir);
-  if (const std::vector<int> attempts = ListAttempts(dir); !attempts.empty()) {
-    absl::StrAppend(&dir, "/attempt_", attempts.back());
-  }
   const absl::StatusOr<RunInfo> info = ReadRunInfo(dir);
   if (info.ok() && info->config().hang().after_seconds() > 0) {
     *after_seconds = info->config().hang().after_seconds();
@@ -39,13 +45,20 @@ absl::StatusOr<JobState> ReadJob(std::string dir, double* after_seconds) {
 
 int RunHang(const HangFlags& flags) {
   HangOptions options;
-  const absl::StatusOr<JobState> job = ReadJob(flags.dir, &options.after_seconds);
+  const std::string dir = LatestStart(flags.dir);
+  const absl::StatusOr<JobState> job = ReadJob(dir, &options.after_seconds);
   if (!job.ok()) {
     std::fprintf(stderr, "ott hang: %s\n", std::string(job.status().message()).c_str());
     return kExitCouldNotTell;
   }
   if (flags.after_seconds > 0) options.after_seconds = flags.after_seconds;
-  const HangVerdict verdict = DiagnoseHang(*job, options);
+  HangVerdict verdict = DiagnoseHang(*job, options);
+  absl::StatusOr<std::optional<HangVerdict>> found = ReadFoundHang(dir);
+  if (!found.ok()) {
+    std::fprintf(stderr, "ott hang: %s\n", std::string(found.status().message()).c_str());
+  } else if (*found && StillHolds(**found, verdict)) {
+    verdict = **std::move(found);
+  }
   std::fputs(
       (flags.format == "json" ? ProtoToJson(verdict, JsonLayout::kIndented) : FormatHangVerdict(verdict))
           .c_str(),

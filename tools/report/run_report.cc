@@ -20,6 +20,7 @@
 #include "ott/dist/hang/run_state.h"
 #include "ott/dist/origin/origin.h"
 #include "ott/dist/whatif/what_if.h"
+#include "tools/hang/found_hang.h"
 #include "tools/stats/read_cluster_stats.h"
 #include "tools/whatif/run_job.h"
 
@@ -129,15 +130,13 @@ void ReadHang(const std::vector<int>& ranks, RunReport& report) {
       report.problems.push_back(std::string(job.status().message()));
     }
   }
-  const std::string path = report.run_dir + "/hang.json";
-  if (!std::filesystem::exists(path, error)) return;
-  HangVerdict earlier;
-  const absl::StatusOr<std::string> json = ReadFile(path);
-  const absl::Status status = json.ok() ? JsonToProto(*json, &earlier) : json.status();
-  if (status.ok()) {
-    report.earlier_hang = std::move(earlier);
+  absl::StatusOr<std::optional<HangVerdict>> found = hang::ReadFoundHang(report.run_dir);
+  if (!found.ok()) {
+    report.problems.push_back(std::string(found.status().message()));
+  } else if (*found && report.hang && hang::StillHolds(**found, *report.hang)) {
+    report.hang = *std::move(found);
   } else {
-    report.problems.push_back(absl::StrCat(path, ": ", status.message()));
+    report.earlier_hang = *std::move(found);
   }
 }
 
