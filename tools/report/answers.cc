@@ -49,6 +49,11 @@ Answer WhoIsSlow(const RunReport& report) {
   const ClusterStats& stats = *report.stats;
   answer.text = WithoutNewline(FormatSlowRanks(stats));
   answer.picture = "heat_map";
+  if (!stats.has_straggler() && stats.slow_measurements_size() > 0) {
+    // The measurement is the news, not that no rank is slow in all.
+    const size_t end = std::min(answer.text.find('\n'), answer.text.size() - 1);
+    answer.text = absl::StrCat(answer.text.substr(end + 1), "\n", answer.text.substr(0, end));
+  }
   if (stats.has_straggler() || stats.slow_measurements_size() > 0) {
     answer.grade = Grade::kBad;
     answer.certainty = absl::StrFormat(
@@ -97,7 +102,12 @@ Answer WhoWaitsForWhom(const RunReport& report) {
                    "Not recorded: no measurement in which ranks wait for each other was declared collective.",
                    "",
                    ""};
-  if (!report.stats || report.stats->arrivals().empty()) return answer;
+  if (!report.stats || report.stats->arrivals().empty()) {
+    if (report.info && report.info->config().stopwatch().collective_measurements_size() > 0) {
+      answer.text = "cannot tell: no iteration was measured in which ranks came to a collective";
+    }
+    return answer;
+  }
   answer.picture = "arrivals";
   int64_t num_intervals = 0;
   double error_bound = 0;
@@ -145,7 +155,11 @@ Answer DoesItHang(const RunReport& report) {
                                     num_ranks == 1 ? " rank" : " ranks", "; a rank is blamed on proof alone");
     answer.picture = "hang";
   }
-  if (report.earlier_hang && (!report.hang || report.earlier_hang->verdict() != report.hang->verdict())) {
+  // How long they have waited differs, if it is the same hang.
+  if (report.earlier_hang &&
+      (!report.hang || report.hang->answer() != report.earlier_hang->answer() ||
+       !std::equal(report.hang->culprits().begin(), report.hang->culprits().end(),
+                   report.earlier_hang->culprits().begin(), report.earlier_hang->culprits().end()))) {
     absl::StrAppend(&answer.text,
                     "\nfound while it stood: ", EscapeControlCharacters(report.earlier_hang->verdict()));
   }

@@ -194,6 +194,33 @@ const tests = {
     await close();
   },
 
+  async 'A few ranks that stand are drawn with where and for how long, many as a field'(browser) {
+    const whole = fs.readFileSync(path.resolve(pages, 'known.html'), 'utf8');
+    const begin = whole.indexOf('id="data">') + 'id="data">'.length;
+    const end = whole.indexOf('</script>', begin);
+    const write = (name, count) => {
+      const report = JSON.parse(whole.slice(begin, end));
+      report.pictures.hang = {ranks: [...Array(count).keys()].map(rank => ({rank, host: 'node1', state: rank === 3 ? 'works' : 'waits', blamed: rank === 3,
+        iteration: 4, last_completed: 'step', place: rank === 3 ? 'data' : 'sum_loss #5', seconds: rank === 3 ? 30 : 20}))};
+      fs.writeFileSync(path.resolve(pages, `${name}.html`), whole.slice(0, begin) + JSON.stringify(report).replaceAll('<', '\\u003c') + whole.slice(end));
+    };
+    write('hang_of_few', 4);
+    const few = await open(browser, 'hang_of_few');
+    const bars = await few.page.$$eval('#hang .bar', rows => rows.map(row => [row.dataset.label, row.querySelector('rect').width.baseVal.value,
+      row.querySelector('text.faint').textContent]));
+    assert.deepStrictEqual(bars.map(bar => bar[2]), ['waits in sum_loss #5', 'waits in sum_loss #5', 'waits in sum_loss #5', 'works in data: to blame']);
+    assert(Math.abs(bars[0][1] / bars[3][1] - 20 / 30) < 0.01, String(bars));
+    assert.strictEqual((await few.page.$$('#hang .part-bad')).length, 1);
+    await clickOn(few.page, '#hang .part-bad');
+    assert.deepStrictEqual(await texts(few.page, '#selection button'), ['rank 3 \u00d7']);
+    await few.close();
+    write('hang_of_many', 200);
+    const many = await open(browser, 'hang_of_many');
+    assert.strictEqual((await many.page.$$('#hang .rank')).length, 200);
+    assert.strictEqual((await table(many.page, 'hang'))[3][3], 'yes');
+    await many.close();
+  },
+
   async 'What is selected in one picture is selected in all'(browser) {
     const {page, close} = await open(browser, 'known');
     await clickOn(page, '#iterations circle.outlier');
@@ -375,8 +402,12 @@ const tests = {
     const {page, close} = await open(browser, 'known', {colorScheme: 'dark'});
     const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     assert.strictEqual(await background(), 'rgb(20, 23, 27)');
-    await page.emulateMedia({media: 'print', colorScheme: 'light'});
+    const work = () => page.$eval('#timeline rect.interval[data-name=forward]', rect => rect.getAttribute('fill'));
+    assert.strictEqual(await work(), '#4aa8e0');
+    // Paper is light, and the pictures on it.
+    await page.emulateMedia({media: 'print', colorScheme: 'dark'});
     assert.strictEqual(await background(), 'rgb(255, 255, 255)');
+    assert.strictEqual(await work(), '#0072b2');
     assert((await page.pdf()).length > 10000);
     await close();
   },

@@ -22,8 +22,10 @@ async function main() {
     }
     const node = await page.$(`figure#${figure}`);
     if (!node) throw new Error(`${file} has no picture ${figure}`);
-    await page.addStyleTag({content: 'figure > details, figure button { display: none }'});
-    await node.screenshot({path: picture});
+    await page.addStyleTag({content: 'figure { border-color: transparent } #details { visibility: hidden } figure > details, figure button { display: none }'});
+    await node.scrollIntoViewIfNeeded();
+    const box = await node.boundingBox();
+    await page.screenshot({path: picture, clip: {x: 0, y: box.y, width: 1000, height: box.height + 8}});
   } finally {
     await browser.close();
   }

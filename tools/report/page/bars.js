@@ -1,12 +1,12 @@
 // Horizontal bars: what would be saved, and where a device's time goes.
 
 // rows: [{label, isHeading, parts: [{value, meaning, name}], low, high, text, title, select}]; low and high are an interval.
-// In a row's parts, values are lengths one after the other.
-function drawBars(node, width, rows, {formatX, maximum, minimum = 0}) {
+// In a row's parts, values are lengths one after the other. Texts take so much of the width at most.
+function drawBars(node, width, rows, {formatX, maximum, minimum = 0, textShare = 0.3}) {
   const widest = texts => Math.max(0, ...texts);
   const margin = {
     left: Math.min(width * 0.45, widest(rows.map(row => textWidth(row.label, true))) + 16),
-    right: Math.min(width * 0.3, widest(rows.map(row => textWidth(row.text))) + 14),
+    right: Math.min(width * textShare, widest(rows.map(row => textWidth(row.text))) + 14),
     top: 4,
     bottom: 26,
   };
@@ -32,7 +32,8 @@ function drawBars(node, width, rows, {formatX, maximum, minimum = 0}) {
       line.append('path').attr('class', 'interval').attr('stroke', colorOf('text')).attr('stroke-width', 1.5).attr('fill', 'none')
           .attr('d', `M${x(row.low)},7V15M${x(row.low)},11H${x(row.high)}M${x(row.high)},7V15`);
     }
-    line.append('text').attr('class', 'faint').attr('x', x(Math.max(start, row.high || 0)) + 6).attr('y', 15).text(row.text);
+    const end = x(Math.max(start, row.high || 0)) + 6;
+    line.append('text').attr('class', 'faint').attr('x', end).attr('y', 15).text(fit(row.text, inner + margin.right - end));
     if (isSelected) {
       line.append('rect').attr('class', 'selected-row').attr('x', -margin.left + 1).attr('width', width - 2).attr('height', rowHeight)
           .attr('fill', 'none').attr('stroke', colorOf('selected')).attr('stroke-width', 2);

@@ -7,7 +7,24 @@ function addHang() {
   const stateOf = rank => rank.blamed ? 'bad' : meanings[rank.state] || 'unknown';
   const place = rank => rank.place ? `, ${formatSeconds(rank.seconds)} in ${rank.place}` : '';
 
-  function draw(node, width) {
+  function labelOf(rank) {
+    return `${formatRank(rank.rank, rank.host)}: ${rank.state}${rank.blamed ? ', to blame' : ''}${place(rank)}` +
+        (rank.iteration >= 0 ? `\niteration ${rank.iteration}` : '') + (rank.last_completed ? `, completed ${rank.last_completed}` : '');
+  }
+
+  // Of a few ranks, for how long each has been where it is.
+  function drawTimes(node, width) {
+    return drawBars(node, width, data.ranks.map(rank => ({
+      label: formatRank(rank.rank, rank.host),
+      isHeading: rank.blamed,
+      parts: [{value: rank.seconds || 0, meaning: stateOf(rank)}],
+      text: (rank.place ? `${rank.state} in ${rank.place}` : rank.state) + (rank.blamed ? ': to blame' : ''),
+      title: labelOf(rank),
+      select: {rank: rank.rank},
+    })), {formatX: formatSeconds, maximum: d3.max(data.ranks, rank => rank.seconds), textShare: 0.55});
+  }
+
+  function drawRanks(node, width) {
     const size = Math.max(26, Math.max(...data.ranks.map(rank => textWidth(String(rank.rank)))) + 12);
     const margin = {left: 4, right: 4, top: 4, bottom: 4};
     const perRow = Math.max(1, Math.floor((width - 8) / size));
@@ -20,18 +37,23 @@ function addHang() {
       cell.append('text').attr('x', (size - 3) / 2).attr('y', size / 2 + 3).attr('text-anchor', 'middle').style('fill', inkOn(colorOf(stateOf(rank)))).text(rank.rank);
       return {
         x: margin.left + x + size / 2, y: margin.top + y + size / 2, select: {rank: rank.rank},
-        label: `${formatRank(rank.rank, rank.host)}: ${rank.state}${rank.blamed ? ', to blame' : ''}${place(rank)}` +
-            (rank.iteration >= 0 ? `\niteration ${rank.iteration}` : '') + (rank.last_completed ? `, completed ${rank.last_completed}` : ''),
+        label: labelOf(rank),
       };
     });
-    node.append(legend([['bad', 'to blame'], ['waiting', 'waits'], ['work', 'works'], ['good', 'finished'], ['unknown', 'other, or not known']]));
     return {marks, perRow};
+  }
+
+  function draw(node, width) {
+    const hasTimes = data.ranks.length <= 32 && data.ranks.some(rank => rank.place && rank.seconds > 0);
+    const result = (hasTimes ? drawTimes : drawRanks)(node, width);
+    node.append(legend([['bad', 'to blame'], ['waiting', 'waits'], ['work', 'works'], ['good', 'finished'], ['unknown', 'other, or not known']]));
+    return result;
   }
 
   addFigure({
     id: 'hang',
     title: 'Where the ranks stand',
-    caption: 'By the last that each rank wrote into its flight recorder.',
+    caption: 'By the last that each rank wrote into its flight recorder, and for how long.',
     draw,
     table: () => ({
       columns: ['rank', 'host', 'state', 'to blame', 'iteration', 'last completed', 'in', 'for s'],

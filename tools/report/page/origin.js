@@ -16,7 +16,7 @@ function addOrigin() {
 
   // null is what JSON has for infinite.
   const formatDifference = difference => difference === null ? 'NaN or infinities' : difference === 0 ? 'equal' : String(Number(difference.toPrecision(2)));
-  const formatTick = value => value < 1e-3 || value >= 1000 ? d3.format('.0e')(value) : String(value);
+  const formatTick = value => value < 1e-3 || value >= 1000 ? d3.format('.0e')(value) : String(Number(value.toPrecision(1)));
   const isSwallowed = step => step.from >= 0 && step.difference === 0;
   const meaningOfStep = step => step.from < 0 ? 'bad' : isSwallowed(step) ? 'good' : 'total';
 
@@ -46,7 +46,7 @@ function addOrigin() {
     const long = inner / data.log.length;
     group.append('g').attr('class', 'axis').call(d3.axisLeft(d3.scaleLog().domain(y.domain()).range([height - 24, 0])).ticks(3, formatTick).tickSizeOuter(0));
     group.append('line').attr('x2', inner).attr('y1', height).attr('y2', height).attr('stroke', colorOf('line'));
-    group.append('text').attr('class', 'faint').attr('y', height + 15).text('begin of the log');
+    group.append('text').attr('class', 'faint').attr('y', height + 15).text('start of the log');
     group.append('text').attr('class', 'faint').attr('x', inner).attr('y', height + 15).attr('text-anchor', 'end').text('end');
     data.log.forEach((difference, part) => {
       const isOrigin = part === data.origin_part;
