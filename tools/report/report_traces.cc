@@ -283,7 +283,8 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
       absl::StrCat(traces.size(), traces.size() == 1 ? " trace" : " traces", " of torch.profiler");
   document.answers = {
       {"waiting", "Who waits for whom?", grade, WithoutNewline(ranks::FormatHoldUps(job)),
-       absl::StrCat("up to ", job.hold_ups.most_intervals, " moments to which all traced ranks came"),
+       absl::StrCat(job.hold_ups.most_steps, job.has_steps ? " steps" : " parts of the trace", ", and up to ",
+                    job.hold_ups.most_intervals, " moments in them to which all traced ranks came"),
        "arrivals"}};
   document.problems = std::move(problems);
   document.details = {
