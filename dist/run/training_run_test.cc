@@ -317,6 +317,11 @@ TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOn) {
 
 TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured) {
   config_.mutable_stopwatch()->add_collective_measurements("allreduce");
+  // Each rank is a stage of a pipeline, and the last does more by design.
+  config_.mutable_stopwatch()->mutable_like_work()->set_size(1);
+  CollectiveGroups& all = *config_.mutable_stopwatch()->add_collective_groups();
+  all.add_measurements("allreduce");
+  all.mutable_groups()->set_size(TestRanks().size());
   const auto run = Start();
   ASSERT_NE(run, nullptr);
   ::testing::internal::CaptureStdout();
@@ -340,6 +345,8 @@ TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured
   for (int rank = 0; rank < TestRanks().size(); ++rank) {
     ASSERT_TRUE(samples[rank].ParseFromString(*ReadFile(IterationsPath(dir_, rank))));
     EXPECT_EQ(samples[rank].blocks_size(), kBlocks);
+    EXPECT_EQ(samples[rank].like_work(), absl::StrCat("group ", rank));
+    EXPECT_THAT(samples[rank].group(), ::testing::Contains("group 0"));
   }
   const absl::StatusOr<whatif::Job> job = whatif::MakeJob(std::move(samples));
   ASSERT_TRUE(job.ok()) << job.status();
@@ -347,6 +354,8 @@ TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured
   EXPECT_EQ(answer.num_steps(), kBlocks * (whatif::IterationSampler::kIterationsPerBlock - 1));
   EXPECT_LT(answer.replay_error(), whatif::kMaxReplayError);
   EXPECT_GT(answer.measured_seconds(), 2e-3);
+  EXPECT_EQ(answer.by_stage_size(), TestRanks().size());
+  EXPECT_EQ(answer.blamed_ranks_size(), 0) << answer.conclusion();
 }
 
 TEST_F(TrainingRunTest, MissingReferenceIsNoPass) {

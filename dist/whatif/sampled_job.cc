@@ -1,6 +1,7 @@
 #include "ott/dist/whatif/sampled_job.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -233,6 +234,13 @@ class Maker {
         group.resize(samples_.size());
         group[rank] = known->second;
       }
+    }
+    // A group of all ranks is none.
+    for (auto group = group_of_rank_.begin(); group != group_of_rank_.end();) {
+      const std::vector<int32_t>& of_rank = group->second;
+      const bool is_one =
+          std::count(of_rank.begin(), of_rank.end(), of_rank[0]) == static_cast<int64_t>(of_rank.size());
+      group = is_one ? group_of_rank_.erase(group) : std::next(group);
     }
   }
 
