@@ -20,6 +20,11 @@
 namespace ott::origin {
 namespace {
 
+// Of the outputs, those that may go without judgement where the answer is that nothing is wrong.
+constexpr double kMostNotJudged = 0.1;
+// Of which ranks are noted.
+constexpr int kMaxNotes = 10;
+
 // One rank of the reference, one of the current run, and what became of them.
 struct Compared {
   int rank_a = 0;
@@ -29,6 +34,7 @@ struct Compared {
   std::optional<Candidate> candidate;
   bool differs = false;
   int64_t num_not_judged = 0;
+  std::string jumps;
 };
 
 std::string Utf8(std::string_view text) {
@@ -137,6 +143,11 @@ void Judge(const std::vector<std::unique_ptr<Compared>>& compared, bool tolerant
     rank.candidate = judge.Find();
     rank.differs = judge.differs();
     rank.num_not_judged = judge.num_not_judged();
+    if (judge.num_jumps() == 0) return;
+    rank.jumps =
+        absl::StrCat("rank ", rank.rank_b, ": outputs that differ more than is explained, but not in ",
+                     "each run of their operation, as where it rounds inside: ", judge.num_jumps(),
+                     ", the first of ", judge.first_jump());
   });
 }
 
@@ -201,6 +212,7 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
     verdict.set_num_renamed(verdict.num_renamed() + rank->aligned.num_renamed);
     verdict.set_num_not_judged(verdict.num_not_judged() + rank->num_not_judged);
     differs = differs || rank->differs;
+    if (!rank->jumps.empty() && verdict.notes_size() < kMaxNotes) verdict.add_notes(Utf8(rank->jumps));
     if (!rank->candidate) continue;
     const auto place = [](const Compared& of) {
       return std::make_pair(of.candidate->iteration, of.candidate->position);
@@ -208,6 +220,13 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
     if (first == nullptr || place(*rank) < place(*first)) first = rank.get();
   }
   if (first == nullptr) {
+    if (kMostNotJudged * static_cast<double>(verdict.num_compared()) <
+        static_cast<double>(verdict.num_not_judged())) {
+      verdict.add_problems(
+          absl::StrCat(verdict.num_not_judged(),
+                       " outputs could not be judged: the inputs of their operations differ, and ",
+                       "did not in the perturbed run; perturb more parameters, or by more ulps"));
+    }
     // What differs without an origin came from where nothing was logged.
     const bool can_tell = verdict.problems_size() == 0 && (perturbed != nullptr || !differs);
     verdict.set_kind(can_tell ? "none" : "unknown");

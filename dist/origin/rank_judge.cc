@@ -106,9 +106,7 @@ std::optional<Candidate> RankJudge::Judge(size_t index, const AlignedOps::Iterat
   Inputs inputs;
   if (std::optional<Candidate> candidate = JudgeInputs(pair, inputs)) return candidate;
   if (IsCollective(a)) {
-    const CollectiveInputs::Of all = collectives_.Find(instance_);
-    inputs.difference = std::max(inputs.difference, all.difference);
-    inputs.perturbed = std::max(inputs.perturbed, all.perturbed);
+    inputs.difference = std::max(inputs.difference, collectives_.Find(instance_).difference);
   }
   for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/true)) {
     if (tensor.a < 0 || tensor.b < 0 || a.digest(tensor.a) == b.digest(tensor.b)) continue;
@@ -152,11 +150,7 @@ double RankJudge::InputDifference(const OpPair& pair, const TensorPair& tensor) 
 std::optional<Candidate> RankJudge::JudgeInputs(const OpPair& pair, Inputs& inputs) {
   const LoggedOp& a = aligned_.op_a(pair);
   const LoggedOp& b = aligned_.op_b(pair);
-  const LoggedOp* const perturbed = PerturbedOp(pair);
   for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/false)) {
-    if (tensor.a >= 0 && perturbed != nullptr) {
-      inputs.perturbed = std::max(inputs.perturbed, RelativeDifference(a, tensor.a, *perturbed, tensor.a));
-    }
     if (tensor.b < 0 || (pair.same && tensor.a < 0)) continue;
     const double difference = InputDifference(pair, tensor);
     if (difference == 0) continue;
@@ -207,41 +201,59 @@ double RankJudge::InputTolerance(const OpPair& pair, const TensorPair& tensor, i
   return kSafety * amplified + AfterRounding(value, SummationBound(value, 1)) + TensorSketch::kResolution;
 }
 
-std::optional<double> RankJudge::GainOf(const OpPair& pair, int tensor, const RoundedOutput& output,
-                                        const Inputs& inputs) {
+double RankJudge::PerturbedInputDifference(const OpPair& pair) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  double largest = IsCollective(a) ? collectives_.Find(instance_).perturbed : 0;
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  if (perturbed == nullptr) return largest;
+  for (int i = 0; i < a.num_tensors(); ++i) {
+    if (a.definition().tensors[i].is_output) continue;
+    largest = std::max(largest, RelativeDifference(a, i, *perturbed, i));
+  }
+  return largest;
+}
+
+std::optional<double> RankJudge::GainOf(const OpPair& pair, int tensor, const RoundedOutput& output) {
   const LoggedOp& a = aligned_.op_a(pair);
   const auto [known, is_new] = median_gains_.try_emplace({a.definition().index, tensor});
   if (is_new) known->second = gains_.MedianOf(a.definition(), tensor);
   std::optional<double> gain = known->second;
   const LoggedOp* const perturbed = PerturbedOp(pair);
-  if (perturbed != nullptr && inputs.perturbed > 0) {
+  const double before = PerturbedInputDifference(pair);
+  if (perturbed != nullptr && before > 0) {
     const double after = RelativeDifference(a, tensor, *perturbed, tensor);
-    gain = std::max(gain.value_or(0), BeforeRounding(output, after) / inputs.perturbed);
+    gain = std::max(gain.value_or(0), BeforeRounding(output, after) / before);
   }
   if (gain) gain = std::max(*gain, 1.0);
   return gain;
 }
 
 double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
-                                  const Inputs& inputs) {
+                                  const Inputs& inputs, double difference) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool inputs_differ = inputs.difference > 0;
   // What counts and chooses jumps, and no rounding explains where to.
   if (UnitRoundoff(output.dtype) == 0) {
-    if (inputs.difference > 0) ++num_not_judged_;
-    return inputs.difference > 0 ? kInfinity : 0;
+    if (inputs_differ) ++num_not_judged_;
+    return inputs_differ ? kInfinity : 0;
   }
-  const std::optional<double> known = GainOf(pair, tensor.a, output, inputs);
-  if (inputs.difference > 0 && (!known || inputs.is_guess)) {
+  const double steps = inputs_differ ? StepAllowance(aligned_.op_a(pair), tensor.a) : 0;
+  const auto tolerance = [&](double gain, double of_inputs) {
+    return AfterRounding(output, kSafety * gain * of_inputs + SummationBound(output, gain)) +
+           TensorSketch::kResolution + steps;
+  };
+  // Mostly that is enough, and the perturbed run need not be looked at.
+  const double least = tolerance(1, inputs.difference);
+  if (difference <= least && !inputs.is_guess) return least;
+  const std::optional<double> gain = GainOf(pair, tensor.a, output);
+  if (inputs_differ && (!gain || inputs.is_guess)) {
     ++num_not_judged_;
     return kInfinity;
   }
-  const double gain = known.value_or(1);
   // What differs at all may differ as much as in the perturbed run, and in other elements: a single number
   // that is rounded the other way weighs more in one of them than in another.
-  const double difference = inputs.difference > 0 ? std::max(inputs.difference, inputs.perturbed) : 0;
-  const double before = kSafety * gain * difference + SummationBound(output, gain);
-  const double steps = difference > 0 ? StepAllowance(aligned_.op_a(pair), tensor.a) : 0;
-  return AfterRounding(output, before) + TensorSketch::kResolution + steps;
+  const double of_inputs = inputs_differ ? std::max(inputs.difference, PerturbedInputDifference(pair)) : 0;
+  return tolerance(gain.value_or(1), of_inputs);
 }
 
 bool RankJudge::IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
@@ -253,7 +265,7 @@ bool RankJudge::IsJump(const OpPair& pair, const TensorPair& tensor, const Round
     if (a.definition().tensors[i].is_output || !(a.norm(i) > 0)) continue;
     largest_share = std::max(largest_share, a.max_abs(i) / a.norm(i));
   }
-  const double gain = GainOf(pair, tensor.a, output, inputs).value_or(1);
+  const double gain = GainOf(pair, tensor.a, output).value_or(1);
   if (difference > gain * LargestJump(largest_share)) return false;
   if (pairs_of_definition_.empty()) {
     pairs_of_definition_.resize(aligned_.a->definitions.size());
@@ -334,10 +346,12 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
   }
   double explained = AfterRounding(output, SummationBound(output, 1));
   if (tolerant()) {
-    explained = OutputTolerance(pair, tensor, output, inputs);
+    explained = OutputTolerance(pair, tensor, output, inputs, difference);
     if (difference <= explained && !IncrementDiffers(pair, tensor, output)) return std::nullopt;
     if (IsJump(pair, tensor, output, inputs, difference, iteration.begin)) {
-      ++num_not_judged_;
+      if (num_jumps_++ == 0) {
+        first_jump_ = absl::StrCat(Describe(b.definition()), " in iteration ", iteration.number);
+      }
       return std::nullopt;
     }
   } else if (inputs.difference > 0) {

@@ -59,13 +59,17 @@ class RankJudge {
 
   // Whether any tensor differs, in a bit.
   bool differs() const { return differs_; }
+  // Outputs of which nothing tells what the operation makes of the differences of its inputs.
   int64_t num_not_judged() const { return num_not_judged_; }
+  // Outputs that numbers rounded the other way inside of their operation may explain, and the first of them:
+  // "linear (fc1) in iteration 2".
+  int64_t num_jumps() const { return num_jumps_; }
+  const std::string& first_jump() const { return first_jump_; }
 
  private:
   struct Inputs {
-    // Largest differences, of those of b, and of the perturbed run.
+    // The largest.
     double difference = 0;
-    double perturbed = 0;
     // Which of the reference's tensors one corresponds to is not known.
     bool is_guess = false;
   };
@@ -80,12 +84,14 @@ class RankJudge {
   double InputDifference(const OpPair& pair, const TensorPair& tensor) const;
   // The operation of the perturbed run that corresponds; null: none.
   const LoggedOp* PerturbedOp(const OpPair& pair) const;
+  // The largest; of a collective, of all ranks.
+  double PerturbedInputDifference(const OpPair& pair) const;
   double InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const;
   // What the operation makes of differences, at least 1; nothing where the perturbed run does not tell.
-  std::optional<double> GainOf(const OpPair& pair, int tensor, const RoundedOutput& output,
-                               const Inputs& inputs);
+  std::optional<double> GainOf(const OpPair& pair, int tensor, const RoundedOutput& output);
+  // difference: of the output; if the tolerance is not below it, it may be less than what is explained.
   double OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
-                         const Inputs& inputs);
+                         const Inputs& inputs, double difference);
   // Whether numbers that are rounded the other way inside of the operation may have made the difference.
   bool IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output, const Inputs& inputs,
               double difference, size_t first_of_iteration);
@@ -118,6 +124,8 @@ class RankJudge {
   std::vector<std::vector<size_t>> pairs_of_definition_;
   bool differs_ = false;
   int64_t num_not_judged_ = 0;
+  int64_t num_jumps_ = 0;
+  std::string first_jump_;
 };
 
 }  // namespace ott::origin

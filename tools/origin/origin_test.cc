@@ -352,7 +352,8 @@ TEST_F(OriginOfRoundedInputs, ANumberThatIsRoundedTheOtherWayInsideOfAnOperation
   const auto verdict = FindAmongRounded(30.02f, 60.00001f);
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
-  EXPECT_EQ(verdict->num_not_judged(), 1);
+  EXPECT_THAT(verdict->notes(),
+              ElementsAre(HasSubstr("rounds inside: 1, the first of linear in iteration 0")));
 }
 
 TEST_F(OriginOfRoundedInputs, AnOperationThatIsWrongEachTimeIsFound) {
@@ -384,6 +385,12 @@ TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRun
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->operation(), "scale") << FormatOrigin(*verdict);
   EXPECT_EQ(verdict->num_not_judged(), 0);
+
+  // A perturbed run that is the reference tells nothing, which is no pass.
+  const auto untold = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/a");
+  ASSERT_TRUE(untold.ok()) << untold.status();
+  EXPECT_EQ(untold->kind(), "unknown") << FormatOrigin(*untold);
+  EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("2 outputs could not be judged")));
 }
 
 TEST_F(OriginOfHandWrittenLogs, LogsOfOtherProgramsAreRefused) {

@@ -29,9 +29,11 @@ int Run(int num_runs, uint64_t first_seed, const std::vector<DType>& dtypes) {
   const std::string dir = std::filesystem::temp_directory_path() / "ott_planted_bugs";
   std::filesystem::remove_all(dir);
   bool holds = true;
-  std::printf("%-48s %14s  %s\n", "clean: sums in another order", "findings", "not judged, of outputs");
+  std::printf("%-48s %14s %14s  %s\n", "clean: sums in another order", "findings", "cannot tell",
+              "not judged, of outputs");
   for (const DType dtype : dtypes) {
     int findings = 0;
+    int untold = 0;
     int64_t not_judged = 0;
     int64_t compared = 0;
     for (int i = 0; i < num_runs; ++i) {
@@ -40,13 +42,15 @@ int Run(int num_runs, uint64_t first_seed, const std::vector<DType>& dtypes) {
       std::filesystem::remove_all(dir);
       not_judged += result.verdict->num_not_judged();
       compared += result.verdict->num_compared();
-      if (result.verdict->kind() == "none") continue;
+      untold += result.verdict->kind() == "unknown" ? 1 : 0;
+      if (result.verdict->kind() == "none" || result.verdict->kind() == "unknown") continue;
       ++findings;
       std::printf("  %s\n", result.verdict->verdict().c_str());
     }
     holds = holds && findings == 0;
-    std::printf("%-48s %7d of %3d  %lld of %lld\n", std::string(Name(dtype)).c_str(), findings, num_runs,
-                static_cast<long long>(not_judged), static_cast<long long>(compared));
+    std::printf("%-48s %7d of %3d %7d of %3d  %lld of %lld\n", std::string(Name(dtype)).c_str(), findings,
+                num_runs, untold, num_runs, static_cast<long long>(not_judged),
+                static_cast<long long>(compared));
     std::fflush(stdout);
   }
   const int num_planted = std::max(num_runs / 10, 1);

@@ -320,9 +320,9 @@ class Network {
     });
     rank.Run({"random_state", "", "load", OpRole::kLoad}, {}, [&]() -> std::vector<Named> {
       rank.random_state = Matrix(1, 1);
-      // Below 2^24, so that a float32 holds it.
+      // Small, so that another one is no rounding of it.
       rank.random_state.at(0, 0) =
-          static_cast<float>(training_.seed % 10000 * 1000 + iteration_ * 10 + microbatch +
+          static_cast<float>(training_.seed % 100 * 100 + iteration_ * 10 + microbatch +
                              (HasOnRank1(Fault::kRandomStateOfOneRank, rank) ? 5 : 0));
       return {{"state", &rank.random_state}};
     });
