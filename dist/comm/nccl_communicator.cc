@@ -36,7 +36,7 @@ constexpr auto kTimeToEnd = std::chrono::seconds(2);
 // What each rank brings to one step of a gather: as little device memory as possible, as each rank has that
 // of all.
 constexpr size_t kBlockBytes = 16 * 1024;
-constexpr size_t kFirstNumBlocks = 4;
+constexpr size_t kFirstNumBlocks = 8;
 
 // For what other ranks called, where a collective failed.
 constexpr auto kMostPatience = std::chrono::seconds(1);
@@ -195,37 +195,43 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
         deadline);
   }
 
-  absl::Status BeginGather(std::string_view bytes, Deadline deadline) override {
+  absl::Status BeginGather(std::string_view bytes, bool all_wait, Deadline deadline) override {
     const std::lock_guard lock(mutex_);
-    OTT_CHECK(!gathers_) << "the gather before was not taken";
     OTT_RETURN_IF_ERROR(CheckConnected("BeginGather"));
     const internal::CudaDeviceScope scope(device_);
     OTT_RETURN_IF_ERROR(scope.status());
-    OTT_RETURN_IF_ERROR(PrepareWords());
-    OTT_RETURN_IF_ERROR(PrepareGather());
+    if (std::exchange(gathers_, false)) {
+      OTT_RETURN_IF_ERROR(PollGather(deadline, deadline).status());
+      MakeRoom();
+    }
     Count("BeginGather", "");
     mine_.assign(bytes);
-    OTT_RETURN_IF_ERROR(EnqueueGather(deadline));
-    gathers_ = true;
-    return absl::OkStatus();
+    all_wait_ = all_wait;
+    absl::Status begun = PrepareWords();
+    if (begun.ok()) begun = EnqueueGather(deadline);
+    // Other ranks wait for what this one did not enqueue.
+    if (!begun.ok()) Abort();
+    gathers_ = begun.ok();
+    return begun;
   }
 
   absl::StatusOr<std::optional<std::vector<std::string>>> TakeGathered(Deadline deadline,
                                                                        Deadline last) override {
     const std::lock_guard lock(mutex_);
     OTT_CHECK(gathers_) << "no gather was begun";
-    const bool only_looks = deadline.Passed();
     absl::StatusOr<bool> has_come = PollGather(deadline, last);
-    // Where it is enqueued again must be the same on all ranks: where all wait, and not where one happens to
-    // look.
-    while (has_come.ok() && *has_come && Capacity() < gathered_->largest) {
-      if (only_looks) return std::nullopt;
-      has_come = GatherMore(deadline, last);
+    // Ranks look at different moments: only where all wait do they all enqueue it again.
+    while (has_come.ok() && *has_come && all_wait_ && MakeRoom()) {
+      const absl::Status again = EnqueueGather(last);
+      has_come = again.ok() ? PollGather(deadline, last) : absl::StatusOr<bool>(again);
     }
     if (has_come.ok() && !*has_come) return std::nullopt;
     gathers_ = false;
+    if (!has_come.ok()) Abort();
     OTT_RETURN_IF_ERROR(has_come.status());
-    return Gathered();
+    std::vector<std::string> gathered = Gathered();
+    MakeRoom();
+    return gathered;
   }
 
   int rank() const override { return control_->rank(); }
@@ -387,6 +393,9 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
 
   // The largest of the ranks' sizes, and as many blocks of each rank as there is room for.
   absl::Status EnqueueGather(Deadline deadline) {
+    const internal::CudaDeviceScope scope(device_);
+    OTT_RETURN_IF_ERROR(scope.status());
+    OTT_RETURN_IF_ERROR(PrepareGather());
     gathered_->size = mine_.size();
     std::memcpy(Mine(), &gathered_->size, sizeof(uint64_t));
     std::memcpy(Mine() + sizeof(uint64_t), mine_.data(), std::min(mine_.size(), Capacity()));
@@ -423,14 +432,13 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     return has_come;
   }
 
-  absl::StatusOr<bool> GatherMore(Deadline deadline, Deadline last) {
-    const internal::CudaDeviceScope scope(device_);
-    OTT_RETURN_IF_ERROR(scope.status());
+  // Whether there was not enough for all ranks' bytes.
+  bool MakeRoom() {
+    if (gathered_->largest <= Capacity()) return false;
     num_blocks_ = (gathered_->largest + sizeof(uint64_t)) * 5 / 4 / kBlockBytes + 1;
+    const internal::CudaDeviceScope scope(device_);
     FreeGathered();
-    OTT_RETURN_IF_ERROR(PrepareGather());
-    OTT_RETURN_IF_ERROR(EnqueueGather(last));
-    return PollGather(deadline, last);
+    return true;
   }
 
   std::vector<std::string> Gathered() const {
@@ -440,7 +448,8 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     for (size_t from = 0; from < num_ranks; ++from) {
       uint64_t num_bytes = 0;
       std::memcpy(&num_bytes, All() + from * kBlockBytes, sizeof(num_bytes));
-      const uint64_t end = sizeof(num_bytes) + std::min<uint64_t>(num_bytes, Capacity());
+      if (num_bytes > Capacity()) continue;
+      const uint64_t end = sizeof(num_bytes) + num_bytes;
       for (uint64_t at = 0; at < end; at += kBlockBytes) {
         const char* const block = All() + (at / kBlockBytes * num_ranks + from) * kBlockBytes;
         bytes[from].append(block, std::min<uint64_t>(kBlockBytes, end - at));
@@ -497,6 +506,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   uint64_t* words_ = nullptr;
   // Of gathers.
   bool gathers_ = false;
+  bool all_wait_ = false;
   std::string mine_;
   char* block_ = nullptr;  // this rank's, then those of all ranks
   GatheredBytes* gathered_ = nullptr;

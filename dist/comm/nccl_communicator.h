@@ -51,11 +51,13 @@ class NcclCommunicator : public Communicator {
 
   // Brings every rank's bytes, whatever their sizes, to rank 0, in blocks on a stream of its own and without
   // holding back a rank that comes before others. Returns when this rank's bytes are enqueued; the first of a
-  // communicator connects the ranks and waits for them. REQUIRES: all ranks begin it at the same place among
-  // their device collectives; the gather before was taken
-  virtual absl::Status BeginGather(std::string_view bytes, Deadline deadline) = 0;
-  // On rank 0 one element a rank, elsewhere none; nullopt if they are not there by `deadline`. With
-  // Deadline::Now() it only looks; bytes that are more than any before take a call that waits, on all ranks.
+  // communicator connects the ranks and waits for them. Bytes that are more than there is room for (128 KiB,
+  // or what an earlier gather had) are gathered again where all_wait says that all ranks take this gather
+  // with a deadline to wait for. Else rank 0 gets an empty string of that rank, and the next gather has room.
+  // A gather that was not taken is waited for and dropped. REQUIRES: all ranks begin it at the same place
+  // among their device collectives, with the same all_wait
+  virtual absl::Status BeginGather(std::string_view bytes, bool all_wait, Deadline deadline) = 0;
+  // On rank 0 one element a rank, elsewhere none; nullopt if they are not there by `deadline`.
   // DEADLINE_EXCEEDED once `last` has passed. REQUIRES: a gather was begun
   virtual absl::StatusOr<std::optional<std::vector<std::string>>> TakeGathered(Deadline deadline,
                                                                                Deadline last) = 0;

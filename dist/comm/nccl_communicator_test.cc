@@ -106,7 +106,7 @@ TEST(NcclCommunicator, AreEqualTellsWhetherAllRanksBroughtTheSame) {
 
 // What rank 0 gets where each rank brings its bytes.
 std::vector<std::string> Gather(NcclCommunicator& nccl, const std::string& bytes) {
-  EXPECT_TRUE(nccl.BeginGather(bytes, ForTests()).ok());
+  EXPECT_TRUE(nccl.BeginGather(bytes, /*all_wait=*/true, ForTests()).ok());
   const auto gathered = nccl.TakeGathered(ForTests(), ForTests());
   EXPECT_TRUE(gathered.ok() && gathered->has_value()) << gathered.status();
   return gathered.ok() && gathered->has_value() ? **gathered : std::vector<std::string>();
@@ -115,7 +115,7 @@ std::vector<std::string> Gather(NcclCommunicator& nccl, const std::string& bytes
 TEST(NcclCommunicator, GathersBytesOfWhateverSizeAtRankZero) {
   ASSERT_TRUE(Nccl().ok()) << Nccl().status();
   NcclCommunicator& nccl = **Nccl();
-  for (const size_t size : {0, 1, 16376, 16384, 65528, 65529, 300000, 5}) {
+  for (const size_t size : {0, 1, 16376, 16384, 131064, 131065, 400000, 5}) {
     const auto bytes = [&](int rank) {
       return std::string(size * static_cast<size_t>(rank + 1) / static_cast<size_t>(nccl.size()),
                          static_cast<char>('a' + rank));
@@ -136,7 +136,7 @@ TEST(NcclCommunicator, AGatherHoldsNobodyWhoComesFirst) {
   if (nccl.rank() == late && late > 0) {
     ASSERT_TRUE(nccl.Receive(0, 7, ForTests()).ok());
   }
-  ASSERT_TRUE(nccl.BeginGather(std::string(1000, 'x'), ForTests()).ok());
+  ASSERT_TRUE(nccl.BeginGather(std::string(1000, 'x'), /*all_wait=*/false, ForTests()).ok());
   if (nccl.rank() == 0 && late > 0) {
     EXPECT_EQ(nccl.TakeGathered(Deadline::Now(), ForTests()).value(), std::nullopt);
     ASSERT_TRUE(nccl.Post(late, 7, "come").ok());
@@ -146,20 +146,33 @@ TEST(NcclCommunicator, AGatherHoldsNobodyWhoComesFirst) {
   EXPECT_EQ((*gathered)->size(), nccl.rank() == 0 ? static_cast<size_t>(nccl.size()) : 0);
 }
 
-// As ranks look at different moments, and have to begin again at the same.
-TEST(NcclCommunicator, BytesThatAreMoreThanAnyBeforeComeWhereAllWait) {
+// Ranks look at different moments, and could not begin again at the same.
+TEST(NcclCommunicator, WithoutWaitingBytesThatAreMoreThanAnyBeforeComeTheNextTime) {
   auto control = TestRanks().Split(0, 0, ForTests());
   ASSERT_TRUE(control.ok()) << control.status();
   const auto nccl = CreateNcclCommunicator(*std::move(control), NcclOptions());
   ASSERT_TRUE(nccl.ok()) << nccl.status();
   const bool is_last = (*nccl)->rank() + 1 == (*nccl)->size();
-  ASSERT_TRUE((*nccl)->BeginGather(std::string(is_last ? 100000 : 10, 'x'), ForTests()).ok());
-  ASSERT_TRUE((*nccl)->AreEqual({1}, ForTests()).value()) << "the gather's work on this stream is done";
-  EXPECT_EQ((*nccl)->TakeGathered(Deadline::Now(), ForTests()).value(), std::nullopt);
-  const auto gathered = (*nccl)->TakeGathered(ForTests(), ForTests());
-  ASSERT_TRUE(gathered.ok()) << gathered.status();
-  if ((*nccl)->rank() == 0) {
-    EXPECT_EQ((*gathered)->back().size(), 100000u);
+  for (const size_t expected : {0, 200000}) {
+    ASSERT_TRUE(
+        (*nccl)->BeginGather(std::string(is_last ? 200000 : 10, 'x'), /*all_wait=*/false, ForTests()).ok());
+    const auto gathered = (*nccl)->TakeGathered(ForTests(), ForTests());
+    ASSERT_TRUE(gathered.ok()) << gathered.status();
+    if ((*nccl)->rank() != 0) continue;
+    EXPECT_EQ((*gathered)->back().size(), expected);
+    if ((*nccl)->size() > 1) {
+      EXPECT_EQ((*gathered)->front().size(), 10u);
+    }
+  }
+}
+
+TEST(NcclCommunicator, AGatherThatNobodyTookIsDropped) {
+  ASSERT_TRUE(Nccl().ok()) << Nccl().status();
+  NcclCommunicator& nccl = **Nccl();
+  ASSERT_TRUE(nccl.BeginGather("dropped", /*all_wait=*/false, ForTests()).ok());
+  const std::vector<std::string> gathered = Gather(nccl, "taken");
+  if (nccl.rank() == 0) {
+    EXPECT_THAT(gathered, testing::Each(testing::StrEq("taken")));
   }
 }
 

@@ -249,7 +249,7 @@ absl::StatusOr<NcclCommunicator*> TrainingRun::ConnectToGather() {
   auto* const nccl = dynamic_cast<NcclCommunicator*>(&ranks_);
   if (nccl == nullptr) return nullptr;
   const Deadline deadline = NextDeadline();
-  absl::Status gathered = nccl->BeginGather("", deadline);
+  absl::Status gathered = nccl->BeginGather("", /*all_wait=*/true, deadline);
   if (gathered.ok()) gathered = nccl->TakeGathered(deadline, deadline).status();
   // NCCL may fail where messages still travel.
   OTT_ASSIGN_OR_RETURN(const std::vector<std::string> problems,

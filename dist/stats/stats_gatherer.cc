@@ -231,7 +231,9 @@ absl::StatusOr<bool> StatsGatherer::ExchangeByNccl(Deadline deadline, Deadline l
   if (!nccl_gathers_until_) {
     // The other half is for messages.
     nccl_gathers_until_ = Deadline::After(last.Remaining() / 2);
-    begun = nccl_->BeginGather(is_leaf() ? message_ : "", *nccl_gathers_until_);
+    // Who only looks here does so on all ranks.
+    const bool all_wait = !deadline.Passed();
+    begun = nccl_->BeginGather(is_leaf() ? message_ : "", all_wait, *nccl_gathers_until_);
   }
   using Gathered = std::optional<std::vector<std::string>>;
   absl::StatusOr<Gathered> gathered =
@@ -244,6 +246,8 @@ absl::StatusOr<bool> StatsGatherer::ExchangeByNccl(Deadline deadline, Deadline l
     return Exchange(deadline, last);
   }
   for (Child& child : children_) {
+    // There was no room for it, and will be the next time.
+    if ((**gathered)[child.rank].empty()) continue;
     const absl::Status status = Accept(child, std::move((**gathered)[child.rank]));
     if (!status.ok()) problems_.push_back(absl::StrCat("rank ", child.rank, ": ", status.message()));
   }

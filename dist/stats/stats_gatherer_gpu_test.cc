@@ -120,6 +120,30 @@ TEST_F(StatsGathererByNccl, StatisticsAreThoseOfMessagesAndNoMessageTravels) {
   }
 }
 
+TEST_F(StatsGathererByNccl, StatisticsForWhichThereWasNoRoomComeInTheNextGather) {
+  StatsGatherer gatherer(std::make_unique<NoMessages>(), options_);
+  const int last = TestRanks().size() - 1;
+  RankArrivals arrivals;
+  if (TestRanks().rank() == last) arrivals.iterations.assign(200000, '\0');
+  for (const bool has_room : {false, true}) {
+    measured_.Iterate(10);
+    ASSERT_TRUE(gatherer.Prepare(measured_.Stats(), arrivals).ok());
+    for (bool done = false; !done;) {
+      const auto exchanged = gatherer.Exchange(Deadline::Now(), Late());
+      ASSERT_TRUE(exchanged.ok()) << exchanged.status();
+      done = *exchanged;
+    }
+    if (TestRanks().rank() != 0) continue;
+    const auto stats = gatherer.Merge();
+    ASSERT_TRUE(stats.ok()) << stats.status();
+    if (has_room) {
+      EXPECT_THAT(stats->missing_ranks(), testing::IsEmpty());
+    } else {
+      EXPECT_THAT(stats->missing_ranks(), testing::ElementsAre(last));
+    }
+  }
+}
+
 TEST_F(StatsGathererByNccl, WhereARankIsLateForNcclMessagesGoOn) {
   StatsGatherer gatherer(Messages(), options_);
   const int late = TestRanks().size() - 1;
