@@ -25,7 +25,6 @@
 #include "ott/dist/comm/clock_align.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/deadline.h"
-#include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/comm/worker_thread.h"
 #include "ott/dist/hang/watchdog.h"
 #include "ott/dist/run/rank_trace.h"
@@ -33,6 +32,8 @@
 #include "ott/dist/whatif/iteration_sampler.h"
 
 namespace ott {
+
+class NcclCommunicator;
 
 // Enables the helpers that ott.Config names, keeps the run directory (run_directory.h), and at the end of
 // each iteration cross-checks, dumps and gathers as configured. What is not configured costs nothing: with an

@@ -14,13 +14,14 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/deadline.h"
-#include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/stats/arrivals.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/stats/cluster_summary.h"
 #include "ott/dist/stats/straggler_tracker.h"
 
 namespace ott {
+
+class NcclCommunicator;
 
 struct StatsGathererOptions {
   // How many ranks report to one: with no more ranks than this and one, all report to rank 0 itself.
