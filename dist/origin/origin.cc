@@ -167,6 +167,7 @@ void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& c
   verdict->set_explained(candidate.explained);
   verdict->set_input_difference(candidate.input_difference);
   verdict->set_in_one_run_only(candidate.tensor_b < 0);
+  verdict->set_collective(candidate.op->definition().role == OpRole::kCollective);
   verdict->set_detail(Utf8(candidate.detail));
   verdict->set_last_written_by(Utf8(candidate.last_written_by));
   if (candidate.tensor_a < 0) return;

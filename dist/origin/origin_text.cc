@@ -97,7 +97,10 @@ std::string FormatSentence(const OriginVerdict& verdict) {
                     detail.empty() ? "" : "; ", detail);
   }
   const bool on_all = verdict.ranks_size() == verdict.world_size() && verdict.world_size() > 1;
-  if (on_all) text += "; on all ranks, so it is the program and not a device";
+  // A device that fails makes a rank compute something else; the others get that by a collective.
+  if (on_all && verdict.kind() != "input" && !verdict.collective()) {
+    text += "; on all ranks, so it is the program and not a device";
+  }
   return text;
 }
 

@@ -378,6 +378,22 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
   return candidate;
 }
 
+namespace {
+
+// Where the iterations before that of an operation of b were not logged: since which it may have come.
+std::string DescribeUnlogged(const AlignedOps& aligned, size_t op_b) {
+  const int64_t iteration = IterationOf(*aligned.b, op_b);
+  const auto here =
+      std::lower_bound(aligned.iterations.begin(), aligned.iterations.end(), iteration,
+                       [](const AlignedOps::Iteration& a, int64_t number) { return a.number < number; });
+  const int64_t before = here == aligned.iterations.begin() ? -1 : std::prev(here)->number;
+  if (before + 1 >= iteration) return "";
+  return absl::StrCat("; it may be of iterations ", before + 1, " to ", iteration - 1,
+                      ", which were not logged: log them to see");
+}
+
+}  // namespace
+
 std::string RankJudge::DescribeWriter(const LoggedOps& ops, int64_t writer) const {
   if (writer < 0) return "no operation that was logged";
   const OpDefinition& definition = ops.ops[writer].definition();
@@ -437,7 +453,8 @@ Candidate RankJudge::ExplainInput(const OpPair& pair, const TensorPair& tensor, 
   const std::string by_a = DescribeWriter(*aligned_.a, writer_a);
   const std::string by_b = DescribeWriter(*aligned_.b, writer_b);
   if (writer_a < 0 && writer_b < 0) {
-    candidate.detail = "no operation that was logged made it, in either run";
+    candidate.detail = absl::StrCat("no operation that was logged made it, in either run",
+                                    DescribeUnlogged(aligned_, pair.b));
   } else if (writer_a >= 0 && writer_b >= 0) {
     candidate.last_written_by = by_b;
     candidate.detail =

@@ -133,8 +133,10 @@ class HandWritten {
     auto log = OpLog::Create(options);
     EXPECT_TRUE(log.ok()) << log.status();
     log_ = *std::move(log);
-    EXPECT_TRUE(log_->BeginIteration(0).ok());
+    BeginIteration(0);
   }
+
+  void BeginIteration(int64_t iteration) { EXPECT_TRUE(log_->BeginIteration(iteration).ok()); }
 
   // Each value is a tensor of four elements.
   void Op(const std::string& name, const std::vector<float>& inputs, float output,
@@ -299,7 +301,38 @@ TEST_F(OriginOfHandWrittenLogs, ACollectiveThatIsWrongOnAllRanksIsBlamed) {
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->operation(), "all_reduce");
+  // One rank's network would do.
+  EXPECT_THAT(verdict->verdict(), Not(HasSubstr("and not a device")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, AnOperationThatIsWrongOnAllRanksIsTheProgram) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("linear", {5}, run[0] == 'b' ? 11 : 10);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_THAT(verdict->verdict(), HasSubstr("on all ranks, so it is the program and not a device"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatCameInIterationsThatWereNotLoggedIsNobodys) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("linear", {5}, 10);
+      log.BeginIteration(10);
+      log.Op("linear", {run[0] == 'b' ? 6.0F : 5.0F}, run[0] == 'b' ? 12 : 10);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "input");
+  EXPECT_THAT(verdict->verdict(), HasSubstr("it may be of iterations 1 to 9, which were not logged"));
+  EXPECT_THAT(verdict->verdict(), Not(HasSubstr("and not a device")));
 }
 
 TEST_F(OriginOfHandWrittenLogs, TwoRanksOfOneRunAreCompared) {
