@@ -21,35 +21,66 @@ struct Matrix {
 Matrix RowMajor(const std::vector<float>& data, int64_t columns) { return {data.data(), columns, 1}; }
 Matrix Transposed(const Matrix& m) { return {m.data, m.column_stride, m.row_stride}; }
 
+// Adds up in the order of the elements.
 float DotReference(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t size) {
   float sum = 0;
   for (int64_t i = 0; i < size; ++i) sum += a[i * a_stride] * b[i * b_stride];
   return sum;
 }
 
-float DotOptimized(const float* a, int64_t a_stride, const float* b, int64_t b_stride, int64_t size) {
+// Adds up in lanes, for which there are vector instructions.
+float DotOptimized(const float* a, const float* b, int64_t size) {
   constexpr int kLanes = 8;
   float lanes[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= size; i += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane)
-      lanes[lane] += a[(i + lane) * a_stride] * b[(i + lane) * b_stride];
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += a[i + lane] * b[i + lane];
   }
-  float sum = DotReference(a + i * a_stride, a_stride, b + i * b_stride, b_stride, size - i);
+  float sum = DotReference(a + i, 1, b + i, 1, size - i);
   for (const float lane : lanes) sum += lane;
   return sum;
+}
+
+// The rows of m without gaps: where they are already, or in copy.
+const float* Packed(const Matrix& m, int64_t rows, int64_t columns, std::vector<float>* copy) {
+  if (m.column_stride == 1 && m.row_stride == columns) return m.data;
+  copy->resize(rows * columns);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      (*copy)[row * columns + column] = m.data[row * m.row_stride + column * m.column_stride];
+    }
+  }
+  return copy->data();
+}
+
+void ProductReference(const Matrix& a, const Matrix& b, int64_t rows, int64_t columns, int64_t depth,
+                      float* out) {
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      out[row * columns + column] = DotReference(a.data + row * a.row_stride, a.column_stride,
+                                                 b.data + column * b.row_stride, b.column_stride, depth);
+    }
+  }
+}
+
+void ProductOptimized(const Matrix& a, const Matrix& b, int64_t rows, int64_t columns, int64_t depth,
+                      float* out) {
+  std::vector<float> a_copy;
+  std::vector<float> b_copy;
+  const float* const a_rows = Packed(a, rows, depth, &a_copy);
+  const float* const b_rows = Packed(b, columns, depth, &b_copy);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      out[row * columns + column] = DotOptimized(a_rows + row * depth, b_rows + column * depth, depth);
+    }
+  }
 }
 
 // out = a bᵀ; a is [rows, depth], b is [columns, depth], out is row-major [rows, columns].
 void Product(Kernel kernel, const Matrix& a, const Matrix& b, int64_t rows, int64_t columns, int64_t depth,
              float* out) {
-  const auto dot = kernel == Kernel::kReference ? DotReference : DotOptimized;
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t column = 0; column < columns; ++column) {
-      out[row * columns + column] = dot(a.data + row * a.row_stride, a.column_stride,
-                                        b.data + column * b.row_stride, b.column_stride, depth);
-    }
-  }
+  const auto product = kernel == Kernel::kReference ? ProductReference : ProductOptimized;
+  product(a, b, rows, columns, depth, out);
 }
 
 void AddBias(const std::vector<float>& bias, std::vector<float>* rows) {

@@ -115,6 +115,12 @@ Config MakeConfig(const Flags& flags) {
   if (flags.device) stopwatch.set_device_sync(DEVICE_SYNC_STREAM);
   if (flags.run.empty()) return config;
   config.mutable_dump()->mutable_iterations()->set_every(flags.every);
+  // With the iteration after, in which the weights of a check are read.
+  for (int64_t iteration = 0; iteration < flags.iterations; iteration += flags.every) {
+    IterationRange& logged = *config.mutable_op_log()->mutable_iterations()->add_ranges();
+    logged.set_begin(iteration);
+    logged.set_end(iteration + 2);
+  }
   CrossCheckConfig& cross_check = *config.mutable_cross_check();
   cross_check.mutable_iterations()->set_every(flags.every);
   cross_check.set_reference_run(flags.reference);
