@@ -453,6 +453,33 @@ class ProcessTest(unittest.TestCase):
         dump = ott.load_dump(os.path.join(directory, "19"))
         self.assertTrue((dump.tensors["x"] == 19).all())
 
+    def test_threads_that_work_on_as_the_interpreter_ends_are_no_crash(self):
+        for _ in range(3):
+            answer = run("""
+                import itertools, os, sys, threading, numpy, ott
+                dumper, stopwatch = ott.TensorDumper(), ott.Stopwatch()
+                dumper.enable(sys.argv[1], num_writer_threads=1)
+                stopwatch.enable(print_every_n_iters=1, print=lambda: None)
+                x, names = numpy.ones(50000), map(str, itertools.count())
+                def work(call, worked):
+                    while True:
+                        try:
+                            call()
+                            worked.set()
+                        except Exception:  # measured by another thread just then, or nothing is left to do it with
+                            pass
+                def measure():
+                    with stopwatch("add"):
+                        dumper.add(next(names), x, "binary")
+                    ott.compare(x, x)
+                for call in (measure, stopwatch.finish_iter, dumper.dump):
+                    worked = threading.Event()
+                    threading.Thread(target=work, args=(call, worked), daemon=True).start()
+                    worked.wait()
+                os.write(1, b"end")
+            """, tempfile.mkdtemp())
+            self.assertEqual((answer.returncode, answer.stdout), (0, "end"), answer.stderr)
+
     def test_a_run_that_nobody_closed_is_closed_at_shutdown(self):
         directory = tempfile.mkdtemp()
         answer = run("""

@@ -50,9 +50,7 @@ std::string TypeName(py::handle object) {
 struct ReleaseObject {
   void operator()(const void* object) const {
     if (!PythonRuns()) return;
-    const PyGILState_STATE state = PyGILState_Ensure();
-    Py_DECREF(static_cast<PyObject*>(const_cast<void*>(object)));
-    PyGILState_Release(state);
+    WithGil([object] { Py_DECREF(static_cast<PyObject*>(const_cast<void*>(object))); });
   }
 };
 
@@ -63,9 +61,7 @@ std::shared_ptr<const void> Own(py::object object) {
 std::shared_ptr<const void> OwnBuffer(const Py_buffer& buffer) {
   return {new Py_buffer(buffer), [](const Py_buffer* owned) {
             if (!PythonRuns()) return;
-            const PyGILState_STATE state = PyGILState_Ensure();
-            PyBuffer_Release(const_cast<Py_buffer*>(owned));
-            PyGILState_Release(state);
+            WithGil([owned] { PyBuffer_Release(const_cast<Py_buffer*>(owned)); });
             delete owned;
           }};
 }

@@ -111,8 +111,8 @@ void SetGradients(const py::function& compute) {
   if (!IsActive()) return;
   // No exception passes through the dumper.
   std::exception_ptr error;
-  const auto provide = [&](absl::Span<const NamedTensor> tensors) -> absl::StatusOr<std::vector<Gradient>> {
-    const py::gil_scoped_acquire acquire;
+  using Gradients = absl::StatusOr<std::vector<Gradient>>;
+  const auto compute_for = [&](absl::Span<const NamedTensor> tensors) -> Gradients {
     try {
       py::list sources;
       for (const NamedTensor& tensor : tensors) sources.append(SourceOf(tensor.tensor));
@@ -122,10 +122,13 @@ void SetGradients(const py::function& compute) {
         gradients.push_back(GradientFrom(found[i], tensors[i].path));
       }
       return gradients;
-    } catch (...) {
+    } catch (const std::exception&) {
       error = std::current_exception();
       return absl::AbortedError("an exception of Python");
     }
+  };
+  const auto provide = [&](absl::Span<const NamedTensor> tensors) {
+    return WithGil([&] { return compute_for(tensors); });
   };
   const absl::Status status = WithoutGil([&] { return TensorDumper::Get().SetGradients(provide); });
   if (error != nullptr) std::rethrow_exception(error);

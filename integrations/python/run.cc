@@ -194,14 +194,15 @@ class Run {
   // f(verdict as JSON, as text)
   void SetOnDivergence(py::function f) {
     Get().SetOnDivergence([this, f = Shared(std::move(f))](const CrossCheckVerdict& verdict) {
-      const py::gil_scoped_acquire acquire;
-      try {
-        (*f)(VerdictToJsonLine(verdict), FormatVerdict(verdict));
-        return absl::OkStatus();
-      } catch (...) {
-        error_ = std::current_exception();
-        return absl::AbortedError("the function that is told of divergences raised an exception");
-      }
+      return WithGil([&] {
+        try {
+          (*f)(VerdictToJsonLine(verdict), FormatVerdict(verdict));
+          return absl::OkStatus();
+        } catch (const std::exception&) {
+          error_ = std::current_exception();
+          return absl::AbortedError("the function that is told of divergences raised an exception");
+        }
+      });
     });
   }
 
@@ -209,12 +210,13 @@ class Run {
   void SetOnHang(py::function f) {
     Get().SetOnHang([f = Shared(std::move(f))](const HangVerdict& verdict) {
       if (!PythonRuns()) return;
-      const py::gil_scoped_acquire acquire;
-      try {
-        (*f)(ProtoToJson(verdict, JsonLayout::kOneLine));
-      } catch (py::error_already_set& error) {
-        error.discard_as_unraisable("the function that is told of hangs");
-      }
+      WithGil([&] {
+        try {
+          (*f)(ProtoToJson(verdict, JsonLayout::kOneLine));
+        } catch (py::error_already_set& error) {
+          error.discard_as_unraisable("the function that is told of hangs");
+        }
+      });
     });
   }
 
@@ -229,8 +231,7 @@ class Run {
   static std::shared_ptr<py::function> Shared(py::function f) {
     return std::shared_ptr<py::function>(new py::function(std::move(f)), [](py::function* function) {
       if (!PythonRuns()) return;
-      const py::gil_scoped_acquire acquire;
-      delete function;
+      WithGil([function] { delete function; });
     });
   }
 

@@ -1,5 +1,7 @@
 #include "integrations/python/status.h"
 
+#include <unistd.h>
+
 namespace ott::python {
 
 namespace py = pybind11;
@@ -18,6 +20,26 @@ bool PythonRuns() {
 #else
   return Py_IsInitialized() != 0 && _Py_IsFinalizing() == 0;
 #endif
+}
+
+void WaitForTheEnd() {
+  while (true) pause();
+}
+
+PyGILState_STATE TakeGil() {
+  try {
+    return PyGILState_Ensure();
+  } catch (const abi::__forced_unwind&) {
+    WaitForTheEnd();
+  }
+}
+
+void TakeGil(PyThreadState* state) {
+  try {
+    PyEval_RestoreThread(state);
+  } catch (const abi::__forced_unwind&) {
+    WaitForTheEnd();
+  }
 }
 
 py::str ToPythonText(const std::string& text) {

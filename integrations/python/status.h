@@ -3,6 +3,7 @@
 #ifndef OTT_INTEGRATIONS_PYTHON_STATUS_H_
 #define OTT_INTEGRATIONS_PYTHON_STATUS_H_
 
+#include <cxxabi.h>
 #include <pybind11/pybind11.h>
 
 #include <string>
@@ -26,15 +27,40 @@ T Check(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
+// Whether Python still runs code, so that its objects can be released.
+bool PythonRuns();
+
+// A thread that wants the GIL while the interpreter ends is ended by CPython before 3.14, by unwinding its
+// frames, which destructors do not survive. As from 3.14 on, it waits for the end of the process instead.
+[[noreturn]] void WaitForTheEnd();
+PyGILState_STATE TakeGil();
+void TakeGil(PyThreadState* state);
+
 // Lets other Python threads run while f does, which must not touch Python's objects.
 template <typename F>
 auto WithoutGil(F&& f) {
-  const pybind11::gil_scoped_release release;
+  struct Released {
+    PyThreadState* const state;
+    ~Released() { TakeGil(state); }
+  };
+  const Released released{PyEval_SaveThread()};
   return std::forward<F>(f)();
 }
 
-// Whether Python still runs code, so that its objects can be released.
-bool PythonRuns();
+// Calls f, which does, from any thread.
+template <typename F>
+auto WithGil(F&& f) {
+  struct Taken {
+    const PyGILState_STATE state;
+    ~Taken() { PyGILState_Release(state); }
+  };
+  const Taken taken{TakeGil()};
+  try {
+    return std::forward<F>(f)();
+  } catch (const abi::__forced_unwind&) {
+    WaitForTheEnd();
+  }
+}
 
 // UTF-8, with what is none replaced.
 pybind11::str ToPythonText(const std::string& text);

@@ -407,10 +407,11 @@ std::function<void(const Stopwatch&)> PrintingBy(py::object print) {
   PyObject* const function = print.release().ptr();
   return [function](const Stopwatch&) {
     if (!PythonRuns()) return;
-    const py::gil_scoped_acquire acquire;
-    PyObject* const result = PyObject_CallNoArgs(function);
-    if (result == nullptr) PyErr_WriteUnraisable(function);
-    Py_XDECREF(result);
+    WithGil([function] {
+      PyObject* const result = PyObject_CallNoArgs(function);
+      if (result == nullptr) PyErr_WriteUnraisable(function);
+      Py_XDECREF(result);
+    });
   };
 }
 
