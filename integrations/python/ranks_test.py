@@ -1,4 +1,5 @@
-"""Two ranks, by mpirun or by torchrun's variables: ranks_test.py [fail]; with fail rank 1 raises, which is to end the job."""
+"""Two ranks, by mpirun, by torchrun or by its variables: ranks_test.py [fail | mpi4py]; with fail rank 1 raises, which is to
+end the job; with mpi4py they are those of its communicators."""
 
 import os
 import sys
@@ -9,7 +10,19 @@ import numpy
 
 import ott
 
-ranks = ott.ranks()
+if "TORCHELASTIC_RUN_ID" in os.environ:
+    import torch.distributed
+
+    torch.distributed.init_process_group("gloo")  # as a training does, at torchrun's port
+if sys.argv[1:] == ["mpi4py"]:
+    from mpi4py import MPI
+
+    backwards = ott.ranks(MPI.COMM_WORLD.Split(0, -MPI.COMM_WORLD.Get_rank()))
+    assert (backwards.size, backwards.rank) == (2, 1 - MPI.COMM_WORLD.Get_rank())
+    backwards.close()
+    ranks = ott.ranks(MPI.COMM_WORLD)
+else:
+    ranks = ott.ranks()
 assert ranks.size == 2, "the ranks did not find together"
 assert ranks.rank == int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("RANK")))
 
