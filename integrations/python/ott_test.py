@@ -69,7 +69,7 @@ class StopwatchTest(unittest.TestCase):
     def test_enabling_twice_is_a_runtime_error(self):
         self.stopwatch.enable()
         line = inspect.currentframe().f_lineno - 1
-        with self.assertRaisesRegex(RuntimeError, f"since .*ott_test.py:{line}"):
+        with self.assertRaisesRegex(RuntimeError, f"already enabled at .*ott_test.py:{line}"):
             self.stopwatch.enable()
         with self.assertRaises(ott.FailedPreconditionError) as caught:
             self.stopwatch.enable()
