@@ -107,19 +107,28 @@ absl::StatusOr<std::vector<std::unique_ptr<Compared>>> Align(const RunLogs& refe
     if (log != perturbed->ranks.end()) rank.perturbed = AlignOps(a, *log->second);
   });
   int64_t num_iterations = 0;
-  int64_t num_same = 0;
+  int64_t num_pairs = 0;
+  int64_t num_renamed = 0;
+  int64_t num_only_in_a = 0;
+  int64_t num_only_in_b = 0;
   for (const auto& rank : compared) {
     num_iterations += static_cast<int64_t>(rank->aligned.iterations.size());
-    num_same += static_cast<int64_t>(rank->aligned.pairs.size()) - rank->aligned.num_renamed;
+    num_pairs += static_cast<int64_t>(rank->aligned.pairs.size());
+    num_renamed += rank->aligned.num_renamed;
+    num_only_in_a += rank->aligned.num_only_in_a;
+    num_only_in_b += rank->aligned.num_only_in_b;
   }
   if (num_iterations == 0) {
     return absl::NotFoundError(
         absl::StrCat(reference.run_dir, ", ", current.run_dir, ": no iteration was logged in both"));
   }
-  if (num_same == 0) {
+  // Of the run with fewer operations, as one may stand for several.
+  const int64_t num_fewer = num_pairs + std::min(num_only_in_a, num_only_in_b);
+  if (num_pairs == num_renamed || 2 * num_pairs < num_fewer) {
     return absl::NotFoundError(
-        absl::StrCat(reference.run_dir, ", ", current.run_dir,
-                     ": no operation of the one is in the other; are these runs of one program?"));
+        absl::StrCat(reference.run_dir, ", ", current.run_dir, ": only ", num_pairs - num_renamed, " of ",
+                     num_fewer, " operations of the one are in the other; are these runs of one program, ",
+                     "parallel in the same way?"));
   }
   return compared;
 }

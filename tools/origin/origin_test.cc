@@ -433,11 +433,25 @@ TEST_F(OriginOfHandWrittenLogs, LogsOfOtherProgramsAreRefused) {
   HandWritten b = B();
   b.Op("conv", {10, 3}, 30);
   b.Finish();
-  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("no operation of the one is in the other"));
+  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("only 0 of 1 operations of the one are in"));
   EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", dir_ + "/none", "").status().message()),
               HasSubstr("no run directory"));
   std::filesystem::remove(OpLogPath(dir_ + "/b", 0));
   EXPECT_THAT(std::string(Find().status().message()), HasSubstr("no log of operations"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, RunsThatHaveLittleInCommonAreRefused) {
+  HandWritten a = A();
+  HandWritten b = B();
+  for (const std::string name : {"qkv", "scores", "softmax"}) {
+    a.Op(name, {10}, 30);
+    b.Op(name + "_part", {10, 3}, 31, OpRole::kCollective);
+  }
+  a.Op("adam", {20}, 40);
+  b.Op("adam", {21}, 41);
+  a.Finish();
+  b.Finish();
+  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("parallel in the same way?"));
 }
 
 TEST_F(OriginOfHandWrittenLogs, WhatACutLogHoldsIsUsedAndItsEndIsSaid) {
