@@ -55,7 +55,7 @@ void AddChecks(const RunReport& report, Exposition* exposition) {
     exposition->Add("ott_checks", static_cast<double>(summary.num_within_tolerance),
                     {{"subject", subject}, {"outcome", "within_tolerance"}});
     exposition->Add("ott_checks", static_cast<double>(summary.num_different),
-                    {{"subject", subject}, {"outcome", "different"}});
+                    {{"subject", subject}, {"outcome", summary.is_distinct ? "same" : "different"}});
     exposition->Add("ott_checks", static_cast<double>(summary.num_not_compared),
                     {{"subject", subject}, {"outcome", "not_compared"}});
     if (!summary.is_distinct) continue;

@@ -150,10 +150,21 @@ TEST_F(RunReportTest, RanksThatHoldTheSameDataAreADivergenceOfTheirOwn) {
   EXPECT_THAT(Text(report), AllOf(HasSubstr("replicas: 2 checks, all equal bit for bit"),
                                   HasSubstr("distinct: 2 checks, 1 THE SAME on several ranks"),
                                   HasSubstr("first: iteration 10: distinct tensors are THE SAME in tensor")));
+  EXPECT_THAT(ToPrometheus(report), HasSubstr("subject=\"distinct\",outcome=\"same\"} 1\n"));
   const Json series = DocumentWithPictures(report).pictures.at("checks").at("series");
   EXPECT_EQ(series.back().at("subject"), "distinct");
   EXPECT_EQ(series.back().at("checks").at(0).at("outcome"), "distinct");
   EXPECT_EQ(series.back().at("checks").at(1).at("outcome"), "same");
+}
+
+TEST_F(RunReportTest, ThatNobodyIsSlowIsNoGoodNewsWhereMuchWouldNotBeFound) {
+  RunReport report = Read();
+  report.stats->clear_straggler();
+  report.stats->clear_slow_measurements();
+  report.stats->set_detectable(0.31);
+  EXPECT_EQ(Answers(report).front().grade, Grade::kGood);
+  report.stats->set_detectable(0.89);
+  EXPECT_EQ(Answers(report).front().grade, Grade::kUnknown);
 }
 
 TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
