@@ -75,6 +75,11 @@ function formatLarge(value) {
   return `${formatNumber(value)} `;
 }
 
+// At an axis, which of a few iterations has places in between.
+function formatIteration(iteration) {
+  return Number.isInteger(iteration) ? String(iteration) : '';
+}
+
 function formatIterations(first, last) {
   return first === last ? `iteration ${first}` : `iterations ${first} to ${last}`;
 }
