@@ -28,7 +28,7 @@ namespace ott {
 // meaning of a process-wide instance or of anything that copies reach through it (measurements, an event
 // recorder, the registry), as programs are built from any commit. What changes in size only is also found by
 // Join(), but most changes are further away.
-inline constexpr uint32_t kAbiVersion = 6;
+inline constexpr uint32_t kAbiVersion = 7;
 
 namespace internal {
 
