@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <string>
@@ -67,7 +68,10 @@ void CpuUsage::Add(const CpuTimes& start, const CpuTimes& end) {
   sums_.wall += end.wall - start.wall;
 }
 
-double CpuUsage::all_percent() const { return Percent(sums_.all_busy, sums_.all_total); }
+double CpuUsage::all_percent() const {
+  // Sums round, each by itself.
+  return std::min(Percent(sums_.all_busy, sums_.all_total), 100.0);
+}
 double CpuUsage::process_user_percent() const { return Percent(sums_.process_user, sums_.wall); }
 double CpuUsage::process_system_percent() const { return Percent(sums_.process_system, sums_.wall); }
 

@@ -4,7 +4,7 @@ load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//third_party:optional_library.bzl", "needs")
 
-def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
+def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], deps = [], **kwargs):
     """A cc_test started as `mpirun -np RANKS`; skipped where MPI is missing.
 
     Every rank must end by itself with 0. Rank 0 writes the test's XML report.
@@ -15,9 +15,16 @@ def mpi_cc_test(name, ranks, args = [], size = "small", tags = [], **kwargs):
       args: arguments of the program.
       size: as in cc_test.
       tags: as in cc_test.
-      **kwargs: what cc_binary takes: srcs, deps, data, ...
+      deps: of the program.
+      **kwargs: what else cc_binary takes: srcs, data, ...
     """
-    cc_binary(name = name + "_rank", testonly = True, target_compatible_with = needs("mpi"), **kwargs)
+    cc_binary(
+        name = name + "_rank",
+        testonly = True,
+        target_compatible_with = needs("mpi"),
+        deps = deps + [Label("//third_party/mpi:thread_sanitizer_suppressions")],
+        **kwargs
+    )
     sh_test(
         name = name,
         size = size,
