@@ -5,7 +5,7 @@
 
 #include "benchmark/benchmark.h"
 #include "ott/core/digest/digest.h"
-#include "ott/core/digest/tensor_statistics.h"
+#include "ott/core/digest/digest_and_statistics.h"
 #include "xxhash.h"
 
 namespace ott {

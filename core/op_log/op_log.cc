@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/digest/tensor_statistics.h"
+#include "ott/core/digest/digest_and_statistics.h"
 #include "ott/core/op_log/op_log_format.h"
 
 namespace ott {
@@ -213,7 +213,7 @@ void OpLog::AddTensor(OpenOp& op, const OpArg& arg, bool is_output) {
     status_.Update(read.status());
     return;
   }
-  const TensorStatistics& statistics = read->statistics;
+  const SketchedStatistics& statistics = read->statistics;
   logged.digest_low = read->digest.low;
   logged.digest_high = read->digest.high;
   logged.norm = statistics.norm;

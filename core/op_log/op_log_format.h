@@ -27,8 +27,8 @@
 #include <cstring>
 
 #include "ott/core/digest/digest.h"
+#include "ott/core/digest/digest_and_statistics.h"
 #include "ott/core/digest/digest_arithmetic.h"
-#include "ott/core/digest/tensor_statistics.h"
 
 namespace ott::internal {
 

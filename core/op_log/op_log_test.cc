@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
-#include "ott/core/digest/tensor_statistics.h"
+#include "ott/core/digest/digest_and_statistics.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/nvtx/op_range.h"
 #include "ott/core/op_log/op_log_reader.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ott/core/digest/tensor_statistics.h"
+#include "ott/core/digest/digest_and_statistics.h"
 
 namespace ott::origin {
 

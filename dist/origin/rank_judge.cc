@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/digest/tensor_statistics.h"
+#include "ott/core/digest/digest_and_statistics.h"
 
 namespace ott::origin {
 namespace {

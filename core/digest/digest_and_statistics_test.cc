@@ -1,4 +1,4 @@
-#include "ott/core/digest/tensor_statistics.h"
+#include "ott/core/digest/digest_and_statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +30,7 @@ std::vector<float> Normal(int64_t count, uint64_t seed, float deviation = 1) {
   return result;
 }
 
-TEST(TensorStatistics, TheDigestIsThatOfADigestPassForAllDTypesAndSizes) {
+TEST(SketchedStatistics, TheDigestIsThatOfADigestPassForAllDTypesAndSizes) {
   std::mt19937_64 random(1);
   std::vector<uint64_t> words(20000);
   for (uint64_t& word : words) word = random() & 0x3f3f3f3f3f3f3f3f;
@@ -42,20 +42,20 @@ TEST(TensorStatistics, TheDigestIsThatOfADigestPassForAllDTypesAndSizes) {
   }
 }
 
-TEST(TensorStatistics, NormAndLargestMagnitudeAreThoseOfTheElements) {
+TEST(SketchedStatistics, NormAndLargestMagnitudeAreThoseOfTheElements) {
   for (const int64_t count : {1, 5, 64, 1000, 1024, 70000}) {
     std::vector<float> data = Normal(count, 2);
     data[count / 2] = -9;
     double squares = 0;
     for (const float value : data) squares += static_cast<double>(value) * value;
-    const TensorStatistics statistics = Compute(data).statistics;
+    const SketchedStatistics statistics = Compute(data).statistics;
     EXPECT_NEAR(statistics.norm, std::sqrt(squares), 1e-6 * std::sqrt(squares)) << count;
     EXPECT_EQ(statistics.max_abs, 9) << count;
     EXPECT_EQ(statistics.num_nan + statistics.num_infinite, 0) << count;
   }
 }
 
-TEST(TensorStatistics, AllDTypesHaveTheStatisticsOfTheirNumbers) {
+TEST(SketchedStatistics, AllDTypesHaveTheStatisticsOfTheirNumbers) {
   for (const DTypeInfo& info : kDTypes) {
     if (!IsFloatingPoint(info.dtype)) continue;
     VisitDType(info.dtype, [&](auto element) {
@@ -64,7 +64,7 @@ TEST(TensorStatistics, AllDTypesHaveTheStatisticsOfTheirNumbers) {
                     !std::is_same_v<T, std::complex<double>>) {
         std::vector<T> data(3000);
         for (size_t i = 0; i < data.size(); ++i) data[i] = FromDouble<T>(i % 2 == 0 ? -3 : 4);
-        const TensorStatistics statistics =
+        const SketchedStatistics statistics =
             ComputeDigestAndStatistics(TensorView(data.data(), info.dtype, {3000}))->statistics;
         EXPECT_NEAR(statistics.norm, std::sqrt(1500 * 25.0), 1e-3) << info.name;
         EXPECT_EQ(statistics.max_abs, 4) << info.name;
@@ -75,27 +75,27 @@ TEST(TensorStatistics, AllDTypesHaveTheStatisticsOfTheirNumbers) {
   EXPECT_EQ(Compute(integers).statistics.max_abs, std::ldexp(1, 40));
 }
 
-TEST(TensorStatistics, WhatIsNotFiniteIsCountedAndNoPartOfTheRest) {
+TEST(SketchedStatistics, WhatIsNotFiniteIsCountedAndNoPartOfTheRest) {
   std::vector<float> data = Normal(5000, 3);
   const double norm = Compute(data).statistics.norm;
   data.resize(5003);
   data[5000] = std::nanf("");
   data[5001] = std::numeric_limits<float>::infinity();
   data[5002] = -std::numeric_limits<float>::infinity();
-  const TensorStatistics statistics = Compute(data).statistics;
+  const SketchedStatistics statistics = Compute(data).statistics;
   EXPECT_NEAR(statistics.norm, norm, 1e-6 * norm);
   EXPECT_EQ(statistics.num_nan, 1);
   EXPECT_EQ(statistics.num_infinite, 2);
   EXPECT_LT(statistics.max_abs, 10);
 }
 
-TEST(TensorStatistics, SquaresThatOverflowOrVanishAreNotLost) {
+TEST(SketchedStatistics, SquaresThatOverflowOrVanishAreNotLost) {
   EXPECT_NEAR(Compute(std::vector<float>(2000, 1e30f)).statistics.norm / (1e30 * std::sqrt(2000.0)), 1, 1e-6);
   EXPECT_NEAR(Compute(std::vector<float>(2000, 1e-30f)).statistics.norm / (1e-30 * std::sqrt(2000.0)), 1,
               1e-6);
 }
 
-TEST(TensorStatistics, TheKernelsOfThisMachineAgreeWithTheOneOfAnyMachine) {
+TEST(SketchedStatistics, TheKernelsOfThisMachineAgreeWithTheOneOfAnyMachine) {
   const std::vector<float> data = Normal(internal::kChunkElements, 4);
   alignas(64) float signs[internal::kChunkElements];
   for (int64_t i = 0; i < internal::kChunkElements; ++i) signs[i] = i % 3 == 0 ? -1 : 1;
@@ -108,7 +108,7 @@ TEST(TensorStatistics, TheKernelsOfThisMachineAgreeWithTheOneOfAnyMachine) {
   for (int i = 0; i < 16; ++i) EXPECT_NEAR(fast.sums[i], portable.sums[i], 1e-4) << i;
 }
 
-TEST(TensorStatistics, SketchesTellTheNormOfADifferenceWithinTheirInterval) {
+TEST(SketchedStatistics, SketchesTellTheNormOfADifferenceWithinTheirInterval) {
   int outside = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     // Differences everywhere, in one element, and the same in all elements.
@@ -131,7 +131,7 @@ TEST(TensorStatistics, SketchesTellTheNormOfADifferenceWithinTheirInterval) {
   EXPECT_LE(outside, 3);
 }
 
-TEST(TensorStatistics, SketchesTellTheNormOfColumnsThatDiffer) {
+TEST(SketchedStatistics, SketchesTellTheNormOfColumnsThatDiffer) {
   int outside = 0;
   for (const int64_t columns : {16, 64, 256, 1024, 4096}) {
     for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -155,7 +155,7 @@ TEST(TensorStatistics, SketchesTellTheNormOfColumnsThatDiffer) {
   EXPECT_LE(outside, 3);
 }
 
-TEST(TensorStatistics, SketchesOfNumbersThatMovedDiffer) {
+TEST(SketchedStatistics, SketchesOfNumbersThatMovedDiffer) {
   const std::vector<float> a = Normal(4096, 7);
   std::vector<float> b = a;
   std::reverse(b.begin(), b.end());
@@ -163,7 +163,7 @@ TEST(TensorStatistics, SketchesOfNumbersThatMovedDiffer) {
   EXPECT_GT(EstimateNormOfDifference(Compute(a).statistics.sketch, Compute(b).statistics.sketch), 0.5 * norm);
 }
 
-TEST(TensorStatistics, SketchesOfOneTensorInTwoDTypesDifferByTheRounding) {
+TEST(SketchedStatistics, SketchesOfOneTensorInTwoDTypesDifferByTheRounding) {
   const std::vector<float> a = Normal(4096, 8);
   std::vector<BFloat16> b;
   for (const float value : a) b.push_back(FromDouble<BFloat16>(value));

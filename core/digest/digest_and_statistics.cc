@@ -1,4 +1,4 @@
-#include "ott/core/digest/tensor_statistics.h"
+#include "ott/core/digest/digest_and_statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -177,7 +177,7 @@ absl::StatusOr<DigestAndStatistics> ComputeDigestAndStatistics(const TensorView&
   }
   DigestAndStatistics result;
   result.digest = DigestOfLeaves(view.dtype(), view.shape(), leaves);
-  TensorStatistics& statistics = result.statistics;
+  SketchedStatistics& statistics = result.statistics;
   statistics.norm = std::sqrt(totals.squares);
   statistics.max_abs = totals.max_abs;
   statistics.num_nan = totals.num_nan;

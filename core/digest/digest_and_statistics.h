@@ -1,7 +1,7 @@
 // A tensor's digest and what it is about in numbers, in one pass over its elements.
 
-#ifndef OTT_CORE_DIGEST_TENSOR_STATISTICS_H_
-#define OTT_CORE_DIGEST_TENSOR_STATISTICS_H_
+#ifndef OTT_CORE_DIGEST_DIGEST_AND_STATISTICS_H_
+#define OTT_CORE_DIGEST_DIGEST_AND_STATISTICS_H_
 
 #include <array>
 #include <cstdint>
@@ -30,7 +30,7 @@ struct TensorSketch {
 
 // Of the elements as numbers; of complex ones, of their parts. What is not finite is counted, and no part of
 // norm, largest magnitude and sketch.
-struct TensorStatistics {
+struct SketchedStatistics {
   // Euclidean.
   double norm = 0;
   double max_abs = 0;
@@ -41,7 +41,7 @@ struct TensorStatistics {
 
 struct DigestAndStatistics {
   Digest digest;
-  TensorStatistics statistics;
+  SketchedStatistics statistics;
 };
 
 // The root of ComputeDigest(), and statistics. Errors: as CloneToHost.
@@ -52,4 +52,4 @@ double EstimateNormOfDifference(const TensorSketch& a, const TensorSketch& b);
 
 }  // namespace ott
 
-#endif  // OTT_CORE_DIGEST_TENSOR_STATISTICS_H_
+#endif  // OTT_CORE_DIGEST_DIGEST_AND_STATISTICS_H_
