@@ -52,6 +52,11 @@ double ExpectedSpread(const CpuShare& cpu) {
   return std::hypot(share * cpu.cpu_seconds, kExpectedSpreadSeconds);
 }
 
+double SecondsOfOneSlowdown(const CpuShare& cpu) {
+  return kSlowdown * cpu.cpu_seconds * kDisturbanceSeconds /
+         std::max(kDisturbanceSeconds, cpu.watched_seconds);
+}
+
 Estimate WithExpectedSpread(const Estimate& within_run, double spread) {
   return EstimateOf(within_run.value,
                     {{within_run.standard_error * within_run.standard_error, within_run.degrees_of_freedom},
@@ -87,7 +92,9 @@ Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& pro
   excess.within_run = EstimateOf(excess.seconds, {own, reference});
 
   CpuShare cpu = process.cpu;
-  cpu.cpu_seconds = std::min(std::max(Median(cpu_seconds), cpu.cpu_seconds), process.time.seconds);
+  cpu.cpu_seconds = std::min(Median(cpu_seconds), process.time.seconds);
+  excess.slowdown_seconds = SecondsOfOneSlowdown(cpu);
+  cpu.cpu_seconds = std::max(cpu.cpu_seconds, std::min(process.cpu.cpu_seconds, process.time.seconds));
   cpu.taken_share = std::max(Median(taken_shares), cpu.taken_share);
   const double expected = ExpectedSpread(cpu);
   const double deviation = MedianAbsoluteDeviation(seconds);
@@ -97,7 +104,8 @@ Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& pro
   // Processes that are seen to differ by more than that do so, few as they are.
   const double spread =
       std::max(seen, (kSpreadDegreesOfFreedom * expected * expected + seen_weight * seen) / weight);
-  excess.among_processes = EstimateOf(excess.seconds, {own, reference, {(1 + of_median) * spread, weight}});
+  excess.among_processes = EstimateOf(excess.seconds - excess.slowdown_seconds,
+                                      {own, reference, {(1 + of_median) * spread, weight}});
   return excess;
 }
 
@@ -108,8 +116,9 @@ double Excess::PValue() const {
 }
 
 double Excess::Detectable(double level) const {
-  return (StudentTQuantile(1 - level, among_processes.degrees_of_freedom) + kPowerQuantile) *
-         among_processes.standard_error;
+  return slowdown_seconds +
+         (StudentTQuantile(1 - level, among_processes.degrees_of_freedom) + kPowerQuantile) *
+             among_processes.standard_error;
 }
 
 }  // namespace ott

@@ -35,6 +35,7 @@ struct ProcessTime {
 // was seen, as a standard deviation: a share of the time on a CPU, and seconds. It counts as much as
 // kSpreadDegreesOfFreedom processes that were seen; with more of them, what they show counts (Smyth 2004).
 inline constexpr double kExpectedSpread = 0.02;
+inline constexpr double kExpectedSpreadSeconds = 5e-6;  // cold caches
 // And what a machine does to one of its CPUs for a while (clock rates, other threads or machines on the same
 // core): it lasts for some kDisturbanceSeconds, whatever an iteration takes, and only a longer time averages
 // over it.
@@ -43,11 +44,16 @@ inline constexpr double kDisturbanceSeconds = 0.3;
 // As much more for each unit of the larger taken_share: who had the CPU leaves other data in its caches,
 // until the scheduler puts the processes elsewhere.
 inline constexpr double kDisturbanceOfTaken = 0.25;
-inline constexpr double kExpectedSpreadSeconds = 1e-6;
+// Now and then it has a CPU at half its speed, for as long: seldom, but more often than a verdict may be
+// wrong.
+inline constexpr double kSlowdown = 1;
 inline constexpr double kSpreadDegreesOfFreedom = 20;
 
 // Seconds, as a standard deviation, that a process like the others may take more or less.
 double ExpectedSpread(const CpuShare& cpu);
+
+// Seconds that a process like the others takes more where its CPU had one such slowdown.
+double SecondsOfOneSlowdown(const CpuShare& cpu);
 
 // With a spread that was expected, and not seen, added to what it is uncertain by within the run.
 Estimate WithExpectedSpread(const Estimate& within_run, double spread);
@@ -59,8 +65,9 @@ struct Excess {
   double of_others = 0;
   // What the excess is uncertain by, within this run.
   Estimate within_run;
-  // With what innocent processes differ by: what the test rests on.
+  // Less what one slowdown of a CPU makes, with what innocent processes differ by: what the test rests on.
   Estimate among_processes;
+  double slowdown_seconds = 0;
 
   // How probable such an excess is where the process is like the others.
   double PValue() const;

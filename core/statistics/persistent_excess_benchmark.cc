@@ -2,11 +2,11 @@
 //
 //   bazel run //core/statistics:persistent_excess_benchmark
 //
-// A run is 200 iterations of 5 ms on each rank, in four measurements that are tested as one family with an
-// error of 1 % over all of them and all ranks. Where the noise is of a CPU, each rank's level differs for
-// good by 2 % (standard deviation), as processes of one program do. Prints FAILED and ends with 1 where a
-// rank that is like the others is named in more than 1 % of the runs, beyond what so many runs show by
-// chance.
+// A run is 200 iterations on each rank, 50 ms each but where the row says how long it takes, in four
+// measurements that are tested as one family with an error of 1 % over all of them and all ranks. Where the
+// noise is of a CPU, each rank's level differs for good by 2 % (standard deviation), as processes of one
+// program do. Prints FAILED and ends with 1 where a rank that is like the others is named in more than 1 % of
+// the runs, beyond what so many runs show by chance.
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +26,6 @@ namespace {
 constexpr int kRuns = 1000;
 constexpr int kIterations = 200;
 constexpr int kMeasurements = 4;
-constexpr double kSeconds = 5e-3 / kMeasurements;
 constexpr double kLevelSpread = 0.02;
 constexpr double kFamilyError = 0.01;
 constexpr double kMinRelativeExcess = 0.05;
@@ -43,7 +42,19 @@ struct Noise {
   // Whether time is spent on a CPU, where processes differ for good.
   bool on_cpu;
   std::function<std::vector<double>(Random&)> factors;
+  double run_seconds = 10;
 };
+
+// Of one run in ten a part, somewhere, on a CPU at half its speed.
+std::vector<double> Slowdown(double part, Random& random) {
+  const double start = Uniform(random) < 0.1 ? Uniform(random) * (1 - part) * kIterations : kIterations;
+  std::vector<double> factors;
+  for (int i = 0; i < kIterations; ++i) {
+    const bool is_slow = i >= start && i < start + part * kIterations;
+    factors.push_back((is_slow ? 2 : 1) + 0.02 * Normal(random));
+  }
+  return factors;
+}
 
 std::vector<double> Each(const std::function<double(int)>& factor) {
   std::vector<double> factors;
@@ -88,6 +99,9 @@ std::vector<Noise> AllNoise() {
            return 1 + 0.2 * i / kIterations + 0.02 * Normal(random) + (i == stall ? 300 : 0);
          });
        }},
+      {"half the speed for 0.3 s, run of 0.15 s", true, [](Random& random) { return Slowdown(1, random); },
+       0.15},
+      {"half the speed for 0.3 s, run of 1 s", true, [](Random& random) { return Slowdown(0.3, random); }, 1},
       {"sleeping, 1 %", false,
        [](Random& random) { return Each([&](int) { return 1 + 0.01 * std::abs(Normal(random)); }); }},
   };
@@ -101,6 +115,7 @@ struct Rates {
 // One rank takes longer by `excess` in the first measurement.
 Rates Simulate(const Noise& noise, int num_ranks, double excess, Random& random) {
   const double level = kFamilyError / (num_ranks * kMeasurements);
+  const double seconds = noise.run_seconds / (kIterations * kMeasurements);
   Rates rates;
   for (int run = 0; run < kRuns; ++run) {
     const int slow = static_cast<int>(Uniform(random) * num_ranks);
@@ -112,11 +127,10 @@ Rates Simulate(const Noise& noise, int num_ranks, double excess, Random& random)
         SteadyTimeRecorder recorder;
         const double own = (noise.on_cpu ? std::exp(kLevelSpread * Normal(random)) : 1) *
                            (rank == slow && measurement == 0 ? 1 + excess : 1);
-        for (const double factor : noise.factors(random)) recorder.Add(kSeconds * own * factor);
+        for (const double factor : noise.factors(random)) recorder.Add(seconds * own * factor);
         const std::optional<SteadyTime> time = recorder.Finish();
         OTT_CHECK(time.has_value()) << "too few iterations";
-        const double watched = kIterations * kMeasurements * kSeconds;
-        ranks.push_back({*time, {noise.on_cpu ? time->seconds : 0, 0, watched}});
+        ranks.push_back({*time, {noise.on_cpu ? time->seconds : 0, 0, noise.run_seconds}});
       }
       for (int rank = 0; rank < num_ranks; ++rank) {
         std::vector<ProcessTime> others = ranks;

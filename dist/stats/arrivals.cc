@@ -212,7 +212,7 @@ ArrivalTracker::Last& ArrivalTracker::FindLast(int rank, Measurement& measuremen
   return last;
 }
 
-std::vector<ArrivalStats> ArrivalTracker::Finish(double iteration_seconds, const WorkSpread& spread) const {
+std::vector<ArrivalStats> ArrivalTracker::Finish(double iteration_seconds, const CpuOfWork& cpu) const {
   std::vector<ArrivalStats> finished;
   for (const auto& [place, measurement] : measurements_) {
     ArrivalStats& stats = finished.emplace_back();
@@ -228,8 +228,8 @@ std::vector<ArrivalStats> ArrivalTracker::Finish(double iteration_seconds, const
     stats.set_error_bound(measurement.error_bound / static_cast<double>(measurement.num_intervals));
     stats.set_mean_wait(measurement.waited / static_cast<double>(measurement.num_iterations));
     FinishLast(measurement, stats);
-    FindHoldUp(measurement, iteration_seconds, false, spread.all, stats);
-    if (!stats.has_hold_up()) FindHoldUp(measurement, iteration_seconds, true, spread.recent, stats);
+    FindHoldUp(measurement, iteration_seconds, false, cpu.all, stats);
+    if (!stats.has_hold_up()) FindHoldUp(measurement, iteration_seconds, true, cpu.recent, stats);
     FindHiccups(measurement, iteration_seconds, stats);
   }
   return finished;
@@ -251,9 +251,9 @@ void ArrivalTracker::FinishLast(const Measurement& measurement, ArrivalStats& st
   }
 }
 
-// recent: in the last window instead of the whole run. spread: of the work of an iteration.
+// recent: in the last window instead of the whole run. cpu: for the work of an iteration.
 void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent,
-                                double spread, ArrivalStats& stats) const {
+                                const CpuShare& cpu, ArrivalStats& stats) const {
   const auto num_compared =
       static_cast<double>(measurements_.size()) * static_cast<double>(measurement.num_ranks);
   const double level = kHoldUpError * (recent ? kWindowErrorShare : 1) / num_compared;
@@ -261,17 +261,19 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration
       static_cast<double>(measurement.num_intervals) / static_cast<double>(measurement.num_iterations);
   const double least = std::max(kHoldUpIterationShare * iteration_seconds, stats.error_bound());
   // Who comes last by what innocent work takes longer does so in each interval; of two ranks each differs.
-  const double expected =
-      std::hypot(std::sqrt(2) * spread / std::max(1.0, intervals_of_iteration), kExpectedLateness);
+  const double parts = std::max(1.0, intervals_of_iteration);
+  const double spread = std::hypot(std::sqrt(2) * ExpectedSpread(cpu) / parts, kExpectedLateness);
+  const double slowdown = SecondsOfOneSlowdown(cpu) / parts;
   double most = 0;
   for (const auto& [rank, last] : measurement.last) {
     const OwnTime time = last.cost.Read();
     const std::optional<SteadyTime>& cost = recent ? time.window : time.all;
     if (!cost.has_value()) continue;
     const Estimate within_run = {cost->seconds, cost->standard_error, cost->degrees_of_freedom};
-    const Estimate estimate = WithExpectedSpread(within_run, expected);
+    Estimate estimate = WithExpectedSpread(within_run, spread);
+    estimate.value -= slowdown;
     const double seconds = cost->seconds * intervals_of_iteration;
-    if (cost->seconds <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
+    if (estimate.value <= 0 || estimate.PValue() / 2 > level || seconds <= least || seconds <= most) continue;
     most = seconds;
     const Interval interval = within_run.IntervalAt(kIntervalError);
     HoldUp& hold_up = *stats.mutable_hold_up();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ott/core/statistics/persistent_excess.h"
 #include "ott/core/stopwatch/own_time.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
@@ -107,15 +108,15 @@ class ArrivalTracker {
  public:
   void Add(const ArrivalSummary& summary);
 
-  // Seconds that the work of ranks that are alike may differ by in an iteration, as a standard deviation:
-  // over the run, and since the gather before.
-  struct WorkSpread {
-    double all = 0;
-    double recent = 0;
+  // What ranks had of the machine while they worked in an iteration: over the run, and since the gather
+  // before.
+  struct CpuOfWork {
+    CpuShare all;
+    CpuShare recent;
   };
 
   // In order of name; hosts are left empty. iteration_seconds: of a mean iteration.
-  std::vector<ArrivalStats> Finish(double iteration_seconds, const WorkSpread& spread) const;
+  std::vector<ArrivalStats> Finish(double iteration_seconds, const CpuOfWork& cpu) const;
 
  private:
   struct Last {
@@ -151,7 +152,7 @@ class ArrivalTracker {
                           Measurement& measurement);
   static Last& FindLast(int rank, Measurement& measurement);
   static void FinishLast(const Measurement& measurement, ArrivalStats& stats);
-  void FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent, double spread,
+  void FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent, const CpuShare& cpu,
                   ArrivalStats& stats) const;
   static void FindHiccups(const Measurement& measurement, double iteration_seconds, ArrivalStats& stats);
 

@@ -33,10 +33,10 @@ ArrivalSummary Merged(const std::vector<ArrivalSummary>& summaries) {
 }
 
 ArrivalStats Stats(const ArrivalSummary& summary, double iteration_seconds = 0.01,
-                   const ArrivalTracker::WorkSpread& spread = {}) {
+                   const ArrivalTracker::CpuOfWork& cpu = {}) {
   ArrivalTracker tracker;
   tracker.Add(summary);
-  const std::vector<ArrivalStats> stats = tracker.Finish(iteration_seconds, spread);
+  const std::vector<ArrivalStats> stats = tracker.Finish(iteration_seconds, cpu);
   EXPECT_THAT(stats, SizeIs(1));
   return stats.empty() ? ArrivalStats() : stats[0];
 }
@@ -120,8 +120,14 @@ TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
 
 TEST(HoldUp, IsNobodyThatIsLateByWhatInnocentWorkDiffersBy) {
   const ArrivalSummary late = Late(2, [](int rank, int) { return rank == 1 ? 0.5 : 0; });
-  EXPECT_EQ(Stats(late, kIteration, {1e-5, 1e-5}).hold_up().rank(), 1);
-  EXPECT_FALSE(Stats(late, kIteration, {3e-4, 3e-4}).has_hold_up());
+  const auto is_named = [&](double work_seconds, double watched_seconds) {
+    const CpuShare cpu = {work_seconds, 0, watched_seconds};
+    return Stats(late, kIteration, {cpu, cpu}).has_hold_up();
+  };
+  EXPECT_TRUE(is_named(5e-4, 100));
+  EXPECT_FALSE(is_named(1e-2, 100));
+  // One slowdown of its CPU makes it as late.
+  EXPECT_FALSE(is_named(5e-4, 0.1));
 }
 
 TEST(HoldUp, IsNobodyWhoseCpuOthersHad) {

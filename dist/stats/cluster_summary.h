@@ -114,8 +114,8 @@ class ClusterSummary {
   // error_share: of the errors above, as they are meant where one gather is judged.
   ClusterStats Finish(int world_size, double error_share = 1) const;
 
-  // Seconds that the work of ranks that are alike may differ by in an iteration, as a standard deviation.
-  double ExpectedWorkSpread() const { return cpu_of_work_ ? ExpectedSpread(*cpu_of_work_) : 0; }
+  // For the work of an iteration, of the rank for which it is least certain.
+  CpuShare cpu_of_work() const { return cpu_of_work_.value_or(CpuShare()); }
 
   // The rank with the most work; null where there is none.
   const RankSummary* slowest() const { return slowest_ ? &*slowest_ : nullptr; }

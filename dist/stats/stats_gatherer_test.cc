@@ -141,14 +141,14 @@ TEST(StatsGatherer, MergesAlongTheTreeWhatMergesAtOnce) {
 TEST(StatsGatherer, NamesTheRankThatHoldsUpOthersWhoseTotalWorkIsTheSame) {
   constexpr int kSize = 15;
   World world(kSize, 2);
-  world.Iterate(50, [](int) { return 0.01; });
+  world.Iterate(600, [](int) { return 0.01; });
   for (int rank = 0; rank < kSize; ++rank) {
     // Rank 11 is 3 ms late for the loss, and all others for the gradients.
     const int64_t loss = rank == 11 ? 5'000'000 : 2'000'000;
     for (const auto& [name, time] : {std::pair("loss", loss), std::pair("gradients", int64_t{9'000'000})}) {
       StopwatchArrivals& arrivals = world.arrivals(rank).measurements.emplace_back();
       arrivals.name = name;
-      for (int i = 0; i < 50; ++i) arrivals.arrivals.push_back({i, time + i * int64_t{20'000'000}});
+      for (int i = 0; i < 600; ++i) arrivals.arrivals.push_back({i, time + i * int64_t{20'000'000}});
     }
     world.arrivals(rank).error_bound_nanoseconds = rank * 100;
   }

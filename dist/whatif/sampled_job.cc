@@ -163,7 +163,9 @@ class Maker {
                             sample.cpu_of_work().watched_seconds()};
       all = all ? LeastCertain(*all, cpu) : cpu;
     }
-    if (all) job_.work_spread = ExpectedSpread(*all);
+    if (!all) return;
+    job_.work_spread = ExpectedSpread(*all);
+    job_.work_slowdown = SecondsOfOneSlowdown(*all);
   }
 
   // The same iterations of all ranks, by rank.

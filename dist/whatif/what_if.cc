@@ -519,8 +519,8 @@ class Analysis {
   double LeastSavedByBlamed() const {
     if (job_.work_spread <= 0 || answer_.replayed_seconds() <= 0) return kMinSaved;
     const double level = kBlameError / static_cast<double>(ranks_.size());
-    const double by_chance =
-        StudentTQuantile(1 - level, kSpreadDegreesOfFreedom) * std::sqrt(2) * job_.work_spread;
+    const double by_chance = job_.work_slowdown + StudentTQuantile(1 - level, kSpreadDegreesOfFreedom) *
+                                                      std::sqrt(2) * job_.work_spread;
     return std::max(kMinSaved, by_chance / answer_.replayed_seconds());
   }
 
