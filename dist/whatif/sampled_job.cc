@@ -393,7 +393,7 @@ class Maker {
     }
     for (size_t cut = 0; cut + 1 < cuts.size(); ++cut) {
       if (cut % kIterationsPerBatch == 0) ++num_batches_;
-      BeginStep(std::get<1>(cuts[cut + 1]), 1, num_batches_);
+      BeginStep(std::get<1>(cuts[cut + 1]), 1, num_batches_, when[cut]);
       job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(when[cut + 1] - when[cut]);
       for (size_t rank = 0; rank < block.size(); ++rank) {
         const Piece& transfer = block[rank][where[cut][rank]];
@@ -417,7 +417,7 @@ class Maker {
       end = std::max(end, pieces.back().end);
       for (const Piece& piece : pieces) iterations.insert(piece.iteration);
     }
-    BeginStep(*iterations.begin(), static_cast<int>(iterations.size()), ++num_batches_);
+    BeginStep(*iterations.begin(), static_cast<int>(iterations.size()), ++num_batches_, begin);
     job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(end - begin);
     for (size_t rank = 0; rank < block.size(); ++rank) {
       BeginRank(rank, kNanosecond * static_cast<double>(block[rank].front().start - begin), -1);
@@ -427,7 +427,8 @@ class Maker {
     EndStep();
   }
 
-  void BeginStep(int64_t number, int num_iterations, int64_t batch) {
+  void BeginStep(int64_t number, int num_iterations, int64_t batch, int64_t begin) {
+    step_begin_ = begin;
     job_.graph.AddStep();
     job_.steps.push_back({number, 0, num_iterations, batch});
     groups_.clear();
@@ -456,8 +457,8 @@ class Maker {
     }
     AddWork(piece.name);
     const int32_t operation = Add(KindOf(piece.name, kTransfer), 0, position_);
-    job_.operations[operation].start = kNanosecond * static_cast<double>(piece.start);
-    job_.operations[operation].end = kNanosecond * static_cast<double>(piece.end);
+    job_.operations[operation].start = kNanosecond * static_cast<double>(piece.start - step_begin_);
+    job_.operations[operation].end = kNanosecond * static_cast<double>(piece.end - step_begin_);
     groups_[{KeyOf(piece), GroupOf(piece.name, rank_)}].push_back(operation);
     ++position_;
   }
@@ -488,7 +489,7 @@ class Maker {
 
   void EndStep() {
     for (const auto& [unused, members] : groups_) {
-      double latest = 0;
+      double latest = -std::numeric_limits<double>::infinity();
       for (const int32_t member : members) latest = std::max(latest, job_.operations[member].start);
       for (const int32_t member : members) {
         // A rank that left before the last one came did not wait for it; then the replay does not fit, which
@@ -587,6 +588,7 @@ class Maker {
   std::vector<std::pair<int32_t, int32_t>> kinds_;
   std::map<std::tuple<int, int, int32_t>, int32_t> places_;  // by stage, position and kind
   int64_t num_batches_ = 0;
+  int64_t step_begin_ = 0;  // times since the machine's start would be rounded to nanoseconds
   Job job_;
 };
 

@@ -452,7 +452,7 @@ TEST(IterationSampler, KeepsEverFewerBlocksOfALongRunInBoundedMemory) {
   ASSERT_TRUE(job.ok()) << job.status();
   const WhatIfAnswer answer = AnswerWhatIf(*job);
   EXPECT_EQ(answer.verdict(), WHAT_IF_EVEN) << answer.conclusion();
-  EXPECT_LT(answer.replay_error(), 1e-6);
+  EXPECT_LT(answer.replay_error(), 1e-9);
 }
 
 }  // namespace
