@@ -62,14 +62,13 @@ constexpr int kMaxFailuresPrinted = 3;
 
 // To be written after an IterationSample: protobuf reads both as one.
 std::string CpuOfWorkBytes(const StopwatchStats& stats) {
-  const absl::StatusOr<RankReport> report = RankReport::FromStats(stats);
-  if (!report.ok() || report->num_measured_iters == 0) return "";
-  const CpuShare cpu = report->CpuOfWork();
+  const std::optional<CpuShare> cpu = CpuShareOfWork(stats);
+  if (!cpu) return "";
   IterationSample sample;
   CpuOfWork& of_work = *sample.mutable_cpu_of_work();
-  of_work.set_cpu_seconds(cpu.cpu_seconds);
-  of_work.set_taken_share(cpu.taken_share);
-  of_work.set_watched_seconds(cpu.watched_seconds);
+  of_work.set_cpu_seconds(cpu->cpu_seconds);
+  of_work.set_taken_share(cpu->taken_share);
+  of_work.set_watched_seconds(cpu->watched_seconds);
   return sample.SerializeAsString();
 }
 

@@ -14,7 +14,7 @@
 #include "ott/core/stopwatch/own_time.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
-#include "ott/dist/stats/cluster_summary.pb.h"
+#include "ott/dist/stats/stats_message.pb.h"
 
 namespace ott {
 

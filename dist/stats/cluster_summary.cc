@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <string_view>
+#include <unordered_set>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/statistics/location.h"
 #include "ott/dist/comm/rank_list.h"
@@ -17,20 +17,14 @@ namespace {
 constexpr int64_t kMaxListedRanks = 256;
 constexpr size_t kMaxGroups = 64;
 constexpr size_t kMaxNotes = 32;
-TimeOfRank MakeTime(int rank, const std::string& host, double seconds) {
-  TimeOfRank time;
-  time.set_rank(rank);
-  time.set_host(host);
-  time.set_seconds(seconds);
-  return time;
-}
+constexpr int kMaxTaken = 8;
 
 // Which ranks' values are kept as extremes: on a tie the lower rank's, so that the order of merging does not
 // matter.
 bool IsMoreExtreme(double a, int rank_a, double b, int rank_b) { return a != b ? a > b : rank_a < rank_b; }
 
 // Times a rank may have for its measurements as a share of its iterations: it runs in some of them.
-std::optional<SteadyTime> FromProto(const SteadyTimeStats& proto, double share) {
+std::optional<SteadyTime> OwnTimeOf(const SteadyTimeStats& proto, double share) {
   if (!std::isfinite(proto.seconds()) || !(proto.standard_error() >= 0) ||
       !(proto.degrees_of_freedom() > 0)) {
     return std::nullopt;
@@ -38,67 +32,171 @@ std::optional<SteadyTime> FromProto(const SteadyTimeStats& proto, double share) 
   return SteadyTime{share * proto.seconds(), share * proto.standard_error(), proto.degrees_of_freedom()};
 }
 
-std::optional<SteadyTime> All(const OwnTimeStats& proto, double share = 1) {
-  return proto.has_all() ? FromProto(proto.all(), share) : std::nullopt;
+std::optional<SteadyTime> OwnTimeOf(const OwnTimeStats& proto, bool is_window, double share = 1) {
+  if (is_window) return proto.has_window() ? OwnTimeOf(proto.window(), share) : std::nullopt;
+  return proto.has_all() ? OwnTimeOf(proto.all(), share) : std::nullopt;
 }
 
-std::optional<SteadyTime> Window(const OwnTimeStats& proto, double share = 1) {
-  return proto.has_window() ? FromProto(proto.window(), share) : std::nullopt;
-}
-
-internal::RankRanges RangesToProto(const RankSet& ranks) {
-  internal::RankRanges proto;
-  for (const auto& [begin, end] : ranks.ranges()) {
-    proto.add_begin(begin);
-    proto.add_end(end);
+// Of all iterations.
+double WaitingSeconds(const StopwatchStats& stats) {
+  if (stats.has_own_work()) return stats.own_work().waiting_seconds();
+  double seconds = 0;
+  for (const Measurement& measurement : stats.measurements()) {
+    if (measurement.collective()) seconds += measurement.per_iteration().total();
   }
-  return proto;
+  return seconds;
 }
 
-absl::StatusOr<RankSet> RangesFromProto(const internal::RankRanges& proto) {
-  if (proto.begin_size() != proto.end_size())
-    return absl::InvalidArgumentError("ranges of ranks are cut off");
-  RankSet ranks;
-  for (int i = 0; i < proto.begin_size(); ++i) {
-    if (proto.begin(i) < 0 || proto.end(i) <= proto.begin(i)) {
-      return absl::InvalidArgumentError(absl::StrCat("ranks ", proto.begin(i), " to ", proto.end(i)));
-    }
-    ranks.AddRange(proto.begin(i), proto.end(i));
-  }
-  return ranks;
+// What a rank did since an earlier report of it.
+struct RankWork {
+  int64_t num_iters = 0;
+  // Of a mean iteration, the second without waiting for others.
+  double iteration_seconds = 0;
+  double seconds = 0;
+  CpuShare cpu;
+  // Whether cpu was seen.
+  bool is_watched = false;
+};
+
+RankWork WorkSince(const StopwatchStats& earlier, const StopwatchStats& stats) {
+  RankWork work;
+  work.num_iters = stats.num_measured_iters() - earlier.num_measured_iters();
+  if (work.num_iters <= 0) return work;
+  const double total = std::max(0.0, stats.iteration().total() - earlier.iteration().total());
+  const double waiting = WaitingSeconds(stats) - WaitingSeconds(earlier);
+  work.iteration_seconds = total / static_cast<double>(work.num_iters);
+  work.seconds = std::max(0.0, total - waiting) / static_cast<double>(work.num_iters);
+  work.cpu.cpu_seconds = work.seconds;
+  work.cpu.watched_seconds = total;
+  const OwnWorkStats& before = earlier.own_work();
+  const OwnWorkStats& own = stats.own_work();
+  const int64_t num_watched = own.num_watched_iters() - before.num_watched_iters();
+  work.is_watched = num_watched > 0 && work.seconds > 0;
+  if (!work.is_watched) return work;
+  const auto count = static_cast<double>(num_watched);
+  work.cpu.cpu_seconds = std::min(work.seconds, (own.cpu_seconds() - before.cpu_seconds()) / count);
+  work.cpu.taken_share = (own.taken_seconds() - before.taken_seconds()) / count / work.seconds;
+  return work;
 }
 
-void AddTimesToProto(const std::map<std::string, RankTimes>& times_of_groups,
-                     google::protobuf::RepeatedPtrField<internal::LikeTimes>& proto) {
-  for (const auto& [group, times] : times_of_groups) {
-    internal::LikeTimes& added = *proto.Add();
-    added.set_group(group);
-    *added.mutable_times() = times.ToProto();
-  }
+void AddTaken(double share, int rank, CpuTaken& taken) {
+  taken.set_num_watched(taken.num_watched() + 1);
+  if (share < kTakenShare) return;
+  taken.set_num_taken(taken.num_taken() + 1);
+  TakenFromRank& from_rank = *taken.add_ranks();
+  from_rank.set_rank(rank);
+  from_rank.set_share(share);
 }
 
-absl::StatusOr<std::map<std::string, RankTimes>> TimesFromProto(
-    const google::protobuf::RepeatedPtrField<internal::LikeTimes>& proto) {
-  std::map<std::string, RankTimes> times_of_groups;
-  for (const internal::LikeTimes& times : proto) {
-    OTT_ASSIGN_OR_RETURN(times_of_groups[times.group()], RankTimes::FromProto(times.times()));
-  }
-  return times_of_groups;
+void MergeTaken(const CpuTaken& other, CpuTaken& taken) {
+  taken.set_num_watched(taken.num_watched() + other.num_watched());
+  taken.set_num_taken(taken.num_taken() + other.num_taken());
+  auto& ranks = *taken.mutable_ranks();
+  ranks.MergeFrom(other.ranks());
+  std::sort(ranks.begin(), ranks.end(), [](const TakenFromRank& a, const TakenFromRank& b) {
+    return IsMoreExtreme(a.share(), a.rank(), b.share(), b.rank());
+  });
+  if (ranks.size() > kMaxTaken) ranks.DeleteSubrange(kMaxTaken, ranks.size() - kMaxTaken);
 }
 
 }  // namespace
 
-absl::StatusOr<RankReport> RankReport::FromStats(const StopwatchStats& stats) {
+std::optional<CpuShare> CpuShareOfWork(const StopwatchStats& stats) {
+  const RankWork work = WorkSince(StopwatchStats::default_instance(), stats);
+  if (work.num_iters <= 0) return std::nullopt;
+  return work.cpu;
+}
+
+ClusterSummary::Row::Row(std::string name, const StopwatchStats& rank, double seconds, double iteration)
+    : name(std::move(name)) {
+  ranks.Add(rank.rank());
+  over_ranks.AddSeconds(seconds);
+  iterations.AddSeconds(iteration);
+  max.set_rank(rank.rank());
+  max.set_host(rank.host());
+  max.set_seconds(seconds);
+  min = max;
+}
+
+void ClusterSummary::Row::Merge(const Row& other) {
+  if (other.over_ranks.count() == 0) return;
+  const bool is_first = over_ranks.count() == 0;
+  collective |= other.collective;
+  ranks.Add(other.ranks);
+  over_ranks.Merge(other.over_ranks);
+  iterations.Merge(other.iterations);
+  intervals.Merge(other.intervals);
+  if (is_first || IsMoreExtreme(-other.min.seconds(), other.min.rank(), -min.seconds(), min.rank()))
+    min = other.min;
+  if (is_first || IsMoreExtreme(other.max.seconds(), other.max.rank(), max.seconds(), max.rank()))
+    max = other.max;
+  for (const auto& [group, theirs] : other.times) times[group].Merge(theirs);
+}
+
+ClusterSummary::Row& ClusterSummary::Rows::operator[](const std::string& name) {
+  const auto [position, is_new] = positions_.emplace(name, rows_.size());
+  if (is_new) rows_.emplace_back().name = name;
+  return rows_[position->second];
+}
+
+void ClusterSummary::Rows::Merge(const Rows& other) {
+  for (const Row& row : other.rows_) (*this)[row.name].Merge(row);
+}
+
+absl::StatusOr<ClusterSummary> ClusterSummary::OfRank(const internal::RankReport& report,
+                                                      const StopwatchStats* earlier) {
+  const StopwatchStats& stats = report.stats();
   if (stats.num_measured_iters() < 0) {
     return absl::InvalidArgumentError(absl::StrCat(stats.num_measured_iters(), " measured iterations"));
   }
-  RankReport report;
-  report.rank = stats.rank();
-  report.host = stats.host();
-  report.num_measured_iters = stats.num_measured_iters();
-  OTT_ASSIGN_OR_RETURN(report.iterations, DurationStatistics::FromProto(stats.iteration()));
-  report.total_seconds = report.iterations.total();
-  for (const ott::Measurement& measurement : stats.measurements()) {
+  if (earlier != nullptr && earlier->num_measured_iters() > stats.num_measured_iters()) earlier = nullptr;
+  const bool is_window = earlier != nullptr;
+  const RankWork work = WorkSince(is_window ? *earlier : StopwatchStats::default_instance(), stats);
+  ClusterSummary summary;
+  summary.ranks_of_iteration_count_[work.num_iters].Add(stats.rank());
+  RankSummary& listed = summary.listed_.emplace_back();
+  listed.set_rank(stats.rank());
+  listed.set_host(stats.host());
+  listed.set_num_measured_iters(work.num_iters);
+  for (const OneTimeMeasurement& one_time : stats.one_time()) {
+    if (is_window || one_time.running()) continue;
+    summary.one_time_[one_time.name()].Merge(Row(one_time.name(), stats, one_time.seconds(), 0));
+  }
+  OTT_ASSIGN_OR_RETURN(DurationStatistics iterations, DurationStatistics::FromProto(stats.iteration()));
+  if (work.num_iters > 0) {
+    listed.set_work_seconds(work.seconds);
+    summary.iteration_ = Row("iteration", stats, work.iteration_seconds, work.iteration_seconds);
+    if (!is_window) summary.iteration_.intervals = std::move(iterations);
+    summary.work_ = Row("work", stats, work.seconds, work.iteration_seconds);
+    if (const auto own = OwnTimeOf(stats.own_work().time(), is_window)) {
+      summary.work_.times[report.like_work()] = RankTimes({stats.rank(), {*own, work.cpu}});
+    }
+    if (work.is_watched) AddTaken(work.cpu.taken_share, stats.rank(), summary.taken_);
+    summary.cpu_of_work_ = work.cpu;
+    summary.dimensions_["host"].work_of_value[stats.host()].AddSeconds(work.seconds);
+    for (const internal::GroupLabel& group : report.groups()) {
+      summary.dimensions_[group.dimension()].work_of_value[group.value()].AddSeconds(work.seconds);
+    }
+  }
+  OTT_RETURN_IF_ERROR(summary.AddMeasurements(report, earlier, work.cpu));
+  return summary;
+}
+
+absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
+                                             const StopwatchStats* earlier, const CpuShare& cpu) {
+  const StopwatchStats& stats = report.stats();
+  const StopwatchStats& before = earlier != nullptr ? *earlier : StopwatchStats::default_instance();
+  std::unordered_map<std::string_view, double> seconds_before;
+  for (const Measurement& measurement : before.measurements()) {
+    seconds_before[measurement.name()] = measurement.per_iteration().total();
+  }
+  const int64_t num_iters = stats.num_measured_iters() - before.num_measured_iters();
+  const auto make_row = [&](const std::string& name, double seconds, double seconds_earlier) {
+    return Row(name, stats, std::max(0.0, seconds - seconds_earlier) / static_cast<double>(num_iters),
+               iteration_.max.seconds());
+  };
+  std::unordered_set<std::string_view> names;
+  for (const Measurement& measurement : stats.measurements()) {
     const absl::StatusOr<DurationStatistics> per_iteration =
         DurationStatistics::FromProto(measurement.per_iteration());
     absl::StatusOr<DurationStatistics> intervals = DurationStatistics::FromProto(measurement.per_interval());
@@ -106,195 +204,27 @@ absl::StatusOr<RankReport> RankReport::FromStats(const StopwatchStats& stats) {
       if (!status.ok())
         return absl::Status(status.code(), absl::StrCat(measurement.name(), ": ", status.message()));
     }
-    // In a mean iteration, also where it runs in few.
-    const double share = stats.num_measured_iters() > 0 ? static_cast<double>(per_iteration->count()) /
-                                                              static_cast<double>(stats.num_measured_iters())
-                                                        : 0;
-    Entry entry{measurement.collective(), per_iteration->total(), *std::move(intervals),
-                All(measurement.own(), share), Window(measurement.own(), share)};
-    if (!report.measurements.emplace(measurement.name(), std::move(entry)).second) {
+    if (!names.insert(measurement.name()).second) {
       return absl::InvalidArgumentError(absl::StrCat(measurement.name(), ": reported twice"));
     }
-    report.names.push_back(measurement.name());
-  }
-  if (stats.has_observer_thread_seconds()) {
-    Entry entry;
-    entry.total_seconds = stats.observer_thread_seconds();
-    if (report.measurements.emplace(kObserverThreads, std::move(entry)).second) {
-      report.names.push_back(kObserverThreads);
+    if (num_iters == 0) continue;
+    Row row =
+        make_row(measurement.name(), measurement.per_iteration().total(), seconds_before[measurement.name()]);
+    row.collective = measurement.collective();
+    if (earlier == nullptr) row.intervals = *std::move(intervals);
+    // In a mean iteration, also where it runs in few.
+    const double share =
+        static_cast<double>(per_iteration->count()) / static_cast<double>(stats.num_measured_iters());
+    if (const auto own = OwnTimeOf(measurement.own(), earlier != nullptr, share)) {
+      row.times[report.like_work()] = RankTimes({stats.rank(), {*own, cpu}});
     }
+    measurements_[row.name] = std::move(row);
   }
-  if (stats.has_own_work()) {
-    const OwnWorkStats& own = stats.own_work();
-    report.work_seconds = std::max(0.0, report.total_seconds - own.waiting_seconds());
-    report.num_watched_iters = own.num_watched_iters();
-    report.cpu_seconds = own.cpu_seconds();
-    report.taken_seconds = own.taken_seconds();
-    report.own_work = All(own.time());
-    report.own_work_in_window = Window(own.time());
+  if (num_iters > 0 && stats.has_observer_thread_seconds() && names.count(kObserverThreads) == 0) {
+    measurements_[kObserverThreads] =
+        make_row(kObserverThreads, stats.observer_thread_seconds(), before.observer_thread_seconds());
   }
-  for (const OneTimeMeasurement& one_time : stats.one_time()) {
-    if (!one_time.running()) report.one_time.emplace_back(one_time.name(), one_time.seconds());
-  }
-  return report;
-}
-
-void RankReport::Add(const RankReport& other) {
-  // One of the two says little about the other; what took longer is compared.
-  const bool is_shorter = num_measured_iters < other.num_measured_iters;
-  if (is_shorter) own_work = other.own_work;
-  if (work_seconds && other.work_seconds) *work_seconds += *other.work_seconds;
-  num_watched_iters += other.num_watched_iters;
-  cpu_seconds += other.cpu_seconds;
-  taken_seconds += other.taken_seconds;
-  num_measured_iters += other.num_measured_iters;
-  total_seconds += other.total_seconds;
-  iterations.Merge(other.iterations);
-  for (const std::string& name : other.names) {
-    const auto [entry, is_new] = measurements.try_emplace(name);
-    if (is_new) names.push_back(name);
-    const Entry& theirs = other.measurements.at(name);
-    entry->second.collective |= theirs.collective;
-    entry->second.total_seconds += theirs.total_seconds;
-    entry->second.intervals.Merge(theirs.intervals);
-    if (is_new || is_shorter) entry->second.own = theirs.own;
-  }
-  one_time.insert(one_time.end(), other.one_time.begin(), other.one_time.end());
-}
-
-RankReport RankReport::Since(const RankReport& earlier) const {
-  if (num_measured_iters < earlier.num_measured_iters) return *this;
-  RankReport since = *this;
-  since.num_measured_iters -= earlier.num_measured_iters;
-  since.total_seconds = std::max(0.0, since.total_seconds - earlier.total_seconds);
-  if (since.work_seconds && earlier.work_seconds) {
-    since.work_seconds = std::max(0.0, *since.work_seconds - *earlier.work_seconds);
-  }
-  since.num_watched_iters -= earlier.num_watched_iters;
-  since.cpu_seconds -= earlier.cpu_seconds;
-  since.taken_seconds -= earlier.taken_seconds;
-  since.own_work = own_work_in_window;
-  since.iterations = DurationStatistics();
-  since.one_time.clear();
-  for (auto& [name, entry] : since.measurements) {
-    const auto before = earlier.measurements.find(name);
-    if (before != earlier.measurements.end()) {
-      entry.total_seconds = std::max(0.0, entry.total_seconds - before->second.total_seconds);
-    }
-    entry.intervals = DurationStatistics();
-    entry.own = entry.own_in_window;
-  }
-  return since;
-}
-
-CpuShare RankReport::CpuOfWork() const {
-  const double work = WorkSeconds();
-  CpuShare cpu;
-  cpu.cpu_seconds = work;
-  cpu.watched_seconds = total_seconds;
-  if (num_watched_iters == 0 || work <= 0) return cpu;
-  const auto count = static_cast<double>(num_watched_iters);
-  cpu.cpu_seconds = std::min(work, cpu_seconds / count);
-  cpu.taken_share = taken_seconds / count / work;
-  return cpu;
-}
-
-double RankReport::WorkSeconds() const {
-  if (work_seconds) return PerIteration(*work_seconds);
-  double work = total_seconds;
-  for (const auto& [unused_name, entry] : measurements) {
-    if (entry.collective) work -= entry.total_seconds;
-  }
-  return PerIteration(std::max(work, 0.0));
-}
-
-void ClusterSummary::Measurement::AddRank(const RankReport& report, double seconds) {
-  ranks.Add(report.rank);
-  over_ranks.AddSeconds(seconds);
-  min = max = MakeTime(report.rank, report.host, seconds);
-  iterations.AddSeconds(report.PerIteration(report.total_seconds));
-}
-
-void ClusterSummary::Measurement::Merge(const Measurement& other) {
-  if (other.ranks.empty()) return;
-  const bool is_first = ranks.empty();
-  collective |= other.collective;
-  ranks.Add(other.ranks);
-  over_ranks.Merge(other.over_ranks);
-  intervals.Merge(other.intervals);
-  if (is_first || IsMoreExtreme(-other.min.seconds(), other.min.rank(), -min.seconds(), min.rank()))
-    min = other.min;
-  if (is_first || IsMoreExtreme(other.max.seconds(), other.max.rank(), max.seconds(), max.rank()))
-    max = other.max;
-  iterations.Merge(other.iterations);
-  for (const auto& [group, theirs] : other.times) times[group].Merge(theirs);
-}
-
-ClusterSummary::ClusterSummary(const RankReport& report) {
-  iteration_.name = "iteration";
-  ranks_of_iteration_count_[report.num_measured_iters].Add(report.rank);
-  RankSummary summary;
-  summary.set_rank(report.rank);
-  summary.set_host(report.host);
-  summary.set_num_measured_iters(report.num_measured_iters);
-  for (const auto& [name, seconds] : report.one_time) {
-    OneTime& one_time = NamedOneTime(name);
-    one_time.over_ranks.AddSeconds(seconds);
-    one_time.max = MakeTime(report.rank, report.host, seconds);
-  }
-  if (report.num_measured_iters == 0) {
-    ranks_without_iterations_.Add(report.rank);
-    listed_.push_back(summary);
-    return;
-  }
-
-  ranks_.Add(report.rank);
-  iteration_.AddRank(report, report.PerIteration(report.total_seconds));
-  iteration_.intervals = report.iterations;
-  summary.set_work_seconds(report.WorkSeconds());
-  listed_.push_back(summary);
-  work_.AddSeconds(summary.work_seconds());
-  slowest_ = summary;
-  const CpuShare cpu = report.CpuOfWork();
-  if (report.num_watched_iters > 0 && report.WorkSeconds() > 0) taken_.Add(cpu.taken_share, report.rank);
-  AddCpuOfWork(cpu);
-  if (report.own_work) {
-    work_times_[report.like_work] = RankTimes({report.rank, {*report.own_work, cpu}});
-  }
-  for (const std::string& name : report.names) {
-    const RankReport::Entry& entry = report.measurements.at(name);
-    const double seconds = report.PerIteration(entry.total_seconds);
-    Measurement& measurement = Named(name);
-    measurement.collective = entry.collective;
-    measurement.AddRank(report, seconds);
-    measurement.intervals = entry.intervals;
-    if (entry.own) {
-      measurement.times[report.like_work] = RankTimes({report.rank, {*entry.own, cpu}});
-    }
-  }
-  for (const GroupLabel& group : report.groups) {
-    dimensions_[group.dimension].work_of_value[group.value].AddSeconds(summary.work_seconds());
-  }
-}
-
-void ClusterSummary::AddCpuOfWork(const CpuShare& cpu) {
-  cpu_of_work_ = cpu_of_work_ ? LeastCertain(*cpu_of_work_, cpu) : cpu;
-}
-
-ClusterSummary::Measurement& ClusterSummary::Named(const std::string& name) {
-  const auto [position, is_new] = positions_.emplace(name, measurements_.size());
-  if (is_new) {
-    measurements_.emplace_back();
-    measurements_.back().name = name;
-  }
-  return measurements_[position->second];
-}
-
-ClusterSummary::OneTime& ClusterSummary::NamedOneTime(const std::string& name) {
-  const auto found = std::find_if(one_time_.begin(), one_time_.end(),
-                                  [&](const auto& one_time) { return one_time.first == name; });
-  if (found != one_time_.end()) return found->second;
-  return one_time_.emplace_back(name, OneTime()).second;
+  return absl::OkStatus();
 }
 
 void ClusterSummary::AddNote(std::string note) {
@@ -306,28 +236,23 @@ void ClusterSummary::AddNote(std::string note) {
 }
 
 RankSet ClusterSummary::ranks() const {
-  RankSet all = ranks_;
-  all.Add(ranks_without_iterations_);
+  RankSet all;
+  for (const auto& [unused_count, ranks_with_it] : ranks_of_iteration_count_) all.Add(ranks_with_it);
   return all;
 }
 
 void ClusterSummary::Merge(const ClusterSummary& other) {
-  ranks_.Add(other.ranks_);
-  ranks_without_iterations_.Add(other.ranks_without_iterations_);
-  late_ranks_.Add(other.late_ranks_);
-  iteration_.name = "iteration";
   iteration_.Merge(other.iteration_);
-  for (const Measurement& measurement : other.measurements_) Named(measurement.name).Merge(measurement);
   work_.Merge(other.work_);
-  if (other.slowest_ && (!slowest_ || IsMoreExtreme(other.slowest_->work_seconds(), other.slowest_->rank(),
-                                                    slowest_->work_seconds(), slowest_->rank()))) {
-    slowest_ = other.slowest_;
-  }
-  for (const auto& [group, theirs] : other.work_times_) work_times_[group].Merge(theirs);
-  taken_.Merge(other.taken_);
-  if (other.cpu_of_work_) AddCpuOfWork(*other.cpu_of_work_);
+  measurements_.Merge(other.measurements_);
+  one_time_.Merge(other.one_time_);
   for (const auto& [count, ranks_with_it] : other.ranks_of_iteration_count_) {
     ranks_of_iteration_count_[count].Add(ranks_with_it);
+  }
+  late_ranks_.Add(other.late_ranks_);
+  MergeTaken(other.taken_, taken_);
+  if (other.cpu_of_work_) {
+    cpu_of_work_ = cpu_of_work_ ? LeastCertain(*cpu_of_work_, *other.cpu_of_work_) : other.cpu_of_work_;
   }
   for (const auto& [name, theirs] : other.dimensions_) {
     Dimension& dimension = dimensions_[name];
@@ -335,41 +260,35 @@ void ClusterSummary::Merge(const ClusterSummary& other) {
     dimension.too_many |= theirs.too_many || dimension.work_of_value.size() > kMaxGroups;
     if (dimension.too_many) dimension.work_of_value.clear();
   }
-  for (const auto& [name, theirs] : other.one_time_) {
-    OneTime& one_time = NamedOneTime(name);
-    const bool is_first = one_time.over_ranks.count() == 0;
-    one_time.over_ranks.Merge(theirs.over_ranks);
-    if (is_first ||
-        IsMoreExtreme(theirs.max.seconds(), theirs.max.rank(), one_time.max.seconds(), one_time.max.rank())) {
-      one_time.max = theirs.max;
-    }
-  }
-  for (const std::string& note : other.notes_) AddNote(note);
   listed_.insert(listed_.end(), other.listed_.begin(), other.listed_.end());
-  if (ranks_.size() + ranks_without_iterations_.size() > kMaxListedRanks) listed_.clear();
+  if (ranks().size() > kMaxListedRanks) listed_.clear();
+  for (const std::string& note : other.notes_) AddNote(note);
 }
 
-ClusterMeasurement ClusterSummary::FinishMeasurement(const Measurement& measurement, const RankSet& all) {
-  ClusterMeasurement finished;
-  finished.set_name(measurement.name);
-  finished.set_collective(measurement.collective);
-  finished.set_num_ranks(measurement.ranks.size());
-  const double mean = measurement.over_ranks.mean();
+ClusterMeasurement ClusterSummary::Row::Outline() const {
+  ClusterMeasurement outline;
+  outline.set_name(name);
+  outline.set_collective(collective);
+  *outline.mutable_min() = min;
+  *outline.mutable_max() = max;
+  return outline;
+}
+
+ClusterMeasurement ClusterSummary::Row::Finish(const RankSet& all) const {
+  ClusterMeasurement finished = Outline();
+  finished.set_num_ranks(ranks.size());
+  const double mean = over_ranks.mean();
   finished.set_mean(mean);
-  finished.set_standard_deviation(measurement.over_ranks.standard_deviation());
-  *finished.mutable_min() = measurement.min;
-  *finished.mutable_max() = measurement.max;
-  finished.set_imbalance(mean > 0 ? std::max(measurement.max.seconds() / mean - 1, 0.0) : 0);
-  if (measurement.iterations.total() > 0) {
-    finished.set_share_of_iteration(measurement.over_ranks.total() / measurement.iterations.total());
-  }
-  if (const RankSet without = all.Minus(measurement.ranks); !without.empty()) {
+  finished.set_standard_deviation(over_ranks.standard_deviation());
+  finished.set_imbalance(mean > 0 ? std::max(max.seconds() / mean - 1, 0.0) : 0);
+  if (iterations.total() > 0) finished.set_share_of_iteration(over_ranks.total() / iterations.total());
+  if (const RankSet without = all.Minus(ranks); !without.empty()) {
     finished.set_ranks_without(FormatRanks(without.ToVector()));
   }
-  if (const std::optional<double> p50 = measurement.intervals.Quantile(0.50)) {
+  if (const std::optional<double> p50 = intervals.Quantile(0.50)) {
     finished.set_p50(*p50);
-    finished.set_p90(*measurement.intervals.Quantile(0.90));
-    finished.set_p99(*measurement.intervals.Quantile(0.99));
+    finished.set_p90(*intervals.Quantile(0.90));
+    finished.set_p99(*intervals.Quantile(0.99));
   }
   return finished;
 }
@@ -394,12 +313,11 @@ void ClusterSummary::FinishGroups(ClusterStats& stats) const {
 
 void ClusterSummary::FinishNotes(ClusterStats& stats) const {
   for (const std::string& note : notes_) stats.add_notes(note);
-  if (!ranks_without_iterations_.empty()) {
-    stats.add_notes(
-        absl::StrCat(FormatRanks(ranks_without_iterations_.ToVector()), ": no iteration measured yet"));
-  }
   auto counts = ranks_of_iteration_count_;
-  counts.erase(0);
+  if (const auto none = counts.find(0); none != counts.end()) {
+    stats.add_notes(absl::StrCat(FormatRanks(none->second.ToVector()), ": no iteration measured yet"));
+    counts.erase(none);
+  }
   if (counts.size() < 2) return;
   std::string note = "ranks measured different numbers of iterations:";
   for (const auto& [count, ranks_with_it] : counts) {
@@ -424,156 +342,24 @@ ClusterStats ClusterSummary::Finish(int world_size, double error_share) const {
     stats.set_min_measured_iters(ranks_of_iteration_count_.begin()->first);
     stats.set_max_measured_iters(ranks_of_iteration_count_.rbegin()->first);
   }
-  *stats.mutable_iteration() = FinishMeasurement(iteration_, ranks_);
-  for (const Measurement& measurement : measurements_) {
-    *stats.add_measurements() = FinishMeasurement(measurement, ranks_);
+  *stats.mutable_iteration() = iteration_.Finish(iteration_.ranks);
+  stats.mutable_iteration()->set_name("iteration");
+  for (const Row& measurement : measurements_) {
+    *stats.add_measurements() = measurement.Finish(iteration_.ranks);
   }
-  for (const auto& [name, one_time] : one_time_) {
+  for (const Row& one_time : one_time_) {
     OneTimeOfRanks& finished = *stats.add_one_time();
-    finished.set_name(name);
+    finished.set_name(one_time.name);
     finished.set_num_ranks(one_time.over_ranks.count());
     finished.set_mean(one_time.over_ranks.mean());
     *finished.mutable_max() = one_time.max;
   }
   FindStraggler(kWorkError * error_share, stats);
   FindSlowMeasurements(kMeasurementError * error_share, stats);
-  FinishTaken(stats);
+  if (taken_.num_watched() > 0) *stats.mutable_cpu_taken() = taken_;
   FinishGroups(stats);
   FinishNotes(stats);
   return stats;
-}
-
-internal::MeasurementSummary ClusterSummary::ToProto(const Measurement& measurement, const RankSet& all) {
-  internal::MeasurementSummary proto;
-  proto.set_name(measurement.name);
-  proto.set_collective(measurement.collective);
-  if (measurement.ranks != all) *proto.mutable_ranks() = RangesToProto(measurement.ranks);
-  *proto.mutable_over_ranks() = measurement.over_ranks.ToProto();
-  if (measurement.intervals.count() > 0) *proto.mutable_intervals() = measurement.intervals.ToProto();
-  *proto.mutable_min() = measurement.min;
-  *proto.mutable_max() = measurement.max;
-  *proto.mutable_iterations() = measurement.iterations.ToProto();
-  AddTimesToProto(measurement.times, *proto.mutable_times());
-  return proto;
-}
-
-absl::StatusOr<ClusterSummary::Measurement> ClusterSummary::MeasurementFromProto(
-    const internal::MeasurementSummary& proto, const RankSet& all) {
-  Measurement measurement;
-  measurement.name = proto.name();
-  measurement.collective = proto.collective();
-  measurement.ranks = all;
-  if (proto.has_ranks()) {
-    OTT_ASSIGN_OR_RETURN(measurement.ranks, RangesFromProto(proto.ranks()));
-  }
-  OTT_ASSIGN_OR_RETURN(measurement.over_ranks, DurationStatistics::FromProto(proto.over_ranks()));
-  OTT_ASSIGN_OR_RETURN(measurement.intervals, DurationStatistics::FromProto(proto.intervals()));
-  if (measurement.over_ranks.count() != measurement.ranks.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(proto.name(), ": ", measurement.over_ranks.count(),
-                                                   " values of ", measurement.ranks.size(), " ranks"));
-  }
-  measurement.min = proto.min();
-  measurement.max = proto.max();
-  OTT_ASSIGN_OR_RETURN(measurement.iterations, DurationStatistics::FromProto(proto.iterations()));
-  OTT_ASSIGN_OR_RETURN(measurement.times, TimesFromProto(proto.times()));
-  return measurement;
-}
-
-internal::ClusterSummary ClusterSummary::ToProto() const {
-  internal::ClusterSummary proto;
-  *proto.mutable_ranks() = RangesToProto(ranks_);
-  *proto.mutable_ranks_without_iterations() = RangesToProto(ranks_without_iterations_);
-  *proto.mutable_late_ranks() = RangesToProto(late_ranks_);
-  *proto.mutable_iteration() = ToProto(iteration_, ranks_);
-  for (const Measurement& measurement : measurements_)
-    *proto.add_measurements() = ToProto(measurement, ranks_);
-  *proto.mutable_work() = work_.ToProto();
-  if (slowest_) *proto.mutable_slowest() = *slowest_;
-  AddTimesToProto(work_times_, *proto.mutable_work_times());
-  internal::TakenSummary& taken = *proto.mutable_taken();
-  taken.set_num_watched(taken_.num_watched);
-  taken.set_num_taken(taken_.num_taken);
-  for (const auto& [share, rank] : taken_.ranks) {
-    taken.add_share(share);
-    taken.add_rank(rank);
-  }
-  if (cpu_of_work_) {
-    internal::CpuShare& cpu = *proto.mutable_cpu_of_work();
-    cpu.set_cpu_seconds(cpu_of_work_->cpu_seconds);
-    cpu.set_taken_share(cpu_of_work_->taken_share);
-    cpu.set_watched_seconds(cpu_of_work_->watched_seconds);
-  }
-  for (const RankSummary& rank : listed_) *proto.add_listed() = rank;
-  for (const auto& [count, ranks_with_it] : ranks_of_iteration_count_) {
-    internal::IterationCount& iteration_count = *proto.add_iteration_counts();
-    iteration_count.set_num_measured_iters(count);
-    *iteration_count.mutable_ranks() = RangesToProto(ranks_with_it);
-  }
-  for (const auto& [name, dimension] : dimensions_) {
-    if (dimension.too_many) proto.add_groups()->set_dimension(name);
-    for (const auto& [value, work] : dimension.work_of_value) {
-      internal::GroupSummary& group = *proto.add_groups();
-      group.set_dimension(name);
-      group.set_value(value);
-      *group.mutable_work() = work.ToProto();
-    }
-  }
-  for (const auto& [name, one_time] : one_time_) {
-    internal::OneTimeSummary& summary = *proto.add_one_time();
-    summary.set_name(name);
-    *summary.mutable_over_ranks() = one_time.over_ranks.ToProto();
-    *summary.mutable_max() = one_time.max;
-  }
-  for (const std::string& note : notes_) proto.add_notes(note);
-  return proto;
-}
-
-absl::StatusOr<ClusterSummary> ClusterSummary::FromProto(const internal::ClusterSummary& proto) {
-  ClusterSummary summary;
-  OTT_ASSIGN_OR_RETURN(summary.ranks_, RangesFromProto(proto.ranks()));
-  OTT_ASSIGN_OR_RETURN(summary.ranks_without_iterations_, RangesFromProto(proto.ranks_without_iterations()));
-  OTT_ASSIGN_OR_RETURN(summary.late_ranks_, RangesFromProto(proto.late_ranks()));
-  OTT_ASSIGN_OR_RETURN(summary.iteration_, MeasurementFromProto(proto.iteration(), summary.ranks_));
-  for (const internal::MeasurementSummary& measurement_proto : proto.measurements()) {
-    OTT_ASSIGN_OR_RETURN(Measurement measurement, MeasurementFromProto(measurement_proto, summary.ranks_));
-    summary.Named(measurement.name) = std::move(measurement);
-  }
-  OTT_ASSIGN_OR_RETURN(summary.work_, DurationStatistics::FromProto(proto.work()));
-  if (summary.work_.count() != summary.ranks_.size() || proto.has_slowest() == summary.ranks_.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("work of ", summary.work_.count(), " ranks among ", summary.ranks_.size()));
-  }
-  if (proto.has_slowest()) summary.slowest_ = proto.slowest();
-  OTT_ASSIGN_OR_RETURN(summary.work_times_, TimesFromProto(proto.work_times()));
-  summary.taken_.num_watched = proto.taken().num_watched();
-  summary.taken_.num_taken = proto.taken().num_taken();
-  for (int i = 0; i < std::min(proto.taken().rank_size(), proto.taken().share_size()); ++i) {
-    summary.taken_.ranks.emplace_back(proto.taken().share(i), proto.taken().rank(i));
-  }
-  if (proto.has_cpu_of_work()) {
-    const internal::CpuShare& cpu = proto.cpu_of_work();
-    summary.cpu_of_work_ = {cpu.cpu_seconds(), cpu.taken_share(), cpu.watched_seconds()};
-  }
-  summary.listed_.assign(proto.listed().begin(), proto.listed().end());
-  for (const internal::IterationCount& count : proto.iteration_counts()) {
-    OTT_ASSIGN_OR_RETURN(summary.ranks_of_iteration_count_[count.num_measured_iters()],
-                         RangesFromProto(count.ranks()));
-  }
-  for (const internal::GroupSummary& group : proto.groups()) {
-    Dimension& dimension = summary.dimensions_[group.dimension()];
-    if (!group.has_value()) {
-      dimension.too_many = true;
-      continue;
-    }
-    OTT_ASSIGN_OR_RETURN(dimension.work_of_value[group.value()], DurationStatistics::FromProto(group.work()));
-  }
-  for (const internal::OneTimeSummary& one_time : proto.one_time()) {
-    OneTime& mine = summary.NamedOneTime(one_time.name());
-    OTT_ASSIGN_OR_RETURN(mine.over_ranks, DurationStatistics::FromProto(one_time.over_ranks()));
-    mine.max = one_time.max();
-  }
-  summary.notes_.assign(proto.notes().begin(), proto.notes().end());
-  return summary;
 }
 
 }  // namespace ott

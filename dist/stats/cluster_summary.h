@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,8 +18,8 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/comm/rank_set.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
-#include "ott/dist/stats/cluster_summary.pb.h"
 #include "ott/dist/stats/rank_times.h"
+#include "ott/dist/stats/stats_message.pb.h"
 
 namespace ott {
 
@@ -40,67 +39,26 @@ inline constexpr double kMinMeasurementShare = 0.001;
 // A rank's CPU was taken where others had it for this share of the time of its own work.
 inline constexpr double kTakenShare = 0.1;
 
-// What a rank is part of: {"host", "node7"}, {"pipeline", "3"}.
-struct GroupLabel {
-  std::string dimension;
-  std::string value;
-};
-
-// One rank's totals.
-struct RankReport {
-  struct Entry {
-    bool collective = false;
-    double total_seconds = 0;
-    DurationStatistics intervals;
-    // Seconds a measured iteration, by this rank itself; since the start, and in the last window.
-    std::optional<SteadyTime> own;
-    std::optional<SteadyTime> own_in_window;
-  };
-
-  int rank = 0;
-  std::string host;
-  int64_t num_measured_iters = 0;
-  double total_seconds = 0;  // of all measured iterations
-  DurationStatistics iterations;
-  // Outside of collective measurements; nullopt where only these can tell. The rest as in StopwatchStats.
-  std::optional<double> work_seconds;
-  int64_t num_watched_iters = 0;
-  double cpu_seconds = 0;
-  double taken_seconds = 0;
-  std::optional<SteadyTime> own_work;
-  std::optional<SteadyTime> own_work_in_window;
-  std::vector<std::string> names;  // in the order of the report
-  std::unordered_map<std::string, Entry> measurements;
-  std::vector<std::pair<std::string, double>> one_time;
-  std::vector<GroupLabel> groups;
-  // Only ranks of which this is equal are compared.
-  std::string like_work;
-
-  // INVALID_ARGUMENT for numbers that no measurement gives.
-  static absl::StatusOr<RankReport> FromStats(const StopwatchStats& stats);
-
-  // Another report of the same rank, which was restarted.
-  void Add(const RankReport& other);
-  // What came after `earlier`, without the distribution of intervals. The whole report where the rank was
-  // restarted since.
-  RankReport Since(const RankReport& earlier) const;
-
-  // REQUIRES: num_measured_iters > 0
-  double PerIteration(double total) const { return total / static_cast<double>(num_measured_iters); }
-  double WorkSeconds() const;
-  // Of own work; all of it on a CPU where that is not known.
-  CpuShare CpuOfWork() const;
-};
+// Of a rank's own work in a mean iteration: all of it on a CPU where nothing else is known. Nullopt where no
+// iteration was measured.
+std::optional<CpuShare> CpuShareOfWork(const StopwatchStats& stats);
 
 // Merging is associative, and commutative but for the order of names and notes. A value type.
+//
+// ClusterStats is its serialised form: between ranks with all that merging takes, for a reader as one table.
 class ClusterSummary {
  public:
   ClusterSummary() = default;
-  explicit ClusterSummary(const RankReport& report);
 
-  // INVALID_ARGUMENT for what no summary is.
-  static absl::StatusOr<ClusterSummary> FromProto(const internal::ClusterSummary& proto);
-  internal::ClusterSummary ToProto() const;
+  // One rank since its start; or since an earlier report, without the distribution of intervals. The whole
+  // report where the rank was restarted since. INVALID_ARGUMENT for numbers that no measurement gives.
+  static absl::StatusOr<ClusterSummary> OfRank(const internal::RankReport& report,
+                                               const StopwatchStats* earlier = nullptr);
+
+  // INVALID_ARGUMENT for what ToProto() does not give.
+  static absl::StatusOr<ClusterSummary> FromProto(const ClusterStats& proto);
+  // For another rank, to be merged there.
+  ClusterStats ToProto() const;
 
   void Merge(const ClusterSummary& other);
   void AddNote(std::string note);
@@ -118,74 +76,78 @@ class ClusterSummary {
   CpuShare cpu_of_work() const { return cpu_of_work_.value_or(CpuShare()); }
 
   // The rank with the most work; null where there is none.
-  const RankSummary* slowest() const { return slowest_ ? &*slowest_ : nullptr; }
+  const TimeOfRank* slowest() const { return work_.ranks.empty() ? nullptr : &work_.max; }
 
  private:
   // By what is like work.
   using TimesOfGroups = std::map<std::string, RankTimes>;
 
-  struct Measurement {
+  // One number of each rank: its seconds in a mean iteration, or once.
+  struct Row {
     std::string name;
     bool collective = false;
     RankSet ranks;
     DurationStatistics over_ranks;
+    DurationStatistics iterations;  // one sample a rank, too
     DurationStatistics intervals;
     TimeOfRank min;
     TimeOfRank max;
-    DurationStatistics iterations;  // one sample a rank, too
     TimesOfGroups times;
 
-    void AddRank(const RankReport& report, double seconds);
-    void Merge(const Measurement& other);
-  };
-  struct OneTime {
-    DurationStatistics over_ranks;
-    TimeOfRank max;
-  };
-  struct Taken {
-    int64_t num_watched = 0;
-    int64_t num_taken = 0;
-    std::vector<std::pair<double, int>> ranks;  // share and rank, most first
+    Row() = default;
+    // iteration: the rank's mean one.
+    Row(std::string name, const StopwatchStats& rank, double seconds, double iteration);
 
-    void Add(double share, int rank);
-    void Merge(const Taken& other);
+    void Merge(const Row& other);
+    ClusterMeasurement Finish(const RankSet& all) const;
+    // all: whose ranks need not be said.
+    ClusterMeasurement ToProto(const RankSet& all) const;
+    static absl::StatusOr<Row> FromProto(const ClusterMeasurement& proto, const RankSet& all);
+
+   private:
+    // What a finished row and one that travels have in common.
+    ClusterMeasurement Outline() const;
   };
+
+  // By name, in the order of the first rank that has them.
+  class Rows {
+   public:
+    Row& operator[](const std::string& name);
+    void Merge(const Rows& other);
+    std::vector<Row>::const_iterator begin() const { return rows_.begin(); }
+    std::vector<Row>::const_iterator end() const { return rows_.end(); }
+
+   private:
+    std::vector<Row> rows_;
+    std::unordered_map<std::string, size_t> positions_;
+  };
+
   // Work by the value that ranks have in one dimension.
   struct Dimension {
     bool too_many = false;
     std::map<std::string, DurationStatistics> work_of_value;
   };
 
-  Measurement& Named(const std::string& name);
-  OneTime& NamedOneTime(const std::string& name);
-  void AddCpuOfWork(const CpuShare& cpu);
+  absl::Status AddMeasurements(const internal::RankReport& report, const StopwatchStats* earlier,
+                               const CpuShare& cpu);
   void FindStraggler(double error, ClusterStats& stats) const;
   void LocateExcess(const std::string& group, Straggler& straggler) const;
   void FindSlowMeasurements(double error, ClusterStats& stats) const;
-  void FinishTaken(ClusterStats& stats) const;
   void FinishGroups(ClusterStats& stats) const;
   void FinishNotes(ClusterStats& stats) const;
-  static ClusterMeasurement FinishMeasurement(const Measurement& measurement, const RankSet& all);
-  static internal::MeasurementSummary ToProto(const Measurement& measurement, const RankSet& all);
-  static absl::StatusOr<Measurement> MeasurementFromProto(const internal::MeasurementSummary& proto,
-                                                          const RankSet& all);
 
-  RankSet ranks_;  // with measured iterations
-  RankSet ranks_without_iterations_;
+  // Of the ranks with measured iterations.
+  Row iteration_;
+  Row work_;
+  Rows measurements_;
+  Rows one_time_;
+  std::map<int64_t, RankSet> ranks_of_iteration_count_;
   RankSet late_ranks_;
-  Measurement iteration_;
-  std::vector<Measurement> measurements_;
-  std::unordered_map<std::string, size_t> positions_;  // in measurements_
-  DurationStatistics work_;
-  std::optional<RankSummary> slowest_;
-  TimesOfGroups work_times_;
-  Taken taken_;
+  CpuTaken taken_;
   // Of each number that of the rank by which ranks that are alike may differ most.
   std::optional<CpuShare> cpu_of_work_;
-  std::vector<RankSummary> listed_;
-  std::map<int64_t, RankSet> ranks_of_iteration_count_;
   std::map<std::string, Dimension> dimensions_;
-  std::vector<std::pair<std::string, OneTime>> one_time_;
+  std::vector<RankSummary> listed_;
   std::vector<std::string> notes_;
 };
 

@@ -11,7 +11,6 @@ namespace ott {
 namespace {
 
 constexpr size_t kMaxSlowMeasurements = 8;
-constexpr size_t kMaxTaken = 8;
 // Of the interval that is shown.
 constexpr double kIntervalError = 0.05;
 // Of the largest excess of any measurement: which of those inside of each other is to be named.
@@ -49,7 +48,7 @@ int64_t NumCompared(const Times& times_of_groups) {
 }  // namespace
 
 void ClusterSummary::FindStraggler(double error, ClusterStats& stats) const {
-  const int64_t num_compared = NumCompared(work_times_);
+  const int64_t num_compared = NumCompared(work_.times);
   if (num_compared == 0) return;
   const double level = error / static_cast<double>(num_compared);
   const double min_seconds = kMinWorkShare * iteration_.over_ranks.mean();
@@ -57,7 +56,7 @@ void ClusterSummary::FindStraggler(double error, ClusterStats& stats) const {
   const std::string* group_of_most = nullptr;
   std::vector<std::pair<std::string, RankTimes::Suspect>> suspects;
   double detectable = 0;
-  for (const auto& [group, times] : work_times_) {
+  for (const auto& [group, times] : work_.times) {
     const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
     if (!suspect) continue;
     suspects.emplace_back(group, *suspect);
@@ -85,9 +84,9 @@ void ClusterSummary::FindStraggler(double error, ClusterStats& stats) const {
 
 // Of measurements inside of each other, the shortest that has most of the excess.
 void ClusterSummary::LocateExcess(const std::string& group, Straggler& straggler) const {
-  std::vector<std::pair<const Measurement*, RankTimes::Suspect>> excesses;
+  std::vector<std::pair<const Row*, RankTimes::Suspect>> excesses;
   double largest = 0;
-  for (const Measurement& measurement : measurements_) {
+  for (const Row& measurement : measurements_) {
     const auto times = measurement.times.find(group);
     if (times == measurement.times.end()) continue;
     const std::optional<RankTimes::Suspect> suspect = times->second.Of(straggler.rank());
@@ -113,12 +112,12 @@ void ClusterSummary::LocateExcess(const std::string& group, Straggler& straggler
 
 void ClusterSummary::FindSlowMeasurements(double error, ClusterStats& stats) const {
   int64_t num_compared = 0;
-  for (const Measurement& measurement : measurements_) num_compared += NumCompared(measurement.times);
+  for (const Row& measurement : measurements_) num_compared += NumCompared(measurement.times);
   if (num_compared == 0) return;
   const double level = error / static_cast<double>(num_compared);
   const double iteration = iteration_.over_ranks.mean();
   std::vector<SlowMeasurement> found;
-  for (const Measurement& measurement : measurements_) {
+  for (const Row& measurement : measurements_) {
     for (const auto& [unused_group, times] : measurement.times) {
       const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
       if (!suspect || !StandsOut(*suspect, level, kMinMeasurementShare * iteration)) continue;
@@ -141,35 +140,6 @@ void ClusterSummary::FindSlowMeasurements(double error, ClusterStats& stats) con
   });
   if (found.size() > kMaxSlowMeasurements) found.resize(kMaxSlowMeasurements);
   for (SlowMeasurement& slow : found) *stats.add_slow_measurements() = std::move(slow);
-}
-
-void ClusterSummary::FinishTaken(ClusterStats& stats) const {
-  if (taken_.num_watched == 0) return;
-  CpuTaken& taken = *stats.mutable_cpu_taken();
-  taken.set_num_watched(taken_.num_watched);
-  taken.set_num_taken(taken_.num_taken);
-  for (const auto& [share, rank] : taken_.ranks) {
-    TakenFromRank& from_rank = *taken.add_ranks();
-    from_rank.set_rank(rank);
-    from_rank.set_share(share);
-  }
-}
-
-void ClusterSummary::Taken::Add(double share, int rank) {
-  ++num_watched;
-  if (share < kTakenShare) return;
-  ++num_taken;
-  ranks.emplace_back(share, rank);
-}
-
-void ClusterSummary::Taken::Merge(const Taken& other) {
-  num_watched += other.num_watched;
-  num_taken += other.num_taken;
-  ranks.insert(ranks.end(), other.ranks.begin(), other.ranks.end());
-  std::sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
-  if (ranks.size() > kMaxTaken) ranks.resize(kMaxTaken);
 }
 
 }  // namespace ott

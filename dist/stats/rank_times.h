@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/statistics/persistent_excess.h"
-#include "ott/dist/stats/cluster_summary.pb.h"
+#include "ott/dist/stats/rank_times.pb.h"
 
 namespace ott {
 

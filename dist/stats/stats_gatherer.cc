@@ -18,18 +18,19 @@ namespace {
 constexpr int kToParent = 0;
 constexpr int kMaxNotTaken = 4;  // reports
 
-// Without what follows from the exact sums and the sketch.
+// Without most of what follows from the exact sums and the sketch.
 Statistics Compact(const Statistics& statistics) {
   if (!statistics.has_exact()) return statistics;
   Statistics kept;
   kept.set_count(statistics.count());
+  kept.set_total(statistics.total());
   *kept.mutable_exact() = statistics.exact();
   if (statistics.has_sketch()) *kept.mutable_sketch() = statistics.sketch();
   return kept;
 }
 
-// What RankReport::FromStats() reads of it. The rest is many times as much, and grows with the run.
-StopwatchStats ForRankReport(const StopwatchStats& stats) {
+// What ClusterSummary::OfRank() reads of it. The rest is many times as much, and grows with the run.
+StopwatchStats ForSummary(const StopwatchStats& stats) {
   StopwatchStats kept;
   kept.set_num_measured_iters(stats.num_measured_iters());
   *kept.mutable_iteration() = Compact(stats.iteration());
@@ -96,16 +97,9 @@ absl::Status StatsGatherer::Take(Child& child) {
                               static_cast<int>(child.bytes.size() - sizeof(child.round)))) {
     return absl::InternalError(absl::StrCat(child.bytes.size(), " bytes that are no statistics"));
   }
-  if (message.has_leaf()) {
-    OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(message.leaf().stats()));
-    std::vector<GroupLabel> groups;
-    for (const internal::GroupLabel& group : message.leaf().groups()) {
-      groups.push_back({group.dimension(), group.value()});
-    }
-    Identify(child.rank, std::move(groups), message.leaf().like_work(), report);
-    child.total = ClusterSummary(report);
-    child.interval = ClusterSummary(child.report ? report.Since(*child.report) : report);
-    child.report = std::move(report);
+  if (message.has_report()) {
+    OTT_RETURN_IF_ERROR(Summarize(child.rank, std::move(*message.mutable_report()), child.stats, child.total,
+                                  child.interval));
   } else {
     OTT_ASSIGN_OR_RETURN(child.total, ClusterSummary::FromProto(message.total()));
     OTT_ASSIGN_OR_RETURN(child.interval, ClusterSummary::FromProto(message.interval()));
@@ -116,13 +110,15 @@ absl::Status StatsGatherer::Take(Child& child) {
   return absl::OkStatus();
 }
 
-void StatsGatherer::Identify(int rank, std::vector<GroupLabel> groups, std::string like_work,
-                             RankReport& report) const {
-  report.rank = rank;
-  report.host = ranks_->host(rank);
-  report.groups = std::move(groups);
-  report.groups.push_back({"host", report.host});
-  report.like_work = std::move(like_work);
+absl::Status StatsGatherer::Summarize(int rank, internal::RankReport report,
+                                      std::optional<StopwatchStats>& previous, ClusterSummary& total,
+                                      ClusterSummary& interval) const {
+  report.mutable_stats()->set_rank(rank);
+  report.mutable_stats()->set_host(ranks_->host(rank));
+  OTT_ASSIGN_OR_RETURN(total, ClusterSummary::OfRank(report));
+  OTT_ASSIGN_OR_RETURN(interval, ClusterSummary::OfRank(report, previous ? &*previous : nullptr));
+  previous = std::move(*report.mutable_stats());
+  return absl::OkStatus();
 }
 
 void StatsGatherer::MergeChild(Child& child) {
@@ -203,27 +199,24 @@ absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArriva
   interval_arrivals_ = ArrivalSummary(ranks_->rank(), grouped);
   iterations_.clear();
   if (!arrivals.iterations.empty()) iterations_.push_back(arrivals.iterations);
+  internal::RankReport report;
+  *report.mutable_stats() = ForSummary(mine);
+  for (const GroupLabel& group : options_.groups) {
+    internal::GroupLabel& label = *report.add_groups();
+    label.set_dimension(group.dimension);
+    label.set_value(group.value);
+  }
+  report.set_like_work(options_.like_work);
   if (is_leaf()) {
     internal::StatsMessage message;
-    *message.mutable_leaf()->mutable_stats() = ForRankReport(mine);
-    for (const GroupLabel& group : options_.groups) {
-      internal::GroupLabel& label = *message.mutable_leaf()->add_groups();
-      label.set_dimension(group.dimension);
-      label.set_value(group.value);
-    }
-    message.mutable_leaf()->set_like_work(options_.like_work);
+    *message.mutable_report() = std::move(report);
     *message.mutable_arrivals() = interval_arrivals_.ToProto();
     for (const std::string& iterations : iterations_) message.add_iterations(iterations);
     message_ = ToMessage(message);
     return absl::OkStatus();
   }
-  OTT_ASSIGN_OR_RETURN(RankReport report, RankReport::FromStats(mine));
-  Identify(ranks_->rank(), options_.groups, options_.like_work, report);
-  total_ = ClusterSummary(report);
-  interval_ = ClusterSummary(previous_ ? report.Since(*previous_) : report);
-  first_iteration_ = mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters : 0);
-  previous_ = std::move(report);
-  return absl::OkStatus();
+  first_iteration_ = mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters() : 0);
+  return Summarize(ranks_->rank(), std::move(report), previous_, total_, interval_);
 }
 
 absl::StatusOr<bool> StatsGatherer::ExchangeByNccl(Deadline deadline, Deadline last) {

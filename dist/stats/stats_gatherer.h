@@ -23,6 +23,12 @@ namespace ott {
 
 class NcclCommunicator;
 
+// What a rank is part of: {"host", "node7"}, {"pipeline", "3"}.
+struct GroupLabel {
+  std::string dimension;
+  std::string value;
+};
+
 struct StatsGathererOptions {
   // How many ranks report to one: with no more ranks than this and one, all report to rank 0 itself.
   // REQUIRES: at least 2
@@ -101,8 +107,8 @@ class StatsGatherer {
     ClusterSummary interval;
     ArrivalSummary arrivals;
     std::vector<std::string> iterations;
-    // Of a child that no other reports to.
-    std::optional<RankReport> report;
+    // Of a child that no other reports to: the report before.
+    std::optional<StopwatchStats> stats;
     // Whether it answered since it was last waited for in vain.
     bool answers = true;
   };
@@ -114,8 +120,9 @@ class StatsGatherer {
   absl::Status Accept(Child& child, std::string bytes);
   absl::Status Take(Child& child);
   void MergeChild(Child& child);
-  // Says in the report whose it is.
-  void Identify(int rank, std::vector<GroupLabel> groups, std::string like_work, RankReport& report) const;
+  // One rank's report as summaries: since the start, and since `previous`, which it replaces.
+  absl::Status Summarize(int rank, internal::RankReport report, std::optional<StopwatchStats>& previous,
+                         ClusterSummary& total, ClusterSummary& interval) const;
   // Bytes for the rank above.
   std::string ToMessage(const internal::StatsMessage& message) const;
   // Steps from a rank to rank 0.
@@ -129,7 +136,7 @@ class StatsGatherer {
   const StatsGathererOptions options_;
   std::vector<Child> children_;
   int64_t round_ = 0;
-  std::optional<RankReport> previous_;  // this rank's
+  std::optional<StopwatchStats> previous_;  // this rank's
   // Of this round.
   ClusterSummary total_;
   ClusterSummary interval_;

@@ -9,7 +9,7 @@ StragglerHistory StragglerTracker::Add(const ClusterSummary& interval, int64_t f
   StragglerHistory history;
   const ClusterStats stats = interval.Finish(0, kWindowErrorShare);
   history.set_num_iterations(stats.max_measured_iters());
-  if (const RankSummary* slowest = interval.slowest(); slowest != nullptr && stats.num_ranks() > 1) {
+  if (const TimeOfRank* slowest = interval.slowest(); slowest != nullptr && stats.num_ranks() > 1) {
     SlowestCount& count = slowest_[slowest->rank()];
     count.set_rank(slowest->rank());
     count.set_host(slowest->host());
