@@ -97,6 +97,9 @@ class TrainingRun {
   bool diverged() const { return diverged_; }
 
  private:
+  // Of the time that is spent here.
+  static constexpr char kObserverMeasurement[] = "ott";
+
   TrainingRun(Communicator& ranks, const Config& config);
 
   Deadline NextDeadline() const;
@@ -106,6 +109,7 @@ class TrainingRun {
   absl::StatusOr<NcclCommunicator*> ConnectToGather();
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
+  absl::Status EnableDumper();
   absl::Status StartFlightRecorder();
   absl::Status StartOpLog();
   // Has operations logged if this iteration is selected.

@@ -21,28 +21,29 @@ using ::google::protobuf::FieldDescriptor;
 // Where the fields of a message are read.
 const std::map<std::string, std::vector<std::string>>& Readers() {
   static const auto* const readers = new std::map<std::string, std::vector<std::string>>{
-      {"ott.Config", {"dist/run/rank_trace.cc", "dist/run/training_run.cc"}},
+      {"ott.Config",
+       {"dist/run/rank_trace.cc", "dist/run/training_run.cc", "dist/run/training_run_start.cc"}},
       {"ott.IterationSelection", {"core/base/iteration_selection_proto.cc"}},
       {"ott.IterationRange", {"core/base/iteration_selection_proto.cc"}},
       {"ott.StopwatchConfig", {"core/stopwatch/stopwatch_proto.cc", "dist/stats/rank_groups.cc"}},
       {"ott.RankGroups", {"dist/stats/rank_groups.cc"}},
       {"ott.CollectiveGroups", {"dist/stats/rank_groups.cc"}},
       {"ott.NvtxConfig", {"core/nvtx/nvtx_range_wrapper_proto.cc"}},
-      {"ott.OpRangeConfig", {"core/nvtx/op_range_proto.cc", "dist/run/training_run.cc"}},
-      {"ott.DumpConfig", {"core/dumper/tensor_dumper_proto.cc", "dist/run/training_run.cc"}},
+      {"ott.OpRangeConfig", {"core/nvtx/op_range_proto.cc", "dist/run/training_run_start.cc"}},
+      {"ott.DumpConfig", {"core/dumper/tensor_dumper_proto.cc", "dist/run/training_run_start.cc"}},
       {"ott.DumpConfig.FormatOfPaths", {"core/dumper/tensor_dumper_proto.cc"}},
       {"ott.CrossCheckConfig",
        {"dist/check/cross_check.cc", "dist/check/reference_check.cc", "dist/check/tensor_selection.cc",
-        "dist/run/training_run.cc"}},
+        "dist/run/training_run_check.cc"}},
       {"ott.ToleranceConfig", {"dist/check/cross_check.cc", "dist/check/reference_check.cc"}},
       {"ott.TensorsOfKind", {"dist/check/tensor_selection.cc"}},
       {"ott.ShardedTensors", {"dist/check/tensor_selection.cc"}},
       {"ott.ProfileConfig",
        {"core/profile/profiler_proto.cc", "core/profile/schedule.cc", "dist/run/rank_trace.cc"}},
-      {"ott.OpLogConfig", {"dist/run/training_run.cc"}},
+      {"ott.OpLogConfig", {"dist/run/training_run_start.cc"}},
       {"ott.PerturbConfig", {"core/op_log/perturbation_proto.cc"}},
       {"ott.HangConfig",
-       {"core/flight/flight_recorder_proto.cc", "dist/hang/watchdog.cc", "dist/run/training_run.cc"}},
+       {"core/flight/flight_recorder_proto.cc", "dist/hang/watchdog.cc", "dist/run/training_run_start.cc"}},
   };
   return *readers;
 }
