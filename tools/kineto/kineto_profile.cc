@@ -19,8 +19,8 @@
 #include "ott/core/op_cost/kernel_name.h"
 #include "tools/kineto/op_arguments.h"
 #include "tools/kineto/read_trace.h"
-#include "tools/prof/id_index.h"
-#include "tools/prof/label_table.h"
+#include "tools/profile/id_index.h"
+#include "tools/profile/label_table.h"
 
 namespace ott::kineto {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "tools/prof/literal.h"
+#include "tools/profile/literal.h"
 
 namespace ott::kineto {
 namespace {

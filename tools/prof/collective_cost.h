@@ -4,7 +4,7 @@
 #define OTT_TOOLS_PROF_COLLECTIVE_COST_H_
 
 #include "ott/core/op_cost/op_cost.h"
-#include "tools/prof/profile.h"
+#include "tools/profile/profile.h"
 
 namespace ott::prof {
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string_view>
 
-#include "tools/prof/profile.h"
 #include "tools/prof/table_writer.h"
+#include "tools/profile/profile.h"
 
 namespace ott::prof {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "tools/prof/literal.h"
+#include "tools/profile/literal.h"
 
 namespace ott::prof {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "tools/prof/id_index.h"
+#include "tools/profile/id_index.h"
 
 namespace ott::prof {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/prof/profile.h"
+#include "tools/profile/profile.h"
 
 namespace ott::prof {
 

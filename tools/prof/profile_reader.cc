@@ -18,9 +18,9 @@
 #include "ott/core/base/status_macros.h"
 #include "tools/kineto/kineto_profile.h"
 #include "tools/kineto/read_trace.h"
-#include "tools/prof/id_index.h"
-#include "tools/prof/label_table.h"
 #include "tools/prof/sqlite_table.h"
+#include "tools/profile/id_index.h"
+#include "tools/profile/label_table.h"
 
 namespace ott::prof {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tools/prof/profile.h"
+#include "tools/profile/profile.h"
 
 namespace ott::prof {
 

@@ -20,7 +20,7 @@
 #include "ott/core/op_cost/op_cost.h"
 #include "tools/prof/kernel_join.h"
 #include "tools/prof/kernel_rows.h"
-#include "tools/prof/profile.h"
+#include "tools/profile/profile.h"
 
 namespace ott::prof {
 

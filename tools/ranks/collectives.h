@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/prof/profile.h"
+#include "tools/profile/profile.h"
 
 namespace ott::ranks {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "tools/prof/profile.h"
+#include "tools/profile/profile.h"
 
 namespace ott::ranks {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/prof/profile.h"
+#include "tools/profile/profile.h"
 #include "tools/ranks/job.h"
 
 namespace ott::ranks {

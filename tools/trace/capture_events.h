@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/profile/trace_info.pb.h"
 #include "ott/core/profile/trace_reader.h"
-#include "tools/prof/profile.h"
+#include "tools/profile/profile.h"
 
 namespace ott::trace {
 

@@ -1,4 +1,4 @@
-#include "tools/prof/growing_array.h"
+#include "tools/profile/growing_array.h"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "tools/prof/literal.h"
+#include "tools/profile/literal.h"
 
 #include <charconv>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Numbers the labels of ranges.
 
-#ifndef OTT_TOOLS_PROF_LABEL_TABLE_H_
-#define OTT_TOOLS_PROF_LABEL_TABLE_H_
+#ifndef OTT_TOOLS_PROFILE_LABEL_TABLE_H_
+#define OTT_TOOLS_PROFILE_LABEL_TABLE_H_
 
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
-#include "tools/prof/op_label.h"
+#include "tools/profile/op_label.h"
 
 namespace ott::prof {
 
@@ -74,4 +74,4 @@ class LabelTable {
 
 }  // namespace ott::prof
 
-#endif  // OTT_TOOLS_PROF_LABEL_TABLE_H_
+#endif  // OTT_TOOLS_PROFILE_LABEL_TABLE_H_

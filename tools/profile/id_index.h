@@ -1,7 +1,7 @@
 // From a process and a number it counts to an index.
 
-#ifndef OTT_TOOLS_PROF_ID_INDEX_H_
-#define OTT_TOOLS_PROF_ID_INDEX_H_
+#ifndef OTT_TOOLS_PROFILE_ID_INDEX_H_
+#define OTT_TOOLS_PROFILE_ID_INDEX_H_
 
 #include <array>
 #include <cstddef>
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "tools/prof/growing_array.h"
-#include "tools/prof/profile.h"
+#include "tools/profile/growing_array.h"
+#include "tools/profile/profile.h"
 
 namespace ott::prof {
 
@@ -63,4 +63,4 @@ class IdIndex {
 
 }  // namespace ott::prof
 
-#endif  // OTT_TOOLS_PROF_ID_INDEX_H_
+#endif  // OTT_TOOLS_PROFILE_ID_INDEX_H_

@@ -1,4 +1,4 @@
-#include "tools/prof/label_table.h"
+#include "tools/profile/label_table.h"
 
 namespace ott::prof {
 

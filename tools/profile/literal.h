@@ -1,7 +1,7 @@
 // JSON values and Python literals: what labels of ranges are written in.
 
-#ifndef OTT_TOOLS_PROF_LITERAL_H_
-#define OTT_TOOLS_PROF_LITERAL_H_
+#ifndef OTT_TOOLS_PROFILE_LITERAL_H_
+#define OTT_TOOLS_PROFILE_LITERAL_H_
 
 #include <optional>
 #include <string>
@@ -36,4 +36,4 @@ std::optional<Literal> ParseLiteral(std::string_view text);
 
 }  // namespace ott::prof
 
-#endif  // OTT_TOOLS_PROF_LITERAL_H_
+#endif  // OTT_TOOLS_PROFILE_LITERAL_H_

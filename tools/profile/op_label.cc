@@ -1,4 +1,4 @@
-#include "tools/prof/op_label.h"
+#include "tools/profile/op_label.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/op_cost/op_call.h"
-#include "tools/prof/literal.h"
+#include "tools/profile/literal.h"
 
 namespace ott::prof {
 namespace {

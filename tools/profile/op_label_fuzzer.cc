@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "ott/core/op_cost/op_cost.h"
-#include "tools/prof/label_table.h"
-#include "tools/prof/op_label.h"
+#include "tools/profile/label_table.h"
+#include "tools/profile/op_label.h"
 
 namespace ott::prof {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/prof/op_label.h"
+#include "tools/profile/op_label.h"
 
 #include <algorithm>
 #include <string>

@@ -9,7 +9,7 @@
 
 #include "gtest/gtest.h"
 #include "ott/core/op_cost/op_cost.h"
-#include "tools/prof/op_label.h"
+#include "tools/profile/op_label.h"
 
 namespace ott::prof {
 namespace {

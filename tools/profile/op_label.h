@@ -1,7 +1,7 @@
 // What the text of an NVTX range says.
 
-#ifndef OTT_TOOLS_PROF_OP_LABEL_H_
-#define OTT_TOOLS_PROF_OP_LABEL_H_
+#ifndef OTT_TOOLS_PROFILE_OP_LABEL_H_
+#define OTT_TOOLS_PROFILE_OP_LABEL_H_
 
 #include <cstdint>
 #include <string>
@@ -59,4 +59,4 @@ OpLabel ParseLabel(const LabelParts& parts);
 
 }  // namespace ott::prof
 
-#endif  // OTT_TOOLS_PROF_OP_LABEL_H_
+#endif  // OTT_TOOLS_PROFILE_OP_LABEL_H_

@@ -1,7 +1,7 @@
 // An array that grows without a second copy of itself.
 
-#ifndef OTT_TOOLS_PROF_GROWING_ARRAY_H_
-#define OTT_TOOLS_PROF_GROWING_ARRAY_H_
+#ifndef OTT_TOOLS_PROFILE_GROWING_ARRAY_H_
+#define OTT_TOOLS_PROFILE_GROWING_ARRAY_H_
 
 #include <sys/mman.h>
 
@@ -75,4 +75,4 @@ class GrowingArray {
 
 }  // namespace ott::prof
 
-#endif  // OTT_TOOLS_PROF_GROWING_ARRAY_H_
+#endif  // OTT_TOOLS_PROFILE_GROWING_ARRAY_H_

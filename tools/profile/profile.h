@@ -1,7 +1,7 @@
 // What a capture holds, in columns that stay small for ten million kernels.
 
-#ifndef OTT_TOOLS_PROF_PROFILE_H_
-#define OTT_TOOLS_PROF_PROFILE_H_
+#ifndef OTT_TOOLS_PROFILE_PROFILE_H_
+#define OTT_TOOLS_PROFILE_PROFILE_H_
 
 #include <array>
 #include <cstdint>
@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tools/prof/growing_array.h"
-#include "tools/prof/op_label.h"
+#include "tools/profile/growing_array.h"
+#include "tools/profile/op_label.h"
 
 namespace ott::prof {
 
@@ -135,4 +135,4 @@ struct Profile {
 
 }  // namespace ott::prof
 
-#endif  // OTT_TOOLS_PROF_PROFILE_H_
+#endif  // OTT_TOOLS_PROFILE_PROFILE_H_
