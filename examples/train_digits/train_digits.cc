@@ -69,6 +69,8 @@ struct Delay {
   bool uneven = false;
   // On a CPU, instead of sleeping.
   bool busy = false;
+  // In the second half of the run alone.
+  bool late = false;
 };
 
 // Computes until this thread has had a CPU for so long.
@@ -258,6 +260,7 @@ class Trainer {
     for (const Delay& delay : flags_.delays) {
       if ((delay.rank >= 0 && delay.rank != rank_) || part != delay.part || iteration % delay.every != 0)
         continue;
+      if (delay.late && 2 * iteration < flags_.iterations) continue;
       auto microseconds = static_cast<int64_t>(1000 * delay.milliseconds);
       if (delay.uneven) {
         std::seed_seq seed = {flags_.seed, static_cast<uint64_t>(iteration), static_cast<uint64_t>(rank_)};
@@ -438,10 +441,12 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   CLI::Option* fault_option = app.add_option(
       "--fault", fault, "Flip a bit: RANK ITERATION TENSOR ELEMENT BIT, e.g. 2 30 weights.w1 777 20");
   std::vector<std::tuple<int, double, std::string>> delays;
-  app.add_option("--delay", delays,
-                 "Make a rank slow (-1: all): RANK MILLISECONDS PART, which is forward or backward; "
-                 "forward/10: in every "
-                 "tenth iteration; forward/uneven: between nothing and twice as long; forward/busy: on a CPU")
+  app.add_option(
+         "--delay", delays,
+         "Make a rank slow (-1: all): RANK MILLISECONDS PART, which is forward or backward; "
+         "forward/10: in every "
+         "tenth iteration; forward/uneven: between nothing and twice as long; forward/busy: on a CPU; "
+         "forward/late: in the second half of the run")
       ->take_all();
   try {
     app.parse(argc, argv);
@@ -459,6 +464,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
     delay.part = parts.first;
     delay.uneven = parts.second == "uneven";
     delay.busy = parts.second == "busy";
+    delay.late = parts.second == "late";
     if (!absl::SimpleAtoi(parts.second, &delay.every) || delay.every < 1) delay.every = 1;
   }
   return std::nullopt;
