@@ -54,20 +54,9 @@ constexpr KnownType kTypes[] = {
     {"complexdouble", DType::kComplex128},
 };
 
-std::optional<std::vector<int64_t>> ToShape(const Literal& literal) {
-  if (!literal.is_list()) return std::nullopt;
-  std::vector<int64_t> shape;
-  for (const Literal& item : literal.items) {
-    // Sizes beyond any memory are no sizes.
-    if (!item.is_number() || !(item.number >= 0 && item.number <= 1e15)) return std::nullopt;
-    shape.push_back(static_cast<int64_t>(item.number));
-  }
-  return shape;
-}
-
 void AddTensor(int position, const Literal& sizes, std::optional<DType> dtype,
                std::vector<OpArgument>* arguments) {
-  std::optional<std::vector<int64_t>> shape = ToShape(sizes);
+  std::optional<std::vector<int64_t>> shape = sizes.ToShape();
   if (!shape.has_value()) return;
   OpArgument& argument = arguments->emplace_back();
   argument.position = position;

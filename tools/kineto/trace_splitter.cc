@@ -120,14 +120,29 @@ bool TraceSplitter::NextBatch(Batch* batch) {
   return false;
 }
 
+bool TraceSplitter::EndTruncated() {
+  truncated_ = true;
+  state_ = State::kEnd;
+  return false;
+}
+
+bool TraceSplitter::Take(size_t end, bool whole, std::string_view member, Part* part) {
+  const size_t begin = at_;
+  at_ = end;
+  if (!whole) {
+    ++num_too_long_;
+    return false;
+  }
+  part->member = member;
+  part->text = std::string_view(window_.data() + begin, end - begin);
+  part->offset = base_ + static_cast<int64_t>(begin);
+  return true;
+}
+
 bool TraceSplitter::NextEvent(Part* part) {
   for (;;) {
     const int c = Peek();
-    if (c == kEndOfFile) {
-      truncated_ = true;
-      state_ = State::kEnd;
-      return false;
-    }
+    if (c == kEndOfFile) return EndTruncated();
     if (c == ']') {
       ++at_;
       state_ = is_list_ ? State::kEnd : State::kMembers;
@@ -140,21 +155,8 @@ bool TraceSplitter::NextEvent(Part* part) {
     }
     size_t end;
     bool whole;
-    if (!FindEnd(&end, &whole)) {
-      truncated_ = true;
-      state_ = State::kEnd;
-      return false;
-    }
-    const size_t begin = at_;
-    at_ = end;
-    if (!whole) {
-      ++num_too_long_;
-      continue;
-    }
-    part->member = {};
-    part->text = std::string_view(window_.data() + begin, end - begin);
-    part->offset = base_ + static_cast<int64_t>(begin);
-    return true;
+    if (!FindEnd(&end, &whole)) return EndTruncated();
+    if (Take(end, whole, {}, part)) return true;
   }
 }
 
@@ -177,11 +179,7 @@ bool TraceSplitter::NextMember(Part* part) {
       ++at_;
       continue;
     }
-    if (c == kEndOfFile || !FindEnd(&end, &whole)) {
-      truncated_ = true;
-      state_ = State::kEnd;
-      return false;
-    }
+    if (c == kEndOfFile || !FindEnd(&end, &whole)) return EndTruncated();
     member_ = whole ? std::string(window_.data() + at_ + 1, end - at_ - 2) : "";
     at_ = end;
     if (Peek() != ':') continue;
@@ -193,21 +191,8 @@ bool TraceSplitter::NextMember(Part* part) {
       return false;
     }
     if (c == kEndOfFile) continue;
-    if (!FindEnd(&end, &whole)) {
-      truncated_ = true;
-      state_ = State::kEnd;
-      return false;
-    }
-    const size_t begin = at_;
-    at_ = end;
-    if (!whole) {
-      ++num_too_long_;
-      continue;
-    }
-    part->member = member_;
-    part->text = std::string_view(window_.data() + begin, end - begin);
-    part->offset = base_ + static_cast<int64_t>(begin);
-    return true;
+    if (!FindEnd(&end, &whole)) return EndTruncated();
+    if (Take(end, whole, member_, part)) return true;
   }
 }
 

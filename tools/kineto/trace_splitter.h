@@ -66,6 +66,11 @@ class TraceSplitter {
 
   bool NextEvent(Part* part);
   bool NextMember(Part* part);
+  // False: the file ends here, where it should not.
+  bool EndTruncated();
+  // Makes the value from at_ to `end` the part, and goes on behind it. False where it is not whole, being too
+  // long: it is only skipped.
+  bool Take(size_t end, bool whole, std::string_view member, Part* part);
   // The next character that is no white space; -1 at the end.
   int Peek();
   // Finds the end of the value at at_, which is in the window then; false at the file's end. *whole: false

@@ -59,6 +59,17 @@ std::string_view Literal::FindText(std::string_view name) const {
   return value == nullptr ? std::string_view() : std::string_view(value->text);
 }
 
+std::optional<std::vector<int64_t>> Literal::ToShape() const {
+  if (!is_list()) return std::nullopt;
+  std::vector<int64_t> shape;
+  for (const Literal& item : items) {
+    // Sizes beyond any memory are no sizes.
+    if (!item.is_number() || !(item.number >= 0 && item.number <= 1e15)) return std::nullopt;
+    shape.push_back(static_cast<int64_t>(item.number));
+  }
+  return shape;
+}
+
 std::optional<Literal> ParseLiteral(std::string_view text) {
   Literal literal;
   JsonCursor cursor(text, JsonDialect::kLiteral);

@@ -3,6 +3,7 @@
 #ifndef OTT_TOOLS_PROFILE_LITERAL_H_
 #define OTT_TOOLS_PROFILE_LITERAL_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct Literal {
   const Literal* Find(std::string_view name) const;
   // A map's text; "" where there is none.
   std::string_view FindText(std::string_view name) const;
+  // A list of sizes, as of a tensor; absent for anything else.
+  std::optional<std::vector<int64_t>> ToShape() const;
 };
 
 // Text in single or double quotes, numbers (also inf and nan), lists, tuples, maps, and both languages' words

@@ -118,17 +118,6 @@ bool AppendNumbers(const Literal& literal, std::vector<double>* numbers) {
                      [&](const Literal& item) { return item.is_number() && AppendNumbers(item, numbers); });
 }
 
-std::optional<std::vector<int64_t>> ToShape(const Literal& literal) {
-  if (!literal.is_list()) return std::nullopt;
-  std::vector<int64_t> shape;
-  for (const Literal& item : literal.items) {
-    // Sizes beyond any memory are no sizes.
-    if (!item.is_number() || !(item.number >= 0 && item.number <= 1e15)) return std::nullopt;
-    shape.push_back(static_cast<int64_t>(item.number));
-  }
-  return shape;
-}
-
 OpArgument ToArgument(std::string_view name, int position, const Literal& value) {
   OpArgument argument;
   argument.name = name;
@@ -143,7 +132,7 @@ void AppendArgument(const Literal& map, int position, std::vector<OpArgument>* a
   const Literal* shape = map.Find("shape");
   const Literal* value = map.Find("value");
   if (shape != nullptr) {
-    const std::optional<std::vector<int64_t>> sizes = ToShape(*shape);
+    const std::optional<std::vector<int64_t>> sizes = shape->ToShape();
     if (!sizes.has_value()) return;
     OpArgument& argument = arguments->emplace_back();
     argument.name = map.FindText("name");
@@ -242,7 +231,7 @@ void AppendSizes(const Literal& sizes, std::vector<OpArgument>* arguments) {
     const Literal& item = sizes.items[i];
     if (!item.is_list() || item.items.empty()) continue;  // [] is a scalar, or no tensor at all
     const auto append = [&](const Literal& literal) {
-      const std::optional<std::vector<int64_t>> shape = ToShape(literal);
+      const std::optional<std::vector<int64_t>> shape = literal.ToShape();
       if (!shape.has_value()) return;
       OpArgument& argument = arguments->emplace_back();
       argument.position = static_cast<int>(i);
