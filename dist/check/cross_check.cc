@@ -39,6 +39,17 @@ std::vector<std::string> HostsOf(const Communicator& ranks) {
   return hosts;
 }
 
+// Over these ranks, though all ranks bring their words.
+ReplicaCheckOptions::AreEqual AreEqualAmong(std::vector<int> ranks, RootExchange::AllGather all_gather) {
+  if (all_gather == nullptr) return nullptr;
+  return [ranks = std::move(ranks), all_gather = std::move(all_gather)](
+             absl::Span<const uint64_t> words, Deadline deadline) -> absl::StatusOr<bool> {
+    const std::string_view mine(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(uint64_t));
+    OTT_ASSIGN_OR_RETURN(const std::vector<std::string> all, all_gather(mine, deadline));
+    return std::all_of(ranks.begin(), ranks.end(), [&](int rank) { return all[rank] == mine; });
+  };
+}
+
 std::vector<CrossCheckVerdict> ParseAll(const RootExchange::Contributions& contributions) {
   std::vector<CrossCheckVerdict> verdicts;
   for (const auto& [rank, bytes] : contributions.by_rank) {
@@ -63,7 +74,7 @@ bool ComesFirst(const CrossCheckVerdict& a, const CrossCheckVerdict& b) {
 absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ranks,
                                                                const CrossCheckConfig& config,
                                                                std::chrono::nanoseconds timeout,
-                                                               ReplicaCheckOptions::AreEqual are_equal) {
+                                                               const Collectives& collectives) {
   const Deadline deadline = Deadline::After(timeout);
   absl::StatusOr<IterationSelector> iterations = IterationSelector::Create(config.iterations());
   absl::StatusOr<ReferenceCheck> reference = ReferenceCheck::Create(config, ranks.size());
@@ -73,16 +84,18 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
     checked.Update(CheckGroups(config.distinct_groups(), "distinct_groups", ranks.size()));
   }
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, deadline));
-  std::unique_ptr<CrossCheck> check(new CrossCheck(ranks, *std::move(iterations), *std::move(reference)));
+  std::unique_ptr<CrossCheck> check(
+      new CrossCheck(ranks, *std::move(iterations), *std::move(reference), timeout, collectives.are_equal));
   const auto silent = std::make_shared<SilentRanks>();
-  for (std::unique_ptr<RootExchange>* const exchange : {&check->outcomes_, &check->decisions_}) {
-    OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> own, ranks.Split(0, 0, deadline));
-    *exchange = std::make_unique<RootExchange>(std::move(own), timeout, silent);
-  }
+  OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_outcomes, ranks.Split(0, 0, deadline));
+  check->outcomes_ =
+      std::make_unique<RootExchange>(std::move(for_outcomes), timeout, silent, collectives.all_gather);
+  OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_decisions, ranks.Split(0, 0, deadline));
+  check->decisions_ = std::make_unique<RootExchange>(std::move(for_decisions), timeout, silent);
   ReplicaCheckOptions options;
   options.tolerance = ReplicaTolerance(config);
   options.silent = silent;
-  options.are_equal = std::move(are_equal);
+  options.are_equal = collectives.are_equal;
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> replicas, ranks.Split(0, 0, deadline));
   check->replica_check_ = std::make_unique<ReplicaCheck>(std::move(replicas), timeout, options);
   if (!config.distinct().empty()) {
@@ -91,10 +104,9 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
       groups.push_back(config.has_distinct_groups() ? GroupOf(config.distinct_groups(), rank) : rank);
     }
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> own, ranks.Split(0, 0, deadline));
-    check->distinct_check_ =
-        std::make_unique<DistinctCheck>(std::move(own), timeout, silent, std::move(groups));
+    check->distinct_check_ = std::make_unique<DistinctCheck>(std::move(own), timeout, silent,
+                                                             std::move(groups), collectives.all_gather);
   }
-  options.are_equal = nullptr;
   options.mode = SHARDS;
   const TensorSelection& selection = check->selection();
   for (int sharding = 0; sharding < config.sharded_size(); ++sharding) {
@@ -104,16 +116,20 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
     for (int rank = 0; rank < ranks.size(); ++rank) {
       if (selection.PartOf(sharding, rank) == part) options.names.push_back(rank);
     }
+    options.are_equal = AreEqualAmong(options.names, collectives.all_gather);
     check->shard_checks_.push_back(std::make_unique<ReplicaCheck>(std::move(of_part), timeout, options));
   }
   return check;
 }
 
-CrossCheck::CrossCheck(const Communicator& ranks, IterationSelector iterations, ReferenceCheck reference)
+CrossCheck::CrossCheck(const Communicator& ranks, IterationSelector iterations, ReferenceCheck reference,
+                       std::chrono::nanoseconds timeout, ReplicaCheckOptions::AreEqual are_equal)
     : rank_(ranks.rank()),
       hosts_(HostsOf(ranks)),
       iterations_(std::move(iterations)),
-      reference_check_(std::move(reference)) {}
+      reference_check_(std::move(reference)),
+      timeout_(timeout),
+      are_equal_(std::move(are_equal)) {}
 
 std::optional<CrossCheckVerdict> CrossCheck::CheckReplicas(int64_t iteration,
                                                            const std::vector<NamedTensor>& tensors,
@@ -217,7 +233,17 @@ void CrossCheck::ShareOutcome(CrossCheckVerdict& verdict) {
             verdict);
 }
 
+bool CrossCheck::NobodyFailed(const std::vector<CrossCheckVerdict>& failed) const {
+  if (are_equal_ == nullptr) return false;
+  const uint64_t words[] = {failed.empty(), diverged_as_decided_};
+  return are_equal_(words, Deadline::After(timeout_ / 4)).value_or(false) && failed.empty();
+}
+
 CrossCheck::Decision CrossCheck::AgreeOnDivergence(const std::vector<CrossCheckVerdict>& failed) {
+  if (NobodyFailed(failed)) {
+    decisions_->Skip();
+    return {diverged_as_decided_, std::nullopt};
+  }
   Divergence mine;
   mine.set_diverged(!failed.empty());
   // What no rank 0 was heard of is no reason to act.
@@ -250,6 +276,7 @@ CrossCheck::Decision CrossCheck::AgreeOnDivergence(const std::vector<CrossCheckV
   Divergence decided;
   if (bytes.ok() && decided.ParseFromString(*bytes)) {
     decision.diverged = decided.diverged();
+    diverged_as_decided_ = decided.diverged();
     if (decided.has_verdict()) decision.verdict = decided.verdict();
   }
   return decision;

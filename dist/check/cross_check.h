@@ -40,13 +40,18 @@ namespace ott {
 //   }
 class CrossCheck {
  public:
+  // Collectives over all ranks of another kind than messages, such as NCCL's; all of them or none. As long as
+  // they work, messages travel where ranks differ or have failed, and nowhere else.
+  struct Collectives {
+    ReplicaCheckOptions::AreEqual are_equal;
+    RootExchange::AllGather all_gather;
+  };
+
   // Collective over ranks; the error of one rank is returned on all. INVALID_ARGUMENT for a configuration
-  // that selects negative iterations or has a negative or infinite tolerance. are_equal: as of
-  // ReplicaCheckOptions, for tensors that are replicated over all ranks.
+  // that selects negative iterations or has a negative or infinite tolerance.
   static absl::StatusOr<std::unique_ptr<CrossCheck>> Create(
       Communicator& ranks, const CrossCheckConfig& config,
-      std::chrono::nanoseconds timeout = std::chrono::seconds(60),
-      ReplicaCheckOptions::AreEqual are_equal = nullptr);
+      std::chrono::nanoseconds timeout = std::chrono::seconds(60), const Collectives& collectives = {});
 
   bool Selects(int64_t iteration) const { return iterations_.Contains(iteration); }
 
@@ -89,15 +94,21 @@ class CrossCheck {
   const TensorSelection& selection() const { return reference_check_.selection(); }
 
  private:
-  CrossCheck(const Communicator& ranks, IterationSelector iterations, ReferenceCheck reference);
+  CrossCheck(const Communicator& ranks, IterationSelector iterations, ReferenceCheck reference,
+             std::chrono::nanoseconds timeout, ReplicaCheckOptions::AreEqual are_equal);
 
+  // Whether all ranks know the same and none of them has anything to tell.
+  bool NobodyFailed(const std::vector<CrossCheckVerdict>& failed) const;
   void ShareOutcome(CrossCheckVerdict& verdict);
 
   const int rank_;
   const std::vector<std::string> hosts_;
   const IterationSelector iterations_;
   const ReferenceCheck reference_check_;
-  bool diverged_ = false;  // any rank; kept on rank 0
+  const std::chrono::nanoseconds timeout_;
+  const ReplicaCheckOptions::AreEqual are_equal_;
+  bool diverged_ = false;             // any rank; kept on rank 0
+  bool diverged_as_decided_ = false;  // what this rank heard of it last
   std::unique_ptr<RootExchange> outcomes_;
   std::unique_ptr<RootExchange> decisions_;
   std::unique_ptr<ReplicaCheck> replica_check_;

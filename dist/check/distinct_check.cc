@@ -18,9 +18,10 @@ using internal::DistinctTensor;
 using internal::DistinctTensors;
 
 DistinctTensors Describe(int64_t iteration, const std::vector<NamedTensor>& tensors,
-                         const absl::Status& problem) {
+                         const std::string& unmatched, const absl::Status& problem) {
   DistinctTensors description;
   description.set_iteration(iteration);
+  description.set_unmatched(unmatched);
   if (!problem.ok()) description.set_error(std::string(problem.message()));
   for (const NamedTensor& tensor : tensors) {
     const absl::StatusOr<TensorDigest> digest = ComputeDigest(tensor.tensor.view);
@@ -46,18 +47,19 @@ std::vector<std::string> HostsOf(const Communicator& ranks) {
 }  // namespace
 
 DistinctCheck::DistinctCheck(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
-                             std::shared_ptr<SilentRanks> silent, std::vector<int64_t> groups)
+                             std::shared_ptr<SilentRanks> silent, std::vector<int64_t> groups,
+                             RootExchange::AllGather all_gather)
     : groups_(std::move(groups)),
       hosts_(HostsOf(*ranks)),
-      exchange_(std::move(ranks), timeout, std::move(silent)) {}
+      exchange_(std::move(ranks), timeout, std::move(silent), std::move(all_gather)) {}
 
 CrossCheckVerdict DistinctCheck::Run(int64_t iteration, const std::vector<NamedTensor>& tensors,
                                      const std::string& unmatched, const absl::Status& problem) {
-  const absl::StatusOr<std::string> bytes = exchange_.Exchange(
-      Describe(iteration, tensors, problem).SerializeAsString(),
-      [&](const RootExchange::Contributions& contributions) -> RootExchange::Decision {
-        return {BuildVerdict(iteration, contributions, unmatched).SerializeAsString(), false, ""};
-      });
+  const absl::StatusOr<std::string> bytes =
+      exchange_.Exchange(Describe(iteration, tensors, unmatched, problem).SerializeAsString(),
+                         [&](const RootExchange::Contributions& contributions) -> RootExchange::Decision {
+                           return {BuildVerdict(iteration, contributions).SerializeAsString(), false, ""};
+                         });
   CrossCheckVerdict verdict;
   if (bytes.ok() && verdict.ParseFromString(*bytes)) return verdict;
   verdict.set_mode(DISTINCT);
@@ -68,8 +70,7 @@ CrossCheckVerdict DistinctCheck::Run(int64_t iteration, const std::vector<NamedT
 }
 
 CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
-                                              const RootExchange::Contributions& contributions,
-                                              const std::string& unmatched) const {
+                                              const RootExchange::Contributions& contributions) const {
   CrossCheckVerdict verdict;
   verdict.set_mode(DISTINCT);
   verdict.set_iteration(iteration);
@@ -79,6 +80,9 @@ CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
     AddReason(reason, verdict);
   };
   if (!contributions.problem.empty()) not_compared(contributions.problem);
+  DistinctTensors of_rank_zero;
+  of_rank_zero.ParseFromString(contributions.by_rank.at(0));
+  const std::string& unmatched = of_rank_zero.unmatched();
   if (!unmatched.empty()) not_compared(unmatched);
   if (hosts_.size() == 1) not_compared("one rank alone has nobody to differ from");
   // In rank 0's order of insertion; what it lacks behind it.

@@ -24,10 +24,11 @@ namespace ott {
 // Not thread-safe. Every rank calls Run the same number of times.
 class DistinctCheck {
  public:
-  // ranks, silent: as of RootExchange. groups: the group of each rank; only ranks of different groups must
-  // differ.
+  // ranks, silent, all_gather: as of RootExchange. groups: the group of each rank; only ranks of different
+  // groups must differ.
   DistinctCheck(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
-                std::shared_ptr<SilentRanks> silent, std::vector<int64_t> groups);
+                std::shared_ptr<SilentRanks> silent, std::vector<int64_t> groups,
+                RootExchange::AllGather all_gather = nullptr);
 
   // ALL_DISTINCT, DIFFERENT from what was configured, or NOT_COMPARED; of mode DISTINCT, and the same on all
   // ranks that could hear rank 0. culprit_ranks are those that hold the same first tensor. problem: why this
@@ -36,8 +37,7 @@ class DistinctCheck {
                         const std::string& unmatched, const absl::Status& problem = absl::OkStatus());
 
  private:
-  CrossCheckVerdict BuildVerdict(int64_t iteration, const RootExchange::Contributions& contributions,
-                                 const std::string& unmatched) const;
+  CrossCheckVerdict BuildVerdict(int64_t iteration, const RootExchange::Contributions& contributions) const;
 
   const std::vector<int64_t> groups_;
   std::vector<std::string> hosts_;

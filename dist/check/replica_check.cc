@@ -84,11 +84,11 @@ CrossCheckVerdict ReplicaCheck::RunWithoutTensors(int64_t iteration, const absl:
   return Run(mine, ReplicaTensors({}), "");
 }
 
-// The words of ranks without tensors, or whose check is incomplete, differ from others' and are never found
-// equal.
-absl::StatusOr<bool> ReplicaCheck::AreAllEqual(const ReplicaAnnouncement& mine, size_t num_tensors,
-                                               const std::string& incomplete, Deadline deadline) const {
-  const bool is_complete = mine.error().empty() && incomplete.empty() && num_tensors > 0;
+// The words of ranks that have an error, or whose check is incomplete, differ from others' and are never
+// found equal.
+absl::StatusOr<bool> ReplicaCheck::AreAllEqual(const ReplicaAnnouncement& mine, const std::string& incomplete,
+                                               Deadline deadline) const {
+  const bool is_complete = mine.error().empty() && incomplete.empty();
   std::vector<uint64_t> words = {static_cast<uint64_t>(mine.iteration()), is_complete};
   for (const std::string* digest : {&mine.schema_digest(), &mine.tensors_digest()}) {
     uint64_t halves[2] = {};
@@ -110,10 +110,8 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
   const Deadline received = Deadline::After(timeout_);
   CrossCheckVerdict verdict;
   absl::StatusOr<bool> are_equal = false;
-  if (options_.are_equal != nullptr && ranks_->size() > 1) {
-    are_equal = AreAllEqual(mine, tensors.size(), incomplete, compared);
-  }
-  if (are_equal.value_or(false)) {
+  if (options_.are_equal != nullptr) are_equal = AreAllEqual(mine, incomplete, compared);
+  if (are_equal.value_or(false) && ranks_->size() > 1) {
     verdict = internal::AllReplicasEqual(options_, tensors, mine);
   } else if (ranks_->rank() == 0) {
     verdict = internal::DecideOnReplicas(*ranks_, options_, tensors, mine, check, announced, decided);

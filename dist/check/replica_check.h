@@ -82,8 +82,8 @@ class ReplicaCheck {
  private:
   CrossCheckVerdict Run(const internal::ReplicaAnnouncement& mine, const internal::ReplicaTensors& tensors,
                         const std::string& incomplete);
-  absl::StatusOr<bool> AreAllEqual(const internal::ReplicaAnnouncement& mine, size_t num_tensors,
-                                   const std::string& incomplete, Deadline deadline) const;
+  absl::StatusOr<bool> AreAllEqual(const internal::ReplicaAnnouncement& mine, const std::string& incomplete,
+                                   Deadline deadline) const;
 
   const std::unique_ptr<Communicator> ranks_;
   const std::chrono::nanoseconds timeout_;

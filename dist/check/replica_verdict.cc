@@ -26,6 +26,8 @@ std::string Describe(const TensorSchema& tensor) {
 }
 
 // The verdict without an outcome.
+constexpr char kNothingToCompare[] = "no tensor to compare";
+
 CrossCheckVerdict DescribeCheck(const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
                                 const ReplicaAnnouncement& mine) {
   CrossCheckVerdict verdict;
@@ -254,7 +256,7 @@ class VerdictBuilder {
   }
 
   void CompareContents() {
-    if (tensors_.size() == 0) return NotCompared("no tensor to compare");
+    if (tensors_.size() == 0) return NotCompared(kNothingToCompare);
     if (ranks_.size() == 1) {
       return NotCompared(
           "one rank has no replicas; where more were started, the launcher made a job of each");
@@ -627,8 +629,9 @@ CrossCheckVerdict DecideOnReplicas(Communicator& ranks, const ReplicaCheckOption
 CrossCheckVerdict AllReplicasEqual(const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
                                    const ReplicaAnnouncement& mine) {
   CrossCheckVerdict verdict = DescribeCheck(options, tensors, mine);
-  verdict.set_outcome(BITWISE_EQUAL);
-  verdict.set_worst_outcome(BITWISE_EQUAL);
+  verdict.set_outcome(tensors.size() == 0 ? NOT_COMPARED : BITWISE_EQUAL);
+  verdict.set_worst_outcome(verdict.outcome());
+  if (tensors.size() == 0) verdict.set_reason(kNothingToCompare);
   return verdict;
 }
 

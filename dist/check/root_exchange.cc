@@ -20,13 +20,32 @@ constexpr int kFromRoot = 1;
 }  // namespace
 
 RootExchange::RootExchange(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
-                           std::shared_ptr<SilentRanks> silent)
-    : ranks_(std::move(ranks)), timeout_(timeout), silent_(std::move(silent)) {}
+                           std::shared_ptr<SilentRanks> silent, AllGather all_gather)
+    : ranks_(std::move(ranks)),
+      timeout_(timeout),
+      silent_(std::move(silent)),
+      all_gather_(std::move(all_gather)) {}
 
 absl::StatusOr<std::string> RootExchange::Exchange(std::string_view mine, const Decide& decide) {
   ++round_;
+  if (std::optional<std::string> decision = DecideEverywhere(mine, decide)) return *std::move(decision);
   if (ranks_->rank() == 0) return DecideAsRoot(mine, decide);
   return AwaitDecision(mine);
+}
+
+std::optional<std::string> RootExchange::DecideEverywhere(std::string_view mine, const Decide& decide) {
+  if (all_gather_ == nullptr) return std::nullopt;
+  RootMessage message;
+  message.set_round(round_);
+  message.set_contents(std::string(mine));
+  const auto all = all_gather_(message.SerializeAsString(), Deadline::After(timeout_ / 4));
+  if (!all.ok()) return std::nullopt;
+  Contributions contributions;
+  for (int rank = 0; rank < ranks_->size(); ++rank) {
+    if (!message.ParseFromString((*all)[rank]) || message.round() != round_) return std::nullopt;
+    contributions.by_rank[rank] = message.contents();
+  }
+  return decide(contributions).contents;
 }
 
 void RootExchange::Post(int rank, const RootMessage& message) {

@@ -8,8 +8,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ott/dist/check/silent_ranks.h"
@@ -31,9 +33,16 @@ class RootMessage;
 // Not thread-safe. Every rank calls Exchange the same number of times.
 class RootExchange {
  public:
-  // ranks: a communicator of its own, from Split(), with the numbers that `silent` goes by.
+  // What all ranks brought, in order of rank, by a collective of another kind than messages, such as NCCL's,
+  // which all ranks call in each exchange. An error is for good, and ranks that meet it go on by messages.
+  using AllGather =
+      std::function<absl::StatusOr<std::vector<std::string>>(std::string_view bytes, Deadline deadline)>;
+
+  // ranks: a communicator of its own, from Split(), with the numbers that `silent` goes by. all_gather, which
+  // may be null: as long as it works, no messages travel, and each rank decides, on the contributions of all.
+  // So decisions must depend on nothing else, and must not bind.
   RootExchange(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
-               std::shared_ptr<SilentRanks> silent);
+               std::shared_ptr<SilentRanks> silent, AllGather all_gather = nullptr);
 
   struct Contributions {
     std::map<int, std::string> by_rank;
@@ -51,8 +60,12 @@ class RootExchange {
   // What rank 0 decided: this time, or an earlier time if that binds and was not heard then. decide is called
   // on rank 0. DEADLINE_EXCEEDED where rank 0 was not heard.
   absl::StatusOr<std::string> Exchange(std::string_view mine, const Decide& decide);
+  // In place of an exchange that all ranks know to be of no use.
+  void Skip() { ++round_; }
 
  private:
+  // By all_gather_; nullopt where messages have to do it.
+  std::optional<std::string> DecideEverywhere(std::string_view mine, const Decide& decide);
   std::string DecideAsRoot(std::string_view mine, const Decide& decide);
   absl::StatusOr<std::string> AwaitDecision(std::string_view mine);
   Contributions ReceiveAll(std::string_view mine);
@@ -64,6 +77,7 @@ class RootExchange {
   const std::unique_ptr<Communicator> ranks_;
   const std::chrono::nanoseconds timeout_;
   const std::shared_ptr<SilentRanks> silent_;
+  const AllGather all_gather_;
   uint64_t round_ = 0;
 };
 

@@ -5,7 +5,7 @@
 //   simulated_communicator.h  many ranks, one process, for tests
 //   mpi_communicator.h        MPI
 //   tcp_communicator.h        TCP, without MPI
-//   nccl_communicator.h       NCCL for what lies on devices, another communicator for the rest
+//   nccl_communicator.h       NCCL, and messages of another communicator where it has no means or fails
 
 #ifndef OTT_DIST_COMM_COMMUNICATOR_H_
 #define OTT_DIST_COMM_COMMUNICATOR_H_

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -51,6 +52,10 @@ constexpr char kFirstReductionDetail = 2;
 constexpr std::array<const char*, 3> kReductions = {"sum", "min", "max"};
 constexpr std::array<const char*, 3> kElementTypes = {"doubles", "floats", "int64s"};
 
+bool IsSame(const Call& a, const Call& b) {
+  return a.operation == b.operation && a.detail == b.detail && a.number == b.number;
+}
+
 std::string ToString(const Call& call) {
   std::string name = absl::StrCat(std::string(Name(call.operation)), " #", call.number);
   if (call.detail == kMergeDetail) name += " (merge)";
@@ -64,16 +69,28 @@ std::string ToString(const Call& call) {
 // A message of a collective: operation, detail, status code, then the payload or the error's message.
 constexpr size_t kEnvelopeBytes = 3;
 
-std::string Envelope(const Call& call, const absl::StatusOr<std::string>& payload) {
+std::string Envelope(const Call& call, absl::StatusCode code, std::string_view content) {
   std::string message;
-  const absl::string_view content = payload.ok() ? absl::string_view(*payload) : payload.status().message();
   message.reserve(kEnvelopeBytes + content.size());
   message.push_back(static_cast<char>(call.operation));
   message.push_back(call.detail);
-  message.push_back(static_cast<char>(payload.status().code()));
-  message.append(content.data(), content.size());
+  message.push_back(static_cast<char>(code));
+  message.append(content);
   return message;
 }
+
+std::string_view Content(const absl::StatusOr<std::string>& payload) {
+  if (payload.ok()) return *payload;
+  const absl::string_view message = payload.status().message();
+  return {message.data(), message.size()};
+}
+
+// Before an envelope that all_gather brings: the group, and the call's number, which messages have in their
+// channel.
+struct GatheredCall {
+  uint64_t context;
+  uint64_t number;
+};
 
 // Lists of bytes in one: each preceded by its length.
 std::string Concatenate(const std::vector<std::string>& parts) {
@@ -144,10 +161,14 @@ T Combine(Reduction reduction, T a, T b) {
 
 class MessageCommunicator final : public Communicator {
  public:
-  // context: even; the odd one after it is for tags.
+  // context: even; the odd one after it is for tags. all_gather: of all ranks of the group; may be null.
   MessageCommunicator(std::shared_ptr<Transport> transport, uint64_t context,
-                      std::shared_ptr<const Group> group, int rank)
-      : transport_(std::move(transport)), context_(context), group_(std::move(group)), rank_(rank) {}
+                      std::shared_ptr<const Group> group, int rank, AllGatherBytes all_gather)
+      : transport_(std::move(transport)),
+        context_(context),
+        group_(std::move(group)),
+        rank_(rank),
+        all_gather_(std::move(all_gather)) {}
 
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(group_->members.size()); }
@@ -178,6 +199,12 @@ class MessageCommunicator final : public Communicator {
   absl::Status Broadcast(int root, std::string* bytes, Deadline deadline) override {
     CheckRank(root);
     const Call call = Begin(Operation::kBroadcast);
+    OTT_ASSIGN_OR_RETURN(std::optional<Parts> all,
+                         GatherOtherwise(call, rank_ == root ? std::string_view(*bytes) : "", deadline));
+    if (all) {
+      *bytes = std::move((*all)[root]);
+      return absl::OkStatus();
+    }
     OTT_ASSIGN_OR_RETURN(*bytes, BroadcastFrom(root, call, std::move(*bytes), deadline));
     return absl::OkStatus();
   }
@@ -214,8 +241,11 @@ class MessageCommunicator final : public Communicator {
   }
 
   absl::Status Barrier(Deadline deadline) override {
+    const Call call = Begin(Operation::kBarrier);
+    OTT_ASSIGN_OR_RETURN(const std::optional<Parts> all, GatherOtherwise(call, "", deadline));
+    if (all) return absl::OkStatus();
     const auto nothing_to_merge = [](std::string_view, std::string*) { return absl::OkStatus(); };
-    return ReduceAndBroadcast(Begin(Operation::kBarrier), nothing_to_merge, "", deadline).status();
+    return ReduceAndBroadcast(call, nothing_to_merge, "", deadline).status();
   }
 
   absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key, Deadline deadline) override {
@@ -242,10 +272,13 @@ class MessageCommunicator final : public Communicator {
       group->hosts.push_back(group_->hosts[rank]);
     }
     const uint64_t context = Mix(Mix(context_, call.number), static_cast<uint32_t>(color)) & ~uint64_t{1};
-    return std::make_unique<MessageCommunicator>(transport_, context, std::move(group), my_rank);
+    const AllGatherBytes all_gather = group->members == group_->members ? all_gather_ : nullptr;
+    return std::make_unique<MessageCommunicator>(transport_, context, std::move(group), my_rank, all_gather);
   }
 
  private:
+  using Parts = std::vector<std::string>;  // of all ranks
+
   void CheckRank(int rank) const {
     OTT_CHECK(rank >= 0 && rank < size()) << "rank " << rank << " of " << size();
   }
@@ -268,8 +301,46 @@ class MessageCommunicator final : public Communicator {
     return call;
   }
 
+  // What all ranks brought to this collective, by all_gather_; nullopt where messages have to bring it. The
+  // first that is an error, if any is. code: of `content`, which is a message where that is an error.
+  absl::StatusOr<std::optional<Parts>> GatherOtherwise(const Call& call, std::string_view content,
+                                                       Deadline deadline,
+                                                       absl::StatusCode code = absl::StatusCode::kOk) {
+    if (all_gather_ == nullptr) return std::nullopt;
+    const GatheredCall mine{context_, call.number};
+    const std::string message(reinterpret_cast<const char*>(&mine), sizeof(mine));
+    const Deadline half = deadline.IsNever() ? deadline : Deadline::After(deadline.Remaining() / 2);
+    absl::StatusOr<Parts> all = all_gather_(message + Envelope(call, code, content), half);
+    if (!all.ok()) {
+      all_gather_ = nullptr;
+      return std::nullopt;
+    }
+    // All are looked at before any of them is believed.
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::string& part = (*all)[rank];
+      if (part.size() < sizeof(mine) + kEnvelopeBytes) {
+        return Error(absl::StatusCode::kInternal, ToString(call),
+                     absl::StrCat(Describe(rank), " called what is none of its collectives"));
+      }
+      GatheredCall gathered;
+      std::memcpy(&gathered, part.data(), sizeof(gathered));
+      const Call theirs{static_cast<Operation>(part[sizeof(mine)]), part[sizeof(mine) + 1], gathered.number};
+      if (gathered.context == context_ && IsSame(theirs, call)) continue;
+      return Error(absl::StatusCode::kInternal, ToString(call),
+                   absl::StrCat(Describe(rank), " called ", ToString(theirs),
+                                gathered.context == context_ ? "" : " of another group", " instead"));
+    }
+    for (std::string& part : *all) {
+      const auto code_of_part = static_cast<absl::StatusCode>(part[sizeof(mine) + 2]);
+      part.erase(0, sizeof(mine) + kEnvelopeBytes);
+      if (code_of_part != absl::StatusCode::kOk) return absl::Status(code_of_part, part);
+    }
+    return *std::move(all);
+  }
+
   absl::Status PostPart(const Call& call, int to, const absl::StatusOr<std::string>& payload) {
-    return transport_->Post(group_->members[to], {context_, call.number}, Envelope(call, payload));
+    return transport_->Post(group_->members[to], {context_, call.number},
+                            Envelope(call, payload.status().code(), Content(payload)));
   }
 
   absl::StatusOr<std::string> ReceiveFrom(int from, Channel channel, std::string_view call,
@@ -292,7 +363,7 @@ class MessageCommunicator final : public Communicator {
                          ReceiveFrom(from, {context_, call.number}, ToString(call), deadline));
     OTT_CHECK(message.size() >= kEnvelopeBytes) << message.size() << " bytes from rank " << from;
     const Call theirs{static_cast<Operation>(message[0]), message[1], call.number};
-    if (theirs.operation != call.operation || theirs.detail != call.detail) {
+    if (!IsSame(theirs, call)) {
       return Error(absl::StatusCode::kInternal, ToString(call),
                    absl::StrCat(Describe(from), " called ", ToString(theirs), " instead"));
     }
@@ -321,6 +392,37 @@ class MessageCommunicator final : public Communicator {
     return payload;
   }
 
+  // Merges what a rank and all below it in the tree brought, as the ranks do themselves over messages.
+  absl::Status MergeBelow(const Call& call, const Merge& merge, int rank, Parts& parts) const {
+    for (int child = 0; child < Height(rank, size()); ++child) {
+      const int below = rank + (1 << child);
+      OTT_RETURN_IF_ERROR(MergeBelow(call, merge, below, parts));
+      const absl::Status status = merge(parts[below], &parts[rank]);
+      if (!status.ok()) return NotMerged(call, below, status);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status NotMerged(const Call& call, int below, const absl::Status& status) const {
+    return Error(status.code(), ToString(call),
+                 absl::StrCat("with ", Describe(below), ": ", status.message()));
+  }
+
+  // Rank 0 alone merges, so that an error of it is one of all ranks.
+  absl::StatusOr<std::optional<std::string>> ReduceOtherwise(const Call& call, const Merge& merge,
+                                                             std::string_view bytes, Deadline deadline) {
+    OTT_ASSIGN_OR_RETURN(std::optional<Parts> all, GatherOtherwise(call, bytes, deadline));
+    if (!all) return std::nullopt;
+    absl::StatusOr<std::string> merged = std::string();
+    if (rank_ == 0) {
+      const absl::Status status = MergeBelow(call, merge, 0, *all);
+      merged = status.ok() ? absl::StatusOr<std::string>(std::move((*all)[0])) : status;
+    }
+    OTT_ASSIGN_OR_RETURN(all, GatherOtherwise(call, Content(merged), deadline, merged.status().code()));
+    if (!all) return std::nullopt;
+    return std::move((*all)[0]);
+  }
+
   // The payload of this rank and all below it, merged.
   absl::StatusOr<std::string> ReduceBelow(const Call& call, const Merge& merge, std::string_view bytes,
                                           Deadline deadline) {
@@ -328,16 +430,15 @@ class MessageCommunicator final : public Communicator {
     for (int child = 0; child < Height(rank_, size()); ++child) {
       OTT_ASSIGN_OR_RETURN(const std::string part, ReceivePart(call, rank_ + (1 << child), deadline));
       const absl::Status status = merge(part, &merged);
-      if (!status.ok()) {
-        return Error(status.code(), ToString(call),
-                     absl::StrCat("with ", Describe(rank_ + (1 << child)), ": ", status.message()));
-      }
+      if (!status.ok()) return NotMerged(call, rank_ + (1 << child), status);
     }
     return merged;
   }
 
   absl::StatusOr<std::string> ReduceAndBroadcast(const Call& call, const Merge& merge, std::string_view bytes,
                                                  Deadline deadline) {
+    OTT_ASSIGN_OR_RETURN(std::optional<std::string> reduced, ReduceOtherwise(call, merge, bytes, deadline));
+    if (reduced) return *std::move(reduced);
     const int steps_to_all = 1 + Height(0, size()) - Height(rank_, size());
     absl::StatusOr<std::string> merged = ReduceBelow(call, merge, bytes, Before(deadline, steps_to_all));
     if (rank_ != 0) OTT_RETURN_IF_ERROR(PostPart(call, rank_ & (rank_ - 1), merged));
@@ -379,6 +480,11 @@ class MessageCommunicator final : public Communicator {
                                                                        std::string_view bytes,
                                                                        Deadline deadline) {
     std::vector<absl::StatusOr<std::string>> parts;
+    OTT_ASSIGN_OR_RETURN(std::optional<Parts> all, GatherOtherwise(call, bytes, deadline));
+    if (all) {
+      if (rank_ == root) parts.assign(all->begin(), all->end());
+      return parts;
+    }
     if (rank_ != root) {
       OTT_RETURN_IF_ERROR(PostPart(call, root, std::string(bytes)));
       OTT_RETURN_IF_ERROR(FlushChannel({context_, call.number}, ToString(call), deadline));
@@ -413,6 +519,8 @@ class MessageCommunicator final : public Communicator {
 
   absl::StatusOr<std::vector<std::string>> AllGather(const Call& call, std::string_view bytes,
                                                      Deadline deadline) {
+    OTT_ASSIGN_OR_RETURN(std::optional<Parts> gathered, GatherOtherwise(call, bytes, deadline));
+    if (gathered) return *std::move(gathered);
     absl::StatusOr<std::vector<std::string>> parts = GatherAll(0, call, bytes, Before(deadline, 1));
     absl::StatusOr<std::string> mine =
         parts.ok() ? absl::StatusOr<std::string>(Concatenate(*parts)) : parts.status();
@@ -424,6 +532,7 @@ class MessageCommunicator final : public Communicator {
   const uint64_t context_;
   const std::shared_ptr<const Group> group_;
   const int rank_;
+  AllGatherBytes all_gather_;  // null once it failed
   uint64_t num_collectives_ = 0;
 };
 
@@ -441,17 +550,20 @@ std::shared_ptr<const Group> MakeGroup(std::vector<std::string> hosts) {
 }
 
 std::unique_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
-                                                      std::shared_ptr<const Group> all) {
+                                                      std::shared_ptr<const Group> all,
+                                                      AllGatherBytes all_gather) {
   OTT_CHECK(static_cast<int>(all->members.size()) == transport->size()) << all->members.size() << " hosts";
   const int rank = transport->rank();
-  return std::make_unique<MessageCommunicator>(std::move(transport), kAllRanks, std::move(all), rank);
+  return std::make_unique<MessageCommunicator>(std::move(transport), kAllRanks, std::move(all), rank,
+                                               std::move(all_gather));
 }
 
 absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
                                                                       Deadline deadline) {
   std::vector<std::string> unknown(transport->size(), "host not known yet");
   unknown[transport->rank()] = transport->host();
-  MessageCommunicator first(transport, kExchangeOfHosts, MakeGroup(std::move(unknown)), transport->rank());
+  MessageCommunicator first(transport, kExchangeOfHosts, MakeGroup(std::move(unknown)), transport->rank(),
+                            nullptr);
   OTT_ASSIGN_OR_RETURN(std::vector<std::string> hosts, first.AllGather(transport->host(), deadline));
   return MakeMessageCommunicator(std::move(transport), MakeGroup(std::move(hosts)));
 }

@@ -1,11 +1,13 @@
 // Communicator over any Transport: broadcasts and reductions along binomial trees, gathers straight to the
-// root.
+// root. Where another library gathers for it, collectives are that library's, as long as it works.
 
 #ifndef OTT_DIST_COMM_MESSAGE_COMMUNICATOR_H_
 #define OTT_DIST_COMM_MESSAGE_COMMUNICATOR_H_
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,9 +25,18 @@ struct Group {
 // Of all ranks of the transport. hosts: of each rank, the same on all ranks.
 std::shared_ptr<const Group> MakeGroup(std::vector<std::string> hosts);
 
-// REQUIRES: all is MakeGroup of as many hosts as the transport has ranks.
+// What all ranks of the transport brought, in order of rank, by other means than messages. Every rank calls
+// it at the same places. An error is for good.
+using AllGatherBytes =
+    std::function<absl::StatusOr<std::vector<std::string>>(std::string_view bytes, Deadline deadline)>;
+
+// all_gather: does the collectives of this group, and of those that Split() makes of all its ranks in their
+// order; null: messages do. It gets half of a collective's time. Where it fails on a rank, that collective
+// and all later ones of the rank go by messages; so a rank for which it failed goes on with those for which
+// it will fail. REQUIRES: all is MakeGroup of as many hosts as the transport has ranks.
 std::unique_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
-                                                      std::shared_ptr<const Group> all);
+                                                      std::shared_ptr<const Group> all,
+                                                      AllGatherBytes all_gather = nullptr);
 
 // Over all ranks of the transport. Collective, since the ranks tell each other their hosts.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(std::shared_ptr<Transport> transport,

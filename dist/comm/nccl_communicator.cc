@@ -16,6 +16,8 @@
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/cuda_status.h"
+#include "ott/dist/comm/communicator_transport.h"
+#include "ott/dist/comm/message_communicator.h"
 #include "ott/dist/comm/other_calls.h"
 #include "ott/dist/comm/rank_list.h"
 
@@ -37,9 +39,15 @@ constexpr auto kTimeToEnd = std::chrono::seconds(2);
 // of all.
 constexpr size_t kBlockBytes = 16 * 1024;
 constexpr size_t kFirstNumBlocks = 8;
+// What each rank brings to every rank at first: the size, and often all.
+constexpr size_t kFirstBlockBytes = 64;
 
 // For what other ranks called, where a collective failed.
 constexpr auto kMostPatience = std::chrono::seconds(1);
+// The tag, beside those of DescribeCalls, by which ranks hear that another one aborted. Rank 0 passes it on.
+constexpr int kNcclEnded = kTagsOfOtherCalls;
+// How often it looks whether NCCL has finished before it listens for that, too.
+constexpr int kPollsBeforeListening = 50;
 
 std::optional<ncclDataType_t> ToNccl(DType dtype) {
   switch (dtype) {
@@ -95,13 +103,15 @@ std::string_view ToString(Reduction reduction) {
 class NcclCommunicatorImpl final : public NcclCommunicator {
  public:
   NcclCommunicatorImpl(std::shared_ptr<Communicator> control, int device)
-      : control_(std::move(control)), device_(device) {}
+      : control_(std::move(control)), device_(device), self_(std::make_shared<NcclCommunicatorImpl*>(this)) {}
   ~NcclCommunicatorImpl() override {
+    *self_ = nullptr;
     End();
     const internal::CudaDeviceScope scope(device_);
     // What an aborted gather left still writes there.
     if (stream_ != nullptr) cudaStreamSynchronize(stream_);
     FreeGathered();
+    if (host_block_ != nullptr) cudaFreeHost(host_block_);
     if (block_ != nullptr) cudaFree(block_);
     if (words_ != nullptr) cudaFree(words_);
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
@@ -110,6 +120,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   absl::Status Connect(Deadline deadline) {
     OTT_RETURN_IF_ERROR(AgreeThatAllHaveDevices(deadline));
     OTT_ASSIGN_OR_RETURN(for_failures_, control_->Split(0, 0, deadline));
+    OTT_RETURN_IF_ERROR(MakeGroupOfAll(deadline));
     Count("CreateNcclCommunicator", "");
     const internal::CudaDeviceScope scope(device_);
     OTT_RETURN_IF_ERROR(scope.status());
@@ -128,8 +139,10 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     std::memcpy(id.internal, bytes.data(), bytes.size());
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
-    return Finish("ncclCommInitRankConfig", ncclCommInitRankConfig(&comm_, size(), id, rank(), &config),
-                  deadline);
+    OTT_RETURN_IF_ERROR(Finish("ncclCommInitRankConfig",
+                               ncclCommInitRankConfig(&comm_, size(), id, rank(), &config), deadline));
+    const std::lock_guard lock(mutex_);
+    return GatherEverywhere("", deadline).status();
   }
 
   absl::StatusOr<bool> AreEqual(absl::Span<const uint64_t> words, Deadline deadline) override {
@@ -139,13 +152,14 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     Count("AreEqual", absl::StrCat(words.size(), " words"));
     const internal::CudaDeviceScope scope(device_);
     OTT_RETURN_IF_ERROR(scope.status());
-    OTT_RETURN_IF_ERROR(PrepareWords());
+    OTT_RETURN_IF_ERROR(Prepare());
     // The largest of a word and the largest of its complement belong together where all are the same.
     std::vector<uint64_t> mine(words.begin(), words.end());
     for (const uint64_t word : words) mine.push_back(~word);
     const size_t num_bytes = mine.size() * sizeof(uint64_t);
+    std::memcpy(host_block_, mine.data(), num_bytes);
     OTT_RETURN_IF_CUDA_ERROR(
-        cudaMemcpyAsync(words_, mine.data(), num_bytes, cudaMemcpyHostToDevice, stream_));
+        cudaMemcpyAsync(words_, host_block_, num_bytes, cudaMemcpyHostToDevice, stream_));
     OTT_RETURN_IF_ERROR(OnStream(
         "ncclAllReduce", stream_,
         [&](cudaStream_t s) {
@@ -154,8 +168,9 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
         deadline));
     std::vector<uint64_t> largest(mine.size());
     OTT_RETURN_IF_CUDA_ERROR(
-        cudaMemcpyAsync(largest.data(), words_, num_bytes, cudaMemcpyDeviceToHost, stream_));
+        cudaMemcpyAsync(host_block_, words_, num_bytes, cudaMemcpyDeviceToHost, stream_));
     OTT_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
+    std::memcpy(largest.data(), host_block_, num_bytes);
     for (size_t i = 0; i < words.size(); ++i) {
       if (largest[i] != ~largest[words.size() + i]) return false;
     }
@@ -207,10 +222,10 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     Count("BeginGather", "");
     mine_.assign(bytes);
     all_wait_ = all_wait;
-    absl::Status begun = PrepareWords();
+    absl::Status begun = Prepare();
     if (begun.ok()) begun = EnqueueGather(deadline);
     // Other ranks wait for what this one did not enqueue.
-    if (!begun.ok()) Abort();
+    if (!begun.ok()) GiveUp(begun);
     gathers_ = begun.ok();
     return begun;
   }
@@ -227,55 +242,61 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     }
     if (has_come.ok() && !*has_come) return std::nullopt;
     gathers_ = false;
-    if (!has_come.ok()) Abort();
+    if (!has_come.ok()) GiveUp(has_come.status());
     OTT_RETURN_IF_ERROR(has_come.status());
     std::vector<std::string> gathered = Gathered();
     MakeRoom();
     return gathered;
   }
 
+  absl::StatusOr<std::vector<std::string>> AllGatherByNccl(std::string_view bytes,
+                                                           Deadline deadline) override {
+    const std::lock_guard lock(mutex_);
+    OTT_RETURN_IF_ERROR(CheckConnected("AllGatherByNccl"));
+    Count("AllGatherByNccl", "");
+    return GatherEverywhere(bytes, deadline);
+  }
+
   int rank() const override { return control_->rank(); }
   int size() const override { return control_->size(); }
   const std::string& host(int rank) const override { return control_->host(rank); }
-  absl::Status Post(int to, int tag, std::string_view bytes) override {
-    return control_->Post(to, tag, bytes);
-  }
-  absl::Status Flush(int tag, Deadline deadline) override { return control_->Flush(tag, deadline); }
+  absl::Status Post(int to, int tag, std::string_view bytes) override { return group_->Post(to, tag, bytes); }
+  absl::Status Flush(int tag, Deadline deadline) override { return group_->Flush(tag, deadline); }
   absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) override {
-    return control_->Send(to, tag, bytes, deadline);
+    return group_->Send(to, tag, bytes, deadline);
   }
   absl::StatusOr<std::string> Receive(int from, int tag, Deadline deadline) override {
-    return control_->Receive(from, tag, deadline);
+    return group_->Receive(from, tag, deadline);
   }
   absl::Status Broadcast(int root, std::string* bytes, Deadline deadline) override {
-    return control_->Broadcast(root, bytes, deadline);
+    return group_->Broadcast(root, bytes, deadline);
   }
   absl::StatusOr<std::vector<std::string>> Gather(int root, std::string_view bytes,
                                                   Deadline deadline) override {
-    return control_->Gather(root, bytes, deadline);
+    return group_->Gather(root, bytes, deadline);
   }
   absl::StatusOr<std::vector<absl::StatusOr<std::string>>> GatherAvailable(int root, std::string_view bytes,
                                                                            Deadline deadline) override {
-    return control_->GatherAvailable(root, bytes, deadline);
+    return group_->GatherAvailable(root, bytes, deadline);
   }
   absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes, Deadline deadline) override {
-    return control_->AllGather(bytes, deadline);
+    return group_->AllGather(bytes, deadline);
   }
   absl::Status AllReduce(const Merge& merge, std::string* bytes, Deadline deadline) override {
-    return control_->AllReduce(merge, bytes, deadline);
+    return group_->AllReduce(merge, bytes, deadline);
   }
   absl::Status AllReduce(Reduction reduction, absl::Span<double> values, Deadline deadline) override {
-    return control_->AllReduce(reduction, values, deadline);
+    return group_->AllReduce(reduction, values, deadline);
   }
   absl::Status AllReduce(Reduction reduction, absl::Span<float> values, Deadline deadline) override {
-    return control_->AllReduce(reduction, values, deadline);
+    return group_->AllReduce(reduction, values, deadline);
   }
   absl::Status AllReduce(Reduction reduction, absl::Span<int64_t> values, Deadline deadline) override {
-    return control_->AllReduce(reduction, values, deadline);
+    return group_->AllReduce(reduction, values, deadline);
   }
-  absl::Status Barrier(Deadline deadline) override { return control_->Barrier(deadline); }
+  absl::Status Barrier(Deadline deadline) override { return group_->Barrier(deadline); }
   absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key, Deadline deadline) override {
-    return control_->Split(color, key, deadline);
+    return group_->Split(color, key, deadline);
   }
 
  private:
@@ -287,6 +308,21 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   absl::Status CheckDevice() const {
     OTT_RETURN_IF_CUDA_ERROR(cudaSetDevice(device_));
     OTT_RETURN_IF_CUDA_ERROR(cudaFree(nullptr));
+    return absl::OkStatus();
+  }
+
+  // Its messages are those of control; its collectives are NCCL's, once that is connected and as long as it
+  // works and this object lives, which groups may outlive.
+  absl::Status MakeGroupOfAll(Deadline deadline) {
+    OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_messages, control_->Split(0, 0, deadline));
+    std::vector<std::string> hosts;
+    for (int rank = 0; rank < size(); ++rank) hosts.push_back(host(rank));
+    group_ = MakeMessageCommunicator(
+        MakeTransportOver(std::move(for_messages)), MakeGroup(std::move(hosts)),
+        [self = self_](std::string_view bytes, Deadline until) -> absl::StatusOr<std::vector<std::string>> {
+          if (*self == nullptr) return absl::FailedPreconditionError("NCCL's communicator is destroyed");
+          return (*self)->AllGatherByNccl(bytes, until);
+        });
     return absl::OkStatus();
   }
 
@@ -330,6 +366,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   // Whether the stream's work is done by `deadline`. `last`: of the whole collective.
   absl::StatusOr<bool> Poll(std::string_view call, cudaStream_t stream, Deadline deadline, Deadline last) {
     cudaError_t state = cudaStreamQuery(stream);
+    int num_polls = 0;
     for (; state == cudaErrorNotReady; state = cudaStreamQuery(stream)) {
       ncclResult_t result = ncclSuccess;
       ncclCommGetAsyncError(comm_, &result);
@@ -337,6 +374,9 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
         return Fail(absl::StatusCode::kUnavailable, call, ncclGetErrorString(result), last);
       }
       if (deadline.Passed()) return false;
+      if (listens_ && ++num_polls > kPollsBeforeListening && HearsOfAnEnd()) {
+        return Fail(absl::StatusCode::kUnavailable, call, "another rank ended NCCL's communicator", last);
+      }
       Pause();
     }
     if (state == cudaSuccess) return true;
@@ -346,10 +386,10 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   absl::Status CheckConnected(std::string_view call) const {
     if (comm_ != nullptr) return absl::OkStatus();
     return Error(absl::StatusCode::kFailedPrecondition, call,
-                 "an earlier device collective failed and ended NCCL's communicator");
+                 absl::StrCat("an earlier collective failed and ended NCCL's communicator: ", ended_by_));
   }
 
-  absl::Status PrepareWords() {
+  absl::Status Prepare() {
     if (stream_ == nullptr) {
       OTT_RETURN_IF_CUDA_ERROR(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
     }
@@ -357,6 +397,71 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
       OTT_RETURN_IF_CUDA_ERROR(
           cudaMalloc(reinterpret_cast<void**>(&words_), 2 * kMaxWords * sizeof(uint64_t)));
     }
+    const size_t num_bytes = (1 + static_cast<size_t>(size())) * kBlockBytes;
+    if (block_ == nullptr) {
+      OTT_RETURN_IF_CUDA_ERROR(cudaMalloc(reinterpret_cast<void**>(&block_), num_bytes));
+    }
+    if (host_block_ == nullptr) {
+      OTT_RETURN_IF_CUDA_ERROR(
+          cudaHostAlloc(reinterpret_cast<void**>(&host_block_), num_bytes, cudaHostAllocDefault));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<std::string>> GatherEverywhere(std::string_view bytes, Deadline deadline) {
+    listens_ = true;
+    absl::StatusOr<std::vector<std::string>> all = GatherBlocks(bytes, deadline);
+    listens_ = false;
+    // Other ranks wait for what this one did not enqueue.
+    if (!all.ok()) GiveUp(all.status());
+    return all;
+  }
+
+  absl::StatusOr<std::vector<std::string>> GatherBlocks(std::string_view bytes, Deadline deadline) {
+    const internal::CudaDeviceScope scope(device_);
+    OTT_RETURN_IF_ERROR(scope.status());
+    OTT_RETURN_IF_ERROR(Prepare());
+    const auto num_ranks = static_cast<size_t>(size());
+    const uint64_t size = bytes.size();
+    constexpr uint64_t kInFirst = kFirstBlockBytes - sizeof(size);
+    std::memcpy(host_block_, &size, sizeof(size));
+    std::memcpy(host_block_ + sizeof(size), bytes.data(), std::min(size, kInFirst));
+    OTT_RETURN_IF_ERROR(GatherBlock(kFirstBlockBytes, deadline));
+    std::vector<uint64_t> sizes(num_ranks);
+    std::vector<std::string> all(num_ranks);
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      const char* const theirs = host_block_ + kBlockBytes + rank * kFirstBlockBytes;
+      std::memcpy(&sizes[rank], theirs, sizeof(uint64_t));
+      all[rank].reserve(sizes[rank]);
+      all[rank].append(theirs + sizeof(uint64_t), std::min(sizes[rank], kInFirst));
+    }
+    const uint64_t largest = *std::max_element(sizes.begin(), sizes.end());
+    for (uint64_t at = kInFirst; at < largest; at += kBlockBytes) {
+      const uint64_t block = std::min<uint64_t>(kBlockBytes, largest - at);
+      if (at < size) std::memcpy(host_block_, bytes.data() + at, std::min(block, size - at));
+      OTT_RETURN_IF_ERROR(GatherBlock(block, deadline));
+      for (size_t rank = 0; rank < num_ranks; ++rank) {
+        if (at >= sizes[rank]) continue;
+        all[rank].append(host_block_ + kBlockBytes + rank * block, std::min(block, sizes[rank] - at));
+      }
+    }
+    return all;
+  }
+
+  // So many bytes at host_block_ of each rank, to behind the block of this rank on every rank.
+  absl::Status GatherBlock(size_t num_bytes, Deadline deadline) {
+    OTT_RETURN_IF_CUDA_ERROR(
+        cudaMemcpyAsync(block_, host_block_, num_bytes, cudaMemcpyHostToDevice, stream_));
+    OTT_RETURN_IF_ERROR(OnStream(
+        "ncclAllGather", stream_,
+        [&](cudaStream_t s) {
+          return ncclAllGather(block_, block_ + kBlockBytes, num_bytes, ncclUint8, comm_, s);
+        },
+        deadline));
+    OTT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(host_block_ + kBlockBytes, block_ + kBlockBytes,
+                                             num_bytes * static_cast<size_t>(size()), cudaMemcpyDeviceToHost,
+                                             stream_));
+    OTT_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
     return absl::OkStatus();
   }
 
@@ -374,9 +479,6 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
 
   absl::Status PrepareGather() {
     const auto num_ranks = static_cast<size_t>(size());
-    if (block_ == nullptr) {
-      OTT_RETURN_IF_CUDA_ERROR(cudaMalloc(reinterpret_cast<void**>(&block_), (1 + num_ranks) * kBlockBytes));
-    }
     if (gathered_ == nullptr) {
       const size_t num_blocks = num_blocks_ * (rank() == 0 ? 1 + num_ranks : 1);
       OTT_RETURN_IF_CUDA_ERROR(cudaHostAlloc(reinterpret_cast<void**>(&gathered_),
@@ -470,13 +572,34 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   }
 
   absl::Status Fail(absl::StatusCode code, std::string_view call, std::string_view what, Deadline deadline) {
-    Abort();
+    GiveUp(Error(code, call, what));
     if (for_failures_ == nullptr) return Error(code, call, what);
+    if (listens_) {
+      // Messages, which come next, find out who is missing.
+      TellCall(*for_failures_, latest_call_);
+      return Error(code, call, what);
+    }
     const auto patience = std::min<std::chrono::nanoseconds>(
         kMostPatience, std::chrono::nanoseconds(static_cast<int64_t>(deadline.Seconds() * 1e9 / 4)));
     return Error(
         code, call,
         absl::StrCat(std::string(what), "; ", DescribeCalls(*for_failures_, latest_call_, patience)));
+  }
+
+  void GiveUp(const absl::Status& why) {
+    if (comm_ == nullptr) return;
+    Abort();
+    ended_by_ = std::string(why.message());
+    if (for_failures_ == nullptr) return;
+    const int end = rank() == 0 ? size() : 1;
+    for (int to = rank() == 0 ? 1 : 0; to < end; ++to) for_failures_->Post(to, kNcclEnded, "").IgnoreError();
+  }
+
+  // Looks at one other rank a time, as there may be many.
+  bool HearsOfAnEnd() {
+    if (for_failures_ == nullptr || size() == 1) return false;
+    listens_to_ = rank() == 0 ? 1 + listens_to_ % (size() - 1) : 0;
+    return for_failures_->Receive(listens_to_, kNcclEnded, Deadline::Now()).ok();
   }
 
   // In good order where nothing failed: NCCL then has what other ranks still read from this one sent.
@@ -496,19 +619,26 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
 
   const std::shared_ptr<Communicator> control_;
   const int device_;
+  const std::shared_ptr<NcclCommunicatorImpl*> self_;  // null once it is destroyed
+  std::unique_ptr<Communicator> group_;
   std::mutex mutex_;  // NCCL's functions are called by one thread at a time.
   ncclComm_t comm_ = nullptr;
   std::unique_ptr<Communicator> for_failures_;
   int64_t num_calls_ = 0;
   std::string latest_call_;
+  std::string ended_by_;
+  // Whether the collective that is under way ends where another rank has ended NCCL.
+  bool listens_ = false;
+  int listens_to_ = 0;
   // Of AreEqual() and gathers.
   cudaStream_t stream_ = nullptr;
   uint64_t* words_ = nullptr;
-  // Of gathers.
+  char* block_ = nullptr;       // this rank's, then those of all ranks
+  char* host_block_ = nullptr;  // the same, in pinned memory, of what has come when a call returns
+  // Of gathers at rank 0.
   bool gathers_ = false;
   bool all_wait_ = false;
   std::string mine_;
-  char* block_ = nullptr;  // this rank's, then those of all ranks
   GatheredBytes* gathered_ = nullptr;
   size_t num_blocks_ = kFirstNumBlocks;
 };

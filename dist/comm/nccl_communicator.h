@@ -1,4 +1,4 @@
-// Communicator with NCCL for what lies in device memory.
+// Communicator over NCCL, for bytes of the host as for what lies in device memory.
 
 #ifndef OTT_DIST_COMM_NCCL_COMMUNICATOR_H_
 #define OTT_DIST_COMM_NCCL_COMMUNICATOR_H_
@@ -24,11 +24,19 @@ struct NcclOptions {
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
 };
 
-// Everything of Communicator goes through the communicator it was made from; what it adds goes through NCCL.
-// A device collective that fails or misses its deadline aborts NCCL's communicator, as nothing less ends its
-// kernels: later device collectives return FAILED_PRECONDITION, the rest stays usable. The error says which
-// ranks called what and from which there is nothing; to find that out takes up to half a deadline more, at
-// most two seconds, in which no other thread may use control.
+// Once NCCL has connected the ranks, the communicator it was made from (`control`) rests as long as all is
+// well: collectives of Communicator go through NCCL, too, those of this one and of groups that Split() makes
+// of all ranks in their order. Call them all in one order on all ranks. Post, Send and Receive, for which
+// NCCL has no means, and collectives of other groups go by messages of control.
+//
+// A collective that fails or misses its deadline aborts NCCL's communicator, as nothing less ends its
+// kernels. The ranks tell each other so, and collectives of Communicator keep their promises by messages of
+// control, which name who is missing: NCCL has half of a collective's time, and where it fails the rest is
+// theirs, and all of the time of later ones.
+//
+// Device collectives and gathers by NCCL return FAILED_PRECONDITION from there on. The error of the one that
+// failed says which ranks called what and from which there is nothing; to find that out takes up to half a
+// deadline more, at most two seconds, in which no other thread may use control.
 //
 // Device collectives may be called by any thread, NCCL's functions are called by one at a time, and the
 // caller's current device stays what it was. Device collectives return when their result is there. They wait
@@ -62,12 +70,19 @@ class NcclCommunicator : public Communicator {
   virtual absl::StatusOr<std::optional<std::vector<std::string>>> TakeGathered(Deadline deadline,
                                                                                Deadline last) = 0;
 
+  // On every rank one element a rank, in order of rank, whatever their sizes; as AllGather, but by NCCL
+  // alone: an error where that fails. It may be called where AllGather may, and is in one order with it on
+  // all ranks.
+  virtual absl::StatusOr<std::vector<std::string>> AllGatherByNccl(std::string_view bytes,
+                                                                   Deadline deadline) = 0;
+
   // In place. REQUIRES: as of AllReduceOnDevice
   virtual absl::Status BroadcastOnDevice(int root, void* bytes, int64_t num_bytes, void* stream,
                                          Deadline deadline) = 0;
 };
 
-// Collective over control's ranks, which must each have a device of their own. UNIMPLEMENTED where this
+// Collective over control's ranks, which must each have a device of their own; gathers once, which connects
+// them. UNIMPLEMENTED where this
 // library was built without NCCL; FAILED_PRECONDITION, on all ranks, where one has no usable device: the
 // message names it.
 absl::StatusOr<std::unique_ptr<NcclCommunicator>> CreateNcclCommunicator(

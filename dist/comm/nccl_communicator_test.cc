@@ -4,6 +4,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -15,10 +17,17 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/dist/comm/communicator_conformance.h"
+#include "ott/dist/comm/counted_communicator.h"
 #include "ott/dist/comm/ranks_gtest.h"
 
 namespace ott {
 namespace {
+
+// What control carries, of all communicators together.
+const CountedCommunicator::Count& Messages() {
+  static const auto& count = *new CountedCommunicator::Count(std::make_shared<std::atomic<int64_t>>(0));
+  return count;
+}
 
 // NCCL takes ranks with one device and one host for a mistake. With names of their own they look like ranks
 // of different hosts, and talk over sockets.
@@ -28,10 +37,11 @@ absl::StatusOr<std::unique_ptr<NcclCommunicator>> CreateOnSharedDevice() {
   setenv("NCCL_IB_DISABLE", "1", 1);
   auto control = TestRanks().Split(0, 0, ForTests());
   if (!control.ok()) return control.status();
-  return CreateNcclCommunicator(*std::move(control), NcclOptions());
+  return CreateNcclCommunicator(std::make_shared<CountedCommunicator>(*std::move(control), Messages()),
+                                NcclOptions());
 }
 
-// One for all tests.
+// One for all tests but those of conformance, some of which end it.
 absl::StatusOr<std::unique_ptr<NcclCommunicator>>& Nccl() {
   static auto& communicator = *new auto(CreateOnSharedDevice());
   return communicator;
@@ -39,12 +49,98 @@ absl::StatusOr<std::unique_ptr<NcclCommunicator>>& Nccl() {
 
 struct NcclRanks {
   static void OnAllRanks(const std::function<void(Communicator&)>& body) {
-    ASSERT_TRUE(Nccl().ok()) << Nccl().status();
-    body(**Nccl());
+    const auto nccl = CreateOnSharedDevice();
+    ASSERT_TRUE(nccl.ok()) << nccl.status();
+    body(**nccl);
   }
 };
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, CommunicatorConformance, NcclRanks);
+
+// As a job whose only fabric is NCCL has it: the unique id was handed out, and control rests.
+TEST(NcclCommunicator, CollectivesOfHostBytesSendNoMessage) {
+  const auto nccl = CreateOnSharedDevice();
+  ASSERT_TRUE(nccl.ok()) << nccl.status();
+  const auto rank = (*nccl)->rank();
+  const auto size = static_cast<size_t>((*nccl)->size());
+  const int64_t before = *Messages();
+  const auto group = (*nccl)->Split(0, 0, ForTests());
+  ASSERT_TRUE(group.ok()) << group.status();
+  for (Communicator* const ranks : {static_cast<Communicator*>(nccl->get()), group->get()}) {
+    // Around the sizes of the blocks, each rank another one.
+    for (const size_t of_all : {0, 1, 37, 38, 16384 + 37, 16384 + 38, 100000}) {
+      const auto bytes = [&](size_t of) { return std::string(of_all + of, static_cast<char>('a' + of)); };
+      const auto all = ranks->AllGather(bytes(rank), ForTests());
+      ASSERT_TRUE(all.ok()) << all.status();
+      for (size_t of = 0; of < size; ++of) EXPECT_EQ((*all)[of], bytes(of)) << of_all;
+      std::string broadcast = bytes(rank);
+      ASSERT_TRUE(ranks->Broadcast(static_cast<int>(size) - 1, &broadcast, ForTests()).ok());
+      EXPECT_EQ(broadcast, bytes(size - 1));
+    }
+    EXPECT_TRUE(ranks->Gather(0, "mine", ForTests()).ok());
+    EXPECT_TRUE(ranks->GatherAvailable(0, "mine", ForTests()).ok());
+    EXPECT_TRUE(ranks->Barrier(ForTests()).ok());
+    double value = rank;
+    EXPECT_TRUE(ranks->AllReduce(Reduction::kSum, absl::MakeSpan(&value, 1), ForTests()).ok());
+    EXPECT_EQ(value, static_cast<double>(size * (size - 1)) / 2);
+  }
+  // Ranks that differ in what they call are told by it, too.
+  EXPECT_EQ(rank == 0 ? absl::IsInternal((*nccl)->Barrier(ForTests()))
+                      : absl::IsInternal((*nccl)->AllGather("", ForTests()).status()),
+            size > 1);
+  EXPECT_TRUE((*nccl)->Barrier(ForTests()).ok());
+  EXPECT_EQ(*Messages(), before);
+  EXPECT_EQ((*group)->size(), static_cast<int>(size));
+}
+
+TEST(NcclCommunicator, WhereARankIsLateMessagesNameItAndGoOn) {
+  const auto nccl = CreateOnSharedDevice();
+  ASSERT_TRUE(nccl.ok()) << nccl.status();
+  const int late = (*nccl)->size() - 1;
+  if (late == 0) return;
+  const int64_t before = *Messages();
+  if ((*nccl)->rank() == late) {
+    ASSERT_TRUE(TestRanks().Receive(0, 17, ForTests()).ok());
+    // It hears at once that the others have given NCCL up.
+    const auto begin = std::chrono::steady_clock::now();
+    EXPECT_TRUE((*nccl)->GatherAvailable(0, "late", ForTests()).ok());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  } else {
+    const auto parts =
+        (*nccl)->GatherAvailable(0, "in time", Deadline::After(std::chrono::milliseconds(1500)));
+    ASSERT_TRUE(parts.ok()) << parts.status();
+    if ((*nccl)->rank() == 0) {
+      EXPECT_THAT(std::string((*parts)[late].status().message()),
+                  testing::HasSubstr(absl::StrCat("nothing from rank ", late)));
+      for (int rank = 0; rank < late; ++rank) EXPECT_EQ((*parts)[rank].value(), "in time");
+      ASSERT_TRUE(TestRanks().Post(late, 17, "come").ok());
+    }
+  }
+  const auto all = (*nccl)->AllGather("again", ForTests());
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(*all, testing::Each(testing::StrEq("again")));
+  EXPECT_GT(*Messages(), before);
+  const absl::Status ended = (*nccl)->AreEqual({1}, ForTests()).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
+  EXPECT_THAT(std::string(ended.message()), testing::HasSubstr("ncclAllGather"));
+}
+
+// Where a rank has found all to be well that another one gave up, each goes on at its own deadline.
+TEST(NcclCommunicator, ARankThatEndedNcclAloneIsMetByTheOthersInTheNextCollective) {
+  const auto nccl = CreateOnSharedDevice();
+  ASSERT_TRUE(nccl.ok()) << nccl.status();
+  if ((*nccl)->size() == 1) return;
+  const bool ends_it = (*nccl)->rank() == (*nccl)->size() - 1;
+  if (ends_it) {
+    EXPECT_FALSE((*nccl)->AreEqual({1}, Soon()).ok());
+    EXPECT_TRUE(absl::IsFailedPrecondition((*nccl)->AreEqual({1}, Soon()).status()));
+  }
+  for (int i = 0; i < 3; ++i) {
+    const auto all = (*nccl)->AllGather(absl::StrCat(i), ForTests());
+    ASSERT_TRUE(all.ok()) << all.status();
+    EXPECT_THAT(*all, testing::Each(absl::StrCat(i)));
+  }
+}
 
 // Floats in device memory.
 class DeviceFloats {

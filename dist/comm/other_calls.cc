@@ -13,6 +13,12 @@ namespace {
 
 constexpr int kToRankZero = 0;
 constexpr int kFromRankZero = 1;
+static_assert(kFromRankZero < kTagsOfOtherCalls);
+
+// Also to those that are silent: they may meet the failure later.
+void TellAll(Communicator& ranks, std::string_view calls) {
+  for (int rank = 1; rank < ranks.size(); ++rank) ranks.Post(rank, kFromRankZero, calls).IgnoreError();
+}
 
 std::string NothingFrom(const Communicator& ranks, int rank) {
   return absl::StrCat("nothing from ", FormatRank(rank, ranks.host(rank)));
@@ -48,9 +54,16 @@ std::string DescribeCalls(Communicator& ranks, std::string_view call, std::chron
     return told.ok() ? *told : absl::StrCat("called ", std::string(call), "; ", NothingFrom(ranks, 0));
   }
   const std::string calls = HearAll(ranks, call, Deadline::After(patience));
-  // Also to those that were silent: they may meet the failure later.
-  for (int rank = 1; rank < ranks.size(); ++rank) ranks.Post(rank, kFromRankZero, calls).IgnoreError();
+  TellAll(ranks, calls);
   return calls;
+}
+
+void TellCall(Communicator& ranks, std::string_view call) {
+  if (ranks.rank() != 0) {
+    ranks.Post(0, kToRankZero, call).IgnoreError();
+    return;
+  }
+  TellAll(ranks, absl::StrCat(FormatRank(0, ranks.host(0)), " called ", std::string(call)));
 }
 
 }  // namespace ott

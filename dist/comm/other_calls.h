@@ -16,6 +16,12 @@ namespace ott {
 // others for `patience` and tells all of them. Waits no longer than twice that.
 std::string DescribeCalls(Communicator& ranks, std::string_view call, std::chrono::nanoseconds patience);
 
+// For a rank whose collective failed and that does not ask what the others called: they hear what it did.
+void TellCall(Communicator& ranks, std::string_view call);
+
+// The tags that these use are below.
+inline constexpr int kTagsOfOtherCalls = 2;
+
 }  // namespace ott
 
 #endif  // OTT_DIST_COMM_OTHER_CALLS_H_

@@ -43,8 +43,9 @@ class NcclCommunicator;
 // dumper is enabled in the selected iterations only. Time spent here shows in the stopwatch as the
 // measurement "ott".
 //
-// Given a NcclCommunicator, it compares replicas on the devices and gathers the statistics by NCCL, on a
-// stream of its own; what it agrees upon besides, and what is left where NCCL fails, goes by messages.
+// Given a NcclCommunicator, it compares replicas on the devices, gathers the statistics and agrees by NCCL,
+// on a stream of its own. By messages go the details of what differs, clocks of other hosts, and what is left
+// where NCCL fails.
 //
 // Every method is collective over the ranks of the communicator. Not thread-safe.
 //

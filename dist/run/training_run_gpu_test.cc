@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/check/verdict.h"
+#include "ott/dist/comm/counted_communicator.h"
 #include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/comm/ranks_gtest.h"
 #include "ott/dist/directory/run_directory.h"
@@ -62,9 +64,11 @@ class TrainingRunOnDevice : public ::testing::Test {
   void Start() {
     auto control = TestRanks().Split(0, 0, Deadline::After(std::chrono::seconds(20)));
     ASSERT_TRUE(control.ok()) << control.status();
-    auto nccl = CreateNcclCommunicator(*std::move(control), NcclOptions());
+    auto nccl = CreateNcclCommunicator(std::make_shared<CountedCommunicator>(*std::move(control), messages_),
+                                       NcclOptions());
     ASSERT_TRUE(nccl.ok()) << nccl.status();
     nccl_ = *std::move(nccl);
+    *messages_ = 0;
     auto run = TrainingRun::Start(*nccl_, config_);
     ASSERT_TRUE(run.ok()) << run.status();
     run_ = *std::move(run);
@@ -80,11 +84,23 @@ class TrainingRunOnDevice : public ::testing::Test {
     ASSERT_TRUE(TensorDumper::Get()
                     .AddTensorData("weights", TensorView(memory_, DType::kUInt8, {num_bytes}, device_))
                     .ok());
+    if (has_shards_) AddShards(value);
     if (changes_) {
       ASSERT_EQ(cudaMemsetAsync(memory_, 100 + Rank(), num_bytes, stream_), cudaSuccess);
     }
     const absl::Status status = run_->FinishIter();
     ASSERT_TRUE(status.ok()) << status;
+  }
+
+  static int NumShards() { return TestRanks().size() / 2; }
+  // The same on each two ranks, and one that no two ranks have.
+  void AddShards(int value) {
+    const std::vector<int> shard = {value, Rank() % NumShards()};
+    const std::vector<int> batch = {value, Rank()};
+    for (const auto& [name, elements] : {std::pair("shard", &shard), std::pair("batch", &batch)}) {
+      ASSERT_TRUE(
+          TensorDumper::Get().AddTensorData(name, TensorView(elements->data(), DType::kInt32, {2})).ok());
+    }
   }
 
   std::vector<CrossCheckVerdict> Verdicts() const {
@@ -104,6 +120,9 @@ class TrainingRunOnDevice : public ::testing::Test {
   Device device_;
   int64_t differs_at_ = -1;
   bool changes_ = true;
+  bool has_shards_ = false;
+  // Of the communicator that handed the unique id out, since then.
+  const CountedCommunicator::Count messages_ = std::make_shared<std::atomic<int64_t>>(0);
   std::unique_ptr<NcclCommunicator> nccl_;
   std::unique_ptr<TrainingRun> run_;
 };
@@ -127,6 +146,56 @@ TEST_F(TrainingRunOnDevice, EqualTensorsAreComparedWithoutTheHost) {
     EXPECT_EQ(verdict.worst_outcome(), BITWISE_EQUAL);
     EXPECT_EQ(verdict.num_tensors(), 1);
   }
+}
+
+// As in a job whose only fabric is NCCL: agreement at the start, clocks of one host, tables, dumps and checks
+// of replicas, shards, distinct tensors and a reference.
+TEST_F(TrainingRunOnDevice, OnceTheUniqueIdIsHandedOutNoMessageTravelsUnlessRanksDiffer) {
+  has_shards_ = true;
+  changes_ = false;
+  config_.mutable_hang()->set_after_seconds(300);
+  config_.mutable_stopwatch()->set_print_every_n_iters(2);
+  config_.mutable_dump()->mutable_iterations()->set_every(2);
+  config_.mutable_dump()->set_format_for_all(DumpConfig::FORMAT_BINARY);
+  auto& check = *config_.mutable_cross_check();
+  auto& shards = *check.add_sharded();
+  shards.add_paths("shard");
+  shards.set_num_parts(NumShards());
+  check.add_distinct("batch");
+  const auto train = [&](int64_t num_iterations) {
+    for (int64_t i = 0; i < num_iterations; ++i) {
+      { OTT_STOPWATCH_SCOPE("forward"); }
+      Train(kMiB, static_cast<int>(run_->iteration()));
+    }
+  };
+  Start();
+  train(4);
+  EXPECT_EQ(*messages_, 0);
+  EXPECT_FALSE(run_->diverged());
+  differs_at_ = 77;
+  train(1);
+  const int64_t of_a_difference = *messages_;
+  EXPECT_GT(of_a_difference, 0);
+  differs_at_ = -1;
+  train(3);
+  ASSERT_TRUE(run_->Finish().ok());
+  EXPECT_EQ(*messages_, of_a_difference);
+  EXPECT_TRUE(run_->diverged());
+  run_.reset();
+  // The same training, compared with what was dumped, but for the iteration that differed.
+  check.set_reference_run(dir_);
+  check.clear_iterations();
+  check.mutable_iterations()->add_list(0);
+  check.mutable_iterations()->add_list(2);
+  config_.set_run_dir(dir_ + "_again");
+  if (Rank() == 0) std::filesystem::remove_all(config_.run_dir());
+  ASSERT_TRUE(TestRanks().Barrier(Deadline::After(std::chrono::seconds(20))).ok());
+  nccl_.reset();
+  Start();
+  train(4);
+  ASSERT_TRUE(run_->Finish().ok());
+  EXPECT_EQ(*messages_, 0);
+  EXPECT_FALSE(run_->diverged());
 }
 
 // Ten tensors in one piece of memory. OTT_MIB_TO_CHECK: of all of them together.

@@ -159,14 +159,17 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
     run->iterations_ = MakeIterationSampler(ranks, config.stopwatch(), kObserverMeasurement, run->iteration_);
   }
   if (config.has_cross_check()) {
-    ReplicaCheckOptions::AreEqual on_device;
+    CrossCheck::Collectives by_nccl;
     if (auto* const nccl = dynamic_cast<NcclCommunicator*>(&ranks)) {
-      on_device = [nccl](absl::Span<const uint64_t> words, Deadline deadline) {
+      by_nccl.are_equal = [nccl](absl::Span<const uint64_t> words, Deadline deadline) {
         return nccl->AreEqual(words, deadline);
+      };
+      by_nccl.all_gather = [nccl](std::string_view bytes, Deadline deadline) {
+        return nccl->AllGatherByNccl(bytes, deadline);
       };
     }
     OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(run->RecordedRanks(), config.cross_check(),
-                                                               run->timeout_, std::move(on_device)));
+                                                               run->timeout_, by_nccl));
   }
   run->SelectTensors();
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->SelectOps(), run->NextDeadline()));
