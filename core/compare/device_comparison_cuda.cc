@@ -1,7 +1,5 @@
 #include <cuda_runtime_api.h>
 
-#include <optional>
-
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/device_comparison.h"
 #include "ott/core/compare/device_comparison_kernel.h"
@@ -11,51 +9,6 @@
 
 namespace ott::internal {
 namespace {
-
-// The real type, and how many of it an element is.
-struct RealElements {
-  DeviceElement element;
-  int number;
-};
-
-std::optional<RealElements> RealElementsOf(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-      return RealElements{DeviceElement::kFloat64, 1};
-    case DType::kFloat32:
-      return RealElements{DeviceElement::kFloat32, 1};
-    case DType::kFloat16:
-      return RealElements{DeviceElement::kFloat16, 1};
-    case DType::kBFloat16:
-      return RealElements{DeviceElement::kBFloat16, 1};
-    case DType::kFloat8E4M3:
-      return RealElements{DeviceElement::kFloat8E4M3, 1};
-    case DType::kFloat8E5M2:
-      return RealElements{DeviceElement::kFloat8E5M2, 1};
-    case DType::kInt8:
-      return RealElements{DeviceElement::kInt8, 1};
-    case DType::kInt16:
-      return RealElements{DeviceElement::kInt16, 1};
-    case DType::kInt32:
-      return RealElements{DeviceElement::kInt32, 1};
-    case DType::kInt64:
-      return RealElements{DeviceElement::kInt64, 1};
-    case DType::kUInt8:
-    case DType::kBool:
-      return RealElements{DeviceElement::kUInt8, 1};
-    case DType::kUInt16:
-      return RealElements{DeviceElement::kUInt16, 1};
-    case DType::kUInt32:
-      return RealElements{DeviceElement::kUInt32, 1};
-    case DType::kUInt64:
-      return RealElements{DeviceElement::kUInt64, 1};
-    case DType::kComplex64:
-      return RealElements{DeviceElement::kFloat32, 2};
-    case DType::kComplex128:
-      return RealElements{DeviceElement::kFloat64, 2};
-  }
-  return std::nullopt;
-}
 
 bool IsAligned(const TensorView& tensor) {
   return reinterpret_cast<uintptr_t>(tensor.data()) % static_cast<uintptr_t>(SizeOf(tensor.dtype())) == 0;
@@ -82,7 +35,7 @@ bool CanCompareOnDevice(const TensorView& reference, const TensorView& current) 
       return false;
     }
   }
-  return reference.device().ordinal == current.device().ordinal && RealElementsOf(reference.dtype());
+  return reference.device().ordinal == current.device().ordinal;
 }
 
 absl::StatusOr<std::vector<DeviceBlock>> CompareOnDevice(const TensorView& reference,
@@ -98,7 +51,7 @@ absl::StatusOr<std::vector<DeviceBlock>> CompareOnDevice(const TensorView& refer
   static_assert(sizeof(DeviceBlock) == 2 * sizeof(uint64_t));
   void* memory = nullptr;
   OTT_RETURN_IF_ERROR(FromCuda(cudaMallocAsync(&memory, num_bytes, stream), "cudaMallocAsync"));
-  const RealElements elements = *RealElementsOf(reference.dtype());
+  const RealElements elements = RealElementsOf(reference.dtype());
   absl::Status status = FromCuda(
       LaunchCompareBlocks(elements.element, reference.data(), current.data(), size * elements.number,
                           kDeviceBlockElements * elements.number, static_cast<uint64_t*>(memory), stream),

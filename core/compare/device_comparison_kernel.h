@@ -5,25 +5,9 @@
 
 #include <cstdint>
 
-namespace ott::internal {
+#include "ott/core/tensor/device_element.h"
 
-// The real types of elements.
-enum class DeviceElement : int {
-  kFloat64,
-  kFloat32,
-  kFloat16,
-  kBFloat16,
-  kFloat8E4M3,
-  kFloat8E5M2,
-  kInt8,
-  kInt16,
-  kInt32,
-  kInt64,
-  kUInt8,
-  kUInt16,
-  kUInt32,
-  kUInt64,
-};
+namespace ott::internal {
 
 // For each block of `block_elements`, two words: the bits of the double that is the sum of squares of its
 // elements, and whether bits differ or an element is not finite. REQUIRES: pointers are aligned to an element

@@ -12,6 +12,7 @@
 #include "ott/core/digest/block_digest.h"
 #include "ott/core/digest/chunk_sums.h"
 #include "ott/core/digest/digest_arithmetic.h"
+#include "ott/core/digest/statistics_on_device.h"
 #include "ott/core/tensor/element.h"
 #include "ott/core/tensor/strided_copy.h"
 #include "ott/core/tensor/tensor.h"
@@ -152,6 +153,11 @@ Digest AddBlockOf(DType dtype, const char* data, int64_t count, Totals& totals) 
 }  // namespace
 
 absl::StatusOr<DigestAndStatistics> ComputeDigestAndStatistics(const TensorView& tensor) {
+  if (HasStatisticsOnDevice(tensor)) {
+    const auto started = StartStatisticsOnDevice(tensor);
+    if (started.ok()) return (*started)->Get();
+    // Its memory may be full, and the host's not.
+  }
   OTT_ASSIGN_OR_RETURN(const Tensor host, ToHost(Tensor{tensor, nullptr}));
   const TensorView& view = host.view;
   const int64_t element_bytes = SizeOf(view.dtype());

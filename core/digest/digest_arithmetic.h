@@ -79,12 +79,13 @@ OTT_HOST_DEVICE inline uint64_t DigestWordOfBytes(const unsigned char* data, int
   return word;
 }
 
-// All that one lane does for a block: a thread of a warp, or an eighth of a vector unit.
-// REQUIRES: data is aligned to 8 bytes where kAligned
+// What one lane absorbs of bytes that begin a stripe: a thread of a warp, or an eighth of a vector unit.
+// Bytes that end within a stripe must be the block's last. REQUIRES: data is aligned to 8 bytes where
+// kAligned
 template <bool kAligned>
-OTT_HOST_DEVICE inline DigestLane DigestOfLane(const unsigned char* data, int64_t block_bytes, int lane) {
-  DigestLane state = InitialDigestLane(lane);
-  const int64_t num_stripes = block_bytes / kDigestStripeBytes;
+OTT_HOST_DEVICE inline DigestLane AbsorbStripesIntoLane(DigestLane state, const unsigned char* data,
+                                                        int64_t num_bytes, int lane) {
+  const int64_t num_stripes = num_bytes / kDigestStripeBytes;
   const unsigned char* word = data + lane * 8;
 #ifdef __CUDA_ARCH__
 #pragma unroll 8
@@ -96,10 +97,17 @@ OTT_HOST_DEVICE inline DigestLane DigestOfLane(const unsigned char* data, int64_
       state = AbsorbWord(state, DigestWordOfBytes(word, 8));
     }
   }
-  if (num_stripes * kDigestStripeBytes < block_bytes) {
-    state = AbsorbWord(state, DigestWordOfBytes(word, block_bytes - (word - data)));
+  if (num_stripes * kDigestStripeBytes < num_bytes) {
+    state = AbsorbWord(state, DigestWordOfBytes(word, num_bytes - (word - data)));
   }
-  return FinishDigestLane(state, lane);
+  return state;
+}
+
+// All that one lane does for a block. REQUIRES: as of AbsorbStripesIntoLane
+template <bool kAligned>
+OTT_HOST_DEVICE inline DigestLane DigestOfLane(const unsigned char* data, int64_t block_bytes, int lane) {
+  return FinishDigestLane(AbsorbStripesIntoLane<kAligned>(InitialDigestLane(lane), data, block_bytes, lane),
+                          lane);
 }
 
 }  // namespace ott::internal

@@ -5,57 +5,42 @@
 #include <memory>
 #include <utility>
 
-#include "ott/core/base/forked_from_cuda.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/digest/digest_kernel.h"
 #include "ott/core/digest/digest_on_device.h"
-#include "ott/core/tensor/copy_stream.h"
+#include "ott/core/digest/stream_scratch.h"
 #include "ott/core/tensor/cuda_status.h"
 #include "ott/core/tensor/device_copy.h"
 
 namespace ott {
 namespace {
 
-using internal::CopyStream;
 using internal::CudaDeviceScope;
 using internal::FromCuda;
+using internal::StreamScratch;
 
 class CudaDigest final : public DigestOnDevice {
  public:
   explicit CudaDigest(const TensorView& tensor)
-      : tensor_(tensor), num_leaves_((tensor.num_bytes() + kDigestBlockBytes - 1) / kDigestBlockBytes) {}
-
-  ~CudaDigest() override {
-    if (IsForkedFromCuda()) return;
-    const CudaDeviceScope device(tensor_.device().ordinal);
-    // The copy stream waits for the kernels that still write there.
-    if (memory_ != nullptr &&
-        (done_ == nullptr || cudaStreamWaitEvent(copy_stream_, done_, 0) != cudaSuccess)) {
-      cudaStreamSynchronize(Stream());
-    }
-    if (memory_ != nullptr) cudaFreeAsync(memory_, copy_stream_);
-    if (done_ != nullptr) cudaEventDestroy(done_);
-  }
+      : tensor_(tensor),
+        num_leaves_((tensor.num_bytes() + kDigestBlockBytes - 1) / kDigestBlockBytes),
+        scratch_(tensor.device()) {}
 
   absl::Status Start() {
     const CudaDeviceScope device(tensor_.device().ordinal);
     OTT_RETURN_IF_ERROR(device.status());
-    OTT_ASSIGN_OR_RETURN(copy_stream_, CopyStream(tensor_.device().ordinal));
-    const size_t size = (num_leaves_ + 1) * sizeof(Digest);
-    OTT_RETURN_IF_ERROR(FromCuda(cudaMallocAsync(&memory_, size, Stream()), "cudaMallocAsync"));
-    OTT_RETURN_IF_ERROR(
-        FromCuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming | cudaEventBlockingSync),
-                 "cudaEventCreateWithFlags"));
-    auto* const leaves = static_cast<uint64_t*>(memory_);
+    // The leaves and the root.
+    OTT_RETURN_IF_ERROR(scratch_.Allocate((num_leaves_ + 1) * static_cast<int64_t>(sizeof(Digest))));
+    auto* const leaves = scratch_.As<uint64_t>();
     OTT_RETURN_IF_ERROR(FromCuda(internal::LaunchDigestKernel(tensor_.data(), tensor_.num_bytes(),
-                                                              kDigestBlockBytes, leaves, Stream()),
+                                                              kDigestBlockBytes, leaves, scratch_.stream()),
                                  "the digest's kernel"));
     const Digest prefix = DigestOfLeaves(tensor_.dtype(), tensor_.shape(), {});
     OTT_RETURN_IF_ERROR(
         FromCuda(internal::LaunchDigestRootKernel(prefix.low, prefix.high, leaves, num_leaves_,
-                                                  leaves + 2 * num_leaves_, Stream()),
+                                                  leaves + 2 * num_leaves_, scratch_.stream()),
                  "the digest's kernel"));
-    return FromCuda(cudaEventRecord(done_, Stream()), "cudaEventRecord");
+    return scratch_.Finish();
   }
 
   absl::StatusOr<Digest> Root() const override {
@@ -75,10 +60,9 @@ class CudaDigest final : public DigestOnDevice {
     OTT_RETURN_IF_ERROR(Copy(block, 1, &leaf));
     const int64_t begin = block * kDigestBlockBytes;
     std::string bytes(std::min(kDigestBlockBytes, tensor_.num_bytes() - begin), '\0');
-    Device device = tensor_.device();
-    device.stream = copy_stream_;
     OTT_RETURN_IF_ERROR(CopyToHost(static_cast<const char*>(tensor_.data()) + begin,
-                                   static_cast<int64_t>(bytes.size()), device, bytes.data()));
+                                   static_cast<int64_t>(bytes.size()), scratch_.OnCopyStream(),
+                                   bytes.data()));
     if (DigestOfBlock(bytes) != leaf) {
       return absl::FailedPreconditionError(
           "the tensor has changed since its digest was taken, so its elements cannot be shown");
@@ -89,26 +73,16 @@ class CudaDigest final : public DigestOnDevice {
   const TensorView& tensor() const override { return tensor_; }
 
  private:
-  cudaStream_t Stream() const { return static_cast<cudaStream_t>(tensor_.device().stream); }
-
   // Digests from number `first` on; the one behind the leaves is the root.
   absl::Status Copy(int64_t first, int64_t number, Digest* to) const {
     static_assert(sizeof(Digest) == 2 * sizeof(uint64_t));
-    const CudaDeviceScope scope(tensor_.device().ordinal);
-    OTT_RETURN_IF_ERROR(scope.status());
-    OTT_RETURN_IF_ERROR(FromCuda(cudaStreamWaitEvent(copy_stream_, done_, 0), "cudaStreamWaitEvent"));
-    Device device = tensor_.device();
-    device.stream = copy_stream_;
-    return CopyToHost(static_cast<const Digest*>(memory_) + first,
-                      static_cast<int64_t>(number * sizeof(Digest)), device, to);
+    constexpr auto kBytes = static_cast<int64_t>(sizeof(Digest));
+    return scratch_.Read(first * kBytes, number * kBytes, to);
   }
 
   const TensorView tensor_;
   const int64_t num_leaves_;
-  cudaStream_t copy_stream_ = nullptr;
-  // The leaves and the root.
-  void* memory_ = nullptr;
-  cudaEvent_t done_ = nullptr;
+  StreamScratch scratch_;
 };
 
 }  // namespace

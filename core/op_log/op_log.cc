@@ -10,6 +10,7 @@
 #include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/digest/digest_and_statistics.h"
+#include "ott/core/digest/statistics_on_device.h"
 #include "ott/core/op_log/op_log_format.h"
 
 namespace ott {
@@ -66,6 +67,12 @@ void AppendArgument(const OpArg& arg, size_t index, std::string& text) {
 }  // namespace
 
 struct OpLog::OpenOp {
+  // Of a tensor in device memory, by its place in `tensors`.
+  struct OnDevice {
+    size_t tensor;
+    std::unique_ptr<const StatisticsOnDevice> statistics;
+  };
+
   uint32_t number = 0;
   int64_t seq = -1;
   uint32_t thread = 0;
@@ -75,6 +82,7 @@ struct OpLog::OpenOp {
   std::string definition_tensors;
   std::vector<OpLogTensor> tensors;
   std::vector<OpLogNonFinite> non_finite;
+  std::vector<OnDevice> on_device;
   bool has_non_finite = false;
   int num_inputs = 0;
   int num_outputs = 0;
@@ -190,6 +198,23 @@ void OpLog::Keep(const OpenOp& op, const std::string& name, int index, bool is_o
   status_.Update(kept);
 }
 
+void OpLog::SetStatistics(OpenOp& op, size_t tensor, const absl::StatusOr<DigestAndStatistics>& read) {
+  if (!read.ok()) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    status_.Update(read.status());
+    return;
+  }
+  const SketchedStatistics& statistics = read->statistics;
+  OpLogTensor& logged = op.tensors[tensor];
+  logged.digest_low = read->digest.low;
+  logged.digest_high = read->digest.high;
+  logged.norm = statistics.norm;
+  logged.max_abs = statistics.max_abs;
+  std::memcpy(logged.sketch, statistics.sketch.sums.data(), sizeof(logged.sketch));
+  op.non_finite[tensor] = {statistics.num_nan, statistics.num_infinite};
+  op.has_non_finite = op.has_non_finite || statistics.num_nan + statistics.num_infinite > 0;
+}
+
 void OpLog::AddTensor(OpenOp& op, const OpArg& arg, bool is_output) {
   if (arg.kind() != OpArg::Kind::kTensor) return;
   const TensorView& tensor = arg.tensor();
@@ -203,24 +228,15 @@ void OpLog::AddTensor(OpenOp& op, const OpArg& arg, bool is_output) {
   AppendBytes(static_cast<uint32_t>(tensor.shape().size()), definition);
   for (const int64_t dimension : tensor.shape()) AppendBytes(dimension, definition);
 
-  OpLogTensor& logged = op.tensors.emplace_back();
-  OpLogNonFinite& non_finite = op.non_finite.emplace_back();
-  logged = {};
-  non_finite = {};
-  const absl::StatusOr<DigestAndStatistics> read = ComputeDigestAndStatistics(tensor);
-  if (!read.ok()) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    status_.Update(read.status());
-    return;
+  op.tensors.push_back({});
+  op.non_finite.push_back({});
+  absl::StatusOr<std::unique_ptr<const StatisticsOnDevice>> on_device = nullptr;
+  if (HasStatisticsOnDevice(tensor)) on_device = StartStatisticsOnDevice(tensor);
+  if (on_device.ok() && *on_device != nullptr) {
+    op.on_device.push_back({op.tensors.size() - 1, *std::move(on_device)});
+  } else {
+    SetStatistics(op, op.tensors.size() - 1, ComputeDigestAndStatistics(tensor));
   }
-  const SketchedStatistics& statistics = read->statistics;
-  logged.digest_low = read->digest.low;
-  logged.digest_high = read->digest.high;
-  logged.norm = statistics.norm;
-  logged.max_abs = statistics.max_abs;
-  std::memcpy(logged.sketch, statistics.sketch.sums.data(), sizeof(logged.sketch));
-  non_finite = {statistics.num_nan, statistics.num_infinite};
-  op.has_non_finite = op.has_non_finite || statistics.num_nan + statistics.num_infinite > 0;
   Keep(op, name, index, is_output, tensor);
 }
 
@@ -241,6 +257,7 @@ void* OpLog::Begin(const ObservedOp& observed) {
   op.definition_tensors.clear();
   op.tensors.clear();
   op.non_finite.clear();
+  op.on_device.clear();
   op.has_non_finite = false;
   op.num_inputs = 0;
   op.num_outputs = 0;
@@ -264,6 +281,10 @@ void OpLog::AddOutputs(void* handle, absl::Span<const OpArg> outputs) {
 
 void OpLog::End(void* handle) {
   OpenOp& op = *static_cast<OpenOp*>(handle);
+  for (const OpenOp::OnDevice& on_device : op.on_device) {
+    SetStatistics(op, on_device.tensor, on_device.statistics->Get());
+  }
+  op.on_device.clear();
   op.definition = op.definition_begin;
   AppendBytes(static_cast<uint32_t>(op.tensors.size()), op.definition);
   op.definition += op.definition_tensors;

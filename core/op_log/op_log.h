@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ott/core/digest/digest_and_statistics.h"
 #include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/nvtx/op_observer.h"
 #include "ott/core/op_log/append_file.h"
@@ -23,7 +24,8 @@ namespace ott {
 // direction, sequence number and source line; of each input and output dtype, shape, digest, norm, largest
 // magnitude, number of NaN and infinities, and a sketch, by which tensors that are not kept can be compared;
 // and the arguments that are no tensors. Inputs are read as the operation begins, outputs as it says what
-// they are, each in one pass. What was logged survives kill -9.
+// they are, each in one pass. Tensors in device memory are read there, in the order of their stream, so that
+// it may overwrite them at once; the end of an operation waits for that. What was logged survives kill -9.
 //
 // A TrainingRun keeps one where ott.Config has `op_log`. By itself:
 //
@@ -75,6 +77,7 @@ class OpLog : public OpObserver {
 
   OpenOp& Take();
   void AddTensor(OpenOp& op, const OpArg& tensor, bool is_output);
+  void SetStatistics(OpenOp& op, size_t tensor, const absl::StatusOr<DigestAndStatistics>& read);
   void Keep(const OpenOp& op, const std::string& name, int index, bool is_output, const TensorView& tensor);
   // The id; a definition that is new is written. REQUIRES: mutex_ is held
   uint32_t DefinitionOf(const std::string& definition);

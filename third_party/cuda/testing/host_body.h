@@ -106,6 +106,11 @@ T Shuffle(uint32_t mask, T value, int from) {
 inline void __syncthreads() { ottCudaSyncThreads(); }
 
 template <typename T>
+T __shfl_sync(uint32_t mask, T value, int from) {
+  return ott_host_body::Shuffle(mask, value, from % 32);
+}
+
+template <typename T>
 T __shfl_xor_sync(uint32_t mask, T value, int lanes) {
   return ott_host_body::Shuffle(mask, value, ottCudaLane() ^ lanes);
 }
