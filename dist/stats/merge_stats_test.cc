@@ -300,6 +300,20 @@ TEST(MergeStats, AddsUpTheReportsOfARestartedRank) {
   EXPECT_THAT(stats.notes(), testing::Contains("rank 0: 2 reports added up"));
 }
 
+TEST(MergeStats, OfARestartedRankTheReportsCountThatCanBeUsed) {
+  StopwatchStats negative = Report(0, 0.020, {});
+  negative.mutable_iteration()->set_total(-1);
+  negative.mutable_iteration()->clear_exact();
+  for (const bool is_last : {false, true}) {
+    std::vector<StopwatchStats> reports = {Report(0, 0.010, {{"forward", 0.002}}), negative};
+    if (!is_last) std::swap(reports[0], reports[1]);
+    const ClusterStats stats = MergeStats(reports, 4);
+    EXPECT_EQ(stats.ranks(0).num_measured_iters(), kIterations);
+    EXPECT_NEAR(stats.iteration().mean(), 0.010, 1e-9);
+    EXPECT_THAT(stats.notes(), ElementsAre(HasSubstr("report left out")));
+  }
+}
+
 TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {
   StopwatchStats negative = Report(1, 0.01, {});
   negative.mutable_iteration()->set_total(-1);
