@@ -1,3 +1,10 @@
 #!/bin/sh
-# run_python.sh COMMAND...: runs it with the package ott on Python's path.
-PYTHONPATH=$PWD/integrations/python${PYTHONPATH:+:$PYTHONPATH} exec "$@"
+# run_python.sh COMMAND...: runs it with the package ott on Python's path. What tests leave where temporary files go lies in
+# the directory that Bazel has for them, by a shorter name: its own is too long for Python's sockets.
+if [ -n "$TEST_TMPDIR" ]; then
+  TMPDIR=$(mktemp -u /tmp/ott_python.XXXXXX) && ln -s "$TEST_TMPDIR" "$TMPDIR" || exit 1
+  export TMPDIR
+  trap 'rm -f "$TMPDIR"' EXIT
+  trap 'exit 143' HUP INT TERM
+fi
+PYTHONPATH=$PWD/integrations/python${PYTHONPATH:+:$PYTHONPATH} "$@"
