@@ -26,6 +26,9 @@ using internal::kChunkElements;
 
 // Squares of smaller numbers lose digits, or vanish.
 constexpr float kSmallestToSquare = 1e-15f;
+// Larger ones, such as the least number of a dtype where attention is masked, stand for infinity: in sums
+// with them nothing is left of the others, and as floats these overflow.
+constexpr double kLargestToSum = 1e35;
 
 // The sign of each element within its chunk, and its sum.
 struct Elements {
@@ -72,7 +75,7 @@ void AddChunkExactly(const T* elements, int64_t count, Totals& totals) {
   double sums[TensorSketch::kNumSums] = {};
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<double>(elements[i]);
-    if (!std::isfinite(value)) {
+    if (!(std::fabs(value) <= kLargestToSum)) {
       ++(std::isnan(value) ? totals.num_nan : totals.num_infinite);
       continue;
     }

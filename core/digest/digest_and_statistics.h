@@ -29,7 +29,7 @@ struct TensorSketch {
 };
 
 // Of the elements as numbers; of complex ones, of their parts. What is not finite is counted, and no part of
-// norm, largest magnitude and sketch.
+// norm, largest magnitude and sketch; numbers beyond 1e35 are counted as infinite.
 struct SketchedStatistics {
   // Euclidean.
   double norm = 0;

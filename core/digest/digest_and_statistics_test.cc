@@ -89,6 +89,19 @@ TEST(SketchedStatistics, WhatIsNotFiniteIsCountedAndNoPartOfTheRest) {
   EXPECT_LT(statistics.max_abs, 10);
 }
 
+TEST(SketchedStatistics, NumbersThatMaskOthersAreNoPartOfTheRest) {
+  std::vector<float> data = Normal(5000, 3);
+  const SketchedStatistics unmasked = Compute(data).statistics;
+  std::vector<float> masked = data;
+  for (size_t i = 0; i < masked.size(); i += 5) masked[i] = std::numeric_limits<float>::lowest();
+  for (size_t i = 0; i < data.size(); i += 5) data[i] = 0;
+  const SketchedStatistics statistics = Compute(masked).statistics;
+  EXPECT_EQ(statistics.num_infinite, 1000);
+  EXPECT_NEAR(statistics.norm, Compute(data).statistics.norm, 1e-6 * unmasked.norm);
+  EXPECT_NEAR(EstimateNormOfDifference(statistics.sketch, Compute(data).statistics.sketch), 0,
+              1e-4 * unmasked.norm);
+}
+
 TEST(SketchedStatistics, SquaresThatOverflowOrVanishAreNotLost) {
   EXPECT_NEAR(Compute(std::vector<float>(2000, 1e30f)).statistics.norm / (1e30 * std::sqrt(2000.0)), 1, 1e-6);
   EXPECT_NEAR(Compute(std::vector<float>(2000, 1e-30f)).statistics.norm / (1e-30 * std::sqrt(2000.0)), 1,
