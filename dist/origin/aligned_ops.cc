@@ -153,8 +153,12 @@ absl::StatusOr<RunLogs> ReadRunLogs(const std::string& run_dir) {
   run.run_dir = run_dir;
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   run.world_size = ranks.empty() ? 0 : ranks.back() + 1;
-  if (const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir); info.ok())
+  if (const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir); info.ok()) {
     run.world_size = info->world_size();
+  } else {
+    // Ranks that left nothing would not be missed.
+    run.problems.emplace_back(info.status().message());
+  }
   std::vector<absl::StatusOr<LoggedOps>> logs(ranks.size());
   ParallelFor(static_cast<int64_t>(ranks.size()), NumThreads(0),
               [&](int64_t i) { logs[i] = ReadOpLog(OpLogPath(run_dir, ranks[i])); });

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -11,6 +13,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/utf8.h"
 #include "ott/core/tensor/parallel_for.h"
+#include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/origin/kept_tensors.h"
 #include "ott/dist/origin/origin_text.h"
@@ -62,26 +65,61 @@ bool IsSame(const Candidate& a, const Candidate& b) {
          a.op->definition().module == b.op->definition().module;
 }
 
-// What only one of the runs has, as far as nothing was compared for it.
-void NoteWhatIsNotCompared(const RunLogs& reference, const RunLogs& current,
-                           const std::vector<std::unique_ptr<Compared>>& compared, OriginVerdict* verdict) {
+// What only one of the runs has, and nothing was compared with.
+void AddWhatIsNotCompared(const RunLogs& reference, const RunLogs& current,
+                          const std::vector<std::unique_ptr<Compared>>& compared, OriginVerdict* verdict) {
   if (reference.world_size != current.world_size) {
     verdict->add_problems(absl::StrCat("the reference has ", reference.world_size,
                                        " ranks, and the current run ", current.world_size,
                                        ": only ranks of both are compared"));
   }
+  // Ranks mostly log the same iterations.
+  std::map<std::string, std::vector<int>> ranks_of;
   for (const auto& rank : compared) {
-    const size_t both = rank->aligned.iterations.size();
-    const size_t only_a = rank->aligned.a->iterations.size() - both;
-    const size_t only_b = rank->aligned.b->iterations.size() - both;
-    if (both == 0 || only_a + only_b == 0) continue;
-    verdict->add_notes(absl::StrCat(only_a, " iterations were logged in the reference only, ", only_b,
-                                    " in the current run only; compared were ", both, ", ",
-                                    rank->aligned.iterations.front().number, " to ",
-                                    rank->aligned.iterations.back().number));
-    // Ranks mostly log the same iterations.
-    break;
+    const std::vector<AlignedOps::Iteration>& both = rank->aligned.iterations;
+    const size_t only_a = rank->aligned.a->iterations.size() - both.size();
+    const size_t only_b = rank->aligned.b->iterations.size() - both.size();
+    if (only_a + only_b == 0) continue;
+    ranks_of[absl::StrCat(
+                 "iterations logged in the reference only: ", only_a, ", in the current run only: ", only_b,
+                 ", in both: ", both.size(),
+                 both.empty() ? "" : absl::StrCat(", ", both.front().number, " to ", both.back().number))]
+        .push_back(rank->rank_b);
   }
+  for (const auto& [what, ranks] : ranks_of) {
+    verdict->add_problems(absl::StrCat(FormatRanks(ranks), ": ", what));
+  }
+}
+
+// Tensors that were not compared since nothing is known of them, where nothing else tells that.
+void AddWhatIsNotKnown(const std::vector<std::unique_ptr<Compared>>& compared, OriginVerdict* verdict) {
+  int64_t num_tensors = 0;
+  int64_t num_unknown = 0;
+  const auto count = [&](const LoggedOp& op) {
+    num_tensors += op.num_tensors();
+    for (int i = 0; i < op.num_tensors(); ++i) num_unknown += op.is_known(i) ? 0 : 1;
+  };
+  for (const auto& rank : compared) {
+    for (const OpPair& pair : rank->aligned.pairs) {
+      count(rank->aligned.op_a(pair));
+      count(rank->aligned.op_b(pair));
+    }
+  }
+  if (num_tensors == 0) {
+    verdict->add_problems(
+        "no operation was logged with what it reads or writes: there is nothing to compare");
+  }
+  if (num_unknown > 0) {
+    verdict->add_problems(absl::StrCat(num_unknown, " of ", num_tensors,
+                                       " tensors could not be read when they were logged; the run's "
+                                       "FinishIter() said why"));
+  }
+}
+
+// Whether both are the same folder, by whatever names.
+bool IsSameRun(const std::string& a, const std::string& b) {
+  std::error_code error;
+  return a == b || std::filesystem::equivalent(a, b, error);
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<Compared>>> Align(const RunLogs& reference, const RunLogs& current,
@@ -212,7 +250,7 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
     if (run == nullptr || (run == &current && &current == &reference)) continue;
     for (const std::string& problem : run->problems) verdict.add_problems(Utf8(problem));
   }
-  NoteWhatIsNotCompared(reference, current, compared, &verdict);
+  AddWhatIsNotCompared(reference, current, compared, &verdict);
   const Compared* first = nullptr;
   bool differs = false;
   for (const auto& rank : compared) {
@@ -230,6 +268,7 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
     if (first == nullptr || place(*rank) < place(*first)) first = rank.get();
   }
   if (first == nullptr) {
+    AddWhatIsNotKnown(compared, &verdict);
     if (kMostNotJudged * static_cast<double>(verdict.num_compared()) <
         static_cast<double>(verdict.num_not_judged())) {
       verdict.add_problems(
@@ -258,9 +297,16 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
 absl::StatusOr<OriginVerdict> FindOrigin(const std::string& reference, const std::string& current,
                                          const std::string& perturbed,
                                          const std::vector<std::pair<int, int>>& ranks) {
+  const bool is_same_run = IsSameRun(reference, current);
+  if (is_same_run &&
+      std::all_of(ranks.begin(), ranks.end(), [](const auto& r) { return r.first == r.second; })) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        current,
+        ": would be compared with itself, which always agrees; give another run, or two ranks of it"));
+  }
   OTT_ASSIGN_OR_RETURN(const RunLogs a, ReadRunLogs(reference));
   std::optional<RunLogs> b;
-  if (current != reference) {
+  if (!is_same_run) {
     OTT_ASSIGN_OR_RETURN(b, ReadRunLogs(current));
   }
   std::optional<RunLogs> p;

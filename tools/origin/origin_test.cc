@@ -138,6 +138,25 @@ class HandWritten {
 
   void BeginIteration(int64_t iteration) { EXPECT_TRUE(log_->BeginIteration(iteration).ok()); }
 
+  // Of one tensor that lies where it cannot be read from.
+  void UnreadableOp(const std::string& name) {
+    ObservedOp op;
+    op.name = name;
+    void* const handle = log_->Begin(op);
+    static const float not_on_a_device[4] = {};
+    const TensorView lost(not_on_a_device, DType::kFloat32, {4}, {Device::Kind::kCuda});
+    const OpArg out = lost;
+    log_->AddOutputs(handle, {&out, 1});
+    log_->End(handle);
+    EXPECT_FALSE(log_->BeginIteration(1000).ok());
+  }
+
+  void OpWithoutTensors(const std::string& name) {
+    ObservedOp op;
+    op.name = name;
+    log_->End(log_->Begin(op));
+  }
+
   // Each value is a tensor of four elements.
   void Op(const std::string& name, const std::vector<float>& inputs, float output,
           OpRole role = OpRole::kOperation) {
@@ -424,6 +443,73 @@ TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRun
   ASSERT_TRUE(untold.ok()) << untold.status();
   EXPECT_EQ(untold->kind(), "unknown") << FormatOrigin(*untold);
   EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("2 outputs could not be judged")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, AnIterationThatOneRunLacksIsNoPass) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("linear", {5}, 10);
+      if (run[0] == 'b' && rank == 1) continue;  // killed
+      log.BeginIteration(10);
+      log.Op("linear", {5}, 10);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_THAT(verdict->problems(), ::testing::Contains(HasSubstr(
+                                       "rank 1: iterations logged in the reference only: 1, in the current "
+                                       "run only: 0, in both: 1, 0 to 0")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatCouldNotBeReadIsNoPass) {
+  for (const char* run : {"a", "b"}) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.UnreadableOp("linear");
+    log.Finish();
+  }
+  auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("2 of 2 tensors could not be read")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, OperationsOfWhichNoTensorIsKnownAreNoPass) {
+  for (const char* run : {"a", "b"}) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.OpWithoutTensors("linear");
+    log.Finish();
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("there is nothing to compare")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, ARunIsNotComparedWithItself) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Finish();
+  for (const char* const name : {"/a", "/a/.", "/a/../a"}) {
+    const std::string same = dir_ + name;
+    EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", same, "").status().message()), HasSubstr("with itself"));
+    EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", same, "", {{0, 0}}).status().message()),
+                HasSubstr("with itself"));
+  }
+}
+
+TEST_F(OriginOfHandWrittenLogs, RanksThatLeftNothingAreMissedWhereRunJsonIsDamaged) {
+  for (const char* run : {"a", "b"}) {
+    HandWritten log(dir_ + "/" + run, 0, 2);
+    log.Op("linear", {10}, 30);
+    log.Finish();
+    ASSERT_TRUE(WriteFileAtomically(dir_ + "/" + run + "/run.json", "{").ok());
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
 }
 
 TEST_F(OriginOfHandWrittenLogs, LogsOfOtherProgramsAreRefused) {
