@@ -13,10 +13,20 @@ constexpr size_t kMaxPlaces = 3;
 
 std::string Quote(std::string_view name) { return absl::StrCat("\"", EscapeControlCharacters(name), "\""); }
 
+// "group dp"; a TrainingRun's "group 0 of allreduce" is "group 0" where an allreduce is spoken of.
+std::string FormatGroup(std::string_view name, std::string_view group) {
+  constexpr std::string_view kWord = "group ";
+  if (group.substr(0, kWord.size()) != kWord) return absl::StrCat("group ", EscapeControlCharacters(group));
+  const std::string of_it = absl::StrCat(" of ", absl::string_view(name.data(), name.size()));
+  if (group.size() > kWord.size() + of_it.size() && group.substr(group.size() - of_it.size()) == of_it) {
+    group.remove_suffix(of_it.size());
+  }
+  return EscapeControlCharacters(group);
+}
+
 std::string FormatOperation(std::string_view name, int64_t sequence, std::string_view group,
                             int64_t iteration) {
-  return absl::StrCat(EscapeControlCharacters(name), " #", sequence, " of group ",
-                      EscapeControlCharacters(group),
+  return absl::StrCat(EscapeControlCharacters(name), " #", sequence, " of ", FormatGroup(name, group),
                       iteration >= 0 ? absl::StrCat(" (iteration ", iteration, ")") : "");
 }
 
@@ -93,7 +103,9 @@ std::string DescribePlace(const JobState& job, int rank) {
     return absl::StrCat("is outside of all measurements since ",
                         DescribeSeconds(SecondsSince(state, state.last_event_ns)));
   }
-  if (!state.last_completed.empty()) return "completed " + state.last_completed + " last";
+  if (!state.last_completed.empty()) {
+    return absl::StrCat("completed ", EscapeControlCharacters(state.last_completed), " last");
+  }
   return "";
 }
 

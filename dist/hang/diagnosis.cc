@@ -69,6 +69,8 @@ class HangAnalyzer {
   void AnswerWithoutWaiters();
   void Answer();
   std::string Behind(int rank) const;
+  // Why nothing is known of the rank.
+  std::string Problem(int rank) const { return EscapeControlCharacters(job_.ranks[rank].problem); }
   std::string JoinCauses() const;
   void AddTable();
 
@@ -148,11 +150,13 @@ bool HangAnalyzer::FindMismatches() {
       }
       return absl::StrCat(who, " in iteration ", operation.iteration);
     };
-    std::string text = absl::StrCat(
-        describe(other, mismatch->ranks[1]), " called #", other.sequence, " of group ",
-        EscapeControlCharacters(job_.groups[group].name),
-        kind == HangCause::DIFFERENT_SIZE ? absl::StrCat(" (", job_.names[most.name], ")") : std::string(),
-        ", which ", describe(most, mismatch->ranks[0]), " called");
+    std::string text =
+        absl::StrCat(describe(other, mismatch->ranks[1]), " called #", other.sequence, " of group ",
+                     EscapeControlCharacters(job_.groups[group].name),
+                     kind == HangCause::DIFFERENT_SIZE
+                         ? absl::StrCat(" (", EscapeControlCharacters(job_.names[most.name]), ")")
+                         : std::string(),
+                     ", which ", describe(most, mismatch->ranks[0]), " called");
     if (kind == HangCause::DIFFERENT_ITERATIONS) {
       absl::StrAppend(&text, ": ",
                       other.iteration > most.iteration ? "there it left out one before"
@@ -541,8 +545,9 @@ void HangAnalyzer::AnswerWithoutWaiters() {
   } else if (!unknown.empty()) {
     *verdict_.mutable_unknown() = {unknown.begin(), unknown.end()};
     verdict_.set_verdict(absl::StrCat("cannot tell: no rank that can be read waits for long, but ",
-                                      DescribeRanks(job_, unknown),
-                                      " cannot: ", job_.ranks[unknown[0]].problem));
+                                      DescribeRanks(job_, unknown), " cannot: ", Problem(unknown[0])));
+  } else if (!job_.has_times && size() < 2) {
+    verdict_.set_verdict("cannot tell: the dump of one rank does not say what others wait for");
   } else {
     verdict_.set_answer(HangVerdict::NOT_HANGING);
     verdict_.set_verdict(
@@ -569,8 +574,9 @@ void HangAnalyzer::Answer() {
   } else if (!unknown_.empty()) {
     const RankState& first = job_.ranks[unknown_[0]];
     verdict_.set_verdict(absl::StrCat("cannot tell: the waits lead to ", DescribeRanks(job_, unknown_),
-                                      first.known() ? ", and where it is in that group is not recorded"
-                                                    : ", of which nothing is known: " + first.problem));
+                                      first.known()
+                                          ? ", and where it is in that group is not recorded"
+                                          : ", of which nothing is known: " + Problem(unknown_[0])));
   } else if (!moving_.empty()) {
     for (const int rank : moving_) AddCause(HangCause::SLOW, {rank}, OperationThatAwaits(rank));
     verdict_.set_answer(HangVerdict::NOT_HANGING);

@@ -239,6 +239,11 @@ absl::StatusOr<JobState> ReadRunState(const std::string& run_dir, const RunState
     OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
     if (ranks.empty()) return absl::NotFoundError(absl::StrCat(run_dir, ": no run directory"));
     world_size = ranks.back() + 1;
+    // Ranks that left nothing are known to the others.
+    for (const int rank : ranks) {
+      const absl::StatusOr<FlightRecord> record = ReadFlightRecord(FlightPath(run_dir, rank));
+      if (record.ok()) world_size = std::max(world_size, std::min(record->world_size, kMaxWorldSize));
+    }
   }
   Builder builder(world_size, environment);
   for (int rank = 0; rank < world_size; ++rank) {

@@ -103,6 +103,17 @@ TEST_F(RunStateTest, ReceivesAreFollowedToTheirPeers) {
   EXPECT_THAT(DiagnoseHang(*Read(), HangOptions()).culprits(), IsEmpty());
 }
 
+TEST_F(RunStateTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) {
+  CreateRecorders(3);
+  for (FlightRecorder* recorder : recorders_) recorder->SetFinished();
+  ASSERT_EQ(DiagnoseHang(*Read(), HangOptions()).answer(), HangVerdict::NOT_HANGING);
+  std::filesystem::remove_all(RankDirectory(dir_, 2));
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/run.json", "{").ok());
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_THAT(verdict.unknown(), ElementsAre(2));
+}
+
 TEST_F(RunStateTest, OtherThreadsDoNotMakeARankMove) {
   CreateRecorders(2);
   for (FlightRecorder* recorder : recorders_) recorder->FinishIter(now_, 0);

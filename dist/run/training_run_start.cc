@@ -314,7 +314,7 @@ void TrainingRun::SetCollectiveGroups() const {
       // Measurements of one entry share their groups.
       Stopwatch::Get().SetOperation(
           measurement,
-          FlightOperation::Collective(absl::StrCat(groups.measurements(0), " ", own), std::move(members)));
+          FlightOperation::Collective(absl::StrCat(own, " of ", groups.measurements(0)), std::move(members)));
     }
   }
 }

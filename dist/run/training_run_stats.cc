@@ -148,7 +148,8 @@ absl::Status TrainingRun::MergeAndPrint() {
       cluster.add_notes(std::move(note));
     }
     std::fputs(FormatClusterTable(cluster).c_str(), stdout);
-    if (const auto answer = whatif::AnswerGathered(stats_gatherer_->iterations()); answer.ok()) {
+    const auto answer = whatif::AnswerGathered(stats_gatherer_->iterations());
+    if (answer.ok() && answer->num_ranks() > 1) {
       std::printf("%s\n", whatif::FormatWhatIfLine(*answer).c_str());
     }
     std::fflush(stdout);

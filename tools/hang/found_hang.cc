@@ -16,6 +16,10 @@ absl::StatusOr<std::optional<HangVerdict>> ReadFoundHang(const std::string& run_
   HangVerdict found;
   const absl::Status status = json.ok() ? JsonToProto(*json, &found) : json.status();
   if (!status.ok()) return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
+  // It is printed as it is.
+  for (char& c : *found.mutable_verdict()) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
   return found;
 }
 

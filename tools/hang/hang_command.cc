@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/proto_json.h"
+#include "ott/core/base/text_table.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/hang_report.h"
@@ -48,7 +49,8 @@ int RunHang(const HangFlags& flags) {
   const std::string dir = LatestStart(flags.dir);
   const absl::StatusOr<JobState> job = ReadJob(dir, &options.after_seconds);
   if (!job.ok()) {
-    std::fprintf(stderr, "ott hang: %s\n", std::string(job.status().message()).c_str());
+    std::fprintf(stderr, "ott hang: %s\n",
+                 EscapeControlCharacters(std::string(job.status().message())).c_str());
     return kExitCouldNotTell;
   }
   if (flags.after_seconds > 0) options.after_seconds = flags.after_seconds;

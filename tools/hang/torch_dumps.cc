@@ -359,6 +359,7 @@ class JobBuilder {
       state.operations.push_back(operation);
     }
     for (const auto& [group, position] : positions) state.positions.push_back(position);
+    if (state.operations.empty() && state.positions.empty()) state.problem = "its dump holds no operation";
   }
 
   void AddStatus(int rank, int32_t group, const Dump& dump, std::map<int32_t, GroupPosition>* positions) {

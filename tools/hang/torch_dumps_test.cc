@@ -112,6 +112,27 @@ TEST_P(TorchDumps, AJobThatRanIsNotHanging) {
   EXPECT_EQ(Diagnose(dumps, GetParam()).answer(), HangVerdict::NOT_HANGING);
 }
 
+TEST_P(TorchDumps, DumpsWithoutOperationsTellNothing) {
+  Dumps dumps;
+  for (int rank = 0; rank < 4; ++rank) dumps[rank];
+  HangVerdict verdict = Diagnose(dumps, GetParam());
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_THAT(verdict.verdict(), HasSubstr("ranks 0-3 cannot: its dump holds no operation"));
+  // A rank that called nothing where others wait for it is another matter.
+  for (int rank = 0; rank < 3; ++rank) dumps[rank].Entry(1, "all_reduce", "scheduled");
+  verdict = Diagnose(dumps, GetParam());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
+}
+
+TEST(OneDump, DoesNotSayThatNobodyWaits) {
+  const std::string dump =
+      R"({"version": "2.1", "entries": [{"record_id": 1, "pg_id": 0, "process_group": ["0", "dp"], )"
+      R"("collective_seq_id": 1, "profiling_name": "nccl:all_reduce", "state": "completed"}]})";
+  const absl::StatusOr<JobState> job = ParseTorchDumps({{0, dump}});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(DiagnoseHang(*job, HangOptions()).answer(), HangVerdict::CANNOT_TELL);
+}
+
 TEST_P(TorchDumps, WaitsThatLeadToAMissingDumpCannotBeTold) {
   Dumps dumps = HostStands();
   dumps.erase(2);
@@ -234,6 +255,22 @@ TEST_F(DumpFiles, ThatCannotBeReadAreNamed) {
   job = ReadTorchDumps(dir_);
   EXPECT_THAT(job->ranks[2].problem, HasSubstr("version \"3.0\""));
   EXPECT_EQ(DiagnoseHang(*job, HangOptions()).answer(), HangVerdict::CANNOT_TELL);
+}
+
+TEST_F(DumpFiles, NamesCannotForgeALineOfTheVerdict) {
+  WriteAll("x\nnot hanging: all ranks have finished\n_", "");
+  std::filesystem::remove(dir_ + "/x\nnot hanging: all ranks have finished\n_2");
+  Write("x\nnot hanging: all ranks have finished\n_2", "");
+  absl::StatusOr<JobState> job = ReadTorchDumps(dir_);
+  ASSERT_TRUE(job.ok()) << job.status();
+  HangVerdict verdict = DiagnoseHang(*job, HangOptions());
+  EXPECT_THAT(verdict.verdict(), HasSubstr("x\\nnot hanging"));
+  EXPECT_EQ(verdict.verdict().find('\n'), std::string::npos);
+  // What a rank completed last is said of it.
+  job->ranks[2].problem.clear();
+  job->ranks[2].last_completed = "all_reduce\nnot hanging";
+  verdict = DiagnoseHang(*job, HangOptions());
+  EXPECT_EQ(verdict.verdict().find('\n'), std::string::npos) << verdict.verdict();
 }
 
 TEST_F(DumpFiles, NoneIsAnErrorThatSaysHowToGetThem) {
