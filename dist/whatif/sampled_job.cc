@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/statistics/location.h"
@@ -28,6 +29,8 @@ constexpr double kMinOverlap = 0.99;
 constexpr size_t kIterationsPerBatch = 5;
 // Comparing all pairs of more ranks takes too long.
 constexpr size_t kMaxRanksInPairs = 256;
+// Of a rank's work: where others had its CPU for less of it, predictions hold.
+constexpr double kTakenWorthANote = 0.1;
 
 // A stretch of one rank's time, from nanoseconds to nanoseconds.
 struct Piece {
@@ -166,6 +169,11 @@ class Maker {
     if (!all) return;
     job_.work_spread = ExpectedSpread(*all);
     job_.work_slowdown = SecondsOfOneSlowdown(*all);
+    if (all->taken_share < kTakenWorthANote) return;
+    job_.notes.push_back(absl::StrFormat(
+        "overloaded machine: others had a rank's CPU for up to %.0f%% of its work; mending saves more than "
+        "is predicted, as ranks also wait for a CPU in collectives, which stays here",
+        100 * all->taken_share));
   }
 
   // The same iterations of all ranks, by rank.

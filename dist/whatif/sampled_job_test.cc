@@ -384,6 +384,34 @@ TEST(SampledJob, MissingRankIsNamed) {
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_TRUE(job->incomplete);
   EXPECT_THAT(job->notes, Contains(HasSubstr("1 of 4 ranks left no iterations: 2")));
+  // The one that is missing may be the slow one.
+  const WhatIfAnswer answer = AnswerWhatIf(*job);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_CANNOT_TELL);
+  EXPECT_THAT(answer.conclusion(), HasSubstr("the 3 ranks that are there are alike, and others are missing"));
+}
+
+TEST(SampledJob, OneRankAloneIsLikeNobody) {
+  Training training;
+  training.num_ranks = 1;
+  EXPECT_EQ(Ask(training).verdict(), WHAT_IF_CANNOT_TELL);
+}
+
+TEST(SampledJob, RanksWhoseCpuWasTakenAreSaidToSaveMore) {
+  std::vector<IterationSample> samples = Training().Run();
+  for (const double share : {0.02, 0.4}) {
+    for (IterationSample& sample : samples) {
+      sample.mutable_cpu_of_work()->set_cpu_seconds(3.1e-3);
+      sample.mutable_cpu_of_work()->set_watched_seconds(100);
+    }
+    samples[1].mutable_cpu_of_work()->set_taken_share(share);
+    const absl::StatusOr<Job> job = MakeJob(samples);
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(std::count_if(job->notes.begin(), job->notes.end(),
+                            [](const std::string& note) {
+                              return note.find("had a rank's CPU for up to 40% of its work") != note.npos;
+                            }),
+              share > 0.1 ? 1 : 0);
+  }
 }
 
 TEST(SampledJob, DamagedSamplesAreRefused) {
@@ -451,7 +479,6 @@ TEST(IterationSampler, KeepsEverFewerBlocksOfALongRunInBoundedMemory) {
   const absl::StatusOr<Job> job = MakeJob({sample});
   ASSERT_TRUE(job.ok()) << job.status();
   const WhatIfAnswer answer = AnswerWhatIf(*job);
-  EXPECT_EQ(answer.verdict(), WHAT_IF_EVEN) << answer.conclusion();
   EXPECT_LT(answer.replay_error(), 1e-9);
 }
 

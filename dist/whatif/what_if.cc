@@ -498,7 +498,18 @@ class Analysis {
     }
     const bool compares_ranks = replayer_.compares_ranks();
     if (compares_ranks && BlameRanksThatDoTheSame()) return;
+    if (job_.ranks.size() == 1) {
+      answer_.set_verdict(WHAT_IF_CANNOT_TELL);
+      answer_.set_conclusion("cannot tell: one rank has no others to be like");
+      return;
+    }
     if (answer_.slowdown() < 1 + (compares_ranks ? kMinUneven : kMinSaved)) {
+      if (job_.incomplete) {
+        answer_.set_verdict(WHAT_IF_CANNOT_TELL);
+        answer_.set_conclusion(absl::StrCat("cannot tell: the ", job_.ranks.size(),
+                                            " ranks that are there are alike, and others are missing"));
+        return;
+      }
       answer_.set_verdict(WHAT_IF_EVEN);
       answer_.set_conclusion(
           absl::StrFormat("nothing to mend: if all ranks were alike %s would take %s instead of %s", AStep(),

@@ -88,8 +88,7 @@ std::string FormatWhatIf(const WhatIfAnswer& answer) {
   absl::StrAppend(&out, ", and ", FormatSeconds(answer.ideal_seconds()), " if all ranks were alike",
                   absl::StrFormat(": slowdown %.3f\n", answer.slowdown()));
   absl::StrAppend(&out, "verdict: ", answer.conclusion(), "\n");
-  const bool can_tell = answer.verdict() != WHAT_IF_CANNOT_TELL;
-  if (can_tell) {
+  if (answer.replay_error() <= kMaxReplayError) {
     for (const WhatIfPart& repair : answer.repairs()) {
       absl::StrAppend(&out, "  ", FormatRepair(repair, answer), "\n");
     }

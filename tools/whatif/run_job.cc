@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
@@ -38,22 +40,28 @@ absl::StatusOr<Job> ReadRunJob(const std::string& run_dir) {
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::vector<std::string> notes;
   std::vector<IterationSample> samples;
+  bool is_damaged = false;
   for (const int rank : ranks) {
     absl::StatusOr<IterationSample> sample = ReadSample(run_dir, rank);
     if (sample.ok()) {
       samples.push_back(*std::move(sample));
     } else {
       notes.push_back(std::string(sample.status().message()));
+      is_damaged = is_damaged || !absl::IsNotFound(sample.status());
     }
   }
   absl::StatusOr<Job> job = MakeJob(std::move(samples));
   if (!job.ok()) {
-    return absl::Status(job.status().code(),
+    return absl::Status(is_damaged ? absl::StatusCode::kDataLoss : job.status().code(),
                         absl::StrCat(run_dir, ": ", job.status().message(), notes.empty() ? "" : "; ",
                                      notes.empty() ? "" : notes[0]));
   }
   if (!notes.empty()) job->incomplete = true;
   job->notes.insert(job->notes.end(), notes.begin(), notes.end());
+  if (const std::vector<int> attempts = ListAttempts(run_dir); !attempts.empty()) {
+    job->notes.push_back(absl::StrCat("the job was started again in attempt_",
+                                      absl::StrJoin(attempts, ", attempt_"), ": runs of their own"));
+  }
   return job;
 }
 
