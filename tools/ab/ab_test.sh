@@ -86,7 +86,13 @@ says 'ended by --max-time'
 # What runs left.
 for process in 1 2 3 4 5 6; do echo "$process,0,1.0$process"; done | sed '1iprocess,iteration,seconds' > "$out/a.csv"
 sed 's/,1\.0/,1.1/' "$out/a.csv" > "$out/b.csv"
-run 0 "$out/a.csv" --- "$out/a.csv" --margin 10
+cp "$out/a.csv" "$out/like_a.csv"
+run 0 "$out/a.csv" --- "$out/like_a.csv" --margin 10
+# Nothing is compared with itself, and nothing counts twice, by whatever names.
+run 2 "$out/a.csv" --- "$out/../out/a.csv" --margin 10
+says 'a.csv: is on both sides'
+run 2 "$out/a.csv" "$out/a*.csv" --- "$out/b.csv"
+says 'a.csv: is on one side twice'
 run 1 "$out/a.csv" --- "$out/b.csv" --format junit -o "$out/ab.xml" --html "$out/ab.html"
 says '^B is slower by 9\.[0-9] % \(99 %: '
 grep -q 'failures="1"' "$out/ab.xml" || fail "no failure in the JUnit report"

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -26,6 +27,13 @@ namespace fs = std::filesystem;
 
 // A larger file of times is damage.
 constexpr uintmax_t kMostBytes = uintmax_t{1} << 30;
+
+// The same for all names of one file.
+std::string SourceOf(const std::string& path) {
+  std::error_code error;
+  const fs::path canonical = fs::canonical(path, error);
+  return error ? path : canonical.string();
+}
 
 absl::StatusOr<SideSamples> ReadTimesFile(const std::string& path, Clock clock) {
   std::error_code error;
@@ -81,6 +89,7 @@ absl::StatusOr<SideSamples> ReadFolder(const std::string& path, Clock clock) {
   for (const std::string& run : runs) {
     OTT_ASSIGN_OR_RETURN(Process process, ReadRun(run));
     samples.processes.push_back(std::move(process));
+    samples.sources.push_back(SourceOf(run));
   }
   return samples;
 }
@@ -94,6 +103,7 @@ absl::StatusOr<SideSamples> ReadPath(const std::string& path, Clock clock) {
   }
   if (fs::is_directory(status)) return ReadFolder(path, clock);
   OTT_ASSIGN_OR_RETURN(SideSamples samples, ReadTimesFile(path, clock));
+  samples.sources.push_back(SourceOf(path));
   for (const Process& process : samples.processes) {
     for (const Measurement& measurement : process.measurements) {
       if (measurement.name == kIteration) samples.primary = kIteration;
@@ -119,9 +129,16 @@ std::vector<std::string> ExpandGlob(const std::string& path) {
 
 absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Clock clock) {
   SideSamples side;
+  std::set<std::string> known;
   for (const std::string& pattern : paths) {
     for (const std::string& path : ExpandGlob(pattern)) {
       OTT_ASSIGN_OR_RETURN(SideSamples samples, ReadPath(path, clock));
+      for (const std::string& source : samples.sources) {
+        if (known.insert(source).second) continue;
+        return absl::InvalidArgumentError(absl::StrCat(EscapeControlCharacters(source),
+                                                       ": is on one side twice, and one run is one sample"));
+      }
+      side.sources.insert(side.sources.end(), samples.sources.begin(), samples.sources.end());
       std::move(samples.processes.begin(), samples.processes.end(), std::back_inserter(side.processes));
       std::move(samples.notes.begin(), samples.notes.end(), std::back_inserter(side.notes));
       if (!samples.primary.empty()) side.primary = samples.primary;
@@ -135,6 +152,12 @@ absl::StatusOr<Samples> ReadSides(const std::vector<std::string>& paths_a,
                                   const std::vector<std::string>& paths_b, Clock clock) {
   OTT_ASSIGN_OR_RETURN(SideSamples a, ReadSide(paths_a, clock));
   OTT_ASSIGN_OR_RETURN(SideSamples b, ReadSide(paths_b, clock));
+  for (const std::string& source : b.sources) {
+    if (std::find(a.sources.begin(), a.sources.end(), source) == a.sources.end()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(EscapeControlCharacters(source),
+                     ": is on both sides; compared with itself, a run is always the same"));
+  }
   Samples samples;
   samples.a = std::move(a.processes);
   samples.b = std::move(b.processes);

@@ -16,6 +16,8 @@ enum class Clock { kWall, kCpu };
 // What a file or a folder holds.
 struct SideSamples {
   std::vector<Process> processes;
+  // What was read: files and run directories, by the one name that each of them has.
+  std::vector<std::string> sources;
   std::string primary;
   bool iterations_must_match = false;
   std::vector<std::string> notes;
@@ -28,10 +30,11 @@ struct SideSamples {
 //   hyperfine's JSON          each run is a process
 //   CSV, JSON lines           columns or names process, seconds, and perhaps iteration and measurement
 //
-// clock: which of the times where a file has both. Errors name the file, the place in it and what is wrong.
+// clock: which of the times where a file has both. Errors name the file, the place in it and what is wrong,
+// or what is there twice: a run that counts as two makes an answer surer than it is.
 absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Clock clock);
 
-// Both sides, of which `a` is the earlier.
+// Both sides, of which `a` is the earlier. INVALID_ARGUMENT if they have a run in common.
 absl::StatusOr<Samples> ReadSides(const std::vector<std::string>& a, const std::vector<std::string>& b,
                                   Clock clock);
 
