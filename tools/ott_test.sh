@@ -24,7 +24,7 @@ printf '{\n  "loss": 0.75\n}' > "$dumps/other/tensors.json"
 printf '{\n  "loss": 0.' > "$dumps/cut/tensors.json"
 
 expect 0 'ott compare out/reference' --help
-for command in calibrate compare crosscheck origin prof profile report stats trace; do
+for command in ab calibrate compare crosscheck hang origin prof profile report stats trace whatif; do
   expect 0 '^Exit code: ' "$command" --help
   expect 0 '^Examples?:$' "$command" --help
   expect 2 "^ott $command: .*required.*; .ott $command --help. shows an example$" "$command"
@@ -37,6 +37,7 @@ expect 2 'a second run is needed' origin "$dumps/reference"
 expect 2 'GLOB=ATOL,RTOL' compare --tolerance 1 "$dumps/reference" "$dumps/same"
 expect 2 'atol' compare --bitwise --atol 1 "$dumps/reference" "$dumps/same"
 expect 0 'verdict: equal' compare "$dumps/reference" "$dumps/same"
+expect 2 'both are the same folder' compare "$dumps/reference" "$dumps/../dumps/reference"
 expect 1 'first divergence: loss: ' compare "$dumps/reference" "$dumps/other"
 expect 1 '^ *loss: current 0.75, dumped 0.5, difference .current - dumped. 0.25' \
   compare --worst 1 "$dumps/reference" "$dumps/other"

@@ -255,6 +255,10 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const s
       OTT_RETURN_IF_ERROR(CompareRunDirectories(options, &result));
       break;
   }
+  std::error_code error;
+  if (std::filesystem::equivalent(reference, current, error)) {
+    result.problems.push_back("both are the same folder: nothing was compared with anything else");
+  }
   const bool is_empty = std::all_of(result.dumps.begin(), result.dumps.end(),
                                     [](const DumpSummary& dump) { return dump.num_tensors == 0; });
   if (is_empty && !result.dumps.empty() && !options.allow_empty) {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +31,12 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
   OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(run_dir));
   OTT_ASSIGN_OR_RETURN(const RunInfo reference, ReadRunInfo(config.reference_run()));
   OTT_ASSIGN_OR_RETURN(const ReferenceCheck check, ReferenceCheck::Create(config, info.world_size()));
+  std::error_code error;
+  if (config.reference_ranks().empty() &&
+      std::filesystem::equivalent(run_dir, config.reference_run(), error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(run_dir, ": would be compared with itself, which always agrees"));
+  }
   std::set<int64_t> iterations;
   AddDumps(run_dir, info.world_size(), &iterations);
   AddDumps(config.reference_run(), reference.world_size(), &iterations);

@@ -117,6 +117,12 @@ TEST_F(CheckRunAgainstReferenceTest, RunsOfOtherSizesNeedAMap) {
   EXPECT_EQ(Check()[5].outcome(), DIFFERENT);
 }
 
+TEST_F(CheckRunAgainstReferenceTest, ARunIsNotComparedWithItself) {
+  config_.set_reference_run(current_ + "/.");
+  EXPECT_THAT(std::string(CheckRunAgainstReference(current_, config_).status().message()),
+              testing::HasSubstr("would be compared with itself"));
+}
+
 TEST_F(CheckRunAgainstReferenceTest, RunsWithoutDumpsAreAnError) {
   config_.set_reference_run(MakeRunForTest("empty", 2));
   EXPECT_TRUE(absl::IsNotFound(CheckRunAgainstReference(MakeRunForTest("empty2", 2), config_).status()));

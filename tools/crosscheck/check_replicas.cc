@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/dist/check/cross_check.h"
 #include "ott/dist/check/tensor_selection.h"
@@ -26,10 +28,32 @@ constexpr auto kTimeout = std::chrono::hours(24);
 // Each has a thread and reads its dump.
 constexpr int kMaxRanks = 4096;
 
+std::string DumpPath(const std::string& run_dir, int rank, int64_t iteration) {
+  return absl::StrCat(DumpsDirectory(run_dir, rank), "/", iteration);
+}
+
+// Whether other ranks' dumps are ours; then one without a manifest is not whole, and its scalars have no
+// dtype.
+bool HasAManifest(const std::string& run_dir, const std::vector<int>& ranks, int64_t iteration) {
+  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return PathExists(absl::StrCat(DumpPath(run_dir, rank, iteration), "/", std::string(kManifestFile)));
+  });
+}
+
+absl::StatusOr<Dump> ReadDumpOf(const std::string& run_dir, int rank, int64_t iteration, bool has_manifest) {
+  OTT_ASSIGN_OR_RETURN(Dump dump, ReadDump(DumpPath(run_dir, rank, iteration)));
+  if (has_manifest && !dump.manifest.has_value()) {
+    return absl::DataLossError(absl::StrCat(DumpPath(run_dir, rank, iteration), "/",
+                                            std::string(kManifestFile),
+                                            ": is not there, and other ranks' dumps have one"));
+  }
+  return dump;
+}
+
 // The verdicts that this rank is the first to have, for all that share them.
 std::vector<CrossCheckVerdict> CheckRank(CrossCheck& check, const std::string& run_dir, int rank,
-                                         int64_t iteration) {
-  const absl::StatusOr<Dump> dump = ReadDump(absl::StrCat(DumpsDirectory(run_dir, rank), "/", iteration));
+                                         int64_t iteration, bool has_manifest) {
+  const absl::StatusOr<Dump> dump = ReadDumpOf(run_dir, rank, iteration, has_manifest);
   std::vector<NamedTensor> tensors;
   if (dump.ok()) tensors = ListTensorsAndGrads(dump->tensors, dump->grads ? &*dump->grads : nullptr);
   std::vector<CrossCheckVerdict> verdicts;
@@ -61,8 +85,8 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
   }
   if (iterations.empty()) return absl::NotFoundError(absl::StrCat(run_dir, ": no rank has dumps"));
   const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir);
-  // Ranks that left nothing would not be missed.
-  if (absl::IsDataLoss(info.status())) return info.status();
+  // Ranks that left nothing would not be missed. Dumps that no TrainingRun wrote have no run.json.
+  if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
   const int world_size = std::max(info.ok() ? info->world_size() : 0, ranks.back() + 1);
   if (world_size > kMaxRanks) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -90,7 +114,8 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
         return status.Update(check.status());
       }
       for (const int64_t iteration : iterations) {
-        std::vector<CrossCheckVerdict> found = CheckRank(**check, run_dir, rank, iteration);
+        std::vector<CrossCheckVerdict> found =
+            CheckRank(**check, run_dir, rank, iteration, HasAManifest(run_dir, ranks, iteration));
         const std::lock_guard<std::mutex> lock(mutex);
         std::move(found.begin(), found.end(), std::back_inserter(verdicts));
       }

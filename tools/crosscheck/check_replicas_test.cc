@@ -70,6 +70,27 @@ TEST_F(CheckReplicasOfRunTest, GradientsAreBelowGrads) {
   EXPECT_EQ((*verdicts)[1].tensor(), "grads.weights");
 }
 
+TEST_F(CheckReplicasOfRunTest, ARankWhoseManifestIsLostIsNotBlamed) {
+  const Value loss = ValueMap{{"loss", Value(0.5)}};
+  for (int rank = 0; rank < 3; ++rank) {
+    std::filesystem::remove_all(Dump(rank, 10));
+    DumpContents contents;
+    contents.tensors.tree = &loss;
+    ASSERT_TRUE(WriteDump(Dump(rank, 0), contents).ok());
+  }
+  std::filesystem::remove(Dump(2, 0) + "/manifest.json");
+  const auto verdicts = CheckReplicasOfRun(run_, Replicated("*"));
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  EXPECT_EQ((*verdicts)[0].outcome(), NOT_COMPARED);
+  EXPECT_THAT((*verdicts)[0].missing_ranks(), ElementsAre(2));
+}
+
+TEST_F(CheckReplicasOfRunTest, ARunJsonThatCannotBeReadIsNoPass) {
+  std::filesystem::create_directories(run_ + "/run.json");
+  EXPECT_THAT(std::string(CheckReplicasOfRun(run_, Replicated("own")).status().message()),
+              HasSubstr("run.json"));
+}
+
 TEST_F(CheckReplicasOfRunTest, ARankWithoutAReadableDumpIsNamedAndTheOthersAreCompared) {
   std::filesystem::remove_all(Dump(2, 0));
   std::filesystem::resize_file(Dump(2, 10) + "/tensors.json", 5);
