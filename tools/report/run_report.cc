@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -76,9 +78,11 @@ std::string DescribeOmitted(const std::string& path) {
                       " DIFFER and ", omitted.num_not_compared(), " are NOT COMPARED");
 }
 
-// Lines of cross_check.jsonl. The last one of a killed rank may be cut.
-void ReadVerdicts(const std::string& path, std::string_view lines, Verdicts& replicas, Verdicts& reference,
-                  Verdicts& distinct, crosscheck::ErrorTrend& trend, std::vector<std::string>& problems) {
+// Lines of cross_check.jsonl. The last one of a killed rank may be cut. Returns the last iteration that was
+// checked; -1: none.
+int64_t ReadVerdicts(const std::string& path, std::string_view lines, Verdicts& replicas, Verdicts& reference,
+                     Verdicts& distinct, crosscheck::ErrorTrend& trend, std::vector<std::string>& problems) {
+  int64_t last_iteration = -1;
   int line_number = 0;
   while (!lines.empty()) {
     ++line_number;
@@ -93,8 +97,27 @@ void ReadVerdicts(const std::string& path, std::string_view lines, Verdicts& rep
                            : verdict->mode() == DISTINCT ? distinct
                                                          : replicas;
       if (verdict->mode() == REFERENCE) trend.Add(*verdict);
+      last_iteration = std::max(last_iteration, verdict->iteration());
       Keep(*std::move(verdict), verdicts);
     }
+  }
+  return last_iteration;
+}
+
+// Ranks whose verdicts end before those of others. In a run that goes on, some are a check behind.
+void AddVerdictsThatEndEarly(const std::map<int64_t, std::vector<int>>& ranks_by_last_iteration,
+                             const std::vector<const Verdicts*>& all, std::vector<std::string>& problems) {
+  std::set<int64_t> iterations;
+  for (const Verdicts* const verdicts : all) {
+    for (const auto& [iteration, unused] : verdicts->by_iteration) iterations.insert(iteration);
+  }
+  if (iterations.size() < 2) return;
+  for (const auto& [iteration, ranks] : ranks_by_last_iteration) {
+    if (iteration >= *std::next(iterations.rbegin())) break;
+    problems.push_back(
+        absl::StrCat("verdicts of ", FormatRanks(ranks), " end ",
+                     iteration < 0 ? "before the first" : absl::StrCat("at iteration ", iteration),
+                     ", those of others at ", *iterations.rbegin()));
   }
 }
 
@@ -173,6 +196,7 @@ int64_t RunReport::start_iteration() const {
 
 bool RunReport::complete() const {
   if (!origin_problem.empty() || (origin && origin->kind() == "unknown")) return false;
+  if (hang && hang->answer() == HangVerdict::CANNOT_TELL) return false;
   return problems.empty() && replicas.summary.num_not_compared + reference.summary.num_not_compared +
                                      distinct.summary.num_not_compared ==
                                  0;
@@ -194,7 +218,8 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
   }
 
   const bool wants_stats = !report.info || report.info->config().has_stopwatch();
-  if (absl::StatusOr<ClusterStats> stats = stats::ReadClusterStats(run_dir); stats.ok()) {
+  std::vector<std::string> stats_problems;
+  if (absl::StatusOr<ClusterStats> stats = stats::ReadClusterStats(run_dir, &stats_problems); stats.ok()) {
     report.stats = *std::move(stats);
     if (!report.stats->missing_ranks().empty()) {
       report.problems.push_back(absl::StrCat(
@@ -206,6 +231,10 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
                                              report.stats->min_measured_iters(), " of ",
                                              report.stats->max_measured_iters(), " iterations"));
     }
+    // What a missing rank left has been said.
+    if (report.stats->missing_ranks().empty() && report.info) {
+      report.problems.insert(report.problems.end(), stats_problems.begin(), stats_problems.end());
+    }
   } else if (wants_stats) {
     report.problems.push_back(std::string(stats.status().message()));
   }
@@ -214,14 +243,19 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
   ReadHang(ranks, report);
   if (const absl::StatusOr<whatif::Job> job = whatif::ReadRunJob(run_dir); job.ok()) {
     report.what_if = whatif::AnswerWhatIf(*job);
+    if (job->incomplete) {
+      report.problems.push_back(absl::StrCat("what would be saved: ", job->notes.front()));
+    }
   } else {
     report.what_if_problem = std::string(job.status().message());
+    if (!absl::IsNotFound(job.status())) report.problems.push_back(report.what_if_problem);
   }
 
   Verdicts replicas;
   Verdicts reference;
   Verdicts distinct;
   std::vector<int> ranks_with_verdicts;
+  std::map<int64_t, std::vector<int>> ranks_by_last_iteration;
   for (const int rank : ranks) {
     const std::string path = RankDirectory(run_dir, rank) + "/cross_check.jsonl";
     if (!PathExists(path)) continue;
@@ -230,7 +264,9 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
       report.problems.push_back(absl::StrCat("rank ", rank, ": ", omitted));
     }
     if (const absl::StatusOr<std::string> lines = ReadFile(path); lines.ok()) {
-      ReadVerdicts(path, *lines, replicas, reference, distinct, report.error_trend, report.problems);
+      const int64_t last =
+          ReadVerdicts(path, *lines, replicas, reference, distinct, report.error_trend, report.problems);
+      ranks_by_last_iteration[last].push_back(rank);
     } else {
       report.problems.push_back(std::string(lines.status().message()));
     }
@@ -242,6 +278,7 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
     report.problems.push_back(absl::StrCat("verdicts of ", ranks_with_verdicts.size(), " of ", world_size,
                                            " ranks, those of ", FormatRanks(ranks_with_verdicts)));
   }
+  AddVerdictsThatEndEarly(ranks_by_last_iteration, {&replicas, &reference, &distinct}, report.problems);
   OTT_ASSIGN_OR_RETURN(report.replicas, Summarize(std::move(replicas)));
   OTT_ASSIGN_OR_RETURN(report.reference, Summarize(std::move(reference)));
   OTT_ASSIGN_OR_RETURN(report.distinct, Summarize(std::move(distinct)));

@@ -115,7 +115,10 @@ class RunReportTest : public ::testing::Test {
 
 TEST_F(RunReportTest, AReferenceWithoutLogsOfOperationsIsNoGoodAnswer) {
   RunReport report = Read();
-  AddOrigin(report.run_dir, "", &report);
+  const std::string reference = run_dir_ + "_reference";
+  std::filesystem::remove_all(reference);
+  std::filesystem::copy(run_dir_, reference, std::filesystem::copy_options::recursive);
+  AddOrigin(reference, "", &report);
   EXPECT_FALSE(report.complete());
   EXPECT_FALSE(report.diverged());
   EXPECT_EQ(Answers(report).back().id, "origin");
@@ -240,6 +243,45 @@ TEST_F(RunReportTest, ACutLineIsNamedAndTheOthersCount) {
   EXPECT_EQ(report.replicas.summary.num_checks, 2);
   EXPECT_FALSE(report.complete());
   EXPECT_THAT(report.problems, Contains(HasSubstr("rank_00001/cross_check.jsonl: line 3: ")));
+}
+
+TEST_F(RunReportTest, VerdictsThatEndBeforeThoseOfOthersAreNoPass) {
+  for (const int rank : {0, 1, 2}) {
+    if (rank != 2) Add(Verdict(rank, 20, REPLICAS, BITWISE_EQUAL));
+  }
+  EXPECT_TRUE(Read().complete());  // a check behind, as in a run that goes on
+  ASSERT_TRUE(WriteFileAtomically(VerdictsPath(2), "").ok());
+  EXPECT_THAT(Read().problems,
+              Contains(HasSubstr("verdicts of rank 2 end before the first, those of others at 20")));
+}
+
+TEST_F(RunReportTest, WhatWouldBeSavedIsNotToldWithoutTheSlowRanksIterations) {
+  WritePlantedRun(run_dir_ + "/planted", PlantedRun());
+  const std::string run_dir = run_dir_ + "/planted";
+  absl::StatusOr<RunReport> report = ReadRunReport(run_dir);
+  ASSERT_TRUE(report.ok() && report->what_if) << report.status() << report->what_if_problem;
+  ASSERT_EQ(report->what_if->verdict(), WHAT_IF_RANKS) << report->what_if->conclusion();
+  std::filesystem::remove(IterationsPath(run_dir, PlantedRun().slow_rank));
+  report = ReadRunReport(run_dir);
+  ASSERT_TRUE(report.ok() && report->what_if) << report.status();
+  EXPECT_EQ(report->what_if->verdict(), WHAT_IF_CANNOT_TELL);
+  EXPECT_FALSE(report->complete());
+  EXPECT_THAT(Text(*report),
+              HasSubstr("? What would mending it save?\n  what if: cannot tell: the 3 ranks that are"));
+}
+
+TEST_F(RunReportTest, WhatCannotBeToldOfAHangIsNoCompleteReport) {
+  RunReport report = Read();
+  ASSERT_TRUE(report.complete());
+  report.hang.emplace();
+  EXPECT_FALSE(report.complete());
+  report.hang->set_answer(HangVerdict::NOT_HANGING);
+  EXPECT_TRUE(report.complete());
+}
+
+TEST_F(RunReportTest, DamagedStatisticsOfAllRanksAreNoCompleteReport) {
+  ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), "{").ok());
+  EXPECT_THAT(Read().problems, Contains(HasSubstr("cluster_stats.json: ")));
 }
 
 TEST_F(RunReportTest, OtherStartsOfTheJobAreSaid) {

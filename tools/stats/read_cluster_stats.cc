@@ -1,10 +1,12 @@
 #include "tools/stats/read_cluster_stats.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
@@ -36,7 +38,8 @@ void AddWhatWasGathered(const std::string& run_dir, ClusterStats* cluster, std::
   ClusterStats gathered;
   const absl::Status status = json.ok() ? JsonToProto(*json, &gathered) : json.status();
   if (!status.ok()) {
-    notes->push_back(absl::StrCat(ClusterStatsPath(run_dir), ": ", status.message()));
+    const std::string problem = std::string(status.message());
+    notes->push_back(json.ok() ? absl::StrCat(ClusterStatsPath(run_dir), ": ", problem) : problem);
     return;
   }
   cluster->mutable_arrivals()->Swap(gathered.mutable_arrivals());
@@ -45,7 +48,8 @@ void AddWhatWasGathered(const std::string& run_dir, ClusterStats* cluster, std::
 
 }  // namespace
 
-absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
+absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir,
+                                              std::vector<std::string>* problems) {
   if (!IsRunDirectory(run_dir)) {
     return absl::NotFoundError(
         absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
@@ -54,14 +58,15 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
   std::vector<std::string> notes;
   int world_size = ranks.empty() ? 0 : ranks.back() + 1;
   std::vector<std::string> like_work;
-  if (const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir); info.ok()) {
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir);
+  if (info.ok()) {
     world_size = info->world_size();
     const StopwatchConfig& config = info->config().stopwatch();
     if (CheckGroups(config, world_size).ok() && config.has_like_work()) {
       for (int rank = 0; rank < world_size; ++rank) like_work.push_back(LikeWork(config, rank));
     }
   } else {
-    notes.push_back(absl::StrCat("world size guessed from the folders there are: ", info.status().message()));
+    notes.push_back(absl::StrCat("world size guessed from what ranks left: ", info.status().message()));
   }
 
   std::vector<StopwatchStats> stats;
@@ -78,8 +83,17 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir) {
     return absl::NotFoundError(absl::StrCat(run_dir, ": no rank has statistics", notes.empty() ? "" : ": ",
                                             notes.empty() ? "" : notes.back()));
   }
+  // Ranks that left nothing are known to the others.
+  for (const StopwatchStats& of_rank : stats) {
+    if (!info.ok()) world_size = std::max(world_size, std::min(of_rank.world_size(), kMaxWorldSize));
+  }
   ClusterStats cluster = MergeStats(stats, world_size, like_work);
   AddWhatWasGathered(run_dir, &cluster, &notes);
+  if (problems != nullptr) *problems = notes;
+  if (const std::vector<int> attempts = ListAttempts(run_dir); !attempts.empty()) {
+    notes.push_back(absl::StrCat("the job was started again in attempt_",
+                                 absl::StrJoin(attempts, ", attempt_"), ": runs of their own"));
+  }
   for (std::string& note : notes) cluster.add_notes(std::move(note));
   return cluster;
 }

@@ -89,6 +89,16 @@ TEST_F(ReadClusterStatsTest, WorldSizeIsGuessedWithoutRunInfo) {
   EXPECT_THAT(stats->notes(), Contains(HasSubstr("guessed")));
 }
 
+TEST_F(ReadClusterStatsTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) {
+  std::filesystem::remove_all(RankDirectory(run_dir_, 2));
+  ASSERT_TRUE(WriteFileAtomically(run_dir_ + "/run.json", "{").ok());
+  std::vector<std::string> problems;
+  const auto stats = ReadClusterStats(run_dir_, &problems);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_THAT(stats->missing_ranks(), ElementsAre(2));
+  EXPECT_THAT(problems, ElementsAre(HasSubstr("run.json")));
+}
+
 TEST_F(ReadClusterStatsTest, ArrivalsAreThoseOfTheLatestGather) {
   ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), R"({"arrivals": [{"name": "loss"}]})").ok());
   const auto stats = ReadClusterStats(run_dir_);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "ott/dist/stats/cluster_table.h"
 #include "tools/exit_code.h"
@@ -17,14 +18,15 @@ struct StatsFlags {
 };
 
 int RunStats(const StatsFlags& flags) {
-  const absl::StatusOr<ClusterStats> stats = ReadClusterStats(flags.run);
+  std::vector<std::string> problems;
+  const absl::StatusOr<ClusterStats> stats = ReadClusterStats(flags.run, &problems);
   if (!stats.ok()) {
     std::fprintf(stderr, "ott stats: %s\n", std::string(stats.status().message()).c_str());
     return kExitCouldNotTell;
   }
   std::fputs((flags.format == "json" ? ClusterStatsToJson(*stats) : FormatClusterTable(*stats)).c_str(),
              stdout);
-  return stats->missing_ranks().empty() ? kExitGood : kExitCouldNotTell;
+  return stats->missing_ranks().empty() && problems.empty() ? kExitGood : kExitCouldNotTell;
 }
 
 }  // namespace
@@ -38,7 +40,9 @@ void AddStatsCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command->footer(
-      "Exit code: 0 all ranks reported, 2 some did not (they are named) or RUN cannot be read.\n"
+      "Exit code: 0 all ranks reported, whoever is slow; 2 some did not (they are named), or RUN or a file "
+      "of "
+      "it\ncannot be read.\n"
       "Example:\n  ott stats out/demo/reference");
   command->callback([flags, exit_code] { *exit_code = RunStats(*flags); });
 }
