@@ -47,6 +47,7 @@ class CompareRunsTest : public ::testing::Test {
     TensorDumperOptions options;
     options.dir = DumpsDirectory(run, rank);
     options.rank = rank;
+    options.reserved_bytes = 0;
     ASSERT_TRUE(dumper.Enable(options).ok());
     dumper.SetDumpCount(iteration);
     ASSERT_TRUE(dumper.AddTensorData("loss", TensorView(&loss, {}), DumpFormat::kJson).ok());
