@@ -220,6 +220,42 @@ std::string WithoutNewline(std::string text) {
   return text;
 }
 
+bool IsNamedAsATrace(const std::string& path) {
+  return absl::EndsWith(path, ".json") || absl::EndsWith(path, ".json.gz");
+}
+
+// Ranks that have no trace here: whoever is waited for may be among them.
+void AddWhatIsNotTraced(const ranks::Job& job, std::vector<std::string>* problems) {
+  const ranks::CollectiveSum* least = nullptr;
+  for (const ranks::CollectiveSum& sum : job.collectives) {
+    const int64_t missing = sum.kind->group_size - sum.num_ranks;
+    if (missing > 0 && (least == nullptr || missing > least->kind->group_size - least->num_ranks))
+      least = &sum;
+  }
+  if (least == nullptr) return;
+  problems->push_back(absl::StrCat(
+      "traces of ", least->num_ranks, " of the ", least->kind->group_size, " ranks that come to ",
+      least->kind->name, " of group ",
+      least->kind->group_description.empty() ? least->kind->group : least->kind->group_description));
+}
+
+// Files that are named as traces and hold nothing, as of a rank that was killed while it wrote.
+void AddWhatIsNoTrace(const std::string& directory, const std::vector<std::string>& paths,
+                      std::vector<std::string>* problems) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string path = entry->path().string();
+    if (!IsNamedAsATrace(path) || std::binary_search(paths.begin(), paths.end(), path)) continue;
+    std::error_code of_entry;
+    if (!IsRegularFile(path)) {
+      problems->push_back(absl::StrCat(path, ": no regular file"));
+    } else if (entry->file_size(of_entry) == 0) {
+      problems->push_back(absl::StrCat(path, ": empty; was the rank killed while it wrote?"));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> ListTraces(const std::string& directory) {
@@ -229,8 +265,7 @@ std::vector<std::string> ListTraces(const std::string& directory) {
   for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string path = entry->path().string();
-    if (!absl::EndsWith(path, ".json") && !absl::EndsWith(path, ".json.gz")) continue;
-    if (IsRegularFile(path) && kineto::IsTorchTrace(path)) paths.push_back(path);
+    if (IsNamedAsATrace(path) && IsRegularFile(path) && kineto::IsTorchTrace(path)) paths.push_back(path);
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -250,17 +285,23 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
       problems.push_back(std::string(read[i].status().message()));
       continue;
     }
-    profiles.push_back(&*read[i]);
     const int rank = read[i]->rank >= 0 ? read[i]->rank : static_cast<int>(i);
     const bool is_known = std::any_of(traces.begin(), traces.end(),
                                       [rank](const ranks::RankTrace& trace) { return trace.rank == rank; });
-    if (is_known)
-      problems.push_back(absl::StrCat(paths[i], ": rank ", rank, " has another trace here as well"));
+    if (is_known) {
+      // Of two runs, ranks would seem to wait for each other.
+      problems.push_back(
+          absl::StrCat(paths[i], ": left out, as rank ", rank, " has another trace here; keep one run's"));
+      continue;
+    }
+    profiles.push_back(&*read[i]);
     traces.push_back({rank, &*read[i]});
     for (const std::string& note : read[i]->notes) problems.push_back(absl::StrCat(paths[i], ": ", note));
   }
   if (traces.empty()) return read[0].status();
   const ranks::Job job = ranks::DescribeJob(traces);
+  AddWhatIsNotTraced(job, &problems);
+  AddWhatIsNoTrace(directory, paths, &problems);
   OpSums ops;
   std::vector<std::vector<DeviceSpan>> spans(traces.size());
   // Joining takes the ranges.

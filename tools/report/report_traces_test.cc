@@ -12,6 +12,7 @@
 namespace ott::report {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -68,6 +69,38 @@ TEST(ReportTraces, WhatIsTruncatedIsSaid) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(report->complete);
   EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr("a.json: truncated at byte"));
+}
+
+TEST(ReportTraces, RanksWithoutATraceAreNoPass) {
+  const std::string directory = DirectoryOfTest();
+  ASSERT_TRUE(WriteFileAtomically(directory + "/a.json", kineto::RankTraceForTest(0, 0, 3, 0, 60)).ok());
+  // Rank 1 was killed while it wrote.
+  ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", "").ok());
+  auto report = ReportTraces(directory, ListTraces(directory));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->complete);
+  EXPECT_THAT(report->document.problems,
+              ElementsAre("traces of 1 of the 2 ranks that come to allreduce of group default_pg",
+                          directory + "/b.json: empty; was the rank killed while it wrote?"));
+}
+
+TEST(ReportTraces, OfTwoRunsInOneDirectoryNoRankIsBlamedForTheOther) {
+  const std::string directory = DirectoryOfTest();
+  for (const int rank : {0, 1}) {
+    for (const int run : {0, 1}) {
+      const std::string trace =
+          kineto::RankTraceForTest(rank, run == 1 ? 3000 : 3, run == 1 ? 3000 : 3, 0, 60);
+      ASSERT_TRUE(
+          WriteFileAtomically(
+              directory + "/run" + std::to_string(run) + "_rank" + std::to_string(rank) + ".json", trace)
+              .ok());
+    }
+  }
+  const auto report = ReportTraces(directory, ListTraces(directory));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->somebody_is_waited_for) << ToText(report->document, TextStyle());
+  EXPECT_FALSE(report->complete);
+  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr("left out, as rank 1 has another trace here"));
 }
 
 TEST(ReportTraces, ADirectoryWithoutTracesHasNone) {
