@@ -1,6 +1,7 @@
 // The command `ott`.
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -56,6 +57,9 @@ constexpr std::pair<const char*, const char*> kQuestions[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A limit of the size of files is an error of the write. A handler, since programs that ott starts inherit
+  // what is ignored.
+  std::signal(SIGXFSZ, [](int) {});
   CLI::App app("Answers about runs of training programs: who is slow, and what first diverged.", "ott");
   app.set_version_flag("--version", absl::StrCat("ott ", ott::kVersion), "Print the version and exit");
   app.require_subcommand(1);

@@ -84,6 +84,10 @@ expect 2 "$dumps.*run.json" crosscheck --reference-ranks 0,1 --replicated '*' "$
 [[ $? == 2 ]] && grep -q 'standard output: No space left' "$dumps/full" ||
   { echo "output that is lost goes unnoticed" >&2; failures=$((failures + 1)); }
 
+limited=$( (ulimit -f 0; "$ott" compare --format=junit -o "$dumps/limited.xml" "$dumps/reference" "$dumps/same") 2>&1)
+[[ $? == 2 && $limited == *limited.xml* ]] || { echo "a limit of files ends it otherwise: $limited" >&2; failures=$((failures + 1)); }
+[[ -z $(find "$dumps" -name '.ott_*') ]] || { echo "a temporary file was left" >&2; failures=$((failures + 1)); }
+
 trace=$TEST_TMPDIR/trace.json
 printf '{"traceEvents":[{"ph":"X","name":"forward","pid":0,"tid":1,"ts":1,"dur":2}]}' > "$trace"
 expect 0 '^forward +100.0 %' trace --tree "$trace"
