@@ -4,6 +4,7 @@
 #define OTT_CORE_DIGEST_CHUNK_SUMS_H_
 
 #include <cstdint>
+#include <vector>
 
 namespace ott::internal {
 
@@ -36,16 +37,29 @@ constexpr int SumOf(int64_t element) {
   return sum;
 }
 
-// elements: kChunkElements of them. signs (1 and -1): as many, aligned to 64 bytes.
-using SumChunk = void(const void* elements, const float* signs, ChunkSums& result);
+// What each element of a chunk is part of.
+struct ChunkPattern {
+  ChunkPattern();
+
+  // Random, 1 or -1.
+  alignas(64) float signs[kChunkElements];
+  // The same; of each 32, those at even places come first, then those at odd ones.
+  alignas(64) float parted_signs[kChunkElements];
+  // SumOf().
+  uint8_t sums[kChunkElements];
+};
+const ChunkPattern& PatternOfChunk();
+
+// elements: kChunkElements of them.
+using SumChunk = void(const void* elements, const ChunkPattern& pattern, ChunkSums& result);
 
 // Of float, Float16 or BFloat16.
 template <typename T>
 SumChunk SumChunkPortable;
 
-// The fastest one this machine can run.
+// Those that this machine can run, the fastest first.
 template <typename T>
-SumChunk* FastestSumChunk();
+std::vector<SumChunk*> SumChunksOfThisMachine();
 
 }  // namespace ott::internal
 

@@ -4,12 +4,12 @@
 namespace ott::internal {
 
 template <typename T>
-SumChunk* FastestSumChunk() {
-  return SumChunkPortable<T>;
+std::vector<SumChunk*> SumChunksOfThisMachine() {
+  return {SumChunkPortable<T>};
 }
 
-template SumChunk* FastestSumChunk<float>();
-template SumChunk* FastestSumChunk<Float16>();
-template SumChunk* FastestSumChunk<BFloat16>();
+template std::vector<SumChunk*> SumChunksOfThisMachine<float>();
+template std::vector<SumChunk*> SumChunksOfThisMachine<Float16>();
+template std::vector<SumChunk*> SumChunksOfThisMachine<BFloat16>();
 
 }  // namespace ott::internal

@@ -1,5 +1,7 @@
 #include <immintrin.h>
 
+#include <type_traits>
+
 #include "ott/core/digest/chunk_sums.h"
 #include "ott/core/tensor/element.h"
 
@@ -12,48 +14,124 @@ namespace {
 // Sums side by side, as each addition waits for the one before it.
 constexpr int kAtOnce = 4;
 
-// Has the next chunk fetched, while this one, which is in the nearest cache, is summed.
-template <typename T>
-inline void Prefetch(const T* elements) {
-  __builtin_prefetch(reinterpret_cast<const char*>(elements) + kChunkElements * sizeof(T));
+// After so many turns the sums are back where they were.
+constexpr int64_t kElementsOfRound = 16 * kElementsOfTurn;
+static_assert(kChunkElements == 2 * kElementsOfRound);
+
+// What is read so many bytes later is fetched from memory, while the chunk, which is in the nearest cache, is
+// summed: some chunks further than the digest does.
+constexpr int64_t kPrefetchBytes = 12288;
+
+inline void Prefetch(const void* elements) {
+  __builtin_prefetch(static_cast<const char*>(elements) + kPrefetchBytes);
 }
 
-OTT_AVX512 inline __m512 Load16(const float* elements) { return _mm512_loadu_ps(elements); }
-OTT_AVX512 inline __m512 Load16(const Float16* elements) {
-  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(elements)));
+struct Places {
+  alignas(64) int of[16];
+};
+
+// Where each sum comes from as all of them turn so many times.
+constexpr Places PlacesBefore(int turns) {
+  Places before = {};
+  for (int sum = 0; sum < 16; ++sum) {
+    int after = sum;
+    for (int turn = 0; turn < turns; ++turn) after = NextSum(after);
+    before.of[after] = sum;
+  }
+  return before;
 }
-OTT_AVX512 inline __m512 Load16(const BFloat16* elements) {
-  const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(elements));
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+constexpr Places kBeforeFourTurns = PlacesBefore(4);
+constexpr Places kBeforeTurningBack = PlacesBefore(15);
+
+// Two vectors of 16 floats. Of BFloat16 the elements at even places and those at odd ones, which takes half
+// as many instructions as those that come first and the others.
+struct Vectors {
+  __m512 first;
+  __m512 second;
+};
+template <typename T>
+constexpr bool kIsParted = std::is_same_v<T, BFloat16>;
+
+OTT_AVX512 inline Vectors Load32(const float* elements) {
+  return {_mm512_loadu_ps(elements), _mm512_loadu_ps(elements + 16)};
+}
+OTT_AVX512 inline Vectors Load32(const Float16* elements) {
+  const auto* const halves = reinterpret_cast<const __m256i*>(elements);
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(halves)), _mm512_cvtph_ps(_mm256_loadu_si256(halves + 1))};
+}
+OTT_AVX512 inline Vectors Load32(const BFloat16* elements) {
+  const __m512i bits = _mm512_loadu_si512(elements);
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(bits, 16)),
+          _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(static_cast<int>(0xffff0000))))};
 }
 
+// Sums of four turns later.
+template <bool kParted>
+OTT_AVX512 inline __m512 FourTurns(__m512 sums) {
+  // They are two places on in each half, which is one among the even places, and the odd ones.
+  static_assert(kBeforeFourTurns.of[2] == 0 && kBeforeFourTurns.of[10] == 8);
+  if constexpr (kParted) return _mm512_permute_ps(sums, _MM_SHUFFLE(2, 1, 0, 3));
+  return _mm512_permutexvar_ps(_mm512_load_si512(kBeforeFourTurns.of), sums);
+}
+
+// What both vectors add up to.
+template <bool kParted>
+OTT_AVX512 inline __m512 Joined(__m512 first, __m512 second) {
+  if constexpr (!kParted) return _mm512_add_ps(first, second);
+  const __m512i first_half = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i second_half = _mm512_add_epi32(first_half, _mm512_set1_epi32(8));
+  return _mm512_add_ps(_mm512_permutex2var_ps(first, first_half, second),
+                       _mm512_permutex2var_ps(first, second_half, second));
+}
+
+OTT_AVX512 inline __m512 Sum(const __m512 (&parts)[kAtOnce]) {
+  return _mm512_add_ps(_mm512_add_ps(parts[0], parts[1]), _mm512_add_ps(parts[2], parts[3]));
+}
+
+// Turns 0, 4, 8... are summed in sums[0], turns 1, 5, 9... in sums[1] and so on, so that four turns are made
+// at once, and for both rounds. In the end they are turned back to where sums[0] is.
 template <typename T>
-OTT_AVX512 void SumChunkAvx512(const void* data, const float* signs, ChunkSums& result) {
+OTT_AVX512 void SumChunkAvx512(const void* data, const ChunkPattern& pattern, ChunkSums& result) {
   constexpr int kAbsoluteMaximum = 0b1011;
-  static_assert(16 * kAtOnce == kElementsOfTurn);
   const T* const elements = static_cast<const T*>(data);
-  // Where each sum comes from as they turn (NextSum): 8 to 15 from 0 to 7, 0 from 15, 1 to 7 from 8 to 14.
-  const __m512i turn = _mm512_setr_epi32(15, 8, 9, 10, 11, 12, 13, 14, 0, 1, 2, 3, 4, 5, 6, 7);
+  const float* const signs = kIsParted<T> ? pattern.parted_signs : pattern.signs;
   __m512 squares[kAtOnce];
   __m512 largest[kAtOnce];
-  __m512 sums[kAtOnce];
-  for (int i = 0; i < kAtOnce; ++i) squares[i] = largest[i] = sums[i] = _mm512_setzero_ps();
-  for (int64_t begin = 0; begin < kChunkElements; begin += 16 * kAtOnce) {
-    for (int i = 0; i < kAtOnce; i += 4 / static_cast<int>(sizeof(T))) Prefetch(elements + begin + 16 * i);
-    for (int i = 0; i < kAtOnce; ++i) {
-      const __m512 x = Load16(elements + begin + 16 * i);
-      squares[i] = _mm512_fmadd_ps(x, x, squares[i]);
-      sums[i] =
-          _mm512_permutexvar_ps(turn, _mm512_fmadd_ps(x, _mm512_load_ps(signs + begin + 16 * i), sums[i]));
-      largest[i] = _mm512_range_ps(largest[i], x, kAbsoluteMaximum);
+  Vectors sums[kAtOnce];
+  for (int i = 0; i < kAtOnce; ++i) {
+    squares[i] = largest[i] = sums[i].first = sums[i].second = _mm512_setzero_ps();
+  }
+  for (int64_t turn = 0; turn < kElementsOfRound; turn += kAtOnce * kElementsOfTurn) {
+    for (int64_t begin = turn; begin < kChunkElements; begin += kElementsOfRound) {
+      for (int64_t of_turn = 0; of_turn < kElementsOfTurn; of_turn += 32) {
+        for (int i = 0; i < kAtOnce; ++i) {
+          const int64_t at = begin + of_turn + i * kElementsOfTurn;
+          for (size_t line = 0; line < 32 * sizeof(T) / 64; ++line) Prefetch(elements + at + 16 * line);
+          const auto [x, y] = Load32(elements + at);
+          squares[i] = _mm512_fmadd_ps(x, x, squares[i]);
+          squares[i] = _mm512_fmadd_ps(y, y, squares[i]);
+          sums[i].first = _mm512_fmadd_ps(x, _mm512_load_ps(signs + at), sums[i].first);
+          sums[i].second = _mm512_fmadd_ps(y, _mm512_load_ps(signs + at + 16), sums[i].second);
+          largest[i] = _mm512_range_ps(largest[i], x, kAbsoluteMaximum);
+          largest[i] = _mm512_range_ps(largest[i], y, kAbsoluteMaximum);
+        }
+      }
+    }
+    for (auto& [first, second] : sums) {
+      first = FourTurns<kIsParted<T>>(first);
+      second = FourTurns<kIsParted<T>>(second);
     }
   }
-  result.squares = _mm512_reduce_add_ps(
-      _mm512_add_ps(_mm512_add_ps(squares[0], squares[1]), _mm512_add_ps(squares[2], squares[3])));
+  result.squares = _mm512_reduce_add_ps(Sum(squares));
   result.max_abs = _mm512_reduce_max_ps(
       _mm512_max_ps(_mm512_max_ps(largest[0], largest[1]), _mm512_max_ps(largest[2], largest[3])));
-  _mm512_store_ps(result.sums,
-                  _mm512_add_ps(_mm512_add_ps(sums[0], sums[1]), _mm512_add_ps(sums[2], sums[3])));
+  const __m512i back = _mm512_load_si512(kBeforeTurningBack.of);
+  __m512 all = _mm512_setzero_ps();
+  for (int i = kAtOnce - 1; i >= 0; --i) {
+    all =
+        _mm512_add_ps(_mm512_permutexvar_ps(back, all), Joined<kIsParted<T>>(sums[i].first, sums[i].second));
+  }
+  _mm512_store_ps(result.sums, all);
 }
 
 OTT_AVX2 inline __m256 Load8(const float* elements) { return _mm256_loadu_ps(elements); }
@@ -66,7 +144,7 @@ OTT_AVX2 inline __m256 Load8(const BFloat16* elements) {
 }
 
 template <typename T>
-OTT_AVX2 void SumChunkAvx2(const void* data, const float* signs, ChunkSums& result) {
+OTT_AVX2 void SumChunkAvx2(const void* data, const ChunkPattern& pattern, ChunkSums& result) {
   const T* const elements = static_cast<const T*>(data);
   const __m256 without_sign = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
   const __m256i last_first = _mm256_setr_epi32(7, 0, 1, 2, 3, 4, 5, 6);
@@ -80,7 +158,7 @@ OTT_AVX2 void SumChunkAvx2(const void* data, const float* signs, ChunkSums& resu
       for (int i = 0; i < kAtOnce; ++i) {
         const __m256 x = Load8(elements + begin + 8 * i);
         squares[i] = _mm256_fmadd_ps(x, x, squares[i]);
-        sums[i] = _mm256_fmadd_ps(x, _mm256_load_ps(signs + begin + 8 * i), sums[i]);
+        sums[i] = _mm256_fmadd_ps(x, _mm256_load_ps(pattern.signs + begin + 8 * i), sums[i]);
         largest[i] = _mm256_max_ps(largest[i], _mm256_and_ps(x, without_sign));
       }
     }
@@ -106,15 +184,19 @@ OTT_AVX2 void SumChunkAvx2(const void* data, const float* signs, ChunkSums& resu
 }  // namespace
 
 template <typename T>
-SumChunk* FastestSumChunk() {
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return SumChunkAvx512<T>;
+std::vector<SumChunk*> SumChunksOfThisMachine() {
+  std::vector<SumChunk*> result;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+    result.push_back(SumChunkAvx512<T>);
+  }
   // A processor with AVX2 and FMA has F16C.
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return SumChunkAvx2<T>;
-  return SumChunkPortable<T>;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) result.push_back(SumChunkAvx2<T>);
+  result.push_back(SumChunkPortable<T>);
+  return result;
 }
 
-template SumChunk* FastestSumChunk<float>();
-template SumChunk* FastestSumChunk<Float16>();
-template SumChunk* FastestSumChunk<BFloat16>();
+template std::vector<SumChunk*> SumChunksOfThisMachine<float>();
+template std::vector<SumChunk*> SumChunksOfThisMachine<Float16>();
+template std::vector<SumChunk*> SumChunksOfThisMachine<BFloat16>();
 
 }  // namespace ott::internal

@@ -25,27 +25,10 @@ using internal::DigestKey;
 using internal::kChunkElements;
 
 // Squares of smaller numbers lose digits, or vanish.
-constexpr float kSmallestToSquare = 1e-15f;
+constexpr float kSmallestToSquare = 1e-14f;
 // Larger ones, such as the least number of a dtype where attention is masked, stand for infinity: in sums
 // with them nothing is left of the others, and as floats these overflow.
 constexpr double kLargestToSum = 1e35;
-
-// The sign of each element within its chunk, and its sum.
-struct Elements {
-  Elements() {
-    for (int64_t i = 0; i < kChunkElements; ++i) {
-      signs[i] = DigestKey(1000 + i / 64) >> (i % 64) & 1 ? -1.0f : 1.0f;
-      sums[i] = static_cast<uint8_t>(internal::SumOf(i));
-    }
-  }
-  alignas(64) float signs[kChunkElements];
-  uint8_t sums[kChunkElements];
-};
-
-const Elements& ElementsOfChunk() {
-  static const Elements elements;
-  return elements;
-}
 
 // What the statistics of a tensor are made of.
 struct Totals {
@@ -60,10 +43,10 @@ struct Totals {
   // spread over all of them, too.
   template <typename T>
   void AddToSums(const T* of_chunk) {
+    constexpr T kSigns[] = {1, -1};
     const uint64_t key = DigestKey(2000 + num_chunks++);
     for (int i = 0; i < TensorSketch::kNumSums; ++i) {
-      double& sum = sums[(i + (key >> 32)) % TensorSketch::kNumSums];
-      sum += key >> i & 1 ? -of_chunk[i] : of_chunk[i];
+      sums[(i + (key >> 32)) % TensorSketch::kNumSums] += kSigns[key >> i & 1] * of_chunk[i];
     }
   }
 };
@@ -71,7 +54,7 @@ struct Totals {
 // Any number of elements, with doubles.
 template <typename T>
 void AddChunkExactly(const T* elements, int64_t count, Totals& totals) {
-  const Elements& of_chunk = ElementsOfChunk();
+  const internal::ChunkPattern& pattern = internal::PatternOfChunk();
   double sums[TensorSketch::kNumSums] = {};
   for (int64_t i = 0; i < count; ++i) {
     const auto value = static_cast<double>(elements[i]);
@@ -81,27 +64,28 @@ void AddChunkExactly(const T* elements, int64_t count, Totals& totals) {
     }
     totals.squares += value * value;
     totals.max_abs = std::max(totals.max_abs, std::fabs(value));
-    sums[of_chunk.sums[i]] += value * of_chunk.signs[i];
+    sums[pattern.sums[i]] += value * pattern.signs[i];
   }
   totals.AddToSums(sums);
 }
 
-// Whether FastestSumChunk() takes them.
+// Whether there is a SumChunk of them.
 template <typename T>
 constexpr bool kSummedQuickly =
     std::is_same_v<T, float> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
 
 template <typename T>
 void AddChunk(const T* elements, int64_t count, Totals& totals) {
-  static internal::SumChunk* const sum_chunk = internal::FastestSumChunk<T>();
+  static internal::SumChunk* const sum_chunk = internal::SumChunksOfThisMachine<T>().front();
+  const internal::ChunkPattern& pattern = internal::PatternOfChunk();
   ChunkSums result;
   if (count == kChunkElements) {
-    sum_chunk(elements, ElementsOfChunk().signs, result);
+    sum_chunk(elements, pattern, result);
   } else {
     if (count < 64) return AddChunkExactly(elements, count, totals);
     T padded[kChunkElements] = {};
     std::copy(elements, elements + count, padded);
-    sum_chunk(padded, ElementsOfChunk().signs, result);
+    sum_chunk(padded, pattern, result);
   }
   if (!std::isfinite(result.squares) || (result.max_abs < kSmallestToSquare && result.max_abs > 0)) {
     return AddChunkExactly(elements, count, totals);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -108,17 +110,133 @@ TEST(SketchedStatistics, SquaresThatOverflowOrVanishAreNotLost) {
               1e-6);
 }
 
-TEST(SketchedStatistics, TheKernelsOfThisMachineAgreeWithTheOneOfAnyMachine) {
-  const std::vector<float> data = Normal(internal::kChunkElements, 4);
-  alignas(64) float signs[internal::kChunkElements];
-  for (int64_t i = 0; i < internal::kChunkElements; ++i) signs[i] = i % 3 == 0 ? -1 : 1;
-  internal::ChunkSums fast;
-  internal::ChunkSums portable;
-  internal::FastestSumChunk<float>()(data.data(), signs, fast);
-  internal::SumChunkPortable<float>(data.data(), signs, portable);
-  EXPECT_NEAR(fast.squares, portable.squares, 1e-3);
-  EXPECT_EQ(fast.max_abs, portable.max_abs);
-  for (int i = 0; i < 16; ++i) EXPECT_NEAR(fast.sums[i], portable.sums[i], 1e-4) << i;
+// Magnitudes from 2^-24 to 1, all of which a Float16 has.
+std::vector<float> OfManyMagnitudes(int64_t count, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<float> result = Normal(count, seed);
+  for (float& value : result) value = std::ldexp(value, -static_cast<int>(random() % 24));
+  return result;
+}
+
+template <typename T>
+void ExpectThatAllKernelsSum(const std::vector<float>& values) {
+  const internal::ChunkPattern& pattern = internal::PatternOfChunk();
+  std::vector<T> data;
+  for (const float value : values) data.push_back(FromDouble<T>(value));
+  double squares = 0;
+  double max_abs = 0;
+  double sums[16] = {};
+  double magnitudes[16] = {};
+  for (int64_t i = 0; i < internal::kChunkElements; ++i) {
+    const auto value = static_cast<double>(data[i]);
+    squares += value * value;
+    max_abs = std::max(max_abs, std::fabs(value));
+    sums[internal::SumOf(i)] += value * pattern.signs[i];
+    magnitudes[internal::SumOf(i)] += std::fabs(value);
+  }
+  for (internal::SumChunk* const sum_chunk : internal::SumChunksOfThisMachine<T>()) {
+    internal::ChunkSums result;
+    sum_chunk(data.data(), pattern, result);
+    EXPECT_NEAR(result.squares, squares, 1e-5 * squares);
+    EXPECT_EQ(result.max_abs, max_abs);
+    for (int i = 0; i < 16; ++i) EXPECT_NEAR(result.sums[i], sums[i], 1e-6 * magnitudes[i]) << i;
+  }
+}
+
+TEST(SketchedStatistics, AllKernelsOfThisMachineSumWhatThereIs) {
+  for (const std::vector<float>& values :
+       {Normal(internal::kChunkElements, 4), OfManyMagnitudes(internal::kChunkElements, 5)}) {
+    ExpectThatAllKernelsSum<float>(values);
+    ExpectThatAllKernelsSum<Float16>(values);
+    ExpectThatAllKernelsSum<BFloat16>(values);
+  }
+}
+
+template <typename T>
+void ExpectThatAllKernelsNotice(float value) {
+  for (internal::SumChunk* const sum_chunk : internal::SumChunksOfThisMachine<T>()) {
+    // Each place of what is read at once, and the last.
+    for (int64_t place = 0; place <= 128; ++place) {
+      std::vector<T> data(internal::kChunkElements, FromDouble<T>(1));
+      data[place == 128 ? internal::kChunkElements - 1 : place] = FromDouble<T>(value);
+      internal::ChunkSums result;
+      sum_chunk(data.data(), internal::PatternOfChunk(), result);
+      EXPECT_FALSE(std::isfinite(result.squares)) << value << " at " << place;
+    }
+  }
+}
+
+TEST(SketchedStatistics, AllKernelsOfThisMachineNoticeWhatIsNotFinite) {
+  for (const float value : {std::nanf(""), -std::numeric_limits<float>::infinity()}) {
+    ExpectThatAllKernelsNotice<float>(value);
+    ExpectThatAllKernelsNotice<Float16>(value);
+    ExpectThatAllKernelsNotice<BFloat16>(value);
+  }
+}
+
+// The same as of doubles, which are summed one by one.
+template <typename T>
+void ExpectStatisticsOfDoubles(const std::vector<float>& values, const std::string& what) {
+  std::vector<T> data;
+  std::vector<double> doubles;
+  for (const float value : values) {
+    data.push_back(FromDouble<T>(value));
+    doubles.push_back(static_cast<double>(data.back()));
+  }
+  const SketchedStatistics statistics = Compute(data).statistics;
+  const SketchedStatistics expected = Compute(doubles).statistics;
+  EXPECT_NEAR(statistics.norm, expected.norm, 1e-6 * expected.norm) << what;
+  EXPECT_EQ(statistics.max_abs, expected.max_abs) << what;
+  EXPECT_EQ(statistics.num_nan, expected.num_nan) << what;
+  EXPECT_EQ(statistics.num_infinite, expected.num_infinite) << what;
+  for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+    const float sum = expected.sketch.sums[i];
+    if (std::isinf(sum)) {
+      EXPECT_EQ(statistics.sketch.sums[i], sum) << what << ", sum " << i;
+    } else {
+      EXPECT_NEAR(statistics.sketch.sums[i], sum, TensorSketch::kResolution * expected.norm)
+          << what << ", sum " << i;
+    }
+  }
+}
+
+TEST(SketchedStatistics, AnyNumbersOfAnyDTypeHaveTheStatisticsOfDoubles) {
+  for (const int64_t count : {1, 63, 64, 65, 1000, 2047, 2048, 2049, 4097, 40001}) {
+    // The last of each chunk, and those around it, are special.
+    const auto with = [&](float special) {
+      std::vector<float> values = OfManyMagnitudes(count, static_cast<uint64_t>(count));
+      for (int64_t i = 2047; i < count; i += 2048) values[i] = special;
+      values[count / 2] = special;
+      return values;
+    };
+    const float infinity = std::numeric_limits<float>::infinity();
+    const auto many = static_cast<size_t>(count);
+    for (const auto& [what, values] : std::vector<std::pair<std::string, std::vector<float>>>{
+             {"all magnitudes", OfManyMagnitudes(count, 9)},
+             {"zeros", std::vector<float>(many, -0.0f)},
+             {"NaN", with(std::nanf(""))},
+             {"infinities", with(-infinity)},
+             {"one that is huge", with(3e38f)},
+             {"squares that overflow", std::vector<float>(many, 2e19f)},
+             {"squares that just do not", std::vector<float>(many, 5e18f)},
+             {"squares that vanish", std::vector<float>(many, 1e-25f)},
+             {"one that is denormal", with(1e-39f)},
+             {"denormals", std::vector<float>(many, 1e-39f)}}) {
+      const std::string of = what + ", " + std::to_string(count);
+      ExpectStatisticsOfDoubles<float>(values, "float32 " + of);
+      ExpectStatisticsOfDoubles<BFloat16>(values, "bfloat16 " + of);
+      ExpectStatisticsOfDoubles<Float16>(values, "float16 " + of);
+      ExpectStatisticsOfDoubles<Float8E5M2>(values, "float8_e5m2 " + of);
+    }
+  }
+}
+
+TEST(SketchedStatistics, NumbersBesideWhichOthersVanishAreNotLost) {
+  // As large as is summed quickly, and squares below the smallest normal number.
+  std::vector<float> values(2048, 1e-19f);
+  values[5] = 1.001e-14f;
+  ExpectStatisticsOfDoubles<float>(values, "float32");
+  ExpectStatisticsOfDoubles<BFloat16>(values, "bfloat16");
 }
 
 TEST(SketchedStatistics, SketchesTellTheNormOfADifferenceWithinTheirInterval) {

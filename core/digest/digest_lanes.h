@@ -1,9 +1,11 @@
-// The inner loop of the digest (digest.h gives the construction), once for any machine and once for AVX2.
+// The inner loop of the digest (digest.h gives the construction), once for any machine, for AVX2 and for
+// AVX-512.
 
 #ifndef OTT_CORE_DIGEST_DIGEST_LANES_H_
 #define OTT_CORE_DIGEST_DIGEST_LANES_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "ott/core/digest/digest_arithmetic.h"
 
@@ -19,8 +21,8 @@ using AbsorbStripes = void(DigestLanes& lanes, const char* data, int64_t num_str
 
 AbsorbStripes AbsorbStripesPortable;
 
-// The fastest one this machine can run.
-AbsorbStripes* FastestAbsorbStripes();
+// Those that this machine can run, the fastest first.
+std::vector<AbsorbStripes*> AbsorbStripesOfThisMachine();
 
 }  // namespace ott::internal
 

@@ -2,6 +2,6 @@
 
 namespace ott::internal {
 
-AbsorbStripes* FastestAbsorbStripes() { return AbsorbStripesPortable; }
+std::vector<AbsorbStripes*> AbsorbStripesOfThisMachine() { return {AbsorbStripesPortable}; }
 
 }  // namespace ott::internal
