@@ -172,7 +172,10 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   CLI::Option* const reference = command->add_option(
       "--reference", flags->reference,
       "Run to compare operations with: which first computed something else (`ott origin`)");
-  command->add_option("--perturbed", flags->perturbed, "As of `ott origin`")->needs(reference);
+  command
+      ->add_option("--perturbed", flags->perturbed,
+                   "The reference's program with `perturb {}`: what rounding grows to there is no finding")
+      ->needs(reference);
   command->add_option("--html", flags->html, "Also writes the report as a page for the browser, in one file");
   command->add_option("--format", flags->format, "json and prometheus are described in docs/report.md")
       ->check(CLI::IsMember({"text", "json", "prometheus"}))
@@ -193,6 +196,7 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
       "Examples:\n"
       "  ott report out/demo/faulty --html report.html\n"
       "  ott report out/new_* --before out/old_*\n"
+      "  ott report out/run --reference out/good --perturbed out/perturbed\n"
       "  ott report out/run --follow --html live.html\n"
       "  ott report log/traces --html report.html");
   command->callback([flags, exit_code] { *exit_code = flags->follow ? Follow(*flags) : ReportOnce(*flags); });

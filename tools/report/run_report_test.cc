@@ -9,7 +9,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/file.h"
+#include "ott/core/op_log/op_log.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
+#include "ott/core/tensor/tensor_view.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/whatif/iteration_sample.pb.h"
@@ -123,6 +125,52 @@ TEST_F(RunReportTest, AReferenceWithoutLogsOfOperationsIsNoGoodAnswer) {
   EXPECT_FALSE(report.diverged());
   EXPECT_EQ(Answers(report).back().id, "origin");
   EXPECT_THAT(Answers(report).back().text, HasSubstr("no log of operations"));
+}
+
+// One linear operation on each rank of a run.
+void LogLinear(const std::string& run_dir, float input, float output) {
+  RunInfo info;
+  info.set_world_size(kNumRanks);
+  std::filesystem::create_directories(run_dir);
+  EXPECT_TRUE(WriteRunInfo(run_dir, info).ok());
+  for (int rank = 0; rank < kNumRanks; ++rank) {
+    EXPECT_TRUE(MakeDirectories(RankDirectory(run_dir, rank)).ok());
+    OpLog::Options options;
+    options.path = OpLogPath(run_dir, rank);
+    const auto log = OpLog::Create(options);
+    ASSERT_TRUE(log.ok()) << log.status();
+    EXPECT_TRUE((*log)->BeginIteration(0).ok());
+    ObservedOp op;
+    op.name = "linear";
+    const OpArg input_arg(TensorView(&input, {1}));
+    op.args = {&input_arg, 1};
+    void* const open = (*log)->Begin(op);
+    const OpArg output_arg(TensorView(&output, {1}));
+    (*log)->AddOutputs(open, {&output_arg, 1});
+    (*log)->End(open);
+    EXPECT_TRUE((*log)->Finish().ok());
+  }
+}
+
+TEST_F(RunReportTest, WhatAPerturbedRunExplainsIsNoBadNews) {
+  LogLinear(run_dir_, 1, 2.0000005f);
+  LogLinear(run_dir_ + "/reference", 1.0000001f, 2);
+  LogLinear(run_dir_ + "/perturbed", 0.9999999f, 2.0000005f);
+  RunReport report = Read();
+  AddOrigin(run_dir_ + "/reference", "", &report);
+  EXPECT_EQ(Answers(report).back().grade, Grade::kBad);
+  AddOrigin(run_dir_ + "/reference", run_dir_ + "/perturbed", &report);
+  EXPECT_EQ(Answers(report).back().grade, Grade::kGood) << Answers(report).back().text;
+  EXPECT_THAT(Answers(report).back().certainty, HasSubstr("within what rounding explains"));
+}
+
+TEST_F(RunReportTest, APerturbedRunThatIsNotThereIsNoGoodAnswer) {
+  LogLinear(run_dir_, 1, 2);
+  LogLinear(run_dir_ + "/reference", 1, 2);
+  RunReport report = Read();
+  AddOrigin(run_dir_ + "/reference", run_dir_ + "/nothing", &report);
+  EXPECT_EQ(Answers(report).back().grade, Grade::kUnknown);
+  EXPECT_THAT(Answers(report).back().text, HasSubstr("no run directory"));
 }
 
 TEST_F(RunReportTest, TheOperationThatMadeADifferenceIsBadNews) {
