@@ -38,7 +38,7 @@ void CollectiveInputs::Add(const AlignedOps& aligned, const AlignedOps* perturbe
       const LoggedOp& b = aligned.op_b(pair);
       Of& of = instances_[counter.Next(iteration.number, a.definition())];
       const int32_t other = perturbed == nullptr ? -1 : perturbed->partner_of_a[pair.a];
-      for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/false)) {
+      for (const TensorPair& tensor : PairTensors(aligned, pair, /*outputs=*/false)) {
         if (tensor.a < 0 || tensor.b < 0) continue;
         const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
         if (difference > of.difference) of.difference = difference;

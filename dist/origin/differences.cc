@@ -31,39 +31,25 @@ double RelativeDifference(const LoggedOp& a, int tensor_a, const LoggedOp& b, in
   return std::sqrt(squares) / scale;
 }
 
-TensorPairs PairTensors(const LoggedOp& a, const LoggedOp& b, bool outputs) {
+TensorPairs PairTensors(const AlignedOps& aligned, const OpPair& pair, bool outputs) {
   TensorPairs pairs;
-  for (int i = 0; i < a.num_tensors(); ++i) {
-    if (a.definition().tensors[i].is_output == outputs) pairs.push_back({i, -1});
+  const std::vector<OpTensorDefinition>& of_a = aligned.op_a(pair).definition().tensors;
+  for (int i = 0; i < static_cast<int>(of_a.size()); ++i) {
+    if (of_a[i].is_output == outputs) pairs.push_back({i, pair.same ? i : -1});
   }
+  if (pair.same) return pairs;
+  const std::vector<OpTensorDefinition>& of_b = aligned.op_b(pair).definition().tensors;
   size_t next = 0;
-  for (int i = 0; i < b.num_tensors(); ++i) {
-    if (b.definition().tensors[i].is_output != outputs) continue;
+  for (int i = 0; i < static_cast<int>(of_b.size()); ++i) {
+    if (of_b[i].is_output != outputs) continue;
     if (next == pairs.size()) pairs.emplace_back();
     pairs[next++].b = i;
   }
   return pairs;
 }
 
-void Writers::AddUpTo(size_t op) {
-  if (!indexed_) {
-    next_ = op;
-    return;
-  }
-  // Most values are written once.
-  if (writers_.empty()) writers_.reserve(ops_.ops.size());
-  for (; next_ < op; ++next_) {
-    const LoggedOp& writer = ops_.ops[next_];
-    for (int i = 0; i < writer.num_tensors(); ++i) {
-      if (writer.definition().tensors[i].is_output) {
-        writers_[writer.digest(i)] = static_cast<uint32_t>(next_);
-      }
-    }
-  }
-}
-
 int64_t Writers::Search(const Digest& digest, bool outputs_only) const {
-  for (size_t op = next_; op-- > 0;) {
+  for (size_t op = end_; op-- > 0;) {
     for (int i = 0; i < ops_.ops[op].num_tensors(); ++i) {
       if (ops_.ops[op].digest(i) != digest) continue;
       if (!outputs_only || ops_.ops[op].definition().tensors[i].is_output) return static_cast<int64_t>(op);
@@ -72,8 +58,18 @@ int64_t Writers::Search(const Digest& digest, bool outputs_only) const {
   return -1;
 }
 
-int64_t Writers::WriterOf(const Digest& digest) const {
+int64_t Writers::WriterOf(const Digest& digest) {
   if (!indexed_) return Search(digest, /*outputs_only=*/true);
+  // Most values are written once.
+  if (writers_.empty()) writers_.reserve(ops_.ops.size());
+  for (; next_ < end_; ++next_) {
+    const LoggedOp& writer = ops_.ops[next_];
+    for (int i = 0; i < writer.num_tensors(); ++i) {
+      if (writer.definition().tensors[i].is_output) {
+        writers_[writer.digest(i)] = static_cast<uint32_t>(next_);
+      }
+    }
+  }
   const auto found = writers_.find(digest);
   return found == writers_.end() ? -1 : static_cast<int64_t>(found->second);
 }

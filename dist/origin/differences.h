@@ -18,13 +18,13 @@ namespace ott::origin {
 // infinities are in one of them only, or the sizes differ; NaN where one could not be read.
 double RelativeDifference(const LoggedOp& a, int tensor_a, const LoggedOp& b, int tensor_b);
 
-// The tensors of two operations that correspond; -1: the other has none.
+// The inputs, or outputs, of two operations that correspond; -1: the other has none.
 struct TensorPair {
   int a = -1;
   int b = -1;
 };
 using TensorPairs = absl::InlinedVector<TensorPair, 8>;
-TensorPairs PairTensors(const LoggedOp& a, const LoggedOp& b, bool outputs);
+TensorPairs PairTensors(const AlignedOps& aligned, const OpPair& pair, bool outputs);
 
 struct DigestHash {
   size_t operator()(const Digest& digest) const { return digest.low; }
@@ -36,10 +36,10 @@ class Writers {
   // indexed: for many questions; otherwise each goes back through the log.
   Writers(const LoggedOps& ops, bool indexed) : ops_(ops), indexed_(indexed) {}
 
-  // Takes all operations before this one.
-  void AddUpTo(size_t op);
+  // Answers are about the operations before this one. REQUIRES: op is not below that of an earlier call
+  void GoTo(size_t op) { end_ = op; }
   // Index of the operation that last wrote it; -1: none that was logged.
-  int64_t WriterOf(const Digest& digest) const;
+  int64_t WriterOf(const Digest& digest);
   // Whether any operation so far read or wrote it.
   bool Knows(const Digest& digest) const { return Search(digest, /*outputs_only=*/false) >= 0; }
 
@@ -49,6 +49,8 @@ class Writers {
 
   const LoggedOps& ops_;
   const bool indexed_;
+  size_t end_ = 0;
+  // Of the operations before next_: those that nobody asks about need none.
   size_t next_ = 0;
   absl::flat_hash_map<Digest, uint32_t, DigestHash> writers_;
 };

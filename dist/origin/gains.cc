@@ -49,7 +49,7 @@ void Gains::Add(const AlignedOps& perturbed, const CollectiveInputs& collectives
         before = collectives.Find(counter.Next(iteration.number, a.definition())).perturbed;
       const std::vector<Pools>& outputs = pools[a.definition().index];
       if (!pair.same || outputs.empty() || outputs[0].of_module->size() >= kManyGains) continue;
-      for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/false)) {
+      for (const TensorPair& tensor : PairTensors(perturbed, pair, /*outputs=*/false)) {
         before = std::max(before, RelativeDifference(a, tensor.a, b, tensor.b));
       }
       if (!(before > 0) || std::isinf(before)) continue;

@@ -25,6 +25,9 @@ namespace {
 
 // Of the outputs, those that may go without judgement where the answer is that nothing is wrong.
 constexpr double kMostNotJudged = 0.1;
+// An operation that is named on one rank is on another one, too, where it differs by so many times as many
+// times what is explained: what makes it wrong does not end where a tolerance does.
+constexpr double kAlmostAsMuch = 0.5;
 // Of which ranks are noted.
 constexpr int kMaxNotes = 10;
 
@@ -35,9 +38,12 @@ struct Compared {
   AlignedOps aligned;
   std::optional<AlignedOps> perturbed;
   std::optional<Candidate> candidate;
+  // Whether what is named happened on this rank.
+  bool is_named = false;
   bool differs = false;
   int64_t num_not_judged = 0;
   std::string jumps;
+  std::string doubts;
 };
 
 std::string Utf8(std::string_view text) {
@@ -61,8 +67,7 @@ const char* NameOf(Candidate::Kind kind) {
 // Whether two ranks found the same.
 bool IsSame(const Candidate& a, const Candidate& b) {
   return a.kind == b.kind && a.iteration == b.iteration && a.tensor == b.tensor &&
-         a.op->definition().name == b.op->definition().name &&
-         a.op->definition().module == b.op->definition().module;
+         IsSameOperation(a.op->definition(), b.op->definition());
 }
 
 // What only one of the runs has, and nothing was compared with.
@@ -171,7 +176,20 @@ absl::StatusOr<std::vector<std::unique_ptr<Compared>>> Align(const RunLogs& refe
   return compared;
 }
 
-void Judge(const std::vector<std::unique_ptr<Compared>>& compared, bool tolerant, int world_size) {
+// The first of the ranks with a candidate, in iteration and place in the log; null: none has.
+const Compared* FirstOf(const std::vector<std::unique_ptr<Compared>>& compared) {
+  const auto place = [](const Compared& rank) {
+    return std::make_pair(rank.candidate->iteration, rank.candidate->position);
+  };
+  const Compared* first = nullptr;
+  for (const auto& rank : compared) {
+    if (rank->candidate && (first == nullptr || place(*rank) < place(*first))) first = rank.get();
+  }
+  return first;
+}
+
+// Returns FirstOf().
+const Compared* Judge(const std::vector<std::unique_ptr<Compared>>& compared, bool tolerant, int world_size) {
   CollectiveInputs collectives;
   for (const auto& rank : compared) {
     collectives.Add(rank->aligned, rank->perturbed ? &*rank->perturbed : nullptr);
@@ -180,22 +198,43 @@ void Judge(const std::vector<std::unique_ptr<Compared>>& compared, bool tolerant
   for (const auto& rank : compared) {
     if (rank->perturbed) gains.Add(*rank->perturbed, collectives, world_size);
   }
+  // A rank that the perturbed run has no log of has one without operations.
+  const auto judge_of = [&](Compared& rank) {
+    if (tolerant && !rank.perturbed) {
+      rank.perturbed.emplace();
+      rank.perturbed->partner_of_a.assign(rank.aligned.a->ops.size(), -1);
+    }
+    return RankJudge(rank.aligned, tolerant ? &*rank.perturbed : nullptr, collectives, gains, world_size);
+  };
   ParallelFor(static_cast<int64_t>(compared.size()), NumThreads(0), [&](int64_t i) {
     Compared& rank = *compared[i];
-    // Of a rank that the perturbed run has no log of.
-    AlignedOps unknown;
-    unknown.partner_of_a.assign(rank.aligned.a->ops.size(), -1);
-    const AlignedOps* const perturbed = !tolerant ? nullptr : rank.perturbed ? &*rank.perturbed : &unknown;
-    RankJudge judge(rank.aligned, perturbed, collectives, gains, world_size);
+    RankJudge judge = judge_of(rank);
     rank.candidate = judge.Find();
     rank.differs = judge.differs();
     rank.num_not_judged = judge.num_not_judged();
-    if (judge.num_jumps() == 0) return;
-    rank.jumps =
-        absl::StrCat("rank ", rank.rank_b, ": outputs that differ more than is explained, but not in ",
-                     "each run of their operation, as where it rounds inside: ", judge.num_jumps(),
-                     ", the first of ", judge.first_jump());
+    if (judge.num_jumps() > 0) {
+      rank.jumps =
+          absl::StrCat("rank ", rank.rank_b, ": outputs that differ more than is explained, but not in ",
+                       "each run of their operation, as where it rounds inside: ", judge.num_jumps(),
+                       ", the first of ", judge.first_jump());
+    }
+    if (judge.num_doubtful_inputs() > 0) {
+      rank.doubts = absl::StrCat("rank ", rank.rank_b,
+                                 ": inputs that no operation made that was logged, and that differ ",
+                                 "more than in the perturbed run: ", judge.num_doubtful_inputs(),
+                                 ", the first the ", judge.first_doubtful_input(), "; log what makes it");
+    }
   });
+  const Compared* const first = FirstOf(compared);
+  if (first == nullptr) return nullptr;
+  const Candidate& named = *first->candidate;
+  const double times = named.explained > 0 ? named.difference / named.explained : 0;
+  for (const auto& rank : compared) {
+    rank->is_named = (rank->candidate && IsSame(*rank->candidate, named)) ||
+                     (tolerant && named.tensor_is_output && times > 1 &&
+                      judge_of(*rank).TimesExplained(named) >= kAlmostAsMuch * times);
+  }
+  return first;
 }
 
 void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& current, const Compared& rank,
@@ -239,7 +278,7 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
     for (const auto& [rank, log] : reference.ranks) ranks.emplace_back(rank, rank);
   }
   OTT_ASSIGN_OR_RETURN(const auto compared, Align(reference, current, perturbed, ranks));
-  Judge(compared, perturbed != nullptr, reference.world_size);
+  const Compared* const first = Judge(compared, perturbed != nullptr, reference.world_size);
 
   OriginVerdict verdict;
   verdict.set_reference(Utf8(reference.run_dir));
@@ -251,7 +290,6 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
     for (const std::string& problem : run->problems) verdict.add_problems(Utf8(problem));
   }
   AddWhatIsNotCompared(reference, current, compared, &verdict);
-  const Compared* first = nullptr;
   bool differs = false;
   for (const auto& rank : compared) {
     verdict.set_num_compared(verdict.num_compared() + static_cast<int64_t>(rank->aligned.pairs.size()));
@@ -261,11 +299,12 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
     verdict.set_num_not_judged(verdict.num_not_judged() + rank->num_not_judged);
     differs = differs || rank->differs;
     if (!rank->jumps.empty() && verdict.notes_size() < kMaxNotes) verdict.add_notes(Utf8(rank->jumps));
-    if (!rank->candidate) continue;
-    const auto place = [](const Compared& of) {
-      return std::make_pair(of.candidate->iteration, of.candidate->position);
-    };
-    if (first == nullptr || place(*rank) < place(*first)) first = rank.get();
+    // Without another origin, that may be one.
+    if (!rank->doubts.empty() &&
+        (first == nullptr ? verdict.problems_size() : verdict.notes_size()) < kMaxNotes) {
+      *(first == nullptr ? verdict.add_problems() : verdict.add_notes()) = Utf8(rank->doubts);
+    }
+    if (rank->is_named) verdict.add_ranks(rank->rank_b);
   }
   if (first == nullptr) {
     AddWhatIsNotKnown(compared, &verdict);
@@ -284,9 +323,6 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
           "operations differ whose differences came from other ranks, but none was found where they began");
     }
   } else {
-    for (const auto& rank : compared) {
-      if (rank->candidate && IsSame(*rank->candidate, *first->candidate)) verdict.add_ranks(rank->rank_b);
-    }
     Fill(*first->candidate, reference, current, *first, &verdict);
     DescribeSpread(first->aligned, first->candidate->pair, &verdict);
   }

@@ -16,6 +16,8 @@ std::string Describe(const OpDefinition& definition) {
                                    : absl::StrCat(definition.name, " (", definition.module, ")");
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
 // Another run of an operation that differs by so much less shows that it is not always wrong.
 constexpr double kMuchLess = 4;
 
@@ -50,6 +52,10 @@ struct Increment {
 
 }  // namespace
 
+bool IsSameOperation(const OpDefinition& a, const OpDefinition& b) {
+  return a.name == b.name && a.module == b.module && a.is_backward == b.is_backward;
+}
+
 RankJudge::RankJudge(const AlignedOps& aligned, const AlignedOps* perturbed,
                      const CollectiveInputs& collectives, const Gains& gains, int world_size)
     : aligned_(aligned),
@@ -58,7 +64,13 @@ RankJudge::RankJudge(const AlignedOps& aligned, const AlignedOps* perturbed,
       gains_(gains),
       world_size_(world_size),
       writers_a_(*aligned.a, /*indexed=*/perturbed != nullptr),
-      writers_b_(*aligned.b, /*indexed=*/perturbed != nullptr) {}
+      writers_b_(*aligned.b, /*indexed=*/perturbed != nullptr) {
+  for (const auto& definition : aligned.a->definitions) {
+    for (const OpTensorDefinition& tensor : definition->tensors) {
+      coarsest_roundoff_ = std::max(coarsest_roundoff_, UnitRoundoff(tensor.dtype));
+    }
+  }
+}
 
 bool RankJudge::PairIsEqual(const OpPair& pair) const {
   const LoggedOp& a = aligned_.op_a(pair);
@@ -69,7 +81,7 @@ bool RankJudge::PairIsEqual(const OpPair& pair) const {
     }
     return true;
   }
-  for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/true)) {
+  for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/true)) {
     if (tensor.a < 0 || tensor.b < 0 || a.digest(tensor.a) != b.digest(tensor.b)) return false;
   }
   return true;
@@ -84,8 +96,8 @@ std::optional<Candidate> RankJudge::Find() {
       }
       if (PairIsEqual(pair)) continue;
       differs_ = true;
-      writers_a_.AddUpTo(pair.a);
-      writers_b_.AddUpTo(pair.b);
+      writers_a_.GoTo(pair.a);
+      writers_b_.GoTo(pair.b);
       if (std::optional<Candidate> candidate = Judge(i, iteration)) {
         candidate->iteration = iteration.number;
         candidate->position = i - iteration.begin;
@@ -99,16 +111,44 @@ std::optional<Candidate> RankJudge::Find() {
   return std::nullopt;
 }
 
+double RankJudge::TimesExplained(const Candidate& named) {
+  double most = 0;
+  CollectiveCounter counter;
+  for (const AlignedOps::Iteration& iteration : aligned_.iterations) {
+    if (iteration.number != named.iteration) continue;
+    for (size_t i = iteration.begin; i < iteration.end; ++i) {
+      const OpPair& pair = aligned_.pairs[i];
+      const LoggedOp& a = aligned_.op_a(pair);
+      const LoggedOp& b = aligned_.op_b(pair);
+      if (IsCollective(a)) instance_ = counter.Next(iteration.number, a.definition());
+      if (!pair.same || !IsSameOperation(b.definition(), named.op->definition())) continue;
+      Inputs inputs;
+      if (IsCollective(a)) inputs.difference = collectives_.Find(instance_).difference;
+      for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/false)) {
+        inputs.difference = std::max(inputs.difference, InputDifference(pair, tensor));
+      }
+      for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/true)) {
+        if (b.definition().tensors[tensor.b].name != named.tensor) continue;
+        const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
+        const double explained =
+            OutputTolerance(pair, tensor, OutputOf(pair, tensor), inputs, /*difference=*/kInfinity);
+        if (difference > most * explained) most = difference / explained;
+      }
+    }
+  }
+  return most;
+}
+
 std::optional<Candidate> RankJudge::Judge(size_t index, const AlignedOps::Iteration& iteration) {
   const OpPair& pair = aligned_.pairs[index];
   const LoggedOp& a = aligned_.op_a(pair);
   const LoggedOp& b = aligned_.op_b(pair);
   Inputs inputs;
-  if (std::optional<Candidate> candidate = JudgeInputs(pair, inputs)) return candidate;
+  if (std::optional<Candidate> candidate = JudgeInputs(index, iteration, inputs)) return candidate;
   if (IsCollective(a)) {
     inputs.difference = std::max(inputs.difference, collectives_.Find(instance_).difference);
   }
-  for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/true)) {
+  for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/true)) {
     if (tensor.a < 0 || tensor.b < 0 || a.digest(tensor.a) == b.digest(tensor.b)) continue;
     if (std::optional<Candidate> candidate = JudgeOutput(pair, tensor, inputs, iteration)) return candidate;
   }
@@ -147,10 +187,25 @@ double RankJudge::InputDifference(const OpPair& pair, const TensorPair& tensor) 
   return least;
 }
 
-std::optional<Candidate> RankJudge::JudgeInputs(const OpPair& pair, Inputs& inputs) {
+double RankJudge::UnloggedTolerance(size_t index) {
+  for (; num_looked_at_ < index; ++num_looked_at_) {
+    const OpPair& pair = aligned_.pairs[num_looked_at_];
+    for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/true)) {
+      if (tensor.a < 0 || tensor.b < 0) continue;
+      const double difference =
+          RelativeDifference(aligned_.op_a(pair), tensor.a, aligned_.op_b(pair), tensor.b);
+      if (std::isfinite(difference)) largest_difference_ = std::max(largest_difference_, difference);
+    }
+  }
+  return kSafety * (largest_difference_ + 2 * coarsest_roundoff_);
+}
+
+std::optional<Candidate> RankJudge::JudgeInputs(size_t index, const AlignedOps::Iteration& iteration,
+                                                Inputs& inputs) {
+  const OpPair& pair = aligned_.pairs[index];
   const LoggedOp& a = aligned_.op_a(pair);
   const LoggedOp& b = aligned_.op_b(pair);
-  for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/false)) {
+  for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/false)) {
     if (tensor.b < 0 || (pair.same && tensor.a < 0)) continue;
     if (!b.is_known(tensor.b) || (tensor.a >= 0 && !a.is_known(tensor.a))) {
       // It may differ, and nobody is to blame for that.
@@ -162,14 +217,24 @@ std::optional<Candidate> RankJudge::JudgeInputs(const OpPair& pair, Inputs& inpu
     if (difference == 0) continue;
     const Digest of_a = tensor.a >= 0 ? a.digest(tensor.a) : Digest();
     const int64_t writer_a = tensor.a >= 0 ? writers_a_.WriterOf(of_a) : -1;
-    const int64_t writer_b = writers_b_.WriterOf(b.digest(tensor.b));
-    const bool made_alike = tolerant() && writer_a >= 0 && writer_b >= 0 &&
-                            aligned_.partner_of_a[writer_a] == static_cast<int32_t>(writer_b);
+    const bool made_alike = tolerant() && writer_a >= 0 &&
+                            IsWrittenBy(aligned_.partner_of_a[writer_a], b.digest(tensor.b), pair.b);
     // Of an operation of another name, which tensor is which is a guess.
     const bool is_known = pair.same && !std::isnan(difference);
     if (!made_alike && (is_known || !tolerant())) {
       const double allowed = tolerant() ? InputTolerance(pair, tensor, writer_a) : 0;
-      if (!(difference <= allowed)) return ExplainInput(pair, tensor, writer_a, writer_b, difference);
+      if (!(difference <= allowed)) {
+        const int64_t writer_b = writers_b_.WriterOf(b.digest(tensor.b));
+        // What makes it is not known, and so not what that makes of differences that were explained.
+        const bool may_be_explained =
+            tolerant() && writer_a < 0 && writer_b < 0 &&
+            (PerturbedOp(pair) == nullptr || difference <= UnloggedTolerance(index));
+        if (!may_be_explained) return ExplainInput(pair, tensor, writer_a, writer_b, difference);
+        if (num_doubtful_inputs_++ == 0) {
+          first_doubtful_input_ = absl::StrCat(b.definition().tensors[tensor.b].name, " of ",
+                                               Describe(b.definition()), " in iteration ", iteration.number);
+        }
+      }
     }
     if (std::isnan(difference)) {
       inputs.is_guess = true;
@@ -181,11 +246,23 @@ std::optional<Candidate> RankJudge::JudgeInputs(const OpPair& pair, Inputs& inpu
   return std::nullopt;
 }
 
+bool RankJudge::IsWrittenBy(int32_t op_b, const Digest& digest, size_t before) const {
+  if (op_b < 0 || static_cast<size_t>(op_b) >= before) return false;
+  const LoggedOp& op = aligned_.b->ops[op_b];
+  for (int i = 0; i < op.num_tensors(); ++i) {
+    if (op.digest(i) == digest && op.definition().tensors[i].is_output) return true;
+  }
+  return false;
+}
+
 RoundedOutput RankJudge::OutputOf(const OpPair& pair, const TensorPair& tensor) const {
   RoundedOutput output = RoundedOutputOf(aligned_.op_a(pair), tensor.a, world_size_);
-  const RoundedOutput other = RoundedOutputOf(aligned_.op_b(pair), tensor.b, world_size_);
-  output.reduction_length = std::max(output.reduction_length, other.reduction_length);
-  if (UnitRoundoff(other.dtype) > UnitRoundoff(output.dtype)) output.dtype = other.dtype;
+  const OpDefinition& other = aligned_.op_b(pair).definition();
+  if (!pair.same) {
+    output.reduction_length = std::max(output.reduction_length, ReductionLength(other, tensor.b));
+  }
+  const DType dtype = other.tensors[tensor.b].dtype;
+  if (UnitRoundoff(dtype) > UnitRoundoff(output.dtype)) output.dtype = dtype;
   return output;
 }
 
@@ -236,7 +313,6 @@ std::optional<double> RankJudge::GainOf(const OpPair& pair, int tensor, const Ro
 
 double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
                                   const Inputs& inputs, double difference) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const bool inputs_differ = inputs.difference > 0;
   // What counts and chooses jumps, and no rounding explains where to.
   if (UnitRoundoff(output.dtype) == 0) {
@@ -410,7 +486,7 @@ std::string RankJudge::DescribeWriter(const LoggedOps& ops, int64_t writer) cons
   return absl::StrCat(Describe(definition), " in iteration ", IterationOf(ops, static_cast<size_t>(writer)));
 }
 
-size_t RankJudge::FirstInserted(size_t op_b) const {
+size_t RankJudge::FirstInserted(size_t op_b) {
   constexpr int kMaxSteps = 1000;
   for (int step = 0; step < kMaxSteps; ++step) {
     const LoggedOp& op = aligned_.b->ops[op_b];

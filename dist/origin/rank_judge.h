@@ -47,6 +47,9 @@ struct Candidate {
   std::string last_written_by;
 };
 
+// By name, module and direction.
+bool IsSameOperation(const OpDefinition& a, const OpDefinition& b);
+
 class RankJudge {
  public:
   // perturbed: run a against the perturbed one; null: whatever differs in a bit counts.
@@ -57,6 +60,10 @@ class RankJudge {
   // none, or what differs came from other ranks.
   std::optional<Candidate> Find();
 
+  // Of an operation that was named on another rank, where a perturbed run tells: by how many times what is
+  // explained its output differs here in that iteration, the most of all its runs.
+  double TimesExplained(const Candidate& named);
+
   // Whether any tensor differs, in a bit.
   bool differs() const { return differs_; }
   // Outputs of which nothing tells what the operation makes of the differences of its inputs.
@@ -65,6 +72,11 @@ class RankJudge {
   // "linear (fc1) in iteration 2".
   int64_t num_jumps() const { return num_jumps_; }
   const std::string& first_jump() const { return first_jump_; }
+  // Inputs that no operation made that was logged, and that differ more than in the perturbed run, but no
+  // more than what is not logged may have made of other differences; and the first of them: "weight of linear
+  // (fc1) in iteration 2".
+  int64_t num_doubtful_inputs() const { return num_doubtful_inputs_; }
+  const std::string& first_doubtful_input() const { return first_doubtful_input_; }
 
  private:
   struct Inputs {
@@ -78,15 +90,20 @@ class RankJudge {
   bool PairIsEqual(const OpPair& pair) const;
   std::optional<Candidate> Judge(size_t index, const AlignedOps::Iteration& iteration);
   // Compares the inputs; a candidate where one differs that no operation made.
-  std::optional<Candidate> JudgeInputs(const OpPair& pair, Inputs& inputs);
+  std::optional<Candidate> JudgeInputs(size_t index, const AlignedOps::Iteration& iteration, Inputs& inputs);
   std::optional<Candidate> JudgeOutput(const OpPair& pair, const TensorPair& tensor, const Inputs& inputs,
                                        const AlignedOps::Iteration& iteration);
+  // Whether this operation of b, if it comes before another one, writes the value.
+  bool IsWrittenBy(int32_t op_b, const Digest& digest, size_t before) const;
   double InputDifference(const OpPair& pair, const TensorPair& tensor) const;
   // The operation of the perturbed run that corresponds; null: none.
   const LoggedOp* PerturbedOp(const OpPair& pair) const;
   // The largest; of a collective, of all ranks.
   double PerturbedInputDifference(const OpPair& pair) const;
   double InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const;
+  // What operations that are not logged may have made of what pairs before this one made: the largest
+  // difference of their outputs, and a rounding of each number in the coarsest dtype of the logs.
+  double UnloggedTolerance(size_t index);
   // What the operation makes of differences, at least 1; nothing where the perturbed run does not tell.
   std::optional<double> GainOf(const OpPair& pair, int tensor, const RoundedOutput& output);
   // difference: of the output; if the tolerance is not below it, it may be less than what is explained.
@@ -106,7 +123,7 @@ class RankJudge {
   Candidate ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a, int64_t writer_b,
                          double difference);
   // The first of the operations that only b ran which led to this one.
-  size_t FirstInserted(size_t op_b) const;
+  size_t FirstInserted(size_t op_b);
   std::string DescribeWriter(const LoggedOps& ops, int64_t writer) const;
 
   const AlignedOps& aligned_;
@@ -126,6 +143,12 @@ class RankJudge {
   int64_t num_not_judged_ = 0;
   int64_t num_jumps_ = 0;
   std::string first_jump_;
+  int64_t num_doubtful_inputs_ = 0;
+  std::string first_doubtful_input_;
+  // Of outputs of the first `num_looked_at_` pairs.
+  double largest_difference_ = 0;
+  size_t num_looked_at_ = 0;
+  double coarsest_roundoff_ = 0;
 };
 
 }  // namespace ott::origin

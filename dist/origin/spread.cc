@@ -18,7 +18,7 @@ double LargestDifference(const AlignedOps& aligned, const OpPair& pair, bool out
   double largest = 0;
   const LoggedOp& a = aligned.op_a(pair);
   const LoggedOp& b = aligned.op_b(pair);
-  for (const TensorPair& tensor : PairTensors(a, b, outputs)) {
+  for (const TensorPair& tensor : PairTensors(aligned, pair, outputs)) {
     if (tensor.a < 0 || tensor.b < 0) continue;
     const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
     if (difference > largest) largest = difference;
@@ -51,7 +51,7 @@ void DescribeSpread(const AlignedOps& aligned, size_t origin, OriginVerdict* ver
     const LoggedOp& a = aligned.op_a(pair);
     const LoggedOp& b = aligned.op_b(pair);
     bool any = false;
-    for (const TensorPair& tensor : PairTensors(a, b, /*outputs=*/true)) {
+    for (const TensorPair& tensor : PairTensors(aligned, pair, /*outputs=*/true)) {
       if (tensor.b < 0 || (tensor.a >= 0 && a.digest(tensor.a) == b.digest(tensor.b))) continue;
       reached.try_emplace(b.digest(tensor.b), maker);
       any = true;

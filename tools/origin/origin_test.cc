@@ -28,6 +28,7 @@ namespace ott::origin {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -74,8 +75,8 @@ TEST(SequenceAlignment, SequencesThatDifferInMuchAreAlignedByOccurrence) {
 
 TEST(Origin, AFaultIsFoundBitForBitWithoutAPerturbedRun) {
   for (int f = 1; f <= kNumFaults; ++f) {
-    const PlantedResult result = RunPlanted(Dir(), DType::kFloat32, static_cast<Fault>(f), 1,
-                                            /*other_order=*/false, /*perturbed=*/false);
+    const PlantedResult result = RunPlanted(
+        Dir(), {DType::kFloat32, static_cast<Fault>(f), 1, /*other_order=*/false, /*perturbed=*/false, {}});
     ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
     EXPECT_TRUE(result.found) << TruthOf(static_cast<Fault>(f)).description << ": "
                               << result.verdict->verdict();
@@ -85,7 +86,7 @@ TEST(Origin, AFaultIsFoundBitForBitWithoutAPerturbedRun) {
 TEST(Origin, AFaultIsFoundAmongSumsInAnotherOrder) {
   for (int f = 1; f <= kNumFaults; ++f) {
     const PlantedResult result =
-        RunPlanted(Dir(), DType::kFloat32, static_cast<Fault>(f), 3, /*other_order=*/true);
+        RunPlanted(Dir(), {DType::kFloat32, static_cast<Fault>(f), 3, /*other_order=*/true, true, {}});
     ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
     EXPECT_TRUE(result.found) << TruthOf(static_cast<Fault>(f)).description << ": "
                               << result.verdict->verdict();
@@ -95,21 +96,47 @@ TEST(Origin, AFaultIsFoundAmongSumsInAnotherOrder) {
 TEST(Origin, SumsInAnotherOrderAreNoFinding) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat8E4M3}) {
     for (uint64_t seed = 1; seed <= 4; ++seed) {
-      const PlantedResult result = RunPlanted(Dir(), dtype, Fault::kNone, seed, /*other_order=*/true);
+      const PlantedResult result =
+          RunPlanted(Dir(), {dtype, Fault::kNone, seed, /*other_order=*/true, true, {}});
       ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
       EXPECT_EQ(result.verdict->kind(), "none") << result.verdict->verdict();
     }
   }
 }
 
+TEST(Origin, SumsInAnotherOrderAreNoFindingWhereMuchIsNotLogged) {
+  for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
+    for (const std::vector<std::string>& not_logged :
+         {std::vector<std::string>{"adam"},
+          {"layernorm", "gelu", "dropout", "add", "CrossEntropyBackward", "GeluDropoutBackward",
+           "LayerNormBackward", "accumulate", "allreduce", "average"}}) {
+      const PlantedResult result =
+          RunPlanted(Dir(), {dtype, Fault::kNone, 2, /*other_order=*/true, true, not_logged});
+      ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+      EXPECT_THAT(result.verdict->kind(), AnyOf("none", "unknown")) << result.verdict->verdict();
+    }
+  }
+}
+
+TEST(Origin, AFaultThatIsNotLoggedIsFoundInWhatReadsIt) {
+  for (const auto fault : {Fault::kSkippedUpdate, Fault::kLearningRateOnOneRank, Fault::kOptimizerEpsilon}) {
+    const PlantedResult result =
+        RunPlanted(Dir(), {DType::kFloat32, fault, 3, /*other_order=*/true, true, {"adam"}});
+    ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+    EXPECT_EQ(result.verdict->kind(), "input") << result.verdict->verdict();
+    EXPECT_EQ(result.verdict->operation(), "linear");
+    EXPECT_EQ(result.verdict->iteration(), 2);
+  }
+}
+
 TEST(Origin, ARunThatRepeatsHasNoOrigin) {
-  const PlantedResult result = RunPlanted(Dir(), DType::kFloat32, Fault::kNone, 5, false, false);
+  const PlantedResult result = RunPlanted(Dir(), {DType::kFloat32, Fault::kNone, 5, false, false, {}});
   EXPECT_EQ(result.verdict->kind(), "none");
   EXPECT_EQ(result.verdict->problems_size(), 0);
 }
 
 TEST(Origin, WithoutAPerturbedRunAnotherOrderOfSumsIsNamedAndCalledWhatItIs) {
-  const PlantedResult result = RunPlanted(Dir(), DType::kFloat32, Fault::kNone, 6, true, false);
+  const PlantedResult result = RunPlanted(Dir(), {DType::kFloat32, Fault::kNone, 6, true, false, {}});
   EXPECT_EQ(result.verdict->kind(), "operation");
   EXPECT_EQ(result.verdict->iteration(), 0);
   EXPECT_THAT(result.verdict->verdict(),
@@ -420,6 +447,48 @@ TEST_F(OriginOfRoundedInputs, AnOperationThatIsFurtherOffThanRoundingInsideOfItI
   EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
 }
 
+// One linear operation on each of two ranks, of which the first is wrong by `first`, and the second by
+// `second`, of what is explained, which is about 1e-5.
+class OriginOnTwoRanks : public OriginOfHandWrittenLogs {
+ protected:
+  absl::StatusOr<OriginVerdict> FindAmongRanks(float first, float second) {
+    Write("a", 10, 100, 100);
+    Write("perturbed", 10.00001f, 100.0001f, 100.0001f);
+    Write("b", 10.00001f, 100 + 1e-3f * first, 100 + 1e-3f * second);
+    return FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  }
+
+ private:
+  void Write(const std::string& run, float input, float first, float second) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("norm", {5}, input);
+      log.Op("linear", {input}, rank == 0 ? first : second);
+      log.Finish();
+    }
+  }
+};
+
+TEST_F(OriginOnTwoRanks, WhatIsAlmostAsWrongOnTheOtherIsNotBlamedOnOneAlone) {
+  const auto verdict = FindAmongRanks(1.2f, 0.9f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->ranks(), ElementsAre(0, 1)) << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOnTwoRanks, WhatIsExplainedOnBothIsNoFinding) {
+  const auto verdict = FindAmongRanks(0.9f, 0.3f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOnTwoRanks, WhatRoundsOnTheOtherIsBlamedOnOneAlone) {
+  const auto verdict = FindAmongRanks(1.2f, 0.3f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->ranks(), ElementsAre(0)) << FormatOrigin(*verdict);
+}
+
 TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRunsOfTheOperation) {
   const auto write = [&](const char* run, float early, float first, float late, float second) {
     HandWritten log(dir_ + "/" + run, 0, 1);
@@ -510,6 +579,63 @@ TEST_F(OriginOfHandWrittenLogs, RanksThatLeftNothingAreMissedWhereRunJsonIsDamag
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->kind(), "unknown");
+}
+
+// Three iterations of an operation that reads what another one made, and a parameter that nobody logged.
+class OriginOfUnloggedInputs : public OriginOfHandWrittenLogs {
+ protected:
+  // norm: of the first operation's output.
+  void Write(const std::string& run, float norm, float parameter, int64_t num_iterations = 3) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    for (int64_t iteration = 0; iteration < num_iterations; ++iteration) {
+      if (iteration > 0) log.BeginIteration(iteration);
+      log.Op("norm", {5}, norm);
+      const float last = iteration == 2 ? parameter : 20;
+      log.Op("scale", {norm, last}, norm * last);
+    }
+    log.Finish();
+  }
+  absl::StatusOr<OriginVerdict> FindAmongPerturbed() {
+    return FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  }
+};
+
+TEST_F(OriginOfUnloggedInputs, OneThatDiffersAsInThePerturbedRunIsNoFinding) {
+  Write("a", 10, 20);
+  Write("perturbed", 10.000001f, 20.00001f);
+  Write("b", 10.000002f, 20.00003f);
+  const auto verdict = FindAmongPerturbed();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfUnloggedInputs, OneThatOtherDifferencesMayHaveMadeIsNeitherBlamedNorPassed) {
+  Write("a", 10, 20);
+  Write("perturbed", 10.00001f, 20);
+  Write("b", 10.00001f, 20.00005f);
+  const auto verdict = FindAmongPerturbed();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("the first the input1 of scale in iteration 2")));
+}
+
+TEST_F(OriginOfUnloggedInputs, OneThatNothingElseExplainsIsBlamed) {
+  Write("a", 10, 20);
+  Write("perturbed", 10.00001f, 20);
+  Write("b", 10.00001f, 20.01f);
+  const auto verdict = FindAmongPerturbed();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "input") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->iteration(), 2);
+}
+
+TEST_F(OriginOfUnloggedInputs, OneThatThePerturbedRunDoesNotReadIsNeitherBlamedNorPassed) {
+  Write("a", 10, 20);
+  Write("perturbed", 10.000001f, 20, /*num_iterations=*/2);
+  Write("b", 10, 20.01f);
+  const auto verdict = FindAmongPerturbed();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown") << FormatOrigin(*verdict);
 }
 
 TEST_F(OriginOfHandWrittenLogs, LogsOfOtherProgramsAreRefused) {

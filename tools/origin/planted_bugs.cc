@@ -3,9 +3,9 @@
 // of 2 and 4 ranks.
 //
 // Every verdict rests on one reference run and one perturbed run. Clean: N (100) runs of each dtype whose
-// sums are made in another order. Planted: each of 14 faults in N / 10 runs of each dtype, with the
-// reference's order and with another one. Ends with 1 where a clean run has a finding, or a fault is not
-// found where it is in nine of ten runs of a column.
+// sums are made in another order, and N / 5 with some operations not logged. Planted: each of 14
+// faults in N / 10 runs of each dtype, with the reference's order and with another one. Ends with 1 where a
+// clean run has a finding, or a fault is not found where it is in nine of ten runs of a column.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,11 +25,16 @@
 namespace ott::origin {
 namespace {
 
-int Run(int num_runs, uint64_t first_seed, const std::vector<DType>& dtypes) {
-  const std::string dir = std::filesystem::temp_directory_path() / "ott_planted_bugs";
-  std::filesystem::remove_all(dir);
+struct LogKind {
+  std::string description;
+  std::vector<std::string> not_logged;
+};
+
+// Whether nothing was found.
+bool RunClean(const std::string& dir, const LogKind& log, int num_runs, uint64_t first_seed,
+              const std::vector<DType>& dtypes) {
   bool holds = true;
-  std::printf("%-48s %14s %14s  %s\n", "clean: sums in another order", "findings", "cannot tell",
+  std::printf("%-48s %14s %14s  %s\n", ("clean: " + log.description).c_str(), "findings", "cannot tell",
               "not judged, of outputs");
   for (const DType dtype : dtypes) {
     int findings = 0;
@@ -37,7 +42,8 @@ int Run(int num_runs, uint64_t first_seed, const std::vector<DType>& dtypes) {
     int64_t not_judged = 0;
     int64_t compared = 0;
     for (int i = 0; i < num_runs; ++i) {
-      const PlantedResult result = RunPlanted(dir, dtype, Fault::kNone, first_seed + i, /*other_order=*/true);
+      const PlantedResult result = RunPlanted(dir, {dtype, Fault::kNone, first_seed + i, /*other_order=*/true,
+                                                    /*perturbed=*/true, log.not_logged});
       OTT_CHECK(result.verdict.ok()) << result.verdict.status();
       std::filesystem::remove_all(dir);
       not_judged += result.verdict->num_not_judged();
@@ -52,6 +58,22 @@ int Run(int num_runs, uint64_t first_seed, const std::vector<DType>& dtypes) {
                 num_runs, untold, num_runs, static_cast<long long>(not_judged),
                 static_cast<long long>(compared));
     std::fflush(stdout);
+  }
+  return holds;
+}
+
+int Run(int num_runs, uint64_t first_seed, const std::vector<DType>& dtypes) {
+  const std::string dir = std::filesystem::temp_directory_path() / "ott_planted_bugs";
+  std::filesystem::remove_all(dir);
+  bool holds = true;
+  for (const LogKind& log :
+       {LogKind{"sums in another order", {}}, LogKind{"updates are not logged", {"adam"}},
+        LogKind{"only products and updates are logged",
+                {"data", "padding_mask", "random_state", "dropout_mask", "layernorm", "gelu", "dropout",
+                 "add", "cross_entropy", "CrossEntropyBackward", "GeluDropoutBackward", "LayerNormBackward",
+                 "accumulate", "allreduce", "average"}}}) {
+    const int num_of_kind = log.not_logged.empty() ? num_runs : std::max(num_runs / 5, 1);
+    holds = RunClean(dir, log, num_of_kind, first_seed, dtypes) && holds;
   }
   const int num_planted = std::max(num_runs / 10, 1);
   std::printf("\nplanted: found where it is, of %d runs\n%-48s", num_planted, "");
@@ -68,7 +90,8 @@ int Run(int num_runs, uint64_t first_seed, const std::vector<DType>& dtypes) {
       for (const bool other_order : {false, true}) {
         int found = 0;
         for (int i = 0; i < num_planted; ++i) {
-          const PlantedResult result = RunPlanted(dir, dtype, fault, first_seed + 1000 + i, other_order);
+          const PlantedResult result =
+              RunPlanted(dir, {dtype, fault, first_seed + 1000 + i, other_order, /*perturbed=*/true, {}});
           OTT_CHECK(result.verdict.ok()) << result.verdict.status();
           found += result.found ? 1 : 0;
           if (!result.found && misses.size() < 1000) {

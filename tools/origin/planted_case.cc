@@ -5,6 +5,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/origin/origin.h"
 
@@ -43,22 +44,23 @@ bool IsTruth(const OriginVerdict& verdict, const SimulatedTraining& training) {
 
 }  // namespace
 
-PlantedResult RunPlanted(const std::string& dir, DType dtype, Fault fault, uint64_t seed, bool other_order,
-                         bool perturbed) {
+PlantedResult RunPlanted(const std::string& dir, const PlantedCase& planted) {
   SimulatedTraining training;
-  training.seed = seed;
-  training.num_ranks = seed % 3 == 0 ? 4 : 2;
-  training.dtype = dtype;
-  const std::string runs = absl::StrCat(dir, "/", std::string(Name(dtype)), "_", seed);
+  training.seed = planted.seed;
+  training.num_ranks = planted.seed % 3 == 0 ? 4 : 2;
+  training.dtype = planted.dtype;
+  training.not_logged = planted.not_logged;
+  const std::string runs = absl::StrCat(dir, "/", std::string(Name(planted.dtype)), "_", planted.seed,
+                                        absl::StrJoin(planted.not_logged, "_"));
   absl::Status status;
   if (!IsRunDirectory(runs + "/reference")) status.Update(Train(training, runs + "/reference"));
-  if (perturbed && !IsRunDirectory(runs + "/perturbed")) {
+  if (planted.perturbed && !IsRunDirectory(runs + "/perturbed")) {
     training.perturb_ulps = 1;
     status.Update(Train(training, runs + "/perturbed"));
     training.perturb_ulps = 0;
   }
-  training.fault = fault;
-  if (other_order) training.order = AnotherOrder(seed);
+  training.fault = planted.fault;
+  if (planted.other_order) training.order = AnotherOrder(planted.seed);
   std::error_code error;
   std::filesystem::remove_all(runs + "/current", error);
   status.Update(Train(training, runs + "/current"));
@@ -67,7 +69,8 @@ PlantedResult RunPlanted(const std::string& dir, DType dtype, Fault fault, uint6
     result.verdict = status;
     return result;
   }
-  result.verdict = FindOrigin(runs + "/reference", runs + "/current", perturbed ? runs + "/perturbed" : "");
+  result.verdict =
+      FindOrigin(runs + "/reference", runs + "/current", planted.perturbed ? runs + "/perturbed" : "");
   result.found = result.verdict.ok() && IsTruth(*result.verdict, training);
   return result;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ott/core/tensor/dtype.h"
@@ -13,6 +14,19 @@
 
 namespace ott::origin {
 
+struct PlantedCase {
+  DType dtype = DType::kFloat32;
+  Fault fault = Fault::kNone;
+  // 2 ranks, or 4 where three divides it.
+  uint64_t seed = 1;
+  // Whether the run with the fault makes its sums otherwise, in one of many ways.
+  bool other_order = false;
+  // Whether the verdict rests on a perturbed run.
+  bool perturbed = true;
+  // SimulatedTraining::not_logged.
+  std::vector<std::string> not_logged;
+};
+
 struct PlantedResult {
   absl::StatusOr<OriginVerdict> verdict;
   // It names what has the fault, its iteration and its ranks; of no fault, nothing.
@@ -20,10 +34,8 @@ struct PlantedResult {
 };
 
 // Trains below `dir`: a reference and a perturbed run, unless they are there from an earlier call, and one
-// with the fault, of 2 ranks, or 4 for seeds that three divides. other_order: the last of them makes its sums
-// otherwise, in one of many ways. perturbed: whether the verdict rests on the perturbed run.
-PlantedResult RunPlanted(const std::string& dir, DType dtype, Fault fault, uint64_t seed, bool other_order,
-                         bool perturbed = true);
+// with the fault.
+PlantedResult RunPlanted(const std::string& dir, const PlantedCase& planted);
 
 }  // namespace ott::origin
 

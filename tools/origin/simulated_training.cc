@@ -107,11 +107,16 @@ struct Operation {
 
 class Rank {
  public:
-  Rank(int rank, std::unique_ptr<OpLog> log) : rank_(rank), log_(std::move(log)) {}
+  Rank(int rank, std::unique_ptr<OpLog> log, const std::vector<std::string>& not_logged)
+      : rank_(rank), log_(std::move(log)), not_logged_(not_logged) {}
 
   // Logs an operation that reads `inputs` and writes what compute() says.
   void Run(const Operation& operation, const std::vector<Named>& inputs,
            const std::function<std::vector<Named>()>& compute) {
+    if (std::find(not_logged_.begin(), not_logged_.end(), operation.name) != not_logged_.end()) {
+      compute();
+      return;
+    }
     ObservedOp observed;
     observed.name = operation.name;
     observed.module = operation.module;
@@ -151,6 +156,7 @@ class Rank {
 
   const int rank_;
   std::unique_ptr<OpLog> log_;
+  const std::vector<std::string> not_logged_;
 };
 
 // A sum of products of `count` terms, in some order. narrow: each partial sum is rounded to bfloat16.
@@ -192,7 +198,7 @@ class Network {
       options.rank = rank;
       options.world_size = training_.num_ranks;
       OTT_ASSIGN_OR_RETURN(std::unique_ptr<OpLog> log, OpLog::Create(options));
-      ranks_.push_back(std::make_unique<Rank>(rank, std::move(log)));
+      ranks_.push_back(std::make_unique<Rank>(rank, std::move(log), training_.not_logged));
     }
     return MakeParameters();
   }

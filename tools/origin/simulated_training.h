@@ -57,6 +57,8 @@ struct SimulatedTraining {
   int fault_iteration = 1;
   // Units in the last place by which weights are moved; 0: none.
   int perturb_ulps = 0;
+  // Names of operations that run without being logged.
+  std::vector<std::string> not_logged;
 };
 
 // Writes a run directory with logs of operations.
