@@ -21,14 +21,23 @@ bool WorkOnGpu() {
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;
   cudaStreamCreate(&stream);
-  cudaMalloc(&values, kCount * sizeof(float));
+  cudaMalloc(reinterpret_cast<void**>(&values), kCount * sizeof(float));
   cudaMemsetAsync(values, 0, kCount * sizeof(float), stream);
-  for (int i = 0; i < kNumLaunches; ++i) AddOne<<<kCount / 256, 256, 0, stream>>>(values, kCount);
+  for (int i = 0; i < kNumLaunches; ++i) AddOne<float><<<kCount / 256, 256, 0, stream>>>(values, kCount);
   cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-  AddOne<<<kCount / 256, 256, 0, stream>>>(values, kCount);
+  AddOne<float><<<kCount / 256, 256, 0, stream>>>(values, kCount);
   cudaStreamEndCapture(stream, &graph);
   cudaGraphInstantiate(&executable, graph, 0);
   cudaGraphLaunch(executable, stream);
+  int num_devices = 0;
+  cudaGetDeviceCount(&num_devices);
+  if (num_devices > 1) {
+    float* there = nullptr;
+    cudaSetDevice(1);
+    cudaMalloc(reinterpret_cast<void**>(&there), kCount * sizeof(float));
+    cudaSetDevice(0);
+    cudaMemcpyPeerAsync(there, 1, values, 0, kCount * sizeof(float), stream);
+  }
   cudaMemcpyAsync(&first, values, sizeof(first), cudaMemcpyDeviceToHost, stream);
   cudaStreamSynchronize(stream);
   return first == kNumLaunches + 1 && cudaGetLastError() == cudaSuccess;

@@ -5,7 +5,8 @@
 
 namespace ott::capture {
 
-// A memset, a copy, kNumLaunches kernels and a graph of one kernel, launched once; all done when it returns.
+// A memset, a copy, where there are two devices one between them, kNumLaunches kernels and a graph of one
+// kernel, launched once; all done when it returns.
 // Returns whether CUDA had no error.
 bool WorkOnGpu();
 

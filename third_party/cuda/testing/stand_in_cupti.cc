@@ -1,11 +1,12 @@
 // A libcupti.so.13 for tests: activities of the devices of the stand-in for the CUDA runtime. It has the
 // functions that `ott profile` calls, and tells of the runtime's calls, kernels, copies, sets and
-// synchronisations; not of graphs and the driver's own calls. No record is ever dropped.
+// synchronisations; not of the driver's own calls. No record is ever dropped.
 
 #include <cupti.h>
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -29,6 +30,9 @@ std::mutex flush_mutex;
 CUpti_BuffersCallbackRequestFunc request_buffer;
 CUpti_BuffersCallbackCompleteFunc complete_buffer;
 CUpti_TimestampCallbackFunc timestamp;
+CUpti_CallbackFunc callback;
+void* callback_data;
+std::atomic<bool> tells_nodes{false}, tells_copied_nodes{false};
 
 constexpr struct {
   std::string_view function;
@@ -45,6 +49,8 @@ constexpr struct {
     OTT_FUNCTION(cudaFreeHost, 3020),
     OTT_FUNCTION(cudaMemcpy, 3020),
     OTT_FUNCTION(cudaMemcpyAsync, 3020),
+    OTT_FUNCTION(cudaMemcpyPeer, 4000),
+    OTT_FUNCTION(cudaMemcpyPeerAsync, 4000),
     OTT_FUNCTION(cudaMemset, 3020),
     OTT_FUNCTION(cudaMemsetAsync, 3020),
     OTT_FUNCTION(cudaStreamCreateWithFlags, 5000),
@@ -58,6 +64,10 @@ constexpr struct {
     OTT_FUNCTION(cudaDeviceSynchronize, 3020),
     OTT_FUNCTION(cudaLaunchKernel, 7000),
     OTT_FUNCTION(cudaLaunchHostFunc, 10000),
+    OTT_FUNCTION(cudaStreamBeginCapture, 10000),
+    OTT_FUNCTION(cudaStreamEndCapture, 10000),
+    OTT_FUNCTION(cudaGraphInstantiate, 12000),
+    OTT_FUNCTION(cudaGraphLaunch, 10000),
 #undef OTT_FUNCTION
 };
 
@@ -130,9 +140,27 @@ void AddKernel(const OttCudaWork& work) {
   kernel->blockX = static_cast<int32_t>(work.block[0]);
   kernel->blockY = static_cast<int32_t>(work.block[1]);
   kernel->blockZ = static_cast<int32_t>(work.block[2]);
+  kernel->graphNodeId = work.graph_node;
+  kernel->graphId = work.graph_node == 0 ? 0 : 1;
+}
+
+void AddPeerCopy(const OttCudaWork& work) {
+  auto* const copy = Add<CUpti_ActivityMemcpyPtoP4>(CUPTI_ACTIVITY_KIND_MEMCPY2);
+  if (copy == nullptr) return;
+  SetSpan(*copy, work);
+  copy->bytes = work.bytes;
+  copy->copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_PTOP;
+  copy->srcKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  copy->dstKind = CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
+  copy->srcDeviceId = work.from_device;
+  copy->srcContextId = ContextOf(work.from_device);
+  copy->dstDeviceId = work.to_device;
+  copy->dstContextId = ContextOf(work.to_device);
 }
 
 void AddCopy(const OttCudaWork& work) {
+  if (work.is_from_device && work.is_to_device && work.from_device != work.to_device)
+    return AddPeerCopy(work);
   auto* const copy = Add<CUpti_ActivityMemcpy6>(CUPTI_ACTIVITY_KIND_MEMCPY);
   if (copy == nullptr) return;
   SetSpan(*copy, work);
@@ -170,6 +198,19 @@ void AddWork(const OttCudaWork* work) {
     case kOttCudaSet:
       return AddSet(*work);
   }
+}
+
+void AddGraphNode(uint64_t node, uint64_t original) {
+  if (!(original == 0 ? tells_nodes : tells_copied_nodes)) return;
+  CUpti_GraphData graph = {};
+  graph.node = reinterpret_cast<CUgraphNode>(node);
+  graph.originalNode = reinterpret_cast<CUgraphNode>(original);
+  graph.nodeType = CU_GRAPH_NODE_TYPE_KERNEL;
+  CUpti_ResourceData resource = {};
+  resource.resourceDescriptor = &graph;
+  callback(callback_data, CUPTI_CB_DOMAIN_RESOURCE,
+           original == 0 ? CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED : CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED,
+           &resource);
 }
 
 void AddDevices() {
@@ -212,9 +253,17 @@ CUptiResult cuptiGetResultString(CUptiResult, const char** text) {
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiSubscribe(CUpti_SubscriberHandle*, CUpti_CallbackFunc, void*) { return CUPTI_SUCCESS; }
+CUptiResult cuptiSubscribe(CUpti_SubscriberHandle*, CUpti_CallbackFunc function, void* data) {
+  callback = function;
+  callback_data = data;
+  return CUPTI_SUCCESS;
+}
 
-CUptiResult cuptiEnableCallback(uint32_t, CUpti_SubscriberHandle, CUpti_CallbackDomain, CUpti_CallbackId) {
+CUptiResult cuptiEnableCallback(uint32_t enable, CUpti_SubscriberHandle, CUpti_CallbackDomain domain,
+                                CUpti_CallbackId id) {
+  if (domain != CUPTI_CB_DOMAIN_RESOURCE) return CUPTI_SUCCESS;
+  if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED) tells_nodes = enable != 0;
+  if (id == CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED) tells_copied_nodes = enable != 0;
   return CUPTI_SUCCESS;
 }
 
@@ -225,12 +274,17 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, uint32_t id, const char**
   return CUPTI_SUCCESS;
 }
 
-CUptiResult cuptiGetGraphNodeId(CUgraphNode, uint64_t*) { return CUPTI_ERROR_NOT_SUPPORTED; }
+// As AddGraphNode() hands it out.
+CUptiResult cuptiGetGraphNodeId(CUgraphNode node, uint64_t* id) {
+  *id = reinterpret_cast<uint64_t>(node);
+  return CUPTI_SUCCESS;
+}
+
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; }
 
 CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc function) {
   timestamp = function;
-  static const OttCudaTracer tracer = {&Now, &AddCall, &AddWork};
+  static const OttCudaTracer tracer = {&Now, &AddCall, &AddWork, &AddGraphNode};
   ottCudaSetTracer(&tracer);
   return CUPTI_SUCCESS;
 }

@@ -287,6 +287,10 @@ TracedWork::~TracedWork() {
   to->work(&work_);
 }
 
+void TraceGraphNode(uint64_t node, uint64_t original) {
+  if (const OttCudaTracer* const to = tracer) to->graph_node(node, original);
+}
+
 bool IsInHostFunction() { return is_in_host_function; }
 void SetInHostFunction(bool is_in) { is_in_host_function = is_in; }
 

@@ -37,6 +37,8 @@ struct Event {
 };
 
 // A cudaStream_t points to one.
+struct Graph;
+
 struct Stream {
   struct Operation {
     std::vector<MomentPtr> after;
@@ -53,6 +55,7 @@ struct Stream {
   std::deque<Operation> operations;
   MomentPtr last;
   std::mt19937_64 random;
+  Graph* capture = nullptr;  // null: nothing is captured
 };
 
 struct Device {
@@ -141,6 +144,9 @@ class TracedCall {
   const char* const function_;
   uint64_t start_ = 0;
 };
+
+// Tells the tracer of a node of a graph.
+void TraceGraphNode(uint64_t node, uint64_t original);
 
 // Tells the tracer, at its end, of what this thread of a stream runs.
 class TracedWork {

@@ -3,53 +3,30 @@
 #include <cuda_runtime_api.h>
 
 #include <cstring>
-#include <map>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <utility>
 #include <vector>
 
-#include "third_party/cuda/testing/stand_in_kernels.h"
+#include "third_party/cuda/testing/stand_in_call.h"
 #include "third_party/cuda/testing/stand_in_machine.h"
 
 namespace ott::cuda_stand_in {
 namespace {
-
-thread_local int current_device = 0;
-thread_local cudaError_t last_error = cudaSuccess;
-
-cudaError_t Remember(cudaError_t error) {
-  if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
-  return error;
-}
-
-// A function of the API: body(machine, lock) runs with the machine's mutex held.
-template <typename Body>
-cudaError_t Call(const char* function, Body body, bool is_release = false, int device = current_device) {
-  Machine& machine = Machine::Get();
-  const TracedCall traced(function);
-  cudaError_t error = machine.BeginCall(function, is_release, device);
-  // What is released is gone, whatever the answer.
-  if (error != cudaSuccess && !(is_release && machine.num_devices() > 0)) return Remember(error);
-  std::unique_lock lock(machine.mutex());
-  const cudaError_t own = body(machine, lock);
-  return Remember(error != cudaSuccess ? error : own);
-}
-
-template <typename Body>
-cudaError_t OnStream(const char* function, cudaStream_t handle, Body body) {
-  return Call(function, [&](Machine& machine, std::unique_lock<std::mutex>& lock) {
-    Stream* const stream = machine.FindStream(handle, current_device);
-    return stream == nullptr ? cudaErrorInvalidResourceHandle : body(machine, lock, stream);
-  });
-}
 
 // Where the host finds these bytes. Null for device memory that is not usable (any more).
 char* Reach(const void* pointer, size_t size) {
   Device* const device = Machine::Get().DeviceOf(pointer);
   if (device == nullptr) return static_cast<char*>(const_cast<void*>(pointer));
   return device->arena.IsUsable(pointer, size) ? device->arena.Alias(pointer) : nullptr;
+}
+
+// Of the device on which it lies; 0 for the host's.
+uint32_t OrdinalOf(const void* pointer) {
+  Machine& machine = Machine::Get();
+  for (int i = 0; i < machine.num_devices(); ++i) {
+    if (machine.DeviceOf(pointer) == &machine.device(i)) return static_cast<uint32_t>(i);
+  }
+  return 0;
 }
 
 // On a stream's thread. In two parts, as others see a copy that is under way.
@@ -60,6 +37,8 @@ cudaError_t CopyNow(void* to, const void* from, size_t size, bool is_pinned, Str
   traced->is_from_device = machine.DeviceOf(from) != nullptr;
   traced->is_to_device = machine.DeviceOf(to) != nullptr;
   traced->is_pinned = is_pinned;
+  traced->from_device = OrdinalOf(from);
+  traced->to_device = OrdinalOf(to);
   for (const size_t part : {size_t{0}, size_t{1}}) {
     char* const target = Reach(to, size);
     const char* const source = Reach(from, size);
@@ -129,6 +108,20 @@ cudaError_t Copy(Machine& machine, std::unique_lock<std::mutex>& lock, Stream* s
   return machine.device(stream->device).sticky;
 }
 
+cudaError_t CopyPeer(const char* function, void* to, int to_device, const void* from, int from_device,
+                     size_t size, cudaStream_t handle, bool is_async) {
+  return OnStream(
+      function, handle, [&](Machine& machine, std::unique_lock<std::mutex>& lock, Stream* stream) {
+        const auto is_device = [&](int device) { return device >= 0 && device < machine.num_devices(); };
+        if (!is_device(to_device) || !is_device(from_device)) return cudaErrorInvalidDevice;
+        if (machine.DeviceOf(to) != &machine.device(to_device) ||
+            machine.DeviceOf(from) != &machine.device(from_device)) {
+          return cudaErrorInvalidValue;
+        }
+        return Copy(machine, lock, stream, to, from, size, cudaMemcpyDeviceToDevice, is_async);
+      });
+}
+
 cudaError_t Set(Machine& machine, Stream* stream, void* memory, int value, size_t size) {
   if (size == 0) return cudaSuccess;
   if (machine.DeviceOf(memory) == nullptr && !machine.pinned().Holds(memory, size))
@@ -148,60 +141,6 @@ cudaError_t Set(Machine& machine, Stream* stream, void* memory, int value, size_
 Event* FindEvent(Machine& machine, cudaEvent_t handle) {
   auto* const event = reinterpret_cast<Event*>(handle);
   return machine.events().count(event) > 0 ? event : nullptr;
-}
-
-// What nvcc's code has registered: a function of the host that stands for a kernel, and the kernel's name.
-std::map<const void*, std::string>& RegisteredKernels() {
-  static auto& kernels = *new std::map<const void*, std::string>;
-  return kernels;
-}
-
-struct Configuration {
-  dim3 grid, block;
-  size_t shared_bytes;
-  cudaStream_t stream;
-};
-thread_local std::vector<Configuration> configurations;
-
-cudaError_t Launch(const void* function, dim3 grid, dim3 block, void** arguments, cudaStream_t handle) {
-  return OnStream(
-      "cudaLaunchKernel", handle,
-      [&](Machine& machine, std::unique_lock<std::mutex>&, Stream* stream) -> cudaError_t {
-        const auto found = RegisteredKernels().find(function);
-        const CaptureBody capture = found == RegisteredKernels().end() ? nullptr : FindKernel(found->second);
-        if (capture == nullptr) return cudaErrorInvalidDeviceFunction;
-        if (stream->device != current_device) return cudaErrorInvalidResourceHandle;
-        const uint64_t num_threads = uint64_t{block.x} * block.y * block.z;
-        if (num_threads == 0 || num_threads > 1024 || uint64_t{grid.x} * grid.y * grid.z == 0 ||
-            grid.y > 65535 || grid.z > 65535) {
-          return cudaErrorInvalidConfiguration;
-        }
-        const char* const name = found->second.c_str();
-        machine.Enqueue(stream, [&machine, stream, grid, block, name, body = capture(arguments)] {
-          TracedWork traced(stream, kOttCudaKernel);
-          traced->name = name;
-          const auto set = [](uint32_t(&to)[3], dim3 from) {
-            to[0] = from.x;
-            to[1] = from.y;
-            to[2] = from.z;
-          };
-          set(traced->grid, grid);
-          set(traced->block, block);
-          Arena& arena = machine.device(stream->device).arena;
-          for (const void* pointer : body.pointers) {
-            if (pointer != nullptr && !arena.IsUsable(pointer, 0) && !machine.pinned().Holds(pointer, 0)) {
-              return cudaErrorIllegalAddress;
-            }
-          }
-          arena.BeginKernel();
-          const cudaError_t error = RunKernel(body, grid, block, stream->random());
-          arena.EndKernel();
-          const std::lock_guard lock(machine.mutex());
-          ++machine.counts().kernels;
-          return error;
-        });
-        return cudaSuccess;
-      });
 }
 
 struct ErrorText {
@@ -229,6 +168,12 @@ const ErrorText& TextOf(cudaError_t error) {
       {cudaErrorIllegalAddress, "cudaErrorIllegalAddress", "an illegal memory access was encountered"},
       {cudaErrorLaunchTimeout, "cudaErrorLaunchTimeout", "the launch timed out and was terminated"},
       {cudaErrorLaunchFailure, "cudaErrorLaunchFailure", "unspecified launch failure"},
+      {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+       "operation not permitted when stream is capturing"},
+      {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+       "operation failed due to a previous error during capture"},
+      {cudaErrorIllegalState, "cudaErrorIllegalState",
+       "the operation cannot be performed in the present state"},
       {cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted"},
   };
   for (const ErrorText& text : kTexts) {
@@ -390,6 +335,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t size, cudaMemcpyK
   });
 }
 
+cudaError_t cudaMemcpyPeer(void* to, int to_device, const void* from, int from_device, size_t size) {
+  return CopyPeer("cudaMemcpyPeer", to, to_device, from, from_device, size, nullptr, false);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t size,
+                                cudaStream_t handle) {
+  return CopyPeer("cudaMemcpyPeerAsync", to, to_device, from, from_device, size, handle, true);
+}
+
 cudaError_t cudaMemset(void* memory, int value, size_t size) {
   return OnStream("cudaMemset", nullptr, [&](Machine& machine, Lock&, Stream* stream) {
     return Set(machine, stream, memory, value, size);
@@ -534,50 +488,6 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start_handle, 
     *milliseconds = std::chrono::duration<float, std::milli>(end->moment->when - start->moment->when).count();
     return cudaSuccess;
   });
-}
-
-// Kernels
-
-void** __cudaRegisterFatBinary(void*) {
-  static void* handle = nullptr;
-  return &handle;
-}
-void __cudaRegisterFatBinaryEnd(void**) {}
-void __cudaUnregisterFatBinary(void**) {}
-
-void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, uint3*, uint3*,
-                            dim3*, dim3*, int*) {
-  RegisteredKernels()[host_function] = name;
-}
-
-unsigned int __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream) {
-  configurations.push_back({grid, block, shared_bytes, stream});
-  return 0;
-}
-
-cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes, void* stream) {
-  const Configuration configuration = configurations.back();
-  configurations.pop_back();
-  *grid = configuration.grid;
-  *block = configuration.block;
-  *shared_bytes = configuration.shared_bytes;
-  *static_cast<cudaStream_t*>(stream) = configuration.stream;
-  return cudaSuccess;
-}
-
-cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
-  *kernel = static_cast<cudaKernel_t>(const_cast<void*>(function));
-  return cudaSuccess;
-}
-
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t,
-                               cudaStream_t stream) {
-  return Launch(kernel, grid, block, arguments, stream);
-}
-
-cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void** arguments, size_t,
-                             cudaStream_t stream) {
-  return Launch(function, grid, block, arguments, stream);
 }
 
 // For the stand-in for NCCL: work for a stream, and where the host finds device memory (null: it is not

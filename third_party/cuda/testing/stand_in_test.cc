@@ -203,6 +203,57 @@ TEST_F(StandInTest, AKernelWhoseThreadsWaitForEachOtherFails) {
   EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorLaunchTimeout);
 }
 
+TEST_F(StandInTest, AGraphRunsWhatWasCapturedWheneverItIsLaunched) {
+  int32_t* const box = static_cast<int32_t*>(memory_);
+  cudaMemset(memory_, 0, kBytes);
+  cudaDeviceSynchronize();
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(Reverse(box, 2, stream_), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+  cudaGraphExec_t executable = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  EXPECT_EQ(CudaStandIn().Counts().kernels, 0);
+  const int32_t values[] = {1, 2};
+  cudaMemcpy(memory_, values, sizeof(values), cudaMemcpyHostToDevice);
+  cudaDeviceSynchronize();
+  for (const int first : {2, 1, 2}) {
+    ASSERT_EQ(cudaGraphLaunch(executable, other_), cudaSuccess);
+    CopyToHost(other_);
+    ASSERT_EQ(cudaStreamSynchronize(other_), cudaSuccess);
+    EXPECT_EQ(*static_cast<int32_t*>(pinned_), first);
+  }
+  EXPECT_EQ(CudaStandIn().Counts().kernels, 3);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(executable, other_), cudaErrorInvalidValue);
+}
+
+TEST_F(StandInTest, AStreamThatIsCapturedTakesLaunchesAlone) {
+  ASSERT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorStreamCaptureUnsupported);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+}
+
+TEST_F(StandInTest, ACopyBetweenDevicesIsOfTheDevicesItNames) {
+  void* there = nullptr;
+  cudaSetDevice(1);
+  ASSERT_EQ(cudaMalloc(&there, kBytes), cudaSuccess);
+  cudaSetDevice(0);
+  Set(7, stream_);
+  EXPECT_EQ(cudaMemcpyPeerAsync(there, 0, memory_, 1, kBytes, stream_), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemcpyPeerAsync(there, 1, memory_, 0, kBytes, stream_), cudaSuccess);
+  Set(8, stream_);
+  EXPECT_EQ(cudaMemcpyPeerAsync(memory_, 0, there, 1, kBytes, stream_), cudaSuccess);
+  CopyToHost(stream_);
+  ASSERT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  EXPECT_EQ(static_cast<char*>(pinned_)[kBytes - 1], 7);
+  cudaFree(there);
+}
+
 TEST_F(StandInTest, StreamsAndEventsAreOfTheirDevice) {
   cudaEvent_t event = nullptr;
   cudaEventCreate(&event);

@@ -18,9 +18,11 @@ struct OttCudaWork {
   // Of a kernel: its mangled name, and its launch.
   const char* name;
   uint32_t grid[3], block[3];
+  uint64_t graph_node;  // 0: of no graph
   // Of a copy or set.
   uint64_t bytes;
   bool is_from_device, is_to_device;
+  uint32_t from_device, to_device;
   // Of the host's memory.
   bool is_pinned;
   int value;
@@ -31,6 +33,8 @@ struct OttCudaTracer {
   uint64_t (*now)();
   void (*call)(const char* function, uint32_t correlation, uint64_t start, uint64_t end);
   void (*work)(const OttCudaWork* work);
+  // A node of a graph was made; original: what it is a copy of, or 0.
+  void (*graph_node)(uint64_t node, uint64_t original);
 };
 
 // Never destroyed. Null: nobody.
