@@ -20,6 +20,11 @@ std::string KeyOf(const OpDefinition& definition, int output, bool of_module) {
                       output, separator, of_module ? absl::StrCat("in ", definition.module) : "");
 }
 
+double Median(std::vector<float> gains) {
+  std::nth_element(gains.begin(), gains.begin() + static_cast<ptrdiff_t>(gains.size() / 2), gains.end());
+  return gains[gains.size() / 2];
+}
+
 }  // namespace
 
 void Gains::Add(const AlignedOps& perturbed, const CollectiveInputs& collectives, int world_size) {
@@ -70,9 +75,15 @@ std::optional<double> Gains::MedianOf(const OpDefinition& definition, int output
     found = gains_.find(KeyOf(definition, output, /*of_module=*/false));
   }
   if (found == gains_.end() || found->second.empty()) return std::nullopt;
-  std::vector<float> gains = found->second;
-  std::nth_element(gains.begin(), gains.begin() + static_cast<ptrdiff_t>(gains.size() / 2), gains.end());
-  return gains[gains.size() / 2];
+  return Median(found->second);
+}
+
+double Gains::LargestMedian() const {
+  double largest = 0;
+  for (const auto& [operation, gains] : gains_) {
+    if (gains.size() >= kFewGains) largest = std::max(largest, Median(gains));
+  }
+  return largest;
 }
 
 }  // namespace ott::origin

@@ -25,6 +25,9 @@ class Gains {
   // modules. Nothing if no operation of that name had inputs that differ.
   std::optional<double> MedianOf(const OpDefinition& definition, int output) const;
 
+  // The largest median there is of any operation; 0: none.
+  double LargestMedian() const;
+
  private:
   std::unordered_map<std::string, std::vector<float>> gains_;
 };

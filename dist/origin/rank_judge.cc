@@ -329,6 +329,12 @@ double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, 
   if (difference <= least && !inputs.is_guess) return least;
   const std::optional<double> gain = GainOf(pair, tensor.a, output);
   if (inputs_differ && (!gain || inputs.is_guess)) {
+    // It hardly makes more of them than any operation of which that is known.
+    if (!inputs.is_guess) {
+      if (!largest_gain_) largest_gain_ = gains_.LargestMedian();
+      const double most = tolerance(std::max(*largest_gain_, 1.0), inputs.difference);
+      if (*largest_gain_ > 0 && difference > most) return most;
+    }
     ++num_not_judged_;
     return kInfinity;
   }

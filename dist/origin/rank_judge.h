@@ -137,6 +137,8 @@ class RankJudge {
   uint64_t instance_ = 0;
   // By index of definition and tensor.
   absl::flat_hash_map<std::pair<size_t, int>, std::optional<double>> median_gains_;
+  // Gains::LargestMedian(), once asked for.
+  std::optional<double> largest_gain_;
   // By index of definition; empty until asked for.
   std::vector<std::vector<size_t>> pairs_of_definition_;
   bool differs_ = false;

@@ -514,6 +514,23 @@ TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRun
   EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("2 outputs could not be judged")));
 }
 
+TEST_F(OriginOfHandWrittenLogs, WhatNoPerturbedOperationOfItsNameTellsIsJudgedByTheOthers) {
+  const auto write = [&](const char* run, float other, float input, float output) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    for (int i = 0; i < 5; ++i) log.Op("scale", {other}, 3 * other);
+    log.Op("norm", {6}, input);
+    log.Op("average", {input}, output);
+    log.Finish();
+  };
+  write("a", 10, 20, 60);
+  // What differs in it is read by other operations.
+  write("perturbed", 10.000004f, 20, 60);
+  write("b", 10, 20.000004f, 30);
+  const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "average") << FormatOrigin(*verdict);
+}
+
 TEST_F(OriginOfHandWrittenLogs, AnIterationThatOneRunLacksIsNoPass) {
   for (const char* run : {"a", "b"}) {
     for (const int rank : {0, 1}) {
