@@ -35,6 +35,17 @@ JobForTest WithoutRank2() {
   return test;
 }
 
+TEST(DiagnoseHang, TheGroupOfAnOperationIsNamedOnce) {
+  JobForTest test(2);
+  const int group = test.Group("group 0 of allreduce", {0, 1});
+  test.Call(0, group, 7, "allreduce");
+  EXPECT_THAT(Diagnose(test).verdict(), HasSubstr("never came to allreduce #7 of group 0 (iteration 103)"));
+  JobForTest other(2);
+  other.Call(0, other.Group("group 1 of allreduce\n", {0, 1}), 7, "reduce\nnot hanging");
+  EXPECT_THAT(Diagnose(other).verdict(),
+              HasSubstr("never came to reduce\\nnot hanging #7 of group 1 of allreduce\\n (iteration 103)"));
+}
+
 TEST(DiagnoseHang, ARankThatNeverCameIsNamedWithWhereItIs) {
   JobForTest test = WithoutRank2();
   test.job.ranks[2].host = "node1";

@@ -3,7 +3,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +22,9 @@ constexpr int64_t kSecond = 1000000000;
 // Heartbeats come every second here, and over a network every few.
 constexpr int64_t kSilentHere = 3 * kSecond;
 constexpr int64_t kSilentElsewhere = 10 * kSecond;
+// By no more are the clocks of two machines apart.
+constexpr int64_t kClocksApart = 3600 * kSecond;
+constexpr std::chrono::seconds kTimeToBeat(5);
 // Of each rank; enough to see what went wrong before the job stood.
 constexpr size_t kMaxOperations = 64;
 
@@ -33,13 +39,21 @@ class Builder {
     last_signs_.resize(num_ranks);
   }
 
-  void Add(int rank, const absl::StatusOr<FlightRecord>& record) {
+  // Whether its process, on another machine, may live though its heart seems silent, or to beat in the
+  // future.
+  bool IsDoubtful(const FlightRecord& record) const {
+    const int64_t silent = std::abs(environment_.now_ns - record.beat_ns);
+    return !IsHere(record) && !record.finished && silent >= kSilentElsewhere && silent < kClocksApart;
+  }
+
+  // beats: whether its heart was seen to beat.
+  void Add(int rank, const absl::StatusOr<FlightRecord>& record, bool beats = false) {
     if (!record.ok()) {
       job_.ranks[rank].problem = std::string(record.status().message());
       return;
     }
     num_dropped_ = std::max(num_dropped_, record->num_dropped);
-    AddRank(rank, *record);
+    AddRank(rank, *record, beats);
   }
 
   JobState Finish() {
@@ -93,7 +107,11 @@ class Builder {
     return operation;
   }
 
-  void AddRank(int rank, const FlightRecord& record) {
+  bool IsHere(const FlightRecord& record) const {
+    return !record.machine.empty() && record.machine == environment_.machine;
+  }
+
+  void AddRank(int rank, const FlightRecord& record, bool beats) {
     RankState& state = job_.ranks[rank];
     state.problem.clear();
     state.host = record.host;
@@ -115,8 +133,8 @@ class Builder {
       AddMeasurement(rank, measurement, main_thread);
     }
     state.operations.shrink_to_fit();
-    state.process = FindProcess(record);
-    last_signs_[rank] = {LastSign(record), record.machine == environment_.machine};
+    state.process = FindProcess(record, beats);
+    last_signs_[rank] = {LastSign(record), IsHere(record)};
   }
 
   // Of events, collective operations that are over; those that run are known from the measurements.
@@ -161,10 +179,10 @@ class Builder {
     state.operations.push_back(operation);
   }
 
-  Process FindProcess(const FlightRecord& record) const {
-    const int64_t silent = environment_.now_ns - record.beat_ns;
-    if (record.machine.empty() || record.machine != environment_.machine) {
-      return silent < kSilentElsewhere ? Process::kAlive : Process::kSilent;
+  Process FindProcess(const FlightRecord& record, bool beats) const {
+    if (!IsHere(record)) {
+      const int64_t silent = environment_.now_ns - record.beat_ns;
+      return beats || silent < kSilentElsewhere ? Process::kAlive : Process::kSilent;
     }
     const ProcessStatus status = environment_.read_process(record.process);
     if (status.state == 0 || status.started != record.process_started || status.state == 'Z' ||
@@ -192,7 +210,8 @@ class Builder {
       if (!any_alive && last - own.ns < (own.is_here ? kSilentHere : kSilentElsewhere)) {
         state.process = Process::kUnknown;
       }
-      state.now_ns = lives(state) ? std::max(environment_.now_ns, own.ns) : own.ns;
+      // Elsewhere, its clock may be apart from the one here.
+      state.now_ns = lives(state) && own.is_here ? std::max(environment_.now_ns, own.ns) : own.ns;
     }
   }
 
@@ -221,6 +240,7 @@ RunStateEnvironment RunStateEnvironment::Real() {
   clock_gettime(CLOCK_REALTIME, &now);
   RunStateEnvironment environment;
   environment.now_ns = int64_t{now.tv_sec} * kSecond + now.tv_nsec;
+  environment.wait_for_beats = [] { std::this_thread::sleep_for(kTimeToBeat); };
   return environment;
 }
 
@@ -230,6 +250,28 @@ JobState MakeJobState(const std::vector<absl::StatusOr<FlightRecord>>& records,
   for (size_t rank = 0; rank < records.size(); ++rank) builder.Add(static_cast<int>(rank), records[rank]);
   return builder.Finish();
 }
+
+namespace {
+
+absl::StatusOr<FlightRecord> ReadRecordOf(const std::string& run_dir, int rank,
+                                          const RunStateEnvironment& environment) {
+  const std::string path = FlightPath(run_dir, rank);
+  absl::StatusOr<FlightRecord> record = ReadFlightRecord(path);
+  if (absl::IsNotFound(record.status()) && environment.ask_for_recorder) {
+    const absl::StatusOr<std::string> bytes = environment.ask_for_recorder(rank);
+    record = bytes.ok()
+                 ? ParseFlightRecord(*bytes)
+                 : absl::Status(bytes.status().code(),
+                                absl::StrCat(record.status().message(), ", and ", bytes.status().message()));
+  }
+  if (!record.ok()) {
+    return absl::Status(record.status().code(), absl::StrCat(path, ": ", record.status().message()));
+  }
+  if (record->rank != rank) return absl::DataLossError(absl::StrCat(path, ": of rank ", record->rank));
+  return record;
+}
+
+}  // namespace
 
 absl::StatusOr<JobState> ReadRunState(const std::string& run_dir, const RunStateEnvironment& environment) {
   int world_size = 0;
@@ -246,22 +288,19 @@ absl::StatusOr<JobState> ReadRunState(const std::string& run_dir, const RunState
     }
   }
   Builder builder(world_size, environment);
+  std::map<int, int64_t> doubtful;  // when their hearts beat
   for (int rank = 0; rank < world_size; ++rank) {
-    const std::string path = FlightPath(run_dir, rank);
-    absl::StatusOr<FlightRecord> record = ReadFlightRecord(path);
-    if (absl::IsNotFound(record.status()) && environment.ask_for_recorder) {
-      const absl::StatusOr<std::string> bytes = environment.ask_for_recorder(rank);
-      record = bytes.ok()
-                   ? ParseFlightRecord(*bytes)
-                   : absl::Status(bytes.status().code(), absl::StrCat(record.status().message(), ", and ",
-                                                                      bytes.status().message()));
+    const absl::StatusOr<FlightRecord> record = ReadRecordOf(run_dir, rank, environment);
+    if (record.ok() && environment.wait_for_beats && builder.IsDoubtful(*record)) {
+      doubtful[rank] = record->beat_ns;
+    } else {
+      builder.Add(rank, record);
     }
-    if (!record.ok()) {
-      record = absl::Status(record.status().code(), absl::StrCat(path, ": ", record.status().message()));
-    } else if (record->rank != rank) {
-      record = absl::DataLossError(absl::StrCat(path, ": of rank ", record->rank));
-    }
-    builder.Add(rank, record);
+  }
+  if (!doubtful.empty()) environment.wait_for_beats();
+  for (const auto& [rank, beat_ns] : doubtful) {
+    const absl::StatusOr<FlightRecord> record = ReadRecordOf(run_dir, rank, environment);
+    builder.Add(rank, record, record.ok() && record->beat_ns != beat_ns);
   }
   return builder.Finish();
 }

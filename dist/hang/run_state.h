@@ -28,18 +28,21 @@ struct RunStateEnvironment {
   // For the bytes of a recorder that is not in the run directory as it is seen from here; empty: nobody is
   // asked.
   std::function<absl::StatusOr<std::string>(int rank)> ask_for_recorder;
+  // Returns when the heart of a process that lives has beaten again, wherever it is. Empty: nobody waits.
+  std::function<void()> wait_for_beats;
 
   static RunStateEnvironment Real();
 };
 
 // Records by rank, or why there is none. What is known of processes of other machines is their heartbeat:
-// silent for ten seconds, they are dead or stopped. Of a job in which no process lives any more, the time is
-// that of its last sign of life, and those that fell silent before the rest were dead then.
+// silent for ten seconds by this machine's clock, they are dead or stopped. Of a job in which no process
+// lives any more, the time is that of its last sign of life, and those that fell silent before the rest were
+// dead then.
 JobState MakeJobState(const std::vector<absl::StatusOr<FlightRecord>>& records,
                       const RunStateEnvironment& environment);
 
 // Of the run's world size, or of as many ranks as have folders where there is no run.json. NOT_FOUND if there
-// is no run directory.
+// is no run directory. Clocks of machines may be apart: a heart elsewhere that seems silent is waited for.
 absl::StatusOr<JobState> ReadRunState(const std::string& run_dir, const RunStateEnvironment& environment);
 
 }  // namespace ott

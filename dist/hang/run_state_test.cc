@@ -146,8 +146,33 @@ TEST_F(RunStateTest, OnAnotherMachineSilenceIsAllThatIsKnown) {
   environment.machine = "another";
   EXPECT_EQ(Read(environment)->ranks[0].process, Process::kAlive);
   environment.now_ns += 60 * static_cast<int64_t>(kSecond);
+  environment.wait_for_beats = [] {};
   // Both fell silent together: the job has ended.
   EXPECT_EQ(Read(environment)->ranks[0].process, Process::kUnknown);
+}
+
+TEST_F(RunStateTest, ARankOfAMachineWhoseClockIsApartIsNotBlamed) {
+  CreateRecorders(2);
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.machine = "another";
+  for (const int64_t apart : {-70, 70}) {
+    environment.now_ns = RunStateEnvironment::Real().now_ns + apart * static_cast<int64_t>(kSecond);
+    environment.wait_for_beats = [this] {
+      now_ += kSecond;
+      Beat({0, 1});
+    };
+    Begin(sums_[0]);
+    const absl::StatusOr<JobState> job = Read(environment);
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->ranks[0].process, Process::kAlive);
+    // It has waited for a second, whatever the other clock says.
+    EXPECT_EQ(DiagnoseHang(*job, HangOptions()).answer(), HangVerdict::NOT_HANGING);
+    // Who does not beat is dead or stopped; where nobody does, the job has ended.
+    environment.wait_for_beats = [this] { Beat({0}); };
+    if (apart > 0) {
+      EXPECT_THAT(DiagnoseHang(*Read(environment), HangOptions()).culprits(), ElementsAre(1));
+    }
+  }
 }
 
 TEST_F(RunStateTest, AfterTheJobEndedWhoDiedBeforeTheRestIsDead) {
