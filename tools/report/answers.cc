@@ -107,7 +107,9 @@ Answer WhoWaitsForWhom(const RunReport& report) {
                    ""};
   if (!report.stats || report.stats->arrivals().empty()) {
     if (report.info && report.info->config().stopwatch().collective_measurements_size() > 0) {
-      answer.text = "cannot tell: no iteration was measured in which ranks came to a collective";
+      answer.text = report.gather_age
+                        ? "cannot tell: no iteration was measured in which ranks came to a collective"
+                        : "cannot tell: nothing was gathered of all ranks; there is no cluster_stats.json";
     }
     return answer;
   }

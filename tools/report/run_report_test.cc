@@ -332,6 +332,13 @@ TEST_F(RunReportTest, DamagedStatisticsOfAllRanksAreNoCompleteReport) {
   EXPECT_THAT(Read().problems, Contains(HasSubstr("cluster_stats.json: ")));
 }
 
+TEST_F(RunReportTest, WithoutWhatWasGatheredItIsSaidThatThisIsWhy) {
+  RunInfo info = *ReadRunInfo(run_dir_);
+  info.mutable_config()->mutable_stopwatch()->add_collective_measurements("sum");
+  ASSERT_TRUE(WriteRunInfo(run_dir_, info).ok());
+  EXPECT_THAT(Text(Read()), HasSubstr("cannot tell: nothing was gathered of all ranks"));
+}
+
 TEST_F(RunReportTest, OtherStartsOfTheJobAreSaid) {
   RunInfo info = *ReadRunInfo(run_dir_);
   info.add_resumptions()->set_start_iteration(1000);
