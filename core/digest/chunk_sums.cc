@@ -10,7 +10,7 @@ namespace ott::internal {
 
 ChunkPattern::ChunkPattern() {
   for (int64_t i = 0; i < kChunkElements; ++i) {
-    signs[i] = (DigestKey(1000 + i / 64) >> (i % 64) & 1) != 0 ? -1.0f : 1.0f;
+    signs[i] = (DigestKey(kFirstSignKey + i / 64) >> (i % 64) & 1) != 0 ? -1.0f : 1.0f;
     parted_signs[i / 32 * 32 + i % 2 * 16 + i % 32 / 2] = signs[i];
     sums[i] = static_cast<uint8_t>(SumOf(i));
   }

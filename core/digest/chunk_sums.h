@@ -37,6 +37,18 @@ constexpr int SumOf(int64_t element) {
   return sum;
 }
 
+// What is random of the statistics: DigestKey() of these, and of the numbers after them. A bit of the first
+// ones is the sign of each element of a chunk, by its place; the second ones turn the sums of each chunk of a
+// tensor.
+inline constexpr uint64_t kFirstSignKey = 1000;
+inline constexpr uint64_t kFirstChunkKey = 2000;
+
+// Squares of smaller floats lose digits, or vanish.
+inline constexpr float kSmallestToSquare = 1e-14f;
+// Larger numbers, such as the least number of a dtype where attention is masked, stand for infinity: in sums
+// with them nothing is left of the others, and as floats these overflow.
+inline constexpr double kLargestToSum = 1e35;
+
 // What each element of a chunk is part of.
 struct ChunkPattern {
   ChunkPattern();

@@ -23,12 +23,8 @@ namespace {
 using internal::ChunkSums;
 using internal::DigestKey;
 using internal::kChunkElements;
-
-// Squares of smaller numbers lose digits, or vanish.
-constexpr float kSmallestToSquare = 1e-14f;
-// Larger ones, such as the least number of a dtype where attention is masked, stand for infinity: in sums
-// with them nothing is left of the others, and as floats these overflow.
-constexpr double kLargestToSum = 1e35;
+using internal::kLargestToSum;
+using internal::kSmallestToSquare;
 
 // What the statistics of a tensor are made of.
 struct Totals {
@@ -44,7 +40,7 @@ struct Totals {
   template <typename T>
   void AddToSums(const T* of_chunk) {
     constexpr T kSigns[] = {1, -1};
-    const uint64_t key = DigestKey(2000 + num_chunks++);
+    const uint64_t key = DigestKey(internal::kFirstChunkKey + num_chunks++);
     for (int i = 0; i < TensorSketch::kNumSums; ++i) {
       sums[(i + (key >> 32)) % TensorSketch::kNumSums] += kSigns[key >> i & 1] * of_chunk[i];
     }

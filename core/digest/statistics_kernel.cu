@@ -17,11 +17,6 @@ constexpr int kTurns = static_cast<int>(kChunkElements / kElementsOfTurn);
 // Each lane has one sum, and half of the elements that are part of it.
 static_assert(kWarp == 2 * kSums && kElementsOfTurn % kWarp == 0);
 
-// As of digest_and_statistics.cc.
-constexpr float kSmallestToSquare = 1e-15f;
-constexpr uint64_t kFirstSignKey = 1000;
-constexpr uint64_t kFirstChunkKey = 2000;
-
 // Which of 16 elements in a row, in this turn of a chunk, is part of `sum`: NextSum() goes through the sums
 // as 0, 8, 1, 9, ... 7, 15, and a turn that comes later makes one step less.
 __host__ __device__ constexpr int PlaceOf(int sum, int turn) {
@@ -74,7 +69,7 @@ __device__ double AddExactly(const ElementBits<kElement>* elements, int64_t coun
                              int lane, LaneTotals& totals) {
   double sum = 0;
   VisitElements<kElement>(elements, count, signs, lane, [&](double value, bool is_negative) {
-    if (!IsFinite(value)) {
+    if (!(Magnitude(value) <= kLargestToSum)) {
       ++(value != value ? totals.num_nan : totals.num_infinite);
       return;
     }
