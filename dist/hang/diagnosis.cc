@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/base/utf8.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/hang/cause_text.h"
 #include "ott/dist/hang/mismatch.h"
@@ -73,6 +74,8 @@ class HangAnalyzer {
   std::string Problem(int rank) const { return EscapeControlCharacters(job_.ranks[rank].problem); }
   std::string JoinCauses() const;
   void AddTable();
+  // Names are of any bytes, and may have been cut within a character; protocol buffers complain of those.
+  void MakeUtf8();
 
   const JobState& job_;
   WaitGraph graph_;
@@ -629,6 +632,27 @@ void HangAnalyzer::AddTable() {
   }
 }
 
+void HangAnalyzer::MakeUtf8() {
+  const auto make = [](std::string* text) {
+    std::string valid;
+    AppendValidUtf8(*text, valid);
+    *text = std::move(valid);
+  };
+  make(verdict_.mutable_verdict());
+  for (std::string& note : *verdict_.mutable_notes()) make(&note);
+  for (HangCause& cause : *verdict_.mutable_causes()) {
+    for (std::string* text :
+         {cause.mutable_group(), cause.mutable_operation(), cause.mutable_place(), cause.mutable_text()}) {
+      make(text);
+    }
+  }
+  for (HangRank& rank : *verdict_.mutable_ranks()) {
+    for (std::string* text : {rank.mutable_host(), rank.mutable_last_completed(), rank.mutable_place()}) {
+      make(text);
+    }
+  }
+}
+
 HangVerdict HangAnalyzer::Run() {
   FindWaiters();
   bool any_gone = false;
@@ -653,6 +677,7 @@ HangVerdict HangAnalyzer::Run() {
   }
   for (const std::string& note : job_.notes) verdict_.add_notes(note);
   AddTable();
+  MakeUtf8();
   return verdict_;
 }
 

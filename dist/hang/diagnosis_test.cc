@@ -46,6 +46,18 @@ TEST(DiagnoseHang, TheGroupOfAnOperationIsNamedOnce) {
               HasSubstr("never came to reduce\\nnot hanging #7 of group 1 of allreduce\\n (iteration 103)"));
 }
 
+TEST(DiagnoseHang, NamesThatAreNoUtf8StayOutOfTheVerdict) {
+  JobForTest test(2);
+  const int group = test.Group("data \xff", {0, 1});
+  test.Call(0, group, 7, "reduce \xc3");
+  test.job.ranks[1].last_completed = "norm \xe2\x82";
+  test.job.ranks[1].host = "node\x80";
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.verdict(), HasSubstr("reduce \uFFFD #7 of group data \uFFFD"));
+  EXPECT_EQ(verdict.ranks(1).host(), "node\uFFFD");
+  EXPECT_THAT(verdict.ranks(1).last_completed(), StartsWith("norm \uFFFD"));
+}
+
 TEST(DiagnoseHang, ARankThatNeverCameIsNamedWithWhereItIs) {
   JobForTest test = WithoutRank2();
   test.job.ranks[2].host = "node1";
