@@ -9,6 +9,7 @@
 
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_table.h"
 #include "ott/dist/whatif/what_if.h"
 #include "ott/dist/whatif/what_if_text.h"
 #include "tools/exit_code.h"
@@ -84,7 +85,10 @@ void AddWhatIfCommand(CLI::App& app, int* exit_code) {
       "Example:\n  ott whatif out/demo/reference --scale rank=1,measurement=forward,0.5");
   command->callback([flags, exit_code] {
     const absl::StatusOr<int> code = RunWhatIf(*flags);
-    if (!code.ok()) std::fprintf(stderr, "ott whatif: %s\n", std::string(code.status().message()).c_str());
+    if (!code.ok()) {
+      const std::string message(code.status().message());
+      std::fprintf(stderr, "ott whatif: %s\n", EscapeControlCharacters(message).c_str());
+    }
     *exit_code = code.ok() ? *code : kExitCouldNotTell;
   });
 }
