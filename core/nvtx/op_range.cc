@@ -4,7 +4,6 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +18,12 @@ namespace internal {
 
 // The open ranges of one thread, and what it counts.
 struct OpRangeThread {
+  struct Told {
+    // Null: nobody.
+    OpObserver* observer = nullptr;
+    // What its Begin() returned.
+    void* op = nullptr;
+  };
   struct Range {
     uint64_t id = 0;
     std::string name;
@@ -26,11 +31,9 @@ struct OpRangeThread {
     int num_nvtx_ranges = 0;
     // A phase is no range of NVTX and of the profiler.
     bool is_phase = false;
-    // Who was told of its begin; null: nobody.
-    OpObserver* observer = nullptr;
-    void* observed = nullptr;
-    // What Options::begin_op returned.
-    void* begun = nullptr;
+    // Of its begin: TellObserver()'s, and then that of the options.
+    Told told_first;
+    Told told_last;
     // Of the module path that this range is inside of.
     size_t module_size = 0;
     // Whether it is, or is inside of, a node of the backward pass.
@@ -61,8 +64,7 @@ struct OpRangeThread {
     range.place = place;
     range.num_nvtx_ranges = 0;
     range.is_phase = false;
-    range.observer = nullptr;
-    range.begun = nullptr;
+    range.told_first = range.told_last = {};
     range.module_size = module.size();
     range.is_backward = depth > 0 && ranges[depth - 1].is_backward;
     range.creates_graph = depth == 0 || ranges[depth - 1].creates_graph;
@@ -173,9 +175,7 @@ class OpRangeCore {
     } else if (range.creates_graph) {
       description.seq = thread.next_seq;
     }
-    if (OpObserver* const observer = this->observer(); observer != nullptr) {
-      Tell(*observer, op, description, thread, range, place);
-    }
+    range.told_first = Tell(observer(), op, description, thread, range, place);
     EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
     if (!enabled() && recorder == nullptr) return {&thread, range.id};
     const bool shows_zero = !op.is_backward && !range.creates_graph;
@@ -197,7 +197,7 @@ class OpRangeCore {
                            Flow(op, description.seq, thread));
     }
     // Last, so that it does not measure what is above.
-    if (options_.begin_op != nullptr && enabled()) range.begun = options_.begin_op(op.name);
+    if (enabled()) range.told_last = Tell(options_.observer, op, description, thread, range, place);
     return {&thread, range.id};
   }
 
@@ -214,7 +214,9 @@ class OpRangeCore {
     if (range == nullptr) {
       return Misuse(absl::StrCat("Outputs() on thread ", ThisThreadId(), " of a range of another one"));
     }
-    if (range->observer != nullptr) range->observer->AddOutputs(range->observed, outputs);
+    for (const OpRangeThread::Told& told : {range->told_first, range->told_last}) {
+      if (told.observer != nullptr) told.observer->AddOutputs(told.op, outputs);
+    }
   }
 
   OpenRange BeginLayer(std::string_view name, Place place) {
@@ -237,13 +239,13 @@ class OpRangeCore {
       return Misuse(absl::StrCat("a range ends on thread ", ThisThreadId(),
                                  ", but began on another; make it a local variable"));
     }
-    if (range->begun != nullptr) options_.end_op(std::exchange(range->begun, nullptr));
+    if (range->told_last.observer != nullptr) range->told_last.observer->End(range->told_last.op);
     const size_t index = range - thread.ranges.data();
     if (index + 1 < thread.depth) {
       Misuse(absl::StrCat(Describe(*range), ", ends on thread ", ThisThreadId(),
                           " before what is inside of it:", DescribeFrom(thread, index + 1)));
     }
-    if (range->observer != nullptr) range->observer->End(range->observed);
+    if (range->told_first.observer != nullptr) range->told_first.observer->End(range->told_first.op);
     for (int i = 0; i < range->num_nvtx_ranges; ++i) NvtxPop();
     EventRecorder* const recorder = recorder_.load(std::memory_order_acquire);
     if (!range->is_phase && recorder != nullptr) {
@@ -278,8 +280,10 @@ class OpRangeCore {
     ++range.num_nvtx_ranges;
   }
 
-  static void Tell(OpObserver& observer, const OpNode& op, const OpDescription& description,
-                   const OpRangeThread& thread, OpRangeThread::Range& range, Place place) {
+  static OpRangeThread::Told Tell(OpObserver* observer, const OpNode& op, const OpDescription& description,
+                                  const OpRangeThread& thread, const OpRangeThread::Range& range,
+                                  Place place) {
+    if (observer == nullptr) return {};
     ObservedOp observed;
     observed.name = op.name;
     observed.role = op.role;
@@ -291,8 +295,7 @@ class OpRangeCore {
     observed.thread = thread.thread_id;
     observed.args = description.args;
     observed.attributes = description.attributes;
-    range.observed = observer.Begin(observed);
-    range.observer = &observer;
+    return {observer, observer->Begin(observed)};
   }
 
   // From the operation that creates a node to the node. The last one that shows a number creates it, and so

@@ -66,10 +66,9 @@ class OpRanges {
     // Off: labels only.
     bool record_json = true;
     OnMisuse on_misuse = OnMisuse::kAbort;
-    // Called as an operation begins, with its name, and as it ends, on the same thread, with what the first
-    // returned. Both or neither; MeasureOps() of core/stopwatch/op_measurements.h sets them.
-    void* (*begin_op)(std::string_view name) = nullptr;
-    void (*end_op)(void* begun) = nullptr;
+    // Told of each operation as TellObserver()'s is, but last of its begin and first of its end, so that what
+    // it measures is the operation; MeasureOps() of core/stopwatch/op_measurements.h sets it. Null: none.
+    OpObserver* observer = nullptr;
   };
 
   static OpRanges& Get();

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -459,6 +460,51 @@ TEST_F(OpRangeTest, WindowsOpenAndCloseWhileThreadsAreInsideOfRanges) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(ranges_.num_misuses(), 0);
   EXPECT_THAT(Received(), IsEmpty());
+}
+
+// Notes what it is told.
+class NotingObserver : public OpObserver {
+ public:
+  NotingObserver(std::string name, std::vector<std::string>& notes) : name_(std::move(name)), notes_(notes) {}
+
+  void* Begin(const ObservedOp& op) override {
+    notes_.push_back(name_ + " begin " + std::string(op.name));
+    return this;
+  }
+  void AddOutputs(void* op, absl::Span<const OpArg> outputs) override {
+    EXPECT_EQ(op, this);
+    notes_.push_back(name_ + " outputs " + std::to_string(outputs.size()));
+  }
+  void End(void* op) override {
+    EXPECT_EQ(op, this);
+    notes_.push_back(name_ + " end");
+  }
+
+ private:
+  const std::string name_;
+  std::vector<std::string>& notes_;
+};
+
+TEST_F(OpRangeTest, TheObserverOfTheOptionsIsToldLastOfABeginAndFirstOfAnEnd) {
+  std::vector<std::string> notes;
+  NotingObserver outer("outer", notes);
+  NotingObserver inner("inner", notes);
+  OpRanges::Options options;
+  options.observer = &inner;
+  Enable(options);
+  ranges_.TellObserver(&outer);
+  {
+    OpRange op(In("linear"), {input_});
+    op.Outputs(weight_);
+  }
+  EXPECT_THAT(notes, ElementsAre("outer begin linear", "inner begin linear", "outer outputs 1",
+                                 "inner outputs 1", "inner end", "outer end"));
+  // Ranges that are off have no options.
+  notes.clear();
+  ranges_.Disable();
+  { const OpRange op(In("relu")); }
+  EXPECT_THAT(notes, ElementsAre("outer begin relu", "outer end"));
+  ranges_.TellObserver(nullptr);
 }
 
 TEST_F(OpRangeTest, MisuseAbortsByDefault) {

@@ -3,13 +3,24 @@
 #include "ott/core/stopwatch/stopwatch.h"
 
 namespace ott {
+namespace {
+
+class OpMeasurer : public OpObserver {
+ public:
+  void* Begin(const ObservedOp& op) override {
+    Stopwatch& stopwatch = Stopwatch::Get();
+    return stopwatch.enabled() ? new Stopwatch::Scope(stopwatch, op.name) : nullptr;
+  }
+  void AddOutputs(void*, absl::Span<const OpArg>) override {}
+  void End(void* scope) override { delete static_cast<Stopwatch::Scope*>(scope); }
+};
+
+}  // namespace
 
 void MeasureOps(OpRanges::Options& options) {
-  options.begin_op = [](std::string_view name) -> void* {
-    Stopwatch& stopwatch = Stopwatch::Get();
-    return stopwatch.enabled() ? new Stopwatch::Scope(stopwatch, name) : nullptr;
-  };
-  options.end_op = [](void* begun) { delete static_cast<Stopwatch::Scope*>(begun); };
+  // Ranges may end after everything else.
+  static OpMeasurer* const measurer = new OpMeasurer;
+  options.observer = measurer;
 }
 
 }  // namespace ott
