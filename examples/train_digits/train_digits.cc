@@ -380,19 +380,18 @@ absl::StatusOr<int> Train(const Flags& flags) {
   Trainer trainer(flags, split);
   OTT_RETURN_IF_ERROR(trainer.CheckFault());
 
-  OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> ranks, CreateMpiCommunicator());
+  OTT_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> ranks, CreateMpiCommunicator());
+  // Not the run's, which ends where a rank is late for an observation.
+  std::unique_ptr<NcclCommunicator> sums;
   if (flags.device) {
     OTT_ASSIGN_OR_RETURN(const int device, DeviceOfRank(ranks->rank()));
-    NcclCommunicator* nccl = nullptr;
     if (flags.nccl) {
       NcclOptions options;
       options.device = device;
-      OTT_ASSIGN_OR_RETURN(std::unique_ptr<NcclCommunicator> made,
-                           CreateNcclCommunicator(std::move(ranks), options));
-      nccl = made.get();
-      ranks = std::move(made);
+      OTT_ASSIGN_OR_RETURN(sums, CreateNcclCommunicator(ranks, options));
+      OTT_ASSIGN_OR_RETURN(ranks, CreateNcclCommunicator(ranks, options));
     }
-    OTT_RETURN_IF_ERROR(trainer.MoveToDevice(device, nccl));
+    OTT_RETURN_IF_ERROR(trainer.MoveToDevice(device, sums.get()));
   }
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<TrainingRun> run, TrainingRun::Start(*ranks, config));
   OTT_RETURN_IF_ERROR(trainer.OfferWeights());
