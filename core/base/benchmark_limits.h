@@ -39,7 +39,7 @@ class FastestRuns : public benchmark::ConsoleReporter {
   std::map<std::string, double> nanoseconds_;
 };
 
-// Two calls of a function that does nothing: what calls that are off are judged by.
+// Two calls of a function that does nothing: the yardstick for a pair of calls to a helper that is off.
 [[gnu::noinline]] inline void EmptyFunction() { asm volatile(""); }
 inline void EmptyFunctionPair(benchmark::State& state) {
   for (auto _ : state) {

@@ -1,4 +1,4 @@
-// Reading ott.Config (config.proto), the switches that are set from outside of the program.
+// Reads ott.Config (config.proto), which configures the helpers from outside of the program.
 
 #ifndef OTT_CORE_BASE_CONFIG_H_
 #define OTT_CORE_BASE_CONFIG_H_

@@ -42,23 +42,23 @@ class AtomicFile {
 
 absl::Status WriteFileAtomically(const std::string& path, std::string_view contents, bool sync = false);
 
-// Of a regular file: anything else is FAILED_PRECONDITION, and nothing is waited for, as the other end of a
-// FIFO would be. RESOURCE_EXHAUSTED for more than max_bytes, whatever of it is a hole.
+// Reads a regular file. FAILED_PRECONDITION for anything else, at once: it does not wait for the other end of
+// a FIFO. RESOURCE_EXHAUSTED for a file larger than max_bytes, holes included.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes = int64_t{4} << 30);
 
-// Whether something is there, or is there but cannot be reached, as in a loop of links: reading it then says
-// why. Unlike std::filesystem's, it never throws.
+// Whether something is at the path, even if it cannot be reached, as in a loop of links; reading it then says
+// why. Unlike std::filesystem::exists(), it never throws.
 bool PathExists(const std::string& path);
 // False for what cannot be reached.
 bool IsDirectory(const std::string& path);
 bool IsRegularFile(const std::string& path);
 
-// Makes the directory and those above it. OK where it is there; FAILED_PRECONDITION where it is something
-// else.
+// Makes the directory and those above it. OK if it exists already; FAILED_PRECONDITION if something else has
+// its name.
 absl::Status MakeDirectories(const std::string& path);
 
-// A regular file's contents in memory, read as they are touched. A file that is cut while it is mapped ends
-// the program with SIGBUS, so map only what is written no more.
+// A regular file mapped into memory: pages are read when they are first used. If the file is truncated
+// meanwhile, using it ends the program with SIGBUS, so map only files that nobody writes to any more.
 class MappedFile {
  public:
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);

@@ -8,19 +8,19 @@
 
 namespace ott {
 
-// Whether the whole text matches: * stands for any characters, also dots and none, and ? for one. Everything
-// else, brackets and backslashes included, stands for itself.
+// Whether the whole text matches. * stands for any number of characters, none and dots included, and ? for
+// exactly one. Everything else, brackets and backslashes included, stands for itself.
 bool MatchesGlob(std::string_view text, std::string_view glob);
 
-// Whether any of a range of strings does.
+// Whether any of a range of globs matches.
 template <typename Globs>
 bool MatchesAnyGlob(std::string_view text, const Globs& globs) {
   return std::any_of(globs.begin(), globs.end(),
                      [text](const auto& glob) { return MatchesGlob(text, glob); });
 }
 
-// The same of a tensor's name, before which a glob, or the name, may say which file of a dump it is in:
-// "tensors.weights.w1" is "weights.w1".
+// MatchesGlob() for the name of a tensor. Both the name and the glob may begin with the file of a dump that
+// has the tensor: "tensors.weights.w1" is the same as "weights.w1".
 bool MatchesTensorGlob(std::string_view path, std::string_view glob);
 
 template <typename Globs>

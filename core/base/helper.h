@@ -1,6 +1,6 @@
-// What the process-wide helpers have in common: an instance of the process's and, for tests, others; being
-// enabled once and switched off again; recording for the profiler; and what happens at the end of the
-// process.
+// What the process-wide helpers (Stopwatch, NvtxRangeWrapper, OpRanges, Profiler) have in common: one
+// instance for the process and others for tests, being enabled and disabled, recording for the profiler, and
+// work to do when the process exits.
 
 #ifndef OTT_CORE_BASE_HELPER_H_
 #define OTT_CORE_BASE_HELPER_H_
@@ -24,15 +24,16 @@ class EventRecorder;
 
 namespace internal {
 
-// FAILED_PRECONDITION if `helper` is enabled since `enabled_at`, naming both places.
+// FAILED_PRECONDITION, naming both places, if `enabled_at` is set: `helper` has been enabled there already.
 absl::Status CheckNotEnabled(const char* helper, const std::optional<Place>& enabled_at, Place place);
 
-// The same, and if `recorder` is not null: a profiler's window is open.
+// The same; also FAILED_PRECONDITION if `recorder` is not null, since a profiler's window is open then.
 absl::Status CheckNotEnabled(const char* helper, const std::optional<Place>& enabled_at, Place place,
                              const EventRecorder* recorder);
 
-// Calls it, a lambda without captures, as this process ends, but not as one forked from it later does. Once,
-// however often it is asked for.
+// Registers call_at_exit, a lambda without captures, to be called when this process exits normally. It is
+// called once, even if it was registered several times; a forked child does not call it, unless the child
+// registers it again.
 template <typename Call>
 void CallAtExit(Call call_at_exit) {
   static_assert(std::is_empty_v<Call>);
@@ -45,15 +46,17 @@ void CallAtExit(Call call_at_exit) {
   static_cast<void>(registered);
 }
 
-// The core of a helper, behind its inline calls: the process's, or the caller's own.
+// The implementation of a helper, behind its inline calls: the one of the process, or one that the caller
+// owns.
 //
-// Core has Enable(options, place), Disable(), enabled() and RecordInto(recorder), and observed(): whether
-// others than the recorder are told of its calls while it is off. Only what is used need be there.
+// Core has Enable(options, place), Disable(), enabled(), RecordInto(recorder), and observed(), which says
+// whether somebody besides the recorder receives its calls while it is off. It may lack those that are not
+// used.
 template <typename Core>
 class HelperCore : public ProcessWide<Core> {
  public:
   constexpr explicit HelperCore(const char* process_wide_name) : ProcessWide<Core>(process_wide_name) {}
-  // Takes it over.
+  // Takes ownership of `own`.
   explicit HelperCore(Core* own) : ProcessWide<Core>(own), own_(own) {}
   ~HelperCore() { delete own_; }
 

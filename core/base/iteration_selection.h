@@ -23,7 +23,7 @@ struct IterationOptions {
 
 IterationOptions OptionsOf(const IterationSelection& selection);
 
-// IterationOptions, checked and quick to ask. A value type.
+// IterationOptions that were checked, in a form that answers quickly. A value type.
 //
 //   OTT_ASSIGN_OR_RETURN(const IterationSelector selector, IterationSelector::Create(options));
 //   if (selector.Contains(iteration)) Dump();

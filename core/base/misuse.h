@@ -10,8 +10,9 @@
 
 namespace ott {
 
-// What a call does that breaks a rule, such as ending what was not started. Either way the message has the
-// name, the thread, the place, and where what stands in the way was started.
+// What happens when a call breaks a rule, such as ending a measurement that was not started. In either case
+// the message has the name, the thread, the place of the call, and the place where that was started which is
+// in the way.
 enum class OnMisuse {
   kAbort,
   // Prints to stderr, ignores the call, and counts it.
@@ -20,7 +21,7 @@ enum class OnMisuse {
 
 namespace internal {
 
-// Prints "ott: MESSAGE" to stderr, in one piece, and aborts where asked to.
+// Prints "ott: MESSAGE" to stderr, in one piece, and aborts if on_misuse says so.
 void ReportMisuse(OnMisuse on_misuse, std::string_view message);
 
 // The parts of such messages: `"name"` with quotes, backslashes and control characters escaped; "file.cc:12";

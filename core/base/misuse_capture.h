@@ -1,4 +1,4 @@
-// For bindings to languages that have exceptions: what broke a rule, instead of an abort.
+// For bindings to languages with exceptions: collects what broke a rule, instead of aborting.
 
 #ifndef OTT_CORE_BASE_MISUSE_CAPTURE_H_
 #define OTT_CORE_BASE_MISUSE_CAPTURE_H_
@@ -8,10 +8,10 @@
 
 namespace ott::internal {
 
-// While one lives, misuse (misuse.h) on this thread is neither printed nor does it abort: its message is kept
-// here. The call that broke the rule is ignored and counted, as with OnMisuse::kLogAndCount. The innermost
-// one of a thread counts, for calls into this copy of the library. Not thread-safe; to be destroyed on its
-// thread, in the reverse order of construction.
+// While one exists, misuse (misuse.h) on its thread is neither printed nor aborts: its message is kept here.
+// The call that broke the rule is ignored and counted, as with OnMisuse::kLogAndCount. If a thread has
+// several, the innermost gets the message. Only calls into this copy of the library are captured. Not
+// thread-safe; to be destroyed on its thread, in the reverse order of construction.
 class MisuseCapture {
  public:
   MisuseCapture() : outer_(innermost_) { innermost_ = this; }
@@ -28,7 +28,7 @@ class MisuseCapture {
   const std::string& message() const { return message_; }
 
  private:
-  // Not thread_local, which is reached through a function, as it could have a constructor.
+  // Not thread_local: that might have a constructor, so every access would go through a function.
   static __thread MisuseCapture* innermost_;
 
   MisuseCapture* const outer_;

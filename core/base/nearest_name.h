@@ -1,4 +1,4 @@
-// What somebody probably meant who wrote a name that is none.
+// Finds the name that was probably meant where an unknown one was written.
 
 #ifndef OTT_CORE_BASE_NEAREST_NAME_H_
 #define OTT_CORE_BASE_NEAREST_NAME_H_
@@ -9,9 +9,9 @@
 
 namespace ott {
 
-// Of the names the one that takes the fewest insertions, deletions and replacements of a character to make of
-// `name` (Levenshtein 1966); the first of several. Empty if all take more than half of the longer one's
-// length.
+// Returns the one of `names` with the smallest edit distance to `name`, that is the number of characters
+// inserted, deleted or replaced (Levenshtein 1966); the first of several. Empty if every distance is more
+// than half the length of the longer name.
 std::string NearestName(std::string_view name, const std::vector<std::string>& names);
 
 }  // namespace ott

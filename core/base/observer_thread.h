@@ -1,18 +1,18 @@
-// Threads that this library has of its own, and what they cost.
+// The threads that this library starts, and what they cost.
 
 #ifndef OTT_CORE_BASE_OBSERVER_THREAD_H_
 #define OTT_CORE_BASE_OBSERVER_THREAD_H_
 
 namespace ott {
 
-// The calling thread is the library's, from construction to destruction: its CPU time counts as the
-// observer's.
+// Marks the calling thread as one of the library's, from construction to destruction: its CPU time then
+// counts as the observer's.
 class ObserverThread {
  public:
   enum class Priority {
     kNormal,
-    // Runs where the training leaves a CPU idle, and hardly otherwise (SCHED_BATCH, nice 19). Stays with the
-    // thread until its end.
+    // Runs mostly while the training leaves a CPU idle (SCHED_BATCH, nice 19). The thread keeps this priority
+    // until it ends.
     kBackground,
   };
 

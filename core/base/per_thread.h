@@ -20,8 +20,8 @@ namespace ott::internal {
 // thread, since the C library's thread-specific data is what they share; each copy's thread_local merely
 // remembers it.
 //
-// A thread that ends leaves its T to the next new thread, so the number of Ts is that of threads alive at
-// once.
+// A thread that ends leaves its T to the next new thread, so there are only as many Ts as threads were alive
+// at one time.
 //
 // Thread-safe, except that the destructor must be the last call.
 //
@@ -101,7 +101,7 @@ class PerThread {
 
   static inline thread_local LastUsed last_used_{};
 
-  // Differs between all that ever lived in the process, also at the same address.
+  // No two PerThreads of a process have the same, even if they were at the same address.
   const uint64_t id_ = NewId(this);
   const std::function<void(T&)> enter_;
   const std::function<bool(T&)> leave_;

@@ -24,10 +24,10 @@
 
 namespace ott {
 
-// Copies of this library meet only where this is equal. Raised by every commit that changes the layout or the
-// meaning of a process-wide instance or of anything that copies reach through it (measurements, an event
-// recorder, the registry), as programs are built from any commit. What changes in size only is also found by
-// Join(), but most changes are further away.
+// Copies of this library meet only if this is equal. Every commit raises it that changes the layout or the
+// meaning of a process-wide instance, or of anything that copies reach through one (measurements, an event
+// recorder, the registry), since programs may be built from any commit. Join() also notices an instance of
+// another size, but most changes are in what the instance points to.
 inline constexpr uint32_t kAbiVersion = 7;
 
 namespace internal {
@@ -110,8 +110,8 @@ class ProcessWide : private internal::ProcessWideBase {
     return *static_cast<T*>(found != nullptr ? found : FindOrDie());
   }
 
-  // Switches all copies, as often as needed. No effect on an instance that Find() refuses.
-  // Who was inside of IfEnabled() when it is switched off, finishes what it does: T must stand that.
+  // Switches all copies, as often as needed. No effect on an instance that Find() refuses. A thread that got
+  // T from IfEnabled() just before it is switched off may go on using it for a moment: T must allow that.
   void SetEnabled(bool enabled) { ProcessWideBase::SetEnabled(enabled); }
 
   // Lets this copy learn that the helper was enabled before it was loaded. Static, beside the ProcessWide.

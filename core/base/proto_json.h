@@ -18,7 +18,7 @@ enum class JsonLayout { kOneLine, kIndented };
 std::string ProtoToJson(const google::protobuf::Message& message, JsonLayout layout);
 
 // Sets *message. Fields that this version does not know are ignored. INVALID_ARGUMENT, with the parser's
-// words, for what is no such message.
+// explanation, if the text is no such message.
 absl::Status JsonToProto(std::string_view json, google::protobuf::Message* message);
 
 }  // namespace ott

@@ -9,7 +9,7 @@
 
 namespace ott {
 
-// The first column is flush left, the others flush right, but for the last where that is asked for. Control
+// The first column is flush left, the others are flush right; the last one may be flush left instead. Control
 // characters in cells are escaped, so a row is a line whatever the names in it.
 //
 //   TextTable table({"name", "mean", "where"}, TextTable::LastColumn::kLeft);
@@ -40,7 +40,8 @@ std::string EscapeControlCharacters(std::string_view text);
 // "12.3 ms": four significant digits in s, ms, us or ns.
 std::string FormatSeconds(double seconds);
 
-// The same for a column: "12.30 ms" and "1.000 s ", so that points of one unit stand below each other.
+// The same for the cells of a column: "12.30 ms" and "1.000 s ", so that the decimal points of one unit are
+// aligned.
 std::string FormatSecondsCell(double seconds);
 
 }  // namespace ott
