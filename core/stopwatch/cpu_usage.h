@@ -1,4 +1,4 @@
-// How busy the CPUs are, all of them and with this process.
+// How busy all CPUs of the machine are, and how much of them this process uses.
 
 #ifndef OTT_CORE_STOPWATCH_CPU_USAGE_H_
 #define OTT_CORE_STOPWATCH_CPU_USAGE_H_
@@ -25,7 +25,7 @@ struct CpuTimes {
 absl::StatusOr<CpuTimes> ReadCpuTimes();
 
 // all_busy and all_total from the contents of /proc/stat (proc(5)). INVALID_ARGUMENT if its first line is not
-// of all CPUs. ticks_per_second: sysconf(_SC_CLK_TCK)
+// the sum over all CPUs. ticks_per_second: sysconf(_SC_CLK_TCK)
 absl::StatusOr<CpuTimes> ParseProcStat(std::string_view contents, double ticks_per_second);
 
 // The usage over a number of intervals: sums of differences, so that long ones weigh more.

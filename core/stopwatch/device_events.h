@@ -33,9 +33,9 @@ class DeviceEvents {
   virtual void GiveBack(Event event) = 0;
 };
 
-// For a cudaStream_t of the current device; null is its default stream. May then be used by threads with
-// other devices; in the child of a fork, which cannot use CUDA, nothing is recorded. UNIMPLEMENTED in a build
-// without CUDA, FAILED_PRECONDITION without a driver or a device.
+// Events on a cudaStream_t of the current device; null is its default stream. Threads whose current device is
+// another one may use them, too. In the child of a fork, which cannot use CUDA, nothing is recorded.
+// UNIMPLEMENTED in a build without CUDA, FAILED_PRECONDITION without a driver or a device.
 absl::StatusOr<std::unique_ptr<DeviceEvents>> CreateDeviceEvents(void* stream);
 
 }  // namespace ott

@@ -33,9 +33,9 @@ class SingleWriterSum {
   std::atomic<uint64_t> high_{0};
 };
 
-// Add() must come from one thread at a time, and is wait-free but for what QuantileRecorder allocates.
-// Reading may come from any thread at any time, and sees the sums of each Add() as a whole; the quantiles may
-// be ahead of them by what is added meanwhile.
+// Add() may be called by one thread at a time, and is wait-free except where QuantileRecorder allocates. Any
+// thread may read at any time. A reader sees the sums of each Add() as a whole; its quantiles may already
+// include durations that are added while it reads.
 //
 // A sequence lock (Boehm, "Can seqlocks get along with programming language memory models?", 2012), with
 // release stores and acquire loads in the place of fences: the same instructions on x86-64, and understood by
@@ -45,7 +45,7 @@ class IntervalAccumulator {
   struct Totals {
     uint64_t count = 0;
     Uint128 total = 0;
-    // The part of total that went to intervals inside of these.
+    // The part of total that was spent in intervals nested inside of these.
     Uint128 inner = 0;
   };
 

@@ -1,4 +1,4 @@
-// Operations that are labelled anyway as measurements of the stopwatch.
+// Measures operations with the stopwatch where op ranges label them anyway.
 
 #ifndef OTT_CORE_STOPWATCH_OP_MEASUREMENTS_H_
 #define OTT_CORE_STOPWATCH_OP_MEASUREMENTS_H_
@@ -7,7 +7,7 @@
 
 namespace ott {
 
-// Has each OpRange measured by Stopwatch::Get() under its op's name, where that is on, as a scope would be.
+// While Stopwatch::Get() is on, each OpRange is measured like a scope, under the name of its op.
 //
 //   OpRanges::Options options;
 //   MeasureOps(options);

@@ -1,5 +1,5 @@
-// What a process takes by itself, iteration after iteration: without waiting for other ranks, and without
-// what its CPU did for others.
+// The time that a process itself needs for an iteration: without waiting for other ranks, and without the
+// time in which others had its CPU.
 
 #ifndef OTT_CORE_STOPWATCH_OWN_TIME_H_
 #define OTT_CORE_STOPWATCH_OWN_TIME_H_
@@ -13,7 +13,7 @@ namespace ott {
 struct OwnTime {
   // nullopt: too few iterations.
   std::optional<SteadyTime> all;
-  // Of the window that was closed last; nullopt if it had too few to be closed.
+  // Of the window that was closed last; nullopt if there were too few iterations to close it.
   std::optional<SteadyTime> window;
 };
 
@@ -25,8 +25,8 @@ class OwnTimeRecorder {
     open_.Add(seconds);
   }
 
-  // Ends the window of iterations since the last one that was closed, if there are enough of them; else they
-  // go on.
+  // Closes the window of iterations since the last one that was closed. If these are too few, the window
+  // stays open.
   void CloseWindow() {
     closed_ = open_.Finish();
     if (closed_.has_value()) open_ = SteadyTimeRecorder();

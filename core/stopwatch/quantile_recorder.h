@@ -12,9 +12,9 @@
 
 namespace ott::internal {
 
-// Add() must come from one thread at a time and is wait-free, except that it allocates 272 bytes when a
-// duration falls into an octave of its own after the first kInlinePages. AddTo() may come from any thread at
-// any time.
+// Add() may be called by one thread at a time and is wait-free, except that it allocates 272 bytes for each
+// octave that durations fall into after the first kInlinePages octaves. Any thread may call AddTo() at any
+// time.
 class QuantileRecorder {
  public:
   static constexpr int kInlinePages = 4;

@@ -33,8 +33,8 @@ class DurationStatistics {
   DurationStatistics() = default;
 
   // INVALID_ARGUMENT for numbers that no durations have: negative, NaN, a minimum above the maximum, sums or
-  // a sketch that contradict the rest. (Defined in statistics_proto.cc: what only measures needs no
-  // protobuf.)
+  // a sketch that contradict the rest. (Defined in statistics_proto.cc, so that a program that only measures
+  // needs no protobuf.)
   static absl::StatusOr<DurationStatistics> FromProto(const Statistics& proto);
 
   // min, max: 0 if count is 0. sketch: of the same durations, or empty.
@@ -60,7 +60,7 @@ class DurationStatistics {
   // Sum of (duration - mean)^2, in seconds squared.
   double squared_deviations() const;
 
-  // Not known, that is nullopt, if count() is 0 or part of what was merged came without its sketch.
+  // Nullopt if count() is 0, or if part of what was merged came without its sketch.
   // REQUIRES: 0 <= q <= 1
   std::optional<double> Quantile(double q) const;
 

@@ -61,8 +61,8 @@ class Stopwatch {
     kDevice,
     // The same for the work given to Options::stream.
     kStream,
-    // Nothing waits: CUDA events on Options::stream at start and end tell the device's time beside the
-    // host's. They are read in FinishIter() and in Snapshot(), as far as they have happened.
+    // Nothing waits. CUDA events on Options::stream at start and end measure the device's time besides the
+    // host's; FinishIter() and Snapshot() read those that have happened.
     kEvents,
   };
 
@@ -70,8 +70,8 @@ class Stopwatch {
 
   struct Options {
     int64_t num_warmup_iters = 0;
-    // Also tells which part of the time the thread could have run but others had its CPU. Costs a quarter of
-    // a microsecond at both ends of collective measurements, and of others that are outermost and not short.
+    // Also measures how long the thread was ready to run while others had its CPU. Costs a quarter of a
+    // microsecond at each end of collective measurements, and of outermost ones that are not short.
     bool watch_cpu = false;
     // Calls `print` after every so many measured iterations; 0: never.
     int64_t print_every_n_iters = 0;
@@ -80,23 +80,23 @@ class Stopwatch {
     void* stream = nullptr;
     // Names of measurements in which a rank waits for others; marked so in the statistics.
     std::vector<std::string> collective_measurements;
-    // Arrivals at each collective measurement that are kept until TakeArrivals(), those of the oldest
-    // iteration being dropped first; 0: none. Each reads the clock once more.
+    // How many arrivals at each collective measurement are kept until TakeArrivals(); where there are more,
+    // those of the oldest iteration are dropped. 0: none. Each arrival reads the clock once more.
     size_t arrivals_limit = 0;
     // As SetCpuUsageMeasurement(); empty: none.
     std::string cpu_usage_measurement;
     // Also makes an NVTX range of each interval, whether NvtxRangeWrapper is on or not.
     bool emit_nvtx = false;
-    // Times of single iterations that are kept of each measurement before they are thinned out; 0: none, else
-    // from 2 to kMaxSeriesLimit.
+    // How many times of single iterations are kept of each measurement before they are thinned out; 0: none,
+    // else from 2 to kMaxSeriesLimit.
     size_t series_limit = 1000;
     // Refused calls are counted in StopwatchStats.num_misuses.
     OnMisuse on_misuse = OnMisuse::kAbort;
-    // On the thread that calls FinishIter(). Empty: the table to stdout.
+    // Called on the thread that calls FinishIter(). Empty: prints the table to stdout.
     std::function<void(const Stopwatch&)> print;
-    // As the process ends by exit() or by leaving main(), but not one that it forked; of Stopwatch::Get()
-    // only. Empty: nothing. Must not refer to anything that is gone by then. See WritingStopwatchFiles() in
-    // stopwatch_files.h.
+    // Called when the process ends by exit() or by returning from main(), for Stopwatch::Get() only, and not
+    // in forked children. Must not use what is destroyed by then. Empty: nothing is called. See
+    // WritingStopwatchFiles() in stopwatch_files.h.
     std::function<void(const Stopwatch&)> at_exit;
   };
 
@@ -114,7 +114,8 @@ class Stopwatch {
   };
 
   // A name that is looked up once. Constant-initialised, so it can be a static without a guard; `name` is not
-  // copied. May be used from any thread, also with several stopwatches, though it remembers but the last.
+  // copied. May be used from any thread. May be used with several stopwatches, but remembers the last one
+  // only and looks the name up again for another.
   class Measurement {
    public:
     constexpr explicit Measurement(const char* name) : name_(name) {}
@@ -155,7 +156,8 @@ class Stopwatch {
 
   static Stopwatch& Get();
 
-  // Options of an ott.Config, which watch the CPU and keep arrivals where that does not say otherwise.
+  // The options that an ott.Config asks for. Unless it says otherwise, the CPU is watched and arrivals are
+  // kept.
   static Options FromConfig(const StopwatchConfig& config);
 
   // A stopwatch of the caller's own.
@@ -170,23 +172,24 @@ class Stopwatch {
   // numbers out of range; the error of the device if it cannot be synchronised.
   absl::Status Enable(const Options& options, Place place = Place::Current());
   bool enabled() const;
-  // Switches it off and forgets what was measured; it may be enabled again. Nothing while it is off.
+  // Switches it off and forgets what was measured; it may be enabled again. No effect while it is off.
   // REQUIRES: nothing runs, on any thread, and no profiler's window is open.
   void Disable();
 
-  // Leaves intervals there as well until the next call, also while it is off; what the profiler calls. Until
-  // then it cannot be enabled. Null: no more. The recorder must be of the same clock.
+  // From now on until the next call, intervals also go to `recorder`, even while the stopwatch is off; the
+  // profiler calls this. Meanwhile the stopwatch cannot be enabled. Null ends it. The recorder must use the
+  // same clock.
   void RecordInto(EventRecorder* recorder);
 
-  // Leaves intervals and iterations there as well, so that it is known where the process stood; null: no
-  // more. FAILED_PRECONDITION while off. The recorder must be of clock().
+  // From now on, intervals and iterations also go to `recorder`, so that it is known where the process stood
+  // when it stopped; null ends it. FAILED_PRECONDITION while off. The recorder must use clock().
   absl::Status RecordFlight(FlightRecorder* recorder);
-  // What measures. REQUIRES: enabled().
+  // The clock that is measured with. REQUIRES: enabled().
   const Clock& clock() const;
 
   // Says what ranks wait for in a measurement, for the flight recorder: its group, kind and size, or its
-  // peer. May be called again where these change. Without it, collective measurements are of all ranks.
-  // Nothing while off.
+  // peer. May be called again where these change. Without it, collective measurements are of all ranks. No
+  // effect while off.
   //
   //   stopwatch.SetOperation("allreduce", FlightOperation::Collective("dp3", {3, 7}));
   void SetOperation(std::string_view name, const FlightOperation& operation);
@@ -198,7 +201,7 @@ class Stopwatch {
   void End(std::string_view name, Place place = Place::Current());
   void End(Measurement& measurement, Place place = Place::Current());
 
-  // Once each, and counted in warm-up too; for what happens once, such as loading the data.
+  // For what happens once in a process, such as loading the data. Counts in warm-up, too.
   // REQUIRES: StartOneTime(name) was not called before.
   void StartOneTime(std::string_view name, Place place = Place::Current());
   // REQUIRES: StartOneTime(name) was called and not yet ended.
@@ -258,7 +261,7 @@ class Stopwatch {
 
 namespace internal {
 
-// Scalars instead of structs: compilers build those before the branch.
+// These take scalars, since compilers would build structs before the branch.
 [[gnu::cold]] void StartByName(StopwatchCore& core, const char* name, size_t size, const char* file,
                                int line);
 [[gnu::cold]] void StartByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, const char* file,

@@ -1,4 +1,4 @@
-// What is behind a Stopwatch that is on: the tables of threads and measurements, and the paths that are hot.
+// The implementation of a Stopwatch that is on: its tables of threads and measurements, and the hot paths.
 
 #ifndef OTT_CORE_STOPWATCH_STOPWATCH_CORE_H_
 #define OTT_CORE_STOPWATCH_STOPWATCH_CORE_H_
@@ -30,7 +30,7 @@
 
 namespace ott::internal {
 
-// A Place that other threads read.
+// A Place that other threads may read while it is written.
 class SharedPlace {
  public:
   void Store(Place place) {

@@ -56,13 +56,13 @@ struct StopwatchSnapshot {
     bool running = false;
   };
 
-  // What of the iterations is this process's own.
+  // The part of the iterations that is this process's own work.
   struct OwnWork {
-    // In which a collective measurement ran, on any thread; seconds of all iterations.
+    // Seconds in which a collective measurement ran, on any thread, over all iterations.
     double waiting_seconds = 0;
-    // Iterations of which it is known where the thread that ends them was (Options::watch_cpu); of these,
-    // seconds outside of collective measurements that it or a thread that may have done its work had a CPU,
-    // and that it waited for one.
+    // Iterations for which it is known what the thread that ends them did (Options::watch_cpu). Then, over
+    // these and outside of collective measurements: seconds in which that thread, or one that may have done
+    // its work, had a CPU, and seconds in which it waited for one.
     int64_t num_watched_iters = 0;
     double cpu_seconds = 0;
     double taken_seconds = 0;
@@ -97,10 +97,11 @@ struct StopwatchArrivals {
     int64_t iteration = 0;
     // Of std::chrono::steady_clock.
     int64_t nanoseconds = 0;
-    // Nanoseconds without a CPU since the thread came to a collective measurement before
-    // (Options::watch_cpu).
+    // How many nanoseconds the thread waited for a CPU since it came to the collective measurement before
+    // this one (Options::watch_cpu), less taken_in_vain.
     std::optional<int64_t> taken = std::nullopt;
-    // And inside of the collective before, beyond what it can be assumed to have left that late for.
+    // Nanoseconds without a CPU inside of the collective measurement before, beyond what may have made the
+    // thread leave it late: it waited there anyway.
     int64_t taken_in_vain = 0;
   };
 
@@ -110,8 +111,8 @@ struct StopwatchArrivals {
 };
 
 // Fills all but host, rank and world_size, which are left as they are. What is not UTF-8 in a name is written
-// as \xNN, since protobuf would not read it back. (Defined in stopwatch_snapshot_proto.cc: what only measures
-// needs no protobuf.)
+// as \xNN, since protobuf would not read it back. (Defined in stopwatch_snapshot_proto.cc, so that a program
+// that only measures needs no protobuf.)
 void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats);
 
 }  // namespace ott

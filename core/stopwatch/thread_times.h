@@ -9,8 +9,8 @@
 
 namespace ott {
 
-// Nanoseconds since the thread began. What is left of the time on the clock it slept, or waited for
-// something.
+// Nanoseconds since the thread began. For the rest of that time it slept, or waited for something else than a
+// CPU.
 struct ThreadTimes {
   uint64_t on_cpu = 0;
   // Waiting for a CPU that others had.
@@ -21,16 +21,16 @@ struct ThreadTimes {
   }
 };
 
-// Of the calling thread, in half a microsecond. nullopt where the kernel does not tell. Time that a
-// hypervisor gave to other machines counts as on_cpu.
+// The times of the calling thread; reading them takes half a microsecond. nullopt where the kernel does not
+// tell. Time that a hypervisor gave to other machines counts as on_cpu.
 std::optional<ThreadTimes> ReadThreadTimes();
 
 // How long all threads of this process together had a CPU, in nanoseconds.
 uint64_t ReadProcessCpuTime();
 
 // ThreadTimes::taken, from the contents of /proc/thread-self/schedstat (Linux,
-// Documentation/scheduler/sched-stats.rst); nullopt for what is none. The time on a CPU in there is of the
-// last time that the scheduler looked, milliseconds ago.
+// Documentation/scheduler/sched-stats.rst); nullopt if they are malformed. The time on a CPU in there is of
+// the last time that the scheduler looked, milliseconds ago.
 std::optional<uint64_t> ParseSchedstat(std::string_view contents);
 
 }  // namespace ott
