@@ -23,7 +23,7 @@ using NvtxStringHandle = void*;
 
 // nvtxEventAttributes_t.
 struct NvtxEventAttributes {
-  // One of them.
+  // One of these two.
   const char* text = nullptr;
   NvtxStringHandle registered = nullptr;
   // 0: none.
@@ -41,7 +41,7 @@ NvtxStringHandle NvtxRegisterString(NvtxDomainHandle domain, const char* text);
 void NvtxNameCategory(NvtxDomainHandle domain, uint32_t category, const char* name);
 
 void NvtxPush(const char* name);
-// Without other attributes. REQUIRES: registered is not null.
+// A range without other attributes. REQUIRES: registered is not null.
 void NvtxPush(NvtxDomainHandle domain, NvtxStringHandle registered);
 void NvtxPush(NvtxDomainHandle domain, const NvtxEventAttributes& attributes);
 void NvtxPop();

@@ -60,7 +60,7 @@ class NvtxName {
 
   const char* text_;
   NvtxDomain* domain_ = nullptr;
-  // Whose scope began last.
+  // That of the scope with this name that began last.
   std::atomic<internal::NvtxCore*> core_{nullptr};
   std::atomic<bool> made_{false};
   std::atomic<void*> handle_{nullptr};
@@ -104,7 +104,7 @@ class NvtxRangeWrapper {
   // A range from construction to destruction.
   class Scope {
    public:
-    // With NvtxRangeWrapper::Get(). `name` must outlive the scope.
+    // Uses NvtxRangeWrapper::Get(). `name` must outlive the scope.
     explicit Scope(const char* name, Place place = Place::Current()) : Scope(Get(), name, place) {}
     explicit Scope(NvtxName& name, Place place = Place::Current()) : Scope(Get(), name, place) {}
     Scope(NvtxName& name, const NvtxAttributes& attributes, Place place = Place::Current())
@@ -128,7 +128,7 @@ class NvtxRangeWrapper {
 
   static NvtxRangeWrapper& Get();
 
-  // Options of an ott.Config.
+  // The options that an ott.Config asks for.
   static Options FromConfig(const NvtxConfig& config);
 
   // A wrapper of the caller's own.
@@ -143,12 +143,12 @@ class NvtxRangeWrapper {
   // build without NVTX; the error of the device if it is to be synchronised and cannot.
   absl::Status Enable(const Options& options, Place place = Place::Current());
   bool enabled() const;
-  // Switches them off; they may be enabled again. Nothing while they are off. REQUIRES: no range is open, on
-  // any thread, and no profiler's window.
+  // Switches it off; it may be enabled again. No effect while it is off. REQUIRES: no range is open, on any
+  // thread, and no profiler's window.
   void Disable();
 
-  // Leaves ranges and marks there as well until the next call, also while it is off, NVTX then seeing
-  // nothing; what the profiler calls. Until then it cannot be enabled. Null: no more.
+  // From now on until the next call, ranges and marks also go to `recorder`; while the wrapper is off, to it
+  // alone and not to NVTX. The profiler calls this. Meanwhile the wrapper cannot be enabled. Null ends it.
   void RecordInto(EventRecorder* recorder);
 
   // In the default domain.
@@ -175,8 +175,8 @@ class NvtxRangeWrapper {
   void NameCategory(uint32_t category, const char* name);
   void NameCategory(NvtxDomain& domain, uint32_t category, const char* name);
 
-  // REQUIRES, where the order is tracked: this thread has no open range. What is open is reported and stays
-  // so.
+  // REQUIRES, where the order is tracked: this thread has no open range. Ranges that are open are reported,
+  // and stay open.
   void FinishIter(Place place = Place::Current());
 
   // Calls that broke a rule, where they are counted.
@@ -203,7 +203,7 @@ class NvtxRangeWrapper {
 
 namespace internal {
 
-// Scalars instead of structs where a call is hot: compilers build those before the branch.
+// Hot calls take scalars, since compilers would build structs before the branch.
 [[gnu::cold]] void PushRange(NvtxCore& core, const char* name, const char* file, int line);
 void PushRange(NvtxCore& core, const char* name, const NvtxAttributes& attributes, Place place);
 [[gnu::cold]] void PushRange(NvtxCore& core, NvtxName& name, const char* file, int line);
@@ -211,9 +211,8 @@ void PushRange(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes,
 [[gnu::cold]] void PopRange(NvtxCore& core, const char* file, int line);
 [[gnu::cold]] void PopRange(NvtxCore& core, const char* expected, size_t size, const char* file, int line);
 [[gnu::cold]] void PopRange(NvtxCore& core, NvtxName& expected, const char* file, int line);
-// What the end of a scope needs comes back from its beginning, so that no register need be saved for it while
-// off.
-// The first returns &core, the others &name.
+// The beginning of a scope returns what its end needs, so that no register has to be saved for that while the
+// wrapper is off. The first returns &core, the others &name.
 [[gnu::cold]] NvtxCore* BeginScope(NvtxCore& core, const char* name, const char* file, int line);
 [[gnu::cold]] NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const char* file, int line);
 NvtxName* BeginScope(NvtxCore& core, NvtxName& name, const NvtxAttributes& attributes, Place place);

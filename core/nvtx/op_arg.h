@@ -15,8 +15,8 @@
 namespace ott {
 
 // A tensor, a number, a bool, a string, a list of integers or nothing, with a name or without. Refers to what
-// it is made from, which must outlive it; made in the call of an op range, it costs nothing while those are
-// off.
+// it is made from, which must outlive it. Made in the call of an op range, it costs nothing while op ranges
+// are off.
 //
 //   {input, {"weight", weight}, {"bias", nullptr}, {"eps", 1e-5}, {"stride", {1, 1}}}
 class OpArg {

@@ -1,4 +1,4 @@
-// Who is told of the operations that op ranges go around, with their tensors.
+// The interface of those who receive the operations of op ranges, with their tensors.
 
 #ifndef OTT_CORE_NVTX_OP_OBSERVER_H_
 #define OTT_CORE_NVTX_OP_OBSERVER_H_
@@ -47,12 +47,12 @@ class OpObserver {
  public:
   virtual ~OpObserver() = default;
 
-  // Before the operation. Returns what the calls below get; what the operation refers to lives as long as the
-  // call. An operation may never end, as where its thread does.
+  // Called before the operation. What it returns is passed to the calls below. What `op` refers to is valid
+  // during this call only. An operation may never end, for example because its thread ended.
   virtual void* Begin(const ObservedOp& op) = 0;
-  // When outputs are known; may come several times, or never.
+  // Called when outputs are known: several times, or never.
   virtual void AddOutputs(void* op, absl::Span<const OpArg> outputs) = 0;
-  // After the operation; operations inside of it have ended.
+  // Called after the operation. Operations inside of it have ended.
   virtual void End(void* op) = 0;
 };
 

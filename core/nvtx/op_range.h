@@ -66,14 +66,15 @@ class OpRanges {
     // Off: labels only.
     bool record_json = true;
     OnMisuse on_misuse = OnMisuse::kAbort;
-    // Told of each operation as TellObserver()'s is, but last of its begin and first of its end, so that what
-    // it measures is the operation; MeasureOps() of core/stopwatch/op_measurements.h sets it. Null: none.
+    // Receives each operation like the observer of TellObserver(), but its begin last and its end first, so
+    // that it measures the operation alone; MeasureOps() of core/stopwatch/op_measurements.h sets it. Null:
+    // none.
     OpObserver* observer = nullptr;
   };
 
   static OpRanges& Get();
 
-  // Options of an ott.Config.
+  // The options that an ott.Config asks for.
   static Options FromConfig(const OpRangeConfig& config);
 
   // A switch of the caller's own.
@@ -88,17 +89,18 @@ class OpRanges {
   // build without NVTX.
   absl::Status Enable(const Options& options, Place place = Place::Current());
   bool enabled() const;
-  // Switches them off; they may be enabled again. Nothing while they are off. REQUIRES: no range is open, on
-  // any thread, and no profiler's window.
+  // Switches them off; they may be enabled again. No effect while they are off. REQUIRES: no range is open,
+  // on any thread, and no profiler's window.
   void Disable();
 
-  // Leaves ranges there as well until the next call, also while they are off, NVTX then seeing nothing; what
-  // the profiler calls. Null: no more.
+  // From now on until the next call, ranges also go to `recorder`; while they are off, to it alone and not to
+  // NVTX. The profiler calls this. Null ends it.
   void RecordInto(EventRecorder* recorder);
 
-  // Tells the observer of each operation until the next call, also while ranges are off, NVTX then seeing
-  // nothing; what the log of operations calls (core/op_log/op_log.h). Who is told of an operation's begin is
-  // told of its end, so an observer lives until operations that it was told of have ended. Null: no more.
+  // From now on until the next call, `observer` receives each operation; also while ranges are off, when NVTX
+  // gets nothing. The log of operations calls this (core/op_log/op_log.h). An observer that received the
+  // begin of an operation also receives its end, so it must live until these operations have ended. Null ends
+  // it.
   void TellObserver(OpObserver* observer);
   // Null: none.
   OpObserver* observer() const;
@@ -107,7 +109,7 @@ class OpRanges {
   // or ends on this thread.
   std::string_view module_path() const;
 
-  // Ranges that were left in another order or on another thread than they began, or never.
+  // How many ranges ended in another order or on another thread than they began, or did not end.
   int64_t num_misuses() const;
 
  private:
@@ -174,7 +176,7 @@ class OpRange {
               typename = std::enable_if_t<std::is_convertible_v<const Name&, std::string_view>>>
     Op(const Name& name) : node_{name} {}
 
-    // With a switch of the caller's own.
+    // Uses a switch of the caller's own instead of OpRanges::Get().
     Op In(OpRanges& own) const {
       Op result = *this;
       result.ranges_ = &own;
@@ -237,13 +239,13 @@ class OpRange {
   // REQUIRES: the operation is not part of a backward pass that creates no graph.
   OpStash Stash();
 
-  // The operation's outputs, as they are after it; the same as Inputs() takes. May be called several times;
-  // what is no tensor is ignored.
+  // The operation's outputs, once they are computed; takes what Inputs() takes. May be called several times;
+  // arguments that are no tensors are ignored.
   template <typename... Tensors>
   void Outputs(const Tensors&... tensors);
   template <size_t kOutputs>
   void Outputs(const OpArg (&outputs)[kOutputs]);
-  // Whether anybody looks at them; where they cost something to make.
+  // Whether anybody receives outputs; to be asked where it costs something to make them.
   bool wants_outputs() const { return __builtin_expect(open_.thread != nullptr, 0); }
 
  private:
@@ -276,8 +278,8 @@ class LayerRange {
   internal::OpenRange open_;
 };
 
-// What the training is at, from construction to destruction: "forward", "backward", "update". Operations are
-// logged with it; a profiler and NVTX do not see it.
+// The phase of the training, from construction to destruction: "forward", "backward", "update". Operations
+// are logged with it; a profiler and NVTX do not see it.
 class PhaseRange {
  public:
   explicit PhaseRange(std::string_view name, Place place = Place::Current())

@@ -39,7 +39,7 @@ class TextBuffer {
   size_t capacity_ = 0;
 };
 
-// What of an operation is told.
+// What is written of an operation besides its name and arguments.
 struct OpRecord {
   bool shapes = true;
   bool dtypes = true;
