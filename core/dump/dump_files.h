@@ -40,9 +40,9 @@ inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr char kTensorsFile[] = "tensors.json";
 inline constexpr char kGradsFile[] = "grads.json";
 
-// A tensor is called what the program calls it, and its gradient the same below "grads.": "weights.w1" and
-// "grads.weights.w1". What the program itself has below "grads" is "tensors.grads.w" where there are
-// gradients beside it. path: within the dump's tensors; the result is its name.
+// The name of the tensor that is at `path` in the tree of a dump's tensors. A tensor has the name that the
+// program gave it, and its gradient that name below "grads.": "weights.w1" and "grads.weights.w1". If the
+// dump has gradients, a tensor that the program itself put below "grads" is called "tensors.grads.w".
 std::string TensorName(std::string_view path, bool has_gradients);
 
 // What follows a tensor's path in the tree and in its file's name; empty for formats without a file.
@@ -56,7 +56,8 @@ inline constexpr char kImageName[] = "tensor_image";
 // What follows the name of a tensor's file in the name of the file that describes it.
 inline constexpr char kMetaExtension[] = ".meta.json";
 
-// The file of what the tree calls `reference` ("weights.w1.bin"), for the group whose tree is in group_file.
+// The name of the file to which a tree refers as `reference` ("weights.w1.bin"); group_file is the file of
+// the tree.
 //
 // The name is Python's, "[tensors.json]weights.w1.bin", and never leaves the directory: '/' and NUL, which no
 // file name can have and which Python cannot dump, become %2F and %00. A '%' that would read as such an

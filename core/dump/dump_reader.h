@@ -26,11 +26,11 @@ struct Dump {
 // that is cut or missing; INVALID_ARGUMENT, naming the file, for contents that are no dump's.
 absl::StatusOr<Dump> ReadDump(const std::string& dir);
 
-// The manifest alone; nothing where there is none, so where the dump is Python's, or there is no dump. Errors
-// as above.
+// The manifest alone; nullopt where there is none, since the dump is Python's or there is no dump. Errors as
+// above.
 absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir);
 
-// One tensor of a dump with a manifest, that lies in a file of its own: for programs that cannot keep all
+// One tensor that lies in a file of its own, of a dump with a manifest: for programs that cannot keep all
 // tensors of many ranks mapped. Errors as above; INVALID_ARGUMENT for other tensors.
 absl::StatusOr<Tensor> ReadTensorFile(const std::string& dir, const ManifestTensor& tensor);
 

@@ -38,15 +38,15 @@ struct DumpContents {
   int num_json_threads = 1;
 };
 
-// INVALID_ARGUMENT, naming it, for what cannot be dumped at this path in whatever format: a text or name that
-// is not UTF-8, a name that is empty, "tensor_statistics" or "tensor_image", and what is nested deeper than
+// INVALID_ARGUMENT, naming the path, for what cannot be dumped there in any format: a text or name that is
+// not UTF-8, a name that is empty, "tensor_statistics" or "tensor_image", and what is nested deeper than
 // ReadDump() reads (kMaxJsonDepth), the dimensions of tensors included.
 absl::Status CheckDumpable(const std::string& path, const Value& value);
 
 // Makes the directory, and in it tensors.json, grads.json where there are gradients, a file and its
 // description for each tensor in a format of its own, and manifest.json. The manifest says `"complete":
-// false` from before the first of these until after the last, so that a dump that was cut off is known as
-// one; files of an earlier dump are replaced. sync: what is complete survives a crash of the machine.
+// false` from before the first of these files is written until after the last, which shows where a dump was
+// cut off. Files of an earlier dump are replaced. sync: a complete dump survives a crash of the machine.
 //
 // In the tree, a tensor with a file of its own is a string, its path and extension, and statistics are a map
 // of one entry, "tensor_statistics"; an image reads back as a map of one entry, "tensor_image" (image.h). A

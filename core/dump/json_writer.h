@@ -21,14 +21,14 @@ using JsonSink = std::function<absl::Status(std::string_view)>;
 // imaginary]. Characters beyond ASCII are escaped. No newline at the end. INVALID_ARGUMENT, with the path,
 // for a string or name that is not UTF-8 and for a tensor not in host memory; else what the sink returns.
 //
-// num_threads: of them format large tensors; 0: as many as the machine has cores. The sink is called by one
-// at a time, in order.
+// num_threads: how many threads format large tensors; 0: as many as the machine has cores. The sink is called
+// by one thread at a time, in order.
 absl::Status WriteJson(const Value& value, const JsonSink& sink, int num_threads = 1);
 
 // The whole text.
 absl::StatusOr<std::string> ToJson(const Value& value);
 
-// Python's repr() of a float, but as JSON's NaN, Infinity and -Infinity.
+// Python's repr() of a float, but NaN, Infinity and -Infinity as Python's JSON spells them.
 void AppendPythonFloat(double value, std::string& text);
 
 // OK, or INVALID_ARGUMENT saying where a text stops being UTF-8.

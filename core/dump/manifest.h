@@ -31,7 +31,7 @@ struct Manifest {
   int64_t iteration = 0;
   int rank = 0;
   int world_size = 1;
-  // A grads.json that is there nevertheless is an earlier dump's.
+  // If false, a grads.json in the directory is left over from an earlier dump.
   bool has_grads = false;
   // In order of insertion.
   std::vector<ManifestTensor> tensors;

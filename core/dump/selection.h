@@ -15,10 +15,10 @@ namespace ott {
 
 struct SelectionOptions {
   IterationOptions iterations;
-  // None given: all.
+  // Empty: all.
   std::vector<int> ranks;
-  // Paths; a tensor is dumped where a glob or regular expression of include matches its whole path (or there
-  // is none), and none of exclude does. Globs: ott/core/base/glob.h.
+  // A tensor is dumped if a glob or regular expression of include matches its whole path, or include has
+  // neither, and none of exclude matches it. Globs: ott/core/base/glob.h.
   std::vector<std::string> include_globs;
   std::vector<std::string> include_regexes;
   std::vector<std::string> exclude_globs;
