@@ -57,10 +57,11 @@ struct TensorDumperOptions {
   bool sync = false;
   // In iterations (dump counts) and ranks that are not selected, calls cost as much as while paused.
   SelectionOptions selection;
-  // What is not selected is added all the same, for tensors() and grads(), and only left out of what is
-  // dumped.
+  // Tensors that are not selected are added all the same, for tensors() and grads(), and left out of dumps
+  // only.
   bool adds_all = false;
-  // Of tensors and gradients, instead of what the code says. The first that matches a path counts.
+  // Formats of tensors and gradients, instead of those given in the code. The first that matches a path
+  // counts.
   std::vector<FormatOfPaths> formats;
   // Tensors beyond this many bytes in a dump are dumped as statistics.
   int64_t max_bytes_per_dump = std::numeric_limits<int64_t>::max();
@@ -72,19 +73,20 @@ struct TensorDumperOptions {
   int num_writer_threads = 0;
   // Threads that turn one dump's numbers into text, for dumps as JSON; 0: as many as the machine has cores.
   int num_json_threads = 1;
-  // Of the dumps that wait to be written, and of memory that is kept for the next dump.
+  // Limit for the dumps that wait to be written, and for memory that is kept for the next dump.
   int64_t max_queued_bytes = int64_t{1} << 30;
-  // Memory that Enable() has the machine hand out for the first dump, which else takes several times as long
-  // as later ones (BufferPool::Reserve); what that dump does not need is given back after it.
+  // Memory that Enable() reserves for the first dump, which otherwise takes several times as long as later
+  // ones (BufferPool::Reserve); what that dump does not need is given back after it.
   int64_t reserved_bytes = int64_t{256} << 20;
-  // A dump for which there is no room: false: Dump() waits; true: it is dropped, and counted.
+  // Where there is no room for a dump: false: Dump() waits; true: the dump is dropped, and counted.
   bool drop_when_full = false;
   // Writer threads run where the training leaves a CPU idle, and hardly otherwise.
   bool writers_in_background = true;
 
   // Called once, with the size of the first dump that was written, on the thread that wrote it.
   std::function<void(const DumpSize&)> on_first_dump;
-  // Calls its argument; for who measures what adding tensors takes of the program's time.
+  // Called with the work of adding tensors, which it must call: for measuring how much of the program's time
+  // that takes.
   std::function<void(const std::function<void()>&)> around_add;
 };
 
@@ -93,14 +95,15 @@ struct AddOptions {
   explicit AddOptions(DumpFormat dump_format = DumpFormat::kJson) : format(dump_format) {}
 
   DumpFormat format;
-  // By name within the data (whole names of its maps, which may hold dots; not the path that it is added at):
-  // for a tensor at "layer1" and in it "w", the entry of "w", else of "layer1".
+  // By a name within the data, which is a whole name in one of its maps and may hold dots, without the path
+  // that the data are added at. For a tensor "w" in a map "layer1", the entry of "w" counts, or else that of
+  // "layer1".
   std::map<std::string, DumpFormat> format_overrides;
   // Tensors, or their gradients, are dumped with their axes in this order, as by torch.permute; empty: as
   // they are.
   std::vector<int> permute_axes;
   std::map<std::string, std::vector<int>> permute_axes_overrides;  // by name, as above
-  // Names within the data, at any level, of what is left out, before objects are converted and after it.
+  // Names within the data, at any level, that are left out, both before and after objects are converted.
   std::vector<std::string> exclude;
 };
 
@@ -127,20 +130,20 @@ using GradientProvider = std::function<absl::StatusOr<std::vector<Gradient>>(abs
 //   TensorDumper::Get().AddTensorData("weights.w1", TensorView(w1.data(), {64, 32}), DumpFormat::kBinary);
 //   TensorDumper::Get().Dump();
 //
-// Off until enabled: every call then returns OK at once, and arguments that are callables are not called;
-// converters, formats and the mode of comparing are remembered, counts and actions are not. Thread-safe. What
-// two threads add has no defined order; the ranges are the process's, not the thread's.
+// Off until enabled. While it is off, every call returns OK at once and calls no callable among its
+// arguments; converters, formats and the mode of comparing are remembered, counts and actions are not.
+// Thread-safe. What two threads add has no defined order; the ranges are the process's, not the thread's.
 class TensorDumper {
  public:
   TensorDumper() = default;
   TensorDumper(const TensorDumper&) = delete;
   TensorDumper& operator=(const TensorDumper&) = delete;
 
-  // The one instance of the process. Aborts where another version of this library has it.
+  // The one instance of the process. Aborts if another version of this library is in use in the process.
   static TensorDumper& Get() { return process_wide_.Get(); }
 
-  // Options of an ott.Config. The caller gives dir, rank and world_size, and reference_dir, as
-  // DumpConfig.reference_run is a run directory.
+  // The options that an ott.Config asks for. The caller sets dir, rank and world_size; and reference_dir,
+  // since DumpConfig.reference_run names a run directory instead of a directory of dumps.
   static TensorDumperOptions FromConfig(const DumpConfig& config);
 
   // Calls f(dumper) where the process's instance is enabled and not paused; one load and a branch otherwise.
@@ -163,8 +166,8 @@ class TensorDumper {
   // Enabled, not paused, and at an iteration and rank that are selected.
   bool active() const { return active_.load(std::memory_order_relaxed); }
 
-  // Between Pause and Resume calls are ignored, but for those that set something, for iterations that nobody
-  // wants. What is pending stays.
+  // Between Pause() and Resume(), for iterations that are not wanted, calls are ignored except those that set
+  // something. What is pending stays.
   void Pause();
   void Resume();
 
@@ -202,9 +205,9 @@ class TensorDumper {
     return AddGrad(path, Evaluate(data), options);
   }
 
-  // Has the gradients computed for all tensors of AddGradData() since the last call, in their order, and
-  // copies them. INVALID_ARGUMENT where the provider returns another number or shape than asked for; else its
-  // error.
+  // Computes, by `provider`, the gradients for all tensors of AddGradData() since the last call, in their
+  // order, and copies them. INVALID_ARGUMENT where the provider returns another number or shape than asked
+  // for; else its error.
   absl::Status SetGradients(const GradientProvider& provider);
 
   // Paths between a push and its pop start with the range's name. FAILED_PRECONDITION for a pop without a
@@ -252,8 +255,8 @@ class TensorDumper {
   // were asked for and not set; else WriteDump's error, with writer threads that of an earlier dump.
   absl::Status Dump(bool dump_if_empty = true);
 
-  // Waits for the writer threads. The first error that no call has returned yet. As the process ends by
-  // exit() or by leaving main(), its own instance is flushed, and an error printed to stderr.
+  // Waits for the writer threads. Returns the first error that no call has returned yet. When the process
+  // ends by exit() or by returning from main(), its instance is flushed, and an error printed to stderr.
   absl::Status Flush();
 
   // Dumps that were dropped since there was no room.
@@ -261,8 +264,8 @@ class TensorDumper {
 
   // Compares what is pending with the dump in DIR/COUNT (the reference), then clears it and counts, as Dump()
   // does. Where they are equal, a line on stderr says so. Waits for writer threads, whose errors are
-  // returned. Where nothing is compared, as while not active, or without compare_if_empty where nothing is
-  // pending, the verdict is kCouldNotCompare, so that nothing is taken for equal.
+  // returned. Where nothing is compared, the verdict is kCouldNotCompare, so that it is not taken for equal:
+  // while the dumper is not active, and, without compare_if_empty, where nothing is pending.
   absl::StatusOr<TreeComparison> CompareToDumpedData(const CompareOptions& options = {},
                                                      bool compare_if_empty = true);
 

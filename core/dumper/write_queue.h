@@ -23,11 +23,11 @@ class WriteQueue {
  public:
   struct Options {
     int num_threads = 1;
-    // Of the jobs that wait or run. One job alone may be larger.
+    // Limit for the jobs that wait or run, together. A single job may be larger.
     int64_t max_bytes = int64_t{1} << 30;
-    // A job for which there is no room: false: Submit waits; true: it is dropped, and counted.
+    // Where there is no room for a job: false: Submit() waits; true: the job is dropped, and counted.
     bool drop_when_full = false;
-    // Threads of ordinary priority take the training's cores.
+    // Threads of ordinary priority would take cores from the training.
     bool background = true;
   };
 
