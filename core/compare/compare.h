@@ -24,14 +24,15 @@ struct CompareOptions {
   // Where no glob matches: the tolerance of the current tensor's dtype (DefaultTolerance) instead of
   // tensors.tolerance.
   bool default_tolerances = false;
-  // What only one side has is not compared: the current, for data that is dumped since the reference was; the
-  // reference, for a current in the making.
+  // Ignores what only the current has, for data that was not dumped yet when the reference was; and what only
+  // the reference has, for a current that is not complete yet.
   bool allow_extra = false;
   bool allow_missing = false;
-  // Names of a map in another order differ. Threads add in no order, so that equal runs may have another one.
+  // Whether maps with the same names in another order differ. Threads add in no fixed order, so equal runs
+  // may differ in it.
   bool compare_order = false;
-  // Two sides that agree and have no elements, as both are empty or hold nothing but texts, are equal; false:
-  // could not be compared.
+  // Two sides that agree but have no elements, since both are empty or hold only texts, are equal; false:
+  // they could not be compared.
   bool allow_empty = true;
 };
 
@@ -54,11 +55,11 @@ struct TreeComparison {
   // order; extra ones follow at the end of their map or list.
   std::vector<NamedComparison> results;
 
-  // Both sides have everything that the other one has, which is no element, and CompareOptions::allow_empty.
+  // Both sides agree, neither has an element, and CompareOptions::allow_empty takes that for equal.
   bool agree_without_elements = false;
 
-  // kDifferent where anything differs, else kCouldNotCompare where anything could not be compared or no
-  // elements were, except where both sides agree on that, else kEqual.
+  // kDifferent if anything differs; else kCouldNotCompare if anything could not be compared, or if no
+  // elements were compared and not agree_without_elements; else kEqual.
   Verdict verdict() const;
   bool bitwise_equal() const;
   // The first result that does not pass; null if all do.
@@ -69,7 +70,8 @@ struct TreeComparison {
 // there is nothing to compare and that is not equal (CompareOptions::allow_empty), the one result is kEmpty.
 TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options = {});
 
-// A tree in memory, or two with gradients, against a directory that ReadDump() reads; else as CompareDumps.
+// A tree in memory, and one of gradients where there are any, against a directory that ReadDump() reads.
+// Otherwise as CompareDumps().
 TreeComparison CompareToDump(const std::string& reference_dir, const Value& current,
                              const Value* current_grads, const CompareOptions& options = {});
 

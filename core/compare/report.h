@@ -32,8 +32,8 @@ std::string ToJUnitXml(const TreeComparison& comparison);
 
 // Parts of these for reports of several comparisons.
 
-// Text that may hold anything a name may: as one line without control characters, and as UTF-8 for formats
-// that escape the rest themselves.
+// A text that may hold any bytes, as names may: as one line without control characters; and as UTF-8, for
+// formats that escape control characters themselves.
 std::string Printable(const std::string& text);
 std::string AsUtf8(const std::string& text);
 

@@ -21,8 +21,8 @@ struct Tolerance {
   double rtol = 0;
   // NaN matches NaN, whatever its payload.
   bool nan_equal = false;
-  // Only equal bits match: -0.0 is not 0.0, and the rest of this is not used. Of different dtypes that are
-  // compared as numbers, the same number of the same sign, and NaN with NaN.
+  // Only equal bits match: -0.0 does not match 0.0, and the other fields are not used. Where different dtypes
+  // are compared as numbers, equal numbers of the same sign match, and NaN matches NaN.
   bool bitwise = false;
 };
 
@@ -83,7 +83,7 @@ struct TensorComparison {
   // Why, where the status does not say it: both shapes, the reader's error.
   std::string detail;
 
-  // That was asked for.
+  // The tolerance that was asked for.
   Tolerance tolerance;
   DType dtype = DType::kFloat32;  // the current's
   Dims shape;
@@ -135,8 +135,8 @@ struct TensorCompareOptions {
 TensorComparison CompareTensors(const TensorView& reference, const TensorView& current,
                                 const TensorCompareOptions& options = {});
 
-// The same. Pages of mapped files are dropped as they are done with, so that a comparison of any size needs
-// little memory.
+// The same for tensors that may be in mapped files: pages are dropped once they were compared, so that a
+// comparison of any size needs little memory.
 TensorComparison CompareTensors(const Tensor& reference, const Tensor& current,
                                 const TensorCompareOptions& options = {});
 
