@@ -13,7 +13,7 @@
 namespace ott {
 
 // Gives a KernelTimer (kernel_timer.cuh) memory on the current device, and reads what a launch left there.
-// Not thread-safe; a buffer is of one stream.
+// Not thread-safe; a buffer serves one stream.
 //
 //   OTT_ASSIGN_OR_RETURN(auto buffer, ott::KernelTimerBuffer::Create(options));
 //   Solve<true><<<blocks, threads, 0, stream>>>(x, buffer->view());
@@ -22,7 +22,7 @@ namespace ott {
 class KernelTimerBuffer {
  public:
   struct Options {
-    // How many blocks, or warps where per_warp, are timed at most. What is beyond is counted.
+    // At most so many blocks, or warps if per_warp, are timed. Those beyond are only counted.
     uint32_t num_units = 1024;
     uint32_t laps_per_unit = 64;
     // Only every so many blocks are timed, from block 0 on.
@@ -38,7 +38,7 @@ class KernelTimerBuffer {
   KernelTimerBuffer& operator=(const KernelTimerBuffer&) = delete;
   ~KernelTimerBuffer();
 
-  // For one launch, until Collect().
+  // To be passed to one launch before each Collect().
   const KernelTimerView& view() const { return view_; }
 
   // Waits for the stream (a cudaStream_t; null: the default stream), and clears the buffer for the next
@@ -51,8 +51,8 @@ class KernelTimerBuffer {
   const KernelTimerView view_;
 };
 
-// Compares globaltimer of the current device with Unix time, some microseconds exactly; takes less than a
-// millisecond. Errors as above.
+// Compares globaltimer of the current device with Unix time, with an error of some microseconds; takes less
+// than a millisecond. Errors as above.
 absl::StatusOr<GlobalTimerOffset> MeasureGlobalTimer();
 
 }  // namespace ott

@@ -43,7 +43,8 @@ struct KernelTimes {
   // For which the buffer had no room.
   uint64_t num_units_lost = 0;
   uint64_t num_laps_lost = 0;
-  // Left out: laps and units that end before they begin, as where a buffer was not cleared.
+  // How many laps and units were left out since they end before they begin, as happens if a buffer was not
+  // cleared.
   uint64_t num_invalid = 0;
 
   // Over the units that ended; 0 where globaltimer did not advance.
@@ -69,12 +70,12 @@ struct KernelSectionEvent {
   int64_t end_nanoseconds = 0;
 };
 
-// Laps of kNoKernelSection are left out. The cycles of an SM, which all its units share, are laid beside
-// globaltimer once, so its steps of up to a microsecond blur nothing within an SM. Empty where globaltimer
-// did not advance.
+// Laps of kNoKernelSection are left out. The cycle counter of an SM, which all its units share, is aligned
+// with globaltimer once, so that globaltimer's steps of up to a microsecond do not blur times within an SM.
+// Empty where globaltimer did not advance.
 std::vector<KernelSectionEvent> KernelSectionEvents(const KernelTimes& times);
 
-// What globaltimer shows, against Unix time.
+// How globaltimer compares with Unix time.
 struct GlobalTimerOffset {
   // To be added to globaltimer.
   int64_t unix_nanoseconds = 0;
@@ -82,8 +83,8 @@ struct GlobalTimerOffset {
   int64_t error_nanoseconds = 0;
 };
 
-// Leaves the events with a recorder whose window is open, on a track for each lane of each SM, named
-// "KERNEL SM 3.0". sections: names by number; those beyond are "section N".
+// Adds the events to a recorder whose window is open, on a track for each lane of each SM, named "KERNEL SM
+// 3.0". sections: names by number; those beyond are "section N".
 void RecordKernelSections(const KernelTimes& times, const std::string& kernel,
                           absl::Span<const std::string> sections, const GlobalTimerOffset& offset,
                           EventRecorder& recorder);

@@ -38,14 +38,14 @@ class Profiler {
  public:
   // A window that has closed.
   struct Window {
-    // What it recorded, for RecordedWindow; until the callback returns.
+    // What it recorded, to be read by RecordedWindow; valid until the callback returns.
     const EventRecorder& recorder;
     // Counted from 1.
     int64_t number;
     // Counted from 0.
     int64_t first_step;
     int64_t last_step;
-    // Stop() or the end of the process came before the end of the last step.
+    // Whether Stop() or the end of the process came before the last step ended.
     bool cut;
   };
 
@@ -55,8 +55,8 @@ class Profiler {
     // device did for a step lies between the same lines.
     bool synchronize_device = false;
     size_t thread_buffer_bytes = EventRecorder::kDefaultThreadBufferBytes;
-    // Both on the thread that called Step(), Stop(), Enable() or exit(), which is not to be called from them.
-    // What they return, Step() or Stop() returns.
+    // Both are called on the thread that called Step(), Stop(), Enable() or exit(), and must not call these
+    // themselves. Their errors are returned by the call that they were called from.
     std::function<absl::Status()> before_window;
     std::function<absl::Status(const Window&)> on_window;
   };
@@ -69,7 +69,7 @@ class Profiler {
 
   static Profiler& Get();
 
-  // Options of an ott.Config.
+  // The options that an ott.Config asks for.
   static Options FromConfig(const ProfileConfig& config);
 
   // A profiler of the caller's own, which records only what is added to it.
@@ -80,7 +80,7 @@ class Profiler {
   ~Profiler();
 
   // Begins step 0. FAILED_PRECONDITION if it is on already, naming where that was done, or if another version
-  // of this library is in use in the process; INVALID_ARGUMENT for a schedule that is none; the error of the
+  // of this library is in use in the process; INVALID_ARGUMENT for an invalid schedule; the error of the
   // device if it is to be synchronised and cannot; that of before_window.
   absl::Status Enable(const Options& options, Place place = Place::Current());
   // Ends the step and begins the next. Nothing while off.
@@ -93,7 +93,7 @@ class Profiler {
   void Mark(std::string_view name, std::string_view args = {});
   // From now on a number shows `value`: memory, loss, throughput.
   void Counter(std::string_view name, double value);
-  // For tracks besides the threads'; null outside of windows.
+  // The recorder of the open window, for tracks besides those of threads; null while no window is open.
   EventRecorder* IfRecording();
 
  private:

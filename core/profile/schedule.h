@@ -15,7 +15,7 @@ class ProfileConfig;  // config.proto
 // window.
 enum class ProfilerAction {
   kNone,
-  // Events are recorded and forgotten, so that the window finds everything in its place.
+  // Events are recorded and thrown away, so that what recording costs at first is not in the window.
   kWarmUp,
   kRecord,
   kRecordAndSave,

@@ -31,7 +31,7 @@ class TraceFile {
   TraceFile& operator=(const TraceFile&) = delete;
   ~TraceFile();
 
-  // What cannot be written shows in Commit(); then nothing more is done.
+  // An error of writing is returned by Commit(); what is added after it is ignored.
   void Add(const TraceProcess& process) { AddAny(process); }
   void Add(const TraceTrack& track) { AddAny(track); }
   void Add(const TraceEvent& event) { AddAny(event); }

@@ -27,13 +27,13 @@ struct Trace {
   // Empty, or why the file's end is missing, with the file's name; what was whole before it is here.
   std::string cut;
 
-  // What the events' texts are in.
+  // Holds the bytes that the events' texts refer to.
   std::shared_ptr<const MappedFile> file;
   std::unique_ptr<const std::string> unpacked;
   std::deque<std::string> unescaped;
 };
 
-// Of a file, also compressed. Complete events ("X"), our pairs "b" and "e", marks, counters, arrows that
+// Reads a file, compressed or not. Complete events ("X"), our pairs "b" and "e", marks, counters, arrows that
 // follow their event, and names of threads are read, other events are skipped, and so are arguments that are
 // no JSON object. An error of the file, or DATA_LOSS naming the byte if it does not even begin as a trace.
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
