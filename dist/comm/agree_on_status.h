@@ -8,8 +8,8 @@
 
 namespace ott {
 
-// Collective. The error of the first rank that has one, with its number in front, on all ranks; so that none
-// goes on to wait for one that gave up. Errors of the communicator.
+// Collective. Returns, on all ranks, the error of the first rank that has one, with its number in front; so
+// no rank goes on and waits for one that gave up. Also the errors of the communicator.
 absl::Status AgreeOnStatus(Communicator& ranks, const absl::Status& mine, Deadline deadline);
 
 }  // namespace ott

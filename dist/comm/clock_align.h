@@ -27,9 +27,9 @@ struct AlignedTime {
 
 // Estimates a rank's offset from rank 0 as NTP does (Mills, RFC 5905): rank 0's answer to a ping was given
 // between the ping's leaving and its return, so its middle is off by half the round trip at most. Of many
-// pings the quickest counts. Two measurements so far apart in time that their errors matter less than
-// kUnknownDrift give the drift; before, a drift of that much is allowed for. Ranks that read the same clock
-// as rank 0, since one kernel runs them, need no ping and have no error.
+// pings the quickest counts. The drift is known after two measurements so far apart in time that their errors
+// matter less than kUnknownDrift; until then, the error bound allows for a drift of that much. Ranks that
+// read the same clock as rank 0, since one kernel runs them, need no ping and have no error.
 //
 // Not thread-safe.
 //
@@ -42,10 +42,10 @@ class ClockAligner {
   // Nanoseconds.
   using Clock = std::function<int64_t()>;
 
-  // Of quartz clocks, each 50 ppm off.
+  // Of two quartz clocks, each off by 50 ppm at most.
   static constexpr double kUnknownDrift = 100e-6;
 
-  // Ranks that are measured in one call once all have been; so that it takes as long for any number of them.
+  // How many ranks each call measures after the first, so that a call takes as long for any number of ranks.
   static constexpr int kRanksPerRound = 32;
 
   // ranks: a communicator of its own, from Split(). clock: std::chrono::steady_clock where it is empty.
@@ -53,11 +53,11 @@ class ClockAligner {
   explicit ClockAligner(std::unique_ptr<Communicator> ranks, Clock clock = {},
                         double unknown_drift = kUnknownDrift);
 
-  // Collective: rank 0 answers num_pings pings of each rank in turn that reads another clock, of all such
-  // ranks at first and of kRanksPerRound in later calls. DEADLINE_EXCEEDED where rank 0 did not hear all
-  // ranks, or this rank did not hear rank 0, by the deadline; ranks that were heard have measured, and who
-  // was waited for in vain is waited for again in the fourth, eighth, sixteenth ... call. REQUIRES: num_pings
-  // > 0
+  // Collective. The ranks that read another clock than rank 0 send it num_pings pings each, one rank after
+  // the other: all of them in the first call, kRanksPerRound of them in later ones. DEADLINE_EXCEEDED if by
+  // the deadline rank 0 did not hear all ranks, or this rank did not hear rank 0; the ranks that were heard
+  // are measured nevertheless. A rank that did not answer is waited for again only in the fourth, eighth,
+  // sixteenth ... call. REQUIRES: num_pings > 0
   absl::Status Measure(int num_pings, Deadline deadline);
 
   // FAILED_PRECONDITION before the first measurement of this rank.

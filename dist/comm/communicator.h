@@ -77,8 +77,8 @@ class Communicator {
   // Hands a copy of bytes over for `to`, which may be this rank itself, and returns. What the transport could
   // not take at once travels during this process's later calls. REQUIRES: 0 <= to < size(), tag >= 0
   virtual absl::Status Post(int to, int tag, std::string_view bytes) = 0;
-  // Waits until all that was posted with `tag` needs no further call of this process to arrive. With
-  // Deadline::Now(): whether that is so. REQUIRES: tag >= 0
+  // Waits until everything posted with `tag` arrives without further calls of this process. With
+  // Deadline::Now(): only asks whether that is so. REQUIRES: tag >= 0
   virtual absl::Status Flush(int tag, Deadline deadline) = 0;
   // Post, then Flush.
   virtual absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) = 0;
@@ -91,8 +91,8 @@ class Communicator {
   // On root one element a rank, in order of rank; elsewhere empty.
   virtual absl::StatusOr<std::vector<std::string>> Gather(int root, std::string_view bytes,
                                                           Deadline deadline) = 0;
-  // As Gather, but ranks that did not answer leave an error of their own and take nothing from the others'
-  // answers.
+  // As Gather, but a rank that did not answer has an error in its place, and the answers of the others are
+  // returned all the same.
   virtual absl::StatusOr<std::vector<absl::StatusOr<std::string>>> GatherAvailable(int root,
                                                                                    std::string_view bytes,
                                                                                    Deadline deadline) = 0;

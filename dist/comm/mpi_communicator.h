@@ -15,16 +15,16 @@ namespace ott {
 struct MpiOptions {
   // MPI_Comm_c2f(communicator) of the ranks to talk to; nothing: MPI_COMM_WORLD.
   std::optional<int> communicator;
-  // For the ranks to find together.
+  // How long ranks wait for all others at the start.
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
 };
 
-// Collective over the ranks to talk to. Works on a duplicate of their communicator, so its messages meet
-// nobody else's, and calls only what does not block.
+// Collective over the ranks to talk to. Works on a duplicate of their communicator, so its messages do not
+// mix with others', and calls only functions of MPI that do not block.
 //
-// MPI is initialised if nobody did, and then finalised with the last communicator made from this one; what
-// the program initialised, the program finalises, and then before it the communicators go. After an error it
-// is not finalised, as that would wait for ranks that did not come.
+// If MPI is not initialised yet, it is initialised here, and finalised with the last communicator made from
+// this one; but not after an error, since that would wait for ranks that did not come. If the program
+// initialised MPI, it also finalises it, after the communicators are destroyed.
 //
 // Thread safety: as Communicator where MPI gives MPI_THREAD_MULTIPLE. Else only the thread that called this
 // may use the communicator, and another gets FAILED_PRECONDITION.

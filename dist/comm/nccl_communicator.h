@@ -24,17 +24,17 @@ struct NcclOptions {
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
 };
 
-// Once NCCL has connected the ranks, the communicator it was made from (`control`) rests as long as all is
-// well: collectives of Communicator go through NCCL, too, those of this one and of groups that Split() makes
-// of all ranks in their order. Call them all in one order on all ranks. Post, Send and Receive, for which
-// NCCL has no means, and collectives of other groups go by messages of control.
+// Once NCCL has connected the ranks, and until it fails, collectives of Communicator go through it, too, and
+// not through the communicator that this one was made from (`control`): those of this one and of groups that
+// Split() makes of all ranks in their order. Call them all in one order on all ranks. Post, Send and Receive,
+// for which NCCL has no means, and collectives of other groups go by messages of control.
 //
 // A collective that fails or misses its deadline aborts NCCL's communicator, as nothing less ends its
-// kernels. The ranks tell each other so, and collectives of Communicator keep their promises by messages of
-// control, which name who is missing: NCCL has half of a collective's time, and where it fails the rest is
-// theirs, and all of the time of later ones.
+// kernels. The ranks tell each other so, and collectives of Communicator go on by messages of control, which
+// name the ranks that are missing. NCCL has half of a collective's time; where it fails, messages have the
+// rest, and in later collectives all of the time.
 //
-// Device collectives and gathers by NCCL return FAILED_PRECONDITION from there on. The error of the one that
+// From then on, device collectives and gathers by NCCL return FAILED_PRECONDITION. The error of the one that
 // failed says which ranks called what and from which there is nothing; to find that out takes up to half a
 // deadline more, at most two seconds, in which no other thread may use control.
 //
@@ -59,11 +59,11 @@ class NcclCommunicator : public Communicator {
 
   // Brings every rank's bytes, whatever their sizes, to rank 0, in blocks on a stream of its own and without
   // holding back a rank that comes before others. Returns when this rank's bytes are enqueued; the first of a
-  // communicator connects the ranks and waits for them. Bytes that are more than there is room for (128 KiB,
-  // or what an earlier gather had) are gathered again where all_wait says that all ranks take this gather
-  // with a deadline to wait for. Else rank 0 gets an empty string of that rank, and the next gather has room.
-  // A gather that was not taken is waited for and dropped. REQUIRES: all ranks begin it at the same place
-  // among their device collectives, with the same all_wait
+  // communicator connects the ranks and waits for them. There is room for 128 KiB of each rank, or for as
+  // much as an earlier gather had. Where a rank has more: if all_wait says that all ranks will wait in
+  // TakeGathered(), the bytes are gathered once more; else rank 0 gets an empty string for that rank, and the
+  // next gather has room for it. A gather that nobody took is waited for and dropped. REQUIRES: all ranks
+  // begin it at the same place among their device collectives, with the same all_wait
   virtual absl::Status BeginGather(std::string_view bytes, bool all_wait, Deadline deadline) = 0;
   // On rank 0 one element a rank, elsewhere none; nullopt if they are not there by `deadline`.
   // DEADLINE_EXCEEDED once `last` has passed. REQUIRES: a gather was begun

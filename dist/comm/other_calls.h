@@ -1,4 +1,5 @@
-// Who called what, where a collective of another library failed that does not say it.
+// Finds out which rank called what, after the failure of a collective of another library that does not say
+// it.
 
 #ifndef OTT_DIST_COMM_OTHER_CALLS_H_
 #define OTT_DIST_COMM_OTHER_CALLS_H_
@@ -12,8 +13,9 @@
 namespace ott {
 
 // "ranks 0, 2 called AreEqual #3; rank 1 (node7) called BroadcastOnDevice #3; nothing from rank 3 (node9)".
-// Each rank whose collective fails calls it, once for a communicator, with what it called; rank 0 hears the
-// others for `patience` and tells all of them. Waits no longer than twice that.
+// Called by each rank whose collective failed, once for a communicator, with the call that it made. Rank 0
+// collects the calls of the others for as long as `patience`, and sends the result to all. Waits no longer
+// than twice that.
 std::string DescribeCalls(Communicator& ranks, std::string_view call, std::chrono::nanoseconds patience);
 
 // For a rank whose collective failed and that does not ask what the others called: they hear what it did.

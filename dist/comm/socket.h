@@ -61,15 +61,15 @@ class Socket {
   int LocalPort() const;
 
   // The next connection; an invalid socket where there is none now. RESOURCE_EXHAUSTED where the process can
-  // take none, which would else wait for ever.
+  // take none: the connection would otherwise wait for ever.
   absl::StatusOr<Socket> Accept() const;
 
   // DEADLINE_EXCEEDED; UNAVAILABLE where the other side is gone.
   absl::Status SendAll(std::string_view bytes, Deadline deadline) const;
   absl::StatusOr<std::string> ReceiveExactly(size_t size, Deadline deadline) const;
 
-  // What the socket takes now, and what is there now; 0 for nothing. UNAVAILABLE where the other side is
-  // gone.
+  // Sends what the socket takes now, and receives what is there now; 0 for nothing. UNAVAILABLE where the
+  // other side is gone.
   absl::StatusOr<size_t> SendSome(std::string_view bytes) const;
   absl::StatusOr<size_t> ReceiveSome(char* buffer, size_t size) const;
 
@@ -77,7 +77,7 @@ class Socket {
   int fd_ = -1;
 };
 
-// Waits until something can be done with one of the sockets: what is in `events` of it (poll(2)).
+// Waits until one of the sockets is ready for its `events` (poll(2)).
 void Wait(std::vector<pollfd>& sockets, Deadline deadline);
 
 }  // namespace ott

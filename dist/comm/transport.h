@@ -40,7 +40,7 @@ class Transport {
 
   // Copies bytes and never waits for another rank.
   virtual absl::Status Post(int to, Channel channel, std::string_view bytes) = 0;
-  // Waits until what was posted on this channel arrives without further calls; DEADLINE_EXCEEDED else.
+  // Waits until what was posted on this channel arrives without further calls; else DEADLINE_EXCEEDED.
   virtual absl::Status Flush(Channel channel, Deadline deadline) = 0;
   // DEADLINE_EXCEEDED if nothing came.
   virtual absl::StatusOr<std::string> Receive(int from, Channel channel, Deadline deadline) = 0;

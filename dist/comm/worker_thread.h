@@ -1,4 +1,4 @@
-// A thread that is there already when there is something to do.
+// A thread that is started once, and runs tasks when there are any.
 
 #ifndef OTT_DIST_COMM_WORKER_THREAD_H_
 #define OTT_DIST_COMM_WORKER_THREAD_H_
@@ -14,7 +14,7 @@
 
 namespace ott {
 
-// Runs tasks one after another. Waking it costs its user a third of what std::async() does, which makes a
+// Runs tasks one after another. Handing it a task costs the caller a third of std::async(), which starts a
 // thread.
 //
 // Thread-safe.
