@@ -1,4 +1,4 @@
-// Names in a configuration that nothing has.
+// Names in a configuration that no measurement has.
 
 #ifndef OTT_DIST_RUN_CONFIGURED_NAMES_H_
 #define OTT_DIST_RUN_CONFIGURED_NAMES_H_
@@ -11,8 +11,9 @@
 
 namespace ott {
 
-// A note for each measurement that the configuration names and that ran on no rank, with the one that it may
-// be meant to be: what is not collective in the statistics counts as work, and nobody sees why.
+// A note for each measurement that the configuration names and that ran on no rank, with the name that was
+// probably meant. Without the note, time in a misspelt collective measurement would count as work, and nobody
+// would see why.
 //
 //   collective_measurements: "alreduce" ran on no rank; "allreduce" did
 std::vector<std::string> FindNamesThatNeverRan(const StopwatchConfig& config, const ClusterStats& stats);

@@ -11,7 +11,7 @@
 
 namespace ott {
 
-// Text in a dump beyond which its format is worth a line.
+// A dump that has more text than this gets a line about its format.
 inline constexpr int64_t kLargeJsonBytes = int64_t{10} << 20;
 
 // Lines that say how much a dump of one rank takes, and 1000 iterations from `first_iteration` on; and where

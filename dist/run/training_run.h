@@ -44,8 +44,8 @@ class NcclCommunicator;
 // measurement "ott".
 //
 // Given a NcclCommunicator, it compares replicas on the devices, gathers the statistics and agrees by NCCL,
-// on a stream of its own. By messages go the details of what differs, clocks of other hosts, and what is left
-// where NCCL fails.
+// on a stream of its own. The details of what differs, the clocks of other hosts, and everything after a
+// failure of NCCL go by messages.
 //
 // Every method is collective over the ranks of the communicator. Not thread-safe.
 //
@@ -69,14 +69,15 @@ class TrainingRun {
   // enabled, so that another run may start. REQUIRES: no measurement or range is open, on any thread
   ~TrainingRun();
 
-  // Called on every rank, in the same FinishIter(), for each verdict of a cross-check that passes not on all
-  // ranks; if one rank does not answer in time, at the next check that finds all together. Of many verdicts
-  // the latest. An error that it returns is FinishIter()'s.
+  // Called on every rank, in the same FinishIter(), for each verdict of a cross-check that does not pass on
+  // all ranks. If a rank does not answer in time, the call is made at the next check that all ranks come to;
+  // where many verdicts wait for that, only for the latest ones. FinishIter() returns the errors of these
+  // calls.
   using OnDivergence = std::function<absl::Status(const CrossCheckVerdict&)>;
   void SetOnDivergence(OnDivergence on_divergence) { on_divergence_ = std::move(on_divergence); }
 
-  // Called where a rank stands and why is known (watchdog.h), on a thread of its own, with the verdict. Needs
-  // config.hang.after_seconds.
+  // Called with the verdict when a rank stands still and the cause is known (watchdog.h), on a thread of its
+  // own. Needs config.hang.after_seconds.
   void SetOnHang(std::function<void(const HangVerdict&)> on_hang);
 
   // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
@@ -94,7 +95,8 @@ class TrainingRun {
   const ClockAligner* clock() const { return clock_.get(); }
 
   // Whether a cross-check found a difference, or could not be made, on any rank in any iteration so far. The
-  // same on all ranks, except for what a rank that misses rank 0 sees alone until the next check.
+  // same on all ranks; only a rank that did not hear from rank 0 may know of one that the others learn of at
+  // the next check.
   bool diverged() const { return diverged_; }
 
  private:
@@ -106,7 +108,8 @@ class TrainingRun {
   Deadline NextDeadline() const;
   Deadline PreparationDeadline() const;
   absl::Status AlignClock();
-  // By the first gather, which waits for all ranks. Null where statistics are gathered by messages.
+  // Connects NCCL by a first gather, which waits for all ranks. Null where statistics are gathered by
+  // messages.
   absl::StatusOr<NcclCommunicator*> ConnectToGather();
   absl::Status PrepareDirectories();
   absl::Status EnableHelpers();
@@ -132,7 +135,8 @@ class TrainingRun {
   // CPU time of the library's threads in the measured iterations.
   double ObserverSeconds() const;
   absl::Status WriteStats() const;
-  // Leaves that to a thread, unless it was done a moment ago. Returns the error of the time before.
+  // WriteStats() on another thread, unless that was done a moment ago. Returns the error of the previous
+  // time.
   absl::Status WriteStatsSoon();
   // On rank 0's clock, since the last gather.
   RankArrivals TakeArrivals();
@@ -156,7 +160,7 @@ class TrainingRun {
   FlightRecorder* flight_recorder_ = nullptr;
   std::unique_ptr<RecorderExchange> recorder_exchange_;
   std::unique_ptr<HangWatchdog> watchdog_;
-  // ranks_, with what is said recorded; null where nothing is.
+  // ranks_, but with its calls recorded; null where nothing is recorded.
   std::unique_ptr<Communicator> recorded_ranks_;
   // Null where no operations are logged.
   std::unique_ptr<OpLog> op_log_;
@@ -184,7 +188,7 @@ class TrainingRun {
   // Of the helpers that this run enabled, in that order.
   std::vector<void (*)()> disable_;
   OnDivergence on_divergence_;
-  // No passes, and not yet acted upon.
+  // Verdicts that do not pass and were not acted upon yet.
   std::deque<CrossCheckVerdict> failed_;
   std::map<std::pair<CrossCheckMode, Outcome>, int> num_failures_printed_;
   // Prepares and merges; null where nothing is measured. Last, as what it does uses the rest.
