@@ -26,10 +26,10 @@
 
 namespace ott {
 
-// The checks are collective: each rank calls them in the same iterations in the same order. They do not
-// fail: what could not be compared, and why, is a verdict that is no pass. Each returns within a little more
-// than the timeout, and who was waited for in vain is not waited for again, by none of them, until it is
-// heard.
+// The checks are collective: each rank calls them in the same iterations in the same order. They return no
+// errors: where something could not be compared, the verdict is no pass and says why. Each returns after
+// little more than the timeout. A rank that did not answer is not waited for again, by any of the checks,
+// until it is heard.
 //
 // Not thread-safe.
 //
@@ -56,9 +56,9 @@ class CrossCheck {
   bool Selects(int64_t iteration) const { return iterations_.Contains(iteration); }
 
   // Compares those of the tensors that are replicated over all ranks. The verdict is the same on all ranks
-  // that could hear rank 0. problem: why this rank has no tensors to bring, where it has none. Nothing where
-  // this check has nothing to say, and another has: one rank that has a reference, and tensors that are all
-  // shards.
+  // that could hear rank 0. problem: why this rank has no tensors to bring, where it has none. Nullopt where
+  // another check applies instead of this one: for a single rank that has a reference, and where all tensors
+  // are shards.
   std::optional<CrossCheckVerdict> CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors,
                                                  const absl::Status& problem = absl::OkStatus());
 
@@ -80,15 +80,15 @@ class CrossCheck {
   CrossCheckVerdict CheckReference(int64_t iteration, const Value& tensors, const Value* grads,
                                    const absl::Status& problem = absl::OkStatus());
 
-  // What all ranks do about a divergence, they do together: rank 0 rules, and the others obey.
+  // All ranks act on a divergence together: rank 0 decides, and the others follow.
   struct Decision {
     // Whether any rank saw one, ever.
     bool diverged = false;
     // To be acted upon, by all ranks; the same on all.
     std::optional<CrossCheckVerdict> verdict;
   };
-  // failed: the verdicts of this rank that passed not on all ranks, since the last decision to act. A rank
-  // that rank 0 does not answer acts not, and brings its verdicts again the next time.
+  // failed: this rank's verdicts, since the last decision to act, that did not pass on all ranks. A rank that
+  // rank 0 does not answer does not act, and brings its verdicts again the next time.
   Decision AgreeOnDivergence(const std::vector<CrossCheckVerdict>& failed);
 
   const TensorSelection& selection() const { return reference_check_.selection(); }

@@ -36,7 +36,7 @@ class ReferenceCheck {
   // why there are no tensors, which is then the verdict's reason.
   CrossCheckVerdict Check(int64_t iteration, int rank, const Value& tensors, const Value* grads,
                           const absl::Status& problem = absl::OkStatus()) const;
-  // A dump instead.
+  // The same for a dump on disk instead of tensors in memory.
   CrossCheckVerdict CheckDump(int64_t iteration, int rank, const std::string& dump_dir) const;
 
   const CrossCheckConfig& config() const { return selection_.config(); }

@@ -33,12 +33,12 @@ struct ReplicaCheckOptions {
   CrossCheckMode mode = REPLICAS;
   // How the ranks are called in verdicts and in `silent`; empty: by their numbers in the communicator.
   std::vector<int> names;
-  // Who is not waited for; null: an account of this check's own.
+  // Which ranks are not waited for; null: the check keeps a list of its own.
   std::shared_ptr<SilentRanks> silent;
   // Absent: bit for bit.
   std::optional<Tolerance> tolerance;
-  // What rank 0 holds of tensors' digests at a time, at 16 bytes a tensor and content. Where that is not all,
-  // it narrows the first tensor that differs down by halves.
+  // How many bytes of tensors' digests rank 0 holds at a time, 16 for each tensor and content. Where that is
+  // too little for all tensors, it finds the first one that differs by bisection.
   size_t max_digest_bytes = size_t{64} << 20;
   // Whether all ranks brought the same words, by a collective of its own kind, such as NCCL's, which all
   // ranks call in each check. Where they did, no messages travel; ranks that meet an error go on by messages.
@@ -57,9 +57,9 @@ struct ReplicaCheckOptions {
 // Culprits are those that agree with nobody who agrees with more than half of all ranks; which rank has what
 // does not matter. Of more than 16 different contents, each is compared with the 16 that most ranks have.
 //
-// What travels are messages that stand for themselves, not collectives: a rank that is stopped or gone counts
-// as missing after half of `timeout` and is named in the verdict, the others are compared, and when it is
-// back it takes part in the next check. Who was waited for in vain is not waited for again until it is heard.
+// Ranks exchange single messages and use no collectives: a rank that is stopped or gone counts as missing
+// after half of `timeout` and is named in the verdict, the others are compared, and when it is back it takes
+// part in the next check. A rank that did not answer is not waited for again until it is heard.
 //
 // Not thread-safe. Every rank calls Run the same number of times.
 class ReplicaCheck {

@@ -27,8 +27,8 @@ class RootMessage;
 // comes from it. A rank that receives nothing from rank 0 within the timeout goes on without a decision.
 //
 // A decision that binds is one that nobody may follow alone, such as to end the training: it is given only if
-// all ranks that came say that they still wait for it. A rank that has yet to come finds it then. So either
-// all ranks that live obey it, or none.
+// all ranks that came say that they still wait for it. A rank that comes later finds it then. So either all
+// ranks that are alive follow it, or none does.
 //
 // Not thread-safe. Every rank calls Exchange the same number of times.
 class RootExchange {
@@ -52,7 +52,7 @@ class RootExchange {
   struct Decision {
     std::string contents;
     bool binds = false;
-    // What is said instead of what binds, where somebody no longer waits.
+    // The decision instead of one that binds, where some rank no longer waits.
     std::string otherwise;
   };
   using Decide = std::function<Decision(const Contributions&)>;

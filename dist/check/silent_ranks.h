@@ -1,4 +1,4 @@
-// Who was waited for in vain.
+// Ranks that did not answer.
 
 #ifndef OTT_DIST_CHECK_SILENT_RANKS_H_
 #define OTT_DIST_CHECK_SILENT_RANKS_H_
@@ -18,7 +18,7 @@ namespace ott {
 // Not thread-safe.
 class SilentRanks {
  public:
-  // As ranks.Receive(); of who is silent, only what has come already.
+  // As ranks.Receive(), except that it does not wait for a silent rank: it takes only what has come already.
   absl::StatusOr<std::string> Receive(Communicator& ranks, int from, int name, int tag, Deadline deadline) {
     absl::StatusOr<std::string> bytes =
         ranks.Receive(from, tag, silent_.count(name) == 0 ? deadline : Deadline::Now());

@@ -29,11 +29,11 @@ class TensorSelection {
   bool IsReplicated(const std::string& path) const;
   // Whether each rank should have its own.
   bool IsDistinct(const std::string& path) const;
-  // The declaration that a tensor is a shard by, as an index into config.sharded; -1 for other tensors.
+  // The entry of config.sharded that says that a tensor is a shard, as an index; -1 for other tensors.
   int ShardingOf(const std::string& path) const;
 
-  // What the configuration asks for and no tensor is: kinds and globs, each by name; empty if there is
-  // nothing of the kind. Such a check is no pass.
+  // The kinds and globs of the configuration that match no tensor, each by name; empty if all match one. A
+  // check with such a kind or glob is no pass.
   std::string FindUnmatched(const std::vector<NamedTensor>& tensors) const;
   // The same without the globs of replicas; and of one sharding's globs.
   std::string FindUnmatchedKinds(const std::vector<NamedTensor>& tensors) const;

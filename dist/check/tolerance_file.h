@@ -16,7 +16,7 @@ namespace ott {
 // Tolerances by path and iteration. Thread-safe.
 class ToleranceFile {
  public:
-  // INVALID_ARGUMENT, naming the file and the place, for what is none.
+  // INVALID_ARGUMENT, naming file and place, for what is no such file.
   static absl::StatusOr<ToleranceFile> Read(const std::string& path);
 
   // For CompareOptions::path_tolerances of a dump of this iteration. Between two calibrated iterations that

@@ -18,13 +18,14 @@ bool Passed(const CrossCheckVerdict& verdict);
 // The outcome of all ranks: the worst one where rank 0 could be heard, else this rank's.
 Outcome OutcomeOfAllRanks(const CrossCheckVerdict& verdict);
 
-// What first diverged: of all ranks' verdicts on a reference in one iteration, the worst outcome, and of
-// those that have it the one that names the tensor that comes first in order of insertion, the lowest rank of
-// several. All verdicts are told of it: worst_outcome, worst_rank, first_tensor, first_ranks and num_ranks.
+// Finds what diverged first, in all ranks' verdicts on a reference in one iteration. That is the verdict with
+// the worst outcome; of several, the one whose tensor comes first in order of insertion; of several, that of
+// the lowest rank. Sets worst_outcome, worst_rank, first_tensor, first_ranks and num_ranks in all verdicts
+// accordingly.
 // REQUIRES: there is one
 void FindFirst(std::vector<CrossCheckVerdict>& verdicts);
-// The same for one verdict after the other: `first` becomes that of them, and is told. Empty before the
-// first.
+// The same for one verdict after the other: `first`, which is empty before, becomes the one that FindFirst()
+// would find, with these fields set.
 void AddToFirst(CrossCheckVerdict verdict, CrossCheckVerdict& first);
 
 // How much worse an outcome is than a pass: 0 for BITWISE_EQUAL to 3 for DIFFERENT; and the inverse.
@@ -42,7 +43,8 @@ void AddReason(std::string_view reason, CrossCheckVerdict& verdict);
 //       element 517 = [16, 5]: 3.5e+37 on rank 2 (node1) instead of 0.25; 1065353216 ULP; flipped bit 30
 std::string FormatVerdict(const CrossCheckVerdict& verdict);
 
-// Of that what was found, without where and who looked: "DIFFER in tensor ...: rank 2 (node1)".
+// The part of FormatVerdict() that says what was found, without where and by whom: "DIFFER in tensor ...:
+// rank 2 (node1)".
 std::string FormatFinding(const CrossCheckVerdict& verdict);
 
 // One line of JSON, with the names of cross_check.proto, and its newline.

@@ -23,7 +23,7 @@ struct VerdictSummary {
   int64_t num_within_tolerance = 0;
   int64_t num_different = 0;
   int64_t num_not_compared = 0;
-  // Of DISTINCT: passes, and whether it is of these at all.
+  // The passes of checks of mode DISTINCT, and whether the summary is of that mode.
   int64_t num_distinct = 0;
   bool is_distinct = false;
   // The iteration of the first comparison that was not bitwise equal; -1 while there is none.
@@ -47,22 +47,22 @@ struct VerdictSummary {
 //   puts(FormatSummary("replicas", log->replicas()).c_str());
 class VerdictLog {
  public:
-  // A file that grows no larger than max_bytes, and with passes than half of that, so that there is room for
-  // what comes later and is worse. What finds none is counted in omitted() and beside the file
-  // (OmittedVerdictsPath). An empty path keeps no file.
+  // The file grows to max_bytes at most, and with passes to half of that, so that there is room for worse
+  // verdicts that come later. Verdicts for which there is no room are counted in omitted() and in a file
+  // beside it (OmittedVerdictsPath). With an empty path, no file is kept.
   static absl::StatusOr<std::unique_ptr<VerdictLog>> Open(const std::string& path,
                                                           int64_t max_bytes = int64_t{64} << 20);
 
   // Writes what was not written yet.
   ~VerdictLog();
 
-  // Appends a line. What passed is written a second later at most, with what comes then, since writing costs
-  // more than checking; anything else is with the operating system when this returns. So a rank that is
+  // Appends a line. Passes are collected and written at most a second later, since writing costs more than
+  // checking; any other verdict has been handed to the operating system when this returns. So a rank that is
   // killed loses no more than a second of passes.
   absl::Status Add(const CrossCheckVerdict& verdict);
   absl::Status Flush();
 
-  // Shards among them.
+  // Those of shards included.
   const VerdictSummary& replicas() const { return replicas_; }
   const VerdictSummary& reference() const { return reference_; }
   const VerdictSummary& distinct() const { return distinct_; }
