@@ -18,11 +18,11 @@
 
 namespace ott {
 
-// How often one is named of ranks that are alike, over all ranks and collective measurements of a gather.
+// How often a gather names a rank although all ranks are alike, over all ranks and collective measurements.
 inline constexpr double kHoldUpError = 0.0025;
 
-// What all wait for a rank is worth a name where it is more than the clocks' error and, in a mean iteration,
-// than this share of it.
+// A rank is named only if the others wait for it longer than the clocks' error, and longer than this share of
+// a mean iteration.
 inline constexpr double kHoldUpIterationShare = 0.02;
 
 // Ranks leave a collective one after the other, always in the same order: what that is expected to do, in
@@ -32,14 +32,14 @@ inline constexpr double kExpectedLateness = 2e-6;
 // time that others had the CPU in an iteration, as a standard deviation, however long the run is.
 inline constexpr double kLatenessOfTaken = 0.25;
 
-// A rank has a hiccup where all wait for it for this share of a mean iteration and so long; they are worth a
-// name where they are kMinHiccups or more, in few of the iterations, and make half of all waiting and this
-// share of the time also without the longest of them.
+// A rank has a hiccup where all wait for it at least kHiccupSeconds and this share of a mean iteration.
+// Hiccups are named if there are at least kMinHiccups, in few of the iterations, and if even without the
+// longest they make half of all waiting and kHiccupTimeShare of the time.
 inline constexpr double kHiccupIterationShare = 0.2;
 inline constexpr double kHiccupSeconds = 2e-3;
 inline constexpr int64_t kMinHiccups = 3;
 inline constexpr double kHiccupTimeShare = 0.02;
-// Single pauses are worth a line where they are so long, and so many iterations.
+// A single pause gets a line if it is at least so many seconds, and so many mean iterations, long.
 inline constexpr double kPauseSeconds = 1;
 inline constexpr double kPauseIterations = 10;
 
@@ -77,14 +77,14 @@ class ArrivalSummary {
     int32_t num_ranks = 1;
     int32_t last_rank = 0;
     int64_t last = 0;
-    // What the last came after the next to last, and after the first. 0 for a single rank.
+    // How much later the last rank came than the next to last, and than the first. 0 for a single rank.
     int64_t after_next = 0;
     int64_t after_first = 0;
     // What the other ranks waited for the last, in sum.
     int64_t waited = 0;
-    // How long the last had no CPU since it came to a collective before.
+    // How long the last waited for a CPU since it came to the collective before.
     int64_t taken = 0;
-    // And inside of that collective: it may have left it late by so much.
+    // The same inside of that collective, which it may have left late by so much.
     int64_t taken_in_vain = 0;
 
     void Merge(const Interval& other);
@@ -99,12 +99,12 @@ class ArrivalSummary {
   int64_t error_bound_nanoseconds_ = 0;
 };
 
-// Adds up summaries over the run, on rank 0. An interval counts where all ranks came to it that came to any
-// of its measurement in the same gather.
+// Adds up summaries over the run, on rank 0. An interval counts if all ranks came to it that came to any
+// interval of its measurement in the same gather.
 //
-// Who holds the others up is told by what the last comes after the next to last, less the time it had no CPU;
-// what the other ranks cost in the same way, a rank by the mean, is subtracted. So it is nothing for ranks
-// that are alike, however few they are and whatever the noise.
+// How much a rank holds the others up is how much later than the next to last it comes, less the time for
+// which it had no CPU, and less what the other ranks cost in the same way, by the mean of them. So it is
+// nothing for ranks that are alike, however few they are and whatever the noise.
 //
 // Not thread-safe.
 class ArrivalTracker {

@@ -23,24 +23,24 @@
 
 namespace ott {
 
-// How often a gather of ranks that are alike names one for its work, and how often it names one for any
+// How often a gather names a rank although all ranks are alike: one for its work, and one for any
 // measurement, over all ranks and measurements.
 inline constexpr double kWorkError = 0.0025;
 inline constexpr double kMeasurementError = 0.005;
-// Of these, what a window between two gathers has, of which there are many in a run.
+// The share of these errors that one window between two gathers may have; a run has many windows.
 inline constexpr double kWindowErrorShare = 0.05;
 
-// An excess that is smaller is worth no name, however sure it is: than this share of the others' median, and
-// of a mean iteration where it is of the work or of one measurement.
+// A smaller excess is not named, however sure it is: smaller than this share of the others' median; and, for
+// the work or for one measurement, than this share of a mean iteration.
 inline constexpr double kMinExcess = 0.05;
 inline constexpr double kMinWorkShare = 0.01;
 inline constexpr double kMinMeasurementShare = 0.001;
 
-// A rank's CPU was taken where others had it for this share of the time of its own work.
+// A rank's CPU counts as taken if others had it for at least this share of the time of its own work.
 inline constexpr double kTakenShare = 0.1;
 
-// Of a rank's own work in a mean iteration: all of it on a CPU where nothing else is known. Nullopt where no
-// iteration was measured.
+// How a rank's own work in a mean iteration used the CPU; where that is not known, all of it counts as on a
+// CPU. Nullopt if no iteration was measured.
 std::optional<CpuShare> CpuShareOfWork(const StopwatchStats& stats);
 
 // Merging is associative, and commutative but for the order of names and notes. A value type.

@@ -12,9 +12,9 @@
 namespace ott {
 
 // Merges by measurement name. ranks: in any order, some may be missing; several reports of one rank (it was
-// restarted) are added up. A measurement that a rank lacks counts for the ranks that have it alone.
-// What cannot be used is left out and said in notes.
-// like_work: of each rank what StatsGathererOptions::like_work is; empty: all do like work.
+// restarted) are added up. A measurement that some ranks lack is summed up over the others. What cannot be
+// used is left out and said in notes. like_work: of each rank what StatsGathererOptions::like_work is; empty:
+// all do like work.
 ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size,
                         const std::vector<std::string>& like_work = {});
 

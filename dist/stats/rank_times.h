@@ -1,5 +1,4 @@
-// What ranks that do like work take for it by themselves, and whether one of them takes longer than the
-// others.
+// The own times of ranks that do like work, and whether one of them takes longer than the others.
 
 #ifndef OTT_DIST_STATS_RANK_TIMES_H_
 #define OTT_DIST_STATS_RANK_TIMES_H_
@@ -15,8 +14,9 @@
 
 namespace ott {
 
-// Up to kMaxSample ranks as they are; of more, a sample that is as good as any, and those that take longest:
-// a size that does not depend on the ranks. Merging is associative and commutative. A value type.
+// Keeps the times of up to kMaxSample ranks; of more ranks, a sample chosen by a hash of their numbers, and
+// those that take longest, so that its size does not depend on the number of ranks. Merging is associative
+// and commutative. A value type.
 class RankTimes {
  public:
   static constexpr size_t kMaxSample = 8;

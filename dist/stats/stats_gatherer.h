@@ -30,19 +30,19 @@ struct GroupLabel {
 };
 
 struct StatsGathererOptions {
-  // How many ranks report to one: with no more ranks than this and one, all report to rank 0 itself.
+  // How many ranks report to one. With at most fan_out + 1 ranks, all report to rank 0 itself.
   // REQUIRES: at least 2
   int fan_out = 32;
   // What this rank is part of besides its host.
   std::vector<GroupLabel> groups;
-  // Only ranks of which this is equal are compared with each other: "stage 3" where pipeline stages do unlike
-  // work.
+  // Only ranks for which this is equal are compared with each other: "stage 3" where pipeline stages do
+  // unlike work.
   std::string like_work;
   // Which ranks come to a collective measurement together, by its name: "tensor parallel 2". Where it is not
   // in here, all do.
   std::map<std::string, std::string> collective_groups;
-  // Of the same ranks, on all of them. All then report to rank 0, by gathers of NCCL instead of messages,
-  // until one fails. Null: messages alone.
+  // A communicator over the same ranks, given on all of them. All then report to rank 0 itself, by NCCL
+  // instead of messages, until a gather fails. Null: messages only.
   NcclCommunicator* nccl = nullptr;
 };
 
@@ -50,8 +50,8 @@ struct StatsGathererOptions {
 // they get into their own and post that to the rank above. So a rank receives at most fan_out messages, whose
 // size hardly depends on the number of ranks.
 //
-// Only ranks that others report to ever wait, and those no longer than the deadline, and only for ranks that
-// they heard from since they last waited in vain. A rank that is stopped or gone is named with those that
+// Only ranks that others report to ever wait: no longer than the deadline, and not for a rank that did not
+// answer the last time and was not heard since. A rank that is stopped or gone is named with those that
 // report through it; data that come too late are taken in the next round, and said to be late until then.
 //
 // Messages carry their names: ranks need not measure the same things.
@@ -68,9 +68,9 @@ class StatsGatherer {
   explicit StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererOptions options = {});
 
   // mine: since the start of the run. Rank 0 gets the statistics of all that answered; other ranks get an
-  // empty ClusterStats. Errors of the communicator. Statistics that no stopwatch gives are INVALID_ARGUMENT
-  // on a rank that others report to, and else left out by the one it reports to, and noted. arrivals: since
-  // the call before; those of a rank that is late are lost.
+  // empty ClusterStats. Statistics that no stopwatch gives are INVALID_ARGUMENT on a rank that others report
+  // to; those of another rank are left out by the rank that it reports to, with a note. arrivals: since the
+  // call before; those of a rank that is late are lost. Also the errors of the communicator.
   absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline,
                                       const RankArrivals& arrivals = {});
 
@@ -80,12 +80,12 @@ class StatsGatherer {
   //
   //   Prepare, Exchange until it returns true, Merge, Post: each once, one after the other.
   absl::Status Prepare(const StopwatchStats& mine, const RankArrivals& arrivals = {});
-  // Posts or takes what there is. Whether that was all: every rank that is waited for has answered, or `last`
-  // has passed. Waits no longer than `deadline`.
+  // Sends or receives what there is, and waits no longer than `deadline`. Returns whether the exchange is
+  // over: every rank that is waited for has answered, or `last` has passed.
   absl::StatusOr<bool> Exchange(Deadline deadline, Deadline last);
   // As Gather().
   absl::StatusOr<ClusterStats> Merge();
-  // What Merge() merged, to the rank above.
+  // Sends to the rank above what Merge() merged.
   absl::Status Post();
 
   // Whether this rank has nothing to merge, and is done after Exchange().
