@@ -20,7 +20,7 @@ namespace ott {
 struct NcclOptions {
   // The CUDA device of this rank.
   int device = 0;
-  // For NCCL to connect the ranks.
+  // How long ranks wait for NCCL to connect them.
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
 };
 
@@ -81,10 +81,9 @@ class NcclCommunicator : public Communicator {
                                          Deadline deadline) = 0;
 };
 
-// Collective over control's ranks, which must each have a device of their own; gathers once, which connects
-// them. UNIMPLEMENTED where this
-// library was built without NCCL; FAILED_PRECONDITION, on all ranks, where one has no usable device: the
-// message names it.
+// Collective over control's ranks, which must each have a device of their own. Gathers once, which connects
+// them. UNIMPLEMENTED where this library was built without NCCL; FAILED_PRECONDITION, on all ranks, where one
+// has no usable device: the message names it.
 absl::StatusOr<std::unique_ptr<NcclCommunicator>> CreateNcclCommunicator(
     std::shared_ptr<Communicator> control, const NcclOptions& options);
 
