@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "ott/core/digest/digest_and_statistics.h"
+#include "ott/core/tensor/dtype.h"
+#include "ott/dist/origin/rounding.h"
 
 namespace ott::origin {
 
@@ -28,7 +30,11 @@ double RelativeDifference(const LoggedOp& a, int tensor_a, const LoggedOp& b, in
     const double difference = static_cast<double>(a.sketch(tensor_a)[i]) - b.sketch(tensor_b)[i];
     squares += difference * difference;
   }
-  return std::sqrt(squares) / scale;
+  if (squares > 0) return std::sqrt(squares) / scale;
+  // What hides from all sums, such as two numbers rounded in opposite directions, is no equality.
+  const DType dtype = a.definition().tensors[tensor_a].dtype;
+  const double apart = 2 * UnitRoundoff(dtype) * std::max(a.max_abs(tensor_a), b.max_abs(tensor_b));
+  return (apart > 0 ? apart : 1) / scale;
 }
 
 TensorPairs PairTensors(const AlignedOps& aligned, const OpPair& pair, bool outputs) {

@@ -7,6 +7,8 @@
 // faults in N / 10 runs of each dtype, with the reference's order and with another one. Ends with 1 where a
 // clean run has a finding, or a fault is not found where it is in nine of ten runs of a column.
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -63,8 +65,8 @@ bool RunClean(const std::string& dir, const LogKind& log, int num_runs, uint64_t
 }
 
 int Run(int num_runs, uint64_t first_seed, const std::vector<DType>& dtypes) {
-  const std::string dir = std::filesystem::temp_directory_path() / "ott_planted_bugs";
-  std::filesystem::remove_all(dir);
+  const std::string dir =
+      std::filesystem::temp_directory_path() / ("ott_planted_bugs." + std::to_string(getpid()));
   bool holds = true;
   for (const LogKind& log :
        {LogKind{"sums in another order", {}}, LogKind{"updates are not logged", {"adam"}},
