@@ -114,6 +114,9 @@ class Planter {
     outer->set_exclusive(outer->inclusive() / 2);
     add_scope(Work(rank) / 2, "attention" + planted_.suffix, outer->mutable_inner());
     add_scope(planted_.iteration_seconds - Work(rank), SumLoss(), stats.mutable_scopes());
+    // Ranks wait for a device for most of it, so that even a short run shows who is slow.
+    stats.mutable_own_work()->set_num_watched_iters(planted_.num_iterations);
+    stats.mutable_own_work()->set_cpu_seconds(0.1 * Work(rank) * planted_.num_iterations);
     SteadyTimeStats* const work = stats.mutable_own_work()->mutable_time()->mutable_all();
     work->set_seconds(Work(rank));
     work->set_standard_error(1e-3 * Work(rank));
