@@ -59,10 +59,14 @@ void AbsorbStripesAvx2(DigestLanes& lanes, const char* data, int64_t num_stripes
   }
 }
 
+// GCC 12 warns of what the intrinsics without a mask leave undefined (GCC bug 105593).
+constexpr __mmask8 kAll = 0xff;
+
 __attribute__((target("avx512f"))) inline __m512i MultiplyHalves(__m512i x, __m512i low_multiplier,
                                                                  __m512i high_multiplier) {
-  return _mm512_add_epi64(_mm512_mul_epu32(x, low_multiplier),
-                          _mm512_mul_epu32(_mm512_srli_epi64(x, 32), high_multiplier));
+  const __m512i high = _mm512_maskz_srli_epi64(kAll, x, 32);
+  return _mm512_add_epi64(_mm512_maskz_mul_epu32(kAll, x, low_multiplier),
+                          _mm512_maskz_mul_epu32(kAll, high, high_multiplier));
 }
 
 __attribute__((target("avx512f"))) void AbsorbStripesAvx512(DigestLanes& lanes, const char* data,
