@@ -57,6 +57,10 @@ double SecondsOfOneSlowdown(const CpuShare& cpu) {
          std::max(kDisturbanceSeconds, cpu.watched_seconds);
 }
 
+double SpreadOfTaken(const CpuShare& cpu) {
+  return kLatenessOfTaken * cpu.cpu_seconds * cpu.taken_share / std::max(1 - cpu.taken_share, 0.01);
+}
+
 Estimate WithExpectedSpread(const Estimate& within_run, double spread) {
   return EstimateOf(within_run.value,
                     {{within_run.standard_error * within_run.standard_error, within_run.degrees_of_freedom},

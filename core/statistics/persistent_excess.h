@@ -55,6 +55,13 @@ double ExpectedSpread(const CpuShare& cpu);
 // Seconds that a process like the others takes more where its CPU had one such slowdown.
 double SecondsOfOneSlowdown(const CpuShare& cpu);
 
+// What of the time that others had a CPU makes its process late, as a standard deviation: whoever waited
+// longer gets it back later, and no longer run averages over that.
+inline constexpr double kLatenessOfTaken = 0.25;
+
+// Seconds of that.
+double SpreadOfTaken(const CpuShare& cpu);
+
 // With a spread that was expected, and not seen, added to what it is uncertain by within the run.
 Estimate WithExpectedSpread(const Estimate& within_run, double spread);
 

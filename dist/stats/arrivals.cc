@@ -262,9 +262,8 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration
   const double least = std::max(kHoldUpIterationShare * iteration_seconds, stats.error_bound());
   // Who comes last by what innocent work takes longer does so in each interval; of two ranks each differs.
   const double parts = std::max(1.0, intervals_of_iteration);
-  const double taken = cpu.cpu_seconds * cpu.taken_share / std::max(1 - cpu.taken_share, 0.01);
-  const double spread = std::hypot(std::sqrt(2) * ExpectedSpread(cpu) / parts,
-                                   kLatenessOfTaken * taken / parts, kExpectedLateness);
+  const double spread =
+      std::hypot(std::sqrt(2) * ExpectedSpread(cpu) / parts, SpreadOfTaken(cpu) / parts, kExpectedLateness);
   const double slowdown = SecondsOfOneSlowdown(cpu) / parts;
   double most = 0;
   for (const auto& [rank, last] : measurement.last) {

@@ -28,9 +28,6 @@ inline constexpr double kHoldUpIterationShare = 0.02;
 // Ranks leave a collective one after the other, always in the same order: what that is expected to do, in
 // seconds, as a standard deviation.
 inline constexpr double kExpectedLateness = 2e-6;
-// Who has no CPU as a collective ends leaves it late, and who waited longer leaves it later: a share of the
-// time that others had the CPU in an iteration, as a standard deviation, however long the run is.
-inline constexpr double kLatenessOfTaken = 0.25;
 
 // A rank has a hiccup where all wait for it at least kHiccupSeconds and this share of a mean iteration.
 // Hiccups are named if there are at least kMinHiccups, in few of the iterations, and if even without the

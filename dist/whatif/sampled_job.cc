@@ -1,6 +1,7 @@
 #include "ott/dist/whatif/sampled_job.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -167,7 +168,7 @@ class Maker {
       all = all ? LeastCertain(*all, cpu) : cpu;
     }
     if (!all) return;
-    job_.work_spread = ExpectedSpread(*all);
+    job_.work_spread = std::hypot(ExpectedSpread(*all), SpreadOfTaken(*all));
     job_.work_slowdown = SecondsOfOneSlowdown(*all);
     if (all->taken_share < kTakenWorthANote) return;
     job_.notes.push_back(absl::StrFormat(
