@@ -34,6 +34,13 @@ absl::StatusOr<Schedule> Schedule::Create(const Options& options) {
     return absl::InvalidArgumentError(
         absl::StrCat("profile: active is ", options.active, "; at least 1 step is needed to record"));
   }
+  // A step and the lengths of a cycle are added up.
+  constexpr int64_t kMost = int64_t{1} << 60;
+  if (options.wait > kMost || options.warmup > kMost || options.active > kMost) {
+    return absl::InvalidArgumentError(absl::StrCat("profile: wait is ", options.wait, ", warmup is ",
+                                                   options.warmup, ", active is ", options.active,
+                                                   "; at most ", kMost, " steps each can be counted"));
+  }
   return Schedule(options);
 }
 

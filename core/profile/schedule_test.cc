@@ -1,5 +1,6 @@
 #include "ott/core/profile/schedule.h"
 
+#include <limits>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -65,6 +66,14 @@ TEST(Schedule, NumbersThatMakeNoScheduleAreNamed) {
   EXPECT_THAT(Steps(Make(0, -2, 1), 1), HasSubstr("warmup is -2"));
   EXPECT_THAT(Steps(Make(0, 0, 1, -3), 1), HasSubstr("repeat is -3"));
   EXPECT_THAT(Steps(Make(0, 0, 1, 0, -4), 1), HasSubstr("skip_first is -4"));
+}
+
+TEST(Schedule, StepsThatCannotBeCountedAreRefused) {
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  // Their sum would be 0.
+  EXPECT_THAT(Steps(Make(kMax, kMax, 2), 1), HasSubstr("wait is 9223372036854775807"));
+  EXPECT_THAT(Steps(Make(0, kMax, 1), 1), HasSubstr("can be counted"));
+  EXPECT_THAT(Steps(Make(0, 0, kMax), 1), HasSubstr("can be counted"));
 }
 
 TEST(Schedule, ConfigHasEveryField) {
