@@ -76,10 +76,15 @@ absl::Status SyncDirectory(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<AtomicFile>> AtomicFile::Create(std::string path) {
-  // A name of its own, short enough wherever the file's is, and unknown to other processes and threads.
+  // A name of its own, short enough wherever the file's is. Processes of other machines and containers, which
+  // may have the same number, are found out by O_EXCL.
   static std::atomic<uint64_t> counter{0};
-  std::string temporary_path = absl::StrCat(DirectoryOf(path), "/.ott_", getpid(), "_", counter++, ".tmp");
-  const int fd = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+  std::string temporary_path;
+  int fd = -1;
+  do {
+    temporary_path = absl::StrCat(DirectoryOf(path), "/.ott_", getpid(), "_", counter++, ".tmp");
+    fd = open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (fd < 0 && errno == EEXIST);
   if (fd < 0) return FileError(errno, "create", path);
   return std::unique_ptr<AtomicFile>(new AtomicFile(std::move(path), std::move(temporary_path), fd));
 }

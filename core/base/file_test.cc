@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,18 @@ TEST(File, IsThereOnlyOnceCommitted) {
   EXPECT_NE(access((dir + "/file").c_str(), F_OK), 0);
   ASSERT_TRUE(file->Commit().ok());
   EXPECT_THAT(ListDir(dir), ElementsAre("file"));
+}
+
+TEST(File, WhatAProcessOfTheSameNumberOnAnotherMachineWritesIsLeftAlone) {
+  const std::string dir = MakeTestDir();
+  std::vector<std::string> others;
+  for (int i = 0; i < 100; ++i) {
+    others.push_back(dir + "/.ott_" + std::to_string(getpid()) + "_" + std::to_string(i) + ".tmp");
+    std::ofstream(others.back()) << "theirs";
+  }
+  ASSERT_TRUE(WriteFileAtomically(dir + "/file", "ours").ok());
+  EXPECT_EQ(ReadFile(dir + "/file").value(), "ours");
+  for (const std::string& other : others) EXPECT_EQ(ReadFile(other).value_or("gone"), "theirs");
 }
 
 TEST(File, WithoutCommitLeavesNothing) {
