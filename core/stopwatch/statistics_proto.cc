@@ -2,6 +2,7 @@
 // links no generated message: protobuf aborts where two shared objects register the same one.
 
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
@@ -17,14 +18,18 @@ Uint128 FromHalves(uint64_t high, uint64_t low) { return Uint128{high} << 64 | l
 
 bool IsDuration(double seconds) { return seconds >= 0 && seconds <= std::numeric_limits<double>::max(); }
 
-// Whether durations with these sums can exist: none below min or above max, and sum of squares at least what
-// the mean alone accounts for.
+// What the mean alone accounts for of the sum of squares; nullopt for more than 128 bits.
+std::optional<Uint128> LeastSquares(uint64_t count, Uint128 total) {
+  Uint128 squares;
+  if (__builtin_mul_overflow(total / count, total + total % count, &squares)) return std::nullopt;
+  return squares;
+}
+
+// Whether durations with these sums can exist.
 bool AreSumsOfDurations(uint64_t count, Uint128 total, Uint128 squares, uint64_t min, uint64_t max) {
   if (min > max || total < Uint128{min} * count || total > Uint128{max} * count) return false;
-  const Uint128 q = total / count;
-  const Uint128 r = total % count;
-  Uint128 least_squares;
-  return !__builtin_mul_overflow(q, total + r, &least_squares) && least_squares <= squares;
+  const std::optional<Uint128> least_squares = LeastSquares(count, total);
+  return least_squares.has_value() && *least_squares <= squares;
 }
 
 absl::Status Check(const Statistics& proto) {
@@ -51,19 +56,23 @@ absl::StatusOr<DurationStatistics> FromExact(const Statistics& proto) {
 }
 
 absl::StatusOr<DurationStatistics> FromRounded(const Statistics& proto) {
-  const double total = proto.total() * kPicosecondsPerSecond;
-  const double squares = proto.squared_deviations() * kPicosecondsPerSecond * kPicosecondsPerSecond +
-                         total * total / static_cast<double>(proto.count());
-  const double max = proto.max() * kPicosecondsPerSecond;
   constexpr double kLimit128 = 3.4e38;  // just below 2^128
   constexpr double kLimit64 = 1.8e19;   // just below 2^64
-  if (!(total < kLimit128 && squares < kLimit128 && max < kLimit64)) {
+  const auto count = static_cast<uint64_t>(proto.count());
+  const double total = proto.total() * kPicosecondsPerSecond + 0.5;
+  const double deviations = proto.squared_deviations() * kPicosecondsPerSecond * kPicosecondsPerSecond + 0.5;
+  const double max = proto.max() * kPicosecondsPerSecond + 0.5;
+  std::optional<Uint128> squares;
+  if (total < kLimit128 && deviations < kLimit128 && max < kLimit64) {
+    squares = LeastSquares(count, static_cast<Uint128>(total));
+  }
+  if (!squares.has_value() || __builtin_add_overflow(*squares, static_cast<Uint128>(deviations), &*squares)) {
     return absl::InvalidArgumentError(
         absl::StrCat("a total of ", proto.total(), " s with a maximum of ", proto.max(), " s is too long"));
   }
-  return DurationStatistics::FromSums(
-      static_cast<uint64_t>(proto.count()), static_cast<Uint128>(total), static_cast<Uint128>(squares),
-      static_cast<uint64_t>(proto.min() * kPicosecondsPerSecond + 0.5), static_cast<uint64_t>(max + 0.5));
+  return DurationStatistics::FromSums(count, static_cast<Uint128>(total), *squares,
+                                      static_cast<uint64_t>(proto.min() * kPicosecondsPerSecond + 0.5),
+                                      static_cast<uint64_t>(max));
 }
 
 absl::StatusOr<QuantileSketch> SketchFromProto(const DurationSketch& proto) {

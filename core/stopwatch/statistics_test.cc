@@ -81,6 +81,15 @@ TEST(DurationStatistics, AreTakenFromRoundedNumbersWhereTheExactSumsAreMissing) 
   EXPECT_EQ(statistics.max(), 4);
 }
 
+TEST(DurationStatistics, RoundedNumbersOfEqualDurationsDoNotDeviate) {
+  for (int i = 1; i < 20; ++i) {
+    const double seconds = 0.0123456789012 * i;
+    Statistics proto = Of({seconds, seconds, seconds}).ToProto();
+    proto.clear_exact();
+    EXPECT_NEAR(DurationStatistics::FromProto(proto)->standard_deviation(), 0, 1e-7 * seconds) << seconds;
+  }
+}
+
 TEST(DurationStatistics, NumbersThatNoDurationsHaveAreRefused) {
   const Statistics good = Of({1, 2}).ToProto();
   Statistics negative = good;
