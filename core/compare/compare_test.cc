@@ -367,6 +367,14 @@ TEST_F(CompareTest, TolerancesAreChosenByNameAndDType) {
             Verdict::kEqual);
 }
 
+TEST_F(CompareTest, JsonReportHasDistancesThatOnlyAUint64Holds) {
+  const double reference[1] = {-2};
+  const double current[1] = {2};
+  const std::string json = ToJson(CompareTrees(TensorView(reference, {1}), TensorView(current, {1})));
+  EXPECT_THAT(json, HasSubstr("\"max_ulp_distance\": 9223372036854775808"));
+  EXPECT_THAT(json, HasSubstr("\"ulp_distance\": 9223372036854775808"));
+}
+
 TEST_F(CompareTest, JsonReportStandsNamesThatAreNotUtf8) {
   const std::string json = ToJson(CompareTrees(ValueMap{{"\xff", a_}}, ValueMap{{"\xff", b_}}));
   const Value report = ParseJson(json).value();

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -143,7 +145,10 @@ Value ToValue(const ElementDifference& difference) {
 }
 
 Value UlpValue(const std::optional<uint64_t>& distance) {
-  return distance.has_value() ? Value(static_cast<int64_t>(*distance)) : Value();
+  if (!distance.has_value()) return Value();
+  if (*distance <= std::numeric_limits<int64_t>::max()) return Value(static_cast<int64_t>(*distance));
+  const auto number = std::make_shared<const uint64_t>(*distance);
+  return Value(Tensor{TensorView(number.get(), {}), number});
 }
 
 Value ToValue(const BitDifference& difference) {
