@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/no_threads_for_test.h"
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"
 
@@ -263,6 +264,20 @@ TEST(WriteJson, ThreadsDoNotChangeTheText) {
                     .ok());
     EXPECT_TRUE(actual == expected) << num_threads;
   }
+}
+
+TEST(WriteJson, NeedsNoThreadButTheCallers) {
+  const std::vector<double> numbers(200000);
+  const Value value = TensorView(numbers.data(), {200000});
+  const std::string expected = ToJson(value).value();
+  const NoThreads no_threads;
+  std::string actual;
+  const auto append = [&](std::string_view piece) {
+    actual += piece;
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(WriteJson(value, append, 3).ok());
+  EXPECT_TRUE(actual == expected);
 }
 
 TEST(WriteJson, TheSinksErrorEndsAllThreads) {

@@ -1,6 +1,7 @@
 #include "ott/core/dump/json_writer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cmath>
 #include <complex>
@@ -361,23 +362,23 @@ class Writer {
   absl::Status WriteElements(const TensorView& tensor) {
     const TensorFormatter<T> formatter(tensor, depth_);
     const int64_t num_pieces = (formatter.num_items() + kPieceItems - 1) / kPieceItems;
-    const auto piece_end = [&](int64_t i) { return std::min((i + 1) * kPieceItems, formatter.num_items()); };
     if (num_pieces == 1) {
       Buffer buffer;
       text_ += formatter.Format(0, formatter.num_items(), buffer);
       return FlushIfLarge();
     }
     OTT_RETURN_IF_ERROR(Flush());
-    // Each thread formats a piece and hands it on when those before it are.
+    // Each thread formats the next piece and hands it on when those before it are.
+    std::atomic<int64_t> next{0};
     std::mutex mutex;
     std::condition_variable turn_came;
     int64_t turn = 0;
     absl::Status status;
-    const int64_t num_threads = std::min<int64_t>(num_threads_, num_pieces);
-    ParallelFor(num_threads, static_cast<int>(num_threads), [&](int64_t first) {
+    ParallelFor(std::min<int64_t>(num_threads_, num_pieces), num_threads_, [&](int64_t) {
       Buffer buffer;
-      for (int64_t i = first; i < num_pieces; i += num_threads) {
-        const std::string_view piece = formatter.Format(i * kPieceItems, piece_end(i), buffer);
+      for (int64_t i = next++; i < num_pieces; i = next++) {
+        const int64_t end = std::min((i + 1) * kPieceItems, formatter.num_items());
+        const std::string_view piece = formatter.Format(i * kPieceItems, end, buffer);
         std::unique_lock lock(mutex);
         turn_came.wait(lock, [&] { return turn == i; });
         if (status.ok()) status = sink_(piece);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <system_error>
 #include <utility>
 
 #include "ott/core/base/observer_thread.h"
@@ -18,7 +19,11 @@ absl::Status Forked() {
 }  // namespace
 
 WriteQueue::WriteQueue(const Options& options) : options_(options), process_(getpid()) {
-  for (int i = 0; i < options.num_threads; ++i) threads_.emplace_back([this] { Work(); });
+  try {
+    for (int i = 0; i < options.num_threads; ++i) threads_.emplace_back([this] { Work(); });
+  } catch (const std::system_error&) {
+    // The process may have no more threads, or no memory for them.
+  }
 }
 
 WriteQueue::~WriteQueue() {
@@ -32,6 +37,7 @@ WriteQueue::~WriteQueue() {
 
 absl::Status WriteQueue::Submit(int64_t num_bytes, std::function<absl::Status()> job) {
   if (getpid() != process_) return Forked();
+  if (threads_.empty()) return job();
   std::unique_lock lock(mutex_);
   const auto has_room = [&] { return num_unfinished_ == 0 || num_bytes_ + num_bytes <= options_.max_bytes; };
   if (options_.drop_when_full && !has_room()) {

@@ -37,7 +37,8 @@ class WriteQueue {
   // Runs what was submitted.
   ~WriteQueue();
 
-  // The first error of earlier jobs that no call has returned yet; the new job is run all the same.
+  // The first error of earlier jobs that no call has returned yet; the new job is run all the same. Where not
+  // even one thread could be started, runs the job and returns its error.
   absl::Status Submit(int64_t num_bytes, std::function<absl::Status()> job);
 
   // Waits until all jobs are done. The first error that no call has returned yet.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "gtest/gtest.h"
+#include "ott/core/base/no_threads_for_test.h"
 
 namespace ott {
 namespace {
@@ -122,6 +123,14 @@ TEST(WriteQueue, TheDestructorFinishesWhatWasSubmitted) {
   }
   queue.reset();
   EXPECT_EQ(done, 10);
+}
+
+TEST(WriteQueue, RunsJobsAtOnceWhereNoThreadCanBeStarted) {
+  const NoThreads no_threads;
+  WriteQueue queue(OptionsOf(100, true, 2));
+  const absl::Status error = absl::ResourceExhaustedError("the disk is full");
+  EXPECT_EQ(queue.Submit(1, [&] { return error; }), error);
+  EXPECT_TRUE(queue.Flush().ok());
 }
 
 TEST(WriteQueueDeathTest, AForkedProcessDoesNotWaitForThreadsThatItLacks) {

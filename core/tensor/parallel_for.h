@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -16,8 +17,9 @@ inline int NumThreads(int option) {
   return option > 0 ? option : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// Calls f(i) once for each i in [0, count), on the caller's thread and up to num_threads - 1 others; returns
-// when all are done. Each thread takes its next i in ascending order.
+// Calls f(i) once for each i in [0, count), on the caller's thread and up to num_threads - 1 others, fewer
+// where the machine gives no more; returns when all are done. Each thread takes its next i in ascending
+// order, so a call may wait for those of smaller i, but not for others.
 template <typename F>
 void ParallelFor(int64_t count, int num_threads, const F& f) {
   std::atomic<int64_t> next{0};
@@ -25,7 +27,11 @@ void ParallelFor(int64_t count, int num_threads, const F& f) {
     for (int64_t i = next++; i < count; i = next++) f(i);
   };
   std::vector<std::thread> threads;
-  for (int64_t i = 1; i < std::min<int64_t>(num_threads, count); ++i) threads.emplace_back(work);
+  try {
+    for (int64_t i = 1; i < std::min<int64_t>(num_threads, count); ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The process may have no more threads, or no memory for them.
+  }
   work();
   for (std::thread& thread : threads) thread.join();
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ott/core/base/no_threads_for_test.h"
 
 namespace ott {
 namespace {
@@ -30,6 +31,13 @@ TEST(ParallelFor, CallsRunSideBySide) {
     all_came.wait(lock, [&] { return num_came == 3; });
   });
   EXPECT_EQ(num_came, 3);
+}
+
+TEST(ParallelFor, CallsForEachOnTheCallersThreadWhereThereIsNoOther) {
+  const NoThreads no_threads;
+  std::vector<int> order;
+  ParallelFor(5, 4, [&](int64_t i) { order.push_back(static_cast<int>(i)); });
+  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
 TEST(NumThreads, ZeroIsTheMachines) {
