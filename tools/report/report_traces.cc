@@ -16,13 +16,13 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/op_cost/device_peaks.h"
+#include "ott/core/tensor/parallel_for.h"
 #include "ott/dist/directory/run_directory.h"
 #include "tools/kineto/read_trace.h"
 #include "tools/prof/kernel_join.h"
 #include "tools/prof/profile_reader.h"
 #include "tools/prof/profile_rows.h"
 #include "tools/ranks/job.h"
-#include "tools/ranks/parallel.h"
 #include "tools/report/display_text.h"
 #include "tools/report/sampled_timeline.h"
 #include "tools/report/traces_timeline.h"
@@ -276,7 +276,8 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   std::vector<absl::StatusOr<prof::Profile>> read(paths.size());
   prof::ReadProfileOptions options;
   options.transfers = true;
-  ranks::ForEachInParallel(paths.size(), [&](size_t i) { read[i] = prof::ReadProfile(paths[i], options); });
+  ParallelFor(static_cast<int64_t>(paths.size()), NumThreads(0),
+              [&](int64_t i) { read[i] = prof::ReadProfile(paths[i], options); });
   std::vector<ranks::RankTrace> traces;
   std::vector<prof::Profile*> profiles;
   std::vector<std::string> problems;

@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/tensor/parallel_for.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/run/rank_trace.h"
-#include "tools/ranks/parallel.h"
 
 namespace ott::trace {
 namespace {
@@ -140,7 +140,7 @@ void RunTraces::Add(std::unique_ptr<CaptureEvents> capture) {
 
 absl::Status RunTraces::AddCaptures(const std::vector<std::string>& files, const CaptureOptions& options) {
   std::vector<absl::StatusOr<std::unique_ptr<CaptureEvents>>> read(files.size());
-  ranks::ForEachInParallel(files.size(), [&](size_t i) {
+  ParallelFor(static_cast<int64_t>(files.size()), NumThreads(0), [&](int64_t i) {
     const int number = static_cast<int>(i);
     read[i] = CaptureEvents::Read(files[i], options, number, files.size() > 1 ? number : -1);
   });
