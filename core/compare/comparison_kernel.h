@@ -8,12 +8,19 @@
 #define OTT_CORE_COMPARE_COMPARISON_KERNEL_H_
 
 #include <cstdint>
+#include <type_traits>
 
 #include "ott/core/tensor/element.h"
 
 namespace ott::internal {
 
 inline constexpr int kKernelLanes = 4;
+
+// An unsigned integer as large as T.
+template <typename T>
+using BitsOf = std::conditional_t<
+    sizeof(T) == 1, uint8_t,
+    std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
 struct KernelLimits {
   double atol = 0;

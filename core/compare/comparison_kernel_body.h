@@ -23,11 +23,6 @@ static_assert(kPiece % kKernelLanes == 0);
 typedef double Doubles __attribute__((vector_size(kKernelLanes * 8)));
 typedef int64_t Masks __attribute__((vector_size(kKernelLanes * 8)));  // -1 is true
 
-template <typename T>
-using BitsOf = std::conditional_t<
-    sizeof(T) == 1, uint8_t,
-    std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
-
 #define OTT_INLINE inline __attribute__((always_inline))
 
 template <typename T>

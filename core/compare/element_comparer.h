@@ -32,17 +32,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 template <typename T>
 using Real = std::conditional_t<std::is_same_v<T, long double>, long double, double>;
 
-template <typename T>
-struct IsComplex : std::false_type {};
-template <typename T>
-struct IsComplex<std::complex<T>> : std::true_type {};
-
-// An unsigned integer as large as T.
-template <typename T>
-using BitsOf = std::conditional_t<
-    sizeof(T) == 1, uint8_t,
-    std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
-
 // Numbers of different dtypes, as long double, have no common bits: the same number with the same sign.
 template <typename T>
 bool SameBits(const T& a, const T& b) {
@@ -60,7 +49,7 @@ double ToDouble(T value) {
 
 template <typename T>
 bool IsNaN(T value) {
-  if constexpr (IsComplex<T>::value) {
+  if constexpr (kIsComplex<T>) {
     return std::isnan(value.real()) || std::isnan(value.imag());
   } else if constexpr (std::is_integral_v<T>) {
     return false;
@@ -71,7 +60,7 @@ bool IsNaN(T value) {
 
 template <typename T>
 bool IsInf(T value) {
-  if constexpr (IsComplex<T>::value) {
+  if constexpr (kIsComplex<T>) {
     return !IsNaN(value) && (std::isinf(value.real()) || std::isinf(value.imag()));
   } else if constexpr (std::is_integral_v<T>) {
     return false;
@@ -83,7 +72,7 @@ bool IsInf(T value) {
 // |a - b| of finite elements; 0 only where they are equal.
 template <typename T>
 double AbsDifference(T a, T b) {
-  if constexpr (IsComplex<T>::value) {
+  if constexpr (kIsComplex<T>) {
     return std::abs(std::complex<double>(a) - std::complex<double>(b));
   } else if constexpr (std::is_integral_v<T>) {
     return static_cast<double>(a > b ? uint64_t(a) - uint64_t(b) : uint64_t(b) - uint64_t(a));
@@ -94,7 +83,7 @@ double AbsDifference(T a, T b) {
 
 template <typename T>
 double Magnitude(T value) {
-  if constexpr (IsComplex<T>::value) {
+  if constexpr (kIsComplex<T>) {
     return std::abs(std::complex<double>(value));
   } else {
     return std::fabs(ToDouble(value));
@@ -103,7 +92,7 @@ double Magnitude(T value) {
 
 template <typename T>
 bool EqualValues(T a, T b) {
-  if constexpr (IsComplex<T>::value || std::is_integral_v<T>) {
+  if constexpr (kIsComplex<T> || std::is_integral_v<T>) {
     return a == b;
   } else {
     return static_cast<Real<T>>(a) == static_cast<Real<T>>(b);
@@ -113,7 +102,7 @@ bool EqualValues(T a, T b) {
 // Neighbouring floating-point numbers are one apart, -0.0 and 0.0 nothing.
 template <typename T>
 int64_t OrderedBits(T value) {
-  using Bits = BitsOf<T>;
+  using Bits = internal::BitsOf<T>;
   Bits bits;
   std::memcpy(&bits, &value, sizeof(T));
   constexpr Bits kSign = Bits(Bits(1) << (sizeof(T) * 8 - 1));
@@ -122,7 +111,7 @@ int64_t OrderedBits(T value) {
 }
 
 template <typename T>
-constexpr bool kHasUlps = !IsComplex<T>::value && !std::is_integral_v<T> && !std::is_same_v<T, long double>;
+constexpr bool kHasUlps = !kIsComplex<T> && !std::is_integral_v<T> && !std::is_same_v<T, long double>;
 
 template <typename T>
 uint64_t UlpDistance(T a, T b) {
@@ -135,7 +124,7 @@ template <typename T>
 std::string ElementText(T value) {
   if constexpr (std::is_same_v<T, bool>) {
     return value ? "true" : "false";
-  } else if constexpr (IsComplex<T>::value) {
+  } else if constexpr (kIsComplex<T>) {
     const std::string imaginary = ElementText(value.imag());
     const bool sign = imaginary[0] == '-';
     return absl::StrCat(ElementText(value.real()), sign ? "" : "+", imaginary, "j");
@@ -177,7 +166,7 @@ double SmallestRtol(double error, double atol, double magnitude) {
 }
 
 template <typename T>
-constexpr bool kHasKernels = !IsComplex<T>::value && !std::is_same_v<T, long double>;
+constexpr bool kHasKernels = !kIsComplex<T> && !std::is_same_v<T, long double>;
 
 // Collects the figures of one pass over a part of two tensors of element type T.
 template <typename T>
@@ -351,7 +340,7 @@ class Comparer {
     ++num_finite_;
     sum_abs_ += error;
     sum_squares_ += error * error;
-    if constexpr (IsComplex<T>::value) {
+    if constexpr (kIsComplex<T>) {
       const std::complex<double> r(reference);
       const std::complex<double> c(current);
       dot_ += r.real() * c.real() + r.imag() * c.imag();
@@ -437,7 +426,7 @@ class Comparer {
   static ElementDifference Describe(T reference, T current, double error, int64_t position) {
     ElementDifference difference;
     difference.position = position;
-    if constexpr (IsComplex<T>::value) {
+    if constexpr (kIsComplex<T>) {
       const bool real = !SameBits(reference.real(), current.real());
       difference.reference = real ? reference.real() : reference.imag();
       difference.current = real ? current.real() : current.imag();

@@ -56,7 +56,7 @@ class Blocks {
 
   template <typename From>
   void Convert(int64_t begin, int64_t end) {
-    if constexpr (!IsComplex<From>::value) {
+    if constexpr (!kIsComplex<From>) {
       From elements[kBlockElements];
       CopyElements(view_, begin, end, elements);
       for (int64_t i = 0; i < end - begin; ++i) block_[i] = static_cast<long double>(elements[i]);
@@ -169,8 +169,6 @@ CompareStatus StatusOf(const TensorComparison& result, bool same_dtype) {
   return any_error ? CompareStatus::kWithinTolerance : CompareStatus::kEqual;
 }
 
-bool IsComplexDType(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
-
 }  // namespace
 
 std::string_view Name(CompareStatus status) {
@@ -205,7 +203,7 @@ TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& cu
     return result;
   }
   const bool same_dtype = reference.dtype() == current.dtype();
-  const bool numbers = !IsComplexDType(reference.dtype()) && !IsComplexDType(current.dtype());
+  const bool numbers = !IsComplex(reference.dtype()) && !IsComplex(current.dtype());
   if (!same_dtype && (options.compare_dtype || !numbers)) {
     result.status = CompareStatus::kDTypeDiffers;
     result.detail = absl::StrCat("reference ", std::string(Name(reference.dtype())), ", current ",

@@ -51,7 +51,7 @@ class StatisticsOnDeviceTest : public testing::Test {
       using T = decltype(element);
       auto* const elements = reinterpret_cast<T*>(bytes_.data());
       for (size_t i = 0; i < kBytes / sizeof(T); ++i) {
-        if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+        if constexpr (kIsComplex<T>) {
           using Part = typename T::value_type;
           elements[i] = T(static_cast<Part>(normal(random)), static_cast<Part>(normal(random)));
         } else if constexpr (std::is_integral_v<T>) {

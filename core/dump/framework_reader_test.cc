@@ -27,7 +27,7 @@ Tensor RandomTensor(DType dtype) {
     using T = decltype(element);
     for (int64_t i = 0; i < count; ++i) {
       T& to = static_cast<T*>(memory.get())[i];
-      if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+      if constexpr (kIsComplex<T>) {
         using Part = typename T::value_type;
         to = {static_cast<Part>(normal(random)), static_cast<Part>(normal(random))};
       } else if constexpr (std::is_same_v<T, bool>) {

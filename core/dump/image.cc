@@ -173,7 +173,7 @@ absl::StatusOr<Image> MakeImage(const TensorView& tensor, DumpFormat format) {
   }
   return VisitDType(tensor.dtype(), [&](auto element) -> absl::StatusOr<Image> {
     using T = decltype(element);
-    if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
+    if constexpr (kIsComplex<T>) {
       return absl::UnimplementedError(absl::StrCat("there are no images of ", std::string(Name(DTypeOf<T>())),
                                                    "; dump it as BINARY or NPY"));
     } else {

@@ -29,11 +29,6 @@ namespace {
 // Text is handed on in pieces of about this size.
 constexpr size_t kPieceBytes = 1 << 20;
 
-template <typename T>
-struct IsComplex : std::false_type {};
-template <typename T>
-struct IsComplex<std::complex<T>> : std::true_type {};
-
 // More than any number needs.
 constexpr size_t kMaxNumberBytes = 32;
 
@@ -343,7 +338,7 @@ class Writer {
     }
     return VisitDType(tensor.dtype(), [&](auto element) {
       using T = decltype(element);
-      if constexpr (IsComplex<T>::value) {
+      if constexpr (kIsComplex<T>) {
         // Its two parts are one more dimension.
         Dims shape = tensor.shape();
         Dims strides = tensor.strides();

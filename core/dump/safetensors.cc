@@ -32,20 +32,19 @@ absl::StatusOr<DType> DTypeOfEntry(const Value& entry) {
 
 absl::StatusOr<std::string> SafetensorsHeader(std::string_view name, DType dtype,
                                               absl::Span<const int64_t> shape) {
-  for (const DTypeInfo& known : kDTypes) {
-    if (known.dtype != dtype || known.safetensors.empty()) continue;
-    OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
-    OTT_ASSIGN_OR_RETURN(const std::string json_name, ToJson(Value(name)));
-    std::string json =
-        absl::StrCat("{", json_name, ":{\"dtype\":\"", std::string(known.safetensors), "\",\"shape\":[",
-                     absl::StrJoin(shape, ","), "],\"data_offsets\":[0,", num_bytes, "]}}");
-    // The elements are aligned.
-    json.append((8 - json.size() % 8) % 8, ' ');
-    const uint64_t size = json.size();
-    return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + json;
+  const std::string type(InfoOf(dtype).safetensors);
+  if (type.empty()) {
+    return absl::UnimplementedError(
+        absl::StrCat("safetensors has no ", std::string(Name(dtype)), "; dump it as BINARY or NPY"));
   }
-  return absl::UnimplementedError(
-      absl::StrCat("safetensors has no ", std::string(Name(dtype)), "; dump it as BINARY or NPY"));
+  OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
+  OTT_ASSIGN_OR_RETURN(const std::string json_name, ToJson(Value(name)));
+  std::string json = absl::StrCat("{", json_name, ":{\"dtype\":\"", type, "\",\"shape\":[",
+                                  absl::StrJoin(shape, ","), "],\"data_offsets\":[0,", num_bytes, "]}}");
+  // The elements are aligned.
+  json.append((8 - json.size() % 8) % 8, ' ');
+  const uint64_t size = json.size();
+  return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + json;
 }
 
 absl::StatusOr<TensorView> ParseSafetensors(std::string_view file, std::string_view name) {

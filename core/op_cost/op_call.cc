@@ -7,8 +7,6 @@
 namespace ott {
 namespace {
 
-bool IsComplex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
-
 // c10/core/ScalarType.h.
 std::optional<DType> TypeOfScalarType(double number) {
   struct ScalarType {

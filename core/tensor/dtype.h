@@ -66,16 +66,20 @@ inline constexpr DTypeInfo kDTypes[] = {
 
 inline constexpr int kNumDTypes = std::size(kDTypes);
 
+constexpr const DTypeInfo& InfoOf(DType dtype) { return kDTypes[static_cast<size_t>(dtype)]; }
+
 // Bytes of one element.
-constexpr int64_t SizeOf(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].size; }
+constexpr int64_t SizeOf(DType dtype) { return InfoOf(dtype).size; }
 
 // PyTorch's name without its prefix: "float32", "bfloat16", "float8_e4m3fn", ...
-constexpr std::string_view Name(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].name; }
+constexpr std::string_view Name(DType dtype) { return InfoOf(dtype).name; }
 
 // The inverse of Name. INVALID_ARGUMENT for another name.
 absl::StatusOr<DType> ParseDType(std::string_view name);
 
 bool IsFloatingPoint(DType dtype);  // complex types are not
+
+constexpr bool IsComplex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }
 
 }  // namespace ott
 

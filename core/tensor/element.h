@@ -46,6 +46,12 @@ struct Float8E5M2 {
 template <typename T>
 constexpr DType DTypeOf();
 
+// Whether T is a std::complex.
+template <typename T>
+inline constexpr bool kIsComplex = false;
+template <typename T>
+inline constexpr bool kIsComplex<std::complex<T>> = true;
+
 // The nearest T, ties to even mantissas, for a floating-point T. What is too large becomes infinite, or NaN
 // where T has no infinities.
 template <typename T>
