@@ -1,9 +1,7 @@
 #include "ott/core/digest/digest.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -12,7 +10,6 @@
 #include "ott/core/digest/block_digest.h"
 #include "ott/core/digest/digest_arithmetic.h"
 #include "ott/core/digest/digest_on_device.h"
-#include "ott/core/tensor/strided_copy.h"
 #include "ott/core/tensor/tensor.h"
 
 namespace ott {
@@ -68,24 +65,11 @@ absl::StatusOr<TensorDigest> ComputeDigest(const TensorView& tensor) {
     return digest;
   }
   OTT_ASSIGN_OR_RETURN(const Tensor host, ToHost(Tensor{tensor, nullptr}));
-  const TensorView& view = host.view;
-  const int64_t element_bytes = SizeOf(view.dtype());
-  const int64_t block_elements = kDigestBlockBytes / element_bytes;
-  const bool contiguous = view.is_contiguous();
-  const std::unique_ptr<char[]> gathered(contiguous ? nullptr : new char[kDigestBlockBytes]);
-
   TensorDigest digest;
-  digest.leaves.reserve((view.num_elements() + block_elements - 1) / block_elements);
-  for (int64_t begin = 0; begin < view.num_elements(); begin += block_elements) {
-    const int64_t end = std::min(begin + block_elements, view.num_elements());
-    const char* block = static_cast<const char*>(view.data()) + begin * element_bytes;
-    if (!contiguous) {
-      CopyElements(view, begin, end, gathered.get());
-      block = gathered.get();
-    }
-    digest.leaves.push_back(DigestOfBlock({block, static_cast<size_t>((end - begin) * element_bytes)}));
-  }
-  digest.root = DigestOfLeaves(view.dtype(), view.shape(), digest.leaves);
+  internal::ForEachBlock(host.view, /*alignment=*/1, [&](const char* block, int64_t count) {
+    digest.leaves.push_back(DigestOfBlock({block, static_cast<size_t>(count * SizeOf(tensor.dtype()))}));
+  });
+  digest.root = DigestOfLeaves(tensor.dtype(), tensor.shape(), digest.leaves);
   return digest;
 }
 

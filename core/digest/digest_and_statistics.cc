@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <cstring>
-#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -14,7 +12,6 @@
 #include "ott/core/digest/digest_arithmetic.h"
 #include "ott/core/digest/statistics_on_device.h"
 #include "ott/core/tensor/element.h"
-#include "ott/core/tensor/strided_copy.h"
 #include "ott/core/tensor/tensor.h"
 
 namespace ott {
@@ -142,30 +139,14 @@ absl::StatusOr<DigestAndStatistics> ComputeDigestAndStatistics(const TensorView&
     // Its memory may be full, and the host's not.
   }
   OTT_ASSIGN_OR_RETURN(const Tensor host, ToHost(Tensor{tensor, nullptr}));
-  const TensorView& view = host.view;
-  const int64_t element_bytes = SizeOf(view.dtype());
-  const int64_t block_elements = kDigestBlockBytes / element_bytes;
-  const bool contiguous = view.is_contiguous();
-  const bool aligned = reinterpret_cast<uintptr_t>(view.data()) % std::min<uintptr_t>(element_bytes, 8) == 0;
-  const std::unique_ptr<char[]> gathered(contiguous && aligned ? nullptr : new char[kDigestBlockBytes]);
-
+  const DType dtype = tensor.dtype();
   Totals totals;
   std::vector<Digest> leaves;
-  leaves.reserve((view.num_elements() + block_elements - 1) / block_elements);
-  for (int64_t begin = 0; begin < view.num_elements(); begin += block_elements) {
-    const int64_t end = std::min(begin + block_elements, view.num_elements());
-    const char* block = static_cast<const char*>(view.data()) + begin * element_bytes;
-    if (!contiguous) {
-      CopyElements(view, begin, end, gathered.get());
-      block = gathered.get();
-    } else if (!aligned) {
-      std::memcpy(gathered.get(), block, (end - begin) * element_bytes);
-      block = gathered.get();
-    }
-    leaves.push_back(AddBlockOf(view.dtype(), block, end - begin, totals));
-  }
+  internal::ForEachBlock(
+      host.view, std::min<int64_t>(SizeOf(dtype), 8),
+      [&](const char* block, int64_t count) { leaves.push_back(AddBlockOf(dtype, block, count, totals)); });
   DigestAndStatistics result;
-  result.digest = DigestOfLeaves(view.dtype(), view.shape(), leaves);
+  result.digest = DigestOfLeaves(dtype, tensor.shape(), leaves);
   SketchedStatistics& statistics = result.statistics;
   statistics.norm = std::sqrt(totals.squares);
   statistics.max_abs = totals.max_abs;
