@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
 
 namespace ott {
 namespace {
@@ -49,16 +50,14 @@ absl::Status ReadTextProto(const std::string& path, google::protobuf::Message* m
   FirstError error(path);
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  const bool parsed = parser.ParseFromString(*text, message);
-  if (parsed) return absl::OkStatus();
+  if (parser.ParseFromString(*text, message)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(error.text(), " (expected an ", message->GetDescriptor()->full_name(), ")"));
 }
 
 absl::StatusOr<Config> LoadConfig(const std::string& path) {
   Config config;
-  const absl::Status status = ReadTextProto(path, &config);
-  if (!status.ok()) return status;
+  OTT_RETURN_IF_ERROR(ReadTextProto(path, &config));
   return config;
 }
 

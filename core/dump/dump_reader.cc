@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/image.h"
 #include "ott/core/dump/json_reader.h"
@@ -23,14 +24,10 @@
 namespace ott {
 namespace {
 
-absl::Status InFile(const std::string& file, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(file, ": ", status.message()));
-}
-
 absl::StatusOr<Value> ReadJsonFile(const std::string& path) {
   OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
   absl::StatusOr<Value> value = ParseJson(std::string_view(file->data(), file->size()));
-  if (!value.ok()) return InFile(path, value.status());
+  if (!value.ok()) return WithContext(path, value.status());
   return value;
 }
 
@@ -124,26 +121,20 @@ class ElementCollector {
   T* next_;
 };
 
-template <typename T>
-struct Component {
-  using Type = T;
-  static constexpr bool kIsPair = false;
-};
-template <typename T>
-struct Component<std::complex<T>> {
-  using Type = T;
-  static constexpr bool kIsPair = true;
-};
-
 // The tensor that was dumped as these numbers.
 absl::StatusOr<Tensor> TensorFromNumbers(const Value& numbers, DType dtype, const Dims& shape) {
   OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
   OTT_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, AllocateHost(num_bytes));
   OTT_RETURN_IF_ERROR(VisitDType(dtype, [&](auto element) {
-    using Part = Component<decltype(element)>;
-    Dims number_shape = shape;
-    if (Part::kIsPair) number_shape.push_back(2);
-    return ElementCollector(number_shape, static_cast<typename Part::Type*>(memory.get())).Collect(numbers);
+    using T = decltype(element);
+    if constexpr (kIsComplex<T>) {
+      Dims shape_of_parts = shape;
+      shape_of_parts.push_back(2);
+      return ElementCollector(shape_of_parts, static_cast<typename T::value_type*>(memory.get()))
+          .Collect(numbers);
+    } else {
+      return ElementCollector(shape, static_cast<T*>(memory.get())).Collect(numbers);
+    }
   }));
   return Tensor{TensorView(memory.get(), dtype, shape), std::move(memory)};
 }
@@ -214,35 +205,18 @@ class GroupReader {
       return ResolveListed(tensor, json);
     }
     switch (json.kind()) {
-      case Value::Kind::kMap: {
-        ValueMap map;
-        for (const auto& [name, child] : json.map()) {
-          OTT_ASSIGN_OR_RETURN(Value resolved, Resolve(JoinPath(path, name), child));
-          map.Insert(name, std::move(resolved));
-        }
-        return Value(std::move(map));
-      }
-      case Value::Kind::kList:
-        return ResolveList(path, json.list());
       case Value::Kind::kTensor:
         if (!has_manifest_) return WithoutDType(json.tensor());
         if (json.tensor().view.shape().empty()) return json;
         // A list of numbers that is not listed was a list, or is a list of listed tensors.
-        return ResolveList(path, Unstack(json.tensor()));
+        return Resolve(path, Unstack(json.tensor()));
       case Value::Kind::kString:
         return has_manifest_ ? json : ResolveString(path, json.string_value());
       default:
-        return json;
+        return TransformChildren(path, json, [this](const std::string& child_path, const Value& child) {
+          return Resolve(child_path, child);
+        });
     }
-  }
-
-  absl::StatusOr<Value> ResolveList(const std::string& path, const Value::List& json) {
-    Value::List list;
-    for (size_t i = 0; i < json.size(); ++i) {
-      OTT_ASSIGN_OR_RETURN(Value resolved, Resolve(JoinPath(path, std::to_string(i)), json[i]));
-      list.push_back(std::move(resolved));
-    }
-    return Value(std::move(list));
   }
 
   // A reference to a tensor's file is its path and an extension.
@@ -284,9 +258,7 @@ class GroupReader {
     }
     absl::StatusOr<Tensor> numbers = TensorFromNumbers(json, tensor.dtype, tensor.shape);
     if (!numbers.ok()) {
-      return InFile(PathOf(group_file_),
-                    absl::Status(numbers.status().code(),
-                                 absl::StrCat("'", tensor.path, "': ", numbers.status().message())));
+      return WithContext(absl::StrCat(PathOf(group_file_), ": '", tensor.path, "'"), numbers.status());
     }
     return Value(*std::move(numbers));
   }
@@ -298,8 +270,8 @@ class GroupReader {
     const Value* const value = meta.is_map() ? meta.map().Find(first) : nullptr;
     const Value* const text = meta.is_map() ? meta.map().Find(second) : nullptr;
     if (value == nullptr || text == nullptr || text->kind() != Value::Kind::kString) {
-      return InFile(meta_file, absl::InvalidArgumentError(absl::StrCat("needs \"", first, "\" and \"", second,
-                                                                       "\", which is a text")));
+      return WithContext(meta_file, absl::InvalidArgumentError(absl::StrCat("needs \"", first, "\" and \"",
+                                                                            second, "\", which is a text")));
     }
     return std::pair(*value, text->string_value());
   }
@@ -310,13 +282,13 @@ class GroupReader {
     OTT_ASSIGN_OR_RETURN(const auto meta, ReadMeta(meta_file, "original_range", "image_format"));
     const auto& [range, name] = meta;
     const absl::StatusOr<DumpFormat> format = ParseImageFormat(name);
-    if (!format.ok()) return InFile(meta_file, format.status());
+    if (!format.ok()) return WithContext(meta_file, format.status());
     if (!range.is_tensor() || range.tensor().view.shape() != Dims({2})) {
-      return InFile(meta_file, absl::InvalidArgumentError("\"original_range\" is not two numbers"));
+      return WithContext(meta_file, absl::InvalidArgumentError("\"original_range\" is not two numbers"));
     }
     OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> mapped, MappedFile::Open(file));
     absl::StatusOr<Tensor> pixels = DecodePng(std::string_view(mapped->data(), mapped->size()), *format);
-    if (!pixels.ok()) return InFile(file, pixels.status());
+    if (!pixels.ok()) return WithContext(file, pixels.status());
     return ImageValue({*std::move(pixels), WithoutDType(range.tensor())}, *format, std::move(digest));
   }
 
@@ -327,13 +299,14 @@ class GroupReader {
     const auto& [shape, dtype] = meta;
     constexpr std::string_view kPrefix = "torch.";
     if (dtype.compare(0, kPrefix.size(), kPrefix) != 0) {
-      return InFile(meta_file, absl::InvalidArgumentError(absl::StrCat(
-                                   "the dtype '", dtype, "' is none of PyTorch's, such as torch.float32")));
+      return WithContext(meta_file,
+                         absl::InvalidArgumentError(absl::StrCat(
+                             "the dtype '", dtype, "' is none of PyTorch's, such as torch.float32")));
     }
     const absl::StatusOr<Dims> dims = ShapeFromValue(shape);
-    if (!dims.ok()) return InFile(meta_file, dims.status());
+    if (!dims.ok()) return WithContext(meta_file, dims.status());
     const absl::StatusOr<DType> parsed = ParseDType(std::string_view(dtype).substr(kPrefix.size()));
-    if (!parsed.ok()) return InFile(meta_file, parsed.status());
+    if (!parsed.ok()) return WithContext(meta_file, parsed.status());
     return MapBlob(reference, *parsed, *dims);
   }
 
@@ -343,7 +316,7 @@ class GroupReader {
     OTT_ASSIGN_OR_RETURN(const Blob blob, OpenBlob(file));
     const absl::StatusOr<TensorView> view =
         format == DumpFormat::kNpy ? ParseNpy(blob.bytes) : ParseSafetensors(blob.bytes, path);
-    if (!view.ok()) return InFile(file, view.status());
+    if (!view.ok()) return WithContext(file, view.status());
     // Other programs' files need not be aligned.
     if (reinterpret_cast<uintptr_t>(view->data()) % SizeOf(view->dtype()) == 0)
       return Value(Tensor{*view, blob.owner, blob.mapped});
@@ -354,7 +327,7 @@ class GroupReader {
   absl::StatusOr<Value> MapBlob(const std::string& reference, DType dtype, const Dims& shape) const {
     const std::string path = PathOf(BlobFileName(group_file_, reference));
     const absl::StatusOr<int64_t> expected = CheckedNumBytes(dtype, shape);
-    if (!expected.ok()) return InFile(path, expected.status());
+    if (!expected.ok()) return WithContext(path, expected.status());
     OTT_ASSIGN_OR_RETURN(const Blob blob, OpenBlob(path));
     if (static_cast<int64_t>(blob.bytes.size()) != *expected) {
       return absl::DataLossError(absl::StrCat(
@@ -379,7 +352,7 @@ absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir) {
   if (absl::IsNotFound(json.status())) return std::nullopt;
   if (!json.ok()) return json.status();
   absl::StatusOr<Manifest> manifest = ManifestFromValue(*json);
-  if (!manifest.ok()) return InFile(path, manifest.status());
+  if (!manifest.ok()) return WithContext(path, manifest.status());
   if (!manifest->complete) {
     return absl::DataLossError(absl::StrCat(
         dir,

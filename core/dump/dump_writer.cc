@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/digest/digest.h"
 #include "ott/core/dump/image.h"
@@ -31,7 +32,7 @@ absl::Status WriteJsonFile(const std::string& path, const Value& value, bool syn
 }
 
 absl::Status AtPath(const std::string& path, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("'", path, "': ", status.message()));
+  return WithContext(absl::StrCat("'", path, "'"), status);
 }
 
 absl::Status CheckName(const std::string& path, const std::string& name) {

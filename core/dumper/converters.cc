@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 
 namespace ott {
@@ -49,10 +50,7 @@ absl::StatusOr<Value> Converters::Apply(std::string_view path, const Value& valu
           absl::StrCat("'", at, "': there is no converter for the type ", TypeName(object.type)));
     }
     const absl::StatusOr<Value> converted = converter->second(object.data.get());
-    if (!converted.ok()) {
-      return absl::Status(converted.status().code(),
-                          absl::StrCat("'", at, "': ", converted.status().message()));
-    }
+    if (!converted.ok()) return WithContext(absl::StrCat("'", at, "'"), converted.status());
     absl::StatusOr<Value> result = apply(at, *converted);
     types.pop_back();
     return result;

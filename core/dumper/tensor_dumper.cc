@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/glob.h"
 #include "ott/core/base/helper.h"
+#include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/report.h"
 #include "ott/core/digest/digest_on_device.h"
@@ -309,10 +310,7 @@ absl::Status TensorDumper::Copy(std::vector<Prepared::StoredTensor>& tensors, st
   };
   for (Prepared::StoredTensor& stored : tensors) {
     absl::StatusOr<Tensor> copied = copy(stored);
-    if (!copied.ok()) {
-      return absl::Status(copied.status().code(),
-                          absl::StrCat("'", stored.path, "': ", copied.status().message()));
-    }
+    if (!copied.ok()) return WithContext(absl::StrCat("'", stored.path, "'"), copied.status());
     stored.tensor = *std::move(copied);
   }
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/device_sync.h"
 #include "ott/core/base/per_thread.h"
+#include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/events/event_recorder.h"
 #include "ott/core/nvtx/nvtx.h"
@@ -93,8 +94,7 @@ class NvtxCore {
     const std::lock_guard<std::mutex> lock(mutex_);
     OTT_RETURN_IF_ERROR(CheckNotEnabled("NVTX ranges", enabled_at_, place, recorder_));
     if (options.sync_on_push || options.sync_on_pop) {
-      const absl::Status status = environment_.synchronize_device();
-      if (!status.ok()) return absl::Status(status.code(), absl::StrCat("NVTX ranges: ", status.message()));
+      OTT_RETURN_IF_ERROR(WithContext("NVTX ranges", environment_.synchronize_device()));
     }
     enabled_at_ = place;
     options_ = options;

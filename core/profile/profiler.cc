@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/misuse.h"
+#include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
@@ -14,6 +15,7 @@
 
 namespace ott {
 namespace internal {
+namespace {
 
 // What captures look for to know which part is of interest.
 void MarkForCaptures(const char* name) {
@@ -22,6 +24,8 @@ void MarkForCaptures(const char* name) {
   attributes.text = name;
   NvtxMark(domain, attributes);
 }
+
+}  // namespace
 
 class ProfilerCore {
  public:
@@ -39,8 +43,7 @@ class ProfilerCore {
     OTT_RETURN_IF_ERROR(CheckNotEnabled("profiler", enabled_at_, place));
     OTT_ASSIGN_OR_RETURN(const Schedule schedule, Schedule::Create(options.schedule));
     if (options.synchronize_device) {
-      const absl::Status status = environment_.synchronize_device();
-      if (!status.ok()) return absl::Status(status.code(), absl::StrCat("profiler: ", status.message()));
+      OTT_RETURN_IF_ERROR(WithContext("profiler", environment_.synchronize_device()));
     }
     enabled_at_ = place;
     options_ = options;

@@ -1,12 +1,12 @@
 #include "ott/core/stopwatch/report.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "ott/core/base/csv.h"
 #include "ott/core/base/text_table.h"
 
@@ -23,11 +23,7 @@ std::string NameOf(const Measured& measurement) {
   return measurement.name + (measurement.collective ? " (collective)" : "");
 }
 
-std::string Percent(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f %%", value);
-  return text;
-}
+std::string Percent(double value) { return absl::StrFormat("%.1f %%", value); }
 
 std::string FormatQuantile(std::optional<double> seconds) {
   return seconds.has_value() ? FormatSecondsCell(*seconds) : "unknown";
@@ -165,10 +161,8 @@ std::string Notes(const StopwatchSnapshot& snapshot) {
   for (const Measured& measurement : snapshot.measurements) num_intervals += measurement.per_interval.count();
   const double cost = snapshot.observer_seconds_per_interval * static_cast<double>(num_intervals);
   if (num_intervals > 0) {
-    char share[32] = "unknown";
-    if (snapshot.iteration.total() > 0) {
-      std::snprintf(share, sizeof(share), "%.4f %%", 100 * cost / snapshot.iteration.total());
-    }
+    const double all = snapshot.iteration.total();
+    const std::string share = all > 0 ? absl::StrFormat("%.4f %%", 100 * cost / all) : "unknown";
     absl::StrAppend(&result, "Observer cost: ", num_intervals, " intervals of ",
                     FormatSecondsCell(snapshot.observer_seconds_per_interval), " are ", share,
                     " of the measured time\n");
@@ -186,11 +180,7 @@ std::string Notes(const StopwatchSnapshot& snapshot) {
   return result.empty() ? "" : "\n" + result;
 }
 
-std::string CsvNumber(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.9g", value);
-  return text;
-}
+std::string CsvNumber(double value) { return absl::StrFormat("%.9g", value); }
 
 void AppendCsv(const char* kind, const std::string& name, bool collective,
                const DurationStatistics& statistics, std::string& result) {

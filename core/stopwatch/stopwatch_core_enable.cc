@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/misuse.h"
+#include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/nvtx/nvtx.h"
 #include "stopwatch_core.h"
@@ -42,9 +43,7 @@ absl::Status StopwatchCore::CheckOptions(const Stopwatch::Options& options) {
 absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place place) {
   const std::lock_guard<std::mutex> lock(mutex_);
   OTT_RETURN_IF_ERROR(CheckNotEnabled("stopwatch", enabled_at_, place, recorder_));
-  if (const absl::Status status = CheckOptions(options); !status.ok()) {
-    return absl::Status(status.code(), absl::StrCat("stopwatch: ", status.message()));
-  }
+  OTT_RETURN_IF_ERROR(WithContext("stopwatch", CheckOptions(options)));
   enabled_at_ = place;
   options_ = options;
   if (options.device_sync == Stopwatch::DeviceSync::kEvents) {

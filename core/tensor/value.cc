@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 
 namespace ott {
@@ -98,9 +99,7 @@ absl::StatusOr<Value> Snapshot(const Value& root,
       [&](const std::string& path, const Value& value) -> absl::StatusOr<Value> {
     if (!value.is_tensor()) return TransformChildren(path, value, snapshot);
     absl::StatusOr<Tensor> copy = clone(value.tensor().view);
-    if (!copy.ok()) {
-      return absl::Status(copy.status().code(), absl::StrCat("'", path, "': ", copy.status().message()));
-    }
+    if (!copy.ok()) return WithContext(absl::StrCat("'", path, "'"), copy.status());
     return Value(*std::move(copy));
   };
   return snapshot("", root);
