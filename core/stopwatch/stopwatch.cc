@@ -36,7 +36,7 @@ absl::Status Stopwatch::Enable(const Options& options, Place place) {
   OTT_RETURN_IF_ERROR(core_.Enable(options, place));
   if (options.at_exit && core_.is_process_wide()) {
     internal::CallAtExit([] {
-      if (Get().enabled()) internal::AtExit(*Get().core_.IfEnabled(), Get());
+      if (Get().enabled()) Get().core_.IfEnabled()->AtExit(Get());
     });
   }
   return absl::OkStatus();

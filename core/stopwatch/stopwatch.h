@@ -276,10 +276,7 @@ namespace internal {
 [[gnu::cold]] void EndScope(StopwatchFrame* frame);
 void StartOneTime(StopwatchCore& core, std::string_view name, Place place);
 void EndOneTime(StopwatchCore& core, std::string_view name, Place place);
-// Returns whether it is time to print.
-bool FinishIter(StopwatchCore& core, Place place);
-void Print(StopwatchCore& core, const Stopwatch& stopwatch);
-void AtExit(StopwatchCore& core, const Stopwatch& stopwatch);
+void FinishIter(StopwatchCore& core, const Stopwatch& stopwatch, Place place);
 
 }  // namespace internal
 
@@ -329,9 +326,8 @@ inline void Stopwatch::EndOneTime(std::string_view name, Place place) {
 }
 
 inline void Stopwatch::FinishIter(Place place) {
-  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0)) {
-    if (internal::FinishIter(*core, place)) internal::Print(*core, *this);
-  }
+  if (auto* core = core_.IfEnabled(); __builtin_expect(core != nullptr, 0))
+    internal::FinishIter(*core, *this, place);
 }
 
 inline void Stopwatch::Measurement::Start(Place place) { Stopwatch::Get().Start(*this, place); }

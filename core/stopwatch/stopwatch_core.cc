@@ -519,10 +519,8 @@ void StartOneTime(StopwatchCore& core, std::string_view name, Place place) { cor
 
 void EndOneTime(StopwatchCore& core, std::string_view name, Place place) { core.EndOneTime(name, place); }
 
-bool FinishIter(StopwatchCore& core, Place place) { return core.FinishIter(place); }
-
-void Print(StopwatchCore& core, const Stopwatch& stopwatch) { core.Print(stopwatch); }
-
-void AtExit(StopwatchCore& core, const Stopwatch& stopwatch) { core.AtExit(stopwatch); }
+void FinishIter(StopwatchCore& core, const Stopwatch& stopwatch, Place place) {
+  if (core.FinishIter(place)) core.Print(stopwatch);
+}
 
 }  // namespace ott::internal

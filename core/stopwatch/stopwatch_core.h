@@ -207,6 +207,7 @@ class StopwatchCore {
 
   void StartOneTime(std::string_view name, Place place);
   void EndOneTime(std::string_view name, Place place);
+  // Returns whether it is time to print.
   bool FinishIter(Place place);
   absl::Status SetCpuUsageMeasurement(std::string_view name);
   StopwatchSnapshot Snapshot() const;

@@ -12,16 +12,13 @@ namespace {
 
 std::string AsUtf8(std::string_view name) {
   std::string result;
-  while (!name.empty()) {
-    const size_t length = Utf8Length(name);
-    if (length > 0) {
-      result.append(name.substr(0, length));
-    } else {
-      absl::StrAppend(&result, "\\x", absl::Hex(static_cast<unsigned char>(name[0]), absl::kZeroPad2));
-    }
-    name.remove_prefix(length > 0 ? length : 1);
+  while (true) {
+    const size_t valid = ValidUtf8Length(name);
+    result += name.substr(0, valid);
+    if (valid == name.size()) return result;
+    absl::StrAppend(&result, "\\x", absl::Hex(static_cast<unsigned char>(name[valid]), absl::kZeroPad2));
+    name.remove_prefix(valid + 1);
   }
-  return result;
 }
 
 void ToProto(const IterationSeries& series, Series* proto) {
