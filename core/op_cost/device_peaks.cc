@@ -32,8 +32,7 @@ constexpr Product kProducts[] = {
     {"A100", 9.7, 19.5, 19.5, 156, 312, 0, 624, 2039},
     {"A800", 9.7, 19.5, 19.5, 156, 312, 0, 624, 2039},
     // Data sheets of A10, A30 and A40: [3]; A30 is 56 of A100's multiprocessors at 1.44 GHz. Of A10G, which
-    // has
-    // 80 multiprocessors, only products are told.
+    // has 80 multiprocessors, only products are told.
     {"A10G", 0, 35, 0, 35, 70, 0, 140, 600},
     {"A10", 0, 31.2, 0, 62.5, 125, 0, 250, 600},
     {"A30", 5.2, 10.3, 10.3, 82, 165, 0, 330, 933},
@@ -43,8 +42,7 @@ constexpr Product kProducts[] = {
     {"L40", 1.41, 90.5, 0, 90.5, 181, 362, 362, 864},
     {"L4", 0.47, 30.3, 0, 60, 121, 242, 242, 300},
     // H100 white paper and data sheet, H200 and GH200 data sheets: [1], [2], [3]. H20 as reported when it
-    // came
-    // out; of H800 float64 is not confirmed.
+    // came out; of H800 float64 is not confirmed.
     {"H100 PCIe", 25.6, 51.2, 51.2, 378, 756, 1513, 1513, 2000},
     {"H100 NVL", 30, 60, 60, 417.5, 835.5, 1670.5, 1670.5, 3900},
     {"H100", 33.5, 66.9, 66.9, 494.7, 989.4, 1978.9, 1978.9, 3350},
@@ -60,11 +58,11 @@ constexpr Product kProducts[] = {
     {"GB300", 0, 83.3, 0, 1250, 2500, 5000, 167, 8000},
     {"B300", 1.25, 75, 1.25, 1125, 2250, 4500, 188, 8000},
     // AMD: matrix cores; float32 without rounding to TF32. Of MI250 and MI250X a device is one of two dies.
-    // CDNA
-    // data sheets, ROCm's pages on the architectures; of MI300A to MI355X they are operations a clock and
+    // CDNA data sheets, ROCm's pages on the architectures; of MI300A to MI355X they are operations a clock
+    // and
     // compute unit (256 of float32, 2048 of float16 in CDNA 3 and 4096 in CDNA 4) times 228, 304 or 256 units
-    // at
-    // 2.1, 2.2 or 2.4 GHz: [1], [3]. MI100 multiplies bfloat16 at half of float16's rate, so neither is told.
+    // at 2.1, 2.2 or 2.4 GHz: [1], [3]. MI100 multiplies bfloat16 at half of float16's rate, so neither is
+    // told.
     {"MI100", 11.5, 23.1, 11.5, 46.1, 0, 0, 184.6, 1228.8},
     {"MI210", 22.6, 22.6, 45.3, 45.3, 181, 0, 181, 1638.4},
     {"MI250", 22.65, 22.65, 45.25, 45.25, 181.05, 0, 181.05, 1638.4},

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <string>
 
 #include "ott/core/op_cost/tensor_lists.h"
@@ -271,9 +270,8 @@ std::vector<std::string_view> LossOpNames() {
 }
 
 std::optional<RawCost> LossCost(const OpCall& call, OpPass pass) {
-  const auto loss = std::find_if(std::begin(kLosses), std::end(kLosses),
-                                 [&](const Loss& known) { return known.name == call.name(); });
-  if (loss == std::end(kLosses)) return std::nullopt;
+  const Loss* const loss = FindRow(kLosses, call.name());
+  if (loss == nullptr) return std::nullopt;
   RawCost cost;
   const OpArgument* x = call.is_backward_op() ? call.Largest() : call.Tensor({"input", 0});
   if (x == nullptr || x->shape.empty()) return cost;

@@ -78,9 +78,8 @@ std::optional<RawCost> LossCost(const OpCall& call, OpPass pass);
 std::vector<std::string_view> LossOpNames();
 
 // Parameters p of N elements, gradients g; state in float32 where a type is not told is p's:
-//   sgd    2 N (scale, subtract), weight decay 2, momentum 2 (nesterov 2 more); p and momentum read and
-//   written,
-//          g read
+//   sgd    2 N (scale, subtract), weight decay 2, momentum 2 (nesterov 2 more);
+//          p and momentum read and written, g read
 //   adam   m 3, v 4, root 20, bias correction 2, epsilon 1, quotient 1, step 2: 33 N; weight decay 2;
 //          p, m, v read and written, g read: 7 N e
 //   adamw  the same with decay 1 (p scaled): 34 N; a fifth list (amsgrad) 1 more, read and written

@@ -199,12 +199,6 @@ constexpr ConvolutionForm kConvolutionForms[] = {
     {"slow_conv_transpose3d", 4, 5, 7, kNone, 6, kNone},
 };
 
-const ConvolutionForm* FormOf(const OpCall& call) {
-  const auto form = std::find_if(std::begin(kConvolutionForms), std::end(kConvolutionForms),
-                                 [&](const ConvolutionForm& known) { return known.name == call.name(); });
-  return form == std::end(kConvolutionForms) ? nullptr : &*form;
-}
-
 struct ConvolutionParameters {
   // convolution_backward(grad_output, input, weight, bias_sizes, stride, ...)
   ConvolutionParameters(const ConvolutionForm& form, bool is_backward_op) {
@@ -441,7 +435,7 @@ std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass) {
 }
 
 std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass) {
-  const ConvolutionForm* const form = FormOf(call);
+  const ConvolutionForm* const form = FindRow(kConvolutionForms, call.name());
   if (form == nullptr) return std::nullopt;
   RawCost cost;
   const std::optional<Convolution> conv = ToConvolution(call, *form);
@@ -551,7 +545,7 @@ std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
   RawCost cost;
   const OpArgument* x = call.Tensor({"input", 0});
   if (x == nullptr || x->shape.size() < 2 || x->shape.size() > 3) return cost;
-  const bool backward = pass != OpPass::kForward || call.is_backward_op();
+  const bool backward = IsBackward(call, pass);
   const bool cell = name.find("cell") != std::string::npos;
   if (gates == 0 || (call.tensors_only() && !cell))
     return RecurrentCostOfWeights(call, gates, pointwise, backward);

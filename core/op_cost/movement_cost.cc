@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <utility>
 
@@ -246,9 +245,8 @@ std::vector<std::string_view> MovementOpNames() {
 }
 
 std::optional<RawCost> MovementCost(const OpCall& call, OpPass pass) {
-  const auto op = std::find_if(std::begin(kMovementOps), std::end(kMovementOps),
-                               [&](const MovementOp& known) { return known.name == call.name(); });
-  if (op == std::end(kMovementOps)) return std::nullopt;
+  const MovementOp* const op = FindRow(kMovementOps, call.name());
+  if (op == nullptr) return std::nullopt;
   RawCost cost;
   // slice_backward fills a tensor where slice makes a view.
   if (IsBackward(call, pass)) return cost;

@@ -27,6 +27,15 @@ struct RawCost {
   std::string params;  // "": the shapes of the tensors
 };
 
+// The row of a table with this name; null where there is none.
+template <typename Row, size_t kRows>
+const Row* FindRow(const Row (&table)[kRows], std::string_view name) {
+  for (const Row& row : table) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
 using Shape = std::vector<int64_t>;
 
 double Elements(const Shape& shape);

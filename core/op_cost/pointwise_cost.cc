@@ -186,12 +186,6 @@ bool IsAmong(std::string_view name, const std::string_view (&names)[n]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-const Pointwise* FindPointwise(std::string_view name) {
-  const auto known = std::find_if(std::begin(kPointwise), std::end(kPointwise),
-                                  [&](const Pointwise& pointwise) { return pointwise.name == name; });
-  return known == std::end(kPointwise) ? nullptr : known;
-}
-
 }  // namespace
 
 std::vector<std::string_view> PointwiseOpNames() {
@@ -219,7 +213,7 @@ std::optional<RawCost> ForeachCost(const OpCall& call, OpPass pass) {
                        : name == "lerp" || name == "copy"       ? 2
                        : name == "addcmul" || name == "addcdiv" ? 3
                                                                 : 0;
-  const Pointwise* known = FindPointwise(name);
+  const Pointwise* known = FindRow(kPointwise, name);
   RawCost cost;
   if (pass != OpPass::kForward) return cost;
   const std::vector<TensorList> lists = count > 0 ? ListsOf(call, {count}) : ListsOf(call, {});
@@ -244,7 +238,7 @@ std::optional<RawCost> ForeachCost(const OpCall& call, OpPass pass) {
 }
 
 std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass) {
-  const Pointwise* known = FindPointwise(call.name());
+  const Pointwise* known = FindRow(kPointwise, call.name());
   const bool compares = IsAmong(call.name(), kComparisons);
   if (known == nullptr && !compares) return std::nullopt;
   RawCost cost;
