@@ -124,7 +124,7 @@ class FlightRecorder {
   std::vector<std::unique_ptr<Measurement>> measurements_;
 };
 
-// Only how the calls are done follows.
+// Implementation of the inline calls.
 
 inline void FlightRecorder::AddEvent(const Measurement* measurement, internal::FlightEventType type,
                                      uint64_t now, int thread, uint64_t sequence, int64_t size) {

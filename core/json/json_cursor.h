@@ -28,8 +28,9 @@ struct JsonScalar {
 // text (at_end()) or what does not belong there, at position(). Not thread-safe.
 //
 //   JsonCursor cursor(text, JsonDialect::kPython);
-//   cursor.Object([&](std::string_view key) { return key == "size" ? cursor.Scalar(&size) :
-//   cursor.Value(&rest); });
+//   cursor.Object([&](std::string_view key) {
+//     return key == "size" ? cursor.Scalar(&size) : cursor.Value(&rest);
+//   });
 class JsonCursor {
  public:
   JsonCursor(std::string_view text, JsonDialect dialect)

@@ -80,10 +80,10 @@ struct OpRangeThread {
     return {};
   }
 
-  // Null if there is none.
-  Range* Find(uint64_t id) {
-    for (size_t i = depth; i > 0; --i) {
-      if (ranges[i - 1].id == id) return &ranges[i - 1];
+  // Null if it is not open on this thread.
+  Range* Find(OpenRange open) {
+    for (size_t i = open.thread == this ? depth : 0; i > 0; --i) {
+      if (ranges[i - 1].id == open.id) return &ranges[i - 1];
     }
     return nullptr;
   }
@@ -210,7 +210,7 @@ class OpRangeCore {
 
   void AddOutputs(OpenRange open, absl::Span<const OpArg> outputs) {
     OpRangeThread& thread = threads_.Get();
-    OpRangeThread::Range* const range = open.thread == &thread ? thread.Find(open.id) : nullptr;
+    OpRangeThread::Range* const range = thread.Find(open);
     if (range == nullptr) {
       return Misuse(absl::StrCat("Outputs() on thread ", ThisThreadId(), " of a range of another one"));
     }
@@ -234,7 +234,7 @@ class OpRangeCore {
 
   void End(OpenRange open) {
     OpRangeThread& thread = threads_.Get();
-    OpRangeThread::Range* const range = open.thread == &thread ? thread.Find(open.id) : nullptr;
+    OpRangeThread::Range* const range = thread.Find(open);
     if (range == nullptr) {
       return Misuse(absl::StrCat("a range ends on thread ", ThisThreadId(),
                                  ", but began on another; make it a local variable"));
@@ -260,7 +260,7 @@ class OpRangeCore {
 
   OpStash Stash(OpenRange open) {
     OpRangeThread& thread = threads_.Get();
-    const OpRangeThread::Range* const range = open.thread == &thread ? thread.Find(open.id) : nullptr;
+    const OpRangeThread::Range* const range = thread.Find(open);
     if (range == nullptr || !range->creates_graph) {
       Misuse(absl::StrCat("Stash() on thread ", ThisThreadId(), " of ",
                           range == nullptr

@@ -11,6 +11,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/digest/digest_and_statistics.h"
 #include "ott/core/digest/statistics_on_device.h"
+#include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/op_log/op_log_format.h"
 
 namespace ott {
@@ -50,15 +51,9 @@ void AppendArgument(const OpArg& arg, size_t index, std::string& text) {
     case OpArg::Kind::kString:
       text.append(arg.string_value().substr(0, kMaxStringArgument));
       break;
-    case OpArg::Kind::kInts: {
-      std::string_view separator = "[";
-      for (const int64_t value : arg.ints()) {
-        absl::StrAppend(&text, std::string(separator), value);
-        separator = ", ";
-      }
-      text += arg.ints().empty() ? "[]" : "]";
+    case OpArg::Kind::kInts:
+      text += ShapeToString(arg.ints());
       break;
-    }
     default:
       break;
   }
@@ -263,13 +258,11 @@ void* OpLog::Begin(const ObservedOp& observed) {
   op.num_outputs = 0;
   op.text.clear();
   size_t index = 0;
-  for (const OpArg& arg : observed.args) {
-    AppendArgument(arg, index++, op.text);
-    AddTensor(op, arg, /*is_output=*/false);
-  }
-  for (const OpArg& attribute : observed.attributes) {
-    AppendArgument(attribute, index++, op.text);
-    AddTensor(op, attribute, /*is_output=*/false);
+  for (const absl::Span<const OpArg> args : {observed.args, observed.attributes}) {
+    for (const OpArg& arg : args) {
+      AppendArgument(arg, index++, op.text);
+      AddTensor(op, arg, /*is_output=*/false);
+    }
   }
   return &op;
 }

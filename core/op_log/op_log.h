@@ -14,11 +14,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/digest/digest_and_statistics.h"
-#include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/nvtx/op_observer.h"
 #include "ott/core/op_log/append_file.h"
 
 namespace ott {
+
+class TensorDumper;
 
 // Told of operations by OpRanges (core/nvtx/op_range.h), writes of each, as it ends: name, module, phase,
 // direction, sequence number and source line; of each input and output dtype, shape, digest, norm, largest

@@ -233,8 +233,7 @@ absl::StatusOr<LoggedOps> ReadOpLog(const std::string& path) {
   LoggedOps log;
   for (int part = 1;; ++part) {
     const std::string part_path = OpLogPart(path, part);
-    std::error_code error;
-    if (part > 1 && !std::filesystem::exists(part_path, error)) break;
+    if (part > 1 && !PathExists(part_path)) break;
     OTT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(part_path));
     OpLogHeader header;
     OTT_RETURN_IF_ERROR(CheckHeader(part_path, *file, &header));

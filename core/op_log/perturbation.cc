@@ -26,7 +26,8 @@ uint64_t HashOf(uint64_t seed, std::string_view path) {
 
 // Bits is an unsigned integer of the element's size, largest_finite the bits of its largest finite number.
 template <typename Bits>
-void MoveBits(void* data, int64_t count, Bits largest_finite, Bits ulps, uint64_t hash) {
+void MoveBits(void* data, int64_t count, Bits largest_finite, uint64_t max_ulps, uint64_t hash) {
+  const auto ulps = static_cast<Bits>(std::min<uint64_t>(max_ulps, largest_finite));
   constexpr Bits kSign = static_cast<Bits>(Bits{1} << (8 * sizeof(Bits) - 1));
   auto* const bytes = static_cast<char*>(data);
   for (int64_t i = 0; i < count; ++i) {
@@ -92,7 +93,7 @@ absl::Status Perturbation::Move(std::string_view path, const TensorView& view, v
   }
   const uint64_t hash = HashOf(options_.seed, path);
   const int64_t count = view.num_elements();
-  const auto ulps = static_cast<uint32_t>(options_.ulps);
+  const auto ulps = static_cast<uint64_t>(options_.ulps);
   switch (view.dtype()) {
     case DType::kFloat64:
       MoveBits<uint64_t>(data, count, 0x7fefffffffffffff, ulps, hash);
@@ -107,16 +108,16 @@ absl::Status Perturbation::Move(std::string_view path, const TensorView& view, v
       MoveBits<uint32_t>(data, 2 * count, 0x7f7fffff, ulps, hash);
       break;
     case DType::kFloat16:
-      MoveBits<uint16_t>(data, count, 0x7bff, static_cast<uint16_t>(std::min(ulps, 0x7bffu)), hash);
+      MoveBits<uint16_t>(data, count, 0x7bff, ulps, hash);
       break;
     case DType::kBFloat16:
-      MoveBits<uint16_t>(data, count, 0x7f7f, static_cast<uint16_t>(std::min(ulps, 0x7f7fu)), hash);
+      MoveBits<uint16_t>(data, count, 0x7f7f, ulps, hash);
       break;
     case DType::kFloat8E4M3:
-      MoveBits<uint8_t>(data, count, 0x7e, static_cast<uint8_t>(std::min(ulps, 0x7eu)), hash);
+      MoveBits<uint8_t>(data, count, 0x7e, ulps, hash);
       break;
     case DType::kFloat8E5M2:
-      MoveBits<uint8_t>(data, count, 0x7b, static_cast<uint8_t>(std::min(ulps, 0x7bu)), hash);
+      MoveBits<uint8_t>(data, count, 0x7b, ulps, hash);
       break;
     default:
       return absl::OkStatus();

@@ -8,7 +8,12 @@
 namespace ott {
 namespace {
 
-using internal::AppendNumber;
+// "nan", "inf", "-inf", or the shortest decimal that is the same number.
+std::string NumberText(double value) {
+  if (std::isnan(value)) return "nan";
+  char digits[32];
+  return std::string(digits, std::to_chars(digits, digits + sizeof(digits), value).ptr);
+}
 
 template <typename Integer>
 void AppendInteger(Integer value, std::string& out, int base = 10) {
@@ -128,8 +133,7 @@ class ChromeTraceEncoder : public TraceEncoder {
   }
 
   void AddCounter(const TraceEvent& event, std::string& out) {
-    std::string value;
-    AppendNumber(event.value, value);
+    const std::string value = NumberText(event.value);
     if (std::isfinite(event.value)) {
       Open("C", event, event.start, out);
       return Close(R"({"value":)" + value + "}", out);

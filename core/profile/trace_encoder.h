@@ -33,12 +33,6 @@ std::unique_ptr<TraceEncoder> NewChromeTraceEncoder();
 // that start together the longest first.
 std::unique_ptr<TraceEncoder> NewPerfettoEncoder();
 
-namespace internal {
-
-// "nan", "inf", "-inf", or the shortest decimal that is the same number.
-void AppendNumber(double value, std::string& out);
-
-}  // namespace internal
 }  // namespace ott
 
 #endif  // OTT_CORE_PROFILE_TRACE_ENCODER_H_

@@ -27,10 +27,10 @@ absl::StatusOr<std::vector<int64_t>> SizesOf(const RaggedBatch& batch) {
   }
   OTT_ASSIGN_OR_RETURN(const Tensor host, CloneToHost(batch.sample_sizes.view));
   const int64_t largest = shape[batch.non_uniform_dim];
-  std::vector<int64_t> sizes;
   return VisitDType(host.view.dtype(), [&](auto element) -> absl::StatusOr<std::vector<int64_t>> {
     using T = decltype(element);
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      std::vector<int64_t> sizes;
       const T* const first = static_cast<const T*>(host.view.data());
       for (int64_t i = 0; i < host.view.num_elements(); ++i) {
         const int64_t size = static_cast<int64_t>(first[i]);
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<int64_t>> SizesOf(const RaggedBatch& batch) {
         }
         sizes.push_back(size);
       }
-      return std::move(sizes);
+      return sizes;
     } else {
       return absl::InvalidArgumentError(
           absl::StrCat("no ragged batch: its sample sizes are ", std::string(Name(DTypeOf<T>()))));
@@ -55,8 +55,9 @@ Value Split(const Tensor& tensor, int num_batch_dims, int dim, absl::Span<const 
     Dims shape = view.shape();
     shape[dim] = sizes.front();
     sizes.remove_prefix(1);
-    return Tensor{TensorView(view.data(), view.dtype(), shape, view.strides(), view.device()), tensor.owner,
-                  tensor.file_backed};
+    Tensor sample = tensor;
+    sample.view = TensorView(view.data(), view.dtype(), shape, view.strides(), view.device());
+    return sample;
   }
   Value::List items;
   for (int64_t i = 0; i < tensor.view.shape()[0]; ++i) {
