@@ -24,6 +24,11 @@ absl::Status StopwatchCore::CheckOptions(const Stopwatch::Options& options) {
         options.print_every_n_iters, " must not be negative, and series_limit ", options.series_limit,
         " must be 0, or at least 2 and at most ", Stopwatch::kMaxSeriesLimit));
   }
+  // A negative number of a configuration.
+  if (options.arrivals_limit > size_t{std::numeric_limits<int64_t>::max()}) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "arrivals_limit ", static_cast<int64_t>(options.arrivals_limit), " must not be negative"));
+  }
   if (options.emit_nvtx) OTT_RETURN_IF_ERROR(NvtxStatus());
   if (!options.cpu_usage_measurement.empty()) OTT_RETURN_IF_ERROR(environment_.read_cpu_times().status());
   switch (options.device_sync) {

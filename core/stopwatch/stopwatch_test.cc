@@ -221,6 +221,10 @@ TEST_F(StopwatchTest, NumbersOutOfRangeAreRefused) {
   options = {};
   options.series_limit = Stopwatch::kMaxSeriesLimit + 1;
   EXPECT_EQ(stopwatch_.Enable(options).code(), absl::StatusCode::kInvalidArgument);
+  StopwatchConfig config;
+  config.set_arrivals_limit(-5);
+  EXPECT_THAT(std::string(stopwatch_.Enable(Stopwatch::FromConfig(config)).message()),
+              HasSubstr("arrivals_limit -5"));
 }
 
 TEST_F(StopwatchTest, WhatAProfilerRecordedBeforeIsMeasuredAsEverythingElse) {
