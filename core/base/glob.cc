@@ -39,7 +39,7 @@ bool MatchesTensorGlob(std::string_view path, std::string_view glob) {
   if (MatchesGlob(path, glob)) return true;
   if (starts_with(path, kGradients)) return false;
   if (starts_with(glob, kTensors)) return MatchesGlob(path, glob.substr(kTensors.size()));
-  // What else a longer text could match by begins with a wildcard, or one is within the first word.
+  // Only a wildcard can stand for a part of "tensors.".
   const size_t wildcard = glob.find_first_of("*?");
   if (wildcard > kTensors.size()) return false;
   return MatchesGlob(std::string(kTensors).append(path), glob);

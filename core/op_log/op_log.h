@@ -21,12 +21,13 @@ namespace ott {
 
 class TensorDumper;
 
-// Told of operations by OpRanges (core/nvtx/op_range.h), writes of each, as it ends: name, module, phase,
-// direction, sequence number and source line; of each input and output dtype, shape, digest, norm, largest
-// magnitude, number of NaN and infinities, and a sketch, by which tensors that are not kept can be compared;
-// and the arguments that are no tensors. Inputs are read as the operation begins, outputs as it says what
-// they are, each in one pass. Tensors in device memory are read there, in the order of their stream, so that
-// it may overwrite them at once; the end of an operation waits for that. What was logged survives kill -9.
+// OpRanges (core/nvtx/op_range.h) tell it of operations. As an operation ends, it writes its name, module,
+// phase, direction, sequence number and source line; of each input and output the dtype, shape, digest, norm,
+// largest magnitude, number of NaN and infinities, and a sketch, by which tensors that are not kept can be
+// compared; and the arguments that are no tensors. Inputs are read as the operation begins, outputs as it
+// says what they are, each in one pass. Tensors in device memory are read there, in the order of their
+// stream, so that it may overwrite them at once; the end of an operation waits for that. What was logged
+// survives kill -9.
 //
 // A TrainingRun keeps one where ott.Config has `op_log`. By itself:
 //

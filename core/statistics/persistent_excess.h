@@ -21,7 +21,8 @@ struct CpuShare {
   double watched_seconds = 0;
 };
 
-// Of each number that of the process by which those that are alike may differ more.
+// Of each number the one that lets processes that are alike differ more: the longer time on a CPU, the larger
+// share, the shorter watch.
 CpuShare LeastCertain(const CpuShare& a, const CpuShare& b);
 
 // What one process takes for the work that is compared.
@@ -72,7 +73,8 @@ struct Excess {
   double of_others = 0;
   // What the excess is uncertain by, within this run.
   Estimate within_run;
-  // Less what one slowdown of a CPU makes, with what innocent processes differ by: what the test rests on.
+  // The excess less what one slowdown of a CPU makes, with what innocent processes differ by as its error:
+  // what the test rests on.
   Estimate among_processes;
   double slowdown_seconds = 0;
 

@@ -29,8 +29,7 @@ void QuantileSketch::Merge(const QuantileSketch& other) {
 
 double QuantileSketch::Quantile(double q) const {
   OTT_CHECK(q >= 0 && q <= 1 && count_ > 0) << "quantile " << q << " of " << count_ << " durations";
-  // So many are below the one that the share q of all is not longer than; 1e-9: 0.9 * 10 is a little more
-  // than 9.
+  // So many durations come before it; 1e-9: 0.9 * 10 is a little more than 9.
   uint64_t rank = static_cast<uint64_t>(std::max(0.0, std::ceil(q * static_cast<double>(count_) - 1e-9) - 1));
   for (const auto& [bucket, count] : buckets_) {
     if (rank < count) return ValueOf(bucket);

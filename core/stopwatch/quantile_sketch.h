@@ -40,8 +40,8 @@ class QuantileSketch {
   // Count by bucket, none of them 0.
   const std::map<int, uint64_t>& buckets() const { return buckets_; }
 
-  // The q-quantile in picoseconds, within kRelativeError: of the durations in ascending order, counted from
-  // 0, number floor(q (count - 1)). REQUIRES: 0 <= q <= 1, count() > 0
+  // The q-quantile in picoseconds, within kRelativeError: the shortest of the durations that at least the
+  // share q of them is not longer than. REQUIRES: 0 <= q <= 1, count() > 0
   double Quantile(double q) const;
 
   friend bool operator==(const QuantileSketch& a, const QuantileSketch& b) {

@@ -219,8 +219,8 @@ class Stopwatch {
   // is 0 while off. May be called at any time; other threads go on measuring meanwhile.
   StopwatchSnapshot Snapshot() const;
 
-  // Of Snapshot(): iterations after warm-up, and the average time of a measurement in an interval, and in an
-  // iteration in which it ran. Absent where it was not measured.
+  // What Snapshot() has of these: how many iterations were measured, and the mean time of a measurement in an
+  // interval, and in an iteration in which it ran; absent where it was not measured.
   int64_t num_measured_iters() const;
   std::optional<double> MeanSecondsPerInterval(std::string_view name) const;
   std::optional<double> MeanSecondsPerIteration(std::string_view name) const;

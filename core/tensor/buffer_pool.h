@@ -21,9 +21,9 @@ class BufferPool {
   // allocate: where the memory comes from; its errors are Allocate's.
   explicit BufferPool(int64_t max_unused_bytes, HostAllocator allocate = AllocateHost);
 
-  // Has this much memory of the host's handed out by the machine now, for the first buffers, which are then
-  // as fast to write to as later ones; less where the machine, or the process's control group, has not 32
-  // times as much to spare. May be called once, before Allocate().
+  // Asks the machine for this much host memory now, so that the first buffers are as fast to write to as
+  // later ones; for less where the machine, or the process's control group, has not 32 times as much to
+  // spare. May be called once, before Allocate().
   void Reserve(int64_t num_bytes);
   // Gives the machine back what no buffer was made of.
   void ReleaseReserve();
