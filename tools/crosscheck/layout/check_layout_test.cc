@@ -239,6 +239,22 @@ TEST_F(CheckLayoutTest, SumsAreComparedWithinTheirRounding) {
   EXPECT_EQ(Check(mean).outcome(), WITHIN_TOLERANCE) << text_;
 }
 
+TEST_F(CheckLayoutTest, AnInfinityIsNoRoundingOfASum) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Value finite = ValueMap{{"y", Floats({1}, {2})}};
+  const Value infinite = ValueMap{{"y", Floats({1}, {infinity})}};
+  const char* const layout = R"(b { axes { name: "tensor" size: 2 } tensors { path: "*" sum: "tensor" } })";
+  WriteRuns({infinite}, {finite, finite});
+  EXPECT_EQ(Check(layout).outcome(), DIFFERENT) << text_;
+  LayoutOptions loose;
+  loose.tolerance = Tolerance{0, 1e-3};
+  EXPECT_EQ(Check(layout, loose).outcome(), DIFFERENT) << text_;
+  WriteRuns({finite}, {finite, infinite});
+  EXPECT_EQ(Check(layout).outcome(), DIFFERENT) << text_;
+  WriteRuns({infinite}, {finite, infinite});
+  EXPECT_EQ(Check(layout).outcome(), BITWISE_EQUAL) << text_;
+}
+
 TEST(SumBound, IsWhatRoundingExplains) {
   EXPECT_EQ(SumBound(DType::kInt64, 4, 1e9), 0);
   EXPECT_NEAR(SumBound(DType::kFloat32, 4, 1), 4.0 / (1 << 24), 1e-12);

@@ -123,7 +123,8 @@ class RunComparer {
       const bool same = sums_[i] == a_sums_[i];
       num_different += !same;
       if (std::isfinite(error)) max_error = std::max(max_error, error);
-      if (same || error <= Allowed(i, found)) continue;
+      // Next to an infinity, any error would be allowed.
+      if (same || (std::isfinite(error) && error <= Allowed(i, found))) continue;
       ++num_mismatched;
       const double rank = std::isfinite(error) ? error : std::numeric_limits<double>::infinity();
       if (rank > worst_error) {
