@@ -2,21 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <random>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/op_log/op_log.h"
 #include "ott/core/op_log/perturbation.h"
-#include "ott/core/tensor/element.h"
-#include "ott/core/tensor/tensor_view.h"
 #include "ott/dist/directory/run_directory.h"
+#include "tools/origin/simulated_rank.h"
 
 namespace ott::origin {
 namespace {
@@ -28,155 +24,6 @@ constexpr int kClasses = 12;
 constexpr int kMicrobatches = 2;
 constexpr float kLearningRate = 1e-3f;
 constexpr float kDropout = 0.1f;
-
-float RoundTo(float value, DType dtype) {
-  switch (dtype) {
-    case DType::kBFloat16:
-      return FromDouble<BFloat16>(value);
-    case DType::kFloat8E4M3:
-      return FromDouble<Float8E4M3>(value);
-    default:
-      return value;
-  }
-}
-
-// Numbers of `dtype`, held as floats.
-struct Matrix {
-  Matrix() = default;
-  Matrix(int rows, int columns, DType dtype = DType::kFloat32)
-      : rows(rows), columns(columns), dtype(dtype), data(static_cast<size_t>(rows) * columns) {}
-
-  float& at(int row, int column) { return data[static_cast<size_t>(row) * columns + column]; }
-  float at(int row, int column) const { return data[static_cast<size_t>(row) * columns + column]; }
-  Matrix As(DType other) const {
-    Matrix result = *this;
-    result.dtype = other;
-    for (float& value : result.data) value = RoundTo(value, other);
-    return result;
-  }
-
-  int rows = 0;
-  int columns = 0;
-  DType dtype = DType::kFloat32;
-  std::vector<float> data;
-};
-
-struct Parameter {
-  std::string name;
-  Matrix value;
-  Matrix first_moment;
-  Matrix second_moment;
-  // Summed over microbatches, then over ranks.
-  Matrix gradient;
-};
-
-struct Named {
-  const char* name;
-  const Matrix* matrix;
-};
-
-// A view of a matrix with its elements in its dtype.
-class View {
- public:
-  explicit View(const Matrix& matrix) {
-    const int64_t shape[] = {matrix.rows, matrix.columns};
-    const void* data = matrix.data.data();
-    if (matrix.dtype == DType::kBFloat16) {
-      for (const float value : matrix.data) halves_.push_back(FromDouble<BFloat16>(value).bits);
-      data = halves_.data();
-    } else if (matrix.dtype == DType::kFloat8E4M3) {
-      for (const float value : matrix.data) bytes_.push_back(FromDouble<Float8E4M3>(value).bits);
-      data = bytes_.data();
-    }
-    view_ = std::make_unique<TensorView>(data, matrix.dtype, shape);
-  }
-  const TensorView& view() const { return *view_; }
-
- private:
-  std::vector<uint16_t> halves_;
-  std::vector<uint8_t> bytes_;
-  std::unique_ptr<TensorView> view_;
-};
-
-struct Operation {
-  std::string name;
-  std::string module;
-  std::string phase;
-  OpRole role = OpRole::kOperation;
-};
-
-class Rank {
- public:
-  Rank(int rank, std::unique_ptr<OpLog> log, const std::vector<std::string>& not_logged)
-      : rank_(rank), log_(std::move(log)), not_logged_(not_logged) {}
-
-  // Logs an operation that reads `inputs` and writes what compute() says.
-  void Run(const Operation& operation, const std::vector<Named>& inputs,
-           const std::function<std::vector<Named>()>& compute) {
-    if (std::find(not_logged_.begin(), not_logged_.end(), operation.name) != not_logged_.end()) {
-      compute();
-      return;
-    }
-    ObservedOp observed;
-    observed.name = operation.name;
-    observed.module = operation.module;
-    observed.phase = operation.phase;
-    observed.role = operation.role;
-    observed.is_backward = operation.phase == "backward";
-    observed.source = {"network.cc", 100 + static_cast<int>(operation.name.size())};
-    std::deque<View> views;
-    const std::vector<OpArg> args = Args(inputs, views);
-    observed.args = args;
-    void* const op = log_->Begin(observed);
-    std::deque<View> output_views;
-    log_->AddOutputs(op, Args(compute(), output_views));
-    log_->End(op);
-  }
-
-  int rank() const { return rank_; }
-  OpLog& log() { return *log_; }
-
-  std::vector<Parameter> parameters;
-  // As of the iteration before.
-  std::vector<Parameter> stale;
-  // Of the forward pass, for the backward pass.
-  Matrix images, labels, mask, drop, embedded, normalized, hidden, activated, dropped, out, residual, logits,
-      probabilities;
-  Matrix random_state;
-  Matrix loss;
-
- private:
-  static std::vector<OpArg> Args(const std::vector<Named>& matrices, std::deque<View>& views) {
-    std::vector<OpArg> args;
-    for (const Named& named : matrices) {
-      args.emplace_back(named.name, OpArg(views.emplace_back(*named.matrix).view()));
-    }
-    return args;
-  }
-
-  const int rank_;
-  std::unique_ptr<OpLog> log_;
-  const std::vector<std::string> not_logged_;
-};
-
-// A sum of products of `count` terms, in some order. narrow: each partial sum is rounded to bfloat16.
-template <typename Left, typename Right>
-float Dot(const SumOrder& order, int count, bool narrow, const Left& left, const Right& right) {
-  float total = 0;
-  for (int part = 0; part < order.num_parts; ++part) {
-    const int begin = count * part / order.num_parts;
-    const int end = count * (part + 1) / order.num_parts;
-    float lanes[8] = {};
-    for (int step = begin; step < end; ++step) {
-      const int k = order.from_last ? begin + end - 1 - step : step;
-      float& lane = lanes[(step - begin) % order.num_lanes];
-      lane = order.fused_multiply_add ? std::fma(left(k), right(k), lane) : lane + left(k) * right(k);
-      if (narrow) lane = RoundTo(lane, DType::kBFloat16);
-    }
-    for (int lane = 0; lane < order.num_lanes; ++lane) total += lanes[lane];
-  }
-  return narrow ? RoundTo(total, DType::kBFloat16) : total;
-}
 
 // What all ranks do, in step.
 class Network {
@@ -416,17 +263,6 @@ class Network {
         Sum(m.columns, [&](int j) { return (m.at(row, j) - mean) * (m.at(row, j) - mean); }) /
         static_cast<float>(m.columns);
     return {mean, 1 / std::sqrt(variance + 1e-5f)};
-  }
-
-  Matrix Times(const Matrix& a, const Matrix& b) const {
-    Matrix result = a;
-    for (size_t i = 0; i < a.data.size(); ++i) result.data[i] = RoundTo(a.data[i] * b.data[i], a.dtype);
-    return result;
-  }
-  Matrix Plus(const Matrix& a, const Matrix& b) const {
-    Matrix result = a;
-    for (size_t i = 0; i < a.data.size(); ++i) result.data[i] = RoundTo(a.data[i] + b.data[i], a.dtype);
-    return result;
   }
 
   // The loss is summed over tokens and divided by those of all microbatches.

@@ -10,20 +10,9 @@
 
 #include "absl/status/status.h"
 #include "ott/core/tensor/dtype.h"
+#include "tools/origin/matrix.h"
 
 namespace ott::origin {
-
-// How sums are made; the results differ in rounding only.
-struct SumOrder {
-  // Parts that are summed by themselves: threads, or split-K.
-  int num_parts = 1;
-  bool from_last = false;
-  // Partial sums side by side, as vector instructions have them.
-  int num_lanes = 1;
-  bool fused_multiply_add = false;
-  // Ranks are added from the last.
-  bool ranks_from_last = false;
-};
 
 enum class Fault {
   kNone,
