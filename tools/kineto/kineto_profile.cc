@@ -1,13 +1,11 @@
 #include "tools/kineto/kineto_profile.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,9 +16,11 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/op_cost/kernel_name.h"
 #include "tools/kineto/op_arguments.h"
+#include "tools/kineto/python_source.h"
 #include "tools/kineto/read_trace.h"
 #include "tools/profile/id_index.h"
 #include "tools/profile/label_table.h"
+#include "tools/profile/rank_in_name.h"
 
 namespace ott::kineto {
 namespace {
@@ -34,92 +34,9 @@ using prof::ParseLabel;
 using prof::Profile;
 using prof::SplitLabel;
 
-constexpr std::string_view kStep = "ProfilerStep#";
 constexpr std::string_view kModule = "nn.Module: ";
 
 absl::string_view ToAbsl(std::string_view text) { return {text.data(), text.size()}; }
-
-// The number after the last "rank" of a file's name; else of SGLang's "123-TP-3.trace.json.gz", where tensor
-// parallel ranks are all there are.
-int RankInName(std::string_view path) {
-  path.remove_prefix(std::min(path.size(), path.rfind('/') + 1));
-  int rank = -1;
-  for (size_t at = path.rfind("rank"); at != std::string_view::npos && rank < 0;
-       at = at == 0 ? std::string_view::npos : path.rfind("rank", at - 1)) {
-    std::string_view digits = path.substr(at + 4);
-    if (!digits.empty() && (digits[0] == '_' || digits[0] == '-' || digits[0] == '.'))
-      digits.remove_prefix(1);
-    (void)std::from_chars(digits.data(), digits.data() + digits.size(), rank);
-  }
-  const auto has = [&](std::string_view part) { return path.find(part) != std::string_view::npos; };
-  if (const size_t tensor = path.find("-TP-");
-      rank < 0 && tensor != std::string_view::npos && !has("-PP-") && !has("-DP-")) {
-    (void)std::from_chars(path.data() + tensor + 4, path.data() + path.size(), rank);
-  }
-  return rank;
-}
-
-// "[17888, 1, 1]"
-bool ParseSizes(std::string_view list, int64_t* sizes) {
-  int found = 0;
-  for (size_t i = 0; i < list.size() && found < 3;) {
-    int64_t size = 0;
-    const auto [end, error] = std::from_chars(list.data() + i, list.data() + list.size(), size);
-    if (error != std::errc()) {
-      ++i;
-      continue;
-    }
-    sizes[found++] = size;
-    i = static_cast<size_t>(end - list.data());
-  }
-  return found == 3;
-}
-
-// Without the white space between values.
-std::string Compact(std::string_view json) {
-  std::string result;
-  bool in_string = false;
-  for (size_t i = 0; i < json.size(); ++i) {
-    if (in_string && json[i] == '\\' && i + 1 < json.size()) {
-      result.append(json.substr(i++, 2));
-      continue;
-    }
-    if (json[i] == '"') in_string = !in_string;
-    if (in_string || static_cast<unsigned char>(json[i]) > ' ') result.push_back(json[i]);
-  }
-  return result;
-}
-
-// "my/model.py(12): forward" is a line of the program; those of PyTorch itself and of the interpreter are
-// not. Empty for them.
-std::string SourceOfFrame(std::string_view frame) {
-  const size_t open = frame.rfind("): ");
-  const size_t line = open == std::string_view::npos ? open : frame.rfind('(', open);
-  if (line == std::string_view::npos || frame[0] == '<') return "";
-  const std::string_view file = frame.substr(0, line);
-  if (file.substr(0, 6) == "torch/" || file.find("/torch/") != std::string_view::npos) return "";
-  return absl::StrCat(ToAbsl(file), ":", ToAbsl(frame.substr(line + 1, open - line - 1)));
-}
-
-// The innermost line of the program in "Call stack".
-std::string SourceOfStack(std::string_view stack) {
-  while (!stack.empty()) {
-    const size_t end = stack.find(';');
-    std::string source = SourceOfFrame(stack.substr(0, end));
-    if (!source.empty()) return source;
-    stack.remove_prefix(end == std::string_view::npos ? stack.size() : end + 1);
-  }
-  return "";
-}
-
-// Of "record_param_comms", whose second argument it is.
-int64_t SequenceNumberIn(std::string_view inputs) {
-  const size_t comma = inputs.find(',');
-  const size_t begin = comma == std::string_view::npos ? comma : inputs.find('"', comma);
-  const size_t end = begin == std::string_view::npos ? begin : inputs.find('"', begin + 1);
-  if (end == std::string_view::npos) return -1;
-  return std::max<int64_t>(ParseInteger(inputs.substr(begin + 1, end - begin - 1)), -1);
-}
 
 // Numbers texts.
 class TextIndex {
@@ -171,7 +88,7 @@ class ProfileBuilder {
 
   Profile Finish(const TraceHeader& header) {
     profile_.schema = "torch.profiler";
-    profile_.rank = header.rank >= 0 ? header.rank : RankInName(profile_.path);
+    profile_.rank = header.rank >= 0 ? header.rank : prof::RankInName(profile_.path);
     profile_.begin_unix_nanoseconds = header.base_nanoseconds;
     profile_.notes = header.notes;
     AddDevices(header);
@@ -407,7 +324,7 @@ class ProfileBuilder {
   }
 
   uint32_t AnnotationLabel(std::string_view name) {
-    if (name.substr(0, kStep.size()) == kStep) ++profile_.num_steps;
+    if (name.substr(0, prof::kStepName.size()) == prof::kStepName) ++profile_.num_steps;
     key_.assign("a").append(name);
     uint32_t* known = LabelOf(key_);
     if (*known != kNone) return *known;
@@ -574,8 +491,7 @@ class ProfileBuilder {
     Note(num_without_call_, "launches are not in the trace; their kernels' ops are, by External id");
     Note(num_without_kernels_,
          "launches of graphs have no kernels in the trace (ROCm before 7.2.2 leaves them out): the device "
-         "was busy where "
-         "it seems idle");
+         "was busy where it seems idle");
     Note(num_large_sequence_numbers_, "ops have a sequence number beyond 32 bits, which is left out");
   }
 
@@ -618,10 +534,7 @@ absl::StatusOr<prof::Profile> ReadKinetoProfile(const std::string& path) {
   ProfileBuilder builder(path);
   OTT_ASSIGN_OR_RETURN(const TraceHeader header,
                        ReadTrace(path, [&builder](const Event& event) { builder.Add(event); }));
-  Profile profile = builder.Finish(header);
-  // What was needed to read lies in small pieces, which the allocator would keep.
-  malloc_trim(0);
-  return profile;
+  return builder.Finish(header);
 }
 
 }  // namespace ott::kineto

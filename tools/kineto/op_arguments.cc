@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstddef>
 #include <iterator>
-#include <string>
+#include <system_error>
 #include <utility>
 
+#include "tools/kineto/trace_event_parser.h"
 #include "tools/profile/literal.h"
 
 namespace ott::kineto {
@@ -132,6 +134,43 @@ std::vector<OpArgument> ParseArguments(std::string_view shapes, std::string_view
     if (i < values.size()) AddValue(position, values[i].text, &arguments);
   }
   return arguments;
+}
+
+bool ParseSizes(std::string_view list, int64_t* sizes) {
+  int found = 0;
+  for (size_t i = 0; i < list.size() && found < 3;) {
+    int64_t size = 0;
+    const auto [end, error] = std::from_chars(list.data() + i, list.data() + list.size(), size);
+    if (error != std::errc()) {
+      ++i;
+      continue;
+    }
+    sizes[found++] = size;
+    i = static_cast<size_t>(end - list.data());
+  }
+  return found == 3;
+}
+
+int64_t SequenceNumberIn(std::string_view inputs) {
+  const size_t comma = inputs.find(',');
+  const size_t begin = comma == std::string_view::npos ? comma : inputs.find('"', comma);
+  const size_t end = begin == std::string_view::npos ? begin : inputs.find('"', begin + 1);
+  if (end == std::string_view::npos) return -1;
+  return std::max<int64_t>(ParseInteger(inputs.substr(begin + 1, end - begin - 1)), -1);
+}
+
+std::string Compact(std::string_view json) {
+  std::string result;
+  bool in_string = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (in_string && json[i] == '\\' && i + 1 < json.size()) {
+      result.append(json.substr(i++, 2));
+      continue;
+    }
+    if (json[i] == '"') in_string = !in_string;
+    if (in_string || static_cast<unsigned char>(json[i]) > ' ') result.push_back(json[i]);
+  }
+  return result;
 }
 
 }  // namespace ott::kineto

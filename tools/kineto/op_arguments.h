@@ -1,9 +1,11 @@
-// What PyTorch's traces tell of an op's arguments.
+// What the arguments of an event in PyTorch's traces say.
 
 #ifndef OTT_TOOLS_KINETO_OP_ARGUMENTS_H_
 #define OTT_TOOLS_KINETO_OP_ARGUMENTS_H_
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +23,15 @@ void AddNumber(std::string_view name, std::string_view number, std::vector<OpArg
 
 // "float", "c10::BFloat16", "long int"; also "Float" and "BFloat16", as collectives have it.
 std::optional<DType> ToDType(std::string_view name);
+
+// Three of them, as "[17888, 1, 1]" of a kernel's grid. False for less.
+bool ParseSizes(std::string_view list, int64_t* sizes);
+
+// The number of a collective, which is the second of "Concrete Inputs" of "record_param_comms"; -1 without.
+int64_t SequenceNumberIn(std::string_view inputs);
+
+// Without the white space between values.
+std::string Compact(std::string_view json);
 
 }  // namespace ott::kineto
 

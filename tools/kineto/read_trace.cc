@@ -70,7 +70,6 @@ class HeaderReader {
 
   void AddRanks(dom::element info) {
     header_->rank = ToInt(info, "rank", -1);
-    header_->world_size = ToInt(info, "world_size", -1);
     dom::array groups;
     if (info["pg_config"].get(groups) != simdjson::SUCCESS) return;
     for (const dom::element from : groups) {

@@ -30,7 +30,6 @@ struct TraceHeader {
 
   int64_t base_nanoseconds = 0;  // since 1970, of events' time 0
   int rank = -1;                 // -1: not told
-  int world_size = -1;
   std::vector<Device> devices;
   std::vector<Group> groups;
   // What could not be read, and how much of it; empty if all was.

@@ -96,7 +96,6 @@ TEST(ReadTrace, HeadersAreReadBeforeAndAfterTheEvents) {
   EXPECT_EQ(read.header.devices[0].name, "NVIDIA B200");
   EXPECT_EQ(read.header.devices[0].id, 1);
   EXPECT_EQ(read.header.rank, 3);
-  EXPECT_EQ(read.header.world_size, 8);
   ASSERT_EQ(read.header.groups.size(), 1U);
   EXPECT_EQ(read.header.groups[0].ranks, "[0,1,2]");
   EXPECT_EQ(read.header.base_nanoseconds, 1751410836000000000);

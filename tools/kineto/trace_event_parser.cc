@@ -185,9 +185,6 @@ void EventParser::Parser::AddArgument(ondemand::raw_json_string key, ondemand::v
       if (is("kernel_flop")) event->kernel_flop = Unquoted(token());
       if (is("kernel_num_gb")) event->kernel_num_gb = Unquoted(token());
       return;
-    case 'l':
-      if (is("labels")) return AddText(value, &event->metadata_labels);
-      return;
     case 'n':
       if (is("name")) return AddText(value, &event->metadata_name);
       return;
@@ -198,9 +195,6 @@ void EventParser::Parser::AddArgument(ondemand::raw_json_string key, ondemand::v
       if (is("Concrete Inputs")) return list(&event->inputs);
       if (is("Collective name")) return AddText(value, &collective.name);
       if (is("Call stack")) return AddText(value, &event->call_stack);
-      return;
-    case 'D':
-      if (is("Dst Rank")) return integer(&collective.destination);
       return;
     case 'E':
       if (is("External id")) return integer(&event->external_id);
@@ -233,7 +227,6 @@ void EventParser::Parser::AddArgument(ondemand::raw_json_string key, ondemand::v
     case 'S':
       if (is("Sequence number")) return integer(&event->sequence_number);
       if (is("Seq")) return integer(&collective.sequence_number);
-      if (is("Src Rank")) return integer(&collective.source);
       return;
     default:
       return;

@@ -25,8 +25,6 @@ struct CollectiveArguments {
   int64_t out_elements = kNoNumber;
   int64_t group_size = kNoNumber;
   int64_t sequence_number = kNoNumber;  // "Seq"
-  int64_t source = kNoNumber;           // of a point-to-point message
-  int64_t destination = kNoNumber;
 };
 
 // What of an event's arguments is of use.
@@ -43,7 +41,6 @@ struct EventArguments {
   std::string_view module_hierarchy;
   std::string_view kernel_flop, kernel_num_gb;  // numbers: what torch.compile says of a Triton kernel
   std::string_view metadata_name;               // of a process or a thread
-  std::string_view metadata_labels;
   CollectiveArguments collective;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include "tools/prof/sqlite_table.h"
 #include "tools/profile/id_index.h"
 #include "tools/profile/label_table.h"
+#include "tools/profile/rank_in_name.h"
 
 namespace ott::prof {
 namespace {
@@ -50,18 +50,6 @@ class Integers {
   const SqliteRow& row_;
   bool good_ = true;
 };
-
-// rank_00003 in a file's name is rank 3.
-int RankInName(std::string_view path) {
-  constexpr std::string_view kRank = "rank_";
-  path.remove_prefix(std::min(path.size(), path.rfind('/') + 1));
-  const size_t found = path.rfind(kRank);
-  int rank = -1;
-  if (found != std::string_view::npos) {
-    std::from_chars(path.data() + found + kRank.size(), path.data() + path.size(), rank);
-  }
-  return rank;
-}
 
 class ProfileReader {
  public:
@@ -535,16 +523,20 @@ class ProfileReader {
   int64_t num_large_sequence_numbers_ = 0;
 };
 
-}  // namespace
-
-absl::StatusOr<Profile> ReadProfile(const std::string& path, const ReadProfileOptions& options) {
+absl::StatusOr<Profile> ReadAnyProfile(const std::string& path, const ReadProfileOptions& options) {
   if (kineto::IsTorchTrace(path)) {
     OTT_ASSIGN_OR_RETURN(Profile profile, kineto::ReadKinetoProfile(path));
     if (!options.transfers) profile.transfers = {};
     return profile;
   }
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteFile> file, SqliteFile::Open(path));
-  absl::StatusOr<Profile> profile = ProfileReader(*file, options).Read();
+  return ProfileReader(*file, options).Read();
+}
+
+}  // namespace
+
+absl::StatusOr<Profile> ReadProfile(const std::string& path, const ReadProfileOptions& options) {
+  absl::StatusOr<Profile> profile = ReadAnyProfile(path, options);
   // What was needed to read lies in small pieces, which the allocator would keep.
   malloc_trim(0);
   return profile;

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/profile/growing_array.h"
@@ -16,6 +17,9 @@
 namespace ott::prof {
 
 inline constexpr uint32_t kNone = ~uint32_t{0};
+
+// What the range of a step begins with: "ProfilerStep#12".
+inline constexpr std::string_view kStepName = "ProfilerStep#";
 
 // All times are nanoseconds of the capture's clock.
 struct Profile {

@@ -42,8 +42,7 @@ std::string_view NameOf(const prof::OpLabel& label) {
 
 // Steps are what `ott trace` looks for; operations of one name are one in its trees.
 std::string_view CategoryOf(const prof::OpLabel& label) {
-  constexpr std::string_view kStep = "ProfilerStep#";
-  if (label.text.substr(0, kStep.size()) == kStep) return "step";
+  if (label.text.substr(0, prof::kStepName.size()) == prof::kStepName) return "step";
   return label.kind == prof::OpLabel::Kind::kOp && !label.shapes.empty() ? "op" : "nvtx";
 }
 
