@@ -93,12 +93,11 @@ ClockOffset OffsetOf(const Differences& differences, int64_t begin, int64_t end)
 }  // namespace
 
 std::vector<std::pair<int64_t, int64_t>> StepsOf(const Profile& profile) {
-  constexpr std::string_view kStep = "ProfilerStep#";
   std::vector<int64_t> number_of(profile.labels.size(), -1);
   for (size_t i = 0; i < profile.labels.size(); ++i) {
     const std::string_view text = profile.labels[i].text;
-    if (text.substr(0, kStep.size()) == kStep)
-      (void)std::from_chars(text.data() + kStep.size(), text.data() + text.size(), number_of[i]);
+    if (text.substr(0, prof::kStepName.size()) == prof::kStepName)
+      (void)std::from_chars(text.data() + prof::kStepName.size(), text.data() + text.size(), number_of[i]);
   }
   std::vector<std::pair<int64_t, int64_t>> steps;
   for (const Profile::Thread& thread : profile.threads) {
@@ -148,6 +147,13 @@ std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces) {
   return result;
 }
 
+int64_t OnFirstClock(const Profile& profile, const ClockOffset& offset, int64_t time) {
+  const int64_t begin = profile.begin_unix_nanoseconds.value_or(0) + profile.first_time;
+  const double length = std::max(1.0, static_cast<double>(profile.last_time - profile.first_time));
+  const double drift = static_cast<double>(offset.at_end - offset.at_begin) / length;
+  return time + offset.at_begin + static_cast<int64_t>(drift * static_cast<double>(time - begin));
+}
+
 std::vector<ClockOffset> AlignClocks(const std::vector<RankTrace>& traces,
                                      const std::vector<Collective>& collectives) {
   std::vector<ClockOffset> offsets(traces.size());
@@ -156,22 +162,14 @@ std::vector<ClockOffset> AlignClocks(const std::vector<RankTrace>& traces,
   // From what is aligned to what shares most collectives with it.
   for (;;) {
     std::map<std::pair<size_t, size_t>, Differences> shared;  // (aligned, other)
-    const auto shift = [&](const Collective::Part& part) {
-      const Profile& profile = *traces[part.trace].profile;
-      const int64_t base = profile.begin_unix_nanoseconds.value_or(0);
-      const double length = std::max(1.0, static_cast<double>(profile.last_time - profile.first_time));
-      const double at = static_cast<double>(part.end - base - profile.first_time) / length;
-      const ClockOffset& offset = offsets[part.trace];
-      return offset.at_begin +
-             static_cast<int64_t>(at * static_cast<double>(offset.at_end - offset.at_begin));
-    };
     for (const Collective& collective : collectives) {
       if (!NeedsAllRanks(collective.kind->name)) continue;
       for (const Collective::Part& known : collective.parts) {
         if (!offsets[known.trace].is_known) continue;
+        const int64_t end = OnFirstClock(*traces[known.trace].profile, offsets[known.trace], known.end);
         for (const Collective::Part& other : collective.parts) {
           if (offsets[other.trace].is_known) continue;
-          shared[{known.trace, other.trace}].emplace_back(other.end, known.end + shift(known) - other.end);
+          shared[{known.trace, other.trace}].emplace_back(other.end, end - other.end);
         }
       }
     }

@@ -49,6 +49,9 @@ struct ClockOffset {
   int64_t num_collectives = 0;
 };
 
+// A time of the trace, since 1970 where that is known, on the first trace's clock.
+int64_t OnFirstClock(const prof::Profile& profile, const ClockOffset& offset, int64_t time);
+
 // All ranks leave a collective that needs something of each of them (all_reduce, all_gather, reduce_scatter,
 // all_to_all, barrier) at the same time, but for a few microseconds: the median difference of the ends is the
 // clocks', and nine tenths of the rest are within error_bound. Clocks that agree within that are left alone.

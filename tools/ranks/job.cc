@@ -23,34 +23,13 @@ std::string NameOf(const Profile::CollectiveKind& kind) {
   return group.empty() ? kind.name : absl::StrCat(kind.name, " of group ", group);
 }
 
-// Times of a collective's parts on the first trace's clock.
-class CommonClock {
- public:
-  CommonClock(const std::vector<RankTrace>& traces, const std::vector<ClockOffset>& offsets)
-      : traces_(traces), offsets_(offsets) {}
-
-  int64_t operator()(size_t trace, int64_t time) const {
-    const Profile& profile = *traces_[trace].profile;
-    const ClockOffset& offset = offsets_[trace];
-    const int64_t begin = profile.begin_unix_nanoseconds.value_or(0) + profile.first_time;
-    const double length = std::max(1.0, static_cast<double>(profile.last_time - profile.first_time));
-    const double drift = static_cast<double>(offset.at_end - offset.at_begin) / length;
-    return time + offset.at_begin + static_cast<int64_t>(drift * static_cast<double>(time - begin));
-  }
-
- private:
-  const std::vector<RankTrace>& traces_;
-  const std::vector<ClockOffset>& offsets_;
-};
-
 class JobBuilder {
  public:
   JobBuilder(const std::vector<RankTrace>& traces, Job* job)
       : traces_(traces),
         job_(*job),
         collectives_(MatchCollectives(traces)),
-        clocks_(AlignClocks(traces, collectives_)),
-        clock_(traces, clocks_) {}
+        clocks_(AlignClocks(traces, collectives_)) {}
 
   void Build() {
     job_.clocks = clocks_;
@@ -88,6 +67,10 @@ class JobBuilder {
     return absl::StrCat(kind.group, "\n", kind.group_ranks);
   }
 
+  int64_t OnFirstClock(size_t trace, int64_t time) const {
+    return ranks::OnFirstClock(*traces_[trace].profile, clocks_[trace], time);
+  }
+
   void Add(const Collective& collective, size_t expected) {
     const Profile::CollectiveKind& kind = *collective.kind;
     Sum& sum = sums_[absl::StrCat(GroupOf(kind), "\n", kind.name, "\n", kind.in_elements, "\n",
@@ -102,11 +85,11 @@ class JobBuilder {
     bool is_aligned = true;
     std::vector<int> ranks;
     for (const Collective::Part& part : collective.parts) {
-      const int64_t start = clock_(part.trace, part.start);
+      const int64_t start = OnFirstClock(part.trace, part.start);
       if (start > last) last_rank = traces_[part.trace].rank;
       next_to_last = std::max(next_to_last, std::min(last, start));
       last = std::max(last, start);
-      end = std::max(end, clock_(part.trace, part.end));
+      end = std::max(end, OnFirstClock(part.trace, part.end));
       is_aligned &= clocks_[part.trace].is_known;
       ranks.push_back(traces_[part.trace].rank);
     }
@@ -117,7 +100,7 @@ class JobBuilder {
     sum.sum.transfer += std::max<int64_t>(0, end - last);
     int64_t waited = 0;
     for (const Collective::Part& part : collective.parts) {
-      const int64_t start = clock_(part.trace, part.start);
+      const int64_t start = OnFirstClock(part.trace, part.start);
       waited += last - start;
       sum.sum.longest_wait = std::max(sum.sum.longest_wait, last - start);
     }
@@ -160,7 +143,6 @@ class JobBuilder {
   Job& job_;
   const std::vector<Collective> collectives_;
   const std::vector<ClockOffset> clocks_;
-  const CommonClock clock_;
   std::map<std::string, Sum> sums_;
   HoldUpFinder hold_ups_;
 };

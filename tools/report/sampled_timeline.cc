@@ -44,9 +44,8 @@ std::vector<int> ChooseRanks(const std::vector<int>& ranks, const std::vector<in
     if (chosen.size() < kMaxTimelineRanks / 2 && std::binary_search(ranks.begin(), ranks.end(), rank))
       chosen.insert(rank);
   }
-  const size_t count = std::min(ranks.size(), kMaxTimelineRanks);
-  for (size_t i = 0; i < count && chosen.size() < kMaxTimelineRanks; ++i) {
-    chosen.insert(ranks[count == 1 ? 0 : i * (ranks.size() - 1) / (count - 1)]);
+  for (const size_t i : EvenlySpread(ranks.size(), kMaxTimelineRanks)) {
+    if (chosen.size() < kMaxTimelineRanks) chosen.insert(ranks[i]);
   }
   return {chosen.begin(), chosen.end()};
 }
@@ -64,9 +63,8 @@ std::set<int64_t> ChooseIterations(const IterationSample& sample, int64_t* num_s
   std::vector<std::pair<int64_t, int64_t>> longest = all;
   std::sort(longest.rbegin(), longest.rend());
   for (size_t i = 0; i < std::min(kNumLongest, longest.size()); ++i) chosen.insert(longest[i].second);
-  const size_t count = std::min(all.size(), kMaxTimelineIterations);
-  for (size_t i = 0; i < count && chosen.size() < kMaxTimelineIterations; ++i) {
-    chosen.insert(all[count == 1 ? 0 : i * (all.size() - 1) / (count - 1)].second);
+  for (const size_t i : EvenlySpread(all.size(), kMaxTimelineIterations)) {
+    if (chosen.size() < kMaxTimelineIterations) chosen.insert(all[i].second);
   }
   return chosen;
 }
@@ -82,76 +80,46 @@ void Thin(size_t limit, std::vector<SampledTimeline::Span>* spans, int64_t* num_
                    [](const auto& a, const auto& b) { return a.start < b.start; });
 }
 
-class TimelineReader {
- public:
-  void Add(const IterationSample& sample, const std::set<int64_t>& chosen) {
-    // Known also where it did not run in these iterations: other pictures ask for it.
-    if (sample.observer() >= 0 && sample.observer() < sample.collective_size())
-      IndexOf(sample, sample.observer());
-    for (const IterationBlock& block : sample.blocks()) AddBlock(sample, block, chosen);
-  }
+int IndexOf(const IterationSample& sample, int32_t name, TimelineBuilder& builder) {
+  return builder.IndexOf(sample.names(name), sample.collective(name), name == sample.observer());
+}
 
-  SampledTimeline Finish() {
-    for (auto& [number, iteration] : iterations_) timeline_.iterations.push_back(std::move(iteration));
-    FinishTimeline(&timeline_);
-    return std::move(timeline_);
-  }
-
- private:
-  int IndexOf(const IterationSample& sample, int32_t index) {
-    const bool is_full = timeline_.names.size() >= kMaxNames;
-    const std::string name =
-        is_full && index_.count(sample.names(index)) == 0 ? "(others)" : sample.names(index);
-    const auto [known, is_new] = index_.try_emplace(name, static_cast<int>(timeline_.names.size()));
-    if (is_new) timeline_.names.push_back({name, sample.collective(index), index == sample.observer()});
-    return known->second;
-  }
-
-  void AddBlock(const IterationSample& sample, const IterationBlock& block, const std::set<int64_t>& chosen) {
-    int64_t begin = std::clamp(block.begin(), -kMaxNanoseconds, kMaxNanoseconds);
-    int64_t start = begin;
-    int interval = 0;
-    for (int i = 0; i < block.iteration_end_size(); ++i) {
-      const int64_t number = block.first_iteration() + i;
-      const int64_t end = begin + block.iteration_end(i);
-      SampledTimeline::Rank* rank = nullptr;
-      if (chosen.count(number) > 0) {
-        SampledTimeline::Iteration& iteration = iterations_[number];
-        iteration.iteration = number;
-        iteration.error_bound = std::max(iteration.error_bound, block.error_bound());
-        rank = &iteration.ranks.emplace_back();
-        rank->rank = sample.rank();
-        rank->begin = begin;
-        rank->end = end;
-      }
-      std::vector<int64_t> running;  // ends
-      const bool is_last = i + 1 == block.iteration_end_size();
-      while (interval < block.name_size() && (is_last || start + block.start(interval) < end)) {
-        start += block.start(interval);
-        while (!running.empty() && running.back() <= start) running.pop_back();
-        if (rank != nullptr) {
-          const int32_t name = block.name(interval);
-          rank->spans.push_back(
-              {IndexOf(sample, name), static_cast<int>(running.size()), start, block.duration(interval)});
-        }
-        running.push_back(start + block.duration(interval));
-        ++interval;
-      }
-      begin = end;
+void AddBlock(const IterationSample& sample, const IterationBlock& block, const std::set<int64_t>& chosen,
+              TimelineBuilder& builder) {
+  int64_t begin = std::clamp(block.begin(), -kMaxNanoseconds, kMaxNanoseconds);
+  int64_t start = begin;
+  int interval = 0;
+  for (int i = 0; i < block.iteration_end_size(); ++i) {
+    const int64_t number = block.first_iteration() + i;
+    const int64_t end = begin + block.iteration_end(i);
+    SampledTimeline::Rank* rank = nullptr;
+    if (chosen.count(number) > 0) {
+      rank = &builder.AddRank(number, sample.rank(), block.error_bound());
+      rank->begin = begin;
+      rank->end = end;
     }
+    std::vector<int64_t> running;  // ends
+    const bool is_last = i + 1 == block.iteration_end_size();
+    while (interval < block.name_size() && (is_last || start + block.start(interval) < end)) {
+      start += block.start(interval);
+      while (!running.empty() && running.back() <= start) running.pop_back();
+      if (rank != nullptr) {
+        rank->spans.push_back({IndexOf(sample, block.name(interval), builder),
+                               static_cast<int>(running.size()), start, block.duration(interval)});
+      }
+      running.push_back(start + block.duration(interval));
+      ++interval;
+    }
+    begin = end;
   }
-
-  SampledTimeline timeline_;
-  std::map<std::string, int> index_;
-  std::map<int64_t, SampledTimeline::Iteration> iterations_;
-};
+}
 
 }  // namespace
 
 absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
                                                     const std::vector<int>& wanted) {
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
-  TimelineReader reader;
+  TimelineBuilder builder;
   std::set<int64_t> chosen;
   int64_t num_sampled = 0;
   for (const int rank : ChooseRanks(ranks, wanted)) {
@@ -159,9 +127,12 @@ absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
     IterationSample sample;
     if (!bytes.ok() || !sample.ParseFromString(*bytes) || sample.rank() != rank || !IsWhole(sample)) continue;
     if (chosen.empty()) chosen = ChooseIterations(sample, &num_sampled);
-    reader.Add(sample, chosen);
+    // Known also where it did not run in these iterations: other pictures ask for it.
+    if (sample.observer() >= 0 && sample.observer() < sample.collective_size())
+      IndexOf(sample, sample.observer(), builder);
+    for (const IterationBlock& block : sample.blocks()) AddBlock(sample, block, chosen, builder);
   }
-  SampledTimeline timeline = reader.Finish();
+  SampledTimeline timeline = builder.Finish();
   if (timeline.iterations.empty())
     return absl::NotFoundError(absl::StrCat(run_dir, ": no iterations were sampled"));
   timeline.num_sampled = num_sampled;
@@ -169,12 +140,28 @@ absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
   return timeline;
 }
 
-void FinishTimeline(SampledTimeline* timeline) {
+int TimelineBuilder::IndexOf(const std::string& name, bool collective, bool observer) {
+  const bool is_full = timeline_.names.size() >= kMaxNames && index_.count(name) == 0;
+  const std::string shown = is_full ? "(others)" : name;
+  const auto [known, is_new] = index_.try_emplace(shown, static_cast<int>(timeline_.names.size()));
+  if (is_new) timeline_.names.push_back({shown, collective, observer});
+  return known->second;
+}
+
+SampledTimeline::Rank& TimelineBuilder::AddRank(int64_t iteration, int rank, int64_t error_bound) {
+  SampledTimeline::Iteration& of = iterations_[iteration];
+  of.iteration = iteration;
+  of.error_bound = std::max(of.error_bound, error_bound);
+  SampledTimeline::Rank& added = of.ranks.emplace_back();
+  added.rank = rank;
+  return added;
+}
+
+SampledTimeline TimelineBuilder::Finish() {
   size_t num_ranks_in_all = 0;
-  for (const SampledTimeline::Iteration& iteration : timeline->iterations)
-    num_ranks_in_all += iteration.ranks.size();
+  for (const auto& [number, iteration] : iterations_) num_ranks_in_all += iteration.ranks.size();
   const size_t limit = kMaxTimelineSpans / std::max<size_t>(1, num_ranks_in_all);
-  for (SampledTimeline::Iteration& iteration : timeline->iterations) {
+  for (auto& [number, iteration] : iterations_) {
     int64_t begin = INT64_MAX;
     for (const SampledTimeline::Rank& rank : iteration.ranks) begin = std::min(begin, rank.begin);
     for (SampledTimeline::Rank& rank : iteration.ranks) {
@@ -183,7 +170,18 @@ void FinishTimeline(SampledTimeline* timeline) {
       for (SampledTimeline::Span& span : rank.spans) span.start -= begin;
       Thin(limit, &rank.spans, &iteration.num_spans_left_out);
     }
+    timeline_.iterations.push_back(std::move(iteration));
   }
+  return std::move(timeline_);
+}
+
+std::vector<size_t> EvenlySpread(size_t count, size_t limit) {
+  const size_t num_chosen = std::min(count, limit);
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < num_chosen; ++i) {
+    chosen.push_back(num_chosen == 1 ? 0 : i * (count - 1) / (num_chosen - 1));
+  }
+  return chosen;
 }
 
 void AddTimeline(const SampledTimeline& timeline, const std::string& of, Document* document) {

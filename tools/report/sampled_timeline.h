@@ -3,7 +3,9 @@
 #ifndef OTT_TOOLS_REPORT_SAMPLED_TIMELINE_H_
 #define OTT_TOOLS_REPORT_SAMPLED_TIMELINE_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -54,8 +56,23 @@ inline constexpr size_t kMaxTimelineSpans = 8000;
 absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
                                                     const std::vector<int>& wanted);
 
-// Puts the beginning of each iteration at 0, and leaves the longest spans, kMaxTimelineSpans at most.
-void FinishTimeline(SampledTimeline* timeline);
+class TimelineBuilder {
+ public:
+  // The index of a name; of those that come when there are many, that of "(others)".
+  int IndexOf(const std::string& name, bool collective, bool observer);
+  // A rank of the iteration, to which spans may be added until the next call.
+  SampledTimeline::Rank& AddRank(int64_t iteration, int rank, int64_t error_bound);
+  // Puts the beginning of each iteration at 0, and leaves the longest spans, kMaxTimelineSpans at most.
+  SampledTimeline Finish();
+
+ private:
+  SampledTimeline timeline_;
+  std::map<std::string, int> index_;
+  std::map<int64_t, SampledTimeline::Iteration> iterations_;
+};
+
+// At most `limit` of `count` indices, the first and the last among them; ascending.
+std::vector<size_t> EvenlySpread(size_t count, size_t limit);
 
 // As the picture "timeline". of: what an iteration is called, "iteration" or "step".
 void AddTimeline(const SampledTimeline& timeline, const std::string& of, Document* document);
