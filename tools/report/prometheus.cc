@@ -45,9 +45,7 @@ class Exposition {
 
 void AddChecks(const RunReport& report, Exposition* exposition) {
   exposition->Describe("ott_checks", "Cross-checks of tensors by outcome of the worst rank.");
-  const std::pair<const char*, const CheckHistory*> subjects[] = {
-      {"replicas", &report.replicas}, {"reference", &report.reference}, {"distinct", &report.distinct}};
-  for (const auto& [subject, checks] : subjects) {
+  for (const auto& [subject, checks] : report.checks()) {
     if (checks->verdicts.empty()) continue;
     const VerdictSummary& summary = checks->summary;
     exposition->Add("ott_checks", static_cast<double>(summary.num_bitwise_equal),

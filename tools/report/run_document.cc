@@ -211,7 +211,7 @@ std::vector<int> RanksOf(const CrossCheckVerdict& verdict) {
 }
 
 // Of many checks, a column stands for the worst of several.
-Json DrawChecks(const char* subject, const CheckHistory& checks, Document* document) {
+Json DrawChecks(const std::string& subject, const CheckHistory& checks, Document* document) {
   const size_t num_checks = checks.verdicts.size();
   const size_t num_columns = std::min(num_checks, kMaxChecks);
   Json columns = Json::array();
@@ -241,9 +241,7 @@ Json DrawChecks(const char* subject, const CheckHistory& checks, Document* docum
 
 void AddChecks(const RunReport& report, Document* document) {
   Json series = Json::array();
-  const std::pair<const char*, const CheckHistory*> subjects[] = {
-      {"replicas", &report.replicas}, {"reference", &report.reference}, {"distinct", &report.distinct}};
-  for (const auto& [subject, checks] : subjects) {
+  for (const auto& [subject, checks] : report.checks()) {
     if (checks->verdicts.empty()) continue;
     series.push_back({{"subject", subject}, {"checks", DrawChecks(subject, *checks, document)}});
   }

@@ -43,6 +43,11 @@ struct Verdicts {
   std::map<int64_t, RanksVerdicts> by_iteration;
   double max_abs_error = 0;  // on any rank
 };
+struct VerdictsByMode {
+  Verdicts replicas;
+  Verdicts reference;
+  Verdicts distinct;
+};
 
 // Of all ranks first, as far as this rank heard of them, then of this rank.
 std::pair<int, int> Severity(const CrossCheckVerdict& verdict) {
@@ -80,8 +85,8 @@ std::string DescribeOmitted(const std::string& path) {
 
 // Lines of cross_check.jsonl. The last one of a killed rank may be cut. Returns the last iteration that was
 // checked; -1: none.
-int64_t ReadVerdicts(const std::string& path, std::string_view lines, Verdicts& replicas, Verdicts& reference,
-                     Verdicts& distinct, crosscheck::ErrorTrend& trend, std::vector<std::string>& problems) {
+int64_t ReadVerdicts(const std::string& path, std::string_view lines, VerdictsByMode& by_mode,
+                     RunReport& report) {
   int64_t last_iteration = -1;
   int line_number = 0;
   while (!lines.empty()) {
@@ -91,12 +96,12 @@ int64_t ReadVerdicts(const std::string& path, std::string_view lines, Verdicts& 
     lines.remove_prefix(std::min(end + 1, lines.size()));
     absl::StatusOr<CrossCheckVerdict> verdict = ParseVerdict(line);
     if (!verdict.ok()) {
-      problems.push_back(absl::StrCat(path, ": line ", line_number, ": ", verdict.status().message()));
+      report.problems.push_back(absl::StrCat(path, ": line ", line_number, ": ", verdict.status().message()));
     } else {
-      Verdicts& verdicts = verdict->mode() == REFERENCE  ? reference
-                           : verdict->mode() == DISTINCT ? distinct
-                                                         : replicas;
-      if (verdict->mode() == REFERENCE) trend.Add(*verdict);
+      Verdicts& verdicts = verdict->mode() == REFERENCE  ? by_mode.reference
+                           : verdict->mode() == DISTINCT ? by_mode.distinct
+                                                         : by_mode.replicas;
+      if (verdict->mode() == REFERENCE) report.error_trend.Add(*verdict);
       last_iteration = std::max(last_iteration, verdict->iteration());
       Keep(*std::move(verdict), verdicts);
     }
@@ -106,9 +111,9 @@ int64_t ReadVerdicts(const std::string& path, std::string_view lines, Verdicts& 
 
 // Ranks whose verdicts end before those of others. In a run that goes on, some are a check behind.
 void AddVerdictsThatEndEarly(const std::map<int64_t, std::vector<int>>& ranks_by_last_iteration,
-                             const std::vector<const Verdicts*>& all, std::vector<std::string>& problems) {
+                             const VerdictsByMode& by_mode, std::vector<std::string>& problems) {
   std::set<int64_t> iterations;
-  for (const Verdicts* const verdicts : all) {
+  for (const Verdicts* const verdicts : {&by_mode.replicas, &by_mode.reference, &by_mode.distinct}) {
     for (const auto& [iteration, unused] : verdicts->by_iteration) iterations.insert(iteration);
   }
   if (iterations.size() < 2) return;
@@ -133,6 +138,31 @@ absl::StatusOr<CheckHistory> Summarize(Verdicts verdicts) {
                                                      : log->reference();
   history.summary.max_abs_error = verdicts.max_abs_error;
   return history;
+}
+
+void ReadStats(RunReport& report) {
+  const bool wants_stats = !report.info || report.info->config().has_stopwatch();
+  std::vector<std::string> stats_problems;
+  if (absl::StatusOr<ClusterStats> stats = stats::ReadClusterStats(report.run_dir, &stats_problems);
+      stats.ok()) {
+    report.stats = *std::move(stats);
+    if (!report.stats->missing_ranks().empty()) {
+      report.problems.push_back(absl::StrCat(
+          "no statistics of ",
+          FormatRanks({report.stats->missing_ranks().begin(), report.stats->missing_ranks().end()})));
+    }
+    if (report.stats->min_measured_iters() != report.stats->max_measured_iters()) {
+      report.problems.push_back(absl::StrCat("the statistics of some ranks end after ",
+                                             report.stats->min_measured_iters(), " of ",
+                                             report.stats->max_measured_iters(), " iterations"));
+    }
+    // What a missing rank left has been said.
+    if (report.stats->missing_ranks().empty() && report.info) {
+      report.problems.insert(report.problems.end(), stats_problems.begin(), stats_problems.end());
+    }
+  } else if (wants_stats) {
+    report.problems.push_back(std::string(stats.status().message()));
+  }
 }
 
 // Whether the job stands still, and what was found when it did.
@@ -163,6 +193,49 @@ void ReadHang(const std::vector<int>& ranks, RunReport& report) {
   }
 }
 
+void ReadWhatIf(RunReport& report) {
+  if (const absl::StatusOr<whatif::Job> job = whatif::ReadRunJob(report.run_dir); job.ok()) {
+    report.what_if = whatif::AnswerWhatIf(*job);
+    if (job->incomplete) {
+      report.problems.push_back(absl::StrCat("what would be saved: ", job->notes.front()));
+    }
+  } else {
+    report.what_if_problem = std::string(job.status().message());
+    if (!absl::IsNotFound(job.status())) report.problems.push_back(report.what_if_problem);
+  }
+}
+
+absl::Status ReadChecks(const std::vector<int>& ranks, RunReport& report) {
+  VerdictsByMode by_mode;
+  std::vector<int> ranks_with_verdicts;
+  std::map<int64_t, std::vector<int>> ranks_by_last_iteration;
+  for (const int rank : ranks) {
+    const std::string path = RankDirectory(report.run_dir, rank) + "/cross_check.jsonl";
+    if (!PathExists(path)) continue;
+    ranks_with_verdicts.push_back(rank);
+    if (const std::string omitted = DescribeOmitted(OmittedVerdictsPath(path)); !omitted.empty()) {
+      report.problems.push_back(absl::StrCat("rank ", rank, ": ", omitted));
+    }
+    if (const absl::StatusOr<std::string> lines = ReadFile(path); lines.ok()) {
+      ranks_by_last_iteration[ReadVerdicts(path, *lines, by_mode, report)].push_back(rank);
+    } else {
+      report.problems.push_back(std::string(lines.status().message()));
+    }
+  }
+  const int world_size = report.info ? report.info->world_size() : static_cast<int>(ranks.size());
+  const bool wants_verdicts =
+      report.info ? report.info->config().has_cross_check() : !by_mode.replicas.by_iteration.empty();
+  if (wants_verdicts && static_cast<int>(ranks_with_verdicts.size()) < world_size) {
+    report.problems.push_back(absl::StrCat("verdicts of ", ranks_with_verdicts.size(), " of ", world_size,
+                                           " ranks, those of ", FormatRanks(ranks_with_verdicts)));
+  }
+  AddVerdictsThatEndEarly(ranks_by_last_iteration, by_mode, report.problems);
+  OTT_ASSIGN_OR_RETURN(report.replicas, Summarize(std::move(by_mode.replicas)));
+  OTT_ASSIGN_OR_RETURN(report.reference, Summarize(std::move(by_mode.reference)));
+  OTT_ASSIGN_OR_RETURN(report.distinct, Summarize(std::move(by_mode.distinct)));
+  return absl::OkStatus();
+}
+
 // By the time at which the file was written.
 std::optional<double> AgeOf(const std::string& path) {
   std::error_code error;
@@ -180,10 +253,15 @@ const CrossCheckVerdict* CheckHistory::first_divergence() const {
   return first == verdicts.end() ? nullptr : &*first;
 }
 
+std::vector<std::pair<std::string, const CheckHistory*>> RunReport::checks() const {
+  return {{"replicas", &replicas}, {"reference", &reference}, {"distinct", &distinct}};
+}
+
 bool RunReport::diverged() const {
   if (origin && origin->kind() != "none" && origin->kind() != "unknown") return true;
-  return replicas.summary.num_different + reference.summary.num_different + distinct.summary.num_different >
-         0;
+  const auto all = checks();
+  return std::any_of(all.begin(), all.end(),
+                     [](const auto& of) { return of.second->summary.num_different > 0; });
 }
 
 bool RunReport::hangs() const { return hang && hang->answer() == HangVerdict::HANGING; }
@@ -197,9 +275,10 @@ int64_t RunReport::start_iteration() const {
 bool RunReport::complete() const {
   if (!origin_problem.empty() || (origin && origin->kind() == "unknown")) return false;
   if (hang && hang->answer() == HangVerdict::CANNOT_TELL) return false;
-  return problems.empty() && replicas.summary.num_not_compared + reference.summary.num_not_compared +
-                                     distinct.summary.num_not_compared ==
-                                 0;
+  const auto all = checks();
+  return problems.empty() && std::all_of(all.begin(), all.end(), [](const auto& of) {
+           return of.second->summary.num_not_compared == 0;
+         });
 }
 
 absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
@@ -217,77 +296,19 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
     report.problems.push_back(std::string(info.status().message()));
   }
 
-  const bool wants_stats = !report.info || report.info->config().has_stopwatch();
-  std::vector<std::string> stats_problems;
-  if (absl::StatusOr<ClusterStats> stats = stats::ReadClusterStats(run_dir, &stats_problems); stats.ok()) {
-    report.stats = *std::move(stats);
-    if (!report.stats->missing_ranks().empty()) {
-      report.problems.push_back(absl::StrCat(
-          "no statistics of ",
-          FormatRanks({report.stats->missing_ranks().begin(), report.stats->missing_ranks().end()})));
-    }
-    if (report.stats->min_measured_iters() != report.stats->max_measured_iters()) {
-      report.problems.push_back(absl::StrCat("the statistics of some ranks end after ",
-                                             report.stats->min_measured_iters(), " of ",
-                                             report.stats->max_measured_iters(), " iterations"));
-    }
-    // What a missing rank left has been said.
-    if (report.stats->missing_ranks().empty() && report.info) {
-      report.problems.insert(report.problems.end(), stats_problems.begin(), stats_problems.end());
-    }
-  } else if (wants_stats) {
-    report.problems.push_back(std::string(stats.status().message()));
-  }
-
+  ReadStats(report);
   report.gather_age = AgeOf(ClusterStatsPath(run_dir));
   ReadHang(ranks, report);
-  if (const absl::StatusOr<whatif::Job> job = whatif::ReadRunJob(run_dir); job.ok()) {
-    report.what_if = whatif::AnswerWhatIf(*job);
-    if (job->incomplete) {
-      report.problems.push_back(absl::StrCat("what would be saved: ", job->notes.front()));
-    }
-  } else {
-    report.what_if_problem = std::string(job.status().message());
-    if (!absl::IsNotFound(job.status())) report.problems.push_back(report.what_if_problem);
-  }
-
-  Verdicts replicas;
-  Verdicts reference;
-  Verdicts distinct;
-  std::vector<int> ranks_with_verdicts;
-  std::map<int64_t, std::vector<int>> ranks_by_last_iteration;
-  for (const int rank : ranks) {
-    const std::string path = RankDirectory(run_dir, rank) + "/cross_check.jsonl";
-    if (!PathExists(path)) continue;
-    ranks_with_verdicts.push_back(rank);
-    if (const std::string omitted = DescribeOmitted(OmittedVerdictsPath(path)); !omitted.empty()) {
-      report.problems.push_back(absl::StrCat("rank ", rank, ": ", omitted));
-    }
-    if (const absl::StatusOr<std::string> lines = ReadFile(path); lines.ok()) {
-      const int64_t last =
-          ReadVerdicts(path, *lines, replicas, reference, distinct, report.error_trend, report.problems);
-      ranks_by_last_iteration[last].push_back(rank);
-    } else {
-      report.problems.push_back(std::string(lines.status().message()));
-    }
-  }
-  const int world_size = report.info ? report.info->world_size() : static_cast<int>(ranks.size());
-  const bool wants_verdicts =
-      report.info ? report.info->config().has_cross_check() : !replicas.by_iteration.empty();
-  if (wants_verdicts && static_cast<int>(ranks_with_verdicts.size()) < world_size) {
-    report.problems.push_back(absl::StrCat("verdicts of ", ranks_with_verdicts.size(), " of ", world_size,
-                                           " ranks, those of ", FormatRanks(ranks_with_verdicts)));
-  }
-  AddVerdictsThatEndEarly(ranks_by_last_iteration, {&replicas, &reference, &distinct}, report.problems);
-  OTT_ASSIGN_OR_RETURN(report.replicas, Summarize(std::move(replicas)));
-  OTT_ASSIGN_OR_RETURN(report.reference, Summarize(std::move(reference)));
-  OTT_ASSIGN_OR_RETURN(report.distinct, Summarize(std::move(distinct)));
+  ReadWhatIf(report);
+  OTT_RETURN_IF_ERROR(ReadChecks(ranks, report));
   if (const size_t num_problems = report.problems.size(); num_problems > kMaxProblems) {
     report.problems.resize(kMaxProblems);
     report.problems.push_back(absl::StrCat("and ", num_problems - kMaxProblems, " more"));
   }
-  if (!report.stats && report.replicas.verdicts.empty() && report.reference.verdicts.empty() &&
-      report.distinct.verdicts.empty()) {
+  const auto checks = report.checks();
+  const bool has_verdicts =
+      std::any_of(checks.begin(), checks.end(), [](const auto& of) { return !of.second->verdicts.empty(); });
+  if (!report.stats && !has_verdicts) {
     return absl::NotFoundError(absl::StrCat(run_dir, ": neither statistics nor verdicts of cross-checks",
                                             report.problems.empty() ? "" : ": ",
                                             report.problems.empty() ? "" : report.problems.front()));

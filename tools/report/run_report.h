@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -63,6 +64,8 @@ struct RunReport {
   // Seconds since rank 0 last gathered the statistics of all; absent where it did not.
   std::optional<double> gather_age;
 
+  // By what they are called: "replicas", "reference", "distinct".
+  std::vector<std::pair<std::string, const CheckHistory*>> checks() const;
   bool diverged() const;
   bool hangs() const;
   // The iteration with which the process's count begins.
