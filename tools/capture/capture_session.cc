@@ -61,6 +61,12 @@ T BitsOf(uint64_t payload) {
   return value;
 }
 
+// Null if the record is too short for one.
+template <typename T>
+const T* As(const Record& record) {
+  return record.size >= sizeof(T) ? reinterpret_cast<const T*>(&record) : nullptr;
+}
+
 // From CUPTI's count (CUpti_ActivityMemoryKind, 0: unknown) to that of ENUM_CUDA_MEM_KIND (7: unknown).
 int64_t MemoryKind(uint32_t cupti) { return (cupti + 7) % 8; }
 
@@ -106,14 +112,12 @@ void CaptureSession::WriteAbout(SessionStart start, std::string_view command) {
   };
   for (const auto& [name, value] : of_export)
     file_->Insert(Table::kMetaDataExport, Column{"name", std::string_view(name)}, Column{"value", value});
-  file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("CAPTURE_EVENT_TYPE")},
-                Column{"value", std::string_view("NvtxEvents")});
-  file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("PROCESS_0:COMMAND")},
-                Column{"value", command});
-  file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("PROCESS_0:PID")},
+  file_->Insert(Table::kMetaDataCapture, Column{"name", "CAPTURE_EVENT_TYPE"}, Column{"value", "NvtxEvents"});
+  file_->Insert(Table::kMetaDataCapture, Column{"name", "PROCESS_0:COMMAND"}, Column{"value", command});
+  file_->Insert(Table::kMetaDataCapture, Column{"name", "PROCESS_0:PID"},
                 Column{"value", std::to_string(summary_.pid)});
   if (summary_.rank >= 0) {
-    file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("PROCESS_0:RANK")},
+    file_->Insert(Table::kMetaDataCapture, Column{"name", "PROCESS_0:RANK"},
                   Column{"value", std::to_string(summary_.rank)});
   }
 }
@@ -149,7 +153,7 @@ bool CaptureSession::DrainStream(Stream& stream) {
 
 void CaptureSession::DrainNames() {
   while (const Record* const record = names_.Next()) {
-    if (record->size >= sizeof(NameRecord)) TakeName(*reinterpret_cast<const NameRecord*>(record));
+    if (const auto* const name = As<NameRecord>(*record)) TakeName(*name);
   }
 }
 
@@ -209,19 +213,27 @@ void CaptureSession::NameThread(uint32_t thread, std::string_view name, bool by_
   }
 }
 
-// Calls take with the record as a T if it is long enough for one.
-#define OTT_TAKE_AS(T)                                                      \
-  if (record.size >= sizeof(T)) Take(*reinterpret_cast<const T*>(&record)); \
-  break
+template <typename T>
+void CaptureSession::TakeAs(const Record& record) {
+  if (const T* const whole = As<T>(record)) Take(*whole);
+}
+
+template <typename... Values>
+void CaptureSession::InsertOnDevice(Table table, const DeviceSpan& span, const Column<Values>&... columns) {
+  last_time_ = std::max(last_time_, span.end);
+  file_->Insert(table, Column{"start", Since(span.start)}, Column{"end", Since(span.end)},
+                Column{"deviceId", span.device}, Column{"contextId", span.context},
+                Column{"streamId", span.stream}, Column{"correlationId", span.correlation},
+                Column{"globalPid", global_pid_}, columns...);
+}
 
 void CaptureSession::Take(Stream& stream, const Record& record) {
   switch (record.kind) {
     case RecordKind::kThread:
-      if (record.size >= sizeof(NameRecord)) {
-        const auto& thread = *reinterpret_cast<const NameRecord*>(&record);
+      if (const auto* const thread = As<NameRecord>(record)) {
         for (Stream::Stack& stack : stream.stacks) LeaveOpen(stack, 0);
-        stream.global_tid = GlobalTid(thread.id);
-        NameThread(thread.id, TextOf(thread), false);
+        stream.global_tid = GlobalTid(thread->id);
+        NameThread(thread->id, TextOf(*thread), false);
       }
       break;
     case RecordKind::kPush:
@@ -229,29 +241,26 @@ void CaptureSession::Take(Stream& stream, const Record& record) {
     case RecordKind::kMark:
     case RecordKind::kRangeStart:
     case RecordKind::kRangeEnd:
-      if (record.size >= sizeof(EventRecord))
-        TakeEvent(stream, *reinterpret_cast<const EventRecord*>(&record));
+      if (const auto* const event = As<EventRecord>(record)) TakeEvent(stream, *event);
       break;
     case RecordKind::kApi:
-      OTT_TAKE_AS(ApiRecord);
+      return TakeAs<ApiRecord>(record);
     case RecordKind::kKernel:
-      OTT_TAKE_AS(KernelRecord);
+      return TakeAs<KernelRecord>(record);
     case RecordKind::kMemcpy:
-      OTT_TAKE_AS(MemcpyRecord);
+      return TakeAs<MemcpyRecord>(record);
     case RecordKind::kMemset:
-      OTT_TAKE_AS(MemsetRecord);
+      return TakeAs<MemsetRecord>(record);
     case RecordKind::kSynchronization:
-      OTT_TAKE_AS(SynchronizationRecord);
+      return TakeAs<SynchronizationRecord>(record);
     case RecordKind::kGraphNode:
-      OTT_TAKE_AS(GraphNodeRecord);
+      return TakeAs<GraphNodeRecord>(record);
     case RecordKind::kDevice:
-      OTT_TAKE_AS(DeviceRecord);
+      return TakeAs<DeviceRecord>(record);
     default:
       break;
   }
 }
-
-#undef OTT_TAKE_AS
 
 void CaptureSession::TakeEvent(Stream& stream, const EventRecord& record) {
   EventAttributes attributes{};
@@ -405,7 +414,6 @@ void CaptureSession::Take(const ApiRecord& record) {
 
 void CaptureSession::Take(const KernelRecord& record) {
   const DeviceSpan& span = record.span;
-  last_time_ = std::max(last_time_, span.end);
   ++summary_.num_kernels;
   const std::string mangled(TextOfString(record.name));
   const auto [names, is_new] = kernel_names_.try_emplace(record.name);
@@ -413,11 +421,8 @@ void CaptureSession::Take(const KernelRecord& record) {
     names->second.demangled = DemangledKernelName(mangled);
     names->second.short_name = ShortKernelName(names->second.demangled);
   }
-  file_->Insert(
-      Table::kKernel, Column{"start", Since(span.start)}, Column{"end", Since(span.end)},
-      Column{"deviceId", span.device}, Column{"contextId", span.context}, Column{"streamId", span.stream},
-      Column{"correlationId", span.correlation}, Column{"globalPid", global_pid_},
-      Column{"demangledName", file_->StringId(names->second.demangled)},
+  InsertOnDevice(
+      Table::kKernel, span, Column{"demangledName", file_->StringId(names->second.demangled)},
       Column{"shortName", file_->StringId(names->second.short_name)},
       Column{"mangledName", file_->StringId(mangled)},
       Column{"launchType", record.launch_type <= 2 ? record.launch_type + 1 : 0},
@@ -435,8 +440,7 @@ void CaptureSession::Take(const KernelRecord& record) {
       Column{"clusterY", record.cluster[1]}, Column{"clusterZ", record.cluster[2]},
       Column{"clusterSchedulingPolicy", record.cluster_scheduling_policy},
       Column{"maxPotentialClusterSize", record.max_potential_cluster_size},
-      Column{"maxActiveClusters", record.max_active_clusters},
-      Column{"tensorSizeMinusOneElements", std::string_view("[]")});
+      Column{"maxActiveClusters", record.max_active_clusters}, Column{"tensorSizeMinusOneElements", "[]"});
 }
 
 void CaptureSession::Take(const MemcpyRecord& record) {
@@ -444,39 +448,27 @@ void CaptureSession::Take(const MemcpyRecord& record) {
   const auto of_peer = [&](uint32_t value) {
     return record.is_peer ? std::optional<int64_t>(value) : std::nullopt;
   };
-  last_time_ = std::max(last_time_, span.end);
-  file_->Insert(Table::kMemcpy, Column{"start", Since(span.start)}, Column{"end", Since(span.end)},
-                Column{"deviceId", span.device}, Column{"contextId", span.context},
-                Column{"streamId", span.stream}, Column{"correlationId", span.correlation},
-                Column{"globalPid", global_pid_}, Column{"bytes", record.bytes},
-                Column{"copyKind", record.copy_kind}, Column{"srcKind", MemoryKind(record.source_kind)},
-                Column{"dstKind", MemoryKind(record.destination_kind)},
-                Column{"srcDeviceId", of_peer(record.source_device)},
-                Column{"srcContextId", of_peer(record.source_context)},
-                Column{"dstDeviceId", of_peer(record.destination_device)},
-                Column{"dstContextId", of_peer(record.destination_context)},
-                Column{"graphNodeId", UnlessZero(span.graph_node)}, Column{"copyCount", record.count});
+  InsertOnDevice(Table::kMemcpy, span, Column{"bytes", record.bytes}, Column{"copyKind", record.copy_kind},
+                 Column{"srcKind", MemoryKind(record.source_kind)},
+                 Column{"dstKind", MemoryKind(record.destination_kind)},
+                 Column{"srcDeviceId", of_peer(record.source_device)},
+                 Column{"srcContextId", of_peer(record.source_context)},
+                 Column{"dstDeviceId", of_peer(record.destination_device)},
+                 Column{"dstContextId", of_peer(record.destination_context)},
+                 Column{"graphNodeId", UnlessZero(span.graph_node)}, Column{"copyCount", record.count});
 }
 
 void CaptureSession::Take(const MemsetRecord& record) {
   const DeviceSpan& span = record.span;
-  last_time_ = std::max(last_time_, span.end);
-  file_->Insert(Table::kMemset, Column{"start", Since(span.start)}, Column{"end", Since(span.end)},
-                Column{"deviceId", span.device}, Column{"contextId", span.context},
-                Column{"streamId", span.stream}, Column{"correlationId", span.correlation},
-                Column{"globalPid", global_pid_}, Column{"value", record.value},
-                Column{"bytes", record.bytes}, Column{"graphNodeId", UnlessZero(span.graph_node)},
-                Column{"memKind", MemoryKind(record.memory_kind)});
+  InsertOnDevice(Table::kMemset, span, Column{"value", record.value}, Column{"bytes", record.bytes},
+                 Column{"graphNodeId", UnlessZero(span.graph_node)},
+                 Column{"memKind", MemoryKind(record.memory_kind)});
 }
 
 void CaptureSession::Take(const SynchronizationRecord& record) {
   const DeviceSpan& span = record.span;
-  last_time_ = std::max(last_time_, span.end);
-  file_->Insert(Table::kSynchronization, Column{"start", Since(span.start)}, Column{"end", Since(span.end)},
-                Column{"deviceId", span.device}, Column{"contextId", span.context},
-                Column{"streamId", span.stream}, Column{"correlationId", span.correlation},
-                Column{"globalPid", global_pid_}, Column{"syncType", record.type},
-                Column{"eventId", record.event}, Column{"eventSyncId", UnlessZero(record.event_sync)});
+  InsertOnDevice(Table::kSynchronization, span, Column{"syncType", record.type},
+                 Column{"eventId", record.event}, Column{"eventSyncId", UnlessZero(record.event_sync)});
 }
 
 void CaptureSession::Take(const GraphNodeRecord& record) {
@@ -567,8 +559,7 @@ CaptureSummary CaptureSession::Finish() {
   if (summary_.num_truncated > 0) Diagnose(kWarning, absl::StrCat(summary_.num_truncated, " texts were cut"));
   if (!summary_.has_cuda) Diagnose(kInfo, "NVTX only: no CUDA activity was recorded");
   if (summary_.has_cuda) {
-    file_->Insert(Table::kMetaDataCapture, Column{"name", std::string_view("CAPTURE_EVENT_TYPE")},
-                  Column{"value", std::string_view("Cuda")});
+    file_->Insert(Table::kMetaDataCapture, Column{"name", "CAPTURE_EVENT_TYPE"}, Column{"value", "Cuda"});
   }
   file_->Insert(Table::kAnalysisDetails, Column{"globalVid", kGlobalVm},
                 Column{"duration", Since(std::max(last_time_, start_ns_))}, Column{"startTime", start_ns_},

@@ -110,6 +110,12 @@ class CaptureSession {
                  std::optional<int64_t> text_id, int64_t global_tid, std::optional<int64_t> domain);
   // The program's own name for a thread wins over the system's.
   void NameThread(uint32_t thread, std::string_view name, bool by_program);
+  // Nothing where the record is too short for a T.
+  template <typename T>
+  void TakeAs(const Record& record);
+  // A row whose first columns are those of the span.
+  template <typename... Values>
+  void InsertOnDevice(Table table, const DeviceSpan& span, const Column<Values>&... columns);
   void Take(const ApiRecord& record);
   void Take(const KernelRecord& record);
   void Take(const MemcpyRecord& record);
