@@ -11,6 +11,7 @@ import sys
 ROOMS = [
     "third_party",
     "tools:exit_code",
+    "tools:spawn_arguments",
     "core/base",
     "core/json",
     "core/tensor",

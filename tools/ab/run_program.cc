@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/stopwatch/cpu_usage.h"
+#include "tools/spawn_arguments.h"
 
 namespace ott::ab {
 namespace {
@@ -22,23 +22,6 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kGrace(5);
-
-std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& added) {
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    if (added.count(std::string(text.substr(0, text.find('=')))) == 0) environment.emplace_back(text);
-  }
-  for (const auto& [name, value] : added) environment.push_back(absl::StrCat(name, "=", value));
-  return environment;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& string : strings) pointers.push_back(string.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 // Returns errno.
 int Spawn(Program& program, const sigset_t& mask, pid_t* child) {

@@ -23,6 +23,7 @@
 #include "tools/capture/capture_receiver.h"
 #include "tools/capture/channel.h"
 #include "tools/capture/job_rank.h"
+#include "tools/spawn_arguments.h"
 
 namespace ott::capture {
 namespace {
@@ -91,23 +92,6 @@ SessionStart StartNow() {
   const uint64_t before = nanoseconds(CLOCK_MONOTONIC);
   const uint64_t utc = nanoseconds(CLOCK_REALTIME);
   return {before + (nanoseconds(CLOCK_MONOTONIC) - before) / 2, utc};
-}
-
-std::vector<std::string> EnvironmentWith(const std::map<std::string, std::string>& added) {
-  std::vector<std::string> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    const std::string_view text = *variable;
-    if (added.count(std::string(text.substr(0, text.find('=')))) == 0) environment.emplace_back(text);
-  }
-  for (const auto& [name, value] : added) environment.push_back(name + "=" + value);
-  return environment;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& string : strings) pointers.push_back(string.data());
-  pointers.push_back(nullptr);
-  return pointers;
 }
 
 // Blocks, while it lives, the signals that are waited for and passed on, and that of a file beyond its limit.
