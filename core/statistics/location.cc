@@ -3,11 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <numeric>
 #include <utility>
 
 #include "ott/core/base/check.h"
 
 namespace ott {
+
+double Mean(const std::vector<double>& samples) {
+  OTT_CHECK(!samples.empty()) << "nothing has no mean";
+  return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+}
 
 double Median(std::vector<double> samples) {
   OTT_CHECK(!samples.empty()) << "nothing has no median";

@@ -7,6 +7,9 @@
 
 namespace ott {
 
+// REQUIRES: samples is not empty.
+double Mean(const std::vector<double>& samples);
+
 // The middle one, or the mean of the two in the middle.
 // REQUIRES: samples is not empty and holds no NaN.
 double Median(std::vector<double> samples);

@@ -2,17 +2,13 @@
 
 #include <cmath>
 #include <cstddef>
-#include <numeric>
 
 #include "ott/core/base/check.h"
 #include "ott/core/statistics/distributions.h"
+#include "ott/core/statistics/location.h"
 
 namespace ott {
 namespace {
-
-double Mean(const std::vector<double>& samples) {
-  return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
-}
 
 double SquaredDeviations(const std::vector<double>& samples, double from) {
   double sum = 0;

@@ -90,8 +90,7 @@ absl::StatusOr<std::optional<double>> ParseSeconds(const std::string& text) {
   double seconds = 0;
   absl::Duration duration;
   if (text.empty()) return std::optional<double>();
-  if (absl::SimpleAtod(text, &seconds)) {
-  } else if (absl::ParseDuration(text, &duration)) {
+  if (!absl::SimpleAtod(text, &seconds) && absl::ParseDuration(text, &duration)) {
     seconds = absl::ToDoubleSeconds(duration);
   }
   constexpr double kLongest = 1e8;  // three years
@@ -160,10 +159,10 @@ std::string DescribeStop(Stop stop) {
   return "";
 }
 
-absl::StatusOr<TurnOptions> TurnOptionsOf(const AbFlags& flags, Sides sides) {
+absl::StatusOr<TurnOptions> TurnOptionsOf(const AbFlags& flags, const Sides& sides) {
   TurnOptions turns;
-  turns.command_a = std::move(sides.a);
-  turns.command_b = std::move(sides.b);
+  turns.command_a = sides.a;
+  turns.command_b = sides.b;
   OTT_ASSIGN_OR_RETURN(turns.config, LoadConfigFromEnvironment());
   OTT_ASSIGN_OR_RETURN(turns.max_seconds, ParseSeconds(flags.max_time));
   turns.results = flags.results;
@@ -189,8 +188,8 @@ struct Answered {
   Samples samples;
 };
 
-absl::StatusOr<Answered> RunCommands(const AbFlags& flags, Sides sides) {
-  OTT_ASSIGN_OR_RETURN(TurnOptions turns, TurnOptionsOf(flags, std::move(sides)));
+absl::StatusOr<Answered> RunCommands(const AbFlags& flags, const Sides& sides) {
+  OTT_ASSIGN_OR_RETURN(TurnOptions turns, TurnOptionsOf(flags, sides));
   CompareOptions options = OptionsOf(flags);
   options.max_runs = turns.max_runs;
   if (const size_t fewest = FewestRunsInTurn(options.error); turns.max_runs < fewest) {
@@ -236,11 +235,6 @@ absl::StatusOr<Answered> ReadFiles(const AbFlags& flags, const Sides& sides) {
   return Answered{std::move(comparison), std::move(samples)};
 }
 
-absl::StatusOr<Answered> Answer(const AbFlags& flags) {
-  OTT_ASSIGN_OR_RETURN(Sides sides, SplitSides(flags));
-  return flags.are_commands ? RunCommands(flags, std::move(sides)) : ReadFiles(flags, sides);
-}
-
 std::string Report(const Answered& answered, const std::string& format) {
   if (format == "json") return ToJson(answered.comparison, answered.samples);
   if (format == "csv") return ToCsv(answered.comparison);
@@ -262,27 +256,29 @@ int ExitCode(Verdict verdict) {
 }
 
 // "A: ./train_old; B: ./train_new"
-std::string DescribeSides(const AbFlags& flags) {
-  const absl::StatusOr<Sides> sides = SplitSides(flags);
-  if (!sides.ok()) return "";
-  return absl::StrCat("A: ", absl::StrJoin(sides->a, " "), "; B: ", absl::StrJoin(sides->b, " "));
+std::string DescribeSides(const Sides& sides) {
+  return absl::StrCat("A: ", absl::StrJoin(sides.a, " "), "; B: ", absl::StrJoin(sides.b, " "));
+}
+
+absl::StatusOr<Verdict> Answer(const AbFlags& flags, const PageOfComparison& page) {
+  OTT_ASSIGN_OR_RETURN(const Sides sides, SplitSides(flags));
+  OTT_ASSIGN_OR_RETURN(const Answered answered,
+                       flags.are_commands ? RunCommands(flags, sides) : ReadFiles(flags, sides));
+  if (!flags.output.empty()) {
+    OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, Report(answered, flags.format)));
+  }
+  if (!flags.html.empty()) {
+    OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.html, page(answered.comparison, DescribeSides(sides))));
+  }
+  std::fputs(Report(answered, flags.output.empty() ? flags.format : "text").c_str(), stdout);
+  return answered.comparison.answer.verdict;
 }
 
 int RunAb(const AbFlags& flags, const PageOfComparison& page) {
-  const absl::StatusOr<Answered> answered = Answer(flags);
-  absl::Status status = answered.status();
-  if (status.ok() && !flags.output.empty()) {
-    status = WriteFileAtomically(flags.output, Report(*answered, flags.format));
-  }
-  if (status.ok() && !flags.html.empty()) {
-    status = WriteFileAtomically(flags.html, page(answered->comparison, DescribeSides(flags)));
-  }
-  if (!status.ok()) {
-    Say(std::string(status.message()));
-    return kExitCouldNotTell;
-  }
-  std::fputs(Report(*answered, flags.output.empty() ? flags.format : "text").c_str(), stdout);
-  return ExitCode(answered->comparison.answer.verdict);
+  const absl::StatusOr<Verdict> verdict = Answer(flags, page);
+  if (verdict.ok()) return ExitCode(*verdict);
+  Say(std::string(verdict.status().message()));
+  return kExitCouldNotTell;
 }
 
 void AddStatisticsOptions(CLI::App* command, AbFlags* flags) {

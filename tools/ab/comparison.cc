@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <mutex>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -90,10 +89,7 @@ absl::StatusOr<ProcessLocation> Locate(const Process& process, const Measurement
   const std::vector<double> settled(
       measurement.seconds.begin() + static_cast<std::ptrdiff_t>(location.num_warm_up),
       measurement.seconds.end());
-  location.seconds =
-      options.location == Location::kMedian
-          ? Median(settled)
-          : std::accumulate(settled.begin(), settled.end(), 0.0) / static_cast<double>(settled.size());
+  location.seconds = options.location == Location::kMedian ? Median(settled) : Mean(settled);
   if (!std::isfinite(location.seconds)) {
     return absl::InvalidArgumentError(absl::StrCat(
         process.name, ": the mean of \"", EscapeControlCharacters(measurement.name), "\" is too large"));
@@ -106,17 +102,22 @@ struct LocatedSides {
   std::vector<ProcessLocation> b;
 };
 
+absl::StatusOr<std::vector<ProcessLocation>> LocateSide(const std::vector<Process>& side,
+                                                        const std::string& name,
+                                                        const CompareOptions& options) {
+  std::vector<ProcessLocation> located;
+  for (const Process& process : side) {
+    OTT_ASSIGN_OR_RETURN(const ProcessLocation location, Locate(process, *Find(process, name), options));
+    located.push_back(location);
+  }
+  return located;
+}
+
 absl::StatusOr<LocatedSides> LocateAll(const Samples& samples, const std::string& name,
                                        const CompareOptions& options) {
   LocatedSides located;
-  for (const Process& process : samples.a) {
-    OTT_ASSIGN_OR_RETURN(const ProcessLocation location, Locate(process, *Find(process, name), options));
-    located.a.push_back(location);
-  }
-  for (const Process& process : samples.b) {
-    OTT_ASSIGN_OR_RETURN(const ProcessLocation location, Locate(process, *Find(process, name), options));
-    located.b.push_back(location);
-  }
+  OTT_ASSIGN_OR_RETURN(located.a, LocateSide(samples.a, name, options));
+  OTT_ASSIGN_OR_RETURN(located.b, LocateSide(samples.b, name, options));
   return located;
 }
 
@@ -124,10 +125,6 @@ std::vector<double> Logarithms(const std::vector<ProcessLocation>& locations) {
   std::vector<double> logarithms;
   for (const ProcessLocation& location : locations) logarithms.push_back(std::log(location.seconds));
   return logarithms;
-}
-
-double Mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 double MeanShare(const std::vector<Process>& side, const std::string& name) {
@@ -314,8 +311,7 @@ std::optional<std::string> NoteOnMeans(const Samples& samples, const std::string
   if (!differs || !apart) return std::nullopt;
   return absl::StrFormat(
       "the mean of the iterations changed by %+.1f %%, another amount than their median: some iterations "
-      "changed "
-      "more than most; --location mean judges that",
+      "changed more than most; --location mean judges that",
       (*by_mean.ratio - 1) * 100);
 }
 

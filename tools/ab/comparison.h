@@ -47,9 +47,6 @@ struct Result {
   std::optional<double> high;
   // The interval misses the true ratio with this probability, over all looks and measurements together.
   double error = 0;
-  // So few processes that two modes of one program would separate the sides too often: the interval is of
-  // this look alone, and there is no verdict.
-  bool too_few = true;
   // Of each side, so that the interval is as wide as the margin allows; absent if an answer was found, and
   // where the samples do not say.
   std::optional<size_t> runs_needed;

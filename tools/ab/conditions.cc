@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/statistics/location.h"
 #include "ott/core/statistics/mean_difference.h"
 #include "ott/core/statistics/modes.h"
 
@@ -93,8 +93,7 @@ void CheckDrift(const Samples& samples, const std::vector<double>& a, const std:
                 const CompareOptions& options, Comparison* comparison) {
   std::vector<std::pair<double, double>> when_and_what;
   const auto add = [&](const std::vector<Process>& side, const std::vector<double>& values) {
-    const double mean =
-        std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+    const double mean = Mean(values);
     for (size_t i = 0; i < side.size(); ++i) {
       if (side[i].started.has_value()) when_and_what.emplace_back(*side[i].started, values[i] - mean);
     }
@@ -135,15 +134,12 @@ void CheckLoad(const Samples& samples, Comparison* comparison) {
     }
     return cpus;
   };
-  const auto mean = [](const std::vector<double>& cpus) {
-    return std::accumulate(cpus.begin(), cpus.end(), 0.0) / static_cast<double>(cpus.size());
-  };
   const std::vector<double> a = loads(samples.a), b = loads(samples.b);
-  if (a.empty() || b.empty() || std::max(mean(a), mean(b)) < kLoadWorthALine) return;
+  if (a.empty() || b.empty() || std::max(Mean(a), Mean(b)) < kLoadWorthALine) return;
   std::string note = absl::StrFormat("other programs kept %.1f CPUs busy while A ran, and %.1f while B ran",
-                                     mean(a), mean(b));
+                                     Mean(a), Mean(b));
   if (a.size() > 1 && b.size() > 1 && WelchDifference(a, b).PValue() < kNoteError &&
-      std::abs(mean(a) - mean(b)) > kLoadWorthALine) {
+      std::abs(Mean(a) - Mean(b)) > kLoadWorthALine) {
     note += ": unequal load may be the difference";
   }
   comparison->notes.push_back(std::move(note));

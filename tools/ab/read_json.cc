@@ -1,5 +1,6 @@
 #include "tools/ab/read_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -30,12 +31,16 @@ absl::Status ErrorIn(const std::string& path, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
 }
 
+const Json& Null() {
+  static const Json kNull;
+  return kNull;
+}
+
 // Null where there is none.
 const Json& Member(const Json& object, const char* name) {
-  static const Json kNull;
-  if (!object.is_object()) return kNull;
+  if (!object.is_object()) return Null();
   const auto found = object.find(name);
-  return found == object.end() ? kNull : *found;
+  return found == object.end() ? Null() : *found;
 }
 
 std::string TextOf(const Json& value) {
@@ -138,21 +143,19 @@ absl::StatusOr<SideSamples> ReadGoogleBenchmark(const std::string& path, const J
   return samples;
 }
 
-// A datum of a summary.
+// The element whose `key` is `value`; null where there is none.
+const Json& Find(const Json& list, const char* key, const char* value) {
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [&](const Json& element) { return Member(element, key) == value; });
+  return found == list.end() ? Null() : *found;
+}
+
 const Json& Datum(const Json& summary, const char* name) {
-  static const Json kNull;
-  for (const Json& datum : Member(summary, "data")) {
-    if (Member(datum, "name") == name) return Member(datum, "value");
-  }
-  return kNull;
+  return Member(Find(Member(summary, "data"), "name", name), "value");
 }
 
 const Json& Summary(const Json& state, const char* tag) {
-  static const Json kNull;
-  for (const Json& summary : Member(state, "summaries")) {
-    if (Member(summary, "tag") == tag) return summary;
-  }
-  return kNull;
+  return Find(Member(state, "summaries"), "tag", tag);
 }
 
 // The samples that --jsonbin wrote: 32-bit floats, little endian.
@@ -273,8 +276,7 @@ absl::StatusOr<SideSamples> ReadJsonLines(const std::string& path, const std::st
     if (row.process.empty() || !Member(object, "seconds").is_number()) {
       return ErrorIn(place,
                      "a line has process and seconds, a number (times in another unit have to be converted), "
-                     "and may have "
-                     "iteration and measurement");
+                     "and may have iteration and measurement");
     }
     row.seconds = Member(object, "seconds").get<double>();
     rows.push_back(std::move(row));

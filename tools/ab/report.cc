@@ -59,7 +59,8 @@ std::string DescribeNoVerdict(const Comparison& comparison) {
   return absl::StrCat(text, "; some ", *answer.runs_needed, " a side would tell ", Margin(comparison));
 }
 
-std::string DescribeVerdict(const Comparison& comparison, const Result& result) {
+std::string DescribeVerdict(const Comparison& comparison) {
+  const Result& result = comparison.answer;
   switch (result.verdict) {
     case Verdict::kFaster:
       return absl::StrFormat("faster by %.1f %% (%s: %.1f to %.1f %%)", -Percent(*result.ratio),
@@ -158,7 +159,7 @@ std::string DescribeAnswer(const Comparison& comparison) {
   const Result& answer = comparison.answer;
   if (answer.name.empty()) return DescribeAllAlike(comparison);
   const bool told = answer.verdict != Verdict::kCannotTell;
-  return absl::StrCat(told ? "B is " : "", DescribeVerdict(comparison, answer));
+  return absl::StrCat(told ? "B is " : "", DescribeVerdict(comparison));
 }
 
 std::string DescribeProgress(const Comparison& comparison) {

@@ -13,7 +13,7 @@ namespace ott::ab {
 // "B is faster by 4.1 % (99 %: 3.2 to 5.0 %)", without a newline.
 std::string DescribeAnswer(const Comparison& comparison);
 
-// "B / A -3.1 % (-4.4 to -1.8 %) after 6 runs a side", for who waits.
+// "6 runs a side: B / A -3.1 % (-4.4 to -1.8 %)", for who waits.
 std::string DescribeProgress(const Comparison& comparison);
 
 // The answer, the measurements, what accounts for the change, and what makes the answer weak.
