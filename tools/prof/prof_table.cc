@@ -191,6 +191,10 @@ absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& opti
   const ProfColumn* sort = nullptr;
   if (!options.sort.empty()) {
     OTT_ASSIGN_OR_RETURN(const std::vector<const ProfColumn*> sorts, ParseProfColumns(options.sort));
+    if (sorts.size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rows are sorted by one column, and '", options.sort, "' are several"));
+    }
     sort = sorts.front();
   }
   std::vector<uint32_t> order;
