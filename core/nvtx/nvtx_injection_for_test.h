@@ -3,7 +3,11 @@
 #ifndef OTT_CORE_NVTX_NVTX_INJECTION_FOR_TEST_H_
 #define OTT_CORE_NVTX_NVTX_INJECTION_FOR_TEST_H_
 
+#include <dlfcn.h>
+
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -43,6 +47,22 @@ inline std::string ToString(const NvtxEvent& event) {
 
 // Signature of the exported TakeNvtxEvents(): the events since the last call.
 using TakeNvtxEventsFunction = std::vector<NvtxEvent>();
+
+// The same, called in the library that NVTX loaded at its first use.
+inline std::vector<NvtxEvent> Take() {
+  void* const injection = dlopen(std::getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
+  if (injection == nullptr) {
+    std::fprintf(stderr, "%s\n", dlerror());
+    std::abort();
+  }
+  return reinterpret_cast<TakeNvtxEventsFunction*>(dlsym(injection, "TakeNvtxEvents"))();
+}
+
+inline std::vector<std::string> Received() {
+  std::vector<std::string> result;
+  for (const NvtxEvent& event : Take()) result.push_back(ToString(event));
+  return result;
+}
 
 }  // namespace ott
 

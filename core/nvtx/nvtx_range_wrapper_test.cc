@@ -1,8 +1,5 @@
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,19 +29,6 @@ absl::Status NoDevice() { return absl::FailedPreconditionError("no device in thi
 class NvtxRangeWrapperTest : public ::testing::Test {
  protected:
   void SetUp() override { Take(); }
-
-  static std::vector<NvtxEvent> Take() {
-    // NVTX loads the library at its first use.
-    void* const injection = dlopen(std::getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
-    if (injection == nullptr) ADD_FAILURE() << dlerror();
-    return reinterpret_cast<TakeNvtxEventsFunction*>(dlsym(injection, "TakeNvtxEvents"))();
-  }
-
-  static std::vector<std::string> Received() {
-    std::vector<std::string> result;
-    for (const NvtxEvent& event : Take()) result.push_back(ToString(event));
-    return result;
-  }
 
   void Enable(const NvtxRangeWrapper::Options& options = {}) {
     const absl::Status status = wrapper_.Enable(options);

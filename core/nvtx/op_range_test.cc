@@ -1,9 +1,6 @@
 #include "ott/core/nvtx/op_range.h"
 
-#include <dlfcn.h>
-
 #include <atomic>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -34,19 +31,7 @@ using Op = OpRange::Op;
 
 class OpRangeTest : public ::testing::Test {
  protected:
-  void SetUp() override { Received(); }
-
-  static std::vector<std::string> Received() {
-    // NVTX loads the library at its first use.
-    void* const injection = dlopen(std::getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
-    if (injection == nullptr) ADD_FAILURE() << dlerror();
-    std::vector<std::string> result;
-    for (const NvtxEvent& event :
-         reinterpret_cast<TakeNvtxEventsFunction*>(dlsym(injection, "TakeNvtxEvents"))()) {
-      result.push_back(ToString(event));
-    }
-    return result;
-  }
+  void SetUp() override { Take(); }
 
   void Enable(const OpRanges::Options& options) {
     const absl::Status status = ranges_.Enable(options);

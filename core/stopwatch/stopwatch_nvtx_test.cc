@@ -1,11 +1,6 @@
 // The NVTX ranges of measurements, as a profiler receives them.
 
-#include <dlfcn.h>
-
-#include <cstdlib>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -18,17 +13,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::vector<std::string> Received() {
-  void* const injection = dlopen(std::getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
-  if (injection == nullptr) ADD_FAILURE() << dlerror();
-  std::vector<std::string> result;
-  for (const NvtxEvent& event :
-       reinterpret_cast<TakeNvtxEventsFunction*>(dlsym(injection, "TakeNvtxEvents"))()) {
-    result.push_back(ToString(event));
-  }
-  return result;
-}
-
 Stopwatch::Environment RealClock() { return Stopwatch::Environment{Clock::Fastest()}; }
 
 TEST(StopwatchNvtx, ScopesNestAndStartedMeasurementsAreRangesOfTheProcess) {
@@ -37,7 +21,7 @@ TEST(StopwatchNvtx, ScopesNestAndStartedMeasurementsAreRangesOfTheProcess) {
   options.emit_nvtx = true;
   options.num_warmup_iters = 1;
   ASSERT_TRUE(stopwatch.Enable(options).ok());
-  Received();
+  Take();
   {
     const Stopwatch::Scope outer(stopwatch, "outer");
     const Stopwatch::Scope inner(stopwatch, "inner");
@@ -53,7 +37,7 @@ TEST(StopwatchNvtx, ScopesNestAndStartedMeasurementsAreRangesOfTheProcess) {
 TEST(StopwatchNvtx, NothingIsSentUnlessAskedFor) {
   Stopwatch stopwatch(RealClock());
   ASSERT_TRUE(stopwatch.Enable({}).ok());
-  Received();
+  Take();
   const Stopwatch::Scope scope(stopwatch, "silent");
   stopwatch.Start("silent too");
   stopwatch.End("silent too");

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <ATen/record_function.h>
-#include <dlfcn.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/profiler/util.h>
@@ -41,25 +40,12 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-std::vector<NvtxEvent> Take() {
-  // NVTX loads the library at its first use.
-  void* const injection = dlopen(std::getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
-  if (injection == nullptr) ADD_FAILURE() << dlerror();
-  return reinterpret_cast<TakeNvtxEventsFunction*>(dlsym(injection, "TakeNvtxEvents"))();
-}
-
 std::vector<std::string> Labels(const std::vector<NvtxEvent>& events) {
   std::vector<std::string> labels;
   for (const NvtxEvent& event : events) {
     if (event.kind == NvtxEvent::Kind::kPush) labels.push_back(event.name);
   }
   return labels;
-}
-
-std::vector<std::string> Received() {
-  std::vector<std::string> result;
-  for (const NvtxEvent& event : Take()) result.push_back(ToString(event));
-  return result;
 }
 
 // On a thread of its own, whose sequence numbers begin at 0.
