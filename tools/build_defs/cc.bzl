@@ -4,6 +4,9 @@ load("@com_google_protobuf//bazel:cc_proto_library.bzl", "cc_proto_library")
 load("@com_google_protobuf//bazel:proto_library.bzl", "proto_library")
 load("@rules_cc//cc:defs.bzl", _cc_library = "cc_library", _cc_test = "cc_test")
 
+# Folders whose headers nobody else includes.
+_PROGRAMS = ["examples", "tools"]
+
 def _linked_impl(ctx):
     return [
         CcInfo(linking_context = ctx.attr.dep[CcInfo].linking_context),
@@ -16,24 +19,33 @@ _linked = rule(
     doc = "What links dep, without its headers and include paths.",
 )
 
-def cc_library(name, deps = [], hdrs = [], implementation_deps = None, visibility = None, **kwargs):
-    """A cc_library whose headers are included as "ott/PACKAGE/HEADER", so that a consumer's own core/ never collides.
+def cc_library(name, srcs = None, hdrs = None, deps = [], implementation_deps = None, visibility = None, **kwargs):
+    """A cc_library of the files of its name.
+
+    Headers of what is linked into programs of others are included as "ott/PACKAGE/HEADER", so that a consumer's own core/
+    never collides.
 
     Args:
       name: the target's name.
+      srcs: NAME.cc if not given; [] where the header is all.
+      hdrs: NAME.h if not given.
       deps: as of the rule.
-      hdrs: as of the rule.
       implementation_deps: what srcs alone need, as in newer versions of Bazel: users link it, and are not compiled again
           where it changes or is missing.
       visibility: as of the rule.
       **kwargs: as of the rule.
     """
-    include_prefix = "ott/" + native.package_name()
+    if srcs == None:
+        srcs = [name + ".cc"]
+    if hdrs == None:
+        hdrs = [name + ".h"]
+    if native.package_name().split("/")[0] not in _PROGRAMS:
+        kwargs["include_prefix"] = "ott/" + native.package_name()
     if implementation_deps != None:
         _cc_library(
             name = name + "_implementation",
+            srcs = srcs,
             hdrs = hdrs,
-            include_prefix = include_prefix,
             deps = deps + implementation_deps,
             **kwargs
         )
@@ -41,12 +53,13 @@ def cc_library(name, deps = [], hdrs = [], implementation_deps = None, visibilit
             name = name + "_linked",
             dep = ":" + name + "_implementation",
         )
+        srcs = []
         deps = deps + [":" + name + "_linked"]
-        kwargs = {}
+        kwargs = {"include_prefix": kwargs["include_prefix"]}
     _cc_library(
         name = name,
+        srcs = srcs,
         hdrs = hdrs,
-        include_prefix = include_prefix,
         visibility = visibility,
         deps = deps,
         **kwargs
@@ -59,7 +72,7 @@ def cc_test(name, size = "small", srcs = None, deps = [], main = "@googletest//:
       name: the target's name.
       size: as of the rule.
       srcs: NAME.cc if not given.
-      deps: as of the rule, without the main program.
+      deps: as of the rule, without the main program and GoogleTest.
       main: what has the main program.
       **kwargs: as of the rule.
     """
@@ -67,7 +80,7 @@ def cc_test(name, size = "small", srcs = None, deps = [], main = "@googletest//:
         name = name,
         size = size,
         srcs = srcs or [name + ".cc"],
-        deps = deps + [main],
+        deps = deps + [main, "@googletest//:gtest"],
         **kwargs
     )
 
