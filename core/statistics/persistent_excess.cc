@@ -42,7 +42,7 @@ Estimate EstimateOf(double value, const std::vector<Variance>& parts) {
 
 CpuShare LeastCertain(const CpuShare& a, const CpuShare& b) {
   return {std::max(a.cpu_seconds, b.cpu_seconds), std::max(a.taken_share, b.taken_share),
-          std::min(a.watched_seconds, b.watched_seconds)};
+          std::min(a.watched_seconds, b.watched_seconds), std::max(a.taken_seconds, b.taken_seconds)};
 }
 
 double ExpectedSpread(const CpuShare& cpu) {
@@ -57,9 +57,7 @@ double SecondsOfOneSlowdown(const CpuShare& cpu) {
          std::max(kDisturbanceSeconds, cpu.watched_seconds);
 }
 
-double SpreadOfTaken(const CpuShare& cpu) {
-  return kLatenessOfTaken * cpu.cpu_seconds * cpu.taken_share / std::max(1 - cpu.taken_share, 0.01);
-}
+double SpreadOfTaken(const CpuShare& cpu) { return kLatenessOfTaken * cpu.taken_seconds; }
 
 Estimate WithExpectedSpread(const Estimate& within_run, double spread) {
   return EstimateOf(within_run.value,

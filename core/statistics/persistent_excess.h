@@ -19,6 +19,8 @@ struct CpuShare {
   double taken_share = 0;
   // How long the work was watched, from the first of its times to the last.
   double watched_seconds = 0;
+  // Of a time of the work, what others had the CPU for.
+  double taken_seconds = 0;
 };
 
 // Of each number the one that lets processes that are alike differ more: the longer time on a CPU, the larger

@@ -39,6 +39,7 @@ std::string CpuOfWorkBytes(const StopwatchStats& stats) {
   of_work.set_cpu_seconds(cpu->cpu_seconds);
   of_work.set_taken_share(cpu->taken_share);
   of_work.set_watched_seconds(cpu->watched_seconds);
+  of_work.set_taken_seconds(cpu->taken_seconds);
   return sample.SerializeAsString();
 }
 

@@ -120,8 +120,8 @@ TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
 
 TEST(HoldUp, IsNobodyThatIsLateByWhatInnocentWorkDiffersBy) {
   const ArrivalSummary late = Late(2, [](int rank, int) { return rank == 1 ? 0.5 : 0; });
-  const auto is_named = [&](double work_seconds, double watched_seconds, double taken_share = 0) {
-    const CpuShare cpu = {work_seconds, taken_share, watched_seconds};
+  const auto is_named = [&](double work_seconds, double watched_seconds, double taken_seconds = 0) {
+    const CpuShare cpu = {work_seconds, 0, watched_seconds, taken_seconds};
     return Stats(late, kIteration, {cpu, cpu}).has_hold_up();
   };
   EXPECT_TRUE(is_named(5e-4, 100));
@@ -129,8 +129,8 @@ TEST(HoldUp, IsNobodyThatIsLateByWhatInnocentWorkDiffersBy) {
   // One slowdown of its CPU makes it as late.
   EXPECT_FALSE(is_named(5e-4, 0.1));
   // Others had its CPU for nine times as long, in whatever time.
-  EXPECT_TRUE(is_named(5e-4, 100, 0.1));
-  EXPECT_FALSE(is_named(5e-4, 100, 0.9));
+  EXPECT_TRUE(is_named(5e-4, 100, 5e-5));
+  EXPECT_FALSE(is_named(5e-4, 100, 4.5e-3));
 }
 
 TEST(HoldUp, IsNobodyWhoseCpuOthersHad) {

@@ -75,7 +75,8 @@ RankWork WorkSince(const StopwatchStats& earlier, const StopwatchStats& stats) {
   if (!work.is_watched) return work;
   const auto count = static_cast<double>(num_watched);
   work.cpu.cpu_seconds = std::min(work.seconds, (own.cpu_seconds() - before.cpu_seconds()) / count);
-  work.cpu.taken_share = (own.taken_seconds() - before.taken_seconds()) / count / work.seconds;
+  work.cpu.taken_seconds = (own.taken_seconds() - before.taken_seconds()) / count;
+  work.cpu.taken_share = work.cpu.taken_seconds / work.seconds;
   return work;
 }
 

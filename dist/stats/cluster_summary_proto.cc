@@ -101,6 +101,7 @@ ClusterStats ClusterSummary::ToProto() const {
     cpu.set_cpu_seconds(cpu_of_work_->cpu_seconds);
     cpu.set_taken_share(cpu_of_work_->taken_share);
     cpu.set_watched_seconds(cpu_of_work_->watched_seconds);
+    cpu.set_taken_seconds(cpu_of_work_->taken_seconds);
   }
   for (const auto& [name, dimension] : dimensions_) {
     if (dimension.too_many) proto.add_groups()->set_dimension(name);
@@ -137,7 +138,7 @@ absl::StatusOr<ClusterSummary> ClusterSummary::FromProto(const ClusterStats& pro
   summary.taken_ = proto.cpu_taken();
   if (proto.has_cpu_of_work()) {
     const internal::CpuShare& cpu = proto.cpu_of_work();
-    summary.cpu_of_work_ = {cpu.cpu_seconds(), cpu.taken_share(), cpu.watched_seconds()};
+    summary.cpu_of_work_ = {cpu.cpu_seconds(), cpu.taken_share(), cpu.watched_seconds(), cpu.taken_seconds()};
   }
   for (const GroupStats& group : proto.groups()) {
     Dimension& dimension = summary.dimensions_[group.dimension()];

@@ -63,7 +63,7 @@ struct Job {
   // Part of the job is missing, so that an answer is none for all of it.
   bool incomplete = false;
   // Seconds of a step that the work of ranks that are alike may differ by, as a standard deviation, and what
-  // one slowdown of a CPU makes; 0: not known.
+  // one slowdown of a CPU and others that have it make; 0: not known.
   double work_spread = 0;
   double work_slowdown = 0;
   // What a step is called.

@@ -161,15 +161,19 @@ class Maker {
  private:
   void FindWorkSpread() {
     std::optional<CpuShare> all;
+    double least_taken = std::numeric_limits<double>::infinity();
     for (const IterationSample& sample : samples_) {
       if (!sample.has_cpu_of_work()) continue;
-      const CpuShare cpu = {sample.cpu_of_work().cpu_seconds(), sample.cpu_of_work().taken_share(),
-                            sample.cpu_of_work().watched_seconds()};
+      const CpuOfWork& of_work = sample.cpu_of_work();
+      const CpuShare cpu = {of_work.cpu_seconds(), of_work.taken_share(), of_work.watched_seconds(),
+                            of_work.taken_seconds()};
       all = all ? LeastCertain(*all, cpu) : cpu;
+      least_taken = std::min(least_taken, cpu.taken_seconds);
     }
     if (!all) return;
     job_.work_spread = std::hypot(ExpectedSpread(*all), SpreadOfTaken(*all));
-    job_.work_slowdown = SecondsOfOneSlowdown(*all);
+    // What others took from a rank is no excess of its own.
+    job_.work_slowdown = SecondsOfOneSlowdown(*all) + all->taken_seconds - least_taken;
     if (all->taken_share < kTakenWorthANote) return;
     job_.notes.push_back(absl::StrFormat(
         "overloaded machine: others had a rank's CPU for up to %.0f%% of its work; mending saves more than "

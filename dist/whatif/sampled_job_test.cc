@@ -129,13 +129,13 @@ WhatIfAnswer Ask(Training training) {
   return AnswerWhatIf(*job);
 }
 
-// Of ranks that were watched for so long, and had a CPU for all of their work but what others took.
-WhatIfAnswer AskOnCpu(Training training, double watched_seconds, double taken_share = 0) {
+// Of ranks that were watched for so long, and had a CPU for all of their work but what others took from each.
+WhatIfAnswer AskOnCpu(Training training, double watched_seconds, std::vector<double> taken_seconds = {0, 0}) {
   std::vector<IterationSample> samples = training.Run();
   for (IterationSample& sample : samples) {
     sample.mutable_cpu_of_work()->set_cpu_seconds(3.1e-3);
     sample.mutable_cpu_of_work()->set_watched_seconds(watched_seconds);
-    sample.mutable_cpu_of_work()->set_taken_share(taken_share);
+    sample.mutable_cpu_of_work()->set_taken_seconds(taken_seconds[sample.rank()]);
   }
   const absl::StatusOr<Job> job = MakeJob(std::move(samples));
   EXPECT_TRUE(job.ok()) << job.status();
@@ -166,8 +166,10 @@ TEST(SampledJob, ARankIsNotBlamedForWhatRanksThatAreAlikeDifferBy) {
   EXPECT_EQ(AskOnCpu(training, 100).verdict(), WHAT_IF_RANKS);
   // Something may slow down a CPU for so long.
   EXPECT_EQ(AskOnCpu(training, 0.1).verdict(), WHAT_IF_EVEN);
-  // Others had the CPUs for a third of the time, and one rank may have waited longer than the other.
-  EXPECT_EQ(AskOnCpu(training, 100, 0.33).verdict(), WHAT_IF_EVEN);
+  // One rank may have waited longer than the other for its CPU, or longer at the wrong time.
+  EXPECT_EQ(AskOnCpu(training, 100, {0, 0.5e-3}).verdict(), WHAT_IF_EVEN);
+  EXPECT_EQ(AskOnCpu(training, 100, {2e-3, 2e-3}).verdict(), WHAT_IF_EVEN);
+  EXPECT_EQ(AskOnCpu(training, 100, {0.1e-3, 0.1e-3}).verdict(), WHAT_IF_RANKS);
 }
 
 TEST(SampledJob, SlowRankIsBlamedAndWhatItsRepairSavesIsWhatItCosts) {
