@@ -38,13 +38,14 @@ void AppendUtf8(uint32_t code, std::string& out) {
   for (int i = num_more - 1; i >= 0; --i) out += static_cast<char>(0x80 | (code >> (6 * i) & 0x3f));
 }
 
-void AppendValidUtf8(std::string_view text, std::string& out) {
-  while (!text.empty()) {
-    const size_t valid = ValidUtf8Length(text);
-    out += text.substr(0, valid);
-    if (valid == text.size()) return;
-    out += "\xef\xbf\xbd";
-    text.remove_prefix(valid + 1);
+std::string ValidUtf8(std::string_view text) {
+  std::string valid;
+  while (true) {
+    const size_t length = ValidUtf8Length(text);
+    valid += text.substr(0, length);
+    if (length == text.size()) return valid;
+    valid += "\xef\xbf\xbd";
+    text.remove_prefix(length + 1);
   }
 }
 

@@ -22,7 +22,7 @@ size_t ValidUtf8Length(std::string_view text);
 void AppendUtf8(uint32_t code, std::string& out);
 
 // With U+FFFD for each byte that belongs to no character.
-void AppendValidUtf8(std::string_view text, std::string& out);
+std::string ValidUtf8(std::string_view text);
 
 }  // namespace ott
 

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
 #include "ott/core/flight/flight_recorder.h"
 
 namespace ott {
@@ -31,9 +32,10 @@ T Load(const internal::Shared<T>& shared) {
   return shared.load(std::memory_order_relaxed);
 }
 
+// Names are of any bytes, and may have been cut within a character.
 template <size_t kSize>
 std::string ReadName(const char (&field)[kSize]) {
-  return std::string(field, strnlen(field, kSize));
+  return ValidUtf8({field, strnlen(field, kSize)});
 }
 
 absl::Status Invalid(std::string_view what) {

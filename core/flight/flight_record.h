@@ -13,7 +13,8 @@
 
 namespace ott {
 
-// Times are nanoseconds since 1970 by the clock of the machine that recorded; 0: never.
+// Times are nanoseconds since 1970 by the clock of the machine that recorded; 0: never. Names are valid
+// UTF-8.
 struct FlightRecord {
   struct Group {
     std::string name;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott {
 namespace {
@@ -40,6 +41,7 @@ class Cursor {
     bytes_.remove_prefix(sizeof(T));
     return value;
   }
+  // As valid UTF-8.
   std::string ReadString() {
     const auto size = Read<uint32_t>();
     if (bytes_.size() < size) {
@@ -47,7 +49,7 @@ class Cursor {
       bytes_ = {};
       return "";
     }
-    std::string text(bytes_.substr(0, size));
+    std::string text = ValidUtf8(bytes_.substr(0, size));
     bytes_.remove_prefix(size);
     return text;
   }

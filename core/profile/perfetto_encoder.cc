@@ -64,9 +64,7 @@ void AppendBytes(int field, std::string_view bytes, std::string& out) {
 }
 
 void AppendText(int field, std::string_view text, std::string& out) {
-  std::string valid;
-  AppendValidUtf8(text, valid);
-  AppendBytes(field, valid, out);
+  AppendBytes(field, ValidUtf8(text), out);
 }
 
 // Uuids of processes and their tracks are made of their numbers, those of others are counted.

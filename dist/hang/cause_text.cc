@@ -1,8 +1,11 @@
 #include "ott/dist/hang/cause_text.h"
 
+#include <algorithm>
+
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "ott/core/base/text_table.h"
+#include "absl/strings/strip.h"
 #include "ott/dist/comm/rank_list.h"
 
 namespace ott {
@@ -11,22 +14,18 @@ namespace {
 // Of many culprits, where the first are is printed.
 constexpr size_t kMaxPlaces = 3;
 
-std::string Quote(std::string_view name) { return absl::StrCat("\"", EscapeControlCharacters(name), "\""); }
-
 // "group dp"; a TrainingRun's "group 0 of allreduce" is "group 0" where an allreduce is spoken of.
-std::string FormatGroup(std::string_view name, std::string_view group) {
-  constexpr std::string_view kWord = "group ";
-  if (group.substr(0, kWord.size()) != kWord) return absl::StrCat("group ", EscapeControlCharacters(group));
-  const std::string of_it = absl::StrCat(" of ", absl::string_view(name.data(), name.size()));
-  if (group.size() > kWord.size() + of_it.size() && group.substr(group.size() - of_it.size()) == of_it) {
-    group.remove_suffix(of_it.size());
-  }
-  return EscapeControlCharacters(group);
+std::string FormatGroup(const std::string& name, const std::string& group) {
+  constexpr absl::string_view kWord = "group ";
+  if (!absl::StartsWith(group, kWord)) return absl::StrCat(kWord, group);
+  const std::string of_it = absl::StrCat(" of ", name);
+  if (group.size() <= kWord.size() + of_it.size()) return group;
+  return std::string(absl::StripSuffix(group, of_it));
 }
 
-std::string FormatOperation(std::string_view name, int64_t sequence, std::string_view group,
+std::string FormatOperation(const std::string& name, int64_t sequence, const std::string& group,
                             int64_t iteration) {
-  return absl::StrCat(EscapeControlCharacters(name), " #", sequence, " of ", FormatGroup(name, group),
+  return absl::StrCat(name, " #", sequence, " of ", FormatGroup(name, group),
                       iteration >= 0 ? absl::StrCat(" (iteration ", iteration, ")") : "");
 }
 
@@ -69,9 +68,8 @@ bool SaysWhereOthersWait(HangCause::Kind kind) {
 }  // namespace
 
 std::string DescribeRanks(const JobState& job, const std::vector<int>& ranks) {
-  if (ranks.size() == 1 && !job.ranks[ranks[0]].host.empty())
-    return FormatRank(ranks[0], job.ranks[ranks[0]].host);
-  return FormatRanks(ranks);
+  if (ranks.size() != 1 || job.ranks[ranks[0]].host.empty()) return FormatRanks(ranks);
+  return absl::StrCat("rank ", ranks[0], " (", job.ranks[ranks[0]].host, ")");
 }
 
 std::string DescribeOperation(const JobState& job, const JobOperation& operation) {
@@ -96,7 +94,7 @@ std::string DescribePlace(const JobState& job, int rank) {
     const bool gone =
         state.process == RankState::Process::kDead || state.process == RankState::Process::kSilent;
     return absl::StrCat(
-        gone ? "was in " : "is in ", Quote(state.place),
+        gone ? "was in \"" : "is in \"", state.place, "\"",
         seconds <= 0 ? std::string() : (gone ? " for " : " since ") + DescribeSeconds(seconds));
   }
   if (state.last_event_ns > 0) {
@@ -104,9 +102,37 @@ std::string DescribePlace(const JobState& job, int rank) {
                         DescribeSeconds(SecondsSince(state, state.last_event_ns)));
   }
   if (!state.last_completed.empty()) {
-    return absl::StrCat("completed ", EscapeControlCharacters(state.last_completed), " last");
+    return absl::StrCat("completed ", state.last_completed, " last");
   }
   return "";
+}
+
+std::string DescribeMismatch(const JobState& job, const Mismatch& mismatch) {
+  const JobOperation& most = mismatch.operations[0];
+  const JobOperation& other = mismatch.operations[1];
+  const auto describe = [&](size_t i) {
+    const JobOperation& operation = mismatch.operations[i];
+    const std::string who = DescribeRanks(job, mismatch.ranks[i]);
+    switch (mismatch.of) {
+      case Mismatch::Of::kSize:
+        return absl::StrCat(who, " with size ", operation.size);
+      case Mismatch::Of::kName:
+        return absl::StrCat(who, " as \"", job.names[operation.name], "\"");
+      case Mismatch::Of::kIteration:
+        break;
+    }
+    return absl::StrCat(who, " in iteration ", operation.iteration);
+  };
+  std::string text =
+      absl::StrCat(describe(1), " called #", other.sequence, " of group ", job.groups[most.group].name,
+                   mismatch.of == Mismatch::Of::kSize ? absl::StrCat(" (", job.names[most.name], ")") : "",
+                   ", which ", describe(0), " called");
+  if (mismatch.of == Mismatch::Of::kIteration) {
+    absl::StrAppend(&text, ": ",
+                    other.iteration > most.iteration ? "there it left out one before"
+                                                     : "there it called one more before");
+  }
+  return text;
 }
 
 std::string DescribeCauses(const JobState& job, const std::vector<const HangCause*>& causes) {

@@ -1,4 +1,4 @@
-// What a verdict about a hang says of ranks and operations.
+// What a verdict about a hang says of ranks and operations, names as they are.
 
 #ifndef OTT_DIST_HANG_CAUSE_TEXT_H_
 #define OTT_DIST_HANG_CAUSE_TEXT_H_
@@ -8,6 +8,7 @@
 
 #include "ott/dist/hang/hang.pb.h"
 #include "ott/dist/hang/job_state.h"
+#include "ott/dist/hang/mismatch.h"
 
 namespace ott {
 
@@ -25,6 +26,9 @@ std::string DescribePlace(const JobState& job, int rank);
 
 // How long the rank has been in what it entered at a time; 0 if not known.
 double SecondsSince(const RankState& rank, int64_t entered_ns);
+
+// "rank 2 as "broadcast" called #412 of group dp0, which ranks 0, 1, 3 as "allreduce" called".
+std::string DescribeMismatch(const JobState& job, const Mismatch& mismatch);
 
 // What a cause of one rank says: of all causes given, which have the same kind and operation.
 // REQUIRES: there is one.

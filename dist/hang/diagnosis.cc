@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
-#include "ott/core/base/utf8.h"
-#include "ott/dist/comm/rank_list.h"
 #include "ott/dist/hang/cause_text.h"
 #include "ott/dist/hang/mismatch.h"
+#include "ott/dist/hang/opposite_order.h"
+#include "ott/dist/hang/rank_rows.h"
 #include "ott/dist/hang/wait_graph.h"
 
 namespace ott {
@@ -53,9 +53,11 @@ class HangAnalyzer {
   void AddEnd(int rank);
   void AddFinished(int rank);
   void AddCycle(const std::vector<int>& ranks);
-  std::vector<int> MinorityOfCycle(const std::vector<WaitGraph::Step>& cycle) const;
-  bool BreaksItsOrder(int rank, int32_t first_group, int32_t second_group) const;
-  bool AddOutside();
+  std::vector<int> CulpritsOfCycle(const std::vector<WaitGraph::Step>& cycle) const;
+  // Where all that never came are in one place, what they wait for there is the cause.
+  void LookOutside();
+  // The ranks are in one place.
+  void AddOutside(const std::vector<int>& ranks, const char* and_others);
   // Ranks that have not completed what other members of the group completed, which these could not have done
   // without them: each with the first such operation.
   void FindNeverLeft();
@@ -69,13 +71,10 @@ class HangAnalyzer {
   void SetOperation(const JobOperation& operation, HangCause* cause) const;
   void AnswerWithoutWaiters();
   void Answer();
+  // What is not known of the ranks at which waits end.
+  std::string DescribeUnknown() const;
   std::string Behind(int rank) const;
-  // Why nothing is known of the rank.
-  std::string Problem(int rank) const { return EscapeControlCharacters(job_.ranks[rank].problem); }
   std::string JoinCauses() const;
-  void AddTable();
-  // Names are of any bytes, and may have been cut within a character; protocol buffers complain of those.
-  void MakeUtf8();
 
   const JobState& job_;
   WaitGraph graph_;
@@ -100,13 +99,8 @@ bool HangAnalyzer::Stands(int rank) const {
 }
 
 double HangAnalyzer::Waited(int rank, const JobOperation& operation) const {
-  for (const JobOperation& own : job_.ranks[rank].operations) {
-    if (own.progress == Progress::kEntered && own.group == operation.group &&
-        own.sequence == operation.sequence && own.direction == operation.direction) {
-      return SecondsSince(job_.ranks[rank], own.entered_ns);
-    }
-  }
-  return 0;
+  const JobOperation* const own = job_.ranks[rank].Entered(operation);
+  return own == nullptr ? 0 : SecondsSince(job_.ranks[rank], own->entered_ns);
 }
 
 void HangAnalyzer::FindWaiters() {
@@ -130,8 +124,6 @@ bool HangAnalyzer::FindMismatches() {
   for (const int32_t group : groups) {
     const std::optional<Mismatch> mismatch = FindMismatch(job_, group);
     if (!mismatch.has_value()) continue;
-    const JobOperation& most = mismatch->operations[0];
-    const JobOperation& other = mismatch->operations[1];
     std::vector<int> culprits;
     if (mismatch->has_majority()) {
       for (size_t i = 1; i < mismatch->ranks.size(); ++i) {
@@ -142,31 +134,9 @@ bool HangAnalyzer::FindMismatches() {
                                  : mismatch->of == Mismatch::Of::kName ? HangCause::DIFFERENT_OPERATION
                                                                        : HangCause::DIFFERENT_ITERATIONS;
     HangCause& cause = AddCause(kind, culprits, -1);
-    SetOperation(most, &cause);
-    const auto describe = [&](const JobOperation& operation, const std::vector<int>& ranks) {
-      const std::string who = DescribeRanks(job_, ranks);
-      if (kind == HangCause::DIFFERENT_SIZE) {
-        return absl::StrCat(who, operation.size >= 0 ? absl::StrCat(" with size ", operation.size) : "");
-      }
-      if (kind == HangCause::DIFFERENT_OPERATION) {
-        return absl::StrCat(who, " as \"", EscapeControlCharacters(job_.names[operation.name]), "\"");
-      }
-      return absl::StrCat(who, " in iteration ", operation.iteration);
-    };
-    std::string text =
-        absl::StrCat(describe(other, mismatch->ranks[1]), " called #", other.sequence, " of group ",
-                     EscapeControlCharacters(job_.groups[group].name),
-                     kind == HangCause::DIFFERENT_SIZE
-                         ? absl::StrCat(" (", EscapeControlCharacters(job_.names[most.name]), ")")
-                         : std::string(),
-                     ", which ", describe(most, mismatch->ranks[0]), " called");
-    if (kind == HangCause::DIFFERENT_ITERATIONS) {
-      absl::StrAppend(&text, ": ",
-                      other.iteration > most.iteration ? "there it left out one before"
-                                                       : "there it called one more before");
-    }
-    if (culprits.empty()) absl::StrAppend(&text, "; there is no majority, so nobody is blamed");
-    cause.set_text(text);
+    SetOperation(mismatch->operations[0], &cause);
+    cause.set_text(absl::StrCat(DescribeMismatch(job_, *mismatch),
+                                culprits.empty() ? "; there is no majority, so nobody is blamed" : ""));
   }
   return verdict_.causes_size() > 0;
 }
@@ -247,13 +217,12 @@ void HangAnalyzer::AddEnd(int rank) {
   }
   if (awaited_at < 0) return;
   const JobOperation& operation = graph_.operations()[awaited_at].operation;
-  if (operation.direction == JobOperation::Direction::kCollective &&
-      state.Position(operation.group) == nullptr) {
+  const GroupPosition* const position = state.Position(operation.group);
+  if (operation.direction == JobOperation::Direction::kCollective && position == nullptr) {
     unknown_.push_back(rank);
   } else if (!Stands(rank)) {
     moving_.push_back(rank);
   } else {
-    const GroupPosition* const position = state.Position(operation.group);
     const bool called = job_.records_entry && position != nullptr && position->enqueued >= operation.sequence;
     AddCause(called ? HangCause::DEVICE_STANDS : HangCause::NEVER_CAME, {rank}, awaited_at);
   }
@@ -261,7 +230,7 @@ void HangAnalyzer::AddEnd(int rank) {
 
 void HangAnalyzer::AddFinished(int rank) {
   const int awaited_at = OperationThatAwaits(rank);
-  if (awaited_at < 0) return;
+  if (awaited_at < 0 || !said_of_finished_.insert(awaited_at).second) return;
   const StandingOperation& operation = graph_.operations()[awaited_at];
   std::vector<int> finished;
   std::vector<int> others;
@@ -269,7 +238,6 @@ void HangAnalyzer::AddFinished(int rank) {
     if (!job_.ranks[member].known()) continue;
     (job_.ranks[member].finished ? finished : others).push_back(member);
   }
-  if (!said_of_finished_.insert(awaited_at).second) return;
   const bool left_out =
       operation.operation.iteration >= 0 && operation.operation.iteration < job_.ranks[rank].iteration;
   if (left_out && finished.size() < others.size()) {
@@ -292,44 +260,12 @@ void HangAnalyzer::AddFinished(int rank) {
       " iterations", culprits.empty() ? "; there is no majority, so nobody is blamed" : ""));
 }
 
-bool HangAnalyzer::BreaksItsOrder(int rank, int32_t first_group, int32_t second_group) const {
-  // The rank has entered the first group's operation before the second's; how was it the time before?
-  int64_t first_before = 0;
-  int64_t second_before = 0;
-  for (const JobOperation& operation : job_.ranks[rank].operations) {
-    if (operation.progress != Progress::kCompleted) continue;
-    if (operation.group == first_group) first_before = operation.entered_ns;
-    if (operation.group == second_group) second_before = operation.entered_ns;
-  }
-  return first_before > 0 && second_before > 0 && second_before < first_before;
-}
-
-std::vector<int> HangAnalyzer::MinorityOfCycle(const std::vector<WaitGraph::Step>& cycle) const {
+std::vector<int> HangAnalyzer::CulpritsOfCycle(const std::vector<WaitGraph::Step>& cycle) const {
   std::set<int> operations;
   for (const WaitGraph::Step& step : cycle) operations.insert(step.operation);
   if (operations.size() != 2) return {};
-  const JobOperation& a = graph_.operations()[*operations.begin()].operation;
-  const JobOperation& b = graph_.operations()[*operations.rbegin()].operation;
-  if (a.group == b.group) return {};
-  std::vector<int> a_first;
-  std::vector<int> b_first;
-  for (const int rank : job_.groups[a.group].ranks) {
-    const GroupPosition* const in_a = job_.ranks[rank].Position(a.group);
-    const GroupPosition* const in_b = job_.ranks[rank].Position(b.group);
-    if (in_a == nullptr || in_b == nullptr) continue;
-    const bool came_to_a = in_a->entered >= a.sequence;
-    const bool came_to_b = in_b->entered >= b.sequence;
-    if (came_to_a != came_to_b) (came_to_a ? a_first : b_first).push_back(rank);
-  }
-  if (a_first.size() != b_first.size()) return a_first.size() < b_first.size() ? a_first : b_first;
-  std::vector<int> breaking;
-  for (const int rank : a_first) {
-    if (BreaksItsOrder(rank, a.group, b.group)) breaking.push_back(rank);
-  }
-  for (const int rank : b_first) {
-    if (BreaksItsOrder(rank, b.group, a.group)) breaking.push_back(rank);
-  }
-  return breaking.size() < a_first.size() + b_first.size() ? breaking : std::vector<int>();
+  return RanksInOppositeOrder(job_, graph_.operations()[*operations.begin()].operation,
+                              graph_.operations()[*operations.rbegin()].operation);
 }
 
 void HangAnalyzer::AddCycle(const std::vector<int>& ranks) {
@@ -353,7 +289,7 @@ void HangAnalyzer::AddCycle(const std::vector<int>& ranks) {
       }
     }
   }
-  const std::vector<int> culprits = MinorityOfCycle(cycle);
+  const std::vector<int> culprits = CulpritsOfCycle(cycle);
   HangCause& cause = AddCause(HangCause::OPPOSITE_ORDER, culprits, cycle[0].operation);
   std::string text = "ranks wait in a circle: ";
   for (size_t i = 0; i < cycle.size(); ++i) {
@@ -371,24 +307,27 @@ void HangAnalyzer::AddCycle(const std::vector<int>& ranks) {
   cause.set_text(text);
 }
 
-bool HangAnalyzer::AddOutside() {
+void HangAnalyzer::LookOutside() {
   std::set<std::string> places;
   std::vector<int> roots;
   for (const HangCause& cause : verdict_.causes()) {
-    if (cause.kind() != HangCause::NEVER_CAME || cause.place().empty()) return false;
+    if (cause.kind() != HangCause::NEVER_CAME || cause.place().empty()) return;
     places.insert(cause.place());
     roots.insert(roots.end(), cause.ranks().begin(), cause.ranks().end());
   }
-  if (places.size() != 1 || roots.size() < 2 || 2 * roots.size() <= job_.ranks.size()) return false;
-  const HangCause one = verdict_.causes(0);
+  if (places.size() != 1 || roots.size() < 2 || 2 * roots.size() <= job_.ranks.size()) return;
   verdict_.clear_causes();
+  AddOutside(roots, ", and the others wait for them");
+}
+
+void HangAnalyzer::AddOutside(const std::vector<int>& ranks, const char* and_others) {
+  const RankState& first = job_.ranks[ranks[0]];
   HangCause& cause = AddCause(HangCause::OUTSIDE, {}, -1);
-  cause.set_place(one.place());
-  cause.set_place_seconds(one.place_seconds());
-  cause.set_text(absl::StrCat("everybody waits for what is outside of the job: ", DescribeRanks(job_, roots),
-                              " are in \"", EscapeControlCharacters(one.place()), "\" since ",
-                              DescribeSeconds(one.place_seconds()), ", and the others wait for them"));
-  return true;
+  cause.set_place(first.place);
+  cause.set_place_seconds(SecondsSince(first, first.place_since_ns));
+  cause.set_text(absl::StrCat("everybody waits for what is outside of the job: ", DescribeRanks(job_, ranks),
+                              " are in \"", first.place, "\" since ", DescribeSeconds(cause.place_seconds()),
+                              and_others));
 }
 
 void HangAnalyzer::FindNeverLeft(int32_t group) {
@@ -479,6 +418,13 @@ HangCause& HangAnalyzer::AddCause(HangCause::Kind kind, const std::vector<int>& 
   return cause;
 }
 
+std::string HangAnalyzer::DescribeUnknown() const {
+  const RankState& first = job_.ranks[unknown_[0]];
+  return absl::StrCat(DescribeRanks(job_, unknown_), first.known()
+                                                         ? ", and where it is in that group is not recorded"
+                                                         : ", of which nothing is known: " + first.problem);
+}
+
 std::string HangAnalyzer::Behind(int rank) const {
   int64_t most = -1;
   for (const RankState& state : job_.ranks) most = std::max(most, state.iteration);
@@ -512,7 +458,7 @@ void HangAnalyzer::AnswerWithoutWaiters() {
   std::vector<int> unknown;
   int num_working = 0;
   int num_ended = 0;
-  bool all_stand = true;
+  bool all_stand = job_.has_times;
   for (int rank = 0; rank < size(); ++rank) {
     const RankState& state = job_.ranks[rank];
     if (!state.known()) {
@@ -520,35 +466,27 @@ void HangAnalyzer::AnswerWithoutWaiters() {
     } else if (!state.finished) {
       ++num_working;
       if (job_.has_times && state.process == Process::kUnknown) ++num_ended;
-      all_stand = all_stand && Stands(rank) && job_.has_times;
+      all_stand = all_stand && Stands(rank);
       places[state.place].push_back(rank);
     }
   }
-  if (num_working > 1 && all_stand && unknown.empty() && places.size() == 1 &&
-      !places.begin()->first.empty()) {
-    const auto& [place, ranks] = *places.begin();
-    HangCause& cause = AddCause(HangCause::OUTSIDE, {}, -1);
-    cause.set_place(place);
-    cause.set_place_seconds(SecondsSince(job_.ranks[ranks[0]], job_.ranks[ranks[0]].place_since_ns));
-    cause.set_text(absl::StrCat(
-        "everybody waits for what is outside of the job: ", DescribeRanks(job_, ranks), " are in \"",
-        EscapeControlCharacters(place), "\" since ", DescribeSeconds(cause.place_seconds())));
-    verdict_.set_answer(HangVerdict::HANGING);
-    verdict_.set_verdict(cause.text());
-  } else if (num_ended > 0 && unknown.empty()) {
-    verdict_.set_verdict(
-        "cannot tell: the job ended before its training did, all ranks fell silent together, and none had "
-        "waited for "
-        "long");
-  } else if (num_working > 0 && all_stand && unknown.empty()) {
-    verdict_.set_verdict(absl::StrCat(
-        "cannot tell: nothing moves, and no rank waits in a measurement that is known to "
-        "be collective; ",
-        DescribeRanks(job_, places.begin()->second), " ", DescribePlace(job_, places.begin()->second[0])));
-  } else if (!unknown.empty()) {
+  if (!unknown.empty()) {
     *verdict_.mutable_unknown() = {unknown.begin(), unknown.end()};
     verdict_.set_verdict(absl::StrCat("cannot tell: no rank that can be read waits for long, but ",
-                                      DescribeRanks(job_, unknown), " cannot: ", Problem(unknown[0])));
+                                      DescribeRanks(job_, unknown),
+                                      " cannot: ", job_.ranks[unknown[0]].problem));
+  } else if (num_working > 1 && all_stand && places.size() == 1 && !places.begin()->first.empty()) {
+    AddOutside(places.begin()->second, "");
+    verdict_.set_answer(HangVerdict::HANGING);
+    verdict_.set_verdict(verdict_.causes(0).text());
+  } else if (num_ended > 0) {
+    verdict_.set_verdict(
+        "cannot tell: the job ended before its training did, all ranks fell silent together, and none had "
+        "waited for long");
+  } else if (num_working > 0 && all_stand) {
+    verdict_.set_verdict(absl::StrCat(
+        "cannot tell: nothing moves, and no rank waits in a measurement that is known to be collective; ",
+        DescribeRanks(job_, places.begin()->second), " ", DescribePlace(job_, places.begin()->second[0])));
   } else if (!job_.has_times && size() < 2) {
     verdict_.set_verdict("cannot tell: the dump of one rank does not say what others wait for");
   } else {
@@ -567,19 +505,14 @@ void HangAnalyzer::AnswerWithoutWaiters() {
 void HangAnalyzer::Answer() {
   *verdict_.mutable_unknown() = {unknown_.begin(), unknown_.end()};
   if (verdict_.causes_size() > 0) {
-    AddOutside();
+    LookOutside();
     verdict_.set_answer(HangVerdict::HANGING);
     verdict_.set_verdict(JoinCauses());
     if (!unknown_.empty()) {
-      verdict_.add_notes(absl::StrCat("others wait for ", DescribeRanks(job_, unknown_),
-                                      ", of which nothing is known: ", job_.ranks[unknown_[0]].problem));
+      verdict_.add_notes(absl::StrCat("others wait for ", DescribeUnknown()));
     }
   } else if (!unknown_.empty()) {
-    const RankState& first = job_.ranks[unknown_[0]];
-    verdict_.set_verdict(absl::StrCat("cannot tell: the waits lead to ", DescribeRanks(job_, unknown_),
-                                      first.known()
-                                          ? ", and where it is in that group is not recorded"
-                                          : ", of which nothing is known: " + Problem(unknown_[0])));
+    verdict_.set_verdict(absl::StrCat("cannot tell: the waits lead to ", DescribeUnknown()));
   } else if (!moving_.empty()) {
     for (const int rank : moving_) AddCause(HangCause::SLOW, {rank}, OperationThatAwaits(rank));
     verdict_.set_answer(HangVerdict::NOT_HANGING);
@@ -601,62 +534,9 @@ void HangAnalyzer::Answer() {
   }
 }
 
-void HangAnalyzer::AddTable() {
-  for (int rank = 0; rank < size(); ++rank) {
-    const RankState& state = job_.ranks[rank];
-    HangRank& row = *verdict_.add_ranks();
-    row.set_rank(rank);
-    row.set_host(state.host);
-    row.set_iteration(static_cast<int32_t>(state.iteration));
-    row.set_last_completed(state.last_completed);
-    row.set_place(state.place);
-    row.set_seconds(SecondsSince(state, state.place.empty() ? state.last_event_ns : state.place_since_ns));
-    const std::vector<int>& operations = graph_.OperationsOf(rank);
-    if (!operations.empty() && state.known()) {
-      const JobOperation& operation = graph_.operations()[operations[0]].operation;
-      // By the name that this rank called it by.
-      const auto own = std::find_if(state.operations.begin(), state.operations.end(), [&](const auto& mine) {
-        return mine.group == operation.group && mine.sequence == operation.sequence &&
-               mine.direction == operation.direction;
-      });
-      row.set_place(DescribeOperation(job_, own == state.operations.end() ? operation : *own));
-      row.set_seconds(Waited(rank, operation));
-    }
-    row.set_state(!state.known()                       ? "unknown"
-                  : state.finished                     ? "finished"
-                  : state.process == Process::kDead    ? "dead"
-                  : state.process == Process::kStopped ? "stopped"
-                  : state.process == Process::kSilent  ? "silent"
-                  : operations.empty()                 ? "works"
-                                                       : "waits");
-  }
-}
-
-void HangAnalyzer::MakeUtf8() {
-  const auto make = [](std::string* text) {
-    std::string valid;
-    AppendValidUtf8(*text, valid);
-    *text = std::move(valid);
-  };
-  make(verdict_.mutable_verdict());
-  for (std::string& note : *verdict_.mutable_notes()) make(&note);
-  for (HangCause& cause : *verdict_.mutable_causes()) {
-    for (std::string* text :
-         {cause.mutable_group(), cause.mutable_operation(), cause.mutable_place(), cause.mutable_text()}) {
-      make(text);
-    }
-  }
-  for (HangRank& rank : *verdict_.mutable_ranks()) {
-    for (std::string* text : {rank.mutable_host(), rank.mutable_last_completed(), rank.mutable_place()}) {
-      make(text);
-    }
-  }
-}
-
 HangVerdict HangAnalyzer::Run() {
   FindWaiters();
-  bool any_gone = false;
-  for (const RankState& rank : job_.ranks) any_gone = any_gone || IsGone(rank);
+  const bool any_gone = std::any_of(job_.ranks.begin(), job_.ranks.end(), IsGone);
   if (!any_gone && FindMismatches()) {
     Answer();
   } else if (waiters_.empty() && !any_gone) {
@@ -674,10 +554,11 @@ HangVerdict HangAnalyzer::Run() {
   *verdict_.mutable_culprits() = {culprits.begin(), culprits.end()};
   for (HangCause& cause : *verdict_.mutable_causes()) {
     if (cause.text().empty()) cause.set_text(DescribeCauses(job_, {&cause}));
+    cause.set_text(EscapeControlCharacters(cause.text()));
   }
+  verdict_.set_verdict(EscapeControlCharacters(verdict_.verdict()));
   for (const std::string& note : job_.notes) verdict_.add_notes(note);
-  AddTable();
-  MakeUtf8();
+  AddRankRows(job_, graph_, &verdict_);
   return verdict_;
 }
 

@@ -46,18 +46,6 @@ TEST(DiagnoseHang, TheGroupOfAnOperationIsNamedOnce) {
               HasSubstr("never came to reduce\\nnot hanging #7 of group 1 of allreduce\\n (iteration 103)"));
 }
 
-TEST(DiagnoseHang, NamesThatAreNoUtf8StayOutOfTheVerdict) {
-  JobForTest test(2);
-  const int group = test.Group("data \xff", {0, 1});
-  test.Call(0, group, 7, "reduce \xc3");
-  test.job.ranks[1].last_completed = "norm \xe2\x82";
-  test.job.ranks[1].host = "node\x80";
-  const HangVerdict verdict = Diagnose(test);
-  EXPECT_THAT(verdict.verdict(), HasSubstr("reduce \uFFFD #7 of group data \uFFFD"));
-  EXPECT_EQ(verdict.ranks(1).host(), "node\uFFFD");
-  EXPECT_THAT(verdict.ranks(1).last_completed(), StartsWith("norm \uFFFD"));
-}
-
 TEST(DiagnoseHang, ARankThatNeverCameIsNamedWithWhereItIs) {
   JobForTest test = WithoutRank2();
   test.job.ranks[2].host = "node1";
@@ -300,6 +288,17 @@ TEST(DiagnoseHang, ACulpritThatIsCertainIsNamedThoughAnotherRecorderIsMissing) {
   EXPECT_THAT(verdict.notes(), ElementsAre(HasSubstr("rank 3")));
 }
 
+TEST(DiagnoseHang, OfARankWhosePositionIsMissingMoreIsKnownThanNothing) {
+  JobForTest test(4);
+  test.Call(0, test.Group("a", {0, 1}), 1, "allreduce");
+  test.Call(2, test.Group("b", {2, 3}), 1, "allreduce");
+  test.job.ranks[3].positions.clear();
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
+  EXPECT_THAT(verdict.notes(),
+              ElementsAre("others wait for rank 3, and where it is in that group is not recorded"));
+}
+
 TEST(DiagnoseHang, WhereAllCameAndNoneLeftNobodyIsBlamed) {
   JobForTest test = WithoutRank2();
   test.Call(2, 0, 412, "allreduce");
@@ -348,6 +347,20 @@ TEST(DiagnoseHang, RanksThatFinishedDoNotHang) {
   JobForTest test(4);
   for (RankState& rank : test.job.ranks) rank.finished = true;
   EXPECT_EQ(Diagnose(test).answer(), HangVerdict::NOT_HANGING);
+}
+
+TEST(HangReport, NamesAreEscapedOnce) {
+  JobForTest test(3);
+  const int world = test.Group("dp\n", {0, 1, 2});
+  for (const int rank : {0, 1}) test.Call(rank, world, 7, "sum\n");
+  test.job.ranks[0].process = Process::kDead;
+  test.job.ranks[0].host = "node\n";
+  const HangVerdict verdict = Diagnose(test);
+  ASSERT_THAT(verdict.notes(), ElementsAre(HasSubstr("may be a consequence")));
+  const std::string text = FormatHangVerdict(verdict);
+  EXPECT_THAT(text, StartsWith("rank 2 never came to sum\\n #7 of group dp\\n (iteration 103)"));
+  EXPECT_THAT(text, HasSubstr("note: rank 0 (node\\n) is gone"));
+  EXPECT_THAT(text, HasSubstr("  sum\\n #7 of group dp\\n (iteration 103)   50 s\n"));
 }
 
 TEST(HangReport, ThousandsOfRanksAreARowForEachPlace) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ott/core/base/check.h"
+#include "ott/core/base/utf8.h"
 #include "ott/core/flight/flight_record.h"
 #include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/hang_report.h"
@@ -27,6 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ott::HangVerdict verdict =
       ott::DiagnoseHang(ott::MakeJobState(records, environment), ott::HangOptions());
   OTT_CHECK(!verdict.verdict().empty());
-  OTT_CHECK(!ott::FormatHangVerdict(verdict).empty());
+  const std::string text = ott::FormatHangVerdict(verdict);
+  OTT_CHECK(ott::ValidUtf8Length(text) == text.size()) << text;
   return 0;
 }

@@ -68,6 +68,8 @@ struct RankState {
   bool known() const { return problem.empty(); }
   // Null: not known.
   const GroupPosition* Position(int32_t group) const;
+  // What the rank has of an operation that it has entered and not completed; null: nothing.
+  const JobOperation* Entered(const JobOperation& operation) const;
 };
 
 struct JobGroup {
@@ -75,6 +77,7 @@ struct JobGroup {
   std::vector<int> ranks;  // ascending
 };
 
+// All text in it is valid UTF-8.
 struct JobState {
   std::vector<RankState> ranks;
   std::vector<JobGroup> groups;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
 #include "ott/dist/directory/run_directory.h"
 
 namespace ott {
@@ -49,7 +50,7 @@ class Builder {
   // beats: whether its heart was seen to beat.
   void Add(int rank, const absl::StatusOr<FlightRecord>& record, bool beats = false) {
     if (!record.ok()) {
-      job_.ranks[rank].problem = std::string(record.status().message());
+      job_.ranks[rank].problem = ValidUtf8(std::string(record.status().message()));
       return;
     }
     num_dropped_ = std::max(num_dropped_, record->num_dropped);

@@ -26,6 +26,7 @@ namespace ott {
 namespace {
 
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
@@ -41,10 +42,10 @@ class RunStateTest : public testing::Test {
     now_ = 1000 * kSecond;
   }
 
-  void CreateRecorders(int world_size) {
+  void CreateRecorders(int world_size, const std::string& host = "node1") {
     for (int rank = 0; rank < world_size; ++rank) {
       ASSERT_TRUE(MakeDirectories(RankDirectory(dir_, rank)).ok());
-      recorders_.push_back(*FlightRecorder::Create({FlightPath(dir_, rank), rank, world_size, "node1"},
+      recorders_.push_back(*FlightRecorder::Create({FlightPath(dir_, rank), rank, world_size, host},
                                                    Clock([] { return now_; })));
       sums_.push_back(recorders_.back()->Add("sum", FlightOperation::Collective()));
       data_.push_back(recorders_.back()->Add("data", {}));
@@ -206,6 +207,25 @@ TEST_F(RunStateTest, ARecorderThatIsMissingCutOrOfAnotherRankIsNamed) {
   EXPECT_THAT(Read()->ranks[3].problem, HasSubstr("truncated at byte 5000"));
   ASSERT_TRUE(WriteFileAtomically(FlightPath(dir_, 3), *ReadFile(FlightPath(dir_, 0))).ok());
   EXPECT_THAT(Read()->ranks[3].problem, HasSubstr("of rank 0"));
+}
+
+TEST_F(RunStateTest, NamesThatAreNoUtf8StayOutOfTheVerdict) {
+  CreateRecorders(3, "node\x80");
+  const FlightOperation operation = FlightOperation::Collective("data \xff", {0, 1});
+  Begin(recorders_[0]->Add("reduce \xc3", operation));
+  recorders_[1]->Add("reduce \xc3", operation);
+  Begin(recorders_[1]->Add("norm \xe2\x82", {}));
+  now_ += 90 * kSecond;
+  Beat({0, 1});
+  std::filesystem::remove(FlightPath(dir_, 2));
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.ask_for_recorder = [](int) { return absl::UnavailableError("gone \xff"); };
+  const absl::StatusOr<JobState> job = Read(environment);
+  EXPECT_THAT(job->ranks[2].problem, EndsWith("gone \uFFFD"));
+  const HangVerdict verdict = DiagnoseHang(*job, HangOptions());
+  EXPECT_THAT(verdict.verdict(),
+              StartsWith("rank 1 (node\uFFFD) never came to reduce \uFFFD #1 of group data \uFFFD"));
+  EXPECT_EQ(verdict.ranks(1).place(), "norm \uFFFD\uFFFD");
 }
 
 TEST_F(RunStateTest, NoRunDirectoryIsAnError) {

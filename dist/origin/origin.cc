@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -46,12 +45,6 @@ struct Compared {
   std::string doubts;
 };
 
-std::string Utf8(std::string_view text) {
-  std::string valid;
-  AppendValidUtf8(text, valid);
-  return valid;
-}
-
 const char* NameOf(Candidate::Kind kind) {
   switch (kind) {
     case Candidate::Kind::kUpdate:
@@ -72,7 +65,7 @@ bool IsSame(const Candidate& a, const Candidate& b) {
 
 // What only one of the runs has, and nothing was compared with.
 void AddWhatIsNotCompared(const RunLogs& reference, const RunLogs& current,
-                          const std::vector<std::unique_ptr<Compared>>& compared, OriginVerdict* verdict) {
+                          const std::vector<Compared>& compared, OriginVerdict* verdict) {
   if (reference.world_size != current.world_size) {
     verdict->add_problems(absl::StrCat("the reference has ", reference.world_size,
                                        " ranks, and the current run ", current.world_size,
@@ -80,16 +73,16 @@ void AddWhatIsNotCompared(const RunLogs& reference, const RunLogs& current,
   }
   // Ranks mostly log the same iterations.
   std::map<std::string, std::vector<int>> ranks_of;
-  for (const auto& rank : compared) {
-    const std::vector<AlignedOps::Iteration>& both = rank->aligned.iterations;
-    const size_t only_a = rank->aligned.a->iterations.size() - both.size();
-    const size_t only_b = rank->aligned.b->iterations.size() - both.size();
+  for (const Compared& rank : compared) {
+    const std::vector<AlignedOps::Iteration>& both = rank.aligned.iterations;
+    const size_t only_a = rank.aligned.a->iterations.size() - both.size();
+    const size_t only_b = rank.aligned.b->iterations.size() - both.size();
     if (only_a + only_b == 0) continue;
     ranks_of[absl::StrCat(
                  "iterations logged in the reference only: ", only_a, ", in the current run only: ", only_b,
                  ", in both: ", both.size(),
                  both.empty() ? "" : absl::StrCat(", ", both.front().number, " to ", both.back().number))]
-        .push_back(rank->rank_b);
+        .push_back(rank.rank_b);
   }
   for (const auto& [what, ranks] : ranks_of) {
     verdict->add_problems(absl::StrCat(FormatRanks(ranks), ": ", what));
@@ -97,17 +90,17 @@ void AddWhatIsNotCompared(const RunLogs& reference, const RunLogs& current,
 }
 
 // Tensors that were not compared since nothing is known of them, where nothing else tells that.
-void AddWhatIsNotKnown(const std::vector<std::unique_ptr<Compared>>& compared, OriginVerdict* verdict) {
+void AddWhatIsNotKnown(const std::vector<Compared>& compared, OriginVerdict* verdict) {
   int64_t num_tensors = 0;
   int64_t num_unknown = 0;
   const auto count = [&](const LoggedOp& op) {
     num_tensors += op.num_tensors();
     for (int i = 0; i < op.num_tensors(); ++i) num_unknown += op.is_known(i) ? 0 : 1;
   };
-  for (const auto& rank : compared) {
-    for (const OpPair& pair : rank->aligned.pairs) {
-      count(rank->aligned.op_a(pair));
-      count(rank->aligned.op_b(pair));
+  for (const Compared& rank : compared) {
+    for (const OpPair& pair : rank.aligned.pairs) {
+      count(rank.aligned.op_a(pair));
+      count(rank.aligned.op_b(pair));
     }
   }
   if (num_tensors == 0) {
@@ -127,22 +120,22 @@ bool IsSameRun(const std::string& a, const std::string& b) {
   return a == b || std::filesystem::equivalent(a, b, error);
 }
 
-absl::StatusOr<std::vector<std::unique_ptr<Compared>>> Align(const RunLogs& reference, const RunLogs& current,
-                                                             const RunLogs* perturbed,
-                                                             const std::vector<std::pair<int, int>>& ranks) {
-  std::vector<std::unique_ptr<Compared>> compared;
+absl::StatusOr<std::vector<Compared>> Align(const RunLogs& reference, const RunLogs& current,
+                                            const RunLogs* perturbed,
+                                            const std::vector<std::pair<int, int>>& ranks) {
+  std::vector<Compared> compared;
   for (const auto& [rank_a, rank_b] : ranks) {
     if (reference.ranks.count(rank_a) == 0 || current.ranks.count(rank_b) == 0) continue;
-    compared.push_back(std::make_unique<Compared>());
-    compared.back()->rank_a = rank_a;
-    compared.back()->rank_b = rank_b;
+    Compared& rank = compared.emplace_back();
+    rank.rank_a = rank_a;
+    rank.rank_b = rank_b;
   }
   if (compared.empty()) {
     return absl::NotFoundError(
         absl::StrCat(reference.run_dir, ", ", current.run_dir, ": no rank has a log of operations in both"));
   }
   ParallelFor(static_cast<int64_t>(compared.size()), NumThreads(0), [&](int64_t i) {
-    Compared& rank = *compared[i];
+    Compared& rank = compared[i];
     const LoggedOps& a = *reference.ranks.at(rank.rank_a);
     rank.aligned = AlignOps(a, *current.ranks.at(rank.rank_b));
     if (perturbed == nullptr) return;
@@ -154,12 +147,12 @@ absl::StatusOr<std::vector<std::unique_ptr<Compared>>> Align(const RunLogs& refe
   int64_t num_renamed = 0;
   int64_t num_only_in_a = 0;
   int64_t num_only_in_b = 0;
-  for (const auto& rank : compared) {
-    num_iterations += static_cast<int64_t>(rank->aligned.iterations.size());
-    num_pairs += static_cast<int64_t>(rank->aligned.pairs.size());
-    num_renamed += rank->aligned.num_renamed;
-    num_only_in_a += rank->aligned.num_only_in_a;
-    num_only_in_b += rank->aligned.num_only_in_b;
+  for (const Compared& rank : compared) {
+    num_iterations += static_cast<int64_t>(rank.aligned.iterations.size());
+    num_pairs += static_cast<int64_t>(rank.aligned.pairs.size());
+    num_renamed += rank.aligned.num_renamed;
+    num_only_in_a += rank.aligned.num_only_in_a;
+    num_only_in_b += rank.aligned.num_only_in_b;
   }
   if (num_iterations == 0) {
     return absl::NotFoundError(
@@ -177,26 +170,26 @@ absl::StatusOr<std::vector<std::unique_ptr<Compared>>> Align(const RunLogs& refe
 }
 
 // The first of the ranks with a candidate, in iteration and place in the log; null: none has.
-const Compared* FirstOf(const std::vector<std::unique_ptr<Compared>>& compared) {
+const Compared* FirstOf(const std::vector<Compared>& compared) {
   const auto place = [](const Compared& rank) {
     return std::make_pair(rank.candidate->iteration, rank.candidate->position);
   };
   const Compared* first = nullptr;
-  for (const auto& rank : compared) {
-    if (rank->candidate && (first == nullptr || place(*rank) < place(*first))) first = rank.get();
+  for (const Compared& rank : compared) {
+    if (rank.candidate && (first == nullptr || place(rank) < place(*first))) first = &rank;
   }
   return first;
 }
 
 // Returns FirstOf().
-const Compared* Judge(const std::vector<std::unique_ptr<Compared>>& compared, bool tolerant, int world_size) {
+const Compared* Judge(std::vector<Compared>& compared, bool tolerant, int world_size) {
   CollectiveInputs collectives;
-  for (const auto& rank : compared) {
-    collectives.Add(rank->aligned, rank->perturbed ? &*rank->perturbed : nullptr);
+  for (const Compared& rank : compared) {
+    collectives.Add(rank.aligned, rank.perturbed ? &*rank.perturbed : nullptr);
   }
   Gains gains;
-  for (const auto& rank : compared) {
-    if (rank->perturbed) gains.Add(*rank->perturbed, collectives, world_size);
+  for (const Compared& rank : compared) {
+    if (rank.perturbed) gains.Add(*rank.perturbed, collectives, world_size);
   }
   // A rank that the perturbed run has no log of has one without operations.
   const auto judge_of = [&](Compared& rank) {
@@ -207,7 +200,7 @@ const Compared* Judge(const std::vector<std::unique_ptr<Compared>>& compared, bo
     return RankJudge(rank.aligned, tolerant ? &*rank.perturbed : nullptr, collectives, gains, world_size);
   };
   ParallelFor(static_cast<int64_t>(compared.size()), NumThreads(0), [&](int64_t i) {
-    Compared& rank = *compared[i];
+    Compared& rank = compared[i];
     RankJudge judge = judge_of(rank);
     rank.candidate = judge.Find();
     rank.differs = judge.differs();
@@ -229,10 +222,10 @@ const Compared* Judge(const std::vector<std::unique_ptr<Compared>>& compared, bo
   if (first == nullptr) return nullptr;
   const Candidate& named = *first->candidate;
   const double times = named.explained > 0 ? named.difference / named.explained : 0;
-  for (const auto& rank : compared) {
-    rank->is_named = (rank->candidate && IsSame(*rank->candidate, named)) ||
-                     (tolerant && named.tensor_is_output && times > 1 &&
-                      judge_of(*rank).TimesExplained(named) >= kAlmostAsMuch * times);
+  for (Compared& rank : compared) {
+    rank.is_named = (rank.candidate && IsSame(*rank.candidate, named)) ||
+                    (tolerant && named.tensor_is_output && times > 1 &&
+                     judge_of(rank).TimesExplained(named) >= kAlmostAsMuch * times);
   }
   return first;
 }
@@ -242,20 +235,20 @@ void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& c
   const OpDefinition& definition = candidate.op->definition();
   verdict->set_kind(NameOf(candidate.kind));
   verdict->set_iteration(candidate.iteration);
-  verdict->set_operation(Utf8(definition.name));
-  verdict->set_module(Utf8(definition.module));
-  verdict->set_phase(Utf8(definition.phase));
+  verdict->set_operation(definition.name);
+  verdict->set_module(definition.module);
+  verdict->set_phase(definition.phase);
   verdict->set_direction(definition.is_backward ? "backward" : "forward");
-  verdict->set_source(Utf8(definition.source));
-  verdict->set_tensor(Utf8(candidate.tensor));
+  verdict->set_source(definition.source);
+  verdict->set_tensor(candidate.tensor);
   verdict->set_relative_difference(candidate.difference);
   verdict->set_estimated(true);
   verdict->set_explained(candidate.explained);
   verdict->set_input_difference(candidate.input_difference);
   verdict->set_in_one_run_only(candidate.tensor_b < 0);
   verdict->set_collective(candidate.op->definition().role == OpRole::kCollective);
-  verdict->set_detail(Utf8(candidate.detail));
-  verdict->set_last_written_by(Utf8(candidate.last_written_by));
+  verdict->set_detail(ValidUtf8(candidate.detail));
+  verdict->set_last_written_by(candidate.last_written_by);
   if (candidate.tensor_a < 0) return;
   const OpPair& pair = rank.aligned.pairs[candidate.pair];
   const auto elements =
@@ -277,34 +270,34 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
   if (ranks.empty()) {
     for (const auto& [rank, log] : reference.ranks) ranks.emplace_back(rank, rank);
   }
-  OTT_ASSIGN_OR_RETURN(const auto compared, Align(reference, current, perturbed, ranks));
+  OTT_ASSIGN_OR_RETURN(std::vector<Compared> compared, Align(reference, current, perturbed, ranks));
   const Compared* const first = Judge(compared, perturbed != nullptr, reference.world_size);
 
   OriginVerdict verdict;
-  verdict.set_reference(Utf8(reference.run_dir));
-  verdict.set_current(Utf8(current.run_dir));
-  if (perturbed != nullptr) verdict.set_perturbed(Utf8(perturbed->run_dir));
+  verdict.set_reference(ValidUtf8(reference.run_dir));
+  verdict.set_current(ValidUtf8(current.run_dir));
+  if (perturbed != nullptr) verdict.set_perturbed(ValidUtf8(perturbed->run_dir));
   verdict.set_world_size(static_cast<int>(compared.size()));
   for (const RunLogs* run : {&reference, &current, perturbed}) {
     if (run == nullptr || (run == &current && &current == &reference)) continue;
-    for (const std::string& problem : run->problems) verdict.add_problems(Utf8(problem));
+    for (const std::string& problem : run->problems) verdict.add_problems(ValidUtf8(problem));
   }
   AddWhatIsNotCompared(reference, current, compared, &verdict);
   bool differs = false;
-  for (const auto& rank : compared) {
-    verdict.set_num_compared(verdict.num_compared() + static_cast<int64_t>(rank->aligned.pairs.size()));
-    verdict.set_num_only_in_reference(verdict.num_only_in_reference() + rank->aligned.num_only_in_a);
-    verdict.set_num_only_in_current(verdict.num_only_in_current() + rank->aligned.num_only_in_b);
-    verdict.set_num_renamed(verdict.num_renamed() + rank->aligned.num_renamed);
-    verdict.set_num_not_judged(verdict.num_not_judged() + rank->num_not_judged);
-    differs = differs || rank->differs;
-    if (!rank->jumps.empty() && verdict.notes_size() < kMaxNotes) verdict.add_notes(Utf8(rank->jumps));
+  for (const Compared& rank : compared) {
+    verdict.set_num_compared(verdict.num_compared() + static_cast<int64_t>(rank.aligned.pairs.size()));
+    verdict.set_num_only_in_reference(verdict.num_only_in_reference() + rank.aligned.num_only_in_a);
+    verdict.set_num_only_in_current(verdict.num_only_in_current() + rank.aligned.num_only_in_b);
+    verdict.set_num_renamed(verdict.num_renamed() + rank.aligned.num_renamed);
+    verdict.set_num_not_judged(verdict.num_not_judged() + rank.num_not_judged);
+    differs = differs || rank.differs;
+    if (!rank.jumps.empty() && verdict.notes_size() < kMaxNotes) verdict.add_notes(rank.jumps);
     // Without another origin, that may be one.
-    if (!rank->doubts.empty() &&
+    if (!rank.doubts.empty() &&
         (first == nullptr ? verdict.problems_size() : verdict.notes_size()) < kMaxNotes) {
-      *(first == nullptr ? verdict.add_problems() : verdict.add_notes()) = Utf8(rank->doubts);
+      *(first == nullptr ? verdict.add_problems() : verdict.add_notes()) = rank.doubts;
     }
-    if (rank->is_named) verdict.add_ranks(rank->rank_b);
+    if (rank.is_named) verdict.add_ranks(rank.rank_b);
   }
   if (first == nullptr) {
     AddWhatIsNotKnown(compared, &verdict);

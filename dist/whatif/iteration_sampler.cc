@@ -143,7 +143,7 @@ void IterationSampler::KeepBlock(absl::StatusOr<IterationBlock> block) {
     }
     if (!sample_.names(index).empty()) continue;
     // Protocol buffers hold UTF-8 alone.
-    AppendValidUtf8(name, *sample_.mutable_names(index));
+    sample_.set_names(index, ValidUtf8(name));
     const auto& collective = options_.collective_measurements;
     sample_.set_collective(index, std::find(collective.begin(), collective.end(), name) != collective.end());
     if (name == options_.observer_measurement) sample_.set_observer(index);

@@ -13,9 +13,8 @@ namespace ott::ab {
 
 // For text and for attributes; control characters, which XML does not allow, are escaped as \xNN.
 inline std::string EscapeMarkup(const std::string& text) {
-  std::string valid;
-  AppendValidUtf8(EscapeControlCharacters(text), valid);
-  return absl::StrReplaceAll(valid, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
+  return absl::StrReplaceAll(ValidUtf8(EscapeControlCharacters(text)),
+                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
 }  // namespace ott::ab

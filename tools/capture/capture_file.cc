@@ -131,8 +131,7 @@ void CaptureFile::Run(sqlite3_stmt* statement) {
 
 void CaptureFile::Bind(sqlite3_stmt* statement, int column, std::string_view value) {
   const bool is_valid = IsAscii(value);
-  std::string valid;
-  if (!is_valid) AppendValidUtf8(value, valid);
+  const std::string valid = is_valid ? std::string() : ValidUtf8(value);
   const std::string_view bound = is_valid ? value : valid;
   // An empty view may have no address, which SQLite takes for NULL.
   sqlite3_bind_text(statement, column, bound.empty() ? "" : bound.data(), static_cast<int>(bound.size()),

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott::hang {
 namespace {
@@ -255,7 +256,7 @@ absl::Status Reader::PushText() {
   OTT_ASSIGN_OR_RETURN(const uint64_t size, TakeUnsigned(4));
   OTT_ASSIGN_OR_RETURN(const std::string_view text, Take(size));
   stack_.push_back(data_.Add(Type::kText));
-  data_[stack_.back()].text = text;
+  data_[stack_.back()].text = ValidUtf8Length(text) == text.size() ? text : data_.Keep(ValidUtf8(text));
   return absl::OkStatus();
 }
 

@@ -24,7 +24,7 @@ class PlainData {
     Type type = Type::kNone;
     int64_t integer = 0;    // of kBool and kInteger
     double real = 0;        // of kReal
-    std::string_view text;  // of kText; the bytes outlive this object
+    std::string_view text;  // of kText, valid UTF-8; the bytes outlive this object
     // Of kList; of kMap keys and values in turn.
     std::vector<Index> items;
   };

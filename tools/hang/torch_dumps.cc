@@ -15,6 +15,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/utf8.h"
 #include "ott/dist/directory/run_directory.h"
 #include "tools/hang/pickle.h"
 
@@ -137,7 +138,6 @@ int64_t PeerOf(std::string_view name) {
 struct Entry {
   JobOperation operation;
   std::string group;
-  std::string description;
   int64_t process_group_id = -1;
   int64_t record_id = 0;
   int64_t point_to_point_sequence = 0;
@@ -207,7 +207,6 @@ class DumpReader {
     if (const Value* const group = data_.Find(value, "process_group");
         group != nullptr && group->type == Type::kList && !group->items.empty()) {
       entry.group = TextOf(&data_[group->items[0]]);
-      if (group->items.size() > 1) entry.description = TextOf(&data_[group->items[1]]);
     }
     entry.process_group_id = IntegerOr(data_.Find(value, "pg_id"), -1);
     entry.record_id = IntegerOr(data_.Find(value, "record_id"), 0);
@@ -452,7 +451,7 @@ absl::StatusOr<JobState> ParseTorchDumps(const std::map<int, std::string>& dumps
     if (dump.ok()) {
       parsed.emplace(rank, *std::move(dump));
     } else {
-      job.ranks[rank].problem = std::string(dump.status().message());
+      job.ranks[rank].problem = ValidUtf8(std::string(dump.status().message()));
       if (first_error.ok()) first_error = dump.status();
     }
   }
@@ -502,10 +501,10 @@ absl::StatusOr<JobState> ReadTorchDumps(const std::string& dir) {
     std::string& problem = job->ranks[rank].problem;
     if (problem.empty()) continue;
     if (problems.count(rank) > 0) problem = problems[rank];
-    problem = absl::StrCat(path.filename().string(), ": ", problem);
+    problem = ValidUtf8(absl::StrCat(path.filename().string(), ": ", problem));
   }
   for (const auto& [stem, paths] : by_stem) {
-    if (stem != most->first) job->notes.push_back(absl::StrCat("files ", stem, "N are ignored"));
+    if (stem != most->first) job->notes.push_back(absl::StrCat("files ", ValidUtf8(stem), "N are ignored"));
   }
   return job;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ott/core/base/check.h"
+#include "ott/core/base/utf8.h"
 #include "ott/dist/hang/diagnosis.h"
 #include "ott/dist/hang/hang_report.h"
 #include "tools/hang/torch_dumps.h"
@@ -25,6 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (job->ranks.size() > 1000) return 0;
   const ott::HangVerdict verdict = ott::DiagnoseHang(*job, ott::HangOptions());
   OTT_CHECK(!verdict.verdict().empty());
-  OTT_CHECK(!ott::FormatHangVerdict(verdict).empty());
+  const std::string text = ott::FormatHangVerdict(verdict);
+  OTT_CHECK(ott::ValidUtf8Length(text) == text.size()) << text;
   return 0;
 }

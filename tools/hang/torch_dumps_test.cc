@@ -195,6 +195,14 @@ TEST(Pickle, AListThatContainsItselfIsReadAsDeepAsAsked) {
   EXPECT_TRUE(ParseTorchDumps({{0, pickle}}).ok()) << ParseTorchDumps({{0, pickle}}).status();
 }
 
+TEST(Pickle, TextThatIsNoUtf8StaysOutOfTheVerdict) {
+  std::string pickle = DumpForTest().Entry(1, "all_reduce?", "scheduled").Pickle();
+  pickle[pickle.find('?')] = '\xff';
+  const absl::StatusOr<JobState> job = ParseTorchDumps({{0, pickle}});
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->names[job->ranks[0].operations[0].name], "all_reduce\uFFFD");
+}
+
 TEST(Pickle, IntegersHaveTheirSign) {
   PlainData::Index root = 0;
   const PlainData data =

@@ -313,8 +313,7 @@ bool EventParser::Parse(std::string_view text, size_t padding, Event* event, boo
   *repaired = false;
   if (parser_->ParseText(text, text.size() + padding, event)) return true;
   std::string& copy = parser_->repaired;
-  copy.clear();
-  AppendValidUtf8(text, copy);
+  copy = ValidUtf8(text);
   std::replace_if(
       copy.begin(), copy.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
   *repaired = copy != text;

@@ -388,6 +388,22 @@ TEST_F(OriginOfHandWrittenLogs, WhatCameInIterationsThatWereNotLoggedIsNobodys) 
   EXPECT_THAT(verdict->verdict(), Not(HasSubstr("and not a device")));
 }
 
+TEST_F(OriginOfHandWrittenLogs, NamesThatAreNoUtf8StayOutOfTheVerdict) {
+  HandWritten a = A();
+  a.Op("linear \xff", {10}, 30);
+  a.Op("softmax \xff", {30}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("linear \xff", {10}, 31);
+  b.Op("softmax \xff", {31}, 61);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear \uFFFD");
+  ASSERT_EQ(verdict->spread_size(), 1);
+  EXPECT_EQ(verdict->spread(0).operation(), "softmax \uFFFD");
+}
+
 TEST_F(OriginOfHandWrittenLogs, TwoRanksOfOneRunAreCompared) {
   for (const int rank : {0, 1}) {
     HandWritten log(dir_ + "/a", rank, 2);

@@ -150,7 +150,7 @@ Answer DoesItHang(const RunReport& report) {
   Answer answer = {
       "hang", "Does it hang?", Grade::kUnknown, "Not recorded: no rank kept a flight recorder.", "", ""};
   if (report.hang) {
-    answer.text = EscapeControlCharacters(report.hang->verdict());
+    answer.text = report.hang->verdict();
     answer.grade = report.hang->answer() == HangVerdict::HANGING       ? Grade::kBad
                    : report.hang->answer() == HangVerdict::NOT_HANGING ? Grade::kGood
                                                                        : Grade::kUnknown;
@@ -165,8 +165,7 @@ Answer DoesItHang(const RunReport& report) {
       (!report.hang || report.hang->answer() != report.earlier_hang->answer() ||
        !std::equal(report.hang->culprits().begin(), report.hang->culprits().end(),
                    report.earlier_hang->culprits().begin(), report.earlier_hang->culprits().end()))) {
-    absl::StrAppend(&answer.text,
-                    "\nfound while it stood: ", EscapeControlCharacters(report.earlier_hang->verdict()));
+    absl::StrAppend(&answer.text, "\nfound while it stood: ", report.earlier_hang->verdict());
   }
   return answer;
 }

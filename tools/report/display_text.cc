@@ -56,13 +56,9 @@ size_t LastBytes(const std::string& text, size_t num_characters) {
 std::string DisplayName(std::string_view name) {
   // What is cut away is not looked at: names may be of any length.
   constexpr size_t kMaxBytes = 8 * kMaxCharacters;
-  std::string valid;
-  if (name.size() > 2 * kMaxBytes) {
-    AppendValidUtf8(name.substr(0, kMaxBytes), valid);
-    AppendValidUtf8(name.substr(name.size() - kMaxBytes), valid);
-  } else {
-    AppendValidUtf8(name, valid);
-  }
+  const std::string valid = name.size() > 2 * kMaxBytes ? ValidUtf8(name.substr(0, kMaxBytes)) +
+                                                              ValidUtf8(name.substr(name.size() - kMaxBytes))
+                                                        : ValidUtf8(name);
   const std::string text = EscapeDirections(EscapeControlCharacters(valid));
   if (FirstBytes(text, kMaxCharacters) == text.size()) return text;
   return absl::StrCat(text.substr(0, FirstBytes(text, kMaxCharacters * 2 / 3)), "\u2026",
@@ -70,8 +66,7 @@ std::string DisplayName(std::string_view name) {
 }
 
 std::string DisplayLines(std::string_view text, size_t max_bytes) {
-  std::string valid;
-  AppendValidUtf8(text.substr(0, max_bytes), valid);
+  std::string valid = ValidUtf8(text.substr(0, max_bytes));
   if (text.size() > max_bytes)
     absl::StrAppend(&valid, "\n... and ", text.size() - max_bytes, " more bytes\n");
   return EscapeDirections(valid);

@@ -34,9 +34,7 @@ class Exposition {
 
  private:
   static std::string Escape(std::string_view label) {
-    std::string valid;
-    AppendValidUtf8(label, valid);
-    return absl::StrReplaceAll(valid, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
+    return absl::StrReplaceAll(ValidUtf8(label), {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
   }
 
   const std::string run_dir_;

@@ -327,6 +327,15 @@ TEST_F(RunReportTest, WhatCannotBeToldOfAHangIsNoCompleteReport) {
   EXPECT_TRUE(report.complete());
 }
 
+TEST_F(RunReportTest, NamesInAVerdictOnAHangAreEscapedOnce) {
+  RunReport report = Read();
+  report.hang.emplace();
+  report.hang->set_verdict("rank 1 never came to a\\nb");
+  report.earlier_hang.emplace(*report.hang);
+  report.earlier_hang->set_answer(HangVerdict::HANGING);
+  EXPECT_THAT(Text(report), HasSubstr("? Does it hang?\n  rank 1 never came to a\\nb\n"));
+}
+
 TEST_F(RunReportTest, DamagedStatisticsOfAllRanksAreNoCompleteReport) {
   ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), "{").ok());
   EXPECT_THAT(Read().problems, Contains(HasSubstr("cluster_stats.json: ")));
