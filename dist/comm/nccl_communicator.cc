@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "nccl_gather_buffer.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/cuda_status.h"
@@ -35,10 +36,7 @@ void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 // A rank that is gone must not keep this one from ending.
 constexpr auto kTimeToEnd = std::chrono::seconds(2);
 
-// What each rank brings to one step of a gather: as little device memory as possible, as each rank has that
-// of all.
-constexpr size_t kBlockBytes = 16 * 1024;
-constexpr size_t kFirstNumBlocks = 8;
+constexpr size_t kBlockBytes = NcclGatherBuffer::kBlockBytes;
 // What each rank brings to every rank at first: the size, and often all.
 constexpr size_t kFirstBlockBytes = 64;
 
@@ -103,14 +101,17 @@ std::string_view ToString(Reduction reduction) {
 class NcclCommunicatorImpl final : public NcclCommunicator {
  public:
   NcclCommunicatorImpl(std::shared_ptr<Communicator> control, int device)
-      : control_(std::move(control)), device_(device), self_(std::make_shared<NcclCommunicatorImpl*>(this)) {}
+      : control_(std::move(control)),
+        device_(device),
+        self_(std::make_shared<NcclCommunicatorImpl*>(this)),
+        gathered_(control_->rank(), control_->size()) {}
   ~NcclCommunicatorImpl() override {
     *self_ = nullptr;
     End();
     const internal::CudaDeviceScope scope(device_);
     // What an aborted gather left still writes there.
     if (stream_ != nullptr) cudaStreamSynchronize(stream_);
-    FreeGathered();
+    gathered_.Free();
     if (host_block_ != nullptr) cudaFreeHost(host_block_);
     if (block_ != nullptr) cudaFree(block_);
     if (words_ != nullptr) cudaFree(words_);
@@ -154,19 +155,18 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     OTT_RETURN_IF_ERROR(scope.status());
     OTT_RETURN_IF_ERROR(Prepare());
     // The largest of a word and the largest of its complement belong together where all are the same.
-    std::vector<uint64_t> mine(words.begin(), words.end());
-    for (const uint64_t word : words) mine.push_back(~word);
-    const size_t num_bytes = mine.size() * sizeof(uint64_t);
-    std::memcpy(host_block_, mine.data(), num_bytes);
+    std::vector<uint64_t> largest(words.begin(), words.end());
+    for (const uint64_t word : words) largest.push_back(~word);
+    const size_t num_bytes = largest.size() * sizeof(uint64_t);
+    std::memcpy(host_block_, largest.data(), num_bytes);
     OTT_RETURN_IF_CUDA_ERROR(
         cudaMemcpyAsync(words_, host_block_, num_bytes, cudaMemcpyHostToDevice, stream_));
     OTT_RETURN_IF_ERROR(OnStream(
         "ncclAllReduce", stream_,
         [&](cudaStream_t s) {
-          return ncclAllReduce(words_, words_, mine.size(), ncclUint64, ncclMax, comm_, s);
+          return ncclAllReduce(words_, words_, largest.size(), ncclUint64, ncclMax, comm_, s);
         },
         deadline));
-    std::vector<uint64_t> largest(mine.size());
     OTT_RETURN_IF_CUDA_ERROR(
         cudaMemcpyAsync(host_block_, words_, num_bytes, cudaMemcpyDeviceToHost, stream_));
     OTT_RETURN_IF_CUDA_ERROR(cudaStreamSynchronize(stream_));
@@ -217,7 +217,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     OTT_RETURN_IF_ERROR(scope.status());
     if (std::exchange(gathers_, false)) {
       OTT_RETURN_IF_ERROR(PollGather(deadline, deadline).status());
-      MakeRoom();
+      gathered_.MakeRoom();
     }
     Count("BeginGather", "");
     mine_.assign(bytes);
@@ -234,9 +234,10 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
                                                                        Deadline last) override {
     const std::lock_guard lock(mutex_);
     OTT_CHECK(gathers_) << "no gather was begun";
+    const internal::CudaDeviceScope scope(device_);
     absl::StatusOr<bool> has_come = PollGather(deadline, last);
     // Ranks look at different moments: only where all wait do they all enqueue it again.
-    while (has_come.ok() && *has_come && all_wait_ && MakeRoom()) {
+    while (has_come.ok() && *has_come && all_wait_ && gathered_.MakeRoom()) {
       const absl::Status again = EnqueueGather(last);
       has_come = again.ok() ? PollGather(deadline, last) : absl::StatusOr<bool>(again);
     }
@@ -244,8 +245,8 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     gathers_ = false;
     if (!has_come.ok()) GiveUp(has_come.status());
     OTT_RETURN_IF_ERROR(has_come.status());
-    std::vector<std::string> gathered = Gathered();
-    MakeRoom();
+    std::vector<std::string> gathered = gathered_.Gathered();
+    gathered_.MakeRoom();
     return gathered;
   }
 
@@ -465,57 +466,27 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     return absl::OkStatus();
   }
 
-  // Pinned memory that the device reads and writes. Behind it lie this rank's blocks, then on rank 0 for each
-  // block those of all ranks. A rank's blocks begin with its size.
-  struct GatheredBytes {
-    uint64_t size;     // of this rank's
-    uint64_t largest;  // of all ranks' sizes
-  };
-  char* Mine() const { return reinterpret_cast<char*>(gathered_ + 1); }
-  char* All() const { return Mine() + num_blocks_ * kBlockBytes; }
-
-  // For how many bytes of a rank there is room.
-  size_t Capacity() const { return num_blocks_ * kBlockBytes - sizeof(uint64_t); }
-
-  absl::Status PrepareGather() {
-    const auto num_ranks = static_cast<size_t>(size());
-    if (gathered_ == nullptr) {
-      const size_t num_blocks = num_blocks_ * (rank() == 0 ? 1 + num_ranks : 1);
-      OTT_RETURN_IF_CUDA_ERROR(cudaHostAlloc(reinterpret_cast<void**>(&gathered_),
-                                             sizeof(GatheredBytes) + num_blocks * kBlockBytes,
-                                             cudaHostAllocDefault));
-    }
-    return absl::OkStatus();
-  }
-
-  void FreeGathered() {
-    if (gathered_ != nullptr) cudaFreeHost(gathered_);
-    gathered_ = nullptr;
-  }
-
   // The largest of the ranks' sizes, and as many blocks of each rank as there is room for.
   absl::Status EnqueueGather(Deadline deadline) {
     const internal::CudaDeviceScope scope(device_);
     OTT_RETURN_IF_ERROR(scope.status());
-    OTT_RETURN_IF_ERROR(PrepareGather());
-    gathered_->size = mine_.size();
-    std::memcpy(Mine(), &gathered_->size, sizeof(uint64_t));
-    std::memcpy(Mine() + sizeof(uint64_t), mine_.data(), std::min(mine_.size(), Capacity()));
+    OTT_RETURN_IF_CUDA_ERROR(gathered_.Allocate());
+    gathered_.SetMine(mine_);
     OTT_RETURN_IF_CUDA_ERROR(
-        cudaMemcpyAsync(words_, &gathered_->size, sizeof(uint64_t), cudaMemcpyHostToDevice, stream_));
+        cudaMemcpyAsync(words_, gathered_.size(), sizeof(uint64_t), cudaMemcpyHostToDevice, stream_));
     OTT_RETURN_IF_ERROR(Finish(
         "ncclAllReduce", ncclAllReduce(words_, words_, 1, ncclUint64, ncclMax, comm_, stream_), deadline));
     OTT_RETURN_IF_CUDA_ERROR(
-        cudaMemcpyAsync(&gathered_->largest, words_, sizeof(uint64_t), cudaMemcpyDeviceToHost, stream_));
-    const size_t all_bytes = kBlockBytes * static_cast<size_t>(size());
-    for (size_t block = 0; block < num_blocks_; ++block) {
-      OTT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(block_, Mine() + block * kBlockBytes, kBlockBytes,
-                                               cudaMemcpyHostToDevice, stream_));
+        cudaMemcpyAsync(gathered_.largest(), words_, sizeof(uint64_t), cudaMemcpyDeviceToHost, stream_));
+    for (size_t block = 0; block < gathered_.num_blocks(); ++block) {
+      OTT_RETURN_IF_CUDA_ERROR(
+          cudaMemcpyAsync(block_, gathered_.Mine(block), kBlockBytes, cudaMemcpyHostToDevice, stream_));
       OTT_RETURN_IF_ERROR(Finish(
           "ncclAllGather",
           ncclAllGather(block_, block_ + kBlockBytes, kBlockBytes, ncclUint8, comm_, stream_), deadline));
       if (rank() != 0) continue;
-      OTT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(All() + block * all_bytes, block_ + kBlockBytes, all_bytes,
+      OTT_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(gathered_.All(block), block_ + kBlockBytes,
+                                               kBlockBytes * static_cast<size_t>(size()),
                                                cudaMemcpyDeviceToHost, stream_));
     }
     return absl::OkStatus();
@@ -532,33 +503,6 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
       return Fail(absl::StatusCode::kDeadlineExceeded, "ncclAllGather", Late(last), last);
     }
     return has_come;
-  }
-
-  // Whether there was not enough for all ranks' bytes.
-  bool MakeRoom() {
-    if (gathered_->largest <= Capacity()) return false;
-    num_blocks_ = (gathered_->largest + sizeof(uint64_t)) * 5 / 4 / kBlockBytes + 1;
-    const internal::CudaDeviceScope scope(device_);
-    FreeGathered();
-    return true;
-  }
-
-  std::vector<std::string> Gathered() const {
-    if (rank() != 0) return {};
-    const auto num_ranks = static_cast<size_t>(size());
-    std::vector<std::string> bytes(num_ranks);
-    for (size_t from = 0; from < num_ranks; ++from) {
-      uint64_t num_bytes = 0;
-      std::memcpy(&num_bytes, All() + from * kBlockBytes, sizeof(num_bytes));
-      if (num_bytes > Capacity()) continue;
-      const uint64_t end = sizeof(num_bytes) + num_bytes;
-      for (uint64_t at = 0; at < end; at += kBlockBytes) {
-        const char* const block = All() + (at / kBlockBytes * num_ranks + from) * kBlockBytes;
-        bytes[from].append(block, std::min<uint64_t>(kBlockBytes, end - at));
-      }
-      bytes[from].erase(0, sizeof(num_bytes));
-    }
-    return bytes;
   }
 
   static std::string Late(Deadline deadline) {
@@ -639,8 +583,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   bool gathers_ = false;
   bool all_wait_ = false;
   std::string mine_;
-  GatheredBytes* gathered_ = nullptr;
-  size_t num_blocks_ = kFirstNumBlocks;
+  NcclGatherBuffer gathered_;
 };
 
 }  // namespace
