@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "block_pieces.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/persistent_excess.h"
@@ -33,107 +34,6 @@ constexpr size_t kMaxRanksInPairs = 256;
 // Of a rank's work: where others had its CPU for less of it, predictions hold.
 constexpr double kTakenWorthANote = 0.1;
 
-// A stretch of one rank's time, from nanoseconds to nanoseconds.
-struct Piece {
-  // Of the names of all ranks; -1: outside all measurements.
-  int32_t name = -1;
-  // Of the ranks' waiting for each other: how many of the name the iteration had before; -1: it is work.
-  int32_t ordinal = -1;
-  int64_t iteration = 0;
-  int64_t start = 0;
-  int64_t end = 0;
-};
-
-// Which synchronization: name, iteration and how many of the name the iteration had before.
-using SyncKey = std::tuple<int32_t, int64_t, int32_t>;
-SyncKey KeyOf(const Piece& piece) { return {piece.name, piece.iteration, piece.ordinal}; }
-
-absl::Status CheckBlock(const IterationSample& sample, const IterationBlock& block) {
-  const int size = block.name_size();
-  if (block.start_size() != size || block.duration_size() != size || block.iteration_end().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("rank ", sample.rank(), ": a block of ", size, " names, ",
-                                                   block.start_size(), " starts and ", block.duration_size(),
-                                                   " durations"));
-  }
-  constexpr int64_t kMax = int64_t{1} << 60;
-  int64_t start = 0;
-  for (int i = 0; i < size; ++i) {
-    start += std::clamp<int64_t>(block.start(i), 0, kMax);
-    if (block.name(i) < 0 || block.name(i) >= sample.names_size() || block.start(i) < 0 ||
-        block.duration(i) < 0 || block.duration(i) > kMax || start > kMax) {
-      return absl::InvalidArgumentError(absl::StrCat("rank ", sample.rank(), ": interval ", i,
-                                                     " of iteration ", block.first_iteration(), " is none"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Cuts a block of one rank into stretches.
-class BlockCutter {
- public:
-  BlockCutter(const IterationSample& sample, const IterationBlock& block, const std::vector<int32_t>& names)
-      : sample_(sample), block_(block), names_(names) {}
-
-  std::vector<Piece> Cut() {
-    int64_t start = 0;
-    int64_t iteration_end = block_.iteration_end(0);
-    int iteration = 0;
-    for (int i = 0; i < block_.name_size(); ++i) {
-      start += block_.start(i);
-      while (iteration + 1 < block_.iteration_end_size() && start >= iteration_end) {
-        ++iteration;
-        iteration_end += block_.iteration_end(iteration);
-        ordinals_.clear();
-      }
-      iteration_ = block_.first_iteration() + iteration;
-      // Inside of a collective measurement nothing else counts.
-      if (start < cursor_) continue;
-      EndRunning(start);
-      AddWork(start);
-      const int64_t end = start + block_.duration(i);
-      const int32_t name = block_.name(i);
-      if (sample_.collective(name) && name != sample_.observer()) {
-        pieces_.push_back({names_[name], ordinals_[name]++, iteration_, start, end});
-        cursor_ = end;
-      } else {
-        running_.push_back({name, end});
-      }
-    }
-    EndRunning(std::numeric_limits<int64_t>::max());
-    AddWork(std::accumulate(block_.iteration_end().begin(), block_.iteration_end().end(), int64_t{0}));
-    for (Piece& piece : pieces_) {
-      piece.start += block_.begin();
-      piece.end += block_.begin();
-    }
-    return std::move(pieces_);
-  }
-
- private:
-  // What ended by then.
-  void EndRunning(int64_t by) {
-    while (!running_.empty() && running_.back().second <= by) {
-      AddWork(running_.back().second);
-      running_.pop_back();
-    }
-  }
-
-  // Up to there, of the innermost measurement that runs.
-  void AddWork(int64_t end) {
-    if (end <= cursor_) return;
-    pieces_.push_back({running_.empty() ? -1 : names_[running_.back().first], -1, iteration_, cursor_, end});
-    cursor_ = end;
-  }
-
-  const IterationSample& sample_;
-  const IterationBlock& block_;
-  const std::vector<int32_t>& names_;
-  int64_t cursor_ = 0;
-  int64_t iteration_ = 0;
-  std::vector<std::pair<int32_t, int64_t>> running_;  // name and end
-  std::map<int32_t, int32_t> ordinals_;
-  std::vector<Piece> pieces_;
-};
-
 class Maker {
  public:
   explicit Maker(std::vector<IterationSample> samples) : samples_(std::move(samples)) {
@@ -143,7 +43,8 @@ class Maker {
   }
 
   absl::StatusOr<Job> Make() {
-    OTT_RETURN_IF_ERROR(DescribeRanks());
+    for (const IterationSample& sample : samples_) OTT_RETURN_IF_ERROR(CheckSample(sample));
+    DescribeRanks();
     OTT_RETURN_IF_ERROR(CutBlocks());
     FindGroups();
     for (const Block& block : blocks_) AddBlock(block);
@@ -184,16 +85,11 @@ class Maker {
   // The same iterations of all ranks, by rank.
   using Block = std::vector<std::vector<Piece>>;
 
-  absl::Status DescribeRanks() {
+  void DescribeRanks() {
     int world_size = 0;
     for (const IterationSample& sample : samples_) {
       job_.ranks.push_back({sample.rank(), -1, -1, sample.host()});
       world_size = std::max(world_size, sample.world_size());
-      if (sample.collective_size() != sample.names_size()) {
-        return absl::InvalidArgumentError(absl::StrCat("rank ", sample.rank(), ": ", sample.names_size(),
-                                                       " names, of which ", sample.collective_size(),
-                                                       " are collective or not"));
-      }
       std::vector<int32_t>& names = names_of_rank_.emplace_back();
       for (int i = 0; i < sample.names_size(); ++i) {
         const auto [known, is_new] = index_.emplace(sample.names(i), static_cast<int32_t>(names_.size()));
@@ -216,7 +112,6 @@ class Maker {
                                         " ranks left no iterations: ", absl::StrJoin(missing, ", "),
                                         missing.size() == kMaxNamed ? ", ..." : ""));
     }
-    return absl::OkStatus();
   }
 
   // Where not all ranks do like work, those that do are a stage of a pipeline, in the order of the lowest
@@ -266,7 +161,6 @@ class Maker {
     for (const IterationSample& sample : samples_) {
       num_lost = std::max(num_lost, sample.num_iterations_lost());
       for (const IterationBlock& block : sample.blocks()) {
-        OTT_RETURN_IF_ERROR(CheckBlock(sample, block));
         by_iteration[block.first_iteration()].push_back(&block);
         error_bound_ = std::max(error_bound_, block.error_bound());
       }
@@ -275,7 +169,7 @@ class Maker {
       if (of_ranks.size() != samples_.size()) continue;
       Block& block = blocks_.emplace_back();
       for (size_t rank = 0; rank < samples_.size(); ++rank) {
-        block.push_back(BlockCutter(samples_[rank], *of_ranks[rank], names_of_rank_[rank]).Cut());
+        block.push_back(CutBlock(samples_[rank], *of_ranks[rank], names_of_rank_[rank]));
       }
     }
     if (num_lost > 0) {

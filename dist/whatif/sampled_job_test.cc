@@ -293,6 +293,11 @@ TEST(SampledJob, SlowHostIsBlamed) {
   const WhatIfAnswer answer = Ask(training);
   EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3));
   EXPECT_THAT(answer.conclusion(), HasSubstr("host node1: like the others"));
+  // Its name cannot forge a line of the answer.
+  std::vector<IterationSample> samples = training.Run();
+  for (const int rank : {2, 3}) samples[rank].set_host("node1\nverdict: nothing to mend");
+  EXPECT_THAT(FormatWhatIf(AnswerWhatIf(*MakeJob(samples))),
+              HasSubstr("\nverdict: host node1\\nverdict: nothing to mend: like the others"));
   ASSERT_EQ(answer.by_host_size(), 2);
   EXPECT_EQ(answer.by_host(1).name(), "node1");
   EXPECT_GT(answer.by_host(1).saved(), 0.4);
@@ -421,12 +426,20 @@ TEST(SampledJob, RanksWhoseCpuWasTakenAreSaidToSaveMore) {
 
 TEST(SampledJob, DamagedSamplesAreRefused) {
   const std::vector<IterationSample> good = Training().Run();
-  std::vector<std::vector<IterationSample>> damaged(5, good);
+  std::vector<std::vector<IterationSample>> damaged(11, good);
   damaged[0][1].mutable_blocks(0)->mutable_name()->RemoveLast();
   damaged[1][1].mutable_blocks(0)->set_name(0, 99);
   damaged[2][1].mutable_blocks(0)->set_duration(0, -1);
   damaged[3][1].mutable_collective()->RemoveLast();
   damaged[4][1].mutable_blocks(0)->clear_iteration_end();
+  damaged[5][1].mutable_blocks(0)->set_iteration_end(0, -1);
+  damaged[6][1].mutable_blocks(0)->set_iteration_end(0, INT64_MAX);
+  damaged[7][1].mutable_blocks(0)->set_begin(INT64_MAX);
+  damaged[8][1].mutable_blocks(0)->set_error_bound(-1);
+  damaged[9][1].mutable_blocks(7)->set_first_iteration(INT64_MAX);
+  // One rank has a block twice, and another one does not have it.
+  *damaged[10][1].add_blocks() = good[1].blocks(7);
+  damaged[10][2].mutable_blocks()->RemoveLast();
   for (const std::vector<IterationSample>& samples : damaged) {
     EXPECT_EQ(MakeJob(samples).status().code(), absl::StatusCode::kInvalidArgument);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "full_replay.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/statistics/distributions.h"
@@ -28,10 +30,18 @@ constexpr double kWeightOfStage = 0.8;
 // At most so many ranks are to blame; and fewer of them, where that brings this share.
 constexpr size_t kMaxBlamed = 8;
 constexpr double kShareOfBest = 0.8;
+
 double Sum(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return sum;
+}
+
+// 0 to size - 1.
+std::vector<size_t> Indices(size_t size) {
+  std::vector<size_t> indices(size);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
 }
 
 struct Saving {
@@ -122,27 +132,6 @@ class Analysis {
     ideal_ = std::move(replayed[1]);
   }
 
-  // Launch delays included.
-  double ReplayError() {
-    std::vector<double> own;
-    std::vector<double> delays;
-    for (const Job::Operation& operation : job_.operations) {
-      own.push_back(operation.own);
-      delays.push_back(operation.delay);
-    }
-    const DependencyGraph::Times times = job_.graph.ReplayInFull(own, delays);
-    double difference = 0;
-    double total = 0;
-    for (size_t step = 0; step < job_.steps.size(); ++step) {
-      const auto [first, last] = job_.graph.OperationsOf(static_cast<int>(step));
-      double longest = 0;
-      for (int32_t i = first; i < last; ++i) longest = std::max(longest, times.end[i]);
-      difference += std::abs(longest - job_.steps[step].measured_seconds);
-      total += job_.steps[step].measured_seconds;
-    }
-    return total > 0 ? difference / total : 1;
-  }
-
   void Summarize() {
     answer_.set_num_ranks(static_cast<int32_t>(job_.ranks.size()));
     answer_.set_num_steps(num_iterations_);
@@ -160,7 +149,7 @@ class Analysis {
       out.set_slowdown(ideal_[i] > 0 ? measured_[i] / ideal_[i] : 1);
     }
     answer_.set_measured_seconds(measured / num_iterations_);
-    answer_.set_replay_error(ReplayError());
+    answer_.set_replay_error(ReplayError(job_));
     answer_.set_replayed_seconds(MeanOf(measured_));
     answer_.set_ideal_seconds(MeanOf(ideal_));
     answer_.set_slowdown(Sum(ideal_) > 0 ? Sum(measured_) / Sum(ideal_) : 1);
@@ -218,41 +207,45 @@ class Analysis {
   }
 
   // To the answer's steps.
-  void AddToSteps(const std::vector<Part>& parts, const std::string& prefix,
-                  WhatIfStepPart* (WhatIfStep::*add)()) {
+  void AddToSteps(const std::vector<Part>& parts, WhatIfStepPart* (WhatIfStep::*add)()) {
     for (const Part& part : parts) {
       for (size_t step = 0; step < part.slowdown_of_step.size(); ++step) {
         WhatIfStepPart& out = *(answer_.mutable_by_step(static_cast<int>(step))->*add)();
-        out.set_name(prefix + part.name);
+        out.set_name(part.name);
         out.set_slowdown(part.slowdown_of_step[step]);
       }
     }
   }
 
+  // prefix: of the parts' names.
   template <typename Names, typename Selects>
-  std::vector<Part> PartsOf(const Names& names, Selects selects) const {
+  std::vector<Part> PartsOf(const char* prefix, const Names& names, Selects selects) const {
     std::vector<Part> parts;
     for (const auto& name : names) {
-      parts.push_back(
-          {absl::StrCat(name), Select(job_, [&](int rank, int kind) { return selects(name, rank, kind); })});
+      parts.push_back({absl::StrCat(prefix, name),
+                       Select(job_, [&](int rank, int kind) { return selects(name, rank, kind); })});
     }
     FindSlowdowns(parts);
     FindSavings(parts);
     return parts;
   }
 
-  // The ranks that are replayed one by one: all, or of very many those that may be slow.
-  std::vector<size_t> MostExcess() {
-    std::vector<size_t> order(job_.ranks.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-    if (order.size() <= kMaxRanksReplayed) return order;
-    std::vector<double> excess(order.size());
-    for (size_t rank = 0; rank < order.size(); ++rank) {
+  // By what the ranks' operations take longer than those of others, most first.
+  void SortByExcess(std::vector<size_t>& ranks) const {
+    std::vector<double> excess(job_.ranks.size());
+    for (size_t rank = 0; rank < excess.size(); ++rank) {
       for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
         excess[rank] += std::max(replayer_.MeanExcess(static_cast<int>(rank), static_cast<int>(kind)), 0.0);
       }
     }
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return excess[a] > excess[b]; });
+    std::stable_sort(ranks.begin(), ranks.end(), [&](size_t a, size_t b) { return excess[a] > excess[b]; });
+  }
+
+  // The ranks that are replayed one by one: all, or of very many those that may be slow.
+  std::vector<size_t> MostExcess() {
+    std::vector<size_t> order = Indices(job_.ranks.size());
+    if (order.size() <= kMaxRanksReplayed) return order;
+    SortByExcess(order);
     order.resize(kMaxRanksReplayed / 4);
     std::sort(order.begin(), order.end());
     answer_.add_notes(absl::StrCat("by_rank has the ", order.size(), " ranks with most excess"));
@@ -266,24 +259,25 @@ class Analysis {
     }
     const std::vector<size_t> replayed = MostExcess();
     std::vector<Part> some =
-        PartsOf(replayed, [](size_t index, int rank, int) { return static_cast<int>(index) == rank; });
+        PartsOf("", replayed, [](size_t index, int rank, int) { return static_cast<int>(index) == rank; });
     for (size_t i = 0; i < replayed.size(); ++i) {
       some[i].name = RankName(replayed[i]);
       ranks_[replayed[i]] = std::move(some[i]);
     }
-    std::vector<Part> operations = PartsOf(operations_, [this](const std::string& name, int, int kind) {
-      return job_.kinds[kind].operation == name;
+    const std::vector<Part> operations = PartsOf(
+        "", operations_,
+        [this](const std::string& name, int, int kind) { return job_.kinds[kind].operation == name; });
+    stage_parts_ = PartsOf("stage ", stages_,
+                           [this](int stage, int rank, int) { return job_.ranks[rank].stage == stage; });
+    const std::vector<Part> replicas = PartsOf("replica ", replicas_, [this](int replica, int rank, int) {
+      return job_.ranks[rank].replica == replica;
     });
-    stage_parts_ =
-        PartsOf(stages_, [this](int stage, int rank, int) { return job_.ranks[rank].stage == stage; });
-    const std::vector<Part> replicas = PartsOf(
-        replicas_, [this](int replica, int rank, int) { return job_.ranks[rank].replica == replica; });
-    std::vector<std::string> hosts;
-    for (const auto& [host, unused] : ranks_of_host_) hosts.push_back(host);
-    if (hosts.size() > 1) {
-      hosts_ = PartsOf(
-          hosts, [this](const std::string& host, int rank, int) { return job_.ranks[rank].host == host; });
-    }
+    std::vector<std::string> host_names;
+    for (const auto& [host, unused] : ranks_of_host_) host_names.push_back(host);
+    if (host_names.size() < 2) host_names.clear();
+    const std::vector<Part> hosts = PartsOf("", host_names, [this](const std::string& host, int rank, int) {
+      return job_.ranks[rank].host == host;
+    });
     // In a pipeline a rank's slowdown is the smaller of its replica's and its stage's.
     if (!stages_.empty() && !replicas_.empty()) {
       std::map<int, double> of_stage;
@@ -298,23 +292,18 @@ class Analysis {
       }
     }
     for (const size_t rank : replayed) *answer_.add_by_rank() = ToProto(ranks_[rank]);
-    AddToSteps(operations, "", &WhatIfStep::add_by_operation);
-    AddToSteps(stage_parts_, "stage ", &WhatIfStep::add_by_stage);
-    AddToSteps(replicas, "replica ", &WhatIfStep::add_by_replica);
+    AddToSteps(operations, &WhatIfStep::add_by_operation);
+    AddToSteps(stage_parts_, &WhatIfStep::add_by_stage);
+    AddToSteps(replicas, &WhatIfStep::add_by_replica);
     for (const Part& part : operations) *answer_.add_by_operation() = ToProto(part);
     for (const Part& part : stage_parts_) *answer_.add_by_stage() = ToProto(part);
     for (const Part& part : replicas) *answer_.add_by_replica() = ToProto(part);
-    for (const Part& part : hosts_) *answer_.add_by_host() = ToProto(part);
-    for (auto* parts : {answer_.mutable_by_stage(), answer_.mutable_by_replica()}) {
-      const char* const what = parts == answer_.mutable_by_stage() ? "stage " : "replica ";
-      for (WhatIfPart& part : *parts) part.set_name(absl::StrCat(what, part.name()));
-    }
+    for (const Part& part : hosts) *answer_.add_by_host() = ToProto(part);
   }
 
   // By what their own times alone would cost, most first; of two alike the lower rank.
   std::vector<size_t> WorstFirst() const {
-    std::vector<size_t> order(ranks_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::vector<size_t> order = Indices(ranks_.size());
     std::stable_sort(order.begin(), order.end(),
                      [this](size_t a, size_t b) { return ranks_[a].slowdown > ranks_[b].slowdown; });
     return order;
@@ -384,8 +373,7 @@ class Analysis {
       if (blamed_.size() > 1) AppendRepairsOf(blamed_, repairs);
       for (const size_t rank : blamed_) AppendRepairsOf({rank}, repairs);
     } else {
-      std::vector<size_t> order(ranks_.size());
-      for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::vector<size_t> order = Indices(ranks_.size());
       std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
         return ranks_[a].saving.share > ranks_[b].saving.share;
       });
@@ -454,35 +442,12 @@ class Analysis {
   }
 
   void AddCriticalPath() {
-    std::vector<double> own;
-    for (const Job::Operation& operation : job_.operations) own.push_back(operation.own);
-    const DependencyGraph::Times times = job_.graph.ReplayInFull(own, {});
-    std::map<std::pair<int32_t, int32_t>, double> seconds;
-    for (int step = 0; step < job_.graph.num_steps(); ++step) {
-      double end = -1;
-      for (const int32_t operation : job_.graph.CriticalPath(step, times)) {
-        const Job::Operation& what = job_.operations[operation];
-        // From where it may have been waited for, to where the next one on the path took over.
-        if (end < 0) end = times.end[operation];
-        const double begin =
-            std::max(times.start[operation], times.end[operation] - std::max(own[operation], 0.0));
-        seconds[{what.rank, what.kind}] += std::max(std::min(end, times.end[operation]) - begin, 0.0);
-        end = std::min(end, begin);
-      }
-    }
-    std::vector<std::pair<double, std::pair<int32_t, int32_t>>> order;
-    for (const auto& [part, time] : seconds) {
-      if (time > 0) order.push_back({time, part});
-    }
-    std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first > b.first : a.second < b.second;
-    });
     const double total = Sum(measured_);
-    for (const auto& [time, part] : order) {
+    for (const PathPart& part : FindCriticalPath(job_)) {
       CriticalPart& out = *answer_.add_critical_path();
-      out.set_rank(RankName(part.first));
-      out.set_operation(job_.kinds[part.second].name);
-      out.set_share(time / total);
+      out.set_rank(RankName(part.rank));
+      out.set_operation(job_.kinds[part.kind].name);
+      out.set_share(part.seconds / total);
     }
   }
 
@@ -491,8 +456,7 @@ class Analysis {
       answer_.set_verdict(WHAT_IF_CANNOT_TELL);
       answer_.set_conclusion(
           absl::StrFormat("cannot tell: a replay of what was measured is %.1f %% off (limit %.0f %%), so "
-                          "ranks waited for more than "
-                          "the operations that are known",
+                          "ranks waited for more than the operations that are known",
                           100 * answer_.replay_error(), 100 * kMaxReplayError));
       return;
     }
@@ -543,13 +507,7 @@ class Analysis {
     worst.erase(std::remove_if(worst.begin(), worst.end(),
                                [&](size_t rank) { return size_of_stage[job_.ranks[rank].stage] < 2; }),
                 worst.end());
-    const auto excess = [this](size_t rank) {
-      double sum = 0;
-      for (size_t kind = 0; kind < job_.kinds.size(); ++kind)
-        sum += std::max(replayer_.MeanExcess(static_cast<int>(rank), static_cast<int>(kind)), 0.0);
-      return sum;
-    };
-    std::stable_sort(worst.begin(), worst.end(), [&](size_t a, size_t b) { return excess(a) > excess(b); });
+    SortByExcess(worst);
     return worst;
   }
 
@@ -586,14 +544,13 @@ class Analysis {
   bool BlameRanks() {
     if (!answer_.has_worst_ranks_share() || answer_.worst_ranks_share() < kMinShareOfBlamed) return false;
     // Where all ranks of the last stage are among them it is the stage.
-    const auto is_in_last = [this](int rank) { return job_.ranks[rank].stage == *stages_.rbegin(); };
-    size_t num_in_last = 0;
-    for (size_t rank = 0; stages_.size() > 1 && rank < ranks_.size(); ++rank) {
-      const bool is_worst =
-          std::count(answer_.worst_ranks().begin(), answer_.worst_ranks().end(), job_.ranks[rank].rank) > 0;
-      num_in_last += is_in_last(static_cast<int>(rank)) && !is_worst;
+    const auto is_last_but_not_worst = [this](const Job::Rank& rank) {
+      return rank.stage == *stages_.rbegin() &&
+             std::count(answer_.worst_ranks().begin(), answer_.worst_ranks().end(), rank.rank) == 0;
+    };
+    if (stages_.size() > 1 && std::none_of(job_.ranks.begin(), job_.ranks.end(), is_last_but_not_worst)) {
+      return false;
     }
-    if (stages_.size() > 1 && num_in_last == 0) return false;
     answer_.set_verdict(WHAT_IF_RANKS);
     for (const int rank : answer_.worst_ranks()) answer_.add_blamed_ranks(rank);
     answer_.set_conclusion(absl::StrFormat(
@@ -629,7 +586,6 @@ class Analysis {
   std::vector<Part> stage_parts_;
   // Of ranks that do the same: who is to blame.
   std::vector<size_t> blamed_;
-  std::vector<Part> hosts_;
   WhatIfAnswer answer_;
 };
 

@@ -72,7 +72,7 @@ std::string FormatRepair(const WhatIfPart& part, const WhatIfAnswer& answer) {
 std::string FormatWhatIfLine(const WhatIfAnswer& answer) {
   if (answer.verdict() == WHAT_IF_CANNOT_TELL || answer.verdict() == WHAT_IF_EVEN ||
       answer.repairs().empty()) {
-    return absl::StrCat("what if: ", answer.conclusion());
+    return absl::StrCat("what if: ", EscapeControlCharacters(answer.conclusion()));
   }
   return absl::StrCat("what if: ", FormatRepair(answer.repairs(0), answer));
 }
@@ -87,7 +87,7 @@ std::string FormatWhatIf(const WhatIfAnswer& answer) {
   }
   absl::StrAppend(&out, ", and ", FormatSeconds(answer.ideal_seconds()), " if all ranks were alike",
                   absl::StrFormat(": slowdown %.3f\n", answer.slowdown()));
-  absl::StrAppend(&out, "verdict: ", answer.conclusion(), "\n");
+  absl::StrAppend(&out, "verdict: ", EscapeControlCharacters(answer.conclusion()), "\n");
   if (answer.replay_error() <= kMaxReplayError) {
     for (const WhatIfPart& repair : answer.repairs()) {
       absl::StrAppend(&out, "  ", FormatRepair(repair, answer), "\n");
