@@ -33,12 +33,6 @@ CrossCheckVerdict Run(ReplicaCheck& check, int64_t iteration, const std::vector<
                       : check.RunWithoutTensors(iteration, problem);
 }
 
-std::vector<std::string> HostsOf(const Communicator& ranks) {
-  std::vector<std::string> hosts;
-  for (int rank = 0; rank < ranks.size(); ++rank) hosts.push_back(ranks.host(rank));
-  return hosts;
-}
-
 // Over these ranks, though all ranks bring their words.
 ReplicaCheckOptions::AreEqual AreEqualAmong(std::vector<int> ranks, RootExchange::AllGather all_gather) {
   if (all_gather == nullptr) return nullptr;
@@ -85,7 +79,7 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   }
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, deadline));
   std::unique_ptr<CrossCheck> check(
-      new CrossCheck(ranks, *std::move(iterations), *std::move(reference), timeout, collectives.are_equal));
+      new CrossCheck(*std::move(iterations), *std::move(reference), timeout, collectives.are_equal));
   const auto silent = std::make_shared<SilentRanks>();
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_outcomes, ranks.Split(0, 0, deadline));
   check->outcomes_ =
@@ -122,11 +116,9 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   return check;
 }
 
-CrossCheck::CrossCheck(const Communicator& ranks, IterationSelector iterations, ReferenceCheck reference,
+CrossCheck::CrossCheck(IterationSelector iterations, ReferenceCheck reference,
                        std::chrono::nanoseconds timeout, ReplicaCheckOptions::AreEqual are_equal)
-    : rank_(ranks.rank()),
-      hosts_(HostsOf(ranks)),
-      iterations_(std::move(iterations)),
+    : iterations_(std::move(iterations)),
       reference_check_(std::move(reference)),
       timeout_(timeout),
       are_equal_(std::move(are_equal)) {}
@@ -134,7 +126,7 @@ CrossCheck::CrossCheck(const Communicator& ranks, IterationSelector iterations, 
 std::optional<CrossCheckVerdict> CrossCheck::CheckReplicas(int64_t iteration,
                                                            const std::vector<NamedTensor>& tensors,
                                                            const absl::Status& problem) {
-  if (hosts_.size() == 1 && has_reference()) return std::nullopt;
+  if (ranks().size() == 1 && has_reference()) return std::nullopt;
   std::vector<NamedTensor> replicated;
   std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(replicated),
                [this](const NamedTensor& tensor) { return selection().IsReplicated(tensor.path); });
@@ -157,8 +149,7 @@ std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
     std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(shards), [&](const NamedTensor& tensor) {
       return selection().ShardingOf(tensor.path) == static_cast<int>(sharding);
     });
-    const bool has_replicas =
-        static_cast<int>(hosts_.size()) > reference_check_.config().sharded(sharding).num_parts();
+    const bool has_replicas = ranks().size() > reference_check_.config().sharded(sharding).num_parts();
     if (!has_replicas && has_reference()) continue;
     CrossCheckVerdict& verdict = verdicts.emplace_back(
         Run(*shard_checks_[sharding], iteration, shards,
@@ -185,8 +176,8 @@ std::optional<CrossCheckVerdict> CrossCheck::CheckDistinct(int64_t iteration,
 
 CrossCheckVerdict CrossCheck::CheckReference(int64_t iteration, const Value& tensors, const Value* grads,
                                              const absl::Status& problem) {
-  CrossCheckVerdict verdict = reference_check_.Check(iteration, rank_, tensors, grads, problem);
-  verdict.set_host(hosts_[rank_]);
+  CrossCheckVerdict verdict = reference_check_.Check(iteration, ranks().rank(), tensors, grads, problem);
+  verdict.set_host(ranks().host(ranks().rank()));
   for (FirstDifference& difference : *verdict.mutable_differences()) difference.set_hosts(0, verdict.host());
   ShareOutcome(verdict);
   return verdict;
@@ -195,7 +186,7 @@ CrossCheckVerdict CrossCheck::CheckReference(int64_t iteration, const Value& ten
 void CrossCheck::ShareOutcome(CrossCheckVerdict& verdict) {
   CrossCheckVerdict mine;
   mine.set_outcome(verdict.outcome());
-  mine.set_rank(rank_);
+  mine.set_rank(ranks().rank());
   if (verdict.mode() == REFERENCE && verdict.has_tensor_position()) {
     mine.set_tensor(verdict.tensor());
     mine.set_tensor_position(verdict.tensor_position());
@@ -223,7 +214,7 @@ void CrossCheck::ShareOutcome(CrossCheckVerdict& verdict) {
     if (!reason.empty()) AddReason(reason, verdict);
     return;
   }
-  verdict.set_worst_rank(rank_);
+  verdict.set_worst_rank(ranks().rank());
   if (verdict.outcome() == DIFFERENT) {
     verdict.set_worst_outcome(DIFFERENT);
   } else {

@@ -94,15 +94,14 @@ class CrossCheck {
   const TensorSelection& selection() const { return reference_check_.selection(); }
 
  private:
-  CrossCheck(const Communicator& ranks, IterationSelector iterations, ReferenceCheck reference,
-             std::chrono::nanoseconds timeout, ReplicaCheckOptions::AreEqual are_equal);
+  CrossCheck(IterationSelector iterations, ReferenceCheck reference, std::chrono::nanoseconds timeout,
+             ReplicaCheckOptions::AreEqual are_equal);
 
+  const Communicator& ranks() const { return outcomes_->ranks(); }
   // Whether all ranks know the same and none of them has anything to tell.
   bool NobodyFailed(const std::vector<CrossCheckVerdict>& failed) const;
   void ShareOutcome(CrossCheckVerdict& verdict);
 
-  const int rank_;
-  const std::vector<std::string> hosts_;
   const IterationSelector iterations_;
   const ReferenceCheck reference_check_;
   const std::chrono::nanoseconds timeout_;

@@ -38,19 +38,12 @@ DistinctTensors Describe(int64_t iteration, const std::vector<NamedTensor>& tens
   return description;
 }
 
-std::vector<std::string> HostsOf(const Communicator& ranks) {
-  std::vector<std::string> hosts;
-  for (int rank = 0; rank < ranks.size(); ++rank) hosts.push_back(ranks.host(rank));
-  return hosts;
-}
-
 }  // namespace
 
 DistinctCheck::DistinctCheck(std::unique_ptr<Communicator> ranks, std::chrono::nanoseconds timeout,
                              std::shared_ptr<SilentRanks> silent, std::vector<int64_t> groups,
                              RootExchange::AllGather all_gather)
     : groups_(std::move(groups)),
-      hosts_(HostsOf(*ranks)),
       exchange_(std::move(ranks), timeout, std::move(silent), std::move(all_gather)) {}
 
 CrossCheckVerdict DistinctCheck::Run(int64_t iteration, const std::vector<NamedTensor>& tensors,
@@ -71,6 +64,7 @@ CrossCheckVerdict DistinctCheck::Run(int64_t iteration, const std::vector<NamedT
 
 CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
                                               const RootExchange::Contributions& contributions) const {
+  const Communicator& ranks = exchange_.ranks();
   CrossCheckVerdict verdict;
   verdict.set_mode(DISTINCT);
   verdict.set_iteration(iteration);
@@ -84,7 +78,7 @@ CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
   of_rank_zero.ParseFromString(contributions.by_rank.at(0));
   const std::string& unmatched = of_rank_zero.unmatched();
   if (!unmatched.empty()) not_compared(unmatched);
-  if (hosts_.size() == 1) not_compared("one rank alone has nobody to differ from");
+  if (ranks.size() == 1) not_compared("one rank alone has nobody to differ from");
   // In rank 0's order of insertion; what it lacks behind it.
   std::vector<std::string> paths;
   std::map<std::string, std::map<std::string, std::vector<int>>> ranks_of_digest;  // by path
@@ -97,7 +91,7 @@ CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
       described.set_error(absl::StrCat("is in iteration ", described.iteration()));
     }
     if (!described.error().empty()) {
-      not_compared(absl::StrCat(FormatRank(rank, hosts_[rank]), ": ", described.error()));
+      not_compared(absl::StrCat(FormatRank(rank, ranks.host(rank)), ": ", described.error()));
       continue;
     }
     for (const DistinctTensor& tensor : described.tensors()) {
@@ -118,7 +112,7 @@ CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
     }
     if (alike == nullptr) {
       if (num_ranks < contributions.by_rank.size()) {
-        not_compared(absl::StrCat(path, ": on ", num_ranks, " of ", hosts_.size(), " ranks only"));
+        not_compared(absl::StrCat(path, ": on ", num_ranks, " of ", ranks.size(), " ranks only"));
       }
       continue;
     }
@@ -130,7 +124,7 @@ CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
     *verdict.mutable_shape() = tensors[path].shape();
     for (const int rank : *alike) {
       verdict.add_culprit_ranks(rank);
-      verdict.add_culprit_hosts(hosts_[rank]);
+      verdict.add_culprit_hosts(ranks.host(rank));
     }
   }
   verdict.set_worst_outcome(verdict.outcome());

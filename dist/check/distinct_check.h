@@ -40,7 +40,6 @@ class DistinctCheck {
   CrossCheckVerdict BuildVerdict(int64_t iteration, const RootExchange::Contributions& contributions) const;
 
   const std::vector<int64_t> groups_;
-  std::vector<std::string> hosts_;
   RootExchange exchange_;
 };
 

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/check/verdict.h"
+#include "replica_inquiry.h"
 #include "replica_tensors.h"
 #include "replica_verdict.h"
 
@@ -122,8 +124,8 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
                                       "; then ", verdict.reason()));
     }
     if (!incomplete.empty()) {
-      if (verdict.outcome() != DIFFERENT) verdict.set_outcome(NOT_COMPARED);
-      absl::StrAppend(verdict.mutable_reason(), verdict.reason().empty() ? "" : "; ", incomplete);
+      Worsen(NOT_COMPARED, verdict);
+      AddReason(incomplete, verdict);
     }
     for (const int rank : verdict.culprit_ranks()) verdict.add_culprit_named_before(times_named_[rank]++);
     verdict.set_worst_outcome(verdict.outcome());

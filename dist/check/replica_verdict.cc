@@ -10,6 +10,8 @@
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/tensor_comparison.h"
+#include "ott/dist/check/verdict.h"
+#include "replica_inquiry.h"
 
 namespace ott::internal {
 namespace {
@@ -46,12 +48,11 @@ class VerdictBuilder {
   VerdictBuilder(Communicator& ranks, const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
                  uint64_t check, Deadline announced, Deadline decided)
       : ranks_(ranks),
-        members_(ranks, options.names),
         options_(options),
         tensors_(tensors),
-        check_(check),
-        announced_(announced),
-        decided_(decided) {}
+        inquiry_(ranks, options, tensors, check, decided),
+        members_(inquiry_.members()),
+        announced_(announced) {}
 
   CrossCheckVerdict Decide(const ReplicaAnnouncement& mine) {
     verdict_ = DescribeCheck(options_, tensors_, mine);
@@ -63,37 +64,6 @@ class VerdictBuilder {
   }
 
  private:
-  using RanksOfBytes = std::map<std::string, std::vector<int>>;
-
-  // The next answer to this check.
-  absl::StatusOr<ReplicaAnswer> Receive(int rank, Deadline deadline) {
-    while (true) {
-      absl::StatusOr<std::string> bytes =
-          options_.silent->Receive(ranks_, rank, members_.Name(rank), kToRoot, deadline);
-      if (absl::IsDeadlineExceeded(bytes.status())) {
-        return absl::DeadlineExceededError(members_.TooLate({rank}, deadline));
-      }
-      if (!bytes.ok()) return bytes.status();
-      ReplicaAnswer answer;
-      if (!answer.ParseFromString(*bytes)) {
-        return absl::InternalError(
-            absl::StrCat(members_.Describe(rank), " sent ", bytes->size(), " bytes that are no answer"));
-      }
-      if (answer.check() == check_) return answer;
-    }
-  }
-
-  absl::StatusOr<ReplicaAnswer> Ask(int rank, ReplicaRequest request) {
-    request.set_check(check_);
-    if (rank == ranks_.rank()) return tensors_.Answer(request);
-    OTT_RETURN_IF_ERROR(ranks_.Post(rank, kFromRoot, request.SerializeAsString()));
-    OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Receive(rank, decided_));
-    if (answer.has_error()) {
-      return absl::UnavailableError(absl::StrCat(members_.Describe(rank), ": ", answer.error()));
-    }
-    return answer;
-  }
-
   void ReceiveAnnouncements(const ReplicaAnnouncement& mine) {
     std::vector<int> late;
     for (int rank = 0; rank < ranks_.size(); ++rank) {
@@ -101,7 +71,7 @@ class VerdictBuilder {
         announcements_[rank] = mine;
         continue;
       }
-      absl::StatusOr<ReplicaAnswer> answer = Receive(rank, announced_);
+      absl::StatusOr<ReplicaAnswer> answer = inquiry_.Receive(rank, announced_);
       if (answer.ok()) {
         announcements_[rank] = answer->announcement();
       } else {
@@ -109,20 +79,16 @@ class VerdictBuilder {
         if (absl::IsDeadlineExceeded(answer.status())) {
           late.push_back(rank);
         } else {
-          AddReason(std::string(answer.status().message()));
+          AddReason(std::string(answer.status().message()), verdict_);
         }
       }
     }
-    if (!late.empty()) AddReason(members_.TooLate(late, announced_));
-  }
-
-  void AddReason(std::string_view reason) {
-    absl::StrAppend(verdict_.mutable_reason(), verdict_.reason().empty() ? "" : "; ", std::string(reason));
+    if (!late.empty()) AddReason(members_.TooLate(late, announced_), verdict_);
   }
 
   void NotCompared(std::string_view reason) {
     verdict_.set_outcome(NOT_COMPARED);
-    AddReason(reason);
+    AddReason(reason, verdict_);
   }
 
   bool CanCompare() {
@@ -132,7 +98,7 @@ class VerdictBuilder {
         ++announced;
         continue;
       }
-      AddReason(absl::StrCat(members_.Describe(rank), ": ", announcement.error()));
+      AddReason(absl::StrCat(members_.Describe(rank), ": ", announcement.error()), verdict_);
       verdict_.add_missing_ranks(members_.Name(rank));
       announced = announcements_.erase(announced);
     }
@@ -175,15 +141,19 @@ class VerdictBuilder {
                         [](const auto& group) { return group.second.front() == 0; });
   }
 
-  // Names everyone outside the expected group.
+  // Names everyone outside the expected group, if that has a majority.
   void SetCulprits(const RanksOfBytes& groups, RanksOfBytes::const_iterator expected, bool has_majority) {
-    verdict_.set_outcome(DIFFERENT);
-    verdict_.set_has_majority(has_majority);
-    if (!has_majority) return;
     std::vector<int> culprits;
-    for (auto group = groups.begin(); group != groups.end(); ++group) {
+    for (auto group = groups.begin(); has_majority && group != groups.end(); ++group) {
       if (group != expected) culprits.insert(culprits.end(), group->second.begin(), group->second.end());
     }
+    SetCulprits(std::move(culprits));
+  }
+
+  // Empty where there is no majority.
+  void SetCulprits(std::vector<int> culprits) {
+    verdict_.set_outcome(DIFFERENT);
+    verdict_.set_has_majority(!culprits.empty());
     std::sort(culprits.begin(), culprits.end());
     for (const int rank : culprits) {
       verdict_.add_culprit_ranks(members_.Name(rank));
@@ -192,12 +162,12 @@ class VerdictBuilder {
   }
 
   // And in nothing else.
-  static bool DifferInOrder(const std::map<std::string, absl::StatusOr<ReplicaAnswer>>& schemas) {
+  static bool DifferInOrder(const std::map<std::string, absl::StatusOr<ReplicaSchema>>& schemas) {
     std::optional<std::vector<std::string>> first;
-    for (const auto& [unused, answer] : schemas) {
-      if (!answer.ok()) return false;
+    for (const auto& [unused, schema] : schemas) {
+      if (!schema.ok()) return false;
       std::vector<std::string> tensors;
-      for (const TensorSchema& tensor : answer->schema().tensors()) {
+      for (const TensorSchema& tensor : schema->tensors()) {
         tensors.push_back(absl::StrCat(tensor.path(), " ", Describe(tensor)));
       }
       std::sort(tensors.begin(), tensors.end());
@@ -210,10 +180,8 @@ class VerdictBuilder {
   bool SameSchema() {
     const RanksOfBytes groups = GroupBy(&ReplicaAnnouncement::schema_digest);
     if (groups.size() == 1) return true;
-    ReplicaRequest request;
-    request.set_schema(true);
-    std::map<std::string, absl::StatusOr<ReplicaAnswer>> schemas;
-    for (const auto& [schema, ranks] : groups) schemas.emplace(schema, Ask(ranks.front(), request));
+    std::map<std::string, absl::StatusOr<ReplicaSchema>> schemas;
+    for (const auto& [schema, ranks] : groups) schemas.emplace(schema, inquiry_.Schema(ranks.front()));
     if (DifferInOrder(schemas)) {
       NotCompared("the ranks have the same tensors in another order; threads that add tensors have none");
       return false;
@@ -221,17 +189,18 @@ class VerdictBuilder {
     bool has_majority = false;
     const auto expected = Expected(groups, has_majority);
     SetCulprits(groups, expected, has_majority);
-    const absl::StatusOr<ReplicaAnswer>& expected_schema = schemas.at(expected->first);
+    const absl::StatusOr<ReplicaSchema>& expected_schema = schemas.at(expected->first);
     for (auto group = groups.begin(); group != groups.end(); ++group) {
       if (group == expected) continue;
-      const absl::StatusOr<ReplicaAnswer>& schema = schemas.at(group->first);
+      const absl::StatusOr<ReplicaSchema>& schema = schemas.at(group->first);
       if (!expected_schema.ok() || !schema.ok()) {
-        AddReason(absl::StrCat(members_.DescribeAll(group->second),
-                               ": other names, dtypes or shapes, not shown: ",
-                               (schema.ok() ? expected_schema : schema).status().message()));
+        AddReason(
+            absl::StrCat(members_.DescribeAll(group->second), ": other names, dtypes or shapes, not shown: ",
+                         (schema.ok() ? expected_schema : schema).status().message()),
+            verdict_);
         continue;
       }
-      DescribeSchemas(group->second, schema->schema(), expected->second, expected_schema->schema());
+      DescribeSchemas(group->second, *schema, expected->second, *expected_schema);
     }
     return false;
   }
@@ -250,7 +219,8 @@ class VerdictBuilder {
                                                       : expected.tensors(i).path());
       }
       AddReason(absl::StrCat("tensor ", i, " is ", at(schema, i), " on ", members_.DescribeAll(ranks), ", ",
-                             at(expected, i), " on ", members_.DescribeAll(expected_ranks)));
+                             at(expected, i), " on ", members_.DescribeAll(expected_ranks)),
+                verdict_);
       return;
     }
   }
@@ -268,21 +238,16 @@ class VerdictBuilder {
     }
     verdict_.set_outcome(options_.tolerance ? WITHIN_TOLERANCE : DIFFERENT);
     if (const absl::Status status = CompareTensorByTensor(groups); !status.ok()) {
-      if (options_.tolerance) Worsen(NOT_COMPARED);
-      AddReason(absl::StrCat("not located: ", status.message()));
+      Worsen(NOT_COMPARED, verdict_);
+      AddReason(absl::StrCat("not located: ", status.message()), verdict_);
     }
-    if (verdict_.missing_ranks_size() > 0) Worsen(NOT_COMPARED);
-  }
-
-  // WITHIN_TOLERANCE becomes what is worse.
-  void Worsen(Outcome outcome) {
-    if (verdict_.outcome() == WITHIN_TOLERANCE) verdict_.set_outcome(outcome);
+    if (verdict_.missing_ranks_size() > 0) Worsen(NOT_COMPARED, verdict_);
   }
 
   // The first tensor beyond the tolerance, or else the first that differs, is the one that is located.
   absl::Status CompareTensorByTensor(const RanksOfBytes& groups) {
     for (size_t begin = 0; begin < tensors_.size();) {
-      OTT_ASSIGN_OR_RETURN(const Window window, FirstDifferentFrom(begin, groups));
+      OTT_ASSIGN_OR_RETURN(const ReplicaInquiry::Window window, inquiry_.FirstDifferentFrom(begin, groups));
       for (size_t tensor = window.begin; tensor < window.end; ++tensor) {
         const RanksOfBytes of_tensor = GroupsOfTensor(window, tensor);
         if (of_tensor.size() == 1) continue;
@@ -296,61 +261,18 @@ class VerdictBuilder {
       }
       begin = window.end;
       if (!verdict_.tensor().empty() && begin < tensors_.size()) {
-        AddReason(absl::StrCat("tensors from ", begin, " on are not counted"));
+        AddReason(absl::StrCat("tensors from ", begin, " on are not counted"), verdict_);
         break;
       }
     }
     return absl::OkStatus();
   }
 
-  // The digests of some tensors, by group.
-  struct Window {
-    size_t begin = 0;
-    size_t end = 0;
-    std::vector<std::pair<std::string, std::vector<int>>> digests;
-  };
-
-  absl::StatusOr<Window> AskForDigests(size_t begin, size_t end, bool combined, const RanksOfBytes& groups) {
-    Window window{begin, end, {}};
-    ReplicaRequest request;
-    request.mutable_digests()->set_begin(static_cast<int64_t>(begin));
-    request.mutable_digests()->set_end(static_cast<int64_t>(end));
-    request.mutable_digests()->set_combined(combined);
-    for (const auto& [unused, ranks] : groups) {
-      OTT_ASSIGN_OR_RETURN(const ReplicaAnswer answer, Ask(ranks.front(), request));
-      if (answer.digests().size() != (combined ? 1 : end - begin) * kDigestBytes) {
-        return absl::InternalError("a list of digests has another length");
-      }
-      window.digests.emplace_back(answer.digests(), ranks);
-    }
-    return window;
-  }
-
-  absl::StatusOr<bool> AreEqual(size_t begin, size_t end, const RanksOfBytes& groups) {
-    OTT_ASSIGN_OR_RETURN(const Window window, AskForDigests(begin, end, /*combined=*/true, groups));
-    return std::all_of(window.digests.begin(), window.digests.end(),
-                       [&](const auto& digest) { return digest.first == window.digests.front().first; });
-  }
-
-  // A window that holds the first tensor from `begin` on that differs, if any does; as many tensors as
-  // options_.max_digest_bytes allows.
-  absl::StatusOr<Window> FirstDifferentFrom(size_t begin, const RanksOfBytes& groups) {
-    const size_t length =
-        std::max<size_t>(1, options_.max_digest_bytes / kDigestBytes / std::max<size_t>(groups.size(), 1));
-    size_t end = tensors_.size();
-    while (end - begin > length) {
-      const size_t middle = begin + (end - begin) / 2;
-      OTT_ASSIGN_OR_RETURN(const bool equal, AreEqual(begin, middle, groups));
-      (equal ? begin : end) = middle;
-    }
-    return AskForDigests(begin, end, /*combined=*/false, groups);
-  }
-
   void CompareWithTolerance(size_t tensor, const RanksOfBytes& groups) {
     const absl::Status status = CompareAllWithTolerance(tensor, groups);
     if (status.ok()) return;
-    Worsen(NOT_COMPARED);
-    AddReason(absl::StrCat(tensors_[tensor].path, ": not compared: ", status.message()));
+    Worsen(NOT_COMPARED, verdict_);
+    AddReason(absl::StrCat(tensors_[tensor].path, ": not compared: ", status.message()), verdict_);
   }
 
   // Whose tensor agrees with that of most ranks is as good as any other of the kind, and who agrees with none
@@ -373,12 +295,13 @@ class VerdictBuilder {
       if (!IsMajority(num_ranks)) continue;
       for (size_t i = 0; i < contents.size(); ++i) is_good[i] = is_good[i] || agree[pivot][i];
     }
-    RanksOfBytes culprits;
+    std::vector<int> culprits;
     for (size_t i = 0; i < contents.size(); ++i) {
-      if (!is_good[i] && IsMajority(most)) culprits[absl::StrCat(i)] = contents[i];
+      if (is_good[i] || !IsMajority(most)) continue;
+      culprits.insert(culprits.end(), contents[i].begin(), contents[i].end());
     }
     DescribeTensor(tensor);
-    SetCulprits(culprits, culprits.end(), !culprits.empty());
+    SetCulprits(culprits);
     return ShowDifferences(tensor, contents, agree, culprits.empty() ? contents.size() : best);
   }
 
@@ -415,14 +338,11 @@ class VerdictBuilder {
     const size_t num_pivots = std::min(contents.size(), kMaxPivots);
     std::vector<std::vector<bool>> agree(num_pivots, std::vector<bool>(contents.size(), true));
     std::vector<std::string> leaves;
-    ReplicaRequest request;
-    request.set_leaves_of_tensor(static_cast<int64_t>(tensor));
     for (const std::vector<int>& ranks : contents) {
-      OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Ask(ranks.front(), request));
-      if (!leaves.empty() && leaves[0].size() != answer.leaves().size()) {
+      OTT_ASSIGN_OR_RETURN(leaves.emplace_back(), inquiry_.Leaves(tensor, ranks.front()));
+      if (leaves.back().size() != leaves[0].size()) {
         return absl::InternalError("the tensor has other blocks");
       }
-      leaves.push_back(std::move(*answer.mutable_leaves()));
       if (leaves.size() * leaves[0].size() > kMaxLeavesBytes) {
         return absl::ResourceExhaustedError(absl::StrCat(
             contents.size(), " different contents of ", leaves[0].size() / kDigestBytes,
@@ -454,7 +374,7 @@ class VerdictBuilder {
       }
       std::string bytes;
       if (is_needed) {
-        OTT_ASSIGN_OR_RETURN(bytes, AskForBlock(tensor, block, contents[i].front()));
+        OTT_ASSIGN_OR_RETURN(bytes, inquiry_.Block(tensor, block, contents[i].front()));
       }
       for (size_t pivot = 0; pivot < num_pivots; ++pivot) {
         if (!agree[pivot][i] || same(pivot, i)) continue;
@@ -490,12 +410,12 @@ class VerdictBuilder {
   absl::StatusOr<std::optional<FirstDifference>> FirstBeyond(size_t tensor, const std::vector<int>& ranks,
                                                              int expected_rank) {
     OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> blocks,
-                         DifferentBlocks(tensor, ranks.front(), expected_rank));
+                         inquiry_.DifferentBlocks(tensor, ranks.front(), expected_rank));
     TensorCompareOptions options;
     options.tolerance = *options_.tolerance;
     for (const int64_t block : blocks) {
-      OTT_ASSIGN_OR_RETURN(const std::string bytes, AskForBlock(tensor, block, ranks.front()));
-      OTT_ASSIGN_OR_RETURN(const std::string expected, AskForBlock(tensor, block, expected_rank));
+      OTT_ASSIGN_OR_RETURN(const std::string bytes, inquiry_.Block(tensor, block, ranks.front()));
+      OTT_ASSIGN_OR_RETURN(const std::string expected, inquiry_.Block(tensor, block, expected_rank));
       const TensorComparison comparison = CompareBlock(tensor, bytes, expected, options);
       if (comparison.worst.empty()) continue;
       const ElementDifference& worst = comparison.worst.front();
@@ -504,7 +424,7 @@ class VerdictBuilder {
     return std::optional<FirstDifference>();
   }
 
-  RanksOfBytes GroupsOfTensor(const Window& window, size_t tensor) const {
+  RanksOfBytes GroupsOfTensor(const ReplicaInquiry::Window& window, size_t tensor) const {
     RanksOfBytes groups;
     for (const auto& [bytes, ranks] : window.digests) {
       std::vector<int>& group = groups[bytes.substr((tensor - window.begin) * kDigestBytes, kDigestBytes)];
@@ -532,16 +452,16 @@ class VerdictBuilder {
       if (group == expected) continue;
       if (verdict_.differences_size() == kMaxDifferences) break;
       const absl::Status status = LocateElement(tensor, group->second, expected->second.front());
-      if (!status.ok()) AddReason(absl::StrCat("not located: ", status.message()));
+      if (!status.ok()) AddReason(absl::StrCat("not located: ", status.message()), verdict_);
     }
   }
 
   absl::Status LocateElement(size_t tensor, const std::vector<int>& culprits, int expected_rank) {
     OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> blocks,
-                         DifferentBlocks(tensor, culprits.front(), expected_rank));
+                         inquiry_.DifferentBlocks(tensor, culprits.front(), expected_rank));
     const int64_t block = blocks.front();
-    OTT_ASSIGN_OR_RETURN(const std::string bytes, AskForBlock(tensor, block, culprits.front()));
-    OTT_ASSIGN_OR_RETURN(const std::string expected, AskForBlock(tensor, block, expected_rank));
+    OTT_ASSIGN_OR_RETURN(const std::string bytes, inquiry_.Block(tensor, block, culprits.front()));
+    OTT_ASSIGN_OR_RETURN(const std::string expected, inquiry_.Block(tensor, block, expected_rank));
     TensorCompareOptions options;
     options.tolerance.bitwise = true;
     const std::optional<BitDifference> bits =
@@ -549,33 +469,6 @@ class VerdictBuilder {
     if (!bits) return absl::InternalError("the tensor changed during the check");
     *verdict_.add_differences() = MakeDifference(culprits, tensor, block, bits->element, bits);
     return absl::OkStatus();
-  }
-
-  // At least one.
-  absl::StatusOr<std::vector<int64_t>> DifferentBlocks(size_t tensor, int rank, int expected_rank) {
-    ReplicaRequest request;
-    request.set_leaves_of_tensor(static_cast<int64_t>(tensor));
-    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer theirs, Ask(rank, request));
-    OTT_ASSIGN_OR_RETURN(const ReplicaAnswer expected, Ask(expected_rank, request));
-    if (theirs.leaves().size() != expected.leaves().size()) {
-      return absl::InternalError("the tensor has other blocks");
-    }
-    std::vector<int64_t> blocks;
-    for (size_t leaf = 0; leaf < theirs.leaves().size(); leaf += kDigestBytes) {
-      if (theirs.leaves().compare(leaf, kDigestBytes, expected.leaves(), leaf, kDigestBytes) != 0) {
-        blocks.push_back(static_cast<int64_t>(leaf / kDigestBytes));
-      }
-    }
-    if (blocks.empty()) return absl::InternalError("the blocks have the same digests");
-    return blocks;
-  }
-
-  absl::StatusOr<std::string> AskForBlock(size_t tensor, int64_t block, int rank) {
-    ReplicaRequest request;
-    request.mutable_block()->set_tensor(static_cast<int64_t>(tensor));
-    request.mutable_block()->set_block(block);
-    OTT_ASSIGN_OR_RETURN(ReplicaAnswer answer, Ask(rank, request));
-    return std::move(*answer.mutable_block());
   }
 
   TensorComparison CompareBlock(size_t tensor, const std::string& bytes, const std::string& expected,
@@ -607,13 +500,12 @@ class VerdictBuilder {
     return difference;
   }
 
-  Communicator& ranks_;
-  const Members members_;
+  const Communicator& ranks_;
   const ReplicaCheckOptions& options_;
   const ReplicaTensors& tensors_;
-  const uint64_t check_;
+  ReplicaInquiry inquiry_;
+  const Members& members_;
   const Deadline announced_;
-  const Deadline decided_;
   std::map<int, ReplicaAnnouncement> announcements_;  // by rank
   CrossCheckVerdict verdict_;
 };

@@ -60,6 +60,8 @@ class RootExchange {
   // What rank 0 decided: this time, or an earlier time if that binds and was not heard then. decide is called
   // on rank 0. DEADLINE_EXCEEDED where rank 0 was not heard.
   absl::StatusOr<std::string> Exchange(std::string_view mine, const Decide& decide);
+  const Communicator& ranks() const { return *ranks_; }
+
   // In place of an exchange that all ranks know to be of no use.
   void Skip() { ++round_; }
 
