@@ -129,8 +129,7 @@ std::optional<double> ClockAligner::drift() const {
   if (!first_ || first_->local == last_->local) return std::nullopt;
   const auto span = static_cast<double>(last_->local - first_->local);
   if (static_cast<double>(first_->error + last_->error) > unknown_drift_ * span) return std::nullopt;
-  return static_cast<double>(last_->offset - first_->offset) /
-         static_cast<double>(last_->local - first_->local);
+  return static_cast<double>(last_->offset - first_->offset) / span;
 }
 
 absl::StatusOr<AlignedTime> ClockAligner::ToRankZero(int64_t local_nanoseconds) const {

@@ -18,6 +18,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/cuda_status.h"
 #include "ott/dist/comm/communicator_transport.h"
+#include "ott/dist/comm/forwarding_communicator.h"
 #include "ott/dist/comm/message_communicator.h"
 #include "ott/dist/comm/other_calls.h"
 #include "ott/dist/comm/rank_list.h"
@@ -98,7 +99,7 @@ std::string_view ToString(Reduction reduction) {
   return "sum";
 }
 
-class NcclCommunicatorImpl final : public NcclCommunicator {
+class NcclCommunicatorImpl final : public ForwardingCommunicator<NcclCommunicator> {
  public:
   NcclCommunicatorImpl(std::shared_ptr<Communicator> control, int device)
       : control_(std::move(control)),
@@ -261,46 +262,10 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   int rank() const override { return control_->rank(); }
   int size() const override { return control_->size(); }
   const std::string& host(int rank) const override { return control_->host(rank); }
-  absl::Status Post(int to, int tag, std::string_view bytes) override { return group_->Post(to, tag, bytes); }
-  absl::Status Flush(int tag, Deadline deadline) override { return group_->Flush(tag, deadline); }
-  absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) override {
-    return group_->Send(to, tag, bytes, deadline);
-  }
-  absl::StatusOr<std::string> Receive(int from, int tag, Deadline deadline) override {
-    return group_->Receive(from, tag, deadline);
-  }
-  absl::Status Broadcast(int root, std::string* bytes, Deadline deadline) override {
-    return group_->Broadcast(root, bytes, deadline);
-  }
-  absl::StatusOr<std::vector<std::string>> Gather(int root, std::string_view bytes,
-                                                  Deadline deadline) override {
-    return group_->Gather(root, bytes, deadline);
-  }
-  absl::StatusOr<std::vector<absl::StatusOr<std::string>>> GatherAvailable(int root, std::string_view bytes,
-                                                                           Deadline deadline) override {
-    return group_->GatherAvailable(root, bytes, deadline);
-  }
-  absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes, Deadline deadline) override {
-    return group_->AllGather(bytes, deadline);
-  }
-  absl::Status AllReduce(const Merge& merge, std::string* bytes, Deadline deadline) override {
-    return group_->AllReduce(merge, bytes, deadline);
-  }
-  absl::Status AllReduce(Reduction reduction, absl::Span<double> values, Deadline deadline) override {
-    return group_->AllReduce(reduction, values, deadline);
-  }
-  absl::Status AllReduce(Reduction reduction, absl::Span<float> values, Deadline deadline) override {
-    return group_->AllReduce(reduction, values, deadline);
-  }
-  absl::Status AllReduce(Reduction reduction, absl::Span<int64_t> values, Deadline deadline) override {
-    return group_->AllReduce(reduction, values, deadline);
-  }
-  absl::Status Barrier(Deadline deadline) override { return group_->Barrier(deadline); }
-  absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key, Deadline deadline) override {
-    return group_->Split(color, key, deadline);
-  }
 
  private:
+  Communicator& To() const override { return *group_; }
+
   absl::Status Error(absl::StatusCode code, std::string_view call, std::string_view what) const {
     return absl::Status(code, absl::StrCat(FormatRank(rank(), host(rank())), ": ", std::string(call), ": ",
                                            std::string(what)));
@@ -375,7 +340,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
         return Fail(absl::StatusCode::kUnavailable, call, ncclGetErrorString(result), last);
       }
       if (deadline.Passed()) return false;
-      if (listens_ && ++num_polls > kPollsBeforeListening && HearsOfAnEnd()) {
+      if (listens_ && ++num_polls > kPollsBeforeListening && AnotherRankAborted()) {
         return Fail(absl::StatusCode::kUnavailable, call, "another rank ended NCCL's communicator", last);
       }
       Pause();
@@ -520,7 +485,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
     if (for_failures_ == nullptr) return Error(code, call, what);
     if (listens_) {
       // Messages, which come next, find out who is missing.
-      TellCall(*for_failures_, latest_call_);
+      PostCall(*for_failures_, latest_call_);
       return Error(code, call, what);
     }
     const auto patience = std::min<std::chrono::nanoseconds>(
@@ -540,7 +505,7 @@ class NcclCommunicatorImpl final : public NcclCommunicator {
   }
 
   // Looks at one other rank a time, as there may be many.
-  bool HearsOfAnEnd() {
+  bool AnotherRankAborted() {
     if (for_failures_ == nullptr || size() == 1) return false;
     listens_to_ = rank() == 0 ? 1 + listens_to_ % (size() - 1) : 0;
     return for_failures_->Receive(listens_to_, kNcclEnded, Deadline::Now()).ok();

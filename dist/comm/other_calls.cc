@@ -16,7 +16,7 @@ constexpr int kFromRankZero = 1;
 static_assert(kFromRankZero < kTagsOfOtherCalls);
 
 // Also to those that are silent: they may meet the failure later.
-void TellAll(Communicator& ranks, std::string_view calls) {
+void PostToAll(Communicator& ranks, std::string_view calls) {
   for (int rank = 1; rank < ranks.size(); ++rank) ranks.Post(rank, kFromRankZero, calls).IgnoreError();
 }
 
@@ -24,7 +24,7 @@ std::string NothingFrom(const Communicator& ranks, int rank) {
   return absl::StrCat("nothing from ", FormatRank(rank, ranks.host(rank)));
 }
 
-std::string HearAll(Communicator& ranks, std::string_view call, Deadline deadline) {
+std::string CollectCalls(Communicator& ranks, std::string_view call, Deadline deadline) {
   std::map<std::string, std::vector<int>> callers;
   callers[std::string(call)].push_back(0);
   std::vector<std::string> silent;
@@ -53,17 +53,17 @@ std::string DescribeCalls(Communicator& ranks, std::string_view call, std::chron
     const absl::StatusOr<std::string> told = ranks.Receive(0, kFromRankZero, Deadline::After(2 * patience));
     return told.ok() ? *told : absl::StrCat("called ", std::string(call), "; ", NothingFrom(ranks, 0));
   }
-  const std::string calls = HearAll(ranks, call, Deadline::After(patience));
-  TellAll(ranks, calls);
+  const std::string calls = CollectCalls(ranks, call, Deadline::After(patience));
+  PostToAll(ranks, calls);
   return calls;
 }
 
-void TellCall(Communicator& ranks, std::string_view call) {
+void PostCall(Communicator& ranks, std::string_view call) {
   if (ranks.rank() != 0) {
     ranks.Post(0, kToRankZero, call).IgnoreError();
     return;
   }
-  TellAll(ranks, absl::StrCat(FormatRank(0, ranks.host(0)), " called ", std::string(call)));
+  PostToAll(ranks, absl::StrCat(FormatRank(0, ranks.host(0)), " called ", std::string(call)));
 }
 
 }  // namespace ott

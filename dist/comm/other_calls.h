@@ -18,8 +18,8 @@ namespace ott {
 // than twice that.
 std::string DescribeCalls(Communicator& ranks, std::string_view call, std::chrono::nanoseconds patience);
 
-// For a rank whose collective failed and that does not ask what the others called: they hear what it did.
-void TellCall(Communicator& ranks, std::string_view call);
+// For a rank whose collective failed and that does not ask what the others called: they get to know its call.
+void PostCall(Communicator& ranks, std::string_view call);
 
 // The tags that these use are below.
 inline constexpr int kTagsOfOtherCalls = 2;

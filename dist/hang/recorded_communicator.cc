@@ -3,11 +3,12 @@
 #include <utility>
 
 #include "ott/core/base/misuse.h"
+#include "ott/dist/comm/forwarding_communicator.h"
 
 namespace ott {
 namespace {
 
-class RecordedCommunicator final : public Communicator {
+class RecordedCommunicator final : public ForwardingCommunicator<Communicator> {
  public:
   RecordedCommunicator(Communicator& ranks, FlightRecorder* recorder, const Clock& clock,
                        const std::string& group)
@@ -19,19 +20,6 @@ class RecordedCommunicator final : public Communicator {
         all_reduce_(Add(recorder, "AllReduce", group)),
         barrier_(Add(recorder, "Barrier", group)),
         split_(Add(recorder, "Split", group)) {}
-
-  int rank() const override { return ranks_.rank(); }
-  int size() const override { return ranks_.size(); }
-  const std::string& host(int rank) const override { return ranks_.host(rank); }
-
-  absl::Status Post(int to, int tag, std::string_view bytes) override { return ranks_.Post(to, tag, bytes); }
-  absl::Status Flush(int tag, Deadline deadline) override { return ranks_.Flush(tag, deadline); }
-  absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) override {
-    return ranks_.Send(to, tag, bytes, deadline);
-  }
-  absl::StatusOr<std::string> Receive(int from, int tag, Deadline deadline) override {
-    return ranks_.Receive(from, tag, deadline);
-  }
 
   absl::Status Broadcast(int root, std::string* bytes, Deadline deadline) override {
     const Recorded recorded(*this, broadcast_);
@@ -77,6 +65,8 @@ class RecordedCommunicator final : public Communicator {
   }
 
  private:
+  Communicator& To() const override { return ranks_; }
+
   class Recorded {
    public:
     Recorded(const RecordedCommunicator& communicator, FlightRecorder::Measurement* measurement)
