@@ -38,6 +38,8 @@ absl::StatusOr<std::vector<Number>> ListNumbered(const std::string& dir, std::st
   }
   if (error) return absl::NotFoundError(absl::StrCat(dir, ": cannot be listed: ", error.message()));
   std::sort(numbers.begin(), numbers.end());
+  // "3" and "00003".
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
   return numbers;
 }
 

@@ -9,10 +9,11 @@
 //   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
 //   RUN/rank_00003/dumps/<iteration>/     dumps
 //   RUN/rank_00003/flight                 flight recorder (core/flight/flight_recorder.h)
-//   RUN/rank_00003/op_log.bin             log of operations (core/op_log/op_log.h); op_log_2.bin of a run
-//   that goes on here RUN/rank_00003/op_tensors/<iteration>/  tensors of operations that were kept
-//   RUN/hang.json                         HangVerdict of the last time that the job stood; hang.turn: who
-//   judges
+//   RUN/rank_00003/op_log.bin             log of operations (core/op_log/op_log.h)
+//   RUN/rank_00003/op_log_2.bin           the same since the run was continued
+//   RUN/rank_00003/op_tensors/<iteration>/  tensors of operations that were kept
+//   RUN/hang.json                         HangVerdict of the last time that the job stood
+//   RUN/hang.turn                         while a rank looks for why it stands
 //   RUN/attempt_2/                        a whole run directory, of the second start of a job
 //
 // Each rank writes its own folder, and rank 0 what lies beside them. What a run that was cut short left

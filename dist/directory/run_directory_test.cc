@@ -103,6 +103,7 @@ TEST_F(RunDirectoryTest, RanksAreListedByNumber) {
     std::filesystem::create_directories(RankDirectory(run_dir_, rank));
   std::filesystem::create_directories(run_dir_ + "/rank_x");
   std::filesystem::create_directories(run_dir_ + "/rank_-1");
+  std::filesystem::create_directories(run_dir_ + "/rank_2");
   std::ofstream(run_dir_ + "/rank_00007") << "a file";
   EXPECT_EQ(RankDirectory("run", 3), "run/rank_00003");
   EXPECT_THAT(*ListRanks(run_dir_), ElementsAre(2, 10, 100000));
