@@ -44,6 +44,14 @@ ReplicaCheckOptions::AreEqual AreEqualAmong(std::vector<int> ranks, RootExchange
   };
 }
 
+template <typename Selects>
+std::vector<NamedTensor> Select(const std::vector<NamedTensor>& tensors, Selects selects) {
+  std::vector<NamedTensor> selected;
+  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(selected),
+               [&](const NamedTensor& tensor) { return selects(tensor.path); });
+  return selected;
+}
+
 std::vector<CrossCheckVerdict> ParseAll(const RootExchange::Contributions& contributions) {
   std::vector<CrossCheckVerdict> verdicts;
   for (const auto& [rank, bytes] : contributions.by_rank) {
@@ -127,9 +135,8 @@ std::optional<CrossCheckVerdict> CrossCheck::CheckReplicas(int64_t iteration,
                                                            const std::vector<NamedTensor>& tensors,
                                                            const absl::Status& problem) {
   if (ranks().size() == 1 && has_reference()) return std::nullopt;
-  std::vector<NamedTensor> replicated;
-  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(replicated),
-               [this](const NamedTensor& tensor) { return selection().IsReplicated(tensor.path); });
+  const std::vector<NamedTensor> replicated =
+      Select(tensors, [this](const std::string& path) { return selection().IsReplicated(path); });
   CrossCheckVerdict verdict =
       Run(*replica_check_, iteration, replicated, selection().FindUnmatched(tensors), problem);
   const CrossCheckConfig& config = reference_check_.config();
@@ -145,9 +152,8 @@ std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
                                                        const absl::Status& problem) {
   std::vector<CrossCheckVerdict> verdicts;
   for (size_t sharding = 0; sharding < shard_checks_.size(); ++sharding) {
-    std::vector<NamedTensor> shards;
-    std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(shards), [&](const NamedTensor& tensor) {
-      return selection().ShardingOf(tensor.path) == static_cast<int>(sharding);
+    const std::vector<NamedTensor> shards = Select(tensors, [&](const std::string& path) {
+      return selection().ShardingOf(path) == static_cast<int>(sharding);
     });
     const bool has_replicas = ranks().size() > reference_check_.config().sharded(sharding).num_parts();
     if (!has_replicas && has_reference()) continue;
@@ -167,9 +173,8 @@ std::optional<CrossCheckVerdict> CrossCheck::CheckDistinct(int64_t iteration,
                                                            const std::vector<NamedTensor>& tensors,
                                                            const absl::Status& problem) {
   if (distinct_check_ == nullptr) return std::nullopt;
-  std::vector<NamedTensor> distinct;
-  std::copy_if(tensors.begin(), tensors.end(), std::back_inserter(distinct),
-               [this](const NamedTensor& tensor) { return selection().IsDistinct(tensor.path); });
+  const std::vector<NamedTensor> distinct =
+      Select(tensors, [this](const std::string& path) { return selection().IsDistinct(path); });
   const std::string unmatched = problem.ok() ? selection().FindUnmatchedDistinct(tensors) : "";
   return distinct_check_->Run(iteration, distinct, unmatched, problem);
 }
@@ -237,7 +242,7 @@ CrossCheck::Decision CrossCheck::AgreeOnDivergence(const std::vector<CrossCheckV
   }
   Divergence mine;
   mine.set_diverged(!failed.empty());
-  // What no rank 0 was heard of is no reason to act.
+  // A verdict of a rank that did not hear rank 0 is no reason to act.
   const auto issued = std::find_if(failed.begin(), failed.end(), [](const CrossCheckVerdict& verdict) {
     return verdict.worst_outcome() != OUTCOME_UNKNOWN;
   });

@@ -1,7 +1,6 @@
 #include "ott/dist/check/reference_check.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -14,9 +13,6 @@
 
 namespace ott {
 namespace {
-
-// Written so that NaN is refused, too.
-bool IsTolerance(double tolerance) { return tolerance >= 0 && std::isfinite(tolerance); }
 
 absl::Status CheckTolerance(const char* name, const ToleranceConfig& config) {
   for (const double tolerance : {config.atol(), config.rtol()}) {

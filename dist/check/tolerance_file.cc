@@ -33,8 +33,7 @@ absl::Status Check(const Tolerances& tolerances, const std::string& path) {
     std::vector<double> atols(tensor.atol_at().begin(), tensor.atol_at().end());
     atols.push_back(tensor.atol());
     for (const double atol : atols) {
-      // Written so that NaN is refused, too.
-      if (atol >= 0 && std::isfinite(atol)) continue;
+      if (IsTolerance(atol)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": ", tensor.path(), ": atol ", atol, " is not a finite number of at least 0"));
     }
@@ -52,6 +51,8 @@ double RoundUp(double value) {
 }
 
 }  // namespace
+
+bool IsTolerance(double tolerance) { return tolerance >= 0 && std::isfinite(tolerance); }
 
 ToleranceFile::ToleranceFile(std::string path, Tolerances tolerances)
     : path_(std::move(path)), tolerances_(std::move(tolerances)) {}

@@ -13,6 +13,9 @@
 
 namespace ott {
 
+// Whether it can be one: finite, and at least 0.
+bool IsTolerance(double tolerance);
+
 // Tolerances by path and iteration. Thread-safe.
 class ToleranceFile {
  public:

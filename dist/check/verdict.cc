@@ -181,11 +181,6 @@ int SeverityOf(Outcome outcome) {
   }
 }
 
-Outcome OutcomeOfSeverity(int severity) {
-  constexpr Outcome kOutcomes[] = {BITWISE_EQUAL, WITHIN_TOLERANCE, NOT_COMPARED, DIFFERENT};
-  return kOutcomes[severity];
-}
-
 void Worsen(Outcome outcome, CrossCheckVerdict& verdict) {
   if (SeverityOf(outcome) > SeverityOf(verdict.outcome())) verdict.set_outcome(outcome);
 }

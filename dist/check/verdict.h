@@ -28,9 +28,8 @@ void FindFirst(std::vector<CrossCheckVerdict>& verdicts);
 // would find, with these fields set.
 void AddToFirst(CrossCheckVerdict verdict, CrossCheckVerdict& first);
 
-// How much worse an outcome is than a pass: 0 for BITWISE_EQUAL to 3 for DIFFERENT; and the inverse.
+// How much worse an outcome is than a pass: 0 for BITWISE_EQUAL to 3 for DIFFERENT.
 int SeverityOf(Outcome outcome);
-Outcome OutcomeOfSeverity(int severity);
 
 // Sets the verdict's outcome if it is worse than what it was.
 void Worsen(Outcome outcome, CrossCheckVerdict& verdict);

@@ -183,19 +183,10 @@ void HangAnalyzer::FollowWaits() {
 
 int HangAnalyzer::OperationThatAwaits(int rank) const {
   int best = -1;
-  for (size_t i = 0; i < graph_.operations().size(); ++i) {
-    const StandingOperation& operation = graph_.operations()[i];
-    if (!operation.awaits) continue;
-    if (operation.operation.direction != JobOperation::Direction::kCollective) {
-      if (operation.operation.peer != rank) continue;
-    } else {
-      const std::vector<int>& members = job_.groups[operation.operation.group].ranks;
-      if (!std::binary_search(members.begin(), members.end(), rank)) continue;
-      const GroupPosition* const position = job_.ranks[rank].Position(operation.operation.group);
-      if (position != nullptr && position->entered >= operation.operation.sequence) continue;
-    }
-    if (best < 0 || operation.standing.size() > graph_.operations()[best].standing.size()) {
-      best = static_cast<int>(i);
+  for (int i = 0; i < static_cast<int>(graph_.operations().size()); ++i) {
+    if (!graph_.Awaits(i, rank)) continue;
+    if (best < 0 || graph_.operations()[i].standing.size() > graph_.operations()[best].standing.size()) {
+      best = i;
     }
   }
   return best;

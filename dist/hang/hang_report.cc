@@ -28,9 +28,9 @@ using Key = std::tuple<bool, std::string, int, std::string, std::string>;
 
 std::string FormatRange(const Row& row) {
   if (row.longest <= 0) return "";
-  const std::string longest = absl::StrFormat("%.3g s", row.longest);
   const std::string shortest = absl::StrFormat("%.3g", row.shortest);
-  return absl::StrFormat("%.3g s", row.shortest) == longest ? longest : absl::StrCat(shortest, "-", longest);
+  const std::string longest = absl::StrFormat("%.3g", row.longest);
+  return absl::StrCat(shortest == longest ? "" : shortest + "-", longest, " s");
 }
 
 std::string FormatHosts(std::vector<std::string> hosts) {

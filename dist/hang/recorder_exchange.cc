@@ -63,7 +63,7 @@ RecorderExchange::RecorderExchange(Socket listener, Answers answers)
 absl::StatusOr<std::unique_ptr<RecorderExchange>> RecorderExchange::Start(Communicator& ranks,
                                                                           Answers answers,
                                                                           Deadline deadline) {
-  // A host without IPv6 has but the other, and who cannot listen can still ask.
+  // Hosts may have IPv4 alone. A rank that cannot listen can still ask.
   absl::StatusOr<Socket> listener = Socket::Listen(AF_INET6, 0);
   if (!listener.ok()) listener = Socket::Listen(AF_INET, 0);
   const int port = listener.ok() ? listener->LocalPort() : 0;

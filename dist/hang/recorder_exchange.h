@@ -18,9 +18,8 @@
 
 namespace ott {
 
-// A thread that answers other ranks of this job, and who asks them. It has sockets of its own, so that it
-// answers while the program stands in whatever library. Whoever does not know the job's token is not
-// answered.
+// Answers other ranks of this job, on a thread and by sockets of its own, so also while the program stands in
+// whatever library; and asks them. Who does not know the job's token is not answered.
 class RecorderExchange {
  public:
   // What this rank answers, on the exchange's thread.

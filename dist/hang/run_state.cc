@@ -230,6 +230,24 @@ class Builder {
   int64_t num_dropped_ = 0;
 };
 
+absl::StatusOr<FlightRecord> ReadRecordOf(const std::string& run_dir, int rank,
+                                          const RunStateEnvironment& environment) {
+  const std::string path = FlightPath(run_dir, rank);
+  absl::StatusOr<FlightRecord> record = ReadFlightRecord(path);
+  if (absl::IsNotFound(record.status()) && environment.ask_for_recorder) {
+    const absl::StatusOr<std::string> bytes = environment.ask_for_recorder(rank);
+    record = bytes.ok()
+                 ? ParseFlightRecord(*bytes)
+                 : absl::Status(bytes.status().code(),
+                                absl::StrCat(record.status().message(), ", and ", bytes.status().message()));
+  }
+  if (!record.ok()) {
+    return absl::Status(record.status().code(), absl::StrCat(path, ": ", record.status().message()));
+  }
+  if (record->rank != rank) return absl::DataLossError(absl::StrCat(path, ": of rank ", record->rank));
+  return record;
+}
+
 }  // namespace
 
 std::string FlightPath(const std::string& run_dir, int rank) {
@@ -251,28 +269,6 @@ JobState MakeJobState(const std::vector<absl::StatusOr<FlightRecord>>& records,
   for (size_t rank = 0; rank < records.size(); ++rank) builder.Add(static_cast<int>(rank), records[rank]);
   return builder.Finish();
 }
-
-namespace {
-
-absl::StatusOr<FlightRecord> ReadRecordOf(const std::string& run_dir, int rank,
-                                          const RunStateEnvironment& environment) {
-  const std::string path = FlightPath(run_dir, rank);
-  absl::StatusOr<FlightRecord> record = ReadFlightRecord(path);
-  if (absl::IsNotFound(record.status()) && environment.ask_for_recorder) {
-    const absl::StatusOr<std::string> bytes = environment.ask_for_recorder(rank);
-    record = bytes.ok()
-                 ? ParseFlightRecord(*bytes)
-                 : absl::Status(bytes.status().code(),
-                                absl::StrCat(record.status().message(), ", and ", bytes.status().message()));
-  }
-  if (!record.ok()) {
-    return absl::Status(record.status().code(), absl::StrCat(path, ": ", record.status().message()));
-  }
-  if (record->rank != rank) return absl::DataLossError(absl::StrCat(path, ": of rank ", record->rank));
-  return record;
-}
-
-}  // namespace
 
 absl::StatusOr<JobState> ReadRunState(const std::string& run_dir, const RunStateEnvironment& environment) {
   int world_size = 0;

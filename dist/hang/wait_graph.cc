@@ -146,16 +146,14 @@ void WaitGraph::AddAwaitedOfGroup(int32_t group, const std::vector<int>& operati
   }
 }
 
-std::vector<int> WaitGraph::Awaited(int operation) const {
+bool WaitGraph::Awaits(int operation, int rank) const {
   const StandingOperation& standing = operations_[operation];
-  if (!standing.awaits) return {};
-  if (standing.operation.direction != Direction::kCollective) return {standing.operation.peer};
-  std::vector<int> awaited;
-  for (const int rank : job_.groups[standing.operation.group].ranks) {
-    const GroupPosition* const position = job_.ranks[rank].Position(standing.operation.group);
-    if (position == nullptr || position->entered < standing.operation.sequence) awaited.push_back(rank);
-  }
-  return awaited;
+  if (!standing.awaits) return false;
+  if (standing.operation.direction != Direction::kCollective) return standing.operation.peer == rank;
+  const std::vector<int>& members = job_.groups[standing.operation.group].ranks;
+  if (!std::binary_search(members.begin(), members.end(), rank)) return false;
+  const GroupPosition* const position = job_.ranks[rank].Position(standing.operation.group);
+  return position == nullptr || position->entered < standing.operation.sequence;
 }
 
 bool WaitGraph::Waits(int rank) const {
@@ -176,15 +174,15 @@ std::vector<std::vector<int>> WaitGraph::Ends(const std::vector<int>& from) cons
   const Components components(static_cast<int>(next_.size()), from, next);
   std::vector<bool> is_end(components.num_components(), true);
   std::vector<std::vector<int>> ranks(components.num_components());
-  for (size_t node = 0; node < next_.size(); ++node) {
-    const int component = components.component(static_cast<int>(node));
+  for (int node = 0; node < static_cast<int>(next_.size()); ++node) {
+    const int component = components.component(node);
     if (component < 0) continue;
-    if (static_cast<int>(node) < FirstOperationNode()) {
-      ranks[component].push_back(static_cast<int>(node));
-      if (!Waits(static_cast<int>(node))) continue;
+    if (node < FirstOperationNode()) {
+      ranks[component].push_back(node);
+      if (!Waits(node)) continue;
     }
     int follower;
-    for (size_t i = 0; next(static_cast<int>(node), i, &follower); ++i) {
+    for (size_t i = 0; next(node, i, &follower); ++i) {
       if (follower >= FirstOperationNode() &&
           follower < FirstOperationNode() + static_cast<int>(operations_.size()) &&
           !operations_[follower - FirstOperationNode()].awaits) {
@@ -206,8 +204,8 @@ std::vector<WaitGraph::Step> WaitGraph::Cycle(const std::vector<int>& ranks) con
   std::vector<int> queue = {ranks[0]};
   for (size_t i = 0; i < queue.size(); ++i) {
     for (const int operation : next_[queue[i]]) {
-      for (const int awaited : Awaited(operation)) {
-        if (!std::binary_search(ranks.begin(), ranks.end(), awaited)) continue;
+      for (const int awaited : ranks) {
+        if (!Awaits(operation, awaited)) continue;
         if (!reached_from.emplace(awaited, Step{queue[i], operation}).second) continue;
         if (awaited != ranks[0]) queue.push_back(awaited);
       }

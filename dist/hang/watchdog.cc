@@ -56,6 +56,11 @@ bool TakeTurnIn(const std::string& run_dir) {
   return true;
 }
 
+void WriteVerdict(const std::string& run_dir, const std::string& json) {
+  const absl::Status written = WriteFileAtomically(HangVerdictPath(run_dir), json);
+  if (!written.ok()) std::fprintf(stderr, "ott: %s\n", std::string(written.message()).c_str());
+}
+
 // Whether others see what is mapped there only once it is written out.
 bool IsOnNetwork(const std::string& dir) {
   struct statfs info = {};
@@ -140,10 +145,9 @@ RecorderExchange::Answers HangWatchdog::AnswersOf(const std::string& run_dir, in
   answers.set_verdict = [run_dir](const std::string& verdict) {
     if (verdict.empty()) {
       unlink(TurnPath(run_dir).c_str());
-      return;
+    } else {
+      WriteVerdict(run_dir, verdict);
     }
-    const absl::Status written = WriteFileAtomically(HangVerdictPath(run_dir), verdict);
-    if (!written.ok()) std::fprintf(stderr, "ott: %s\n", std::string(written.message()).c_str());
   };
   return answers;
 }
@@ -212,8 +216,7 @@ void HangWatchdog::Diagnose() {
   }
   std::fprintf(stderr, "ott: the job stands: %s", FormatHangVerdict(verdict).c_str());
   const std::string json = ProtoToJson(verdict, JsonLayout::kIndented);
-  const absl::Status written = WriteFileAtomically(HangVerdictPath(options_.run_dir), json);
-  if (!written.ok()) std::fprintf(stderr, "ott: %s\n", std::string(written.message()).c_str());
+  WriteVerdict(options_.run_dir, json);
   const Deadline all = Deadline::After(kTimeToAskAll);
   for (const int rank : elsewhere_) {
     // Who does not answer any more finds out by itself.

@@ -35,7 +35,7 @@ class CollectiveInputs {
 // Numbers the collectives of an iteration, the same on all ranks.
 class CollectiveCounter {
  public:
-  // Of what comes is a collective of this iteration.
+  // The number of the collective of the iteration that comes next.
   uint64_t Next(int64_t iteration, const OpDefinition& definition);
 
  private:

@@ -76,7 +76,7 @@ absl::Status TrainingRun::FinishIter() {
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
     status = CheckAndDump();
   }
-  // Before the iteration ends, which what is being prepared is not to see.
+  // Before the iteration ends: what is being prepared must not include it.
   if (gather_step_ != GatherStep::kNone) {
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
     status.Update(AdvanceGather(false));

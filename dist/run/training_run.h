@@ -191,7 +191,7 @@ class TrainingRun {
   // Verdicts that do not pass and were not acted upon yet.
   std::deque<CrossCheckVerdict> failed_;
   std::map<std::pair<CrossCheckMode, Outcome>, int> num_failures_printed_;
-  // Prepares and merges; null where nothing is measured. Last, as what it does uses the rest.
+  // Prepares and merges; null where nothing is measured. Last, so that it ends before what its tasks use.
   std::unique_ptr<WorkerThread> gather_thread_;
 };
 

@@ -72,7 +72,7 @@ absl::Status TrainingRun::AddVerdict(const CrossCheckVerdict& verdict) {
   const bool is_mine = verdict.mode() == REPLICAS || verdict.mode() == DISTINCT
                            ? ranks_.rank() == 0
                            : ranks_.rank() == verdict.worst_rank();
-  // Of its own count, so that a reference that is missing hides no replicas that differ.
+  // Each kind has a count of its own, so that a reference that is missing hides no replicas that differ.
   int& num_printed = num_failures_printed_[{verdict.mode(), outcome}];
   if (is_mine && num_printed++ < kMaxFailuresPrinted) {
     std::fputs(FormatVerdict(verdict).c_str(), stdout);
@@ -103,7 +103,7 @@ absl::Status TrainingRun::ActOnDivergence() {
 }
 
 absl::Status TrainingRun::PrintSummary() {
-  // Who is gone leaves the others' errors to be shown.
+  // Also where a rank is gone, the errors of the others are shown.
   VerdictSummary reference = verdicts_->reference();
   absl::Status status;
   if (cross_check_->has_reference()) {

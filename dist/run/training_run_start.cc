@@ -47,14 +47,12 @@ absl::Status CheckConfig(const Config& config) {
     return absl::InvalidArgumentError(
         "ott.Config has `hang` but no `run_dir`, where ranks leave their recorders");
   }
-  if (config.has_dump() && config.run_dir().empty()) {
-    return absl::InvalidArgumentError("ott.Config has `dump` but no `run_dir` to write to");
-  }
-  if (config.has_profile() && config.run_dir().empty()) {
-    return absl::InvalidArgumentError("ott.Config has `profile` but no `run_dir` to write to");
-  }
-  if (config.has_op_log() && config.run_dir().empty()) {
-    return absl::InvalidArgumentError("ott.Config has `op_log` but no `run_dir` to write to");
+  for (const auto& [is_there, field] : {std::pair(config.has_dump(), "dump"),
+                                        {config.has_profile(), "profile"},
+                                        {config.has_op_log(), "op_log"}}) {
+    if (!is_there || !config.run_dir().empty()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("ott.Config has `", field, "` but no `run_dir` to write to"));
   }
   if (config.op_ranges().measure() && !config.has_stopwatch()) {
     return absl::InvalidArgumentError("ott.Config has op_ranges { measure: true } but no `stopwatch`");
@@ -123,7 +121,7 @@ std::unique_ptr<whatif::IterationSampler> MakeIterationSampler(const Communicato
 
 absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ranks, const Config& config) {
   std::unique_ptr<TrainingRun> run(new TrainingRun(ranks, config));
-  // What one rank would skip, the others must not wait for.
+  // A rank with another configuration would leave out calls for which the others wait.
   OTT_ASSIGN_OR_RETURN(const std::vector<std::string> configs,
                        ranks.AllGather(config.SerializeAsString(), run->NextDeadline()));
   for (int rank = 1; rank < ranks.size(); ++rank) {

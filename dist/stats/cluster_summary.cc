@@ -23,7 +23,7 @@ constexpr int kMaxTaken = 8;
 // matter.
 bool IsMoreExtreme(double a, int rank_a, double b, int rank_b) { return a != b ? a > b : rank_a < rank_b; }
 
-// Times a rank may have for its measurements as a share of its iterations: it runs in some of them.
+// Of a mean iteration. share: of the iterations, those in which it was measured.
 std::optional<SteadyTime> OwnTimeOf(const SteadyTimeStats& proto, double share) {
   if (!std::isfinite(proto.seconds()) || !(proto.standard_error() >= 0) ||
       !(proto.degrees_of_freedom() > 0)) {

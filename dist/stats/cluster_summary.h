@@ -144,7 +144,7 @@ class ClusterSummary {
   std::map<int64_t, RankSet> ranks_of_iteration_count_;
   RankSet late_ranks_;
   CpuTaken taken_;
-  // Of each number that of the rank by which ranks that are alike may differ most.
+  // LeastCertain() of all ranks.
   std::optional<CpuShare> cpu_of_work_;
   std::map<std::string, Dimension> dimensions_;
   std::vector<RankSummary> listed_;

@@ -18,7 +18,11 @@ namespace {
 
 constexpr int kMaxNotes = 10;
 
-std::string Place(const TimeOfRank& time) { return FormatRank(time.rank(), time.host()); }
+// "rank 3 (node1)", of what is said of one rank.
+template <typename OfRank>
+std::string Who(const OfRank& of) {
+  return FormatRank(of.rank(), of.host());
+}
 
 // A row's times, all in the unit that suits its largest.
 struct Unit {
@@ -55,7 +59,7 @@ void AddRow(const ClusterMeasurement& row, const std::string& indent, bool with_
     }
   }
   cells.push_back(absl::StrFormat("%.1f%%", row.imbalance() * 100));
-  cells.push_back(Place(row.max()));
+  cells.push_back(Who(row.max()));
   table.AddRow(std::move(cells));
 }
 
@@ -103,9 +107,9 @@ std::string Describe(const Straggler& slow) {
                                 ? std::string("outside all measurements")
                                 : absl::StrCat("in \"", EscapeControlCharacters(slow.measurement()), "\"");
   return absl::StrFormat("%s works %s an iteration, %s the others' median of %s (%s); most of it %s (+%s)",
-                         FormatRank(slow.rank(), slow.host()), FormatSeconds(slow.work_seconds()),
-                         ByHowMuch(slow, "more"), FormatSeconds(slow.median_work_seconds()),
-                         FormatInterval(slow), where, FormatSeconds(slow.measurement_excess_seconds()));
+                         Who(slow), FormatSeconds(slow.work_seconds()), ByHowMuch(slow, "more"),
+                         FormatSeconds(slow.median_work_seconds()), FormatInterval(slow), where,
+                         FormatSeconds(slow.measurement_excess_seconds()));
 }
 
 std::string FormatStraggler(const ClusterStats& stats) {
@@ -130,9 +134,8 @@ std::string FormatSlowMeasurements(const ClusterStats& stats) {
   for (const SlowMeasurement& slow : stats.slow_measurements()) {
     const bool is_double = slow.slower_by() >= 1;
     absl::StrAppendFormat(&text, "%s: %s takes %s the others%s (%s), %.1f%% of an iteration\n",
-                          EscapeControlCharacters(slow.name()), FormatRank(slow.rank(), slow.host()),
-                          ByHowMuch(slow, "longer"), is_double ? "' time" : "", FormatInterval(slow),
-                          slow.share_of_iteration() * 100);
+                          EscapeControlCharacters(slow.name()), Who(slow), ByHowMuch(slow, "longer"),
+                          is_double ? "' time" : "", FormatInterval(slow), slow.share_of_iteration() * 100);
   }
   return text;
 }
@@ -144,14 +147,14 @@ std::string FormatCpuTaken(const ClusterStats& stats) {
   const TakenFromRank& most = taken.ranks(0);
   if (taken.num_taken() == 1) {
     return absl::StrFormat(
-        "CPU taken: others had that of %s for %.0f%% of its work, which counts as nobody's\n",
-        FormatRank(most.rank(), most.host()), most.share() * 100);
+        "CPU taken: others had that of %s for %.0f%% of its work, which counts as nobody's\n", Who(most),
+        most.share() * 100);
   }
   return absl::StrFormat(
       "overloaded machine: others had the CPU of %d of %d ranks for 10%% of their work and more (most: "
       "%.0f%%, %s), "
       "which counts as nobody's\n",
-      taken.num_taken(), taken.num_watched(), most.share() * 100, FormatRank(most.rank(), most.host()));
+      taken.num_taken(), taken.num_watched(), most.share() * 100, Who(most));
 }
 
 std::string FormatHistory(const StragglerHistory& history) {
@@ -163,7 +166,7 @@ std::string FormatHistory(const StragglerHistory& history) {
                   " in a row, since iteration ", history.since_iteration(), "\n");
   std::vector<std::string> counts;
   for (const SlowestCount& count : history.slowest()) {
-    counts.push_back(absl::StrCat(FormatRank(count.rank(), count.host()), " in ", count.num_intervals()));
+    counts.push_back(absl::StrCat(Who(count), " in ", count.num_intervals()));
   }
   if (!counts.empty()) {
     absl::StrAppend(&text, "most work, of ", history.num_all_intervals(),
@@ -178,9 +181,8 @@ std::string DescribeLast(const ArrivalStats& arrivals) {
   std::vector<std::string> ranks;
   for (const LastArrival& last : arrivals.last()) {
     if (ranks.size() == kMaxShown) break;
-    ranks.push_back(absl::StrCat(FormatRank(last.rank(), last.host()), " in ", last.num_intervals(), " of ",
-                                 arrivals.num_intervals(), ", ", FormatSeconds(last.after_next()),
-                                 " after the next"));
+    ranks.push_back(absl::StrCat(Who(last), " in ", last.num_intervals(), " of ", arrivals.num_intervals(),
+                                 ", ", FormatSeconds(last.after_next()), " after the next"));
   }
   if (arrivals.num_incomplete() > 0) {
     ranks.push_back(absl::StrCat(arrivals.num_incomplete(), " times not all ranks came"));
@@ -202,9 +204,8 @@ std::string FormatHoldUps(const ClusterStats& stats) {
     if (!arrivals.has_hold_up()) continue;
     const HoldUp& hold_up = arrivals.hold_up();
     absl::StrAppendFormat(&text, "%sall wait for %s at %s: %s an iteration (%s to %s), %.1f%% of it\n",
-                          hold_up.recent() ? "since the gather before, " : "",
-                          FormatRank(hold_up.rank(), hold_up.host()), ArrivalPlace(arrivals),
-                          FormatSeconds(hold_up.seconds_per_iteration()),
+                          hold_up.recent() ? "since the gather before, " : "", Who(hold_up),
+                          ArrivalPlace(arrivals), FormatSeconds(hold_up.seconds_per_iteration()),
                           FormatSeconds(hold_up.seconds_low()), FormatSeconds(hold_up.seconds_high()),
                           hold_up.share_of_iteration() * 100);
   }
@@ -218,7 +219,7 @@ std::string FormatHiccups(const ClusterStats& stats) {
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     for (const Hiccups& hiccups : arrivals.hiccups()) {
       const int64_t num_more = hiccups.num_hiccups() - hiccups.iterations_size();
-      absl::StrAppend(&text, FormatRank(hiccups.rank(), hiccups.host()));
+      absl::StrAppend(&text, Who(hiccups));
       if (!hiccups.is_pause()) {
         absl::StrAppend(&text, " caused ", FormatSeconds(hiccups.seconds()), " of ",
                         FormatSeconds(hiccups.all_seconds()), " of waiting at ");
@@ -275,10 +276,6 @@ std::string FormatGroups(const ClusterStats& stats) {
 
 }  // namespace
 
-std::string FormatSlowest(const ClusterStats& stats) {
-  return absl::StrCat(FormatSlowRanks(stats), FormatWaiting(stats));
-}
-
 std::string FormatSlowRanks(const ClusterStats& stats) {
   return absl::StrCat(FormatStraggler(stats), FormatSlowMeasurements(stats), FormatCpuTaken(stats));
 }
@@ -309,7 +306,7 @@ std::string FormatClusterTable(const ClusterStats& stats) {
   for (const OneTimeOfRanks& one_time : stats.one_time()) {
     absl::StrAppend(&text, "once: ", EscapeControlCharacters(one_time.name()), ": mean ",
                     FormatSeconds(one_time.mean()), ", max ", FormatSeconds(one_time.max().seconds()), " on ",
-                    Place(one_time.max()), "\n");
+                    Who(one_time.max()), "\n");
   }
   for (const ClusterMeasurement& measurement : stats.measurements()) {
     if (measurement.ranks_without().empty()) continue;

@@ -16,11 +16,7 @@ inline constexpr char kObserverThreads[] = "ott's threads";
 // A line a measurement, then who is slow and what is missing. Ends with a newline.
 std::string FormatClusterTable(const ClusterStats& stats);
 
-// The lines of it that name ranks, or say that none stands out: FormatSlowRanks(), then FormatWaiting(). Ends
-// with a newline.
-std::string FormatSlowest(const ClusterStats& stats);
-
-// Who is slow, by work; or that none stands out. Ends with a newline.
+// The lines of it that say who is slow, by work; or that none stands out. Ends with a newline.
 std::string FormatSlowRanks(const ClusterStats& stats);
 
 // Who is waited for, and who paused; empty if nobody. Ends with a newline.

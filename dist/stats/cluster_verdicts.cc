@@ -52,26 +52,24 @@ void ClusterSummary::FindStraggler(double error, ClusterStats& stats) const {
   if (num_compared == 0) return;
   const double level = error / static_cast<double>(num_compared);
   const double min_seconds = kMinWorkShare * iteration_.over_ranks.mean();
-  const RankTimes::Suspect* most = nullptr;
-  const std::string* group_of_most = nullptr;
-  std::vector<std::pair<std::string, RankTimes::Suspect>> suspects;
+  bool any_suspect = false;
+  std::optional<RankTimes::Suspect> most;
+  std::string group_of_most;
   double detectable = 0;
   for (const auto& [group, times] : work_.times) {
     const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
     if (!suspect) continue;
-    suspects.emplace_back(group, *suspect);
+    any_suspect = true;
     const double seconds =
         std::max({suspect->excess.Detectable(level), kMinExcess * suspect->excess.of_others, min_seconds});
     detectable = std::max(detectable, Relative(seconds, suspect->excess));
+    if (!StandsOut(*suspect, level, min_seconds)) continue;
+    if (most && most->excess.seconds >= suspect->excess.seconds) continue;
+    most = suspect;
+    group_of_most = group;
   }
-  for (const auto& [group, suspect] : suspects) {
-    if (!StandsOut(suspect, level, min_seconds)) continue;
-    if (most != nullptr && most->excess.seconds >= suspect.excess.seconds) continue;
-    most = &suspect;
-    group_of_most = &group;
-  }
-  if (most == nullptr) {
-    if (!suspects.empty()) stats.set_detectable(detectable);
+  if (!most) {
+    if (any_suspect) stats.set_detectable(detectable);
     return;
   }
   Straggler& straggler = *stats.mutable_straggler();
@@ -79,7 +77,7 @@ void ClusterSummary::FindStraggler(double error, ClusterStats& stats) const {
   straggler.set_work_seconds(most->entry.time.time.seconds);
   straggler.set_median_work_seconds(most->excess.of_others);
   SetSlowerBy(most->excess, straggler);
-  LocateExcess(*group_of_most, straggler);
+  LocateExcess(group_of_most, straggler);
 }
 
 // Of measurements inside of each other, the shortest that has most of the excess.

@@ -13,16 +13,16 @@ int64_t Stride(const RankGroups& groups) { return std::max<int64_t>(1, groups.st
 
 }  // namespace
 
-absl::Status CheckGroups(const RankGroups& groups, const std::string& what, int world_size) {
+absl::Status CheckGroups(const RankGroups& groups, const std::string& field, int world_size) {
   if (groups.of_rank_size() > 0) {
     if (groups.of_rank_size() == world_size) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat("ott.Config: ", what, ": of_rank has ",
+    return absl::InvalidArgumentError(absl::StrCat("ott.Config: ", field, ": of_rank has ",
                                                    groups.of_rank_size(), " entries for ", world_size,
                                                    " ranks"));
   }
   const int64_t ranks = groups.size() * Stride(groups);
   if (groups.size() > 0 && groups.stride() >= 0 && world_size % ranks == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("ott.Config: ", what, ": groups of ", groups.size(),
+  return absl::InvalidArgumentError(absl::StrCat("ott.Config: ", field, ": groups of ", groups.size(),
                                                  " ranks, ", Stride(groups), " apart, do not divide ",
                                                  world_size, " ranks"));
 }

@@ -141,12 +141,12 @@ void StatsGatherer::MergeChild(Child& child) {
 
 int StatsGatherer::Depth(int rank) const {
   int depth = 0;
-  for (; rank > 0; rank = (rank - 1) / options_.fan_out) ++depth;
+  for (; rank > 0; rank = Parent(rank)) ++depth;
   return depth;
 }
 
 bool StatsGatherer::IsBelow(int rank, int ancestor) const {
-  while (rank > ancestor) rank = (rank - 1) / options_.fan_out;
+  while (rank > ancestor) rank = Parent(rank);
   return rank == ancestor;
 }
 
@@ -210,9 +210,7 @@ absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArriva
   if (is_leaf()) {
     internal::StatsMessage message;
     *message.mutable_report() = std::move(report);
-    *message.mutable_arrivals() = interval_arrivals_.ToProto();
-    for (const std::string& iterations : iterations_) message.add_iterations(iterations);
-    message_ = ToMessage(message);
+    SetMessage(std::move(message));
     return absl::OkStatus();
   }
   first_iteration_ = mine.num_warmup_iters() + (previous_ ? previous_->num_measured_iters() : 0);
@@ -274,9 +272,7 @@ absl::StatusOr<ClusterStats> StatsGatherer::Merge() {
     internal::StatsMessage message;
     *message.mutable_total() = total_.ToProto();
     *message.mutable_interval() = interval_.ToProto();
-    *message.mutable_arrivals() = interval_arrivals_.ToProto();
-    for (const std::string& iterations : iterations_) message.add_iterations(iterations);
-    message_ = ToMessage(message);
+    SetMessage(std::move(message));
     return ClusterStats();
   }
   ClusterStats stats = total_.Finish(ranks_->size());
@@ -287,10 +283,11 @@ absl::StatusOr<ClusterStats> StatsGatherer::Merge() {
   return stats;
 }
 
-std::string StatsGatherer::ToMessage(const internal::StatsMessage& message) const {
-  std::string bytes(reinterpret_cast<const char*>(&round_), sizeof(round_));
-  message.AppendToString(&bytes);
-  return bytes;
+void StatsGatherer::SetMessage(internal::StatsMessage message) {
+  *message.mutable_arrivals() = interval_arrivals_.ToProto();
+  for (const std::string& iterations : iterations_) message.add_iterations(iterations);
+  message_.assign(reinterpret_cast<const char*>(&round_), sizeof(round_));
+  message.AppendToString(&message_);
 }
 
 absl::Status StatsGatherer::Post() {
@@ -300,7 +297,7 @@ absl::Status StatsGatherer::Post() {
   const bool all_taken = !absl::IsDeadlineExceeded(ranks_->Flush(kToParent, Deadline::Now()));
   num_not_taken_ = all_taken ? 0 : num_not_taken_ + 1;
   if (num_not_taken_ > kMaxNotTaken) return absl::OkStatus();
-  return ranks_->Post((ranks_->rank() - 1) / options_.fan_out, kToParent, message_);
+  return ranks_->Post(Parent(ranks_->rank()), kToParent, message_);
 }
 
 }  // namespace ott

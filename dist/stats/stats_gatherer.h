@@ -123,8 +123,9 @@ class StatsGatherer {
   // One rank's report as summaries: since the start, and since `previous`, which it replaces.
   absl::Status Summarize(int rank, internal::RankReport report, std::optional<StopwatchStats>& previous,
                          ClusterSummary& total, ClusterSummary& interval) const;
-  // Bytes for the rank above.
-  std::string ToMessage(const internal::StatsMessage& message) const;
+  // What goes to the rank above: this, and what came since the gather before.
+  void SetMessage(internal::StatsMessage message);
+  int Parent(int rank) const { return (rank - 1) / options_.fan_out; }
   // Steps from a rank to rank 0.
   int Depth(int rank) const;
   // Whether a rank is `ancestor` or reports through it.
