@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/root_exchange.pb.h"
 #include "ott/dist/comm/rank_list.h"
@@ -71,6 +72,7 @@ RootExchange::Contributions RootExchange::ReceiveAll(std::string_view mine) {
   Contributions contributions;
   contributions.by_rank[0] = std::string(mine);
   std::vector<int> late;
+  std::vector<std::string> problems;
   for (int rank = 1; rank < ranks_->size(); ++rank) {
     absl::StatusOr<RootMessage> message = ReceiveFrom(rank, deadline);
     if (message.ok()) {
@@ -78,14 +80,11 @@ RootExchange::Contributions RootExchange::ReceiveAll(std::string_view mine) {
     } else if (absl::IsDeadlineExceeded(message.status())) {
       late.push_back(rank);
     } else {
-      absl::StrAppend(&contributions.problem, contributions.problem.empty() ? "" : "; ",
-                      std::string(message.status().message()));
+      problems.emplace_back(message.status().message());
     }
   }
-  if (!late.empty()) {
-    absl::StrAppend(&contributions.problem, contributions.problem.empty() ? "" : "; ", "nothing from ",
-                    FormatRanks(late));
-  }
+  if (!late.empty()) problems.push_back("nothing from " + FormatRanks(late));
+  contributions.problem = absl::StrJoin(problems, "; ");
   return contributions;
 }
 

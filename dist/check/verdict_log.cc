@@ -84,17 +84,15 @@ absl::Status VerdictLog::Add(const CrossCheckVerdict& verdict) {
 }
 
 absl::Status VerdictLog::Flush() {
+  const auto not_written = [this](const CrossCheckVerdict& verdict) {
+    return absl::ErrnoToStatus(
+        errno, absl::StrCat(path_, ": the verdict of iteration ", verdict.iteration(), " cannot be written"));
+  };
   absl::Status status;
   for (const CrossCheckVerdict& verdict : pending_) {
-    if (Write(verdict)) continue;
-    status.Update(absl::ErrnoToStatus(errno, absl::StrCat(path_, ": the verdict of iteration ",
-                                                          verdict.iteration(), " cannot be written")));
+    if (!Write(verdict)) status.Update(not_written(verdict));
   }
-  if (!pending_.empty() && std::fflush(file_.get()) != 0) {
-    status.Update(
-        absl::ErrnoToStatus(errno, absl::StrCat(path_, ": the verdict of iteration ",
-                                                pending_.back().iteration(), " cannot be written")));
-  }
+  if (!pending_.empty() && std::fflush(file_.get()) != 0) status.Update(not_written(pending_.back()));
   pending_.clear();
   if (std::exchange(omits_more_, false)) {
     status.Update(

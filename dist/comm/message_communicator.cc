@@ -21,23 +21,8 @@ using std::chrono::nanoseconds;
 
 enum class Operation : uint8_t { kBroadcast, kGather, kAllGather, kAllReduce, kBarrier, kSplit };
 
-std::string_view Name(Operation operation) {
-  switch (operation) {
-    case Operation::kBroadcast:
-      return "Broadcast";
-    case Operation::kGather:
-      return "Gather";
-    case Operation::kAllGather:
-      return "AllGather";
-    case Operation::kAllReduce:
-      return "AllReduce";
-    case Operation::kBarrier:
-      return "Barrier";
-    case Operation::kSplit:
-      return "Split";
-  }
-  return "unknown operation";
-}
+constexpr std::array<const char*, 6> kOperations = {"Broadcast", "Gather",  "AllGather",
+                                                    "AllReduce", "Barrier", "Split"};
 
 // One collective of a group. Ranks tell each other the operation and the detail to notice when they differ.
 struct Call {
@@ -57,7 +42,9 @@ bool IsSame(const Call& a, const Call& b) {
 }
 
 std::string ToString(const Call& call) {
-  std::string name = absl::StrCat(std::string(Name(call.operation)), " #", call.number);
+  const auto operation = static_cast<size_t>(call.operation);
+  std::string name = absl::StrCat(
+      operation < kOperations.size() ? kOperations[operation] : "unknown operation", " #", call.number);
   if (call.detail == kMergeDetail) name += " (merge)";
   const size_t i = static_cast<unsigned char>(call.detail) - size_t{kFirstReductionDetail};
   if (i < kReductions.size() * kElementTypes.size()) {

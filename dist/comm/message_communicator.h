@@ -32,8 +32,8 @@ using AllGatherBytes =
 
 // all_gather: does the collectives of this group, and of those that Split() makes of all its ranks in their
 // order; null: messages do. It gets half of a collective's time. Where it fails on a rank, that collective
-// and all later ones of the rank go by messages; so a rank for which it failed goes on with those for which
-// it will fail. REQUIRES: all is MakeGroup of as many hosts as the transport has ranks.
+// and all later ones of the rank go by messages; there it meets the other ranks, for which it fails as well.
+// REQUIRES: all is MakeGroup of as many hosts as the transport has ranks.
 std::unique_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
                                                       std::shared_ptr<const Group> all,
                                                       AllGatherBytes all_gather = nullptr);

@@ -75,29 +75,9 @@ std::optional<ncclDataType_t> ToNccl(DType dtype) {
   }
 }
 
-ncclRedOp_t ToNccl(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kMin:
-      return ncclMin;
-    case Reduction::kMax:
-      return ncclMax;
-    case Reduction::kSum:
-      break;
-  }
-  return ncclSum;
-}
-
-std::string_view ToString(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::kMin:
-      return "minimum";
-    case Reduction::kMax:
-      return "maximum";
-    case Reduction::kSum:
-      break;
-  }
-  return "sum";
-}
+// By Reduction.
+constexpr ncclRedOp_t kOfNccl[] = {ncclSum, ncclMin, ncclMax};
+constexpr const char* kReductions[] = {"sum", "minimum", "maximum"};
 
 class NcclCommunicatorImpl final : public ForwardingCommunicator<NcclCommunicator> {
  public:
@@ -191,12 +171,12 @@ class NcclCommunicatorImpl final : public ForwardingCommunicator<NcclCommunicato
                                 " may drop NaN; reduce on the host, or sum"));
     }
     const std::lock_guard lock(mutex_);
-    Count("AllReduceOnDevice",
-          absl::StrCat(std::string(ToString(reduction)), " of ", count, " ", std::string(Name(dtype))));
+    Count("AllReduceOnDevice", absl::StrCat(kReductions[static_cast<int>(reduction)], " of ", count, " ",
+                                            std::string(Name(dtype))));
     return OnStream(
         "ncclAllReduce", stream,
         [&](cudaStream_t s) {
-          return ncclAllReduce(values, values, count, *type, ToNccl(reduction), comm_, s);
+          return ncclAllReduce(values, values, count, *type, kOfNccl[static_cast<int>(reduction)], comm_, s);
         },
         deadline);
   }

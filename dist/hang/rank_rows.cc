@@ -5,33 +5,22 @@
 #include "ott/dist/hang/cause_text.h"
 
 namespace ott {
-namespace {
-
-const char* NameOfState(const RankState& rank, bool waits) {
-  if (!rank.known()) return "unknown";
-  if (rank.finished) return "finished";
-  switch (rank.process) {
-    case RankState::Process::kDead:
-      return "dead";
-    case RankState::Process::kStopped:
-      return "stopped";
-    case RankState::Process::kSilent:
-      return "silent";
-    default:
-      return waits ? "waits" : "works";
-  }
-}
-
-}  // namespace
 
 void AddRankRows(const JobState& job, const WaitGraph& graph, HangVerdict* verdict) {
   for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
+    using Process = RankState::Process;
     const RankState& state = job.ranks[rank];
     const std::vector<int>& operations = graph.OperationsOf(rank);
     HangRank& row = *verdict->add_ranks();
     row.set_rank(rank);
     row.set_host(state.host);
-    row.set_state(NameOfState(state, !operations.empty()));
+    row.set_state(!state.known()                       ? "unknown"
+                  : state.finished                     ? "finished"
+                  : state.process == Process::kDead    ? "dead"
+                  : state.process == Process::kStopped ? "stopped"
+                  : state.process == Process::kSilent  ? "silent"
+                  : operations.empty()                 ? "works"
+                                                       : "waits");
     row.set_iteration(static_cast<int32_t>(state.iteration));
     row.set_last_completed(state.last_completed);
     row.set_place(state.place);

@@ -45,17 +45,8 @@ struct Compared {
   std::string doubts;
 };
 
-const char* NameOf(Candidate::Kind kind) {
-  switch (kind) {
-    case Candidate::Kind::kUpdate:
-      return "update";
-    case Candidate::Kind::kInput:
-      return "input";
-    case Candidate::Kind::kOperation:
-      break;
-  }
-  return "operation";
-}
+// By Candidate::Kind.
+constexpr const char* kKinds[] = {"operation", "update", "input"};
 
 // Whether two ranks found the same.
 bool IsSame(const Candidate& a, const Candidate& b) {
@@ -233,7 +224,7 @@ const Compared* Judge(std::vector<Compared>& compared, bool tolerant, int world_
 void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& current, const Compared& rank,
           OriginVerdict* verdict) {
   const OpDefinition& definition = candidate.op->definition();
-  verdict->set_kind(NameOf(candidate.kind));
+  verdict->set_kind(kKinds[static_cast<int>(candidate.kind)]);
   verdict->set_iteration(candidate.iteration);
   verdict->set_operation(definition.name);
   verdict->set_module(definition.module);

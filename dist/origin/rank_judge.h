@@ -19,8 +19,8 @@
 
 namespace ott::origin {
 
-// By how much an operation's output may differ beyond what the differences of its inputs make in the
-// perturbed run, which perturbs in one direction of many and is itself known from sketches.
+// An output may differ by so many times what the perturbed run shows that differences of its inputs make:
+// that run perturbs in one direction of many, and is itself known from sketches.
 inline constexpr double kSafety = 8;
 
 struct Candidate {

@@ -50,7 +50,7 @@ class ScenarioReplayer {
 
   // How much longer a rank's operations of a kind take in a mean step than those of the median of the other
   // ranks of its stage, or of all where it has none, in seconds.
-  double MeanExcess(int rank, int kind) const { return excess_[rank * job_.kinds.size() + kind]; }
+  double MeanExcess(size_t rank, size_t kind) const { return excess_[rank * job_.kinds.size() + kind]; }
 
  private:
   // The operations of one place and kind on one rank, the shortest first.

@@ -235,7 +235,7 @@ class Analysis {
     std::vector<double> excess(job_.ranks.size());
     for (size_t rank = 0; rank < excess.size(); ++rank) {
       for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
-        excess[rank] += std::max(replayer_.MeanExcess(static_cast<int>(rank), static_cast<int>(kind)), 0.0);
+        excess[rank] += std::max(replayer_.MeanExcess(rank, kind), 0.0);
       }
     }
     std::stable_sort(ranks.begin(), ranks.end(), [&](size_t a, size_t b) { return excess[a] > excess[b]; });
@@ -353,8 +353,7 @@ class Analysis {
       double excess = 0;
       for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
         if (job_.kinds[kind].operation != operation) continue;
-        for (const size_t rank : ranks)
-          excess += replayer_.MeanExcess(static_cast<int>(rank), static_cast<int>(kind));
+        for (const size_t rank : ranks) excess += replayer_.MeanExcess(rank, kind);
       }
       if (excess < kMinSaved / 2 * answer_.replayed_seconds()) continue;
       repairs.push_back({absl::StrCat(NameOf(ranks), "'s excess in \"", operation, "\""),
