@@ -262,11 +262,7 @@ PyObject* ScopeExit(PyObject* self, PyObject* const*, Py_ssize_t) {
   scope->entered = false;
   const MisuseCapture capture;
   Measure([&] { scope->scope.reset(); });
-  if (__builtin_expect(!capture.message().empty(), 0)) {
-    SetMisuseError(capture);
-    return nullptr;
-  }
-  Py_RETURN_FALSE;
+  return Result(capture);
 }
 
 // As a decorator.

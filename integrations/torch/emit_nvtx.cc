@@ -222,14 +222,20 @@ struct CallSite {
   std::string module;
 };
 
+// Null for what is no operator.
+const c10::FunctionSchema* SchemaOf(const at::RecordFunction& function) {
+  const auto name = function.operator_name();
+  if (!name.has_value()) return nullptr;
+  const auto op = c10::Dispatcher::singleton().findSchema(*name);
+  return op.has_value() ? &op->schema() : nullptr;
+}
+
 // Whether the operation has JSON, which is then in thread.json.
 bool FormatJson(const at::RecordFunction& function, bool is_backward, ThreadState& thread) {
-  c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-  const auto name = function.operator_name();
-  const auto op = name.has_value() ? dispatcher.findSchema(*name) : decltype(dispatcher.findSchema(*name))();
-  if (!IsNode(function) && !op.has_value()) return false;
+  const c10::FunctionSchema* const schema = SchemaOf(function);
+  if (!IsNode(function) && schema == nullptr) return false;
 
-  const Arguments arguments(function.inputs(), op.has_value() ? &op->schema() : nullptr);
+  const Arguments arguments(function.inputs(), schema);
   const CallSite site;
   internal::OpDescription description;
   description.name = function.name();
@@ -267,11 +273,7 @@ void Observe(const at::RecordFunction& function, ThreadState& thread) {
   ObservedRange range = {OpRanges::Get().observer(), nullptr, IsNode(function)};
   range.is_backward = range.is_backward || (!thread.observed.empty() && thread.observed.back().is_backward);
   if (range.observer != nullptr) {
-    c10::Dispatcher& dispatcher = c10::Dispatcher::singleton();
-    const auto name = function.operator_name();
-    const auto op =
-        name.has_value() ? dispatcher.findSchema(*name) : decltype(dispatcher.findSchema(*name))();
-    const Arguments arguments(function.inputs(), op.has_value() ? &op->schema() : nullptr);
+    const Arguments arguments(function.inputs(), SchemaOf(function));
     const CallSite site;
     ObservedOp observed;
     observed.name = function.name();

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Union
+from typing import Any, List, Mapping, Optional, Sequence, Union
 
 from ott import _ott
 from ott._compare import Comparison
 from ott._singleton import Singleton
-
-FORMATS = ("json", "binary", "npy", "safetensors", "statistics", "image_rgb", "image_bgr", "image_i")
 
 
 class TensorDumper(Singleton):
@@ -209,5 +207,3 @@ def compute_gradients(tensors: Sequence[Any], function_values: Any) -> List[Any]
     return [
         next(found) if isinstance(s, torch.Tensor) and s.requires_grad else "requires no gradient" for s in sources
     ]
-
-

@@ -198,5 +198,3 @@ class _Range:
                 return function(*args, **kwargs)
 
         return ranged  # type: ignore[return-value]
-
-
