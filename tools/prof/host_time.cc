@@ -79,12 +79,10 @@ struct Rows {
           row.kind = "range";
           break;
       }
-      const auto find = [&](const std::string& shapes) {
-        return index_.try_emplace(std::make_tuple(row.kind, row.direction, row.name, shapes), rows.size());
-      };
       row.named =
           by_name_.try_emplace(std::make_tuple(row.kind, row.direction, row.name), rows.size()).first->second;
-      const auto [entry, added] = find(row.shapes);
+      const auto [entry, added] =
+          index_.try_emplace(std::make_tuple(row.kind, row.direction, row.name, row.shapes), rows.size());
       if (added) rows.push_back(row);
       of_label[within_backward].push_back(entry->second);
       // A node's label has the shapes of gradients, from which nothing follows.
@@ -125,7 +123,16 @@ void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels
         !open.empty() && rows->rows[open.back().row].named == rows->rows[index].named &&
         ((label.kind == OpLabel::Kind::kMarker && labels[open.back().label].kind == OpLabel::Kind::kOp) ||
          (label.is_backward_node && labels[open.back().label].is_backward_node));
-    if (!describes_outer) {
+    if (describes_outer) {
+      // JSON tells more than the label around it, and the row is that one's.
+      Open& outer = open.back();
+      if (flops.has_value()) {
+        Row& row = rows->rows[outer.row];
+        row.num_with_flops += !outer.flops.has_value();
+        row.flops += *flops - outer.flops.value_or(0);
+      }
+      index = outer.row;
+    } else {
       const int64_t duration = range.end - range.start;
       Row& row = rows->rows[index];
       row.min = row.count == 0 ? duration : std::min(row.min, duration);
@@ -137,16 +144,6 @@ void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels
       row.flops += flops.value_or(0);
       if (!open.empty())
         rows->rows[open.back().row].self -= std::min(range.end, open.back().end) - range.start;
-    }
-    if (describes_outer) {
-      // JSON tells more than the label around it, and the row is that one's.
-      Open& outer = open.back();
-      if (flops.has_value()) {
-        Row& row = rows->rows[outer.row];
-        row.num_with_flops += !outer.flops.has_value();
-        row.flops += *flops - outer.flops.value_or(0);
-      }
-      index = outer.row;
     }
     open.push_back({range.end, index, range.label, within_backward || label.is_backward_node, flops});
   }

@@ -175,13 +175,6 @@ const std::vector<ProfColumn>& ProfColumns() {
   return columns;
 }
 
-const ProfColumn* FindProfColumn(std::string_view name) {
-  for (const ProfColumn& column : ProfColumns()) {
-    if (column.name == name) return &column;
-  }
-  return nullptr;
-}
-
 absl::StatusOr<std::vector<const ProfColumn*>> ParseProfColumns(std::string_view names) {
   std::vector<const ProfColumn*> columns;
   if (names == "all") {
@@ -191,8 +184,9 @@ absl::StatusOr<std::vector<const ProfColumn*>> ParseProfColumns(std::string_view
   while (true) {
     const size_t comma = names.find(',');
     const std::string_view name = names.substr(0, comma);
-    columns.push_back(FindProfColumn(name));
-    if (columns.back() == nullptr) {
+    const auto column = std::find_if(ProfColumns().begin(), ProfColumns().end(),
+                                     [name](const ProfColumn& known) { return known.name == name; });
+    if (column == ProfColumns().end()) {
       std::string known;
       for (const ProfColumn& column : ProfColumns()) {
         absl::StrAppend(&known, known.empty() ? "" : ",", std::string(column.name));
@@ -200,6 +194,7 @@ absl::StatusOr<std::vector<const ProfColumn*>> ParseProfColumns(std::string_view
       return absl::InvalidArgumentError(
           absl::StrCat("no column '", std::string(name), "'; there are ", known));
     }
+    columns.push_back(&*column);
     if (comma == std::string_view::npos) return columns;
     names.remove_prefix(comma + 1);
   }

@@ -41,9 +41,6 @@ struct ProfColumn {
 
 const std::vector<ProfColumn>& ProfColumns();
 
-// nullptr for a name that is no column's.
-const ProfColumn* FindProfColumn(std::string_view name);
-
 // From "idx,op,sil", or "all". INVALID_ARGUMENT names what is no column, and those that are.
 absl::StatusOr<std::vector<const ProfColumn*>> ParseProfColumns(std::string_view names);
 

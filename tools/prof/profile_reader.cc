@@ -334,41 +334,33 @@ class ProfileReader {
   }
 
   absl::Status ReadDevices() {
-    OTT_RETURN_IF_ERROR(file_.Scan(
+    OTT_RETURN_IF_ERROR(ReadDevices(
         "TARGET_INFO_GPU",
         {"id", "smCount", "clockRate", "memoryBandwidth", "computeMajor", "computeMinor", "name", "cuDevice"},
-        [&](const SqliteRow& row) {
-          Integers integers(row);
-          Profile::Device device;
-          const int64_t id = integers.Required(0);
-          device.sm_count = static_cast<int>(integers.Optional(1, 0));
-          device.clock_hz = static_cast<double>(integers.Optional(2, 0));
-          device.memory_bytes_per_second = static_cast<double>(integers.Optional(3, 0));
-          device.compute_major = static_cast<int>(integers.Optional(4, 0));
-          device.compute_minor = static_cast<int>(integers.Optional(5, 0));
-          device.name = row.bytes(6);
-          const int64_t number = integers.Optional(7, id);  // as CUDA counts devices
-          if (!integers.good()) return Skip("TARGET_INFO_GPU");
-          profile_.devices.emplace(static_cast<int>(number), std::move(device));
-        }));
-    return file_.Scan("CUPTI_ACTIVITY_KIND_DEVICE",
-                      {"id", "numMultiprocessors", "coreClockRate", "globalMemoryBandwidth",
-                       "computeCapabilityMajor", "computeCapabilityMinor", "name"},
-                      [&](const SqliteRow& row) {
-                        Integers integers(row);
-                        Profile::Device device;
-                        const int64_t id = integers.Required(0);
-                        device.sm_count = static_cast<int>(integers.Optional(1, 0));
-                        // Both in thousands a second.
-                        device.clock_hz = 1e3 * static_cast<double>(integers.Optional(2, 0));
-                        device.memory_bytes_per_second = 1e3 * static_cast<double>(integers.Optional(3, 0));
-                        device.compute_major = static_cast<int>(integers.Optional(4, 0));
-                        device.compute_minor = static_cast<int>(integers.Optional(5, 0));
-                        int64_t name;
-                        if (row.GetInteger(6, &name)) device.name = Text(name);
-                        if (!integers.good()) return Skip("CUPTI_ACTIVITY_KIND_DEVICE");
-                        profile_.devices.emplace(static_cast<int>(id), std::move(device));
-                      });
+        1));
+    return ReadDevices("CUPTI_ACTIVITY_KIND_DEVICE",
+                       {"id", "numMultiprocessors", "coreClockRate", "globalMemoryBandwidth",
+                        "computeCapabilityMajor", "computeCapabilityMinor", "name", "id"},
+                       1e3);
+  }
+
+  // unit: of both rates, a second.
+  absl::Status ReadDevices(const char* table, const std::vector<std::string>& columns, double unit) {
+    return file_.Scan(table, columns, [&](const SqliteRow& row) {
+      Integers integers(row);
+      Profile::Device device;
+      const int64_t id = integers.Required(0);
+      device.sm_count = static_cast<int>(integers.Optional(1, 0));
+      device.clock_hz = unit * static_cast<double>(integers.Optional(2, 0));
+      device.memory_bytes_per_second = unit * static_cast<double>(integers.Optional(3, 0));
+      device.compute_major = static_cast<int>(integers.Optional(4, 0));
+      device.compute_minor = static_cast<int>(integers.Optional(5, 0));
+      int64_t text;
+      device.name = row.GetInteger(6, &text) ? Text(text) : row.bytes(6);
+      const int64_t number = integers.Optional(7, id);  // as CUDA counts devices
+      if (!integers.good()) return Skip(table);
+      profile_.devices.emplace(static_cast<int>(number), std::move(device));
+    });
   }
 
   void Finish() {

@@ -21,6 +21,13 @@ std::string_view TextOf(const KernelJoin& join, uint32_t text) {
 
 int64_t OrNone(uint32_t number) { return number == kNone ? kNoInteger : int64_t{number}; }
 
+void SetFigures(const OpCost& cost, KernelRow* row) {
+  row->flops = cost.flops.value_or(KernelRow::kUnknown);
+  row->bytes = cost.bytes.value_or(KernelRow::kUnknown);
+  row->message_bytes = cost.message_bytes.value_or(KernelRow::kUnknown);
+  row->bus_bytes = cost.bus_bytes.value_or(KernelRow::kUnknown);
+}
+
 std::string_view StateName(KernelJoin::State state) {
   switch (state) {
     case KernelJoin::State::kOp:
@@ -82,22 +89,20 @@ ProfileRows::Activity ProfileRows::ActivityOf(size_t row) const {
 }
 
 void ProfileRows::ReadNames() {
+  const auto without_spaces = [](std::string name) {
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char c) { return c <= ' ' || c == 0x7f; }, '_');
+    return name;
+  };
   for (const std::string& full : profile_.kernel_names) {
     Name& name = names_.emplace_back();
-    name.full = full;
-    std::replace_if(
-        name.full.begin(), name.full.end(), [](unsigned char c) { return c <= ' ' || c == 0x7f; }, '_');
+    name.full = without_spaces(full);
     name.brief = BriefKernelName(full);
     name.tensor_cores = TensorCoreUseOf(full);
     name.kind = KernelKindOf(full);
     name.dtype = KernelDType(full);
   }
-  for (const std::string& name : profile_.transfer_names) {
-    transfer_names_.push_back(name);
-    std::replace_if(
-        transfer_names_.back().begin(), transfer_names_.back().end(),
-        [](unsigned char c) { return c <= ' ' || c == 0x7f; }, '_');
-  }
+  for (const std::string& name : profile_.transfer_names) transfer_names_.push_back(without_spaces(name));
 }
 
 uint32_t ProfileRows::OutermostLike(const std::vector<std::string>& globs,
@@ -321,10 +326,7 @@ void ProfileRows::SetCosts(uint32_t index, KernelRow* row) const {
     return;
   }
   row->call = two_gradients ? row->sil : std::max<int64_t>(row->sil, carriers.nanoseconds);
-  row->flops = cost.cost.flops.value_or(KernelRow::kUnknown);
-  row->bytes = cost.cost.bytes.value_or(KernelRow::kUnknown);
-  row->message_bytes = cost.cost.message_bytes.value_or(KernelRow::kUnknown);
-  row->bus_bytes = cost.cost.bus_bytes.value_or(KernelRow::kUnknown);
+  SetFigures(cost.cost, row);
   SetRoof(kernel, name, cost.dtype, row);
 }
 
@@ -345,14 +347,10 @@ void ProfileRows::SetOp(const Context& context, KernelRow* row) const {
 void ProfileRows::SetCollective(uint32_t index, KernelRow* row) const {
   const Profile::CollectiveKind& kind =
       profile_.collective_kinds[profile_.collectives[collective_of_[index]].kind];
-  const OpCost cost = CostOfCollective(kind);
   row->dtype = kind.dtype;
   row->call = row->sil;
   row->counted_elsewhere = false;
-  row->flops = cost.flops.value_or(KernelRow::kUnknown);
-  row->bytes = cost.bytes.value_or(KernelRow::kUnknown);
-  row->message_bytes = cost.message_bytes.value_or(KernelRow::kUnknown);
-  row->bus_bytes = cost.bus_bytes.value_or(KernelRow::kUnknown);
+  SetFigures(CostOfCollective(kind), row);
 }
 
 // Its bytes are those that the capture tells, once.

@@ -161,7 +161,8 @@ class Summary {
   }
 
   // The entry that takes most, where all of them together are worth telling.
-  void AppendWorst(const std::map<std::string, int64_t>& times, const char* format, std::string* text) const {
+  void AppendWorst(const std::map<std::string, int64_t>& times, const std::string& what,
+                   std::string* text) const {
     int64_t sum = 0;
     const std::pair<const std::string, int64_t>* worst = nullptr;
     for (const auto& entry : times) {
@@ -169,7 +170,7 @@ class Summary {
       if (worst == nullptr || entry.second > worst->second) worst = &entry;
     }
     if (worst == nullptr || Percent(sum, total_) < kWorthTelling) return;
-    absl::StrAppend(text, "* ", Time(sum), absl::StrFormat(" (%.1f %%) ", Percent(sum, total_)), format,
+    absl::StrAppend(text, "* ", Time(sum), absl::StrFormat(" (%.1f %%) ", Percent(sum, total_)), what,
                     "; most: ", worst->first, " (", Time(worst->second), ")\n");
   }
 
@@ -194,8 +195,7 @@ class Summary {
                 &text);
     AppendWorst(small_,
                 absl::StrCat("is in matrix kernels of fewer than ", kSmallGrid,
-                             " blocks, which leave multiprocessors idle: larger batches, or split-K")
-                    .c_str(),
+                             " blocks, which leave multiprocessors idle: larger batches, or split-K"),
                 &text);
     if (all_ops_ && Percent(gap_, gap_ + total_) >= 20) {
       absl::StrAppendFormat(
