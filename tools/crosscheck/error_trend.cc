@@ -1,6 +1,7 @@
 #include "tools/crosscheck/error_trend.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -22,12 +23,6 @@ int64_t ErrorTrend::Tensor::first_iteration() const {
   return not_compared.empty() ? first : std::min(first, *not_compared.begin());
 }
 
-std::string ErrorTrend::Tensor::Cell(int64_t iteration) const {
-  if (not_compared.count(iteration) != 0) return "not compared";
-  const auto found = max_abs_error.find(iteration);
-  return found == max_abs_error.end() ? "0" : absl::StrFormat("%.3g", found->second);
-}
-
 std::vector<int64_t> ErrorTrend::Iterations(size_t limit) const {
   const std::vector<int64_t> all(iterations_.begin(), iterations_.end());
   if (all.size() <= limit) return all;
@@ -36,19 +31,15 @@ std::vector<int64_t> ErrorTrend::Iterations(size_t limit) const {
   return chosen;
 }
 
-std::vector<std::string> ErrorTrend::NamesInOrder() const {
+std::vector<ErrorTrend::Trend> ErrorTrend::Trends(const std::vector<int64_t>& iterations,
+                                                  size_t limit) const {
   std::vector<std::string> names = names_;
   std::stable_sort(names.begin(), names.end(), [this](const std::string& a, const std::string& b) {
     return tensors_.at(a).first_iteration() < tensors_.at(b).first_iteration();
   });
-  return names;
-}
-
-std::vector<ErrorTrend::Trend> ErrorTrend::Trends(const std::vector<int64_t>& iterations,
-                                                  size_t limit) const {
+  if (names.size() > limit) names.resize(limit);
   std::vector<Trend> trends;
-  for (const std::string& name : NamesInOrder()) {
-    if (trends.size() == limit) break;
+  for (const std::string& name : names) {
     const Tensor& tensor = tensors_.at(name);
     Trend& trend = trends.emplace_back();
     trend.tensor = name;
@@ -84,11 +75,11 @@ std::string ErrorTrend::ToString() const {
   const std::vector<int64_t> columns = Iterations(kMaxColumns);
   for (const int64_t iteration : columns) header.push_back(absl::StrCat("at ", iteration));
   TextTable table(std::move(header));
-  const std::vector<std::string> names = NamesInOrder();
-  for (size_t i = 0; i < std::min(names.size(), kMaxRows); ++i) {
-    const Tensor& tensor = tensors_.at(names[i]);
-    std::vector<std::string> cells = {names[i], absl::StrCat(tensor.first_iteration())};
-    for (const int64_t iteration : columns) cells.push_back(tensor.Cell(iteration));
+  for (const Trend& trend : Trends(columns, kMaxRows)) {
+    std::vector<std::string> cells = {trend.tensor, absl::StrCat(trend.first_iteration)};
+    for (const double error : trend.max_abs_error) {
+      cells.push_back(std::isnan(error) ? "not compared" : absl::StrFormat("%.3g", error));
+    }
     table.AddRow(std::move(cells));
   }
   std::string text = table.ToString();

@@ -46,11 +46,7 @@ class ErrorTrend {
     std::set<int64_t> not_compared;
 
     int64_t first_iteration() const;
-    std::string Cell(int64_t iteration) const;
   };
-
-  // By the first iteration in which a tensor differs.
-  std::vector<std::string> NamesInOrder() const;
 
   std::set<int64_t> iterations_;
   std::vector<std::string> names_;  // in the order in which they come
