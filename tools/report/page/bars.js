@@ -15,7 +15,7 @@ function drawBars(node, width, rows, {formatX, maximum, minimum = 0, textShare =
   const height = rows.length * rowHeight;
   const group = addSvg(node, width, height + margin.top + margin.bottom, margin);
   const x = d3.scaleLinear().domain([minimum, maximum || 1]).range([0, inner]);
-  addAxes(group, {x, innerWidth: inner, innerHeight: height, formatX});
+  addXAxis(group, {x, innerWidth: inner, innerHeight: height, formatX});
   const marks = [];
   rows.forEach((row, index) => {
     const line = group.append('g').attr('class', 'bar').attr('data-label', row.label).attr('transform', `translate(0,${index * rowHeight})`);

@@ -37,7 +37,7 @@ function addChecks() {
     // As wide as the distance to the next check.
     const step = Math.max(1, ...data.series.map(series => series.checks.length > 1 ? d3.min(d3.pairs(series.checks), ([a, b]) => b.first - a.last) : 1));
     const x = d3.scaleLinear().domain([first, last + step]).range([0, inner]);
-    addAxes(group, {x, innerWidth: inner, innerHeight: height, formatX: formatIteration});
+    addXAxis(group, {x, innerWidth: inner, innerHeight: height, formatX: formatIteration});
     const marks = [];
     data.series.forEach((series, lane) => {
       const bottom = (lane + 1) * laneHeight - 4;

@@ -13,7 +13,7 @@ function addComparison() {
     const all = sides.flatMap(([, seconds]) => seconds);
     const room = (d3.max(all) - d3.min(all)) / 10 || d3.max(all) / 100;
     const x = d3.scaleLinear().domain([d3.min(all) - room, d3.max(all) + room]).range([0, inner]);
-    addAxes(group, {x, innerWidth: inner, innerHeight: 84, formatX: formatSeconds});
+    addXAxis(group, {x, innerWidth: inner, innerHeight: 84, formatX: formatSeconds});
     sides.forEach(([name, seconds, meaning], side) => {
       const top = side * 42;
       group.append('text').attr('x', -8).attr('y', top + 24).attr('text-anchor', 'end').text(fit(`${name}: ${data.measurement}`, margin.left - 12));
@@ -36,7 +36,7 @@ function addComparison() {
     part.append('rect').attr('class', 'same').attr('x', x(1 / (1 + data.margin))).attr('width', x(1 + data.margin) - x(1 / (1 + data.margin)))
         .attr('height', height).attr('fill', colorOf('idle')).attr('fill-opacity', 0.5);
     part.append('line').attr('x1', x(1)).attr('x2', x(1)).attr('y2', height).attr('stroke', colorOf('faint'));
-    addAxes(part, {x, innerWidth: inner, innerHeight: height, formatX: ratio => formatChange(ratio)});
+    addXAxis(part, {x, innerWidth: inner, innerHeight: height, formatX: ratio => formatChange(ratio)});
     data.results.forEach((result, index) => {
       const y = index * 24 + 12;
       const color = colorOf(VERDICTS[result.verdict]);

@@ -35,7 +35,7 @@ function addErrors() {
     // Equal bit for bit lies at the bottom, below the smallest error.
     const y = d3.scaleLog().domain(positive.length > 0 ? [d3.min(positive) / 3, d3.max(positive) * 1.5] : [1e-9, 1]).range([height - 14, 0]);
     const place = error => error > 0 ? y(error) : height;
-    addAxes(group, {x, innerWidth: inner, innerHeight: height, formatX: formatIteration});
+    addXAxis(group, {x, innerWidth: inner, innerHeight: height, formatX: formatIteration});
     group.append('g').attr('class', 'axis').call(d3.axisLeft(y).ticks(5, '.0e').tickSizeOuter(0));
     group.append('text').attr('class', 'faint').attr('x', -8).attr('y', height + 4).attr('text-anchor', 'end').text('equal');
     const marks = [];

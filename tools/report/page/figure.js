@@ -200,19 +200,12 @@ function addSvg(node, width, height, margin) {
   return svg.append('g').attr('transform', `translate(${margin.left},${margin.top})`);
 }
 
-function addAxes(group, {x, y, innerWidth: inner, innerHeight: height, formatX, formatY}) {
-  if (x) {
-    const axis = d3.axisBottom(x).ticks(Math.max(2, Math.floor(inner / 110))).tickSizeOuter(0);
-    if (formatX) axis.tickFormat(formatX);
-    const ticks = group.append('g').attr('class', 'axis').attr('transform', `translate(0,${height})`).call(axis).selectAll('.tick');
-    // The last one's text would be cut.
-    ticks.filter(value => x(value) > inner - 24).select('text').attr('text-anchor', 'end').attr('x', value => inner - x(value) + 8);
-  }
-  if (y) {
-    const axis = d3.axisLeft(y).ticks(5).tickSizeOuter(0);
-    if (formatY) axis.tickFormat(formatY);
-    group.append('g').attr('class', 'axis').call(axis);
-  }
+function addXAxis(group, {x, innerWidth: inner, innerHeight: height, formatX}) {
+  const axis = d3.axisBottom(x).ticks(Math.max(2, Math.floor(inner / 110))).tickSizeOuter(0);
+  if (formatX) axis.tickFormat(formatX);
+  const ticks = group.append('g').attr('class', 'axis').attr('transform', `translate(0,${height})`).call(axis).selectAll('.tick');
+  // The last one's text would be cut.
+  ticks.filter(value => x(value) > inner - 24).select('text').attr('text-anchor', 'end').attr('x', value => inner - x(value) + 8);
 }
 
 // The selected span behind a picture with iterations from left to right.

@@ -64,7 +64,7 @@ function addHeatMap() {
     const name = quantity === 'work' ? 'Work' : inner < 420 ? 'Waiting' : 'Waiting for others';
     half.append('text').attr('y', -6).attr('font-weight', 700).text(name);
     drawShades(half, textWidth(name, true) + 12, quantity, domain, inner < 420 ? '' : ' and more');
-    addAxes(half, {x, innerWidth: inner, innerHeight: height, formatX: formatIteration});
+    addXAxis(half, {x, innerWidth: inner, innerHeight: height, formatX: formatIteration});
     const labelled = Math.ceil(14 / rowHeight);
     rows.forEach((row, index) => {
       if (index % labelled !== 0) return;

@@ -15,9 +15,9 @@ function addIterations() {
     const shortest = d3.min(columns, column => column.shortest);
     const isLog = longest > 8 * d3.median(columns, column => column.mean) && shortest > 0;
     const y = (isLog ? d3.scaleLog().domain([shortest, longest]) : d3.scaleLinear().domain([0, longest])).range([height, 0]).nice();
-    addAxes(group, {x, y, innerWidth: inner, innerHeight: height, formatX: formatIteration, formatY: isLog ? null : formatSeconds});
-    if (isLog) group.selectAll('.axis').filter((_, i) => i === 1).remove();
-    if (isLog) group.append('g').attr('class', 'axis').call(d3.axisLeft(y).ticks(4, formatSeconds).tickSizeOuter(0));
+    addXAxis(group, {x, innerWidth: inner, innerHeight: height, formatX: formatIteration});
+    const yAxis = isLog ? d3.axisLeft(y).ticks(4, formatSeconds) : d3.axisLeft(y).ticks(5).tickFormat(formatSeconds);
+    group.append('g').attr('class', 'axis').call(yAxis.tickSizeOuter(0));
     group.append('text').attr('class', 'faint').attr('x', inner).attr('y', height + 32).attr('text-anchor', 'end')
         .text(isLog ? 'iteration; seconds on a log scale' : 'iteration');
     const middle = column => x((column.first + column.last + 1) / 2);

@@ -8,6 +8,7 @@ function addKernels() {
 }
 
 const LIMITS = {compute: 'work', memory: 'memory'};
+const LEGEND = [['work', 'compute limits it'], ['memory', 'memory limits it'], ['total', 'not known']];
 
 function describeOp(op) {
   return `${op.name}\n${formatPercent(op.share)} of the time, ${formatSeconds(op.seconds)} on all ranks` +
@@ -29,7 +30,7 @@ function addOps({ops}) {
         title: describeOp(op),
         select: {measurement: op.name},
       })), {formatX: share => formatPercent(share, 0), maximum: Math.max(...shown.map(op => op.share))});
-      node.append(legend([['work', 'compute limits it'], ['memory', 'memory limits it'], ['total', 'not known']]));
+      node.append(legend(LEGEND));
       return result;
     },
     table: () => ({
@@ -83,7 +84,7 @@ function addRoofline({ops, roofs}) {
         (roofs ? ` Roofs of ${roofs.device}, by its data sheet.` : ' The device is not known, so there are no roofs.'),
     draw(node, width) {
       const result = draw(node, width);
-      node.append(legend([['work', 'compute limits it'], ['memory', 'memory limits it'], ['total', 'not known']]));
+      node.append(legend(LEGEND));
       return result;
     },
     table: () => ({

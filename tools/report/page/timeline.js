@@ -34,7 +34,7 @@ function addTimeline() {
     const height = laneHeight * ranks.length;
     const group = addSvg(node, width, height + margin.top + margin.bottom, margin);
     const x = d3.scaleLinear().domain(zoom || [0, lengthOf(iterations[chosen])]).range([0, inner]).clamp(true);
-    addAxes(group, {x, innerWidth: inner, innerHeight: height, formatX: time => formatSeconds(time * 1e-9)});
+    addXAxis(group, {x, innerWidth: inner, innerHeight: height, formatX: time => formatSeconds(time * 1e-9)});
     const marks = [];
     const colors = names.map(({name, collective}) => colorOf(meaningOf(name, collective)));
     ranks.forEach((rank, lane) => {
