@@ -90,6 +90,8 @@ struct Profile {
     int64_t in_elements = -1;
     int64_t out_elements = -1;
     int group_size = -1;
+
+    const std::string& group_name() const { return group_description.empty() ? group : group_description; }
   };
 
   struct Collective {

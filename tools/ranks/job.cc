@@ -19,8 +19,7 @@ using prof::Profile;
 std::string Time(int64_t nanoseconds) { return FormatSeconds(static_cast<double>(nanoseconds) * 1e-9); }
 
 std::string NameOf(const Profile::CollectiveKind& kind) {
-  const std::string& group = kind.group_description.empty() ? kind.group : kind.group_description;
-  return group.empty() ? kind.name : absl::StrCat(kind.name, " of group ", group);
+  return kind.group_name().empty() ? kind.name : absl::StrCat(kind.name, " of group ", kind.group_name());
 }
 
 class JobBuilder {

@@ -21,17 +21,13 @@
 #include "ott/dist/whatif/what_if_text.h"
 #include "tools/ab/report.h"
 #include "tools/report/comparison_document.h"
+#include "tools/report/display_text.h"
 
 namespace ott::report {
 namespace {
 
 // Where a rank may work longer by more than this share and not be found, that none was found is no good news.
 constexpr double kLargestMissed = 0.5;
-
-std::string WithoutNewline(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
-}
 
 // Later starts of the same job, here and in directories of their own.
 std::string DescribeStarts(const RunReport& report) {

@@ -34,14 +34,6 @@ std::string EscapeDirections(const std::string& text) {
 bool BeginsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
 // So many characters at the beginning or at the end.
-size_t FirstBytes(const std::string& text, size_t num_characters) {
-  size_t bytes = 0;
-  while (bytes < text.size() && (num_characters > 0 || !BeginsCharacter(text[bytes]))) {
-    if (BeginsCharacter(text[bytes])) --num_characters;
-    ++bytes;
-  }
-  return bytes;
-}
 size_t LastBytes(const std::string& text, size_t num_characters) {
   size_t bytes = 0;
   while (bytes < text.size() && num_characters > 0) {
@@ -70,6 +62,20 @@ std::string DisplayLines(std::string_view text, size_t max_bytes) {
   if (text.size() > max_bytes)
     absl::StrAppend(&valid, "\n... and ", text.size() - max_bytes, " more bytes\n");
   return EscapeDirections(valid);
+}
+
+size_t FirstBytes(std::string_view text, size_t num_characters) {
+  size_t bytes = 0;
+  while (bytes < text.size() && (num_characters > 0 || !BeginsCharacter(text[bytes]))) {
+    if (BeginsCharacter(text[bytes])) --num_characters;
+    ++bytes;
+  }
+  return bytes;
+}
+
+std::string WithoutNewline(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
 }
 
 double Rounded(double value, int digits) {

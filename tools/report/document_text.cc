@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tools/report/display_text.h"
 
 namespace ott::report {
 namespace {
@@ -43,21 +44,11 @@ std::string Paint(const TextStyle& style, const char* color, std::string_view te
   return style.color ? absl::StrCat(color, std::string(text), kReset) : std::string(text);
 }
 
-// Bytes of the first `width` characters.
-size_t BytesOf(std::string_view text, size_t width) {
-  size_t bytes = 0;
-  for (; bytes < text.size(); ++bytes) {
-    const bool begins_character = (static_cast<unsigned char>(text[bytes]) & 0xc0) != 0x80;
-    if (begins_character && width-- == 0) break;
-  }
-  return bytes;
-}
-
 // At spaces where there are some.
 std::vector<std::string> Break(std::string_view line, size_t width) {
   std::vector<std::string> lines;
-  while (width > 0 && BytesOf(line, width) < line.size()) {
-    const size_t most = BytesOf(line, width);
+  while (width > 0 && FirstBytes(line, width) < line.size()) {
+    const size_t most = FirstBytes(line, width);
     const size_t space = line.substr(0, most + 1).rfind(' ');
     const bool is_word = space == std::string_view::npos || line.find_first_not_of(' ') >= space;
     const size_t end = is_word ? most : space;
@@ -94,8 +85,8 @@ void AppendAnswer(const Answer& answer, const TextStyle& style, bool with_certai
 // A table's lines.
 void AppendCut(const std::string& lines, const TextStyle& style, std::string* text) {
   for (const std::string& line : std::vector<std::string>(absl::StrSplit(lines, '\n'))) {
-    const bool is_cut = style.width > 1 && BytesOf(line, style.width) < line.size();
-    absl::StrAppend(text, is_cut ? line.substr(0, BytesOf(line, style.width - 1)) : line,
+    const bool is_cut = style.width > 1 && FirstBytes(line, style.width) < line.size();
+    absl::StrAppend(text, is_cut ? line.substr(0, FirstBytes(line, style.width - 1)) : line,
                     is_cut ? "\u2026\n" : "\n");
   }
 }

@@ -46,6 +46,8 @@ struct OpSum {
   double peak = 0;  // percent times nanoseconds
   int64_t peak_time = 0;
   int64_t compute_time = 0;  // that compute limits, of peak_time
+
+  const char* limited_by() const { return 2 * compute_time > peak_time ? "compute" : "memory"; }
 };
 
 // By op and direction.
@@ -124,10 +126,8 @@ Json DrawCollectives(const ranks::Job& job) {
                       {"after_next", Json()},
                       {"mean_wait_of_others", Json()}});
     }
-    const std::string& group =
-        sum.kind->group_description.empty() ? sum.kind->group : sum.kind->group_description;
     collectives.push_back({{"name", DisplayName(sum.kind->name)},
-                           {"group", DisplayName(group)},
+                           {"group", DisplayName(sum.kind->group_name())},
                            {"ranks", sum.num_ranks},
                            {"intervals", sum.num_complete},
                            {"incomplete", sum.count - sum.num_complete},
@@ -141,28 +141,31 @@ Json DrawCollectives(const ranks::Job& job) {
   return {{"collectives", std::move(collectives)}};
 }
 
-using OrderedOps = std::vector<std::pair<double, const OpSums::value_type*>>;
+// An op's share of the time of all.
+struct RankedOp {
+  const std::string* name;
+  const OpSum* sum;
+  double time;
+  double share;
+};
 
 // Ops with their FLOPs and bytes, and the roofs of the first device that is known.
-Json DrawKernels(const OrderedOps& order, const std::optional<DevicePeaks>& peaks) {
-  double total = 0;
-  for (const auto& [time, entry] : order) total += time;
+Json DrawKernels(const std::vector<RankedOp>& order, const std::optional<DevicePeaks>& peaks) {
   Json ops = Json::array();
-  for (const auto& [time, entry] : order) {
+  for (const RankedOp& op : order) {
     if (ops.size() == kMaxOps) break;
-    const OpSum& sum = entry->second;
+    const OpSum& sum = *op.sum;
     const double seconds = static_cast<double>(sum.flops_time) * 1e-9;
     const bool has_cost = sum.flops_time > 0 && sum.bytes > 0;
     ops.push_back(
-        {{"name", DisplayName(entry->first)},
-         {"share", Rounded(total > 0 ? time / total : 0)},
-         {"seconds", Rounded(time * 1e-9)},
+        {{"name", DisplayName(*op.name)},
+         {"share", Rounded(op.share)},
+         {"seconds", Rounded(op.time * 1e-9)},
          {"flops_per_second", has_cost ? Json(Rounded(sum.flops / seconds)) : Json()},
          {"flops_per_byte", has_cost ? Json(Rounded(sum.flops / sum.bytes)) : Json()},
          {"of_peak",
           sum.peak_time > 0 ? Json(Rounded(sum.peak / static_cast<double>(sum.peak_time) / 100)) : Json()},
-         {"limited_by",
-          sum.peak_time == 0 ? Json() : Json(2 * sum.compute_time > sum.peak_time ? "compute" : "memory")}});
+         {"limited_by", sum.peak_time > 0 ? Json(sum.limited_by()) : Json()}});
   }
   Json roofs;
   if (peaks) {
@@ -173,38 +176,37 @@ Json DrawKernels(const OrderedOps& order, const std::optional<DevicePeaks>& peak
   return {{"ops", std::move(ops)}, {"roofs", std::move(roofs)}};
 }
 
-OrderedOps InOrder(const OpSums& sums) {
-  OrderedOps order;
-  for (const auto& entry : sums) {
+// The longest first.
+std::vector<RankedOp> InOrder(const OpSums& sums) {
+  std::vector<RankedOp> order;
+  double total = 0;
+  for (const auto& [name, sum] : sums) {
     double time = 0;
-    for (const auto& [rank, nanoseconds] : entry.second.nanoseconds) time += static_cast<double>(nanoseconds);
-    order.emplace_back(time, &entry);
+    for (const auto& [rank, nanoseconds] : sum.nanoseconds) time += static_cast<double>(nanoseconds);
+    total += time;
+    order.push_back({&name, &sum, time, 0});
   }
+  for (RankedOp& op : order) op.share = total > 0 ? op.time / total : 0;
   std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+                   [](const RankedOp& a, const RankedOp& b) { return a.time > b.time; });
   return order;
 }
 
-std::string FormatOps(const OrderedOps& order, size_t num_ranks) {
-  double total = 0;
-  for (const auto& [time, entry] : order) total += time;
+std::string FormatOps(const std::vector<RankedOp>& order, size_t num_ranks) {
   TextTable table({"op", "share", "time a rank", "most on", "TFLOP/s", "of peak", "limited by"});
   for (size_t i = 0; i < std::min(kTopOps, order.size()); ++i) {
-    const auto& [time, entry] = order[i];
-    const OpSum& sum = entry->second;
+    const OpSum& sum = *order[i].sum;
     const auto most = std::max_element(sum.nanoseconds.begin(), sum.nanoseconds.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     const bool has_peak = sum.peak_time > 0;
-    table.AddRow({entry->first, absl::StrFormat("%.1f %%", total > 0 ? 100 * time / total : 0),
-                  Time(time / static_cast<double>(num_ranks)),
+    table.AddRow({*order[i].name, absl::StrFormat("%.1f %%", 100 * order[i].share),
+                  Time(order[i].time / static_cast<double>(num_ranks)),
                   absl::StrCat("rank ", most->first, ": ", Time(static_cast<double>(most->second))),
                   sum.flops_time > 0
                       ? absl::StrFormat("%.4g", sum.flops / static_cast<double>(sum.flops_time) * 1e-3)
                       : "na",
                   has_peak ? absl::StrFormat("%.1f %%", sum.peak / static_cast<double>(sum.peak_time)) : "na",
-                  !has_peak                              ? "na"
-                  : 2 * sum.compute_time > sum.peak_time ? "compute"
-                                                         : "memory"});
+                  has_peak ? sum.limited_by() : "na"});
   }
   return table.ToString();
 }
@@ -213,11 +215,6 @@ std::string FormatOps(const OrderedOps& order, size_t num_ranks) {
 std::optional<DevicePeaks> PeaksOf(const prof::Profile& profile) {
   if (profile.devices.empty()) return std::nullopt;
   return PeaksByName(profile.devices.begin()->second.name);
-}
-
-std::string WithoutNewline(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
 }
 
 bool IsNamedAsATrace(const std::string& path) {
@@ -233,10 +230,9 @@ void AddWhatIsNotTraced(const ranks::Job& job, std::vector<std::string>* problem
       least = &sum;
   }
   if (least == nullptr) return;
-  problems->push_back(absl::StrCat(
-      "traces of ", least->num_ranks, " of the ", least->kind->group_size, " ranks that come to ",
-      least->kind->name, " of group ",
-      least->kind->group_description.empty() ? least->kind->group : least->kind->group_description));
+  problems->push_back(absl::StrCat("traces of ", least->num_ranks, " of the ", least->kind->group_size,
+                                   " ranks that come to ", least->kind->name, " of group ",
+                                   least->kind->group_name()));
 }
 
 // Files that are named as traces and hold nothing, as of a rank that was killed while it wrote.
@@ -318,7 +314,7 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   const bool can_tell = job.hold_ups.CanTell();
   report.complete = problems.empty() && (can_tell || traces.size() == 1);
   const Grade grade = report.somebody_is_waited_for ? Grade::kBad : can_tell ? Grade::kGood : Grade::kUnknown;
-  const OrderedOps order = InOrder(ops);
+  const std::vector<RankedOp> order = InOrder(ops);
   Document& document = report.document;
   document.title = directory;
   document.subject =

@@ -52,6 +52,30 @@ std::vector<int> NamedRanks(const RunReport& report) {
   return {ranks.begin(), ranks.end()};
 }
 
+void AddWhatGridLeavesOut(const RankGrid& grid, std::vector<std::string>* thinned) {
+  const size_t num_ranks = static_cast<size_t>(grid.rows.back().last_rank) + 1;
+  if (num_ranks > grid.rows.size()) {
+    thinned->push_back(absl::StrFormat(
+        "%d ranks share %d rows of the heat map: a row shows the longest mean of a rank in it", num_ranks,
+        grid.rows.size()));
+  }
+  if (grid.num_iterations > static_cast<int64_t>(grid.columns.size())) {
+    thinned->push_back(absl::StrFormat("%d iterations share %d columns, which show means",
+                                       grid.num_iterations, grid.columns.size()));
+  }
+  if (grid.stride > 1) {
+    thinned->push_back(absl::StrFormat("the ranks kept the times of every %dth iteration", grid.stride));
+  }
+  if (grid.num_outliers > static_cast<int64_t>(grid.outliers.size())) {
+    thinned->push_back(
+        absl::StrFormat("of %d outliers the %d longest are listed", grid.num_outliers, grid.outliers.size()));
+  }
+  if (grid.num_scopes_left_out > 0) {
+    thinned->push_back(
+        absl::StrCat(grid.num_scopes_left_out, " shorter measurements are left out of the tree"));
+  }
+}
+
 void AddGrid(const RankGrid& grid, const std::vector<int>& named, Document* document) {
   Json columns = Json::array();
   for (const RankGrid::Column& column : grid.columns) {
@@ -105,29 +129,7 @@ void AddGrid(const RankGrid& grid, const std::vector<int>& named, Document* docu
         {"unit", kShadeUnit},
         {"scopes", std::move(scopes)}};
   }
-
-  const size_t num_ranks = static_cast<size_t>(grid.rows.back().last_rank) + 1;
-  if (num_ranks > grid.rows.size()) {
-    document->thinned.push_back(absl::StrFormat(
-        "%d ranks share %d rows of the heat map: a row shows the longest mean of a rank in it", num_ranks,
-        grid.rows.size()));
-  }
-  if (grid.num_iterations > static_cast<int64_t>(grid.columns.size())) {
-    document->thinned.push_back(absl::StrFormat("%d iterations share %d columns, which show means",
-                                                grid.num_iterations, grid.columns.size()));
-  }
-  if (grid.stride > 1) {
-    document->thinned.push_back(
-        absl::StrFormat("the ranks kept the times of every %dth iteration", grid.stride));
-  }
-  if (grid.num_outliers > static_cast<int64_t>(grid.outliers.size())) {
-    document->thinned.push_back(
-        absl::StrFormat("of %d outliers the %d longest are listed", grid.num_outliers, grid.outliers.size()));
-  }
-  if (grid.num_scopes_left_out > 0) {
-    document->thinned.push_back(
-        absl::StrCat(grid.num_scopes_left_out, " shorter measurements are left out of the tree"));
-  }
+  AddWhatGridLeavesOut(grid, &document->thinned);
 }
 
 Json OfRank(int rank, const std::string& host) { return {{"rank", rank}, {"host", DisplayName(host)}}; }
