@@ -440,12 +440,10 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags* flags) {
   CLI::Option* fault_option = app.add_option(
       "--fault", fault, "Flip a bit: RANK ITERATION TENSOR ELEMENT BIT, e.g. 2 30 weights.w1 777 20");
   std::vector<std::tuple<int, double, std::string>> delays;
-  app.add_option(
-         "--delay", delays,
-         "Make a rank slow (-1: all): RANK MILLISECONDS PART, which is forward or backward; "
-         "forward/10: in every "
-         "tenth iteration; forward/uneven: between nothing and twice as long; forward/busy: on a CPU; "
-         "forward/late: in the second half of the run")
+  app.add_option("--delay", delays,
+                 "Make a rank slow (-1: all): RANK MILLISECONDS PART, which is forward or backward; "
+                 "forward/10: in every tenth iteration; forward/uneven: between nothing and twice as long; "
+                 "forward/busy: on a CPU; forward/late: in the second half of the run")
       ->take_all();
   try {
     app.parse(argc, argv);

@@ -178,7 +178,8 @@ absl::StatusOr<int> Train(Flags flags) {
   int world_size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
   if (flags.data_parallel == 0) {
-    flags.data_parallel = world_size / (flags.pipeline_parallel * flags.tensor_parallel);
+    const int64_t others = int64_t{flags.pipeline_parallel} * flags.tensor_parallel;
+    flags.data_parallel = static_cast<int>(world_size / others);
   }
   OTT_ASSIGN_OR_RETURN(const Grid grid,
                        Grid::Create(flags.data_parallel, flags.pipeline_parallel, flags.tensor_parallel));
