@@ -2,7 +2,7 @@
 // time with the sums over the batch in another order, as kernels with atomics do. Some repetitions calibrate,
 // others of the same are compared by the result, and so are trainings with a fault.
 //
-//   bazel run -c opt //tools/calibrate:calibration_rates
+//   bazel run //tools/calibrate:calibration_rates
 
 #include <algorithm>
 #include <array>

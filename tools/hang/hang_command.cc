@@ -33,10 +33,9 @@ std::string LatestStart(const std::string& dir) {
   return attempts.empty() ? dir : absl::StrCat(dir, "/attempt_", attempts.back());
 }
 
-// Sets *after_seconds to what it was configured with, if
-// it was.
+// Sets *after_seconds to what it was configured with, if it was.
 absl::StatusOr<JobState> ReadJob(const std::string& dir, double* after_seconds) {
-  if (!IsRunDirectory(dir)) return hang::ReadTorchDumps(dir);
+  if (!IsRunDirectory(dir)) return ReadTorchDumps(dir);
   const absl::StatusOr<RunInfo> info = ReadRunInfo(dir);
   if (info.ok() && info->config().hang().after_seconds() > 0) {
     *after_seconds = info->config().hang().after_seconds();

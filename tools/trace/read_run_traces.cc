@@ -115,15 +115,14 @@ absl::Status RunTraces::AddCapture(const std::string& file, const CaptureOptions
   if (captures_alone_) {
     Add(std::move(capture));
     return absl::OkStatus();
-  } else {
-    const std::vector<TraceInfo> traces(info_.traces().begin(), info_.traces().end());
-    OTT_RETURN_IF_ERROR(capture->FindRanks(traces));
-    const std::set<int>& ranks = selection_.ranks;
-    const bool is_selected = ranks.empty() || std::any_of(ranks.begin(), ranks.end(),
-                                                          [&](int rank) { return capture->HasRank(rank); });
-    const std::string why_not = is_selected ? capture->Explain(traces) : "";
-    if (!why_not.empty()) AddNote(why_not);
   }
+  const std::vector<TraceInfo> traces(info_.traces().begin(), info_.traces().end());
+  OTT_RETURN_IF_ERROR(capture->FindRanks(traces));
+  const std::set<int>& ranks = selection_.ranks;
+  const bool is_selected = ranks.empty() || std::any_of(ranks.begin(), ranks.end(),
+                                                        [&](int rank) { return capture->HasRank(rank); });
+  const std::string why_not = is_selected ? capture->Explain(traces) : "";
+  if (!why_not.empty()) AddNote(why_not);
   captures_.push_back(std::move(capture));
   return absl::OkStatus();
 }

@@ -56,11 +56,9 @@ absl::Status Join(RunTraces& traces, const TraceFlags& flags) {
   if (infos.size() == 1 || std::none_of(infos.begin(), infos.end(), has_clock)) {
     return absl::OkStatus();
   }
-  const auto worst =
-      std::max_element(traces.info().traces().begin(), traces.info().traces().end(),
-                       [](const TraceInfo& a, const TraceInfo& b) {
-                         return a.clock().error_bound_nanoseconds() < b.clock().error_bound_nanoseconds();
-                       });
+  const auto worst = std::max_element(infos.begin(), infos.end(), [](const TraceInfo& a, const TraceInfo& b) {
+    return a.clock().error_bound_nanoseconds() < b.clock().error_bound_nanoseconds();
+  });
   const int64_t bound = worst->clock().error_bound_nanoseconds();
   Print(absl::StrCat("on rank 0's clock, at most ", FormatSeconds(static_cast<double>(bound) * 1e-9), " off",
                      bound == 0 ? "" : absl::StrCat(" (rank ", worst->rank(), ")"), "\n"));

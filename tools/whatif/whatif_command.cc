@@ -29,25 +29,24 @@ struct WhatIfFlags {
   std::vector<std::string> scale;
 };
 
-absl::StatusOr<whatif::Job> ReadJob(const WhatIfFlags& flags) {
+absl::StatusOr<Job> ReadJob(const WhatIfFlags& flags) {
   std::error_code error;
-  if (std::filesystem::is_directory(flags.run, error)) return whatif::ReadRunJob(flags.run);
-  OTT_ASSIGN_OR_RETURN(whatif::Timeline timeline, whatif::ReadTimeline(flags.run, flags.sizes));
-  return whatif::MakeJob(std::move(timeline));
+  if (std::filesystem::is_directory(flags.run, error)) return ReadRunJob(flags.run);
+  OTT_ASSIGN_OR_RETURN(Timeline timeline, ReadTimeline(flags.run, flags.sizes));
+  return MakeJob(std::move(timeline));
 }
 
 absl::StatusOr<int> RunWhatIf(const WhatIfFlags& flags) {
-  OTT_ASSIGN_OR_RETURN(const whatif::Job job, ReadJob(flags));
-  std::vector<whatif::ScaleQuestion> questions;
+  OTT_ASSIGN_OR_RETURN(const Job job, ReadJob(flags));
+  std::vector<ScaleQuestion> questions;
   for (const std::string& text : flags.scale) {
-    OTT_ASSIGN_OR_RETURN(whatif::ScaleQuestion question, whatif::ParseScaleQuestion(job, text));
+    OTT_ASSIGN_OR_RETURN(ScaleQuestion question, ParseScaleQuestion(job, text));
     questions.push_back(std::move(question));
   }
-  const WhatIfAnswer answer = whatif::AnswerWhatIf(job, questions);
-  if (!flags.timeline.empty()) OTT_RETURN_IF_ERROR(whatif::WriteIdealTimeline(job, flags.timeline));
+  const WhatIfAnswer answer = AnswerWhatIf(job, questions);
+  if (!flags.timeline.empty()) OTT_RETURN_IF_ERROR(WriteIdealTimeline(job, flags.timeline));
   std::fputs(
-      (flags.format == "json" ? ProtoToJson(answer, JsonLayout::kIndented) : whatif::FormatWhatIf(answer))
-          .c_str(),
+      (flags.format == "json" ? ProtoToJson(answer, JsonLayout::kIndented) : FormatWhatIf(answer)).c_str(),
       stdout);
   if (answer.verdict() == WHAT_IF_CANNOT_TELL || answer.incomplete()) return kExitCouldNotTell;
   return answer.verdict() == WHAT_IF_EVEN ? kExitGood : kExitBad;
