@@ -1,7 +1,7 @@
 // What dumps in every tenth iteration cost a training that uses all cores: without dumps, with writer threads
 // of ordinary priority, and in the background, in turn in one run.
 //
-//   bazel run -c opt //core/dumper:writer_priority_benchmark
+//   bazel run //core/dumper:writer_priority_benchmark
 
 #include <stdlib.h>
 

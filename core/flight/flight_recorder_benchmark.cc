@@ -1,6 +1,6 @@
 // What an event costs that is recorded, beside reading the clock, and its limit.
 //
-//   bazel run -c opt //core/flight:flight_recorder_benchmark
+//   bazel run //core/flight:flight_recorder_benchmark
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
 //
 // Writes a gigabyte to TMPDIR, which is best in memory.
 //
-//   TMPDIR=/dev/shm bazel run -c opt //dist/hang:hang_benchmark -- [RANKS]
+//   TMPDIR=/dev/shm bazel run //dist/hang:hang_benchmark -- [RANKS]
 
 #include <sys/resource.h>
 #include <unistd.h>
