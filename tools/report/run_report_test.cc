@@ -142,10 +142,12 @@ void LogLinear(const std::string& run_dir, float input, float output) {
     EXPECT_TRUE((*log)->BeginIteration(0).ok());
     ObservedOp op;
     op.name = "linear";
-    const OpArg input_arg(TensorView(&input, {1}));
+    const TensorView input_view(&input, {1});
+    const OpArg input_arg(input_view);
     op.args = {&input_arg, 1};
     void* const open = (*log)->Begin(op);
-    const OpArg output_arg(TensorView(&output, {1}));
+    const TensorView output_view(&output, {1});
+    const OpArg output_arg(output_view);
     (*log)->AddOutputs(open, {&output_arg, 1});
     (*log)->End(open);
     EXPECT_TRUE((*log)->Finish().ok());
