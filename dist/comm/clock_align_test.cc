@@ -177,7 +177,7 @@ TEST(ClockAligner, ManyRanksAreMeasuredInTurns) {
   for (int rank = 0; rank < kSize; ++rank) {
     threads.emplace_back([&, rank] {
       WrongClock clock;
-      clock.offset = rank * 1'000'000'000;
+      clock.offset = rank * int64_t{1'000'000'000};
       ClockAligner aligner(std::move(ranks[rank]), clock, /*unknown_drift=*/1e9);
       for (int round = 0; round < 4; ++round) {
         ASSERT_TRUE(aligner.Measure(2, Deadline::After(seconds(60))).ok());
