@@ -3,6 +3,7 @@
 //
 //   mpirun --enable-recovery -np 4 dying_rank SCENARIO
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -131,11 +132,15 @@ void KilledInCrossCheck(Communicator& ranks) {
   const std::vector<float> small(100, 0.5f);
   EXPECT(Passed(*(*check)->CheckReplicas(0, Tensors(small))));
   if (ranks.rank() == kVictim) {
-    // Takes its digest when it is killed.
-    const std::vector<float> large(10 << 20);
-    std::thread killer = DieSoon();
-    (*check)->CheckReplicas(1, Tensors(large));
-    killer.join();
+    // Takes the digest of this when it is killed: of its second half, which cannot be read.
+    constexpr int64_t kBytes = 1 << 20;
+    void* const memory =
+        mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
+    OTT_CHECK(memory != MAP_FAILED) << "mmap";
+    OTT_CHECK(mprotect(static_cast<char*>(memory) + kBytes / 2, kBytes / 2, PROT_NONE) == 0) << "mprotect";
+    std::signal(SIGSEGV, [](int) { Die(); });
+    const TensorView view(static_cast<const float*>(memory), {kBytes / 4});
+    (*check)->CheckReplicas(1, {{"weights", {view, nullptr}}});
   }
   for (int iteration = 1; iteration < 3; ++iteration) {
     CrossCheckVerdict verdict;
