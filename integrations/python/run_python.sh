@@ -7,4 +7,7 @@ if [ -n "$TEST_TMPDIR" ]; then
   trap 'rm -f "$TMPDIR"' EXIT
   trap 'exit 143' HUP INT TERM
 fi
+# Python is not instrumented, so what the package needs of a sanitizer has to be loaded before it.
+runtimes=$(ldd integrations/python/ott/_ott.so | awk '$1 ~ /^lib(asan|tsan|ubsan)\./ {print $3}' | tr '\n' ' ')
+[ -z "$runtimes" ] || export LD_PRELOAD="$runtimes"
 PYTHONPATH=$PWD/integrations/python${PYTHONPATH:+:$PYTHONPATH} "$@"
