@@ -26,7 +26,8 @@ void WaitForTheEnd() {
   while (true) pause();
 }
 
-PyGILState_STATE TakeGil() {
+// The end of a thread is caught as an exception without an object, to which the reference is null.
+__attribute__((no_sanitize("null"))) PyGILState_STATE TakeGil() {
   try {
     return PyGILState_Ensure();
   } catch (const abi::__forced_unwind&) {
@@ -34,7 +35,7 @@ PyGILState_STATE TakeGil() {
   }
 }
 
-void TakeGil(PyThreadState* state) {
+__attribute__((no_sanitize("null"))) void TakeGil(PyThreadState* state) {
   try {
     PyEval_RestoreThread(state);
   } catch (const abi::__forced_unwind&) {
