@@ -58,11 +58,11 @@ double ExpectedSpread(const CpuShare& cpu);
 // Seconds that a process like the others takes more where its CPU had one such slowdown.
 double SecondsOfOneSlowdown(const CpuShare& cpu);
 
-// What of the time that others had a CPU makes its process late, as a standard deviation: whoever waited
-// longer gets it back later, and no longer run averages over that.
+// Others take a CPU from one process for longer than from the next, also in the mean of a long run. As a
+// standard deviation, this share of the time that is taken.
 inline constexpr double kLatenessOfTaken = 0.25;
 
-// Seconds of that.
+// Seconds by which what others take makes one of several processes that are alike later than the next.
 double SpreadOfTaken(const CpuShare& cpu);
 
 // With a spread that was expected, and not seen, added to what it is uncertain by within the run.

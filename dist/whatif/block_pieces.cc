@@ -12,7 +12,7 @@
 namespace ott::whatif {
 namespace {
 
-// Sums of a few times below it are numbers, too.
+// Some 36 years in nanoseconds; the sum of several still fits into 64 bits.
 constexpr int64_t kMaxTime = int64_t{1} << 60;
 
 bool IsTime(int64_t nanoseconds) { return nanoseconds >= 0 && nanoseconds <= kMaxTime; }
@@ -32,7 +32,7 @@ absl::Status CheckBlock(const IterationSample& sample, const IterationBlock& blo
   }
   if (!is_valid) {
     return absl::InvalidArgumentError(absl::StrCat("rank ", sample.rank(), ": the block of iteration ",
-                                                   block.first_iteration(), " is at a time that is none"));
+                                                   block.first_iteration(), " has impossible times"));
   }
   int64_t start = 0;
   for (int i = 0; i < size; ++i) {
@@ -40,7 +40,8 @@ absl::Status CheckBlock(const IterationSample& sample, const IterationBlock& blo
                IsTime(block.duration(i)) && IsTime(start += block.start(i));
     if (!is_valid) {
       return absl::InvalidArgumentError(absl::StrCat("rank ", sample.rank(), ": interval ", i,
-                                                     " of iteration ", block.first_iteration(), " is none"));
+                                                     " of iteration ", block.first_iteration(),
+                                                     " is invalid"));
     }
   }
   return absl::OkStatus();

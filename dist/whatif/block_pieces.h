@@ -23,11 +23,11 @@ struct Piece {
   int64_t end = 0;
 };
 
-// Which synchronization: name, iteration and how many of the name the iteration had before.
+// Identifies a synchronization: its name, its iteration, and how many of that name the iteration had before.
 using SyncKey = std::tuple<int32_t, int64_t, int32_t>;
 inline SyncKey KeyOf(const Piece& piece) { return {piece.name, piece.iteration, piece.ordinal}; }
 
-// INVALID_ARGUMENT, naming the rank, for names and blocks that no run writes.
+// INVALID_ARGUMENT, naming the rank, if its names or blocks cannot be those of a run.
 absl::Status CheckSample(const IterationSample& sample);
 
 // Without gaps, and in order; of work, each stretch by the innermost measurement that runs.

@@ -18,7 +18,8 @@ namespace ott::whatif {
 // last collective measurement of an iteration, to the same moment of the next iteration.
 //
 // NOT_FOUND where there are no iterations that all ranks kept; FAILED_PRECONDITION, naming them, for
-// operations that wait for each other in a circle; INVALID_ARGUMENT for samples that no run writes.
+// operations that wait for each other in a circle; INVALID_ARGUMENT for samples whose times or counts are
+// impossible.
 absl::StatusOr<Job> MakeJob(std::vector<IterationSample> samples);
 
 }  // namespace ott::whatif
