@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "element_comparer.h"
+#include "core/compare/element_comparer.h"
 #include "ott/core/compare/device_comparison.h"
 #include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/element.h"

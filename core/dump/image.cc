@@ -22,21 +22,21 @@
 namespace ott {
 namespace {
 
-struct FormatEntry {
+struct ImageFormat {
   DumpFormat format;
   std::string_view name;
   png_uint_32 png_format;
 };
 
-constexpr std::array<FormatEntry, 3> kFormats = {{
+constexpr std::array<ImageFormat, 3> kImageFormats = {{
     {DumpFormat::kImageRgb, "RGB", PNG_FORMAT_RGB},
     {DumpFormat::kImageBgr, "BGR", PNG_FORMAT_BGR},
     {DumpFormat::kImageI, "Intensity", PNG_FORMAT_GRAY},
 }};
 
-const FormatEntry& EntryOf(DumpFormat format) {
-  return *std::find_if(kFormats.begin(), kFormats.end(),
-                       [format](const FormatEntry& entry) { return entry.format == format; });
+const ImageFormat& EntryOf(DumpFormat format) {
+  return *std::find_if(kImageFormats.begin(), kImageFormats.end(),
+                       [format](const ImageFormat& entry) { return entry.format == format; });
 }
 
 // The arithmetic in which elements of T are scaled: its own for float64, float32 and float16, which is
@@ -151,7 +151,7 @@ int NumImageDims(DumpFormat format) { return format == DumpFormat::kImageI ? 2 :
 std::string_view ImageFormatName(DumpFormat format) { return EntryOf(format).name; }
 
 absl::StatusOr<DumpFormat> ParseImageFormat(std::string_view name) {
-  for (const FormatEntry& entry : kFormats) {
+  for (const ImageFormat& entry : kImageFormats) {
     if (entry.name == name) return entry.format;
   }
   return absl::InvalidArgumentError(
@@ -204,7 +204,7 @@ absl::StatusOr<std::string> EncodePng(const TensorView& pixels, DumpFormat forma
 }
 
 absl::StatusOr<Tensor> DecodePng(std::string_view file, DumpFormat format) {
-  const FormatEntry& entry = EntryOf(format);
+  const ImageFormat& entry = EntryOf(format);
   png_image png = NewPng(0);
   const auto error = [&png](std::string_view what) {
     png_image_free(&png);

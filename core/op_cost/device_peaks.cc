@@ -9,7 +9,7 @@ namespace {
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
-struct Product {
+struct Gpu {
   std::string_view name;
   // TFLOP/s (TOP/s for int8), GB/s; 0: there is none, or it could not be confirmed.
   double fp64, fp32, fp64_tensor, tf32, fp16, fp8, int8, memory;
@@ -20,7 +20,7 @@ struct Product {
 // [1] ml-engineering by S. Bekman, compute/accelerator, "TFLOPS comparison table" and "Accelerator memory".
 // [2] G. K. Lockwood's pages on H100, B200 and B300 (Hopper white paper, Blackwell technical brief).
 // [3] GPU reference of Waterline, September 2026 (data sheets, product briefs, clocks).
-constexpr Product kProducts[] = {
+constexpr Gpu kGpus[] = {
     // V100 data sheet (SXM2, PCIe), T4 data sheet: [3].
     {"V100", 7.8, 15.7, 0, 0, 125, 0, 0, 900},
     {"V100-PCIE", 7, 14, 0, 0, 112, 0, 0, 900},
@@ -149,15 +149,15 @@ std::optional<DevicePeaks> PeaksByName(std::string_view name) {
   const std::vector<std::string> words = Words(name);
   // A part of a device has a part of its peaks.
   if (std::find(words.begin(), words.end(), "mig") != words.end()) return std::nullopt;
-  const Product* best = nullptr;
+  const Gpu* best = nullptr;
   size_t best_size = 0;
-  for (const Product& product : kProducts) {
-    const std::vector<std::string> known = Words(product.name);
+  for (const Gpu& gpu : kGpus) {
+    const std::vector<std::string> known = Words(gpu.name);
     const bool has_all = std::all_of(known.begin(), known.end(), [&](const std::string& word) {
       return std::find(words.begin(), words.end(), word) != words.end();
     });
     if (has_all && known.size() > best_size) {
-      best = &product;
+      best = &gpu;
       best_size = known.size();
     }
   }
@@ -177,7 +177,7 @@ std::optional<DevicePeaks> PeaksByName(std::string_view name) {
 
 std::vector<std::string> KnownGpus() {
   std::vector<std::string> names;
-  for (const Product& product : kProducts) names.emplace_back(product.name);
+  for (const Gpu& gpu : kGpus) names.emplace_back(gpu.name);
   return names;
 }
 

@@ -10,8 +10,6 @@
 namespace ott {
 namespace {
 
-constexpr double kFunction = kTranscendentalFlops;
-
 struct Loss {
   std::string_view name;
   double forward;  // FLOPs an element of the input
@@ -23,11 +21,11 @@ constexpr Loss kLosses[] = {
     {"l1_loss", 3, 2},
     {"smooth_l1_loss", 6, 4},
     {"huber_loss", 6, 4},
-    {"binary_cross_entropy", 2 * kFunction + 5, 4},
-    {"binary_cross_entropy_with_logits", 2 * kFunction + 6, kFunction + 4},
-    {"kl_div", kFunction + 3, 1},
-    {"cross_entropy", kFunction + 4, kFunction + 2},
-    {"cross_entropy_loss", kFunction + 4, kFunction + 2},
+    {"binary_cross_entropy", 2 * kTranscendentalFlops + 5, 4},
+    {"binary_cross_entropy_with_logits", 2 * kTranscendentalFlops + 6, kTranscendentalFlops + 4},
+    {"kl_div", kTranscendentalFlops + 3, 1},
+    {"cross_entropy", kTranscendentalFlops + 4, kTranscendentalFlops + 2},
+    {"cross_entropy_loss", kTranscendentalFlops + 4, kTranscendentalFlops + 2},
     {"nll_loss", 0, 0},
     {"nll_loss_forward", 0, 0},
     {"nll_loss2d", 0, 0},
@@ -92,10 +90,10 @@ std::optional<RawCost> ReductionCost(const OpCall& call, OpPass pass) {
   }
   cost.flops = n;
   if (name == "mean" || name == "nanmean") cost.flops = n + out;
-  if (name.find("norm") != std::string::npos) cost.flops = 2 * n + kFunction * out;
+  if (name.find("norm") != std::string::npos) cost.flops = 2 * n + kTranscendentalFlops * out;
   if (name.substr(0, 3) == "var") cost.flops = 4 * n + out;
-  if (name.substr(0, 3) == "std") cost.flops = 4 * n + (1 + kFunction) * out;
-  if (name == "logsumexp") cost.flops = (kFunction + 3) * n + kFunction * out;
+  if (name.substr(0, 3) == "std") cost.flops = 4 * n + (1 + kTranscendentalFlops) * out;
+  if (name == "logsumexp") cost.flops = (kTranscendentalFlops + 3) * n + kTranscendentalFlops * out;
   if (call.is_complex()) cost.flops = name == "sum" ? 2 * n : kUnknownCost;
   cost.bytes = n * element_size + out * out_size;
   return cost;
@@ -109,7 +107,7 @@ std::optional<RawCost> SoftmaxCost(const OpCall& call, OpPass pass) {
   const double n = Elements(x.shape);
   const bool logarithm = call.name() == "log_softmax";
   const bool backward = IsBackward(call, pass);
-  cost.flops = n * (backward ? (logarithm ? kFunction + 3 : 4) : kFunction + 4);
+  cost.flops = n * (backward ? (logarithm ? kTranscendentalFlops + 3 : 4) : kTranscendentalFlops + 4);
   cost.bytes = (backward ? 3 : 2) * call.Bytes(x);
   return cost;
 }
@@ -329,7 +327,7 @@ std::optional<RawCost> OptimizerCost(const OpCall& call, OpPass pass) {
     const double nesterov = call.Number({"nesterov"}, 0) != 0 ? 2 : 0;
     cost.flops = n * (2 + (decays ? 2 : 0) + momentum * (2 + nesterov));
   } else {
-    cost.flops = n * (13 + kFunction + (amsgrad ? 1 : 0) + (adamw ? 1 : decays ? 2 : 0));
+    cost.flops = n * (13 + kTranscendentalFlops + (amsgrad ? 1 : 0) + (adamw ? 1 : decays ? 2 : 0));
   }
   // PyTorch's labels do not tell whether weights decay, as they always do with AdamW.
   if (call.tensors_only() && !adamw) cost.flops = kUnknownCost;

@@ -9,7 +9,6 @@ namespace ott {
 namespace {
 
 constexpr double kPicosecond = 1e-12;
-constexpr double kPicosecondsPerSecond = 1e12;
 
 // Negative values and NaN give 0, too large ones the largest.
 uint64_t ToPicoseconds(double seconds) {

@@ -13,6 +13,8 @@ namespace ott {
 
 class Statistics;  // stopwatch_stats.proto
 
+inline constexpr double kPicosecondsPerSecond = 1e12;
+
 // A sum too large for 64 bits.
 __extension__ typedef unsigned __int128 Uint128;
 

@@ -12,8 +12,6 @@
 namespace ott {
 namespace {
 
-constexpr double kPicosecondsPerSecond = 1e12;
-
 Uint128 FromHalves(uint64_t high, uint64_t low) { return Uint128{high} << 64 | low; }
 
 bool IsDuration(double seconds) { return seconds >= 0 && seconds <= std::numeric_limits<double>::max(); }

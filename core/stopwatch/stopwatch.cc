@@ -1,8 +1,8 @@
 #include "ott/core/stopwatch/stopwatch.h"
 
+#include "core/stopwatch/stopwatch_core.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/report.h"
-#include "stopwatch_core.h"
 
 namespace ott {
 namespace {

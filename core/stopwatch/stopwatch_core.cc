@@ -1,4 +1,4 @@
-#include "stopwatch_core.h"
+#include "core/stopwatch/stopwatch_core.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/stopwatch/stopwatch_core.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/nvtx/nvtx.h"
-#include "stopwatch_core.h"
 
 namespace ott::internal {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "stopwatch_core.h"
+#include "core/stopwatch/stopwatch_core.h"
 
 namespace ott::internal {
 namespace {

@@ -5,8 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/stopwatch/stopwatch_core.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
-#include "stopwatch_core.h"
 
 namespace ott::internal {
 namespace {

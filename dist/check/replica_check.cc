@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "dist/check/replica_inquiry.h"
+#include "dist/check/replica_tensors.h"
+#include "dist/check/replica_verdict.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/verdict.h"
-#include "replica_inquiry.h"
-#include "replica_tensors.h"
-#include "replica_verdict.h"
 
 namespace ott {
 namespace {

@@ -1,4 +1,4 @@
-#include "replica_inquiry.h"
+#include "dist/check/replica_inquiry.h"
 
 #include <algorithm>
 

@@ -11,17 +11,14 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "dist/check/replica_tensors.h"
 #include "ott/dist/check/replica_check.h"
 #include "ott/dist/check/replica_check.pb.h"
+#include "ott/dist/check/root_exchange.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/rank_list.h"
-#include "replica_tensors.h"
 
 namespace ott::internal {
-
-// Tags of what ranks post.
-inline constexpr int kToRoot = 0;
-inline constexpr int kFromRoot = 1;
 
 // What the ranks of a check are called.
 class Members {

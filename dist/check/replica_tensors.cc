@@ -1,4 +1,4 @@
-#include "replica_tensors.h"
+#include "dist/check/replica_tensors.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "replica_verdict.h"
+#include "dist/check/replica_verdict.h"
 
 #include <algorithm>
 #include <map>
@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "dist/check/replica_inquiry.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/tensor_comparison.h"
 #include "ott/dist/check/verdict.h"
-#include "replica_inquiry.h"
 
 namespace ott::internal {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <cstdint>
 
+#include "dist/check/replica_tensors.h"
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/replica_check.h"
 #include "ott/dist/check/replica_check.pb.h"
 #include "ott/dist/comm/communicator.h"
-#include "replica_tensors.h"
 
 namespace ott::internal {
 

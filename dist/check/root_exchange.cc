@@ -13,10 +13,9 @@
 namespace ott {
 namespace {
 
+using internal::kFromRoot;
+using internal::kToRoot;
 using internal::RootMessage;
-
-constexpr int kToRoot = 0;
-constexpr int kFromRoot = 1;
 
 }  // namespace
 

@@ -21,6 +21,10 @@ namespace ott {
 
 namespace internal {
 class RootMessage;
+
+// Tags of what ranks post.
+inline constexpr int kToRoot = 0;
+inline constexpr int kFromRoot = 1;
 }  // namespace internal
 
 // A rank that does not come is missing after half of the timeout, and is not waited for again until something

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "nccl_gather_buffer.h"
+#include "dist/comm/nccl_gather_buffer.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/cuda_status.h"

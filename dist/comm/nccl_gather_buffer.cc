@@ -1,4 +1,4 @@
-#include "nccl_gather_buffer.h"
+#include "dist/comm/nccl_gather_buffer.h"
 
 #include <algorithm>
 #include <cstring>

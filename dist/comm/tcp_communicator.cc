@@ -13,12 +13,12 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "dist/comm/tcp_rendezvous.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/comm/host_name.h"
 #include "ott/dist/comm/mailbox.h"
 #include "ott/dist/comm/message_communicator.h"
 #include "ott/dist/comm/socket.h"
-#include "tcp_rendezvous.h"
 
 namespace ott {
 namespace {

@@ -1,4 +1,4 @@
-#include "tcp_rendezvous.h"
+#include "dist/comm/tcp_rendezvous.h"
 
 #include <algorithm>
 #include <cstring>

@@ -18,7 +18,6 @@ constexpr uint64_t kTurn = 't';
 constexpr uint64_t kVerdict = 'v';
 // Of a verdict, which lists ranks.
 constexpr uint64_t kMaxVerdictBytes = uint64_t{64} << 20;
-constexpr std::chrono::milliseconds kTimeToAnswer(2000);
 // How soon the thread sees that it is to end.
 constexpr std::chrono::milliseconds kPoll(200);
 

@@ -4,6 +4,7 @@
 #define OTT_DIST_HANG_RECORDER_EXCHANGE_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +18,9 @@
 #include "ott/dist/comm/socket.h"
 
 namespace ott {
+
+// For which a rank elsewhere is waited.
+inline constexpr std::chrono::nanoseconds kTimeToAnswer = std::chrono::seconds(2);
 
 // Answers other ranks of this job, on a thread and by sockets of its own, so also while the program stands in
 // whatever library; and asks them. Who does not know the job's token is not answered.

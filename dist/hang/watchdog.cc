@@ -29,8 +29,7 @@ constexpr std::chrono::milliseconds kBeat(1000);
 constexpr int kBeatsBetweenFlushes = 3;
 // Of the time that a rank may stand: the others came a little later than the first that asks.
 constexpr double kShareOfWait = 0.8;
-// Of one rank elsewhere, and of all.
-constexpr std::chrono::nanoseconds kTimeToAnswer = std::chrono::seconds(2);
+// Of all ranks elsewhere.
 constexpr std::chrono::nanoseconds kTimeToAskAll = std::chrono::seconds(20);
 // Seconds in which a rank has diagnosed.
 constexpr double kLongestTurn = 60;

@@ -16,8 +16,6 @@ constexpr double kNanosecond = 1e-9;
 constexpr size_t kMaxListed = 8;
 constexpr size_t kMaxKeptRanks = 64;
 constexpr size_t kMaxKeptLate = 256;
-// Of the interval that is shown.
-constexpr double kIntervalError = 0.05;
 
 }  // namespace
 

@@ -30,6 +30,9 @@ inline constexpr double kMeasurementError = 0.005;
 // The share of these errors that one window between two gathers may have; a run has many windows.
 inline constexpr double kWindowErrorShare = 0.05;
 
+// Of the intervals that are shown.
+inline constexpr double kIntervalError = 0.05;
+
 // A smaller excess is not named, however sure it is: smaller than this share of the others' median; and, for
 // the work or for one measurement, than this share of a mean iteration.
 inline constexpr double kMinExcess = 0.05;

@@ -16,7 +16,7 @@
 namespace ott {
 namespace {
 
-constexpr int kMaxNotes = 10;
+constexpr int kMaxNotesShown = 10;
 
 // "rank 3 (node1)", of what is said of one rank.
 template <typename OfRank>
@@ -313,11 +313,11 @@ std::string FormatClusterTable(const ClusterStats& stats) {
     absl::StrAppend(&text, "note: \"", EscapeControlCharacters(measurement.name()), "\" is not measured on ",
                     measurement.ranks_without(), "\n");
   }
-  for (int i = 0; i < std::min(stats.notes_size(), kMaxNotes); ++i) {
+  for (int i = 0; i < std::min(stats.notes_size(), kMaxNotesShown); ++i) {
     absl::StrAppend(&text, "note: ", EscapeControlCharacters(stats.notes(i)), "\n");
   }
-  if (stats.notes_size() > kMaxNotes) {
-    absl::StrAppend(&text, "note: and ", stats.notes_size() - kMaxNotes, " more notes\n");
+  if (stats.notes_size() > kMaxNotesShown) {
+    absl::StrAppend(&text, "note: and ", stats.notes_size() - kMaxNotesShown, " more notes\n");
   }
   absl::StrAppend(&text, FormatGroups(stats), FormatStraggler(stats), FormatSlowMeasurements(stats),
                   FormatHistory(stats.history()), FormatCpuTaken(stats));

@@ -11,8 +11,6 @@ namespace ott {
 namespace {
 
 constexpr size_t kMaxSlowMeasurements = 8;
-// Of the interval that is shown.
-constexpr double kIntervalError = 0.05;
 // Of the largest excess of any measurement: which of those inside of each other is to be named.
 constexpr double kMostOfExcess = 0.8;
 

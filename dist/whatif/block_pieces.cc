@@ -1,4 +1,4 @@
-#include "block_pieces.h"
+#include "dist/whatif/block_pieces.h"
 
 #include <algorithm>
 #include <limits>

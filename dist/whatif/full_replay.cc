@@ -1,4 +1,4 @@
-#include "full_replay.h"
+#include "dist/whatif/full_replay.h"
 
 #include <algorithm>
 #include <cmath>

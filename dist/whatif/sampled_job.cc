@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "block_pieces.h"
+#include "dist/whatif/block_pieces.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/persistent_excess.h"

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "full_replay.h"
+#include "dist/whatif/full_replay.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/statistics/distributions.h"

@@ -9,31 +9,32 @@
 namespace ott::ab {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 template <typename Number>
-Json OrNull(const std::optional<Number>& number) {
-  return number.has_value() ? Json(*number) : Json();
+OrderedJson OrNull(const std::optional<Number>& number) {
+  return number.has_value() ? OrderedJson(*number) : OrderedJson();
 }
 
-Json ToJson(const Result& result) {
-  return {{"measurement", result.name.empty() ? Json() : Json(result.name)},
+OrderedJson ToJson(const Result& result) {
+  return {{"measurement", result.name.empty() ? OrderedJson() : OrderedJson(result.name)},
           {"verdict", Name(result.verdict)},
           {"ratio", OrNull(result.ratio)},
           {"low", OrNull(result.low)},
           {"high", OrNull(result.high)},
           {"runs_needed", OrNull(result.runs_needed)},
-          {"seconds_a", result.name.empty() ? Json() : Json(result.seconds_a)},
-          {"seconds_b", result.name.empty() ? Json() : Json(result.seconds_b)}};
+          {"seconds_a", result.name.empty() ? OrderedJson() : OrderedJson(result.seconds_a)},
+          {"seconds_b", result.name.empty() ? OrderedJson() : OrderedJson(result.seconds_b)}};
 }
 
 // locations: of the measurement `plotted`.
 void AddSamples(const char* side, const std::vector<Process>& processes,
-                const std::vector<ProcessLocation>& locations, const std::string& plotted, Json* samples) {
+                const std::vector<ProcessLocation>& locations, const std::string& plotted,
+                OrderedJson* samples) {
   for (size_t i = 0; i < processes.size(); ++i) {
-    Json measurements = Json::array();
+    OrderedJson measurements = OrderedJson::array();
     for (const Measurement& measurement : processes[i].measurements) {
-      Json object = {{"measurement", measurement.name}, {"seconds", measurement.seconds}};
+      OrderedJson object = {{"measurement", measurement.name}, {"seconds", measurement.seconds}};
       if (measurement.name == plotted) {
         object["location"] = locations[i].seconds;
         object["warm_up"] = locations[i].num_warm_up;
@@ -51,7 +52,7 @@ void AddSamples(const char* side, const std::vector<Process>& processes,
 }  // namespace
 
 std::string ToJson(const Comparison& comparison, const Samples& samples) {
-  Json json = ToJson(comparison.answer);
+  OrderedJson json = ToJson(comparison.answer);
   json["answer"] = DescribeAnswer(comparison);
   json["confidence"] = 1 - comparison.answer.error;
   json["margin"] = comparison.margin;
@@ -59,12 +60,12 @@ std::string ToJson(const Comparison& comparison, const Samples& samples) {
   json["runs_b"] = comparison.num_b;
   json["voids"] = comparison.voids;
   json["notes"] = comparison.notes;
-  json["measurements"] = Json::array();
+  json["measurements"] = OrderedJson::array();
   for (const Result& result : comparison.measurements) json["measurements"].push_back(ToJson(result));
-  json["samples"] = Json::array();
+  json["samples"] = OrderedJson::array();
   AddSamples("A", samples.a, comparison.locations_a, comparison.plotted, &json["samples"]);
   AddSamples("B", samples.b, comparison.locations_b, comparison.plotted, &json["samples"]);
-  return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ott::ab

@@ -58,7 +58,7 @@ struct GroupColumn {
 };
 
 // A sum, or what comes of it: not there if all kernels are counted elsewhere, not known if none has it.
-Cell Sum(double sum, int64_t count, int64_t known_sil, int64_t sil) {
+Cell SumCell(double sum, int64_t count, int64_t known_sil, int64_t sil) {
   if (count > 0) return RealCell(sum);
   return known_sil == sil ? Cell() : RealCell(KernelRow::kUnknown);
 }
@@ -83,14 +83,16 @@ constexpr GroupColumn kGroupColumns[] = {
        return RealCell(g.unknown_tensor_core_sil == g.sil && g.sil > 0 ? KernelRow::kUnknown
                                                                        : Percent(g.tensor_core_sil, g.sil));
      }},
-    {"flops", [](const Group& g, int64_t) { return Sum(g.flops, g.num_flops, g.flops_sil, g.sil); }},
-    {"bytes", [](const Group& g, int64_t) { return Sum(g.bytes, g.num_bytes, g.bytes_sil, g.sil); }},
+    {"flops", [](const Group& g, int64_t) { return SumCell(g.flops, g.num_flops, g.flops_sil, g.sil); }},
+    {"bytes", [](const Group& g, int64_t) { return SumCell(g.bytes, g.num_bytes, g.bytes_sil, g.sil); }},
     {"tflops",
      [](const Group& g, int64_t) {
-       return Sum(Rate(g.flops, g.flops_sil) * 1e-12, g.num_flops, g.flops_sil, g.sil);
+       return SumCell(Rate(g.flops, g.flops_sil) * 1e-12, g.num_flops, g.flops_sil, g.sil);
      }},
-    {"gbps", [](const Group& g,
-                int64_t) { return Sum(Rate(g.bytes, g.bytes_sil) * 1e-9, g.num_bytes, g.bytes_sil, g.sil); }},
+    {"gbps",
+     [](const Group& g, int64_t) {
+       return SumCell(Rate(g.bytes, g.bytes_sil) * 1e-9, g.num_bytes, g.bytes_sil, g.sil);
+     }},
     {"known", [](const Group& g, int64_t) { return RealCell(Percent(g.flops_sil, g.sil)); }},
     {"gap", [](const Group& g, int64_t) { return IntegerCell(g.gap); }},
 };

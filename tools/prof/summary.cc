@@ -24,7 +24,7 @@ constexpr size_t kTopOps = 10;
 
 std::string Time(int64_t nanoseconds) { return FormatSeconds(static_cast<double>(nanoseconds) * 1e-9); }
 
-double Percent(int64_t part, int64_t whole) {
+double PercentOrZero(int64_t part, int64_t whole) {
   return whole > 0 ? 100 * static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
@@ -101,16 +101,17 @@ class Summary {
                         gpus_.size() == 1 ? "" : "s", Time(total_), Time(last_ - first_));
     if (all_ops_)
       absl::StrAppendFormat(&text, "; GPUs idle %.1f %% of the time between kernels",
-                            Percent(gap_, gap_ + total_));
-    absl::StrAppendFormat(&text, "\nmatrix kernels: %s (%.1f %%)", Time(matrix_), Percent(matrix_, total_));
+                            PercentOrZero(gap_, gap_ + total_));
+    absl::StrAppendFormat(&text, "\nmatrix kernels: %s (%.1f %%)", Time(matrix_),
+                          PercentOrZero(matrix_, total_));
     if (matrix_ > 0)
-      absl::StrAppendFormat(&text, ", %.1f %% of it on Tensor Cores", Percent(tensor_cores_, matrix_));
+      absl::StrAppendFormat(&text, ", %.1f %% of it on Tensor Cores", PercentOrZero(tensor_cores_, matrix_));
     if (unknown_tensor_cores_ > 0)
-      absl::StrAppendFormat(&text, ", %.1f %% not known", Percent(unknown_tensor_cores_, matrix_));
+      absl::StrAppendFormat(&text, ", %.1f %% not known", PercentOrZero(unknown_tensor_cores_, matrix_));
     absl::StrAppendFormat(&text, "\ncollectives: %s (%.1f %%)\n", Time(collectives_),
-                          Percent(collectives_, total_));
+                          PercentOrZero(collectives_, total_));
     absl::StrAppendFormat(&text, "no op known for %.1f %% of the time, no FLOPs for %.1f %%\n\n",
-                          Percent(without_op_, total_), Percent(without_flops_, total_));
+                          PercentOrZero(without_op_, total_), PercentOrZero(without_flops_, total_));
     absl::StrAppend(&text, TopOps(most_ops), "\n");
     const std::string advice = Advice();
     absl::StrAppend(&text, advice.empty() ? "nothing stands out\n" : advice);
@@ -153,7 +154,7 @@ class Summary {
       const bool known = op.flops > 0 && op.flops_sil > 0;
       table.AddRow(
           {name.first, name.second.empty() ? "-" : name.second, absl::StrCat(op.count), Time(op.sil),
-           absl::StrFormat("%.1f %%", Percent(op.sil, total_)),
+           absl::StrFormat("%.1f %%", PercentOrZero(op.sil, total_)),
            known ? absl::StrFormat("%.4g", op.flops * 1e-12) : "na",
            known ? absl::StrFormat("%.4g", op.flops / static_cast<double>(op.flops_sil) * 1e-3) : "na"});
     }
@@ -169,26 +170,26 @@ class Summary {
       sum += entry.second;
       if (worst == nullptr || entry.second > worst->second) worst = &entry;
     }
-    if (worst == nullptr || Percent(sum, total_) < kWorthTelling) return;
-    absl::StrAppend(text, "* ", Time(sum), absl::StrFormat(" (%.1f %%) ", Percent(sum, total_)), what,
+    if (worst == nullptr || PercentOrZero(sum, total_) < kWorthTelling) return;
+    absl::StrAppend(text, "* ", Time(sum), absl::StrFormat(" (%.1f %%) ", PercentOrZero(sum, total_)), what,
                     "; most: ", worst->first, " (", Time(worst->second), ")\n");
   }
 
   std::string Advice() const {
     std::string text;
-    if (Percent(float32_, total_) >= kWorthTelling) {
+    if (PercentOrZero(float32_, total_) >= kWorthTelling) {
       absl::StrAppendFormat(
           &text,
           "* %s (%.1f %%) multiplies float32 on CUDA cores: TF32 (cuBLAS math mode, allow_tf32) or "
           "bfloat16 would use Tensor Cores\n",
-          Time(float32_), Percent(float32_, total_));
+          Time(float32_), PercentOrZero(float32_, total_));
     }
-    if (Percent(half_, total_) >= kWorthTelling) {
+    if (PercentOrZero(half_, total_) >= kWorthTelling) {
       absl::StrAppendFormat(
           &text,
           "* %s (%.1f %%) multiplies 16-bit types on CUDA cores: sizes and addresses that are "
           "multiples of 8 elements would use Tensor Cores\n",
-          Time(half_), Percent(half_, total_));
+          Time(half_), PercentOrZero(half_, total_));
     }
     AppendWorst(odd_,
                 "multiplies sizes that are no multiple of 8 (16-bit types) or 16 (8-bit types): pad them",
@@ -197,26 +198,26 @@ class Summary {
                 absl::StrCat("is in matrix kernels of fewer than ", kSmallGrid,
                              " blocks, which leave multiprocessors idle: larger batches, or split-K"),
                 &text);
-    if (all_ops_ && Percent(gap_, gap_ + total_) >= 20) {
+    if (all_ops_ && PercentOrZero(gap_, gap_ + total_) >= 20) {
       absl::StrAppendFormat(
           &text,
           "* the GPU is idle %.1f %% of the time between kernels: see the columns gap and latency; "
           "CUDA graphs, fewer synchronisations, or a faster input would fill it\n",
-          Percent(gap_, gap_ + total_));
+          PercentOrZero(gap_, gap_ + total_));
     }
-    if (Percent(short_, total_) >= 10) {
+    if (PercentOrZero(short_, total_) >= 10) {
       absl::StrAppendFormat(
           &text,
           "* %d of %d kernels are shorter than %s, about what a launch takes (%.1f %% of the time): "
           "fuse them or use CUDA graphs\n",
-          num_short_, num_kernels_, Time(kShortKernel), Percent(short_, total_));
+          num_short_, num_kernels_, Time(kShortKernel), PercentOrZero(short_, total_));
     }
-    if (Percent(without_sizes_, total_) >= 10) {
+    if (PercentOrZero(without_sizes_, total_) >= 10) {
       absl::StrAppendFormat(
           &text,
           "* the ops of %.1f %% of the time tell no sizes, so no FLOPs: emit_nvtx(record_shapes=True) of "
           "torch.autograd.profiler, or OpRange, writes them\n",
-          Percent(without_sizes_, total_));
+          PercentOrZero(without_sizes_, total_));
     }
     return text;
   }

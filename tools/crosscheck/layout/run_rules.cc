@@ -7,16 +7,17 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/base/misuse.h"
 #include "ott/core/base/status_macros.h"
 
 namespace ott::crosscheck {
 namespace {
 
+using internal::Quoted;
+
 // No tensor has so many.
 constexpr int kMaxDims = 64;
 constexpr int64_t kMaxNumbers = 1 << 20;
-
-std::string Quoted(std::string_view text) { return absl::StrCat("\"", std::string(text), "\""); }
 
 absl::Status CheckDim(int dim) {
   if (dim >= -kMaxDims && dim < kMaxDims) return absl::OkStatus();

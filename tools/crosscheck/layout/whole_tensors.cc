@@ -11,17 +11,18 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/base/misuse.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
 
 namespace ott::crosscheck {
 namespace {
 
+using internal::Quoted;
+
 constexpr int64_t kMaxExtent = int64_t{1} << 60;
 // Of a fused tensor; each is a piece to be read.
 constexpr int64_t kMaxGroups = 1 << 16;
-
-std::string Quoted(const std::string& text) { return absl::StrCat("\"", text, "\""); }
 
 // What a rank's tensor, or a section of it, contributes to a whole one. Its dimensions are in the order of
 // the whole tensor's.
