@@ -16,16 +16,16 @@ expect() {
   failed=1
 }
 
-expect 0 "" //core/dump:dump_reader //core/tensor:value
+expect 0 "" //core/dump:dump //core/tensor:tensor
 expect 0 "" //tools/ab:ab //core/stopwatch:stopwatch
 expect 0 "" //dist/comm:mpi_communicator @mpi//:mpi
 expect 0 "" //tools/trace:speedscope_test //tools:ott
-expect 1 "core/compare comes after core/dump" //core/dump:manifest //core/compare:compare
-expect 1 "dist/run comes after dist/stats" //dist/stats:stats_gatherer //dist/run:training_run
+expect 1 "core/compare comes after core/dump" //core/dump:dump //core/compare:compare
+expect 1 "dist/run comes after dist/stats" //dist/stats:stats //dist/run:training_run
 expect 1 "dist/comm comes after core/base" //core/base:check //dist/comm:communicator
 expect 1 "only dist knows MPI" //core/base:check @mpi//:mpi
 expect 1 "is in no room" //core/elsewhere:x //core/base:check
-expect 1 "tools/report comes after tools/trace" //tools/trace:trace_command //tools/report:run_report
+expect 1 "tools/report comes after tools/trace" //tools/trace:trace //tools/report:report
 
 printf 'digraph mygraph {\n}\n' > "$graph"
 "$check_layers" "$graph" 2> /dev/null && { echo "an empty graph passed" >&2; failed=1; }

@@ -10,6 +10,7 @@ import sys
 
 ROOMS = [
     "third_party",
+    "tools/build_defs",
     "tools:exit_code",
     "tools:spawn_arguments",
     "core/base",
