@@ -9,7 +9,7 @@ namespace {
 using testing::HasSubstr;
 
 // A whole file; header's length is filled in.
-std::string FileWith(const std::string& header, const std::string& data) {
+std::string NpyFileWith(const std::string& header, const std::string& data) {
   std::string file("\x93NUMPY\x01\x00", 8);
   file += static_cast<char>(header.size() & 255);
   file += static_cast<char>(header.size() >> 8);
@@ -47,7 +47,7 @@ TEST(Npy, EveryDTypeOfNumPysReadsBack) {
 
 TEST(Npy, FortranOrderIsAMatterOfStrides) {
   const std::string file =
-      FileWith("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }\n", std::string(24, 'x'));
+      NpyFileWith("{'descr': '<i4', 'fortran_order': True, 'shape': (2, 3), }\n", std::string(24, 'x'));
   EXPECT_EQ(ParseNpy(file)->strides(), Dims({1, 2}));
 }
 
@@ -77,11 +77,11 @@ TEST(Npy, HeadersThatLieAreErrors) {
            "{'descr': '<f4', 'fortran_order': 0, 'shape': (2,), }",
            "{'descr': '<f4, 'fortran_order': False, 'shape': (2,), }",
        }) {
-    EXPECT_EQ(ParseNpy(FileWith(header, "12345678")).status().code(), absl::StatusCode::kInvalidArgument)
+    EXPECT_EQ(ParseNpy(NpyFileWith(header, "12345678")).status().code(), absl::StatusCode::kInvalidArgument)
         << header;
   }
   EXPECT_EQ(
-      ParseNpy(FileWith("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }", "1234"))
+      ParseNpy(NpyFileWith("{'descr': '<f4', 'fortran_order': False, 'shape': (1000000000000,), }", "1234"))
           .status()
           .code(),
       absl::StatusCode::kDataLoss);

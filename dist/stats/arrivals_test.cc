@@ -59,7 +59,7 @@ TEST(Arrivals, TheLastRankIsNamedWithWhatTheOthersWait) {
   EXPECT_FALSE(stats.has_hold_up());
 }
 
-constexpr int kIterations = 200;
+constexpr int kIterationsBetweenGathers = 200;
 constexpr double kIteration = 0.01;
 
 // One arrival an iteration of 10 ms, later by what late_of says of rank and iteration, in milliseconds; of
@@ -73,7 +73,7 @@ ArrivalSummary Late(int num_ranks, const std::function<double(int, int)>& late_o
     arrivals.error_bound_nanoseconds = error_bound;
     StopwatchArrivals& measurement = arrivals.measurements.emplace_back();
     measurement.name = "allreduce";
-    for (int i = begin; i < begin + kIterations; ++i) {
+    for (int i = begin; i < begin + kIterationsBetweenGathers; ++i) {
       const auto late = static_cast<int64_t>(late_of(rank, i) * kMillisecond);
       const auto taken = taken_of ? static_cast<int64_t>(taken_of(rank, i) * kMillisecond) : 0;
       const auto in_vain = in_vain_of ? static_cast<int64_t>(in_vain_of(rank, i) * kMillisecond) : 0;
@@ -151,11 +151,11 @@ TEST(HoldUp, ThatBeginsLateIsNamedInTheNextGather) {
   ArrivalTracker tracker;
   for (int gather = 0; gather < 9; ++gather) {
     tracker.Add(Late(
-        2, [](int, int) { return 0; }, {}, 0, gather * kIterations));
+        2, [](int, int) { return 0; }, {}, 0, gather * kIterationsBetweenGathers));
   }
   EXPECT_FALSE(tracker.Finish(kIteration, {})[0].has_hold_up());
   tracker.Add(Late(
-      2, [](int rank, int) { return rank == 1 ? 2 : 0; }, {}, 0, 9 * kIterations));
+      2, [](int rank, int) { return rank == 1 ? 2 : 0; }, {}, 0, 9 * kIterationsBetweenGathers));
   const ArrivalStats stats = tracker.Finish(kIteration, {})[0];
   ASSERT_TRUE(stats.has_hold_up());
   EXPECT_EQ(stats.hold_up().rank(), 1);

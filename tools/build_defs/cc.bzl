@@ -25,6 +25,8 @@ def _one_file(name, srcs):
     The file names where its parts are from. What needs protobuf (_proto.cc) is left apart, for programs that do without.
     With --define=ott_compile=each, each is compiled by itself, which shows includes that are missing.
     """
+    if type(srcs) != "list":
+        return srcs
     parts = [src for src in srcs if src.endswith(".cc") and not src.endswith("_proto.cc")]
     if len(parts) < 2:
         return srcs
@@ -41,7 +43,7 @@ def _one_file(name, srcs):
     }) + [src for src in srcs if src not in parts]
 
 def cc_library(name, srcs = None, hdrs = None, deps = [], implementation_deps = None, visibility = None, **kwargs):
-    """A cc_library of the files of its name.
+    """A cc_library of the files of its name, or of srcs and hdrs, whose sources are compiled as one file.
 
     Headers of what is linked into programs of others are included as "ott/PACKAGE/HEADER", so that a consumer's own core/
     never collides.
@@ -62,8 +64,7 @@ def cc_library(name, srcs = None, hdrs = None, deps = [], implementation_deps = 
         hdrs = [name + ".h"]
     if native.package_name().split("/")[0] not in _PROGRAMS:
         kwargs["include_prefix"] = "ott/" + native.package_name()
-    if type(srcs) == "list":
-        srcs = _one_file(name, srcs)
+    srcs = _one_file(name, srcs)
     if implementation_deps != None:
         _cc_library(
             name = name + "_implementation",
@@ -102,7 +103,7 @@ def cc_test(name, size = "small", srcs = None, deps = [], main = "@googletest//:
     Args:
       name: the target's name.
       size: as of the rule.
-      srcs: NAME.cc if not given.
+      srcs: NAME.cc if not given; several are compiled as one file.
       deps: as of the rule, without the main program and GoogleTest.
       main: what has the main program.
       **kwargs: as of the rule.
@@ -110,7 +111,7 @@ def cc_test(name, size = "small", srcs = None, deps = [], main = "@googletest//:
     _cc_test(
         name = name,
         size = size,
-        srcs = srcs or [name + ".cc"],
+        srcs = _one_file(name, srcs or [name + ".cc"]),
         deps = deps + [main, "@googletest//:gtest"],
         **kwargs
     )
