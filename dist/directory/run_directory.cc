@@ -88,6 +88,10 @@ std::string DumpsDirectory(const std::string& run_dir, int rank) {
   return RankDirectory(run_dir, rank) + "/dumps";
 }
 
+std::string DumpPath(const std::string& run_dir, int rank, int64_t iteration) {
+  return absl::StrCat(DumpsDirectory(run_dir, rank), "/", iteration);
+}
+
 std::string IterationsPath(const std::string& run_dir, int rank) {
   return RankDirectory(run_dir, rank) + "/iterations.pb";
 }
@@ -147,6 +151,12 @@ bool IsRunDirectory(const std::string& dir) {
   return ranks.ok() && !ranks->empty();
 }
 
+absl::Status CheckRunDirectory(const std::string& dir) {
+  if (IsRunDirectory(dir)) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat(dir, ": no run directory: it has neither run.json nor rank_* folders"));
+}
+
 absl::StatusOr<std::vector<int>> ListRanks(const std::string& run_dir) {
   OTT_ASSIGN_OR_RETURN(std::vector<int> ranks, ListNumbered<int>(run_dir, kRankPrefix));
   ranks.erase(std::lower_bound(ranks.begin(), ranks.end(), kMaxWorldSize), ranks.end());
@@ -155,6 +165,11 @@ absl::StatusOr<std::vector<int>> ListRanks(const std::string& run_dir) {
 
 absl::StatusOr<std::vector<int64_t>> ListDumps(const std::string& dumps_dir) {
   return ListNumbered<int64_t>(dumps_dir, "");
+}
+
+void AddDumpedIterations(const std::string& run_dir, int rank, std::set<int64_t>* iterations) {
+  const absl::StatusOr<std::vector<int64_t>> dumps = ListDumps(DumpsDirectory(run_dir, rank));
+  if (dumps.ok()) iterations->insert(dumps->begin(), dumps->end());
 }
 
 }  // namespace ott

@@ -23,6 +23,7 @@
 #define OTT_DIST_DIRECTORY_RUN_DIRECTORY_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,7 @@ inline constexpr int kMaxWorldSize = 1 << 20;
 std::string ClusterStatsPath(const std::string& run_dir);
 std::string RankDirectory(const std::string& run_dir, int rank);
 std::string DumpsDirectory(const std::string& run_dir, int rank);
+std::string DumpPath(const std::string& run_dir, int rank, int64_t iteration);
 std::string IterationsPath(const std::string& run_dir, int rank);
 std::string OpLogPath(const std::string& run_dir, int rank);
 std::string OpTensorsDirectory(const std::string& run_dir, int rank);
@@ -59,12 +61,17 @@ absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir);
 
 // Whether `dir` has what a run directory has: run.json or a rank's folder.
 bool IsRunDirectory(const std::string& dir);
+// NOT_FOUND, saying what it lacks, where it has neither.
+absl::Status CheckRunDirectory(const std::string& dir);
 
 // The ranks below kMaxWorldSize that have a folder, ascending.
 absl::StatusOr<std::vector<int>> ListRanks(const std::string& run_dir);
 
 // The numbered folders of a folder of dumps, ascending.
 absl::StatusOr<std::vector<int64_t>> ListDumps(const std::string& dumps_dir);
+
+// Adds the iterations of which a rank has a dump; none where it has no folder.
+void AddDumpedIterations(const std::string& run_dir, int rank, std::set<int64_t>* iterations);
 
 }  // namespace ott
 

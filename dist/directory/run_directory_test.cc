@@ -120,8 +120,10 @@ TEST_F(RunDirectoryTest, DumpsAreListedByIteration) {
 TEST_F(RunDirectoryTest, FolderOfDumpsIsNoRun) {
   std::filesystem::create_directories(run_dir_ + "/12");
   EXPECT_FALSE(IsRunDirectory(run_dir_));
+  EXPECT_EQ(CheckRunDirectory(run_dir_).code(), absl::StatusCode::kNotFound);
   std::filesystem::create_directories(RankDirectory(run_dir_, 0));
   EXPECT_TRUE(IsRunDirectory(run_dir_));
+  EXPECT_TRUE(CheckRunDirectory(run_dir_).ok());
 }
 
 }  // namespace

@@ -145,10 +145,7 @@ class IterationAligner {
 }  // namespace
 
 absl::StatusOr<RunLogs> ReadRunLogs(const std::string& run_dir) {
-  if (!IsRunDirectory(run_dir)) {
-    return absl::NotFoundError(
-        absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
-  }
+  OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
   RunLogs run;
   run.run_dir = run_dir;
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));

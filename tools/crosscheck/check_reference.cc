@@ -15,17 +15,6 @@
 #include "tools/crosscheck/error_trend.h"
 
 namespace ott::crosscheck {
-namespace {
-
-void AddDumps(const std::string& run_dir, int num_ranks, std::set<int64_t>* iterations) {
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    const absl::StatusOr<std::vector<int64_t>> dumps = ListDumps(DumpsDirectory(run_dir, rank));
-    if (dumps.ok()) iterations->insert(dumps->begin(), dumps->end());
-  }
-}
-
-}  // namespace
-
 absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const std::string& run_dir,
                                                                         const CrossCheckConfig& config) {
   OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(run_dir));
@@ -38,8 +27,10 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
         absl::StrCat(run_dir, ": would be compared with itself, which always agrees"));
   }
   std::set<int64_t> iterations;
-  AddDumps(run_dir, info.world_size(), &iterations);
-  AddDumps(config.reference_run(), reference.world_size(), &iterations);
+  for (int rank = 0; rank < info.world_size(); ++rank) AddDumpedIterations(run_dir, rank, &iterations);
+  for (int rank = 0; rank < reference.world_size(); ++rank) {
+    AddDumpedIterations(config.reference_run(), rank, &iterations);
+  }
   if (iterations.empty()) {
     return absl::NotFoundError(absl::StrCat(run_dir, ", ", config.reference_run(), ": no rank has dumps"));
   }
@@ -47,8 +38,8 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
   for (const int64_t iteration : iterations) {
     std::vector<CrossCheckVerdict> of_iteration;
     for (int rank = 0; rank < info.world_size(); ++rank) {
-      CrossCheckVerdict& verdict = of_iteration.emplace_back(
-          check.CheckDump(iteration, rank, absl::StrCat(DumpsDirectory(run_dir, rank), "/", iteration)));
+      CrossCheckVerdict& verdict =
+          of_iteration.emplace_back(check.CheckDump(iteration, rank, DumpPath(run_dir, rank, iteration)));
       verdict.set_host(rank < info.hosts_size() ? info.hosts(rank) : "host unknown");
       for (FirstDifference& difference : *verdict.mutable_differences()) {
         difference.set_hosts(0, verdict.host());

@@ -28,10 +28,6 @@ constexpr auto kTimeout = std::chrono::hours(24);
 // Each has a thread and reads its dump.
 constexpr int kMaxRanks = 4096;
 
-std::string DumpPath(const std::string& run_dir, int rank, int64_t iteration) {
-  return absl::StrCat(DumpsDirectory(run_dir, rank), "/", iteration);
-}
-
 // Whether other ranks' dumps are ours; then one without a manifest is not whole, and its scalars have no
 // dtype.
 bool HasAManifest(const std::string& run_dir, const std::vector<int>& ranks, int64_t iteration) {
@@ -79,10 +75,7 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
                                                                   const CrossCheckConfig& config) {
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::set<int64_t> iterations;
-  for (const int rank : ranks) {
-    const absl::StatusOr<std::vector<int64_t>> dumps = ListDumps(DumpsDirectory(run_dir, rank));
-    if (dumps.ok()) iterations.insert(dumps->begin(), dumps->end());
-  }
+  for (const int rank : ranks) AddDumpedIterations(run_dir, rank, &iterations);
   if (iterations.empty()) return absl::NotFoundError(absl::StrCat(run_dir, ": no rank has dumps"));
   const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir);
   // Ranks that left nothing would not be missed. Dumps that no TrainingRun wrote have no run.json.

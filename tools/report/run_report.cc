@@ -282,10 +282,7 @@ bool RunReport::complete() const {
 }
 
 absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
-  if (!IsRunDirectory(run_dir)) {
-    return absl::NotFoundError(
-        absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
-  }
+  OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
   RunReport report;
   report.run_dir = run_dir;
   report.attempts = ListAttempts(run_dir);

@@ -50,10 +50,7 @@ void AddWhatWasGathered(const std::string& run_dir, ClusterStats* cluster, std::
 
 absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir,
                                               std::vector<std::string>* problems) {
-  if (!IsRunDirectory(run_dir)) {
-    return absl::NotFoundError(
-        absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
-  }
+  OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::vector<std::string> notes;
   int world_size = ranks.empty() ? 0 : ranks.back() + 1;

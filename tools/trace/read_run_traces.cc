@@ -45,10 +45,7 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
     }
   }
   if (IsDirectory(path)) {
-    if (!IsRunDirectory(path)) {
-      return absl::NotFoundError(
-          absl::StrCat(path, ": no run directory: it has neither run.json nor rank_* folders"));
-    }
+    OTT_RETURN_IF_ERROR(CheckRunDirectory(path));
     result.AddDirectory(path);
   } else if (result.captures_alone_) {
     OTT_RETURN_IF_ERROR(result.AddCaptures(paths, captures));

@@ -33,10 +33,7 @@ absl::StatusOr<IterationSample> ReadSample(const std::string& run_dir, int rank)
 }  // namespace
 
 absl::StatusOr<Job> ReadRunJob(const std::string& run_dir) {
-  if (!IsRunDirectory(run_dir)) {
-    return absl::NotFoundError(
-        absl::StrCat(run_dir, ": no run directory: it has neither run.json nor rank_* folders"));
-  }
+  OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::vector<std::string> notes;
   std::vector<IterationSample> samples;

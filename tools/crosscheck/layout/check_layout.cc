@@ -141,8 +141,7 @@ absl::StatusOr<std::vector<LayoutVerdict>> CheckLayout(const std::string& a_dir,
   std::set<int64_t> iterations;
   for (const LayoutRun* const run : {&a, &b}) {
     for (int rank = 0; rank < run->rules.grid.num_ranks(); ++rank) {
-      const absl::StatusOr<std::vector<int64_t>> dumps = ListDumps(DumpsDirectory(run->dir, rank));
-      if (dumps.ok()) iterations.insert(dumps->begin(), dumps->end());
+      AddDumpedIterations(run->dir, rank, &iterations);
     }
   }
   if (iterations.empty()) return absl::NotFoundError(absl::StrCat(a_dir, ", ", b_dir, ": no rank has dumps"));
