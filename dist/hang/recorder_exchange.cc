@@ -93,7 +93,13 @@ void RecorderExchange::Serve() {
     std::vector<pollfd> sockets = {{listener_.fd(), POLLIN, 0}};
     Wait(sockets, Deadline::After(kPoll));
     const absl::StatusOr<Socket> socket = listener_.Accept();
-    if (socket.ok() && socket->is_open()) AnswerOne(*socket);
+    if (!socket.ok()) {
+      // Nothing to accept it with; the connection waits, and would wake this thread at once.
+      std::vector<pollfd> none;
+      Wait(none, Deadline::After(kPoll));
+    } else if (socket->is_open()) {
+      AnswerOne(*socket);
+    }
   }
 }
 
