@@ -221,9 +221,10 @@ class DumpReader {
     operation.name = job_.Name(name);
     operation.synchronizes = Synchronizes(name);
     // Version 2.0 counts both kinds together.
-    operation.sequence =
-        IntegerOr(data_.Find(value, "collective_seq_id"), IntegerOr(data_.Find(value, "seq_id"), 0));
-    entry.point_to_point_sequence = IntegerOr(data_.Find(value, "p2p_seq_id"), operation.sequence);
+    operation.sequence = std::max<int64_t>(
+        0, IntegerOr(data_.Find(value, "collective_seq_id"), IntegerOr(data_.Find(value, "seq_id"), 0)));
+    entry.point_to_point_sequence =
+        std::max<int64_t>(0, IntegerOr(data_.Find(value, "p2p_seq_id"), operation.sequence));
     if (entry.is_point_to_point) {
       operation.direction = name.substr(0, 4) == "recv" ? Direction::kReceive : Direction::kSend;
     } else if (WantsEqualSizes(name)) {

@@ -133,6 +133,16 @@ TEST(OneDump, DoesNotSayThatNobodyWaits) {
   EXPECT_EQ(DiagnoseHang(*job, HangOptions()).answer(), HangVerdict::CANNOT_TELL);
 }
 
+TEST(OneDump, CountsNoOperationBelowZero) {
+  const std::string dump =
+      R"({"version": "2.1", "entries": [{"record_id": 1, "pg_id": 0, "process_group": ["0", "dp"], )"
+      R"("collective_seq_id": -9223372036854775808, "profiling_name": "nccl:all_reduce", "state": "started"}]})";
+  const absl::StatusOr<JobState> job = ParseTorchDumps({{0, dump}});
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_EQ(job->ranks[0].operations.size(), 1);
+  EXPECT_EQ(job->ranks[0].operations[0].sequence, 0);
+}
+
 TEST_P(TorchDumps, WaitsThatLeadToAMissingDumpCannotBeTold) {
   Dumps dumps = HostStands();
   dumps.erase(2);
