@@ -411,32 +411,8 @@ const NamedComparison* TreeComparison::first_failure() const {
 
 Tolerance DefaultTolerance(DType dtype) {
   Tolerance tolerance;
-  switch (dtype) {
-    case DType::kFloat64:
-    case DType::kComplex128:
-      tolerance.rtol = tolerance.atol = 1e-7;
-      break;
-    case DType::kFloat32:
-    case DType::kComplex64:
-      tolerance.rtol = 1.3e-6;
-      tolerance.atol = 1e-5;
-      break;
-    case DType::kFloat16:
-      tolerance.rtol = 1e-3;
-      tolerance.atol = 1e-5;
-      break;
-    case DType::kBFloat16:
-      tolerance.rtol = 1.6e-2;
-      tolerance.atol = 1e-5;
-      break;
-    case DType::kFloat8E4M3:
-    case DType::kFloat8E5M2:
-#define OTT_CASE(dtype, ...) case DType::dtype:
-      OTT_INTEGER_DTYPES(OTT_CASE)
-#undef OTT_CASE
-    case DType::kBool:
-      break;
-  }
+  tolerance.atol = InfoOf(dtype).atol;
+  tolerance.rtol = InfoOf(dtype).rtol;
   return tolerance;
 }
 

@@ -94,33 +94,25 @@ absl::Status Perturbation::Move(std::string_view path, const TensorView& view, v
   const uint64_t hash = HashOf(options_.seed, path);
   const int64_t count = view.num_elements();
   const auto ulps = static_cast<uint64_t>(options_.ulps);
-  switch (view.dtype()) {
-    case DType::kFloat64:
-      MoveBits<uint64_t>(data, count, 0x7fefffffffffffff, ulps, hash);
+  const DTypeInfo& dtype = InfoOf(view.dtype());
+  if (dtype.mantissa_bits == 0) return absl::OkStatus();
+  // Without infinities the largest number is the one before NaN, of which all bits are set.
+  const uint64_t bits_of_magnitude = (uint64_t{1} << (dtype.exponent_bits + dtype.mantissa_bits)) - 1;
+  const uint64_t largest =
+      dtype.has_infinities ? bits_of_magnitude - (uint64_t{1} << dtype.mantissa_bits) : bits_of_magnitude - 1;
+  const int64_t num_parts = IsComplex(dtype.dtype) ? 2 : 1;
+  switch (dtype.size / num_parts) {
+    case 8:
+      MoveBits<uint64_t>(data, num_parts * count, largest, ulps, hash);
       break;
-    case DType::kComplex128:
-      MoveBits<uint64_t>(data, 2 * count, 0x7fefffffffffffff, ulps, hash);
+    case 4:
+      MoveBits<uint32_t>(data, num_parts * count, static_cast<uint32_t>(largest), ulps, hash);
       break;
-    case DType::kFloat32:
-      MoveBits<uint32_t>(data, count, 0x7f7fffff, ulps, hash);
-      break;
-    case DType::kComplex64:
-      MoveBits<uint32_t>(data, 2 * count, 0x7f7fffff, ulps, hash);
-      break;
-    case DType::kFloat16:
-      MoveBits<uint16_t>(data, count, 0x7bff, ulps, hash);
-      break;
-    case DType::kBFloat16:
-      MoveBits<uint16_t>(data, count, 0x7f7f, ulps, hash);
-      break;
-    case DType::kFloat8E4M3:
-      MoveBits<uint8_t>(data, count, 0x7e, ulps, hash);
-      break;
-    case DType::kFloat8E5M2:
-      MoveBits<uint8_t>(data, count, 0x7b, ulps, hash);
+    case 2:
+      MoveBits<uint16_t>(data, num_parts * count, static_cast<uint16_t>(largest), ulps, hash);
       break;
     default:
-      return absl::OkStatus();
+      MoveBits<uint8_t>(data, num_parts * count, static_cast<uint8_t>(largest), ulps, hash);
   }
   moved_.emplace(path);
   return absl::OkStatus();

@@ -93,6 +93,31 @@ TEST_F(PerturbationTest, AllFloatingPointDTypesMoveByTheirOwnUnits) {
   }
 }
 
+// Of all numbers of a format with at most 16 bits.
+template <typename T>
+void ExpectFiniteStaysFinite() {
+  std::vector<T> before(size_t{1} << (8 * sizeof(T)));
+  for (size_t i = 0; i < before.size(); ++i) before[i].bits = static_cast<decltype(T::bits)>(i);
+  std::vector<T> moved = before;
+  const TensorView view(moved.data(), {static_cast<int64_t>(moved.size())});
+  ASSERT_TRUE(Perturbation::OfferView("x", view, moved.data()).ok());
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (std::isfinite(static_cast<float>(before[i]))) {
+      EXPECT_TRUE(std::isfinite(static_cast<float>(moved[i]))) << Name(DTypeOf<T>()) << " " << i;
+    } else {
+      EXPECT_EQ(moved[i].bits, before[i].bits) << Name(DTypeOf<T>()) << " " << i;
+    }
+  }
+}
+
+TEST_F(PerturbationTest, FiniteNumbersStayFiniteAndOthersStay) {
+  Enable(1, 1);
+  ExpectFiniteStaysFinite<Float16>();
+  ExpectFiniteStaysFinite<BFloat16>();
+  ExpectFiniteStaysFinite<Float8E4M3>();
+  ExpectFiniteStaysFinite<Float8E5M2>();
+}
+
 TEST_F(PerturbationTest, WhatMakesNoSenseIsRefused) {
   Perturbation::Options options;
   options.ulps = -1;

@@ -1,5 +1,7 @@
 #include "ott/core/tensor/dtype.h"
 
+#include <cmath>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -24,6 +26,17 @@ bool IsFloatingPoint(DType dtype) {
 #undef OTT_CASE
   }
   __builtin_unreachable();
+}
+
+double UnitRoundoff(DType dtype) {
+  const DTypeInfo& info = InfoOf(dtype);
+  return info.mantissa_bits == 0 ? 0 : std::ldexp(0.5, -info.mantissa_bits);
+}
+
+double SmallestPositive(DType dtype) {
+  const DTypeInfo& info = InfoOf(dtype);
+  const int bias = (1 << (info.exponent_bits - 1)) - 1;
+  return std::ldexp(1.0, 1 - bias - info.mantissa_bits);
 }
 
 }  // namespace ott

@@ -82,16 +82,16 @@ inline float FloatFromHalf(uint32_t half) {
   return FloatFromBits(bits | not_finite | (half & 0x8000u) << 16);
 }
 
-// The bits of the nearest number of a format with these numbers of bits, which has infinities unless told
-// otherwise.
-inline uint32_t RoundToBits(double value, int num_exponent_bits, int num_mantissa_bits,
-                            bool has_infinities = true) {
+// The bits of the nearest number of a format of at most 32 bits.
+inline uint32_t RoundToBits(double value, const DTypeInfo& format) {
+  const int num_exponent_bits = format.exponent_bits;
+  const int num_mantissa_bits = format.mantissa_bits;
   const int bias = (1 << (num_exponent_bits - 1)) - 1;
   const uint32_t sign = std::signbit(value) ? 1u << (num_exponent_bits + num_mantissa_bits) : 0;
   const uint32_t infinity = ((1u << num_exponent_bits) - 1) << num_mantissa_bits;
-  const uint32_t nan =
-      has_infinities ? infinity | 1u << (num_mantissa_bits - 1) : infinity | ((1u << num_mantissa_bits) - 1);
-  const uint32_t overflow = has_infinities ? infinity : nan;
+  const uint32_t nan = format.has_infinities ? infinity | 1u << (num_mantissa_bits - 1)
+                                             : infinity | ((1u << num_mantissa_bits) - 1);
+  const uint32_t overflow = format.has_infinities ? infinity : nan;
   if (std::isnan(value)) return sign | nan;
   if (std::isinf(value)) return sign | overflow;
   int exponent = 0;
@@ -107,22 +107,6 @@ inline uint32_t RoundToBits(double value, int num_exponent_bits, int num_mantiss
 }
 
 }  // namespace internal
-
-template <typename T>
-T FromDouble(double value) {
-  if constexpr (std::is_same_v<T, Float16>) {
-    return {static_cast<uint16_t>(internal::RoundToBits(value, 5, 10))};
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return {static_cast<uint16_t>(internal::RoundToBits(value, 8, 7))};
-  } else if constexpr (std::is_same_v<T, Float8E4M3>) {
-    return {static_cast<uint8_t>(internal::RoundToBits(value, 4, 3, /*has_infinities=*/false))};
-  } else if constexpr (std::is_same_v<T, Float8E5M2>) {
-    return {static_cast<uint8_t>(internal::RoundToBits(value, 5, 2))};
-  } else {
-    static_assert(std::is_floating_point_v<T>);
-    return static_cast<T>(value);
-  }
-}
 
 inline Float16::operator float() const { return internal::FloatFromHalf(bits); }
 
@@ -156,6 +140,15 @@ constexpr DType DTypeOf() {
                             : DType::kUInt64;
   }
 #undef OTT_DTYPE_OF
+}
+
+template <typename T>
+T FromDouble(double value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return static_cast<T>(value);
+  } else {
+    return {static_cast<decltype(T::bits)>(internal::RoundToBits(value, InfoOf(DTypeOf<T>())))};
+  }
 }
 
 template <typename F>

@@ -111,6 +111,30 @@ TEST(Element, DoublesThatAreTooLargeBecomeInfiniteOrNaN) {
   EXPECT_EQ(FromDouble<Float8E4M3>(-INFINITY).bits, 0xff);
 }
 
+template <typename T>
+void ExpectRoundedAsTheTableSays() {
+  const DType dtype = DTypeOf<T>();
+  const auto rounded = [](double value) { return static_cast<double>(FromDouble<T>(value)); };
+  const double next = 1 + 2 * UnitRoundoff(dtype);
+  EXPECT_EQ(rounded(next), next) << Name(dtype);
+  EXPECT_EQ(rounded(1 + UnitRoundoff(dtype)), 1) << Name(dtype);
+  EXPECT_EQ(rounded(SmallestPositive(dtype)), SmallestPositive(dtype)) << Name(dtype);
+  if (dtype != DType::kFloat64) {  // no double is smaller
+    EXPECT_EQ(rounded(SmallestPositive(dtype) / 2), 0) << Name(dtype);
+  }
+  EXPECT_EQ(std::isinf(rounded(INFINITY)), InfoOf(dtype).has_infinities) << Name(dtype);
+}
+
+TEST(Element, NumbersAreRoundedAsTheTableSays) {
+#define OTT_EXPECT(dtype, element, ...) ExpectRoundedAsTheTableSays<element>();
+  OTT_FLOATING_POINT_DTYPES(OTT_EXPECT)
+#undef OTT_EXPECT
+  EXPECT_EQ(UnitRoundoff(DType::kComplex64), UnitRoundoff(DType::kFloat32));
+  EXPECT_EQ(UnitRoundoff(DType::kComplex128), UnitRoundoff(DType::kFloat64));
+  EXPECT_EQ(UnitRoundoff(DType::kInt64), 0);
+  EXPECT_EQ(UnitRoundoff(DType::kBool), 0);
+}
+
 TEST(Element, EveryDTypeHasItsNameSizeAndType) {
   for (int i = 0; i < kNumDTypes; ++i) {
     const DType dtype = static_cast<DType>(i);

@@ -208,8 +208,7 @@ CrossCheckVerdict ReferenceCheck::Start(int64_t iteration, int rank) const {
   if (tolerances_) verdict.set_tolerances(tolerances_->path());
   verdict.set_reason(FindProblem(rank));
   if (enabled()) {
-    verdict.set_reference(
-        absl::StrCat(DumpsDirectory(config().reference_run(), ReferenceRank(rank)), "/", iteration));
+    verdict.set_reference(DumpPath(config().reference_run(), ReferenceRank(rank), iteration));
   }
   return verdict;
 }

@@ -18,27 +18,6 @@ DType SummedIn(DType dtype) {
 
 }  // namespace
 
-double UnitRoundoff(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-    case DType::kComplex128:
-      return 0x1p-53;
-    case DType::kFloat32:
-    case DType::kComplex64:
-      return 0x1p-24;
-    case DType::kFloat16:
-      return 0x1p-11;
-    case DType::kBFloat16:
-      return 0x1p-8;
-    case DType::kFloat8E4M3:
-      return 0x1p-4;
-    case DType::kFloat8E5M2:
-      return 0x1p-3;
-    default:
-      return 0;
-  }
-}
-
 double ReductionLength(const OpDefinition& operation, int output) {
   const auto out = static_cast<double>(std::max<int64_t>(operation.tensors[output].num_elements, 1));
   double length = 1;

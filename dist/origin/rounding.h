@@ -24,9 +24,6 @@ namespace ott::origin {
 // Of the bound of a sum: a chance of 3e-8 to be exceeded.
 inline constexpr double kLambda = 6;
 
-// Half of the distance of neighbouring numbers, relative to them; 0 for integers and bool.
-double UnitRoundoff(DType dtype);
-
 // The longest sum that an operation of these shapes can contain: elements of an input for each element of the
 // output; where two inputs are multiplied and a dimension vanishes, that dimension; the last dimension of an
 // input, over which softmax and norms go. At least 1.

@@ -38,28 +38,6 @@ absl::Status FindProblem(const CrossCheckVerdict& verdict, const std::string& ru
                                                     ": no repetitions of one training: ", problem));
 }
 
-// Between 1 and the next number of the dtype.
-double Epsilon(DType dtype) {
-  switch (dtype) {
-    case DType::kFloat64:
-    case DType::kComplex128:
-      return std::ldexp(1, -52);
-    case DType::kFloat32:
-    case DType::kComplex64:
-      return std::ldexp(1, -23);
-    case DType::kFloat16:
-      return std::ldexp(1, -10);
-    case DType::kBFloat16:
-      return std::ldexp(1, -7);
-    case DType::kFloat8E4M3:
-      return std::ldexp(1, -3);
-    case DType::kFloat8E5M2:
-      return std::ldexp(1, -2);
-    default:
-      return 0;
-  }
-}
-
 // From one run's dump of an iteration.
 absl::Status AddRoundings(const std::string& dump_dir, int64_t iteration, Noise& noise) {
   OTT_ASSIGN_OR_RETURN(const Dump dump, ReadDump(dump_dir));
@@ -68,7 +46,7 @@ absl::Status AddRoundings(const std::string& dump_dir, int64_t iteration, Noise&
     OTT_ASSIGN_OR_RETURN(const TensorStatistics statistics, ComputeStatistics(tensor.tensor.view));
     const double largest =
         std::max(std::abs(statistics.min.value_or(0)), std::abs(statistics.max.value_or(0)));
-    noise.AddRounding(tensor.path, iteration, largest * Epsilon(tensor.tensor.view.dtype()));
+    noise.AddRounding(tensor.path, iteration, largest * 2 * UnitRoundoff(tensor.tensor.view.dtype()));
   }
   return absl::OkStatus();
 }
@@ -94,7 +72,7 @@ absl::StatusOr<Noise> MeasureNoise(const std::vector<std::string>& runs) {
     }
   }
   for (const auto& [rank, iteration] : dumps) {
-    const std::string dir = absl::StrCat(DumpsDirectory(runs[0], rank), "/", iteration);
+    const std::string dir = DumpPath(runs[0], rank, iteration);
     OTT_RETURN_IF_ERROR(AddRoundings(dir, iteration, noise));
   }
   return noise;

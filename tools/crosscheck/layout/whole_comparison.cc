@@ -205,32 +205,9 @@ std::string DescribeShape(const WholeTensor& whole) {
 }  // namespace
 
 double SumBound(DType dtype, int64_t num_parts, double magnitude) {
-  // Bits of the mantissa with the hidden one, and the exponent of the smallest number.
-  int precision = 0;
-  int smallest = 0;
-  switch (dtype) {
-    case DType::kFloat64:
-      precision = 53, smallest = -1074;
-      break;
-    case DType::kFloat32:
-      precision = 24, smallest = -149;
-      break;
-    case DType::kFloat16:
-      precision = 11, smallest = -24;
-      break;
-    case DType::kBFloat16:
-      precision = 8, smallest = -133;
-      break;
-    case DType::kFloat8E4M3:
-      precision = 4, smallest = -9;
-      break;
-    case DType::kFloat8E5M2:
-      precision = 3, smallest = -16;
-      break;
-    default:
-      return 0;
-  }
-  return static_cast<double>(num_parts) * (std::ldexp(magnitude, -precision) + std::ldexp(1.0, smallest));
+  const double roundoff = UnitRoundoff(dtype);
+  if (roundoff == 0) return 0;
+  return static_cast<double>(num_parts) * (magnitude * roundoff + SmallestPositive(dtype));
 }
 
 absl::StatusOr<WholeComparison> CompareWholes(const BoundRun& a_run, const WholeTensor& a,

@@ -121,7 +121,7 @@ class Assembler {
     whole->is_sum = grid_.NumPositions(rule_.sum_axes) > 1;
     whole->divisor = rule_.divisor;
     whole->transpose = rule_.transpose;
-    if (whole->is_sum && (whole->dtype == DType::kComplex64 || whole->dtype == DType::kComplex128)) {
+    if (whole->is_sum && IsComplex(whole->dtype)) {
       return absl::UnimplementedError("sums of complex numbers");
     }
     MakeReplicas(whole);
@@ -316,7 +316,7 @@ class Binder {
 
   BoundRun Bind(const std::string& run_dir, int64_t iteration) && {
     for (int rank = 0; rank < rules_.grid.num_ranks(); ++rank) {
-      const std::string dir = absl::StrCat(DumpsDirectory(run_dir, rank), "/", iteration);
+      const std::string dir = DumpPath(run_dir, rank, iteration);
       absl::StatusOr<RankDump> dump = RankDump::Read(dir);
       if (!dump.ok()) {
         run_.problems.push_back(absl::StrCat("rank ", rank, " has no dump: ", dump.status().message()));
