@@ -165,27 +165,11 @@ double SmallestRtol(double error, double atol, double magnitude) {
   return rtol;
 }
 
-template <typename T>
-constexpr bool kHasKernels = !kIsComplex<T> && !std::is_same_v<T, long double>;
-
-// Collects the figures of one pass over a part of two tensors of element type T.
-template <typename T>
-class Comparer {
+// The figures of one part of two tensors.
+class PartFigures {
  public:
-  explicit Comparer(const TensorCompareOptions& options) : options_(options) {
-    if constexpr (kHasUlps<T>) result_.max_ulp_distance = 0;
-  }
-
-  void AddBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
-    int64_t done = 0;
-    if constexpr (kHasKernels<T>) {
-      done = count - count % internal::kKernelLanes;
-      if (!AddEqualBlock(reference, current, first_position, done) &&
-          !AddFiniteBlock(reference, current, first_position, done)) {
-        done = 0;
-      }
-    }
-    for (int64_t i = done; i < count; ++i) AddElement(reference[i], current[i], first_position + i);
+  PartFigures(const TensorCompareOptions& options, bool has_ulps) : options_(options) {
+    if (has_ulps) result_.max_ulp_distance = 0;
   }
 
   // Elements that are finite and the same on both sides. norm: the sum of their squares.
@@ -198,7 +182,7 @@ class Comparer {
   }
 
   // Adds what was collected of a part behind this one.
-  void Merge(Comparer&& later) {
+  void Merge(PartFigures&& later) {
     if (later.max_abs_error_ > max_abs_error_) {
       max_abs_error_ = later.max_abs_error_;
       max_abs_position_ = later.max_abs_position_;
@@ -250,11 +234,93 @@ class Comparer {
     comparison = std::move(result_);
   }
 
+ protected:
+  // Finite elements.
+  bool Matches(double error, double magnitude, bool same_bits) const {
+    const Tolerance& tolerance = options_.tolerance;
+    return tolerance.bitwise ? same_bits : error <= tolerance.atol + tolerance.rtol * magnitude;
+  }
+
+  void NotePassing(double error, double magnitude) {
+    const Tolerance& tolerance = options_.tolerance;
+    const double relative_part = tolerance.rtol * magnitude;
+    if (error > result_.passing_atol + relative_part) {
+      result_.passing_atol = std::max(result_.passing_atol, SmallestAtol(error, relative_part));
+    }
+    if (error > tolerance.atol + result_.passing_rtol * magnitude) {
+      result_.passing_rtol = std::max(result_.passing_rtol, SmallestRtol(error, tolerance.atol, magnitude));
+    }
+  }
+
+  void NoteError(double error, double magnitude, int64_t position) {
+    if (error > max_abs_error_) {
+      max_abs_error_ = error;
+      max_abs_position_ = position;
+    }
+    const double relative = error == 0 ? 0 : error / magnitude;
+    if (relative > max_rel_error_) {
+      max_rel_error_ = relative;
+      max_rel_position_ = position;
+    }
+  }
+
+  bool IsAmongWorst(double error) const {
+    const size_t limit = static_cast<size_t>(std::max(options_.num_worst, 0));
+    return result_.worst.size() < limit || (limit > 0 && error > result_.worst.back().abs_error);
+  }
+
+  // Behind those with the same error, which come first.
+  void InsertWorst(ElementDifference difference) {
+    if (!IsAmongWorst(difference.abs_error)) return;
+    std::vector<ElementDifference>& worst = result_.worst;
+    const auto place = std::upper_bound(worst.begin(), worst.end(), difference.abs_error,
+                                        [](double e, const ElementDifference& d) { return e > d.abs_error; });
+    worst.insert(place, std::move(difference));
+    if (worst.size() > static_cast<size_t>(options_.num_worst)) worst.pop_back();
+  }
+
+  const TensorCompareOptions& options_;
+  TensorComparison result_;
+  int64_t num_finite_ = 0;
+  // Less than any error, so that the first one has a place.
+  double max_abs_error_ = -1;
+  double max_rel_error_ = -1;
+  int64_t max_abs_position_ = 0;
+  int64_t max_rel_position_ = 0;
+  double sum_abs_ = 0;
+  double sum_squares_ = 0;
+  double dot_ = 0;
+  double norm_reference_ = 0;
+  double norm_current_ = 0;
+
  private:
   ErrorAt At(double error, int64_t position) const {
     return {error, position, IndexAt(result_.shape, position)};
   }
+};
 
+template <typename T>
+constexpr bool kHasKernels = !kIsComplex<T> && !std::is_same_v<T, long double>;
+
+// Collects them in one pass over elements of type T.
+template <typename T>
+class Comparer : public PartFigures {
+ public:
+  explicit Comparer(const TensorCompareOptions& options) : PartFigures(options, kHasUlps<T>) {}
+
+  void AddBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
+    int64_t done = 0;
+    if constexpr (kHasKernels<T>) {
+      done = count - count % internal::kKernelLanes;
+      if (!AddEqualBlock(reference, current, first_position, done) &&
+          !AddFiniteBlock(reference, current, first_position, done)) {
+        done = 0;
+      }
+    }
+    for (int64_t i = done; i < count; ++i) AddElement(reference[i], current[i], first_position + i);
+  }
+
+ private:
   // False, and nothing done, where bits differ or an element is not finite.
   bool AddEqualBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
     const internal::EqualBlockFigures figures = internal::CompareEqualBlock(reference, current, count);
@@ -363,35 +429,6 @@ class Comparer {
     }
   }
 
-  // Finite elements.
-  bool Matches(double error, double magnitude, bool same_bits) const {
-    const Tolerance& tolerance = options_.tolerance;
-    return tolerance.bitwise ? same_bits : error <= tolerance.atol + tolerance.rtol * magnitude;
-  }
-
-  void NotePassing(double error, double magnitude) {
-    const Tolerance& tolerance = options_.tolerance;
-    const double relative_part = tolerance.rtol * magnitude;
-    if (error > result_.passing_atol + relative_part) {
-      result_.passing_atol = std::max(result_.passing_atol, SmallestAtol(error, relative_part));
-    }
-    if (error > tolerance.atol + result_.passing_rtol * magnitude) {
-      result_.passing_rtol = std::max(result_.passing_rtol, SmallestRtol(error, tolerance.atol, magnitude));
-    }
-  }
-
-  void NoteError(double error, double magnitude, int64_t position) {
-    if (error > max_abs_error_) {
-      max_abs_error_ = error;
-      max_abs_position_ = position;
-    }
-    const double relative = error == 0 ? 0 : error / magnitude;
-    if (relative > max_rel_error_) {
-      max_rel_error_ = relative;
-      max_rel_position_ = position;
-    }
-  }
-
   void NoteFirstBits(T reference, T current, int64_t position) {
     const bool finite = !IsNaN(reference) && !IsNaN(current) && !IsInf(reference) && !IsInf(current);
     BitDifference difference;
@@ -404,23 +441,8 @@ class Comparer {
     result_.first_bit_difference = std::move(difference);
   }
 
-  bool IsAmongWorst(double error) const {
-    const size_t limit = static_cast<size_t>(std::max(options_.num_worst, 0));
-    return result_.worst.size() < limit || (limit > 0 && error > result_.worst.back().abs_error);
-  }
-
   void NoteWorst(T reference, T current, double error, int64_t position) {
     if (IsAmongWorst(error)) InsertWorst(Describe(reference, current, error, position));
-  }
-
-  // Behind those with the same error, which come first.
-  void InsertWorst(ElementDifference difference) {
-    if (!IsAmongWorst(difference.abs_error)) return;
-    std::vector<ElementDifference>& worst = result_.worst;
-    const auto place = std::upper_bound(worst.begin(), worst.end(), difference.abs_error,
-                                        [](double e, const ElementDifference& d) { return e > d.abs_error; });
-    worst.insert(place, std::move(difference));
-    if (worst.size() > static_cast<size_t>(options_.num_worst)) worst.pop_back();
   }
 
   static ElementDifference Describe(T reference, T current, double error, int64_t position) {
@@ -444,20 +466,6 @@ class Comparer {
     difference.current_text = ElementText(current);
     return difference;
   }
-
-  const TensorCompareOptions& options_;
-  TensorComparison result_;
-  int64_t num_finite_ = 0;
-  // Less than any error, so that the first one has a place.
-  double max_abs_error_ = -1;
-  double max_rel_error_ = -1;
-  int64_t max_abs_position_ = 0;
-  int64_t max_rel_position_ = 0;
-  double sum_abs_ = 0;
-  double sum_squares_ = 0;
-  double dot_ = 0;
-  double norm_reference_ = 0;
-  double norm_current_ = 0;
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ void DropPages(const Tensor& tensor, int64_t begin, int64_t end) {
 }
 
 template <typename T>
-Comparer<T> CompareChunk(const Tensor& reference, const Tensor& current, int64_t chunk_begin,
+PartFigures CompareChunk(const Tensor& reference, const Tensor& current, int64_t chunk_begin,
                          int64_t chunk_end, const TensorCompareOptions& options) {
   const auto reference_blocks = std::make_unique<Blocks<T>>(reference.view);
   const auto current_blocks = std::make_unique<Blocks<T>>(current.view);
@@ -95,17 +95,18 @@ Comparer<T> CompareChunk(const Tensor& reference, const Tensor& current, int64_t
   return comparer;
 }
 
-template <typename T>
+// The element type is that of compare_chunk, a CompareChunk().
 void CompareElements(const Tensor& reference, const Tensor& current, const TensorCompareOptions& options,
-                     TensorComparison& result) {
+                     decltype(CompareChunk<float>)* compare_chunk, TensorComparison& result) {
   const int64_t num_chunks = (result.num_elements + kChunkElements - 1) / kChunkElements;
-  std::vector<std::optional<Comparer<T>>> chunks(num_chunks);
+  std::vector<std::optional<PartFigures>> chunks(num_chunks);
   ParallelFor(num_chunks, NumThreads(options.num_threads), [&](int64_t i) {
-    chunks[i].emplace(CompareChunk<T>(reference, current, i * kChunkElements,
-                                      std::min((i + 1) * kChunkElements, result.num_elements), options));
+    chunks[i].emplace(compare_chunk(reference, current, i * kChunkElements,
+                                    std::min((i + 1) * kChunkElements, result.num_elements), options));
   });
-  Comparer<T> all(options);
-  for (std::optional<Comparer<T>>& chunk : chunks) all.Merge(*std::move(chunk));
+  // An empty chunk says what figures there are.
+  PartFigures all = compare_chunk(reference, current, 0, 0, options);
+  for (std::optional<PartFigures>& chunk : chunks) all.Merge(*std::move(chunk));
   std::move(all).Finish(result);
 }
 
@@ -235,11 +236,11 @@ TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& cu
       using T = decltype(element);
       // A byte that is neither 0 nor 1 is no C++ bool.
       using Compared = std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>;
-      CompareElements<Compared>(*reference_host, *current_host, options, result);
+      CompareElements(*reference_host, *current_host, options, CompareChunk<Compared>, result);
     });
   } else {
     // Holds every integer and every double exactly.
-    CompareElements<long double>(*reference_host, *current_host, options, result);
+    CompareElements(*reference_host, *current_host, options, CompareChunk<long double>, result);
   }
   result.status = StatusOf(result, same_dtype);
   return result;
