@@ -22,25 +22,30 @@ _linked = rule(
 def _one_file(name, srcs):
     """What compiles srcs as one file, which takes half the time: headers are read and templates made once.
 
-    The file names where its parts are from. What needs protobuf (_proto.cc) is left apart, for programs that do without.
+    The file names where its parts are from. What needs protobuf (_proto.cc) is another one, for programs that do without.
     With --define=ott_compile=each, each is compiled by itself, which shows includes that are missing.
     """
     if type(srcs) != "list":
         return srcs
-    parts = [src for src in srcs if src.endswith(".cc") and not src.endswith("_proto.cc")]
+    proto = [src for src in srcs if src.endswith("_proto.cc")]
+    parts = [src for src in srcs if src.endswith(".cc") and src not in proto]
+    rest = [src for src in srcs if src not in parts + proto]
+    return _joined(name + ".sources.cc", parts) + _joined(name + ".proto_sources.cc", proto) + rest
+
+def _joined(file, parts):
     if len(parts) < 2:
-        return srcs
+        return parts
     native.genrule(
-        name = name + "_sources",
+        name = file.replace(".cc", "").replace(".", "_"),
         srcs = parts,
-        outs = [name + ".sources.cc"],
+        outs = [file],
         cmd = """printf '#if !defined(__clang__)\\n#pragma GCC diagnostic ignored "-Wsubobject-linkage"\\n#endif\\n' > $@
             for part in $(SRCS); do printf '#line 1 "%s"\\n' $$part; cat $$part; done >> $@""",
     )
     return select({
         "//tools/build_defs:compile_each": parts,
-        "//conditions:default": [name + ".sources.cc"],
-    }) + [src for src in srcs if src not in parts]
+        "//conditions:default": [file],
+    })
 
 def cc_library(name, srcs = None, hdrs = None, deps = [], implementation_deps = None, visibility = None, **kwargs):
     """A cc_library of the files of its name, or of srcs and hdrs, whose sources are compiled as one file.
