@@ -17,7 +17,7 @@ unshare --user --map-root-user --net --mount bash -euo pipefail -c '
   unshare --net --mount sleep infinity &
   other=$!
   trap "kill $other" EXIT
-  while [[ $(readlink "/proc/$other/ns/net") == $(readlink /proc/self/ns/net) ]]; do sleep 0.05; done
+  until theirs=$(readlink "/proc/$other/ns/net") && [[ $theirs != "$(readlink /proc/self/ns/net)" ]]; do sleep 0.05; done
   on_other() { nsenter --target "$other" --net --mount "$@"; }
   ip link add wire0 type veth peer name wire1 netns "$other"
   ip address add 10.99.0.1/24 dev wire0

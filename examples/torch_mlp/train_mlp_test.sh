@@ -23,7 +23,7 @@ python3 "$reference" --out "$out/python" > "$out/python.log" ||
   fail "$reference failed; it needs python3-torch and python3-numpy"
 "$train_mlp" --run "$out/cpp" "$@" | tee "$out/cpp.log"
 compare 0 cpp
-[[ $(tail -1 "$out/cpp.log") == $(cat "$out/python.log") ]] || fail "not the loss of Python"
+[[ $(tail -1 "$out/cpp.log") == "$(cat "$out/python.log")" ]] || fail "not the loss of Python"
 
 if [[ $* == *--emit-nvtx* ]]; then
   for range in layer:layer1 'aten::addmm, seq = ' 'AddmmBackward0, seq = '; do
