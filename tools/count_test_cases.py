@@ -21,6 +21,22 @@ def cases_of(report):
     return len(cases) - failed - skipped, failed
 
 
+def path_of(result, name):
+    """Returns the path of one of a test's output files, or '' where it has none."""
+    uri = next((f["uri"] for f in result.get("testActionOutput", []) if f["name"] == name), "")
+    return urllib.parse.unquote(urllib.parse.urlparse(uri).path)
+
+
+def print_end_of_log(path):
+    """A later build writes another log there."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as log:
+            lines = [line for line in log if "src/main/tools/linux-sandbox" not in line]
+    except OSError:
+        return
+    print("".join(lines[-50:]), end="", file=sys.stderr)
+
+
 def main():
     results = {}
     not_built = set()
@@ -38,11 +54,11 @@ def main():
 
     passed = failed = 0
     for label, result in sorted(results.items()):
-        report = next((f["uri"] for f in result.get("testActionOutput", []) if f["name"] == "test.xml"), "")
-        case_passed, case_failed = cases_of(urllib.parse.unquote(urllib.parse.urlparse(report).path))
+        case_passed, case_failed = cases_of(path_of(result, "test.xml"))
         if result["status"] != "PASSED":
             case_failed = max(case_failed, 1)
-            print(f"test: {label}: {result['status']}", file=sys.stderr)
+            print(f"test: {label}: {result['status']}; the end of what it printed:", file=sys.stderr)
+            print_end_of_log(path_of(result, "test.log"))
         passed += case_passed
         failed += case_failed
     for label in sorted(not_built - set(results)):
