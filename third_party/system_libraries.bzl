@@ -40,6 +40,7 @@ def system_libraries():
     system_library(
         name = "nccl",
         build_file = Label("//third_party/nccl:nccl.BUILD"),
+        cached = ["nccl/nvidia/nccl"],
         header = "nccl.h",
         homes = ["NCCL_HOME"],
         library = "libnccl.so.2",

@@ -18,7 +18,9 @@ def _prefixes(ctx):
     for home in ctx.attr.homes:
         if home in ctx.os.environ:
             return [ctx.os.environ[home]]
-    return ctx.attr.prefixes
+    environ = ctx.os.environ
+    cache = environ.get("XDG_CACHE_HOME", environ.get("HOME", "") + "/.cache")
+    return ctx.attr.prefixes + [cache + "/optim_test_tools/" + folder for folder in ctx.attr.cached]
 
 def _link_headers(ctx, header):
     # Only the library's own headers: a folder such as /usr/include holds the whole machine's.
@@ -56,6 +58,7 @@ system_library = repository_rule(
     implementation = _system_library_impl,
     attrs = {
         "build_file": attr.label(mandatory = True),
+        "cached": attr.string_list(doc = "Prefixes searched last, below the cache that tools/setup fills."),
         "compiler": attr.string(doc = "A program under bin/ to wrap as COMPILER.sh."),
         "header": attr.string(mandatory = True),
         "homes": attr.string_list(doc = "Environment variables; the first that is set is the only prefix searched."),
@@ -65,6 +68,6 @@ system_library = repository_rule(
         "single_header": attr.bool(doc = "Take HEADER alone from its folder, which holds other libraries' headers."),
     },
     configure = True,
-    environ = ["CUDA_HOME", "MPI_HOME", "NCCL_HOME", "NVTX_HOME", "TORCH_HOME"],
+    environ = ["CUDA_HOME", "MPI_HOME", "NCCL_HOME", "NVTX_HOME", "TORCH_HOME", "XDG_CACHE_HOME"],
     local = True,
 )
