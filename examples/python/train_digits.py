@@ -14,7 +14,7 @@ import os
 import sys
 import time
 
-import ott
+import optim_test_tools as ott
 import torch
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "train_digits", "data", "digits.csv.gz")

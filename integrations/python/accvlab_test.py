@@ -1,4 +1,4 @@
-"""ott.accvlab behaves as ACCV-Lab's documentation says of accvlab.optim_test_tools."""
+"""optim_test_tools.accvlab behaves as ACCV-Lab's documentation says of accvlab.optim_test_tools."""
 
 import contextlib
 import inspect
@@ -15,8 +15,8 @@ import warnings
 import numpy
 import torch
 
-import ott
-from ott.accvlab import NVTXRangeWrapper, Stopwatch, TensorDumper
+import optim_test_tools as ott
+from optim_test_tools.accvlab import NVTXRangeWrapper, Stopwatch, TensorDumper
 
 Type = TensorDumper.Type
 
@@ -82,7 +82,7 @@ class InterfaceTest(unittest.TestCase):
                 self.assertIs(cls(), cls())
 
     def test_without_batching_helpers_there_is_a_warning(self):
-        program = "import warnings; warnings.simplefilter('error'); import ott.accvlab; ott.accvlab.TensorDumper()"
+        program = "import warnings; warnings.simplefilter('error'); from optim_test_tools import accvlab; accvlab.TensorDumper()"
         import subprocess
 
         answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,

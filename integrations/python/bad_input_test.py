@@ -15,7 +15,7 @@ import unittest
 import numpy
 import torch
 
-import ott
+import optim_test_tools as ott
 
 
 def run(program, *arguments):
@@ -305,7 +305,7 @@ class StopwatchTest(unittest.TestCase):
 
     def test_a_device_that_is_asked_for_and_not_there_is_an_error(self):
         answer = run("""
-            import ott
+            import optim_test_tools as ott
             for call in (lambda: ott.Stopwatch().enable(device_sync="device"),
                          lambda: ott.NVTXRangeWrapper().enable(sync_on_push=True),
                          lambda: ott.TrainingRun({"stopwatch": {"device_sync": "DEVICE_SYNC_DEVICE"}}, ranks="local")):
@@ -331,7 +331,8 @@ class StopwatchTest(unittest.TestCase):
 
     def test_scopes_that_end_out_of_order_or_on_another_thread_are_misuse(self):
         answer = run("""
-            import threading, ott
+            import threading
+            import optim_test_tools as ott
             stopwatch = ott.Stopwatch()
             stopwatch.enable()
             def generate(name):
@@ -378,7 +379,7 @@ class StopwatchTest(unittest.TestCase):
 
     def test_a_printer_that_raises_is_shown_and_the_training_goes_on(self):
         answer = run("""
-            import ott
+            import optim_test_tools as ott
             def fail():
                 raise OSError("no paper")
             ott.Stopwatch().enable(print_every_n_iters=1, print=fail)
@@ -416,7 +417,8 @@ class ProcessTest(unittest.TestCase):
     def test_a_forked_process_leaves_the_run_alone(self):
         directory = tempfile.mkdtemp()
         answer = run("""
-            import os, sys, ott
+            import os, sys
+            import optim_test_tools as ott
             run = ott.TrainingRun({"run_dir": sys.argv[1] + "/run", "stopwatch": {}})
             pid = os.fork()
             if pid == 0:
@@ -437,7 +439,8 @@ class ProcessTest(unittest.TestCase):
     def test_pending_dumps_are_written_at_shutdown(self):
         directory = tempfile.mkdtemp()
         answer = run("""
-            import sys, torch, ott
+            import sys, torch
+            import optim_test_tools as ott
             dumper = ott.TensorDumper()
             dumper.enable(sys.argv[1], num_writer_threads=1)
             for i in range(20):
@@ -456,7 +459,8 @@ class ProcessTest(unittest.TestCase):
     def test_threads_that_work_on_as_the_interpreter_ends_are_no_crash(self):
         for _ in range(3):
             answer = run("""
-                import itertools, os, sys, threading, numpy, ott
+                import itertools, os, sys, threading, numpy
+                import optim_test_tools as ott
                 dumper, stopwatch = ott.TensorDumper(), ott.Stopwatch()
                 dumper.enable(sys.argv[1], num_writer_threads=1)
                 stopwatch.enable(print_every_n_iters=1, print=lambda: None)
@@ -483,7 +487,8 @@ class ProcessTest(unittest.TestCase):
     def test_a_run_that_nobody_closed_is_closed_at_shutdown(self):
         directory = tempfile.mkdtemp()
         answer = run("""
-            import sys, torch, ott
+            import sys, torch
+            import optim_test_tools as ott
             run = ott.TrainingRun({"run_dir": sys.argv[1] + "/run", "dump": {}, "stopwatch": {}})
             ott.TensorDumper().add("x", torch.ones(1))
             run.finish_iter()
@@ -496,7 +501,7 @@ class ProcessTest(unittest.TestCase):
 
     def test_misuse_inside_a_run_is_an_exception_and_no_abort(self):
         answer = run("""
-            import ott
+            import optim_test_tools as ott
             with ott.TrainingRun({"stopwatch": {}}) as run:
                 ott.Stopwatch().start("open")
                 try:

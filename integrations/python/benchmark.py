@@ -12,8 +12,8 @@ import types
 
 import numpy
 
-import ott
-from ott import accvlab
+import optim_test_tools as ott
+from optim_test_tools import accvlab
 
 
 class Empty:

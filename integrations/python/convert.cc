@@ -135,7 +135,7 @@ Tensor FromCapsule(py::handle capsule, void* stream) {
   return Check(FromDLPack(static_cast<dlpack::ManagedTensor*>(managed), stream));
 }
 
-// As ott/_tensors.py describes one: (address, dtype, shape, strides, CUDA device or -1, stream).
+// As optim_test_tools/_tensors.py describes one: (address, dtype, shape, strides, CUDA device or -1, stream).
 Tensor FromDescription(const py::tuple& description, py::handle object) {
   const auto address = description[0].cast<uintptr_t>();
   const DType dtype = Check(ParseDType(description[1].cast<std::string>()));
@@ -211,7 +211,7 @@ Value FromOther(py::handle object, const Where& where) {
   if (py::isinstance<Tensor>(object)) return object.cast<const Tensor&>();
   const py::object exported = [&] {
     try {
-      return py::module_::import("ott._tensors").attr("export")(object);
+      return py::module_::import("optim_test_tools._tensors").attr("export")(object);
     } catch (py::error_already_set& error) {
       if (!error.matches(PyExc_TypeError) && !error.matches(PyExc_ValueError)) throw;
       const std::string message =
@@ -250,7 +250,7 @@ Value From(py::handle object, const Where& where) {
 }
 
 // Python's names of element types: those that have none are handed out as integers of their size, and
-// ott/_tensors.py makes of them what they are.
+// optim_test_tools/_tensors.py makes of them what they are.
 std::string BufferFormat(DType dtype) {
   switch (dtype) {
     case DType::kFloat64:

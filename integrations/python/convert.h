@@ -16,9 +16,9 @@ namespace ott::python {
 // A str as UTF-8. Throws TypeError for another type, ValueError for surrogates, naming what it is.
 std::string Text(pybind11::handle object, const char* what);
 
-// None, bool, int, float, str, list, tuple, dict, and tensors: what ott/_tensors.py exports, whose memory is
-// referred to and not copied. Throws TypeError, ValueError or OverflowError that name the place in the tree
-// below `path`.
+// None, bool, int, float, str, list, tuple, dict, and tensors: what optim_test_tools/_tensors.py exports,
+// whose memory is referred to and not copied. Throws TypeError, ValueError or OverflowError that name the
+// place in the tree below `path`.
 Value FromPython(pybind11::handle object, const std::string& path);
 
 // Tensors as _ott.Tensor, which share the memory.

@@ -94,7 +94,8 @@ void Add(const py::object& path, const py::object& data, const std::string& form
   });
 }
 
-// What ott/_dumper.py returns for each tensor: a tensor, a str where it requires no gradient, or None.
+// What optim_test_tools/_dumper.py returns for each tensor: a tensor, a str where it requires no gradient, or
+// None.
 Gradient GradientFrom(py::handle found, const std::string& path) {
   Gradient gradient;
   if (found.is_none()) return gradient;

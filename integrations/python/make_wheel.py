@@ -1,6 +1,6 @@
-"""Packs the package ott as a wheel: make_wheel.py WHEEL EXTENSION_SUFFIX VERSION FILE...
+"""Packs the package optim_test_tools as a wheel: make_wheel.py WHEEL EXTENSION_SUFFIX VERSION FILE...
 
-FILE...: what lies in a folder ott/. The wheel has the same bytes for the same files. Its platform is that of the machine, not
+FILE...: what lies in a folder optim_test_tools/. The wheel has the same bytes for the same files. Its platform is that of the machine, not
 a manylinux one: the extension module uses the machine's Abseil, Protocol Buffers and what else was found when it was built.
 """
 
@@ -44,7 +44,7 @@ def main(wheel, suffix, version, *files):
             if name.endswith(".so"):
                 name = name[: -len(".so")] + suffix
             with open(path, "rb") as file:
-                add(archive, record, f"ott/{name}", file.read())
+                add(archive, record, f"optim_test_tools/{name}", file.read())
         add(archive, record, f"{info}/METADATA", METADATA.format(version=version).encode())
         add(archive, record, f"{info}/WHEEL", WHEEL.format(tag=tag).encode())
         record.append(f"{info}/RECORD,,")

@@ -1,4 +1,5 @@
-// The extension module ott._ott, which the modules in ott/ make a Python interface of.
+// The extension module optim_test_tools._ott, which the modules in optim_test_tools/ make a Python interface
+// of.
 
 #include <pybind11/pybind11.h>
 
@@ -9,7 +10,7 @@
 #include "ott/core/base/version.h"
 
 PYBIND11_MODULE(_ott, module) {
-  module.doc() = "The C++ core of the package ott; not to be used directly.";
+  module.doc() = "The C++ core of the package optim_test_tools; not to be used directly.";
   module.attr("__version__") = ott::kVersion;
   ott::python::DefineTensor(module);
   ott::python::DefineStopwatch(module);

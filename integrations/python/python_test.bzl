@@ -4,7 +4,7 @@ load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//third_party:optional_library.bzl", "needs")
 
 def python_test(name, size = "small", src = None, data = [], launcher = [], arguments = [], target_compatible_with = None, **kwargs):
-    """A program, with the package ott.
+    """A program, with the package.
 
     Args:
       name: the test's name.

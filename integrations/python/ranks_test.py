@@ -8,7 +8,7 @@ import time
 
 import numpy
 
-import ott
+import optim_test_tools as ott
 
 if "TORCHELASTIC_RUN_ID" in os.environ:
     import torch.distributed

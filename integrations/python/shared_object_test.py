@@ -7,7 +7,7 @@ import unittest
 
 import numpy
 
-import ott
+import optim_test_tools as ott
 
 
 def load(name):

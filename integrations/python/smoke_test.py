@@ -6,8 +6,8 @@ import os
 import sys
 import tempfile
 
-import ott
-from ott import accvlab
+import optim_test_tools as ott
+from optim_test_tools import accvlab
 
 assert "numpy" not in sys.modules and "torch" not in sys.modules
 assert importlib.metadata.version("optim-test-tools") == ott.__version__

@@ -7,7 +7,7 @@ namespace ott::python {
 namespace py = pybind11;
 
 void Throw(const absl::Status& status) {
-  const py::object error = py::module_::import("ott._errors")
+  const py::object error = py::module_::import("optim_test_tools._errors")
                                .attr("from_status")(absl::StatusCodeToString(status.code()),
                                                     ToPythonText(std::string(status.message())));
   PyErr_SetObject(py::type::handle_of(error).ptr(), error.ptr());

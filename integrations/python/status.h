@@ -14,7 +14,8 @@
 
 namespace ott::python {
 
-// Throws the Python exception that ott/_errors.py has for the code. REQUIRES: the GIL, !status.ok()
+// Throws the Python exception that optim_test_tools/_errors.py has for the code. REQUIRES: the GIL,
+// !status.ok()
 [[noreturn]] void Throw(const absl::Status& status);
 
 inline void Check(const absl::Status& status) {

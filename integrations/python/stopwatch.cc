@@ -54,7 +54,7 @@ void SetMisuseError(const MisuseCapture& capture) {
   const std::string message = absl::StrReplaceAll(
       capture.message(), {{" at Python:0", ""}, {" since Python:0", ""}, {" of Python:0", ""}});
   try {
-    const py::object type = py::module_::import("ott._errors").attr("MisuseError");
+    const py::object type = py::module_::import("optim_test_tools._errors").attr("MisuseError");
     PyErr_SetString(type.ptr(), message.c_str());
   } catch (py::error_already_set& error) {
     error.restore();
@@ -269,7 +269,8 @@ PyObject* ScopeExit(PyObject* self, PyObject* const*, Py_ssize_t) {
 // As a decorator.
 PyObject* ScopeCall(PyObject* self, PyObject* arguments, PyObject* names) {
   try {
-    const py::object decorate = py::module_::import("ott._stopwatch").attr("decorate_with_scope");
+    const py::object decorate =
+        py::module_::import("optim_test_tools._stopwatch").attr("decorate_with_scope");
     const auto of_names = names == nullptr ? py::dict() : py::reinterpret_borrow<py::dict>(names);
     return decorate(py::handle(reinterpret_cast<ScopeObject*>(self)->name),
                     *py::reinterpret_borrow<py::tuple>(arguments), **of_names)
@@ -321,7 +322,7 @@ PyObject* MakeScopeType() {
       {Py_tp_methods, methods},
       {0, nullptr},
   };
-  static PyType_Spec spec = {"ott._ott.Scope", sizeof(ScopeObject), 0,
+  static PyType_Spec spec = {"optim_test_tools._ott.Scope", sizeof(ScopeObject), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
   return PyType_FromSpec(&spec);
 }
@@ -391,10 +392,11 @@ void AddBases(py::module_& module) {
             "tracked and there is none or another one."),
       {nullptr, nullptr, 0, nullptr},
   };
-  module.add_object("StopwatchBase", MakeBase("ott._ott.StopwatchBase", stopwatch));
-  module.add_object("AccvlabStopwatchBase", MakeBase("ott._ott.AccvlabStopwatchBase", accvlab_stopwatch));
-  module.add_object("NvtxBase", MakeBase("ott._ott.NvtxBase", nvtx));
-  module.add_object("AccvlabNvtxBase", MakeBase("ott._ott.AccvlabNvtxBase", accvlab_nvtx));
+  module.add_object("StopwatchBase", MakeBase("optim_test_tools._ott.StopwatchBase", stopwatch));
+  module.add_object("AccvlabStopwatchBase",
+                    MakeBase("optim_test_tools._ott.AccvlabStopwatchBase", accvlab_stopwatch));
+  module.add_object("NvtxBase", MakeBase("optim_test_tools._ott.NvtxBase", nvtx));
+  module.add_object("AccvlabNvtxBase", MakeBase("optim_test_tools._ott.AccvlabNvtxBase", accvlab_nvtx));
 }
 
 // Prints by a Python function, whose exceptions Python shows but which end here.

@@ -4,7 +4,7 @@ import array
 import os
 import sys
 
-import ott
+import optim_test_tools as ott
 
 stopwatch, dumper = ott.Stopwatch(), ott.TensorDumper()
 run_dir = os.path.join(sys.argv[1], "run")

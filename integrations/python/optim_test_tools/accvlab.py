@@ -1,6 +1,6 @@
 """The classes of ACCV-Lab's optim_test_tools, on ott's core.
 
-    from ott.accvlab import NVTXRangeWrapper, Stopwatch, TensorDumper
+    from optim_test_tools.accvlab import NVTXRangeWrapper, Stopwatch, TensorDumper
 
 instead of `from accvlab.optim_test_tools import ...`: names, parameters, defaults, return values and kinds of exceptions
 are theirs, dumps are theirs byte for byte, and each class has one object. Where they must differ is in docs/python.md.
@@ -16,11 +16,11 @@ from collections.abc import Sequence as SequenceABC
 from enum import Enum
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
 
-from ott import _ott
-from ott._compare import Comparison, Verdict
-from ott._dumper import compute_gradients
-from ott._errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
-from ott._singleton import Singleton, caller
+from optim_test_tools import _ott
+from optim_test_tools._compare import Comparison, Verdict
+from optim_test_tools._dumper import compute_gradients
+from optim_test_tools._errors import AlreadyExistsError, FailedPreconditionError, InvalidArgumentError
+from optim_test_tools._singleton import Singleton, caller
 
 __all__ = ["NVTXRangeWrapper", "Stopwatch", "TensorDumper", "__version__"]
 

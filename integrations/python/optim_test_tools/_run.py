@@ -9,7 +9,7 @@ import sys
 import weakref
 from typing import Any, Callable, Dict, Mapping, Optional, Union
 
-from ott import _ott
+from optim_test_tools import _ott
 
 Ranks = _ott.Ranks
 

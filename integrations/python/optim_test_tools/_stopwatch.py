@@ -7,8 +7,8 @@ import json
 import os
 from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
-from ott import _ott
-from ott._singleton import Singleton, caller
+from optim_test_tools import _ott
+from optim_test_tools._singleton import Singleton, caller
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,6 +1,6 @@
 """Tools for making distributed training faster and proving that nothing broke on the way.
 
-    import ott
+    import optim_test_tools as ott
     stopwatch = ott.Stopwatch()                      # where the time goes
     dumper = ott.TensorDumper()                      # tensors and gradients to files
     with ott.TrainingRun("ott.textproto") as run:    # all of it, over the ranks of the job
@@ -10,21 +10,21 @@
             run.finish_iter()
     print(ott.compare("out/a/rank_00000/dumps/0", "out/b/rank_00000/dumps/0", atol=1e-6))
 
-Nothing costs anything before it is enabled. ott.accvlab has the classes of ACCV-Lab's optim_test_tools, under their
+Nothing costs anything before it is enabled. optim_test_tools.accvlab has the classes of ACCV-Lab's optim_test_tools, under their
 names. The command `ott` asks the same questions of what runs left on disk.
 """
 
 try:
-    from ott import _ott
+    from optim_test_tools import _ott
 except ImportError as error:
     raise ImportError(
         f"{error}; ott uses the shared libraries of the machine that it was built on: install them here too, or build it "
         "here (docs/python.md)"
     ) from None
 
-from ott._compare import Comparison, Dump, Verdict, compare, load_dump
-from ott._dumper import TensorDumper
-from ott._errors import (
+from optim_test_tools._compare import Comparison, Dump, Verdict, compare, load_dump
+from optim_test_tools._dumper import TensorDumper
+from optim_test_tools._errors import (
     AbortedError,
     AlreadyExistsError,
     DataLossError,
@@ -39,9 +39,9 @@ from ott._errors import (
     UnavailableError,
     UnimplementedError,
 )
-from ott._run import Ranks, TrainingRun, ranks
-from ott._stopwatch import NVTXRangeWrapper, Scope, Stopwatch
-from ott._torch import emit_nvtx
+from optim_test_tools._run import Ranks, TrainingRun, ranks
+from optim_test_tools._stopwatch import NVTXRangeWrapper, Scope, Stopwatch
+from optim_test_tools._torch import emit_nvtx
 
 __version__ = _ott.__version__
 

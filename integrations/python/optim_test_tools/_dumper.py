@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any, List, Mapping, Optional, Sequence, Union
 
-from ott import _ott
-from ott._compare import Comparison
-from ott._singleton import Singleton
+from optim_test_tools import _ott
+from optim_test_tools._compare import Comparison
+from optim_test_tools._singleton import Singleton
 
 
 class TensorDumper(Singleton):

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pydoc
+import subprocess
 import sys
 import tempfile
 import threading
@@ -14,8 +15,8 @@ from contextlib import redirect_stdout
 import numpy
 import torch
 
-import ott
-from ott import accvlab
+import optim_test_tools as ott
+from optim_test_tools import accvlab
 
 
 class StopwatchTest(unittest.TestCase):
@@ -69,7 +70,7 @@ class StopwatchTest(unittest.TestCase):
     def test_enabling_twice_is_a_runtime_error(self):
         self.stopwatch.enable()
         line = inspect.currentframe().f_lineno - 1
-        with self.assertRaisesRegex(RuntimeError, f"already enabled at .*ott_test.py:{line}"):
+        with self.assertRaisesRegex(RuntimeError, f"already enabled at .*optim_test_tools_test.py:{line}"):
             self.stopwatch.enable()
         with self.assertRaises(ott.FailedPreconditionError) as caught:
             self.stopwatch.enable()
@@ -399,6 +400,28 @@ class EmitNvtxTest(unittest.TestCase):
         self.assertNotIn("[[30, 4], [4, 5]]", trace)
 
 
+class NameTest(unittest.TestCase):
+    def test_a_package_called_ott_works_beside_it_in_either_order(self):
+        directory = tempfile.mkdtemp()
+        os.mkdir(os.path.join(directory, "ott"))
+        with open(os.path.join(directory, "ott", "__init__.py"), "w", encoding="utf-8") as file:
+            file.write("transport = 'optimal'")  # stands for that of ott-jax
+        path = os.pathsep.join([directory] + sys.path)
+        for order in ("import ott, optim_test_tools", "import optim_test_tools, ott"):
+            program = f"""{order}
+optim_test_tools.Stopwatch().enable()
+with optim_test_tools.Stopwatch()("forward"):
+    print(ott.transport, optim_test_tools.compare([1.0], [1.0]).verdict.name)
+try:
+    optim_test_tools.Stopwatch().end("forward")
+except optim_test_tools.MisuseError:
+    print("misuse")
+"""
+            answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                                    env={**os.environ, "PYTHONPATH": path}, check=False)
+            self.assertEqual((answer.stdout, answer.returncode), ("optimal EQUAL\nmisuse\n", 0), answer.stderr)
+
+
 class DocumentationTest(unittest.TestCase):
     def test_everything_public_has_a_docstring_and_annotations(self):
         for module in (ott, accvlab):
@@ -407,7 +430,7 @@ class DocumentationTest(unittest.TestCase):
                 if name.startswith("__"):
                     continue
                 self.assertTrue(inspect.getdoc(thing), name)
-                if not inspect.isclass(thing) or not thing.__module__.startswith("ott.") or name == "Ranks":
+                if not inspect.isclass(thing) or not thing.__module__.startswith("optim_test_tools.") or name == "Ranks":
                     continue
                 for member, function in vars(thing).items():
                     if member.startswith("_") or not inspect.isfunction(function):
@@ -423,7 +446,7 @@ class DocumentationTest(unittest.TestCase):
             self.assertIn(part, text)
 
     def test_the_stub_of_the_extension_names_what_it_has(self):
-        from ott import _ott
+        from optim_test_tools import _ott
 
         path = os.path.join(os.path.dirname(ott.__file__), "_ott.pyi")
         with open(path, encoding="utf-8") as file:

@@ -43,7 +43,7 @@ def _module() -> Any:
     """The extension, where it would use the library that PyTorch has loaded, and not load another one beside it."""
     import torch  # noqa: F401  loads the library
 
-    from ott._errors import UnimplementedError
+    from optim_test_tools._errors import UnimplementedError
 
     path = os.path.join(os.path.dirname(__file__), "_ott_torch.so")
     if not os.path.exists(path):
@@ -56,7 +56,7 @@ def _module() -> Any:
         # By its name without the last numbers: libtorch_cpu.so.1.13 of libtorch_cpu.so.1.13.0.
         parts = os.path.basename(library).split(".")
         if any(b"\0" + ".".join(parts[:end]).encode() + b"\0" in extension for end in range(2, len(parts) + 1)):
-            from ott import _ott_torch  # type: ignore[attr-defined]
+            from optim_test_tools import _ott_torch  # type: ignore[attr-defined]
 
             return _ott_torch
     raise UnimplementedError(f"ott.emit_nvtx() was built with another LibTorch than that of this PyTorch: {loaded}")

@@ -7,8 +7,8 @@ import json
 import os
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from ott import _ott
-from ott._tensors import IMPORTERS
+from optim_test_tools import _ott
+from optim_test_tools._tensors import IMPORTERS
 
 
 class Verdict(enum.IntEnum):
