@@ -32,7 +32,7 @@ ROOMS = [
     "dist/directory",
     "dist/stats",
     "dist/check",
-    "dist/hang",
+    "questions/hang",
     "dist/origin",
     "dist/whatif",
     "dist/run",
@@ -51,7 +51,6 @@ ROOMS = [
     "tools/whatif",
     "tools/ab",
     "tools/origin",
-    "tools/hang",
     "tools/report",
     "tools/package",
     "tools",
@@ -80,7 +79,7 @@ def edges(graph):
 def query_graph():
     """The build graph of all rooms, from Bazel."""
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
-    scope = " + ".join(f"//{top}/..." for top in ("core", "dist", "integrations", "tools"))
+    scope = " + ".join(f"//{top}/..." for top in ("core", "dist", "questions", "integrations", "tools"))
     command = ["bazel", "query", "--noshow_progress", "--noimplicit_deps", "--keep_going", "--output=graph",
                "--nograph:factored", f"kind(rule, {scope}) + deps(kind(rule, {scope}), 1)"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)

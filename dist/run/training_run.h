@@ -26,10 +26,10 @@
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/deadline.h"
 #include "ott/dist/comm/worker_thread.h"
-#include "ott/dist/hang/watchdog.h"
 #include "ott/dist/run/rank_trace.h"
 #include "ott/dist/stats/stats_gatherer.h"
 #include "ott/dist/whatif/iteration_sampler.h"
+#include "ott/questions/hang/watchdog.h"
 
 namespace ott {
 

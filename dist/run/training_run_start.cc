@@ -26,11 +26,11 @@
 #include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/dist/hang/recorded_communicator.h"
-#include "ott/dist/hang/run_state.h"
 #include "ott/dist/run/dump_notice.h"
 #include "ott/dist/run/training_run.h"
 #include "ott/dist/stats/rank_groups.h"
+#include "ott/questions/hang/recorded_communicator.h"
+#include "ott/questions/hang/run_state.h"
 
 namespace ott {
 namespace {

@@ -25,8 +25,8 @@
 #include "ott/dist/comm/local_communicator.h"
 #include "ott/dist/comm/mpi_communicator.h"
 #include "ott/dist/comm/tcp_communicator.h"
-#include "ott/dist/hang/hang.pb.h"
 #include "ott/dist/run/training_run.h"
+#include "ott/questions/hang/hang.pb.h"
 
 namespace ott::python {
 namespace {

@@ -43,7 +43,8 @@ const std::map<std::string, std::vector<std::string>>& Readers() {
       {"ott.OpLogConfig", {"dist/run/training_run_start.cc"}},
       {"ott.PerturbConfig", {"core/op_log/perturbation_proto.cc"}},
       {"ott.HangConfig",
-       {"core/flight/flight_recorder_proto.cc", "dist/hang/watchdog.cc", "dist/run/training_run_start.cc"}},
+       {"core/flight/flight_recorder_proto.cc", "questions/hang/watchdog.cc",
+        "dist/run/training_run_start.cc"}},
   };
   return *readers;
 }

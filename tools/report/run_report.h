@@ -13,10 +13,10 @@
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_info.pb.h"
-#include "ott/dist/hang/hang.pb.h"
 #include "ott/dist/origin/origin.pb.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/whatif/what_if.pb.h"
+#include "ott/questions/hang/hang.pb.h"
 #include "tools/ab/comparison.h"
 #include "tools/crosscheck/error_trend.h"
 

@@ -1,0 +1,380 @@
+#include "ott/questions/hang/diagnosis.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "job_for_test.h"
+#include "ott/questions/hang/hang_report.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using Process = RankState::Process;
+using Progress = JobOperation::Progress;
+
+constexpr int64_t kSecond = JobForTest::kSecond;
+
+HangVerdict Diagnose(const JobForTest& test, double after_seconds = 30) {
+  return DiagnoseHang(test.job, {after_seconds});
+}
+
+// Four ranks, of which all but rank 2 wait in #412.
+JobForTest WithoutRank2() {
+  JobForTest test(4);
+  const int world = test.Group("dp0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    test.Complete(rank, world, 411);
+    if (rank != 2) test.Call(rank, world, 412, "allreduce");
+  }
+  return test;
+}
+
+TEST(DiagnoseHang, TheGroupOfAnOperationIsNamedOnce) {
+  JobForTest test(2);
+  const int group = test.Group("group 0 of allreduce", {0, 1});
+  test.Call(0, group, 7, "allreduce");
+  EXPECT_THAT(Diagnose(test).verdict(), HasSubstr("never came to allreduce #7 of group 0 (iteration 103)"));
+  JobForTest other(2);
+  other.Call(0, other.Group("group 1 of allreduce\n", {0, 1}), 7, "reduce\nnot hanging");
+  EXPECT_THAT(Diagnose(other).verdict(),
+              HasSubstr("never came to reduce\\nnot hanging #7 of group 1 of allreduce\\n (iteration 103)"));
+}
+
+TEST(DiagnoseHang, ARankThatNeverCameIsNamedWithWhereItIs) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[2].host = "node1";
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::HANGING);
+  EXPECT_EQ(
+      verdict.verdict(),
+      "rank 2 (node1) never came to allreduce #412 of group dp0 (iteration 103), where ranks 0, 1, 3 have "
+      "waited for 50 s; it is in \"data\" since 100 s");
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  ASSERT_EQ(verdict.causes_size(), 1);
+  EXPECT_EQ(verdict.causes(0).kind(), HangCause::NEVER_CAME);
+  EXPECT_EQ(verdict.causes(0).group(), "dp0");
+  EXPECT_EQ(verdict.causes(0).sequence(), 412);
+  EXPECT_EQ(verdict.causes(0).place(), "data");
+}
+
+TEST(DiagnoseHang, ChainsOverGroupsAreFollowedToTheirRoot) {
+  // 0 and 1 wait for 2, which waits with 3 for 4, which receives from 5.
+  JobForTest test(6);
+  const int a = test.Group("a", {0, 1, 2});
+  const int b = test.Group("b", {2, 3, 4});
+  const int pipeline = test.Group("pipeline", {4, 5});
+  test.Call(0, a, 1, "allreduce");
+  test.Call(1, a, 1, "allreduce");
+  test.Call(2, b, 7, "allgather");
+  test.Call(3, b, 7, "allgather");
+  test.Send(4, pipeline, 5, JobOperation::Direction::kReceive);
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(5)) << verdict.verdict();
+}
+
+TEST(DiagnoseHang, SeveralCulpritsAreAllNamed) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[3].operations.clear();
+  test.Complete(3, 0, 0);
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2, 3));
+}
+
+TEST(DiagnoseHang, AHalfThatStandsInTheOtherIsNoWait) {
+  JobForTest test(2);
+  const int pipeline = test.Group("pipeline", {0, 1});
+  test.Send(0, pipeline, 1, JobOperation::Direction::kSend);
+  test.Send(1, pipeline, 0, JobOperation::Direction::kReceive);
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL) << verdict.verdict();
+  EXPECT_THAT(verdict.culprits(), IsEmpty());
+}
+
+TEST(DiagnoseHang, AShortWaitIsNoHang) {
+  const HangVerdict verdict = Diagnose(WithoutRank2(), 60);
+  EXPECT_EQ(verdict.answer(), HangVerdict::NOT_HANGING);
+  EXPECT_THAT(verdict.verdict(),
+              StartsWith("not hanging: no rank has waited for more than 50 s (limit 60 s)"));
+}
+
+TEST(DiagnoseHang, ARankThatMovesIsSlowAndNoCulprit) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[2].last_event_ns = 999 * kSecond;
+  test.job.ranks[2].iteration = 101;
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::NOT_HANGING);
+  EXPECT_THAT(verdict.culprits(), IsEmpty());
+  EXPECT_THAT(verdict.verdict(), HasSubstr("2 iterations behind"));
+}
+
+TEST(DiagnoseHang, ADeadRankIsNamedWhereverItStood) {
+  JobForTest test = WithoutRank2();
+  test.Call(2, 0, 412, "allreduce");
+  test.job.ranks[2].process = Process::kDead;
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_THAT(verdict.verdict(), StartsWith("rank 2 is dead"));
+}
+
+TEST(DiagnoseHang, AStoppedRankIsNamedBeforeTheOthersHaveWaitedForLong) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[2].process = Process::kStopped;
+  const HangVerdict verdict = Diagnose(test, 60);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_THAT(verdict.verdict(), StartsWith("rank 2 is stopped"));
+}
+
+TEST(DiagnoseHang, ADeathWhileWaitingForARootIsAConsequence) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[0].process = Process::kDead;
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_THAT(verdict.notes(), ElementsAre(HasSubstr("may be a consequence")));
+}
+
+TEST(DiagnoseHang, AnotherOperationIsNamedWithBoth) {
+  JobForTest test = WithoutRank2();
+  test.Call(2, 0, 412, "broadcast");
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_EQ(verdict.verdict(),
+            "rank 2 as \"broadcast\" called #412 of group dp0, which ranks 0, 1, 3 as \"allreduce\" called");
+  EXPECT_THAT(verdict.ranks(2).place(), StartsWith("broadcast #412"));
+  EXPECT_THAT(verdict.ranks(1).place(), StartsWith("allreduce #412"));
+}
+
+TEST(DiagnoseHang, AnotherSizeIsNamedWithBoth) {
+  JobForTest test(4);
+  const int world = test.Group("dp0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) test.Call(rank, world, 5, "allreduce").size = rank == 1 ? 100 : 200;
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
+  EXPECT_EQ(verdict.causes(0).kind(), HangCause::DIFFERENT_SIZE);
+  EXPECT_THAT(verdict.verdict(), HasSubstr("size 100"));
+}
+
+TEST(DiagnoseHang, TwoRanksThatDisagreeAreNotBlamed) {
+  JobForTest test(2);
+  const int world = test.Group("dp0", {0, 1});
+  test.Call(0, world, 5, "allreduce");
+  test.Call(1, world, 5, "broadcast");
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::HANGING);
+  EXPECT_THAT(verdict.culprits(), IsEmpty());
+  EXPECT_THAT(verdict.verdict(), HasSubstr("nobody is blamed"));
+}
+
+TEST(DiagnoseHang, NamesThatHaveAlwaysDifferedAreNoMismatch) {
+  JobForTest test(4);
+  const int world = test.Group("dp0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string name = rank == 0 ? "reduce (root)" : "reduce";
+    test.Call(rank, world, 4, name, Progress::kCompleted);
+    if (rank != 2) test.Call(rank, world, 5, name);
+  }
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
+}
+
+TEST(DiagnoseHang, ASkippedOperationIsSeenByTheIterations) {
+  // Rank 3 left one out in iteration 102, and nothing stopped until now.
+  JobForTest test(4);
+  const int world = test.Group("dp0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    for (int i = 1; i <= 5; ++i) {
+      test.Call(rank, world, i, "allreduce", i < 5 ? Progress::kCompleted : Progress::kEntered).iteration =
+          rank == 3 && i > 2 ? i + 1 : i;
+    }
+  }
+  test.job.ranks[3].operations.pop_back();
+  test.Complete(3, world, 4);
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
+  EXPECT_THAT(verdict.verdict(), HasSubstr("left out one"));
+}
+
+TEST(DiagnoseHang, WhoFinishedAloneHasDoneTooFewIterations) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[2].finished = true;
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_EQ(verdict.causes(0).kind(), HangCause::DIFFERENT_ITERATIONS);
+}
+
+TEST(DiagnoseHang, WhoGoesOnAloneHasDoneTooMany) {
+  JobForTest test(4);
+  const int world = test.Group("dp0", {0, 1, 2, 3});
+  const int observer = test.Group("ott", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    test.Complete(rank, world, 411);
+    test.job.ranks[rank].finished = rank != 1;
+    test.Call(rank, rank == 1 ? world : observer, rank == 1 ? 412 : 1, "allreduce");
+  }
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
+  EXPECT_THAT(verdict.verdict(), HasSubstr("finished training after 103 iterations"));
+}
+
+TEST(DiagnoseHang, WhereAGroupIsDividedTheJobTellsWhoDidTooManyIterations) {
+  JobForTest test(4);
+  const int half = test.Group("ep", {0, 1});
+  test.Call(0, half, 412, "dispatch");
+  for (int rank = 1; rank < 4; ++rank) test.job.ranks[rank].finished = true;
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(0));
+}
+
+TEST(DiagnoseHang, TwoGroupsInOppositeOrderArePrintedAsACycle) {
+  JobForTest test(4);
+  const int a = test.Group("a", {0, 1, 2, 3});
+  const int b = test.Group("b", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) test.Call(rank, rank == 3 ? b : a, 9, "allreduce");
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(3));
+  EXPECT_EQ(verdict.causes(0).kind(), HangCause::OPPOSITE_ORDER);
+  EXPECT_EQ(
+      verdict.verdict(),
+      "ranks wait in a circle: rank 0 in allreduce #9 of group a (iteration 103) for rank 3; rank 3 in "
+      "allreduce "
+      "#9 of group b (iteration 103) for rank 0; rank 3 calls the groups in another order than the rest");
+}
+
+TEST(DiagnoseHang, OfTwoWhoTakeGroupsInOppositeOrderTheOneThatChangedItIsNamed) {
+  JobForTest test(2);
+  const int a = test.Group("a", {0, 1});
+  const int b = test.Group("b", {0, 1});
+  for (int rank = 0; rank < 2; ++rank) {
+    test.Call(rank, a, 8, "allreduce", Progress::kCompleted).entered_ns = 10 * kSecond;
+    test.Call(rank, b, 8, "allreduce", Progress::kCompleted).entered_ns = 11 * kSecond;
+    test.Call(rank, rank == 0 ? a : b, 9, "allreduce");
+  }
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(1));
+  for (RankState& rank : test.job.ranks)
+    rank.operations.erase(rank.operations.begin(), rank.operations.begin() + 2);
+  const HangVerdict without_history = Diagnose(test);
+  EXPECT_EQ(without_history.answer(), HangVerdict::HANGING);
+  EXPECT_THAT(without_history.culprits(), IsEmpty());
+}
+
+TEST(DiagnoseHang, EverybodyInDataWaitsForWhatIsOutside) {
+  JobForTest test(4);
+  test.Group("dp0", {0, 1, 2, 3});
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::HANGING);
+  EXPECT_THAT(verdict.culprits(), IsEmpty());
+  EXPECT_EQ(verdict.verdict(),
+            "everybody waits for what is outside of the job: ranks 0-3 are in \"data\" since 100 s");
+  test.Call(0, 0, 1, "allreduce");
+  EXPECT_EQ(Diagnose(test).causes(0).kind(), HangCause::OUTSIDE);
+}
+
+TEST(DiagnoseHang, AMissingRecorderAtTheEndOfTheWaitsCannotBeTold) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[2] = RankState();
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_THAT(verdict.unknown(), ElementsAre(2));
+  EXPECT_THAT(verdict.culprits(), IsEmpty());
+}
+
+TEST(DiagnoseHang, ACulpritThatIsCertainIsNamedThoughAnotherRecorderIsMissing) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[3] = RankState();
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_THAT(verdict.notes(), ElementsAre(HasSubstr("rank 3")));
+}
+
+TEST(DiagnoseHang, OfARankWhosePositionIsMissingMoreIsKnownThanNothing) {
+  JobForTest test(4);
+  test.Call(0, test.Group("a", {0, 1}), 1, "allreduce");
+  test.Call(2, test.Group("b", {2, 3}), 1, "allreduce");
+  test.job.ranks[3].positions.clear();
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
+  EXPECT_THAT(verdict.notes(),
+              ElementsAre("others wait for rank 3, and where it is in that group is not recorded"));
+}
+
+TEST(DiagnoseHang, WhereAllCameAndNoneLeftNobodyIsBlamed) {
+  JobForTest test = WithoutRank2();
+  test.Call(2, 0, 412, "allreduce");
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_THAT(verdict.verdict(), HasSubstr("all came to allreduce #412"));
+}
+
+TEST(DiagnoseHang, WhoNeverLeftWhatOthersCompletedIsNamed) {
+  // Rank 1's device died in #5; what it called after that it never began, and the others wait for it in #7.
+  JobForTest test(4);
+  test.job.records_entry = false;
+  test.job.has_times = false;
+  const int world = test.Group("dp0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    test.Complete(rank, world, rank == 1 ? 4 : 6);
+    if (rank == 1) {
+      test.Call(1, world, 5, "allreduce");
+      test.Call(1, world, 6, "allreduce", Progress::kEnqueued);
+    }
+    if (rank != 1) test.Call(rank, world, 7, "allreduce");
+  }
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
+  EXPECT_EQ(verdict.verdict(),
+            "rank 1 never left allreduce #5 of group dp0 (iteration 103); it is in \"allreduce\" since 50 s");
+}
+
+TEST(DiagnoseHang, ADeviceThatNeverBeganIsNamed) {
+  JobForTest test = WithoutRank2();
+  test.Call(2, 0, 412, "allreduce", Progress::kEnqueued);
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_EQ(verdict.causes(0).kind(), HangCause::DEVICE_STANDS);
+}
+
+TEST(DiagnoseHang, AJobThatEndedAllAtOnceCannotBeTold) {
+  JobForTest test = WithoutRank2();
+  for (RankState& rank : test.job.ranks) rank.process = Process::kUnknown;
+  EXPECT_EQ(Diagnose(test, 60).answer(), HangVerdict::CANNOT_TELL);
+  // What had stood before is told all the same.
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
+}
+
+TEST(DiagnoseHang, RanksThatFinishedDoNotHang) {
+  JobForTest test(4);
+  for (RankState& rank : test.job.ranks) rank.finished = true;
+  EXPECT_EQ(Diagnose(test).answer(), HangVerdict::NOT_HANGING);
+}
+
+TEST(HangReport, NamesAreEscapedOnce) {
+  JobForTest test(3);
+  const int world = test.Group("dp\n", {0, 1, 2});
+  for (const int rank : {0, 1}) test.Call(rank, world, 7, "sum\n");
+  test.job.ranks[0].process = Process::kDead;
+  test.job.ranks[0].host = "node\n";
+  const HangVerdict verdict = Diagnose(test);
+  ASSERT_THAT(verdict.notes(), ElementsAre(HasSubstr("may be a consequence")));
+  const std::string text = FormatHangVerdict(verdict);
+  EXPECT_THAT(text, StartsWith("rank 2 never came to sum\\n #7 of group dp\\n (iteration 103)"));
+  EXPECT_THAT(text, HasSubstr("note: rank 0 (node\\n) is gone"));
+  EXPECT_THAT(text, HasSubstr("  sum\\n #7 of group dp\\n (iteration 103)   50 s\n"));
+}
+
+TEST(HangReport, ThousandsOfRanksAreARowForEachPlace) {
+  JobForTest test(4096);
+  std::vector<int> all;
+  for (int rank = 0; rank < 4096; ++rank) all.push_back(rank);
+  const int world = test.Group("world", all);
+  for (int rank = 0; rank < 4096; ++rank) {
+    if (rank != 77) test.Call(rank, world, 1, "allreduce");
+  }
+  const std::string text = FormatHangVerdict(Diagnose(test));
+  EXPECT_THAT(text, StartsWith("rank 77 never came to allreduce #1 of group world"));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+}
+
+}  // namespace
+}  // namespace ott

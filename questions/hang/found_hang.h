@@ -1,0 +1,23 @@
+// What a rank found while its job stood still.
+
+#ifndef OTT_QUESTIONS_HANG_FOUND_HANG_H_
+#define OTT_QUESTIONS_HANG_FOUND_HANG_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "ott/questions/hang/hang.pb.h"
+
+namespace ott::hang {
+
+// RUN/hang.json; null where no rank found anything.
+absl::StatusOr<std::optional<HangVerdict>> ReadFoundHang(const std::string& run_dir);
+
+// Whether that verdict holds although the recorders do not say `now` that the job stands: no rank has gone on
+// since. Ranks that end their job when they find that it stands leave recorders that end too early to tell.
+bool StillHolds(const HangVerdict& found, const HangVerdict& now);
+
+}  // namespace ott::hang
+
+#endif  // OTT_QUESTIONS_HANG_FOUND_HANG_H_

@@ -1,0 +1,55 @@
+#include "ott/questions/hang/found_hang.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+
+namespace ott::hang {
+namespace {
+
+using ::testing::HasSubstr;
+
+HangVerdict Verdict(HangVerdict::Answer answer, int iteration, const std::string& last_completed,
+                    const std::string& state = "waits") {
+  HangVerdict verdict;
+  verdict.set_answer(answer);
+  for (int i = 0; i < 2; ++i) {
+    HangRank& rank = *verdict.add_ranks();
+    rank.set_rank(i);
+    rank.set_state(i == 0 ? state : "works");
+    rank.set_iteration(iteration);
+    rank.set_last_completed(last_completed);
+  }
+  return verdict;
+}
+
+TEST(FoundHang, HoldsUntilARankGoesOn) {
+  const HangVerdict found = Verdict(HangVerdict::HANGING, 4, "sum_loss #5");
+  EXPECT_TRUE(StillHolds(found, Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5")));
+  EXPECT_TRUE(StillHolds(found, Verdict(HangVerdict::CANNOT_TELL, 4, "sum_loss #5", "dead")));
+  EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::NOT_HANGING, 4, "average_gradients #6")));
+  EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::NOT_HANGING, 5, "sum_loss #5")));
+  EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5", "finished")));
+}
+
+TEST(FoundHang, IsNotNeededWhereTheRecordersSayTheSame) {
+  const HangVerdict found = Verdict(HangVerdict::HANGING, 4, "sum_loss #5");
+  EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::HANGING, 4, "sum_loss #5")));
+  EXPECT_FALSE(StillHolds(Verdict(HangVerdict::CANNOT_TELL, 4, "sum_loss #5"),
+                          Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5")));
+}
+
+TEST(FoundHang, ADamagedFileIsNamed) {
+  const std::string run_dir = testing::TempDir();
+  ASSERT_TRUE(WriteFileAtomically(run_dir + "/hang.json", "{").ok());
+  EXPECT_THAT(std::string(ReadFoundHang(run_dir).status().message()), HasSubstr("hang.json: "));
+  ASSERT_TRUE(WriteFileAtomically(run_dir + "/hang.json", "{\"answer\": \"HANGING\"}").ok());
+  const auto found = ReadFoundHang(run_dir);
+  ASSERT_TRUE(found.ok() && *found) << found.status();
+  EXPECT_EQ((*found)->answer(), HangVerdict::HANGING);
+}
+
+}  // namespace
+}  // namespace ott::hang

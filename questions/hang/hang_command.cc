@@ -1,0 +1,102 @@
+#include "questions/hang/hang_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/proto_json.h"
+#include "ott/core/base/text_table.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/questions/hang/diagnosis.h"
+#include "ott/questions/hang/found_hang.h"
+#include "ott/questions/hang/hang_report.h"
+#include "ott/questions/hang/run_state.h"
+#include "ott/questions/hang/torch_dumps.h"
+#include "tools/exit_code.h"
+
+namespace ott::hang {
+namespace {
+
+struct HangFlags {
+  std::string dir;
+  std::string format = "text";
+  double after_seconds = 0;
+};
+
+// Of a run that was started again, its latest start.
+std::string LatestStart(const std::string& dir) {
+  const std::vector<int> attempts = IsRunDirectory(dir) ? ListAttempts(dir) : std::vector<int>();
+  return attempts.empty() ? dir : absl::StrCat(dir, "/attempt_", attempts.back());
+}
+
+// Sets *after_seconds to what it was configured with, if it was.
+absl::StatusOr<JobState> ReadJob(const std::string& dir, double* after_seconds) {
+  if (!IsRunDirectory(dir)) return ReadTorchDumps(dir);
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(dir);
+  if (info.ok() && info->config().hang().after_seconds() > 0) {
+    *after_seconds = info->config().hang().after_seconds();
+  }
+  return ReadRunState(dir, RunStateEnvironment::Real());
+}
+
+int RunHang(const HangFlags& flags) {
+  HangOptions options;
+  const std::string dir = LatestStart(flags.dir);
+  const absl::StatusOr<JobState> job = ReadJob(dir, &options.after_seconds);
+  if (!job.ok()) {
+    std::fprintf(stderr, "ott hang: %s\n",
+                 EscapeControlCharacters(std::string(job.status().message())).c_str());
+    return kExitCouldNotTell;
+  }
+  if (flags.after_seconds > 0) options.after_seconds = flags.after_seconds;
+  HangVerdict verdict = DiagnoseHang(*job, options);
+  absl::StatusOr<std::optional<HangVerdict>> found = ReadFoundHang(dir);
+  if (!found.ok()) {
+    std::fprintf(stderr, "ott hang: %s\n", std::string(found.status().message()).c_str());
+  } else if (*found && StillHolds(**found, verdict)) {
+    verdict = **std::move(found);
+  }
+  std::fputs(
+      (flags.format == "json" ? ProtoToJson(verdict, JsonLayout::kIndented) : FormatHangVerdict(verdict))
+          .c_str(),
+      stdout);
+  switch (verdict.answer()) {
+    case HangVerdict::NOT_HANGING:
+      return kExitGood;
+    case HangVerdict::HANGING:
+      return kExitBad;
+    default:
+      return kExitCouldNotTell;
+  }
+}
+
+}  // namespace
+
+void AddHangCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("hang", "Why a job stands still, and which rank is to blame");
+  const auto flags = std::make_shared<HangFlags>();
+  command
+      ->add_option("DIRECTORY", flags->dir,
+                   "Run directory, of a job that runs or has ended; or one with the dumps of PyTorch's "
+                   "Flight Recorder")
+      ->required();
+  command
+      ->add_option("--after", flags->after_seconds,
+                   "Seconds: a shorter wait is no hang; of run directories only. Without it, after_seconds "
+                   "of the run's "
+                   "configuration, or 60")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--format", flags->format)
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->footer(
+      "Exit code: 0 not hanging, 1 hanging and why is said, 2 cannot tell.\n"
+      "Examples:\n  ott hang out/run1\n  ott hang /tmp/nccl_traces --format json");
+  command->callback([flags, exit_code] { *exit_code = RunHang(*flags); });
+}
+
+}  // namespace ott::hang

@@ -1,0 +1,34 @@
+// Operations that the members of a group have under one number, and that are not the same.
+
+#ifndef OTT_QUESTIONS_HANG_MISMATCH_H_
+#define OTT_QUESTIONS_HANG_MISMATCH_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ott/questions/hang/job_state.h"
+
+namespace ott {
+
+struct Mismatch {
+  enum class Of : uint8_t { kName, kSize, kIteration };
+
+  Of of = Of::kName;
+  // Of each kind one rank's, the most frequent first.
+  std::vector<JobOperation> operations;
+  // Those that have it, in the same order.
+  std::vector<std::vector<int>> ranks;
+
+  // Whether more than half of the ranks have the first.
+  bool has_majority() const;
+};
+
+// The lowest number under which members of the group have different names, sizes or iterations. Names and
+// sizes count only in operations that are not completed everywhere, and not where a rank has always differed
+// in them. Nothing where there is none.
+std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group);
+
+}  // namespace ott
+
+#endif  // OTT_QUESTIONS_HANG_MISMATCH_H_

@@ -1,0 +1,19 @@
+// Ranks that take two groups in another order than the rest.
+
+#ifndef OTT_QUESTIONS_HANG_OPPOSITE_ORDER_H_
+#define OTT_QUESTIONS_HANG_OPPOSITE_ORDER_H_
+
+#include <vector>
+
+#include "ott/questions/hang/job_state.h"
+
+namespace ott {
+
+// Who is to blame where ranks of `a` and `b`, two collective operations, wait for each other: of those that
+// entered only the one and those that entered only the other, the fewer; of as many, those that came to the
+// two groups the other way round the time before. Empty where nothing tells.
+std::vector<int> RanksInOppositeOrder(const JobState& job, const JobOperation& a, const JobOperation& b);
+
+}  // namespace ott
+
+#endif  // OTT_QUESTIONS_HANG_OPPOSITE_ORDER_H_

@@ -1,0 +1,63 @@
+// Data of lists, maps, texts and numbers, as pickles and JSON hold it.
+
+#ifndef OTT_QUESTIONS_HANG_PLAIN_DATA_H_
+#define OTT_QUESTIONS_HANG_PLAIN_DATA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace ott::hang {
+
+// Values that refer to each other by index, so that one may be in several places, as pickles have it; even in
+// itself. Reading a value goes as deep as the caller asks, never further.
+class PlainData {
+ public:
+  using Index = uint32_t;
+  enum class Type : uint8_t { kNone, kBool, kInteger, kReal, kText, kList, kMap };
+
+  struct Value {
+    Type type = Type::kNone;
+    int64_t integer = 0;    // of kBool and kInteger
+    double real = 0;        // of kReal
+    std::string_view text;  // of kText, valid UTF-8; the bytes outlive this object
+    // Of kList; of kMap keys and values in turn.
+    std::vector<Index> items;
+  };
+
+  Index Add(Type type) {
+    values_.emplace_back();
+    values_.back().type = type;
+    return static_cast<Index>(values_.size()) - 1;
+  }
+  // Keeps a text that the source does not hold as it is.
+  std::string_view Keep(std::string text) { return texts_.emplace_back(std::move(text)); }
+
+  Value& operator[](Index index) { return values_[index]; }
+  const Value& operator[](Index index) const { return values_[index]; }
+  size_t size() const { return values_.size(); }
+
+  // The value of a key of a map; null if it is no map or has no such key.
+  const Value* Find(const Value& map, std::string_view key) const;
+  const Value* Find(const Value* map, std::string_view key) const {
+    return map == nullptr ? nullptr : Find(*map, key);
+  }
+
+ private:
+  std::vector<Value> values_;
+  std::deque<std::string> texts_;
+};
+
+// Of a number, or of a text that is one; otherwise `missing`. Null is missing.
+int64_t IntegerOr(const PlainData::Value* value, int64_t missing);
+
+// Of a text, else "".
+std::string_view TextOf(const PlainData::Value* value);
+
+}  // namespace ott::hang
+
+#endif  // OTT_QUESTIONS_HANG_PLAIN_DATA_H_

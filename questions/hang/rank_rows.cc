@@ -1,0 +1,36 @@
+#include "ott/questions/hang/rank_rows.h"
+
+#include <vector>
+
+#include "ott/questions/hang/cause_text.h"
+
+namespace ott {
+
+void AddRankRows(const JobState& job, const WaitGraph& graph, HangVerdict* verdict) {
+  for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
+    using Process = RankState::Process;
+    const RankState& state = job.ranks[rank];
+    const std::vector<int>& operations = graph.OperationsOf(rank);
+    HangRank& row = *verdict->add_ranks();
+    row.set_rank(rank);
+    row.set_host(state.host);
+    row.set_state(!state.known()                       ? "unknown"
+                  : state.finished                     ? "finished"
+                  : state.process == Process::kDead    ? "dead"
+                  : state.process == Process::kStopped ? "stopped"
+                  : state.process == Process::kSilent  ? "silent"
+                  : operations.empty()                 ? "works"
+                                                       : "waits");
+    row.set_iteration(static_cast<int32_t>(state.iteration));
+    row.set_last_completed(state.last_completed);
+    row.set_place(state.place);
+    row.set_seconds(SecondsSince(state, state.place.empty() ? state.last_event_ns : state.place_since_ns));
+    if (operations.empty() || !state.known()) continue;
+    // By the name that this rank called it by.
+    const JobOperation& own = *state.Entered(graph.operations()[operations[0]].operation);
+    row.set_place(DescribeOperation(job, own));
+    row.set_seconds(SecondsSince(state, own.entered_ns));
+  }
+}
+
+}  // namespace ott

@@ -1,0 +1,70 @@
+#include "ott/questions/hang/recorder_exchange.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <ctime>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "gtest/gtest.h"
+#include "ott/dist/comm/communicator.h"
+#include "ott/dist/comm/local_communicator.h"
+
+namespace ott {
+namespace {
+
+double ProcessCpuSeconds() {
+  timespec time;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+// The address at which this process listens.
+sockaddr_storage ListeningAddress() {
+  sockaddr_storage address{};
+  for (int fd = 0; fd < 1000; ++fd) {
+    int listens = 0;
+    socklen_t size = sizeof(listens);
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) continue;
+    size = sizeof(address);
+    getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  }
+  return address;
+}
+
+TEST(RecorderExchange, WithoutFreeFilesItWaitsAndThenAnswers) {
+  std::unique_ptr<Communicator> ranks = CreateLocalCommunicator();
+  RecorderExchange::Answers answers;
+  answers.recorder = [] { return std::string("what this rank did"); };
+  const auto exchange =
+      RecorderExchange::Start(*ranks, std::move(answers), Deadline::After(std::chrono::seconds(10)));
+  ASSERT_TRUE(exchange.ok()) << exchange.status();
+
+  const sockaddr_storage address = ListeningAddress();
+  const int stranger = socket(address.ss_family, SOCK_STREAM, 0);
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit none{static_cast<rlim_t>(stranger) + 1, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  ASSERT_EQ(connect(stranger, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  const double before = ProcessCpuSeconds();
+  poll(nullptr, 0, /*milliseconds=*/500);
+  EXPECT_LT(ProcessCpuSeconds() - before, 0.25);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  close(stranger);
+
+  const absl::StatusOr<std::string> answer =
+      (*exchange)->AskForRecorder(0, Deadline::After(std::chrono::seconds(10)));
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(*answer, "what this rank did");
+}
+
+}  // namespace
+}  // namespace ott

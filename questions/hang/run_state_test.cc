@@ -1,0 +1,329 @@
+#include "ott/questions/hang/run_state.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/clock.h"
+#include "ott/core/base/file.h"
+#include "ott/core/flight/flight_recorder.h"
+#include "ott/dist/comm/local_communicator.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/questions/hang/diagnosis.h"
+#include "ott/questions/hang/recorded_communicator.h"
+#include "ott/questions/hang/watchdog.h"
+
+namespace ott {
+namespace {
+
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using Process = RankState::Process;
+
+constexpr uint64_t kSecond = 1000000000;
+
+// Recorders of ranks whose clock stands still until a test moves it.
+class RunStateTest : public testing::Test {
+ protected:
+  RunStateTest() : dir_(testing::TempDir() + "/run") {
+    std::filesystem::remove_all(dir_);
+    now_ = 1000 * kSecond;
+  }
+
+  void CreateRecorders(int world_size, const std::string& host = "node1") {
+    for (int rank = 0; rank < world_size; ++rank) {
+      ASSERT_TRUE(MakeDirectories(RankDirectory(dir_, rank)).ok());
+      recorders_.push_back(*FlightRecorder::Create({FlightPath(dir_, rank), rank, world_size, host},
+                                                   Clock([] { return now_; })));
+      sums_.push_back(recorders_.back()->Add("sum", FlightOperation::Collective()));
+      data_.push_back(recorders_.back()->Add("data", {}));
+    }
+    RunInfo info;
+    info.set_world_size(world_size);
+    ASSERT_TRUE(WriteRunInfo(dir_, info).ok());
+  }
+
+  void Begin(FlightRecorder::Measurement* measurement) { FlightRecorder::Begin(measurement, now_, 0); }
+
+  // Time goes on, and the hearts of these ranks beat. The recorders' clock and the time of day move apart.
+  void Beat(const std::vector<int>& ranks) {
+    for (const int rank : ranks) recorders_[rank]->Beat();
+  }
+
+  absl::StatusOr<JobState> Read(RunStateEnvironment environment = RunStateEnvironment::Real()) {
+    return ReadRunState(dir_, environment);
+  }
+
+  static uint64_t now_;
+  const std::string dir_;
+  std::vector<FlightRecorder*> recorders_;
+  std::vector<FlightRecorder::Measurement*> sums_;
+  std::vector<FlightRecorder::Measurement*> data_;
+};
+
+uint64_t RunStateTest::now_ = 0;
+
+TEST_F(RunStateTest, WhoNeverCameIsNamedFromRecorders) {
+  CreateRecorders(4);
+  for (const int rank : {0, 1, 3}) Begin(sums_[rank]);
+  Begin(data_[2]);
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2, 3});
+  const absl::StatusOr<JobState> job = Read();
+  ASSERT_TRUE(job.ok()) << job.status();
+  const HangVerdict verdict = DiagnoseHang(*job, HangOptions());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_THAT(verdict.verdict(),
+              StartsWith("rank 2 (node1) never came to sum #1 of group world (iteration 0), where "
+                         "ranks 0, 1, 3 have waited for 90 s; it is in \"data\" since 90 s"));
+}
+
+TEST_F(RunStateTest, ReceivesAreFollowedToTheirPeers) {
+  CreateRecorders(3);
+  Begin(recorders_[0]->Add("from 1", FlightOperation::Receive(1)));
+  Begin(recorders_[1]->Add("from 2", FlightOperation::Receive(2)));
+  Begin(data_[2]);
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2});
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
+  // Once it sends, nobody waits in vain.
+  Begin(recorders_[2]->Add("to 1", FlightOperation::Send(1)));
+  EXPECT_THAT(DiagnoseHang(*Read(), HangOptions()).culprits(), IsEmpty());
+}
+
+TEST_F(RunStateTest, ALastRankThatLeftNothingIsMissedWithoutRunJsonToo) {
+  CreateRecorders(3);
+  for (FlightRecorder* recorder : recorders_) recorder->SetFinished();
+  ASSERT_EQ(DiagnoseHang(*Read(), HangOptions()).answer(), HangVerdict::NOT_HANGING);
+  std::filesystem::remove_all(RankDirectory(dir_, 2));
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/run.json", "{").ok());
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_THAT(verdict.unknown(), ElementsAre(2));
+}
+
+TEST_F(RunStateTest, OtherThreadsDoNotMakeARankMove) {
+  CreateRecorders(2);
+  for (FlightRecorder* recorder : recorders_) recorder->FinishIter(now_, 0);
+  Begin(sums_[0]);
+  Begin(data_[1]);
+  now_ += 90 * kSecond;
+  FlightRecorder::Begin(recorders_[1]->Add("load", {}), now_, 5);
+  Beat({0, 1});
+  EXPECT_THAT(DiagnoseHang(*Read(), HangOptions()).culprits(), ElementsAre(1));
+}
+
+TEST_F(RunStateTest, AProcessIsDeadStoppedOrAliveAsTheKernelSays) {
+  CreateRecorders(1);
+  EXPECT_EQ(Read()->ranks[0].process, Process::kAlive);
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.read_process = [](int64_t process) {
+    ProcessStatus status = ReadProcess(process);
+    status.state = 'T';
+    return status;
+  };
+  EXPECT_EQ(Read(environment)->ranks[0].process, Process::kStopped);
+  // The number was used again: this job is over, and nobody else lives who could have missed it.
+  environment.read_process = [](int64_t) { return ProcessStatus{'R', 1}; };
+  EXPECT_EQ(Read(environment)->ranks[0].process, Process::kUnknown);
+}
+
+TEST_F(RunStateTest, OnAnotherMachineSilenceIsAllThatIsKnown) {
+  CreateRecorders(2);
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.machine = "another";
+  EXPECT_EQ(Read(environment)->ranks[0].process, Process::kAlive);
+  environment.now_ns += 60 * static_cast<int64_t>(kSecond);
+  environment.wait_for_beats = [] {};
+  // Both fell silent together: the job has ended.
+  EXPECT_EQ(Read(environment)->ranks[0].process, Process::kUnknown);
+}
+
+TEST_F(RunStateTest, ARankOfAMachineWhoseClockIsApartIsNotBlamed) {
+  CreateRecorders(2);
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.machine = "another";
+  for (const int64_t apart : {-70, 70}) {
+    environment.now_ns = RunStateEnvironment::Real().now_ns + apart * static_cast<int64_t>(kSecond);
+    environment.wait_for_beats = [this] {
+      now_ += kSecond;
+      Beat({0, 1});
+    };
+    Begin(sums_[0]);
+    const absl::StatusOr<JobState> job = Read(environment);
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->ranks[0].process, Process::kAlive);
+    // It has waited for a second, whatever the other clock says.
+    EXPECT_EQ(DiagnoseHang(*job, HangOptions()).answer(), HangVerdict::NOT_HANGING);
+    // Who does not beat is dead or stopped; where nobody does, the job has ended.
+    environment.wait_for_beats = [this] { Beat({0}); };
+    if (apart > 0) {
+      EXPECT_THAT(DiagnoseHang(*Read(environment), HangOptions()).culprits(), ElementsAre(1));
+    }
+  }
+}
+
+TEST_F(RunStateTest, AfterTheJobEndedWhoDiedBeforeTheRestIsDead) {
+  CreateRecorders(3);
+  for (const int rank : {0, 1}) Begin(sums_[rank]);
+  const absl::StatusOr<std::string> dead = ReadFile(FlightPath(dir_, 2));
+  now_ += 50 * kSecond;
+  Beat({0, 1});
+  // As if rank 2 had beaten last 50 s before.
+  std::string bytes = *dead;
+  reinterpret_cast<internal::FlightHeader*>(&bytes[0])->beat_ns -= 50 * static_cast<int64_t>(kSecond);
+  ASSERT_TRUE(WriteFileAtomically(FlightPath(dir_, 2), bytes).ok());
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.read_process = [](int64_t) { return ProcessStatus(); };
+  const HangVerdict verdict = DiagnoseHang(*Read(environment), HangOptions());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
+  EXPECT_THAT(verdict.verdict(), StartsWith("rank 2 (node1) is dead"));
+}
+
+TEST_F(RunStateTest, ARecorderThatIsMissingCutOrOfAnotherRankIsNamed) {
+  CreateRecorders(4);
+  for (const int rank : {0, 1, 2}) Begin(sums_[rank]);
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2});
+  std::filesystem::remove(FlightPath(dir_, 3));
+  EXPECT_THAT(Read()->ranks[3].problem, HasSubstr("rank_00003/flight: no recorder"));
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_THAT(verdict.unknown(), ElementsAre(3));
+  ASSERT_TRUE(WriteFileAtomically(FlightPath(dir_, 3), ReadFile(FlightPath(dir_, 0))->substr(0, 5000)).ok());
+  EXPECT_THAT(Read()->ranks[3].problem, HasSubstr("truncated at byte 5000"));
+  ASSERT_TRUE(WriteFileAtomically(FlightPath(dir_, 3), *ReadFile(FlightPath(dir_, 0))).ok());
+  EXPECT_THAT(Read()->ranks[3].problem, HasSubstr("of rank 0"));
+}
+
+TEST_F(RunStateTest, NamesThatAreNoUtf8StayOutOfTheVerdict) {
+  CreateRecorders(3, "node\x80");
+  const FlightOperation operation = FlightOperation::Collective("data \xff", {0, 1});
+  Begin(recorders_[0]->Add("reduce \xc3", operation));
+  recorders_[1]->Add("reduce \xc3", operation);
+  Begin(recorders_[1]->Add("norm \xe2\x82", {}));
+  now_ += 90 * kSecond;
+  Beat({0, 1});
+  std::filesystem::remove(FlightPath(dir_, 2));
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.ask_for_recorder = [](int) { return absl::UnavailableError("gone \xff"); };
+  const absl::StatusOr<JobState> job = Read(environment);
+  EXPECT_THAT(job->ranks[2].problem, EndsWith("gone \uFFFD"));
+  const HangVerdict verdict = DiagnoseHang(*job, HangOptions());
+  EXPECT_THAT(verdict.verdict(),
+              StartsWith("rank 1 (node\uFFFD) never came to reduce \uFFFD #1 of group data \uFFFD"));
+  EXPECT_EQ(verdict.ranks(1).place(), "norm \uFFFD\uFFFD");
+}
+
+TEST_F(RunStateTest, NoRunDirectoryIsAnError) {
+  EXPECT_EQ(Read().status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(RunStateTest, WhatCommunicatorsDoIsRecorded) {
+  CreateRecorders(1);
+  const std::unique_ptr<Communicator> local = CreateLocalCommunicator();
+  const std::unique_ptr<Communicator> ranks =
+      MakeRecordedCommunicator(*local, recorders_[0], Clock([] { return ++now_; }), "ott");
+  ASSERT_TRUE(ranks->Barrier(Deadline::Never()).ok());
+  ASSERT_TRUE(ranks->AllGather("x", Deadline::Never()).ok());
+  const absl::StatusOr<JobState> job = Read();
+  ASSERT_EQ(job->ranks[0].operations.size(), 2u);
+  EXPECT_EQ(job->names[job->ranks[0].operations[0].name], "Barrier");
+  EXPECT_EQ(job->ranks[0].operations[1].sequence, 2);
+  EXPECT_EQ(job->ranks[0].last_completed, "AllGather #2");
+}
+
+// A watchdog of one rank of two; the other's recorder stands beside it.
+class WatchdogTest : public RunStateTest {
+ protected:
+  HangWatchdog::Options Options() {
+    HangWatchdog::Options options;
+    options.run_dir = dir_;
+    options.after_seconds = 0.2;
+    options.on_hang = [this](const HangVerdict& verdict) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      verdicts_.push_back(verdict);
+      called_.notify_all();
+    };
+    return options;
+  }
+
+  size_t WaitForVerdicts(size_t count) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    called_.wait_for(lock, std::chrono::seconds(60), [&] { return verdicts_.size() >= count; });
+    return verdicts_.size();
+  }
+
+  // With clocks that go.
+  void CreateTwo() {
+    for (int rank = 0; rank < 2; ++rank) {
+      ASSERT_TRUE(MakeDirectories(RankDirectory(dir_, rank)).ok());
+      recorders_.push_back(
+          *FlightRecorder::Create({FlightPath(dir_, rank), rank, 2, "node1"}, Clock::Steady()));
+      sums_.push_back(recorders_.back()->Add("sum", FlightOperation::Collective()));
+      data_.push_back(recorders_.back()->Add("data", {}));
+    }
+    FlightRecorder::Begin(data_[1], Clock::Steady().Ticks(), 0);
+    FlightRecorder::Begin(sums_[0], Clock::Steady().Ticks(), 0);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable called_;
+  std::vector<HangVerdict> verdicts_;
+};
+
+TEST_F(WatchdogTest, ARankThatStandsTellsTheProgramWhyAndKeepsTheVerdict) {
+  CreateTwo();
+  const HangWatchdog watchdog(recorders_[0], Clock::Steady(), Options());
+  ASSERT_EQ(WaitForVerdicts(1), 1u);
+  EXPECT_THAT(verdicts_[0].culprits(), ElementsAre(1)) << verdicts_[0].verdict();
+  EXPECT_THAT(*ReadFile(HangVerdictPath(dir_)), HasSubstr("\"NEVER_CAME\""));
+}
+
+TEST_F(WatchdogTest, TheVerdictOfAnotherRankIsTakenOver) {
+  CreateTwo();
+  const HangWatchdog first(recorders_[0], Clock::Steady(), Options());
+  const HangWatchdog second(recorders_[1], Clock::Steady(), Options());
+  ASSERT_EQ(WaitForVerdicts(2), 2u);
+  EXPECT_EQ(verdicts_[0].verdict(), verdicts_[1].verdict());
+}
+
+TEST_F(WatchdogTest, AJobThatHangsAgainIsJudgedAgain) {
+  CreateTwo();
+  const HangWatchdog watchdog(recorders_[0], Clock::Steady(), Options());
+  ASSERT_EQ(WaitForVerdicts(1), 1u);
+  FlightRecorder::End(sums_[0], Clock::Steady().Ticks(), 0);
+  FlightRecorder::Begin(sums_[0], Clock::Steady().Ticks(), 0);
+  ASSERT_EQ(WaitForVerdicts(2), 2u);
+  EXPECT_EQ(verdicts_[1].causes(0).sequence(), 2u);
+}
+
+TEST_F(WatchdogTest, EndsTheProcessWhereThatIsAskedFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        std::filesystem::remove_all(dir_);
+        CreateTwo();
+        HangWatchdog::Options options = Options();
+        options.reaction = HangWatchdog::Reaction::kAbort;
+        const HangWatchdog watchdog(recorders_[0], Clock::Steady(), options);
+        WaitForVerdicts(2);
+      },
+      "rank 1 \\(node1\\) never came to sum #1 of group world");
+}
+
+}  // namespace
+}  // namespace ott
