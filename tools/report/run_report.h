@@ -13,10 +13,10 @@
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_info.pb.h"
-#include "ott/dist/origin/origin.pb.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/whatif/what_if.pb.h"
 #include "ott/questions/hang/hang.pb.h"
+#include "ott/questions/origin/origin.pb.h"
 #include "tools/ab/comparison.h"
 #include "tools/crosscheck/error_trend.h"
 
@@ -78,7 +78,7 @@ struct RunReport {
 absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir);
 
 // Which operation first computed something else than in the run `reference`. perturbed: empty for none; see
-// dist/origin/origin.h.
+// questions/origin/origin.h.
 void AddOrigin(const std::string& reference, const std::string& perturbed, RunReport* report);
 
 }  // namespace ott::report

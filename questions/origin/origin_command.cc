@@ -1,0 +1,85 @@
+#include "questions/origin/origin_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ott/core/base/proto_json.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/questions/origin/origin.h"
+#include "ott/questions/origin/origin_text.h"
+#include "tools/exit_code.h"
+
+namespace ott::origin {
+namespace {
+
+struct OriginFlags {
+  std::string reference;
+  std::string current;
+  std::string perturbed;
+  std::vector<int> ranks;
+  bool repeat = false;
+  std::string format = "text";
+};
+
+absl::StatusOr<OriginVerdict> Find(const OriginFlags& flags) {
+  if (flags.ranks.empty()) {
+    if (flags.current.empty()) {
+      return absl::InvalidArgumentError("a second run is needed, or --ranks for two ranks of one");
+    }
+    return FindOrigin(flags.reference, flags.current, flags.perturbed);
+  }
+  const std::string& current = flags.current.empty() ? flags.reference : flags.current;
+  return FindOrigin(flags.reference, current, flags.perturbed, {{flags.ranks[0], flags.ranks[1]}});
+}
+
+absl::StatusOr<int> RunOrigin(const OriginFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(const OriginVerdict verdict, Find(flags));
+  std::fputs(flags.format == "json" ? ProtoToJson(verdict, JsonLayout::kIndented).c_str()
+                                    : FormatOrigin(verdict).c_str(),
+             stdout);
+  if (flags.repeat && flags.format == "text") {
+    std::puts(verdict.kind() == "none"      ? "deterministic: all that was logged repeats bit for bit"
+              : verdict.kind() == "unknown" ? "whether it is deterministic cannot be told"
+                                            : "not deterministic: above is the first that does not repeat");
+  }
+  if (verdict.kind() == "unknown") return kExitCouldNotTell;
+  return verdict.kind() == "none" ? kExitGood : kExitBad;
+}
+
+}  // namespace
+
+void AddOriginCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("origin", "Which operation first computed something else than in another run");
+  const auto flags = std::make_shared<OriginFlags>();
+  command->add_option("REFERENCE", flags->reference, "Run directory with logs of operations (`op_log {}`)")
+      ->required();
+  command->add_option("CURRENT", flags->current, "The run that computed something else");
+  CLI::Option* const perturbed = command->add_option(
+      "--perturbed", flags->perturbed,
+      "The reference's program with `perturb {}`: what rounding grows to there is no finding");
+  command->add_option("--ranks", flags->ranks, "Compare these two ranks, A,B, of one run or of both")
+      ->delimiter(',')
+      ->expected(2);
+  command->add_flag("--repeat", flags->repeat, "Both are runs of one program: what is not deterministic?")
+      ->excludes(perturbed);
+  command->add_option("--format", flags->format)
+      ->check(CLI::IsMember({"text", "json"}))
+      ->capture_default_str();
+  command->footer(
+      "Exit code: 0 nothing differs (with --perturbed: by more than is explained), 1 an operation, update or "
+      "input is\nto blame, 2 could not tell: logs are missing, cut or of other programs.\n"
+      "Examples:\n  ott origin out/reference out/optimized --perturbed out/perturbed\n"
+      "  ott origin out/run --ranks 0,1");
+  command->callback([flags, exit_code] {
+    const absl::StatusOr<int> code = RunOrigin(*flags);
+    if (!code.ok()) std::fprintf(stderr, "ott origin: %s\n", std::string(code.status().message()).c_str());
+    *exit_code = code.ok() ? *code : kExitCouldNotTell;
+  });
+}
+
+}  // namespace ott::origin

@@ -1,0 +1,609 @@
+// Which operation is named in logs that are written by hand.
+
+#include "ott/questions/origin/origin.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/op_log/op_log.h"
+#include "ott/core/tensor/tensor_view.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/questions/origin/origin_text.h"
+
+namespace ott::origin {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Dir() {
+  return testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name();
+}
+
+// Logs that are written by hand: a rank whose operations are functions of numbers.
+class HandWritten {
+ public:
+  HandWritten(const std::string& run_dir, int rank, int world_size) {
+    RunInfo info;
+    info.set_world_size(world_size);
+    std::filesystem::create_directories(RankDirectory(run_dir, rank));
+    EXPECT_TRUE(WriteRunInfo(run_dir, info).ok());
+    OpLog::Options options;
+    options.path = OpLogPath(run_dir, rank);
+    options.kept_dir = OpTensorsDirectory(run_dir, rank);
+    options.keep = {"kept.*"};
+    options.rank = rank;
+    options.world_size = world_size;
+    auto log = OpLog::Create(options);
+    EXPECT_TRUE(log.ok()) << log.status();
+    log_ = *std::move(log);
+    BeginIteration(0);
+  }
+
+  void BeginIteration(int64_t iteration) { EXPECT_TRUE(log_->BeginIteration(iteration).ok()); }
+
+  // Of one tensor that lies where it cannot be read from.
+  void UnreadableOp(const std::string& name) {
+    ObservedOp op;
+    op.name = name;
+    void* const handle = log_->Begin(op);
+    static const float not_on_a_device[4] = {};
+    const TensorView lost(not_on_a_device, DType::kFloat32, {4}, {Device::Kind::kCuda});
+    const OpArg out = lost;
+    log_->AddOutputs(handle, {&out, 1});
+    log_->End(handle);
+    EXPECT_FALSE(log_->BeginIteration(1000).ok());
+  }
+
+  void OpWithoutTensors(const std::string& name) {
+    ObservedOp op;
+    op.name = name;
+    log_->End(log_->Begin(op));
+  }
+
+  // Each value is a tensor of four elements.
+  void Op(const std::string& name, const std::vector<float>& inputs, float output,
+          OpRole role = OpRole::kOperation) {
+    ObservedOp op;
+    op.name = name;
+    op.role = role;
+    std::vector<std::vector<float>> data;
+    std::vector<TensorView> views;
+    std::vector<OpArg> args;
+    data.reserve(inputs.size() + 1);
+    views.reserve(inputs.size() + 1);
+    const auto add = [&](float value) -> OpArg {
+      data.push_back({value, 1, 2, 3});
+      return views.emplace_back(data.back().data(), absl::Span<const int64_t>({4}));
+    };
+    for (const float input : inputs) args.push_back(add(input));
+    op.args = args;
+    void* const handle = log_->Begin(op);
+    const OpArg out = add(output);
+    log_->AddOutputs(handle, {&out, 1});
+    log_->End(handle);
+  }
+  void Finish() { EXPECT_TRUE(log_->Finish().ok()); }
+
+ private:
+  std::unique_ptr<OpLog> log_;
+};
+
+class OriginOfHandWrittenLogs : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::remove_all(dir_); }
+
+  absl::StatusOr<OriginVerdict> Find() const { return FindOrigin(dir_ + "/a", dir_ + "/b", ""); }
+
+  const std::string dir_ = Dir();
+  HandWritten A() { return HandWritten(dir_ + "/a", 0, 1); }
+  HandWritten B() { return HandWritten(dir_ + "/b", 0, 1); }
+};
+
+TEST_F(OriginOfHandWrittenLogs, InsertedRenamedAndFusedOperationsDoNotDerailIt) {
+  HandWritten a = A();
+  a.Op("linear", {10, 20}, 30);
+  a.Op("add_bias", {30, 1}, 31);
+  a.Op("gelu", {31}, 40);
+  a.Op("linear2", {40}, 50);
+  a.Op("softmax", {50}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("clone", {10}, 10);
+  b.Op("fused_linear", {10, 20, 1}, 31);
+  b.Op("gelu_tanh", {31}, 40);
+  b.Op("linear2", {40}, 50);
+  b.Op("softmax", {50}, 61);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "softmax") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->kind(), "operation");
+}
+
+TEST_F(OriginOfHandWrittenLogs, AFusedOperationThatIsWrongIsNamed) {
+  HandWritten a = A();
+  a.Op("linear", {10, 20}, 30);
+  a.Op("add_bias", {30, 1}, 31);
+  a.Op("softmax", {31}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("fused_linear", {10, 20, 1}, 32);
+  b.Op("softmax", {32}, 61);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "fused_linear") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->detail(), HasSubstr("it stands for add_bias"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, AnInsertedOperationThatChangesAValueIsNamed) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Op("softmax", {30}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("linear", {10}, 30);
+  b.Op("cast", {30}, 29);
+  b.Op("softmax", {29}, 58);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "cast") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->verdict(), HasSubstr("the reference does not run it"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, AValueThatChangesBetweenTwoOperationsIsAnInput) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Op("softmax", {30}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("linear", {10}, 30);
+  b.Op("softmax", {31}, 61);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "input");
+  EXPECT_EQ(verdict->operation(), "softmax");
+  EXPECT_EQ(verdict->last_written_by(), "linear in iteration 0");
+}
+
+TEST_F(OriginOfHandWrittenLogs, HowItSpreadsIsATree) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Op("gelu", {30}, 40);
+  a.Op("argmax", {40}, 3);
+  a.Op("other", {5}, 6);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("linear", {10}, 33);
+  b.Op("gelu", {33}, 44);
+  b.Op("argmax", {44}, 3);
+  b.Op("other", {5}, 6);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  ASSERT_EQ(verdict->spread_size(), 2);
+  EXPECT_EQ(verdict->spread(0).operation(), "gelu");
+  EXPECT_EQ(verdict->spread(1).depth(), 2);
+  EXPECT_EQ(verdict->spread(0).parent(), -1);
+  EXPECT_EQ(verdict->spread(1).parent(), 0);
+  EXPECT_EQ(verdict->num_swallow_after(), 1);
+  EXPECT_THAT(FormatOrigin(*verdict), AllOf(HasSubstr("\n    argmax: "), HasSubstr("swallowed")));
+  EXPECT_EQ(verdict->differences_size(), 4);
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatCameFromAnotherRankIsNotBlamedOnACollective) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      const bool wrong = run[0] == 'b';
+      const float local = rank == 1 && wrong ? 6 : 5;
+      log.Op("linear", {10}, local);
+      log.Op("all_reduce", {local}, wrong ? 11 : 10, OpRole::kCollective);
+      log.Op("step", {wrong ? 11.0f : 10.0f}, wrong ? 21 : 20);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->ranks(), ElementsAre(1));
+  EXPECT_THAT(verdict->verdict(), HasSubstr("on rank 1 alone"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, ACollectiveThatIsWrongOnAllRanksIsBlamed) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("all_reduce", {5}, run[0] == 'b' ? 11 : 10, OpRole::kCollective);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "all_reduce");
+  // One rank's network would do.
+  EXPECT_THAT(verdict->verdict(), Not(HasSubstr("and not a device")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, AnOperationThatIsWrongOnAllRanksIsTheProgram) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("linear", {5}, run[0] == 'b' ? 11 : 10);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_THAT(verdict->verdict(), HasSubstr("on all ranks, so it is the program and not a device"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatCameInIterationsThatWereNotLoggedIsNobodys) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("linear", {5}, 10);
+      log.BeginIteration(10);
+      log.Op("linear", {run[0] == 'b' ? 6.0F : 5.0F}, run[0] == 'b' ? 12 : 10);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "input");
+  EXPECT_THAT(verdict->verdict(), HasSubstr("it may be of iterations 1 to 9, which were not logged"));
+  EXPECT_THAT(verdict->verdict(), Not(HasSubstr("and not a device")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, NamesThatAreNoUtf8StayOutOfTheVerdict) {
+  HandWritten a = A();
+  a.Op("linear \xff", {10}, 30);
+  a.Op("softmax \xff", {30}, 60);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("linear \xff", {10}, 31);
+  b.Op("softmax \xff", {31}, 61);
+  b.Finish();
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear \uFFFD");
+  ASSERT_EQ(verdict->spread_size(), 1);
+  EXPECT_EQ(verdict->spread(0).operation(), "softmax \uFFFD");
+}
+
+TEST_F(OriginOfHandWrittenLogs, TwoRanksOfOneRunAreCompared) {
+  for (const int rank : {0, 1}) {
+    HandWritten log(dir_ + "/a", rank, 2);
+    log.Op("linear", {10}, rank == 1 ? 31 : 30);
+    log.Finish();
+  }
+  const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/a", "", {{0, 1}});
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear");
+  EXPECT_THAT(verdict->ranks(), ElementsAre(1));
+}
+
+TEST_F(OriginOfHandWrittenLogs, KeptTensorsSayHowManyElementsDiffer) {
+  for (const char* run : {"a", "b"}) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("kept", {10}, run[0] == 'b' ? 31 : 30);
+    log.Finish();
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_FALSE(verdict->estimated());
+  EXPECT_THAT(verdict->verdict(), HasSubstr("1 of 4 elements, max rel error 0.033"));
+}
+
+// Two runs of a linear operation on inputs that differ by rounding, in the reference, a perturbed run and one
+// whose outputs are `first` and `second`.
+class OriginOfRoundedInputs : public OriginOfHandWrittenLogs {
+ protected:
+  absl::StatusOr<OriginVerdict> FindAmongRounded(float first, float second) {
+    Write("a", 10, 30, 20, 60);
+    Write("perturbed", 10.000003f, 30.00001f, 20.000004f, 60.00002f);
+    Write("b", 10.000002f, first, 20.000004f, second);
+    return FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  }
+
+ private:
+  void Write(const std::string& run, float first_input, float first, float second_input, float second) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("norm", {5}, first_input);
+    log.Op("linear", {first_input}, first);
+    log.Op("norm", {6}, second_input);
+    log.Op("linear", {second_input}, second);
+    log.Finish();
+  }
+};
+
+TEST_F(OriginOfRoundedInputs, ANumberThatIsRoundedTheOtherWayInsideOfAnOperationIsNoFinding) {
+  const auto verdict = FindAmongRounded(30.02f, 60.00001f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->notes(),
+              ElementsAre(HasSubstr("rounds inside: 1, the first of linear in iteration 0")));
+}
+
+TEST_F(OriginOfRoundedInputs, AnOperationThatIsWrongEachTimeIsFound) {
+  const auto verdict = FindAmongRounded(30.02f, 60.04f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfRoundedInputs, AnOperationThatIsFurtherOffThanRoundingInsideOfItIsFound) {
+  const auto verdict = FindAmongRounded(90, 60.00001f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+}
+
+// One linear operation on each of two ranks, of which the first is wrong by `first`, and the second by
+// `second`, of what is explained, which is about 1e-5.
+class OriginOnTwoRanks : public OriginOfHandWrittenLogs {
+ protected:
+  absl::StatusOr<OriginVerdict> FindAmongRanks(float first, float second) {
+    Write("a", 10, 100, 100);
+    Write("perturbed", 10.00001f, 100.0001f, 100.0001f);
+    Write("b", 10.00001f, 100 + 1e-3f * first, 100 + 1e-3f * second);
+    return FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  }
+
+ private:
+  void Write(const std::string& run, float input, float first, float second) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("norm", {5}, input);
+      log.Op("linear", {input}, rank == 0 ? first : second);
+      log.Finish();
+    }
+  }
+};
+
+TEST_F(OriginOnTwoRanks, WhatIsAlmostAsWrongOnTheOtherIsNotBlamedOnOneAlone) {
+  const auto verdict = FindAmongRanks(1.2f, 0.9f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->ranks(), ElementsAre(0, 1)) << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOnTwoRanks, WhatIsExplainedOnBothIsNoFinding) {
+  const auto verdict = FindAmongRanks(0.9f, 0.3f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOnTwoRanks, WhatRoundsOnTheOtherIsBlamedOnOneAlone) {
+  const auto verdict = FindAmongRanks(1.2f, 0.3f);
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->ranks(), ElementsAre(0)) << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRunsOfTheOperation) {
+  const auto write = [&](const char* run, float early, float first, float late, float second) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("norm", {5}, early);
+    log.Op("scale", {early}, first);
+    log.Op("norm", {6}, late);
+    log.Op("scale", {late}, second);
+    log.Finish();
+  };
+  write("a", 10, 30, 20, 60);
+  // What differs first is equal there.
+  write("perturbed", 10, 30, 20.000004f, 60.00001f);
+  write("b", 10.000002f, 90, 20.000004f, 180);
+  const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "scale") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->num_not_judged(), 0);
+
+  // A perturbed run that is the reference tells nothing, which is no pass.
+  const auto untold = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/a");
+  ASSERT_TRUE(untold.ok()) << untold.status();
+  EXPECT_EQ(untold->kind(), "unknown") << FormatOrigin(*untold);
+  EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("2 outputs could not be judged")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatNoPerturbedOperationOfItsNameTellsIsJudgedByTheOthers) {
+  const auto write = [&](const char* run, float other, float input, float output) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    for (int i = 0; i < 5; ++i) log.Op("scale", {other}, 3 * other);
+    log.Op("norm", {6}, input);
+    log.Op("average", {input}, output);
+    log.Finish();
+  };
+  write("a", 10, 20, 60);
+  // What differs in it is read by other operations.
+  write("perturbed", 10.000004f, 20, 60);
+  write("b", 10, 20.000004f, 30);
+  const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "average") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfHandWrittenLogs, AnIterationThatOneRunLacksIsNoPass) {
+  for (const char* run : {"a", "b"}) {
+    for (const int rank : {0, 1}) {
+      HandWritten log(dir_ + "/" + run, rank, 2);
+      log.Op("linear", {5}, 10);
+      if (run[0] == 'b' && rank == 1) continue;  // killed
+      log.BeginIteration(10);
+      log.Op("linear", {5}, 10);
+      log.Finish();
+    }
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_THAT(verdict->problems(), ::testing::Contains(HasSubstr(
+                                       "rank 1: iterations logged in the reference only: 1, in the current "
+                                       "run only: 0, in both: 1, 0 to 0")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatCouldNotBeReadIsNoPass) {
+  for (const char* run : {"a", "b"}) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.UnreadableOp("linear");
+    log.Finish();
+  }
+  auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("2 of 2 tensors could not be read")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, OperationsOfWhichNoTensorIsKnownAreNoPass) {
+  for (const char* run : {"a", "b"}) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.OpWithoutTensors("linear");
+    log.Finish();
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("there is nothing to compare")));
+}
+
+TEST_F(OriginOfHandWrittenLogs, ARunIsNotComparedWithItself) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Finish();
+  for (const char* const name : {"/a", "/a/.", "/a/../a"}) {
+    const std::string same = dir_ + name;
+    EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", same, "").status().message()), HasSubstr("with itself"));
+    EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", same, "", {{0, 0}}).status().message()),
+                HasSubstr("with itself"));
+  }
+}
+
+TEST_F(OriginOfHandWrittenLogs, RanksThatLeftNothingAreMissedWhereRunJsonIsDamaged) {
+  for (const char* run : {"a", "b"}) {
+    HandWritten log(dir_ + "/" + run, 0, 2);
+    log.Op("linear", {10}, 30);
+    log.Finish();
+    ASSERT_TRUE(WriteFileAtomically(dir_ + "/" + run + "/run.json", "{").ok());
+  }
+  const auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
+}
+
+// Three iterations of an operation that reads what another one made, and a parameter that nobody logged.
+class OriginOfUnloggedInputs : public OriginOfHandWrittenLogs {
+ protected:
+  // norm: of the first operation's output.
+  void Write(const std::string& run, float norm, float parameter, int64_t num_iterations = 3) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    for (int64_t iteration = 0; iteration < num_iterations; ++iteration) {
+      if (iteration > 0) log.BeginIteration(iteration);
+      log.Op("norm", {5}, norm);
+      const float last = iteration == 2 ? parameter : 20;
+      log.Op("scale", {norm, last}, norm * last);
+    }
+    log.Finish();
+  }
+  absl::StatusOr<OriginVerdict> FindAmongPerturbed() {
+    return FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  }
+};
+
+TEST_F(OriginOfUnloggedInputs, OneThatDiffersAsInThePerturbedRunIsNoFinding) {
+  Write("a", 10, 20);
+  Write("perturbed", 10.000001f, 20.00001f);
+  Write("b", 10.000002f, 20.00003f);
+  const auto verdict = FindAmongPerturbed();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfUnloggedInputs, OneThatOtherDifferencesMayHaveMadeIsNeitherBlamedNorPassed) {
+  Write("a", 10, 20);
+  Write("perturbed", 10.00001f, 20);
+  Write("b", 10.00001f, 20.00005f);
+  const auto verdict = FindAmongPerturbed();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown") << FormatOrigin(*verdict);
+  EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("the first the input1 of scale in iteration 2")));
+}
+
+TEST_F(OriginOfUnloggedInputs, OneThatNothingElseExplainsIsBlamed) {
+  Write("a", 10, 20);
+  Write("perturbed", 10.00001f, 20);
+  Write("b", 10.00001f, 20.01f);
+  const auto verdict = FindAmongPerturbed();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "input") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->iteration(), 2);
+}
+
+TEST_F(OriginOfUnloggedInputs, OneThatThePerturbedRunDoesNotReadIsNeitherBlamedNorPassed) {
+  Write("a", 10, 20);
+  Write("perturbed", 10.000001f, 20, /*num_iterations=*/2);
+  Write("b", 10, 20.01f);
+  const auto verdict = FindAmongPerturbed();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfHandWrittenLogs, LogsOfOtherProgramsAreRefused) {
+  HandWritten a = A();
+  a.Op("linear", {10}, 30);
+  a.Finish();
+  HandWritten b = B();
+  b.Op("conv", {10, 3}, 30);
+  b.Finish();
+  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("only 0 of 1 operations of the one are in"));
+  EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", dir_ + "/none", "").status().message()),
+              HasSubstr("no run directory"));
+  std::filesystem::remove(OpLogPath(dir_ + "/b", 0));
+  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("no log of operations"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, RunsThatHaveLittleInCommonAreRefused) {
+  HandWritten a = A();
+  HandWritten b = B();
+  for (const std::string name : {"qkv", "scores", "softmax"}) {
+    a.Op(name, {10}, 30);
+    b.Op(name + "_part", {10, 3}, 31, OpRole::kCollective);
+  }
+  a.Op("adam", {20}, 40);
+  b.Op("adam", {21}, 41);
+  a.Finish();
+  b.Finish();
+  EXPECT_THAT(std::string(Find().status().message()), HasSubstr("parallel in the same way?"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatACutLogHoldsIsUsedAndItsEndIsSaid) {
+  HandWritten a = A();
+  HandWritten b = B();
+  for (HandWritten* log : {&a, &b}) {
+    for (float i = 0; i < 10; ++i) log->Op("linear", {i}, log == &b && i > 5 ? i : i + 1);
+    log->Finish();
+  }
+  const std::string path = OpLogPath(dir_ + "/b", 0);
+  const auto size = std::filesystem::file_size(path);
+  std::filesystem::resize_file(path, size - 100);
+  auto verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear");
+  EXPECT_THAT(FormatOrigin(*verdict), HasSubstr("INCOMPLETE: "));
+  std::filesystem::resize_file(path, size / 2);
+  verdict = Find();
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_THAT(FormatOrigin(*verdict), HasSubstr("after 4 operations: the file was cut"));
+}
+
+}  // namespace
+}  // namespace ott::origin

@@ -1,0 +1,566 @@
+#include "ott/questions/origin/rank_judge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/digest/digest_and_statistics.h"
+
+namespace ott::origin {
+namespace {
+
+std::string Describe(const OpDefinition& definition) {
+  return definition.module.empty() ? definition.name
+                                   : absl::StrCat(definition.name, " (", definition.module, ")");
+}
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Another run of an operation that differs by so much less shows that it is not always wrong.
+constexpr double kMuchLess = 4;
+
+// What an update adds may jump where a gradient passes zero, as the first step of Adam, which is its sign:
+// in so many elements by so many times what it adds on average.
+constexpr double kFewSteps = 4;
+constexpr double kLargestStep = 3;
+
+double NormOf(const double (&sums)[TensorSketch::kNumSums]) {
+  double squares = 0;
+  for (const double sum : sums) squares += sum * sum;
+  return std::sqrt(squares);
+}
+
+// What an operation added to one of its inputs.
+struct Increment {
+  Increment(const LoggedOp& op, int input, int output) {
+    for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+      sums[i] = static_cast<double>(op.sketch(output)[i]) - op.sketch(input)[i];
+    }
+  }
+
+  double norm() const { return NormOf(sums); }
+  double DistanceTo(const Increment& other) const {
+    double difference[TensorSketch::kNumSums];
+    for (int i = 0; i < TensorSketch::kNumSums; ++i) difference[i] = sums[i] - other.sums[i];
+    return NormOf(difference);
+  }
+
+  double sums[TensorSketch::kNumSums];
+};
+
+}  // namespace
+
+bool IsSameOperation(const OpDefinition& a, const OpDefinition& b) {
+  return a.name == b.name && a.module == b.module && a.is_backward == b.is_backward;
+}
+
+RankJudge::RankJudge(const AlignedOps& aligned, const AlignedOps* perturbed,
+                     const CollectiveInputs& collectives, const Gains& gains, int world_size)
+    : aligned_(aligned),
+      perturbed_(perturbed),
+      collectives_(collectives),
+      gains_(gains),
+      world_size_(world_size),
+      writers_a_(*aligned.a, /*indexed=*/perturbed != nullptr),
+      writers_b_(*aligned.b, /*indexed=*/perturbed != nullptr) {
+  for (const auto& definition : aligned.a->definitions) {
+    for (const OpTensorDefinition& tensor : definition->tensors) {
+      coarsest_roundoff_ = std::max(coarsest_roundoff_, UnitRoundoff(tensor.dtype));
+    }
+  }
+}
+
+bool RankJudge::PairIsEqual(const OpPair& pair) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  if (pair.same) {
+    for (int i = 0; i < a.num_tensors(); ++i) {
+      if (a.digest(i) != b.digest(i)) return false;
+    }
+    return true;
+  }
+  for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/true)) {
+    if (tensor.a < 0 || tensor.b < 0 || a.digest(tensor.a) != b.digest(tensor.b)) return false;
+  }
+  return true;
+}
+
+std::optional<Candidate> RankJudge::Find() {
+  for (const AlignedOps::Iteration& iteration : aligned_.iterations) {
+    for (size_t i = iteration.begin; i < iteration.end; ++i) {
+      const OpPair& pair = aligned_.pairs[i];
+      if (IsCollective(aligned_.op_a(pair))) {
+        instance_ = counter_.Next(iteration.number, aligned_.op_a(pair).definition());
+      }
+      if (PairIsEqual(pair)) continue;
+      differs_ = true;
+      writers_a_.GoTo(pair.a);
+      writers_b_.GoTo(pair.b);
+      if (std::optional<Candidate> candidate = Judge(i, iteration)) {
+        candidate->iteration = iteration.number;
+        candidate->position = i - iteration.begin;
+        candidate->pair = i;
+        return candidate;
+      }
+      // All that differs from here on comes from what was explained.
+      if (!tolerant()) return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+double RankJudge::TimesExplained(const Candidate& named) {
+  double most = 0;
+  CollectiveCounter counter;
+  for (const AlignedOps::Iteration& iteration : aligned_.iterations) {
+    if (iteration.number != named.iteration) continue;
+    for (size_t i = iteration.begin; i < iteration.end; ++i) {
+      const OpPair& pair = aligned_.pairs[i];
+      const LoggedOp& a = aligned_.op_a(pair);
+      const LoggedOp& b = aligned_.op_b(pair);
+      if (IsCollective(a)) instance_ = counter.Next(iteration.number, a.definition());
+      if (!pair.same || !IsSameOperation(b.definition(), named.op->definition())) continue;
+      Inputs inputs;
+      if (IsCollective(a)) inputs.difference = collectives_.Find(instance_).difference;
+      for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/false)) {
+        inputs.difference = std::max(inputs.difference, InputDifference(pair, tensor));
+      }
+      for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/true)) {
+        if (b.definition().tensors[tensor.b].name != named.tensor) continue;
+        const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
+        const double explained =
+            OutputTolerance(pair, tensor, OutputOf(pair, tensor), inputs, /*difference=*/kInfinity);
+        if (difference > most * explained) most = difference / explained;
+      }
+    }
+  }
+  return most;
+}
+
+std::optional<Candidate> RankJudge::Judge(size_t index, const AlignedOps::Iteration& iteration) {
+  const OpPair& pair = aligned_.pairs[index];
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  Inputs inputs;
+  if (std::optional<Candidate> candidate = JudgeInputs(index, iteration, inputs)) return candidate;
+  if (IsCollective(a)) {
+    inputs.difference = std::max(inputs.difference, collectives_.Find(instance_).difference);
+  }
+  for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/true)) {
+    if (tensor.a < 0 || tensor.b < 0 || a.digest(tensor.a) == b.digest(tensor.b)) continue;
+    if (std::optional<Candidate> candidate = JudgeOutput(pair, tensor, inputs, iteration)) return candidate;
+  }
+  return std::nullopt;
+}
+
+const LoggedOp* RankJudge::PerturbedOp(const OpPair& pair) const {
+  if (perturbed_ == nullptr) return nullptr;
+  const int32_t other = perturbed_->partner_of_a[pair.a];
+  if (other < 0) return nullptr;
+  const LoggedOp& op = perturbed_->b->ops[other];
+  return op.num_tensors() == aligned_.op_a(pair).num_tensors() ? &op : nullptr;
+}
+
+double RankJudge::InputDifference(const OpPair& pair, const TensorPair& tensor) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  if (pair.same) return RelativeDifference(a, tensor.a, b, tensor.b);
+  // It stands for operations that end with a: its inputs are tensors of these.
+  if (!tolerant() && writers_a_.Knows(b.digest(tensor.b))) return 0;
+  double least = std::nan("");
+  const size_t furthest = 64;
+  for (size_t back = 0; back < furthest && back <= pair.a; ++back) {
+    const size_t op = pair.a - back;
+    if (back > 0 && aligned_.partner_of_a[op] >= 0) break;
+    const LoggedOp& other = aligned_.a->ops[op];
+    for (int i = 0; i < other.num_tensors(); ++i) {
+      if (back == 0 && other.definition().tensors[i].is_output) continue;
+      if (other.definition().tensors[i].num_elements != b.definition().tensors[tensor.b].num_elements) {
+        continue;
+      }
+      const double difference = RelativeDifference(other, i, b, tensor.b);
+      if (!(least <= difference)) least = difference;
+    }
+  }
+  return least;
+}
+
+double RankJudge::UnloggedTolerance(size_t index) {
+  for (; num_looked_at_ < index; ++num_looked_at_) {
+    const OpPair& pair = aligned_.pairs[num_looked_at_];
+    for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/true)) {
+      if (tensor.a < 0 || tensor.b < 0) continue;
+      const double difference =
+          RelativeDifference(aligned_.op_a(pair), tensor.a, aligned_.op_b(pair), tensor.b);
+      if (std::isfinite(difference)) largest_difference_ = std::max(largest_difference_, difference);
+    }
+  }
+  return kSafety * (largest_difference_ + 2 * coarsest_roundoff_);
+}
+
+std::optional<Candidate> RankJudge::JudgeInputs(size_t index, const AlignedOps::Iteration& iteration,
+                                                Inputs& inputs) {
+  const OpPair& pair = aligned_.pairs[index];
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  for (const TensorPair& tensor : PairTensors(aligned_, pair, /*outputs=*/false)) {
+    if (tensor.b < 0 || (pair.same && tensor.a < 0)) continue;
+    if (!b.is_known(tensor.b) || (tensor.a >= 0 && !a.is_known(tensor.a))) {
+      // It may differ, and nobody is to blame for that.
+      inputs.is_guess = true;
+      inputs.difference = std::max(inputs.difference, 1e-30);
+      continue;
+    }
+    const double difference = InputDifference(pair, tensor);
+    if (difference == 0) continue;
+    const Digest of_a = tensor.a >= 0 ? a.digest(tensor.a) : Digest();
+    const int64_t writer_a = tensor.a >= 0 ? writers_a_.WriterOf(of_a) : -1;
+    const bool made_alike = tolerant() && writer_a >= 0 &&
+                            IsWrittenBy(aligned_.partner_of_a[writer_a], b.digest(tensor.b), pair.b);
+    // Of an operation of another name, which tensor is which is a guess.
+    const bool is_known = pair.same && !std::isnan(difference);
+    if (!made_alike && (is_known || !tolerant())) {
+      const double allowed = tolerant() ? InputTolerance(pair, tensor, writer_a) : 0;
+      if (!(difference <= allowed)) {
+        const int64_t writer_b = writers_b_.WriterOf(b.digest(tensor.b));
+        // What makes it is not known, and so not what that makes of differences that were explained.
+        const bool may_be_explained =
+            tolerant() && writer_a < 0 && writer_b < 0 &&
+            (PerturbedOp(pair) == nullptr || difference <= UnloggedTolerance(index));
+        if (!may_be_explained) return ExplainInput(pair, tensor, writer_a, writer_b, difference);
+        if (num_doubtful_inputs_++ == 0) {
+          first_doubtful_input_ = absl::StrCat(b.definition().tensors[tensor.b].name, " of ",
+                                               Describe(b.definition()), " in iteration ", iteration.number);
+        }
+      }
+    }
+    if (std::isnan(difference)) {
+      inputs.is_guess = true;
+      inputs.difference = std::max(inputs.difference, 1e-30);
+    } else {
+      inputs.difference = std::max(inputs.difference, difference);
+    }
+  }
+  return std::nullopt;
+}
+
+bool RankJudge::IsWrittenBy(int32_t op_b, const Digest& digest, size_t before) const {
+  if (op_b < 0 || static_cast<size_t>(op_b) >= before) return false;
+  const LoggedOp& op = aligned_.b->ops[op_b];
+  for (int i = 0; i < op.num_tensors(); ++i) {
+    if (op.digest(i) == digest && op.definition().tensors[i].is_output) return true;
+  }
+  return false;
+}
+
+RoundedOutput RankJudge::OutputOf(const OpPair& pair, const TensorPair& tensor) const {
+  RoundedOutput output = RoundedOutputOf(aligned_.op_a(pair), tensor.a, world_size_);
+  const OpDefinition& other = aligned_.op_b(pair).definition();
+  if (!pair.same) {
+    output.reduction_length = std::max(output.reduction_length, ReductionLength(other, tensor.b));
+  }
+  const DType dtype = other.tensors[tensor.b].dtype;
+  if (UnitRoundoff(dtype) > UnitRoundoff(output.dtype)) output.dtype = dtype;
+  return output;
+}
+
+double RankJudge::InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  RoundedOutput value = RoundedOutputOf(a, tensor.a, world_size_);
+  if (UnitRoundoff(value.dtype) == 0) return 0;
+  value.reduction_length = 1;
+  if (writer_a >= 0) {
+    const LoggedOp& writer = aligned_.a->ops[writer_a];
+    for (int i = 0; i < writer.num_tensors(); ++i) {
+      if (writer.definition().tensors[i].is_output && writer.digest(i) == a.digest(tensor.a)) {
+        value = RoundedOutputOf(writer, i, world_size_);
+      }
+    }
+  }
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  const double amplified = perturbed == nullptr ? 0 : RelativeDifference(a, tensor.a, *perturbed, tensor.a);
+  return kSafety * amplified + AfterRounding(value, SummationBound(value, 1)) + TensorSketch::kResolution;
+}
+
+double RankJudge::PerturbedInputDifference(const OpPair& pair) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  double largest = IsCollective(a) ? collectives_.Find(instance_).perturbed : 0;
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  if (perturbed == nullptr) return largest;
+  for (int i = 0; i < a.num_tensors(); ++i) {
+    if (a.definition().tensors[i].is_output) continue;
+    largest = std::max(largest, RelativeDifference(a, i, *perturbed, i));
+  }
+  return largest;
+}
+
+std::optional<double> RankJudge::GainOf(const OpPair& pair, int tensor, const RoundedOutput& output) {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const auto [known, is_new] = median_gains_.try_emplace({a.definition().index, tensor});
+  if (is_new) known->second = gains_.MedianOf(a.definition(), tensor);
+  std::optional<double> gain = known->second;
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  const double before = PerturbedInputDifference(pair);
+  if (perturbed != nullptr && before > 0) {
+    const double after = RelativeDifference(a, tensor, *perturbed, tensor);
+    gain = std::max(gain.value_or(0), BeforeRounding(output, after) / before);
+  }
+  if (gain) gain = std::max(*gain, 1.0);
+  return gain;
+}
+
+double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
+                                  const Inputs& inputs, double difference) {
+  const bool inputs_differ = inputs.difference > 0;
+  // What counts and chooses jumps, and no rounding explains where to.
+  if (UnitRoundoff(output.dtype) == 0) {
+    if (inputs_differ) ++num_not_judged_;
+    return inputs_differ ? kInfinity : 0;
+  }
+  const double steps = inputs_differ ? StepAllowance(aligned_.op_a(pair), tensor.a) : 0;
+  const auto tolerance = [&](double gain, double of_inputs) {
+    return AfterRounding(output, kSafety * gain * of_inputs + SummationBound(output, gain)) +
+           TensorSketch::kResolution + steps;
+  };
+  // Mostly that is enough, and the perturbed run need not be looked at.
+  const double least = tolerance(1, inputs.difference);
+  if (difference <= least && !inputs.is_guess) return least;
+  const std::optional<double> gain = GainOf(pair, tensor.a, output);
+  if (inputs_differ && (!gain || inputs.is_guess)) {
+    // It hardly makes more of them than any operation of which that is known.
+    if (!inputs.is_guess) {
+      if (!largest_gain_) largest_gain_ = gains_.LargestMedian();
+      const double most = tolerance(std::max(*largest_gain_, 1.0), inputs.difference);
+      if (*largest_gain_ > 0 && difference > most) return most;
+    }
+    ++num_not_judged_;
+    return kInfinity;
+  }
+  // What differs at all may differ as much as in the perturbed run, and in other elements: a single number
+  // that is rounded the other way weighs more in one of them than in another.
+  const double of_inputs = inputs_differ ? std::max(inputs.difference, PerturbedInputDifference(pair)) : 0;
+  return tolerance(gain.value_or(1), of_inputs);
+}
+
+bool RankJudge::IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
+                       const Inputs& inputs, double difference, size_t first_of_iteration) {
+  const LoggedOp& a = aligned_.op_a(pair);
+  if (inputs.difference == 0 || InputUpdated(a, tensor.a) >= 0) return false;
+  double largest_share = 0;
+  for (int i = 0; i < a.num_tensors(); ++i) {
+    if (a.definition().tensors[i].is_output || !(a.norm(i) > 0)) continue;
+    largest_share = std::max(largest_share, a.max_abs(i) / a.norm(i));
+  }
+  const double gain = GainOf(pair, tensor.a, output).value_or(1);
+  if (difference > gain * LargestJump(largest_share)) return false;
+  if (pairs_of_definition_.empty()) {
+    pairs_of_definition_.resize(aligned_.a->definitions.size());
+    for (size_t i = 0; i < aligned_.pairs.size(); ++i) {
+      if (!aligned_.pairs[i].same) continue;
+      pairs_of_definition_[aligned_.op_a(aligned_.pairs[i]).definition().index].push_back(i);
+    }
+  }
+  const std::vector<size_t>& again = pairs_of_definition_[a.definition().index];
+  return std::any_of(std::lower_bound(again.begin(), again.end(), first_of_iteration), again.end(),
+                     [&](size_t other) {
+                       const LoggedOp& of_a = aligned_.op_a(aligned_.pairs[other]);
+                       const LoggedOp& of_b = aligned_.op_b(aligned_.pairs[other]);
+                       return kMuchLess * RelativeDifference(of_a, tensor.a, of_b, tensor.a) < difference;
+                     });
+}
+
+int RankJudge::InputUpdated(const LoggedOp& op, int output) {
+  if (op.definition().role != OpRole::kUpdate) return -1;
+  const OpTensorDefinition& parameter = op.definition().tensors[output];
+  for (int i = 0; i < op.num_tensors(); ++i) {
+    const OpTensorDefinition& input = op.definition().tensors[i];
+    if (!input.is_output && input.name == parameter.name && input.num_elements == parameter.num_elements)
+      return i;
+  }
+  return -1;
+}
+
+double RankJudge::StepAllowance(const LoggedOp& a, int output) const {
+  const int before = InputUpdated(a, output);
+  if (before < 0 || a.norm(output) == 0) return 0;
+  const auto count = static_cast<double>(std::max<int64_t>(a.definition().tensors[output].num_elements, 1));
+  return kLargestStep * std::sqrt(kFewSteps / count) * Increment(a, before, output).norm() / a.norm(output);
+}
+
+bool RankJudge::IncrementDiffers(const OpPair& pair, const TensorPair& tensor,
+                                 const RoundedOutput& output) const {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  const LoggedOp* const perturbed = PerturbedOp(pair);
+  const int before = InputUpdated(a, tensor.a);
+  if (before < 0 || !pair.same || perturbed == nullptr) return false;
+  // Of the other inputs.
+  double difference = 0;
+  double amplified = 0;
+  for (int i = 0; i < a.num_tensors(); ++i) {
+    if (i == before || a.definition().tensors[i].is_output) continue;
+    difference = std::max(difference, RelativeDifference(a, i, b, i));
+    amplified = std::max(amplified, RelativeDifference(a, i, *perturbed, i));
+  }
+  if (difference > 0 && amplified == 0) return false;
+  const Increment of_a(a, before, tensor.a);
+  const double norm = of_a.norm();
+  const double whole = a.norm(tensor.a);
+  if (norm == 0 || whole == 0) return false;
+  const double gain =
+      amplified == 0
+          ? 1
+          : std::max(1.0, of_a.DistanceTo(Increment(*perturbed, before, tensor.a)) / norm / amplified);
+  const double explained = kSafety * gain * difference * norm / whole + SummationBound(output, 1);
+  double tolerance = AfterRounding(output, explained) + TensorSketch::kResolution;
+  if (difference > 0) tolerance += StepAllowance(a, tensor.a);
+  // Parameters that differ are rounded each by itself.
+  if (RelativeDifference(a, before, b, before) > 0) tolerance += 2 * UnitRoundoff(output.dtype);
+  return of_a.DistanceTo(Increment(b, before, tensor.a)) > tolerance * whole;
+}
+
+std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const TensorPair& tensor,
+                                                const Inputs& inputs,
+                                                const AlignedOps::Iteration& iteration) {
+  const LoggedOp& a = aligned_.op_a(pair);
+  const LoggedOp& b = aligned_.op_b(pair);
+  const RoundedOutput output = OutputOf(pair, tensor);
+  const double difference = RelativeDifference(a, tensor.a, b, tensor.b);
+  // One of them could not be read, or is beyond what a sketch holds.
+  if (std::isnan(difference) && (tolerant() || !a.is_known(tensor.a) || !b.is_known(tensor.b))) {
+    ++num_not_judged_;
+    return std::nullopt;
+  }
+  if (IsCollective(a) && collectives_.Moves(iteration.number, a.digest(tensor.a), b.digest(tensor.b))) {
+    return std::nullopt;
+  }
+  double explained = AfterRounding(output, SummationBound(output, 1));
+  if (tolerant()) {
+    explained = OutputTolerance(pair, tensor, output, inputs, difference);
+    if (difference <= explained && !IncrementDiffers(pair, tensor, output)) return std::nullopt;
+    if (IsJump(pair, tensor, output, inputs, difference, iteration.begin)) {
+      if (num_jumps_++ == 0) {
+        first_jump_ = absl::StrCat(Describe(b.definition()), " in iteration ", iteration.number);
+      }
+      return std::nullopt;
+    }
+  } else if (inputs.difference > 0) {
+    // Of a collective, on another rank.
+    return std::nullopt;
+  }
+  Candidate candidate;
+  candidate.kind = b.definition().role == OpRole::kUpdate ? Candidate::Kind::kUpdate
+                   : b.definition().role == OpRole::kLoad ? Candidate::Kind::kInput
+                                                          : Candidate::Kind::kOperation;
+  candidate.op = &b;
+  candidate.tensor = b.definition().tensors[tensor.b].name;
+  candidate.tensor_a = tensor.a;
+  candidate.tensor_b = tensor.b;
+  candidate.difference = difference;
+  candidate.input_difference = inputs.difference;
+  candidate.explained = explained;
+  if (a.arguments() != b.arguments()) {
+    candidate.detail = absl::StrCat("its arguments are ", std::string(b.arguments()), " instead of ",
+                                    std::string(a.arguments()));
+  } else if (!pair.same) {
+    candidate.detail = absl::StrCat("it stands for ", Describe(a.definition()), " of the reference");
+  }
+  return candidate;
+}
+
+namespace {
+
+// Where the iterations before that of an operation of b were not logged: since which it may have come.
+std::string DescribeUnlogged(const AlignedOps& aligned, size_t op_b) {
+  const int64_t iteration = IterationOf(*aligned.b, op_b);
+  const auto here =
+      std::lower_bound(aligned.iterations.begin(), aligned.iterations.end(), iteration,
+                       [](const AlignedOps::Iteration& a, int64_t number) { return a.number < number; });
+  const int64_t before = here == aligned.iterations.begin() ? -1 : std::prev(here)->number;
+  if (before + 1 >= iteration) return "";
+  return absl::StrCat("; it may be of iterations ", before + 1, " to ", iteration - 1,
+                      ", which were not logged: log them to see");
+}
+
+}  // namespace
+
+std::string RankJudge::DescribeWriter(const LoggedOps& ops, int64_t writer) const {
+  if (writer < 0) return "no operation that was logged";
+  const OpDefinition& definition = ops.ops[writer].definition();
+  return absl::StrCat(Describe(definition), " in iteration ", IterationOf(ops, static_cast<size_t>(writer)));
+}
+
+size_t RankJudge::FirstInserted(size_t op_b) {
+  constexpr int kMaxSteps = 1000;
+  for (int step = 0; step < kMaxSteps; ++step) {
+    const LoggedOp& op = aligned_.b->ops[op_b];
+    int64_t before = -1;
+    for (int i = 0; i < op.num_tensors() && before < 0; ++i) {
+      if (op.definition().tensors[i].is_output) continue;
+      if (!tolerant() && writers_a_.Knows(op.digest(i))) continue;
+      const int64_t writer = writers_b_.WriterOf(op.digest(i));
+      const bool is_earlier = writer >= 0 && static_cast<size_t>(writer) < op_b;
+      if (is_earlier && aligned_.partner_of_b[writer] < 0) before = writer;
+    }
+    if (before < 0) break;
+    op_b = static_cast<size_t>(before);
+  }
+  return op_b;
+}
+
+Candidate RankJudge::ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a,
+                                  int64_t writer_b, double difference) {
+  const LoggedOp& b = aligned_.op_b(pair);
+  const std::string& name = b.definition().tensors[tensor.b].name;
+  Candidate candidate;
+  candidate.kind = Candidate::Kind::kInput;
+  candidate.op = &b;
+  candidate.tensor = name;
+  candidate.tensor_a = tensor.a;
+  candidate.tensor_b = tensor.b;
+  candidate.tensor_is_output = false;
+  candidate.difference = difference;
+  const auto name_operation = [&](const LoggedOp& op, std::string detail) {
+    candidate.kind =
+        op.definition().role == OpRole::kUpdate ? Candidate::Kind::kUpdate : Candidate::Kind::kOperation;
+    candidate.op = &op;
+    candidate.tensor_a = candidate.tensor_b = -1;
+    candidate.detail = std::move(detail);
+  };
+  const std::string reader = Describe(b.definition());
+  if (writer_b >= 0 && aligned_.partner_of_b[writer_b] < 0) {
+    const LoggedOp& inserted = aligned_.b->ops[FirstInserted(static_cast<size_t>(writer_b))];
+    name_operation(inserted,
+                   absl::StrCat("the reference does not run it; ", reader, " reads what it makes as ", name));
+    return candidate;
+  }
+  if (writer_a >= 0 && aligned_.partner_of_a[writer_a] < 0) {
+    const LoggedOp& missing = aligned_.a->ops[writer_a];
+    name_operation(missing, absl::StrCat("only the reference runs it; ", reader, " reads what ",
+                                         DescribeWriter(*aligned_.b, writer_b), " wrote as ", name));
+    return candidate;
+  }
+  const std::string by_a = DescribeWriter(*aligned_.a, writer_a);
+  const std::string by_b = DescribeWriter(*aligned_.b, writer_b);
+  if (writer_a < 0 && writer_b < 0) {
+    candidate.detail = absl::StrCat("no operation that was logged made it, in either run",
+                                    DescribeUnlogged(aligned_, pair.b));
+  } else if (writer_a >= 0 && writer_b >= 0) {
+    candidate.last_written_by = by_b;
+    candidate.detail =
+        absl::StrCat("it is what ", by_b, " wrote; in the reference it is what ", by_a, " wrote");
+  } else if (writer_b < 0) {
+    candidate.last_written_by = by_a;
+    candidate.detail = absl::StrCat("it is not what ", by_a,
+                                    " wrote, as in the reference: something that is not logged wrote it");
+  } else {
+    candidate.last_written_by = by_b;
+    candidate.detail =
+        absl::StrCat("it is what ", by_b, " wrote; in the reference something that is not logged wrote it");
+  }
+  return candidate;
+}
+
+}  // namespace ott::origin

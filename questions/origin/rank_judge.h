@@ -1,0 +1,158 @@
+// Goes through the operations of one rank in two runs, for the first that computed something else.
+
+#ifndef OTT_QUESTIONS_ORIGIN_RANK_JUDGE_H_
+#define OTT_QUESTIONS_ORIGIN_RANK_JUDGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "ott/questions/origin/aligned_ops.h"
+#include "ott/questions/origin/collectives.h"
+#include "ott/questions/origin/differences.h"
+#include "ott/questions/origin/gains.h"
+#include "ott/questions/origin/rounding.h"
+
+namespace ott::origin {
+
+// An output may differ by so many times what the perturbed run shows that differences of its inputs make:
+// that run perturbs in one direction of many, and is itself known from sketches.
+inline constexpr double kSafety = 8;
+
+struct Candidate {
+  enum class Kind { kOperation, kUpdate, kInput };
+
+  Kind kind = Kind::kOperation;
+  int64_t iteration = 0;
+  // Among the pairs of its iteration.
+  size_t position = 0;
+  // Of AlignedOps::pairs, from which it spreads.
+  size_t pair = 0;
+  // The operation to name.
+  const LoggedOp* op = nullptr;
+  // What to call the tensor, and which of op's it is; -1: of none.
+  std::string tensor;
+  int tensor_a = -1;
+  int tensor_b = -1;
+  bool tensor_is_output = true;
+  double difference = 0;
+  double input_difference = 0;
+  double explained = 0;
+  // What is wrong where that is no computation: an operation that is missing, a value that is stale.
+  std::string detail;
+  std::string last_written_by;
+};
+
+// By name, module and direction.
+bool IsSameOperation(const OpDefinition& a, const OpDefinition& b);
+
+class RankJudge {
+ public:
+  // perturbed: run a against the perturbed one; null: whatever differs in a bit counts.
+  RankJudge(const AlignedOps& aligned, const AlignedOps* perturbed, const CollectiveInputs& collectives,
+            const Gains& gains, int world_size);
+
+  // The first operation that computed something else, or read what no operation made. Nothing if there is
+  // none, or what differs came from other ranks.
+  std::optional<Candidate> Find();
+
+  // Of an operation that was named on another rank, where a perturbed run tells: by how many times what is
+  // explained its output differs here in that iteration, the most of all its runs.
+  double TimesExplained(const Candidate& named);
+
+  // Whether any tensor differs, in a bit.
+  bool differs() const { return differs_; }
+  // Outputs of which nothing tells what the operation makes of the differences of its inputs.
+  int64_t num_not_judged() const { return num_not_judged_; }
+  // Outputs that numbers rounded the other way inside of their operation may explain, and the first of them:
+  // "linear (fc1) in iteration 2".
+  int64_t num_jumps() const { return num_jumps_; }
+  const std::string& first_jump() const { return first_jump_; }
+  // Inputs that no operation made that was logged, and that differ more than in the perturbed run, but no
+  // more than what is not logged may have made of other differences; and the first of them: "weight of linear
+  // (fc1) in iteration 2".
+  int64_t num_doubtful_inputs() const { return num_doubtful_inputs_; }
+  const std::string& first_doubtful_input() const { return first_doubtful_input_; }
+
+ private:
+  struct Inputs {
+    // The largest.
+    double difference = 0;
+    // Which of the reference's tensors one corresponds to is not known.
+    bool is_guess = false;
+  };
+
+  bool tolerant() const { return perturbed_ != nullptr; }
+  bool PairIsEqual(const OpPair& pair) const;
+  std::optional<Candidate> Judge(size_t index, const AlignedOps::Iteration& iteration);
+  // Compares the inputs; a candidate where one differs that no operation made.
+  std::optional<Candidate> JudgeInputs(size_t index, const AlignedOps::Iteration& iteration, Inputs& inputs);
+  std::optional<Candidate> JudgeOutput(const OpPair& pair, const TensorPair& tensor, const Inputs& inputs,
+                                       const AlignedOps::Iteration& iteration);
+  // Whether this operation of b, if it comes before another one, writes the value.
+  bool IsWrittenBy(int32_t op_b, const Digest& digest, size_t before) const;
+  double InputDifference(const OpPair& pair, const TensorPair& tensor) const;
+  // The operation of the perturbed run that corresponds; null: none.
+  const LoggedOp* PerturbedOp(const OpPair& pair) const;
+  // The largest; of a collective, of all ranks.
+  double PerturbedInputDifference(const OpPair& pair) const;
+  double InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const;
+  // What operations that are not logged may have made of what pairs before this one made: the largest
+  // difference of their outputs, and a rounding of each number in the coarsest dtype of the logs.
+  double UnloggedTolerance(size_t index);
+  // What the operation makes of differences, at least 1; nothing where the perturbed run does not tell.
+  std::optional<double> GainOf(const OpPair& pair, int tensor, const RoundedOutput& output);
+  // difference: of the output; if the tolerance is not below it, it may be less than what is explained.
+  double OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
+                         const Inputs& inputs, double difference);
+  // Whether numbers that are rounded the other way inside of the operation may have made the difference.
+  bool IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output, const Inputs& inputs,
+              double difference, size_t first_of_iteration);
+  // The input that an update changed into this output; -1: none.
+  static int InputUpdated(const LoggedOp& op, int output);
+  // How far an update's output may be off, of its norm, since what it adds jumps in a few elements.
+  double StepAllowance(const LoggedOp& a, int output) const;
+  // Whether what an update adds to its parameter is further off than its other inputs explain.
+  bool IncrementDiffers(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output) const;
+  RoundedOutput OutputOf(const OpPair& pair, const TensorPair& tensor) const;
+  // Why an input differs of which no pair of operations made both values.
+  Candidate ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a, int64_t writer_b,
+                         double difference);
+  // The first of the operations that only b ran which led to this one.
+  size_t FirstInserted(size_t op_b);
+  std::string DescribeWriter(const LoggedOps& ops, int64_t writer) const;
+
+  const AlignedOps& aligned_;
+  const AlignedOps* perturbed_;
+  const CollectiveInputs& collectives_;
+  const Gains& gains_;
+  const int world_size_;
+  Writers writers_a_;
+  Writers writers_b_;
+  CollectiveCounter counter_;
+  uint64_t instance_ = 0;
+  // By index of definition and tensor.
+  absl::flat_hash_map<std::pair<size_t, int>, std::optional<double>> median_gains_;
+  // Gains::LargestMedian(), once asked for.
+  std::optional<double> largest_gain_;
+  // By index of definition; empty until asked for.
+  std::vector<std::vector<size_t>> pairs_of_definition_;
+  bool differs_ = false;
+  int64_t num_not_judged_ = 0;
+  int64_t num_jumps_ = 0;
+  std::string first_jump_;
+  int64_t num_doubtful_inputs_ = 0;
+  std::string first_doubtful_input_;
+  // Of outputs of the first `num_looked_at_` pairs.
+  double largest_difference_ = 0;
+  size_t num_looked_at_ = 0;
+  double coarsest_roundoff_ = 0;
+};
+
+}  // namespace ott::origin
+
+#endif  // OTT_QUESTIONS_ORIGIN_RANK_JUDGE_H_

@@ -1,0 +1,70 @@
+// A training whose truth is known: a small network on several ranks in one process, which logs its operations
+// as a real one does, with faults that are planted and with differences that are none.
+
+#ifndef OTT_QUESTIONS_ORIGIN_SIMULATED_TRAINING_H_
+#define OTT_QUESTIONS_ORIGIN_SIMULATED_TRAINING_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ott/core/tensor/dtype.h"
+#include "ott/questions/origin/matrix.h"
+
+namespace ott::origin {
+
+enum class Fault {
+  kNone,
+  kMissingAllReduce,
+  kScaledTwiceByWorldSize,
+  kStaleWeights,
+  kSkippedUpdate,
+  kLayerRounded,
+  kLearningRateOnOneRank,
+  kMaskOffByOne,
+  kWrongShard,
+  kDroppedBias,
+  kTransposedGradient,
+  kRandomStateOfOneRank,
+  kLossAveragedByMicrobatch,
+  kOptimizerEpsilon,
+  kNarrowAccumulation,
+};
+inline constexpr int kNumFaults = 14;
+
+struct SimulatedTraining {
+  // Weights, data and dropout.
+  uint64_t seed = 1;
+  int num_ranks = 2;
+  int num_iterations = 4;
+  // Of activations; weights are float32. float8_e4m3fn: products of numbers of that type, else bfloat16.
+  DType dtype = DType::kFloat32;
+  SumOrder order;
+  Fault fault = Fault::kNone;
+  // The fault is there from this iteration on.
+  int fault_iteration = 1;
+  // Units in the last place by which weights are moved; 0: none.
+  int perturb_ulps = 0;
+  // Names of operations that run without being logged.
+  std::vector<std::string> not_logged;
+};
+
+// Writes a run directory with logs of operations.
+absl::Status Train(const SimulatedTraining& training, const std::string& run_dir);
+
+// Where `ott origin` is to find a fault.
+struct Truth {
+  std::string description;
+  // Any of these.
+  std::vector<std::string> operations;
+  std::string module;
+  std::string kind;
+  // Rank 1 alone, or all.
+  bool one_rank = false;
+};
+Truth TruthOf(Fault fault);
+
+}  // namespace ott::origin
+
+#endif  // OTT_QUESTIONS_ORIGIN_SIMULATED_TRAINING_H_
