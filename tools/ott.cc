@@ -13,6 +13,7 @@
 #include "ott/core/base/version.h"
 #include "questions/hang/hang_command.h"
 #include "questions/origin/origin_command.h"
+#include "questions/saved/whatif_command.h"
 #include "tools/ab/ab_command.h"
 #include "tools/calibrate/calibrate_command.h"
 #include "tools/capture/profile_command.h"
@@ -24,7 +25,6 @@
 #include "tools/report/report_command.h"
 #include "tools/stats/stats_command.h"
 #include "tools/trace/trace_command.h"
-#include "tools/whatif/whatif_command.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 //   RUN/run.json                          RunInfo
 //   RUN/cluster_stats.json               ClusterStats of the latest gather
 //   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats; .csv and .txt for people
-//   RUN/rank_00003/iterations.pb          IterationSample (dist/whatif), for ott whatif
+//   RUN/rank_00003/iterations.pb          IterationSample (questions/saved), for ott whatif
 //   RUN/rank_00003/cross_check.jsonl      one verdict a line
 //   RUN/rank_00003/cross_check_omitted.json  counts of the verdicts it had no room for
 //   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window

@@ -28,8 +28,8 @@
 #include "ott/dist/comm/worker_thread.h"
 #include "ott/dist/run/rank_trace.h"
 #include "ott/dist/stats/stats_gatherer.h"
-#include "ott/dist/whatif/iteration_sampler.h"
 #include "ott/questions/hang/watchdog.h"
+#include "ott/questions/saved/iteration_sampler.h"
 
 namespace ott {
 

@@ -17,9 +17,9 @@
 #include "ott/dist/run/training_run.h"
 #include "ott/dist/stats/cluster_summary.h"
 #include "ott/dist/stats/cluster_table.h"
-#include "ott/dist/whatif/gathered_answer.h"
-#include "ott/dist/whatif/iteration_sample.pb.h"
-#include "ott/dist/whatif/what_if_text.h"
+#include "ott/questions/saved/gathered_answer.h"
+#include "ott/questions/saved/iteration_sample.pb.h"
+#include "ott/questions/saved/what_if_text.h"
 
 namespace ott {
 namespace {

@@ -24,9 +24,9 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/ranks_gtest.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/dist/whatif/iteration_sampler.h"
-#include "ott/dist/whatif/sampled_job.h"
-#include "ott/dist/whatif/what_if.h"
+#include "ott/questions/saved/iteration_sampler.h"
+#include "ott/questions/saved/sampled_job.h"
+#include "ott/questions/saved/what_if.h"
 
 namespace ott {
 namespace {

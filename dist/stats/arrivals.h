@@ -46,7 +46,7 @@ struct RankArrivals {
   std::vector<StopwatchArrivals> measurements;
   // How far each time may be from the truth.
   int64_t error_bound_nanoseconds = 0;
-  // Bytes that go up to rank 0 as they are, such as the iterations of dist/whatif.
+  // Bytes that go up to rank 0 as they are, such as the iterations of questions/saved.
   std::string iterations;
   // Which ranks come to a measurement together with this one, by its name; where it is not in here, all do.
   std::map<std::string, std::string> groups;

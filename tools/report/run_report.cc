@@ -18,13 +18,13 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/dist/whatif/what_if.h"
 #include "ott/questions/hang/diagnosis.h"
 #include "ott/questions/hang/found_hang.h"
 #include "ott/questions/hang/run_state.h"
 #include "ott/questions/origin/origin.h"
+#include "ott/questions/saved/run_job.h"
+#include "ott/questions/saved/what_if.h"
 #include "tools/stats/read_cluster_stats.h"
-#include "tools/whatif/run_job.h"
 
 namespace ott::report {
 namespace {

@@ -14,9 +14,9 @@
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_info.pb.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
-#include "ott/dist/whatif/what_if.pb.h"
 #include "ott/questions/hang/hang.pb.h"
 #include "ott/questions/origin/origin.pb.h"
+#include "ott/questions/saved/what_if.pb.h"
 #include "tools/ab/comparison.h"
 #include "tools/crosscheck/error_trend.h"
 

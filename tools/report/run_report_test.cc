@@ -14,7 +14,7 @@
 #include "ott/core/tensor/tensor_view.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/dist/whatif/iteration_sample.pb.h"
+#include "ott/questions/saved/iteration_sample.pb.h"
 #include "tools/report/answers.h"
 #include "tools/report/document_json.h"
 #include "tools/report/document_text.h"

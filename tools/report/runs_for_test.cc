@@ -18,7 +18,7 @@
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/stats/cluster_table.h"
-#include "ott/dist/whatif/iteration_sample.pb.h"
+#include "ott/questions/saved/iteration_sample.pb.h"
 
 namespace ott::report {
 namespace {

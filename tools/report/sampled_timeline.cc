@@ -10,7 +10,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/dist/whatif/iteration_sample.pb.h"
+#include "ott/questions/saved/iteration_sample.pb.h"
 #include "tools/report/display_text.h"
 
 namespace ott::report {

@@ -1,0 +1,40 @@
+// Blocks of a rank's iterations, cut into stretches of time.
+
+#ifndef OTT_QUESTIONS_SAVED_BLOCK_PIECES_H_
+#define OTT_QUESTIONS_SAVED_BLOCK_PIECES_H_
+
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ott/questions/saved/iteration_sample.pb.h"
+
+namespace ott::whatif {
+
+// A stretch of one rank's time, from nanoseconds to nanoseconds.
+struct Piece {
+  // Of the names of all ranks; -1: outside all measurements.
+  int32_t name = -1;
+  // Of the ranks' waiting for each other: how many of the name the iteration had before; -1: it is work.
+  int32_t ordinal = -1;
+  int64_t iteration = 0;
+  int64_t start = 0;
+  int64_t end = 0;
+};
+
+// Identifies a synchronization: its name, its iteration, and how many of that name the iteration had before.
+using SyncKey = std::tuple<int32_t, int64_t, int32_t>;
+inline SyncKey KeyOf(const Piece& piece) { return {piece.name, piece.iteration, piece.ordinal}; }
+
+// INVALID_ARGUMENT, naming the rank, if its names or blocks cannot be those of a run.
+absl::Status CheckSample(const IterationSample& sample);
+
+// Without gaps, and in order; of work, each stretch by the innermost measurement that runs.
+// names: by index of the sample's names. REQUIRES: CheckSample() passes
+std::vector<Piece> CutBlock(const IterationSample& sample, const IterationBlock& block,
+                            const std::vector<int32_t>& names);
+
+}  // namespace ott::whatif
+
+#endif  // OTT_QUESTIONS_SAVED_BLOCK_PIECES_H_

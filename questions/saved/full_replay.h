@@ -1,0 +1,29 @@
+// What a replay of a job as it was measured tells of every operation.
+
+#ifndef OTT_QUESTIONS_SAVED_FULL_REPLAY_H_
+#define OTT_QUESTIONS_SAVED_FULL_REPLAY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "ott/questions/saved/job.h"
+
+namespace ott::whatif {
+
+// By what share the steps of the replay, launch delays included, differ from those that were measured; 1
+// where none took time.
+double ReplayError(const Job& job);
+
+// What operations of one rank and kind contribute to what the steps' ends waited for.
+struct PathPart {
+  int32_t rank = 0;  // indices of the job's
+  int32_t kind = 0;
+  double seconds = 0;
+};
+
+// Without launch delays. Most first.
+std::vector<PathPart> FindCriticalPath(const Job& job);
+
+}  // namespace ott::whatif
+
+#endif  // OTT_QUESTIONS_SAVED_FULL_REPLAY_H_

@@ -1,0 +1,80 @@
+// What a what-if analysis works on, wherever it comes from: operations of ranks with their times.
+
+#ifndef OTT_QUESTIONS_SAVED_JOB_H_
+#define OTT_QUESTIONS_SAVED_JOB_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/questions/saved/dependency_graph.h"
+
+namespace ott::whatif {
+
+struct Job {
+  struct Rank {
+    int rank = 0;
+    // -1: the job has none.
+    int stage = -1;
+    int replica = -1;
+    // Empty: unknown.
+    std::string host;
+  };
+  // Of operations that are alike.
+  struct Kind {
+    std::string name;
+    // Under which it is reported; kinds may share it.
+    std::string operation;
+    bool communicates = false;
+  };
+  struct Operation {
+    int32_t rank = 0;  // index into `ranks`
+    int32_t kind = 0;
+    // Operations that do the same work on different ranks and in different steps have one number; -1: the
+    // kind says it all.
+    int32_t place = -1;
+    // Measured from the beginning of the step, in seconds.
+    double start = 0;
+    double end = 0;
+    // Without waiting for others.
+    double own = 0;
+    // If all ranks were alike.
+    double ideal = 0;
+    // That it started after it could.
+    double delay = 0;
+  };
+  struct Step {
+    int64_t number = 0;
+    double measured_seconds = 0;
+    // Iterations that it consists of.
+    int num_iterations = 1;
+    // Steps of one batch followed each other, and what disturbed one may have disturbed the next.
+    int64_t batch = 0;
+  };
+
+  DependencyGraph graph;
+  std::vector<Rank> ranks;
+  std::vector<Kind> kinds;
+  std::vector<Operation> operations;  // of the graph
+  std::vector<Step> steps;            // of the graph
+  // What could not be used, and why.
+  std::vector<std::string> notes;
+  // Part of the job is missing, so that an answer is none for all of it.
+  bool incomplete = false;
+  // Seconds of a step that the work of ranks that are alike may differ by, as a standard deviation, and what
+  // one slowdown of a CPU and others that have it make; 0: not known.
+  double work_spread = 0;
+  double work_slowdown = 0;
+  // What a step is called.
+  std::string step_word = "step";
+
+  std::string NameOf(int32_t operation) const {
+    const Operation& what = operations[operation];
+    return absl::StrCat(kinds[what.kind].name, " on rank ", ranks[what.rank].rank);
+  }
+};
+
+}  // namespace ott::whatif
+
+#endif  // OTT_QUESTIONS_SAVED_JOB_H_

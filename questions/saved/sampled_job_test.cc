@@ -1,0 +1,504 @@
+// From what ranks keep of their iterations to an answer.
+
+#include "ott/questions/saved/sampled_job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/dist/comm/local_communicator.h"
+#include "ott/questions/saved/gathered_answer.h"
+#include "ott/questions/saved/iteration_sampler.h"
+#include "ott/questions/saved/what_if.h"
+#include "ott/questions/saved/what_if_text.h"
+
+namespace ott::whatif {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr int64_t kMicrosecond = 1000;
+constexpr int kIterationsPerBlock = 16;
+
+// A training of some ranks: forward, a reduction, backward, a reduction and a step. Nanoseconds.
+struct Training {
+  int num_ranks = 4;
+  int num_blocks = 8;
+  // What a rank takes longer for forward or backward in an iteration.
+  std::function<int64_t(int rank, int iteration)> forward_excess = [](int, int) { return 0; };
+  std::function<int64_t(int rank, int iteration)> backward_excess = [](int, int) { return 0; };
+  // Standard deviation of each stretch of work, as a share of it.
+  double noise = 0;
+  int seed = 1;
+  // The second reduction does not make ranks wait for each other.
+  bool waits_for_nobody = false;
+  // Ranks 0 and 1, and 2 and 3, reduce among themselves; the other reduction is of all.
+  bool reduces_in_pairs = false;
+  // And the configuration says so.
+  bool tells_pairs = false;
+  // Ranks 0 and 1 are a stage of a pipeline, 2 and 3 another one, by the configuration.
+  bool has_stages = false;
+  // Each half of the ranks is a host.
+  bool has_hosts = false;
+
+  std::vector<IterationSample> Run() {
+    std::mt19937_64 random(seed);
+    std::normal_distribution<double> normal(0, 1);
+    const auto noisy = [&](int64_t duration) {
+      return static_cast<int64_t>(static_cast<double>(duration) * std::exp(noise * normal(random)));
+    };
+    std::vector<IterationSample> samples(num_ranks);
+    for (int rank = 0; rank < num_ranks; ++rank) {
+      samples[rank].set_rank(rank);
+      samples[rank].set_world_size(num_ranks);
+      samples[rank].set_host(has_hosts && rank >= num_ranks / 2 ? "node1" : "node0");
+      if (has_stages) samples[rank].set_like_work(rank < 2 ? "group 0" : "group 1");
+      samples[rank].set_observer(-1);
+      for (const auto& [name, collective] : {std::pair("forward", false),
+                                             {"loss", true},
+                                             {"backward", false},
+                                             {"reduce", true},
+                                             {"step", false}}) {
+        samples[rank].add_names(name);
+        samples[rank].add_collective(collective);
+        samples[rank].add_group(tells_pairs && name == std::string("loss") ? (rank < 2 ? "a" : "b") : "");
+      }
+    }
+    std::vector<int64_t> now(num_ranks, int64_t{1} << 40);
+    for (int block = 0; block < num_blocks; ++block) {
+      std::vector<IterationBlock*> blocks;
+      std::vector<int64_t> last_start(num_ranks);
+      std::vector<int64_t> last_end(now);
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        blocks.push_back(samples[rank].add_blocks());
+        blocks[rank]->set_first_iteration(block * kIterationsPerBlock);
+        blocks[rank]->set_begin(now[rank]);
+      }
+      const auto add = [&](int rank, int name, int64_t end) {
+        blocks[rank]->add_name(name);
+        blocks[rank]->add_start(now[rank] - blocks[rank]->begin() - last_start[rank]);
+        last_start[rank] = now[rank] - blocks[rank]->begin();
+        blocks[rank]->add_duration(end - now[rank]);
+        now[rank] = end;
+      };
+      const auto work = [&](int name, int64_t duration, const auto& excess, int iteration) {
+        for (int rank = 0; rank < num_ranks; ++rank) {
+          now[rank] += kMicrosecond;
+          add(rank, name, now[rank] + noisy(duration) + excess(rank, iteration));
+        }
+      };
+      const auto reduce = [&](int name, int group_size) {
+        for (int first = 0; first < num_ranks; first += group_size) {
+          const int last = std::min(first + group_size, num_ranks);
+          const int64_t latest = *std::max_element(now.begin() + first, now.begin() + last);
+          for (int rank = first; rank < last; ++rank) {
+            add(rank, name, (waits_for_nobody && name == 3 ? now[rank] : latest) + 20 * kMicrosecond);
+          }
+        }
+      };
+      for (int i = 0; i < kIterationsPerBlock; ++i) {
+        const int iteration = block * kIterationsPerBlock + i;
+        work(0, 1000 * kMicrosecond, forward_excess, iteration);
+        reduce(1, reduces_in_pairs ? 2 : num_ranks);
+        work(2, 2000 * kMicrosecond, backward_excess, iteration);
+        reduce(3, num_ranks);
+        work(
+            4, 100 * kMicrosecond, [](int, int) { return 0; }, iteration);
+        for (int rank = 0; rank < num_ranks; ++rank) {
+          blocks[rank]->add_iteration_end(now[rank] - last_end[rank]);
+          last_end[rank] = now[rank];
+        }
+      }
+    }
+    return samples;
+  }
+};
+
+WhatIfAnswer Ask(Training training) {
+  const absl::StatusOr<Job> job = MakeJob(training.Run());
+  EXPECT_TRUE(job.ok()) << job.status();
+  return AnswerWhatIf(*job);
+}
+
+// Of ranks that were watched for so long, and had a CPU for all of their work but what others took from each.
+WhatIfAnswer AskOnCpu(Training training, double watched_seconds, std::vector<double> taken_seconds = {0, 0}) {
+  std::vector<IterationSample> samples = training.Run();
+  for (IterationSample& sample : samples) {
+    sample.mutable_cpu_of_work()->set_cpu_seconds(3.1e-3);
+    sample.mutable_cpu_of_work()->set_watched_seconds(watched_seconds);
+    sample.mutable_cpu_of_work()->set_taken_seconds(taken_seconds[sample.rank()]);
+  }
+  const absl::StatusOr<Job> job = MakeJob(std::move(samples));
+  EXPECT_TRUE(job.ok()) << job.status();
+  return AnswerWhatIf(*job);
+}
+
+std::function<int64_t(int, int)> OnRank(int rank, int64_t excess, int every = 1) {
+  return [=](int of, int iteration) { return of == rank && iteration % every == 0 ? excess : 0; };
+}
+
+TEST(SampledJob, ReplayTakesWhatWasMeasured) {
+  Training training;
+  training.noise = 0.2;
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_LT(answer.replay_error(), 1e-9);
+  EXPECT_NEAR(answer.replayed_seconds(), answer.measured_seconds(), 1e-9);
+  // The first iteration of each block only says when the second begins.
+  EXPECT_EQ(answer.num_steps(), 8 * (kIterationsPerBlock - 1));
+}
+
+TEST(SampledJob, ARankIsNotBlamedForWhatRanksThatAreAlikeDifferBy) {
+  Training training;
+  training.num_ranks = 2;
+  training.forward_excess = OnRank(1, 200 * kMicrosecond);
+  EXPECT_EQ(Ask(training).verdict(), WHAT_IF_RANKS);
+  EXPECT_EQ(AskOnCpu(training, 100).verdict(), WHAT_IF_EVEN);
+  training.forward_excess = OnRank(1, 600 * kMicrosecond);
+  EXPECT_EQ(AskOnCpu(training, 100).verdict(), WHAT_IF_RANKS);
+  // Something may slow down a CPU for so long.
+  EXPECT_EQ(AskOnCpu(training, 0.1).verdict(), WHAT_IF_EVEN);
+  // One rank may have waited longer than the other for its CPU, or longer at the wrong time.
+  EXPECT_EQ(AskOnCpu(training, 100, {0, 0.5e-3}).verdict(), WHAT_IF_EVEN);
+  EXPECT_EQ(AskOnCpu(training, 100, {2e-3, 2e-3}).verdict(), WHAT_IF_EVEN);
+  EXPECT_EQ(AskOnCpu(training, 100, {0.1e-3, 0.1e-3}).verdict(), WHAT_IF_RANKS);
+}
+
+TEST(SampledJob, SlowRankIsBlamedAndWhatItsRepairSavesIsWhatItCosts) {
+  Training training;
+  training.forward_excess = OnRank(1, 3000 * kMicrosecond);
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_RANKS) << answer.conclusion();
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(1));
+  ASSERT_GT(answer.repairs_size(), 0);
+  EXPECT_NEAR(answer.repairs(0).seconds(), Ask({}).measured_seconds(), 2e-6);
+  EXPECT_EQ(FormatWhatIfLine(answer),
+            "what if: without rank 1 (node0)'s excess in \"forward\" an iteration takes 3.143 ms instead of "
+            "6.143 ms "
+            "(-49 %, 95 %: 49 to 49)");
+}
+
+TEST(SampledJob, RankThatIsSlowEveryTenthIterationIsBlamed) {
+  Training training;
+  training.num_blocks = 20;
+  training.noise = 0.02;
+  training.backward_excess = OnRank(2, 10000 * kMicrosecond, 10);
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2)) << answer.conclusion();
+  ASSERT_GT(answer.repairs_size(), 0);
+  Training healthy = training;
+  healthy.backward_excess = OnRank(0, 0);
+  EXPECT_NEAR(answer.repairs(0).seconds(), Ask(healthy).measured_seconds(), 0.02 * 4e-3);
+}
+
+TEST(SampledJob, TwoSlowRanksInOnePartAreBlamedTogether) {
+  Training training;
+  training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
+  training.noise = 0.02;
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3)) << answer.conclusion();
+  ASSERT_GT(answer.repairs_size(), 0);
+  EXPECT_EQ(answer.repairs(0).name(), "ranks 2, 3's excess in \"forward\"");
+}
+
+TEST(SampledJob, SlowRanksInDifferentPartsAreMendedTogether) {
+  Training training;
+  training.forward_excess = OnRank(1, 2000 * kMicrosecond);
+  training.backward_excess = OnRank(3, 2000 * kMicrosecond);
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(1, 3)) << answer.conclusion();
+  EXPECT_NEAR(answer.best_repairs_together().seconds(), Ask({}).measured_seconds(), 2e-6);
+}
+
+TEST(SampledJob, LatenessHiddenBehindACollectiveIsFound) {
+  // All work equally long, and still all wait.
+  Training training;
+  training.forward_excess = OnRank(1, 3000 * kMicrosecond);
+  training.backward_excess = [](int rank, int) { return rank != 1 ? 3000 * kMicrosecond : 0; };
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(1)) << answer.conclusion();
+  EXPECT_NEAR(answer.repairs(0).seconds(), answer.measured_seconds() - 3e-3, 2e-6);
+}
+
+TEST(SampledJob, UnevenWorkIsNobodysFault) {
+  for (const int num_ranks : {2, 4}) {
+    for (int seed = 0; seed < 25; ++seed) {
+      Training training;
+      training.num_ranks = num_ranks;
+      training.noise = 0.5;
+      training.seed = seed;
+      const WhatIfAnswer answer = Ask(training);
+      EXPECT_EQ(answer.verdict(), WHAT_IF_UNEVEN) << seed << ": " << answer.conclusion();
+      EXPECT_EQ(answer.repairs_size(), 0);
+    }
+  }
+}
+
+TEST(SampledJob, HealthyRanksAreNotBlamed) {
+  for (const int num_ranks : {2, 4}) {
+    for (int seed = 0; seed < 50; ++seed) {
+      Training training;
+      training.num_ranks = num_ranks;
+      training.noise = 0.05;
+      training.seed = seed;
+      const WhatIfAnswer answer = Ask(training);
+      EXPECT_EQ(answer.verdict(), WHAT_IF_EVEN) << seed << ": " << answer.conclusion();
+    }
+  }
+}
+
+TEST(SampledJob, CollectiveThatNobodyWaitsInLeavesNothingToBeTold) {
+  Training training;
+  training.noise = 0.3;
+  training.waits_for_nobody = true;
+  training.reduces_in_pairs = true;
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_THAT(answer.notes(), Contains(HasSubstr("not all ranks wait for each other in \"reduce\"")));
+  EXPECT_TRUE(answer.replay_error() < kMaxReplayError || answer.verdict() == WHAT_IF_CANNOT_TELL);
+}
+
+TEST(SampledJob, GroupsOfRanksAreFoundByWhatOverlaps) {
+  Training training;
+  training.reduces_in_pairs = true;
+  training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_THAT(answer.notes(), Contains(HasSubstr("not all ranks wait for each other in \"loss\": 2 groups")));
+  EXPECT_LT(answer.replay_error(), 1e-9);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3));
+}
+
+TEST(SampledJob, GroupsThatTheConfigurationTellsNeedNotBeFound) {
+  Training training;
+  training.reduces_in_pairs = training.tells_pairs = true;
+  training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.notes_size(), 0);
+  EXPECT_LT(answer.replay_error(), 1e-9);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3));
+}
+
+TEST(SampledJob, SlowHostIsBlamed) {
+  Training training;
+  training.has_hosts = true;
+  training.noise = 0.05;
+  training.forward_excess = [](int rank, int) { return rank >= 2 ? 3000 * kMicrosecond : 0; };
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(2, 3));
+  EXPECT_THAT(answer.conclusion(), HasSubstr("host node1: like the others"));
+  // Its name cannot forge a line of the answer.
+  std::vector<IterationSample> samples = training.Run();
+  for (const int rank : {2, 3}) samples[rank].set_host("node1\nverdict: nothing to mend");
+  EXPECT_THAT(FormatWhatIf(AnswerWhatIf(*MakeJob(samples))),
+              HasSubstr("\nverdict: host node1\\nverdict: nothing to mend: like the others"));
+  ASSERT_EQ(answer.by_host_size(), 2);
+  EXPECT_EQ(answer.by_host(1).name(), "node1");
+  EXPECT_GT(answer.by_host(1).saved(), 0.4);
+}
+
+TEST(SampledJob, LongLastStageIsNamedAndNoneOfItsRanks) {
+  for (int seed = 0; seed < 25; ++seed) {
+    Training training;
+    training.has_stages = true;
+    training.noise = 0.05;
+    training.seed = seed;
+    training.forward_excess = [](int rank, int) { return rank >= 2 ? 2000 * kMicrosecond : 0; };
+    const WhatIfAnswer answer = Ask(training);
+    EXPECT_EQ(answer.verdict(), WHAT_IF_LAST_STAGE) << seed << ": " << answer.conclusion();
+    EXPECT_EQ(answer.blamed_ranks_size(), 0);
+    EXPECT_GT(answer.last_stage_share(), 0.8);
+    ASSERT_EQ(answer.by_stage_size(), 2);
+    EXPECT_GT(answer.by_stage(1).slowdown(), answer.by_stage(0).slowdown());
+    EXPECT_EQ(answer.by_replica_size(), 2);
+  }
+}
+
+TEST(SampledJob, SlowRankOfAPipelineIsBlamedByItsStageAlone) {
+  for (int seed = 0; seed < 25; ++seed) {
+    Training training;
+    training.has_stages = true;
+    training.noise = 0.05;
+    training.seed = seed;
+    // A rank of the short stage, and one of the long one.
+    for (const int slow : {1, 2}) {
+      training.forward_excess = [slow](int rank, int) {
+        return (rank >= 2 ? 2000 : 0) * kMicrosecond + (rank == slow ? 4000 : 0) * kMicrosecond;
+      };
+      const WhatIfAnswer answer = Ask(training);
+      EXPECT_THAT(answer.blamed_ranks(), ElementsAre(slow)) << seed << ": " << answer.conclusion();
+    }
+  }
+}
+
+TEST(SampledJob, StagesThatAreAlikeOrUnevenAreNobodysFault) {
+  for (const double noise : {0.05, 0.5}) {
+    for (int seed = 0; seed < 50; ++seed) {
+      Training training;
+      training.has_stages = true;
+      training.noise = noise;
+      training.seed = seed;
+      const WhatIfAnswer answer = Ask(training);
+      EXPECT_EQ(answer.verdict(), noise > 0.1 ? WHAT_IF_UNEVEN : WHAT_IF_EVEN)
+          << seed << ": " << answer.conclusion();
+      EXPECT_EQ(answer.repairs_size(), 0);
+    }
+  }
+}
+
+TEST(SampledJob, TheOnlyRankOfAStageIsNotBlamedForIt) {
+  Training training;
+  training.num_ranks = 3;
+  training.has_stages = true;
+  training.noise = 0.05;
+  training.forward_excess = OnRank(2, 2000 * kMicrosecond);
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_LAST_STAGE) << answer.conclusion();
+  EXPECT_EQ(answer.by_replica_size(), 0);
+}
+
+TEST(SampledJob, ReplayThatTakesAnotherTimeIsNoAnswer) {
+  Training training;
+  training.num_ranks = 3;
+  training.forward_excess = [](int rank, int) { return rank * rank * 1000 * kMicrosecond; };
+  std::vector<IterationSample> samples = training.Run();
+  // Of "loss", rank 0 waits for rank 1 but leaves before rank 2 comes, and has the more time for "backward".
+  constexpr int64_t kEarlier = 2500 * kMicrosecond;
+  for (IterationBlock& block : *samples[0].mutable_blocks()) {
+    for (int i = 0; i + 2 < block.name_size(); ++i) {
+      if (block.name(i) != 1) continue;
+      block.set_duration(i, block.duration(i) - kEarlier);
+      block.set_start(i + 1, block.start(i + 1) - kEarlier);
+      block.set_duration(i + 1, block.duration(i + 1) + kEarlier);
+      block.set_start(i + 2, block.start(i + 2) + kEarlier);
+    }
+  }
+  const absl::StatusOr<Job> job = MakeJob(samples);
+  ASSERT_TRUE(job.ok()) << job.status();
+  const WhatIfAnswer answer = AnswerWhatIf(*job);
+  EXPECT_GT(answer.replay_error(), kMaxReplayError);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_CANNOT_TELL);
+  EXPECT_THAT(answer.conclusion(), HasSubstr("cannot tell: a replay of what was measured is"));
+}
+
+TEST(SampledJob, MissingRankIsNamed) {
+  std::vector<IterationSample> samples = Training().Run();
+  samples.erase(samples.begin() + 2);
+  const absl::StatusOr<Job> job = MakeJob(samples);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_TRUE(job->incomplete);
+  EXPECT_THAT(job->notes, Contains(HasSubstr("1 of 4 ranks left no iterations: 2")));
+  // The one that is missing may be the slow one.
+  const WhatIfAnswer answer = AnswerWhatIf(*job);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_CANNOT_TELL);
+  EXPECT_THAT(answer.conclusion(), HasSubstr("the 3 ranks that are there are alike, and others are missing"));
+}
+
+TEST(SampledJob, OneRankAloneIsLikeNobody) {
+  Training training;
+  training.num_ranks = 1;
+  EXPECT_EQ(Ask(training).verdict(), WHAT_IF_CANNOT_TELL);
+}
+
+TEST(SampledJob, RanksWhoseCpuWasTakenAreSaidToSaveMore) {
+  std::vector<IterationSample> samples = Training().Run();
+  for (const double share : {0.02, 0.4}) {
+    for (IterationSample& sample : samples) {
+      sample.mutable_cpu_of_work()->set_cpu_seconds(3.1e-3);
+      sample.mutable_cpu_of_work()->set_watched_seconds(100);
+    }
+    samples[1].mutable_cpu_of_work()->set_taken_share(share);
+    const absl::StatusOr<Job> job = MakeJob(samples);
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(std::count_if(job->notes.begin(), job->notes.end(),
+                            [](const std::string& note) {
+                              return note.find("had a rank's CPU for up to 40% of its work") != note.npos;
+                            }),
+              share > 0.1 ? 1 : 0);
+  }
+}
+
+TEST(SampledJob, DamagedSamplesAreRefused) {
+  const std::vector<IterationSample> good = Training().Run();
+  std::vector<std::vector<IterationSample>> damaged(11, good);
+  damaged[0][1].mutable_blocks(0)->mutable_name()->RemoveLast();
+  damaged[1][1].mutable_blocks(0)->set_name(0, 99);
+  damaged[2][1].mutable_blocks(0)->set_duration(0, -1);
+  damaged[3][1].mutable_collective()->RemoveLast();
+  damaged[4][1].mutable_blocks(0)->clear_iteration_end();
+  damaged[5][1].mutable_blocks(0)->set_iteration_end(0, -1);
+  damaged[6][1].mutable_blocks(0)->set_iteration_end(0, INT64_MAX);
+  damaged[7][1].mutable_blocks(0)->set_begin(INT64_MAX);
+  damaged[8][1].mutable_blocks(0)->set_error_bound(-1);
+  damaged[9][1].mutable_blocks(7)->set_first_iteration(INT64_MAX);
+  // One rank has a block twice, and another one does not have it.
+  *damaged[10][1].add_blocks() = good[1].blocks(7);
+  damaged[10][2].mutable_blocks()->RemoveLast();
+  for (const std::vector<IterationSample>& samples : damaged) {
+    EXPECT_EQ(MakeJob(samples).status().code(), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(MakeJob({}).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(AnswerGathered({"no bytes of a sample"}).status().code(), absl::StatusCode::kInternal);
+}
+
+TEST(SampledJob, IterationsThatNotAllRanksKeptAreLeftOut) {
+  std::vector<IterationSample> samples = Training().Run();
+  samples[3].mutable_blocks()->DeleteSubrange(0, 7);
+  EXPECT_EQ(AnswerWhatIf(*MakeJob(samples)).num_steps(), kIterationsPerBlock - 1);
+  samples[3].clear_blocks();
+  EXPECT_EQ(MakeJob(samples).status().code(), absl::StatusCode::kNotFound);
+}
+
+// The process's stopwatch can be enabled once.
+TEST(IterationSampler, KeepsEverFewerBlocksOfALongRunInBoundedMemory) {
+  ASSERT_TRUE(Stopwatch::Get().Enable({}).ok());
+  ClockAligner clock(CreateLocalCommunicator());
+  ASSERT_TRUE(clock.Measure(1, Deadline::Now()).ok());
+  IterationSampler::Options options;
+  options.num_warmup_iters = 5;
+  options.collective_measurements = {"reduce"};
+  IterationSampler sampler(options);
+  constexpr int kIterations = 3000;
+  // A profiler has the intervals of some iterations for itself.
+  const auto is_profiling = [](int iteration) { return iteration >= 40 && iteration < 50; };
+  for (int iteration = 0; iteration < kIterations; ++iteration) {
+    {
+      OTT_STOPWATCH_SCOPE("forward");
+      OTT_STOPWATCH_SCOPE("layer");
+    }
+    { OTT_STOPWATCH_SCOPE("reduce"); }
+    Stopwatch::Get().FinishIter();
+    sampler.FinishIter(iteration, clock, is_profiling(iteration));
+  }
+  const IterationSample sample = sampler.Sample();
+  EXPECT_EQ(sample.num_iterations(), kIterations);
+  EXPECT_EQ(sample.num_iterations_lost(), IterationSampler::kIterationsPerBlock);
+  EXPECT_GE(sample.blocks_size(), 8);
+  EXPECT_LE(static_cast<size_t>(sample.blocks_size()), IterationSampler::kMaxBlocks);
+  EXPECT_THAT(sample.names(), ElementsAre("forward", "layer", "reduce"));
+  EXPECT_THAT(sample.collective(), ElementsAre(false, false, true));
+  for (const IterationBlock& block : sample.blocks()) {
+    EXPECT_EQ((block.first_iteration() - 5) % (8 * IterationSampler::kIterationsPerBlock), 0);
+    EXPECT_EQ(block.iteration_end_size(), IterationSampler::kIterationsPerBlock);
+    EXPECT_EQ(block.name_size(), 3 * IterationSampler::kIterationsPerBlock);
+  }
+  // The blocks that would be left out last.
+  const IterationSample small = sampler.Sample(sample.ByteSizeLong() / 3);
+  ASSERT_GE(small.blocks_size(), 1);
+  EXPECT_LE(small.ByteSizeLong(), sample.ByteSizeLong() / 3);
+  EXPECT_EQ(small.blocks(0).first_iteration(), 5);
+
+  const absl::StatusOr<Job> job = MakeJob({sample});
+  ASSERT_TRUE(job.ok()) << job.status();
+  const WhatIfAnswer answer = AnswerWhatIf(*job);
+  EXPECT_LT(answer.replay_error(), 1e-9);
+}
+
+}  // namespace
+}  // namespace ott::whatif

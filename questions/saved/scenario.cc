@@ -1,0 +1,266 @@
+#include "ott/questions/saved/scenario.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <set>
+
+#include "ott/core/statistics/distributions.h"
+#include "ott/core/statistics/location.h"
+
+namespace ott::whatif {
+namespace {
+
+// Who takes longer than the median of the others by this factor is no example for a rank that is mended.
+constexpr double kHealthy = 1.25;
+
+}  // namespace
+
+std::vector<char> Select(const Job& job, absl::FunctionRef<bool(int rank, int kind)> selects) {
+  std::vector<char> selection;
+  selection.reserve(job.ranks.size() * job.kinds.size());
+  for (size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    for (size_t kind = 0; kind < job.kinds.size(); ++kind) {
+      selection.push_back(selects(static_cast<int>(rank), static_cast<int>(kind)));
+    }
+  }
+  return selection;
+}
+
+ScenarioReplayer::ScenarioReplayer(const Job& job) : job_(job) {
+  FindPlaces();
+  FindExcess();
+  if (compares_ranks()) AddUpBatches();
+}
+
+void ScenarioReplayer::FindPlaces() {
+  for (size_t i = 0; i < job_.operations.size(); ++i) {
+    const Job::Operation& operation = job_.operations[i];
+    if (operation.place < 0) continue;
+    if (static_cast<size_t>(operation.place) >= places_.size()) places_.resize(operation.place + 1);
+    Place& place = places_[operation.place];
+    place.kind = operation.kind;
+    const auto found = std::find_if(place.by_rank.begin(), place.by_rank.end(),
+                                    [&](const Series& series) { return series.rank == operation.rank; });
+    Series& series =
+        found != place.by_rank.end() ? *found : place.by_rank.emplace_back(Series{operation.rank, {}});
+    series.operations.push_back(static_cast<int32_t>(i));
+  }
+  for (Place& place : places_) {
+    for (Series& series : place.by_rank) {
+      std::stable_sort(series.operations.begin(), series.operations.end(), [this](int32_t a, int32_t b) {
+        return job_.operations[a].own < job_.operations[b].own;
+      });
+    }
+  }
+}
+
+void ScenarioReplayer::FindExcess() {
+  const size_t num_kinds = job_.kinds.size();
+  std::vector<double> mean(job_.ranks.size() * num_kinds);
+  std::vector<double> ideal(mean.size());
+  for (const Job::Operation& operation : job_.operations) {
+    mean[operation.rank * num_kinds + operation.kind] += operation.own;
+    ideal[operation.rank * num_kinds + operation.kind] += operation.ideal;
+  }
+  const auto num_steps = static_cast<double>(std::max<size_t>(job_.steps.size(), 1));
+  excess_.resize(mean.size());
+  for (size_t kind = 0; kind < num_kinds; ++kind) {
+    for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+      const size_t i = rank * num_kinds + kind;
+      // Where ranks have different operations, each is compared with what is ideal for it.
+      if (places_.empty()) {
+        excess_[i] = (mean[i] - ideal[i]) / num_steps;
+        continue;
+      }
+      std::vector<double> peers, others;
+      for (size_t other = 0; other < job_.ranks.size(); ++other) {
+        if (other == rank) continue;
+        others.push_back(mean[other * num_kinds + kind]);
+        if (job_.ranks[other].stage == job_.ranks[rank].stage) peers.push_back(others.back());
+      }
+      if (!peers.empty()) others = std::move(peers);
+      if (!others.empty()) excess_[i] = (mean[i] - Median(others)) / num_steps;
+    }
+  }
+}
+
+void ScenarioReplayer::AddUpBatches() {
+  for (int step = 0; step < job_.graph.num_steps(); ++step) {
+    if (step == 0 || job_.steps[step].batch != job_.steps[step - 1].batch) {
+      batches_.emplace_back(job_.ranks.size() * job_.kinds.size());
+    }
+    const auto [first, last] = job_.graph.OperationsOf(step);
+    for (int32_t i = first; i < last; ++i) {
+      const Job::Operation& operation = job_.operations[i];
+      if (operation.place < 0) continue;
+      batches_.back()[operation.rank * job_.kinds.size() + operation.kind] += operation.own;
+    }
+  }
+}
+
+std::vector<char> ScenarioReplayer::OthersOf(const Scenario& scenario, int kind) const {
+  const auto is_selected = [&](size_t rank) {
+    return scenario.selection[rank * job_.kinds.size() + static_cast<size_t>(kind)] != 0;
+  };
+  std::set<int> stages;
+  for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+    if (is_selected(rank)) stages.insert(job_.ranks[rank].stage);
+  }
+  std::vector<char> peers, others;
+  for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+    others.push_back(!is_selected(rank));
+    peers.push_back(!is_selected(rank) && stages.count(job_.ranks[rank].stage) > 0);
+  }
+  return std::count(peers.begin(), peers.end(), 1) > 0 ? peers : others;
+}
+
+bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
+  const size_t num_kinds = job_.kinds.size();
+  const size_t num_ranks = job_.ranks.size();
+  if (batches_.size() < 3) return false;
+  // By Student's t, over what the mean of the selected takes longer than the mean of the others in each
+  // batch.
+  double sum = 0;
+  double squares = 0;
+  const std::vector<char> is_other = OthersOf(scenario, kind);
+  const auto num_others = std::count(is_other.begin(), is_other.end(), 1);
+  for (const std::vector<double>& batch : batches_) {
+    double of_selected = 0;
+    double of_others = 0;
+    size_t num_selected = 0;
+    for (size_t rank = 0; rank < num_ranks; ++rank) {
+      const bool is_selected = scenario.selection[rank * num_kinds + kind] != 0;
+      num_selected += is_selected;
+      if (is_selected) of_selected += batch[rank * num_kinds + kind];
+      if (is_other[rank] != 0) of_others += batch[rank * num_kinds + kind];
+    }
+    if (num_selected == 0 || num_selected == num_ranks) return num_selected > 0;
+    // When a rank leaves a collective is also a matter of its place in it.
+    if (job_.kinds[kind].communicates) return false;
+    const double excess =
+        of_selected / static_cast<double>(num_selected) - of_others / static_cast<double>(num_others);
+    sum += excess;
+    squares += excess * excess;
+  }
+  const auto count = static_cast<double>(batches_.size());
+  const double mean = sum / count;
+  const double variance = std::max(squares / count - mean * mean, 0.0) / (count - 1);
+  // Single ranks and the sets that are made of the worst of them.
+  const double num_tests = static_cast<double>(num_ranks * num_ranks * num_kinds);
+  return mean > 0 && mean >= StudentTQuantile(1 - kBlameError / num_tests, count - 1) * std::sqrt(variance);
+}
+
+std::vector<float> ScenarioReplayer::Mend(const Scenario& scenario) const {
+  if (scenario.selected != Scenario::kMended || places_.empty()) return {};
+  const size_t num_kinds = job_.kinds.size();
+  std::vector<char> is_slow(num_kinds);
+  for (size_t kind = 0; kind < num_kinds; ++kind)
+    is_slow[kind] = IsSurelySlow(scenario, static_cast<int>(kind));
+  std::vector<float> mended(job_.operations.size(), std::numeric_limits<float>::quiet_NaN());
+  for (const Place& place : places_) {
+    if (is_slow[place.kind]) MendPlace(scenario, place, mended);
+  }
+  return mended;
+}
+
+void ScenarioReplayer::MendPlace(const Scenario& scenario, const Place& place,
+                                 std::vector<float>& mended) const {
+  const auto is_selected = [&](const Series& series) {
+    return scenario.selection[series.rank * job_.kinds.size() + place.kind] != 0;
+  };
+  const std::vector<const Series*> healthy = FindHealthy(place, is_selected);
+  for (const Series& series : place.by_rank) {
+    if (!is_selected(series)) continue;
+    // The i-th shortest of the rank's becomes the i-th shortest of the others'; where all are mended, all
+    // become alike.
+    for (size_t i = 0; i < series.operations.size(); ++i) {
+      const int32_t operation = series.operations[i];
+      double own = 0;
+      for (const Series* const other : healthy) {
+        const size_t same = i * other->operations.size() / series.operations.size();
+        own += job_.operations[other->operations[same]].own / static_cast<double>(healthy.size());
+      }
+      mended[operation] = static_cast<float>(healthy.empty() ? job_.operations[operation].ideal : own);
+    }
+  }
+}
+
+std::vector<const ScenarioReplayer::Series*> ScenarioReplayer::FindHealthy(
+    const Place& place, absl::FunctionRef<bool(const Series&)> is_selected) const {
+  std::vector<const Series*> others;
+  std::vector<double> means;
+  for (const Series& series : place.by_rank) {
+    if (is_selected(series)) continue;
+    double sum = 0;
+    for (const int32_t operation : series.operations) sum += job_.operations[operation].own;
+    others.push_back(&series);
+    means.push_back(sum / static_cast<double>(series.operations.size()));
+  }
+  if (others.empty()) return others;
+  const double limit = kHealthy * Median(means);
+  std::vector<const Series*> healthy;
+  for (size_t i = 0; i < others.size(); ++i) {
+    if (means[i] <= limit) healthy.push_back(others[i]);
+  }
+  return healthy;
+}
+
+ScenarioReplayer::Mix ScenarioReplayer::MixOf(const Scenario& scenario, size_t rank_and_kind) const {
+  const bool is_selected = !scenario.selection.empty() && scenario.selection[rank_and_kind] != 0;
+  switch (is_selected ? scenario.selected : scenario.base) {
+    case Scenario::kIdeal:
+      return {0, 1};
+    case Scenario::kScaled:
+      return {scenario.factor, 0};
+    case Scenario::kMended:
+      // Without other ranks of the same place there is only the ideal.
+      return places_.empty() ? Mix{0, 1} : Mix{1, 0};
+    case Scenario::kMeasured:
+      break;
+  }
+  return {1, 0};
+}
+
+std::vector<std::vector<double>> ScenarioReplayer::Replay(const std::vector<Scenario>& scenarios) const {
+  constexpr size_t kLanes = DependencyGraph::kLanes;
+  const size_t num_kinds = job_.kinds.size();
+  std::vector<std::vector<double>> all;
+  // Some at a time, as each may have own times of its own in memory.
+  for (size_t first = 0; first < scenarios.size(); first += kLanes) {
+    const size_t count = std::min(kLanes, scenarios.size() - first);
+    std::vector<std::vector<float>> mended(kLanes);
+    std::vector<double> of_measured(job_.ranks.size() * num_kinds * kLanes);
+    std::vector<double> of_ideal(of_measured.size());
+    for (size_t lane = 0; lane < count; ++lane) {
+      mended[lane] = Mend(scenarios[first + lane]);
+      for (size_t i = 0; i < job_.ranks.size() * num_kinds; ++i) {
+        const Mix mix = MixOf(scenarios[first + lane], i);
+        of_measured[i * kLanes + lane] = mix.measured;
+        of_ideal[i * kLanes + lane] = mix.ideal;
+      }
+    }
+    std::vector<std::vector<double>> some =
+        job_.graph.Replay(static_cast<int>(count), [&](int, int32_t begin, int32_t end, double* out) {
+          for (int32_t i = begin; i < end; ++i, out += kLanes) {
+            const Job::Operation& operation = job_.operations[i];
+            const size_t mix = (operation.rank * num_kinds + operation.kind) * kLanes;
+            for (size_t lane = 0; lane < kLanes; ++lane) {
+              out[lane] = of_measured[mix + lane] * operation.own + of_ideal[mix + lane] * operation.ideal;
+            }
+          }
+          out -= static_cast<size_t>(end - begin) * kLanes;
+          for (size_t lane = 0; lane < count; ++lane) {
+            if (mended[lane].empty()) continue;
+            for (int32_t i = begin; i < end; ++i) {
+              if (!std::isnan(mended[lane][i])) out[(i - begin) * kLanes + lane] = mended[lane][i];
+            }
+          }
+        });
+    std::move(some.begin(), some.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace ott::whatif

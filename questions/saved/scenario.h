@@ -1,0 +1,101 @@
+// Replays of a job with other own times of some of its operations.
+
+#ifndef OTT_QUESTIONS_SAVED_SCENARIO_H_
+#define OTT_QUESTIONS_SAVED_SCENARIO_H_
+
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "ott/questions/saved/job.h"
+
+namespace ott::whatif {
+
+// How sure it must be that ranks are slow before they are mended, and to blame: so often healthy ranks of a
+// job may be.
+inline constexpr double kBlameError = 1e-3;
+
+// What all operations take, and what those that are selected take instead.
+struct Scenario {
+  enum Times {
+    kMeasured,
+    // As if all ranks were alike.
+    kIdeal,
+    // As other ranks, which are not selected, take for the same; where those selected are surely slower.
+    // Keeps how a rank's times vary. Ideal where all ranks are selected, or ranks do different things.
+    kMended,
+    // Measured times factor.
+    kScaled,
+  };
+
+  Times base = kMeasured;
+  Times selected = kMended;
+  double factor = 1;
+  // By rank and kind: [rank * number of kinds + kind].
+  std::vector<char> selection;
+};
+
+// Selects what `selects` says of a rank and a kind, both as indices.
+std::vector<char> Select(const Job& job, absl::FunctionRef<bool(int rank, int kind)> selects);
+
+// Makes replays of scenarios. The job must outlive it.
+class ScenarioReplayer {
+ public:
+  explicit ScenarioReplayer(const Job& job);
+
+  // [scenario][step], in seconds.
+  std::vector<std::vector<double>> Replay(const std::vector<Scenario>& scenarios) const;
+
+  // Whether ranks do the same at the same places, so that one can be mended by the others.
+  bool compares_ranks() const { return !places_.empty(); }
+
+  // How much longer a rank's operations of a kind take in a mean step than those of the median of the other
+  // ranks of its stage, or of all where it has none, in seconds.
+  double MeanExcess(size_t rank, size_t kind) const { return excess_[rank * job_.kinds.size() + kind]; }
+
+ private:
+  // The operations of one place and kind on one rank, the shortest first.
+  struct Series {
+    int32_t rank = 0;
+    std::vector<int32_t> operations;
+  };
+  struct Place {
+    int32_t kind = 0;
+    std::vector<Series> by_rank;
+  };
+
+  // What of an operation's measured and ideal time its own time is.
+  struct Mix {
+    double measured = 1;
+    double ideal = 0;
+  };
+
+  void FindPlaces();
+  void FindExcess();
+  void AddUpBatches();
+  // Whom the ranks that a scenario selects in a kind are compared with, by rank.
+  std::vector<char> OthersOf(const Scenario& scenario, int kind) const;
+  // Whether the ranks that a scenario selects in a kind take longer for it than the others of their stages,
+  // or than all others where it selects whole stages: so surely that of all sets of ranks and all kinds
+  // hardly ever one looks so by chance.
+  bool IsSurelySlow(const Scenario& scenario, int kind) const;
+  void MendPlace(const Scenario& scenario, const Place& place, std::vector<float>& mended) const;
+  // Of the ranks that are not selected those that are like most of them.
+  std::vector<const Series*> FindHealthy(const Place& place,
+                                         absl::FunctionRef<bool(const Series&)> is_selected) const;
+  // Own times of the operations that a scenario mends, by operation; others are NaN. Empty if it mends none.
+  std::vector<float> Mend(const Scenario& scenario) const;
+
+  // Of operations that are not mended by Mend().
+  Mix MixOf(const Scenario& scenario, size_t rank_and_kind) const;
+
+  const Job& job_;
+  // Of operations that have one.
+  std::vector<Place> places_;
+  std::vector<double> excess_;
+  // [batch][rank * number of kinds + kind], in seconds; of places.
+  std::vector<std::vector<double>> batches_;
+};
+
+}  // namespace ott::whatif
+
+#endif  // OTT_QUESTIONS_SAVED_SCENARIO_H_

@@ -1,0 +1,597 @@
+#include "ott/questions/saved/what_if.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/text_table.h"
+#include "ott/core/statistics/distributions.h"
+#include "ott/core/statistics/persistent_excess.h"
+#include "ott/questions/saved/scenario.h"
+#include "questions/saved/full_replay.h"
+
+namespace ott::whatif {
+namespace {
+
+// Repairs that are worth more words than their sum, and ranks whose operations are looked at one by one.
+constexpr size_t kMaxRepairs = 8;
+constexpr size_t kMaxRanksInDetail = 8;
+constexpr size_t kMaxRanksReplayed = 256;
+constexpr size_t kMaxTogether = 3;
+constexpr double kWeightOfStage = 0.8;
+// At most so many ranks are to blame; and fewer of them, where that brings this share.
+constexpr size_t kMaxBlamed = 8;
+constexpr double kShareOfBest = 0.8;
+
+double Sum(const std::vector<double>& values) {
+  double sum = 0;
+  for (const double value : values) sum += value;
+  return sum;
+}
+
+// 0 to size - 1.
+std::vector<size_t> Indices(size_t size) {
+  std::vector<size_t> indices(size);
+  std::iota(indices.begin(), indices.end(), 0);
+  return indices;
+}
+
+struct Saving {
+  double share = 0;
+  double low = 0;
+  double high = 0;
+};
+
+// What share of the time goes from `before` to `after`, with its 95 % interval over batches.
+Saving Compare(const std::vector<double>& before, const std::vector<double>& after) {
+  const double total = Sum(before);
+  if (total <= 0) return {};
+  const double ratio = Sum(after) / total;
+  if (before.size() < 2) return {1 - ratio, -1, 1};
+  // Of a ratio of sums, by its linear part.
+  double squares = 0;
+  for (size_t i = 0; i < before.size(); ++i) squares += std::pow(after[i] - ratio * before[i], 2);
+  const auto n = static_cast<double>(before.size());
+  const double margin = StudentTQuantile(0.975, n - 1) * std::sqrt(squares * n / (n - 1)) / total;
+  return {1 - ratio, 1 - ratio - margin, 1 - ratio + margin};
+}
+
+// Something that could be mended.
+struct Part {
+  Part(std::string name, std::vector<char> selection)
+      : name(std::move(name)), selection(std::move(selection)) {}
+
+  std::string name;
+  std::vector<char> selection;
+  // Of repairs: what its saving counts, as one that mends less is the better answer where it saves as much.
+  double weight = 1;
+  double slowdown = 0;
+  std::vector<double> slowdown_of_step;
+  Saving saving;
+};
+
+class Analysis {
+ public:
+  Analysis(const Job& job, const std::vector<ScaleQuestion>& questions)
+      : job_(job), questions_(questions), replayer_(job) {
+    OTT_CHECK(!job.operations.empty()) << "a job without operations";
+    for (const Job::Rank& rank : job.ranks) {
+      if (rank.stage >= 0) stages_.insert(rank.stage);
+      if (rank.replica >= 0) replicas_.insert(rank.replica);
+      if (!rank.host.empty()) ++ranks_of_host_[rank.host];
+    }
+    for (const Job::Step& step : job.steps) num_iterations_ += step.num_iterations;
+    std::vector<bool> is_used(job.kinds.size());
+    for (const Job::Operation& operation : job.operations) is_used[operation.kind] = true;
+    for (size_t i = 0; i < job.kinds.size(); ++i) {
+      const Job::Kind& kind = job.kinds[i];
+      if (is_used[i] &&
+          std::find(operations_.begin(), operations_.end(), kind.operation) == operations_.end()) {
+        operations_.push_back(kind.operation);
+      }
+    }
+  }
+
+  WhatIfAnswer Answer() {
+    ReplayAll();
+    Summarize();
+    AddParts();
+    AddWorstRanks();
+    SetVerdict();
+    AddRepairs();
+    AddCommunication();
+    AddScaled();
+    AddCriticalPath();
+    return std::move(answer_);
+  }
+
+ private:
+  Scenario AllOf(Scenario::Times times) const { return {times, times, 1, {}}; }
+  double MeanOf(const std::vector<double>& steps) const { return Sum(steps) / num_iterations_; }
+  std::string AStep() const {
+    return absl::StrCat(job_.step_word == "iteration" ? "an " : "a ", job_.step_word);
+  }
+  std::string RankName(size_t rank) const {
+    const Job::Rank& of = job_.ranks[rank];
+    return of.host.empty() ? absl::StrCat("rank ", of.rank)
+                           : absl::StrCat("rank ", of.rank, " (", of.host, ")");
+  }
+
+  void ReplayAll() {
+    std::vector<std::vector<double>> replayed =
+        replayer_.Replay({AllOf(Scenario::kMeasured), AllOf(Scenario::kIdeal)});
+    measured_ = std::move(replayed[0]);
+    ideal_ = std::move(replayed[1]);
+  }
+
+  void Summarize() {
+    answer_.set_num_ranks(static_cast<int32_t>(job_.ranks.size()));
+    answer_.set_num_steps(num_iterations_);
+    answer_.set_first_step(job_.steps.front().number);
+    answer_.set_last_step(job_.steps.back().number + job_.steps.back().num_iterations - 1);
+    double measured = 0;
+    for (size_t i = 0; i < job_.steps.size(); ++i) {
+      const Job::Step& step = job_.steps[i];
+      measured += step.measured_seconds;
+      WhatIfStep& out = *answer_.add_by_step();
+      out.set_step(step.number);
+      out.set_measured_seconds(step.measured_seconds / step.num_iterations);
+      out.set_replayed_seconds(measured_[i] / step.num_iterations);
+      out.set_ideal_seconds(ideal_[i] / step.num_iterations);
+      out.set_slowdown(ideal_[i] > 0 ? measured_[i] / ideal_[i] : 1);
+    }
+    answer_.set_measured_seconds(measured / num_iterations_);
+    answer_.set_replay_error(ReplayError(job_));
+    answer_.set_replayed_seconds(MeanOf(measured_));
+    answer_.set_ideal_seconds(MeanOf(ideal_));
+    answer_.set_slowdown(Sum(ideal_) > 0 ? Sum(measured_) / Sum(ideal_) : 1);
+    answer_.set_launch_slowdown(Sum(measured_) > 0 ? measured / Sum(measured_) : 1);
+    for (const std::string& note : job_.notes) answer_.add_notes(note);
+    answer_.set_incomplete(job_.incomplete);
+    answer_.set_step_word(job_.step_word);
+  }
+
+  void FindSlowdowns(std::vector<Part>& parts) const {
+    std::vector<Scenario> scenarios;
+    for (const Part& part : parts)
+      scenarios.push_back({Scenario::kIdeal, Scenario::kMeasured, 1, part.selection});
+    const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].slowdown = Sum(ideal_) > 0 ? Sum(replayed[i]) / Sum(ideal_) : 1;
+      for (size_t step = 0; step < ideal_.size(); ++step) {
+        parts[i].slowdown_of_step.push_back(ideal_[step] > 0 ? replayed[i][step] / ideal_[step] : 1);
+      }
+    }
+  }
+
+  // Of all steps of each batch.
+  std::vector<double> ByBatch(const std::vector<double>& steps) const {
+    std::vector<double> sums;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (i == 0 || job_.steps[i].batch != job_.steps[i - 1].batch) sums.push_back(0);
+      sums.back() += steps[i];
+    }
+    return sums;
+  }
+
+  Saving SavingOf(const std::vector<double>& replayed) const {
+    return Compare(ByBatch(measured_), ByBatch(replayed));
+  }
+
+  void FindSavings(std::vector<Part>& parts) const {
+    std::vector<Scenario> scenarios;
+    for (const Part& part : parts)
+      scenarios.push_back({Scenario::kMeasured, Scenario::kMended, 1, part.selection});
+    const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
+    for (size_t i = 0; i < parts.size(); ++i) parts[i].saving = SavingOf(replayed[i]);
+  }
+
+  WhatIfPart ToProto(const Part& part) const {
+    WhatIfPart out;
+    out.set_name(part.name);
+    if (part.slowdown > 0) out.set_slowdown(part.slowdown);
+    // Launch delays stay.
+    out.set_seconds(answer_.measured_seconds() - part.saving.share * answer_.replayed_seconds());
+    out.set_saved(part.saving.share * answer_.replayed_seconds() / answer_.measured_seconds());
+    out.set_saved_low(part.saving.low * answer_.replayed_seconds() / answer_.measured_seconds());
+    out.set_saved_high(part.saving.high * answer_.replayed_seconds() / answer_.measured_seconds());
+    return out;
+  }
+
+  // To the answer's steps.
+  void AddToSteps(const std::vector<Part>& parts, WhatIfStepPart* (WhatIfStep::*add)()) {
+    for (const Part& part : parts) {
+      for (size_t step = 0; step < part.slowdown_of_step.size(); ++step) {
+        WhatIfStepPart& out = *(answer_.mutable_by_step(static_cast<int>(step))->*add)();
+        out.set_name(part.name);
+        out.set_slowdown(part.slowdown_of_step[step]);
+      }
+    }
+  }
+
+  // prefix: of the parts' names.
+  template <typename Names, typename Selects>
+  std::vector<Part> PartsOf(const char* prefix, const Names& names, Selects selects) const {
+    std::vector<Part> parts;
+    for (const auto& name : names) {
+      parts.push_back({absl::StrCat(prefix, name),
+                       Select(job_, [&](int rank, int kind) { return selects(name, rank, kind); })});
+    }
+    FindSlowdowns(parts);
+    FindSavings(parts);
+    return parts;
+  }
+
+  // By what the ranks' operations take longer than those of others, most first.
+  void SortByExcess(std::vector<size_t>& ranks) const {
+    std::vector<double> excess(job_.ranks.size());
+    for (size_t rank = 0; rank < excess.size(); ++rank) {
+      for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
+        excess[rank] += std::max(replayer_.MeanExcess(rank, kind), 0.0);
+      }
+    }
+    std::stable_sort(ranks.begin(), ranks.end(), [&](size_t a, size_t b) { return excess[a] > excess[b]; });
+  }
+
+  // The ranks that are replayed one by one: all, or of very many those that may be slow.
+  std::vector<size_t> MostExcess() {
+    std::vector<size_t> order = Indices(job_.ranks.size());
+    if (order.size() <= kMaxRanksReplayed) return order;
+    SortByExcess(order);
+    order.resize(kMaxRanksReplayed / 4);
+    std::sort(order.begin(), order.end());
+    answer_.add_notes(absl::StrCat("by_rank has the ", order.size(), " ranks with most excess"));
+    return order;
+  }
+
+  void AddParts() {
+    for (size_t i = 0; i < job_.ranks.size(); ++i) {
+      ranks_.push_back({RankName(i), {}});
+      ranks_.back().slowdown = 1;
+    }
+    const std::vector<size_t> replayed = MostExcess();
+    std::vector<Part> some =
+        PartsOf("", replayed, [](size_t index, int rank, int) { return static_cast<int>(index) == rank; });
+    for (size_t i = 0; i < replayed.size(); ++i) {
+      some[i].name = RankName(replayed[i]);
+      ranks_[replayed[i]] = std::move(some[i]);
+    }
+    const std::vector<Part> operations = PartsOf(
+        "", operations_,
+        [this](const std::string& name, int, int kind) { return job_.kinds[kind].operation == name; });
+    stage_parts_ = PartsOf("stage ", stages_,
+                           [this](int stage, int rank, int) { return job_.ranks[rank].stage == stage; });
+    const std::vector<Part> replicas = PartsOf("replica ", replicas_, [this](int replica, int rank, int) {
+      return job_.ranks[rank].replica == replica;
+    });
+    std::vector<std::string> host_names;
+    for (const auto& [host, unused] : ranks_of_host_) host_names.push_back(host);
+    if (host_names.size() < 2) host_names.clear();
+    const std::vector<Part> hosts = PartsOf("", host_names, [this](const std::string& host, int rank, int) {
+      return job_.ranks[rank].host == host;
+    });
+    // In a pipeline a rank's slowdown is the smaller of its replica's and its stage's.
+    if (!stages_.empty() && !replicas_.empty()) {
+      std::map<int, double> of_stage;
+      std::map<int, double> of_replica;
+      size_t i = 0;
+      for (const int stage : stages_) of_stage[stage] = stage_parts_[i++].slowdown;
+      i = 0;
+      for (const int replica : replicas_) of_replica[replica] = replicas[i++].slowdown;
+      for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+        ranks_[rank].slowdown =
+            std::min(of_stage[job_.ranks[rank].stage], of_replica[job_.ranks[rank].replica]);
+      }
+    }
+    for (const size_t rank : replayed) *answer_.add_by_rank() = ToProto(ranks_[rank]);
+    AddToSteps(operations, &WhatIfStep::add_by_operation);
+    AddToSteps(stage_parts_, &WhatIfStep::add_by_stage);
+    AddToSteps(replicas, &WhatIfStep::add_by_replica);
+    for (const Part& part : operations) *answer_.add_by_operation() = ToProto(part);
+    for (const Part& part : stage_parts_) *answer_.add_by_stage() = ToProto(part);
+    for (const Part& part : replicas) *answer_.add_by_replica() = ToProto(part);
+    for (const Part& part : hosts) *answer_.add_by_host() = ToProto(part);
+  }
+
+  // By what their own times alone would cost, most first; of two alike the lower rank.
+  std::vector<size_t> WorstFirst() const {
+    std::vector<size_t> order = Indices(ranks_.size());
+    std::stable_sort(order.begin(), order.end(),
+                     [this](size_t a, size_t b) { return ranks_[a].slowdown > ranks_[b].slowdown; });
+    return order;
+  }
+
+  // What share of all that could be saved is saved if these ranks are ideal; nothing if there is nothing to
+  // save.
+  std::optional<double> ShareOf(absl::FunctionRef<bool(int rank)> is_mended) const {
+    const double excess = Sum(measured_) - Sum(ideal_);
+    if (excess <= 0) return std::nullopt;
+    const auto replayed = replayer_.Replay({{Scenario::kMeasured, Scenario::kIdeal, 1,
+                                             Select(job_, [&](int rank, int) { return is_mended(rank); })}});
+    return (Sum(measured_) - Sum(replayed[0])) / excess;
+  }
+
+  void AddWorstRanks() {
+    std::vector<size_t> worst = WorstFirst();
+    worst.resize(static_cast<size_t>(std::ceil(kWorstRanks * static_cast<double>(worst.size()) - 1e-9)));
+    const auto share = ShareOf([&](int rank) {
+      return std::find(worst.begin(), worst.end(), static_cast<size_t>(rank)) != worst.end();
+    });
+    for (const size_t rank : worst) answer_.add_worst_ranks(job_.ranks[rank].rank);
+    if (share.has_value()) answer_.set_worst_ranks_share(*share);
+    if (stages_.size() < 2) return;
+    const auto of_last = ShareOf([&](int rank) { return job_.ranks[rank].stage == *stages_.rbegin(); });
+    if (of_last.has_value()) answer_.set_last_stage_share(*of_last);
+  }
+
+  std::string NameOf(const std::vector<size_t>& ranks) const {
+    if (ranks.size() == 1) return RankName(ranks[0]);
+    const auto of_host = ranks_of_host_.find(job_.ranks[ranks[0]].host);
+    const bool is_host = ranks_of_host_.size() > 1 && of_host != ranks_of_host_.end() &&
+                         of_host->second == static_cast<int>(ranks.size()) &&
+                         std::all_of(ranks.begin(), ranks.end(),
+                                     [&](size_t i) { return job_.ranks[i].host == of_host->first; });
+    if (is_host) return absl::StrCat("host ", of_host->first);
+    std::vector<int> numbers;
+    for (const size_t rank : ranks) numbers.push_back(job_.ranks[rank].rank);
+    std::sort(numbers.begin(), numbers.end());
+    return absl::StrCat("ranks ", absl::StrJoin(numbers, ", "));
+  }
+
+  // The excess of these ranks in each operation in which they have any.
+  void AppendRepairsOf(const std::vector<size_t>& ranks, std::vector<Part>& repairs) const {
+    const std::set<size_t> members(ranks.begin(), ranks.end());
+    for (const std::string& operation : operations_) {
+      double excess = 0;
+      for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
+        if (job_.kinds[kind].operation != operation) continue;
+        for (const size_t rank : ranks) excess += replayer_.MeanExcess(rank, kind);
+      }
+      if (excess < kMinSaved / 2 * answer_.replayed_seconds()) continue;
+      repairs.push_back({absl::StrCat(NameOf(ranks), "'s excess in \"", operation, "\""),
+                         Select(job_, [&](int rank, int kind) {
+                           return members.count(static_cast<size_t>(rank)) > 0 &&
+                                  job_.kinds[kind].operation == operation;
+                         })});
+    }
+  }
+
+  // What could be mended: an operation of ranks that are slower in it than others, and a stage. Of ranks that
+  // do the same, only those that are to blame.
+  std::vector<Part> ListRepairs() const {
+    std::vector<Part> repairs;
+    if (replayer_.compares_ranks()) {
+      if (blamed_.size() > 1) AppendRepairsOf(blamed_, repairs);
+      for (const size_t rank : blamed_) AppendRepairsOf({rank}, repairs);
+    } else {
+      std::vector<size_t> order = Indices(ranks_.size());
+      std::stable_sort(order.begin(), order.end(), [this](size_t a, size_t b) {
+        return ranks_[a].saving.share > ranks_[b].saving.share;
+      });
+      order.resize(std::min(order.size(), kMaxRanksInDetail));
+      for (const size_t rank : order) AppendRepairsOf({rank}, repairs);
+    }
+    for (const int stage : stages_) {
+      if (stages_.size() < 2) break;
+      repairs.push_back({absl::StrCat("stage ", stage, "'s excess"),
+                         Select(job_, [&](int rank, int) { return job_.ranks[rank].stage == stage; })});
+      repairs.back().weight = kWeightOfStage;
+    }
+    FindSavings(repairs);
+    return repairs;
+  }
+
+  void AddRepairs() {
+    std::vector<Part> repairs = ListRepairs();
+    const auto is_small = [](const Part& part) {
+      return part.saving.share < kMinSaved || part.saving.low <= 0;
+    };
+    repairs.erase(std::remove_if(repairs.begin(), repairs.end(), is_small), repairs.end());
+    std::stable_sort(repairs.begin(), repairs.end(), [](const Part& a, const Part& b) {
+      return a.weight * a.saving.share > b.weight * b.saving.share;
+    });
+    if (repairs.size() > kMaxRepairs) repairs.erase(repairs.begin() + kMaxRepairs, repairs.end());
+    for (const Part& repair : repairs) *answer_.add_repairs() = ToProto(repair);
+    if (repairs.size() > 1) AddRepairsTogether(repairs);
+  }
+
+  // The best, and with it those that save most besides what is saved already.
+  void AddRepairsTogether(const std::vector<Part>& repairs) {
+    Part best = repairs[0];
+    for (size_t count = 1; count < kMaxTogether; ++count) {
+      std::vector<Part> unions;
+      for (const Part& repair : repairs) {
+        unions.push_back({absl::StrCat(best.name, ", ", repair.name), best.selection});
+        for (size_t i = 0; i < repair.selection.size(); ++i)
+          unions.back().selection[i] |= repair.selection[i];
+      }
+      FindSavings(unions);
+      const auto most = std::max_element(unions.begin(), unions.end(), [](const Part& a, const Part& b) {
+        return a.saving.share < b.saving.share;
+      });
+      if (most->saving.share < best.saving.share + kMinSaved) break;
+      best = *most;
+      *answer_.mutable_best_repairs_together() = ToProto(best);
+    }
+  }
+
+  void AddCommunication() {
+    Scenario scenario = {Scenario::kMeasured, Scenario::kScaled, 0,
+                         Select(job_, [this](int, int kind) { return job_.kinds[kind].communicates; })};
+    Part part("communication that nothing overlaps", {});
+    part.saving = SavingOf(replayer_.Replay({scenario})[0]);
+    *answer_.mutable_communication_overlapped() = ToProto(part);
+  }
+
+  void AddScaled() {
+    for (const ScaleQuestion& question : questions_) {
+      Part part(question.name, {});
+      part.saving = SavingOf(replayer_.Replay(
+          {{Scenario::kMeasured, Scenario::kScaled, question.factor, question.selection}})[0]);
+      *answer_.add_scaled() = ToProto(part);
+    }
+  }
+
+  void AddCriticalPath() {
+    const double total = Sum(measured_);
+    for (const PathPart& part : FindCriticalPath(job_)) {
+      CriticalPart& out = *answer_.add_critical_path();
+      out.set_rank(RankName(part.rank));
+      out.set_operation(job_.kinds[part.kind].name);
+      out.set_share(part.seconds / total);
+    }
+  }
+
+  void SetVerdict() {
+    if (answer_.replay_error() > kMaxReplayError || !std::isfinite(answer_.replay_error())) {
+      answer_.set_verdict(WHAT_IF_CANNOT_TELL);
+      answer_.set_conclusion(
+          absl::StrFormat("cannot tell: a replay of what was measured is %.1f %% off (limit %.0f %%), so "
+                          "ranks waited for more than the operations that are known",
+                          100 * answer_.replay_error(), 100 * kMaxReplayError));
+      return;
+    }
+    const bool compares_ranks = replayer_.compares_ranks();
+    if (compares_ranks && BlameRanksThatDoTheSame()) return;
+    if (job_.ranks.size() == 1) {
+      answer_.set_verdict(WHAT_IF_CANNOT_TELL);
+      answer_.set_conclusion("cannot tell: one rank has no others to be like");
+      return;
+    }
+    if (answer_.slowdown() < 1 + (compares_ranks ? kMinUneven : kMinSaved)) {
+      if (job_.incomplete) {
+        answer_.set_verdict(WHAT_IF_CANNOT_TELL);
+        answer_.set_conclusion(absl::StrCat("cannot tell: the ", job_.ranks.size(),
+                                            " ranks that are there are alike, and others are missing"));
+        return;
+      }
+      answer_.set_verdict(WHAT_IF_EVEN);
+      answer_.set_conclusion(
+          absl::StrFormat("nothing to mend: if all ranks were alike %s would take %s instead of %s", AStep(),
+                          FormatSeconds(answer_.ideal_seconds()), FormatSeconds(answer_.replayed_seconds())));
+      return;
+    }
+    if ((!compares_ranks && BlameRanks()) || BlameLastStage()) return;
+    answer_.set_verdict(WHAT_IF_UNEVEN);
+    answer_.set_conclusion(
+        absl::StrFormat("work is uneven, and no rank is to blame: %s takes %.2f times what it would if all "
+                        "ranks were alike",
+                        AStep(), answer_.slowdown()));
+  }
+
+  // A rank whose repair saves less may be like the others: of two that are, each takes more or less.
+  double LeastSavedByBlamed() const {
+    if (job_.work_spread <= 0 || answer_.replayed_seconds() <= 0) return kMinSaved;
+    const double level = kBlameError / static_cast<double>(ranks_.size());
+    const double by_chance = job_.work_slowdown + StudentTQuantile(1 - level, kSpreadDegreesOfFreedom) *
+                                                      std::sqrt(2) * job_.work_spread;
+    return std::max(kMinSaved, by_chance / answer_.replayed_seconds());
+  }
+
+  // Ranks that others do like work with; a stage's only rank may do more by design. The worst first: in a
+  // pipeline by what they take longer than those others.
+  std::vector<size_t> WorstOfThoseThatDoTheSame() const {
+    std::vector<size_t> worst = WorstFirst();
+    if (stages_.size() < 2) return worst;
+    std::map<int, int> size_of_stage;
+    for (const Job::Rank& rank : job_.ranks) ++size_of_stage[rank.stage];
+    worst.erase(std::remove_if(worst.begin(), worst.end(),
+                               [&](size_t rank) { return size_of_stage[job_.ranks[rank].stage] < 2; }),
+                worst.end());
+    SortByExcess(worst);
+    return worst;
+  }
+
+  // The fewest of the worst ranks that bring most of what the worst half brings.
+  bool BlameRanksThatDoTheSame() {
+    const std::vector<size_t> worst = WorstOfThoseThatDoTheSame();
+    const size_t most = std::min(std::max<size_t>(worst.size() / 2, 1), kMaxBlamed);
+    if (worst.size() < 2) return false;
+    std::vector<Part> sets;
+    for (size_t count = 1; count <= most; ++count) {
+      const std::vector<size_t> members(worst.begin(), worst.begin() + static_cast<int64_t>(count));
+      sets.push_back({NameOf(members), Select(job_, [&](int rank, int) {
+                        return std::find(members.begin(), members.end(), static_cast<size_t>(rank)) !=
+                               members.end();
+                      })});
+    }
+    FindSavings(sets);
+    double best = 0;
+    for (const Part& set : sets) best = std::max(best, set.saving.share);
+    const double least = LeastSavedByBlamed();
+    if (best < least) return false;
+    size_t count = 0;
+    while (sets[count].saving.share < kShareOfBest * best) ++count;
+    if (sets[count].saving.share < least || sets[count].saving.low <= 0) return false;
+    blamed_.assign(worst.begin(), worst.begin() + static_cast<int64_t>(count) + 1);
+    std::sort(blamed_.begin(), blamed_.end());
+    answer_.set_verdict(WHAT_IF_RANKS);
+    for (const size_t rank : blamed_) answer_.add_blamed_ranks(job_.ranks[rank].rank);
+    answer_.set_conclusion(absl::StrFormat("%s: like the others, %s would take %.0f %% less", NameOf(blamed_),
+                                           AStep(), 100 * sets[count].saving.share));
+    return true;
+  }
+
+  bool BlameRanks() {
+    if (!answer_.has_worst_ranks_share() || answer_.worst_ranks_share() < kMinShareOfBlamed) return false;
+    // Where all ranks of the last stage are among them it is the stage.
+    const auto is_last_but_not_worst = [this](const Job::Rank& rank) {
+      return rank.stage == *stages_.rbegin() &&
+             std::count(answer_.worst_ranks().begin(), answer_.worst_ranks().end(), rank.rank) == 0;
+    };
+    if (stages_.size() > 1 && std::none_of(job_.ranks.begin(), job_.ranks.end(), is_last_but_not_worst)) {
+      return false;
+    }
+    answer_.set_verdict(WHAT_IF_RANKS);
+    for (const int rank : answer_.worst_ranks()) answer_.add_blamed_ranks(rank);
+    answer_.set_conclusion(absl::StrFormat(
+        "rank%s %s: %.0f %% of what all repairs would bring", answer_.worst_ranks_size() > 1 ? "s" : "",
+        absl::StrJoin(answer_.worst_ranks(), ", "), 100 * answer_.worst_ranks_share()));
+    return true;
+  }
+
+  bool BlameLastStage() {
+    if (answer_.last_stage_share() < kMinShareOfBlamed) return false;
+    // Where work is uneven anyway, the last stage must surely take longer.
+    const Saving& saving = stage_parts_.back().saving;
+    if (replayer_.compares_ranks() && (saving.share < kMinSaved || saving.low <= 0)) return false;
+    answer_.set_verdict(WHAT_IF_LAST_STAGE);
+    answer_.set_conclusion(absl::StrFormat(
+        "the last stage, %d, has more work than the others: %.0f %% of what all repairs would bring",
+        *stages_.rbegin(), 100 * answer_.last_stage_share()));
+    return true;
+  }
+
+  const Job& job_;
+  const std::vector<ScaleQuestion>& questions_;
+  const ScenarioReplayer replayer_;
+  std::set<int> stages_;
+  std::set<int> replicas_;
+  std::map<std::string, int> ranks_of_host_;
+  std::vector<std::string> operations_;
+  int64_t num_iterations_ = 0;
+  // Of each step, in seconds.
+  std::vector<double> measured_;
+  std::vector<double> ideal_;
+  std::vector<Part> ranks_;
+  std::vector<Part> stage_parts_;
+  // Of ranks that do the same: who is to blame.
+  std::vector<size_t> blamed_;
+  WhatIfAnswer answer_;
+};
+
+}  // namespace
+
+WhatIfAnswer AnswerWhatIf(const Job& job, const std::vector<ScaleQuestion>& questions) {
+  return Analysis(job, questions).Answer();
+}
+
+}  // namespace ott::whatif

@@ -1,0 +1,334 @@
+// From a timeline to an answer.
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/questions/saved/ideal_timeline.h"
+#include "ott/questions/saved/timeline.h"
+#include "ott/questions/saved/timeline_job.h"
+#include "ott/questions/saved/what_if.h"
+#include "ott/questions/saved/what_if_text.h"
+
+namespace ott::whatif {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A pipeline of two stages in two replicas that does two microbatches forward and back. Times are
+// microseconds.
+struct Training {
+  int num_steps = 3;
+  int forward = 100;
+  int backward = 200;
+  int transfer = 10;
+  int optimizer = 50;
+  // Of a stage and replica, added to each forward computation.
+  int excess_stage = -1;
+  int excess_replica = -1;
+  int excess = 0;
+
+  std::vector<std::string> events;
+
+  int Forward(int stage, int replica) const {
+    const bool has_excess =
+        (excess_stage < 0 || stage == excess_stage) && (excess_replica < 0 || replica == excess_replica);
+    return forward + (has_excess ? excess : 0);
+  }
+
+  void Add(int stage, int replica, int step, const std::string& name, int sequence, int64_t start,
+           int64_t duration, int track) {
+    const int rank = stage * 2 + replica;
+    events.push_back(absl::StrCat(R"({"name":")", name, R"(","cat":")", name, R"(","ph":"X","pid":)", replica,
+                                  R"(,"tid":)", rank * 5 + track, R"(,"ts":)", start, R"(,"dur":)", duration,
+                                  R"(,"args":{"step":)", step, R"(,"model_chunk":0,"mb_id":)", sequence,
+                                  R"(,"seq_id":)", sequence, "}}"));
+  }
+
+  void AddStep(int step) {
+    const int64_t begin = step * 100000;
+    int64_t all_done = 0;
+    std::vector<int64_t> done;
+    for (int replica = 0; replica < 2; ++replica) {
+      int64_t end[2] = {begin, begin};
+      const int64_t forward0 = Forward(0, replica);
+      const int64_t forward1 = Forward(1, replica);
+      // Stage 0 forward twice, each sent to stage 1.
+      for (int i = 0; i < 2; ++i) {
+        Add(0, replica, step, "forward-compute", i, end[0], forward0, 0);
+        end[0] += forward0;
+        const int64_t send = end[0];
+        const int64_t both = std::max(send, end[1]);
+        Add(0, replica, step, "forward-send", i, send, both - send + transfer, 1);
+        Add(1, replica, step, "forward-recv", i, end[1], both - end[1] + transfer, 1);
+        Add(1, replica, step, "forward-compute", i, both + transfer, forward1, 0);
+        end[1] = both + transfer + forward1;
+      }
+      for (int i = 0; i < 2; ++i) {
+        Add(1, replica, step, "backward-compute", i, end[1], backward, 0);
+        end[1] += backward;
+        const int64_t both = std::max(end[0], end[1]);
+        Add(1, replica, step, "backward-send", i, end[1], both - end[1] + transfer, 1);
+        Add(0, replica, step, "backward-recv", i, end[0], both - end[0] + transfer, 1);
+        const int64_t start = both + transfer;
+        Add(0, replica, step, "backward-compute", i, start, backward, 0);
+        end[0] = start + backward;
+      }
+      for (const int64_t at : end) {
+        done.push_back(at);
+        all_done = std::max(all_done, at);
+      }
+    }
+    for (int i = 0; i < 4; ++i) {
+      Add(i % 2, i / 2, step, "optimizer-clip-main-grad", 0, done[i], all_done + transfer - done[i], 3);
+      Add(i % 2, i / 2, step, "optimizer", 0, all_done + transfer, optimizer, 0);
+    }
+  }
+
+  void AddNames() {
+    for (int rank = 0; rank < 4; ++rank) {
+      for (int track = 0; track < 5; ++track) {
+        events.push_back(absl::StrCat(R"({"ph":"M","name":"thread_name","pid":)", rank % 2, R"(,"tid":)",
+                                      rank * 5 + track, R"(,"args":{"name":"PP rank )", rank / 2,
+                                      R"(, TP rank 0, compute"}})"));
+      }
+    }
+  }
+
+  std::string Json() {
+    for (int step = 0; step < num_steps; ++step) AddStep(step);
+    AddNames();
+    return absl::StrCat("[", absl::StrJoin(events, ","), "]");
+  }
+};
+
+class WhatIfTest : public ::testing::Test {
+ protected:
+  WhatIfTest() { std::filesystem::create_directories(dir_); }
+
+  absl::StatusOr<Job> Read(const std::string& json) {
+    EXPECT_TRUE(WriteFileAtomically(path_, json).ok());
+    absl::StatusOr<Timeline> timeline = ReadTimeline(path_);
+    if (!timeline.ok()) return timeline.status();
+    return MakeJob(*std::move(timeline));
+  }
+
+  WhatIfAnswer Ask(Training training) {
+    const absl::StatusOr<Job> job = Read(training.Json());
+    EXPECT_TRUE(job.ok()) << job.status();
+    return AnswerWhatIf(*job);
+  }
+
+  const std::string dir_ =
+      ::testing::TempDir() + "/" + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string path_ = dir_ + "/timeline-x.json";
+};
+
+// The whole trace's figures are compared by questions/saved/compare_with_published.
+TEST_F(WhatIfTest, StepsOfAPublishedTraceTakeWhatWasPublished) {
+  absl::StatusOr<Timeline> timeline = ReadTimeline("questions/saved/testdata/straggler_analysis_cut.json.gz");
+  ASSERT_TRUE(timeline.ok()) << timeline.status();
+  const absl::StatusOr<Job> job = MakeJob(*std::move(timeline));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const WhatIfAnswer answer = AnswerWhatIf(*job);
+  ASSERT_EQ(answer.by_step_size(), 2);
+  EXPECT_NEAR(answer.by_step(0).measured_seconds(), 2.3816521167755127, 1e-3 * 2.38);
+  EXPECT_NEAR(answer.by_step(1).measured_seconds(), 2.3754515647888184, 1e-3 * 2.38);
+  EXPECT_NEAR(answer.by_step(0).replayed_seconds(), 2.339666260908416, 1e-5);
+  EXPECT_NEAR(answer.by_step(1).replayed_seconds(), 2.3333837408972613, 1e-5);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_LAST_STAGE);
+  EXPECT_LT(answer.replay_error(), 1e-6);
+}
+
+TEST_F(WhatIfTest, NothingIsToBeMendedWhereAllAreAlike) {
+  const WhatIfAnswer answer = Ask({});
+  EXPECT_EQ(answer.verdict(), WHAT_IF_EVEN);
+  EXPECT_NEAR(answer.slowdown(), 1, 1e-6);
+  EXPECT_LT(answer.replay_error(), 1e-6);
+  EXPECT_EQ(answer.repairs_size(), 0);
+  EXPECT_EQ(answer.num_steps(), 3);
+}
+
+TEST_F(WhatIfTest, ReplayTakesWhatThePipelineTakes) {
+  const WhatIfAnswer answer = Ask({});
+  EXPECT_NEAR(answer.measured_seconds(), answer.replayed_seconds(), 1e-9);
+  // Forward on stage 0, then both on stage 1, each after its transfer; backward on stage 1, then both on
+  // stage 0, each after its transfer; the last reduction and the optimizer.
+  const int microseconds = 100 + 2 * (10 + 100) + 200 + 2 * (10 + 200) + 10 + 50;
+  EXPECT_NEAR(answer.measured_seconds(), microseconds * 1e-6, 1e-9);
+}
+
+TEST_F(WhatIfTest, OneSlowRankIsBlamed) {
+  Training training;
+  training.excess_stage = 0;
+  training.excess_replica = 1;
+  training.excess = 300;
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_RANKS) << answer.conclusion();
+  EXPECT_THAT(answer.blamed_ranks(), ElementsAre(1));
+  EXPECT_GT(answer.worst_ranks_share(), 0.9);
+  ASSERT_GT(answer.repairs_size(), 0);
+  EXPECT_EQ(answer.repairs(0).name(), "rank 1's excess in \"forward-compute\"");
+  EXPECT_THAT(FormatWhatIfLine(answer),
+              HasSubstr("without rank 1's excess in \"forward-compute\" a step takes"));
+}
+
+TEST_F(WhatIfTest, LongLastStageIsNamedAndNoRank) {
+  Training training;
+  training.excess_stage = 1;
+  training.excess = 300;
+  const WhatIfAnswer answer = Ask(training);
+  EXPECT_EQ(answer.verdict(), WHAT_IF_LAST_STAGE) << answer.conclusion();
+  EXPECT_EQ(answer.blamed_ranks_size(), 0);
+  EXPECT_GT(answer.last_stage_share(), 0.9);
+  EXPECT_THAT(answer.conclusion(), HasSubstr("the last stage, 1,"));
+}
+
+TEST_F(WhatIfTest, ScaledQuestionIsAnswered) {
+  Training training;
+  training.excess_stage = 0;
+  training.excess_replica = 1;
+  training.excess = 300;
+  const absl::StatusOr<Job> job = Read(training.Json());
+  ASSERT_TRUE(job.ok());
+  const auto question = ParseScaleQuestion(*job, "rank=1,measurement=forward-compute,0.25");
+  ASSERT_TRUE(question.ok()) << question.status();
+  const WhatIfAnswer answer = AnswerWhatIf(*job, {*question});
+  ASSERT_EQ(answer.scaled_size(), 1);
+  // A quarter of 400 us is what the others take.
+  EXPECT_NEAR(answer.scaled(0).seconds(), Ask({}).measured_seconds(), 1e-7);
+}
+
+TEST_F(WhatIfTest, UnknownNamesInAQuestionAreRefusedWithWhatThereIs) {
+  const absl::StatusOr<Job> job = Read(Training().Json());
+  ASSERT_TRUE(job.ok());
+  for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
+           {"rank=9,0.5", "no rank=9 here; there are 0, 1, 2, 3"},
+           {"measurement=nothing,0.5", "no measurement=nothing here; there are backward-compute"},
+           {"colour=1,0.5", "no \"colour\" here; there are measurement"},
+           {"rank=1", "ends with no factor"},
+           {"rank=1,-1", "ends with no factor"},
+           {"rank=1,nan", "ends with no factor"}}) {
+    const auto question = ParseScaleQuestion(*job, text);
+    EXPECT_EQ(question.status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(question.status().message()), HasSubstr(message));
+  }
+}
+
+TEST_F(WhatIfTest, MissingRankIsNamedAndMakesTheAnswerIncomplete) {
+  Training training;
+  training.Json();
+  std::vector<std::string> left;
+  for (const std::string& event : training.events) {
+    // Rank 3's tracks.
+    if (event.find("\"tid\":15,") == std::string::npos && event.find("\"tid\":16,") == std::string::npos &&
+        event.find("\"tid\":18,") == std::string::npos) {
+      left.push_back(event);
+    }
+  }
+  const absl::StatusOr<Job> job = Read(absl::StrCat("[", absl::StrJoin(left, ","), "]"));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const WhatIfAnswer answer = AnswerWhatIf(*job);
+  EXPECT_TRUE(answer.incomplete());
+  EXPECT_THAT(answer.notes(), Contains(HasSubstr("1 rank is missing: stage 1 of replica 1")));
+}
+
+TEST_F(WhatIfTest, SizesBesideTheTimelineSayWhatIsMissing) {
+  ASSERT_TRUE(WriteFileAtomically(dir_ + "/meta-x.yaml", "trial_name: x\ndp_size: 3\npp_size: 2\n").ok());
+  const absl::StatusOr<Job> job = Read(Training().Json());
+  ASSERT_TRUE(job.ok());
+  EXPECT_TRUE(job->incomplete);
+  EXPECT_THAT(job->notes, Contains(HasSubstr("2 ranks are missing: stage 0 of replica 2")));
+}
+
+TEST_F(WhatIfTest, MissingOperationsAreNotedAndTheRestIsReplayed) {
+  Training training;
+  training.Json();
+  const auto second_receive =
+      std::find_if(training.events.begin(), training.events.end(), [](const std::string& event) {
+        return event.find("forward-recv") != std::string::npos &&
+               event.find("\"seq_id\":0") != std::string::npos &&
+               event.find("\"step\":1,") != std::string::npos;
+      });
+  ASSERT_NE(second_receive, training.events.end());
+  training.events.erase(second_receive);
+  const absl::StatusOr<Job> job = Read(absl::StrCat("[", absl::StrJoin(training.events, ","), "]"));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_THAT(job->notes, Contains(HasSubstr("step 1: rank 2 has 9 operations")));
+  EXPECT_THAT(job->notes, Contains(HasSubstr("1 sends and receives without their partner")));
+  EXPECT_NEAR(AnswerWhatIf(*job).replay_error(), 0, 1e-6);
+}
+
+TEST_F(WhatIfTest, OperationsThatWaitForEachOtherInACircleAreNamed) {
+  Training training;
+  training.Json();
+  // Rank 2 computes the second microbatch first, which it receives after it computed the first.
+  for (std::string& event : training.events) {
+    const auto has = [&](std::string_view part) { return event.find(part) != std::string::npos; };
+    if (!has("\"tid\":10,") || !has("forward-compute")) continue;
+    const char number = has("\"seq_id\":0") ? '1' : '0';
+    for (const std::string_view name : {"\"mb_id\":", "\"seq_id\":"})
+      event[event.find(name) + name.size()] = number;
+  }
+  const absl::Status status = Read(absl::StrCat("[", absl::StrJoin(training.events, ","), "]")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("operations wait for each other in a circle: "));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("forward-compute on rank 2"));
+}
+
+TEST_F(WhatIfTest, UnknownOperationsAreCountedByName) {
+  Training training;
+  training.Json();
+  training.Add(0, 0, 0, "data-load", 0, 0, 10, 0);
+  const absl::StatusOr<Job> job =
+      Read(absl::StrCat("{\"traceEvents\": [", absl::StrJoin(training.events, ","), "]}"));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_THAT(job->notes, Contains(HasSubstr("1 operations not used: \"data-load\" is no operation")));
+}
+
+TEST_F(WhatIfTest, WhatIsNoTimelineIsRefused) {
+  const std::string whole = Training().Json();
+  for (const auto& [text, code] : std::vector<std::pair<std::string, absl::StatusCode>>{
+           {"", absl::StatusCode::kDataLoss},
+           {whole.substr(0, whole.size() / 2), absl::StatusCode::kDataLoss},
+           {std::string(100000, '['), absl::StatusCode::kDataLoss},
+           {"[]", absl::StatusCode::kInvalidArgument},
+           {"{\"traceEvents\": 3}", absl::StatusCode::kInvalidArgument},
+           {R"([{"ph":"X","cat":"optimizer","pid":0,"tid":0,"ts":NaN,"dur":1,"args":{"step":0,"seq_id":0}}])",
+            absl::StatusCode::kInvalidArgument}}) {
+    EXPECT_EQ(Read(text).status().code(), code) << text.substr(0, 50);
+  }
+  EXPECT_EQ(ReadTimeline(dir_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadTimeline(dir_ + "/nothing").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(WhatIfTest, CutGzipFileIsRefused) {
+  absl::StatusOr<std::string> bytes = ReadFile("questions/saved/testdata/straggler_analysis_cut.json.gz");
+  ASSERT_TRUE(bytes.ok());
+  const absl::StatusOr<Job> job = Read(bytes->substr(0, bytes->size() / 2));
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(job.status().message()), HasSubstr("cut or damaged"));
+}
+
+TEST_F(WhatIfTest, TimelineHoldsBothRuns) {
+  const absl::StatusOr<Job> job = Read(Training().Json());
+  ASSERT_TRUE(job.ok());
+  ASSERT_TRUE(WriteIdealTimeline(*job, dir_ + "/ideal.json").ok());
+  const absl::StatusOr<std::string> text = ReadFile(dir_ + "/ideal.json");
+  ASSERT_TRUE(text.ok());
+  for (const char* const part : {"rank 3 measured", "rank 3 ideal", "critical path", "optimizer on rank 0"}) {
+    EXPECT_THAT(*text, HasSubstr(part));
+  }
+}
+
+}  // namespace
+}  // namespace ott::whatif
