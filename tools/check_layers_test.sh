@@ -17,7 +17,7 @@ expect() {
 }
 
 expect 0 "" //core/dump:dump //core/tensor:tensor
-expect 0 "" //tools/ab:ab //core/stopwatch:stopwatch
+expect 0 "" //questions/faster //core/stopwatch:stopwatch
 expect 0 "" //dist/comm:mpi_communicator @mpi//:mpi
 expect 0 "" //tools/trace:speedscope_test //tools:ott
 expect 1 "core/compare comes after core/dump" //core/dump:dump //core/compare:compare

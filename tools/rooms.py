@@ -48,7 +48,7 @@ ROOMS = [
     "tools/crosscheck",
     "tools/calibrate",
     "tools/stats",
-    "tools/ab",
+    "questions/faster",
     "tools/report",
     "tools/package",
     "tools",

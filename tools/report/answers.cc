@@ -15,11 +15,11 @@
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/stats/cluster_summary.h"
 #include "ott/dist/stats/cluster_table.h"
+#include "ott/questions/faster/report.h"
 #include "ott/questions/hang/hang_report.h"
 #include "ott/questions/origin/origin_text.h"
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
-#include "tools/ab/report.h"
 #include "tools/report/comparison_document.h"
 #include "tools/report/display_text.h"
 

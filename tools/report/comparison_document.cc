@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "tools/ab/report.h"
+#include "ott/questions/faster/report.h"
 #include "tools/report/display_text.h"
 #include "tools/report/page.h"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tools/ab/comparison.h"
+#include "ott/questions/faster/comparison.h"
 #include "tools/report/document.h"
 
 namespace ott::report {

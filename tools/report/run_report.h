@@ -14,10 +14,10 @@
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_info.pb.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
+#include "ott/questions/faster/comparison.h"
 #include "ott/questions/hang/hang.pb.h"
 #include "ott/questions/origin/origin.pb.h"
 #include "ott/questions/saved/what_if.pb.h"
-#include "tools/ab/comparison.h"
 #include "tools/crosscheck/error_trend.h"
 
 namespace ott::report {

@@ -1,7 +1,7 @@
 // What is compared: the processes of two sides, and the times that each of them took.
 
-#ifndef OTT_TOOLS_AB_SAMPLES_H_
-#define OTT_TOOLS_AB_SAMPLES_H_
+#ifndef OTT_QUESTIONS_FASTER_SAMPLES_H_
+#define OTT_QUESTIONS_FASTER_SAMPLES_H_
 
 #include <cstddef>
 #include <map>
@@ -48,4 +48,4 @@ struct Samples {
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_SAMPLES_H_
+#endif  // OTT_QUESTIONS_FASTER_SAMPLES_H_

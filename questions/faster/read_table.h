@@ -1,13 +1,13 @@
 // CSV and JSON lines of single times.
 
-#ifndef OTT_TOOLS_AB_READ_TABLE_H_
-#define OTT_TOOLS_AB_READ_TABLE_H_
+#ifndef OTT_QUESTIONS_FASTER_READ_TABLE_H_
+#define OTT_QUESTIONS_FASTER_READ_TABLE_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/ab/samples.h"
+#include "ott/questions/faster/samples.h"
 
 namespace ott::ab {
 
@@ -30,4 +30,4 @@ absl::StatusOr<std::vector<Process>> CollectRows(const std::string& path, std::v
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_READ_TABLE_H_
+#endif  // OTT_QUESTIONS_FASTER_READ_TABLE_H_

@@ -1,4 +1,4 @@
-#include "tools/ab/read_run.h"
+#include "ott/questions/faster/read_run.h"
 
 #include <algorithm>
 #include <cmath>

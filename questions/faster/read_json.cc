@@ -1,4 +1,4 @@
-#include "tools/ab/read_json.h"
+#include "questions/faster/read_json.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
-#include "tools/ab/read_table.h"
+#include "questions/faster/read_table.h"
 
 namespace ott::ab {
 namespace {

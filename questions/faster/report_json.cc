@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "tools/ab/report.h"
+#include "ott/questions/faster/report.h"
 
 namespace ott::ab {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/ab/conditions.h"
+#include "questions/faster/conditions.h"
 
 #include <algorithm>
 #include <cmath>

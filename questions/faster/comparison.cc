@@ -1,4 +1,4 @@
-#include "tools/ab/comparison.h"
+#include "ott/questions/faster/comparison.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 #include "ott/core/statistics/mean_difference.h"
 #include "ott/core/statistics/modes.h"
 #include "ott/core/statistics/warm_up.h"
-#include "tools/ab/conditions.h"
+#include "questions/faster/conditions.h"
 
 namespace ott::ab {
 namespace {

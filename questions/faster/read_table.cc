@@ -1,4 +1,4 @@
-#include "tools/ab/read_table.h"
+#include "questions/faster/read_table.h"
 
 #include <algorithm>
 #include <cmath>

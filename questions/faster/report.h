@@ -1,12 +1,12 @@
 // The answer, for people and for programs.
 
-#ifndef OTT_TOOLS_AB_REPORT_H_
-#define OTT_TOOLS_AB_REPORT_H_
+#ifndef OTT_QUESTIONS_FASTER_REPORT_H_
+#define OTT_QUESTIONS_FASTER_REPORT_H_
 
 #include <string>
 
-#include "tools/ab/comparison.h"
-#include "tools/ab/samples.h"
+#include "ott/questions/faster/comparison.h"
+#include "ott/questions/faster/samples.h"
 
 namespace ott::ab {
 
@@ -31,4 +31,4 @@ std::string ToJUnitXml(const Comparison& comparison);
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_REPORT_H_
+#endif  // OTT_QUESTIONS_FASTER_REPORT_H_

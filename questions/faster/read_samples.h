@@ -1,13 +1,13 @@
 // The times of processes from what they left on disk. What a file is, its content says, not its name.
 
-#ifndef OTT_TOOLS_AB_READ_SAMPLES_H_
-#define OTT_TOOLS_AB_READ_SAMPLES_H_
+#ifndef OTT_QUESTIONS_FASTER_READ_SAMPLES_H_
+#define OTT_QUESTIONS_FASTER_READ_SAMPLES_H_
 
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/ab/samples.h"
+#include "ott/questions/faster/samples.h"
 
 namespace ott::ab {
 
@@ -40,4 +40,4 @@ absl::StatusOr<Samples> ReadSides(const std::vector<std::string>& a, const std::
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_READ_SAMPLES_H_
+#endif  // OTT_QUESTIONS_FASTER_READ_SAMPLES_H_

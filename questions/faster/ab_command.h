@@ -1,13 +1,13 @@
 // `ott ab`: did it become faster?
 
-#ifndef OTT_TOOLS_AB_AB_COMMAND_H_
-#define OTT_TOOLS_AB_AB_COMMAND_H_
+#ifndef OTT_QUESTIONS_FASTER_AB_COMMAND_H_
+#define OTT_QUESTIONS_FASTER_AB_COMMAND_H_
 
 #include <functional>
 #include <string>
 
 #include "CLI/CLI.hpp"
-#include "tools/ab/comparison.h"
+#include "ott/questions/faster/comparison.h"
 
 namespace ott::ab {
 
@@ -20,4 +20,4 @@ void AddAbCommand(CLI::App& app, PageOfComparison page, int* exit_code);
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_AB_COMMAND_H_
+#endif  // OTT_QUESTIONS_FASTER_AB_COMMAND_H_

@@ -1,12 +1,12 @@
 // The times of a run of many ranks, from its run directory (dist/directory/run_directory.h).
 
-#ifndef OTT_TOOLS_AB_READ_RUN_H_
-#define OTT_TOOLS_AB_READ_RUN_H_
+#ifndef OTT_QUESTIONS_FASTER_READ_RUN_H_
+#define OTT_QUESTIONS_FASTER_READ_RUN_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tools/ab/samples.h"
+#include "ott/questions/faster/samples.h"
 
 namespace ott::ab {
 
@@ -24,4 +24,4 @@ absl::StatusOr<Process> ReadRun(const std::string& run_dir);
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_READ_RUN_H_
+#endif  // OTT_QUESTIONS_FASTER_READ_RUN_H_

@@ -1,7 +1,7 @@
 // Runs a program to its end, and no longer than the user wants.
 
-#ifndef OTT_TOOLS_AB_RUN_PROGRAM_H_
-#define OTT_TOOLS_AB_RUN_PROGRAM_H_
+#ifndef OTT_QUESTIONS_FASTER_RUN_PROGRAM_H_
+#define OTT_QUESTIONS_FASTER_RUN_PROGRAM_H_
 
 #include <signal.h>
 
@@ -63,4 +63,4 @@ std::string DescribeFailure(int wait_status);
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_RUN_PROGRAM_H_
+#endif  // OTT_QUESTIONS_FASTER_RUN_PROGRAM_H_

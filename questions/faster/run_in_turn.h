@@ -1,7 +1,7 @@
 // Runs two commands in turn, each in fresh processes, until there is an answer.
 
-#ifndef OTT_TOOLS_AB_RUN_IN_TURN_H_
-#define OTT_TOOLS_AB_RUN_IN_TURN_H_
+#ifndef OTT_QUESTIONS_FASTER_RUN_IN_TURN_H_
+#define OTT_QUESTIONS_FASTER_RUN_IN_TURN_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
-#include "tools/ab/samples.h"
+#include "ott/questions/faster/samples.h"
 
 namespace ott::ab {
 
@@ -57,4 +57,4 @@ absl::StatusOr<Turns> RunInTurn(const TurnOptions& options,
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_RUN_IN_TURN_H_
+#endif  // OTT_QUESTIONS_FASTER_RUN_IN_TURN_H_

@@ -1,7 +1,7 @@
 // Whether B is faster than A, with the rate at which such an answer is wrong.
 
-#ifndef OTT_TOOLS_AB_COMPARISON_H_
-#define OTT_TOOLS_AB_COMPARISON_H_
+#ifndef OTT_QUESTIONS_FASTER_COMPARISON_H_
+#define OTT_QUESTIONS_FASTER_COMPARISON_H_
 
 #include <cstddef>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/ab/samples.h"
+#include "ott/questions/faster/samples.h"
 
 namespace ott::ab {
 
@@ -91,4 +91,4 @@ absl::StatusOr<Comparison> Compare(const Samples& samples, const CompareOptions&
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_COMPARISON_H_
+#endif  // OTT_QUESTIONS_FASTER_COMPARISON_H_

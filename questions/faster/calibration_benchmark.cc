@@ -27,8 +27,8 @@
 
 #include "ott/core/base/check.h"
 #include "ott/core/statistics/distributions.h"
-#include "tools/ab/comparison.h"
-#include "tools/ab/read_samples.h"
+#include "ott/questions/faster/comparison.h"
+#include "ott/questions/faster/read_samples.h"
 
 namespace ott::ab {
 namespace {

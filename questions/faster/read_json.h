@@ -1,12 +1,12 @@
 // JSON that benchmarks write.
 
-#ifndef OTT_TOOLS_AB_READ_JSON_H_
-#define OTT_TOOLS_AB_READ_JSON_H_
+#ifndef OTT_QUESTIONS_FASTER_READ_JSON_H_
+#define OTT_QUESTIONS_FASTER_READ_JSON_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tools/ab/read_samples.h"
+#include "ott/questions/faster/read_samples.h"
 
 namespace ott::ab {
 
@@ -16,4 +16,4 @@ absl::StatusOr<SideSamples> ReadJson(const std::string& path, const std::string&
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_READ_JSON_H_
+#endif  // OTT_QUESTIONS_FASTER_READ_JSON_H_

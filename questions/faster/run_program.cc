@@ -1,4 +1,4 @@
-#include "tools/ab/run_program.h"
+#include "questions/faster/run_program.h"
 
 #include <fcntl.h>
 #include <spawn.h>

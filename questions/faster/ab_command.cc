@@ -1,4 +1,4 @@
-#include "tools/ab/ab_command.h"
+#include "questions/faster/ab_command.h"
 
 #include <unistd.h>
 
@@ -24,10 +24,10 @@
 #include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
-#include "tools/ab/comparison.h"
-#include "tools/ab/read_samples.h"
-#include "tools/ab/report.h"
-#include "tools/ab/run_in_turn.h"
+#include "ott/questions/faster/comparison.h"
+#include "ott/questions/faster/read_samples.h"
+#include "ott/questions/faster/report.h"
+#include "ott/questions/faster/run_in_turn.h"
 #include "tools/exit_code.h"
 
 namespace ott::ab {

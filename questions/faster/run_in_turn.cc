@@ -1,4 +1,4 @@
-#include "tools/ab/run_in_turn.h"
+#include "ott/questions/faster/run_in_turn.h"
 
 #include <algorithm>
 #include <chrono>
@@ -16,9 +16,9 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
 #include "ott/dist/directory/run_directory.h"
-#include "tools/ab/read_run.h"
-#include "tools/ab/read_samples.h"
-#include "tools/ab/run_program.h"
+#include "ott/questions/faster/read_run.h"
+#include "ott/questions/faster/read_samples.h"
+#include "questions/faster/run_program.h"
 
 namespace ott::ab {
 namespace {

@@ -1,7 +1,7 @@
 // Text inside of XML.
 
-#ifndef OTT_TOOLS_AB_MARKUP_H_
-#define OTT_TOOLS_AB_MARKUP_H_
+#ifndef OTT_QUESTIONS_FASTER_MARKUP_H_
+#define OTT_QUESTIONS_FASTER_MARKUP_H_
 
 #include <string>
 
@@ -19,4 +19,4 @@ inline std::string EscapeMarkup(const std::string& text) {
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_MARKUP_H_
+#endif  // OTT_QUESTIONS_FASTER_MARKUP_H_

@@ -16,9 +16,9 @@
 #include "ott/core/base/file.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
-#include "tools/ab/comparison.h"
-#include "tools/ab/read_samples.h"
-#include "tools/ab/report.h"
+#include "ott/questions/faster/comparison.h"
+#include "ott/questions/faster/read_samples.h"
+#include "ott/questions/faster/report.h"
 
 namespace ott::ab {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/ab/report.h"
+#include "ott/questions/faster/report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/csv.h"
 #include "ott/core/base/text_table.h"
-#include "tools/ab/markup.h"
+#include "questions/faster/markup.h"
 
 namespace ott::ab {
 namespace {

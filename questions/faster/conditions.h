@@ -1,12 +1,12 @@
 // What makes a comparison void, or weaker than it looks.
 
-#ifndef OTT_TOOLS_AB_CONDITIONS_H_
-#define OTT_TOOLS_AB_CONDITIONS_H_
+#ifndef OTT_QUESTIONS_FASTER_CONDITIONS_H_
+#define OTT_QUESTIONS_FASTER_CONDITIONS_H_
 
 #include <vector>
 
-#include "tools/ab/comparison.h"
-#include "tools/ab/samples.h"
+#include "ott/questions/faster/comparison.h"
+#include "ott/questions/faster/samples.h"
 
 namespace ott::ab {
 
@@ -18,4 +18,4 @@ void CheckConditions(const Samples& samples, const std::vector<double>& logarith
 
 }  // namespace ott::ab
 
-#endif  // OTT_TOOLS_AB_CONDITIONS_H_
+#endif  // OTT_QUESTIONS_FASTER_CONDITIONS_H_

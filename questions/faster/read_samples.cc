@@ -1,4 +1,4 @@
-#include "tools/ab/read_samples.h"
+#include "ott/questions/faster/read_samples.h"
 
 #include <glob.h>
 
@@ -16,9 +16,9 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
 #include "ott/dist/directory/run_directory.h"
-#include "tools/ab/read_json.h"
-#include "tools/ab/read_run.h"
-#include "tools/ab/read_table.h"
+#include "ott/questions/faster/read_run.h"
+#include "questions/faster/read_json.h"
+#include "questions/faster/read_table.h"
 
 namespace ott::ab {
 namespace {
