@@ -17,8 +17,8 @@
 #include "ott/questions/faster/comparison.h"
 #include "ott/questions/hang/hang.pb.h"
 #include "ott/questions/origin/origin.pb.h"
+#include "ott/questions/right/crosscheck/error_trend.h"
 #include "ott/questions/saved/what_if.pb.h"
-#include "tools/crosscheck/error_trend.h"
 
 namespace ott::report {
 

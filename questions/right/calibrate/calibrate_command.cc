@@ -1,0 +1,64 @@
+#include "questions/right/calibrate/calibrate_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/check/tolerance_file.h"
+#include "ott/questions/right/calibrate/calibrate.h"
+#include "tools/exit_code.h"
+
+namespace ott::calibrate {
+namespace {
+
+struct CalibrateFlags {
+  std::vector<std::string> runs;
+  std::string output;
+  std::optional<double> factor;
+};
+
+absl::StatusOr<std::string> CalibrateTo(const CalibrateFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(const Calibration calibration, Calibrate(flags.runs, flags.factor));
+  OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, TolerancesToText(calibration.tolerances)));
+  return absl::StrCat(flags.output, ": ", ToText(calibration));
+}
+
+int RunCalibrate(const CalibrateFlags& flags) {
+  const absl::StatusOr<std::string> text = CalibrateTo(flags);
+  if (!text.ok()) {
+    std::fprintf(stderr, "ott calibrate: %s\n", std::string(text.status().message()).c_str());
+    return kExitCouldNotTell;
+  }
+  std::fputs(text->c_str(), stdout);
+  return kExitGood;
+}
+
+}  // namespace
+
+void AddCalibrateCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("calibrate", "Tolerances from repetitions of one training");
+  const auto flags = std::make_shared<CalibrateFlags>();
+  command->add_option("RUN", flags->runs, "Run directories with dumps, two or more")
+      ->required()
+      ->expected(2, CLI::detail::expected_max_vector_size);
+  command->add_option("-o,--output", flags->output, "File to write")->required();
+  command
+      ->add_option(
+          "--factor", flags->factor,
+          "What is beyond so many times the noise is a finding; by default by the number of runs: "
+          "Student's t, 63.7 for 2 runs, 9.9 for 3, 5.8 for 4, 5 for more, and what leaving each out "
+          "needs")
+      ->check(CLI::Range(1.0, 1e6));
+  command->footer(
+      "Exit code: 0 calibrated, 2 the runs are no repetitions, equal bit for bit, or cannot be read.\n"
+      "Examples:\n  ott calibrate out/run1 out/run2 out/run3 -o tolerances.textproto\n"
+      "  ott crosscheck out/run1 out/optimized --tolerances tolerances.textproto");
+  command->callback([flags, exit_code] { *exit_code = RunCalibrate(*flags); });
+}
+
+}  // namespace ott::calibrate

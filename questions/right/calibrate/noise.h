@@ -1,0 +1,84 @@
+// What differs between runs that should be equal, and the tolerances that follow from it.
+
+#ifndef OTT_QUESTIONS_RIGHT_CALIBRATE_NOISE_H_
+#define OTT_QUESTIONS_RIGHT_CALIBRATE_NOISE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ott/dist/check/tolerances.pb.h"
+
+namespace ott::calibrate {
+
+// How often a run like the others may be found different for one direction in which they differ.
+inline constexpr double kFalseAlarmProbability = 0.01;
+// Many tensors and iterations are many directions, of which few runs show few.
+inline constexpr double kMinFactor = 5;
+
+// How many times the noise of so many runs their difference from one more stays within, except with
+// kFalseAlarmProbability: Student's t, as differences of normal variables are distributed. The noise is the
+// root mean square of the differences of each two of the runs. 63.7 for 2, 9.9 for 3, 5.8 for 4, kMinFactor
+// from 5 on.
+// REQUIRES: num_runs >= 2
+double FactorFor(int num_runs);
+
+// The largest absolute differences of tensors between each two runs, by iteration. Not thread-safe.
+class Noise {
+ public:
+  void AddIteration(int64_t iteration) { iterations_.insert(iteration); }
+  // The largest of several counts.
+  void Add(const std::string& tensor, int64_t iteration, int run, int other, double difference);
+  // What one rounding may change in the tensor's largest number.
+  void AddRounding(const std::string& tensor, int64_t iteration, double rounding);
+
+  // Whether the tensor differs between any two runs.
+  bool Has(const std::string& tensor) const { return tensors_.count(tensor) != 0; }
+  bool AreEqual(int run, int other) const;
+
+  // factor times the noise between `runs`: in an iteration the largest of those of the dumps before, then and
+  // after, as runs may be alike by chance, and one rounding at least.
+  Tolerances Fit(const std::vector<int>& runs, double factor) const;
+
+  // How each of the runs, left out, would have compared with the others by the tolerances that they give.
+  struct LeftOut {
+    int run = 0;
+    // The largest part of a tolerance that a difference from one of the others takes, and where: more than 1
+    // is a false alarm, infinity a difference where the others are equal bit for bit in all iterations.
+    double part = 0;
+    std::string tensor;
+    int64_t iteration = 0;
+  };
+  // factor: absent: FactorFor() the number of the others.
+  // REQUIRES: at least three runs
+  std::vector<LeftOut> LeaveOneOut(const std::vector<int>& runs, std::optional<double> factor) const;
+
+  // How many times the largest difference between `runs` the tolerances are, of all tensors and iterations in
+  // which there is one: the median, and the largest.
+  std::pair<double, double> Looseness(const std::vector<int>& runs, double factor) const;
+
+ private:
+  struct Sample {
+    std::map<std::pair<int, int>, double> differences;  // by the lower and the higher run
+    double rounding = 0;
+  };
+  using Samples = std::map<int64_t, Sample>;
+
+  static double Between(const Sample& sample, int run, int other);
+  static double Largest(const Sample& sample, const std::vector<int>& runs);
+  static double RootMeanSquare(const Sample& sample, const std::vector<int>& runs);
+  // Nothing where the runs have the same in all iterations.
+  static std::map<int64_t, double> AtolOf(const Samples& samples, const std::vector<int>& runs,
+                                          double factor);
+
+  std::set<int64_t> iterations_;
+  std::map<std::string, Samples> tensors_;
+};
+
+}  // namespace ott::calibrate
+
+#endif  // OTT_QUESTIONS_RIGHT_CALIBRATE_NOISE_H_

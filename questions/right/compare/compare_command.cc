@@ -1,0 +1,154 @@
+#include "questions/right/compare/compare_command.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/check/tolerance_file.h"
+#include "ott/questions/right/compare/compare_runs.h"
+#include "ott/questions/right/compare/runs_report.h"
+#include "tools/exit_code.h"
+
+namespace ott::compare {
+namespace {
+
+struct CompareFlags {
+  std::string reference;
+  std::string current;
+  std::string format = "text";
+  std::string output;
+  std::vector<std::string> tolerances;
+  std::string tolerances_file;
+  bool warn_only = false;
+  CompareRunsOptions options;
+};
+
+std::string Report(const RunsComparison& comparison, const std::string& format) {
+  if (format == "json") return ToJson(comparison);
+  if (format == "csv") return ToCsv(comparison);
+  if (format == "junit") return ToJUnitXml(comparison);
+  return ToText(comparison);
+}
+
+// "GLOB=ATOL,RTOL"
+absl::StatusOr<PathTolerance> ParsePathTolerance(const std::string& text) {
+  const size_t equals = text.rfind('=');
+  PathTolerance tolerance;
+  const std::vector<std::string> numbers =
+      absl::StrSplit(equals == std::string::npos ? "" : text.substr(equals + 1), ',');
+  if (numbers.size() != 2 || !absl::SimpleAtod(numbers[0], &tolerance.tolerance.atol) ||
+      !absl::SimpleAtod(numbers[1], &tolerance.tolerance.rtol)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tolerance ", text, ": needs GLOB=ATOL,RTOL, as in '*.gradients.*=1e-4,1e-3'"));
+  }
+  tolerance.glob = text.substr(0, equals);
+  return tolerance;
+}
+
+absl::StatusOr<RunsComparison> Compare(const CompareFlags& flags) {
+  CompareRunsOptions options = flags.options;
+  options.keep_results = flags.format == "csv" || flags.format == "junit";
+  for (const std::string& text : flags.tolerances) {
+    OTT_ASSIGN_OR_RETURN(PathTolerance tolerance, ParsePathTolerance(text));
+    tolerance.tolerance.nan_equal = options.compare.tensors.tolerance.nan_equal;
+    options.compare.path_tolerances.push_back(std::move(tolerance));
+  }
+  if (!flags.tolerances_file.empty()) {
+    OTT_ASSIGN_OR_RETURN(options.tolerances, ToleranceFile::Read(flags.tolerances_file));
+  }
+  return CompareRuns(flags.reference, flags.current, options);
+}
+
+int ExitCode(Verdict verdict, bool warn_only) {
+  switch (verdict) {
+    case Verdict::kEqual:
+      return kExitGood;
+    case Verdict::kDifferent:
+      return warn_only ? kExitGood : kExitBad;
+    case Verdict::kCouldNotCompare:
+      break;
+  }
+  return kExitCouldNotTell;
+}
+
+int RunCompare(const CompareFlags& flags) {
+  const absl::StatusOr<RunsComparison> comparison = Compare(flags);
+  absl::Status status = comparison.status();
+  if (comparison.ok() && !flags.output.empty()) {
+    status = WriteFileAtomically(flags.output, Report(*comparison, flags.format));
+  }
+  if (!status.ok()) {
+    std::fprintf(stderr, "ott compare: %s\n", std::string(status.message()).c_str());
+    return kExitCouldNotTell;
+  }
+  std::fputs(Report(*comparison, flags.output.empty() ? flags.format : "text").c_str(), stdout);
+  return ExitCode(comparison->verdict(), flags.warn_only);
+}
+
+}  // namespace
+
+void AddCompareCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("compare", "What first differs between two runs, or two dumps");
+  const auto flags = std::make_shared<CompareFlags>();
+  flags->options.compare.tensors.num_worst = 1;
+  Tolerance& tolerance = flags->options.compare.tensors.tolerance;
+  command->add_option("REFERENCE", flags->reference, "Run directory, folder of dumps, or dump")->required();
+  command->add_option("CURRENT", flags->current, "The same kind of folder")->required();
+  command->add_option("--atol", tolerance.atol, "Absolute tolerance")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_option("--rtol", tolerance.rtol, "Tolerance relative to the reference; both add up")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_flag("--bitwise", tolerance.bitwise, "Only equal bits are equal")
+      ->excludes("--atol")
+      ->excludes("--rtol");
+  command
+      ->add_flag("--default-tolerances", flags->options.compare.default_tolerances,
+                 "torch.testing's tolerance of each tensor's dtype instead of --atol and --rtol")
+      ->excludes("--atol")
+      ->excludes("--rtol")
+      ->excludes("--bitwise");
+  command
+      ->add_option("--tolerance", flags->tolerances,
+                   "GLOB=ATOL,RTOL: another tolerance for the tensors whose path matches; the first counts")
+      ->allow_extra_args(false);
+  command->add_option("--tolerances", flags->tolerances_file,
+                      "File that `ott calibrate` wrote, for the tensors that it names");
+  command->add_flag("--nan-equal", tolerance.nan_equal, "NaN equals NaN");
+  command->add_flag("--allow-missing", flags->options.compare.allow_missing,
+                    "Tensors that only the reference has do not count");
+  command->add_flag("--allow-extra", flags->options.compare.allow_extra,
+                    "Tensors that only the current has do not count");
+  command->add_flag("--order", flags->options.compare.compare_order,
+                    "Names in another order count as a difference");
+  command->add_flag("--allow-empty", flags->options.allow_empty,
+                    "Where no dump has a number on either side, equal instead of \"could not compare\"");
+  command
+      ->add_option("--worst", flags->options.compare.tensors.num_worst,
+                   "Elements with the largest error that are shown of a tensor")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_flag("--warn-only", flags->warn_only, "Exit code 0 although different");
+  command->add_option("--format", flags->format, "text and json sum up; csv and junit have every tensor")
+      ->check(CLI::IsMember({"text", "json", "csv", "junit"}))
+      ->capture_default_str();
+  command->add_option("-o,--output", flags->output,
+                      "Writes the report to this file; standard output then has the text");
+  command->footer(
+      "Exit code: 0 equal within the tolerance, 1 different, 2 could not be compared in full.\n"
+      "Examples:\n"
+      "  ott compare --atol 1e-4 --rtol 1e-3 out/demo/reference out/demo/optimized\n"
+      "  ott compare --format=junit -o compare.xml out/demo/reference out/demo/faulty");
+  command->callback([flags, exit_code] { *exit_code = RunCompare(*flags); });
+}
+
+}  // namespace ott::compare

@@ -1,0 +1,270 @@
+#include "ott/questions/right/compare/compare_runs.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/dump/dump_files.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/dist/comm/rank_list.h"
+#include "ott/dist/directory/run_directory.h"
+
+namespace ott::compare {
+namespace {
+
+enum class Kind { kDump, kDumps, kRun };
+
+std::string_view Name(Kind kind) {
+  switch (kind) {
+    case Kind::kDump:
+      return "a dump";
+    case Kind::kDumps:
+      return "a folder of dumps";
+    case Kind::kRun:
+      return "a run directory";
+  }
+  return "";
+}
+
+absl::StatusOr<Kind> KindOf(const std::string& dir) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(dir, error)) {
+    return absl::NotFoundError(
+        absl::StrCat(dir, ": no such directory", error ? absl::StrCat(": ", error.message()) : ""));
+  }
+  for (const char* const file : {kTensorsFile, kManifestFile}) {
+    if (std::filesystem::exists(absl::StrCat(dir, "/", file), error)) return Kind::kDump;
+  }
+  if (IsRunDirectory(dir)) return Kind::kRun;
+  OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, ListDumps(dir));
+  if (!counts.empty()) return Kind::kDumps;
+  return absl::NotFoundError(absl::StrCat(
+      dir, ": neither a run (run.json, rank_*/), nor dumps (0/, 1/, ...), nor a ", "dump (tensors.json)"));
+}
+
+// "iteration 30", "iterations 0, 10, 20, ..., 190 (20 of them)"
+std::string DescribeIterations(const std::vector<int64_t>& iterations) {
+  constexpr size_t kShown = 3;
+  if (iterations.size() == 1) return absl::StrCat("iteration ", iterations[0]);
+  if (iterations.size() <= kShown + 1) return absl::StrCat("iterations ", absl::StrJoin(iterations, ", "));
+  const std::vector<int64_t> first(iterations.begin(), iterations.begin() + kShown);
+  return absl::StrCat("iterations ", absl::StrJoin(first, ", "), ", ..., ", iterations.back(), " (",
+                      iterations.size(), " of them)");
+}
+
+// What both ascending ranges have, and what one of them lacks.
+template <typename Number>
+struct Overlap {
+  Overlap(const std::vector<Number>& reference, const std::vector<Number>& current) {
+    std::set_intersection(reference.begin(), reference.end(), current.begin(), current.end(),
+                          std::back_inserter(common));
+    std::set_difference(reference.begin(), reference.end(), current.begin(), current.end(),
+                        std::back_inserter(only_in_reference));
+    std::set_difference(current.begin(), current.end(), reference.begin(), reference.end(),
+                        std::back_inserter(only_in_current));
+  }
+
+  std::vector<Number> common;
+  std::vector<Number> only_in_reference;
+  std::vector<Number> only_in_current;
+};
+
+constexpr char kOnlyInReference[] = " only in the reference";
+constexpr char kOnlyInCurrent[] = " only in the current run";
+
+DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::optional<int64_t> iteration,
+                      const CompareRunsOptions& options) {
+  DumpSummary summary;
+  summary.rank = rank;
+  summary.iteration = iteration;
+  summary.verdict = comparison.verdict();
+  summary.num_tensors = static_cast<int64_t>(comparison.results.size());
+  if (options.keep_results) summary.results = comparison;
+  const auto abs_error = [](const NamedComparison& named) {
+    return named.comparison.max_abs_error.has_value() ? named.comparison.max_abs_error->error : 0;
+  };
+  for (size_t i = 0; i < comparison.results.size(); ++i) {
+    NamedComparison& result = comparison.results[i];
+    if (result.comparison.status == CompareStatus::kBitwiseEqual) {
+      ++summary.num_bitwise_equal;
+    } else if (!Passes(result.comparison.status)) {
+      if (summary.first_failure < 0) summary.first_failure = static_cast<int64_t>(i);
+      if (summary.num_failures++ < options.max_failures) summary.failures.push_back(std::move(result));
+    } else if (!summary.largest_difference.has_value() ||
+               abs_error(result) > abs_error(*summary.largest_difference)) {
+      summary.largest_difference = std::move(result);
+    }
+  }
+  return summary;
+}
+
+// How dumps of this iteration are compared.
+CompareOptions OptionsAt(int64_t iteration, const CompareRunsOptions& options) {
+  CompareOptions at = options.compare;
+  if (!options.tolerances) return at;
+  for (PathTolerance& tolerance : options.tolerances->At(iteration)) {
+    tolerance.tolerance.nan_equal = at.tensors.tolerance.nan_equal;
+    at.path_tolerances.push_back(std::move(tolerance));
+  }
+  return at;
+}
+
+// Whose iteration the manifest has, or else the folder's name.
+absl::StatusOr<DumpSummary> CompareTwoDumps(const std::string& reference, const std::string& current,
+                                            const CompareRunsOptions& options) {
+  int64_t iteration = 0;
+  if (options.tolerances && options.tolerances->by_iteration()) {
+    const absl::StatusOr<std::optional<Manifest>> manifest = ReadManifest(reference);
+    const std::filesystem::path path(reference);
+    const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
+    if (manifest.ok() && manifest->has_value()) {
+      iteration = (*manifest)->iteration;
+    } else if (!absl::SimpleAtoi(name, &iteration)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(options.tolerances->path(), " has tolerances by iteration, and ", reference,
+                       " does not say which it is of: it has no manifest, and its name is no number"));
+    }
+  }
+  return Summarize(CompareDumps(reference, current, OptionsAt(iteration, options)), std::nullopt,
+                   std::nullopt, options);
+}
+
+// What folders of dumps lack, with the ranks that lack it; no rank where single folders are compared.
+using MissingIterations = std::map<std::string, std::vector<int>>;
+
+void CompareFolders(const std::string& reference, const std::string& current, std::optional<int> rank,
+                    const CompareRunsOptions& options, MissingIterations* missing, RunsComparison* result) {
+  const absl::StatusOr<std::vector<int64_t>> reference_counts = ListDumps(reference);
+  const absl::StatusOr<std::vector<int64_t>> current_counts = ListDumps(current);
+  for (const absl::Status& status : {reference_counts.status(), current_counts.status()}) {
+    if (!status.ok()) result->problems.push_back(std::string(status.message()));
+  }
+  if (!reference_counts.ok() || !current_counts.ok()) return;
+  const Overlap<int64_t> counts(*reference_counts, *current_counts);
+  const auto note_missing = [&](const std::vector<int64_t>& iterations, const char* where) {
+    if (iterations.empty()) return;
+    std::vector<int>& ranks = (*missing)[DescribeIterations(iterations) + where];
+    if (rank.has_value()) ranks.push_back(*rank);
+  };
+  note_missing(counts.only_in_reference, kOnlyInReference);
+  note_missing(counts.only_in_current, kOnlyInCurrent);
+  for (const int64_t count : counts.common) {
+    result->dumps.push_back(
+        Summarize(CompareDumps(absl::StrCat(reference, "/", count), absl::StrCat(current, "/", count),
+                               OptionsAt(count, options)),
+                  rank, count, options));
+  }
+}
+
+void AddProblems(const MissingIterations& missing, RunsComparison* result) {
+  for (const auto& [what, ranks] : missing) {
+    result->problems.push_back(ranks.empty() ? what : absl::StrCat(FormatRanks(ranks), ": ", what));
+  }
+}
+
+// The ranks that the run had, whether or not they left anything.
+absl::StatusOr<std::vector<int>> RanksOf(const std::string& run, std::vector<std::string>* problems) {
+  OTT_ASSIGN_OR_RETURN(std::vector<int> ranks, ListRanks(run));
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(run);
+  if (!info.ok()) {
+    problems->push_back(std::string(info.status().message()));
+    return ranks;
+  }
+  std::vector<int> missing;
+  for (int rank = 0; rank < info->world_size(); ++rank) {
+    if (!std::binary_search(ranks.begin(), ranks.end(), rank)) missing.push_back(rank);
+  }
+  if (!missing.empty()) problems->push_back(absl::StrCat(run, ": nothing from ", FormatRanks(missing)));
+  return ranks;
+}
+
+absl::Status CompareRunDirectories(const CompareRunsOptions& options, RunsComparison* result) {
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> reference, RanksOf(result->reference, &result->problems));
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> current, RanksOf(result->current, &result->problems));
+  const Overlap<int> ranks(reference, current);
+  if (!ranks.only_in_reference.empty()) {
+    result->problems.push_back(FormatRanks(ranks.only_in_reference) + kOnlyInReference);
+  }
+  if (!ranks.only_in_current.empty()) {
+    result->problems.push_back(FormatRanks(ranks.only_in_current) + kOnlyInCurrent);
+  }
+  MissingIterations missing;
+  for (const int rank : ranks.common) {
+    CompareFolders(DumpsDirectory(result->reference, rank), DumpsDirectory(result->current, rank), rank,
+                   options, &missing, result);
+  }
+  AddProblems(missing, result);
+  std::stable_sort(result->dumps.begin(), result->dumps.end(),
+                   [](const DumpSummary& a, const DumpSummary& b) { return a.iteration < b.iteration; });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Verdict RunsComparison::verdict() const {
+  bool could_not_compare = dumps.empty() || !problems.empty();
+  for (const DumpSummary& dump : dumps) {
+    if (dump.verdict == Verdict::kDifferent) return Verdict::kDifferent;
+    if (dump.verdict == Verdict::kCouldNotCompare) could_not_compare = true;
+  }
+  return could_not_compare ? Verdict::kCouldNotCompare : Verdict::kEqual;
+}
+
+const DumpSummary* RunsComparison::first_divergence() const {
+  const DumpSummary* first = nullptr;
+  for (const DumpSummary& dump : dumps) {
+    if (dump.num_failures == 0) continue;
+    if (first != nullptr && first->iteration != dump.iteration) break;
+    if (first == nullptr || dump.first_failure < first->first_failure) first = &dump;
+  }
+  return first;
+}
+
+absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
+                                           const CompareRunsOptions& options) {
+  OTT_ASSIGN_OR_RETURN(const Kind kind, KindOf(reference));
+  OTT_ASSIGN_OR_RETURN(const Kind current_kind, KindOf(current));
+  if (kind != current_kind) {
+    return absl::InvalidArgumentError(absl::StrCat(reference, " is ", std::string(Name(kind)), ", but ",
+                                                   current, " is ", std::string(Name(current_kind))));
+  }
+  RunsComparison result;
+  result.reference = reference;
+  result.current = current;
+  switch (kind) {
+    case Kind::kDump: {
+      OTT_ASSIGN_OR_RETURN(DumpSummary dump, CompareTwoDumps(reference, current, options));
+      result.dumps.push_back(std::move(dump));
+      break;
+    }
+    case Kind::kDumps: {
+      MissingIterations missing;
+      CompareFolders(reference, current, std::nullopt, options, &missing, &result);
+      AddProblems(missing, &result);
+      break;
+    }
+    case Kind::kRun:
+      OTT_RETURN_IF_ERROR(CompareRunDirectories(options, &result));
+      break;
+  }
+  std::error_code error;
+  if (std::filesystem::equivalent(reference, current, error)) {
+    result.problems.push_back("both are the same folder: nothing was compared with anything else");
+  }
+  const bool is_empty = std::all_of(result.dumps.begin(), result.dumps.end(),
+                                    [](const DumpSummary& dump) { return dump.num_tensors == 0; });
+  if (is_empty && !result.dumps.empty() && !options.allow_empty) {
+    result.problems.push_back("nothing to compare: there is no number on either side");
+  }
+  return result;
+}
+
+}  // namespace ott::compare

@@ -1,0 +1,71 @@
+// Compares what two runs left on disk, and says what first diverged.
+
+#ifndef OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_RUNS_H_
+#define OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_RUNS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/core/compare/compare.h"
+#include "ott/dist/check/tolerance_file.h"
+
+namespace ott::compare {
+
+// One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but
+// counts, unless CompareRunsOptions::keep_results.
+struct DumpSummary {
+  // Nothing where folders of dumps were compared, not runs.
+  std::optional<int> rank;
+  // Nothing where single dumps were compared.
+  std::optional<int64_t> iteration;
+  Verdict verdict = Verdict::kCouldNotCompare;
+  int64_t num_tensors = 0;
+  int64_t num_bitwise_equal = 0;
+  // Where the first result that does not pass comes in order of insertion, counted from 0; -1: all pass.
+  int64_t first_failure = -1;
+  // The results that do not pass, at most CompareRunsOptions::max_failures of them, in order of insertion.
+  std::vector<NamedComparison> failures;
+  int64_t num_failures = 0;
+  // Of the tensors that pass without being bitwise equal, the one with the largest absolute error.
+  std::optional<NamedComparison> largest_difference;
+  // keep_results: all of them.
+  TreeComparison results;
+};
+
+struct RunsComparison {
+  std::string reference;
+  std::string current;
+  // By iteration, then by rank.
+  std::vector<DumpSummary> dumps;
+  // What one side lacks or cannot be read: ranks, iterations, folders. Any makes a pass impossible.
+  std::vector<std::string> problems;
+
+  // kDifferent where a dump differs, else kCouldNotCompare where anything could not be compared, else kEqual.
+  Verdict verdict() const;
+  // Of the dumps of the earliest iteration with a failure, the one whose failure comes first in order of
+  // insertion, the lowest rank of several; null if there is none.
+  const DumpSummary* first_divergence() const;
+};
+
+struct CompareRunsOptions {
+  CompareOptions compare;
+  // Behind those of `compare`, where a path has none there.
+  std::optional<ToleranceFile> tolerances;
+  // Dumps without a number in any of them are equal, where they are; else there was nothing to compare.
+  bool allow_empty = false;
+  // Kept of each dump.
+  int max_failures = 5;
+  bool keep_results = false;
+};
+
+// Two run directories, two folders of dumps (<count>/), or two dumps. INVALID_ARGUMENT if they are not of one
+// kind, NOT_FOUND if one is none of these.
+absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
+                                           const CompareRunsOptions& options = {});
+
+}  // namespace ott::compare
+
+#endif  // OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_RUNS_H_

@@ -1,0 +1,199 @@
+#include "ott/questions/right/compare/runs_report.h"
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/compare/report.h"
+#include "ott/core/dump/json_writer.h"
+#include "ott/core/tensor/value.h"
+#include "ott/dist/comm/rank_list.h"
+
+namespace ott::compare {
+namespace {
+
+// "iteration 30, rank 2, "
+std::string PlaceOf(const DumpSummary& dump) {
+  return absl::StrCat(dump.iteration.has_value() ? absl::StrCat("iteration ", *dump.iteration, ", ") : "",
+                      dump.rank.has_value() ? absl::StrCat("rank ", *dump.rank, ", ") : "");
+}
+
+std::string DescribeBits(const BitDifference& bits) {
+  return absl::StrCat("element ", bits.element.position, " ", ShapeToString(bits.element.index),
+                      ": reference ", bits.element.reference_text, ", current ", bits.element.current_text,
+                      ", flipped bit", bits.flipped_bits.size() == 1 ? " " : "s ",
+                      absl::StrJoin(bits.flipped_bits, ", "),
+                      bits.ulp_distance.has_value() ? absl::StrCat(", ", *bits.ulp_distance, " ULP") : "");
+}
+
+// A result of a tensor on one line.
+std::string Describe(const NamedComparison& named) {
+  const TensorComparison& comparison = named.comparison;
+  std::string text = absl::StrCat(Printable(named.path), named.path.empty() ? "" : ": ",
+                                  std::string(Name(comparison.status)));
+  if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", Printable(comparison.detail));
+  if (comparison.first_bit_difference.has_value()) {
+    absl::StrAppend(&text, ", first at ", DescribeBits(*comparison.first_bit_difference));
+  }
+  return text;
+}
+
+std::string DescribeFigures(const TensorComparison& comparison) {
+  if (!comparison.max_abs_error.has_value()) return "";
+  const Tolerance& tolerance = comparison.tolerance;
+  const std::string applied = tolerance.atol > 0 || tolerance.rtol > 0
+                                  ? absl::StrFormat(" (atol %.3g, rtol %.3g)", tolerance.atol, tolerance.rtol)
+                                  : "";
+  return absl::StrCat(comparison.num_mismatched, " of ", comparison.num_elements,
+                      " elements beyond tolerance", applied, ", ", comparison.num_bits_differ,
+                      " differ in bits; max abs error ", comparison.max_abs_error->error, "; atol ",
+                      comparison.passing_atol, " would pass");
+}
+
+// On which ranks this is the first failure; the ranks whose dump of this iteration has a failure, and those
+// that agree with the reference.
+std::string DescribeRanks(const RunsComparison& comparison, const DumpSummary& first) {
+  std::vector<int> failing, passing, same;
+  for (const DumpSummary& dump : comparison.dumps) {
+    if (dump.iteration != first.iteration || !dump.rank.has_value()) continue;
+    (dump.num_failures > 0 ? failing : passing).push_back(*dump.rank);
+    if (dump.num_failures == 0 || dump.failures.front().path != first.failures.front().path) continue;
+    same.push_back(*dump.rank);
+  }
+  const auto num_same = static_cast<int>(same.size());
+  const auto num_ranks = static_cast<int>(failing.size() + passing.size());
+  return absl::StrCat(num_ranks < 2 ? "" : FormatRanksAmong(same, num_same, num_ranks) + "; ",
+                      "at this iteration: fails on ", FormatRanks(failing), "; passes on ",
+                      FormatRanks(passing));
+}
+
+// "dumps 30-199" is more than anyone wants to read: later divergences are counted.
+std::string DescribeLater(const RunsComparison& comparison, const DumpSummary& first) {
+  int64_t later = 0, failing = 0;
+  for (const DumpSummary& dump : comparison.dumps) {
+    if (dump.iteration > first.iteration) {
+      ++later;
+      failing += dump.num_failures > 0;
+    }
+  }
+  return later == 0 ? "" : absl::StrCat("  later: ", failing, " of ", later, " dumps differ\n");
+}
+
+Value ToValue(const DumpSummary& dump) {
+  Value::List failures;
+  for (const NamedComparison& failure : dump.failures) failures.push_back(ToValue(failure));
+  return ValueMap{{"iteration", dump.iteration.has_value() ? Value(*dump.iteration) : Value()},
+                  {"rank", dump.rank.has_value() ? Value(*dump.rank) : Value()},
+                  {"verdict", std::string(Name(dump.verdict))},
+                  {"num_tensors", dump.num_tensors},
+                  {"num_bitwise_equal", dump.num_bitwise_equal},
+                  {"num_failures", dump.num_failures},
+                  {"failures", std::move(failures)},
+                  {"largest_difference",
+                   dump.largest_difference.has_value() ? ToValue(*dump.largest_difference) : Value()}};
+}
+
+// What one side lacks, as results.
+TreeComparison ProblemsOf(const RunsComparison& comparison) {
+  TreeComparison problems;
+  for (const std::string& problem : comparison.problems) {
+    TensorComparison result;
+    result.detail = problem;
+    problems.results.push_back({"", std::move(result)});
+  }
+  return problems;
+}
+
+template <typename Number>
+std::string TextOf(const std::optional<Number>& number) {
+  return number.has_value() ? std::to_string(*number) : "";
+}
+
+}  // namespace
+
+std::string ToText(const RunsComparison& comparison) {
+  int64_t num_tensors = 0, num_bitwise_equal = 0, num_failures = 0;
+  const DumpSummary* largest = nullptr;
+  for (const DumpSummary& dump : comparison.dumps) {
+    num_tensors += dump.num_tensors;
+    num_bitwise_equal += dump.num_bitwise_equal;
+    num_failures += dump.num_failures;
+    const auto error = [](const DumpSummary* of) {
+      const auto& at = of->largest_difference->comparison.max_abs_error;
+      return at.has_value() ? at->error : 0;
+    };
+    if (dump.largest_difference.has_value() && (largest == nullptr || error(&dump) > error(largest)))
+      largest = &dump;
+  }
+  std::string text = absl::StrCat("reference ", Printable(comparison.reference), "\ncurrent   ",
+                                  Printable(comparison.current), "\ncompared  ", num_tensors, " tensors in ",
+                                  comparison.dumps.size(), " dumps: ", num_bitwise_equal, " bitwise equal, ",
+                                  num_tensors - num_bitwise_equal - num_failures, " within tolerance, ",
+                                  num_failures, " not\n");
+  for (const std::string& problem : comparison.problems)
+    absl::StrAppend(&text, "problem: ", Printable(problem), "\n");
+  if (largest != nullptr) {
+    absl::StrAppend(&text, "largest difference within tolerance: ", PlaceOf(*largest),
+                    Printable(largest->largest_difference->path), ": ",
+                    DescribeFigures(largest->largest_difference->comparison), "\n");
+  }
+  if (const DumpSummary* first = comparison.first_divergence()) {
+    absl::StrAppend(&text, "first divergence: ", PlaceOf(*first), Describe(first->failures.front()), "\n");
+    const std::string figures = DescribeFigures(first->failures.front().comparison);
+    if (!figures.empty()) absl::StrAppend(&text, "  ", figures, "\n");
+    text += WorstLines(first->failures.front());
+    for (size_t i = 1; i < first->failures.size(); ++i) {
+      absl::StrAppend(&text, "  also ", Describe(first->failures[i]), "\n");
+    }
+    const int64_t unnamed = first->num_failures - static_cast<int64_t>(first->failures.size());
+    if (unnamed > 0) absl::StrAppend(&text, "  and ", unnamed, " more tensors of this dump\n");
+    if (first->rank.has_value()) absl::StrAppend(&text, "  ", DescribeRanks(comparison, *first), "\n");
+    absl::StrAppend(&text, DescribeLater(comparison, *first));
+  }
+  absl::StrAppend(&text, "verdict: ", std::string(Name(comparison.verdict())), "\n");
+  return text;
+}
+
+std::string ToJson(const RunsComparison& comparison) {
+  Value::List dumps;
+  for (const DumpSummary& dump : comparison.dumps) dumps.push_back(ToValue(dump));
+  const DumpSummary* first = comparison.first_divergence();
+  Value::List problems;
+  for (const std::string& problem : comparison.problems) problems.push_back(AsUtf8(problem));
+  const ValueMap map{{"reference", AsUtf8(comparison.reference)},
+                     {"current", AsUtf8(comparison.current)},
+                     {"verdict", std::string(Name(comparison.verdict()))},
+                     {"problems", std::move(problems)},
+                     {"first_divergence", first == nullptr ? Value() : ToValue(*first)},
+                     {"dumps", std::move(dumps)}};
+  return ToJson(Value(map)).value() + "\n";
+}
+
+std::string ToCsv(const RunsComparison& comparison) {
+  std::string text = absl::StrCat("iteration,rank,", kCsvColumns, "\n");
+  for (const DumpSummary& dump : comparison.dumps) {
+    absl::StrAppend(
+        &text, CsvLines(dump.results, absl::StrCat(TextOf(dump.iteration), ",", TextOf(dump.rank), ",")));
+  }
+  return text + CsvLines(ProblemsOf(comparison), ",,");
+}
+
+std::string ToJUnitXml(const RunsComparison& comparison) {
+  std::string suites;
+  for (const DumpSummary& dump : comparison.dumps) {
+    std::string place = PlaceOf(dump);
+    // Without the last comma.
+    place.resize(place.empty() ? 0 : place.size() - 2);
+    absl::StrAppend(&suites, JUnitSuite(dump.results, place.empty() ? "dump" : place));
+  }
+  if (comparison.dumps.empty() || !comparison.problems.empty()) {
+    absl::StrAppend(&suites, JUnitSuite(ProblemsOf(comparison), "missing"));
+  }
+  return JUnitDocument(suites);
+}
+
+}  // namespace ott::compare

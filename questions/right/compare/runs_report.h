@@ -1,0 +1,28 @@
+// The comparison of two runs, for people and for programs.
+
+#ifndef OTT_QUESTIONS_RIGHT_COMPARE_RUNS_REPORT_H_
+#define OTT_QUESTIONS_RIGHT_COMPARE_RUNS_REPORT_H_
+
+#include <string>
+
+#include "ott/questions/right/compare/compare_runs.h"
+
+namespace ott::compare {
+
+// For people. The line of the first divergence has all there is to know: iteration, rank, tensor, element,
+// bits.
+std::string ToText(const RunsComparison& comparison);
+
+// The members of RunsComparison, laid out as Python's json.dump(indent=2) does.
+std::string ToJson(const RunsComparison& comparison);
+
+// One line for each tensor of each dump: iteration, rank, and the columns of core/compare/report.h; then one
+// for each problem. REQUIRES, as does the next: CompareRunsOptions::keep_results.
+std::string ToCsv(const RunsComparison& comparison);
+
+// A test suite for each dump, and one for the problems.
+std::string ToJUnitXml(const RunsComparison& comparison);
+
+}  // namespace ott::compare
+
+#endif  // OTT_QUESTIONS_RIGHT_COMPARE_RUNS_REPORT_H_

@@ -1,0 +1,27 @@
+// The check against a reference run after the fact, from the dumps that two runs left.
+
+#ifndef OTT_QUESTIONS_RIGHT_CROSSCHECK_CHECK_REFERENCE_H_
+#define OTT_QUESTIONS_RIGHT_CROSSCHECK_CHECK_REFERENCE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/core/base/config.pb.h"
+#include "ott/dist/check/cross_check.pb.h"
+
+namespace ott::crosscheck {
+
+// Verdicts as CrossCheck::CheckReference gives them in a run, by iteration, then by rank: of each iteration
+// that `run_dir` or the reference dumped, on each rank of `run_dir`. What one of them lacks is NOT_COMPARED.
+// config: what of it concerns the reference. NOT_FOUND if neither run holds dumps; errors of the
+// configuration.
+absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const std::string& run_dir,
+                                                                        const CrossCheckConfig& config);
+
+// Which iteration, rank and tensor was the first to diverge, and the ErrorTrend.
+std::string FormatErrorTrend(const std::vector<CrossCheckVerdict>& verdicts);
+
+}  // namespace ott::crosscheck
+
+#endif  // OTT_QUESTIONS_RIGHT_CROSSCHECK_CHECK_REFERENCE_H_

@@ -1,0 +1,125 @@
+#include "ott/questions/right/crosscheck/check_replicas.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/dump/dump_files.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/dist/check/cross_check.h"
+#include "ott/dist/check/tensor_selection.h"
+#include "ott/dist/comm/simulated_communicator.h"
+#include "ott/dist/directory/run_directory.h"
+
+namespace ott::crosscheck {
+namespace {
+
+// The disks may be slow; nobody is waited for that will not answer.
+constexpr auto kTimeout = std::chrono::hours(24);
+// Each has a thread and reads its dump.
+constexpr int kMaxRanks = 4096;
+
+// Whether other ranks' dumps are ours; then one without a manifest is not whole, and its scalars have no
+// dtype.
+bool HasAManifest(const std::string& run_dir, const std::vector<int>& ranks, int64_t iteration) {
+  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return PathExists(absl::StrCat(DumpPath(run_dir, rank, iteration), "/", std::string(kManifestFile)));
+  });
+}
+
+absl::StatusOr<Dump> ReadDumpOf(const std::string& run_dir, int rank, int64_t iteration, bool has_manifest) {
+  OTT_ASSIGN_OR_RETURN(Dump dump, ReadDump(DumpPath(run_dir, rank, iteration)));
+  if (has_manifest && !dump.manifest.has_value()) {
+    return absl::DataLossError(absl::StrCat(DumpPath(run_dir, rank, iteration), "/",
+                                            std::string(kManifestFile),
+                                            ": is not there, and other ranks' dumps have one"));
+  }
+  return dump;
+}
+
+// The verdicts that this rank is the first to have, for all that share them.
+std::vector<CrossCheckVerdict> CheckRank(CrossCheck& check, const std::string& run_dir, int rank,
+                                         int64_t iteration, bool has_manifest) {
+  const absl::StatusOr<Dump> dump = ReadDumpOf(run_dir, rank, iteration, has_manifest);
+  std::vector<NamedTensor> tensors;
+  if (dump.ok()) tensors = ListTensorsAndGrads(dump->tensors, dump->grads ? &*dump->grads : nullptr);
+  std::vector<CrossCheckVerdict> verdicts;
+  std::optional<CrossCheckVerdict> replicas = check.CheckReplicas(iteration, tensors, dump.status());
+  if (rank == 0 && replicas) verdicts.push_back(*std::move(replicas));
+  std::optional<CrossCheckVerdict> distinct = check.CheckDistinct(iteration, tensors, dump.status());
+  if (rank == 0 && distinct) verdicts.push_back(*std::move(distinct));
+  std::vector<CrossCheckVerdict> shards = check.CheckShards(iteration, tensors, dump.status());
+  for (size_t sharding = 0; sharding < shards.size(); ++sharding) {
+    const auto part = [&](int of_rank) {
+      return check.selection().PartOf(static_cast<int>(sharding), of_rank);
+    };
+    int first = 0;
+    while (part(first) != part(rank)) ++first;
+    if (first == rank) verdicts.push_back(std::move(shards[sharding]));
+  }
+  return verdicts;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::string& run_dir,
+                                                                  const CrossCheckConfig& config) {
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
+  std::set<int64_t> iterations;
+  for (const int rank : ranks) AddDumpedIterations(run_dir, rank, &iterations);
+  if (iterations.empty()) return absl::NotFoundError(absl::StrCat(run_dir, ": no rank has dumps"));
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir);
+  // Ranks that left nothing would not be missed. Dumps that no TrainingRun wrote have no run.json.
+  if (!info.ok() && !absl::IsNotFound(info.status())) return info.status();
+  const int world_size = std::max(info.ok() ? info->world_size() : 0, ranks.back() + 1);
+  if (world_size > kMaxRanks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        run_dir, ": ", world_size, " ranks; this compares the replicas of ", kMaxRanks, " at most"));
+  }
+  std::vector<std::string> hosts(world_size, "host unknown");
+  for (int rank = 0; info.ok() && rank < std::min(world_size, info->hosts_size()); ++rank) {
+    hosts[rank] = info->hosts(rank);
+  }
+  CrossCheckConfig without_reference = config;
+  without_reference.clear_reference_run();
+  without_reference.clear_reference_ranks();
+  without_reference.clear_reference_tolerances();
+
+  std::vector<std::unique_ptr<Communicator>> communicators = CreateSimulatedCommunicators(hosts);
+  std::mutex mutex;
+  absl::Status status;                      // guarded by mutex
+  std::vector<CrossCheckVerdict> verdicts;  // guarded by mutex
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world_size; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto check = CrossCheck::Create(*communicators[rank], without_reference, kTimeout);
+      if (!check.ok()) {
+        const std::lock_guard<std::mutex> lock(mutex);
+        return status.Update(check.status());
+      }
+      for (const int64_t iteration : iterations) {
+        std::vector<CrossCheckVerdict> found =
+            CheckRank(**check, run_dir, rank, iteration, HasAManifest(run_dir, ranks, iteration));
+        const std::lock_guard<std::mutex> lock(mutex);
+        std::move(found.begin(), found.end(), std::back_inserter(verdicts));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  OTT_RETURN_IF_ERROR(status);
+  std::stable_sort(verdicts.begin(), verdicts.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.iteration(), a.mode(), a.rank()) < std::tuple(b.iteration(), b.mode(), b.rank());
+  });
+  return verdicts;
+}
+
+}  // namespace ott::crosscheck
