@@ -41,7 +41,7 @@ ROOMS = [
     "tools/capture",
     "tools/profile",
     "tools/kineto",
-    "tools/prof",
+    "questions/kernels",
     "tools/ranks",
     "tools/trace",
     "questions/right/compare",

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
-#include "tools/prof/collective_cost.h"
+#include "ott/questions/kernels/collective_cost.h"
 
 namespace ott::ranks {
 namespace {

@@ -8,10 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/file.h"
+#include "ott/questions/kernels/kernel_join.h"
+#include "ott/questions/kernels/prof_table.h"
+#include "ott/questions/kernels/profile_rows.h"
 #include "tools/kineto/kineto_profile.h"
-#include "tools/prof/kernel_join.h"
-#include "tools/prof/prof_table.h"
-#include "tools/prof/profile_rows.h"
 #include "tools/ranks/job.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

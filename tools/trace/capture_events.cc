@@ -16,8 +16,8 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/events/event_recorder.h"
+#include "ott/questions/kernels/profile_reader.h"
 #include "tools/kineto/read_trace.h"
-#include "tools/prof/profile_reader.h"
 
 namespace ott::trace {
 namespace {

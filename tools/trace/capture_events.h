@@ -1,4 +1,5 @@
-// What a capture (tools/prof/profile_reader.h), or a trace of torch.profiler, tells as events of a trace.
+// What a capture (questions/kernels/profile_reader.h), or a trace of torch.profiler, tells as events of a
+// trace.
 
 #ifndef OTT_TOOLS_TRACE_CAPTURE_EVENTS_H_
 #define OTT_TOOLS_TRACE_CAPTURE_EVENTS_H_

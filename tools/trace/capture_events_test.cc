@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/prof/capture_for_test.h"
+#include "ott/questions/kernels/capture_for_test.h"
 #include "tools/trace/read_run_traces.h"
 #include "tools/trace/trace_report.h"
 #include "tools/trace/traces_for_test.h"

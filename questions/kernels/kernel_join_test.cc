@@ -1,0 +1,208 @@
+#include "ott/questions/kernels/kernel_join.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/questions/kernels/capture_for_test.h"
+#include "ott/questions/kernels/profile_reader.h"
+
+namespace ott::prof {
+namespace {
+
+using State = KernelJoin::State;
+
+struct Joined {
+  Profile profile;
+  KernelJoin join;
+
+  explicit Joined(const CaptureSql& sql) {
+    profile = ReadProfile(sql.Write("join.sqlite")).value();
+    join = JoinKernels(&profile);
+  }
+
+  const KernelJoin::Launch& launch(size_t kernel) const {
+    return join.launches[profile.kernels[kernel].launch];
+  }
+  const LaunchContext& context(size_t kernel) const { return join.contexts[launch(kernel).context]; }
+  State state(size_t kernel) const { return join.StateOf(profile, profile.kernels[kernel].launch); }
+  std::string op(uint32_t label) const { return label == kNone ? "-" : profile.labels[label].description.op; }
+  std::string text(uint32_t text) const { return text == kNone ? "-" : join.texts[text]; }
+};
+
+TEST(KernelJoin, CorrelationIdsOfTwoProcessesAreKeptApart) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 100, 200, "aten::mm, seq = 1")
+                          .Range(2, 22, 100, 200, "aten::add, seq = 1")
+                          .Kernel(1, 11, 150, 300, 10, "a", 5)
+                          .Kernel(2, 22, 150, 400, 10, "b", 5));
+  EXPECT_EQ(joined.op(joined.context(0).op), "mm");
+  EXPECT_EQ(joined.op(joined.context(1).op), "add");
+}
+
+TEST(KernelJoin, EveryKernelHasAState) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 100, 200, "forward")
+                          .Range(1, 11, 150, 160, "aten::mm")
+                          .Kernel(1, 11, 155, 300, 10, "op", 1)
+                          .Kernel(1, 11, 170, 310, 10, "no op", 2)
+                          .Kernel(1, 11, 250, 320, 10, "no range", 3)
+                          .Kernel(1, 11, -1, 330, 10, "no launch", 4)
+                          .Kernel(1, 12, 155, 340, 10, "no range on its thread", 5));
+  EXPECT_EQ(joined.state(0), State::kOp);
+  EXPECT_EQ(joined.state(1), State::kNoOp);
+  EXPECT_EQ(joined.state(2), State::kNoRange);
+  EXPECT_EQ(joined.state(3), State::kNoLaunch);
+  EXPECT_EQ(joined.state(4), State::kNoRange);
+  EXPECT_EQ(joined.text(joined.context(1).phase), "forward");
+}
+
+TEST(KernelJoin, RangesContainTheirEndsAndAnOpenOneTheRest) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 100, 200, "aten::first")
+                          .Range(1, 11, 300, "NULL", "aten::open")
+                          .Kernel(1, 11, 100, 1000, 10, "k", 1)
+                          .Kernel(1, 11, 200, 1010, 10, "k", 2)
+                          .Kernel(1, 11, 201, 1020, 10, "k", 3)
+                          .Kernel(1, 11, 900, 1030, 10, "k", 4));
+  EXPECT_EQ(joined.state(0), State::kOp);
+  EXPECT_EQ(joined.state(1), State::kOp);
+  EXPECT_EQ(joined.state(2), State::kNoRange);
+  EXPECT_EQ(joined.op(joined.context(3).op), "open");
+  EXPECT_THAT(joined.profile.notes, testing::Contains("1 ranges were open when the capture ended"));
+}
+
+TEST(KernelJoin, OneGraphLaunchHasManyKernels) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 100, 200, "step")
+                          .Kernel(1, 11, 150, 300, 10, "a", 5, 0, true)
+                          .Kernel(1, 11, -1, 310, 10, "b", 5, 0, true));
+  EXPECT_EQ(joined.profile.kernels[0].launch, joined.profile.kernels[1].launch);
+  EXPECT_TRUE(joined.profile.kernels[1].in_graph);
+  EXPECT_EQ(joined.text(joined.context(1).phase), "step");
+}
+
+TEST(KernelJoin, BackwardOnAnotherThreadInheritsFromItsForwardOp) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 90, 210, "layer:net")
+                          .Range(1, 11, 95, 205, "layer:fc1")
+                          .Range(1, 11, 98, 202, "{'traceMarker': ['train.py:12']}")
+                          .Range(1, 11, 100, 200, "aten::linear, seq = 10, sizes = [[2, 3], [4, 3]]")
+                          .Range(1, 11, 120, 130, "aten::t, seq = 10, sizes = [[4, 3]]")
+                          .Range(1, 11, 140, 190, "aten::addmm, seq = 11, sizes = [[4], [2, 3], [3, 4]]")
+                          .Kernel(1, 11, 150, 300, 10, "gemm", 1)
+                          .Range(1, 12, 500, 600, "autograd::engine::evaluate_function: AddmmBackward0")
+                          .Range(1, 12, 510, 590, "AddmmBackward0, seq = 11, sizes = [[2, 4]]")
+                          .Range(1, 12, 520, 530, "aten::mm, sizes = [[2, 4], [4, 3]]")
+                          .Kernel(1, 12, 525, 700, 10, "gemm", 2)
+                          // The same number in another process, which must not be taken.
+                          .Range(2, 11, 400, 450, "aten::foreign, seq = 11"));
+  EXPECT_EQ(joined.context(0).direction, OpDirection::kForward);
+  EXPECT_EQ(joined.launch(0).sequence_number, 11);
+  EXPECT_EQ(joined.launch(0).other_sequence_number, 10);
+  const LaunchContext& backward = joined.context(1);
+  EXPECT_EQ(backward.direction, OpDirection::kBackward);
+  EXPECT_EQ(joined.launch(1).sequence_number, 11);
+  EXPECT_EQ(joined.op(backward.forward_op), "addmm");
+  EXPECT_EQ(joined.op(backward.op), "mm");
+  EXPECT_EQ(joined.text(backward.layer), "net:fc1");
+  EXPECT_EQ(joined.text(backward.source), "train.py:12");
+}
+
+TEST(KernelJoin, OurLabelsComeInPairsAndShowZeroWithinBackward) {
+  const Joined joined(
+      CaptureSql()
+          .Range(1, 11, 90, 210, "layer:fc1")
+          .Range(1, 11, 100, 200, "linear, seq = 12, sizes = [[2, 3], [4, 3]]")
+          .Range(1, 11, 101, 199,
+                 R"({"op":"linear","module":"fc1","direction":"forward","seq":12,"source":"a.cc:1"})")
+          .Kernel(1, 11, 150, 1000, 10, "k", 1)
+          .Range(1, 11, 295, 405, "layer:elsewhere")
+          .Range(1, 11, 300, 400, "LinearBackward0, seq = 12, sizes = [[2, 4]]")
+          .Range(1, 11, 301, 399,
+                 R"({"op":"LinearBackward0","direction":"backward","seq":12,"source":"a.cc:9"})")
+          .Range(1, 11, 310, 390, "mm, seq = 0, sizes = [[2, 4], [4, 3]]")
+          .Range(1, 11, 311, 389, R"({"op":"mm","direction":"backward","seq":0})")
+          .Kernel(1, 11, 350, 1100, 10, "k", 2));
+  const LaunchContext& backward = joined.context(1);
+  EXPECT_EQ(joined.op(backward.backward), "LinearBackward0");
+  EXPECT_EQ(joined.op(backward.marker), "mm");
+  EXPECT_EQ(joined.op(backward.forward_marker), "linear");
+  EXPECT_EQ(joined.text(backward.layer), "fc1");
+  EXPECT_EQ(joined.text(backward.source), "a.cc:1");
+  EXPECT_EQ(joined.launch(1).sequence_number, 12);
+  EXPECT_EQ(joined.launch(1).other_sequence_number, kNone);
+}
+
+TEST(KernelJoin, DoubleBackwardGoesBackToTheFirstForward) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 90, 210, "layer:fc1")
+                          .Range(1, 11, 100, 200, "aten::mul, seq = 5")
+                          .Range(1, 12, 300, 400, "MulBackward0, seq = 5")
+                          .Range(1, 12, 310, 390, "aten::mul, seq = 20")
+                          .Kernel(1, 12, 320, 1000, 10, "k", 1)
+                          .Range(1, 12, 500, 600, "MulBackward0, seq = 20")
+                          .Kernel(1, 12, 520, 1100, 10, "k", 2));
+  EXPECT_EQ(joined.launch(0).sequence_number, 5);
+  EXPECT_EQ(joined.launch(0).other_sequence_number, 20);
+  EXPECT_EQ(joined.launch(1).sequence_number, 20);
+  EXPECT_EQ(joined.text(joined.context(1).layer), "fc1");
+  EXPECT_EQ(joined.context(1).direction, OpDirection::kBackward);
+}
+
+TEST(KernelJoin, ThreadsThatCountAlikeAreToldApartByDevice) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 90, 200, "layer:on0")
+                          .Range(1, 11, 100, 190, "aten::mm, seq = 1")
+                          .Kernel(1, 11, 150, 1000, 10, "k", 1, 0)
+                          .Range(1, 12, 95, 200, "layer:on1")
+                          .Range(1, 12, 105, 190, "aten::add, seq = 1")
+                          .Kernel(1, 12, 150, 1010, 10, "k", 2, 1)
+                          .Range(1, 13, 500, 600, "MmBackward0, seq = 1")
+                          .Kernel(1, 13, 550, 1020, 10, "k", 3, 0)
+                          .Range(1, 14, 500, 600, "AddBackward0, seq = 1")
+                          .Kernel(1, 14, 550, 1030, 10, "k", 4, 1));
+  EXPECT_EQ(joined.text(joined.context(2).layer), "on0");
+  EXPECT_EQ(joined.text(joined.context(3).layer), "on1");
+}
+
+TEST(KernelJoin, AMarkersOpIsThatOfTheOpsItCalls) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 100, 200, "{'mod': 'torch', 'op': 'softmax', 'args': []}")
+                          .Range(1, 11, 110, 190, "aten::_softmax, seq = 3")
+                          .Kernel(1, 11, 150, 300, 10, "k", 1)
+                          .Kernel(1, 11, 195, 310, 10, "k", 2)
+                          .Range(1, 11, 210, 220, "{'mod': 'torch', 'op': 'softmax', 'args': []}")
+                          .Kernel(1, 11, 215, 320, 10, "k", 3));
+  EXPECT_EQ(joined.op(joined.context(0).marker), "softmax");
+  EXPECT_EQ(joined.launch(0).op_instance, joined.launch(1).op_instance);
+  EXPECT_NE(joined.launch(0).op_instance, joined.launch(2).op_instance);
+}
+
+TEST(KernelJoin, AMillionNestedRangesAreJoined) {
+  CaptureSql sql;
+  const std::string depth = "1000000";
+  sql.Sql("WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < " + depth +
+          " - 1) INSERT INTO NVTX_EVENTS (start, end, eventType, text, globalTid) SELECT i, 4000000 - i, 59, "
+          "'aten::mm', " +
+          std::to_string(GlobalTid(1, 11)) + " FROM n;");
+  for (int i = 0; i < 100; ++i) sql.Kernel(1, 11, 2000000 + i, 5000000 + i, 1, "k", i);
+  const Joined joined(sql);
+  EXPECT_EQ(joined.profile.num_ranges, 1000000);
+  for (size_t i = 0; i < 100; ++i) EXPECT_EQ(joined.state(i), State::kOp);
+}
+
+TEST(KernelJoin, RangesThatCrossAreCountedAndCut) {
+  const Joined joined(CaptureSql()
+                          .Range(1, 11, 100, 200, "aten::outer")
+                          .Range(1, 11, 150, 250, "aten::crossing")
+                          .Kernel(1, 11, 160, 300, 10, "k", 1)
+                          .Kernel(1, 11, 240, 310, 10, "k", 2));
+  EXPECT_EQ(joined.op(joined.context(0).op), "crossing");
+  EXPECT_EQ(joined.state(1), State::kNoRange);
+  EXPECT_EQ(joined.join.notes.size(), 1);
+}
+
+}  // namespace
+}  // namespace ott::prof

@@ -1,0 +1,238 @@
+#include "questions/kernels/prof_command.h"
+
+#include <array>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_table.h"
+#include "ott/questions/kernels/compare_rows.h"
+#include "ott/questions/kernels/host_time.h"
+#include "ott/questions/kernels/json_rows.h"
+#include "ott/questions/kernels/kernel_join.h"
+#include "ott/questions/kernels/prof_column.h"
+#include "ott/questions/kernels/prof_table.h"
+#include "ott/questions/kernels/profile_reader.h"
+#include "ott/questions/kernels/profile_rows.h"
+#include "ott/questions/kernels/summary.h"
+#include "tools/exit_code.h"
+
+namespace ott::prof {
+namespace {
+
+struct ProfFlags {
+  std::string file;
+  bool csv = false;
+  bool json = false;
+  bool summary = false;
+  bool host = false;
+  std::string gpu;
+  std::string at;
+  std::string against;
+  std::string of_kernels;  // an option that was given and that host time has no use for
+  ProfTableOptions table;
+};
+
+// What was read, how much of it was joined, and what could not be used: beside the table, on stderr.
+void PrintNotes(const Profile& profile, const KernelJoin* join) {
+  std::fprintf(stderr, "%s (%s): %zu kernels, %zu copies and memsets, %lld ranges\n", profile.path.c_str(),
+               profile.schema.c_str(), profile.kernels.size(), profile.transfers.size(),
+               static_cast<long long>(profile.num_ranges));
+  if (join != nullptr) {
+    constexpr const char* kStates[] = {
+        "kernels joined to an op", "launched within ranges of which none is an op",
+        "launched outside of any range", "without the call that launched them in the file"};
+    std::array<int64_t, std::size(kStates)> counts = {};
+    int64_t in_graphs = 0;
+    for (const Profile::Kernel& kernel : profile.kernels) {
+      ++counts[static_cast<size_t>(join->StateOf(profile, kernel.launch))];
+      if (kernel.in_graph) ++in_graphs;
+    }
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] > 0) std::fprintf(stderr, "  %lld %s\n", static_cast<long long>(counts[i]), kStates[i]);
+    }
+    if (in_graphs > 0) {
+      std::fprintf(stderr,
+                   "  %lld launched by CUDA graphs: their ops are those of the capture, not of the launch\n",
+                   static_cast<long long>(in_graphs));
+    }
+    for (const std::string& note : join->notes) std::fprintf(stderr, "  %s\n", note.c_str());
+  }
+  for (const std::string& note : profile.notes) std::fprintf(stderr, "  %s\n", note.c_str());
+}
+
+void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags) {
+  if (!flags.summary) return WriteProfTable(rows, flags.table, Print);
+  Print(Summarize(rows, flags.table));
+  return absl::OkStatus();
+}
+
+// A capture with its rows.
+struct JoinedProfile {
+  Profile profile;
+  KernelJoin join;
+
+  static absl::StatusOr<std::unique_ptr<JoinedProfile>> Read(const std::string& path) {
+    ReadProfileOptions read;
+    read.transfers = true;
+    auto result = std::make_unique<JoinedProfile>();
+    OTT_ASSIGN_OR_RETURN(result->profile, ReadProfile(path, read));
+    result->join = JoinKernels(&result->profile);
+    PrintNotes(result->profile, &result->join);
+    return result;
+  }
+};
+
+absl::Status CompareWith(const std::string& base_path, const ProfFlags& flags) {
+  constexpr size_t kMost = 15;
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<JoinedProfile> current, JoinedProfile::Read(flags.file));
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<JoinedProfile> base, JoinedProfile::Read(base_path));
+  const ProfileRows rows(current->profile, current->join, std::nullopt, flags.at);
+  const ProfileRows base_rows(base->profile, base->join, std::nullopt, flags.at);
+  if (rows.size() == 0 || base_rows.size() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(rows.size() == 0 ? flags.file : base_path, ": has no kernels to compare"));
+  }
+  Print(CompareRows({&rows, current->profile.num_steps}, {&base_rows, base->profile.num_steps}, flags.table,
+                    flags.table.limit >= 0 ? static_cast<size_t>(flags.table.limit) : kMost));
+  return absl::OkStatus();
+}
+
+absl::Status Prof(ProfFlags flags) {
+  if (flags.csv) flags.table.layout.format = TableLayout::Format::kCsv;
+  if (flags.json) flags.table.layout.format = TableLayout::Format::kJson;
+  std::optional<DevicePeaks> gpu;
+  if (!flags.gpu.empty()) {
+    gpu = PeaksByName(flags.gpu);
+    if (!gpu.has_value()) {
+      std::string known;
+      for (const std::string& name : KnownGpus()) absl::StrAppend(&known, known.empty() ? "" : ", ", name);
+      return absl::InvalidArgumentError(
+          absl::StrCat("no peaks of a GPU '", flags.gpu, "'; there are ", known));
+    }
+  }
+  if (flags.host && !flags.of_kernels.empty())
+    return absl::InvalidArgumentError(absl::StrCat("--host takes no ", flags.of_kernels));
+  if (flags.host && flags.file == "-")
+    return absl::InvalidArgumentError("--host needs a capture: rows from standard input are of kernels");
+  if (!flags.against.empty()) return CompareWith(flags.against, flags);
+  if (flags.file == "-") {
+    const JsonRows rows(std::cin);
+    if (rows.num_bad_lines() > 0) {
+      std::fprintf(stderr, "standard input: %lld lines are no rows of `ott prof --json` and were left out\n",
+                   static_cast<long long>(rows.num_bad_lines()));
+    }
+    return WriteRows(rows, flags);
+  }
+  ReadProfileOptions read;
+  read.transfers = true;
+  OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file, read));
+  if (flags.host || (profile.kernels.empty() && profile.transfers.empty())) {
+    PrintNotes(profile, nullptr);
+    if (!flags.host) std::fprintf(stderr, "  no kernels were captured\n");
+    std::fprintf(stderr, "  host time by range, ns:\n");
+    WriteHostTimes(profile, flags.table.layout, flags.table.limit, Print);
+    if (flags.of_kernels.empty()) return absl::OkStatus();
+    return absl::NotFoundError(
+        absl::StrCat(flags.file, ": no kernels were captured, so there are none for ", flags.of_kernels));
+  }
+  const KernelJoin join = JoinKernels(&profile);
+  PrintNotes(profile, &join);
+  const ProfileRows rows(profile, join, std::move(gpu), flags.at);
+  for (const std::string& name : rows.DevicesWithoutPeaks()) {
+    std::fprintf(stderr,
+                 "  peak unknown: no peaks of %s are known, so peak and roof are na; --gpu tells them\n",
+                 name.empty() ? "a device without a name" : EscapeControlCharacters(name).c_str());
+  }
+  return WriteRows(rows, flags);
+}
+
+}  // namespace
+
+void AddProfCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("prof", "Kernels of a capture, with op, layer, FLOPs, bytes and Tensor Cores");
+  const auto flags = std::make_shared<ProfFlags>();
+  ProfTableOptions& table = flags->table;
+  command
+      ->add_option("FILE", flags->file,
+                   "Trace of torch.profiler (.json or .json.gz), SQLite export of Nsight Systems, capture of "
+                   "`ott profile`, or nvprof file; -: rows that --json -c all wrote")
+      ->required();
+  CLI::Option* columns =
+      command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
+  CLI::Option* csv = command->add_flag("--csv", flags->csv, "RFC 4180");
+  CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object a line")->excludes(csv);
+  CLI::Option* width =
+      command
+          ->add_option("-w,--width", table.layout.width, "Cut texts and fill columns to so many characters")
+          ->excludes(csv)
+          ->excludes(json)
+          ->check(CLI::PositiveNumber);
+  CLI::Option* group_by =
+      command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums")
+          ->excludes(columns);
+  CLI::Option* sort = command->add_option("--sort", table.sort, "Column; largest numbers first");
+  CLI::Option* summary = command->add_flag("--summary", flags->summary, "What takes most time, and advice");
+  for (CLI::Option* option : {csv, json, width, columns, group_by, sort}) summary->excludes(option);
+  CLI::Option* against = command->add_option(
+      "--against", flags->against,
+      "Compare with this capture: what became slower or faster in FILE, what is new and what is gone");
+  for (CLI::Option* option : {csv, json, width, columns, group_by, sort, summary}) against->excludes(option);
+  command->add_flag("--host", flags->host, "Host time by range, also where there are kernels");
+  command->add_option("-n,--limit", table.limit, "So many rows (of a summary: ops) at most")
+      ->check(CLI::NonNegativeNumber);
+  // What host time has no use for.
+  const std::vector<CLI::Option*> of_kernels = {
+      columns,
+      group_by,
+      sort,
+      summary,
+      command->add_option("--op", table.op, "Only kernels of ops like this glob"),
+      command->add_option("--at", flags->at,
+                          "Name kernels by the outermost op like one of these globs, by commas, that "
+                          "called theirs: linear, '*'"),
+      command->add_option("--layer", table.layer, "Only of layers like this glob"),
+      command->add_option("--kernel", table.kernel, "Only kernels (in brief) like this glob"),
+      command->add_option("--phase", table.phase, "Only of phases like this glob"),
+      command->add_option("--dir", table.direction, "Only this direction")
+          ->check(CLI::IsMember({"fprop", "bprop"})),
+      command->add_option("--ranks", table.ranks, "Only these, such as 0,3")
+          ->delimiter(',')
+          ->allow_extra_args(false),
+      command->add_option("--begin", table.begin_seconds, "Only kernels from this second of the capture on"),
+      command->add_option("--end", table.end_seconds, "Only kernels before this second of the capture")};
+  command->add_option("--gpu", flags->gpu,
+                      "Peaks to compare with where FILE does not tell the device: H100, A100, ...");
+  std::string footer = "Columns:\n";
+  for (const ProfColumn& column : ProfColumns()) {
+    absl::StrAppend(&footer, "  ", std::string(column.name), std::string(10 - column.name.size(), ' '),
+                    std::string(column.meaning), "\n");
+  }
+  command->footer(
+      footer +
+      "Exit code: 0 printed, 2 FILE cannot be read, or has no kernels for an option that is about them.\n"
+      "Examples:\n  ott prof run.sqlite --group-by op,dir -n 10\n"
+      "  ott prof trace.json.gz --summary\n"
+      "  ott prof after.json.gz --against before.json.gz");
+  command->callback([flags, of_kernels, exit_code] {
+    for (const CLI::Option* option : of_kernels) {
+      if (option->count() > 0) flags->of_kernels = option->get_name();
+    }
+    const absl::Status status = Prof(*flags);
+    if (!status.ok()) std::fprintf(stderr, "ott prof: %s\n", std::string(status.message()).c_str());
+    *exit_code = status.ok() ? kExitGood : kExitCouldNotTell;
+  });
+}
+
+}  // namespace ott::prof

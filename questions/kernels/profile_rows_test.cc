@@ -1,0 +1,423 @@
+#include "ott/questions/kernels/profile_rows.h"
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/questions/kernels/capture_for_test.h"
+#include "ott/questions/kernels/compare_rows.h"
+#include "ott/questions/kernels/json_rows.h"
+#include "ott/questions/kernels/prof_table.h"
+#include "ott/questions/kernels/profile_reader.h"
+#include "ott/questions/kernels/summary.h"
+
+namespace ott::prof {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kLinear[] =
+    R"({"op":"linear","module":"fc1","args":[{"name":"input","dtype":"float16","shape":[32,128]},)"
+    R"({"name":"weight","dtype":"float16","shape":[64,128]}],"direction":"forward","seq":12,"source":"train.cc:42"})";
+
+// A linear layer forward and backward: two kernels forward, a GEMM for each gradient and one more backward.
+CaptureSql LinearLayer() {
+  CaptureSql sql;
+  sql.Range(1, 11, 50, 450, "training")
+      .Range(1, 11, 90, 210, "layer:net")
+      .Range(1, 11, 95, 205, "layer:fc1")
+      .Range(1, 11, 100, 200, "linear, seq = 12, sizes = [[32, 128], [64, 128]]")
+      .Range(1, 11, 101, 199, kLinear)
+      .Kernel(1, 11, 150, 1000, 1000, "volta_h884gemm_128x64", 1)
+      .Kernel(1, 11, 160, 2100, 100, "splitKreduce_kernel", 2)
+      .Range(1, 11, 300, 400, "LinearBackward0, seq = 12")
+      .Kernel(1, 11, 310, 3000, 2000, "volta_h884gemm_256x128", 3)
+      .Kernel(1, 11, 320, 5000, 1000, "volta_h884gemm_128x128", 4)
+      .Kernel(1, 11, 330, 6000, 3000, "reduce_kernel", 5)
+      .Kernel(1, 11, 700, 9000, 500, "frobnicate kernel, \"quoted\"", 6)
+      .Sql(
+          "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES (0, "
+          "'Tesla V100-SXM2-16GB');");
+  return sql;
+}
+
+struct Table {
+  Profile profile;
+  KernelJoin join;
+
+  explicit Table(const CaptureSql& sql = LinearLayer()) {
+    profile = ReadProfile(sql.Write("rows.rank_00003.sqlite")).value();
+    join = JoinKernels(&profile);
+  }
+
+  std::string Write(const ProfTableOptions& options) const {
+    const ProfileRows rows(profile, join, std::nullopt);
+    std::string text;
+    const absl::Status status = WriteProfTable(rows, options, [&](std::string_view part) { text += part; });
+    return status.ok() ? text : std::string(status.message());
+  }
+  std::string Write(const std::string& columns) const {
+    ProfTableOptions options;
+    options.columns = columns;
+    return Write(options);
+  }
+};
+
+TEST(ProfTable, PyProfsColumnsOfALinearLayer) {
+  EXPECT_EQ(
+      Table().Write(
+          "idx,seq,altseq,tid,layer,trace,dir,sub,mod,op,kernel,params,sil,tc,device,stream,grid,block"),
+      "idx seq altseq tid layer trace dir sub mod op kernel params sil tc device stream grid block\n"
+      "1 12 - 11 net:fc1 train.cc:42 fprop 0 fc1 linear volta_h884gemm_128x64 M=64,N=32,K=128,float16 1000 1 "
+      "0 7 "
+      "585,1,1 256,1,1\n"
+      "2 12 - 11 net:fc1 train.cc:42 fprop 1 fc1 linear splitKreduce_kernel M=64,N=32,K=128,float16 100 0 0 "
+      "7 "
+      "585,1,1 256,1,1\n"
+      "3 12 - 11 net:fc1 train.cc:42 bprop 0 fc1 linear volta_h884gemm_256x128 M=64,N=32,K=128,float16 2000 "
+      "1 0 "
+      "7 585,1,1 256,1,1\n"
+      "4 12 - 11 net:fc1 train.cc:42 bprop 1 fc1 linear volta_h884gemm_128x128 M=64,N=32,K=128,float16 1000 "
+      "1 0 "
+      "7 585,1,1 256,1,1\n"
+      "5 12 - 11 net:fc1 train.cc:42 bprop 2 fc1 linear reduce_kernel M=64,N=32,K=128,float16 3000 0 0 7 "
+      "585,1,1 256,1,1\n"
+      "6 - - 11 - - - - - - frobnicate_kernel,_\"quoted\" - 500 na 0 7 585,1,1 256,1,1\n");
+}
+
+TEST(ProfTable, EachGradientsKernelHasItsFlopsAndTheOthersHaveNone) {
+  EXPECT_EQ(Table().Write("idx,flops,bytes,tflops,gbps,ai"),
+            "idx flops bytes tflops gbps ai\n"
+            "1 524288 28672 0.47663 26.065 18.286\n"
+            "2 - - - - -\n"
+            "3 524288 28672 0.26214 14.336 18.286\n"
+            "4 524288 28672 0.52429 28.672 18.286\n"
+            "5 - - - - -\n"
+            "6 na na na na na\n");
+}
+
+TEST(ProfTable, OursAreRoofShareLatencyGapPhaseAndJoin) {
+  // V100: 125 TFLOP/s and 900 GB/s, of which 28.672 GB/s are 3.2 %.
+  EXPECT_EQ(Table().Write("idx,rank,phase,share,peak,roof,latency,gap,join"),
+            "idx rank phase share peak roof latency gap join\n"
+            "1 3 training 13.158 2.8962 memory 850 - op\n"
+            "2 3 training 1.3158 - - 1940 100 op\n"
+            "3 3 training 26.316 1.5929 memory 2690 800 op\n"
+            "4 3 training 13.158 3.1858 memory 4680 0 op\n"
+            "5 3 training 39.474 - - 5670 0 op\n"
+            "6 3 - 6.5789 na na 8300 0 no_range\n");
+}
+
+TEST(ProfTable, CsvQuotesAndWidthCuts) {
+  ProfTableOptions options;
+  options.columns = "idx,grid,kernel";
+  options.limit = 1;
+  options.sort = "idx";
+  options.layout.format = TableLayout::Format::kCsv;
+  EXPECT_EQ(Table().Write(options),
+            "idx,grid,kernel\r\n6,\"585,1,1\",\"frobnicate_kernel,_\"\"quoted\"\"\"\r\n");
+  options.layout = {TableLayout::Format::kPlain, 5};
+  EXPECT_EQ(Table().Write(options), "idx   grid  kernel\n6     585,1 frobnicate_kernel,_\"quoted\"\n");
+  // A number that was cut would be another number.
+  options.columns = "start,op,sil";
+  options.layout.width = 2;
+  EXPECT_EQ(Table().Write(options), "st op sil\n8950 -  500\n");
+}
+
+TEST(ProfTable, FiltersSortsAndGroups) {
+  ProfTableOptions options;
+  options.columns = "idx,sil,share";
+  options.op = "lin*";
+  options.direction = "bprop";
+  options.sort = "sil";
+  options.limit = 2;
+  EXPECT_EQ(Table().Write(options), "idx sil share\n5 3000 50\n3 2000 33.333\n");
+  options = {};
+  options.ranks = {2};
+  options.columns = "idx";
+  EXPECT_EQ(Table().Write(options), "idx\n");
+  options.ranks = {2, 3};
+  options.limit = 2;
+  EXPECT_EQ(Table().Write(options), "idx\n1\n2\n");
+  options = {};
+  options.columns = "idx";
+  options.begin_seconds = 4.8e-6;  // of the capture, which begins at 50 ns
+  options.end_seconds = 8.0e-6;
+  EXPECT_EQ(Table().Write(options), "idx\n4\n5\n");
+  options = {};
+  options.group_by = "op,dir";
+  EXPECT_EQ(Table().Write(options),
+            "op dir count sil share mean min max tc flops bytes tflops gbps known gap\n"
+            "linear bprop 3 6000 78.947 2000 1000 3000 50 1048576 57344 0.17476 9.5573 100 800\n"
+            "linear fprop 2 1100 14.474 550 100 1000 90.909 524288 28672 0.47663 26.065 100 100\n"
+            "- - 1 500 6.5789 500 500 500 na na na na na 0 0\n");
+  options.sort = "frobnicate";
+  EXPECT_THAT(Table().Write(options),
+              HasSubstr("no column 'frobnicate' to sort by; there are op,dir,count,sil"));
+}
+
+TEST(ProfTable, RowsAreSortedByOneColumn) {
+  ProfTableOptions options;
+  options.columns = "idx";
+  for (const char* const sort : {"op,sil", "all"}) {
+    options.sort = sort;
+    EXPECT_THAT(Table().Write(options), HasSubstr("rows are sorted by one column")) << sort;
+  }
+}
+
+TEST(ProfTable, ColumnsThatAreNoneAreNamed) {
+  EXPECT_THAT(Table().Write("idx,ops"), HasSubstr("no column 'ops'; there are idx,seq,"));
+}
+
+TEST(ProfTable, PlainCellsAreOneWordWhateverTheNames) {
+  CaptureSql sql;
+  sql.Range(1, 11, 100, 200, "layer:a b\tc")
+      .Range(1, 11, 101, 199, "{'mod': 'x y', 'op': '\\n', 'args': []}");
+  sql.Kernel(1, 11, 150, 300, 10, " ", 1);
+  const std::string text = Table(sql).Write("all");
+  const size_t line = text.find('\n');
+  const auto words = [](std::string_view part) { return std::count(part.begin(), part.end(), ' ') + 1; };
+  EXPECT_EQ(words(text.substr(0, line)), words(text.substr(line + 1)));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+  EXPECT_THAT(text, HasSubstr(" a_b_c "));
+}
+
+TEST(ProfTable, JsonIsReadBackAsTheSameRows) {
+  const Table table;
+  ProfTableOptions options;
+  options.columns = "all";
+  options.layout.format = TableLayout::Format::kJson;
+  const std::string json = table.Write(options);
+  EXPECT_THAT(json, HasSubstr(R"("op":"linear")"));
+  EXPECT_THAT(json, HasSubstr(R"(\"quoted\")"));
+  std::istringstream lines(json + "\nno row\n[]\n");
+  const JsonRows rows(lines);
+  EXPECT_EQ(rows.num_bad_lines(), 2);
+  for (const char* group : {"", "op,dir"}) {
+    options = {};
+    options.columns = "all";
+    options.group_by = group;
+    std::string text;
+    ASSERT_TRUE(WriteProfTable(rows, options, [&](std::string_view part) { text += part; }).ok());
+    EXPECT_EQ(text, table.Write(options));
+  }
+}
+
+TEST(ProfTable, JsonTextIsUtf8WhateverTheNames) {
+  CaptureSql sql;
+  sql.Kernel(1, 11, 150, 300, 10, "k\xc3\xa4\xff\xed\xa0\x80", 1);
+  ProfTableOptions options;
+  options.columns = "kernel";
+  options.layout.format = TableLayout::Format::kJson;
+  EXPECT_EQ(Table(sql).Write(options), "{\"kernel\":\"k\xc3\xa4\\ufffd\\ufffd\\ufffd\\ufffd\"}\n");
+}
+
+TEST(ProfTable, KernelsOfGraphsAreNotTakenForTheOpAroundTheLaunch) {
+  CaptureSql sql;
+  sql.Range(1, 11, 90, 210, "step").Range(1, 11, 100, 200, kLinear);
+  sql.Kernel(1, 11, 150, 300, 10, "a", 5, 0, true).Kernel(1, 11, -1, 310, 10, "b", 5, 0, true);
+  EXPECT_EQ(Table(sql).Write("idx,phase,op,flops,join"),
+            "idx phase op flops join\n1 step - na graph\n2 step - na graph\n");
+}
+
+TEST(ProfTable, LabelsOfPyTorchAloneTellFlopsAndTheKernelTheType) {
+  CaptureSql sql;
+  sql.Range(1, 11, 100, 200, "aten::mm, seq = 1, sizes = [[2, 3], [3, 4]]");
+  sql.Kernel(1, 11, 150, 300, 10, "nvjet_tst_64x8", 1);
+  sql.Range(1, 11, 300, 400, "aten::mm, seq = 2, sizes = [[2, 3], [3, 4]]");
+  sql.Kernel(1, 11, 350, 400, 10, "mystery", 2);
+  EXPECT_EQ(Table(sql).Write("flops,bytes,dtype"), "flops bytes dtype\n48 52 bfloat16\n48 na -\n");
+}
+
+TEST(ProfTable, ConvolutionGradientsAreToldApartByTheirKernels) {
+  CaptureSql sql;
+  sql.Range(
+      1, 11, 100, 200,
+      "{'mod': 'torch.nn.functional', 'op': 'conv2d', 'args': [{'name': '', 'type': 'tensor', 'shape': "
+      "(1,2,5,5), "
+      "'dtype': 'float32'}, {'name': '', 'type': 'tensor', 'shape': (4,2,3,3), 'dtype': 'float32'}, {'name': "
+      "'stride', 'type': 'int', 'value': 2}, {'name': 'padding', 'type': 'int', 'value': 1}]}");
+  sql.Range(1, 11, 110, 190, "aten::conv2d, seq = 3");
+  sql.Kernel(1, 11, 150, 300, 10, "sm80_xmma_fprop_implicit_gemm_tf32f32", 1);
+  sql.Range(1, 12, 500, 600, "ConvolutionBackward0, seq = 3");
+  sql.Kernel(1, 12, 510, 1300, 10, "sm80_xmma_dgrad_implicit_gemm_tf32f32", 2);
+  sql.Kernel(1, 12, 520, 1400, 10, "sm80_xmma_wgrad_implicit_gemm_tf32f32", 3);
+  EXPECT_EQ(Table(sql).Write("dir,op,flops,bytes"),
+            "dir op flops bytes\nfprop conv2d 1296 632\nbprop conv2d 1296 632\nbprop conv2d 1296 632\n");
+}
+
+TEST(ProfTable, EachGradientOfConvolutionBackwardHasItsOwnKernel) {
+  CaptureSql sql;
+  sql.Range(1, 12, 500, 600,
+            "aten::convolution_backward, sizes = [[1, 4, 3, 3], [1, 2, 5, 5], [4, 2, 3, 3], [], [], []]");
+  sql.Kernel(1, 12, 510, 1300, 10, "sm80_xmma_dgrad_implicit_gemm_f32f32_tf32f32_f32", 1);
+  sql.Kernel(1, 12, 520, 1400, 20, "sm80_xmma_wgrad_implicit_gemm_f32f32_tf32f32_f32", 2);
+  sql.Kernel(1, 12, 530, 1500, 30, "reduce_kernel", 3);
+  EXPECT_EQ(Table(sql).Write("flops,bytes"), "flops bytes\n1296 632\n1296 632\n- -\n");
+}
+
+TEST(ProfTable, CollectivesOfGradientsAreOpsOfTheirOwn) {
+  CaptureSql sql;
+  sql.Range(1, 12, 100, 200,
+            "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad, op_id = 4")
+      .Range(1, 12, 110, 190, "c10d::allreduce_, op_id = 5, sizes = [[1000], [], [], []]")
+      .Range(1, 12, 120, 180, "record_param_comms, op_id = 6, sizes = [[1000], [], []]")
+      .Range(1, 12, 130, 170, "nccl:all_reduce, op_id = 7, sizes = [[1000]]")
+      .Range(1, 12, 140, 160, "ncclGroupEnd")
+      .Kernel(1, 12, 150, 300, 4000, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 1);
+  EXPECT_EQ(Table(sql).Write("dir,op,params,algbw,busbw"),
+            "dir op params algbw busbw\nbprop all_reduce [1000] 1 na\n");
+}
+
+TEST(ProfTable, APeakNeedsToKnowWhetherTensorCoresWorked) {
+  CaptureSql sql;
+  sql.Sql(
+      "CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT); INSERT INTO TARGET_INFO_GPU VALUES (0, "
+      "'H100');");
+  const std::string mm = R"({"op":"mm","args":[{"dtype":"bfloat16","shape":[64,64]},)"
+                         R"({"dtype":"bfloat16","shape":[64,64]}]})";
+  sql.Range(1, 11, 100, 200, mm).Kernel(1, 11, 110, 300, 10, "triton_mm", 1);
+  sql.Range(1, 11, 300, 400, mm).Kernel(1, 11, 310, 400, 100, "nvjet_tst_64x8", 2);
+  // Without FLOPs memory limits, whatever the type.
+  sql.Range(1, 11, 500, 600, R"({"op":"clone","args":[{"dtype":"int64","shape":[1000]}]})");
+  sql.Kernel(1, 11, 510, 600, 100, "elementwise_kernel", 3);
+  EXPECT_EQ(Table(sql).Write("peak,roof"), "peak roof\nna na\n7.3361 memory\n4.7761 memory\n");
+}
+
+TEST(ProfTable, KernelsTellWhatLabelsDoNot) {
+  CaptureSql sql;
+  const std::string q = "[1, 4, 1, 2]";
+  const std::string flash = "void flash_fwd_kernel<Traits<(int)2, cutlass::bfloat16_t>, (bool)0, (bool)";
+  sql.Range(1, 11, 100, 200, "aten::_flash_attention_forward, sizes = [" + q + "," + q + "," + q + "]");
+  sql.Kernel(1, 11, 110, 300, 10, flash + "0, (bool)0>(Params)", 1);
+  sql.Range(1, 11, 300, 400, "aten::_flash_attention_forward, sizes = [" + q + "," + q + "," + q + "]");
+  sql.Kernel(1, 11, 310, 400, 10, flash + "1, (bool)0>(Params)", 2);
+  sql.Range(1, 11, 500, 600, "aten::_scaled_mm, sizes = [[2, 3], [3, 4], [], []]");
+  sql.Kernel(1, 11, 510, 600, 10, "nvjet_qqtst_64x8", 3);
+  EXPECT_EQ(Table(sql).Write("flops,bytes,dtype"),
+            "flops bytes dtype\n128 80 bfloat16\n64 80 bfloat16\n48 34 float8_e4m3fn\n");
+}
+
+TEST(ProfTable, CopiesAndMemsetsAreRows) {
+  CaptureSql sql;
+  sql.Range(1, 11, 100, 200, "aten::copy_, seq = 3, sizes = [[4, 8], [4, 8]]")
+      .Kernel(1, 11, 110, 300, 50, "first", 1)
+      .Kernel(1, 11, 120, 600, 50, "last", 2)
+      .Sql(absl::StrCat(
+          "CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, correlationId, globalPid, deviceId, "
+          "streamId, bytes, copyKind); INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (400, 500, 3, ",
+          GlobalTid(1, 0), ", 0, 7, 128, 1); INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (130, 140, ",
+          GlobalTid(1, 11), ", 3, 0);"));
+  ReadProfileOptions read;
+  read.transfers = true;
+  Profile profile = ReadProfile(sql.Write("copies.sqlite"), read).value();
+  const KernelJoin join = JoinKernels(&profile);
+  const ProfileRows rows(profile, join, std::nullopt);
+  ProfTableOptions options;
+  options.columns = "idx,op,sub,kernel,sil,bytes,gbps,gap,latency";
+  std::string text;
+  ASSERT_TRUE(WriteProfTable(rows, options, [&](std::string_view part) { text += part; }).ok());
+  EXPECT_EQ(text,
+            "idx op sub kernel sil bytes gbps gap latency\n"
+            "1 copy_ 0 first 50 na na - 190\n"
+            "2 copy_ 1 memcpy 100 128 1.28 50 270\n"
+            "3 copy_ 2 last 50 - - 100 480\n");
+}
+
+TEST(CompareRows, TheLargestEffectsComeFirstWithWhatIsNewAndGone) {
+  CaptureSql before, after;
+  before.Range(1, 11, 100, 200, "aten::mm, seq = 1").Kernel(1, 11, 110, 300, 1000, "sgemm", 1);
+  before.Range(1, 11, 300, 400, "aten::add, seq = 2").Kernel(1, 11, 310, 2000, 100, "add_kernel", 2);
+  after.Range(1, 11, 100, 200, "aten::mm, seq = 1").Kernel(1, 11, 110, 300, 400, "hgemm", 1);
+  after.Range(1, 11, 300, 400, "aten::add, seq = 2").Kernel(1, 11, 310, 2000, 150, "add_kernel", 2);
+  Profile a = ReadProfile(before.Write("before.sqlite")).value();
+  Profile b = ReadProfile(after.Write("after.sqlite")).value();
+  const KernelJoin join_a = JoinKernels(&a);
+  const KernelJoin join_b = JoinKernels(&b);
+  const ProfileRows rows_a(a, join_a, std::nullopt);
+  const ProfileRows rows_b(b, join_b, std::nullopt);
+  const std::string text = CompareRows({&rows_b, 0}, {&rows_a, 0}, {}, 10);
+  EXPECT_THAT(text, HasSubstr("1.1 us before, 550 ns after, -550 ns"));
+  const auto line = [&](const std::string& name) { return text.find("\n" + name + " "); };
+  EXPECT_LT(line("mm"), line("add"));
+  EXPECT_LT(line("mm: sgemm"), line("mm: hgemm"));
+  EXPECT_LT(line("mm: hgemm"), line("add: add_kernel"));
+  const auto shows = [&](const std::string& name, const std::string& part) {
+    return text.substr(line(name) + 1, text.find('\n', line(name) + 1) - line(name) - 1).find(part) !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(shows("mm", "0.400"));
+  EXPECT_TRUE(shows("mm: sgemm", "gone"));
+  EXPECT_TRUE(shows("mm: hgemm", "new"));
+  EXPECT_TRUE(shows("add: add_kernel", "+50 ns"));
+  // Twice as many steps in the same time is half of it a step.
+  EXPECT_THAT(CompareRows({&rows_a, 2}, {&rows_a, 1}, {}, 10),
+              HasSubstr("1.1 us before, 550 ns after, -550 ns, a step (of 1 and 2)"));
+}
+
+TEST(Summary, SaysWhatStandsOut) {
+  CaptureSql sql;
+  sql.Range(1, 11, 100, 200, "aten::mm, seq = 1, sizes = [[30, 128], [128, 64]]");
+  sql.Kernel(1, 11, 150, 10000, 60000, "ampere_sgemm_128x64_tn", 1);
+  sql.Range(1, 11, 300, 400, "aten::mm, seq = 2, sizes = [[30, 129], [129, 64]]");
+  sql.Kernel(1, 11, 350, 100000, 20000, "nvjet_tst_64x8", 2);
+  sql.Sql("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET gridX = 3 WHERE start = 100000;");
+  const Table table(sql);
+  const std::string text = Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
+  EXPECT_THAT(text, HasSubstr("matrix kernels: 80 us (100.0 %), 25.0 % of it on Tensor Cores"));
+  EXPECT_THAT(text, HasSubstr("* 60 us (75.0 %) multiplies float32 on CUDA cores"));
+  EXPECT_THAT(text, HasSubstr("* 20 us (25.0 %) multiplies sizes that are no multiple of 8"));
+  EXPECT_THAT(text, HasSubstr("fewer than 64 blocks"));
+  EXPECT_THAT(text, HasSubstr("the GPU is idle 27.3 %"));
+  EXPECT_THAT(text, HasSubstr("2 kernels on 1 GPU, 80 us of GPU time"));
+  EXPECT_THAT(text, Not(HasSubstr("fuse them")));
+  EXPECT_THAT(text, Not(HasSubstr("tell no sizes")));
+  ProfTableOptions options;
+  options.op = "mm";
+  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options),
+              Not(HasSubstr("GPUs idle")));
+  options.limit = 0;
+  EXPECT_THAT(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options), Not(HasSubstr("mm")));
+  options.op = "nothing";
+  EXPECT_EQ(Summarize(ProfileRows(table.profile, table.join, std::nullopt), options),
+            "no kernels pass the filters\n");
+}
+
+TEST(Summary, GivesRatesAndTellsWhyThereAreNone) {
+  CaptureSql sql;
+  sql.Range(1, 11, 100, 200, "aten::mm, sizes = [[64, 64], [64, 64]]");
+  sql.Kernel(1, 11, 150, 10000, 1000, "ampere_fp16_sgemm_fp16_128x64_tn", 1);
+  sql.Range(2, 21, 300, 400, "aten::mm, seq = 2");
+  sql.Kernel(2, 21, 350, 10000, 500, "void gemv2T_kernel_val<int, int, float>", 2);
+  const Table table(sql);
+  const std::string text = Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
+  EXPECT_THAT(text, HasSubstr("2 kernels on 2 GPUs"));
+  // 524288 FLOPs in the 1000 ns of the kernel for which they are known.
+  EXPECT_THAT(text, HasSubstr("5.243e-07   0.5243"));
+  EXPECT_THAT(text, HasSubstr("* 1 us (66.7 %) multiplies 16-bit types on CUDA cores"));
+  EXPECT_THAT(text, HasSubstr("the ops of 33.3 % of the time tell no sizes"));
+  EXPECT_THAT(text, Not(HasSubstr("float32 on CUDA cores")));
+}
+
+TEST(Summary, ChannelsOfConvolutionsAreSizesToo) {
+  const auto advice = [](const std::string& x, const std::string& w) {
+    CaptureSql sql;
+    sql.Range(1, 11, 100, 200,
+              R"({"op":"conv2d","args":[{"name":"input","dtype":"float16","shape":)" + x +
+                  R"(},{"name":"weight","dtype":"float16","shape":)" + w + "}]}");
+    sql.Kernel(1, 11, 150, 10000, 60000, "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32", 1);
+    const Table table(sql);
+    return Summarize(ProfileRows(table.profile, table.join, std::nullopt), {});
+  };
+  EXPECT_THAT(advice("[3,3,8,8]", "[64,3,3,3]"), HasSubstr("no multiple of 8"));
+  EXPECT_THAT(advice("[3,64,7,7]", "[64,64,3,3]"), Not(HasSubstr("no multiple of 8")));
+  // Depthwise.
+  EXPECT_THAT(advice("[3,60,7,7]", "[60,1,3,3]"), Not(HasSubstr("no multiple of 8")));
+}
+
+}  // namespace
+}  // namespace ott::prof

@@ -1,0 +1,53 @@
+// Writes rows of cells as text, CSV or JSON.
+
+#ifndef OTT_QUESTIONS_KERNELS_TABLE_WRITER_H_
+#define OTT_QUESTIONS_KERNELS_TABLE_WRITER_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ott/questions/kernels/prof_column.h"
+
+namespace ott::prof {
+
+struct TableLayout {
+  enum class Format { kPlain, kCsv, kJson };
+
+  Format format = Format::kPlain;
+  int width = 0;  // plain: cells are filled to it and texts cut, but for the last; 0: as wide as they are
+};
+
+// A header (plain and CSV), then a line a row. Plain cells are words between single spaces. CSV is that of
+// RFC 4180. JSON is one object a line; what is not known is null, what is not there is left out.
+class TableWriter {
+ public:
+  // write: is handed the table a buffer at a time, the last at destruction.
+  TableWriter(const TableLayout& layout, std::vector<std::string_view> names,
+              std::function<void(std::string_view)> write);
+  TableWriter(const TableWriter&) = delete;
+  TableWriter& operator=(const TableWriter&) = delete;
+  ~TableWriter() { write_(buffer_); }
+
+  // Cells in the order of the columns, then EndRow().
+  void Add(const Cell& cell);
+  void EndRow();
+
+ private:
+  void AddPlain(const Cell& cell);
+  void AddCsv(const Cell& cell);
+  void AddJson(const Cell& cell);
+
+  const TableLayout layout_;
+  const std::vector<std::string_view> names_;
+  const std::function<void(std::string_view)> write_;
+  std::string buffer_;
+  size_t column_ = 0;
+  bool first_in_object_ = true;
+};
+
+}  // namespace ott::prof
+
+#endif  // OTT_QUESTIONS_KERNELS_TABLE_WRITER_H_
