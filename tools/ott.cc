@@ -19,11 +19,11 @@
 #include "questions/right/compare/compare_command.h"
 #include "questions/right/crosscheck/crosscheck_command.h"
 #include "questions/saved/whatif_command.h"
+#include "questions/slow/stats_command.h"
 #include "tools/capture/profile_command.h"
 #include "tools/exit_code.h"
 #include "tools/report/comparison_document.h"
 #include "tools/report/report_command.h"
-#include "tools/stats/stats_command.h"
 #include "tools/trace/trace_command.h"
 
 namespace {

@@ -24,7 +24,7 @@
 #include "ott/questions/origin/origin.h"
 #include "ott/questions/saved/run_job.h"
 #include "ott/questions/saved/what_if.h"
-#include "tools/stats/read_cluster_stats.h"
+#include "ott/questions/slow/read_cluster_stats.h"
 
 namespace ott::report {
 namespace {

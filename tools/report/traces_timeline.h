@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tools/ranks/collectives.h"
+#include "ott/questions/waiting/collectives.h"
 #include "tools/report/sampled_timeline.h"
 
 namespace ott::report {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/profile/trace_info.pb.h"
 #include "ott/core/profile/trace_reader.h"
-#include "tools/ranks/collectives.h"
+#include "ott/questions/waiting/collectives.h"
 #include "tools/trace/capture_events.h"
 
 namespace ott::trace {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/text_table.h"
+#include "ott/questions/waiting/job.h"
 #include "tools/exit_code.h"
-#include "tools/ranks/job.h"
 #include "tools/trace/join_traces.h"
 #include "tools/trace/read_run_traces.h"
 #include "tools/trace/trace_report.h"

@@ -1,4 +1,4 @@
-#include "tools/ranks/job.h"
+#include "ott/questions/waiting/job.h"
 
 #include <algorithm>
 #include <cmath>

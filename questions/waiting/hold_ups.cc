@@ -1,4 +1,4 @@
-#include "tools/ranks/hold_ups.h"
+#include "ott/questions/waiting/hold_ups.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,13 +1,13 @@
 // Profiles of ranks as traces give them, by hand and by simulation.
 
-#ifndef OTT_TOOLS_RANKS_TRACES_FOR_TEST_H_
-#define OTT_TOOLS_RANKS_TRACES_FOR_TEST_H_
+#ifndef OTT_QUESTIONS_WAITING_TRACES_FOR_TEST_H_
+#define OTT_QUESTIONS_WAITING_TRACES_FOR_TEST_H_
 
 #include <cstdint>
 #include <vector>
 
+#include "ott/questions/waiting/job.h"
 #include "tools/profile/profile.h"
-#include "tools/ranks/job.h"
 
 namespace ott::ranks {
 
@@ -48,4 +48,4 @@ Job DescribeForTest(const std::vector<prof::Profile>& profiles);
 
 }  // namespace ott::ranks
 
-#endif  // OTT_TOOLS_RANKS_TRACES_FOR_TEST_H_
+#endif  // OTT_QUESTIONS_WAITING_TRACES_FOR_TEST_H_

@@ -1,4 +1,4 @@
-#include "tools/ranks/job.h"
+#include "ott/questions/waiting/job.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/ranks/traces_for_test.h"
+#include "ott/questions/waiting/traces_for_test.h"
 
 namespace ott::ranks {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/stats/read_cluster_stats.h"
+#include "ott/questions/slow/read_cluster_stats.h"
 
 #include <filesystem>
 

@@ -1,7 +1,7 @@
 // Collectives of several ranks: which belong together, whose clock is how far off, who came last.
 
-#ifndef OTT_TOOLS_RANKS_COLLECTIVES_H_
-#define OTT_TOOLS_RANKS_COLLECTIVES_H_
+#ifndef OTT_QUESTIONS_WAITING_COLLECTIVES_H_
+#define OTT_QUESTIONS_WAITING_COLLECTIVES_H_
 
 #include <cstdint>
 #include <string>
@@ -60,4 +60,4 @@ std::vector<ClockOffset> AlignClocks(const std::vector<RankTrace>& traces,
 
 }  // namespace ott::ranks
 
-#endif  // OTT_TOOLS_RANKS_COLLECTIVES_H_
+#endif  // OTT_QUESTIONS_WAITING_COLLECTIVES_H_

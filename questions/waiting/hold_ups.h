@@ -1,7 +1,7 @@
 // Whom the others wait for, step after step, and whether so few steps can tell.
 
-#ifndef OTT_TOOLS_RANKS_HOLD_UPS_H_
-#define OTT_TOOLS_RANKS_HOLD_UPS_H_
+#ifndef OTT_QUESTIONS_WAITING_HOLD_UPS_H_
+#define OTT_QUESTIONS_WAITING_HOLD_UPS_H_
 
 #include <cstdint>
 #include <map>
@@ -81,4 +81,4 @@ class HoldUpFinder {
 
 }  // namespace ott::ranks
 
-#endif  // OTT_TOOLS_RANKS_HOLD_UPS_H_
+#endif  // OTT_QUESTIONS_WAITING_HOLD_UPS_H_

@@ -1,4 +1,4 @@
-#include "tools/ranks/time_split.h"
+#include "ott/questions/waiting/time_split.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,7 +1,7 @@
 // Where the time of a rank's device goes.
 
-#ifndef OTT_TOOLS_RANKS_TIME_SPLIT_H_
-#define OTT_TOOLS_RANKS_TIME_SPLIT_H_
+#ifndef OTT_QUESTIONS_WAITING_TIME_SPLIT_H_
+#define OTT_QUESTIONS_WAITING_TIME_SPLIT_H_
 
 #include <cstdint>
 
@@ -38,4 +38,4 @@ TimeSplit SplitTime(const prof::Profile& profile);
 
 }  // namespace ott::ranks
 
-#endif  // OTT_TOOLS_RANKS_TIME_SPLIT_H_
+#endif  // OTT_QUESTIONS_WAITING_TIME_SPLIT_H_

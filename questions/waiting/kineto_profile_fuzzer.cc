@@ -11,8 +11,8 @@
 #include "ott/questions/kernels/kernel_join.h"
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_rows.h"
+#include "ott/questions/waiting/job.h"
 #include "tools/kineto/kineto_profile.h"
-#include "tools/ranks/job.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string& path =

@@ -1,7 +1,7 @@
 // The statistics of all ranks from what a run left on disk.
 
-#ifndef OTT_TOOLS_STATS_READ_CLUSTER_STATS_H_
-#define OTT_TOOLS_STATS_READ_CLUSTER_STATS_H_
+#ifndef OTT_QUESTIONS_SLOW_READ_CLUSTER_STATS_H_
+#define OTT_QUESTIONS_SLOW_READ_CLUSTER_STATS_H_
 
 #include <string>
 #include <vector>
@@ -19,4 +19,4 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir,
 
 }  // namespace ott::stats
 
-#endif  // OTT_TOOLS_STATS_READ_CLUSTER_STATS_H_
+#endif  // OTT_QUESTIONS_SLOW_READ_CLUSTER_STATS_H_

@@ -1,15 +1,15 @@
 // What the traces of a job's ranks say together: where the time goes, who waits for whom.
 
-#ifndef OTT_TOOLS_RANKS_JOB_H_
-#define OTT_TOOLS_RANKS_JOB_H_
+#ifndef OTT_QUESTIONS_WAITING_JOB_H_
+#define OTT_QUESTIONS_WAITING_JOB_H_
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "tools/ranks/collectives.h"
-#include "tools/ranks/hold_ups.h"
-#include "tools/ranks/time_split.h"
+#include "ott/questions/waiting/collectives.h"
+#include "ott/questions/waiting/hold_ups.h"
+#include "ott/questions/waiting/time_split.h"
 
 namespace ott::ranks {
 
@@ -63,4 +63,4 @@ std::string FormatHoldUps(const Job& job);
 
 }  // namespace ott::ranks
 
-#endif  // OTT_TOOLS_RANKS_JOB_H_
+#endif  // OTT_QUESTIONS_WAITING_JOB_H_

@@ -1,7 +1,7 @@
 // `ott stats RUN`: the cluster table, from what the ranks left on disk.
 
-#ifndef OTT_TOOLS_STATS_STATS_COMMAND_H_
-#define OTT_TOOLS_STATS_STATS_COMMAND_H_
+#ifndef OTT_QUESTIONS_SLOW_STATS_COMMAND_H_
+#define OTT_QUESTIONS_SLOW_STATS_COMMAND_H_
 
 #include "CLI/CLI.hpp"
 
@@ -12,4 +12,4 @@ void AddStatsCommand(CLI::App& app, int* exit_code);
 
 }  // namespace ott::stats
 
-#endif  // OTT_TOOLS_STATS_STATS_COMMAND_H_
+#endif  // OTT_QUESTIONS_SLOW_STATS_COMMAND_H_

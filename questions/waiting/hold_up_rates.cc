@@ -1,5 +1,5 @@
 // How often the traces of a job name a rank that is like the others, and find one that is slow:
-//   bazel run //tools/ranks:hold_up_rates [-- SEEDS]
+//   bazel run //questions/waiting:hold_up_rates [-- SEEDS]
 // Each row is so many simulated jobs (traces_for_test.h), 500 if not told. Ends with 1 where a rate is
 // missed: at most 1 of 100 names a rank that is like the others, and what must be found is, in 95 of 100.
 
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
-#include "tools/ranks/traces_for_test.h"
+#include "ott/questions/waiting/traces_for_test.h"
 
 namespace ott::ranks {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/ranks/traces_for_test.h"
+#include "ott/questions/waiting/traces_for_test.h"
 
 #include <algorithm>
 #include <cmath>

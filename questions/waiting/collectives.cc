@@ -1,4 +1,4 @@
-#include "tools/ranks/collectives.h"
+#include "ott/questions/waiting/collectives.h"
 
 #include <algorithm>
 #include <charconv>

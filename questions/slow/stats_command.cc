@@ -1,4 +1,4 @@
-#include "tools/stats/stats_command.h"
+#include "questions/slow/stats_command.h"
 
 #include <cstdio>
 #include <memory>
@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ott/dist/stats/cluster_table.h"
+#include "ott/questions/slow/read_cluster_stats.h"
 #include "tools/exit_code.h"
-#include "tools/stats/read_cluster_stats.h"
 
 namespace ott::stats {
 namespace {
