@@ -26,6 +26,8 @@ expect 1 "dist/comm comes after core/base" //core/base:check //dist/comm:communi
 expect 1 "only dist knows MPI" //core/base:check @mpi//:mpi
 expect 1 "is in no room" //core/elsewhere:x //core/base:check
 expect 1 "tools/report comes after tools/trace" //tools/trace:trace //tools/report:report
+expect 1 "the face is for programs" //dist/stats:stats //:stopwatch
+expect 0 "" //tools/package:headers //:stopwatch
 
 printf 'digraph mygraph {\n}\n' > "$graph"
 "$check_layers" "$graph" 2> /dev/null && { echo "an empty graph passed" >&2; failed=1; }

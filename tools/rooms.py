@@ -54,6 +54,9 @@ ROOMS = [
     "tests",
 ]
 
+# Folders whose rooms use each other's targets, and not the face of the root's BUILD file, which is for programs.
+NO_PROGRAMS = ("core/", "dist/", "integrations/", "questions/")
+
 # Who may use what, beyond the order of the list.
 ONLY_DIST_USES = ("@mpi//", "@nccl//")
 

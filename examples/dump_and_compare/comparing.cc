@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ott/core/base/status_macros.h"
-#include "ott/core/compare/report.h"
-#include "ott/core/dumper/tensor_dumper.h"
+#include "ott/compare.h"
+#include "ott/status_macros.h"
+#include "ott/tensor_dumper.h"
 
 namespace {
 

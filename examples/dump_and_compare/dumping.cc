@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ott/core/base/status_macros.h"
-#include "ott/core/dumper/finite_differences.h"
-#include "ott/core/dumper/tensor_dumper.h"
-#include "ott/core/tensor/ragged_batch.h"
+#include "ott/finite_differences.h"
+#include "ott/status_macros.h"
+#include "ott/tensor.h"
+#include "ott/tensor_dumper.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/stopwatch.h"
 
 namespace {
 

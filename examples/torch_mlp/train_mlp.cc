@@ -19,15 +19,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "examples/train_digits/digits.h"
-#include "ott/core/base/config.pb.h"
-#include "ott/core/base/status_macros.h"
-#include "ott/core/dumper/tensor_dumper.h"
-#include "ott/core/nvtx/op_range.h"
-#include "ott/core/stopwatch/stopwatch.h"
-#include "ott/dist/comm/local_communicator.h"
-#include "ott/dist/run/training_run.h"
-#include "ott/integrations/torch/emit_nvtx.h"
-#include "ott/integrations/torch/tensor_dumper.h"
+#include "ott/config.h"
+#include "ott/local_communicator.h"
+#include "ott/op_range.h"
+#include "ott/status_macros.h"
+#include "ott/stopwatch.h"
+#include "ott/tensor_dumper.h"
+#include "ott/torch.h"
+#include "ott/training_run.h"
 
 namespace ott::examples {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "examples/train_digits/digits.h"
 #include "examples/train_digits/mlp.h"
-#include "ott/core/tensor/tensor_view.h"
+#include "ott/tensor.h"
 
 namespace ott::examples {
 

@@ -8,9 +8,9 @@
 #include "examples/train_digits/device_mlp.h"
 #include "examples/train_digits/mlp_kernels.h"
 #include "ott/core/base/check.h"
-#include "ott/core/base/status_macros.h"
-#include "ott/core/nvtx/op_range.h"
 #include "ott/core/tensor/cuda_status.h"
+#include "ott/op_range.h"
+#include "ott/status_macros.h"
 
 namespace ott::examples {
 namespace {

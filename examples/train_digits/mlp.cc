@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "ott/core/nvtx/op_range.h"
-#include "ott/core/tensor/tensor_view.h"
+#include "ott/op_range.h"
+#include "ott/tensor.h"
 
 namespace ott::examples {
 namespace {

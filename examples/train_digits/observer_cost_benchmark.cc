@@ -21,15 +21,15 @@
 #include "absl/status/status.h"
 #include "examples/train_digits/digits.h"
 #include "examples/train_digits/mlp.h"
+#include "ott/config.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/clock.h"
-#include "ott/core/base/config.pb.h"
 #include "ott/core/base/device_sync.h"
-#include "ott/core/dumper/tensor_dumper.h"
-#include "ott/core/nvtx/nvtx_range_wrapper.h"
-#include "ott/core/stopwatch/stopwatch.h"
-#include "ott/dist/comm/local_communicator.h"
-#include "ott/dist/run/training_run.h"
+#include "ott/local_communicator.h"
+#include "ott/nvtx_range_wrapper.h"
+#include "ott/stopwatch.h"
+#include "ott/tensor_dumper.h"
+#include "ott/training_run.h"
 
 namespace ott::examples {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ott/core/tensor/tensor_view.h"
+#include "ott/tensor.h"
 
 namespace ott::examples {
 

@@ -3,7 +3,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
-#include "ott/core/base/status_macros.h"
+#include "ott/status_macros.h"
 
 namespace ott::examples {
 

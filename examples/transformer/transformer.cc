@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ott/core/dumper/tensor_dumper.h"
-#include "ott/core/nvtx/op_range.h"
-#include "ott/core/stopwatch/stopwatch.h"
+#include "ott/op_range.h"
+#include "ott/stopwatch.h"
+#include "ott/tensor_dumper.h"
 
 namespace ott::examples {
 namespace {

@@ -5,13 +5,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "ott/core/base/config.h"
-#include "ott/core/base/status_macros.h"
-#include "ott/core/dumper/tensor_dumper.h"
-#include "ott/core/stopwatch/stopwatch.h"
-#include "ott/core/tensor/tensor_view.h"
-#include "ott/dist/comm/mpi_communicator.h"
-#include "ott/dist/run/training_run.h"
+#include "ott/config.h"
+#include "ott/mpi_communicator.h"
+#include "ott/status_macros.h"
+#include "ott/stopwatch.h"
+#include "ott/tensor.h"
+#include "ott/tensor_dumper.h"
+#include "ott/training_run.h"
 
 namespace {
 

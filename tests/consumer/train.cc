@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/stopwatch/stopwatch.h"
-#include "ott/core/dumper/tensor_dumper.h"
-#include "ott/core/stopwatch/stopwatch.h"
-#include "ott/core/tensor/tensor_view.h"
+#include "ott/stopwatch.h"
+#include "ott/tensor.h"
+#include "ott/tensor_dumper.h"
 
 namespace consumer {
 namespace {
