@@ -12,6 +12,9 @@ namespace ott {
 // What ranks wait for in a measurement: for nobody, for all of a group, for the peer.
 enum class FlightRole : uint32_t { kWork, kCollective, kSend, kReceive };
 
+// The name of the group of all ranks, which operations are of where nothing is said.
+inline constexpr char kFlightWorld[] = "world";
+
 }  // namespace ott
 
 namespace ott::internal {

@@ -160,7 +160,7 @@ FlightGroup* FlightRecorder::groups() const {
 }
 
 FlightGroup* FlightRecorder::FindGroup(const FlightOperation& operation) {
-  const std::string_view name = operation.group.empty() ? "world" : std::string_view(operation.group);
+  const std::string_view name = operation.group.empty() ? kFlightWorld : std::string_view(operation.group);
   FlightGroup* const groups = this->groups();
   for (uint32_t i = 0; i < internal::kFlightGroups; ++i) {
     if (HasName(groups[i].name, name)) return &groups[i];

@@ -128,9 +128,9 @@ std::string DescribeMismatch(const JobState& job, const Mismatch& mismatch) {
                    mismatch.of == Mismatch::Of::kSize ? absl::StrCat(" (", job.names[most.name], ")") : "",
                    ", which ", describe(0), " called");
   if (mismatch.of == Mismatch::Of::kIteration) {
-    absl::StrAppend(&text, ": ",
-                    other.iteration > most.iteration ? "there it left out one before"
-                                                     : "there it called one more before");
+    absl::StrAppend(
+        &text, ": there", mismatch.or_earlier ? " or earlier, which is not recorded," : "",
+        other.iteration > most.iteration ? " it left out one before" : " it called one more before");
   }
   return text;
 }

@@ -1,6 +1,7 @@
 #include "ott/questions/hang/diagnosis.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,10 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
+#include "ott/dist/comm/rank_list.h"
 #include "ott/questions/hang/cause_text.h"
 #include "ott/questions/hang/mismatch.h"
 #include "ott/questions/hang/opposite_order.h"
 #include "ott/questions/hang/rank_rows.h"
+#include "ott/questions/hang/undeclared_group.h"
 #include "ott/questions/hang/wait_graph.h"
 
 namespace ott {
@@ -46,7 +49,11 @@ class HangAnalyzer {
   bool Stands(int rank) const;
   double Waited(int rank, const JobOperation& operation) const;
   void FindWaiters();
-  bool FindMismatches();
+  bool FindMismatches(const std::map<int32_t, std::set<std::vector<int>>>& parts_of_groups);
+  void AddMismatch(const Mismatch& mismatch);
+  // Of the members of each group that its operations show to be apart, the parts that some stand in.
+  std::map<int32_t, std::set<std::vector<int>>> PartsOfGroups();
+  void NoteContradiction(const Contradiction& contradiction);
   // A rank that is gone waited for one that is still there and stands: that may be why it is gone.
   bool IsConsequence(int rank) const;
   void FollowWaits();
@@ -56,6 +63,11 @@ class HangAnalyzer {
   std::vector<int> CulpritsOfCycle(const std::vector<WaitGraph::Step>& cycle) const;
   // Where all that never came are in one place, what they wait for there is the cause.
   void LookOutside();
+  // Of several that never came, one may wait for another in a way that nobody declared. Whoever is in an
+  // earlier iteration waits for none that is ahead; where that does not tell, nobody is blamed and false is
+  // returned.
+  bool FindFirstRoots();
+  void AddHeldUp();
   // The ranks are in one place.
   void AddOutside(const std::vector<int>& ranks, const char* and_others);
   // Ranks that have not completed what other members of the group completed, which these could not have done
@@ -90,6 +102,9 @@ class HangAnalyzer {
   std::set<int> said_of_finished_;
   // Indices of operations that all members entered and none completed.
   std::set<int> all_came_;
+  // Groups that are several, as what ranks completed proves, or whose numbers do not count the same on all
+  // ranks.
+  std::set<int32_t> divided_;
 };
 
 bool HangAnalyzer::Stands(int rank) const {
@@ -116,29 +131,65 @@ void HangAnalyzer::FindWaiters() {
   }
 }
 
-bool HangAnalyzer::FindMismatches() {
-  std::set<int32_t> groups;
+std::map<int32_t, std::set<std::vector<int>>> HangAnalyzer::PartsOfGroups() {
+  std::map<int32_t, std::set<std::vector<int>>> parts;
   for (const int rank : waiters_) {
-    for (const int i : graph_.OperationsOf(rank)) groups.insert(graph_.operations()[i].operation.group);
+    for (const int i : graph_.OperationsOf(rank)) {
+      const int32_t group = graph_.operations()[i].operation.group;
+      if (parts.count(group) == 0) {
+        const std::optional<Contradiction> contradiction = FindContradiction(job_, group);
+        if (contradiction.has_value()) {
+          divided_.insert(group);
+          NoteContradiction(*contradiction);
+        }
+      }
+      parts[group].insert(divided_.count(group) > 0 ? MayMeet(job_, group, rank) : job_.groups[group].ranks);
+    }
   }
-  for (const int32_t group : groups) {
-    const std::optional<Mismatch> mismatch = FindMismatch(job_, group);
-    if (!mismatch.has_value()) continue;
-    std::vector<int> culprits;
-    if (mismatch->has_majority()) {
-      for (size_t i = 1; i < mismatch->ranks.size(); ++i) {
-        culprits.insert(culprits.end(), mismatch->ranks[i].begin(), mismatch->ranks[i].end());
+  return parts;
+}
+
+void HangAnalyzer::NoteContradiction(const Contradiction& contradiction) {
+  const std::string unlike =
+      DescribeUnlikeUse(job_, contradiction.completed.group, contradiction.completed.name);
+  verdict_.add_notes(absl::StrCat(
+      "rank ", contradiction.rank, " completed ", DescribeOperation(job_, contradiction.completed),
+      " without rank ", contradiction.without, ", so that they are in different groups",
+      unlike.empty() ? "" : "; " + unlike, "; say who waits for whom (stopwatch { collective_groups })"));
+}
+
+bool HangAnalyzer::FindMismatches(const std::map<int32_t, std::set<std::vector<int>>>& parts_of_groups) {
+  for (const auto& [group, parts] : parts_of_groups) {
+    for (const std::vector<int>& members : parts) {
+      const std::optional<Mismatch> mismatch = FindMismatch(job_, group, members);
+      if (!mismatch.has_value()) continue;
+      const std::string unlike = mismatch->of == Mismatch::Of::kIteration
+                                     ? DescribeUnlikeUse(job_, group, mismatch->operations[0].name)
+                                     : "";
+      if (unlike.empty()) {
+        AddMismatch(*mismatch);
+      } else if (divided_.insert(group).second) {
+        verdict_.add_notes(unlike);
       }
     }
-    const HangCause::Kind kind = mismatch->of == Mismatch::Of::kSize   ? HangCause::DIFFERENT_SIZE
-                                 : mismatch->of == Mismatch::Of::kName ? HangCause::DIFFERENT_OPERATION
-                                                                       : HangCause::DIFFERENT_ITERATIONS;
-    HangCause& cause = AddCause(kind, culprits, -1);
-    SetOperation(mismatch->operations[0], &cause);
-    cause.set_text(absl::StrCat(DescribeMismatch(job_, *mismatch),
-                                culprits.empty() ? "; there is no majority, so nobody is blamed" : ""));
   }
   return verdict_.causes_size() > 0;
+}
+
+void HangAnalyzer::AddMismatch(const Mismatch& mismatch) {
+  std::vector<int> culprits;
+  if (mismatch.has_majority()) {
+    for (size_t i = 1; i < mismatch.ranks.size(); ++i) {
+      culprits.insert(culprits.end(), mismatch.ranks[i].begin(), mismatch.ranks[i].end());
+    }
+  }
+  const HangCause::Kind kind = mismatch.of == Mismatch::Of::kSize   ? HangCause::DIFFERENT_SIZE
+                               : mismatch.of == Mismatch::Of::kName ? HangCause::DIFFERENT_OPERATION
+                                                                    : HangCause::DIFFERENT_ITERATIONS;
+  HangCause& cause = AddCause(kind, culprits, -1);
+  SetOperation(mismatch.operations[0], &cause);
+  cause.set_text(absl::StrCat(DescribeMismatch(job_, mismatch),
+                              culprits.empty() ? "; there is no majority, so nobody is blamed" : ""));
 }
 
 bool HangAnalyzer::IsConsequence(int rank) const {
@@ -311,6 +362,73 @@ void HangAnalyzer::LookOutside() {
   AddOutside(roots, ", and the others wait for them");
 }
 
+bool HangAnalyzer::FindFirstRoots() {
+  if (!job_.has_times) return true;
+  std::map<int64_t, std::map<std::string, std::vector<int>>> by_iteration;
+  std::set<std::string> places;
+  for (const HangCause& cause : verdict_.causes()) {
+    if (cause.kind() != HangCause::NEVER_CAME || cause.ranks_size() != 1) return true;
+    by_iteration[job_.ranks[cause.ranks(0)].iteration][cause.place()].push_back(cause.ranks(0));
+    places.insert(cause.place());
+  }
+  if (places.size() < 2) return true;
+  const auto& [iteration, of_first] = *by_iteration.begin();
+  if (of_first.size() > 1 || iteration < 0) {
+    std::vector<std::string> where;
+    std::vector<int> suspects;
+    for (const auto& [later, by_place] : by_iteration) {
+      for (const auto& [place, ranks] : by_place) {
+        where.push_back(absl::StrCat(DescribeRanks(job_, ranks), " ", DescribePlace(job_, ranks[0])));
+        suspects.insert(suspects.end(), ranks.begin(), ranks.end());
+      }
+    }
+    std::sort(suspects.begin(), suspects.end());
+    const HangCause awaited = verdict_.causes(0);
+    verdict_.clear_causes();
+    *verdict_.mutable_suspects() = {suspects.begin(), suspects.end()};
+    verdict_.set_verdict(absl::StrCat(
+        "cannot tell: ", absl::StrJoin(where, ", "), ", where others wait for them at ", awaited.operation(),
+        " #", awaited.sequence(), "; one of them may wait for another in a way that is not declared"));
+    return false;
+  }
+  const std::vector<int> first = of_first.begin()->second;
+  std::vector<int> later;
+  for (int i = verdict_.causes_size() - 1; i >= 0; --i) {
+    const int rank = verdict_.causes(i).ranks(0);
+    if (std::binary_search(first.begin(), first.end(), rank)) continue;
+    later.push_back(rank);
+    verdict_.mutable_causes()->DeleteSubrange(i, 1);
+  }
+  verdict_.add_notes(absl::StrCat(DescribeRanks(job_, later), later.size() == 1 ? " is" : " are",
+                                  " missed as well, but ahead: whatever is not declared there may wait for ",
+                                  DescribeRanks(job_, first)));
+  return true;
+}
+
+void HangAnalyzer::AddHeldUp() {
+  std::set<int> culprits;
+  for (const HangCause& cause : verdict_.causes()) {
+    culprits.insert(cause.ranks().begin(), cause.ranks().end());
+  }
+  for (const std::vector<int>& end : graph_.Ends(waiters_)) {
+    if (end.size() != 1 || culprits.count(end[0]) == 0) return;
+  }
+  std::vector<int> held_up;
+  for (const int rank : waiters_) {
+    const std::vector<int>& operations = graph_.OperationsOf(rank);
+    const bool waits_for_them = std::any_of(operations.begin(), operations.end(), [&](int i) {
+      return std::any_of(culprits.begin(), culprits.end(),
+                         [&](int culprit) { return graph_.Awaits(i, culprit); });
+    });
+    if (graph_.Waits(rank) && !waits_for_them && culprits.count(rank) == 0) held_up.push_back(rank);
+  }
+  if (held_up.empty()) return;
+  *verdict_.mutable_held_up() = {held_up.begin(), held_up.end()};
+  verdict_.set_verdict(absl::StrCat(verdict_.verdict(), "; ", FormatRanks(held_up),
+                                    held_up.size() == 1 ? " waits" : " wait", " for those that wait for ",
+                                    culprits.size() == 1 ? "it" : "them"));
+}
+
 void HangAnalyzer::AddOutside(const std::vector<int>& ranks, const char* and_others) {
   const RankState& first = job_.ranks[ranks[0]];
   HangCause& cause = AddCause(HangCause::OUTSIDE, {}, -1);
@@ -322,12 +440,18 @@ void HangAnalyzer::AddOutside(const std::vector<int>& ranks, const char* and_oth
 }
 
 void HangAnalyzer::FindNeverLeft(int32_t group) {
+  if (divided_.count(group) > 0) return;
   const std::vector<int>& members = job_.groups[group].ranks;
   int64_t completed = -1;
+  // What some never came to, others completed without them, as they may have without those that stand in it.
+  int64_t came_to = std::numeric_limits<int64_t>::max();
   for (const int rank : members) {
     const GroupPosition* const position = job_.ranks[rank].Position(group);
-    if (position != nullptr) completed = std::max(completed, position->completed);
+    if (position == nullptr) continue;
+    completed = std::max(completed, position->completed);
+    if (job_.ranks[rank].known()) came_to = std::min(came_to, position->entered);
   }
+  completed = std::min(completed, came_to);
   std::map<int, size_t> found;
   for (const int rank : members) {
     const std::vector<JobOperation>& operations = job_.ranks[rank].operations;
@@ -497,8 +621,10 @@ void HangAnalyzer::Answer() {
   *verdict_.mutable_unknown() = {unknown_.begin(), unknown_.end()};
   if (verdict_.causes_size() > 0) {
     LookOutside();
+    if (!FindFirstRoots()) return;
     verdict_.set_answer(HangVerdict::HANGING);
     verdict_.set_verdict(JoinCauses());
+    AddHeldUp();
     if (!unknown_.empty()) {
       verdict_.add_notes(absl::StrCat("others wait for ", DescribeUnknown()));
     }
@@ -528,7 +654,8 @@ void HangAnalyzer::Answer() {
 HangVerdict HangAnalyzer::Run() {
   FindWaiters();
   const bool any_gone = std::any_of(job_.ranks.begin(), job_.ranks.end(), IsGone);
-  if (!any_gone && FindMismatches()) {
+  const std::map<int32_t, std::set<std::vector<int>>> parts_of_groups = PartsOfGroups();
+  if (!any_gone && FindMismatches(parts_of_groups)) {
     Answer();
   } else if (waiters_.empty() && !any_gone) {
     AnswerWithoutWaiters();

@@ -11,7 +11,9 @@
 namespace ott {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
@@ -78,9 +80,105 @@ TEST(DiagnoseHang, ChainsOverGroupsAreFollowedToTheirRoot) {
   EXPECT_THAT(verdict.culprits(), ElementsAre(5)) << verdict.verdict();
 }
 
+TEST(DiagnoseHang, WhoWaitsForThoseThatWaitIsSaidToBeHeldUp) {
+  JobForTest test(4);
+  const int a = test.Group("a", {0, 1});
+  const int b = test.Group("b", {1, 2, 3});
+  test.Call(0, a, 1, "allreduce");
+  test.Call(1, b, 7, "allgather");
+  test.Call(3, b, 7, "allgather");
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
+  EXPECT_THAT(verdict.held_up(), ElementsAre(0));
+  EXPECT_THAT(verdict.verdict(), EndsWith("; rank 0 waits for those that wait for it"));
+}
+
+// Ranks 0, 1 and 2, 3 train apart, under a name that was declared for nobody: it is taken for all of them.
+JobForTest TwoGroupsUndeclared(int64_t done_by_first, int64_t done_by_second) {
+  JobForTest test(4);
+  const int world = test.Group("world", {0, 1, 2, 3});
+  test.job.groups[world].is_declared = false;
+  for (int rank = 0; rank < 4; ++rank) {
+    const int64_t done = rank < 2 ? done_by_first : done_by_second;
+    const int64_t first = std::max<int64_t>(1, done - 63);
+    for (int64_t i = first; i <= done; ++i) {
+      test.Call(rank, world, i, "allreduce", Progress::kCompleted).iteration =
+          done == 100 ? (i + 1) / 2 : i - (done - 50);
+    }
+    test.job.ranks[rank].iteration = 51;
+  }
+  return test;
+}
+
+TEST(DiagnoseHang, WhatOthersCompletedWithoutARankIsOfAnotherGroup) {
+  for (const bool others_stand : {false, true}) {
+    JobForTest test = TwoGroupsUndeclared(57, 50);
+    test.Call(3, 0, 51, "allreduce");
+    if (others_stand) {
+      test.Call(0, 0, 58, "allreduce");
+      test.Call(1, 0, 58, "allreduce");
+    }
+    const HangVerdict verdict = Diagnose(test);
+    EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
+    EXPECT_THAT(verdict.verdict(),
+                StartsWith("rank 2 never came to allreduce #51 of group world (iteration 103), "
+                           "where rank 3 has waited for 50 s"));
+    EXPECT_THAT(verdict.notes(),
+                ElementsAre(AllOf(HasSubstr("completed allreduce #57"), HasSubstr("without rank 2"),
+                                  HasSubstr("collective_groups"))));
+  }
+}
+
+TEST(DiagnoseHang, WhoCallsANameMoreOftenUsesItForAnotherCollective) {
+  // Ranks 0 and 1 reduce among themselves as well: their #100 is of iteration 50, as the others' #50 is.
+  for (const int stuck : {0, 2}) {
+    JobForTest test = TwoGroupsUndeclared(100, 50);
+    for (int rank = 0; rank < 4; ++rank) {
+      if (rank != stuck) test.Call(rank, 0, rank < 2 ? 101 : 51, "allreduce").iteration = 51;
+    }
+    const HangVerdict verdict = Diagnose(test);
+    EXPECT_THAT(verdict.culprits(), ElementsAre(stuck)) << verdict.verdict();
+    EXPECT_THAT(verdict.notes(),
+                ElementsAre(HasSubstr("the name allreduce is used for unlike collectives: ranks 0, 1 "
+                                      "call it 2 times, ranks 2, 3 call it once an "
+                                      "iteration")));
+  }
+}
+
+TEST(DiagnoseHang, WhoLeavesLastIsNotBlamedForWhatSomeNeverCameTo) {
+  // A reduction that its leaves need not wait for: rank 0 still waits for rank 2.
+  JobForTest test(4);
+  const int group = test.Group("dp0", {0, 1, 2, 3});
+  for (const int rank : {1, 3}) test.Call(rank, group, 51, "reduce", Progress::kCompleted);
+  test.Call(0, group, 51, "reduce");
+  for (const int rank : {1, 3}) test.Call(rank, group, 52, "allreduce");
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
+}
+
+TEST(DiagnoseHang, OfTwoThatNeverCameFromDifferentPlacesOneMayWaitForTheOther) {
+  // A pipeline that nobody declared: rank 0 receives from rank 2, which stands in forward.
+  JobForTest test = WithoutRank2();
+  test.job.ranks[0].operations.clear();
+  test.Complete(0, 0, 411);
+  test.job.ranks[0].positions[0].entered = test.job.ranks[0].positions[0].enqueued = 411;
+  test.job.ranks[0].place = "recv";
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL) << verdict.verdict();
+  EXPECT_THAT(verdict.culprits(), IsEmpty());
+  EXPECT_THAT(verdict.suspects(), ElementsAre(0, 2));
+  EXPECT_THAT(verdict.verdict(), HasSubstr("rank 2 is in \"data\" since 100 s, rank 0 is in \"recv\""));
+  // Who is ahead is held up, whatever by.
+  test.job.ranks[2].iteration = 102;
+  const HangVerdict behind = Diagnose(test);
+  EXPECT_THAT(behind.culprits(), ElementsAre(2)) << behind.verdict();
+  EXPECT_THAT(behind.notes(), ElementsAre(HasSubstr("rank 0 is missed as well, but ahead")));
+}
+
 TEST(DiagnoseHang, SeveralCulpritsAreAllNamed) {
   JobForTest test = WithoutRank2();
   test.job.ranks[3].operations.clear();
+  test.job.ranks[3].place = "data";
   test.Complete(3, 0, 0);
   EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2, 3));
 }
@@ -194,7 +292,24 @@ TEST(DiagnoseHang, ASkippedOperationIsSeenByTheIterations) {
   test.Complete(3, world, 4);
   const HangVerdict verdict = Diagnose(test);
   EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
-  EXPECT_THAT(verdict.verdict(), HasSubstr("left out one"));
+  EXPECT_THAT(verdict.verdict(), HasSubstr("called: there it left out one before"));
+}
+
+TEST(DiagnoseHang, WhatWasSkippedBeforeTheRecordBeginsIsSaidToBeEarlier) {
+  JobForTest test(4);
+  const int world = test.Group("dp0", {0, 1, 2, 3});
+  for (int rank = 0; rank < 4; ++rank) {
+    for (int i = 137; i <= 200; ++i) {
+      test.Call(rank, world, i, "allreduce", i < 200 ? Progress::kCompleted : Progress::kEntered).iteration =
+          rank == 3 ? i + 1 : i;
+    }
+  }
+  test.job.ranks[3].operations.pop_back();
+  test.Complete(3, world, 199);
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(3)) << verdict.verdict();
+  EXPECT_THAT(verdict.verdict(),
+              HasSubstr("called: there or earlier, which is not recorded, it left out one"));
 }
 
 TEST(DiagnoseHang, WhoFinishedAloneHasDoneTooFewIterations) {

@@ -75,6 +75,8 @@ struct RankState {
 struct JobGroup {
   std::string name;
   std::vector<int> ranks;  // ascending
+  // Whether the program said who is in it. Where it did not, undeclared_group.h tells what is known.
+  bool is_declared = true;
 };
 
 // All text in it is valid UTF-8.

@@ -64,9 +64,9 @@ bool Mismatch::has_majority() const {
   return 2 * ranks[0].size() > all;
 }
 
-std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group) {
+std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group, const std::vector<int>& members) {
   std::map<int64_t, std::vector<Called>> by_sequence;
-  for (const int rank : job.groups[group].ranks) {
+  for (const int rank : members) {
     for (const JobOperation& operation : job.ranks[rank].operations) {
       if (operation.group == group && operation.direction == JobOperation::Direction::kCollective) {
         by_sequence[operation.sequence].push_back({rank, &operation});
@@ -77,6 +77,7 @@ std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group) {
   // operation that was left out shifts all that follow, which may complete all the same.
   std::set<std::pair<Mismatch::Of, int>> habits;
   std::optional<Mismatch> shifted;
+  bool agreed = false;
   for (const auto& [sequence, calls] : by_sequence) {
     const bool completed = AllCompleted(calls);
     for (const Mismatch::Of of : {Mismatch::Of::kName, Mismatch::Of::kSize}) {
@@ -92,7 +93,11 @@ std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group) {
       if (!is_habit) return shifted.has_value() ? shifted : found;
     }
     const std::optional<Mismatch> iterations = Differ(calls, Mismatch::Of::kIteration);
-    if (!shifted.has_value()) shifted = iterations;
+    if (!shifted.has_value() && iterations.has_value()) {
+      shifted = iterations;
+      shifted->or_earlier = !agreed && sequence > 1;
+    }
+    agreed = agreed || sequence == 1 || (calls.size() > 1 && !iterations.has_value());
     // Ranks that agree again never left out anything.
     if (shifted.has_value() && !iterations.has_value() && Includes(calls, shifted->ranks[1][0]))
       shifted.reset();

@@ -19,15 +19,17 @@ struct Mismatch {
   std::vector<JobOperation> operations;
   // Those that have it, in the same order.
   std::vector<std::vector<int>> ranks;
+  // Whether they may have differed before what is recorded begins.
+  bool or_earlier = false;
 
   // Whether more than half of the ranks have the first.
   bool has_majority() const;
 };
 
-// The lowest number under which members of the group have different names, sizes or iterations. Names and
-// sizes count only in operations that are not completed everywhere, and not where a rank has always differed
-// in them. Nothing where there is none.
-std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group);
+// The lowest number under which these members of the group have different names, sizes or iterations. Names
+// and sizes count only in operations that are not completed everywhere, and not where a rank has always
+// differed in them. Nothing where there is none.
+std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group, const std::vector<int>& members);
 
 }  // namespace ott
 

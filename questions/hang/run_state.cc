@@ -26,8 +26,9 @@ constexpr int64_t kSilentElsewhere = 10 * kSecond;
 // By no more are the clocks of two machines apart.
 constexpr int64_t kClocksApart = 3600 * kSecond;
 constexpr std::chrono::seconds kTimeToBeat(5);
-// Of each rank; enough to see what went wrong before the job stood.
-constexpr size_t kMaxOperations = 64;
+// Of each rank, enough to see what went wrong before the job stood; of few ranks all that recorders hold.
+constexpr size_t kMinOperations = 64;
+constexpr size_t kOperationsOfJob = size_t{1} << 18;
 
 int64_t LastSign(const FlightRecord& record) { return std::max(record.beat_ns, record.last_event_ns); }
 
@@ -76,7 +77,9 @@ class Builder {
     }
     const auto [found, is_new] = group_of_.emplace(std::move(key), static_cast<int32_t>(job_.groups.size()));
     if (is_new) {
-      job_.groups.push_back({group.name, group.Ranks()});
+      // What nobody said is of all ranks.
+      const bool is_declared = !group.ranges.empty() && group.name != kFlightWorld;
+      job_.groups.push_back({group.name, group.Ranks(), is_declared});
       std::vector<int>& ranks = job_.groups.back().ranks;
       while (!ranks.empty() && ranks.back() >= static_cast<int>(job_.ranks.size())) ranks.pop_back();
     }
@@ -127,8 +130,10 @@ class Builder {
     std::sort(state.positions.begin(), state.positions.end(),
               [](const GroupPosition& a, const GroupPosition& b) { return a.group < b.group; });
     for (const FlightRecord::Event& event : record.events) AddEvent(rank, record, event, main_thread);
-    if (state.operations.size() > kMaxOperations) {
-      state.operations.erase(state.operations.begin(), state.operations.end() - kMaxOperations);
+    const size_t most = std::max(kMinOperations, kOperationsOfJob / job_.ranks.size());
+    if (state.operations.size() > most) {
+      state.operations.erase(state.operations.begin(),
+                             state.operations.end() - static_cast<std::ptrdiff_t>(most));
     }
     for (const FlightRecord::Measurement& measurement : record.measurements) {
       AddMeasurement(rank, measurement, main_thread);

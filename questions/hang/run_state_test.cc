@@ -90,6 +90,50 @@ TEST_F(RunStateTest, WhoNeverCameIsNamedFromRecorders) {
                          "ranks 0, 1, 3 have waited for 90 s; it is in \"data\" since 90 s"));
 }
 
+TEST_F(RunStateTest, RanksThatNeverMeetAreApartThoughNobodySaidSo) {
+  CreateRecorders(4);
+  // Ranks 0 and 1 go on by themselves, while rank 3 waits for rank 2.
+  for (int i = 1; i <= 200; ++i) {
+    for (int rank = 0; rank < 4; ++rank) {
+      if (i > 51 && rank > 1) continue;
+      if (i == 51 && rank == 2) continue;
+      Begin(sums_[rank]);
+      now_ += kSecond / 1000;
+      if (i < 51 || rank < 2) FlightRecorder::End(sums_[rank], now_, 0);
+      if (i < 51 || rank < 2) recorders_[rank]->FinishIter(now_, 0);
+    }
+  }
+  Begin(data_[2]);
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2, 3});
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
+  // Who is in the group was said of "pair": there it is the last one that holds the others up.
+  EXPECT_FALSE(Read()->groups[0].is_declared);
+  recorders_[0]->Add("pair", FlightOperation::Collective("pair", {0, 1}));
+  EXPECT_TRUE(Read()->groups.back().is_declared);
+}
+
+TEST_F(RunStateTest, ASkipLongAgoIsFoundAsFarBackAsItIsRecorded) {
+  CreateRecorders(3);
+  for (int i = 0; i < 200; ++i) {
+    for (int rank = 0; rank < 3; ++rank) {
+      if (i != 40 || rank != 1) Begin(sums_[rank]);
+      if (i == 199 && rank != 1) continue;
+      now_ += kSecond / 1000;
+      if (i != 40 || rank != 1) FlightRecorder::End(sums_[rank], now_, 0);
+      recorders_[rank]->FinishIter(now_, 0);
+    }
+  }
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2});
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
+  EXPECT_THAT(verdict.verdict(),
+              StartsWith("rank 1 (node1) in iteration 41 called #41 of group world, which ranks "
+                         "0, 2 in iteration 40 called: there it left out one before"));
+}
+
 TEST_F(RunStateTest, ReceivesAreFollowedToTheirPeers) {
   CreateRecorders(3);
   Begin(recorders_[0]->Add("from 1", FlightOperation::Receive(1)));
@@ -305,6 +349,10 @@ TEST_F(WatchdogTest, AJobThatHangsAgainIsJudgedAgain) {
   CreateTwo();
   const HangWatchdog watchdog(recorders_[0], Clock::Steady(), Options());
   ASSERT_EQ(WaitForVerdicts(1), 1u);
+  FlightRecorder::End(data_[1], Clock::Steady().Ticks(), 0);
+  FlightRecorder::Begin(sums_[1], Clock::Steady().Ticks(), 0);
+  FlightRecorder::End(sums_[1], Clock::Steady().Ticks(), 0);
+  FlightRecorder::Begin(data_[1], Clock::Steady().Ticks(), 0);
   FlightRecorder::End(sums_[0], Clock::Steady().Ticks(), 0);
   FlightRecorder::Begin(sums_[0], Clock::Steady().Ticks(), 0);
   ASSERT_EQ(WaitForVerdicts(2), 2u);

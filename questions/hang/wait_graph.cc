@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ott/questions/hang/undeclared_group.h"
+
 namespace ott {
 namespace {
 
@@ -102,7 +104,12 @@ void WaitGraph::AddStanding(int rank, const JobOperation& operation, std::map<Ke
     operations_.emplace_back();
     operations_.back().operation = operation;
   }
-  operations_[found->second].standing.push_back(rank);
+  StandingOperation& standing = operations_[found->second];
+  standing.standing.push_back(rank);
+  if (collective && !job_.groups[operation.group].is_declared) {
+    standing.completed_before = std::max(
+        standing.completed_before, CompletedTogether(job_.ranks[rank], operation.group, operation.name));
+  }
   next_[rank].push_back(found->second);
 }
 
@@ -139,10 +146,17 @@ void WaitGraph::AddAwaitedOfGroup(int32_t group, const std::vector<int>& operati
     StandingOperation& operation = operations_[i];
     const int64_t sequence = operation.operation.sequence;
     const auto end = std::lower_bound(entered.begin(), entered.end(), std::make_pair(sequence, -1));
-    operation.awaits = end != entered.begin();
-    if (operation.awaits) {
-      next_[FirstOperationNode() + i].push_back(first + static_cast<int>(end - entered.begin()) - 1);
+    // Those of which nothing is known come first, then those that are of another group.
+    const auto unknown = std::lower_bound(entered.begin(), end, std::make_pair(int64_t{0}, -1));
+    const auto begin = std::lower_bound(unknown, end, std::make_pair(operation.completed_before, -1));
+    std::vector<int>& next = next_[FirstOperationNode() + i];
+    if (begin == unknown) {
+      if (end != entered.begin()) next.push_back(first + static_cast<int>(end - entered.begin()) - 1);
+    } else {
+      if (unknown != entered.begin()) next.push_back(first + static_cast<int>(unknown - entered.begin()) - 1);
+      for (auto awaited = begin; awaited != end; ++awaited) next.push_back(awaited->second);
     }
+    operation.awaits = !next.empty();
   }
 }
 
@@ -153,7 +167,8 @@ bool WaitGraph::Awaits(int operation, int rank) const {
   const std::vector<int>& members = job_.groups[standing.operation.group].ranks;
   if (!std::binary_search(members.begin(), members.end(), rank)) return false;
   const GroupPosition* const position = job_.ranks[rank].Position(standing.operation.group);
-  return position == nullptr || position->entered < standing.operation.sequence;
+  return position == nullptr ||
+         (position->entered < standing.operation.sequence && position->entered >= standing.completed_before);
 }
 
 bool WaitGraph::Waits(int rank) const {

@@ -18,6 +18,8 @@ struct StandingOperation {
   std::vector<int> standing;
   // Whether a member, or the peer, has not entered it as far as is known.
   bool awaits = false;
+  // A member that has not even entered this one is of another group.
+  int64_t completed_before = 0;
 };
 
 // Who waits for whom. Memory and time grow with the number of ranks times the groups in which some stand, not
