@@ -90,6 +90,25 @@ double Magnitude(T value) {
   }
 }
 
+// How far two finite elements are apart, and how large the reference is, both divided by `unit`: 1 but where
+// one of them is no finite double.
+struct Distance {
+  double error = 0;
+  double magnitude = 0;
+  double unit = 1;
+};
+
+template <typename T>
+Distance DistanceOf(T reference, T current) {
+  Distance distance{AbsDifference(reference, current), Magnitude(reference)};
+  if (std::isfinite(distance.error) && std::isfinite(distance.magnitude)) return distance;
+  using Wide = std::conditional_t<kIsComplex<T>, std::complex<double>, double>;
+  const double unit = 4;
+  const Wide r = Wide(reference) / unit;
+  const Wide c = Wide(current) / unit;
+  return {AbsDifference(r, c), Magnitude(r), unit};
+}
+
 template <typename T>
 bool EqualValues(T a, T b) {
   if constexpr (kIsComplex<T> || std::is_integral_v<T>) {
@@ -174,7 +193,7 @@ class PartFigures {
 
   // Elements that are finite and the same on both sides. norm: the sum of their squares.
   void AddEqual(double norm, int64_t first_position, int64_t count) {
-    if (count > 0) NoteError(0, 0, first_position);
+    if (count > 0) NoteError(Distance(), first_position);
     dot_ += norm;
     norm_reference_ += norm;
     norm_current_ += norm;
@@ -236,28 +255,31 @@ class PartFigures {
 
  protected:
   // Finite elements.
-  bool Matches(double error, double magnitude, bool same_bits) const {
+  bool Matches(const Distance& distance, bool same_bits) const {
     const Tolerance& tolerance = options_.tolerance;
-    return tolerance.bitwise ? same_bits : error <= tolerance.atol + tolerance.rtol * magnitude;
+    if (tolerance.bitwise) return same_bits;
+    return distance.error <= tolerance.atol / distance.unit + tolerance.rtol * distance.magnitude;
   }
 
-  void NotePassing(double error, double magnitude) {
-    const Tolerance& tolerance = options_.tolerance;
-    const double relative_part = tolerance.rtol * magnitude;
-    if (error > result_.passing_atol + relative_part) {
-      result_.passing_atol = std::max(result_.passing_atol, SmallestAtol(error, relative_part));
+  void NotePassing(const Distance& distance) {
+    const auto& [error, magnitude, unit] = distance;
+    const double atol = options_.tolerance.atol / unit;
+    const double relative_part = options_.tolerance.rtol * magnitude;
+    if (error > result_.passing_atol / unit + relative_part) {
+      result_.passing_atol = std::max(result_.passing_atol, unit * SmallestAtol(error, relative_part));
     }
-    if (error > tolerance.atol + result_.passing_rtol * magnitude) {
-      result_.passing_rtol = std::max(result_.passing_rtol, SmallestRtol(error, tolerance.atol, magnitude));
+    if (error > atol + result_.passing_rtol * magnitude) {
+      result_.passing_rtol = std::max(result_.passing_rtol, SmallestRtol(error, atol, magnitude));
     }
   }
 
-  void NoteError(double error, double magnitude, int64_t position) {
+  void NoteError(const Distance& distance, int64_t position) {
+    const double error = distance.unit * distance.error;
     if (error > max_abs_error_) {
       max_abs_error_ = error;
       max_abs_position_ = position;
     }
-    const double relative = error == 0 ? 0 : error / magnitude;
+    const double relative = error == 0 ? 0 : distance.error / distance.magnitude;
     if (relative > max_rel_error_) {
       max_rel_error_ = relative;
       max_rel_position_ = position;
@@ -360,11 +382,10 @@ class Comparer : public PartFigures {
       if (!same_bits && !result_.first_bit_difference.has_value()) {
         NoteFirstBits(reference[i], current[i], position);
       }
-      const double error = AbsDifference(reference[i], current[i]);
-      const double magnitude = Magnitude(reference[i]);
-      NoteError(error, magnitude, position);
-      NotePassing(error, magnitude);
-      if (!Matches(error, magnitude, same_bits)) NoteWorst(reference[i], current[i], error, position);
+      const Distance distance = DistanceOf(reference[i], current[i]);
+      NoteError(distance, position);
+      NotePassing(distance);
+      if (!Matches(distance, same_bits)) NoteWorst(reference[i], current[i], distance.error, position);
     }
     return true;
   }
@@ -400,9 +421,9 @@ class Comparer : public PartFigures {
   }
 
   void AddFinite(T reference, T current, bool same_bits, int64_t position) {
-    const double error = AbsDifference(reference, current);
-    const double magnitude = Magnitude(reference);
-    NoteError(error, magnitude, position);
+    const Distance distance = DistanceOf(reference, current);
+    const double error = distance.unit * distance.error;
+    NoteError(distance, position);
     ++num_finite_;
     sum_abs_ += error;
     sum_squares_ += error * error;
@@ -422,8 +443,8 @@ class Comparer : public PartFigures {
     if constexpr (kHasUlps<T>) {
       result_.max_ulp_distance = std::max(*result_.max_ulp_distance, UlpDistance(reference, current));
     }
-    NotePassing(error, magnitude);
-    if (!Matches(error, magnitude, same_bits)) {
+    NotePassing(distance);
+    if (!Matches(distance, same_bits)) {
       ++result_.num_mismatched;
       NoteWorst(reference, current, error, position);
     }
@@ -459,6 +480,8 @@ class Comparer : public PartFigures {
     difference.abs_error = error;
     if constexpr (std::is_integral_v<T>) {
       difference.difference = current < reference ? -error : error;
+    } else if constexpr (std::is_same_v<T, long double>) {
+      difference.difference = static_cast<double>(current - reference);
     } else {
       difference.difference = difference.current - difference.reference;
     }

@@ -325,6 +325,56 @@ TEST(TensorComparison, ComplexNumbersDifferByTheirDistance) {
   EXPECT_EQ(Compare<Complex>({{0, kNaN}}, {{0, kNaN}}, Loose()).status, CompareStatus::kMismatch);
 }
 
+TEST(TensorComparison, MagnitudesThatNoDoubleHoldsAreComparedAllTheSame) {
+  using Complex = std::complex<double>;
+  const double huge = 1.7e308;
+  Tolerance relative;
+  relative.rtol = 1e-6;
+  for (const Complex number : {Complex(huge, huge), Complex(-huge, huge), Complex(huge, 1)}) {
+    EXPECT_EQ(Compare<Complex>({number}, {number}).status, CompareStatus::kBitwiseEqual);
+    EXPECT_EQ(Compare<Complex>({number}, {Complex(1, 1)}, relative).status, CompareStatus::kMismatch);
+    EXPECT_EQ(Compare<Complex>({number}, {-number}, relative).status, CompareStatus::kMismatch);
+    const TensorComparison close = Compare<Complex>({number}, {number * (1 - 1e-7)}, relative);
+    EXPECT_EQ(close.status, CompareStatus::kWithinTolerance);
+    EXPECT_NEAR(close.max_rel_error->error, 1e-7, 1e-10);
+    EXPECT_NEAR(close.passing_rtol, 1e-7, 1e-10);
+  }
+  EXPECT_EQ(Compare<double>({huge}, {-huge}, relative).status, CompareStatus::kMismatch);
+  EXPECT_EQ(Compare<double>({huge}, {-huge}).passing_rtol, 2);
+  relative.rtol = 1.5;
+  EXPECT_EQ(Compare<double>({huge}, {-huge}, relative).status, CompareStatus::kMismatch);
+}
+
+TEST(TensorComparison, ADifferenceOfIntegersThatDoublesDoNotShowIsShown) {
+  const int64_t reference = (int64_t{1} << 53) + 1;
+  const double current = static_cast<double>(int64_t{1} << 53);
+  TensorCompareOptions numbers;
+  numbers.compare_dtype = false;
+  const TensorComparison result =
+      CompareTensors(TensorView(&reference, {1}), TensorView(&current, {1}), numbers);
+  ASSERT_EQ(result.worst.size(), 1u);
+  EXPECT_EQ(result.worst[0].difference, -1);
+}
+
+// What a later block needs of one tolerance may be more than what the largest errors, in the first, need.
+TEST(TensorComparison, PassingTolerancesAreOfAllBlocks) {
+  std::vector<double> reference(3 * 2048, 1);
+  std::vector<double> current = reference;
+  reference[0] = 1000;
+  current[0] = 1000.5;
+  reference[1] = 1e-6;
+  current[1] = 3e-6;
+  current[2 * 2048] = 1.01;
+  TensorCompareOptions options;
+  options.num_worst = 0;
+  options.tolerance.atol = 1e-5;
+  options.tolerance.rtol = 1e-3;
+  const TensorComparison result = CompareTensors(View(reference), View(current), options);
+  EXPECT_EQ(result.num_mismatched, 1);
+  EXPECT_NEAR(result.passing_atol, 0.009, 1e-12);
+  EXPECT_NEAR(result.passing_rtol, 0.01 - 1e-5, 1e-12);
+}
+
 // One element of each dtype changed by one bit.
 TEST(TensorComparison, EveryDTypeIsCompared) {
   for (int i = 0; i < kNumDTypes; ++i) {
