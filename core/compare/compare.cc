@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -14,48 +13,11 @@
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/image.h"
+#include "ott/core/dump/stand_in.h"
 #include "ott/core/tensor/parallel_for.h"
 
 namespace ott {
 namespace {
-
-// A number as a 0-d tensor, a tensor as itself.
-std::optional<Tensor> AsTensor(const Value& value) {
-  const auto scalar = [](auto number) {
-    auto owner = std::make_shared<const decltype(number)>(number);
-    return Tensor{TensorView(owner.get(), {}), owner};
-  };
-  switch (value.kind()) {
-    case Value::Kind::kBool:
-      return scalar(value.bool_value());
-    case Value::Kind::kInt:
-      return scalar(value.int_value());
-    case Value::Kind::kDouble:
-      return scalar(value.double_value());
-    case Value::Kind::kTensor:
-      return value.tensor();
-    default:
-      return std::nullopt;
-  }
-}
-
-// What stands for a tensor that was dumped as statistics, or as an image; null for anything else.
-const ValueMap* StandInOf(const Value& value, std::string_view name) {
-  if (!value.is_map() || value.map().size() != 1) return nullptr;
-  const Value* const found = value.map().Find(name);
-  return found != nullptr && found->is_map() ? &found->map() : nullptr;
-}
-const ValueMap* StatisticsOf(const Value& value) { return StandInOf(value, kStatisticsName); }
-const ValueMap* ImageOf(const Value& value) {
-  const ValueMap* const image = StandInOf(value, kImageName);
-  if (image == nullptr) return nullptr;
-  const Value* const pixels = image->Find("pixels");
-  const Value* const range = image->Find("original_range");
-  const Value* const format = image->Find("image_format");
-  const bool is_image = pixels != nullptr && pixels->is_tensor() && range != nullptr && format != nullptr &&
-                        format->kind() == Value::Kind::kString;
-  return is_image ? image : nullptr;
-}
 
 // Of a tensor, or of what stands for it.
 std::optional<std::string> DigestText(const Value& value) {
@@ -63,10 +25,7 @@ std::optional<std::string> DigestText(const Value& value) {
     const absl::StatusOr<TensorDigest> digest = ComputeDigest(value.tensor().view);
     return digest.ok() ? std::optional<std::string>(digest->root.ToString()) : std::nullopt;
   }
-  const ValueMap* const stand_in = StatisticsOf(value) != nullptr ? StatisticsOf(value) : ImageOf(value);
-  const Value* const digest = stand_in == nullptr ? nullptr : stand_in->Find("digest");
-  if (digest == nullptr || digest->kind() != Value::Kind::kString) return std::nullopt;
-  return digest->string_value();
+  return DigestOfStandIn(value);
 }
 
 // Of a tensor, or of what stands for it.

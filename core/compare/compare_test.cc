@@ -285,12 +285,22 @@ TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {
   max abs error 1 at [1], max rel error 0.5 at [1]
   mean abs error 0.5, RMSE 0.707107, cosine similarity 0.989949494
   b[1]: current 3, dumped 2, difference (current - dumped) 1
-  first difference in bits at [1]: reference 2, current 3, bit 22 flipped, 4194304 ULP apart
+  first difference in bits at [1]: reference 2, current 3, flipped bit 22, 4194304 ULP apart
   smallest tolerance that passes: atol 1, or rtol 0.5
 c: missing: a tensor
 different: 1 bitwise equal, 1 mismatch, 1 missing
 )");
   EXPECT_THAT(ToText(comparison, 1), HasSubstr("... and 1 more\n"));
+}
+
+TEST_F(CompareTest, BitsAreNamedOnlyWhereFewFlipped) {
+  EXPECT_EQ(FlippedBitsText({}), "");
+  EXPECT_EQ(FlippedBitsText({20}), "flipped bit 20");
+  EXPECT_EQ(FlippedBitsText({3, 20}), "flipped bits 3, 20");
+  EXPECT_EQ(FlippedBitsText({2, 5, 7}), "");
+  const float close[2] = {1, 2.00001f};
+  EXPECT_THAT(ToText(CompareTrees(ValueMap{{"a", a_}}, ValueMap{{"a", TensorView(close, {2})}})),
+              HasSubstr("reference 2, current 2.00001, 42 ULP apart\n"));
 }
 
 TEST_F(CompareTest, TextReportSaysBothWhereValuesPassAndBitsDiffer) {

@@ -19,16 +19,12 @@ namespace {
 
 std::string Number(double value) { return absl::StrFormat("%.6g", value); }
 
-bool HasElements(const TensorComparison& comparison) {
-  return Passes(comparison.status) || comparison.num_mismatched > 0;
-}
-
 std::string BitsText(const BitDifference& difference) {
   std::string text =
-      absl::StrFormat("first difference in bits at %s: reference %s, current %s, bit%s %s flipped",
-                      ShapeToString(difference.element.index), difference.element.reference_text,
-                      difference.element.current_text, difference.flipped_bits.size() == 1 ? "" : "s",
-                      absl::StrJoin(difference.flipped_bits, ", "));
+      absl::StrCat("first difference in bits at ", ShapeToString(difference.element.index), ": reference ",
+                   difference.element.reference_text, ", current ", difference.element.current_text);
+  const std::string flipped = FlippedBitsText(difference.flipped_bits);
+  if (!flipped.empty()) absl::StrAppend(&text, ", ", flipped);
   if (difference.ulp_distance.has_value())
     absl::StrAppend(&text, ", ", *difference.ulp_distance, " ULP apart");
   return text;
@@ -76,7 +72,7 @@ void AppendFailure(const NamedComparison& result, std::string& text) {
   absl::StrAppend(&text, PathText(result.path), ": ", std::string(Name(comparison.status)));
   if (!comparison.detail.empty()) absl::StrAppend(&text, ": ", Printable(comparison.detail));
   text += '\n';
-  if (HasElements(comparison)) AppendFigures(result, text);
+  if (comparison.has_figures()) AppendFigures(result, text);
 }
 
 // "12 bitwise equal, 1 mismatch"
@@ -195,6 +191,12 @@ std::string SummaryText(const TreeComparison& comparison) {
   return absl::StrCat(std::string(Name(verdict)), bits, ": ", counts);
 }
 
+std::string FlippedBitsText(absl::Span<const int> bits) {
+  constexpr size_t kFewBits = 2;
+  if (bits.empty() || bits.size() > kFewBits) return "";
+  return absl::StrCat("flipped bit", bits.size() == 1 ? " " : "s ", absl::StrJoin(bits, ", "));
+}
+
 std::string WorstLines(const NamedComparison& result) {
   std::string text;
   for (const ElementDifference& worst : result.comparison.worst) {
@@ -210,7 +212,7 @@ std::string CsvLines(const TreeComparison& comparison, std::string_view prefix) 
   for (const NamedComparison& result : comparison.results) {
     const TensorComparison& c = result.comparison;
     std::vector<std::string> fields = {CsvField(AsUtf8(result.path)), std::string(Name(c.status))};
-    if (HasElements(c)) {
+    if (c.has_figures()) {
       const auto error = [](const std::optional<ErrorAt>& e) { return e.has_value() ? Exact(e->error) : ""; };
       for (const std::string& field :
            {std::string(Name(c.dtype)), CsvField(ShapeToString(c.shape)), absl::StrCat(c.num_elements),
@@ -266,7 +268,7 @@ Value ToValue(const NamedComparison& result) {
   const TensorComparison& comparison = result.comparison;
   ValueMap map{{"path", AsUtf8(result.path)}, {"status", Name(comparison.status)}};
   if (!comparison.detail.empty()) map.Insert("detail", AsUtf8(comparison.detail));
-  if (!HasElements(comparison)) return map;
+  if (!comparison.has_figures()) return map;
   map.Insert("dtype", Name(comparison.dtype));
   map.Insert("shape", IndexValue(comparison.shape));
   map.Insert("num_elements", comparison.num_elements);

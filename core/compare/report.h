@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/types/span.h"
 #include "ott/core/compare/compare.h"
 #include "ott/core/tensor/value.h"
 
@@ -39,6 +40,10 @@ std::string AsUtf8(const std::string& text);
 
 Value ToValue(const TreeComparison& comparison);
 Value ToValue(const NamedComparison& result);
+
+// "flipped bit 20" or "flipped bits 3, 20"; empty where more bits differ, as after other arithmetic: then
+// their numbers say nothing of a device that flips some.
+std::string FlippedBitsText(absl::Span<const int> bits);
 
 // A line, indented, for each of the worst elements.
 std::string WorstLines(const NamedComparison& result);

@@ -112,6 +112,8 @@ struct TensorComparison {
   std::vector<ElementDifference> worst;
   std::optional<BitDifference> first_bit_difference;
 
+  // Whether elements were compared. A text that differs, or a shape, has no elements.
+  bool has_figures() const { return Passes(status) || num_mismatched > 0; }
   double mismatched_fraction() const {
     return num_elements == 0 ? 0 : static_cast<double>(num_mismatched) / static_cast<double>(num_elements);
   }

@@ -32,6 +32,12 @@ absl::StatusOr<Digest> ParseDigest(std::string_view text) {
   return digest;
 }
 
+absl::StatusOr<Digest> DigestOfBytes(std::string_view bytes) {
+  const TensorView view(bytes.data(), DType::kUInt8, {static_cast<int64_t>(bytes.size())});
+  OTT_ASSIGN_OR_RETURN(const TensorDigest digest, ComputeDigest(view));
+  return digest.root;
+}
+
 Digest DigestOfBlock(absl::Span<const char> block) {
   OTT_CHECK(static_cast<int64_t>(block.size()) <= kDigestBlockBytes)
       << "a block of " << block.size() << " bytes";

@@ -57,6 +57,9 @@ struct TensorDigest {
 // gaps in device memory stays there: 16 bytes of each block come to the host. Errors: as CloneToHost.
 absl::StatusOr<TensorDigest> ComputeDigest(const TensorView& tensor);
 
+// The root of bytes, which are a tensor of dtype uint8 with one dimension. Errors: as ComputeDigest().
+absl::StatusOr<Digest> DigestOfBytes(std::string_view bytes);
+
 // The leaf of one block of at most kDigestBlockBytes.
 Digest DigestOfBlock(absl::Span<const char> block);
 

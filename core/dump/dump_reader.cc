@@ -226,7 +226,7 @@ class GroupReader {
                                     DumpFormat::kImageI}) {
       if (string != absl::StrCat(path, std::string(Extension(format)))) continue;
       if (format == DumpFormat::kBinary) return ReadDescribed(string);
-      if (format == DumpFormat::kImageI) return ReadImage(string, std::nullopt);
+      if (format == DumpFormat::kImageI) return ReadImage(string, nullptr);
       return ReadSelfDescribing(format, path);
     }
     return Value(string);
@@ -252,7 +252,7 @@ class GroupReader {
       case DumpFormat::kImageRgb:
       case DumpFormat::kImageBgr:
       case DumpFormat::kImageI:
-        return ReadImage(tensor.path + std::string(Extension(tensor.format)), tensor.digest.ToString());
+        return ReadImage(tensor.path + std::string(Extension(tensor.format)), &tensor);
       case DumpFormat::kJson:
         break;
     }
@@ -276,7 +276,8 @@ class GroupReader {
     return std::pair(*value, text->string_value());
   }
 
-  absl::StatusOr<Value> ReadImage(const std::string& reference, std::optional<std::string> digest) const {
+  // listed: null for a dump of Python's.
+  absl::StatusOr<Value> ReadImage(const std::string& reference, const ManifestTensor* listed) const {
     const std::string file = PathOf(BlobFileName(group_file_, reference));
     const std::string meta_file = file + kMetaExtension;
     OTT_ASSIGN_OR_RETURN(const auto meta, ReadMeta(meta_file, "original_range", "image_format"));
@@ -287,9 +288,24 @@ class GroupReader {
       return WithContext(meta_file, absl::InvalidArgumentError("\"original_range\" is not two numbers"));
     }
     OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> mapped, MappedFile::Open(file));
-    absl::StatusOr<Tensor> pixels = DecodePng(std::string_view(mapped->data(), mapped->size()), *format);
+    const std::string_view bytes(mapped->data(), mapped->size());
+    if (listed != nullptr && listed->file_digest.has_value()) {
+      OTT_ASSIGN_OR_RETURN(const Digest digest, DigestOfBytes(bytes));
+      if (digest != *listed->file_digest) {
+        return absl::DataLossError(
+            absl::StrCat(file, ": is not the image that was dumped; it was changed since"));
+      }
+    }
+    absl::StatusOr<Tensor> pixels = DecodePng(bytes, *format);
     if (!pixels.ok()) return WithContext(file, pixels.status());
-    return ImageValue({*std::move(pixels), WithoutDType(range.tensor())}, *format, std::move(digest));
+    Value value = ImageValue({*std::move(pixels), WithoutDType(range.tensor())}, *format);
+    if (listed != nullptr) {
+      ValueMap& image = value.map().Find(kImageName)->map();
+      image.Insert("dtype", Name(listed->dtype));
+      image.Insert("shape", ShapeToString(listed->shape));
+      image.Insert("digest", listed->digest.ToString());
+    }
+    return value;
   }
 
   // A tensor whose dtype and shape are in the file beside it.

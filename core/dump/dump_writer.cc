@@ -179,8 +179,9 @@ class DumpWriter {
       case DumpFormat::kImageRgb:
       case DumpFormat::kImageBgr:
       case DumpFormat::kImageI: {
-        const absl::Status written = WriteImage(file, view, format);
-        if (!written.ok()) return AtPath(path, written);
+        const absl::StatusOr<Digest> written = WriteImage(file, view, format);
+        if (!written.ok()) return AtPath(path, written.status());
+        manifest_.tensors.back().file_digest = *written;
         return Value(reference);
       }
       case DumpFormat::kNpy: {
@@ -213,12 +214,15 @@ class DumpWriter {
     return file->Commit(sync_);
   }
 
-  absl::Status WriteImage(const std::string& name, const TensorView& view, DumpFormat format) const {
+  // Returns the digest of the image's file.
+  absl::StatusOr<Digest> WriteImage(const std::string& name, const TensorView& view,
+                                    DumpFormat format) const {
     OTT_ASSIGN_OR_RETURN(const Image image, MakeImage(view, format));
     OTT_ASSIGN_OR_RETURN(const std::string png, EncodePng(image.pixels.view, format));
     OTT_RETURN_IF_ERROR(WriteFileAtomically(PathOf(name), png, sync_));
-    return WriteMeta(
-        name, ValueMap{{"original_range", image.original_range}, {"image_format", ImageFormatName(format)}});
+    OTT_RETURN_IF_ERROR(WriteMeta(
+        name, ValueMap{{"original_range", image.original_range}, {"image_format", ImageFormatName(format)}}));
+    return DigestOfBytes(png);
   }
 
   absl::Status WriteMeta(const std::string& name, const Value& meta) const {

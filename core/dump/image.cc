@@ -234,12 +234,10 @@ absl::StatusOr<Tensor> DecodePng(std::string_view file, DumpFormat format) {
   return Tensor{TensorView(memory.get(), DType::kUInt8, shape), std::move(memory)};
 }
 
-Value ImageValue(const Image& image, DumpFormat format, std::optional<std::string> digest) {
-  ValueMap map{{"pixels", image.pixels},
-               {"original_range", image.original_range},
-               {"image_format", ImageFormatName(format)}};
-  if (digest.has_value()) map.Insert("digest", *std::move(digest));
-  return ValueMap{{kImageName, std::move(map)}};
+Value ImageValue(const Image& image, DumpFormat format) {
+  return ValueMap{{kImageName, ValueMap{{"pixels", image.pixels},
+                                        {"original_range", image.original_range},
+                                        {"image_format", ImageFormatName(format)}}}};
 }
 
 }  // namespace ott

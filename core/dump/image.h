@@ -49,9 +49,9 @@ std::string_view ImageFormatName(DumpFormat format);
 absl::StatusOr<DumpFormat> ParseImageFormat(std::string_view name);
 
 // What stands for a tensor that was dumped as an image in the tree that is read back: a map of one entry,
-// "tensor_image", which is a map of "pixels", "original_range", "image_format", and the tensor's "digest"
-// where the dump has one.
-Value ImageValue(const Image& image, DumpFormat format, std::optional<std::string> digest = std::nullopt);
+// "tensor_image", which is a map of "pixels", "original_range" and "image_format". ReadDump() adds the
+// tensor's "dtype", "shape" and "digest" if the dump has a manifest.
+Value ImageValue(const Image& image, DumpFormat format);
 
 }  // namespace ott
 

@@ -215,6 +215,14 @@ TEST(Image, DamagedFilesOfAnImageAreNamed) {
     EXPECT_THAT(std::string(ReadDump(dir).status().message()), HasSubstr(png + ".meta.json: ")) << wrong;
   }
   ASSERT_TRUE(WriteFileAtomically(png + ".meta.json", meta).ok());
+  // Another image is no image of the tensor whose digest the manifest has.
+  const uint8_t pixels[4] = {255, 170, 85, 0};
+  ASSERT_TRUE(
+      WriteFileAtomically(png, EncodePng(TensorView(pixels, {2, 2}), DumpFormat::kImageI).value()).ok());
+  EXPECT_THAT(std::string(ReadDump(dir).status().message()),
+              HasSubstr(png + ": is not the image that was dumped"));
+  ASSERT_EQ(unlink((dir + "/manifest.json").c_str()), 0);
+  EXPECT_TRUE(ReadDump(dir).ok());
   ASSERT_EQ(truncate(png.c_str(), 50), 0);
   EXPECT_THAT(std::string(ReadDump(dir).status().message()), HasSubstr(png + ": is no PNG image"));
 }

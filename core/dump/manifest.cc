@@ -37,12 +37,14 @@ absl::StatusOr<std::string> StringEntry(const Value& map, std::string_view name)
 
 Value ToValue(const ManifestTensor& tensor) {
   Value::List shape(tensor.shape.begin(), tensor.shape.end());
-  return ValueMap{
+  ValueMap map{
       {"group", tensor.group},         {"path", tensor.path},
       {"dtype", Name(tensor.dtype)},   {"shape", std::move(shape)},
       {"format", Name(tensor.format)}, {"file", tensor.file},
       {"bytes", tensor.num_bytes},     {"digest", tensor.digest.ToString()},
   };
+  if (tensor.file_digest.has_value()) map.Insert("file_digest", tensor.file_digest->ToString());
+  return map;
 }
 
 absl::StatusOr<ManifestTensor> TensorFromValue(const Value& value) {
@@ -63,6 +65,10 @@ absl::StatusOr<ManifestTensor> TensorFromValue(const Value& value) {
   OTT_ASSIGN_OR_RETURN(tensor.num_bytes, IntEntry(value, "bytes"));
   OTT_ASSIGN_OR_RETURN(const std::string digest, StringEntry(value, "digest"));
   OTT_ASSIGN_OR_RETURN(tensor.digest, ParseDigest(digest));
+  if (value.map().Find("file_digest") != nullptr) {
+    OTT_ASSIGN_OR_RETURN(const std::string of_file, StringEntry(value, "file_digest"));
+    OTT_ASSIGN_OR_RETURN(tensor.file_digest, ParseDigest(of_file));
+  }
   OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(tensor.dtype, tensor.shape));
   if (num_bytes != tensor.num_bytes) {
     return absl::InvalidArgumentError(

@@ -4,6 +4,7 @@
 #define OTT_CORE_DUMP_MANIFEST_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct ManifestTensor {
   std::string file;   // in which its elements are
   int64_t num_bytes;  // of its elements, whatever the format
   Digest digest;      // TensorDigest::root
+  // Images: of the file's bytes. Manifests of earlier versions have none.
+  std::optional<Digest> file_digest = {};
 };
 
 struct Manifest {

@@ -53,6 +53,25 @@ std::string_view Name(Value::Kind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+std::optional<Tensor> AsTensor(const Value& value) {
+  const auto scalar = [](auto number) {
+    auto owner = std::make_shared<const decltype(number)>(number);
+    return Tensor{TensorView(owner.get(), {}), owner};
+  };
+  switch (value.kind()) {
+    case Value::Kind::kBool:
+      return scalar(value.bool_value());
+    case Value::Kind::kInt:
+      return scalar(value.int_value());
+    case Value::Kind::kDouble:
+      return scalar(value.double_value());
+    case Value::Kind::kTensor:
+      return value.tensor();
+    default:
+      return std::nullopt;
+  }
+}
+
 std::string JoinPath(std::string_view parent, std::string_view child) {
   std::string path(parent);
   if (!path.empty()) path += '.';

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -130,9 +131,25 @@ class Value {
 std::string_view Name(Value::Kind kind);
 
 struct NamedTensor {
+  enum class Content : uint8_t {
+    kElements,
+    // A text, as its bytes.
+    kText,
+    // No elements: of a tensor of `tensor`'s dtype and shape only `digest` is known.
+    kDigest,
+    // The pixels of an image that stands for the tensor, or their range: other tensors make the same.
+    kImage,
+  };
+
   std::string path;
   Tensor tensor;
+  Content content = Content::kElements;
+  // kDigest: of the tensor, in hexadecimal.
+  std::string digest = {};
 };
+
+// A number or a bool as a 0-d tensor, a tensor as itself; nullopt for anything else.
+std::optional<Tensor> AsTensor(const Value& value);
 
 // All tensors of the tree in order of insertion. Paths join names and list indices by dots: "weights.w1",
 // "layers.0".

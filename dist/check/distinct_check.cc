@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "dist/check/replica_tensors.h"
 #include "ott/core/digest/digest.h"
 #include "ott/dist/check/distinct_check.pb.h"
 #include "ott/dist/check/verdict.h"
@@ -24,16 +25,23 @@ DistinctTensors Describe(int64_t iteration, const std::vector<NamedTensor>& tens
   description.set_unmatched(unmatched);
   if (!problem.ok()) description.set_error(std::string(problem.message()));
   for (const NamedTensor& tensor : tensors) {
-    const absl::StatusOr<TensorDigest> digest = ComputeDigest(tensor.tensor.view);
-    if (!digest.ok()) {
-      description.set_error(absl::StrCat(tensor.path, ": ", digest.status().message()));
-      break;
+    std::string digest = tensor.digest;
+    if (tensor.content != NamedTensor::Content::kDigest) {
+      const absl::StatusOr<TensorDigest> computed = ComputeDigest(tensor.tensor.view);
+      if (!computed.ok()) {
+        description.set_error(absl::StrCat(tensor.path, ": ", computed.status().message()));
+        break;
+      }
+      digest = computed->root.ToString();
     }
     DistinctTensor& added = *description.add_tensors();
     added.set_path(tensor.path);
-    added.set_dtype(std::string(Name(tensor.tensor.view.dtype())));
+    added.set_dtype(internal::DTypeNameOf(tensor));
     for (const int64_t extent : tensor.tensor.view.shape()) added.add_shape(extent);
-    added.set_digest(digest->root.ToString());
+    // Ranks without elements have nothing that another one has, too; and an image may be that of other
+    // tensors.
+    const bool is_image = tensor.content == NamedTensor::Content::kImage;
+    if (tensor.tensor.view.num_elements() > 0 && !is_image) added.set_digest(std::move(digest));
   }
   return description;
 }
@@ -104,11 +112,15 @@ CrossCheckVerdict DistinctCheck::BuildVerdict(int64_t iteration,
   for (const std::string& path : paths) {
     const std::vector<int>* alike = nullptr;
     size_t num_ranks = 0;
-    for (const auto& [unused, ranks] : ranks_of_digest[path]) {
+    for (const auto& [digest, ranks] : ranks_of_digest[path]) {
       num_ranks += ranks.size();
+      if (digest.empty()) continue;
       std::set<int64_t> groups;
       for (const int rank : ranks) groups.insert(groups_[rank]);
       if (groups.size() > 1 && (alike == nullptr || ranks.front() < alike->front())) alike = &ranks;
+    }
+    if (ranks_of_digest[path].size() == 1 && ranks_of_digest[path].count("") == 1) {
+      not_compared(absl::StrCat(path, ": no rank has elements of it"));
     }
     if (alike == nullptr) {
       if (num_ranks < contributions.by_rank.size()) {

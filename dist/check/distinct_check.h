@@ -19,7 +19,8 @@
 namespace ott {
 
 // Every rank brings a digest of each tensor, and rank 0 looks for two that are alike. Equal bits count,
-// whatever they are: tensors that may be alike by chance, such as empty ones, are not for this check.
+// whatever they are: tensors that may be alike by chance are not for this check. Those without elements are
+// nobody's, and are like no other.
 //
 // Not thread-safe. Every rank calls Run the same number of times.
 class DistinctCheck {

@@ -69,6 +69,14 @@ TEST(DistinctCheck, RanksOfOneGroupMayReadTheSame) {
   EXPECT_EQ(Check({{{1}}, {{1}}, {{1}}, {{2}}}, {0, 0, 1, 1}).outcome(), DIFFERENT);
 }
 
+TEST(DistinctCheck, RanksWithoutElementsReadNothingTwice) {
+  EXPECT_EQ(Check({{{}}, {{}}, {{1}}}, {0, 1, 2}).outcome(), ALL_DISTINCT);
+  EXPECT_THAT(Check({{{}}, {{1}}, {{1}}}, {0, 1, 2}).culprit_ranks(), ElementsAre(1, 2));
+  const CrossCheckVerdict nothing = Check({{{}}, {{}}}, {0, 1});
+  EXPECT_EQ(nothing.outcome(), NOT_COMPARED);
+  EXPECT_THAT(nothing.reason(), HasSubstr("data.inputs: no rank has elements of it"));
+}
+
 TEST(DistinctCheck, WhatCouldNotBeComparedIsNoPass) {
   EXPECT_THAT(Check({{{1}}}, {0}).reason(), HasSubstr("one rank alone"));
   const CrossCheckVerdict verdict = Check({{{1}}, {{}, absl::InternalError("no copy")}}, {0, 1});

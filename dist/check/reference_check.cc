@@ -45,8 +45,6 @@ void AddElement(const TensorComparison& comparison, CrossCheckVerdict& verdict) 
   if (bits->ulp_distance) difference.set_ulp_distance(*bits->ulp_distance);
 }
 
-bool WereCompared(CompareStatus status) { return Passes(status) || status == CompareStatus::kMismatch; }
-
 bool IsDifference(CompareStatus status) {
   return !Passes(status) && status != CompareStatus::kEmpty && status != CompareStatus::kCouldNotCompare;
 }
@@ -54,7 +52,7 @@ bool IsDifference(CompareStatus status) {
 void AddError(const std::string& path, const TensorComparison& comparison, CrossCheckVerdict& verdict) {
   TensorError& error = *verdict.add_tensor_errors();
   error.set_tensor(path);
-  if (!WereCompared(comparison.status)) {
+  if (!comparison.has_figures()) {
     error.set_problem(absl::StrCat(std::string(Name(comparison.status)),
                                    comparison.detail.empty() ? "" : ": ", comparison.detail));
     return;
@@ -91,7 +89,7 @@ void AddResults(const TreeComparison& comparison, CrossCheckVerdict& verdict) {
     verdict.set_tensor_position(verdict.num_tensors() - 1);
     verdict.set_atol(tensor.tolerance.atol);
     verdict.set_rtol(tensor.tolerance.rtol);
-    if (tensor.status != CompareStatus::kMismatch) {
+    if (!tensor.has_figures()) {
       AddReason(absl::StrCat(result.path, ": ", verdict.tensor_errors().rbegin()->problem()), verdict);
       continue;
     }
@@ -151,6 +149,7 @@ absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& co
   options.tensors.num_threads = 1;
   options.tensors.tolerance.atol = config.reference_tolerance().atol();
   options.tensors.tolerance.rtol = config.reference_tolerance().rtol();
+  options.tensors.tolerance.nan_equal = true;
   options.allow_empty = false;
   std::optional<ToleranceFile> tolerances;
   if (!config.reference_tolerances().empty()) {

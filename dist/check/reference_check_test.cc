@@ -1,6 +1,7 @@
 #include "ott/dist/check/reference_check.h"
 
 #include <filesystem>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -111,6 +112,29 @@ TEST_F(ReferenceCheckTest, AShardOfAnotherShapeIsADifference) {
       check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 3})), nullptr);
   EXPECT_EQ(verdict.outcome(), DIFFERENT);
   EXPECT_THAT(verdict.reason(), HasSubstr("shape"));
+}
+
+TEST_F(ReferenceCheckTest, ATextThatDiffersIsNoTensorAndNaNOnBothSidesIsNoDifference) {
+  bias_[0] = std::numeric_limits<float>::quiet_NaN();
+  const auto with = [this](const char* schedule) {
+    return Value(ValueMap{{"bias", TensorView(bias_.data(), {2})}, {"schedule", schedule}});
+  };
+  std::filesystem::remove_all(Dump());
+  const Value reference = with("cosine");
+  DumpContents contents;
+  contents.tensors.tree = &reference;
+  ASSERT_TRUE(WriteDump(Dump(), contents).ok());
+  const auto check = ReferenceCheck::Create(Config(""), 1);
+  EXPECT_EQ(check->Check(kIteration, 0, with("cosine"), nullptr).outcome(), BITWISE_EQUAL);
+  const CrossCheckVerdict verdict = check->Check(kIteration, 0, with("linear"), nullptr);
+  EXPECT_EQ(verdict.outcome(), DIFFERENT);
+  EXPECT_EQ(verdict.tensor(), "schedule");
+  EXPECT_EQ(verdict.dtype(), "");
+  ASSERT_EQ(verdict.tensor_errors_size(), 1);
+  EXPECT_THAT(verdict.tensor_errors(0).problem(), HasSubstr(R"(reference "cosine", current "linear")"));
+  bias_[1] += 1;
+  const CrossCheckVerdict other = check->Check(kIteration, 0, with("cosine"), nullptr);
+  EXPECT_THAT(other.differences(0).index(), ElementsAre(1));
 }
 
 TEST_F(ReferenceCheckTest, OnlyTheKindsAskedForAreCompared) {

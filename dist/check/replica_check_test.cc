@@ -4,6 +4,7 @@
 #include <functional>
 #include <future>
 #include <limits>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -11,6 +12,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/digest/digest.h"
+#include "ott/core/dump/stand_in.h"
 #include "ott/dist/comm/simulated_communicator.h"
 
 namespace ott {
@@ -142,6 +145,100 @@ TEST(ReplicaCheck, WithAToleranceTheOneThatIsFarFromMostIsTheCulpritWhereverItIs
     EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(culprit));
     ASSERT_EQ(verdict.differences_size(), 1);
     EXPECT_EQ(verdict.differences(0).value(), "2");
+  }
+}
+
+TEST(ReplicaCheck, WithAToleranceWhatIsNaNEverywhereIsNoDifference) {
+  for (const float change : {1e-6f, 1.0f}) {
+    ReplicaCheckOptions options;
+    options.tolerance.emplace();
+    options.tolerance->atol = 1e-3;
+    const CrossCheckVerdict verdict = Check(
+        3,
+        [&](int rank, Model& model) {
+          model.weights[0] = std::numeric_limits<float>::quiet_NaN();
+          if (rank == 2) model.weights[1] += change;
+        },
+        {}, options)[0];
+    EXPECT_EQ(verdict.outcome(), change < 1 ? WITHIN_TOLERANCE : DIFFERENT) << verdict.DebugString();
+    if (change < 1) continue;
+    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(2));
+    EXPECT_EQ(verdict.differences(0).element(), 1);
+  }
+}
+
+// The verdict where each rank brings what is in its tree.
+CrossCheckVerdict CheckTrees(const std::vector<Value>& trees,
+                             std::optional<Tolerance> tolerance = std::nullopt) {
+  ReplicaCheckOptions options;
+  options.tolerance = tolerance;
+  return Check(
+      static_cast<int>(trees.size()), {},
+      [&](int rank, std::vector<NamedTensor>& tensors) { tensors = ListComparable(trees[rank]); },
+      options)[0];
+}
+
+TEST(ReplicaCheck, NumbersBoolsAndTextsAreReplicas) {
+  const auto tree = [](Value rate, Value nesterov, Value schedule) {
+    return Value(ValueMap{
+        {"rate", std::move(rate)}, {"nesterov", std::move(nesterov)}, {"schedule", std::move(schedule)}});
+  };
+  const Value good = tree(0.1, true, "cosine to 0");
+  EXPECT_EQ(CheckTrees({good, good}).outcome(), BITWISE_EQUAL);
+  Tolerance tolerance;
+  tolerance.atol = 0.5;
+  const struct {
+    Value bad;
+    std::string tensor, dtype, value, expected;
+    bool within;
+  } cases[] = {
+      {tree(0.2, true, "cosine to 0"), "rate", "float64", "0.2", "0.1", true},
+      {tree(0.1, false, "cosine to 0"), "nesterov", "bool", "0", "1", false},
+      {tree(0.1, true, "cosine to 1e-5"), "schedule", "text", "\"cosine to 1e-5\"", "\"cosine to 0\"", false},
+      {tree(0.1, true, ""), "schedule", "text", "\"\"", "\"cosine to 0\"", false},
+      {tree(0.1, true, std::string(70000, 'x')), "schedule", "text", "\"" + std::string(60, 'x') + "...\"",
+       "\"cosine to 0\"", false},
+  };
+  for (const auto& test : cases) {
+    const CrossCheckVerdict verdict = CheckTrees({good, test.bad, good});
+    EXPECT_EQ(verdict.outcome(), DIFFERENT) << test.tensor;
+    EXPECT_EQ(verdict.tensor(), test.tensor);
+    EXPECT_EQ(verdict.dtype(), test.dtype);
+    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(1));
+    ASSERT_EQ(verdict.differences_size(), 1) << verdict.DebugString();
+    EXPECT_EQ(verdict.differences(0).value(), test.value);
+    EXPECT_EQ(verdict.differences(0).expected(), test.expected);
+    EXPECT_EQ(CheckTrees({good, test.bad, good}, tolerance).outcome(),
+              test.within ? WITHIN_TOLERANCE : DIFFERENT);
+  }
+  const CrossCheckVerdict kinds = CheckTrees({good, tree("0.1", true, "cosine to 0"), good});
+  EXPECT_EQ(kinds.outcome(), DIFFERENT);
+  EXPECT_THAT(kinds.reason(), HasSubstr("tensor 0 is \"rate\" text on rank 1 (node1), \"rate\" float64 []"));
+}
+
+TEST(ReplicaCheck, TensorsOfWhichOnlyDigestsAreKnownAreComparedByThem) {
+  const std::vector<float> right = {1, 2, 3};
+  const std::vector<float> wrong = {1, 2, 4};
+  const auto whole = [](const std::vector<float>& data) {
+    return Value(ValueMap{{"w", TensorView(data.data(), {3})}});
+  };
+  const auto digest = [](const std::vector<float>& data) {
+    const std::string text = ComputeDigest(TensorView(data.data(), {3})).value().root.ToString();
+    return Value(
+        ValueMap{{"w", ValueMap{{"tensor_statistics",
+                                 ValueMap{{"dtype", "float32"}, {"shape", "[3]"}, {"digest", text}}}}}});
+  };
+  EXPECT_EQ(CheckTrees({digest(right), digest(right)}).outcome(), BITWISE_EQUAL);
+  EXPECT_EQ(CheckTrees({digest(right), whole(right)}).outcome(), BITWISE_EQUAL);
+  for (const Value& bad : {digest(wrong), whole(wrong)}) {
+    const CrossCheckVerdict verdict = CheckTrees({digest(right), bad, whole(right)});
+    EXPECT_EQ(verdict.outcome(), DIFFERENT);
+    EXPECT_EQ(verdict.tensor(), "w");
+    EXPECT_THAT(verdict.culprit_ranks(), ElementsAre(1));
+    EXPECT_THAT(verdict.reason(), HasSubstr("not located: "));
+    Tolerance tolerance;
+    tolerance.atol = 10;
+    EXPECT_EQ(CheckTrees({digest(right), bad, whole(right)}, tolerance).outcome(), NOT_COMPARED);
   }
 }
 

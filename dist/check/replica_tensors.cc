@@ -19,11 +19,11 @@ std::string ToBytes(const Digest& digest) {
 }
 
 absl::StatusOr<std::string> DigestOf(std::string_view bytes) {
-  OTT_ASSIGN_OR_RETURN(
-      const TensorDigest digest,
-      ComputeDigest(TensorView(bytes.data(), DType::kUInt8, {static_cast<int64_t>(bytes.size())})));
-  return ToBytes(digest.root);
+  OTT_ASSIGN_OR_RETURN(const Digest digest, DigestOfBytes(bytes));
+  return ToBytes(digest);
 }
+
+constexpr char kNoElements[] = "only its digest was dumped, with its statistics or an image";
 
 template <typename Set>
 void SetOrError(absl::StatusOr<std::string> bytes, Set set, ReplicaAnswer& answer) {
@@ -37,7 +37,19 @@ int64_t NumBlocks(const TensorView& view) {
 
 }  // namespace
 
-absl::Status ReplicaTensors::OwnDigest::Compute(const Tensor& tensor) {
+bool IsText(const NamedTensor& tensor) { return tensor.content == NamedTensor::Content::kText; }
+
+std::string DTypeNameOf(const NamedTensor& tensor) {
+  return IsText(tensor) ? kTextDType : std::string(Name(tensor.tensor.view.dtype()));
+}
+
+absl::Status ReplicaTensors::OwnDigest::Compute(const NamedTensor& named) {
+  if (named.content == NamedTensor::Content::kDigest) {
+    has_elements = false;
+    OTT_ASSIGN_OR_RETURN(root, ParseDigest(named.digest));
+    return absl::OkStatus();
+  }
+  const Tensor& tensor = named.tensor;
   const bool stays = tensor.view.device().kind == Device::Kind::kCuda && tensor.view.is_contiguous() &&
                      tensor.view.num_elements() > 0;
   if (!stays) {
@@ -56,6 +68,7 @@ absl::Status ReplicaTensors::OwnDigest::Compute(const Tensor& tensor) {
 }
 
 absl::StatusOr<std::vector<Digest>> ReplicaTensors::OwnDigest::Leaves() const {
+  if (!has_elements) return absl::FailedPreconditionError(kNoElements);
   if (on_device != nullptr) return on_device->Leaves();
   return leaves;
 }
@@ -118,7 +131,7 @@ absl::Status ReplicaTensors::ComputeDigests(ReplicaAnnouncement& announcement) {
   all.reserve(tensors_.size() * kDigestBytes);
   digests_.reserve(tensors_.size());
   for (const NamedTensor& tensor : tensors_) {
-    const absl::Status status = digests_.emplace_back().Compute(tensor.tensor);
+    const absl::Status status = digests_.emplace_back().Compute(tensor);
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat(tensor.path, ": ", status.message()));
     }
@@ -132,8 +145,12 @@ absl::Status ReplicaTensors::ComputeDigests(ReplicaAnnouncement& announcement) {
 std::string ReplicaTensors::SchemaBytes() const {
   std::string bytes;
   for (const NamedTensor& tensor : tensors_) {
-    const TensorView& view = tensor.tensor.view;
     bytes.append(absl::StrCat(tensor.path.size(), " ", tensor.path));
+    if (IsText(tensor)) {
+      bytes.append(kTextDType);
+      continue;
+    }
+    const TensorView& view = tensor.tensor.view;
     bytes.push_back(static_cast<char>(view.dtype()));
     bytes.push_back(static_cast<char>(view.shape().size()));
     bytes.append(reinterpret_cast<const char*>(view.shape().data()), view.shape().size() * sizeof(int64_t));
@@ -146,7 +163,8 @@ ReplicaSchema ReplicaTensors::Schema() const {
   for (const NamedTensor& tensor : tensors_) {
     TensorSchema& description = *schema.add_tensors();
     description.set_path(tensor.path);
-    description.set_dtype(std::string(Name(tensor.tensor.view.dtype())));
+    description.set_dtype(DTypeNameOf(tensor));
+    if (IsText(tensor)) continue;
     for (const int64_t extent : tensor.tensor.view.shape()) description.add_shape(extent);
   }
   return schema;
@@ -154,10 +172,13 @@ ReplicaSchema ReplicaTensors::Schema() const {
 
 absl::StatusOr<std::string> ReplicaTensors::Block(int64_t tensor, int64_t block) const {
   const auto in_range = [](int64_t index, int64_t size) { return index >= 0 && index < size; };
+  // A text without characters has a block, too.
   if (!in_range(tensor, static_cast<int64_t>(digests_.size())) ||
-      !in_range(block, NumBlocks(tensors_[tensor].tensor.view))) {
+      !in_range(block,
+                std::max<int64_t>(NumBlocks(tensors_[tensor].tensor.view), IsText(tensors_[tensor])))) {
     return absl::OutOfRangeError(absl::StrCat("no block ", block, " of tensor ", tensor));
   }
+  if (!digests_[tensor].has_elements) return absl::FailedPreconditionError(kNoElements);
   if (digests_[tensor].on_device != nullptr) return digests_[tensor].on_device->Block(block);
   const TensorView& view = tensors_[tensor].tensor.view;
   Tensor host{view, nullptr};

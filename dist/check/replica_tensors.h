@@ -22,6 +22,11 @@ namespace ott::internal {
 // Of a digest in the bytes that travel.
 inline constexpr size_t kDigestBytes = 16;
 
+// A text is a tensor whose length may differ: its dtype is called so, and its shape is not compared.
+inline constexpr char kTextDType[] = "text";
+bool IsText(const NamedTensor& tensor);
+std::string DTypeNameOf(const NamedTensor& tensor);
+
 class ReplicaTensors {
  public:
   // They must outlive it.
@@ -37,10 +42,11 @@ class ReplicaTensors {
  private:
   // A tensor without gaps that is in device memory stays there.
   struct OwnDigest {
-    absl::Status Compute(const Tensor& tensor);
+    absl::Status Compute(const NamedTensor& tensor);
     absl::StatusOr<std::vector<Digest>> Leaves() const;
 
     Digest root;
+    bool has_elements = true;
     std::vector<Digest> leaves;
     const DigestOnDevice* on_device = nullptr;
     std::shared_ptr<const DigestOnDevice> own;

@@ -10,6 +10,7 @@
 #include "dist/check/replica_inquiry.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/compare/report.h"
 #include "ott/core/compare/tensor_comparison.h"
 #include "ott/dist/check/verdict.h"
 
@@ -24,7 +25,18 @@ constexpr size_t kMaxPivots = 16;
 constexpr size_t kMaxLeavesBytes = 256 << 20;
 
 std::string Describe(const TensorSchema& tensor) {
+  if (tensor.dtype() == kTextDType) return tensor.dtype();
   return absl::StrCat(tensor.dtype(), " [", absl::StrJoin(tensor.shape(), ", "), "]");
+}
+
+// What of a text is shown: the characters around the first that differs.
+std::string QuoteFrom(const std::string& text, size_t first_different) {
+  constexpr size_t kBefore = 20;
+  constexpr size_t kShown = 60;
+  const size_t begin = first_different > kBefore ? first_different - kBefore : 0;
+  const std::string shown = begin < text.size() ? text.substr(begin, kShown) : "";
+  return absl::StrCat("\"", begin > 0 ? "..." : "", Printable(shown),
+                      begin + shown.size() < text.size() ? "..." : "", "\"");
 }
 
 // The verdict without an outcome.
@@ -332,11 +344,18 @@ class VerdictBuilder {
   }
 
   // For each of the first kMaxPivots contents, whether each content is within the tolerance of it and it of
-  // that.
+  // that. Other texts never are.
   absl::StatusOr<std::vector<std::vector<bool>>> AgreementsOf(size_t tensor,
                                                               const std::vector<std::vector<int>>& contents) {
     const size_t num_pivots = std::min(contents.size(), kMaxPivots);
     std::vector<std::vector<bool>> agree(num_pivots, std::vector<bool>(contents.size(), true));
+    if (IsText(tensors_[tensor])) {
+      for (size_t pivot = 0; pivot < num_pivots; ++pivot) {
+        agree[pivot].assign(contents.size(), false);
+        agree[pivot][pivot] = true;
+      }
+      return agree;
+    }
     std::vector<std::string> leaves;
     for (const std::vector<int>& ranks : contents) {
       OTT_ASSIGN_OR_RETURN(leaves.emplace_back(), inquiry_.Leaves(tensor, ranks.front()));
@@ -387,10 +406,17 @@ class VerdictBuilder {
     return absl::OkStatus();
   }
 
-  // Each of the other.
-  bool AreWithinTolerance(size_t tensor, const std::string& a, const std::string& b) {
+  // What is NaN on both sides is no difference.
+  TensorCompareOptions WithTolerance() const {
     TensorCompareOptions options;
     options.tolerance = *options_.tolerance;
+    options.tolerance.nan_equal = true;
+    return options;
+  }
+
+  // Each of the other.
+  bool AreWithinTolerance(size_t tensor, const std::string& a, const std::string& b) {
+    const TensorCompareOptions options = WithTolerance();
     const TensorComparison comparison = CompareBlock(tensor, a, b, options);
     AddErrors(comparison);
     if (!Passes(comparison.status)) return false;
@@ -409,10 +435,10 @@ class VerdictBuilder {
   // The first element that is beyond the tolerance, of all blocks that differ.
   absl::StatusOr<std::optional<FirstDifference>> FirstBeyond(size_t tensor, const std::vector<int>& ranks,
                                                              int expected_rank) {
+    if (IsText(tensors_[tensor])) return DifferenceOfTexts(tensor, ranks, expected_rank);
     OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> blocks,
                          inquiry_.DifferentBlocks(tensor, ranks.front(), expected_rank));
-    TensorCompareOptions options;
-    options.tolerance = *options_.tolerance;
+    const TensorCompareOptions options = WithTolerance();
     for (const int64_t block : blocks) {
       OTT_ASSIGN_OR_RETURN(const std::string bytes, inquiry_.Block(tensor, block, ranks.front()));
       OTT_ASSIGN_OR_RETURN(const std::string expected, inquiry_.Block(tensor, block, expected_rank));
@@ -435,11 +461,11 @@ class VerdictBuilder {
   }
 
   void DescribeTensor(size_t tensor) {
-    const TensorView& view = tensors_[tensor].tensor.view;
     verdict_.set_tensor(tensors_[tensor].path);
     verdict_.set_tensor_position(static_cast<int64_t>(tensor));
-    verdict_.set_dtype(std::string(Name(view.dtype())));
-    for (const int64_t extent : view.shape()) verdict_.add_shape(extent);
+    verdict_.set_dtype(DTypeNameOf(tensors_[tensor]));
+    if (IsText(tensors_[tensor])) return;
+    for (const int64_t extent : tensors_[tensor].tensor.view.shape()) verdict_.add_shape(extent);
   }
 
   // Narrows the difference of one tensor down to an element.
@@ -457,6 +483,10 @@ class VerdictBuilder {
   }
 
   absl::Status LocateElement(size_t tensor, const std::vector<int>& culprits, int expected_rank) {
+    if (IsText(tensors_[tensor])) {
+      OTT_ASSIGN_OR_RETURN(*verdict_.add_differences(), DifferenceOfTexts(tensor, culprits, expected_rank));
+      return absl::OkStatus();
+    }
     OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> blocks,
                          inquiry_.DifferentBlocks(tensor, culprits.front(), expected_rank));
     const int64_t block = blocks.front();
@@ -480,16 +510,34 @@ class VerdictBuilder {
     return CompareTensors(view(expected), view(bytes), options);
   }
 
-  // bits: of the block's first element that has others, which need not be this one.
-  FirstDifference MakeDifference(const std::vector<int>& ranks, size_t tensor, int64_t block,
-                                 const ElementDifference& element,
-                                 const std::optional<BitDifference>& bits) const {
-    const TensorView& view = tensors_[tensor].tensor.view;
+  absl::StatusOr<FirstDifference> DifferenceOfTexts(size_t tensor, const std::vector<int>& ranks,
+                                                    int expected_rank) {
+    OTT_ASSIGN_OR_RETURN(const std::string text, inquiry_.Block(tensor, 0, ranks.front()));
+    OTT_ASSIGN_OR_RETURN(const std::string expected, inquiry_.Block(tensor, 0, expected_rank));
+    FirstDifference difference = DifferenceOf(ranks);
+    const auto [at, unused] = std::mismatch(text.begin(), text.end(), expected.begin(), expected.end());
+    const auto first = static_cast<size_t>(at - text.begin());
+    difference.set_element(static_cast<int64_t>(first));
+    difference.set_value(QuoteFrom(text, first));
+    difference.set_expected(QuoteFrom(expected, first));
+    return difference;
+  }
+
+  FirstDifference DifferenceOf(const std::vector<int>& ranks) const {
     FirstDifference difference;
     for (const int rank : ranks) {
       difference.add_ranks(members_.Name(rank));
       difference.add_hosts(ranks_.host(rank));
     }
+    return difference;
+  }
+
+  // bits: of the block's first element that has others, which need not be this one.
+  FirstDifference MakeDifference(const std::vector<int>& ranks, size_t tensor, int64_t block,
+                                 const ElementDifference& element,
+                                 const std::optional<BitDifference>& bits) const {
+    const TensorView& view = tensors_[tensor].tensor.view;
+    FirstDifference difference = DifferenceOf(ranks);
     difference.set_element(block * (kDigestBlockBytes / SizeOf(view.dtype())) + element.position);
     for (const int64_t i : IndexAt(view.shape(), difference.element())) difference.add_index(i);
     difference.set_value(element.current_text);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/glob.h"
 #include "ott/core/dump/dump_files.h"
+#include "ott/core/dump/stand_in.h"
 
 namespace ott {
 namespace {
@@ -23,6 +24,18 @@ void AddUnmatched(const char* field, const Globs& globs, const std::vector<Named
       unmatched.push_back(absl::StrCat(field, ": \"", glob, "\" matches no tensor"));
     }
   }
+}
+
+// Says which tensor, of those that count, there are only images of.
+template <typename Counts>
+void AddImages(const std::vector<NamedTensor>& tensors, Counts counts, std::vector<std::string>& unmatched) {
+  const auto image = std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& tensor) {
+    return tensor.content == NamedTensor::Content::kImage && counts(tensor.path);
+  });
+  if (image == tensors.end()) return;
+  unmatched.push_back(absl::StrCat(image->path,
+                                   ": is of an image without a digest of its tensor, and other "
+                                   "tensors make the same image"));
 }
 
 int64_t Stride(const ShardedTensors& sharded) { return std::max(sharded.stride(), 1); }
@@ -80,6 +93,8 @@ int TensorSelection::ShardingOf(const std::string& path) const {
 
 std::string TensorSelection::FindUnmatched(const std::vector<NamedTensor>& tensors) const {
   std::vector<std::string> unmatched;
+  AddImages(
+      tensors, [this](const std::string& path) { return IsReplicated(path); }, unmatched);
   AddUnmatched(
       "replicated", config_.replicated(), tensors,
       [this](const std::string& path) { return IsSelected(path); }, unmatched);
@@ -107,6 +122,8 @@ std::string TensorSelection::FindUnmatchedKinds(const std::vector<NamedTensor>& 
 std::string TensorSelection::FindUnmatchedShards(int sharding,
                                                  const std::vector<NamedTensor>& tensors) const {
   std::vector<std::string> unmatched;
+  AddImages(
+      tensors, [&](const std::string& path) { return ShardingOf(path) == sharding; }, unmatched);
   AddUnmatched(
       "sharded", config_.sharded(sharding).paths(), tensors,
       [this](const std::string& path) { return IsSelected(path); }, unmatched);
@@ -115,6 +132,8 @@ std::string TensorSelection::FindUnmatchedShards(int sharding,
 
 std::string TensorSelection::FindUnmatchedDistinct(const std::vector<NamedTensor>& tensors) const {
   std::vector<std::string> unmatched;
+  AddImages(
+      tensors, [this](const std::string& path) { return IsDistinct(path); }, unmatched);
   AddUnmatched(
       "distinct", config_.distinct(), tensors, [](const std::string&) { return true; }, unmatched);
   return absl::StrJoin(unmatched, "; ");
@@ -145,11 +164,12 @@ absl::StatusOr<TensorView> TensorSelection::Slice(int sharding, int rank, const 
 }
 
 std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads) {
-  std::vector<NamedTensor> all = ListTensors(tensors);
+  std::vector<NamedTensor> all = ListComparable(tensors);
   if (grads == nullptr) return all;
   for (NamedTensor& tensor : all) tensor.path = TensorName(tensor.path, true);
-  for (NamedTensor& gradient : ListTensors(*grads)) {
-    all.push_back({JoinPath("grads", gradient.path), std::move(gradient.tensor)});
+  for (NamedTensor& gradient : ListComparable(*grads)) {
+    gradient.path = JoinPath("grads", gradient.path);
+    all.push_back(std::move(gradient));
   }
   return all;
 }

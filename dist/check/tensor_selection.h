@@ -33,7 +33,8 @@ class TensorSelection {
   int ShardingOf(const std::string& path) const;
 
   // The kinds and globs of the configuration that match no tensor, each by name; empty if all match one. A
-  // check with such a kind or glob is no pass.
+  // check with such a kind or glob is no pass. Nor is one with images in place of tensors, which are named,
+  // too.
   std::string FindUnmatched(const std::vector<NamedTensor>& tensors) const;
   // The same without the globs of replicas; and of one sharding's globs.
   std::string FindUnmatchedKinds(const std::vector<NamedTensor>& tensors) const;
@@ -54,7 +55,8 @@ class TensorSelection {
   CrossCheckConfig config_;
 };
 
-// By their TensorName()s (core/dump/dump_files.h); grads may be null.
+// What is compared of them (ListComparable() in core/dump/stand_in.h), by TensorName()s
+// (core/dump/dump_files.h); grads may be null.
 std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads);
 
 }  // namespace ott

@@ -8,8 +8,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "dist/check/replica_tensors.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/compare/report.h"
 #include "ott/dist/comm/rank_list.h"
 
 namespace ott {
@@ -62,7 +64,11 @@ std::string FormatDifferentTensor(const CrossCheckVerdict& verdict) {
   if (verdict.tensor().empty()) return "";
   std::string text = absl::StrCat(" in tensor \"", EscapeControlCharacters(verdict.tensor()), "\"");
   if (!verdict.dtype().empty()) {
-    absl::StrAppend(&text, " (", verdict.dtype(), " [", absl::StrJoin(verdict.shape(), ", "), "])");
+    absl::StrAppend(&text, " (", verdict.dtype());
+    if (verdict.dtype() != internal::kTextDType) {
+      absl::StrAppend(&text, " [", absl::StrJoin(verdict.shape(), ", "), "]");
+    }
+    absl::StrAppend(&text, ")");
   }
   if (verdict.num_different_tensors() > 0) {
     absl::StrAppend(&text, ", the first of ", verdict.num_different_tensors(), " of ", verdict.num_tensors());
@@ -74,9 +80,13 @@ std::string FormatCulprits(const CrossCheckVerdict& verdict) {
   if (verdict.mode() == DISTINCT) {
     return absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
   }
-  if (verdict.mode() == REFERENCE) return absl::StrCat(": ", FormatErrors(verdict));
+  if (verdict.mode() == REFERENCE) {
+    // Of what has no elements, such as a shape or a text, the reason tells.
+    return verdict.dtype().empty() ? "" : absl::StrCat(": ", FormatErrors(verdict));
+  }
   if (!verdict.has_majority()) {
-    return verdict.mode() == REPLICAS
+    // Where ranks are missing, there may be a majority.
+    return verdict.mode() == REPLICAS && verdict.missing_ranks().empty()
                ? ": no majority, the ranks disagree; tensors that are meant to differ are left "
                  "out by `replicated` or `kinds` of cross_check"
                : ": no majority, the ranks disagree";
@@ -103,16 +113,16 @@ std::string FormatFirst(const CrossCheckVerdict& verdict) {
   return absl::StrCat("; the first is \"", EscapeControlCharacters(verdict.first_tensor()), "\", ", ranks);
 }
 
-std::string FormatDifference(const FirstDifference& difference) {
-  std::string text = absl::StrCat("    element ", difference.element(), " = [",
-                                  absl::StrJoin(difference.index(), ", "), "]: ", difference.value(), " on ",
+std::string FormatDifference(const FirstDifference& difference, bool is_text) {
+  const std::string place = is_text ? absl::StrCat("character ", difference.element())
+                                    : absl::StrCat("element ", difference.element(), " = [",
+                                                   absl::StrJoin(difference.index(), ", "), "]");
+  std::string text = absl::StrCat("    ", place, ": ", difference.value(), " on ",
                                   FormatRanksAndHosts(difference.ranks(), difference.hosts()), " instead of ",
                                   difference.expected());
   if (difference.has_ulp_distance()) absl::StrAppend(&text, "; ", difference.ulp_distance(), " ULP");
-  if (difference.flipped_bits_size() > 0) {
-    absl::StrAppend(&text, "; flipped ", difference.flipped_bits_size() == 1 ? "bit " : "bits ",
-                    absl::StrJoin(difference.flipped_bits(), ", "));
-  }
+  const std::string flipped = FlippedBitsText(difference.flipped_bits());
+  if (!flipped.empty()) absl::StrAppend(&text, "; ", flipped);
   return text + "\n";
 }
 
@@ -226,7 +236,9 @@ std::string FormatVerdict(const CrossCheckVerdict& verdict) {
     absl::StrAppend(&text, "; rank ", verdict.worst_rank(), "'s verdict is worse");
   }
   text.push_back('\n');
-  for (const FirstDifference& difference : verdict.differences()) text += FormatDifference(difference);
+  for (const FirstDifference& difference : verdict.differences()) {
+    text += FormatDifference(difference, verdict.dtype() == internal::kTextDType);
+  }
   return text;
 }
 

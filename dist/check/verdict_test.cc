@@ -51,6 +51,31 @@ TEST(FormatVerdict, BlamesNobodyWithoutAMajority) {
       "are meant to differ are left out by `replicated` or `kinds` of cross_check\n");
 }
 
+TEST(FormatVerdict, ExplainsNoMajorityByTheConfigurationOnlyIfAllRanksAreThere) {
+  const std::string text = FormatVerdict(
+      Verdict(R"(iteration: 1 mode: REPLICAS outcome: DIFFERENT tensor: "w" dtype: "int8" missing_ranks: 2
+                 reason: "nothing from rank 2 within 30 s")"));
+  EXPECT_EQ(text,
+            "iteration 1: replicas DIFFER in tensor \"w\" (int8 []): no majority, the ranks disagree: "
+            "nothing from rank 2 within 30 s\n");
+}
+
+TEST(FormatVerdict, SaysWhatOfATextDiffers) {
+  EXPECT_EQ(FormatVerdict(Verdict(R"(iteration: 1 mode: REPLICAS outcome: DIFFERENT tensor: "schedule"
+                                     dtype: "text" has_majority: true culprit_ranks: 1 culprit_hosts: "node"
+                                     differences { ranks: 1 hosts: "node" element: 10 value: "\"to 1\""
+                                                   expected: "\"to 0\"" })")),
+            "iteration 1: replicas DIFFER in tensor \"schedule\" (text): rank 1 (node)\n"
+            "    character 10: \"to 1\" on rank 1 (node) instead of \"to 0\"\n");
+}
+
+TEST(FormatVerdict, ShowsNoErrorsOfWhatHasNoElements) {
+  EXPECT_EQ(FormatVerdict(Verdict(R"(iteration: 1 mode: REFERENCE outcome: DIFFERENT tensor: "w" host: "node"
+                                     reference: "ref" reason: "w: shape differs: reference [2], current [3]")")),
+            "iteration 1: rank 0 (node) against ref DIFFER in tensor \"w\": w: shape differs: reference [2], "
+            "current [3]\n");
+}
+
 TEST(FormatVerdict, SaysEqualAndWithinToleranceApart) {
   EXPECT_EQ(FormatVerdict(Verdict("iteration: 5 mode: REPLICAS outcome: BITWISE_EQUAL num_tensors: 6")),
             "iteration 5: replicas equal bit for bit: 6 tensors\n");
@@ -71,8 +96,8 @@ TEST(FormatVerdict, SaysWhichToleranceOfAFileWasApplied) {
   EXPECT_THAT(
       FormatVerdict(Verdict(errors + "outcome: WITHIN_TOLERANCE num_different_tensors: 2")),
       testing::HasSubstr("nearest to its tolerance: \"b\", max abs error 0.125 (atol 0.188 of t.textproto)"));
-  EXPECT_THAT(FormatVerdict(Verdict(errors + "outcome: DIFFERENT tensor: 'a'")),
-              testing::HasSubstr("\"a\": max abs error 0.25 (atol 1 of t.textproto)"));
+  EXPECT_THAT(FormatVerdict(Verdict(errors + "outcome: DIFFERENT tensor: 'a' dtype: 'float32'")),
+              testing::HasSubstr("\"a\" (float32 []): max abs error 0.25 (atol 1 of t.textproto)"));
 }
 
 TEST(FormatVerdict, SaysThatAnotherRanksVerdictIsWorse) {

@@ -23,10 +23,10 @@ std::string PlaceOf(const DumpSummary& dump) {
 }
 
 std::string DescribeBits(const BitDifference& bits) {
+  const std::string flipped = FlippedBitsText(bits.flipped_bits);
   return absl::StrCat("element ", bits.element.position, " ", ShapeToString(bits.element.index),
                       ": reference ", bits.element.reference_text, ", current ", bits.element.current_text,
-                      ", flipped bit", bits.flipped_bits.size() == 1 ? " " : "s ",
-                      absl::StrJoin(bits.flipped_bits, ", "),
+                      flipped.empty() ? "" : ", ", flipped,
                       bits.ulp_distance.has_value() ? absl::StrCat(", ", *bits.ulp_distance, " ULP") : "");
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/compare/report.h"
 #include "ott/dist/comm/rank_list.h"
 
 namespace ott::crosscheck {
@@ -34,10 +35,8 @@ std::string DifferenceText(const LayoutDifference& difference) {
   absl::StrAppend(&text, "    element [", absl::StrJoin(difference.index(), ", "),
                   "]: ", Place(difference.found()), "; ", Place(difference.expected()));
   if (difference.has_ulp_distance()) absl::StrAppend(&text, "; ", difference.ulp_distance(), " ULP");
-  if (difference.flipped_bits_size() > 0) {
-    absl::StrAppend(&text, "; flipped ", difference.flipped_bits_size() == 1 ? "bit " : "bits ",
-                    absl::StrJoin(difference.flipped_bits(), ", "));
-  }
+  const std::string flipped = FlippedBitsText(difference.flipped_bits());
+  if (!flipped.empty()) absl::StrAppend(&text, "; ", flipped);
   return text + "\n";
 }
 
