@@ -136,6 +136,13 @@ def ott_dependencies():
     )
     maybe(
         debian_library,
+        name = "re2",
+        header = "re2/re2.h",
+        package = "libre2-dev",
+        targets = {"re2": ["-lre2"]},
+    )
+    maybe(
+        debian_library,
         name = "simdjson",
         header = "simdjson.h",
         package = "libsimdjson-dev",

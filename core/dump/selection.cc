@@ -1,42 +1,43 @@
 #include "ott/core/dump/selection.h"
 
 #include <algorithm>
-#include <regex>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
+#include "re2/re2.h"
 
 namespace ott {
 namespace {
 
-absl::StatusOr<std::vector<std::regex>> Compile(const std::vector<std::string>& expressions) {
-  std::vector<std::regex> compiled;
+using CompiledRegexes = std::vector<std::unique_ptr<const RE2>>;
+
+absl::StatusOr<CompiledRegexes> Compile(const std::vector<std::string>& expressions) {
+  CompiledRegexes compiled;
   for (const std::string& expression : expressions) {
-    try {
-      compiled.emplace_back(expression);
-    } catch (const std::regex_error& error) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", expression, "' is not a regular expression: ", error.what()));
-    }
+    compiled.push_back(std::make_unique<const RE2>(expression, RE2::Quiet));
+    if (compiled.back()->ok()) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", expression, "' is not a regular expression as RE2 has them: ", compiled.back()->error()));
   }
   return compiled;
 }
 
 bool AnyMatches(const std::string& path, const std::vector<std::string>& globs,
-                const std::vector<std::regex>& regexes) {
+                const CompiledRegexes& regexes) {
   return MatchesAnyTensorGlob(path, globs) ||
          std::any_of(regexes.begin(), regexes.end(),
-                     [&](const std::regex& r) { return std::regex_match(path, r); });
+                     [&](const std::unique_ptr<const RE2>& regex) { return RE2::FullMatch(path, *regex); });
 }
 
 }  // namespace
 
 struct Selection::Regexes {
-  std::vector<std::regex> include;
-  std::vector<std::regex> exclude;
+  CompiledRegexes include;
+  CompiledRegexes exclude;
 };
 
 absl::StatusOr<Selection> Selection::Create(SelectionOptions options) {

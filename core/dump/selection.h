@@ -19,6 +19,8 @@ struct SelectionOptions {
   std::vector<int> ranks;
   // A tensor is dumped if a glob or regular expression of include matches its whole path, or include has
   // neither, and none of exclude matches it. Globs: ott/core/base/glob.h.
+  // Regular expressions: RE2's syntax, which takes time linear in the path; no back-references, no
+  // look-ahead.
   std::vector<std::string> include_globs;
   std::vector<std::string> include_regexes;
   std::vector<std::string> exclude_globs;
@@ -28,7 +30,7 @@ struct SelectionOptions {
 // Immutable, so thread-safe.
 class Selection {
  public:
-  // INVALID_ARGUMENT naming a regular expression that is none (ECMAScript's syntax), or wrong iterations.
+  // INVALID_ARGUMENT naming a regular expression that is none, or wrong iterations.
   static absl::StatusOr<Selection> Create(SelectionOptions options);
   // All.
   Selection() = default;

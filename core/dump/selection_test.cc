@@ -1,5 +1,8 @@
 #include "ott/core/dump/selection.h"
 
+#include <string>
+
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ott {
@@ -42,10 +45,24 @@ TEST(Selection, PathsMatchGlobsAndRegularExpressions) {
   EXPECT_FALSE(selection.WantsPath("weights.w9"));
 }
 
+TEST(Selection, NestedRepetitionsAndLongNamesTakeLinearTime) {
+  SelectionOptions options;
+  options.include_regexes = {"((a|b)+)+c"};
+  const Selection selection = Selection::Create(options).value();
+  EXPECT_FALSE(selection.WantsPath(std::string(100, 'a')));
+  EXPECT_FALSE(selection.WantsPath(std::string(100'000, 'a')));
+  EXPECT_TRUE(selection.WantsPath(std::string(100'000, 'a') + "c"));
+}
+
 TEST(Selection, WhatMakesNoSenseIsAnError) {
   SelectionOptions options;
-  options.include_regexes = {"("};
-  EXPECT_EQ(Selection::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
+  // The last two need more than a finite automaton, or a huge one.
+  for (const char* const expression : {"(", "(a)\\1", "((a{100}){100}){100}"}) {
+    options.include_regexes = {"w", expression};
+    const absl::Status status = Selection::Create(options).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), testing::HasSubstr(expression));
+  }
   options = {};
   options.iterations.every = -1;
   EXPECT_EQ(Selection::Create(options).status().code(), absl::StatusCode::kInvalidArgument);
