@@ -2,8 +2,12 @@
 
 #include <sys/stat.h>
 
+#include <cstdio>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,6 +17,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_table.h"
 #include "ott/core/digest/digest.h"
 #include "ott/core/dump/image.h"
 #include "ott/core/dump/json_reader.h"
@@ -46,6 +51,32 @@ absl::Status CheckName(const std::string& path, const std::string& name) {
   return absl::OkStatus();
 }
 
+// How many values a tensor's lists are where it has no elements: [[], [], []] of [3, 0].
+int64_t NumEmptyLists(const Dims& shape) {
+  int64_t count = 1;
+  for (const int64_t dimension : shape) {
+    if (dimension == 0) return count;
+    // A tensor of no elements may be of any size.
+    count = dimension > kMaxJsonValues / count ? kMaxJsonValues + 1 : count * dimension;
+  }
+  return 1;
+}
+
+absl::Status CheckNumValues(const std::string& path, const Value& value, int64_t* count) {
+  *count += value.is_tensor() ? NumEmptyLists(value.tensor().view.shape()) : 1;
+  if (*count > kMaxJsonValues) {
+    return AtPath(path, absl::InvalidArgumentError(
+                            absl::StrCat("more than the ", kMaxJsonValues,
+                                         " values that a dump may have beside the elements of tensors")));
+  }
+  if (value.is_map()) {
+    for (const auto& [name, child] : value.map()) OTT_RETURN_IF_ERROR(CheckNumValues(path, child, count));
+  } else if (value.is_list()) {
+    for (const Value& child : value.list()) OTT_RETURN_IF_ERROR(CheckNumValues(path, child, count));
+  }
+  return absl::OkStatus();
+}
+
 // depth: of the lists and maps around the value.
 absl::Status CheckDumpable(const std::string& path, const Value& value, int depth) {
   // A complex number is a list of two.
@@ -71,6 +102,29 @@ absl::Status CheckDumpable(const std::string& path, const Value& value, int dept
     }
   }
   return absl::OkStatus();
+}
+
+// OK, or why the format cannot hold the tensor.
+absl::Status CheckFormat(DumpFormat format, std::string_view path, const TensorView& view) {
+  if (IsImage(format)) return CheckImages(view, format);
+  if (format == DumpFormat::kNpy) return NpyHeader(view.dtype(), view.shape()).status();
+  if (format == DumpFormat::kSafetensors) return SafetensorsHeader(path, view.dtype(), view.shape()).status();
+  return absl::OkStatus();
+}
+
+// The format, or one that can hold the tensor: a dump of all as one format is not lost by one tensor. The
+// first tensor of a dtype says so on stderr.
+DumpFormat FormatThatHolds(DumpFormat format, std::string_view path, const TensorView& view) {
+  const absl::Status status = CheckFormat(format, path, view);
+  if (status.ok()) return format;
+  static std::mutex mutex;
+  static auto* const said = new std::set<std::pair<DumpFormat, DType>>;
+  const std::lock_guard lock(mutex);
+  if (said->emplace(format, view.dtype()).second) {
+    std::fprintf(stderr, "ott: '%s': %s; it and others like it are dumped as BINARY\n",
+                 EscapeControlCharacters(path).c_str(), std::string(status.message()).c_str());
+  }
+  return DumpFormat::kBinary;
 }
 
 class DumpWriter {
@@ -136,6 +190,7 @@ class DumpWriter {
     }
     // A PNG image has at least one pixel.
     if (IsImage(format) && view.num_elements() == 0) format = DumpFormat::kJson;
+    format = FormatThatHolds(format, path, view);
     if (IsImage(format) && static_cast<int>(view.shape().size()) > NumImageDims(format)) {
       Value::List images;
       for (int64_t i = 0; i < view.shape()[0]; ++i) {
@@ -261,6 +316,8 @@ class DumpWriter {
 }  // namespace
 
 absl::Status CheckDumpable(const std::string& path, const Value& value) {
+  int64_t num_values = 0;
+  OTT_RETURN_IF_ERROR(CheckNumValues(path, value, &num_values));
   if (path.empty()) return CheckDumpable(path, value, 0);
   int depth = 0;
   std::string above;

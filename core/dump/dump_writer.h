@@ -40,7 +40,7 @@ struct DumpContents {
 
 // INVALID_ARGUMENT, naming the path, for what cannot be dumped there in any format: a text or name that is
 // not UTF-8, a name that is empty, "tensor_statistics" or "tensor_image", and what is nested deeper than
-// ReadDump() reads (kMaxJsonDepth), the dimensions of tensors included.
+// ReadDump() reads (kMaxJsonDepth), the dimensions of tensors included, or of more values (kMaxJsonValues).
 absl::Status CheckDumpable(const std::string& path, const Value& value);
 
 // Makes the directory, and in it tensors.json, grads.json where there are gradients, a file and its
@@ -52,8 +52,10 @@ absl::Status CheckDumpable(const std::string& path, const Value& value);
 // of one entry, "tensor_statistics"; an image reads back as a map of one entry, "tensor_image" (image.h). A
 // tensor with more dimensions than an image is a list of images.
 //
-// UNIMPLEMENTED for a dtype that the format lacks; INVALID_ARGUMENT as CheckDumpable(), for two tensors with
-// one path, for a tensor that is no image but is to be dumped as one, and for a tensor not in host memory;
+// A tensor that its format cannot hold, such as bfloat16 as NPY or a vector as an image, is dumped as
+// kBinary; a line on stderr says so once.
+//
+// INVALID_ARGUMENT as CheckDumpable(), for two tensors with one path, and for a tensor not in host memory;
 // FAILED_PRECONDITION where dir is a symbolic link or a file; else the file system's error.
 absl::Status WriteDump(const std::string& dir, const DumpContents& contents, bool sync = false);
 

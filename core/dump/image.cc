@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/element.h"
 
@@ -158,15 +159,25 @@ absl::StatusOr<DumpFormat> ParseImageFormat(std::string_view name) {
       absl::StrCat("the image format '", std::string(name), "' is none of RGB, BGR, Intensity"));
 }
 
-absl::StatusOr<Image> MakeImage(const TensorView& tensor, DumpFormat format) {
+absl::Status CheckImages(const TensorView& tensor, DumpFormat format) {
   const Dims& shape = tensor.shape();
   const bool color = NumImageDims(format) == 3;
-  if (static_cast<int>(shape.size()) != NumImageDims(format) || (color && shape.back() != 3) ||
-      tensor.num_elements() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "shape ", ShapeToString(shape), " is no image ",
-        color ? "[height, width, 3]; permute the axes so that the colors are last" : "[height, width]"));
+  if (tensor.dtype() == DType::kComplex64 || tensor.dtype() == DType::kComplex128) {
+    return absl::UnimplementedError(
+        absl::StrCat("there are no images of ", std::string(Name(tensor.dtype()))));
   }
+  if (static_cast<int>(shape.size()) >= NumImageDims(format) && !(color && shape.back() != 3) &&
+      tensor.num_elements() > 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "shape ", ShapeToString(shape), " is no image ",
+      color ? "[height, width, 3]; permute the axes so that the colors are last" : "[height, width]"));
+}
+
+absl::StatusOr<Image> MakeImage(const TensorView& tensor, DumpFormat format) {
+  OTT_RETURN_IF_ERROR(CheckImages(tensor, format));
+  OTT_CHECK(static_cast<int>(tensor.shape().size()) == NumImageDims(format)) << ShapeToString(tensor.shape());
   Tensor contiguous{tensor, nullptr};
   if (tensor.device().kind != Device::Kind::kHost || !tensor.is_contiguous()) {
     OTT_ASSIGN_OR_RETURN(contiguous, CloneToHost(tensor));
@@ -174,8 +185,7 @@ absl::StatusOr<Image> MakeImage(const TensorView& tensor, DumpFormat format) {
   return VisitDType(tensor.dtype(), [&](auto element) -> absl::StatusOr<Image> {
     using T = decltype(element);
     if constexpr (kIsComplex<T>) {
-      return absl::UnimplementedError(absl::StrCat("there are no images of ", std::string(Name(DTypeOf<T>())),
-                                                   "; dump it as BINARY or NPY"));
+      return CheckImages(contiguous.view, DumpFormat::kImageI);
     } else {
       // A byte that is neither 0 nor 1 is no C++ bool.
       return MakeImageOf<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>(contiguous.view);

@@ -28,12 +28,15 @@ bool IsImage(DumpFormat format);
 // Dimensions of one image: 2 for kImageI, else 3. More, in front of these, count images.
 int NumImageDims(DumpFormat format);
 
+// INVALID_ARGUMENT for a shape that is no image or images of this format, or without elements; UNIMPLEMENTED
+// for complex numbers. REQUIRES: IsImage(format)
+absl::Status CheckImages(const TensorView& tensor, DumpFormat format);
+
 // The pixel of x is (x - min) * (1 / (max - min) * 255) in the tensor's own arithmetic (float32 for integers,
 // bfloat16 and float8), without its fraction; 0 where max == min, and for NaN and -Infinity; 255 for
 // Infinity.
 //
-// INVALID_ARGUMENT for a shape that is no image of this format, or without elements; UNIMPLEMENTED for
-// complex numbers; else as CloneToHost. REQUIRES: IsImage(format)
+// Errors: as CheckImages and CloneToHost. REQUIRES: the tensor has NumImageDims(format) dimensions
 absl::StatusOr<Image> MakeImage(const TensorView& tensor, DumpFormat format);
 
 // INTERNAL with libpng's message.

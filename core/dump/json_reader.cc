@@ -121,8 +121,7 @@ class Parser {
         return OpenFrame();
       case '"': {
         OTT_ASSIGN_OR_RETURN(std::string string, ParseString());
-        AddValue(Value(std::move(string)));
-        return absl::OkStatus();
+        return AddValue(Value(std::move(string)));
       }
       default:
         return ParseScalar();
@@ -134,12 +133,10 @@ class Parser {
     if (!cursor_.Scalar(&scalar)) return Unexpected(cursor_.expected());
     switch (scalar.kind) {
       case JsonScalar::Kind::kNull:
-        AddValue(Value());
-        return absl::OkStatus();
+        return AddValue(Value());
       case JsonScalar::Kind::kFalse:
       case JsonScalar::Kind::kTrue:
-        AddNumber({NumberClass::kBool}, Number(int64_t{scalar.kind == JsonScalar::Kind::kTrue}));
-        return absl::OkStatus();
+        return AddNumber({NumberClass::kBool}, Number(int64_t{scalar.kind == JsonScalar::Kind::kTrue}));
       default:
         // A number at the very end may have lost digits.
         if (cursor_.at_end() && !frames_.empty()) return Truncated();
@@ -169,8 +166,7 @@ class Parser {
       return ErrorAt(begin - text_.data(),
                      absl::StrCat("the number ", std::string(scalar.text.substr(0, 40)), " is out of range"));
     }
-    AddNumber(traits, number);
-    return absl::OkStatus();
+    return AddNumber(traits, number);
   }
 
   absl::StatusOr<std::string> ParseString() {
@@ -200,32 +196,33 @@ class Parser {
   absl::Status CloseFrame() {
     Frame frame = std::move(frames_.back());
     frames_.pop_back();
-    if (frame.is_map) {
-      AddValue(Value(std::move(frame.map)));
-    } else if (frame.uniform && frame.num_items > 0) {
-      AddUniformList(frame);
-    } else {
-      AddValue(Value(std::move(frame.list)));
-    }
+    if (frame.is_map) return AddValue(Value(std::move(frame.map)));
+    if (frame.uniform && frame.num_items > 0) return AddUniformList(frame);
+    return AddValue(Value(std::move(frame.list)));
+  }
+
+  absl::Status AddNumber(Traits traits, Number number) {
+    if (frames_.empty() || !Join(frames_.back(), traits, {})) return AddValue(NumberValue(traits, number));
+    numbers_.push_back(number);
     return absl::OkStatus();
   }
 
-  void AddNumber(Traits traits, Number number) {
-    if (!frames_.empty() && Join(frames_.back(), traits, {})) {
-      numbers_.push_back(number);
-    } else {
-      AddValue(NumberValue(traits, number));
-    }
-  }
-
   // The numbers of a closed list are the last ones on the stack.
-  void AddUniformList(const Frame& list) {
+  absl::Status AddUniformList(const Frame& list) {
     Dims shape = {list.num_items};
     shape.insert(shape.end(), list.item_shape.begin(), list.item_shape.end());
-    if (!frames_.empty() && Join(frames_.back(), list.traits, shape)) return;
+    if (!frames_.empty() && Join(frames_.back(), list.traits, shape)) return absl::OkStatus();
     Value tensor = TensorValue(list.traits, shape, list.first_number);
     numbers_.resize(list.first_number);
-    AddValue(std::move(tensor));
+    return AddValue(std::move(tensor));
+  }
+
+  absl::Status CountValues(int64_t count) {
+    num_values_ += count;
+    if (num_values_ <= kMaxJsonValues) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        absl::StrCat(ErrorAt(cursor_.position(), "").message(), "more than the ", kMaxJsonValues,
+                     " values that a tree may have, tensors' elements not counted"));
   }
 
   // Makes an item, whose numbers are or will be on the stack, one more of a list's. False where it does not
@@ -249,22 +246,25 @@ class Parser {
     return true;
   }
 
-  void AddValue(Value value) {
+  absl::Status AddValue(Value value) {
+    OTT_RETURN_IF_ERROR(CountValues(1));
     if (frames_.empty()) {
       root_ = std::move(value);
-      return;
+      return absl::OkStatus();
     }
     Frame& frame = frames_.back();
     if (frame.is_map) {
       frame.map.Insert(std::move(frame.name), std::move(value));
-      return;
+      return absl::OkStatus();
     }
-    if (frame.uniform) SplitItems(frame);
+    if (frame.uniform) OTT_RETURN_IF_ERROR(SplitItems(frame));
     frame.list.push_back(std::move(value));
+    return absl::OkStatus();
   }
 
   // Makes each item of a uniform list a value of its own.
-  void SplitItems(Frame& frame) {
+  absl::Status SplitItems(Frame& frame) {
+    OTT_RETURN_IF_ERROR(CountValues(frame.num_items));
     size_t item_size = 1;
     for (const int64_t dimension : frame.item_shape) item_size *= dimension;
     for (int64_t i = 0; i < frame.num_items; ++i) {
@@ -274,6 +274,7 @@ class Parser {
     }
     numbers_.resize(frame.first_number);
     frame.uniform = false;
+    return absl::OkStatus();
   }
 
   static Value NumberValue(Traits traits, Number number) {
@@ -317,6 +318,7 @@ class Parser {
   JsonCursor cursor_;
   std::vector<Frame> frames_;
   std::vector<Number> numbers_;
+  int64_t num_values_ = 0;
   Value root_;
 };
 

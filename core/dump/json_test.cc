@@ -115,6 +115,26 @@ TEST(JsonWriter, SinkErrorsAreReturned) {
 // Parses, and writes again.
 std::string Again(std::string_view text) { return ToJson(ParseJson(text).value()).value(); }
 
+TEST(JsonReader, MoreValuesThanATreeMayHaveAreAnError) {
+  const auto many = [](std::string_view item, int64_t count) {
+    std::string text = "[";
+    for (int64_t i = 0; i < count; ++i) text.append(item).push_back(',');
+    return text.append("{}]");
+  };
+  EXPECT_EQ(ParseJson(many("{}", kMaxJsonValues - 2))->list().size(),
+            static_cast<size_t>(kMaxJsonValues - 1));
+  for (const char* const item : {"{}", "[[]]", "[0],[0.5]"}) {
+    const absl::Status status = ParseJson(many(item, kMaxJsonValues - 1)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << item;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("line 1 column")) << item;
+  }
+  // A tensor is one, however many elements it has.
+  EXPECT_EQ(ParseJson(many("0", 2 * kMaxJsonValues).replace(4 * kMaxJsonValues + 1, 2, "0"))
+                ->tensor()
+                .view.num_elements(),
+            2 * kMaxJsonValues + 1);
+}
+
 TEST(JsonReader, WhatIsWrittenReadsBack) {
   const std::string text = R"({
   "a": [

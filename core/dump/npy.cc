@@ -74,8 +74,7 @@ uint32_t LittleEndian(std::string_view bytes) {
 absl::StatusOr<std::string> NpyHeader(DType dtype, absl::Span<const int64_t> shape) {
   const std::string name(InfoOf(dtype).numpy);
   if (name.empty()) {
-    return absl::UnimplementedError(
-        absl::StrCat("NumPy has no ", std::string(Name(dtype)), "; dump it as BINARY or SAFETENSORS"));
+    return absl::UnimplementedError(absl::StrCat("NumPy has no ", std::string(Name(dtype))));
   }
   const absl::string_view comma = shape.size() == 1 ? "," : "";
   std::string text = absl::StrCat("{'descr': '", name, "', 'fortran_order': False, 'shape': (",

@@ -1,8 +1,11 @@
 #include "ott/core/dump/safetensors.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -28,14 +31,52 @@ absl::StatusOr<DType> DTypeOfEntry(const Value& entry) {
   return absl::InvalidArgumentError("the safetensors header has a dtype that no tensor has");
 }
 
+struct HeaderEntry {
+  DType dtype;
+  Dims shape;
+  // Bytes behind the header.
+  int64_t begin;
+  int64_t end;
+};
+
+absl::StatusOr<HeaderEntry> ParseEntry(const Value& value) {
+  OTT_ASSIGN_OR_RETURN(const DType dtype, DTypeOfEntry(value));
+  const Value* const shape = value.map().Find("shape");
+  const Value* const offsets = value.map().Find("data_offsets");
+  OTT_ASSIGN_OR_RETURN(Dims dims, ShapeFromValue(shape == nullptr ? Value() : *shape));
+  OTT_ASSIGN_OR_RETURN(const Dims range, ShapeFromValue(offsets == nullptr ? Value() : *offsets));
+  OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, dims));
+  if (range.size() != 2 || range[0] < 0 || range[1] < range[0] || range[1] - range[0] != num_bytes) {
+    return absl::InvalidArgumentError("the safetensors header's offsets do not fit its shape and dtype");
+  }
+  return HeaderEntry{dtype, std::move(dims), range[0], range[1]};
+}
+
+// The format wants each byte to be of one tensor: what is changed elsewhere would go unseen.
+absl::Status CheckThatBytesAreOfOneTensor(std::vector<std::pair<int64_t, int64_t>> ranges,
+                                          int64_t num_bytes) {
+  std::sort(ranges.begin(), ranges.end());
+  int64_t at = 0;
+  for (const auto& [begin, end] : ranges) {
+    if (begin != at) {
+      return absl::InvalidArgumentError(absl::StrCat("the safetensors header's tensors ",
+                                                     begin < at ? "overlap" : "leave a gap", " at byte ",
+                                                     std::min(begin, at)));
+    }
+    at = end;
+  }
+  if (at == num_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the safetensors file has ", num_bytes - at, " bytes that are of no tensor"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> SafetensorsHeader(std::string_view name, DType dtype,
                                               absl::Span<const int64_t> shape) {
   const std::string type(InfoOf(dtype).safetensors);
   if (type.empty()) {
-    return absl::UnimplementedError(
-        absl::StrCat("safetensors has no ", std::string(Name(dtype)), "; dump it as BINARY or NPY"));
+    return absl::UnimplementedError(absl::StrCat("safetensors has no ", std::string(Name(dtype))));
   }
   OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
   OTT_ASSIGN_OR_RETURN(const std::string json_name, ToJson(Value(name)));
@@ -61,21 +102,21 @@ absl::StatusOr<TensorView> ParseSafetensors(std::string_view file, std::string_v
   OTT_ASSIGN_OR_RETURN(const Value header, ParseJson(file.substr(0, header_size)));
   file.remove_prefix(header_size);
 
-  const Value* const entry = header.is_map() ? header.map().Find(name) : nullptr;
-  if (entry == nullptr) {
+  if (!header.is_map()) return absl::InvalidArgumentError("the safetensors header is no JSON object");
+  std::optional<HeaderEntry> found;
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  for (const auto& [entry_name, value] : header.map()) {
+    if (entry_name == "__metadata__") continue;
+    OTT_ASSIGN_OR_RETURN(HeaderEntry entry, ParseEntry(value));
+    if (entry.end > static_cast<int64_t>(file.size())) return truncated;
+    ranges.emplace_back(entry.begin, entry.end);
+    if (entry_name == name) found = std::move(entry);
+  }
+  if (!found.has_value()) {
     return absl::NotFoundError(absl::StrCat("the safetensors file has no tensor '", std::string(name), "'"));
   }
-  OTT_ASSIGN_OR_RETURN(const DType dtype, DTypeOfEntry(*entry));
-  const Value* const shape = entry->map().Find("shape");
-  const Value* const offsets = entry->map().Find("data_offsets");
-  OTT_ASSIGN_OR_RETURN(const Dims dims, ShapeFromValue(shape == nullptr ? Value() : *shape));
-  OTT_ASSIGN_OR_RETURN(const Dims range, ShapeFromValue(offsets == nullptr ? Value() : *offsets));
-  OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, dims));
-  if (range.size() != 2 || range[0] < 0 || range[1] < range[0] || range[1] - range[0] != num_bytes) {
-    return absl::InvalidArgumentError("the safetensors header's offsets do not fit its shape and dtype");
-  }
-  if (range[1] > static_cast<int64_t>(file.size())) return truncated;
-  return TensorView(file.data() + range[0], dtype, dims);
+  OTT_RETURN_IF_ERROR(CheckThatBytesAreOfOneTensor(std::move(ranges), static_cast<int64_t>(file.size())));
+  return TensorView(file.data() + found->begin, found->dtype, found->shape);
 }
 
 }  // namespace ott

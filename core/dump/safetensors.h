@@ -19,7 +19,7 @@ absl::StatusOr<std::string> SafetensorsHeader(std::string_view name, DType dtype
 
 // The tensor of this name in the bytes of a whole file, without a copy: the view refers to them. NOT_FOUND
 // where there is none; DATA_LOSS where the file is shorter than its header says; INVALID_ARGUMENT where it is
-// no such file.
+// no such file, or its tensors overlap or leave bytes that are of none.
 absl::StatusOr<TensorView> ParseSafetensors(std::string_view file, std::string_view name);
 
 }  // namespace ott

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace ott {
@@ -45,6 +46,23 @@ TEST(Safetensors, OneOfSeveralTensorsIsFound) {
       "abcd");
   EXPECT_EQ(std::memcmp(ParseSafetensors(file, "b")->data(), "cd", 2), 0);
   EXPECT_EQ(ParseSafetensors(file, "c").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST(Safetensors, TensorsThatOverlapOrLeaveGapsOrTrailingBytesAreErrors) {
+  const auto entry = [](const char* name, int begin, int end) {
+    return absl::StrCat("\"", name, "\":{\"dtype\":\"U8\",\"shape\":[", end - begin, "],\"data_offsets\":[",
+                        begin, ",", end, "]}");
+  };
+  const auto parse = [&](int b_begin, int b_end, const std::string& data) {
+    return ParseSafetensors(
+               FileWith(absl::StrCat("{", entry("b", b_begin, b_end), ",", entry("a", 0, 2), "}"), data), "a")
+        .status();
+  };
+  EXPECT_EQ(parse(2, 4, "abcd"), absl::OkStatus());
+  EXPECT_EQ(parse(1, 4, "abcd").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(parse(3, 4, "abcd").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(parse(2, 4, "abcde").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(parse(2, 5, "abcd").code(), absl::StatusCode::kDataLoss);
 }
 
 TEST(Safetensors, EveryCutOfAFileIsAnError) {

@@ -57,6 +57,39 @@ TEST_F(TensorDumperTest, OffCountsNothingComparesNothingAndCallsNoAction) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST_F(TensorDumperTest, TensorsThatAFormatCannotHoldAreDumpedInOneThatCan) {
+  Enable();
+  const float pixels[12] = {};
+  const auto add = [&] {
+    ASSERT_TRUE(dumper_.AddTensorData("half", TensorView(data_, DType::kBFloat16, {2})).ok());
+    ASSERT_TRUE(dumper_.AddTensorData("complex", TensorView(data_, DType::kComplex64, {2})).ok());
+    ASSERT_TRUE(dumper_.AddTensorData("image", TensorView(pixels, {2, 2, 3})).ok());
+  };
+  testing::internal::CaptureStderr();
+  dumper_.SetDumpTypeForAll(DumpFormat::kNpy);
+  for (int i = 0; i < 2; ++i) {
+    add();
+    EXPECT_THAT(DumpedFormats(),
+                ElementsAre(Pair("half", DumpFormat::kBinary), Pair("complex", DumpFormat::kNpy),
+                            Pair("image", DumpFormat::kNpy)));
+  }
+  EXPECT_EQ(ReadDump(dir_ + "/1")->tensors.map().Find("half")->tensor().view.dtype(), DType::kBFloat16);
+  dumper_.SetDumpTypeForAll(DumpFormat::kSafetensors);
+  add();
+  EXPECT_THAT(DumpedFormats(),
+              ElementsAre(Pair("half", DumpFormat::kSafetensors), Pair("complex", DumpFormat::kBinary),
+                          Pair("image", DumpFormat::kSafetensors)));
+  dumper_.SetDumpTypeForAll(DumpFormat::kImageRgb);
+  add();
+  EXPECT_THAT(DumpedFormats(),
+              ElementsAre(Pair("half", DumpFormat::kBinary), Pair("complex", DumpFormat::kBinary),
+                          Pair("image", DumpFormat::kImageRgb)));
+  const std::string text = testing::internal::GetCapturedStderr();
+  // Once for each, not once for each dump.
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;
+  EXPECT_THAT(text, HasSubstr("'half': NumPy has no bfloat16"));
+}
+
 TEST_F(TensorDumperTest, EnablingTwiceIsAnError) {
   Enable();
   const absl::Status status = dumper_.Enable(OptionsFor(dir_));
@@ -495,15 +528,6 @@ TEST_F(TensorDumperTest, OnlyLargeFilesAreMapped) {
   for (const NamedTensor& tensor : ListTensors(dump.tensors)) {
     EXPECT_EQ(tensor.tensor.file_backed, tensor.tensor.view.num_elements() == 4096) << tensor.path;
   }
-}
-
-TEST_F(TensorDumperTest, DTypesThatAFormatLacksAreErrors) {
-  Enable();
-  ASSERT_TRUE(dumper_.AddTensorData("a", TensorView(data_, DType::kBFloat16, {2}), DumpFormat::kNpy).ok());
-  EXPECT_EQ(dumper_.Dump().message(), "NumPy has no bfloat16; dump it as BINARY or SAFETENSORS");
-  ASSERT_TRUE(
-      dumper_.AddTensorData("a", TensorView(data_, DType::kComplex64, {2}), DumpFormat::kSafetensors).ok());
-  EXPECT_EQ(dumper_.Dump().message(), "safetensors has no complex64; dump it as BINARY or NPY");
 }
 
 TEST_F(TensorDumperTest, StatisticsStandForTheTensor) {

@@ -1,7 +1,9 @@
 #include "ott/core/tensor/value.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <unordered_map>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -31,19 +33,45 @@ Value& Value::operator=(const Value& other) = default;
 Value& Value::operator=(Value&& other) noexcept = default;
 Value::~Value() = default;
 
+struct ValueMap::Index {
+  std::unordered_map<std::string, size_t> positions;
+};
+
+ValueMap::ValueMap() = default;
+ValueMap::ValueMap(ValueMap&& other) noexcept = default;
+ValueMap& ValueMap::operator=(ValueMap&& other) noexcept = default;
+ValueMap::~ValueMap() = default;
+
+ValueMap::ValueMap(const ValueMap& other)
+    : entries_(other.entries_),
+      index_(other.index_ == nullptr ? nullptr : std::make_unique<Index>(*other.index_)) {}
+
+ValueMap& ValueMap::operator=(const ValueMap& other) { return *this = ValueMap(other); }
+
 ValueMap::ValueMap(std::initializer_list<Entry> entries) {
   for (const auto& [name, value] : entries) Insert(name, value);
 }
 
 const Value* ValueMap::Find(std::string_view name) const {
-  const auto it = positions_.find(name);
-  return it == positions_.end() ? nullptr : &entries_[it->second].second;
+  if (index_ != nullptr) {
+    const auto it = index_->positions.find(std::string(name));
+    return it == index_->positions.end() ? nullptr : &entries_[it->second].second;
+  }
+  const auto it =
+      std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) { return entry.first == name; });
+  return it == entries_.end() ? nullptr : &it->second;
 }
 
 Value* ValueMap::Find(std::string_view name) { return const_cast<Value*>(std::as_const(*this).Find(name)); }
 
 Value* ValueMap::Insert(std::string name, Value value) {
-  if (!positions_.try_emplace(name, entries_.size()).second) return nullptr;
+  constexpr size_t kMaxWithoutIndex = 16;
+  if (Find(name) != nullptr) return nullptr;
+  if (entries_.size() == kMaxWithoutIndex) {
+    index_ = std::make_unique<Index>();
+    for (size_t i = 0; i < entries_.size(); ++i) index_->positions.emplace(entries_[i].first, i);
+  }
+  if (index_ != nullptr) index_->positions.emplace(name, entries_.size());
   return &entries_.emplace_back(std::move(name), std::move(value)).second;
 }
 

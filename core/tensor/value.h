@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,8 +27,13 @@ class ValueMap {
  public:
   using Entry = std::pair<std::string, Value>;
 
-  ValueMap() = default;
+  ValueMap();
   ValueMap(std::initializer_list<Entry> entries);
+  ValueMap(const ValueMap& other);
+  ValueMap(ValueMap&& other) noexcept;
+  ValueMap& operator=(const ValueMap& other);
+  ValueMap& operator=(ValueMap&& other) noexcept;
+  ~ValueMap();
 
   bool empty() const { return entries_.empty(); }
   size_t size() const { return entries_.size(); }
@@ -44,8 +48,11 @@ class ValueMap {
   Value* Insert(std::string name, Value value);
 
  private:
+  struct Index;
+
   std::vector<Entry> entries_;
-  std::map<std::string, size_t, std::less<>> positions_;
+  // Empty while there are so few names that they are compared one by one.
+  std::unique_ptr<Index> index_;
 };
 
 // Null, a bool, an integer, a double, a string, a list, a map, or a tensor.

@@ -20,6 +20,21 @@ TEST(Value, EachCppTypeHasItsKind) {
   EXPECT_EQ(Value(TensorView(&number, {})).tensor().view.data(), &number);
 }
 
+TEST(Value, EmptyMapsAndListsCostNoMoreThanOtherValues) { EXPECT_LE(sizeof(Value), 5 * sizeof(void*)); }
+
+TEST(Value, LargeMapsAreFoundIn) {
+  ValueMap map;
+  for (int i = 0; i < 1000; ++i) EXPECT_NE(map.Insert(std::to_string(i), i), nullptr);
+  const ValueMap copy = map;
+  for (const ValueMap* of : {&std::as_const(map), &copy}) {
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(of->Find(std::to_string(i))->int_value(), i);
+    EXPECT_EQ(of->Find("1000"), nullptr);
+  }
+  EXPECT_EQ(map.Insert("999", 0), nullptr);
+  const ValueMap moved = std::move(map);
+  EXPECT_EQ(moved.Find("7")->int_value(), 7);
+}
+
 TEST(Value, OtherTypesAreObjectsAndVectorsLists) {
   struct Box {
     int size;
