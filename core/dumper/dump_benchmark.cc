@@ -7,12 +7,16 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
+#include "ott/core/base/check.h"
 #include "ott/core/compare/compare.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/json_reader.h"
@@ -25,11 +29,22 @@ namespace {
 constexpr int64_t kNumbers = 1 << 20;
 constexpr int64_t kBlobBytes = 256 << 20;
 
-// On tmpfs, so that no disk is measured.
-std::string MakeDir() {
-  std::string dir = "/dev/shm/dump_benchmark_XXXXXX";
-  return mkdtemp(dir.data()) == nullptr ? "" : dir;
-}
+// A directory on tmpfs, so that no disk is measured, which is removed in the end.
+class Directory {
+ public:
+  Directory() { OTT_CHECK(mkdtemp(path_.data()) != nullptr); }
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+  ~Directory() {
+    std::error_code error;
+    std::filesystem::remove_all(path_, error);
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = absl::StrCat("/dev/shm/dump_benchmark_", getpid(), "_XXXXXX");
+};
 
 std::vector<float> Numbers(int64_t count) {
   std::mt19937 random(1);
@@ -84,7 +99,8 @@ void WriteJsonDump(const std::string& dir, const Value& tree, benchmark::State& 
 
 void BM_DumpJson(benchmark::State& state) {
   const std::vector<float> numbers = Numbers(kNumbers);
-  const std::string dir = MakeDir();
+  const Directory directory;
+  const std::string& dir = directory.path();
   const Value tree = NumbersTree(numbers);
   for (auto _ : state) WriteJsonDump(dir, tree, state);
   state.SetItemsProcessed(state.iterations() * kNumbers);
@@ -93,7 +109,8 @@ void BM_DumpJson(benchmark::State& state) {
 // What is in memory with a dump.
 void BM_CompareToJsonDump(benchmark::State& state) {
   const std::vector<float> numbers = Numbers(kNumbers);
-  const std::string dir = MakeDir();
+  const Directory directory;
+  const std::string& dir = directory.path();
   const Value tree = NumbersTree(numbers);
   WriteJsonDump(dir, tree, state);
   CompareOptions options;
@@ -108,7 +125,8 @@ void BM_CompareToJsonDump(benchmark::State& state) {
 // Two dumps.
 void BM_CompareJsonDumps(benchmark::State& state) {
   const std::vector<float> numbers = Numbers(kNumbers);
-  const std::string dir = MakeDir();
+  const Directory directory;
+  const std::string& dir = directory.path();
   WriteJsonDump(dir, NumbersTree(numbers), state);
   CompareOptions options;
   options.tensors.num_threads = kJsonThreads;
@@ -119,7 +137,8 @@ void BM_CompareJsonDumps(benchmark::State& state) {
 }
 
 void BM_PlainWrite(benchmark::State& state) {
-  const std::string path = MakeDir() + "/file";
+  const Directory directory;
+  const std::string path = directory.path() + "/file";
   const std::vector<char> bytes(kBlobBytes, 1);
   for (auto _ : state) {
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -132,7 +151,8 @@ void BM_PlainWrite(benchmark::State& state) {
 }
 
 void WriteBlob(benchmark::State& state, DumpFormat format) {
-  const std::string dir = MakeDir() + "/0";
+  const Directory directory;
+  const std::string dir = directory.path() + "/0";
   const std::vector<char> bytes(kBlobBytes, 1);
   const Value tree = ValueMap{{"a", TensorView(bytes.data(), DType::kFloat32, {kBlobBytes / 4})}};
   DumpContents contents;
@@ -158,9 +178,10 @@ void BM_Memcpy(benchmark::State& state) {
 void BM_AddTensorData(benchmark::State& state) {
   const std::vector<char> from(kBlobBytes, 1);
   const TensorView view(from.data(), DType::kFloat32, {kBlobBytes / 4});
+  const Directory directory;
   TensorDumper dumper;
   TensorDumperOptions options;
-  options.dir = MakeDir();
+  options.dir = directory.path();
   if (!dumper.Enable(options).ok()) state.SkipWithError("cannot enable");
   for (auto _ : state) {
     dumper.AddTensorData("a", view, DumpFormat::kBinary).IgnoreError();
@@ -173,8 +194,9 @@ void BM_AddTensorData(benchmark::State& state) {
 void BM_FirstAddTensorData(benchmark::State& state) {
   const std::vector<char> from(kBlobBytes, 1);
   const TensorView view(from.data(), DType::kFloat32, {kBlobBytes / 4});
+  const Directory directory;
   TensorDumperOptions options;
-  options.dir = MakeDir();
+  options.dir = directory.path();
   for (auto _ : state) {
     state.PauseTiming();
     auto dumper = std::make_unique<TensorDumper>();
