@@ -8,7 +8,8 @@
 
 namespace ott {
 
-// text, in quotes if it holds a comma, a quote or the end of a line.
+// text, in quotes if it holds a comma, a quote or the end of a line; behind an apostrophe if a spreadsheet
+// would take it for a formula. Not for numbers.
 std::string CsvField(std::string_view text);
 
 }  // namespace ott

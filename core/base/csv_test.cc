@@ -14,5 +14,15 @@ TEST(CsvField, OnlyWhatWouldBreakARowIsQuoted) {
   EXPECT_EQ(CsvField("a\r"), "\"a\r\"");
 }
 
+TEST(CsvField, WhatASpreadsheetWouldCalculateIsText) {
+  EXPECT_EQ(CsvField("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\"");
+  EXPECT_EQ(CsvField("+1"), "'+1");
+  EXPECT_EQ(CsvField("-w"), "'-w");
+  EXPECT_EQ(CsvField("@sum"), "'@sum");
+  EXPECT_EQ(CsvField("\t=1"), "'\t=1");
+  EXPECT_EQ(CsvField("\r=1"), "\"'\r=1\"");
+  EXPECT_EQ(CsvField("a=-1"), "a=-1");
+}
+
 }  // namespace
 }  // namespace ott

@@ -12,6 +12,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file_limit.h"
 #include "ott/core/base/status_macros.h"
 
 namespace ott {
@@ -22,8 +23,10 @@ absl::Status FileError(int error, absl::string_view action, absl::string_view pa
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:
       way_out = "; free some space or choose another directory";
+      break;
+    case EFBIG:
+      way_out = "; raise the limit of files (ulimit -f) or choose another directory";
       break;
     case EACCES:
     case EPERM:
@@ -98,6 +101,7 @@ AtomicFile::~AtomicFile() {
 }
 
 absl::Status AtomicFile::Append(std::string_view bytes) {
+  const FileLimitIsAnError no_signal;
   while (!bytes.empty()) {
     const ssize_t written = write(fd_, bytes.data(), bytes.size());
     if (written < 0 && errno != EINTR) return FileError(errno, "write", path_);

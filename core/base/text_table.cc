@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/check.h"
+#include "ott/core/base/utf8.h"
 
 namespace ott {
 namespace {
@@ -29,6 +31,13 @@ ScaledSeconds Scale(double seconds) {
   if (magnitude >= 0.99995e-3) return {seconds * 1e3, "ms"};
   if (magnitude >= 0.99995e-6) return {seconds * 1e6, "us"};
   return {seconds * 1e9, "ns"};
+}
+
+// Unicode's control characters beyond ASCII, its marks, embeddings, overrides and isolates of direction, and
+// its line and paragraph separators.
+bool MovesOrTurnsText(uint32_t code) {
+  return (code >= 0x80 && code < 0xa0) || code == 0x61c || code == 0x200e || code == 0x200f ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
 }  // namespace
@@ -65,6 +74,25 @@ std::string TextTable::ToString() const {
   return text;
 }
 
+std::string EscapeDirections(std::string_view text) {
+  std::string escaped;
+  while (!text.empty()) {
+    // Those that are looked for have two or three bytes.
+    const size_t size = std::max<size_t>(1, Utf8Length(text));
+    const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+    const uint32_t code = size == 2   ? (byte(0) & 0x1fu) << 6 | (byte(1) & 0x3fu)
+                          : size == 3 ? (byte(0) & 0x0fu) << 12 | (byte(1) & 0x3fu) << 6 | (byte(2) & 0x3fu)
+                                      : 0;
+    if (MovesOrTurnsText(code)) {
+      absl::StrAppendFormat(&escaped, "\\u%04x", code);
+    } else {
+      escaped.append(text.substr(0, size));
+    }
+    text.remove_prefix(size);
+  }
+  return escaped;
+}
+
 std::string EscapeControlCharacters(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -81,7 +109,7 @@ std::string EscapeControlCharacters(std::string_view text) {
       escaped += c;
     }
   }
-  return escaped;
+  return EscapeDirections(escaped);
 }
 
 std::string FormatSeconds(double seconds) {

@@ -34,8 +34,13 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// Control characters and backslashes as \n, \t, \xNN, \\; all else, UTF-8 included, as it is.
+// Control characters and backslashes as \n, \t, \xNN, \\, and what EscapeDirections() escapes; all else,
+// UTF-8 included, as it is.
 std::string EscapeControlCharacters(std::string_view text);
+
+// What makes a terminal or browser show a text in another order or place than it is in, as \uNNNN: Unicode's
+// marks of direction, its separators of lines, and its control characters beyond ASCII. ASCII as it is.
+std::string EscapeDirections(std::string_view text);
 
 // "12.3 ms": four significant digits in s, ms, us or ns.
 std::string FormatSeconds(double seconds);

@@ -28,6 +28,15 @@ TEST(TextTable, KeepsARowOnOneLine) {
   EXPECT_EQ(table.ToString(), "name\ntwo\\nlines\\x1b[31m\\\\\n");
 }
 
+TEST(EscapeControlCharacters, NothingMovesTheCursorOrTurnsTheDirection) {
+  EXPECT_EQ(EscapeControlCharacters("a\u202e\u2066b\u200f\u061c"), "a\\u202e\\u2066b\\u200f\\u061c");
+  EXPECT_EQ(EscapeControlCharacters("\u2028\u2029\u0085"), "\\u2028\\u2029\\u0085");
+  EXPECT_EQ(EscapeControlCharacters("\xc2\x9b"
+                                    "31m"),
+            "\\u009b31m");
+  EXPECT_EQ(EscapeControlCharacters("größe €\u2027\u00a0"), "größe €\u2027\u00a0");
+}
+
 TEST(TextTable, LastColumnIsToTheRightUnlessAskedFor) {
   TextTable table({"name", "mean"});
   EXPECT_TRUE(table.empty());

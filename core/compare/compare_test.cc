@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
@@ -12,6 +14,7 @@
 #include "ott/core/compare/report.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/json_reader.h"
+#include "ott/core/json/json_cursor.h"
 
 namespace ott {
 namespace {
@@ -383,6 +386,18 @@ TEST_F(CompareTest, JsonReportHasDistancesThatOnlyAUint64Holds) {
   const std::string json = ToJson(CompareTrees(TensorView(reference, {1}), TensorView(current, {1})));
   EXPECT_THAT(json, HasSubstr("\"max_ulp_distance\": 9223372036854775808"));
   EXPECT_THAT(json, HasSubstr("\"ulp_distance\": 9223372036854775808"));
+}
+
+TEST_F(CompareTest, JsonReportIsStrictJsonWhereFiguresAreNoNumbers) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double reference[3] = {1, std::nan(""), 0};
+  const double current[3] = {kInfinity, -kInfinity, std::nan("")};
+  const std::string json = ToJson(CompareTrees(TensorView(reference, {3}), TensorView(current, {3})));
+  JsonCursor cursor(json, JsonDialect::kStrict);
+  std::string_view all;
+  EXPECT_TRUE(cursor.Value(&all)) << json.substr(cursor.position(), 40);
+  EXPECT_THAT(json, HasSubstr("\"NaN\""));
+  EXPECT_THAT(json, HasSubstr("\"Infinity\""));
 }
 
 TEST_F(CompareTest, JsonReportStandsNamesThatAreNotUtf8) {

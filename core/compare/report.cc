@@ -1,6 +1,7 @@
 #include "ott/core/compare/report.h"
 
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 #include <memory>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "ott/core/base/csv.h"
+#include "ott/core/base/text_table.h"
 #include "ott/core/dump/json_writer.h"
 
 namespace ott {
@@ -127,16 +129,25 @@ void AppendTestCase(std::string_view suite, const std::string& name, std::string
 
 Value IndexValue(const Dims& index) { return Value::List(index.begin(), index.end()); }
 
+// As protobuf's JSON has it: a text where JSON has no number.
+Value FigureValue(double figure) {
+  if (std::isnan(figure)) return "NaN";
+  if (std::isinf(figure)) return figure > 0 ? "Infinity" : "-Infinity";
+  return figure;
+}
+
 Value ToValue(const std::optional<ErrorAt>& error) {
   if (!error.has_value()) return Value();
-  return ValueMap{{"error", error->error}, {"index", IndexValue(error->index)}};
+  return ValueMap{{"error", FigureValue(error->error)}, {"index", IndexValue(error->index)}};
 }
 
 Value ToValue(const ElementDifference& difference) {
   return ValueMap{
-      {"position", difference.position},        {"index", IndexValue(difference.index)},
-      {"reference", difference.reference_text}, {"current", difference.current_text},
-      {"difference", difference.difference},
+      {"position", difference.position},
+      {"index", IndexValue(difference.index)},
+      {"reference", difference.reference_text},
+      {"current", difference.current_text},
+      {"difference", FigureValue(difference.difference)},
   };
 }
 
@@ -161,7 +172,7 @@ Value ToValue(const BitDifference& difference) {
 }  // namespace
 
 std::string Printable(const std::string& text) {
-  return CheckUtf8(text).ok() ? absl::Utf8SafeCHexEscape(text) : absl::CHexEscape(text);
+  return CheckUtf8(text).ok() ? EscapeDirections(absl::Utf8SafeCHexEscape(text)) : absl::CHexEscape(text);
 }
 
 std::string AsUtf8(const std::string& text) { return CheckUtf8(text).ok() ? text : absl::CHexEscape(text); }
@@ -276,16 +287,16 @@ Value ToValue(const NamedComparison& result) {
   map.Insert("num_bits_differ", comparison.num_bits_differ);
   map.Insert("max_abs_error", ToValue(comparison.max_abs_error));
   map.Insert("max_rel_error", ToValue(comparison.max_rel_error));
-  map.Insert("mean_abs_error", comparison.mean_abs_error);
-  map.Insert("root_mean_square_error", comparison.root_mean_square_error);
-  map.Insert("cosine_similarity", comparison.cosine_similarity);
+  map.Insert("mean_abs_error", FigureValue(comparison.mean_abs_error));
+  map.Insert("root_mean_square_error", FigureValue(comparison.root_mean_square_error));
+  map.Insert("cosine_similarity", FigureValue(comparison.cosine_similarity));
   map.Insert("max_ulp_distance", UlpValue(comparison.max_ulp_distance));
   map.Insert("num_nan_reference", comparison.num_nan_reference);
   map.Insert("num_nan_current", comparison.num_nan_current);
   map.Insert("num_inf_reference", comparison.num_inf_reference);
   map.Insert("num_inf_current", comparison.num_inf_current);
-  map.Insert("passing_atol", comparison.passing_atol);
-  map.Insert("passing_rtol", comparison.passing_rtol);
+  map.Insert("passing_atol", FigureValue(comparison.passing_atol));
+  map.Insert("passing_rtol", FigureValue(comparison.passing_rtol));
   Value::List worst;
   for (const ElementDifference& difference : comparison.worst) worst.push_back(ToValue(difference));
   map.Insert("worst", std::move(worst));

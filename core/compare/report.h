@@ -20,7 +20,7 @@ std::string ToText(const TreeComparison& comparison, int max_failures = 20);
 std::string SummaryText(const TreeComparison& comparison);
 
 // {"verdict": ..., "bitwise_equal": ..., "results": [{"path": ..., "status": ..., ...}]}, as WriteJson writes
-// it: figures may be NaN, Infinity and -Infinity, which is not JSON to every reader.
+// it. Figures that are no numbers are the texts "NaN", "Infinity" and "-Infinity".
 std::string ToJson(const TreeComparison& comparison);
 
 // One line for each result, under a line with the columns' names: path, status, dtype, shape, the figures,

@@ -211,7 +211,6 @@ class FullDiskTest : public TensorDumperTest {
 
 TEST_F(FullDiskTest, FilesThatMayNotGrowAreAnError) {
   EXPECT_EQ(RunInChild([](const std::string&) {
-              std::signal(SIGXFSZ, SIG_IGN);
               const rlimit limit = {1 << 20, 1 << 20};
               return setrlimit(RLIMIT_FSIZE, &limit) == 0;
             }),

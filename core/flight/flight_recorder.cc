@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file_limit.h"
 #include "ott/core/flight/process.h"
 
 namespace ott {
@@ -115,6 +116,7 @@ absl::StatusOr<FlightRecorder*> FlightRecorder::Create(const Options& options, c
   }
   const int fd = open(options.path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd < 0) return FileError(options.path, "cannot be created", errno);
+  const FileLimitIsAnError no_signal;
   // Blocks that are there from the start are what keeps a write to a full disk from ending the process.
   const int error = posix_fallocate(fd, 0, static_cast<off_t>(options.bytes));
   void* const data =

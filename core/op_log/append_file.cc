@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file_limit.h"
 #include "ott/core/base/status_macros.h"
 
 namespace ott::internal {
@@ -51,6 +52,7 @@ absl::Status AppendFile::Map(int64_t num_bytes) {
   const int64_t page = sysconf(_SC_PAGESIZE);
   const int64_t begin = end_ / page * page;
   int64_t size = std::max(next_window_size_, (end_ - begin + num_bytes + page - 1) / page * page);
+  const FileLimitIsAnError no_signal;
   int error = posix_fallocate(fd_, begin, size);
   if (error == ENOSPC) {
     // What little there is.

@@ -255,7 +255,6 @@ void FullDisk(Communicator& ranks) {
     if (is_victim && iteration == kFullFrom) {
       // Once what was dumped before is on the disk.
       EXPECT(TensorDumper::Get().Flush().ok());
-      signal(SIGXFSZ, SIG_IGN);
       const rlimit limit = {1000, 1000};
       EXPECT(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     }

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/base/utf8.h"
 
@@ -12,24 +11,6 @@ namespace ott::report {
 namespace {
 
 constexpr size_t kMaxCharacters = 120;
-
-// Unicode's marks, embeddings, overrides and isolates of direction, and its line and paragraph separators.
-std::string EscapeDirections(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"\u200e", "\\u200e"},
-                                    {"\u200f", "\\u200f"},
-                                    {"\u061c", "\\u061c"},
-                                    {"\u2028", "\\u2028"},
-                                    {"\u2029", "\\u2029"},
-                                    {"\u202a", "\\u202a"},
-                                    {"\u202b", "\\u202b"},
-                                    {"\u202c", "\\u202c"},
-                                    {"\u202d", "\\u202d"},
-                                    {"\u202e", "\\u202e"},
-                                    {"\u2066", "\\u2066"},
-                                    {"\u2067", "\\u2067"},
-                                    {"\u2068", "\\u2068"},
-                                    {"\u2069", "\\u2069"}});
-}
 
 bool BeginsCharacter(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
 
@@ -51,7 +32,7 @@ std::string DisplayName(std::string_view name) {
   const std::string valid = name.size() > 2 * kMaxBytes ? ValidUtf8(name.substr(0, kMaxBytes)) +
                                                               ValidUtf8(name.substr(name.size() - kMaxBytes))
                                                         : ValidUtf8(name);
-  const std::string text = EscapeDirections(EscapeControlCharacters(valid));
+  const std::string text = EscapeControlCharacters(valid);
   if (FirstBytes(text, kMaxCharacters) == text.size()) return text;
   return absl::StrCat(text.substr(0, FirstBytes(text, kMaxCharacters * 2 / 3)), "\u2026",
                       text.substr(text.size() - LastBytes(text, kMaxCharacters / 3 - 1)));

@@ -233,6 +233,21 @@ TEST_F(CompareRunsTest, NamesCannotForgeAReport) {
   EXPECT_THAT(text, ::testing::Not(HasSubstr("\x1b")));
 }
 
+TEST_F(CompareRunsTest, RanksWithoutDumpsAreListedUpToTwentyLines) {
+  for (const std::string& run : {Reference(), Current()}) {
+    for (int rank = 0; rank < 100; ++rank) {
+      std::filesystem::remove_all(DumpsDirectory(run, rank));
+      std::filesystem::create_directories(std::filesystem::path(DumpsDirectory(run, rank)).parent_path());
+    }
+  }
+  const RunsComparison comparison = Compare();
+  EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
+  ASSERT_GE(comparison.problems.size(), 200u);
+  const std::string text = ToText(comparison);
+  EXPECT_LT(std::count(text.begin(), text.end(), '\n'), 30) << text;
+  EXPECT_THAT(text, HasSubstr("more, which --format json lists\n"));
+}
+
 TEST_F(CompareRunsTest, FoldersWhoseNameIsNotUtf8AreCompared) {
   const std::string moved = dir_ + "/\xff";
   std::filesystem::rename(DumpsDirectory(Current(), 0), moved);

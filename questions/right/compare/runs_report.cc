@@ -1,5 +1,6 @@
 #include "ott/questions/right/compare/runs_report.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -134,8 +135,13 @@ std::string ToText(const RunsComparison& comparison) {
                                   comparison.dumps.size(), " dumps: ", num_bitwise_equal, " bitwise equal, ",
                                   num_tensors - num_bitwise_equal - num_failures, " within tolerance, ",
                                   num_failures, " not\n");
-  for (const std::string& problem : comparison.problems)
-    absl::StrAppend(&text, "problem: ", Printable(problem), "\n");
+  constexpr size_t kMaxProblems = 20;
+  const size_t num_problems = comparison.problems.size();
+  for (size_t i = 0; i < std::min(num_problems, kMaxProblems); ++i)
+    absl::StrAppend(&text, "problem: ", Printable(comparison.problems[i]), "\n");
+  if (num_problems > kMaxProblems)
+    absl::StrAppend(&text, "problem: and ", num_problems - kMaxProblems,
+                    " more, which --format json lists\n");
   if (largest != nullptr) {
     absl::StrAppend(&text, "largest difference within tolerance: ", PlaceOf(*largest),
                     Printable(largest->largest_difference->path), ": ",
