@@ -83,9 +83,11 @@ __attribute__((visibility("hidden"), used)) std::atomic<RegistryHeader*> ott_pro
     nullptr};
 }
 
-// Name "OTT", type 1, descriptor: distance from the descriptor to the word. Fixed for all versions.
+// Name "OTT", type 1, descriptor: distance from the descriptor to the word. Fixed for all versions. It lies
+// among what is written to, as the word does: patchelf, which auditwheel and others change library paths by,
+// moves notes that lie at the front.
 asm(R"(
-  .pushsection .note.ott, "a", %note
+  .pushsection .note.ott, "aw", %note
   .balign 4
   .long 4, 4, 1
   .asciz "OTT"

@@ -18,8 +18,8 @@ try:
     from optim_test_tools import _ott
 except ImportError as error:
     raise ImportError(
-        f"{error}; ott uses the shared libraries of the machine that it was built on: install them here too, or build it "
-        "here (docs/python.md)"
+        f"{error}; the wheel is for the Python that it was built for, and one by Bazel alone also uses the shared libraries of the "
+        "machine that it was built on (docs/python.md)"
     ) from None
 
 from optim_test_tools._compare import Comparison, Dump, Verdict, compare, load_dump
