@@ -129,13 +129,6 @@ def ott_dependencies():
     )
     maybe(
         debian_library,
-        name = "rapidjson",
-        header = "rapidjson/reader.h",
-        package = "rapidjson-dev",
-        targets = {"rapidjson": []},
-    )
-    maybe(
-        debian_library,
         name = "re2",
         header = "re2/re2.h",
         package = "libre2-dev",

@@ -15,6 +15,7 @@ ROOMS = [
     "tools:spawn_arguments",
     "core/base",
     "core/json",
+    "core/chrome_trace",
     "core/tensor",
     "core/digest",
     "core/statistics",

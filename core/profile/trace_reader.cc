@@ -1,19 +1,18 @@
 #include "ott/core/profile/trace_reader.h"
 
-#include <zlib.h>
-
 #include <charconv>
-#include <cmath>
 #include <map>
+#include <memory>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
-#include "absl/strings/match.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/chrome_trace/byte_source.h"
+#include "ott/core/chrome_trace/read_events.h"
 #include "ott/core/json/json_cursor.h"
-#include "ott/core/json/json_string.h"
 
 namespace ott {
 namespace {
@@ -35,124 +34,60 @@ int64_t Integer(std::string_view text) {
   return value;
 }
 
-// Microseconds in decimal; exact up to three decimals. 0 for what is out of range.
-int64_t Nanoseconds(std::string_view text) {
-  // Sums of two must not overflow.
-  constexpr int64_t kMax = 4'000'000'000'000'000'000;
-  const bool negative = !text.empty() && text[0] == '-';
-  int64_t result = 0;
-  int64_t scale = 1000;
-  bool is_exact = true;
-  bool after_point = false;
-  for (const char c : text.substr(negative ? 1 : 0)) {
-    if (c == '.' && !after_point) {
-      after_point = true;
-    } else if (c < '0' || c > '9' || (scale > 1 && result >= kMax / 10)) {
-      is_exact = false;
-      break;
-    } else if (scale > 1) {
-      result = result * 10 + (c - '0');
-      if (after_point) scale /= 10;
-    }
-  }
-  if (is_exact && result <= kMax / scale) return (negative ? -result : result) * scale;
-  // An exponent, say.
-  const double value = Number(text) * 1000;
-  return std::abs(value) < static_cast<double>(kMax) ? std::llround(value) : 0;
-}
+int64_t OrZero(int64_t number) { return number == chrome_trace::kNoNumber ? 0 : number; }
 
-std::string_view Unquoted(std::string_view value) {
-  return value.size() >= 2 && value[0] == '"' ? value.substr(1, value.size() - 2) : value;
-}
-
-// "0x1f" or 31, with or without quotes.
-uint64_t Id(std::string_view value) {
-  value = Unquoted(value);
-  const bool is_hex = absl::StartsWith(absl::string_view(value.data(), value.size()), "0x");
-  uint64_t id = 0;
-  std::from_chars(value.data() + (is_hex ? 2 : 0), value.data() + value.size(), id, is_hex ? 16 : 10);
-  return id;
-}
-
-class TraceParser {
+class TraceBuilder {
  public:
-  TraceParser(std::string_view text, Trace& trace) : cursor_(text, JsonDialect::kLenient), trace_(trace) {}
+  explicit TraceBuilder(Trace& trace) : trace_(trace) {}
 
-  // False where the text stops being a trace, at position().
-  bool Parse() {
-    if (cursor_.Peek() == '[') return cursor_.List([this] { return Event(); });
-    return cursor_.Object([this](std::string_view key) {
-      if (key == "traceEvents") return cursor_.List([this] { return Event(); });
-      std::string_view value;
-      if (!cursor_.Value(&value)) return false;
-      // Of another's trace, or of `ott trace`, other things are said.
-      if (key == "otherData") JsonToProto(value, &trace_.info).IgnoreError();
-      return true;
-    });
-  }
-
-  size_t position() const { return cursor_.position(); }
-  bool at_end() const { return cursor_.at_end(); }
-
- private:
-  bool Event() {
+  void Add(const chrome_trace::Event& from) {
     TraceEvent event;
-    std::string_view phase, name, category, args, id;
-    const bool whole = cursor_.Object([&](std::string_view key) {
-      std::string_view value;
-      if (!cursor_.Value(&value)) return false;
-      if (key == "ph") {
-        phase = Unquoted(value);
-      } else if (key == "name") {
-        name = Unquoted(value);
-      } else if (key == "cat") {
-        category = Unquoted(value);
-      } else if (key == "args") {
-        args = value;
-      } else if (key == "id") {
-        id = value;
-      } else if (key == "pid") {
-        event.process = Integer(Unquoted(value));
-      } else if (key == "tid") {
-        event.track = Integer(Unquoted(value));
-      } else if (key == "ts") {
-        event.start = Nanoseconds(value);
-      } else if (key == "dur") {
-        event.duration = Nanoseconds(value);
-      }
-      return true;
-    });
-    if (!whole) return false;
-    event.name = Text(name);
-    event.category = Text(category);
-    if (IsObject(args)) event.args = args;
-    Add(phase.size() == 1 ? phase[0] : '\0', id, event);
-    return true;
-  }
-
-  void Add(char phase, std::string_view id, TraceEvent& event) {
-    switch (phase) {
+    event.process = OrZero(from.process);
+    event.track = OrZero(from.thread);
+    event.start = OrZero(from.start);
+    event.duration = OrZero(from.duration);
+    const auto id = static_cast<uint64_t>(OrZero(from.flow_id));
+    switch (from.phase) {
       case 'X':
-        return trace_.events.push_back(event);
+        return trace_.events.push_back(WithTexts(event, from));
       case 'b':
-        overlapping_[{event.process, Id(id)}] = event;
+        overlapping_[{event.process, id}] = WithTexts(event, from);
         return;
       case 'e':
-        return AddOverlapping({event.process, Id(id)}, event.start);
+        return AddOverlapping({event.process, id}, event.start);
       case 'i':
         event.type = TraceEvent::Type::kMark;
-        return trace_.events.push_back(event);
+        return trace_.events.push_back(WithTexts(event, from));
       case 'C':
         event.type = TraceEvent::Type::kCounter;
-        event.value = Number(Member(event.args, "value"));
-        event.args = {};
+        event.name = Kept(from.name);
+        event.category = Kept(from.category);
+        event.value = Number(Member(from.all, "value"));
         return trace_.events.push_back(event);
       case 's':
       case 'f':
-        return AddFlow(phase, Id(id), event);
+        return AddFlow(from.phase, id, event);
       case 'M':
-        return AddMetadata(event);
+        return AddMetadata(event, from);
     }
+  }
+
+ private:
+  TraceEvent WithTexts(TraceEvent event, const chrome_trace::Event& from) {
+    event.name = Kept(from.name);
+    event.category = Kept(from.category);
+    if (IsObject(from.all)) event.args = Kept(from.all);
+    return event;
+  }
+
+  // Names and most arguments come again and again.
+  std::string_view Kept(std::string_view text) {
+    const absl::string_view key(text.data(), text.size());
+    const auto known = kept_.find(key);
+    if (known != kept_.end()) return {known->data(), known->size()};
+    const std::string& copy = trace_.texts.emplace_back(text);
+    kept_.insert(copy);
+    return copy;
   }
 
   void AddOverlapping(std::pair<int64_t, uint64_t> id, int64_t end) {
@@ -174,13 +109,12 @@ class TraceParser {
   }
 
   // A track's name comes before its index.
-  void AddMetadata(const TraceEvent& event) {
-    if (event.name == "thread_name") {
-      trace_.tracks.push_back(
-          {event.process, event.track, UnescapedJson(Unquoted(Member(event.args, "name"))), event.track});
-    } else if (event.name == "thread_sort_index" && !trace_.tracks.empty() &&
+  void AddMetadata(const TraceEvent& event, const chrome_trace::Event& from) {
+    if (from.name == "thread_name") {
+      trace_.tracks.push_back({event.process, event.track, std::string(from.metadata_name), event.track});
+    } else if (from.name == "thread_sort_index" && !trace_.tracks.empty() &&
                trace_.tracks.back().track == event.track) {
-      trace_.tracks.back().sort_index = Integer(Member(event.args, "sort_index"));
+      trace_.tracks.back().sort_index = Integer(Member(from.all, "sort_index"));
     }
   }
 
@@ -196,87 +130,54 @@ class TraceParser {
     return result;
   }
 
-  std::string_view Text(std::string_view raw) {
-    if (raw.find('\\') == std::string_view::npos) return raw;
-    return trace_.unescaped.emplace_back(UnescapedJson(raw));
-  }
-
-  JsonCursor cursor_;
   Trace& trace_;
+  absl::flat_hash_set<absl::string_view> kept_;
   std::map<std::pair<int64_t, uint64_t>, TraceEvent> overlapping_;
 };
 
-// Up to `limit` bytes, as far as they can be unpacked; *error says if that is not to the end.
-std::string Gunzip(std::string_view packed, size_t limit, std::string* error) {
-  std::string result;
-  z_stream stream{};
-  inflateInit2(&stream, MAX_WBITS + 16);
-  const auto end = absl::MakeCleanup([&stream] { inflateEnd(&stream); });
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-  size_t left = packed.size();
-  std::string block(size_t{1} << 18, '\0');
-  int status = Z_OK;
-  while (status == Z_OK && result.size() < limit) {
-    if (stream.avail_in == 0) {
-      stream.avail_in = static_cast<uInt>(std::min(left, size_t{1} << 30));
-      left -= stream.avail_in;
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(block.data());
-    stream.avail_out = static_cast<uInt>(block.size());
-    status = inflate(&stream, Z_NO_FLUSH);
-    result.append(block.data(), block.size() - stream.avail_out);
+absl::StatusOr<Trace> Read(chrome_trace::ByteSource& source, const std::string& path) {
+  Trace trace;
+  TraceBuilder builder(trace);
+  const chrome_trace::Reading reading =
+      chrome_trace::ReadEvents(source, {[&](const chrome_trace::Event& event) { builder.Add(event); },
+                                        [&](std::string_view name, std::string_view json) {
+                                          // Of another's trace, or of `ott trace`, other things are said.
+                                          if (name == "otherData")
+                                            JsonToProto(json, &trace.info).IgnoreError();
+                                        }});
+  if (!reading.began || (reading.num_events == 0 && !reading.cut.empty())) {
+    return absl::DataLossError(absl::StrCat(
+        path, ": no trace: ",
+        reading.began ? reading.cut : absl::StrCat("begins with neither { nor [", source.error())));
   }
-  if (status != Z_STREAM_END) *error = status == Z_BUF_ERROR ? "truncated" : "no gzip, or damaged";
-  return result;
+  if (!reading.cut.empty()) {
+    trace.cut = absl::StrCat(path, ": ", reading.cut);
+  } else if (reading.num_left_out > 0) {
+    trace.cut = absl::StrCat(path, ": damaged: ", absl::StrJoin(reading.notes, "; "));
+  }
+  return trace;
 }
 
 }  // namespace
 
 absl::StatusOr<Trace> ParseTrace(std::string_view text, const std::string& path) {
-  Trace trace;
-  TraceParser parser(text, trace);
-  if (parser.Parse()) return trace;
-  if (parser.position() == 0 || (trace.events.empty() && trace.tracks.empty())) {
-    return absl::DataLossError(absl::StrCat(path, ": no trace: byte ", parser.position(), " of ", text.size(),
-                                            parser.at_end() ? " is the end" : " is not as in a trace"));
-  }
-  trace.cut =
-      absl::StrCat(path, ": ", parser.at_end() ? "truncated at" : "damaged at", " byte ", parser.position(),
-                   "; the ", trace.events.size(), " whole events before it are kept");
-  return trace;
+  return Read(*chrome_trace::ByteSource::OfText(text), path);
 }
 
 absl::StatusOr<TraceInfo> ReadTraceInfo(const std::string& path) {
-  OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  std::string_view text(file->data(), static_cast<size_t>(file->size()));
-  std::string unpacked, error;
-  if (absl::EndsWith(path, ".gz")) text = unpacked = Gunzip(text, size_t{1} << 16, &error);
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<chrome_trace::ByteSource> source,
+                       chrome_trace::ByteSource::Open(path));
   TraceInfo info;
-  JsonCursor cursor(text, JsonDialect::kLenient);
-  cursor.Object([&](std::string_view key) {
-    std::string_view value;
-    if (key == "traceEvents" || !cursor.Value(&value)) return false;
-    if (key == "otherData") JsonToProto(value, &info).IgnoreError();
-    return true;
+  chrome_trace::ReadMembersBeforeEvents(*source, [&](std::string_view name, std::string_view json) {
+    if (name == "otherData") JsonToProto(json, &info).IgnoreError();
   });
   return info;
 }
 
 absl::StatusOr<Trace> ReadTrace(const std::string& path) {
-  OTT_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
-  const std::string_view bytes(file->data(), static_cast<size_t>(file->size()));
-  if (!absl::EndsWith(path, ".gz")) {
-    OTT_ASSIGN_OR_RETURN(Trace trace, ParseTrace(bytes, path));
-    trace.file = std::move(file);
-    return trace;
-  }
-  std::string error;
-  auto unpacked = std::make_unique<const std::string>(Gunzip(bytes, std::string().max_size(), &error));
-  if (unpacked->empty() && !error.empty()) return absl::DataLossError(absl::StrCat(path, ": ", error));
-  OTT_ASSIGN_OR_RETURN(Trace trace, ParseTrace(*unpacked, path));
-  if (!error.empty() && trace.cut.empty()) trace.cut = absl::StrCat(path, ": ", error);
-  trace.unpacked = std::move(unpacked);
-  return trace;
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<chrome_trace::ByteSource> source,
+                       chrome_trace::ByteSource::Open(path));
+  return Read(*source, path);
 }
 
 }  // namespace ott

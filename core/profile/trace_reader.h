@@ -5,37 +5,38 @@
 
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ott/core/base/file.h"
 #include "ott/core/events/trace_event.h"
 #include "ott/core/profile/trace_info.pb.h"
 
 namespace ott {
 
-// A trace in memory. Movable.
+// A trace in memory. Movable, not copyable.
 struct Trace {
+  Trace() = default;
+  Trace(Trace&&) = default;
+  Trace& operator=(Trace&&) = default;
+
   // Empty where the file has none, not being ours.
   TraceInfo info;
   std::vector<TraceTrack> tracks;
   // In the order of the file.
   std::vector<TraceEvent> events;
-  // Empty, or why the file's end is missing, with the file's name; what was whole before it is here.
+  // Empty, or what of the file is missing or damaged, with the file's name; what is whole is here.
   std::string cut;
 
-  // Holds the bytes that the events' texts refer to.
-  std::shared_ptr<const MappedFile> file;
-  std::unique_ptr<const std::string> unpacked;
-  std::deque<std::string> unescaped;
+  // What the events' texts refer to.
+  std::deque<std::string> texts;
 };
 
-// Reads a file, compressed or not. Complete events ("X"), our pairs "b" and "e", marks, counters, arrows that
-// follow their event, and names of threads are read, other events are skipped, and so are arguments that are
-// no JSON object. An error of the file, or DATA_LOSS naming the byte if it does not even begin as a trace.
+// Reads a file, compressed or not, by core/chrome_trace. Complete events ("X"), our pairs "b" and "e", marks,
+// counters, arrows that follow their event, and names of threads are read, other events are skipped, and so
+// are arguments that are no JSON object. An error of the file, or DATA_LOSS if it does not even begin as a
+// trace.
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
 
 // What a file says about itself before its events; empty if it says nothing. An error of the file.

@@ -1,15 +1,10 @@
 #include "ott/questions/saved/timeline.h"
 
-#include <sys/stat.h>
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,11 +18,15 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "ott/core/base/status_macros.h"
-#include "rapidjson/error/en.h"
-#include "rapidjson/reader.h"
+#include "ott/core/chrome_trace/byte_source.h"
+#include "ott/core/chrome_trace/read_events.h"
+#include "ott/core/json/json_cursor.h"
 
 namespace ott::whatif {
 namespace {
+
+using chrome_trace::Event;
+using chrome_trace::kNoNumber;
 
 constexpr std::array<std::string_view, kNumOperationTypes> kTypeNames = {
     "forward-compute",
@@ -48,7 +47,7 @@ constexpr std::array<std::string_view, kNumOperationTypes> kTypeNames = {
 
 // Tracks that a worker has, one for each kind of operation: its rank is their number divided by this.
 constexpr int64_t kTracksPerWorker = 5;
-constexpr double kMicrosecond = 1e-6;
+constexpr double kNanosecond = 1e-9;
 // A larger size of a job is damage.
 constexpr int kMaxParallel = 1 << 20;
 
@@ -58,72 +57,8 @@ std::optional<OperationType> FindType(std::string_view name) {
   return static_cast<OperationType>(found - kTypeNames.begin());
 }
 
-// A file, compressed or not, as rapidjson reads it.
-class GzipStream {
- public:
-  using Ch = char;
-
-  static absl::StatusOr<std::unique_ptr<GzipStream>> Open(const std::string& path) {
-    // Opening something else may wait for ever.
-    struct stat info;
-    if (stat(path.c_str(), &info) != 0) return absl::NotFoundError(absl::StrCat(path, ": no such file"));
-    if (!S_ISREG(info.st_mode)) return absl::InvalidArgumentError(absl::StrCat(path, ": is no file"));
-    gzFile file = gzopen(path.c_str(), "rb");
-    if (file == nullptr) return absl::PermissionDeniedError(absl::StrCat(path, ": cannot be opened"));
-    gzbuffer(file, 1 << 18);
-    return std::unique_ptr<GzipStream>(new GzipStream(file));
-  }
-  GzipStream(const GzipStream&) = delete;
-  GzipStream& operator=(const GzipStream&) = delete;
-  ~GzipStream() { gzclose(file_); }
-
-  // 0 at the end.
-  char Peek() {
-    if (next_ == end_) Fill();
-    return next_ == end_ ? '\0' : *next_;
-  }
-  char Take() {
-    const char taken = Peek();
-    if (next_ != end_) ++next_;
-    return taken;
-  }
-  size_t Tell() const { return before_ + static_cast<size_t>(next_ - buffer_.data()); }
-  // What ended the file, if it is not its end.
-  const std::string& error() const { return error_; }
-
-  // Only for streams that are written.
-  void Put(char) {}
-  void Flush() {}
-  char* PutBegin() { return nullptr; }
-  size_t PutEnd(char*) { return 0; }
-
- private:
-  explicit GzipStream(gzFile file) : file_(file), buffer_(size_t{1} << 18) {}
-
-  void Fill() {
-    if (at_end_) return;
-    before_ += static_cast<size_t>(end_ - buffer_.data());
-    const int count = gzread(file_, buffer_.data(), static_cast<unsigned>(buffer_.size()));
-    next_ = buffer_.data();
-    end_ = next_ + std::max(count, 0);
-    if (count > 0) return;
-    at_end_ = true;
-    int code = Z_OK;
-    const char* const message = gzerror(file_, &code);
-    if (code != Z_OK) error_ = message;
-  }
-
-  gzFile file_;
-  std::vector<char> buffer_;
-  const char* next_ = buffer_.data();
-  const char* end_ = buffer_.data();
-  size_t before_ = 0;
-  bool at_end_ = false;
-  std::string error_;
-};
-
-// Takes events out of what rapidjson reads.
-class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, EventHandler> {
+// Takes operations and names out of events.
+class EventHandler {
  public:
   struct Track {
     // Of the name's pipeline and tensor-parallel rank; -1: not named.
@@ -131,71 +66,9 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
     int tensor = 0;
   };
 
-  bool Null() { return true; }
-  bool Bool(bool) { return true; }
-  bool Int(int value) { return Double(value); }
-  bool Uint(unsigned value) { return Double(value); }
-  bool Int64(int64_t value) { return Double(static_cast<double>(value)); }
-  bool Uint64(uint64_t value) { return Double(static_cast<double>(value)); }
-  bool Double(double value) {
-    double* const field = event_depth_ == 0 ? nullptr : FindNumber();
-    if (field != nullptr) *field = value;
-    return true;
-  }
-
-  bool String(const char* text, rapidjson::SizeType size, bool) {
-    if (event_depth_ == 0) return true;
-    const std::string_view value(text, size);
-    if (depth_ == event_depth_) {
-      if (key_ == "ph") phase_ = size == 1 ? text[0] : ' ';
-      if (key_ == "name") name_.assign(value);
-      if (key_ == "cat") category_.assign(value);
-    } else if (in_args_ && depth_ == event_depth_ + 1 && key_ == "name") {
-      label_.assign(value);
-    }
-    return true;
-  }
-
-  bool Key(const char* text, rapidjson::SizeType size, bool) {
-    key_.assign(text, size);
-    if (depth_ == event_depth_) in_args_ = key_ == "args";
-    return true;
-  }
-
-  bool StartObject() {
-    ++depth_;
-    if (depth_ == events_depth_ + 1 && events_depth_ > 0) {
-      event_depth_ = depth_;
-      phase_ = ' ';
-      name_.clear();
-      category_.clear();
-      label_.clear();
-      in_args_ = false;
-      numbers_.fill(std::numeric_limits<double>::quiet_NaN());
-    }
-    return true;
-  }
-
-  bool EndObject(rapidjson::SizeType) {
-    if (depth_-- == event_depth_) {
-      event_depth_ = 0;
-      EndEvent();
-    }
-    return true;
-  }
-
-  bool StartArray() {
-    ++depth_;
-    // The document itself, or what it calls its events.
-    if (events_depth_ == 0 && (depth_ == 1 || (depth_ == 2 && key_ == "traceEvents"))) {
-      events_depth_ = depth_;
-    }
-    return true;
-  }
-
-  bool EndArray(rapidjson::SizeType) {
-    if (depth_-- == events_depth_) events_depth_ = 0;
-    return true;
+  void Add(const Event& event) {
+    if (event.phase == 'M') return AddName(event);
+    if (event.phase == 'X') AddOperation(event);
   }
 
   // The file's; Timeline::Event::worker is the track.
@@ -207,96 +80,90 @@ class EventHandler : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, Even
   int64_t num_unusable = 0;
 
  private:
-  enum Number { kProcess, kThread, kStart, kDuration, kStep, kChunk, kSequence, kNumNumbers };
+  // What the arguments of an operation say.
+  struct Place {
+    std::optional<int64_t> step, chunk, sequence;
+  };
 
-  double* FindNumber() {
-    static constexpr std::array<std::pair<std::string_view, Number>, 4> kOfEvent = {
-        {{"pid", kProcess}, {"tid", kThread}, {"ts", kStart}, {"dur", kDuration}}};
-    static constexpr std::array<std::pair<std::string_view, Number>, 3> kOfArgs = {
-        {{"step", kStep}, {"model_chunk", kChunk}, {"seq_id", kSequence}}};
-    const auto find = [this](const auto& names) -> double* {
-      for (const auto& [name, number] : names) {
-        if (key_ == name) return &numbers_[number];
-      }
-      return nullptr;
-    };
-    if (depth_ == event_depth_) return find(kOfEvent);
-    return in_args_ && depth_ == event_depth_ + 1 ? find(kOfArgs) : nullptr;
+  static std::optional<int64_t> Integer(const JsonScalar& scalar) {
+    const bool is_number =
+        scalar.kind == JsonScalar::Kind::kInteger || scalar.kind == JsonScalar::Kind::kFloat;
+    const int64_t number = is_number ? chrome_trace::ParseInteger(scalar.text) : kNoNumber;
+    return number == kNoNumber ? std::nullopt : std::optional<int64_t>(number);
   }
 
-  // Whether a number can be a small integer.
-  static bool IsInteger(double value) { return std::abs(value) < 1e15 && value == std::floor(value); }
+  static Place ParsePlace(std::string_view args) {
+    Place place;
+    JsonCursor cursor(args, JsonDialect::kPython);
+    cursor.Object([&](std::string_view key) {
+      std::optional<int64_t>* const number = key == "step"          ? &place.step
+                                             : key == "model_chunk" ? &place.chunk
+                                             : key == "seq_id"      ? &place.sequence
+                                                                    : nullptr;
+      const char first = cursor.Peek();
+      std::string_view other;
+      if (number == nullptr || first == '"' || first == '{' || first == '[') return cursor.Value(&other);
+      JsonScalar scalar;
+      if (!cursor.Scalar(&scalar)) return false;
+      *number = Integer(scalar);
+      return true;
+    });
+    return place;
+  }
 
-  void EndEvent() {
-    const double process = numbers_[kProcess];
-    if (phase_ != 'X' && phase_ != 'M') return;
-    if (!IsInteger(process)) {
-      num_unusable += phase_ == 'X';
-      return;
-    }
-    const std::pair<int64_t, int64_t> track = {
-        static_cast<int64_t>(process),
-        IsInteger(numbers_[kThread]) ? static_cast<int64_t>(numbers_[kThread]) : -1};
-    if (phase_ == 'M') return EndName(track);
-    const std::string& name = FindType(category_).has_value() ? category_ : name_;
-    const std::optional<OperationType> type = FindType(name);
-    if (!type.has_value()) {
-      ++unknown[name];
-      return;
-    }
-    const double seconds = numbers_[kDuration] * kMicrosecond;
-    if (!IsInteger(numbers_[kStep]) || !IsInteger(numbers_[kSequence]) ||
-        std::abs(numbers_[kSequence]) > kMaxParallel || !std::isfinite(numbers_[kStart]) ||
-        !std::isfinite(seconds)) {
+  void AddOperation(const Event& from) {
+    if (from.process == kNoNumber) {
       ++num_unusable;
       return;
     }
+    const std::string_view name = FindType(from.category).has_value() ? from.category : from.name;
+    const std::optional<OperationType> type = FindType(name);
+    if (!type.has_value()) {
+      ++unknown[std::string(name)];
+      return;
+    }
+    const Place place = ParsePlace(from.all);
+    const auto is_small = [](int64_t number) { return number >= -kMaxParallel && number <= kMaxParallel; };
+    if (!place.step || !place.sequence || !is_small(*place.sequence) || from.start == kNoNumber ||
+        from.duration == kNoNumber) {
+      ++num_unusable;
+      return;
+    }
+    const std::pair<int64_t, int64_t> track = {from.process, from.thread == kNoNumber ? -1 : from.thread};
     Timeline::Event& event = events.emplace_back();
     event.worker = tracks.try_emplace(track, static_cast<int32_t>(tracks.size())).first->second;
     event.type = *type;
-    event.sequence = static_cast<int32_t>(numbers_[kSequence]);
-    const double chunk = numbers_[kChunk];
-    event.chunk = IsInteger(chunk) && std::abs(chunk) < kMaxParallel ? static_cast<int32_t>(chunk) : -1;
-    event.step = static_cast<int64_t>(numbers_[kStep]);
-    event.start = numbers_[kStart] * kMicrosecond;
-    event.duration = seconds;
+    event.sequence = static_cast<int32_t>(*place.sequence);
+    event.chunk = place.chunk && is_small(*place.chunk) ? static_cast<int32_t>(*place.chunk) : -1;
+    event.step = *place.step;
+    event.start = static_cast<double>(from.start) * kNanosecond;
+    event.duration = static_cast<double>(from.duration) * kNanosecond;
   }
 
-  void EndName(std::pair<int64_t, int64_t> track) {
+  void AddName(const Event& event) {
+    if (event.process == kNoNumber) return;
+    const std::string label(event.metadata_name);
     int number = 0;
     Track named;
-    if (name_ == "thread_name" &&
-        std::sscanf(label_.c_str(), "PP rank %d, TP rank %d", &named.stage, &named.tensor) >= 1) {
-      if (named.stage >= 0 && named.stage < kMaxParallel) names[track] = named;
-    } else if (name_ == "process_name" && std::sscanf(label_.c_str(), "DP rank [%d]", &number) == 1) {
-      replicas[track.first] = number;
+    if (event.name == "thread_name" &&
+        std::sscanf(label.c_str(), "PP rank %d, TP rank %d", &named.stage, &named.tensor) >= 1) {
+      if (named.stage >= 0 && named.stage < kMaxParallel) names[{event.process, event.thread}] = named;
+    } else if (event.name == "process_name" && std::sscanf(label.c_str(), "DP rank [%d]", &number) == 1) {
+      replicas[event.process] = number;
     }
   }
-
-  int depth_ = 0;
-  // Of the array of events, and of an event; 0 outside.
-  int events_depth_ = 0;
-  int event_depth_ = 0;
-  bool in_args_ = false;
-  std::string key_;
-  char phase_ = ' ';
-  std::string name_;
-  std::string category_;
-  std::string label_;
-  std::array<double, kNumNumbers> numbers_ = {};
 };
 
 absl::Status Parse(const std::string& path, EventHandler& handler) {
-  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<GzipStream> stream, GzipStream::Open(path));
-  rapidjson::Reader reader;
-  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag;
-  const rapidjson::ParseResult result = reader.Parse<kFlags>(*stream, handler);
-  if (!stream->error().empty()) {
-    return absl::DataLossError(absl::StrCat(path, ": cut or damaged: ", stream->error()));
-  }
-  if (result.IsError()) {
-    return absl::DataLossError(absl::StrCat(path, ": byte ", result.Offset(),
-                                            ": no JSON: ", rapidjson::GetParseError_En(result.Code())));
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<chrome_trace::ByteSource> source,
+                       chrome_trace::ByteSource::Open(path));
+  const chrome_trace::Reading reading =
+      chrome_trace::ReadEvents(*source, {[&](const Event& event) { handler.Add(event); }});
+  if (!reading.began)
+    return absl::DataLossError(absl::StrCat(path, ": no JSON: begins with neither { nor ["));
+  if (!reading.cut.empty()) return absl::DataLossError(absl::StrCat(path, ": cut or damaged: ", reading.cut));
+  if (reading.num_left_out > 0) {
+    return absl::DataLossError(absl::StrCat(path, ": damaged: ", absl::StrJoin(reading.notes, "; ")));
   }
   return absl::OkStatus();
 }

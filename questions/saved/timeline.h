@@ -68,7 +68,7 @@ struct Timeline {
 
 // path: JSON, also compressed by gzip; read in one pass, in memory for its events alone. sizes: a file with
 // lines such as `pp_size: 4`, or empty: meta-NAME.yaml beside a timeline-NAME.json.gz, if there is one.
-// Errors of the file; DATA_LOSS naming the byte for what is no JSON or is cut; INVALID_ARGUMENT for a trace
+// Errors of the file; DATA_LOSS for what is no JSON or is cut; INVALID_ARGUMENT for a trace
 // without operations of workers.
 absl::StatusOr<Timeline> ReadTimeline(const std::string& path, const std::string& sizes = "");
 

@@ -66,7 +66,7 @@ class ProfileBuilder {
     }
     if (event.kind == Event::Kind::kPassFlow) return AddPassFlow(event);
     if (event.phase != 'X') return;
-    int64_t duration = event.duration;
+    int64_t duration = event.duration == kNoNumber ? 0 : event.duration;
     if (duration < 0) {
       ++num_negative_;
       duration = 0;

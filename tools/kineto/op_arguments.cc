@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "tools/kineto/trace_event_parser.h"
+#include "ott/core/chrome_trace/event_parser.h"
 #include "tools/profile/literal.h"
 
 namespace ott::kineto {
@@ -156,7 +156,7 @@ int64_t SequenceNumberIn(std::string_view inputs) {
   const size_t begin = comma == std::string_view::npos ? comma : inputs.find('"', comma);
   const size_t end = begin == std::string_view::npos ? begin : inputs.find('"', begin + 1);
   if (end == std::string_view::npos) return -1;
-  return std::max<int64_t>(ParseInteger(inputs.substr(begin + 1, end - begin - 1)), -1);
+  return std::max<int64_t>(chrome_trace::ParseInteger(inputs.substr(begin + 1, end - begin - 1)), -1);
 }
 
 std::string Compact(std::string_view json) {

@@ -9,9 +9,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/kineto/trace_event_parser.h"
+#include "ott/core/chrome_trace/event_parser.h"
 
 namespace ott::kineto {
+
+using chrome_trace::CollectiveArguments;
+using chrome_trace::Event;
+using chrome_trace::kNoNumber;
 
 // What a trace says about itself, before or after its events.
 struct TraceHeader {

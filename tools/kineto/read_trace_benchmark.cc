@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
-#include "tools/kineto/byte_source.h"
+#include "ott/core/chrome_trace/byte_source.h"
 #include "tools/kineto/read_trace.h"
 
 namespace ott::kineto {
@@ -25,7 +25,7 @@ double CpuSeconds() {
 
 // Bytes of the unpacked file: each is looked at for the quotes and brackets that structure JSON.
 int64_t Scan(const std::string& path, int64_t* structure) {
-  const auto source = ByteSource::Open(path);
+  const auto source = chrome_trace::ByteSource::Open(path);
   OTT_CHECK(source.ok()) << std::string(source.status().message());
   std::vector<char> window(size_t{1} << 19);
   int64_t bytes = 0;

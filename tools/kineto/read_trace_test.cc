@@ -208,14 +208,19 @@ TEST(ReadTrace, WhatIsNoTraceIsAnError) {
   EXPECT_THAT(std::string(ReadTrace(pipe, none).status().message()), HasSubstr("no regular file"));
 }
 
-TEST(ParseMicroseconds, IsExactToTheNanosecond) {
-  EXPECT_EQ(ParseMicroseconds("1428625731896.179"), 1428625731896179);
-  EXPECT_EQ(ParseMicroseconds("-1.5"), -1500);
-  EXPECT_EQ(ParseMicroseconds("0.0005"), 0);
-  EXPECT_EQ(ParseMicroseconds("1.7e6"), 1'700'000'000);
-  EXPECT_EQ(ParseMicroseconds("1751410836000000000"), kNoNumber);
-  for (const char* none : {"", "-", "NaN", "Infinity", "1x", "1e400"})
-    EXPECT_EQ(ParseMicroseconds(none), kNoNumber) << none;
+// As PyTorch 1.13 without Kineto writes it.
+TEST(ReadTrace, ListsWithoutCategoriesAreOpsAndKernels) {
+  const std::string list =
+      R"([{"name": "aten::mm", "ph": "X", "ts": 9483, "dur": 95, "tid": 1, "pid": "CPU functions", "args": {}}, )"
+      R"({"name": "ProfilerStep#3", "ph": "X", "ts": 9400, "dur": 500, "tid": 1, "pid": "CPU functions", "args": {}}, )"
+      R"({"name": "gemm", "ph": "X", "ts": 9500, "dur": 5, "tid": 0, "pid": "CUDA functions", "args": {}}, )"
+      R"({"name": "x", "ph": "X", "ts": 9500, "dur": 5, "tid": 0, "pid": "others", "args": {}}])";
+  ASSERT_TRUE(WriteFileAtomically(TracePath(), list).ok());
+  EXPECT_TRUE(IsTorchTrace(TracePath()));
+  std::vector<Event::Kind> kinds;
+  ASSERT_TRUE(ReadTrace(TracePath(), [&](const Event& event) { kinds.push_back(event.kind); }).ok());
+  EXPECT_THAT(kinds, ElementsAre(Event::Kind::kOp, Event::Kind::kAnnotation, Event::Kind::kKernel,
+                                 Event::Kind::kOther));
 }
 
 }  // namespace

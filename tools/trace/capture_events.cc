@@ -232,7 +232,7 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
       std::string_view& args = args_of_geometry[kernel.geometry];
       if (args.empty()) {
         const prof::Profile::Geometry& geometry = profile_.geometries[kernel.geometry];
-        args = trace.unescaped.emplace_back(
+        args = trace.texts.emplace_back(
             absl::StrCat("{\"grid\":", List(geometry.grid), ",\"block\":", List(geometry.block), "}"));
       }
       event.name = profile_.kernel_names[kernel.name];
@@ -242,7 +242,7 @@ void CaptureEvents::AddTo(bool with_ranges, Trace& trace) const {
     } else {
       const prof::Profile::Transfer& transfer = *activity.transfer;
       event.name = profile_.transfer_names[transfer.name];
-      event.args = trace.unescaped.emplace_back(absl::StrCat("{\"bytes\":", transfer.bytes, "}"));
+      event.args = trace.texts.emplace_back(absl::StrCat("{\"bytes\":", transfer.bytes, "}"));
       device = transfer.device;
       stream = transfer.stream;
     }

@@ -1,10 +1,10 @@
-#include "tools/kineto/trace_splitter.h"
+#include "ott/core/chrome_trace/trace_splitter.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 
-namespace ott::kineto {
+namespace ott::chrome_trace {
 namespace {
 
 constexpr int kEndOfFile = -1;
@@ -214,4 +214,4 @@ bool TraceSplitter::Next(Part* part) {
   return false;
 }
 
-}  // namespace ott::kineto
+}  // namespace ott::chrome_trace

@@ -1,4 +1,4 @@
-#include "tools/kineto/byte_source.h"
+#include "ott/core/chrome_trace/byte_source.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace ott::kineto {
+namespace ott::chrome_trace {
 namespace {
 
 class PlainSource : public ByteSource {
@@ -39,6 +39,21 @@ class PlainSource : public ByteSource {
  private:
   const int file_;
   std::string error_;
+};
+
+class TextSource : public ByteSource {
+ public:
+  explicit TextSource(std::string_view text) : text_(text) {}
+
+  size_t Read(char* to, size_t size) override {
+    const size_t got = text_.copy(to, size);
+    text_.remove_prefix(got);
+    return got;
+  }
+  std::string error() const override { return ""; }
+
+ private:
+  std::string_view text_;
 };
 
 // Several compressed files one after the other are the file that they make together.
@@ -96,6 +111,10 @@ class GzipSource : public ByteSource {
 
 }  // namespace
 
+std::unique_ptr<ByteSource> ByteSource::OfText(std::string_view text) {
+  return std::make_unique<TextSource>(text);
+}
+
 absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& path) {
   // Opening a pipe for reading would wait for its writer.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -114,4 +133,4 @@ absl::StatusOr<std::unique_ptr<ByteSource>> ByteSource::Open(const std::string& 
   return plain;
 }
 
-}  // namespace ott::kineto
+}  // namespace ott::chrome_trace

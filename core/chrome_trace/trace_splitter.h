@@ -1,7 +1,7 @@
 // Splits the JSON of a trace into its events, a window of the file at a time.
 
-#ifndef OTT_TOOLS_KINETO_TRACE_SPLITTER_H_
-#define OTT_TOOLS_KINETO_TRACE_SPLITTER_H_
+#ifndef OTT_CORE_CHROME_TRACE_TRACE_SPLITTER_H_
+#define OTT_CORE_CHROME_TRACE_TRACE_SPLITTER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tools/kineto/byte_source.h"
+#include "ott/core/chrome_trace/byte_source.h"
 
-namespace ott::kineto {
+namespace ott::chrome_trace {
 
 // Follows strings and brackets alone; what is in an event is for a JSON library. Not thread-safe.
 //
@@ -93,6 +93,6 @@ class TraceSplitter {
   int64_t num_too_long_ = 0;
 };
 
-}  // namespace ott::kineto
+}  // namespace ott::chrome_trace
 
-#endif  // OTT_TOOLS_KINETO_TRACE_SPLITTER_H_
+#endif  // OTT_CORE_CHROME_TRACE_TRACE_SPLITTER_H_

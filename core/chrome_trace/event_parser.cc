@@ -1,4 +1,4 @@
-#include "tools/kineto/trace_event_parser.h"
+#include "ott/core/chrome_trace/event_parser.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,10 +8,11 @@
 #include <iterator>
 
 #include "ott/core/base/utf8.h"
+#include "ott/core/chrome_trace/trace_splitter.h"
+#include "ott/core/json/json_string.h"
 #include "simdjson.h"
-#include "tools/kineto/trace_splitter.h"
 
-namespace ott::kineto {
+namespace ott::chrome_trace {
 namespace {
 
 namespace ondemand = simdjson::ondemand;
@@ -57,8 +58,18 @@ bool EndsWith(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-Event::Kind KindOf(std::string_view category, char phase) {
-  if (phase == 'M') return Event::Kind::kMetadata;
+// Without Kineto, PyTorch writes no categories: processes tell ops from kernels.
+Event::Kind KindWithoutCategory(const EventFields& event) {
+  constexpr std::string_view kStep = "ProfilerStep#";
+  if (event.process_text == "CUDA functions") return Event::Kind::kKernel;
+  if (event.process_text != "CPU functions") return Event::Kind::kOther;
+  return event.name.substr(0, kStep.size()) == kStep ? Event::Kind::kAnnotation : Event::Kind::kOp;
+}
+
+Event::Kind KindOf(const EventFields& event) {
+  if (event.phase == 'M') return Event::Kind::kMetadata;
+  const std::string_view category = event.category;
+  if (category.empty()) return KindWithoutCategory(event);
   const auto known = std::find_if(std::begin(kCategories), std::end(kCategories),
                                   [&](const KnownCategory& k) { return k.name == category; });
   if (known != std::end(kCategories)) return known->kind;
@@ -71,6 +82,14 @@ Event::Kind KindOf(std::string_view category, char phase) {
 template <size_t kSize>
 bool Is(ondemand::raw_json_string key, const char (&name)[kSize]) {
   return std::memcmp(key.raw(), name, kSize - 1) == 0 && key.raw()[kSize - 1] == '"';
+}
+
+// An integer, or "0x1f" of 64 bits.
+int64_t ParseId(std::string_view id) {
+  if (id.substr(0, 2) != "0x") return ParseInteger(id);
+  uint64_t bits = 0;
+  const auto [end, error] = std::from_chars(id.data() + 2, id.data() + id.size(), bits, 16);
+  return error == std::errc() && end == id.data() + id.size() ? static_cast<int64_t>(bits) : kNoNumber;
 }
 
 void SetNumber(std::string_view token, int64_t (*parse)(std::string_view), int64_t* number, Event* event) {
@@ -89,7 +108,7 @@ int64_t ParseMicroseconds(std::string_view number) {
   for (const char c : number.substr(negative ? 1 : 0)) {
     if (c == '.' && !after_point) {
       after_point = true;
-    } else if (c < '0' || c > '9' || result > kLongest / 10) {
+    } else if (c < '0' || c > '9' || (scale > 1 && result > kLongest / 10)) {
       is_exact = false;
       break;
     } else if (!after_point) {
@@ -123,12 +142,14 @@ struct EventParser::Parser {
   // Fields and arguments, by the first letter of their names, for there are many events.
   void AddField(ondemand::raw_json_string key, ondemand::value& value, Event* event);
   void AddArgument(ondemand::raw_json_string key, ondemand::value& value, Event* event);
-  void AddArguments(ondemand::object& args, Event* event);
+  void AddArguments(ondemand::value& value, Event* event);
   void AddText(ondemand::value& value, std::string_view* text);
   bool ParseObject(ondemand::object& object, Event* event);
   bool ParseText(std::string_view text, size_t capacity, Event* event);
 
   ondemand::parser parser;
+  // What is being parsed.
+  ondemand::document document;
   std::string repaired;
   std::deque<std::string> unescaped;
   bool failed = false;
@@ -140,9 +161,7 @@ void EventParser::Parser::AddText(ondemand::value& value, std::string_view* text
   const std::string_view token = Trimmed(value.raw_json_token());
   *text = Unquoted(token);
   if (text->size() == token.size() || text->find('\\') == std::string_view::npos) return;
-  // An escape that is none leaves the text as it is in the file.
-  std::string_view plain;
-  if (value.get_string().get(plain) == simdjson::SUCCESS) *text = unescaped.emplace_back(plain);
+  *text = unescaped.emplace_back(UnescapedJson(*text));
 }
 
 void EventParser::Parser::AddArgument(ondemand::raw_json_string key, ondemand::value& value, Event* event) {
@@ -233,7 +252,10 @@ void EventParser::Parser::AddArgument(ondemand::raw_json_string key, ondemand::v
   }
 }
 
-void EventParser::Parser::AddArguments(ondemand::object& args, Event* event) {
+void EventParser::Parser::AddArguments(ondemand::value& value, Event* event) {
+  const char* const begin = std::string_view(value.raw_json_token()).data();
+  ondemand::object args;
+  if (value.get_object().get(args) != simdjson::SUCCESS) return;
   has_arguments = true;
   for (auto field : args) {
     if (field.error() != simdjson::SUCCESS) {
@@ -242,6 +264,9 @@ void EventParser::Parser::AddArguments(ondemand::object& args, Event* event) {
     }
     AddArgument(field.value_unsafe().key(), field.value_unsafe().value(), event);
   }
+  const char* next = nullptr;
+  if (document.current_location().get(next) == simdjson::SUCCESS)
+    event->all = Trimmed({begin, static_cast<size_t>(next - begin)});
 }
 
 void EventParser::Parser::AddField(ondemand::raw_json_string key, ondemand::value& value, Event* event) {
@@ -251,25 +276,25 @@ void EventParser::Parser::AddField(ondemand::raw_json_string key, ondemand::valu
     case 'a':
       // Most events are of these categories, and nothing of their arguments is of use.
       if (event->category == "python_function" || event->category == "cpu_instant_event") return;
-      if (ondemand::object args; is("args") && value.get_object().get(args) == simdjson::SUCCESS)
-        AddArguments(args, event);
+      if (is("args")) AddArguments(value, event);
       return;
     case 'c':
       if (is("cat")) AddText(value, &event->category);
       return;
     case 'd':
       if (!is("dur")) return;
-      SetNumber(token(), ParseMicroseconds, &event->duration, event);
-      if (event->duration == kNoNumber) event->duration = 0;
-      return;
+      return SetNumber(token(), ParseMicroseconds, &event->duration, event);
     case 'i':
-      if (is("id")) event->flow_id = ParseInteger(Unquoted(token()));
+      if (is("id")) event->flow_id = ParseId(Unquoted(token()));
       return;
     case 'n':
       if (is("name")) AddText(value, &event->name);
       return;
     case 'p':
-      if (is("pid")) event->process = ParseInteger(Unquoted(token()));
+      if (is("pid")) {
+        event->process_text = Unquoted(token());
+        event->process = ParseInteger(event->process_text);
+      }
       if (is("ph")) {
         const std::string_view phase = Unquoted(token());
         if (phase.size() == 1) event->phase = phase[0];
@@ -294,13 +319,12 @@ bool EventParser::Parser::ParseObject(ondemand::object& object, Event* event) {
     AddField(field.value_unsafe().key(), field.value_unsafe().value(), event);
     if (failed) return false;
   }
-  event->kind = KindOf(event->category, event->phase);
+  event->kind = KindOf(*event);
   return true;
 }
 
 bool EventParser::Parser::ParseText(std::string_view text, size_t capacity, Event* event) {
   *event = Event();
-  ondemand::document document;
   ondemand::object object;
   return parser.iterate(text.data(), text.size(), capacity).get(document) == simdjson::SUCCESS &&
          document.get_object().get(object) == simdjson::SUCCESS && ParseObject(object, event);
@@ -327,7 +351,7 @@ size_t EventParser::ParseBatch(char* begin, size_t size, size_t padding,
   const char before = std::exchange(begin[-1], '[');
   const char after = std::exchange(begin[size], ']');
   const auto parse = [&]() -> size_t {
-    ondemand::document document;
+    ondemand::document& document = parser_->document;
     ondemand::array events;
     if (parser_->parser.iterate(begin - 1, size + 2, size + 2 + padding).get(document) != simdjson::SUCCESS ||
         document.get_array().get(events) != simdjson::SUCCESS) {
@@ -357,4 +381,4 @@ size_t EventParser::ParseBatch(char* begin, size_t size, size_t padding,
   return done;
 }
 
-}  // namespace ott::kineto
+}  // namespace ott::chrome_trace

@@ -1,15 +1,16 @@
 // The bytes of a file, unpacked where it is compressed by gzip.
 
-#ifndef OTT_TOOLS_KINETO_BYTE_SOURCE_H_
-#define OTT_TOOLS_KINETO_BYTE_SOURCE_H_
+#ifndef OTT_CORE_CHROME_TRACE_BYTE_SOURCE_H_
+#define OTT_CORE_CHROME_TRACE_BYTE_SOURCE_H_
 
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
-namespace ott::kineto {
+namespace ott::chrome_trace {
 
 // Not thread-safe.
 class ByteSource {
@@ -21,11 +22,14 @@ class ByteSource {
   // Empty, or why the end came early: what compressed it was cut or damaged, or the disk could not be read.
   virtual std::string error() const = 0;
 
+  // Of a text, which must outlive it.
+  static std::unique_ptr<ByteSource> OfText(std::string_view text);
+
   // Compressed or not by the first two bytes, whatever the name. NOT_FOUND, INVALID_ARGUMENT for what is no
   // regular file.
   static absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& path);
 };
 
-}  // namespace ott::kineto
+}  // namespace ott::chrome_trace
 
-#endif  // OTT_TOOLS_KINETO_BYTE_SOURCE_H_
+#endif  // OTT_CORE_CHROME_TRACE_BYTE_SOURCE_H_

@@ -1,7 +1,7 @@
-// One event of a trace that PyTorch's profiler (Kineto) wrote.
+// One event of a trace in Chrome's format, and what PyTorch's profiler (Kineto) says in its arguments.
 
-#ifndef OTT_TOOLS_KINETO_TRACE_EVENT_PARSER_H_
-#define OTT_TOOLS_KINETO_TRACE_EVENT_PARSER_H_
+#ifndef OTT_CORE_CHROME_TRACE_EVENT_PARSER_H_
+#define OTT_CORE_CHROME_TRACE_EVENT_PARSER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace ott::kineto {
+namespace ott::chrome_trace {
 
 inline constexpr int64_t kNoNumber = INT64_MIN;
 
@@ -29,6 +29,7 @@ struct CollectiveArguments {
 
 // What of an event's arguments is of use.
 struct EventArguments {
+  std::string_view all;  // a JSON object as it stands in the file; empty for frames of Python and instants
   int64_t external_id = kNoNumber;
   int64_t correlation = kNoNumber;
   int64_t device = kNoNumber;
@@ -45,7 +46,7 @@ struct EventArguments {
 };
 
 // Texts live as long as what was parsed. Names of fields and categories: libkineto's output_json.cpp and
-// PyTorch's kineto_shim, 1.8 to 2.9.
+// PyTorch's kineto_shim, 1.8 to 2.9, and of torch/autograd/profiler_util.py where PyTorch has no Kineto.
 struct EventFields {
   enum class Kind : uint8_t {
     kOther,
@@ -66,10 +67,11 @@ struct EventFields {
   std::string_view name;
   std::string_view category;
   int64_t process = kNoNumber;  // kNoNumber: a text, such as "Spans"
+  std::string_view process_text;
   int64_t thread = kNoNumber;
-  int64_t start = kNoNumber;  // ns, from "baseTimeNanoseconds" where that is told
-  int64_t duration = 0;       // ns
-  int64_t flow_id = kNoNumber;
+  int64_t start = kNoNumber;     // ns, from "baseTimeNanoseconds" where that is told
+  int64_t duration = kNoNumber;  // ns
+  int64_t flow_id = kNoNumber;   // the bits of an unsigned number
 
   // A number of the event is NaN, infinite or none, and was left out.
   bool has_bad_number = false;
@@ -107,6 +109,6 @@ int64_t ParseMicroseconds(std::string_view number);
 // An integer, also in quotes; kNoNumber for what is none.
 int64_t ParseInteger(std::string_view number);
 
-}  // namespace ott::kineto
+}  // namespace ott::chrome_trace
 
-#endif  // OTT_TOOLS_KINETO_TRACE_EVENT_PARSER_H_
+#endif  // OTT_CORE_CHROME_TRACE_EVENT_PARSER_H_
