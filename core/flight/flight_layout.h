@@ -25,10 +25,24 @@ inline constexpr uint32_t kFlightHeaderBytes = 4096;
 inline constexpr uint32_t kFlightSlots = 96;
 inline constexpr uint32_t kFlightGroups = 32;
 inline constexpr uint32_t kFlightRanges = 8;
+inline constexpr uint32_t kFlightBeats = 64;
 
 // What is written while others read. On all platforms of this project these are plain loads and stores.
 template <typename T>
 using Shared = std::atomic<T>;
+
+// A heartbeat, and the CPU time of the training's thread until then.
+struct FlightBeat {
+  Shared<uint64_t> ticks;
+  Shared<int64_t> cpu_ns;
+};
+
+// How far training is.
+enum class FlightEnd : uint32_t {
+  kRuns,
+  kFinished,
+  kLeft,  // ended without being finished
+};
 
 struct FlightHeader {
   char magic[8];
@@ -54,10 +68,12 @@ struct FlightHeader {
   // Of the events that were ever written; event i lies at i modulo num_events.
   Shared<uint64_t> next_event;
   Shared<int64_t> iteration;
-  // Whether training has ended.
-  Shared<uint32_t> finished;
+  Shared<FlightEnd> end;
   // Measurements that found no slot.
   Shared<uint32_t> num_dropped;
+  // Of the heartbeats with CPU times that were ever written; beat i lies at i modulo kFlightBeats.
+  Shared<uint64_t> next_beat;
+  FlightBeat beats[kFlightBeats];
 };
 static_assert(sizeof(FlightHeader) <= kFlightHeaderBytes);
 

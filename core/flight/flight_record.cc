@@ -18,6 +18,7 @@
 namespace ott {
 namespace {
 
+using internal::FlightEnd;
 using internal::FlightEvent;
 using internal::FlightEventType;
 using internal::FlightGroup;
@@ -51,6 +52,7 @@ class Parser {
     for (uint32_t i = 0; i < internal::kFlightGroups; ++i) OTT_RETURN_IF_ERROR(ReadGroup(i));
     for (uint32_t i = 0; i < internal::kFlightSlots; ++i) OTT_RETURN_IF_ERROR(ReadSlot(i));
     ReadEvents();
+    ReadBeats();
     return std::move(record_);
   }
 
@@ -101,7 +103,7 @@ class Parser {
     record_.process_started = header.process_started;
     record_.beat_ns = std::clamp<int64_t>(Load(header.beat_ns), 0, std::numeric_limits<int64_t>::max() / 4);
     record_.iteration = std::clamp<int64_t>(Load(header.iteration), 0, std::numeric_limits<int32_t>::max());
-    record_.finished = Load(header.finished) != 0;
+    record_.end = Load(header.end) <= FlightEnd::kLeft ? Load(header.end) : FlightEnd::kFinished;
     record_.num_dropped = Load(header.num_dropped);
     return absl::OkStatus();
   }
@@ -161,6 +163,16 @@ class Parser {
     record_.last_event_ns = std::max({record_.last_event_ns, read.begin_ns, read.end_ns});
     record_.measurements.push_back(std::move(read));
     return absl::OkStatus();
+  }
+
+  void ReadBeats() {
+    const uint64_t next = Load(header().next_beat);
+    for (uint64_t i = next < internal::kFlightBeats ? 0 : next - internal::kFlightBeats; i != next; ++i) {
+      const internal::FlightBeat& beat = header().beats[i % internal::kFlightBeats];
+      const int64_t cpu_ns =
+          std::clamp<int64_t>(Load(beat.cpu_ns), 0, std::numeric_limits<int64_t>::max() / 4);
+      record_.beats.push_back({ToNanoseconds(Load(beat.ticks)), cpu_ns});
+    }
   }
 
   void ReadEvents() {

@@ -53,6 +53,11 @@ struct FlightRecord {
     int64_t size = -1;
   };
 
+  struct Beat {
+    int64_t ns = 0;
+    int64_t cpu_ns = 0;  // of the training's thread until then
+  };
+
   int rank = 0;
   int world_size = 1;
   std::string host;
@@ -62,13 +67,15 @@ struct FlightRecord {
   int64_t beat_ns = 0;
   int64_t last_event_ns = 0;
   int64_t iteration = 0;
-  bool finished = false;
+  internal::FlightEnd end = internal::FlightEnd::kRuns;
   int64_t num_dropped = 0;
   std::vector<Group> groups;
   std::vector<Measurement> measurements;
   // The last ones, oldest first. Those that were being written, or were written by a process that was killed
   // just then, are left out.
   std::vector<Event> events;
+  // The last ones of which CPU times are known, oldest first.
+  std::vector<Beat> beats;
 };
 
 // DATA_LOSS for a file that was cut, INVALID_ARGUMENT for what is no recorder's file.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -57,6 +58,29 @@ std::vector<FlightRange> ToRanges(const std::vector<int>& ranks) {
   }
   if (ranges.size() > internal::kFlightRanges) ranges.clear();
   return ranges;
+}
+
+// Of those of this process, of which nothing is removed.
+struct Recorders {
+  FlightRecorder* recorder;
+  pid_t process;
+  Recorders* next;
+};
+std::atomic<Recorders*> first_recorder{nullptr};
+
+// An exit() by another thread, such as one of MPI's, is no decision of the training.
+void LeaveAtExit() {
+  for (const Recorders* known = first_recorder; known != nullptr; known = known->next) {
+    if (known->process == getpid() && known->recorder->IsTrainingThread()) known->recorder->SetLeft();
+  }
+}
+
+void RememberForExit(FlightRecorder* recorder) {
+  static const int registered = std::atexit(&LeaveAtExit);
+  static_cast<void>(registered);
+  auto* const known = new Recorders{recorder, getpid(), first_recorder.load()};
+  while (!first_recorder.compare_exchange_weak(known->next, known)) {
+  }
 }
 
 // A forked child gets memory of its own in place of the file.
@@ -146,6 +170,7 @@ absl::StatusOr<FlightRecorder*> FlightRecorder::Create(const Options& options, c
   std::atomic_thread_fence(std::memory_order_release);
   // Last: from here on it is a recorder.
   std::memcpy(header.magic, internal::kFlightMagic, sizeof(header.magic));
+  RememberForExit(recorder);
   return recorder;
 }
 
@@ -154,7 +179,18 @@ FlightRecorder::FlightRecorder(char* data, uint32_t num_events, const Clock& clo
       bytes_(internal::kFlightEventsOffset + num_events * sizeof(internal::FlightEvent)),
       num_events_(num_events),
       events_(reinterpret_cast<internal::FlightEvent*>(data + internal::kFlightEventsOffset)),
-      clock_(clock) {}
+      clock_(clock),
+      training_clock_(OwnCpuClock()) {}
+
+bool FlightRecorder::IsTrainingThread() const {
+  return training_clock_.load(std::memory_order_relaxed) == OwnCpuClock();
+}
+
+void FlightRecorder::SetLeft() {
+  auto runs = internal::FlightEnd::kRuns;
+  if (header().end.compare_exchange_strong(runs, internal::FlightEnd::kLeft, std::memory_order_relaxed))
+    Beat();
+}
 
 FlightGroup* FlightRecorder::groups() const {
   return reinterpret_cast<FlightGroup*>(data_ + internal::kFlightHeaderBytes +
@@ -222,6 +258,15 @@ void FlightRecorder::Beat() {
   header.beat_ticks.store(clock_.Ticks(), std::memory_order_relaxed);
   header.beat_ns.store(int64_t{now.tv_sec} * 1000000000 + now.tv_nsec, std::memory_order_relaxed);
   header.beat_version.store(version + 2, std::memory_order_release);
+  timespec cpu = {};
+  // The thread may have ended.
+  if (clock_gettime(training_clock_.load(std::memory_order_relaxed), &cpu) != 0) return;
+  const uint64_t beat = header.next_beat.load(std::memory_order_relaxed);
+  header.beats[beat % internal::kFlightBeats].ticks.store(header.beat_ticks.load(std::memory_order_relaxed),
+                                                          std::memory_order_relaxed);
+  header.beats[beat % internal::kFlightBeats].cpu_ns.store(int64_t{cpu.tv_sec} * 1000000000 + cpu.tv_nsec,
+                                                           std::memory_order_relaxed);
+  header.next_beat.store(beat + 1, std::memory_order_release);
 }
 
 uint64_t FlightRecorder::LastEvent() const {

@@ -3,6 +3,9 @@
 #ifndef OTT_CORE_FLIGHT_FLIGHT_RECORDER_H_
 #define OTT_CORE_FLIGHT_FLIGHT_RECORDER_H_
 
+#include <pthread.h>
+#include <time.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -95,11 +98,17 @@ class FlightRecorder {
   static void End(Measurement* measurement, uint64_t now, int thread);
   void FinishIter(uint64_t now, int thread);
 
-  // Says that the process is alive, and how its clock stands to the time of day. To be called every second or
-  // so.
+  // Says that the process is alive, how its clock stands to the time of day, and how much CPU time the
+  // training's thread took: the one that ends iterations, before that the one that created this. To be called
+  // every second or so.
   void Beat();
   // Training has ended: others that wait for this rank wait in vain.
-  void SetFinished() { header().finished.store(1, std::memory_order_relaxed); }
+  void SetFinished() { header().end.store(internal::FlightEnd::kFinished, std::memory_order_relaxed); }
+  // Training has ended without being finished, if it has not finished. A process whose training's thread
+  // calls exit() says so by itself.
+  void SetLeft();
+  // Whether the calling thread is the training's.
+  bool IsTrainingThread() const;
   // The latest begin or end of a measurement, in ticks; 0: none.
   uint64_t LastEvent() const;
   // Asks the kernel to write the file out, for readers on other machines.
@@ -110,6 +119,12 @@ class FlightRecorder {
 
   internal::FlightHeader& header() const { return *reinterpret_cast<internal::FlightHeader*>(data_); }
   internal::FlightGroup* groups() const;
+  // Tells threads of this process apart.
+  static clockid_t OwnCpuClock() {
+    clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
+    pthread_getcpuclockid(pthread_self(), &clock);
+    return clock;
+  }
   internal::FlightGroup* FindGroup(const FlightOperation& operation);
   void AddEvent(const Measurement* measurement, internal::FlightEventType type, uint64_t now, int thread,
                 uint64_t sequence, int64_t size);
@@ -119,6 +134,8 @@ class FlightRecorder {
   const uint32_t num_events_;
   internal::FlightEvent* const events_;
   const Clock clock_;
+  // Of the training's thread, which may end.
+  std::atomic<clockid_t> training_clock_;
   std::mutex mutex_;
   // Guarded by mutex_.
   std::vector<std::unique_ptr<Measurement>> measurements_;
@@ -177,6 +194,7 @@ inline void FlightRecorder::End(Measurement* measurement, uint64_t now, int thre
 
 inline void FlightRecorder::FinishIter(uint64_t now, int thread) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
+  training_clock_.store(OwnCpuClock(), kRelaxed);
   AddEvent(nullptr, internal::FlightEventType::kFinishIter, now, thread, 0, -1);
   header().iteration.store(header().iteration.load(kRelaxed) + 1, kRelaxed);
 }

@@ -69,7 +69,7 @@ TEST_F(FlightRecorderTest, WhatRunsIsReadWithItsGroupAndNumber) {
   EXPECT_EQ(record.host, "node1");
   EXPECT_EQ(record.process, getpid());
   EXPECT_EQ(record.iteration, 1);
-  EXPECT_FALSE(record.finished);
+  EXPECT_EQ(record.end, internal::FlightEnd::kRuns);
   ASSERT_EQ(record.groups.size(), 1u);
   EXPECT_EQ(record.groups[0].name, "dp0");
   EXPECT_THAT(record.groups[0].Ranks(), ElementsAre(1, 3));

@@ -12,6 +12,7 @@
 #include "ott/core/op_log/perturbation.h"
 #include "ott/core/profile/profiler.h"
 #include "ott/core/stopwatch/stopwatch.h"
+#include "ott/questions/hang/recorded_communicator.h"
 
 namespace ott {
 namespace {
@@ -29,6 +30,7 @@ TrainingRun::TrainingRun(Communicator& ranks, const Config& config)
       observer_seconds_before_(ObserverThreadSeconds()) {}
 
 TrainingRun::~TrainingRun() {
+  if (flight_recorder_ != nullptr) flight_recorder_->SetLeft();
   // What still works is let end first; it uses the helpers.
   trace_.reset();
   gather_thread_.reset();
@@ -40,6 +42,10 @@ TrainingRun::~TrainingRun() {
 
 void TrainingRun::SetOnHang(std::function<void(const HangVerdict&)> on_hang) {
   if (watchdog_ != nullptr) watchdog_->SetOnHang(std::move(on_hang));
+}
+
+const Clock& TrainingRun::FlightClock() const {
+  return config_.has_stopwatch() ? Stopwatch::Get().clock() : Clock::Fastest();
 }
 
 Deadline TrainingRun::NextDeadline() const { return Deadline::After(timeout_); }
@@ -87,13 +93,14 @@ absl::Status TrainingRun::FinishIter() {
     observer_seconds_before_ = ObserverThreadSeconds();
   }
   if (flight_recorder_ != nullptr && !config_.has_stopwatch()) {
-    flight_recorder_->FinishIter(Clock::Fastest().Ticks(), internal::ThisThreadId());
+    flight_recorder_->FinishIter(FlightClock().Ticks(), internal::ThisThreadId());
   }
   if (iterations_ != nullptr) {
     iterations_->FinishIter(iteration_, *clock_, Profiler::Get().IfRecording() != nullptr);
   }
   if (report_is_due_) {
     report_is_due_ = false;
+    const RecordedOperation recorded(recorded_gather_, FlightClock());
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
     status.Update(AdvanceGather(true));
     StartGather();
@@ -123,6 +130,7 @@ absl::Status TrainingRun::Finish() {
   }
   if (verdicts_ != nullptr) status.Update(TensorDumper::Get().Flush());
   if (config_.has_stopwatch()) {
+    const RecordedOperation recorded(recorded_gather_, FlightClock());
     status.Update(AdvanceGather(true));
     if (stats_written_.valid()) stats_written_.wait();
     // A full disk here is no reason to keep the other ranks waiting.

@@ -120,6 +120,8 @@ class TrainingRun {
   absl::Status SelectOps();
   // Tells the flight recorder who waits for whom, as configured.
   void SetCollectiveGroups() const;
+  // The flight recorder's.
+  const Clock& FlightClock() const;
   Communicator& RecordedRanks() { return recorded_ranks_ != nullptr ? *recorded_ranks_ : ranks_; }
   bool DumpsThisIteration() const {
     return config_.has_dump() && dump_selection_.WantsIteration(iteration_) &&
@@ -162,6 +164,9 @@ class TrainingRun {
   std::unique_ptr<HangWatchdog> watchdog_;
   // ranks_, but with its calls recorded; null where nothing is recorded.
   std::unique_ptr<Communicator> recorded_ranks_;
+  // What ranks wait for each other in here; null where nothing is recorded.
+  FlightRecorder::Measurement* recorded_check_ = nullptr;
+  FlightRecorder::Measurement* recorded_gather_ = nullptr;
   // Null where no operations are logged.
   std::unique_ptr<OpLog> op_log_;
   IterationSelector op_log_iterations_;

@@ -13,6 +13,7 @@
 #include "ott/dist/check/tensor_selection.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/run/training_run.h"
+#include "ott/questions/hang/recorded_communicator.h"
 
 namespace ott {
 namespace {
@@ -28,6 +29,7 @@ absl::Status TrainingRun::CheckAndDump() {
   TensorDumper& dumper = TensorDumper::Get();
   absl::Status status;
   if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) {
+    const RecordedOperation recorded(recorded_check_, FlightClock());
     const absl::StatusOr<Value> added = dumper.tensors();
     const absl::StatusOr<Value> added_grads = dumper.grads();
     // The other ranks wait for this one, which has no tensors where a copy from a device failed.

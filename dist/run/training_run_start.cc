@@ -274,7 +274,7 @@ absl::Status TrainingRun::EnableDumper() {
 }
 
 absl::Status TrainingRun::StartFlightRecorder() {
-  const Clock& clock = config_.has_stopwatch() ? Stopwatch::Get().clock() : Clock::Fastest();
+  const Clock& clock = FlightClock();
   FlightRecorder::Options options = FlightRecorder::FromConfig(config_.hang());
   options.path = FlightPath(config_.run_dir(), ranks_.rank());
   options.rank = ranks_.rank();
@@ -291,6 +291,10 @@ absl::Status TrainingRun::StartFlightRecorder() {
     SetCollectiveGroups();
   }
   recorded_ranks_ = MakeRecordedCommunicator(ranks_, flight_recorder_, clock, kObserverMeasurement);
+  recorded_check_ =
+      AddObserverOperation(flight_recorder_, "cross-check", ranks_.size(), kObserverMeasurement);
+  recorded_gather_ =
+      AddObserverOperation(flight_recorder_, "gather of statistics", ranks_.size(), kObserverMeasurement);
   HangWatchdog::Options watchdog = HangWatchdog::FromConfig(config_.hang());
   watchdog.run_dir = config_.run_dir();
   watchdog_ = std::make_unique<HangWatchdog>(flight_recorder_, clock, std::move(watchdog));

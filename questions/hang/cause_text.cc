@@ -46,6 +46,8 @@ std::string DescribeKind(HangCause::Kind kind, bool one) {
       return one ? "is dead: its process is gone" : "are dead: their processes are gone";
     case HangCause::STOPPED:
       return one ? "is stopped, by a signal or a debugger" : "are stopped, by a signal or a debugger";
+    case HangCause::LEFT:
+      return "left training without ending it";
     case HangCause::SILENT:
       return one ? "is dead or stopped: it gives no sign of life"
                  : "are dead or stopped: they give no sign of life";
@@ -61,8 +63,8 @@ std::string DescribeKind(HangCause::Kind kind, bool one) {
 }
 
 bool SaysWhereOthersWait(HangCause::Kind kind) {
-  return kind == HangCause::DEAD || kind == HangCause::STOPPED || kind == HangCause::SILENT ||
-         kind == HangCause::SLOW;
+  return kind == HangCause::LEFT || kind == HangCause::DEAD || kind == HangCause::STOPPED ||
+         kind == HangCause::SILENT || kind == HangCause::SLOW;
 }
 
 }  // namespace
@@ -89,13 +91,17 @@ double SecondsSince(const RankState& rank, int64_t entered_ns) {
 std::string DescribePlace(const JobState& job, int rank) {
   const RankState& state = job.ranks[rank];
   if (state.finished) return absl::StrCat("has finished its training after ", state.iteration, " iterations");
+  if (state.left) return absl::StrCat("was in iteration ", state.iteration);
   if (!state.place.empty()) {
     const double seconds = SecondsSince(state, state.place_since_ns);
     const bool gone =
         state.process == RankState::Process::kDead || state.process == RankState::Process::kSilent;
     return absl::StrCat(
         gone ? "was in \"" : "is in \"", state.place, "\"",
-        seconds <= 0 ? std::string() : (gone ? " for " : " since ") + DescribeSeconds(seconds));
+        seconds <= 0 ? std::string() : (gone ? " for " : " since ") + DescribeSeconds(seconds),
+        gone || state.cpu_share < 0 ? ""
+        : state.computes()          ? ", where it computes"
+                                    : ", where it takes no CPU time");
   }
   if (state.last_event_ns > 0) {
     return absl::StrCat("is outside of all measurements since ",

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
 #include "ott/dist/comm/rank_list.h"
@@ -29,11 +30,21 @@ using Progress = JobOperation::Progress;
 
 // Parts of the first line.
 constexpr size_t kMaxCausesInVerdict = 3;
+// Of the last signs of life of two ranks: heartbeats come each second, and clocks of hosts may be apart.
+constexpr int64_t kDoubtHere = 1500000000;
+constexpr int64_t kDoubtElsewhere = 10000000000;
 
 bool IsGone(const RankState& rank) {
   return rank.known() && !rank.finished &&
-         (rank.process == Process::kDead || rank.process == Process::kStopped ||
+         (rank.left || rank.process == Process::kDead || rank.process == Process::kStopped ||
           rank.process == Process::kSilent);
+}
+
+// Whether the first of two that are gone went earlier, for all that their last signs of life tell.
+bool WentBefore(const RankState& a, const RankState& b) {
+  if (a.left != b.left) return a.left;
+  const int64_t doubt = a.host == b.host ? kDoubtHere : kDoubtElsewhere;
+  return a.now_ns + doubt < b.now_ns;
 }
 
 class HangAnalyzer {
@@ -60,6 +71,9 @@ class HangAnalyzer {
   void AddEnd(int rank);
   void AddFinished(int rank);
   void AddCycle(const std::vector<int>& ranks);
+  // Where a culprit waits in a check or a gather of this library, which comes after all collectives of an
+  // iteration: it never came to the other's. Whether it was so.
+  bool AddThoseAtTheObserver(const std::vector<WaitGraph::Step>& cycle, const std::vector<int>& culprits);
   std::vector<int> CulpritsOfCycle(const std::vector<WaitGraph::Step>& cycle) const;
   // Where all that never came are in one place, what they wait for there is the cause.
   void LookOutside();
@@ -67,6 +81,9 @@ class HangAnalyzer {
   // earlier iteration waits for none that is ahead; where that does not tell, nobody is blamed and false is
   // returned.
   bool FindFirstRoots();
+  bool AllCompute(const std::vector<int>& ranks) const;
+  // The ranks are in one place, and their CPU time says that they do not wait there.
+  void AnswerThatTheyCompute(const std::vector<int>& ranks, const char* and_others);
   void AddHeldUp();
   // The ranks are in one place.
   void AddOutside(const std::vector<int>& ranks, const char* and_others);
@@ -81,6 +98,9 @@ class HangAnalyzer {
   int OperationThatAwaits(int rank) const;
   HangCause& AddCause(HangCause::Kind kind, const std::vector<int>& ranks, int operation);
   void SetOperation(const JobOperation& operation, HangCause* cause) const;
+  void Judge();
+  // Whether all have, which is no hang; the answer is set.
+  bool AllHaveLeft();
   void AnswerWithoutWaiters();
   void Answer();
   // What is not known of the ranks at which waits end.
@@ -196,9 +216,9 @@ bool HangAnalyzer::IsConsequence(int rank) const {
   if (!graph_.Waits(rank)) return false;
   for (const std::vector<int>& end : graph_.Ends({rank})) {
     if (end.size() > 1) return true;
-    if (end[0] != rank && job_.ranks[end[0]].known() && !IsGone(job_.ranks[end[0]]) && Stands(end[0])) {
-      return true;
-    }
+    const RankState& awaited = job_.ranks[end[0]];
+    if (end[0] == rank || !awaited.known()) continue;
+    if (IsGone(awaited) ? WentBefore(awaited, job_.ranks[rank]) : Stands(end[0])) return true;
   }
   return false;
 }
@@ -225,7 +245,8 @@ void HangAnalyzer::FollowWaits() {
     }
   }
   for (const int rank : gone) {
-    const HangCause::Kind kind = job_.ranks[rank].process == Process::kDead      ? HangCause::DEAD
+    const HangCause::Kind kind = job_.ranks[rank].left                           ? HangCause::LEFT
+                                 : job_.ranks[rank].process == Process::kDead    ? HangCause::DEAD
                                  : job_.ranks[rank].process == Process::kStopped ? HangCause::STOPPED
                                                                                  : HangCause::SILENT;
     AddCause(kind, {rank}, OperationThatAwaits(rank));
@@ -310,6 +331,21 @@ std::vector<int> HangAnalyzer::CulpritsOfCycle(const std::vector<WaitGraph::Step
                               graph_.operations()[*operations.rbegin()].operation);
 }
 
+bool HangAnalyzer::AddThoseAtTheObserver(const std::vector<WaitGraph::Step>& cycle,
+                                         const std::vector<int>& culprits) {
+  for (const WaitGraph::Step& step : cycle) {
+    const StandingOperation& operation = graph_.operations()[step.operation];
+    if (operation.operation.synchronizes) continue;
+    const bool all_there = std::all_of(culprits.begin(), culprits.end(), [&](int rank) {
+      return std::binary_search(operation.standing.begin(), operation.standing.end(), rank);
+    });
+    if (culprits.empty() || !all_there) continue;
+    for (const int rank : culprits) AddCause(HangCause::NEVER_CAME, {rank}, OperationThatAwaits(rank));
+    return true;
+  }
+  return false;
+}
+
 void HangAnalyzer::AddCycle(const std::vector<int>& ranks) {
   const std::vector<WaitGraph::Step> cycle = graph_.Cycle(ranks);
   for (const int rank : ranks) {
@@ -332,6 +368,7 @@ void HangAnalyzer::AddCycle(const std::vector<int>& ranks) {
     }
   }
   const std::vector<int> culprits = CulpritsOfCycle(cycle);
+  if (AddThoseAtTheObserver(cycle, culprits)) return;
   HangCause& cause = AddCause(HangCause::OPPOSITE_ORDER, culprits, cycle[0].operation);
   std::string text = "ranks wait in a circle: ";
   for (size_t i = 0; i < cycle.size(); ++i) {
@@ -358,8 +395,27 @@ void HangAnalyzer::LookOutside() {
     roots.insert(roots.end(), cause.ranks().begin(), cause.ranks().end());
   }
   if (places.size() != 1 || roots.size() < 2 || 2 * roots.size() <= job_.ranks.size()) return;
+  if (unknown_.empty() && AllCompute(roots))
+    return AnswerThatTheyCompute(roots, ", and the others wait for them");
   verdict_.clear_causes();
   AddOutside(roots, ", and the others wait for them");
+}
+
+bool HangAnalyzer::AllCompute(const std::vector<int>& ranks) const {
+  return std::all_of(ranks.begin(), ranks.end(), [this](int rank) { return job_.ranks[rank].computes(); });
+}
+
+void HangAnalyzer::AnswerThatTheyCompute(const std::vector<int>& ranks, const char* and_others) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const int rank : ranks) least = std::min(least, job_.ranks[rank].cpu_share);
+  const RankState& first = job_.ranks[ranks[0]];
+  verdict_.clear_causes();
+  verdict_.set_answer(HangVerdict::NOT_HANGING);
+  verdict_.set_verdict(absl::StrCat(
+      "not hanging: ", DescribeRanks(job_, ranks), ranks.size() == 1 ? " computes" : " compute", " in \"",
+      first.place, "\" since ", DescribeSeconds(SecondsSince(first, first.place_since_ns)), " (",
+      absl::StrFormat("%.0f", 100 * std::min(least, 1.0)), " % of a CPU or more)", and_others,
+      "; if it is a wait that spins, say who waits for whom there"));
 }
 
 bool HangAnalyzer::FindFirstRoots() {
@@ -590,6 +646,9 @@ void HangAnalyzer::AnswerWithoutWaiters() {
     verdict_.set_verdict(absl::StrCat("cannot tell: no rank that can be read waits for long, but ",
                                       DescribeRanks(job_, unknown),
                                       " cannot: ", job_.ranks[unknown[0]].problem));
+  } else if (num_working > 0 && all_stand && places.size() == 1 && !places.begin()->first.empty() &&
+             AllCompute(places.begin()->second)) {
+    AnswerThatTheyCompute(places.begin()->second, "");
   } else if (num_working > 1 && all_stand && places.size() == 1 && !places.begin()->first.empty()) {
     AddOutside(places.begin()->second, "");
     verdict_.set_answer(HangVerdict::HANGING);
@@ -621,7 +680,7 @@ void HangAnalyzer::Answer() {
   *verdict_.mutable_unknown() = {unknown_.begin(), unknown_.end()};
   if (verdict_.causes_size() > 0) {
     LookOutside();
-    if (!FindFirstRoots()) return;
+    if (verdict_.causes_size() == 0 || !FindFirstRoots()) return;
     verdict_.set_answer(HangVerdict::HANGING);
     verdict_.set_verdict(JoinCauses());
     AddHeldUp();
@@ -651,8 +710,25 @@ void HangAnalyzer::Answer() {
   }
 }
 
-HangVerdict HangAnalyzer::Run() {
-  FindWaiters();
+bool HangAnalyzer::AllHaveLeft() {
+  if (!waiters_.empty()) return false;
+  std::vector<int> left;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (!job_.ranks[rank].left && !job_.ranks[rank].finished) return false;
+    if (job_.ranks[rank].left) left.push_back(rank);
+  }
+  if (left.empty()) return false;
+  const int first = *std::min_element(
+      left.begin(), left.end(), [this](int a, int b) { return job_.ranks[a].now_ns < job_.ranks[b].now_ns; });
+  verdict_.set_answer(HangVerdict::NOT_HANGING);
+  verdict_.set_verdict(absl::StrCat("not hanging: ", DescribeRanks(job_, left),
+                                    left.size() == 1 ? " has" : " have", " left training without ending it",
+                                    left.size() == 1 ? "" : absl::StrCat(", rank ", first, " first"),
+                                    ", in iteration ", job_.ranks[first].iteration));
+  return true;
+}
+
+void HangAnalyzer::Judge() {
   const bool any_gone = std::any_of(job_.ranks.begin(), job_.ranks.end(), IsGone);
   const std::map<int32_t, std::set<std::vector<int>>> parts_of_groups = PartsOfGroups();
   if (!any_gone && FindMismatches(parts_of_groups)) {
@@ -663,6 +739,11 @@ HangVerdict HangAnalyzer::Run() {
     FollowWaits();
     Answer();
   }
+}
+
+HangVerdict HangAnalyzer::Run() {
+  FindWaiters();
+  if (!AllHaveLeft()) Judge();
   std::set<int> culprits;
   if (verdict_.answer() == HangVerdict::HANGING) {
     for (const HangCause& cause : verdict_.causes()) {

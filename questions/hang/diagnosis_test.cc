@@ -386,6 +386,67 @@ TEST(DiagnoseHang, EverybodyInDataWaitsForWhatIsOutside) {
   EXPECT_EQ(Diagnose(test).causes(0).kind(), HangCause::OUTSIDE);
 }
 
+TEST(DiagnoseHang, RanksThatComputeInOnePlaceWork) {
+  JobForTest test(4);
+  test.Group("dp0", {0, 1, 2, 3});
+  for (RankState& rank : test.job.ranks) rank.cpu_share = 0.97;
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::NOT_HANGING);
+  EXPECT_THAT(verdict.verdict(),
+              StartsWith("not hanging: ranks 0-3 compute in \"data\" since 100 s (97 % of a CPU"));
+  // One that has it behind it waits for them.
+  test.Call(0, 0, 1, "allreduce");
+  EXPECT_EQ(Diagnose(test).answer(), HangVerdict::NOT_HANGING);
+  EXPECT_THAT(Diagnose(test).verdict(), HasSubstr("ranks 1-3 compute"));
+  test.job.ranks[2].cpu_share = 0.01;
+  EXPECT_EQ(Diagnose(test).causes(0).kind(), HangCause::OUTSIDE);
+  // Who computes alone is still waited for.
+  for (const int rank : {1, 3}) test.Call(rank, 0, 1, "allreduce");
+  test.job.ranks[2].cpu_share = 0.97;
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
+  EXPECT_THAT(Diagnose(test).verdict(), HasSubstr("since 100 s, where it computes"));
+}
+
+TEST(DiagnoseHang, WhoLeftTrainingIsToBlameWhateverEndedTheOthers) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[2].left = true;
+  test.job.ranks[2].process = Process::kDead;
+  test.job.ranks[2].place = "";
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_EQ(verdict.causes(0).kind(), HangCause::LEFT);
+  EXPECT_EQ(verdict.verdict(),
+            "rank 2 left training without ending it; ranks 0, 1, 3 have waited for 50 s for it at allreduce "
+            "#412 of group "
+            "dp0 (iteration 103); it was in iteration 103");
+  // Then the job was killed, one after another.
+  for (const int rank : {0, 1, 3}) test.job.ranks[rank].process = Process::kDead;
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
+  for (const int rank : {0, 1, 3}) test.job.ranks[rank].left = true;
+  test.job.ranks[2].now_ns -= 40 * kSecond;
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
+}
+
+TEST(DiagnoseHang, AJobThatAllHaveLeftDoesNotHang) {
+  JobForTest test(3);
+  for (RankState& rank : test.job.ranks) rank.left = true;
+  test.job.ranks[1].now_ns -= kSecond;
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::NOT_HANGING);
+  EXPECT_EQ(verdict.verdict(),
+            "not hanging: ranks 0-2 have left training without ending it, rank 1 first, in iteration 103");
+}
+
+TEST(DiagnoseHang, OfTwoThatDiedTheOneThatWaitedForTheOtherIsAConsequence) {
+  JobForTest test = WithoutRank2();
+  test.job.ranks[2].process = test.job.ranks[0].process = Process::kDead;
+  test.job.ranks[2].now_ns -= 30 * kSecond;
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(2));
+  // Together: which was first is not known.
+  test.job.ranks[2].now_ns = test.job.ranks[0].now_ns;
+  EXPECT_THAT(Diagnose(test).culprits(), ElementsAre(0, 2));
+}
+
 TEST(DiagnoseHang, AMissingRecorderAtTheEndOfTheWaitsCannotBeTold) {
   JobForTest test = WithoutRank2();
   test.job.ranks[2] = RankState();

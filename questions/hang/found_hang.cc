@@ -1,6 +1,8 @@
 #include "ott/questions/hang/found_hang.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
@@ -8,6 +10,16 @@
 #include "ott/questions/hang/watchdog.h"
 
 namespace ott::hang {
+namespace {
+
+// What runs of a rank that is not known any more is "".
+bool HasGoneOn(const HangRank& then, const HangRank& now) {
+  return now.state() == "finished" || now.iteration() > then.iteration() ||
+         now.last_completed() != then.last_completed() ||
+         (now.state() == then.state() && now.place() != then.place());
+}
+
+}  // namespace
 
 absl::StatusOr<std::optional<HangVerdict>> ReadFoundHang(const std::string& run_dir) {
   const std::string path = HangVerdictPath(run_dir);
@@ -24,16 +36,18 @@ absl::StatusOr<std::optional<HangVerdict>> ReadFoundHang(const std::string& run_
 }
 
 bool StillHolds(const HangVerdict& found, const HangVerdict& now) {
-  if (found.answer() != HangVerdict::HANGING || now.answer() == HangVerdict::HANGING) return false;
+  if (found.answer() != HangVerdict::HANGING) return false;
+  const std::set<int> culprits(found.culprits().begin(), found.culprits().end());
+  // What is newer says for how long by now.
+  const bool same =
+      std::equal(culprits.begin(), culprits.end(), now.culprits().begin(), now.culprits().end());
+  if (now.answer() == HangVerdict::HANGING && (culprits.empty() || same)) return false;
   std::map<int, const HangRank*> then;
   for (const HangRank& rank : found.ranks()) then[rank.rank()] = &rank;
   for (const HangRank& rank : now.ranks()) {
+    if (!culprits.empty() && culprits.count(rank.rank()) == 0) continue;
     const auto before = then.find(rank.rank());
-    if (before == then.end() || rank.state() == "finished" ||
-        rank.iteration() > before->second->iteration() ||
-        rank.last_completed() != before->second->last_completed()) {
-      return false;
-    }
+    if (before == then.end() || HasGoneOn(*before->second, rank)) return false;
   }
   return true;
 }

@@ -41,6 +41,21 @@ TEST(FoundHang, IsNotNeededWhereTheRecordersSayTheSame) {
                           Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5")));
 }
 
+TEST(FoundHang, HoldsWhileItsCulpritsStandWhateverOthersDo) {
+  HangVerdict found = Verdict(HangVerdict::HANGING, 4, "sum_loss #5");
+  found.add_culprits(1);
+  HangVerdict now = Verdict(HangVerdict::HANGING, 4, "sum_loss #5");
+  now.add_culprits(0);
+  now.mutable_ranks(0)->set_iteration(5);
+  EXPECT_TRUE(StillHolds(found, now));
+  now.mutable_ranks(1)->set_place("forward");
+  EXPECT_FALSE(StillHolds(found, now));
+  now.mutable_ranks(1)->set_state("dead");
+  EXPECT_TRUE(StillHolds(found, now));
+  now.mutable_ranks(1)->set_last_completed("forward");
+  EXPECT_FALSE(StillHolds(found, now));
+}
+
 TEST(FoundHang, ADamagedFileIsNamed) {
   const std::string run_dir = testing::TempDir();
   ASSERT_TRUE(WriteFileAtomically(run_dir + "/hang.json", "{").ok());

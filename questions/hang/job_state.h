@@ -52,10 +52,13 @@ struct RankState {
   std::string host;
   Process process = Process::kUnknown;
   bool finished = false;   // has ended its training
+  bool left = false;       // has left its training without ending it
   int64_t iteration = -1;  // that it is in
   // The innermost measurement that runs; "" if none or not known.
   std::string place;
   int64_t place_since_ns = 0;
+  // Of one CPU, how much its training's thread took there; -1: not known.
+  double cpu_share = -1;
   std::string last_completed;
   int64_t last_event_ns = 0;
   // Of the rank's last sign of life, or of the reading while it lives. Its waits end there.
@@ -66,6 +69,9 @@ struct RankState {
   std::vector<GroupPosition> positions;
 
   bool known() const { return problem.empty(); }
+  // Computes for all that is known, rather than waits: more than what a machine takes that has ten times as
+  // much to do as CPUs.
+  bool computes() const { return cpu_share >= 0.1; }
   // Null: not known.
   const GroupPosition* Position(int32_t group) const;
   // What the rank has of an operation that it has entered and not completed; null: nothing.

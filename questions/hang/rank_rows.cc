@@ -16,6 +16,7 @@ void AddRankRows(const JobState& job, const WaitGraph& graph, HangVerdict* verdi
     row.set_host(state.host);
     row.set_state(!state.known()                       ? "unknown"
                   : state.finished                     ? "finished"
+                  : state.left                         ? "left"
                   : state.process == Process::kDead    ? "dead"
                   : state.process == Process::kStopped ? "stopped"
                   : state.process == Process::kSilent  ? "silent"

@@ -12,6 +12,25 @@
 
 namespace ott {
 
+// An operation of a recorder, from construction to destruction. Nothing where the measurement is null. Keeps
+// a reference to `clock`, which is the recorder's.
+class RecordedOperation {
+ public:
+  RecordedOperation(FlightRecorder::Measurement* measurement, const Clock& clock);
+  RecordedOperation(const RecordedOperation&) = delete;
+  RecordedOperation& operator=(const RecordedOperation&) = delete;
+  ~RecordedOperation();
+
+ private:
+  FlightRecorder::Measurement* const measurement_;
+  const Clock& clock_;
+};
+
+// What all ranks of a world come to under this name, and leave where others do not answer. Null where the
+// recorder has no room.
+FlightRecorder::Measurement* AddObserverOperation(FlightRecorder* recorder, const char* name, int world_size,
+                                                  const std::string& group);
+
 // Passes all calls on to `ranks`, which must outlive it, and records the collectives among them as operations
 // of a group of this name, "Barrier" and so on; all ranks must do so from the same call on. What Split()
 // makes is not recorded. `clock` is the recorder's.

@@ -45,7 +45,8 @@ class Builder {
   // future.
   bool IsDoubtful(const FlightRecord& record) const {
     const int64_t silent = std::abs(environment_.now_ns - record.beat_ns);
-    return !IsHere(record) && !record.finished && silent >= kSilentElsewhere && silent < kClocksApart;
+    return !IsHere(record) && record.end == internal::FlightEnd::kRuns && silent >= kSilentElsewhere &&
+           silent < kClocksApart;
   }
 
   // beats: whether its heart was seen to beat.
@@ -119,7 +120,8 @@ class Builder {
     RankState& state = job_.ranks[rank];
     state.problem.clear();
     state.host = record.host;
-    state.finished = record.finished;
+    state.finished = record.end == internal::FlightEnd::kFinished;
+    state.left = record.end == internal::FlightEnd::kLeft;
     state.iteration = record.iteration;
     const int main_thread = MainThread(record);
     groups_of_rank_.clear();
@@ -138,9 +140,19 @@ class Builder {
     for (const FlightRecord::Measurement& measurement : record.measurements) {
       AddMeasurement(rank, measurement, main_thread);
     }
+    state.cpu_share = CpuShareSince(record, std::max(state.place_since_ns, state.last_event_ns));
     state.operations.shrink_to_fit();
     state.process = FindProcess(record, beats);
     last_signs_[rank] = {LastSign(record), IsHere(record)};
+  }
+
+  // Heartbeats tell it, the first one after that moment on.
+  static double CpuShareSince(const FlightRecord& record, int64_t since_ns) {
+    const auto first = std::find_if(record.beats.begin(), record.beats.end(),
+                                    [&](const FlightRecord::Beat& beat) { return beat.ns >= since_ns; });
+    if (first == record.beats.end() || record.beats.back().ns <= first->ns) return -1;
+    return static_cast<double>(record.beats.back().cpu_ns - first->cpu_ns) /
+           static_cast<double>(record.beats.back().ns - first->ns);
   }
 
   // Of events, collective operations that are over; those that run are known from the measurements.

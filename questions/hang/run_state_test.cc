@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -132,6 +134,102 @@ TEST_F(RunStateTest, ASkipLongAgoIsFoundAsFarBackAsItIsRecorded) {
   EXPECT_THAT(verdict.verdict(),
               StartsWith("rank 1 (node1) in iteration 41 called #41 of group world, which ranks "
                          "0, 2 in iteration 40 called: there it left out one before"));
+}
+
+TEST_F(RunStateTest, WhoWaitsInACheckOfThisLibraryIsNoCulprit) {
+  CreateRecorders(3);
+  std::vector<FlightRecorder::Measurement*> checks;
+  for (FlightRecorder* const recorder : recorders_) {
+    checks.push_back(AddObserverOperation(recorder, "cross-check", 3, "ott"));
+  }
+  for (const int rank : {0, 1, 2}) Begin(sums_[rank]);
+  now_ += kSecond;
+  for (const int rank : {0, 1, 2}) FlightRecorder::End(sums_[rank], now_, 0);
+  // Rank 2 stands before the check. Rank 1 gives up there, and waits in the next iteration.
+  Begin(data_[2]);
+  for (const int rank : {0, 1}) Begin(checks[rank]);
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2});
+  EXPECT_THAT(DiagnoseHang(*Read(), HangOptions()).culprits(), ElementsAre(2));
+  FlightRecorder::End(checks[1], now_, 0);
+  Begin(sums_[1]);
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2});
+  EXPECT_THAT(DiagnoseHang(*Read(), HangOptions()).culprits(), ElementsAre(2));
+}
+
+TEST_F(RunStateTest, WhoLeftOutACollectiveAndWaitsInACheckNeverCame) {
+  CreateRecorders(3);
+  for (const int rank : {0, 2}) Begin(sums_[rank]);
+  now_ += kSecond;
+  for (FlightRecorder* const recorder : recorders_) AddObserverOperation(recorder, "cross-check", 3, "ott");
+  Begin(AddObserverOperation(recorders_[1], "cross-check", 3, "ott"));
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2});
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
+  EXPECT_THAT(verdict.verdict(),
+              StartsWith("rank 1 (node1) never came to sum #1 of group world (iteration 0), where ranks "
+                         "0, 2 have waited for 91 s; it is in \"cross-check\""));
+}
+
+TEST_F(RunStateTest, CpuTimeTellsWhoComputes) {
+  CreateRecorders(1);
+  Begin(data_[0]);
+  Beat({0});
+  now_ += 90 * kSecond;
+  Beat({0});
+  EXPECT_LT(Read()->ranks[0].cpu_share, 0.1);
+  // As much as the clock that stands shows.
+  FlightRecorder::End(data_[0], now_, 0);
+  now_ += 1;
+  Begin(data_[0]);
+  Beat({0});
+  const std::clock_t start = std::clock();
+  while (std::clock() - start < CLOCKS_PER_SEC / 100) {
+  }
+  now_ += kSecond / 100;
+  Beat({0});
+  EXPECT_GT(Read()->ranks[0].cpu_share, 0.5);
+}
+
+TEST_F(RunStateTest, WhoEndsItsTrainingEarlyHasLeftIt) {
+  CreateRecorders(3);
+  for (const int rank : {0, 1}) Begin(sums_[rank]);
+  recorders_[2]->SetLeft();
+  now_ += 90 * kSecond;
+  Beat({0, 1});
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(2));
+  EXPECT_EQ(verdict.causes(0).kind(), HangCause::LEFT);
+  EXPECT_EQ(verdict.ranks(2).state(), "left");
+  for (FlightRecorder* const recorder : recorders_) recorder->SetFinished();
+  recorders_[0]->SetLeft();
+  EXPECT_TRUE(Read()->ranks[0].finished);
+}
+
+TEST_F(RunStateTest, WhoCallsExitHasLeft) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        std::filesystem::remove_all(dir_);
+        CreateRecorders(1);
+        std::exit(3);
+      },
+      testing::ExitedWithCode(3), "");
+  EXPECT_TRUE(Read()->ranks[0].left);
+}
+
+TEST_F(RunStateTest, WhoseProcessEndsWithoutAWordHasNotLeft) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        std::filesystem::remove_all(dir_);
+        CreateRecorders(1);
+        _exit(3);
+      },
+      testing::ExitedWithCode(3), "");
+  EXPECT_FALSE(Read()->ranks[0].left);
 }
 
 TEST_F(RunStateTest, ReceivesAreFollowedToTheirPeers) {
@@ -357,6 +455,18 @@ TEST_F(WatchdogTest, AJobThatHangsAgainIsJudgedAgain) {
   FlightRecorder::Begin(sums_[0], Clock::Steady().Ticks(), 0);
   ASSERT_EQ(WaitForVerdicts(2), 2u);
   EXPECT_EQ(verdicts_[1].causes(0).sequence(), 2u);
+}
+
+TEST_F(WatchdogTest, WhatIsFoundLaterDoesNotReplaceWhatStillHolds) {
+  CreateTwo();
+  const HangWatchdog watchdog(recorders_[0], Clock::Steady(), Options());
+  ASSERT_EQ(WaitForVerdicts(1), 1u);
+  // Rank 0 gave up, and stands with nobody that waits; rank 1 has not moved.
+  FlightRecorder::End(sums_[0], Clock::Steady().Ticks(), 0);
+  FlightRecorder::Begin(data_[0], Clock::Steady().Ticks(), 0);
+  ASSERT_EQ(WaitForVerdicts(2), 2u);
+  EXPECT_EQ(verdicts_[1].verdict(), verdicts_[0].verdict());
+  EXPECT_THAT(*ReadFile(HangVerdictPath(dir_)), HasSubstr("\"NEVER_CAME\""));
 }
 
 TEST_F(WatchdogTest, EndsTheProcessWhereThatIsAskedFor) {

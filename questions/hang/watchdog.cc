@@ -18,6 +18,7 @@
 #include "ott/core/base/observer_thread.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/questions/hang/diagnosis.h"
+#include "ott/questions/hang/found_hang.h"
 #include "ott/questions/hang/hang_report.h"
 #include "ott/questions/hang/run_state.h"
 
@@ -171,17 +172,13 @@ void HangWatchdog::Watch() {
   if (IdleSeconds() < options_.after_seconds) return;
   const uint64_t last = recorder_->LastEvent();
   if (reacted_at_ == std::max<uint64_t>(last, 1)) return;
-  // Another rank's verdict is this one's, too, unless this rank has moved since: then it was about another
-  // hang.
+  // Another rank's verdict is this one's, too, unless this rank has moved since: then it is judged again.
   if (AgeOf(HangVerdictPath(options_.run_dir)).value_or(0) > IdleSeconds()) {
-    unlink(HangVerdictPath(options_.run_dir).c_str());
     unlink(TurnPath(options_.run_dir).c_str());
-  }
-  if (const absl::StatusOr<std::string> json = ReadFile(HangVerdictPath(options_.run_dir)); json.ok()) {
-    HangVerdict verdict;
-    if (JsonToProto(*json, &verdict).ok()) {
+  } else if (const auto found = hang::ReadFoundHang(options_.run_dir); !found.ok() || *found) {
+    if (found.ok()) {
       reacted_at_ = std::max<uint64_t>(last, 1);
-      React(verdict);
+      React(**found);
     }
     return;
   }
@@ -207,13 +204,16 @@ void HangWatchdog::Diagnose() {
     return;
   }
   // Others came a little later than this rank, which was the first.
-  const HangVerdict verdict = DiagnoseHang(*job, {kShareOfWait * options_.after_seconds});
+  HangVerdict verdict = DiagnoseHang(*job, {kShareOfWait * options_.after_seconds});
+  auto found = hang::ReadFoundHang(options_.run_dir);
+  const bool is_known = found.ok() && *found && hang::StillHolds(**found, verdict);
+  if (is_known) verdict = **std::move(found);
   if (verdict.answer() == HangVerdict::NOT_HANGING) {
     unlink(TurnPath(options_.run_dir).c_str());
     if (turn_of_ >= 0) exchange->SendVerdict(turn_of_, "", Deadline::After(kTimeToAnswer)).IgnoreError();
     return;
   }
-  std::fprintf(stderr, "ott: the job stands: %s", FormatHangVerdict(verdict).c_str());
+  if (!is_known) std::fprintf(stderr, "ott: the job stands: %s", FormatHangVerdict(verdict).c_str());
   const std::string json = ProtoToJson(verdict, JsonLayout::kIndented);
   WriteVerdict(options_.run_dir, json);
   const Deadline all = Deadline::After(kTimeToAskAll);

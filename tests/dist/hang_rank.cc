@@ -53,11 +53,22 @@ class Training {
     std::fflush(stdout);
   }
 
-  void Run(TrainingRun& run) {
+  // Whether it came to its end.
+  bool Run(TrainingRun& run) {
     const int iterations = kIterations + (Now("extra", kIterations) ? 1 : 0);
+    if (scenario_ == "compile") Compile();
     for (iteration_ = 0; iteration_ < iterations; ++iteration_) {
       LoadData();
       Forward();
+      if (Now("leave", fault_at_)) return false;
+      if (scenario_ == "apart" || scenario_ == "twice") {
+        // Halves that nobody declared, under one name; of "twice" the world uses it as well.
+        CollectiveOf("allreduce", half_, 2, 8);
+        if (scenario_ == "twice" && ranks_.rank() < ranks_.size() / 2) CollectiveOf("allreduce", half_, 3, 8);
+        if (scenario_ == "twice") CollectiveOf("allreduce", world_, 4, 8);
+        OTT_CHECK(run.FinishIter().ok());
+        continue;
+      }
       if (Now("order", fault_at_)) {
         Collective("sum_loss", world_, 1, 64);
         Collective("dispatch", half_, 2, 8);
@@ -66,14 +77,31 @@ class Training {
         if (!Now("skip", fault_at_)) Collective("sum_loss", world_, Now("other", fault_at_) ? 5 : 1, 64);
       }
       Collective("allreduce", world_, 3, Now("size", fault_at_) ? 2048 : 1024);
+      Optimize();
       OTT_CHECK(run.FinishIter().ok());
     }
+    return true;
   }
 
  private:
   bool Now(const std::string& scenario, int iteration) const {
     return scenario_ == scenario && ranks_.rank() == victim_ &&
            (scenario == "extra" || iteration_ == iteration);
+  }
+
+  // Computes for longer than ranks may stand.
+  static void Compile() {
+    OTT_STOPWATCH_SCOPE("compile");
+    const auto end = std::chrono::steady_clock::now() +
+                     std::chrono::duration<double>(2.5 * std::atof(std::getenv("HANG_AFTER")));
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  }
+
+  // Before the run's own cross-check.
+  void Optimize() {
+    OTT_STOPWATCH_SCOPE("optimizer");
+    while (Now("check", fault_at_)) std::this_thread::sleep_for(std::chrono::seconds(1));
   }
 
   void LoadData() {
@@ -85,18 +113,22 @@ class Training {
     OTT_STOPWATCH_SCOPE("forward");
     if (Now("stop", fault_at_)) raise(SIGSTOP);
     if (Now("kill", fault_at_)) raise(SIGKILL);
-    while (Now("loop", fault_at_)) {
+    while (Now("loop", fault_at_) || Now("apart", fault_at_) || Now("twice", fault_at_)) {
     }
     std::this_thread::sleep_for(forward_ * (scenario_ == "slow" && ranks_.rank() == victim_ ? 3 : 1));
   }
 
-  // Rank by rank to the first of the group and back.
   void Collective(const char* name, const Group& group, int kind, int bytes) {
     // The other groups are configured.
     if (&group == &world_) {
       Stopwatch::Get().SetOperation(name,
                                     FlightOperation::Collective("", {}, kind == 5 ? "broadcast" : "", bytes));
     }
+    CollectiveOf(name, group, kind, bytes);
+  }
+
+  // Rank by rank to the first of the group and back.
+  void CollectiveOf(const char* name, const Group& group, int kind, int bytes) {
     const Stopwatch::Scope scope{std::string_view(name)};
     const int tag = group.tag + 10 * kind + (bytes > 1024 ? 1 : 0);
     const std::string payload(static_cast<size_t>(bytes), 'x');
@@ -165,14 +197,17 @@ int Main(int argc, char** argv) {
     halves.mutable_groups()->add_of_rank(rank < (*ranks)->size() / 2 ? 0 : 1);
   }
   config.mutable_hang()->set_after_seconds(std::atof(std::getenv("HANG_AFTER")));
-  config.set_timeout_seconds(20);
+  // Of a check, others give up soon, and stand elsewhere then.
+  const bool checks = std::string(argv[1]) == "check";
+  if (checks) config.mutable_cross_check()->add_replicated("*");
+  config.set_timeout_seconds(checks ? 4 : 20);
   absl::StatusOr<std::unique_ptr<TrainingRun>> run = TrainingRun::Start(**ranks, config);
   OTT_CHECK(run.ok()) << run.status();
   // The run's own messages stay apart from the training's.
   absl::StatusOr<std::unique_ptr<Communicator>> own =
       (*ranks)->Split(0, 0, Deadline::After(std::chrono::seconds(20)));
   OTT_CHECK(own.ok()) << own.status();
-  Training(**own, argv[1], std::atoi(argv[2])).Run(**run);
+  if (!Training(**own, argv[1], std::atoi(argv[2])).Run(**run)) return 1;
   const absl::Status finished = (*run)->Finish();
   std::printf("rank %d: finished: %s\n", (*ranks)->rank(), finished.ToString().c_str());
   return 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# hang_table.sh MPIRUN START_RANKS HANG_RANK OTT SEEDS TRANSPORT...: hangs of eleven kinds with real ranks, 4 to 8 of
-# them, each kind with as many seeds. A seed chooses the rank, the iteration and how long an iteration takes. Prints a
+# hang_table.sh MPIRUN START_RANKS HANG_RANK OTT SEEDS TRANSPORT...: hangs of fifteen kinds with real ranks, 4 to 8 of
+# them or RANKS, each kind with as many seeds. A seed chooses the rank, the iteration and how long an iteration takes. Prints a
 # row for each; ends with 0 if the run itself and `ott hang` each named the culprit and nobody else, and no clean and
 # no slow run was called a hang. SCENARIOS: some of the kinds only.
 set -uo pipefail
@@ -20,7 +20,7 @@ culprits() {
 bad=0 rows=0
 # one TRANSPORT SCENARIO SEED
 one() {
-  local transport=$1 scenario=$2 seed=$3 ranks=$((4 + $3 % 5)) run=$dir/$1_$2_$3 output=$dir/output
+  local transport=$1 scenario=$2 seed=$3 ranks=${RANKS:-$((4 + $3 % 5))} run=$dir/$1_$2_$3 output=$dir/output
   local victim named asked code verdict=""
   if [[ $transport == mpi ]]; then
     MPIRUN_OPTIONS=--enable-recovery setsid "$mpirun" "$ranks" "$hang_rank" "$scenario" "$seed" "$run" mpi >"$output" 2>&1 &
@@ -39,7 +39,17 @@ one() {
   named=""
   [[ -e $run/hang.json ]] && named=$(culprits "$run/hang.json")
   asked=$(culprits "$dir/asked")
-  if [[ $scenario == clean || $scenario == slow ]]; then
+  if [[ $scenario == leave || $scenario == check ]]; then
+    # Whoever gives up meanwhile, and whatever kills the others, is not what it hangs for.
+    sleep "$HANG_AFTER"
+    kill -KILL -- "-$job" 2>/dev/null
+    pkill -KILL -s "$job" 2>/dev/null
+    "$ott" hang "$run" --after "$HANG_AFTER" --format json >"$dir/asked" 2>&1
+    code=$?
+    [[ -e $run/hang.json ]] && named=$(culprits "$run/hang.json")
+    asked=$(culprits "$dir/asked")
+  fi
+  if [[ $scenario == clean || $scenario == slow || $scenario == compile ]]; then
     [[ ! -e $run/hang.json && $code == 0 ]] && verdict=silent
   else
     [[ $named == "$victim" && $asked == "$victim" && $code == 1 ]] && verdict=named
@@ -60,7 +70,7 @@ one() {
 }
 
 for transport in "${transports[@]}"; do
-  for scenario in ${SCENARIOS:-stop kill loop data skip other size extra order slow clean}; do
+  for scenario in ${SCENARIOS:-stop kill loop data skip other size extra order apart twice check leave slow compile clean}; do
     for ((seed = 1; seed <= seeds; ++seed)); do one "$transport" "$scenario" "$seed"; done
   done
 done

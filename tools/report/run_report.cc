@@ -186,7 +186,7 @@ void ReadHang(const std::vector<int>& ranks, RunReport& report) {
   absl::StatusOr<std::optional<HangVerdict>> found = hang::ReadFoundHang(report.run_dir);
   if (!found.ok()) {
     report.problems.push_back(std::string(found.status().message()));
-  } else if (*found && report.hang && hang::StillHolds(**found, *report.hang)) {
+  } else if (*found && (!report.hang || hang::StillHolds(**found, *report.hang))) {
     report.hang = *std::move(found);
   } else {
     report.earlier_hang = *std::move(found);
@@ -305,7 +305,10 @@ absl::StatusOr<RunReport> ReadRunReport(const std::string& run_dir) {
   const auto checks = report.checks();
   const bool has_verdicts =
       std::any_of(checks.begin(), checks.end(), [](const auto& of) { return !of.second->verdicts.empty(); });
-  if (!report.stats && !has_verdicts) {
+  // A job that hung before it measured anything is told by its recorders.
+  const bool stood =
+      report.earlier_hang || (report.hang && report.hang->answer() != HangVerdict::NOT_HANGING);
+  if (!report.stats && !has_verdicts && !stood) {
     return absl::NotFoundError(absl::StrCat(run_dir, ": neither statistics nor verdicts of cross-checks",
                                             report.problems.empty() ? "" : ": ",
                                             report.problems.empty() ? "" : report.problems.front()));

@@ -329,6 +329,23 @@ TEST_F(RunReportTest, WhatCannotBeToldOfAHangIsNoCompleteReport) {
   EXPECT_TRUE(report.complete());
 }
 
+TEST_F(RunReportTest, ARunThatHungBeforeAnyStatisticsShowsWhatItFound) {
+  const std::string run_dir = run_dir_ + "/hung";
+  RunInfo info;
+  info.set_world_size(2);
+  ASSERT_TRUE(MakeDirectories(RankDirectory(run_dir, 0)).ok());
+  ASSERT_TRUE(WriteRunInfo(run_dir, info).ok());
+  EXPECT_TRUE(absl::IsNotFound(ReadRunReport(run_dir).status()));
+  ASSERT_TRUE(WriteFileAtomically(run_dir + "/hang.json",
+                                  R"({"answer": "HANGING", "culprits": [1], "verdict": "rank 1 never came"})")
+                  .ok());
+  const absl::StatusOr<RunReport> report = ReadRunReport(run_dir);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->hangs());
+  EXPECT_THAT(Text(*report), HasSubstr("! Does it hang?\n  rank 1 never came\n"));
+  DocumentWithPictures(*report);
+}
+
 TEST_F(RunReportTest, NamesInAVerdictOnAHangAreEscapedOnce) {
   RunReport report = Read();
   report.hang.emplace();
