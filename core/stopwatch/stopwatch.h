@@ -78,7 +78,7 @@ class Stopwatch {
     DeviceSync device_sync = DeviceSync::kNone;
     // A cudaStream_t; null is the default stream.
     void* stream = nullptr;
-    // Names of measurements in which a rank waits for others; marked so in the statistics.
+    // Globs of measurements in which a rank waits for others; marked so in the statistics.
     std::vector<std::string> collective_measurements;
     // How many arrivals at each collective measurement are kept until TakeArrivals(); where there are more,
     // those of the oldest iteration are dropped. 0: none. Each arrival reads the clock once more.

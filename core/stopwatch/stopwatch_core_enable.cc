@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/stopwatch/stopwatch_core.h"
+#include "ott/core/base/glob.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
@@ -213,8 +214,7 @@ absl::Status StopwatchCore::SetCpuUsageMeasurement(std::string_view name) {
 }
 
 void StopwatchCore::Configure(StopwatchMeasurement& measurement) {
-  const std::vector<std::string>& collective = options_.collective_measurements;
-  measurement.collective = std::count(collective.begin(), collective.end(), measurement.name) != 0;
+  measurement.collective = MatchesAnyGlob(measurement.name, options_.collective_measurements);
   uint32_t hooks = hooks_of_all_;
   if (!cpu_usage_measurement_.empty() && measurement.name == cpu_usage_measurement_) hooks |= kCpuUsageHook;
   if (measurement.collective) hooks |= kCollectiveHook;

@@ -183,11 +183,13 @@ TEST_F(StopwatchTest, OneTimeMeasurementsIgnoreWarmUpAndShowThatTheyRun) {
 
 TEST_F(StopwatchTest, CollectiveMeasurementsAreMarked) {
   Stopwatch::Options options;
-  options.collective_measurements = {"allreduce"};
+  options.collective_measurements = {"allreduce", "dist.*"};
   Enable(options);
   Measure("allreduce", 1);
+  Measure("dist.broadcast", 1);
   Measure("forward", 1);
   EXPECT_TRUE(Stats("allreduce").collective());
+  EXPECT_TRUE(Stats("dist.broadcast").collective());
   EXPECT_FALSE(Stats("forward").collective());
 }
 

@@ -15,6 +15,7 @@ TEST(FindNamesThatNeverRan, SaysWhichOneMayBeMeant) {
   StopwatchConfig config;
   config.add_collective_measurements("alreduce");
   config.add_collective_measurements("allreduce");
+  config.add_collective_measurements("dist.*");
   config.add_collective_groups()->add_measurements("broadcast");
   config.set_cpu_usage_measurement("Forward");
   EXPECT_THAT(FindNamesThatNeverRan(config, stats),

@@ -5,6 +5,7 @@
 
 #include "integrations/python/convert.h"
 #include "integrations/python/dumper.h"
+#include "integrations/python/operations.h"
 #include "integrations/python/run.h"
 #include "integrations/python/stopwatch.h"
 #include "ott/core/base/version.h"
@@ -16,4 +17,5 @@ PYBIND11_MODULE(_ott, module) {
   ott::python::DefineStopwatch(module);
   ott::python::DefineDumper(module);
   ott::python::DefineRun(module);
+  ott::python::DefineOperations(module);
 }

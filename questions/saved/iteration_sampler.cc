@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/clock.h"
+#include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/utf8.h"
 #include "ott/core/events/recorded_window.h"
@@ -144,8 +145,7 @@ void IterationSampler::KeepBlock(absl::StatusOr<IterationBlock> block) {
     if (!sample_.names(index).empty()) continue;
     // Protocol buffers hold UTF-8 alone.
     sample_.set_names(index, ValidUtf8(name));
-    const auto& collective = options_.collective_measurements;
-    sample_.set_collective(index, std::find(collective.begin(), collective.end(), name) != collective.end());
+    sample_.set_collective(index, MatchesAnyGlob(name, options_.collective_measurements));
     if (name == options_.observer_measurement) sample_.set_observer(index);
     const auto group = options_.collective_groups.find(name);
     if (group != options_.collective_groups.end()) sample_.set_group(index, group->second);
