@@ -10,6 +10,8 @@ import os
 import sys
 import zipfile
 
+FOLDER = "optim_test_tools/"
+
 METADATA = """Metadata-Version: 2.1
 Name: optim-test-tools
 Version: {version}
@@ -39,12 +41,11 @@ def main(wheel, suffix, version, *files):
     info = f"optim_test_tools-{version}.dist-info"
     record = []
     with zipfile.ZipFile(wheel, "w") as archive:
-        for path in sorted(files, key=os.path.basename):
-            name = os.path.basename(path)
+        for name, path in sorted((path.rpartition(FOLDER)[2], path) for path in files):
             if name.endswith(".so"):
                 name = name[: -len(".so")] + suffix
             with open(path, "rb") as file:
-                add(archive, record, f"optim_test_tools/{name}", file.read())
+                add(archive, record, FOLDER + name, file.read())
         add(archive, record, f"{info}/METADATA", METADATA.format(version=version).encode())
         add(archive, record, f"{info}/WHEEL", WHEEL.format(tag=tag).encode())
         record.append(f"{info}/RECORD,,")

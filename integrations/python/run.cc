@@ -273,6 +273,10 @@ void DefineRun(py::module_& module) {
   module.def("mpi_ranks", &MpiRanks, py::arg("communicator"), py::arg("timeout"));
   module.def("tcp_ranks", &TcpRanks, py::arg("address"), py::arg("port"), py::arg("rank"),
              py::arg("world_size"), py::arg("timeout"));
+  // The fields of a configuration, in JSON: of a file, or of what OTT_CONFIG and OTT_RUN_DIR say.
+  module.def("load_config", [](const std::optional<std::string>& path) {
+    return ProtoToJson(ConfigFrom(path, std::nullopt), JsonLayout::kOneLine);
+  });
   py::class_<Run>(module, "TrainingRun")
       .def(py::init([](std::shared_ptr<Ranks> ranks, const std::optional<std::string>& path,
                        const std::optional<std::string>& json) {

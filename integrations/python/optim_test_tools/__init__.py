@@ -14,6 +14,9 @@ Nothing costs anything before it is enabled. optim_test_tools.accvlab has the cl
 names. The command `ott` asks the same questions of what runs left on disk.
 """
 
+import importlib
+from typing import Any
+
 try:
     from optim_test_tools import _ott
 except ImportError as error:
@@ -44,6 +47,14 @@ from optim_test_tools._stopwatch import NVTXRangeWrapper, Scope, Stopwatch
 from optim_test_tools._torch import emit_nvtx
 
 __version__ = _ott.__version__
+
+
+def __getattr__(name: str) -> Any:
+    """Imports optim_test_tools.torch where it is asked for, as it imports PyTorch."""
+    if name != "torch":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module(f"{__name__}.torch")
+
 
 __all__ = [
     "AbortedError",

@@ -1,0 +1,61 @@
+"""Runs a training program under observation: python -m optim_test_tools [--config FILE] [-m] PROGRAM ARGUMENTS..."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import runpy
+import sys
+import types
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m optim_test_tools",
+        description="Runs a PyTorch training as it is, and says where its time goes, who is slow and what is wrong.",
+    )
+    parser.add_argument("--config", help="file of an ott.Config, as protobuf text: checks, dumps, op logs")
+    parser.add_argument("-m", dest="is_module", action="store_true", help="PROGRAM is a module's name")
+    parser.add_argument("program", metavar="PROGRAM", help="the training program")
+    parser.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="its arguments")
+    return parser.parse_args()
+
+
+def _run_file(path: str) -> None:
+    """As python3 does, so that processes that it spawns find the program as __main__."""
+    with open(path, "rb") as file:
+        code = compile(file.read(), path, "exec")
+    main = types.ModuleType("__main__")
+    main.__file__ = path
+    main.__builtins__ = __builtins__  # type: ignore[attr-defined]
+    sys.modules["__main__"] = main
+    sys.path[0] = os.path.dirname(os.path.abspath(path))
+    exec(code, main.__dict__)
+
+
+def main() -> None:
+    options = _parse()
+    config = None if options.config is None else os.path.abspath(options.config)
+    try:
+        from optim_test_tools import torch as observation
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        sys.exit("python -m optim_test_tools: PyTorch is not installed here")
+    name = options.program.rsplit(".", 1)[-1] if options.is_module else os.path.basename(options.program)
+    observation.install(config, os.path.splitext(name)[0])
+    sys.argv = [options.program, *options.arguments]
+    try:
+        if options.is_module:
+            sys.path[0] = os.getcwd()
+            runpy.run_module(options.program, run_name="__main__", alter_sys=True)
+        else:
+            _run_file(options.program)
+    except SystemExit as end:
+        if end.code not in (None, 0):
+            raise
+    observation.finish()
+
+
+if __name__ == "__main__":
+    main()

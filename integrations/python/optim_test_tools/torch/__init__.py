@@ -1,0 +1,72 @@
+"""Observes trainings with PyTorch, of which no line changes.
+
+    torchrun --nproc_per_node 4 -m optim_test_tools train.py --lr 3e-4
+
+or, in the program, before the loop:
+
+    import optim_test_tools as ott
+    ott.torch.observe(model, optimizer, loader)
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from typing import Any, Mapping, Optional, Union
+
+from ._observer import Observer
+
+_observer: Optional[Observer] = None
+
+
+def install(config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]] = None, name: str = "train") -> Observer:
+    """Observes whatever is trained in this process from now on; again: the same observer."""
+    global _observer
+    if _observer is None:
+        _observer = Observer(config, name)
+        _observer.install()
+        atexit.unregister(_finish_at_exit)
+        atexit.register(_finish_at_exit)
+    return _observer
+
+
+def observe(
+    model: Any = None,
+    optimizer: Any = None,
+    loader: Any = None,
+    config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]] = None,
+) -> Observer:
+    """Observes the training from its first forward pass to finish(), or to the end of the program.
+
+    Args:
+        model: a module or several; they name tensors before those that are seen later.
+        optimizer: an optimizer or several. Under PyTorch 1.13 those must be given that were made before this call.
+        loader: a DataLoader, or anything that is iterated over; the time before a forward pass counts as "data" anyway.
+        config: as of TrainingRun; None: the file that OTT_CONFIG names, or times, collectives and, of replicas that are
+            known to be such, checks every 100 iterations, into OTT_RUN_DIR or ott_runs/NAME.
+    """
+    name = os.path.splitext(os.path.basename(sys.argv[0] or "train"))[0] or "train"
+    observer = install(config, name)
+    for item in model if isinstance(model, (list, tuple)) else [model]:
+        if item is not None:
+            observer.models.add_model(item)
+    for item in optimizer if isinstance(optimizer, (list, tuple)) else [optimizer]:
+        if item is not None:
+            observer.observe_optimizer(item)
+    return observer
+
+
+def finish() -> None:
+    """Writes and prints what was observed, and takes the hooks back. Collective over the ranks."""
+    global _observer
+    observer, _observer = _observer, None
+    if observer is not None:
+        observer.finish()
+        observer.close()
+
+
+def _finish_at_exit() -> None:
+    # A rank that failed does not wait for the others.
+    if not hasattr(sys, "last_value"):
+        finish()

@@ -1,0 +1,212 @@
+"""Collectives of torch.distributed as measurements "dist.NAME", with group and size in the flight recorder."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+
+from .. import _ott
+from . import _hooks
+
+# What every rank must have come to before any leaves it, where the backend makes the caller wait.
+_SYNCHRONIZING = {
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_gather_single",
+    "_all_gather_base",
+    "all_gather_object",
+    "all_reduce",
+    "all_reduce_coalesced",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "monitored_barrier",
+    "reduce_scatter",
+    "reduce_scatter_single",
+    "reduce_scatter_tensor",
+    "_reduce_scatter_base",
+}
+_OTHERS = {
+    "batch_isend_irecv",
+    "broadcast",
+    "broadcast_object_list",
+    "_broadcast_coalesced",
+    "gather",
+    "gather_object",
+    "reduce",
+    "scatter",
+    "scatter_object_list",
+}
+# PyTorch tells isend and irecv by identity, so they stay; their waits are seen.
+_PEERS = {"send": "send", "recv": "receive"}
+
+# The measurement from DDP's last bucket on, whose gradients a rank has computed, to the end of the backward pass.
+GRADIENTS = "dist.gradients"
+
+
+class Collectives:
+    """Measures the calls while a run is on. Calls inside of others are part of these."""
+
+    def __init__(self, observer: Any):
+        self._observer = observer
+        self._inside = False
+        self._told: Dict[str, Tuple[Any, ...]] = {}
+        self._labels: Dict[int, Tuple[str, List[int]]] = {}
+        self._gradients_wait = False
+        self.num_reductions = 0
+        self._attached = _hooks.WeakIds()
+        self._own_hooks = _hooks.WeakIds()
+
+    def install(self, patches: _hooks.Patches) -> None:
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is None or not distributed.is_available():
+            return
+        c10d = sys.modules["torch.distributed.distributed_c10d"]
+        for name in sorted(_SYNCHRONIZING | _OTHERS | set(_PEERS)):
+            if hasattr(distributed, name):
+                patches.wrap(distributed, name, self._around(name), also=(c10d,))
+        if hasattr(distributed, "Work"):
+            patches.wrap(distributed.Work, "wait", self._around("wait"))
+        ddp = sys.modules["torch.nn.parallel"].DistributedDataParallel
+        patches.wrap(ddp, "register_comm_hook", self._register_comm_hook)
+
+    def _around(self, name: str) -> Any:
+        def call(original: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._inside or not self._observer.measures_this_thread():
+                return original(*args, **kwargs)
+            measurement = self._prepare(name, args, kwargs)
+            self._inside = True
+            try:
+                with _ott.Scope(measurement):
+                    return original(*args, **kwargs)
+            finally:
+                self._inside = False
+
+        return call
+
+    def _prepare(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
+        """The measurement's name, of which the flight recorder knows group and size by now."""
+        group, ranks, waits = self._group_of(args, kwargs)
+        measurement = "dist." + name.strip("_") + (f" of ranks {group}" if group else "")
+        asynchronous = bool(kwargs.get("async_op")) or name == "wait"
+        if asynchronous and name != "wait":
+            measurement += " (async)"
+        size = -1
+        if name in _SYNCHRONIZING and not name.endswith("object"):
+            size = sum(t.numel() * t.element_size() for t in _hooks.tensors_in(list(args[:1])))
+        peer = -1
+        if name in _PEERS:
+            peer = next((value for value in (*args[1:2], kwargs.get("dst"), kwargs.get("src")) if value is not None), -1)
+            if not isinstance(peer, int) or peer < 0:
+                return measurement
+        synchronizes = name in _SYNCHRONIZING and waits and not asynchronous
+        told = (group, size, peer, synchronizes)
+        if self._told.get(measurement) != told:
+            self._told[measurement] = told
+            _ott.set_operation(measurement, _PEERS.get(name, "collective"), group, ranks, size, peer, synchronizes)
+        return measurement
+
+    def _group_of(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[str, List[int], bool]:
+        """How the group is called, "" for all ranks; its ranks; whether its calls wait on the host."""
+        distributed = sys.modules["torch.distributed"]
+        group = kwargs.get("group", kwargs.get("process_group"))
+        for argument in args:
+            if group is None and isinstance(argument, distributed.ProcessGroup):
+                group = argument
+        if not distributed.is_initialized():
+            return "", [], False
+        key = id(group) if group is not None else 0
+        if key not in self._labels:
+            ranks = group_ranks(group)
+            is_world = len(ranks) == distributed.get_world_size()
+            self._labels[key] = ("" if is_world else format_ranks(ranks), [] if is_world else ranks)
+        label, ranks = self._labels[key]
+        return label, ranks, distributed.get_backend(group) in ("gloo", "mpi")
+
+    # DistributedDataParallel reduces gradients in C++, where only a communication hook sees it.
+
+    def attach(self, ddp: Any) -> None:
+        """Has the buckets of a DistributedDataParallel seen; they are reduced as without it, bit for bit."""
+        if ddp in self._attached:
+            return
+        self._attached.add(ddp)
+        if ddp in self._own_hooks:
+            return
+        size = ddp.process_group.size()
+        if getattr(ddp, "gradient_as_bucket_view", False) and size & (size - 1):
+            self._observer.say(
+                "the reductions of DistributedDataParallel(gradient_as_bucket_view=True) on a number of ranks that is no "
+                "power of 2 are not observed: a hook would round otherwise"
+            )
+            return
+        if getattr(ddp, "mixed_precision", None) is not None or any(
+            getattr(module, "sparse", False) for module in ddp.module.modules()
+        ):
+            self._observer.say("the reductions of this DistributedDataParallel are not observed: a hook would change them")
+            return
+        try:
+            ddp.register_comm_hook(ddp.process_group, self._reduce)
+        except (RuntimeError, ValueError, TypeError) as error:
+            self._observer.say(f"the reductions of DistributedDataParallel are not observed: {error}")
+
+    def _register_comm_hook(self, original: Any, ddp: Any, state: Any, hook: Any) -> Any:
+        if hook == self._reduce:
+            return original(ddp, state, hook)
+        self._own_hooks.add(ddp)
+
+        def observed(state, bucket):  # type: ignore[no-untyped-def]
+            self._begin_reduction(bucket)
+            return hook(state, bucket)
+
+        return original(ddp, state, observed)
+
+    # Without annotations, which PyTorch compares with those of its own.
+    def _reduce(self, group, bucket):  # type: ignore[no-untyped-def]
+        """What DistributedDataParallel does without a hook: divides as it does, and adds up."""
+        buffer = bucket.buffer()
+        self._begin_reduction(bucket)
+        buffer.mul_(1.0 / group.size())
+        work = group.allreduce([buffer])
+        return work.get_future().then(_first_tensor)
+
+    def _begin_reduction(self, bucket: Any) -> None:
+        if not self._observer.is_on():
+            return
+        if bucket.is_last():
+            self.num_reductions += 1
+            if not self._gradients_wait:
+                self._gradients_wait = True
+                self._observer.stopwatch.start(GRADIENTS)
+
+    def end_reductions(self) -> None:
+        """Called as a backward pass has ended, in whichever way."""
+        if self._gradients_wait:
+            self._gradients_wait = False
+            self._observer.stopwatch.end(GRADIENTS)
+
+
+def _first_tensor(future: Any) -> torch.Tensor:
+    value = future.value()
+    return value[0] if isinstance(value, (list, tuple)) else value
+
+
+def group_ranks(group: Optional[Any]) -> List[int]:
+    """The ranks of the job that are in a group."""
+    distributed = sys.modules["torch.distributed"]
+    if group is None:
+        return list(range(distributed.get_world_size()))
+    if hasattr(distributed, "get_process_group_ranks"):
+        return list(distributed.get_process_group_ranks(group))
+    known = sys.modules["torch.distributed.distributed_c10d"]._pg_group_ranks.get(group)
+    return sorted(known) if known else list(range(distributed.get_world_size()))
+
+
+def format_ranks(ranks: List[int]) -> str:
+    """'0-3', '0,2', '0-14 by 2'."""
+    if len(ranks) > 2:
+        stride = ranks[1] - ranks[0]
+        if all(b - a == stride for a, b in zip(ranks, ranks[1:])):
+            return f"{ranks[0]}-{ranks[-1]}" + ("" if stride == 1 else f" by {stride}")
+    return ",".join(str(rank) for rank in ranks[:16])

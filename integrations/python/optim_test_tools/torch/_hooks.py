@@ -1,0 +1,137 @@
+"""The places of PyTorch at which a training is observed, of 1.13 as of 2.x; what a version lacks is left out."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from typing import Any, Callable, Iterator, List, Optional, Tuple
+
+import torch
+
+# While torch.compile traces, what is observed must leave nothing in the graph.
+if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
+    is_compiling = torch.compiler.is_compiling
+else:
+
+    def is_compiling() -> bool:
+        return False
+
+
+def has_always_call() -> bool:
+    """Whether a module's hook can be called for a forward pass that raises, too: from 2.0 on."""
+    return tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 0)
+
+
+class Patches:
+    """Attributes that were replaced, to be put back."""
+
+    def __init__(self) -> None:
+        self._undo: List[Callable[[], None]] = []
+
+    def wrap(self, owner: Any, name: str, around: Callable[..., Any], also: Tuple[Any, ...] = ()) -> None:
+        """Has owner.name(*args) call around(original, *args); so has each of `also` that has the same function."""
+        original = getattr(owner, name, None)
+        if original is None or getattr(original, "_observed_by_ott", False):
+            return
+
+        @functools.wraps(original)
+        def observed(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling():
+                return original(*args, **kwargs)
+            return around(original, *args, **kwargs)
+
+        observed._observed_by_ott = True  # type: ignore[attr-defined]
+        for place in (owner, *also):
+            if getattr(place, name, None) is not original:
+                continue
+            was_own = name in vars(place)
+            setattr(place, name, observed)
+            self._undo.append(functools.partial(_put_back, place, name, original, was_own))
+
+    def add(self, undo: Callable[[], None]) -> None:
+        self._undo.append(undo)
+
+    def remove(self) -> None:
+        while self._undo:
+            self._undo.pop()()
+
+
+def _put_back(place: Any, name: str, original: Any, was_own: bool) -> None:
+    if was_own:
+        setattr(place, name, original)
+    else:
+        delattr(place, name)
+
+
+def keyword_arguments(depth: int) -> dict:
+    """Keyword arguments of the module's call whose global hook runs; hooks get them from 2.0 on, and not as global ones."""
+    try:
+        found = sys._getframe(depth + 1).f_locals.get("kwargs")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def unwrap(module: torch.nn.Module) -> torch.nn.Module:
+    """The model itself, without DistributedDataParallel and torch.compile around it."""
+    while True:
+        if is_ddp(module):
+            module = module.module
+        elif hasattr(module, "_orig_mod"):
+            module = module._orig_mod
+        else:
+            return module
+
+
+def find_ddp(module: torch.nn.Module) -> Optional[torch.nn.Module]:
+    """The DistributedDataParallel around it, or within torch.compile's wrapper."""
+    while not is_ddp(module):
+        if not hasattr(module, "_orig_mod"):
+            return None
+        module = module._orig_mod
+    return module
+
+
+def is_ddp(module: Any) -> bool:
+    parallel = sys.modules.get("torch.nn.parallel")
+    return parallel is not None and isinstance(module, parallel.DistributedDataParallel)
+
+
+def is_sharded(tensor: Any) -> bool:
+    """Whether a rank holds a part of it: DTensor, as FSDP2 and tensor parallelism have."""
+    return hasattr(tensor, "to_local")
+
+
+def local(tensor: Any) -> Any:
+    """What this rank holds of it."""
+    return tensor.to_local() if is_sharded(tensor) else tensor
+
+
+def tensors_in(data: Any) -> Iterator[torch.Tensor]:
+    """The tensors of nested lists and dicts, and of what holds its fields in a dict."""
+    if isinstance(data, torch.Tensor):
+        yield data
+    elif isinstance(data, (list, tuple)):
+        for item in data:
+            yield from tensors_in(item)
+    elif hasattr(data, "values") and hasattr(data, "keys"):
+        for item in data.values():
+            yield from tensors_in(item)
+
+
+class WeakIds:
+    """A set of objects by identity that keeps none of them alive."""
+
+    def __init__(self) -> None:
+        self._references: dict = {}
+
+    def add(self, item: Any) -> None:
+        try:
+            self._references[id(item)] = weakref.ref(item, lambda _, key=id(item): self._references.pop(key, None))
+        except TypeError:
+            pass  # which nothing refers to weakly
+
+    def __contains__(self, item: Any) -> bool:
+        reference = self._references.get(id(item))
+        return reference is not None and reference() is item

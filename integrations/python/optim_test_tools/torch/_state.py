@@ -1,0 +1,137 @@
+"""What is checked and dumped of a training, by name, in the iterations that the configuration selects."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import random
+import sys
+from typing import Any, Dict, Iterator, List, Tuple
+
+import torch
+
+from . import _hooks
+
+
+def digest(*tensors: torch.Tensor) -> torch.Tensor:
+    """16 bytes that stand for what the tensors hold."""
+    found = hashlib.blake2b(digest_size=16)
+    for tensor in tensors:
+        held = _hooks.local(tensor).detach().contiguous().cpu()
+        found.update(f"{held.dtype} {tuple(held.shape)}".encode())
+        found.update(ctypes.string_at(held.data_ptr(), held.numel() * held.element_size()))
+    return torch.tensor(list(found.digest()), dtype=torch.uint8)
+
+
+def rng_digests() -> Dict[str, torch.Tensor]:
+    """Of the states of random generators, which are read and not advanced."""
+    states = {"torch": digest(torch.get_rng_state())}
+    text = repr(random.getstate()).encode()
+    states["python"] = torch.tensor(list(hashlib.blake2b(text, digest_size=16).digest()), dtype=torch.uint8)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "random"):
+        kind, keys, *rest = numpy.random.get_state()
+        text = f"{kind} {rest}".encode() + keys.tobytes()
+        states["numpy"] = torch.tensor(list(hashlib.blake2b(text, digest_size=16).digest()), dtype=torch.uint8)
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        states["cuda"] = digest(torch.cuda.get_rng_state())
+    return states
+
+
+class Models:
+    """The models and optimizers that were seen, in the order in which they came, and how their tensors are called."""
+
+    def __init__(self) -> None:
+        self._models: List[Tuple[str, torch.nn.Module]] = []
+        self._optimizers: List[Tuple[str, torch.optim.Optimizer]] = []
+        self._names: Dict[int, str] = {}
+
+    def add_model(self, module: torch.nn.Module) -> None:
+        model = _hooks.unwrap(module)
+        if any(known is model for _, known in self._models):
+            return
+        prefix = ""
+        if self._models:  # the first one's names are its own
+            prefix = self._unused(type(model).__name__, [name for name, _ in self._models]) + "."
+        self._models.append((prefix, model))
+        for name, parameter in model.named_parameters():
+            self._names.setdefault(id(parameter), prefix + name)
+
+    def add_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        if any(known is optimizer for _, known in self._optimizers):
+            return
+        name = self._unused(type(optimizer).__name__, [name for name, _ in self._optimizers])
+        self._optimizers.append((name, optimizer))
+
+    @staticmethod
+    def _unused(name: str, taken: List[str]) -> str:
+        taken = [other.rstrip(".") for other in taken]
+        number, found = 1, name
+        while found in taken:
+            number += 1
+            found = f"{name}{number}"
+        return found
+
+    @property
+    def num_models(self) -> int:
+        return len(self._models)
+
+    def modules(self) -> Iterator[Tuple[str, torch.nn.Module]]:
+        for prefix, model in self._models:
+            for name, module in model.named_modules():
+                yield (prefix + name).rstrip("."), module
+
+    def parameters(self) -> Dict[str, torch.Tensor]:
+        return {
+            prefix + name: parameter for prefix, model in self._models for name, parameter in model.named_parameters()
+        }
+
+    def buffers(self) -> Dict[str, torch.Tensor]:
+        return {prefix + name: buffer for prefix, model in self._models for name, buffer in model.named_buffers()}
+
+    def gradients(self, optimizer: torch.optim.Optimizer) -> Dict[str, torch.Tensor]:
+        """Those of the parameters that the optimizer changes."""
+        return {
+            name: parameter.grad for name, parameter in self._parameters_of(optimizer) if parameter.grad is not None
+        }
+
+    def optimizer_state(self) -> Dict[str, Dict[str, Any]]:
+        """By parameter, and of that by the optimizer's own names: "exp_avg"."""
+        found: Dict[str, Dict[str, Any]] = {}
+        for _, optimizer in self._optimizers:
+            for name, parameter in self._parameters_of(optimizer):
+                state = optimizer.state.get(parameter)
+                if isinstance(state, dict):
+                    found[name] = {
+                        key: value if isinstance(value, torch.Tensor) else torch.tensor(value)
+                        for key, value in state.items()
+                        if isinstance(value, (torch.Tensor, bool, int, float))
+                    }
+        return found
+
+    def _parameters_of(self, optimizer: torch.optim.Optimizer) -> Iterator[Tuple[str, torch.Tensor]]:
+        for g, group in enumerate(optimizer.param_groups):
+            for i, parameter in enumerate(group["params"]):
+                yield self._names.get(id(parameter), f"group{g}.{i}"), parameter
+
+    def options(self) -> Dict[str, torch.Tensor]:
+        """Learning rates and what else is a number in the groups of the optimizers: "SGD.0.lr"."""
+        found = {}
+        for name, optimizer in self._optimizers:
+            for g, group in enumerate(optimizer.param_groups):
+                for key, value in group.items():
+                    if key == "params":
+                        continue
+                    if isinstance(value, (bool, int, float)):
+                        found[f"{name}.{g}.{key}"] = torch.tensor(value, dtype=torch.float64)
+                    elif isinstance(value, torch.Tensor):
+                        found[f"{name}.{g}.{key}"] = value.detach().clone()
+                    elif isinstance(value, (tuple, list)) and all(isinstance(v, (int, float)) for v in value):
+                        found[f"{name}.{g}.{key}"] = torch.tensor(value, dtype=torch.float64)
+        return found
+
+    def flags(self) -> Tuple[Dict[str, torch.Tensor], Dict[str, torch.Tensor]]:
+        """Whether modules are in training mode, and parameters want gradients."""
+        training = {name or type(module).__name__: torch.tensor(module.training) for name, module in self.modules()}
+        requires_grad = {name: torch.tensor(p.requires_grad) for name, p in self.parameters().items()}
+        return training, requires_grad

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# torch_command_test.sh TORCHRUN PROGRAM: `python -m optim_test_tools PROGRAM` of a program of which no line was changed, alone
+# and by torchrun, learns what the program does, and leaves a run directory.
+set -euo pipefail
+torchrun=$PWD/$1 program=$PWD/$2
+cd "$TEST_TMPDIR"
+die() { echo "torch_command_test: $*"; tail -n 40 ./*.log; exit 1; }
+learned() { grep -ao 'learned.*' "$1" | sort; }
+
+python3 -P "$program" > plain.log 2>&1 || die "the program failed"
+python3 -P -m optim_test_tools "$program" > observed.log 2>&1 || die "the program failed under observation"
+[[ $(learned plain.log) == "$(learned observed.log)" ]] || die "observation changed what is learned"
+grep -q 'forward' observed.log && [[ -s ott_runs/torch_program_for_test/cluster_stats.json ]] || die "no statistics"
+
+"$torchrun" 2 python3 -P "$program" > plain2.log 2>&1 || die "the program failed by torchrun"
+"$torchrun" 2 env OTT_RUN_DIR=run2 python3 -P -m optim_test_tools "$program" > observed2.log 2>&1 ||
+  die "the program failed by torchrun under observation"
+[[ $(learned plain2.log | wc -l) == 2 && $(learned plain2.log) == "$(learned observed2.log)" ]] ||
+  die "observation changed what two ranks learn"
+[[ $(grep -c '2 of 2 ranks' observed2.log) == 1 && -s run2/rank_00001/flight ]] || die "not one report of two ranks"
+grep -q 'cross-check of replicas: 1 check, all equal bit for bit' observed2.log || die "replicas were not checked"
+
+! python3 -P -m optim_test_tools "$program" fail > failed.log 2>&1 || die "a failure was lost"
+grep -q "KeyError: 'as planned'" failed.log || die "the program's exception was lost"

@@ -1,0 +1,352 @@
+"""Small trainings on two ranks, each run as it is and again under observation: the bits must be the same, and what was
+observed is looked at. Runs under PyTorch 1.13 as under 2.13; what only one of them has is left out under the other."""
+
+import glob
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+import warnings
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import optim_test_tools as ott
+
+warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+RANK, WORLD = dist.get_rank(), dist.get_world_size()
+IS_2 = int(torch.__version__.split(".")[0]) >= 2
+DIRECTORY = os.path.join(os.environ.get("TEST_TMPDIR", tempfile.gettempdir()), f"torch_{os.environ['MASTER_PORT']}")
+
+
+class Block(nn.Module):
+    def __init__(self, recompute=None):
+        super().__init__()
+        self.recompute = recompute
+        self.inner = nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Dropout(0.2))
+        self.head = nn.Linear(16, 4)
+
+    def forward(self, x):
+        if self.recompute is None:
+            return self.head(self.inner(x))
+        from torch.utils.checkpoint import checkpoint
+
+        return self.head(checkpoint(self.inner, x, use_reentrant=self.recompute))
+
+
+def make(recompute=None, **ddp):
+    torch.manual_seed(3)
+    model = nn.parallel.DistributedDataParallel(Block(recompute), **ddp)
+    torch.manual_seed(10 + RANK)
+    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+def batches(number, workers=0):
+    data = torch.utils.data.TensorDataset(torch.randn(number * 4, 16), torch.randint(4, (number * 4,)))
+    return torch.utils.data.DataLoader(data, batch_size=4, num_workers=workers, shuffle=True)
+
+
+def digest(*models):
+    held = [p for model in models for p in model.parameters()] + [torch.get_rng_state()]
+    held = [p.to_local() if hasattr(p, "to_local") else p for p in held]
+    return hashlib.sha256(b"".join(p.detach().contiguous().numpy().tobytes() for p in held)).hexdigest()
+
+
+def loss_of(model, batch):
+    x, y = batch
+    return nn.functional.cross_entropy(model(x), y)
+
+
+class Observed:
+    """A run under observation, and what it left."""
+
+    def __init__(self, name, config=None):
+        self.dir = os.path.join(DIRECTORY, name)
+        self.config = {"stopwatch": {}, "run_dir": self.dir, **(config or {})}
+
+    def __enter__(self):
+        ott.torch.observe(config=self.config)
+        return self
+
+    def __exit__(self, *exception):
+        ott.torch.finish()
+        dist.barrier()
+
+    def measurements(self):
+        with open(os.path.join(self.dir, f"rank_{RANK:05d}", "stopwatch.json"), encoding="utf-8") as file:
+            stats = json.load(file)
+        return int(stats["num_measured_iters"]), {m["name"]: int(m["per_interval"]["count"]) for m in stats["measurements"]}
+
+
+class TorchTest(unittest.TestCase):
+    def check(self, name, train, iterations, config=None, **counts):
+        """Trains as it is and observed; iterations and measurements must be as often as said."""
+        alone = train()
+        observed = Observed(name, config)
+        with observed:
+            again = train()
+        self.assertEqual(alone, again, "observation changed the training")
+        measured, names = observed.measurements()
+        self.assertEqual(measured, iterations)
+        for measurement, count in counts.items():
+            self.assertEqual(names.get(measurement.replace("__", "."), 0), count, (measurement, names))
+        self.assertTrue(os.path.getsize(os.path.join(observed.dir, f"rank_{RANK:05d}", "flight")) > 0)
+        return observed
+
+    def test_parts_of_an_iteration_are_named(self):
+        def train():
+            model, optimizer = make()
+            for i, batch in enumerate(batches(5)):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+                optimizer.step()
+                if i == 2:
+                    model.eval()
+                    with torch.no_grad():
+                        model(batch[0])
+                    model.train()
+                    torch.save(model.module.state_dict(), os.path.join(DIRECTORY, f"checkpoint{RANK}"))
+            return digest(model)
+
+        self.check(
+            "parts", train, 5, forward=5, backward=5, clipping=5, optimizer=5, evaluation=1, checkpoint=1, dist__gradients=5
+        )
+        with open(os.path.join(DIRECTORY, f"checkpoint{RANK}"), "rb") as file:
+            self.assertNotIn(b"optim_test_tools", file.read())
+
+    def test_micro_steps_are_of_one_iteration(self):
+        def train():
+            model, optimizer = make()
+            for i, batch in enumerate(batches(6)):
+                if i % 3 < 2:
+                    with model.no_sync():
+                        loss_of(model, batch).backward()
+                    continue
+                loss_of(model, batch).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            return digest(model)
+
+        self.check("accumulation", train, 2, forward=6, backward=6, optimizer=2, dist__gradients=2)
+
+    def test_recomputed_forward_passes_are_part_of_the_backward_pass(self):
+        for reentrant in (False, True):
+
+            def train():
+                model, optimizer = make(reentrant, find_unused_parameters=False)
+                for batch in batches(3):
+                    x = batch[0].requires_grad_()
+                    optimizer.zero_grad()
+                    loss_of(model, (x, batch[1])).backward()
+                    optimizer.step()
+                return digest(model)
+
+            self.check(f"recomputation{reentrant}", train, 3, forward=3, backward=3)
+
+    def test_closures_of_an_optimizer(self):
+        def train():
+            torch.manual_seed(4)
+            model = Block()
+            optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+            for batch in batches(3):
+
+                def closure():
+                    optimizer.zero_grad()
+                    loss = loss_of(model, batch)
+                    loss.backward()
+                    return loss
+
+                optimizer.step(closure)
+            return digest(model)
+
+        self.check("closures", train, 3, optimizer=3)
+
+    def test_an_exception_in_the_loop_is_the_trainings_own(self):
+        def train():
+            torch.manual_seed(5)
+            model = Block()
+            optimizer = torch.optim.Adam(model.parameters())
+            caught = 0
+            for i, batch in enumerate(batches(6)):
+                try:
+                    optimizer.zero_grad()
+                    loss_of(model, (batch[0][:, : 8 if i == 3 else 16], batch[1])).backward()
+                except RuntimeError:
+                    caught += 1
+                    continue
+                optimizer.step()
+            self.assertEqual(caught, 1)
+            return digest(model)
+
+        self.check("exceptions", train, 5, forward=6, backward=5, optimizer=5)
+
+    def test_workers_of_a_loader(self):
+        def train():
+            model, optimizer = make()
+            for batch in batches(4, workers=1):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check("workers", train, 4, forward=4)
+
+    def test_an_iteration_ends_with_the_last_of_several_optimizers(self):
+        def train():
+            torch.manual_seed(6)
+            first, second = Block(), Block()
+            optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (first, second)]
+            for batch in batches(4):
+                for model, optimizer in zip((first, second), optimizers):
+                    optimizer.zero_grad()
+                    loss_of(model, batch).backward()
+                    optimizer.step()
+            return digest(first, second)
+
+        # The first iteration ends as a second training pass begins, and has the first optimizer alone.
+        observed = self.check("several", train, 5, config={"dump": {"iterations": {"list": [1]}}}, optimizer=8)
+        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
+        self.assertIn("Block.head.weight", tensors["parameters"])
+        self.assertIn("head.weight", tensors["parameters"])
+
+    def test_mixed_precision(self):
+        def train():
+            model, optimizer = make()
+            scaler = None
+            if hasattr(torch, "amp") and hasattr(torch.amp, "GradScaler"):
+                scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+            for i, batch in enumerate(batches(4)):
+                optimizer.zero_grad()
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    loss = loss_of(model, batch)
+                if scaler is None:
+                    loss.backward()
+                    optimizer.step()
+                    continue
+                # The scaler leaves out the step of an infinite gradient.
+                scaler.scale(loss * (float("inf") if i == 1 else 1.0)).backward()
+                scaler.step(optimizer)
+                scaler.update()
+            return digest(model)
+
+        self.check("mixed", train, 4, backward=4)
+
+    def test_every_collective_is_measured_with_its_group(self):
+        def train():
+            torch.manual_seed(7)
+            model = Block()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            alone = [dist.new_group([rank]) for rank in range(WORLD)][RANK]
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                works = [dist.all_reduce(p.grad, async_op=True) for p in model.parameters()]
+                for work in works:
+                    work.wait()
+                dist.broadcast(batch[0], 0)
+                dist.barrier()
+                dist.all_reduce(torch.ones(2), group=alone)
+                if RANK == 0:
+                    dist.send(torch.ones(3), 1)
+                elif RANK == 1:
+                    dist.recv(torch.ones(3), 0)
+                gathered = [None] * WORLD
+                dist.all_gather_object(gathered, RANK)
+                optimizer.step()
+            return digest(model)
+
+        counts = {"dist.all_reduce (async)": 12, f"dist.all_reduce of ranks {RANK}": 3, "dist.send": 3 if RANK == 0 else 0}
+        self.check("collectives", train, 3, dist__wait=12, dist__broadcast=3, dist__barrier=3, dist__all_gather_object=3, **counts)
+
+    def test_state_that_is_no_tensor_is_dumped_and_compared(self):
+        def train():
+            model, optimizer = make()
+            for i, batch in enumerate(batches(3)):
+                if i == 2 and RANK == 1:
+                    optimizer.param_groups[0]["lr"] = 0.05
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return None
+
+        config = {
+            "dump": {"iterations": {"list": [1]}},
+            "cross_check": {"iterations": {}, "replicated": ["state.*", "parameters.*"], "distinct": ["data.*"]},
+        }
+        observed = self.check("state", train, 3, config=config)
+        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "numpy").tensors
+        self.assertEqual(float(tensors["state"]["options"]["SGD.0.lr"]), 0.1)
+        self.assertTrue(tensors["state"]["training"]["inner.2"])
+        self.assertEqual(int(tensors["state"]["counts"]["reductions"]), 2)
+        self.assertEqual(tensors["optimizer"]["head.bias"]["momentum_buffer"].shape, (4,))
+        for name in ("head.weight", "inner.0.bias"):
+            self.assertIn(name, tensors["grads"])
+            self.assertIn(name, tensors["parameters"])
+        self.assertIn("torch", tensors["rng"])
+        self.assertIn("0", tensors["loss"])
+        verdicts = []
+        for path in glob.glob(os.path.join(observed.dir, "rank_00000", "cross_check.jsonl")):
+            with open(path, encoding="utf-8") as file:
+                verdicts = [json.loads(line) for line in file]
+        wrong = [v for v in verdicts if "DIFFER" in v["outcome"]]
+        self.assertEqual({int(v["iteration"]) for v in wrong}, {2}, verdicts)
+        self.assertIn("state.options.SGD.0.lr", json.dumps(wrong))
+
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
+    def test_compiling_breaks_no_graph(self):
+        import torch._dynamo
+
+        def train():
+            torch._dynamo.reset()
+            torch._dynamo.utils.counters.clear()
+            torch.manual_seed(8)
+            model = Block()
+            whole, inner = torch.compile(model, backend="eager"), Block()
+            inner.inner.compile(backend="eager")
+            optimizer = torch.optim.SGD([*model.parameters(), *inner.parameters()], lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                (loss_of(whole, batch) + loss_of(inner, batch)).backward()
+                optimizer.step()
+            counters = torch._dynamo.utils.counters
+            return digest(model, inner), dict(counters["graph_break"]), dict(counters["frames"]), dict(counters["stats"])
+
+        self.check("compiled", train, 3, forward=6, backward=3)
+
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no FSDP2")
+    def test_fsdp2(self):
+        from torch.distributed.fsdp import fully_shard
+
+        def train():
+            torch.manual_seed(9)
+            model = Block()
+            fully_shard(model.inner)
+            fully_shard(model)
+            torch.manual_seed(20 + RANK)
+            optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+                optimizer.step()
+            return digest(model)
+
+        observed = self.check("fsdp2", train, 3, config={"dump": {"iterations": {"list": [1]}}}, forward=3, backward=3)
+        _, names = observed.measurements()
+        self.assertTrue(any("all_gather" in name for name in names), names)
+        self.assertTrue(any("reduce_scatter" in name for name in names), names)
+
+
+if __name__ == "__main__":
+    if RANK == 0:
+        shutil.rmtree(DIRECTORY, ignore_errors=True)
+        os.makedirs(DIRECTORY)
+    dist.barrier()
+    unittest.main(verbosity=2 if RANK == 0 else 0, failfast=os.environ.get("FF") is not None)
