@@ -11,6 +11,7 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -89,6 +90,9 @@ class TrainingRun {
 
   // Counted from config.start_iteration, which is 0 for a training from its beginning.
   int64_t iteration() const { return iteration_; }
+
+  // The run directory that this run got, which may be an attempt_N of the configured one; empty: none.
+  const std::string& run_dir() const { return config_.run_dir(); }
 
   // This rank's clock against rank 0's, estimated in Start() and again where statistics are gathered; null
   // with an empty Config.

@@ -190,6 +190,7 @@ class Run {
 
   int64_t iteration() const { return Get().iteration(); }
   bool diverged() const { return Get().diverged(); }
+  std::string run_dir() const { return Get().run_dir(); }
 
   // f(verdict as JSON, as text)
   void SetOnDivergence(py::function f) {
@@ -287,6 +288,7 @@ void DefineRun(py::module_& module) {
       .def("close", &Run::Close)
       .def_property_readonly("iteration", &Run::iteration)
       .def_property_readonly("diverged", &Run::diverged)
+      .def_property_readonly("run_dir", &Run::run_dir)
       .def("set_on_divergence", &Run::SetOnDivergence)
       .def("set_on_hang", &Run::SetOnHang);
 }

@@ -119,6 +119,11 @@ class TrainingRun:
         return self._run.iteration
 
     @property
+    def run_dir(self) -> str:
+        """The run directory that this run got, which may be an attempt_N of the configured one; empty: none."""
+        return self._run.run_dir
+
+    @property
     def diverged(self) -> bool:
         """Whether a cross-check found a difference, or could not be made, on any rank so far."""
         return self._run.diverged

@@ -80,9 +80,13 @@ class Collectives:
             self._inside = True
             try:
                 with _ott.Scope(measurement):
-                    return original(*args, **kwargs)
+                    result = original(*args, **kwargs)
             finally:
                 self._inside = False
+            operations = self._observer.operations
+            if operations.is_on and not kwargs.get("async_op") and name not in _PEERS:
+                operations.add(name.strip("_"), "collective", "", [], list(_hooks.tensors_in(list(args[:2]))))
+            return result
 
         return call
 
@@ -180,11 +184,12 @@ class Collectives:
                 self._gradients_wait = True
                 self._observer.stopwatch.start(GRADIENTS)
 
-    def end_reductions(self) -> None:
-        """Called as a backward pass has ended, in whichever way."""
-        if self._gradients_wait:
-            self._gradients_wait = False
+    def end_reductions(self) -> bool:
+        """Called as a backward pass has ended, in whichever way. Whether gradients were reduced in it."""
+        reduced, self._gradients_wait = self._gradients_wait, False
+        if reduced:
             self._observer.stopwatch.end(GRADIENTS)
+        return reduced
 
 
 def _first_tensor(future: Any) -> torch.Tensor:

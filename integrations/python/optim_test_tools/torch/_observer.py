@@ -21,6 +21,8 @@ from .._run import TrainingRun, ranks
 from .._stopwatch import Stopwatch
 from . import _hooks
 from ._collectives import Collectives, group_ranks
+from ._operations import Operations
+from ._stacks import write as write_stacks
 from ._state import Models, digest, rng_digests
 
 # torch.optim hides it.
@@ -75,6 +77,7 @@ class Observer:
         self.dumper = TensorDumper()
         self.models = Models()
         self.collectives = Collectives(self)
+        self.operations = Operations(self.models)
         # The part that is open, and whether it is one that fills a gap, to be ended by the next one.
         self._part: Optional[Any] = None
         self._part_is_gap = False
@@ -177,10 +180,14 @@ class Observer:
             job = self._ranks()
             config = self._make_config(root, job.size)
             self._run = TrainingRun(config, job)
+            self._run.on_hang(self._keep_stacks)
         except Exception as error:  # noqa: BLE001  the training goes on
             self.fail(error)
             return
+        if root is not None:
+            self.models.add_model(root)
         self._offer_parameters()
+        self._log_operations()
         self._begin_gap()
 
     def _ranks(self) -> Any:
@@ -238,6 +245,7 @@ class Observer:
         if self._stepped:
             self._finish_iteration()
         self._end_part()
+        self.operations.end()
         assert self._run is not None
         self._run.finish()
 
@@ -245,6 +253,7 @@ class Observer:
         """Takes everything back; the run directory stays."""
         self._patches.remove()
         if self._run is not None and os.getpid() == self._process:
+            self.operations.end()
             self._end_part()
             self._run.close()
             self._run = None
@@ -260,10 +269,12 @@ class Observer:
             self._end_part()
         self._part = _ott.Scope(name)
         self._part.__enter__()
+        self.operations.phase = name
         return True
 
     def _end_part(self) -> None:
         part, self._part, self._part_is_gap = self._part, None, False
+        self.operations.phase = ""
         if part is not None:
             part.__exit__(None, None, None)
 
@@ -345,19 +356,22 @@ class Observer:
 
     def _begin_training_forward(self, module: Any, args: Any, kwargs: Dict[str, Any]) -> None:
         self.models.add_model(module)
+        self.operations.name_models()
         ddp = _hooks.find_ddp(module)
         if ddp is not None:
             self.collectives.attach(ddp)
+        inputs = list(_hooks.tensors_in([args, kwargs])) or list(_hooks.tensors_in(self._batch))
+        self.operations.add("batch", "load", "", [], inputs)
         if not self.dumper.active:
             return
-        inputs = list(_hooks.tensors_in([args, kwargs])) or list(_hooks.tensors_in(self._batch))
-        if inputs:
-            self._add(f"data.batch.{self._micro_step}", digest(*inputs))
-        if self._micro_step == 0:
-            training, requires_grad = self.models.flags()
-            self._add("state.training", training)
-            self._add("state.requires_grad", requires_grad)
-            self._add("rng", rng_digests())
+        with self.operations.paused():
+            if inputs:
+                self._add(f"data.batch.{self._micro_step}", digest(*inputs))
+            if self._micro_step == 0:
+                training, requires_grad = self.models.flags()
+                self._add("state.training", training)
+                self._add("state.requires_grad", requires_grad)
+                self._add("rng", rng_digests())
 
     # Backward passes.
 
@@ -374,7 +388,10 @@ class Observer:
             return original(*args, **kwargs)
         finally:
             if began:
-                self.collectives.end_reductions()
+                if self.collectives.end_reductions():
+                    for name, parameter in self.models.parameters().items():
+                        if parameter.grad is not None:
+                            self.operations.add("reduce_gradient", "collective", name, [], [parameter.grad])
                 self._end()
 
     @_guarded
@@ -425,9 +442,12 @@ class Observer:
             self._say_unused_checkpoint()
             if self.dumper.active:
                 self._add("grads", self.models.gradients(optimizer))
-            # A closure's passes are parts of their own.
             self._before_forward = False
             self._begin("optimizer")
+            if self.operations.is_on:
+                with self.operations.paused():
+                    parameters, state = self.models.updated(optimizer), self.models.optimizer_state()
+                self.operations.begin_updates(type(optimizer).__name__, parameters, state)
         self._in_step += 1
 
     @_guarded
@@ -437,6 +457,7 @@ class Observer:
         self._in_step -= 1
         if self._in_step > 0:
             return
+        self.operations.end_updates()
         self._end_part()
         self._end_iteration_after(optimizer)
 
@@ -469,6 +490,7 @@ class Observer:
     def _finish_iteration(self) -> None:
         self._last_optimizer = weakref.ref(self._stepped[-1])
         self._end_part()
+        self.operations.end()
         if self.dumper.active:
             self._add_state()
         self._stepped = []
@@ -482,17 +504,28 @@ class Observer:
         except Error as error:
             self.say(str(error))
         self._before_forward = True
+        self._log_operations()
         self._begin_gap()
+
+    def _log_operations(self) -> None:
+        if _ott.logs_operations() and not self.operations.is_on:
+            self.operations.begin()
+
+    # On a thread of the watchdog.
+    def _keep_stacks(self, verdict: Dict[str, Any]) -> None:
+        assert self._run is not None
+        rank = self._run.ranks.rank
+        texts = write_stacks(os.path.join(self._run.run_dir, f"rank_{rank:05d}", "stacks.txt"))
+        if rank in verdict.get("culprits", []):
+            print(f"ott: rank {rank} stands here, {texts[0]}", file=sys.stderr, flush=True)
 
     # Tensors.
 
     def _add(self, path: str, data: Any) -> None:
-        if isinstance(data, dict):
-            data = {name: _plain(value) for name, value in data.items()}
-        else:
+        with self.operations.paused():
             data = _plain(data)
-        if not isinstance(data, dict) or data:
-            self.dumper.add(path, data, "binary")
+            if not isinstance(data, dict) or data:
+                self.dumper.add(path, data, "binary")
 
     def _add_state(self) -> None:
         self._add("state.options", self.models.options())

@@ -95,6 +95,10 @@ class Models:
             name: parameter.grad for name, parameter in self._parameters_of(optimizer) if parameter.grad is not None
         }
 
+    def updated(self, optimizer: torch.optim.Optimizer) -> Dict[str, torch.Tensor]:
+        """The parameters that the optimizer changes."""
+        return dict(self._parameters_of(optimizer))
+
     def optimizer_state(self) -> Dict[str, Dict[str, Any]]:
         """By parameter, and of that by the optimizer's own names: "exp_avg"."""
         found: Dict[str, Dict[str, Any]] = {}

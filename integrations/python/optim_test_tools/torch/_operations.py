@@ -1,0 +1,177 @@
+"""The log of operations, in the iterations that `op_log` of the configuration selects: each operation of PyTorch with its
+module and the line of the program that called it, for `ott origin`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .. import _ott
+from . import _hooks
+
+# What holds whatever lay there before, and what is no computation.
+_LEFT_OUT = ("aten::empty", "aten::new_empty", "aten::_local_scalar_dense", "aten::is_pinned")
+# What writes their first argument and does not read it.
+_WRITERS = {"bernoulli_", "copy_", "exponential_", "fill_", "normal_", "random_", "uniform_", "zero_"}
+_OWN_FOLDERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Operations:
+    """Logs from begin() to end(), which are called around each iteration that is selected."""
+
+    def __init__(self, models: Any):
+        self._models = models
+        self._mode: Optional[_Mode] = None
+        self._hooks: List[Any] = []
+        self._names: Dict[int, str] = {}
+        # Of the modules whose forward pass is open.
+        self.modules: List[str] = []
+        self.phase = ""
+        self._updates: List[Tuple[Any, List[Any]]] = []
+
+    @property
+    def is_on(self) -> bool:
+        return self._mode is not None
+
+    def begin(self) -> None:
+        self._names = {id(module): name for name, module in self._models.modules()}
+        self.modules = []
+        always = {"always_call": True} if _hooks.has_always_call() else {}
+        module_hooks = torch.nn.modules.module
+        self._hooks = [
+            module_hooks.register_module_forward_pre_hook(self._enter),
+            module_hooks.register_module_forward_hook(self._leave, **always),
+        ]
+        self._mode = _Mode(self)
+        self._mode.__enter__()
+
+    def end(self) -> None:
+        mode, self._mode = self._mode, None
+        if mode is not None:
+            mode.__exit__(None, None, None)
+        while self._hooks:
+            self._hooks.pop().remove()
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leaves out what the observation itself computes."""
+        if self._mode is None:
+            yield
+            return
+        was, self._mode.logs = self._mode.logs, False
+        try:
+            yield
+        finally:
+            if self._mode is not None:
+                self._mode.logs = was
+
+    def name_models(self) -> None:
+        """Of models that came since begin()."""
+        if self.is_on:
+            self._names = {id(module): name for name, module in self._models.modules()}
+
+    def _enter(self, module: Any, args: Any) -> None:
+        if not _hooks.is_compiling():
+            self.modules.append(self._names.get(id(module), self.modules[-1] if self.modules else ""))
+
+    def _leave(self, module: Any, args: Any, output: Any) -> None:
+        if not _hooks.is_compiling() and self.modules:
+            self.modules.pop()
+
+    def add(self, name: str, role: str, module: str, inputs: List[Any], outputs: List[Any]) -> None:
+        """An operation that is seen as a whole: a batch that was loaded, gradients that were reduced."""
+        if not self.is_on:
+            return
+        with self.paused():
+            file, line = caller()
+            operation = _ott.Operation(name, role, module, self.phase, file, line, [_plain(t) for t in inputs])
+            operation.set_outputs([_plain(t) for t in outputs])
+            operation.close()
+
+    # An optimizer's step is an update of each parameter, whatever it is computed by.
+
+    def begin_updates(self, name: str, parameters: Dict[str, Any], state: Dict[str, Dict[str, Any]]) -> None:
+        if self._mode is None:
+            return
+        self._mode.logs = False
+        file, line = caller()
+        for parameter_name, parameter in parameters.items():
+            held = [parameter, *(t for t in state.get(parameter_name, {}).values() if t.numel() > 1)]
+            inputs = held if parameter.grad is None else [parameter.grad, *held]
+            operation = _ott.Operation(
+                name.lower(), "update", parameter_name, "update", file, line, [_plain(t) for t in inputs]
+            )
+            self._updates.append((operation, [parameter]))
+
+    def end_updates(self) -> None:
+        while self._updates:
+            operation, outputs = self._updates.pop()
+            operation.set_outputs([_plain(t) for t in outputs])
+            operation.close()
+        if self._mode is not None:
+            self._mode.logs = True
+
+
+class _Mode(TorchDispatchMode):
+    def __init__(self, operations: Operations):
+        super().__init__()
+        self.logs = True
+        self._operations = operations
+        # Of operations of the forward pass, by the number that their nodes of the backward pass have.
+        self._places: Dict[int, Tuple[str, str, int]] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not self.logs or not _is_logged(func):
+            return func(*args, **kwargs)
+        module, file, line = self._place()
+        name = func._schema.name.split("::")[-1]
+        inputs = [_plain(tensor) for tensor in _hooks.tensors_in([args[1:] if name in _WRITERS else args, kwargs])]
+        operation = _ott.Operation(name, "operation", module, self._operations.phase, file, line, inputs)
+        try:
+            result = func(*args, **kwargs)
+            operation.set_outputs([_plain(tensor) for tensor in _hooks.tensors_in(result)])
+            return result
+        finally:
+            operation.close()
+
+    def _place(self) -> Tuple[str, str, int]:
+        """The module and the line of the program; in a backward pass those of the operation it is of."""
+        if hasattr(torch._C, "_current_autograd_node"):
+            node = torch._C._current_autograd_node()
+            if node is not None:
+                number = node._sequence_nr() if hasattr(node, "_sequence_nr") else -1
+                return self._places.get(number, ("", *caller()))
+        modules = self._operations.modules
+        place = (modules[-1] if modules else "", *caller())
+        if hasattr(torch.autograd, "_get_sequence_nr"):
+            self._places[torch.autograd._get_sequence_nr() - 1] = place
+        return place
+
+
+def _is_logged(func: Any) -> bool:
+    schema = func._schema
+    if not schema.name.startswith("aten::") or schema.name.startswith(_LEFT_OUT):
+        return False
+    # A view computes nothing.
+    return not any(r.alias_info is not None and not r.alias_info.is_write for r in schema.returns)
+
+
+def _plain(tensor: Any) -> Any:
+    held = _hooks.local(tensor).detach()
+    return held if held.layout == torch.strided else held.to_dense()
+
+
+def caller() -> Tuple[str, int]:
+    """The innermost line that is neither PyTorch's nor this package's."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith("<"):
+        return "", 0
+    return frame.f_code.co_filename, frame.f_lineno
