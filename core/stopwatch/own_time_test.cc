@@ -111,6 +111,27 @@ TEST_F(OwnTimeTest, TheSameOfMeasurementsThatAreStartedAndEndedByCalls) {
   EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.005, 1e-6);
 }
 
+TEST_F(OwnTimeTest, CollectivesThatOverlapAreSubtractedOnce) {
+  const StopwatchStats stats = Train([&] {
+    stopwatch_.Start("backward");
+    Pass(5);
+    stopwatch_.Start("allreduce");
+    Pass(7);
+    stopwatch_.Start("inner_allreduce");
+    Pass(3);
+    stopwatch_.End("allreduce");
+    Pass(4);
+    stopwatch_.End("inner_allreduce");
+    stopwatch_.End("backward");
+  });
+  EXPECT_NEAR(Own(stats, "backward").all().seconds(), 0.005, 1e-6);
+  EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.005, 1e-6);
+  const std::vector<StopwatchArrivals> arrivals = stopwatch_.TakeArrivals();
+  ASSERT_EQ(arrivals.size(), 2u);
+  EXPECT_EQ(arrivals[0].arrivals.back().inside, 10'000'000);
+  EXPECT_EQ(arrivals[1].arrivals.back().inside, 7'000'000);
+}
+
 TEST_F(OwnTimeTest, TimeWithoutACpuIsNobodysWork) {
   const StopwatchStats stats = Train([&] {
     {

@@ -167,7 +167,7 @@ void StopwatchCore::BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookSt
 
 void StopwatchCore::AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests) {
   const uint32_t hooks = std::exchange(state.hooks, 0);
-  if ((hooks & kCollectiveHook) != 0) EndCollective(state, nests);
+  if ((hooks & kCollectiveHook) != 0) EndCollective(measurement, state, (hooks & kArrivalHook) != 0, nests);
   if ((hooks & kWatchHook) != 0) EndWatching(measurement, state);
   if ((hooks & kCpuUsageHook) != 0) EndCpuUsage();
   if ((hooks & kNvtxHook) == 0) return;
@@ -200,7 +200,7 @@ void StopwatchCore::EndCpuUsage() {
   cpu_usage_.Add(cpu_usage_start_, environment_.read_cpu_times().value_or(cpu_usage_start_));
 }
 
-void StopwatchCore::AddArrival(StopwatchMeasurement& measurement, const StopwatchHookState& state) {
+void StopwatchCore::AddArrival(StopwatchMeasurement& measurement, StopwatchHookState& state) {
   StopwatchArrivals::Arrival arrival;
   arrival.nanoseconds = state.arrival;
   if (state.times.has_value()) {
@@ -221,6 +221,7 @@ void StopwatchCore::AddArrival(StopwatchMeasurement& measurement, const Stopwatc
     while (!arrivals.empty() && arrivals.front().iteration == oldest) arrivals.pop_front();
   }
   arrivals.push_back(arrival);
+  state.arrival_number = measurement.num_arrivals++;
 }
 
 std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {

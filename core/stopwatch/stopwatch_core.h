@@ -71,7 +71,9 @@ struct StopwatchHookState {
   std::optional<ThreadTimes> times;
   uint64_t taken_in_collectives = 0;
   uint64_t collective_start = 0;
+  // When the interval's arrival was, and how many the measurement had before it.
   int64_t arrival = 0;
+  uint64_t arrival_number = 0;
 };
 
 // All there is of one name, for all threads.
@@ -120,6 +122,8 @@ struct StopwatchMeasurement {
 
   // Guarded by the mutex of arrivals; of collective measurements only.
   std::optional<std::deque<StopwatchArrivals::Arrival>> arrivals;
+  // That there were, of which `arrivals` are the last.
+  uint64_t num_arrivals = 0;
 };
 
 // One measurement on one thread inside one other measurement.
@@ -170,6 +174,9 @@ struct StopwatchThread {
   // Used by the thread alone: collective scopes that run, and its times in those of this iteration, at the
   // end of the last iteration, and when it last came to a collective measurement.
   int num_collectives = 0;
+  // When the last one ended, and its times then: of those that overlap, what is before that counts already.
+  uint64_t last_collective_end = 0;
+  ThreadTimes at_collective_end;
   ThreadTimes in_collectives;
   std::optional<ThreadTimes> at_iteration;
   std::optional<ThreadTimes> at_arrival;
@@ -251,10 +258,12 @@ class StopwatchCore {
   void BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state);
   void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
   void Synchronize() const;
-  void AddArrival(StopwatchMeasurement& measurement, const StopwatchHookState& state);
+  void AddArrival(StopwatchMeasurement& measurement, StopwatchHookState& state);
   std::optional<ThreadTimes> ReadTimes() const;
   void BeginCollective(StopwatchHookState& state, bool nests);
-  void EndCollective(const StopwatchHookState& state, bool nests);
+  // has_arrival: whether AddArrival() was called.
+  void EndCollective(StopwatchMeasurement& measurement, const StopwatchHookState& state, bool has_arrival,
+                     bool nests);
   void AddWaiting(StopwatchThread& thread, uint64_t picoseconds);
   void BeginWatching(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
   void EndWatching(StopwatchMeasurement& measurement, const StopwatchHookState& state);

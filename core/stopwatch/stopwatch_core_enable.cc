@@ -115,6 +115,8 @@ void StopwatchCore::Disable() {
     const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
     for (StopwatchThread* thread : threads_.all()) {
       Renew(thread->root.intervals);
+      thread->last_collective_end = 0;
+      thread->at_collective_end = {};
       thread->in_collectives = {};
       thread->at_iteration.reset();
       thread->at_arrival.reset();

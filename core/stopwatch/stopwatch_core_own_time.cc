@@ -37,32 +37,43 @@ void StopwatchCore::BeginCollective(StopwatchHookState& state, bool nests) {
   // One that is started and ended by calls may end on another thread.
   if (nests) ++thread.num_collectives;
   state.times.reset();
-  if (state.thread != nullptr) {
-    state.times = ReadTimes();
-    state.collective_start = clock_.Ticks();
-  }
+  if (state.thread != nullptr) state.times = ReadTimes();
+  state.collective_start = clock_.Ticks();
   const std::lock_guard<std::mutex> lock(arrivals_mutex_);
   if (num_collectives_++ == 0) waiting_since_ = clock_.Ticks();
 }
 
-void StopwatchCore::EndCollective(const StopwatchHookState& state, bool nests) {
+void StopwatchCore::EndCollective(StopwatchMeasurement& measurement, const StopwatchHookState& state,
+                                  bool has_arrival, bool nests) {
   StopwatchThread& thread = threads_.Get();
   const uint64_t now = clock_.Ticks();
   {
     const std::lock_guard<std::mutex> lock(arrivals_mutex_);
     if (--num_collectives_ == 0) waiting_ += Since(waiting_since_, now);
+    const size_t size = measurement.arrivals ? measurement.arrivals->size() : 0;
+    const uint64_t num_since = measurement.num_arrivals - state.arrival_number;
+    // Else it was taken while it ran.
+    if (has_arrival && num_since <= size) {
+      StopwatchArrivals::Arrival& arrival = (*measurement.arrivals)[size - num_since];
+      arrival.inside = static_cast<int64_t>(Since(state.collective_start, now) / kPicosecondsPerNanosecond);
+    }
   }
   if (nests) --thread.num_collectives;
   if (state.thread != &thread) return;
+  // Those that are started and ended by calls may overlap: each counts from where the last one ended.
   if (state.times.has_value()) {
     if (const std::optional<ThreadTimes> times = ReadTimes(); times.has_value()) {
-      const ThreadTimes inside = *times - *state.times;
+      const ThreadTimes since = {std::max(state.times->on_cpu, thread.at_collective_end.on_cpu),
+                                 std::max(state.times->taken, thread.at_collective_end.taken)};
+      const ThreadTimes inside = *times - since;
       thread.in_collectives.on_cpu += inside.on_cpu;
       thread.in_collectives.taken += inside.taken;
       thread.taken_in_vain += Less(inside.taken, kMaxLateExitNanoseconds);
+      thread.at_collective_end = *times;
     }
   }
-  AddWaiting(thread, Since(state.collective_start, now));
+  AddWaiting(thread, Since(std::max(state.collective_start, thread.last_collective_end), now));
+  thread.last_collective_end = now;
 }
 
 // To all measurements that a collective one is inside of.

@@ -103,6 +103,8 @@ struct StopwatchArrivals {
     // Nanoseconds without a CPU inside of the collective measurement before, beyond what may have made the
     // thread leave it late: it waited there anyway.
     int64_t taken_in_vain = 0;
+    // How long the thread then was inside, in nanoseconds; nullopt while it is.
+    std::optional<int64_t> inside = std::nullopt;
   };
 
   std::string name;
