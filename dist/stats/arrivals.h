@@ -29,13 +29,6 @@ inline constexpr double kHoldUpIterationShare = 0.02;
 // seconds, as a standard deviation.
 inline constexpr double kExpectedLateness = 2e-6;
 
-// A rank has a hiccup where all wait for it at least kHiccupSeconds and this share of a mean iteration.
-// Hiccups are named if there are at least kMinHiccups, in few of the iterations, and if even without the
-// longest they make half of all waiting and kHiccupTimeShare of the time.
-inline constexpr double kHiccupIterationShare = 0.2;
-inline constexpr double kHiccupSeconds = 2e-3;
-inline constexpr int64_t kMinHiccups = 3;
-inline constexpr double kHiccupTimeShare = 0.02;
 // A single pause gets a line if it is at least so many seconds, and so many mean iterations, long.
 inline constexpr double kPauseSeconds = 1;
 inline constexpr double kPauseIterations = 10;
@@ -50,6 +43,8 @@ struct RankArrivals {
   std::string iterations;
   // Which ranks come to a measurement together with this one, by its name; where it is not in here, all do.
   std::map<std::string, std::string> groups;
+  // Ranks that do like work have the same.
+  std::string like_work;
 };
 
 // The arrivals of a set of ranks between two gathers, in a size that depends on the intervals and not on the
@@ -69,6 +64,8 @@ class ArrivalSummary {
  private:
   friend class ArrivalTracker;
 
+  static constexpr int64_t kNever = int64_t{1} << 62;
+
   // One interval on num_ranks ranks. Nanoseconds.
   struct Interval {
     int32_t num_ranks = 1;
@@ -83,6 +80,12 @@ class ArrivalSummary {
     int64_t taken = 0;
     // The same inside of that collective, which it may have left late by so much.
     int64_t taken_in_vain = 0;
+    // When the first rank left.
+    int64_t first_end = kNever;
+    // How long the last, and whichever rank least, was inside of collectives of other groups since it met all
+    // of these ranks before: who waited there was held up itself.
+    int64_t held_up = 0;
+    int64_t least_held_up = 0;
 
     void Merge(const Interval& other);
   };
@@ -92,7 +95,14 @@ class ArrivalSummary {
   // Name and group.
   using Place = std::pair<std::string, std::string>;
 
-  std::map<Place, std::map<Key, Interval>> measurements_;
+  struct Meeting {
+    // Of the ranks' works, the first in order of their names; and whether there are others.
+    std::string like_work;
+    bool is_mixed = false;
+    std::map<Key, Interval> intervals;
+  };
+
+  std::map<Place, Meeting> measurements_;
   int64_t error_bound_nanoseconds_ = 0;
 };
 
@@ -100,8 +110,10 @@ class ArrivalSummary {
 // interval of its measurement in the same gather.
 //
 // How much a rank holds the others up is how much later than the next to last it comes, less the time for
-// which it had no CPU, and less what the other ranks cost in the same way, by the mean of them. So it is
-// nothing for ranks that are alike, however few they are and whatever the noise.
+// which it had no CPU or was held up itself, and less what the other ranks cost in the same way, by the mean
+// of them. So it is nothing for ranks that are alike, however few they are and whatever the noise. Where a
+// rank leaves before the last one comes, not all wait for it, and that interval costs nothing. Where ranks
+// that do unlike work meet, as a send and its receive, one waits for the other by design.
 //
 // Not thread-safe.
 class ArrivalTracker {
@@ -137,18 +149,30 @@ class ArrivalTracker {
     int64_t num_ranks = 0;
     int64_t num_intervals = 0;
     int64_t num_incomplete = 0;
+    // In which somebody left before the last came.
+    int64_t num_left = 0;
     int64_t num_iterations = 0;
+    // From one of them to the next in the same gather, in sum, and how many such steps there are.
+    int64_t stepped = 0;
+    int64_t num_steps = 0;
     int64_t first_iteration = 0;
     int64_t last_iteration = -1;
+    bool is_mixed = false;
     double waited = 0;  // by the mean of all ranks, in sum
     double max_wait = 0;
     double error_bound = 0;    // of its intervals, in sum
     std::map<int, Last> last;  // by rank; those that are seldom last give way to others
     OwnTimeRecorder cost_of_never_last;
     std::vector<Late> latest;  // the longest
+
+    // Of the run, those without the measurement included.
+    double NumIterations() const {
+      const double step = num_steps > 0 ? static_cast<double>(stepped) / static_cast<double>(num_steps) : 1.0;
+      return step * static_cast<double>(num_iterations);
+    }
   };
 
-  static void AddInterval(int64_t iteration, const ArrivalSummary::Interval& interval,
+  static void AddInterval(int64_t iteration, const ArrivalSummary::Interval& interval, int64_t error_bound,
                           Measurement& measurement);
   static Last& FindLast(int rank, Measurement& measurement);
   static void FinishLast(const Measurement& measurement, ArrivalStats& stats);

@@ -162,6 +162,64 @@ TEST(HoldUp, ThatBeginsLateIsNamedInTheNextGather) {
   EXPECT_TRUE(stats.hold_up().recent());
 }
 
+// Two ranks, of which rank 1 comes 3 ms late to "allreduce" in every `every`-th iteration; `edit` may say
+// more.
+ArrivalSummary LateByThree(int every, const std::function<void(int, RankArrivals&)>& edit) {
+  ArrivalSummary merged;
+  for (int rank = 0; rank < 2; ++rank) {
+    RankArrivals arrivals;
+    StopwatchArrivals& measurement = arrivals.measurements.emplace_back();
+    measurement.name = "allreduce";
+    for (int i = 0; i < kIterationsBetweenGathers; i += every) {
+      measurement.arrivals.push_back({i, (10 * i + 3 * rank) * kMillisecond});
+      measurement.arrivals.back().inside = (4 - 3 * rank) * kMillisecond;
+    }
+    edit(rank, arrivals);
+    merged.Merge(ArrivalSummary(rank, arrivals));
+  }
+  // As between ranks.
+  return *ArrivalSummary::FromProto(merged.ToProto());
+}
+
+TEST(HoldUp, IsOfAMeanIterationThoughRanksMeetInFew) {
+  for (const int every : {1, 4}) {
+    const ArrivalStats stats = Stats(LateByThree(every, [](int, RankArrivals&) {}));
+    EXPECT_EQ(stats.hold_up().rank(), 1);
+    EXPECT_NEAR(stats.hold_up().seconds_per_iteration(), 0.003 / every, 1e-6);
+    EXPECT_NEAR(stats.mean_wait(), 0.0015 / every, 1e-6);
+  }
+}
+
+TEST(HoldUp, IsNobodyWhereTheOthersLeftBefore) {
+  const ArrivalStats stats = Stats(LateByThree(1, [](int rank, RankArrivals& arrivals) {
+    for (auto& arrival : arrivals.measurements[0].arrivals) arrival.inside = (rank + 1) * kMillisecond;
+  }));
+  EXPECT_FALSE(stats.has_hold_up());
+  EXPECT_EQ(stats.num_left(), kIterationsBetweenGathers);
+  EXPECT_EQ(stats.mean_wait(), 0);
+}
+
+TEST(HoldUp, IsNobodyThatWaitedElsewhere) {
+  const ArrivalSummary summary = LateByThree(1, [](int rank, RankArrivals& arrivals) {
+    arrivals.groups = {{"allreduce", "stage"}, {"receive", rank == 0 ? "pair 0" : "pair 1"}};
+    StopwatchArrivals& receive = arrivals.measurements.emplace_back();
+    receive.name = "receive";
+    for (int i = 0; i < kIterationsBetweenGathers; ++i) {
+      receive.arrivals.push_back({i, (10 * i - 4) * kMillisecond});
+      receive.arrivals.back().inside = (1 + 3 * rank) * kMillisecond;
+    }
+  });
+  ArrivalTracker tracker;
+  tracker.Add(summary);
+  for (const ArrivalStats& stats : tracker.Finish(0.01, {})) EXPECT_FALSE(stats.has_hold_up());
+}
+
+TEST(HoldUp, IsNobodyAmongRanksThatDoUnlikeWork) {
+  const ArrivalStats stats = Stats(LateByThree(
+      1, [](int rank, RankArrivals& arrivals) { arrivals.like_work = rank == 0 ? "stage 0" : "stage 1"; }));
+  EXPECT_FALSE(stats.has_hold_up());
+}
+
 TEST(Hiccups, AreNamedWithTheIterationsAndTheirShareOfAllWaiting) {
   const auto late_of = [](int rank, int i) {
     return rank == 1 && (i == 6 || i == 8 || i == 39) ? 50.0 : 0.08 * (1 - rank);

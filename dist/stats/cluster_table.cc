@@ -187,6 +187,9 @@ std::string DescribeLast(const ArrivalStats& arrivals) {
   if (arrivals.num_incomplete() > 0) {
     ranks.push_back(absl::StrCat(arrivals.num_incomplete(), " times not all ranks came"));
   }
+  if (arrivals.num_left() > 0) {
+    ranks.push_back(absl::StrCat(arrivals.num_left(), " times one left before the last came"));
+  }
   return absl::StrJoin(ranks, "; ");
 }
 

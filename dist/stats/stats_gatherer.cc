@@ -196,6 +196,7 @@ absl::Status StatsGatherer::Prepare(const StopwatchStats& mine, const RankArriva
   ++round_;
   RankArrivals grouped = arrivals;
   grouped.groups = options_.collective_groups;
+  grouped.like_work = options_.like_work;
   interval_arrivals_ = ArrivalSummary(ranks_->rank(), grouped);
   iterations_.clear();
   if (!arrivals.iterations.empty()) iterations_.push_back(arrivals.iterations);

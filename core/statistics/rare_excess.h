@@ -1,0 +1,34 @@
+// Whether a process that is seldom late, and then by much, is so again and again.
+
+#ifndef OTT_CORE_STATISTICS_RARE_EXCESS_H_
+#define OTT_CORE_STATISTICS_RARE_EXCESS_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace ott {
+
+// A process has a hiccup where it is late by at least kHiccupSeconds and this share of a mean iteration.
+// Hiccups are named if there are at least kMinHiccups, in few of the iterations, and if even without the
+// longest they make half of all that the processes are late by and kHiccupTimeShare of the time.
+inline constexpr double kHiccupIterationShare = 0.2;
+inline constexpr double kHiccupSeconds = 2e-3;
+inline constexpr int64_t kMinHiccups = 3;
+inline constexpr double kHiccupTimeShare = 0.02;
+// How often hiccups that come to processes by chance may look as if they were one's own.
+inline constexpr double kHiccupError = 1e-3;
+
+// Whether an iteration of this mean length in which a process is so late has a hiccup.
+bool IsHiccup(double late_seconds, double iteration_seconds);
+
+// hiccups: seconds, of one process. all_late_seconds: of whichever process, in all iterations.
+bool IsRepeated(const std::vector<double>& hiccups, double all_late_seconds, int64_t num_iterations,
+                double iteration_seconds);
+
+// Whether hiccups come from one of several processes so often that, were all alike, hardly ever any had so
+// many. all: of all processes, num_hiccups included.
+bool IsMoreThanChance(int64_t num_hiccups, int64_t all, int64_t num_processes);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_STATISTICS_RARE_EXCESS_H_
