@@ -65,14 +65,14 @@ class BlockCutter {
         ordinals_.clear();
       }
       iteration_ = block_.first_iteration() + iteration;
-      // Inside of a collective measurement nothing else counts.
-      if (start < cursor_) continue;
+      // Inside of a collective measurement nothing else counts; of what overlaps one, the rest.
+      if (start + block_.duration(i) <= cursor_ && start < cursor_) continue;
       EndRunning(start);
       AddWork(start);
       const int64_t end = start + block_.duration(i);
       const int32_t name = block_.name(i);
       if (sample_.collective(name) && name != sample_.observer()) {
-        pieces_.push_back({names_[name], ordinals_[name]++, iteration_, start, end});
+        pieces_.push_back({names_[name], ordinals_[name]++, iteration_, std::max(start, cursor_), end});
         cursor_ = end;
       } else {
         running_.push_back({name, end});

@@ -62,6 +62,8 @@ struct Job {
   std::vector<std::string> notes;
   // Part of the job is missing, so that an answer is none for all of it.
   bool incomplete = false;
+  // Whether any two ranks are known to wait for each other.
+  bool knows_who_waits = true;
   // Seconds of a step that the work of ranks that are alike may differ by, as a standard deviation, and what
   // one slowdown of a CPU and others that have it make; 0: not known.
   double work_spread = 0;

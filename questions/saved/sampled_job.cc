@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -19,18 +18,15 @@
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/persistent_excess.h"
 #include "questions/saved/block_pieces.h"
+#include "questions/saved/meetings.h"
 
 namespace ott::whatif {
 namespace {
 
 constexpr double kNanosecond = 1e-9;
 constexpr char kOutside[] = "outside all measurements";
-// Ranks whose intervals overlap in fewer of the iterations did not wait for each other.
-constexpr double kMinOverlap = 0.99;
 // What disturbs an iteration often disturbs the next as well.
 constexpr size_t kIterationsPerBatch = 5;
-// Comparing all pairs of more ranks takes too long.
-constexpr size_t kMaxRanksInPairs = 256;
 // Of a rank's work: where others had its CPU for less of it, predictions hold.
 constexpr double kTakenWorthANote = 0.1;
 
@@ -132,25 +128,24 @@ class Maker {
     for (Job::Rank& rank : job_.ranks) rank.replica = -1;
   }
 
-  // Groups that the ranks tell.
-  void TakeGroups() {
+  // What the configuration tells. A group of all ranks is none.
+  void DeclareGroups() {
     std::map<std::string, int32_t> index;
+    std::map<int32_t, std::vector<int32_t>> group_of_rank;
     for (size_t rank = 0; rank < samples_.size(); ++rank) {
       for (int i = 0; i < std::min(samples_[rank].group_size(), samples_[rank].names_size()); ++i) {
         if (samples_[rank].group(i).empty()) continue;
         const auto known =
             index.emplace(samples_[rank].group(i), static_cast<int32_t>(index.size()) + 1).first;
-        std::vector<int32_t>& group = group_of_rank_[names_of_rank_[rank][static_cast<size_t>(i)]];
+        std::vector<int32_t>& group = group_of_rank[names_of_rank_[rank][static_cast<size_t>(i)]];
         group.resize(samples_.size());
         group[rank] = known->second;
       }
     }
-    // A group of all ranks is none.
-    for (auto group = group_of_rank_.begin(); group != group_of_rank_.end();) {
-      const std::vector<int32_t>& of_rank = group->second;
-      const bool is_one =
-          std::count(of_rank.begin(), of_rank.end(), of_rank[0]) == static_cast<int64_t>(of_rank.size());
-      group = is_one ? group_of_rank_.erase(group) : std::next(group);
+    for (const auto& [name, groups] : group_of_rank) {
+      if (std::count(groups.begin(), groups.end(), groups[0]) == static_cast<int64_t>(groups.size()))
+        continue;
+      for (size_t rank = 0; rank < groups.size(); ++rank) meetings_->Declare(name, rank, groups[rank]);
     }
   }
 
@@ -182,106 +177,64 @@ class Maker {
         "are");
   }
 
-  // For each name, the groups of ranks that wait for each other in it: those that are told, and where ranks
-  // of one leave before others of it come, those that overlap.
   void FindGroups() {
-    TakeGroups();
-    std::map<int32_t, std::map<std::pair<int64_t, int32_t>, std::vector<std::pair<size_t, const Piece*>>>>
-        all;
+    meetings_.emplace(samples_.size());
+    DeclareGroups();
+    meetings_->Learn(blocks_, error_bound_);
+    for (const auto& [name, num_groups] : meetings_->num_groups_found()) {
+      job_.notes.push_back(
+          absl::StrCat("not all ranks wait for each other in \"", names_[name], "\": ", num_groups,
+                       " groups, found by what overlaps; if it runs beside the work, mending "
+                       "saves more than is predicted"));
+    }
+    component_of_rank_ = meetings_->Components();
+    const std::set<int> components(component_of_rank_.begin(), component_of_rank_.end());
+    num_components_ = components.size();
+    job_.knows_who_waits = num_components_ < samples_.size();
+    FindCut();
+  }
+
+  // What all ranks meet at in most iterations; of several, the last one of the iteration.
+  void FindCut() {
+    std::map<std::pair<int32_t, int32_t>, int64_t> count;
     for (const Block& block : blocks_) {
-      for (size_t rank = 0; rank < block.size(); ++rank) {
-        for (const Piece& piece : block[rank]) {
-          if (piece.ordinal >= 0) all[piece.name][{piece.iteration, piece.ordinal}].push_back({rank, &piece});
-        }
+      for (const Piece& piece : block[0]) {
+        if (piece.ordinal >= 0 && meetings_->IsOfAll(piece)) ++count[{piece.name, piece.ordinal}];
       }
     }
-    for (const auto& [name, occurrences] : all) {
-      int64_t num_violated = 0;
-      for (const auto& [unused, pieces] : occurrences) {
-        struct Times {
-          int64_t latest = std::numeric_limits<int64_t>::min();
-          int64_t first_end = std::numeric_limits<int64_t>::max();
-        };
-        std::map<int32_t, Times> of_group;
-        for (const auto& [rank, piece] : pieces) {
-          Times& times = of_group[GroupOf(name, rank)];
-          times.latest = std::max(times.latest, piece->start);
-          times.first_end = std::min(times.first_end, piece->end);
-        }
-        num_violated += std::any_of(of_group.begin(), of_group.end(), [this](const auto& group) {
-          return group.second.first_end + 2 * error_bound_ < group.second.latest;
-        });
+    int64_t most = 0;
+    for (const auto& [unused, times] : count) most = std::max(most, times);
+    // Each comes again and again, so that the last of a block are in the order of an iteration.
+    for (auto block = blocks_.rbegin(); block != blocks_.rend() && !cut_; ++block) {
+      for (auto piece = (*block)[0].rbegin(); piece != (*block)[0].rend() && !cut_; ++piece) {
+        if (piece->ordinal < 0) continue;
+        const auto known = count.find({piece->name, piece->ordinal});
+        if (known != count.end() && known->second == most) cut_ = known->first;
       }
-      const auto count = static_cast<double>(occurrences.size());
-      if (static_cast<double>(num_violated) <= (1 - kMinOverlap) * count ||
-          samples_.size() > kMaxRanksInPairs)
-        continue;
-      SplitGroup(name, occurrences);
     }
   }
 
-  template <typename Occurrences>
-  void SplitGroup(int32_t name, const Occurrences& occurrences) {
-    const size_t num_ranks = samples_.size();
-    std::vector<int64_t> together(num_ranks * num_ranks);
-    std::vector<int64_t> overlapping(together.size());
-    for (const auto& [unused, pieces] : occurrences) {
-      for (const auto& [a, piece_a] : pieces) {
-        for (const auto& [b, piece_b] : pieces) {
-          if (a >= b || GroupOf(name, a) != GroupOf(name, b)) continue;
-          ++together[a * num_ranks + b];
-          overlapping[a * num_ranks + b] += piece_a->start <= piece_b->end + 2 * error_bound_ &&
-                                            piece_b->start <= piece_a->end + 2 * error_bound_;
-        }
-      }
-    }
-    std::vector<int32_t>& group = group_of_rank_[name];
-    group.resize(num_ranks);
-    std::iota(group.begin(), group.end(), 0);
-    std::set<int32_t> groups;
-    for (size_t b = 0; b < num_ranks; ++b) {
-      for (size_t a = 0; a < b; ++a) {
-        const int64_t count = together[a * num_ranks + b];
-        if (count == 0 ||
-            static_cast<double>(overlapping[a * num_ranks + b]) < kMinOverlap * static_cast<double>(count)) {
-          continue;
-        }
-        group[b] = group[a];
-        break;
-      }
-      groups.insert(group[b]);
-    }
-    job_.notes.push_back(absl::StrCat("not all ranks wait for each other in \"", names_[name],
-                                      "\": ", groups.size(), " groups, found by what overlaps"));
+  bool IsCut(const Piece& piece) const {
+    return cut_ && piece.ordinal >= 0 && cut_ == std::make_pair(piece.name, piece.ordinal);
   }
 
-  int32_t GroupOf(int32_t name, size_t rank) const {
-    const auto split = group_of_rank_.find(name);
-    return split == group_of_rank_.end() ? 0 : split->second[rank];
-  }
-
-  // The last synchronization of each iteration that all ranks have, if it is the same one in all.
-  std::vector<SyncKey> FindCuts(const Block& block) const {
-    std::map<int64_t, std::set<SyncKey>> last;
+  // The iterations in which all ranks have the cut.
+  std::vector<int64_t> FindCuts(const Block& block) const {
+    std::map<int64_t, size_t> num_ranks;
     for (const std::vector<Piece>& pieces : block) {
-      std::map<int64_t, SyncKey> of_rank;
       for (const Piece& piece : pieces) {
-        if (piece.ordinal >= 0) of_rank[piece.iteration] = KeyOf(piece);
+        if (IsCut(piece)) ++num_ranks[piece.iteration];
       }
-      for (const auto& [iteration, key] : of_rank) last[iteration].insert(key);
     }
-    std::vector<SyncKey> cuts;
-    std::set<std::pair<int32_t, int32_t>> kinds;
-    for (const auto& [unused, keys] : last) {
-      if (keys.size() != 1 || group_of_rank_.count(std::get<0>(*keys.begin())) > 0) return {};
-      cuts.push_back(*keys.begin());
-      kinds.insert({std::get<0>(cuts.back()), std::get<2>(cuts.back())});
+    std::vector<int64_t> cuts;
+    for (const auto& [iteration, count] : num_ranks) {
+      if (count == block.size()) cuts.push_back(iteration);
     }
-    return kinds.size() == 1 && samples_.size() > 1 ? cuts : std::vector<SyncKey>();
+    return samples_.size() > 1 ? cuts : std::vector<int64_t>();
   }
 
   void AddBlock(const Block& block) {
-    const std::vector<SyncKey> cuts = FindCuts(block);
+    const std::vector<int64_t> cuts = FindCuts(block);
     if (cuts.size() < 2) {
       AddWholeBlock(block);
       return;
@@ -292,62 +245,70 @@ class Maker {
     for (size_t rank = 0; rank < block.size(); ++rank) {
       size_t cut = 0;
       for (size_t i = 0; i < block[rank].size() && cut < cuts.size(); ++i) {
-        if (block[rank][i].ordinal < 0 || KeyOf(block[rank][i]) != cuts[cut]) continue;
+        if (!IsCut(block[rank][i]) || block[rank][i].iteration != cuts[cut]) continue;
         when[cut] = std::max(when[cut], block[rank][i].start);
         where[cut++][rank] = i;
       }
-      if (cut < cuts.size()) return AddWholeBlock(block);
     }
     for (size_t cut = 0; cut + 1 < cuts.size(); ++cut) {
       if (cut % kIterationsPerBatch == 0) ++num_batches_;
-      BeginStep(std::get<1>(cuts[cut + 1]), 1, num_batches_, when[cut]);
+      BeginStep(cuts[cut + 1], static_cast<int>(cuts[cut + 1] - cuts[cut]), num_batches_);
       job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(when[cut + 1] - when[cut]);
       for (size_t rank = 0; rank < block.size(); ++rank) {
         const Piece& transfer = block[rank][where[cut][rank]];
-        BeginRank(rank, kNanosecond * static_cast<double>(transfer.end - when[cut]), transfer.name);
+        BeginRank(rank, when[cut], kNanosecond * static_cast<double>(transfer.end - when[cut]),
+                  transfer.name);
         for (size_t i = where[cut][rank] + 1; i < where[cut + 1][rank]; ++i) AddPiece(block[rank][i]);
-        EndRank(std::get<0>(cuts[cut + 1]));
+        EndRank(cut_->first);
       }
       EndStep();
     }
   }
 
   // Where no measurement ends the iterations of all ranks, they are one step, which ranks begin as they began
-  // it.
+  // it. Ranks that do not wait for each other move by themselves: a step of them begins for each when it
+  // begins it, and takes as long as the longest.
   void AddWholeBlock(const Block& block) {
-    int64_t begin = std::numeric_limits<int64_t>::max();
-    int64_t end = std::numeric_limits<int64_t>::min();
+    std::map<int, std::pair<int64_t, int64_t>> span_of_component;
     std::set<int64_t> iterations;
-    for (const std::vector<Piece>& pieces : block) {
+    for (size_t rank = 0; rank < block.size(); ++rank) {
+      const std::vector<Piece>& pieces = block[rank];
       if (pieces.empty()) return;
-      begin = std::min(begin, pieces.front().start);
-      end = std::max(end, pieces.back().end);
+      auto& span =
+          span_of_component
+              .emplace(component_of_rank_[rank], std::make_pair(pieces.front().start, pieces.back().end))
+              .first->second;
+      span = {std::min(span.first, pieces.front().start), std::max(span.second, pieces.back().end)};
       for (const Piece& piece : pieces) iterations.insert(piece.iteration);
     }
-    BeginStep(*iterations.begin(), static_cast<int>(iterations.size()), ++num_batches_, begin);
-    job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(end - begin);
+    BeginStep(*iterations.begin(), static_cast<int>(iterations.size()), ++num_batches_);
+    int64_t longest = 0;
+    for (const auto& [unused, span] : span_of_component)
+      longest = std::max(longest, span.second - span.first);
+    job_.steps.back().measured_seconds = kNanosecond * static_cast<double>(longest);
     for (size_t rank = 0; rank < block.size(); ++rank) {
-      BeginRank(rank, kNanosecond * static_cast<double>(block[rank].front().start - begin), -1);
+      const int64_t begin = span_of_component.at(component_of_rank_[rank]).first;
+      BeginRank(rank, begin, kNanosecond * static_cast<double>(block[rank].front().start - begin), -1);
       for (const Piece& piece : block[rank]) AddPiece(piece);
       EndRank(-1);
     }
     EndStep();
   }
 
-  void BeginStep(int64_t number, int num_iterations, int64_t batch, int64_t begin) {
-    step_begin_ = begin;
+  void BeginStep(int64_t number, int num_iterations, int64_t batch) {
     job_.graph.AddStep();
     job_.steps.push_back({number, 0, num_iterations, batch});
-    groups_.clear();
+    members_.clear();
   }
 
-  // seconds: until the rank could begin. name: of what it was in until then.
-  void BeginRank(size_t rank, double seconds, int32_t name) {
+  // begin: of the step. seconds: from there until the rank could begin. name: of what it was in until then.
+  void BeginRank(size_t rank, int64_t begin, double seconds, int32_t name) {
+    step_begin_ = begin;
     rank_ = static_cast<int32_t>(rank);
     last_ = -1;
     position_ = 0;
     work_.clear();
-    Add(KindOf(name, kTransfer), std::max(seconds, 0.0), -1);
+    Add(KindOf(name, kTransfer), std::max(seconds, 0.0), name >= 0 ? kPositionOfCut : -1);
   }
 
   void AddPiece(const Piece& piece) {
@@ -366,7 +327,7 @@ class Maker {
     const int32_t operation = Add(KindOf(piece.name, kTransfer), 0, position_);
     job_.operations[operation].start = kNanosecond * static_cast<double>(piece.start - step_begin_);
     job_.operations[operation].end = kNanosecond * static_cast<double>(piece.end - step_begin_);
-    groups_[{KeyOf(piece), GroupOf(piece.name, rank_)}].push_back(operation);
+    members_[KeyOf(piece)].push_back({operation, meetings_->GroupOf(piece, rank_), &piece});
     ++position_;
   }
 
@@ -395,17 +356,40 @@ class Maker {
   }
 
   void EndStep() {
-    for (const auto& [unused, members] : groups_) {
-      double latest = -std::numeric_limits<double>::infinity();
-      for (const int32_t member : members) latest = std::max(latest, job_.operations[member].start);
-      for (const int32_t member : members) {
+    for (const auto& [unused, members] : members_) {
+      std::map<int32_t, std::vector<int32_t>> groups;
+      std::map<int32_t, const Member*> of_rank;
+      for (const Member& member : members) {
+        groups[member.group].push_back(member.operation);
+        of_rank[job_.operations[member.operation].rank] = &member;
+      }
+      for (const auto& [unused_group, operations] : groups) {
+        if (operations.size() > 1) job_.graph.AddGroup(operations);
+      }
+      for (const Member& member : members) {
+        Job::Operation& operation = job_.operations[member.operation];
+        double latest = operation.start;
+        for (const int32_t other : groups[member.group])
+          latest = std::max(latest, job_.operations[other].start);
+        for (const size_t other : meetings_->WaitsFor(*member.piece, static_cast<size_t>(operation.rank))) {
+          const auto found = of_rank.find(static_cast<int32_t>(other));
+          if (found == of_rank.end()) continue;
+          const int32_t awaited = found->second->operation;
+          // Seldom it leaves before.
+          if (job_.operations[awaited].start > operation.end) continue;
+          latest = std::max(latest, job_.operations[awaited].start);
+          // What the other rank did before it came.
+          job_.graph.AddDependency(member.operation, awaited - 1);
+        }
         // A rank that left before the last one came did not wait for it; then the replay does not fit, which
         // shows.
-        job_.operations[member].own = std::max(job_.operations[member].end - latest, 0.0);
+        operation.own = std::max(operation.end - latest, 0.0);
       }
-      if (members.size() > 1) job_.graph.AddGroup(members);
     }
   }
+
+  // Where the step is cut, ranks leave what they met at.
+  static constexpr int kPositionOfCut = std::numeric_limits<int>::max();
 
   // What comes after the work, as a kind.
   static constexpr int32_t kTransfer = -2;
@@ -454,9 +438,12 @@ class Maker {
     return std::find(kinds_.begin(), kinds_.end(), std::make_pair(name, kTransfer)) != kinds_.end();
   }
 
-  // Of what ranks do at the same place of a step, the median.
+  // Of what ranks do at the same place of a step, the median; of what one rank alone ever does, nothing.
   void FindIdealTimes() {
     if (job_.ranks[0].stage >= 0) return FindIdealTimesOfStages();
+    std::vector<std::set<int32_t>> ranks_of_kind(kinds_.size());
+    for (const Job::Operation& operation : job_.operations)
+      ranks_of_kind[operation.kind].insert(operation.rank);
     for (int step = 0; step < job_.graph.num_steps(); ++step) {
       const auto [first, last] = job_.graph.OperationsOf(step);
       std::map<int32_t, std::vector<double>> by_place;
@@ -469,6 +456,8 @@ class Maker {
       for (int32_t i = first; i < last; ++i) {
         Job::Operation& operation = job_.operations[i];
         operation.ideal = operation.place < 0 ? operation.own : ideal[operation.place];
+        if (operation.place >= 0 && job_.ranks.size() > 1 && ranks_of_kind[operation.kind].size() == 1)
+          operation.ideal = 0;
       }
     }
   }
@@ -481,11 +470,19 @@ class Maker {
   int32_t observer_ = -3;
   int64_t error_bound_ = 0;
   std::vector<Block> blocks_;
-  // By name, where not all ranks are one group.
-  std::map<int32_t, std::vector<int32_t>> group_of_rank_;
+  std::optional<Meetings> meetings_;
+  std::vector<int> component_of_rank_;
+  size_t num_components_ = 0;
+  // The name and position at which iterations are cut; nullopt: all ranks meet at none.
+  std::optional<std::pair<int32_t, int32_t>> cut_;
 
   // Of the step and rank that is being added.
-  std::map<std::pair<SyncKey, int32_t>, std::vector<int32_t>> groups_;
+  struct Member {
+    int32_t operation = 0;
+    int32_t group = 0;
+    const Piece* piece = nullptr;
+  };
+  std::map<SyncKey, std::vector<Member>> members_;
   int32_t rank_ = 0;
   int32_t last_ = -1;
   int position_ = 0;
@@ -495,7 +492,7 @@ class Maker {
   std::vector<std::pair<int32_t, int32_t>> kinds_;
   std::map<std::tuple<int, int, int32_t>, int32_t> places_;  // by stage, position and kind
   int64_t num_batches_ = 0;
-  int64_t step_begin_ = 0;  // times since the machine's start would be rounded to nanoseconds
+  int64_t step_begin_ = 0;  // of the rank; times since the machine's start would be rounded to nanoseconds
   Job job_;
 };
 

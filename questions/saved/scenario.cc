@@ -4,10 +4,12 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
+#include "ott/core/statistics/rare_excess.h"
 
 namespace ott::whatif {
 namespace {
@@ -31,7 +33,7 @@ std::vector<char> Select(const Job& job, absl::FunctionRef<bool(int rank, int ki
 ScenarioReplayer::ScenarioReplayer(const Job& job) : job_(job) {
   FindPlaces();
   FindExcess();
-  if (compares_ranks()) AddUpBatches();
+  if (compares_ranks()) AddUpSteps();
 }
 
 void ScenarioReplayer::FindPlaces() {
@@ -86,16 +88,20 @@ void ScenarioReplayer::FindExcess() {
   }
 }
 
-void ScenarioReplayer::AddUpBatches() {
+void ScenarioReplayer::AddUpSteps() {
+  const size_t size = job_.ranks.size() * job_.kinds.size();
+  has_kind_.resize(size);
   for (int step = 0; step < job_.graph.num_steps(); ++step) {
-    if (step == 0 || job_.steps[step].batch != job_.steps[step - 1].batch) {
-      batches_.emplace_back(job_.ranks.size() * job_.kinds.size());
-    }
+    if (step == 0 || job_.steps[step].batch != job_.steps[step - 1].batch) batches_.emplace_back(size);
+    std::vector<float>& of_step = steps_.emplace_back(size);
     const auto [first, last] = job_.graph.OperationsOf(step);
     for (int32_t i = first; i < last; ++i) {
       const Job::Operation& operation = job_.operations[i];
       if (operation.place < 0) continue;
-      batches_.back()[operation.rank * job_.kinds.size() + operation.kind] += operation.own;
+      const size_t index = operation.rank * job_.kinds.size() + operation.kind;
+      batches_.back()[index] += operation.own;
+      of_step[index] += static_cast<float>(operation.own);
+      has_kind_[index] = 1;
     }
   }
 }
@@ -116,6 +122,70 @@ std::vector<char> ScenarioReplayer::OthersOf(const Scenario& scenario, int kind)
   return std::count(peers.begin(), peers.end(), 1) > 0 ? peers : others;
 }
 
+bool ScenarioReplayer::IsAlone(const Scenario& scenario, int kind) const {
+  const size_t num_kinds = job_.kinds.size();
+  const auto is_selected = [&](size_t rank) { return scenario.selection[rank * num_kinds + kind] != 0; };
+  std::set<int> stages;
+  std::set<int> stages_of_others;
+  for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
+    (is_selected(rank) ? stages : stages_of_others).insert(job_.ranks[rank].stage);
+    if (!is_selected(rank) && has_kind_[rank * num_kinds + kind] != 0) return false;
+  }
+  return std::includes(stages_of_others.begin(), stages_of_others.end(), stages.begin(), stages.end());
+}
+
+bool ScenarioReplayer::IsRarelySlow(const Scenario& scenario, int kind) const {
+  const size_t num_kinds = job_.kinds.size();
+  const size_t num_ranks = job_.ranks.size();
+  std::optional<size_t> selected;
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    if (scenario.selection[rank * num_kinds + kind] == 0) continue;
+    if (selected) return false;
+    selected = rank;
+  }
+  if (!selected || job_.kinds[kind].communicates) return false;
+  const std::vector<char> is_other = OthersOf(scenario, kind);
+  std::vector<size_t> compared;
+  for (size_t rank = 0; rank < num_ranks; ++rank) {
+    if (is_other[rank] != 0 || rank == *selected) compared.push_back(rank);
+  }
+  if (compared.size() < 2) return false;
+  double time = 0;
+  int64_t num_iterations = 0;
+  for (const Job::Step& step : job_.steps) {
+    time += step.measured_seconds;
+    num_iterations += step.num_iterations;
+  }
+  const double iteration = time / static_cast<double>(num_iterations);
+  std::vector<double> hiccups;
+  double all_late = 0;
+  // Of whichever rank; those in a row are one event.
+  int64_t num_of_selected = 0;
+  int64_t num_events = 0;
+  std::set<size_t> before;
+  for (const std::vector<float>& step : steps_) {
+    std::set<size_t> late_ranks;
+    std::vector<double> times;
+    for (const size_t rank : compared) times.push_back(static_cast<double>(step[rank * num_kinds + kind]));
+    const double middle = Median(times);
+    // Of two, the middle is half of the way to the other one.
+    const double factor = compared.size() == 2 ? 2 : 1;
+    for (const size_t rank : compared) {
+      const double late = factor * (static_cast<double>(step[rank * num_kinds + kind]) - middle);
+      all_late += std::max(late, 0.0);
+      if (!IsHiccup(late, iteration)) continue;
+      late_ranks.insert(rank);
+      if (rank == *selected) hiccups.push_back(late);
+      if (before.count(rank) > 0) continue;
+      ++num_events;
+      num_of_selected += rank == *selected;
+    }
+    before = std::move(late_ranks);
+  }
+  return IsRepeated(hiccups, all_late, num_iterations, iteration) &&
+         IsMoreThanChance(num_of_selected, num_events, static_cast<int64_t>(compared.size()));
+}
+
 bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
   const size_t num_kinds = job_.kinds.size();
   const size_t num_ranks = job_.ranks.size();
@@ -124,6 +194,7 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
   // batch.
   double sum = 0;
   double squares = 0;
+  double all_of_others = 0;
   const std::vector<char> is_other = OthersOf(scenario, kind);
   const auto num_others = std::count(is_other.begin(), is_other.end(), 1);
   for (const std::vector<double>& batch : batches_) {
@@ -137,10 +208,9 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
       if (is_other[rank] != 0) of_others += batch[rank * num_kinds + kind];
     }
     if (num_selected == 0 || num_selected == num_ranks) return num_selected > 0;
-    // When a rank leaves a collective is also a matter of its place in it.
-    if (job_.kinds[kind].communicates) return false;
-    const double excess =
-        of_selected / static_cast<double>(num_selected) - of_others / static_cast<double>(num_others);
+    const double mean_of_others = of_others / static_cast<double>(num_others);
+    const double excess = of_selected / static_cast<double>(num_selected) - mean_of_others;
+    all_of_others += mean_of_others;
     sum += excess;
     squares += excess * excess;
   }
@@ -149,6 +219,10 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
   const double variance = std::max(squares / count - mean * mean, 0.0) / (count - 1);
   // Single ranks and the sets that are made of the worst of them.
   const double num_tests = static_cast<double>(num_ranks * num_ranks * num_kinds);
+  // When a rank leaves a collective is also a matter of its place in it, but not by as much as that takes.
+  if (job_.kinds[kind].communicates && sum < all_of_others) return false;
+  if (mean > 0 && IsAlone(scenario, kind)) return true;
+  if (IsRarelySlow(scenario, kind)) return true;
   return mean > 0 && mean >= StudentTQuantile(1 - kBlameError / num_tests, count - 1) * std::sqrt(variance);
 }
 
@@ -157,7 +231,7 @@ std::vector<float> ScenarioReplayer::Mend(const Scenario& scenario) const {
   const size_t num_kinds = job_.kinds.size();
   std::vector<char> is_slow(num_kinds);
   for (size_t kind = 0; kind < num_kinds; ++kind)
-    is_slow[kind] = IsSurelySlow(scenario, static_cast<int>(kind));
+    is_slow[kind] = !scenario.only_if_sure || IsSurelySlow(scenario, static_cast<int>(kind));
   std::vector<float> mended(job_.operations.size(), std::numeric_limits<float>::quiet_NaN());
   for (const Place& place : places_) {
     if (is_slow[place.kind]) MendPlace(scenario, place, mended);
@@ -171,6 +245,8 @@ void ScenarioReplayer::MendPlace(const Scenario& scenario, const Place& place,
     return scenario.selection[series.rank * job_.kinds.size() + place.kind] != 0;
   };
   const std::vector<const Series*> healthy = FindHealthy(place, is_selected);
+  // Others take no time for what only these ranks do.
+  const bool is_alone = healthy.empty() && IsAlone(scenario, place.kind);
   for (const Series& series : place.by_rank) {
     if (!is_selected(series)) continue;
     // The i-th shortest of the rank's becomes the i-th shortest of the others'; where all are mended, all
@@ -182,7 +258,8 @@ void ScenarioReplayer::MendPlace(const Scenario& scenario, const Place& place,
         const size_t same = i * other->operations.size() / series.operations.size();
         own += job_.operations[other->operations[same]].own / static_cast<double>(healthy.size());
       }
-      mended[operation] = static_cast<float>(healthy.empty() ? job_.operations[operation].ideal : own);
+      if (healthy.empty() && !is_alone) own = job_.operations[operation].ideal;
+      mended[operation] = static_cast<float>(own);
     }
   }
 }

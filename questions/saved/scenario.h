@@ -32,6 +32,8 @@ struct Scenario {
   double factor = 1;
   // By rank and kind: [rank * number of kinds + kind].
   std::vector<char> selection;
+  // Whether kMended leaves alone what may be longer by chance.
+  bool only_if_sure = true;
 };
 
 // Selects what `selects` says of a rank and a kind, both as indices.
@@ -71,13 +73,17 @@ class ScenarioReplayer {
 
   void FindPlaces();
   void FindExcess();
-  void AddUpBatches();
+  void AddUpSteps();
   // Whom the ranks that a scenario selects in a kind are compared with, by rank.
   std::vector<char> OthersOf(const Scenario& scenario, int kind) const;
   // Whether the ranks that a scenario selects in a kind take longer for it than the others of their stages,
   // or than all others where it selects whole stages: so surely that of all sets of ranks and all kinds
   // hardly ever one looks so by chance.
   bool IsSurelySlow(const Scenario& scenario, int kind) const;
+  // Whether one rank is so seldom, but again and again.
+  bool IsRarelySlow(const Scenario& scenario, int kind) const;
+  // Whether no other rank ever has operations of the kind, though others are of the same stages.
+  bool IsAlone(const Scenario& scenario, int kind) const;
   void MendPlace(const Scenario& scenario, const Place& place, std::vector<float>& mended) const;
   // Of the ranks that are not selected those that are like most of them.
   std::vector<const Series*> FindHealthy(const Place& place,
@@ -92,8 +98,10 @@ class ScenarioReplayer {
   // Of operations that have one.
   std::vector<Place> places_;
   std::vector<double> excess_;
-  // [batch][rank * number of kinds + kind], in seconds; of places.
+  // [rank * number of kinds + kind]: in seconds, of places; and whether the rank has such operations.
   std::vector<std::vector<double>> batches_;
+  std::vector<std::vector<float>> steps_;
+  std::vector<char> has_kind_;
 };
 
 }  // namespace ott::whatif

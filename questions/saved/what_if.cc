@@ -27,6 +27,7 @@ constexpr size_t kMaxRanksInDetail = 8;
 constexpr size_t kMaxRanksReplayed = 256;
 constexpr size_t kMaxTogether = 3;
 constexpr double kWeightOfStage = 0.8;
+constexpr double kWeightOfAll = 0.8;
 // At most so many ranks are to blame; and fewer of them, where that brings this share.
 constexpr size_t kMaxBlamed = 8;
 constexpr double kShareOfBest = 0.8;
@@ -186,10 +187,10 @@ class Analysis {
     return Compare(ByBatch(measured_), ByBatch(replayed));
   }
 
-  void FindSavings(std::vector<Part>& parts) const {
+  void FindSavings(std::vector<Part>& parts, bool only_if_sure = true) const {
     std::vector<Scenario> scenarios;
     for (const Part& part : parts)
-      scenarios.push_back({Scenario::kMeasured, Scenario::kMended, 1, part.selection});
+      scenarios.push_back({Scenario::kMeasured, Scenario::kMended, 1, part.selection, only_if_sure});
     const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
     for (size_t i = 0; i < parts.size(); ++i) parts[i].saving = SavingOf(replayed[i]);
   }
@@ -349,6 +350,7 @@ class Analysis {
   // The excess of these ranks in each operation in which they have any.
   void AppendRepairsOf(const std::vector<size_t>& ranks, std::vector<Part>& repairs) const {
     const std::set<size_t> members(ranks.begin(), ranks.end());
+    const size_t num_before = repairs.size();
     for (const std::string& operation : operations_) {
       double excess = 0;
       for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
@@ -362,6 +364,11 @@ class Analysis {
                                   job_.kinds[kind].operation == operation;
                          })});
     }
+    if (!replayer_.compares_ranks() || repairs.size() < num_before + 2) return;
+    repairs.push_back(
+        {absl::StrCat(NameOf(ranks), "'s excess in everything"),
+         Select(job_, [&](int rank, int) { return members.count(static_cast<size_t>(rank)) > 0; })});
+    repairs.back().weight = kWeightOfAll;
   }
 
   // What could be mended: an operation of ranks that are slower in it than others, and a stage. Of ranks that
@@ -459,13 +466,19 @@ class Analysis {
                           100 * answer_.replay_error(), 100 * kMaxReplayError));
       return;
     }
-    const bool compares_ranks = replayer_.compares_ranks();
-    if (compares_ranks && BlameRanksThatDoTheSame()) return;
     if (job_.ranks.size() == 1) {
       answer_.set_verdict(WHAT_IF_CANNOT_TELL);
       answer_.set_conclusion("cannot tell: one rank has no others to be like");
       return;
     }
+    if (!job_.knows_who_waits) {
+      answer_.set_verdict(WHAT_IF_CANNOT_TELL);
+      answer_.set_conclusion(
+          "cannot tell: no measurement is known in which ranks wait for each other; name them as collective");
+      return;
+    }
+    const bool compares_ranks = replayer_.compares_ranks();
+    if (compares_ranks && BlameRanksThatDoTheSame()) return;
     if (answer_.slowdown() < 1 + (compares_ranks ? kMinUneven : kMinSaved)) {
       if (job_.incomplete) {
         answer_.set_verdict(WHAT_IF_CANNOT_TELL);
@@ -473,6 +486,7 @@ class Analysis {
                                             " ranks that are there are alike, and others are missing"));
         return;
       }
+      if (compares_ranks && !ExcludesLosses()) return;
       answer_.set_verdict(WHAT_IF_EVEN);
       answer_.set_conclusion(
           absl::StrFormat("nothing to mend: if all ranks were alike %s would take %s instead of %s", AStep(),
@@ -485,6 +499,24 @@ class Analysis {
         absl::StrFormat("work is uneven, and no rank is to blame: %s takes %.2f times what it would if all "
                         "ranks were alike",
                         AStep(), answer_.slowdown()));
+  }
+
+  // Whether it is sure that mending no rank saves much; else says that it is not.
+  bool ExcludesLosses() {
+    std::vector<Part> parts = ranks_;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      parts[i].selection = Select(job_, [&](int rank, int) { return rank == static_cast<int>(i); });
+    }
+    FindSavings(parts, false);
+    const auto most = std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+      return a.saving.high < b.saving.high;
+    });
+    if (most->saving.high < kMaxNotExcluded) return true;
+    answer_.set_verdict(WHAT_IF_CANNOT_TELL);
+    answer_.set_conclusion(absl::StrFormat(
+        "cannot tell: no rank surely costs anything, but that mending %s saves up to %.0f %% is not excluded",
+        most->name, 100 * std::min(most->saving.high, 1.0)));
+    return false;
   }
 
   // A rank whose repair saves less may be like the others: of two that are, each takes more or less.

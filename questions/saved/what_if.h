@@ -16,6 +16,9 @@ namespace ott::whatif {
 inline constexpr double kMaxReplayError = 0.02;
 // A repair that saves less of a step is not worth a word.
 inline constexpr double kMinSaved = 0.03;
+// Of ranks that do the same: there is nothing to mend only if it is sure, at 95 %, that mending no rank saves
+// so much.
+inline constexpr double kMaxNotExcluded = 0.05;
 // Of ranks that do the same: what differs by less, from iteration to iteration, is not worth a word either.
 inline constexpr double kMinUneven = 0.1;
 // Of a pipeline: ranks, or a stage, are to blame if mending them brings this share of what all repairs bring.

@@ -1,0 +1,122 @@
+// Trainings of other shapes than that of the example, simulated: what their ranks' stopwatches and kept
+// iterations say, and what the job's own clock says with and without what is planted.
+
+#ifndef OTT_TESTS_SHAPES_SIMULATED_TRAINING_H_
+#define OTT_TESTS_SHAPES_SIMULATED_TRAINING_H_
+
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ott/dist/stats/cluster_stats.pb.h"
+#include "ott/questions/saved/what_if.pb.h"
+
+namespace ott::shapes {
+
+// What one rank does, one thing after the other. Seconds.
+class RankProgram {
+ public:
+  RankProgram(uint64_t seed, double noise) : random_(seed), noise_(noise) {}
+
+  // Measured work, with noise; `excess` is what is planted on top.
+  void Work(const std::string& name, double seconds, double excess = 0);
+  // Waits for all ranks of the label (empty: all), then takes `seconds`; this rank leaves `late` after that.
+  void Collective(const std::string& name, double seconds, const std::string& label = "", double late = 0);
+  // Begins a collective beside the work. `measured`: its measurement runs from here to the Wait() for it.
+  void Begin(const std::string& name, double seconds, bool measured);
+  void Wait(const std::string& name, bool measured);
+  // A send takes no time, and a receive waits for it.
+  void Send(const std::string& name, int to);
+  void Receive(const std::string& name, int from, double seconds);
+  void EndIteration();
+
+ private:
+  friend class Simulation;
+  enum class Kind { kWork, kCollective, kBegin, kWait, kSend, kReceive, kEndIteration };
+  struct Operation {
+    Kind kind;
+    std::string name;
+    std::string label;
+    double seconds = 0;
+    double late = 0;
+    bool measured = false;
+    int peer = 0;
+  };
+
+  std::vector<Operation> operations_;
+  std::mt19937_64 random_;
+  double noise_;
+};
+
+// Where a shape's program is asked for what it does.
+struct Place {
+  int rank = 0;
+  int num_ranks = 0;
+  int iteration = 0;
+  int num_iterations = 0;
+  // This rank has what is planted.
+  bool is_planted = false;
+  // The noise of all ranks alike, with mean 1.
+  double phase = 1;
+};
+
+struct Shape {
+  std::string name;
+  // Adds one iteration to the program.
+  std::function<void(const Place& at, RankProgram& program)> iterate;
+  std::vector<std::string> collectives;
+  // As the configuration declares them; null: not.
+  std::function<std::string(const std::string& name, int rank, int num_ranks)> group;
+  std::function<std::string(int rank, int num_ranks)> like_work;
+  double noise = 0.03;
+  int num_iterations = 200;
+  int min_ranks = 2;
+  // -1: any rank may have what is planted.
+  int planted_rank = -1;
+  // Only so many ranks leave what they measured; 0: all.
+  int num_present = 0;
+  // No work takes longer and nobody comes late, so that a replay alone shows it.
+  bool is_of_replay_alone = false;
+  // Nothing can be told, so a good answer is false.
+  bool cannot_be_told = false;
+};
+
+// All of them.
+const std::vector<Shape>& Shapes();
+
+// What was said of one run.
+struct Told {
+  ClusterStats stats;
+  WhatIfAnswer what_if;
+  // Whom any answer names, and whom the table does, ascending.
+  std::vector<int> named;
+  std::vector<int> named_by_table;
+  // A mean iteration on the job's own clock, in seconds.
+  double truth = 0;
+  // The table's lines and the answer in words.
+  std::string text;
+};
+
+// planted: the rank; -1: none.
+Told RunAndAsk(const Shape& shape, int num_ranks, int seed, int planted);
+
+// How often an answer is not true.
+struct Rates {
+  int num_runs = 0;
+  // Names an innocent, or says that all is good where nothing can be told.
+  int num_false = 0;
+  // Does not name what is planted.
+  int num_missed = 0;
+  // States a number that is more than a tenth off.
+  int num_wrong = 0;
+  // The text of the first run that is not true.
+  std::string first;
+};
+
+Rates RatesOf(const Shape& shape, int num_ranks, bool is_planted, int num_runs);
+
+}  // namespace ott::shapes
+
+#endif  // OTT_TESTS_SHAPES_SIMULATED_TRAINING_H_
