@@ -10,6 +10,11 @@ load(":system_libraries.bzl", "system_libraries")
 def _native(rules):
     return "\n".join(["%s = native.%s" % (rule, rule) for rule in rules])
 
+_BUILT_IN = """
+load(":built_in.bzl", "built_in")
+{0} = built_in.{0}
+"""
+
 def _bazel_dependencies():
     # What Bazel 4 itself asks for before it builds C++, and Debian's copies of what BUILD files load.
     maybe(native.local_repository, name = "bazel_skylib", path = "/usr/share/bazel/tools/skylib")
@@ -18,7 +23,24 @@ def _bazel_dependencies():
         inline_repository,
         name = "rules_cc",
         files = {
-            "cc/BUILD.bazel": "",
+            # What Bazel 4 has built in, at the places from which Bazel 9 asks to load it.
+            "cc/BUILD.bazel": """
+alias(
+    name = "current_cc_toolchain",
+    actual = "@bazel_tools//tools/cpp:current_cc_toolchain",
+    visibility = ["//visibility:public"],
+)
+""",
+            "cc/common/BUILD.bazel": "",
+            "cc/common/built_in.bzl": "built_in = struct(CcInfo = CcInfo, cc_common = cc_common)",
+            "cc/common/cc_common.bzl": _BUILT_IN.format("cc_common"),
+            "cc/common/cc_info.bzl": _BUILT_IN.format("CcInfo"),
+            "cc/find_cc_toolchain.bzl": """
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+find_cc_toolchain = find_cpp_toolchain
+def use_cc_toolchain():
+    return ["@bazel_tools//tools/cpp:toolchain_type"]
+""",
             "cc/defs.bzl": _native([
                 "cc_binary",
                 "cc_import",
@@ -69,6 +91,9 @@ def _bazel_dependencies():
 
 def ott_dependencies():
     """Declares what optim_test_tools needs; a repository of the same name declared before wins."""
+    if native.existing_rule("com_google_absl") and not native.existing_rule("abseil-cpp"):
+        fail("This WORKSPACE has an Abseil called com_google_absl, and optim_test_tools would bring another one, abseil-cpp. " +
+             "Two in one program clash: declare yours as abseil-cpp as well, before ott_dependencies().")
     _bazel_dependencies()
     maybe(system_protobuf, name = "com_google_protobuf")
     maybe(system_abseil, name = "abseil-cpp")

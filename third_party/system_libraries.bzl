@@ -35,7 +35,11 @@ def system_libraries():
         header = "mpi.h",
         homes = ["MPI_HOME"],
         library = "libmpi.so",
-        prefixes = ["/usr/lib/x86_64-linux-gnu/openmpi"],
+        pkg_config = [
+            "ompi-c",
+            "mpich",
+        ],
+        prefixes = ["/usr/lib/{multiarch}/openmpi"],
     )
     system_library(
         name = "nccl",

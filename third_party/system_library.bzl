@@ -14,13 +14,21 @@ def _find(ctx, prefixes, subdirs, file):
                 return path
     return None
 
-def _prefixes(ctx):
-    for home in ctx.attr.homes:
-        if home in ctx.os.environ:
-            return [ctx.os.environ[home]]
+def _prefixes(ctx, multiarch):
     environ = ctx.os.environ
+    for home in ctx.attr.homes:
+        if home in environ:
+            return [environ[home]]
+    prefixes = []
+    for module in ctx.attr.pkg_config:
+        # Modules of spack, conda and of clusters set what it reads.
+        answer = ctx.execute(["sh", "-c", "dirname $(pkg-config --variable=includedir %s)" % module])
+        prefixes += [answer.stdout.strip()] if answer.return_code == 0 else []
+    if "CONDA_PREFIX" in environ:
+        prefixes.append(environ["CONDA_PREFIX"])
     cache = environ.get("XDG_CACHE_HOME", environ.get("HOME", "") + "/.cache")
-    return ctx.attr.prefixes + [cache + "/optim_test_tools/" + folder for folder in ctx.attr.cached]
+    return (prefixes + [prefix.format(multiarch = multiarch) for prefix in ctx.attr.prefixes] +
+            [cache + "/optim_test_tools/" + folder for folder in ctx.attr.cached])
 
 def _link_headers(ctx, header):
     # Only the library's own headers: a folder such as /usr/include holds the whole machine's.
@@ -33,11 +41,13 @@ def _link_headers(ctx, header):
         ctx.symlink(header.dirname, "include")
 
 def _system_library_impl(ctx):
-    prefixes = _prefixes(ctx)
+    # Where Debian and Ubuntu keep libraries: x86_64-linux-gnu, aarch64-linux-gnu.
+    multiarch = ctx.execute(["uname", "-m"]).stdout.strip() + "-linux-gnu"
+    prefixes = _prefixes(ctx, multiarch)
     header = _find(ctx, prefixes, ["include"], ctx.attr.header)
     library = None
     if ctx.attr.library:
-        library = _find(ctx, prefixes, ["lib64", "lib", "lib/x86_64-linux-gnu"], ctx.attr.library)
+        library = _find(ctx, prefixes, ["lib64", "lib", "lib/" + multiarch], ctx.attr.library)
     found = header != None and (library != None or not ctx.attr.library)
 
     if found:
@@ -64,10 +74,20 @@ system_library = repository_rule(
         "homes": attr.string_list(doc = "Environment variables; the first that is set is the only prefix searched."),
         "library": attr.string(doc = "Empty for a library of headers alone."),
         "more_folders": attr.string_list(doc = "Of headers, beside the folder that HEADER is in."),
-        "prefixes": attr.string_list(),
+        "pkg_config": attr.string_list(doc = "Modules whose folders of headers lie in a prefix that is searched before PREFIXES."),
+        "prefixes": attr.string_list(doc = "Where {multiarch} is Debian's name of the machine's architecture."),
         "single_header": attr.bool(doc = "Take HEADER alone from its folder, which holds other libraries' headers."),
     },
     configure = True,
-    environ = ["CUDA_HOME", "MPI_HOME", "NCCL_HOME", "NVTX_HOME", "TORCH_HOME", "XDG_CACHE_HOME"],
+    environ = [
+        "CONDA_PREFIX",
+        "CUDA_HOME",
+        "MPI_HOME",
+        "NCCL_HOME",
+        "NVTX_HOME",
+        "PKG_CONFIG_PATH",
+        "TORCH_HOME",
+        "XDG_CACHE_HOME",
+    ],
     local = True,
 )

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "integrations/python/convert.h"
 #include "integrations/python/stopwatch.h"
@@ -134,9 +135,13 @@ Config ConfigFrom(const std::optional<std::string>& path, const std::optional<st
   if (path.has_value()) return Check(LoadConfig(*path));
   if (!json.has_value()) return Check(LoadConfigFromEnvironment());
   Config config;
-  const google::protobuf::util::Status status = google::protobuf::util::JsonStringToMessage(*json, &config);
-  if (!status.ok())
-    Throw(absl::InvalidArgumentError(absl::StrCat("ott.Config: ", status.message().ToString())));
+  const auto status = google::protobuf::util::JsonStringToMessage(*json, &config);
+  if (!status.ok()) {
+    // A view of Protocol Buffers' own up to version 21, and Abseil's from 22 on.
+    const auto message = status.message();
+    Throw(absl::InvalidArgumentError(
+        absl::StrCat("ott.Config: ", absl::string_view(message.data(), message.size()))));
+  }
   return config;
 }
 

@@ -54,7 +54,7 @@ class ConfigFields {
   // What nothing reads of a message and of those in it.
   std::vector<std::string> Unread(const Descriptor* message) {
     if (!visited_.insert(message).second) return {};
-    const auto readers = Readers().find(message->full_name());
+    const auto readers = Readers().find(std::string(message->full_name()));
     if (readers == Readers().end()) {
       return {absl::StrCat(message->full_name(), ": add the file that reads it to this test")};
     }
@@ -64,11 +64,11 @@ class ConfigFields {
     for (int i = 0; i < message->field_count(); ++i) {
       const FieldDescriptor* const field = message->field(i);
       if (!absl::StrContains(code, absl::StrCat(".", field->name(), "(")))
-        unread.push_back(field->full_name());
+        unread.emplace_back(field->full_name());
       if (field->enum_type() != nullptr) {
         // The first value is what is done where nothing is set.
         for (int j = 1; j < field->enum_type()->value_count(); ++j) {
-          const std::string& value = field->enum_type()->value(j)->name();
+          const auto& value = field->enum_type()->value(j)->name();
           if (!absl::StrContains(code, value))
             unread.push_back(absl::StrCat(field->full_name(), ": ", value));
         }

@@ -3,6 +3,7 @@
 load("@com_google_protobuf//bazel:cc_proto_library.bzl", "cc_proto_library")
 load("@com_google_protobuf//bazel:proto_library.bzl", "proto_library")
 load("@rules_cc//cc:defs.bzl", _cc_binary = "cc_binary", _cc_library = "cc_library", _cc_test = "cc_test")
+load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
 
 # Folders whose headers nobody else includes.
 _PROGRAMS = ["examples", "tools"]

@@ -1,5 +1,7 @@
 """What programs of other build systems get: one library, and the headers that they include."""
 
+load("@rules_cc//cc/common:cc_info.bzl", "CcInfo")
+
 def _headers_impl(ctx):
     headers = depset(transitive = [dep[CcInfo].compilation_context.headers for dep in ctx.attr.deps])
 

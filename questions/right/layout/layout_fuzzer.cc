@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 #include "ott/core/base/check.h"
@@ -45,8 +46,11 @@ std::string WriteRun(const std::string& name) {
   return dir;
 }
 
+// Overrides what Protocol Buffers call since version 26, and before.
 class Silent : public google::protobuf::io::ErrorCollector {
-  void AddError(int /*line*/, int /*column*/, const std::string& /*message*/) override {}
+ public:
+  void RecordError(int /*line*/, int /*column*/, absl::string_view /*message*/) {}
+  void AddError(int /*line*/, int /*column*/, const std::string& /*message*/) {}
 };
 
 }  // namespace
