@@ -31,6 +31,7 @@ ROOMS = [
     "core/profile",
     "dist/comm",
     "dist/directory",
+    "dist/mesh",
     "dist/stats",
     "dist/check",
     "tools/profile",

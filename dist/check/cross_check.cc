@@ -12,7 +12,7 @@
 #include "ott/dist/check/root_exchange.pb.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/agree_on_status.h"
-#include "ott/dist/stats/rank_groups.h"
+#include "ott/dist/mesh/rank_mesh.h"
 
 namespace ott {
 namespace {
@@ -76,15 +76,17 @@ bool ComesFirst(const CrossCheckVerdict& a, const CrossCheckVerdict& b) {
 absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ranks,
                                                                const CrossCheckConfig& config,
                                                                std::chrono::nanoseconds timeout,
-                                                               const Collectives& collectives) {
+                                                               const Collectives& collectives,
+                                                               const std::optional<RankMeshes>& meshes) {
+  const RankMeshes of_ranks = meshes.value_or(RankMeshes(ranks.size()));
   const Deadline deadline = Deadline::After(timeout);
   absl::StatusOr<IterationSelector> iterations = IterationSelector::Create(config.iterations());
-  absl::StatusOr<ReferenceCheck> reference = ReferenceCheck::Create(config, ranks.size());
+  absl::StatusOr<ReferenceCheck> reference = ReferenceCheck::Create(config, of_ranks);
   absl::Status checked = iterations.status();
   checked.Update(reference.status());
-  if (config.has_distinct_groups()) {
-    checked.Update(CheckGroups(config.distinct_groups(), "distinct_groups", ranks.size()));
-  }
+  absl::StatusOr<RanksAlong> same_data =
+      of_ranks.Along(config.same_data_along(), "cross_check: same_data_along");
+  checked.Update(same_data.status());
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, deadline));
   std::unique_ptr<CrossCheck> check(
       new CrossCheck(*std::move(iterations), *std::move(reference), timeout, collectives.are_equal));
@@ -101,10 +103,7 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> replicas, ranks.Split(0, 0, deadline));
   check->replica_check_ = std::make_unique<ReplicaCheck>(std::move(replicas), timeout, options);
   if (!config.distinct().empty()) {
-    std::vector<int64_t> groups;
-    for (int rank = 0; rank < ranks.size(); ++rank) {
-      groups.push_back(config.has_distinct_groups() ? GroupOf(config.distinct_groups(), rank) : rank);
-    }
+    std::vector<int64_t> groups(same_data->groups.begin(), same_data->groups.end());
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> own, ranks.Split(0, 0, deadline));
     check->distinct_check_ = std::make_unique<DistinctCheck>(std::move(own), timeout, silent,
                                                              std::move(groups), collectives.all_gather);
@@ -155,7 +154,7 @@ std::vector<CrossCheckVerdict> CrossCheck::CheckShards(int64_t iteration,
     const std::vector<NamedTensor> shards = Select(tensors, [&](const std::string& path) {
       return selection().ShardingOf(path) == static_cast<int>(sharding);
     });
-    const bool has_replicas = ranks().size() > reference_check_.config().sharded(sharding).num_parts();
+    const bool has_replicas = ranks().size() > reference_check_.selection().NumParts(sharding);
     if (!has_replicas && has_reference()) continue;
     CrossCheckVerdict& verdict = verdicts.emplace_back(
         Run(*shard_checks_[sharding], iteration, shards,

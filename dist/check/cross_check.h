@@ -23,6 +23,7 @@
 #include "ott/dist/check/root_exchange.h"
 #include "ott/dist/check/tensor_selection.h"
 #include "ott/dist/comm/communicator.h"
+#include "ott/dist/mesh/rank_mesh.h"
 
 namespace ott {
 
@@ -48,10 +49,12 @@ class CrossCheck {
   };
 
   // Collective over ranks; the error of one rank is returned on all. INVALID_ARGUMENT for a configuration
-  // that selects negative iterations or has a negative or infinite tolerance.
+  // that selects negative iterations, has a negative or infinite tolerance, or names axes that `meshes` does
+  // not have.
   static absl::StatusOr<std::unique_ptr<CrossCheck>> Create(
       Communicator& ranks, const CrossCheckConfig& config,
-      std::chrono::nanoseconds timeout = std::chrono::seconds(60), const Collectives& collectives = {});
+      std::chrono::nanoseconds timeout = std::chrono::seconds(60), const Collectives& collectives = {},
+      const std::optional<RankMeshes>& meshes = std::nullopt);
 
   bool Selects(int64_t iteration) const { return iterations_.Contains(iteration); }
 

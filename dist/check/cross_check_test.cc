@@ -78,9 +78,30 @@ class CrossCheckTest : public testing::Test {
   }
 
   std::unique_ptr<CrossCheck> Create(const CrossCheckConfig& config) {
-    auto check = CrossCheck::Create(TestRanks(), config);
+    auto check = CrossCheck::Create(TestRanks(), config, std::chrono::seconds(60), {}, Meshes());
     EXPECT_TRUE(check.ok()) << check.status();
     return *std::move(check);
+  }
+
+  // "whole" is one part, "rank" a part each, and "half" a part for each second rank where they are even in
+  // number.
+  static RankMeshes Meshes() {
+    const int size = TestRanks().size();
+    ott::Config meshes;
+    const auto add = [&](DeviceMesh& mesh, const char* name, int axis_size) {
+      MeshAxis& axis = *mesh.add_axes();
+      axis.set_name(name);
+      axis.set_size(axis_size);
+    };
+    DeviceMesh& whole = *meshes.add_mesh();
+    add(whole, "whole", 1);
+    add(whole, "rank", size);
+    if (size % 2 == 0) {
+      DeviceMesh& halves = *meshes.add_mesh();
+      add(halves, "outer", size / 2);
+      add(halves, "half", 2);
+    }
+    return *RankMeshes::Create(meshes.mesh(), size);
   }
 
   std::string reference_;
@@ -157,7 +178,7 @@ TEST_F(CrossCheckTest, EachGlobAndKindThatMatchesNothingIsNoPassAndNamed) {
   ShardedTensors& sharded = *config.add_sharded();
   sharded.add_paths("weights");
   sharded.add_paths("experts.*");
-  sharded.set_num_parts(1);
+  sharded.add_along("whole");
   verdict = Create(config)->CheckShards(kIteration, ListTensors(model.Tree()))[0];
   EXPECT_EQ(verdict.worst_outcome(), NOT_COMPARED);
   EXPECT_EQ(verdict.reason(), "sharded: \"experts.*\" matches no tensor");
@@ -210,7 +231,7 @@ TEST_F(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
   CrossCheckConfig config = Config();
   ShardedTensors& sharded = *config.add_sharded();
   sharded.add_paths("weights");
-  sharded.set_num_parts(2);
+  sharded.add_along("half");
   const auto check = Create(config);
   std::vector<CrossCheckVerdict> verdicts = check->CheckShards(kIteration, ListTensors(model.Tree()));
   ASSERT_EQ(verdicts.size(), 1u);
@@ -240,7 +261,7 @@ TEST_F(CrossCheckTest, WhereAllTensorsAreShardsTheReplicaCheckIsLeftOut) {
   CrossCheckConfig config = Config();
   ShardedTensors& sharded = *config.add_sharded();
   sharded.add_paths("*");
-  sharded.set_num_parts(1);
+  sharded.add_along("whole");
   Model model;
   model.scratch = {0};
   const auto check = Create(config);
@@ -285,7 +306,7 @@ TEST_F(CrossCheckTest, ShardsWithoutReplicasNeedAReference) {
   CrossCheckConfig config = Config();
   ShardedTensors& sharded = *config.add_sharded();
   sharded.add_paths("weights");
-  sharded.set_num_parts(size);
+  sharded.add_along("rank");
   Model model;
   const std::vector<CrossCheckVerdict> verdicts =
       Create(config)->CheckShards(kIteration, ListTensors(model.Tree()));

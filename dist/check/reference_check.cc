@@ -135,7 +135,9 @@ Value SelectAndSlice(const TensorSelection& selection, int rank, const std::stri
 
 }  // namespace
 
-absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& config, int world_size) {
+absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& config,
+                                                      const RankMeshes& meshes) {
+  const int world_size = meshes.num_ranks();
   OTT_RETURN_IF_ERROR(CheckTolerance("reference_tolerance", config.reference_tolerance()));
   OTT_RETURN_IF_ERROR(CheckTolerance("replica_tolerance", config.replica_tolerance()));
   if (config.reference_ranks_size() > 1 && config.reference_ranks_size() != world_size) {
@@ -143,7 +145,7 @@ absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& co
         absl::StrCat("cross_check: reference_ranks: ", config.reference_ranks_size(), " entries for ",
                      world_size, " ranks; one for each, or one for all"));
   }
-  OTT_ASSIGN_OR_RETURN(TensorSelection selection, TensorSelection::Create(config, world_size));
+  OTT_ASSIGN_OR_RETURN(TensorSelection selection, TensorSelection::Create(config, meshes));
   CompareOptions options;
   // The other cores are the other ranks'.
   options.tensors.num_threads = 1;

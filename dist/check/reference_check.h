@@ -26,7 +26,7 @@ class ReferenceCheck {
  public:
   // INVALID_ARGUMENT for tolerances, ranks or shards that make no sense; the error of a file of tolerances.
   // What cannot be compared with is a verdict of Check().
-  static absl::StatusOr<ReferenceCheck> Create(const CrossCheckConfig& config, int world_size);
+  static absl::StatusOr<ReferenceCheck> Create(const CrossCheckConfig& config, const RankMeshes& meshes);
 
   // Whether there is a reference.
   bool enabled() const { return !config().reference_run().empty(); }

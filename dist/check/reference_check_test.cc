@@ -22,6 +22,18 @@ using testing::HasSubstr;
 
 constexpr int kIteration = 7;
 
+// Four ranks with an axis "part" of `num_parts`, which runs fastest.
+RankMeshes Meshes(int num_parts) {
+  Config meshes;
+  DeviceMesh& mesh = *meshes.add_mesh();
+  for (const auto& [name, size] : {std::pair("replica", 4 / num_parts), std::pair("part", num_parts)}) {
+    MeshAxis& axis = *mesh.add_axes();
+    axis.set_name(name);
+    axis.set_size(size);
+  }
+  return *RankMeshes::Create(meshes.mesh(), 4);
+}
+
 // A whole tensor [4, 6] and two small ones, dumped by rank 0 of a reference run of one rank.
 class ReferenceCheckTest : public testing::Test {
  protected:
@@ -57,8 +69,8 @@ class ReferenceCheckTest : public testing::Test {
 
   // The verdict on `rank` of 4, which holds columns 3 * part to 3 * part + 2 of the experts.
   CrossCheckVerdict CheckShard(int rank, int part, float change = 0) const {
-    const auto check =
-        ReferenceCheck::Create(Config(R"(sharded { paths: "*.experts" dimension: 1 num_parts: 2 })"), 4);
+    const auto check = ReferenceCheck::Create(
+        Config(R"(sharded { paths: "*.experts" dimension: 1 along: "part" })"), Meshes(2));
     EXPECT_TRUE(check.ok()) << check.status();
     std::vector<float> shard;
     for (int row = 0; row < 4; ++row) {
@@ -85,7 +97,7 @@ TEST_F(ReferenceCheckTest, TensorsAndGradientsHaveTheProgramsNames) {
   write(ValueMap{{"w", 1.0}, {"grads", ValueMap{{"w", 1.0}}}}, ValueMap{{"w", 1.0}});
   const Value other = ValueMap{{"w", 2.0}, {"grads", ValueMap{{"w", 2.0}}}};
   const Value other_grads = ValueMap{{"w", 2.0}};
-  const auto check = ReferenceCheck::Create(Config(""), 1);
+  const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
   ASSERT_TRUE(check.ok()) << check.status();
   const CrossCheckVerdict verdict = check->Check(kIteration, 0, other, &other_grads);
   EXPECT_EQ(verdict.tensor(), "w");
@@ -106,8 +118,8 @@ TEST_F(ReferenceCheckTest, AShardIsComparedWithItsPartOfTheWhole) {
 }
 
 TEST_F(ReferenceCheckTest, AShardOfAnotherShapeIsADifference) {
-  const auto check =
-      ReferenceCheck::Create(Config(R"(sharded { paths: "*.experts" dimension: 1 num_parts: 4 })"), 4);
+  const auto check = ReferenceCheck::Create(
+      Config(R"(sharded { paths: "*.experts" dimension: 1 along: "part" })"), Meshes(4));
   const CrossCheckVerdict verdict =
       check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 3})), nullptr);
   EXPECT_EQ(verdict.outcome(), DIFFERENT);
@@ -124,7 +136,7 @@ TEST_F(ReferenceCheckTest, ATextThatDiffersIsNoTensorAndNaNOnBothSidesIsNoDiffer
   DumpContents contents;
   contents.tensors.tree = &reference;
   ASSERT_TRUE(WriteDump(Dump(), contents).ok());
-  const auto check = ReferenceCheck::Create(Config(""), 1);
+  const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
   EXPECT_EQ(check->Check(kIteration, 0, with("cosine"), nullptr).outcome(), BITWISE_EQUAL);
   const CrossCheckVerdict verdict = check->Check(kIteration, 0, with("linear"), nullptr);
   EXPECT_EQ(verdict.outcome(), DIFFERENT);
@@ -141,18 +153,18 @@ TEST_F(ReferenceCheckTest, OnlyTheKindsAskedForAreCompared) {
   experts_[0] = 0;
   const Value changed = ValueMap{
       {"loss", 0.75}, {"weights", Tree(TensorView(experts_.data(), {4, 6})).map().Find("weights")->map()}};
-  const auto all = ReferenceCheck::Create(Config(""), 4);
+  const auto all = ReferenceCheck::Create(Config(""), RankMeshes(4));
   EXPECT_EQ(all->Check(kIteration, 0, changed, nullptr).num_different_tensors(), 2);
-  const auto parameters = ReferenceCheck::Create(Config("kinds: TENSOR_KIND_PARAMETER"), 4);
+  const auto parameters = ReferenceCheck::Create(Config("kinds: TENSOR_KIND_PARAMETER"), RankMeshes(4));
   EXPECT_EQ(parameters->Check(kIteration, 0, changed, nullptr).num_different_tensors(), 1);
-  const auto gradients = ReferenceCheck::Create(Config("kinds: TENSOR_KIND_GRADIENT"), 4);
+  const auto gradients = ReferenceCheck::Create(Config("kinds: TENSOR_KIND_GRADIENT"), RankMeshes(4));
   EXPECT_EQ(gradients->Check(kIteration, 0, changed, nullptr).outcome(), NOT_COMPARED);
 }
 
 TEST_F(ReferenceCheckTest, ToleranceOfATensorComesFromTheFile) {
   const std::string path = dir_ + "/tolerances.textproto";
   ASSERT_TRUE(WriteFileAtomically(path, R"(tensors { path: "weights.experts" atol: 0.5 })").ok());
-  const auto check = ReferenceCheck::Create(Config("reference_tolerances: \"" + path + "\""), 4);
+  const auto check = ReferenceCheck::Create(Config("reference_tolerances: \"" + path + "\""), RankMeshes(4));
   ASSERT_TRUE(check.ok()) << check.status();
   experts_[5] += 0.5f;
   CrossCheckVerdict verdict = check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr);
@@ -172,15 +184,17 @@ TEST_F(ReferenceCheckTest, ToleranceOfATensorComesFromTheFile) {
 TEST_F(ReferenceCheckTest, AFileThatHoldsNoTolerancesIsNamed) {
   const std::string path = dir_ + "/tolerances.textproto";
   const CrossCheckConfig config = Config("reference_tolerances: \"" + path + "\"");
-  EXPECT_THAT(std::string(ReferenceCheck::Create(config, 4).status().message()), HasSubstr(path));
+  EXPECT_THAT(std::string(ReferenceCheck::Create(config, RankMeshes(4)).status().message()), HasSubstr(path));
   ASSERT_TRUE(WriteFileAtomically(path, "tensors {\n  atol: many\n}").ok());
-  EXPECT_THAT(std::string(ReferenceCheck::Create(config, 4).status().message()), HasSubstr(path + ":2:"));
+  EXPECT_THAT(std::string(ReferenceCheck::Create(config, RankMeshes(4)).status().message()),
+              HasSubstr(path + ":2:"));
   ASSERT_TRUE(WriteFileAtomically(path, "tensors { path: \"w\" atol: nan }").ok());
-  EXPECT_THAT(std::string(ReferenceCheck::Create(config, 4).status().message()), HasSubstr("w: atol"));
+  EXPECT_THAT(std::string(ReferenceCheck::Create(config, RankMeshes(4)).status().message()),
+              HasSubstr("w: atol"));
 }
 
 TEST_F(ReferenceCheckTest, ADumpIsComparedAsTheTensorsInMemoryAre) {
-  const auto check = ReferenceCheck::Create(Config(""), 4);
+  const auto check = ReferenceCheck::Create(Config(""), RankMeshes(4));
   EXPECT_EQ(check->CheckDump(kIteration, 2, Dump()).outcome(), BITWISE_EQUAL);
   const CrossCheckVerdict verdict = check->CheckDump(kIteration, 2, dir_ + "/nothing");
   EXPECT_EQ(verdict.outcome(), NOT_COMPARED);
@@ -194,7 +208,7 @@ TEST_F(ReferenceCheckTest, AReferenceThatCannotBeReachedIsNotComparedAndSaysWhy)
   for (const std::string& reference : {loop, std::string(100000, 'x')}) {
     CrossCheckConfig config;
     config.set_reference_run(reference);
-    const auto check = ReferenceCheck::Create(config, 1);
+    const auto check = ReferenceCheck::Create(config, RankMeshes(1));
     ASSERT_TRUE(check.ok()) << check.status();
     const CrossCheckVerdict verdict = check->Check(0, 0, ValueMap(), nullptr);
     EXPECT_EQ(verdict.outcome(), NOT_COMPARED);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/glob.h"
+#include "ott/core/base/status_macros.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/stand_in.h"
 
@@ -38,21 +39,20 @@ void AddImages(const std::vector<NamedTensor>& tensors, Counts counts, std::vect
                                    "tensors make the same image"));
 }
 
-int64_t Stride(const ShardedTensors& sharded) { return std::max(sharded.stride(), 1); }
-
 }  // namespace
 
-absl::StatusOr<TensorSelection> TensorSelection::Create(const CrossCheckConfig& config, int world_size) {
+absl::StatusOr<TensorSelection> TensorSelection::Create(const CrossCheckConfig& config,
+                                                        const RankMeshes& meshes) {
+  std::vector<RanksAlong> parts;
   for (const ShardedTensors& sharded : config.sharded()) {
-    if (sharded.paths().empty() || sharded.dimension() < 0 || sharded.num_parts() < 1 ||
-        sharded.stride() < 0 || world_size % (sharded.num_parts() * Stride(sharded)) != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("cross_check: sharded { ", sharded.ShortDebugString(),
-                       " }: needs paths, a dimension, and num_parts * stride that divides the ", world_size,
-                       " ranks of the world"));
+    if (sharded.paths().empty() || sharded.dimension() < 0 || sharded.along().empty()) {
+      return absl::InvalidArgumentError(absl::StrCat("ott.Config: cross_check: sharded { ",
+                                                     sharded.ShortDebugString(),
+                                                     " }: needs paths, a dimension, and axes in `along`"));
     }
+    OTT_ASSIGN_OR_RETURN(parts.emplace_back(), meshes.Along(sharded.along(), "cross_check: sharded"));
   }
-  return TensorSelection(config);
+  return TensorSelection(config, std::move(parts));
 }
 
 TensorKind TensorSelection::KindOf(const std::string& path) const {
@@ -139,23 +139,18 @@ std::string TensorSelection::FindUnmatchedDistinct(const std::vector<NamedTensor
   return absl::StrJoin(unmatched, "; ");
 }
 
-int TensorSelection::PartOf(int sharding, int rank) const {
-  const ShardedTensors& sharded = config_.sharded(sharding);
-  return static_cast<int>(rank / Stride(sharded) % sharded.num_parts());
-}
-
 absl::StatusOr<TensorView> TensorSelection::Slice(int sharding, int rank, const TensorView& whole) const {
-  const ShardedTensors& sharded = config_.sharded(sharding);
-  const int dimension = sharded.dimension();
+  const int dimension = config_.sharded(sharding).dimension();
   const int part = PartOf(sharding, rank);
+  const int num_parts = NumParts(sharding);
   Dims shape = whole.shape();
   const int64_t extent = dimension < static_cast<int64_t>(shape.size()) ? shape[dimension] : 0;
-  const int64_t length = (extent + sharded.num_parts() - 1) / sharded.num_parts();
+  const int64_t length = (extent + num_parts - 1) / num_parts;
   const int64_t begin = part * length;
   if (begin >= extent) {
     return absl::InvalidArgumentError(absl::StrCat("a tensor of shape ", ShapeToString(shape),
-                                                   " has no part ", part, " of ", sharded.num_parts(),
-                                                   " in dimension ", dimension));
+                                                   " has no part ", part, " of ", num_parts, " in dimension ",
+                                                   dimension));
   }
   shape[dimension] = std::min(length, extent - begin);
   const char* const data =

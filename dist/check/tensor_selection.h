@@ -4,6 +4,7 @@
 #define OTT_DIST_CHECK_TENSOR_SELECTION_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,6 +12,7 @@
 #include "ott/core/base/config.pb.h"
 #include "ott/core/tensor/tensor_view.h"
 #include "ott/core/tensor/value.h"
+#include "ott/dist/mesh/rank_mesh.h"
 
 namespace ott {
 
@@ -19,8 +21,8 @@ namespace ott {
 // Thread-safe. The configuration is copied.
 class TensorSelection {
  public:
-  // INVALID_ARGUMENT for shards that do not fit the world.
-  static absl::StatusOr<TensorSelection> Create(const CrossCheckConfig& config, int world_size);
+  // INVALID_ARGUMENT for shards along axes that `meshes` does not have.
+  static absl::StatusOr<TensorSelection> Create(const CrossCheckConfig& config, const RankMeshes& meshes);
 
   TensorKind KindOf(const std::string& path) const;
   // Whether tensors of its kind are checked.
@@ -43,16 +45,20 @@ class TensorSelection {
   std::string FindUnmatchedDistinct(const std::vector<NamedTensor>& tensors) const;
 
   // Which part of them `rank` holds.
-  int PartOf(int sharding, int rank) const;
+  int PartOf(int sharding, int rank) const { return parts_[sharding].positions[rank]; }
+  // How many there are.
+  int NumParts(int sharding) const { return parts_[sharding].num_positions; }
   // That part of a whole tensor. INVALID_ARGUMENT if it has no such dimension or too few elements there.
   absl::StatusOr<TensorView> Slice(int sharding, int rank, const TensorView& whole) const;
 
   const CrossCheckConfig& config() const { return config_; }
 
  private:
-  explicit TensorSelection(const CrossCheckConfig& config) : config_(config) {}
+  TensorSelection(const CrossCheckConfig& config, std::vector<RanksAlong> parts)
+      : config_(config), parts_(std::move(parts)) {}
 
   CrossCheckConfig config_;
+  std::vector<RanksAlong> parts_;  // of each of config.sharded
 };
 
 // What is compared of them (ListComparable() in core/dump/stand_in.h), by TensorName()s

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
@@ -16,7 +17,11 @@ using testing::ElementsAre;
 absl::StatusOr<TensorSelection> Selection(const std::string& config, int world_size = 4) {
   CrossCheckConfig parsed;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(config, &parsed)) << config;
-  return TensorSelection::Create(parsed, world_size);
+  Config meshes;
+  const std::string mesh = absl::StrCat(R"(mesh { axes { name: "outer" size: )", world_size / 2,
+                                        R"( } axes { name: "inner" size: 2 } })");
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(mesh, &meshes)) << mesh;
+  return TensorSelection::Create(parsed, *RankMeshes::Create(meshes.mesh(), world_size));
 }
 
 TEST(TensorSelection, KindsFollowFromPathsUnlessSaidOtherwise) {
@@ -62,8 +67,7 @@ TEST(TensorSelection, BracketsInAPathAreNoCharacterClass) {
 }
 
 TEST(TensorSelection, ShardsAreNoReplicas) {
-  const auto selection =
-      Selection(R"(sharded { paths: "experts.*" paths: "embedding" num_parts: 2 stride: 2 })");
+  const auto selection = Selection(R"(sharded { paths: "experts.*" paths: "embedding" along: "outer" })");
   EXPECT_TRUE(selection->IsReplicated("weights"));
   EXPECT_EQ(selection->ShardingOf("weights"), -1);
   EXPECT_FALSE(selection->IsReplicated("experts.0"));
@@ -77,7 +81,7 @@ TEST(TensorSelection, CutsTheRanksPartOutOfTheWhole) {
   std::vector<float> whole(2 * 5);
   std::iota(whole.begin(), whole.end(), 0.0f);
   const TensorView view(whole.data(), {2, 5});
-  const auto selection = Selection(R"(sharded { paths: "w" dimension: 1 num_parts: 2 })");
+  const auto selection = Selection(R"(sharded { paths: "w" dimension: 1 along: "inner" })");
   const auto first = selection->Slice(0, 2, view);
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_THAT(first->shape(), ElementsAre(2, 3));
@@ -90,20 +94,18 @@ TEST(TensorSelection, CutsTheRanksPartOutOfTheWhole) {
   EXPECT_TRUE(absl::IsInvalidArgument(selection->Slice(0, 1, TensorView(whole.data(), {10, 1})).status()));
 }
 
-TEST(TensorSelection, ShardsThatDoNotFitTheWorldAreRefused) {
-  EXPECT_TRUE(absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" num_parts: 3 })").status()));
-  EXPECT_TRUE(
-      absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" num_parts: 4 stride: 2 })").status()));
+TEST(TensorSelection, ShardsAlongNoAxisAreRefused) {
+  EXPECT_TRUE(absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" along: "expert" })").status()));
   EXPECT_TRUE(absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" })").status()));
-  EXPECT_TRUE(absl::IsInvalidArgument(Selection("sharded { num_parts: 2 }").status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Selection("sharded { along: \"inner\" }").status()));
   EXPECT_TRUE(
-      absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" num_parts: 2 dimension: -1 })").status()));
+      absl::IsInvalidArgument(Selection(R"(sharded { paths: "w" along: "inner" dimension: -1 })").status()));
 }
 
 TEST(TensorSelection, WhatIsDistinctIsNoReplica) {
   CrossCheckConfig config;
   config.add_distinct("data.*");
-  const TensorSelection selection = *TensorSelection::Create(config, 2);
+  const TensorSelection selection = *TensorSelection::Create(config, RankMeshes(2));
   EXPECT_TRUE(selection.IsDistinct("data.inputs"));
   EXPECT_FALSE(selection.IsReplicated("data.inputs"));
   EXPECT_TRUE(selection.IsReplicated("weights"));

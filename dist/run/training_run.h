@@ -28,6 +28,7 @@
 #include "ott/dist/comm/deadline.h"
 #include "ott/dist/comm/worker_thread.h"
 #include "ott/dist/run/rank_trace.h"
+#include "ott/dist/stats/rank_groups.h"
 #include "ott/dist/stats/stats_gatherer.h"
 #include "ott/questions/hang/watchdog.h"
 #include "ott/questions/saved/iteration_sampler.h"
@@ -158,6 +159,7 @@ class TrainingRun {
   Communicator& ranks_;
   // Its run_dir is the one that this run got.
   Config config_;
+  RankGroups groups_;
   const std::chrono::nanoseconds timeout_;
   int64_t iteration_;
   Selection dump_selection_;

@@ -158,9 +158,15 @@ TEST_F(TrainingRunOnDevice, OnceTheUniqueIdIsHandedOutNoMessageTravelsUnlessRank
   config_.mutable_dump()->mutable_iterations()->set_every(2);
   config_.mutable_dump()->set_format_for_all(DumpConfig::FORMAT_BINARY);
   auto& check = *config_.mutable_cross_check();
+  DeviceMesh& mesh = *config_.add_mesh();
+  for (const auto& [name, size] : {std::pair("replica", 2), std::pair("shard", NumShards())}) {
+    MeshAxis& axis = *mesh.add_axes();
+    axis.set_name(name);
+    axis.set_size(size);
+  }
   auto& shards = *check.add_sharded();
   shards.add_paths("shard");
-  shards.set_num_parts(NumShards());
+  shards.add_along("shard");
   check.add_distinct("batch");
   const auto train = [&](int64_t num_iterations) {
     for (int64_t i = 0; i < num_iterations; ++i) {

@@ -101,6 +101,7 @@ TensorDumperOptions MakeDumperOptions(const Communicator& ranks, const Config& c
 
 std::unique_ptr<whatif::IterationSampler> MakeIterationSampler(const Communicator& ranks,
                                                                const StopwatchConfig& config,
+                                                               const RankGroups& groups,
                                                                const std::string& observer_measurement,
                                                                int64_t first_iteration) {
   whatif::IterationSampler::Options options;
@@ -112,8 +113,8 @@ std::unique_ptr<whatif::IterationSampler> MakeIterationSampler(const Communicato
   options.rank = ranks.rank();
   options.world_size = ranks.size();
   options.host = ranks.host(ranks.rank());
-  options.like_work = LikeWork(config, ranks.rank());
-  options.collective_groups = GroupsOfCollectives(config, ranks.rank());
+  options.like_work = groups.like_work[ranks.rank()];
+  options.collective_groups = groups.collective_groups[ranks.rank()];
   return std::make_unique<whatif::IterationSampler>(std::move(options));
 }
 
@@ -133,7 +134,13 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   }
   // The disks of the ranks may differ, too.
   absl::Status checked = CheckConfig(config);
-  checked.Update(CheckGroups(config.stopwatch(), ranks.size()));
+  absl::StatusOr<RankMeshes> meshes = RankMeshes::Create(config.mesh(), ranks.size());
+  checked.Update(meshes.status());
+  if (checked.ok()) {
+    absl::StatusOr<RankGroups> groups = GroupsOfRanks(config.stopwatch(), *meshes);
+    checked.Update(groups.status());
+    if (groups.ok()) run->groups_ = *std::move(groups);
+  }
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, checked, run->NextDeadline()));
   if (!config.run_dir().empty()) OTT_RETURN_IF_ERROR(run->PrepareDirectories());
   const absl::Status enabled = run->EnableHelpers();
@@ -149,12 +156,13 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
   if (config.has_stopwatch()) {
     OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> for_stats, ranks.Split(0, 0, run->NextDeadline()));
     StatsGathererOptions options;
-    options.like_work = LikeWork(config.stopwatch(), ranks.rank());
-    options.collective_groups = GroupsOfCollectives(config.stopwatch(), ranks.rank());
+    options.like_work = run->groups_.like_work[ranks.rank()];
+    options.collective_groups = run->groups_.collective_groups[ranks.rank()];
     OTT_ASSIGN_OR_RETURN(options.nccl, run->ConnectToGather());
     run->stats_gatherer_ = std::make_unique<StatsGatherer>(std::move(for_stats), std::move(options));
     run->gather_thread_ = std::make_unique<WorkerThread>();
-    run->iterations_ = MakeIterationSampler(ranks, config.stopwatch(), kObserverMeasurement, run->iteration_);
+    run->iterations_ =
+        MakeIterationSampler(ranks, config.stopwatch(), run->groups_, kObserverMeasurement, run->iteration_);
   }
   if (config.has_cross_check()) {
     CrossCheck::Collectives by_nccl;
@@ -167,7 +175,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
       };
     }
     OTT_ASSIGN_OR_RETURN(run->cross_check_, CrossCheck::Create(run->RecordedRanks(), config.cross_check(),
-                                                               run->timeout_, by_nccl));
+                                                               run->timeout_, by_nccl, *meshes));
   }
   run->SelectTensors();
   OTT_RETURN_IF_ERROR(AgreeOnStatus(ranks, run->SelectOps(), run->NextDeadline()));
@@ -302,16 +310,13 @@ absl::Status TrainingRun::StartFlightRecorder() {
 }
 
 void TrainingRun::SetCollectiveGroups() const {
-  std::vector<std::map<std::string, std::string>> groups_of_ranks;
-  for (int rank = 0; rank < ranks_.size() && config_.stopwatch().collective_groups_size() > 0; ++rank) {
-    groups_of_ranks.push_back(GroupsOfCollectives(config_.stopwatch(), rank));
-  }
+  const std::vector<std::map<std::string, std::string>>& groups_of_ranks = groups_.collective_groups;
   for (const CollectiveGroups& groups : config_.stopwatch().collective_groups()) {
     for (const std::string& measurement : groups.measurements()) {
-      const std::string& own = groups_of_ranks[ranks_.rank()][measurement];
+      const std::string& own = groups_of_ranks[ranks_.rank()].at(measurement);
       std::vector<int> members;
       for (int rank = 0; rank < ranks_.size(); ++rank) {
-        if (groups_of_ranks[rank][measurement] == own) members.push_back(rank);
+        if (groups_of_ranks[rank].at(measurement) == own) members.push_back(rank);
       }
       // Measurements of one entry share their groups.
       Stopwatch::Get().SetOperation(

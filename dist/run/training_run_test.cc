@@ -318,10 +318,13 @@ TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOn) {
 TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured) {
   config_.mutable_stopwatch()->add_collective_measurements("allreduce");
   // Each rank is a stage of a pipeline, and the last does more by design.
-  config_.mutable_stopwatch()->mutable_like_work()->set_size(1);
+  MeshAxis& stages = *config_.add_mesh()->add_axes();
+  stages.set_name("stage");
+  stages.set_size(TestRanks().size());
+  config_.mutable_stopwatch()->add_work_differs_along("stage");
   CollectiveGroups& all = *config_.mutable_stopwatch()->add_collective_groups();
   all.add_measurements("allreduce");
-  all.mutable_groups()->set_size(TestRanks().size());
+  all.add_along("stage");
   const auto run = Start();
   ASSERT_NE(run, nullptr);
   ::testing::internal::CaptureStdout();
@@ -345,7 +348,7 @@ TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured
   for (int rank = 0; rank < TestRanks().size(); ++rank) {
     ASSERT_TRUE(samples[rank].ParseFromString(*ReadFile(IterationsPath(dir_, rank))));
     EXPECT_EQ(samples[rank].blocks_size(), kBlocks);
-    EXPECT_EQ(samples[rank].like_work(), absl::StrCat("group ", rank));
+    EXPECT_EQ(samples[rank].like_work(), absl::StrCat("stage ", rank));
     EXPECT_THAT(samples[rank].group(), ::testing::Contains("group 0"));
   }
   const absl::StatusOr<whatif::Job> job = whatif::MakeJob(std::move(samples));

@@ -3,27 +3,25 @@
 #ifndef OTT_DIST_STATS_RANK_GROUPS_H_
 #define OTT_DIST_STATS_RANK_GROUPS_H_
 
-#include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/dist/mesh/rank_mesh.h"
 
 namespace ott {
 
-// INVALID_ARGUMENT for groups that do not divide the ranks. field: what the message calls them.
-absl::Status CheckGroups(const StopwatchConfig& config, int world_size);
-absl::Status CheckGroups(const RankGroups& groups, const std::string& field, int world_size);
+struct RankGroups {
+  // By rank: StatsGathererOptions::like_work. Empty strings where all ranks do like work.
+  std::vector<std::string> like_work;
+  // By rank: StatsGathererOptions::collective_groups.
+  std::vector<std::map<std::string, std::string>> collective_groups;
+};
 
-// The number of a rank's group. REQUIRES: CheckGroups() passes.
-int64_t GroupOf(const RankGroups& groups, int rank);
-
-// StatsGathererOptions::like_work of a rank. REQUIRES: CheckGroups() passes.
-std::string LikeWork(const StopwatchConfig& config, int rank);
-
-// StatsGathererOptions::collective_groups of a rank. REQUIRES: CheckGroups() passes.
-std::map<std::string, std::string> GroupsOfCollectives(const StopwatchConfig& config, int rank);
+// INVALID_ARGUMENT for axes that `meshes` does not have.
+absl::StatusOr<RankGroups> GroupsOfRanks(const StopwatchConfig& config, const RankMeshes& meshes);
 
 }  // namespace ott
 

@@ -203,30 +203,33 @@ TEST(StatsGatherer, RanksOfDifferentGroupsAreNotMatched) {
   }
 }
 
-TEST(RankGroups, AreThoseOfNeighboursOrOfRanksAsFarApart) {
-  StopwatchConfig config;
-  config.mutable_like_work()->set_size(8);
-  CollectiveGroups& data_parallel = *config.add_collective_groups();
+TEST(GroupsOfRanks, FollowTheAxesOfTheMesh) {
+  Config config;
+  for (const auto& [name, size] : {std::pair("pipeline", 2), std::pair("data", 2), std::pair("tensor", 4)}) {
+    MeshAxis& axis = *(config.mesh().empty() ? config.add_mesh() : config.mutable_mesh(0))->add_axes();
+    axis.set_name(name);
+    axis.set_size(size);
+  }
+  config.mutable_stopwatch()->add_work_differs_along("pipeline");
+  CollectiveGroups& data_parallel = *config.mutable_stopwatch()->add_collective_groups();
   data_parallel.add_measurements("dp_allreduce");
-  data_parallel.mutable_groups()->set_size(2);
-  data_parallel.mutable_groups()->set_stride(4);
-  ASSERT_TRUE(CheckGroups(config, 16).ok()) << CheckGroups(config, 16);
-  EXPECT_EQ(LikeWork(config, 7), LikeWork(config, 0));
-  EXPECT_NE(LikeWork(config, 8), LikeWork(config, 0));
-  const auto group_of = [&](int rank) { return GroupsOfCollectives(config, rank).at("dp_allreduce"); };
+  data_parallel.add_along("data");
+  const RankMeshes meshes = *RankMeshes::Create(config.mesh(), 16);
+  const absl::StatusOr<RankGroups> groups = GroupsOfRanks(config.stopwatch(), meshes);
+  ASSERT_TRUE(groups.ok()) << groups.status();
+  EXPECT_EQ(groups->like_work[7], groups->like_work[0]);
+  EXPECT_EQ(groups->like_work[8], "pipeline 1");
+  const auto group_of = [&](int rank) { return groups->collective_groups[rank].at("dp_allreduce"); };
   EXPECT_EQ(group_of(0), group_of(4));
   EXPECT_EQ(group_of(9), group_of(13));
   for (const int other : {1, 8, 12}) EXPECT_NE(group_of(0), group_of(other)) << other;
-}
 
-TEST(RankGroups, ThatDoNotDivideTheRanksAreRefused) {
-  StopwatchConfig config;
-  config.mutable_like_work()->set_size(3);
-  EXPECT_THAT(std::string(CheckGroups(config, 4).message()), HasSubstr("like_work"));
-  config.mutable_like_work()->set_size(-2);
-  EXPECT_TRUE(absl::IsInvalidArgument(CheckGroups(config, 4)));
-  config.mutable_like_work()->add_of_rank(0);
-  EXPECT_THAT(std::string(CheckGroups(config, 4).message()), HasSubstr("1 entries for 4 ranks"));
+  data_parallel.set_along(0, "experts");
+  EXPECT_THAT(std::string(GroupsOfRanks(config.stopwatch(), meshes).status().message()),
+              HasSubstr("collective_groups: there is no axis \"experts\""));
+  config.mutable_stopwatch()->set_work_differs_along(0, "stage");
+  EXPECT_THAT(std::string(GroupsOfRanks(config.stopwatch(), meshes).status().message()),
+              HasSubstr("work_differs_along: there is no axis \"stage\""));
 }
 
 TEST(StatsGatherer, NamesTheMissingRankAndThoseBehindIt) {

@@ -55,14 +55,20 @@ struct Flags {
   Plant plant;
 };
 
-// Groups of ranks along an axis, neighbours being `stride` apart.
-void AddCollective(const char* measurement, const Axis& axis, int stride, StopwatchConfig* stopwatch) {
+MeshAxis* AddAxis(const char* name, const Axis& axis, DeviceMesh* mesh) {
+  MeshAxis* const added = mesh->add_axes();
+  added->set_name(name);
+  added->set_size(axis.size);
+  return added;
+}
+
+// The collective of the ranks along an axis.
+void AddCollective(const char* measurement, const char* name, const Axis& axis, StopwatchConfig* stopwatch) {
   if (axis.size == 1) return;
   stopwatch->add_collective_measurements(measurement);
   CollectiveGroups& groups = *stopwatch->add_collective_groups();
   groups.add_measurements(measurement);
-  groups.mutable_groups()->set_size(axis.size);
-  groups.mutable_groups()->set_stride(stride);
+  groups.add_along(name);
 }
 
 // What a training program sets up once. Nothing else in this folder knows what is switched on.
@@ -72,15 +78,14 @@ Config MakeConfig(const Flags& flags, const Grid& grid) {
   StopwatchConfig& stopwatch = *config.mutable_stopwatch();
   stopwatch.set_num_warmup_iters(2);
   stopwatch.add_collective_measurements("sum_loss");
-  AddCollective("sum_parts", grid.tensor, 1, &stopwatch);
-  AddCollective("receive", grid.pipeline, grid.tensor.size, &stopwatch);
-  AddCollective("average_gradients", grid.data, grid.tensor.size * grid.pipeline.size, &stopwatch);
-  if (grid.pipeline.size > 1) {
-    // Stages differ in what they do.
-    for (int rank = 0; rank < grid.size(); ++rank) {
-      stopwatch.mutable_like_work()->add_of_rank(rank / grid.tensor.size % grid.pipeline.size);
-    }
-  }
+  DeviceMesh& mesh = *config.add_mesh();
+  AddAxis("data", grid.data, &mesh);
+  AddAxis("pipeline", grid.pipeline, &mesh)->set_own_tensors(true);
+  AddAxis("tensor", grid.tensor, &mesh);
+  AddCollective("sum_parts", "tensor", grid.tensor, &stopwatch);
+  AddCollective("receive", "pipeline", grid.pipeline, &stopwatch);
+  AddCollective("average_gradients", "data", grid.data, &stopwatch);
+  stopwatch.add_work_differs_along("pipeline");
   if (flags.hang_after_seconds > 0) {
     config.mutable_hang()->set_after_seconds(flags.hang_after_seconds);
     config.mutable_hang()->set_reaction(HangConfig::REACTION_ABORT);

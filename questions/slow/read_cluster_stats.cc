@@ -59,8 +59,12 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir,
   if (info.ok()) {
     world_size = info->world_size();
     const StopwatchConfig& config = info->config().stopwatch();
-    if (CheckGroups(config, world_size).ok() && config.has_like_work()) {
-      for (int rank = 0; rank < world_size; ++rank) like_work.push_back(LikeWork(config, rank));
+    const absl::StatusOr<RankMeshes> meshes = RankMeshes::Create(info->config().mesh(), world_size);
+    const absl::StatusOr<RankGroups> groups = meshes.ok() ? GroupsOfRanks(config, *meshes) : meshes.status();
+    if (groups.ok()) {
+      like_work = groups->like_work;
+    } else {
+      notes.push_back(std::string(groups.status().message()));
     }
   } else {
     notes.push_back(absl::StrCat("world size guessed from what ranks left: ", info.status().message()));

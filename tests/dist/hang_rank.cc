@@ -191,10 +191,16 @@ int Main(int argc, char** argv) {
   config.mutable_stopwatch()->add_collective_measurements("sum_loss");
   config.mutable_stopwatch()->add_collective_measurements("allreduce");
   config.mutable_stopwatch()->add_collective_measurements("dispatch");
-  CollectiveGroups& halves = *config.mutable_stopwatch()->add_collective_groups();
-  halves.add_measurements("dispatch");
-  for (int rank = 0; rank < (*ranks)->size(); ++rank) {
-    halves.mutable_groups()->add_of_rank(rank < (*ranks)->size() / 2 ? 0 : 1);
+  if ((*ranks)->size() % 2 == 0) {
+    CollectiveGroups& halves = *config.mutable_stopwatch()->add_collective_groups();
+    halves.add_measurements("dispatch");
+    halves.add_along("rank_in_half");
+    DeviceMesh& mesh = *config.add_mesh();
+    for (const auto& [name, size] : {std::pair("half", 2), std::pair("rank_in_half", (*ranks)->size() / 2)}) {
+      MeshAxis& axis = *mesh.add_axes();
+      axis.set_name(name);
+      axis.set_size(size);
+    }
   }
   config.mutable_hang()->set_after_seconds(std::atof(std::getenv("HANG_AFTER")));
   // Of a check, others give up soon, and stand elsewhere then.

@@ -19,7 +19,8 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const st
                                                                         const CrossCheckConfig& config) {
   OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(run_dir));
   OTT_ASSIGN_OR_RETURN(const RunInfo reference, ReadRunInfo(config.reference_run()));
-  OTT_ASSIGN_OR_RETURN(const ReferenceCheck check, ReferenceCheck::Create(config, info.world_size()));
+  OTT_ASSIGN_OR_RETURN(const RankMeshes meshes, RankMeshes::Create(info.config().mesh(), info.world_size()));
+  OTT_ASSIGN_OR_RETURN(const ReferenceCheck check, ReferenceCheck::Create(config, meshes));
   std::error_code error;
   if (config.reference_ranks().empty() &&
       std::filesystem::equivalent(run_dir, config.reference_run(), error)) {

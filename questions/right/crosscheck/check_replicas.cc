@@ -94,6 +94,10 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
   without_reference.clear_reference_ranks();
   without_reference.clear_reference_tolerances();
 
+  std::optional<RankMeshes> meshes;
+  if (info.ok()) {
+    OTT_ASSIGN_OR_RETURN(meshes, RankMeshes::Create(info->config().mesh(), world_size));
+  }
   std::vector<std::unique_ptr<Communicator>> communicators = CreateSimulatedCommunicators(hosts);
   std::mutex mutex;
   absl::Status status;                      // guarded by mutex
@@ -101,7 +105,7 @@ absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::str
   std::vector<std::thread> threads;
   for (int rank = 0; rank < world_size; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto check = CrossCheck::Create(*communicators[rank], without_reference, kTimeout);
+      const auto check = CrossCheck::Create(*communicators[rank], without_reference, kTimeout, {}, meshes);
       if (!check.ok()) {
         const std::lock_guard<std::mutex> lock(mutex);
         return status.Update(check.status());

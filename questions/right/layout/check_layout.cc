@@ -31,7 +31,8 @@ absl::StatusOr<LayoutRun> MakeRun(const char* name, const std::string& dir, RunL
                                   const Layout& of_both) {
   OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(dir));
   layout.mutable_tensors()->MergeFrom(of_both.tensors());
-  absl::StatusOr<RunRules> rules = RunRules::Create(layout, info.world_size());
+  const DeviceMesh mesh = info.config().mesh().empty() ? DeviceMesh() : info.config().mesh(0);
+  absl::StatusOr<RunRules> rules = RunRules::Create(layout, mesh, info.world_size());
   if (!rules.ok()) {
     return absl::Status(rules.status().code(),
                         absl::StrCat("layout of ", name, " (", dir, "): ", rules.status().message()));
@@ -78,8 +79,8 @@ class IterationChecker {
     BoundRun bound = BindRun(run.dir, verdict_.iteration(), run.rules);
     for (const std::string& problem : bound.problems) DoNotCompare(absl::StrCat(run.name, ": ", problem));
     verdict_.add_understood(AsUtf8(
-        absl::StrCat(run.name, ": ", run.dir, ": ", run.rules.grid.num_ranks(),
-                     run.rules.grid.num_ranks() == 1 ? " rank = " : " ranks = ", run.rules.grid.ToString())));
+        absl::StrCat(run.name, ": ", run.dir, ": ", run.rules.mesh.num_ranks(),
+                     run.rules.mesh.num_ranks() == 1 ? " rank = " : " ranks = ", run.rules.mesh.ToString())));
     for (const std::string& line : bound.understood)
       verdict_.add_understood(AsUtf8(absl::StrCat("  ", line)));
     return bound;
@@ -140,7 +141,7 @@ absl::StatusOr<std::vector<LayoutVerdict>> CheckLayout(const std::string& a_dir,
   OTT_ASSIGN_OR_RETURN(const LayoutRun b, MakeRun("b", b_dir, layout.b(), layout));
   std::set<int64_t> iterations;
   for (const LayoutRun* const run : {&a, &b}) {
-    for (int rank = 0; rank < run->rules.grid.num_ranks(); ++rank) {
+    for (int rank = 0; rank < run->rules.mesh.num_ranks(); ++rank) {
       AddDumpedIterations(run->dir, rank, &iterations);
     }
   }

@@ -125,7 +125,7 @@ TEST_F(CheckLayoutTest, WithoutRulesRanksHoldReplicas) {
 TEST_F(CheckLayoutTest, UnevenPartsFollowEachOther) {
   WriteRuns({ValueMap{{"w", Count({5, 2})}}},
             {ValueMap{{"w", Count({3, 2})}}, ValueMap{{"w", Count({2, 2}, 6)}}});
-  const char* const layout = R"(b { axes { name: "tensor" size: 2 }
+  const char* const layout = R"(b { mesh { axes { name: "tensor" size: 2 } }
                                     tensors { path: "w" split { dim: 0 axis: "tensor" } } })";
   EXPECT_EQ(Check(layout).outcome(), BITWISE_EQUAL) << text_;
   EXPECT_THAT(text_, HasSubstr("dim 0 split over tensor: 1 tensor, such as \"w\" [5, 2]: dim 0 = 3 + 2"));
@@ -141,7 +141,8 @@ TEST_F(CheckLayoutTest, UnevenPartsFollowEachOther) {
 TEST_F(CheckLayoutTest, BothRunsCanHaveTheSameRules) {
   const auto half = [](float first) { return Value(ValueMap{{"w", Count({2, 2}, first)}}); };
   WriteRuns({half(0), half(4)}, {ValueMap{{"w", Count({4, 2})}}});
-  const char* const layout = R"(a { axes { name: "tensor" size: 2 } } b { axes { name: "tensor" size: 1 } }
+  const char* const layout =
+      R"(a { mesh { axes { name: "tensor" size: 2 } } } b { mesh { axes { name: "tensor" size: 1 } } }
                                 tensors { path: "w" split { dim: 0 axis: "tensor" } })";
   EXPECT_EQ(Check(layout).outcome(), BITWISE_EQUAL) << text_;
 }
@@ -159,7 +160,7 @@ TEST_F(CheckLayoutTest, SectionsOfFusedTensorsAreWholeTensors) {
       {"layer0", ValueMap{{"q", Count({4, 1})}, {"k", Count({4, 1}, 100)}, {"v", Count({4, 1}, 200)}}}};
   WriteRuns({split}, {head(0), head(2)});
   const char* const layout = R"(
-      b { axes { name: "tensor" size: 2 }
+      b { mesh { axes { name: "tensor" size: 2 } }
           tensors { path: "h.{layer}.qkv"
                     fused { dim: 0 sections { whole: "layer{layer}.q" } sections { whole: "layer{layer}.k" }
                             sections { whole: "layer{layer}.v" } }
@@ -194,7 +195,7 @@ TEST_F(CheckLayoutTest, APaddedVocabularyIsComparedWithoutItsPadding) {
   WriteRuns(
       {ValueMap{{"embedding", Count({3, 2})}}},
       {ValueMap{{"embedding", Count({2, 2})}}, ValueMap{{"embedding", Floats({2, 2}, {4, 5, -1, -1})}}});
-  const char* const layout = R"(b { axes { name: "tensor" size: 2 }
+  const char* const layout = R"(b { mesh { axes { name: "tensor" size: 2 } }
       tensors { path: "embedding" split { dim: 0 axis: "tensor" } padding { dim: 0 size: 3 } } })";
   EXPECT_EQ(Check(layout).outcome(), BITWISE_EQUAL) << text_;
   EXPECT_THAT(text_, HasSubstr("1 of padding in dim 0"));
@@ -209,11 +210,11 @@ TEST_F(CheckLayoutTest, StagesOfAPipelineCountTheirLayersFromZero) {
   };
   WriteRuns({layers({0, 10, 20})}, {layers({0, 20}), layers({10})});
   const char* const layout = R"(
-      b { axes { name: "pipeline" size: 2 own_tensors: true }
+      b { mesh { axes { name: "pipeline" size: 2 own_tensors: true } }
           tensors { path: "layers.{layer}.*" numbers { name: "layer" axis: "pipeline" positions: [0, 1, 0] } } })";
   EXPECT_EQ(Check(layout).outcome(), BITWISE_EQUAL) << text_;
   const char* const wrong = R"(
-      b { axes { name: "pipeline" size: 2 own_tensors: true }
+      b { mesh { axes { name: "pipeline" size: 2 own_tensors: true } }
           tensors { path: "layers.{layer}.*" numbers { name: "layer" axis: "pipeline" positions: [0, 1] } } })";
   EXPECT_EQ(Check(wrong).outcome(), NOT_COMPARED);
   EXPECT_THAT(text_, HasSubstr("b: rank 0: \"layers.1.w\": {layer} is \"1\", and rank 0 holds 1 of them"));
@@ -223,7 +224,8 @@ TEST_F(CheckLayoutTest, StagesOfAPipelineCountTheirLayersFromZero) {
 TEST_F(CheckLayoutTest, SumsAreComparedWithinTheirRounding) {
   WriteRuns({ValueMap{{"y", Floats({2}, {0.3f, 5})}}},
             {ValueMap{{"y", Floats({2}, {0.1f, 2})}}, ValueMap{{"y", Floats({2}, {0.2f, 3})}}});
-  const char* const layout = R"(b { axes { name: "tensor" size: 2 } tensors { path: "*" sum: "tensor" } })";
+  const char* const layout =
+      R"(b { mesh { axes { name: "tensor" size: 2 } } tensors { path: "*" sum: "tensor" } })";
   EXPECT_EQ(Check(layout).outcome(), WITHIN_TOLERANCE) << text_;
   b_ = WriteRun("other",
                 {ValueMap{{"y", Floats({2}, {0.1f, 2})}}, ValueMap{{"y", Floats({2}, {0.2001f, 3})}}});
@@ -233,7 +235,8 @@ TEST_F(CheckLayoutTest, SumsAreComparedWithinTheirRounding) {
   LayoutOptions loose;
   loose.tolerance = Tolerance{1e-3, 0};
   EXPECT_EQ(Check(layout, loose).outcome(), WITHIN_TOLERANCE);
-  const char* const mean = R"(b { axes { name: "data" size: 2 } tensors { path: "*" average: "data" } })";
+  const char* const mean =
+      R"(b { mesh { axes { name: "data" size: 2 } } tensors { path: "*" average: "data" } })";
   a_ = WriteRun("mean", {ValueMap{{"y", Floats({2}, {0.15f, 2.5f})}}});
   b_ = WriteRun("b2", {ValueMap{{"y", Floats({2}, {0.1f, 2})}}, ValueMap{{"y", Floats({2}, {0.2f, 3})}}});
   EXPECT_EQ(Check(mean).outcome(), WITHIN_TOLERANCE) << text_;
@@ -243,7 +246,8 @@ TEST_F(CheckLayoutTest, AnInfinityIsNoRoundingOfASum) {
   const float infinity = std::numeric_limits<float>::infinity();
   const Value finite = ValueMap{{"y", Floats({1}, {2})}};
   const Value infinite = ValueMap{{"y", Floats({1}, {infinity})}};
-  const char* const layout = R"(b { axes { name: "tensor" size: 2 } tensors { path: "*" sum: "tensor" } })";
+  const char* const layout =
+      R"(b { mesh { axes { name: "tensor" size: 2 } } tensors { path: "*" sum: "tensor" } })";
   WriteRuns({infinite}, {finite, finite});
   EXPECT_EQ(Check(layout).outcome(), DIFFERENT) << text_;
   LayoutOptions loose;
@@ -294,7 +298,7 @@ TEST_F(CheckLayoutTest, WhatMatchesNothingIsNeverAPass) {
 
 TEST_F(CheckLayoutTest, PartsThatDoNotAddUpAreNamed) {
   const char* const layout =
-      R"(b { axes { name: "tensor" size: 2 } tensors { path: "w" split { dim: 0 axis: "tensor" } } })";
+      R"(b { mesh { axes { name: "tensor" size: 2 } } tensors { path: "w" split { dim: 0 axis: "tensor" } } })";
   const Value rank0 = ValueMap{{"w", Count({3, 2})}};
   WriteRuns({ValueMap{{"w", Count({5, 2})}}}, {rank0, ValueMap{{"w", Count({3, 2})}}});
   EXPECT_EQ(Check(layout).outcome(), NOT_COMPARED);
@@ -370,12 +374,13 @@ TEST_F(CheckLayoutTest, ALayoutThatMakesNoSenseIsRefused) {
   const Value tree = ValueMap{{"w", Count({2})}};
   WriteRuns({tree}, {tree, tree});
   const auto rule = [](const std::string& what) {
-    return R"(b { axes { name: "t" size: 2 } tensors { path: "w.{n}" )" + what + " } }";
+    return R"(b { mesh { axes { name: "t" size: 2 } } tensors { path: "w.{n}" )" + what + " } }";
   };
-  EXPECT_THAT(ErrorOf(R"(b { axes { name: "t" size: 3 } })"), HasSubstr("the size 3, and the run 2 ranks"));
-  EXPECT_THAT(ErrorOf(R"(b { axes { name: "t" size: 1 } })"),
+  EXPECT_THAT(ErrorOf(R"(b { mesh { axes { name: "t" size: 3 } } })"),
+              HasSubstr("the size 3, and the run 2 ranks"));
+  EXPECT_THAT(ErrorOf(R"(b { mesh { axes { name: "t" size: 1 } } })"),
               HasSubstr("make up 1 ranks (t 1), the run has 2"));
-  EXPECT_THAT(ErrorOf(R"(b { axes { name: "t" size: 1 } axes { name: "t" size: 2 } })"),
+  EXPECT_THAT(ErrorOf(R"(b { mesh { axes { name: "t" size: 1 } axes { name: "t" size: 2 } } })"),
               HasSubstr("two axes"));
   EXPECT_THAT(ErrorOf(rule(R"(split { dim: 0 axis: "u" })")),
               HasSubstr("rule 1 (path \"w.{n}\"): there is no axis \"u\""));

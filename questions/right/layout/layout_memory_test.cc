@@ -44,7 +44,7 @@ TEST(LayoutMemory, LargeTensorsNeedLittle) {
   for (const int rank : {0, 1}) WriteSparseDump(b, rank, kColumns / 2, kRows);
   Layout layout;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      R"(b { axes { name: "tensor" size: 2 }
+      R"(b { mesh { axes { name: "tensor" size: 2 } }
              tensors { path: "*" transpose: [1, 0] split { dim: 1 axis: "tensor" } } })",
       &layout));
   // In a process of its own, whose memory, but for mapped files, is limited.

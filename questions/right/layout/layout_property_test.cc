@@ -64,7 +64,7 @@ class RandomRun {
     pipeline_ = Pick(random, 1, 2);
     held_.resize(data_ * tensor_ * pipeline_);
     auto axis = [&](const char* name, int size, bool own) {
-      RankAxis& added = *layout_.add_axes();
+      MeshAxis& added = *layout_.mutable_mesh()->add_axes();
       added.set_name(name);
       added.set_size(size);
       added.set_own_tensors(own);

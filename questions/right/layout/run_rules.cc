@@ -27,7 +27,7 @@ absl::Status CheckDim(int dim) {
 // Turns one TensorRule into a Rule.
 class RuleMaker {
  public:
-  RuleMaker(const TensorRule& proto, const RankGrid& grid) : proto_(proto), grid_(grid) {}
+  RuleMaker(const TensorRule& proto, const RankMesh& mesh) : proto_(proto), mesh_(mesh) {}
 
   absl::StatusOr<Rule> Make() {
     OTT_ASSIGN_OR_RETURN(rule_.path, PathPattern::Parse(proto_.path()));
@@ -85,7 +85,7 @@ class RuleMaker {
 
   // An axis that nothing else of the rule names.
   absl::StatusOr<int> UseAxis(const std::string& name) {
-    OTT_ASSIGN_OR_RETURN(const int axis, grid_.FindAxis(name));
+    OTT_ASSIGN_OR_RETURN(const int axis, mesh_.FindAxis(name));
     if (std::find(used_.begin(), used_.end(), axis) != used_.end()) {
       return absl::InvalidArgumentError(absl::StrCat("it uses the axis ", Quoted(name), " twice"));
     }
@@ -113,7 +113,7 @@ class RuleMaker {
     for (const std::string& name : proto_.average()) {
       OTT_ASSIGN_OR_RETURN(const int axis, UseAxis(name));
       rule_.sum_axes.push_back(axis);
-      rule_.divisor *= grid_.axes()[axis].size();
+      rule_.divisor *= mesh_.axes()[axis].size();
     }
     return absl::OkStatus();
   }
@@ -144,8 +144,8 @@ class RuleMaker {
     if (!rule_.path.Has(number.name())) return absl::InvalidArgumentError("the path has no such name");
     Rule::Numbers& numbers = rule_.numbers.emplace_back();
     numbers.name = number.name();
-    OTT_ASSIGN_OR_RETURN(numbers.axis, grid_.FindAxis(number.axis()));
-    const int size = grid_.axes()[numbers.axis].size();
+    OTT_ASSIGN_OR_RETURN(numbers.axis, mesh_.FindAxis(number.axis()));
+    const int size = mesh_.axes()[numbers.axis].size();
     numbers.by_position.resize(size);
     if (number.positions().empty() == (number.count() == 0)) {
       return absl::InvalidArgumentError("they need either count or positions");
@@ -171,93 +171,27 @@ class RuleMaker {
       OTT_ASSIGN_OR_RETURN(const int axis, UseAxis(name));
       rule_.one_of_axes.push_back(axis);
     }
-    for (int axis = 0; axis < static_cast<int>(grid_.axes().size()); ++axis) {
+    for (int axis = 0; axis < static_cast<int>(mesh_.axes().size()); ++axis) {
       const auto is = [axis](int of) { return of == axis; };
       const bool one_of = std::any_of(rule_.one_of_axes.begin(), rule_.one_of_axes.end(), is);
       if (std::any_of(used_.begin(), used_.end(), is) && !one_of) continue;
       rule_.replica_axes.push_back(axis);
-      if (grid_.axes()[axis].own_tensors()) rule_.own_axes.push_back(axis);
+      if (mesh_.axes()[axis].own_tensors()) rule_.own_axes.push_back(axis);
     }
     return absl::OkStatus();
   }
 
   const TensorRule& proto_;
-  const RankGrid& grid_;
+  const RankMesh& mesh_;
   std::vector<int> used_;
   Rule rule_;
 };
 
 }  // namespace
 
-absl::StatusOr<RankGrid> RankGrid::Create(const RunLayout& layout, int num_ranks) {
-  RankGrid grid;
-  grid.num_ranks_ = num_ranks;
-  grid.axes_.assign(layout.axes().begin(), layout.axes().end());
-  if (grid.axes_.empty()) {
-    grid.axes_.emplace_back().set_name("rank");
-    grid.axes_.back().set_size(num_ranks);
-  }
-  int64_t product = 1;
-  for (size_t i = 0; i < grid.axes_.size(); ++i) {
-    const RankAxis& axis = grid.axes_[i];
-    if (axis.name().empty()) return absl::InvalidArgumentError("an axis has no name");
-    if (axis.size() < 1 || axis.size() > num_ranks) {
-      return absl::InvalidArgumentError(absl::StrCat("the axis ", Quoted(axis.name()), " has the size ",
-                                                     axis.size(), ", and the run ", num_ranks, " ranks"));
-    }
-    product = std::min<int64_t>(product * axis.size(), int64_t{1} << 30);
-    for (size_t j = 0; j < i; ++j) {
-      if (grid.axes_[j].name() != axis.name()) continue;
-      return absl::InvalidArgumentError(absl::StrCat("there are two axes ", Quoted(axis.name())));
-    }
-  }
-  if (product == num_ranks) return grid;
-  return absl::InvalidArgumentError(
-      absl::StrCat("the axes make up ", product, " ranks (", grid.ToString(), "), the run has ", num_ranks));
-}
-
-absl::StatusOr<int> RankGrid::FindAxis(const std::string& name) const {
-  for (size_t i = 0; i < axes_.size(); ++i) {
-    if (axes_[i].name() == name) return static_cast<int>(i);
-  }
-  return absl::InvalidArgumentError(absl::StrCat("there is no axis ", Quoted(name), ", only ", ToString()));
-}
-
-int RankGrid::Position(int rank, int axis) const {
-  for (int i = static_cast<int>(axes_.size()) - 1; i > axis; --i) rank /= axes_[i].size();
-  return rank % axes_[axis].size();
-}
-
-int RankGrid::Position(int rank, const std::vector<int>& axes) const {
-  int position = 0;
-  for (const int axis : axes) position = position * axes_[axis].size() + Position(rank, axis);
-  return position;
-}
-
-int RankGrid::NumPositions(const std::vector<int>& axes) const {
-  int count = 1;
-  for (const int axis : axes) count *= axes_[axis].size();
-  return count;
-}
-
-std::string RankGrid::ToString() const {
-  return absl::StrJoin(axes_, " x ", [](std::string* text, const RankAxis& axis) {
-    absl::StrAppend(text, axis.name(), " ", axis.size());
-  });
-}
-
-std::string RankGrid::Describe(int rank) const {
-  if (axes_.size() == 1) return absl::StrCat("rank ", rank);
-  std::vector<std::string> positions;
-  for (size_t i = 0; i < axes_.size(); ++i) {
-    positions.push_back(absl::StrCat(axes_[i].name(), " ", Position(rank, static_cast<int>(i))));
-  }
-  return absl::StrCat("rank ", rank, " (", absl::StrJoin(positions, ", "), ")");
-}
-
-std::string Rule::Describe(const RankGrid& grid) const {
+std::string Rule::Describe(const RankMesh& mesh) const {
   const auto names = [&](const std::vector<int>& axes) {
-    return absl::StrJoin(axes, ", ", [&](std::string* text, int axis) { *text += grid.axes()[axis].name(); });
+    return absl::StrJoin(axes, ", ", [&](std::string* text, int axis) { *text += mesh.axes()[axis].name(); });
   };
   std::vector<std::string> parts;
   std::vector<std::string> wholes;
@@ -283,25 +217,25 @@ std::string Rule::Describe(const RankGrid& grid) const {
     parts.push_back(absl::StrCat("dim ", pad.dim(), " padded from ", pad.size()));
   }
   for (const Numbers& number : numbers) {
-    parts.push_back(absl::StrCat("{", number.name, "} counted within ", grid.axes()[number.axis].name()));
+    parts.push_back(absl::StrCat("{", number.name, "} counted within ", mesh.axes()[number.axis].name()));
   }
   std::vector<int> several;
   std::copy_if(replica_axes.begin(), replica_axes.end(), std::back_inserter(several),
-               [&](int axis) { return grid.axes()[axis].size() > 1; });
+               [&](int axis) { return mesh.axes()[axis].size() > 1; });
   if (!several.empty()) parts.push_back(absl::StrCat("replicas over ", names(several)));
   if (!one_of_axes.empty()) parts.push_back(absl::StrCat("one replica of ", names(one_of_axes), " compared"));
   return absl::StrCat(Quoted(path.text()), ": ", parts.empty() ? "whole" : absl::StrJoin(parts, "; "));
 }
 
-absl::StatusOr<RunRules> RunRules::Create(const RunLayout& layout, int num_ranks) {
+absl::StatusOr<RunRules> RunRules::Create(const RunLayout& layout, const DeviceMesh& mesh, int num_ranks) {
   RunRules rules;
-  OTT_ASSIGN_OR_RETURN(rules.grid, RankGrid::Create(layout, num_ranks));
+  OTT_ASSIGN_OR_RETURN(rules.mesh, RankMesh::Create(layout.has_mesh() ? layout.mesh() : mesh, num_ranks));
   TensorRule all;
   all.set_path("*");
   std::vector<TensorRule> protos = {layout.tensors().begin(), layout.tensors().end()};
   if (protos.empty()) protos.push_back(all);
   for (size_t i = 0; i < protos.size(); ++i) {
-    absl::StatusOr<Rule> rule = RuleMaker(protos[i], rules.grid).Make();
+    absl::StatusOr<Rule> rule = RuleMaker(protos[i], rules.mesh).Make();
     if (!rule.ok()) {
       return absl::InvalidArgumentError(
           absl::StrCat("rule ", i + 1, " (path ", Quoted(protos[i].path()), "): ", rule.status().message()));

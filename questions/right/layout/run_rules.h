@@ -11,34 +11,11 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/tensor/tensor_view.h"
+#include "ott/dist/mesh/rank_mesh.h"
 #include "ott/questions/right/layout/layout.pb.h"
 #include "ott/questions/right/layout/path_pattern.h"
 
 namespace ott::crosscheck {
-
-// The ranks of a run as a grid. Axes are counted from the outermost.
-class RankGrid {
- public:
-  // INVALID_ARGUMENT unless the names differ and the sizes multiply to num_ranks.
-  static absl::StatusOr<RankGrid> Create(const RunLayout& layout, int num_ranks);
-
-  int num_ranks() const { return num_ranks_; }
-  const std::vector<RankAxis>& axes() const { return axes_; }
-  // INVALID_ARGUMENT, naming those that there are, for another name.
-  absl::StatusOr<int> FindAxis(const std::string& name) const;
-
-  int Position(int rank, int axis) const;
-  // The ranks' position along several axes, the first one outermost, and how many there are.
-  int Position(int rank, const std::vector<int>& axes) const;
-  int NumPositions(const std::vector<int>& axes) const;
-
-  std::string ToString() const;          // "data 2 x tensor 2"
-  std::string Describe(int rank) const;  // "rank 3 (data 1, tensor 1)"
-
- private:
-  std::vector<RankAxis> axes_;
-  int num_ranks_ = 1;
-};
 
 // TensorRule with axes as numbers. Dimensions are as in the file, since tensors have different numbers of
 // them.
@@ -75,16 +52,17 @@ struct Rule {
   std::vector<int> own_axes;  // of these, those whose ranks hold tensors of their own
 
   // In what words the layout is printed as understood.
-  std::string Describe(const RankGrid& grid) const;
+  std::string Describe(const RankMesh& mesh) const;
 };
 
 struct RunRules {
-  RankGrid grid;
+  RankMesh mesh;
   std::vector<Rule> rules;
   std::vector<PathPattern> ignore;
 
-  // INVALID_ARGUMENT naming the rule and what is wrong with it.
-  static absl::StatusOr<RunRules> Create(const RunLayout& layout, int num_ranks);
+  // mesh: the ranks, where the layout does not say. INVALID_ARGUMENT naming the rule and what is wrong with
+  // it.
+  static absl::StatusOr<RunRules> Create(const RunLayout& layout, const DeviceMesh& mesh, int num_ranks);
 };
 
 }  // namespace ott::crosscheck

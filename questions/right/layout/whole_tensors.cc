@@ -88,14 +88,14 @@ absl::StatusOr<Contribution> CutSection(const Rule& rule, size_t section, const 
 
 // The name in whole tensors. INVALID_ARGUMENT for a number that there is not.
 absl::StatusOr<std::string> WholeName(const Rule& rule, const PathPattern& whole, Captures captures,
-                                      const RankGrid& grid, int rank) {
+                                      const RankMesh& mesh, int rank) {
   for (const Rule::Numbers& numbers : rule.numbers) {
     std::string& text = captures[numbers.name];
-    const std::vector<int64_t>& held = numbers.by_position[grid.Position(rank, numbers.axis)];
+    const std::vector<int64_t>& held = numbers.by_position[mesh.Position(rank, numbers.axis)];
     int64_t number = 0;
     if (!absl::SimpleAtoi(text, &number) || number < 0 || number >= static_cast<int64_t>(held.size())) {
       return absl::InvalidArgumentError(absl::StrCat("{", numbers.name, "} is ", Quoted(text), ", and ",
-                                                     grid.Describe(rank), " holds ", held.size(),
+                                                     mesh.Describe(rank), " holds ", held.size(),
                                                      " of them, from 0 on"));
     }
     text = absl::StrCat(held[number]);
@@ -108,7 +108,7 @@ class Assembler {
  public:
   Assembler(const BoundRun& run, const RunRules& rules, const std::vector<Contribution>& contributions)
       : run_(run),
-        grid_(rules.grid),
+        mesh_(rules.mesh),
         contributions_(contributions),
         rule_(rules.rules[contributions[0].rule]) {}
 
@@ -118,7 +118,7 @@ class Assembler {
     OTT_RETURN_IF_ERROR(CheckRanks());
     OTT_RETURN_IF_ERROR(FindExtents(whole));
     OTT_RETURN_IF_ERROR(Pad(whole));
-    whole->is_sum = grid_.NumPositions(rule_.sum_axes) > 1;
+    whole->is_sum = mesh_.NumPositions(rule_.sum_axes) > 1;
     whole->divisor = rule_.divisor;
     whole->transpose = rule_.transpose;
     if (whole->is_sum && IsComplex(whole->dtype)) {
@@ -134,7 +134,7 @@ class Assembler {
   }
 
   std::string PlaceOf(const Contribution& contribution) const {
-    return absl::StrCat(grid_.Describe(contribution.part.rank), " as ", Quoted(Dumped(contribution).path));
+    return absl::StrCat(mesh_.Describe(contribution.part.rank), " as ", Quoted(Dumped(contribution).path));
   }
 
   absl::Status CheckAlike(WholeTensor* whole) const {
@@ -149,8 +149,8 @@ class Assembler {
       }
       if (Dumped(other).dtype != Dumped(first).dtype || Dumped(other).is_text != Dumped(first).is_text) {
         return absl::InvalidArgumentError(absl::StrCat(
-            "its parts are ", std::string(Name(Dumped(first).dtype)), " on ", grid_.Describe(first.part.rank),
-            " and ", std::string(Name(Dumped(other).dtype)), " on ", grid_.Describe(other.part.rank)));
+            "its parts are ", std::string(Name(Dumped(first).dtype)), " on ", mesh_.Describe(first.part.rank),
+            " and ", std::string(Name(Dumped(other).dtype)), " on ", mesh_.Describe(other.part.rank)));
       }
       whole->dtype_known &= Dumped(other).dtype_known;
     }
@@ -183,12 +183,12 @@ class Assembler {
         return absl::InvalidArgumentError(
             absl::StrCat("it is there twice: ", PlaceOf(*found->second), ", and ", PlaceOf(contribution)));
       }
-      own_positions.insert(grid_.Position(contribution.part.rank, rule_.own_axes));
+      own_positions.insert(mesh_.Position(contribution.part.rank, rule_.own_axes));
     }
     std::vector<std::string> missing;
-    for (int rank = 0; rank < grid_.num_ranks(); ++rank) {
-      const bool needed = own_positions.count(grid_.Position(rank, rule_.own_axes)) > 0;
-      if (needed && by_rank.count(rank) == 0) missing.push_back(grid_.Describe(rank));
+    for (int rank = 0; rank < mesh_.num_ranks(); ++rank) {
+      const bool needed = own_positions.count(mesh_.Position(rank, rule_.own_axes)) > 0;
+      if (needed && by_rank.count(rank) == 0) missing.push_back(mesh_.Describe(rank));
     }
     if (missing.empty()) return absl::OkStatus();
     constexpr size_t kMaxNamed = 4;
@@ -201,13 +201,13 @@ class Assembler {
 
   // The part's place among those that dimension `dim` is split into.
   int SplitPosition(const Contribution& contribution, size_t dim) const {
-    return grid_.Position(contribution.part.rank, splits_[dim]);
+    return mesh_.Position(contribution.part.rank, splits_[dim]);
   }
 
   absl::Status DoNotFit(const Contribution& part, const Contribution& other) const {
     return absl::InvalidArgumentError(absl::StrCat(
-        "its parts do not fit: ", ShapeToString(part.shape), " on ", grid_.Describe(part.part.rank), ", ",
-        ShapeToString(other.shape), " on ", grid_.Describe(other.part.rank)));
+        "its parts do not fit: ", ShapeToString(part.shape), " on ", mesh_.Describe(part.part.rank), ", ",
+        ShapeToString(other.shape), " on ", mesh_.Describe(other.part.rank)));
   }
 
   absl::Status FindExtents(WholeTensor* whole) {
@@ -217,7 +217,7 @@ class Assembler {
     }
     std::vector<std::string> texts;
     for (size_t dim = 0; dim < num_dims; ++dim) {
-      std::vector<const Contribution*> by_position(grid_.NumPositions(splits_[dim]));
+      std::vector<const Contribution*> by_position(mesh_.NumPositions(splits_[dim]));
       for (const Contribution& contribution : contributions_) {
         const Contribution*& known = by_position[SplitPosition(contribution, dim)];
         if (known == nullptr) known = &contribution;
@@ -288,10 +288,10 @@ class Assembler {
     std::map<int, std::map<std::vector<int>, Cell>> replicas;
     for (const Contribution& contribution : contributions_) {
       const int rank = contribution.part.rank;
-      if (grid_.Position(rank, rule_.one_of_axes) > 0) continue;
+      if (mesh_.Position(rank, rule_.one_of_axes) > 0) continue;
       std::vector<int> positions;
       for (size_t dim = 0; dim < splits_.size(); ++dim) positions.push_back(SplitPosition(contribution, dim));
-      Cell& cell = replicas[grid_.Position(rank, rule_.replica_axes)][positions];
+      Cell& cell = replicas[mesh_.Position(rank, rule_.replica_axes)][positions];
       cell.parts.push_back(contribution.part);
       if (cell.boxes.empty()) cell.boxes = MakeBoxes(contribution, *whole);
     }
@@ -302,7 +302,7 @@ class Assembler {
   }
 
   const BoundRun& run_;
-  const RankGrid& grid_;
+  const RankMesh& mesh_;
   const std::vector<Contribution>& contributions_;
   const Rule& rule_;
   std::vector<std::vector<int>> splits_;
@@ -315,7 +315,7 @@ class Binder {
   explicit Binder(const RunRules& rules) : rules_(rules), rule_tensors_(rules.rules.size()) {}
 
   BoundRun Bind(const std::string& run_dir, int64_t iteration) && {
-    for (int rank = 0; rank < rules_.grid.num_ranks(); ++rank) {
+    for (int rank = 0; rank < rules_.mesh.num_ranks(); ++rank) {
       const std::string dir = DumpPath(run_dir, rank, iteration);
       absl::StatusOr<RankDump> dump = RankDump::Read(dir);
       if (!dump.ok()) {
@@ -352,7 +352,7 @@ class Binder {
       const absl::Status status = AddSections(i, part, tensor, *captures);
       if (!status.ok()) {
         run_.problems.push_back(
-            absl::StrCat(rules_.grid.Describe(part.rank), ": ", Quoted(tensor.path), ": ", status.message()));
+            absl::StrCat(rules_.mesh.Describe(part.rank), ": ", Quoted(tensor.path), ": ", status.message()));
       }
       return;
     }
@@ -365,7 +365,7 @@ class Binder {
     for (size_t i = 0; i < rule.sections.size(); ++i) {
       if (!rule.sections[i].whole.has_value()) continue;
       OTT_ASSIGN_OR_RETURN(const std::string name,
-                           WholeName(rule, *rule.sections[i].whole, captures, rules_.grid, part.rank));
+                           WholeName(rule, *rule.sections[i].whole, captures, rules_.mesh, part.rank));
       Contribution contribution;
       if (tensor.problem.empty()) {
         OTT_ASSIGN_OR_RETURN(contribution, CutSection(rule, i, tensor.shape));
@@ -383,7 +383,7 @@ class Binder {
     for (size_t i = 0; i < rules_.rules.size(); ++i) {
       const Rule& rule = rules_.rules[i];
       const std::vector<size_t>& tensors = rule_tensors_[i];
-      std::string line = absl::StrCat(rule.Describe(rules_.grid), ": ", tensors.size(),
+      std::string line = absl::StrCat(rule.Describe(rules_.mesh), ": ", tensors.size(),
                                       tensors.size() == 1 ? " tensor" : " tensors");
       if (!tensors.empty()) {
         const WholeTensor& example = run_.tensors[tensors[0]];

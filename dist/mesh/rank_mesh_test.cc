@@ -1,0 +1,132 @@
+#include "ott/dist/mesh/rank_mesh.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Config Parse(const std::string& text) {
+  Config config;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &config)) << text;
+  return config;
+}
+
+absl::StatusOr<RanksAlong> Along(const std::string& meshes, const std::vector<std::string>& axes,
+                                 int num_ranks) {
+  const Config config = Parse(meshes);
+  const absl::StatusOr<RankMeshes> created = RankMeshes::Create(config.mesh(), num_ranks);
+  if (!created.ok()) return created.status();
+  const google::protobuf::RepeatedPtrField<std::string> names(axes.begin(), axes.end());
+  return created->Along(names, "field");
+}
+
+std::string ErrorOf(const std::string& meshes, const std::vector<std::string>& axes = {}, int num_ranks = 4) {
+  return std::string(Along(meshes, axes, num_ranks).status().message());
+}
+
+constexpr char kDataAndTensor[] = R"(mesh { axes { name: "data" size: 2 } axes { name: "tensor" size: 3 } })";
+
+TEST(RankMesh, TheLastAxisRunsFastest) {
+  const auto tensor = Along(kDataAndTensor, {"tensor"}, 6);
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  EXPECT_EQ(tensor->num_positions, 3);
+  EXPECT_THAT(tensor->positions, ElementsAre(0, 1, 2, 0, 1, 2));
+  EXPECT_THAT(tensor->groups, ElementsAre(0, 0, 0, 1, 1, 1));
+  const auto data = Along(kDataAndTensor, {"data"}, 6);
+  ASSERT_TRUE(data.ok()) << data.status();
+  EXPECT_THAT(data->positions, ElementsAre(0, 0, 0, 1, 1, 1));
+  EXPECT_THAT(data->groups, ElementsAre(0, 1, 2, 0, 1, 2));
+}
+
+TEST(RankMesh, OfSeveralAxesTheFirstIsOutermost) {
+  const auto both = Along(kDataAndTensor, {"tensor", "data"}, 6);
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->num_positions, 6);
+  EXPECT_THAT(both->positions, ElementsAre(0, 2, 4, 1, 3, 5));
+  EXPECT_THAT(both->groups, ElementsAre(0, 0, 0, 0, 0, 0));
+}
+
+TEST(RankMesh, WithoutAxesEachRankIsAGroupOfItsOwn) {
+  const auto none = Along("", {}, 3);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->num_positions, 1);
+  EXPECT_THAT(none->positions, ElementsAre(0, 0, 0));
+  EXPECT_THAT(none->groups, ElementsAre(0, 1, 2));
+}
+
+// DeviceMesh("cpu", [[0, 2], [1, 3]], mesh_dim_names=("data", "tensor")).
+TEST(RankMesh, RanksOfPyTorchsDeviceMeshStandInAnyOrder) {
+  const std::string mesh =
+      R"(mesh { axes { name: "data" size: 2 } axes { name: "tensor" size: 2 } ranks: [0, 2, 1, 3] })";
+  const auto tensor = Along(mesh, {"tensor"}, 4);
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  EXPECT_THAT(tensor->groups, ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(tensor->positions, ElementsAre(0, 0, 1, 1));
+}
+
+// Megatron-LM's order "tp-cp-ep-dp-pp" names the fastest axis first. For 16 ranks with tp 2, pp 2, dp 4 its
+// documentation lists the tensor groups [0, 1], [2, 3], ..., the data groups [0, 2, 4, 6], [1, 3, 5, 7], ...
+// and the pipeline groups [0, 8], [1, 9], ...
+TEST(RankMesh, MegatronsOrderIsReadFromRightToLeft) {
+  const std::string mesh =
+      R"(mesh { axes { name: "pp" size: 2 } axes { name: "dp" size: 4 } axes { name: "tp" size: 2 } })";
+  const auto members = [&](const std::string& axis, int rank) {
+    const auto along = Along(mesh, {axis}, 16);
+    std::set<int> ranks;
+    for (int other = 0; other < 16; ++other) {
+      if (along->groups[other] == along->groups[rank]) ranks.insert(other);
+    }
+    return ranks;
+  };
+  EXPECT_THAT(members("tp", 3), ElementsAre(2, 3));
+  EXPECT_THAT(members("dp", 1), ElementsAre(1, 3, 5, 7));
+  EXPECT_THAT(members("pp", 1), ElementsAre(1, 9));
+}
+
+// Mixture of experts: the same ranks in a second grid.
+TEST(RankMesh, SeveralMeshesCutTheSameRanks) {
+  const std::string meshes = R"(mesh { axes { name: "data" size: 2 } axes { name: "tensor" size: 2 } }
+                                mesh { axes { name: "expert" size: 4 } })";
+  EXPECT_THAT(Along(meshes, {"expert"}, 4)->positions, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Along(meshes, {"data"}, 4)->positions, ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(ErrorOf(meshes, {"data", "expert"}),
+              HasSubstr("field: there is no axis \"expert\", only data 2 x tensor 2"));
+}
+
+TEST(RankMesh, AnErrorNamesWhatDoesNotFit) {
+  EXPECT_THAT(ErrorOf(kDataAndTensor),
+              HasSubstr("the axes make up 6 ranks (data 2 x tensor 3), the run has 4"));
+  EXPECT_THAT(ErrorOf(kDataAndTensor, {"pipeline"}, 6),
+              HasSubstr("field: there is no axis \"pipeline\", only data 2 x tensor 3"));
+  EXPECT_THAT(ErrorOf("", {"data"}), HasSubstr("field: there is no axis \"data\"; `mesh` declares none"));
+  EXPECT_THAT(ErrorOf(kDataAndTensor, {"data", "data"}, 6), HasSubstr("\"data\" stands there twice"));
+  EXPECT_THAT(ErrorOf(R"(mesh { axes { size: 4 } })"), HasSubstr("an axis has no name"));
+  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 0 } })"), HasSubstr("has the size 0"));
+  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } ranks: [0, 1, 1, 3] })"),
+              HasSubstr("ranks has 1 twice"));
+  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } ranks: [0, 1, 4, 3] })"),
+              HasSubstr("4, which is no rank"));
+  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } ranks: [0] })"), HasSubstr("ranks has 1 entries"));
+  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 4 } } mesh { axes { name: "a" size: 4 } })"),
+              HasSubstr("two meshes have an axis \"a\""));
+  EXPECT_THAT(ErrorOf(R"(mesh { axes { name: "a" size: 2 } axes { name: "a" size: 2 } })"),
+              HasSubstr("two axes \"a\""));
+}
+
+TEST(RankMesh, SizesThatMultiplyBeyondAnyNumberAreRefused) {
+  std::string mesh = "mesh { ";
+  for (int i = 0; i < 70; ++i) mesh += "axes { name: \"a" + std::to_string(i) + "\" size: 4 } ";
+  EXPECT_THAT(ErrorOf(mesh + "}"), HasSubstr("the axes make up"));
+}
+
+}  // namespace
+}  // namespace ott
