@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import unittest
 import warnings
 
@@ -298,6 +299,62 @@ class TorchTest(unittest.TestCase):
         wrong = [v for v in verdicts if "DIFFER" in v["outcome"]]
         self.assertEqual({int(v["iteration"]) for v in wrong}, {2}, verdicts)
         self.assertIn("state.options.SGD.0.lr", json.dumps(wrong))
+
+    def test_a_rank_that_stands_leaves_the_stacks_of_its_threads(self):
+        directory = os.path.join(DIRECTORY, "hang")
+
+        def wait_for_the_verdict():
+            stacks = os.path.join(directory, "rank_00001", "stacks.txt")
+            deadline = time.monotonic() + 60
+            while not (os.path.exists(stacks) and os.path.exists(os.path.join(directory, "hang.json"))):
+                self.assertLess(time.monotonic(), deadline, "nobody asked why it hangs")
+                time.sleep(0.05)
+
+        def train():
+            model, optimizer = make()
+            for i, batch in enumerate(batches(4)):
+                # DistributedDataParallel itself waits for all as the second forward pass begins, and tells nobody.
+                if i == 2 and RANK == 1 and os.path.exists(directory):
+                    wait_for_the_verdict()
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check("hang", train, 4, config={"hang": {"after_seconds": 1}})
+        with open(os.path.join(directory, "hang.json"), encoding="utf-8") as file:
+            verdict = json.load(file)
+        self.assertEqual(verdict["culprits"], [1])
+        self.assertIn("dist.gradients", json.dumps(verdict["causes"]))
+        with open(os.path.join(directory, "rank_00001", "stacks.txt"), encoding="utf-8") as file:
+            self.assertIn("in wait_for_the_verdict", file.read())
+
+    def test_operations_are_logged_with_module_and_line(self):
+        def train():
+            model, optimizer = make()
+            for batch in batches(2):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        observed = self.check("operations", train, 2, config={"op_log": {"iterations": {"list": [1]}}})
+        with open(os.path.join(observed.dir, f"rank_{RANK:05d}", "op_log.bin"), "rb") as file:
+            log = file.read()
+        for word in (b"addmm", b"inner.0", b"head.weight", b"torch_test.py", b"reduce_gradient", b"sgd", b"backward", b"batch"):
+            self.assertIn(word, log)
+
+    def test_parameters_are_offered_to_be_moved_by_rounding(self):
+        def train():
+            model, optimizer = make()
+            for batch in batches(1):
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        alone = train()
+        with Observed("perturbed", {"perturb": {"seed": 1, "paths": "parameters.head.*"}}):
+            self.assertNotEqual(alone, train())
 
     @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.compile")
     def test_compiling_breaks_no_graph(self):
