@@ -62,6 +62,12 @@ class HelperCore : public ProcessWide<Core> {
 
   bool is_process_wide() const { return own_ == nullptr; }
 
+  // As ProcessWide::Find(), but FAILED_PRECONDITION with the refusal instead of null.
+  absl::StatusOr<Core*> Find() {
+    if (Core* const core = ProcessWide<Core>::Find(); core != nullptr) return core;
+    return absl::FailedPreconditionError(this->refusal());
+  }
+
   template <typename Options>
   absl::Status Enable(const Options& options, Place place) {
     OTT_ASSIGN_OR_RETURN(Core* const core, this->Find());

@@ -14,7 +14,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
-#include "ott/core/base/status_macros.h"
 
 namespace ott::internal {
 namespace {
@@ -169,80 +168,94 @@ RegistryHeader* MeetRegistry() {
   return found;
 }
 
-absl::StatusOr<Registry*> FindRegistry() {
+RegistryHeader& Header() {
   static RegistryHeader* const header = MeetRegistry();
-  if (header->abi_version != kAbiVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("optim_test_tools: ", ThisFile(), " has ABI version ", kAbiVersion, ", but ",
-                     header->file, " in the same process uses version ", header->abi_version,
-                     "; build both with one version of the library"));
+  return *header;
+}
+
+// REQUIRES: Refusal() is empty
+Registry& FindRegistry() { return reinterpret_cast<Registry&>(Header()); }
+
+// Says why this copy cannot use the registry; empty if it can.
+std::string Refusal() {
+  const RegistryHeader& header = Header();
+  if (header.abi_version != kAbiVersion) {
+    return absl::StrCat("optim_test_tools: ", ThisFile(), " has ABI version ", kAbiVersion, ", but ",
+                        header.file, " in the same process uses version ", header.abi_version,
+                        "; build both with one version of the library");
   }
-  auto* const registry = reinterpret_cast<Registry*>(header);
-  if (registry->library_abi != kLibraryAbi) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "optim_test_tools: ", ThisFile(), " was built with _GLIBCXX_USE_CXX11_ABI=", kLibraryAbi, ", but ",
-        header->file, " in the same process with ", registry->library_abi, "; build both with the same"));
+  if (const uint32_t other = FindRegistry().library_abi; other != kLibraryAbi) {
+    return absl::StrCat("optim_test_tools: ", ThisFile(),
+                        " was built with _GLIBCXX_USE_CXX11_ABI=", kLibraryAbi, ", but ", header.file,
+                        " in the same process with ", other, "; build both with the same");
   }
-  return registry;
+  return "";
 }
 
 }  // namespace
 
-absl::Status ProcessWideBase::Join() {
-  if (name_ == nullptr) return absl::OkStatus();
-  OTT_ASSIGN_OR_RETURN(Registry* const registry, FindRegistry());
+bool ProcessWideBase::Join() {
+  if (name_ == nullptr) return true;
+  const auto refuse = [this](const std::string& why) {
+    refusal_.store(strdup(why.c_str()), std::memory_order_release);
+    return false;
+  };
+  if (refusal() != nullptr) return false;
+  static const std::string& refused = *new std::string(Refusal());
+  if (!refused.empty()) return refuse(refused);
   // Before the lock: the loader's own lock is held by who joins while being loaded.
   KeepLoaded(this);
   KeepLoaded(&ott_process_wide_meeting_place);
   const std::string file = FileOf(this);
-  const RegistryLock lock(*registry);
-  if (joined_) return absl::OkStatus();
-  Instance& instance = FindInstance(*registry, name_);
+  Registry& registry = FindRegistry();
+  const RegistryLock lock(registry);
+  if (joined_) return true;
+  Instance& instance = FindInstance(registry, name_);
   if (instance.size == 0) {
     instance.size = size_;
     std::snprintf(instance.first_file, sizeof(instance.first_file), "%s", file.c_str());
   }
   if (instance.size != size_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("optim_test_tools: ", name_, " has ", size_, " bytes in ", file, ", but ", instance.size,
-                     " in ", instance.first_file, "; build both with the same compiler flags"));
+    return refuse(absl::StrCat("optim_test_tools: ", name_, " has ", size_, " bytes in ", file, ", but ",
+                               instance.size, " in ", instance.first_file,
+                               "; build both with the same compiler flags"));
   }
   joined_ = true;
   next_ = instance.copies;
   instance.copies = this;
   instance_.store(instance.object, std::memory_order_release);
   if (instance.enabled) enabled_.store(instance.object, std::memory_order_release);
-  return absl::OkStatus();
+  return true;
 }
 
-absl::StatusOr<void*> ProcessWideBase::Find() {
+void* ProcessWideBase::Find() {
   if (void* known = instance(); known != nullptr) return known;
-  OTT_RETURN_IF_ERROR(Join());
-  OTT_ASSIGN_OR_RETURN(Registry* const registry, FindRegistry());
-  const RegistryLock lock(*registry);
-  Instance& instance = FindInstance(*registry, name_);
+  if (!Join()) return nullptr;
+  Registry& registry = FindRegistry();
+  const RegistryLock lock(registry);
+  Instance& instance = FindInstance(registry, name_);
   if (instance.object == nullptr) instance.object = create_();
   instance_.store(instance.object, std::memory_order_release);
   return instance.object;
 }
 
 void* ProcessWideBase::FindOrDie() {
-  absl::StatusOr<void*> found = Find();
-  OTT_CHECK(found.ok()) << found.status().message();
-  return *found;
+  void* const found = Find();
+  OTT_CHECK(found != nullptr) << refusal();
+  return found;
 }
 
 void ProcessWideBase::SetEnabled(bool enabled) {
-  absl::StatusOr<void*> object = Find();
-  if (!object.ok()) return;
-  void* const value = enabled ? *object : nullptr;
+  void* const object = Find();
+  if (object == nullptr) return;
+  void* const value = enabled ? object : nullptr;
   if (name_ == nullptr) {
     enabled_.store(value, std::memory_order_release);
     return;
   }
-  Registry* const registry = *FindRegistry();
-  const RegistryLock lock(*registry);
-  Instance& instance = FindInstance(*registry, name_);
+  Registry& registry = FindRegistry();
+  const RegistryLock lock(registry);
+  Instance& instance = FindInstance(registry, name_);
   instance.enabled = enabled;
   for (ProcessWideBase* copy = instance.copies; copy != nullptr; copy = copy->next_) {
     copy->enabled_.store(value, std::memory_order_release);
@@ -250,9 +263,7 @@ void ProcessWideBase::SetEnabled(bool enabled) {
 }
 
 void JoinAtLoad(ProcessWideBase& process_wide) {
-  if (absl::Status joined = process_wide.Join(); !joined.ok()) {
-    std::fprintf(stderr, "%s; its calls are ignored\n", std::string(joined.message()).c_str());
-  }
+  if (!process_wide.Join()) std::fprintf(stderr, "%s; its calls are ignored\n", process_wide.refusal());
 }
 
 }  // namespace ott::internal

@@ -19,16 +19,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-
 namespace ott {
 
 // Copies of this library meet only if this is equal. Every commit raises it that changes the layout or the
 // meaning of a process-wide instance, or of anything that copies reach through one (measurements, an event
 // recorder, the registry), since programs may be built from any commit. Join() also notices an instance of
 // another size, but most changes are in what the instance points to.
-inline constexpr uint32_t kAbiVersion = 11;
+inline constexpr uint32_t kAbiVersion = 12;
 
 namespace internal {
 
@@ -43,13 +40,15 @@ class ProcessWideBase {
   ProcessWideBase(const ProcessWideBase&) = delete;
   ProcessWideBase& operator=(const ProcessWideBase&) = delete;
 
-  absl::Status Join();
-  absl::StatusOr<void*> Find();
+  // Whether this copy takes part in the process's instance; refusal() says why not.
+  bool Join();
+  void* Find();
   void* FindOrDie();
   void SetEnabled(bool enabled);
 
   void* enabled() const { return enabled_.load(std::memory_order_acquire); }
   void* instance() const { return instance_.load(std::memory_order_acquire); }
+  const char* refusal() const { return refusal_.load(std::memory_order_acquire); }
 
  private:
   // The instance while it is enabled, null otherwise.
@@ -63,6 +62,8 @@ class ProcessWideBase {
   // The next copy's ProcessWide of this name; guarded by the registry.
   ProcessWideBase* next_ = nullptr;
   bool joined_ = false;
+  // Never freed, as whoever was refused may ask until the end.
+  std::atomic<const char*> refusal_{nullptr};
 };
 
 }  // namespace internal
@@ -96,15 +97,13 @@ class ProcessWide : private internal::ProcessWideBase {
   // plain load on x86-64) and the caller's branch.
   T* IfEnabled() const { return static_cast<T*>(enabled()); }
 
-  // The instance, made by the first call in the process, enabled or not. FAILED_PRECONDITION if another
-  // version of the library is in use in this process, naming both versions and both files.
-  absl::StatusOr<T*> Find() {
-    absl::StatusOr<void*> found = ProcessWideBase::Find();
-    if (!found.ok()) return found.status();
-    return static_cast<T*>(*found);
-  }
+  // The instance, made by the first call in the process, enabled or not. Null if another version of the
+  // library is in use in this process.
+  T* Find() { return static_cast<T*>(ProcessWideBase::Find()); }
+  // Says why Find() was null, naming both versions and both files.
+  using ProcessWideBase::refusal;
 
-  // Find(), except that an error is printed and aborts.
+  // Find(), except that a refusal is printed and aborts.
   T& Get() {
     void* found = instance();
     return *static_cast<T*>(found != nullptr ? found : FindOrDie());

@@ -1,7 +1,6 @@
 // A plug-in that links the library statically.
 
 #include <cstdint>
-#include <string>
 
 #include "ott/core/base/process_wide.h"
 
@@ -19,14 +18,13 @@ const ott::ProcessWide<Counter>::JoinAtLoad join_at_load(counter);
 extern "C" {
 
 int64_t* CounterOrNull() {
-  const auto found = counter.Find();
-  return found.ok() ? &(*found)->value : nullptr;
+  Counter* const found = counter.Find();
+  return found != nullptr ? &found->value : nullptr;
 }
 
 const char* CounterError() {
-  static std::string error;
-  error = std::string(counter.Find().status().message());
-  return error.c_str();
+  counter.Find();
+  return counter.refusal();
 }
 
 bool CounterIsEnabled() { return counter.IfEnabled() != nullptr; }

@@ -139,7 +139,7 @@ absl::Status TensorDumper::Enable(TensorDumperOptions options) {
     queue_options.drop_when_full = options_.drop_when_full;
     queue_options.background = options_.writers_in_background;
     queue_.emplace(queue_options);
-    if (this == process_wide_.Find().value_or(nullptr)) internal::CallAtExit([] { FlushAtExit(); });
+    if (this == process_wide_.Find()) internal::CallAtExit([] { FlushAtExit(); });
   }
   enabled_ = true;
   UpdateActive();
@@ -186,9 +186,7 @@ bool TensorDumper::Selected() const {
 void TensorDumper::UpdateActive() {
   const bool active = enabled_ && !paused_ && Selected();
   active_.store(active, std::memory_order_relaxed);
-  if (const absl::StatusOr<TensorDumper*> found = process_wide_.Find(); found.ok() && *found == this) {
-    process_wide_.SetEnabled(active);
-  }
+  if (process_wide_.Find() == this) process_wide_.SetEnabled(active);
 }
 
 std::string TensorDumper::InRanges(std::string_view path) const {

@@ -26,6 +26,10 @@ StopwatchOfThisProcess::Immortal StopwatchOfThisProcess::instance;
 const ProcessWide<internal::StopwatchCore>::JoinAtLoad StopwatchOfThisProcess::join_at_load(
     instance.stopwatch.core_);
 
+ProcessWide<internal::StopwatchCore> internal::stopwatch_of_scopes("ott.Stopwatch");
+
+const ProcessWide<internal::StopwatchCore>::JoinAtLoad join_scopes_at_load(internal::stopwatch_of_scopes);
+
 Stopwatch::Stopwatch(const Environment& environment) : Stopwatch(new internal::StopwatchCore(environment)) {}
 
 Stopwatch::Stopwatch(internal::StopwatchCore* own_core) : core_(own_core) {}

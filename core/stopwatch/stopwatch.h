@@ -20,6 +20,7 @@
 #include "ott/core/base/place.h"
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/device_events.h"
+#include "ott/core/stopwatch/stopwatch_scope.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
 #include "ott/core/stopwatch/thread_times.h"
 
@@ -30,12 +31,6 @@ class FlightRecorder;  // core/flight/flight_recorder.h
 struct FlightOperation;
 class StopwatchConfig;  // config.proto
 class StopwatchStats;   // stopwatch_stats.proto
-
-namespace internal {
-class StopwatchCore;
-struct StopwatchFrame;
-struct StopwatchMeasurement;
-}  // namespace internal
 
 // Measures named parts of a program on the host's clock. Off until Enable(), and free of cost until then:
 // every call is one load and a branch. The instance of a process is Stopwatch::Get(), for all its shared
@@ -113,46 +108,8 @@ class Stopwatch {
     Clock steady_clock = Clock::Steady();
   };
 
-  // A name that is looked up once. Constant-initialised, so it can be a static without a guard; `name` is not
-  // copied. May be used from any thread. May be used with several stopwatches, but remembers the last one
-  // only and looks the name up again for another.
-  class Measurement {
-   public:
-    constexpr explicit Measurement(const char* name) : name_(name) {}
-    Measurement(const Measurement&) = delete;
-    Measurement& operator=(const Measurement&) = delete;
-
-    const char* name() const { return name_; }
-
-    // With Stopwatch::Get().
-    void Start(Place place = Place::Current());
-    void End(Place place = Place::Current());
-
-   private:
-    friend class internal::StopwatchCore;
-
-    const char* name_;
-    std::atomic<internal::StopwatchMeasurement*> found_{nullptr};
-  };
-
-  // An interval from construction to destruction.
-  class Scope {
-   public:
-    // With Stopwatch::Get().
-    explicit Scope(Measurement& measurement, Place place = Place::Current());
-    explicit Scope(std::string_view name, Place place = Place::Current());
-
-    Scope(Stopwatch& stopwatch, Measurement& measurement, Place place = Place::Current());
-    Scope(Stopwatch& stopwatch, std::string_view name, Place place = Place::Current());
-
-    Scope(const Scope&) = delete;
-    Scope& operator=(const Scope&) = delete;
-    ~Scope();
-
-   private:
-    // Null if the stopwatch was off.
-    internal::StopwatchFrame* const frame_;
-  };
+  using Measurement = StopwatchName;
+  using Scope = StopwatchScope;
 
   static Stopwatch& Get();
 
@@ -241,6 +198,7 @@ class Stopwatch {
   std::string Json() const;
 
  private:
+  friend class StopwatchScope;
   friend struct StopwatchOfThisProcess;
 
   constexpr explicit Stopwatch(const char* process_wide_name);
@@ -249,14 +207,6 @@ class Stopwatch {
   internal::HelperCore<internal::StopwatchCore> core_;
 };
 
-// Measures the rest of the enclosing block as `name`, a string literal.
-#define OTT_STOPWATCH_SCOPE(name) OTT_STOPWATCH_INTERNAL_SCOPE(name, __LINE__)
-
-#define OTT_STOPWATCH_INTERNAL_SCOPE(name, line) OTT_STOPWATCH_INTERNAL_SCOPE_AT(name, line)
-#define OTT_STOPWATCH_INTERNAL_SCOPE_AT(name, line)                            \
-  static ::ott::Stopwatch::Measurement ott_stopwatch_measurement_##line(name); \
-  const ::ott::Stopwatch::Scope ott_stopwatch_scope_##line(ott_stopwatch_measurement_##line)
-
 // Implementation of the inline calls.
 
 namespace internal {
@@ -264,16 +214,7 @@ namespace internal {
 // These take scalars, since compilers would build structs before the branch.
 [[gnu::cold]] void StartByName(StopwatchCore& core, const char* name, size_t size, const char* file,
                                int line);
-[[gnu::cold]] void StartByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, const char* file,
-                                 int line);
 [[gnu::cold]] void EndByName(StopwatchCore& core, const char* name, size_t size, const char* file, int line);
-[[gnu::cold]] void EndByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement, const char* file,
-                               int line);
-[[gnu::cold]] StopwatchFrame* BeginScopeByName(StopwatchCore& core, const char* name, size_t size,
-                                               const char* file, int line);
-[[gnu::cold]] StopwatchFrame* BeginScopeByHandle(StopwatchCore& core, Stopwatch::Measurement& measurement,
-                                                 const char* file, int line);
-[[gnu::cold]] void EndScope(StopwatchFrame* frame);
 void StartOneTime(StopwatchCore& core, std::string_view name, Place place);
 void EndOneTime(StopwatchCore& core, std::string_view name, Place place);
 void FinishIter(StopwatchCore& core, const Stopwatch& stopwatch, Place place);
@@ -330,31 +271,11 @@ inline void Stopwatch::FinishIter(Place place) {
     internal::FinishIter(*core, *this, place);
 }
 
-inline void Stopwatch::Measurement::Start(Place place) { Stopwatch::Get().Start(*this, place); }
+inline StopwatchScope::StopwatchScope(Stopwatch& stopwatch, StopwatchName& name, Place place)
+    : frame_(internal::BeginScopeIfOn(stopwatch.core_.IfEnabled(), name, place)) {}
 
-inline void Stopwatch::Measurement::End(Place place) { Stopwatch::Get().End(*this, place); }
-
-inline Stopwatch::Scope::Scope(Stopwatch& stopwatch, Measurement& measurement, Place place)
-    : frame_([&]() -> internal::StopwatchFrame* {
-        auto* core = stopwatch.core_.IfEnabled();
-        if (__builtin_expect(core == nullptr, 1)) return nullptr;
-        return internal::BeginScopeByHandle(*core, measurement, place.file, place.line);
-      }()) {}
-
-inline Stopwatch::Scope::Scope(Stopwatch& stopwatch, std::string_view name, Place place)
-    : frame_([&]() -> internal::StopwatchFrame* {
-        auto* core = stopwatch.core_.IfEnabled();
-        if (__builtin_expect(core == nullptr, 1)) return nullptr;
-        return internal::BeginScopeByName(*core, name.data(), name.size(), place.file, place.line);
-      }()) {}
-
-inline Stopwatch::Scope::Scope(Measurement& measurement, Place place) : Scope(Get(), measurement, place) {}
-
-inline Stopwatch::Scope::Scope(std::string_view name, Place place) : Scope(Get(), name, place) {}
-
-inline Stopwatch::Scope::~Scope() {
-  if (__builtin_expect(frame_ != nullptr, 0)) internal::EndScope(frame_);
-}
+inline StopwatchScope::StopwatchScope(Stopwatch& stopwatch, std::string_view name, Place place)
+    : frame_(internal::BeginScopeIfOn(stopwatch.core_.IfEnabled(), name, place)) {}
 
 }  // namespace ott
 

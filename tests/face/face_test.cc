@@ -22,6 +22,7 @@
 #include "ott/status_macros.h"
 #include "ott/stopwatch.h"
 #include "ott/stopwatch_files.h"
+#include "ott/stopwatch_scope.h"
 #include "ott/tcp_communicator.h"
 #include "ott/tensor.h"
 #include "ott/tensor_dumper.h"
@@ -93,6 +94,8 @@ using ott::FlightRecorder;
 using ott::OnMisuse;
 using ott::StatsGatherer;
 using ott::Stopwatch;
+using ott::StopwatchName;
+using ott::StopwatchScope;
 using ott::StopwatchSnapshot;
 using ott::TrainingRun;
 using ott::WriteStopwatchFiles;
