@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ott/core/base/check.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/comm/mpi_communicator.h"
 #include "ott/dist/run/training_run.h"

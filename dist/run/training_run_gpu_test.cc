@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/stopwatch/stopwatch.h"

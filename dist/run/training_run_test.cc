@@ -13,6 +13,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/base/file.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dumper/tensor_dumper.h"

@@ -22,7 +22,8 @@ using ::google::protobuf::FieldDescriptor;
 const std::map<std::string, std::vector<std::string>>& Readers() {
   static const auto* const readers = new std::map<std::string, std::vector<std::string>>{
       {"ott.Config",
-       {"dist/run/rank_trace.cc", "dist/run/training_run.cc", "dist/run/training_run_start.cc"}},
+       {"dist/run/rank_op_log.cc", "dist/run/rank_trace.cc", "dist/run/run_statistics.cc",
+        "dist/run/tensor_watch.cc", "dist/run/training_run.cc"}},
       {"ott.IterationSelection", {"core/base/iteration_selection_proto.cc"}},
       {"ott.IterationRange", {"core/base/iteration_selection_proto.cc"}},
       {"ott.StopwatchConfig", {"core/stopwatch/stopwatch_proto.cc", "dist/stats/rank_groups.cc"}},
@@ -30,22 +31,21 @@ const std::map<std::string, std::vector<std::string>>& Readers() {
       {"ott.MeshAxis", {"dist/mesh/rank_mesh.cc", "questions/right/layout/run_rules.cc"}},
       {"ott.CollectiveGroups", {"dist/stats/rank_groups.cc"}},
       {"ott.NvtxConfig", {"core/nvtx/nvtx_range_wrapper_proto.cc"}},
-      {"ott.OpRangeConfig", {"core/nvtx/op_range_proto.cc", "dist/run/training_run_start.cc"}},
-      {"ott.DumpConfig", {"core/dumper/tensor_dumper_proto.cc", "dist/run/training_run_start.cc"}},
+      {"ott.OpRangeConfig", {"core/nvtx/op_range_proto.cc", "dist/run/training_run.cc"}},
+      {"ott.DumpConfig", {"core/dumper/tensor_dumper_proto.cc", "dist/run/tensor_watch.cc"}},
       {"ott.DumpConfig.FormatOfPaths", {"core/dumper/tensor_dumper_proto.cc"}},
       {"ott.CrossCheckConfig",
        {"dist/check/cross_check.cc", "dist/check/reference_check.cc", "dist/check/tensor_selection.cc",
-        "dist/run/training_run_check.cc"}},
+        "dist/run/tensor_watch.cc"}},
       {"ott.ToleranceConfig", {"dist/check/cross_check.cc", "dist/check/reference_check.cc"}},
       {"ott.TensorsOfKind", {"dist/check/tensor_selection.cc"}},
       {"ott.ShardedTensors", {"dist/check/tensor_selection.cc"}},
       {"ott.ProfileConfig",
        {"core/profile/profiler_proto.cc", "core/profile/schedule.cc", "dist/run/rank_trace.cc"}},
-      {"ott.OpLogConfig", {"dist/run/training_run_start.cc"}},
+      {"ott.OpLogConfig", {"dist/run/rank_op_log.cc"}},
       {"ott.PerturbConfig", {"core/op_log/perturbation_proto.cc"}},
       {"ott.HangConfig",
-       {"core/flight/flight_recorder_proto.cc", "questions/hang/watchdog.cc",
-        "dist/run/training_run_start.cc"}},
+       {"core/flight/flight_recorder_proto.cc", "questions/hang/watchdog.cc", "dist/run/training_run.cc"}},
   };
   return *readers;
 }

@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/flight/flight_recorder.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/comm/mpi_communicator.h"
