@@ -94,6 +94,7 @@ class Observer:
         self._micro_step = 0
         self._num_steps = 0
         self._unused_checkpoint: Optional[str] = None
+        self._norms: List[torch.Tensor] = []
 
     # What may be asked.
 
@@ -215,7 +216,7 @@ class Observer:
         stopwatch["collective_measurements"] = [*stopwatch.get("collective_measurements", []), "dist.*"]
         config["stopwatch"] = stopwatch
         config.setdefault("hang", {"after_seconds": _HANG_SECONDS})
-        if self._config is None and "cross_check" not in config and world_size > 1 and root is not None:
+        if "cross_check" not in config and world_size > 1 and root is not None:
             check = self._default_check(root, world_size)
             if check is not None:
                 config["cross_check"] = check
@@ -248,6 +249,7 @@ class Observer:
         self.operations.end()
         assert self._run is not None
         self._run.finish()
+        self.say(f"`ott report {self._run.run_dir}` tells more")
 
     def close(self) -> None:
         """Takes everything back; the run directory stays."""
@@ -411,7 +413,7 @@ class Observer:
     def _add_norm(self, norm: torch.Tensor) -> None:
         # A sharded one is added up only by a collective, which is not for an observer to begin.
         if not _hooks.is_sharded(norm):
-            self._add("state.gradient_norm_at_clipping", {str(self._num_steps): norm})
+            self._norms.append(norm.detach().clone())
 
     # Optimizers.
 
@@ -494,6 +496,7 @@ class Observer:
         if self.dumper.active:
             self._add_state()
         self._stepped = []
+        self._norms = []
         self._micro_step = 0
         self._batch = None
         assert self._run is not None
@@ -528,9 +531,11 @@ class Observer:
                 self.dumper.add(path, data, "binary")
 
     def _add_state(self) -> None:
-        self._add("state.options", self.models.options())
+        # First what may be the cause of the rest: of what differs, a verdict names the first.
         counts = {"steps": self._num_steps, "micro_steps": self._micro_step, "reductions": self.collectives.num_reductions}
         self._add("state.counts", {name: torch.tensor(count) for name, count in counts.items()})
+        self._add("state.options", self.models.options())
+        self._add("state.gradient_norm_at_clipping", {str(i): norm for i, norm in enumerate(self._norms)})
         self._add("parameters", self.models.parameters())
         self._add("buffers", self.models.buffers())
         self._add("optimizer", self.models.optimizer_state())

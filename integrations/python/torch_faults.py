@@ -1,0 +1,246 @@
+"""Plants eleven faults in small trainings with PyTorch, and says of which the observation told, and the cause.
+
+    torch_faults.py [--runs 10] [--ranks 2 4] [--kinds ddp fsdp2] [--only FAULT...] [--healthy 100] [--ott PATH]
+
+Each run is this program itself under `python -m optim_test_tools`, on ranks of this machine, with no configuration, but for the
+wrong mask, which needs op logs, and faults that hang, which are asked about after 3 s instead of 120 s. Prints a line for each fault: of how many runs it was seen, and of how many its cause was named.
+"""
+
+import argparse
+import datetime
+import itertools
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+# What is to be found in the output: by which the fault is seen, and by which its cause is named, on rank RANK.
+FAULTS = {
+    "loader": (r"rank RANK .*(works|takes)|wait for rank RANK", r'most of it in "data"|data: rank RANK'),
+    "forward": (r"rank RANK .*(works|takes)|wait for rank RANK", r'most of it in "forward"|forward: rank RANK'),
+    "no_sync": (r"the job stands|DIFFER", r"rank RANK .*it left out one"),
+    "seed": (r"THE SAME", r'THE SAME in tensor "data.batch'),
+    "bit": (r"DIFFER", r'DIFFER in tensor "parameters\.[^"]*".*rank RANK'),
+    "learning_rate": (r"DIFFER", r'DIFFER in tensor "state.options.SGD.0.lr".*rank RANK'),
+    "eval": (r"DIFFER", r'DIFFER in tensor "state.training.[^"]*".*rank RANK'),
+    "mask": (r"origin: iteration 0", r"origin: iteration 0.*tril \(attention\), .*torch_faults.py"),
+    "never_comes": (r"rank RANK .*never came", r"rank RANK stands here, (.|\n)*never_comes"),
+    "clipping": (r"DIFFER", r'DIFFER in tensor "state.gradient_norm_at_clipping'),
+    "resumed": (r"optimizer's state in", r"no optimizer loaded before the first step"),
+}
+# No replicas are in a sharded model, whose ranks fail together where one leaves out a collective.
+NOT_OF_FSDP2 = {"bit", "no_sync", "clipping"}
+FINDINGS = re.compile(
+    r"DIFFER|THE SAME|NOT COMPARED|slowest rank: rank|all wait for|never came|attention: rank|\): rank \d+ .*takes|no longer observed"
+)
+HEALTHY = ("", "evaluation", "checkpoint", "accumulation", "same_start")
+
+
+def never_comes():
+    while True:
+        time.sleep(1)
+
+
+def train(fault, kind, culprit, iterations, variant):
+    import torch
+    import torch.distributed as dist
+    from torch import nn
+
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
+
+        def forward(self, x):
+            q, k, v = self.qkv(x).chunk(3, -1)
+            mask = torch.ones(x.shape[1], x.shape[1]).tril(1 if fault == "mask" else 0)
+            scores = (q @ k.transpose(-1, -2) / 4).masked_fill(mask == 0, -1e4)
+            return self.out(scores.softmax(-1) @ v)
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.attention, self.dropout, self.head = nn.Linear(8, 16), Attention(), nn.Dropout(0.1), nn.Linear(16, 4)
+
+        def forward(self, x):
+            time.sleep(0.006 if fault == "forward" and rank == culprit else 0.005)
+            x = self.first(x)
+            return self.head(self.dropout(x + self.attention(x)).mean(1))
+
+    class Loader(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            while True:
+                time.sleep(0.006 if fault == "loader" and rank == culprit else 0.005)
+                yield torch.randn(6, 8), torch.randint(4, ())
+
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))
+    rank = dist.get_rank()
+    is_culprit = rank == culprit
+    torch.manual_seed(1)
+    model = Model()
+    if kind == "fsdp2":
+        from torch.distributed.fsdp import fully_shard
+
+        wrapped = fully_shard(model)
+    else:
+        wrapped = nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.01, momentum=0.9)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 10, 0.9)
+    path = os.path.join(os.environ["FAULTS_DIR"], f"checkpoint{rank}")
+    if fault == "resumed":
+        for p in wrapped.parameters():
+            p.grad = torch.zeros_like(p)
+        optimizer.step()
+        state = {"model": {}, "optimizer": optimizer.state_dict()}
+        torch.save(state, path)
+        optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.01, momentum=0.9)
+        torch.load(path, **({"weights_only": False} if kind == "fsdp2" else {}))
+    torch.manual_seed(7 if fault == "seed" else 7 + rank)
+    loader = iter(torch.utils.data.DataLoader(Loader(), batch_size=4))
+    for i in range(iterations):
+        if fault == "never_comes" and is_culprit and i == 20:
+            never_comes()
+        if fault == "eval" and is_culprit:
+            wrapped.eval()
+        for _ in range(2 if variant == "accumulation" else 1):
+            x, y = next(loader)
+            once = fault == "no_sync" and is_culprit and i == 7
+            if kind == "ddp" and (once or fault == "clipping"):
+                with wrapped.no_sync():
+                    nn.functional.cross_entropy(wrapped(x), y).backward()
+            else:
+                nn.functional.cross_entropy(wrapped(x), y).backward()
+        if fault == "clipping" or variant == "clip":
+            nn.utils.clip_grad_norm_(wrapped.parameters(), 0.1)
+        if fault == "clipping":
+            for p in wrapped.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= dist.get_world_size()
+        optimizer.step()
+        optimizer.zero_grad()
+        schedule.step()
+        if fault == "learning_rate" and is_culprit and i == 5:
+            schedule.step()
+        if fault == "bit" and is_culprit and i == 30:
+            bits = model.head.weight.data.view(torch.int32)
+            bits[1, 2] ^= 1 << 20
+        if variant == "evaluation" and i % 20 == 0:
+            wrapped.eval()
+            with torch.no_grad():
+                wrapped(x)
+            wrapped.train()
+        if variant == "checkpoint" and i % 50 == 0 and rank == 0:
+            torch.save([p.detach().clone() for p in model.parameters() if not hasattr(p, "to_local")], path)
+
+
+def start(ranks, directory, arguments, config=None, seconds=90):
+    """The output of the ranks, rank 0's first. What does not end by itself is ended once it has said why it hangs."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    processes, files = [], []
+    for rank in range(ranks):
+        environment = {
+            **os.environ,
+            **{"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1"},
+            **{"MASTER_PORT": str(port), "OTT_RUN_DIR": os.path.join(directory, "run"), "FAULTS_DIR": directory, "OMP_NUM_THREADS": "1"},
+        }
+        files.append(open(os.path.join(directory, f"output{rank}"), "w+", encoding="utf-8", errors="replace"))
+        command = [sys.executable, "-P", "-m", "optim_test_tools", *(["--config", config] if config else [])]
+        command += [os.path.abspath(__file__), "--train", *arguments]
+        processes.append(subprocess.Popen(command, env=environment, stdout=files[-1], stderr=subprocess.STDOUT))
+    end = time.monotonic() + seconds
+    while any(process.poll() is None for process in processes) and time.monotonic() < end:
+        time.sleep(0.2)
+        if any(process.poll() not in (None, 0) for process in processes):
+            end = min(end, time.monotonic() + 3)
+        if os.path.exists(os.path.join(directory, "run", "hang.json")):
+            end = min(end, time.monotonic() + 2)
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    texts = []
+    for file in files:
+        file.seek(0)
+        texts.append(file.read())
+        file.close()
+    return "\n".join(texts)
+
+
+def observe(fault, kind, ranks, culprit, variant, options):
+    directory = tempfile.mkdtemp(prefix="ott_faults_")
+    try:
+        arguments = [fault or "none", kind, str(culprit), str(options.iterations), variant or "none"]
+        config = os.path.join(directory, "config.textproto")
+        if fault == "mask":
+            with open(config, "w", encoding="utf-8") as file:
+                file.write("op_log { iterations { first: true } }")
+            arguments[3] = "2"
+            runs = []
+            for name in ("none", "mask"):
+                os.makedirs(os.path.join(directory, name))
+                start(ranks, os.path.join(directory, name), [name, *arguments[1:]], config)
+                runs.append(os.path.join(directory, name, "run"))
+            found = subprocess.run([options.ott, "origin", *runs], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+            return found.stdout.decode("utf-8", "replace")
+        if fault in ("never_comes", "no_sync"):
+            with open(config, "w", encoding="utf-8") as file:
+                file.write("hang { after_seconds: 3 }")
+            return start(ranks, directory, arguments, config)
+        return start(ranks, directory, arguments)
+    finally:
+        if options.keep:
+            print("kept", directory)
+        else:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def main():
+    if sys.argv[1:2] == ["--train"]:
+        fault, kind, culprit, iterations, variant = sys.argv[2:]
+        return train(fault, kind, int(culprit), int(iterations), variant)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=10, help="of each fault, kind and number of ranks")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--kinds", nargs="+", default=["ddp", "fsdp2"], choices=["ddp", "fsdp2"])
+    parser.add_argument("--only", nargs="*", default=list(FAULTS), choices=list(FAULTS))
+    parser.add_argument("--healthy", type=int, default=100, help="runs without a fault")
+    parser.add_argument("--iterations", type=int, default=220)
+    parser.add_argument("--ott", default=shutil.which("ott") or "bazel-bin/tools/ott", help="the command, for the wrong mask")
+    parser.add_argument("--keep", action="store_true", help="keep the run directories")
+    parser.add_argument("--show", action="store_true", help="print what each run printed")
+    options = parser.parse_args()
+    print(f"{'fault':16}{'kind':8}{'ranks':>6}{'runs':>6}{'seen':>6}{'cause':>6}", flush=True)
+    for fault, kind, ranks in itertools.product(options.only, options.kinds, options.ranks):
+        if kind == "fsdp2" and fault in NOT_OF_FSDP2:
+            continue
+        seen = named = 0
+        for run in range(options.runs):
+            culprit = 1 + run % (ranks - 1)
+            text = observe(fault, kind, ranks, culprit, "", options)
+            if options.show:
+                print(text)
+            # Of two ranks that differ, neither is to blame for it by itself.
+            blamed = str(culprit) if ranks > 2 or fault in ("loader", "forward", "never_comes") else r"\d+"
+            seen += re.search(FAULTS[fault][0].replace("RANK", blamed), text) is not None
+            named += re.search(FAULTS[fault][1].replace("RANK", blamed), text) is not None
+        print(f"{fault:16}{kind:8}{ranks:6}{options.runs:6}{seen:6}{named:6}", flush=True)
+    findings = 0
+    for run in range(options.healthy):
+        kind, ranks = options.kinds[run % len(options.kinds)], options.ranks[run // 2 % len(options.ranks)]
+        text = observe("", kind, ranks, -1, HEALTHY[run % len(HEALTHY)], options)
+        if FINDINGS.search(text) or "slowest rank" not in text:
+            findings += 1
+            print(f"run {run} ({kind}, {ranks} ranks):\n{text}", flush=True)
+    print(f"healthy runs: {options.healthy}, with a finding: {findings}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
