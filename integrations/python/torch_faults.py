@@ -25,7 +25,7 @@ FAULTS = {
     "no_sync": (r"the job stands|DIFFER", r"rank RANK .*it left out one"),
     "seed": (r"THE SAME", r'THE SAME in tensor "data.batch'),
     "bit": (r"DIFFER", r'DIFFER in tensor "parameters\.[^"]*".*rank RANK'),
-    "learning_rate": (r"DIFFER", r'DIFFER in tensor "state.options.SGD.0.lr".*rank RANK'),
+    "learning_rate": (r"DIFFER", r'DIFFER in tensor "state.(options.SGD.0.lr|learning_rates_so_far)".*rank RANK'),
     "eval": (r"DIFFER", r'DIFFER in tensor "state.training.[^"]*".*rank RANK'),
     "mask": (r"origin: iteration 0", r"origin: iteration 0.*tril \(attention\), .*torch_faults.py"),
     "never_comes": (r"rank RANK .*never came", r"rank RANK stands here, (.|\n)*never_comes"),

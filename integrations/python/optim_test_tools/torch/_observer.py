@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import itertools
 import json
 import os
@@ -95,6 +96,8 @@ class Observer:
         self._num_steps = 0
         self._unused_checkpoint: Optional[str] = None
         self._norms: List[torch.Tensor] = []
+        # Of all iterations, as those that are checked may happen to have the same.
+        self._learning_rates = hashlib.blake2b(digest_size=16)
 
     # What may be asked.
 
@@ -493,6 +496,7 @@ class Observer:
         self._last_optimizer = weakref.ref(self._stepped[-1])
         self._end_part()
         self.operations.end()
+        self._learning_rates.update(repr(self.models.learning_rates()).encode())
         if self.dumper.active:
             self._add_state()
         self._stepped = []
@@ -535,6 +539,7 @@ class Observer:
         counts = {"steps": self._num_steps, "micro_steps": self._micro_step, "reductions": self.collectives.num_reductions}
         self._add("state.counts", {name: torch.tensor(count) for name, count in counts.items()})
         self._add("state.options", self.models.options())
+        self._add("state.learning_rates_so_far", torch.tensor(list(self._learning_rates.digest()), dtype=torch.uint8))
         self._add("state.gradient_norm_at_clipping", {str(i): norm for i, norm in enumerate(self._norms)})
         self._add("parameters", self.models.parameters())
         self._add("buffers", self.models.buffers())

@@ -118,6 +118,11 @@ class Models:
             for i, parameter in enumerate(group["params"]):
                 yield self._names.get(id(parameter), f"group{g}.{i}"), parameter
 
+    def learning_rates(self) -> List[float]:
+        """Of all groups, but for those that are tensors, which may lie on a device."""
+        rates = [group.get("lr") for _, optimizer in self._optimizers for group in optimizer.param_groups]
+        return [rate for rate in rates if isinstance(rate, (int, float))]
+
     def options(self) -> Dict[str, torch.Tensor]:
         """Learning rates and what else is a number in the groups of the optimizers: "SGD.0.lr"."""
         found = {}
