@@ -36,6 +36,7 @@ ROOMS = [
     "dist/check",
     "tools/profile",
     "tools/kineto",
+    "questions/answer",
     "questions/hang",
     "questions/origin",
     "questions/right",

@@ -280,7 +280,11 @@ std::string FormatGroups(const ClusterStats& stats) {
 }  // namespace
 
 std::string FormatSlowRanks(const ClusterStats& stats) {
-  return absl::StrCat(FormatStraggler(stats), FormatSlowMeasurements(stats), FormatCpuTaken(stats));
+  const std::string straggler = FormatStraggler(stats);
+  const std::string measurements = FormatSlowMeasurements(stats);
+  // A slow measurement is the news, not that no rank is slow in all.
+  return absl::StrCat(stats.has_straggler() ? straggler + measurements : measurements + straggler,
+                      FormatCpuTaken(stats));
 }
 
 std::string FormatWaiting(const ClusterStats& stats) {

@@ -85,7 +85,7 @@ expect origin.txt "iteration $((fault[1] + 1)), on rank ${fault[0]} alone, forwa
 
 tell "5. The same questions, asked afterwards from the run directories"
 echo "\$ ott stats $out/reference"
-run 0 reference.txt "$ott" stats "$out/reference"
+run 1 reference.txt "$ott" stats "$out/reference"
 expect reference.txt "slowest rank: rank $slow_rank "
 echo "\$ ott report $out/faulty --html $out/faulty.html"
 run 1 report.txt "$ott" report "$out/faulty" --html "$out/faulty.html"
@@ -101,5 +101,5 @@ for rank in 0 2 3; do delays+=(--delay "$rank" $((4 * delay_ms)) backward); done
 train 0 hidden --iterations 100 "${delays[@]}"
 expect hidden.log "slowest rank: none stands out"
 expect hidden.log "all wait for rank $slow_rank .* at \"sum_loss\""
-"$ott" report "$out/hidden" > "$out/hidden.txt"
+run 1 hidden.txt "$ott" report "$out/hidden"
 expect hidden.txt "all wait for rank $slow_rank .* at \"sum_loss\""

@@ -25,10 +25,10 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/questions/faster/comparison.h"
+#include "ott/questions/faster/faster_answer.h"
 #include "ott/questions/faster/read_samples.h"
 #include "ott/questions/faster/report.h"
 #include "ott/questions/faster/run_in_turn.h"
-#include "tools/exit_code.h"
 
 namespace ott::ab {
 namespace {
@@ -242,25 +242,12 @@ std::string Report(const Answered& answered, const std::string& format) {
   return ToText(answered.comparison);
 }
 
-int ExitCode(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFaster:
-    case Verdict::kSame:
-      return kExitGood;
-    case Verdict::kSlower:
-      return kExitBad;
-    case Verdict::kCannotTell:
-      break;
-  }
-  return kExitCouldNotTell;
-}
-
 // "A: ./train_old; B: ./train_new"
 std::string DescribeSides(const Sides& sides) {
   return absl::StrCat("A: ", absl::StrJoin(sides.a, " "), "; B: ", absl::StrJoin(sides.b, " "));
 }
 
-absl::StatusOr<Verdict> Answer(const AbFlags& flags, const PageOfComparison& page) {
+absl::StatusOr<int> RunAb(const AbFlags& flags, const PageOfComparison& page) {
   OTT_ASSIGN_OR_RETURN(const Sides sides, SplitSides(flags));
   OTT_ASSIGN_OR_RETURN(const Answered answered,
                        flags.are_commands ? RunCommands(flags, sides) : ReadFiles(flags, sides));
@@ -271,14 +258,7 @@ absl::StatusOr<Verdict> Answer(const AbFlags& flags, const PageOfComparison& pag
     OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.html, page(answered.comparison, DescribeSides(sides))));
   }
   std::fputs(Report(answered, flags.output.empty() ? flags.format : "text").c_str(), stdout);
-  return answered.comparison.answer.verdict;
-}
-
-int RunAb(const AbFlags& flags, const PageOfComparison& page) {
-  const absl::StatusOr<Verdict> verdict = Answer(flags, page);
-  if (verdict.ok()) return ExitCode(*verdict);
-  Say(std::string(verdict.status().message()));
-  return kExitCouldNotTell;
+  return ExitCodeOf(AnswerFaster(answered.comparison, {"A", "B"}).finding());
 }
 
 void AddStatisticsOptions(CLI::App* command, AbFlags* flags) {
@@ -349,7 +329,7 @@ void AddAbCommand(CLI::App& app, PageOfComparison page, int* exit_code) {
   command->callback([flags, command, page = std::move(page), exit_code] {
     const std::vector<std::string> rest = command->remaining();
     flags->are_commands = std::find(rest.begin(), rest.end(), "--") != rest.end();
-    *exit_code = RunAb(*flags, page);
+    *exit_code = FinishCommand(kQuestion.command, RunAb(*flags, page));
   });
 }
 

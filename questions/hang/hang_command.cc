@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ott/core/base/proto_json.h"
-#include "ott/core/base/text_table.h"
+#include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/hang/diagnosis.h"
 #include "ott/questions/hang/found_hang.h"
+#include "ott/questions/hang/hang_answer.h"
 #include "ott/questions/hang/hang_report.h"
 #include "ott/questions/hang/run_state.h"
 #include "ott/questions/hang/torch_dumps.h"
-#include "tools/exit_code.h"
 
 namespace ott::hang {
 namespace {
@@ -43,35 +42,22 @@ absl::StatusOr<JobState> ReadJob(const std::string& dir, double* after_seconds) 
   return ReadRunState(dir, RunStateEnvironment::Real());
 }
 
-int RunHang(const HangFlags& flags) {
+absl::StatusOr<int> RunHang(const HangFlags& flags) {
   HangOptions options;
   const std::string dir = LatestStart(flags.dir);
-  const absl::StatusOr<JobState> job = ReadJob(dir, &options.after_seconds);
-  if (!job.ok()) {
-    std::fprintf(stderr, "ott hang: %s\n",
-                 EscapeControlCharacters(std::string(job.status().message())).c_str());
-    return kExitCouldNotTell;
-  }
+  OTT_ASSIGN_OR_RETURN(const JobState job, ReadJob(dir, &options.after_seconds));
   if (flags.after_seconds > 0) options.after_seconds = flags.after_seconds;
-  HangVerdict verdict = DiagnoseHang(*job, options);
+  HangVerdict verdict = DiagnoseHang(job, options);
   absl::StatusOr<std::optional<HangVerdict>> found = ReadFoundHang(dir);
   if (!found.ok()) {
-    std::fprintf(stderr, "ott hang: %s\n", std::string(found.status().message()).c_str());
+    PrintError(kQuestion.command, found.status());
   } else if (*found && StillHolds(**found, verdict)) {
     verdict = **std::move(found);
   }
-  std::fputs(
-      (flags.format == "json" ? ProtoToJson(verdict, JsonLayout::kIndented) : FormatHangVerdict(verdict))
-          .c_str(),
-      stdout);
-  switch (verdict.answer()) {
-    case HangVerdict::NOT_HANGING:
-      return kExitGood;
-    case HangVerdict::HANGING:
-      return kExitBad;
-    default:
-      return kExitCouldNotTell;
-  }
+  const Answer answer = AnswerHang(verdict, std::nullopt);
+  std::fputs((flags.format == "json" ? AnswerToJsonText(answer) : FormatHangVerdict(verdict)).c_str(),
+             stdout);
+  return ExitCodeOf(answer.finding());
 }
 
 }  // namespace
@@ -96,7 +82,7 @@ void AddHangCommand(CLI::App& app, int* exit_code) {
   command->footer(
       "Exit code: 0 not hanging, 1 hanging and why is said, 2 cannot tell.\n"
       "Examples:\n  ott hang out/run1\n  ott hang /tmp/nccl_traces --format json");
-  command->callback([flags, exit_code] { *exit_code = RunHang(*flags); });
+  command->callback([flags, exit_code] { *exit_code = FinishCommand(kQuestion.command, RunHang(*flags)); });
 }
 
 }  // namespace ott::hang

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
+#include "ott/questions/answer/answer.h"
 #include "ott/questions/kernels/compare_rows.h"
 #include "ott/questions/kernels/host_time.h"
 #include "ott/questions/kernels/json_rows.h"
@@ -230,8 +231,7 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
       if (option->count() > 0) flags->of_kernels = option->get_name();
     }
     const absl::Status status = Prof(*flags);
-    if (!status.ok()) std::fprintf(stderr, "ott prof: %s\n", std::string(status.message()).c_str());
-    *exit_code = status.ok() ? kExitGood : kExitCouldNotTell;
+    *exit_code = FinishCommand("prof", status.ok() ? absl::StatusOr<int>(kExitGood) : status);
   });
 }
 

@@ -45,9 +45,6 @@ struct Compared {
   std::string doubts;
 };
 
-// By Candidate::Kind.
-constexpr const char* kKinds[] = {"operation", "update", "input"};
-
 // Whether two ranks found the same.
 bool IsSame(const Candidate& a, const Candidate& b) {
   return a.kind == b.kind && a.iteration == b.iteration && a.tensor == b.tensor &&
@@ -224,7 +221,7 @@ const Compared* Judge(std::vector<Compared>& compared, bool tolerant, int world_
 void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& current, const Compared& rank,
           OriginVerdict* verdict) {
   const OpDefinition& definition = candidate.op->definition();
-  verdict->set_kind(kKinds[static_cast<int>(candidate.kind)]);
+  verdict->set_kind(candidate.kind);
   verdict->set_iteration(candidate.iteration);
   verdict->set_operation(definition.name);
   verdict->set_module(definition.module);
@@ -301,7 +298,7 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
     }
     // What differs without an origin came from where nothing was logged.
     const bool can_tell = verdict.problems_size() == 0 && (perturbed != nullptr || !differs);
-    verdict.set_kind(can_tell ? "none" : "unknown");
+    verdict.set_kind(can_tell ? OriginVerdict::NONE : OriginVerdict::UNKNOWN);
     if (differs && perturbed == nullptr) {
       verdict.add_problems(
           "operations differ whose differences came from other ranks, but none was found where they began");

@@ -110,7 +110,8 @@ int Run(int64_t num_ops) {
   const OriginVerdict wrong = Measure("aligned and judged bit for bit", a, other, "", num_ops, limits);
   const OriginVerdict none =
       Measure("aligned and judged by a perturbed run", a, rounded, perturbed, num_ops, limits);
-  const bool right = wrong.iteration() == (num_ops - num_ops / 10) / kOpsOfIteration && none.kind() == "none";
+  const bool right =
+      wrong.iteration() == (num_ops - num_ops / 10) / kOpsOfIteration && none.kind() == OriginVerdict::NONE;
   std::printf("the verdicts are %s\n", right ? "right" : "WRONG");
   std::filesystem::remove_all(dir);
   return right && limits.all_hold() ? 0 : 1;

@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/questions/origin/origin.h"
+#include "ott/questions/origin/origin_answer.h"
 #include "ott/questions/origin/origin_text.h"
-#include "tools/exit_code.h"
 
 namespace ott::origin {
 namespace {
@@ -36,18 +35,24 @@ absl::StatusOr<OriginVerdict> Find(const OriginFlags& flags) {
   return FindOrigin(flags.reference, current, flags.perturbed, {{flags.ranks[0], flags.ranks[1]}});
 }
 
+// Of two runs of one program.
+const char* DescribeRepetition(const OriginVerdict& verdict) {
+  switch (verdict.kind()) {
+    case OriginVerdict::NONE:
+      return "deterministic: all that was logged repeats bit for bit";
+    case OriginVerdict::UNKNOWN:
+      return "whether it is deterministic cannot be told";
+    default:
+      return "not deterministic: above is the first that does not repeat";
+  }
+}
+
 absl::StatusOr<int> RunOrigin(const OriginFlags& flags) {
   OTT_ASSIGN_OR_RETURN(const OriginVerdict verdict, Find(flags));
-  std::fputs(flags.format == "json" ? ProtoToJson(verdict, JsonLayout::kIndented).c_str()
-                                    : FormatOrigin(verdict).c_str(),
-             stdout);
-  if (flags.repeat && flags.format == "text") {
-    std::puts(verdict.kind() == "none"      ? "deterministic: all that was logged repeats bit for bit"
-              : verdict.kind() == "unknown" ? "whether it is deterministic cannot be told"
-                                            : "not deterministic: above is the first that does not repeat");
-  }
-  if (verdict.kind() == "unknown") return kExitCouldNotTell;
-  return verdict.kind() == "none" ? kExitGood : kExitBad;
+  const Answer answer = AnswerOrigin(verdict);
+  std::fputs((flags.format == "json" ? AnswerToJsonText(answer) : FormatOrigin(verdict)).c_str(), stdout);
+  if (flags.repeat && flags.format == "text") std::puts(DescribeRepetition(verdict));
+  return ExitCodeOf(answer.finding());
 }
 
 }  // namespace
@@ -75,11 +80,7 @@ void AddOriginCommand(CLI::App& app, int* exit_code) {
       "input is\nto blame, 2 could not tell: logs are missing, cut or of other programs.\n"
       "Examples:\n  ott origin out/reference out/optimized --perturbed out/perturbed\n"
       "  ott origin out/run --ranks 0,1");
-  command->callback([flags, exit_code] {
-    const absl::StatusOr<int> code = RunOrigin(*flags);
-    if (!code.ok()) std::fprintf(stderr, "ott origin: %s\n", std::string(code.status().message()).c_str());
-    *exit_code = code.ok() ? *code : kExitCouldNotTell;
-  });
+  command->callback([flags, exit_code] { *exit_code = FinishCommand(kQuestion.command, RunOrigin(*flags)); });
 }
 
 }  // namespace ott::origin

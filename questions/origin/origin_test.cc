@@ -126,7 +126,7 @@ TEST_F(OriginOfHandWrittenLogs, InsertedRenamedAndFusedOperationsDoNotDerailIt) 
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->operation(), "softmax") << FormatOrigin(*verdict);
-  EXPECT_EQ(verdict->kind(), "operation");
+  EXPECT_EQ(verdict->kind(), OriginVerdict::OPERATION);
 }
 
 TEST_F(OriginOfHandWrittenLogs, AFusedOperationThatIsWrongIsNamed) {
@@ -172,7 +172,7 @@ TEST_F(OriginOfHandWrittenLogs, AValueThatChangesBetweenTwoOperationsIsAnInput) 
   b.Finish();
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "input");
+  EXPECT_EQ(verdict->kind(), OriginVerdict::INPUT);
   EXPECT_EQ(verdict->operation(), "softmax");
   EXPECT_EQ(verdict->last_written_by(), "linear in iteration 0");
 }
@@ -261,7 +261,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatCameInIterationsThatWereNotLoggedIsNobodys) 
   }
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "input");
+  EXPECT_EQ(verdict->kind(), OriginVerdict::INPUT);
   EXPECT_THAT(verdict->verdict(), HasSubstr("it may be of iterations 1 to 9, which were not logged"));
   EXPECT_THAT(verdict->verdict(), Not(HasSubstr("and not a device")));
 }
@@ -331,7 +331,7 @@ class OriginOfRoundedInputs : public OriginOfHandWrittenLogs {
 TEST_F(OriginOfRoundedInputs, ANumberThatIsRoundedTheOtherWayInsideOfAnOperationIsNoFinding) {
   const auto verdict = FindAmongRounded(30.02f, 60.00001f);
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->kind(), OriginVerdict::NONE) << FormatOrigin(*verdict);
   EXPECT_THAT(verdict->notes(),
               ElementsAre(HasSubstr("rounds inside: 1, the first of linear in iteration 0")));
 }
@@ -380,7 +380,7 @@ TEST_F(OriginOnTwoRanks, WhatIsAlmostAsWrongOnTheOtherIsNotBlamedOnOneAlone) {
 TEST_F(OriginOnTwoRanks, WhatIsExplainedOnBothIsNoFinding) {
   const auto verdict = FindAmongRanks(0.9f, 0.3f);
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->kind(), OriginVerdict::NONE) << FormatOrigin(*verdict);
 }
 
 TEST_F(OriginOnTwoRanks, WhatRoundsOnTheOtherIsBlamedOnOneAlone) {
@@ -411,7 +411,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRun
   // A perturbed run that is the reference tells nothing, which is no pass.
   const auto untold = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/a");
   ASSERT_TRUE(untold.ok()) << untold.status();
-  EXPECT_EQ(untold->kind(), "unknown") << FormatOrigin(*untold);
+  EXPECT_EQ(untold->kind(), OriginVerdict::UNKNOWN) << FormatOrigin(*untold);
   EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("2 outputs could not be judged")));
 }
 
@@ -445,7 +445,7 @@ TEST_F(OriginOfHandWrittenLogs, AnIterationThatOneRunLacksIsNoPass) {
   }
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN);
   EXPECT_THAT(verdict->problems(), ::testing::Contains(HasSubstr(
                                        "rank 1: iterations logged in the reference only: 1, in the current "
                                        "run only: 0, in both: 1, 0 to 0")));
@@ -459,7 +459,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatCouldNotBeReadIsNoPass) {
   }
   auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN);
   EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("2 of 2 tensors could not be read")));
 }
 
@@ -471,7 +471,7 @@ TEST_F(OriginOfHandWrittenLogs, OperationsOfWhichNoTensorIsKnownAreNoPass) {
   }
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN);
   EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("there is nothing to compare")));
 }
 
@@ -496,7 +496,7 @@ TEST_F(OriginOfHandWrittenLogs, RanksThatLeftNothingAreMissedWhereRunJsonIsDamag
   }
   const auto verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN);
 }
 
 // Three iterations of an operation that reads what another one made, and a parameter that nobody logged.
@@ -524,7 +524,7 @@ TEST_F(OriginOfUnloggedInputs, OneThatDiffersAsInThePerturbedRunIsNoFinding) {
   Write("b", 10.000002f, 20.00003f);
   const auto verdict = FindAmongPerturbed();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "none") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->kind(), OriginVerdict::NONE) << FormatOrigin(*verdict);
 }
 
 TEST_F(OriginOfUnloggedInputs, OneThatOtherDifferencesMayHaveMadeIsNeitherBlamedNorPassed) {
@@ -533,7 +533,7 @@ TEST_F(OriginOfUnloggedInputs, OneThatOtherDifferencesMayHaveMadeIsNeitherBlamed
   Write("b", 10.00001f, 20.00005f);
   const auto verdict = FindAmongPerturbed();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "unknown") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN) << FormatOrigin(*verdict);
   EXPECT_THAT(verdict->problems(), ElementsAre(HasSubstr("the first the input1 of scale in iteration 2")));
 }
 
@@ -543,7 +543,7 @@ TEST_F(OriginOfUnloggedInputs, OneThatNothingElseExplainsIsBlamed) {
   Write("b", 10.00001f, 20.01f);
   const auto verdict = FindAmongPerturbed();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "input") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->kind(), OriginVerdict::INPUT) << FormatOrigin(*verdict);
   EXPECT_EQ(verdict->iteration(), 2);
 }
 
@@ -553,7 +553,7 @@ TEST_F(OriginOfUnloggedInputs, OneThatThePerturbedRunDoesNotReadIsNeitherBlamedN
   Write("b", 10, 20.01f);
   const auto verdict = FindAmongPerturbed();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "unknown") << FormatOrigin(*verdict);
+  EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN) << FormatOrigin(*verdict);
 }
 
 TEST_F(OriginOfHandWrittenLogs, LogsOfOtherProgramsAreRefused) {
@@ -601,7 +601,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatACutLogHoldsIsUsedAndItsEndIsSaid) {
   std::filesystem::resize_file(path, size / 2);
   verdict = Find();
   ASSERT_TRUE(verdict.ok()) << verdict.status();
-  EXPECT_EQ(verdict->kind(), "unknown");
+  EXPECT_EQ(verdict->kind(), OriginVerdict::UNKNOWN);
   EXPECT_THAT(FormatOrigin(*verdict), HasSubstr("after 4 operations: the file was cut"));
 }
 

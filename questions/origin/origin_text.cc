@@ -32,7 +32,7 @@ std::string DescribeDifference(const OriginVerdict& verdict) {
   std::string text = absl::StrCat(EscapeControlCharacters(verdict.tensor()), " differs ",
                                   FormatRelative(verdict.relative_difference()));
   if (verdict.estimated() && std::isfinite(verdict.relative_difference())) text += " (estimated)";
-  if (verdict.kind() == "input" && verdict.explained() == 0) return text;
+  if (verdict.kind() == OriginVerdict::INPUT && verdict.explained() == 0) return text;
   if (verdict.explained() > 0 && std::isfinite(verdict.relative_difference())) {
     const double times = verdict.relative_difference() / verdict.explained();
     absl::StrAppendFormat(
@@ -73,8 +73,8 @@ void AppendSpread(const OriginVerdict& verdict, int parent, std::string* text) {
 }  // namespace
 
 std::string FormatSentence(const OriginVerdict& verdict) {
-  if (verdict.kind() == "none" || verdict.kind() == "unknown") {
-    const std::string begin = verdict.kind() == "none" ? "none" : "cannot tell";
+  if (verdict.kind() == OriginVerdict::NONE || verdict.kind() == OriginVerdict::UNKNOWN) {
+    const std::string begin = verdict.kind() == OriginVerdict::NONE ? "none" : "cannot tell";
     return absl::StrCat(begin, ": ",
                         verdict.perturbed().empty() ? "no operation is known to have computed something else"
                                                     : "no operation differs by more than rounding explains",
@@ -90,7 +90,7 @@ std::string FormatSentence(const OriginVerdict& verdict) {
   const std::string detail = EscapeControlCharacters(verdict.detail());
   if (verdict.in_one_run_only()) {
     absl::StrAppend(&text, detail);
-  } else if (verdict.kind() == "input") {
+  } else if (verdict.kind() == OriginVerdict::INPUT) {
     absl::StrAppend(&text, DescribeDifference(verdict), detail.empty() ? "" : "; ", detail);
   } else {
     absl::StrAppend(&text, DescribeInputs(verdict), "; ", DescribeDifference(verdict),
@@ -98,7 +98,7 @@ std::string FormatSentence(const OriginVerdict& verdict) {
   }
   const bool on_all = verdict.ranks_size() == verdict.world_size() && verdict.world_size() > 1;
   // A device that fails makes a rank compute something else; the others get that by a collective.
-  if (on_all && verdict.kind() != "input" && !verdict.collective()) {
+  if (on_all && verdict.kind() != OriginVerdict::INPUT && !verdict.collective()) {
     text += "; on all ranks, so it is the program and not a device";
   }
   return text;

@@ -50,8 +50,9 @@ bool RunClean(const std::string& dir, const LogKind& log, int num_runs, uint64_t
       std::filesystem::remove_all(dir);
       not_judged += result.verdict->num_not_judged();
       compared += result.verdict->num_compared();
-      untold += result.verdict->kind() == "unknown" ? 1 : 0;
-      if (result.verdict->kind() == "none" || result.verdict->kind() == "unknown") continue;
+      untold += result.verdict->kind() == OriginVerdict::UNKNOWN ? 1 : 0;
+      if (result.verdict->kind() == OriginVerdict::NONE || result.verdict->kind() == OriginVerdict::UNKNOWN)
+        continue;
       ++findings;
       std::printf("  %s\n", result.verdict->verdict().c_str());
     }

@@ -47,7 +47,7 @@ TEST(Origin, SumsInAnotherOrderAreNoFinding) {
       const PlantedResult result =
           RunPlanted(Dir(), {dtype, Fault::kNone, seed, /*other_order=*/true, true, {}});
       ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
-      EXPECT_EQ(result.verdict->kind(), "none") << result.verdict->verdict();
+      EXPECT_EQ(result.verdict->kind(), OriginVerdict::NONE) << result.verdict->verdict();
     }
   }
 }
@@ -56,7 +56,7 @@ TEST(Origin, SumsInAnotherOrderAreNoFinding) {
 TEST(Origin, AnInputWhoseDifferenceNoSketchShowsIsNotEqual) {
   const PlantedResult result = RunPlanted(Dir(), {DType::kBFloat16, Fault::kNone, 9200072, true, true, {}});
   ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
-  EXPECT_EQ(result.verdict->kind(), "none") << result.verdict->verdict();
+  EXPECT_EQ(result.verdict->kind(), OriginVerdict::NONE) << result.verdict->verdict();
 }
 
 TEST(Origin, SumsInAnotherOrderAreNoFindingWhereMuchIsNotLogged) {
@@ -68,7 +68,8 @@ TEST(Origin, SumsInAnotherOrderAreNoFindingWhereMuchIsNotLogged) {
       const PlantedResult result =
           RunPlanted(Dir(), {dtype, Fault::kNone, 2, /*other_order=*/true, true, not_logged});
       ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
-      EXPECT_THAT(result.verdict->kind(), AnyOf("none", "unknown")) << result.verdict->verdict();
+      EXPECT_THAT(result.verdict->kind(), AnyOf(OriginVerdict::NONE, OriginVerdict::UNKNOWN))
+          << result.verdict->verdict();
     }
   }
 }
@@ -78,7 +79,7 @@ TEST(Origin, AFaultThatIsNotLoggedIsFoundInWhatReadsIt) {
     const PlantedResult result =
         RunPlanted(Dir(), {DType::kFloat32, fault, 3, /*other_order=*/true, true, {"adam"}});
     ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
-    EXPECT_EQ(result.verdict->kind(), "input") << result.verdict->verdict();
+    EXPECT_EQ(result.verdict->kind(), OriginVerdict::INPUT) << result.verdict->verdict();
     EXPECT_EQ(result.verdict->operation(), "linear");
     EXPECT_EQ(result.verdict->iteration(), 2);
   }
@@ -86,13 +87,13 @@ TEST(Origin, AFaultThatIsNotLoggedIsFoundInWhatReadsIt) {
 
 TEST(Origin, ARunThatRepeatsHasNoOrigin) {
   const PlantedResult result = RunPlanted(Dir(), {DType::kFloat32, Fault::kNone, 5, false, false, {}});
-  EXPECT_EQ(result.verdict->kind(), "none");
+  EXPECT_EQ(result.verdict->kind(), OriginVerdict::NONE);
   EXPECT_EQ(result.verdict->problems_size(), 0);
 }
 
 TEST(Origin, WithoutAPerturbedRunAnotherOrderOfSumsIsNamedAndCalledWhatItIs) {
   const PlantedResult result = RunPlanted(Dir(), {DType::kFloat32, Fault::kNone, 6, true, false, {}});
-  EXPECT_EQ(result.verdict->kind(), "operation");
+  EXPECT_EQ(result.verdict->kind(), OriginVerdict::OPERATION);
   EXPECT_EQ(result.verdict->iteration(), 0);
   EXPECT_THAT(result.verdict->verdict(),
               AllOf(HasSubstr("inputs equal bit for bit"), HasSubstr("another order of its sums would")));

@@ -451,9 +451,9 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
     return std::nullopt;
   }
   Candidate candidate;
-  candidate.kind = b.definition().role == OpRole::kUpdate ? Candidate::Kind::kUpdate
-                   : b.definition().role == OpRole::kLoad ? Candidate::Kind::kInput
-                                                          : Candidate::Kind::kOperation;
+  candidate.kind = b.definition().role == OpRole::kUpdate ? OriginVerdict::UPDATE
+                   : b.definition().role == OpRole::kLoad ? OriginVerdict::INPUT
+                                                          : OriginVerdict::OPERATION;
   candidate.op = &b;
   candidate.tensor = b.definition().tensors[tensor.b].name;
   candidate.tensor_a = tensor.a;
@@ -515,7 +515,7 @@ Candidate RankJudge::ExplainInput(const OpPair& pair, const TensorPair& tensor, 
   const LoggedOp& b = aligned_.op_b(pair);
   const std::string& name = b.definition().tensors[tensor.b].name;
   Candidate candidate;
-  candidate.kind = Candidate::Kind::kInput;
+  candidate.kind = OriginVerdict::INPUT;
   candidate.op = &b;
   candidate.tensor = name;
   candidate.tensor_a = tensor.a;
@@ -524,7 +524,7 @@ Candidate RankJudge::ExplainInput(const OpPair& pair, const TensorPair& tensor, 
   candidate.difference = difference;
   const auto name_operation = [&](const LoggedOp& op, std::string detail) {
     candidate.kind =
-        op.definition().role == OpRole::kUpdate ? Candidate::Kind::kUpdate : Candidate::Kind::kOperation;
+        op.definition().role == OpRole::kUpdate ? OriginVerdict::UPDATE : OriginVerdict::OPERATION;
     candidate.op = &op;
     candidate.tensor_a = candidate.tensor_b = -1;
     candidate.detail = std::move(detail);

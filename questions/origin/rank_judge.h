@@ -15,6 +15,7 @@
 #include "ott/questions/origin/collectives.h"
 #include "ott/questions/origin/differences.h"
 #include "ott/questions/origin/gains.h"
+#include "ott/questions/origin/origin.pb.h"
 #include "ott/questions/origin/rounding.h"
 
 namespace ott::origin {
@@ -24,9 +25,7 @@ namespace ott::origin {
 inline constexpr double kSafety = 8;
 
 struct Candidate {
-  enum class Kind { kOperation, kUpdate, kInput };
-
-  Kind kind = Kind::kOperation;
+  OriginVerdict::Kind kind = OriginVerdict::OPERATION;
   int64_t iteration = 0;
   // Among the pairs of its iteration.
   size_t position = 0;

@@ -478,37 +478,38 @@ absl::Status Train(const SimulatedTraining& training, const std::string& run_dir
 Truth TruthOf(Fault fault) {
   switch (fault) {
     case Fault::kMissingAllReduce:
-      return {"missing all-reduce of one tensor", {"allreduce"}, "fc1.weight", "operation"};
+      return {"missing all-reduce of one tensor", {"allreduce"}, "fc1.weight", OriginVerdict::OPERATION};
     case Fault::kScaledTwiceByWorldSize:
-      return {"wrong scaling by world size", {"average"}, "fc2.weight", "operation"};
+      return {"wrong scaling by world size", {"average"}, "fc2.weight", OriginVerdict::OPERATION};
     case Fault::kStaleWeights:
-      return {"stale weights on one rank", {"linear"}, "fc2", "input", true};
+      return {"stale weights on one rank", {"linear"}, "fc2", OriginVerdict::INPUT, true};
     case Fault::kSkippedUpdate:
-      return {"skipped update", {"adam"}, "head.weight", "update"};
+      return {"skipped update", {"adam"}, "head.weight", OriginVerdict::UPDATE};
     case Fault::kLayerRounded:
-      return {"one layer rounded to a narrower dtype", {"linear"}, "fc2", "operation"};
+      return {"one layer rounded to a narrower dtype", {"linear"}, "fc2", OriginVerdict::OPERATION};
     case Fault::kLearningRateOnOneRank:
-      return {"wrong learning rate on one rank", {"adam"}, "", "update", true};
+      return {"wrong learning rate on one rank", {"adam"}, "", OriginVerdict::UPDATE, true};
     case Fault::kMaskOffByOne:
-      return {"mask off by one", {"padding_mask"}, "", "operation"};
+      return {"mask off by one", {"padding_mask"}, "", OriginVerdict::OPERATION};
     case Fault::kWrongShard:
-      return {"wrong shard on one rank", {"data"}, "", "input", true};
+      return {"wrong shard on one rank", {"data"}, "", OriginVerdict::INPUT, true};
     case Fault::kDroppedBias:
-      return {"dropped bias", {"linear"}, "fc1", "operation"};
+      return {"dropped bias", {"linear"}, "fc1", OriginVerdict::OPERATION};
     case Fault::kTransposedGradient:
-      return {"transposed gradient", {"LinearBackward"}, "fc2", "operation"};
+      return {"transposed gradient", {"LinearBackward"}, "fc2", OriginVerdict::OPERATION};
     case Fault::kRandomStateOfOneRank:
-      return {"random state not synchronised", {"random_state"}, "", "input", true};
+      return {"random state not synchronised", {"random_state"}, "", OriginVerdict::INPUT, true};
     case Fault::kLossAveragedByMicrobatch:
-      return {"wrong averaging of the loss over microbatches", {"cross_entropy"}, "", "operation"};
+      return {
+          "wrong averaging of the loss over microbatches", {"cross_entropy"}, "", OriginVerdict::OPERATION};
     case Fault::kOptimizerEpsilon:
-      return {"optimizer's epsilon", {"adam"}, "", "update"};
+      return {"optimizer's epsilon", {"adam"}, "", OriginVerdict::UPDATE};
     case Fault::kNarrowAccumulation:
-      return {"accumulation in bfloat16", {"linear"}, "fc1", "operation"};
+      return {"accumulation in bfloat16", {"linear"}, "fc1", OriginVerdict::OPERATION};
     case Fault::kNone:
       break;
   }
-  return {"none", {}, "", "none"};
+  return {"none", {}, "", OriginVerdict::NONE};
 }
 
 }  // namespace ott::origin

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "ott/core/tensor/dtype.h"
 #include "ott/questions/origin/matrix.h"
+#include "ott/questions/origin/origin.pb.h"
 
 namespace ott::origin {
 
@@ -59,7 +60,7 @@ struct Truth {
   // Any of these.
   std::vector<std::string> operations;
   std::string module;
-  std::string kind;
+  OriginVerdict::Kind kind = OriginVerdict::UNKNOWN;
   // Rank 1 alone, or all.
   bool one_rank = false;
 };

@@ -7,16 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
-#include "ott/core/base/text_table.h"
 #include "ott/questions/saved/ideal_timeline.h"
 #include "ott/questions/saved/run_job.h"
+#include "ott/questions/saved/saved_answer.h"
 #include "ott/questions/saved/timeline.h"
 #include "ott/questions/saved/timeline_job.h"
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
-#include "tools/exit_code.h"
 
 namespace ott::whatif {
 namespace {
@@ -43,13 +41,11 @@ absl::StatusOr<int> RunWhatIf(const WhatIfFlags& flags) {
     OTT_ASSIGN_OR_RETURN(ScaleQuestion question, ParseScaleQuestion(job, text));
     questions.push_back(std::move(question));
   }
-  const WhatIfAnswer answer = AnswerWhatIf(job, questions);
+  const WhatIfAnswer what_if = AnswerWhatIf(job, questions);
   if (!flags.timeline.empty()) OTT_RETURN_IF_ERROR(WriteIdealTimeline(job, flags.timeline));
-  std::fputs(
-      (flags.format == "json" ? ProtoToJson(answer, JsonLayout::kIndented) : FormatWhatIf(answer)).c_str(),
-      stdout);
-  if (answer.verdict() == WHAT_IF_CANNOT_TELL || answer.incomplete()) return kExitCouldNotTell;
-  return answer.verdict() == WHAT_IF_EVEN ? kExitGood : kExitBad;
+  const Answer answer = AnswerSaved(what_if);
+  std::fputs((flags.format == "json" ? AnswerToJsonText(answer) : FormatWhatIf(what_if)).c_str(), stdout);
+  return ExitCodeOf(answer.finding());
 }
 
 }  // namespace
@@ -82,14 +78,7 @@ void AddWhatIfCommand(CLI::App& app, int* exit_code) {
       "ranks are\n"
       "missing, or a replay of what was measured takes another time.\n"
       "Example:\n  ott whatif out/demo/reference --scale rank=1,measurement=forward,0.5");
-  command->callback([flags, exit_code] {
-    const absl::StatusOr<int> code = RunWhatIf(*flags);
-    if (!code.ok()) {
-      const std::string message(code.status().message());
-      std::fprintf(stderr, "ott whatif: %s\n", EscapeControlCharacters(message).c_str());
-    }
-    *exit_code = code.ok() ? *code : kExitCouldNotTell;
-  });
+  command->callback([flags, exit_code] { *exit_code = FinishCommand(kQuestion.command, RunWhatIf(*flags)); });
 }
 
 }  // namespace ott::whatif

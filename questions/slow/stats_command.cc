@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "ott/core/base/status_macros.h"
 #include "ott/dist/stats/cluster_table.h"
 #include "ott/questions/slow/read_cluster_stats.h"
-#include "tools/exit_code.h"
+#include "ott/questions/slow/slow_answer.h"
+#include "ott/questions/waiting/waiting_answer.h"
 
 namespace ott::stats {
 namespace {
@@ -17,16 +19,16 @@ struct StatsFlags {
   std::string format = "text";
 };
 
-int RunStats(const StatsFlags& flags) {
+absl::StatusOr<int> RunStats(const StatsFlags& flags) {
   std::vector<std::string> problems;
-  const absl::StatusOr<ClusterStats> stats = ReadClusterStats(flags.run, &problems);
-  if (!stats.ok()) {
-    std::fprintf(stderr, "ott stats: %s\n", std::string(stats.status().message()).c_str());
-    return kExitCouldNotTell;
-  }
-  std::fputs((flags.format == "json" ? ClusterStatsToJson(*stats) : FormatClusterTable(*stats)).c_str(),
+  OTT_ASSIGN_OR_RETURN(const ClusterStats stats, ReadClusterStats(flags.run, &problems));
+  std::fputs((flags.format == "json" ? ClusterStatsToJson(stats) : FormatClusterTable(stats)).c_str(),
              stdout);
-  return stats->missing_ranks().empty() && problems.empty() ? kExitGood : kExitCouldNotTell;
+  const Answer::Finding finding =
+      FindingOf({AnswerSlow(stats),
+                 waiting::AnswerWaiting(stats, /*has_collectives=*/!stats.arrivals().empty(), true)});
+  const bool complete = stats.missing_ranks().empty() && problems.empty();
+  return ExitCodeOf(complete || finding == Answer::BAD ? finding : Answer::CANNOT_TELL);
 }
 
 }  // namespace
@@ -40,11 +42,11 @@ void AddStatsCommand(CLI::App& app, int* exit_code) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command->footer(
-      "Exit code: 0 all ranks reported, whoever is slow; 2 some did not (they are named), or RUN or a file "
-      "of "
-      "it\ncannot be read.\n"
+      "Exit code: 0 no rank is slow or holds the others up, 1 one is, 2 that cannot be told, or ranks did "
+      "not\n"
+      "report (they are named), or RUN or a file of it cannot be read.\n"
       "Example:\n  ott stats out/demo/reference");
-  command->callback([flags, exit_code] { *exit_code = RunStats(*flags); });
+  command->callback([flags, exit_code] { *exit_code = FinishCommand(kQuestion.command, RunStats(*flags)); });
 }
 
 }  // namespace ott::stats

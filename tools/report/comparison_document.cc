@@ -38,27 +38,7 @@ Json DrawProcesses(const std::vector<ab::ProcessLocation>& locations) {
 
 }  // namespace
 
-Answer DidItBecomeFaster(const ab::Comparison& comparison, const SideNames& names) {
-  Answer answer = {"faster",    "Did it become faster?", Grade::kUnknown, ab::DescribeAnswer(comparison), "",
-                   "comparison"};
-  switch (comparison.answer.verdict) {
-    case ab::Verdict::kFaster:
-    case ab::Verdict::kSame:
-      answer.grade = Grade::kGood;
-      break;
-    case ab::Verdict::kSlower:
-      answer.grade = Grade::kBad;
-      break;
-    case ab::Verdict::kCannotTell:
-      break;
-  }
-  answer.certainty =
-      absl::StrFormat("%d runs of %s and %d of %s; an answer is wrong in %.2g %% of such comparisons",
-                      comparison.num_a, names.a, comparison.num_b, names.b, comparison.answer.error * 100);
-  return answer;
-}
-
-Json DrawComparison(const ab::Comparison& comparison, const SideNames& names) {
+Json DrawComparison(const ab::Comparison& comparison, const ab::SideNames& names) {
   Json results = Json::array();
   if (!comparison.answer.name.empty()) results.push_back(DrawResult(comparison.answer));
   for (const ab::Result& result : comparison.measurements) {
@@ -75,11 +55,11 @@ Json DrawComparison(const ab::Comparison& comparison, const SideNames& names) {
 }
 
 std::string ToComparisonPage(const ab::Comparison& comparison, const std::string& subject) {
-  constexpr SideNames names = {"A", "B"};
+  constexpr ab::SideNames names = {"A", "B"};
   Document document;
   document.title = "ott ab";
   document.subject = subject;
-  document.answers = {DidItBecomeFaster(comparison, names)};
+  document.answers = {ab::AnswerFaster(comparison, names)};
   document.problems = comparison.voids;
   document.details = {{"All measurements", ab::ToText(comparison)}};
   document.pictures["comparison"] = DrawComparison(comparison, names);

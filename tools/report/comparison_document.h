@@ -6,22 +6,16 @@
 #include <string>
 
 #include "ott/questions/faster/comparison.h"
+#include "ott/questions/faster/faster_answer.h"
 #include "tools/report/document.h"
 
 namespace ott::report {
 
-// What the two sides are called where they are drawn.
-struct SideNames {
-  const char* a;
-  const char* b;
-};
 // Of a report on runs with `--before`.
-inline constexpr SideNames kBeforeAndAfter = {"before", "after"};
-
-Answer DidItBecomeFaster(const ab::Comparison& comparison, const SideNames& names);
+inline constexpr ab::SideNames kBeforeAndAfter = {"before", "after"};
 
 // The picture "comparison".
-Json DrawComparison(const ab::Comparison& comparison, const SideNames& names);
+Json DrawComparison(const ab::Comparison& comparison, const ab::SideNames& names);
 
 // The page of `ott ab`. subject: one line about what was compared.
 std::string ToComparisonPage(const ab::Comparison& comparison, const std::string& subject);

@@ -7,26 +7,11 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "ott/questions/answer/answer.h"
 
 namespace ott::report {
 
 using Json = nlohmann::ordered_json;
-
-enum class Grade { kGood, kBad, kUnknown };
-
-struct Answer {
-  // A word that stays the same: "slow", "saved", "waiting", "hang", "replicas", "reference", "distinct",
-  // "origin", "faster".
-  std::string id;
-  std::string question;
-  Grade grade = Grade::kUnknown;
-  // A line or some, without a newline at the end.
-  std::string text;
-  // How sure that is, and what it rests on: one line; empty where there is no answer.
-  std::string certainty;
-  // The picture that shows it; empty if there is none.
-  std::string picture;
-};
 
 // A table, say. Ends with a newline.
 struct Details {
@@ -45,7 +30,13 @@ struct Document {
   Json pictures = Json::object();
   // What the pictures leave out, a sentence each.
   std::vector<std::string> thinned;
+
+  // Of all answers; problems make what is not bad one that cannot be told.
+  Answer::Finding finding() const;
 };
+
+// Removes names of pictures that the document does not have from its answers.
+void RemoveLinksToNothing(Document* document);
 
 }  // namespace ott::report
 

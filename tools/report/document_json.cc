@@ -12,16 +12,15 @@ constexpr size_t kMaxAnswerBytes = 10'000;
 constexpr size_t kMaxDetailsBytes = 100'000;
 constexpr size_t kMaxSubjectBytes = 500;
 
-const char* NameOf(Grade grade) {
-  switch (grade) {
-    case Grade::kGood:
-      return "good";
-    case Grade::kBad:
-      return "bad";
-    case Grade::kUnknown:
-      break;
-  }
-  return "unknown";
+// Names in it may be of any length.
+void Shorten(std::string* text) { *text = DisplayLines(*text, kMaxAnswerBytes); }
+
+Json DrawAnswer(Answer answer) {
+  for (std::string& sentence : *answer.mutable_sentences()) Shorten(&sentence);
+  Shorten(answer.mutable_how_sure());
+  answer.clear_evidence_type();
+  answer.clear_evidence();
+  return AnswerToJson(answer);
 }
 
 }  // namespace
@@ -29,12 +28,7 @@ const char* NameOf(Grade grade) {
 Json ToJson(const Document& document) {
   Json answers = Json::array();
   for (const Answer& answer : document.answers) {
-    answers.push_back({{"id", answer.id},
-                       {"question", answer.question},
-                       {"grade", NameOf(answer.grade)},
-                       {"text", DisplayLines(answer.text, kMaxAnswerBytes)},
-                       {"certainty", DisplayLines(answer.certainty, kMaxAnswerBytes)},
-                       {"picture", answer.picture.empty() ? Json() : Json(answer.picture)}});
+    answers.push_back(DrawAnswer(answer));
   }
   Json problems = Json::array();
   for (const std::string& problem : document.problems)

@@ -10,7 +10,7 @@
 namespace ott::report {
 
 // Grows where a field goes or changes its meaning; not where one is added.
-inline constexpr int kSchemaVersion = 1;
+inline constexpr int kSchemaVersion = 2;
 
 // One object. Names and texts in it are as a page shows them (display_text.h): a name from a file may be
 // shortened.

@@ -17,7 +17,7 @@ namespace ott::report {
 namespace {
 
 // Of an answer, before the details.
-constexpr size_t kMaxLines = 4;
+constexpr int kMaxLines = 4;
 
 struct Look {
   const char* mark;
@@ -28,16 +28,15 @@ constexpr char kReset[] = "\033[0m";
 constexpr char kBold[] = "\033[1m";
 constexpr char kDim[] = "\033[2m";
 
-Look LookOf(Grade grade) {
-  switch (grade) {
-    case Grade::kGood:
+Look LookOf(Answer::Finding finding) {
+  switch (finding) {
+    case Answer::GOOD:
       return {"+", "\033[32m"};
-    case Grade::kBad:
+    case Answer::BAD:
       return {"!", "\033[31m"};
-    case Grade::kUnknown:
-      break;
+    default:
+      return {"?", "\033[33m"};
   }
-  return {"?", "\033[33m"};
 }
 
 std::string Paint(const TextStyle& style, const char* color, std::string_view text) {
@@ -69,17 +68,17 @@ void AppendIndented(std::string_view line, size_t indent, const char* color, con
 }
 
 void AppendAnswer(const Answer& answer, const TextStyle& style, bool with_certainty, std::string* text) {
-  const Look look = LookOf(answer.grade);
-  absl::StrAppend(text, Paint(style, look.color, look.mark), " ", Paint(style, kBold, answer.question), "\n");
-  const std::vector<std::string> lines = absl::StrSplit(answer.text, '\n');
-  const bool is_long = lines.size() > kMaxLines;
-  for (size_t i = 0; i < (is_long ? kMaxLines - 1 : lines.size()); ++i)
-    AppendIndented(lines[i], 2, nullptr, style, text);
+  const Look look = LookOf(answer.finding());
+  absl::StrAppend(text, Paint(style, look.color, look.mark), " ", Paint(style, kBold, answer.title()), "\n");
+  const int num_lines = answer.sentences_size();
+  const bool is_long = num_lines > kMaxLines;
+  for (int i = 0; i < (is_long ? kMaxLines - 1 : num_lines); ++i)
+    AppendIndented(answer.sentences(i), 2, nullptr, style, text);
   if (is_long)
-    AppendIndented(absl::StrCat("and ", lines.size() - kMaxLines + 1, " more lines, below"), 2, nullptr,
-                   style, text);
-  if (with_certainty && !answer.certainty.empty())
-    AppendIndented(absl::StrCat("how sure: ", answer.certainty), 4, kDim, style, text);
+    AppendIndented(absl::StrCat("and ", num_lines - kMaxLines + 1, " more lines, below"), 2, nullptr, style,
+                   text);
+  if (with_certainty && !answer.how_sure().empty())
+    AppendIndented(absl::StrCat("how sure: ", answer.how_sure()), 4, kDim, style, text);
 }
 
 // A table's lines.
@@ -97,7 +96,7 @@ std::string Summarize(const Document& document, const TextStyle& style, bool wit
   text += "\n";
   for (const Answer& answer : document.answers) AppendAnswer(answer, style, with_certainty, &text);
   for (const std::string& problem : document.problems) {
-    AppendIndented(absl::StrCat("INCOMPLETE: ", problem), 0, LookOf(Grade::kUnknown).color, style, &text);
+    AppendIndented(absl::StrCat("INCOMPLETE: ", problem), 0, LookOf(Answer::CANNOT_TELL).color, style, &text);
   }
   return text;
 }
@@ -120,15 +119,14 @@ std::string ToText(const Document& document, const TextStyle& style) {
     text = Summarize(document, style, /*with_certainty=*/false);
     absl::StrAppend(&text, "\n", Paint(style, kBold, "How sure that is"), "\n");
     for (const Answer& answer : document.answers) {
-      if (!answer.certainty.empty())
-        AppendIndented(absl::StrCat(answer.question, " ", answer.certainty), 0, nullptr, style, &text);
+      if (!answer.how_sure().empty())
+        AppendIndented(absl::StrCat(answer.title(), " ", answer.how_sure()), 0, nullptr, style, &text);
     }
   }
   for (const Answer& answer : document.answers) {
-    const std::vector<std::string> lines = absl::StrSplit(answer.text, '\n');
-    if (lines.size() <= kMaxLines) continue;
-    absl::StrAppend(&text, "\n", Paint(style, kBold, answer.question), "\n");
-    AppendCut(answer.text, style, &text);
+    if (answer.sentences_size() <= kMaxLines) continue;
+    absl::StrAppend(&text, "\n", Paint(style, kBold, answer.title()), "\n");
+    AppendCut(TextOf(answer), style, &text);
   }
   for (const Details& details : document.details) {
     absl::StrAppend(&text, "\n", Paint(style, kBold, details.title), "\n");

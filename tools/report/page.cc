@@ -20,30 +20,48 @@ std::string EscapeHtml(const std::string& text) {
 
 std::string Text(const Json& text) { return EscapeHtml(text.get<std::string>()); }
 
-// The marks are those of the terminal.
-const char* MarkOf(const std::string& grade) {
-  return grade == "good" ? "+ Good" : grade == "bad" ? "! Bad news" : "? Cannot tell";
+// As the terminal and style.css have them.
+struct Badge {
+  const char* mark;
+  const char* style;
+};
+
+Badge BadgeOf(Answer::Finding finding) {
+  switch (finding) {
+    case Answer::GOOD:
+      return {"+ Good", "good"};
+    case Answer::BAD:
+      return {"! Bad news", "bad"};
+    case Answer::CANNOT_TELL:
+      return {"? Cannot tell", "unknown"};
+    default:
+      return {"? Not asked", "unknown"};
+  }
 }
 
-// The first line is the answer, what follows belongs to it.
-std::string DrawAnswerText(const std::string& text) {
-  const size_t end = std::min(text.find('\n'), text.size());
-  return absl::StrCat("<strong>", EscapeHtml(text.substr(0, end)), "</strong>", EscapeHtml(text.substr(end)));
+// The first sentence is the answer, what follows belongs to it.
+std::string DrawSentences(const Json& sentences) {
+  std::string html;
+  for (const Json& sentence : sentences) {
+    absl::StrAppend(&html, html.empty() ? "<strong>" : "\n", Text(sentence), html.empty() ? "</strong>" : "");
+  }
+  return html;
 }
 
 void AppendAnswer(const Json& answer, std::string* html) {
-  const std::string grade = answer.at("grade");
-  absl::StrAppend(html, "<li class=\"answer ", grade, "\" id=\"answer-", Text(answer.at("id")),
-                  "\"><div class=\"question\"><h2>", Text(answer.at("question")),
-                  "</h2><span class=\"grade\">", MarkOf(grade), "</span></div><p class=\"text\">",
-                  DrawAnswerText(answer.at("text")), "</p>");
-  if (!answer.at("certainty").get<std::string>().empty()) {
-    absl::StrAppend(html, "<p class=\"certainty\">How sure: ", Text(answer.at("certainty")), "</p>");
+  Answer::Finding finding = Answer::NOT_ASKED;
+  Answer::Finding_Parse(answer.at("finding").get<std::string>(), &finding);
+  const Badge look = BadgeOf(finding);
+  absl::StrAppend(html, "<li class=\"answer ", look.style, "\" id=\"answer-", Text(answer.at("question")),
+                  "\"><div class=\"question\"><h2>", Text(answer.at("title")), "</h2><span class=\"grade\">",
+                  look.mark, "</span></div><p class=\"text\">", DrawSentences(answer.at("sentences")),
+                  "</p>");
+  if (!answer.at("how_sure").get<std::string>().empty()) {
+    absl::StrAppend(html, "<p class=\"certainty\">How sure: ", Text(answer.at("how_sure")), "</p>");
   }
-  if (answer.at("picture").is_string()) {
-    absl::StrAppend(html, "<a class=\"to-picture\" href=\"#", Text(answer.at("picture")),
-                    "\" aria-label=\"See the picture: ", Text(answer.at("question")),
-                    "\">See the picture</a>");
+  for (const Json& picture : answer.at("pictures")) {
+    absl::StrAppend(html, "<a class=\"to-picture\" href=\"#", Text(picture),
+                    "\" aria-label=\"See the picture: ", Text(answer.at("title")), "\">See the picture</a>");
   }
   absl::StrAppend(html, "</li>\n");
 }
@@ -102,9 +120,7 @@ void LeaveOutLargestPicture(Document* document) {
   }
   document->pictures.erase(largest);
   document->thinned.push_back(absl::StrCat("the picture ", largest, " would make the page too large"));
-  for (Answer& answer : document->answers) {
-    if (answer.picture == largest) answer.picture.clear();
-  }
+  RemoveLinksToNothing(document);
 }
 
 }  // namespace

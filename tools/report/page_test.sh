@@ -29,9 +29,9 @@ report() {
 report 1 known runs/known
 report 1 origin runs/known --reference runs/reference
 report 1 hostile runs/hostile --reference runs/hostile_reference
-report 0 many runs/many
+report 1 many runs/many
 report 1 long runs/long
-report 0 compared runs/after_* --before runs/before_*
+report 1 compared runs/after_* --before runs/before_*
 report 1 traces runs/traces
 "$ott" ab runs/before_* --- runs/after_* --html pages/ab.html > ab.txt
 # Ends by the signal, as a user ends it.

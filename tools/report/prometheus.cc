@@ -1,14 +1,17 @@
 #include "tools/report/prometheus.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "ott/core/base/utf8.h"
+#include "ott/questions/origin/origin_answer.h"
 
 namespace ott::report {
 namespace {
@@ -43,7 +46,7 @@ class Exposition {
 
 void AddChecks(const RunReport& report, Exposition* exposition) {
   exposition->Describe("ott_checks", "Cross-checks of tensors by outcome of the worst rank.");
-  for (const auto& [subject, checks] : report.checks()) {
+  for (const auto& [subject, checks] : crosscheck::NamedHistories(report.checks)) {
     if (checks->verdicts.empty()) continue;
     const VerdictSummary& summary = checks->summary;
     exposition->Add("ott_checks", static_cast<double>(summary.num_bitwise_equal),
@@ -60,18 +63,37 @@ void AddChecks(const RunReport& report, Exposition* exposition) {
   }
 }
 
+bool Diverged(const Document& document) {
+  const std::set<std::string> comparisons = {crosscheck::kReplicasQuestion.id,
+                                             crosscheck::kReferenceQuestion.id,
+                                             crosscheck::kDistinctQuestion.id, origin::kQuestion.id};
+  return std::any_of(document.answers.begin(), document.answers.end(), [&](const Answer& answer) {
+    return answer.finding() == Answer::BAD && comparisons.count(answer.question()) > 0;
+  });
+}
+
 }  // namespace
 
-std::string ToPrometheus(const RunReport& report) {
+std::string ToPrometheus(const RunReport& report, const Document& document) {
   Exposition exposition(report.run_dir);
   exposition.Describe("ott_complete", "1 if everything that was to be measured and compared was.");
-  exposition.Add("ott_complete", report.complete() ? 1 : 0);
+  const bool is_complete =
+      document.problems.empty() &&
+      std::none_of(document.answers.begin(), document.answers.end(),
+                   [](const Answer& answer) { return answer.finding() == Answer::CANNOT_TELL; });
+  exposition.Add("ott_complete", is_complete ? 1 : 0);
   exposition.Describe("ott_diverged", "1 if replicas, or this run and its reference, differ.");
-  exposition.Add("ott_diverged", report.diverged() ? 1 : 0);
+  exposition.Add("ott_diverged", Diverged(document) ? 1 : 0);
+  exposition.Describe("ott_answer", "1 for what each question found: good, bad, cannot_tell or not_asked.");
+  for (const Answer& answer : document.answers) {
+    exposition.Add("ott_answer", 1,
+                   {{"question", answer.question()},
+                    {"finding", absl::AsciiStrToLower(Answer::Finding_Name(answer.finding()))}});
+  }
   AddChecks(report, &exposition);
   if (report.hang && report.hang->answer() != HangVerdict::CANNOT_TELL) {
     exposition.Describe("ott_hanging", "1 if the job stands still.");
-    exposition.Add("ott_hanging", report.hangs() ? 1 : 0);
+    exposition.Add("ott_hanging", report.hang->answer() == HangVerdict::HANGING ? 1 : 0);
   }
   if (report.gather_age) {
     exposition.Describe("ott_gather_age_seconds", "Since rank 0 last gathered the statistics of all ranks.");

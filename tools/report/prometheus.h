@@ -5,13 +5,15 @@
 
 #include <string>
 
+#include "tools/report/document.h"
 #include "tools/report/run_report.h"
 
 namespace ott::report {
 
 // Exposition format 0.0.4 (prometheus.io/docs/instrumenting/exposition_formats). Numbers that are not known
 // are left out, but for those that say whether something is known.
-std::string ToPrometheus(const RunReport& report);
+// document: of the report.
+std::string ToPrometheus(const RunReport& report, const Document& document);
 
 }  // namespace ott::report
 

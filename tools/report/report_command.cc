@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_table.h"
 #include "ott/questions/faster/comparison.h"
 #include "ott/questions/faster/read_samples.h"
 #include "tools/exit_code.h"
@@ -44,7 +45,6 @@ struct ReportFlags {
 struct Report {
   Document document;
   std::string prometheus;
-  int exit_code = kExitCouldNotTell;
 };
 
 absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vector<std::string>& traces) {
@@ -53,12 +53,8 @@ absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vecto
         flags.runs.front() +
         ": has traces, and --before, --follow, --format prometheus and several directories are for runs");
   }
-  OTT_ASSIGN_OR_RETURN(TracesReport traces_report, ReportTraces(flags.runs.front(), traces));
   Report report;
-  report.exit_code = traces_report.somebody_is_waited_for ? kExitBad
-                     : traces_report.complete             ? kExitGood
-                                                          : kExitCouldNotTell;
-  report.document = std::move(traces_report.document);
+  OTT_ASSIGN_OR_RETURN(report.document, ReportTraces(flags.runs.front(), traces));
   return report;
 }
 
@@ -87,9 +83,7 @@ absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
   Report report;
   report.document = MakeDocument(run_report);
   if (flags.wants_pictures()) AddPictures(run_report, &report.document);
-  if (flags.format == "prometheus") report.prometheus = ToPrometheus(run_report);
-  const bool is_bad = run_report.diverged() || run_report.hangs();
-  report.exit_code = is_bad ? kExitBad : run_report.complete() ? kExitGood : kExitCouldNotTell;
+  if (flags.format == "prometheus") report.prometheus = ToPrometheus(run_report, report.document);
   return report;
 }
 
@@ -107,17 +101,11 @@ absl::Status WritePage(const Report& report, const ReportFlags& flags) {
   return WriteFileAtomically(flags.html, ToPage(report.document, options));
 }
 
-int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "ott report: %s\n", std::string(status.message()).c_str());
-  return kExitCouldNotTell;
-}
-
-int ReportOnce(const ReportFlags& flags) {
-  const absl::StatusOr<Report> report = MakeReport(flags);
-  if (!report.ok()) return Fail(report.status());
-  std::fputs(Format(*report, flags).c_str(), stdout);
-  if (const absl::Status status = WritePage(*report, flags); !status.ok()) return Fail(status);
-  return report->exit_code;
+absl::StatusOr<int> ReportOnce(const ReportFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(const Report report, MakeReport(flags));
+  std::fputs(Format(report, flags).c_str(), stdout);
+  OTT_RETURN_IF_ERROR(WritePage(report, flags));
+  return ExitCodeOf(report.document.finding());
 }
 
 volatile std::sig_atomic_t g_interrupted = 0;
@@ -134,22 +122,22 @@ void Wait(int seconds) {
 
 // Until it is interrupted; then its exit code is the last report's. On a terminal each report takes the place
 // of the one before.
-int Follow(const ReportFlags& flags) {
+absl::StatusOr<int> Follow(const ReportFlags& flags) {
   std::signal(SIGINT, Interrupt);
   std::signal(SIGTERM, Interrupt);
   int exit_code = kExitCouldNotTell;
   const bool replaces = flags.format == "text" && StyleOfStandardOutput("auto").width > 0;
   while (true) {
     const absl::StatusOr<Report> report = MakeReport(flags);
-    if (absl::IsInvalidArgument(report.status())) return Fail(report.status());
+    if (absl::IsInvalidArgument(report.status())) return report.status();
     if (replaces) std::fputs("\033[H\033[2J", stdout);
     if (report.ok()) {
-      exit_code = report->exit_code;
+      exit_code = ExitCodeOf(report->document.finding());
       std::fputs(Format(*report, flags).c_str(), stdout);
-      if (const absl::Status status = WritePage(*report, flags); !status.ok()) return Fail(status);
+      OTT_RETURN_IF_ERROR(WritePage(*report, flags));
     } else {
       // A run that has not begun to write will.
-      std::printf("waiting: %s\n", std::string(report.status().message()).c_str());
+      std::printf("waiting: %s\n", EscapeControlCharacters(std::string(report.status().message())).c_str());
     }
     if (std::fflush(stdout) != 0) return kExitCouldNotTell;
     Wait(flags.every_seconds);
@@ -190,16 +178,18 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
       ->needs("--follow")
       ->capture_default_str();
   command->footer(
-      "Exit code: 0 complete and good, 1 something diverged or hangs (of traces: a rank is waited for), 2 "
-      "incomplete, or "
-      "RUN cannot be read.\n"
+      "Exit code: 0 all answers that were asked for are good, 1 one is bad news, 2 none is, but one cannot "
+      "be\n"
+      "told, or RUN is incomplete or cannot be read.\n"
       "Examples:\n"
       "  ott report out/demo/faulty --html report.html\n"
       "  ott report out/new_* --before out/old_*\n"
       "  ott report out/run --reference out/good --perturbed out/perturbed\n"
       "  ott report out/run --follow --html live.html\n"
       "  ott report log/traces --html report.html");
-  command->callback([flags, exit_code] { *exit_code = flags->follow ? Follow(*flags) : ReportOnce(*flags); });
+  command->callback([flags, exit_code] {
+    *exit_code = FinishCommand("report", flags->follow ? Follow(*flags) : ReportOnce(*flags));
+  });
 }
 
 }  // namespace ott::report

@@ -22,6 +22,7 @@
 #include "ott/questions/kernels/profile_reader.h"
 #include "ott/questions/kernels/profile_rows.h"
 #include "ott/questions/waiting/job.h"
+#include "ott/questions/waiting/waiting_answer.h"
 #include "tools/kineto/read_trace.h"
 #include "tools/report/display_text.h"
 #include "tools/report/sampled_timeline.h"
@@ -252,6 +253,23 @@ void AddWhatIsNoTrace(const std::string& directory, const std::vector<std::strin
   }
 }
 
+Answer AnswerHoldUps(const ranks::Job& job) {
+  Answer answer = MakeAnswer(waiting::kQuestion);
+  if (!job.hold_ups.found.empty()) {
+    answer.set_finding(Answer::BAD);
+  } else if (job.hold_ups.CanTell()) {
+    answer.set_finding(Answer::GOOD);
+  } else if (job.ranks.size() > 1) {
+    answer.set_finding(Answer::CANNOT_TELL);
+  }
+  AddSentences(ranks::FormatHoldUps(job), &answer);
+  answer.set_how_sure(absl::StrCat(job.hold_ups.most_steps, job.has_steps ? " steps" : " parts of the trace",
+                                   ", and up to ", job.hold_ups.most_intervals,
+                                   " moments in them to which all traced ranks came"));
+  answer.add_pictures("arrivals");
+  return answer;
+}
+
 }  // namespace
 
 std::vector<std::string> ListTraces(const std::string& directory) {
@@ -267,8 +285,7 @@ std::vector<std::string> ListTraces(const std::string& directory) {
   return paths;
 }
 
-absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
-                                          const std::vector<std::string>& paths) {
+absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::vector<std::string>& paths) {
   std::vector<absl::StatusOr<prof::Profile>> read(paths.size());
   prof::ReadProfileOptions options;
   options.transfers = true;
@@ -309,21 +326,12 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
     AddRows(prof::ProfileRows(*profiles[i], join, std::nullopt), traces[i], &ops, &spans[i]);
   }
 
-  TracesReport report;
-  report.somebody_is_waited_for = !job.hold_ups.found.empty();
-  const bool can_tell = job.hold_ups.CanTell();
-  report.complete = problems.empty() && (can_tell || traces.size() == 1);
-  const Grade grade = report.somebody_is_waited_for ? Grade::kBad : can_tell ? Grade::kGood : Grade::kUnknown;
   const std::vector<RankedOp> order = InOrder(ops);
-  Document& document = report.document;
+  Document document;
   document.title = directory;
   document.subject =
       absl::StrCat(traces.size(), traces.size() == 1 ? " trace" : " traces", " of torch.profiler");
-  document.answers = {
-      {"waiting", "Who waits for whom?", grade, WithoutNewline(ranks::FormatHoldUps(job)),
-       absl::StrCat(job.hold_ups.most_steps, job.has_steps ? " steps" : " parts of the trace", ", and up to ",
-                    job.hold_ups.most_intervals, " moments in them to which all traced ranks came"),
-       "arrivals"}};
+  document.answers = {AnswerHoldUps(job)};
   document.problems = std::move(problems);
   document.details = {
       {"Where the time goes", ranks::FormatSplits(job)},
@@ -334,7 +342,7 @@ absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
   document.pictures["arrivals"] = DrawCollectives(job);
   document.pictures["kernels"] = DrawKernels(order, PeaksOf(*profiles.front()));
   AddTimeline(TimelineOfTraces(traces, std::move(steps), job.clocks, spans), "step", &document);
-  return report;
+  return document;
 }
 
 }  // namespace ott::report

@@ -11,19 +11,12 @@
 
 namespace ott::report {
 
-struct TracesReport {
-  Document document;  // with its pictures
-  bool somebody_is_waited_for = false;
-  bool complete = false;  // nothing was cut, damaged or beyond comparing
-};
-
 // The traces in a directory, by name; empty where there is none, or it is a run directory.
 std::vector<std::string> ListTraces(const std::string& directory);
 
-// Of one trace a rank. Reads them side by side. Errors of prof::ReadProfile() if none can be read; those that
-// cannot are named in the report.
-absl::StatusOr<TracesReport> ReportTraces(const std::string& directory,
-                                          const std::vector<std::string>& paths);
+// With its pictures, of one trace a rank. Reads them side by side. Errors of prof::ReadProfile() if none can
+// be read; those that cannot are named in the report.
+absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::vector<std::string>& paths);
 
 }  // namespace ott::report
 

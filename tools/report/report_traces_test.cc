@@ -31,13 +31,13 @@ TEST(ReportTraces, TheRankThatIsWaitedForIsNamedOnThePage) {
   ASSERT_TRUE(WriteFileAtomically(directory + "/other.json", "{\"traceEvents\": []}").ok());
   const auto report = ReportTraces(directory, ListTraces(directory));
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_TRUE(report->somebody_is_waited_for);
-  EXPECT_TRUE(report->complete);
+  EXPECT_EQ(report->finding(), Answer::BAD);
+  EXPECT_THAT(report->problems, IsEmpty());
   const std::string verdict = "all wait for rank 1 at \"allreduce of group default_pg\": 3 ms a step";
-  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr(verdict));
-  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr("mm"));
-  EXPECT_THAT(ToPage(report->document), HasSubstr("all wait for rank 1 at &quot;allreduce"));
-  const Json& pictures = report->document.pictures;
+  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr(verdict));
+  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("mm"));
+  EXPECT_THAT(ToPage(*report), HasSubstr("all wait for rank 1 at &quot;allreduce"));
+  const Json& pictures = report->pictures;
   EXPECT_EQ(pictures.at("device_time").at("ranks").size(), 2u);
   const Json& collective = pictures.at("arrivals").at("collectives").at(0);
   EXPECT_EQ(collective.at("name"), "allreduce");
@@ -55,9 +55,8 @@ TEST(ReportTraces, RanksThatComeTogetherAreNotBlamed) {
   ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 3, 3, 0, 60)).ok());
   const auto report = ReportTraces(directory, ListTraces(directory));
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_FALSE(report->somebody_is_waited_for);
-  EXPECT_TRUE(report->complete);
-  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr("no rank holds the others up"));
+  EXPECT_EQ(report->finding(), Answer::GOOD);
+  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("no rank holds the others up"));
 }
 
 TEST(ReportTraces, WhatIsTruncatedIsSaid) {
@@ -67,8 +66,8 @@ TEST(ReportTraces, WhatIsTruncatedIsSaid) {
   ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", kineto::RankTraceForTest(1, 500, 500)).ok());
   const auto report = ReportTraces(directory, ListTraces(directory));
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_FALSE(report->complete);
-  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr("a.json: truncated at byte"));
+  EXPECT_EQ(report->finding(), Answer::CANNOT_TELL);
+  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("a.json: truncated at byte"));
 }
 
 TEST(ReportTraces, RanksWithoutATraceAreNoPass) {
@@ -78,8 +77,8 @@ TEST(ReportTraces, RanksWithoutATraceAreNoPass) {
   ASSERT_TRUE(WriteFileAtomically(directory + "/b.json", "").ok());
   auto report = ReportTraces(directory, ListTraces(directory));
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_FALSE(report->complete);
-  EXPECT_THAT(report->document.problems,
+  EXPECT_EQ(report->finding(), Answer::CANNOT_TELL);
+  EXPECT_THAT(report->problems,
               ElementsAre("traces of 1 of the 2 ranks that come to allreduce of group default_pg",
                           directory + "/b.json: empty; was the rank killed while it wrote?"));
 }
@@ -98,9 +97,8 @@ TEST(ReportTraces, OfTwoRunsInOneDirectoryNoRankIsBlamedForTheOther) {
   }
   const auto report = ReportTraces(directory, ListTraces(directory));
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_FALSE(report->somebody_is_waited_for) << ToText(report->document, TextStyle());
-  EXPECT_FALSE(report->complete);
-  EXPECT_THAT(ToText(report->document, TextStyle()), HasSubstr("left out, as rank 1 has another trace here"));
+  EXPECT_EQ(report->finding(), Answer::CANNOT_TELL) << ToText(*report, TextStyle());
+  EXPECT_THAT(ToText(*report, TextStyle()), HasSubstr("left out, as rank 1 has another trace here"));
 }
 
 TEST(ReportTraces, ADirectoryWithoutTracesHasNone) {

@@ -47,7 +47,7 @@ std::vector<int> NamedRanks(const RunReport& report) {
       if (arrivals.has_hold_up()) ranks.insert(arrivals.hold_up().rank());
     }
   }
-  if (report.what_if)
+  if (report.what_if.ok())
     ranks.insert(report.what_if->blamed_ranks().begin(), report.what_if->blamed_ranks().end());
   return {ranks.begin(), ranks.end()};
 }
@@ -213,7 +213,7 @@ std::vector<int> RanksOf(const CrossCheckVerdict& verdict) {
 }
 
 // Of many checks, a column stands for the worst of several.
-Json DrawChecks(const std::string& subject, const CheckHistory& checks, Document* document) {
+Json DrawChecks(const std::string& subject, const crosscheck::CheckHistory& checks, Document* document) {
   const size_t num_checks = checks.verdicts.size();
   const size_t num_columns = std::min(num_checks, kMaxChecks);
   Json columns = Json::array();
@@ -243,16 +243,17 @@ Json DrawChecks(const std::string& subject, const CheckHistory& checks, Document
 
 void AddChecks(const RunReport& report, Document* document) {
   Json series = Json::array();
-  for (const auto& [subject, checks] : report.checks()) {
+  for (const auto& [subject, checks] : crosscheck::NamedHistories(report.checks)) {
     if (checks->verdicts.empty()) continue;
     series.push_back({{"subject", subject}, {"checks", DrawChecks(subject, *checks, document)}});
   }
   if (!series.empty()) document->pictures["checks"] = {{"series", std::move(series)}};
 
-  if (report.error_trend.num_tensors() == 0) return;
-  const std::vector<int64_t> iterations = report.error_trend.Iterations(kMaxErrorColumns);
+  if (report.checks.error_trend.num_tensors() == 0) return;
+  const std::vector<int64_t> iterations = report.checks.error_trend.Iterations(kMaxErrorColumns);
   Json tensors = Json::array();
-  for (const crosscheck::ErrorTrend::Trend& trend : report.error_trend.Trends(iterations, kMaxTensors)) {
+  for (const crosscheck::ErrorTrend::Trend& trend :
+       report.checks.error_trend.Trends(iterations, kMaxTensors)) {
     Json errors = Json::array();
     for (const double error : trend.max_abs_error) errors.push_back(Rounded(error));
     tensors.push_back({{"name", DisplayName(trend.tensor)},
@@ -260,9 +261,9 @@ void AddChecks(const RunReport& report, Document* document) {
                        {"max_abs_error", std::move(errors)}});
   }
   document->pictures["errors"] = {{"iterations", iterations}, {"tensors", std::move(tensors)}};
-  if (report.error_trend.num_tensors() > kMaxTensors) {
+  if (report.checks.error_trend.num_tensors() > kMaxTensors) {
     document->thinned.push_back(absl::StrCat("errors of the first ", kMaxTensors, " of ",
-                                             report.error_trend.num_tensors(),
+                                             report.checks.error_trend.num_tensors(),
                                              " tensors that differ are drawn"));
   }
 }
@@ -333,7 +334,7 @@ Json DrawOrigin(const OriginVerdict& origin) {
   for (const double difference : origin.differences()) differences.push_back(Rounded(difference, 3));
   return {{"reference", DisplayName(origin.reference())},
           {"perturbed", DisplayName(origin.perturbed())},
-          {"kind", origin.kind()},
+          {"kind", OriginVerdict::Kind_Name(origin.kind())},
           {"iteration", origin.iteration()},
           {"ranks", FirstRanks(origin.ranks())},
           {"num_ranks", origin.ranks_size()},
@@ -373,11 +374,11 @@ void AddPictures(const RunReport& report, Document* document) {
     }
     AddArrivals(*report.stats, document);
   }
-  if (report.what_if) AddWhatIf(*report.what_if, document);
+  if (report.what_if.ok()) AddWhatIf(*report.what_if, document);
   if (report.hang) AddHang(*report.hang, document);
   AddChecks(report, document);
-  if (report.origin && report.origin->differences_size() > 0) {
-    document->pictures["origin"] = DrawOrigin(*report.origin);
+  if (report.origin && report.origin->ok() && (*report.origin)->differences_size() > 0) {
+    document->pictures["origin"] = DrawOrigin(**report.origin);
   }
   if (report.comparison) {
     document->pictures["comparison"] = DrawComparison(*report.comparison, kBeforeAndAfter);
@@ -385,10 +386,7 @@ void AddPictures(const RunReport& report, Document* document) {
   if (const auto timeline = ReadSampledTimeline(report.run_dir, NamedRanks(report)); timeline.ok()) {
     AddTimeline(*timeline, "iteration", document);
   }
-  // A link leads to what is there.
-  for (Answer& answer : document->answers) {
-    if (!document->pictures.contains(answer.picture)) answer.picture.clear();
-  }
+  RemoveLinksToNothing(document);
 }
 
 }  // namespace ott::report

@@ -15,6 +15,7 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
+#include "ott/questions/slow/slow_answer.h"
 #include "tools/report/answers.h"
 #include "tools/report/document_json.h"
 #include "tools/report/document_text.h"
@@ -55,6 +56,16 @@ Document DocumentWithPictures(const RunReport& report) {
 }
 
 std::string Page(const RunReport& report) { return ToPage(DocumentWithPictures(report)); }
+
+std::string Metrics(const RunReport& report) { return ToPrometheus(report, MakeDocument(report)); }
+
+bool IsComplete(const RunReport& report) {
+  return Metrics(report).find("\nott_complete{run=\"" + report.run_dir + "\"} 1\n") != std::string::npos;
+}
+
+bool Diverges(const RunReport& report) {
+  return Metrics(report).find("\nott_diverged{run=\"" + report.run_dir + "\"} 1\n") != std::string::npos;
+}
 
 // Three ranks, of which rank 1 is slow; the replicas are checked in iterations 0 and 10.
 class RunReportTest : public ::testing::Test {
@@ -121,10 +132,10 @@ TEST_F(RunReportTest, AReferenceWithoutLogsOfOperationsIsNoGoodAnswer) {
   std::filesystem::remove_all(reference);
   std::filesystem::copy(run_dir_, reference, std::filesystem::copy_options::recursive);
   AddOrigin(reference, "", &report);
-  EXPECT_FALSE(report.complete());
-  EXPECT_FALSE(report.diverged());
-  EXPECT_EQ(Answers(report).back().id, "origin");
-  EXPECT_THAT(Answers(report).back().text, HasSubstr("no log of operations"));
+  EXPECT_FALSE(IsComplete(report));
+  EXPECT_FALSE(Diverges(report));
+  EXPECT_EQ(Answers(report).back().question(), "origin");
+  EXPECT_THAT(TextOf(Answers(report).back()), HasSubstr("no log of operations"));
 }
 
 // One linear operation on each rank of a run.
@@ -160,10 +171,10 @@ TEST_F(RunReportTest, WhatAPerturbedRunExplainsIsNoBadNews) {
   LogLinear(run_dir_ + "/perturbed", 0.9999999f, 2.0000005f);
   RunReport report = Read();
   AddOrigin(run_dir_ + "/reference", "", &report);
-  EXPECT_EQ(Answers(report).back().grade, Grade::kBad);
+  EXPECT_EQ(Answers(report).back().finding(), Answer::BAD);
   AddOrigin(run_dir_ + "/reference", run_dir_ + "/perturbed", &report);
-  EXPECT_EQ(Answers(report).back().grade, Grade::kGood) << Answers(report).back().text;
-  EXPECT_THAT(Answers(report).back().certainty, HasSubstr("within what rounding explains"));
+  EXPECT_EQ(Answers(report).back().finding(), Answer::GOOD) << TextOf(Answers(report).back());
+  EXPECT_THAT(Answers(report).back().how_sure(), HasSubstr("within what rounding explains"));
 }
 
 TEST_F(RunReportTest, APerturbedRunThatIsNotThereIsNoGoodAnswer) {
@@ -171,39 +182,40 @@ TEST_F(RunReportTest, APerturbedRunThatIsNotThereIsNoGoodAnswer) {
   LogLinear(run_dir_ + "/reference", 1, 2);
   RunReport report = Read();
   AddOrigin(run_dir_ + "/reference", run_dir_ + "/nothing", &report);
-  EXPECT_EQ(Answers(report).back().grade, Grade::kUnknown);
-  EXPECT_THAT(Answers(report).back().text, HasSubstr("no run directory"));
+  EXPECT_EQ(Answers(report).back().finding(), Answer::CANNOT_TELL);
+  EXPECT_THAT(TextOf(Answers(report).back()), HasSubstr("no run directory"));
 }
 
 TEST_F(RunReportTest, TheOperationThatMadeADifferenceIsBadNews) {
   RunReport report = Read();
-  report.origin.emplace();
-  report.origin->set_kind("operation");
-  report.origin->set_verdict("iteration 1, on rank 0: relu");
-  EXPECT_TRUE(report.diverged());
-  EXPECT_EQ(Answers(report).back().grade, Grade::kBad);
-  EXPECT_EQ(Answers(report).back().text, "iteration 1, on rank 0: relu");
+  OriginVerdict origin;
+  origin.set_kind(OriginVerdict::OPERATION);
+  origin.set_verdict("iteration 1, on rank 0: relu");
+  report.origin = origin;
+  EXPECT_TRUE(Diverges(report));
+  EXPECT_EQ(Answers(report).back().finding(), Answer::BAD);
+  EXPECT_EQ(TextOf(Answers(report).back()), "iteration 1, on rank 0: relu");
 }
 
 TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
   const RunReport report = Read();
-  EXPECT_FALSE(report.diverged());
-  EXPECT_TRUE(report.complete()) << ::testing::PrintToString(report.problems);
+  EXPECT_FALSE(Diverges(report));
+  EXPECT_TRUE(IsComplete(report)) << ::testing::PrintToString(report.problems);
   EXPECT_THAT(Text(report), AllOf(HasSubstr("3 ranks on host node<1>"), HasSubstr("slowest rank: rank 1"),
                                   HasSubstr("2 checks, all equal bit for bit")));
 }
 
 TEST_F(RunReportTest, RanksThatHoldTheSameDataAreADivergenceOfTheirOwn) {
   Add(Verdict(0, 0, DISTINCT, ALL_DISTINCT));
-  EXPECT_FALSE(Read().diverged());
+  EXPECT_FALSE(Diverges(Read()));
   EXPECT_THAT(Text(Read()), HasSubstr("distinct: 1 check, all ranks have their own"));
   Add(Verdict(0, 10, DISTINCT, DIFFERENT));
   const RunReport report = Read();
-  EXPECT_TRUE(report.diverged());
+  EXPECT_TRUE(Diverges(report));
   EXPECT_THAT(Text(report), AllOf(HasSubstr("replicas: 2 checks, all equal bit for bit"),
                                   HasSubstr("distinct: 2 checks, 1 THE SAME on several ranks"),
                                   HasSubstr("first: iteration 10: distinct tensors are THE SAME in tensor")));
-  EXPECT_THAT(ToPrometheus(report), HasSubstr("subject=\"distinct\",outcome=\"same\"} 1\n"));
+  EXPECT_THAT(Metrics(report), HasSubstr("subject=\"distinct\",outcome=\"same\"} 1\n"));
   const Json series = DocumentWithPictures(report).pictures.at("checks").at("series");
   EXPECT_EQ(series.back().at("subject"), "distinct");
   EXPECT_EQ(series.back().at("checks").at(0).at("outcome"), "distinct");
@@ -215,9 +227,9 @@ TEST_F(RunReportTest, ThatNobodyIsSlowIsNoGoodNewsWhereMuchWouldNotBeFound) {
   report.stats->clear_straggler();
   report.stats->clear_slow_measurements();
   report.stats->set_detectable(0.31);
-  EXPECT_EQ(Answers(report).front().grade, Grade::kGood);
+  EXPECT_EQ(Answers(report).front().finding(), Answer::GOOD);
   report.stats->set_detectable(0.89);
-  EXPECT_EQ(Answers(report).front().grade, Grade::kUnknown);
+  EXPECT_EQ(Answers(report).front().finding(), Answer::CANNOT_TELL);
 }
 
 TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
@@ -226,11 +238,11 @@ TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
   Add(Verdict(1, 10, REFERENCE, DIFFERENT));
   Add(Verdict(0, 10, REFERENCE, WITHIN_TOLERANCE));
   const RunReport report = Read();
-  EXPECT_TRUE(report.diverged());
-  EXPECT_EQ(report.replicas.first_divergence(), nullptr);
-  ASSERT_NE(report.reference.first_divergence(), nullptr);
-  EXPECT_EQ(report.reference.first_divergence()->iteration(), 10);
-  EXPECT_EQ(report.reference.first_divergence()->rank(), 1);
+  EXPECT_TRUE(Diverges(report));
+  EXPECT_EQ(report.checks.replicas.first_divergence(), nullptr);
+  ASSERT_NE(report.checks.reference.first_divergence(), nullptr);
+  EXPECT_EQ(report.checks.reference.first_divergence()->iteration(), 10);
+  EXPECT_EQ(report.checks.reference.first_divergence()->rank(), 1);
   EXPECT_THAT(Text(report), HasSubstr("first: iteration 10: rank 1 (node<1>) against"));
 }
 
@@ -246,7 +258,7 @@ TEST_F(RunReportTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
   Add(verdict_of(1, "loss", 9, 0.01));
   Add(verdict_of(2, "data.inputs", 0, 0.956));
   const RunReport report = Read();
-  EXPECT_EQ(report.reference.first_divergence()->rank(), 2);
+  EXPECT_EQ(report.checks.reference.first_divergence()->rank(), 2);
   EXPECT_THAT(Text(report), AllOf(HasSubstr("rank 2 (node<1>) against"), HasSubstr("data.inputs"),
                                   HasSubstr("; on rank 2 alone"), HasSubstr("max abs error 0.956")));
   EXPECT_THAT(Page(report), AllOf(HasSubstr("data.inputs"), HasSubstr("0.956")));
@@ -276,22 +288,22 @@ TEST_F(RunReportTest, WhatARankHeardOfALostRankCounts) {
   verdict.set_worst_outcome(DIFFERENT);
   verdict.set_worst_rank(2);
   Add(verdict);
-  EXPECT_TRUE(Read().diverged());
+  EXPECT_TRUE(Diverges(Read()));
 }
 
 TEST_F(RunReportTest, AComparisonThatCouldNotBeMadeIsNoPass) {
   Add(Verdict(1, 10, REPLICAS, NOT_COMPARED));
   const RunReport report = Read();
-  EXPECT_FALSE(report.diverged());
-  EXPECT_FALSE(report.complete());
-  EXPECT_EQ(report.replicas.summary.num_not_compared, 1);
+  EXPECT_FALSE(Diverges(report));
+  EXPECT_FALSE(IsComplete(report));
+  EXPECT_EQ(report.checks.replicas.summary.num_not_compared, 1);
 }
 
 TEST_F(RunReportTest, ACutLineIsNamedAndTheOthersCount) {
   AddLine(1, VerdictToJsonLine(Verdict(1, 20, REPLICAS, BITWISE_EQUAL)).substr(0, 30));
   const RunReport report = Read();
-  EXPECT_EQ(report.replicas.summary.num_checks, 2);
-  EXPECT_FALSE(report.complete());
+  EXPECT_EQ(report.checks.replicas.summary.num_checks, 2);
+  EXPECT_FALSE(IsComplete(report));
   EXPECT_THAT(report.problems, Contains(HasSubstr("rank_00001/cross_check.jsonl: line 3: ")));
 }
 
@@ -299,7 +311,7 @@ TEST_F(RunReportTest, VerdictsThatEndBeforeThoseOfOthersAreNoPass) {
   for (const int rank : {0, 1, 2}) {
     if (rank != 2) Add(Verdict(rank, 20, REPLICAS, BITWISE_EQUAL));
   }
-  EXPECT_TRUE(Read().complete());  // a check behind, as in a run that goes on
+  EXPECT_TRUE(IsComplete(Read()));  // a check behind, as in a run that goes on
   ASSERT_TRUE(WriteFileAtomically(VerdictsPath(2), "").ok());
   EXPECT_THAT(Read().problems,
               Contains(HasSubstr("verdicts of rank 2 end before the first, those of others at 20")));
@@ -309,24 +321,24 @@ TEST_F(RunReportTest, WhatWouldBeSavedIsNotToldWithoutTheSlowRanksIterations) {
   WritePlantedRun(run_dir_ + "/planted", PlantedRun());
   const std::string run_dir = run_dir_ + "/planted";
   absl::StatusOr<RunReport> report = ReadRunReport(run_dir);
-  ASSERT_TRUE(report.ok() && report->what_if) << report.status() << report->what_if_problem;
+  ASSERT_TRUE(report.ok() && report->what_if.ok()) << report.status() << report->what_if.status();
   ASSERT_EQ(report->what_if->verdict(), WHAT_IF_RANKS) << report->what_if->conclusion();
   std::filesystem::remove(IterationsPath(run_dir, PlantedRun().slow_rank));
   report = ReadRunReport(run_dir);
-  ASSERT_TRUE(report.ok() && report->what_if) << report.status();
+  ASSERT_TRUE(report.ok() && report->what_if.ok()) << report.status();
   EXPECT_EQ(report->what_if->verdict(), WHAT_IF_CANNOT_TELL);
-  EXPECT_FALSE(report->complete());
+  EXPECT_FALSE(IsComplete(*report));
   EXPECT_THAT(Text(*report),
               HasSubstr("? What would mending it save?\n  what if: cannot tell: the 3 ranks that are"));
 }
 
 TEST_F(RunReportTest, WhatCannotBeToldOfAHangIsNoCompleteReport) {
   RunReport report = Read();
-  ASSERT_TRUE(report.complete());
+  ASSERT_TRUE(IsComplete(report));
   report.hang.emplace();
-  EXPECT_FALSE(report.complete());
+  EXPECT_FALSE(IsComplete(report));
   report.hang->set_answer(HangVerdict::NOT_HANGING);
-  EXPECT_TRUE(report.complete());
+  EXPECT_TRUE(IsComplete(report));
 }
 
 TEST_F(RunReportTest, ARunThatHungBeforeAnyStatisticsShowsWhatItFound) {
@@ -341,7 +353,6 @@ TEST_F(RunReportTest, ARunThatHungBeforeAnyStatisticsShowsWhatItFound) {
                   .ok());
   const absl::StatusOr<RunReport> report = ReadRunReport(run_dir);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_TRUE(report->hangs());
   EXPECT_THAT(Text(*report), HasSubstr("! Does it hang?\n  rank 1 never came\n"));
   DocumentWithPictures(*report);
 }
@@ -379,7 +390,7 @@ TEST_F(RunReportTest, OtherStartsOfTheJobAreSaid) {
 TEST_F(RunReportTest, AMissingRankIsNamed) {
   std::filesystem::remove_all(RankDirectory(run_dir_, 1));
   const RunReport report = Read();
-  EXPECT_FALSE(report.complete());
+  EXPECT_FALSE(IsComplete(report));
   EXPECT_THAT(report.problems, AllOf(Contains(HasSubstr("no statistics of rank 1")),
                                      Contains(HasSubstr("verdicts of 2 of 3 ranks, those of ranks 0, 2"))));
 }
@@ -475,7 +486,9 @@ TEST_F(RunReportTest, OnASmallScreenHowSureItIsComesAfterTheAnswers) {
 TEST_F(RunReportTest, ALongAnswerIsToldInFullBelow) {
   Document document;
   document.title = "run";
-  document.answers = {{"slow", "Who is slow?", Grade::kBad, "1\n2\n3\n4\n5", "", ""}};
+  document.answers = {MakeAnswer(stats::kQuestion)};
+  document.answers[0].set_finding(Answer::BAD);
+  AddSentences("1\n2\n3\n4\n5\n", &document.answers[0]);
   EXPECT_EQ(
       ToText(document, TextStyle()),
       "run: \n\n! Who is slow?\n  1\n  2\n  3\n  and 2 more lines, below\n\nWho is slow?\n1\n2\n3\n4\n5\n");
@@ -483,7 +496,7 @@ TEST_F(RunReportTest, ALongAnswerIsToldInFullBelow) {
 
 TEST_F(RunReportTest, PrometheusGetsWhatOneWouldAlertOn) {
   Add(Verdict(2, 20, REPLICAS, DIFFERENT));
-  const std::string text = ToPrometheus(Read());
+  const std::string text = Metrics(Read());
   EXPECT_THAT(
       text, AllOf(HasSubstr("# TYPE ott_diverged gauge\nott_diverged{run=\"" + run_dir_ + "\"} 1\n"),
                   HasSubstr("\nott_slowest_rank_excess_ratio{run=\"" + run_dir_ +
@@ -499,10 +512,10 @@ TEST_F(RunReportTest, PrometheusGetsWhatOneWouldAlertOn) {
 TEST_F(RunReportTest, TheJsonHasAllAnswersAndAVersion) {
   const Json json = Json::parse(Dump(ToJson(DocumentWithPictures(Read())), 1));
   EXPECT_EQ(json.at("schema"), "ott.report");
-  EXPECT_EQ(json.at("schema_version"), 1);
+  EXPECT_EQ(json.at("schema_version"), 2);
   EXPECT_EQ(json.at("answers").size(), 6u);
-  EXPECT_EQ(json.at("answers").at(0).at("id"), "slow");
-  EXPECT_EQ(json.at("answers").at(0).at("grade"), "bad");
+  EXPECT_EQ(json.at("answers").at(0).at("question"), "slow");
+  EXPECT_EQ(json.at("answers").at(0).at("finding"), "BAD");
 }
 
 TEST_F(RunReportTest, TheDataOfThePageEndNoElement) {
@@ -520,7 +533,7 @@ TEST_F(RunReportTest, TheDataOfThePageEndNoElement) {
 TEST_F(RunReportTest, APageThatWouldBeTooLargeLeavesOutPicturesAndSaysSo) {
   Document document = MakeDocument(Read());
   document.details.push_back({"Long", std::string(5'000'000, '<')});
-  document.answers[0].picture = "large";
+  document.answers[0].add_pictures("large");
   document.pictures["large"] = std::string(3'000'000, 'x');
   document.pictures["small"] = "drawn";
   const std::string page = ToPage(document);

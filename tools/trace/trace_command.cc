@@ -6,8 +6,12 @@
 #include <set>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
+#include "ott/questions/answer/answer.h"
 #include "ott/questions/waiting/job.h"
 #include "tools/exit_code.h"
 #include "tools/trace/join_traces.h"
@@ -32,11 +36,6 @@ struct TraceFlags {
   size_t collectives = 0;
   double min_percent = 0.1;
 };
-
-int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "ott trace: %s\n", std::string(status.message()).c_str());
-  return kExitCouldNotTell;
-}
 
 void Print(const std::string& text) { std::fputs(text.c_str(), stdout); }
 
@@ -65,18 +64,15 @@ absl::Status Join(RunTraces& traces, const TraceFlags& flags) {
   return absl::OkStatus();
 }
 
-int RunTrace(TraceFlags& flags) {
+absl::StatusOr<int> RunTrace(TraceFlags& flags) {
   flags.selection.ranks = std::set<int>(flags.ranks.begin(), flags.ranks.end());
-  absl::StatusOr<RunTraces> traces = RunTraces::Find(flags.runs, flags.selection, flags.captures);
-  if (!traces.ok()) return Fail(traces.status());
-  if (!flags.output.empty()) {
-    if (const absl::Status joined = Join(*traces, flags); !joined.ok()) return Fail(joined);
-  }
+  OTT_ASSIGN_OR_RETURN(RunTraces traces, RunTraces::Find(flags.runs, flags.selection, flags.captures));
+  if (!flags.output.empty()) OTT_RETURN_IF_ERROR(Join(traces, flags));
   bool has_answer = true;
   if (flags.split || flags.collectives > 0) {
-    const std::vector<ranks::RankTrace> rank_traces = traces->RankTraces();
+    const std::vector<ranks::RankTrace> rank_traces = traces.RankTraces();
     if (rank_traces.empty())
-      return Fail(absl::InvalidArgumentError("--split and --collectives are for traces of torch.profiler"));
+      return absl::InvalidArgumentError("--split and --collectives are for traces of torch.profiler");
     const ranks::Job job = ranks::DescribeJob(rank_traces);
     if (flags.split) Print(flags.json ? ranks::SplitsToJson(job) : ranks::FormatSplits(job));
     if (flags.collectives > 0)
@@ -84,19 +80,18 @@ int RunTrace(TraceFlags& flags) {
   }
   if (flags.tree || flags.top > 0 || flags.gaps) {
     TraceReport report;
-    traces->Visit([&report](const Trace& trace) { report.Add(trace); });
+    traces.Visit([&report](const Trace& trace) { report.Add(trace); });
     if (flags.tree) Print(report.Tree(flags.min_percent / 100));
     if (flags.top > 0) Print(report.Top(flags.top));
     if (flags.gaps) {
       Print(report.Gaps());
       has_answer = !report.Gaps().empty();
       if (!has_answer)
-        std::fprintf(stderr, "ott trace: no device was active, so there are no gaps to tell of\n");
+        PrintError("trace", absl::NotFoundError("no device was active, so there are no gaps to tell of"));
     }
   }
-  for (const std::string& note : traces->info().notes())
-    std::fprintf(stderr, "ott trace: %s\n", note.c_str());
-  return traces->info().notes().empty() && has_answer ? kExitGood : kExitCouldNotTell;
+  for (const std::string& note : traces.info().notes()) PrintError("trace", absl::DataLossError(note));
+  return traces.info().notes().empty() && has_answer ? kExitGood : kExitCouldNotTell;
 }
 
 }  // namespace
@@ -152,7 +147,7 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
         flags->collectives == 0) {
       throw CLI::RequiredError("one of --output, --tree, --top, --gaps, --split, --collectives");
     }
-    *exit_code = RunTrace(*flags);
+    *exit_code = FinishCommand("trace", RunTrace(*flags));
   });
 }
 

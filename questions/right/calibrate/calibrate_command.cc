@@ -10,6 +10,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/tolerance_file.h"
+#include "ott/questions/answer/answer.h"
 #include "ott/questions/right/calibrate/calibrate.h"
 #include "tools/exit_code.h"
 
@@ -28,13 +29,9 @@ absl::StatusOr<std::string> CalibrateTo(const CalibrateFlags& flags) {
   return absl::StrCat(flags.output, ": ", ToText(calibration));
 }
 
-int RunCalibrate(const CalibrateFlags& flags) {
-  const absl::StatusOr<std::string> text = CalibrateTo(flags);
-  if (!text.ok()) {
-    std::fprintf(stderr, "ott calibrate: %s\n", std::string(text.status().message()).c_str());
-    return kExitCouldNotTell;
-  }
-  std::fputs(text->c_str(), stdout);
+absl::StatusOr<int> RunCalibrate(const CalibrateFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(const std::string text, CalibrateTo(flags));
+  std::fputs(text.c_str(), stdout);
   return kExitGood;
 }
 
@@ -58,7 +55,7 @@ void AddCalibrateCommand(CLI::App& app, int* exit_code) {
       "Exit code: 0 calibrated, 2 the runs are no repetitions, equal bit for bit, or cannot be read.\n"
       "Examples:\n  ott calibrate out/run1 out/run2 out/run3 -o tolerances.textproto\n"
       "  ott crosscheck out/run1 out/optimized --tolerances tolerances.textproto");
-  command->callback([flags, exit_code] { *exit_code = RunCalibrate(*flags); });
+  command->callback([flags, exit_code] { *exit_code = FinishCommand("calibrate", RunCalibrate(*flags)); });
 }
 
 }  // namespace ott::calibrate

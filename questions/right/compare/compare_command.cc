@@ -13,9 +13,9 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/tolerance_file.h"
+#include "ott/questions/answer/answer.h"
 #include "ott/questions/right/compare/compare_runs.h"
 #include "ott/questions/right/compare/runs_report.h"
-#include "tools/exit_code.h"
 
 namespace ott::compare {
 namespace {
@@ -67,30 +67,26 @@ absl::StatusOr<RunsComparison> Compare(const CompareFlags& flags) {
   return CompareRuns(flags.reference, flags.current, options);
 }
 
-int ExitCode(Verdict verdict, bool warn_only) {
+Answer::Finding FindingOfVerdict(Verdict verdict) {
   switch (verdict) {
     case Verdict::kEqual:
-      return kExitGood;
+      return Answer::GOOD;
     case Verdict::kDifferent:
-      return warn_only ? kExitGood : kExitBad;
+      return Answer::BAD;
     case Verdict::kCouldNotCompare:
       break;
   }
-  return kExitCouldNotTell;
+  return Answer::CANNOT_TELL;
 }
 
-int RunCompare(const CompareFlags& flags) {
-  const absl::StatusOr<RunsComparison> comparison = Compare(flags);
-  absl::Status status = comparison.status();
-  if (comparison.ok() && !flags.output.empty()) {
-    status = WriteFileAtomically(flags.output, Report(*comparison, flags.format));
+absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(const RunsComparison comparison, Compare(flags));
+  if (!flags.output.empty()) {
+    OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, Report(comparison, flags.format)));
   }
-  if (!status.ok()) {
-    std::fprintf(stderr, "ott compare: %s\n", std::string(status.message()).c_str());
-    return kExitCouldNotTell;
-  }
-  std::fputs(Report(*comparison, flags.output.empty() ? flags.format : "text").c_str(), stdout);
-  return ExitCode(comparison->verdict(), flags.warn_only);
+  std::fputs(Report(comparison, flags.output.empty() ? flags.format : "text").c_str(), stdout);
+  const Answer::Finding finding = FindingOfVerdict(comparison.verdict());
+  return ExitCodeOf(flags.warn_only && finding == Answer::BAD ? Answer::GOOD : finding);
 }
 
 }  // namespace
@@ -148,7 +144,7 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       "Examples:\n"
       "  ott compare --atol 1e-4 --rtol 1e-3 out/demo/reference out/demo/optimized\n"
       "  ott compare --format=junit -o compare.xml out/demo/reference out/demo/faulty");
-  command->callback([flags, exit_code] { *exit_code = RunCompare(*flags); });
+  command->callback([flags, exit_code] { *exit_code = FinishCommand("compare", RunCompare(*flags)); });
 }
 
 }  // namespace ott::compare

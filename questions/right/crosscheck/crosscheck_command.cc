@@ -12,11 +12,11 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/right/crosscheck/check_history.h"
 #include "ott/questions/right/crosscheck/check_reference.h"
 #include "ott/questions/right/crosscheck/check_replicas.h"
 #include "ott/questions/right/layout/check_layout.h"
 #include "ott/questions/right/layout/layout_text.h"
-#include "tools/exit_code.h"
 
 namespace ott::crosscheck {
 namespace {
@@ -62,13 +62,15 @@ absl::StatusOr<CrossCheckConfig> MakeConfig(const CrosscheckFlags& flags) {
   return config;
 }
 
-int ExitCode(const std::vector<CrossCheckVerdict>& verdicts) {
-  int exit_code = kExitGood;
-  for (const CrossCheckVerdict& verdict : verdicts) {
-    if (verdict.outcome() == DIFFERENT) return kExitBad;
-    if (!Passed(verdict)) exit_code = kExitCouldNotTell;
+// Of verdicts on one question.
+template <typename Verdicts>
+int ExitCodeOfVerdicts(const Verdicts& verdicts) {
+  std::vector<Answer> answers;
+  for (const auto& verdict : verdicts) {
+    Answer& answer = answers.emplace_back(MakeAnswer(kReplicasQuestion));
+    answer.set_finding(FindingOfOutcome(verdict.outcome()));
   }
-  return exit_code;
+  return ExitCodeOf(FindingOf(answers));
 }
 
 // A run with another has a verdict for each rank: only failures are worth a line.
@@ -115,44 +117,31 @@ absl::StatusOr<std::vector<LayoutVerdict>> CheckLayouts(const CrosscheckFlags& f
   return CheckLayout(flags.run, flags.current, layout, options);
 }
 
-int RunLayoutCheck(const CrosscheckFlags& flags) {
-  const absl::StatusOr<std::vector<LayoutVerdict>> verdicts = CheckLayouts(flags);
-  if (!verdicts.ok()) {
-    std::fprintf(stderr, "ott crosscheck: %s\n", std::string(verdicts.status().message()).c_str());
-    return kExitCouldNotTell;
-  }
+absl::StatusOr<int> RunLayoutCheck(const CrosscheckFlags& flags) {
+  OTT_ASSIGN_OR_RETURN(const std::vector<LayoutVerdict> verdicts, CheckLayouts(flags));
   std::string text;
   if (flags.format == "json") {
-    for (const LayoutVerdict& verdict : *verdicts) text += ProtoToJson(verdict, JsonLayout::kOneLine);
+    for (const LayoutVerdict& verdict : verdicts) text += ProtoToJson(verdict, JsonLayout::kOneLine);
   } else {
-    text = LayoutVerdictsToText(*verdicts);
+    text = LayoutVerdictsToText(verdicts);
   }
   std::fputs(text.c_str(), stdout);
-  int exit_code = kExitGood;
-  for (const LayoutVerdict& verdict : *verdicts) {
-    if (verdict.outcome() == DIFFERENT) return kExitBad;
-    if (verdict.outcome() == NOT_COMPARED) exit_code = kExitCouldNotTell;
-  }
-  return exit_code;
+  return ExitCodeOfVerdicts(verdicts);
 }
 
-int RunCrosscheck(const CrosscheckFlags& flags) {
+absl::StatusOr<int> RunCrosscheck(const CrosscheckFlags& flags) {
   if (!flags.layout.empty()) return RunLayoutCheck(flags);
-  const absl::StatusOr<std::vector<CrossCheckVerdict>> verdicts = Check(flags);
-  if (!verdicts.ok()) {
-    std::fprintf(stderr, "ott crosscheck: %s\n", std::string(verdicts.status().message()).c_str());
-    return kExitCouldNotTell;
-  }
+  OTT_ASSIGN_OR_RETURN(const std::vector<CrossCheckVerdict> verdicts, Check(flags));
   std::string text;
   if (flags.format == "text" && !flags.current.empty()) {
-    text = FormatReferenceVerdicts(flags.run, *verdicts);
+    text = FormatReferenceVerdicts(flags.run, verdicts);
   } else {
-    for (const CrossCheckVerdict& verdict : *verdicts) {
+    for (const CrossCheckVerdict& verdict : verdicts) {
       text += flags.format == "json" ? VerdictToJsonLine(verdict) : FormatVerdict(verdict);
     }
   }
   std::fputs(text.c_str(), stdout);
-  return ExitCode(*verdicts);
+  return ExitCodeOfVerdicts(verdicts);
 }
 
 }  // namespace
@@ -200,7 +189,7 @@ void AddCrosscheckCommand(CLI::App& app, int* exit_code) {
       "Examples:\n  ott crosscheck out/demo/faulty --replicated 'weights.*'\n"
       "  ott crosscheck out/demo/reference out/demo/optimized --tolerances tolerances.textproto\n"
       "  ott crosscheck out/data4 out/data2_tensor2 --layout layout.textproto");
-  command->callback([flags, exit_code] { *exit_code = RunCrosscheck(*flags); });
+  command->callback([flags, exit_code] { *exit_code = FinishCommand("crosscheck", RunCrosscheck(*flags)); });
 }
 
 }  // namespace ott::crosscheck

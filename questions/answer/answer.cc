@@ -1,0 +1,125 @@
+#include "ott/questions/answer/answer.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "google/protobuf/descriptor.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/proto_json.h"
+#include "ott/core/base/text_table.h"
+#include "tools/exit_code.h"
+
+namespace ott {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Null if this program does not know the message.
+Json EvidenceOf(const Answer& answer) {
+  const google::protobuf::Descriptor* const type =
+      google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(answer.evidence_type());
+  if (type == nullptr) return Json();
+  const std::unique_ptr<google::protobuf::Message> evidence(
+      google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->New());
+  OTT_CHECK(evidence->ParseFromString(answer.evidence())) << answer.evidence_type();
+  return Json::parse(ProtoToJson(*evidence, JsonLayout::kOneLine));
+}
+
+// Bad news outweighs what cannot be told, and that outweighs good news.
+int WeightOf(Answer::Finding finding) {
+  switch (finding) {
+    case Answer::BAD:
+      return 3;
+    case Answer::CANNOT_TELL:
+      return 2;
+    case Answer::GOOD:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Answer MakeAnswer(const Question& question) {
+  Answer answer;
+  answer.set_question(question.id);
+  answer.set_title(question.title);
+  return answer;
+}
+
+void AddSentences(std::string_view text, Answer* answer) {
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  if (text.empty()) return;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(std::string(text), '\n'))) {
+    answer->add_sentences(line);
+  }
+}
+
+std::string TextOf(const Answer& answer) { return absl::StrJoin(answer.sentences(), "\n"); }
+
+void SetEvidence(const google::protobuf::Message& evidence, Answer* answer) {
+  answer->set_evidence_type(evidence.GetDescriptor()->full_name());
+  answer->set_evidence(evidence.SerializeAsString());
+}
+
+int ExitCodeOf(Answer::Finding finding) {
+  switch (finding) {
+    case Answer::NOT_ASKED:
+    case Answer::GOOD:
+      return kExitGood;
+    case Answer::BAD:
+      return kExitBad;
+    default:
+      return kExitCouldNotTell;
+  }
+}
+
+Answer::Finding FindingOf(const std::vector<Answer>& answers) {
+  Answer::Finding worst = Answer::NOT_ASKED;
+  for (const Answer& answer : answers) {
+    if (WeightOf(answer.finding()) > WeightOf(worst)) worst = answer.finding();
+  }
+  return worst;
+}
+
+Json AnswerToJson(const Answer& answer) {
+  Json json = {{"question", answer.question()},
+               {"title", answer.title()},
+               {"finding", Answer::Finding_Name(answer.finding())},
+               {"sentences", Json::array()},
+               {"how_sure", answer.how_sure()},
+               {"evidence_type", answer.evidence_type()},
+               {"evidence", EvidenceOf(answer)},
+               {"pictures", Json::array()},
+               {"next", Json::array()}};
+  for (const std::string& sentence : answer.sentences()) json["sentences"].push_back(sentence);
+  for (const std::string& picture : answer.pictures()) json["pictures"].push_back(picture);
+  for (const std::string& command : answer.next()) json["next"].push_back(command);
+  return json;
+}
+
+std::string AnswerToJsonText(const Answer& answer) {
+  return AnswerToJson(answer).dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+void PrintError(const std::string& command, const absl::Status& error) {
+  // Lines stay apart: some errors quote what a program said.
+  std::string message;
+  for (const std::string& line : std::vector<std::string>(absl::StrSplit(error.message(), '\n'))) {
+    absl::StrAppend(&message, message.empty() ? "" : "\n", EscapeControlCharacters(line));
+  }
+  std::fprintf(stderr, "ott %s: %s\n", command.c_str(), message.c_str());
+}
+
+int FinishCommand(const std::string& command, const absl::StatusOr<int>& exit_code) {
+  if (exit_code.ok()) return *exit_code;
+  PrintError(command, exit_code.status());
+  return kExitCouldNotTell;
+}
+
+}  // namespace ott

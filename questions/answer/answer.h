@@ -1,0 +1,56 @@
+// What all questions about a run have in common: an answer, and what follows from it.
+
+#ifndef OTT_QUESTIONS_ANSWER_ANSWER_H_
+#define OTT_QUESTIONS_ANSWER_ANSWER_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "google/protobuf/message.h"
+#include "nlohmann/json.hpp"
+#include "ott/questions/answer/answer.pb.h"
+
+namespace ott {
+
+// One of questions/questions.cc.
+struct Question {
+  const char* id;       // "hang"
+  const char* title;    // "Does it hang?"
+  const char* command;  // `ott COMMAND` answers it alone: "hang"
+};
+
+// Not asked yet.
+Answer MakeAnswer(const Question& question);
+
+// Adds a sentence for each line of `text`; empty lines at the end are no sentences.
+void AddSentences(std::string_view text, Answer* answer);
+
+// The sentences, a line each, without a newline at the end.
+std::string TextOf(const Answer& answer);
+
+void SetEvidence(const google::protobuf::Message& evidence, Answer* answer);
+
+// The exit code of every command: 0 good or not asked, 1 bad, 2 cannot tell (tools/exit_code.h).
+int ExitCodeOf(Answer::Finding finding);
+
+// Of several answers: BAD if one is, else CANNOT_TELL if one is, else GOOD if one is.
+Answer::Finding FindingOf(const std::vector<Answer>& answers);
+
+// The fields by their names in answer.proto. The evidence is the message by the names of its own file.
+nlohmann::ordered_json AnswerToJson(const Answer& answer);
+
+// The same as text, indented; ends with a newline.
+std::string AnswerToJsonText(const Answer& answer);
+
+// Prints "ott COMMAND: ..." to standard error, with control characters other than newlines escaped.
+void PrintError(const std::string& command, const absl::Status& error);
+
+// What a command ends with: an error is printed, and could not tell.
+int FinishCommand(const std::string& command, const absl::StatusOr<int>& exit_code);
+
+}  // namespace ott
+
+#endif  // OTT_QUESTIONS_ANSWER_ANSWER_H_

@@ -1,0 +1,62 @@
+#include "ott/questions/answer/answer.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+constexpr Question kQuestion = {"hang", "Does it hang?", "hang"};
+
+Answer AnswerOf(Answer::Finding finding) {
+  Answer answer = MakeAnswer(kQuestion);
+  answer.set_finding(finding);
+  return answer;
+}
+
+TEST(Answer, TheSameFindingHasTheSameExitCode) {
+  EXPECT_EQ(ExitCodeOf(Answer::NOT_ASKED), 0);
+  EXPECT_EQ(ExitCodeOf(Answer::GOOD), 0);
+  EXPECT_EQ(ExitCodeOf(Answer::BAD), 1);
+  EXPECT_EQ(ExitCodeOf(Answer::CANNOT_TELL), 2);
+  // Of a later version.
+  EXPECT_EQ(ExitCodeOf(static_cast<Answer::Finding>(7)), 2);
+}
+
+TEST(Answer, BadNewsOutweighsWhatCannotBeToldAndThatOutweighsGoodNews) {
+  EXPECT_EQ(FindingOf({}), Answer::NOT_ASKED);
+  EXPECT_EQ(FindingOf({AnswerOf(Answer::NOT_ASKED), AnswerOf(Answer::GOOD)}), Answer::GOOD);
+  EXPECT_EQ(FindingOf({AnswerOf(Answer::GOOD), AnswerOf(Answer::CANNOT_TELL)}), Answer::CANNOT_TELL);
+  EXPECT_EQ(FindingOf({AnswerOf(Answer::BAD), AnswerOf(Answer::CANNOT_TELL)}), Answer::BAD);
+}
+
+TEST(Answer, EachLineIsASentence) {
+  Answer answer = AnswerOf(Answer::GOOD);
+  AddSentences("one\ntwo\n", &answer);
+  AddSentences("", &answer);
+  EXPECT_THAT(answer.sentences(), testing::ElementsAre("one", "two"));
+  EXPECT_EQ(TextOf(answer), "one\ntwo");
+}
+
+TEST(Answer, ItsJsonHasTheEvidenceByTheNamesOfItsMessage) {
+  Answer answer = AnswerOf(Answer::BAD);
+  SetEvidence(AnswerOf(Answer::GOOD), &answer);
+  const nlohmann::ordered_json json = nlohmann::ordered_json::parse(AnswerToJsonText(answer));
+  EXPECT_EQ(json.at("question"), "hang");
+  EXPECT_EQ(json.at("finding"), "BAD");
+  EXPECT_EQ(json.at("evidence_type"), "ott.Answer");
+  EXPECT_EQ(json.at("evidence").at("finding"), "GOOD");
+}
+
+TEST(Answer, AnErrorIsPrintedEscapedAndCouldNotTell) {
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(FinishCommand("hang", absl::NotFoundError("out/\033[2Ja\nb: no run")), 2);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "ott hang: out/\\x1b[2Ja\nb: no run\n");
+  EXPECT_EQ(FinishCommand("hang", 1), 1);
+}
+
+}  // namespace
+}  // namespace ott

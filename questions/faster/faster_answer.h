@@ -1,0 +1,23 @@
+// Did it become faster? A comparison as an answer.
+
+#ifndef OTT_QUESTIONS_FASTER_FASTER_ANSWER_H_
+#define OTT_QUESTIONS_FASTER_FASTER_ANSWER_H_
+
+#include "ott/questions/answer/answer.h"
+#include "ott/questions/faster/comparison.h"
+
+namespace ott::ab {
+
+inline constexpr Question kQuestion = {"faster", "Did it become faster?", "ab"};
+
+// What the two sides are called: "A" and "B", or "before" and "after".
+struct SideNames {
+  const char* a;
+  const char* b;
+};
+
+Answer AnswerFaster(const Comparison& comparison, const SideNames& names);
+
+}  // namespace ott::ab
+
+#endif  // OTT_QUESTIONS_FASTER_FASTER_ANSWER_H_

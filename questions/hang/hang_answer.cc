@@ -1,0 +1,49 @@
+#include "ott/questions/hang/hang_answer.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace ott::hang {
+namespace {
+
+Answer::Finding FindingOfHang(const HangVerdict& verdict) {
+  switch (verdict.answer()) {
+    case HangVerdict::HANGING:
+      return Answer::BAD;
+    case HangVerdict::NOT_HANGING:
+      return Answer::GOOD;
+    default:
+      return Answer::CANNOT_TELL;
+  }
+}
+
+// How long the ranks have waited differs between two verdicts on one hang.
+bool IsTheSameHang(const HangVerdict& a, const HangVerdict& b) {
+  return a.answer() == b.answer() &&
+         std::equal(a.culprits().begin(), a.culprits().end(), b.culprits().begin(), b.culprits().end());
+}
+
+}  // namespace
+
+Answer AnswerHang(const std::optional<HangVerdict>& now, const std::optional<HangVerdict>& earlier) {
+  Answer answer = MakeAnswer(kQuestion);
+  if (now) {
+    answer.set_finding(FindingOfHang(*now));
+    AddSentences(now->verdict(), &answer);
+    const int num_ranks = now->ranks_size();
+    answer.set_how_sure(absl::StrCat("by the flight recorders of ", num_ranks - now->unknown_size(), " of ",
+                                     num_ranks, num_ranks == 1 ? " rank" : " ranks",
+                                     "; a rank is blamed on proof alone"));
+    SetEvidence(*now, &answer);
+    answer.add_pictures("hang");
+  } else {
+    AddSentences("Not recorded: no rank kept a flight recorder.", &answer);
+  }
+  if (earlier && !(now && IsTheSameHang(*now, *earlier))) {
+    AddSentences(absl::StrCat("found while it stood: ", earlier->verdict()), &answer);
+  }
+  return answer;
+}
+
+}  // namespace ott::hang

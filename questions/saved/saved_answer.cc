@@ -1,0 +1,42 @@
+#include "ott/questions/saved/saved_answer.h"
+
+#include <string>
+
+#include "absl/strings/str_format.h"
+#include "ott/core/base/text_table.h"
+#include "ott/questions/saved/what_if.h"
+#include "ott/questions/saved/what_if_text.h"
+
+namespace ott::whatif {
+namespace {
+
+Answer::Finding FindingOfReplay(const WhatIfAnswer& what_if) {
+  if (what_if.verdict() == WHAT_IF_CANNOT_TELL || what_if.incomplete()) return Answer::CANNOT_TELL;
+  return what_if.verdict() == WHAT_IF_EVEN ? Answer::GOOD : Answer::BAD;
+}
+
+}  // namespace
+
+Answer AnswerSaved(const absl::StatusOr<WhatIfAnswer>& what_if) {
+  Answer answer = MakeAnswer(kQuestion);
+  if (!what_if.ok()) {
+    if (!absl::IsNotFound(what_if.status())) answer.set_finding(Answer::CANNOT_TELL);
+    AddSentences(EscapeControlCharacters(std::string(what_if.status().message())), &answer);
+    return answer;
+  }
+  answer.set_finding(FindingOfReplay(*what_if));
+  AddSentences(FormatWhatIfLine(*what_if), &answer);
+  if (what_if->has_best_repairs_together()) {
+    AddSentences(FormatRepair(what_if->best_repairs_together(), *what_if), &answer);
+  }
+  answer.set_how_sure(
+      absl::StrFormat("a replay of %d %ss of %d ranks, which is off by %.2f %% of what was measured (limit "
+                      "%.0f %%)",
+                      what_if->num_steps(), EscapeControlCharacters(what_if->step_word()),
+                      what_if->num_ranks(), what_if->replay_error() * 100, kMaxReplayError * 100));
+  SetEvidence(*what_if, &answer);
+  answer.add_pictures("what_if");
+  return answer;
+}
+
+}  // namespace ott::whatif

@@ -1,0 +1,19 @@
+// What would mending it save? The replay of a job as an answer.
+
+#ifndef OTT_QUESTIONS_SAVED_SAVED_ANSWER_H_
+#define OTT_QUESTIONS_SAVED_SAVED_ANSWER_H_
+
+#include "absl/status/statusor.h"
+#include "ott/questions/answer/answer.h"
+#include "ott/questions/saved/what_if.pb.h"
+
+namespace ott::whatif {
+
+inline constexpr Question kQuestion = {"saved", "What would mending it save?", "whatif"};
+
+// An error NOT_FOUND: the run kept no iterations, so nobody asked. After another error it cannot be told.
+Answer AnswerSaved(const absl::StatusOr<WhatIfAnswer>& what_if);
+
+}  // namespace ott::whatif
+
+#endif  // OTT_QUESTIONS_SAVED_SAVED_ANSWER_H_

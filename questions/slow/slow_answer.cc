@@ -1,0 +1,51 @@
+#include "ott/questions/slow/slow_answer.h"
+
+#include <cmath>
+
+#include "absl/strings/str_format.h"
+#include "ott/dist/stats/cluster_summary.h"
+#include "ott/dist/stats/cluster_table.h"
+
+namespace ott::stats {
+namespace {
+
+// If a rank may work longer by more than this share and not be found, that none was found is no good news.
+constexpr double kLargestMissed = 0.5;
+
+Answer::Finding FindingOfRanks(const ClusterStats& stats) {
+  if (stats.has_straggler() || stats.slow_measurements_size() > 0) return Answer::BAD;
+  if (stats.has_detectable()) {
+    return stats.detectable() <= kLargestMissed ? Answer::GOOD : Answer::CANNOT_TELL;
+  }
+  // One rank alone has nobody to be slower than.
+  return stats.num_ranks() < 2 ? Answer::NOT_ASKED : Answer::CANNOT_TELL;
+}
+
+}  // namespace
+
+Answer AnswerSlow(const std::optional<ClusterStats>& stats) {
+  Answer answer = MakeAnswer(kQuestion);
+  if (!stats) {
+    AddSentences("Nothing was measured.", &answer);
+    return answer;
+  }
+  answer.set_finding(FindingOfRanks(*stats));
+  AddSentences(FormatSlowRanks(*stats), &answer);
+  SetEvidence(*stats, &answer);
+  answer.add_pictures("heat_map");
+  if (answer.finding() == Answer::BAD) {
+    answer.set_how_sure(
+        absl::StrFormat("intervals hold the truth in 95 of 100 runs; where ranks are alike, the rule is to "
+                        "name one for its work in %.2g %% "
+                        "of the runs, for a measurement in %.2g %%",
+                        kWorkError * 100, kMeasurementError * 100));
+  } else if (stats->has_detectable()) {
+    answer.set_how_sure(
+        absl::StrFormat("%d measured iterations; an excess of %.0f %% is found in four of five runs, a "
+                        "smaller one less often",
+                        stats->max_measured_iters(), std::ceil(stats->detectable() * 100)));
+  }
+  return answer;
+}
+
+}  // namespace ott::stats

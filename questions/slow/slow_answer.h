@@ -1,0 +1,20 @@
+// Who is slow? The statistics of all ranks as an answer.
+
+#ifndef OTT_QUESTIONS_SLOW_SLOW_ANSWER_H_
+#define OTT_QUESTIONS_SLOW_SLOW_ANSWER_H_
+
+#include <optional>
+
+#include "ott/dist/stats/cluster_stats.pb.h"
+#include "ott/questions/answer/answer.h"
+
+namespace ott::stats {
+
+inline constexpr Question kQuestion = {"slow", "Who is slow?", "stats"};
+
+// stats: nullopt if nothing was measured.
+Answer AnswerSlow(const std::optional<ClusterStats>& stats);
+
+}  // namespace ott::stats
+
+#endif  // OTT_QUESTIONS_SLOW_SLOW_ANSWER_H_

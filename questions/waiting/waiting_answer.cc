@@ -1,0 +1,73 @@
+#include "ott/questions/waiting/waiting_answer.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ott/core/base/text_table.h"
+#include "ott/core/statistics/steady_time.h"
+#include "ott/dist/stats/cluster_summary.h"
+#include "ott/dist/stats/cluster_table.h"
+
+namespace ott::waiting {
+namespace {
+
+// A rank for which others wait again and again; a pause alone is an event.
+bool HoldsOthersUp(const ArrivalStats& arrivals) {
+  return arrivals.has_hold_up() || std::any_of(arrivals.hiccups().begin(), arrivals.hiccups().end(),
+                                               [](const Hiccups& hiccups) { return !hiccups.is_pause(); });
+}
+
+Answer AnswerWithoutArrivals(bool has_collectives, bool was_gathered) {
+  Answer answer = MakeAnswer(kQuestion);
+  if (!has_collectives) {
+    AddSentences("Not recorded: no measurement in which ranks wait for each other was declared collective.",
+                 &answer);
+    return answer;
+  }
+  answer.set_finding(Answer::CANNOT_TELL);
+  AddSentences(was_gathered
+                   ? "cannot tell: no iteration was measured in which ranks came to a collective"
+                   : "cannot tell: nothing was gathered of all ranks; there is no cluster_stats.json",
+               &answer);
+  return answer;
+}
+
+}  // namespace
+
+Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collectives, bool was_gathered) {
+  if (!stats || stats->arrivals().empty()) return AnswerWithoutArrivals(has_collectives, was_gathered);
+  Answer answer = MakeAnswer(kQuestion);
+  SetEvidence(*stats, &answer);
+  answer.add_pictures("arrivals");
+  int64_t num_intervals = 0;
+  double error_bound = 0;
+  for (const ArrivalStats& arrivals : stats->arrivals()) {
+    num_intervals = std::max(num_intervals, arrivals.num_intervals());
+    error_bound = std::max(error_bound, arrivals.error_bound());
+  }
+  constexpr int64_t kFewest = SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
+  if (std::any_of(stats->arrivals().begin(), stats->arrivals().end(), HoldsOthersUp)) {
+    answer.set_finding(Answer::BAD);
+  } else if (num_intervals < kFewest) {
+    answer.set_finding(Answer::CANNOT_TELL);
+    AddSentences(absl::StrCat("cannot tell; that takes ", kFewest,
+                              " iterations to which all ranks came, and there are ", num_intervals),
+                 &answer);
+  } else {
+    answer.set_finding(Answer::GOOD);
+    AddSentences("no rank holds the others up", &answer);
+  }
+  AddSentences(FormatWaiting(*stats), &answer);
+  answer.set_how_sure(absl::StrFormat(
+      "up to %d moments to which all came; where ranks are alike, the rule is to name one in %.2g %% of the "
+      "runs; %s",
+      num_intervals, kWorkError * 100,
+      error_bound == 0 ? "one clock, which all ranks read"
+                       : absl::StrCat("two ranks' clocks are compared within ", FormatSeconds(error_bound))));
+  return answer;
+}
+
+}  // namespace ott::waiting
