@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/file.h"
+#include "ott/core/base/file_limit.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/dist/check/verdict.h"
 
@@ -84,6 +85,7 @@ absl::Status VerdictLog::Add(const CrossCheckVerdict& verdict) {
 }
 
 absl::Status VerdictLog::Flush() {
+  const FileLimitIsAnError no_signal;
   const auto not_written = [this](const CrossCheckVerdict& verdict) {
     return absl::ErrnoToStatus(
         errno, absl::StrCat(path_, ": the verdict of iteration ", verdict.iteration(), " cannot be written"));
@@ -121,7 +123,12 @@ std::string OmittedVerdictsPath(const std::string& log_path) {
   return absl::StrCat(log_path.substr(0, log_path.rfind('.')), "_omitted.json");
 }
 
-VerdictLog::~VerdictLog() { Flush().IgnoreError(); }
+VerdictLog::~VerdictLog() {
+  Flush().IgnoreError();
+  // Closing writes again what could not be written.
+  const FileLimitIsAnError no_signal;
+  file_.reset();
+}
 
 std::string FormatSummary(const std::string& subject, const VerdictSummary& summary) {
   std::string text =

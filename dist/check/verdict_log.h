@@ -77,7 +77,7 @@ class VerdictLog {
 
   const std::string path_;
   // Null where there is no file.
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
   int64_t num_bytes_;
   const int64_t max_bytes_;
   OmittedVerdicts omitted_;

@@ -10,6 +10,7 @@
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/deadline.h"
 #include "ott/dist/mesh/rank_mesh.h"
+#include "ott/dist/run/unwritten_files.h"
 #include "ott/dist/stats/rank_groups.h"
 
 namespace ott {
@@ -26,6 +27,10 @@ struct RunFrame {
   // The parallelism that the configuration declares, and who does like work and waits together by it.
   RankMeshes meshes;
   RankGroups groups;
+  mutable UnwrittenFiles unwritten = {};
+
+  void NoteUnwritten(const absl::Status& written) const { unwritten.Note(ranks.rank(), written); }
+  void NoteLost(const absl::Status& written) const { unwritten.NoteLost(ranks.rank(), written); }
 
   Deadline NextDeadline() const { return Deadline::After(timeout); }
   // For what the ranks have to do by themselves, on disks and in memory, where some may take longer than

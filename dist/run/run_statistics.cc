@@ -130,7 +130,7 @@ absl::Status RunStatistics::FinishIter(int64_t iteration) {
   OTT_STOPWATCH_SCOPE(kObserverMeasurement);
   absl::Status status = AdvanceGather(true);
   StartGather();
-  status.Update(WriteSoon());
+  WriteSoon();
   return status;
 }
 
@@ -138,8 +138,7 @@ absl::Status RunStatistics::Finish() {
   const RecordedOperation recorded = RankRecorder::InGather(recorder_);
   absl::Status status = AdvanceGather(true);
   if (written_.valid()) written_.wait();
-  // A full disk here is no reason to keep the other ranks waiting.
-  status.Update(Write());
+  Write();
   StartGather();
   status.Update(AdvanceGather(true));
   return status;
@@ -149,8 +148,8 @@ double RunStatistics::ObserverSeconds() const {
   return std::max(0.0, ObserverThreadSeconds() - observer_seconds_before_);
 }
 
-absl::Status RunStatistics::Write() const {
-  if (frame_.config.run_dir().empty()) return absl::OkStatus();
+void RunStatistics::Write() const {
+  if (frame_.config.run_dir().empty()) return;
   StopwatchFilesOptions options;
   options.dir = RankDirectory(frame_.config.run_dir(), frame_.ranks.rank());
   options.host = frame_.ranks.host(frame_.ranks.rank());
@@ -162,21 +161,19 @@ absl::Status RunStatistics::Write() const {
   Stopwatch::Get().Stats(&stats);
   status.Update(WriteFileAtomically(IterationsPath(frame_.config.run_dir(), frame_.ranks.rank()),
                                     iterations_->Sample().SerializeAsString() + CpuOfWorkBytes(stats)));
-  return status;
+  frame_.NoteUnwritten(status);
 }
 
-absl::Status RunStatistics::WriteSoon() {
+void RunStatistics::WriteSoon() {
   const auto now = std::chrono::steady_clock::now();
   const bool is_busy =
       written_.valid() && written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
-  if (frame_.config.run_dir().empty() || is_busy || now < next_write_) return absl::OkStatus();
+  if (frame_.config.run_dir().empty() || is_busy || now < next_write_) return;
   next_write_ = now + kTimeBetweenWrites;
-  const absl::Status before = written_.valid() ? written_.get() : absl::OkStatus();
   written_ = std::async(std::launch::async, [this] {
     const ObserverThread marked;
-    return Write();
+    Write();
   });
-  return before;
 }
 
 RankArrivals RunStatistics::TakeArrivals() {
@@ -252,7 +249,8 @@ absl::Status RunStatistics::MergeAndPrint() {
     }
     std::fflush(stdout);
     if (!frame_.config.run_dir().empty()) {
-      return WriteFileAtomically(ClusterStatsPath(frame_.config.run_dir()), ClusterStatsToJson(cluster));
+      frame_.NoteUnwritten(
+          WriteFileAtomically(ClusterStatsPath(frame_.config.run_dir()), ClusterStatsToJson(cluster)));
     }
   }
   return absl::OkStatus();

@@ -42,9 +42,8 @@ class RunStatistics {
   // Writes the rank's files and gathers.
   absl::Status Finish();
 
-  // Writes the rank's files on another thread, unless that was done a moment ago. Returns the error of the
-  // previous time.
-  absl::Status WriteSoon();
+  // Writes the rank's files on another thread, unless that was done a moment ago.
+  void WriteSoon();
 
  private:
   enum class Step { kNone, kPrepare, kExchange, kMerge };
@@ -53,7 +52,7 @@ class RunStatistics {
 
   // CPU time of the library's threads in the measured iterations.
   double ObserverSeconds() const;
-  absl::Status Write() const;
+  void Write() const;
   // On rank 0's clock, since the last gather.
   RankArrivals TakeArrivals();
   void StartGather();
@@ -72,7 +71,7 @@ class RunStatistics {
   Step step_ = Step::kNone;
   std::future<absl::Status> work_;
   Deadline deadline_ = Deadline::Now();
-  std::future<absl::Status> written_;
+  std::future<void> written_;
   std::chrono::steady_clock::time_point next_write_;
   // Prepares and merges. Last, so that it ends before what its tasks use.
   std::unique_ptr<WorkerThread> thread_;

@@ -112,7 +112,7 @@ absl::Status TensorWatch::FinishIter() {
   absl::Status status;
   if (cross_check_ != nullptr && cross_check_->Selects(iteration_)) status.Update(Check());
   if (is_dumped_) {
-    status.Update(TensorDumper::Get().Dump());
+    frame_.NoteLost(TensorDumper::Get().Dump());
   } else {
     TensorDumper::Get().Discard();
   }
@@ -131,26 +131,26 @@ absl::Status TensorWatch::Check() {
   const Value* const gradients = grads.map().empty() ? nullptr : &grads;
   const std::vector<NamedTensor> listed = ListTensorsAndGrads(tensors, gradients);
   if (const auto verdict = cross_check_->CheckReplicas(iteration_, listed, problem)) {
-    status.Update(AddVerdict(*verdict));
+    AddVerdict(*verdict);
   }
   if (const auto verdict = cross_check_->CheckDistinct(iteration_, listed, problem)) {
-    status.Update(AddVerdict(*verdict));
+    AddVerdict(*verdict);
   }
   for (const CrossCheckVerdict& verdict : cross_check_->CheckShards(iteration_, listed, problem)) {
-    status.Update(AddVerdict(verdict));
+    AddVerdict(verdict);
   }
   if (cross_check_->has_reference()) {
-    status.Update(AddVerdict(cross_check_->CheckReference(iteration_, tensors, gradients, problem)));
+    AddVerdict(cross_check_->CheckReference(iteration_, tensors, gradients, problem));
   }
   status.Update(ActOnDivergence());
   return status;
 }
 
-absl::Status TensorWatch::AddVerdict(const CrossCheckVerdict& verdict) {
+void TensorWatch::AddVerdict(const CrossCheckVerdict& verdict) {
   const Outcome outcome = OutcomeOfAllRanks(verdict);
   const bool passed = SeverityOf(outcome) <= SeverityOf(WITHIN_TOLERANCE);
-  const absl::Status written = verdicts_->Add(verdict);
-  if (passed) return written;
+  frame_.NoteLost(verdicts_->Add(verdict));
+  if (passed) return;
   diverged_ = true;
   failed_.push_back(verdict);
   if (failed_.size() > kMaxFailuresKept) failed_.pop_front();
@@ -172,7 +172,6 @@ absl::Status TensorWatch::AddVerdict(const CrossCheckVerdict& verdict) {
     }
     std::fflush(stdout);
   }
-  return written;
 }
 
 absl::Status TensorWatch::ActOnDivergence() {

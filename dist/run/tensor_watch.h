@@ -57,7 +57,7 @@ class TensorWatch {
   // The communicator of the checks.
   Communicator& ranks() const { return recorder_ != nullptr ? recorder_->ranks() : frame_.ranks; }
   absl::Status Check();
-  absl::Status AddVerdict(const CrossCheckVerdict& verdict);
+  void AddVerdict(const CrossCheckVerdict& verdict);
   // Tells the program and ends the run as configured, on all ranks or on none.
   absl::Status ActOnDivergence();
   absl::Status PrintSummary();

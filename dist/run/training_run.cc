@@ -191,7 +191,7 @@ absl::Status TrainingRun::FinishTensors() {
   if (tensors_ == nullptr || !tensors_->is_wanted()) return absl::OkStatus();
   OTT_STOPWATCH_SCOPE(kObserverMeasurement);
   absl::Status status = tensors_->FinishIter();
-  if (tensors_->is_dumped() && statistics_ != nullptr) status.Update(statistics_->WriteSoon());
+  if (tensors_->is_dumped() && statistics_ != nullptr) statistics_->WriteSoon();
   return status;
 }
 
@@ -203,11 +203,11 @@ absl::Status TrainingRun::FinishIter() {
   if (recorder_ != nullptr) recorder_->FinishIter();
   if (statistics_ != nullptr) status.Update(statistics_->FinishIter(iteration_));
   ++iteration_;
-  status.Update(BeginIteration());
+  frame_->NoteLost(BeginIteration());
   if (trace_ != nullptr) {
     // Where a window ends, it is written.
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
-    status.Update(trace_->FinishIter());
+    frame_->NoteLost(trace_->FinishIter());
   }
   return status;
 }
@@ -223,6 +223,7 @@ absl::Status TrainingRun::Finish() {
   if (tensors_ != nullptr) status.Update(tensors_->Flush());
   if (statistics_ != nullptr) status.Update(statistics_->Finish());
   if (tensors_ != nullptr) status.Update(tensors_->Finish());
+  status.Update(frame_->unwritten.Finish(frame_->ranks.rank()));
   return status;
 }
 

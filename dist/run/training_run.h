@@ -71,11 +71,13 @@ class TrainingRun {
   // own. Needs config.hang.after_seconds.
   void SetOnHang(std::function<void(const HangVerdict&)> on_hang);
 
-  // Ends iteration(). Errors are those of files and ranks; a divergence is ABORTED if config.cross_check says
-  // so, and otherwise only printed and kept.
+  // Ends iteration(). Errors are those of ranks; a divergence is ABORTED if config.cross_check says so, and
+  // otherwise only printed and kept. A file that cannot be written ends no training: it is named on stderr
+  // once, and counted.
   absl::Status FinishIter();
 
-  // Writes and prints what was measured. Call once, after the last iteration.
+  // Writes and prints what was measured. Call once, after the last iteration. Returns the first error of
+  // dumps, verdicts, traces and logs that could not be written.
   absl::Status Finish();
 
   // Counted from config.start_iteration, which is 0 for a training from its beginning.

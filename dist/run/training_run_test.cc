@@ -316,6 +316,43 @@ TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOn) {
   EXPECT_THAT(output, ::testing::Not(HasSubstr("not all ranks came")));
 }
 
+TEST_F(TrainingRunTest, StatisticsThatCannotBeWrittenEndNoTraining) {
+  config_.clear_dump();
+  config_.clear_cross_check();
+  config_.mutable_stopwatch()->set_print_every_n_iters(2);
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  // Directories stand where the files would.
+  ASSERT_TRUE(MakeDirectories(MyDirectory() + "/stopwatch.pb/is a directory").ok());
+  ASSERT_TRUE(MakeDirectories(ClusterStatsPath(dir_) + "/is a directory").ok());
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 6; ++i) {
+    const absl::Status finished = run->FinishIter();
+    EXPECT_TRUE(finished.ok()) << finished;
+  }
+  const absl::Status finished = run->Finish();
+  EXPECT_TRUE(finished.ok()) << finished;
+  const std::string printed = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(printed, HasSubstr("training goes on without it"));
+  EXPECT_THAT(printed, HasSubstr("times a file could not be written"));
+}
+
+TEST_F(TrainingRunTest, ADumpThatCannotBeWrittenIsAnErrorOfFinishAlone) {
+  config_.clear_cross_check();
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  // Rank 1's dumps have no place.
+  if (Rank() == 1) {
+    ASSERT_TRUE(WriteFileAtomically(DumpsDirectory(dir_, Rank()), "no directory").ok());
+  }
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(AddWeights(1).ok());
+    const absl::Status finished = run->FinishIter();
+    EXPECT_TRUE(finished.ok()) << finished;
+  }
+  EXPECT_EQ(run->Finish().ok(), Rank() != 1);
+}
+
 TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured) {
   config_.mutable_stopwatch()->add_collective_measurements("allreduce");
   // Each rank is a stage of a pipeline, and the last does more by design.

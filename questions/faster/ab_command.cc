@@ -130,11 +130,10 @@ class RunsDirectory {
 
   const std::string& path() const { return path_; }
   bool temporary() const { return temporary_; }
-  void Keep() { temporary_ = false; }
 
  private:
   const std::string path_;
-  bool temporary_;
+  const bool temporary_;
 };
 
 void Say(const std::string& text) { std::fprintf(stderr, "ott ab: %s\n", text.c_str()); }
@@ -213,9 +212,9 @@ absl::StatusOr<Answered> RunCommands(const AbFlags& flags, const Sides& sides) {
   });
   if (isatty(STDERR_FILENO) != 0) std::fputs("\n", stderr);
   if (!ended.ok()) {
-    // What the run left helps to find out why.
-    directory->Keep();
-    return ended.status();
+    if (!directory->temporary()) return ended.status();
+    return absl::Status(ended.status().code(),
+                        absl::StrCat(ended.status().message(), "\n-d DIR keeps what runs leave"));
   }
   OTT_RETURN_IF_ERROR(status);
   if (ended->samples.a.empty()) {

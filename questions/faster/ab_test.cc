@@ -187,6 +187,29 @@ TEST(Compare, LookingAfterEachBlockDoesNotMakeItWrongMoreOften) {
   EXPECT_LE(wrong, 9);  // nominally 2; five standard deviations more
 }
 
+TEST(Compare, InTurnTheChangeIsThatOfTheColumnsAndOnlyMoreRunsWouldTell) {
+  int num_open = 0;
+  for (int trial = 0; trial < 50; ++trial) {
+    Simulation simulation(trial);
+    Samples samples;
+    for (size_t block = 0; block < 3; ++block) {
+      // The machine becomes slower from block to block.
+      for (auto* side : {&samples.a, &samples.a, &samples.b, &samples.b}) {
+        side->push_back(simulation.MakeProcess(0.1 * (1.0 + 0.1 * static_cast<double>(block))));
+        side->back().block = block;
+      }
+    }
+    const Result answer = MustCompare(samples).answer;
+    EXPECT_NEAR(answer.seconds_b / answer.seconds_a, *answer.ratio, 1e-9) << trial;
+    if (answer.verdict != Verdict::kCannotTell) continue;
+    ++num_open;
+    ASSERT_TRUE(answer.runs_needed.has_value());
+    EXPECT_GT(*answer.runs_needed, 6u) << trial;
+    EXPECT_EQ(*answer.runs_needed % 2, 0u) << trial;
+  }
+  EXPECT_GT(num_open, 0);
+}
+
 TEST(Compare, TheMeasurementThatAccountsForTheChangeIsNamed) {
   Simulation simulation(7);
   Samples samples;

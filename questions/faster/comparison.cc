@@ -211,18 +211,26 @@ Difference DifferenceInTurn(const Samples& samples, const std::vector<double>& a
 }
 
 // So that the half width of the interval is the margin, if the samples go on varying as they do.
-std::optional<size_t> RunsNeeded(const Estimate& estimate, size_t runs, size_t fewest, double error,
+std::optional<size_t> RunsNeeded(const Difference& difference, size_t runs, size_t fewest, double error,
                                  double margin) {
   const double wanted = std::log1p(margin);
   if (!(wanted > 0)) return std::nullopt;
+  // The interval may be wider than that of the spread: who looks several times spends of the error each time.
+  const Interval normal = difference.spread.IntervalAt(error);
+  const double normal_width = normal.high - normal.low;
+  const double wider =
+      difference.interval.has_value() && normal_width > 0
+          ? std::max(1.0, (difference.interval->high - difference.interval->low) / normal_width)
+          : 1;
   const auto wide = [&](size_t needed) {
-    Estimate grown = estimate;
+    Estimate grown = difference.spread;
     const double growth = static_cast<double>(needed) / static_cast<double>(runs);
     grown.standard_error /= std::sqrt(growth);
     grown.degrees_of_freedom *= growth;
-    return grown.IntervalAt(error).high - grown.value > wanted;
+    return wider * (grown.IntervalAt(error).high - grown.value) > wanted;
   };
-  size_t low = std::max(runs, fewest), high = low;
+  // So many could not.
+  size_t low = std::max(runs + 1, fewest), high = low;
   while (wide(high)) {
     if (high > kMostRuns) return std::nullopt;
     low = high;
@@ -259,8 +267,8 @@ Result CompareMeasurement(const Samples& samples, const std::string& name, const
   result.seconds_a = std::exp(in_turn ? Median(a) : Mean(a));
   result.seconds_b = std::exp(in_turn ? Median(b) : Mean(b));
   result.ratio = result.seconds_b / result.seconds_a;
-  result.seconds_added =
-      result.seconds_b * MeanShare(samples.b, name) - result.seconds_a * MeanShare(samples.a, name);
+  const double share_a = MeanShare(samples.a, name), share_b = MeanShare(samples.b, name);
+  result.seconds_added = result.seconds_b * share_b - result.seconds_a * share_a;
   if (a.size() < 2 || b.size() < 2) {
     result.runs_needed = FewestRuns(error);
     return result;
@@ -268,6 +276,12 @@ Result CompareMeasurement(const Samples& samples, const std::string& name, const
   const Difference difference =
       in_turn ? DifferenceInTurn(samples, a, b, error, options.max_runs) : DifferenceOfGroups(a, b, error);
   result.ratio = std::exp(difference.value);
+  // Medians of sides and of their differences are not quite the same; the change is what is judged, so both
+  // sides give way.
+  const double middle = std::sqrt(result.seconds_a * result.seconds_b);
+  result.seconds_a = middle / std::sqrt(*result.ratio);
+  result.seconds_b = middle * std::sqrt(*result.ratio);
+  result.seconds_added = result.seconds_b * share_b - result.seconds_a * share_a;
   if (difference.interval.has_value()) {
     result.low = std::exp(difference.interval->low);
     result.high = std::exp(difference.interval->high);
@@ -275,8 +289,9 @@ Result CompareMeasurement(const Samples& samples, const std::string& name, const
   }
   if (result.verdict == Verdict::kCannotTell) {
     const size_t fewest = in_turn ? FewestRunsInTurn(error) : FewestRuns(error);
-    result.runs_needed =
-        RunsNeeded(difference.spread, std::min(a.size(), b.size()), fewest, error, options.margin);
+    result.runs_needed = RunsNeeded(difference, std::min(a.size(), b.size()), fewest, error, options.margin);
+    // They come in blocks.
+    if (in_turn && result.runs_needed.has_value()) *result.runs_needed += *result.runs_needed % kRunsOfBlock;
   }
   return result;
 }

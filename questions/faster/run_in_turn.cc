@@ -36,7 +36,7 @@ std::string LastLines(const std::string& path) {
   for (std::string line; std::getline(file, line);) lines.push_back("  " + EscapeControlCharacters(line));
   if (lines.empty()) return "it printed nothing";
   if (lines.size() > kMostLines) lines.erase(lines.begin(), lines.end() - kMostLines);
-  return absl::StrCat("its last lines, of ", path, ":\n", absl::StrJoin(lines, "\n"));
+  return absl::StrCat("its last lines:\n", absl::StrJoin(lines, "\n"));
 }
 
 // The machine changes its clock rate as it likes.

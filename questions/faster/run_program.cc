@@ -33,7 +33,12 @@ int Spawn(Program& program, const sigset_t& mask, pid_t* child) {
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  sigset_t defaults;
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGPIPE);
+  posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setsigmask(&attributes, &mask);
   posix_spawnattr_setpgroup(&attributes, 0);
   std::vector<std::string> environment = EnvironmentWith(program.environment);
@@ -78,10 +83,13 @@ InterruptSignals::InterruptSignals() {
   pthread_sigmask(SIG_BLOCK, &set_, &before_);
   // Whoever started us may have ignored it, and then children leave no status.
   signal(SIGCHLD, SIG_DFL);
+  // A reader of our progress that has gone must not end us with runs and their files left behind.
+  pipe_before_ = signal(SIGPIPE, SIG_IGN);
 }
 
 InterruptSignals::~InterruptSignals() {
   interrupted();  // what is pending would end the process otherwise
+  signal(SIGPIPE, pipe_before_);
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 

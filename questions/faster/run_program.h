@@ -33,6 +33,7 @@ class InterruptSignals {
 
  private:
   sigset_t set_, before_;
+  void (*pipe_before_)(int) = nullptr;
   bool interrupted_ = false;
 };
 

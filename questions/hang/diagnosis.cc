@@ -102,6 +102,8 @@ class HangAnalyzer {
   // Whether all have, which is no hang; the answer is set.
   bool AllHaveLeft();
   void AnswerWithoutWaiters();
+  // Of a group whose operations have not the same numbers on all ranks.
+  void AnswerThatNumbersDoNotTell(const StandingOperation& operation);
   void Answer();
   // What is not known of the ranks at which waits end.
   std::string DescribeUnknown() const;
@@ -646,7 +648,7 @@ void HangAnalyzer::AnswerWithoutWaiters() {
     verdict_.set_verdict(absl::StrCat("cannot tell: no rank that can be read waits for long, but ",
                                       DescribeRanks(job_, unknown),
                                       " cannot: ", job_.ranks[unknown[0]].problem));
-  } else if (num_working > 0 && all_stand && places.size() == 1 && !places.begin()->first.empty() &&
+  } else if (num_working == size() && all_stand && places.size() == 1 && !places.begin()->first.empty() &&
              AllCompute(places.begin()->second)) {
     AnswerThatTheyCompute(places.begin()->second, "");
   } else if (num_working > 1 && all_stand && places.size() == 1 && !places.begin()->first.empty()) {
@@ -676,6 +678,26 @@ void HangAnalyzer::AnswerWithoutWaiters() {
   }
 }
 
+void HangAnalyzer::AnswerThatNumbersDoNotTell(const StandingOperation& operation) {
+  for (const int rank : job_.groups[operation.operation.group].ranks) {
+    const RankState& state = job_.ranks[rank];
+    if (state.known() && !state.finished && graph_.OperationsOf(rank).empty() && Stands(rank)) {
+      verdict_.add_suspects(rank);
+    }
+  }
+  std::string text =
+      absl::StrCat("cannot tell: ", DescribeRanks(job_, operation.standing),
+                   operation.standing.size() == 1 ? " waits in " : " wait in ",
+                   DescribeOperation(job_, operation.operation),
+                   ", and numbers do not tell who is missing, as they do not count the same on all ranks");
+  if (verdict_.suspects_size() > 0) {
+    absl::StrAppend(
+        &text, "; ", DescribeRanks(job_, {verdict_.suspects().begin(), verdict_.suspects().end()}), " ",
+        verdict_.suspects_size() == 1 ? DescribePlace(job_, verdict_.suspects(0)) : "wait for nobody");
+  }
+  verdict_.set_verdict(text);
+}
+
 void HangAnalyzer::Answer() {
   *verdict_.mutable_unknown() = {unknown_.begin(), unknown_.end()};
   if (verdict_.causes_size() > 0) {
@@ -693,6 +715,9 @@ void HangAnalyzer::Answer() {
     for (const int rank : moving_) AddCause(HangCause::SLOW, {rank}, OperationThatAwaits(rank));
     verdict_.set_answer(HangVerdict::NOT_HANGING);
     verdict_.set_verdict(absl::StrCat("not hanging: ", JoinCauses(), Behind(moving_[0])));
+  } else if (!all_came_.empty() &&
+             divided_.count(graph_.operations()[*all_came_.begin()].operation.group) > 0) {
+    AnswerThatNumbersDoNotTell(graph_.operations()[*all_came_.begin()]);
   } else if (!all_came_.empty()) {
     const StandingOperation& operation = graph_.operations()[*all_came_.begin()];
     verdict_.set_verdict(absl::StrCat("cannot tell: ", DescribeRanks(job_, operation.standing),

@@ -145,6 +145,19 @@ TEST(DiagnoseHang, WhoCallsANameMoreOftenUsesItForAnotherCollective) {
   }
 }
 
+TEST(DiagnoseHang, WhereNumbersDoNotCountTheSameNobodyIsSaidToHaveCome) {
+  JobForTest test = TwoGroupsUndeclared(100, 50);
+  test.Call(2, 0, 51, "allreduce").iteration = 51;
+  test.Call(3, 0, 51, "allreduce").iteration = 51;
+  test.job.ranks[0].place = test.job.ranks[1].place = "forward";
+  const HangVerdict verdict = Diagnose(test);
+  EXPECT_EQ(verdict.answer(), HangVerdict::CANNOT_TELL);
+  EXPECT_THAT(verdict.suspects(), ElementsAre(0, 1));
+  EXPECT_THAT(verdict.verdict(),
+              AllOf(StartsWith("cannot tell: ranks 2, 3 wait in allreduce #51 of group world"),
+                    HasSubstr("numbers do not tell who is missing")));
+}
+
 TEST(DiagnoseHang, WhoLeavesLastIsNotBlamedForWhatSomeNeverCameTo) {
   // A reduction that its leaves need not wait for: rank 0 still waits for rank 2.
   JobForTest test(4);
