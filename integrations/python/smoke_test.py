@@ -2,6 +2,7 @@
 
 import array
 import importlib.metadata
+import importlib.util
 import os
 import sys
 import tempfile
@@ -11,6 +12,7 @@ from optim_test_tools import accvlab
 
 assert "numpy" not in sys.modules and "torch" not in sys.modules
 assert importlib.metadata.version("optim-test-tools") == ott.__version__
+assert importlib.util.find_spec("optim_test_tools.torch") and importlib.util.find_spec("optim_test_tools.__main__")
 directory = tempfile.mkdtemp()
 stopwatch, dumper = ott.Stopwatch(), ott.TensorDumper()
 with ott.TrainingRun({"run_dir": f"{directory}/run", "stopwatch": {}, "dump": {}}, ranks="local") as run:
