@@ -21,10 +21,11 @@ _linked = rule(
 )
 
 def _one_file(name, srcs):
-    """What compiles srcs as one file, which takes half the time: headers are read and templates made once.
+    """Compiles srcs as one file with --define=ott_compile=joined, which this repository's .bazelrc sets.
 
-    The file names where its parts are from. What needs protobuf (_proto.cc) is another one, for programs that do without.
-    With --define=ott_compile=each, each is compiled by itself, which shows includes that are missing.
+    That takes half the time: headers are read and templates made once. The file names where its parts are from. What needs
+    protobuf (_proto.cc) is another one, for programs that do without. Without it, as in other repositories, each file is
+    compiled by itself.
     """
     if type(srcs) != "list":
         return srcs
@@ -44,12 +45,12 @@ def _joined(file, parts):
             for part in $(SRCS); do printf '#line 1 "%s"\\n' $$part; cat $$part; done >> $@""",
     )
     return select({
-        "//tools/build_defs:compile_each": parts,
-        "//conditions:default": [file],
+        "//tools/build_defs:compile_joined": [file],
+        "//conditions:default": parts,
     })
 
 def cc_library(name, srcs = None, hdrs = None, deps = [], implementation_deps = None, visibility = None, **kwargs):
-    """A cc_library of the files of its name, or of srcs and hdrs, whose sources are compiled as one file.
+    """A cc_library of the files of its name, or of srcs and hdrs.
 
     Headers of what is linked into programs of others are included as "ott/PACKAGE/HEADER", so that a consumer's own core/
     never collides.
@@ -96,7 +97,7 @@ def cc_library(name, srcs = None, hdrs = None, deps = [], implementation_deps = 
     )
 
 def cc_binary(name, srcs, **kwargs):
-    """A cc_binary whose sources are compiled as one file."""
+    """A cc_binary."""
     _cc_binary(
         name = name,
         srcs = _one_file(name, srcs),
@@ -109,7 +110,7 @@ def cc_test(name, size = "small", srcs = None, deps = [], main = "@googletest//:
     Args:
       name: the target's name.
       size: as of the rule.
-      srcs: NAME.cc if not given; several are compiled as one file.
+      srcs: NAME.cc if not given.
       deps: as of the rule, without the main program and GoogleTest.
       main: what has the main program.
       **kwargs: as of the rule.
