@@ -114,7 +114,7 @@ class Stopwatch {
   static Stopwatch& Get();
 
   // The options that an ott.Config asks for. Unless it says otherwise, the CPU is watched and arrivals are
-  // kept.
+  // kept. As Stats() and Json(), for programs that link protobuf: //:stopwatch_files has it.
   static Options FromConfig(const StopwatchConfig& config);
 
   // A stopwatch of the caller's own.
