@@ -60,6 +60,10 @@ expect 2 'layout.textproto:1:.*no field named "axis"' \
   crosscheck --layout "$dumps/layout.textproto" "$dumps/reference" "$dumps/same"
 expect 2 'excludes' crosscheck --layout "$dumps/layout.textproto" --replicated '*' "$dumps/reference" "$dumps/same"
 expect 2 'no such file' prof "$dumps/nothing.sqlite"
+expect 2 'neither rows' prof - <<< '{"a": 1}'
+expect 0 '^1 .* 7$' prof <<< "{'kLongName': 'k', 'kDuration': 7}"
+echo "{'kLongName': 'k', 'kDuration': 7}" > "$dumps/net.dict"
+expect 0 '^1 .* 7$' prof -w 130 "$dumps/net.dict"
 expect 2 'is no SQLite database' prof "$dumps/reference/tensors.json"
 expect 2 "no column 'ops'" prof -c ops - < /dev/null
 expect 2 'host takes no --op' prof --host --op mm - < /dev/null

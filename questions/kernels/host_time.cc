@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/base/status_macros.h"
 #include "ott/core/op_cost/op_cost.h"
 
 namespace ott::prof {
@@ -151,8 +152,8 @@ void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels
 
 }  // namespace
 
-void WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t limit,
-                    const std::function<void(std::string_view)>& write) {
+absl::Status WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t limit,
+                            const std::function<void(std::string_view)>& write) {
   Rows rows(profile.labels);
   for (const Profile::Thread& thread : profile.threads) AddThread(thread, profile.labels, &rows);
   double self = 0;
@@ -163,10 +164,10 @@ void WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t l
   }
   std::stable_sort(order.begin(), order.end(), [](const Row* a, const Row* b) { return a->self > b->self; });
   if (limit >= 0 && order.size() > static_cast<size_t>(limit)) order.resize(static_cast<size_t>(limit));
-  TableWriter writer(layout,
-                     {"kind", "dir", "name", "count", "total", "self", "share", "mean", "min", "max",
-                      "shapes", "flops", "gflops"},
-                     write);
+  const std::vector<std::string_view> names = {"kind", "dir", "name", "count",  "total", "self",  "share",
+                                               "mean", "min", "max",  "shapes", "flops", "gflops"};
+  OTT_RETURN_IF_ERROR(CheckWidth(layout, names));
+  TableWriter writer(layout, names, write);
   for (const Row* row : order) {
     for (const std::string_view text : {row->kind, row->direction, std::string_view(row->name)})
       writer.Add(TextCell(text));
@@ -186,6 +187,7 @@ void WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t l
     }
     writer.EndRow();
   }
+  return absl::OkStatus();
 }
 
 }  // namespace ott::prof

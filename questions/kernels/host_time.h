@@ -6,6 +6,7 @@
 #include <functional>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "ott/questions/kernels/table_writer.h"
 #include "tools/profile/profile.h"
 
@@ -16,9 +17,9 @@ namespace ott::prof {
 // self time), mean, min, max; of ops their tensors' shapes, the FLOPs of all calls, and those a nanosecond of
 // total, which is GFLOP/s. Ops within nodes of the backward pass are of the backward pass. What wraps around
 // a description of the same op counts once. REQUIRES: profile has its ranges; JoinKernels has not been
-// called.
-void WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t limit,
-                    const std::function<void(std::string_view)>& write);
+// called. INVALID_ARGUMENT as CheckWidth().
+absl::Status WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t limit,
+                            const std::function<void(std::string_view)>& write);
 
 }  // namespace ott::prof
 

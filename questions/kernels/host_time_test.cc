@@ -22,7 +22,7 @@ TEST(HostTime, SelfTimeIsWithoutTheRangesWithin) {
                       .Write("host.sqlite"))
           .value();
   std::string text;
-  WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; });
+  EXPECT_TRUE(WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; }).ok());
   EXPECT_EQ(text,
             "kind dir name count total self share mean min max shapes flops gflops\n"
             "op fprop linear 2 70 60 42.857 35 20 50 [[2,3]] na na\n"
@@ -44,7 +44,7 @@ TEST(HostTime, OpsWithinBackwardNodesAreOfTheBackwardPass) {
                       .Write("backward.sqlite"))
           .value();
   std::string text;
-  WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; });
+  EXPECT_TRUE(WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; }).ok());
   EXPECT_EQ(text,
             "kind dir name count total self share mean min max shapes flops gflops\n"
             "op bprop MmBackward0 1 40 16 29.091 40 40 40 - na na\n"
@@ -64,7 +64,7 @@ TEST(HostTime, OpsOfOtherShapesHaveRowsAndFlopsOfTheirOwn) {
                       .Write("shapes.sqlite"))
           .value();
   std::string text;
-  WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; });
+  EXPECT_TRUE(WriteHostTimes(profile, {}, 10, [&](std::string_view part) { text += part; }).ok());
   EXPECT_EQ(text,
             "kind dir name count total self share mean min max shapes flops gflops\n"
             "op fprop linear 1 30 30 75 30 30 30 [[8,3],[4,3]] 192 6.4\n"

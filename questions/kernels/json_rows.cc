@@ -1,6 +1,8 @@
 #include "ott/questions/kernels/json_rows.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -42,14 +44,23 @@ double NumberOf(const Literal& line, std::string_view name) {
   return value != nullptr && value->is_number() ? value->number : KernelRow::kUnknown;
 }
 
+// PyProf's dictionaries share four names with rows, and are none.
+bool HasAColumn(const Literal& line) {
+  if (line.Find("kDuration") != nullptr) return false;
+  const auto is_there = [&](const auto& column) { return line.Find(column.name) != nullptr; };
+  return std::any_of(std::begin(kIntegers), std::end(kIntegers), is_there) ||
+         std::any_of(std::begin(kTexts), std::end(kTexts), is_there) || line.Find("flops") != nullptr ||
+         line.Find("bytes") != nullptr;
+}
+
 }  // namespace
 
-JsonRows::JsonRows(std::istream& lines) {
-  std::string text;
-  while (std::getline(lines, text)) {
+JsonRows::JsonRows(std::istream& lines, const std::string& first) {
+  std::string text = first;
+  do {
     if (text.empty()) continue;
     const std::optional<Literal> line = ParseLiteral(text);
-    if (!line.has_value() || !line->is_map()) {
+    if (!line.has_value() || !line->is_map() || !HasAColumn(*line)) {
       ++num_bad_lines_;
       continue;
     }
@@ -69,7 +80,7 @@ JsonRows::JsonRows(std::istream& lines) {
     // What is not known is null; what is not there is another kernel's.
     row.counted_elsewhere =
         !row.op.empty() && line->Find("flops") == nullptr && line->Find("bytes") == nullptr;
-  }
+  } while (std::getline(lines, text));
 }
 
 std::string_view JsonRows::Interned(const std::string& text) {

@@ -17,13 +17,13 @@ namespace ott::prof {
 
 class JsonRows : public KernelRows {
  public:
-  // One object a line. Columns that are not there stay unknown.
-  explicit JsonRows(std::istream& lines);
+  // One object a line. Columns that are not there stay unknown. `first` is a line before `lines`.
+  explicit JsonRows(std::istream& lines, const std::string& first = "");
 
   size_t size() const override { return rows_.size(); }
   void Get(size_t index, KernelRow* row) const override { *row = rows_[index]; }
 
-  // Lines that are no object.
+  // Lines that are no object with one of the columns.
   int64_t num_bad_lines() const { return num_bad_lines_; }
 
  private:

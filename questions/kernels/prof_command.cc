@@ -1,5 +1,7 @@
 #include "questions/kernels/prof_command.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
 #include <iostream>
@@ -23,6 +25,7 @@
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_reader.h"
 #include "ott/questions/kernels/profile_rows.h"
+#include "ott/questions/kernels/pyprof_reader.h"
 #include "ott/questions/kernels/summary.h"
 #include "tools/exit_code.h"
 
@@ -78,6 +81,19 @@ absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags) {
   return absl::OkStatus();
 }
 
+// What an earlier call wrote, from standard input; its first line was read.
+absl::Status WriteJsonRows(const std::string& first_line, const ProfFlags& flags) {
+  const JsonRows rows(std::cin, first_line);
+  if (rows.num_bad_lines() > 0) {
+    std::fprintf(stderr, "standard input: %lld lines are no rows of `ott prof --json` and were left out\n",
+                 static_cast<long long>(rows.num_bad_lines()));
+  }
+  OTT_RETURN_IF_ERROR(WriteRows(rows, flags));
+  if (rows.size() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "standard input: neither rows that `ott prof --json -c all` wrote nor dictionaries of PyProf");
+}
+
 // A capture with its rows.
 struct JoinedProfile {
   Profile profile;
@@ -110,6 +126,11 @@ absl::Status CompareWith(const std::string& base_path, const ProfFlags& flags) {
 }
 
 absl::Status Prof(ProfFlags flags) {
+  if (flags.file.empty() && isatty(STDIN_FILENO) != 0) {
+    return absl::InvalidArgumentError(
+        "FILE is missing; without it, standard input is read, which is a terminal here");
+  }
+  if (flags.file.empty()) flags.file = "-";
   if (flags.csv) flags.table.layout.format = TableLayout::Format::kCsv;
   if (flags.json) flags.table.layout.format = TableLayout::Format::kJson;
   std::optional<DevicePeaks> gpu;
@@ -127,22 +148,22 @@ absl::Status Prof(ProfFlags flags) {
   if (flags.host && flags.file == "-")
     return absl::InvalidArgumentError("--host needs a capture: rows from standard input are of kernels");
   if (!flags.against.empty()) return CompareWith(flags.against, flags);
+  Profile profile;
   if (flags.file == "-") {
-    const JsonRows rows(std::cin);
-    if (rows.num_bad_lines() > 0) {
-      std::fprintf(stderr, "standard input: %lld lines are no rows of `ott prof --json` and were left out\n",
-                   static_cast<long long>(rows.num_bad_lines()));
-    }
-    return WriteRows(rows, flags);
+    std::string first;
+    std::getline(std::cin, first);
+    if (!IsPyProfDictionary(first)) return WriteJsonRows(first, flags);
+    OTT_ASSIGN_OR_RETURN(profile, ReadPyProf(std::cin, "standard input", first));
+  } else {
+    ReadProfileOptions read;
+    read.transfers = true;
+    OTT_ASSIGN_OR_RETURN(profile, ReadProfile(flags.file, read));
   }
-  ReadProfileOptions read;
-  read.transfers = true;
-  OTT_ASSIGN_OR_RETURN(Profile profile, ReadProfile(flags.file, read));
   if (flags.host || (profile.kernels.empty() && profile.transfers.empty())) {
     PrintNotes(profile, nullptr);
     if (!flags.host) std::fprintf(stderr, "  no kernels were captured\n");
     std::fprintf(stderr, "  host time by range, ns:\n");
-    WriteHostTimes(profile, flags.table.layout, flags.table.limit, Print);
+    OTT_RETURN_IF_ERROR(WriteHostTimes(profile, flags.table.layout, flags.table.limit, Print));
     if (flags.of_kernels.empty()) return absl::OkStatus();
     return absl::NotFoundError(
         absl::StrCat(flags.file, ": no kernels were captured, so there are none for ", flags.of_kernels));
@@ -165,21 +186,21 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
       app.add_subcommand("prof", "Kernels of a capture, with op, layer, FLOPs, bytes and Tensor Cores");
   const auto flags = std::make_shared<ProfFlags>();
   ProfTableOptions& table = flags->table;
-  command
-      ->add_option("FILE", flags->file,
-                   "Trace of torch.profiler (.json or .json.gz), SQLite export of Nsight Systems, capture of "
-                   "`ott profile`, or nvprof file; -: rows that --json -c all wrote")
-      ->required();
+  command->add_option(
+      "FILE", flags->file,
+      "Trace of torch.profiler (.json or .json.gz), SQLite export of Nsight Systems, capture of "
+      "`ott profile`, nvprof file, or PyProf's dictionaries (net.dict); - or none: standard input, with "
+      "these dictionaries or rows that --json -c all wrote");
   CLI::Option* columns =
       command->add_option("-c,--columns", table.columns, "Columns, by commas, or all")->capture_default_str();
   CLI::Option* csv = command->add_flag("--csv", flags->csv, "RFC 4180");
   CLI::Option* json = command->add_flag("--json", flags->json, "One JSON object a line")->excludes(csv);
-  CLI::Option* width =
-      command
-          ->add_option("-w,--width", table.layout.width, "Cut texts and fill columns to so many characters")
-          ->excludes(csv)
-          ->excludes(json)
-          ->check(CLI::PositiveNumber);
+  CLI::Option* width = command
+                           ->add_option("-w,--width", table.layout.width,
+                                        "Cut texts and fill columns so that a line has so many characters")
+                           ->excludes(csv)
+                           ->excludes(json)
+                           ->check(CLI::PositiveNumber);
   CLI::Option* group_by =
       command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums")
           ->excludes(columns);

@@ -165,6 +165,7 @@ absl::Status WriteGroups(const KernelRows& rows, const ProfTableOptions& options
   std::vector<std::string_view> names;
   for (const ProfColumn* key : keys) names.push_back(key->name);
   for (const GroupColumn& column : kGroupColumns) names.push_back(column.name);
+  OTT_RETURN_IF_ERROR(CheckWidth(options.layout, names));
   TableWriter writer(options.layout, names, write);
   for (const Group& group : groups) {
     for (const std::string& key : group.keys) writer.Add(TextCell(key));
@@ -229,6 +230,7 @@ absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& opti
   }
   std::vector<std::string_view> names;
   for (const ProfColumn* column : columns) names.push_back(column->name);
+  OTT_RETURN_IF_ERROR(CheckWidth(options.layout, names));
   TableWriter writer(options.layout, names, write);
   size_t count = all && sort == nullptr ? rows.size() : order.size();
   if (options.limit >= 0) count = std::min(count, static_cast<size_t>(options.limit));

@@ -7,14 +7,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/questions/kernels/pyprof_reader.h"
 #include "ott/questions/kernels/sqlite_table.h"
 #include "tools/kineto/kineto_profile.h"
 #include "tools/kineto/read_trace.h"
@@ -515,7 +519,23 @@ class ProfileReader {
   int64_t num_large_sequence_numbers_ = 0;
 };
 
+// The first line of a regular file, if it is not as long as none of PyProf's is.
+std::string FirstLine(const std::string& path) {
+  constexpr size_t kLongest = size_t{1} << 20;
+  std::string line(kLongest, '\0');
+  std::ifstream file;
+  if (IsRegularFile(path)) file.open(path, std::ios::binary);
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  const size_t end = line.find('\n');
+  return end == std::string::npos && line.size() == kLongest ? "" : line.substr(0, end);
+}
+
 absl::StatusOr<Profile> ReadAnyProfile(const std::string& path, const ReadProfileOptions& options) {
+  if (IsPyProfDictionary(FirstLine(path))) {
+    std::ifstream file(path);
+    return ReadPyProf(file, path);
+  }
   if (kineto::IsTorchTrace(path)) {
     OTT_ASSIGN_OR_RETURN(Profile profile, kineto::ReadKinetoProfile(path));
     if (!options.transfers) profile.transfers = {};

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "ott/questions/kernels/prof_column.h"
 
 namespace ott::prof {
@@ -17,11 +18,16 @@ struct TableLayout {
   enum class Format { kPlain, kCsv, kJson };
 
   Format format = Format::kPlain;
-  int width = 0;  // plain: cells are filled to it and texts cut, but for the last; 0: as wide as they are
+  // Of a plain line: columns are filled and texts cut so that it fits. 0: cells are as wide as they are.
+  int width = 0;
 };
 
-// A header (plain and CSV), then a line a row. Plain cells are words between single spaces. CSV is that of
-// RFC 4180. JSON is one object a line; what is not known is null, what is not there is left out.
+// INVALID_ARGUMENT where plain lines of these columns need more than layout.width.
+absl::Status CheckWidth(const TableLayout& layout, const std::vector<std::string_view>& names);
+
+// A header (plain and CSV), then a line a row. Numbers are never cut, and may make a line longer. Plain cells
+// are words between single spaces. CSV is that of RFC 4180. JSON is one object a line; what is not known is
+// null, what is not there is left out.
 class TableWriter {
  public:
   // write: is handed the table a buffer at a time, the last at destruction.
@@ -42,6 +48,7 @@ class TableWriter {
 
   const TableLayout layout_;
   const std::vector<std::string_view> names_;
+  const std::vector<int> widths_;  // of plain columns; 0: as wide as they are
   const std::function<void(std::string_view)> write_;
   std::string buffer_;
   size_t column_ = 0;
