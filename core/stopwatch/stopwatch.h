@@ -87,7 +87,7 @@ class Stopwatch {
     size_t series_limit = 1000;
     // Refused calls are counted in StopwatchStats.num_misuses.
     OnMisuse on_misuse = OnMisuse::kAbort;
-    // Called on the thread that calls FinishIter(). Empty: prints the table to stdout.
+    // Called on the thread that calls FinishIter(). Empty: prints the table (text_sink.h).
     std::function<void(const Stopwatch&)> print;
     // Called when the process ends by exit() or by returning from main(), for Stopwatch::Get() only, and not
     // in forked children. Must not use what is destroyed by then. Empty: nothing is called. See

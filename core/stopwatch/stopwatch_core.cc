@@ -1,7 +1,6 @@
 #include "core/stopwatch/stopwatch_core.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_sink.h"
 #include "ott/core/nvtx/nvtx.h"
 
 namespace ott::internal {
@@ -476,9 +476,7 @@ void StopwatchCore::CloseIteration(uint64_t duration) {
 
 void StopwatchCore::Print(const Stopwatch& stopwatch) const {
   if (options_.print) return options_.print(stopwatch);
-  const std::string table = stopwatch.Table();
-  std::fwrite(table.data(), 1, table.size(), stdout);
-  std::fflush(stdout);
+  PrintLines(stopwatch.Table());
 }
 
 void StopwatchCore::AtExit(const Stopwatch& stopwatch) const { options_.at_exit(stopwatch); }

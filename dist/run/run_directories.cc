@@ -1,6 +1,5 @@
 #include "ott/dist/run/run_directories.h"
 
-#include <cstdio>
 #include <string>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "ott/core/base/cpu_model.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_sink.h"
 #include "ott/core/base/version.h"
 #include "ott/dist/comm/agree_on_status.h"
 #include "ott/dist/directory/run_directory.h"
@@ -28,8 +28,7 @@ absl::StatusOr<std::string> ClaimDirectory(const Communicator& ranks, const Conf
   info.set_cpu(CpuModel());
   OTT_ASSIGN_OR_RETURN(std::string dir, ClaimRunDirectory(config.run_dir(), info));
   if (dir != config.run_dir()) {
-    std::printf("ott: %s holds a run already; this one is in %s\n", config.run_dir().c_str(), dir.c_str());
-    std::fflush(stdout);
+    PrintLines(absl::StrCat("ott: ", config.run_dir(), " holds a run already; this one is in ", dir, "\n"));
   }
   return dir;
 }

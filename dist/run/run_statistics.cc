@@ -1,7 +1,6 @@
 #include "ott/dist/run/run_statistics.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/observer_thread.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_sink.h"
 #include "ott/core/profile/profiler.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_files.h"
@@ -74,7 +74,7 @@ absl::StatusOr<NcclCommunicator*> ConnectToGather(const RunFrame& frame) {
                        frame.ranks.AllGather(std::string(gathered.message()), frame.NextDeadline()));
   for (const std::string& problem : problems) {
     if (problem.empty()) continue;
-    if (frame.ranks.rank() == 0) std::printf("ott: statistics go by messages: %s\n", problem.c_str());
+    if (frame.ranks.rank() == 0) PrintLines(absl::StrCat("ott: statistics go by messages: ", problem, "\n"));
     return nullptr;
   }
   return nccl;
@@ -242,12 +242,11 @@ absl::Status RunStatistics::MergeAndPrint() {
     for (std::string& note : FindNamesThatNeverRan(frame_.config.stopwatch(), cluster)) {
       cluster.add_notes(std::move(note));
     }
-    std::fputs(FormatClusterTable(cluster).c_str(), stdout);
+    std::string lines = FormatClusterTable(cluster);
     const auto answer = whatif::AnswerGathered(gatherer_->iterations());
-    if (answer.ok() && answer->num_ranks() > 1) {
-      std::printf("%s\n", whatif::FormatWhatIfLine(*answer).c_str());
-    }
-    std::fflush(stdout);
+    if (answer.ok() && answer->num_ranks() > 1)
+      absl::StrAppend(&lines, whatif::FormatWhatIfLine(*answer), "\n");
+    PrintLines(lines);
     if (!frame_.config.run_dir().empty()) {
       frame_.NoteUnwritten(
           WriteFileAtomically(ClusterStatsPath(frame_.config.run_dir()), ClusterStatsToJson(cluster)));

@@ -1,7 +1,6 @@
 #include "ott/dist/run/tensor_watch.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_sink.h"
 #include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/stopwatch/stopwatch_scope.h"
 #include "ott/dist/check/tensor_selection.h"
@@ -22,7 +22,7 @@ namespace {
 
 // Of those that the ranks have yet to agree to act upon.
 constexpr size_t kMaxFailuresKept = 16;
-// Of one kind, on stdout; all are in cross_check.jsonl.
+// Of one kind; all are in cross_check.jsonl.
 constexpr int kMaxFailuresPrinted = 3;
 
 TensorDumperOptions MakeDumperOptions(const RunFrame& frame) {
@@ -76,8 +76,7 @@ absl::StatusOr<std::unique_ptr<TensorWatch>> TensorWatch::Enable(const RunFrame&
   if (options.rank == FirstRank(selection, options.world_size)) {
     options.on_first_dump = [selection, first = frame.config.start_iteration(),
                              world_size = options.world_size](const DumpSize& size) {
-      std::fputs(FormatDumpNotice(size, selection, first, world_size).c_str(), stdout);
-      std::fflush(stdout);
+      PrintLines(FormatDumpNotice(size, selection, first, world_size));
     };
   }
   OTT_RETURN_IF_ERROR(TensorDumper::Get().Enable(std::move(options)));
@@ -162,15 +161,13 @@ void TensorWatch::AddVerdict(const CrossCheckVerdict& verdict) {
   // Each kind has a count of its own, so that a reference that is missing hides no replicas that differ.
   int& num_printed = num_failures_printed_[{verdict.mode(), outcome}];
   if (is_mine && num_printed++ < kMaxFailuresPrinted) {
-    std::fputs(FormatVerdict(verdict).c_str(), stdout);
+    std::string lines = FormatVerdict(verdict);
     if (num_printed == kMaxFailuresPrinted) {
-      std::printf(
-          "    further ones of this kind are only counted%s\n",
-          frame_.config.run_dir().empty()
-              ? ""
-              : absl::StrCat(", and in ", frame_.config.run_dir(), "/rank_*/cross_check.jsonl").c_str());
+      const std::string& run = frame_.config.run_dir();
+      absl::StrAppend(&lines, "    further ones of this kind are only counted",
+                      run.empty() ? "" : absl::StrCat(", and in ", run, "/rank_*/cross_check.jsonl"), "\n");
     }
-    std::fflush(stdout);
+    PrintLines(lines);
   }
 }
 
@@ -214,15 +211,16 @@ absl::Status TensorWatch::PrintSummary() {
     }
   }
   if (frame_.ranks.rank() != 0) return status;
-  std::printf("cross-check of %s\n", FormatSummary("replicas", verdicts_->replicas()).c_str());
+  std::string lines = absl::StrCat("cross-check of ", FormatSummary("replicas", verdicts_->replicas()), "\n");
   if (verdicts_->distinct().num_checks > 0) {
-    std::printf("cross-check of %s\n", FormatSummary("distinct tensors", verdicts_->distinct()).c_str());
+    absl::StrAppend(&lines, "cross-check of ", FormatSummary("distinct tensors", verdicts_->distinct()),
+                    "\n");
   }
   if (cross_check_->has_reference()) {
     const std::string subject = absl::StrCat("reference ", frame_.config.cross_check().reference_run());
-    std::printf("cross-check against %s\n", FormatSummary(subject, reference).c_str());
+    absl::StrAppend(&lines, "cross-check against ", FormatSummary(subject, reference), "\n");
   }
-  std::fflush(stdout);
+  PrintLines(lines);
   return status;
 }
 

@@ -1,7 +1,6 @@
 #include "ott/dist/run/training_run.h"
 
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -9,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_sink.h"
 #include "ott/core/dumper/tensor_dumper.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/nvtx/op_range.h"
@@ -218,7 +218,7 @@ absl::Status TrainingRun::Finish() {
   if (trace_ != nullptr) status.Update(trace_->Finish());
   if (op_log_ != nullptr) status.Update(op_log_->Finish());
   if (frame_->config.has_perturb() && frame_->ranks.rank() == 0 && Perturbation::Get().moved().empty()) {
-    std::printf("perturb: the program offered no tensor of these paths (Perturbation::Offer)\n");
+    PrintLines("perturb: the program offered no tensor of these paths (Perturbation::Offer)\n");
   }
   if (tensors_ != nullptr) status.Update(tensors_->Flush());
   if (statistics_ != nullptr) status.Update(statistics_->Finish());

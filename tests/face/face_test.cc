@@ -26,6 +26,7 @@
 #include "ott/tcp_communicator.h"
 #include "ott/tensor.h"
 #include "ott/tensor_dumper.h"
+#include "ott/text_sink.h"
 #include "ott/training_run.h"
 
 // Compiled by nvcc alone.
@@ -41,6 +42,8 @@ using ott::ReadDump;
 using ott::ToText;
 using ott::TreeComparison;
 using ott::Verdict;
+
+using ott::SetTextSink;
 
 using ott::Communicator;
 using ott::CreateLocalCommunicator;
