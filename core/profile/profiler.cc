@@ -75,6 +75,13 @@ class ProfilerCore {
     return Stop(false);
   }
 
+  absl::Status VisitLastWindow(const std::function<absl::Status(const Profiler::Window&)>& visit) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (last_window_.has_value()) return visit(*last_window_);
+    return absl::FailedPreconditionError(
+        "profiler: there is no window to look at: none has closed, or the next one has begun");
+  }
+
   void AtExit() {
     // Whoever holds it is about to write the window, or has called exit() out of doing so.
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
@@ -115,6 +122,7 @@ class ProfilerCore {
   }
 
   void OpenRecorder() {
+    last_window_.reset();
     recorder_.Open();
     SetRecording(true);
   }
@@ -136,8 +144,8 @@ class ProfilerCore {
   absl::Status CloseWindow(int64_t last_step, bool cut) {
     MarkForCaptures("stop");
     CloseRecorder();
-    if (!options_.on_window) return absl::OkStatus();
-    return options_.on_window({recorder_, num_windows_, first_step_, last_step, cut});
+    last_window_.emplace(Profiler::Window{recorder_, num_windows_, first_step_, last_step, cut});
+    return options_.on_window ? options_.on_window(*last_window_) : absl::OkStatus();
   }
 
   // REQUIRES: mutex_ is held.
@@ -169,6 +177,8 @@ class ProfilerCore {
   int64_t step_ = 0;
   int64_t first_step_ = 0;
   int64_t num_windows_ = 0;
+  // As long as the recorder has it.
+  std::optional<Profiler::Window> last_window_;
 };
 
 EventRecorder* RecorderOf(ProfilerCore& core) { return &core.recorder(); }
@@ -206,6 +216,11 @@ absl::Status Profiler::Step() {
 absl::Status Profiler::Stop() {
   OTT_ASSIGN_OR_RETURN(internal::ProfilerCore* const core, core_.Find());
   return core->Stop();
+}
+
+absl::Status Profiler::VisitLastWindow(const std::function<absl::Status(const Window&)>& visit) {
+  OTT_ASSIGN_OR_RETURN(internal::ProfilerCore* const core, core_.Find());
+  return core->VisitLastWindow(visit);
 }
 
 }  // namespace ott

@@ -38,7 +38,7 @@ class Profiler {
  public:
   // A window that has closed.
   struct Window {
-    // What it recorded, to be read by RecordedWindow; valid until the callback returns.
+    // What it recorded, to be read by RecordedWindow; valid until the function that was handed it returns.
     const EventRecorder& recorder;
     // Counted from 1.
     int64_t number;
@@ -88,6 +88,11 @@ class Profiler {
   // Ends the profiling, and a window that has at least one whole step. It may be enabled again. The end of
   // the process does the same, and keeps what there is of the first step, too.
   absl::Status Stop();
+
+  // Hands the window that closed last to `visit`, for an export after the fact, also after Stop(); its error.
+  // FAILED_PRECONDITION where there is none, or where the next one, or its warm-up, has begun and took its
+  // memory. REQUIRES: `visit` calls none of Enable(), Step() and Stop()
+  absl::Status VisitLastWindow(const std::function<absl::Status(const Window&)>& visit);
 
   // A moment, such as a checkpoint. args: a JSON object, or nothing.
   void Mark(std::string_view name, std::string_view args = {});

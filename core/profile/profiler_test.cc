@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -201,6 +202,42 @@ TEST_F(ProfilerTest, ConfigHasEveryField) {
   EXPECT_TRUE(options.synchronize_device);
   EXPECT_EQ(options.thread_buffer_bytes, size_t{2} << 20);
   EXPECT_EQ(Profiler::FromConfig({}).thread_buffer_bytes, EventRecorder::kDefaultThreadBufferBytes);
+}
+
+TEST_F(ProfilerTest, LastWindowMayBeExportedUntilTheNextBegins) {
+  const std::string path = ::testing::TempDir() + "/later.json";
+  const auto write = [&path](const Profiler::Window& window) { return WriteTrace(window, path); };
+  Profiler::Options options = Options(1, 0, 1);
+  options.on_window = nullptr;
+  Enable(options);
+  Step(3);
+  // Step 3 is the next window's.
+  EXPECT_EQ(Profiler::Get().VisitLastWindow(write).code(), absl::StatusCode::kFailedPrecondition);
+  { OTT_STOPWATCH_SCOPE("later"); }
+  Step();
+  ASSERT_TRUE(Profiler::Get().Stop().ok());
+  ASSERT_EQ(Profiler::Get().VisitLastWindow(write), absl::OkStatus());
+  const absl::StatusOr<Trace> trace = ReadTrace(path);
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  std::vector<std::string> names;
+  for (const TraceEvent& event : trace->events) names.emplace_back(event.name);
+  EXPECT_THAT(names, ElementsAre("ProfilerStep#3", "later"));
+  const absl::Status refused = absl::CancelledError("refused");
+  EXPECT_EQ(Profiler::Get().VisitLastWindow([&](const Profiler::Window&) { return refused; }), refused);
+}
+
+TEST_F(ProfilerTest, WindowsAreWrittenWhereTensorBoardLooks) {
+  const std::string dir = ::testing::TempDir() + "/tensorboard/run";
+  Profiler::Options options = Options(0, 0, 1);
+  options.on_window = TensorBoardTraceHandler(dir, "worker0", true);
+  Enable(options);
+  ASSERT_EQ(Profiler::Get().Step(), absl::OkStatus());
+  ASSERT_EQ(Profiler::Get().Stop(), absl::OkStatus());
+  std::vector<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(dir))
+    names.push_back(file.path().filename().string());
+  EXPECT_THAT(names, ElementsAre(::testing::MatchesRegex("worker0\\.[0-9]+\\.pt\\.trace\\.json\\.gz")));
+  EXPECT_TRUE(ReadTrace(dir + "/" + names.at(0)).ok());
 }
 
 TEST_F(ProfilerTest, ProcessThatExitsInAWindowLeavesItsTrace) {

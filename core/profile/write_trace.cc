@@ -2,9 +2,14 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
@@ -51,6 +56,22 @@ absl::Status WriteTrace(const Profiler::Window& window, const std::string& path,
   for (const TraceTrack& track : recorded.Tracks()) file->Add(track);
   recorded.Visit([&file](const TraceEvent& event) { file->Add(event); });
   return file->Commit();
+}
+
+std::function<absl::Status(const Profiler::Window&)> TensorBoardTraceHandler(std::string dir,
+                                                                             std::string worker, bool gzip) {
+  if (worker.empty()) {
+    char host[256] = "host";
+    gethostname(host, sizeof(host) - 1);
+    worker = absl::StrCat(host, "_", getpid());
+  }
+  return [dir = std::move(dir), worker = std::move(worker),
+          gzip](const Profiler::Window& window) -> absl::Status {
+    OTT_RETURN_IF_ERROR(MakeDirectories(dir));
+    const int64_t milliseconds = absl::ToUnixMillis(absl::Now());
+    return WriteTrace(window,
+                      absl::StrCat(dir, "/", worker, ".", milliseconds, ".pt.trace.json", gzip ? ".gz" : ""));
+  };
 }
 
 }  // namespace ott
