@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/observer_thread.h"
 #include "ott/core/base/status_macros.h"

@@ -486,6 +486,18 @@ class DumperTest(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, r"\bd\.x: "):
             self.dump_then_compare({"x": torch.zeros(2)}, {"x": torch.ones(2)}, as_warning=True)
 
+    def test_the_listed_differences_are_as_listed(self):
+        self.dumper.add_tensor_data("", {"x": torch.ones(1)}, Type.JSON)
+        with self.assertRaises(AssertionError):
+            self.dumper.add_tensor_data("", torch.ones(1), Type.JSON)
+        with self.assertRaisesRegex(TypeError, "bad"):
+            self.dumper.add_tensor_data("bad", {"y": object()}, Type.JSON)
+        self.dumper.dump()
+        self.assertEqual(self.tree(0), {"x": [1.0]})
+        self.dumper.reset_dump_count()
+        with self.assertRaises(ValueError):
+            self.dumper.compare_to_dumped_data(allow_missing_data_in_current=True)
+
     def test_missing_data_are_allowed_where_asked_for(self):
         x = torch.ones(1)
         less, more = {"x": x}, {"x": x, "y": x}

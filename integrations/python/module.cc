@@ -6,6 +6,7 @@
 #include "integrations/python/convert.h"
 #include "integrations/python/dumper.h"
 #include "integrations/python/operations.h"
+#include "integrations/python/profiler.h"
 #include "integrations/python/run.h"
 #include "integrations/python/stopwatch.h"
 #include "ott/core/base/version.h"
@@ -16,6 +17,7 @@ PYBIND11_MODULE(_ott, module) {
   ott::python::DefineTensor(module);
   ott::python::DefineStopwatch(module);
   ott::python::DefineDumper(module);
+  ott::python::DefineProfiler(module);
   ott::python::DefineRun(module);
   ott::python::DefineOperations(module);
 }

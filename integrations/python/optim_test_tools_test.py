@@ -1,5 +1,6 @@
 """ott with Python's habits: blocks, decorators, exceptions, comparisons that print well, dumps as arrays."""
 
+import gzip
 import inspect
 import io
 import json
@@ -82,6 +83,17 @@ class StopwatchTest(unittest.TestCase):
         for _ in range(5):
             self.stopwatch.finish_iter()
         self.assertEqual(calls, [2, 4])
+
+    def test_the_table_goes_where_the_program_wants(self):
+        lines = []
+        ott.set_text_sink(lines.append)
+        self.addCleanup(ott.set_text_sink, None)
+        self.stopwatch.enable(print_every_n_iters=1)
+        with self.stopwatch("forward"):
+            pass
+        self.stopwatch.finish_iter()
+        self.assertEqual(len(lines), 1)
+        self.assertIn("forward", lines[0])
 
     def test_a_measurement_may_end_on_another_thread(self):
         self.stopwatch.enable()
@@ -422,9 +434,61 @@ except optim_test_tools.MisuseError:
             self.assertEqual((answer.stdout, answer.returncode), ("optimal EQUAL\nmisuse\n", 0), answer.stderr)
 
 
+class ProfilerTest(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.mkdtemp()
+
+    def names(self, path):
+        with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+            return [event["name"] for event in json.load(file)["traceEvents"] if event["ph"] == "X"]
+
+    def test_windows_follow_the_schedule_and_are_exported(self):
+        stopwatch = ott.Stopwatch()
+        steps = []
+
+        def ready(prof):
+            steps.append(prof.step_num)
+            prof.export_chrome_trace(os.path.join(self.dir, f"{len(steps)}.json"))
+
+        with ott.profiler.profile(schedule=ott.profiler.schedule(wait=1, warmup=1, active=1, repeat=2),
+                                  on_trace_ready=ready) as prof:
+            for i in range(8):
+                with stopwatch(f"step{i}"):
+                    prof.counter("loss", 1.0)
+                prof.step()
+        self.assertEqual(steps, [2, 5])
+        self.assertEqual(self.names(os.path.join(self.dir, "1.json")), ["ProfilerStep#2", "step2"])
+        self.assertEqual(self.names(os.path.join(self.dir, "2.json")), ["ProfilerStep#5", "step5"])
+        later = os.path.join(self.dir, "later.json.gz")
+        prof.export_chrome_trace(later)
+        self.assertEqual(self.names(later), ["ProfilerStep#5", "step5"])
+
+    def test_without_a_schedule_all_is_one_window(self):
+        with ott.profiler.profile(on_trace_ready=ott.profiler.tensorboard_trace_handler(self.dir, "worker")):
+            with ott.Stopwatch()("forward"):
+                pass
+        (file,) = os.listdir(self.dir)
+        self.assertRegex(file, r"^worker\.[0-9]+\.pt\.trace\.json$")
+        self.assertIn("forward", self.names(os.path.join(self.dir, file)))
+
+    def test_what_is_not_recorded_is_refused_and_errors_come_out(self):
+        for asked in ({"profile_memory": True}, {"with_stack": True}, {"activities": ["ProfilerActivity.CUDA"]}):
+            with self.assertRaises(NotImplementedError):
+                ott.profiler.profile(**asked)
+        with self.assertRaises(TypeError):
+            ott.profiler.profile(schedule=lambda step: None)
+        with ott.profiler.profile(activities=["ProfilerActivity.CPU"], with_flops=True,
+                                  on_trace_ready=lambda prof: 1 / 0,
+                                  schedule=ott.profiler.schedule(wait=0, warmup=0, active=1)) as prof:
+            with self.assertRaises(ott.FailedPreconditionError):
+                ott.profiler.profile().start()
+            with self.assertRaises(ZeroDivisionError):
+                prof.step()
+
+
 class DocumentationTest(unittest.TestCase):
     def test_everything_public_has_a_docstring_and_annotations(self):
-        for module in (ott, accvlab):
+        for module in (ott, accvlab, ott.profiler):
             for name in module.__all__:
                 thing = getattr(module, name)
                 if name.startswith("__"):

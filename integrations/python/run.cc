@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@
 #include "ott/core/base/config.h"
 #include "ott/core/base/misuse_capture.h"
 #include "ott/core/base/proto_json.h"
+#include "ott/core/base/text_sink.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/local_communicator.h"
@@ -40,6 +42,29 @@ std::chrono::nanoseconds Duration(double seconds) {
 }
 
 // A Communicator for Python. The process that was forked from the one that made it leaves it alone.
+// To be copied and let go without the GIL.
+std::shared_ptr<py::function> Shared(py::function f) {
+  return std::shared_ptr<py::function>(new py::function(std::move(f)), [](py::function* function) {
+    if (!PythonRuns()) return;
+    WithGil([function] { delete function; });
+  });
+}
+
+// f(lines), or None for stdout.
+void SetPythonTextSink(const std::optional<py::function>& f) {
+  if (!f.has_value()) return SetTextSink({});
+  SetTextSink([f = Shared(*f)](std::string_view lines) {
+    if (!PythonRuns()) return;
+    WithGil([&] {
+      try {
+        (*f)(ToPythonText(std::string(lines)));
+      } catch (py::error_already_set& error) {
+        error.discard_as_unraisable("the function that was given to set_text_sink()");
+      }
+    });
+  });
+}
+
 class Ranks {
  public:
   explicit Ranks(std::unique_ptr<Communicator> communicator) : communicator_(std::move(communicator)) {}
@@ -233,14 +258,6 @@ class Run {
     return *run_;
   }
 
-  // To be copied and let go without the GIL.
-  static std::shared_ptr<py::function> Shared(py::function f) {
-    return std::shared_ptr<py::function>(new py::function(std::move(f)), [](py::function* function) {
-      if (!PythonRuns()) return;
-      WithGil([function] { delete function; });
-    });
-  }
-
   // Outlives the run.
   const std::shared_ptr<Ranks> ranks_;
   std::unique_ptr<TrainingRun> run_;
@@ -251,6 +268,7 @@ class Run {
 }  // namespace
 
 void DefineRun(py::module_& module) {
+  module.def("set_text_sink", &SetPythonTextSink, py::arg("function"));
   py::class_<Ranks, std::shared_ptr<Ranks>>(module, "Ranks", "The ranks of a job; see ott.ranks().")
       .def_property_readonly("rank", [](const Ranks& ranks) { return ranks.Get().rank(); })
       .def_property_readonly("size", [](const Ranks& ranks) { return ranks.Get().size(); })

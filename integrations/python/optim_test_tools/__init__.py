@@ -25,6 +25,7 @@ except ImportError as error:
         "machine that it was built on (docs/python.md)"
     ) from None
 
+from optim_test_tools import profiler
 from optim_test_tools._compare import Comparison, Dump, Verdict, compare, load_dump
 from optim_test_tools._dumper import TensorDumper
 from optim_test_tools._errors import (
@@ -42,7 +43,7 @@ from optim_test_tools._errors import (
     UnavailableError,
     UnimplementedError,
 )
-from optim_test_tools._run import Ranks, TrainingRun, ranks
+from optim_test_tools._run import Ranks, TrainingRun, ranks, set_text_sink
 from optim_test_tools._stopwatch import NVTXRangeWrapper, Scope, Stopwatch
 from optim_test_tools._torch import emit_nvtx
 
@@ -83,5 +84,7 @@ __all__ = [
     "compare",
     "emit_nvtx",
     "load_dump",
+    "profiler",
     "ranks",
+    "set_text_sink",
 ]

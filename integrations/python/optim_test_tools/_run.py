@@ -59,6 +59,14 @@ def _make_ranks(communicator: Any, timeout: float) -> Ranks:
     raise TypeError(f"no communicator of mpi4py, nor 'mpi', 'tcp' or 'local': {communicator!r}")
 
 
+def set_text_sink(function: Optional[Callable[[str], None]]) -> None:
+    """Has tables, verdicts and notices go to function(lines) instead of stdout; None: to stdout again.
+
+    It is called on any thread, for whole lines. Warnings and errors go to stderr in any case.
+    """
+    _ott.set_text_sink(function)
+
+
 class TrainingRun:
     """A training run under observation: enables the helpers that the configuration names, keeps the run directory, and
     at the end of each iteration cross-checks, dumps and gathers as configured. What is not configured costs nothing.
