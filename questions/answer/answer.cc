@@ -95,11 +95,9 @@ Json AnswerToJson(const Answer& answer) {
                {"how_sure", answer.how_sure()},
                {"evidence_type", answer.evidence_type()},
                {"evidence", EvidenceOf(answer)},
-               {"pictures", Json::array()},
-               {"next", Json::array()}};
+               {"pictures", Json::array()}};
   for (const std::string& sentence : answer.sentences()) json["sentences"].push_back(sentence);
   for (const std::string& picture : answer.pictures()) json["pictures"].push_back(picture);
-  for (const std::string& command : answer.next()) json["next"].push_back(command);
   return json;
 }
 

@@ -15,7 +15,7 @@
 
 namespace ott {
 
-// One of questions/questions.cc.
+// What a folder in questions/ answers; it is listed in tools/report/answers.cc.
 struct Question {
   const char* id;       // "hang"
   const char* title;    // "Does it hang?"
