@@ -1,9 +1,5 @@
 #include "ott/core/dumper/converters.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
-#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,26 +14,20 @@ namespace {
 // Of objects within each other. More is taken for a cycle.
 constexpr size_t kMaxConversions = 100;
 
-std::string TypeName(std::type_index type) {
-  const std::unique_ptr<char, decltype(&std::free)> name(
-      abi::__cxa_demangle(type.name(), nullptr, nullptr, nullptr), &std::free);
-  return name == nullptr ? type.name() : name.get();
-}
-
-absl::Status DoesNotEnd(const std::string& path, const std::vector<std::type_index>& types) {
+absl::Status DoesNotEnd(const std::string& path, const std::vector<TypeId>& types) {
   // The last ones show the cycle.
   constexpr size_t kShown = 4;
-  const std::vector<std::type_index> last(types.end() - kShown, types.end());
+  const std::vector<TypeId> last(types.end() - kShown, types.end());
   return absl::InvalidArgumentError(absl::StrCat(
       "'", path, "': ", types.size(), " conversions do not end in a tensor or another known type: ... to ",
-      absl::StrJoin(last, " to ", [](std::string* out, std::type_index type) { *out += TypeName(type); })));
+      absl::StrJoin(last, " to ", [](std::string* out, const TypeId& type) { *out += type.name(); })));
 }
 
 }  // namespace
 
 absl::StatusOr<Value> Converters::Apply(std::string_view path, const Value& value) const {
   // Of the objects that are being converted, each within the one before.
-  std::vector<std::type_index> types;
+  std::vector<TypeId> types;
   const std::function<absl::StatusOr<Value>(const std::string&, const Value&)> apply =
       [&](const std::string& at, const Value& tree) -> absl::StatusOr<Value> {
     if (tree.kind() != Value::Kind::kObject) return TransformChildren(at, tree, apply);
@@ -47,7 +37,7 @@ absl::StatusOr<Value> Converters::Apply(std::string_view path, const Value& valu
     const auto converter = converters_.find(object.type);
     if (converter == converters_.end()) {
       return absl::UnimplementedError(
-          absl::StrCat("'", at, "': there is no converter for the type ", TypeName(object.type)));
+          absl::StrCat("'", at, "': there is no converter for the type ", std::string(object.type.name())));
     }
     const absl::StatusOr<Value> converted = converter->second(object.data.get());
     if (!converted.ok()) return WithContext(absl::StrCat("'", at, "'"), converted.status());

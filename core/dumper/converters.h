@@ -6,11 +6,11 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <typeindex>
 #include <unordered_map>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "ott/core/tensor/type_id.h"
 #include "ott/core/tensor/value.h"
 
 namespace ott {
@@ -24,10 +24,10 @@ class Converters {
   // Replaces an earlier one of the type. convert: returns what a Value is made from, or a StatusOr of it.
   template <typename T, typename F>
   void Register(F convert) {
-    converters_[std::type_index(typeid(T))] =
-        [convert = std::move(convert)](const void* object) -> absl::StatusOr<Value> {
-      return convert(*static_cast<const T*>(object));
-    };
+    converters_.insert_or_assign(TypeId::Of<T>(),
+                                 [convert = std::move(convert)](const void* object) -> absl::StatusOr<Value> {
+                                   return convert(*static_cast<const T*>(object));
+                                 });
   }
 
   // The tree with the objects converted, again and again until none is left. UNIMPLEMENTED, with the path and
@@ -36,7 +36,7 @@ class Converters {
   absl::StatusOr<Value> Apply(std::string_view path, const Value& value) const;
 
  private:
-  std::unordered_map<std::type_index, std::function<absl::StatusOr<Value>(const void*)>> converters_;
+  std::unordered_map<TypeId, std::function<absl::StatusOr<Value>(const void*)>, TypeId::Hash> converters_;
 };
 
 }  // namespace ott

@@ -8,6 +8,7 @@
 namespace ott {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 struct Point {
@@ -51,7 +52,7 @@ TEST(Converters, TheLastOneOfATypeCounts) {
 
 TEST(Converters, TypesWithoutOneAreNamed) {
   EXPECT_THAT(std::string(Converters().Apply("a", Value::List{Value::Object(Point())}).status().message()),
-              HasSubstr("'a.0': there is no converter for the type ott::(anonymous namespace)::Point"));
+              AllOf(HasSubstr("'a.0': there is no converter for the type ott::"), HasSubstr("::Point")));
 }
 
 TEST(Converters, TheirErrorsHaveThePath) {
@@ -77,7 +78,7 @@ TEST(Converters, CyclesAreErrors) {
   const absl::Status status = converters.Apply("a", Value::Object(Ping())).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), HasSubstr("conversions do not end"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("Pong to ott::(anonymous namespace)::Ping"));
+  EXPECT_THAT(std::string(status.message()), testing::ContainsRegex("Pong to ott::.*::Ping"));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <system_error>
 #include <utility>
 
 #include "ott/core/base/observer_thread.h"
@@ -19,11 +18,7 @@ absl::Status Forked() {
 }  // namespace
 
 WriteQueue::WriteQueue(const Options& options) : options_(options), process_(getpid()) {
-  try {
-    for (int i = 0; i < options.num_threads; ++i) threads_.emplace_back([this] { Work(); });
-  } catch (const std::system_error&) {
-    // The process may have no more threads, or no memory for them.
-  }
+  for (int i = 0; i < options.num_threads && threads_.Start([this] { Work(); });) ++i;
 }
 
 WriteQueue::~WriteQueue() {
@@ -32,7 +27,7 @@ WriteQueue::~WriteQueue() {
     stop_ = true;
   }
   job_came_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  threads_.Join();
 }
 
 absl::Status WriteQueue::Submit(int64_t num_bytes, std::function<absl::Status()> job) {

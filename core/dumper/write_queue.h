@@ -10,10 +10,9 @@
 #include <deque>
 #include <functional>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 #include "absl/status/status.h"
+#include "ott/core/base/thread_group.h"
 
 namespace ott {
 
@@ -66,7 +65,7 @@ class WriteQueue {
   int64_t num_dropped_ = 0;
   absl::Status error_;
   bool stop_ = false;
-  std::vector<std::thread> threads_;
+  ThreadGroup threads_;
 };
 
 }  // namespace ott

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <system_error>
 #include <thread>
-#include <vector>
+
+#include "ott/core/base/thread_group.h"
 
 namespace ott {
 
@@ -26,14 +26,10 @@ void ParallelFor(int64_t count, int num_threads, const F& f) {
   const auto work = [&] {
     for (int64_t i = next++; i < count; i = next++) f(i);
   };
-  std::vector<std::thread> threads;
-  try {
-    for (int64_t i = 1; i < std::min<int64_t>(num_threads, count); ++i) threads.emplace_back(work);
-  } catch (const std::system_error&) {
-    // The process may have no more threads, or no memory for them.
-  }
+  ThreadGroup threads;
+  for (int64_t i = 1; i < std::min<int64_t>(num_threads, count) && threads.Start(work);) ++i;
   work();
-  for (std::thread& thread : threads) thread.join();
+  threads.Join();
 }
 
 }  // namespace ott

@@ -10,13 +10,13 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <typeindex>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "ott/core/tensor/tensor.h"
+#include "ott/core/tensor/type_id.h"
 
 namespace ott {
 
@@ -71,7 +71,7 @@ class Value {
 
   // An object of any other type, which is to be converted (ott/core/dumper/converters.h) before it is dumped.
   struct ObjectPointer {
-    std::type_index type;
+    TypeId type;
     std::shared_ptr<const void> data;
   };
 
@@ -102,7 +102,7 @@ class Value {
   // A copy of an object.
   template <typename T>
   static Value Object(T object) {
-    return Value(ObjectPointer{typeid(T), std::make_shared<const T>(std::move(object))});
+    return Value(ObjectPointer{TypeId::Of<T>(), std::make_shared<const T>(std::move(object))});
   }
   // What a Value is made from as that, vectors as lists, all else as objects.
   template <typename T>

@@ -41,7 +41,7 @@ TEST(Value, OtherTypesAreObjectsAndVectorsLists) {
   };
   const Value object = Value::From(Box{3});
   ASSERT_EQ(object.kind(), Value::Kind::kObject);
-  EXPECT_TRUE(object.object().type == typeid(Box));
+  EXPECT_EQ(object.object().type, TypeId::Of<Box>());
   EXPECT_EQ(static_cast<const Box*>(object.object().data.get())->size, 3);
   const Value list = Value::From(std::vector<std::vector<double>>{{1, 2}, {}});
   EXPECT_EQ(list.list()[0].list()[1].double_value(), 2);
@@ -86,6 +86,14 @@ TEST(Value, SnapshotDoesNotChangeWithTheOriginal) {
   const Value::List& list = snapshot.map().Find("a")->list();
   EXPECT_EQ(static_cast<const float*>(list[0].tensor().view.data())[0], 1);
   EXPECT_EQ(list[1].int_value(), 3);
+}
+
+TEST(TypeId, IsEqualForOneTypeAlone) {
+  struct Local {};
+  EXPECT_EQ(TypeId::Of<std::vector<Local>>(), TypeId::Of<std::vector<Local>>());
+  EXPECT_FALSE(TypeId::Of<Local>() == TypeId::Of<std::vector<Local>>());
+  EXPECT_EQ(TypeId::Of<int>().name(), "int");
+  EXPECT_EQ(Value::Object(Local()).object().type, TypeId::Of<Local>());
 }
 
 }  // namespace

@@ -24,6 +24,8 @@
 
 namespace ott {
 
+class NcclCommunicator;  // nccl_communicator.h
+
 // How values are combined. A NaN on any rank makes the result NaN.
 enum class Reduction : uint8_t { kSum, kMin, kMax };
 
@@ -112,6 +114,9 @@ class Communicator {
   // Ranks that give the same color form a group of their own, ordered by key and then by rank here. It shares
   // nothing with this communicator but the way the bytes travel, and may outlive it.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key, Deadline deadline) = 0;
+
+  // This communicator if it is one over NCCL, else null.
+  virtual NcclCommunicator* nccl() { return nullptr; }
 };
 
 }  // namespace ott

@@ -79,6 +79,8 @@ class NcclCommunicator : public Communicator {
   // In place. REQUIRES: as of AllReduceOnDevice
   virtual absl::Status BroadcastOnDevice(int root, void* bytes, int64_t num_bytes, void* stream,
                                          Deadline deadline) = 0;
+
+  NcclCommunicator* nccl() final { return this; }
 };
 
 // Collective over control's ranks, which must each have a device of their own. Gathers once, which connects

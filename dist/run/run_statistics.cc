@@ -65,7 +65,7 @@ std::unique_ptr<whatif::IterationSampler> MakeIterationSampler(const RunFrame& f
 
 // Connects NCCL by a first gather, which waits for all ranks. Null where statistics are gathered by messages.
 absl::StatusOr<NcclCommunicator*> ConnectToGather(const RunFrame& frame) {
-  auto* const nccl = dynamic_cast<NcclCommunicator*>(&frame.ranks);
+  NcclCommunicator* const nccl = frame.ranks.nccl();
   if (nccl == nullptr) return nullptr;
   const Deadline deadline = frame.NextDeadline();
   absl::Status gathered = nccl->BeginGather("", /*all_wait=*/true, deadline);

@@ -53,7 +53,7 @@ int FirstRank(const Selection& selection, int world_size) {
 
 CrossCheck::Collectives CollectivesOf(Communicator& ranks) {
   CrossCheck::Collectives by_nccl;
-  auto* const nccl = dynamic_cast<NcclCommunicator*>(&ranks);
+  NcclCommunicator* const nccl = ranks.nccl();
   if (nccl == nullptr) return by_nccl;
   by_nccl.are_equal = [nccl](absl::Span<const uint64_t> words, Deadline deadline) {
     return nccl->AreEqual(words, deadline);
