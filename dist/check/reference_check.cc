@@ -55,6 +55,7 @@ void AddError(const std::string& path, const TensorComparison& comparison, Cross
   if (!comparison.has_figures()) {
     error.set_problem(absl::StrCat(std::string(Name(comparison.status)),
                                    comparison.detail.empty() ? "" : ": ", comparison.detail));
+    if (!IsDifference(comparison.status)) error.set_is_unknown(true);
     return;
   }
   if (comparison.max_abs_error) error.set_max_abs_error(comparison.max_abs_error->error);
@@ -145,7 +146,9 @@ absl::StatusOr<ReferenceCheck> ReferenceCheck::Create(const CrossCheckConfig& co
         absl::StrCat("cross_check: reference_ranks: ", config.reference_ranks_size(), " entries for ",
                      world_size, " ranks; one for each, or one for all"));
   }
-  OTT_ASSIGN_OR_RETURN(TensorSelection selection, TensorSelection::Create(config, meshes));
+  CrossCheckConfig of_latest = config;
+  if (!config.reference_run().empty()) of_latest.set_reference_run(LatestAttempt(config.reference_run()));
+  OTT_ASSIGN_OR_RETURN(TensorSelection selection, TensorSelection::Create(of_latest, meshes));
   CompareOptions options;
   // The other cores are the other ranks'.
   options.tensors.num_threads = 1;

@@ -25,7 +25,8 @@ namespace ott {
 class ReferenceCheck {
  public:
   // INVALID_ARGUMENT for tolerances, ranks or shards that make no sense; the error of a file of tolerances.
-  // What cannot be compared with is a verdict of Check().
+  // What cannot be compared with is a verdict of Check(). Of a reference that was started several times, the
+  // latest start counts.
   static absl::StatusOr<ReferenceCheck> Create(const CrossCheckConfig& config, const RankMeshes& meshes);
 
   // Whether there is a reference.

@@ -1,15 +1,18 @@
 #include "ott/dist/directory/run_directory.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <string_view>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/base/text_table.h"
 
 namespace ott {
 namespace {
@@ -143,6 +146,38 @@ absl::StatusOr<std::string> ClaimRunDirectory(const std::string& run_dir, const 
 
 std::vector<int> ListAttempts(const std::string& run_dir) {
   return ListNumbered<int>(run_dir, kAttemptPrefix).value_or(std::vector<int>());
+}
+
+std::string LatestAttempt(const std::string& run_dir) {
+  constexpr absl::string_view kFirst = "/attempt_1";
+  if (absl::EndsWith(run_dir, kFirst) && !PathExists(run_dir)) {
+    return run_dir.substr(0, run_dir.size() - kFirst.size());
+  }
+  const std::vector<int> attempts = ListAttempts(run_dir);
+  return AttemptDirectory(run_dir, attempts.empty() ? 1 : attempts.back());
+}
+
+void SayLatestAttempt(const char* command, const std::string& run_dir) {
+  const std::string latest = LatestAttempt(run_dir);
+  if (latest.size() <= run_dir.size()) return;
+  std::fprintf(stderr,
+               "ott %s: %s was started %zu times: this is of the latest, %s; %s/attempt_1 is the first\n",
+               command, EscapeControlCharacters(run_dir).c_str(), ListAttempts(run_dir).size() + 1,
+               EscapeControlCharacters(latest).c_str(), EscapeControlCharacters(run_dir).c_str());
+}
+
+bool IsSameRun(const std::string& a, const std::string& b) {
+  const auto is_one = [](const std::string& x, const std::string& y) {
+    std::error_code error;
+    return x == y || std::filesystem::equivalent(x, y, error);
+  };
+  if (is_one(a, b)) return true;
+  const std::vector<int> ranks = ListRanks(a).value_or(std::vector<int>());
+  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return is_one(RankDirectory(a, rank), RankDirectory(b, rank)) ||
+           is_one(DumpsDirectory(a, rank), DumpsDirectory(b, rank)) ||
+           is_one(OpLogPath(a, rank), OpLogPath(b, rank));
+  });
 }
 
 bool IsRunDirectory(const std::string& dir) {

@@ -55,6 +55,16 @@ absl::StatusOr<std::string> ClaimRunDirectory(const std::string& run_dir, const 
 // The numbers N of run_dir/attempt_N, ascending.
 std::vector<int> ListAttempts(const std::string& run_dir);
 
+// The directory of the latest start of a job: run_dir/attempt_N with the largest N, run_dir itself if there
+// is none. run_dir/attempt_1 is its first start.
+std::string LatestAttempt(const std::string& run_dir);
+// Says on standard error, for `ott COMMAND`, which start of a job is looked at if there are several.
+void SayLatestAttempt(const char* command, const std::string& run_dir);
+
+// Whether both are one run, by whatever names: one folder, or folders of which one links to a rank of the
+// other, to its dumps or to its log of operations.
+bool IsSameRun(const std::string& a, const std::string& b);
+
 // NOT_FOUND if there is no run.json, DATA_LOSS if it is damaged or its world size is not in [1,
 // kMaxWorldSize].
 absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir);

@@ -57,6 +57,41 @@ TEST_F(RunDirectoryTest, AStartAnewGetsAnAttemptOfItsOwn) {
   EXPECT_TRUE(ReadRunInfo(run_dir_ + "/attempt_4").ok());
 }
 
+TEST_F(RunDirectoryTest, OfSeveralStartsTheLatestIsLookedAt) {
+  EXPECT_EQ(LatestAttempt(run_dir_), run_dir_);
+  for (int start = 1; start <= 11; ++start) ASSERT_TRUE(ClaimRunDirectory(run_dir_, InfoFrom(0)).ok());
+  EXPECT_EQ(LatestAttempt(run_dir_), run_dir_ + "/attempt_11");
+  EXPECT_EQ(LatestAttempt(run_dir_ + "/attempt_2"), run_dir_ + "/attempt_2");
+  EXPECT_EQ(LatestAttempt(run_dir_ + "/attempt_1"), run_dir_);
+  testing::internal::CaptureStderr();
+  SayLatestAttempt("compare", run_dir_ + "/attempt_2");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  SayLatestAttempt("compare", run_dir_);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "ott compare: " + run_dir_ + " was started 11 times: this is of the latest, " + run_dir_ +
+                "/attempt_11; " + run_dir_ + "/attempt_1 is the first\n");
+}
+
+TEST_F(RunDirectoryTest, ARunThatLinksToAnothersRanksIsThatRun) {
+  const std::string a = run_dir_ + "/a";
+  const std::string b = run_dir_ + "/b";
+  const auto link = [&](const std::string& from, const std::string& to) {
+    std::filesystem::remove_all(b);
+    std::filesystem::create_directories(std::filesystem::path(to).parent_path());
+    std::filesystem::create_directory_symlink(from, to);
+  };
+  std::filesystem::create_directories(DumpsDirectory(a, 0));
+  std::filesystem::create_directories(DumpsDirectory(b, 0));
+  EXPECT_TRUE(IsSameRun(a, a + "/."));
+  EXPECT_FALSE(IsSameRun(a, b));
+  EXPECT_FALSE(IsSameRun(a, run_dir_ + "/nothing"));
+  link(RankDirectory(a, 0), RankDirectory(b, 0));
+  EXPECT_TRUE(IsSameRun(a, b));
+  link(DumpsDirectory(a, 0), DumpsDirectory(b, 0));
+  EXPECT_TRUE(IsSameRun(a, b));
+}
+
 TEST_F(RunDirectoryTest, AResumedRunGoesOnInTheLatestDirectoryOfItsJob) {
   EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(1000)), run_dir_);
   EXPECT_EQ(*ClaimRunDirectory(run_dir_, InfoFrom(2000)), run_dir_);

@@ -26,12 +26,6 @@ struct HangFlags {
   double after_seconds = 0;
 };
 
-// Of a run that was started again, its latest start.
-std::string LatestStart(const std::string& dir) {
-  const std::vector<int> attempts = IsRunDirectory(dir) ? ListAttempts(dir) : std::vector<int>();
-  return attempts.empty() ? dir : absl::StrCat(dir, "/attempt_", attempts.back());
-}
-
 // Sets *after_seconds to what it was configured with, if it was.
 absl::StatusOr<JobState> ReadJob(const std::string& dir, double* after_seconds) {
   if (!IsRunDirectory(dir)) return ReadTorchDumps(dir);
@@ -44,7 +38,7 @@ absl::StatusOr<JobState> ReadJob(const std::string& dir, double* after_seconds) 
 
 absl::StatusOr<int> RunHang(const HangFlags& flags) {
   HangOptions options;
-  const std::string dir = LatestStart(flags.dir);
+  const std::string dir = IsRunDirectory(flags.dir) ? LatestAttempt(flags.dir) : flags.dir;
   OTT_ASSIGN_OR_RETURN(const JobState job, ReadJob(dir, &options.after_seconds));
   if (flags.after_seconds > 0) options.after_seconds = flags.after_seconds;
   HangVerdict verdict = DiagnoseHang(job, options);

@@ -10,6 +10,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/tolerance_file.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/answer.h"
 #include "ott/questions/right/calibrate/calibrate.h"
 #include "tools/exit_code.h"
@@ -30,6 +31,7 @@ absl::StatusOr<std::string> CalibrateTo(const CalibrateFlags& flags) {
 }
 
 absl::StatusOr<int> RunCalibrate(const CalibrateFlags& flags) {
+  for (const std::string& run : flags.runs) SayLatestAttempt("calibrate", run);
   OTT_ASSIGN_OR_RETURN(const std::string text, CalibrateTo(flags));
   std::fputs(text.c_str(), stdout);
   return kExitGood;

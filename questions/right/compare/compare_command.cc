@@ -13,6 +13,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/tolerance_file.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/answer.h"
 #include "ott/questions/right/compare/compare_runs.h"
 #include "ott/questions/right/compare/runs_report.h"
@@ -80,6 +81,7 @@ Answer::Finding FindingOfVerdict(Verdict verdict) {
 }
 
 absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
+  for (const std::string& run : {flags.reference, flags.current}) SayLatestAttempt("compare", run);
   OTT_ASSIGN_OR_RETURN(const RunsComparison comparison, Compare(flags));
   if (!flags.output.empty()) {
     OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, Report(comparison, flags.format)));

@@ -228,8 +228,11 @@ const DumpSummary* RunsComparison::first_divergence() const {
   return first;
 }
 
-absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
+absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
+                                           const std::string& current_given,
                                            const CompareRunsOptions& options) {
+  const std::string reference = LatestAttempt(reference_given);
+  const std::string current = LatestAttempt(current_given);
   OTT_ASSIGN_OR_RETURN(const Kind kind, KindOf(reference));
   OTT_ASSIGN_OR_RETURN(const Kind current_kind, KindOf(current));
   if (kind != current_kind) {
@@ -255,9 +258,10 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const s
       OTT_RETURN_IF_ERROR(CompareRunDirectories(options, &result));
       break;
   }
-  std::error_code error;
-  if (std::filesystem::equivalent(reference, current, error)) {
-    result.problems.push_back("both are the same folder: nothing was compared with anything else");
+  if (IsSameRun(reference, current)) {
+    result.problems.push_back(
+        "both are the same folder, or one links to the other: nothing was compared with "
+        "anything else");
   }
   const bool is_empty = std::all_of(result.dumps.begin(), result.dumps.end(),
                                     [](const DumpSummary& dump) { return dump.num_tensors == 0; });

@@ -62,7 +62,8 @@ struct CompareRunsOptions {
 };
 
 // Two run directories, two folders of dumps (<count>/), or two dumps. INVALID_ARGUMENT if they are not of one
-// kind, NOT_FOUND if one is none of these.
+// kind, NOT_FOUND if one is none of these. Of a run that was started several times, the latest start
+// (LatestAttempt() in ott/dist/directory/run_directory.h); RunsComparison says which.
 absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
                                            const CompareRunsOptions& options = {});
 

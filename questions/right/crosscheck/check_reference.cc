@@ -15,15 +15,16 @@
 #include "ott/questions/right/crosscheck/error_trend.h"
 
 namespace ott::crosscheck {
-absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const std::string& run_dir,
-                                                                        const CrossCheckConfig& config) {
+absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const std::string& run,
+                                                                        const CrossCheckConfig& given) {
+  const std::string run_dir = LatestAttempt(run);
+  CrossCheckConfig config = given;
+  config.set_reference_run(LatestAttempt(given.reference_run()));
   OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(run_dir));
   OTT_ASSIGN_OR_RETURN(const RunInfo reference, ReadRunInfo(config.reference_run()));
   OTT_ASSIGN_OR_RETURN(const RankMeshes meshes, RankMeshes::Create(info.config().mesh(), info.world_size()));
   OTT_ASSIGN_OR_RETURN(const ReferenceCheck check, ReferenceCheck::Create(config, meshes));
-  std::error_code error;
-  if (config.reference_ranks().empty() &&
-      std::filesystem::equivalent(run_dir, config.reference_run(), error)) {
+  if (config.reference_ranks().empty() && IsSameRun(run_dir, config.reference_run())) {
     return absl::InvalidArgumentError(
         absl::StrCat(run_dir, ": would be compared with itself, which always agrees"));
   }

@@ -71,8 +71,9 @@ std::vector<CrossCheckVerdict> CheckRank(CrossCheck& check, const std::string& r
 
 }  // namespace
 
-absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::string& run_dir,
+absl::StatusOr<std::vector<CrossCheckVerdict>> CheckReplicasOfRun(const std::string& run,
                                                                   const CrossCheckConfig& config) {
+  const std::string run_dir = LatestAttempt(run);
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::set<int64_t> iterations;
   for (const int rank : ranks) AddDumpedIterations(run_dir, rank, &iterations);

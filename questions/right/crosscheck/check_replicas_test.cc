@@ -85,6 +85,68 @@ TEST_F(CheckReplicasOfRunTest, ARankWhoseManifestIsLostIsNotBlamed) {
   EXPECT_THAT((*verdicts)[0].missing_ranks(), ElementsAre(2));
 }
 
+// Tensors of which no elements were dumped are as different as they were in the run.
+TEST_F(CheckReplicasOfRunTest, StatisticsAndImagesAreComparedByTheirDigests) {
+  for (const DumpFormat format : {DumpFormat::kStatistics, DumpFormat::kImageI}) {
+    for (int rank = 0; rank < 3; ++rank) {
+      // The same statistics and the same image: two that are neither least nor largest are close.
+      const float data[] = {0, 10, rank == 1 ? 5.001f : 5.0f, 1};
+      const Value tree = ValueMap{{"weights", TensorView(data, {2, 2})}};
+      DumpContents contents;
+      contents.tensors = {&tree, [&](std::string_view) { return format; }};
+      for (const int iteration : {0, 10}) {
+        std::filesystem::remove_all(Dump(rank, iteration));
+        ASSERT_TRUE(WriteDump(Dump(rank, iteration), contents).ok());
+      }
+    }
+    const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
+    ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+    EXPECT_EQ((*verdicts)[0].outcome(), DIFFERENT) << Name(format);
+    EXPECT_EQ((*verdicts)[0].tensor(), "weights");
+    EXPECT_THAT((*verdicts)[0].culprit_ranks(), ElementsAre(1));
+  }
+  // Without a digest, equal images tell nothing.
+  for (int rank = 0; rank < 3; ++rank) std::filesystem::remove(Dump(rank, 0) + "/manifest.json");
+  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights*"));
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  EXPECT_EQ((*verdicts)[0].outcome(), NOT_COMPARED);
+  EXPECT_THAT((*verdicts)[0].reason(), HasSubstr("image without a digest"));
+}
+
+TEST_F(CheckReplicasOfRunTest, NumbersAndTextsAreReplicas) {
+  for (int rank = 0; rank < 3; ++rank) {
+    const Value tree = ValueMap{{"rate", rank == 2 ? 0.2 : 0.1}, {"schedule", "cosine"}};
+    DumpContents contents;
+    contents.tensors.tree = &tree;
+    std::filesystem::remove_all(Dump(rank, 0));
+    ASSERT_TRUE(WriteDump(Dump(rank, 0), contents).ok());
+  }
+  const auto verdicts = CheckReplicasOfRun(run_, Replicated("*"));
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  EXPECT_EQ((*verdicts)[0].outcome(), DIFFERENT);
+  EXPECT_EQ((*verdicts)[0].num_tensors(), 2);
+  EXPECT_EQ((*verdicts)[0].tensor(), "rate");
+  EXPECT_THAT((*verdicts)[0].culprit_ranks(), ElementsAre(2));
+}
+
+TEST_F(CheckReplicasOfRunTest, OfSeveralStartsTheLatestIsChecked) {
+  std::filesystem::create_directories(run_ + "/attempt_2");
+  for (int rank = 0; rank < 3; ++rank) {
+    std::filesystem::rename(RankDirectory(run_, rank), RankDirectory(run_ + "/attempt_2", rank));
+    const Value tree = ValueMap{{"weights", 0.5}};
+    DumpContents contents;
+    contents.tensors.tree = &tree;
+    std::filesystem::create_directories(DumpsDirectory(run_, rank));
+    ASSERT_TRUE(WriteDump(Dump(rank, 10), contents).ok());
+  }
+  const auto verdicts = CheckReplicasOfRun(run_, Replicated("weights"));
+  ASSERT_TRUE(verdicts.ok()) << verdicts.status();
+  EXPECT_EQ(verdicts->back().outcome(), DIFFERENT);
+  const auto first = CheckReplicasOfRun(run_ + "/attempt_1", Replicated("weights"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->back().outcome(), BITWISE_EQUAL);
+}
+
 TEST_F(CheckReplicasOfRunTest, ARunJsonThatCannotBeReadIsNoPass) {
   std::filesystem::create_directories(run_ + "/run.json");
   EXPECT_THAT(std::string(CheckReplicasOfRun(run_, Replicated("own")).status().message()),

@@ -46,7 +46,7 @@ absl::StatusOr<CrossCheckConfig> MakeConfig(const CrosscheckFlags& flags) {
   if (!flags.config.empty()) {
     OTT_ASSIGN_OR_RETURN(const Config loaded, LoadConfig(flags.config));
     config = loaded.cross_check();
-  } else if (const absl::StatusOr<RunInfo> info = ReadRunInfo(CheckedRun(flags)); info.ok()) {
+  } else if (const absl::StatusOr<RunInfo> info = ReadRunInfo(LatestAttempt(CheckedRun(flags))); info.ok()) {
     config = info->config().cross_check();
   }
   if (!flags.replicated.empty()) {
@@ -130,6 +130,7 @@ absl::StatusOr<int> RunLayoutCheck(const CrosscheckFlags& flags) {
 }
 
 absl::StatusOr<int> RunCrosscheck(const CrosscheckFlags& flags) {
+  for (const std::string& run : {flags.run, flags.current}) SayLatestAttempt("crosscheck", run);
   if (!flags.layout.empty()) return RunLayoutCheck(flags);
   OTT_ASSIGN_OR_RETURN(const std::vector<CrossCheckVerdict> verdicts, Check(flags));
   std::string text;

@@ -27,8 +27,9 @@ struct LayoutRun {
   RunRules rules;
 };
 
-absl::StatusOr<LayoutRun> MakeRun(const char* name, const std::string& dir, RunLayout layout,
+absl::StatusOr<LayoutRun> MakeRun(const char* name, const std::string& run, RunLayout layout,
                                   const Layout& of_both) {
+  const std::string dir = LatestAttempt(run);
   OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(dir));
   layout.mutable_tensors()->MergeFrom(of_both.tensors());
   const DeviceMesh mesh = info.config().mesh().empty() ? DeviceMesh() : info.config().mesh(0);
@@ -139,6 +140,10 @@ absl::StatusOr<std::vector<LayoutVerdict>> CheckLayout(const std::string& a_dir,
                                                        const Layout& layout, const LayoutOptions& options) {
   OTT_ASSIGN_OR_RETURN(const LayoutRun a, MakeRun("a", a_dir, layout.a(), layout));
   OTT_ASSIGN_OR_RETURN(const LayoutRun b, MakeRun("b", b_dir, layout.b(), layout));
+  if (IsSameRun(a.dir, b.dir) && layout.a().SerializeAsString() == layout.b().SerializeAsString()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(b.dir, ": would be compared with itself, which always agrees"));
+  }
   std::set<int64_t> iterations;
   for (const LayoutRun* const run : {&a, &b}) {
     for (int rank = 0; rank < run->rules.mesh.num_ranks(); ++rank) {
