@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -102,12 +101,6 @@ void AddWhatIsNotKnown(const std::vector<Compared>& compared, OriginVerdict* ver
   }
 }
 
-// Whether both are the same folder, by whatever names.
-bool IsSameRun(const std::string& a, const std::string& b) {
-  std::error_code error;
-  return a == b || std::filesystem::equivalent(a, b, error);
-}
-
 absl::StatusOr<std::vector<Compared>> Align(const RunLogs& reference, const RunLogs& current,
                                             const RunLogs* perturbed,
                                             const std::vector<std::pair<int, int>>& ranks) {
@@ -160,7 +153,7 @@ absl::StatusOr<std::vector<Compared>> Align(const RunLogs& reference, const RunL
 // The first of the ranks with a candidate, in iteration and place in the log; null: none has.
 const Compared* FirstOf(const std::vector<Compared>& compared) {
   const auto place = [](const Compared& rank) {
-    return std::make_pair(rank.candidate->iteration, rank.candidate->position);
+    return std::make_pair(rank.candidate->found_in, rank.candidate->position);
   };
   const Compared* first = nullptr;
   for (const Compared& rank : compared) {
@@ -232,12 +225,13 @@ void Fill(const Candidate& candidate, const RunLogs& reference, const RunLogs& c
   verdict->set_relative_difference(candidate.difference);
   verdict->set_estimated(true);
   verdict->set_explained(candidate.explained);
+  verdict->set_of_increment(candidate.of_increment);
   verdict->set_input_difference(candidate.input_difference);
   verdict->set_in_one_run_only(candidate.tensor_b < 0);
   verdict->set_collective(candidate.op->definition().role == OpRole::kCollective);
   verdict->set_detail(ValidUtf8(candidate.detail));
   verdict->set_last_written_by(candidate.last_written_by);
-  if (candidate.tensor_a < 0) return;
+  if (candidate.tensor_a < 0 || candidate.of_increment) return;
   const OpPair& pair = rank.aligned.pairs[candidate.pair];
   const auto elements =
       CompareKept(KeptTensor{OpTensorsDirectory(reference.run_dir, rank.rank_a), candidate.iteration,
@@ -311,15 +305,24 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
   return verdict;
 }
 
-absl::StatusOr<OriginVerdict> FindOrigin(const std::string& reference, const std::string& current,
-                                         const std::string& perturbed,
+absl::StatusOr<OriginVerdict> FindOrigin(const std::string& reference_run, const std::string& current_run,
+                                         const std::string& perturbed_run,
                                          const std::vector<std::pair<int, int>>& ranks) {
+  const std::string reference = LatestAttempt(reference_run);
+  const std::string current = LatestAttempt(current_run);
+  const std::string perturbed = perturbed_run.empty() ? "" : LatestAttempt(perturbed_run);
   const bool is_same_run = IsSameRun(reference, current);
   if (is_same_run &&
       std::all_of(ranks.begin(), ranks.end(), [](const auto& r) { return r.first == r.second; })) {
     return absl::InvalidArgumentError(absl::StrCat(
         current,
         ": would be compared with itself, which always agrees; give another run, or two ranks of it"));
+  }
+  for (const std::string& run : {reference, current}) {
+    if (perturbed.empty() || !IsSameRun(run, perturbed)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        perturbed, ": is ", run, ", and explains whatever differs or nothing; --perturbed is a run ",
+        "of its own, of the reference's program with `perturb {}`"));
   }
   OTT_ASSIGN_OR_RETURN(const RunLogs a, ReadRunLogs(reference));
   std::optional<RunLogs> b;

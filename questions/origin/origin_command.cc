@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/origin/origin.h"
 #include "ott/questions/origin/origin_answer.h"
 #include "ott/questions/origin/origin_text.h"
@@ -48,6 +49,9 @@ const char* DescribeRepetition(const OriginVerdict& verdict) {
 }
 
 absl::StatusOr<int> RunOrigin(const OriginFlags& flags) {
+  for (const std::string& run : {flags.reference, flags.current, flags.perturbed}) {
+    if (!run.empty()) SayLatestAttempt("origin", run);
+  }
   OTT_ASSIGN_OR_RETURN(const OriginVerdict verdict, Find(flags));
   const Answer answer = AnswerOrigin(verdict);
   std::fputs((flags.format == "json" ? AnswerToJsonText(answer) : FormatOrigin(verdict)).c_str(), stdout);

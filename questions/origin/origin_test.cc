@@ -408,8 +408,9 @@ TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRun
   EXPECT_EQ(verdict->operation(), "scale") << FormatOrigin(*verdict);
   EXPECT_EQ(verdict->num_not_judged(), 0);
 
-  // A perturbed run that is the reference tells nothing, which is no pass.
-  const auto untold = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/a");
+  // A perturbed run in which nothing differs tells nothing, which is no pass.
+  write("not_perturbed", 10, 30, 20, 60);
+  const auto untold = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/not_perturbed");
   ASSERT_TRUE(untold.ok()) << untold.status();
   EXPECT_EQ(untold->kind(), OriginVerdict::UNKNOWN) << FormatOrigin(*untold);
   EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("2 outputs could not be judged")));
@@ -482,6 +483,10 @@ TEST_F(OriginOfHandWrittenLogs, ARunIsNotComparedWithItself) {
   for (const char* const name : {"/a", "/a/.", "/a/../a"}) {
     const std::string same = dir_ + name;
     EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", same, "").status().message()), HasSubstr("with itself"));
+    EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", dir_ + "/b", same).status().message()),
+                HasSubstr("explains whatever differs or nothing"));
+    EXPECT_THAT(std::string(FindOrigin(dir_ + "/b", dir_ + "/a", same).status().message()),
+                HasSubstr("explains whatever differs or nothing"));
     EXPECT_THAT(std::string(FindOrigin(dir_ + "/a", same, "", {{0, 0}}).status().message()),
                 HasSubstr("with itself"));
   }

@@ -29,7 +29,8 @@ std::string DescribeRanks(const OriginVerdict& verdict) {
 
 // What differs, and by how many times what is explained.
 std::string DescribeDifference(const OriginVerdict& verdict) {
-  std::string text = absl::StrCat(EscapeControlCharacters(verdict.tensor()), " differs ",
+  std::string text = absl::StrCat(verdict.of_increment() ? "what it adds to " : "",
+                                  EscapeControlCharacters(verdict.tensor()), " differs ",
                                   FormatRelative(verdict.relative_difference()));
   if (verdict.estimated() && std::isfinite(verdict.relative_difference())) text += " (estimated)";
   if (verdict.kind() == OriginVerdict::INPUT && verdict.explained() == 0) return text;

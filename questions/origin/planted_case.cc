@@ -32,12 +32,7 @@ bool IsTruth(const OriginVerdict& verdict, const SimulatedTraining& training) {
   const bool is_operation = std::find(truth.operations.begin(), truth.operations.end(),
                                       verdict.operation()) != truth.operations.end();
   if (!is_operation || (!truth.module.empty() && verdict.module() != truth.module)) return false;
-  // What is not updated shows in the next iteration.
-  const int64_t late = training.fault == Fault::kSkippedUpdate ? 1 : 0;
-  if (verdict.iteration() < training.fault_iteration ||
-      verdict.iteration() > training.fault_iteration + late) {
-    return false;
-  }
+  if (verdict.iteration() != training.fault_iteration) return false;
   return truth.one_rank ? verdict.ranks_size() == 1 && verdict.ranks(0) == 1
                         : verdict.ranks_size() == training.num_ranks;
 }
@@ -60,6 +55,7 @@ PlantedResult RunPlanted(const std::string& dir, const PlantedCase& planted) {
     training.perturb_ulps = 0;
   }
   training.fault = planted.fault;
+  training.fault_size = planted.size;
   if (planted.other_order) training.order = AnotherOrder(planted.seed);
   std::error_code error;
   std::filesystem::remove_all(runs + "/current", error);

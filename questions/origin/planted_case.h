@@ -25,6 +25,8 @@ struct PlantedCase {
   bool perturbed = true;
   // SimulatedTraining::not_logged.
   std::vector<std::string> not_logged;
+  // SimulatedTraining::fault_size.
+  double size = 2;
 };
 
 struct PlantedResult {

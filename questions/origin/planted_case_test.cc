@@ -41,6 +41,19 @@ TEST(Origin, AFaultIsFoundAmongSumsInAnotherOrder) {
   }
 }
 
+TEST(Origin, SmallFaultsAreFoundAmongSumsInAnotherOrder) {
+  for (int f = kNumFaults + 1; f <= kNumFaults + kNumSizedFaults; ++f) {
+    for (const double size : {1.05, 1.15}) {
+      const PlantedResult result = RunPlanted(
+          Dir(), {DType::kFloat32, static_cast<Fault>(f), 3, /*other_order=*/true, true, {}, size});
+      ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+      EXPECT_TRUE(result.found) << TruthOf(static_cast<Fault>(f)).description << ", " << size
+                                << " times: " << result.verdict->verdict();
+      EXPECT_GT(result.verdict->relative_difference(), result.verdict->explained());
+    }
+  }
+}
+
 TEST(Origin, SumsInAnotherOrderAreNoFinding) {
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16, DType::kFloat8E4M3}) {
     for (uint64_t seed = 1; seed <= 4; ++seed) {

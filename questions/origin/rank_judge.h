@@ -26,8 +26,11 @@ inline constexpr double kSafety = 8;
 
 struct Candidate {
   OriginVerdict::Kind kind = OriginVerdict::OPERATION;
-  int64_t iteration = 0;
-  // Among the pairs of its iteration.
+  // Of the operation to name.
+  int64_t iteration = -1;
+  // In which the difference was found, and where among its pairs. What an operation made that only one run
+  // has is found where it is read.
+  int64_t found_in = 0;
   size_t position = 0;
   // Of AlignedOps::pairs, from which it spreads.
   size_t pair = 0;
@@ -41,6 +44,8 @@ struct Candidate {
   double difference = 0;
   double input_difference = 0;
   double explained = 0;
+  // These are of what an update adds to the tensor, over its norm.
+  bool of_increment = false;
   // What is wrong where that is no computation: an operation that is missing, a value that is stale.
   std::string detail;
   std::string last_written_by;
@@ -113,10 +118,17 @@ class RankJudge {
               double difference, size_t first_of_iteration);
   // The input that an update changed into this output; -1: none.
   static int InputUpdated(const LoggedOp& op, int output);
-  // How far an update's output may be off, of its norm, since what it adds jumps in a few elements.
-  double StepAllowance(const LoggedOp& a, int output) const;
-  // Whether what an update adds to its parameter is further off than its other inputs explain.
-  bool IncrementDiffers(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output) const;
+  // How far an update's output may be off, of its norm, since what it adds jumps in so many elements.
+  double StepAllowance(const LoggedOp& a, int output, double num_steps) const;
+  // How far what an update adds to its parameter is off, over its norm, and how far its other inputs explain;
+  // nothing for other outputs, and where the perturbed run does not tell.
+  struct Excess {
+    double difference = 0;
+    double explained = 0;
+    double times() const { return explained > 0 ? difference / explained : 0; }
+  };
+  std::optional<Excess> ExcessOfIncrement(const OpPair& pair, const TensorPair& tensor,
+                                          const RoundedOutput& output) const;
   RoundedOutput OutputOf(const OpPair& pair, const TensorPair& tensor) const;
   // Why an input differs of which no pair of operations made both values.
   Candidate ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a, int64_t writer_b,

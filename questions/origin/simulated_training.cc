@@ -24,6 +24,7 @@ constexpr int kClasses = 12;
 constexpr int kMicrobatches = 2;
 constexpr float kLearningRate = 1e-3f;
 constexpr float kDropout = 0.1f;
+constexpr char kBiasWithAnotherRate[] = "fc1.bias";
 
 // What all ranks do, in step.
 class Network {
@@ -74,6 +75,8 @@ class Network {
 
  private:
   bool Has(Fault fault) const { return training_.fault == fault && iteration_ >= training_.fault_iteration; }
+  // What the fault makes a number larger by.
+  float SizeOf(Fault fault) const { return Has(fault) ? static_cast<float>(training_.fault_size) : 1; }
   bool HasOnRank1(Fault fault, const Rank& rank) const { return Has(fault) && rank.rank() == 1; }
 
   absl::Status MakeParameters() {
@@ -335,7 +338,9 @@ class Network {
                  for (int j = 0; j < kClasses; ++j) {
                    const float target = j == static_cast<int>(rank.labels.at(i, 0)) ? 1 : 0;
                    of_logits.at(i, j) =
-                       RoundTo((rank.probabilities.at(i, j) - target) * rank.mask.at(i, 0) / tokens, narrow_);
+                       RoundTo(SizeOf(Fault::kLossScale) * (rank.probabilities.at(i, j) - target) *
+                                   rank.mask.at(i, 0) / tokens,
+                               narrow_);
                  }
                }
                return {{"logits", &of_logits}};
@@ -417,7 +422,8 @@ class Network {
         rank->Run({"average", name, "reduce"}, {{"gradient", &gradient}}, [&]() -> std::vector<Named> {
           const bool twice = name == "fc2.weight" && Has(Fault::kScaledTwiceByWorldSize);
           const auto divisor = static_cast<float>(twice ? num_ranks * num_ranks : num_ranks);
-          for (float& value : gradient.data) value /= divisor;
+          const float scale = name == "fc2.weight" ? SizeOf(Fault::kGradientScale) : 1;
+          for (float& value : gradient.data) value *= scale / divisor;
           return {{"gradient", &gradient}};
         });
       }
@@ -428,34 +434,41 @@ class Network {
     const std::vector<Parameter> before = rank.parameters;
     for (Parameter& parameter : rank.parameters) {
       if (parameter.name == "head.weight" && Has(Fault::kSkippedUpdate)) continue;
-      rank.Run({"adam", parameter.name, "update", OpRole::kUpdate},
-               {{"weight", &parameter.value},
-                {"gradient", &parameter.gradient},
-                {"first_moment", &parameter.first_moment},
-                {"second_moment", &parameter.second_moment}},
-               [&]() -> std::vector<Named> {
-                 Adam(rank, parameter);
-                 return {{"weight", &parameter.value},
-                         {"first_moment", &parameter.first_moment},
-                         {"second_moment", &parameter.second_moment}};
-               });
+      const bool twice = parameter.name == "head.weight" && Has(Fault::kUpdateTwice);
+      for (int times = 0; times < (twice ? 2 : 1); ++times) RunUpdate(rank, parameter);
     }
     rank.stale = before;
   }
 
+  void RunUpdate(Rank& rank, Parameter& parameter) {
+    rank.Run({"adam", parameter.name, "update", OpRole::kUpdate},
+             {{"weight", &parameter.value},
+              {"gradient", &parameter.gradient},
+              {"first_moment", &parameter.first_moment},
+              {"second_moment", &parameter.second_moment}},
+             [&]() -> std::vector<Named> {
+               Adam(rank, parameter);
+               return {{"weight", &parameter.value},
+                       {"first_moment", &parameter.first_moment},
+                       {"second_moment", &parameter.second_moment}};
+             });
+  }
+
   void Adam(const Rank& rank, Parameter& parameter) const {
-    constexpr float kBeta1 = 0.9f;
+    const float beta1 = 1 - SizeOf(Fault::kMomentum) * 0.1f;
     constexpr float kBeta2 = 0.99f;
-    const float rate = HasOnRank1(Fault::kLearningRateOnOneRank, rank) ? 2 * kLearningRate : kLearningRate;
+    float rate = HasOnRank1(Fault::kLearningRateOnOneRank, rank) ? 2 * kLearningRate : kLearningRate;
+    rate *= SizeOf(Fault::kLearningRate);
+    if (parameter.name == kBiasWithAnotherRate) rate *= SizeOf(Fault::kLearningRateOfABias);
     const float epsilon = Has(Fault::kOptimizerEpsilon) ? 1e-3f : 1e-8f;
     const auto step = static_cast<float>(iteration_ + 1);
     for (size_t i = 0; i < parameter.value.data.size(); ++i) {
       const float gradient = parameter.gradient.data[i];
       float& first = parameter.first_moment.data[i];
       float& second = parameter.second_moment.data[i];
-      first = kBeta1 * first + (1 - kBeta1) * gradient;
+      first = beta1 * first + (1 - beta1) * gradient;
       second = kBeta2 * second + (1 - kBeta2) * gradient * gradient;
-      const float m = first / (1 - std::pow(kBeta1, step));
+      const float m = first / (1 - std::pow(beta1, step));
       const float v = second / (1 - std::pow(kBeta2, step));
       parameter.value.data[i] -= rate * m / (std::sqrt(v) + epsilon);
     }
@@ -506,6 +519,19 @@ Truth TruthOf(Fault fault) {
       return {"optimizer's epsilon", {"adam"}, "", OriginVerdict::UPDATE};
     case Fault::kNarrowAccumulation:
       return {"accumulation in bfloat16", {"linear"}, "fc1", OriginVerdict::OPERATION};
+    case Fault::kUpdateTwice:
+      return {"update done twice", {"adam"}, "head.weight", OriginVerdict::UPDATE};
+    case Fault::kLearningRate:
+      return {"learning rate", {"adam"}, "", OriginVerdict::UPDATE};
+    case Fault::kLearningRateOfABias:
+      return {
+          "learning rate of a bias of 64 elements", {"adam"}, kBiasWithAnotherRate, OriginVerdict::UPDATE};
+    case Fault::kMomentum:
+      return {"1 - beta1", {"adam"}, "", OriginVerdict::UPDATE};
+    case Fault::kGradientScale:
+      return {"scale of one gradient", {"average"}, "fc2.weight", OriginVerdict::OPERATION};
+    case Fault::kLossScale:
+      return {"scale of the loss", {"CrossEntropyBackward"}, "", OriginVerdict::OPERATION};
     case Fault::kNone:
       break;
   }

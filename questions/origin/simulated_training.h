@@ -31,8 +31,17 @@ enum class Fault {
   kLossAveragedByMicrobatch,
   kOptimizerEpsilon,
   kNarrowAccumulation,
+  kUpdateTwice,
+  // Of a size.
+  kLearningRate,
+  kLearningRateOfABias,
+  kMomentum,
+  kGradientScale,
+  kLossScale,
 };
-inline constexpr int kNumFaults = 14;
+// Those without a size, from 1 on, and those with one behind them.
+inline constexpr int kNumFaults = 15;
+inline constexpr int kNumSizedFaults = 5;
 
 struct SimulatedTraining {
   // Weights, data and dropout.
@@ -43,6 +52,8 @@ struct SimulatedTraining {
   DType dtype = DType::kFloat32;
   SumOrder order;
   Fault fault = Fault::kNone;
+  // How many times too large what is wrong is, of faults that have a size.
+  double fault_size = 2;
   // The fault is there from this iteration on.
   int fault_iteration = 1;
   // Units in the last place by which weights are moved; 0: none.
