@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/tensor/tensor_statistics.h"
 #include "ott/dist/check/cross_check.pb.h"
@@ -20,18 +21,33 @@
 namespace ott::calibrate {
 namespace {
 
+// Whether nothing of the tensor was dumped that has a tolerance. Adds its name.
+bool CannotCalibrate(const TensorError& error, std::set<std::string>& not_calibrated) {
+  const size_t image = error.tensor().rfind(absl::StrCat(".", kImageName, "."));
+  if (!error.is_unknown() && image == std::string::npos) return false;
+  not_calibrated.insert(error.tensor().substr(0, image));
+  return true;
+}
+
 // More than noise: what is no difference of numbers.
-absl::Status FindProblem(const CrossCheckVerdict& verdict, const std::string& run) {
-  std::string problem = verdict.outcome() == NOT_COMPARED ? verdict.reason() : "";
+absl::Status FindProblem(const CrossCheckVerdict& verdict, const std::string& run,
+                         std::set<std::string>& not_calibrated) {
+  // With a tensor, it is that which could not be compared.
+  std::string problem = verdict.outcome() == NOT_COMPARED && verdict.tensor().empty() ? verdict.reason() : "";
+  bool any_left_out = false;
   for (const TensorError& error : verdict.tensor_errors()) {
     if (!problem.empty()) break;
+    if (CannotCalibrate(error, not_calibrated)) {
+      any_left_out = true;
+      continue;
+    }
     if (!error.problem().empty()) {
       problem = absl::StrCat(error.tensor(), ": ", error.problem());
     } else if (!std::isfinite(error.passing_atol())) {
       problem = absl::StrCat(error.tensor(), ": NaN or infinity in one of them only");
     }
   }
-  if (problem.empty() && verdict.outcome() == DIFFERENT) problem = verdict.reason();
+  if (problem.empty() && verdict.outcome() == DIFFERENT && !any_left_out) problem = verdict.reason();
   if (problem.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(run, " and ", verdict.reference(), ", rank ",
                                                     verdict.rank(), ", iteration ", verdict.iteration(),
@@ -42,7 +58,7 @@ absl::Status FindProblem(const CrossCheckVerdict& verdict, const std::string& ru
 absl::Status AddRoundings(const std::string& dump_dir, int64_t iteration, Noise& noise) {
   OTT_ASSIGN_OR_RETURN(const Dump dump, ReadDump(dump_dir));
   for (const NamedTensor& tensor : ListTensorsAndGrads(dump.tensors, dump.grads ? &*dump.grads : nullptr)) {
-    if (!noise.Has(tensor.path)) continue;
+    if (!noise.Has(tensor.path) || tensor.content != NamedTensor::Content::kElements) continue;
     OTT_ASSIGN_OR_RETURN(const TensorStatistics statistics, ComputeStatistics(tensor.tensor.view));
     const double largest =
         std::max(std::abs(statistics.min.value_or(0)), std::abs(statistics.max.value_or(0)));
@@ -51,7 +67,8 @@ absl::Status AddRoundings(const std::string& dump_dir, int64_t iteration, Noise&
   return absl::OkStatus();
 }
 
-absl::StatusOr<Noise> MeasureNoise(const std::vector<std::string>& runs) {
+absl::StatusOr<Noise> MeasureNoise(const std::vector<std::string>& runs,
+                                   std::set<std::string>& not_calibrated) {
   Noise noise;
   std::vector<std::pair<int, int64_t>> dumps;  // rank and iteration
   for (int first = 0; first < static_cast<int>(runs.size()); ++first) {
@@ -62,10 +79,11 @@ absl::StatusOr<Noise> MeasureNoise(const std::vector<std::string>& runs) {
                            crosscheck::CheckRunAgainstReference(runs[second], config));
       dumps.clear();
       for (const CrossCheckVerdict& verdict : verdicts) {
-        OTT_RETURN_IF_ERROR(FindProblem(verdict, runs[second]));
+        OTT_RETURN_IF_ERROR(FindProblem(verdict, runs[second], not_calibrated));
         noise.AddIteration(verdict.iteration());
         dumps.emplace_back(verdict.rank(), verdict.iteration());
         for (const TensorError& error : verdict.tensor_errors()) {
+          if (CannotCalibrate(error, not_calibrated)) continue;
           noise.Add(error.tensor(), verdict.iteration(), first, second, error.passing_atol());
         }
       }
@@ -78,10 +96,22 @@ absl::StatusOr<Noise> MeasureNoise(const std::vector<std::string>& runs) {
   return noise;
 }
 
-double LargestPart(const std::vector<Noise::LeftOut>& left_out) {
-  double largest = 0;
-  for (const Noise::LeftOut& run : left_out) largest = std::max(largest, run.part);
-  return largest;
+absl::Status CheckOutliers(const std::vector<Noise::LeftOut>& left_out,
+                           const std::vector<std::string>& runs) {
+  std::vector<std::string> outliers;
+  for (const Noise::LeftOut& run : left_out) {
+    if (!run.outlier.has_value()) continue;
+    outliers.push_back(
+        absl::StrCat(runs[run.run], " differs from the others by ",
+                     std::isfinite(run.outlier->part)
+                         ? absl::StrFormat("%.3g times the tolerance that these give", run.outlier->part)
+                         : "what they, equal bit for bit, do not allow",
+                     ", from iteration ", run.outlier->iteration, " on, in ", run.outlier->tensor));
+  }
+  if (outliers.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("no repetitions of one training: ", absl::StrJoin(outliers, "; "),
+                   ". Find out why, or leave it out; where it is right, take more runs of its kind"));
 }
 
 }  // namespace
@@ -89,8 +119,8 @@ double LargestPart(const std::vector<Noise::LeftOut>& left_out) {
 absl::StatusOr<Calibration> Calibrate(const std::vector<std::string>& runs, std::optional<double> factor) {
   OTT_CHECK(runs.size() >= 2) << runs.size() << " runs";
   OTT_CHECK(factor.value_or(1) >= 1) << "factor " << *factor;
-  OTT_ASSIGN_OR_RETURN(const Noise noise, MeasureNoise(runs));
   Calibration result;
+  OTT_ASSIGN_OR_RETURN(const Noise noise, MeasureNoise(runs, result.not_calibrated));
   std::vector<int> counted;
   for (int run = 0; run < static_cast<int>(runs.size()); ++run) {
     const bool is_repeated =
@@ -104,20 +134,19 @@ absl::StatusOr<Calibration> Calibrate(const std::vector<std::string>& runs, std:
         ": all are equal bit for bit, which calibrates nothing. Either any difference is a finding: compare "
         "without tolerances; or take runs that may differ: another build, another order of sums"));
   }
-  double used = factor.value_or(FactorFor(static_cast<int>(counted.size())));
+  const double used = factor.value_or(FactorFor(static_cast<int>(counted.size())));
   if (counted.size() > 2) {
     result.left_out = noise.LeaveOneOut(counted, factor);
-    const double part = LargestPart(result.left_out);
-    result.raised_factor = !factor && part > 1 && std::isfinite(part);
-    if (result.raised_factor) used *= part;
+    OTT_RETURN_IF_ERROR(CheckOutliers(result.left_out, runs));
+    if (!factor) result.raised = Noise::Raised(result.left_out);
     for (Noise::LeftOut& left_out : result.left_out) {
       left_out.run =
           static_cast<int>(std::find(counted.begin(), counted.end(), left_out.run) - counted.begin());
     }
   }
-  result.tolerances = noise.Fit(counted, used);
+  result.tolerances = noise.Fit(counted, used, result.raised);
   for (const std::string& run : result.runs) result.tolerances.add_runs(run);
-  std::tie(result.median_looseness, result.max_looseness) = noise.Looseness(counted, used);
+  std::tie(result.median_looseness, result.max_looseness) = noise.Looseness(counted, used, result.raised);
   return result;
 }
 
@@ -134,6 +163,10 @@ std::string ToText(const Calibration& calibration) {
   for (const std::string& run : calibration.repeated) {
     absl::StrAppend(&text, run, " is another run bit for bit, and says nothing\n");
   }
+  if (!calibration.not_calibrated.empty()) {
+    absl::StrAppend(&text, "without a tolerance, as only statistics or images of them were dumped: ",
+                    absl::StrJoin(calibration.not_calibrated, ", "), "\n");
+  }
   if (calibration.left_out.empty()) {
     return absl::StrCat(text,
                         "two runs cannot show how often that is a false alarm; a third makes tolerances ",
@@ -148,13 +181,12 @@ std::string ToText(const Calibration& calibration) {
   absl::StrAppendFormat(&text,
                         "each run against the tolerances of the others: %d of %d would be a false alarm",
                         num_alarms, calibration.left_out.size());
-  if (!std::isfinite(nearest->part)) {
-    return absl::StrCat(text, "; ", place,
-                        ", in which the others are equal bit for bit: take more runs of its kind\n");
-  }
   absl::StrAppendFormat(&text, "; nearest: %s, %.2g times its tolerance\n", place, nearest->part);
-  if (calibration.raised_factor) {
-    absl::StrAppendFormat(&text, "so the factor is %.2g times that of Student's t\n", nearest->part);
+  if (!calibration.raised.empty()) {
+    const auto most = std::max_element(calibration.raised.begin(), calibration.raised.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    absl::StrAppendFormat(&text, "so the factor of %d tensors is raised, by %.2g times at most, in %s\n",
+                          calibration.raised.size(), most->second, most->first);
   }
   return text;
 }

@@ -17,9 +17,11 @@
 namespace ott::calibrate {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr int kIterations[] = {0, 5, 10, 15};
 
@@ -86,22 +88,85 @@ TEST(Calibrate, ARunThatIsAnotherBitForBitDoesNotCount) {
   EXPECT_DOUBLE_EQ(calibration->tolerances.factor(), FactorFor(2));
 }
 
-TEST(Calibrate, EachRunIsLeftOutInTurn) {
+TEST(Calibrate, EachRunIsLeftOutInTurnAndRaisesTheFactorOfItsTensor) {
   const auto calibration = Calibrate({MakeRun("a", 0, 5, 0.25f), MakeRun("b", 0, 5, 0.5f),
-                                      MakeRun("c", 0, 5, 0.375f), MakeRun("d", 0, 5, 16)});
+                                      MakeRun("c", 0, 5, 0.375f), MakeRun("d", 0, 5, 4)});
   ASSERT_TRUE(calibration.ok()) << calibration.status();
   ASSERT_EQ(calibration->left_out.size(), 4u);
-  EXPECT_TRUE(calibration->raised_factor);
   EXPECT_GT(calibration->left_out[3].part, 1);
-  EXPECT_DOUBLE_EQ(calibration->tolerances.factor(), FactorFor(4) * calibration->left_out[3].part);
+  EXPECT_DOUBLE_EQ(calibration->tolerances.factor(), FactorFor(4));
+  ASSERT_EQ(calibration->tolerances.tensors_size(), 1);
+  EXPECT_DOUBLE_EQ(calibration->tolerances.tensors(0).factor(), FactorFor(4) * calibration->left_out[3].part);
   EXPECT_THAT(ToText(*calibration), HasSubstr("1 of 4 would be a false alarm; nearest: "));
 }
 
-TEST(Calibrate, ARunThatAloneDiffersInATensorIsSaid) {
-  const auto calibration =
-      Calibrate({MakeRun("a", 0, 5, 0.25f, 1), MakeRun("b", 0, 5, 0.5f), MakeRun("c", 0, 5, 0.375f)});
+TEST(Calibrate, ARunThatIsNoneOfTheRepetitionsIsRefusedByName) {
+  const absl::Status far = Calibrate({MakeRun("a", 0, 5, 0.25f), MakeRun("b", 0, 5, 0.5f),
+                                      MakeRun("c", 0, 5, 0.375f), MakeRun("d", 0, 5, 16)})
+                               .status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(far)) << far;
+  EXPECT_THAT(std::string(far.message()),
+              AllOf(HasSubstr("_d differs from the others by 8.98 times"),
+                    HasSubstr("from iteration 5 on, in weights"), Not(HasSubstr("_a differs"))));
+  const absl::Status alone =
+      Calibrate({MakeRun("a", 0, 5, 0.25f, 1), MakeRun("b", 0, 5, 0.5f), MakeRun("c", 0, 5, 0.375f)})
+          .status();
+  EXPECT_THAT(std::string(alone.message()),
+              HasSubstr("_a differs from the others by what they, equal bit for bit, do not allow, from "
+                        "iteration 0 on, in step"));
+}
+
+TEST(Calibrate, NaNInAllRunsIsNoDifference) {
+  const float nan = std::nanf("");
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(Calibrate({MakeRun("a", 0, 5, nan), MakeRun("b", 0, 5, 0)}).status()));
+  // Besides, they differ.
+  std::vector<std::string> runs;
+  for (const float own : {0.25f, 0.5f}) {
+    runs.push_back(MakeRun(std::to_string(own), 0, 5, nan));
+    crosscheck::WriteDumpForTest(runs.back(), 1, 5, {own, 2, nan});
+  }
+  for (const std::string& run : runs) crosscheck::WriteDumpForTest(run, 0, 5, {1, 2, nan});
+  const auto calibration = Calibrate(runs, 2);
   ASSERT_TRUE(calibration.ok()) << calibration.status();
-  EXPECT_THAT(ToText(*calibration), HasSubstr("_a in iteration 0, step, in which the others are equal"));
+  EXPECT_EQ(calibration->tolerances.tensors(0).noise(), 0.25);
+}
+
+// Repetitions in which `image` and `many` were dumped without their elements, and differ.
+TEST(Calibrate, TensorsWithoutElementsHaveNoTolerance) {
+  std::vector<std::string> runs;
+  for (const float own : {0.25f, 0.5f}) {
+    runs.push_back(crosscheck::MakeRunForTest(std::to_string(own), 1));
+    const float data[] = {0, own, 2, 3};
+    const Value tree = ValueMap{{"image", TensorView(data, {2, 2})},
+                                {"many", TensorView(data, {4})},
+                                {"weights", TensorView(data, {2})}};
+    DumpContents contents;
+    contents.tensors = {&tree, [](std::string_view path) {
+                          return path == "image"  ? DumpFormat::kImageI
+                                 : path == "many" ? DumpFormat::kStatistics
+                                                  : DumpFormat::kBinary;
+                        }};
+    std::filesystem::create_directories(DumpsDirectory(runs.back(), 0));
+    ASSERT_TRUE(WriteDump(DumpPath(runs.back(), 0, 0), contents).ok());
+  }
+  const auto calibration = Calibrate(runs);
+  ASSERT_TRUE(calibration.ok()) << calibration.status();
+  EXPECT_THAT(calibration->not_calibrated, ElementsAre("image", "many"));
+  ASSERT_EQ(calibration->tolerances.tensors_size(), 1);
+  EXPECT_EQ(calibration->tolerances.tensors(0).path(), "weights");
+  EXPECT_THAT(ToText(*calibration), HasSubstr("only statistics or images of them were dumped: image, many"));
+}
+
+TEST(Calibrate, TextsThatDifferAreNoNoise) {
+  std::vector<std::string> runs;
+  for (const std::string schedule : {"cosine", "linear"}) {
+    runs.push_back(crosscheck::MakeRunForTest(schedule, 1));
+    const double loss = static_cast<double>(runs.size());
+    crosscheck::WriteTreeForTest(runs.back(), 0, 0, ValueMap{{"loss", loss}, {"schedule", schedule}});
+  }
+  EXPECT_THAT(std::string(Calibrate(runs).status().message()),
+              HasSubstr(R"(schedule: mismatch: reference "cosine", current "linear")"));
 }
 
 TEST(FactorFor, IsStudentsT) {

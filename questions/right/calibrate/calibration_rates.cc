@@ -151,6 +151,7 @@ int64_t FirstFinding(const Tolerances& tolerances, const Training& reference, co
 struct Counts {
   int false_alarms = 0;
   int left_out_alarms = 0;
+  int refused = 0;
   int num_left_out = 0;
   double looseness = 0;
   std::array<int, 5> found = {};
@@ -165,18 +166,22 @@ void Count(unsigned seed, float rate, int num_runs, bool one_for_all, Counts& co
   }
   const Noise noise = MeasureNoise(runs);
   double factor = FactorFor(num_runs);
+  std::map<std::string, double> raised;
   if (num_runs > 2) {
-    double part = 0;
-    for (const Noise::LeftOut& left_out : noise.LeaveOneOut(all, std::nullopt)) {
-      counts.left_out_alarms += left_out.part > 1;
+    const std::vector<Noise::LeftOut> left_out = noise.LeaveOneOut(all, std::nullopt);
+    for (const Noise::LeftOut& run : left_out) {
+      counts.left_out_alarms += run.part > 1;
+      counts.refused += run.outlier.has_value();
       ++counts.num_left_out;
-      part = std::max(part, left_out.part);
     }
-    factor *= std::max(part, 1.0);
+    raised = Noise::Raised(left_out);
   }
-  if (one_for_all) factor = 3;
-  const Tolerances tolerances = noise.Fit(all, factor);
-  counts.looseness += noise.Looseness(all, factor).first / kSeeds;
+  if (one_for_all) {
+    factor = 3;
+    raised.clear();
+  }
+  const Tolerances tolerances = noise.Fit(all, factor, raised);
+  counts.looseness += noise.Looseness(all, factor, raised).first / kSeeds;
   for (int fresh = 0; fresh < kFreshRuns; ++fresh) {
     const Training run = Train(seed, 1000 * seed + 500 + fresh, rate, Fault::kNone);
     counts.false_alarms += FirstFinding(tolerances, runs[0], run, one_for_all) >= 0;
@@ -190,17 +195,18 @@ void Count(unsigned seed, float rate, int num_runs, bool one_for_all, Counts& co
 }
 
 void Print(float rate) {
-  std::printf("learning rate %g\n%-34s %8s %8s %8s   found within one dump:", rate, "tolerances of", "false",
-              "left out", "times");
+  std::printf("learning rate %g\n%-34s %8s %8s %9s %8s   found within one dump:", rate, "tolerances of",
+              "false", "left out", "refused", "times");
   for (int fault = 1; fault < 5; ++fault) std::printf(" %c", 'a' + fault - 1);
-  std::printf("\n%-34s %8s %8s %8s\n", "", "alarms", "alarms", "seen");
+  std::printf("\n%-34s %8s %8s %9s %8s\n", "", "alarms", "alarms", "", "seen");
   for (const auto& [num_runs, one_for_all] :
        {std::pair(2, false), {3, false}, {4, false}, {8, false}, {4, true}}) {
     Counts counts;
     for (unsigned seed = 1; seed <= kSeeds; ++seed) Count(seed, rate, num_runs, one_for_all, counts);
-    std::printf("%d runs%-28s %4d/%d %5d/%-3d %8.1f                         ", num_runs,
+    std::printf("%d runs%-28s %4d/%d %5d/%-3d %5d/%-3d %8.1f                         ", num_runs,
                 one_for_all ? ", one for all iterations, x 3" : "", counts.false_alarms, kSeeds * kFreshRuns,
-                counts.left_out_alarms, counts.num_left_out, counts.looseness);
+                counts.left_out_alarms, counts.num_left_out, counts.refused, counts.num_left_out,
+                counts.looseness);
     for (int fault = 1; fault < 5; ++fault) std::printf(" %d", counts.found[fault]);
     std::printf(" of %d\n", kSeeds);
   }

@@ -10,6 +10,15 @@
 
 namespace ott::calibrate {
 
+namespace {
+
+double TimesOf(const std::string& path, const std::map<std::string, double>& raised) {
+  const auto found = raised.find(path);
+  return found == raised.end() ? 1 : found->second;
+}
+
+}  // namespace
+
 double FactorFor(int num_runs) {
   OTT_CHECK(num_runs >= 2) << num_runs << " runs";
   return std::max(kMinFactor, StudentTQuantile(1 - kFalseAlarmProbability / 2, num_runs - 1));
@@ -75,15 +84,18 @@ std::map<int64_t, double> Noise::AtolOf(const Samples& samples, const std::vecto
   return atol;
 }
 
-Tolerances Noise::Fit(const std::vector<int>& runs, double factor) const {
+Tolerances Noise::Fit(const std::vector<int>& runs, double factor,
+                      const std::map<std::string, double>& raised) const {
   Tolerances tolerances;
   tolerances.set_factor(factor);
   for (const int64_t iteration : iterations_) tolerances.add_iterations(iteration);
   for (const auto& [path, samples] : tensors_) {
-    const std::map<int64_t, double> atol = AtolOf(samples, runs, factor);
+    const double times = TimesOf(path, raised);
+    const std::map<int64_t, double> atol = AtolOf(samples, runs, factor * times);
     if (atol.empty()) continue;
     TensorTolerance& tensor = *tolerances.add_tensors();
     tensor.set_path(path);
+    if (times > 1) tensor.set_factor(factor * times);
     double noise = 0;
     for (const auto& [unused, sample] : samples) noise = std::max(noise, RootMeanSquare(sample, runs));
     tensor.set_noise(noise);
@@ -113,20 +125,39 @@ std::vector<Noise::LeftOut> Noise::LeaveOneOut(const std::vector<int>& runs,
         if (difference == 0) continue;
         const double part =
             atol.empty() ? std::numeric_limits<double>::infinity() : difference / atol.at(iteration);
-        if (part <= left_out.part) continue;
-        left_out.part = part;
-        left_out.tensor = path;
-        left_out.iteration = iteration;
+        double& of_tensor = left_out.of_tensors[path];
+        of_tensor = std::max(of_tensor, part);
+        const Part here = {part, path, iteration};
+        if (part > left_out.part) static_cast<Part&>(left_out) = here;
+        if (part <= kOutlier) continue;
+        std::optional<Part>& first = left_out.outlier;
+        if (!first.has_value() || iteration < first->iteration ||
+            (iteration == first->iteration && part > first->part)) {
+          first = here;
+        }
       }
     }
   }
   return all;
 }
 
-std::pair<double, double> Noise::Looseness(const std::vector<int>& runs, double factor) const {
+std::map<std::string, double> Noise::Raised(const std::vector<LeftOut>& left_out) {
+  std::map<std::string, double> raised;
+  for (const LeftOut& run : left_out) {
+    for (const auto& [path, part] : run.of_tensors) {
+      if (part <= 1) continue;
+      double& times = raised[path];
+      times = std::max(times, part);
+    }
+  }
+  return raised;
+}
+
+std::pair<double, double> Noise::Looseness(const std::vector<int>& runs, double factor,
+                                           const std::map<std::string, double>& raised) const {
   std::vector<double> ratios;
-  for (const auto& [unused_path, samples] : tensors_) {
-    const std::map<int64_t, double> atol = AtolOf(samples, runs, factor);
+  for (const auto& [path, samples] : tensors_) {
+    const std::map<int64_t, double> atol = AtolOf(samples, runs, factor * TimesOf(path, raised));
     for (const auto& [iteration, sample] : samples) {
       const double largest = Largest(sample, runs);
       if (largest > 0) ratios.push_back(atol.at(iteration) / largest);

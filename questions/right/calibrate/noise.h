@@ -20,6 +20,10 @@ inline constexpr double kFalseAlarmProbability = 0.01;
 // Many tensors and iterations are many directions, of which few runs show few.
 inline constexpr double kMinFactor = 5;
 
+// A run whose difference from the others takes more than so many times the tolerance that these give is no
+// repetition of them: Student's t is that large with a chance of 1 in 1000 for one direction.
+inline constexpr double kOutlier = 3;
+
 // How many times the noise of so many runs their difference from one more stays within, except with
 // kFalseAlarmProbability: Student's t, as differences of normal variables are distributed. The noise is the
 // root mean square of the differences of each two of the runs. 63.7 for 2, 9.9 for 3, 5.8 for 4, kMinFactor
@@ -41,25 +45,38 @@ class Noise {
   bool AreEqual(int run, int other) const;
 
   // factor times the noise between `runs`: in an iteration the largest of those of the dumps before, then and
-  // after, as runs may be alike by chance, and one rounding at least.
-  Tolerances Fit(const std::vector<int>& runs, double factor) const;
+  // after, as runs may be alike by chance, and one rounding at least. raised: times which it is more, of some
+  // tensors.
+  Tolerances Fit(const std::vector<int>& runs, double factor,
+                 const std::map<std::string, double>& raised = {}) const;
 
-  // How each of the runs, left out, would have compared with the others by the tolerances that they give.
-  struct LeftOut {
-    int run = 0;
-    // The largest part of a tolerance that a difference from one of the others takes, and where: more than 1
-    // is a false alarm, infinity a difference where the others are equal bit for bit in all iterations.
+  // The part of a tolerance that a difference takes, and where: more than 1 is a false alarm, infinity a
+  // difference where the others are equal bit for bit in all iterations.
+  struct Part {
     double part = 0;
     std::string tensor;
     int64_t iteration = 0;
+  };
+  // How each of the runs, left out, would have compared with the others by the tolerances that they give.
+  struct LeftOut : Part {
+    int run = 0;
+    // Of the first iteration with a part beyond kOutlier, the largest; nothing if there is none.
+    std::optional<Part> outlier;
+    // The largest part of each tensor.
+    std::map<std::string, double> of_tensors;
   };
   // factor: absent: FactorFor() the number of the others.
   // REQUIRES: at least three runs
   std::vector<LeftOut> LeaveOneOut(const std::vector<int>& runs, std::optional<double> factor) const;
 
+  // How many times larger than FactorFor() the factors of tensors are to be so that none of these is a false
+  // alarm.
+  static std::map<std::string, double> Raised(const std::vector<LeftOut>& left_out);
+
   // How many times the largest difference between `runs` the tolerances are, of all tensors and iterations in
   // which there is one: the median, and the largest.
-  std::pair<double, double> Looseness(const std::vector<int>& runs, double factor) const;
+  std::pair<double, double> Looseness(const std::vector<int>& runs, double factor,
+                                      const std::map<std::string, double>& raised = {}) const;
 
  private:
   struct Sample {
