@@ -51,6 +51,21 @@ TEST(Npy, FortranOrderIsAMatterOfStrides) {
   EXPECT_EQ(ParseNpy(file)->strides(), Dims({1, 2}));
 }
 
+TEST(Npy, HeadersOfAllVersionsAreRead) {
+  const std::string header = "{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }\n";
+  for (const char version : {'\x00', '\x01', '\x02', '\x03', '\x04'}) {
+    std::string file =
+        std::string("\x93NUMPY") + version + '\x00' + static_cast<char>(header.size()) + '\x00';
+    if (version > 1) file += std::string(2, '\x00');
+    file += header + "abcd";
+    const absl::StatusOr<TensorView> view = ParseNpy(file);
+    EXPECT_EQ(view.ok(), version >= 1 && version <= 3) << static_cast<int>(version) << view.status();
+    if (view.ok()) {
+      EXPECT_EQ(static_cast<const char*>(view->data()), file.data() + file.size() - 4);
+    }
+  }
+}
+
 TEST(Npy, EveryCutOfAFileIsAnError) {
   const std::string file = NpyHeader(DType::kInt16, {2}).value() + "abcd";
   ASSERT_TRUE(ParseNpy(file).ok());

@@ -416,6 +416,52 @@ TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRun
   EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("2 outputs could not be judged")));
 }
 
+// Nothing is rounded the other way of numbers that are equal.
+TEST_F(OriginOfHandWrittenLogs, AnOutputOfEqualInputsIsNoJump) {
+  const auto write = [&](const char* run, float in, float out, float second_in, float second_out) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("linear", {in}, out);
+    log.Op("linear", {second_in}, second_out);
+    log.Finish();
+  };
+  write("a", 10, 30, 20, 60);
+  write("perturbed", 10.00001f, 30.00003f, 20.00002f, 60.00006f);
+  write("b", 10, 30.5f, 20, 60);
+  const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "linear") << FormatOrigin(*verdict);
+}
+
+TEST_F(OriginOfHandWrittenLogs, WhatDiffersAtAllMayDifferAsMuchAsInThePerturbedRun) {
+  const auto write = [&](const char* run, float in, float out) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("linear", {in}, out);
+    log.Finish();
+  };
+  write("a", 10, 30);
+  write("perturbed", 10.001f, 30.003f);
+  write("b", 10.000001f, 30.002f);
+  write("wrong", 10.000001f, 30.3f);
+  EXPECT_EQ(FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed")->kind(), OriginVerdict::NONE);
+  EXPECT_EQ(FindOrigin(dir_ + "/a", dir_ + "/wrong", dir_ + "/perturbed")->operation(), "linear");
+}
+
+TEST_F(OriginOfHandWrittenLogs, AnInputThatOnlyOneRunsOperationMadeIsThatOperations) {
+  const auto write = [&](const char* run, float in, float out, float weight, bool is_made) {
+    HandWritten log(dir_ + "/" + run, 0, 1);
+    log.Op("embed", {in}, out);
+    if (is_made) log.Op("clone", {4}, weight);
+    log.Op("linear", {weight}, 60);
+    log.Finish();
+  };
+  write("a", 3, 10, 5, false);
+  write("perturbed", 3.001f, 10.003f, 5, false);
+  write("b", 3.0005f, 10.0015f, 5.001f, true);
+  const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
+  ASSERT_TRUE(verdict.ok()) << verdict.status();
+  EXPECT_EQ(verdict->operation(), "clone") << FormatOrigin(*verdict);
+}
+
 TEST_F(OriginOfHandWrittenLogs, WhatNoPerturbedOperationOfItsNameTellsIsJudgedByTheOthers) {
   const auto write = [&](const char* run, float other, float input, float output) {
     HandWritten log(dir_ + "/" + run, 0, 1);
