@@ -10,6 +10,7 @@
 #include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/digest/digest.h"
+#include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/image.h"
@@ -306,6 +307,22 @@ void CompareGroup(const std::string& name, const Value* reference, const Value* 
   }
 }
 
+// Of both groups, below their names; empty where it is that of the trees.
+std::vector<std::string> OrderOf(const Dump& dump) {
+  std::vector<std::string> order;
+  if (!dump.manifest.has_value()) return order;
+  const Manifest& manifest = *dump.manifest;
+  if (manifest.tensor_order.empty() && manifest.grad_order.empty()) return order;
+  const auto add = [&](const std::string& group, const std::vector<std::string>& added, const Value& tree) {
+    std::vector<std::string> paths = added;
+    if (paths.empty()) AppendLeaves("", tree, paths);
+    for (const std::string& path : paths) order.push_back(JoinPath(group, path));
+  };
+  add("tensors", manifest.tensor_order, dump.tensors);
+  if (dump.grads.has_value()) add("grads", manifest.grad_order, *dump.grads);
+  return order;
+}
+
 // From the path in the dump, "tensors.w", to the tensor's name.
 void NameTensors(bool has_gradients, TreeComparison& comparison) {
   constexpr std::string_view kTensors = "tensors.";
@@ -326,6 +343,7 @@ TreeComparison CompareToReadDump(const absl::StatusOr<Dump>& reference, const Va
   CompareGroup("tensors", &reference->tensors, &current, options, comparer);
   CompareGroup("grads", GradsOf(*reference), current_grads, options, comparer);
   TreeComparison comparison = std::move(comparer).Finish();
+  AddingOrder(OrderOf(*reference)).Sort(comparison.results);
   NameTensors(reference->grads.has_value() || current_grads != nullptr, comparison);
   return comparison;
 }

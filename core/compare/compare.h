@@ -52,7 +52,8 @@ std::string_view Name(Verdict verdict);  // "equal", "different", "could not com
 
 struct TreeComparison {
   // One for each tensor, and for each other value that is not the same on both sides, in the reference's
-  // order; extra ones follow at the end of their map or list.
+  // order, of dumps that in which the program added what they hold; extra ones follow at the end of their map
+  // or list, or of all.
   std::vector<NamedComparison> results;
 
   // Both sides agree, neither has an element, and CompareOptions::allow_empty takes that for equal.

@@ -152,6 +152,27 @@ TEST_F(CompareTest, NumbersListsOfNumbersAndTensorsAreComparedAsNumbers) {
             Verdict::kEqual);
 }
 
+TEST_F(CompareTest, ResultsComeInTheOrderOfAdding) {
+  const auto tree = [&](const TensorView& first, const TensorView& later) {
+    return Value(ValueMap{{"data", ValueMap{{"0", a_}, {"1", later}}}, {"loss", ValueMap{{"0", first}}}});
+  };
+  const auto dump = [](const Value& added) {
+    std::string dir = testing::TempDir() + "/compare_test_XXXXXX";
+    EXPECT_NE(mkdtemp(dir.data()), nullptr);
+    const std::vector<std::string> order = {"data.0", "loss.0", "data.1"};
+    DumpContents contents;
+    contents.tensors.tree = &added;
+    contents.tensors.order = &order;
+    EXPECT_TRUE(WriteDump(dir, contents).ok());
+    return dir;
+  };
+  const TreeComparison comparison = CompareDumps(dump(tree(a_, a_)), dump(tree(b_, b_)));
+  EXPECT_THAT(Statuses(comparison), ElementsAre(Pair("data.0", CompareStatus::kBitwiseEqual),
+                                                Pair("loss.0", CompareStatus::kMismatch),
+                                                Pair("data.1", CompareStatus::kMismatch)));
+  EXPECT_EQ(comparison.first_failure()->path, "loss.0");
+}
+
 TEST_F(CompareTest, DumpsOfAnyFormatAreCompared) {
   const Value tree = ValueMap{{"a", a_}, {"b", ValueMap{{"c", b_}}}};
   const std::string binary = WriteDumpOf(tree);
@@ -278,6 +299,30 @@ TEST_F(CompareTest, UnreadableDumpsCouldNotBeCompared) {
   EXPECT_THAT(comparison.results[0].comparison.detail,
               HasSubstr("the current: " + blob +
                         ": 7 bytes, but [2] float32 has 8; the program was probably killed"));
+}
+
+TEST_F(CompareTest, FilesThatAreNotWhatTheManifestSaysCouldNotBeCompared) {
+  const uint64_t unsigned_number[] = {5};
+  const int64_t signed_number[] = {5};
+  for (const auto& [view, number] : {std::pair(TensorView(unsigned_number, {1}), "-1"),
+                                     {TensorView(unsigned_number, {1}), "1.5"},
+                                     {TensorView(unsigned_number, {1}), "true"},
+                                     {TensorView(signed_number, {1}), "18446744073709551615"}}) {
+    const std::string dir = WriteDumpOf(ValueMap{{"a", view}}, nullptr, DumpFormat::kJson);
+    EXPECT_EQ(CompareDumps(dir, dir).verdict(), Verdict::kEqual);
+    ASSERT_TRUE(WriteFileAtomically(dir + "/tensors.json", std::string("{\"a\": [") + number + "]}").ok());
+    EXPECT_THAT(CompareDumps(dir, dir).results[0].comparison.detail,
+                HasSubstr("tensors.json: 'a': the number"))
+        << number;
+  }
+  const float data[6] = {1, 2, 3, 4, 5, 6};
+  const std::string rows = WriteDumpOf(ValueMap{{"a", TensorView(data, {2, 3})}}, nullptr, DumpFormat::kNpy);
+  const std::string columns =
+      WriteDumpOf(ValueMap{{"a", TensorView(data, {3, 2})}}, nullptr, DumpFormat::kNpy);
+  const std::string npy = "/[tensors.json]a.npy";
+  ASSERT_TRUE(WriteFileAtomically(columns + npy, ReadFile(rows + npy).value()).ok());
+  EXPECT_THAT(CompareDumps(rows, columns).results[0].comparison.detail,
+              HasSubstr("is not the [3, 2] float32 of the manifest"));
 }
 
 TEST_F(CompareTest, TextReportSaysWhatAPersonNeeds) {

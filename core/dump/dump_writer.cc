@@ -19,6 +19,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/digest/digest.h"
+#include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/image.h"
 #include "ott/core/dump/json_reader.h"
 #include "ott/core/dump/json_writer.h"
@@ -144,8 +145,10 @@ class DumpWriter {
       }
     }
     OTT_RETURN_IF_ERROR(WriteManifest());
-    OTT_RETURN_IF_ERROR(WriteGroup(kTensorsFile, contents.tensors, contents.num_json_threads));
-    OTT_RETURN_IF_ERROR(WriteGroup(kGradsFile, contents.grads, contents.num_json_threads));
+    OTT_RETURN_IF_ERROR(
+        WriteGroup(kTensorsFile, contents.tensors, contents.num_json_threads, manifest_.tensor_order));
+    OTT_RETURN_IF_ERROR(
+        WriteGroup(kGradsFile, contents.grads, contents.num_json_threads, manifest_.grad_order));
     manifest_.complete = true;
     return WriteManifest();
   }
@@ -166,10 +169,16 @@ class DumpWriter {
     return WriteJsonFile(PathOf(kManifestFile), ManifestToValue(manifest_), sync_);
   }
 
-  absl::Status WriteGroup(std::string_view group_file, const DumpGroup& group, int num_json_threads) {
+  absl::Status WriteGroup(std::string_view group_file, const DumpGroup& group, int num_json_threads,
+                          std::vector<std::string>& order) {
     if (group.tree == nullptr) return absl::OkStatus();
     OTT_RETURN_IF_ERROR(CheckDumpable("", *group.tree));
+    std::vector<ManifestTensor> before = std::exchange(manifest_.tensors, {});
     OTT_ASSIGN_OR_RETURN(const Value tree, WriteBlobs(group_file, group, "", *group.tree));
+    if (group.order != nullptr) order = OrderUnlikeTrees(*group.tree, *group.order);
+    AddingOrder(order).Sort(manifest_.tensors);
+    before.insert(before.end(), manifest_.tensors.begin(), manifest_.tensors.end());
+    manifest_.tensors = std::move(before);
     return WriteJsonFile(PathOf(group_file), tree, sync_, num_json_threads);
   }
 

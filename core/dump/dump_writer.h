@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "ott/core/dump/dump_files.h"
@@ -22,6 +23,8 @@ struct DumpGroup {
   std::function<DumpFormat(std::string_view path)> format = [](std::string_view) {
     return DumpFormat::kJson;
   };
+  // Paths of leaves in the order in which they were added (adding_order.h); null: in that of the tree.
+  const std::vector<std::string>* order = nullptr;
 };
 
 struct DumpContents {

@@ -35,6 +35,20 @@ absl::StatusOr<std::string> StringEntry(const Value& map, std::string_view name)
   return entry->string_value();
 }
 
+// Empty where the manifest has none.
+absl::StatusOr<std::vector<std::string>> OrderEntry(const Value& map, std::string_view name) {
+  std::vector<std::string> paths;
+  if (!map.is_map() || map.map().Find(name) == nullptr) return paths;
+  OTT_ASSIGN_OR_RETURN(const Value* entry, Entry(map, name, Value::Kind::kList));
+  for (const Value& path : entry->list()) {
+    if (path.kind() != Value::Kind::kString) {
+      return absl::InvalidArgumentError(absl::StrCat("\"", std::string(name), "\" is no list of texts"));
+    }
+    paths.push_back(path.string_value());
+  }
+  return paths;
+}
+
 Value ToValue(const ManifestTensor& tensor) {
   Value::List shape(tensor.shape.begin(), tensor.shape.end());
   ValueMap map{
@@ -95,7 +109,7 @@ absl::StatusOr<Dims> ShapeFromValue(const Value& value) {
 Value ManifestToValue(const Manifest& manifest) {
   Value::List tensors;
   for (const ManifestTensor& tensor : manifest.tensors) tensors.push_back(ToValue(tensor));
-  return ValueMap{
+  ValueMap map{
       {"format_version", kFormatVersion},
       {"complete", manifest.complete},
       {"iteration", manifest.iteration},
@@ -105,6 +119,12 @@ Value ManifestToValue(const Manifest& manifest) {
       {"num_tensors", static_cast<int64_t>(manifest.tensors.size())},
       {"tensors", std::move(tensors)},
   };
+  const auto add_order = [&](const char* name, const std::vector<std::string>& order) {
+    if (!order.empty()) map.Insert(name, Value::List(order.begin(), order.end()));
+  };
+  add_order("tensor_order", manifest.tensor_order);
+  add_order("grad_order", manifest.grad_order);
+  return map;
 }
 
 absl::StatusOr<Manifest> ManifestFromValue(const Value& value) {
@@ -127,6 +147,8 @@ absl::StatusOr<Manifest> ManifestFromValue(const Value& value) {
     }
     manifest.tensors.push_back(*std::move(tensor));
   }
+  OTT_ASSIGN_OR_RETURN(manifest.tensor_order, OrderEntry(value, "tensor_order"));
+  OTT_ASSIGN_OR_RETURN(manifest.grad_order, OrderEntry(value, "grad_order"));
   OTT_ASSIGN_OR_RETURN(const int64_t num_tensors, IntEntry(value, "num_tensors"));
   if (num_tensors != static_cast<int64_t>(manifest.tensors.size())) {
     return absl::InvalidArgumentError(

@@ -36,8 +36,11 @@ struct Manifest {
   int world_size = 1;
   // If false, a grads.json in the directory is left over from an earlier dump.
   bool has_grads = false;
-  // In order of insertion.
+  // In order of adding, those of tensors.json first.
   std::vector<ManifestTensor> tensors;
+  // Paths of all that is in the two trees in the order in which the program added it; empty: the tree's.
+  std::vector<std::string> tensor_order;
+  std::vector<std::string> grad_order;
 };
 
 Value ManifestToValue(const Manifest& manifest);

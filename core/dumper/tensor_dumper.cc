@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/compare/report.h"
 #include "ott/core/digest/digest_on_device.h"
+#include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dump/dump_writer.h"
 #include "ott/core/dump/insert.h"
@@ -334,8 +336,12 @@ absl::Status TensorDumper::AddNow(std::string_view path, const Value& data, cons
   OTT_RETURN_IF_ERROR(Copy(prepared->tensors, copies));
   auto next = prepared->tensors.begin();
   Value tree = ReplaceTensors(prepared->tree, [&] { return Value(next++->tensor); });
+  std::vector<std::string> leaves;
+  AppendLeaves(prepared->path, tree, leaves);
   const std::lock_guard lock(mutex_);
   OTT_RETURN_IF_ERROR(InsertAt(prepared->path, std::move(tree), pending_.tensors));
+  pending_.tensor_order.insert(pending_.tensor_order.end(), std::make_move_iterator(leaves.begin()),
+                               std::make_move_iterator(leaves.end()));
   pending_.copies.insert(pending_.copies.end(), copies.begin(), copies.end());
   for (const Prepared::StoredTensor& stored : prepared->tensors) {
     pending_.tensor_formats.emplace(stored.path, stored.format);
@@ -386,7 +392,11 @@ absl::Status TensorDumper::SetGradients(const GradientProvider& provider) {
       if (kind == Gradient::Kind::kComputed) return Value(next++->tensor);
       return kind == Gradient::Kind::kRequiresNoGrad ? Value(kRequiresNoGrad) : Value();
     });
+    std::vector<std::string> leaves;
+    AppendLeaves(request.path, tree, leaves);
     OTT_RETURN_IF_ERROR(InsertAt(request.path, std::move(tree), pending_.grads));
+    pending_.grad_order.insert(pending_.grad_order.end(), std::make_move_iterator(leaves.begin()),
+                               std::make_move_iterator(leaves.end()));
     for (const Prepared::StoredTensor& stored : computed) {
       pending_.grad_formats.emplace(stored.path, stored.format);
       pending_.num_bytes += stored.tensor.view.num_bytes();
@@ -519,8 +529,11 @@ absl::Status TensorDumper::Write(Pending pending, int64_t count) {
     };
     OTT_RETURN_IF_ERROR(shared->WaitForCopies());
     DumpContents contents;
-    contents.tensors = {&shared->tensors, format_by(shared->tensor_formats, all_tensors)};
-    if (shared->has_grads) contents.grads = {&shared->grads, format_by(shared->grad_formats, all_grads)};
+    contents.tensors = {&shared->tensors, format_by(shared->tensor_formats, all_tensors),
+                        &shared->tensor_order};
+    if (shared->has_grads) {
+      contents.grads = {&shared->grads, format_by(shared->grad_formats, all_grads), &shared->grad_order};
+    }
     contents.iteration = count;
     contents.rank = options.rank;
     contents.world_size = options.world_size;
@@ -567,6 +580,11 @@ absl::StatusOr<Value> TensorDumper::Finished(Value Pending::*tree) const {
   }
   OTT_RETURN_IF_ERROR(pending.WaitForCopies());
   return pending.*tree;
+}
+
+std::vector<std::string> TensorDumper::OrderOf(std::vector<std::string> Pending::*order) const {
+  const std::lock_guard lock(mutex_);
+  return pending_.*order;
 }
 
 void TensorDumper::Discard() {

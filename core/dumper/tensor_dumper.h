@@ -281,6 +281,9 @@ class TensorDumper {
   // shared, not copied. The error of a copy from a device.
   absl::StatusOr<Value> tensors() const { return Finished(&Pending::tensors); }
   absl::StatusOr<Value> grads() const { return Finished(&Pending::grads); }
+  // The paths of what they hold in the order in which it was added, which the trees do not keep.
+  std::vector<std::string> tensor_order() const { return OrderOf(&Pending::tensor_order); }
+  std::vector<std::string> grad_order() const { return OrderOf(&Pending::grad_order); }
 
  private:
   using Formats = std::unordered_map<std::string, DumpFormat>;
@@ -305,6 +308,9 @@ class TensorDumper {
   struct Pending {
     Value tensors = ValueMap();
     Value grads = ValueMap();
+    // Paths of their leaves, in the order of adding.
+    std::vector<std::string> tensor_order;
+    std::vector<std::string> grad_order;
     bool has_grads = false;
     Formats tensor_formats;
     Formats grad_formats;
@@ -342,6 +348,7 @@ class TensorDumper {
   void UpdateActive();
   bool Selected() const;
   absl::StatusOr<Value> Finished(Value Pending::*tree) const;
+  std::vector<std::string> OrderOf(std::vector<std::string> Pending::*order) const;
   // Where the dumper is on: clears what is pending and calls use(pending, count) if it is wanted; counts.
   template <typename Use>
   absl::Status FinishDump(bool if_empty, Use use);

@@ -22,6 +22,7 @@ namespace {
 using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Pair;
 
 TEST_F(TensorDumperTest, IgnoresEverythingUntilEnabled) {
@@ -730,6 +731,25 @@ TEST_F(TensorDumperTest, AComparisonWaitsForTheWriterThreads) {
   dumper_.SetDumpIsCompare({});
   add();
   EXPECT_TRUE(dumper_.Dump().ok());
+}
+
+TEST_F(TensorDumperTest, TheOrderOfAddingIsKeptAcrossTheTree) {
+  Enable();
+  for (const char* const path : {"data.0", "loss.0", "data.1"}) {
+    ASSERT_TRUE(dumper_.AddTensorData(path, view_).ok());
+  }
+  EXPECT_THAT(dumper_.tensor_order(), ElementsAre("data.0", "loss.0", "data.1"));
+  ASSERT_TRUE(dumper_.Dump().ok());
+  const Manifest manifest = ReadManifest(dir_ + "/0")->value();
+  EXPECT_THAT(manifest.tensor_order, ElementsAre("data.0", "loss.0", "data.1"));
+  std::vector<std::string> paths;
+  for (const ManifestTensor& tensor : manifest.tensors) paths.push_back(tensor.path);
+  EXPECT_EQ(paths, manifest.tensor_order);
+  // What is added as the tree has it needs no list.
+  ASSERT_TRUE(dumper_.AddTensorData("data.0", view_).ok());
+  ASSERT_TRUE(dumper_.AddTensorData("loss.0", view_).ok());
+  ASSERT_TRUE(dumper_.Dump().ok());
+  EXPECT_THAT(ReadManifest(dir_ + "/1")->value().tensor_order, IsEmpty());
 }
 
 TEST_F(TensorDumperTest, OrderOfAddingIsNoDifference) {

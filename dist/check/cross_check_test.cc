@@ -285,9 +285,11 @@ TEST_F(CrossCheckTest, TheFirstDivergenceIsTheEarliestTensorOfAnyRankNotTheLowes
   EXPECT_EQ(verdict.worst_rank(), culprit);
   EXPECT_EQ(verdict.first_tensor(), "weights");
   EXPECT_THAT(verdict.first_ranks(), ElementsAre(culprit));
-  const std::string alone = "on rank " + std::to_string(culprit) + " alone\n";
+  const std::string size = std::to_string(TestRanks().size());
+  const std::string alone =
+      "on rank " + std::to_string(culprit) + " alone; " + size + " of " + size + " ranks differ\n";
   EXPECT_THAT(FormatVerdict(verdict),
-              HasSubstr(rank == culprit ? "; " + alone : "; the first is \"weights\", " + alone));
+              HasSubstr(rank == culprit ? "; first " + alone : "; the first is \"weights\", " + alone));
 }
 
 TEST_F(CrossCheckTest, ADifferenceOnAllRanksIsSaidToBeOnAll) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/dist/check/verdict.h"
@@ -66,10 +67,12 @@ void AddError(const std::string& path, const TensorComparison& comparison, Cross
 }
 
 // Adds what the comparison of one of a dump's trees found.
-void AddResults(const TreeComparison& comparison, CrossCheckVerdict& verdict) {
+void AddResults(const TreeComparison& comparison, const TensorSelection& selection,
+                CrossCheckVerdict& verdict) {
   for (const NamedComparison& result : comparison.results) {
     const TensorComparison& tensor = result.comparison;
     verdict.set_num_tensors(verdict.num_tensors() + 1);
+    CountKind(selection.KindOf(result.path), !Passes(tensor.status), *verdict.mutable_kinds());
     if (tensor.max_abs_error) {
       verdict.set_max_abs_error(std::max(verdict.max_abs_error(), tensor.max_abs_error->error));
     }
@@ -241,12 +244,13 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
     return CompareTrees(expected, selected, options);
   };
   TreeComparison compared = compare("", reference->tensors, tensors);
+  if (reference->manifest.has_value()) AddingOrder(reference->manifest->tensor_order).Sort(compared.results);
   for (NamedComparison& result : compared.results) {
     result.path = TensorName(result.path, reference->grads.has_value() || grads != nullptr);
   }
-  AddResults(compared, verdict);
+  AddResults(compared, selection_, verdict);
   if (reference->grads && grads != nullptr) {
-    AddResults(compare("grads", *reference->grads, *grads), verdict);
+    AddResults(compare("grads", *reference->grads, *grads), selection_, verdict);
   } else if (reference->grads || grads != nullptr) {
     Worsen(DIFFERENT, verdict);
     AddReason(grads == nullptr ? "the reference has gradients, this run has none"
@@ -258,6 +262,7 @@ void ReferenceCheck::Compare(int rank, const Value& tensors, const Value* grads,
     Worsen(NOT_COMPARED, verdict);
     AddReason(unmatched, verdict);
   }
+  if (verdict.outcome() != DIFFERENT) verdict.clear_kinds();
   if (verdict.num_tensors() == 0) {
     Worsen(NOT_COMPARED, verdict);
     AddReason("nothing to compare", verdict);

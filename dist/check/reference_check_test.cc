@@ -149,6 +149,15 @@ TEST_F(ReferenceCheckTest, ATextThatDiffersIsNoTensorAndNaNOnBothSidesIsNoDiffer
   EXPECT_THAT(other.differences(0).index(), ElementsAre(1));
 }
 
+TEST_F(ReferenceCheckTest, WhatDiffersIsCountedByKind) {
+  const auto check = ReferenceCheck::Create(Config(""), RankMeshes(1));
+  bias_[0] = 1;
+  const CrossCheckVerdict verdict =
+      check->Check(kIteration, 0, Tree(TensorView(experts_.data(), {4, 6})), nullptr);
+  EXPECT_EQ(FormatKinds(verdict.kinds()), "parameters 1 of 2, others 0 of 1");
+  EXPECT_THAT(FormatVerdict(verdict), HasSubstr("    differ: parameters 1 of 2, others 0 of 1\n"));
+}
+
 TEST_F(ReferenceCheckTest, OnlyTheKindsAskedForAreCompared) {
   experts_[0] = 0;
   const Value changed = ValueMap{

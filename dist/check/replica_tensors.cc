@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +42,13 @@ bool IsText(const NamedTensor& tensor) { return tensor.content == NamedTensor::C
 
 std::string DTypeNameOf(const NamedTensor& tensor) {
   return IsText(tensor) ? kTextDType : std::string(Name(tensor.tensor.view.dtype()));
+}
+
+ReplicaTensors::ReplicaTensors(absl::Span<const NamedTensor> tensors)
+    : tensors_(tensors), by_path_(tensors.size()) {
+  std::iota(by_path_.begin(), by_path_.end(), size_t{0});
+  std::stable_sort(by_path_.begin(), by_path_.end(),
+                   [&](size_t a, size_t b) { return tensors_[a].path < tensors_[b].path; });
 }
 
 absl::Status ReplicaTensors::OwnDigest::Compute(const NamedTensor& named) {
@@ -130,7 +138,8 @@ absl::Status ReplicaTensors::ComputeDigests(ReplicaAnnouncement& announcement) {
   std::string all;
   all.reserve(tensors_.size() * kDigestBytes);
   digests_.reserve(tensors_.size());
-  for (const NamedTensor& tensor : tensors_) {
+  for (size_t i = 0; i < size(); ++i) {
+    const NamedTensor& tensor = (*this)[i];
     const absl::Status status = digests_.emplace_back().Compute(tensor);
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat(tensor.path, ": ", status.message()));
@@ -144,7 +153,8 @@ absl::Status ReplicaTensors::ComputeDigests(ReplicaAnnouncement& announcement) {
 
 std::string ReplicaTensors::SchemaBytes() const {
   std::string bytes;
-  for (const NamedTensor& tensor : tensors_) {
+  for (size_t i = 0; i < size(); ++i) {
+    const NamedTensor& tensor = (*this)[i];
     bytes.append(absl::StrCat(tensor.path.size(), " ", tensor.path));
     if (IsText(tensor)) {
       bytes.append(kTextDType);
@@ -174,13 +184,12 @@ absl::StatusOr<std::string> ReplicaTensors::Block(int64_t tensor, int64_t block)
   const auto in_range = [](int64_t index, int64_t size) { return index >= 0 && index < size; };
   // A text without characters has a block, too.
   if (!in_range(tensor, static_cast<int64_t>(digests_.size())) ||
-      !in_range(block,
-                std::max<int64_t>(NumBlocks(tensors_[tensor].tensor.view), IsText(tensors_[tensor])))) {
+      !in_range(block, std::max<int64_t>(NumBlocks((*this)[tensor].tensor.view), IsText((*this)[tensor])))) {
     return absl::OutOfRangeError(absl::StrCat("no block ", block, " of tensor ", tensor));
   }
   if (!digests_[tensor].has_elements) return absl::FailedPreconditionError(kNoElements);
   if (digests_[tensor].on_device != nullptr) return digests_[tensor].on_device->Block(block);
-  const TensorView& view = tensors_[tensor].tensor.view;
+  const TensorView& view = (*this)[tensor].tensor.view;
   Tensor host{view, nullptr};
   if (view.device().kind != Device::Kind::kHost || !view.is_contiguous()) {
     OTT_ASSIGN_OR_RETURN(host, CloneToHost(view));

@@ -30,14 +30,17 @@ std::string DTypeNameOf(const NamedTensor& tensor);
 class ReplicaTensors {
  public:
   // They must outlive it.
-  explicit ReplicaTensors(absl::Span<const NamedTensor> tensors) : tensors_(tensors) {}
+  explicit ReplicaTensors(absl::Span<const NamedTensor> tensors);
 
   // Digests of all, or the error that kept this rank from it. Called once, before Answer().
   ReplicaAnnouncement Announce(int64_t iteration);
   ReplicaAnswer Answer(const ReplicaRequest& request) const;
 
+  // By their paths, as ranks whose threads add tensors have them in no common order.
   size_t size() const { return tensors_.size(); }
-  const NamedTensor& operator[](size_t tensor) const { return tensors_[tensor]; }
+  const NamedTensor& operator[](size_t tensor) const { return tensors_[by_path_[tensor]]; }
+  // Where it is among what this rank was given.
+  size_t PlaceOf(size_t tensor) const { return by_path_[tensor]; }
 
  private:
   // A tensor without gaps that is in device memory stays there.
@@ -56,12 +59,14 @@ class ReplicaTensors {
   absl::StatusOr<std::string> Digests(const DigestRange& range) const;
   absl::StatusOr<std::string> Leaves(int64_t tensor) const;
   absl::StatusOr<std::string> Block(int64_t tensor, int64_t block) const;
-  // What Schema() says, quicker.
+  // What Schema() says, quicker, whatever the order.
   std::string SchemaBytes() const;
+  // In this rank's own order.
   ReplicaSchema Schema() const;
 
   const absl::Span<const NamedTensor> tensors_;
-  std::vector<OwnDigest> digests_;
+  std::vector<size_t> by_path_;
+  std::vector<OwnDigest> digests_;  // by path
 };
 
 }  // namespace ott::internal

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -173,31 +174,11 @@ class VerdictBuilder {
     }
   }
 
-  // And in nothing else.
-  static bool DifferInOrder(const std::map<std::string, absl::StatusOr<ReplicaSchema>>& schemas) {
-    std::optional<std::vector<std::string>> first;
-    for (const auto& [unused, schema] : schemas) {
-      if (!schema.ok()) return false;
-      std::vector<std::string> tensors;
-      for (const TensorSchema& tensor : schema->tensors()) {
-        tensors.push_back(absl::StrCat(tensor.path(), " ", Describe(tensor)));
-      }
-      std::sort(tensors.begin(), tensors.end());
-      if (!first.has_value()) first = tensors;
-      if (tensors != *first) return false;
-    }
-    return true;
-  }
-
   bool SameSchema() {
     const RanksOfBytes groups = GroupBy(&ReplicaAnnouncement::schema_digest);
     if (groups.size() == 1) return true;
     std::map<std::string, absl::StatusOr<ReplicaSchema>> schemas;
     for (const auto& [schema, ranks] : groups) schemas.emplace(schema, inquiry_.Schema(ranks.front()));
-    if (DifferInOrder(schemas)) {
-      NotCompared("the ranks have the same tensors in another order; threads that add tensors have none");
-      return false;
-    }
     bool has_majority = false;
     const auto expected = Expected(groups, has_majority);
     SetCulprits(groups, expected, has_majority);
@@ -217,15 +198,24 @@ class VerdictBuilder {
     return false;
   }
 
-  // Says what is the first tensor that is not the same.
+  // Says what is the first tensor that is not the same, wherever it is in the order of adding.
   void DescribeSchemas(const std::vector<int>& ranks, const ReplicaSchema& schema,
                        const std::vector<int>& expected_ranks, const ReplicaSchema& expected) {
     const auto at = [](const ReplicaSchema& of, int i) {
       return i < of.tensors_size() ? absl::StrCat("\"", of.tensors(i).path(), "\" ", Describe(of.tensors(i)))
                                    : std::string("missing");
     };
+    const auto names = [&](const ReplicaSchema& of) {
+      std::set<std::string> all;
+      for (int i = 0; i < of.tensors_size(); ++i) all.insert(at(of, i));
+      return all;
+    };
+    const std::set<std::string> here = names(schema);
+    const std::set<std::string> there = names(expected);
     for (int i = 0; i < std::max(schema.tensors_size(), expected.tensors_size()); ++i) {
-      if (at(schema, i) == at(expected, i)) continue;
+      const bool in_both = (i >= schema.tensors_size() || there.count(at(schema, i)) == 1) &&
+                           (i >= expected.tensors_size() || here.count(at(expected, i)) == 1);
+      if (in_both) continue;
       if (verdict_.tensor().empty()) {
         verdict_.set_tensor(i < schema.tensors_size() ? schema.tensors(i).path()
                                                       : expected.tensors(i).path());
@@ -256,15 +246,22 @@ class VerdictBuilder {
     if (verdict_.missing_ranks_size() > 0) Worsen(NOT_COMPARED, verdict_);
   }
 
-  // The first tensor beyond the tolerance, or else the first that differs, is the one that is located.
+  // The first tensor beyond the tolerance, or else the first that differs, in rank 0's order of adding, is
+  // the one that is located.
   absl::Status CompareTensorByTensor(const RanksOfBytes& groups) {
     for (size_t begin = 0; begin < tensors_.size();) {
       OTT_ASSIGN_OR_RETURN(const ReplicaInquiry::Window window, inquiry_.FirstDifferentFrom(begin, groups));
+      std::vector<size_t> different;
       for (size_t tensor = window.begin; tensor < window.end; ++tensor) {
+        if (GroupsOfTensor(window, tensor).size() > 1) different.push_back(tensor);
+      }
+      verdict_.set_num_different_tensors(verdict_.num_different_tensors() +
+                                         static_cast<int64_t>(different.size()));
+      std::sort(different.begin(), different.end(),
+                [this](size_t a, size_t b) { return tensors_.PlaceOf(a) < tensors_.PlaceOf(b); });
+      for (const size_t tensor : different) {
+        if (!verdict_.tensor().empty() || verdict_.outcome() == NOT_COMPARED) break;
         const RanksOfBytes of_tensor = GroupsOfTensor(window, tensor);
-        if (of_tensor.size() == 1) continue;
-        verdict_.set_num_different_tensors(verdict_.num_different_tensors() + 1);
-        if (!verdict_.tensor().empty() || verdict_.outcome() == NOT_COMPARED) continue;
         if (options_.tolerance) {
           CompareWithTolerance(tensor, of_tensor);
         } else {
@@ -273,7 +270,7 @@ class VerdictBuilder {
       }
       begin = window.end;
       if (!verdict_.tensor().empty() && begin < tensors_.size()) {
-        AddReason(absl::StrCat("tensors from ", begin, " on are not counted"), verdict_);
+        AddReason(absl::StrCat("only the first ", begin, " tensors by name are counted"), verdict_);
         break;
       }
     }
@@ -462,7 +459,7 @@ class VerdictBuilder {
 
   void DescribeTensor(size_t tensor) {
     verdict_.set_tensor(tensors_[tensor].path);
-    verdict_.set_tensor_position(static_cast<int64_t>(tensor));
+    verdict_.set_tensor_position(static_cast<int64_t>(tensors_.PlaceOf(tensor)));
     verdict_.set_dtype(DTypeNameOf(tensors_[tensor]));
     if (IsText(tensors_[tensor])) return;
     for (const int64_t extent : tensors_[tensor].tensor.view.shape()) verdict_.add_shape(extent);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/stand_in.h"
 
@@ -55,8 +56,8 @@ absl::StatusOr<TensorSelection> TensorSelection::Create(const CrossCheckConfig& 
   return TensorSelection(config, std::move(parts));
 }
 
-TensorKind TensorSelection::KindOf(const std::string& path) const {
-  for (const TensorsOfKind& of_kind : config_.tensor_kinds()) {
+TensorKind KindOfTensor(const CrossCheckConfig& config, const std::string& path) {
+  for (const TensorsOfKind& of_kind : config.tensor_kinds()) {
     if (MatchesAnyTensorGlob(path, of_kind.paths())) return of_kind.kind();
   }
   for (const auto& [prefix, kind] :
@@ -158,15 +159,26 @@ absl::StatusOr<TensorView> TensorSelection::Slice(int sharding, int rank, const 
   return TensorView(data, whole.dtype(), shape, whole.strides(), whole.device());
 }
 
-std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads) {
+std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads,
+                                             const std::vector<std::string>& tensor_order,
+                                             const std::vector<std::string>& grad_order) {
   std::vector<NamedTensor> all = ListComparable(tensors);
+  AddingOrder(tensor_order).Sort(all);
   if (grads == nullptr) return all;
   for (NamedTensor& tensor : all) tensor.path = TensorName(tensor.path, true);
-  for (NamedTensor& gradient : ListComparable(*grads)) {
+  std::vector<NamedTensor> gradients = ListComparable(*grads);
+  AddingOrder(grad_order).Sort(gradients);
+  for (NamedTensor& gradient : gradients) {
     gradient.path = JoinPath("grads", gradient.path);
     all.push_back(std::move(gradient));
   }
   return all;
+}
+
+std::vector<NamedTensor> ListTensorsAndGrads(const Dump& dump) {
+  const Value* const grads = dump.grads.has_value() ? &*dump.grads : nullptr;
+  if (!dump.manifest.has_value()) return ListTensorsAndGrads(dump.tensors, grads);
+  return ListTensorsAndGrads(dump.tensors, grads, dump.manifest->tensor_order, dump.manifest->grad_order);
 }
 
 }  // namespace ott

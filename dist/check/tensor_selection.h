@@ -10,11 +10,15 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/dump/dump_reader.h"
 #include "ott/core/tensor/tensor_view.h"
 #include "ott/core/tensor/value.h"
 #include "ott/dist/mesh/rank_mesh.h"
 
 namespace ott {
+
+// Of what kind a configuration, or else its path, says that a tensor is.
+TensorKind KindOfTensor(const CrossCheckConfig& config, const std::string& path);
 
 // The rules of a CrossCheckConfig by path, gradients being below "grads.".
 //
@@ -24,7 +28,7 @@ class TensorSelection {
   // INVALID_ARGUMENT for shards along axes that `meshes` does not have.
   static absl::StatusOr<TensorSelection> Create(const CrossCheckConfig& config, const RankMeshes& meshes);
 
-  TensorKind KindOf(const std::string& path) const;
+  TensorKind KindOf(const std::string& path) const { return KindOfTensor(config_, path); }
   // Whether tensors of its kind are checked.
   bool IsSelected(const std::string& path) const;
   // Whether all ranks should hold the same.
@@ -62,8 +66,13 @@ class TensorSelection {
 };
 
 // What is compared of them (ListComparable() in core/dump/stand_in.h), by TensorName()s
-// (core/dump/dump_files.h); grads may be null.
-std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads);
+// (core/dump/dump_files.h); grads may be null. In these orders of adding (core/dump/adding_order.h),
+// gradients behind all others.
+std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads,
+                                             const std::vector<std::string>& tensor_order = {},
+                                             const std::vector<std::string>& grad_order = {});
+// Those of a dump.
+std::vector<NamedTensor> ListTensorsAndGrads(const Dump& dump);
 
 }  // namespace ott
 

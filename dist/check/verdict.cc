@@ -102,15 +102,21 @@ std::string FormatCulprits(const CrossCheckVerdict& verdict) {
   return text;
 }
 
-// Where it first differs, over all ranks; empty where this is the only rank.
+// Where it first differs, over all ranks; empty where this is the only rank. Other ranks may differ, too,
+// first in something else.
 std::string FormatFirst(const CrossCheckVerdict& verdict) {
   if (verdict.first_ranks().empty() || verdict.num_ranks() < 2) return "";
   const std::string ranks = FormatRanksAmong({verdict.first_ranks().begin(), verdict.first_ranks().end()},
                                              verdict.num_first_ranks(), verdict.num_ranks());
+  const bool others_differ = verdict.num_different_ranks() > verdict.num_first_ranks();
+  const std::string others = others_differ ? absl::StrCat("; ", verdict.num_different_ranks(), " of ",
+                                                          verdict.num_ranks(), " ranks differ")
+                                           : "";
   if (verdict.outcome() == DIFFERENT && verdict.tensor() == verdict.first_tensor()) {
-    return absl::StrCat("; ", ranks);
+    return absl::StrCat(others_differ ? "; first " : "; ", ranks, others);
   }
-  return absl::StrCat("; the first is \"", EscapeControlCharacters(verdict.first_tensor()), "\", ", ranks);
+  return absl::StrCat("; the first is \"", EscapeControlCharacters(verdict.first_tensor()), "\", ", ranks,
+                      others);
 }
 
 std::string FormatDifference(const FirstDifference& difference, bool is_text) {
@@ -149,6 +155,7 @@ void AddToFirst(CrossCheckVerdict verdict, CrossCheckVerdict& first) {
   };
   const CrossCheckVerdict before = first;
   const int rank = verdict.rank();
+  const bool is_different = verdict.outcome() == DIFFERENT;
   if (before.num_ranks() == 0 || order(verdict) < order(before)) first = verdict;
   const bool was_first = before.num_ranks() > 0 && is_first_on(before, first);
   std::vector<int> ranks;
@@ -158,6 +165,7 @@ void AddToFirst(CrossCheckVerdict verdict, CrossCheckVerdict& first) {
   *first.mutable_first_ranks() = {ranks.begin(), ranks.end()};
   first.set_num_first_ranks((was_first ? before.num_first_ranks() : 0) + (is_first ? 1 : 0));
   first.set_first_tensor(first.num_first_ranks() > 0 ? first.tensor() : "");
+  first.set_num_different_ranks(before.num_different_ranks() + (is_different ? 1 : 0));
   first.set_num_ranks(before.num_ranks() + 1);
   first.set_worst_outcome(first.outcome());
   first.set_worst_rank(first.rank());
@@ -172,6 +180,7 @@ void FindFirst(std::vector<CrossCheckVerdict>& verdicts) {
     verdict.set_first_tensor(first.first_tensor());
     *verdict.mutable_first_ranks() = first.first_ranks();
     verdict.set_num_first_ranks(first.num_first_ranks());
+    verdict.set_num_different_ranks(first.num_different_ranks());
     verdict.set_num_ranks(first.num_ranks());
     verdict.set_worst_finding(first.worst_finding());
   }
@@ -236,10 +245,46 @@ std::string FormatVerdict(const CrossCheckVerdict& verdict) {
     absl::StrAppend(&text, "; rank ", verdict.worst_rank(), "'s verdict is worse");
   }
   text.push_back('\n');
+  const std::string kinds = FormatKinds(verdict.kinds());
+  if (!kinds.empty()) absl::StrAppend(&text, "    differ: ", kinds, "\n");
   for (const FirstDifference& difference : verdict.differences()) {
     text += FormatDifference(difference, verdict.dtype() == internal::kTextDType);
   }
   return text;
+}
+
+void CountKind(TensorKind kind, bool is_different, google::protobuf::RepeatedPtrField<KindCount>& counts) {
+  auto count =
+      std::find_if(counts.begin(), counts.end(), [&](const KindCount& of) { return of.kind() == kind; });
+  if (count == counts.end()) {
+    counts.Add()->set_kind(kind);
+    count = counts.end() - 1;
+  }
+  count->set_num_tensors(count->num_tensors() + 1);
+  count->set_num_different(count->num_different() + (is_different ? 1 : 0));
+}
+
+std::string FormatKinds(const google::protobuf::RepeatedPtrField<KindCount>& counts) {
+  KindCount parameters, gradients, optimizer;
+  std::vector<std::string> texts;
+  int64_t num_different = 0;
+  for (const auto& [kind, name, of] : {std::tuple(TENSOR_KIND_PARAMETER, "parameters", &parameters),
+                                       {TENSOR_KIND_GRADIENT, "gradients", &gradients},
+                                       {TENSOR_KIND_OPTIMIZER_STATE, "optimizer state", &optimizer},
+                                       {TENSOR_KIND_OTHER, "others", static_cast<KindCount*>(nullptr)}}) {
+    for (const KindCount& count : counts) {
+      if (count.kind() != kind) continue;
+      texts.push_back(absl::StrCat(name, " ", count.num_different(), " of ", count.num_tensors()));
+      num_different += count.num_different();
+      if (of != nullptr) *of = count;
+    }
+  }
+  if (texts.size() < 2 || num_different == 0) return "";
+  const bool is_update = gradients.num_tensors() > 0 && gradients.num_different() == 0 &&
+                         parameters.num_different() + optimizer.num_different() > 0;
+  return absl::StrCat(
+      absl::StrJoin(texts, ", "),
+      is_update ? ": gradients are equal, so it is the update or what became of them before it" : "");
 }
 
 std::string VerdictToJsonLine(const CrossCheckVerdict& verdict) {

@@ -46,6 +46,13 @@ std::string FormatVerdict(const CrossCheckVerdict& verdict);
 // rank 2 (node1)".
 std::string FormatFinding(const CrossCheckVerdict& verdict);
 
+// Adds to the count of a kind, which is appended where it is new.
+void CountKind(TensorKind kind, bool is_different, google::protobuf::RepeatedPtrField<KindCount>& counts);
+
+// "parameters 27 of 27, gradients 0 of 27, optimizer state 0 of 81: gradients are equal, so it is the update
+// or what became of them before it". Empty where there is but one kind, or nothing differs.
+std::string FormatKinds(const google::protobuf::RepeatedPtrField<KindCount>& counts);
+
 // One line of JSON, with the names of cross_check.proto, and its newline.
 std::string VerdictToJsonLine(const CrossCheckVerdict& verdict);
 

@@ -76,6 +76,15 @@ TEST(FormatVerdict, ShowsNoErrorsOfWhatHasNoElements) {
             "current [3]\n");
 }
 
+TEST(FormatVerdict, SaysThatOtherRanksDifferFirstInSomethingElse) {
+  const std::string verdict =
+      R"(iteration: 1 mode: REFERENCE outcome: DIFFERENT tensor: "w" dtype: "int8" host: "node"
+      reference: "ref" first_tensor: "w" first_ranks: 0 num_first_ranks: 1 num_ranks: 4 num_different_ranks: )";
+  EXPECT_THAT(FormatVerdict(Verdict(verdict + "1")), testing::HasSubstr("; on rank 0 alone\n"));
+  EXPECT_THAT(FormatVerdict(Verdict(verdict + "3")),
+              testing::HasSubstr("; first on rank 0 alone; 3 of 4 ranks differ\n"));
+}
+
 TEST(FormatVerdict, SaysEqualAndWithinToleranceApart) {
   EXPECT_EQ(FormatVerdict(Verdict("iteration: 5 mode: REPLICAS outcome: BITWISE_EQUAL num_tensors: 6")),
             "iteration 5: replicas equal bit for bit: 6 tensors\n");

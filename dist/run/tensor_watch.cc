@@ -128,7 +128,8 @@ absl::Status TensorWatch::Check() {
   const Value tensors = problem.ok() ? *added : ValueMap();
   const Value grads = problem.ok() ? *added_grads : ValueMap();
   const Value* const gradients = grads.map().empty() ? nullptr : &grads;
-  const std::vector<NamedTensor> listed = ListTensorsAndGrads(tensors, gradients);
+  const std::vector<NamedTensor> listed = ListTensorsAndGrads(
+      tensors, gradients, TensorDumper::Get().tensor_order(), TensorDumper::Get().grad_order());
   if (const auto verdict = cross_check_->CheckReplicas(iteration_, listed, problem)) {
     AddVerdict(*verdict);
   }

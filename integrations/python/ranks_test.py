@@ -47,13 +47,15 @@ told = []
 stopwatch, dumper = ott.Stopwatch(), ott.TensorDumper()
 run = ott.TrainingRun({"run_dir": directory, "stopwatch": {}, "dump": {}, "cross_check": {"iterations": {}}}, ranks)
 run.on_divergence(lambda verdict, text: told.append(text))
-for i in range(3):
+for i in range(4):
     with stopwatch("work"):
         dumper.add("weights.w", numpy.array([1.0, ranks.rank if i == 2 else 0.0]))
+        dumper.add("schedule", {"rate": 0.1 * (ranks.rank + 1) if i == 3 else 0.1, "kind": "cosine"})
     run.finish_iter()
-    assert run.diverged == (i == 2)
+    assert run.diverged == (i >= 2)
 run.finish()
-assert len(told) == 1 and 'iteration 2: replicas DIFFER in tensor "weights.w"' in told[0], told
+assert len(told) == 2 and 'iteration 2: replicas DIFFER in tensor "weights.w"' in told[0], told
+assert 'iteration 3: replicas DIFFER in tensor "schedule.rate"' in told[1], told
 own = os.path.join(directory, f"rank_0000{ranks.rank}", "dumps", "1")
 other = os.path.join(directory, f"rank_0000{1 - ranks.rank}", "dumps", "1")
 ranks.barrier()

@@ -57,7 +57,7 @@ absl::Status FindProblem(const CrossCheckVerdict& verdict, const std::string& ru
 // From one run's dump of an iteration.
 absl::Status AddRoundings(const std::string& dump_dir, int64_t iteration, Noise& noise) {
   OTT_ASSIGN_OR_RETURN(const Dump dump, ReadDump(dump_dir));
-  for (const NamedTensor& tensor : ListTensorsAndGrads(dump.tensors, dump.grads ? &*dump.grads : nullptr)) {
+  for (const NamedTensor& tensor : ListTensorsAndGrads(dump)) {
     if (!noise.Has(tensor.path) || tensor.content != NamedTensor::Content::kElements) continue;
     OTT_ASSIGN_OR_RETURN(const TensorStatistics statistics, ComputeStatistics(tensor.tensor.view));
     const double largest =

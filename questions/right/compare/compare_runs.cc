@@ -14,6 +14,8 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
+#include "ott/dist/check/tensor_selection.h"
+#include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
 
@@ -93,6 +95,7 @@ DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::o
   };
   for (size_t i = 0; i < comparison.results.size(); ++i) {
     NamedComparison& result = comparison.results[i];
+    CountKind(KindOfTensor(options.kinds, result.path), !Passes(result.comparison.status), summary.kinds);
     if (result.comparison.status == CompareStatus::kBitwiseEqual) {
       ++summary.num_bitwise_equal;
     } else if (!Passes(result.comparison.status)) {
@@ -230,7 +233,7 @@ const DumpSummary* RunsComparison::first_divergence() const {
 
 absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
                                            const std::string& current_given,
-                                           const CompareRunsOptions& options) {
+                                           const CompareRunsOptions& options_given) {
   const std::string reference = LatestAttempt(reference_given);
   const std::string current = LatestAttempt(current_given);
   OTT_ASSIGN_OR_RETURN(const Kind kind, KindOf(reference));
@@ -239,6 +242,12 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
     return absl::InvalidArgumentError(absl::StrCat(reference, " is ", std::string(Name(kind)), ", but ",
                                                    current, " is ", std::string(Name(current_kind))));
   }
+  CompareRunsOptions options = options_given;
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(reference);
+  const CrossCheckConfig& kinds =
+      info.ok() && options.kinds.tensor_kinds().empty() ? info->config().cross_check() : options_given.kinds;
+  options.kinds.Clear();
+  *options.kinds.mutable_tensor_kinds() = kinds.tensor_kinds();
   RunsComparison result;
   result.reference = reference;
   result.current = current;

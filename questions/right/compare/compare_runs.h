@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/compare/compare.h"
+#include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/tolerance_file.h"
 
 namespace ott::compare {
@@ -29,6 +31,8 @@ struct DumpSummary {
   // The results that do not pass, at most CompareRunsOptions::max_failures of them, in order of insertion.
   std::vector<NamedComparison> failures;
   int64_t num_failures = 0;
+  // Of all tensors.
+  google::protobuf::RepeatedPtrField<KindCount> kinds;
   // Of the tensors that pass without being bitwise equal, the one with the largest absolute error.
   std::optional<NamedComparison> largest_difference;
   // keep_results: all of them.
@@ -56,6 +60,9 @@ struct CompareRunsOptions {
   std::optional<ToleranceFile> tolerances;
   // Dumps without a number in any of them are equal, where they are; else there was nothing to compare.
   bool allow_empty = false;
+  // Whose tensor_kinds say of what kind a tensor is, if there are any; else those of the reference's
+  // run.json.
+  CrossCheckConfig kinds;
   // Kept of each dump.
   int max_failures = 5;
   bool keep_results = false;

@@ -73,6 +73,53 @@ TEST_F(CompareRunsTest, EqualRunsAreEqual) {
   EXPECT_THAT(ToText(comparison), HasSubstr("18 tensors in 9 dumps: 18 bitwise equal"));
 }
 
+TEST_F(CompareRunsTest, WhatDiffersIsCountedByKind) {
+  const auto write = [&](const std::string& run, float weight, float moment) {
+    std::filesystem::remove_all(run);
+    std::filesystem::create_directories(run);
+    RunInfo info;
+    info.set_world_size(1);
+    ASSERT_TRUE(WriteRunInfo(run, info).ok());
+    const float gradient = 0.5;
+    TensorDumper dumper;
+    TensorDumperOptions options;
+    options.dir = DumpsDirectory(run, 0);
+    ASSERT_TRUE(dumper.Enable(options).ok());
+    for (const auto& [path, number] : {std::pair("loss", &gradient),
+                                       {"gradients.w", &gradient},
+                                       {"weights.w", &weight},
+                                       {"weights.v", &weight},
+                                       {"optimizer.w", &moment}}) {
+      ASSERT_TRUE(dumper.AddTensorData(path, TensorView(number, {1})).ok());
+    }
+    ASSERT_TRUE(dumper.Dump().ok());
+  };
+  write(Reference(), 1, 1);
+  write(Current(), 2, 1);
+  const RunsComparison update = Compare();
+  EXPECT_THAT(ToText(update),
+              HasSubstr("differ: parameters 2 of 2, gradients 0 of 1, optimizer state 0 of 1, others 0 of 1: "
+                        "gradients are equal, so it is the update or what became of them before it\n"));
+  EXPECT_THAT(ToJson(update), HasSubstr("TENSOR_KIND_PARAMETER"));
+}
+
+TEST_F(CompareRunsTest, OfSeveralStartsTheLatestIsCompared) {
+  WriteRun(Current() + "/attempt_2", kRanks);
+  EXPECT_EQ(Compare().current, Current() + "/attempt_2");
+  WriteDump(Current(), 0, 10, {1, 2, 3, 5});
+  EXPECT_EQ(Compare().verdict(), Verdict::kEqual);
+  WriteDump(Current() + "/attempt_2", 0, 10, {1, 2, 3, 5});
+  EXPECT_EQ(Compare().verdict(), Verdict::kDifferent);
+}
+
+TEST_F(CompareRunsTest, ARunThatLinksToTheOthersRanksIsNotEqualToIt) {
+  std::filesystem::remove_all(RankDirectory(Current(), 1));
+  std::filesystem::create_directory_symlink(RankDirectory(Reference(), 1), RankDirectory(Current(), 1));
+  const RunsComparison comparison = Compare();
+  EXPECT_EQ(comparison.verdict(), Verdict::kCouldNotCompare);
+  EXPECT_THAT(ToText(comparison), HasSubstr("one links to the other"));
+}
+
 TEST_F(CompareRunsTest, RunsWithoutANumberAreEqualOnlyWhereThatIsAllowed) {
   const auto dump_text = [](const std::string& dir, const char* text) {
     TensorDumper dumper;
@@ -118,8 +165,9 @@ TEST_F(CompareRunsTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
   const RunsComparison comparison = Compare();
   EXPECT_EQ(comparison.first_divergence()->rank, 2);
   EXPECT_THAT(ToText(comparison), HasSubstr("first divergence: iteration 10, rank 2, loss"));
-  EXPECT_THAT(ToText(comparison),
-              HasSubstr("  on rank 2 alone; at this iteration: fails on ranks 0, 2; passes on rank 1\n"));
+  EXPECT_THAT(
+      ToText(comparison),
+      HasSubstr("  first on rank 2 alone; at this iteration: fails on ranks 0, 2; passes on rank 1\n"));
 }
 
 TEST_F(CompareRunsTest, ADifferenceOnAllRanksIsSaidToBeOnAll) {

@@ -12,6 +12,7 @@
 #include "ott/core/compare/report.h"
 #include "ott/core/dump/json_writer.h"
 #include "ott/core/tensor/value.h"
+#include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/rank_list.h"
 
 namespace ott::compare {
@@ -67,9 +68,11 @@ std::string DescribeRanks(const RunsComparison& comparison, const DumpSummary& f
   }
   const auto num_same = static_cast<int>(same.size());
   const auto num_ranks = static_cast<int>(failing.size() + passing.size());
-  return absl::StrCat(num_ranks < 2 ? "" : FormatRanksAmong(same, num_same, num_ranks) + "; ",
-                      "at this iteration: fails on ", FormatRanks(failing), "; passes on ",
-                      FormatRanks(passing));
+  // Other ranks may differ, too, first in something else.
+  const char* const first_of_several = failing.size() > same.size() ? "first " : "";
+  return absl::StrCat(
+      num_ranks < 2 ? "" : first_of_several + FormatRanksAmong(same, num_same, num_ranks) + "; ",
+      "at this iteration: fails on ", FormatRanks(failing), "; passes on ", FormatRanks(passing));
 }
 
 // "dumps 30-199" is more than anyone wants to read: later divergences are counted.
@@ -84,6 +87,16 @@ std::string DescribeLater(const RunsComparison& comparison, const DumpSummary& f
   return later == 0 ? "" : absl::StrCat("  later: ", failing, " of ", later, " dumps differ\n");
 }
 
+Value KindsValue(const DumpSummary& dump) {
+  Value::List kinds;
+  for (const KindCount& count : dump.kinds) {
+    kinds.push_back(ValueMap{{"kind", TensorKind_Name(count.kind())},
+                             {"num_tensors", count.num_tensors()},
+                             {"num_failures", count.num_different()}});
+  }
+  return kinds;
+}
+
 Value ToValue(const DumpSummary& dump) {
   Value::List failures;
   for (const NamedComparison& failure : dump.failures) failures.push_back(ToValue(failure));
@@ -93,6 +106,7 @@ Value ToValue(const DumpSummary& dump) {
                   {"num_tensors", dump.num_tensors},
                   {"num_bitwise_equal", dump.num_bitwise_equal},
                   {"num_failures", dump.num_failures},
+                  {"kinds", KindsValue(dump)},
                   {"failures", std::move(failures)},
                   {"largest_difference",
                    dump.largest_difference.has_value() ? ToValue(*dump.largest_difference) : Value()}};
@@ -155,6 +169,8 @@ std::string ToText(const RunsComparison& comparison) {
     for (size_t i = 1; i < first->failures.size(); ++i) {
       absl::StrAppend(&text, "  also ", Describe(first->failures[i]), "\n");
     }
+    const std::string kinds = FormatKinds(first->kinds);
+    if (!kinds.empty()) absl::StrAppend(&text, "  differ: ", kinds, "\n");
     const int64_t unnamed = first->num_failures - static_cast<int64_t>(first->failures.size());
     if (unnamed > 0) absl::StrAppend(&text, "  and ", unnamed, " more tensors of this dump\n");
     if (first->rank.has_value()) absl::StrAppend(&text, "  ", DescribeRanks(comparison, *first), "\n");

@@ -65,7 +65,7 @@ TEST_F(CheckRunAgainstReferenceTest, TheFirstTensorOfAnyRankComesBeforeTheLowest
   const std::string trend = FormatErrorTrend(Check());
   EXPECT_THAT(trend, HasSubstr("first divergence: iteration 10: rank 1 (node1) against "));
   EXPECT_THAT(trend, HasSubstr("\"step\""));
-  EXPECT_THAT(trend, HasSubstr("; on rank 1 alone\n"));
+  EXPECT_THAT(trend, HasSubstr("; first on rank 1 alone; 2 of 2 ranks differ\n"));
 }
 
 TEST_F(CheckRunAgainstReferenceTest, WithinToleranceThereIsATrendAndNoDivergence) {

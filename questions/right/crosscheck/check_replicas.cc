@@ -51,7 +51,7 @@ std::vector<CrossCheckVerdict> CheckRank(CrossCheck& check, const std::string& r
                                          int64_t iteration, bool has_manifest) {
   const absl::StatusOr<Dump> dump = ReadDumpOf(run_dir, rank, iteration, has_manifest);
   std::vector<NamedTensor> tensors;
-  if (dump.ok()) tensors = ListTensorsAndGrads(dump->tensors, dump->grads ? &*dump->grads : nullptr);
+  if (dump.ok()) tensors = ListTensorsAndGrads(*dump);
   std::vector<CrossCheckVerdict> verdicts;
   std::optional<CrossCheckVerdict> replicas = check.CheckReplicas(iteration, tensors, dump.status());
   if (rank == 0 && replicas) verdicts.push_back(*std::move(replicas));

@@ -48,6 +48,7 @@ absl::StatusOr<RankDump> RankDump::Read(const std::string& dir) {
     }
   }
   result.Add("", dump.tensors);
+  if (dump.manifest.has_value()) result.Sort(AddingOrder(dump.manifest->tensor_order));
   for (DumpedTensor& tensor : result.tensors_) {
     tensor.path = TensorName(tensor.path, dump.grads.has_value());
   }
@@ -61,6 +62,23 @@ absl::StatusOr<RankDump> RankDump::Read(const std::string& dir) {
     held.reset();
   }
   return result;
+}
+
+void RankDump::Sort(const AddingOrder& order) {
+  struct Both {
+    std::string path;
+    DumpedTensor tensor;
+    std::optional<Tensor> held;
+  };
+  std::vector<Both> all;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    all.push_back({tensors_[i].path, std::move(tensors_[i]), std::move(held_[i])});
+  }
+  order.Sort(all);
+  for (size_t i = 0; i < all.size(); ++i) {
+    tensors_[i] = std::move(all[i].tensor);
+    held_[i] = std::move(all[i].held);
+  }
 }
 
 void RankDump::AddTensor(const std::string& path, const Tensor& tensor, bool is_text) {

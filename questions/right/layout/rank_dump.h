@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ott/core/dump/adding_order.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/tensor/tensor.h"
 
@@ -38,6 +39,7 @@ class RankDump {
 
  private:
   void Add(const std::string& path, const Value& value);
+  void Sort(const AddingOrder& order);
   void AddTensor(const std::string& path, const Tensor& tensor, bool is_text);
 
   std::string dir_;
