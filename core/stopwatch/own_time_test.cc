@@ -20,7 +20,9 @@ constexpr int kIterations = 60;
 uint64_t taken_ns = 0;
 // What others have the CPU for right after that.
 uint64_t taken_after_reading_ns = 0;
+int num_reads = 0;
 std::optional<ThreadTimes> FakeThreadTimes() {
+  ++num_reads;
   const ThreadTimes times = {now_ns - taken_ns, taken_ns};
   now_ns += taken_after_reading_ns;
   taken_ns += taken_after_reading_ns;
@@ -109,6 +111,20 @@ TEST_F(OwnTimeTest, TheSameOfMeasurementsThatAreStartedAndEndedByCalls) {
   });
   EXPECT_NEAR(Own(stats, "backward").all().seconds(), 0.005, 1e-6);
   EXPECT_NEAR(stats.own_work().time().all().seconds(), 0.005, 1e-6);
+}
+
+TEST_F(OwnTimeTest, TheKernelIsNotAskedMoreOftenThanShortIterationsCanLoseTime) {
+  num_reads = 0;
+  const uint64_t begin = now_ns;
+  Train([&] {
+    const Stopwatch::Scope forward(stopwatch_, "forward");
+    now_ns += 50'000;
+    for (int i = 0; i < 4; ++i) {
+      const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
+      now_ns += 25'000;
+    }
+  });
+  EXPECT_LE(num_reads, static_cast<int>((now_ns - begin) / 100'000) + 1);
 }
 
 TEST_F(OwnTimeTest, CollectivesThatOverlapAreSubtractedOnce) {

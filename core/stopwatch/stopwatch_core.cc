@@ -437,7 +437,9 @@ bool StopwatchCore::FinishIter(Place place) {
     iteration_series_.Append(static_cast<float>(duration) * 1e-12f);
     CloseIteration(duration);
   } else {
-    BeginOwnTimes(threads_.Get(), ReadTimes());
+    StopwatchThread& thread = threads_.Get();
+    const std::optional<ThreadTimes> times = ReadTimes(thread);
+    BeginOwnTimes(thread, times, times.has_value() ? environment_.read_process_cpu_time() : 0);
   }
   iteration_start_ = now;
   ++num_finished_;

@@ -171,6 +171,9 @@ struct StopwatchThread {
   };
   std::vector<Known> known = std::vector<Known>(64);
   size_t num_known = 0;
+  // Used by the thread alone: its times when they were last read, and when that was.
+  std::optional<ThreadTimes> times;
+  std::optional<uint64_t> read_at;
   // Used by the thread alone: collective scopes that run, and its times in those of this iteration, at the
   // end of the last iteration, and when it last came to a collective measurement.
   int num_collectives = 0;
@@ -259,7 +262,7 @@ class StopwatchCore {
   void AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
   void Synchronize() const;
   void AddArrival(StopwatchMeasurement& measurement, StopwatchHookState& state);
-  std::optional<ThreadTimes> ReadTimes() const;
+  std::optional<ThreadTimes> ReadTimes(StopwatchThread& thread) const;
   void BeginCollective(StopwatchHookState& state, bool nests);
   // has_arrival: whether AddArrival() was called.
   void EndCollective(StopwatchMeasurement& measurement, const StopwatchHookState& state, bool has_arrival,
@@ -268,7 +271,8 @@ class StopwatchCore {
   void BeginWatching(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests);
   void EndWatching(StopwatchMeasurement& measurement, const StopwatchHookState& state);
   void AddOwnTimes(uint64_t duration);
-  void BeginOwnTimes(StopwatchThread& thread, const std::optional<ThreadTimes>& times);
+  void BeginOwnTimes(StopwatchThread& thread, const std::optional<ThreadTimes>& times,
+                     uint64_t process_cpu_time);
   void AddOwnTime(StopwatchMeasurement& measurement, bool is_disturbed);
   void StartCpuUsage();
   void EndCpuUsage();

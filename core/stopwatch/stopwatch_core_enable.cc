@@ -115,6 +115,7 @@ void StopwatchCore::Disable() {
     const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
     for (StopwatchThread* thread : threads_.all()) {
       Renew(thread->root.intervals);
+      thread->read_at.reset();
       thread->last_collective_end = 0;
       thread->at_collective_end = {};
       thread->in_collectives = {};

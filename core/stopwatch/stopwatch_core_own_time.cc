@@ -13,7 +13,7 @@ namespace ott::internal {
 namespace {
 
 constexpr uint64_t kPicosecondsPerNanosecond = 1000;
-// What is read twice for each interval is to be lost in what the interval takes.
+// Reads CPU times only as often as this, so that the reads cost little.
 constexpr uint64_t kMinWatchedPicoseconds = 100'000'000;
 // An iteration whose CPU was taken for more than one part in so many of its work says nothing about
 // measurements of which it is not known how much of that was in them.
@@ -26,8 +26,15 @@ uint64_t Less(uint64_t value, uint64_t part) { return value > part ? value - par
 
 }  // namespace
 
-std::optional<ThreadTimes> StopwatchCore::ReadTimes() const {
-  return options_.watch_cpu ? environment_.read_thread_times() : std::nullopt;
+// What was read a moment ago is no older than what a short interval could have lost.
+std::optional<ThreadTimes> StopwatchCore::ReadTimes(StopwatchThread& thread) const {
+  if (!options_.watch_cpu) return std::nullopt;
+  const uint64_t now = clock_.Ticks();
+  if (!thread.read_at || Since(*thread.read_at, now) >= kMinWatchedPicoseconds) {
+    thread.times = environment_.read_thread_times();
+    thread.read_at = now;
+  }
+  return thread.times;
 }
 
 void StopwatchCore::BeginCollective(StopwatchHookState& state, bool nests) {
@@ -37,7 +44,7 @@ void StopwatchCore::BeginCollective(StopwatchHookState& state, bool nests) {
   // One that is started and ended by calls may end on another thread.
   if (nests) ++thread.num_collectives;
   state.times.reset();
-  if (state.thread != nullptr) state.times = ReadTimes();
+  if (state.thread != nullptr) state.times = ReadTimes(thread);
   state.collective_start = clock_.Ticks();
   const std::lock_guard<std::mutex> lock(arrivals_mutex_);
   if (num_collectives_++ == 0) waiting_since_ = clock_.Ticks();
@@ -62,7 +69,7 @@ void StopwatchCore::EndCollective(StopwatchMeasurement& measurement, const Stopw
   if (state.thread != &thread) return;
   // Those that are started and ended by calls may overlap: each counts from where the last one ended.
   if (state.times.has_value()) {
-    if (const std::optional<ThreadTimes> times = ReadTimes(); times.has_value()) {
+    if (const std::optional<ThreadTimes> times = ReadTimes(thread); times.has_value()) {
       const ThreadTimes since = {std::max(state.times->on_cpu, thread.at_collective_end.on_cpu),
                                  std::max(state.times->taken, thread.at_collective_end.taken)};
       const ThreadTimes inside = *times - since;
@@ -105,14 +112,14 @@ void StopwatchCore::BeginWatching(StopwatchMeasurement& measurement, StopwatchHo
     return;
   }
   state.thread = &thread;
-  state.times = ReadTimes();
+  state.times = ReadTimes(thread);
   state.taken_in_collectives = thread.in_collectives.taken;
 }
 
 void StopwatchCore::EndWatching(StopwatchMeasurement& measurement, const StopwatchHookState& state) {
-  const StopwatchThread& thread = threads_.Get();
+  StopwatchThread& thread = threads_.Get();
   if (state.thread != &thread || !state.times.has_value()) return;
-  const std::optional<ThreadTimes> times = ReadTimes();
+  const std::optional<ThreadTimes> times = ReadTimes(thread);
   if (!times.has_value()) return;
   const uint64_t in_collectives = thread.in_collectives.taken - state.taken_in_collectives;
   measurement.taken.fetch_add(Less((*times - *state.times).taken, in_collectives), std::memory_order_relaxed);
@@ -121,22 +128,23 @@ void StopwatchCore::EndWatching(StopwatchMeasurement& measurement, const Stopwat
 // Of the iteration that ends, on the thread that ends it. Picoseconds.
 void StopwatchCore::AddOwnTimes(uint64_t duration) {
   StopwatchThread& thread = threads_.Get();
-  const std::optional<ThreadTimes> times = ReadTimes();
+  const std::optional<ThreadTimes> times = ReadTimes(thread);
   uint64_t waiting;
   {
     const std::lock_guard<std::mutex> lock(arrivals_mutex_);
     waiting = std::exchange(waiting_, 0);
   }
+  const uint64_t process_cpu_time = times.has_value() ? environment_.read_process_cpu_time() : 0;
   ThreadTimes at_work;
   const bool is_watched =
       times.has_value() && thread.at_iteration.has_value() && finishing_thread_ == &thread;
   if (is_watched) {
     // Of all threads: this one may wait while others do its work.
-    const uint64_t on_cpu = environment_.read_process_cpu_time() - process_cpu_time_;
+    const uint64_t on_cpu = process_cpu_time - process_cpu_time_;
     at_work.on_cpu = Less(on_cpu, thread.in_collectives.on_cpu);
     at_work.taken = Less((*times - *thread.at_iteration).taken, thread.in_collectives.taken);
   }
-  BeginOwnTimes(thread, times);
+  BeginOwnTimes(thread, times, process_cpu_time);
   const uint64_t work = Less(duration, waiting);
   const uint64_t taken = at_work.taken * kPicosecondsPerNanosecond;
   own_work_.waiting_seconds += static_cast<double>(waiting) * 1e-12;
@@ -154,11 +162,12 @@ void StopwatchCore::AddOwnTimes(uint64_t duration) {
 }
 
 // What an iteration begins with.
-void StopwatchCore::BeginOwnTimes(StopwatchThread& thread, const std::optional<ThreadTimes>& times) {
+void StopwatchCore::BeginOwnTimes(StopwatchThread& thread, const std::optional<ThreadTimes>& times,
+                                  uint64_t process_cpu_time) {
   thread.at_iteration = times;
   thread.in_collectives = {};
   finishing_thread_ = &thread;
-  if (times.has_value()) process_cpu_time_ = environment_.read_process_cpu_time();
+  process_cpu_time_ = process_cpu_time;
 }
 
 void StopwatchCore::AddOwnTime(StopwatchMeasurement& measurement, bool is_disturbed) {
