@@ -68,6 +68,8 @@ struct Job {
   // one slowdown of a CPU and others that have it make; 0: not known.
   double work_spread = 0;
   double work_slowdown = 0;
+  // For what share of a rank's work others had its CPU; of the rank of which they had most.
+  double taken_share = 0;
   // What a step is called.
   std::string step_word = "step";
 

@@ -71,6 +71,7 @@ class Maker {
     job_.work_spread = std::hypot(ExpectedSpread(*all), SpreadOfTaken(*all));
     // What others took from a rank is no excess of its own.
     job_.work_slowdown = SecondsOfOneSlowdown(*all) + all->taken_seconds - least_taken;
+    job_.taken_share = all->taken_share;
     if (all->taken_share < kTakenWorthANote) return;
     job_.notes.push_back(absl::StrFormat(
         "overloaded machine: others had a rank's CPU for up to %.0f%% of its work; mending saves more than "

@@ -16,6 +16,10 @@ namespace {
 
 // Who takes longer than the median of the others by this factor is no example for a rank that is mended.
 constexpr double kHealthy = 1.25;
+// Who leaves collectives late has a slow link only if others hardly had any rank's CPU, and if it takes twice
+// as long as the others in so many batches.
+constexpr double kMaxTakenOfLateLeaver = 0.01;
+constexpr double kNearlyAlways = 0.9;
 
 }  // namespace
 
@@ -194,7 +198,7 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
   // batch.
   double sum = 0;
   double squares = 0;
-  double all_of_others = 0;
+  int64_t num_twice = 0;
   const std::vector<char> is_other = OthersOf(scenario, kind);
   const auto num_others = std::count(is_other.begin(), is_other.end(), 1);
   for (const std::vector<double>& batch : batches_) {
@@ -210,7 +214,7 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
     if (num_selected == 0 || num_selected == num_ranks) return num_selected > 0;
     const double mean_of_others = of_others / static_cast<double>(num_others);
     const double excess = of_selected / static_cast<double>(num_selected) - mean_of_others;
-    all_of_others += mean_of_others;
+    num_twice += excess >= mean_of_others;
     sum += excess;
     squares += excess * excess;
   }
@@ -219,8 +223,13 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
   const double variance = std::max(squares / count - mean * mean, 0.0) / (count - 1);
   // Single ranks and the sets that are made of the worst of them.
   const double num_tests = static_cast<double>(num_ranks * num_ranks * num_kinds);
-  // When a rank leaves a collective is also a matter of its place in it, but not by as much as that takes.
-  if (job_.kinds[kind].communicates && sum < all_of_others) return false;
+  // When a rank leaves a collective is also a matter of its place in it, and of who has its CPU; but not
+  // nearly always by as much as that takes.
+  if (job_.kinds[kind].communicates &&
+      (job_.taken_share > kMaxTakenOfLateLeaver ||
+       static_cast<double>(num_twice) < kNearlyAlways * static_cast<double>(batches_.size()))) {
+    return false;
+  }
   if (mean > 0 && IsAlone(scenario, kind)) return true;
   if (IsRarelySlow(scenario, kind)) return true;
   return mean > 0 && mean >= StudentTQuantile(1 - kBlameError / num_tests, count - 1) * std::sqrt(variance);
