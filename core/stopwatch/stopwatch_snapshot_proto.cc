@@ -1,3 +1,4 @@
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,7 +69,12 @@ void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats) {
   proto.set_num_measured_iters(snapshot.num_measured_iters);
   *proto.mutable_iteration() = snapshot.iteration.ToProto();
   ToProto(snapshot.iteration_series, proto.mutable_iteration_series());
-  for (const auto& measurement : snapshot.measurements) ToProto(measurement, proto.add_measurements());
+  std::set<std::string_view> outermost;
+  for (const auto& scope : snapshot.scopes) outermost.insert(scope.name);
+  for (const auto& measurement : snapshot.measurements) {
+    ToProto(measurement, proto.add_measurements());
+    if (outermost.count(measurement.name) > 0) proto.mutable_measurements()->rbegin()->set_outermost(true);
+  }
   for (const auto& scope : snapshot.scopes) ToProto(scope, proto.add_scopes());
   for (const auto& one_time : snapshot.one_time) {
     OneTimeMeasurement& added = *proto.add_one_time();

@@ -123,6 +123,7 @@ void ClusterSummary::Row::Merge(const Row& other) {
   if (other.over_ranks.count() == 0) return;
   const bool is_first = over_ranks.count() == 0;
   collective |= other.collective;
+  outermost |= other.outermost;
   ranks.Add(other.ranks);
   over_ranks.Merge(other.over_ranks);
   iterations.Merge(other.iterations);
@@ -212,6 +213,7 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
     Row row =
         make_row(measurement.name(), measurement.per_iteration().total(), seconds_before[measurement.name()]);
     row.collective = measurement.collective();
+    row.outermost = measurement.outermost();
     if (earlier == nullptr) row.intervals = *std::move(intervals);
     // In a mean iteration, also where it runs in few.
     const double share =
@@ -270,6 +272,7 @@ ClusterMeasurement ClusterSummary::Row::Outline() const {
   ClusterMeasurement outline;
   outline.set_name(name);
   outline.set_collective(collective);
+  outline.set_outermost(outermost);
   *outline.mutable_min() = min;
   *outline.mutable_max() = max;
   return outline;

@@ -89,6 +89,8 @@ class ClusterSummary {
   struct Row {
     std::string name;
     bool collective = false;
+    // On some rank not only inside of other measurements.
+    bool outermost = false;
     RankSet ranks;
     DurationStatistics over_ranks;
     DurationStatistics iterations;  // one sample a rank, too

@@ -59,6 +59,7 @@ absl::StatusOr<ClusterSummary::Row> ClusterSummary::Row::FromProto(const Cluster
   Row row;
   row.name = proto.name();
   row.collective = proto.collective();
+  row.outermost = proto.outermost();
   row.ranks = all;
   if (proto.has_ranks()) {
     OTT_ASSIGN_OR_RETURN(row.ranks, RangesFromProto(proto.ranks()));

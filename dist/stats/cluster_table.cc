@@ -103,6 +103,17 @@ std::string FormatInterval(const Verdict& verdict) {
 
 // "rank 2 (node1) works 20 ms an iteration, 60.0% more than ..."
 std::string Describe(const Straggler& slow) {
+  if (!slow.parts().empty()) {
+    std::vector<std::string> parts;
+    for (const StragglerPart& part : slow.parts()) {
+      parts.push_back(absl::StrCat("\"", EscapeControlCharacters(part.measurement()), "\" (+",
+                                   FormatSeconds(part.excess_seconds()), ")"));
+    }
+    return absl::StrFormat("%s works %s an iteration, %s the others' median of %s (%s); in everything: %s",
+                           Who(slow), FormatSeconds(slow.work_seconds()), ByHowMuch(slow, "more"),
+                           FormatSeconds(slow.median_work_seconds()), FormatInterval(slow),
+                           absl::StrJoin(parts, ", "));
+  }
   const std::string where = slow.measurement().empty()
                                 ? std::string("outside all measurements")
                                 : absl::StrCat("in \"", EscapeControlCharacters(slow.measurement()), "\"");
@@ -114,7 +125,14 @@ std::string Describe(const Straggler& slow) {
 
 std::string FormatStraggler(const ClusterStats& stats) {
   if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()), "\n");
-  if (stats.num_ranks() < 2) return "slowest rank: one rank alone has nobody to be slower than\n";
+  if (stats.num_ranks() < 2 && stats.missing_ranks().empty()) {
+    return "slowest rank: one rank alone has nobody to be slower than\n";
+  }
+  if (stats.missing_ranks_size() > 0) {
+    return absl::StrCat("slowest rank: cannot tell: nothing from ",
+                        FormatRanks({stats.missing_ranks().begin(), stats.missing_ranks().end()}),
+                        stats.has_detectable() ? ", and none of the others stands out\n" : "\n");
+  }
   if (!stats.has_detectable()) {
     return "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work\n";
   }

@@ -78,31 +78,54 @@ void ClusterSummary::FindStraggler(double error, ClusterStats& stats) const {
   LocateExcess(group_of_most, straggler);
 }
 
-// Of measurements inside of each other, the shortest that has most of the excess.
+// Of measurements inside of each other, the shortest that has most of the excess; or the outermost ones,
+// where none has half of it but they have together.
 void ClusterSummary::LocateExcess(const std::string& group, Straggler& straggler) const {
-  std::vector<std::pair<const Row*, RankTimes::Suspect>> excesses;
+  struct Part {
+    const Row* row;
+    double excess = 0;
+    double seconds = 0;
+  };
+  std::vector<Part> parts;
+  std::vector<Part> outermost;
   double largest = 0;
+  double explained = 0;
   for (const Row& measurement : measurements_) {
     const auto times = measurement.times.find(group);
     if (times == measurement.times.end()) continue;
+    const std::optional<double> excess = times->second.ExcessOf(straggler.rank());
+    if (!excess) continue;
+    largest = std::max(largest, *excess);
     const std::optional<RankTimes::Suspect> suspect = times->second.Of(straggler.rank());
-    if (!suspect) continue;
-    largest = std::max(largest, suspect->excess.seconds);
-    excesses.emplace_back(&measurement, *suspect);
+    parts.push_back({&measurement, *excess, suspect ? suspect->entry.time.time.seconds : *excess});
+    if (!measurement.outermost) continue;
+    explained += *excess;
+    outermost.push_back(parts.back());
   }
   const double all = straggler.work_seconds() - straggler.median_work_seconds();
-  // What no measurement explains is more.
-  if (2 * largest < all) {
-    straggler.set_measurement_excess_seconds(all - largest);
+  if (2 * largest >= all) {
+    double shortest = 0;
+    for (const Part& part : parts) {
+      if (part.excess < kMostOfExcess * largest) continue;
+      if (!straggler.measurement().empty() && part.seconds >= shortest) continue;
+      shortest = part.seconds;
+      straggler.set_measurement(part.row->name);
+      straggler.set_measurement_excess_seconds(part.excess);
+    }
     return;
   }
-  double shortest = 0;
-  for (const auto& [measurement, suspect] : excesses) {
-    if (suspect.excess.seconds < kMostOfExcess * largest) continue;
-    if (!straggler.measurement().empty() && suspect.entry.time.time.seconds >= shortest) continue;
-    shortest = suspect.entry.time.time.seconds;
-    straggler.set_measurement(measurement->name);
-    straggler.set_measurement_excess_seconds(suspect.excess.seconds);
+  if (2 * explained < all) {
+    straggler.set_measurement_excess_seconds(all - std::max(explained, 0.0));
+    return;
+  }
+  std::stable_sort(outermost.begin(), outermost.end(),
+                   [](const Part& a, const Part& b) { return a.excess > b.excess; });
+  if (outermost.size() > kMaxSlowMeasurements) outermost.resize(kMaxSlowMeasurements);
+  for (const Part& part : outermost) {
+    if (part.excess < kMinExcess * all) continue;
+    StragglerPart& out = *straggler.add_parts();
+    out.set_measurement(part.row->name);
+    out.set_excess_seconds(part.excess);
   }
 }
 

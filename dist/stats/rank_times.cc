@@ -137,4 +137,10 @@ std::optional<RankTimes::Suspect> RankTimes::Of(int rank) const {
   return std::nullopt;
 }
 
+std::optional<double> RankTimes::ExcessOf(int rank) const {
+  if (num_ranks_ == 1 && sample_.front().rank == rank) return sample_.front().time.time.seconds;
+  const std::optional<Suspect> suspect = Of(rank);
+  return suspect ? std::make_optional(suspect->excess.seconds) : std::nullopt;
+}
+
 }  // namespace ott

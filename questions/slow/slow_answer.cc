@@ -14,6 +14,8 @@ constexpr double kLargestMissed = 0.5;
 
 Answer::Finding FindingOfRanks(const ClusterStats& stats) {
   if (stats.has_straggler() || stats.slow_measurements_size() > 0) return Answer::BAD;
+  // Those that are missing may be slow.
+  if (stats.missing_ranks_size() > 0) return Answer::CANNOT_TELL;
   if (stats.has_detectable()) {
     return stats.detectable() <= kLargestMissed ? Answer::GOOD : Answer::CANNOT_TELL;
   }

@@ -113,7 +113,7 @@ std::string ToPrometheus(const RunReport& report, const Document& document) {
   if (stats.has_straggler()) {
     exposition.Add("ott_slowest_rank_excess_ratio", stats.straggler().slower_by(),
                    {{"rank", absl::StrCat(stats.straggler().rank())}, {"host", stats.straggler().host()}});
-  } else if (stats.has_detectable() || stats.num_ranks() == 1) {
+  } else if (stats.missing_ranks().empty() && (stats.has_detectable() || stats.num_ranks() == 1)) {
     exposition.Add("ott_slowest_rank_excess_ratio", 0, {{"rank", ""}, {"host", ""}});
   }
   exposition.Describe("ott_waiting_for_rank_seconds",
