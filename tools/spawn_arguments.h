@@ -1,4 +1,4 @@
-// What posix_spawn() is given.
+// Makes the arguments of posix_spawn().
 
 #ifndef OTT_TOOLS_SPAWN_ARGUMENTS_H_
 #define OTT_TOOLS_SPAWN_ARGUMENTS_H_

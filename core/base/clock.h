@@ -52,7 +52,7 @@ class Clock {
   bool uses_cycle_counter() const { return nanoseconds_ == nullptr; }
 
  private:
-  // Of the cycle counter.
+  // `picoseconds_per_tick` is of the cycle counter.
   explicit Clock(uint64_t picoseconds_per_tick) : picoseconds_per_tick_(picoseconds_per_tick) {}
 
   static Clock Calibrated();

@@ -1,4 +1,4 @@
-// What this machine computes with.
+// The name of this machine's processor.
 
 #ifndef OTT_CORE_BASE_CPU_MODEL_H_
 #define OTT_CORE_BASE_CPU_MODEL_H_

@@ -46,8 +46,8 @@ absl::Status WriteFileAtomically(const std::string& path, std::string_view conte
 // a FIFO. RESOURCE_EXHAUSTED for a file larger than max_bytes, holes included.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes = int64_t{4} << 30);
 
-// Whether something is at the path, even if it cannot be reached, as in a loop of links; reading it then says
-// why. Unlike std::filesystem::exists(), it never throws.
+// Returns true if something is at the path, even if it cannot be reached, as in a loop of links; reading it
+// then says why. Unlike std::filesystem::exists(), it never throws.
 bool PathExists(const std::string& path);
 // False for what cannot be reached.
 bool IsDirectory(const std::string& path);

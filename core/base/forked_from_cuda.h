@@ -5,8 +5,8 @@
 
 namespace ott {
 
-// Whether this process was forked from one that used CUDA. To be called before each use of CUDA: a process
-// that has called it counts as one that used CUDA. Thread-safe.
+// Returns true if this process was forked from one that used CUDA. To be called before each use of CUDA: a
+// process that has called it counts as one that used CUDA. Thread-safe.
 bool IsForkedFromCuda();
 
 }  // namespace ott

@@ -8,8 +8,8 @@
 
 namespace ott {
 
-// Whether the whole text matches. * stands for any number of characters, none and dots included, and ? for
-// exactly one. Everything else, brackets and backslashes included, stands for itself.
+// Returns true if the whole text matches. * stands for any number of characters, none and dots included, and
+// ? for exactly one. Everything else, brackets and backslashes included, stands for itself.
 bool MatchesGlob(std::string_view text, std::string_view glob);
 
 // Whether any of a range of globs matches.

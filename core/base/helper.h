@@ -1,6 +1,6 @@
-// What the process-wide helpers (Stopwatch, NvtxRangeWrapper, OpRanges, Profiler) have in common: one
-// instance for the process and others for tests, being enabled and disabled, recording for the profiler, and
-// work to do when the process exits.
+// The parts that the process-wide helpers (Stopwatch, NvtxRangeWrapper, OpRanges, Profiler) have in common:
+// one instance for the process and others for tests, being enabled and disabled, recording for the profiler,
+// and work to do when the process exits.
 
 #ifndef OTT_CORE_BASE_HELPER_H_
 #define OTT_CORE_BASE_HELPER_H_

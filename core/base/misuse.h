@@ -1,4 +1,4 @@
-// What happens when a call breaks a rule of an interface.
+// Reports calls that break a rule of an interface.
 
 #ifndef OTT_CORE_BASE_MISUSE_H_
 #define OTT_CORE_BASE_MISUSE_H_
@@ -10,9 +10,9 @@
 
 namespace ott {
 
-// What happens when a call breaks a rule, such as ending a measurement that was not started. In either case
-// the message has the name, the thread, the place of the call, and the place where that was started which is
-// in the way.
+// Says what follows when a call breaks a rule, such as ending a measurement that was not started. In either
+// case the message has the name, the thread, the place of the call, and the place where that was started
+// which is in the way.
 enum class OnMisuse {
   kAbort,
   // Prints to stderr, ignores the call, and counts it.

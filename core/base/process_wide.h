@@ -40,7 +40,7 @@ class ProcessWideBase {
   ProcessWideBase(const ProcessWideBase&) = delete;
   ProcessWideBase& operator=(const ProcessWideBase&) = delete;
 
-  // Whether this copy takes part in the process's instance; refusal() says why not.
+  // Returns true if this copy takes part in the process's instance; refusal() says why not.
   bool Join();
   void* Find();
   void* FindOrDie();

@@ -23,7 +23,7 @@ class TextTable {
   // REQUIRES: as many cells as the header has.
   void AddRow(std::vector<std::string> cells);
 
-  // Whether there are no rows but the header.
+  // Returns true if there are no rows but the header.
   bool empty() const { return rows_.size() == 1; }
 
   // Each line ends with a newline and has no trailing spaces.
@@ -38,8 +38,9 @@ class TextTable {
 // UTF-8 included, as it is.
 std::string EscapeControlCharacters(std::string_view text);
 
-// What makes a terminal or browser show a text in another order or place than it is in, as \uNNNN: Unicode's
-// marks of direction, its separators of lines, and its control characters beyond ASCII. ASCII as it is.
+// Escapes what makes a terminal or browser show a text in another order or place than it is in, as \uNNNN:
+// Unicode's marks of direction, its separators of lines, and its control characters beyond ASCII. ASCII as it
+// is.
 std::string EscapeDirections(std::string_view text);
 
 // "12.3 ms": four significant digits in s, ms, us or ns.

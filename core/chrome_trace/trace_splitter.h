@@ -36,7 +36,7 @@ class TraceSplitter {
     int64_t offset = 0;
   };
 
-  // What simdjson may read beyond a text.
+  // Bytes that simdjson may read beyond a text.
   static constexpr size_t kPadding = 64;
 
   explicit TraceSplitter(ByteSource& source);
@@ -47,12 +47,12 @@ class TraceSplitter {
   // As many whole events as are in a window, as it seems from the text around the end of the last; whoever
   // parses them finds out. False where there is none to be seen: Next() tells why.
   bool NextBatch(Batch* batch);
-  // Of the batch so many bytes are done with.
+  // Says that so many bytes of the batch are done with.
   void Skip(size_t bytes) { at_ += bytes; }
 
-  // Whether the text was one of a trace from its beginning on.
+  // Returns true if the text was one of a trace from its beginning on.
   bool began() const { return state_ != State::kStart; }
-  // Whether the end of the file came inside of the trace.
+  // Returns true if the end of the file came inside of the trace.
   bool truncated() const { return truncated_; }
   // Where the text ended, or could not be followed any further.
   int64_t position() const { return base_ + static_cast<int64_t>(at_); }

@@ -28,7 +28,7 @@ struct CompareOptions {
   // the reference has, for a current that is not complete yet.
   bool allow_extra = false;
   bool allow_missing = false;
-  // Whether maps with the same names in another order differ. Threads add in no fixed order, so equal runs
+  // True if maps with the same names in another order differ. Threads add in no fixed order, so equal runs
   // may differ in it.
   bool compare_order = false;
   // Two sides that agree but have no elements, since both are empty or hold only texts, are equal; false:

@@ -1,5 +1,5 @@
-// What comparison_kernel.cc and comparison_kernel_avx2.cc compile, each for its own instructions. Everything
-// is in an unnamed namespace, so that the linker cannot mix them up.
+// Holds what comparison_kernel.cc and comparison_kernel_avx2.cc compile, each for its own instructions.
+// Everything is in an unnamed namespace, so that the linker cannot mix them up.
 
 #ifndef OTT_CORE_COMPARE_COMPARISON_KERNEL_BODY_H_
 #define OTT_CORE_COMPARE_COMPARISON_KERNEL_BODY_H_

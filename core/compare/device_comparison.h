@@ -13,7 +13,7 @@ namespace ott::internal {
 
 inline constexpr int64_t kDeviceBlockElements = 16384;
 
-// What a device says of a block of elements.
+// The comparison of a block of elements by a device.
 struct DeviceBlock {
   // Sum of squares, of complex elements of both parts. Only where no elements are needed.
   double norm = 0;
@@ -21,11 +21,11 @@ struct DeviceBlock {
   uint64_t needs_elements = 0;
 };
 
-// Whether CompareOnDevice() takes them. REQUIRES: of the same dtype and shape
+// Returns true if CompareOnDevice() takes them. REQUIRES: of the same dtype and shape
 bool CanCompareOnDevice(const TensorView& reference, const TensorView& current);
 
-// Of each block, behind the work that the tensors' streams have now; waits for it, and brings 16 bytes a
-// block to the host. INTERNAL with CUDA's message where CUDA fails.
+// Compares each block, behind the work that the tensors' streams have now; waits for it, and brings 16 bytes
+// a block to the host. INTERNAL with CUDA's message where CUDA fails.
 absl::StatusOr<std::vector<DeviceBlock>> CompareOnDevice(const TensorView& reference,
                                                          const TensorView& current);
 

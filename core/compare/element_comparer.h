@@ -371,7 +371,7 @@ class Comparer : public PartFigures {
     result_.num_mismatched += num_mismatched;
     result_.num_bits_differ += figures.num_bits_differ;
 
-    // What needs places is rare, and found element by element.
+    // Differences whose places are asked for are rare, so this goes element by element.
     const bool first_bits = figures.num_bits_differ > 0 && !result_.first_bit_difference.has_value();
     const bool worse = num_mismatched > 0 && IsAmongWorst(figures.max_abs_error);
     const bool larger = figures.max_abs_error > max_abs_error_ || figures.max_rel_error > max_rel_error_;

@@ -1,4 +1,4 @@
-// What a comparison found, for people and for programs.
+// Formats what a comparison found, for people and for programs.
 
 #ifndef OTT_CORE_COMPARE_REPORT_H_
 #define OTT_CORE_COMPARE_REPORT_H_
@@ -12,8 +12,8 @@
 
 namespace ott {
 
-// What failed with its figures, at most max_failures of them, then how many passed in which way, and a last
-// line that starts with the verdict. Ends with a newline.
+// Lists what failed with its figures, at most max_failures of them, then how many passed in which way, and a
+// last line that starts with the verdict. Ends with a newline.
 std::string ToText(const TreeComparison& comparison, int max_failures = 20);
 
 // The line that starts with the verdict, without a newline: "equal (bit for bit): 12 bitwise equal".

@@ -14,8 +14,8 @@
 
 namespace ott {
 
-// What passes. Numbers match where |current - reference| <= atol + rtol * |reference|; equal infinities
-// match, other infinities never do; NaN matches nothing unless nan_equal.
+// Says which differences pass. Numbers match where |current - reference| <= atol + rtol * |reference|; equal
+// infinities match, other infinities never do; NaN matches nothing unless nan_equal.
 struct Tolerance {
   double atol = 0;
   double rtol = 0;
@@ -112,7 +112,7 @@ struct TensorComparison {
   std::vector<ElementDifference> worst;
   std::optional<BitDifference> first_bit_difference;
 
-  // Whether elements were compared. A text that differs, or a shape, has no elements.
+  // Returns true if elements were compared. A text that differs, or a shape, has no elements.
   bool has_figures() const { return Passes(status) || num_mismatched > 0; }
   double mismatched_fraction() const {
     return num_elements == 0 ? 0 : static_cast<double>(num_mismatched) / static_cast<double>(num_elements);

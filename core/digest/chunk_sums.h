@@ -12,11 +12,11 @@ namespace ott::internal {
 inline constexpr int64_t kChunkElements = 2048;
 
 struct ChunkSums {
-  // Of all elements. Not finite where an element is not, and where a square overflows.
+  // The sum over all elements. Not finite where an element is not, and where a square overflows.
   float squares;
   // Anything where squares is not finite.
   float max_abs;
-  // Of the elements, each times its sign: element i is part of sums[SumOf(i)].
+  // Sums of the elements, each times its sign: element i is part of sums[SumOf(i)].
   alignas(64) float sums[16];
 };
 
@@ -24,8 +24,8 @@ struct ChunkSums {
 // of 16 apart, is spread over all of them.
 inline constexpr int64_t kElementsOfTurn = 64;
 
-// Of the place of a sum, the next one: a round trip through all 16, made of what vector instructions do at
-// once: 0 to 7 move to 8 to 15, and 8 to 15 to 1 to 7 and 0.
+// Returns the place that follows the place of a sum: a round trip through all 16, made of what vector
+// instructions do at once: 0 to 7 move to 8 to 15, and 8 to 15 to 1 to 7 and 0.
 constexpr int NextSum(int sum) { return sum < 8 ? sum + 8 : (sum - 8 + 1) % 8; }
 
 // Which of the sums an element of the chunk is part of in the end.
@@ -37,9 +37,9 @@ constexpr int SumOf(int64_t element) {
   return sum;
 }
 
-// What is random of the statistics: DigestKey() of these, and of the numbers after them. A bit of the first
-// ones is the sign of each element of a chunk, by its place; the second ones turn the sums of each chunk of a
-// tensor.
+// Keys of the random parts of the statistics: DigestKey() of these, and of the numbers after them. A bit of
+// the first ones is the sign of each element of a chunk, by its place; the second ones turn the sums of each
+// chunk of a tensor.
 inline constexpr uint64_t kFirstSignKey = 1000;
 inline constexpr uint64_t kFirstChunkKey = 2000;
 
@@ -49,7 +49,7 @@ inline constexpr float kSmallestToSquare = 1e-14f;
 // with them nothing is left of the others, and as floats these overflow.
 inline constexpr double kLargestToSum = 1e35;
 
-// What each element of a chunk is part of.
+// Says which sums each element of a chunk is part of.
 struct ChunkPattern {
   ChunkPattern();
 
@@ -65,11 +65,11 @@ const ChunkPattern& PatternOfChunk();
 // elements: kChunkElements of them.
 using SumChunk = void(const void* elements, const ChunkPattern& pattern, ChunkSums& result);
 
-// Of float, Float16 or BFloat16.
+// T is float, Float16 or BFloat16.
 template <typename T>
 SumChunk SumChunkPortable;
 
-// Those that this machine can run, the fastest first.
+// Returns the kernels that this machine can run, the fastest first.
 template <typename T>
 std::vector<SumChunk*> SumChunksOfThisMachine();
 

@@ -18,8 +18,8 @@ namespace ott {
 // elements, and the squares of a difference's sums add up to an unbiased estimate of its squared norm.
 struct TensorSketch {
   static constexpr int kNumSums = 16;
-  // Of a norm that is estimated, relative to it: between these with a chance of 99.8 % (the square is
-  // distributed as chi-square with 16 degrees of freedom, over 16).
+  // Bounds of the true norm, relative to the estimated one: between these with a chance of 99.8 % (the square
+  // is distributed as chi-square with 16 degrees of freedom, over 16).
   static constexpr double kLowFactor = 0.5;
   static constexpr double kHighFactor = 1.57;
   // Differences below so much of the tensors' norm drown in the rounding of the sums.
@@ -28,8 +28,8 @@ struct TensorSketch {
   std::array<float, kNumSums> sums{};
 };
 
-// Of the elements as numbers; of complex ones, of their parts. What is not finite is counted, and no part of
-// norm, largest magnitude and sketch; numbers beyond 1e35 are counted as infinite.
+// Statistics of the elements as numbers; complex ones count as two parts. What is not finite is counted, and
+// no part of norm, largest magnitude and sketch; numbers beyond 1e35 are counted as infinite.
 struct SketchedStatistics {
   // Euclidean.
   double norm = 0;

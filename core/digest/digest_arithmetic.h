@@ -56,7 +56,7 @@ OTT_HOST_DEVICE constexpr DigestLane AbsorbWord(DigestLane state, uint64_t word)
           DigestMultiplyHalves(state.b + word, kDigestBLow, kDigestBHigh)};
 }
 
-// What a lane adds to the low (a) and high (b) half of the leaf.
+// Returns what a lane adds to the low (a) and high (b) half of the leaf.
 OTT_HOST_DEVICE constexpr DigestLane FinishDigestLane(DigestLane state, int lane) {
   return {DigestMix(state.a + lane * kDigestGolden),
           DigestMix(state.b + (kDigestLanes + lane) * kDigestGolden)};
@@ -79,7 +79,7 @@ OTT_HOST_DEVICE inline uint64_t DigestWordOfBytes(const unsigned char* data, int
   return word;
 }
 
-// What one lane absorbs of bytes that begin a stripe: a thread of a warp, or an eighth of a vector unit.
+// Absorbs one lane's share of bytes that begin a stripe: a thread of a warp, or an eighth of a vector unit.
 // Bytes that end within a stripe must be the block's last. REQUIRES: data is aligned to 8 bytes where
 // kAligned
 template <bool kAligned>

@@ -21,7 +21,7 @@ using AbsorbStripes = void(DigestLanes& lanes, const char* data, int64_t num_str
 
 AbsorbStripes AbsorbStripesPortable;
 
-// Those that this machine can run, the fastest first.
+// Returns the functions that this machine can run, the fastest first.
 std::vector<AbsorbStripes*> AbsorbStripesOfThisMachine();
 
 }  // namespace ott::internal

@@ -15,8 +15,8 @@
 
 namespace ott {
 
-// What a tensor in device memory held at a moment of its stream: its root, and what else is asked for, comes
-// to the host; the leaves, 16 bytes of each block, stay on the device. Thread-safe.
+// The digest of a tensor in device memory at a moment of its stream: its root, and what else is asked for,
+// comes to the host; the leaves, 16 bytes of each block, stay on the device. Thread-safe.
 //
 //   OTT_ASSIGN_OR_RETURN(auto digest, StartDigestOnDevice(view));   // nobody waits
 //   OTT_RETURN_IF_ERROR(Train(view));                               // may change it, on the same stream

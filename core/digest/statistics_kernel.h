@@ -12,7 +12,7 @@
 
 namespace ott::internal {
 
-// Of a block, or of the tensor: as of DigestAndStatistics. Device memory.
+// Statistics of a block, or of the tensor: as of DigestAndStatistics. Device memory.
 struct DeviceStatistics {
   uint64_t digest[2];
   double squares;

@@ -11,17 +11,17 @@
 
 namespace ott {
 
-// What a tensor in device memory was at a moment of its stream. Thread-safe.
+// Statistics of a tensor in device memory at a moment of its stream. Thread-safe.
 class StatisticsOnDevice {
  public:
   virtual ~StatisticsOnDevice() = default;
 
-  // Those of ComputeDigestAndStatistics(), but for rounding. Waits for them, not for what the stream got
-  // after them; 176 bytes come to the host. INTERNAL with CUDA's message where CUDA failed.
+  // Returns those of ComputeDigestAndStatistics(), but for rounding. Waits for them, not for what the stream
+  // got after them; 176 bytes come to the host. INTERNAL with CUDA's message where CUDA failed.
   virtual absl::StatusOr<DigestAndStatistics> Get() const = 0;
 };
 
-// Whether StartStatisticsOnDevice() takes the tensor.
+// Returns true if StartStatisticsOnDevice() takes the tensor.
 bool HasStatisticsOnDevice(const TensorView& tensor);
 
 // Reads the tensor once, on its stream, behind its work so far and before what it gets later, and returns at

@@ -41,7 +41,7 @@ class StreamScratch {
     return FromCuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming | cudaEventBlockingSync),
                     "cudaEventCreateWithFlags");
   }
-  // What the stream has now is all that writes there. REQUIRES: the device is the current one
+  // Says that all writes to it are in the stream by now. REQUIRES: the device is the current one
   absl::Status Finish() { return FromCuda(cudaEventRecord(done_, stream()), "cudaEventRecord"); }
 
   // Waits for what wrote there, and not for what the stream got after it. Thread-safe.

@@ -1,4 +1,4 @@
-// What the files of a dump are called.
+// Names the files of a dump.
 //
 //   DIR/manifest.json                          ours alone, written last (see dump_writer.h)
 //   DIR/tensors.json, DIR/grads.json           a group each: the tree of values
@@ -45,7 +45,7 @@ inline constexpr char kGradsFile[] = "grads.json";
 // dump has gradients, a tensor that the program itself put below "grads" is called "tensors.grads.w".
 std::string TensorName(std::string_view path, bool has_gradients);
 
-// What follows a tensor's path in the tree and in its file's name; empty for formats without a file.
+// The part that follows a tensor's path in the tree and in its file's name; empty for formats without a file.
 std::string_view Extension(DumpFormat format);
 
 // The one entry of the map that stands for a tensor dumped as statistics.
@@ -53,7 +53,7 @@ inline constexpr char kStatisticsName[] = "tensor_statistics";
 // The same for an image that was read back.
 inline constexpr char kImageName[] = "tensor_image";
 
-// What follows the name of a tensor's file in the name of the file that describes it.
+// Follows the name of a tensor's file in the name of the file that describes it.
 inline constexpr char kMetaExtension[] = ".meta.json";
 
 // The name of the file to which a tree refers as `reference` ("weights.w1.bin"); group_file is the file of

@@ -14,7 +14,7 @@
 
 namespace ott {
 
-// What an image of a tensor holds.
+// The image of a tensor.
 struct Image {
   // uint8, [height, width] or [height, width, 3] with the channels in the tensor's order.
   Tensor pixels;
@@ -51,8 +51,8 @@ std::string_view ImageFormatName(DumpFormat format);
 // INVALID_ARGUMENT for another name.
 absl::StatusOr<DumpFormat> ParseImageFormat(std::string_view name);
 
-// What stands for a tensor that was dumped as an image in the tree that is read back: a map of one entry,
-// "tensor_image", which is a map of "pixels", "original_range" and "image_format". ReadDump() adds the
+// Returns what stands for a tensor that was dumped as an image in the tree that is read back: a map of one
+// entry, "tensor_image", which is a map of "pixels", "original_range" and "image_format". ReadDump() adds the
 // tensor's "dtype", "shape" and "digest" if the dump has a manifest.
 Value ImageValue(const Image& image, DumpFormat format);
 

@@ -12,7 +12,8 @@
 
 namespace ott {
 
-// What precedes the elements of a row-major array. UNIMPLEMENTED for bfloat16 and float8, which NumPy lacks.
+// Returns what precedes the elements of a row-major array. UNIMPLEMENTED for bfloat16 and float8, which NumPy
+// lacks.
 absl::StatusOr<std::string> NpyHeader(DType dtype, absl::Span<const int64_t> shape);
 
 // The array in the bytes of a whole file, without a copy: the view refers to them. Versions 1 to 3,

@@ -12,8 +12,8 @@
 
 namespace ott {
 
-// What precedes the elements of the one tensor of a file. UNIMPLEMENTED for complex dtypes, which the format
-// lacks; INVALID_ARGUMENT for a name that is not UTF-8.
+// Returns what precedes the elements of the one tensor of a file. UNIMPLEMENTED for complex dtypes, which the
+// format lacks; INVALID_ARGUMENT for a name that is not UTF-8.
 absl::StatusOr<std::string> SafetensorsHeader(std::string_view name, DType dtype,
                                               absl::Span<const int64_t> shape);
 

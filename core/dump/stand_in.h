@@ -1,4 +1,4 @@
-// What stands in a dump for a tensor whose elements are not in it: its statistics, or an image of it.
+// Makes what stands in a dump for a tensor whose elements are not in it: its statistics, or an image of it.
 
 #ifndef OTT_CORE_DUMP_STAND_IN_H_
 #define OTT_CORE_DUMP_STAND_IN_H_

@@ -35,7 +35,7 @@ namespace ott {
 
 class DumpConfig;  // config.proto
 
-// What one dump takes.
+// The size of one dump.
 struct DumpSize {
   int64_t tensor_bytes = 0;  // of the elements in memory
   int64_t file_bytes = 0;    // of all files
@@ -107,7 +107,7 @@ struct AddOptions {
   std::vector<std::string> exclude;
 };
 
-// What a GradientProvider found for one tensor.
+// The gradient that a GradientProvider found for one tensor.
 struct Gradient {
   enum class Kind : uint8_t {
     kComputed,
@@ -277,8 +277,8 @@ class TensorDumper {
   // Forgets what is pending.
   void Discard();
 
-  // What is pending, as it would be dumped, without the gradients that are not set yet; the elements are
-  // shared, not copied. The error of a copy from a device.
+  // Returns what is pending, as it would be dumped, without the gradients that are not set yet; the elements
+  // are shared, not copied. The error of a copy from a device.
   absl::StatusOr<Value> tensors() const { return Finished(&Pending::tensors); }
   absl::StatusOr<Value> grads() const { return Finished(&Pending::grads); }
   // The paths of what they hold in the order in which it was added, which the trees do not keep.
@@ -288,7 +288,7 @@ class TensorDumper {
  private:
   using Formats = std::unordered_map<std::string, DumpFormat>;
 
-  // What one call adds: a tree without objects, and without what is excluded or not selected.
+  // Holds what one call adds: a tree without objects, and without what is excluded or not selected.
   struct Prepared {
     struct StoredTensor {
       std::string path;
@@ -298,7 +298,7 @@ class TensorDumper {
     };
     std::string path;
     Value tree;
-    // Those of the tree, in its order.
+    // The tensors of the tree, in its order.
     std::vector<StoredTensor> tensors;
   };
 
@@ -314,10 +314,10 @@ class TensorDumper {
     bool has_grads = false;
     Formats tensor_formats;
     Formats grad_formats;
-    // Of the elements of all.
+    // Bytes of the elements of all tensors.
     int64_t num_bytes = 0;
     std::vector<Prepared> wanted_gradients;
-    // Of device memory.
+    // The copies from device memory.
     std::vector<CopyDone> copies;
 
     // The first error of a copy.
@@ -336,7 +336,7 @@ class TensorDumper {
   absl::Status Add(std::string_view path, const Value& data, const AddOptions& options);
   absl::Status AddNow(std::string_view path, const Value& data, const AddOptions& options);
   absl::Status AddGrad(std::string_view path, const Value& data, const AddOptions& options);
-  // Nothing where nothing is left.
+  // Returns nullopt if nothing is left to add.
   absl::StatusOr<std::optional<Prepared>> Prepare(std::string_view path, const Value& data,
                                                   const AddOptions& options) const;
   // Replaces the tensors by copies with their axes in order, in buffers of the pools; copies from a device

@@ -61,12 +61,12 @@ struct EventRecord {
     kRangeOfDomain,
     kRangeFlowStart,
     kRangeFlowFinish,
-    // Of a range that did not begin in this window on this thread; `value` is its key.
+    // Ends a range that did not begin in this window on this thread; `value` is its key.
     kEnd,
     kMark,
     // `value` has the bits of the double.
     kCounter,
-    // Of another track than the thread's; a SliceOfTrack follows.
+    // Belongs to another track than the thread's; a SliceOfTrack follows.
     kSlice,
   };
   static constexpr uint64_t kOverlaps = uint64_t{1} << 63;
@@ -121,7 +121,7 @@ class EventRecorder {
   EventRecorder(const EventRecorder&) = delete;
   EventRecorder& operator=(const EventRecorder&) = delete;
 
-  // Of later events of threads that have none yet.
+  // Sets the size for threads that have no buffer yet.
   void SetThreadBufferBytes(size_t bytes) { thread_buffer_bytes_ = bytes; }
 
   // Forgets what there is, and records until Close(). Neither may be called by two threads at once.
@@ -129,7 +129,7 @@ class EventRecorder {
   void Close();
   bool is_open() const { return is_open_.load(std::memory_order_relaxed); }
 
-  // Of the last window. REQUIRES: closed.
+  // Returns the buffers of the last window. REQUIRES: it is closed.
   std::vector<Buffer> Buffers() const;
   ClockReading opened() const { return opened_; }
   ClockReading closed() const { return closed_; }
@@ -172,7 +172,7 @@ class EventRecorder {
   // A track beside those of the threads, such as a stream of a device; the same name has the same number. The
   // track of a thread is its kernel's id.
   int64_t AddTrack(std::string_view name);
-  // What happened on a track, told afterwards. Times are nanoseconds since 1970.
+  // An interval on a track, recorded after it ended. Times are nanoseconds since 1970.
   struct Slice {
     int64_t track = 0;
     EventCategory category = EventCategory::kDevice;
@@ -214,7 +214,7 @@ class EventRecorder {
     int num_too_deep = 0;
   };
 
-  // Of the calling thread, made ready for the window.
+  // Returns the calling thread's buffer, made ready for the window.
   ThreadBuffer& OwnBuffer() {
     ThreadBuffer& buffer = buffers_.Get();
     const uint64_t window = window_.load(std::memory_order_acquire);

@@ -1,4 +1,4 @@
-// What an EventRecorder has recorded, as the events of a trace.
+// Reads what an EventRecorder has recorded as the events of a trace.
 
 #ifndef OTT_CORE_EVENTS_RECORDED_WINDOW_H_
 #define OTT_CORE_EVENTS_RECORDED_WINDOW_H_

@@ -1,4 +1,4 @@
-// What a trace consists of, whatever its file format.
+// The events of a trace, whatever its file format.
 
 #ifndef OTT_CORE_EVENTS_TRACE_EVENT_H_
 #define OTT_CORE_EVENTS_TRACE_EVENT_H_
@@ -34,7 +34,7 @@ struct TraceEvent {
   int64_t duration = 0;
   // A JSON object, or nothing.
   std::string_view args;
-  // Of a counter.
+  // The value of a counter.
   double value = 0;
   Flow flow = Flow::kNone;
   // The same at both ends of an arrow, and at no other of the process.

@@ -9,7 +9,7 @@
 
 namespace ott {
 
-// What ranks wait for in a measurement: for nobody, for all of a group, for the peer.
+// Says whom ranks wait for in a measurement: for nobody, for all of a group, for the peer.
 enum class FlightRole : uint32_t { kWork, kCollective, kSend, kReceive };
 
 // The name of the group of all ranks, which operations are of where nothing is said.
@@ -27,7 +27,8 @@ inline constexpr uint32_t kFlightGroups = 32;
 inline constexpr uint32_t kFlightRanges = 8;
 inline constexpr uint32_t kFlightBeats = 64;
 
-// What is written while others read. On all platforms of this project these are plain loads and stores.
+// A value that is written while others read it. On all platforms of this project these are plain loads and
+// stores.
 template <typename T>
 using Shared = std::atomic<T>;
 
@@ -65,7 +66,7 @@ struct FlightHeader {
   Shared<uint64_t> beat_version;
   Shared<uint64_t> beat_ticks;
   Shared<int64_t> beat_ns;
-  // Of the events that were ever written; event i lies at i modulo num_events.
+  // The number of events that were ever written; event i lies at i modulo num_events.
   Shared<uint64_t> next_event;
   Shared<int64_t> iteration;
   Shared<FlightEnd> end;

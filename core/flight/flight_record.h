@@ -1,4 +1,4 @@
-// What a flight recorder's file holds, read while its process runs or after that.
+// Reads what a flight recorder's file holds, while its process runs or after that.
 
 #ifndef OTT_CORE_FLIGHT_FLIGHT_RECORD_H_
 #define OTT_CORE_FLIGHT_FLIGHT_RECORD_H_
@@ -18,7 +18,7 @@ namespace ott {
 struct FlightRecord {
   struct Group {
     std::string name;
-    // Of the members; empty if they are not known. Thousands of ranks are few ranges.
+    // Ranges of the members; empty if they are not known. Thousands of ranks are few ranges.
     std::vector<internal::FlightRange> ranges;
     int64_t entered = 0;
     int64_t completed = 0;

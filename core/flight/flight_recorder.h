@@ -27,7 +27,7 @@ class HangConfig;  // config.proto
 // Who waits for whom in a measurement.
 struct FlightOperation {
   FlightRole role = FlightRole::kWork;
-  // Of all but kWork. "" is the world: all ranks.
+  // The group, of all roles but kWork. "" is the world: all ranks.
   std::string group;
   // Ranks of the group; empty: those that use a group of this name.
   std::vector<int> ranks;
@@ -35,9 +35,9 @@ struct FlightOperation {
   std::string kind;
   // In bytes, where it must be the same on all ranks; -1: not known, or need not be.
   int64_t size = -1;
-  // Of kSend and kReceive.
+  // The peer of kSend and kReceive.
   int peer = -1;
-  // Whether no rank can end it before all have begun; not so of a broadcast, say.
+  // True if no rank can end it before all have begun; not so of a broadcast, say.
   bool synchronizes = true;
 
   static FlightOperation Collective(std::string group = "", std::vector<int> ranks = {},
@@ -70,7 +70,7 @@ class FlightRecorder {
     size_t bytes = kDefaultBytes;
   };
 
-  // What Begin() and End() are about. Kept until the process ends.
+  // The measurement that Begin() and End() are about. Kept until the process ends.
   struct Measurement {
     FlightRecorder* recorder;
     internal::FlightSlot* slot;
@@ -107,7 +107,7 @@ class FlightRecorder {
   // Training has ended without being finished, if it has not finished. A process whose training's thread
   // calls exit() says so by itself.
   void SetLeft();
-  // Whether the calling thread is the training's.
+  // Returns true if the calling thread is the training's.
   bool IsTrainingThread() const;
   // The latest begin or end of a measurement, in ticks; 0: none.
   uint64_t LastEvent() const;

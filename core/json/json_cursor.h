@@ -38,7 +38,7 @@ class JsonCursor {
 
   size_t position() const { return static_cast<size_t>(at_ - begin_); }
   bool at_end() const { return at_ == end_; }
-  // What Scalar() expected where it returned false, such as "a digit".
+  // Returns what Scalar() expected where it returned false, such as "a digit".
   const char* expected() const { return expected_; }
 
   // The next character that is no space; '\0' at the end.
@@ -53,7 +53,7 @@ class JsonCursor {
     return true;
   }
 
-  // What is between the quotes, as it is (UnescapeJson).
+  // Reads what is between the quotes, as it is (UnescapeJson).
   bool String(std::string_view* raw);
 
   // At the text's end a number may have lost digits.

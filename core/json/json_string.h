@@ -26,7 +26,7 @@ char* EscapeJson(std::string_view text, char* to, JsonCharset charset = JsonChar
 // With quotes.
 void AppendJsonString(std::string_view text, std::string& out, JsonCharset charset = JsonCharset::kUtf8);
 
-// What is wrong between the quotes of a string, and at which byte.
+// Says what is wrong between the quotes of a string, and at which byte.
 struct JsonStringError {
   const char* what = nullptr;  // nullptr: nothing
   size_t position = 0;
@@ -41,7 +41,7 @@ JsonStringError UnescapeJson(std::string_view raw, std::string& out);
 // Where the errors do not matter.
 std::string UnescapedJson(std::string_view raw);
 
-// Whether a text between quotes is as RFC 8259 wants it, UTF-8 included.
+// Returns true if a text between quotes is as RFC 8259 wants it, UTF-8 included.
 bool IsJsonString(std::string_view raw);
 
 }  // namespace ott

@@ -66,7 +66,7 @@ class NvtxName {
   std::atomic<void*> handle_{nullptr};
 };
 
-// What a range or a mark carries besides its name.
+// Attributes that a range or a mark carries besides its name.
 struct NvtxAttributes {
   // A number of the user's own, 0 for none. NvtxRangeWrapper::NameCategory() names it.
   uint32_t category = 0;

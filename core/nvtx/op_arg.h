@@ -76,7 +76,7 @@ class OpArg {
     const TensorView* tensor_;
     const void* data_;
   };
-  // Of a string or a list.
+  // The size of a string or a list.
   size_t size_ = 0;
 };
 

@@ -12,7 +12,7 @@
 
 namespace ott {
 
-// What an operation is to the training.
+// The part that an operation has in the training.
 enum class OpRole : uint8_t {
   // Computes outputs from inputs.
   kOperation = 0,

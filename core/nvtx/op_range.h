@@ -34,7 +34,7 @@ struct OpRangeThread;
 struct OpNode {
   std::string_view name;
   OpRole role = OpRole::kOperation;
-  // Whether it is a node of the backward pass; only then the others mean something.
+  // True if it is a node of the backward pass; only then the others mean something.
   bool is_backward = false;
   bool creates_graph = false;
   int forward_thread = 0;
@@ -124,7 +124,7 @@ class OpRanges {
   internal::HelperCore<internal::OpRangeCore> core_;
 };
 
-// What a node of the backward pass keeps of the operation that created it.
+// Holds what a node of the backward pass keeps of the operation that created it.
 struct OpStash {
   // Below 0: nothing was recorded.
   int64_t seq = -1;
@@ -245,7 +245,7 @@ class OpRange {
   void Outputs(const Tensors&... tensors);
   template <size_t kOutputs>
   void Outputs(const OpArg (&outputs)[kOutputs]);
-  // Whether anybody receives outputs; to be asked where it costs something to make them.
+  // Returns true if anybody receives outputs; to be asked where it costs something to make them.
   bool wants_outputs() const { return __builtin_expect(open_.thread != nullptr, 0); }
 
  private:

@@ -39,7 +39,7 @@ class TextBuffer {
   size_t capacity_ = 0;
 };
 
-// What is written of an operation besides its name and arguments.
+// Holds what is written of an operation besides its name and arguments.
 struct OpRecord {
   bool shapes = true;
   bool dtypes = true;
@@ -54,7 +54,7 @@ struct OpDescription {
   bool backward = false;
   // Below 0: none.
   int64_t seq = -1;
-  // Of a node of the backward pass, the kernel's id of the thread that counted seq; else 0.
+  // In a node of the backward pass, the kernel's id of the thread that counted seq; else 0.
   int forward_thread = 0;
   // Empty: none.
   std::string_view module;

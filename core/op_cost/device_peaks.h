@@ -1,4 +1,4 @@
-// What a GPU can do at most.
+// The peak rates of GPUs.
 
 #ifndef OTT_CORE_OP_COST_DEVICE_PEAKS_H_
 #define OTT_CORE_OP_COST_DEVICE_PEAKS_H_
@@ -25,7 +25,7 @@ struct DevicePeaks {
   double int8_tensor = 0;
   double memory = 0;
 
-  // Of multiplying matrices or computing in dtype; absent where it is not known.
+  // Returns the peak of multiplying matrices or computing in dtype; absent where it is not known.
   std::optional<double> Flops(DType dtype, bool tensor_cores) const;
 };
 

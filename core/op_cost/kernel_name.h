@@ -1,4 +1,4 @@
-// What the name of a CUDA kernel tells.
+// Reads what the name of a CUDA kernel tells.
 
 #ifndef OTT_CORE_OP_COST_KERNEL_NAME_H_
 #define OTT_CORE_OP_COST_KERNEL_NAME_H_
@@ -34,11 +34,11 @@ KernelKind KernelKindOf(std::string_view name);
 // The element type of what the kernel reads, where the name tells just one.
 std::optional<DType> KernelDType(std::string_view name);
 
-// Of what a kernel that multiplies matrices writes, where the name tells it: "nvjet_qqtst" is float8 to
-// bfloat16.
+// Returns the dtype that a kernel that multiplies matrices writes, where the name tells it: "nvjet_qqtst" is
+// float8 to bfloat16.
 std::optional<DType> KernelResultDType(std::string_view name);
 
-// Whether FlashAttention 2's kernels look at earlier keys alone; absent for others, and where a window limits
+// True if FlashAttention 2's kernels look at earlier keys alone; absent for others, and where a window limits
 // the keys.
 std::optional<bool> KernelIsCausal(std::string_view name);
 

@@ -18,7 +18,7 @@ namespace ott {
 
 inline constexpr double kUnknownCost = std::numeric_limits<double>::quiet_NaN();
 
-// What a formula gives. NaN, which sums carry on, is what is not known.
+// The result of a formula. NaN, which sums carry on, is what is not known.
 struct RawCost {
   double flops = kUnknownCost;
   double bytes = kUnknownCost;
@@ -45,7 +45,7 @@ inline double Double(int64_t value) { return static_cast<double>(value); }
 // The shape of an elementwise result, by NumPy's rules; absent if the shapes do not go together.
 std::optional<Shape> Broadcast(const Shape& a, const Shape& b);
 
-// Of PyTorch's name of a dtype: "torch.float16", "float16", "half". Absent for another.
+// Returns the dtype of PyTorch's name: "torch.float16", "float16", "half". Absent for another.
 std::optional<DType> TypeOfTorchName(std::string_view name);
 
 // Where an argument is found: by its name, or else by its place. That of a number or a text is its place in
@@ -66,7 +66,8 @@ class OpCall {
   // In lower case, without overload and underscores around it, and without "_backward": "addmm".
   const std::string& name() const { return name_; }
   const std::string& module() const { return op_.module; }
-  // Whether the name said "_backward": arguments are those of the backward op, its gradient among them.
+  // Returns true if the name said "_backward": arguments are those of the backward op, its gradient among
+  // them.
   bool is_backward_op() const { return is_backward_op_; }
   bool in_place() const { return in_place_; }
   bool tensors_only() const { return op_.tensors_only; }
@@ -85,19 +86,20 @@ class OpCall {
   std::vector<double> Numbers(Parameter parameter) const;
   double Number(Parameter parameter, double otherwise) const;
   std::string Text(Parameter parameter) const;
-  // Of a dtype that is an argument: its name, as "torch.float16", or the number of PyTorch's at::ScalarType.
+  // Returns the dtype that is an argument: its name, as "torch.float16", or the number of PyTorch's
+  // at::ScalarType.
   std::optional<DType> Type(Parameter parameter) const;
   // The numbers of all arguments without a name, in order.
   std::vector<double> NumbersWithoutName() const;
 
-  // Of tensors whose own is not told.
+  // Returns the dtype of tensors whose own is not told.
   std::optional<DType> default_type() const { return dtype_; }
   std::optional<DType> TypeOf(const OpArgument& tensor) const;
   // Bytes of one element; NaN where the type is not known.
   double ElementSize(const OpArgument& tensor) const;
   double Bytes(const OpArgument& tensor) const { return Elements(tensor.shape) * ElementSize(tensor); }
   double SumOfBytes() const;
-  // Of indices, which are int64 where it is not told.
+  // Returns the bytes of indices, which are int64 where it is not told.
   double IndexBytes(const OpArgument& tensor) const;
   // The type all tensors are computed in: the largest floating one, else the largest.
   std::optional<DType> CommonType() const;
@@ -105,7 +107,7 @@ class OpCall {
   bool is_complex() const;
 
  private:
-  // Of a number or a text.
+  // Finds a number or a text.
   const OpArgument* Find(Parameter parameter) const;
 
   const OpDescription& op_;

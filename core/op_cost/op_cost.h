@@ -14,7 +14,7 @@ namespace ott {
 struct OpCost {
   std::optional<double> flops;
   std::optional<double> bytes;
-  // Of collectives: the size of the message, and what its slowest link carries (NCCL's bus bandwidth times
+  // For collectives, the size of the message, and what its slowest link carries (NCCL's bus bandwidth times
   // the time).
   std::optional<double> message_bytes;
   std::optional<double> bus_bytes;

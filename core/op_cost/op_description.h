@@ -1,4 +1,4 @@
-// What an op was called with, as far as a label tells it.
+// Describes what an op was called with, as far as a label tells it.
 
 #ifndef OTT_CORE_OP_COST_OP_DESCRIPTION_H_
 #define OTT_CORE_OP_COST_OP_DESCRIPTION_H_
@@ -35,7 +35,7 @@ struct OpDescription {
   bool tensors_only = false;
 };
 
-// Whether it is of a library for communication: "gather" of NCCL is none of a tensor's elements.
+// Returns true if it is of a library for communication: "gather" of NCCL is none of a tensor's elements.
 inline bool IsCollective(const OpDescription& op) {
   return op.module == "nccl" || op.module == "c10d" || op.module == "_c10d_functional";
 }

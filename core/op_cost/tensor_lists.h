@@ -18,7 +18,7 @@ using TensorList = std::vector<const OpArgument*>;
 // steps, are left out.
 std::vector<TensorList> ListsOf(const OpCall& call, std::initializer_list<size_t> counts);
 
-// Of all tensors of a list.
+// Returns the elements of all tensors of a list.
 double ElementsOf(const TensorList& list);
 double BytesOf(const OpCall& call, const TensorList& list);
 

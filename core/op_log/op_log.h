@@ -60,8 +60,8 @@ class OpLog : public OpObserver {
   // REQUIRES: nobody tells it of operations any more
   ~OpLog() override;
 
-  // What comes is of this iteration. Returns the first error since the last call; where the disk is full,
-  // further operations are not logged.
+  // Says that what follows belongs to this iteration. Returns the first error since the last call; where the
+  // disk is full, further operations are not logged.
   absl::Status BeginIteration(int64_t iteration);
   // Says in the file that it is complete.
   absl::Status Finish();
@@ -97,7 +97,7 @@ class OpLog : public OpObserver {
   std::string record_;
   uint32_t next_number_ = 0;
   int64_t num_ops_ = 0;
-  // Of operations that began, and those of them that ended.
+  // Operations that began and did not end yet, and those that ended.
   std::vector<std::unique_ptr<OpenOp>> open_;
   std::vector<OpenOp*> unused_;
   std::unique_ptr<TensorDumper> kept_;

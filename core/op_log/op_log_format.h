@@ -66,7 +66,7 @@ struct OpLogOp {
   int64_t seq;
   // The kernel's id of the thread.
   uint32_t thread;
-  // Of those of its iteration in the order in which they began, from 0.
+  // Its number among those of its iteration, in the order in which they began, from 0.
   uint32_t number;
   uint32_t num_text_bytes;
   uint32_t reserved;

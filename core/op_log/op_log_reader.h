@@ -29,7 +29,7 @@ struct OpTensorDefinition {
 };
 
 struct OpDefinition {
-  // Of LoggedOps::definitions.
+  // The index in LoggedOps::definitions.
   size_t index = 0;
   std::string name;
   std::string module;
@@ -50,7 +50,7 @@ class LoggedOp {
 
   const OpDefinition& definition() const { return *definition_; }
   int num_tensors() const { return static_cast<int>(definition_->tensors.size()); }
-  // Whether the tensor could be read.
+  // Returns true if the tensor could be read.
   bool is_known(int tensor) const { return digest(tensor) != Digest(); }
   Digest digest(int tensor) const {
     const internal::OpLogTensor& logged = tensors()[tensor];
@@ -87,7 +87,7 @@ class LoggedOp {
 struct LoggedOps {
   struct Iteration {
     int64_t number = 0;
-    // Of ops.
+    // An index in ops.
     size_t begin = 0;
     size_t end = 0;
   };

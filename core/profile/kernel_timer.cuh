@@ -101,7 +101,7 @@ class KernelTimer<Section, true, Clock> {
   // Below kNoKernelSection. Laps beyond the view's laps_per_unit are counted.
   __device__ void Lap(Section section) { Store(static_cast<uint32_t>(section)); }
 
-  // What ran since the last lap counts for no section.
+  // Counts what ran since the last lap for no section.
   __device__ void Skip() { Store(kNoKernelSection); }
 
  private:

@@ -1,4 +1,4 @@
-// What the times of a kernel say: where it spends them, and how evenly.
+// Summarizes the times of a kernel: where it spends them, and how evenly.
 
 #ifndef OTT_CORE_PROFILE_KERNEL_TIMER_REPORT_H_
 #define OTT_CORE_PROFILE_KERNEL_TIMER_REPORT_H_
@@ -63,7 +63,7 @@ class KernelTimerReport {
   uint64_t num_laps_lost_ = 0;
   uint64_t num_invalid_ = 0;
   uint64_t total_cycles_ = 0;
-  // Of those units that ended.
+  // The cycles of those units that ended.
   uint64_t timed_cycles_ = 0;
   uint64_t timed_nanoseconds_ = 0;
   // That ran any unit.

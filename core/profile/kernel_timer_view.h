@@ -7,7 +7,7 @@
 
 namespace ott {
 
-// What a timed unit of a kernel, a block or a warp, tells of itself. All zero: the unit never ran.
+// The times that a unit of a kernel, a block or a warp, stored. All zero: the unit never ran.
 struct KernelTimerUnit {
   // globaltimer, in nanoseconds, and the SM's clock64.
   uint64_t start_nanoseconds;

@@ -1,4 +1,4 @@
-// What a KernelTimer left in memory, read by the host.
+// Reads on the host what a KernelTimer left in memory.
 
 #ifndef OTT_CORE_PROFILE_KERNEL_TIMES_H_
 #define OTT_CORE_PROFILE_KERNEL_TIMES_H_
@@ -31,7 +31,7 @@ struct KernelTimes {
     uint64_t start_nanoseconds = 0;
     // clock64 at the start.
     uint64_t start_cycles = 0;
-    // Of the whole unit; of its laps, if it has not ended.
+    // The cycles of the whole unit; of its laps, if it has not ended.
     uint64_t cycles = 0;
     // 0: the unit has not ended.
     uint64_t end_nanoseconds = 0;

@@ -38,7 +38,8 @@ class Profiler {
  public:
   // A window that has closed.
   struct Window {
-    // What it recorded, to be read by RecordedWindow; valid until the function that was handed it returns.
+    // The events it recorded, to be read by RecordedWindow; valid until the function that was handed it
+    // returns.
     const EventRecorder& recorder;
     // Counted from 1.
     int64_t number;

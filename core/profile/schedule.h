@@ -11,8 +11,8 @@ namespace ott {
 
 class ProfileConfig;  // config.proto
 
-// What happens in a step. Several steps of kRecord end with one of kRecordAndSave; together they are a
-// window.
+// Says what the profiler does in a step. Several steps of kRecord end with one of kRecordAndSave; together
+// they are a window.
 enum class ProfilerAction {
   kNone,
   // Events are recorded and thrown away, so that what recording costs at first is not in the window.

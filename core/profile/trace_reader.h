@@ -39,7 +39,7 @@ struct Trace {
 // trace.
 absl::StatusOr<Trace> ReadTrace(const std::string& path);
 
-// What a file says about itself before its events; empty if it says nothing. An error of the file.
+// Returns what a file says about itself before its events; empty if it says nothing. An error of the file.
 absl::StatusOr<TraceInfo> ReadTraceInfo(const std::string& path);
 
 // ReadTrace() of a text, which must outlive the result.

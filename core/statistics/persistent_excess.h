@@ -1,5 +1,5 @@
-// Whether one of several processes that do like work takes longer than the others: all the time, and by more
-// than processes of the same program differ anyway.
+// Judges whether one of several processes that do like work takes longer than the others: all the time, and
+// by more than processes of the same program differ anyway.
 
 #ifndef OTT_CORE_STATISTICS_PERSISTENT_EXCESS_H_
 #define OTT_CORE_STATISTICS_PERSISTENT_EXCESS_H_
@@ -11,23 +11,23 @@
 
 namespace ott {
 
-// What a process had of the machine while it did the work that is compared.
+// The share that a process had of the machine while it did the work that is compared.
 struct CpuShare {
-  // Of a time of the work, on a CPU; the rest is sleep, input and output, a device.
+  // Seconds of the work on a CPU; the rest is sleep, input and output, a device.
   double cpu_seconds = 0;
   // For what share of the work others had its CPU, in [0, 1].
   double taken_share = 0;
   // How long the work was watched, from the first of its times to the last.
   double watched_seconds = 0;
-  // Of a time of the work, what others had the CPU for.
+  // Seconds of the work in which others had the CPU.
   double taken_seconds = 0;
 };
 
-// Of each number the one that lets processes that are alike differ more: the longer time on a CPU, the larger
-// share, the shorter watch.
+// Takes of each number the one that lets processes that are alike differ more: the longer time on a CPU, the
+// larger share, the shorter watch.
 CpuShare LeastCertain(const CpuShare& a, const CpuShare& b);
 
-// What one process takes for the work that is compared.
+// The times that one process takes for the work that is compared.
 struct ProcessTime {
   SteadyTime time;
   CpuShare cpu;
@@ -68,12 +68,12 @@ double SpreadOfTaken(const CpuShare& cpu);
 // With a spread that was expected, and not seen, added to what it is uncertain by within the run.
 Estimate WithExpectedSpread(const Estimate& within_run, double spread);
 
-// Of one process over the median of the others.
+// The excess of one process over the median of the others.
 struct Excess {
   double seconds = 0;
   // The others' median.
   double of_others = 0;
-  // What the excess is uncertain by, within this run.
+  // The uncertainty of the excess within this run.
   Estimate within_run;
   // The excess less what one slowdown of a CPU makes, with what innocent processes differ by as its error:
   // what the test rests on.

@@ -18,15 +18,15 @@ inline constexpr double kHiccupTimeShare = 0.02;
 // How often hiccups that come to processes by chance may look as if they were one's own.
 inline constexpr double kHiccupError = 1e-3;
 
-// Whether an iteration of this mean length in which a process is so late has a hiccup.
+// Returns true if an iteration of this mean length in which a process is so late has a hiccup.
 bool IsHiccup(double late_seconds, double iteration_seconds);
 
 // hiccups: seconds, of one process. all_late_seconds: of whichever process, in all iterations.
 bool IsRepeated(const std::vector<double>& hiccups, double all_late_seconds, int64_t num_iterations,
                 double iteration_seconds);
 
-// Whether hiccups come from one of several processes so often that, were all alike, hardly ever any had so
-// many. all: of all processes, num_hiccups included.
+// Returns true if hiccups come from one of several processes so often that, were all alike, hardly ever any
+// had so many. all: of all processes, num_hiccups included.
 bool IsMoreThanChance(int64_t num_hiccups, int64_t all, int64_t num_processes);
 
 }  // namespace ott

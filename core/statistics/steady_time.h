@@ -1,4 +1,5 @@
-// What one process takes again and again for the same work, in a few numbers that a stall does not move.
+// Describes the times that one process takes again and again for the same work, in a few numbers that a stall
+// does not move.
 
 #ifndef OTT_CORE_STATISTICS_STEADY_TIME_H_
 #define OTT_CORE_STATISTICS_STEADY_TIME_H_

@@ -15,7 +15,7 @@ struct CpuTimes {
   // the time of guests, which Linux counts twice, counts once.
   double all_busy = 0;
   double all_total = 0;
-  // Of this process, summed over its threads.
+  // CPU time of this process, summed over its threads.
   double process_user = 0;
   double process_system = 0;
   double wall = 0;

@@ -22,7 +22,7 @@ class DeviceEvents {
   // earlier work.
   virtual Event Record() = 0;
 
-  // Whether `event`, and so all recorded before it, has happened. Returns at once.
+  // Returns true if `event`, and so all recorded before it, has happened. Returns at once.
   // REQUIRES: event is not null.
   virtual bool HasHappened(Event event) = 0;
 

@@ -13,7 +13,7 @@ namespace ott {
 struct OwnTime {
   // nullopt: too few iterations.
   std::optional<SteadyTime> all;
-  // Of the window that was closed last; nullopt if there were too few iterations to close it.
+  // The time in the window that was closed last; nullopt if there were too few iterations to close it.
   std::optional<SteadyTime> window;
 };
 

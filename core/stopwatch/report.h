@@ -1,4 +1,4 @@
-// What a stopwatch has measured, for people and for spreadsheets.
+// Formats what a stopwatch has measured, for people and for spreadsheets.
 
 #ifndef OTT_CORE_STOPWATCH_REPORT_H_
 #define OTT_CORE_STOPWATCH_REPORT_H_

@@ -56,7 +56,8 @@ class DurationStatistics {
   double mean() const;
   double min() const;
   double max() const;
-  // Of the durations seen, not an estimate for a larger population: squared_deviations() / count().
+  // The variance of the durations seen, not an estimate for a larger population: squared_deviations() /
+  // count().
   double variance() const;
   double standard_deviation() const;
   // Sum of (duration - mean)^2, in seconds squared.

@@ -56,8 +56,8 @@ class Stopwatch {
     kDevice,
     // The same for the work given to Options::stream.
     kStream,
-    // Nothing waits. CUDA events on Options::stream at start and end measure the device's time besides the
-    // host's; FinishIter() and Snapshot() read those that have happened.
+    // Lets nothing wait. CUDA events on Options::stream at start and end measure the device's time besides
+    // the host's; FinishIter() and Snapshot() read those that have happened.
     kEvents,
   };
 
@@ -104,7 +104,7 @@ class Stopwatch {
     absl::StatusOr<CpuTimes> (*read_cpu_times)() = &ReadCpuTimes;
     std::optional<ThreadTimes> (*read_thread_times)() = &ReadThreadTimes;
     uint64_t (*read_process_cpu_time)() = &ReadProcessCpuTime;
-    // Of arrivals: the ranks of a host share it.
+    // The clock of arrivals, which the ranks of a host share.
     Clock steady_clock = Clock::Steady();
   };
 
@@ -172,12 +172,12 @@ class Stopwatch {
   // Ends an iteration. REQUIRES: nothing runs, one-time measurements excepted.
   void FinishIter(Place place = Place::Current());
 
-  // What was measured so far: intervals count as they end, iterations as FinishIter() is called. Everything
-  // is 0 while off. May be called at any time; other threads go on measuring meanwhile.
+  // Returns what was measured so far: intervals count as they end, iterations as FinishIter() is called.
+  // Everything is 0 while off. May be called at any time; other threads go on measuring meanwhile.
   StopwatchSnapshot Snapshot() const;
 
-  // What Snapshot() has of these: how many iterations were measured, and the mean time of a measurement in an
-  // interval, and in an iteration in which it ran; absent where it was not measured.
+  // Return what Snapshot() has of these: how many iterations were measured, and the mean time of a
+  // measurement in an interval, and in an iteration in which it ran; absent where it was not measured.
   int64_t num_measured_iters() const;
   std::optional<double> MeanSecondsPerInterval(std::string_view name) const;
   std::optional<double> MeanSecondsPerIteration(std::string_view name) const;

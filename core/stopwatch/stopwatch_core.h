@@ -46,7 +46,7 @@ class SharedPlace {
   std::atomic<int> line_{0};
 };
 
-// What an interval does besides reading the clock, as bits; none on the fast path.
+// Says what an interval does besides reading the clock, as bits; none on the fast path.
 enum StopwatchHooks : uint32_t {
   kSynchronizeHook = 1,
   kEventsHook = 2,
@@ -59,13 +59,13 @@ enum StopwatchHooks : uint32_t {
 
 struct StopwatchThread;
 
-// What the hooks of a running interval remember.
+// State of the hooks of a running interval.
 struct StopwatchHookState {
-  // Those that its start had, as hooks may be added while it runs; 0 while it does not.
+  // The hooks that its start had, as hooks may be added while it runs; 0 while it does not.
   uint32_t hooks = 0;
   DeviceEvents::Event device_start = nullptr;
   uint64_t nvtx_range = 0;
-  // Of collective measurements and of those that are watched: the thread where it began, what it had been
+  // For collective measurements and those that are watched: the thread where it began, what it had been
   // doing until then, and what of that it was kept from inside of collective measurements.
   const StopwatchThread* thread = nullptr;
   std::optional<ThreadTimes> times;
@@ -99,11 +99,11 @@ struct StopwatchMeasurement {
   bool counted = false;
   StopwatchHookState hook_state;
 
-  // Of the iteration that runs: picoseconds in collective measurements inside of it, nanoseconds without a
-  // CPU.
+  // Counts of the iteration that runs: picoseconds in collective measurements inside of it, nanoseconds
+  // without a CPU.
   std::atomic<uint64_t> waiting{0};
   std::atomic<uint64_t> taken{0};
-  // Whether it ever ran inside of another.
+  // True if it ever ran inside of another.
   std::atomic<bool> is_inside{false};
 
   // Guarded by the core's mutex.
@@ -156,7 +156,7 @@ struct StopwatchFrame {
   StopwatchHookState hook_state;
 };
 
-// What one thread at a time writes, and all may read.
+// State that one thread at a time writes, and all may read.
 struct StopwatchThread {
   StopwatchThread();
 
@@ -183,7 +183,7 @@ struct StopwatchThread {
   ThreadTimes in_collectives;
   std::optional<ThreadTimes> at_iteration;
   std::optional<ThreadTimes> at_arrival;
-  // Of the time without a CPU since then, what cannot have made it late: it waited anyway.
+  // The part of the time without a CPU since then that cannot have made it late: it waited anyway.
   uint64_t taken_in_vain = 0;
 
   // Guarded by the mutex of the list of threads.
@@ -292,7 +292,7 @@ class StopwatchCore {
   std::optional<Clock> given_clock_;
   Stopwatch::Environment environment_;
 
-  // Whether Enable() was called; otherwise all there is to do is to record.
+  // True if Enable() was called; otherwise all there is to do is to record.
   std::atomic<bool> enabled_{false};
   // Null outside of a profiler's windows.
   std::atomic<EventRecorder*> recorder_{nullptr};
@@ -317,7 +317,7 @@ class StopwatchCore {
   CpuTimes cpu_usage_start_;
   int num_watching_cpu_usage_ = 0;
 
-  // Whether Start() was ever called.
+  // True if Start() was ever called.
   std::atomic<bool> has_started_{false};
 
   std::mutex arrivals_mutex_;
@@ -345,7 +345,7 @@ class StopwatchCore {
   IterationSeries iteration_series_;
   OwnTimeRecorder work_;
   StopwatchSnapshot::OwnWork own_work_;
-  // Of the iteration before: the thread that ended it, and the process's CPU time then.
+  // The iteration before: the thread that ended it, and the process's CPU time then.
   const StopwatchThread* finishing_thread_ = nullptr;
   uint64_t process_cpu_time_ = 0;
 };

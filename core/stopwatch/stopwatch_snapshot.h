@@ -1,4 +1,4 @@
-// What a stopwatch has measured so far, as plain values.
+// Holds what a stopwatch has measured so far, as plain values.
 
 #ifndef OTT_CORE_STOPWATCH_STOPWATCH_SNAPSHOT_H_
 #define OTT_CORE_STOPWATCH_STOPWATCH_SNAPSHOT_H_
@@ -28,9 +28,9 @@ struct StopwatchSnapshot {
     DurationStatistics per_iteration;
     // Between CUDA events at start and end, of the intervals whose end the device has reached.
     DurationStatistics device_per_interval;
-    // Of each measured iteration, 0 where it did not run.
+    // The time in each measured iteration, 0 where it did not run.
     IterationSeries series;
-    // Of the iterations in which it ran; not of collective measurements.
+    // Own time of the iterations in which it ran; not of collective measurements.
     OwnTime own;
   };
 
@@ -95,7 +95,7 @@ struct StopwatchArrivals {
   struct Arrival {
     // Counted from 0, warm-up included.
     int64_t iteration = 0;
-    // Of std::chrono::steady_clock.
+    // Nanoseconds of std::chrono::steady_clock.
     int64_t nanoseconds = 0;
     // How many nanoseconds the thread waited for a CPU since it came to the collective measurement before
     // this one (Options::watch_cpu), less taken_in_vain.

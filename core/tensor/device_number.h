@@ -31,7 +31,7 @@ __host__ __device__ constexpr int SizeOfElement(DeviceElement element) {
   }
 }
 
-// What an element is read as. kElement, here and below: a DeviceElement.
+// The type that an element is read as. kElement, here and below: a DeviceElement.
 template <int kElement>
 using ElementBits = std::conditional_t<
     SizeOfElement(static_cast<DeviceElement>(kElement)) == 8, uint64_t,

@@ -27,7 +27,7 @@ struct Tensor {
 // Item i along the first dimension. Shares the memory. REQUIRES: 0 <= i < tensor.view.shape()[0]
 Tensor ItemOf(const Tensor& tensor, int64_t i);
 
-// What a large allocation is aligned to, and asks the machine to hand out at once: the first write to each
+// A large allocation is aligned to this, and asks the machine to hand out at once: the first write to each
 // page of 4 KiB takes longer than writing it.
 inline constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 

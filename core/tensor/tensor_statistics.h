@@ -1,4 +1,4 @@
-// What a tensor's numbers are like, without the numbers.
+// Describes what a tensor's numbers are like, without the numbers.
 
 #ifndef OTT_CORE_TENSOR_TENSOR_STATISTICS_H_
 #define OTT_CORE_TENSOR_TENSOR_STATISTICS_H_

@@ -104,7 +104,7 @@ class Value {
   static Value Object(T object) {
     return Value(ObjectPointer{TypeId::Of<T>(), std::make_shared<const T>(std::move(object))});
   }
-  // What a Value is made from as that, vectors as lists, all else as objects.
+  // The type that a Value is made from as that, vectors as lists, all else as objects.
   template <typename T>
   static Value From(const T& data);
 

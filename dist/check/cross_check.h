@@ -76,7 +76,7 @@ class CrossCheck {
   std::optional<CrossCheckVerdict> CheckDistinct(int64_t iteration, const std::vector<NamedTensor>& tensors,
                                                  const absl::Status& problem = absl::OkStatus());
 
-  // Whether there is a reference to compare with.
+  // Returns true if there is a reference to compare with.
   bool has_reference() const { return reference_check_.enabled(); }
   // As ReferenceCheck::Check. The verdict is this rank's; worst_outcome and what is said of the first tensor
   // are the same on all ranks. problem: as of CheckReplicas().
@@ -85,7 +85,7 @@ class CrossCheck {
 
   // All ranks act on a divergence together: rank 0 decides, and the others follow.
   struct Decision {
-    // Whether any rank saw one, ever.
+    // True if any rank saw one, ever.
     bool diverged = false;
     // To be acted upon, by all ranks; the same on all.
     std::optional<CrossCheckVerdict> verdict;
@@ -101,7 +101,7 @@ class CrossCheck {
              ReplicaCheckOptions::AreEqual are_equal);
 
   const Communicator& ranks() const { return outcomes_->ranks(); }
-  // Whether all ranks know the same and none of them has anything to tell.
+  // Returns true if all ranks know the same and none of them has anything to tell.
   bool NobodyFailed(const std::vector<CrossCheckVerdict>& failed) const;
   void ShareOutcome(CrossCheckVerdict& verdict);
 

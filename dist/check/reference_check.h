@@ -29,7 +29,7 @@ class ReferenceCheck {
   // latest start counts.
   static absl::StatusOr<ReferenceCheck> Create(const CrossCheckConfig& config, const RankMeshes& meshes);
 
-  // Whether there is a reference.
+  // Returns true if there is a reference.
   bool enabled() const { return !config().reference_run().empty(); }
 
   // Compares with REFERENCE/rank_<rank>/dumps/<iteration>, rank being this one or what config.reference_ranks
@@ -50,7 +50,7 @@ class ReferenceCheck {
   // Why `rank` cannot be compared with the reference run; empty if it can.
   std::string FindProblem(int rank) const;
   int ReferenceRank(int rank) const;
-  // What the reference has instead of a dump.
+  // Says what the reference has instead of a dump.
   std::string DescribeMissing(int of_reference, int64_t iteration) const;
   CrossCheckVerdict Start(int64_t iteration, int rank) const;
   void Compare(int rank, const Value& tensors, const Value* grads, CrossCheckVerdict& verdict) const;

@@ -40,7 +40,7 @@ struct ReplicaCheckOptions {
   // How many bytes of tensors' digests rank 0 holds at a time, 16 for each tensor and content. Where that is
   // too little for all tensors, it finds the first one that differs by bisection.
   size_t max_digest_bytes = size_t{64} << 20;
-  // Whether all ranks brought the same words, by a collective of its own kind, such as NCCL's, which all
+  // True if all ranks brought the same words, by a collective of its own kind, such as NCCL's, which all
   // ranks call in each check. Where they did, no messages travel; ranks that meet an error go on by messages.
   // Null: messages alone.
   using AreEqual = std::function<absl::StatusOr<bool>(absl::Span<const uint64_t> words, Deadline deadline)>;

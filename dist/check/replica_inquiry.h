@@ -1,4 +1,4 @@
-// What rank 0 asks the others in a check of replicas.
+// The questions that rank 0 asks the others in a check of replicas.
 
 #ifndef OTT_DIST_CHECK_REPLICA_INQUIRY_H_
 #define OTT_DIST_CHECK_REPLICA_INQUIRY_H_
@@ -20,7 +20,7 @@
 
 namespace ott::internal {
 
-// What the ranks of a check are called.
+// The names of the ranks of a check.
 class Members {
  public:
   Members(const Communicator& ranks, const std::vector<int>& names) : ranks_(ranks), names_(names) {}
@@ -59,7 +59,7 @@ class ReplicaInquiry {
 
   const Members& members() const { return members_; }
 
-  // What another rank posts next in this check. DEADLINE_EXCEEDED.
+  // Receives what another rank posts next in this check. DEADLINE_EXCEEDED.
   absl::StatusOr<ReplicaAnswer> Receive(int rank, Deadline deadline);
 
   absl::StatusOr<ReplicaSchema> Schema(int rank);

@@ -19,7 +19,7 @@
 
 namespace ott::internal {
 
-// Of a digest in the bytes that travel.
+// The size of a digest in the bytes that travel.
 inline constexpr size_t kDigestBytes = 16;
 
 // A text is a tensor whose length may differ: its dtype is called so, and its shape is not compared.

@@ -37,8 +37,9 @@ inline constexpr int kFromRoot = 1;
 // Not thread-safe. Every rank calls Exchange the same number of times.
 class RootExchange {
  public:
-  // What all ranks brought, in order of rank, by a collective of another kind than messages, such as NCCL's,
-  // which all ranks call in each exchange. An error is for good, and ranks that meet it go on by messages.
+  // Gathers what all ranks brought, in order of rank, by a collective of another kind than messages, such as
+  // NCCL's, which all ranks call in each exchange. An error is for good, and ranks that meet it go on by
+  // messages.
   using AllGather =
       std::function<absl::StatusOr<std::vector<std::string>>(std::string_view bytes, Deadline deadline)>;
 
@@ -61,8 +62,8 @@ class RootExchange {
   };
   using Decide = std::function<Decision(const Contributions&)>;
 
-  // What rank 0 decided: this time, or an earlier time if that binds and was not heard then. decide is called
-  // on rank 0. DEADLINE_EXCEEDED where rank 0 was not heard.
+  // Returns what rank 0 decided: this time, or an earlier time if that binds and was not heard then. decide
+  // is called on rank 0. DEADLINE_EXCEEDED where rank 0 was not heard.
   absl::StatusOr<std::string> Exchange(std::string_view mine, const Decide& decide);
   const Communicator& ranks() const { return *ranks_; }
 

@@ -29,11 +29,11 @@ class TensorSelection {
   static absl::StatusOr<TensorSelection> Create(const CrossCheckConfig& config, const RankMeshes& meshes);
 
   TensorKind KindOf(const std::string& path) const { return KindOfTensor(config_, path); }
-  // Whether tensors of its kind are checked.
+  // Returns true if tensors of its kind are checked.
   bool IsSelected(const std::string& path) const;
-  // Whether all ranks should hold the same.
+  // Returns true if all ranks should hold the same.
   bool IsReplicated(const std::string& path) const;
-  // Whether each rank should have its own.
+  // Returns true if each rank should have its own.
   bool IsDistinct(const std::string& path) const;
   // The entry of config.sharded that says that a tensor is a shard, as an index; -1 for other tensors.
   int ShardingOf(const std::string& path) const;
@@ -65,7 +65,7 @@ class TensorSelection {
   std::vector<RanksAlong> parts_;  // of each of config.sharded
 };
 
-// What is compared of them (ListComparable() in core/dump/stand_in.h), by TensorName()s
+// Lists what is compared of them (ListComparable() in core/dump/stand_in.h), by TensorName()s
 // (core/dump/dump_files.h); grads may be null. In these orders of adding (core/dump/adding_order.h),
 // gradients behind all others.
 std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads,

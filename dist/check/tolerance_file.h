@@ -13,7 +13,7 @@
 
 namespace ott {
 
-// Whether it can be one: finite, and at least 0.
+// Returns true if it can be one: finite, and at least 0.
 bool IsTolerance(double tolerance);
 
 // Tolerances by path and iteration. Thread-safe.
@@ -26,7 +26,7 @@ class ToleranceFile {
   // of the larger tolerance counts; before the first and beyond the last one, theirs.
   std::vector<PathTolerance> At(int64_t iteration) const;
 
-  // Whether the iteration makes a difference.
+  // Returns true if the iteration makes a difference.
   bool by_iteration() const { return tolerances_.iterations_size() > 0; }
   const std::string& path() const { return path_; }
 

@@ -28,7 +28,7 @@ struct VerdictSummary {
   bool is_distinct = false;
   // The iteration of the first comparison that was not bitwise equal; -1 while there is none.
   int64_t first_not_bitwise_equal = -1;
-  // Of this rank.
+  // The largest error of this rank.
   double max_abs_error = 0;
 
   static VerdictSummary OfDistinct() {
@@ -62,7 +62,7 @@ class VerdictLog {
   absl::Status Add(const CrossCheckVerdict& verdict);
   absl::Status Flush();
 
-  // Those of shards included.
+  // Counts the verdicts of shards, too.
   const VerdictSummary& replicas() const { return replicas_; }
   const VerdictSummary& reference() const { return reference_; }
   const VerdictSummary& distinct() const { return distinct_; }
@@ -89,7 +89,7 @@ class VerdictLog {
   VerdictSummary distinct_ = VerdictSummary::OfDistinct();
 };
 
-// Of the file of a log.
+// The path beside the file of a log.
 std::string OmittedVerdictsPath(const std::string& log_path);
 
 // One line without its newline: "replicas: 20 checks, all equal bit for bit".

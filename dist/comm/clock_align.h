@@ -42,7 +42,7 @@ class ClockAligner {
   // Nanoseconds.
   using Clock = std::function<int64_t()>;
 
-  // Of two quartz clocks, each off by 50 ppm at most.
+  // The drift of two quartz clocks, each off by 50 ppm at most.
   static constexpr double kUnknownDrift = 100e-6;
 
   // How many ranks each call measures after the first, so that a call takes as long for any number of ranks.
@@ -63,8 +63,8 @@ class ClockAligner {
   // FAILED_PRECONDITION before the first measurement of this rank.
   absl::StatusOr<AlignedTime> ToRankZero(int64_t local_nanoseconds) const;
 
-  // Whether that needs no estimate: on rank 0, and where the kernel is the same. False before the first
-  // measurement.
+  // Returns true if that needs no estimate: on rank 0, and where the kernel is the same. False before the
+  // first measurement.
   bool ReadsClockOfRankZero() const { return reads_clock_of_rank_zero_; }
 
   // Seconds that rank 0's clock gains in one second of this rank's; nothing before two measurements tell.
@@ -78,7 +78,7 @@ class ClockAligner {
   };
 
   absl::Status FindOtherClocks(Deadline deadline);
-  // Of other_clocks_, those whose turn it is.
+  // Returns those of other_clocks_ whose turn it is.
   std::vector<int> RanksOfRound() const;
   absl::Status Answer(int rank, int num_pings, Deadline deadline);
   absl::Status Ping(int num_pings, Deadline deadline);

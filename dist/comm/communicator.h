@@ -1,5 +1,5 @@
-// What the ranks of a job say to each other. This header is the contract; every implementation passes the one
-// suite in communicator_conformance.h:
+// Carries what the ranks of a job say to each other. This header is the contract; every implementation passes
+// the one suite in communicator_conformance.h:
 //
 //   local_communicator.h      one rank, one process
 //   simulated_communicator.h  many ranks, one process, for tests

@@ -1,4 +1,4 @@
-// What every Communicator must do, as GoogleTest tests shared by all implementations:
+// Checks what every Communicator must do, as GoogleTest tests shared by all implementations:
 //
 //   struct LocalRanks {
 //     static void OnAllRanks(const std::function<void(Communicator&)>& body) {

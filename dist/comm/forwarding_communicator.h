@@ -1,4 +1,4 @@
-// What communicators that stand in front of another one have in common.
+// The base of communicators that stand in front of another one.
 
 #ifndef OTT_DIST_COMM_FORWARDING_COMMUNICATOR_H_
 #define OTT_DIST_COMM_FORWARDING_COMMUNICATOR_H_

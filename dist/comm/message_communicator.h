@@ -22,11 +22,11 @@ struct Group {
   std::vector<std::string> hosts;
 };
 
-// Of all ranks of the transport. hosts: of each rank, the same on all ranks.
+// Makes the group of all ranks of the transport. hosts: of each rank, the same on all ranks.
 std::shared_ptr<const Group> MakeGroup(std::vector<std::string> hosts);
 
-// What all ranks of the transport brought, in order of rank, by other means than messages. Every rank calls
-// it at the same places. An error is for good.
+// Gathers what all ranks of the transport brought, in order of rank, by other means than messages. Every rank
+// calls it at the same places. An error is for good.
 using AllGatherBytes =
     std::function<absl::StatusOr<std::vector<std::string>>(std::string_view bytes, Deadline deadline)>;
 

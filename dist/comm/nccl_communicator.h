@@ -52,8 +52,9 @@ class NcclCommunicator : public Communicator {
   // floating-point numbers, where it may drop a NaN that Reduction keeps.
   virtual absl::Status AllReduceOnDevice(Reduction reduction, DType dtype, void* values, int64_t count,
                                          void* stream, Deadline deadline) = 0;
-  // Whether all ranks brought the same words, which are at most kMaxWords. By a reduction on a stream of its
-  // own; what the training's streams do does not matter. REQUIRES: the same number of words on all ranks
+  // Returns true if all ranks brought the same words, which are at most kMaxWords. By a reduction on a stream
+  // of its own; what the training's streams do does not matter. REQUIRES: the same number of words on all
+  // ranks
   virtual absl::StatusOr<bool> AreEqual(absl::Span<const uint64_t> words, Deadline deadline) = 0;
   static constexpr size_t kMaxWords = 16;
 

@@ -17,8 +17,8 @@ namespace ott {
 // and on rank 0 for each block those of all ranks. It has no memory until Allocate().
 class NcclGatherBuffer {
  public:
-  // What a rank brings to one step of a gather: as little device memory as possible, as each rank has that of
-  // all.
+  // The bytes that a rank brings to one step of a gather: as little device memory as possible, as each rank
+  // has that of all.
   static constexpr size_t kBlockBytes = 16 * 1024;
 
   NcclGatherBuffer(int rank, int num_ranks) : rank_(rank), num_ranks_(static_cast<size_t>(num_ranks)) {}
@@ -30,7 +30,7 @@ class NcclGatherBuffer {
   cudaError_t Allocate();
   void Free();
 
-  // What this rank brings. What there is no room for is left out.
+  // Sets what this rank brings, without what there is no room for.
   void SetMine(std::string_view bytes);
 
   size_t num_blocks() const { return num_blocks_; }
@@ -43,7 +43,8 @@ class NcclGatherBuffer {
 
   // On rank 0 one element a rank, empty where there was no room for its bytes; elsewhere none.
   std::vector<std::string> Gathered() const;
-  // Whether there was not enough for all ranks' bytes. Then it has no memory, and the next has enough.
+  // Returns true if there was not enough for all ranks' bytes. Then it has no memory, and the next has
+  // enough.
   bool MakeRoom();
 
  private:

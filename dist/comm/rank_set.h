@@ -17,7 +17,7 @@ class RankSet {
   RankSet(int begin, int end) { AddRange(begin, end); }
 
   void Add(int rank) { AddRange(rank, rank + 1); }
-  // Nothing where end <= begin.
+  // Does nothing if end <= begin.
   void AddRange(int begin, int end);
   void Add(const RankSet& other);
   RankSet Minus(const RankSet& other) const;

@@ -17,7 +17,7 @@
 
 namespace ott {
 
-// Of IPv4 or IPv6, with the port.
+// An address of IPv4 or IPv6, with the port.
 struct SocketAddress {
   sockaddr_storage storage = {};
   socklen_t length = 0;
@@ -25,7 +25,7 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
   int Port() const;
   void SetPort(int port);
-  // Whether only this host has it: 127.*, ::1.
+  // Returns true if only this host has it: 127.*, ::1.
   bool IsLoopback() const;
   // "10.0.0.7:29500", "[::1]:29500"
   std::string ToString() const;

@@ -1,4 +1,4 @@
-// What an implementation of Communicator over messages has to bring: everything else is in
+// The part that an implementation of Communicator over messages has to bring: everything else is in
 // message_communicator.h.
 
 #ifndef OTT_DIST_COMM_TRANSPORT_H_

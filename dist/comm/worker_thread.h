@@ -26,7 +26,7 @@ class WorkerThread {
   // Waits until all tasks are done.
   ~WorkerThread();
 
-  // What `task` returns. Waits for nothing.
+  // Returns what `task` will return. Waits for nothing.
   std::future<absl::Status> Run(std::function<absl::Status()> task);
 
  private:

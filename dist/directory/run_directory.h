@@ -69,7 +69,7 @@ bool IsSameRun(const std::string& a, const std::string& b);
 // kMaxWorldSize].
 absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir);
 
-// Whether `dir` has what a run directory has: run.json or a rank's folder.
+// Returns true if `dir` has what a run directory has: run.json or a rank's folder.
 bool IsRunDirectory(const std::string& dir);
 // NOT_FOUND, saying what it lacks, where it has neither.
 absl::Status CheckRunDirectory(const std::string& dir);

@@ -1,4 +1,4 @@
-// What the dumps of a run will take, said as the first one is written.
+// Says how much the dumps of a run will take, as the first one is written.
 
 #ifndef OTT_DIST_RUN_DUMP_NOTICE_H_
 #define OTT_DIST_RUN_DUMP_NOTICE_H_

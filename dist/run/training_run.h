@@ -114,7 +114,7 @@ class TrainingRun {
   std::unique_ptr<TensorWatch> tensors_;
   std::unique_ptr<RunStatistics> statistics_;
   std::unique_ptr<RankTrace> trace_;
-  // Of the helpers that this run enabled, in that order.
+  // Disable the helpers that this run enabled, in that order.
   std::vector<void (*)()> disable_;
 };
 

@@ -74,7 +74,7 @@ class ArrivalSummary {
     // How much later the last rank came than the next to last, and than the first. 0 for a single rank.
     int64_t after_next = 0;
     int64_t after_first = 0;
-    // What the other ranks waited for the last, in sum.
+    // The time that the other ranks waited for the last, in sum.
     int64_t waited = 0;
     // How long the last waited for a CPU since it came to the collective before.
     int64_t taken = 0;
@@ -120,7 +120,7 @@ class ArrivalTracker {
  public:
   void Add(const ArrivalSummary& summary);
 
-  // What ranks had of the machine while they worked in an iteration: over the run, and since the gather
+  // The CPU time that ranks had while they worked in an iteration: over the run, and since the gather
   // before.
   struct CpuOfWork {
     CpuShare all;

@@ -30,7 +30,7 @@ inline constexpr double kMeasurementError = 0.005;
 // The share of these errors that one window between two gathers may have; a run has many windows.
 inline constexpr double kWindowErrorShare = 0.05;
 
-// Of the intervals that are shown.
+// The error rate of the intervals that are shown.
 inline constexpr double kIntervalError = 0.05;
 
 // A smaller excess is not named, however sure it is: smaller than this share of the others' median; and, for
@@ -110,7 +110,7 @@ class ClusterSummary {
     static absl::StatusOr<Row> FromProto(const ClusterMeasurement& proto, const RankSet& all);
 
    private:
-    // What a finished row and one that travels have in common.
+    // Returns what a finished row and one that travels have in common.
     ClusterMeasurement Outline() const;
   };
 
@@ -141,7 +141,7 @@ class ClusterSummary {
   void FinishGroups(ClusterStats& stats) const;
   void FinishNotes(ClusterStats& stats) const;
 
-  // Of the ranks with measured iterations.
+  // The iterations of the ranks that measured some.
   Row iteration_;
   Row work_;
   Rows measurements_;

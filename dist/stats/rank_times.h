@@ -45,7 +45,7 @@ class RankTimes {
 
   // The rank that exceeds the others most surely; nullopt for fewer than two.
   std::optional<Suspect> MostSuspicious() const;
-  // Of one rank; nullopt where it is not among those that are kept, or alone.
+  // Returns that of one rank; nullopt where it is not among those that are kept, or alone.
   std::optional<Suspect> Of(int rank) const;
   // What the rank takes longer than the others; all of it where no other does this. nullopt as Of().
   std::optional<double> ExcessOf(int rank) const;

@@ -23,7 +23,7 @@ namespace ott {
 
 class NcclCommunicator;
 
-// What a rank is part of: {"host", "node7"}, {"pipeline", "3"}.
+// A group that a rank is part of: {"host", "node7"}, {"pipeline", "3"}.
 struct GroupLabel {
   std::string dimension;
   std::string value;
@@ -33,7 +33,7 @@ struct StatsGathererOptions {
   // How many ranks report to one. With at most fan_out + 1 ranks, all report to rank 0 itself.
   // REQUIRES: at least 2
   int fan_out = 32;
-  // What this rank is part of besides its host.
+  // The groups that this rank is part of besides its host.
   std::vector<GroupLabel> groups;
   // Only ranks for which this is equal are compared with each other: "stage 3" where pipeline stages do
   // unlike work.
@@ -88,7 +88,7 @@ class StatsGatherer {
   // Sends to the rank above what Merge() merged.
   absl::Status Post();
 
-  // Whether this rank has nothing to merge, and is done after Exchange().
+  // Returns true if this rank has nothing to merge, and is done after Exchange().
   bool is_leaf() const { return children_.empty() && ranks_->rank() != 0; }
 
   // On rank 0: RankArrivals::iterations of the ranks that answered the latest gather, in any order.
@@ -107,9 +107,9 @@ class StatsGatherer {
     ClusterSummary interval;
     ArrivalSummary arrivals;
     std::vector<std::string> iterations;
-    // Of a child that no other reports to: the report before.
+    // The report before, of a child that no other reports to.
     std::optional<StopwatchStats> stats;
-    // Whether it answered since it was last waited for in vain.
+    // True if it answered since it was last waited for in vain.
     bool answers = true;
   };
 
@@ -123,7 +123,7 @@ class StatsGatherer {
   // One rank's report as summaries: since the start, and since `previous`, which it replaces.
   absl::Status Summarize(int rank, internal::RankReport report, std::optional<StopwatchStats>& previous,
                          ClusterSummary& total, ClusterSummary& interval) const;
-  // What goes to the rank above: this, and what came since the gather before.
+  // Sets what goes to the rank above: this, and what came since the gather before.
   void SetMessage(internal::StatsMessage message);
   int Parent(int rank) const { return (rank - 1) / options_.fan_out; }
   // Steps from a rank to rank 0.
@@ -138,7 +138,7 @@ class StatsGatherer {
   std::vector<Child> children_;
   int64_t round_ = 0;
   std::optional<StopwatchStats> previous_;  // this rank's
-  // Of this round.
+  // The summary of this round.
   ClusterSummary total_;
   ClusterSummary interval_;
   ArrivalSummary interval_arrivals_;

@@ -1,4 +1,4 @@
-// Whether it is the same rank that is slow, interval after interval.
+// Tells whether the same rank is slow, interval after interval.
 
 #ifndef OTT_DIST_STATS_STRAGGLER_TRACKER_H_
 #define OTT_DIST_STATS_STRAGGLER_TRACKER_H_

@@ -64,7 +64,7 @@ struct Attention {
 
   // [sequences * context, heads * width]
   Matrix Forward(const Matrix& qkv, int64_t context, int64_t heads);
-  // Of qkv. REQUIRES: after Forward(qkv)
+  // The gradient of qkv. REQUIRES: after Forward(qkv)
   Matrix Backward(const Matrix& qkv, const Matrix& gradient, int64_t context, int64_t heads) const;
 
   Matrix probabilities;  // [sequences * heads * context, context]

@@ -24,7 +24,7 @@ struct Plant {
     kWrongMask,       // attention sees one position too many
   };
 
-  // Whether this mistake is made in this iteration on this rank.
+  // Returns true if this mistake is made in this iteration on this rank.
   bool Hits(Kind of, int64_t at, int on_rank) const {
     const bool everywhere =
         kind == Kind::kMissingAverage || kind == Kind::kBFloat16 || kind == Kind::kWrongMask;

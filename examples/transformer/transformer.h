@@ -65,7 +65,7 @@ class Transformer {
   // In the order in which the forward pass uses them.
   std::vector<Parameter>& parameters() { return parameters_; }
 
-  // Of all that was dumped.
+  // The status of all that was dumped.
   const absl::Status& dump_status() const { return dump_status_; }
 
  private:
@@ -78,7 +78,7 @@ class Transformer {
     int64_t number = 0;
     std::string name;  // "layers.0"
     Affine norm1, qkv, projection, norm2, up, down;
-    // Of the last forward pass.
+    // Kept from the last forward pass.
     LayerNorm norm1_state, norm2_state;
     Attention attention;
     Matrix norm1_output, qkv_output, attention_output, norm2_output, up_output, hidden, dropout;
@@ -121,7 +121,7 @@ class Transformer {
   // Sets layer.dropout to 0 or 1 / (1 - rate), and multiplies by it.
   void Dropout(Layer& layer, Matrix* x);
 
-  // Nothing is copied or formatted in iterations that nobody asked for.
+  // Copies and formats nothing in iterations that nobody asked for.
   void Dump(const char* group, const std::string& name, const Matrix& matrix);
   void DumpActivation(const Layer& layer, const char* name, const Matrix& matrix);
 
@@ -134,7 +134,7 @@ class Transformer {
   size_t token_embedding_ = 0, position_embedding_ = 0, head_ = 0;
   Affine final_norm_ = {};
 
-  // Of the last forward pass.
+  // Kept from the last forward pass.
   Batch batch_;
   int64_t iteration_ = 0;
   LayerNorm final_norm_state_;

@@ -28,7 +28,7 @@ T Check(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
-// Whether Python still runs code, so that its objects can be released.
+// Returns true if Python still runs code, so that its objects can be released.
 bool PythonRuns();
 
 // A thread that wants the GIL while the interpreter ends is ended by CPython before 3.14, by unwinding its

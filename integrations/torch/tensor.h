@@ -23,7 +23,8 @@ absl::StatusOr<DType> DTypeFromTorch(at::ScalarType type);
 // devices. INVALID_ARGUMENT for an undefined tensor and for one without memory.
 absl::StatusOr<Tensor> FromTorch(const at::Tensor& tensor, void* stream = nullptr);
 
-// What FromTorch() made the tensor from; null if something else made it. Lives as long as tensor.owner.
+// Returns what FromTorch() made the tensor from; null if something else made it. Lives as long as
+// tensor.owner.
 const at::Tensor* TorchTensorOf(const Tensor& tensor);
 
 }  // namespace ott

@@ -1,4 +1,4 @@
-// Whether B is faster than A, with the rate at which such an answer is wrong.
+// Judges whether B is faster than A, with the rate at which such an answer is wrong.
 
 #ifndef OTT_QUESTIONS_FASTER_COMPARISON_H_
 #define OTT_QUESTIONS_FASTER_COMPARISON_H_
@@ -47,10 +47,11 @@ struct Result {
   std::optional<double> high;
   // The interval misses the true ratio with this probability, over all looks and measurements together.
   double error = 0;
-  // Of each side, so that the interval is as wide as the margin allows; absent if an answer was found, and
-  // where the samples do not say.
+  // Runs of each side, so that the interval is as wide as the margin allows; absent if an answer was found,
+  // and where the samples do not say.
   std::optional<size_t> runs_needed;
-  // Of the processes' locations, in seconds: the median if they were run in turn, else the geometric mean.
+  // The location of the processes' times, in seconds: the median if they were run in turn, else the geometric
+  // mean.
   double seconds_a = 0;
   double seconds_b = 0;
   // B - A, of a mean iteration: a measurement that runs in some iterations counts as much less.
@@ -63,8 +64,8 @@ struct ProcessLocation {
 };
 
 struct Comparison {
-  // Of the primary measurement; else the worst of all verdicts (slower, cannot tell, faster, same), without a
-  // ratio.
+  // The verdict of the primary measurement; else the worst of all verdicts (slower, cannot tell, faster,
+  // same), without a ratio.
   Result answer;
   // The others, or all where none is primary.
   std::vector<Result> measurements;
@@ -74,7 +75,7 @@ struct Comparison {
   size_t num_a = 0;
   size_t num_b = 0;
   double margin = 0;
-  // Of the primary measurement, or the first: of each process.
+  // The times of each process, of the primary or else the first measurement.
   std::string plotted;
   std::vector<ProcessLocation> locations_a;
   std::vector<ProcessLocation> locations_b;

@@ -1,4 +1,4 @@
-// What makes a comparison void, or weaker than it looks.
+// Finds what makes a comparison void, or weaker than it looks.
 
 #ifndef OTT_QUESTIONS_FASTER_CONDITIONS_H_
 #define OTT_QUESTIONS_FASTER_CONDITIONS_H_

@@ -13,10 +13,10 @@ namespace ott::ab {
 
 enum class Clock { kWall, kCpu };
 
-// What a file or a folder holds.
+// The samples that a file or a folder holds.
 struct SideSamples {
   std::vector<Process> processes;
-  // What was read: files and run directories, by the one name that each of them has.
+  // The sources that were read: files and run directories, by the one name that each of them has.
   std::vector<std::string> sources;
   std::string primary;
   bool iterations_must_match = false;

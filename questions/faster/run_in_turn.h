@@ -31,7 +31,8 @@ struct TurnOptions {
   std::string directory;
   // False: a run's directory is removed when the run has been read.
   bool keep = true;
-  // What the runs get as OTT_CONFIG, with a run directory of their own; a stopwatch is added.
+  // The configuration that the runs get as OTT_CONFIG, with a run directory of their own; a stopwatch is
+  // added.
   Config config;
   // A file that each run leaves in its directory, with times in it; empty: none.
   std::string results;
@@ -45,7 +46,7 @@ struct TurnOptions {
 enum class Stop { kDecided, kMaxRuns, kMaxTime, kInterrupted };
 
 struct Turns {
-  // Of whole blocks: ABBA or BAAB, as the seed has it.
+  // Samples of whole blocks: ABBA or BAAB, as the seed has it.
   Samples samples;
   Stop stop = Stop::kMaxRuns;
 };

@@ -26,7 +26,7 @@ class InterruptSignals {
 
   // Waits until a signal comes, or `until`. Remembers an interruption.
   void Wait(std::chrono::steady_clock::time_point until);
-  // Whether anybody asked this process to end. Never becomes false again.
+  // Returns true if anybody asked this process to end. Never becomes false again.
   bool interrupted();
 
   const sigset_t& mask_before() const { return before_; }
@@ -42,7 +42,7 @@ struct ProgramRun {
   bool ended_by_itself = true;
   int wait_status = 0;  // of waitpid(2)
   double wall_seconds = 0;
-  // Of the program and of the children that it waited for.
+  // CPU time of the program and of the children that it waited for.
   double cpu_seconds = 0;
   // CPUs that others kept busy meanwhile; absent where the machine does not tell.
   std::optional<double> cpus_of_others;

@@ -1,4 +1,4 @@
-// What is compared: the processes of two sides, and the times that each of them took.
+// Holds what is compared: the processes of two sides, and the times that each of them took.
 
 #ifndef OTT_QUESTIONS_FASTER_SAMPLES_H_
 #define OTT_QUESTIONS_FASTER_SAMPLES_H_
@@ -15,7 +15,7 @@ struct Measurement {
   std::string name;
   // One for each iteration (or repetition) in which it ran, in order; positive and finite.
   std::vector<double> seconds;
-  // Of all iterations.
+  // The share of all iterations.
   double share_of_iterations = 1;
 };
 
@@ -23,14 +23,14 @@ struct Measurement {
 struct Process {
   std::string name;  // a path, or "A, run 3"
   std::vector<Measurement> measurements;
-  // What must be the same on both sides for a difference to be the program's: "machine", "CPU", "ranks",
-  // "library".
+  // Conditions that must be the same on both sides for a difference to be the program's: "machine", "CPU",
+  // "ranks", "library".
   std::map<std::string, std::string> conditions;
   // When it started, in seconds since 1970.
   std::optional<double> started;
   // CPUs that others kept busy meanwhile.
   std::optional<double> cpus_of_others;
-  // Of processes that were run in turn: two of each side make a block.
+  // The block of processes that were run in turn: two of each side make a block.
   std::optional<size_t> block;
 };
 
@@ -39,7 +39,7 @@ struct Samples {
   std::vector<Process> b;
   // The measurement that the answer is about; empty: all of them alike.
   std::string primary;
-  // Whether all processes do the same iterations, so that another number of them is a process that was cut
+  // True if all processes do the same iterations, so that another number of them is a process that was cut
   // short.
   bool iterations_must_match = false;
   // Things to know about the machine, said in the answer.

@@ -1,4 +1,4 @@
-// What a verdict about a hang says of ranks and operations, names as they are.
+// Words what a verdict about a hang says of ranks and operations, names as they are.
 
 #ifndef OTT_QUESTIONS_HANG_CAUSE_TEXT_H_
 #define OTT_QUESTIONS_HANG_CAUSE_TEXT_H_
@@ -30,7 +30,7 @@ double SecondsSince(const RankState& rank, int64_t entered_ns);
 // "rank 2 as "broadcast" called #412 of group dp0, which ranks 0, 1, 3 as "allreduce" called".
 std::string DescribeMismatch(const JobState& job, const Mismatch& mismatch);
 
-// What a cause of one rank says: of all causes given, which have the same kind and operation.
+// Says the cause of one rank: of all causes given, which have the same kind and operation.
 // REQUIRES: there is one.
 std::string DescribeCauses(const JobState& job, const std::vector<const HangCause*>& causes);
 

@@ -1,4 +1,4 @@
-// What a rank found while its job stood still.
+// Keeps what a rank found while its job stood still.
 
 #ifndef OTT_QUESTIONS_HANG_FOUND_HANG_H_
 #define OTT_QUESTIONS_HANG_FOUND_HANG_H_

@@ -26,7 +26,7 @@ struct JobOperation {
   int32_t peer = -1;  // rank in the job; of sends and receives
   Direction direction = Direction::kCollective;
   Progress progress = Progress::kEnqueued;
-  // Whether no member can complete it before all have entered it; not so of a broadcast, say.
+  // True if no member can complete it before all have entered it; not so of a broadcast, say.
   bool synchronizes = true;
 };
 
@@ -61,7 +61,7 @@ struct RankState {
   double cpu_share = -1;
   std::string last_completed;
   int64_t last_event_ns = 0;
-  // Of the rank's last sign of life, or of the reading while it lives. Its waits end there.
+  // The time of the rank's last sign of life, or of the reading while it lives. Its waits end there.
   int64_t now_ns = 0;
   // In the order in which the rank called them; not all of them, but all that it has not completed.
   std::vector<JobOperation> operations;
@@ -74,14 +74,14 @@ struct RankState {
   bool computes() const { return cpu_share >= 0.1; }
   // Null: not known.
   const GroupPosition* Position(int32_t group) const;
-  // What the rank has of an operation that it has entered and not completed; null: nothing.
+  // Returns what the rank has of an operation that it has entered and not completed; null: nothing.
   const JobOperation* Entered(const JobOperation& operation) const;
 };
 
 struct JobGroup {
   std::string name;
   std::vector<int> ranks;  // ascending
-  // Whether the program said who is in it. Where it did not, undeclared_group.h tells what is known.
+  // True if the program said who is in it. Where it did not, undeclared_group.h tells what is known.
   bool is_declared = true;
 };
 
@@ -90,12 +90,12 @@ struct JobState {
   std::vector<RankState> ranks;
   std::vector<JobGroup> groups;
   std::vector<std::string> names;
-  // Whether times are known, so that a wait that is short is no hang.
+  // True if times are known, so that a wait that is short is no hang.
   bool has_times = false;
-  // Whether the source tells entered from enqueued. Where not, what the rank gave out first and has not
+  // True if the source tells entered from enqueued. Where not, what the rank gave out first and has not
   // completed is taken for entered.
   bool records_entry = true;
-  // What readers of the verdict should know, such as an unreadable file.
+  // Notes that readers of the verdict should know, such as an unreadable file.
   std::vector<std::string> notes;
 
   int32_t Name(std::string_view name);

@@ -15,14 +15,14 @@ struct Mismatch {
   enum class Of : uint8_t { kName, kSize, kIteration };
 
   Of of = Of::kName;
-  // Of each kind one rank's, the most frequent first.
+  // One rank's operation of each kind, the most frequent first.
   std::vector<JobOperation> operations;
-  // Those that have it, in the same order.
+  // The ranks that have it, in the same order.
   std::vector<std::vector<int>> ranks;
-  // Whether they may have differed before what is recorded begins.
+  // True if they may have differed before what is recorded begins.
   bool or_earlier = false;
 
-  // Whether more than half of the ranks have the first.
+  // Returns true if more than half of the ranks have the first.
   bool has_majority() const;
 };
 

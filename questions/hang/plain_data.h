@@ -25,7 +25,7 @@ class PlainData {
     int64_t integer = 0;    // of kBool and kInteger
     double real = 0;        // of kReal
     std::string_view text;  // of kText, valid UTF-8; the bytes outlive this object
-    // Of kList; of kMap keys and values in turn.
+    // Items of kList; of kMap keys and values in turn.
     std::vector<Index> items;
   };
 
@@ -52,10 +52,10 @@ class PlainData {
   std::deque<std::string> texts_;
 };
 
-// Of a number, or of a text that is one; otherwise `missing`. Null is missing.
+// Returns the integer of a number, or of a text that is one; otherwise `missing`. Null is missing.
 int64_t IntegerOr(const PlainData::Value* value, int64_t missing);
 
-// Of a text, else "".
+// Returns the text, or "" for another type.
 std::string_view TextOf(const PlainData::Value* value);
 
 }  // namespace ott::hang

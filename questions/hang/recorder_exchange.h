@@ -26,13 +26,13 @@ inline constexpr std::chrono::nanoseconds kTimeToAnswer = std::chrono::seconds(2
 // whatever library; and asks them. Who does not know the job's token is not answered.
 class RecorderExchange {
  public:
-  // What this rank answers, on the exchange's thread.
+  // Gives what this rank answers, on the exchange's thread.
   struct Answers {
     // The bytes of its recorder.
     std::function<absl::StatusOr<std::string>()> recorder;
-    // Whether the rank that asks is the first, and so the one to diagnose.
+    // True if the rank that asks is the first, and so the one to diagnose.
     std::function<bool()> take_turn;
-    // What another rank found.
+    // Takes what another rank found.
     std::function<void(const std::string& verdict)> set_verdict;
   };
 

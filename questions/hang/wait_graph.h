@@ -31,9 +31,9 @@ class WaitGraph {
   const std::vector<StandingOperation>& operations() const { return operations_; }
   // Indices into operations() of those that the rank stands in.
   const std::vector<int>& OperationsOf(int rank) const { return next_[rank]; }
-  // Whether those that stand in the operation wait for the rank.
+  // Returns true if those that stand in the operation wait for the rank.
   bool Awaits(int operation, int rank) const;
-  // Whether the rank waits for another, and was not cut.
+  // Returns true if the rank waits for another, and was not cut.
   bool Waits(int rank) const;
 
   // From here on the rank waits for nobody, whatever it stands in.

@@ -68,7 +68,7 @@ class HangWatchdog {
  private:
   void Run();
   void Watch();
-  // Whether this rank is the one that diagnoses; no other will until the file of the turn is removed.
+  // Returns true if this rank is the one that diagnoses; no other will until the file of the turn is removed.
   bool TakeTurn();
   void Diagnose();
   void React(const HangVerdict& verdict);

@@ -1,4 +1,4 @@
-// What a collective of a trace costs.
+// The cost of a collective of a trace.
 
 #ifndef OTT_QUESTIONS_KERNELS_COLLECTIVE_COST_H_
 #define OTT_QUESTIONS_KERNELS_COLLECTIVE_COST_H_

@@ -12,7 +12,7 @@
 
 namespace ott::prof {
 
-// What is compared, and how many steps it is of; 0: not told.
+// Rows that are compared, and how many steps it is of; 0: not told.
 struct ComparedRows {
   const KernelRows* rows;
   int64_t num_steps;

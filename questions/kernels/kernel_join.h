@@ -11,7 +11,7 @@
 
 namespace ott::prof {
 
-// What the ranges around a launch say, shared by all launches that have the same. Labels are indices of
+// Holds what the ranges around a launch say, shared by all launches that have the same. Labels are indices of
 // Profile::labels, texts of KernelJoin::texts; kNone where there is none.
 struct LaunchContext {
   uint32_t marker = kNone;    // the innermost op with its arguments: ours, or PyProf's

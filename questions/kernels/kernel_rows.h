@@ -1,4 +1,4 @@
-// What is known about each kernel, as one row of a table.
+// Holds what is known about each kernel, as one row of a table.
 
 #ifndef OTT_QUESTIONS_KERNELS_KERNEL_ROWS_H_
 #define OTT_QUESTIONS_KERNELS_KERNEL_ROWS_H_

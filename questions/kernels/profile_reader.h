@@ -16,7 +16,7 @@ struct ReadProfileOptions {
   bool transfers = false;
 };
 
-// Of a trace of torch.profiler, see tools/kineto/kineto_profile.h. Of databases:
+// Reads a trace of torch.profiler, see tools/kineto/kineto_profile.h. Of databases:
 //
 // Schemas 3.16 to 3.28 of Nsight Systems, and nvprof's: tables and columns are looked for, not assumed. Rows
 // with a text where a number belongs, or without what they cannot do without, are left out and counted in

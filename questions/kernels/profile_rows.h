@@ -80,13 +80,13 @@ class ProfileRows : public KernelRows {
 
   void ReadNames();
   void ReadContexts(const std::string& at);
-  // Of the ops that called a context's, itself included; kNone if none is.
+  // Finds the outermost of the ops that called a context's, itself included; kNone if none is.
   uint32_t OutermostLike(const std::vector<std::string>& globs, const LaunchContext& context) const;
   void Count();
   // First the kernels that multiply, then the long ones.
   bool Before(uint32_t a, uint32_t b) const;
   const Cost& CostOfKernel(uint32_t context, uint32_t name) const;
-  // What kernels and transfers have in common; false where no op is known for it.
+  // Fills what kernels and transfers have in common; false where no op is known for it.
   template <typename Of>
   bool SetContext(const Of& of, KernelRow* row) const;
   void SetOp(const Context& context, KernelRow* row) const;

@@ -32,7 +32,7 @@ class SqliteRow {
   explicit SqliteRow(sqlite3_stmt* statement) : statement_(statement) {}
 
   Type type(int column) const { return static_cast<Type>(sqlite3_column_type(statement_, column)); }
-  // Of a text, in UTF-8 whatever the file has, or of a blob; else "".
+  // Returns the bytes of a text, in UTF-8 whatever the file has, or of a blob; else "".
   std::string_view bytes(int column) const;
   // False, with *value left alone, for what is no integer (NULL included).
   bool GetInteger(int column, int64_t* value) const {

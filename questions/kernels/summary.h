@@ -1,4 +1,4 @@
-// What stands out in a capture, and what to do about it.
+// Says what stands out in a capture, and what to do about it.
 
 #ifndef OTT_QUESTIONS_KERNELS_SUMMARY_H_
 #define OTT_QUESTIONS_KERNELS_SUMMARY_H_

@@ -31,8 +31,8 @@ struct OpPair {
   // Indices of LoggedOps::ops.
   uint32_t a = 0;
   uint32_t b = 0;
-  // Of one name and module, with tensors of the same shapes in the same order; otherwise it has another name,
-  // or stands for several.
+  // True if both have one name and module, with tensors of the same shapes in the same order; otherwise it
+  // has another name, or stands for several.
   bool same = true;
 };
 
@@ -40,7 +40,7 @@ struct OpPair {
 struct AlignedOps {
   struct Iteration {
     int64_t number = 0;
-    // Of pairs.
+    // An index in pairs.
     size_t begin = 0;
     size_t end = 0;
   };
@@ -48,12 +48,12 @@ struct AlignedOps {
   const LoggedOps* a = nullptr;
   const LoggedOps* b = nullptr;
   std::vector<OpPair> pairs;
-  // Those that both have.
+  // The iterations that both have.
   std::vector<Iteration> iterations;
   // By index of an operation, that of the other; -1: none.
   std::vector<int32_t> partner_of_a;
   std::vector<int32_t> partner_of_b;
-  // Of the iterations that both have.
+  // Counted in the iterations that both have.
   int64_t num_only_in_a = 0;
   int64_t num_only_in_b = 0;
   int64_t num_renamed = 0;

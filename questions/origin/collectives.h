@@ -1,4 +1,4 @@
-// What collectives got, on all ranks.
+// Keeps what collectives got, on all ranks.
 
 #ifndef OTT_QUESTIONS_ORIGIN_COLLECTIVES_H_
 #define OTT_QUESTIONS_ORIGIN_COLLECTIVES_H_
@@ -12,10 +12,10 @@ namespace ott::origin {
 
 bool IsCollective(const LoggedOp& op);
 
-// What the collectives of all ranks got, since each rank's outputs depend on it.
+// Keeps what the collectives of all ranks got, since each rank's outputs depend on it.
 class CollectiveInputs {
  public:
-  // Those of one rank; perturbed: the same run a against the perturbed one, null: none.
+  // Adds those of one rank; perturbed: the same run a against the perturbed one, null: none.
   void Add(const AlignedOps& aligned, const AlignedOps* perturbed);
 
   struct Of {
@@ -24,7 +24,7 @@ class CollectiveInputs {
   };
   // The largest differences on any rank of the n-th operation of its name, module and phase in an iteration.
   Of Find(uint64_t instance) const;
-  // Whether a collective of the iteration got this value of a, and that of b in its place.
+  // Returns true if a collective of the iteration got this value of a, and that of b in its place.
   bool Moves(int64_t iteration, const Digest& a, const Digest& b) const;
 
  private:

@@ -50,7 +50,7 @@ class Writers {
   const LoggedOps& ops_;
   const bool indexed_;
   size_t end_ = 0;
-  // Of the operations before next_: those that nobody asks about need none.
+  // Indexes the operations before next_; those that nobody asks about need none.
   size_t next_ = 0;
   absl::flat_hash_map<Digest, uint32_t, DigestHash> writers_;
 };

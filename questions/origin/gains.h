@@ -1,4 +1,4 @@
-// What operations made of the differences of their inputs in the perturbed run.
+// Measures what operations made of the differences of their inputs in the perturbed run.
 
 #ifndef OTT_QUESTIONS_ORIGIN_GAINS_H_
 #define OTT_QUESTIONS_ORIGIN_GAINS_H_
@@ -18,7 +18,7 @@ namespace ott::origin {
 // where a number was rounded the other way; the median of many does neither.
 class Gains {
  public:
-  // Those of one rank; perturbed: the reference against the perturbed run.
+  // Adds those of one rank; perturbed: the reference against the perturbed run.
   void Add(const AlignedOps& perturbed, const CollectiveInputs& collectives, int world_size);
 
   // The median over all ranks and iterations of the operation's module, or, where that ran too rarely, of all

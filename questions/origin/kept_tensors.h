@@ -27,7 +27,7 @@ struct KeptComparison {
   std::string text;
 };
 
-// Nothing where one of them was not kept, or cannot be read.
+// Returns nullopt if one of them was not kept, or cannot be read.
 std::optional<KeptComparison> CompareKept(const KeptTensor& reference, const KeptTensor& current);
 
 }  // namespace ott::origin

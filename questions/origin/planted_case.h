@@ -19,9 +19,9 @@ struct PlantedCase {
   Fault fault = Fault::kNone;
   // 2 ranks, or 4 where three divides it.
   uint64_t seed = 1;
-  // Whether the run with the fault makes its sums otherwise, in one of many ways.
+  // True if the run with the fault makes its sums otherwise, in one of many ways.
   bool other_order = false;
-  // Whether the verdict rests on a perturbed run.
+  // True if the verdict rests on a perturbed run.
   bool perturbed = true;
   // SimulatedTraining::not_logged.
   std::vector<std::string> not_logged;

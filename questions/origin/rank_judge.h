@@ -32,11 +32,11 @@ struct Candidate {
   // has is found where it is read.
   int64_t found_in = 0;
   size_t position = 0;
-  // Of AlignedOps::pairs, from which it spreads.
+  // The index in AlignedOps::pairs from which it spreads.
   size_t pair = 0;
   // The operation to name.
   const LoggedOp* op = nullptr;
-  // What to call the tensor, and which of op's it is; -1: of none.
+  // The tensor's name, and which of op's it is; -1: of none.
   std::string tensor;
   int tensor_a = -1;
   int tensor_b = -1;
@@ -46,7 +46,7 @@ struct Candidate {
   double explained = 0;
   // These are of what an update adds to the tensor, over its norm.
   bool of_increment = false;
-  // What is wrong where that is no computation: an operation that is missing, a value that is stale.
+  // Says what is wrong where that is no computation: an operation that is missing, a value that is stale.
   std::string detail;
   std::string last_written_by;
 };
@@ -64,11 +64,11 @@ class RankJudge {
   // none, or what differs came from other ranks.
   std::optional<Candidate> Find();
 
-  // Of an operation that was named on another rank, where a perturbed run tells: by how many times what is
+  // For an operation that was named on another rank, where a perturbed run tells: by how many times what is
   // explained its output differs here in that iteration, the most of all its runs.
   double TimesExplained(const Candidate& named);
 
-  // Whether any tensor differs, in a bit.
+  // Returns true if any tensor differs, in a bit.
   bool differs() const { return differs_; }
   // Outputs of which nothing tells what the operation makes of the differences of its inputs.
   int64_t num_not_judged() const { return num_not_judged_; }
@@ -97,7 +97,7 @@ class RankJudge {
   std::optional<Candidate> JudgeInputs(size_t index, const AlignedOps::Iteration& iteration, Inputs& inputs);
   std::optional<Candidate> JudgeOutput(const OpPair& pair, const TensorPair& tensor, const Inputs& inputs,
                                        const AlignedOps::Iteration& iteration);
-  // Whether this operation of b, if it comes before another one, writes the value.
+  // Returns true if this operation of b, if it comes before another one, writes the value.
   bool IsWrittenBy(int32_t op_b, const Digest& digest, size_t before) const;
   double InputDifference(const OpPair& pair, const TensorPair& tensor) const;
   // The operation of the perturbed run that corresponds; null: none.
@@ -105,15 +105,17 @@ class RankJudge {
   // The largest; of a collective, of all ranks.
   double PerturbedInputDifference(const OpPair& pair) const;
   double InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const;
-  // What operations that are not logged may have made of what pairs before this one made: the largest
+  // Returns what operations that are not logged may have made of what pairs before this one made: the largest
   // difference of their outputs, and a rounding of each number in the coarsest dtype of the logs.
   double UnloggedTolerance(size_t index);
-  // What the operation makes of differences, at least 1; nothing where the perturbed run does not tell.
+  // Returns what the operation makes of differences, at least 1; nullopt where the perturbed run does not
+  // tell.
   std::optional<double> GainOf(const OpPair& pair, int tensor, const RoundedOutput& output);
   // difference: of the output; if the tolerance is not below it, it may be less than what is explained.
   double OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
                          const Inputs& inputs, double difference);
-  // Whether numbers that are rounded the other way inside of the operation may have made the difference.
+  // Returns true if numbers that are rounded the other way inside of the operation may have made the
+  // difference.
   bool IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output, const Inputs& inputs,
               double difference, size_t first_of_iteration);
   // The input that an update changed into this output; -1: none.
@@ -158,7 +160,7 @@ class RankJudge {
   std::string first_jump_;
   int64_t num_doubtful_inputs_ = 0;
   std::string first_doubtful_input_;
-  // Of outputs of the first `num_looked_at_` pairs.
+  // The largest difference of outputs of the first `num_looked_at_` pairs.
   double largest_difference_ = 0;
   size_t num_looked_at_ = 0;
   double coarsest_roundoff_ = 0;

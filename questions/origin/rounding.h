@@ -21,7 +21,7 @@
 
 namespace ott::origin {
 
-// Of the bound of a sum: a chance of 3e-8 to be exceeded.
+// Scales the bound of a sum: a chance of 3e-8 to be exceeded.
 inline constexpr double kLambda = 6;
 
 // The longest sum that an operation of these shapes can contain: elements of an input for each element of the
@@ -29,7 +29,7 @@ inline constexpr double kLambda = 6;
 // input, over which softmax and norms go. At least 1.
 double ReductionLength(const OpDefinition& operation, int output);
 
-// What of an operation's output matters here.
+// Holds what matters here of an operation's output.
 struct RoundedOutput {
   double reduction_length = 1;
   DType dtype = DType::kFloat32;
@@ -38,7 +38,7 @@ struct RoundedOutput {
   double largest_share = 0;
 };
 
-// Of an output of an operation of a run of world_size ranks.
+// Describes an output of an operation of a run of world_size ranks.
 RoundedOutput RoundedOutputOf(const LoggedOp& op, int output, int world_size);
 
 // The largest difference of an output that a difference `before` of what is rounded to it explains.
@@ -47,12 +47,12 @@ double AfterRounding(const RoundedOutput& output, double before);
 // The difference before rounding to the output's dtype that most likely makes a difference `after`.
 double BeforeRounding(const RoundedOutput& output, double after);
 
-// What an operation that rounds inside, to the coarsest dtype there is, may make of any difference of an
-// input at a gain of 1, since a few of its elements are rounded the other way. largest_share: the input's
+// Returns what an operation that rounds inside, to the coarsest dtype there is, may make of any difference of
+// an input at a gain of 1, since a few of its elements are rounded the other way. largest_share: the input's
 // largest magnitude over its norm.
 double LargestJump(double largest_share);
 
-// What the operation's own sums explain, before the result is rounded to its dtype. gain: at least 1.
+// Returns what the operation's own sums explain, before the result is rounded to its dtype. gain: at least 1.
 double SummationBound(const RoundedOutput& output, double gain);
 
 }  // namespace ott::origin

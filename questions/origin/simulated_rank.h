@@ -50,7 +50,7 @@ class Rank {
   std::vector<Parameter> parameters;
   // As of the iteration before.
   std::vector<Parameter> stale;
-  // Of the forward pass, for the backward pass.
+  // Kept from the forward pass for the backward pass.
   Matrix images, labels, mask, drop, embedded, normalized, hidden, activated, dropped, out, residual, logits,
       probabilities;
   Matrix random_state;

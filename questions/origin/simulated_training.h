@@ -48,7 +48,8 @@ struct SimulatedTraining {
   uint64_t seed = 1;
   int num_ranks = 2;
   int num_iterations = 4;
-  // Of activations; weights are float32. float8_e4m3fn: products of numbers of that type, else bfloat16.
+  // The dtype of activations; weights are float32. float8_e4m3fn: products of numbers of that type, else
+  // bfloat16.
   DType dtype = DType::kFloat32;
   SumOrder order;
   Fault fault = Fault::kNone;

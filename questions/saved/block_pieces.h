@@ -14,9 +14,9 @@ namespace ott::whatif {
 
 // A stretch of one rank's time, from nanoseconds to nanoseconds.
 struct Piece {
-  // Of the names of all ranks; -1: outside all measurements.
+  // An index in the names of all ranks; -1: outside all measurements.
   int32_t name = -1;
-  // Of the ranks' waiting for each other: how many of the name the iteration had before; -1: it is work.
+  // For ranks' waiting for each other: how many of the name the iteration had before; -1: it is work.
   int32_t ordinal = -1;
   int64_t iteration = 0;
   int64_t start = 0;

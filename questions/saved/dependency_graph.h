@@ -76,12 +76,12 @@ class DependencyGraph {
 
   // A step begins at [i]; behind them the number of operations.
   std::vector<int32_t> step_begin_ = {0};
-  // Of operations: the number of the group, or -1.
+  // By operation: the number of the group, or -1.
   std::vector<int32_t> group_;
   // Until Finish().
   std::vector<std::pair<int32_t, int32_t>> edges_;
 
-  // Those that operation i comes after are before_[before_begin_[i]] to before_[before_begin_[i + 1] - 1].
+  // Operation i comes after before_[before_begin_[i]] to before_[before_begin_[i + 1] - 1].
   std::vector<int32_t> before_begin_;
   std::vector<int32_t> before_;
   std::vector<int32_t> group_begin_ = {0};

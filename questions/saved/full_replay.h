@@ -1,4 +1,4 @@
-// What a replay of a job as it was measured tells of every operation.
+// Replays a job as it was measured, and tells of every operation.
 
 #ifndef OTT_QUESTIONS_SAVED_FULL_REPLAY_H_
 #define OTT_QUESTIONS_SAVED_FULL_REPLAY_H_
@@ -14,7 +14,7 @@ namespace ott::whatif {
 // where none took time.
 double ReplayError(const Job& job);
 
-// What operations of one rank and kind contribute to what the steps' ends waited for.
+// The share that operations of one rank and kind contribute to what the steps' ends waited for.
 struct PathPart {
   int32_t rank = 0;  // indices of the job's
   int32_t kind = 0;

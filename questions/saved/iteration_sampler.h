@@ -26,7 +26,7 @@ class IterationSampler {
  public:
   static constexpr int kIterationsPerBlock = 16;
   static constexpr size_t kMaxBlocks = 32;
-  // Of one thread in a block; more are counted as lost, with the block.
+  // Bytes of one thread in a block; more are counted as lost, with the block.
   static constexpr size_t kBufferBytes = size_t{1} << 18;
 
   struct Options {

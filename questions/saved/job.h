@@ -1,4 +1,4 @@
-// What a what-if analysis works on, wherever it comes from: operations of ranks with their times.
+// Holds what a what-if analysis works on, wherever it comes from: operations of ranks with their times.
 
 #ifndef OTT_QUESTIONS_SAVED_JOB_H_
 #define OTT_QUESTIONS_SAVED_JOB_H_
@@ -21,7 +21,7 @@ struct Job {
     // Empty: unknown.
     std::string host;
   };
-  // Of operations that are alike.
+  // A kind of operations that are alike.
   struct Kind {
     std::string name;
     // Under which it is reported; kinds may share it.
@@ -58,11 +58,11 @@ struct Job {
   std::vector<Kind> kinds;
   std::vector<Operation> operations;  // of the graph
   std::vector<Step> steps;            // of the graph
-  // What could not be used, and why.
+  // Says what could not be used, and why.
   std::vector<std::string> notes;
   // Part of the job is missing, so that an answer is none for all of it.
   bool incomplete = false;
-  // Whether any two ranks are known to wait for each other.
+  // True if any two ranks are known to wait for each other.
   bool knows_who_waits = true;
   // Seconds of a step that the work of ranks that are alike may differ by, as a standard deviation, and what
   // one slowdown of a CPU and others that have it make; 0: not known.
@@ -70,7 +70,7 @@ struct Job {
   double work_slowdown = 0;
   // For what share of a rank's work others had its CPU; of the rank of which they had most.
   double taken_share = 0;
-  // What a step is called.
+  // The word for a step.
   std::string step_word = "step";
 
   std::string NameOf(int32_t operation) const {

@@ -32,7 +32,7 @@ class Meetings {
   int32_t GroupOf(const Piece& piece, size_t rank) const;
   // Whom besides its group the rank waits for.
   std::vector<size_t> WaitsFor(const Piece& piece, size_t rank) const;
-  // Whether all ranks come to it, and wait for each other.
+  // Returns true if all ranks come to it, and wait for each other.
   bool IsOfAll(const Piece& piece) const;
 
   // By rank: ranks of one number wait for each other, if only through others.

@@ -10,8 +10,8 @@
 
 namespace ott::whatif {
 
-// Of RUN/rank_*/iterations.pb. Ranks whose file is missing or unreadable make the job incomplete, and notes
-// say why. NOT_FOUND if run_dir is no run directory, or no iterations were kept by all ranks; errors of
+// Reads RUN/rank_*/iterations.pb. Ranks whose file is missing or unreadable make the job incomplete, and
+// notes say why. NOT_FOUND if run_dir is no run directory, or no iterations were kept by all ranks; errors of
 // sampled_job.h.
 absl::StatusOr<Job> ReadRunJob(const std::string& run_dir);
 

@@ -14,7 +14,7 @@ namespace ott::whatif {
 // job may be.
 inline constexpr double kBlameError = 1e-3;
 
-// What all operations take, and what those that are selected take instead.
+// Holds what all operations take, and what those that are selected take instead.
 struct Scenario {
   enum Times {
     kMeasured,
@@ -32,7 +32,7 @@ struct Scenario {
   double factor = 1;
   // By rank and kind: [rank * number of kinds + kind].
   std::vector<char> selection;
-  // Whether kMended leaves alone what may be longer by chance.
+  // True if kMended leaves alone what may be longer by chance.
   bool only_if_sure = true;
 };
 
@@ -47,7 +47,7 @@ class ScenarioReplayer {
   // [scenario][step], in seconds.
   std::vector<std::vector<double>> Replay(const std::vector<Scenario>& scenarios) const;
 
-  // Whether ranks do the same at the same places, so that one can be mended by the others.
+  // Returns true if ranks do the same at the same places, so that one can be mended by the others.
   bool compares_ranks() const { return !places_.empty(); }
 
   // How much longer a rank's operations of a kind take in a mean step than those of the median of the other
@@ -65,7 +65,7 @@ class ScenarioReplayer {
     std::vector<Series> by_rank;
   };
 
-  // What of an operation's measured and ideal time its own time is.
+  // The parts of an operation's measured and ideal time that its own time is.
   struct Mix {
     double measured = 1;
     double ideal = 0;
@@ -80,22 +80,22 @@ class ScenarioReplayer {
   // or than all others where it selects whole stages: so surely that of all sets of ranks and all kinds
   // hardly ever one looks so by chance.
   bool IsSurelySlow(const Scenario& scenario, int kind) const;
-  // Whether one rank is so seldom, but again and again.
+  // Returns true if one rank is so seldom, but again and again.
   bool IsRarelySlow(const Scenario& scenario, int kind) const;
-  // Whether no other rank ever has operations of the kind, though others are of the same stages.
+  // Returns true if no other rank ever has operations of the kind, though others are of the same stages.
   bool IsAlone(const Scenario& scenario, int kind) const;
   void MendPlace(const Scenario& scenario, const Place& place, std::vector<float>& mended) const;
-  // Of the ranks that are not selected those that are like most of them.
+  // Finds those of the ranks that are not selected that are like most of them.
   std::vector<const Series*> FindHealthy(const Place& place,
                                          absl::FunctionRef<bool(const Series&)> is_selected) const;
   // Own times of the operations that a scenario mends, by operation; others are NaN. Empty if it mends none.
   std::vector<float> Mend(const Scenario& scenario) const;
 
-  // Of operations that are not mended by Mend().
+  // Returns the mix of operations that Mend() does not mend.
   Mix MixOf(const Scenario& scenario, size_t rank_and_kind) const;
 
   const Job& job_;
-  // Of operations that have one.
+  // The places of operations that have one.
   std::vector<Place> places_;
   std::vector<double> excess_;
   // [rank * number of kinds + kind]: in seconds, of places; and whether the rank has such operations.

@@ -13,7 +13,7 @@
 
 namespace ott::whatif {
 
-// What an operation of a timeline does.
+// The kinds of operation of a timeline.
 enum class OperationType : int8_t {
   kForwardCompute,
   kBackwardCompute,
@@ -46,9 +46,9 @@ struct Timeline {
   struct Event {
     int32_t worker = 0;  // index into `workers`
     OperationType type = OperationType::kGc;
-    // Of the operations of its type in a step on a worker, counted from 0.
+    // Its number among the operations of its type in a step on a worker, counted from 0.
     int32_t sequence = 0;
-    // Of the model, on the worker; -1: of none.
+    // The chunk of the model, on the worker; -1: of none.
     int32_t chunk = -1;
     int64_t step = 0;
     // Seconds.
@@ -60,7 +60,7 @@ struct Timeline {
   std::vector<Worker> workers;
   // In the order of the file.
   std::vector<Event> events;
-  // What could not be used, and why.
+  // Says what could not be used, and why.
   std::vector<std::string> notes;
   // Workers or operations that the job has are not there.
   bool incomplete = false;

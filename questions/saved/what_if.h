@@ -1,4 +1,4 @@
-// What a job would save if one of its parts were mended, and whose fault it is.
+// Answers what a job would save if one of its parts were mended, and whose fault it is.
 
 #ifndef OTT_QUESTIONS_SAVED_WHAT_IF_H_
 #define OTT_QUESTIONS_SAVED_WHAT_IF_H_
@@ -19,9 +19,10 @@ inline constexpr double kMinSaved = 0.03;
 // Of ranks that do the same: there is nothing to mend only if it is sure, at 95 %, that mending no rank saves
 // so much.
 inline constexpr double kMaxNotExcluded = 0.05;
-// Of ranks that do the same: what differs by less, from iteration to iteration, is not worth a word either.
+// For ranks that do the same: what differs by less, from iteration to iteration, is not worth a word either.
 inline constexpr double kMinUneven = 0.1;
-// Of a pipeline: ranks, or a stage, are to blame if mending them brings this share of what all repairs bring.
+// For a pipeline: ranks, or a stage, are to blame if mending them brings this share of what all repairs
+// bring.
 inline constexpr double kMinShareOfBlamed = 0.5;
 // How many of the ranks M_W mends.
 inline constexpr double kWorstRanks = 0.03;
@@ -33,8 +34,8 @@ struct ScaleQuestion {
   double factor = 1;
 };
 
-// Of text such as "rank=1,measurement=forward,0.5": keys are rank, measurement (or operation), stage, replica
-// and host, each as often as wanted; what fits one value of each key that is there is selected.
+// Parses text such as "rank=1,measurement=forward,0.5": keys are rank, measurement (or operation), stage,
+// replica and host, each as often as wanted; what fits one value of each key that is there is selected.
 // INVALID_ARGUMENT, with what there is, for names that the job does not have.
 absl::StatusOr<ScaleQuestion> ParseScaleQuestion(const Job& job, const std::string& text);
 

@@ -13,7 +13,7 @@ namespace ott::whatif {
 // `without rank 1's excess in "forward" an iteration takes 1.2 ms instead of 6.1 ms (-80 %, 95 %: 79 to 81)`
 std::string FormatRepair(const WhatIfPart& part, const WhatIfAnswer& answer);
 
-// What there is to say in one line, without its newline: the best repair, or why there is none.
+// Says in one line, without its newline: the best repair, or why there is none.
 std::string FormatWhatIfLine(const WhatIfAnswer& answer);
 
 // All of it; ends with a newline.

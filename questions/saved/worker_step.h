@@ -1,4 +1,4 @@
-// What one worker of a pipeline does in one step, and what its operations wait for there.
+// Describes what one worker of a pipeline does in one step, and what its operations wait for there.
 
 #ifndef OTT_QUESTIONS_SAVED_WORKER_STEP_H_
 #define OTT_QUESTIONS_SAVED_WORKER_STEP_H_
@@ -28,7 +28,7 @@ struct WorkerStep {
   // Sends and receives that have a partner, in order of their sequence, by type less kForwardSend.
   struct Message {
     int32_t event = 0;
-    // What is sent or received: the output of which chunk of the whole model, and the how many-th of it.
+    // The output that is sent or received: of which chunk of the whole model, and the how many-th of it.
     int32_t chunk = 0;
     int32_t ordinal = 0;
   };

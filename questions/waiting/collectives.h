@@ -34,12 +34,12 @@ struct Collective {
 // The beginnings of the steps (ProfilerStep#) on the profile's clock, ascending, with their numbers.
 std::vector<std::pair<int64_t, int64_t>> StepsOf(const prof::Profile& profile);
 
-// Of kernels, by process group, name and sequence number of the group; ids of events differ from rank to
+// Matches kernels by process group, name and sequence number of the group; ids of events differ from rank to
 // rank. Traces without sequence numbers: by the order in the step, or without steps in the trace. Messages
 // from one rank to another are left out. In the order of the first part's start.
 std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces);
 
-// What is to be added to a trace's times to put them on the first one's clock, at the beginning and at the
+// The offset to add to a trace's times to put them on the first one's clock, at the beginning and at the
 // end of the trace.
 struct ClockOffset {
   bool is_known = false;  // false: no collective leads to the first trace

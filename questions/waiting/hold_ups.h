@@ -20,16 +20,16 @@ struct HoldUp {
 // With fewer steps, work that differs from step to step (sequence lengths, say) looks like a slow rank: of
 // two ranks with two kinds of steps, one is the later one in all of 9 steps in 0.4 % of the runs.
 inline constexpr int64_t kMinStepsOfHoldUp = 10;
-// Of traces without steps, as many parts of the same number of collectives.
+// Cuts traces without steps into as many parts of the same number of collectives.
 inline constexpr int64_t kPartsOfTrace = 16;
 // That nobody is waited for is said where a rank that costs this share of a step would have been found.
 inline constexpr double kDetectableShare = 0.5;
 
-// What is compared: collectives of one name and group.
+// Says what is compared: collectives of one name and group.
 struct HoldUpOptions {
-  // Of a step, or of the whole trace where it has none.
+  // Seconds of a step, or of the whole trace where it has none.
   double step_seconds = 0;
-  // Of a step: what is not spent in collectives. Ranks that are alike differ by a share of it.
+  // Seconds of a step that are not spent in collectives. Ranks that are alike differ by a share of it.
   double work_seconds = 0;
   // From the trace's first activity to its last.
   double watched_seconds = 0;
@@ -42,8 +42,8 @@ struct HoldUps {
   std::vector<HoldUp> found;   // by cost, most first; one for each kind of collective at most
   int64_t most_intervals = 0;  // of one kind of collective
   int64_t most_steps = 0;      // that have intervals of one kind
-  // What a rank must cost in a step to be found in four of five traces, as a share of the step, at the kind
-  // of collective that tells most; infinite where none has enough steps.
+  // The share that a rank must cost in a step to be found in four of five traces, as a share of the step, at
+  // the kind of collective that tells most; infinite where none has enough steps.
   double detectable_share = 0;
 
   bool CanTell() const { return !found.empty() || detectable_share <= kDetectableShare; }

@@ -1,4 +1,4 @@
-// What the traces of a job's ranks say together: where the time goes, who waits for whom.
+// Tells what the traces of a job's ranks say together: where the time goes, who waits for whom.
 
 #ifndef OTT_QUESTIONS_WAITING_JOB_H_
 #define OTT_QUESTIONS_WAITING_JOB_H_

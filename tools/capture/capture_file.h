@@ -121,7 +121,7 @@ class CaptureFile {
 
   const std::string path_;
   sqlite3* const database_;
-  // Of each place in the code that inserts.
+  // A statement for each place in the code that inserts.
   std::vector<InsertStatement> inserts_[kNumTables];
   bool in_transaction_ = false;
   absl::Status status_;  // of the transaction

@@ -68,7 +68,7 @@ enum NvtxEventType : int64_t {
   kNvtxDomainDestroy = 76,
 };
 
-// Of ENUM_NSYS_EVENT_CLASS.
+// A value of ENUM_NSYS_EVENT_CLASS.
 inline constexpr int64_t kCudaGraphNodeCreation = 77;
 
 }  // namespace ott::capture

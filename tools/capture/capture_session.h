@@ -110,7 +110,7 @@ class CaptureSession {
                  std::optional<int64_t> text_id, int64_t global_tid, std::optional<int64_t> domain);
   // The program's own name for a thread wins over the system's.
   void NameThread(uint32_t thread, std::string_view name, bool by_program);
-  // Nothing where the record is too short for a T.
+  // Returns null if the record is too short for a T.
   template <typename T>
   void TakeAs(const Record& record);
   // A row whose first columns are those of the span.

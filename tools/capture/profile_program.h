@@ -40,7 +40,7 @@ absl::StatusOr<ProfiledProgram> ProfileProgram(const ProfileOptions& options);
 // looked for.
 absl::StatusOr<std::string> FindCaptureLibrary();
 
-// Whether this machine has an NVIDIA device with its driver.
+// Returns true if this machine has an NVIDIA device with its driver.
 bool HasCudaDevice();
 
 }  // namespace ott::capture

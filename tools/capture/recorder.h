@@ -1,4 +1,4 @@
-// What the library in a captured process does with events: appends them to the memory it shares with `ott
+// Appends the events of a captured process to the memory it shares with `ott
 // profile`. Whoever sends events, NVTX or CUPTI, calls this. Here is no thread, no file and no lock on the
 // way of an event.
 
@@ -36,7 +36,7 @@ struct Event {
   const EventAttributes* attributes = nullptr;
 };
 
-// What one thread appends to.
+// The stream that one thread appends to.
 class ThreadRecorder {
  public:
   // The calling thread's; null while the process is not captured.
@@ -126,7 +126,7 @@ class Recorder {
   static uint32_t StringId(std::string_view text);
   static std::string_view StringOf(uint32_t id);
 
-  // What is recorded rarely, outside of the ring of events.
+  // Records what is rare, outside of the ring of events.
   static void RecordOnce(RecordKind kind, uint32_t id, uint32_t owner, std::string_view text);
 
  private:
@@ -149,7 +149,7 @@ class Recorder {
   const Range range_;
   std::atomic<bool> is_recording_;
   std::atomic<void (*)(bool)> listener_{nullptr};
-  // Of all processes: a child of fork may end a range that its parent started.
+  // Counts over all processes: a child of fork may end a range that its parent started.
   static inline std::atomic<uint64_t> last_range_{0};
   ThreadRecorder names_;                 // stream 0
   std::vector<ThreadRecorder*> unused_;  // left by threads that ended

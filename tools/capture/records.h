@@ -1,4 +1,4 @@
-// What a captured process tells `ott profile`: records in the streams of a SharedBuffer.
+// Defines what a captured process tells `ott profile`: records in the streams of a SharedBuffer.
 //
 // A record is one of the structures below, each of which begins with a Record, and the text that belongs to
 // it. Times are nanoseconds of CLOCK_MONOTONIC, thread ids those of gettid(2).
@@ -42,7 +42,7 @@ enum class RecordKind : uint16_t {
 struct Record {
   uint32_t size;  // with the text, in bytes
   RecordKind kind;
-  // Of an EventRecord.
+  // Flags of an EventRecord.
   uint8_t has;           // EventRecord::Has
   uint8_t payload_type;  // nvtxPayloadType_t, 0: none
 };
@@ -87,7 +87,7 @@ struct ApiRecord {
   uint32_t padding;
 };
 
-// What device records have in common.
+// The part that device records have in common.
 struct DeviceSpan {
   uint64_t start, end;
   uint32_t device, context, stream, correlation;

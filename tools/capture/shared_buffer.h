@@ -37,7 +37,7 @@ class SharedBuffer {
     int32_t rank;  // -1: of no job
     char program[64];
     std::atomic<uint32_t> has_cuda;  // 1: CUPTI records
-    // Of the records.
+    // The streams of the records.
     std::atomic<uint32_t> num_streams;
     std::atomic<uint64_t> num_dropped;
     std::atomic<uint64_t> num_truncated;

@@ -1,4 +1,4 @@
-// What the arguments of an event in PyTorch's traces say.
+// Reads what the arguments of an event in PyTorch's traces say.
 
 #ifndef OTT_TOOLS_KINETO_OP_ARGUMENTS_H_
 #define OTT_TOOLS_KINETO_OP_ARGUMENTS_H_

@@ -17,7 +17,7 @@ using chrome_trace::CollectiveArguments;
 using chrome_trace::Event;
 using chrome_trace::kNoNumber;
 
-// What a trace says about itself, before or after its events.
+// Holds what a trace says about itself, before or after its events.
 struct TraceHeader {
   struct Device {
     int id = 0;
@@ -36,7 +36,7 @@ struct TraceHeader {
   int rank = -1;                 // -1: not told
   std::vector<Device> devices;
   std::vector<Group> groups;
-  // What could not be read, and how much of it; empty if all was.
+  // Says what could not be read, and how much of it; empty if all was.
   std::vector<std::string> notes;
 };
 

@@ -23,15 +23,15 @@ namespace ott::prof {
 // takes a third of the time of splitting the text and looking its parts up.
 class LabelTable {
  public:
-  // What SplitLabel() says of text: the number of its label, from 0 in the order of their first texts, and
-  // its sequence number.
+  // Returns what SplitLabel() says of text: the number of its label, from 0 in the order of their first
+  // texts, and its sequence number.
   std::pair<uint32_t, uint64_t> Find(std::string_view text);
 
   // Moves the labels out, by their numbers.
   std::vector<OpLabel> TakeLabels() { return std::move(labels_); }
 
  private:
-  // What a label's texts have in common.
+  // The pattern that a label's texts have in common.
   class Pattern {
    public:
     Pattern(std::string_view text, const LabelParts& parts);

@@ -1,4 +1,4 @@
-// What the text of an NVTX range says.
+// Reads what the text of an NVTX range says.
 
 #ifndef OTT_TOOLS_PROFILE_OP_LABEL_H_
 #define OTT_TOOLS_PROFILE_OP_LABEL_H_

@@ -1,4 +1,4 @@
-// What a capture holds, in columns that stay small for ten million kernels.
+// Holds a capture, in columns that stay small for ten million kernels.
 
 #ifndef OTT_TOOLS_PROFILE_PROFILE_H_
 #define OTT_TOOLS_PROFILE_PROFILE_H_
@@ -18,7 +18,7 @@ namespace ott::prof {
 
 inline constexpr uint32_t kNone = ~uint32_t{0};
 
-// What the range of a step begins with: "ProfilerStep#12".
+// The beginning of a step's range: "ProfilerStep#12".
 inline constexpr std::string_view kStepName = "ProfilerStep#";
 
 // All times are nanoseconds of the capture's clock.
@@ -80,7 +80,7 @@ struct Profile {
     int rank = -1;  // -1: not known
   };
 
-  // What ranks do together, as far as it does not change from call to call.
+  // Describes what ranks do together, as far as it does not change from call to call.
   struct CollectiveKind {
     std::string name;               // "allreduce"
     std::string dtype;              // "float32"; "": not known

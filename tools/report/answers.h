@@ -19,7 +19,7 @@ std::string DescribeRun(const RunReport& report);
 // become faster.
 std::vector<Answer> Answers(const RunReport& report);
 
-// What stands behind the answers.
+// Returns what stands behind the answers.
 std::vector<Details> DetailsOf(const RunReport& report);
 
 }  // namespace ott::report

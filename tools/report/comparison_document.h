@@ -1,4 +1,4 @@
-// What `ott ab` found, in a report: with those of a run, or as a page of its own.
+// Puts into a report what `ott ab` found: with those of a run, or as a page of its own.
 
 #ifndef OTT_TOOLS_REPORT_COMPARISON_DOCUMENT_H_
 #define OTT_TOOLS_REPORT_COMPARISON_DOCUMENT_H_
@@ -11,7 +11,7 @@
 
 namespace ott::report {
 
-// Of a report on runs with `--before`.
+// The names in a report on runs with `--before`.
 inline constexpr ab::SideNames kBeforeAndAfter = {"before", "after"};
 
 // The picture "comparison".

@@ -23,12 +23,12 @@ struct Document {
   std::string title;    // what was asked for, a path
   std::string subject;  // one line about it
   std::vector<Answer> answers;
-  // What is missing or cannot be read.
+  // Says what is missing or cannot be read.
   std::vector<std::string> problems;
   std::vector<Details> details;
   // By name, see docs/report.md; empty unless asked for.
   Json pictures = Json::object();
-  // What the pictures leave out, a sentence each.
+  // Says what the pictures leave out, a sentence each.
   std::vector<std::string> thinned;
 
   // Of all answers; problems make what is not bad one that cannot be told.

@@ -1,4 +1,4 @@
-// What one would alert on, in the text format of Prometheus.
+// Writes what one would alert on, in the text format of Prometheus.
 
 #ifndef OTT_TOOLS_REPORT_PROMETHEUS_H_
 #define OTT_TOOLS_REPORT_PROMETHEUS_H_

@@ -1,4 +1,4 @@
-// What all ranks did in all measured iterations, thinned to a size that does not grow with the run.
+// Shows what all ranks did in all measured iterations, thinned to a size that does not grow with the run.
 
 #ifndef OTT_TOOLS_REPORT_RANK_GRID_H_
 #define OTT_TOOLS_REPORT_RANK_GRID_H_
@@ -27,7 +27,7 @@ struct RankGrid {
   struct Column {
     int64_t first_iteration = 0;
     int64_t last_iteration = 0;
-    // Of all ranks and iterations in it.
+    // Times of all ranks and iterations in it.
     double shortest = 0;
     double mean = 0;
     double longest = 0;
@@ -106,7 +106,7 @@ class RankGridBuilder {
   int world_size_;
   int64_t first_iteration_;
   int64_t span_;  // of iterations
-  // Of each iteration that was kept: the longest of any rank, the most work, and whose.
+  // For each iteration that was kept: the longest of any rank, the most work, and whose.
   std::vector<float> longest_;
   std::vector<float> most_work_;
   std::vector<int> most_work_rank_;
@@ -117,7 +117,7 @@ class RankGridBuilder {
   std::map<std::string, bool> collective_;  // of the rank that is added
 };
 
-// Of RUN/rank_*/stopwatch.pb, one in memory at a time. Ranks whose file cannot be read have no numbers.
+// Reads RUN/rank_*/stopwatch.pb, one in memory at a time. Ranks whose file cannot be read have no numbers.
 // start_iteration: at which the process began to count. NOT_FOUND where no rank kept times of iterations.
 absl::StatusOr<RankGrid> ReadRankGrid(const std::string& run_dir, int world_size, int64_t start_iteration);
 

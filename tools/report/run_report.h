@@ -1,4 +1,4 @@
-// What a run left on disk in one report: who is slow, and what first diverged.
+// Reports on what a run left on disk: who is slow, and what first diverged.
 
 #ifndef OTT_TOOLS_REPORT_RUN_REPORT_H_
 #define OTT_TOOLS_REPORT_RUN_REPORT_H_
@@ -31,14 +31,14 @@ struct RunReport {
   absl::StatusOr<WhatIfAnswer> what_if = absl::NotFoundError("no iterations were kept");
   // Absent where no rank kept a flight recorder.
   std::optional<HangVerdict> hang;
-  // What a rank found while the run stood; absent where it never did.
+  // The verdict that a rank found while the run stood; absent where it never did.
   std::optional<HangVerdict> earlier_hang;
   crosscheck::CheckHistories checks;
   // Absent where nobody asked.
   std::optional<absl::StatusOr<OriginVerdict>> origin;
   // With runs of before, where some were given.
   std::optional<ab::Comparison> comparison;
-  // What is missing or cannot be read: the report is INCOMPLETE where there is any.
+  // Says what is missing or cannot be read: the report is INCOMPLETE where there is any.
   std::vector<std::string> problems;
 
   // Seconds since rank 0 last gathered the statistics of all; absent where it did not.

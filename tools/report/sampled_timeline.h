@@ -1,4 +1,4 @@
-// What ranks did when in a few iterations.
+// Shows what ranks did when in a few iterations.
 
 #ifndef OTT_TOOLS_REPORT_SAMPLED_TIMELINE_H_
 #define OTT_TOOLS_REPORT_SAMPLED_TIMELINE_H_
@@ -51,8 +51,8 @@ inline constexpr size_t kMaxTimelineRanks = 32;
 inline constexpr size_t kMaxTimelineIterations = 8;
 inline constexpr size_t kMaxTimelineSpans = 8000;
 
-// Of RUN/rank_*/iterations.pb: the longest iterations of the sample and some others, of ranks evenly spread
-// and those in `wanted`. NOT_FOUND where there is no sample.
+// Reads RUN/rank_*/iterations.pb: the longest iterations of the sample and some others, of ranks evenly
+// spread and those in `wanted`. NOT_FOUND where there is no sample.
 absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
                                                     const std::vector<int>& wanted);
 

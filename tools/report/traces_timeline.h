@@ -1,4 +1,4 @@
-// What devices did when in a few steps of traces.
+// Shows what devices did when in a few steps of traces.
 
 #ifndef OTT_TOOLS_REPORT_TRACES_TIMELINE_H_
 #define OTT_TOOLS_REPORT_TRACES_TIMELINE_H_
@@ -24,8 +24,8 @@ struct DeviceSpan {
 // Beginnings of a trace's steps, with their numbers; see ranks::StepsOf().
 using Steps = std::vector<std::pair<int64_t, int64_t>>;
 
-// Of the first step, the last and some between; without steps, of all of the traces. steps, clocks, spans: of
-// each trace; spans by their start.
+// Shows the first step, the last and some between; without steps, of all of the traces. steps, clocks, spans:
+// of each trace; spans by their start.
 SampledTimeline TimelineOfTraces(const std::vector<ranks::RankTrace>& traces, std::vector<Steps> steps,
                                  const std::vector<ranks::ClockOffset>& clocks,
                                  const std::vector<std::vector<DeviceSpan>>& spans);

@@ -36,7 +36,7 @@ class CaptureEvents {
 
   const std::string& path() const { return profile_.path; }
   const prof::Profile& profile() const { return profile_; }
-  // Whether both were taken on one machine: their machines booted within a millisecond.
+  // Returns true if both were taken on one machine: their machines booted within a millisecond.
   bool IsOfMachineOf(const CaptureEvents& other) const;
 
   // A trace for each process, for a capture that belongs to no run, with its clock if the capture tells the
@@ -66,7 +66,7 @@ class CaptureEvents {
   const int given_rank_;
   const int64_t begin_unix_;
   const int number_;
-  // Of each process; -1: none.
+  // The rank of each process; -1: none.
   std::vector<int> ranks_;
 };
 

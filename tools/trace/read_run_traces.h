@@ -46,11 +46,11 @@ class RunTraces {
   // first.
   void Visit(const std::function<void(const Trace&)>& visitor);
 
-  // What the traces say about themselves, and in its notes, which ranks and ends of files are missing. The
-  // latter only after Visit().
+  // Returns what the traces say about themselves, and in its notes, which ranks and ends of files are
+  // missing. The latter only after Visit().
   const JoinedTraceInfo& info() const { return info_; }
 
-  // What captures alone tell, in the order of ranks; empty for others.
+  // Returns what captures alone tell, in the order of ranks; empty for others.
   std::vector<ranks::RankTrace> RankTraces() const;
 
  private:
@@ -72,7 +72,7 @@ class RunTraces {
   std::vector<std::string> paths_;
   std::vector<std::unique_ptr<CaptureEvents>> captures_;
   bool captures_alone_ = false;
-  // What is added to a time of day where clocks were not compared.
+  // The offset of a time of day where clocks were not compared.
   int64_t unix_to_common_ = 0;
   int64_t begin_ = 0;
   JoinedTraceInfo info_;

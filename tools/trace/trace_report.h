@@ -1,4 +1,4 @@
-// What a trace shows, as text.
+// Describes a trace, as text.
 
 #ifndef OTT_TOOLS_TRACE_TRACE_REPORT_H_
 #define OTT_TOOLS_TRACE_TRACE_REPORT_H_
@@ -46,7 +46,7 @@ class TraceReport {
     int64_t total = 0;
     int64_t longest = 0;
   };
-  // Of a thread: in which range it was.
+  // The range in which a thread was.
   struct Part {
     int64_t begin;
     int64_t end;

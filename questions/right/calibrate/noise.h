@@ -1,4 +1,4 @@
-// What differs between runs that should be equal, and the tolerances that follow from it.
+// Measures what differs between runs that should be equal, and the tolerances that follow from it.
 
 #ifndef OTT_QUESTIONS_RIGHT_CALIBRATE_NOISE_H_
 #define OTT_QUESTIONS_RIGHT_CALIBRATE_NOISE_H_
@@ -37,10 +37,10 @@ class Noise {
   void AddIteration(int64_t iteration) { iterations_.insert(iteration); }
   // The largest of several counts.
   void Add(const std::string& tensor, int64_t iteration, int run, int other, double difference);
-  // What one rounding may change in the tensor's largest number.
+  // Adds what one rounding may change in the tensor's largest number.
   void AddRounding(const std::string& tensor, int64_t iteration, double rounding);
 
-  // Whether the tensor differs between any two runs.
+  // Returns true if the tensor differs between any two runs.
   bool Has(const std::string& tensor) const { return tensors_.count(tensor) != 0; }
   bool AreEqual(int run, int other) const;
 
@@ -88,7 +88,7 @@ class Noise {
   static double Between(const Sample& sample, int run, int other);
   static double Largest(const Sample& sample, const std::vector<int>& runs);
   static double RootMeanSquare(const Sample& sample, const std::vector<int>& runs);
-  // Nothing where the runs have the same in all iterations.
+  // Returns an empty map if the runs have the same in all iterations.
   static std::map<int64_t, double> AtolOf(const Samples& samples, const std::vector<int>& runs,
                                           double factor);
 

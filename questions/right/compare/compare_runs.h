@@ -19,9 +19,9 @@ namespace ott::compare {
 // One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but
 // counts, unless CompareRunsOptions::keep_results.
 struct DumpSummary {
-  // Nothing where folders of dumps were compared, not runs.
+  // Absent if folders of dumps were compared, not runs.
   std::optional<int> rank;
-  // Nothing where single dumps were compared.
+  // Absent if single dumps were compared.
   std::optional<int64_t> iteration;
   Verdict verdict = Verdict::kCouldNotCompare;
   int64_t num_tensors = 0;
@@ -33,7 +33,7 @@ struct DumpSummary {
   int64_t num_failures = 0;
   // Of all tensors.
   google::protobuf::RepeatedPtrField<KindCount> kinds;
-  // Of the tensors that pass without being bitwise equal, the one with the largest absolute error.
+  // Among the tensors that pass without being bitwise equal, the one with the largest absolute error.
   std::optional<NamedComparison> largest_difference;
   // keep_results: all of them.
   TreeComparison results;
@@ -44,13 +44,13 @@ struct RunsComparison {
   std::string current;
   // By iteration, then by rank.
   std::vector<DumpSummary> dumps;
-  // What one side lacks or cannot be read: ranks, iterations, folders. Any makes a pass impossible.
+  // Lists what one side lacks or cannot be read: ranks, iterations, folders. Any makes a pass impossible.
   std::vector<std::string> problems;
 
   // kDifferent where a dump differs, else kCouldNotCompare where anything could not be compared, else kEqual.
   Verdict verdict() const;
-  // Of the dumps of the earliest iteration with a failure, the one whose failure comes first in order of
-  // insertion, the lowest rank of several; null if there is none.
+  // Returns, among the dumps of the earliest iteration with a failure, the one whose failure comes first in
+  // order of insertion, the lowest rank of several; null if there is none.
   const DumpSummary* first_divergence() const;
 };
 

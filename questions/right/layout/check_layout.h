@@ -16,7 +16,7 @@
 namespace ott::crosscheck {
 
 struct LayoutOptions {
-  // Of tensors that the file does not name. Absent: bit for bit, and sums within SumBound().
+  // The tolerance of tensors that the file does not name. Absent: bit for bit, and sums within SumBound().
   std::optional<Tolerance> tolerance;
   std::optional<ToleranceFile> tolerance_file;
 };

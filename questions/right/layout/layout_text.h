@@ -1,4 +1,4 @@
-// What a comparison of layouts found, for people.
+// Words what a comparison of layouts found, for people.
 
 #ifndef OTT_QUESTIONS_RIGHT_LAYOUT_LAYOUT_TEXT_H_
 #define OTT_QUESTIONS_RIGHT_LAYOUT_LAYOUT_TEXT_H_

@@ -14,7 +14,7 @@
 
 namespace ott::crosscheck {
 
-// What {name} stood for, by name; the first * is "*0", the second "*1".
+// Holds what {name} stood for, by name; the first * is "*0", the second "*1".
 using Captures = std::map<std::string, std::string, std::less<>>;
 
 // {name} stands for any characters but dots, and for at least one; * for any, and for none. Of several ways

@@ -44,7 +44,7 @@ class RankDump {
 
   std::string dir_;
   std::vector<DumpedTensor> tensors_;
-  // Of each tensor one of the two.
+  // Holds one of the two for each tensor.
   std::vector<std::optional<Tensor>> held_;
   std::vector<std::optional<ManifestTensor>> listed_;
 };

@@ -47,7 +47,7 @@ struct Rule {
   std::vector<Padding> padding;
   std::vector<Numbers> numbers;
   std::vector<int> one_of_axes;
-  // Those that the rule does not name: ranks along them hold replicas.
+  // The axes that the rule does not name: ranks along them hold replicas.
   std::vector<int> replica_axes;
   std::vector<int> own_axes;  // of these, those whose ranks hold tensors of their own
 

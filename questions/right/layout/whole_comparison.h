@@ -14,7 +14,7 @@
 namespace ott::crosscheck {
 
 struct WholeComparison {
-  // Of other replicas of A and of B, where they are beyond tolerance.
+  // Differences of other replicas of A and of B, where they are beyond tolerance.
   std::vector<LayoutDifference> differences;
   bool bitwise_equal = true;
   double max_abs_error = 0;

@@ -45,7 +45,7 @@ class WholeReader {
 
   int64_t num_summed() const { return static_cast<int64_t>(cells_[0].parts.size()); }
 
-  // Of an index of the whole tensor. REQUIRES: the cells hold it
+  // Finds an index of the whole tensor. REQUIRES: the cells hold it
   ElementPlace Locate(const Dims& index) const;
 
   // The dimensions along which elements of parts follow each other in memory.

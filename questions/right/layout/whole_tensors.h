@@ -29,7 +29,7 @@ struct Part {
   size_t tensor = 0;
 };
 
-// What one rank holds of a whole tensor, or several whose sum it is.
+// The part that one rank holds of a whole tensor, or several whose sum it is.
 struct Cell {
   std::vector<Part> parts;
   std::vector<Box> boxes;
@@ -59,7 +59,7 @@ struct BoundRun {
   std::vector<std::string> understood;         // a line for each rule
 };
 
-// What cannot be read or matched is a problem of the result.
+// Binds the rules to a run's dumps. What cannot be read or matched is a problem of the result.
 BoundRun BindRun(const std::string& run_dir, int64_t iteration, const RunRules& rules);
 
 }  // namespace ott::crosscheck

@@ -1,4 +1,4 @@
-// What CUDA code does when CUDA fails.
+// Checks what CUDA code does when CUDA fails.
 
 #ifndef OTT_THIRD_PARTY_CUDA_TESTING_LEAK_CHECK_H_
 #define OTT_THIRD_PARTY_CUDA_TESTING_LEAK_CHECK_H_

@@ -22,7 +22,7 @@
 extern "C" {
 
 struct OttCudaCounts {
-  // What is allocated and not released. The default streams do not count.
+  // Counts what is allocated and not released. The default streams do not count.
   int64_t device_blocks, device_bytes, pinned_blocks, events, streams;
   // Since the last Reset.
   int64_t calls;

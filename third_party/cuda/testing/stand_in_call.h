@@ -1,4 +1,4 @@
-// What each function of the stand-in for the CUDA runtime does first.
+// Does what each function of the stand-in for the CUDA runtime does first.
 
 #ifndef OTT_THIRD_PARTY_CUDA_TESTING_STAND_IN_CALL_H_
 #define OTT_THIRD_PARTY_CUDA_TESTING_STAND_IN_CALL_H_

@@ -166,7 +166,7 @@ class TracedWork {
 // Sleeps for a while now and then.
 void Dawdle(std::mt19937_64& random);
 
-// Whether this thread is in a function of cudaLaunchHostFunc, which may not call CUDA.
+// Returns true if this thread is in a function of cudaLaunchHostFunc, which may not call CUDA.
 bool IsInHostFunction();
 void SetInHostFunction(bool is_in);
 

@@ -27,7 +27,7 @@ class Arena {
   bool Free(void* pointer);
 
   bool Holds(const void* pointer) const { return Offset(pointer) < kReserved; }
-  // Whether all of these bytes lie in one block that is usable.
+  // Returns true if all of these bytes lie in one block that is usable.
   bool IsUsable(const void* pointer, size_t size) const;
   // Where the host and the copy engines find the same byte. REQUIRES: Holds(pointer)
   char* Alias(const void* pointer) const { return alias_ + Offset(pointer); }

@@ -1,4 +1,4 @@
-// What the stand-in for the CUDA runtime tells the one for CUPTI.
+// Carries what the stand-in for the CUDA runtime tells the one for CUPTI.
 
 #ifndef OTT_THIRD_PARTY_CUDA_TESTING_STAND_IN_TRACE_H_
 #define OTT_THIRD_PARTY_CUDA_TESTING_STAND_IN_TRACE_H_
@@ -15,15 +15,15 @@ struct OttCudaWork {
   OttCudaWorkKind kind;
   uint64_t start, end;
   uint32_t device, stream, correlation;
-  // Of a kernel: its mangled name, and its launch.
+  // For a kernel: its mangled name, and its launch.
   const char* name;
   uint32_t grid[3], block[3];
   uint64_t graph_node;  // 0: of no graph
-  // Of a copy or set.
+  // For a copy or set.
   uint64_t bytes;
   bool is_from_device, is_to_device;
   uint32_t from_device, to_device;
-  // Of the host's memory.
+  // For the host's memory.
   bool is_pinned;
   int value;
 };
