@@ -196,12 +196,13 @@ absl::StatusOr<Answered> RunCommands(const AbFlags& flags, const Sides& sides) {
         absl::StrFormat("--max-runs %d: a confidence of %g %% needs %d a side at least", flags.max_runs,
                         flags.confidence_percent, fewest));
   }
+  // Before there is a directory: a reader that has gone ends it here.
+  Say(absl::StrCat("runs in turn, ABBA or BAAB by --seed ", turns.seed, ", at most ", turns.max_runs,
+                   " a side"));
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<RunsDirectory> directory,
                        RunsDirectory::Create(flags.directory));
   turns.directory = directory->path();
   turns.keep = !directory->temporary();
-  Say(absl::StrCat("runs in turn, ABBA or BAAB by --seed ", turns.seed, ", at most ", turns.max_runs,
-                   " a side"));
   absl::Status status;
   absl::StatusOr<Turns> ended = RunInTurn(turns, [&](const Samples& samples) {
     const absl::StatusOr<Comparison> so_far = Compare(samples, options);
