@@ -139,8 +139,8 @@ TEST(FormatClusterTable, NamesMeasurementsAndSaysWhoseCpuWasTaken) {
       slow_measurements { name: "attention" rank: 1 host: "vm" slower_by: 0.2 slower_by_low: 0.18
                           slower_by_high: 0.23 share_of_iteration: 0.004 }
       cpu_taken { num_watched: 4 num_taken: 1 ranks { rank: 2 host: "vm" share: 0.36 } })")),
-      "slowest rank: none stands out (an excess of 5% would have shown)\n"
       "attention: rank 1 (vm) takes 20.0% longer than the others (18.0 to 23.0%), 0.4% of an iteration\n"
+      "slowest rank: none stands out (an excess of 5% would have shown)\n"
       "CPU taken: others had that of rank 2 (vm) for 36% of its work, which counts as nobody's\n");
   EXPECT_THAT(
       FormatSlowRanks(Stats(R"(
