@@ -310,7 +310,10 @@ TEST_F(TrainingRunTest, TablesComeWhileTheTrainingGoesOnAndGoWhereTheProgramWant
   ASSERT_TRUE(run->Finish().ok());
   SetTextSink({});
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
-  if (Rank() != 0) return EXPECT_EQ(output, "");
+  if (Rank() != 0) {
+    EXPECT_EQ(output, "");
+    return;
+  }
   // Every table is of all ranks at the end of the same iteration.
   for (const int iterations : {2, 4, 6}) {
     EXPECT_THAT(output, HasSubstr("3 of 3 ranks, " + std::to_string(iterations) + " measured iterations"));

@@ -17,7 +17,7 @@ grep -q 'forward' observed.log && [[ -s ott_runs/torch_program_for_test/cluster_
   die "the program failed by torchrun under observation"
 [[ $(learned plain2.log | wc -l) == 2 && $(learned plain2.log) == "$(learned observed2.log)" ]] ||
   die "observation changed what two ranks learn"
-[[ $(grep -c '2 of 2 ranks' observed2.log) == 1 && -s run2/rank_00001/flight ]] || die "not one report of two ranks"
+[[ $(grep -c '2 of 2 ranks, ' observed2.log) == 1 && -s run2/rank_00001/flight ]] || die "not one report of two ranks"
 grep -q 'cross-check of replicas: 1 check, all equal bit for bit' observed2.log || die "replicas were not checked"
 
 ! python3 -P -m optim_test_tools "$program" fail > failed.log 2>&1 || die "a failure was lost"
