@@ -25,3 +25,6 @@ for i in range(8):
 assert __name__ == "__main__" and __file__.endswith("torch_program_for_test.py")
 held = b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())
 print("learned", hashlib.sha256(held).hexdigest(), torch.rand(1).item(), flush=True)
+if "RANK" in os.environ:
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
