@@ -34,15 +34,15 @@ absl::Status WriteQueue::Submit(int64_t num_bytes, std::function<absl::Status()>
   if (getpid() != process_) return Forked();
   if (threads_.empty()) return job();
   std::unique_lock lock(mutex_);
-  const auto has_room = [&] { return num_unfinished_ == 0 || num_bytes_ + num_bytes <= options_.max_bytes; };
+  const auto has_room = [&] { return unfinished_.empty() || num_bytes_ + num_bytes <= options_.max_bytes; };
   if (options_.drop_when_full && !has_room()) {
     ++num_dropped_;
     return TakeError();
   }
   job_done_.wait(lock, has_room);
-  jobs_.push_back({num_bytes, std::move(job)});
+  unfinished_.insert(num_submitted_);
+  jobs_.push_back({num_submitted_++, num_bytes, std::move(job)});
   num_bytes_ += num_bytes;
-  ++num_unfinished_;
   job_came_.notify_one();
   return TakeError();
 }
@@ -50,7 +50,8 @@ absl::Status WriteQueue::Submit(int64_t num_bytes, std::function<absl::Status()>
 absl::Status WriteQueue::Flush() {
   if (getpid() != process_) return Forked();
   std::unique_lock lock(mutex_);
-  job_done_.wait(lock, [this] { return num_unfinished_ == 0; });
+  job_done_.wait(lock,
+                 [this, end = num_submitted_] { return unfinished_.empty() || *unfinished_.begin() >= end; });
   return TakeError();
 }
 
@@ -77,7 +78,7 @@ void WriteQueue::Work() {
     lock.lock();
     error_.Update(status);
     num_bytes_ -= job.num_bytes;
-    --num_unfinished_;
+    unfinished_.erase(job.number);
     job_done_.notify_all();
   }
 }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
 
 #include "absl/status/status.h"
 #include "ott/core/base/thread_group.h"
@@ -40,13 +41,15 @@ class WriteQueue {
   // even one thread could be started, runs the job and returns its error.
   absl::Status Submit(int64_t num_bytes, std::function<absl::Status()> job);
 
-  // Waits until all jobs are done. The first error that no call has returned yet.
+  // Waits until all jobs are done that were submitted before this call; others may go on submitting. The
+  // first error that no call has returned yet.
   absl::Status Flush();
 
   int64_t num_dropped() const;
 
  private:
   struct Job {
+    int64_t number;  // in the order of submission
     int64_t num_bytes;
     std::function<absl::Status()> run;
   };
@@ -61,7 +64,8 @@ class WriteQueue {
   std::condition_variable job_done_;
   std::deque<Job> jobs_;
   int64_t num_bytes_ = 0;  // of jobs that wait or run
-  int64_t num_unfinished_ = 0;
+  int64_t num_submitted_ = 0;
+  std::set<int64_t> unfinished_;  // numbers of jobs that wait or run
   int64_t num_dropped_ = 0;
   absl::Status error_;
   bool stop_ = false;

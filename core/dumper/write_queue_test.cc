@@ -50,6 +50,17 @@ TEST(WriteQueue, FlushWaitsForAllJobs) {
   EXPECT_EQ(done, 100);
 }
 
+TEST(WriteQueue, FlushReturnsThoughOthersGoOnSubmitting) {
+  std::atomic<bool> goes_on{true};
+  WriteQueue queue(OptionsOf(100, false));
+  // Each job submits the next one before it is done, so that there is always one.
+  std::function<absl::Status()> job = [&] { return goes_on ? queue.Submit(1, job) : absl::OkStatus(); };
+  ASSERT_TRUE(queue.Submit(1, job).ok());
+  EXPECT_TRUE(queue.Flush().ok());
+  goes_on = false;
+  EXPECT_TRUE(queue.Flush().ok());
+}
+
 TEST(WriteQueue, DropsAndCountsWhereThereIsNoRoom) {
   WriteQueue queue(OptionsOf(100, true));
   HeldJob held;

@@ -260,7 +260,8 @@ TEST_F(RunReportTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
   const RunReport report = Read();
   EXPECT_EQ(report.checks.reference.first_divergence()->rank(), 2);
   EXPECT_THAT(Text(report), AllOf(HasSubstr("rank 2 (node<1>) against"), HasSubstr("data.inputs"),
-                                  HasSubstr("; first on rank 2 alone; 3 of 3 ranks differ"), HasSubstr("max abs error 0.956")));
+                                  HasSubstr("; first on rank 2 alone; 3 of 3 ranks differ"),
+                                  HasSubstr("max abs error 0.956")));
   EXPECT_THAT(Page(report), AllOf(HasSubstr("data.inputs"), HasSubstr("0.956")));
 }
 
