@@ -62,7 +62,7 @@ class HelperCore : public ProcessWide<Core> {
 
   bool is_process_wide() const { return own_ == nullptr; }
 
-  // As ProcessWide::Find(), but FAILED_PRECONDITION with the refusal instead of null.
+  // Returns what ProcessWide::Find() does, but FAILED_PRECONDITION with the refusal instead of null.
   absl::StatusOr<Core*> Find() {
     if (Core* const core = ProcessWide<Core>::Find(); core != nullptr) return core;
     return absl::FailedPreconditionError(this->refusal());

@@ -1,4 +1,4 @@
-// Where the tables and verdicts that this library prints go.
+// Receives the tables and verdicts that this library prints.
 
 #ifndef OTT_CORE_BASE_TEXT_SINK_H_
 #define OTT_CORE_BASE_TEXT_SINK_H_
@@ -13,8 +13,8 @@ namespace ott {
 using TextSink = std::function<void(std::string_view lines)>;
 
 // From now on tables, verdicts and notices go there instead of stdout; empty: to stdout again. Thread-safe.
-// What only one rank says, mostly rank 0, it says to its own sink. Warnings and errors go to stderr in any
-// case.
+// A line that one rank prints, mostly rank 0, goes to the sink of that rank. Warnings and errors go to stderr
+// in any case.
 //
 //   ott::SetTextSink([](std::string_view lines) { LOG(INFO) << lines; });
 void SetTextSink(TextSink sink);

@@ -77,7 +77,7 @@ std::string TextTable::ToString() const {
 std::string EscapeDirections(std::string_view text) {
   std::string escaped;
   while (!text.empty()) {
-    // Those that are looked for have two or three bytes.
+    // The characters that are looked for have two or three bytes.
     const size_t size = std::max<size_t>(1, Utf8Length(text));
     const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
     const uint32_t code = size == 2   ? (byte(0) & 0x1fu) << 6 | (byte(1) & 0x3fu)

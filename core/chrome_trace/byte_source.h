@@ -22,7 +22,7 @@ class ByteSource {
   // Empty, or why the end came early: what compressed it was cut or damaged, or the disk could not be read.
   virtual std::string error() const = 0;
 
-  // Of a text, which must outlive it.
+  // Reads a text, which outlives the source.
   static std::unique_ptr<ByteSource> OfText(std::string_view text);
 
   // Compressed or not by the first two bytes, whatever the name. NOT_FOUND, INVALID_ARGUMENT for what is no

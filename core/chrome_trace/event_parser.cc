@@ -148,7 +148,7 @@ struct EventParser::Parser {
   bool ParseText(std::string_view text, size_t capacity, Event* event);
 
   ondemand::parser parser;
-  // What is being parsed.
+  // Holds the event that is being parsed.
   ondemand::document document;
   std::string repaired;
   std::deque<std::string> unescaped;

@@ -23,7 +23,7 @@ struct Visitor {
                                                                                 std::string_view) {};
 };
 
-// What came of it.
+// The result of ReadEvents().
 struct Reading {
   // False: the text begins with neither { nor [.
   bool began = false;

@@ -307,7 +307,7 @@ void CompareGroup(const std::string& name, const Value* reference, const Value* 
   }
 }
 
-// Of both groups, below their names; empty where it is that of the trees.
+// Lists the paths of both groups in the order of adding, below their names; empty if it is that of the trees.
 std::vector<std::string> OrderOf(const Dump& dump) {
   std::vector<std::string> order;
   if (!dump.manifest.has_value()) return order;

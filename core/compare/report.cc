@@ -129,7 +129,7 @@ void AppendTestCase(std::string_view suite, const std::string& name, std::string
 
 Value IndexValue(const Dims& index) { return Value::List(index.begin(), index.end()); }
 
-// As protobuf's JSON has it: a text where JSON has no number.
+// Gives a number the form of protobuf's JSON: a text where JSON has no number.
 Value FigureValue(double figure) {
   if (std::isnan(figure)) return "NaN";
   if (std::isinf(figure)) return figure > 0 ? "Infinity" : "-Infinity";

@@ -356,7 +356,7 @@ TEST(TensorComparison, ADifferenceOfIntegersThatDoublesDoNotShowIsShown) {
   EXPECT_EQ(result.worst[0].difference, -1);
 }
 
-// What a later block needs of one tolerance may be more than what the largest errors, in the first, need.
+// A later block may need more of one tolerance than the largest errors, which are in the first block, do.
 TEST(TensorComparison, PassingTolerancesAreOfAllBlocks) {
   std::vector<double> reference(3 * 2048, 1);
   std::vector<double> current = reference;

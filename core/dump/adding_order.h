@@ -24,7 +24,7 @@ class AddingOrder {
   // The paths of leaves; none: in the tree's own order. A path that is there twice counts first.
   explicit AddingOrder(const std::vector<std::string>& paths);
 
-  // Of the path, or else of the longest path above it; behind all others if there is none.
+  // Returns the place of the path, or of the longest path above it; behind all others if there is none.
   size_t PlaceOf(std::string_view path) const;
 
   // Sorts what has a `path`, and keeps the order of what has one place.

@@ -15,7 +15,7 @@
 namespace ott {
 
 inline constexpr int kMaxJsonDepth = 512;
-// Of one text, tensors and what they stand in included, their elements not.
+// Limits the values of one text: tensors and what they stand in count, their elements do not.
 inline constexpr int64_t kMaxJsonValues = int64_t{1} << 20;
 
 // A list of numbers, or of such lists of one shape, becomes a tensor: int64 where all are integers (uint64
