@@ -19,10 +19,10 @@
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/run/configured_names.h"
 #include "ott/dist/stats/cluster_summary.h"
-#include "ott/dist/stats/cluster_table.h"
 #include "ott/questions/saved/gathered_answer.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
 #include "ott/questions/saved/what_if_text.h"
+#include "ott/questions/slow/cluster_table.h"
 
 namespace ott {
 namespace {

@@ -14,10 +14,10 @@
 #include "ott/dist/comm/clock_align.h"
 #include "ott/dist/comm/deadline.h"
 #include "ott/dist/comm/worker_thread.h"
+#include "ott/dist/gather/stats_gatherer.h"
 #include "ott/dist/run/rank_recorder.h"
 #include "ott/dist/run/run_frame.h"
-#include "ott/dist/stats/arrivals.h"
-#include "ott/dist/stats/stats_gatherer.h"
+#include "ott/dist/stats/arrival_summary.h"
 #include "ott/questions/saved/iteration_sampler.h"
 
 namespace ott {

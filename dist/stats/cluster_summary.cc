@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/statistics/location.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/dist/comm/rank_list.h"
-#include "ott/dist/stats/cluster_table.h"
 
 namespace ott {
 namespace {
@@ -331,7 +331,7 @@ void ClusterSummary::FinishNotes(ClusterStats& stats) const {
   stats.add_notes(note);
 }
 
-ClusterStats ClusterSummary::Finish(int world_size, double error_share) const {
+ClusterStats ClusterSummary::Finish(int world_size) const {
   ClusterStats stats;
   stats.set_world_size(world_size);
   const RankSet reported = ranks();
@@ -358,8 +358,6 @@ ClusterStats ClusterSummary::Finish(int world_size, double error_share) const {
     finished.set_mean(one_time.over_ranks.mean());
     *finished.mutable_max() = one_time.max;
   }
-  FindStraggler(kWorkError * error_share, stats);
-  FindSlowMeasurements(kMeasurementError * error_share, stats);
   if (taken_.num_watched() > 0) *stats.mutable_cpu_taken() = taken_;
   FinishGroups(stats);
   FinishNotes(stats);

@@ -23,24 +23,9 @@
 
 namespace ott {
 
-// How often a gather names a rank although all ranks are alike: one for its work, and one for any
-// measurement, over all ranks and measurements.
-inline constexpr double kWorkError = 0.0025;
-inline constexpr double kMeasurementError = 0.005;
-// The share of these errors that one window between two gathers may have; a run has many windows.
-inline constexpr double kWindowErrorShare = 0.05;
-
-// The error rate of the intervals that are shown.
-inline constexpr double kIntervalError = 0.05;
-
-// A smaller excess is not named, however sure it is: smaller than this share of the others' median; and, for
-// the work or for one measurement, than this share of a mean iteration.
-inline constexpr double kMinExcess = 0.05;
-inline constexpr double kMinWorkShare = 0.01;
-inline constexpr double kMinMeasurementShare = 0.001;
-
-// A rank's CPU counts as taken if others had it for at least this share of the time of its own work.
-inline constexpr double kTakenShare = 0.1;
+// The row of what a rank's own threads of the library took, beside the program: CPU time, not time that
+// passed.
+inline constexpr char kObserverThreads[] = "ott's threads";
 
 // How a rank's own work in a mean iteration used the CPU; where that is not known, all of it counts as on a
 // CPU. Nullopt if no iteration was measured.
@@ -51,37 +36,6 @@ std::optional<CpuShare> CpuShareOfWork(const StopwatchStats& stats);
 // ClusterStats is its serialised form: between ranks with all that merging takes, for a reader as one table.
 class ClusterSummary {
  public:
-  ClusterSummary() = default;
-
-  // One rank since its start; or since an earlier report, without the distribution of intervals. The whole
-  // report where the rank was restarted since. INVALID_ARGUMENT for numbers that no measurement gives.
-  static absl::StatusOr<ClusterSummary> OfRank(const internal::RankReport& report,
-                                               const StopwatchStats* earlier = nullptr);
-
-  // INVALID_ARGUMENT for what ToProto() does not give.
-  static absl::StatusOr<ClusterSummary> FromProto(const ClusterStats& proto);
-  // For another rank, to be merged there.
-  ClusterStats ToProto() const;
-
-  void Merge(const ClusterSummary& other);
-  void AddNote(std::string note);
-  // Says that all ranks' data are of an earlier gather.
-  void SetLate() { late_ranks_ = ranks(); }
-
-  // All that reported.
-  RankSet ranks() const;
-
-  // As one table. Ranks below world_size that are not in ranks() are missing.
-  // error_share: of the errors above, as they are meant where one gather is judged.
-  ClusterStats Finish(int world_size, double error_share = 1) const;
-
-  // For the work of an iteration, of the rank for which it is least certain.
-  CpuShare cpu_of_work() const { return cpu_of_work_.value_or(CpuShare()); }
-
-  // The rank with the most work; null where there is none.
-  const TimeOfRank* slowest() const { return work_.ranks.empty() ? nullptr : &work_.max; }
-
- private:
   // By what is like work.
   using TimesOfGroups = std::map<std::string, RankTimes>;
 
@@ -127,6 +81,41 @@ class ClusterSummary {
     std::unordered_map<std::string, size_t> positions_;
   };
 
+  ClusterSummary() = default;
+
+  // One rank since its start; or since an earlier report, without the distribution of intervals. The whole
+  // report where the rank was restarted since. INVALID_ARGUMENT for numbers that no measurement gives.
+  static absl::StatusOr<ClusterSummary> OfRank(const internal::RankReport& report,
+                                               const StopwatchStats* earlier = nullptr);
+
+  // INVALID_ARGUMENT for what ToProto() does not give.
+  static absl::StatusOr<ClusterSummary> FromProto(const ClusterStats& proto);
+  // For another rank, to be merged there.
+  ClusterStats ToProto() const;
+
+  void Merge(const ClusterSummary& other);
+  void AddNote(std::string note);
+  // Says that all ranks' data are of an earlier gather.
+  void SetLate() { late_ranks_ = ranks(); }
+
+  // All that reported.
+  RankSet ranks() const;
+
+  // As one table, which names nobody. Ranks below world_size that are not in ranks() are missing.
+  ClusterStats Finish(int world_size) const;
+
+  // For the work of an iteration, of the rank for which it is least certain.
+  CpuShare cpu_of_work() const { return cpu_of_work_.value_or(CpuShare()); }
+
+  // Iterations and work are of the ranks that measured some.
+  const Row& iteration() const { return iteration_; }
+  const Row& work() const { return work_; }
+  const Rows& measurements() const { return measurements_; }
+
+  // The rank with the most work; null where there is none.
+  const TimeOfRank* slowest() const { return work_.ranks.empty() ? nullptr : &work_.max; }
+
+ private:
   // Work by the value that ranks have in one dimension.
   struct Dimension {
     bool too_many = false;
@@ -135,13 +124,9 @@ class ClusterSummary {
 
   absl::Status AddMeasurements(const internal::RankReport& report, const StopwatchStats* earlier,
                                const CpuShare& cpu);
-  void FindStraggler(double error, ClusterStats& stats) const;
-  void LocateExcess(const std::string& group, Straggler& straggler) const;
-  void FindSlowMeasurements(double error, ClusterStats& stats) const;
   void FinishGroups(ClusterStats& stats) const;
   void FinishNotes(ClusterStats& stats) const;
 
-  // The iterations of the ranks that measured some.
   Row iteration_;
   Row work_;
   Rows measurements_;
@@ -155,17 +140,6 @@ class ClusterSummary {
   std::vector<RankSummary> listed_;
   std::vector<std::string> notes_;
 };
-
-// Says in the verdicts where their ranks run.
-template <typename HostOf>
-void AddHosts(ClusterStats& stats, const HostOf& host_of) {
-  const auto add = [&](auto& verdict) { verdict.set_host(host_of(verdict.rank())); };
-  if (stats.has_straggler()) add(*stats.mutable_straggler());
-  if (stats.history().has_straggler()) add(*stats.mutable_history()->mutable_straggler());
-  for (SlowMeasurement& slow : *stats.mutable_slow_measurements()) add(slow);
-  if (!stats.has_cpu_taken()) return;
-  for (TakenFromRank& taken : *stats.mutable_cpu_taken()->mutable_ranks()) add(taken);
-}
 
 }  // namespace ott
 

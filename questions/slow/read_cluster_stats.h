@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "ott/dist/stats/merge_stats.h"
+#include "ott/questions/slow/merge_stats.h"
 
 namespace ott::stats {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "ott/dist/stats/cluster_summary.h"
-#include "ott/dist/stats/cluster_table.h"
+#include "ott/core/statistics/policy.h"
+#include "ott/questions/slow/cluster_table.h"
 
 namespace ott::stats {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ott/core/base/status_macros.h"
-#include "ott/dist/stats/cluster_table.h"
+#include "ott/questions/slow/cluster_table.h"
 #include "ott/questions/slow/read_cluster_stats.h"
 #include "ott/questions/slow/slow_answer.h"
 #include "ott/questions/waiting/waiting_answer.h"

@@ -7,7 +7,7 @@
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/mean_difference.h"
 #include "ott/core/statistics/persistent_excess.h"
-#include "ott/dist/stats/arrivals.h"
+#include "ott/core/statistics/policy.h"
 
 namespace ott::ranks {
 namespace {

@@ -50,7 +50,7 @@ struct HoldUps {
 };
 
 // A rank is to blame for what the last rank comes after the next to last, less what the other ranks cost in
-// the same way: the rule of ott/dist/stats/arrivals.h. A step is one sample, whatever it has of collectives,
+// the same way: the rule of arrival_tracker.h. A step is one sample, whatever it has of collectives,
 // since what a rank has to do in it is drawn once. To what samples vary by is added what ranks that are alike
 // are expected to differ by: of so many of them the last one comes after the next to last. Not thread-safe.
 class HoldUpFinder {

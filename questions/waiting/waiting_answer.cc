@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/core/statistics/steady_time.h"
-#include "ott/dist/stats/cluster_summary.h"
-#include "ott/dist/stats/cluster_table.h"
+#include "ott/questions/waiting/arrival_text.h"
 
 namespace ott::waiting {
 namespace {

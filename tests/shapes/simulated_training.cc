@@ -15,13 +15,14 @@
 #include "ott/core/statistics/persistent_excess.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
-#include "ott/dist/stats/arrivals.h"
+#include "ott/dist/stats/arrival_summary.h"
 #include "ott/dist/stats/cluster_summary.h"
-#include "ott/dist/stats/cluster_table.h"
-#include "ott/dist/stats/merge_stats.h"
 #include "ott/questions/saved/sampled_job.h"
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
+#include "ott/questions/slow/cluster_table.h"
+#include "ott/questions/slow/merge_stats.h"
+#include "ott/questions/waiting/arrival_tracker.h"
 
 namespace ott::shapes {
 namespace {

@@ -17,8 +17,8 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
-#include "ott/dist/stats/cluster_table.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
+#include "ott/questions/slow/cluster_table.h"
 
 namespace ott::report {
 namespace {

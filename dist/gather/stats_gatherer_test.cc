@@ -1,4 +1,4 @@
-#include "ott/dist/stats/stats_gatherer.h"
+#include "ott/dist/gather/stats_gatherer.h"
 
 #include <ctime>
 #include <functional>
@@ -11,8 +11,8 @@
 #include "ott/core/stopwatch/own_time.h"
 #include "ott/core/stopwatch/statistics.h"
 #include "ott/dist/comm/simulated_communicator.h"
-#include "ott/dist/stats/merge_stats.h"
 #include "ott/dist/stats/rank_groups.h"
+#include "ott/questions/slow/merge_stats.h"
 
 namespace ott {
 namespace {

@@ -12,7 +12,7 @@
 #include "ott/core/stopwatch/statistics.h"
 #include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/comm/ranks_gtest.h"
-#include "ott/dist/stats/stats_gatherer.h"
+#include "ott/dist/gather/stats_gatherer.h"
 
 namespace ott {
 namespace {

@@ -1,7 +1,7 @@
 // The stopwatch statistics of all ranks, as one table that names the slowest rank.
 
-#ifndef OTT_DIST_STATS_MERGE_STATS_H_
-#define OTT_DIST_STATS_MERGE_STATS_H_
+#ifndef OTT_QUESTIONS_SLOW_MERGE_STATS_H_
+#define OTT_QUESTIONS_SLOW_MERGE_STATS_H_
 
 #include <string>
 #include <vector>
@@ -20,4 +20,4 @@ ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size
 
 }  // namespace ott
 
-#endif  // OTT_DIST_STATS_MERGE_STATS_H_
+#endif  // OTT_QUESTIONS_SLOW_MERGE_STATS_H_

@@ -1,7 +1,7 @@
 // Statistics of all ranks again and again, without holding any of them back.
 
-#ifndef OTT_DIST_STATS_STATS_GATHERER_H_
-#define OTT_DIST_STATS_STATS_GATHERER_H_
+#ifndef OTT_DIST_GATHER_STATS_GATHERER_H_
+#define OTT_DIST_GATHER_STATS_GATHERER_H_
 
 #include <cstdint>
 #include <map>
@@ -14,10 +14,11 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/comm/communicator.h"
 #include "ott/dist/comm/deadline.h"
-#include "ott/dist/stats/arrivals.h"
+#include "ott/dist/stats/arrival_summary.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/dist/stats/cluster_summary.h"
-#include "ott/dist/stats/straggler_tracker.h"
+#include "ott/questions/slow/straggler_tracker.h"
+#include "ott/questions/waiting/arrival_tracker.h"
 
 namespace ott {
 
@@ -158,4 +159,4 @@ class StatsGatherer {
 
 }  // namespace ott
 
-#endif  // OTT_DIST_STATS_STATS_GATHERER_H_
+#endif  // OTT_DIST_GATHER_STATS_GATHERER_H_

@@ -1,7 +1,7 @@
 // ClusterStats for people and for programs.
 
-#ifndef OTT_DIST_STATS_CLUSTER_TABLE_H_
-#define OTT_DIST_STATS_CLUSTER_TABLE_H_
+#ifndef OTT_QUESTIONS_SLOW_CLUSTER_TABLE_H_
+#define OTT_QUESTIONS_SLOW_CLUSTER_TABLE_H_
 
 #include <string>
 
@@ -9,22 +9,15 @@
 
 namespace ott {
 
-// The row of what a rank's own threads of the library took, beside the program: CPU time, not time that
-// passed.
-inline constexpr char kObserverThreads[] = "ott's threads";
-
 // A line a measurement, then who is slow and what is missing. Ends with a newline.
 std::string FormatClusterTable(const ClusterStats& stats);
 
 // The lines of it that say who is slow, by work; or that none stands out. Ends with a newline.
 std::string FormatSlowRanks(const ClusterStats& stats);
 
-// Who is waited for, and who paused; empty if nobody. Ends with a newline.
-std::string FormatWaiting(const ClusterStats& stats);
-
 // protobuf's JSON mapping with the names of cluster_stats.proto. Ends with a newline.
 std::string ClusterStatsToJson(const ClusterStats& stats);
 
 }  // namespace ott
 
-#endif  // OTT_DIST_STATS_CLUSTER_TABLE_H_
+#endif  // OTT_QUESTIONS_SLOW_CLUSTER_TABLE_H_

@@ -1,4 +1,4 @@
-#include "ott/dist/stats/arrivals.h"
+#include "ott/questions/waiting/arrival_tracker.h"
 
 #include <functional>
 #include <random>

@@ -1,6 +1,6 @@
 // What gathering costs, by the number of ranks: CPU time on rank 0, bytes that any one rank receives, memory.
 //
-//   bazel run //dist/stats:stats_gatherer_benchmark
+//   bazel run //dist/gather:stats_gatherer_benchmark
 
 #include <sys/resource.h>
 
@@ -15,7 +15,7 @@
 #include "ott/core/base/check.h"
 #include "ott/core/stopwatch/statistics.h"
 #include "ott/dist/comm/simulated_communicator.h"
-#include "ott/dist/stats/stats_gatherer.h"
+#include "ott/dist/gather/stats_gatherer.h"
 
 namespace ott {
 namespace {

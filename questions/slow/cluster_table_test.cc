@@ -1,4 +1,4 @@
-#include "ott/dist/stats/cluster_table.h"
+#include "ott/questions/slow/cluster_table.h"
 
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"

@@ -1,11 +1,15 @@
-// Who of the ranks is slow, of what a ClusterSummary knows.
+#include "ott/questions/slow/slow_ranks.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "ott/dist/stats/cluster_summary.h"
+#include "ott/core/statistics/policy.h"
+#include "ott/dist/stats/rank_times.h"
 
 namespace ott {
 namespace {
@@ -43,46 +47,11 @@ int64_t NumCompared(const Times& times_of_groups) {
   return count;
 }
 
-}  // namespace
-
-void ClusterSummary::FindStraggler(double error, ClusterStats& stats) const {
-  const int64_t num_compared = NumCompared(work_.times);
-  if (num_compared == 0) return;
-  const double level = error / static_cast<double>(num_compared);
-  const double min_seconds = kMinWorkShare * iteration_.over_ranks.mean();
-  bool any_suspect = false;
-  std::optional<RankTimes::Suspect> most;
-  std::string group_of_most;
-  double detectable = 0;
-  for (const auto& [group, times] : work_.times) {
-    const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
-    if (!suspect) continue;
-    any_suspect = true;
-    const double seconds =
-        std::max({suspect->excess.Detectable(level), kMinExcess * suspect->excess.of_others, min_seconds});
-    detectable = std::max(detectable, Relative(seconds, suspect->excess));
-    if (!StandsOut(*suspect, level, min_seconds)) continue;
-    if (most && most->excess.seconds >= suspect->excess.seconds) continue;
-    most = suspect;
-    group_of_most = group;
-  }
-  if (!most) {
-    if (any_suspect) stats.set_detectable(detectable);
-    return;
-  }
-  Straggler& straggler = *stats.mutable_straggler();
-  straggler.set_rank(most->entry.rank);
-  straggler.set_work_seconds(most->entry.time.time.seconds);
-  straggler.set_median_work_seconds(most->excess.of_others);
-  SetSlowerBy(most->excess, straggler);
-  LocateExcess(group_of_most, straggler);
-}
-
 // Of measurements inside of each other, the shortest that has most of the excess; or the outermost ones,
 // where none has half of it but they have together.
-void ClusterSummary::LocateExcess(const std::string& group, Straggler& straggler) const {
+void LocateExcess(const ClusterSummary& summary, const std::string& group, Straggler& straggler) {
   struct Part {
-    const Row* row;
+    const ClusterSummary::Row* row;
     double excess = 0;
     double seconds = 0;
   };
@@ -90,7 +59,7 @@ void ClusterSummary::LocateExcess(const std::string& group, Straggler& straggler
   std::vector<Part> outermost;
   double largest = 0;
   double explained = 0;
-  for (const Row& measurement : measurements_) {
+  for (const ClusterSummary::Row& measurement : summary.measurements()) {
     const auto times = measurement.times.find(group);
     if (times == measurement.times.end()) continue;
     const std::optional<double> excess = times->second.ExcessOf(straggler.rank());
@@ -129,14 +98,48 @@ void ClusterSummary::LocateExcess(const std::string& group, Straggler& straggler
   }
 }
 
-void ClusterSummary::FindSlowMeasurements(double error, ClusterStats& stats) const {
-  int64_t num_compared = 0;
-  for (const Row& measurement : measurements_) num_compared += NumCompared(measurement.times);
+void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& stats) {
+  const int64_t num_compared = NumCompared(summary.work().times);
   if (num_compared == 0) return;
   const double level = error / static_cast<double>(num_compared);
-  const double iteration = iteration_.over_ranks.mean();
+  const double min_seconds = kMinWorkShare * summary.iteration().over_ranks.mean();
+  bool any_suspect = false;
+  std::optional<RankTimes::Suspect> most;
+  std::string group_of_most;
+  double detectable = 0;
+  for (const auto& [group, times] : summary.work().times) {
+    const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
+    if (!suspect) continue;
+    any_suspect = true;
+    const double seconds =
+        std::max({suspect->excess.Detectable(level), kMinExcess * suspect->excess.of_others, min_seconds});
+    detectable = std::max(detectable, Relative(seconds, suspect->excess));
+    if (!StandsOut(*suspect, level, min_seconds)) continue;
+    if (most && most->excess.seconds >= suspect->excess.seconds) continue;
+    most = suspect;
+    group_of_most = group;
+  }
+  if (!most) {
+    if (any_suspect) stats.set_detectable(detectable);
+    return;
+  }
+  Straggler& straggler = *stats.mutable_straggler();
+  straggler.set_rank(most->entry.rank);
+  straggler.set_work_seconds(most->entry.time.time.seconds);
+  straggler.set_median_work_seconds(most->excess.of_others);
+  SetSlowerBy(most->excess, straggler);
+  LocateExcess(summary, group_of_most, straggler);
+}
+
+void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterStats& stats) {
+  int64_t num_compared = 0;
+  for (const ClusterSummary::Row& measurement : summary.measurements())
+    num_compared += NumCompared(measurement.times);
+  if (num_compared == 0) return;
+  const double level = error / static_cast<double>(num_compared);
+  const double iteration = summary.iteration().over_ranks.mean();
   std::vector<SlowMeasurement> found;
-  for (const Row& measurement : measurements_) {
+  for (const ClusterSummary::Row& measurement : summary.measurements()) {
     for (const auto& [unused_group, times] : measurement.times) {
       const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
       if (!suspect || !StandsOut(*suspect, level, kMinMeasurementShare * iteration)) continue;
@@ -159,6 +162,15 @@ void ClusterSummary::FindSlowMeasurements(double error, ClusterStats& stats) con
   });
   if (found.size() > kMaxSlowMeasurements) found.resize(kMaxSlowMeasurements);
   for (SlowMeasurement& slow : found) *stats.add_slow_measurements() = std::move(slow);
+}
+
+}  // namespace
+
+ClusterStats JudgeRanks(const ClusterSummary& summary, int world_size, double error_share) {
+  ClusterStats stats = summary.Finish(world_size);
+  FindStraggler(summary, kWorkError * error_share, stats);
+  FindSlowMeasurements(summary, kMeasurementError * error_share, stats);
+  return stats;
 }
 
 }  // namespace ott

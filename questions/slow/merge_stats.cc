@@ -1,4 +1,4 @@
-#include "ott/dist/stats/merge_stats.h"
+#include "ott/questions/slow/merge_stats.h"
 
 #include <algorithm>
 #include <map>
@@ -10,6 +10,7 @@
 #include "ott/core/stopwatch/statistics.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/stats/cluster_summary.h"
+#include "ott/questions/slow/slow_ranks.h"
 
 namespace ott {
 namespace {
@@ -109,7 +110,7 @@ ClusterStats MergeStats(const std::vector<StopwatchStats>& ranks, int world_size
     if (reports.size() > 1) summary = Summarize(Sum(usable), group);
     if (summary.ok()) merged.Merge(*summary);
   }
-  ClusterStats stats = merged.Finish(world_size);
+  ClusterStats stats = JudgeRanks(merged, world_size);
   AddHosts(stats, [&](int rank) { return reports_of_ranks.at(rank).front()->host(); });
   return stats;
 }

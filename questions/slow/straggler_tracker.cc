@@ -1,13 +1,16 @@
-#include "ott/dist/stats/straggler_tracker.h"
+#include "ott/questions/slow/straggler_tracker.h"
 
 #include <algorithm>
 #include <vector>
+
+#include "ott/core/statistics/policy.h"
+#include "ott/questions/slow/slow_ranks.h"
 
 namespace ott {
 
 StragglerHistory StragglerTracker::Add(const ClusterSummary& interval, int64_t first_iteration) {
   StragglerHistory history;
-  const ClusterStats stats = interval.Finish(0, kWindowErrorShare);
+  const ClusterStats stats = JudgeRanks(interval, 0, kWindowErrorShare);
   history.set_num_iterations(stats.max_measured_iters());
   if (const TimeOfRank* slowest = interval.slowest(); slowest != nullptr && stats.num_ranks() > 1) {
     SlowestCount& count = slowest_[slowest->rank()];

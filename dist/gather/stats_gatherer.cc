@@ -1,4 +1,4 @@
-#include "ott/dist/stats/stats_gatherer.h"
+#include "ott/dist/gather/stats_gatherer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +11,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/comm/nccl_communicator.h"
 #include "ott/dist/comm/rank_list.h"
+#include "ott/questions/slow/slow_ranks.h"
 
 namespace ott {
 namespace {
@@ -277,7 +278,7 @@ absl::StatusOr<ClusterStats> StatsGatherer::Merge() {
     SetMessage(std::move(message));
     return ClusterStats();
   }
-  ClusterStats stats = total_.Finish(ranks_->size());
+  ClusterStats stats = JudgeRanks(total_, ranks_->size());
   NoteSilence(total_, stats);
   *stats.mutable_history() = tracker_.Add(interval_, first_iteration_);
   AddArrivals(stats);

@@ -1,4 +1,4 @@
-#include "ott/dist/stats/merge_stats.h"
+#include "ott/questions/slow/merge_stats.h"
 
 #include <string>
 #include <utility>

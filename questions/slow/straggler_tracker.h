@@ -1,7 +1,7 @@
 // Tells whether the same rank is slow, interval after interval.
 
-#ifndef OTT_DIST_STATS_STRAGGLER_TRACKER_H_
-#define OTT_DIST_STATS_STRAGGLER_TRACKER_H_
+#ifndef OTT_QUESTIONS_SLOW_STRAGGLER_TRACKER_H_
+#define OTT_QUESTIONS_SLOW_STRAGGLER_TRACKER_H_
 
 #include <cstdint>
 #include <map>
@@ -32,4 +32,4 @@ class StragglerTracker {
 
 }  // namespace ott
 
-#endif  // OTT_DIST_STATS_STRAGGLER_TRACKER_H_
+#endif  // OTT_QUESTIONS_SLOW_STRAGGLER_TRACKER_H_

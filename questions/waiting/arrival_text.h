@@ -1,0 +1,21 @@
+// Who waits for whom, for people.
+
+#ifndef OTT_QUESTIONS_WAITING_ARRIVAL_TEXT_H_
+#define OTT_QUESTIONS_WAITING_ARRIVAL_TEXT_H_
+
+#include <string>
+
+#include "ott/dist/stats/cluster_stats.pb.h"
+
+namespace ott {
+
+// Who is waited for, and who paused; empty if nobody. Ends with a newline.
+std::string FormatWaiting(const ClusterStats& stats);
+
+// The same below a table of collective measurements, and by which clock; empty if no arrivals were gathered.
+// Ends with a newline.
+std::string FormatArrivals(const ClusterStats& stats);
+
+}  // namespace ott
+
+#endif  // OTT_QUESTIONS_WAITING_ARRIVAL_TEXT_H_

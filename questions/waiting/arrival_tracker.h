@@ -1,0 +1,96 @@
+// Who holds the others up, of when the ranks came to collective measurements.
+
+#ifndef OTT_QUESTIONS_WAITING_ARRIVAL_TRACKER_H_
+#define OTT_QUESTIONS_WAITING_ARRIVAL_TRACKER_H_
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "ott/core/statistics/persistent_excess.h"
+#include "ott/core/stopwatch/own_time.h"
+#include "ott/dist/stats/arrival_summary.h"
+#include "ott/dist/stats/cluster_stats.pb.h"
+
+namespace ott {
+
+// Adds up summaries over the run, on rank 0. An interval counts if all ranks came to it that came to any
+// interval of its measurement in the same gather.
+//
+// How much a rank holds the others up is how much later than the next to last it comes, less the time for
+// which it had no CPU or was held up itself, and less what the other ranks cost in the same way, by the mean
+// of them. So it is nothing for ranks that are alike, however few they are and whatever the noise. Where a
+// rank leaves before the last one comes, not all wait for it, and that interval costs nothing. Where ranks
+// that do unlike work meet, as a send and its receive, one waits for the other by design.
+//
+// Not thread-safe.
+class ArrivalTracker {
+ public:
+  void Add(const ArrivalSummary& summary);
+
+  // The CPU time that ranks had while they worked in an iteration: over the run, and since the gather
+  // before.
+  struct CpuOfWork {
+    CpuShare all;
+    CpuShare recent;
+  };
+
+  // In order of name; hosts are left empty. iteration_seconds: of a mean iteration.
+  std::vector<ArrivalStats> Finish(double iteration_seconds, const CpuOfWork& cpu) const;
+
+ private:
+  struct Last {
+    int64_t num_intervals = 0;
+    double after_next = 0;  // seconds, in sum
+    double waited = 0;      // by the mean of the others, in sum
+    // Of each interval: what all would have been spared without the rank, less its part of what they would
+    // have been spared without another.
+    OwnTimeRecorder cost;
+  };
+  // An interval in which all waited long for one rank.
+  struct Late {
+    double seconds = 0;
+    int64_t iteration = 0;
+    int rank = 0;
+  };
+  struct Measurement {
+    int64_t num_ranks = 0;
+    int64_t num_intervals = 0;
+    int64_t num_incomplete = 0;
+    // In which somebody left before the last came.
+    int64_t num_left = 0;
+    int64_t num_iterations = 0;
+    // From one of them to the next in the same gather, in sum, and how many such steps there are.
+    int64_t stepped = 0;
+    int64_t num_steps = 0;
+    int64_t first_iteration = 0;
+    int64_t last_iteration = -1;
+    bool is_mixed = false;
+    double waited = 0;  // by the mean of all ranks, in sum
+    double max_wait = 0;
+    double error_bound = 0;    // of its intervals, in sum
+    std::map<int, Last> last;  // by rank; those that are seldom last give way to others
+    OwnTimeRecorder cost_of_never_last;
+    std::vector<Late> latest;  // the longest
+
+    // Of the run, those without the measurement included.
+    double NumIterations() const {
+      const double step = num_steps > 0 ? static_cast<double>(stepped) / static_cast<double>(num_steps) : 1.0;
+      return step * static_cast<double>(num_iterations);
+    }
+  };
+
+  static void AddInterval(int64_t iteration, const ArrivalSummary::Interval& interval, int64_t error_bound,
+                          Measurement& measurement);
+  static Last& FindLast(int rank, Measurement& measurement);
+  static void FinishLast(const Measurement& measurement, ArrivalStats& stats);
+  void FindHoldUp(const Measurement& measurement, double iteration_seconds, bool recent, const CpuShare& cpu,
+                  ArrivalStats& stats) const;
+  static void FindHiccups(const Measurement& measurement, double iteration_seconds, ArrivalStats& stats);
+
+  std::map<ArrivalSummary::Place, Measurement> measurements_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_QUESTIONS_WAITING_ARRIVAL_TRACKER_H_
