@@ -2,12 +2,12 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//third_party:optional_library.bzl", "needs")
-load("//third_party/cuda/testing:stand_in_test.bzl", "stand_in_test")
+load("//third_party/cuda/testing:stand_in_test.bzl", "WITH_GPU", "stand_in_test")
 load("//third_party/mpi:mpi_cc_test.bzl", "tests_of_ranks")
 
 _LAUNCHER = "//dist/comm:start_ranks.sh"
 
-def tcp_cc_test(name, ranks, srcs = None, tags = [], target_compatible_with = [], **kwargs):
+def tcp_cc_test(name, ranks, srcs = None, tags = [], target_compatible_with = [], machines = [], **kwargs):
     """A cc_test of which several processes are started as torchrun would start them.
 
     Args:
@@ -16,6 +16,7 @@ def tcp_cc_test(name, ranks, srcs = None, tags = [], target_compatible_with = []
       srcs: NAME.cc if not given.
       tags: as in cc_test.
       target_compatible_with: as in cc_test.
+      machines: further constraints on where it is run, not on where it is built.
       **kwargs: what cc_binary takes: deps, data, ...
     """
     cc_binary(
@@ -31,7 +32,7 @@ def tcp_cc_test(name, ranks, srcs = None, tags = [], target_compatible_with = []
         launcher = _LAUNCHER,
         ranks = ranks,
         tags = tags,
-        target_compatible_with = target_compatible_with,
+        target_compatible_with = target_compatible_with + machines,
     )
 
 def nccl_gpu_test(name, ranks, stand_in_ranks, deps, kernels = []):
@@ -51,6 +52,7 @@ def nccl_gpu_test(name, ranks, stand_in_ranks, deps, kernels = []):
             "exclusive",
             "requires-gpu",
         ],
+        machines = WITH_GPU,
         target_compatible_with = needs("nccl"),
         deps = deps + [
             "//third_party/cuda/testing:stand_in",

@@ -2,10 +2,13 @@
 
 load("@rules_shell//shell:sh_test.bzl", "sh_test")
 load("//third_party:optional_library.bzl", "needs")
-load("//tools/build_defs:cc.bzl", "cc_test")
+load("//tools/build_defs:cc.bzl", "cc_binary")
 
 _STAND_IN = "//third_party/cuda/testing:libcudart.so.13"
 _RUN = "//third_party/cuda/testing:run_on_stand_in.sh"
+
+# For target_compatible_with, beside needs(): what has it is skipped on platforms whose machines have no GPU.
+WITH_GPU = [str(Label("//third_party/cuda:with_gpu"))]
 
 def stand_in_test(name, test, kernels = [], args = [], command = [], data = [], libraries = [], size = "small", tags = [], needs_library = "cuda", **kwargs):
     """Runs a test's program, as it is, on devices made of host memory.
@@ -36,37 +39,50 @@ def stand_in_test(name, test, kernels = [], args = [], command = [], data = [], 
         **kwargs
     )
 
-def gpu_test(name, deps, kernels = [], libraries = [], data = [], stand_in_args = [], **kwargs):
+def gpu_test(name, deps, srcs = None, kernels = [], libraries = [], data = [], stand_in_args = [], **kwargs):
     """A GoogleTest that needs a GPU, and NAME_on_stand_in, which runs it without one.
 
     Args:
-      name: the test's name.
-      deps: as of cc_test, without the CUDA runtime and the header of the stand-in.
+      name: the test's name; NAME_program is what both run.
+      deps: as of cc_binary, without the CUDA runtime, the header of the stand-in, and GoogleTest.
+      srcs: NAME.cc if not given.
       kernels: as of stand_in_test.
       libraries: as of stand_in_test.
       data: as of every rule.
       stand_in_args: arguments of the program on the stand-in.
-      **kwargs: as of cc_test.
+      **kwargs: as of cc_binary.
     """
-    cc_test(
-        name = name,
+    program = name + "_program"
+    cc_binary(
+        name = program,
+        testonly = True,
+        srcs = srcs or [name + ".cc"],
         data = data,
-        main = "//third_party/cuda/testing:gpu_gtest_main",
+        target_compatible_with = needs("cuda"),
+        deps = deps + [
+            "//third_party/cuda/testing:gpu_gtest_main",
+            "//third_party/cuda/testing:stand_in",
+            "@cuda//:cuda_runtime",
+            "@googletest//:gtest",
+        ],
+        **kwargs
+    )
+    sh_test(
+        name = name,
+        size = "small",
+        srcs = ["//third_party/cuda/testing:run_on_gpu.sh"],
+        args = ["$(location :%s)" % program],
+        data = data + [":" + program],
         # Whoever runs others beside it measures them too.
         tags = [
             "exclusive",
             "requires-gpu",
         ],
-        target_compatible_with = needs("cuda"),
-        deps = deps + [
-            "//third_party/cuda/testing:stand_in",
-            "@cuda//:cuda_runtime",
-        ],
-        **kwargs
+        target_compatible_with = needs("cuda") + WITH_GPU,
     )
     stand_in_test(
         name = name + "_on_stand_in",
-        test = ":" + name,
+        test = ":" + program,
         kernels = kernels,
         libraries = libraries,
         args = stand_in_args,
