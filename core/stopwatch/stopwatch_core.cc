@@ -2,31 +2,171 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/stopwatch/scope_tree.h"
+#include "ott/core/base/glob.h"
 #include "ott/core/base/misuse.h"
+#include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_sink.h"
-#include "ott/core/nvtx/nvtx.h"
 
 namespace ott::internal {
 
-StopwatchThread::StopwatchThread() {
-  outermost.thread = this;
-  outermost.record = &root;
-}
+StopwatchCore::StopwatchCore() : StopwatchCore({Clock::Steady()}, std::nullopt) {}
 
-StopwatchCore::StopwatchCore()
-    : environment_{Clock::Steady()},
+StopwatchCore::StopwatchCore(const Stopwatch::Environment& environment)
+    : StopwatchCore(environment, environment.clock) {}
+
+StopwatchCore::StopwatchCore(const Stopwatch::Environment& environment, std::optional<Clock> given_clock)
+    : given_clock_(given_clock),
+      environment_(environment),
       // The state of a thread that left a scope running is not used again, so that FinishIter() names it.
       threads_([](StopwatchThread& thread) { thread.id = ThisThreadId(); },
-               [](StopwatchThread& thread) { return thread.innermost == &thread.outermost; }) {}
+               [](StopwatchThread& thread) { return thread.innermost == &thread.outermost; }),
+      hooks_(environment) {}
 
-StopwatchCore::StopwatchCore(const Stopwatch::Environment& environment) : StopwatchCore() {
-  given_clock_ = environment.clock;
-  environment_ = environment;
+absl::Status StopwatchCore::CheckOptions(const Stopwatch::Options& options) {
+  if (options.num_warmup_iters < 0 || options.print_every_n_iters < 0 || options.series_limit == 1 ||
+      options.series_limit > Stopwatch::kMaxSeriesLimit) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "num_warmup_iters ", options.num_warmup_iters, " and print_every_n_iters ",
+        options.print_every_n_iters, " must not be negative, and series_limit ", options.series_limit,
+        " must be 0, or at least 2 and at most ", Stopwatch::kMaxSeriesLimit));
+  }
+  // A negative number of a configuration.
+  if (options.arrivals_limit > size_t{std::numeric_limits<int64_t>::max()}) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "arrivals_limit ", static_cast<int64_t>(options.arrivals_limit), " must not be negative"));
+  }
+  return hooks_.Check(options);
+}
+
+absl::Status StopwatchCore::Enable(const Stopwatch::Options& options, Place place) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  OTT_RETURN_IF_ERROR(CheckNotEnabled("stopwatch", enabled_at_, place, recorder_));
+  OTT_RETURN_IF_ERROR(WithContext("stopwatch", CheckOptions(options)));
+  enabled_at_ = place;
+  options_ = options;
+  cpu_usage_measurement_ = options.cpu_usage_measurement;
+  ChooseClock();
+  hooks_.Enable(options, clock_);
+  observer_seconds_per_interval_ = CalibrateCost();
+  iteration_series_ = IterationSeries(options.series_limit);
+  // Those that a profiler's window has met before.
+  for (StopwatchMeasurement* measurement : measurements_) Configure(*measurement);
+  if (!measurements_.empty()) iteration_start_ = clock_.Ticks();
+  counting_ = options.num_warmup_iters == 0;
+  enabled_.store(true, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+// Threads and handles keep what they found: measurements and records stay, and become empty.
+void StopwatchCore::Disable() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  enabled_.store(false, std::memory_order_release);
+  counting_ = false;
+  flight_recorder_ = nullptr;
+  operations_.clear();
+  hooks_.Clear();
+  for (StopwatchMeasurement* measurement : measurements_) measurement->Clear();
+  {
+    const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
+    for (StopwatchThread* thread : threads_.all()) thread->Clear();
+  }
+  one_time_ = OneTimeMeasurements();
+  cpu_usage_measurement_.clear();
+  num_finished_ = 0;
+  num_misuses_ = 0;
+  iteration_start_.reset();
+  Renew(iteration_);
+  iteration_series_ = IterationSeries();
+  options_ = Stopwatch::Options();
+  enabled_at_.reset();
+}
+
+void StopwatchCore::ChooseClock() {
+  if (has_chosen_clock_) return;
+  clock_ = given_clock_.has_value() ? *given_clock_ : Clock::Fastest();
+  has_chosen_clock_ = true;
+}
+
+void StopwatchCore::RecordInto(EventRecorder* recorder) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ChooseClock();
+  recorder_.store(recorder, std::memory_order_release);
+}
+
+void StopwatchCore::RecordFlight(FlightRecorder* recorder) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  flight_recorder_ = recorder;
+  for (StopwatchMeasurement* measurement : measurements_) SetFlight(*measurement);
+}
+
+void StopwatchCore::SetOperation(std::string_view name, const FlightOperation& operation) {
+  StopwatchMeasurement& measurement = Find(name);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  operations_[measurement.name] = operation;
+  SetFlight(measurement);
+}
+
+void StopwatchCore::SetFlight(StopwatchMeasurement& measurement) {
+  FlightOperation operation;
+  if (const auto known = operations_.find(measurement.name); known != operations_.end()) {
+    operation = known->second;
+  } else if (measurement.collective) {
+    operation.role = FlightRole::kCollective;
+  }
+  measurement.flight.store(
+      flight_recorder_ == nullptr ? nullptr : flight_recorder_->Add(measurement.name, operation),
+      std::memory_order_release);
+}
+
+// The quickest of a few rounds, as what disturbs only ever adds.
+double StopwatchCore::CalibrateCost() const {
+  constexpr int kRounds = 10;
+  constexpr int kIntervals = 100;
+  StopwatchCore scratch(environment_);
+  scratch.clock_ = clock_;
+  scratch.counting_ = true;
+  Stopwatch::Measurement measurement("calibration");
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t start = clock_.Ticks();
+    for (int i = 0; i < kIntervals; ++i) {
+      scratch.EndScope(scratch.BeginScope(scratch.Find(measurement), Place::Current()));
+    }
+    least = std::min(least, Since(start, clock_.Ticks()));
+  }
+  return static_cast<double>(least) * 1e-12 / kIntervals;
+}
+
+absl::Status StopwatchCore::SetCpuUsageMeasurement(std::string_view name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (cpu_usage_measurement_ == name) return absl::OkStatus();
+  if (!cpu_usage_measurement_.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat("stopwatch: CPU usage is measured during ",
+                                                      Quoted(cpu_usage_measurement_), " already, not during ",
+                                                      Quoted(name)));
+  }
+  OTT_RETURN_IF_ERROR(environment_.read_cpu_times().status());
+  cpu_usage_measurement_ = std::string(name);
+  const auto found = by_name_.find(name);
+  if (found != by_name_.end()) IntervalHooks::WatchCpuUsage(found->second->hooks);
+  return absl::OkStatus();
+}
+
+void StopwatchCore::Configure(StopwatchMeasurement& measurement) {
+  measurement.collective = MatchesAnyGlob(measurement.name, options_.collective_measurements);
+  measurement.series = IterationSeries(options_.series_limit);
+  SetFlight(measurement);
+  if (!cpu_usage_measurement_.empty() && measurement.name == cpu_usage_measurement_) {
+    IntervalHooks::WatchCpuUsage(measurement.hooks);
+  }
+  hooks_.SetUp(measurement.hooks, measurement.collective);
 }
 
 inline void StopwatchCore::RecordBegin(const StopwatchMeasurement& measurement, uint64_t now,
@@ -58,26 +198,9 @@ StopwatchMeasurement& StopwatchCore::Find(Stopwatch::Measurement& measurement) {
 
 StopwatchMeasurement& StopwatchCore::Find(std::string_view name) {
   StopwatchThread& thread = threads_.Get();
-  const size_t hash = std::hash<std::string_view>()(name);
-  const size_t mask = thread.known.size() - 1;
-  size_t slot = hash & mask;
-  for (; thread.known[slot].measurement != nullptr; slot = (slot + 1) & mask) {
-    if (thread.known[slot].hash == hash && thread.known[slot].measurement->name == name) {
-      return *thread.known[slot].measurement;
-    }
-  }
+  if (StopwatchMeasurement* const known = thread.FindKnown(name); known != nullptr) return *known;
   StopwatchMeasurement& measurement = FindOrAdd(name);
-  thread.known[slot] = {hash, &measurement};
-  if (++thread.num_known * 2 > thread.known.size()) {
-    std::vector<StopwatchThread::Known> larger(thread.known.size() * 2);
-    for (const StopwatchThread::Known& known : thread.known) {
-      if (known.measurement == nullptr) continue;
-      size_t free = known.hash & (larger.size() - 1);
-      while (larger[free].measurement != nullptr) free = (free + 1) & (larger.size() - 1);
-      larger[free] = known;
-    }
-    thread.known = std::move(larger);
-  }
+  thread.AddKnown(measurement);
   return measurement;
 }
 
@@ -95,156 +218,31 @@ StopwatchMeasurement& StopwatchCore::FindOrAdd(std::string_view name) {
   return *by_name_.emplace(added->name, std::move(added)).first->second;
 }
 
-namespace {
-
-// Where the table of children has the measurement, or a free place for it.
-StopwatchRecord** FindChild(std::vector<StopwatchRecord*>& children,
-                            const StopwatchMeasurement& measurement) {
-  const size_t mask = children.size() - 1;
-  size_t slot = measurement.index & mask;
-  while (children[slot] != nullptr && children[slot]->measurement != &measurement) slot = (slot + 1) & mask;
-  return &children[slot];
-}
-
-}  // namespace
-
-StopwatchRecord& StopwatchCore::Child(StopwatchRecord& parent, StopwatchMeasurement& measurement,
-                                      StopwatchThread& thread) {
-  StopwatchRecord* const child = *FindChild(parent.children, measurement);
-  return __builtin_expect(child != nullptr, 1) ? *child : AddChild(parent, measurement, thread);
-}
-
-StopwatchRecord& StopwatchCore::AddChild(StopwatchRecord& parent, StopwatchMeasurement& measurement,
-                                         StopwatchThread& thread) {
-  if (++parent.num_children * 2 > parent.children.size()) {
-    std::vector<StopwatchRecord*> larger(parent.children.size() * 2);
-    for (StopwatchRecord* child : parent.children) {
-      if (child != nullptr) *FindChild(larger, *child->measurement) = child;
-    }
-    parent.children = std::move(larger);
-  }
+inline StopwatchRecord& StopwatchCore::Child(StopwatchRecord& parent, StopwatchMeasurement& measurement,
+                                             StopwatchThread& thread) {
+  StopwatchRecord* const child = StopwatchThread::FindChild(parent, measurement);
+  if (__builtin_expect(child != nullptr, 1)) return *child;
   const std::lock_guard<std::mutex> threads_lock(threads_.mutex());
-  auto& added = thread.records.emplace_back(std::make_unique<StopwatchRecord>(&measurement, &parent));
-  return *(*FindChild(parent.children, measurement) = added.get());
+  return thread.AddChild(parent, measurement);
 }
 
-uint64_t StopwatchCore::Since(uint64_t start, uint64_t now) const {
-  // Counters of two CPUs may differ by a few ticks.
-  return now > start ? clock_.ToPicoseconds(now - start) : 0;
-}
-
-void StopwatchCore::BeforeStart(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests,
-                                bool counted) {
-  state.hooks = measurement.hooks.load(std::memory_order_acquire);
-  if (!counted) state.hooks &= kNvtxHook | kSynchronizeHook;
-  if ((state.hooks & kNvtxHook) != 0) {
-    if (nests) {
-      NvtxPush(measurement.name.c_str());
-    } else {
-      state.nvtx_range = NvtxStartRange(measurement.name.c_str());
-    }
+// Adds the time in a collective measurement to all that it was inside of.
+void StopwatchCore::AfterEnd(const HookedInterval& interval, StopwatchThread& thread) {
+  const uint64_t waited = hooks_.AfterEnd(interval);
+  if (waited == 0) return;
+  const StopwatchFrame* frame = thread.innermost.load(std::memory_order_relaxed);
+  for (; frame != &thread.outermost; frame = frame->outer) {
+    frame->record.load(std::memory_order_relaxed)
+        ->measurement->hooks.work.waiting.fetch_add(waited, std::memory_order_relaxed);
   }
-  if ((state.hooks & kCpuUsageHook) != 0) StartCpuUsage();
-  if ((state.hooks & kSynchronizeHook) != 0) Synchronize();
-  // Before the times without a CPU are read: who has none between the two would be late without a reason.
-  if ((state.hooks & kArrivalHook) != 0) {
-    state.arrival = static_cast<int64_t>(environment_.steady_clock.Ticks());
-  }
-  if ((state.hooks & kCollectiveHook) != 0) BeginCollective(state, nests);
-  if ((state.hooks & kWatchHook) != 0) BeginWatching(measurement, state, nests);
-  if ((state.hooks & kArrivalHook) != 0) AddArrival(measurement, state);
-  if ((state.hooks & kEventsHook) != 0) state.device_start = device_events_->Record();
-}
-
-void StopwatchCore::BeforeEnd(StopwatchMeasurement& measurement, StopwatchHookState& state) {
-  if ((state.hooks & kSynchronizeHook) != 0) Synchronize();
-  if ((state.hooks & kEventsHook) == 0 || state.device_start == nullptr) return;
-  const DeviceEvents::Event end = device_events_->Record();
-  if (end == nullptr) return device_events_->GiveBack(state.device_start);
-  const std::lock_guard<std::mutex> lock(device_mutex_);
-  pending_.push_back({&measurement, state.device_start, end});
-}
-
-void StopwatchCore::AfterEnd(StopwatchMeasurement& measurement, StopwatchHookState& state, bool nests) {
-  const uint32_t hooks = std::exchange(state.hooks, 0);
-  if ((hooks & kCollectiveHook) != 0) EndCollective(measurement, state, (hooks & kArrivalHook) != 0, nests);
-  if ((hooks & kWatchHook) != 0) EndWatching(measurement, state);
-  if ((hooks & kCpuUsageHook) != 0) EndCpuUsage();
-  if ((hooks & kNvtxHook) == 0) return;
-  if (nests) {
-    NvtxPop();
-  } else {
-    NvtxEndRange(state.nvtx_range);
-  }
-}
-
-void StopwatchCore::Synchronize() const {
-  // An error that comes up later than Enable() is of the program's own work; its next CUDA call reports it.
-  if (options_.device_sync == Stopwatch::DeviceSync::kStream) {
-    environment_.synchronize_stream(options_.stream).IgnoreError();
-  } else {
-    environment_.synchronize_device().IgnoreError();
-  }
-}
-
-// Scopes of one name may overlap: what counts is from the first that begins to the last that ends.
-void StopwatchCore::StartCpuUsage() {
-  const std::lock_guard<std::mutex> lock(cpu_mutex_);
-  if (num_watching_cpu_usage_++ > 0) return;
-  cpu_usage_start_ = environment_.read_cpu_times().value_or(CpuTimes());
-}
-
-void StopwatchCore::EndCpuUsage() {
-  const std::lock_guard<std::mutex> lock(cpu_mutex_);
-  if (--num_watching_cpu_usage_ > 0) return;
-  cpu_usage_.Add(cpu_usage_start_, environment_.read_cpu_times().value_or(cpu_usage_start_));
-}
-
-void StopwatchCore::AddArrival(StopwatchMeasurement& measurement, StopwatchHookState& state) {
-  StopwatchArrivals::Arrival arrival;
-  arrival.nanoseconds = state.arrival;
-  if (state.times.has_value()) {
-    StopwatchThread& thread = threads_.Get();
-    if (thread.at_arrival.has_value()) {
-      arrival.taken = (*state.times - *thread.at_arrival).taken - thread.taken_in_vain;
-      arrival.taken_in_vain = static_cast<int64_t>(thread.taken_in_vain);
-    }
-    thread.at_arrival = state.times;
-    thread.taken_in_vain = 0;
-  }
-  const std::lock_guard<std::mutex> lock(arrivals_mutex_);
-  arrival.iteration = num_finished_;
-  auto& arrivals = *measurement.arrivals;
-  if (arrivals.size() == options_.arrivals_limit) {
-    // Of whole iterations, so that what is left of an iteration can be counted.
-    const int64_t oldest = arrivals.front().iteration;
-    while (!arrivals.empty() && arrivals.front().iteration == oldest) arrivals.pop_front();
-  }
-  arrivals.push_back(arrival);
-  state.arrival_number = measurement.num_arrivals++;
-}
-
-std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {
-  std::vector<StopwatchArrivals> taken;
+  // Few programs start and end measurements by calls.
+  if (!has_started_.load(std::memory_order_relaxed)) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  const std::lock_guard<std::mutex> arrivals_lock(arrivals_mutex_);
+  const int id = thread.id.load(std::memory_order_relaxed);
   for (StopwatchMeasurement* measurement : measurements_) {
-    if (!measurement->arrivals.has_value() || measurement->arrivals->empty()) continue;
-    taken.push_back({measurement->name, {measurement->arrivals->begin(), measurement->arrivals->end()}});
-    measurement->arrivals->clear();
-  }
-  return taken;
-}
-
-void StopwatchCore::ReadDeviceEvents() const {
-  const std::lock_guard<std::mutex> lock(device_mutex_);
-  while (!pending_.empty() && device_events_->HasHappened(pending_.front().end)) {
-    const PendingDeviceInterval& interval = pending_.front();
-    const std::optional<uint64_t> duration = device_events_->Between(interval.start, interval.end);
-    if (duration.has_value()) interval.measurement->on_device->Add(*duration, 0);
-    device_events_->GiveBack(interval.start);
-    device_events_->GiveBack(interval.end);
-    pending_.pop_front();
+    if (measurement->state.load(std::memory_order_acquire) != StopwatchMeasurement::kRunning) continue;
+    if (measurement->thread.load(std::memory_order_relaxed) != id) continue;
+    measurement->hooks.work.waiting.fetch_add(waited, std::memory_order_relaxed);
   }
 }
 
@@ -259,15 +257,19 @@ void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
                                "; end it first"));
   }
   has_started_.store(true, std::memory_order_relaxed);
-  const int thread = threads_.Get().id.load(std::memory_order_relaxed);
-  measurement.thread.store(thread, std::memory_order_relaxed);
+  StopwatchThread& thread = threads_.Get();
+  const int id = thread.id.load(std::memory_order_relaxed);
+  measurement.thread.store(id, std::memory_order_relaxed);
   measurement.place.Store(place);
   measurement.counted = counting_.load(std::memory_order_relaxed);
-  if (__builtin_expect(measurement.hooks.load(std::memory_order_relaxed) != 0, 0)) {
-    BeforeStart(measurement, measurement.hook_state, false, measurement.counted);
+  if (__builtin_expect(measurement.hooks.enabled.load(std::memory_order_relaxed) != 0, 0)) {
+    const bool is_inside = thread.innermost.load(std::memory_order_relaxed) != &thread.outermost;
+    hooks_.BeforeStart(
+        {measurement.name, measurement.hooks, measurement.hook_state, thread.work, false, is_inside},
+        measurement.counted, num_finished_);
   }
   measurement.start = clock_.Ticks();
-  RecordBegin(measurement, measurement.start, thread);
+  RecordBegin(measurement, measurement.start, id);
   measurement.state.store(StopwatchMeasurement::kRunning, std::memory_order_release);
 }
 
@@ -280,17 +282,19 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
     return Misuse(absl::StrCat("End(", Quoted(measurement.name), ") at ", At(place), " on thread ",
                                ThisThreadId(), ", but it does not run; start it first"));
   }
+  StopwatchThread& thread = threads_.Get();
+  const HookedInterval hooked = {
+      measurement.name, measurement.hooks, measurement.hook_state, thread.work, false, false};
   const bool has_hooks = measurement.hook_state.hooks != 0;
   if (__builtin_expect(has_hooks, 0)) {
-    BeforeEnd(measurement, measurement.hook_state);
+    hooks_.BeforeEnd(hooked);
     now = clock_.Ticks();
   }
   if (measurement.counted) {
-    StopwatchThread& thread = threads_.Get();
     Child(thread.root, measurement, thread).intervals.Add(Since(measurement.start, now), 0);
   }
   RecordEnd(measurement, now, measurement.thread.load(std::memory_order_relaxed));
-  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, measurement.hook_state, false);
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(hooked, thread);
   // Last, so that FinishIter() on another thread sees either an interval that runs or one that counts.
   measurement.state.store(StopwatchMeasurement::kIdle, std::memory_order_release);
 }
@@ -311,8 +315,10 @@ StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Pla
   frame->inner_duration = 0;
   frame->counted = counting_.load(std::memory_order_relaxed);
   thread.innermost.store(frame, std::memory_order_release);
-  if (__builtin_expect(measurement.hooks.load(std::memory_order_relaxed) != 0, 0)) {
-    BeforeStart(measurement, frame->hook_state, true, frame->counted);
+  if (__builtin_expect(measurement.hooks.enabled.load(std::memory_order_relaxed) != 0, 0)) {
+    hooks_.BeforeStart({measurement.name, measurement.hooks, frame->hook_state, thread.work, true,
+                        outer != &thread.outermost},
+                       frame->counted, num_finished_);
   }
   frame->start = clock_.Ticks();
   RecordBegin(measurement, frame->start, thread.id.load(std::memory_order_relaxed));
@@ -328,9 +334,11 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     return MisuseOfScope(*frame, *innermost);
   }
   StopwatchMeasurement& measurement = *record.measurement;
+  const HookedInterval hooked = {
+      measurement.name, measurement.hooks, frame->hook_state, thread.work, true, false};
   const bool has_hooks = frame->hook_state.hooks != 0;
   if (__builtin_expect(has_hooks, 0)) {
-    BeforeEnd(measurement, frame->hook_state);
+    hooks_.BeforeEnd(hooked);
     now = clock_.Ticks();
   }
   if (frame->counted) {
@@ -339,7 +347,7 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     frame->outer->inner_duration += duration;
   }
   RecordEnd(measurement, now, thread.id.load(std::memory_order_relaxed));
-  if (__builtin_expect(has_hooks, 0)) AfterEnd(measurement, frame->hook_state, true);
+  if (__builtin_expect(has_hooks, 0)) AfterEnd(hooked, thread);
   thread.innermost.store(frame->outer, std::memory_order_release);
 }
 
@@ -358,42 +366,27 @@ void StopwatchCore::MisuseOfScope(const StopwatchFrame& ended, const StopwatchFr
 }
 
 void StopwatchCore::StartOneTime(std::string_view name, Place place) {
-  if (enabled() && (hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
+  if (enabled()) hooks_.SynchronizeIfAsked();
   const uint64_t now = clock_.Ticks();
   if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
     recorder->BeginRange(EventCategory::kMeasurement, name, now, std::hash<std::string_view>()(name));
   }
   if (!enabled()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const OneTime& known : one_time_) {
-    if (known.name != name) continue;
-    return Misuse(absl::StrCat("StartOneTime(", Quoted(name), ") at ", At(place), " on thread ",
-                               ThisThreadId(), ", but it was started at ", At(known.place), " by thread ",
-                               known.thread, "; it can run but once"));
-  }
-  FlightRecorder::Measurement* const flight =
-      flight_recorder_ == nullptr ? nullptr : flight_recorder_->Add(name, FlightOperation());
-  if (flight != nullptr) FlightRecorder::Begin(flight, now, ThisThreadId());
-  one_time_.push_back({std::string(name), now, 0, true, ThisThreadId(), place, flight});
+  const std::string misuse = one_time_.Start(name, now, place, flight_recorder_);
+  if (!misuse.empty()) Misuse(misuse);
 }
 
 void StopwatchCore::EndOneTime(std::string_view name, Place place) {
-  if (enabled() && (hooks_of_all_ & kSynchronizeHook) != 0) Synchronize();
+  if (enabled()) hooks_.SynchronizeIfAsked();
   const uint64_t now = clock_.Ticks();
   if (EventRecorder* const recorder = recorder_.load(std::memory_order_acquire); recorder != nullptr) {
     recorder->EndRange(EventCategory::kMeasurement, now, std::hash<std::string_view>()(name));
   }
   if (!enabled()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (OneTime& known : one_time_) {
-    if (known.name != name || !known.running) continue;
-    known.running = false;
-    known.duration = Since(known.start, now);
-    if (known.flight != nullptr) FlightRecorder::End(known.flight, now, ThisThreadId());
-    return;
-  }
-  Misuse(absl::StrCat("EndOneTime(", Quoted(name), ") at ", At(place), " on thread ", ThisThreadId(),
-                      ", but it does not run; start it first"));
+  const std::string misuse = one_time_.End(name, now, place);
+  if (!misuse.empty()) Misuse(misuse);
 }
 
 // The first few of all that stands in the way of FinishIter(), or "".
@@ -431,27 +424,26 @@ bool StopwatchCore::FinishIter(Place place) {
     return false;
   }
   const uint64_t now = clock_.Ticks();
+  StopwatchThread& thread = threads_.Get();
   if (counting_.load(std::memory_order_relaxed)) {
     const uint64_t duration = iteration_start_.has_value() ? Since(*iteration_start_, now) : 0;
     iteration_.Add(duration, 0);
     iteration_series_.Append(static_cast<float>(duration) * 1e-12f);
-    CloseIteration(duration);
+    CloseIteration(thread, duration);
   } else {
-    StopwatchThread& thread = threads_.Get();
-    const std::optional<ThreadTimes> times = ReadTimes(thread);
-    BeginOwnTimes(thread, times, times.has_value() ? environment_.read_process_cpu_time() : 0);
+    hooks_.work().StartIteration(thread.work);
   }
   iteration_start_ = now;
   ++num_finished_;
   if (flight_recorder_ != nullptr) flight_recorder_->FinishIter(now, ThisThreadId());
   counting_.store(num_finished_ >= options_.num_warmup_iters, std::memory_order_relaxed);
-  if (device_events_ != nullptr) ReadDeviceEvents();
+  if (hooks_.device() != nullptr) hooks_.device()->Read();
   const int64_t num_measured = num_finished_ - options_.num_warmup_iters;
   return num_measured > 0 && options_.print_every_n_iters > 0 &&
          num_measured % options_.print_every_n_iters == 0;
 }
 
-void StopwatchCore::CloseIteration(uint64_t duration) {
+void StopwatchCore::CloseIteration(StopwatchThread& finishing, uint64_t duration) {
   for (StopwatchMeasurement* measurement : measurements_) {
     measurement->count = 0;
     measurement->total = 0;
@@ -466,14 +458,76 @@ void StopwatchCore::CloseIteration(uint64_t duration) {
       }
     }
   }
-  AddOwnTimes(duration);
+  hooks_.work().FinishIteration(finishing.work, duration);
   for (StopwatchMeasurement* measurement : measurements_) {
+    const uint64_t count = measurement->count - measurement->finished_count;
     const uint64_t of_measurement = static_cast<uint64_t>(measurement->total - measurement->finished_total);
-    if (measurement->count != measurement->finished_count) measurement->per_iteration.Add(of_measurement, 0);
+    hooks_.FinishMeasurement(measurement->hooks, measurement->collective ? 0 : count, of_measurement);
+    if (count != 0) measurement->per_iteration.Add(of_measurement, 0);
     measurement->series.Append(static_cast<float>(of_measurement) * 1e-12f);
     measurement->finished_count = measurement->count;
     measurement->finished_total = measurement->total;
   }
+}
+
+StopwatchSnapshot StopwatchCore::Snapshot() const {
+  DeviceIntervals* const device = hooks_.device();
+  if (device != nullptr) device->Read();
+  StopwatchSnapshot snapshot;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  snapshot.num_warmup_iters = options_.num_warmup_iters;
+  snapshot.num_warmup_iters_done = std::min<int64_t>(num_finished_, options_.num_warmup_iters);
+  snapshot.num_measured_iters = std::max<int64_t>(0, num_finished_ - options_.num_warmup_iters);
+  snapshot.iteration = iteration_.Read();
+  snapshot.iteration_series = iteration_series_;
+  snapshot.own_work = hooks_.work().Read();
+  for (const StopwatchMeasurement* measurement : measurements_) {
+    StopwatchSnapshot::Measurement& added = snapshot.measurements.emplace_back();
+    added.name = measurement->name;
+    added.collective = measurement->collective;
+    added.per_iteration = measurement->per_iteration.Read();
+    added.series = measurement->series;
+    added.own = measurement->hooks.work.own.Read();
+    if (measurement->hooks.on_device != nullptr) {
+      added.device_per_interval = measurement->hooks.on_device->Read();
+    }
+  }
+  SnapshotThreads(snapshot);
+  if (device != nullptr) snapshot.num_pending_device_intervals = device->num_pending();
+  snapshot.one_time = one_time_.Read(clock_);
+  snapshot.cpu_usage_measurement = cpu_usage_measurement_;
+  snapshot.cpu_usage = hooks_.cpu_usage().Read();
+  snapshot.observer_seconds_per_interval = observer_seconds_per_interval_;
+  snapshot.num_misuses = num_misuses_;
+  return snapshot;
+}
+
+void StopwatchCore::SnapshotThreads(StopwatchSnapshot& snapshot) const {
+  ScopeTree scopes;
+  const std::lock_guard<std::mutex> lock(threads_.mutex());
+  for (const StopwatchThread* thread : threads_.all()) {
+    for (const auto& record : thread->records) {
+      snapshot.measurements[record->measurement->index].per_interval.Merge(record->intervals.Read());
+    }
+    scopes.Add(thread->root, thread->records);
+  }
+  snapshot.scopes = scopes.Scopes();
+}
+
+std::vector<StopwatchArrivals> StopwatchCore::TakeArrivals() {
+  std::vector<StopwatchArrivals> taken;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (StopwatchMeasurement* measurement : measurements_) {
+    std::vector<StopwatchArrivals::Arrival> arrivals = measurement->hooks.arrivals.Take();
+    if (!arrivals.empty()) taken.push_back({measurement->name, std::move(arrivals)});
+  }
+  return taken;
+}
+
+void StopwatchCore::CloseWindow() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  hooks_.work().CloseWindow();
+  for (StopwatchMeasurement* measurement : measurements_) measurement->hooks.work.own.CloseWindow();
 }
 
 void StopwatchCore::Print(const Stopwatch& stopwatch) const {

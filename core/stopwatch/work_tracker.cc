@@ -1,0 +1,182 @@
+#include "core/stopwatch/work_tracker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/stopwatch/ticks.h"
+
+namespace ott::internal {
+namespace {
+
+constexpr uint64_t kPicosecondsPerNanosecond = 1000;
+// Reads CPU times only as often as this, so that the reads cost little.
+constexpr uint64_t kMinWatchedPicoseconds = 100'000'000;
+// An iteration whose CPU was taken for more than one part in so many of its work says nothing about
+// measurements of which it is not known how much of that was in them.
+constexpr uint64_t kTakenParts = 50;
+// Who has no CPU as a collective ends leaves it late by some slice of the scheduler; what it was without one
+// before that made nobody wait.
+constexpr uint64_t kMaxLateExitNanoseconds = 4'000'000;
+
+uint64_t Less(uint64_t value, uint64_t part) { return value > part ? value - part : 0; }
+
+}  // namespace
+
+WorkTracker::WorkTracker(const Stopwatch::Environment& environment) : environment_(environment) {}
+
+void WorkTracker::Enable(const Clock& clock, bool watch_cpu) {
+  clock_ = &clock;
+  watch_cpu_ = watch_cpu;
+}
+
+void WorkTracker::Clear() {
+  waiting_ = 0;
+  work_ = OwnTimeRecorder();
+  own_work_ = {};
+  is_disturbed_ = false;
+  finishing_thread_ = nullptr;
+}
+
+// What was read a moment ago is no older than what a short interval could have lost.
+std::optional<ThreadTimes> WorkTracker::ReadTimes(ThreadWork& thread) const {
+  if (!watch_cpu_) return std::nullopt;
+  const uint64_t now = clock_->Ticks();
+  if (!thread.read_at || PicosecondsBetween(*clock_, *thread.read_at, now) >= kMinWatchedPicoseconds) {
+    thread.times = environment_.read_thread_times();
+    thread.read_at = now;
+  }
+  return thread.times;
+}
+
+void WorkTracker::BeginCollective(ThreadWork& thread, IntervalWork& interval, bool nests) {
+  interval.thread = thread.num_collectives == 0 ? &thread : nullptr;
+  // One that is started and ended by calls may end on another thread.
+  if (nests) ++thread.num_collectives;
+  interval.times.reset();
+  if (interval.thread != nullptr) interval.times = ReadTimes(thread);
+  interval.start = clock_->Ticks();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (num_collectives_++ == 0) waiting_since_ = clock_->Ticks();
+}
+
+uint64_t WorkTracker::EndCollective(ThreadWork& thread, const IntervalWork& interval, bool nests,
+                                    uint64_t now) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (--num_collectives_ == 0) waiting_ += PicosecondsBetween(*clock_, waiting_since_, now);
+  }
+  if (nests) --thread.num_collectives;
+  if (interval.thread != &thread) return 0;
+  // Those that are started and ended by calls may overlap: each counts from where the last one ended.
+  if (interval.times.has_value()) {
+    if (const std::optional<ThreadTimes> times = ReadTimes(thread); times.has_value()) {
+      const ThreadTimes since = {std::max(interval.times->on_cpu, thread.at_collective_end.on_cpu),
+                                 std::max(interval.times->taken, thread.at_collective_end.taken)};
+      const ThreadTimes inside = *times - since;
+      thread.in_collectives.on_cpu += inside.on_cpu;
+      thread.in_collectives.taken += inside.taken;
+      thread.taken_in_vain += Less(inside.taken, kMaxLateExitNanoseconds);
+      thread.at_collective_end = *times;
+    }
+  }
+  const uint64_t last_end = std::exchange(thread.last_collective_end, now);
+  return PicosecondsBetween(*clock_, std::max(interval.start, last_end), now);
+}
+
+void WorkTracker::SetTaken(ThreadWork& thread, const IntervalWork& interval,
+                           StopwatchArrivals::Arrival* arrival) {
+  if (!interval.times.has_value()) return;
+  if (thread.at_arrival.has_value()) {
+    arrival->taken = (*interval.times - *thread.at_arrival).taken - thread.taken_in_vain;
+    arrival->taken_in_vain = static_cast<int64_t>(thread.taken_in_vain);
+  }
+  thread.at_arrival = interval.times;
+  thread.taken_in_vain = 0;
+}
+
+void WorkTracker::BeginWatching(ThreadWork& thread, IntervalWork& interval, MeasurementWork& measurement,
+                                bool is_inside) const {
+  if (is_inside) {
+    // Reading it at all depths would cost too much.
+    measurement.is_inside.store(true, std::memory_order_relaxed);
+    interval.thread = nullptr;
+    return;
+  }
+  interval.thread = &thread;
+  interval.times = ReadTimes(thread);
+  interval.taken_in_collectives = thread.in_collectives.taken;
+}
+
+void WorkTracker::EndWatching(ThreadWork& thread, const IntervalWork& interval,
+                              MeasurementWork& measurement) const {
+  if (interval.thread != &thread || !interval.times.has_value()) return;
+  const std::optional<ThreadTimes> times = ReadTimes(thread);
+  if (!times.has_value()) return;
+  const uint64_t in_collectives = thread.in_collectives.taken - interval.taken_in_collectives;
+  measurement.taken.fetch_add(Less((*times - *interval.times).taken, in_collectives),
+                              std::memory_order_relaxed);
+}
+
+void WorkTracker::StartIteration(ThreadWork& thread) {
+  const std::optional<ThreadTimes> times = ReadTimes(thread);
+  StartIteration(thread, times, times.has_value() ? environment_.read_process_cpu_time() : 0);
+}
+
+void WorkTracker::StartIteration(ThreadWork& thread, const std::optional<ThreadTimes>& times,
+                                 uint64_t process_cpu_time) {
+  thread.at_iteration = times;
+  thread.in_collectives = {};
+  finishing_thread_ = &thread;
+  process_cpu_time_ = process_cpu_time;
+}
+
+void WorkTracker::FinishIteration(ThreadWork& thread, uint64_t duration) {
+  const std::optional<ThreadTimes> times = ReadTimes(thread);
+  uint64_t waiting;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    waiting = std::exchange(waiting_, 0);
+  }
+  const uint64_t process_cpu_time = times.has_value() ? environment_.read_process_cpu_time() : 0;
+  ThreadTimes at_work;
+  const bool is_watched =
+      times.has_value() && thread.at_iteration.has_value() && finishing_thread_ == &thread;
+  if (is_watched) {
+    // Of all threads: this one may wait while others do its work.
+    at_work.on_cpu = Less(process_cpu_time - process_cpu_time_, thread.in_collectives.on_cpu);
+    at_work.taken = Less((*times - *thread.at_iteration).taken, thread.in_collectives.taken);
+  }
+  StartIteration(thread, times, process_cpu_time);
+  const uint64_t work = Less(duration, waiting);
+  const uint64_t taken = at_work.taken * kPicosecondsPerNanosecond;
+  own_work_.waiting_seconds += static_cast<double>(waiting) * 1e-12;
+  if (is_watched) {
+    ++own_work_.num_watched_iters;
+    own_work_.taken_seconds += static_cast<double>(std::min(taken, work)) * 1e-12;
+    own_work_.cpu_seconds +=
+        static_cast<double>(std::min(at_work.on_cpu * kPicosecondsPerNanosecond, work)) * 1e-12;
+  }
+  work_.Add(static_cast<double>(Less(work, taken)) * 1e-12);
+  is_disturbed_ = watch_cpu_ && taken * kTakenParts > work;
+}
+
+bool WorkTracker::FinishMeasurement(MeasurementWork& measurement, uint64_t count, uint64_t duration,
+                                    bool is_watched) const {
+  const uint64_t waiting = measurement.waiting.exchange(0, std::memory_order_relaxed);
+  const uint64_t taken = measurement.taken.exchange(0, std::memory_order_relaxed) * kPicosecondsPerNanosecond;
+  if (count == 0) return is_watched;
+  const bool is_inside = measurement.is_inside.load(std::memory_order_relaxed);
+  if ((is_watched && !is_inside) || !is_disturbed_) {
+    measurement.own.Add(static_cast<double>(Less(Less(duration, waiting), taken)) * 1e-12);
+  }
+  if (is_inside) return false;
+  return is_watched || (watch_cpu_ && duration > count * kMinWatchedPicoseconds);
+}
+
+StopwatchSnapshot::OwnWork WorkTracker::Read() const {
+  StopwatchSnapshot::OwnWork own_work = own_work_;
+  own_work.time = work_.Read();
+  return own_work;
+}
+
+}  // namespace ott::internal
