@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "ott/questions/hang/plain_data.h"
+#include "ott/core/pickle/plain_data.h"
 
 namespace ott::hang {
 

@@ -16,8 +16,8 @@
 #include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/utf8.h"
+#include "ott/core/pickle/pickle.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/questions/hang/pickle.h"
 
 namespace ott::hang {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ott/core/pickle/plain_data.h"
 #include "ott/questions/hang/job_state.h"
-#include "ott/questions/hang/plain_data.h"
 
 namespace ott::hang {
 

@@ -10,8 +10,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/pickle/pickle.h"
 #include "ott/questions/hang/diagnosis.h"
-#include "ott/questions/hang/pickle.h"
 #include "questions/hang/dump_for_test.h"
 
 namespace ott::hang {

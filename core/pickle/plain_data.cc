@@ -1,11 +1,11 @@
-#include "ott/questions/hang/plain_data.h"
+#include "ott/core/pickle/plain_data.h"
 
 #include <cmath>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 
-namespace ott::hang {
+namespace ott {
 
 const PlainData::Value* PlainData::Find(const Value& map, std::string_view key) const {
   if (map.type != Type::kMap) return nullptr;
@@ -38,4 +38,4 @@ std::string_view TextOf(const PlainData::Value* value) {
   return value != nullptr && value->type == PlainData::Type::kText ? value->text : std::string_view();
 }
 
-}  // namespace ott::hang
+}  // namespace ott

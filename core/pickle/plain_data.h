@@ -1,7 +1,7 @@
 // Data of lists, maps, texts and numbers, as pickles and JSON hold it.
 
-#ifndef OTT_QUESTIONS_HANG_PLAIN_DATA_H_
-#define OTT_QUESTIONS_HANG_PLAIN_DATA_H_
+#ifndef OTT_CORE_PICKLE_PLAIN_DATA_H_
+#define OTT_CORE_PICKLE_PLAIN_DATA_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -11,21 +11,39 @@
 #include <utility>
 #include <vector>
 
-namespace ott::hang {
+namespace ott {
 
 // Values that refer to each other by index, so that one may be in several places, as pickles have it; even in
 // itself. Reading a value goes as deep as the caller asks, never further.
 class PlainData {
  public:
   using Index = uint32_t;
-  enum class Type : uint8_t { kNone, kBool, kInteger, kReal, kText, kList, kMap };
+  // The last four are in pickles of objects alone (ParsePickleOfObjects() in pickle.h).
+  enum class Type : uint8_t {
+    kNone,
+    kBool,
+    kInteger,
+    kReal,
+    kText,
+    kList,
+    kMap,
+    kBytes,
+    kGlobal,      // a class or function, by name
+    kObject,      // what calling a class or function would have made
+    kPersistent,  // what the pickle's reader is to put there, such as a storage
+  };
+  static constexpr Index kNoValue = ~Index{0};
+  // The items of a kObject, in this order, kNoValue where it has none.
+  enum ObjectItem : uint8_t { kArguments, kState, kEntries, kElements, kNumObjectItems };
 
   struct Value {
     Type type = Type::kNone;
-    int64_t integer = 0;    // of kBool and kInteger
-    double real = 0;        // of kReal
-    std::string_view text;  // of kText, valid UTF-8; the bytes outlive this object
-    // Items of kList; of kMap keys and values in turn.
+    int64_t integer = 0;  // of kBool and kInteger
+    double real = 0;      // of kReal
+    // Of kText, valid UTF-8; of kBytes; of kGlobal and kObject the name, "collections.OrderedDict". The bytes
+    // outlive this object.
+    std::string_view text;
+    // Items of kList; of kMap keys and values in turn; of kObject its ObjectItems; of kPersistent its name.
     std::vector<Index> items;
   };
 
@@ -58,6 +76,6 @@ int64_t IntegerOr(const PlainData::Value* value, int64_t missing);
 // Returns the text, or "" for another type.
 std::string_view TextOf(const PlainData::Value* value);
 
-}  // namespace ott::hang
+}  // namespace ott
 
-#endif  // OTT_QUESTIONS_HANG_PLAIN_DATA_H_
+#endif  // OTT_CORE_PICKLE_PLAIN_DATA_H_

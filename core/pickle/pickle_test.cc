@@ -1,0 +1,90 @@
+#include "ott/core/pickle/pickle.h"
+
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace ott {
+namespace {
+
+using testing::HasSubstr;
+using Type = PlainData::Type;
+
+template <size_t kSize>
+std::string Bytes(const char (&literal)[kSize]) {
+  return std::string(literal, kSize - 1);
+}
+
+TEST(Pickle, WhatWouldBeCalledIsNamedAndNotCalled) {
+  const std::string bytes = Bytes(
+      "\x80\x02"
+      "cos\nsystem\nX\x02\0\0\0id\x85R.");
+  const auto pickle = ParsePickleOfObjects(bytes);
+  ASSERT_TRUE(pickle.ok()) << pickle.status();
+  const PlainData::Value& call = pickle->data[pickle->root];
+  EXPECT_EQ(call.type, Type::kObject);
+  EXPECT_EQ(call.text, "os.system");
+  const PlainData::Value& arguments = pickle->data[call.items[PlainData::kArguments]];
+  EXPECT_EQ(pickle->data[arguments.items[0]].text, "id");
+}
+
+TEST(Pickle, AnObjectHasItsStateAndItsEntries) {
+  // pickle.dumps(OrderedDict(a=1), 4) with a state {"b": 2}
+  const std::string bytes = Bytes(
+      "\x80\x04\x95\x00\0\0\0\0\0\0\0\x8c\x0b"
+      "collections\x94\x8c\x0bOrderedDict\x94\x93\x94)R\x94\x8c\x01"
+      "aK\x01s}\x8c\x01"
+      "bK\x02sb.");
+  const auto pickle = ParsePickleOfObjects(bytes);
+  ASSERT_TRUE(pickle.ok()) << pickle.status();
+  const PlainData& data = pickle->data;
+  const PlainData::Value& object = data[pickle->root];
+  EXPECT_EQ(object.text, "collections.OrderedDict");
+  EXPECT_EQ(IntegerOr(data.Find(data[object.items[PlainData::kEntries]], "a"), 0), 1);
+  EXPECT_EQ(IntegerOr(data.Find(data[object.items[PlainData::kState]], "b"), 0), 2);
+}
+
+TEST(Pickle, WhatFollowsThePickleIsLeftAlone) {
+  const auto pickle = ParsePickleOfObjects(Bytes("\x80\x02K\x07.more"));
+  ASSERT_TRUE(pickle.ok()) << pickle.status();
+  EXPECT_EQ(pickle->num_bytes, 5);
+}
+
+TEST(Pickle, BytesSetsAndLargeIntegersAreRead) {
+  const std::string bytes = Bytes(
+      "\x80\x04(C\x02\xff\x00\x8f(K\x01\x90\x8a\x09"
+      "123456789t.");
+  const auto pickle = ParsePickleOfObjects(bytes);
+  ASSERT_TRUE(pickle.ok()) << pickle.status();
+  const PlainData& data = pickle->data;
+  const PlainData::Value& tuple = data[pickle->root];
+  EXPECT_EQ(data[tuple.items[0]].text, Bytes("\xff\x00"));
+  EXPECT_EQ(data[data[tuple.items[1]].items[0]].integer, 1);
+  EXPECT_EQ(data[tuple.items[2]].text, "123456789");
+}
+
+TEST(Pickle, ObjectsThatAreNoneAreErrorsWithTheirPlace) {
+  for (const std::string& bad : {Bytes("\x80\x02R."), Bytes("\x80\x02)R."), Bytes("\x80\x02]}b."),
+                                 Bytes("\x80\x04K\x01K\x02\x93."), Bytes("\x80\x02Q."),
+                                 Bytes("\x80\x02"
+                                       "0."),
+                                 Bytes("\x80\x02\x94."), Bytes("\x80\x02(0.")}) {
+    const absl::Status status = ParsePickleOfObjects(bad).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(status.message(), HasSubstr("at byte"));
+  }
+}
+
+TEST(Pickle, ANameCutAnywhereIsAnError) {
+  const std::string whole = Bytes(
+      "\x80\x02"
+      "ctorch\nfloat32\n.");
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_EQ(ParsePickleOfObjects(whole.substr(0, size)).status().code(), absl::StatusCode::kDataLoss)
+        << size;
+  }
+}
+
+}  // namespace
+}  // namespace ott
