@@ -159,7 +159,8 @@ class TreeComparer {
   }
 
   static bool IsListOfValues(const Value& value, const std::optional<Tensor>& tensor) {
-    return value.is_list() || (tensor.has_value() && !tensor->view.shape().empty());
+    if (value.is_list()) return true;
+    return tensor.has_value() && !tensor->view.shape().empty() && tensor->scattered == nullptr;
   }
 
   // Every tensor and value below, one by one.

@@ -1,8 +1,5 @@
 #include "ott/core/compare/tensor_comparison.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -17,6 +14,7 @@
 #include "ott/core/tensor/device_copy.h"
 #include "ott/core/tensor/element.h"
 #include "ott/core/tensor/parallel_for.h"
+#include "ott/core/tensor/scattered_elements.h"
 #include "ott/core/tensor/strided_copy.h"
 #include "ott/core/tensor/tensor.h"
 
@@ -32,59 +30,70 @@ constexpr int64_t kChunkElements = 512 * kBlockElements;
 template <typename T>
 class Blocks {
  public:
-  explicit Blocks(const TensorView& view)
-      : view_(view), direct_(view.is_contiguous() && view.dtype() == DTypeFor()) {}
+  explicit Blocks(const Tensor& tensor)
+      : view_(tensor.view),
+        scattered_(tensor.scattered.get()),
+        as_they_are_(IsOfT(view_.dtype())),
+        direct_(as_they_are_ && view_.is_contiguous() && scattered_ == nullptr) {}
 
   const T* Get(int64_t begin, int64_t end) {
     if (direct_) return reinterpret_cast<const T*>(static_cast<const char*>(view_.data())) + begin;
-    if constexpr (std::is_same_v<T, long double>) {
-      VisitDType(view_.dtype(), [&](auto element) { Convert<decltype(element)>(begin, end); });
+    if (as_they_are_ && scattered_ != nullptr && begin < end) {
+      if (const void* const found = scattered_->Find(begin, end)) return static_cast<const T*>(found);
+    }
+    if (as_they_are_) {
+      Copy(begin, end, block_);
     } else {
-      CopyElements(view_, begin, end, block_);
+      VisitDType(view_.dtype(), [&](auto element) { Convert<decltype(element)>(begin, end); });
     }
     return block_;
   }
 
  private:
-  static constexpr DType DTypeFor() {
+  // Bools are taken as bytes, since one that is neither 0 nor 1 is no C++ bool.
+  static bool IsOfT(DType dtype) {
     if constexpr (std::is_same_v<T, long double>) {
-      return DType{0xff};
+      return false;
     } else {
-      return DTypeOf<T>();
+      return dtype == DTypeOf<T>() || (std::is_same_v<T, uint8_t> && dtype == DType::kBool);
+    }
+  }
+
+  void Copy(int64_t begin, int64_t end, void* to) const {
+    if (scattered_ != nullptr) {
+      scattered_->Copy(begin, end, to);
+    } else {
+      CopyElements(view_, begin, end, to);
     }
   }
 
   template <typename From>
   void Convert(int64_t begin, int64_t end) {
-    if constexpr (!kIsComplex<From>) {
+    if constexpr (!kIsComplex<From> && !kIsComplex<T> && !std::is_integral_v<T>) {
       From elements[kBlockElements];
-      CopyElements(view_, begin, end, elements);
-      for (int64_t i = 0; i < end - begin; ++i) block_[i] = static_cast<long double>(elements[i]);
+      Copy(begin, end, elements);
+      for (int64_t i = 0; i < end - begin; ++i) {
+        if constexpr (std::is_same_v<T, long double>) {
+          block_[i] = static_cast<long double>(elements[i]);
+        } else {
+          block_[i] = FromDouble<T>(static_cast<double>(elements[i]));
+        }
+      }
     }
   }
 
   const TensorView& view_;
+  const ScatteredElements* const scattered_;
+  const bool as_they_are_;
   const bool direct_;
   alignas(64) T block_[kBlockElements];
 };
 
-// Drops the pages of a mapped file that hold the elements [begin, end), which are done with. The first page
-// may hold other elements too: whoever still needs them reads it again.
-void DropPages(const Tensor& tensor, int64_t begin, int64_t end) {
-  if (!tensor.file_backed || !tensor.view.is_contiguous()) return;
-  const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t data = reinterpret_cast<uintptr_t>(tensor.view.data());
-  const int64_t element_bytes = SizeOf(tensor.view.dtype());
-  const uintptr_t first = (data + begin * element_bytes) / page * page;
-  const uintptr_t last = (data + end * element_bytes) / page * page;
-  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
-}
-
 template <typename T>
 PartFigures CompareChunk(const Tensor& reference, const Tensor& current, int64_t chunk_begin,
                          int64_t chunk_end, const TensorCompareOptions& options) {
-  const auto reference_blocks = std::make_unique<Blocks<T>>(reference.view);
-  const auto current_blocks = std::make_unique<Blocks<T>>(current.view);
+  const auto reference_blocks = std::make_unique<Blocks<T>>(reference);
+  const auto current_blocks = std::make_unique<Blocks<T>>(current);
   Comparer<T> comparer(options);
   for (int64_t begin = chunk_begin; begin < chunk_end; begin += kBlockElements) {
     const int64_t end = std::min(begin + kBlockElements, chunk_end);
@@ -163,6 +172,31 @@ absl::StatusOr<bool> CompareWhereTheyAre(const TensorView& reference, const Tens
   return true;
 }
 
+// Returns true if rounding numbers of a dtype to another is how they are stored in less.
+bool RoundsTo(DType wide, DType narrow) {
+  return IsFloatingPoint(wide) && IsFloatingPoint(narrow) &&
+         InfoOf(wide).mantissa_bits > InfoOf(narrow).mantissa_bits &&
+         InfoOf(wide).exponent_bits >= InfoOf(narrow).exponent_bits;
+}
+
+// Both as numbers of the narrower dtype.
+void CompareRounded(const Tensor& reference, const Tensor& current, const TensorCompareOptions& options,
+                    TensorComparison& result) {
+  const bool reference_is_wide = RoundsTo(reference.view.dtype(), current.view.dtype());
+  const DType narrow = (reference_is_wide ? current : reference).view.dtype();
+  VisitDType(narrow, [&](auto element) {
+    using T = decltype(element);
+    if constexpr (!kIsComplex<T> && !std::is_integral_v<T>) {
+      CompareElements(reference, current, options, CompareChunk<T>, result);
+    }
+  });
+  result.rounded = true;
+  result.detail = absl::StrCat(
+      "the ", reference_is_wide ? "reference" : "current", " rounded to ", std::string(Name(narrow)),
+      result.num_mismatched == 0 ? " is the " : " is not the ", reference_is_wide ? "current" : "reference");
+  result.status = result.num_mismatched == 0 ? CompareStatus::kWithinTolerance : CompareStatus::kMismatch;
+}
+
 CompareStatus StatusOf(const TensorComparison& result, bool same_dtype) {
   if (result.num_mismatched > 0) return CompareStatus::kMismatch;
   if (same_dtype && result.num_bits_differ == 0) return CompareStatus::kBitwiseEqual;
@@ -205,6 +239,11 @@ TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& cu
   }
   const bool same_dtype = reference.dtype() == current.dtype();
   const bool numbers = !IsComplex(reference.dtype()) && !IsComplex(current.dtype());
+  if (!same_dtype && options.accept_rounded &&
+      (RoundsTo(reference.dtype(), current.dtype()) || RoundsTo(current.dtype(), reference.dtype()))) {
+    CompareRounded(reference_tensor, current_tensor, options, result);
+    return result;
+  }
   if (!same_dtype && (options.compare_dtype || !numbers)) {
     result.status = CompareStatus::kDTypeDiffers;
     result.detail = absl::StrCat("reference ", std::string(Name(reference.dtype())), ", current ",

@@ -83,6 +83,9 @@ struct TensorComparison {
   // Why, where the status does not say it: both shapes, the reader's error.
   std::string detail;
 
+  // One side was rounded to the other's dtype before.
+  bool rounded = false;
+
   // The tolerance that was asked for.
   Tolerance tolerance;
   DType dtype = DType::kFloat32;  // the current's
@@ -125,6 +128,10 @@ struct TensorCompareOptions {
   int num_worst = 5;
   // False: tensors of different dtypes are compared as numbers, as where one comes from JSON without dtypes.
   bool compare_dtype = true;
+  // True: where one side's dtype holds the other's numbers in fewer bits, as bfloat16 does float32's, the
+  // other side rounded to it is compared. Equal numbers are then kWithinTolerance, and detail says so.
+  // REQUIRES: both are in host memory
+  bool accept_rounded = false;
   // 0: as many as the machine has cores. The result is the same, to the last bit.
   int num_threads = 0;
 };

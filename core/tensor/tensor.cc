@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "ott/core/base/check.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/strided_copy.h"
 
@@ -40,6 +41,7 @@ absl::StatusOr<Tensor> CopySpanToHost(const TensorView& tensor) {
 }  // namespace
 
 Tensor ItemOf(const Tensor& tensor, int64_t i) {
+  OTT_CHECK(tensor.scattered == nullptr);
   const TensorView& view = tensor.view;
   const char* const data =
       static_cast<const char*>(view.data()) + i * view.strides()[0] * SizeOf(view.dtype());

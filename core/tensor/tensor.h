@@ -14,6 +14,8 @@
 
 namespace ott {
 
+class ScatteredElements;
+
 struct Tensor {
   TensorView view;
   // Null where somebody else sees to it that the memory outlives this.
@@ -22,9 +24,13 @@ struct Tensor {
   bool file_backed = false;
   // False: the numbers came without a dtype, as in JSON, and view.dtype() is only what holds them here.
   bool dtype_known = true;
+  // Where the elements are, instead of at view.data() (scattered_elements.h); null: there.
+  // Only tensors of checkpoints have it, and only what says so takes them.
+  std::shared_ptr<const ScatteredElements> scattered = nullptr;
 };
 
-// Item i along the first dimension. Shares the memory. REQUIRES: 0 <= i < tensor.view.shape()[0]
+// Item i along the first dimension. Shares the memory.
+// REQUIRES: 0 <= i < tensor.view.shape()[0]; the tensor is not scattered
 Tensor ItemOf(const Tensor& tensor, int64_t i);
 
 // A large allocation is aligned to this, and asks the machine to hand out at once: the first write to each
