@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -88,7 +87,7 @@ absl::StatusOr<std::string> SafetensorsHeader(std::string_view name, DType dtype
   return std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + json;
 }
 
-absl::StatusOr<TensorView> ParseSafetensors(std::string_view file, std::string_view name) {
+absl::StatusOr<SafetensorsFile> ListSafetensors(std::string_view file) {
   uint64_t header_size = 0;
   const absl::Status truncated = absl::DataLossError(absl::StrCat(
       "a safetensors file cut at byte ", file.size(), "; the program was probably killed while writing"));
@@ -103,20 +102,29 @@ absl::StatusOr<TensorView> ParseSafetensors(std::string_view file, std::string_v
   file.remove_prefix(header_size);
 
   if (!header.is_map()) return absl::InvalidArgumentError("the safetensors header is no JSON object");
-  std::optional<HeaderEntry> found;
+  SafetensorsFile result;
   std::vector<std::pair<int64_t, int64_t>> ranges;
-  for (const auto& [entry_name, value] : header.map()) {
-    if (entry_name == "__metadata__") continue;
+  for (const auto& [name, value] : header.map()) {
+    if (name == "__metadata__") {
+      result.metadata = value;
+      continue;
+    }
     OTT_ASSIGN_OR_RETURN(HeaderEntry entry, ParseEntry(value));
     if (entry.end > static_cast<int64_t>(file.size())) return truncated;
     ranges.emplace_back(entry.begin, entry.end);
-    if (entry_name == name) found = std::move(entry);
-  }
-  if (!found.has_value()) {
-    return absl::NotFoundError(absl::StrCat("the safetensors file has no tensor '", std::string(name), "'"));
+    result.tensors.push_back(
+        {name, entry.dtype, std::move(entry.shape), file.substr(entry.begin, entry.end - entry.begin)});
   }
   OTT_RETURN_IF_ERROR(CheckThatBytesAreOfOneTensor(std::move(ranges), static_cast<int64_t>(file.size())));
-  return TensorView(file.data() + found->begin, found->dtype, found->shape);
+  return result;
+}
+
+absl::StatusOr<TensorView> ParseSafetensors(std::string_view file, std::string_view name) {
+  OTT_ASSIGN_OR_RETURN(const SafetensorsFile all, ListSafetensors(file));
+  for (const SafetensorsFile::Entry& entry : all.tensors) {
+    if (entry.name == name) return TensorView(entry.bytes.data(), entry.dtype, entry.shape);
+  }
+  return absl::NotFoundError(absl::StrCat("the safetensors file has no tensor '", std::string(name), "'"));
 }
 
 }  // namespace ott

@@ -1,14 +1,16 @@
-// Files of the safetensors format with one tensor each.
+// Files of the safetensors format: ours have one tensor each, checkpoints many.
 
 #ifndef OTT_CORE_DUMP_SAFETENSORS_H_
 #define OTT_CORE_DUMP_SAFETENSORS_H_
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ott/core/tensor/tensor_view.h"
+#include "ott/core/tensor/value.h"
 
 namespace ott {
 
@@ -21,6 +23,20 @@ absl::StatusOr<std::string> SafetensorsHeader(std::string_view name, DType dtype
 // where there is none; DATA_LOSS where the file is shorter than its header says; INVALID_ARGUMENT where it is
 // no such file, or its tensors overlap or leave bytes that are of none.
 absl::StatusOr<TensorView> ParseSafetensors(std::string_view file, std::string_view name);
+
+struct SafetensorsFile {
+  struct Entry {
+    std::string name;
+    DType dtype = DType::kFloat32;
+    Dims shape;
+    std::string_view bytes;  // may have any alignment
+  };
+  std::vector<Entry> tensors;  // in the header's order
+  Value metadata;              // texts that the writer added; null where there are none
+};
+
+// All tensors in the bytes of a whole file. Errors as above.
+absl::StatusOr<SafetensorsFile> ListSafetensors(std::string_view file);
 
 }  // namespace ott
 

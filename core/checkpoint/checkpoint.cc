@@ -1,0 +1,337 @@
+#include "ott/core/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_context.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/checkpoint/distributed_checkpoint.h"
+#include "ott/core/checkpoint/torch_file.h"
+#include "ott/core/checkpoint/zero.h"
+#include "ott/core/checkpoint/zip_archive.h"
+#include "ott/core/dump/json_reader.h"
+#include "ott/core/dump/npy.h"
+#include "ott/core/dump/safetensors.h"
+#include "ott/core/tensor/scattered_elements.h"
+
+namespace ott {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders of folders, such as Accelerate's of a sharded model, are read so deep.
+constexpr int kMaxFolderDepth = 3;
+
+bool EndsWith(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+bool IsSafetensors(std::string_view bytes) { return bytes.size() > 8 && bytes[8] == '{' && bytes[7] == 0; }
+bool IsZip(std::string_view bytes) { return bytes.substr(0, 4) == "PK\3\4"; }
+bool IsPickle(std::string_view bytes) {
+  return bytes.size() > 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
+}
+
+absl::StatusOr<HeldBytes> Map(const std::string& path) {
+  OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  return HeldBytes{{file->data(), static_cast<size_t>(file->size())}, file, /*file_backed=*/true};
+}
+
+// A row-major tensor, of any alignment.
+absl::StatusOr<Tensor> TensorOf(const HeldBytes& file, const TensorView& view) {
+  return ScatteredElements::Join(
+      view.dtype(), view.shape(), view.shape(),
+      {TensorPart{{view, file.owner, file.file_backed}, Dims(view.shape().size())}});
+}
+
+absl::StatusOr<Value> ReadSafetensors(const HeldBytes& file) {
+  OTT_ASSIGN_OR_RETURN(const SafetensorsFile all, ListSafetensors(file.bytes));
+  Value::Map map;
+  for (const SafetensorsFile::Entry& entry : all.tensors) {
+    OTT_ASSIGN_OR_RETURN(Tensor tensor,
+                         TensorOf(file, TensorView(entry.bytes.data(), entry.dtype, entry.shape)));
+    map.Insert(entry.name, std::move(tensor));
+  }
+  return Value(std::move(map));
+}
+
+absl::StatusOr<Value> ReadNpz(const ZipArchive& archive) {
+  constexpr std::string_view kNpy = ".npy";
+  Value::Map map;
+  for (const ZipArchive::Entry& entry : archive.entries()) {
+    const std::string name(entry.name);
+    if (!EndsWith(name, kNpy)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a ZIP archive with '", name, "': neither torch.save's nor NumPy's"));
+    }
+    OTT_ASSIGN_OR_RETURN(const HeldBytes bytes, archive.Read(entry));
+    const absl::StatusOr<TensorView> view = ParseNpy(bytes.bytes);
+    if (!view.ok()) return WithContext(name, view.status());
+    OTT_ASSIGN_OR_RETURN(Tensor tensor, TensorOf(bytes, *view));
+    map.Insert(name.substr(0, name.size() - kNpy.size()), std::move(tensor));
+  }
+  return Value(std::move(map));
+}
+
+absl::StatusOr<Checkpoint> ReadZip(const HeldBytes& file) {
+  OTT_ASSIGN_OR_RETURN(const ZipArchive archive, ZipArchive::Open(file));
+  Checkpoint checkpoint;
+  if (IsTorchArchive(archive)) {
+    checkpoint.format = IsTorchScript(archive) ? "TorchScript" : "torch.save";
+    OTT_ASSIGN_OR_RETURN(checkpoint.state, ReadTorchArchive(archive));
+  } else {
+    checkpoint.format = "NumPy .npz";
+    OTT_ASSIGN_OR_RETURN(checkpoint.state, ReadNpz(archive));
+  }
+  return checkpoint;
+}
+
+absl::StatusOr<Checkpoint> ReadIndex(const std::string& path, const Value& index);
+
+absl::StatusOr<Checkpoint> ReadJson(const std::string& path, const HeldBytes& file) {
+  Checkpoint checkpoint;
+  checkpoint.format = "JSON";
+  OTT_ASSIGN_OR_RETURN(checkpoint.state, ParseJson(file.bytes));
+  if (checkpoint.state.is_map() && checkpoint.state.map().Find("weight_map") != nullptr) {
+    return ReadIndex(path, checkpoint.state);
+  }
+  return checkpoint;
+}
+
+absl::StatusOr<Checkpoint> ReadCheckpointFile(const std::string& path) {
+  OTT_ASSIGN_OR_RETURN(const HeldBytes file, Map(path));
+  Checkpoint checkpoint;
+  if (IsZip(file.bytes)) return ReadZip(file);
+  if (IsLegacyTorchFile(file.bytes)) {
+    checkpoint.format = "torch.save, as before PyTorch 1.6";
+    OTT_ASSIGN_OR_RETURN(checkpoint.state, ReadLegacyTorchFile(file));
+  } else if (IsPickle(file.bytes)) {
+    checkpoint.format = "pickle";
+    OTT_ASSIGN_OR_RETURN(checkpoint.state, ReadPickleFile(file));
+  } else if (IsSafetensors(file.bytes) || EndsWith(path, ".safetensors")) {
+    checkpoint.format = "safetensors";
+    OTT_ASSIGN_OR_RETURN(checkpoint.state, ReadSafetensors(file));
+  } else if (EndsWith(path, ".json")) {
+    return ReadJson(path, file);
+  } else {
+    return absl::InvalidArgumentError(
+        file.bytes.empty()
+            ? "is empty"
+            : "is no checkpoint: neither torch.save's, TorchScript's, safetensors, NumPy's .npz, "
+              "a pickle nor JSON");
+  }
+  return checkpoint;
+}
+
+absl::StatusOr<Checkpoint> ReadNamed(const std::string& path) {
+  absl::StatusOr<Checkpoint> checkpoint = ReadCheckpointFile(path);
+  if (checkpoint.ok()) return checkpoint;
+  // Those of files say which.
+  const std::string message(checkpoint.status().message());
+  return message.find(path) != message.npos ? checkpoint.status() : WithContext(path, checkpoint.status());
+}
+
+// {"weight_map": {"name": "file"}}: the tensors of all files, each of which has to be where the map says.
+absl::StatusOr<Checkpoint> ReadIndex(const std::string& path, const Value& index) {
+  const Value& weight_map = *index.map().Find("weight_map");
+  if (!weight_map.is_map()) return absl::InvalidArgumentError("\"weight_map\" is no map of names to files");
+  Checkpoint checkpoint;
+  std::map<std::string, Value> files;
+  Value::Map merged;
+  for (const auto& [name, file] : weight_map.map()) {
+    if (file.kind() != Value::Kind::kString) {
+      return absl::InvalidArgumentError(absl::StrCat("the file of '", name, "' is no text"));
+    }
+    const std::string& file_name = file.string_value();
+    if (file_name.find('/') != file_name.npos || file_name.empty() || file_name[0] == '.') {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the file of '", name, "', '", file_name, "', leads out of the folder"));
+    }
+    auto found = files.find(file_name);
+    if (found == files.end()) {
+      OTT_ASSIGN_OR_RETURN(Checkpoint part, ReadNamed((fs::path(path).parent_path() / file_name).string()));
+      if (!part.state.is_map()) return absl::InvalidArgumentError(file_name + " has no tensors by name");
+      checkpoint.format = part.format;
+      found = files.emplace(file_name, std::move(part.state)).first;
+    }
+    const Value* const value = found->second.map().Find(name);
+    if (value == nullptr)
+      return absl::DataLossError(absl::StrCat(file_name, " has no '", name, "', as the index says"));
+    merged.Insert(name, *value);
+  }
+  for (const auto& [file_name, part] : files) {
+    for (const auto& [name, value] : part.map()) {
+      const Value* const listed = weight_map.map().Find(name);
+      if (listed != nullptr && listed->string_value() == file_name) continue;
+      return absl::DataLossError(absl::StrCat(
+          file_name, " has '", name, "', which the index does not say: they are of different checkpoints"));
+    }
+  }
+  absl::StrAppend(&checkpoint.format, " in ", files.size(), " files with an index");
+  checkpoint.state = std::move(merged);
+  return checkpoint;
+}
+
+bool IsRead(const std::string& name) {
+  for (const char* const extension :
+       {".pt", ".pth", ".bin", ".ckpt", ".safetensors", ".npz", ".pkl", ".json", ".torch"}) {
+    if (EndsWith(name, extension)) return true;
+  }
+  return false;
+}
+
+// Names of files, as a folder's state has them.
+std::string StateName(const std::string& file_name) {
+  if (!IsRead(file_name)) return file_name;
+  std::string stem = file_name.substr(0, file_name.find('.', 1));
+  // Weights have the same name in each format.
+  if (stem == "pytorch_model" || stem == "adapter_model") return "model";
+  return stem;
+}
+
+// The folder that a file at the top names as the latest one; `dir` itself where there is none.
+std::string LatestOf(const std::string& dir) {
+  for (const char* const file : {"latest", "latest_checkpointed_iteration.txt"}) {
+    const absl::StatusOr<std::string> text = ReadFile(absl::StrCat(dir, "/", file), /*max_bytes=*/4096);
+    if (!text.ok()) continue;
+    const std::string name = text->substr(0, text->find_first_of("\r\n \t"));
+    // Megatron writes the number alone.
+    for (const std::string& folder :
+         {name, absl::StrCat("iter_", std::string(7 - std::min<size_t>(7, name.size()), '0'), name)}) {
+      const std::string path = absl::StrCat(dir, "/", folder);
+      if (!name.empty() && name[0] != '.' && name.find('/') == name.npos && IsDirectory(path)) return path;
+    }
+  }
+  return dir;
+}
+
+// The rank of DeepSpeed's "bf16_zero_pp_rank_3_mp_rank_00_optim_states.pt"; nullopt for other names.
+std::optional<int> RankOfZeroFile(const std::string& name) {
+  constexpr std::string_view kRank = "zero_pp_rank_";
+  const size_t at = name.find(kRank);
+  int rank = 0;
+  if (at == name.npos || !EndsWith(name, "_mp_rank_00_optim_states.pt")) return std::nullopt;
+  const size_t begin = at + kRank.size();
+  const bool parsed = absl::SimpleAtoi(name.substr(begin, name.find('_', begin) - begin), &rank);
+  return parsed ? std::optional<int>(rank) : std::nullopt;
+}
+
+absl::StatusOr<Checkpoint> ReadZero(const std::string& dir, const std::set<std::string>& names) {
+  std::map<int, std::string> by_rank;
+  std::string model_file;
+  for (const std::string& name : names) {
+    if (const std::optional<int> rank = RankOfZeroFile(name)) by_rank[*rank] = name;
+    if (EndsWith(name, "mp_rank_00_model_states.pt") && model_file.empty()) model_file = name;
+    if (name.find("mp_rank_01") != name.npos) {
+      return absl::UnimplementedError(dir + ": ZeRO within model parallelism is not put together");
+    }
+  }
+  if (model_file.empty()) return absl::DataLossError(dir + ": has no mp_rank_00_model_states.pt");
+  OTT_ASSIGN_OR_RETURN(Checkpoint model, ReadNamed(absl::StrCat(dir, "/", model_file)));
+  std::vector<Value> partitions;
+  for (const auto& [rank, name] : by_rank) {
+    if (rank != static_cast<int>(partitions.size())) {
+      return absl::DataLossError(absl::StrCat(dir, ": has no ZeRO partition of rank ", partitions.size()));
+    }
+    OTT_ASSIGN_OR_RETURN(Checkpoint partition, ReadNamed(absl::StrCat(dir, "/", name)));
+    partitions.push_back(std::move(partition.state));
+  }
+  absl::StatusOr<Value> state = JoinZeroPartitions(std::move(model.state), partitions);
+  if (!state.ok()) return WithContext(dir, state.status());
+  return Checkpoint{"DeepSpeed ZeRO", *std::move(state)};
+}
+
+absl::StatusOr<Checkpoint> ReadFolder(const std::string& given, int depth) {
+  const std::string dir = LatestOf(given);
+  std::error_code error;
+  std::set<std::string> names;
+  for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
+    names.insert(entry->path().filename().string());
+  }
+  if (error) return absl::NotFoundError(absl::StrCat(dir, ": ", error.message()));
+  if (names.count(kDistributedMetadata) != 0) {
+    OTT_ASSIGN_OR_RETURN(Value state, ReadDistributedCheckpoint(dir));
+    return Checkpoint{"a distributed checkpoint", std::move(state)};
+  }
+  if (std::any_of(names.begin(), names.end(),
+                  [](const std::string& name) { return RankOfZeroFile(name).has_value(); })) {
+    return ReadZero(dir, names);
+  }
+  // What an index names is read with it.
+  std::set<std::string> indexed;
+  Checkpoint checkpoint;
+  Value::Map map;
+  int num_files = 0;
+  const auto add = [&](const std::string& name, Checkpoint part) {
+    std::string key = StateName(name);
+    while (map.Find(key) != nullptr) key += "'";
+    map.Insert(std::move(key), std::move(part.state));
+    ++num_files;
+  };
+  for (const bool indices : {true, false}) {
+    for (const std::string& name : names) {
+      const std::string path = absl::StrCat(dir, "/", name);
+      if (EndsWith(name, ".index.json") != indices || indexed.count(name) != 0) continue;
+      if (IsDirectory(path)) {
+        if (depth >= kMaxFolderDepth || name[0] == '.') continue;
+        OTT_ASSIGN_OR_RETURN(Checkpoint part, ReadFolder(path, depth + 1));
+        if (part.state.is_map() && part.state.map().empty()) continue;
+        add(name, std::move(part));
+        continue;
+      }
+      OTT_ASSIGN_OR_RETURN(const HeldBytes file, Map(path));
+      if (!IsRead(name)) {
+        OTT_ASSIGN_OR_RETURN(Tensor bytes,
+                             TensorOf(file, TensorView(file.bytes.data(), DType::kUInt8,
+                                                       {static_cast<int64_t>(file.bytes.size())})));
+        add(name, {"", std::move(bytes)});
+        continue;
+      }
+      OTT_ASSIGN_OR_RETURN(Checkpoint part, ReadNamed(path));
+      add(name, std::move(part));
+      if (!indices) continue;
+      OTT_ASSIGN_OR_RETURN(const Value index, ParseJson(file.bytes));
+      const Value* const weight_map = index.is_map() ? index.map().Find("weight_map") : nullptr;
+      if (weight_map == nullptr || !weight_map->is_map()) continue;
+      for (const auto& [tensor, file_name] : weight_map->map()) indexed.insert(file_name.string_value());
+    }
+  }
+  checkpoint.format = absl::StrCat("a folder of ", num_files, " files");
+  checkpoint.state = std::move(map);
+  return checkpoint;
+}
+
+}  // namespace
+
+absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path) {
+  if (!IsDirectory(path)) return ReadNamed(path);
+  OTT_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadFolder(path, 0));
+  if (!checkpoint.state.map().empty()) return checkpoint;
+  return absl::NotFoundError(path + ": no checkpoint is in this folder");
+}
+
+bool IsCheckpoint(const std::string& path) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(path, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (EndsWith(name, ".index.json") || name == kDistributedMetadata) return true;
+    if (!EndsWith(name, ".json") && IsRead(name) && IsRegularFile(entry->path().string())) return true;
+    if (entry.depth() >= kMaxFolderDepth) entry.disable_recursion_pending();
+  }
+  return IsRegularFile(path);
+}
+
+}  // namespace ott

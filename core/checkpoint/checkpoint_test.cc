@@ -1,0 +1,306 @@
+// Reads what PyTorch 2.13, NumPy and safetensors wrote (testdata/make_testdata.py), and what nobody should.
+
+#include "ott/core/checkpoint/checkpoint.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/checkpoint/state_kind.h"
+#include "ott/core/checkpoint/torch_objects.h"
+#include "ott/core/checkpoint/zero.h"
+#include "ott/core/checkpoint/zip_archive.h"
+#include "ott/core/tensor/scattered_elements.h"
+
+namespace ott {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+std::string Data(const std::string& name) { return "core/checkpoint/testdata/" + name; }
+
+Value Read(const std::string& path) {
+  absl::StatusOr<Checkpoint> checkpoint = ReadCheckpoint(path);
+  EXPECT_TRUE(checkpoint.ok()) << checkpoint.status();
+  return checkpoint.ok() ? std::move(checkpoint->state) : Value(ValueMap());
+}
+
+const Value& At(const Value& tree, const std::string& name) {
+  static const Value& none = *new Value();
+  const Value* const found = tree.is_map() ? tree.map().Find(name) : nullptr;
+  EXPECT_NE(found, nullptr) << name;
+  return found == nullptr ? none : *found;
+}
+
+// Each element as a text, in row-major order.
+std::string Elements(const Value& value) {
+  const Tensor tensor = *CloneToHost(Gathered(value.tensor())->view);
+  std::string text(Name(tensor.view.dtype()));
+  absl::StrAppend(&text, ShapeToString(tensor.view.shape()), ":");
+  VisitDType(tensor.view.dtype(), [&](auto element) {
+    using T = decltype(element);
+    if constexpr (!kIsComplex<T>) {
+      for (int64_t i = 0; i < tensor.view.num_elements(); ++i) {
+        absl::StrAppend(&text, " ", static_cast<double>(static_cast<const T*>(tensor.view.data())[i]));
+      }
+    }
+  });
+  return text;
+}
+
+// All tensors of a tree, by path.
+std::map<std::string, std::string> AllElements(const Value& tree) {
+  std::map<std::string, std::string> all;
+  for (const NamedTensor& named : ListTensors(tree)) all[named.path] = Elements(Value(named.tensor));
+  return all;
+}
+
+TEST(Checkpoint, FormatsOfOneModelHoldTheSameTensors) {
+  const std::map<std::string, std::string> expected = AllElements(Read(Data("weights.pt")));
+  EXPECT_EQ(expected.size(), 6);
+  EXPECT_THAT(expected.at("0.weight"), HasSubstr("float32[3, 4]: "));
+  for (const char* const name : {"weights.safetensors", "weights.npz", "weights_compressed.npz",
+                                 "sharded/model.safetensors.index.json"}) {
+    EXPECT_EQ(AllElements(Read(Data(name))), expected) << name;
+  }
+  EXPECT_EQ(AllElements(At(Read(Data("whole.pt")), "model")), expected);
+  EXPECT_EQ(AllElements(At(Read(Data("sharded")), "model")), expected);
+}
+
+TEST(Checkpoint, ADistributedCheckpointIsTheStateThatWasSavedByAnyNumberOfRanks) {
+  const Value whole = Read(Data("whole.pt"));
+  for (const char* const name : {"dcp_1", "dcp_2"}) {
+    const Value distributed = Read(Data(name));
+    EXPECT_EQ(AllElements(distributed), AllElements(whole)) << name;
+    EXPECT_EQ(At(distributed, "epoch").int_value(), 2);
+    EXPECT_EQ(At(At(distributed, "optimizer"), "param_groups").list().size(), 1);
+  }
+  EXPECT_NE(At(At(Read(Data("dcp_2")), "model"), "0.weight").tensor().scattered, nullptr);
+}
+
+TEST(Checkpoint, TorchScriptHasTheParametersOfEachModule) {
+  const Value script = Read(Data("script.pt"));
+  EXPECT_EQ(Elements(At(At(script, "1"), "weight")), Elements(At(Read(Data("weights.pt")), "1.weight")));
+}
+
+TEST(Checkpoint, BothFormatsOfTorchSaveHoldTheSameState) {
+  const Value whole = Read(Data("whole.pt"));
+  EXPECT_EQ(AllElements(whole), AllElements(Read(Data("whole_legacy.pt"))));
+  const Value& moments = At(At(At(whole, "optimizer"), "state"), "0");
+  EXPECT_EQ(Elements(At(moments, "step")), "float32[]: 2");
+  EXPECT_EQ(At(At(whole, "optimizer"), "param_groups").list().size(), 1);
+  EXPECT_EQ(At(whole, "epoch").int_value(), 2);
+  // numpy.random.get_state() is a name, 624 numbers and their position.
+  EXPECT_THAT(Elements(At(At(whole, "rng_state"), "numpy").list()[1]), HasSubstr("uint32[624]: "));
+}
+
+TEST(Checkpoint, ValuesAreThoseThatWereSaved) {
+  const Value values = Read(Data("values.pt"));
+  const std::map<std::string, std::string> expected = {
+      {"transposed", "float32[4, 3]: 0 4 8 1 5 9 2 6 10 3 7 11"},
+      {"slice", "float32[3]: 2 3 4"},
+      {"expanded", "float32[5]: 0 0 0 0 0"},
+      {"scalar", "int64[]: 7"},
+      {"empty", "float32[0, 3]:"},
+      {"bfloat16", "bfloat16[12]: 0 1 2 3 4 5 6 7 8 9 10 11"},
+      {"float8", "float8_e4m3fn[12]: 0 1 2 3 4 5 6 7 8 9 10 11"},
+      {"uint16", "uint16[2]: 1 65535"},
+      {"complex", "complex64[1]:"},
+      {"bool", "bool[2]: 1 0"},
+      {"parameter", "float32[2]: 0 1"},
+      {"numpy", "int32[2, 3]: 0 2 4 1 3 5"},
+      {"numpy_scalar", "float64[]: 2.5"},
+  };
+  for (const auto& [name, text] : expected) EXPECT_EQ(Elements(At(values, name)), text) << name;
+  EXPECT_EQ(At(values, "size").list()[1].int_value(), 3);
+  EXPECT_EQ(At(values, "dtype").string_value(), "torch.float16");
+  EXPECT_EQ(At(values, "1").string_value(), "one");
+  EXPECT_EQ(At(values, "(a, 2)").string_value(), "pair");
+  EXPECT_EQ(At(values, "set").list()[0].int_value(), 5);
+  EXPECT_EQ(At(Read(Data("plain.pkl")), "step").int_value(), 3);
+}
+
+TEST(Checkpoint, WhatAPickleWouldCallIsAValueAndNotCalled) {
+  const std::string evidence = "/tmp/ott_checkpoint_was_run";
+  std::filesystem::remove(evidence);
+  const Value calls = Read(Data("calls.pt"));
+  EXPECT_EQ(At(At(calls, "calls"), kClassEntry).string_value(), "posix.system");
+  EXPECT_EQ(Elements(At(calls, "weight")), "float32[2]: 1 1");
+  EXPECT_FALSE(std::filesystem::exists(evidence));
+}
+
+// A flat tensor of counting numbers from `first`.
+Value Flat(float first, int64_t size) {
+  const std::shared_ptr<void> memory = *AllocateHost(4 * size);
+  for (int64_t i = 0; i < size; ++i) static_cast<float*>(memory.get())[i] = first + static_cast<float>(i);
+  return Tensor{TensorView(memory.get(), DType::kFloat32, {size}), memory};
+}
+
+// As DeepSpeed's zero_to_fp32.py takes them: partitions of a buffer in which a [2, 2] and a [3] follow each
+// other, padded to 8.
+TEST(Zero, PartitionsOfAFlatBufferArePutTogether) {
+  const Value shapes = Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}};
+  const auto partition = [](float first) {
+    return Value(ValueMap{
+        {"optimizer_state_dict",
+         ValueMap{
+             {"single_partition_of_fp32_groups", Value::List{Flat(first, 4)}},
+             {"base_optimizer_state",
+              ValueMap{{"state", ValueMap{{"0", ValueMap{{"step", 2}, {"exp_avg", Flat(10 * first, 4)}}}}},
+                       {"param_groups", Value::List{ValueMap{{"lr", 0.01}}}}}}}}});
+  };
+  const absl::StatusOr<Value> state =
+      JoinZeroPartitions(ValueMap{{"param_shapes", shapes}}, {partition(0), partition(4)});
+  ASSERT_TRUE(state.ok()) << state.status();
+  const Value& of_parameter = At(At(*state, "optimizer"), "state");
+  EXPECT_EQ(Elements(At(At(of_parameter, "a"), "fp32")), "float32[2, 2]: 0 1 2 3");
+  EXPECT_EQ(Elements(At(At(of_parameter, "b"), "fp32")), "float32[3]: 4 5 6");
+  EXPECT_EQ(Elements(At(At(of_parameter, "b"), "exp_avg")), "float32[3]: 40 41 42");
+  EXPECT_EQ(At(At(of_parameter, "b"), "step").int_value(), 2);
+  EXPECT_THAT(
+      std::string(JoinZeroPartitions(ValueMap{{"param_shapes", shapes}}, {partition(0)}).status().message()),
+      HasSubstr("'b': its parts have 0 of 3 elements"));
+}
+
+// Each rank has half of each parameter, rounded up.
+TEST(Zero, SharesOfEachParameterArePutTogether) {
+  const auto partition = [](float first) {
+    return Value(
+        ValueMap{{"optimizer_state_dict", ValueMap{{"fp32_flat_groups", Value::List{Flat(first, 4)}}}}});
+  };
+  const absl::StatusOr<Value> state = JoinZeroPartitions(
+      ValueMap{{"module", ValueMap()},
+               {"param_shapes", Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}}}},
+      {partition(0), partition(10)});
+  ASSERT_TRUE(state.ok()) << state.status();
+  EXPECT_EQ(Elements(At(At(*state, "module"), "a")), "float32[2, 2]: 0 1 10 11");
+  EXPECT_EQ(Elements(At(At(*state, "module"), "b")), "float32[3]: 2 3 12");
+}
+
+class Hostile : public testing::Test {
+ protected:
+  Hostile() { EXPECT_TRUE(MakeDirectories(dir_).ok()); }
+  ~Hostile() override { std::filesystem::remove_all(dir_); }
+
+  std::string Write(const std::string& name, const std::string& bytes) {
+    const std::string path = absl::StrCat(dir_, "/", name);
+    EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
+    return path;
+  }
+  std::string Error(const std::string& name, const std::string& bytes) {
+    return std::string(ReadCheckpoint(Write(name, bytes)).status().message());
+  }
+
+  const std::string dir_ = absl::StrCat(testing::TempDir(), "/hostile_checkpoints");
+};
+
+std::string Bytes(const std::string& name) { return *ReadFile(Data(name)); }
+
+std::string Replaced(std::string bytes, const std::string& from, const std::string& to) {
+  const size_t at = bytes.find(from);
+  EXPECT_NE(at, bytes.npos) << from;
+  return bytes.replace(at, from.size(), to);
+}
+
+TEST_F(Hostile, AFileCutAnywhereIsAnErrorThatNamesIt) {
+  for (const char* const name :
+       {"weights.pt", "whole_legacy.pt", "weights.safetensors", "weights_compressed.npz", "plain.pkl"}) {
+    const std::string whole = Bytes(name);
+    for (size_t size = 0; size < whole.size(); size += 1 + whole.size() / 97) {
+      EXPECT_THAT(Error("cut.pt", whole.substr(0, size)), HasSubstr("cut.pt: ")) << name << ", " << size;
+    }
+  }
+}
+
+TEST_F(Hostile, ATensorThatReachesOutOfItsStorageIsNamed) {
+  // The shape (3, 4) of 0.weight, to (3, 5).
+  EXPECT_THAT(
+      Error("a.pt", Replaced(Bytes("weights.pt"), "K\x03K\x04\x86", "K\x03K\x05\x86")),
+      HasSubstr(
+          "'0.weight': a tensor of [3, 5] float32 at element 0 reaches out of its storage of 48 bytes"));
+  // The 12 elements of its storage, to 13.
+  EXPECT_THAT(Error("a.pt", Replaced(Bytes("weights.pt"), "cpuq\x07K\x0ctq", "cpuq\x07K\x0dtq")),
+              HasSubstr("storage '0' has 48 bytes, but the pickle says 52"));
+}
+
+TEST_F(Hostile, AnArchiveThatUnpacksWithoutEndOrOverlapsIsAnError) {
+  const std::string npz = Bytes("weights_compressed.npz");
+  // The size of the first entry, in the directory: 20 + 4 bytes behind its signature.
+  const size_t directory = npz.find("PK\x01\x02");
+  std::string bomb = npz;
+  bomb.replace(directory + 24, 4, std::string("\xff\xff\xff\x7f", 4));
+  EXPECT_THAT(Error("bomb.npz", bomb), HasSubstr("'0.weight.npy' claims more bytes than it can hold"));
+  // The second entry's offset, to the first one's.
+  std::string overlap = npz;
+  const size_t second = npz.find("PK\x01\x02", directory + 1);
+  overlap.replace(second + 42, 4, std::string(4, '\0'));
+  EXPECT_THAT(Error("overlap.npz", overlap), AnyOf(HasSubstr("is not at byte 0"), HasSubstr("overlap")));
+  std::string damaged = npz;
+  damaged[directory - 3] ^= 1;
+  EXPECT_THAT(Error("damaged.npz", damaged), HasSubstr("damaged.npz: the ZIP entry '"));
+}
+
+TEST_F(Hostile, AnIndexThatLeadsOutOfItsFolderIsAnError) {
+  for (const char* const file : {"../secret.safetensors", "/etc/passwd", "..", "a/b"}) {
+    EXPECT_THAT(
+        Error("model.safetensors.index.json", absl::StrCat(R"({"weight_map": {"w": ")", file, R"("}})")),
+        HasSubstr("leads out of the folder"));
+  }
+}
+
+TEST_F(Hostile, ADistributedCheckpointWhosePartsDoNotFitIsAnErrorThatNamesThem) {
+  const std::string dir = absl::StrCat(dir_, "/dcp");
+  std::filesystem::copy(Data("dcp_2"), dir);
+  const auto error = [&] { return std::string(ReadCheckpoint(dir).status().message()); };
+  const std::string metadata = Bytes("dcp_2/.metadata");
+  const std::string chunks = Bytes("dcp_2/__1_0.distcp");
+  Write("dcp/__1_0.distcp", chunks.substr(0, 5000));
+  EXPECT_THAT(error(), HasSubstr("__1_0.distcp has 5000 bytes, but the metadata says"));
+  std::filesystem::remove(dir + "/__1_0.distcp");
+  EXPECT_THAT(error(), HasSubstr("__1_0.distcp"));
+  Write("dcp/__1_0.distcp", chunks);
+  Write("dcp/.metadata", Replaced(metadata, "__0_0.distcp", "../_0.distcp"));
+  EXPECT_THAT(error(), HasSubstr("'../_0.distcp', leads out of the folder"));
+}
+
+TEST_F(Hostile, AValueThatContainsItselfIsAnError) {
+  EXPECT_THAT(Error("a.pkl",
+                    "\x80\x02]q\x01h\x01"
+                    "a."),
+              HasSubstr("contains itself"));
+  // Each of 40 lists holds the one before ten times.
+  std::string lists = "\x80\x02]q\x01";
+  for (int i = 0; i < 40; ++i)
+    lists += std::string(
+        "0](h\x01h\x01h\x01h\x01h\x01h\x01h\x01h\x01h\x01h\x01"
+        "eq\x01");
+  EXPECT_THAT(Error("b.pkl", lists + "."), HasSubstr("repeated so often"));
+}
+
+TEST(StateKind, NamesOfFrameworksAreKnown) {
+  const auto name = [](const char* path, bool is_tensor = true) {
+    return std::string(Name(StateKindOf(path, is_tensor)));
+  };
+  EXPECT_EQ(name("model.layers.0.weight"), "weights");
+  EXPECT_EQ(name("layers.0.weight"), "weights");
+  EXPECT_EQ(name("optimizer.state.0.exp_avg"), "optimizer moments");
+  EXPECT_EQ(name("optimizer.state.0.step", false), "optimizer step");
+  EXPECT_EQ(name("optimizer.param_groups.0.lr", false), "hyperparameters");
+  EXPECT_EQ(name("scheduler.last_epoch", false), "schedule");
+  EXPECT_EQ(name("rng_state.torch"), "random numbers");
+  EXPECT_EQ(name("scaler.scale", false), "scaler");
+  EXPECT_EQ(name("epoch", false), "data position");
+  EXPECT_EQ(name("args.hidden_size", false), "configuration");
+  EXPECT_EQ(name("note", false), "other");
+}
+
+}  // namespace
+}  // namespace ott

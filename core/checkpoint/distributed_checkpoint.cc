@@ -1,0 +1,247 @@
+#include "ott/core/checkpoint/distributed_checkpoint.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_context.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/checkpoint/torch_file.h"
+#include "ott/core/checkpoint/torch_objects.h"
+#include "ott/core/checkpoint/zip_archive.h"
+#include "ott/core/pickle/pickle.h"
+#include "ott/core/tensor/scattered_elements.h"
+
+namespace ott {
+namespace {
+
+using Type = PlainData::Type;
+
+absl::Status NotUnderstood(std::string_view what) {
+  return absl::InvalidArgumentError(absl::StrCat("the metadata has ", std::string(what)));
+}
+
+// A name and where in the tensor a chunk begins; no place for other values.
+struct ChunkKey {
+  std::string name;
+  Dims offset;
+  bool operator<(const ChunkKey& other) const {
+    return std::tie(name, offset) < std::tie(other.name, other.offset);
+  }
+};
+
+// Bytes of a file.
+struct ChunkPlace {
+  std::string file;
+  int64_t offset = 0;
+  int64_t num_bytes = 0;
+};
+
+class Reader {
+ public:
+  Reader(const std::string& dir, const ObjectPickle& metadata)
+      : dir_(dir), data_(metadata.data), root_(&data_[metadata.root]) {}
+
+  absl::StatusOr<Value> Read() {
+    const PlainData::Value* const tensors = Attribute(*root_, "state_dict_metadata");
+    if (tensors == nullptr || tensors->type != Type::kMap) return NotUnderstood("no map of what was saved");
+    OTT_RETURN_IF_ERROR(ReadPlaces());
+    if (const PlainData::Value* const paths = Attribute(*root_, "planner_data")) {
+      for (size_t i = 0; paths->type == Type::kMap && i + 1 < paths->items.size(); i += 2) {
+        paths_.emplace(data_[paths->items[i]].text, &data_[paths->items[i + 1]]);
+      }
+    }
+    Value tree = ValueMap();
+    for (size_t i = 0; i + 1 < tensors->items.size(); i += 2) {
+      const PlainData::Value& key = data_[tensors->items[i]];
+      if (key.type != Type::kText) return NotUnderstood("a name that is no text");
+      const std::string name(key.text);
+      absl::StatusOr<Value> value = ReadEntry(name, data_[tensors->items[i + 1]]);
+      if (!value.ok()) return WithContext(absl::StrCat("'", name, "'"), value.status());
+      OTT_RETURN_IF_ERROR(Insert(name, *std::move(value), &tree));
+    }
+    return tree;
+  }
+
+ private:
+  // Null where the object has none.
+  const PlainData::Value* Attribute(const PlainData::Value& object, std::string_view name) const {
+    if (object.type != Type::kObject || object.items[PlainData::kState] == PlainData::kNoValue)
+      return nullptr;
+    return data_.Find(data_[object.items[PlainData::kState]], name);
+  }
+
+  // Of a torch.Size, which holds a tuple.
+  std::optional<Dims> DimsOf(const PlainData::Value* size) const {
+    for (int i = 0; i < 2 && size != nullptr && size->type == Type::kObject; ++i) {
+      const PlainData::Value& arguments = data_[size->items[PlainData::kArguments]];
+      size = arguments.items.size() == 1 ? &data_[arguments.items[0]] : &arguments;
+    }
+    if (size == nullptr || size->type != Type::kList) return std::nullopt;
+    Dims dims;
+    for (const PlainData::Index item : size->items) {
+      if (data_[item].type != Type::kInteger || data_[item].integer < 0) return std::nullopt;
+      dims.push_back(data_[item].integer);
+    }
+    return dims;
+  }
+
+  absl::Status ReadPlaces() {
+    const PlainData::Value* const places = Attribute(*root_, "storage_data");
+    if (places == nullptr || places->type != Type::kMap) return NotUnderstood("no map of where it lies");
+    for (size_t i = 0; i + 1 < places->items.size(); i += 2) {
+      const PlainData::Value& key = data_[places->items[i]];
+      const PlainData::Value& value = data_[places->items[i + 1]];
+      const PlainData::Value* const name = Attribute(key, "fqn");
+      const PlainData::Value* const offset = Attribute(value, "offset");
+      const PlainData::Value* const length = Attribute(value, "length");
+      const std::string file(TextOf(Attribute(value, "relative_path")));
+      if (name == nullptr || offset == nullptr || length == nullptr || file.empty()) {
+        return NotUnderstood("a place that is none");
+      }
+      if (file.find('/') != file.npos || file == "..") {
+        return absl::InvalidArgumentError(absl::StrCat("the file of '", std::string(TextOf(name)), "', '",
+                                                       file, "', leads out of the folder"));
+      }
+      places_[{std::string(TextOf(name)), DimsOf(Attribute(key, "offset")).value_or(Dims())}] = {
+          file, offset->integer, length->integer};
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Value> ReadEntry(const std::string& name, const PlainData::Value& entry) {
+    const PlainData::Value* const chunks = Attribute(entry, "chunks");
+    if (chunks == nullptr) return ReadChunk({name, {}});
+    const std::optional<Dims> shape = DimsOf(Attribute(entry, "size"));
+    if (!shape.has_value() || chunks->type != Type::kList) return NotUnderstood("a tensor without a shape");
+    std::optional<DType> dtype = DTypeOfEntry(entry);
+    std::vector<TensorPart> parts;
+    for (const PlainData::Index item : chunks->items) {
+      std::optional<Dims> offset = DimsOf(Attribute(data_[item], "offsets"));
+      const std::optional<Dims> sizes = DimsOf(Attribute(data_[item], "sizes"));
+      if (!offset.has_value() || !sizes.has_value()) return NotUnderstood("a chunk without a place");
+      OTT_ASSIGN_OR_RETURN(const Value chunk, ReadChunk({name, *offset}));
+      if (!chunk.is_tensor() || chunk.tensor().view.shape() != *sizes) {
+        return absl::DataLossError(absl::StrCat("its chunk at ", ShapeToString(*offset), " is no tensor of ",
+                                                ShapeToString(*sizes), ", as the metadata says"));
+      }
+      dtype = chunk.tensor().view.dtype();
+      // What is not aligned is scattered itself, of one part.
+      const std::shared_ptr<const ScatteredElements>& scattered = chunk.tensor().scattered;
+      parts.push_back(
+          {scattered == nullptr ? chunk.tensor() : scattered->parts()[0].tensor, *std::move(offset)});
+    }
+    if (!dtype.has_value()) return NotUnderstood("a tensor without a dtype");
+    OTT_ASSIGN_OR_RETURN(Tensor tensor, ScatteredElements::Join(*dtype, *shape, *shape, std::move(parts)));
+    return Value(std::move(tensor));
+  }
+
+  // Of the tensor's properties, whose state begins with it.
+  std::optional<DType> DTypeOfEntry(const PlainData::Value& entry) const {
+    const PlainData::Value* const properties = Attribute(entry, "properties");
+    if (properties == nullptr || properties->type != Type::kObject ||
+        properties->items[PlainData::kState] == PlainData::kNoValue) {
+      return std::nullopt;
+    }
+    const PlainData::Value& state = data_[properties->items[PlainData::kState]];
+    if (state.type != Type::kList || state.items.empty()) return std::nullopt;
+    return TorchDType(data_[state.items[0]].text);
+  }
+
+  // What torch.save wrote into a part of a file.
+  absl::StatusOr<Value> ReadChunk(const ChunkKey& key) {
+    const auto found = places_.find(key);
+    if (found == places_.end()) {
+      return absl::DataLossError(
+          absl::StrCat("the metadata does not say where its chunk at ", ShapeToString(key.offset), " lies"));
+    }
+    const ChunkPlace& place = found->second;
+    auto file = files_.find(place.file);
+    if (file == files_.end()) {
+      OTT_ASSIGN_OR_RETURN(auto mapped, MappedFile::Open(absl::StrCat(dir_, "/", place.file)));
+      file = files_.emplace(place.file, std::move(mapped)).first;
+    }
+    const int64_t size = file->second->size();
+    if (place.offset < 0 || place.num_bytes < 0 || place.offset > size ||
+        place.num_bytes > size - place.offset) {
+      return absl::DataLossError(absl::StrCat(place.file, " has ", size, " bytes, but the metadata says ",
+                                              place.num_bytes, " behind byte ", place.offset));
+    }
+    const HeldBytes bytes{{file->second->data() + place.offset, static_cast<size_t>(place.num_bytes)},
+                          file->second,
+                          /*file_backed=*/true};
+    const std::string context = absl::StrCat(place.file, ", behind byte ", place.offset);
+    const absl::StatusOr<ZipArchive> archive = ZipArchive::Open(bytes);
+    if (!archive.ok()) return WithContext(context, archive.status());
+    if (!IsTorchArchive(*archive))
+      return WithContext(context, NotUnderstood("something else than torch.save's"));
+    absl::StatusOr<Value> value = ReadTorchArchive(*archive);
+    return value.ok() ? value : WithContext(context, value.status());
+  }
+
+  // At the path that the metadata gives, in which numbers are those of lists, or else by its name.
+  absl::Status Insert(const std::string& name, Value value, Value* tree) const {
+    const auto found = paths_.find(name);
+    const PlainData::Value* const path = found == paths_.end() ? nullptr : found->second;
+    Value* at = tree;
+    if (path == nullptr || path->type != Type::kList || path->items.empty()) {
+      at->map().Insert(name, std::move(value));
+      return absl::OkStatus();
+    }
+    for (const PlainData::Index item : path->items) {
+      const PlainData::Value& step = data_[item];
+      at = step.type == Type::kInteger ? ItemAt(step.integer, at) : ChildAt(std::string(TextOf(&step)), at);
+      if (at == nullptr)
+        return NotUnderstood(absl::StrCat("a path of '", name, "' that does not fit the others"));
+    }
+    if (!at->is_null()) return NotUnderstood(absl::StrCat("two values at the path of '", name, "'"));
+    *at = std::move(value);
+    return absl::OkStatus();
+  }
+
+  // Null where the value is something else already. Items may come in any order.
+  static Value* ItemAt(int64_t i, Value* value) {
+    constexpr int64_t kMaxItems = 1 << 20;
+    if (value->is_null()) *value = Value::List();
+    if (!value->is_list() || i < 0 || i >= kMaxItems) return nullptr;
+    if (i >= static_cast<int64_t>(value->list().size())) value->list().resize(i + 1);
+    return &value->list()[i];
+  }
+
+  static Value* ChildAt(const std::string& name, Value* value) {
+    if (value->is_null()) *value = ValueMap();
+    if (!value->is_map()) return nullptr;
+    Value* const child = value->map().Find(name);
+    return child != nullptr ? child : value->map().Insert(name, Value());
+  }
+
+  const std::string dir_;
+  const PlainData& data_;
+  const PlainData::Value* const root_;
+  std::unordered_map<std::string_view, const PlainData::Value*> paths_;
+  std::map<ChunkKey, ChunkPlace> places_;
+  std::unordered_map<std::string, std::shared_ptr<const MappedFile>> files_;
+};
+
+}  // namespace
+
+absl::StatusOr<Value> ReadDistributedCheckpoint(const std::string& dir) {
+  const std::string path = absl::StrCat(dir, "/", kDistributedMetadata);
+  OTT_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
+  const absl::StatusOr<ObjectPickle> metadata =
+      ParsePickleOfObjects({file->data(), static_cast<size_t>(file->size())});
+  if (!metadata.ok()) return WithContext(path, metadata.status());
+  absl::StatusOr<Value> value = Reader(dir, *metadata).Read();
+  return value.ok() ? value : WithContext(path, value.status());
+}
+
+}  // namespace ott

@@ -1,0 +1,461 @@
+#include "ott/core/checkpoint/torch_objects.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/status_context.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/tensor/scattered_elements.h"
+
+namespace ott {
+namespace {
+
+using Index = PlainData::Index;
+using Type = PlainData::Type;
+
+constexpr int kMaxDepth = 200;
+
+bool StartsWith(std::string_view text, std::string_view start) {
+  return text.substr(0, start.size()) == start;
+}
+
+std::string_view AfterLastDot(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+class Converter {
+ public:
+  Converter(const PlainData& data, const OpenStorage& open_storage)
+      : data_(data), open_storage_(open_storage), max_values_(100'000 + 4 * data.size()) {}
+
+  absl::StatusOr<Value> Convert(const std::string& path, Index index) {
+    if (++num_values_ > max_values_) {
+      return Error(path, "the values in it are repeated so often that the tree would not end");
+    }
+    if (depth_ >= kMaxDepth) return Error(path, "a value contains itself, or is nested too deep");
+    ++depth_;
+    absl::StatusOr<Value> value = ConvertValue(path, data_[index]);
+    --depth_;
+    return value;
+  }
+
+ private:
+  static absl::Status Error(const std::string& path, std::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("'", path, "': ", std::string(what)));
+  }
+
+  absl::StatusOr<Value> ConvertValue(const std::string& path, const PlainData::Value& value) {
+    switch (value.type) {
+      case Type::kNone:
+        return Value();
+      case Type::kBool:
+        return Value(value.integer != 0);
+      case Type::kInteger:
+        return Value(value.integer);
+      case Type::kReal:
+        return Value(value.real);
+      case Type::kText:
+      case Type::kGlobal:
+        return Value(std::string(value.text));
+      case Type::kBytes:
+        return BytesTensor(value.text);
+      case Type::kList:
+        return ConvertList(path, value);
+      case Type::kMap: {
+        Value::Map map;
+        OTT_RETURN_IF_ERROR(ConvertEntries(path, value, map));
+        return Value(std::move(map));
+      }
+      case Type::kObject:
+        return ConvertObject(path, value.text, value);
+      case Type::kPersistent:
+        return ConvertStorage(path, value);
+    }
+    return Value();
+  }
+
+  // The bytes of a pickle are copied, so that the tree outlives it.
+  static absl::StatusOr<Value> BytesTensor(std::string_view bytes) {
+    OTT_ASSIGN_OR_RETURN(const std::shared_ptr<void> memory,
+                         AllocateHost(static_cast<int64_t>(bytes.size())));
+    std::copy(bytes.begin(), bytes.end(), static_cast<char*>(memory.get()));
+    return Value(
+        Tensor{TensorView(memory.get(), DType::kUInt8, {static_cast<int64_t>(bytes.size())}), memory});
+  }
+
+  absl::StatusOr<Value> ConvertList(const std::string& path, const PlainData::Value& list) {
+    Value::List items;
+    for (const Index item : list.items) {
+      OTT_ASSIGN_OR_RETURN(Value value, Convert(JoinPath(path, absl::StrCat(items.size())), item));
+      items.push_back(std::move(value));
+    }
+    return Value(std::move(items));
+  }
+
+  absl::Status ConvertEntries(const std::string& path, const PlainData::Value& entries, Value::Map& map) {
+    for (size_t i = 0; i + 1 < entries.items.size(); i += 2) {
+      std::string key = KeyText(data_[entries.items[i]]);
+      OTT_ASSIGN_OR_RETURN(Value value, Convert(JoinPath(path, key), entries.items[i + 1]));
+      // As where 1 and "1" are both keys.
+      if (map.Find(key) != nullptr) absl::StrAppend(&key, "#", i / 2);
+      map.Insert(std::move(key), std::move(value));
+    }
+    return absl::OkStatus();
+  }
+
+  // Keys that are tuples or objects are rare; their texts need only differ.
+  std::string KeyText(const PlainData::Value& key, int depth = 0) const {
+    switch (key.type) {
+      case Type::kText:
+      case Type::kGlobal:
+        return std::string(key.text);
+      case Type::kInteger:
+        return absl::StrCat(key.integer);
+      case Type::kBool:
+        return key.integer != 0 ? "True" : "False";
+      case Type::kReal:
+        return absl::StrCat(key.real);
+      case Type::kNone:
+        return "None";
+      case Type::kObject: {
+        const Index arguments = key.items[PlainData::kArguments];
+        return absl::StrCat(std::string(key.text), depth < 4 ? KeyText(data_[arguments], depth + 1) : "");
+      }
+      default: {
+        std::string text = "(";
+        for (size_t i = 0; i < std::min<size_t>(key.items.size(), 8) && depth < 4; ++i) {
+          absl::StrAppend(&text, i == 0 ? "" : ", ", KeyText(data_[key.items[i]], depth + 1));
+        }
+        return text + ")";
+      }
+    }
+  }
+
+  const PlainData::Value* ItemOfObject(const PlainData::Value& object, PlainData::ObjectItem item) const {
+    const Index index = object.items[item];
+    return index == PlainData::kNoValue ? nullptr : &data_[index];
+  }
+
+  // Null where there are too few.
+  const PlainData::Value* Argument(const PlainData::Value& arguments, size_t i) const {
+    return i < arguments.items.size() ? &data_[arguments.items[i]] : nullptr;
+  }
+
+  absl::StatusOr<Value> ConvertObject(const std::string& path, std::string_view name,
+                                      const PlainData::Value& object) {
+    const PlainData::Value& arguments = *ItemOfObject(object, PlainData::kArguments);
+    absl::StatusOr<std::optional<Value>> known = ConvertCall(path, name, arguments, &object);
+    if (!known.ok()) return known.status();
+    if (known->has_value()) return **std::move(known);
+    const bool is_dictionary = name == "collections.OrderedDict" || name == "collections.defaultdict" ||
+                               name == "collections.Counter" || name == "builtins.dict";
+    Value::Map map;
+    if (!is_dictionary) {
+      map.Insert(kClassEntry, std::string(name));
+      if (!arguments.items.empty()) {
+        OTT_ASSIGN_OR_RETURN(Value value,
+                             Convert(JoinPath(path, "args"), object.items[PlainData::kArguments]));
+        map.Insert("args", std::move(value));
+      }
+      OTT_RETURN_IF_ERROR(ConvertState(path, object.items[PlainData::kState], map));
+    }
+    if (const PlainData::Value* const entries = ItemOfObject(object, PlainData::kEntries)) {
+      OTT_RETURN_IF_ERROR(ConvertEntries(path, *entries, map));
+    }
+    if (object.items[PlainData::kElements] != PlainData::kNoValue) {
+      OTT_ASSIGN_OR_RETURN(Value value, Convert(JoinPath(path, "items"), object.items[PlainData::kElements]));
+      map.Insert("items", std::move(value));
+    }
+    return Value(std::move(map));
+  }
+
+  // Attributes are a map, a pair of two (of which slots are the second), or anything else.
+  absl::Status ConvertState(const std::string& path, Index state, Value::Map& map) {
+    if (state == PlainData::kNoValue) return absl::OkStatus();
+    const PlainData::Value& value = data_[state];
+    if (value.type == Type::kMap) return ConvertEntries(path, value, map);
+    if (value.type == Type::kList && value.items.size() == 2 &&
+        std::all_of(value.items.begin(), value.items.end(), [this](Index item) {
+          return data_[item].type == Type::kMap || data_[item].type == Type::kNone;
+        })) {
+      for (const Index part : value.items) OTT_RETURN_IF_ERROR(ConvertEntries(path, data_[part], map));
+      return absl::OkStatus();
+    }
+    OTT_ASSIGN_OR_RETURN(Value converted, Convert(JoinPath(path, "state"), state));
+    map.Insert("state", std::move(converted));
+    return absl::OkStatus();
+  }
+
+  // nullopt for what is not known. object: null where the arguments are not its own.
+  absl::StatusOr<std::optional<Value>> ConvertCall(const std::string& path, std::string_view name,
+                                                   const PlainData::Value& arguments,
+                                                   const PlainData::Value* object) {
+    const std::string_view function = AfterLastDot(name);
+    if (StartsWith(name, "torch.")) {
+      if (function == "_rebuild_tensor" || function == "_rebuild_tensor_v2" ||
+          function == "_rebuild_tensor_v3") {
+        return ConvertTensor(path, function == "_rebuild_tensor_v3", arguments);
+      }
+      if ((StartsWith(function, "_rebuild_parameter") || name == "torch.nn.parameter.Parameter" ||
+           name == "torch.nn.parameter.Buffer") &&
+          !arguments.items.empty()) {
+        return Wrap(Convert(path, arguments.items[0]));
+      }
+      if (function == "_rebuild_from_type_v2" && arguments.items.size() >= 3) {
+        const PlainData::Value& inner = data_[arguments.items[2]];
+        const PlainData::Value& callee = data_[arguments.items[0]];
+        if (inner.type == Type::kList && callee.type == Type::kGlobal) {
+          return ConvertCall(path, callee.text, inner, nullptr);
+        }
+      }
+      if (name == "torch.Size" && arguments.items.size() == 1) return Wrap(Convert(path, arguments.items[0]));
+      if (name == "torch.device" && !arguments.items.empty()) {
+        return std::optional<Value>(
+            KeyText(data_[arguments.items[0]]) +
+            (arguments.items.size() > 1 ? ":" + KeyText(data_[arguments.items[1]]) : ""));
+      }
+    }
+    if (name == "_codecs.encode") {
+      if (const std::optional<std::string> bytes = Latin1(arguments)) return Wrap(BytesTensor(*bytes));
+    }
+    if (StartsWith(name, "numpy.") && object != nullptr) {
+      if (function == "_reconstruct") return ConvertArray(path, *object);
+      if (function == "scalar") return ConvertNumPyScalar(path, arguments);
+    }
+    if ((name == "builtins.set" || name == "__builtin__.set" || name == "builtins.frozenset") &&
+        arguments.items.size() == 1) {
+      return Wrap(Convert(path, arguments.items[0]));
+    }
+    return std::optional<Value>();
+  }
+
+  static absl::StatusOr<std::optional<Value>> Wrap(absl::StatusOr<Value> value) {
+    if (!value.ok()) return value.status();
+    return std::optional<Value>(*std::move(value));
+  }
+
+  // Bytes as protocol 2 has them: as a text whose characters are they.
+  std::optional<std::string> Latin1(const PlainData::Value& arguments) const {
+    if (arguments.items.size() != 2 || data_[arguments.items[0]].type != Type::kText) return std::nullopt;
+    const std::string_view text = data_[arguments.items[0]].text;
+    std::string bytes;
+    for (size_t i = 0; i < text.size(); ++i) {
+      const auto byte = static_cast<uint8_t>(text[i]);
+      if (byte < 0x80) {
+        bytes += static_cast<char>(byte);
+      } else if ((byte & 0xfc) == 0xc0 && i + 1 < text.size()) {
+        bytes += static_cast<char>((byte & 3) << 6 | (static_cast<uint8_t>(text[++i]) & 0x3f));
+      } else {
+        return std::nullopt;
+      }
+    }
+    return bytes;
+  }
+
+  // Bytes, in either form.
+  std::optional<std::string> BytesOf(const PlainData::Value* value) const {
+    if (value == nullptr) return std::nullopt;
+    if (value->type == Type::kBytes) return std::string(value->text);
+    if (value->type == Type::kObject && value->text == "_codecs.encode") {
+      return Latin1(*ItemOfObject(*value, PlainData::kArguments));
+    }
+    return std::nullopt;
+  }
+
+  struct Storage {
+    HeldBytes bytes;
+    std::optional<DType> dtype;
+    std::string type;
+  };
+
+  // ("storage", type, key, location, number of elements)
+  absl::StatusOr<Storage> OpenPersistent(const std::string& path, const PlainData::Value& value) {
+    const PlainData::Value& id = data_[value.items[0]];
+    const PlainData::Value* const kind = Argument(id, 0);
+    const PlainData::Value* const type = Argument(id, 1);
+    const PlainData::Value* const key = Argument(id, 2);
+    const PlainData::Value* const size = Argument(id, 4);
+    const PlainData::Value* const view = Argument(id, 5);
+    if (id.type != Type::kList || size == nullptr || TextOf(kind) != "storage" || key->type != Type::kText ||
+        size->type != Type::kInteger || size->integer < 0 || (view != nullptr && view->type != Type::kNone)) {
+      return Error(path, "refers to something else than a storage");
+    }
+    Storage storage;
+    storage.type = type->type == Type::kGlobal || type->type == Type::kText ? std::string(type->text) : "";
+    storage.dtype = TorchDType(storage.type);
+    if (!storage.dtype.has_value()) return storage;
+    OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(*storage.dtype, {size->integer}));
+    absl::StatusOr<HeldBytes> bytes = open_storage_(key->text, num_bytes);
+    if (!bytes.ok()) return WithContext(absl::StrCat("'", path, "'"), bytes.status());
+    storage.bytes = *std::move(bytes);
+    return storage;
+  }
+
+  // A storage that no tensor is laid over.
+  absl::StatusOr<Value> ConvertStorage(const std::string& path, const PlainData::Value& value) {
+    OTT_ASSIGN_OR_RETURN(const Storage storage, OpenPersistent(path, value));
+    if (!storage.dtype.has_value()) return Value("a storage of " + storage.type);
+    const auto num_elements = static_cast<int64_t>(storage.bytes.bytes.size()) / SizeOf(*storage.dtype);
+    OTT_ASSIGN_OR_RETURN(Tensor tensor,
+                         TensorInStorage(storage.bytes, *storage.dtype, 0, {num_elements}, {1}));
+    return Value(std::move(tensor));
+  }
+
+  // Not negative.
+  static bool ReadDims(const PlainData& data, const PlainData::Value* list, Dims* dims) {
+    if (list != nullptr && list->type == Type::kObject && list->text == "torch.Size") {
+      list = &data[list->items[PlainData::kArguments]];
+      if (list->items.size() == 1) list = &data[list->items[0]];
+    }
+    if (list == nullptr || list->type != Type::kList) return false;
+    for (const Index item : list->items) {
+      if (data[item].type != Type::kInteger || data[item].integer < 0) return false;
+      dims->push_back(data[item].integer);
+    }
+    return true;
+  }
+
+  // (storage, offset, size, stride, ...): v3 has the dtype behind two more.
+  absl::StatusOr<std::optional<Value>> ConvertTensor(const std::string& path, bool is_v3,
+                                                     const PlainData::Value& arguments) {
+    const PlainData::Value* const storage_value = Argument(arguments, 0);
+    const PlainData::Value* const offset = Argument(arguments, 1);
+    Dims shape, strides;
+    if (storage_value == nullptr || storage_value->type != Type::kPersistent || offset == nullptr ||
+        offset->type != Type::kInteger || !ReadDims(data_, Argument(arguments, 2), &shape) ||
+        !ReadDims(data_, Argument(arguments, 3), &strides) || shape.size() != strides.size()) {
+      return std::optional<Value>();
+    }
+    OTT_ASSIGN_OR_RETURN(const Storage storage, OpenPersistent(path, *storage_value));
+    std::optional<DType> dtype = storage.dtype;
+    if (is_v3) {
+      const PlainData::Value* const name = Argument(arguments, 6);
+      dtype = name == nullptr ? std::nullopt : TorchDType(name->text);
+    }
+    if (!dtype.has_value() || !storage.dtype.has_value()) return std::optional<Value>();
+    absl::StatusOr<Tensor> tensor = TensorInStorage(storage.bytes, *dtype, offset->integer, shape, strides);
+    if (!tensor.ok()) return WithContext(absl::StrCat("'", path, "'"), tensor.status());
+    return std::optional<Value>(*std::move(tensor));
+  }
+
+  // numpy.dtype("f4", False, True), whose state has the order of bytes: a text such as "<f4".
+  std::optional<DType> NumPyDType(const PlainData::Value* value) const {
+    if (value == nullptr || value->type != Type::kObject || AfterLastDot(value->text) != "dtype") {
+      return std::nullopt;
+    }
+    const PlainData::Value* const name = Argument(*ItemOfObject(*value, PlainData::kArguments), 0);
+    const PlainData::Value* const state = ItemOfObject(*value, PlainData::kState);
+    const std::string_view order = state == nullptr ? "" : TextOf(Argument(*state, 1));
+    for (const DTypeInfo& known : kDTypes) {
+      if (known.numpy.empty() || TextOf(name) != known.numpy.substr(1)) continue;
+      return order == "<" || known.size == 1 ? std::optional<DType>(known.dtype) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  // State: (version, shape, dtype, is in Fortran's order, bytes).
+  absl::StatusOr<std::optional<Value>> ConvertArray(const std::string& path, const PlainData::Value& object) {
+    const PlainData::Value* const state = ItemOfObject(object, PlainData::kState);
+    if (state == nullptr || state->type != Type::kList || state->items.size() != 5)
+      return std::optional<Value>();
+    Dims shape;
+    const std::optional<DType> dtype = NumPyDType(Argument(*state, 2));
+    const std::optional<std::string> bytes = BytesOf(Argument(*state, 4));
+    if (!dtype.has_value() || !bytes.has_value() || !ReadDims(data_, Argument(*state, 1), &shape)) {
+      return std::optional<Value>();
+    }
+    Dims strides(shape.size());
+    const bool fortran = Argument(*state, 3)->integer != 0;
+    int64_t stride = 1;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const size_t dim = fortran ? i : shape.size() - 1 - i;
+      strides[dim] = stride;
+      if (__builtin_mul_overflow(stride, std::max<int64_t>(shape[dim], 1), &stride)) {
+        return Error(path, "an array of too many elements");
+      }
+    }
+    OTT_ASSIGN_OR_RETURN(const Value held, BytesTensor(*bytes));
+    const HeldBytes storage{{static_cast<const char*>(held.tensor().view.data()), bytes->size()},
+                            held.tensor().owner};
+    absl::StatusOr<Tensor> tensor = TensorInStorage(storage, *dtype, 0, shape, strides);
+    if (!tensor.ok()) return WithContext(absl::StrCat("'", path, "'"), tensor.status());
+    return std::optional<Value>(*std::move(tensor));
+  }
+
+  // (dtype, bytes)
+  absl::StatusOr<std::optional<Value>> ConvertNumPyScalar(const std::string& path,
+                                                          const PlainData::Value& arguments) {
+    const std::optional<DType> dtype = NumPyDType(Argument(arguments, 0));
+    const std::optional<std::string> bytes = BytesOf(Argument(arguments, 1));
+    if (!dtype.has_value() || !bytes.has_value()) return std::optional<Value>();
+    OTT_ASSIGN_OR_RETURN(const Value held, BytesTensor(*bytes));
+    absl::StatusOr<Tensor> tensor = TensorInStorage(
+        {{static_cast<const char*>(held.tensor().view.data()), bytes->size()}, held.tensor().owner}, *dtype,
+        0, {}, {});
+    if (!tensor.ok()) return WithContext(absl::StrCat("'", path, "'"), tensor.status());
+    return std::optional<Value>(*std::move(tensor));
+  }
+
+  const PlainData& data_;
+  const OpenStorage& open_storage_;
+  const size_t max_values_;
+  size_t num_values_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Value> ToValue(const ObjectPickle& pickle, const OpenStorage& open_storage) {
+  return Converter(pickle.data, open_storage).Convert("", pickle.root);
+}
+
+std::optional<DType> TorchDType(std::string_view name) {
+  constexpr std::string_view kStorage = "Storage";
+  std::string_view last = AfterLastDot(name);
+  if (last.size() >= kStorage.size() && last.substr(last.size() - kStorage.size()) == kStorage) {
+    last.remove_suffix(kStorage.size());
+    if (last == "Untyped" || last.empty()) return DType::kUInt8;
+    for (const DTypeInfo& known : kDTypes) {
+      if (known.scalar_type == last) return known.dtype;
+    }
+    return std::nullopt;
+  }
+  if (!StartsWith(name, "torch.")) return std::nullopt;
+  for (const DTypeInfo& known : kDTypes) {
+    if (known.name == last) return known.dtype;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Tensor> TensorInStorage(const HeldBytes& storage, DType dtype, int64_t offset,
+                                       absl::Span<const int64_t> shape, absl::Span<const int64_t> strides) {
+  constexpr int64_t kMaxRepeatedBytes = int64_t{1} << 32;
+  OTT_ASSIGN_OR_RETURN(const int64_t num_bytes, CheckedNumBytes(dtype, shape));
+  const auto num_stored = static_cast<int64_t>(storage.bytes.size());
+  if (num_bytes > 0) {
+    // The last element, counted from the storage's first.
+    int64_t last = offset;
+    bool fits = offset >= 0;
+    for (size_t dim = 0; fits && dim < shape.size(); ++dim) {
+      int64_t reach = 0;
+      fits = strides[dim] >= 0 && !__builtin_mul_overflow(shape[dim] - 1, strides[dim], &reach) &&
+             !__builtin_add_overflow(last, reach, &last);
+    }
+    if (!fits || last >= num_stored / SizeOf(dtype)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tensor of ", ShapeToString(shape), " ", std::string(Name(dtype)), " at element ",
+                       offset, " reaches out of its storage of ", num_stored, " bytes"));
+    }
+    if (num_bytes > num_stored && num_bytes > kMaxRepeatedBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a tensor of ", num_bytes, " bytes repeats a storage of ", num_stored, " bytes"));
+    }
+  }
+  const char* const data = storage.bytes.data() + (num_bytes > 0 ? offset * SizeOf(dtype) : 0);
+  Tensor tensor{TensorView(data, dtype, shape, strides), storage.owner, storage.file_backed};
+  return ScatteredElements::Join(dtype, shape, shape, {TensorPart{tensor, Dims(shape.size())}});
+}
+
+}  // namespace ott

@@ -1,0 +1,43 @@
+// What a pickle of PyTorch's describes, as a tree of values.
+
+#ifndef OTT_CORE_CHECKPOINT_TORCH_OBJECTS_H_
+#define OTT_CORE_CHECKPOINT_TORCH_OBJECTS_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "ott/core/checkpoint/zip_archive.h"
+#include "ott/core/pickle/pickle.h"
+#include "ott/core/tensor/value.h"
+
+namespace ott {
+
+// The bytes of a storage, by its key in the pickle. num_bytes: what the pickle says that it has.
+using OpenStorage = std::function<absl::StatusOr<HeldBytes>(std::string_view key, int64_t num_bytes)>;
+
+// The entry of a map that stands for an object: the name of its class, or of the function that makes it.
+inline constexpr char kClassEntry[] = "__class__";
+
+// Tensors, parameters and NumPy's arrays are tensors that refer to the storages, bytes are tensors of uint8.
+// Dictionaries of any class are maps, with numbers among the keys as texts; tuples and sets are lists; dtypes
+// and functions are texts. Any other object is a map of kClassEntry, its attributes, and "args" or "items"
+// where it has some, with the tensors in it. INVALID_ARGUMENT, naming the place, for a tensor that reaches
+// out of its storage, a value that contains itself, nesting deeper than 200, and trees far larger than the
+// pickle.
+absl::StatusOr<Value> ToValue(const ObjectPickle& pickle, const OpenStorage& open_storage);
+
+// A view of a storage. strides: in elements. INVALID_ARGUMENT where it reaches out of it, or repeats a
+// storage so often that reading it would never end.
+absl::StatusOr<Tensor> TensorInStorage(const HeldBytes& storage, DType dtype, int64_t offset,
+                                       absl::Span<const int64_t> shape, absl::Span<const int64_t> strides);
+
+// The dtype of a name such as "torch.float32" or "torch.FloatStorage"; uint8 for untyped storages. nullopt
+// for any other.
+std::optional<DType> TorchDType(std::string_view name);
+
+}  // namespace ott
+
+#endif  // OTT_CORE_CHECKPOINT_TORCH_OBJECTS_H_
