@@ -18,6 +18,7 @@
 #include "questions/right/calibrate/calibrate_command.h"
 #include "questions/right/compare/compare_command.h"
 #include "questions/right/crosscheck/crosscheck_command.h"
+#include "questions/right/show/show_command.h"
 #include "questions/saved/whatif_command.h"
 #include "questions/slow/stats_command.h"
 #include "tools/capture/profile_command.h"
@@ -49,6 +50,7 @@ constexpr std::pair<const char*, const char*> kQuestions[] = {
     {"compare", "Is it still right"},
     {"crosscheck", "Is it still right"},
     {"calibrate", "Is it still right"},
+    {"show", "Is it still right"},
     {"origin", "Which operation broke it"},
     {"profile", "What do the kernels do"},
     {"prof", "What do the kernels do"},
@@ -77,6 +79,7 @@ int main(int argc, char** argv) {
   ott::compare::AddCompareCommand(app, &exit_code);
   ott::crosscheck::AddCrosscheckCommand(app, &exit_code);
   ott::calibrate::AddCalibrateCommand(app, &exit_code);
+  ott::show::AddShowCommand(app, &exit_code);
   ott::origin::AddOriginCommand(app, &exit_code);
   ott::capture::AddProfileCommand(app, &exit_code);
   ott::prof::AddProfCommand(app, &exit_code);

@@ -94,12 +94,14 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
 }  // namespace
 
 void AddCompareCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("compare", "What first differs between two runs, or two dumps");
+  CLI::App* command =
+      app.add_subcommand("compare", "What first differs between two runs, dumps or checkpoints");
   const auto flags = std::make_shared<CompareFlags>();
   flags->options.compare.tensors.num_worst = 1;
   Tolerance& tolerance = flags->options.compare.tensors.tolerance;
-  command->add_option("REFERENCE", flags->reference, "Run directory, folder of dumps, or dump")->required();
-  command->add_option("CURRENT", flags->current, "The same kind of folder")->required();
+  command->add_option("REFERENCE", flags->reference, "Run directory, folder of dumps, dump, or checkpoint")
+      ->required();
+  command->add_option("CURRENT", flags->current, "The same kind")->required();
   command->add_option("--atol", tolerance.atol, "Absolute tolerance")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -145,6 +147,7 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       "Exit code: 0 equal within the tolerance, 1 different, 2 could not be compared in full.\n"
       "Examples:\n"
       "  ott compare --atol 1e-4 --rtol 1e-3 out/demo/reference out/demo/optimized\n"
+      "  ott compare run/checkpoint_200.pt resumed/checkpoint_200.pt\n"
       "  ott compare --format=junit -o compare.xml out/demo/reference out/demo/faulty");
   command->callback([flags, exit_code] { *exit_code = FinishCommand("compare", RunCompare(*flags)); });
 }

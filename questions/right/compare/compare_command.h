@@ -1,4 +1,4 @@
-// `ott compare REFERENCE CURRENT`: two dumps, folders of dumps, or runs.
+// `ott compare REFERENCE CURRENT`: two checkpoints, dumps, folders of dumps, or runs.
 
 #ifndef OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_COMMAND_H_
 #define OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_COMMAND_H_

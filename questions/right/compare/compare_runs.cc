@@ -11,18 +11,21 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/checkpoint/checkpoint.h"
 #include "ott/core/dump/dump_files.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/dist/check/tensor_selection.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/comm/rank_list.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/right/compare/compare_checkpoints.h"
 
 namespace ott::compare {
 namespace {
 
-enum class Kind { kDump, kDumps, kRun };
+enum class Kind { kDump, kDumps, kRun, kCheckpoint };
 
 std::string_view Name(Kind kind) {
   switch (kind) {
@@ -32,12 +35,15 @@ std::string_view Name(Kind kind) {
       return "a folder of dumps";
     case Kind::kRun:
       return "a run directory";
+    case Kind::kCheckpoint:
+      return "a checkpoint";
   }
   return "";
 }
 
 absl::StatusOr<Kind> KindOf(const std::string& dir) {
   std::error_code error;
+  if (IsRegularFile(dir)) return Kind::kCheckpoint;
   if (!std::filesystem::is_directory(dir, error)) {
     return absl::NotFoundError(
         absl::StrCat(dir, ": no such directory", error ? absl::StrCat(": ", error.message()) : ""));
@@ -48,8 +54,10 @@ absl::StatusOr<Kind> KindOf(const std::string& dir) {
   if (IsRunDirectory(dir)) return Kind::kRun;
   OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, ListDumps(dir));
   if (!counts.empty()) return Kind::kDumps;
-  return absl::NotFoundError(absl::StrCat(
-      dir, ": neither a run (run.json, rank_*/), nor dumps (0/, 1/, ...), nor a ", "dump (tensors.json)"));
+  if (IsCheckpoint(dir)) return Kind::kCheckpoint;
+  return absl::NotFoundError(absl::StrCat(dir,
+                                          ": neither a run (run.json, rank_*/), nor dumps (0/, 1/, ...), nor "
+                                          "a dump (tensors.json), nor a checkpoint"));
 }
 
 // "iteration 30", "iterations 0, 10, 20, ..., 190 (20 of them)"
@@ -189,6 +197,21 @@ absl::StatusOr<std::vector<int>> RanksOf(const std::string& run, std::vector<std
   return ranks;
 }
 
+// REQUIRES: the results are those of CompareCheckpoints().
+std::vector<StateSummary> SummarizeStates(const TreeComparison& comparison) {
+  std::vector<StateSummary> states;
+  for (const NamedComparison& result : comparison.results) {
+    const StateKind kind = StateKindOfResult(result);
+    if (states.empty() || states.back().kind != kind) states.emplace_back().kind = kind;
+    StateSummary& state = states.back();
+    ++state.num_values;
+    state.num_failures += !Passes(result.comparison.status);
+    state.num_missing += result.comparison.status == CompareStatus::kMissing;
+    state.num_extra += result.comparison.status == CompareStatus::kExtra;
+  }
+  return states;
+}
+
 absl::Status CompareRunDirectories(const CompareRunsOptions& options, RunsComparison* result) {
   OTT_ASSIGN_OR_RETURN(const std::vector<int> reference, RanksOf(result->reference, &result->problems));
   OTT_ASSIGN_OR_RETURN(const std::vector<int> current, RanksOf(result->current, &result->problems));
@@ -266,6 +289,15 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
     case Kind::kRun:
       OTT_RETURN_IF_ERROR(CompareRunDirectories(options, &result));
       break;
+    case Kind::kCheckpoint: {
+      OTT_ASSIGN_OR_RETURN(CheckpointComparison comparison,
+                           CompareCheckpoints(reference, current, options.compare));
+      std::vector<StateSummary> states = SummarizeStates(comparison.results);
+      result.dumps.push_back(Summarize(std::move(comparison.results), std::nullopt, std::nullopt, options));
+      result.dumps.back().states = std::move(states);
+      result.notes = std::move(comparison.notes);
+      break;
+    }
   }
   if (IsSameRun(reference, current)) {
     result.problems.push_back(

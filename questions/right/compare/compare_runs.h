@@ -10,11 +10,21 @@
 
 #include "absl/status/statusor.h"
 #include "ott/core/base/config.pb.h"
+#include "ott/core/checkpoint/state_kind.h"
 #include "ott/core/compare/compare.h"
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/tolerance_file.h"
 
 namespace ott::compare {
+
+// A part of a training's state in two checkpoints.
+struct StateSummary {
+  StateKind kind = StateKind::kOther;
+  int64_t num_values = 0;
+  int64_t num_failures = 0;  // with those that are missing on a side
+  int64_t num_missing = 0;   // in the current
+  int64_t num_extra = 0;     // in the current alone
+};
 
 // One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but
 // counts, unless CompareRunsOptions::keep_results.
@@ -37,6 +47,8 @@ struct DumpSummary {
   std::optional<NamedComparison> largest_difference;
   // keep_results: all of them.
   TreeComparison results;
+  // Of checkpoints alone, by StateKind: those that either side has.
+  std::vector<StateSummary> states;
 };
 
 struct RunsComparison {
@@ -44,6 +56,8 @@ struct RunsComparison {
   std::string current;
   // By iteration, then by rank.
   std::vector<DumpSummary> dumps;
+  // What was done to make the names of two checkpoints alike, and what was found of those that differ.
+  std::vector<std::string> notes;
   // Lists what one side lacks or cannot be read: ranks, iterations, folders. Any makes a pass impossible.
   std::vector<std::string> problems;
 
@@ -68,7 +82,8 @@ struct CompareRunsOptions {
   bool keep_results = false;
 };
 
-// Two run directories, two folders of dumps (<count>/), or two dumps. INVALID_ARGUMENT if they are not of one
+// Two run directories, two folders of dumps (<count>/), two dumps, or two checkpoints (ReadCheckpoint() in
+// core/checkpoint). INVALID_ARGUMENT if they are not of one
 // kind, NOT_FOUND if one is none of these. Of a run that was started several times, the latest start
 // (LatestAttempt() in ott/dist/directory/run_directory.h); RunsComparison says which.
 absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,

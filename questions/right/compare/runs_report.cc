@@ -87,6 +87,37 @@ std::string DescribeLater(const RunsComparison& comparison, const DumpSummary& f
   return later == 0 ? "" : absl::StrCat("  later: ", failing, " of ", later, " dumps differ\n");
 }
 
+// "weights equal (12), optimizer step DIFFERS (2 of 6), random numbers missing"
+std::string DescribeState(const StateSummary& state) {
+  const std::string name(Name(state.kind));
+  if (state.num_failures == 0) return absl::StrCat(name, " equal (", state.num_values, ")");
+  if (state.num_missing == state.num_values) return absl::StrCat(name, " MISSING in the current");
+  if (state.num_extra == state.num_values) return absl::StrCat(name, " only in the current");
+  return absl::StrCat(name, " DIFFER (", state.num_failures, " of ", state.num_values,
+                      state.num_missing > 0 ? absl::StrCat(", ", state.num_missing, " missing") : "",
+                      state.num_extra > 0 ? absl::StrCat(", ", state.num_extra, " only in the current") : "",
+                      ")");
+}
+
+std::string StatesText(const std::vector<StateSummary>& states) {
+  if (states.empty()) return "";
+  std::vector<std::string> texts;
+  for (const StateSummary& state : states) texts.push_back(DescribeState(state));
+  return absl::StrCat("state     ", absl::StrJoin(texts, ", "), "\n");
+}
+
+Value StatesValue(const std::vector<StateSummary>& states) {
+  Value::List list;
+  for (const StateSummary& state : states) {
+    list.push_back(ValueMap{{"kind", std::string(Name(state.kind))},
+                            {"num_values", state.num_values},
+                            {"num_failures", state.num_failures},
+                            {"num_missing", state.num_missing},
+                            {"num_extra", state.num_extra}});
+  }
+  return list;
+}
+
 Value KindsValue(const DumpSummary& dump) {
   Value::List kinds;
   for (const KindCount& count : dump.kinds) {
@@ -107,6 +138,7 @@ Value ToValue(const DumpSummary& dump) {
                   {"num_bitwise_equal", dump.num_bitwise_equal},
                   {"num_failures", dump.num_failures},
                   {"kinds", KindsValue(dump)},
+                  {"states", StatesValue(dump.states)},
                   {"failures", std::move(failures)},
                   {"largest_difference",
                    dump.largest_difference.has_value() ? ToValue(*dump.largest_difference) : Value()}};
@@ -144,11 +176,14 @@ std::string ToText(const RunsComparison& comparison) {
     if (dump.largest_difference.has_value() && (largest == nullptr || error(&dump) > error(largest)))
       largest = &dump;
   }
-  std::string text = absl::StrCat("reference ", Printable(comparison.reference), "\ncurrent   ",
-                                  Printable(comparison.current), "\ncompared  ", num_tensors, " tensors in ",
-                                  comparison.dumps.size(), " dumps: ", num_bitwise_equal, " bitwise equal, ",
-                                  num_tensors - num_bitwise_equal - num_failures, " within tolerance, ",
-                                  num_failures, " not\n");
+  const bool checkpoints = comparison.dumps.size() == 1 && !comparison.dumps[0].states.empty();
+  std::string text = absl::StrCat(
+      "reference ", Printable(comparison.reference), "\ncurrent   ", Printable(comparison.current),
+      "\ncompared  ", num_tensors, " tensors in ", comparison.dumps.size(),
+      checkpoints ? " checkpoint: " : " dumps: ", num_bitwise_equal, " bitwise equal, ",
+      num_tensors - num_bitwise_equal - num_failures, " within tolerance, ", num_failures, " not\n");
+  for (const std::string& note : comparison.notes) absl::StrAppend(&text, "note: ", Printable(note), "\n");
+  if (comparison.dumps.size() == 1) text += StatesText(comparison.dumps[0].states);
   constexpr size_t kMaxProblems = 20;
   const size_t num_problems = comparison.problems.size();
   for (size_t i = 0; i < std::min(num_problems, kMaxProblems); ++i)
@@ -170,9 +205,10 @@ std::string ToText(const RunsComparison& comparison) {
       absl::StrAppend(&text, "  also ", Describe(first->failures[i]), "\n");
     }
     const std::string kinds = FormatKinds(first->kinds);
-    if (!kinds.empty()) absl::StrAppend(&text, "  differ: ", kinds, "\n");
+    if (!kinds.empty() && first->states.empty()) absl::StrAppend(&text, "  differ: ", kinds, "\n");
     const int64_t unnamed = first->num_failures - static_cast<int64_t>(first->failures.size());
-    if (unnamed > 0) absl::StrAppend(&text, "  and ", unnamed, " more tensors of this dump\n");
+    if (unnamed > 0)
+      absl::StrAppend(&text, "  and ", unnamed, checkpoints ? " more\n" : " more tensors of this dump\n");
     if (first->rank.has_value()) absl::StrAppend(&text, "  ", DescribeRanks(comparison, *first), "\n");
     absl::StrAppend(&text, DescribeLater(comparison, *first));
   }
@@ -186,9 +222,12 @@ std::string ToJson(const RunsComparison& comparison) {
   const DumpSummary* first = comparison.first_divergence();
   Value::List problems;
   for (const std::string& problem : comparison.problems) problems.push_back(AsUtf8(problem));
+  Value::List notes;
+  for (const std::string& note : comparison.notes) notes.push_back(AsUtf8(note));
   const ValueMap map{{"reference", AsUtf8(comparison.reference)},
                      {"current", AsUtf8(comparison.current)},
                      {"verdict", std::string(Name(comparison.verdict()))},
+                     {"notes", std::move(notes)},
                      {"problems", std::move(problems)},
                      {"first_divergence", first == nullptr ? Value() : ToValue(*first)},
                      {"dumps", std::move(dumps)}};

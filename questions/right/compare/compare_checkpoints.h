@@ -1,0 +1,34 @@
+// Compares two checkpoints, and says which part of a training's state differs.
+
+#ifndef OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_CHECKPOINTS_H_
+#define OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_CHECKPOINTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/core/checkpoint/state_kind.h"
+#include "ott/core/compare/compare.h"
+
+namespace ott::compare {
+
+struct CheckpointComparison {
+  // By StateKindOfResult(), of one kind in the reference's order. A tensor that differs says in its detail
+  // where it is, bit for bit, another tensor of the reference, or its own transposed.
+  TreeComparison results;
+  // What was done so that names agree, and that one side is a copy in fewer bits.
+  std::vector<std::string> notes;
+};
+
+// Where the names at the top, or all names of weights, differ, those that frameworks give the same thing are
+// taken for it ("state_dict" for "model", "module." in front of each weight left out), and a note says so. A
+// floating-point tensor of fewer bits has to be the other side's, rounded; not where the tolerance is
+// bitwise. Errors: as ReadCheckpoint().
+absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& reference,
+                                                        const std::string& current, CompareOptions options);
+
+StateKind StateKindOfResult(const NamedComparison& result);
+
+}  // namespace ott::compare
+
+#endif  // OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_CHECKPOINTS_H_

@@ -1,0 +1,120 @@
+// Compares checkpoints that PyTorch 2.13, NumPy and safetensors wrote, and copies with one fault each.
+
+#include "ott/questions/right/compare/compare_checkpoints.h"
+
+#include <filesystem>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/questions/right/compare/compare_runs.h"
+#include "ott/questions/right/compare/runs_report.h"
+
+namespace ott::compare {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::string Data(const std::string& name) { return "core/checkpoint/testdata/" + name; }
+
+RunsComparison Compare(const std::string& reference, const std::string& current, bool bitwise = false) {
+  CompareRunsOptions options;
+  options.compare.tensors.tolerance.bitwise = bitwise;
+  absl::StatusOr<RunsComparison> comparison = CompareRuns(reference, current, options);
+  EXPECT_TRUE(comparison.ok()) << comparison.status();
+  return comparison.ok() ? *std::move(comparison) : RunsComparison();
+}
+
+std::string Text(const std::string& reference, const std::string& current) {
+  return ToText(Compare(Data(reference), Data(current)));
+}
+
+TEST(CompareCheckpoints, EqualStatesAreEqualInEachPairOfFormats) {
+  for (const char* const a :
+       {"weights.pt", "weights.safetensors", "weights.npz", "weights_compressed.npz", "sharded"}) {
+    for (const char* const b :
+         {"weights.pt", "weights.safetensors", "weights.npz", "weights_compressed.npz", "sharded"}) {
+      if (std::string(a) == b) continue;
+      EXPECT_EQ(Compare(Data(a), Data(b), /*bitwise=*/true).verdict(), Verdict::kEqual) << a << " " << b;
+    }
+  }
+  for (const char* const a : {"whole.pt", "whole_legacy.pt", "dcp_1", "dcp_2"}) {
+    for (const char* const b : {"whole.pt", "whole_legacy.pt", "dcp_1", "dcp_2"}) {
+      if (std::string(a) == b) continue;
+      EXPECT_EQ(Compare(Data(a), Data(b), /*bitwise=*/true).verdict(), Verdict::kEqual) << a << " " << b;
+    }
+  }
+}
+
+TEST(CompareCheckpoints, WhatIsMissingIsNamedByKind) {
+  EXPECT_THAT(
+      Text("whole.pt", "weights.safetensors"),
+      AllOf(HasSubstr("all of the current was taken for model"), HasSubstr("weights equal (6)"),
+            HasSubstr("optimizer moments MISSING in the current"), HasSubstr("optimizer step MISSING"),
+            HasSubstr("random numbers MISSING"), HasSubstr("verdict: different")));
+}
+
+TEST(CompareCheckpoints, EachFaultIsNamedFirst) {
+  for (const auto& [file, state, first] :
+       {std::tuple("fault_bit.pt", "weights DIFFER (1 of 6)",
+                   "model.1.weight: mismatch, first at element 4 [1, 1]"),
+        {"fault_swapped.pt", "weights DIFFER (2 of 6)", "it is, bit for bit, model.1.bias of the reference"},
+        {"fault_transposed.pt", "weights DIFFER (1 of 6)", "it is that of the reference, transposed"},
+        {"fault_moment.pt", "optimizer moments DIFFER (1 of 12, 1 missing)",
+         "optimizer.state.2.exp_avg_sq: missing"},
+        {"fault_step.pt", "weights equal (6), optimizer moments equal (12), optimizer step DIFFER (6 of 6)",
+         "optimizer.state.0.step: mismatch"},
+        {"fault_random.pt", "random numbers DIFFER", "rng_state.torch: mismatch"},
+        {"fault_epoch.pt", "data position DIFFER (1 of 1)", "epoch: mismatch"}}) {
+    const std::string text = Text("whole.pt", file);
+    EXPECT_THAT(text, HasSubstr(state)) << file;
+    EXPECT_THAT(text, HasSubstr(first)) << file;
+    EXPECT_THAT(text, HasSubstr("verdict: different")) << file;
+    for (const char* const other : {"whole_legacy.pt", "dcp_1", "dcp_2"}) {
+      EXPECT_THAT(Text(other, file), HasSubstr(first)) << file << " " << other;
+    }
+  }
+}
+
+TEST(CompareCheckpoints, ACopyInFewerBitsIsTheRoundedOneAndSaidSo) {
+  const std::string text = Text("weights.pt", "weights_bfloat16.safetensors");
+  EXPECT_THAT(text, AllOf(HasSubstr("6 tensors: the reference rounded to bfloat16 is the current"),
+                          HasSubstr("verdict: equal")));
+  EXPECT_THAT(Text("weights_bfloat16.safetensors", "weights.pt"), HasSubstr("verdict: equal"));
+  EXPECT_EQ(Compare(Data("weights.pt"), Data("weights_bfloat16.safetensors"), /*bitwise=*/true).verdict(),
+            Verdict::kDifferent);
+  EXPECT_THAT(Text("weights.pt", "fault_bfloat16.safetensors"),
+              AllOf(HasSubstr("the reference rounded to bfloat16 is not the current"),
+                    HasSubstr("verdict: different")));
+}
+
+TEST(CompareCheckpoints, PrefixesOfWrappersAreLeftOutAndSaidSo) {
+  EXPECT_THAT(Text("whole.pt", "wrapped.pt"),
+              AllOf(HasSubstr("state_dict of the current was taken for model"),
+                    HasSubstr("module. was left out of the names of the weights of the current"),
+                    HasSubstr("weights equal (6)")));
+}
+
+TEST(CompareCheckpoints, AFolderIsAllOfItsFiles) {
+  const std::string dir = absl::StrCat(testing::TempDir(), "/checkpoint_folders");
+  for (const char* const side : {"a", "b"}) {
+    const std::string folder = absl::StrCat(dir, "/", side);
+    ASSERT_TRUE(MakeDirectories(folder).ok());
+    for (const char* const name : {"weights.pt", "plain.pkl"}) {
+      std::filesystem::copy_file(Data(name), absl::StrCat(folder, "/", name));
+    }
+    ASSERT_TRUE(WriteFileAtomically(absl::StrCat(folder, "/latest"), side).ok());
+  }
+  const std::string text = ToText(Compare(dir + "/a", dir + "/b"));
+  EXPECT_THAT(text, AllOf(HasSubstr("weights DIFFER (1 of 7)"),
+                          HasSubstr("first divergence: latest: mismatch"), Not(HasSubstr("missing"))));
+  EXPECT_THAT(ToText(Compare(dir + "/a", dir + "/a")), HasSubstr("both are the same folder"));
+  std::filesystem::remove_all(dir);
+}
+
+}  // namespace
+}  // namespace ott::compare
