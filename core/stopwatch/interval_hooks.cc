@@ -17,6 +17,8 @@ enum Hooks : uint32_t {
   kArrival = 16,
   kCollective = 32,
   kWatch = 64,
+  // Also inside of others, where watching all would cost too much.
+  kWatchInside = 128,
 };
 
 }  // namespace
@@ -68,10 +70,11 @@ void IntervalHooks::Enable(const Stopwatch::Options& options, const Clock& clock
   work_.Enable(clock, options.watch_cpu);
 }
 
-void IntervalHooks::SetUp(MeasurementHooks& measurement, bool is_collective) const {
+void IntervalHooks::SetUp(MeasurementHooks& measurement, bool is_collective, bool is_sampled) const {
   uint32_t hooks = hooks_of_all_;
   if (is_collective) hooks |= kCollective;
   if (is_collective && arrivals_limit_ > 0) hooks |= kArrival;
+  if (is_sampled) hooks |= kWatch | kWatchInside;
   if (device_ != nullptr) measurement.on_device = std::make_unique<IntervalAccumulator>();
   measurement.enabled.fetch_or(hooks, std::memory_order_release);
 }
@@ -107,7 +110,8 @@ void IntervalHooks::BeforeStart(const HookedInterval& interval, bool counted, in
   }
   if ((state.hooks & kCollective) != 0) work_.BeginCollective(interval.thread, state.work, interval.nests);
   if ((state.hooks & kWatch) != 0) {
-    work_.BeginWatching(interval.thread, state.work, interval.measurement.work, interval.is_inside);
+    work_.BeginWatching(interval.thread, state.work, interval.measurement.work,
+                        interval.is_inside && (state.hooks & kWatchInside) == 0);
   }
   if ((state.hooks & kArrival) != 0) {
     WorkTracker::SetTaken(interval.thread, state.work, &arrival);

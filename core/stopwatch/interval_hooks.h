@@ -67,7 +67,7 @@ class IntervalHooks {
   absl::Status Check(const Stopwatch::Options& options);
   // After Check(). clock: that of the intervals; outlives this.
   void Enable(const Stopwatch::Options& options, const Clock& clock);
-  void SetUp(MeasurementHooks& measurement, bool is_collective) const;
+  void SetUp(MeasurementHooks& measurement, bool is_collective, bool is_sampled) const;
   // From now on, CPU usage is that while `measurement` runs.
   static void WatchCpuUsage(MeasurementHooks& measurement);
   // Forgets all but what was set up for measurements.

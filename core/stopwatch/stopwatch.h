@@ -75,6 +75,9 @@ class Stopwatch {
     void* stream = nullptr;
     // Globs of measurements in which a rank waits for others; marked so in the statistics.
     std::vector<std::string> collective_measurements;
+    // Globs of measurements that run in every iteration and are measured in some, such as the modules of a
+    // model; marked so in the statistics, where their mean is of the iterations in which they were measured.
+    std::vector<std::string> sampled_measurements;
     // How many arrivals at each collective measurement are kept until TakeArrivals(); where there are more,
     // those of the oldest iteration are dropped. 0: none. Each arrival reads the clock once more.
     size_t arrivals_limit = 0;

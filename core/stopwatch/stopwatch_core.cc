@@ -120,9 +120,11 @@ void StopwatchCore::SetFlight(StopwatchMeasurement& measurement) {
   } else if (measurement.collective) {
     operation.role = FlightRole::kCollective;
   }
-  measurement.flight.store(
-      flight_recorder_ == nullptr ? nullptr : flight_recorder_->Add(measurement.name, operation),
-      std::memory_order_release);
+  // Sampled ones are too many: they would drive out what ranks waited for.
+  measurement.flight.store(flight_recorder_ == nullptr || measurement.sampled
+                               ? nullptr
+                               : flight_recorder_->Add(measurement.name, operation),
+                           std::memory_order_release);
 }
 
 // The quickest of a few rounds, as what disturbs only ever adds.
@@ -161,12 +163,13 @@ absl::Status StopwatchCore::SetCpuUsageMeasurement(std::string_view name) {
 
 void StopwatchCore::Configure(StopwatchMeasurement& measurement) {
   measurement.collective = MatchesAnyGlob(measurement.name, options_.collective_measurements);
+  measurement.sampled = MatchesAnyGlob(measurement.name, options_.sampled_measurements);
   measurement.series = IterationSeries(options_.series_limit);
   SetFlight(measurement);
   if (!cpu_usage_measurement_.empty() && measurement.name == cpu_usage_measurement_) {
     IntervalHooks::WatchCpuUsage(measurement.hooks);
   }
-  hooks_.SetUp(measurement.hooks, measurement.collective);
+  hooks_.SetUp(measurement.hooks, measurement.collective, measurement.sampled);
 }
 
 inline void StopwatchCore::RecordBegin(const StopwatchMeasurement& measurement, uint64_t now,
@@ -485,6 +488,7 @@ StopwatchSnapshot StopwatchCore::Snapshot() const {
     StopwatchSnapshot::Measurement& added = snapshot.measurements.emplace_back();
     added.name = measurement->name;
     added.collective = measurement->collective;
+    added.sampled = measurement->sampled;
     added.per_iteration = measurement->per_iteration.Read();
     added.series = measurement->series;
     added.own = measurement->hooks.work.own.Read();

@@ -19,6 +19,8 @@ Stopwatch::Options Stopwatch::FromConfig(const StopwatchConfig& config) {
   if (config.per_thread_default_stream()) options.stream = reinterpret_cast<void*>(uintptr_t{2});
   options.collective_measurements.assign(config.collective_measurements().begin(),
                                          config.collective_measurements().end());
+  options.sampled_measurements.assign(config.sampled_measurements().begin(),
+                                      config.sampled_measurements().end());
   options.cpu_usage_measurement = config.cpu_usage_measurement();
   options.emit_nvtx = config.emit_nvtx();
   if (config.has_series_limit()) options.series_limit = static_cast<size_t>(config.series_limit());

@@ -22,6 +22,7 @@ struct StopwatchSnapshot {
   struct Measurement {
     std::string name;
     bool collective = false;
+    bool sampled = false;
     // One sample for each start/end.
     DurationStatistics per_interval;
     // One sample for each measured iteration in which it ran: the sum of its intervals there.

@@ -41,6 +41,7 @@ void ToProto(const OwnTime& time, OwnTimeStats* proto) {
 void ToProto(const StopwatchSnapshot::Measurement& measurement, Measurement* proto) {
   proto->set_name(AsUtf8(measurement.name));
   proto->set_collective(measurement.collective);
+  proto->set_sampled(measurement.sampled);
   *proto->mutable_per_interval() = measurement.per_interval.ToProto();
   *proto->mutable_per_iteration() = measurement.per_iteration.ToProto();
   if (measurement.device_per_interval.count() > 0) {

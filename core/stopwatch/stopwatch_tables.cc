@@ -15,6 +15,7 @@ void StopwatchMeasurement::Clear() {
   hooks.Clear();
   flight.store(nullptr, std::memory_order_release);
   collective = false;
+  sampled = false;
   Renew(per_iteration);
   series = IterationSeries();
   count = finished_count = 0;

@@ -68,6 +68,7 @@ struct StopwatchMeasurement {
 
   // Guarded by the core's mutex.
   bool collective = false;
+  bool sampled = false;
   IntervalAccumulator per_iteration;
   IterationSeries series;
   // Over all threads, now and at the last FinishIter().

@@ -39,6 +39,7 @@ StopwatchStats ForSummary(const StopwatchStats& stats) {
     Measurement& kept_measurement = *kept.add_measurements();
     kept_measurement.set_name(measurement.name());
     kept_measurement.set_collective(measurement.collective());
+    kept_measurement.set_sampled(measurement.sampled());
     kept_measurement.set_outermost(measurement.outermost());
     *kept_measurement.mutable_per_interval() = Compact(measurement.per_interval());
     *kept_measurement.mutable_per_iteration() = Compact(measurement.per_iteration());

@@ -124,6 +124,7 @@ void ClusterSummary::Row::Merge(const Row& other) {
   const bool is_first = over_ranks.count() == 0;
   collective |= other.collective;
   outermost |= other.outermost;
+  sampled |= other.sampled;
   ranks.Add(other.ranks);
   over_ranks.Merge(other.over_ranks);
   iterations.Merge(other.iterations);
@@ -188,13 +189,13 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
                                              const StopwatchStats* earlier, const CpuShare& cpu) {
   const StopwatchStats& stats = report.stats();
   const StopwatchStats& before = earlier != nullptr ? *earlier : StopwatchStats::default_instance();
-  std::unordered_map<std::string_view, double> seconds_before;
+  std::unordered_map<std::string_view, const Measurement*> by_name_before;
   for (const Measurement& measurement : before.measurements()) {
-    seconds_before[measurement.name()] = measurement.per_iteration().total();
+    by_name_before[measurement.name()] = &measurement;
   }
   const int64_t num_iters = stats.num_measured_iters() - before.num_measured_iters();
-  const auto make_row = [&](const std::string& name, double seconds, double seconds_earlier) {
-    return Row(name, stats, std::max(0.0, seconds - seconds_earlier) / static_cast<double>(num_iters),
+  const auto make_row = [&](const std::string& name, double seconds, int64_t num_iters) {
+    return Row(name, stats, std::max(0.0, seconds) / static_cast<double>(std::max<int64_t>(num_iters, 1)),
                iteration_.max.seconds());
   };
   std::unordered_set<std::string_view> names;
@@ -210,22 +211,29 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
       return absl::InvalidArgumentError(absl::StrCat(measurement.name(), ": reported twice"));
     }
     if (num_iters == 0) continue;
-    Row row =
-        make_row(measurement.name(), measurement.per_iteration().total(), seconds_before[measurement.name()]);
+    const auto found = by_name_before.find(measurement.name());
+    const Measurement& same_before =
+        found != by_name_before.end() ? *found->second : Measurement::default_instance();
+    // Where a sampled one was not measured, it ran all the same.
+    Row row = make_row(
+        measurement.name(), measurement.per_iteration().total() - same_before.per_iteration().total(),
+        measurement.sampled() ? per_iteration->count() - same_before.per_iteration().count() : num_iters);
     row.collective = measurement.collective();
+    row.sampled = measurement.sampled();
     row.outermost = measurement.outermost();
     if (earlier == nullptr) row.intervals = *std::move(intervals);
     // In a mean iteration, also where it runs in few.
-    const double share =
-        static_cast<double>(per_iteration->count()) / static_cast<double>(stats.num_measured_iters());
+    const double share = measurement.sampled() ? 1
+                                               : static_cast<double>(per_iteration->count()) /
+                                                     static_cast<double>(stats.num_measured_iters());
     if (const auto own = OwnTimeOf(measurement.own(), earlier != nullptr, share)) {
       row.times[report.like_work()] = RankTimes({stats.rank(), {*own, cpu}});
     }
     measurements_[row.name] = std::move(row);
   }
   if (num_iters > 0 && stats.has_observer_thread_seconds() && names.count(kObserverThreads) == 0) {
-    measurements_[kObserverThreads] =
-        make_row(kObserverThreads, stats.observer_thread_seconds(), before.observer_thread_seconds());
+    measurements_[kObserverThreads] = make_row(
+        kObserverThreads, stats.observer_thread_seconds() - before.observer_thread_seconds(), num_iters);
   }
   return absl::OkStatus();
 }
@@ -273,6 +281,7 @@ ClusterMeasurement ClusterSummary::Row::Outline() const {
   outline.set_name(name);
   outline.set_collective(collective);
   outline.set_outermost(outermost);
+  outline.set_sampled(sampled);
   *outline.mutable_min() = min;
   *outline.mutable_max() = max;
   return outline;

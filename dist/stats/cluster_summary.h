@@ -45,6 +45,7 @@ class ClusterSummary {
     bool collective = false;
     // On some rank not only inside of other measurements.
     bool outermost = false;
+    bool sampled = false;
     RankSet ranks;
     DurationStatistics over_ranks;
     DurationStatistics iterations;  // one sample a rank, too

@@ -19,6 +19,8 @@ namespace ott {
 namespace {
 
 constexpr int kMaxNotesShown = 10;
+// Of the iteration: sampled measurements of less, of which a model has hundreds, are left out.
+constexpr double kMinSampledShare = 0.05;
 
 // "rank 3 (node1)", of what is said of one rank.
 template <typename OfRank>
@@ -230,10 +232,19 @@ std::string FormatClusterTable(const ClusterStats& stats) {
   header.insert(header.end(), {"imbalance", "max on"});
   TextTable table(std::move(header), TextTable::LastColumn::kLeft);
   if (stats.iteration().num_ranks() > 0) AddRow(stats.iteration(), "", with_quantiles, table);
+  int num_left_out = 0;
   for (const ClusterMeasurement& measurement : stats.measurements()) {
-    AddRow(measurement, "  ", with_quantiles, table);
+    if (measurement.sampled() && measurement.share_of_iteration() < kMinSampledShare) {
+      ++num_left_out;
+    } else {
+      AddRow(measurement, "  ", with_quantiles, table);
+    }
   }
   absl::StrAppend(&text, table.ToString());
+  if (num_left_out > 0) {
+    absl::StrAppendFormat(&text, "and %d sampled measurements of less than %.0f%% each\n", num_left_out,
+                          kMinSampledShare * 100);
+  }
   if (AnyCollective(stats))
     absl::StrAppend(&text, "* collective: waiting for other ranks counts there, not as work\n");
   if (std::any_of(stats.measurements().begin(), stats.measurements().end(),

@@ -45,6 +45,17 @@ TEST(FormatClusterTable, AlignsColumnsAndChoosesUnitsByRow) {
       "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work\n");
 }
 
+TEST(FormatClusterTable, CountsSampledMeasurementsThatTakeLittle) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      measurements { name: "module h.0" sampled: true share_of_iteration: 0.2 }
+      measurements { name: "module h.1" sampled: true share_of_iteration: 0.01 }
+      measurements { name: "data" share_of_iteration: 0.01 })"));
+  EXPECT_THAT(table, HasSubstr("module h.0"));
+  EXPECT_THAT(table, HasSubstr("data"));
+  EXPECT_THAT(table, Not(HasSubstr("module h.1")));
+  EXPECT_THAT(table, HasSubstr("and 1 sampled measurements of less than 5% each\n"));
+}
+
 TEST(FormatClusterTable, NamesMissingRanksAndTheStraggler) {
   const std::string table = FormatClusterTable(Stats(R"(
       missing_ranks: 1 missing_ranks: 3

@@ -130,6 +130,24 @@ TEST(MergeStats, NamesTheStragglerThatItselfWaitsLeast) {
   EXPECT_NEAR(stats.straggler().slower_by(), 2.0 / 3, 0.02);
 }
 
+TEST(MergeStats, WhatIsMeasuredInSomeIterationsStandsForAll) {
+  for (const bool sampled : {true, false}) {
+    std::vector<StopwatchStats> reports = FourRanks(2, 0.018);
+    for (StopwatchStats& report : reports) {
+      Measurement& measurement = *report.add_measurements();
+      measurement.set_name("module h.2");
+      measurement.set_sampled(sampled);
+      const double seconds = report.rank() == 2 ? 0.012 : 0.004;
+      *measurement.mutable_per_iteration() = Repeated(seconds, kIterations / 10);
+      *measurement.mutable_own()->mutable_all() = Steady(seconds);
+    }
+    const ClusterStats stats = MergeStats(reports, 4);
+    EXPECT_EQ(stats.straggler().measurement(), sampled ? "module h.2" : "forward");
+    EXPECT_EQ(stats.measurements(3).sampled(), sampled);
+    EXPECT_NEAR(stats.measurements(3).max().seconds(), sampled ? 0.012 : 0.0012, 1e-12);
+  }
+}
+
 TEST(MergeStats, NamesNobodyWhereNobodyIsSlow) {
   EXPECT_FALSE(MergeStats(FourRanks(2, 0.0105), 4).has_straggler());
 }
