@@ -15,6 +15,7 @@ def _parse() -> argparse.Namespace:
         description="Runs a PyTorch training as it is, and says where its time goes, who is slow and what is wrong.",
     )
     parser.add_argument("--config", help="file of an ott.Config, as protobuf text: checks, dumps, op logs")
+    parser.add_argument("--activations", metavar="GLOB", help='of leaf modules, such as "h.*": dump what they return, too')
     parser.add_argument("-m", dest="is_module", action="store_true", help="PROGRAM is a module's name")
     parser.add_argument("program", metavar="PROGRAM", help="the training program")
     parser.add_argument("arguments", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="its arguments")
@@ -43,7 +44,7 @@ def main() -> None:
             raise
         sys.exit("python -m optim_test_tools: PyTorch is not installed here")
     name = options.program.rsplit(".", 1)[-1] if options.is_module else os.path.basename(options.program)
-    observation.install(config, os.path.splitext(name)[0])
+    observation.install(config, os.path.splitext(name)[0], options.activations)
     sys.argv = [options.program, *options.arguments]
     try:
         if options.is_module:

@@ -20,15 +20,28 @@ from ._observer import Observer
 _observer: Optional[Observer] = None
 
 
-def install(config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]] = None, name: str = "train") -> Observer:
+def install(
+    config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]] = None,
+    name: str = "train",
+    activations: Optional[str] = None,
+) -> Observer:
     """Observes whatever is trained in this process from now on; again: the same observer."""
     global _observer
     if _observer is None:
-        _observer = Observer(config, name)
+        _observer = Observer(config, name, activations)
         _observer.install()
         atexit.unregister(_finish_at_exit)
         atexit.register(_finish_at_exit)
     return _observer
+
+
+def renew(config: Any, name: str, activations: Optional[str]) -> None:
+    """install() in a process that another one started, by fork with that one's observer."""
+    global _observer
+    if _observer is not None:
+        _observer.take_hooks_back()
+        _observer = None
+    install(config, name, activations)
 
 
 def observe(
@@ -36,6 +49,7 @@ def observe(
     optimizer: Any = None,
     loader: Any = None,
     config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]] = None,
+    activations: Optional[str] = None,
 ) -> Observer:
     """Observes the training from its first forward pass to finish(), or to the end of the program.
 
@@ -45,9 +59,10 @@ def observe(
         loader: a DataLoader, or anything that is iterated over; the time before a forward pass counts as "data" anyway.
         config: as of TrainingRun; None: the file that OTT_CONFIG names, or times, collectives and, of replicas that are
             known to be such, checks every 100 iterations, into OTT_RUN_DIR or ott_runs/NAME.
+        activations: glob of the names of leaf modules, such as "h.*", of which what they return is checked and dumped, too.
     """
     name = os.path.splitext(os.path.basename(sys.argv[0] or "train"))[0] or "train"
-    observer = install(config, name)
+    observer = install(config, name, activations)
     for item in model if isinstance(model, (list, tuple)) else [model]:
         if item is not None:
             observer.models.add_model(item)

@@ -39,6 +39,17 @@ _OTHERS = {
     "scatter",
     "scatter_object_list",
 }
+# Those that the functional collectives of DTensor call as well.
+_FUNCTIONAL = {
+    "all_gather_single",
+    "all_gather_tensor",
+    "all_reduce",
+    "all_reduce_coalesced",
+    "all_to_all_single",
+    "broadcast",
+    "reduce_scatter_single",
+    "reduce_scatter_tensor",
+}
 # PyTorch tells isend and irecv by identity, so they stay; their waits are seen.
 _PEERS = {"send": "send", "recv": "receive"}
 
@@ -69,14 +80,26 @@ class Collectives:
                 patches.wrap(distributed, name, self._around(name), also=(c10d,))
         if hasattr(distributed, "Work"):
             patches.wrap(distributed.Work, "wait", self._around("wait"))
+        functional = sys.modules.get("torch.distributed._functional_collectives")
+        if functional is not None:
+            for name in sorted(_FUNCTIONAL):
+                for version in (name, f"{name}_autograd"):
+                    patches.wrap(functional, version, self._around(name, True))
+            patches.wrap(functional, "wait_tensor", self._around("wait"))
         ddp = sys.modules["torch.nn.parallel"].DistributedDataParallel
         patches.wrap(ddp, "register_comm_hook", self._register_comm_hook)
 
-    def _around(self, name: str) -> Any:
+    def _around(self, name: str, is_functional: bool = False) -> Any:
+        """is_functional: one of those whose results are waited for by themselves, where they are used."""
+
         def call(original: Any, *args: Any, **kwargs: Any) -> Any:
             if self._inside or not self._observer.measures_this_thread():
                 return original(*args, **kwargs)
-            measurement = self._prepare(name, args, kwargs)
+            try:
+                measurement = self._prepare(name, args, kwargs, is_functional)
+            except Exception as error:  # noqa: BLE001  whatever it is, the training goes on
+                self._observer.fail(error)
+                return original(*args, **kwargs)
             self._inside = True
             try:
                 with _ott.Scope(measurement):
@@ -84,17 +107,17 @@ class Collectives:
             finally:
                 self._inside = False
             operations = self._observer.operations
-            if operations.is_on and not kwargs.get("async_op") and name not in _PEERS:
+            if operations.is_on and not kwargs.get("async_op") and name not in _PEERS and not is_functional:
                 operations.add(name.strip("_"), "collective", "", [], list(_hooks.tensors_in(list(args[:2]))))
             return result
 
         return call
 
-    def _prepare(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> str:
+    def _prepare(self, name: str, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_functional: bool) -> str:
         """The measurement's name, of which the flight recorder knows group and size by now."""
-        group, ranks, waits = self._group_of(args, kwargs)
+        group, ranks, waits = self._group_of(args, kwargs, is_functional)
         measurement = "dist." + name.strip("_") + (f" of ranks {group}" if group else "")
-        asynchronous = bool(kwargs.get("async_op")) or name == "wait"
+        asynchronous = bool(kwargs.get("async_op")) or name == "wait" or is_functional
         if asynchronous and name != "wait":
             measurement += " (async)"
         size = -1
@@ -112,7 +135,9 @@ class Collectives:
             _ott.set_operation(measurement, _PEERS.get(name, "collective"), group, ranks, size, peer, synchronizes)
         return measurement
 
-    def _group_of(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Tuple[str, List[int], bool]:
+    def _group_of(
+        self, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_functional: bool
+    ) -> Tuple[str, List[int], bool]:
         """How the group is called, "" for all ranks; its ranks; whether its calls wait on the host."""
         distributed = sys.modules["torch.distributed"]
         group = kwargs.get("group", kwargs.get("process_group"))
@@ -121,6 +146,8 @@ class Collectives:
                 group = argument
         if not distributed.is_initialized():
             return "", [], False
+        if is_functional:
+            group = _group_of_mesh(args, kwargs)
         key = id(group) if group is not None else 0
         if key not in self._labels:
             ranks = group_ranks(group)
@@ -178,6 +205,8 @@ class Collectives:
     def _begin_reduction(self, bucket: Any) -> None:
         if not self._observer.is_on():
             return
+        if self._observer.takes_local_gradients and self._observer.dumper.active:
+            self._observer.add_local_gradients(bucket.parameters(), bucket.gradients())
         if bucket.is_last():
             self.num_reductions += 1
             if not self._gradients_wait:
@@ -190,6 +219,17 @@ class Collectives:
         if reduced:
             self._observer.stopwatch.end(GRADIENTS)
         return reduced
+
+
+def _group_of_mesh(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:
+    """The process group of a functional collective, which takes a mesh, (mesh, dimension), or a process group."""
+    for given in (kwargs.get("group"), *args):
+        mesh, dimension = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+        if hasattr(mesh, "get_group"):
+            return mesh.get_group(dimension)
+        if isinstance(given, sys.modules["torch.distributed"].ProcessGroup):
+            return given
+    return None
 
 
 def _first_tensor(future: Any) -> torch.Tensor:

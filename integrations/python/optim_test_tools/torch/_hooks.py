@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import os
 import sys
 import weakref
 from typing import Any, Callable, Iterator, List, Optional, Tuple
 
 import torch
+
+_OWN_FOLDERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 # While torch.compile traces, what is observed must leave nothing in the graph.
 if hasattr(torch, "compiler") and hasattr(torch.compiler, "is_compiling"):
@@ -71,6 +75,30 @@ def keyword_arguments(depth: int) -> dict:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def caller() -> Tuple[str, int]:
+    """The innermost line that is neither PyTorch's nor this package's."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):
+        frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.startswith("<"):
+        return "", 0
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def place_of_caller() -> str:
+    """caller() as "train.py:288"; "" where there is none."""
+    file, line = caller()
+    return f"{os.path.basename(file)}:{line}" if file else ""
+
+
+def place_of(function: Any) -> str:
+    """Where a function is written, as "train.py:288"; "" for what is PyTorch's own or has no source."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or code.co_filename.startswith((*_OWN_FOLDERS, "<")):
+        return ""
+    return f"{os.path.basename(code.co_filename)}:{code.co_firstlineno}"
 
 
 def unwrap(module: torch.nn.Module) -> torch.nn.Module:

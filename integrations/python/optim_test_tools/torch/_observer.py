@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import fnmatch
 import functools
 import hashlib
 import itertools
@@ -20,7 +22,7 @@ from .._dumper import TensorDumper
 from .._errors import AbortedError, Error
 from .._run import TrainingRun, ranks
 from .._stopwatch import Stopwatch
-from . import _hooks
+from . import _hooks, _modules
 from ._collectives import Collectives, group_ranks
 from ._operations import Operations
 from ._stacks import write as write_stacks
@@ -62,11 +64,18 @@ class Observer:
 
     An iteration ends with the step of an optimizer: of several, of the one that steps last in the first iteration. Its
     parts are measurements: "data" before the first forward pass and in loaders, "forward", "backward", "clipping",
-    "optimizer", "evaluation" (forward passes without gradients, and the loaders that feed them), "checkpoint".
+    "optimizer", "evaluation" (forward passes without gradients, and the loaders that feed them), "checkpoint". Inside of them
+    measurements tell the place: "module h.2.mlp, train.py:288", "data of Dataset, train.py:40", "before train.py:120".
     """
 
-    def __init__(self, config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]], name: str):
+    def __init__(
+        self,
+        config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]],
+        name: str,
+        activations: Optional[str] = None,
+    ):
         self._config = config
+        self._activations = activations
         self._name = name
         self._process = os.getpid()
         self._thread: Optional[int] = None
@@ -82,6 +91,11 @@ class Observer:
         # The part that is open, and whether it is one that fills a gap, to be ended by the next one.
         self._part: Optional[Any] = None
         self._part_is_gap = False
+        # Inside of it: what tells the place.
+        self._place: Optional[Any] = None
+        self._forward_line = ""
+        self._dataset_places: Dict[type, str] = {}
+        self._modules = _modules.Modules(self.models)
         self._module_hook: Optional[Any] = None
         self._forward_end: Optional[Any] = None
         self._before_forward = True
@@ -94,8 +108,10 @@ class Observer:
         self._in_step = 0
         self._micro_step = 0
         self._num_steps = 0
+        self.takes_local_gradients = False
         self._unused_checkpoint: Optional[str] = None
         self._norms: List[torch.Tensor] = []
+        self._num_activations: Dict[str, int] = collections.defaultdict(int)
         # Of all iterations, as those that are checked may happen to have the same.
         self._learning_rates = hashlib.blake2b(digest_size=16)
 
@@ -112,7 +128,7 @@ class Observer:
         if text in self._said or os.getpid() != self._process:
             return
         self._said.append(text)
-        if os.environ.get("RANK", "0") == "0":
+        if _rank() == 0:
             print(f"ott: {text}", file=sys.stderr, flush=True)
 
     def fail(self, error: Exception) -> None:
@@ -151,7 +167,33 @@ class Observer:
             scaler = getattr(owner, "GradScaler", None)
             if scaler is not None and "step" in vars(scaler):
                 patches.wrap(scaler, "step", self._scaler_step)
-        self.collectives.install(patches)
+        distributed = sys.modules.get("torch.distributed")
+        if distributed is not None and distributed.is_available():
+            patches.wrap(distributed, "init_process_group", self._init_processes)
+        self._install_distributed()
+        patches.wrap(sys.modules["torch.multiprocessing.spawn"], "start_processes", self._start_processes, also=(torch.multiprocessing,))
+
+    def _install_distributed(self) -> None:
+        """What a program may have imported by the time at which its ranks found together."""
+        self.collectives.install(self._patches)
+        # A stage waits for the one before: all would wait where the first forward pass began the run.
+        schedules = sys.modules.get("torch.distributed.pipelining.schedules")
+        if schedules is not None:
+            for name in ("PipelineScheduleSingle", "PipelineScheduleMulti", "_PipelineScheduleRuntime"):
+                if hasattr(schedules, name) and "step" in vars(getattr(schedules, name)):
+                    self._patches.wrap(getattr(schedules, name), "step", self._step_pipeline)
+
+    def _init_processes(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        self._install_distributed()
+        return result
+
+    def _step_pipeline(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        self.start(None)
+        return original(*args, **kwargs)
+
+    def _start_processes(self, original: Any, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        return original(SpawnedRank(fn, self._config, self._name, self._activations), *args, **kwargs)
 
     def _watch_modules(self) -> None:
         if self._module_hook is None:
@@ -188,6 +230,8 @@ class Observer:
         except Exception as error:  # noqa: BLE001  the training goes on
             self.fail(error)
             return
+        # A copy of each gradient, which checks do not need.
+        self.takes_local_gradients = "dump" in config or "local_grads" in json.dumps(config.get("cross_check", {}))
         if root is not None:
             self.models.add_model(root)
         self._offer_parameters()
@@ -217,6 +261,7 @@ class Observer:
         config["run_dir"] = config.get("run_dir") or os.environ.get("OTT_RUN_DIR") or f"ott_runs/{self._name}"
         stopwatch = dict(config.get("stopwatch", {"num_warmup_iters": _WARMUP_ITERATIONS}))
         stopwatch["collective_measurements"] = [*stopwatch.get("collective_measurements", []), "dist.*"]
+        stopwatch["sampled_measurements"] = [*stopwatch.get("sampled_measurements", []), _modules.SAMPLED]
         config["stopwatch"] = stopwatch
         config.setdefault("hang", {"after_seconds": _HANG_SECONDS})
         if "cross_check" not in config and world_size > 1 and root is not None:
@@ -254,9 +299,12 @@ class Observer:
         self._run.finish()
         self.say(f"`ott report {self._run.run_dir}` tells more")
 
+    def take_hooks_back(self) -> None:
+        self._patches.remove()
+
     def close(self) -> None:
         """Takes everything back; the run directory stays."""
-        self._patches.remove()
+        self.take_hooks_back()
         if self._run is not None and os.getpid() == self._process:
             self.operations.end()
             self._end_part()
@@ -277,7 +325,15 @@ class Observer:
         self.operations.phase = name
         return True
 
+    def _begin_place(self, measurement: str) -> None:
+        self._place = _ott.Scope(measurement)
+        self._place.__enter__()
+
     def _end_part(self) -> None:
+        self._modules.end()
+        place, self._place = self._place, None
+        if place is not None:
+            place.__exit__(None, None, None)
         part, self._part, self._part_is_gap = self._part, None, False
         self.operations.phase = ""
         if part is not None:
@@ -287,6 +343,8 @@ class Observer:
         """Counts what comes before a forward pass as data, whatever it is."""
         if self._before_forward and self._begin("data"):
             self._part_is_gap = True
+            if self._forward_line:
+                self._begin_place(f"before {self._forward_line}")
 
     def _end(self) -> None:
         self._end_part()
@@ -321,8 +379,27 @@ class Observer:
             self._end_pending_iteration()
             self._before_forward = True
         self._loaded_last = loaded
-        self._batch = self._measure("evaluation" if evaluates else "data", original, iterator)
+        began = self._begin("evaluation" if evaluates else "data")
+        try:
+            if began and not evaluates:
+                self._begin_place(self._place_of_data(getattr(iterator, "_dataset", None)))
+            self._batch = original(iterator)
+        finally:
+            if began:
+                self._end()
         return self._batch
+
+    def _place_of_data(self, dataset: Any) -> str:
+        """The measurement of a loader: its dataset, and where that is written, or else the line that waits for it."""
+        # Inside of PyTorch's own, such as Subset.
+        while type(dataset).__module__.startswith("torch.") and hasattr(dataset, "dataset"):
+            dataset = dataset.dataset
+        kind = type(dataset)
+        if kind not in self._dataset_places:
+            read = (getattr(kind, name, None) for name in ("__getitems__", "__getitem__", "__iter__"))
+            place = next(filter(None, map(_hooks.place_of, filter(None, read))), "") or _hooks.place_of_caller()
+            self._dataset_places[kind] = f"data of {kind.__name__}, {place}".rstrip(", ")
+        return self._dataset_places[kind]
 
     # Modules: the outermost one's forward pass. Within it no module is watched.
 
@@ -345,7 +422,9 @@ class Observer:
         if trains:
             self._before_forward = False
             self._loaded_last = None
+            self._forward_line = self._forward_line or _hooks.place_of_caller()
             self._begin_training_forward(module, args, kwargs)
+            self._look_into_modules()
         elif self._loaded_last is not None:
             self._evaluation_loaders.add(self._loaded_last)
         self._unwatch_modules()
@@ -377,6 +456,24 @@ class Observer:
                 self._add("state.training", training)
                 self._add("state.requires_grad", requires_grad)
                 self._add("rng", rng_digests())
+
+    def _look_into_modules(self) -> None:
+        assert self._run is not None
+        iteration = self._run.iteration
+        measures = iteration >= _WARMUP_ITERATIONS and _modules.is_selected(iteration)
+        takes = self._activations is not None and self.dumper.active
+        if not measures and not takes:
+            return
+        seen = self._modules.begin(self.measures_this_thread, measures, self._take_activation if takes else None)
+        if takes and not seen:
+            self.say("activations are not dumped: torch.compile() shows no modules")
+
+    def _take_activation(self, name: str, output: Any) -> None:
+        if fnmatch.fnmatchcase(name, self._activations or ""):
+            count = self._num_activations[name]
+            self._num_activations[name] += 1
+            tensors = list(_hooks.tensors_in(output))
+            self._add(f"activations.{name}.{count}", tensors[0] if len(tensors) == 1 else dict(enumerate(tensors)))
 
     # Backward passes.
 
@@ -501,6 +598,7 @@ class Observer:
             self._add_state()
         self._stepped = []
         self._norms = []
+        self._num_activations.clear()
         self._micro_step = 0
         self._batch = None
         assert self._run is not None
@@ -545,6 +643,11 @@ class Observer:
         self._add("buffers", self.models.buffers())
         self._add("optimizer", self.models.optimizer_state())
 
+    @_guarded
+    def add_local_gradients(self, parameters: Any, gradients: Any) -> None:
+        """As this rank has computed them, before they are reduced."""
+        self._add("local_grads", {self.models.name_of(p): g for p, g in zip(parameters, gradients)})
+
     def _offer_parameters(self) -> None:
         for name, parameter in self.models.parameters().items():
             held = _hooks.local(parameter).detach()
@@ -585,6 +688,29 @@ def _is_sharded_over_all(model: torch.nn.Module, world_size: int) -> bool:
     """Whether the parameters are FSDP2's, on a mesh of one dimension that has all ranks."""
     meshes = [p.device_mesh for p in model.parameters() if _hooks.is_sharded(p)]
     return bool(meshes) and all(mesh.ndim == 1 and mesh.size() == world_size for mesh in meshes)
+
+
+class SpawnedRank:
+    """What torch.multiprocessing starts instead of a function: the function, observed."""
+
+    def __init__(self, fn: Any, *observer: Any):
+        self._fn = fn
+        self._observer = observer
+
+    def __call__(self, *args: Any) -> Any:
+        from . import finish, renew
+
+        renew(*self._observer)
+        result = self._fn(*args)
+        finish()
+        return result
+
+
+def _rank() -> int:
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return int(distributed.get_rank())
+    return int(os.environ.get("RANK", "0"))
 
 
 def _address() -> str:

@@ -4,8 +4,6 @@ module and the line of the program that called it, for `ott origin`."""
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
 from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import torch
@@ -18,7 +16,6 @@ from . import _hooks
 _LEFT_OUT = ("aten::empty", "aten::new_empty", "aten::_local_scalar_dense", "aten::is_pinned")
 # What writes their first argument and does not read it.
 _WRITERS = {"bernoulli_", "copy_", "exponential_", "fill_", "normal_", "random_", "uniform_", "zero_"}
-_OWN_FOLDERS = (os.path.dirname(torch.__file__), os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
 class Operations:
@@ -88,7 +85,7 @@ class Operations:
         if not self.is_on:
             return
         with self.paused():
-            file, line = caller()
+            file, line = _hooks.caller()
             operation = _ott.Operation(name, role, module, self.phase, file, line, [_plain(t) for t in inputs])
             operation.set_outputs([_plain(t) for t in outputs])
             operation.close()
@@ -99,7 +96,7 @@ class Operations:
         if self._mode is None:
             return
         self._mode.logs = False
-        file, line = caller()
+        file, line = _hooks.caller()
         for parameter_name, parameter in parameters.items():
             held = [parameter, *(t for t in state.get(parameter_name, {}).values() if t.numel() > 1)]
             inputs = held if parameter.grad is None else [parameter.grad, *held]
@@ -146,9 +143,9 @@ class _Mode(TorchDispatchMode):
             node = torch._C._current_autograd_node()
             if node is not None:
                 number = node._sequence_nr() if hasattr(node, "_sequence_nr") else -1
-                return self._places.get(number, ("", *caller()))
+                return self._places.get(number, ("", *_hooks.caller()))
         modules = self._operations.modules
-        place = (modules[-1] if modules else "", *caller())
+        place = (modules[-1] if modules else "", *_hooks.caller())
         if hasattr(torch.autograd, "_get_sequence_nr"):
             self._places[torch.autograd._get_sequence_nr() - 1] = place
         return place
@@ -165,13 +162,3 @@ def _is_logged(func: Any) -> bool:
 def _plain(tensor: Any) -> Any:
     held = _hooks.local(tensor).detach()
     return held if held.layout == torch.strided else held.to_dense()
-
-
-def caller() -> Tuple[str, int]:
-    """The innermost line that is neither PyTorch's nor this package's."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN_FOLDERS):
-        frame = frame.f_back
-    if frame is None or frame.f_code.co_filename.startswith("<"):
-        return "", 0
-    return frame.f_code.co_filename, frame.f_lineno

@@ -86,6 +86,9 @@ class Models:
             prefix + name: parameter for prefix, model in self._models for name, parameter in model.named_parameters()
         }
 
+    def name_of(self, parameter: torch.Tensor) -> str:
+        return self._names.get(id(parameter), "unknown")
+
     def buffers(self) -> Dict[str, torch.Tensor]:
         return {prefix + name: buffer for prefix, model in self._models for name, buffer in model.named_buffers()}
 
