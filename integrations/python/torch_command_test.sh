@@ -20,5 +20,12 @@ grep -q 'forward' observed.log && [[ -s ott_runs/torch_program_for_test/cluster_
 [[ $(grep -c '2 of 2 ranks, ' observed2.log) == 1 && -s run2/rank_00001/flight ]] || die "not one report of two ranks"
 grep -q 'cross-check of replicas: 1 check, all equal bit for bit' observed2.log || die "replicas were not checked"
 
+python3 -P "$program" spawn > spawned.log 2>&1 || die "the program failed by torch.multiprocessing"
+OTT_RUN_DIR=run3 python3 -P -m optim_test_tools "$program" spawn > spawned_observed.log 2>&1 ||
+  die "the program failed by torch.multiprocessing under observation"
+[[ $(learned spawned.log | wc -l) == 2 && $(learned spawned.log) == "$(learned spawned_observed.log)" ]] ||
+  die "observation changed what two spawned ranks learn"
+grep -q '2 of 2 ranks, ' spawned_observed.log && [[ -s run3/rank_00001/flight ]] || die "not one report of two spawned ranks"
+
 ! python3 -P -m optim_test_tools "$program" fail > failed.log 2>&1 || die "a failure was lost"
 grep -q "KeyError: 'as planned'" failed.log || die "the program's exception was lost"

@@ -2,26 +2,32 @@
 
     torch_faults.py [--runs 10] [--ranks 2 4] [--kinds ddp fsdp2] [--only FAULT...] [--healthy 100] [--ott PATH]
 
-Each run is this program itself under `python -m optim_test_tools`, on ranks of this machine, with no configuration, but for the
-wrong mask, which needs op logs, and faults that hang, which are asked about after 3 s instead of 120 s. Prints a line for each fault: of how many runs it was seen, and of how many its cause was named.
+Each run is this program itself under `python -m optim_test_tools`, on ranks of this machine, with no configuration, but for what is
+compared with a reference (the wrong mask, and under FSDP2, which has no replicas, the flipped bit), which needs op logs, and faults
+that hang, which are asked about after 3 s instead of 120 s. Ranks are forked from one process that has imported PyTorch, which is
+most of the time otherwise. Prints a line for each fault: of how many runs it was seen, and of how many its cause was named.
 """
 
 import argparse
+import atexit
 import datetime
 import itertools
 import os
 import re
+import runpy
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 # What is to be found in the output: by which the fault is seen, and by which its cause is named, on rank RANK.
 FAULTS = {
-    "loader": (r"rank RANK .*(works|takes)|wait for rank RANK", r'most of it in "data"|data: rank RANK'),
-    "forward": (r"rank RANK .*(works|takes)|wait for rank RANK", r'most of it in "forward"|forward: rank RANK'),
+    "loader": (r"rank RANK .*(works|takes)|wait for rank RANK", r'(most of it in "|^)data of Loader, torch_faults.py:\d+("|: rank RANK)'),
+    "forward": (r"rank RANK .*(works|takes)|wait for rank RANK", r'(most of it in "|^)module attention, torch_faults.py:\d+("|: rank RANK)'),
     "no_sync": (r"the job stands|DIFFER", r"rank RANK .*it left out one"),
     "seed": (r"THE SAME", r'THE SAME in tensor "data.batch'),
     "bit": (r"DIFFER", r'DIFFER in tensor "parameters\.[^"]*".*rank RANK'),
@@ -32,12 +38,12 @@ FAULTS = {
     "clipping": (r"DIFFER", r'DIFFER in tensor "state.gradient_norm_at_clipping'),
     "resumed": (r"optimizer's state in", r"no optimizer loaded before the first step"),
 }
-# No replicas are in a sharded model, whose ranks fail together where one leaves out a collective.
-NOT_OF_FSDP2 = {"bit", "no_sync", "clipping"}
+# What FSDP2 has no replicas of is compared with a reference.
+ORIGIN_OF_BIT = (r"origin: iteration 31", r"origin: iteration 31.*rank RANK.*head.weight")
 FINDINGS = re.compile(
-    r"DIFFER|THE SAME|NOT COMPARED|slowest rank: rank|all wait for|never came|attention: rank|\): rank \d+ .*takes|no longer observed"
+    r"DIFFER|THE SAME|NOT COMPARED|slowest rank: rank|all wait for|never came|attention: rank|\): rank \d+ .*takes|no longer observed", re.M
 )
-HEALTHY = ("", "evaluation", "checkpoint", "accumulation", "same_start")
+HEALTHY = ("", "evaluation", "checkpoint", "accumulation", "clip", "uneven")
 
 
 def never_comes():
@@ -56,6 +62,7 @@ def train(fault, kind, culprit, iterations, variant):
             self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
 
         def forward(self, x):
+            time.sleep(0.006 if fault == "forward" and rank == culprit else 0.005)
             q, k, v = self.qkv(x).chunk(3, -1)
             mask = torch.ones(x.shape[1], x.shape[1]).tril(1 if fault == "mask" else 0)
             scores = (q @ k.transpose(-1, -2) / 4).masked_fill(mask == 0, -1e4)
@@ -67,7 +74,6 @@ def train(fault, kind, culprit, iterations, variant):
             self.first, self.attention, self.dropout, self.head = nn.Linear(8, 16), Attention(), nn.Dropout(0.1), nn.Linear(16, 4)
 
         def forward(self, x):
-            time.sleep(0.006 if fault == "forward" and rank == culprit else 0.005)
             x = self.first(x)
             return self.head(self.dropout(x + self.attention(x)).mean(1))
 
@@ -105,15 +111,28 @@ def train(fault, kind, culprit, iterations, variant):
             wrapped.eval()
         for _ in range(2 if variant == "accumulation" else 1):
             x, y = next(loader)
+            if variant == "uneven":
+                rows = 1 + (3 * i + rank) % 4
+                x, y = x[:rows], y[:rows]
             once = fault == "no_sync" and is_culprit and i == 7
             if kind == "ddp" and (once or fault == "clipping"):
                 with wrapped.no_sync():
                     nn.functional.cross_entropy(wrapped(x), y).backward()
-            else:
-                nn.functional.cross_entropy(wrapped(x), y).backward()
-        if fault == "clipping" or variant == "clip":
+                continue
+            if once:
+                wrapped.set_requires_gradient_sync(False)
+            nn.functional.cross_entropy(wrapped(x), y).backward()
+            if once:
+                wrapped.set_requires_gradient_sync(True)
+        if fault == "clipping" and kind == "fsdp2":
+            # Each rank's part by its own norm.
+            parts = [p.to_local().detach().requires_grad_() for p in wrapped.parameters()]
+            for part, p in zip(parts, wrapped.parameters()):
+                part.grad = p.grad.to_local()
+            nn.utils.clip_grad_norm_(parts, 0.1)
+        elif fault == "clipping" or variant == "clip":
             nn.utils.clip_grad_norm_(wrapped.parameters(), 0.1)
-        if fault == "clipping":
+        if fault == "clipping" and kind == "ddp":
             for p in wrapped.parameters():
                 dist.all_reduce(p.grad)
                 p.grad /= dist.get_world_size()
@@ -123,8 +142,9 @@ def train(fault, kind, culprit, iterations, variant):
         if fault == "learning_rate" and is_culprit and i == 5:
             schedule.step()
         if fault == "bit" and is_culprit and i == 30:
-            bits = model.head.weight.data.view(torch.int32)
-            bits[1, 2] ^= 1 << 20
+            held = model.head.weight.data
+            held = held.to_local() if hasattr(held, "to_local") else held
+            held.view(torch.int32)[-1, 2] ^= 1 << 20
         if variant == "evaluation" and i % 20 == 0:
             wrapped.eval()
             with torch.no_grad():
@@ -139,34 +159,62 @@ def start(ranks, directory, arguments, config=None, seconds=90):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    processes, files = [], []
-    for rank in range(ranks):
-        environment = {
-            **os.environ,
-            **{"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1"},
-            **{"MASTER_PORT": str(port), "OTT_RUN_DIR": os.path.join(directory, "run"), "FAULTS_DIR": directory, "OMP_NUM_THREADS": "1"},
-        }
-        files.append(open(os.path.join(directory, f"output{rank}"), "w+", encoding="utf-8", errors="replace"))
-        command = [sys.executable, "-P", "-m", "optim_test_tools", *(["--config", config] if config else [])]
-        command += [os.path.abspath(__file__), "--train", *arguments]
-        processes.append(subprocess.Popen(command, env=environment, stdout=files[-1], stderr=subprocess.STDOUT))
+    job = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "FAULTS_DIR": directory}
+    job["OTT_RUN_DIR"] = os.path.join(directory, "run")
+    command = [*(["--config", config] if config else []), os.path.abspath(__file__), "--train", *arguments]
+    outputs = [os.path.join(directory, f"output{rank}") for rank in range(ranks)]
+    running, failed = set(), False
+    for rank, output in enumerate(outputs):
+        running.add(fork({**job, "RANK": str(rank), "LOCAL_RANK": str(rank)}, output, command))
     end = time.monotonic() + seconds
-    while any(process.poll() is None for process in processes) and time.monotonic() < end:
-        time.sleep(0.2)
-        if any(process.poll() not in (None, 0) for process in processes):
+    while running and time.monotonic() < end:
+        time.sleep(0.05)
+        for process in list(running):
+            ended, status = os.waitpid(process, os.WNOHANG)
+            if ended:
+                running.remove(process)
+                failed = failed or status != 0
+        if failed:
             end = min(end, time.monotonic() + 3)
+            failed = False
         if os.path.exists(os.path.join(directory, "run", "hang.json")):
             end = min(end, time.monotonic() + 2)
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+    for process in running:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
     texts = []
-    for file in files:
-        file.seek(0)
-        texts.append(file.read())
-        file.close()
+    for output in outputs:
+        with open(output, encoding="utf-8", errors="replace") as file:
+            texts.append(file.read())
     return "\n".join(texts)
+
+
+def fork(environment, output, arguments):
+    """A rank, as `python -m optim_test_tools ARGUMENTS` begins and ends, but for the import of PyTorch."""
+    sys.stdout.flush()
+    process = os.fork()
+    if process:
+        return process
+    status = 1
+    try:
+        file = os.open(output, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o666)
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        os.environ.update(environment)
+        sys.argv = ["optim_test_tools", *arguments]
+        runpy.run_module("optim_test_tools", run_name="__main__", alter_sys=True)
+        status = 0
+    except BaseException as error:  # noqa: BLE001  as the interpreter would
+        sys.last_value = error
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def is_compared(fault, kind):
+    return fault == "mask" or (fault == "bit" and kind == "fsdp2")
 
 
 def observe(fault, kind, ranks, culprit, variant, options):
@@ -174,12 +222,13 @@ def observe(fault, kind, ranks, culprit, variant, options):
     try:
         arguments = [fault or "none", kind, str(culprit), str(options.iterations), variant or "none"]
         config = os.path.join(directory, "config.textproto")
-        if fault == "mask":
+        if is_compared(fault, kind):
+            iteration = 31 if fault == "bit" else 0
             with open(config, "w", encoding="utf-8") as file:
-                file.write("op_log { iterations { first: true } }")
-            arguments[3] = "2"
+                file.write(f"op_log {{ iterations {{ list: {iteration} }} }}")
+            arguments[3] = str(iteration + 2)
             runs = []
-            for name in ("none", "mask"):
+            for name in ("none", fault):
                 os.makedirs(os.path.join(directory, name))
                 start(ranks, os.path.join(directory, name), [name, *arguments[1:]], config)
                 runs.append(os.path.join(directory, name, "run"))
@@ -213,9 +262,11 @@ def main():
     parser.add_argument("--show", action="store_true", help="print what each run printed")
     options = parser.parse_args()
     print(f"{'fault':16}{'kind':8}{'ranks':>6}{'runs':>6}{'seen':>6}{'cause':>6}", flush=True)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch.distributed.fsdp  # noqa: F401  for all ranks
+
     for fault, kind, ranks in itertools.product(options.only, options.kinds, options.ranks):
-        if kind == "fsdp2" and fault in NOT_OF_FSDP2:
-            continue
+        patterns = ORIGIN_OF_BIT if fault == "bit" and kind == "fsdp2" else FAULTS[fault]
         seen = named = 0
         for run in range(options.runs):
             culprit = 1 + run % (ranks - 1)
@@ -224,8 +275,8 @@ def main():
                 print(text)
             # Of two ranks that differ, neither is to blame for it by itself.
             blamed = str(culprit) if ranks > 2 or fault in ("loader", "forward", "never_comes") else r"\d+"
-            seen += re.search(FAULTS[fault][0].replace("RANK", blamed), text) is not None
-            named += re.search(FAULTS[fault][1].replace("RANK", blamed), text) is not None
+            seen += re.search(patterns[0].replace("RANK", blamed), text, re.M) is not None
+            named += re.search(patterns[1].replace("RANK", blamed), text, re.M) is not None
         print(f"{fault:16}{kind:8}{ranks:6}{options.runs:6}{seen:6}{named:6}", flush=True)
     findings = 0
     for run in range(options.healthy):

@@ -85,7 +85,7 @@ class Observed:
         return int(stats["num_measured_iters"]), {m["name"]: int(m["per_interval"]["count"]) for m in stats["measurements"]}
 
 
-class TorchTest(unittest.TestCase):
+class ObservedTestCase(unittest.TestCase):
     def check(self, name, train, iterations, config=None, **counts):
         """Trains as it is and observed; iterations and measurements must be as often as said."""
         alone = train()
@@ -100,6 +100,8 @@ class TorchTest(unittest.TestCase):
         self.assertTrue(os.path.getsize(os.path.join(observed.dir, f"rank_{RANK:05d}", "flight")) > 0)
         return observed
 
+
+class TorchTest(ObservedTestCase):
     def test_parts_of_an_iteration_are_named(self):
         def train():
             model, optimizer = make()
@@ -401,9 +403,132 @@ class TorchTest(unittest.TestCase):
         self.assertTrue(any("reduce_scatter" in name for name in names), names)
 
 
-if __name__ == "__main__":
+    def test_modules_and_datasets_are_named_with_their_lines(self):
+        def train():
+            model, optimizer = make(False)
+            for batch in batches(5):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        observed = self.check("modules", train, 5)
+        _, names = observed.measurements()
+        # From the fourth iteration on; recomputed passes do not count.
+        names = {name: count for name, count in names.items() if count > 0}
+        modules = {name: count for name, count in names.items() if name.startswith("module ")}
+        self.assertEqual(sorted(name.split()[1] for name in modules), ["head,", "inner,", "inner.0,", "inner.1,", "inner.2,"])
+        self.assertEqual(set(modules.values()), {2})
+        for name in [*modules, *(name for name in names if name.startswith(("data of TensorDataset", "before ")))]:
+            self.assertRegex(name, r"torch_test.py:\d+$")
+        self.assertEqual(len([name for name in names if name.startswith(("data of", "before"))]), 2, names)
+
+    def test_a_communication_hook_of_ones_own_stays(self):
+        seen = []
+
+        def hook(state, bucket):
+            seen.append(bucket.index())
+            return state.allreduce([bucket.buffer().mul_(0.25)]).get_future().then(lambda future: future.value()[0])
+
+        def train():
+            model, optimizer = make()
+            model.register_comm_hook(model.process_group, hook)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check("own_hook", train, 3, dist__gradients=3)
+        self.assertEqual(len(seen), 6)
+
+    def test_activations_and_gradients_before_their_reduction_are_dumped(self):
+        def train():
+            model, optimizer = make()
+            for batch in batches(2):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        alone = train()
+        observed = Observed("activations", {"dump": {"iterations": {"list": [1]}}})
+        ott.torch.observe(config=observed.config, activations="inner.*")
+        self.assertEqual(alone, train())
+        ott.torch.finish()
+        tensors = ott.load_dump(os.path.join(observed.dir, f"rank_{RANK:05d}", "dumps", "1"), "torch").tensors
+        self.assertEqual(sorted(tensors["activations"]["inner"]), ["0", "1", "2"])
+        rectified = tensors["activations"]["inner"]["0"]["0"].relu()
+        self.assertTrue(torch.equal(tensors["activations"]["inner"]["1"]["0"], rectified))
+        for name, reduced in tensors["grads"].items():
+            mean = tensors["local_grads"][name] / WORLD
+            dist.all_reduce(mean)
+            self.assertTrue(torch.equal(mean, reduced), name)
+
+    def test_a_forked_process_is_no_rank(self):
+        def train():
+            model, optimizer = make()
+            for batch in batches(2):
+                child = os.fork()
+                if child == 0:
+                    optimizer.step()
+                    model.module(batch[0]).sum().backward()
+                    os._exit(0)
+                self.assertEqual(os.waitpid(child, 0)[1], 0)
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        self.check("fork", train, 2, forward=2, optimizer=2)
+
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no DTensor")
+    def test_functional_collectives_of_tensor_parallelism_are_seen(self):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+        def train():
+            torch.manual_seed(11)
+            model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+            mesh = init_device_mesh("cpu", (WORLD,))
+            parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for batch in batches(3):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            return digest(model)
+
+        observed = self.check("tensor_parallel", train, 3, forward=3, backward=3)
+        _, names = observed.measurements()
+        self.assertTrue(any(name.startswith("dist.all_reduce") for name in names), names)
+
+    @unittest.skipUnless(IS_2, "PyTorch 1.13 has no torch.distributed.pipelining")
+    def test_stages_of_a_pipeline_find_together(self):
+        from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+        def train():
+            torch.manual_seed(12)
+            stages = [nn.Linear(16, 16), nn.Linear(16, 4)]
+            stage = PipelineStage(stages[RANK], RANK, WORLD, torch.device("cpu"))
+            schedule = ScheduleGPipe(stage, n_microbatches=2, loss_fn=nn.functional.cross_entropy)
+            optimizer = torch.optim.SGD(stages[RANK].parameters(), lr=0.1)
+            for x, y in batches(3):
+                optimizer.zero_grad()
+                schedule.step(*([x] if RANK == 0 else []), **({"target": y} if RANK > 0 else {}))
+                optimizer.step()
+            return digest(stages[RANK])
+
+        self.check("pipeline", train, 3, backward=6, optimizer=3)
+
+
+def main():
     if RANK == 0:
         shutil.rmtree(DIRECTORY, ignore_errors=True)
         os.makedirs(DIRECTORY)
     dist.barrier()
     unittest.main(verbosity=2 if RANK == 0 else 0, failfast=os.environ.get("FF") is not None)
+
+
+if __name__ == "__main__":
+    main()
