@@ -38,6 +38,7 @@ class OwnTimeTest : public ::testing::Test {
     Stopwatch::Options options;
     options.num_warmup_iters = 1;
     options.collective_measurements = {"allreduce", "inner_allreduce"};
+    options.sampled_measurements = {"module *"};
     options.watch_cpu = true;
     options.arrivals_limit = 1000;
     EXPECT_TRUE(stopwatch_.Enable(options).ok());
@@ -76,6 +77,20 @@ class OwnTimeTest : public ::testing::Test {
 
   Stopwatch stopwatch_;
 };
+
+TEST_F(OwnTimeTest, SampledMeasurementsAreWatchedInsideOfOthersToo) {
+  const StopwatchStats stats = Train([&] {
+    const Stopwatch::Scope forward(stopwatch_, "forward");
+    const Stopwatch::Scope module(stopwatch_, "module h.2");
+    const Stopwatch::Scope function(stopwatch_, "function");
+    Pass(10);
+    LoseCpu(5);
+  });
+  EXPECT_NEAR(Own(stats, "forward").all().seconds(), 0.010, 1e-6);
+  EXPECT_NEAR(Own(stats, "module h.2").all().seconds(), 0.010, 1e-6);
+  // A third of its time was taken, nobody knows where inside of it.
+  EXPECT_FALSE(Own(stats, "function").has_all());
+}
 
 TEST_F(OwnTimeTest, NestedCollectivesAreSubtractedOnce) {
   const StopwatchStats stats = Train([&] {

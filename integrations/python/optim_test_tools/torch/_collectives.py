@@ -100,15 +100,19 @@ class Collectives:
             except Exception as error:  # noqa: BLE001  whatever it is, the training goes on
                 self._observer.fail(error)
                 return original(*args, **kwargs)
+            operations = self._observer.operations
+            operation = None
+            if operations.is_on and not kwargs.get("async_op") and name not in _PEERS and not is_functional:
+                inputs, outputs = _inputs_and_outputs(name, args)
+                operation = operations.start(name.strip("_"), "collective", "", inputs)
             self._inside = True
             try:
                 with _ott.Scope(measurement):
                     result = original(*args, **kwargs)
             finally:
                 self._inside = False
-            operations = self._observer.operations
-            if operations.is_on and not kwargs.get("async_op") and name not in _PEERS and not is_functional:
-                operations.add(name.strip("_"), "collective", "", [], list(_hooks.tensors_in(list(args[:2]))))
+            if operation is not None:
+                operations.finish(operation, outputs)
             return result
 
         return call
@@ -219,6 +223,14 @@ class Collectives:
         if reduced:
             self._observer.stopwatch.end(GRADIENTS)
         return reduced
+
+
+def _inputs_and_outputs(name: str, args: Tuple[Any, ...]) -> Tuple[List[torch.Tensor], List[torch.Tensor]]:
+    """What a rank gives to a collective and what it gets."""
+    first, second = (list(_hooks.tensors_in(list(args[i : i + 1]))) for i in (0, 1))
+    if "object" not in name and name.strip("_").startswith(("all_gather", "all_to_all", "reduce_scatter")):
+        return second, first
+    return (first if name.startswith("all_reduce") else []), first
 
 
 def _group_of_mesh(args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Any:

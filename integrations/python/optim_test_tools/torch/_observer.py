@@ -63,9 +63,9 @@ class Observer:
     """Observes the training of this process from install() to finish().
 
     An iteration ends with the step of an optimizer: of several, of the one that steps last in the first iteration. Its
-    parts are measurements: "data" before the first forward pass and in loaders, "forward", "backward", "clipping",
-    "optimizer", "evaluation" (forward passes without gradients, and the loaders that feed them), "checkpoint". Inside of them
-    measurements tell the place: "module h.2.mlp, train.py:288", "data of Dataset, train.py:40", "before train.py:120".
+    parts are measurements: "data of Dataset, train.py:40" in loaders, "data before train.py:120" from an iteration's end to its first
+    forward pass, "forward", "backward", "clipping", "optimizer", "evaluation" (forward passes without gradients, and the
+    loaders that feed them), "checkpoint". Inside of "forward" are modules: "module h.2.mlp, train.py:288".
     """
 
     def __init__(
@@ -91,10 +91,8 @@ class Observer:
         # The part that is open, and whether it is one that fills a gap, to be ended by the next one.
         self._part: Optional[Any] = None
         self._part_is_gap = False
-        # Inside of it: what tells the place.
-        self._place: Optional[Any] = None
         self._forward_line = ""
-        self._dataset_places: Dict[type, str] = {}
+        self._dataset_names: Dict[type, str] = {}
         self._modules = _modules.Modules(self.models)
         self._module_hook: Optional[Any] = None
         self._forward_end: Optional[Any] = None
@@ -325,15 +323,8 @@ class Observer:
         self.operations.phase = name
         return True
 
-    def _begin_place(self, measurement: str) -> None:
-        self._place = _ott.Scope(measurement)
-        self._place.__enter__()
-
     def _end_part(self) -> None:
         self._modules.end()
-        place, self._place = self._place, None
-        if place is not None:
-            place.__exit__(None, None, None)
         part, self._part, self._part_is_gap = self._part, None, False
         self.operations.phase = ""
         if part is not None:
@@ -341,10 +332,8 @@ class Observer:
 
     def _begin_gap(self) -> None:
         """Counts what comes before a forward pass as data, whatever it is."""
-        if self._before_forward and self._begin("data"):
+        if self._before_forward and self._begin(f"data before {self._forward_line or 'the first forward pass'}"):
             self._part_is_gap = True
-            if self._forward_line:
-                self._begin_place(f"before {self._forward_line}")
 
     def _end(self) -> None:
         self._end_part()
@@ -366,7 +355,7 @@ class Observer:
     # Loaders.
 
     def _start_loader(self, original: Any, loader: Any) -> Any:
-        return self._measure("data", original, loader)
+        return self._measure(self._name_of_data(getattr(loader, "dataset", None)), original, loader)
 
     def _next_batch(self, original: Any, iterator: Any) -> Any:
         if not self.measures_this_thread():
@@ -379,27 +368,21 @@ class Observer:
             self._end_pending_iteration()
             self._before_forward = True
         self._loaded_last = loaded
-        began = self._begin("evaluation" if evaluates else "data")
-        try:
-            if began and not evaluates:
-                self._begin_place(self._place_of_data(getattr(iterator, "_dataset", None)))
-            self._batch = original(iterator)
-        finally:
-            if began:
-                self._end()
+        name = "evaluation" if evaluates else self._name_of_data(getattr(iterator, "_dataset", None))
+        self._batch = self._measure(name, original, iterator)
         return self._batch
 
-    def _place_of_data(self, dataset: Any) -> str:
+    def _name_of_data(self, dataset: Any) -> str:
         """The measurement of a loader: its dataset, and where that is written, or else the line that waits for it."""
         # Inside of PyTorch's own, such as Subset.
         while type(dataset).__module__.startswith("torch.") and hasattr(dataset, "dataset"):
             dataset = dataset.dataset
         kind = type(dataset)
-        if kind not in self._dataset_places:
+        if kind not in self._dataset_names:
             read = (getattr(kind, name, None) for name in ("__getitems__", "__getitem__", "__iter__"))
             place = next(filter(None, map(_hooks.place_of, filter(None, read))), "") or _hooks.place_of_caller()
-            self._dataset_places[kind] = f"data of {kind.__name__}, {place}".rstrip(", ")
-        return self._dataset_places[kind]
+            self._dataset_names[kind] = f"data of {kind.__name__}, {place}".rstrip(", ")
+        return self._dataset_names[kind]
 
     # Modules: the outermost one's forward pass. Within it no module is watched.
 

@@ -82,11 +82,16 @@ class Operations:
 
     def add(self, name: str, role: str, module: str, inputs: List[Any], outputs: List[Any]) -> None:
         """An operation that is seen as a whole: a batch that was loaded, gradients that were reduced."""
-        if not self.is_on:
-            return
+        if self.is_on:
+            self.finish(self.start(name, role, module, inputs), outputs)
+
+    def start(self, name: str, role: str, module: str, inputs: List[Any]) -> Any:
+        """An operation that reads its inputs now, to be given to finish()."""
         with self.paused():
-            file, line = _hooks.caller()
-            operation = _ott.Operation(name, role, module, self.phase, file, line, [_plain(t) for t in inputs])
+            return _ott.Operation(name, role, module, self.phase, *_hooks.caller(), [_plain(t) for t in inputs])
+
+    def finish(self, operation: Any, outputs: List[Any]) -> None:
+        with self.paused():
             operation.set_outputs([_plain(t) for t in outputs])
             operation.close()
 
