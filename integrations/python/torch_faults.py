@@ -154,7 +154,7 @@ def train(fault, kind, culprit, iterations, variant):
             torch.save([p.detach().clone() for p in model.parameters() if not hasattr(p, "to_local")], path)
 
 
-def start(ranks, directory, arguments, config=None, seconds=90):
+def start(ranks, directory, arguments, config=None, seconds=240):
     """The output of the ranks, rank 0's first. What does not end by itself is ended once it has said why it hangs."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

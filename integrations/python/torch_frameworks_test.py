@@ -130,7 +130,7 @@ class FrameworksTest(torch_test.ObservedTestCase):
 
         os.environ["LOCAL_RANK"] = str(RANK)
         os.environ["NODE_RANK"] = "0"
-        observed = self.check("lightning", train, 6, forward=6, backward=6, optimizer=6)
+        observed = self.check("lightning", train, 6, forward=6, backward=6, clipping=6, dist__gradients=6)
         _, names = observed.measurements()
         self.assertIn("evaluation", names)
         self.assertIn("checkpoint", names)

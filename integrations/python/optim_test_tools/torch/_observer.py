@@ -91,6 +91,7 @@ class Observer:
         # The part that is open, and whether it is one that fills a gap, to be ended by the next one.
         self._part: Optional[Any] = None
         self._part_is_gap = False
+        self._part_is_step = False
         self._forward_line = ""
         self._dataset_names: Dict[type, str] = {}
         self._modules = _modules.Modules(self.models)
@@ -104,6 +105,8 @@ class Observer:
         self._stepped: List[Any] = []
         self._last_optimizer: Optional["weakref.ref[Any]"] = None
         self._in_step = 0
+        # The optimizer whose step began and whose closure has no gradients yet.
+        self._closure_of: Optional[Any] = None
         self._micro_step = 0
         self._num_steps = 0
         self.takes_local_gradients = False
@@ -315,7 +318,8 @@ class Observer:
         if not self.measures_this_thread():
             return False
         if self._part is not None:
-            if not self._part_is_gap:
+            # What a closure of step() does has names of its own, as in Lightning all of a training step does.
+            if not self._part_is_gap and not self._part_is_step:
                 return False
             self._end_part()
         self._part = _ott.Scope(name)
@@ -325,7 +329,7 @@ class Observer:
 
     def _end_part(self) -> None:
         self._modules.end()
-        part, self._part, self._part_is_gap = self._part, None, False
+        part, self._part, self._part_is_gap, self._part_is_step = self._part, None, False, False
         self.operations.phase = ""
         if part is not None:
             part.__exit__(None, None, None)
@@ -335,9 +339,16 @@ class Observer:
         if self._before_forward and self._begin(f"data before {self._forward_line or 'the first forward pass'}"):
             self._part_is_gap = True
 
+    def _begin_optimizer(self) -> None:
+        if self._begin("optimizer"):
+            self._part_is_step = True
+
     def _end(self) -> None:
         self._end_part()
-        self._begin_gap()
+        if self._in_step > 0:
+            self._begin_optimizer()
+        else:
+            self._begin_gap()
 
     def _measure(self, name: str, original: Any, *args: Any, **kwargs: Any) -> Any:
         began = self._begin(name)
@@ -478,6 +489,8 @@ class Observer:
                         if parameter.grad is not None:
                             self.operations.add("reduce_gradient", "collective", name, [], [parameter.grad])
                 self._end()
+                if self._closure_of is not None:
+                    self._begin_update()
 
     @_guarded
     def _add_loss(self, args: Any, kwargs: Any) -> None:
@@ -509,14 +522,16 @@ class Observer:
 
     def _before_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not _hooks.is_compiling():
-            self._begin_step(optimizer)
+            # PyTorch gives the optimizer among the arguments.
+            has_closure = any(callable(item) and item is not optimizer for item in (*args, kwargs.get("closure")))
+            self._begin_step(optimizer, has_closure)
 
     def _after_step(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         if not _hooks.is_compiling():
             self._end_step(optimizer)
 
     @_guarded
-    def _begin_step(self, optimizer: Any) -> None:
+    def _begin_step(self, optimizer: Any, has_closure: bool) -> None:
         if self._run is None:
             self.start(None)
         if not self.measures_this_thread():
@@ -525,15 +540,23 @@ class Observer:
         self.models.add_optimizer(optimizer)
         if self._in_step == 0:
             self._say_unused_checkpoint()
-            if self.dumper.active:
-                self._add("grads", self.models.gradients(optimizer))
             self._before_forward = False
-            self._begin("optimizer")
-            if self.operations.is_on:
-                with self.operations.paused():
-                    parameters, state = self.models.updated(optimizer), self.models.optimizer_state()
-                self.operations.begin_updates(type(optimizer).__name__, parameters, state)
+            self._closure_of = optimizer
+            self._begin_optimizer()
+            if not has_closure:
+                self._begin_update()
         self._in_step += 1
+
+    @_guarded
+    def _begin_update(self) -> None:
+        """The gradients are there: in a step with a closure, after its first backward pass."""
+        optimizer, self._closure_of = self._closure_of, None
+        if self.dumper.active:
+            self._add("grads", self.models.gradients(optimizer))
+        if self.operations.is_on:
+            with self.operations.paused():
+                parameters, state = self.models.updated(optimizer), self.models.optimizer_state()
+            self.operations.begin_updates(type(optimizer).__name__, parameters, state)
 
     @_guarded
     def _end_step(self, optimizer: Any) -> None:
@@ -543,6 +566,7 @@ class Observer:
         if self._in_step > 0:
             return
         self.operations.end_updates()
+        self._closure_of = None
         self._end_part()
         self._end_iteration_after(optimizer)
 
