@@ -275,7 +275,7 @@ def main():
                 print(text)
             # Of two ranks that differ, neither is to blame for it by itself.
             is_known = ranks > 2 or fault in ("loader", "forward", "never_comes")
-            blamed = f"rank {culprit}" if is_known else r"ranks? \d+"
+            blamed = f"rank {culprit}" if is_known else r"(ranks? \d+|no majority)"
             seen += re.search(patterns[0].replace("rank RANK", blamed), text, re.M) is not None
             named += re.search(patterns[1].replace("rank RANK", blamed), text, re.M) is not None
         print(f"{fault:16}{kind:8}{ranks:6}{options.runs:6}{seen:6}{named:6}", flush=True)
