@@ -5,25 +5,17 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/version.h"
-#include "questions/faster/ab_command.h"
-#include "questions/hang/hang_command.h"
-#include "questions/kernels/prof_command.h"
-#include "questions/origin/origin_command.h"
-#include "questions/right/calibrate/calibrate_command.h"
-#include "questions/right/compare/compare_command.h"
-#include "questions/right/crosscheck/crosscheck_command.h"
-#include "questions/right/show/show_command.h"
-#include "questions/saved/whatif_command.h"
-#include "questions/slow/stats_command.h"
+#include "ott/questions/kernels/prof_command.h"
+#include "ott/questions/questions.h"
+#include "ott/questions/waiting/waiting_answer.h"
 #include "tools/capture/profile_command.h"
 #include "tools/exit_code.h"
-#include "tools/report/comparison_document.h"
+#include "tools/report/page.h"
 #include "tools/report/report_command.h"
 #include "tools/trace/trace_command.h"
 
@@ -39,22 +31,14 @@ std::string DescribeError(const CLI::App* app, const CLI::Error& error) {
   return absl::StrCat(command, ": ", error.what(), "; `", command, " --help` shows an example\n");
 }
 
-// The question that each command answers.
-constexpr std::pair<const char*, const char*> kQuestions[] = {
-    {"report", "All questions at once"},
-    {"stats", "Who is slow, and who waits for whom"},
-    {"trace", "Who is slow, and who waits for whom"},
-    {"whatif", "What would mending it save"},
-    {"ab", "Did it become faster"},
-    {"hang", "Why does it hang"},
-    {"compare", "Is it still right"},
-    {"crosscheck", "Is it still right"},
-    {"calibrate", "Is it still right"},
-    {"show", "Is it still right"},
-    {"origin", "Which operation broke it"},
-    {"profile", "What do the kernels do"},
-    {"prof", "What do the kernels do"},
-};
+// Those that `add` adds stand under the title in the help.
+template <typename Add>
+void AddCommands(const ott::CommandLine& line, const char* title, const Add& add) {
+  const size_t num_before = line.app.get_subcommands({}).size();
+  add(line);
+  const std::vector<CLI::App*> commands = line.app.get_subcommands({});
+  for (size_t i = num_before; i < commands.size(); ++i) commands[i]->group(title);
+}
 
 }  // namespace
 
@@ -69,21 +53,14 @@ int main(int argc, char** argv) {
   app.footer(
       "Example:\n  ott compare out/reference out/optimized\nEach subcommand's --help shows one of its own.");
   int exit_code = 0;
-  // Help lists them in this order.
-  ott::report::AddReportCommand(app, &exit_code);
-  ott::stats::AddStatsCommand(app, &exit_code);
-  ott::trace::AddTraceCommand(app, &exit_code);
-  ott::whatif::AddWhatIfCommand(app, &exit_code);
-  ott::ab::AddAbCommand(app, ott::report::ToComparisonPage, &exit_code);
-  ott::hang::AddHangCommand(app, &exit_code);
-  ott::compare::AddCompareCommand(app, &exit_code);
-  ott::crosscheck::AddCrosscheckCommand(app, &exit_code);
-  ott::calibrate::AddCalibrateCommand(app, &exit_code);
-  ott::show::AddShowCommand(app, &exit_code);
-  ott::origin::AddOriginCommand(app, &exit_code);
-  ott::capture::AddProfileCommand(app, &exit_code);
-  ott::prof::AddProfCommand(app, &exit_code);
-  for (const auto& [command, question] : kQuestions) app.get_subcommand(command)->group(question);
+  const ott::CommandLine line = {app, &exit_code,
+                                 [](const ott::Document& document) { return ott::report::ToPage(document); }};
+  AddCommands(line, "All questions at once", ott::report::AddReportCommand);
+  for (const ott::Question& question : ott::AllQuestions()) {
+    if (question.add_commands != nullptr) AddCommands(line, question.title, question.add_commands);
+  }
+  AddCommands(line, ott::waiting::kQuestion.title, ott::trace::AddTraceCommand);
+  AddCommands(line, ott::prof::kKernelsTitle, ott::capture::AddProfileCommand);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -47,6 +47,7 @@ ROOMS = [
     "questions/kernels",
     "questions/waiting",
     "questions/slow",
+    "questions",
     "dist/gather",
     "dist/run",
     "integrations/torch",

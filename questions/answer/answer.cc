@@ -2,32 +2,15 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "google/protobuf/descriptor.h"
-#include "ott/core/base/check.h"
-#include "ott/core/base/proto_json.h"
 #include "ott/core/base/text_table.h"
 #include "tools/exit_code.h"
 
 namespace ott {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// Null if this program does not know the message.
-Json EvidenceOf(const Answer& answer) {
-  const google::protobuf::Descriptor* const type =
-      google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(answer.evidence_type());
-  if (type == nullptr) return Json();
-  const std::unique_ptr<google::protobuf::Message> evidence(
-      google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->New());
-  OTT_CHECK(evidence->ParseFromString(answer.evidence())) << answer.evidence_type();
-  return Json::parse(ProtoToJson(*evidence, JsonLayout::kOneLine));
-}
 
 // Bad news outweighs what cannot be told, and that outweighs good news.
 int WeightOf(Answer::Finding finding) {
@@ -45,7 +28,7 @@ int WeightOf(Answer::Finding finding) {
 
 }  // namespace
 
-Answer MakeAnswer(const Question& question) {
+Answer MakeAnswer(const QuestionId& question) {
   Answer answer;
   answer.set_question(question.id);
   answer.set_title(question.title);
@@ -85,24 +68,6 @@ Answer::Finding FindingOf(const std::vector<Answer>& answers) {
     if (WeightOf(answer.finding()) > WeightOf(worst)) worst = answer.finding();
   }
   return worst;
-}
-
-Json AnswerToJson(const Answer& answer) {
-  Json json = {{"question", answer.question()},
-               {"title", answer.title()},
-               {"finding", Answer::Finding_Name(answer.finding())},
-               {"sentences", Json::array()},
-               {"how_sure", answer.how_sure()},
-               {"evidence_type", answer.evidence_type()},
-               {"evidence", EvidenceOf(answer)},
-               {"pictures", Json::array()}};
-  for (const std::string& sentence : answer.sentences()) json["sentences"].push_back(sentence);
-  for (const std::string& picture : answer.pictures()) json["pictures"].push_back(picture);
-  return json;
-}
-
-std::string AnswerToJsonText(const Answer& answer) {
-  return AnswerToJson(answer).dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
 void PrintError(const std::string& command, const absl::Status& error) {

@@ -10,20 +10,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "google/protobuf/message.h"
-#include "nlohmann/json.hpp"
 #include "ott/questions/answer/answer.pb.h"
 
 namespace ott {
 
-// What a folder in questions/ answers; it is listed in tools/report/answers.cc.
-struct Question {
+// What an answer is to.
+struct QuestionId {
   const char* id;       // "hang"
   const char* title;    // "Does it hang?"
   const char* command;  // `ott COMMAND` answers it alone: "hang"
 };
 
 // Not asked yet.
-Answer MakeAnswer(const Question& question);
+Answer MakeAnswer(const QuestionId& question);
 
 // Adds a sentence for each line of `text`; empty lines at the end are no sentences.
 void AddSentences(std::string_view text, Answer* answer);
@@ -38,12 +37,6 @@ int ExitCodeOf(Answer::Finding finding);
 
 // Of several answers: BAD if one is, else CANNOT_TELL if one is, else GOOD if one is.
 Answer::Finding FindingOf(const std::vector<Answer>& answers);
-
-// The fields by their names in answer.proto. The evidence is the message by the names of its own file.
-nlohmann::ordered_json AnswerToJson(const Answer& answer);
-
-// The same as text, indented; ends with a newline.
-std::string AnswerToJsonText(const Answer& answer);
 
 // Prints "ott COMMAND: ..." to standard error, with control characters other than newlines escaped.
 void PrintError(const std::string& command, const absl::Status& error);

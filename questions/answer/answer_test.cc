@@ -5,11 +5,12 @@
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/questions/answer/answer_json.h"
 
 namespace ott {
 namespace {
 
-constexpr Question kQuestion = {"hang", "Does it hang?", "hang"};
+constexpr QuestionId kQuestion = {"hang", "Does it hang?", "hang"};
 
 Answer AnswerOf(Answer::Finding finding) {
   Answer answer = MakeAnswer(kQuestion);

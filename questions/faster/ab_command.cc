@@ -1,4 +1,4 @@
-#include "questions/faster/ab_command.h"
+#include "ott/questions/faster/ab_command.h"
 
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -25,6 +26,7 @@
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/questions/faster/comparison.h"
+#include "ott/questions/faster/comparison_picture.h"
 #include "ott/questions/faster/faster_answer.h"
 #include "ott/questions/faster/read_samples.h"
 #include "ott/questions/faster/report.h"
@@ -247,7 +249,7 @@ std::string DescribeSides(const Sides& sides) {
   return absl::StrCat("A: ", absl::StrJoin(sides.a, " "), "; B: ", absl::StrJoin(sides.b, " "));
 }
 
-absl::StatusOr<int> RunAb(const AbFlags& flags, const PageOfComparison& page) {
+absl::StatusOr<int> RunAb(const AbFlags& flags, const std::function<std::string(const Document&)>& page) {
   OTT_ASSIGN_OR_RETURN(const Sides sides, SplitSides(flags));
   OTT_ASSIGN_OR_RETURN(const Answered answered,
                        flags.are_commands ? RunCommands(flags, sides) : ReadFiles(flags, sides));
@@ -255,7 +257,8 @@ absl::StatusOr<int> RunAb(const AbFlags& flags, const PageOfComparison& page) {
     OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, Report(answered, flags.format)));
   }
   if (!flags.html.empty()) {
-    OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.html, page(answered.comparison, DescribeSides(sides))));
+    OTT_RETURN_IF_ERROR(
+        WriteFileAtomically(flags.html, page(DocumentOf(answered.comparison, DescribeSides(sides)))));
   }
   std::fputs(Report(answered, flags.output.empty() ? flags.format : "text").c_str(), stdout);
   return ExitCodeOf(AnswerFaster(answered.comparison, {"A", "B"}).finding());
@@ -300,8 +303,8 @@ void AddRunOptions(CLI::App* command, AbFlags* flags) {
 
 }  // namespace
 
-void AddAbCommand(CLI::App& app, PageOfComparison page, int* exit_code) {
-  CLI::App* command = app.add_subcommand("ab", "Whether B became faster than A, with how sure that is");
+void AddAbCommand(const CommandLine& line) {
+  CLI::App* command = line.app.add_subcommand("ab", "Whether B became faster than A, with how sure that is");
   const auto flags = std::make_shared<AbFlags>();
   command
       ->add_option(
@@ -326,7 +329,7 @@ void AddAbCommand(CLI::App& app, PageOfComparison page, int* exit_code) {
       "  ott ab 'out/old_*' --- 'out/new_*'\n"
       "  ott ab --results b.json -- ./old --benchmark_out={dir}/b.json --- ./new "
       "--benchmark_out={dir}/b.json");
-  command->callback([flags, command, page = std::move(page), exit_code] {
+  command->callback([flags, command, page = line.page, exit_code = line.exit_code] {
     const std::vector<std::string> rest = command->remaining();
     flags->are_commands = std::find(rest.begin(), rest.end(), "--") != rest.end();
     *exit_code = FinishCommand(kQuestion.command, RunAb(*flags, page));

@@ -8,7 +8,7 @@
 
 namespace ott::ab {
 
-inline constexpr Question kQuestion = {"faster", "Did it become faster?", "ab"};
+inline constexpr QuestionId kQuestion = {"faster", "Did it become faster?", "ab"};
 
 // What the two sides are called: "A" and "B", or "before" and "after".
 struct SideNames {

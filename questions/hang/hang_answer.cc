@@ -36,6 +36,7 @@ Answer AnswerHang(const std::optional<HangVerdict>& now, const std::optional<Han
                                      num_ranks, num_ranks == 1 ? " rank" : " ranks",
                                      "; a rank is blamed on proof alone"));
     SetEvidence(*now, &answer);
+    *answer.mutable_ranks() = now->culprits();
     answer.add_pictures("hang");
   } else {
     AddSentences("Not recorded: no rank kept a flight recorder.", &answer);

@@ -10,7 +10,7 @@
 
 namespace ott::hang {
 
-inline constexpr Question kQuestion = {"hang", "Does it hang?", "hang"};
+inline constexpr QuestionId kQuestion = {"hang", "Does it hang?", "hang"};
 
 // now: what the flight recorders say; nullopt if no rank kept one. earlier: what a rank found while the job
 // stood.

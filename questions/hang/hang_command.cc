@@ -1,4 +1,4 @@
-#include "questions/hang/hang_command.h"
+#include "ott/questions/hang/hang_command.h"
 
 #include <cstdio>
 #include <memory>
@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/answer/answer_json.h"
 #include "ott/questions/hang/diagnosis.h"
 #include "ott/questions/hang/found_hang.h"
 #include "ott/questions/hang/hang_answer.h"
@@ -56,8 +57,8 @@ absl::StatusOr<int> RunHang(const HangFlags& flags) {
 
 }  // namespace
 
-void AddHangCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("hang", "Why a job stands still, and which rank is to blame");
+void AddHangCommand(const CommandLine& line) {
+  CLI::App* command = line.app.add_subcommand("hang", "Why a job stands still, and which rank is to blame");
   const auto flags = std::make_shared<HangFlags>();
   command
       ->add_option("DIRECTORY", flags->dir,
@@ -76,7 +77,9 @@ void AddHangCommand(CLI::App& app, int* exit_code) {
   command->footer(
       "Exit code: 0 not hanging, 1 hanging and why is said, 2 cannot tell.\n"
       "Examples:\n  ott hang out/run1\n  ott hang /tmp/nccl_traces --format json");
-  command->callback([flags, exit_code] { *exit_code = FinishCommand(kQuestion.command, RunHang(*flags)); });
+  command->callback([flags, exit_code = line.exit_code] {
+    *exit_code = FinishCommand(kQuestion.command, RunHang(*flags));
+  });
 }
 
 }  // namespace ott::hang

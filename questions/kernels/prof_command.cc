@@ -1,4 +1,4 @@
-#include "questions/kernels/prof_command.h"
+#include "ott/questions/kernels/prof_command.h"
 
 #include <unistd.h>
 
@@ -181,9 +181,9 @@ absl::Status Prof(ProfFlags flags) {
 
 }  // namespace
 
-void AddProfCommand(CLI::App& app, int* exit_code) {
+void AddProfCommand(const CommandLine& line) {
   CLI::App* command =
-      app.add_subcommand("prof", "Kernels of a capture, with op, layer, FLOPs, bytes and Tensor Cores");
+      line.app.add_subcommand("prof", "Kernels of a capture, with op, layer, FLOPs, bytes and Tensor Cores");
   const auto flags = std::make_shared<ProfFlags>();
   ProfTableOptions& table = flags->table;
   command->add_option(
@@ -247,7 +247,7 @@ void AddProfCommand(CLI::App& app, int* exit_code) {
       "Examples:\n  ott prof run.sqlite --group-by op,dir -n 10\n"
       "  ott prof trace.json.gz --summary\n"
       "  ott prof after.json.gz --against before.json.gz");
-  command->callback([flags, of_kernels, exit_code] {
+  command->callback([flags, of_kernels, exit_code = line.exit_code] {
     for (const CLI::Option* option : of_kernels) {
       if (option->count() > 0) flags->of_kernels = option->get_name();
     }

@@ -3,12 +3,14 @@
 #ifndef OTT_QUESTIONS_KERNELS_PROF_COMMAND_H_
 #define OTT_QUESTIONS_KERNELS_PROF_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::prof {
 
-// Sets *exit_code (exit_code.h) when the subcommand ran.
-void AddProfCommand(CLI::App& app, int* exit_code);
+// The question that this and `ott profile` answer.
+inline constexpr char kKernelsTitle[] = "What do the kernels do?";
+
+void AddProfCommand(const CommandLine& line);
 
 }  // namespace ott::prof
 

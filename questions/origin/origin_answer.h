@@ -9,7 +9,7 @@
 
 namespace ott::origin {
 
-inline constexpr Question kQuestion = {"origin", "Which operation made it?", "origin"};
+inline constexpr QuestionId kQuestion = {"origin", "Which operation made it?", "origin"};
 
 Answer AnswerOrigin(const absl::StatusOr<OriginVerdict>& origin);
 

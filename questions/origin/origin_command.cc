@@ -1,4 +1,4 @@
-#include "questions/origin/origin_command.h"
+#include "ott/questions/origin/origin_command.h"
 
 #include <cstdio>
 #include <memory>
@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/answer/answer_json.h"
 #include "ott/questions/origin/origin.h"
 #include "ott/questions/origin/origin_answer.h"
 #include "ott/questions/origin/origin_text.h"
@@ -61,9 +62,9 @@ absl::StatusOr<int> RunOrigin(const OriginFlags& flags) {
 
 }  // namespace
 
-void AddOriginCommand(CLI::App& app, int* exit_code) {
+void AddOriginCommand(const CommandLine& line) {
   CLI::App* command =
-      app.add_subcommand("origin", "Which operation first computed something else than in another run");
+      line.app.add_subcommand("origin", "Which operation first computed something else than in another run");
   const auto flags = std::make_shared<OriginFlags>();
   command->add_option("REFERENCE", flags->reference, "Run directory with logs of operations (`op_log {}`)")
       ->required();
@@ -84,7 +85,9 @@ void AddOriginCommand(CLI::App& app, int* exit_code) {
       "input is\nto blame, 2 could not tell: logs are missing, cut or of other programs.\n"
       "Examples:\n  ott origin out/reference out/optimized --perturbed out/perturbed\n"
       "  ott origin out/run --ranks 0,1");
-  command->callback([flags, exit_code] { *exit_code = FinishCommand(kQuestion.command, RunOrigin(*flags)); });
+  command->callback([flags, exit_code = line.exit_code] {
+    *exit_code = FinishCommand(kQuestion.command, RunOrigin(*flags));
+  });
 }
 
 }  // namespace ott::origin

@@ -3,12 +3,11 @@
 #ifndef OTT_QUESTIONS_ORIGIN_ORIGIN_COMMAND_H_
 #define OTT_QUESTIONS_ORIGIN_ORIGIN_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::origin {
 
-// Sets *exit_code (exit_code.h) when the subcommand ran.
-void AddOriginCommand(CLI::App& app, int* exit_code);
+void AddOriginCommand(const CommandLine& line);
 
 }  // namespace ott::origin
 

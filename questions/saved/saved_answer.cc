@@ -35,6 +35,7 @@ Answer AnswerSaved(const absl::StatusOr<WhatIfAnswer>& what_if) {
                       what_if->num_steps(), EscapeControlCharacters(what_if->step_word()),
                       what_if->num_ranks(), what_if->replay_error() * 100, kMaxReplayError * 100));
   SetEvidence(*what_if, &answer);
+  *answer.mutable_ranks() = what_if->blamed_ranks();
   answer.add_pictures("what_if");
   return answer;
 }

@@ -9,7 +9,7 @@
 
 namespace ott::whatif {
 
-inline constexpr Question kQuestion = {"saved", "What would mending it save?", "whatif"};
+inline constexpr QuestionId kQuestion = {"saved", "What would mending it save?", "whatif"};
 
 // An error NOT_FOUND: the run kept no iterations, so nobody asked. After another error it cannot be told.
 Answer AnswerSaved(const absl::StatusOr<WhatIfAnswer>& what_if);

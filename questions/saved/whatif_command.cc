@@ -1,4 +1,4 @@
-#include "questions/saved/whatif_command.h"
+#include "ott/questions/saved/whatif_command.h"
 
 #include <cstdio>
 #include <filesystem>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ott/core/base/status_macros.h"
+#include "ott/questions/answer/answer_json.h"
 #include "ott/questions/saved/ideal_timeline.h"
 #include "ott/questions/saved/run_job.h"
 #include "ott/questions/saved/saved_answer.h"
@@ -50,8 +51,8 @@ absl::StatusOr<int> RunWhatIf(const WhatIfFlags& flags) {
 
 }  // namespace
 
-void AddWhatIfCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("whatif", "What would be saved if a slow part were mended");
+void AddWhatIfCommand(const CommandLine& line) {
+  CLI::App* command = line.app.add_subcommand("whatif", "What would be saved if a slow part were mended");
   const auto flags = std::make_shared<WhatIfFlags>();
   command
       ->add_option("RUN", flags->run,
@@ -78,7 +79,9 @@ void AddWhatIfCommand(CLI::App& app, int* exit_code) {
       "ranks are\n"
       "missing, or a replay of what was measured takes another time.\n"
       "Example:\n  ott whatif out/demo/reference --scale rank=1,measurement=forward,0.5");
-  command->callback([flags, exit_code] { *exit_code = FinishCommand(kQuestion.command, RunWhatIf(*flags)); });
+  command->callback([flags, exit_code = line.exit_code] {
+    *exit_code = FinishCommand(kQuestion.command, RunWhatIf(*flags));
+  });
 }
 
 }  // namespace ott::whatif

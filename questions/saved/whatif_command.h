@@ -3,12 +3,11 @@
 #ifndef OTT_QUESTIONS_SAVED_WHATIF_COMMAND_H_
 #define OTT_QUESTIONS_SAVED_WHATIF_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::whatif {
 
-// Sets *exit_code (exit_code.h) when the subcommand ran.
-void AddWhatIfCommand(CLI::App& app, int* exit_code);
+void AddWhatIfCommand(const CommandLine& line);
 
 }  // namespace ott::whatif
 

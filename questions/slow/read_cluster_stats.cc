@@ -8,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/file.h"
-#include "ott/core/base/proto_json.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/dist/stats/rank_groups.h"
+#include "ott/questions/waiting/gathered_stats.h"
 
 namespace ott::stats {
 namespace {
@@ -32,18 +32,15 @@ absl::StatusOr<StopwatchStats> ReadStopwatchStats(const std::string& path, int r
 
 // What only the run itself could know: who came last to collective measurements, and who was slow when.
 void AddWhatWasGathered(const std::string& run_dir, ClusterStats* cluster, std::vector<std::string>* notes) {
-  const absl::StatusOr<std::string> json = ReadFile(ClusterStatsPath(run_dir));
+  absl::StatusOr<ClusterStats> gathered = ReadGatheredStats(run_dir);
   // A run that ends before its first gather has none.
-  if (absl::IsNotFound(json.status())) return;
-  ClusterStats gathered;
-  const absl::Status status = json.ok() ? JsonToProto(*json, &gathered) : json.status();
-  if (!status.ok()) {
-    const std::string problem = std::string(status.message());
-    notes->push_back(json.ok() ? absl::StrCat(ClusterStatsPath(run_dir), ": ", problem) : problem);
+  if (absl::IsNotFound(gathered.status())) return;
+  if (!gathered.ok()) {
+    notes->push_back(std::string(gathered.status().message()));
     return;
   }
-  cluster->mutable_arrivals()->Swap(gathered.mutable_arrivals());
-  if (gathered.has_history()) cluster->mutable_history()->Swap(gathered.mutable_history());
+  cluster->mutable_arrivals()->Swap(gathered->mutable_arrivals());
+  if (gathered->has_history()) cluster->mutable_history()->Swap(gathered->mutable_history());
 }
 
 }  // namespace

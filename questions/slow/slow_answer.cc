@@ -34,6 +34,8 @@ Answer AnswerSlow(const std::optional<ClusterStats>& stats) {
   answer.set_finding(FindingOfRanks(*stats));
   AddSentences(FormatSlowRanks(*stats), &answer);
   SetEvidence(*stats, &answer);
+  if (stats->has_straggler()) answer.add_ranks(stats->straggler().rank());
+  for (const SlowMeasurement& slow : stats->slow_measurements()) answer.add_ranks(slow.rank());
   answer.add_pictures("heat_map");
   if (answer.finding() == Answer::BAD) {
     answer.set_how_sure(

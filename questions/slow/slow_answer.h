@@ -10,7 +10,7 @@
 
 namespace ott::stats {
 
-inline constexpr Question kQuestion = {"slow", "Who is slow?", "stats"};
+inline constexpr QuestionId kQuestion = {"slow", "Who is slow?", "stats"};
 
 // stats: nullopt if nothing was measured.
 Answer AnswerSlow(const std::optional<ClusterStats>& stats);

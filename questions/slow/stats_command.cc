@@ -1,4 +1,4 @@
-#include "questions/slow/stats_command.h"
+#include "ott/questions/slow/stats_command.h"
 
 #include <cstdio>
 #include <memory>
@@ -33,9 +33,9 @@ absl::StatusOr<int> RunStats(const StatsFlags& flags) {
 
 }  // namespace
 
-void AddStatsCommand(CLI::App& app, int* exit_code) {
+void AddStatsCommand(const CommandLine& line) {
   CLI::App* command =
-      app.add_subcommand("stats", "Where the time of a run went, over all ranks, and who was slow");
+      line.app.add_subcommand("stats", "Where the time of a run went, over all ranks, and who was slow");
   const auto flags = std::make_shared<StatsFlags>();
   command->add_option("RUN", flags->run, "Run directory, also of a run that was cut short")->required();
   command->add_option("--format", flags->format)
@@ -46,7 +46,9 @@ void AddStatsCommand(CLI::App& app, int* exit_code) {
       "not\n"
       "report (they are named), or RUN or a file of it cannot be read.\n"
       "Example:\n  ott stats out/demo/reference");
-  command->callback([flags, exit_code] { *exit_code = FinishCommand(kQuestion.command, RunStats(*flags)); });
+  command->callback([flags, exit_code = line.exit_code] {
+    *exit_code = FinishCommand(kQuestion.command, RunStats(*flags));
+  });
 }
 
 }  // namespace ott::stats

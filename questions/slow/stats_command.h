@@ -3,12 +3,11 @@
 #ifndef OTT_QUESTIONS_SLOW_STATS_COMMAND_H_
 #define OTT_QUESTIONS_SLOW_STATS_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::stats {
 
-// Sets *exit_code (exit_code.h) when the subcommand ran.
-void AddStatsCommand(CLI::App& app, int* exit_code);
+void AddStatsCommand(const CommandLine& line);
 
 }  // namespace ott::stats
 

@@ -47,6 +47,7 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
   for (const ArrivalStats& arrivals : stats->arrivals()) {
     num_intervals = std::max(num_intervals, arrivals.num_intervals());
     error_bound = std::max(error_bound, arrivals.error_bound());
+    if (arrivals.has_hold_up()) answer.add_ranks(arrivals.hold_up().rank());
   }
   constexpr int64_t kFewest = SteadyTimeRecorder::kMinBlocks * SteadyTimeRecorder::kBaseLength;
   if (std::any_of(stats->arrivals().begin(), stats->arrivals().end(), HoldsOthersUp)) {

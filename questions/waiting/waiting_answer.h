@@ -10,7 +10,7 @@
 
 namespace ott::waiting {
 
-inline constexpr Question kQuestion = {"waiting", "Who waits for whom?", "stats"};
+inline constexpr QuestionId kQuestion = {"waiting", "Who waits for whom?", "stats"};
 
 // stats: nullopt if nothing was measured. has_collectives: the run declared measurements in which ranks wait
 // for each other. was_gathered: the statistics of all ranks were put together while it ran.

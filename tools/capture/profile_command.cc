@@ -94,9 +94,9 @@ int RunProfile(ProfileOptions options) {
 
 }  // namespace
 
-void AddProfileCommand(CLI::App& app, int* exit_code) {
+void AddProfileCommand(const CommandLine& line) {
   CLI::App* command =
-      app.add_subcommand("profile", "Captures a program's NVTX ranges and CUDA kernels in a file");
+      line.app.add_subcommand("profile", "Captures a program's NVTX ranges and CUDA kernels in a file");
   const auto options = std::make_shared<ProfileOptions>();
   command
       ->add_option("-o,--output", options->output,
@@ -115,7 +115,7 @@ void AddProfileCommand(CLI::App& app, int* exit_code) {
       "Exit code: the program's; 2 it was not started, 126 and 127 it cannot be, as shells have it.\n"
       "Examples:\n  ott profile -o out/run.sqlite -- train --iterations 10\n"
       "  mpirun -np 4 ott profile -o out/run.sqlite -- train    # out/run.rank_00000.sqlite and so on");
-  command->callback([options, exit_code] { *exit_code = RunProfile(*options); });
+  command->callback([options, exit_code = line.exit_code] { *exit_code = RunProfile(*options); });
 }
 
 }  // namespace ott::capture

@@ -3,14 +3,14 @@
 #ifndef OTT_TOOLS_CAPTURE_PROFILE_COMMAND_H_
 #define OTT_TOOLS_CAPTURE_PROFILE_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::capture {
 
 // Sets *exit_code when the subcommand ran: that of the program; 2 (exit_code.h) if it was not started, 127 if
 // it was not found and 126 if it cannot be executed. A program that a signal ended ends this process by the
 // same signal.
-void AddProfileCommand(CLI::App& app, int* exit_code);
+void AddProfileCommand(const CommandLine& line);
 
 }  // namespace ott::capture
 

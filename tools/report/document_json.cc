@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ott/core/base/version.h"
-#include "tools/report/display_text.h"
+#include "ott/questions/answer/display_text.h"
 
 namespace ott::report {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tools/report/document.h"
+#include "ott/questions/answer/document.h"
 
 namespace ott::report {
 

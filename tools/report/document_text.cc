@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "tools/report/display_text.h"
+#include "ott/questions/answer/display_text.h"
 
 namespace ott::report {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "tools/report/display_text.h"
+#include "ott/questions/answer/display_text.h"
 #include "tools/report/document_json.h"
 #include "tools/report/page/page_files.h"
 

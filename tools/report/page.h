@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string>
 
-#include "tools/report/document.h"
+#include "ott/questions/answer/document.h"
 
 namespace ott::report {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "tools/report/document.h"
+#include "ott/questions/answer/document.h"
 #include "tools/report/run_report.h"
 
 namespace ott::report {

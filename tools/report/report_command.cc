@@ -10,19 +10,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
-#include "ott/questions/faster/comparison.h"
-#include "ott/questions/faster/read_samples.h"
+#include "ott/questions/questions.h"
 #include "tools/exit_code.h"
 #include "tools/report/document_json.h"
 #include "tools/report/document_text.h"
 #include "tools/report/page.h"
 #include "tools/report/prometheus.h"
 #include "tools/report/report_traces.h"
-#include "tools/report/run_document.h"
 #include "tools/report/run_report.h"
 
 namespace ott::report {
@@ -58,11 +55,6 @@ absl::StatusOr<Report> ReportOfTraces(const ReportFlags& flags, const std::vecto
   return report;
 }
 
-absl::StatusOr<ab::Comparison> CompareWithRunsBefore(const ReportFlags& flags) {
-  OTT_ASSIGN_OR_RETURN(const ab::Samples samples, ab::ReadSides(flags.before, flags.runs, ab::Clock::kWall));
-  return ab::Compare(samples, ab::CompareOptions());
-}
-
 absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
   const std::string& run = flags.runs.front();
   const std::vector<std::string> traces = ListTraces(run);
@@ -70,16 +62,13 @@ absl::StatusOr<Report> MakeReport(const ReportFlags& flags) {
   if (flags.runs.size() > 1 && flags.before.empty()) {
     return absl::InvalidArgumentError("several runs are one side of a comparison: --before names the other");
   }
-  OTT_ASSIGN_OR_RETURN(RunReport run_report, ReadRunReport(run));
-  if (!flags.before.empty()) {
-    absl::StatusOr<ab::Comparison> comparison = CompareWithRunsBefore(flags);
-    if (!comparison.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--before, as by `ott ab`: ", comparison.status().message()));
-    }
-    run_report.comparison = *std::move(comparison);
-  }
-  if (!flags.reference.empty()) AddOrigin(flags.reference, flags.perturbed, &run_report);
+  AskedRun asked;
+  asked.run_dir = run;
+  asked.reference = flags.reference;
+  asked.perturbed = flags.perturbed;
+  asked.runs = flags.runs;
+  asked.before = flags.before;
+  OTT_ASSIGN_OR_RETURN(const RunReport run_report, ReadRunReport(std::move(asked), AllQuestions()));
   Report report;
   report.document = MakeDocument(run_report);
   if (flags.wants_pictures()) AddPictures(run_report, &report.document);
@@ -147,8 +136,8 @@ absl::StatusOr<int> Follow(const ReportFlags& flags) {
 
 }  // namespace
 
-void AddReportCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand(
+void AddReportCommand(const CommandLine& line) {
+  CLI::App* command = line.app.add_subcommand(
       "report", "All questions in one report: who is slow, does it hang, is it right, did it become faster");
   const auto flags = std::make_shared<ReportFlags>();
   command
@@ -187,7 +176,7 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
       "  ott report out/run --reference out/good --perturbed out/perturbed\n"
       "  ott report out/run --follow --html live.html\n"
       "  ott report log/traces --html report.html");
-  command->callback([flags, exit_code] {
+  command->callback([flags, exit_code = line.exit_code] {
     *exit_code = FinishCommand("report", flags->follow ? Follow(*flags) : ReportOnce(*flags));
   });
 }

@@ -3,12 +3,11 @@
 #ifndef OTT_TOOLS_REPORT_REPORT_COMMAND_H_
 #define OTT_TOOLS_REPORT_REPORT_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::report {
 
-// Sets *exit_code (exit_code.h) when the subcommand ran.
-void AddReportCommand(CLI::App& app, int* exit_code);
+void AddReportCommand(const CommandLine& line);
 
 }  // namespace ott::report
 

@@ -18,14 +18,14 @@
 #include "ott/core/op_cost/device_peaks.h"
 #include "ott/core/tensor/parallel_for.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/answer/display_text.h"
 #include "ott/questions/kernels/kernel_join.h"
 #include "ott/questions/kernels/profile_reader.h"
 #include "ott/questions/kernels/profile_rows.h"
+#include "ott/questions/saved/sampled_timeline.h"
 #include "ott/questions/waiting/job.h"
 #include "ott/questions/waiting/waiting_answer.h"
 #include "tools/kineto/read_trace.h"
-#include "tools/report/display_text.h"
-#include "tools/report/sampled_timeline.h"
 #include "tools/report/traces_timeline.h"
 
 namespace ott::report {
@@ -341,7 +341,7 @@ absl::StatusOr<Document> ReportTraces(const std::string& directory, const std::v
   document.pictures["device_time"] = DrawSplits(job);
   document.pictures["arrivals"] = DrawCollectives(job);
   document.pictures["kernels"] = DrawKernels(order, PeaksOf(*profiles.front()));
-  AddTimeline(TimelineOfTraces(traces, std::move(steps), job.clocks, spans), "step", &document);
+  whatif::AddTimeline(TimelineOfTraces(traces, std::move(steps), job.clocks, spans), "step", &document);
   return document;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tools/report/document.h"
+#include "ott/questions/answer/document.h"
 
 namespace ott::report {
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -14,17 +15,20 @@
 #include "ott/core/tensor/tensor_view.h"
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/hang/hang_answer.h"
+#include "ott/questions/origin/origin_answer.h"
+#include "ott/questions/questions.h"
+#include "ott/questions/right/crosscheck/check_history.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
+#include "ott/questions/saved/sampled_timeline.h"
+#include "ott/questions/saved/saved_answer.h"
+#include "ott/questions/slow/rank_grid.h"
 #include "ott/questions/slow/slow_answer.h"
-#include "tools/report/answers.h"
 #include "tools/report/document_json.h"
 #include "tools/report/document_text.h"
 #include "tools/report/page.h"
 #include "tools/report/prometheus.h"
-#include "tools/report/rank_grid.h"
-#include "tools/report/run_document.h"
 #include "tools/report/runs_for_test.h"
-#include "tools/report/sampled_timeline.h"
 
 namespace ott::report {
 namespace {
@@ -60,11 +64,31 @@ std::string Page(const RunReport& report) { return ToPage(DocumentWithPictures(r
 std::string Metrics(const RunReport& report) { return ToPrometheus(report, MakeDocument(report)); }
 
 bool IsComplete(const RunReport& report) {
-  return Metrics(report).find("\nott_complete{run=\"" + report.run_dir + "\"} 1\n") != std::string::npos;
+  return Metrics(report).find("\nott_complete{run=\"" + report.run.run_dir + "\"} 1\n") != std::string::npos;
 }
 
 bool Diverges(const RunReport& report) {
-  return Metrics(report).find("\nott_diverged{run=\"" + report.run_dir + "\"} 1\n") != std::string::npos;
+  return Metrics(report).find("\nott_diverged{run=\"" + report.run.run_dir + "\"} 1\n") != std::string::npos;
+}
+
+absl::StatusOr<RunReport> ReportOf(const std::string& run_dir) {
+  AskedRun run;
+  run.run_dir = run_dir;
+  return ReadRunReport(std::move(run), AllQuestions());
+}
+
+Answer AnswerTo(const char* question, const RunReport& report) {
+  for (const Answer& answer : MakeDocument(report).answers) {
+    if (answer.question() == question) return answer;
+  }
+  ADD_FAILURE() << question << " was not asked";
+  return Answer();
+}
+
+CrossCheckVerdict EvidenceOf(const Answer& answer) {
+  CrossCheckVerdict verdict;
+  EXPECT_TRUE(verdict.ParseFromString(answer.evidence()));
+  return verdict;
 }
 
 // Three ranks, of which rank 1 is slow; the replicas are checked in iterations 0 and 10.
@@ -116,8 +140,12 @@ class RunReportTest : public ::testing::Test {
     EXPECT_TRUE(WriteFileAtomically(VerdictsPath(rank), lines + line).ok());
   }
 
-  RunReport Read() const {
-    absl::StatusOr<RunReport> report = ReadRunReport(run_dir_);
+  RunReport Read(const std::string& reference = "", const std::string& perturbed = "") const {
+    AskedRun run;
+    run.run_dir = run_dir_;
+    run.reference = reference;
+    run.perturbed = perturbed;
+    absl::StatusOr<RunReport> report = ReadRunReport(std::move(run), AllQuestions());
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? *std::move(report) : RunReport();
   }
@@ -127,15 +155,13 @@ class RunReportTest : public ::testing::Test {
 };
 
 TEST_F(RunReportTest, AReferenceWithoutLogsOfOperationsIsNoGoodAnswer) {
-  RunReport report = Read();
   const std::string reference = run_dir_ + "_reference";
   std::filesystem::remove_all(reference);
   std::filesystem::copy(run_dir_, reference, std::filesystem::copy_options::recursive);
-  AddOrigin(reference, "", &report);
+  const RunReport report = Read(reference);
   EXPECT_FALSE(IsComplete(report));
   EXPECT_FALSE(Diverges(report));
-  EXPECT_EQ(Answers(report).back().question(), "origin");
-  EXPECT_THAT(TextOf(Answers(report).back()), HasSubstr("no log of operations"));
+  EXPECT_THAT(TextOf(AnswerTo("origin", report)), HasSubstr("no log of operations"));
 }
 
 // One linear operation on each rank of a run.
@@ -169,32 +195,31 @@ TEST_F(RunReportTest, WhatAPerturbedRunExplainsIsNoBadNews) {
   LogLinear(run_dir_, 1, 2.0000005f);
   LogLinear(run_dir_ + "/reference", 1.0000001f, 2);
   LogLinear(run_dir_ + "/perturbed", 0.9999999f, 2.0000005f);
-  RunReport report = Read();
-  AddOrigin(run_dir_ + "/reference", "", &report);
-  EXPECT_EQ(Answers(report).back().finding(), Answer::BAD);
-  AddOrigin(run_dir_ + "/reference", run_dir_ + "/perturbed", &report);
-  EXPECT_EQ(Answers(report).back().finding(), Answer::GOOD) << TextOf(Answers(report).back());
-  EXPECT_THAT(Answers(report).back().how_sure(), HasSubstr("within what rounding explains"));
+  const RunReport bad = Read(run_dir_ + "/reference");
+  EXPECT_EQ(AnswerTo("origin", bad).finding(), Answer::BAD);
+  EXPECT_TRUE(Diverges(bad));
+  const RunReport report = Read(run_dir_ + "/reference", run_dir_ + "/perturbed");
+  const Answer answer = AnswerTo("origin", report);
+  EXPECT_EQ(answer.finding(), Answer::GOOD) << TextOf(answer);
+  EXPECT_FALSE(Diverges(report));
+  EXPECT_THAT(answer.how_sure(), HasSubstr("within what rounding explains"));
 }
 
 TEST_F(RunReportTest, APerturbedRunThatIsNotThereIsNoGoodAnswer) {
   LogLinear(run_dir_, 1, 2);
   LogLinear(run_dir_ + "/reference", 1, 2);
-  RunReport report = Read();
-  AddOrigin(run_dir_ + "/reference", run_dir_ + "/nothing", &report);
-  EXPECT_EQ(Answers(report).back().finding(), Answer::CANNOT_TELL);
-  EXPECT_THAT(TextOf(Answers(report).back()), HasSubstr("no run directory"));
+  const Answer answer = AnswerTo("origin", Read(run_dir_ + "/reference", run_dir_ + "/nothing"));
+  EXPECT_EQ(answer.finding(), Answer::CANNOT_TELL);
+  EXPECT_THAT(TextOf(answer), HasSubstr("no run directory"));
 }
 
 TEST_F(RunReportTest, TheOperationThatMadeADifferenceIsBadNews) {
-  RunReport report = Read();
   OriginVerdict origin;
   origin.set_kind(OriginVerdict::OPERATION);
   origin.set_verdict("iteration 1, on rank 0: relu");
-  report.origin = origin;
-  EXPECT_TRUE(Diverges(report));
-  EXPECT_EQ(Answers(report).back().finding(), Answer::BAD);
-  EXPECT_EQ(TextOf(Answers(report).back()), "iteration 1, on rank 0: relu");
+  const Answer answer = origin::AnswerOrigin(origin);
+  EXPECT_EQ(answer.finding(), Answer::BAD);
+  EXPECT_EQ(TextOf(answer), "iteration 1, on rank 0: relu");
 }
 
 TEST_F(RunReportTest, ACleanRunIsCompleteAndNamesTheSlowRank) {
@@ -223,13 +248,12 @@ TEST_F(RunReportTest, RanksThatHoldTheSameDataAreADivergenceOfTheirOwn) {
 }
 
 TEST_F(RunReportTest, ThatNobodyIsSlowIsNoGoodNewsWhereMuchWouldNotBeFound) {
-  RunReport report = Read();
-  report.stats->clear_straggler();
-  report.stats->clear_slow_measurements();
-  report.stats->set_detectable(0.31);
-  EXPECT_EQ(Answers(report).front().finding(), Answer::GOOD);
-  report.stats->set_detectable(0.89);
-  EXPECT_EQ(Answers(report).front().finding(), Answer::CANNOT_TELL);
+  ClusterStats stats;
+  stats.set_num_ranks(kNumRanks);
+  stats.set_detectable(0.31);
+  EXPECT_EQ(stats::AnswerSlow(stats).finding(), Answer::GOOD);
+  stats.set_detectable(0.89);
+  EXPECT_EQ(stats::AnswerSlow(stats).finding(), Answer::CANNOT_TELL);
 }
 
 TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
@@ -239,10 +263,9 @@ TEST_F(RunReportTest, TheFirstDivergenceIsTheEarliestOfAnyRank) {
   Add(Verdict(0, 10, REFERENCE, WITHIN_TOLERANCE));
   const RunReport report = Read();
   EXPECT_TRUE(Diverges(report));
-  EXPECT_EQ(report.checks.replicas.first_divergence(), nullptr);
-  ASSERT_NE(report.checks.reference.first_divergence(), nullptr);
-  EXPECT_EQ(report.checks.reference.first_divergence()->iteration(), 10);
-  EXPECT_EQ(report.checks.reference.first_divergence()->rank(), 1);
+  EXPECT_EQ(AnswerTo("replicas", report).finding(), Answer::GOOD);
+  EXPECT_EQ(EvidenceOf(AnswerTo("reference", report)).iteration(), 10);
+  EXPECT_EQ(EvidenceOf(AnswerTo("reference", report)).rank(), 1);
   EXPECT_THAT(Text(report), HasSubstr("first: iteration 10: rank 1 (node<1>) against"));
 }
 
@@ -258,7 +281,7 @@ TEST_F(RunReportTest, TheFirstTensorOfAnyRankComesBeforeTheLowestRank) {
   Add(verdict_of(1, "loss", 9, 0.01));
   Add(verdict_of(2, "data.inputs", 0, 0.956));
   const RunReport report = Read();
-  EXPECT_EQ(report.checks.reference.first_divergence()->rank(), 2);
+  EXPECT_EQ(EvidenceOf(AnswerTo("reference", report)).rank(), 2);
   EXPECT_THAT(Text(report), AllOf(HasSubstr("rank 2 (node<1>) against"), HasSubstr("data.inputs"),
                                   HasSubstr("; first on rank 2 alone; 3 of 3 ranks differ"),
                                   HasSubstr("max abs error 0.956")));
@@ -297,13 +320,14 @@ TEST_F(RunReportTest, AComparisonThatCouldNotBeMadeIsNoPass) {
   const RunReport report = Read();
   EXPECT_FALSE(Diverges(report));
   EXPECT_FALSE(IsComplete(report));
-  EXPECT_EQ(report.checks.replicas.summary.num_not_compared, 1);
+  EXPECT_EQ(AnswerTo("replicas", report).finding(), Answer::CANNOT_TELL);
+  EXPECT_THAT(Metrics(report), HasSubstr("subject=\"replicas\",outcome=\"not_compared\"} 1\n"));
 }
 
 TEST_F(RunReportTest, ACutLineIsNamedAndTheOthersCount) {
   AddLine(1, VerdictToJsonLine(Verdict(1, 20, REPLICAS, BITWISE_EQUAL)).substr(0, 30));
   const RunReport report = Read();
-  EXPECT_EQ(report.checks.replicas.summary.num_checks, 2);
+  EXPECT_THAT(AnswerTo("replicas", report).how_sure(), HasSubstr("2 checks from iteration 0 to 10"));
   EXPECT_FALSE(IsComplete(report));
   EXPECT_THAT(report.problems, Contains(HasSubstr("rank_00001/cross_check.jsonl: line 3: ")));
 }
@@ -321,25 +345,24 @@ TEST_F(RunReportTest, VerdictsThatEndBeforeThoseOfOthersAreNoPass) {
 TEST_F(RunReportTest, WhatWouldBeSavedIsNotToldWithoutTheSlowRanksIterations) {
   WritePlantedRun(run_dir_ + "/planted", PlantedRun());
   const std::string run_dir = run_dir_ + "/planted";
-  absl::StatusOr<RunReport> report = ReadRunReport(run_dir);
-  ASSERT_TRUE(report.ok() && report->what_if.ok()) << report.status() << report->what_if.status();
-  ASSERT_EQ(report->what_if->verdict(), WHAT_IF_RANKS) << report->what_if->conclusion();
+  absl::StatusOr<RunReport> report = ReportOf(run_dir);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(AnswerTo("saved", *report).finding(), Answer::BAD) << TextOf(AnswerTo("saved", *report));
+  EXPECT_THAT(AnswerTo("saved", *report).ranks(), Contains(PlantedRun().slow_rank));
   std::filesystem::remove(IterationsPath(run_dir, PlantedRun().slow_rank));
-  report = ReadRunReport(run_dir);
-  ASSERT_TRUE(report.ok() && report->what_if.ok()) << report.status();
-  EXPECT_EQ(report->what_if->verdict(), WHAT_IF_CANNOT_TELL);
+  report = ReportOf(run_dir);
+  ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_FALSE(IsComplete(*report));
   EXPECT_THAT(Text(*report),
               HasSubstr("? What would mending it save?\n  what if: cannot tell: the 3 ranks that are"));
 }
 
 TEST_F(RunReportTest, WhatCannotBeToldOfAHangIsNoCompleteReport) {
-  RunReport report = Read();
-  ASSERT_TRUE(IsComplete(report));
-  report.hang.emplace();
-  EXPECT_FALSE(IsComplete(report));
-  report.hang->set_answer(HangVerdict::NOT_HANGING);
-  EXPECT_TRUE(IsComplete(report));
+  ASSERT_TRUE(IsComplete(Read()));
+  ASSERT_TRUE(WriteFileAtomically(run_dir_ + "/hang.json", R"({"answer": "CANNOT_TELL"})").ok());
+  EXPECT_FALSE(IsComplete(Read()));
+  ASSERT_TRUE(WriteFileAtomically(run_dir_ + "/hang.json", R"({"answer": "NOT_HANGING"})").ok());
+  EXPECT_TRUE(IsComplete(Read()));
 }
 
 TEST_F(RunReportTest, ARunThatHungBeforeAnyStatisticsShowsWhatItFound) {
@@ -348,23 +371,24 @@ TEST_F(RunReportTest, ARunThatHungBeforeAnyStatisticsShowsWhatItFound) {
   info.set_world_size(2);
   ASSERT_TRUE(MakeDirectories(RankDirectory(run_dir, 0)).ok());
   ASSERT_TRUE(WriteRunInfo(run_dir, info).ok());
-  EXPECT_TRUE(absl::IsNotFound(ReadRunReport(run_dir).status()));
+  EXPECT_TRUE(absl::IsNotFound(ReportOf(run_dir).status()));
   ASSERT_TRUE(WriteFileAtomically(run_dir + "/hang.json",
                                   R"({"answer": "HANGING", "culprits": [1], "verdict": "rank 1 never came"})")
                   .ok());
-  const absl::StatusOr<RunReport> report = ReadRunReport(run_dir);
+  const absl::StatusOr<RunReport> report = ReportOf(run_dir);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(Text(*report), HasSubstr("! Does it hang?\n  rank 1 never came\n"));
   DocumentWithPictures(*report);
 }
 
 TEST_F(RunReportTest, NamesInAVerdictOnAHangAreEscapedOnce) {
-  RunReport report = Read();
-  report.hang.emplace();
-  report.hang->set_verdict("rank 1 never came to a\\nb");
-  report.earlier_hang.emplace(*report.hang);
-  report.earlier_hang->set_answer(HangVerdict::HANGING);
-  EXPECT_THAT(Text(report), HasSubstr("? Does it hang?\n  rank 1 never came to a\\nb\n"));
+  HangVerdict now;
+  now.set_verdict("rank 1 never came to a\\nb");
+  HangVerdict earlier = now;
+  earlier.set_answer(HangVerdict::HANGING);
+  EXPECT_THAT(
+      hang::AnswerHang(now, earlier).sentences(),
+      testing::ElementsAre("rank 1 never came to a\\nb", "found while it stood: rank 1 never came to a\\nb"));
 }
 
 TEST_F(RunReportTest, DamagedStatisticsOfAllRanksAreNoCompleteReport) {
@@ -411,9 +435,9 @@ TEST_F(RunReportTest, ManyProblemsMakeNoLongReport) {
 }
 
 TEST_F(RunReportTest, WhatIsNoRunIsAnError) {
-  EXPECT_TRUE(absl::IsNotFound(ReadRunReport(run_dir_ + "/nowhere").status()));
+  EXPECT_TRUE(absl::IsNotFound(ReportOf(run_dir_ + "/nowhere").status()));
   for (int rank = 0; rank < kNumRanks; ++rank) std::filesystem::remove_all(RankDirectory(run_dir_, rank));
-  EXPECT_TRUE(absl::IsNotFound(ReadRunReport(run_dir_).status()));
+  EXPECT_TRUE(absl::IsNotFound(ReportOf(run_dir_).status()));
 }
 
 TEST_F(RunReportTest, NamesInThePageAreTextNotMarkup) {
@@ -549,7 +573,7 @@ TEST_F(RunReportTest, ARowOfManyRanksShowsTheOneThatTakesLongest) {
   planted.slow_rank = 777;
   planted.with_checks = planted.with_sample = false;
   WritePlantedRun(run_dir_ + "/many", planted);
-  const auto grid = ReadRankGrid(run_dir_ + "/many", planted.num_ranks, 0);
+  const auto grid = stats::ReadRankGrid(run_dir_ + "/many", planted.num_ranks, 0);
   ASSERT_TRUE(grid.ok()) << grid.status();
   ASSERT_EQ(grid->rows.size(), 256u);
   EXPECT_EQ(grid->rows.front().first_rank, 0);
@@ -574,7 +598,7 @@ TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
   planted.series_limit = 20'000;
   planted.with_checks = planted.with_sample = false;
   WritePlantedRun(run_dir_ + "/long", planted);
-  const auto grid = ReadRankGrid(run_dir_ + "/long", planted.num_ranks, 100);
+  const auto grid = stats::ReadRankGrid(run_dir_ + "/long", planted.num_ranks, 100);
   ASSERT_TRUE(grid.ok()) << grid.status();
   ASSERT_EQ(grid->columns.size(), 400u);
   EXPECT_EQ(grid->columns.front().first_iteration, 105);
@@ -589,7 +613,7 @@ TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
 
   planted.series_limit = 1000;
   WritePlantedRun(run_dir_ + "/thinned", planted);
-  const auto thinned = ReadRankGrid(run_dir_ + "/thinned", planted.num_ranks, 100);
+  const auto thinned = stats::ReadRankGrid(run_dir_ + "/thinned", planted.num_ranks, 100);
   ASSERT_TRUE(thinned.ok()) << thinned.status();
   EXPECT_EQ(thinned->stride, 16);
   EXPECT_EQ(thinned->columns.back().last_iteration, 105 + 12'345 - 1);
@@ -597,15 +621,15 @@ TEST_F(RunReportTest, ColumnsOfALongRunAreMeansAndCoverAllIterations) {
 
 TEST_F(RunReportTest, TheTimelineHasTheMeasurementsOfEachRank) {
   WritePlantedRun(run_dir_ + "/known", PlantedRun());
-  const auto timeline = ReadSampledTimeline(run_dir_ + "/known", {1});
+  const auto timeline = whatif::ReadSampledTimeline(run_dir_ + "/known", {1});
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   EXPECT_EQ(timeline->num_sampled, 16);
-  ASSERT_EQ(timeline->iterations.size(), kMaxTimelineIterations);
-  const SampledTimeline::Iteration& last = timeline->iterations.back();
+  ASSERT_EQ(timeline->iterations.size(), whatif::kMaxTimelineIterations);
+  const whatif::SampledTimeline::Iteration& last = timeline->iterations.back();
   EXPECT_EQ(last.iteration, 44);
   ASSERT_EQ(last.ranks.size(), 4u);
   ASSERT_EQ(last.ranks[1].spans.size(), 3u);
-  const SampledTimeline::Span& attention = last.ranks[1].spans[1];
+  const whatif::SampledTimeline::Span& attention = last.ranks[1].spans[1];
   EXPECT_EQ(timeline->names[attention.name].name, "attention");
   EXPECT_EQ(attention.depth, 1);
   EXPECT_EQ(attention.start, 750'000);
@@ -621,7 +645,7 @@ TEST_F(RunReportTest, ADamagedSampleIsLeftOut) {
   sample.mutable_blocks(0)->set_name(0, 77);
   ASSERT_TRUE(
       WriteFileAtomically(run_dir_ + "/known/rank_00001/iterations.pb", sample.SerializeAsString()).ok());
-  const auto timeline = ReadSampledTimeline(run_dir_ + "/known", {1});
+  const auto timeline = whatif::ReadSampledTimeline(run_dir_ + "/known", {1});
   ASSERT_TRUE(timeline.ok()) << timeline.status();
   EXPECT_EQ(timeline->iterations.back().ranks.size(), 3u);
 }
@@ -634,11 +658,11 @@ TEST_F(RunReportTest, SeriesOfDamagedNumbersAreNoNumbers) {
   for (const float seconds : {1.0f, std::numeric_limits<float>::quiet_NaN(), -5.0f}) {
     stats.mutable_iteration_series()->add_seconds(seconds);
   }
-  RankGridBuilder builder(2, stats, 0);
+  stats::RankGridBuilder builder(2, stats, 0);
   builder.Add(stats);
   stats.set_rank(7);
   builder.Add(stats);
-  const RankGrid grid = builder.Finish();
+  const stats::RankGrid grid = builder.Finish();
   ASSERT_EQ(grid.columns.size(), 3u);
   EXPECT_EQ(grid.columns[0].mean, 1);
   EXPECT_TRUE(std::isnan(grid.columns[1].mean));

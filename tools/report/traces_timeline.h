@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "ott/questions/saved/sampled_timeline.h"
 #include "ott/questions/waiting/collectives.h"
-#include "tools/report/sampled_timeline.h"
 
 namespace ott::report {
 
@@ -26,9 +26,10 @@ using Steps = std::vector<std::pair<int64_t, int64_t>>;
 
 // Shows the first step, the last and some between; without steps, of all of the traces. steps, clocks, spans:
 // of each trace; spans by their start.
-SampledTimeline TimelineOfTraces(const std::vector<ranks::RankTrace>& traces, std::vector<Steps> steps,
-                                 const std::vector<ranks::ClockOffset>& clocks,
-                                 const std::vector<std::vector<DeviceSpan>>& spans);
+whatif::SampledTimeline TimelineOfTraces(const std::vector<ranks::RankTrace>& traces,
+                                         std::vector<Steps> steps,
+                                         const std::vector<ranks::ClockOffset>& clocks,
+                                         const std::vector<std::vector<DeviceSpan>>& spans);
 
 }  // namespace ott::report
 

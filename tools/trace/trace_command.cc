@@ -96,8 +96,8 @@ absl::StatusOr<int> RunTrace(TraceFlags& flags) {
 
 }  // namespace
 
-void AddTraceCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand(
+void AddTraceCommand(const CommandLine& line) {
+  CLI::App* command = line.app.add_subcommand(
       "trace",
       "One timeline of all ranks' traces, on rank 0's clock, for Perfetto, speedscope or chrome://tracing");
   const auto flags = std::make_shared<TraceFlags>();
@@ -142,7 +142,7 @@ void AddTraceCommand(CLI::App& app, int* exit_code) {
       "  ott trace out/run --capture kernels.rank_*.sqlite -o trace.json --gaps\n"
       "  ott trace kernels.rank_00000.sqlite -o trace.json\n"
       "  ott trace rank0.pt.trace.json.gz rank1.pt.trace.json.gz --split --collectives 10 -o trace.json.gz");
-  command->callback([command, flags, exit_code] {
+  command->callback([command, flags, exit_code = line.exit_code] {
     if (flags->output.empty() && !flags->tree && flags->top == 0 && !flags->gaps && !flags->split &&
         flags->collectives == 0) {
       throw CLI::RequiredError("one of --output, --tree, --top, --gaps, --split, --collectives");

@@ -3,12 +3,11 @@
 #ifndef OTT_TOOLS_TRACE_TRACE_COMMAND_H_
 #define OTT_TOOLS_TRACE_TRACE_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::trace {
 
-// Adds the subcommand; when it is called, its exit code (tools/exit_code.h) is in *exit_code after parsing.
-void AddTraceCommand(CLI::App& app, int* exit_code);
+void AddTraceCommand(const CommandLine& line);
 
 }  // namespace ott::trace
 

@@ -1,4 +1,4 @@
-#include "questions/right/calibrate/calibrate_command.h"
+#include "ott/questions/right/calibrate/calibrate_command.h"
 
 #include <cstdio>
 #include <memory>
@@ -39,8 +39,8 @@ absl::StatusOr<int> RunCalibrate(const CalibrateFlags& flags) {
 
 }  // namespace
 
-void AddCalibrateCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("calibrate", "Tolerances from repetitions of one training");
+void AddCalibrateCommand(const CommandLine& line) {
+  CLI::App* command = line.app.add_subcommand("calibrate", "Tolerances from repetitions of one training");
   const auto flags = std::make_shared<CalibrateFlags>();
   command->add_option("RUN", flags->runs, "Run directories with dumps, two or more")
       ->required()
@@ -57,7 +57,8 @@ void AddCalibrateCommand(CLI::App& app, int* exit_code) {
       "Exit code: 0 calibrated, 2 the runs are no repetitions, equal bit for bit, or cannot be read.\n"
       "Examples:\n  ott calibrate out/run1 out/run2 out/run3 -o tolerances.textproto\n"
       "  ott crosscheck out/run1 out/optimized --tolerances tolerances.textproto");
-  command->callback([flags, exit_code] { *exit_code = FinishCommand("calibrate", RunCalibrate(*flags)); });
+  command->callback(
+      [flags, exit_code = line.exit_code] { *exit_code = FinishCommand("calibrate", RunCalibrate(*flags)); });
 }
 
 }  // namespace ott::calibrate

@@ -3,12 +3,11 @@
 #ifndef OTT_QUESTIONS_RIGHT_CALIBRATE_CALIBRATE_COMMAND_H_
 #define OTT_QUESTIONS_RIGHT_CALIBRATE_CALIBRATE_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::calibrate {
 
-// Sets *exit_code (exit_code.h) when the subcommand ran.
-void AddCalibrateCommand(CLI::App& app, int* exit_code);
+void AddCalibrateCommand(const CommandLine& line);
 
 }  // namespace ott::calibrate
 

@@ -1,4 +1,4 @@
-#include "questions/right/compare/compare_command.h"
+#include "ott/questions/right/compare/compare_command.h"
 
 #include <cstdio>
 #include <memory>
@@ -93,9 +93,9 @@ absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
 
 }  // namespace
 
-void AddCompareCommand(CLI::App& app, int* exit_code) {
+void AddCompareCommand(const CommandLine& line) {
   CLI::App* command =
-      app.add_subcommand("compare", "What first differs between two runs, dumps or checkpoints");
+      line.app.add_subcommand("compare", "What first differs between two runs, dumps or checkpoints");
   const auto flags = std::make_shared<CompareFlags>();
   flags->options.compare.tensors.num_worst = 1;
   Tolerance& tolerance = flags->options.compare.tensors.tolerance;
@@ -149,7 +149,8 @@ void AddCompareCommand(CLI::App& app, int* exit_code) {
       "  ott compare --atol 1e-4 --rtol 1e-3 out/demo/reference out/demo/optimized\n"
       "  ott compare run/checkpoint_200.pt resumed/checkpoint_200.pt\n"
       "  ott compare --format=junit -o compare.xml out/demo/reference out/demo/faulty");
-  command->callback([flags, exit_code] { *exit_code = FinishCommand("compare", RunCompare(*flags)); });
+  command->callback(
+      [flags, exit_code = line.exit_code] { *exit_code = FinishCommand("compare", RunCompare(*flags)); });
 }
 
 }  // namespace ott::compare

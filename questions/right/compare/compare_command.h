@@ -3,12 +3,11 @@
 #ifndef OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_COMMAND_H_
 #define OTT_QUESTIONS_RIGHT_COMPARE_COMPARE_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::compare {
 
-// Sets *exit_code (exit_code.h) when the subcommand ran.
-void AddCompareCommand(CLI::App& app, int* exit_code);
+void AddCompareCommand(const CommandLine& line);
 
 }  // namespace ott::compare
 

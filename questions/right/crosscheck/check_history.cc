@@ -131,7 +131,7 @@ absl::StatusOr<CheckHistory> Summarize(Verdicts verdicts) {
   return history;
 }
 
-Answer AnswerHistory(const Question& question, const CheckHistory& checks, const char* if_not_checked) {
+Answer AnswerHistory(const QuestionId& question, const CheckHistory& checks, const char* if_not_checked) {
   Answer answer = MakeAnswer(question);
   if (checks.verdicts.empty()) {
     AddSentences(if_not_checked, &answer);

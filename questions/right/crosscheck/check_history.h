@@ -17,9 +17,9 @@
 
 namespace ott::crosscheck {
 
-inline constexpr Question kReplicasQuestion = {"replicas", "Do the replicas agree?", "crosscheck"};
-inline constexpr Question kReferenceQuestion = {"reference", "Is it the reference run?", "compare"};
-inline constexpr Question kDistinctQuestion = {"distinct", "Has each rank its own data?", "crosscheck"};
+inline constexpr QuestionId kReplicasQuestion = {"replicas", "Do the replicas agree?", "crosscheck"};
+inline constexpr QuestionId kReferenceQuestion = {"reference", "Is it the reference run?", "compare"};
+inline constexpr QuestionId kDistinctQuestion = {"distinct", "Has each rank its own data?", "crosscheck"};
 
 // The cross-checks of one mode.
 struct CheckHistory {

@@ -1,4 +1,4 @@
-#include "questions/right/crosscheck/crosscheck_command.h"
+#include "ott/questions/right/crosscheck/crosscheck_command.h"
 
 #include <cstdio>
 #include <memory>
@@ -147,8 +147,8 @@ absl::StatusOr<int> RunCrosscheck(const CrosscheckFlags& flags) {
 
 }  // namespace
 
-void AddCrosscheckCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand(
+void AddCrosscheckCommand(const CommandLine& line) {
+  CLI::App* command = line.app.add_subcommand(
       "crosscheck", "Whether the ranks of a run held the same tensors, and those of a reference run");
   const auto flags = std::make_shared<CrosscheckFlags>();
   command->add_option("RUN", flags->run, "Run directory with dumps: do its ranks agree?")->required();
@@ -190,7 +190,9 @@ void AddCrosscheckCommand(CLI::App& app, int* exit_code) {
       "Examples:\n  ott crosscheck out/demo/faulty --replicated 'weights.*'\n"
       "  ott crosscheck out/demo/reference out/demo/optimized --tolerances tolerances.textproto\n"
       "  ott crosscheck out/data4 out/data2_tensor2 --layout layout.textproto");
-  command->callback([flags, exit_code] { *exit_code = FinishCommand("crosscheck", RunCrosscheck(*flags)); });
+  command->callback([flags, exit_code = line.exit_code] {
+    *exit_code = FinishCommand("crosscheck", RunCrosscheck(*flags));
+  });
 }
 
 }  // namespace ott::crosscheck

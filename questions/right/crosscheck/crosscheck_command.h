@@ -4,12 +4,11 @@
 #ifndef OTT_QUESTIONS_RIGHT_CROSSCHECK_CROSSCHECK_COMMAND_H_
 #define OTT_QUESTIONS_RIGHT_CROSSCHECK_CROSSCHECK_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::crosscheck {
 
-// Sets *exit_code (exit_code.h) when the subcommand ran.
-void AddCrosscheckCommand(CLI::App& app, int* exit_code);
+void AddCrosscheckCommand(const CommandLine& line);
 
 }  // namespace ott::crosscheck
 

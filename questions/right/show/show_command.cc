@@ -1,4 +1,4 @@
-#include "questions/right/show/show_command.h"
+#include "ott/questions/right/show/show_command.h"
 
 #include <cstdio>
 #include <memory>
@@ -28,16 +28,17 @@ absl::StatusOr<int> RunShow(const ShowFlags& flags) {
 
 }  // namespace
 
-void AddShowCommand(CLI::App& app, int* exit_code) {
+void AddShowCommand(const CommandLine& line) {
   CLI::App* command =
-      app.add_subcommand("show", "The tensors of a checkpoint or a dump, and what they are like");
+      line.app.add_subcommand("show", "The tensors of a checkpoint or a dump, and what they are like");
   const auto flags = std::make_shared<ShowFlags>();
   command->add_option("PATH", flags->path, "Checkpoint or dump")->required();
   command->add_option("--format", flags->format)
       ->check(CLI::IsMember({"text", "json", "csv"}))
       ->capture_default_str();
   command->footer("Exit code: 0, or 2 where it cannot be read.\nExample:\n  ott show run/checkpoint_200.pt");
-  command->callback([flags, exit_code] { *exit_code = FinishCommand("show", RunShow(*flags)); });
+  command->callback(
+      [flags, exit_code = line.exit_code] { *exit_code = FinishCommand("show", RunShow(*flags)); });
 }
 
 }  // namespace ott::show

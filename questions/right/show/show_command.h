@@ -3,12 +3,11 @@
 #ifndef OTT_QUESTIONS_RIGHT_SHOW_SHOW_COMMAND_H_
 #define OTT_QUESTIONS_RIGHT_SHOW_SHOW_COMMAND_H_
 
-#include "CLI/CLI.hpp"
+#include "ott/questions/answer/question.h"
 
 namespace ott::show {
 
-// Sets *exit_code (exit_code.h) when the subcommand ran.
-void AddShowCommand(CLI::App& app, int* exit_code);
+void AddShowCommand(const CommandLine& line);
 
 }  // namespace ott::show
 

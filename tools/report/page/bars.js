@@ -1,4 +1,4 @@
-// Horizontal bars: what would be saved, and where a device's time goes.
+// Horizontal bars.
 
 // rows: [{label, isHeading, parts: [{value, meaning, name}], low, high, text, title, select}]; low and high are an interval.
 // In a row's parts, values are lengths one after the other. Texts take so much of the width at most.
@@ -47,71 +47,4 @@ function drawBars(node, width, rows, {formatX, maximum, minimum = 0, textShare =
       return index >= 0 && index < rows.length ? index : -1;
     },
   };
-}
-
-// "rank 3" selects that rank, an operation its measurement.
-function selectByName(name) {
-  const rank = /^rank (\d+)/.exec(name);
-  return rank ? {rank: Number(rank[1])} : {measurement: name};
-}
-
-function addWhatIf() {
-  const data = pictures.what_if;
-  if (!data) return;
-  const parts = [...data.repairs, ...data.together];
-  if (parts.length === 0) return;
-  const isKnown = part => part.high - part.low < 2;
-  const rows = () => parts.map(part => ({
-    label: `without ${part.name}`,
-    parts: [{value: Math.max(0, part.saved), meaning: 'good'}],
-    low: isKnown(part) ? Math.max(-0.1, part.low) : null,
-    high: isKnown(part) ? Math.min(1, part.high) : null,
-    text: formatPercent(part.saved, 0),
-    title: `without ${part.name} ${data.step_word} takes ${formatSeconds(part.seconds)} instead of ${formatSeconds(data.measured_seconds)}: ` +
-        `${formatPercent(part.saved)} less` + (isKnown(part) ? ` (95 %: ${formatPercent(part.low)} to ${formatPercent(part.high)})` : ''),
-    select: selectByName(part.name),
-  }));
-  addFigure({
-    id: 'what_if',
-    title: 'What would be saved',
-    caption: `Share of ${data.step_word} (${formatSeconds(data.measured_seconds)}) that goes if only this is mended, with its 95 % ` +
-        `interval. By a replay, which is off by ${formatPercent(data.replay_error, 2)} of what was measured.`,
-    draw: (node, width) => {
-      const values = parts.flatMap(part => [part.saved, isKnown(part) ? Math.min(1, part.high) : 0]);
-      return drawBars(node, width, rows(), {formatX: value => formatPercent(value, 0), maximum: Math.max(0.05, ...values),
-        minimum: Math.min(0, ...parts.map(part => isKnown(part) ? Math.max(-0.1, part.low) : 0))});
-    },
-    table: () => ({
-      columns: ['mended', 'seconds', 'saved share', 'low', 'high', 'slowdown'],
-      rows: [...parts, ...data.by_rank, ...data.by_operation].map(part =>
-        [part.name, part.seconds, part.saved, part.low, part.high, part.slowdown]),
-    }),
-  });
-}
-
-function addDeviceTime() {
-  const data = pictures.device_time;
-  if (!data || data.ranks.length === 0) return;
-  const kinds = [['compute', 'work', 'compute'], ['exposed_communication', 'waiting', 'communication that nothing hides'],
-    ['exposed_copies', 'memory', 'copies that nothing hides'], ['idle', 'idle', 'idle']];
-  addFigure({
-    id: 'device_time',
-    title: 'Where the time of the devices goes',
-    caption: 'Of each moment the first of these counts that there is.',
-    draw(node, width) {
-      const result = drawBars(node, width, data.ranks.map(rank => ({
-        label: `rank ${rank.rank}`,
-        parts: kinds.map(([key, meaning]) => ({value: rank[key], meaning})),
-        text: formatSeconds(rank.seconds),
-        title: `rank ${rank.rank}\n` + kinds.map(([key, , name]) => `${name} ${formatSeconds(rank[key])}`).join('\n'),
-        select: {rank: rank.rank},
-      })), {formatX: formatSeconds, maximum: Math.max(...data.ranks.map(rank => rank.seconds))});
-      node.append(legend(kinds.map(([, meaning, name]) => [meaning, name])));
-      return result;
-    },
-    table: () => ({
-      columns: ['rank', 'seconds', ...kinds.map(([, , name]) => `${name} s`)],
-      rows: data.ranks.map(rank => [rank.rank, rank.seconds, ...kinds.map(([key]) => rank[key])]),
-    }),
-  });
 }

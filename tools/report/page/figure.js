@@ -1,5 +1,7 @@
 // What all pictures have: a heading and a caption, tooltip and keyboard, a table and its CSV.
 
+// Functions that add a figure if the report has what it shows, in the order of the page; each file of a picture adds its own.
+const adders = [];
 const redraws = [];
 
 // tag.class, attributes (functions are listeners), children: elements or texts.

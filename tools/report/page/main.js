@@ -36,8 +36,7 @@ function addFooter() {
 }
 
 restoreSelection();
-for (const add of [addIterations, addHeatMap, addTimeTree, addWhatIf, addArrivals, addHang, addChecks, addErrors, addOrigin, addComparison,
-  addDeviceTime, addKernels, addTimeline]) add();
+for (const add of adders) add();
 addFooter();
 document.getElementById('contents').hidden = document.querySelectorAll('figure').length < 2;
 showSelection();

@@ -1,0 +1,48 @@
+#include "ott/questions/answer/answer_json.h"
+
+#include <memory>
+
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/proto_json.h"
+
+namespace ott {
+namespace {
+
+// Null if this program does not know the message.
+Json EvidenceOf(const Answer& answer) {
+  const google::protobuf::Descriptor* const type =
+      google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(answer.evidence_type());
+  if (type == nullptr) return Json();
+  const std::unique_ptr<google::protobuf::Message> evidence(
+      google::protobuf::MessageFactory::generated_factory()->GetPrototype(type)->New());
+  OTT_CHECK(evidence->ParseFromString(answer.evidence())) << answer.evidence_type();
+  return Json::parse(ProtoToJson(*evidence, JsonLayout::kOneLine));
+}
+
+}  // namespace
+
+Json AnswerToJson(const Answer& answer) {
+  Json json = {{"question", answer.question()},
+               {"title", answer.title()},
+               {"finding", Answer::Finding_Name(answer.finding())},
+               {"sentences", Json::array()},
+               {"how_sure", answer.how_sure()},
+               {"evidence_type", answer.evidence_type()},
+               {"evidence", EvidenceOf(answer)},
+               {"pictures", Json::array()},
+               {"next", Json::array()},
+               {"ranks", Json::array()}};
+  for (const std::string& sentence : answer.sentences()) json["sentences"].push_back(sentence);
+  for (const std::string& picture : answer.pictures()) json["pictures"].push_back(picture);
+  for (const std::string& command : answer.next()) json["next"].push_back(command);
+  for (const int rank : answer.ranks()) json["ranks"].push_back(rank);
+  return json;
+}
+
+std::string AnswerToJsonText(const Answer& answer) {
+  return AnswerToJson(answer).dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ott

@@ -1,0 +1,14 @@
+// Did it become faster? `ott ab`, and its part of the report.
+
+#ifndef OTT_QUESTIONS_FASTER_FASTER_QUESTION_H_
+#define OTT_QUESTIONS_FASTER_FASTER_QUESTION_H_
+
+#include "ott/questions/answer/question.h"
+
+namespace ott::ab {
+
+Question FasterQuestion();
+
+}  // namespace ott::ab
+
+#endif  // OTT_QUESTIONS_FASTER_FASTER_QUESTION_H_

@@ -1,0 +1,111 @@
+#include "ott/questions/hang/hang_question.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/questions/answer/display_text.h"
+#include "ott/questions/hang/diagnosis.h"
+#include "ott/questions/hang/found_hang.h"
+#include "ott/questions/hang/hang_answer.h"
+#include "ott/questions/hang/hang_command.h"
+#include "ott/questions/hang/hang_report.h"
+#include "ott/questions/hang/run_state.h"
+
+namespace ott::hang {
+namespace {
+
+constexpr int kMaxHangRanks = 256;
+
+struct Hangs {
+  // Nullopt if no rank kept a flight recorder.
+  std::optional<HangVerdict> now;
+  // The verdict that a rank found while the run stood; nullopt if it never did.
+  std::optional<HangVerdict> earlier;
+};
+
+Hangs ReadHangs(const AskedRun& run, std::vector<std::string>* problems) {
+  Hangs hangs;
+  std::error_code error;
+  const bool is_recorded = std::any_of(run.ranks.begin(), run.ranks.end(), [&](int rank) {
+    return std::filesystem::exists(FlightPath(run.run_dir, rank), error);
+  });
+  HangOptions options;
+  if (run.info && run.info->config().hang().after_seconds() > 0) {
+    options.after_seconds = run.info->config().hang().after_seconds();
+  }
+  if (is_recorded) {
+    const absl::StatusOr<JobState> job = ReadRunState(run.run_dir, RunStateEnvironment::Real());
+    if (job.ok()) {
+      hangs.now = DiagnoseHang(*job, options);
+    } else {
+      problems->push_back(std::string(job.status().message()));
+    }
+  }
+  absl::StatusOr<std::optional<HangVerdict>> found = ReadFoundHang(run.run_dir);
+  if (!found.ok()) {
+    problems->push_back(std::string(found.status().message()));
+  } else if (*found && (!hangs.now || StillHolds(**found, *hangs.now))) {
+    hangs.now = *std::move(found);
+  } else {
+    hangs.earlier = *std::move(found);
+  }
+  return hangs;
+}
+
+void AddHang(const HangVerdict& hang, Document* document) {
+  Json ranks = Json::array();
+  for (const HangRank& rank : hang.ranks()) {
+    if (static_cast<int>(ranks.size()) == kMaxHangRanks) break;
+    Json entry = {{"rank", rank.rank()}, {"host", DisplayName(rank.host())}};
+    entry["state"] = DisplayName(rank.state());
+    entry["iteration"] = rank.iteration();
+    entry["last_completed"] = DisplayName(rank.last_completed());
+    entry["place"] = DisplayName(rank.place());
+    entry["seconds"] = Rounded(rank.seconds());
+    entry["blamed"] =
+        std::find(hang.culprits().begin(), hang.culprits().end(), rank.rank()) != hang.culprits().end();
+    ranks.push_back(std::move(entry));
+  }
+  document->pictures["hang"] = {{"ranks", std::move(ranks)}};
+  if (hang.ranks_size() > kMaxHangRanks) {
+    document->thinned.push_back(
+        absl::StrCat("where ", kMaxHangRanks, " of ", hang.ranks_size(), " ranks stand is shown"));
+  }
+}
+
+absl::StatusOr<Findings> Ask(const AskedRun& run) {
+  Findings findings;
+  const Hangs hangs = ReadHangs(run, &findings.problems);
+  findings.answers = {AnswerHang(hangs.now, hangs.earlier)};
+  if (hangs.now) {
+    if (hangs.now->answer() != HangVerdict::NOT_HANGING) {
+      findings.is_news = true;
+      findings.details.push_back({"Where the ranks stand", FormatHangVerdict(*hangs.now)});
+    }
+    if (hangs.now->answer() != HangVerdict::CANNOT_TELL) {
+      findings.metrics.push_back({"ott_hanging",
+                                  "1 if the job stands still.",
+                                  {{hangs.now->answer() == HangVerdict::HANGING ? 1.0 : 0.0, {}}}});
+    }
+    findings.draw = [now = *hangs.now](const std::vector<int>&, Document* document) {
+      AddHang(now, document);
+    };
+  }
+  if (hangs.earlier) {
+    findings.is_news = true;
+    findings.details.push_back({"Where the ranks stood", FormatHangVerdict(*hangs.earlier)});
+  }
+  return findings;
+}
+
+}  // namespace
+
+Question HangQuestion() { return {kQuestion.title, AddHangCommand, Ask}; }
+
+}  // namespace ott::hang

@@ -1,0 +1,9 @@
+#include "ott/questions/kernels/kernels_question.h"
+
+#include "ott/questions/kernels/prof_command.h"
+
+namespace ott::prof {
+
+Question KernelsQuestion() { return {kKernelsTitle, AddProfCommand}; }
+
+}  // namespace ott::prof

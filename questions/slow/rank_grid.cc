@@ -1,0 +1,310 @@
+#include "ott/questions/slow/rank_grid.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/check.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/directory/run_directory.h"
+
+namespace ott::stats {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+// Of measurements inside of measurements: deeper ones, and more of them, are no program's.
+constexpr int kMaxDepth = 32;
+constexpr size_t kMaxNodes = 4000;
+// A measurement's rows are kept for so many cells in all, those of the longest measurements.
+constexpr size_t kMaxScopeCells = 20'000;
+// An outlier is longer than the median by so many of the distances that half of the iterations keep, and than
+// this many medians.
+constexpr double kOutlierDistances = 8;
+constexpr double kOutlierMedians = 1.5;
+
+double Longer(double a, double b) { return std::isnan(a) || b > a ? b : a; }
+
+// Of what is known; 0 if nothing is.
+double Median(std::vector<float> values) {
+  values.erase(std::remove_if(values.begin(), values.end(), [](float value) { return std::isnan(value); }),
+               values.end());
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+void FindOutermostCollectives(const google::protobuf::RepeatedPtrField<ScopeStats>& scopes, int depth,
+                              const std::map<std::string, bool>& collective, std::set<std::string>* found) {
+  for (const ScopeStats& scope : scopes) {
+    const auto known = collective.find(scope.name());
+    if (known != collective.end() && known->second) {
+      found->insert(scope.name());
+    } else if (depth < kMaxDepth) {
+      FindOutermostCollectives(scope.inner(), depth + 1, collective, found);
+    }
+  }
+}
+
+// Empty where there are none, or another rank's.
+StopwatchStats ReadStats(const std::string& run_dir, int rank) {
+  StopwatchStats stats;
+  const absl::StatusOr<std::string> bytes = ReadFile(RankDirectory(run_dir, rank) + "/stopwatch.pb");
+  if (!bytes.ok() || !stats.ParseFromString(*bytes) || stats.rank() != rank) stats.Clear();
+  return stats;
+}
+
+// Of iterations.
+int64_t Span(const StopwatchStats& stats) {
+  return stats.iteration_series().seconds_size() *
+         std::clamp<int64_t>(stats.iteration_series().stride(), 0, int64_t{1} << 40);
+}
+
+}  // namespace
+
+RankGridBuilder::RankGridBuilder(int world_size, const StopwatchStats& first, int64_t first_iteration)
+    : world_size_(std::max(world_size, 1)), first_iteration_(first_iteration), span_(Span(first)) {
+  OTT_CHECK(span_ > 0) << "no series of iterations";
+  const size_t num_rows = std::min<size_t>(world_size_, kMaxRows);
+  grid_.rows.resize(num_rows);
+  for (size_t row = 0; row < num_rows; ++row) {
+    grid_.rows[row].first_rank = static_cast<int>(row * world_size_ / num_rows);
+    grid_.rows[row].last_rank = static_cast<int>((row + 1) * world_size_ / num_rows) - 1;
+  }
+  const size_t num_values = first.iteration_series().seconds_size();
+  grid_.stride = span_ / static_cast<int64_t>(num_values);
+  grid_.num_iterations = std::max<int64_t>(0, first.num_measured_iters());
+  const size_t num_columns = std::min({kMaxColumns, num_values, std::max<size_t>(16, kMaxCells / num_rows)});
+  grid_.columns.resize(num_columns);
+  for (size_t column = 0; column < num_columns; ++column) {
+    // In values, so that no column is empty.
+    grid_.columns[column] = {
+        first_iteration_ +
+            static_cast<int64_t>((column * num_values + num_columns - 1) / num_columns) * grid_.stride,
+        first_iteration_ +
+            static_cast<int64_t>(((column + 1) * num_values + num_columns - 1) / num_columns) * grid_.stride -
+            1,
+        kUnknown, kUnknown, kUnknown};
+  }
+  // Behind the last iteration that was kept there are others, but none that were not measured.
+  RankGrid::Column& last = grid_.columns.back();
+  if (grid_.num_iterations > 0) {
+    last.last_iteration =
+        std::clamp(first_iteration_ + grid_.num_iterations - 1, last.first_iteration, last.last_iteration);
+  }
+  grid_.work.assign(num_rows * num_columns, kUnknown);
+  grid_.waiting.assign(num_rows * num_columns, kUnknown);
+  longest_.assign(num_values, kUnknown);
+  most_work_.assign(num_values, kUnknown);
+  most_work_rank_.assign(num_values, -1);
+  sums_.assign(num_columns, 0);
+  counts_.assign(num_columns, 0);
+}
+
+size_t RankGridBuilder::ColumnOf(int64_t iteration) const {
+  const double share = static_cast<double>(iteration / grid_.stride) / static_cast<double>(longest_.size());
+  const auto column = static_cast<size_t>(share * static_cast<double>(grid_.columns.size()) + 1e-9);
+  return std::min(column, grid_.columns.size() - 1);
+}
+
+void RankGridBuilder::AddSeries(const StopwatchStats& stats, size_t row) {
+  const Series& iterations = stats.iteration_series();
+  const int64_t stride = std::min(iterations.stride(), int64_t{1} << 40);
+  if (stride < 1) return;
+  std::set<std::string> outermost;
+  FindOutermostCollectives(stats.scopes(), 0, collective_, &outermost);
+  std::vector<const Series*> waits;
+  for (const Measurement& measurement : stats.measurements()) {
+    // Of a measurement outside of all scopes nobody knows what it lies in.
+    const bool counts =
+        measurement.collective() && (outermost.count(measurement.name()) > 0 || stats.scopes().empty());
+    if (counts && measurement.series().stride() == iterations.stride())
+      waits.push_back(&measurement.series());
+  }
+  struct Sum {
+    double work = 0, waiting = 0;
+    int64_t count = 0;
+  };
+  std::vector<Sum> sums(grid_.columns.size());
+  for (int k = 0; k < iterations.seconds_size(); ++k) {
+    const int64_t iteration = k * stride;
+    const float seconds = iterations.seconds(k);
+    if (iteration >= span_) break;
+    if (!std::isfinite(seconds) || seconds < 0) continue;
+    double waiting = 0;
+    for (const Series* wait : waits) {
+      if (k < wait->seconds_size() && wait->seconds(k) > 0) waiting += wait->seconds(k);
+    }
+    waiting = std::min<double>(waiting, seconds);
+    const double work = seconds - waiting;
+    const size_t column = ColumnOf(iteration);
+    sums[column].work += work;
+    sums[column].waiting += waiting;
+    ++sums[column].count;
+    RankGrid::Column& of_all = grid_.columns[column];
+    of_all.longest = Longer(of_all.longest, seconds);
+    if (!(of_all.shortest <= seconds)) of_all.shortest = seconds;
+    sums_[column] += seconds;
+    ++counts_[column];
+    const size_t value = static_cast<size_t>(iteration / grid_.stride);
+    if (!(longest_[value] >= seconds)) longest_[value] = seconds;
+    if (!(most_work_[value] >= work)) {
+      most_work_[value] = static_cast<float>(work);
+      most_work_rank_[value] = stats.rank();
+    }
+  }
+  for (size_t column = 0; column < sums.size(); ++column) {
+    if (sums[column].count == 0) continue;
+    const size_t cell = row * sums.size() + column;
+    grid_.work[cell] = Longer(grid_.work[cell], sums[column].work / static_cast<double>(sums[column].count));
+    grid_.waiting[cell] =
+        Longer(grid_.waiting[cell], sums[column].waiting / static_cast<double>(sums[column].count));
+  }
+}
+
+void RankGridBuilder::AddScope(const ScopeStats& scope, int parent, int depth, const StopwatchStats& stats,
+                               size_t row) {
+  const auto [known, is_new] = node_of_.try_emplace({parent, scope.name()}, static_cast<int>(nodes_.size()));
+  if (is_new) {
+    if (nodes_.size() >= kMaxNodes) {
+      node_of_.erase(known);
+      ++grid_.num_scopes_left_out;
+      return;
+    }
+    nodes_.emplace_back();
+    nodes_.back().scope.name = scope.name();
+    nodes_.back().scope.parent = parent;
+    nodes_.back().scope.rows.assign(grid_.rows.size(), kUnknown);
+  }
+  const int index = known->second;
+  const double iterations = static_cast<double>(stats.num_measured_iters());
+  const double seconds = scope.inclusive() / iterations;
+  Node& node = nodes_[index];
+  if (const auto collective = collective_.find(scope.name()); collective != collective_.end()) {
+    node.scope.collective |= collective->second;
+  }
+  ++node.scope.num_ranks;
+  node.seconds += seconds;
+  node.own_seconds += scope.exclusive() / iterations;
+  node.count += static_cast<double>(scope.count()) / iterations;
+  node.scope.rows[row] = Longer(node.scope.rows[row], seconds);
+  if (node.scope.longest_rank < 0 || seconds > node.scope.longest) {
+    node.scope.longest = seconds;
+    node.scope.longest_rank = stats.rank();
+  }
+  if (depth >= kMaxDepth) return;
+  for (const ScopeStats& inner : scope.inner()) AddScope(inner, index, depth + 1, stats, row);
+}
+
+void RankGridBuilder::AddScopes(const StopwatchStats& stats, size_t row) {
+  if (!stats.scopes().empty()) {
+    for (const ScopeStats& scope : stats.scopes()) AddScope(scope, -1, 0, stats, row);
+    return;
+  }
+  for (const Measurement& measurement : stats.measurements()) {
+    ScopeStats scope;
+    scope.set_name(measurement.name());
+    scope.set_count(measurement.per_interval().count());
+    scope.set_inclusive(measurement.per_iteration().total());
+    scope.set_exclusive(scope.inclusive());
+    AddScope(scope, -1, 0, stats, row);
+  }
+}
+
+void RankGridBuilder::Add(const StopwatchStats& stats) {
+  if (stats.rank() < 0 || stats.rank() >= world_size_) return;
+  size_t row = static_cast<size_t>(stats.rank()) * grid_.rows.size() / world_size_;
+  // Rounding may have put the rank into the row before.
+  while (row + 1 < grid_.rows.size() && stats.rank() > grid_.rows[row].last_rank) ++row;
+  if (grid_.rows[row].host.empty()) grid_.rows[row].host = stats.host();
+  collective_.clear();
+  for (const Measurement& measurement : stats.measurements())
+    collective_[measurement.name()] = measurement.collective();
+  AddSeries(stats, row);
+  if (stats.num_measured_iters() > 0) AddScopes(stats, row);
+}
+
+void RankGridBuilder::FindOutliers() {
+  const double median = Median(longest_);
+  std::vector<float> distances = longest_;
+  for (float& distance : distances) distance = std::abs(distance - static_cast<float>(median));
+  grid_.outlier_limit =
+      std::max(median + kOutlierDistances * Median(std::move(distances)), kOutlierMedians * median);
+  for (size_t value = 0; value < longest_.size(); ++value) {
+    if (!(longest_[value] > grid_.outlier_limit)) continue;
+    grid_.outliers.push_back({first_iteration_ + static_cast<int64_t>(value) * grid_.stride, longest_[value],
+                              most_work_rank_[value], most_work_[value]});
+  }
+  grid_.num_outliers = static_cast<int64_t>(grid_.outliers.size());
+  std::stable_sort(
+      grid_.outliers.begin(), grid_.outliers.end(),
+      [](const RankGrid::Outlier& a, const RankGrid::Outlier& b) { return a.seconds > b.seconds; });
+  if (grid_.outliers.size() > kMaxOutliers) grid_.outliers.resize(kMaxOutliers);
+}
+
+void RankGridBuilder::FinishScopes() {
+  for (Node& node : nodes_) {
+    const double num_ranks = static_cast<double>(node.scope.num_ranks);
+    node.scope.seconds = node.seconds / num_ranks;
+    node.scope.own_seconds = node.own_seconds / num_ranks;
+    node.scope.per_iteration = node.count / num_ranks;
+  }
+  std::vector<size_t> order(nodes_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // What lies inside of another is no longer, and comes later.
+  std::stable_sort(order.begin(), order.end(),
+                   [this](size_t a, size_t b) { return nodes_[a].scope.seconds > nodes_[b].scope.seconds; });
+  std::set<int> kept;
+  for (const size_t index : order) {
+    const int parent = nodes_[index].scope.parent;
+    if (kept.size() == kMaxScopes || (parent >= 0 && kept.count(parent) == 0)) {
+      ++grid_.num_scopes_left_out;
+      continue;
+    }
+    if ((kept.size() + 1) * grid_.rows.size() > kMaxScopeCells) nodes_[index].scope.rows.clear();
+    kept.insert(static_cast<int>(index));
+  }
+  std::map<int, int> place;
+  for (const int index : kept) {
+    RankGrid::Scope scope = std::move(nodes_[index].scope);
+    if (scope.parent >= 0) scope.parent = place.at(scope.parent);
+    place[index] = static_cast<int>(grid_.scopes.size());
+    grid_.scopes.push_back(std::move(scope));
+  }
+}
+
+RankGrid RankGridBuilder::Finish() {
+  for (size_t column = 0; column < grid_.columns.size(); ++column) {
+    if (counts_[column] > 0)
+      grid_.columns[column].mean = sums_[column] / static_cast<double>(counts_[column]);
+  }
+  FindOutliers();
+  FinishScopes();
+  return std::move(grid_);
+}
+
+absl::StatusOr<RankGrid> ReadRankGrid(const std::string& run_dir, int world_size, int64_t start_iteration) {
+  OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
+  // By the longest of the first ranks: one of them may have been cut short.
+  constexpr size_t kMaxTried = 16;
+  StopwatchStats longest;
+  for (size_t i = 0; i < std::min(ranks.size(), kMaxTried); ++i) {
+    StopwatchStats stats = ReadStats(run_dir, ranks[i]);
+    if (Span(stats) > Span(longest)) longest.Swap(&stats);
+  }
+  if (Span(longest) == 0)
+    return absl::NotFoundError(absl::StrCat(run_dir, ": no rank kept times of single iterations"));
+  const int64_t num_warmup = std::clamp<int64_t>(longest.num_warmup_iters(), 0, int64_t{1} << 50);
+  RankGridBuilder builder(world_size, longest, start_iteration + num_warmup);
+  for (const int rank : ranks) {
+    if (const StopwatchStats stats = ReadStats(run_dir, rank); Span(stats) > 0) builder.Add(stats);
+  }
+  return builder.Finish();
+}
+
+}  // namespace ott::stats

@@ -1,0 +1,20 @@
+#include "ott/questions/waiting/gathered_stats.h"
+
+#include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/dist/directory/run_directory.h"
+
+namespace ott {
+
+absl::StatusOr<ClusterStats> ReadGatheredStats(const std::string& run_dir) {
+  const std::string path = ClusterStatsPath(run_dir);
+  OTT_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
+  ClusterStats stats;
+  const absl::Status status = JsonToProto(json, &stats);
+  if (!status.ok()) return absl::DataLossError(absl::StrCat(path, ": ", status.message()));
+  return stats;
+}
+
+}  // namespace ott

@@ -1,0 +1,128 @@
+#include "ott/questions/waiting/waiting_question.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/questions/answer/display_text.h"
+#include "ott/questions/waiting/gathered_stats.h"
+#include "ott/questions/waiting/waiting_answer.h"
+
+namespace ott::waiting {
+namespace {
+
+constexpr int kMaxCollectives = 50;
+
+Json OfRank(int rank, const std::string& host) { return {{"rank", rank}, {"host", DisplayName(host)}}; }
+
+void AddArrivals(const ClusterStats& stats, Document* document) {
+  if (stats.arrivals().empty()) return;
+  Json collectives = Json::array();
+  for (const ArrivalStats& arrivals : stats.arrivals()) {
+    if (static_cast<int>(collectives.size()) == kMaxCollectives) break;
+    Json last = Json::array();
+    for (const LastArrival& of_rank : arrivals.last()) {
+      Json entry = OfRank(of_rank.rank(), of_rank.host());
+      entry["intervals"] = of_rank.num_intervals();
+      entry["after_next"] = Rounded(of_rank.after_next());
+      entry["mean_wait_of_others"] = Rounded(of_rank.mean_wait_of_others());
+      last.push_back(std::move(entry));
+    }
+    Json hiccups = Json::array();
+    for (const Hiccups& of_rank : arrivals.hiccups()) {
+      Json entry = OfRank(of_rank.rank(), of_rank.host());
+      entry["seconds"] = Rounded(of_rank.seconds());
+      entry["count"] = of_rank.num_hiccups();
+      entry["iterations"] = std::vector<int64_t>(of_rank.iterations().begin(), of_rank.iterations().end());
+      entry["is_pause"] = of_rank.is_pause();
+      hiccups.push_back(std::move(entry));
+    }
+    Json hold_up;
+    if (arrivals.has_hold_up()) {
+      hold_up = OfRank(arrivals.hold_up().rank(), arrivals.hold_up().host());
+      hold_up["seconds_per_iteration"] = Rounded(arrivals.hold_up().seconds_per_iteration());
+      hold_up["low"] = Rounded(arrivals.hold_up().seconds_low());
+      hold_up["high"] = Rounded(arrivals.hold_up().seconds_high());
+      hold_up["share"] = Rounded(arrivals.hold_up().share_of_iteration());
+    }
+    collectives.push_back({{"name", DisplayName(arrivals.name())},
+                           {"group", DisplayName(arrivals.group())},
+                           {"ranks", arrivals.num_ranks()},
+                           {"intervals", arrivals.num_intervals()},
+                           {"incomplete", arrivals.num_incomplete()},
+                           {"first", arrivals.first_iteration()},
+                           {"last", arrivals.last_iteration()},
+                           {"mean_wait", Rounded(arrivals.mean_wait())},
+                           {"max_wait", Rounded(arrivals.max_wait())},
+                           {"error_bound", Rounded(arrivals.error_bound())},
+                           {"last_ranks", std::move(last)},
+                           {"hold_up", std::move(hold_up)},
+                           {"hiccups", std::move(hiccups)}});
+  }
+  document->pictures["arrivals"] = {{"collectives", std::move(collectives)}};
+  if (stats.arrivals_size() > kMaxCollectives) {
+    document->thinned.push_back(absl::StrCat("arrivals at ", kMaxCollectives, " of ", stats.arrivals_size(),
+                                             " collectives are shown"));
+  }
+}
+
+// Seconds since the file was written; nullopt if there is none.
+std::optional<double> AgeOf(const std::string& path) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(path, error);
+  if (error) return std::nullopt;
+  return std::chrono::duration<double>(std::filesystem::file_time_type::clock::now() - written).count();
+}
+
+Metric HoldUpMetric(const ClusterStats& stats) {
+  Metric metric = {
+      "ott_waiting_for_rank_seconds", "Of an iteration, that all wait for this rank at this collective.", {}};
+  for (const ArrivalStats& arrivals : stats.arrivals()) {
+    if (!arrivals.has_hold_up()) continue;
+    const HoldUp& hold_up = arrivals.hold_up();
+    metric.samples.push_back({hold_up.seconds_per_iteration(),
+                              {{"rank", absl::StrCat(hold_up.rank())},
+                               {"host", hold_up.host()},
+                               {"collective", arrivals.name()},
+                               {"group", arrivals.group()}}});
+  }
+  return metric;
+}
+
+absl::StatusOr<Findings> Ask(const AskedRun& run) {
+  const bool has_collectives = run.info && run.info->config().stopwatch().collective_measurements_size() > 0;
+  const std::optional<double> age = AgeOf(ClusterStatsPath(run.run_dir));
+  absl::StatusOr<ClusterStats> stats = ReadGatheredStats(run.run_dir);
+  Findings findings;
+  std::optional<ClusterStats> gathered;
+  if (stats.ok()) {
+    findings.metrics.push_back(HoldUpMetric(*stats));
+    findings.draw = [stats = *stats](const std::vector<int>&, Document* document) {
+      AddArrivals(stats, document);
+    };
+    gathered = *std::move(stats);
+  } else if (!absl::IsNotFound(stats.status())) {
+    findings.problems.push_back(std::string(stats.status().message()));
+  }
+  findings.answers = {AnswerWaiting(gathered, has_collectives, age.has_value())};
+  if (age) {
+    findings.metrics.push_back({"ott_gather_age_seconds",
+                                "Since rank 0 last gathered the statistics of all ranks.",
+                                {{std::max(0.0, *age), {}}}});
+  }
+  return findings;
+}
+
+}  // namespace
+
+Question WaitingQuestion() { return {kQuestion.title, nullptr, Ask}; }
+
+}  // namespace ott::waiting
