@@ -14,7 +14,7 @@ namespace {
 
 // What runs of a rank that is not known any more is "".
 bool HasGoneOn(const HangRank& then, const HangRank& now) {
-  return now.state() == "finished" || now.iteration() > then.iteration() ||
+  return now.state() == HangRank::FINISHED || now.iteration() > then.iteration() ||
          now.last_completed() != then.last_completed() ||
          (now.state() == then.state() && now.place() != then.place());
 }

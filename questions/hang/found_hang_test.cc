@@ -12,13 +12,13 @@ namespace {
 using ::testing::HasSubstr;
 
 HangVerdict Verdict(HangVerdict::Answer answer, int iteration, const std::string& last_completed,
-                    const std::string& state = "waits") {
+                    HangRank::State state = HangRank::WAITS) {
   HangVerdict verdict;
   verdict.set_answer(answer);
   for (int i = 0; i < 2; ++i) {
     HangRank& rank = *verdict.add_ranks();
     rank.set_rank(i);
-    rank.set_state(i == 0 ? state : "works");
+    rank.set_state(i == 0 ? state : HangRank::WORKS);
     rank.set_iteration(iteration);
     rank.set_last_completed(last_completed);
   }
@@ -28,10 +28,10 @@ HangVerdict Verdict(HangVerdict::Answer answer, int iteration, const std::string
 TEST(FoundHang, HoldsUntilARankGoesOn) {
   const HangVerdict found = Verdict(HangVerdict::HANGING, 4, "sum_loss #5");
   EXPECT_TRUE(StillHolds(found, Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5")));
-  EXPECT_TRUE(StillHolds(found, Verdict(HangVerdict::CANNOT_TELL, 4, "sum_loss #5", "dead")));
+  EXPECT_TRUE(StillHolds(found, Verdict(HangVerdict::CANNOT_TELL, 4, "sum_loss #5", HangRank::DEAD)));
   EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::NOT_HANGING, 4, "average_gradients #6")));
   EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::NOT_HANGING, 5, "sum_loss #5")));
-  EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5", "finished")));
+  EXPECT_FALSE(StillHolds(found, Verdict(HangVerdict::NOT_HANGING, 4, "sum_loss #5", HangRank::FINISHED)));
 }
 
 TEST(FoundHang, IsNotNeededWhereTheRecordersSayTheSame) {
@@ -50,7 +50,7 @@ TEST(FoundHang, HoldsWhileItsCulpritsStandWhateverOthersDo) {
   EXPECT_TRUE(StillHolds(found, now));
   now.mutable_ranks(1)->set_place("forward");
   EXPECT_FALSE(StillHolds(found, now));
-  now.mutable_ranks(1)->set_state("dead");
+  now.mutable_ranks(1)->set_state(HangRank::DEAD);
   EXPECT_TRUE(StillHolds(found, now));
   now.mutable_ranks(1)->set_last_completed("forward");
   EXPECT_FALSE(StillHolds(found, now));

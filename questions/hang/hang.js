@@ -3,12 +3,13 @@
 function addHang() {
   const data = pictures.hang;
   if (!data || data.ranks.length === 0) return;
-  const meanings = {waits: 'waiting', works: 'work', finished: 'good', unknown: 'unknown'};
+  const meanings = {WAITS: 'waiting', WORKS: 'work', FINISHED: 'good', UNKNOWN: 'unknown'};
   const stateOf = rank => rank.blamed ? 'bad' : meanings[rank.state] || 'unknown';
+  const nameOf = rank => rank.state.toLowerCase();
   const place = rank => rank.place ? `, ${formatSeconds(rank.seconds)} in ${rank.place}` : '';
 
   function labelOf(rank) {
-    return `${formatRank(rank.rank, rank.host)}: ${rank.state}${rank.blamed ? ', to blame' : ''}${place(rank)}` +
+    return `${formatRank(rank.rank, rank.host)}: ${nameOf(rank)}${rank.blamed ? ', to blame' : ''}${place(rank)}` +
         (rank.iteration >= 0 ? `\niteration ${rank.iteration}` : '') + (rank.last_completed ? `, completed ${rank.last_completed}` : '');
   }
 
@@ -18,7 +19,7 @@ function addHang() {
       label: formatRank(rank.rank, rank.host),
       isHeading: rank.blamed,
       parts: [{value: rank.seconds || 0, meaning: stateOf(rank)}],
-      text: (rank.place ? `${rank.state} in ${rank.place}` : rank.state) + (rank.blamed ? ': to blame' : ''),
+      text: (rank.place ? `${nameOf(rank)} in ${rank.place}` : nameOf(rank)) + (rank.blamed ? ': to blame' : ''),
       title: labelOf(rank),
       select: {rank: rank.rank},
     })), {formatX: formatSeconds, maximum: d3.max(data.ranks, rank => rank.seconds), textShare: 0.55});
@@ -57,7 +58,7 @@ function addHang() {
     draw,
     table: () => ({
       columns: ['rank', 'host', 'state', 'to blame', 'iteration', 'last completed', 'in', 'for s'],
-      rows: data.ranks.map(rank => [rank.rank, rank.host, rank.state, rank.blamed ? 'yes' : 'no', rank.iteration, rank.last_completed, rank.place, rank.seconds]),
+      rows: data.ranks.map(rank => [rank.rank, rank.host, nameOf(rank), rank.blamed ? 'yes' : 'no', rank.iteration, rank.last_completed, rank.place, rank.seconds]),
     }),
   });
 }

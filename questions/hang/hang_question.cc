@@ -63,7 +63,7 @@ void AddHang(const HangVerdict& hang, Document* document) {
   for (const HangRank& rank : hang.ranks()) {
     if (static_cast<int>(ranks.size()) == kMaxHangRanks) break;
     Json entry = {{"rank", rank.rank()}, {"host", DisplayName(rank.host())}};
-    entry["state"] = DisplayName(rank.state());
+    entry["state"] = HangRank::State_Name(rank.state());
     entry["iteration"] = rank.iteration();
     entry["last_completed"] = DisplayName(rank.last_completed());
     entry["place"] = DisplayName(rank.place());

@@ -24,7 +24,28 @@ struct Row {
 };
 
 // Of those that share all that is said of them; culprits sort first.
-using Key = std::tuple<bool, std::string, int, std::string, std::string>;
+using Key = std::tuple<bool, HangRank::State, int, std::string, std::string>;
+
+const char* NameOf(HangRank::State state) {
+  switch (state) {
+    case HangRank::WAITS:
+      return "waits";
+    case HangRank::WORKS:
+      return "works";
+    case HangRank::LEFT:
+      return "left";
+    case HangRank::DEAD:
+      return "dead";
+    case HangRank::STOPPED:
+      return "stopped";
+    case HangRank::SILENT:
+      return "silent";
+    case HangRank::FINISHED:
+      return "finished";
+    default:
+      return "unknown";
+  }
+}
 
 std::string FormatRange(const Row& row) {
   if (row.longest <= 0) return "";
@@ -63,7 +84,7 @@ std::string FormatHangVerdict(const HangVerdict& verdict) {
   for (auto& [key, row] : rows) {
     if (++num_rows > kMaxRows) break;
     const auto& [is_innocent, state, iteration, last_completed, place] = key;
-    table.AddRow({is_innocent ? "" : ">", FormatRanks(row.ranks), FormatHosts(row.hosts), state,
+    table.AddRow({is_innocent ? "" : ">", FormatRanks(row.ranks), FormatHosts(row.hosts), NameOf(state),
                   iteration < 0 ? "" : absl::StrCat(iteration), last_completed, place, FormatRange(row)});
   }
   text += table.ToString();

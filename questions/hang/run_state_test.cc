@@ -202,7 +202,7 @@ TEST_F(RunStateTest, WhoEndsItsTrainingEarlyHasLeftIt) {
   const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
   EXPECT_THAT(verdict.culprits(), ElementsAre(2));
   EXPECT_EQ(verdict.causes(0).kind(), HangCause::LEFT);
-  EXPECT_EQ(verdict.ranks(2).state(), "left");
+  EXPECT_EQ(verdict.ranks(2).state(), HangRank::LEFT);
   for (FlightRecorder* const recorder : recorders_) recorder->SetFinished();
   recorders_[0]->SetLeft();
   EXPECT_TRUE(Read()->ranks[0].finished);

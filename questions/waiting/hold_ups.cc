@@ -60,7 +60,7 @@ Estimate MeanOf(const std::vector<double>& steps) {
 
 }  // namespace
 
-void HoldUpFinder::Add(const std::string& kind, int64_t step, const std::vector<int>& ranks, int last_rank,
+void HoldUpFinder::Add(const KindName& kind, int64_t step, const std::vector<int>& ranks, int last_rank,
                        int64_t after_next_nanoseconds) {
   Kind& of_kind = kinds_[kind];
   of_kind.ranks = ranks;
@@ -100,7 +100,7 @@ HoldUps HoldUpFinder::Find(const HoldUpOptions& options) const {
     const Lateness alike = AfterTheLastOf(num_ranks - 1);
     const double expected =
         std::hypot(alike.deviation * spread, kExpectedLateness * intervals_of_step * parts);
-    HoldUp most;
+    TracedHoldUp most;
     double detectable = std::numeric_limits<double>::infinity();
     for (const int rank : kind.ranks) {
       std::vector<double> costs;
@@ -115,14 +115,15 @@ HoldUps HoldUpFinder::Find(const HoldUpOptions& options) const {
       const double needed = estimate.IntervalAt(2 * level).high - estimate.value + alike.mean * spread;
       detectable = std::min(detectable, std::max(least, needed + kPowerQuantile * estimate.standard_error));
       if (estimate.value <= std::max({least, needed, most.seconds_per_step})) continue;
-      most = {rank, name.substr(0, name.find('\n')), estimate.value, estimate.value / options.step_seconds};
+      most = {rank, name.collective, name.group, estimate.value, estimate.value / options.step_seconds};
     }
     if (most.rank >= 0) result.found.push_back(most);
     if (options.step_seconds > 0)
       result.detectable_share = std::min(result.detectable_share, detectable / options.step_seconds);
   }
-  std::stable_sort(result.found.begin(), result.found.end(),
-                   [](const HoldUp& a, const HoldUp& b) { return a.seconds_per_step > b.seconds_per_step; });
+  std::stable_sort(
+      result.found.begin(), result.found.end(),
+      [](const TracedHoldUp& a, const TracedHoldUp& b) { return a.seconds_per_step > b.seconds_per_step; });
   return result;
 }
 

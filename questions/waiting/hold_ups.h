@@ -6,13 +6,16 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace ott::ranks {
 
-struct HoldUp {
+// A rank that the others wait for at collectives of one name and group.
+struct TracedHoldUp {
   int rank = -1;
-  std::string where;  // "allreduce of group default_pg"
+  std::string collective;
+  std::string group;  // as people call it; empty: not known
   double seconds_per_step = 0;
   double share_of_step = 0;
 };
@@ -39,9 +42,9 @@ struct HoldUpOptions {
 };
 
 struct HoldUps {
-  std::vector<HoldUp> found;   // by cost, most first; one for each kind of collective at most
-  int64_t most_intervals = 0;  // of one kind of collective
-  int64_t most_steps = 0;      // that have intervals of one kind
+  std::vector<TracedHoldUp> found;  // by cost, most first; one for each kind of collective at most
+  int64_t most_intervals = 0;       // of one kind of collective
+  int64_t most_steps = 0;           // that have intervals of one kind
   // The share that a rank must cost in a step to be found in four of five traces, as a share of the step, at
   // the kind of collective that tells most; infinite where none has enough steps.
   double detectable_share = 0;
@@ -55,12 +58,21 @@ struct HoldUps {
 // are expected to differ by: of so many of them the last one comes after the next to last. Not thread-safe.
 class HoldUpFinder {
  public:
-  // One collective that all its ranks have: its kind by any text, the rank that came last, and how long after
-  // the next to last. In the order of time.
-  void Add(const std::string& kind, int64_t step, const std::vector<int>& ranks, int last_rank,
+  struct KindName {
+    std::string collective;
+    std::string group;
+    std::string group_key;  // tells groups of one name apart
+    bool operator<(const KindName& other) const {
+      return std::tie(collective, group, group_key) <
+             std::tie(other.collective, other.group, other.group_key);
+    }
+  };
+
+  // One collective that all its ranks have: the rank that came last, and how long after the next to last. In
+  // the order of time.
+  void Add(const KindName& kind, int64_t step, const std::vector<int>& ranks, int last_rank,
            int64_t after_next_nanoseconds);
 
-  // Names of kinds: up to their first new line.
   HoldUps Find(const HoldUpOptions& options) const;
 
  private:
@@ -76,7 +88,7 @@ class HoldUpFinder {
 
   static std::map<int64_t, std::vector<const Interval*>> Steps(const Kind& kind, bool has_steps);
 
-  std::map<std::string, Kind> kinds_;
+  std::map<KindName, Kind> kinds_;
 };
 
 }  // namespace ott::ranks

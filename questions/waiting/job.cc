@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
 #include "ott/questions/kernels/collective_cost.h"
 
@@ -18,8 +19,8 @@ using prof::Profile;
 
 std::string Time(int64_t nanoseconds) { return FormatSeconds(static_cast<double>(nanoseconds) * 1e-9); }
 
-std::string NameOf(const Profile::CollectiveKind& kind) {
-  return kind.group_name().empty() ? kind.name : absl::StrCat(kind.name, " of group ", kind.group_name());
+std::string NameOf(const std::string& collective, const std::string& group) {
+  return group.empty() ? collective : absl::StrCat(collective, " of group ", group);
 }
 
 class JobBuilder {
@@ -93,7 +94,7 @@ class JobBuilder {
       ranks.push_back(traces_[part.trace].rank);
     }
     if (is_aligned && ranks.size() > 1)
-      hold_ups_.Add(NameOf(kind) + "\n" + GroupOf(kind), collective.step, ranks, last_rank,
+      hold_ups_.Add({kind.name, kind.group_name(), GroupOf(kind)}, collective.step, ranks, last_rank,
                     last - next_to_last);
     ++sum.last[last_rank];
     sum.sum.transfer += std::max<int64_t>(0, end - last);
@@ -233,7 +234,8 @@ std::string FormatCollectives(const Job& job, size_t limit) {
     const CollectiveSum& sum = job.collectives[i];
     const int64_t mean = sum.num_complete > 0 ? sum.num_complete : 1;
     table.AddRow(
-        {NameOf(*sum.kind), absl::StrCat(sum.num_ranks), Bytes(sum.message_bytes), absl::StrCat(sum.count),
+        {NameOf(sum.kind->name, sum.kind->group_name()), absl::StrCat(sum.num_ranks),
+         Bytes(sum.message_bytes), absl::StrCat(sum.count),
          sum.num_complete > 0 ? Time(sum.transfer / mean) : "-",
          Rate(sum.message_bytes, sum.num_complete, sum.transfer),
          Rate(sum.bus_bytes, sum.num_complete, sum.transfer), sum.num_ranks > 1 ? Time(sum.wait / mean) : "-",
@@ -260,41 +262,42 @@ namespace {
 std::string FormatNoHoldUp(const Job& job) {
   const HoldUps& hold_ups = job.hold_ups;
   if (hold_ups.most_steps < kMinStepsOfHoldUp) {
-    return job.has_steps
-               ? absl::StrCat("cannot tell who waits for whom: all ranks have collectives in ",
-                              hold_ups.most_steps, " steps, and ", kMinStepsOfHoldUp,
-                              " are needed to tell a slow rank from uneven work; trace more steps\n")
-               : absl::StrCat("cannot tell who waits for whom: no collective came more than ",
-                              hold_ups.most_intervals, " times, and ", 2 * kPartsOfTrace,
-                              " are needed in traces without steps; trace more of them\n");
+    return job.has_steps ? absl::StrCat("cannot tell who waits for whom: all ranks have collectives in ",
+                                        hold_ups.most_steps, " steps, and ", kMinStepsOfHoldUp,
+                                        " are needed to tell a slow rank from uneven work; trace more steps")
+                         : absl::StrCat("cannot tell who waits for whom: no collective came more than ",
+                                        hold_ups.most_intervals, " times, and ", 2 * kPartsOfTrace,
+                                        " are needed in traces without steps; trace more of them");
   }
   if (!hold_ups.CanTell()) {
     return absl::StrFormat(
         "cannot tell who waits for whom: only a rank that costs %.0f%% %s would have been found, by what "
         "they "
-        "vary and the clocks are off; trace more steps\n",
+        "vary and the clocks are off; trace more steps",
         hold_ups.detectable_share * 100, job.has_steps ? "of a step" : "of the trace");
   }
   return absl::StrFormat(
-      "no rank holds the others up; one that costs %.1f%% %s would have been found in four of five traces\n",
+      "no rank holds the others up; one that costs %.1f%% %s would have been found in four of five traces",
       hold_ups.detectable_share * 100, job.has_steps ? "of a step" : "of the trace");
 }
 
 }  // namespace
 
-std::string FormatHoldUps(const Job& job) {
-  if (job.ranks.size() < 2) return "cannot tell who waits for whom from the trace of one rank\n";
+std::vector<std::string> HoldUpLines(const Job& job) {
+  if (job.ranks.size() < 2) return {"cannot tell who waits for whom from the trace of one rank"};
   if (job.num_matched == 0) {
-    return "cannot tell who waits for whom: no collective of one rank was found on another (are the traces "
-           "of "
-           "the same steps, and have they process groups?)\n";
+    return {
+        "cannot tell who waits for whom: no collective of one rank was found on another (are the traces of "
+        "the "
+        "same steps, and have they process groups?)"};
   }
-  std::string text;
+  std::vector<std::string> lines;
   const char* step = job.has_steps ? "a step" : "in the trace";
-  for (const HoldUp& hold_up : job.hold_ups.found) {
-    absl::StrAppendFormat(&text, "all wait for rank %d at \"%s\": %s %s, %.1f%% of it\n", hold_up.rank,
-                          EscapeControlCharacters(hold_up.where), FormatSeconds(hold_up.seconds_per_step),
-                          step, hold_up.share_of_step * 100);
+  for (const TracedHoldUp& hold_up : job.hold_ups.found) {
+    lines.push_back(absl::StrFormat("all wait for rank %d at \"%s\": %s %s, %.1f%% of it", hold_up.rank,
+                                    EscapeControlCharacters(NameOf(hold_up.collective, hold_up.group)),
+                                    FormatSeconds(hold_up.seconds_per_step), step,
+                                    hold_up.share_of_step * 100));
   }
   int64_t bound = 0;
   int64_t num_unknown = 0;
@@ -302,12 +305,14 @@ std::string FormatHoldUps(const Job& job) {
     bound = std::max(bound, clock.error_bound);
     if (!clock.is_known) ++num_unknown;
   }
-  if (text.empty()) text = FormatNoHoldUp(job);
-  absl::StrAppend(&text, "by ", job.num_matched, " collectives; clocks are at most ", Time(bound),
-                  " off in nine of ten\n");
+  if (lines.empty()) lines = {FormatNoHoldUp(job)};
+  lines.push_back(absl::StrCat("by ", job.num_matched, " collectives; clocks are at most ", Time(bound),
+                               " off in nine of ten"));
   if (num_unknown > 0)
-    absl::StrAppend(&text, num_unknown, " ranks share no collective with the others and are left out\n");
-  return text;
+    lines.push_back(absl::StrCat(num_unknown, " ranks share no collective with the others and are left out"));
+  return lines;
 }
+
+std::string FormatHoldUps(const Job& job) { return absl::StrJoin(HoldUpLines(job), "\n") + "\n"; }
 
 }  // namespace ott::ranks

@@ -58,7 +58,8 @@ std::string FormatSplits(const Job& job);
 std::string SplitsToJson(const Job& job);
 // A line for each of at most `limit` kinds of collectives.
 std::string FormatCollectives(const Job& job, size_t limit);
-// Who waits for whom, or why that cannot be told.
+// Who waits for whom, or why that cannot be told. Lines without newlines, or one text that ends with one.
+std::vector<std::string> HoldUpLines(const Job& job);
 std::string FormatHoldUps(const Job& job);
 
 }  // namespace ott::ranks

@@ -100,8 +100,11 @@ Json DrawSplits(const ranks::Job& job) {
 
 // The rank that all wait for at these collectives; null where there is none.
 Json DrawHoldUp(const ranks::Job& job, const ranks::CollectiveSum& sum) {
-  for (const ranks::HoldUp& hold_up : job.hold_ups.found) {
-    if (hold_up.rank != sum.last_rank || hold_up.where.rfind(sum.kind->name + " ", 0) != 0) continue;
+  for (const ranks::TracedHoldUp& hold_up : job.hold_ups.found) {
+    if (hold_up.rank != sum.last_rank || hold_up.collective != sum.kind->name ||
+        hold_up.group != sum.kind->group_name()) {
+      continue;
+    }
     return {{"rank", hold_up.rank},
             {"host", ""},
             {"seconds_per_iteration", Rounded(hold_up.seconds_per_step)},
