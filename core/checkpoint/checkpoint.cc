@@ -234,8 +234,8 @@ absl::StatusOr<Checkpoint> ReadZero(const std::string& dir, const std::set<std::
   for (const std::string& name : names) {
     if (const std::optional<int> rank = RankOfZeroFile(name)) by_rank[*rank] = name;
     if (EndsWith(name, "mp_rank_00_model_states.pt") && model_file.empty()) model_file = name;
-    if (name.find("mp_rank_01") != name.npos) {
-      return absl::UnimplementedError(dir + ": ZeRO within model parallelism is not put together");
+    if (name.find("mp_rank_01") != name.npos || name.find("expert") != name.npos) {
+      return absl::UnimplementedError(dir + ": ZeRO with model parallelism or experts is not put together");
     }
   }
   if (model_file.empty()) return absl::DataLossError(dir + ": has no mp_rank_00_model_states.pt");
@@ -253,26 +253,54 @@ absl::StatusOr<Checkpoint> ReadZero(const std::string& dir, const std::set<std::
   return Checkpoint{"DeepSpeed ZeRO", *std::move(state)};
 }
 
-absl::StatusOr<Checkpoint> ReadFolder(const std::string& given, int depth) {
-  const std::string dir = LatestOf(given);
+absl::StatusOr<Checkpoint> ReadFolder(const std::string& dir, int depth);
+
+// What the files of a folder are together; removes these from `names`. nullopt where each is by itself.
+absl::StatusOr<std::optional<Checkpoint>> ReadTogether(const std::string& dir, int depth,
+                                                       std::set<std::string>* names) {
+  const auto remove = [names](const auto& is_read) {
+    for (auto name = names->begin(); name != names->end();)
+      name = is_read(*name) ? names->erase(name) : ++name;
+  };
+  std::optional<Checkpoint> together;
+  if (const std::string latest = LatestOf(dir); latest != dir) {
+    OTT_ASSIGN_OR_RETURN(together, ReadFolder(latest, depth + 1));
+    // Other folders are earlier checkpoints; files are of the latest one.
+    remove([&](const std::string& name) {
+      return name.rfind("latest", 0) == 0 || name == "zero_to_fp32.py" ||
+             IsDirectory(absl::StrCat(dir, "/", name));
+    });
+  } else if (names->count(kDistributedMetadata) != 0) {
+    OTT_ASSIGN_OR_RETURN(Value state, ReadDistributedCheckpoint(dir));
+    together = Checkpoint{"a distributed checkpoint", std::move(state)};
+    remove([](const std::string& name) { return name == kDistributedMetadata || EndsWith(name, ".distcp"); });
+  } else if (std::any_of(names->begin(), names->end(),
+                         [](const std::string& name) { return RankOfZeroFile(name).has_value(); })) {
+    OTT_ASSIGN_OR_RETURN(together, ReadZero(dir, *names));
+    // Of stage 3, each rank has a file of the model, of which the first is read.
+    remove([](const std::string& name) {
+      return RankOfZeroFile(name).has_value() || EndsWith(name, "mp_rank_00_model_states.pt");
+    });
+  }
+  return together;
+}
+
+absl::StatusOr<Checkpoint> ReadFolder(const std::string& dir, int depth) {
+  if (depth > kMaxFolderDepth) {
+    return absl::InvalidArgumentError(absl::StrCat(dir, ": is more than ", kMaxFolderDepth, " folders deep"));
+  }
   std::error_code error;
   std::set<std::string> names;
   for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
     names.insert(entry->path().filename().string());
   }
   if (error) return absl::NotFoundError(absl::StrCat(dir, ": ", error.message()));
-  if (names.count(kDistributedMetadata) != 0) {
-    OTT_ASSIGN_OR_RETURN(Value state, ReadDistributedCheckpoint(dir));
-    return Checkpoint{"a distributed checkpoint", std::move(state)};
-  }
-  if (std::any_of(names.begin(), names.end(),
-                  [](const std::string& name) { return RankOfZeroFile(name).has_value(); })) {
-    return ReadZero(dir, names);
-  }
+  OTT_ASSIGN_OR_RETURN(const std::optional<Checkpoint> together, ReadTogether(dir, depth, &names));
   // What an index names is read with it.
   std::set<std::string> indexed;
   Checkpoint checkpoint;
   Value::Map map;
+  if (together.has_value() && together->state.is_map()) map = together->state.map();
   int num_files = 0;
   const auto add = [&](const std::string& name, Checkpoint part) {
     std::string key = StateName(name);
@@ -285,7 +313,7 @@ absl::StatusOr<Checkpoint> ReadFolder(const std::string& given, int depth) {
       const std::string path = absl::StrCat(dir, "/", name);
       if (EndsWith(name, ".index.json") != indices || indexed.count(name) != 0) continue;
       if (IsDirectory(path)) {
-        if (depth >= kMaxFolderDepth || name[0] == '.') continue;
+        if (name[0] == '.') continue;
         OTT_ASSIGN_OR_RETURN(Checkpoint part, ReadFolder(path, depth + 1));
         if (part.state.is_map() && part.state.map().empty()) continue;
         add(name, std::move(part));
@@ -309,6 +337,10 @@ absl::StatusOr<Checkpoint> ReadFolder(const std::string& given, int depth) {
     }
   }
   checkpoint.format = absl::StrCat("a folder of ", num_files, " files");
+  if (together.has_value()) {
+    checkpoint.format =
+        num_files == 0 ? together->format : absl::StrCat(together->format, " and ", num_files, " files");
+  }
   checkpoint.state = std::move(map);
   return checkpoint;
 }

@@ -86,6 +86,18 @@ TEST(Checkpoint, ADistributedCheckpointIsTheStateThatWasSavedByAnyNumberOfRanks)
   EXPECT_NE(At(At(Read(Data("dcp_2")), "model"), "0.weight").tensor().scattered, nullptr);
 }
 
+TEST(Checkpoint, FilesBesidePartsThatBelongTogetherAreReadToo) {
+  const std::string dir = testing::TempDir() + "/beside";
+  std::filesystem::create_directories(dir);
+  for (const char* const parts : {"dcp_2", "zero_2"}) {
+    std::filesystem::copy(Data(parts), absl::StrCat(dir, "/", parts),
+                          std::filesystem::copy_options::recursive);
+    std::filesystem::copy_file(Data("plain.pkl"), absl::StrCat(dir, "/", parts, "/rng_state_0.pth"));
+    EXPECT_EQ(At(At(Read(absl::StrCat(dir, "/", parts)), "rng_state_0"), "step").int_value(), 3) << parts;
+  }
+  std::filesystem::remove_all(dir);
+}
+
 TEST(Checkpoint, TorchScriptHasTheParametersOfEachModule) {
   const Value script = Read(Data("script.pt"));
   EXPECT_EQ(Elements(At(At(script, "1"), "weight")), Elements(At(Read(Data("weights.pt")), "1.weight")));
@@ -144,7 +156,26 @@ Value Flat(float first, int64_t size) {
   return Tensor{TensorView(memory.get(), DType::kFloat32, {size}), memory};
 }
 
-// As DeepSpeed's zero_to_fp32.py takes them: partitions of a buffer in which a [2, 2] and a [3] follow each
+// testdata/make_zero_testdata.py made the files, and DeepSpeed's zero_to_fp32 merged them.
+TEST(Zero, TheMasterWeightsAreThoseThatDeepSpeedMerges) {
+  for (const char* const name : {"zero_2", "zero_3"}) {
+    const Value zero = Read(Data(name));
+    const Value merged = Read(Data(absl::StrCat(name, "_merged.pt")));
+    EXPECT_EQ(merged.map().size(), 3);
+    for (const auto& [parameter, expected] : merged.map()) {
+      const Value& kept = At(At(At(zero, "optimizer"), "state"), parameter);
+      EXPECT_EQ(Elements(At(kept, "fp32")), Elements(expected)) << name << " " << parameter;
+      EXPECT_EQ(At(kept, "exp_avg").tensor().view.shape(), expected.tensor().view.shape());
+    }
+  }
+  std::filesystem::copy(Data("zero_2/global_step2"), testing::TempDir() + "/zero_cut");
+  std::filesystem::remove(testing::TempDir() + "/zero_cut/bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt");
+  EXPECT_THAT(std::string(ReadCheckpoint(testing::TempDir() + "/zero_cut").status().message()),
+              HasSubstr("has no ZeRO partition of rank 0"));
+  std::filesystem::remove_all(testing::TempDir() + "/zero_cut");
+}
+
+// Partitions of a buffer in which a [2, 2] and a [3] follow each
 // other, padded to 8.
 TEST(Zero, PartitionsOfAFlatBufferArePutTogether) {
   const Value shapes = Value::List{ValueMap{{"a", Value::List{2, 2}}, {"b", Value::List{3}}}};

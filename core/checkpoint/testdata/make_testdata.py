@@ -82,6 +82,52 @@ save_fault("random", lambda faulty: faulty["rng_state"].update(torch=torch.Gener
 save_fault("epoch", lambda faulty: faulty.update(epoch=1))
 torch.save({"state_dict": {"module." + name: value for name, value in model.state_dict().items()}}, "wrapped.pt")
 
+
+
+def llama():
+    """The weights of a Llama as Hugging Face names them, and as Megatron does: 4 heads of 2 elements in 2 groups."""
+    torch.manual_seed(2)
+    hf = {"model.embed_tokens.weight": torch.randn(10, 8), "lm_head.weight": torch.randn(10, 8), "model.norm.weight": torch.randn(8)}
+    megatron = {}
+
+    def padded(weight):
+        return torch.cat([weight, torch.zeros(6, 8)])
+
+    for layer in range(2):
+        h, m = f"model.layers.{layer}.", f"decoder.layers.{layer}."
+        for name, shape in {
+            "self_attn.q_proj.weight": (8, 8),
+            "self_attn.k_proj.weight": (4, 8),
+            "self_attn.v_proj.weight": (4, 8),
+            "self_attn.o_proj.weight": (8, 8),
+            "mlp.gate_proj.weight": (6, 8),
+            "mlp.up_proj.weight": (6, 8),
+            "mlp.down_proj.weight": (8, 6),
+            "input_layernorm.weight": (8,),
+            "post_attention_layernorm.weight": (8,),
+        }.items():
+            hf[h + name] = torch.randn(shape)
+        q, k, v = (hf[h + f"self_attn.{name}_proj.weight"].view(2, -1, 8) for name in "qkv")
+        megatron[m + "self_attention.linear_qkv.weight"] = torch.cat([q, k, v], 1).reshape(16, 8)
+        megatron[m + "self_attention.linear_qkv.layer_norm_weight"] = hf[h + "input_layernorm.weight"]
+        megatron[m + "self_attention.linear_proj.weight"] = hf[h + "self_attn.o_proj.weight"]
+        megatron[m + "mlp.linear_fc1.weight"] = torch.cat([hf[h + "mlp.gate_proj.weight"], hf[h + "mlp.up_proj.weight"]])
+        megatron[m + "mlp.linear_fc1.layer_norm_weight"] = hf[h + "post_attention_layernorm.weight"]
+        megatron[m + "mlp.linear_fc2.weight"] = hf[h + "mlp.down_proj.weight"]
+    megatron["embedding.word_embeddings.weight"] = padded(hf["model.embed_tokens.weight"])
+    megatron["output_layer.weight"] = padded(hf["lm_head.weight"])
+    megatron["decoder.final_layernorm.weight"] = hf["model.norm.weight"]
+    return hf, megatron
+
+
+hf_llama, megatron_llama = llama()
+save_file(hf_llama, "llama_hf.safetensors")
+torch.save({"model": megatron_llama}, "llama_megatron.pt")
+# As if gate and up were fused in the other order.
+fused = megatron_llama["decoder.layers.1.mlp.linear_fc1.weight"]
+megatron_llama["decoder.layers.1.mlp.linear_fc1.weight"] = torch.cat([fused[6:], fused[:6]])
+torch.save({"model": megatron_llama}, "fault_llama_megatron.pt")
+
 base = torch.arange(12.0)
 torch.save(
     {
