@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "ott/core/checkpoint/checkpoint.h"
 #include "ott/core/digest/digest.h"
 #include "ott/core/tensor/scattered_elements.h"
+#include "ott/questions/right/layout/tree_layout.h"
 
 namespace ott::compare {
 namespace {
@@ -219,7 +221,7 @@ StateKind StateKindOfResult(const NamedComparison& result) {
 
 absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& reference_path,
                                                         const std::string& current_path,
-                                                        CompareOptions options) {
+                                                        CompareOptions options, const Layout* names) {
   OTT_ASSIGN_OR_RETURN(Checkpoint reference, ReadCheckpoint(reference_path));
   OTT_ASSIGN_OR_RETURN(Checkpoint current, ReadCheckpoint(current_path));
   CheckpointComparison result;
@@ -227,7 +229,20 @@ absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& refer
     result.notes.push_back(
         absl::StrCat("the reference is ", reference.format, ", the current ", current.format));
   }
-  AlignNames(&reference.state, &current.state, &result.notes);
+  if (names == nullptr) {
+    AlignNames(&reference.state, &current.state, &result.notes);
+  } else {
+    for (const auto& [side, run, checkpoint] :
+         {std::tuple("reference", &names->a(), &reference), {"current", &names->b(), &current}}) {
+      std::vector<std::string> problems;
+      RunLayout layout = *run;
+      layout.mutable_tensors()->MergeFrom(names->tensors());
+      OTT_ASSIGN_OR_RETURN(checkpoint->state, crosscheck::ToWholes(checkpoint->state, layout, &problems));
+      for (const std::string& problem : problems) {
+        result.problems.push_back(absl::StrCat("names of the ", side, ": ", problem));
+      }
+    }
+  }
   options.tensors.accept_rounded = !options.tensors.tolerance.bitwise;
   result.results = CompareTrees(reference.state, current.state, options);
   std::vector<NamedComparison>& results = result.results.results;

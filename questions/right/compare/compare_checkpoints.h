@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/checkpoint/state_kind.h"
 #include "ott/core/compare/compare.h"
+#include "ott/questions/right/layout/layout.pb.h"
 
 namespace ott::compare {
 
@@ -18,14 +19,18 @@ struct CheckpointComparison {
   TreeComparison results;
   // What was done so that names agree, and that one side is a copy in fewer bits.
   std::vector<std::string> notes;
+  // Names that `names` says nothing of, on either side.
+  std::vector<std::string> problems;
 };
 
 // Where the names at the top, or all names of weights, differ, those that frameworks give the same thing are
 // taken for it ("state_dict" for "model", "module." in front of each weight left out), and a note says so. A
 // floating-point tensor of fewer bits has to be the other side's, rounded; not where the tolerance is
-// bitwise. Errors: as ReadCheckpoint().
+// bitwise. names: how the tensors of the reference (a) and of the current (b) are those that are compared, as
+// ToWholes() takes it; null: by the names that they have. Errors: as ReadCheckpoint() and ToWholes().
 absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& reference,
-                                                        const std::string& current, CompareOptions options);
+                                                        const std::string& current, CompareOptions options,
+                                                        const Layout* names = nullptr);
 
 StateKind StateKindOfResult(const NamedComparison& result);
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
 #include "ott/questions/right/compare/compare_runs.h"
 #include "ott/questions/right/compare/runs_report.h"
@@ -92,11 +93,46 @@ TEST(CompareCheckpoints, ACopyInFewerBitsIsTheRoundedOneAndSaidSo) {
                     HasSubstr("verdict: different")));
 }
 
+TEST(CompareCheckpoints, ZeroIsComparedWithWhatDeepSpeedMerged) {
+  EXPECT_THAT(Text("zero_3", "zero_3_merged.pt"), HasSubstr("weights equal (3), optimizer moments MISSING"));
+  EXPECT_THAT(Text("zero_2_merged.pt", "zero_2"),
+              AllOf(HasSubstr("3 tensors: the reference rounded to bfloat16 is the current"),
+                    HasSubstr("weights equal (3)")));
+}
+
 TEST(CompareCheckpoints, PrefixesOfWrappersAreLeftOutAndSaidSo) {
   EXPECT_THAT(Text("whole.pt", "wrapped.pt"),
               AllOf(HasSubstr("state_dict of the current was taken for model"),
                     HasSubstr("module. was left out of the names of the weights of the current"),
                     HasSubstr("weights equal (6)")));
+}
+
+RunsComparison CompareLlamas(const std::string& megatron, const std::string& rules_added = "") {
+  CompareRunsOptions options;
+  EXPECT_TRUE(
+      ReadTextProto("questions/right/layout/llama_megatron.textproto", &options.names.emplace()).ok());
+  if (!rules_added.empty()) options.names->mutable_a()->add_tensors()->set_path(rules_added);
+  options.compare.tensors.tolerance.bitwise = true;
+  absl::StatusOr<RunsComparison> comparison =
+      CompareRuns(Data("llama_hf.safetensors"), Data(megatron), options);
+  EXPECT_TRUE(comparison.ok()) << comparison.status();
+  return comparison.ok() ? *std::move(comparison) : RunsComparison();
+}
+
+TEST(CompareCheckpoints, NamesAndFusedTensorsOfAnotherFrameworkAreTakenApart) {
+  const RunsComparison equal = CompareLlamas("llama_megatron.pt");
+  EXPECT_EQ(equal.verdict(), Verdict::kEqual) << ToText(equal);
+  EXPECT_EQ(equal.dumps[0].num_bitwise_equal, 21);
+  EXPECT_THAT(ToText(CompareLlamas("fault_llama_megatron.pt")),
+              AllOf(HasSubstr("model.layers.1.mlp.gate_proj.weight: mismatch: it is, bit for bit, "
+                              "model.layers.1.mlp.up_proj.weight of the reference"),
+                    HasSubstr("weights DIFFER (2 of 21)")));
+}
+
+TEST(CompareCheckpoints, ANameThatIsLikeNoRuleIsListedAndNoPass) {
+  const RunsComparison comparison = CompareLlamas("llama_megatron.pt", "model.*");
+  EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
+  EXPECT_THAT(ToText(comparison), HasSubstr("names of the reference: lm_head.weight is like no rule"));
 }
 
 TEST(CompareCheckpoints, AFolderIsAllOfItsFiles) {

@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/tolerance_file.h"
@@ -28,6 +29,7 @@ struct CompareFlags {
   std::string output;
   std::vector<std::string> tolerances;
   std::string tolerances_file;
+  std::string names_file;
   bool warn_only = false;
   CompareRunsOptions options;
 };
@@ -65,6 +67,8 @@ absl::StatusOr<RunsComparison> Compare(const CompareFlags& flags) {
   if (!flags.tolerances_file.empty()) {
     OTT_ASSIGN_OR_RETURN(options.tolerances, ToleranceFile::Read(flags.tolerances_file));
   }
+  if (!flags.names_file.empty())
+    OTT_RETURN_IF_ERROR(ReadTextProto(flags.names_file, &options.names.emplace()));
   return CompareRuns(flags.reference, flags.current, options);
 }
 
@@ -123,6 +127,8 @@ void AddCompareCommand(const CommandLine& line) {
       ->allow_extra_args(false);
   command->add_option("--tolerances", flags->tolerances_file,
                       "File that `ott calibrate` wrote, for the tensors that it names");
+  command->add_option("--names", flags->names_file,
+                      "File that says which tensors of two checkpoints go together (docs/checkpoints.md)");
   command->add_flag("--nan-equal", tolerance.nan_equal, "NaN equals NaN");
   command->add_flag("--allow-missing", flags->options.compare.allow_missing,
                     "Tensors that only the reference has do not count");

@@ -265,6 +265,9 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
     return absl::InvalidArgumentError(absl::StrCat(reference, " is ", std::string(Name(kind)), ", but ",
                                                    current, " is ", std::string(Name(current_kind))));
   }
+  if (options_given.names.has_value() && kind != Kind::kCheckpoint) {
+    return absl::InvalidArgumentError("names are of checkpoints; `ott crosscheck --layout` compares runs");
+  }
   CompareRunsOptions options = options_given;
   const absl::StatusOr<RunInfo> info = ReadRunInfo(reference);
   const CrossCheckConfig& kinds =
@@ -291,11 +294,13 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
       break;
     case Kind::kCheckpoint: {
       OTT_ASSIGN_OR_RETURN(CheckpointComparison comparison,
-                           CompareCheckpoints(reference, current, options.compare));
+                           CompareCheckpoints(reference, current, options.compare,
+                                              options.names.has_value() ? &*options.names : nullptr));
       std::vector<StateSummary> states = SummarizeStates(comparison.results);
       result.dumps.push_back(Summarize(std::move(comparison.results), std::nullopt, std::nullopt, options));
       result.dumps.back().states = std::move(states);
       result.notes = std::move(comparison.notes);
+      result.problems = std::move(comparison.problems);
       break;
     }
   }

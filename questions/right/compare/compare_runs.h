@@ -14,6 +14,7 @@
 #include "ott/core/compare/compare.h"
 #include "ott/dist/check/cross_check.pb.h"
 #include "ott/dist/check/tolerance_file.h"
+#include "ott/questions/right/layout/layout.pb.h"
 
 namespace ott::compare {
 
@@ -80,6 +81,8 @@ struct CompareRunsOptions {
   // Kept of each dump.
   int max_failures = 5;
   bool keep_results = false;
+  // Of checkpoints alone: as CompareCheckpoints() takes it.
+  std::optional<Layout> names;
 };
 
 // Two run directories, two folders of dumps (<count>/), two dumps, or two checkpoints (ReadCheckpoint() in
