@@ -13,6 +13,7 @@
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/mean_difference.h"
 #include "ott/core/statistics/modes.h"
+#include "ott/core/statistics/permuted_maximum.h"
 #include "ott/core/statistics/warm_up.h"
 
 namespace ott {
@@ -256,6 +257,46 @@ TEST(Modes, FewSamplesMayBeSeparatedByThem) {
   EXPECT_NEAR(SeparationProbability(4, 4), 2.0 / 256, 1e-9);
   // One sample is in the rarer mode alone with a high probability.
   EXPECT_GT(SeparationProbability(1, 10), 0.03);
+}
+
+TEST(PermutedMaximum, CountsAllWaysToChooseTheRuns) {
+  // Of the 20 ways to choose three of six, the one that was made and its mirror are the farthest apart.
+  const PermutedMaximum found = PermuteMaximum({1, 2, 3, 11, 12, 13}, 6, 3, {1}, 0.1);
+  EXPECT_NEAR(found.t[0], 10 / std::sqrt(2.0 / 3), 1e-9);
+  EXPECT_DOUBLE_EQ(found.p_value, 0.1);
+  EXPECT_LT(found.critical, found.value);
+  EXPECT_DOUBLE_EQ(SmallestPermutedPValue(3, 3), 0.1);
+  EXPECT_DOUBLE_EQ(SmallestPermutedPValue(10, 1), 1.0 / 11);
+  EXPECT_TRUE(std::isinf(PermuteMaximum({1, 2, 3, 11, 12, 13}, 6, 3, {1}, 0.04).critical));
+}
+
+TEST(PermutedMaximum, NamesTheScoreThatDiffersAndTheSideThatIsHigher) {
+  const PermutedMaximum found =
+      PermuteMaximum({5, 1, 0, 4, 2, 0, 6, 3, 0, 5, 8, 0, 4, 9, 0, 6, 7, 0}, 6, 3, {1, 1, 1}, 0.1);
+  EXPECT_EQ(found.largest, 1);
+  EXPECT_GT(found.t[1], 5);
+  EXPECT_EQ(found.t[2], 0);
+}
+
+TEST(PermutedMaximum, OneRunIsJudgedByTheSpreadOfTheOthers) {
+  const PermutedMaximum found = PermuteMaximum({1, 2, 3, 4, 5, 9}, 6, 5, {1}, 0.2);
+  EXPECT_NEAR(found.t[0], 6 / std::sqrt(2.5 * 1.2), 1e-9);
+  EXPECT_NEAR(found.p_value, 1.0 / 6, 1e-9);
+}
+
+TEST(PermutedMaximum, IsWrongAsOftenAsItSaysWhateverTheNoise) {
+  std::mt19937_64 random(38);
+  std::cauchy_distribution<double> step;
+  int exact = 0, drawn = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    std::vector<double> scores(20 * 8);
+    for (size_t i = 0; i < scores.size(); ++i) scores[i] = step(random) + (i % 8 > 0 ? scores[i - 1] : 0);
+    drawn += trial < 100 && PermuteMaximum(scores, 20, 10, std::vector<double>(8, 1), 0.05).p_value <= 0.05;
+    scores.resize(size_t{10} * 8);
+    exact += PermuteMaximum(scores, 10, 5, std::vector<double>(8, 1), 0.05).p_value <= 0.05;
+  }
+  EXPECT_NEAR(exact, 48, 25);
+  EXPECT_LE(drawn, 13);
 }
 
 }  // namespace
