@@ -99,6 +99,10 @@ std::string IterationsPath(const std::string& run_dir, int rank) {
   return RankDirectory(run_dir, rank) + "/iterations.pb";
 }
 
+std::string MetricsPath(const std::string& run_dir, int rank) {
+  return RankDirectory(run_dir, rank) + "/metrics.jsonl";
+}
+
 std::string OpLogPath(const std::string& run_dir, int rank) {
   return RankDirectory(run_dir, rank) + "/op_log.bin";
 }

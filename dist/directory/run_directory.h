@@ -4,6 +4,7 @@
 //   RUN/cluster_stats.json               ClusterStats of the latest gather
 //   RUN/rank_00003/stopwatch.pb, .json    StopwatchStats; .csv and .txt for people
 //   RUN/rank_00003/iterations.pb          IterationSample (questions/saved), for ott whatif
+//   RUN/rank_00003/metrics.jsonl          metrics by iteration, for ott curves
 //   RUN/rank_00003/cross_check.jsonl      one verdict a line
 //   RUN/rank_00003/cross_check_omitted.json  counts of the verdicts it had no room for
 //   RUN/rank_00003/trace.json             what was profiled (rank_trace.h); trace_2.json the second window
@@ -41,6 +42,7 @@ std::string RankDirectory(const std::string& run_dir, int rank);
 std::string DumpsDirectory(const std::string& run_dir, int rank);
 std::string DumpPath(const std::string& run_dir, int rank, int64_t iteration);
 std::string IterationsPath(const std::string& run_dir, int rank);
+std::string MetricsPath(const std::string& run_dir, int rank);
 std::string OpLogPath(const std::string& run_dir, int rank);
 std::string OpTensorsDirectory(const std::string& run_dir, int rank);
 

@@ -18,6 +18,8 @@
 #include "ott/dist/comm/agree_on_status.h"
 #include "ott/dist/comm/clock_align.h"
 #include "ott/dist/comm/rank_list.h"
+#include "ott/dist/directory/run_directory.h"
+#include "ott/dist/run/rank_metrics.h"
 #include "ott/dist/run/rank_op_log.h"
 #include "ott/dist/run/rank_recorder.h"
 #include "ott/dist/run/rank_trace.h"
@@ -136,6 +138,9 @@ absl::Status TrainingRun::EnableHelpers() {
     OTT_ASSIGN_OR_RETURN(statistics_, RunStatistics::Enable(*frame_));
     disable_.push_back([] { Stopwatch::Get().Disable(); });
   }
+  if (!config.run_dir().empty()) {
+    metrics_ = std::make_unique<RankMetrics>(MetricsPath(config.run_dir(), frame_->ranks.rank()));
+  }
   if (!config.run_dir().empty() && (!config.hang().has_record() || config.hang().record())) {
     OTT_ASSIGN_OR_RETURN(recorder_, RankRecorder::Start(*frame_));
   }
@@ -178,6 +183,10 @@ void TrainingRun::SetOnHang(std::function<void(const HangVerdict&)> on_hang) {
   if (recorder_ != nullptr) recorder_->SetOnHang(std::move(on_hang));
 }
 
+void TrainingRun::Metric(std::string_view name, double value) {
+  if (metrics_ != nullptr) metrics_->Set(name, value);
+}
+
 const std::string& TrainingRun::run_dir() const { return frame_->config.run_dir(); }
 
 bool TrainingRun::diverged() const { return tensors_ != nullptr && tensors_->diverged(); }
@@ -202,6 +211,7 @@ absl::Status TrainingRun::FinishIter() {
   Stopwatch::Get().FinishIter();
   if (recorder_ != nullptr) recorder_->FinishIter();
   if (statistics_ != nullptr) status.Update(statistics_->FinishIter(iteration_));
+  if (metrics_ != nullptr) frame_->NoteLost(metrics_->FinishIter(iteration_));
   ++iteration_;
   frame_->NoteLost(BeginIteration());
   if (trace_ != nullptr) {

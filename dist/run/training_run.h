@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +20,7 @@ class Communicator;
 class Config;             // config.proto
 class CrossCheckVerdict;  // cross_check.proto
 class HangVerdict;        // hang.proto
+class RankMetrics;
 class RankOpLog;
 class RankRecorder;
 class RankTrace;
@@ -38,7 +40,7 @@ struct RunFrame;
 // on a stream of its own. The details of what differs, the clocks of other hosts, and everything after a
 // failure of NCCL go by messages.
 //
-// Every method is collective over the ranks of the communicator. Not thread-safe.
+// Every method but Metric() is collective over the ranks of the communicator. Not thread-safe.
 //
 //   OTT_ASSIGN_OR_RETURN(auto run, TrainingRun::Start(*ranks, config));
 //   for (...) {
@@ -70,6 +72,10 @@ class TrainingRun {
   // Called with the verdict when a rank stands still and the cause is known (watchdog.h), on a thread of its
   // own. Needs config.hang.after_seconds.
   void SetOnHang(std::function<void(const HangVerdict&)> on_hang);
+
+  // Keeps a number of iteration(), such as its loss, in the run directory of this rank, for `ott curves`.
+  // Call it on one rank, or on several for what each has of its own. Nothing without a run directory.
+  void Metric(std::string_view name, double value);
 
   // Ends iteration(). Errors are those of ranks; a divergence is ABORTED if config.cross_check says so, and
   // otherwise only printed and kept. A file that cannot be written ends no training: it is named on stderr
@@ -111,6 +117,7 @@ class TrainingRun {
   std::unique_ptr<ClockAligner> clock_;
   std::unique_ptr<RankRecorder> recorder_;
   std::unique_ptr<RankOpLog> op_log_;
+  std::unique_ptr<RankMetrics> metrics_;
   std::unique_ptr<TensorWatch> tensors_;
   std::unique_ptr<RunStatistics> statistics_;
   std::unique_ptr<RankTrace> trace_;

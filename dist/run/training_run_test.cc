@@ -3,6 +3,7 @@
 
 #include "ott/dist/run/training_run.h"
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -92,6 +93,28 @@ TEST_F(TrainingRunTest, LeavesStatisticsDumpsAndVerdictsOfEachRank) {
   ASSERT_TRUE(verdict.ok()) << verdict.status();
   EXPECT_EQ(verdict->iteration(), 1);
   EXPECT_EQ(verdict->outcome(), BITWISE_EQUAL);
+}
+
+TEST_F(TrainingRunTest, MetricsAreLoggedByIterationOnTheRanksThatHaveThem) {
+  const auto run = Start();
+  ASSERT_NE(run, nullptr);
+  for (int i = 0; i < 4; ++i) {
+    if (Rank() == 1 && i != 2) {
+      run->Metric("loss", 7);
+      run->Metric("loss", i < 3 ? 0.5 * i : NAN);
+      run->Metric("grad \"norm\"", 3);
+    }
+    ASSERT_TRUE(run->FinishIter().ok());
+  }
+  ASSERT_TRUE(run->Finish().ok());
+  if (Rank() != 1) {
+    EXPECT_FALSE(PathExists(MetricsPath(dir_, Rank())));
+    return;
+  }
+  EXPECT_EQ(*ReadFile(MetricsPath(dir_, 1)),
+            "{\"step\": 0, \"grad \\\"norm\\\"\": 3, \"loss\": 0}\n"
+            "{\"step\": 1, \"grad \\\"norm\\\"\": 3, \"loss\": 0.5}\n"
+            "{\"step\": 3, \"grad \\\"norm\\\"\": 3, \"loss\": \"NaN\"}\n");
 }
 
 TEST_F(TrainingRunTest, WhatIsNotDumpedIsCheckedAllTheSame) {

@@ -316,11 +316,14 @@ class RunTest(unittest.TestCase):
                 self.assertEqual((run.iteration, dumper.active), (i, i % 2 == 0))
                 with stopwatch("forward"):
                     dumper.add("x", torch.full((2,), float(i)))
+                run.metric("loss", torch.tensor(0.5 * i))
                 run.finish_iter()
             self.assertFalse(run.diverged)
         self.assertFalse(stopwatch.enabled)
         rank = os.path.join(directory, "run", "rank_00000")
         self.assertEqual(sorted(os.listdir(os.path.join(rank, "dumps"))), ["0", "2"])
+        with open(os.path.join(rank, "metrics.jsonl"), encoding="utf-8") as file:
+            self.assertEqual([json.loads(line) for line in file], [{"step": i, "loss": 0.5 * i} for i in range(4)])
         with open(os.path.join(rank, "stopwatch.json"), encoding="utf-8") as file:
             self.assertIn("forward", [m["name"] for m in json.load(file)["measurements"]])
         with self.assertRaisesRegex(RuntimeError, "closed"):

@@ -218,6 +218,7 @@ class Run {
     WithoutGil([&] { run_.reset(); });
   }
 
+  void Metric(const std::string& name, double value) { Get().Metric(name, value); }
   int64_t iteration() const { return Get().iteration(); }
   bool diverged() const { return Get().diverged(); }
   std::string run_dir() const { return Get().run_dir(); }
@@ -306,6 +307,7 @@ void DefineRun(py::module_& module) {
                        const std::optional<std::string>& json) {
         return std::make_unique<Run>(std::move(ranks), ConfigFrom(path, json));
       }))
+      .def("metric", &Run::Metric)
       .def("finish_iter", &Run::FinishIter)
       .def("finish", &Run::Finish)
       .def("close", &Run::Close)

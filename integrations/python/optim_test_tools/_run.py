@@ -77,7 +77,7 @@ class TrainingRun:
                     ...
                 run.finish_iter()
 
-    Every method is collective over the ranks. The tensors that are checked and dumped are those given to
+    Every method but metric() is collective over the ranks. The tensors that are checked and dumped are those given to
     ott.TensorDumper() during the iteration. Leaving the block by an exception does not wait for other ranks.
     """
 
@@ -106,6 +106,10 @@ class TrainingRun:
         self._run = _ott.TrainingRun(self.ranks, path, text)
         self._finished = False
         _live_runs.add(self)
+
+    def metric(self, name: str, value: float) -> None:
+        """Keeps a number of the iteration, such as its loss, for `ott curves`: on one rank, or on each its own."""
+        self._run.metric(name, float(value))
 
     def finish_iter(self) -> None:
         """Ends the iteration. Raises ott.AbortedError for a divergence if the configuration says so."""

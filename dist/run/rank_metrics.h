@@ -1,0 +1,38 @@
+// The metrics of a rank in a run, such as its loss, a line for each iteration.
+
+#ifndef OTT_DIST_RUN_RANK_METRICS_H_
+#define OTT_DIST_RUN_RANK_METRICS_H_
+
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+
+namespace ott {
+
+// Not thread-safe.
+class RankMetrics {
+ public:
+  // The file, which is made with the first line; a run that goes on adds to it.
+  explicit RankMetrics(std::string path) : path_(std::move(path)) {}
+
+  // Of the iteration that goes on; a second value of it replaces the first.
+  void Set(std::string_view name, double value) { values_.insert_or_assign(std::string(name), value); }
+
+  // Writes {"step": iteration, NAME: value, ...}; what is not finite as a string, as protobuf's JSON does.
+  // Nothing where no metric was set.
+  absl::Status FinishIter(int64_t iteration);
+
+ private:
+  const std::string path_;
+  std::ofstream file_;
+  std::map<std::string, double> values_;
+};
+
+}  // namespace ott
+
+#endif  // OTT_DIST_RUN_RANK_METRICS_H_
