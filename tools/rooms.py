@@ -43,6 +43,7 @@ ROOMS = [
     "questions/origin",
     "questions/right",
     "questions/faster",
+    "questions/learning",
     "questions/saved",
     "questions/kernels",
     "questions/waiting",

@@ -1,0 +1,594 @@
+#include "ott/questions/learning/comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/status_macros.h"
+#include "ott/core/statistics/distributions.h"
+#include "ott/core/statistics/group_sequential.h"
+#include "ott/core/statistics/location.h"
+#include "ott/core/statistics/mean_difference.h"
+#include "ott/core/statistics/permuted_maximum.h"
+
+namespace ott::learning {
+namespace {
+
+using Event = LearningVerdict::Event;
+using Metric = LearningVerdict::Metric;
+
+constexpr size_t kMostRuns = 10000;
+// One run has to stand out by so many times as much as the one of the others that does most: their tails are
+// longer than Student's.
+constexpr double kOneRunFactor = 3;
+// Others run the program at another speed, or are told what it is.
+constexpr const char* kNoLearning[] = {"throughput", "per_second", "time",         "runtime",
+                                       "flops",      "memory",     "epoch",        "step",
+                                       "samples",    "lr",         "learning_rate"};
+
+bool ContainsWord(const std::string& name, std::string_view word) {
+  return absl::StrContains(absl::AsciiStrToLower(name), absl::string_view(word.data(), word.size()));
+}
+
+bool IsLoss(const std::string& name) {
+  return ContainsWord(name, "loss") || ContainsWord(name, "perplexity") || ContainsWord(name, "error");
+}
+
+bool IsLearningRate(const std::string& name) {
+  const std::string last = name.substr(name.rfind('/') + 1);
+  return last == "lr" || last == "learning_rate";
+}
+
+bool IsOfLearning(const std::string& name) {
+  return std::none_of(std::begin(kNoLearning), std::end(kNoLearning), [&](const char* word) {
+    return ContainsWord(name, word) && !ContainsWord(name, "norm");
+  });
+}
+
+struct Sides {
+  std::vector<const Curve*> curves;  // of A, then of B
+  size_t num_a = 0;
+
+  size_t num_b() const { return curves.size() - num_a; }
+};
+
+std::vector<std::string> MetricsOfAll(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b) {
+  std::map<std::string, size_t> counts;
+  for (const std::vector<RunCurves>* side : {&a, &b}) {
+    for (const RunCurves& run : *side) {
+      for (const auto& [name, curve] : run.curves) counts[name] += curve.empty() ? 0 : 1;
+    }
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, count] : counts) {
+    if (count == a.size() + b.size()) names.push_back(name);
+  }
+  return names;
+}
+
+// Whether most runs end lower than they began.
+bool MostRunsFall(const Sides& sides) {
+  size_t fall = 0;
+  for (const Curve* curve : sides.curves) {
+    const auto is_finite = [](const Point& point) { return std::isfinite(point.y); };
+    const auto first = std::find_if(curve->begin(), curve->end(), is_finite);
+    const auto last = std::find_if(curve->rbegin(), curve->rend(), is_finite);
+    if (first != curve->end() && last->y <= first->y) ++fall;
+  }
+  return 2 * fall >= sides.curves.size();
+}
+
+bool EndsWorseThanItBegan(const Curve& curve, bool lower_is_better) {
+  const double change = curve.back().y - curve.front().y;
+  return lower_is_better ? change > 0 : change < 0;
+}
+
+void AddEvent(Event::Kind kind, const RunCurves& run, bool is_b, double x, LearningVerdict* verdict) {
+  Event* const event = verdict->add_events();
+  event->set_kind(kind);
+  event->set_run(run.name);
+  event->set_is_b(is_b);
+  event->set_x(x);
+}
+
+// The curve without single values that are not finite; what it ends with stays.
+Curve WithoutSingleNonFinite(const RunCurves& run, const std::string& metric, bool is_b,
+                             LearningVerdict* verdict) {
+  const Curve& curve = run.curves.at(metric);
+  auto end = curve.end();
+  while (end != curve.begin() && !std::isfinite((end - 1)->y)) --end;
+  Curve kept;
+  std::copy_if(curve.begin(), end, std::back_inserter(kept),
+               [](const Point& point) { return std::isfinite(point.y); });
+  if (kept.size() < static_cast<size_t>(end - curve.begin())) {
+    const auto first =
+        std::find_if(curve.begin(), end, [](const Point& point) { return !std::isfinite(point.y); });
+    AddEvent(Event::ONCE_NOT_FINITE, run, is_b, first->x, verdict);
+  }
+  if (end != curve.end()) AddEvent(Event::NOT_FINITE, run, is_b, end->x, verdict);
+  kept.insert(kept.end(), end, curve.end());
+  return kept;
+}
+
+// Says what is wrong with runs, and takes out what was cut short.
+std::vector<RunCurves> Examine(const std::vector<RunCurves>& runs, const std::string& metric, bool is_b,
+                               double median_end, bool diverged_if_worse, bool lower_is_better,
+                               LearningVerdict* verdict) {
+  std::vector<RunCurves> examined;
+  for (const RunCurves& run : runs) {
+    RunCurves kept = run;
+    Curve& curve = kept.curves[metric] = WithoutSingleNonFinite(run, metric, is_b, verdict);
+    if (diverged_if_worse && EndsWorseThanItBegan(curve, lower_is_better)) {
+      AddEvent(Event::DIVERGED, run, is_b, curve.back().x, verdict);
+    }
+    if (curve.back().x < median_end / 2) {
+      AddEvent(Event::CUT_SHORT, run, is_b, curve.back().x, verdict);
+    } else {
+      examined.push_back(std::move(kept));
+    }
+  }
+  return examined;
+}
+
+double MedianEnd(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
+                 const std::string& metric) {
+  std::vector<double> ends;
+  for (const std::vector<RunCurves>* side : {&a, &b}) {
+    for (const RunCurves& run : *side) ends.push_back(run.curves.at(metric).back().x);
+  }
+  return Median(ends);
+}
+
+Sides SidesOf(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b, const std::string& metric) {
+  Sides sides;
+  sides.num_a = a.size();
+  for (const std::vector<RunCurves>* side : {&a, &b}) {
+    for (const RunCurves& run : *side) sides.curves.push_back(&run.curves.at(metric));
+  }
+  return sides;
+}
+
+// B less A, where B may be a single run: then its spread is taken to be that of A.
+Estimate Difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() > 1 && b.size() > 1) return WelchDifference(a, b);
+  Estimate estimate;
+  estimate.value = Mean(b) - Mean(a);
+  const std::vector<double>& known = a.size() > 1 ? a : b;
+  estimate.degrees_of_freedom = static_cast<double>(known.size() - 1);
+  double squares = 0;
+  for (const double value : known) squares += (value - Mean(known)) * (value - Mean(known));
+  estimate.standard_error =
+      std::sqrt(squares / estimate.degrees_of_freedom *
+                (1 / static_cast<double>(a.size()) + 1 / static_cast<double>(b.size())));
+  return estimate;
+}
+
+LearningVerdict::Interval ToInterval(double value, const Interval& interval) {
+  LearningVerdict::Interval message;
+  message.set_value(value);
+  message.set_low(interval.low);
+  message.set_high(interval.high);
+  return message;
+}
+
+LearningVerdict::Interval RangeOf(const std::vector<double>& values) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return ToInterval(Mean(values), {*low, *high});
+}
+
+// The column of a row-major table, of the runs from `first` to `last`.
+std::vector<double> ColumnOf(const std::vector<double>& table, size_t num_columns, size_t column,
+                             size_t first, size_t last) {
+  std::vector<double> values;
+  for (size_t run = first; run < last; ++run) values.push_back(table[run * num_columns + column]);
+  return values;
+}
+
+// One metric at the points that all runs have.
+struct Judged {
+  CommonPoints points;
+  RunScores scores;
+  std::vector<Estimate> differences;  // by point
+  std::vector<double> margins;        // by point
+  // Scores that a score has to exceed at its share of the level.
+  std::vector<double> scales;
+};
+
+Judged Prepare(const Sides& sides, CommonPoints points, double level, const CompareOptions& options) {
+  Judged judged;
+  judged.points = std::move(points);
+  const size_t num_points = judged.points.x.size(), num_runs = sides.curves.size();
+  // Of one run it is not known how evaluations round where it stops.
+  const bool is_one_run = std::min(sides.num_a, sides.num_b()) == 1;
+  judged.scores =
+      ScoreRuns(judged.points, is_one_run ? std::vector<double>()
+                                          : StopsAtTarget(sides.curves, judged.points.lower_is_better));
+  const double freedom = static_cast<double>(num_runs - 2);
+  for (const Score& score : judged.scores.scores) {
+    judged.scales.push_back(StudentTQuantile(1 - level * score.share / 2, freedom));
+  }
+  for (size_t point = 0; point < num_points; ++point) {
+    const std::vector<double> a = ColumnOf(judged.points.y, num_points, point, 0, sides.num_a);
+    judged.differences.push_back(
+        Difference(a, ColumnOf(judged.points.y, num_points, point, sides.num_a, num_runs)));
+    const auto [low, high] = std::minmax_element(a.begin(), a.end());
+    judged.margins.push_back(options.margin.value_or((*high - *low) / 2));
+  }
+  return judged;
+}
+
+// The factor of standard errors that a band of all points needs.
+double BandFactor(const Judged& judged, const Sides& sides, double level) {
+  const size_t num_points = judged.points.x.size(), num_runs = sides.curves.size();
+  if (SmallestPermutedPValue(sides.num_a, sides.num_b()) > level) {
+    return StudentTQuantile(1 - level / judged.scores.effective_points / 2,
+                            static_cast<double>(num_runs - 2));
+  }
+  std::vector<double> residuals = judged.points.y;
+  for (size_t point = 0; point < num_points; ++point) {
+    for (const auto& [first, last] : {std::pair(size_t{0}, sides.num_a), {sides.num_a, num_runs}}) {
+      const double mean = Mean(ColumnOf(judged.points.y, num_points, point, first, last));
+      for (size_t run = first; run < last; ++run) residuals[run * num_points + point] -= mean;
+    }
+  }
+  return PermuteMaximum(residuals, num_runs, sides.num_a, std::vector<double>(num_points, 1), level).critical;
+}
+
+// Whether at every point a one-sided interval excludes a loss beyond the margin, and one a gain.
+bool IsInsideMargins(const Judged& judged, double level) {
+  for (size_t point = 0; point < judged.margins.size(); ++point) {
+    const Interval interval = judged.differences[point].IntervalAt(2 * level);
+    if (interval.low < -judged.margins[point] || interval.high > judged.margins[point]) return false;
+  }
+  return true;
+}
+
+void AddPoints(const Judged& judged, const Sides& sides, double factor, Metric* metric) {
+  const size_t num_points = judged.points.x.size(), num_runs = sides.curves.size();
+  std::vector<double> ratios;
+  for (size_t point = 0; point < num_points; ++point) {
+    LearningVerdict::Point* const to = metric->add_points();
+    to->set_x(judged.points.x[point]);
+    *to->mutable_a() = RangeOf(ColumnOf(judged.points.y, num_points, point, 0, sides.num_a));
+    *to->mutable_b() = RangeOf(ColumnOf(judged.points.y, num_points, point, sides.num_a, num_runs));
+    const Estimate& difference = judged.differences[point];
+    const double half = difference.standard_error > 0 ? factor * difference.standard_error : 0;
+    *to->mutable_difference() =
+        ToInterval(difference.value, {difference.value - half, difference.value + half});
+    to->set_margin(judged.margins[point]);
+    if (to->a().value() != 0) ratios.push_back(to->b().value() / to->a().value());
+  }
+  if (!ratios.empty()) metric->set_ratio(Median(ratios));
+}
+
+// Where the band excludes zero on the side that `sign` names.
+void AddWhere(double sign, Metric* metric) {
+  for (const LearningVerdict::Point& point : metric->points()) {
+    if (sign > 0 ? point.difference().low() <= 0 : point.difference().high() >= 0) continue;
+    if (!metric->has_differs_from()) metric->set_differs_from(point.x());
+    metric->set_differs_to(point.x());
+  }
+}
+
+// B less A of a score of the runs.
+Estimate DifferenceOfScore(const RunScores& scores, size_t score, const Sides& sides) {
+  const size_t num_scores = scores.scores.size();
+  return Difference(ColumnOf(scores.values, num_scores, score, 0, sides.num_a),
+                    ColumnOf(scores.values, num_scores, score, sides.num_a, sides.curves.size()));
+}
+
+// The share of the steps that B loses by a score, in Student's interval.
+LearningVerdict::Interval ShareLost(const Judged& judged, const Sides& sides, size_t score, double level) {
+  const double unit = judged.scores.scores[score].per_share_lost;
+  const Estimate lost = DifferenceOfScore(judged.scores, score, sides);
+  const Interval interval = lost.IntervalAt(level);
+  return ToInterval(lost.value / unit, {interval.low / unit, interval.high / unit});
+}
+
+// By the score that knows how points vary together, if the one that does not agrees: what is known of it is
+// little, and a difference of another form than lost steps misleads it.
+void AddShareLost(const Judged& judged, const Sides& sides, double level, Metric* metric) {
+  if (!(judged.scores.scores[0].per_share_lost > 0)) return;
+  const LearningVerdict::Interval sharp = ShareLost(judged, sides, 0, level);
+  const LearningVerdict::Interval robust = ShareLost(judged, sides, 1, level);
+  const bool agree = sharp.value() >= robust.low() && sharp.value() <= robust.high();
+  *metric->mutable_share_lost() = agree && sides.num_b() > 1 ? sharp : robust;
+}
+
+void AddStopRatio(const Judged& judged, const Sides& sides, double level, Metric* metric) {
+  for (size_t score = 0; score < judged.scores.scores.size(); ++score) {
+    if (judged.scores.scores[score].shape != Shape::kTarget) continue;
+    const double a = Mean(ColumnOf(judged.scores.values, judged.scores.scores.size(), score, 0, sides.num_a));
+    const Estimate later = DifferenceOfScore(judged.scores, score, sides);
+    const Interval interval = later.IntervalAt(level);
+    *metric->mutable_stop_ratio() =
+        ToInterval(1 + later.value / a, {1 + interval.low / a, 1 + interval.high / a});
+  }
+}
+
+// In the direction of the largest score, unless the whole curve lies on the other side.
+LearningVerdict::Kind KindOfDifference(const Judged& judged, const PermutedMaximum& found) {
+  const double worse = judged.scores.scores[found.largest].worse * found.t[found.largest];
+  const bool is_of_steps = judged.scores.scores[found.largest].shape == Shape::kSteps;
+  // The score of lost steps by points that are taken to be independent weighs them all one way.
+  if (is_of_steps && worse * found.t[1] < 0) return LearningVerdict::MIXED;
+  return worse > 0 ? LearningVerdict::WORSE : LearningVerdict::BETTER;
+}
+
+// So many runs of each side would tell: be as good, or differ, whichever needs fewer; 0: not known.
+int64_t RunsNeeded(const Judged& judged, const Sides& sides, const PermutedMaximum& found, double level) {
+  const double runs = static_cast<double>(std::min(sides.num_a, sides.num_b()));
+  double fewest = 2;
+  while (SmallestPermutedPValue(static_cast<size_t>(fewest), static_cast<size_t>(fewest)) > level) ++fewest;
+  double as_good = 1;
+  for (size_t point = 0; point < judged.margins.size(); ++point) {
+    const Estimate& difference = judged.differences[point];
+    const double room = judged.margins[point] - std::abs(difference.value);
+    const double half = difference.IntervalAt(2 * level).high - difference.value;
+    as_good = std::max(as_good, room > 0 ? (half / room) * (half / room) : double{kMostRuns});
+  }
+  const double critical = std::isfinite(found.critical) ? found.critical : 1;
+  const double differ =
+      found.value > 0 ? (critical / found.value) * (critical / found.value) : double{kMostRuns};
+  const double needed = std::max(std::ceil(runs * std::min(as_good, differ)), std::max(runs + 1, fewest));
+  return needed <= kMostRuns ? static_cast<int64_t>(needed) : 0;
+}
+
+// Where one run is compared with few others, the critical value is that of the runner-up.
+double ErrorOfPermutation(size_t num_a, size_t num_b, double level) {
+  return std::min(num_a, num_b) == 1 ? std::max(level, 1.5 / static_cast<double>(num_a + num_b)) : level;
+}
+
+// value: the largest of some of the scores of `found`.
+bool Differs(const PermutedMaximum& found, double value, size_t num_a, size_t num_b) {
+  if (std::min(num_a, num_b) > 1) return value > found.critical;
+  return value > std::max(1.0, kOneRunFactor * found.critical);
+}
+
+// The level of the look that has so many runs a side; 0: none of them could tell.
+double LevelOfLook(size_t runs, const CompareOptions& options) {
+  if (options.max_runs == 0) return options.error;
+  const size_t most = std::max(options.max_runs, runs);
+  std::vector<double> information;
+  size_t looks_so_far = 0;
+  for (size_t n = 2; n <= most; ++n) {
+    const double share = static_cast<double>(n) / static_cast<double>(most);
+    if (SmallestPermutedPValue(n, n) > options.error * SpentError(share)) continue;
+    information.push_back(share);
+    if (n <= runs) ++looks_so_far;
+  }
+  return looks_so_far > 0 ? GroupSequentialLevels(information, options.error)[looks_so_far - 1] : 0;
+}
+
+// Whether B is as good by what was stated, or by what the runs of A span.
+bool IsAsGood(const Judged& judged, const Sides& sides, const PermutedMaximum& found, bool differs,
+              double level, const CompareOptions& options) {
+  if (!options.margin_share.has_value()) return IsInsideMargins(judged, level);
+  // A difference that is no loss of steps is not measured by them.
+  if (differs && judged.scores.scores[found.largest].shape != Shape::kSteps) return false;
+  const double unit = judged.scores.scores[1].per_share_lost;
+  const Interval lost = DifferenceOfScore(judged.scores, 1, sides).IntervalAt(2 * level);
+  return unit > 0 && lost.low > -*options.margin_share * unit && lost.high < *options.margin_share * unit;
+}
+
+LearningVerdict::Kind Judge(const Judged& judged, const Sides& sides, const PermutedMaximum& found,
+                            double level, const CompareOptions& options, bool may_be_as_good) {
+  const bool differs = Differs(found, found.value, sides.num_a, sides.num_b());
+  const bool margin_was_stated = options.margin.has_value() || options.margin_share.has_value();
+  if (may_be_as_good && (margin_was_stated || !differs) &&
+      IsAsGood(judged, sides, found, differs, level, options)) {
+    return LearningVerdict::AS_GOOD;
+  }
+  return differs ? KindOfDifference(judged, found) : LearningVerdict::CANNOT_TELL;
+}
+
+bool IsBadEnd(const Event& event) { return event.kind() != Event::ONCE_NOT_FINITE; }
+
+// The metric that the answer is about.
+void JudgeFirst(const Sides& sides, CommonPoints points, double level, const CompareOptions& options,
+                LearningVerdict* verdict) {
+  Metric* const metric = verdict->mutable_metrics(0);
+  metric->set_lower_is_better(points.lower_is_better);
+  metric->set_level(level);
+  metric->set_p_value(1);
+  if (sides.curves.size() < 3) {
+    // Two runs say nothing about seeds; only what is equal to the last bit is known to be.
+    const size_t size = points.x.size();
+    const bool are_equal = std::equal(points.y.begin(), points.y.begin() + static_cast<std::ptrdiff_t>(size),
+                                      points.y.begin() + static_cast<std::ptrdiff_t>(size));
+    metric->set_kind(are_equal && verdict->events().empty() ? LearningVerdict::AS_GOOD
+                                                            : LearningVerdict::CANNOT_TELL);
+    for (size_t point = 0; point < size; ++point) {
+      LearningVerdict::Point* const to = metric->add_points();
+      const double a = points.at(0, point), b = points.at(1, point);
+      to->set_x(points.x[point]);
+      *to->mutable_a() = RangeOf({a});
+      *to->mutable_b() = RangeOf({b});
+      *to->mutable_difference() = ToInterval(b - a, {b - a, b - a});
+    }
+    return;
+  }
+  const double at = level > 0 ? level : options.error;
+  const Judged judged = Prepare(sides, std::move(points), at, options);
+  const PermutedMaximum found =
+      PermuteMaximum(judged.scores.values, sides.curves.size(), sides.num_a, judged.scales,
+                     ErrorOfPermutation(sides.num_a, sides.num_b(), at));
+  metric->set_p_value(found.p_value);
+  const bool may_be_as_good =
+      std::none_of(verdict->events().begin(), verdict->events().end(),
+                   [](const Event& event) { return event.is_b() && IsBadEnd(event); });
+  if (level > 0) metric->set_kind(Judge(judged, sides, found, level, options, may_be_as_good));
+  AddPoints(judged, sides, BandFactor(judged, sides, at), metric);
+  const LearningVerdict::Kind kind = metric->kind();
+  if (kind == LearningVerdict::CANNOT_TELL) {
+    metric->set_runs_needed(RunsNeeded(judged, sides, found, at));
+    AddShareLost(judged, sides, at, metric);
+    return;
+  }
+  if (kind == LearningVerdict::WORSE || kind == LearningVerdict::BETTER) {
+    AddWhere((kind == LearningVerdict::WORSE) == judged.points.lower_is_better ? 1 : -1, metric);
+  }
+  AddShareLost(judged, sides, at, metric);
+  AddStopRatio(judged, sides, at, metric);
+}
+
+// The other metrics, of which none differs by chance with the error of the whole.
+void JudgeOthers(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
+                 const std::vector<std::string>& names, double level, LearningVerdict* verdict) {
+  if (names.empty() || a.size() + b.size() < 3) return;
+  const size_t num_runs = a.size() + b.size();
+  std::vector<Judged> all;
+  std::vector<std::string> judged_names;
+  for (const std::string& name : names) {
+    const Sides sides = SidesOf(a, b, name);
+    absl::StatusOr<CommonPoints> points = BringToCommonPoints(sides.curves, MostRunsFall(sides));
+    if (!points.ok()) {
+      verdict->add_notes(absl::StrCat(name, ": ", points.status().message()));
+      continue;
+    }
+    all.push_back(Prepare(sides, *std::move(points), level / static_cast<double>(names.size()), {}));
+    judged_names.push_back(name);
+  }
+  std::vector<double> values, scales;
+  for (const Judged& judged : all) scales.insert(scales.end(), judged.scales.begin(), judged.scales.end());
+  for (size_t run = 0; run < num_runs; ++run) {
+    for (const Judged& judged : all) {
+      const auto row = judged.scores.values.begin() + static_cast<std::ptrdiff_t>(run * judged.scales.size());
+      values.insert(values.end(), row, row + static_cast<std::ptrdiff_t>(judged.scales.size()));
+    }
+  }
+  if (all.empty()) return;
+  const PermutedMaximum found =
+      PermuteMaximum(values, num_runs, a.size(), scales, ErrorOfPermutation(a.size(), b.size(), level));
+  size_t score = 0;
+  for (size_t i = 0; i < all.size(); ++i) {
+    Metric* const metric = verdict->add_metrics();
+    metric->set_name(judged_names[i]);
+    metric->set_level(level);
+    metric->set_p_value(found.p_value);
+    metric->set_lower_is_better(all[i].points.lower_is_better);
+    double largest = 0;
+    for (const double scale : all[i].scales) largest = std::max(largest, std::abs(found.t[score++]) / scale);
+    if (Differs(found, largest, a.size(), b.size())) metric->set_kind(LearningVerdict::DIFFERENT);
+    const Sides sides = SidesOf(a, b, judged_names[i]);
+    AddPoints(all[i], sides, BandFactor(all[i], sides, level), metric);
+  }
+}
+
+// Says where the sides were not given the same learning rate.
+void NoteLearningRates(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
+                       const std::string& name, LearningVerdict* verdict) {
+  const absl::StatusOr<CommonPoints> points = BringToCommonPoints(SidesOf(a, b, name).curves, true);
+  if (!points.ok()) return;
+  for (size_t point = 0; point < points->x.size(); ++point) {
+    const double one = points->at(0, point), other = points->at(a.size(), point);
+    if (std::abs(one - other) <= 1e-6 * std::max(std::abs(one), std::abs(other))) continue;
+    verdict->add_notes(absl::StrFormat("%s is %.6g for A and %.6g for B at %s %g: is that meant?", name, one,
+                                       other, verdict->x_name(), points->x[point]));
+    return;
+  }
+}
+
+void NoteEnds(const Sides& sides, const CommonPoints& points, LearningVerdict* verdict) {
+  double first = std::numeric_limits<double>::infinity(), last = -first;
+  for (const Curve* curve : sides.curves) {
+    first = std::min(first, curve->back().x);
+    last = std::max(last, curve->back().x);
+  }
+  if (first == last) return;
+  const bool at_target = !StopsAtTarget(sides.curves, points.lower_is_better).empty();
+  verdict->add_notes(absl::StrFormat("the runs end at %s %g to %g%s: they are compared up to the first end",
+                                     verdict->x_name(), first, last,
+                                     at_target ? ", each at the same target" : ""));
+}
+
+absl::Status CheckHasMetric(const std::vector<RunCurves>& runs, const std::string& metric) {
+  for (const RunCurves& run : runs) {
+    const auto found = run.curves.find(metric);
+    if (found != run.curves.end() && !found->second.empty()) continue;
+    std::vector<std::string> names;
+    for (const auto& [name, curve] : run.curves) names.push_back(name);
+    return absl::InvalidArgumentError(
+        absl::StrCat(run.name, ": has no metric ", metric, "; it has ", absl::StrJoin(names, ", ")));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string DefaultMetric(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b) {
+  const std::vector<std::string> names = MetricsOfAll(a, b);
+  const auto rank = [](const std::string& name) {
+    const bool is_evaluation = ContainsWord(name, "eval") || ContainsWord(name, "val");
+    const bool is_good = IsLoss(name) || ContainsWord(name, "accuracy");
+    return !IsOfLearning(name) || ContainsWord(name, "norm") ? 4
+           : is_evaluation && is_good                        ? 0
+           : is_good                                         ? 1
+           : is_evaluation                                   ? 2
+                                                             : 3;
+  };
+  const auto best = std::min_element(
+      names.begin(), names.end(),
+      [&](const std::string& one, const std::string& other) { return rank(one) < rank(other); });
+  return best == names.end() ? "" : *best;
+}
+
+absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& all_a,
+                                        const std::vector<RunCurves>& all_b, const std::string& x_name,
+                                        const CompareOptions& options) {
+  const std::string name = options.metric.empty() ? DefaultMetric(all_a, all_b) : options.metric;
+  if (name.empty()) return absl::InvalidArgumentError("there is no metric that all runs have");
+  OTT_RETURN_IF_ERROR(CheckHasMetric(all_a, name));
+  OTT_RETURN_IF_ERROR(CheckHasMetric(all_b, name));
+  LearningVerdict verdict;
+  verdict.set_x_name(x_name);
+  verdict.set_error(options.error);
+  if (options.margin.has_value()) verdict.set_margin(absl::StrFormat("%g", *options.margin));
+  if (options.margin_share.has_value()) {
+    verdict.set_margin(absl::StrFormat("%g %% of the steps", *options.margin_share * 100));
+  }
+  verdict.add_metrics()->set_name(name);
+
+  const Sides read = SidesOf(all_a, all_b, name);
+  const bool lower_is_better = options.better == Better::kLower ||
+                               (options.better == Better::kByCurve && (IsLoss(name) || MostRunsFall(read)));
+  const auto num_worse = std::count_if(read.curves.begin(), read.curves.end(), [&](const Curve* curve) {
+    return EndsWorseThanItBegan(*curve, lower_is_better);
+  });
+  const bool diverged_if_worse = 2 * static_cast<size_t>(num_worse) < read.curves.size();
+  const double median_end = MedianEnd(all_a, all_b, name);
+  const std::vector<RunCurves> a =
+      Examine(all_a, name, false, median_end, diverged_if_worse, lower_is_better, &verdict);
+  const std::vector<RunCurves> b =
+      Examine(all_b, name, true, median_end, diverged_if_worse, lower_is_better, &verdict);
+  verdict.set_num_a(static_cast<int32_t>(a.size()));
+  verdict.set_num_b(static_cast<int32_t>(b.size()));
+  if (a.empty() || b.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(a.empty() ? "A" : "B", ": all runs end before half of what the others do"));
+  }
+
+  const Sides sides = SidesOf(a, b, name);
+  OTT_ASSIGN_OR_RETURN(CommonPoints points, BringToCommonPoints(sides.curves, lower_is_better));
+  NoteEnds(sides, points, &verdict);
+  const double level = LevelOfLook(std::min(sides.num_a, sides.num_b()), options);
+  JudgeFirst(sides, std::move(points), level, options, &verdict);
+  std::vector<std::string> others;
+  for (const std::string& other : MetricsOfAll(a, b)) {
+    if (IsLearningRate(other)) NoteLearningRates(a, b, other, &verdict);
+    if (other != name && IsOfLearning(other)) others.push_back(other);
+  }
+  JudgeOthers(a, b, others, level > 0 ? level : options.error, &verdict);
+  return verdict;
+}
+
+}  // namespace ott::learning

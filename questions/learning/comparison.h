@@ -1,0 +1,46 @@
+// Judges whether the runs of B learn as well as those of A, with the rate at which such an answer is wrong.
+// The rules are docs/decisions/learning_curves.md.
+
+#ifndef OTT_QUESTIONS_LEARNING_COMPARISON_H_
+#define OTT_QUESTIONS_LEARNING_COMPARISON_H_
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "ott/questions/learning/common_points.h"
+#include "ott/questions/learning/curve.h"
+#include "ott/questions/learning/learning.pb.h"
+
+namespace ott::learning {
+
+// What is better; kByCurve: lower for a loss, else what the curves of most runs move to.
+enum class Better { kByCurve, kLower, kHigher };
+
+struct CompareOptions {
+  // How often an answer of worse or better may be wrong.
+  double error = 0.01;
+  // What the answer is about; empty: DefaultMetric().
+  std::string metric;
+  Better better = Better::kByCurve;
+  // At most one: what is as good, in units of the metric, or as a share of the steps. Neither: half of what
+  // the runs of A span.
+  std::optional<double> margin;
+  std::optional<double> margin_share;
+  // The most runs a side there can be, for who compares after each run that ends; 0: compared once.
+  size_t max_runs = 0;
+};
+
+// The metric that all runs have and that says most about learning: an evaluation's before a training's. Empty
+// if there is none that all runs have.
+std::string DefaultMetric(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b);
+
+// INVALID_ARGUMENT if a run lacks the metric, or runs have no point in common. x_name: what x is.
+absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
+                                        const std::string& x_name, const CompareOptions& options);
+
+}  // namespace ott::learning
+
+#endif  // OTT_QUESTIONS_LEARNING_COMPARISON_H_

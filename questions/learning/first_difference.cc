@@ -1,0 +1,44 @@
+#include "ott/questions/learning/first_difference.h"
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "ott/questions/origin/origin.h"
+#include "ott/questions/origin/origin_answer.h"
+#include "ott/questions/right/compare/compare_runs.h"
+
+namespace ott::learning {
+namespace {
+
+std::string DescribeDivergence(const compare::RunsComparison& comparison) {
+  const compare::DumpSummary* const first = comparison.first_divergence();
+  if (first == nullptr) return "their dumps do not differ";
+  std::string text = "their dumps first differ";
+  if (first->iteration.has_value()) absl::StrAppend(&text, " in iteration ", *first->iteration);
+  if (first->rank.has_value()) absl::StrAppend(&text, " on rank ", *first->rank);
+  if (!first->failures.empty()) absl::StrAppend(&text, ", in ", first->failures.front().path);
+  return text;
+}
+
+}  // namespace
+
+void AddFirstDifference(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
+                        LearningVerdict* verdict) {
+  if (a.empty() || b.empty() || a[0].directory.empty() || b[0].directory.empty()) return;
+  const std::string &one = a[0].directory, &other = b[0].directory;
+  const std::string whose = absl::StrCat("of the first runs, ", one, " and ", other, ": ");
+  if (const absl::StatusOr<OriginVerdict> origin = origin::FindOrigin(one, other, ""); origin.ok()) {
+    const Answer answer = origin::AnswerOrigin(origin);
+    verdict->set_first_difference(
+        absl::StrCat(whose, answer.sentences_size() > 0 ? answer.sentences(0) : ""));
+    verdict->set_next(absl::StrCat("ott origin ", one, " ", other));
+    return;
+  }
+  const absl::StatusOr<compare::RunsComparison> dumps = compare::CompareRuns(one, other);
+  if (!dumps.ok() || dumps->dumps.empty()) return;
+  verdict->set_first_difference(absl::StrCat(whose, DescribeDivergence(*dumps)));
+  verdict->set_next(absl::StrCat("ott compare ", one, " ", other));
+}
+
+}  // namespace ott::learning

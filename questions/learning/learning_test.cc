@@ -1,0 +1,259 @@
+// Curves with planted truth.
+
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/questions/learning/comparison.h"
+#include "ott/questions/learning/learning_answer.h"
+
+namespace ott::learning {
+namespace {
+
+using ::testing::HasSubstr;
+using Kind = LearningVerdict::Kind;
+
+double FallingLoss(double x) { return 1 + 3 * std::exp(-x / 300); }
+
+// Runs of a loss over 1000 steps whose seeds differ by 0.02, for the whole run and from point to point.
+std::vector<RunCurves> Runs(const std::string& side, int count, std::mt19937_64& random,
+                            const std::function<double(double)>& loss, double every = 50) {
+  std::normal_distribution<double> normal(0, 0.02);
+  std::vector<RunCurves> runs;
+  for (int i = 0; i < count; ++i) {
+    RunCurves run{absl::StrCat(side, i), "", {}};
+    const double seed = normal(random);
+    for (double x = every; x <= 1000; x += every)
+      run.curves["loss"].push_back({x, loss(x) + seed + normal(random)});
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+LearningVerdict Ask(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
+                    const CompareOptions& options = {}) {
+  const absl::StatusOr<LearningVerdict> verdict = Compare(a, b, "step", options);
+  EXPECT_TRUE(verdict.ok()) << verdict.status();
+  return verdict.ok() ? *verdict : LearningVerdict();
+}
+
+class Learning : public ::testing::Test {
+ protected:
+  std::mt19937_64 random_{38};
+  const std::vector<RunCurves> a_ = Runs("a", 10, random_, FallingLoss);
+};
+
+TEST_F(Learning, ATenthOfTheStepsThatIsLostIsFoundAndMeasured) {
+  const LearningVerdict verdict =
+      Ask(a_, Runs("b", 10, random_, [](double x) { return FallingLoss(0.9 * x); }));
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::WORSE);
+  EXPECT_LT(verdict.metrics(0).share_lost().low(), 0.1);
+  EXPECT_GT(verdict.metrics(0).share_lost().high(), 0.1);
+  EXPECT_GT(verdict.metrics(0).share_lost().low(), 0.05);
+  EXPECT_TRUE(verdict.metrics(0).has_differs_from());
+  EXPECT_EQ(AnswerLearning(verdict).finding(), Answer::BAD);
+  EXPECT_THAT(ToText(verdict), HasSubstr("B is worse in loss: it loses"));
+}
+
+TEST_F(Learning, StepsThatAreSavedAreBetter) {
+  const LearningVerdict verdict =
+      Ask(a_, Runs("b", 10, random_, [](double x) { return FallingLoss(1.1 * x); }));
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::BETTER);
+  EXPECT_EQ(AnswerLearning(verdict).finding(), Answer::GOOD);
+}
+
+TEST_F(Learning, AMetricThatRisesIsWorseWhereItIsLower) {
+  const auto accuracy = [](double x) { return 5 - FallingLoss(x); };
+  CompareOptions options;
+  options.metric = "accuracy";
+  std::vector<RunCurves> a = Runs("a", 10, random_, accuracy);
+  std::vector<RunCurves> b = Runs("b", 10, random_, [&](double x) { return accuracy(0.9 * x); });
+  for (std::vector<RunCurves>* side : {&a, &b}) {
+    for (RunCurves& run : *side) run.curves["accuracy"] = std::move(run.curves["loss"]);
+  }
+  EXPECT_EQ(Ask(a, b, options).metrics(0).kind(), LearningVerdict::WORSE);
+  options.better = Better::kLower;
+  EXPECT_EQ(Ask(a, b, options).metrics(0).kind(), LearningVerdict::BETTER);
+}
+
+TEST_F(Learning, ABumpIsWorseBetweenItsEnds) {
+  const LearningVerdict verdict = Ask(
+      a_, Runs("b", 10, random_, [](double x) { return FallingLoss(x) + (x > 400 && x < 600 ? 0.1 : 0); }));
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::WORSE);
+  EXPECT_NEAR(verdict.metrics(0).differs_from(), 450, 51);
+  EXPECT_NEAR(verdict.metrics(0).differs_to(), 550, 51);
+}
+
+TEST_F(Learning, OtherSeedsAreSeldomWorseOrBetter) {
+  int different = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const Kind kind =
+        Ask(Runs("a", 6, random_, FallingLoss), Runs("b", 6, random_, FallingLoss)).metrics(0).kind();
+    different += kind == LearningVerdict::WORSE || kind == LearningVerdict::BETTER;
+  }
+  EXPECT_LE(different, 9);
+}
+
+TEST_F(Learning, ASetIsAsGoodWithinAMarginAndNotBeyondIt) {
+  const std::vector<RunCurves> b = Runs("b", 10, random_, FallingLoss);
+  CompareOptions options;
+  options.margin = 0.1;
+  const LearningVerdict verdict = Ask(a_, b, options);
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::AS_GOOD);
+  EXPECT_EQ(AnswerLearning(verdict).finding(), Answer::GOOD);
+  options.margin = 0.001;
+  EXPECT_EQ(Ask(a_, b, options).metrics(0).kind(), LearningVerdict::CANNOT_TELL);
+  EXPECT_GT(Ask(a_, b, options).metrics(0).runs_needed(), 10);
+  options.margin = std::nullopt;
+  options.margin_share = 0.1;
+  EXPECT_EQ(Ask(a_, b, options).metrics(0).kind(), LearningVerdict::AS_GOOD);
+}
+
+TEST_F(Learning, AStatedMarginCountsBeforeADifference) {
+  const std::vector<RunCurves> b = Runs("b", 10, random_, [](double x) { return FallingLoss(0.9 * x); });
+  CompareOptions options;
+  options.margin = 1;
+  EXPECT_EQ(Ask(a_, b, options).metrics(0).kind(), LearningVerdict::AS_GOOD);
+}
+
+TEST_F(Learning, FourRunsASideCannotTellAndSaySo) {
+  const LearningVerdict verdict =
+      Ask({a_.begin(), a_.begin() + 4}, Runs("b", 4, random_, [](double x) { return FallingLoss(0.5 * x); }));
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::CANNOT_TELL);
+  EXPECT_EQ(verdict.metrics(0).runs_needed(), 5);
+  EXPECT_EQ(AnswerLearning(verdict).finding(), Answer::CANNOT_TELL);
+}
+
+TEST_F(Learning, OneRunIsJudgedByTheBandOfASet) {
+  EXPECT_EQ(Ask(a_, Runs("b", 1, random_, FallingLoss)).metrics(0).kind(), LearningVerdict::CANNOT_TELL);
+  EXPECT_EQ(Ask(a_, Runs("b", 1, random_, [](double x) { return FallingLoss(0.6 * x); })).metrics(0).kind(),
+            LearningVerdict::WORSE);
+}
+
+TEST_F(Learning, OneRunOfEachSideIsAsGoodOnlyIfItIsTheSame) {
+  RunCurves b = a_[0];
+  b.name = "b";
+  EXPECT_EQ(Ask({a_[0]}, {b}).metrics(0).kind(), LearningVerdict::AS_GOOD);
+  b.curves["loss"].back().y += 1e-6;
+  EXPECT_EQ(Ask({a_[0]}, {b}).metrics(0).kind(), LearningVerdict::CANNOT_TELL);
+}
+
+TEST_F(Learning, ARunThatIsNotFiniteIsNeverAsGood) {
+  std::vector<RunCurves> b = Runs("b", 10, random_, FallingLoss);
+  for (size_t i = 10; i < 20; ++i) b[3].curves["loss"][i].y = NAN;
+  CompareOptions options;
+  options.margin = 0.5;
+  const LearningVerdict verdict = Ask(a_, b, options);
+  ASSERT_EQ(verdict.events_size(), 1);
+  EXPECT_EQ(verdict.events(0).kind(), LearningVerdict::Event::NOT_FINITE);
+  EXPECT_EQ(verdict.events(0).x(), 550);
+  EXPECT_NE(verdict.metrics(0).kind(), LearningVerdict::AS_GOOD);
+  EXPECT_THAT(ToText(verdict), HasSubstr("B: b3 is not finite from step 550 on"));
+  EXPECT_EQ(AnswerLearning(Ask(a_, {b[3]})).finding(), Answer::BAD);
+}
+
+TEST_F(Learning, RunsThatDivergeOrAreCutShortAreNamed) {
+  std::vector<RunCurves> b = Runs("b", 10, random_, FallingLoss);
+  b[0].curves["loss"].back().y = 100;
+  b[1].curves["loss"].resize(5);
+  b[2].curves["loss"][7].y = INFINITY;
+  const LearningVerdict verdict = Ask(a_, b);
+  ASSERT_EQ(verdict.events_size(), 3);
+  EXPECT_EQ(verdict.events(0).kind(), LearningVerdict::Event::DIVERGED);
+  EXPECT_EQ(verdict.events(1).kind(), LearningVerdict::Event::CUT_SHORT);
+  EXPECT_EQ(verdict.events(2).kind(), LearningVerdict::Event::ONCE_NOT_FINITE);
+  EXPECT_EQ(verdict.num_b(), 9);
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::CANNOT_TELL);
+}
+
+TEST_F(Learning, OtherPointsAndLengthsDoNotMatter) {
+  EXPECT_EQ(Ask(a_, Runs("b", 10, random_, FallingLoss, 7)).metrics(0).kind(), LearningVerdict::CANNOT_TELL);
+  std::vector<RunCurves> shorter = Runs(
+      "b", 10, random_, [](double x) { return FallingLoss(0.85 * x); }, 3);
+  for (RunCurves& run : shorter) run.curves["loss"].resize(250);
+  const LearningVerdict verdict = Ask(a_, shorter);
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::WORSE);
+  EXPECT_THAT(ToText(verdict), HasSubstr("note: the runs end at step 750 to 1000"));
+}
+
+TEST_F(Learning, RunsThatStopAtATargetTellByWhereTheyStop) {
+  const auto stopped = [&](const std::string& side, double slower) {
+    std::vector<RunCurves> runs = Runs(
+        side, 10, random_, [&](double x) { return FallingLoss(x / slower); }, 10);
+    for (RunCurves& run : runs) {
+      Curve& curve = run.curves["loss"];
+      size_t end = 0;
+      while (curve[end].y >= 1.5) ++end;
+      curve.resize(end + 1);
+    }
+    return runs;
+  };
+  const LearningVerdict verdict = Ask(stopped("a", 1), stopped("b", 1.2));
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::WORSE);
+  ASSERT_TRUE(verdict.metrics(0).has_stop_ratio());
+  EXPECT_NEAR(verdict.metrics(0).stop_ratio().value(), 1.2, 0.1);
+  EXPECT_THAT(ToText(verdict), HasSubstr("each at the same target"));
+}
+
+TEST_F(Learning, TheSameLossWithTwiceTheGradientNormIsAFinding) {
+  std::vector<RunCurves> a = a_, b = Runs("b", 10, random_, FallingLoss);
+  std::normal_distribution<double> normal(1, 0.05);
+  for (RunCurves& run : a) run.curves["grad_norm"] = {{100, normal(random_)}, {500, normal(random_)}};
+  for (RunCurves& run : b) run.curves["grad_norm"] = {{100, 2 * normal(random_)}, {500, 2 * normal(random_)}};
+  for (std::vector<RunCurves>* side : {&a, &b}) {
+    for (RunCurves& run : *side) run.curves["param_norm"] = {{100, normal(random_)}, {500, normal(random_)}};
+  }
+  CompareOptions options;
+  options.margin = 0.1;
+  const LearningVerdict verdict = Ask(a, b, options);
+  EXPECT_EQ(verdict.metrics(0).kind(), LearningVerdict::AS_GOOD);
+  ASSERT_EQ(verdict.metrics_size(), 3);
+  EXPECT_EQ(verdict.metrics(1).kind(), LearningVerdict::DIFFERENT);
+  EXPECT_NEAR(verdict.metrics(1).ratio(), 2, 0.1);
+  EXPECT_EQ(verdict.metrics(2).kind(), LearningVerdict::CANNOT_TELL);
+  EXPECT_EQ(AnswerLearning(verdict).finding(), Answer::BAD);
+  EXPECT_THAT(ToText(verdict), HasSubstr("grad_norm differs"));
+}
+
+TEST_F(Learning, LooksTogetherAreWrongNoMoreOftenThanOne) {
+  CompareOptions options;
+  options.max_runs = 12;
+  options.error = 0.05;
+  int different = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    const std::vector<RunCurves> a = Runs("a", 12, random_, FallingLoss, 250),
+                                 b = Runs("b", 12, random_, FallingLoss, 250);
+    bool found = false;
+    for (int n = 4; n <= 12 && !found; n += 2) {
+      const Kind kind =
+          Ask({a.begin(), a.begin() + n}, {b.begin(), b.begin() + n}, options).metrics(0).kind();
+      found = kind == LearningVerdict::WORSE || kind == LearningVerdict::BETTER;
+    }
+    different += found;
+  }
+  EXPECT_LE(different, 18);
+}
+
+TEST_F(Learning, AnotherLearningRateIsNoted) {
+  std::vector<RunCurves> a = a_, b = Runs("b", 10, random_, FallingLoss);
+  for (RunCurves& run : a) run.curves["lr"] = {{100, 1e-3}, {500, 1e-4}};
+  for (RunCurves& run : b) run.curves["lr"] = {{100, 1e-3}, {500, 2e-4}};
+  const LearningVerdict verdict = Ask(a, b);
+  EXPECT_THAT(ToText(verdict), HasSubstr("note: lr is 0.0001 for A and 0.0002 for B at step 500"));
+  EXPECT_EQ(verdict.metrics_size(), 1);
+}
+
+TEST_F(Learning, AMetricThatARunLacksIsAnError) {
+  CompareOptions options;
+  options.metric = "accuracy";
+  EXPECT_THAT(std::string(Compare(a_, a_, "step", options).status().message()),
+              HasSubstr("a0: has no metric accuracy; it has loss"));
+}
+
+}  // namespace
+}  // namespace ott::learning

@@ -1,0 +1,68 @@
+#include "questions/learning/metric_rows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/text_table.h"
+
+namespace ott::learning {
+
+size_t RankOfX(std::string_view name) {
+  if (!name.empty() && name.front() == '_') name.remove_prefix(1);
+  return static_cast<size_t>(
+      std::find_if(std::begin(kXNames), std::end(kXNames),
+                   [&](const char* known) {
+                     return std::equal(
+                         name.begin(), name.end(), known, known + std::string_view(known).size(),
+                         [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a + 32 : a) == b; });
+                   }) -
+      std::begin(kXNames));
+}
+
+void MetricRows::Add(std::string_view run, const std::vector<std::pair<std::string_view, double>>& row) {
+  if (x_.empty()) {
+    size_t best = std::size(kXNames);
+    for (const auto& [name, value] : row) {
+      if (RankOfX(name) < best) {
+        best = RankOfX(name);
+        x_ = std::string(name);
+      }
+    }
+  }
+  const auto x = std::find_if(row.begin(), row.end(), [&](const auto& field) { return field.first == x_; });
+  if (x == row.end()) return;
+  for (const auto& [name, value] : row) {
+    if (RankOfX(name) == std::size(kXNames) && name != x_) {
+      AddPoint(std::string(run), std::string(name), x->second, value);
+    }
+  }
+}
+
+void MetricRows::AddPoint(const std::string& run, const std::string& metric, double x, double y) {
+  if (std::isfinite(x)) runs_[run].curves[metric].push_back({x, y});
+}
+
+absl::Status MetricRows::Finish(std::vector<RunCurves>* runs) {
+  const auto by_x = [](const Point& a, const Point& b) { return a.x < b.x; };
+  for (auto& [name, run] : runs_) {
+    run.name = name.empty() ? source_ : absl::StrCat(source_, ", run ", EscapeControlCharacters(name));
+    for (auto& [metric, curve] : run.curves) {
+      if (!std::is_sorted(curve.begin(), curve.end(), by_x))
+        std::stable_sort(curve.begin(), curve.end(), by_x);
+      // What was logged again, after a restart for example, counts.
+      const auto kept = std::unique(curve.rbegin(), curve.rend(),
+                                    [](const Point& a, const Point& b) { return a.x == b.x; });
+      curve.erase(curve.begin(), kept.base());
+    }
+    runs->push_back(std::move(run));
+  }
+  if (!runs_.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      source_, ": has no metric over ",
+      x_.empty() ? absl::StrCat("any of ", absl::StrJoin(kXNames, ", ")) : EscapeControlCharacters(x_)));
+}
+
+}  // namespace ott::learning

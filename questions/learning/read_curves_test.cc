@@ -1,0 +1,219 @@
+#include "ott/questions/learning/read_curves.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/questions/learning/tensorboard.pb.h"
+#include "questions/learning/event_file.h"
+
+namespace ott::learning {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class ReadCurves : public ::testing::Test {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = absl::StrCat(folder_, "/", name);
+    EXPECT_TRUE(MakeDirectories(path.substr(0, path.rfind('/'))).ok());
+    EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+    return path;
+  }
+
+  ReadRuns Read(const std::string& path, const ReadOptions& options = {}) {
+    absl::StatusOr<ReadRuns> read = ReadSide({path}, options);
+    EXPECT_TRUE(read.ok()) << read.status();
+    return read.ok() ? *std::move(read) : ReadRuns();
+  }
+
+  std::string ErrorOf(const std::string& path, const ReadOptions& options = {}) {
+    return std::string(ReadSide({path}, options).status().message());
+  }
+
+  const std::string folder_ = absl::StrCat(::testing::TempDir(), "/",
+                                           ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+std::vector<double> Xs(const Curve& curve) {
+  std::vector<double> xs;
+  for (const Point& point : curve) xs.push_back(point.x);
+  return xs;
+}
+
+std::vector<double> Ys(const Curve& curve) {
+  std::vector<double> ys;
+  for (const Point& point : curve) ys.push_back(point.y);
+  return ys;
+}
+
+TEST_F(ReadCurves, OfCsvEachNumberIsAMetric) {
+  const ReadRuns read = Read(Write("a.csv", "step,loss,note,grad_norm\r\n10,1.5,ok,\r\n20,nan,ok,3e-1\r\n"));
+  ASSERT_EQ(read.runs.size(), 1);
+  EXPECT_EQ(read.x_name, "step");
+  EXPECT_EQ(read.runs[0].curves.size(), 2);
+  EXPECT_THAT(Xs(read.runs[0].curves.at("loss")), ElementsAre(10, 20));
+  EXPECT_TRUE(std::isnan(read.runs[0].curves.at("loss")[1].y));
+  EXPECT_THAT(Xs(read.runs[0].curves.at("grad_norm")), ElementsAre(20));
+}
+
+TEST_F(ReadCurves, OfCsvAColumnMayNameTheRun) {
+  const ReadRuns read = Read(Write("a.csv", "run,epoch,loss\nb,1,3\na,1,1\na,2,0.5\n"));
+  ASSERT_EQ(read.runs.size(), 2);
+  EXPECT_THAT(read.runs[0].name, HasSubstr("a.csv, run a"));
+  EXPECT_THAT(Ys(read.runs[0].curves.at("loss")), ElementsAre(1, 0.5));
+}
+
+TEST_F(ReadCurves, OfWeightsAndBiasesEachColumnIsARun) {
+  const ReadRuns read =
+      Read(Write("wandb.csv",
+                 "\"Step\",\"old-1 - loss\",\"old-1 - loss__MIN\",\"old-1 - loss__MAX\",\"old-2 - "
+                 "loss\"\n\"1\",\"2.5\",\"2.5\",\"2.5\",\"\"\n\"2\",\"2\",\"2\",\"2\",\"3\"\n"));
+  ASSERT_EQ(read.runs.size(), 2);
+  EXPECT_EQ(read.runs[0].curves.size(), 1);
+  EXPECT_THAT(Ys(read.runs[0].curves.at("loss")), ElementsAre(2.5, 2));
+  EXPECT_THAT(Ys(read.runs[1].curves.at("loss")), ElementsAre(3));
+}
+
+TEST_F(ReadCurves, OfJsonLinesTheLastOfAStepCounts) {
+  const ReadRuns read =
+      Read(Write("a.jsonl",
+                 "{\"step\": 2, \"loss\": 2}\n{\"step\": 1, \"loss\": 4, \"tags\": [1, {}]}\n"
+                 "{\"step\": 2, \"loss\": NaN}\n{\"step\": 3, \"loss\": \"Infinity\"}\n"));
+  const Curve& curve = read.runs.at(0).curves.at("loss");
+  EXPECT_THAT(Xs(curve), ElementsAre(1, 2, 3));
+  EXPECT_TRUE(std::isnan(curve[1].y));
+  EXPECT_EQ(curve[2].y, INFINITY);
+}
+
+TEST_F(ReadCurves, OfTrainerStateTheLogHistoryIsRead) {
+  Write("checkpoint/trainer_state.json",
+        "{\n \"epoch\": 1.0,\n \"log_history\": [\n  {\"epoch\": 0.5, \"loss\": 2.0, \"step\": 5},\n  "
+        "{\"epoch\": 1.0, "
+        "\"eval_loss\": 1.5, \"step\": 10}\n ]\n}\n");
+  const ReadRuns read = Read(folder_ + "/checkpoint");
+  EXPECT_EQ(read.x_name, "step");
+  EXPECT_THAT(Ys(read.runs.at(0).curves.at("loss")), ElementsAre(2));
+  EXPECT_THAT(Xs(read.runs.at(0).curves.at("eval_loss")), ElementsAre(10));
+}
+
+TEST_F(ReadCurves, OfMlperfEvaluationsAndStatisticsAreRead) {
+  const std::string prefix = "0: :::MLLOG {\"time_ms\": 1, \"key\": ";
+  const ReadRuns read = Read(Write(
+      "result_0.txt", absl::StrCat("noise\n", prefix, "\"seed\", \"value\": 3, \"metadata\": {}}\n", prefix,
+                                   "\"tracked_stats\", \"value\": {\"throughput\": 7.5}, \"metadata\": "
+                                   "{\"lineno\": 1, \"step\": 8}}\n",
+                                   prefix,
+                                   "\"eval_accuracy\", \"value\": 0.75, \"metadata\": {\"lineno\": 2, "
+                                   "\"samples_count\": 8}}\n")));
+  EXPECT_EQ(read.x_name, "samples_count");
+  EXPECT_EQ(read.runs.at(0).curves.size(), 2);
+  EXPECT_THAT(Ys(read.runs[0].curves.at("eval_accuracy")), ElementsAre(0.75));
+  EXPECT_THAT(Xs(read.runs[0].curves.at("throughput")), ElementsAre(8));
+}
+
+// As TensorBoard's writers write it.
+std::string Record(const TensorBoardEvent& event) {
+  const std::string data = event.SerializeAsString();
+  const uint64_t size = data.size();
+  std::string length(sizeof(size), '\0');
+  std::memcpy(length.data(), &size, sizeof(size));
+  const auto checksum = [](const std::string& bytes) {
+    const uint32_t value = MaskedChecksum(bytes);
+    std::string text(sizeof(value), '\0');
+    std::memcpy(text.data(), &value, sizeof(value));
+    return text;
+  };
+  return absl::StrCat(length, checksum(length), data, checksum(data));
+}
+
+std::string Scalar(int64_t step, float loss, bool as_tensor) {
+  TensorBoardEvent event;
+  event.set_step(step);
+  event.set_wall_time(1e9 + static_cast<double>(step));
+  TensorBoardSummary::Value* const value = event.mutable_summary()->add_value();
+  value->set_tag("loss");
+  if (as_tensor) {
+    value->mutable_tensor()->set_dtype(1);
+    value->mutable_tensor()->set_tensor_content(
+        std::string(reinterpret_cast<const char*>(&loss), sizeof(loss)));
+  } else {
+    value->set_simple_value(loss);
+  }
+  return Record(event);
+}
+
+TEST_F(ReadCurves, ChecksumIsThatOfTfRecord) {
+  // The checksum of CRC32C's definition (RFC 3720, B.4) of 32 zero bytes is 8a9136aa.
+  EXPECT_EQ(MaskedChecksum(std::string(32, '\0')), ((0x8a9136aaU >> 15) | (0x8a9136aaU << 17)) + 0xa282ead8U);
+}
+
+TEST_F(ReadCurves, OfTensorBoardAFolderIsARun) {
+  TensorBoardEvent version;
+  version.set_file_version("brain.Event:2");
+  Write("run/events.out.tfevents.1.host", absl::StrCat(Record(version), Scalar(1, 2.5, false)));
+  Write("run/events.out.tfevents.2.host", absl::StrCat(Record(version), Scalar(2, 1.5, true)));
+  const ReadRuns read = Read(folder_ + "/run");
+  ASSERT_EQ(read.runs.size(), 1);
+  EXPECT_THAT(Ys(read.runs[0].curves.at("loss")), ElementsAre(2.5, 1.5));
+  EXPECT_THAT(Xs(Read(folder_ + "/run", {"wall_time"}).runs.at(0).curves.at("loss")),
+              ElementsAre(1e9 + 1, 1e9 + 2));
+}
+
+TEST_F(ReadCurves, OfTensorBoardACutEndIsNoErrorAndDamageIs) {
+  const std::string whole = absl::StrCat(Scalar(1, 2.5, false), Scalar(2, 1.5, false));
+  EXPECT_THAT(Ys(Read(Write("a.tfevents", whole.substr(0, whole.size() - 3))).runs.at(0).curves.at("loss")),
+              ElementsAre(2.5));
+  std::string damaged = whole;
+  damaged[damaged.size() - 10] ^= 1;
+  EXPECT_THAT(ErrorOf(Write("b.tfevents", damaged)), HasSubstr("b.tfevents: byte "));
+}
+
+TEST_F(ReadCurves, AFolderOfFilesIsASetOfRuns) {
+  Write("set/a.csv", "step,loss\n1,2\n");
+  Write("set/b.csv", "step,loss\n1,3\n");
+  EXPECT_EQ(Read(folder_ + "/set").runs.size(), 2);
+  EXPECT_EQ(Read(folder_ + "/set/*.csv").runs.size(), 2);
+  EXPECT_EQ(ReadSide({folder_ + "/set", folder_ + "/set/a.csv"}, {})->runs.size(), 2);
+}
+
+TEST_F(ReadCurves, ARunDirectoryHasTheMetricsOfItsFirstRank) {
+  Write("run/run.json", "{}");
+  Write("run/rank_00000/metrics.jsonl", "{\"step\": 0, \"loss\": 2}\n{\"step\": 1, \"loss\": 1}\n");
+  const ReadRuns read = Read(folder_ + "/run");
+  EXPECT_EQ(read.runs.at(0).directory, folder_ + "/run");
+  EXPECT_THAT(Ys(read.runs[0].curves.at("loss")), ElementsAre(2, 1));
+}
+
+TEST_F(ReadCurves, WhatIsWrongIsNamed) {
+  EXPECT_THAT(ErrorOf(folder_ + "/none"), HasSubstr("none: No such file"));
+  EXPECT_THAT(ErrorOf(Write("empty", "")), HasSubstr("empty: the file is empty"));
+  EXPECT_THAT(ErrorOf(Write("a.csv", "step,loss\n1,2\n2,what\n")),
+              HasSubstr("a.csv:3: \"what\" is no number of the column loss"));
+  EXPECT_THAT(ErrorOf(Write("b.csv", "step,loss\n1\n")), HasSubstr("b.csv:2: 1 fields"));
+  EXPECT_THAT(ErrorOf(Write("c.csv", "time,loss\n1,2\n")), HasSubstr("c.csv:1: no column is step"));
+  EXPECT_THAT(ErrorOf(Write("c.csv", "step,loss\n1,2\n"), {"tokens"}), HasSubstr("no column is tokens"));
+  EXPECT_THAT(ErrorOf(Write("d.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": \n")),
+              HasSubstr("d.jsonl:2: column"));
+  EXPECT_THAT(ErrorOf(Write("e.jsonl", "{\"loss\": 2}\n")),
+              HasSubstr("e.jsonl: has no metric over any of step"));
+  Write("run/run.json", "{}");
+  EXPECT_THAT(ErrorOf(folder_ + "/run"), HasSubstr("a run without metrics"));
+}
+
+TEST_F(ReadCurves, ARunThatIsOnBothSidesIsAnError) {
+  const std::string path = Write("a.csv", "step,loss\n1,2\n");
+  EXPECT_THAT(std::string(ReadSides({path}, {path}, {}).status().message()), HasSubstr("is on both sides"));
+  const std::string other = Write("b.csv", "epoch,loss\n1,2\n");
+  EXPECT_THAT(std::string(ReadSides({path}, {other}, {}).status().message()), HasSubstr("--x names"));
+}
+
+}  // namespace
+}  // namespace ott::learning
