@@ -3,6 +3,7 @@
 #include "ott/questions/faster/faster_question.h"
 #include "ott/questions/hang/hang_question.h"
 #include "ott/questions/kernels/kernels_question.h"
+#include "ott/questions/learning/learning_question.h"
 #include "ott/questions/origin/origin_question.h"
 #include "ott/questions/right/right_question.h"
 #include "ott/questions/saved/saved_question.h"
@@ -13,9 +14,9 @@ namespace ott {
 
 std::vector<Question> AllQuestions() {
   return {
-      stats::SlowQuestion(), whatif::SavedQuestion(),     waiting::WaitingQuestion(),
-      hang::HangQuestion(),  crosscheck::RightQuestion(), origin::OriginQuestion(),
-      ab::FasterQuestion(),  prof::KernelsQuestion(),
+      stats::SlowQuestion(), whatif::SavedQuestion(),      waiting::WaitingQuestion(),
+      hang::HangQuestion(),  crosscheck::RightQuestion(),  origin::OriginQuestion(),
+      ab::FasterQuestion(),  learning::LearningQuestion(), prof::KernelsQuestion(),
   };
 }
 

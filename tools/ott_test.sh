@@ -24,7 +24,7 @@ printf '{\n  "loss": 0.75\n}' > "$dumps/other/tensors.json"
 printf '{\n  "loss": 0.' > "$dumps/cut/tensors.json"
 
 expect 0 'ott compare out/reference' --help
-for command in ab calibrate compare crosscheck hang origin prof profile report stats trace whatif; do
+for command in ab calibrate compare crosscheck curves hang origin prof profile report stats trace whatif; do
   expect 0 '^Exit code: ' "$command" --help
   expect 0 '^Examples?:$' "$command" --help
   # Without a file, ott prof reads standard input.

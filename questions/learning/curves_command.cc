@@ -1,7 +1,8 @@
-#include "questions/learning/curves_command.h"
+#include "ott/questions/learning/curves_command.h"
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,9 +16,11 @@
 #include "absl/strings/strip.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/questions/answer/answer_json.h"
 #include "ott/questions/learning/comparison.h"
 #include "ott/questions/learning/first_difference.h"
 #include "ott/questions/learning/learning_answer.h"
+#include "ott/questions/learning/learning_document.h"
 #include "ott/questions/learning/read_curves.h"
 
 namespace ott::learning {
@@ -58,7 +61,8 @@ absl::StatusOr<CompareOptions> OptionsOf(const CurvesFlags& flags) {
   return options;
 }
 
-absl::StatusOr<int> CompareSides(const CurvesFlags& flags, const PageOfCurves& page) {
+absl::StatusOr<int> CompareSides(const CurvesFlags& flags,
+                                 const std::function<std::string(const Document&)>& page) {
   const auto at = std::find(flags.sides.begin(), flags.sides.end(), kSeparator);
   const std::vector<std::string> paths_a(flags.sides.begin(), at);
   const std::vector<std::string> paths_b(at == flags.sides.end() ? at : at + 1, flags.sides.end());
@@ -76,9 +80,9 @@ absl::StatusOr<int> CompareSides(const CurvesFlags& flags, const PageOfCurves& p
   const std::string report = flags.format == "json" ? AnswerToJsonText(answer) : text;
   if (!flags.output.empty()) OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, report));
   if (!flags.html.empty()) {
-    OTT_RETURN_IF_ERROR(
-        WriteFileAtomically(flags.html, page(verdict, absl::StrCat("A: ", absl::StrJoin(paths_a, " "),
-                                                                   "; B: ", absl::StrJoin(paths_b, " ")))));
+    OTT_RETURN_IF_ERROR(WriteFileAtomically(
+        flags.html, page(DocumentOf(verdict, absl::StrCat("A: ", absl::StrJoin(paths_a, " "),
+                                                          "; B: ", absl::StrJoin(paths_b, " "))))));
   }
   std::fputs((flags.output.empty() ? report : text).c_str(), stdout);
   return ExitCodeOf(answer.finding());
@@ -86,8 +90,8 @@ absl::StatusOr<int> CompareSides(const CurvesFlags& flags, const PageOfCurves& p
 
 }  // namespace
 
-void AddCurvesCommand(CLI::App& app, PageOfCurves page, int* exit_code) {
-  CLI::App* command = app.add_subcommand("curves", "Whether the runs of B learn as well as those of A");
+void AddCurvesCommand(const CommandLine& line) {
+  CLI::App* command = line.app.add_subcommand("curves", "Whether the runs of B learn as well as those of A");
   const auto flags = std::make_shared<CurvesFlags>();
   command
       ->add_option(
@@ -126,7 +130,7 @@ void AddCurvesCommand(CLI::App& app, PageOfCurves page, int* exit_code) {
       "  ott curves 'out/reference_*' --- 'out/fp8_*'\n"
       "  ott curves --metric eval_loss --margin 2% base/*.csv --- new/*.csv\n"
       "  ott curves --max-runs 10 --html curves.html runs/old --- runs/new");
-  command->callback([flags, page = std::move(page), exit_code] {
+  command->callback([flags, page = line.page, exit_code = line.exit_code] {
     *exit_code = FinishCommand(kQuestion.command, CompareSides(*flags, page));
   });
 }

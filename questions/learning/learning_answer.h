@@ -10,7 +10,7 @@
 
 namespace ott::learning {
 
-inline constexpr Question kQuestion = {"learning", "Does it learn as well?", "curves"};
+inline constexpr QuestionId kQuestion = {"learning", "Does it learn as well?", "curves"};
 
 // "as good", "better", "worse", "DIFFERS", "mixed", "cannot tell"
 const char* NameOf(LearningVerdict::Kind kind);

@@ -355,9 +355,24 @@ const tests = {
     await close();
   },
 
+  async 'Learning curves are drawn with their bands, and where they part'(browser) {
+    const {page, close} = await open(browser, 'curves');
+    assert.match((await texts(page, '#answer-learning .text'))[0], /^B is worse in loss/);
+    assert.deepStrictEqual(await texts(page, 'figure h3'), ['loss: worse']);
+    const rows = await table(page, 'learning');
+    assert.strictEqual(rows.length, 30);
+    const excluded = rows.filter(row => Number(row[8]) > 0 || Number(row[9]) < 0);
+    assert.strictEqual(excluded[0][0], '150');
+    assert.strictEqual(excluded.length, 16);
+    assert.strictEqual((await page.$$('#learning circle.excluded')).length, 16);
+    assert.strictEqual((await page.$$('#learning path.band')).length, 4);
+    assert.strictEqual((await page.$$('#learning path.curve')).length, 3);
+    await close();
+  },
+
   async 'Nothing is cut or wider than the page, however narrow'(browser) {
-    for (const width of [320, 600, 1400]) {
-      const {page, close} = await open(browser, 'origin', {viewport: {width, height: 900}});
+    for (const [name, width] of [['origin', 320], ['origin', 600], ['origin', 1400], ['curves', 320], ['curves', 1400]]) {
+      const {page, close} = await open(browser, name, {viewport: {width, height: 900}});
       assert.strictEqual(await page.evaluate(() => document.documentElement.scrollWidth), width);
       const cut = await page.$$eval('figure svg text', nodes => nodes.map(node => {
         const [text, picture] = [node.getBoundingClientRect(), node.closest('svg').getBoundingClientRect()];
