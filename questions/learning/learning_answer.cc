@@ -168,7 +168,6 @@ std::string DescribeRest(const LearningVerdict& verdict) {
   }
   if (!verdict.first_difference().empty()) absl::StrAppend(&text, verdict.first_difference(), "\n");
   for (const std::string& note : verdict.notes()) absl::StrAppend(&text, "note: ", note, "\n");
-  if (!verdict.next().empty()) absl::StrAppend(&text, "next: ", verdict.next(), "\n");
   return text;
 }
 
@@ -199,6 +198,7 @@ Answer AnswerLearning(const LearningVerdict& verdict) {
       "%d runs of A and %d of B; worse or better is wrong in at most %.2g %% of such comparisons%s",
       verdict.num_a(), verdict.num_b(), verdict.error() * 100,
       IsOneRun(verdict) ? ", if seeds spread as Student's t has it" : ", whatever the curves look like"));
+  if (!verdict.next().empty()) answer.add_next(verdict.next());
   SetEvidence(verdict, &answer);
   answer.add_pictures("learning");
   return answer;
@@ -212,7 +212,9 @@ std::string ToText(const LearningVerdict& verdict) {
     table.AddRow({metric.name(), NameOf(metric.kind()), absl::StrFormat("%.5g", last.a().value()),
                   absl::StrFormat("%.5g", last.b().value()), absl::StrFormat("%.3f", metric.ratio())});
   }
-  return absl::StrCat(text, table.ToString(), DescribeRest(verdict));
+  absl::StrAppend(&text, table.ToString(), DescribeRest(verdict));
+  if (!verdict.next().empty()) absl::StrAppend(&text, "next: ", verdict.next(), "\n");
+  return text;
 }
 
 }  // namespace ott::learning
