@@ -365,6 +365,9 @@ class TorchTest(ObservedTestCase):
     def test_compiling_breaks_no_graph(self):
         import torch._dynamo
 
+        # What was compiled tells the observation not to look into modules.
+        self.addCleanup(torch._dynamo.utils.counters.clear)
+
         def train():
             torch._dynamo.reset()
             torch._dynamo.utils.counters.clear()
