@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "ott/core/base/check.h"
 #include "ott/core/statistics/distributions.h"
@@ -16,6 +20,8 @@ constexpr double kMedianVariance = 1.5707963267948966;
 constexpr double kMadEfficiency = 0.37;
 // Of the normal distribution: what four of five are below.
 constexpr double kPowerQuantile = 0.84;
+// The run as it is, in pairs, and its parts.
+constexpr double kTestsOfPairs = 3;
 
 // A variance that was estimated, and by how much.
 struct Variance {
@@ -37,6 +43,269 @@ Estimate EstimateOf(double value, const std::vector<Variance>& parts) {
   estimate.degrees_of_freedom = weights > 0 ? sum * sum / weights : 1e6;
   return estimate;
 }
+
+// Blocks in a row.
+struct Part {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t size() const { return end - begin; }
+};
+
+double MeanOf(const std::vector<double>& values, const Part& part) {
+  double sum = 0;
+  for (size_t i = part.begin; i < part.end; ++i) sum += values[i];
+  return sum / static_cast<double>(part.size());
+}
+
+// The means of a part and of the rest, and how single values vary around them: as they are or in pairs, as
+// for SteadyTimeRecorder, whichever is more. The blocks next to the part may be in it in part, and count in
+// neither.
+struct Fit {
+  double inside = 0;
+  double outside = 0;
+  double num_outside = 0;
+  Variance residual;
+};
+
+Fit FitPart(const std::vector<double>& values, const Part& part) {
+  Fit fit;
+  fit.inside = MeanOf(values, part);
+  const auto is_inside = [&](size_t i) { return i >= part.begin && i < part.end; };
+  const auto is_outside = [&](size_t i) { return i + 1 < part.begin || i > part.end; };
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!is_outside(i)) continue;
+    fit.outside += values[i];
+    ++fit.num_outside;
+  }
+  if (fit.num_outside > 0) fit.outside /= fit.num_outside;
+  std::vector<double> residuals;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (is_inside(i)) residuals.push_back(values[i] - fit.inside);
+    if (is_outside(i)) residuals.push_back(values[i] - fit.outside);
+  }
+  const double num_means = fit.num_outside > 0 ? 2 : 1;
+  double squares = 0;
+  double squares_of_pairs = 0;
+  for (size_t i = 0; i < residuals.size(); ++i) {
+    squares += residuals[i] * residuals[i];
+    if (i % 2 == 1) squares_of_pairs += std::pow(residuals[i] + residuals[i - 1], 2) / 2;
+  }
+  const double freedom = static_cast<double>(residuals.size()) - num_means;
+  const double freedom_of_pairs = static_cast<double>(residuals.size() / 2) - num_means;
+  fit.residual = {squares / freedom, freedom};
+  const double of_pairs = squares_of_pairs / freedom_of_pairs;
+  if (of_pairs <= fit.residual.value) return fit;
+  // Too few pairs of a part are left to learn from how they vary, but not to be warned.
+  fit.residual = {of_pairs, fit.num_outside > 0 ? freedom : freedom_of_pairs};
+  return fit;
+}
+
+// What one of several processes takes longer than the median of the rest, block by block; empty where their
+// blocks are not of the same iterations.
+std::vector<double> DifferencesOf(const std::vector<const SteadyTime*>& times, size_t which) {
+  int num_blocks = times[which]->num_blocks;
+  for (const SteadyTime* const time : times) {
+    if (time->block_iterations != times[which]->block_iterations) return {};
+    num_blocks = std::min(num_blocks, time->num_blocks);
+  }
+  std::vector<double> differences;
+  if (num_blocks < SteadyTimeRecorder::kMinBlocks) return differences;
+  for (int block = 0; block < num_blocks; ++block) {
+    std::vector<double> others;
+    for (size_t i = 0; i < times.size(); ++i) {
+      if (i != which) others.push_back(static_cast<double>(times[i]->blocks[block]));
+    }
+    differences.push_back(static_cast<double>(times[which]->blocks[block]) - Median(std::move(others)));
+  }
+  return differences;
+}
+
+// One process and the others.
+class Comparison {
+ public:
+  Comparison(const std::vector<ProcessTime>& others, const ProcessTime& process)
+      : others_(others), process_(process) {
+    std::vector<const SteadyTime*> times;
+    for (const ProcessTime& other : others) times.push_back(&other.time);
+    // A process that is like the others varies as they do; one that happened to stay in one state looks
+    // steadier.
+    for (size_t i = 0; others.size() > 1 && i < others.size(); ++i) {
+      const std::vector<double> differences = DifferencesOf(times, i);
+      if (differences.empty()) break;
+      residual_of_others_ +=
+          FitPart(differences, {0, differences.size()}).residual.value / static_cast<double>(others.size());
+    }
+    times.push_back(&process.time);
+    differences_ = DifferencesOf(times, others.size());
+    std::vector<double> seconds;
+    std::vector<double> cpu_seconds;
+    std::vector<double> taken_shares;
+    for (const ProcessTime& other : others) {
+      seconds.push_back(other.time.seconds);
+      cpu_seconds.push_back(other.cpu.cpu_seconds);
+      taken_shares.push_back(other.cpu.taken_share);
+      within_.value += other.time.standard_error * other.time.standard_error;
+      within_.degrees_of_freedom += other.time.degrees_of_freedom;
+    }
+    within_.value /= static_cast<double>(others.size());
+    of_others_ = Median(seconds);
+    const double deviation = MedianAbsoluteDeviation(seconds);
+    seen_ = std::max(0.0, deviation * deviation - within_.value);
+    cpu_ = process.cpu;
+    cpu_.cpu_seconds = std::min(Median(cpu_seconds), process.time.seconds);
+    cpu_of_spread_ = cpu_;
+    cpu_of_spread_.cpu_seconds =
+        std::max(cpu_.cpu_seconds, std::min(process.cpu.cpu_seconds, process.time.seconds));
+    cpu_of_spread_.taken_share = std::max(Median(taken_shares), cpu_.taken_share);
+  }
+
+  bool is_paired() const { return !differences_.empty(); }
+
+  Excess OfRunInPairs() const { return OfPart({0, differences_.size()}); }
+
+  Excess OfRun() const {
+    Excess excess;
+    excess.of_others = of_others_;
+    excess.seconds = process_.time.seconds - of_others_;
+    excess.seconds_of_run = excess.seconds;
+    const double own_variance = process_.time.standard_error * process_.time.standard_error;
+    Judge({{std::max(own_variance, within_.value), process_.time.degrees_of_freedom},
+           {OfMedian() * within_.value, within_.degrees_of_freedom}},
+          Slowdown(cpu_, excess.seconds, {0, differences_.size()}), 1, excess);
+    return excess;
+  }
+
+  // Of the parts that have an excess which the rest has not; nullopt where there are none. A half of their
+  // error is for those that last to the end.
+  std::optional<Excess> OfMostSuspiciousPart() const {
+    const size_t size = differences_.size();
+    std::vector<Part> parts;
+    for (size_t begin = 0; begin < size; ++begin) {
+      for (size_t end = begin + kMinPart; end <= size; ++end) {
+        // Beyond an end, some block shows that it is one.
+        if (begin == 1 || end + 1 == size) continue;
+        const size_t num_outside = (begin > 0 ? begin - 1 : 0) + (end < size ? size - end - 1 : 0);
+        if (num_outside >= kMinRest) parts.push_back({begin, end});
+      }
+    }
+    const auto num_to_end = static_cast<double>(
+        std::count_if(parts.begin(), parts.end(), [size](const Part& part) { return part.end == size; }));
+    const auto num_parts = static_cast<double>(parts.size());
+    std::optional<Excess> most;
+    for (const Part& part : parts) {
+      if (!IsChange(part, num_parts)) continue;
+      Excess excess = OfPart(part);
+      excess.num_tests = 2 * kTestsOfPairs * (part.end == size ? num_to_end : num_parts - num_to_end);
+      if (!most || excess.PValue() < most->PValue()) most = excess;
+    }
+    return most;
+  }
+
+ private:
+  // In blocks.
+  static constexpr size_t kMinPart = 4;
+  static constexpr size_t kMinRest = 2;
+  // How often a part that is like the rest may be told from it.
+  static constexpr double kChangeError = 1e-4;
+
+  // Variance of a median of normal samples over that of one. Of two the median is the mean.
+  double OfMedian() const {
+    return (others_.size() > 2 ? kMedianVariance : 1) / static_cast<double>(others_.size());
+  }
+
+  bool IsChange(const Part& part, double num_parts) const {
+    const Fit fit = FitPart(differences_, part);
+    if (fit.inside <= 2 * fit.outside) return false;
+    const double variance = fit.residual.value * (1 / static_cast<double>(part.size()) + 1 / fit.num_outside);
+    return fit.inside - fit.outside >=
+           StudentTQuantile(1 - kChangeError / num_parts, fit.residual.degrees_of_freedom) *
+               std::sqrt(variance);
+  }
+
+  Excess OfPart(const Part& part) const {
+    const Fit fit = FitPart(differences_, part);
+    const auto size = static_cast<double>(part.size());
+    const double share = size / static_cast<double>(differences_.size());
+    Excess excess;
+    excess.seconds = fit.inside;
+    excess.seconds_of_run = MeanOf(differences_, {0, differences_.size()});
+    excess.of_others = of_others_;
+    CpuShare cpu = cpu_;
+    if (share < 1) {
+      cpu.watched_seconds *= share;
+      excess.of_others = OthersIn(part);
+      std::tie(excess.begin, excess.end) = EndsOf(part, fit);
+    }
+    Judge({{std::max(fit.residual.value, residual_of_others_) / size, fit.residual.degrees_of_freedom}},
+          Slowdown(cpu, fit.inside, part), share, excess);
+    return excess;
+  }
+
+  // What one slowdown makes of the excess of a part: no more than the blocks that it can be in.
+  double Slowdown(const CpuShare& cpu, double excess, const Part& part) const {
+    const double most = SecondsOfOneSlowdown(cpu);
+    const double seconds_of_block = process_.cpu.watched_seconds *
+                                    static_cast<double>(process_.time.block_iterations) /
+                                    static_cast<double>(std::max<int64_t>(process_.time.count, 1));
+    const double num_blocks = 1 + std::ceil(kDisturbanceSeconds / std::max(seconds_of_block, 1e-9));
+    if (4 * num_blocks > static_cast<double>(part.size())) return most;
+    std::vector<double> left(differences_.begin() + static_cast<int64_t>(part.begin),
+                             differences_.begin() + static_cast<int64_t>(part.end));
+    std::sort(left.begin(), left.end());
+    left.resize(left.size() - static_cast<size_t>(num_blocks));
+    return std::min(most, std::max(0.0, excess - Mean(left)));
+  }
+
+  double OthersIn(const Part& part) const {
+    std::vector<double> seconds;
+    for (const ProcessTime& other : others_) {
+      const float* const blocks = other.time.blocks.data();
+      seconds.push_back(Mean(std::vector<double>(blocks + part.begin, blocks + part.end)));
+    }
+    return Median(std::move(seconds));
+  }
+
+  // As shares of the run. Of the block before the part, as much is in it as that is like it.
+  std::pair<double, double> EndsOf(const Part& part, const Fit& fit) const {
+    const auto share_in = [&](size_t block) {
+      return std::clamp((differences_[block] - fit.outside) / (fit.inside - fit.outside), 0.0, 1.0);
+    };
+    const double block =
+        static_cast<double>(process_.time.block_iterations) / static_cast<double>(process_.time.count);
+    const auto begin = static_cast<double>(part.begin);
+    const auto end = static_cast<double>(part.end);
+    return {part.begin > 0 ? (begin - share_in(part.begin - 1)) * block : 0,
+            part.end < differences_.size() ? (end + share_in(part.end)) * block : 1};
+  }
+
+  // within_run: the variances of the excess. share: of the run.
+  void Judge(std::vector<Variance> within_run, double slowdown, double share, Excess& excess) const {
+    excess.within_run = EstimateOf(excess.seconds, within_run);
+    CpuShare cpu = cpu_of_spread_;
+    cpu.watched_seconds *= share;
+    const double expected = ExpectedSpread(cpu);
+    const double seen_weight = kMadEfficiency * static_cast<double>(others_.size() - 1);
+    const double weight = kSpreadDegreesOfFreedom + seen_weight;
+    // Processes that are seen to differ by more than that do so, few as they are.
+    const double spread =
+        std::max(seen_, (kSpreadDegreesOfFreedom * expected * expected + seen_weight * seen_) / weight);
+    within_run.push_back({(1 + OfMedian()) * spread, weight});
+    excess.among_processes = EstimateOf(excess.seconds - slowdown, within_run);
+  }
+
+  const std::vector<ProcessTime>& others_;
+  const ProcessTime& process_;
+  // By block.
+  std::vector<double> differences_;
+  double residual_of_others_ = 0;
+  double of_others_ = 0;
+  // Of one of the others, as a mean.
+  Variance within_ = {0, 0};
+  // The variance of the others' times that is not within their runs.
+  double seen_ = 0;
+  CpuShare cpu_;
+  CpuShare cpu_of_spread_;
+};
 
 }  // namespace
 
@@ -67,59 +336,27 @@ Estimate WithExpectedSpread(const Estimate& within_run, double spread) {
 
 Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& process) {
   OTT_CHECK(!others.empty()) << "nothing to exceed";
-  const auto count = static_cast<double>(others.size());
-  std::vector<double> seconds;
-  std::vector<double> cpu_seconds;
-  std::vector<double> taken_shares;
-  Variance within;  // of one of the others, as a mean
-  within.degrees_of_freedom = 0;
-  for (const ProcessTime& other : others) {
-    seconds.push_back(other.time.seconds);
-    cpu_seconds.push_back(other.cpu.cpu_seconds);
-    taken_shares.push_back(other.cpu.taken_share);
-    within.value += other.time.standard_error * other.time.standard_error / count;
-    within.degrees_of_freedom += other.time.degrees_of_freedom;
-  }
-  Excess excess;
-  excess.of_others = Median(seconds);
-  excess.seconds = process.time.seconds - excess.of_others;
-
-  // Of two the median is the mean.
-  const double of_median = (others.size() > 2 ? kMedianVariance : 1) / count;
-  // A process that is like the others varies as they do; one that happened to stay in one state looks
-  // steadier.
-  const Variance own = {std::max(process.time.standard_error * process.time.standard_error, within.value),
-                        process.time.degrees_of_freedom};
-  const Variance reference = {of_median * within.value, within.degrees_of_freedom};
-  excess.within_run = EstimateOf(excess.seconds, {own, reference});
-
-  CpuShare cpu = process.cpu;
-  cpu.cpu_seconds = std::min(Median(cpu_seconds), process.time.seconds);
-  excess.slowdown_seconds = SecondsOfOneSlowdown(cpu);
-  cpu.cpu_seconds = std::max(cpu.cpu_seconds, std::min(process.cpu.cpu_seconds, process.time.seconds));
-  cpu.taken_share = std::max(Median(taken_shares), cpu.taken_share);
-  const double expected = ExpectedSpread(cpu);
-  const double deviation = MedianAbsoluteDeviation(seconds);
-  const double seen = std::max(0.0, deviation * deviation - within.value);
-  const double seen_weight = kMadEfficiency * (count - 1);
-  const double weight = kSpreadDegreesOfFreedom + seen_weight;
-  // Processes that are seen to differ by more than that do so, few as they are.
-  const double spread =
-      std::max(seen, (kSpreadDegreesOfFreedom * expected * expected + seen_weight * seen) / weight);
-  excess.among_processes = EstimateOf(excess.seconds - excess.slowdown_seconds,
-                                      {own, reference, {(1 + of_median) * spread, weight}});
-  return excess;
+  const Comparison comparison(others, process);
+  Excess whole = comparison.OfRun();
+  if (!comparison.is_paired()) return whole;
+  // The one that would have shown less; where nothing is shared, pairs show more.
+  constexpr double kLevel = 1e-3;
+  const Excess paired = comparison.OfRunInPairs();
+  if (paired.Detectable(kLevel) < whole.Detectable(kLevel)) whole = paired;
+  whole.num_tests = kTestsOfPairs;
+  const std::optional<Excess> part = comparison.OfMostSuspiciousPart();
+  return part && part->PValue() < whole.PValue() ? *part : whole;
 }
 
 double Excess::PValue() const {
   const double t = among_processes.value / among_processes.standard_error;
   const double two_sided = StudentTTwoSidedPValue(t, among_processes.degrees_of_freedom);
-  return t > 0 ? two_sided / 2 : 1 - two_sided / 2;
+  return std::min(1.0, num_tests * (t > 0 ? two_sided / 2 : 1 - two_sided / 2));
 }
 
 double Excess::Detectable(double level) const {
-  return slowdown_seconds +
-         (StudentTQuantile(1 - level, among_processes.degrees_of_freedom) + kPowerQuantile) *
+  return seconds - among_processes.value +
+         (StudentTQuantile(1 - level / num_tests, among_processes.degrees_of_freedom) + kPowerQuantile) *
              among_processes.standard_error;
 }
 

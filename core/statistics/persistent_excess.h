@@ -1,5 +1,5 @@
-// Judges whether one of several processes that do like work takes longer than the others: all the time, and
-// by more than processes of the same program differ anyway.
+// Judges whether one of several processes that do like work takes longer than the others: all the time or
+// from some iteration on, and by more than processes of the same program differ anyway.
 
 #ifndef OTT_CORE_STATISTICS_PERSISTENT_EXCESS_H_
 #define OTT_CORE_STATISTICS_PERSISTENT_EXCESS_H_
@@ -78,15 +78,28 @@ struct Excess {
   // The excess less what one slowdown of a CPU makes, with what innocent processes differ by as its error:
   // what the test rests on.
   Estimate among_processes;
-  double slowdown_seconds = 0;
+  // Of how many tests this is one, as there are parts of a run.
+  double num_tests = 1;
+  // Where it begins and ends, as shares of the run: 0 and 1 unless only a part of the run has it. In a part,
+  // all of the above are of that part.
+  double begin = 0;
+  double end = 1;
+  // In the mean of the whole run.
+  double seconds_of_run = 0;
 
-  // How probable such an excess is where the process is like the others.
+  bool is_of_part() const { return begin > 0 || end < 1; }
+
+  // How probable such an excess is, in any of the tests, where the process is like the others.
   double PValue() const;
   // The excess that would have been found at this level in four of five runs.
   // REQUIRES: 0 < level < 1
   double Detectable(double level) const;
 };
 
+// Compares iteration by iteration where all have blocks of the same iterations, so that what changes for all
+// of them, as phases of a job do, does not count. Then it also looks for the part of the run, of at least
+// four blocks, that has an excess which the rest has not.
+//
 // REQUIRES: others is not empty.
 Excess ExcessOver(const std::vector<ProcessTime>& others, const ProcessTime& process);
 

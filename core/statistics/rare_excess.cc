@@ -4,11 +4,15 @@
 #include <cmath>
 #include <numeric>
 
+#include "ott/core/statistics/location.h"
+
 namespace ott {
 namespace {
 
 // Of the iterations: what happens in more of them is not rare.
 constexpr double kFew = 0.2;
+// Of the median hiccup of a process: what others have that is shorter does not count beside it.
+constexpr double kAsLong = 0.25;
 
 }  // namespace
 
@@ -27,7 +31,15 @@ bool IsRepeated(const std::vector<double>& hiccups, double all_late_seconds, int
          others >= kHiccupTimeShare * iterations * iteration_seconds;
 }
 
-bool IsMoreThanChance(int64_t num_hiccups, int64_t all, int64_t num_processes) {
+bool IsMoreThanChance(const std::vector<double>& hiccups, const std::vector<double>& others,
+                      int64_t num_processes) {
+  const double shortest = kAsLong * Median(hiccups);
+  const auto count_long = [shortest](const std::vector<double>& seconds) {
+    return std::count_if(seconds.begin(), seconds.end(),
+                         [shortest](double late) { return late >= shortest; });
+  };
+  const int64_t num_hiccups = count_long(hiccups);
+  const int64_t all = num_hiccups + count_long(others);
   // The binomial's upper tail, for whichever process has most.
   const auto processes = static_cast<double>(num_processes);
   double tail = 0;
@@ -38,6 +50,18 @@ bool IsMoreThanChance(int64_t num_hiccups, int64_t all, int64_t num_processes) {
                      n * std::log(processes) + (n - k) * std::log(processes - 1));
   }
   return processes * tail <= kHiccupError;
+}
+
+bool IsRegular(const std::vector<int64_t>& iterations) {
+  // So many distances are hardly ever alike by chance.
+  constexpr size_t kMinDistances = 4;
+  constexpr double kAlike = 0.1;
+  std::vector<double> distances;
+  for (size_t i = 1; i < iterations.size(); ++i)
+    distances.push_back(static_cast<double>(iterations[i] - iterations[i - 1]));
+  if (distances.size() < kMinDistances) return false;
+  const auto [least, most] = std::minmax_element(distances.begin(), distances.end());
+  return *most - *least <= kAlike * *least;
 }
 
 }  // namespace ott

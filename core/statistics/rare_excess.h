@@ -16,7 +16,7 @@ inline constexpr double kHiccupSeconds = 2e-3;
 inline constexpr int64_t kMinHiccups = 3;
 inline constexpr double kHiccupTimeShare = 0.02;
 // How often hiccups that come to processes by chance may look as if they were one's own.
-inline constexpr double kHiccupError = 1e-3;
+inline constexpr double kHiccupError = 0.01;
 
 // Returns true if an iteration of this mean length in which a process is so late has a hiccup.
 bool IsHiccup(double late_seconds, double iteration_seconds);
@@ -26,8 +26,14 @@ bool IsRepeated(const std::vector<double>& hiccups, double all_late_seconds, int
                 double iteration_seconds);
 
 // Returns true if hiccups come from one of several processes so often that, were all alike, hardly ever any
-// had so many. all: of all processes, num_hiccups included.
-bool IsMoreThanChance(int64_t num_hiccups, int64_t all, int64_t num_processes);
+// had so many. others: of the other processes; those far shorter than the one's own are none of the kind.
+// REQUIRES: hiccups is not empty.
+bool IsMoreThanChance(const std::vector<double>& hiccups, const std::vector<double>& others,
+                      int64_t num_processes);
+
+// Returns true if a process's hiccups come at equal distances, which those by chance do not. iterations:
+// ascending.
+bool IsRegular(const std::vector<int64_t>& iterations);
 
 }  // namespace ott
 

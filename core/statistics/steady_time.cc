@@ -18,7 +18,11 @@ SteadyTime MeanOf(const float* values, size_t count) {
     const double deviation = static_cast<double>(values[i]) - mean;
     squares += deviation * deviation;
   }
-  return {mean, std::sqrt(squares / (num_values * (num_values - 1))), num_values - 1};
+  SteadyTime time;
+  time.seconds = mean;
+  time.standard_error = std::sqrt(squares / (num_values * (num_values - 1)));
+  time.degrees_of_freedom = num_values - 1;
+  return time;
 }
 
 }  // namespace
@@ -56,6 +60,10 @@ std::optional<SteadyTime> SteadyTimeRecorder::Finish() const {
     time.standard_error = of_pairs.standard_error;
     time.degrees_of_freedom = of_pairs.degrees_of_freedom;
   }
+  time.count = count_;
+  time.block_iterations = length_ * kBaseLength;
+  time.num_blocks = num_blocks_;
+  std::copy_n(blocks_.begin(), num_blocks_, time.blocks.begin());
   return time;
 }
 

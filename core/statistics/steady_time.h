@@ -12,9 +12,18 @@ namespace ott {
 
 // Seconds an iteration. (seconds - truth) / standard_error is taken to have Student's t distribution.
 struct SteadyTime {
+  static constexpr int kMaxBlocks = 16;
+
   double seconds = 0;
   double standard_error = 0;
   double degrees_of_freedom = 1;
+  // Iterations that were counted, those that are not in a block yet included.
+  int64_t count = 0;
+  // Seconds of the blocks in order, each of so many iterations in a row: processes that do the same
+  // iterations have the same ones in each. num_blocks is 0 where they are not known.
+  int64_t block_iterations = 0;
+  int num_blocks = 0;
+  std::array<float, kMaxBlocks> blocks{};
 };
 
 // Adds up the times of iterations in order. Iterations of one process are not independent: what counts as a
@@ -26,7 +35,7 @@ struct SteadyTime {
 class SteadyTimeRecorder {
  public:
   static constexpr int kBaseLength = 5;
-  static constexpr int kMaxBlocks = 16;
+  static constexpr int kMaxBlocks = SteadyTime::kMaxBlocks;
   // Fewer say nothing about how much they vary.
   static constexpr int kMinBlocks = 8;
 

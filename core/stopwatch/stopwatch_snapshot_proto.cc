@@ -31,6 +31,9 @@ void ToProto(const SteadyTime& time, SteadyTimeStats* proto) {
   proto->set_seconds(time.seconds);
   proto->set_standard_error(time.standard_error);
   proto->set_degrees_of_freedom(time.degrees_of_freedom);
+  proto->set_count(time.count);
+  proto->set_block_iterations(time.block_iterations);
+  proto->mutable_block()->Add(time.blocks.begin(), time.blocks.begin() + time.num_blocks);
 }
 
 void ToProto(const OwnTime& time, OwnTimeStats* proto) {

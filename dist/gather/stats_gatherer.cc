@@ -33,6 +33,7 @@ Statistics Compact(const Statistics& statistics) {
 // What ClusterSummary::OfRank() reads of it. The rest is many times as much, and grows with the run.
 StopwatchStats ForSummary(const StopwatchStats& stats) {
   StopwatchStats kept;
+  kept.set_num_warmup_iters(stats.num_warmup_iters());
   kept.set_num_measured_iters(stats.num_measured_iters());
   *kept.mutable_iteration() = Compact(stats.iteration());
   for (const Measurement& measurement : stats.measurements()) {

@@ -25,11 +25,24 @@ bool IsMoreExtreme(double a, int rank_a, double b, int rank_b) { return a != b ?
 
 // Of a mean iteration. share: of the iterations, those in which it was measured.
 std::optional<SteadyTime> OwnTimeOf(const SteadyTimeStats& proto, double share) {
+  // Blocks of a file are not to be trusted.
+  const bool has_blocks =
+      proto.block_size() <= SteadyTime::kMaxBlocks && proto.block_iterations() > 0 &&
+      proto.count() >= proto.block_iterations() * proto.block_size() &&
+      std::all_of(proto.block().begin(), proto.block().end(), [](float x) { return std::isfinite(x); });
   if (!std::isfinite(proto.seconds()) || !(proto.standard_error() >= 0) ||
       !(proto.degrees_of_freedom() > 0)) {
     return std::nullopt;
   }
-  return SteadyTime{share * proto.seconds(), share * proto.standard_error(), proto.degrees_of_freedom()};
+  SteadyTime time;
+  time.seconds = share * proto.seconds();
+  time.standard_error = share * proto.standard_error();
+  time.degrees_of_freedom = proto.degrees_of_freedom();
+  time.count = proto.count();
+  time.block_iterations = proto.block_iterations();
+  if (!has_blocks) return time;
+  for (const float block : proto.block()) time.blocks[time.num_blocks++] = static_cast<float>(share) * block;
+  return time;
 }
 
 std::optional<SteadyTime> OwnTimeOf(const OwnTimeStats& proto, bool is_window, double share = 1) {
@@ -49,6 +62,7 @@ double WaitingSeconds(const StopwatchStats& stats) {
 
 // What a rank did since an earlier report of it.
 struct RankWork {
+  int64_t first_iteration = 0;
   int64_t num_iters = 0;
   // Of a mean iteration, the second without waiting for others.
   double iteration_seconds = 0;
@@ -60,6 +74,7 @@ struct RankWork {
 
 RankWork WorkSince(const StopwatchStats& earlier, const StopwatchStats& stats) {
   RankWork work;
+  work.first_iteration = stats.num_warmup_iters() + earlier.num_measured_iters();
   work.num_iters = stats.num_measured_iters() - earlier.num_measured_iters();
   if (work.num_iters <= 0) return work;
   const double total = std::max(0.0, stats.iteration().total() - earlier.iteration().total());
@@ -172,7 +187,8 @@ absl::StatusOr<ClusterSummary> ClusterSummary::OfRank(const internal::RankReport
     if (!is_window) summary.iteration_.intervals = std::move(iterations);
     summary.work_ = Row("work", stats, work.seconds, work.iteration_seconds);
     if (const auto own = OwnTimeOf(stats.own_work().time(), is_window)) {
-      summary.work_.times[report.like_work()] = RankTimes({stats.rank(), {*own, work.cpu}});
+      summary.work_.times[report.like_work()] =
+          RankTimes({stats.rank(), {*own, work.cpu}, work.first_iteration, work.num_iters});
     }
     if (work.is_watched) AddTaken(work.cpu.taken_share, stats.rank(), summary.taken_);
     summary.cpu_of_work_ = work.cpu;
@@ -227,7 +243,8 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
                                                : static_cast<double>(per_iteration->count()) /
                                                      static_cast<double>(stats.num_measured_iters());
     if (const auto own = OwnTimeOf(measurement.own(), earlier != nullptr, share)) {
-      row.times[report.like_work()] = RankTimes({stats.rank(), {*own, cpu}});
+      row.times[report.like_work()] = RankTimes(
+          {stats.rank(), {*own, cpu}, stats.num_warmup_iters() + before.num_measured_iters(), num_iters});
     }
     measurements_[row.name] = std::move(row);
   }

@@ -27,54 +27,71 @@ bool IsLonger(const RankTimes::Entry& a, const RankTimes::Entry& b) {
   return difference != 0 ? difference > 0 : a.rank < b.rank;
 }
 
-void AddToProto(const RankTimes::Entry& entry, internal::RankTimes& proto) {
-  proto.add_rank(entry.rank);
-  proto.add_seconds(static_cast<float>(entry.time.time.seconds));
-  proto.add_standard_error(static_cast<float>(entry.time.time.standard_error));
-  proto.add_degrees_of_freedom(static_cast<int32_t>(std::lround(entry.time.time.degrees_of_freedom)));
-  proto.add_cpu_seconds(static_cast<float>(entry.time.cpu.cpu_seconds));
-  proto.add_taken_share(static_cast<float>(entry.time.cpu.taken_share));
-  proto.add_watched_seconds(static_cast<float>(entry.time.cpu.watched_seconds));
+internal::RankTime EntryToProto(const RankTimes::Entry& entry) {
+  const SteadyTime& time = entry.time.time;
+  internal::RankTime proto;
+  proto.set_rank(entry.rank);
+  proto.set_seconds(static_cast<float>(time.seconds));
+  proto.set_standard_error(static_cast<float>(time.standard_error));
+  proto.set_degrees_of_freedom(static_cast<int32_t>(std::lround(time.degrees_of_freedom)));
+  proto.set_count(time.count);
+  proto.set_block_iterations(time.block_iterations);
+  proto.mutable_block()->Add(time.blocks.begin(), time.blocks.begin() + time.num_blocks);
+  proto.set_cpu_seconds(static_cast<float>(entry.time.cpu.cpu_seconds));
+  proto.set_taken_share(static_cast<float>(entry.time.cpu.taken_share));
+  proto.set_watched_seconds(static_cast<float>(entry.time.cpu.watched_seconds));
+  proto.set_first_iteration(entry.first_iteration);
+  proto.set_num_iterations(entry.num_iterations);
+  return proto;
 }
 
-RankTimes::Entry EntryFromProto(const internal::RankTimes& proto, int i) {
-  const SteadyTime time = {static_cast<double>(proto.seconds(i)),
-                           static_cast<double>(proto.standard_error(i)),
-                           static_cast<double>(proto.degrees_of_freedom(i))};
-  const CpuShare cpu = {static_cast<double>(proto.cpu_seconds(i)), static_cast<double>(proto.taken_share(i)),
-                        static_cast<double>(proto.watched_seconds(i))};
-  return {proto.rank(i), {time, cpu}};
+RankTimes::Entry EntryFromProto(const internal::RankTime& proto) {
+  RankTimes::Entry entry;
+  entry.rank = proto.rank();
+  SteadyTime& time = entry.time.time;
+  time.seconds = static_cast<double>(proto.seconds());
+  time.standard_error = static_cast<double>(proto.standard_error());
+  time.degrees_of_freedom = static_cast<double>(proto.degrees_of_freedom());
+  time.count = proto.count();
+  time.block_iterations = proto.block_iterations();
+  time.num_blocks = std::min(proto.block_size(), SteadyTime::kMaxBlocks);
+  std::copy_n(proto.block().begin(), time.num_blocks, time.blocks.begin());
+  entry.time.cpu = {static_cast<double>(proto.cpu_seconds()), static_cast<double>(proto.taken_share()),
+                    static_cast<double>(proto.watched_seconds())};
+  entry.first_iteration = proto.first_iteration();
+  entry.num_iterations = proto.num_iterations();
+  return entry;
 }
 
 }  // namespace
 
-RankTimes::RankTimes(const Entry& entry) : num_ranks_(1) {
-  internal::RankTimes proto;
-  proto.set_num_ranks(1);
-  AddToProto(entry, proto);
-  // Rounded as what travels is, so that it does not matter where it is merged.
-  sample_.push_back(EntryFromProto(proto, 0));
+int64_t RankTimes::Entry::IterationAt(double share) const {
+  return first_iteration + std::llround(share * static_cast<double>(num_iterations));
 }
+
+// Rounded as what travels is, so that it does not matter where it is merged.
+RankTimes::RankTimes(const Entry& entry) : num_ranks_(1), sample_({EntryFromProto(EntryToProto(entry))}) {}
 
 absl::StatusOr<RankTimes> RankTimes::FromProto(const internal::RankTimes& proto) {
   RankTimes times;
   times.num_ranks_ = proto.num_ranks();
-  const int size = proto.rank_size();
   const int num_sampled = static_cast<int>(std::min<int64_t>(proto.num_ranks(), kMaxSample));
-  for (const int other : {proto.seconds_size(), proto.standard_error_size(), proto.degrees_of_freedom_size(),
-                          proto.cpu_seconds_size(), proto.taken_share_size(), proto.watched_seconds_size()}) {
-    if (other != size || num_sampled < 0 || size < num_sampled) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("times of ", other, " and of ", size, " ranks of ", proto.num_ranks()));
-    }
+  if (num_sampled < 0 || proto.times_size() < num_sampled) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("times of ", proto.times_size(), " ranks of ", proto.num_ranks()));
   }
-  for (int i = 0; i < size; ++i) {
-    const Entry entry = EntryFromProto(proto, i);
+  for (int i = 0; i < proto.times_size(); ++i) {
+    const Entry entry = EntryFromProto(proto.times(i));
     const SteadyTime& time = entry.time.time;
-    if (!std::isfinite(time.seconds) || !(time.standard_error >= 0) || !(time.degrees_of_freedom > 0)) {
-      return absl::InvalidArgumentError(absl::StrCat("rank ", proto.rank(i), ": ", time.seconds, " s +- ",
-                                                     time.standard_error, " with ", time.degrees_of_freedom,
-                                                     " degrees of freedom"));
+    const bool has_blocks = time.num_blocks == 0 || (time.block_iterations > 0 &&
+                                                     time.count >= time.block_iterations * time.num_blocks);
+    if (!std::isfinite(time.seconds) || !(time.standard_error >= 0) || !(time.degrees_of_freedom > 0) ||
+        !has_blocks ||
+        !std::all_of(time.blocks.begin(), time.blocks.end(), [](float x) { return std::isfinite(x); })) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", entry.rank, ": ", time.seconds, " s +- ", time.standard_error, " with ",
+                       time.degrees_of_freedom, " degrees of freedom, and ", time.num_blocks, " blocks of ",
+                       time.block_iterations, " of ", time.count, " iterations"));
     }
     (i < num_sampled ? times.sample_ : times.longest_).push_back(entry);
   }
@@ -84,8 +101,8 @@ absl::StatusOr<RankTimes> RankTimes::FromProto(const internal::RankTimes& proto)
 internal::RankTimes RankTimes::ToProto() const {
   internal::RankTimes proto;
   proto.set_num_ranks(num_ranks_);
-  for (const Entry& entry : sample_) AddToProto(entry, proto);
-  for (const Entry& entry : longest_) AddToProto(entry, proto);
+  for (const Entry& entry : sample_) *proto.add_times() = EntryToProto(entry);
+  for (const Entry& entry : longest_) *proto.add_times() = EntryToProto(entry);
   return proto;
 }
 
@@ -140,7 +157,7 @@ std::optional<RankTimes::Suspect> RankTimes::Of(int rank) const {
 std::optional<double> RankTimes::ExcessOf(int rank) const {
   if (num_ranks_ == 1 && sample_.front().rank == rank) return sample_.front().time.time.seconds;
   const std::optional<Suspect> suspect = Of(rank);
-  return suspect ? std::make_optional(suspect->excess.seconds) : std::nullopt;
+  return suspect ? std::make_optional(suspect->excess.seconds_of_run) : std::nullopt;
 }
 
 }  // namespace ott

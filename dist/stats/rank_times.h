@@ -25,6 +25,12 @@ class RankTimes {
   struct Entry {
     int rank = 0;
     ProcessTime time;
+    // The iterations that they are of.
+    int64_t first_iteration = 0;
+    int64_t num_iterations = 0;
+
+    // The iteration at this share of them.
+    int64_t IterationAt(double share) const;
   };
 
   RankTimes() = default;
@@ -47,7 +53,8 @@ class RankTimes {
   std::optional<Suspect> MostSuspicious() const;
   // Returns that of one rank; nullopt where it is not among those that are kept, or alone.
   std::optional<Suspect> Of(int rank) const;
-  // What the rank takes longer than the others; all of it where no other does this. nullopt as Of().
+  // What the rank takes longer than the others in the mean of all iterations; all of it where no other does
+  // this. nullopt as Of().
   std::optional<double> ExcessOf(int rank) const;
 
  private:

@@ -64,6 +64,11 @@ struct Job {
   bool incomplete = false;
   // True if any two ranks are known to wait for each other.
   bool knows_who_waits = true;
+  // True if collectives seem to run beside the work, so that who waits for whom in them is not known.
+  bool may_overlap = false;
+  // What ranks come to different numbers of times, so that it is not known whose coming belongs together; or
+  // empty.
+  std::string unmatched;
   // Seconds of a step that the work of ranks that are alike may differ by, as a standard deviation, and what
   // one slowdown of a CPU and others that have it make; 0: not known.
   double work_spread = 0;

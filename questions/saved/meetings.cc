@@ -24,6 +24,11 @@ void Meetings::Declare(int32_t name, size_t rank, int32_t group) {
   groups[rank] = group;
 }
 
+int32_t Meetings::DeclaredGroup(int32_t name, size_t rank) const {
+  const auto declared = declared_.find(name);
+  return declared != declared_.end() ? declared->second[rank] : 0;
+}
+
 void Meetings::Learn(const std::vector<std::vector<std::vector<Piece>>>& blocks, int64_t error_bound) {
   std::map<Kind, std::map<int64_t, std::vector<Stay>>> all;
   for (const auto& block : blocks) {

@@ -25,6 +25,9 @@ class Meetings {
   // Ranks with different groups do not wait for each other in measurements of this name; 0: not told.
   void Declare(int32_t name, size_t rank, int32_t group);
 
+  // 0: not told.
+  int32_t DeclaredGroup(int32_t name, size_t rank) const;
+
   // blocks: of each block, the pieces of each rank. error_bound: of their times, in nanoseconds.
   void Learn(const std::vector<std::vector<std::vector<Piece>>>& blocks, int64_t error_bound);
 

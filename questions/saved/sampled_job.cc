@@ -29,6 +29,8 @@ constexpr char kOutside[] = "outside all measurements";
 constexpr size_t kIterationsPerBatch = 5;
 // Of a rank's work: where others had its CPU for less of it, predictions hold.
 constexpr double kTakenWorthANote = 0.1;
+// Ranks that come to a collective so many times as often as others do not always meet them.
+constexpr double kUnmatched = 1.5;
 
 class Maker {
  public:
@@ -188,11 +190,32 @@ class Maker {
                        " groups, found by what overlaps; if it runs beside the work, mending "
                        "saves more than is predicted"));
     }
+    job_.may_overlap = !meetings_->num_groups_found().empty();
+    FindUnmatched();
     component_of_rank_ = meetings_->Components();
     const std::set<int> components(component_of_rank_.begin(), component_of_rank_.end());
     num_components_ = components.size();
     job_.knows_who_waits = num_components_ < samples_.size();
     FindCut();
+  }
+
+  // A name under which the ranks of one group come again and again, and some of them far more often: so do
+  // those between two others in a pipeline, which receive and send under one name.
+  void FindUnmatched() {
+    std::map<std::pair<int32_t, int32_t>, std::vector<double>> counts;  // by name and declared group
+    for (size_t rank = 0; rank < samples_.size(); ++rank) {
+      std::map<int32_t, double> of_rank;
+      for (const Block& block : blocks_) {
+        for (const Piece& piece : block[rank]) of_rank[piece.name] += piece.ordinal >= 0;
+      }
+      for (const auto& [name, count] : of_rank) {
+        if (count > 0) counts[{name, meetings_->DeclaredGroup(name, rank)}].push_back(count);
+      }
+    }
+    for (const auto& [name_and_group, of_ranks] : counts) {
+      const auto [least, most] = std::minmax_element(of_ranks.begin(), of_ranks.end());
+      if (*most > kUnmatched * *least) job_.unmatched = names_[name_and_group.first];
+    }
   }
 
   // What all ranks meet at in most iterations; of several, the last one of the iteration.

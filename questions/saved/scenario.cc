@@ -163,9 +163,9 @@ bool ScenarioReplayer::IsRarelySlow(const Scenario& scenario, int kind) const {
   const double iteration = time / static_cast<double>(num_iterations);
   std::vector<double> hiccups;
   double all_late = 0;
-  // Of whichever rank; those in a row are one event.
-  int64_t num_of_selected = 0;
-  int64_t num_events = 0;
+  // Those in a row are one event.
+  std::vector<double> events;
+  std::vector<double> events_of_others;
   std::set<size_t> before;
   for (const std::vector<float>& step : steps_) {
     std::set<size_t> late_ranks;
@@ -181,13 +181,12 @@ bool ScenarioReplayer::IsRarelySlow(const Scenario& scenario, int kind) const {
       late_ranks.insert(rank);
       if (rank == *selected) hiccups.push_back(late);
       if (before.count(rank) > 0) continue;
-      ++num_events;
-      num_of_selected += rank == *selected;
+      (rank == *selected ? events : events_of_others).push_back(late);
     }
     before = std::move(late_ranks);
   }
   return IsRepeated(hiccups, all_late, num_iterations, iteration) &&
-         IsMoreThanChance(num_of_selected, num_events, static_cast<int64_t>(compared.size()));
+         IsMoreThanChance(events, events_of_others, static_cast<int64_t>(compared.size()));
 }
 
 bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
@@ -233,6 +232,30 @@ bool ScenarioReplayer::IsSurelySlow(const Scenario& scenario, int kind) const {
   if (mean > 0 && IsAlone(scenario, kind)) return true;
   if (IsRarelySlow(scenario, kind)) return true;
   return mean > 0 && mean >= StudentTQuantile(1 - kBlameError / num_tests, count - 1) * std::sqrt(variance);
+}
+
+double ScenarioReplayer::SureExcess(size_t rank) const {
+  const Scenario scenario = {Scenario::kMeasured, Scenario::kMended, 1,
+                             Select(job_, [&](int of, int) { return static_cast<size_t>(of) == rank; })};
+  double excess = 0;
+  for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
+    if (IsSurelySlow(scenario, static_cast<int>(kind))) excess += std::max(MeanExcess(rank, kind), 0.0);
+  }
+  return excess;
+}
+
+std::vector<double> ScenarioReplayer::Shortened(const Scenario& scenario) const {
+  const std::vector<float> mended = Mend(scenario);
+  std::vector<double> seconds(job_.steps.size());
+  for (size_t step = 0; step < seconds.size() && !mended.empty(); ++step) {
+    const auto [first, last] = job_.graph.OperationsOf(static_cast<int>(step));
+    for (int32_t i = first; i < last; ++i) {
+      const Job::Operation& operation = job_.operations[i];
+      if (std::isnan(mended[i]) || job_.kinds[operation.kind].communicates) continue;
+      seconds[step] += operation.own - static_cast<double>(mended[i]);
+    }
+  }
+  return seconds;
 }
 
 std::vector<float> ScenarioReplayer::Mend(const Scenario& scenario) const {

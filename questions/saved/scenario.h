@@ -50,6 +50,13 @@ class ScenarioReplayer {
   // Returns true if ranks do the same at the same places, so that one can be mended by the others.
   bool compares_ranks() const { return !places_.empty(); }
 
+  // MeanExcess() of all kinds for which the rank surely takes longer than others. REQUIRES: compares_ranks()
+  double SureExcess(size_t rank) const;
+
+  // By how much work gets shorter that a scenario mends, in each step, in seconds: it saves no more than
+  // that, also where others' waiting is not known.
+  std::vector<double> Shortened(const Scenario& scenario) const;
+
   // How much longer a rank's operations of a kind take in a mean step than those of the median of the other
   // ranks of its stage, or of all where it has none, in seconds.
   double MeanExcess(size_t rank, size_t kind) const { return excess_[rank * job_.kinds.size() + kind]; }

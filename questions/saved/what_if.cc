@@ -107,7 +107,7 @@ class Analysis {
     AddParts();
     AddWorstRanks();
     SetVerdict();
-    AddRepairs();
+    if (job_.unmatched.empty()) AddRepairs();
     AddCommunication();
     AddScaled();
     AddCriticalPath();
@@ -192,7 +192,14 @@ class Analysis {
     for (const Part& part : parts)
       scenarios.push_back({Scenario::kMeasured, Scenario::kMended, 1, part.selection, only_if_sure});
     const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
-    for (size_t i = 0; i < parts.size(); ++i) parts[i].saving = SavingOf(replayed[i]);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      Saving& saving = parts[i].saving;
+      saving = SavingOf(replayed[i]);
+      if (!job_.may_overlap) continue;
+      std::vector<double> shortest = replayer_.Shortened(scenarios[i]);
+      for (size_t step = 0; step < shortest.size(); ++step) shortest[step] = measured_[step] - shortest[step];
+      saving.high = std::max(saving.high, SavingOf(shortest).high);
+    }
   }
 
   WhatIfPart ToProto(const Part& part) const {
@@ -477,6 +484,14 @@ class Analysis {
           "cannot tell: no measurement is known in which ranks wait for each other; name them as collective");
       return;
     }
+    if (!job_.unmatched.empty()) {
+      answer_.set_verdict(WHAT_IF_CANNOT_TELL);
+      answer_.set_conclusion(absl::StrCat("cannot tell: ranks come to \"", job_.unmatched,
+                                          "\" different numbers of times, so that it is not known which "
+                                          "belong together; measure what goes from one "
+                                          "rank to another under a name of its own"));
+      return;
+    }
     const bool compares_ranks = replayer_.compares_ranks();
     if (compares_ranks && BlameRanksThatDoTheSame()) return;
     if (answer_.slowdown() < 1 + (compares_ranks ? kMinUneven : kMinSaved)) {
@@ -488,21 +503,30 @@ class Analysis {
       }
       if (compares_ranks && !ExcludesLosses()) return;
       answer_.set_verdict(WHAT_IF_EVEN);
-      answer_.set_conclusion(
-          absl::StrFormat("nothing to mend: if all ranks were alike %s would take %s instead of %s", AStep(),
-                          FormatSeconds(answer_.ideal_seconds()), FormatSeconds(answer_.replayed_seconds())));
+      answer_.set_conclusion(absl::StrFormat(
+          "nothing to mend: %sif all ranks were alike %s would take %s instead of %s",
+          answer_.has_not_excluded()
+              ? absl::StrFormat("mending any one rank saves less than %.1f %% (95 %%); ",
+                                100 * answer_.not_excluded())
+              : "",
+          AStep(), FormatSeconds(answer_.ideal_seconds()), FormatSeconds(answer_.replayed_seconds())));
       return;
     }
     if ((!compares_ranks && BlameRanks()) || BlameLastStage()) return;
     answer_.set_verdict(WHAT_IF_UNEVEN);
+    std::string most;
+    if (compares_ranks) {
+      most = absl::StrFormat(", and mending %s alone saves less than %.0f %% (95 %%)", FindNotExcluded(),
+                             100 * answer_.not_excluded());
+    }
     answer_.set_conclusion(
         absl::StrFormat("work is uneven, and no rank is to blame: %s takes %.2f times what it would if all "
-                        "ranks were alike",
-                        AStep(), answer_.slowdown()));
+                        "ranks were alike%s",
+                        AStep(), answer_.slowdown(), most));
   }
 
-  // Whether it is sure that mending no rank saves much; else says that it is not.
-  bool ExcludesLosses() {
+  // Sets what mending any one rank may save, and returns that one.
+  std::string FindNotExcluded() {
     std::vector<Part> parts = ranks_;
     for (size_t i = 0; i < parts.size(); ++i) {
       parts[i].selection = Select(job_, [&](int rank, int) { return rank == static_cast<int>(i); });
@@ -511,11 +535,18 @@ class Analysis {
     const auto most = std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
       return a.saving.high < b.saving.high;
     });
-    if (most->saving.high < kMaxNotExcluded) return true;
+    answer_.set_not_excluded(std::clamp(most->saving.high, 0.001, 1.0));
+    return most->name;
+  }
+
+  // Whether it is sure that mending no rank saves much; else says that it is not.
+  bool ExcludesLosses() {
+    const std::string most = FindNotExcluded();
+    if (answer_.not_excluded() < kMaxNotExcluded) return true;
     answer_.set_verdict(WHAT_IF_CANNOT_TELL);
     answer_.set_conclusion(absl::StrFormat(
         "cannot tell: no rank surely costs anything, but that mending %s saves up to %.0f %% is not excluded",
-        most->name, 100 * std::min(most->saving.high, 1.0)));
+        most, 100 * answer_.not_excluded()));
     return false;
   }
 
@@ -542,13 +573,19 @@ class Analysis {
     return worst;
   }
 
-  // The fewest of the worst ranks that bring most of what the worst half brings.
+  // Of the worst half of the ranks, those that are surely slow: the fewest of them that bring most of what
+  // all bring.
   bool BlameRanksThatDoTheSame() {
-    const std::vector<size_t> worst = WorstOfThoseThatDoTheSame();
-    const size_t most = std::min(std::max<size_t>(worst.size() / 2, 1), kMaxBlamed);
+    std::vector<size_t> worst = WorstOfThoseThatDoTheSame();
     if (worst.size() < 2) return false;
+    worst.resize(std::min(std::max<size_t>(worst.size() / 2, 1), kMaxBlamed));
+    const double least_excess = kMinSaved / 2 * Sum(measured_) / static_cast<double>(measured_.size());
+    worst.erase(std::remove_if(worst.begin(), worst.end(),
+                               [&](size_t rank) { return replayer_.SureExcess(rank) < least_excess; }),
+                worst.end());
+    if (worst.empty()) return false;
     std::vector<Part> sets;
-    for (size_t count = 1; count <= most; ++count) {
+    for (size_t count = 1; count <= worst.size(); ++count) {
       const std::vector<size_t> members(worst.begin(), worst.begin() + static_cast<int64_t>(count));
       sets.push_back({NameOf(members), Select(job_, [&](int rank, int) {
                         return std::find(members.begin(), members.end(), static_cast<size_t>(rank)) !=

@@ -105,26 +105,35 @@ std::string FormatInterval(const Verdict& verdict) {
   return absl::StrFormat("%.1f to %.1f", verdict.slower_by_low() + 1, verdict.slower_by_high() + 1);
 }
 
-// "rank 2 (node1) works 20 ms an iteration, 60.0% more than ..."
+// " since iteration 140"; empty where it is so in the whole run.
+template <typename Verdict>
+std::string When(const Verdict& verdict) {
+  if (verdict.has_since_iteration() && verdict.has_until_iteration()) {
+    return absl::StrCat(" in iterations ", verdict.since_iteration(), " to ", verdict.until_iteration() - 1);
+  }
+  if (verdict.has_since_iteration()) return absl::StrCat(" since iteration ", verdict.since_iteration());
+  if (verdict.has_until_iteration()) return absl::StrCat(" until iteration ", verdict.until_iteration() - 1);
+  return "";
+}
+
+// "rank 2 (node1) works 20 ms an iteration since iteration 140, 60.0% more than ..."
 std::string Describe(const Straggler& slow) {
+  const std::string works = absl::StrCat(
+      Who(slow), " works ", FormatSeconds(slow.work_seconds()), " an iteration", When(slow), ", ",
+      ByHowMuch(slow, "more"), " the others' median of ", FormatSeconds(slow.median_work_seconds()));
   if (!slow.parts().empty()) {
     std::vector<std::string> parts;
     for (const StragglerPart& part : slow.parts()) {
       parts.push_back(absl::StrCat("\"", EscapeControlCharacters(part.measurement()), "\" (+",
                                    FormatSeconds(part.excess_seconds()), ")"));
     }
-    return absl::StrFormat("%s works %s an iteration, %s the others' median of %s (%s); in everything: %s",
-                           Who(slow), FormatSeconds(slow.work_seconds()), ByHowMuch(slow, "more"),
-                           FormatSeconds(slow.median_work_seconds()), FormatInterval(slow),
-                           absl::StrJoin(parts, ", "));
+    return absl::StrCat(works, " (", FormatInterval(slow), "); in everything: ", absl::StrJoin(parts, ", "));
   }
   const std::string where = slow.measurement().empty()
                                 ? std::string("outside all measurements")
                                 : absl::StrCat("in \"", EscapeControlCharacters(slow.measurement()), "\"");
-  return absl::StrFormat("%s works %s an iteration, %s the others' median of %s (%s); most of it %s (+%s)",
-                         Who(slow), FormatSeconds(slow.work_seconds()), ByHowMuch(slow, "more"),
-                         FormatSeconds(slow.median_work_seconds()), FormatInterval(slow), where,
-                         FormatSeconds(slow.measurement_excess_seconds()));
+  return absl::StrCat(works, " (", FormatInterval(slow), "); most of it ", where, " (+",
+                      FormatSeconds(slow.measurement_excess_seconds()), ")");
 }
 
 std::string FormatStraggler(const ClusterStats& stats) {
@@ -137,17 +146,16 @@ std::string FormatStraggler(const ClusterStats& stats) {
                         FormatRanks({stats.missing_ranks().begin(), stats.missing_ranks().end()}),
                         stats.has_detectable() ? ", and none of the others stands out\n" : "\n");
   }
+  if (!stats.has_detectable() && !AnyCollective(stats)) {
+    return "slowest rank: cannot tell: no measurement is known in which ranks wait for each other, so that "
+           "waiting "
+           "counts as work; name them as collective\n";
+  }
   if (!stats.has_detectable()) {
     return "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work\n";
   }
-  std::string text = absl::StrFormat("slowest rank: none stands out (an excess of %.0f%% would have shown)",
-                                     std::ceil(stats.detectable() * 100));
-  if (!AnyCollective(stats)) {
-    absl::StrAppend(&text,
-                    "; name the measurements in which ranks wait for each other as collective, else waiting "
-                    "counts as work");
-  }
-  return text + "\n";
+  return absl::StrFormat("slowest rank: none stands out (an excess of %.0f%% would have shown)\n",
+                         std::ceil(stats.detectable() * 100));
 }
 
 // "attention_forward: rank 1 (vm) takes 20.1% longer than the others (18.0 to 23.0%), 0.4% of an iteration"
@@ -155,9 +163,10 @@ std::string FormatSlowMeasurements(const ClusterStats& stats) {
   std::string text;
   for (const SlowMeasurement& slow : stats.slow_measurements()) {
     const bool is_double = slow.slower_by() >= 1;
-    absl::StrAppendFormat(&text, "%s: %s takes %s the others%s (%s), %.1f%% of an iteration\n",
+    absl::StrAppendFormat(&text, "%s: %s takes %s the others%s (%s)%s, %.1f%% of an iteration\n",
                           EscapeControlCharacters(slow.name()), Who(slow), ByHowMuch(slow, "longer"),
-                          is_double ? "' time" : "", FormatInterval(slow), slow.share_of_iteration() * 100);
+                          is_double ? "' time" : "", FormatInterval(slow), When(slow),
+                          slow.share_of_iteration() * 100);
   }
   return text;
 }

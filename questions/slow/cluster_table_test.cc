@@ -68,6 +68,22 @@ TEST(FormatClusterTable, NamesMissingRanksAndTheStraggler) {
                 "of 12.5 ms (58.0 to 62.0%); most of it in \"forward\" (+7.5 ms)\n"));
 }
 
+TEST(FormatClusterTable, SaysSinceWhenARankIsSlow) {
+  const std::string table = FormatClusterTable(Stats(R"(
+      straggler { rank: 2 host: "node1" work_seconds: 0.02 median_work_seconds: 0.0125 slower_by: 0.6 slower_by_low: 0.58 slower_by_high: 0.62
+                  measurement: "forward" measurement_excess_seconds: 0.0075 since_iteration: 140 }
+      slow_measurements { name: "step" rank: 1 slower_by: 0.2 since_iteration: 20 until_iteration: 60 })"));
+  EXPECT_THAT(table, HasSubstr("works 20 ms an iteration since iteration 140, 60.0% more than"));
+  EXPECT_THAT(table, HasSubstr(" in iterations 20 to 59, 0.0% of an iteration\n"));
+}
+
+TEST(FormatClusterTable, CannotTellWhoIsSlowWhereNoWaitingIsKnown) {
+  ClusterStats stats = Stats("");
+  stats.mutable_measurements(1)->set_collective(false);
+  EXPECT_THAT(FormatClusterTable(stats),
+              HasSubstr("slowest rank: cannot tell: no measurement is known in which ranks wait"));
+}
+
 TEST(FormatClusterTable, ManyNotesDoNotHideTheRest) {
   ClusterStats stats = Stats("");
   for (int i = 0; i < 5000; ++i) stats.add_notes("cannot open");

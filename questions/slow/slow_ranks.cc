@@ -29,9 +29,12 @@ double Relative(double seconds, const Excess& excess) {
   return excess.of_others > 0 ? seconds / excess.of_others : 0;
 }
 
-// The verdict's slower_by, slower_by_low and slower_by_high.
+// The verdict's slower_by, slower_by_low and slower_by_high, and in which iterations that is.
 template <typename Verdict>
-void SetSlowerBy(const Excess& excess, Verdict& verdict) {
+void SetSlowerBy(const RankTimes::Suspect& suspect, Verdict& verdict) {
+  const Excess& excess = suspect.excess;
+  if (excess.begin > 0) verdict.set_since_iteration(suspect.entry.IterationAt(excess.begin));
+  if (excess.end < 1) verdict.set_until_iteration(suspect.entry.IterationAt(excess.end));
   const Interval interval = excess.within_run.IntervalAt(kIntervalError);
   verdict.set_slower_by(Relative(excess.seconds, excess));
   verdict.set_slower_by_low(Relative(interval.low, excess));
@@ -49,7 +52,8 @@ int64_t NumCompared(const Times& times_of_groups) {
 
 // Of measurements inside of each other, the shortest that has most of the excess; or the outermost ones,
 // where none has half of it but they have together.
-void LocateExcess(const ClusterSummary& summary, const std::string& group, Straggler& straggler) {
+void LocateExcess(const ClusterSummary& summary, const std::string& group, const Excess& excess_of_work,
+                  Straggler& straggler) {
   struct Part {
     const ClusterSummary::Row* row;
     double excess = 0;
@@ -71,7 +75,9 @@ void LocateExcess(const ClusterSummary& summary, const std::string& group, Strag
     explained += *excess;
     outermost.push_back(parts.back());
   }
-  const double all = straggler.work_seconds() - straggler.median_work_seconds();
+  const double all = excess_of_work.seconds_of_run;
+  // Where only a part of the run has it, what is there.
+  const double scale = all > 0 ? excess_of_work.seconds / all : 1;
   if (2 * largest >= all) {
     double shortest = 0;
     for (const Part& part : parts) {
@@ -79,12 +85,12 @@ void LocateExcess(const ClusterSummary& summary, const std::string& group, Strag
       if (!straggler.measurement().empty() && part.seconds >= shortest) continue;
       shortest = part.seconds;
       straggler.set_measurement(part.row->name);
-      straggler.set_measurement_excess_seconds(part.excess);
+      straggler.set_measurement_excess_seconds(scale * part.excess);
     }
     return;
   }
   if (2 * explained < all) {
-    straggler.set_measurement_excess_seconds(all - std::max(explained, 0.0));
+    straggler.set_measurement_excess_seconds(scale * (all - std::max(explained, 0.0)));
     return;
   }
   std::stable_sort(outermost.begin(), outermost.end(),
@@ -94,8 +100,13 @@ void LocateExcess(const ClusterSummary& summary, const std::string& group, Strag
     if (part.excess < kMinExcess * all) continue;
     StragglerPart& out = *straggler.add_parts();
     out.set_measurement(part.row->name);
-    out.set_excess_seconds(part.excess);
+    out.set_excess_seconds(scale * part.excess);
   }
+}
+
+bool HasCollectives(const ClusterStats& stats) {
+  return std::any_of(stats.measurements().begin(), stats.measurements().end(),
+                     [](const ClusterMeasurement& measurement) { return measurement.collective(); });
 }
 
 void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& stats) {
@@ -120,15 +131,16 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
     group_of_most = group;
   }
   if (!most) {
-    if (any_suspect) stats.set_detectable(detectable);
+    // Where no waiting is known, it counts as work, and all work as long.
+    if (any_suspect && HasCollectives(stats)) stats.set_detectable(detectable);
     return;
   }
   Straggler& straggler = *stats.mutable_straggler();
   straggler.set_rank(most->entry.rank);
-  straggler.set_work_seconds(most->entry.time.time.seconds);
+  straggler.set_work_seconds(most->excess.of_others + most->excess.seconds);
   straggler.set_median_work_seconds(most->excess.of_others);
-  SetSlowerBy(most->excess, straggler);
-  LocateExcess(summary, group_of_most, straggler);
+  SetSlowerBy(*most, straggler);
+  LocateExcess(summary, group_of_most, most->excess, straggler);
 }
 
 void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterStats& stats) {
@@ -151,9 +163,9 @@ void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterSt
       SlowMeasurement& slow = found.emplace_back();
       slow.set_name(measurement.name);
       slow.set_rank(suspect->entry.rank);
-      slow.set_seconds(suspect->entry.time.time.seconds);
+      slow.set_seconds(suspect->excess.of_others + suspect->excess.seconds);
       slow.set_median_seconds(suspect->excess.of_others);
-      SetSlowerBy(suspect->excess, slow);
+      SetSlowerBy(*suspect, slow);
       slow.set_share_of_iteration(iteration > 0 ? suspect->excess.seconds / iteration : 0);
     }
   }

@@ -27,7 +27,8 @@ StragglerHistory StragglerTracker::Add(const ClusterSummary& interval, int64_t f
     if (straggler_ != stats.straggler().rank()) {
       straggler_ = stats.straggler().rank();
       num_in_a_row_ = 0;
-      since_iteration_ = first_iteration;
+      since_iteration_ =
+          stats.straggler().has_since_iteration() ? stats.straggler().since_iteration() : first_iteration;
     }
     ++num_in_a_row_;
     *history.mutable_straggler() = stats.straggler();

@@ -184,15 +184,31 @@ void ArrivalTracker::FindHiccups(const Measurement& measurement, double iteratio
   for (const Late& late : measurement.latest) {
     if (IsHiccup(late.seconds, iteration_seconds)) by_rank[late.rank].push_back(late);
   }
+  // Those in iterations in a row are one event.
+  std::map<int, std::vector<double>> events;
+  for (auto& [rank, late] : by_rank) {
+    std::sort(late.begin(), late.end(),
+              [](const Late& a, const Late& b) { return a.iteration < b.iteration; });
+    for (size_t i = 0; i < late.size(); ++i) {
+      if (i == 0 || late[i].iteration > late[i - 1].iteration + 1) events[rank].push_back(late[i].seconds);
+    }
+  }
   for (auto& [rank, late] : by_rank) {
     // That is no hiccup.
     if (stats.hold_up().rank() == rank && stats.has_hold_up()) continue;
-    std::sort(late.begin(), late.end(),
-              [](const Late& a, const Late& b) { return a.iteration < b.iteration; });
     std::vector<double> seconds;
-    for (const Late& interval : late) seconds.push_back(interval.seconds);
+    std::vector<int64_t> iterations;
+    for (const Late& interval : late) {
+      seconds.push_back(interval.seconds);
+      iterations.push_back(interval.iteration);
+    }
+    std::vector<double> events_of_others;
+    for (const auto& [other, of_other] : events) {
+      if (other != rank) events_of_others.insert(events_of_others.end(), of_other.begin(), of_other.end());
+    }
     const bool is_repeated =
-        IsRepeated(seconds, all_waited, std::llround(measurement.NumIterations()), iteration_seconds);
+        IsRepeated(seconds, all_waited, std::llround(measurement.NumIterations()), iteration_seconds) &&
+        (IsRegular(iterations) || IsMoreThanChance(events[rank], events_of_others, measurement.num_ranks));
     if (!is_repeated) {
       const double least = std::max(kPauseSeconds, kPauseIterations * iteration_seconds);
       late.erase(std::remove_if(late.begin(), late.end(),

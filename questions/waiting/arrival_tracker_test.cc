@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <random>
+#include <set>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -10,6 +11,7 @@ namespace ott {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::SizeIs;
 
 constexpr int64_t kMillisecond = 1'000'000;
@@ -221,21 +223,32 @@ TEST(HoldUp, IsNobodyAmongRanksThatDoUnlikeWork) {
 }
 
 TEST(Hiccups, AreNamedWithTheIterationsAndTheirShareOfAllWaiting) {
-  const auto late_of = [](int rank, int i) {
-    return rank == 1 && (i == 6 || i == 8 || i == 39) ? 50.0 : 0.08 * (1 - rank);
+  const std::set<int> late_in = {6, 8, 39, 52, 60, 81, 99, 140};
+  const auto late_of = [&](int rank, int i) {
+    return rank == 1 && late_in.count(i) > 0 ? 50.0 : 0.08 * (1 - rank);
   };
   const ArrivalStats stats = Stats(Late(2, late_of));
   EXPECT_FALSE(stats.has_hold_up());
   ASSERT_THAT(stats.hiccups(), SizeIs(1));
   EXPECT_EQ(stats.hiccups(0).rank(), 1);
-  EXPECT_NEAR(stats.hiccups(0).seconds(), 0.150, 1e-3);
-  EXPECT_NEAR(stats.hiccups(0).all_seconds(), 0.150 + 197 * 80e-6, 3e-4);
-  EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAre(6, 8, 39));
+  EXPECT_NEAR(stats.hiccups(0).seconds(), 0.4, 1e-3);
+  EXPECT_NEAR(stats.hiccups(0).all_seconds(), 8 * (0.05 - 80e-6) + 192 * 80e-6, 1e-5);
+  EXPECT_THAT(stats.hiccups(0).iterations(), ElementsAreArray(late_in));
   // Not where others had the CPU, nor where it is little beside all waiting.
   EXPECT_THAT(Stats(Late(2, late_of, late_of)).hiccups(), SizeIs(0));
   EXPECT_THAT(
       Stats(Late(2, [&](int rank, int i) { return late_of(rank, i) + 4 * ((rank + i) % 2); })).hiccups(),
       SizeIs(0));
+}
+
+TEST(Hiccups, AreNobodysWhereChanceGivesOneRankSoMany) {
+  const auto late_in = [](const std::set<int>& iterations) {
+    return Late(2, [&](int rank, int i) { return rank == 1 && iterations.count(i) > 0 ? 50.0 : 0.0; });
+  };
+  EXPECT_THAT(Stats(late_in({6, 8, 39})).hiccups(), SizeIs(0));
+  // In a row they are one.
+  EXPECT_THAT(Stats(late_in({6, 7, 8, 9, 10, 11, 12, 39})).hiccups(), SizeIs(0));
+  EXPECT_THAT(Stats(late_in({20, 50, 80, 110, 140})).hiccups(), SizeIs(1)) << "at equal distances";
 }
 
 TEST(Hiccups, OneLongPauseIsOne) {

@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
   const int num_runs = numbers.empty() ? 20 : numbers[0];
   std::vector<int> sizes = {2, 4, 8};
   if (numbers.size() > 1) sizes = {numbers[1]};
-  std::printf("%-44s %5s  %-7s %5s %6s %7s %6s\n", "shape", "ranks", "", "runs", "false", "missed", "wrong");
+  std::printf("%-44s %5s  %-7s %5s %6s %7s %6s %13s\n", "shape", "ranks", "", "runs", "false", "missed",
+              "wrong", "contradicted");
   int num_bad = 0;
   for (const Shape& shape : ott::shapes::Shapes()) {
     if (shape.name.find(only) == std::string::npos) continue;
@@ -37,11 +38,11 @@ int main(int argc, char** argv) {
       for (const bool is_planted : {false, true}) {
         if (is_planted && shape.cannot_be_told) continue;
         const Rates rates = ott::shapes::RatesOf(shape, num_ranks, is_planted, num_runs);
-        std::printf("%-44s %5d  %-7s %5d %6d %7d %6d\n", shape.name.c_str(), num_ranks,
+        std::printf("%-44s %5d  %-7s %5d %6d %7d %6d %13d\n", shape.name.c_str(), num_ranks,
                     is_planted ? "planted" : "clean", rates.num_runs, rates.num_false, rates.num_missed,
-                    rates.num_wrong);
+                    rates.num_wrong, rates.num_contradicted);
         std::fflush(stdout);
-        num_bad += rates.num_false + rates.num_missed + rates.num_wrong;
+        num_bad += rates.num_false + rates.num_missed + rates.num_wrong + rates.num_contradicted;
         if (explain && !rates.first.empty()) std::printf("%s\n", rates.first.c_str());
       }
     }

@@ -28,8 +28,6 @@ namespace ott::shapes {
 namespace {
 
 constexpr int kIterationsPerBlock = 16;
-// Of its work, a rank is on a CPU; the rest is of a device.
-constexpr double kCpuShare = 0.1;
 // More than a tenth off, where a hundredth of an iteration says nothing.
 constexpr double kWrongShare = 0.1;
 constexpr double kWrongOfIteration = 0.01;
@@ -221,18 +219,30 @@ class Simulation {
 
 namespace {
 
+// Whether the rank has what is planted, first of all on `planted`.
+bool IsPlanted(const Shape& shape, int rank, int num_ranks, int planted) {
+  return planted >= 0 && (rank - planted + num_ranks) % num_ranks < shape.num_planted;
+}
+
 std::vector<Simulation::Rank> Simulate(const Shape& shape, int num_ranks, int seed, int planted) {
   std::mt19937_64 random(static_cast<uint64_t>(seed) * 7919 + 17);
   std::vector<double> phases;
   for (int i = 0; i < shape.num_iterations; ++i) {
     phases.push_back(std::vector<double>{1, 2, 0.5}[std::uniform_int_distribution<size_t>(0, 2)(random)]);
   }
+  std::uniform_real_distribution<double> chance;
+  std::vector<double> shared_chances;
+  for (int i = 0; i < shape.num_iterations; ++i) shared_chances.push_back(chance(random));
   std::vector<RankProgram> programs;
   for (int rank = 0; rank < num_ranks; ++rank) {
     RankProgram& program = programs.emplace_back(static_cast<uint64_t>(seed) * 1000 + rank, shape.noise);
+    std::mt19937_64 random_of_rank(static_cast<uint64_t>(seed) * 1000 + rank + 500);
     for (int i = 0; i < shape.num_iterations; ++i) {
+      const bool has_begun = i >= shape.late * shape.num_iterations;
+      const auto number = static_cast<size_t>(i);
       shape.iterate(
-          {rank, num_ranks, i, shape.num_iterations, rank == planted, phases[static_cast<size_t>(i)]},
+          {rank, num_ranks, i, shape.num_iterations, has_begun && IsPlanted(shape, rank, num_ranks, planted),
+           phases[number], chance(random_of_rank), shared_chances[number]},
           program);
       program.EndIteration();
     }
@@ -283,7 +293,7 @@ Measured Play(const Shape& shape, const Simulation::Rank& did, int rank, int num
       stopwatch.Start(interval.name);
     } else {
       if (interval.is_work)
-        cpu_ns += static_cast<uint64_t>(kCpuShare * static_cast<double>(interval.end - interval.start));
+        cpu_ns += static_cast<uint64_t>(shape.cpu_share * static_cast<double>(interval.end - interval.start));
       stopwatch.End(interval.name);
     }
   }
@@ -365,6 +375,19 @@ void FindNamed(Told& told) {
   told.named.assign(named.begin(), named.end());
 }
 
+// For how long all wait for a rank, as a share of an iteration, by the table; 0 where it names none.
+double LongestWait(const ClusterStats& stats) {
+  double most = 0;
+  const double seconds = stats.iteration().mean() * static_cast<double>(stats.max_measured_iters());
+  for (const ArrivalStats& arrivals : stats.arrivals()) {
+    most = std::max(most, arrivals.hold_up().share_of_iteration());
+    for (const Hiccups& hiccups : arrivals.hiccups()) {
+      if (!hiccups.is_pause()) most = std::max(most, hiccups.seconds() / seconds);
+    }
+  }
+  return most;
+}
+
 double ClockOf(const std::vector<Simulation::Rank>& ranks) {
   int64_t end = 0;
   for (const Simulation::Rank& rank : ranks) end = std::max(end, rank.iteration_ends.back());
@@ -422,14 +445,15 @@ Rates RatesOf(const Shape& shape, int num_ranks, bool is_planted, int num_runs) 
     const Told told = RunAndAsk(shape, num_ranks, run, planted);
     std::string why;
     const bool says_good = told.what_if.verdict() == WHAT_IF_EVEN;
-    const std::vector<int> only = {rank};
     const double iteration = told.what_if.measured_seconds();
     if (shape.cannot_be_told ? says_good || !told.named.empty()
-                             : std::any_of(told.named.begin(), told.named.end(),
-                                           [&](int named) { return named != planted; })) {
+                             : std::any_of(told.named.begin(), told.named.end(), [&](int named) {
+                                 return !IsPlanted(shape, named, num_ranks, planted);
+                               })) {
       ++rates.num_false;
       absl::StrAppend(&why, "false ");
-    } else if (planted < 0 && told.what_if.verdict() == WHAT_IF_UNEVEN && shape.noise < 0.1) {
+    } else if (planted < 0 && told.what_if.verdict() == WHAT_IF_UNEVEN && shape.noise < 0.1 &&
+               !shape.is_uneven) {
       ++rates.num_false;
       absl::StrAppend(&why, "false(uneven) ");
     }
@@ -440,10 +464,15 @@ Rates RatesOf(const Shape& shape, int num_ranks, bool is_planted, int num_runs) 
       ++rates.num_missed;
       absl::StrAppend(&why, "missed ");
     }
-    bool is_wrong = iteration > 0 && IsOff(iteration, told.truth, told.truth);
+    const Straggler& straggler = told.stats.straggler();
+    bool is_wrong = planted >= 0 && told.stats.has_straggler() &&
+                    std::abs(static_cast<double>(straggler.since_iteration()) / shape.num_iterations -
+                             shape.late) > kWrongShare;
+    is_wrong |= iteration > 0 && IsOff(iteration, told.truth, told.truth);
     for (const ArrivalStats& arrivals : told.stats.arrivals()) {
       if (arrivals.has_hold_up()) {
-        is_wrong |= arrivals.hold_up().seconds_per_iteration() > loss + kMaxNoise * told.truth;
+        is_wrong |= arrivals.hold_up().seconds_per_iteration() >
+                    loss + (shape.is_uneven ? 2 : 1) * kMaxNoise * told.truth;
       }
     }
     if (planted >= 0 && told.what_if.repairs_size() > 0) {
@@ -460,6 +489,11 @@ Rates RatesOf(const Shape& shape, int num_ranks, bool is_planted, int num_runs) 
     if (is_wrong && !shape.cannot_be_told) {
       ++rates.num_wrong;
       absl::StrAppend(&why, "wrong ");
+    }
+    if (LongestWait(told.stats) > 1.2 * told.what_if.not_excluded() + kWrongOfIteration &&
+        (told.what_if.verdict() == WHAT_IF_EVEN || told.what_if.verdict() == WHAT_IF_UNEVEN)) {
+      ++rates.num_contradicted;
+      absl::StrAppend(&why, "contradicted ");
     }
     ++rates.num_runs;
     if (!why.empty() && (rates.first.empty() || (why.find("false") != why.npos &&

@@ -58,8 +58,11 @@ struct Place {
   int num_iterations = 0;
   // This rank has what is planted.
   bool is_planted = false;
-  // The noise of all ranks alike, with mean 1.
+  // 1, 2 or 0.5, the same on all ranks.
   double phase = 1;
+  // Of [0, 1), by chance: of this rank and iteration, and the same on all ranks.
+  double chance = 0;
+  double shared_chance = 0;
 };
 
 struct Shape {
@@ -73,8 +76,15 @@ struct Shape {
   double noise = 0.03;
   int num_iterations = 200;
   int min_ranks = 2;
-  // -1: any rank may have what is planted.
+  // -1: any rank may have what is planted, and of several the next ones, too.
   int planted_rank = -1;
+  int num_planted = 1;
+  // The share of the run after which what is planted begins.
+  double late = 0;
+  // Of its work, a rank is on a CPU; the rest is of a device.
+  double cpu_share = 0.1;
+  // All ranks' work is uneven by design.
+  bool is_uneven = false;
   // Only so many ranks leave what they measured; 0: all.
   int num_present = 0;
   // No work takes longer and nobody comes late, so that a replay alone shows it.
@@ -111,6 +121,8 @@ struct Rates {
   int num_missed = 0;
   // States a number that is more than a tenth off.
   int num_wrong = 0;
+  // By the table, all wait longer for a rank than what if says that mending any rank saves at most.
+  int num_contradicted = 0;
   // The text of the first run that is not true.
   std::string first;
 };
