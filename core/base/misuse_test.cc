@@ -2,41 +2,77 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "ott/core/base/misuse_capture.h"
+#include "ott/core/base/misuse_log.h"
 
 namespace ott::internal {
 namespace {
 
-TEST(Misuse, IsLoggedOrAborts) {
+TEST(MisuseLog, PrintsTheFirstTenthAndHundredthOfAKindAndCountsAll) {
+  MisuseLog log("stopwatch");
   ::testing::internal::CaptureStderr();
-  ReportMisuse(OnMisuse::kLogAndCount, "ended twice");
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "ott: ended twice\n");
+  for (int i = 1; i <= 120; ++i)
+    log.Report(OnMisuse::kLogAndCount, "End without Start", absl::StrCat("end ", i));
+  log.Report(OnMisuse::kLogAndCount, "Start twice", "start");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "ott: stopwatch: end 1\nott: stopwatch: end 10 (10 times so far)\n"
+            "ott: stopwatch: end 100 (100 times so far)\nott: stopwatch: start\n");
+  const std::vector<MisuseCount> counts = log.Counts();
+  ASSERT_EQ(counts.size(), 2u);
+  EXPECT_EQ(counts[0].kind, "End without Start");
+  EXPECT_EQ(counts[0].count, 120);
+  EXPECT_EQ(counts[1].count, 1);
+  EXPECT_EQ(log.total(), 121);
+  log.Clear();
+  EXPECT_EQ(log.total(), 0);
 }
 
-TEST(MisuseDeathTest, AbortsWhereAskedTo) {
-  EXPECT_DEATH(ReportMisuse(OnMisuse::kAbort, "ended twice"), "ott: ended twice");
+TEST(MisuseLog, KindsThatAreTooManyCountAsOne) {
+  MisuseLog log("stopwatch");
+  const MisuseCapture quiet;
+  for (int i = 0; i < 1000; ++i) log.Report(OnMisuse::kLogAndCount, absl::StrCat(i), "");
+  EXPECT_EQ(log.Counts().size(), MisuseLog::kMaxKinds + 1);
+  EXPECT_EQ(log.total(), 1000);
 }
 
-TEST(Misuse, IsCapturedWhereItsThreadAsksForIt) {
+TEST(MisuseLogDeathTest, AbortsWhereAskedTo) {
+  MisuseLog log("stopwatch");
+  EXPECT_DEATH(log.Report(OnMisuse::kAbort, "kind", "ended twice"), "ott: stopwatch: ended twice");
+  EXPECT_DEATH(
+      {
+        setenv("OTT_ON_MISUSE", "abort", 1);
+        log.Report(OnMisuse::kLogAndCount, "kind", "ended twice");
+      },
+      "ott: stopwatch: ended twice");
+}
+
+TEST(MisuseLog, IsCapturedWhereItsThreadAsksForIt) {
+  MisuseLog log("x");
   ::testing::internal::CaptureStderr();
   {
     const MisuseCapture outer;
     {
       const MisuseCapture inner;
-      ReportMisuse(OnMisuse::kAbort, "first");
-      ReportMisuse(OnMisuse::kLogAndCount, "second");
-      EXPECT_EQ(inner.message(), "first\nsecond");
-      std::thread([] { ReportMisuse(OnMisuse::kLogAndCount, "on another thread"); }).join();
+      log.Report(OnMisuse::kLogAndCount, "a", "first");
+      EXPECT_TRUE(inner.is_printed());
+      EXPECT_FALSE(inner.aborts());
+      log.Report(OnMisuse::kAbort, "b", "second");
+      EXPECT_TRUE(inner.aborts());
+      EXPECT_EQ(inner.message(), "x: first\nx: second");
+      std::thread([&] { log.Report(OnMisuse::kLogAndCount, "c", "on another thread"); }).join();
     }
     EXPECT_EQ(outer.message(), "");
-    ReportMisuse(OnMisuse::kAbort, "third");
-    EXPECT_EQ(outer.message(), "third");
+    log.Report(OnMisuse::kAbort, "b", "third");
+    EXPECT_EQ(outer.message(), "x: third");
   }
-  ReportMisuse(OnMisuse::kLogAndCount, "afterwards");
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "ott: on another thread\nott: afterwards\n");
+  log.Report(OnMisuse::kLogAndCount, "d", "afterwards");
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "ott: x: on another thread\nott: x: afterwards\n");
 }
 
 TEST(Misuse, NamesAreQuotedOnOneLine) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/device_sync.h"
+#include "ott/core/base/misuse_log.h"
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/status_context.h"
 #include "ott/core/base/status_macros.h"
@@ -84,7 +85,9 @@ class NvtxCore {
         stacks_([](RangeStack&) {},
                 [this](RangeStack& stack) {
                   if (stack.empty()) return true;
-                  Misuse(absl::StrCat("thread ", ThisThreadId(), " ends with open ranges", stack.Describe()));
+                  ReportMisuse(
+                      "thread ends with open ranges",
+                      absl::StrCat("thread ", ThisThreadId(), " ends with open ranges", stack.Describe()));
                   stack = RangeStack();
                   return true;
                 }) {}
@@ -193,11 +196,12 @@ class NvtxCore {
 
   void FinishIter(Place place) {
     if (!options_.keep_track_of_range_order || stacks_.Get().empty()) return;
-    Misuse(absl::StrCat("FinishIter() at ", At(place), " on thread ", ThisThreadId(), " with open ranges",
-                        stacks_.Get().Describe()));
+    ReportMisuse("FinishIter() with open ranges",
+                 absl::StrCat("FinishIter() at ", At(place), " on thread ", ThisThreadId(),
+                              " with open ranges", stacks_.Get().Describe()));
   }
 
-  int64_t num_misuses() const { return num_misuses_.load(std::memory_order_relaxed); }
+  int64_t num_misuses() const { return misuses_.total(); }
 
  private:
   static NvtxEventAttributes Native(const char* name, const NvtxAttributes& attributes) {
@@ -280,17 +284,18 @@ class NvtxCore {
     RangeStack& stack = stacks_.Get();
     const OpenRange* const innermost = stack.Innermost(domain);
     if (innermost == nullptr || (expected.has_value() && innermost->name != *expected)) {
-      Misuse(absl::StrCat("Pop(", expected.has_value() ? Quoted(*expected) : "", ")", InDomain(domain),
-                          " at ", place.has_value() ? At(*place) : "the end of its scope", " on thread ",
-                          ThisThreadId(), stack.Describe()));
+      const std::string call =
+          absl::StrCat("Pop(", expected.has_value() ? Quoted(*expected) : "", ")", InDomain(domain));
+      ReportMisuse(absl::StrCat(call, innermost == nullptr ? " of no range" : " of another range"),
+                   absl::StrCat(call, " at ", place.has_value() ? At(*place) : "the end of its scope",
+                                " on thread ", ThisThreadId(), stack.Describe()));
     }
     if (innermost != nullptr) stack.Remove(innermost);
     return innermost != nullptr;
   }
 
-  void Misuse(const std::string& message) {
-    ReportMisuse(options_.on_misuse, absl::StrCat("NVTX ranges: ", message));
-    num_misuses_.fetch_add(1, std::memory_order_relaxed);
+  void ReportMisuse(const std::string& kind, const std::string& message) {
+    misuses_.Report(options_.on_misuse, kind, message);
   }
 
   const NvtxRangeWrapper::Environment environment_;
@@ -305,7 +310,7 @@ class NvtxCore {
   std::atomic<EventRecorder*> recorder_{nullptr};
   // Set by Enable() before any use.
   NvtxRangeWrapper::Options options_;
-  std::atomic<int64_t> num_misuses_{0};
+  MisuseLog misuses_{"NVTX ranges"};
   PerThread<RangeStack> stacks_;
 };
 

@@ -93,7 +93,7 @@ class NvtxRangeWrapper {
     bool sync_on_pop = false;
     // Remembers the open ranges of each thread. Without it Pop(expected) does not compare.
     bool keep_track_of_range_order = false;
-    OnMisuse on_misuse = OnMisuse::kAbort;
+    OnMisuse on_misuse = OnMisuse::kLogAndCount;
   };
 
   // The outside world; what tests replace.

@@ -10,7 +10,7 @@ NvtxRangeWrapper::Options NvtxRangeWrapper::FromConfig(const NvtxConfig& config)
   options.sync_on_push = config.sync_on_push();
   options.sync_on_pop = config.sync_on_pop();
   options.keep_track_of_range_order = config.keep_track_of_range_order();
-  if (config.on_misuse() == MISUSE_POLICY_LOG_AND_COUNT) options.on_misuse = OnMisuse::kLogAndCount;
+  if (config.on_misuse() == MISUSE_POLICY_ABORT) options.on_misuse = OnMisuse::kAbort;
   return options;
 }
 

@@ -38,7 +38,6 @@ class NvtxRangeWrapperTest : public ::testing::Test {
   static NvtxRangeWrapper::Options Tracking() {
     NvtxRangeWrapper::Options options;
     options.keep_track_of_range_order = true;
-    options.on_misuse = OnMisuse::kLogAndCount;
     return options;
   }
 
@@ -178,9 +177,10 @@ TEST_F(NvtxRangeWrapperTest, OrderIsNotCheckedUnlessAskedFor) {
 
 using NvtxRangeWrapperDeathTest = NvtxRangeWrapperTest;
 
-TEST_F(NvtxRangeWrapperDeathTest, MisuseAbortsByDefault) {
+TEST_F(NvtxRangeWrapperDeathTest, MisuseAbortsWhereAskedTo) {
   NvtxRangeWrapper::Options options;
   options.keep_track_of_range_order = true;
+  options.on_misuse = OnMisuse::kAbort;
   Enable(options);
   EXPECT_DEATH(wrapper_.Pop("x"), "Pop\\(\"x\"\\) at ");
 }
@@ -259,12 +259,12 @@ TEST_F(NvtxRangeWrapperTest, OptionsComeFromTheConfiguration) {
   NvtxConfig config;
   config.set_sync_on_pop(true);
   config.set_keep_track_of_range_order(true);
-  config.set_on_misuse(MISUSE_POLICY_LOG_AND_COUNT);
+  config.set_on_misuse(MISUSE_POLICY_ABORT);
   const NvtxRangeWrapper::Options options = NvtxRangeWrapper::FromConfig(config);
   EXPECT_FALSE(options.sync_on_push);
   EXPECT_TRUE(options.sync_on_pop);
   EXPECT_TRUE(options.keep_track_of_range_order);
-  EXPECT_EQ(options.on_misuse, OnMisuse::kLogAndCount);
+  EXPECT_EQ(options.on_misuse, OnMisuse::kAbort);
 }
 
 TEST_F(NvtxRangeWrapperTest, OfThisProcessIsReachedThroughTheMacro) {

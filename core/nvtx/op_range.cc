@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/misuse_log.h"
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/events/event_recorder.h"
@@ -212,7 +213,8 @@ class OpRangeCore {
     OpRangeThread& thread = threads_.Get();
     OpRangeThread::Range* const range = thread.Find(open);
     if (range == nullptr) {
-      return Misuse(absl::StrCat("Outputs() on thread ", ThisThreadId(), " of a range of another one"));
+      return ReportMisuse("Outputs() of another thread's range",
+                          absl::StrCat("Outputs() on thread ", ThisThreadId(), " of a range of another one"));
     }
     for (const OpRangeThread::Told& told : {range->told_first, range->told_last}) {
       if (told.observer != nullptr) told.observer->AddOutputs(told.op, outputs);
@@ -236,14 +238,16 @@ class OpRangeCore {
     OpRangeThread& thread = threads_.Get();
     OpRangeThread::Range* const range = thread.Find(open);
     if (range == nullptr) {
-      return Misuse(absl::StrCat("a range ends on thread ", ThisThreadId(),
-                                 ", but began on another; make it a local variable"));
+      return ReportMisuse("a range ends on another thread",
+                          absl::StrCat("a range ends on thread ", ThisThreadId(),
+                                       ", but began on another; make it a local variable"));
     }
     if (range->told_last.observer != nullptr) range->told_last.observer->End(range->told_last.op);
     const size_t index = range - thread.ranges.data();
     if (index + 1 < thread.depth) {
-      Misuse(absl::StrCat(Describe(*range), ", ends on thread ", ThisThreadId(),
-                          " before what is inside of it:", DescribeFrom(thread, index + 1)));
+      ReportMisuse("a range ends before what is inside of it",
+                   absl::StrCat(Describe(*range), ", ends on thread ", ThisThreadId(),
+                                " before what is inside of it:", DescribeFrom(thread, index + 1)));
     }
     if (range->told_first.observer != nullptr) range->told_first.observer->End(range->told_first.op);
     for (int i = 0; i < range->num_nvtx_ranges; ++i) NvtxPop();
@@ -262,17 +266,18 @@ class OpRangeCore {
     OpRangeThread& thread = threads_.Get();
     const OpRangeThread::Range* const range = thread.Find(open);
     if (range == nullptr || !range->creates_graph) {
-      Misuse(absl::StrCat("Stash() on thread ", ThisThreadId(), " of ",
-                          range == nullptr
-                              ? "a range of another one"
-                              : Describe(*range) + ", which is part of a backward pass that creates "
-                                                   "no graph; OpRange::Backward() has create_graph"));
+      ReportMisuse("Stash() of a range that has none",
+                   absl::StrCat("Stash() on thread ", ThisThreadId(), " of ",
+                                range == nullptr
+                                    ? "a range of another one"
+                                    : Describe(*range) + ", which is part of a backward pass that creates "
+                                                         "no graph; OpRange::Backward() has create_graph"));
       return {};
     }
     return {thread.next_seq++, thread.thread_id};
   }
 
-  int64_t num_misuses() const { return num_misuses_.load(std::memory_order_relaxed); }
+  int64_t num_misuses() const { return misuses_.total(); }
 
  private:
   static void PushNvtx(TextBuffer& text, OpRangeThread::Range& range) {
@@ -308,17 +313,17 @@ class OpRangeCore {
 
   void Leave(OpRangeThread& thread) {
     if (thread.depth > 0) {
-      Misuse(absl::StrCat("thread ", thread.thread_id,
-                          " ends with open ranges, innermost first:", DescribeFrom(thread, 0)));
+      ReportMisuse("thread ends with open ranges",
+                   absl::StrCat("thread ", thread.thread_id,
+                                " ends with open ranges, innermost first:", DescribeFrom(thread, 0)));
     }
     thread.depth = 0;
     thread.next_seq = 0;
     thread.module.clear();
   }
 
-  void Misuse(const std::string& message) {
-    ReportMisuse(options_.on_misuse, absl::StrCat("op ranges: ", message));
-    num_misuses_.fetch_add(1, std::memory_order_relaxed);
+  void ReportMisuse(const std::string& kind, const std::string& message) {
+    misuses_.Report(options_.on_misuse, kind, message);
   }
 
   std::mutex mutex_;
@@ -332,7 +337,7 @@ class OpRangeCore {
   // Set by Enable() before any use.
   OpRanges::Options options_;
   OpRecord record_;
-  std::atomic<int64_t> num_misuses_{0};
+  MisuseLog misuses_{"op ranges"};
   PerThread<OpRangeThread> threads_;
 };
 

@@ -65,7 +65,7 @@ class OpRanges {
     bool record_source = true;
     // Off: labels only.
     bool record_json = true;
-    OnMisuse on_misuse = OnMisuse::kAbort;
+    OnMisuse on_misuse = OnMisuse::kLogAndCount;
     // Receives each operation like the observer of TellObserver(), but its begin last and its end first, so
     // that it measures the operation alone; MeasureOps() of core/stopwatch/op_measurements.h sets it. Null:
     // none.

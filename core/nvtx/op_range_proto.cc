@@ -13,7 +13,7 @@ OpRanges::Options OpRanges::FromConfig(const OpRangeConfig& config) {
   if (config.has_record_module()) options.record_module = config.record_module();
   if (config.has_record_source()) options.record_source = config.record_source();
   if (config.has_record_json()) options.record_json = config.record_json();
-  if (config.on_misuse() == MISUSE_POLICY_LOG_AND_COUNT) options.on_misuse = OnMisuse::kLogAndCount;
+  if (config.on_misuse() == MISUSE_POLICY_ABORT) options.on_misuse = OnMisuse::kAbort;
   return options;
 }
 

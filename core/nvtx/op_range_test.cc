@@ -41,7 +41,6 @@ class OpRangeTest : public ::testing::Test {
   void EnableLabels() {
     OpRanges::Options options;
     options.record_json = false;
-    options.on_misuse = OnMisuse::kLogAndCount;
     Enable(options);
   }
 
@@ -335,7 +334,6 @@ TEST_F(OpRangeTest, RangesThatEndInAnotherOrderAreNamedAndAllPopped) {
 TEST_F(OpRangeTest, LayersThatEndInAnotherOrderLeaveNoPathBehind) {
   OpRanges::Options options;
   options.record_source = false;
-  options.on_misuse = OnMisuse::kLogAndCount;
   Enable(options);
   auto outer = std::make_unique<LayerRange>(ranges_, "outer");
   auto inner = std::make_unique<LayerRange>(ranges_, "inner");
@@ -492,8 +490,10 @@ TEST_F(OpRangeTest, TheObserverOfTheOptionsIsToldLastOfABeginAndFirstOfAnEnd) {
   ranges_.TellObserver(nullptr);
 }
 
-TEST_F(OpRangeTest, MisuseAbortsByDefault) {
-  Enable({});
+TEST_F(OpRangeTest, MisuseAbortsWhereAskedTo) {
+  OpRanges::Options options;
+  options.on_misuse = OnMisuse::kAbort;
+  Enable(options);
   EXPECT_DEATH(
       {
         auto outer = std::make_unique<OpRange>(In("outer"));
@@ -516,7 +516,7 @@ TEST_F(OpRangeTest, OptionsComeFromTheConfiguration) {
   EXPECT_TRUE(OpRanges::FromConfig(config).record_shapes);
   config.set_record_shapes(false);
   config.set_record_source(false);
-  config.set_on_misuse(MISUSE_POLICY_LOG_AND_COUNT);
+  config.set_on_misuse(MISUSE_POLICY_ABORT);
   const OpRanges::Options options = OpRanges::FromConfig(config);
   EXPECT_FALSE(options.record_shapes);
   EXPECT_TRUE(options.record_dtypes);
@@ -524,7 +524,7 @@ TEST_F(OpRangeTest, OptionsComeFromTheConfiguration) {
   EXPECT_TRUE(options.record_module);
   EXPECT_FALSE(options.record_source);
   EXPECT_TRUE(options.record_json);
-  EXPECT_EQ(options.on_misuse, OnMisuse::kLogAndCount);
+  EXPECT_EQ(options.on_misuse, OnMisuse::kAbort);
 }
 
 TEST_F(OpRangeTest, ArgumentsOfTheMacroAreEvaluatedOnlyWhileOn) {

@@ -175,8 +175,10 @@ std::string Notes(const StopwatchSnapshot& snapshot) {
     absl::StrAppend(
         &result, "Intervals that the device has not finished: ", snapshot.num_pending_device_intervals, "\n");
   }
-  if (snapshot.num_misuses > 0)
-    absl::StrAppend(&result, "Calls refused as misuse: ", snapshot.num_misuses, "\n");
+  for (const MisuseCount& misuse : snapshot.misuses) {
+    absl::StrAppend(&result, "Refused as misuse, and missing above: ", EscapeControlCharacters(misuse.kind),
+                    ", ", misuse.count, misuse.count == 1 ? " time\n" : " times\n");
+  }
   return result.empty() ? "" : "\n" + result;
 }
 

@@ -83,7 +83,7 @@ TEST(FormatTable, NamesKeepToTheirLineAndColumnsAlignInUtf8) {
 
 TEST(FormatTable, TellsWhatWasLeftOutAndRefused) {
   StopwatchSnapshot snapshot = FourIterations();
-  snapshot.num_misuses = 2;
+  snapshot.misuses = {{"End(\"x\") without Start", 2}};
   snapshot.num_pending_device_intervals = 3;
   snapshot.observer_seconds_per_interval = 40e-9;
   snapshot.iteration_series = IterationSeries(2);
@@ -92,7 +92,7 @@ TEST(FormatTable, TellsWhatWasLeftOutAndRefused) {
   EXPECT_THAT(table, HasSubstr("Observer cost: 5 intervals of 40.00 ns are 0.0005 % of the measured time\n"));
   EXPECT_THAT(table, HasSubstr("Times of single iterations: one in 2 was kept\n"));
   EXPECT_THAT(table, HasSubstr("Intervals that the device has not finished: 3\n"));
-  EXPECT_THAT(table, HasSubstr("Calls refused as misuse: 2\n"));
+  EXPECT_THAT(table, HasSubstr("Refused as misuse, and missing above: End(\"x\") without Start, 2 times\n"));
 }
 
 TEST(FormatTable, DeviceCpuAndOneTimeSectionsAppearWhereMeasured) {

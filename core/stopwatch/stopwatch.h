@@ -88,8 +88,8 @@ class Stopwatch {
     // How many times of single iterations are kept of each measurement before they are thinned out; 0: none,
     // else from 2 to kMaxSeriesLimit.
     size_t series_limit = 1000;
-    // Refused calls are counted in StopwatchStats.num_misuses.
-    OnMisuse on_misuse = OnMisuse::kAbort;
+    // Refused calls are counted in StopwatchStats.misuses.
+    OnMisuse on_misuse = OnMisuse::kLogAndCount;
     // Called on the thread that calls FinishIter(). Empty: prints the table (text_sink.h).
     std::function<void(const Stopwatch&)> print;
     // Called when the process ends by exit() or by returning from main(), for Stopwatch::Get() only, and not

@@ -80,7 +80,7 @@ void StopwatchCore::Disable() {
   one_time_ = OneTimeMeasurements();
   cpu_usage_measurement_.clear();
   num_finished_ = 0;
-  num_misuses_ = 0;
+  misuses_.Clear();
   iteration_start_.reset();
   Renew(iteration_);
   iteration_series_ = IterationSeries();
@@ -254,10 +254,12 @@ void StopwatchCore::Start(StopwatchMeasurement& measurement, Place place) {
   uint32_t state = StopwatchMeasurement::kIdle;
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
-    return Misuse(absl::StrCat("Start(", Quoted(measurement.name), ") at ", At(place), " on thread ",
-                               ThisThreadId(), ", but it runs since ", At(measurement.place.Load()),
-                               ", started by thread ", measurement.thread.load(std::memory_order_relaxed),
-                               "; end it first"));
+    const std::string call = absl::StrCat("Start(", Quoted(measurement.name), ")");
+    return ReportMisuse(
+        absl::StrCat(call, " while it runs"),
+        absl::StrCat(call, " at ", At(place), " on thread ", ThisThreadId(), ", but it runs since ",
+                     At(measurement.place.Load()), ", started by thread ",
+                     measurement.thread.load(std::memory_order_relaxed), "; end it first"));
   }
   has_started_.store(true, std::memory_order_relaxed);
   StopwatchThread& thread = threads_.Get();
@@ -282,8 +284,10 @@ void StopwatchCore::End(StopwatchMeasurement& measurement, Place place) {
   uint32_t state = StopwatchMeasurement::kRunning;
   if (!measurement.state.compare_exchange_strong(state, StopwatchMeasurement::kChanging,
                                                  std::memory_order_acquire)) {
-    return Misuse(absl::StrCat("End(", Quoted(measurement.name), ") at ", At(place), " on thread ",
-                               ThisThreadId(), ", but it does not run; start it first"));
+    const std::string call = absl::StrCat("End(", Quoted(measurement.name), ")");
+    return ReportMisuse(absl::StrCat(call, " without Start"),
+                        absl::StrCat(call, " at ", At(place), " on thread ", ThisThreadId(),
+                                     ", but it does not run; start it first"));
   }
   StopwatchThread& thread = threads_.Get();
   const HookedInterval hooked = {
@@ -328,14 +332,9 @@ StopwatchFrame* StopwatchCore::BeginScope(StopwatchMeasurement& measurement, Pla
   return frame;
 }
 
-void StopwatchCore::EndScope(StopwatchFrame* frame) {
-  uint64_t now = clock_.Ticks();
-  StopwatchThread& thread = *frame->thread;
-  StopwatchFrame* const innermost = thread.innermost.load(std::memory_order_relaxed);
+inline void StopwatchCore::CloseScope(StopwatchThread& thread, uint64_t now, bool counted) {
+  StopwatchFrame* const frame = thread.innermost.load(std::memory_order_relaxed);
   StopwatchRecord& record = *frame->record.load(std::memory_order_relaxed);
-  if (__builtin_expect(innermost != frame || &thread != &threads_.Get(), 0)) {
-    return MisuseOfScope(*frame, *innermost);
-  }
   StopwatchMeasurement& measurement = *record.measurement;
   const HookedInterval hooked = {
       measurement.name, measurement.hooks, frame->hook_state, thread.work, true, false};
@@ -344,14 +343,35 @@ void StopwatchCore::EndScope(StopwatchFrame* frame) {
     hooks_.BeforeEnd(hooked);
     now = clock_.Ticks();
   }
-  if (frame->counted) {
+  if (counted) {
     const uint64_t duration = Since(frame->start, now);
     record.intervals.Add(duration, frame->inner_duration);
     frame->outer->inner_duration += duration;
   }
   RecordEnd(measurement, now, thread.id.load(std::memory_order_relaxed));
   if (__builtin_expect(has_hooks, 0)) AfterEnd(hooked, thread);
+  frame->ended_wrongly.store(false, std::memory_order_relaxed);
   thread.innermost.store(frame->outer, std::memory_order_release);
+}
+
+void StopwatchCore::EndScope(StopwatchFrame* frame) {
+  const uint64_t now = clock_.Ticks();
+  StopwatchThread& thread = *frame->thread;
+  StopwatchFrame* const innermost = thread.innermost.load(std::memory_order_relaxed);
+  if (__builtin_expect(innermost != frame || &thread != &threads_.Get(), 0)) {
+    MisuseOfScope(*frame, *innermost);
+    frame->ended_wrongly.store(true, std::memory_order_release);
+    return;
+  }
+  CloseScope(thread, now, frame->counted);
+  CloseScopesEndedWrongly(thread);
+}
+
+void StopwatchCore::CloseScopesEndedWrongly(StopwatchThread& thread) {
+  while (__builtin_expect(
+      thread.innermost.load(std::memory_order_relaxed)->ended_wrongly.load(std::memory_order_acquire), 0)) {
+    CloseScope(thread, clock_.Ticks(), false);
+  }
 }
 
 void StopwatchCore::MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost) {
@@ -361,11 +381,16 @@ void StopwatchCore::MisuseOfScope(const StopwatchFrame& ended, const StopwatchFr
     return absl::StrCat(Quoted(measurement->name), " of ", At(frame.place.Load()));
   };
   const std::string message = absl::StrCat("the scope ", describe(ended), " ends on thread ", ThisThreadId());
+  const std::string kind =
+      absl::StrCat("scope ", Quoted(ended.record.load(std::memory_order_relaxed)->measurement->name));
   if (ended.thread != &threads_.Get()) {
-    return Misuse(absl::StrCat(message, ", but began on thread ", ended.thread->id.load(),
-                               "; make it a local variable, or use Start() and End()"));
+    return ReportMisuse(absl::StrCat(kind, " ended on another thread"),
+                        absl::StrCat(message, ", but began on thread ", ended.thread->id.load(),
+                                     "; make it a local variable, or use Start() and End()"));
   }
-  Misuse(absl::StrCat(message, ", but the innermost scope is ", describe(innermost), "; scopes must nest"));
+  ReportMisuse(
+      absl::StrCat(kind, " ended before what is inside of it"),
+      absl::StrCat(message, ", but the innermost scope is ", describe(innermost), "; scopes must nest"));
 }
 
 void StopwatchCore::StartOneTime(std::string_view name, Place place) {
@@ -377,7 +402,7 @@ void StopwatchCore::StartOneTime(std::string_view name, Place place) {
   if (!enabled()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string misuse = one_time_.Start(name, now, place, flight_recorder_);
-  if (!misuse.empty()) Misuse(misuse);
+  if (!misuse.empty()) ReportMisuse(absl::StrCat("StartOneTime(", Quoted(name), ") again"), misuse);
 }
 
 void StopwatchCore::EndOneTime(std::string_view name, Place place) {
@@ -389,7 +414,8 @@ void StopwatchCore::EndOneTime(std::string_view name, Place place) {
   if (!enabled()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::string misuse = one_time_.End(name, now, place);
-  if (!misuse.empty()) Misuse(misuse);
+  if (!misuse.empty())
+    ReportMisuse(absl::StrCat("EndOneTime(", Quoted(name), ") without StartOneTime"), misuse);
 }
 
 // The first few of all that stands in the way of FinishIter(), or "".
@@ -420,10 +446,12 @@ std::string StopwatchCore::WhatRuns() const {
 
 bool StopwatchCore::FinishIter(Place place) {
   if (!enabled()) return false;
+  CloseScopesEndedWrongly(threads_.Get());
   const std::lock_guard<std::mutex> lock(mutex_);
   if (const std::string running = WhatRuns(); !running.empty()) {
-    Misuse(absl::StrCat("FinishIter() at ", At(place), " on thread ", ThisThreadId(),
-                        ", but these run:", running));
+    ReportMisuse("FinishIter() while something runs",
+                 absl::StrCat("FinishIter() at ", At(place), " on thread ", ThisThreadId(),
+                              ", but these run:", running));
     return false;
   }
   const uint64_t now = clock_.Ticks();
@@ -502,7 +530,7 @@ StopwatchSnapshot StopwatchCore::Snapshot() const {
   snapshot.cpu_usage_measurement = cpu_usage_measurement_;
   snapshot.cpu_usage = hooks_.cpu_usage().Read();
   snapshot.observer_seconds_per_interval = observer_seconds_per_interval_;
-  snapshot.num_misuses = num_misuses_;
+  snapshot.misuses = misuses_.Counts();
   return snapshot;
 }
 
@@ -541,9 +569,8 @@ void StopwatchCore::Print(const Stopwatch& stopwatch) const {
 
 void StopwatchCore::AtExit(const Stopwatch& stopwatch) const { options_.at_exit(stopwatch); }
 
-void StopwatchCore::Misuse(const std::string& message) const {
-  ReportMisuse(options_.on_misuse, absl::StrCat("stopwatch: ", message));
-  num_misuses_.fetch_add(1, std::memory_order_relaxed);
+void StopwatchCore::ReportMisuse(const std::string& kind, const std::string& message) const {
+  misuses_.Report(options_.on_misuse, kind, message);
 }
 
 void StartByName(StopwatchCore& core, const char* name, size_t size, const char* file, int line) {

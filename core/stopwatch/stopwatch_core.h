@@ -19,6 +19,7 @@
 #include "core/stopwatch/stopwatch_tables.h"
 #include "core/stopwatch/ticks.h"
 #include "ott/core/base/clock.h"
+#include "ott/core/base/misuse_log.h"
 #include "ott/core/base/per_thread.h"
 #include "ott/core/base/place.h"
 #include "ott/core/events/event_recorder.h"
@@ -84,8 +85,11 @@ class StopwatchCore {
   void RecordBegin(const StopwatchMeasurement& measurement, uint64_t now, int thread) const;
   void RecordEnd(const StopwatchMeasurement& measurement, uint64_t now, int thread) const;
   void AfterEnd(const HookedInterval& interval, StopwatchThread& thread);
+  // Ends the innermost scope of `thread`, the calling one.
+  void CloseScope(StopwatchThread& thread, uint64_t now, bool counted);
+  void CloseScopesEndedWrongly(StopwatchThread& thread);
   void MisuseOfScope(const StopwatchFrame& ended, const StopwatchFrame& innermost);
-  void Misuse(const std::string& message) const;
+  void ReportMisuse(const std::string& kind, const std::string& message) const;
 
   const std::optional<Clock> given_clock_;
   const Stopwatch::Environment environment_;
@@ -100,7 +104,7 @@ class StopwatchCore {
   double observer_seconds_per_interval_ = 0;
 
   std::atomic<bool> counting_{false};
-  mutable std::atomic<int64_t> num_misuses_{0};
+  mutable MisuseLog misuses_{"stopwatch"};
   PerThread<StopwatchThread> threads_;
   // True if Start() was ever called.
   std::atomic<bool> has_started_{false};

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "ott/core/stopwatch/stopwatch.h"
@@ -54,10 +55,12 @@ class StopwatchTest : public ::testing::Test {
     return {};
   }
 
-  static Stopwatch::Options LoggingMisuse() {
-    Stopwatch::Options options;
-    options.on_misuse = OnMisuse::kLogAndCount;
-    return options;
+  // The kinds that were counted.
+  std::vector<std::string> Misuses() const {
+    const StopwatchStats stats = Stats();
+    std::vector<std::string> kinds;
+    for (const Misuse& misuse : stats.misuses()) kinds.push_back(misuse.kind());
+    return kinds;
   }
 
   Stopwatch stopwatch_{EnvironmentWith(&NoDevice)};

@@ -27,7 +27,7 @@ Stopwatch::Options Stopwatch::FromConfig(const StopwatchConfig& config) {
   options.watch_cpu = !config.has_watch_cpu() || config.watch_cpu();
   options.arrivals_limit =
       config.arrivals_limit() == 0 ? kArrivalsLimit : static_cast<size_t>(config.arrivals_limit());
-  if (config.on_misuse() == MISUSE_POLICY_LOG_AND_COUNT) options.on_misuse = OnMisuse::kLogAndCount;
+  if (config.on_misuse() == MISUSE_POLICY_ABORT) options.on_misuse = OnMisuse::kAbort;
   return options;
 }
 

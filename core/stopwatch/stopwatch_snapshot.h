@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ott/core/base/misuse.h"
 #include "ott/core/stopwatch/cpu_usage.h"
 #include "ott/core/stopwatch/iteration_series.h"
 #include "ott/core/stopwatch/own_time.h"
@@ -88,7 +89,8 @@ struct StopwatchSnapshot {
   double observer_seconds_per_interval = 0;
   // Intervals whose CUDA events have not happened yet.
   int64_t num_pending_device_intervals = 0;
-  int64_t num_misuses = 0;
+  // Calls that were refused, by kind: what they were to measure is missing above.
+  std::vector<MisuseCount> misuses;
 };
 
 // When one collective measurement began, on this process's clock.

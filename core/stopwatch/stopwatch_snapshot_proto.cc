@@ -102,7 +102,11 @@ void ToProto(const StopwatchSnapshot& snapshot, StopwatchStats* stats) {
   ToProto(snapshot.own_work.time, own_work.mutable_time());
   proto.set_observer_seconds_per_interval(snapshot.observer_seconds_per_interval);
   proto.set_num_pending_device_intervals(snapshot.num_pending_device_intervals);
-  proto.set_num_misuses(snapshot.num_misuses);
+  for (const MisuseCount& misuse : snapshot.misuses) {
+    Misuse& added = *proto.add_misuses();
+    added.set_kind(misuse.kind);
+    added.set_count(misuse.count);
+  }
   *stats = std::move(proto);
 }
 

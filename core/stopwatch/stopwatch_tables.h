@@ -107,6 +107,8 @@ struct StopwatchFrame {
   // Picoseconds of the scopes inside that have ended.
   uint64_t inner_duration = 0;
   bool counted = false;
+  // Ended before what was inside of it, or on another thread: closed when its thread comes back to it.
+  std::atomic<bool> ended_wrongly{false};
   IntervalHookState hook_state;
 };
 

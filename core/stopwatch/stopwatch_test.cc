@@ -253,14 +253,16 @@ TEST_F(StopwatchTest, WhatAProfilerRecordedBeforeIsMeasuredAsEverythingElse) {
   EXPECT_EQ(snapshot.measurements[1].per_interval.count(), 0);
 }
 
-TEST_F(StopwatchTest, EndingWhatWasNotStartedAborts) {
-  Enable();
+TEST_F(StopwatchTest, EndingWhatWasNotStartedAbortsWhereAskedTo) {
+  Stopwatch::Options options;
+  options.on_misuse = OnMisuse::kAbort;
+  Enable(options);
   EXPECT_DEATH(stopwatch_.End("x"),
                "End\\(\"x\"\\) at .*stopwatch_test.cc:[0-9]+ on thread [0-9]+.*does not run");
 }
 
-TEST_F(StopwatchTest, MisuseIsLoggedAndCountedWhereAskedFor) {
-  Enable(LoggingMisuse());
+TEST_F(StopwatchTest, MisuseIsLoggedAndCountedByKind) {
+  Enable();
   ::testing::internal::CaptureStderr();
   stopwatch_.End("a");
   stopwatch_.Start("a");
@@ -273,13 +275,15 @@ TEST_F(StopwatchTest, MisuseIsLoggedAndCountedWhereAskedFor) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, AllOf(HasSubstr("End(\"a\")"), HasSubstr("Start(\"a\")"), HasSubstr("FinishIter()"),
                          HasSubstr("StartOneTime(\"once\")"), HasSubstr("EndOneTime(\"once\")")));
-  EXPECT_EQ(Stats().num_misuses(), 5);
+  EXPECT_THAT(Misuses(), ElementsAre("End(\"a\") without Start", "Start(\"a\") while it runs",
+                                     "FinishIter() while something runs", "StartOneTime(\"once\") again",
+                                     "EndOneTime(\"once\") without StartOneTime"));
   EXPECT_EQ(Stats().num_measured_iters(), 0);
-  EXPECT_THAT(stopwatch_.Table(), HasSubstr("refused as misuse: 5"));
+  EXPECT_THAT(stopwatch_.Table(), HasSubstr("missing above: End(\"a\") without Start, 1 time\n"));
 }
 
 TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
-  Enable(LoggingMisuse());
+  Enable();
   ::testing::internal::CaptureStderr();
   stopwatch_.Start("started");
   {
@@ -294,7 +298,7 @@ TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
 }
 
 TEST_F(StopwatchTest, OfManyThatRunTheFirstAreNamed) {
-  Enable(LoggingMisuse());
+  Enable();
   for (int i = 0; i < 1000; ++i) stopwatch_.Start(std::to_string(i));
   ::testing::internal::CaptureStderr();
   stopwatch_.FinishIter();
@@ -363,7 +367,8 @@ TEST_F(StopwatchTest, OptionsComeFromTheConfiguration) {
   config.add_collective_measurements("allreduce");
   config.set_cpu_usage_measurement("forward");
   config.set_emit_nvtx(true);
-  config.set_on_misuse(MISUSE_POLICY_LOG_AND_COUNT);
+  EXPECT_EQ(Stopwatch::FromConfig(config).on_misuse, OnMisuse::kLogAndCount);
+  config.set_on_misuse(MISUSE_POLICY_ABORT);
   const Stopwatch::Options options = Stopwatch::FromConfig(config);
   EXPECT_EQ(options.num_warmup_iters, 3);
   EXPECT_EQ(options.print_every_n_iters, 50);
@@ -371,7 +376,7 @@ TEST_F(StopwatchTest, OptionsComeFromTheConfiguration) {
   EXPECT_THAT(options.collective_measurements, ElementsAre("allreduce"));
   EXPECT_EQ(options.cpu_usage_measurement, "forward");
   EXPECT_TRUE(options.emit_nvtx);
-  EXPECT_EQ(options.on_misuse, OnMisuse::kLogAndCount);
+  EXPECT_EQ(options.on_misuse, OnMisuse::kAbort);
   EXPECT_EQ(options.stream, nullptr);
   EXPECT_EQ(options.series_limit, Stopwatch::Options().series_limit);
   EXPECT_TRUE(options.watch_cpu);
@@ -453,7 +458,7 @@ TEST_F(StopwatchTest, ARecursionOfAnyDepthCanBeReadBack) {
 }
 
 TEST_F(StopwatchTest, AScopeThatEndsOnAnotherThreadIsMisuse) {
-  Enable(LoggingMisuse());
+  Enable();
   std::optional<Stopwatch::Scope> moved;
   moved.emplace(stopwatch_, "moved");
   ::testing::internal::CaptureStderr();
@@ -461,11 +466,14 @@ TEST_F(StopwatchTest, AScopeThatEndsOnAnotherThreadIsMisuse) {
   EXPECT_THAT(
       ::testing::internal::GetCapturedStderr(),
       ContainsRegex("scope \"moved\" of .*:[0-9]+ ends on thread [0-9]+, but began on thread [0-9]+"));
-  EXPECT_EQ(Stats().num_misuses(), 1);
+  EXPECT_THAT(Misuses(), ElementsAre("scope \"moved\" ended on another thread"));
+  stopwatch_.FinishIter();  // is refused no more
+  EXPECT_EQ(Stats().num_measured_iters(), 1);
+  EXPECT_EQ(Stats("moved").per_interval().count(), 0);
 }
 
 TEST_F(StopwatchTest, ScopesThatDoNotNestAreMisuse) {
-  Enable(LoggingMisuse());
+  Enable();
   std::optional<Stopwatch::Scope> outer, inner;
   outer.emplace(stopwatch_, "outer");
   inner.emplace(stopwatch_, "inner");
@@ -474,7 +482,15 @@ TEST_F(StopwatchTest, ScopesThatDoNotNestAreMisuse) {
   EXPECT_THAT(
       ::testing::internal::GetCapturedStderr(),
       ContainsRegex("scope \"outer\" of .*:[0-9]+ ends on thread [0-9]+.*innermost scope is \"inner\" of "));
-  EXPECT_EQ(Stats().num_misuses(), 1);
+  EXPECT_THAT(Misuses(), ElementsAre("scope \"outer\" ended before what is inside of it"));
+  inner.reset();
+  { const Stopwatch::Scope next(stopwatch_, "next"); }
+  stopwatch_.FinishIter();
+  EXPECT_EQ(Stats().num_measured_iters(), 1);
+  EXPECT_EQ(Stats().misuses_size(), 1);
+  EXPECT_EQ(Stats("outer").per_interval().count(), 0);
+  EXPECT_EQ(Stats("inner").per_interval().count(), 1);
+  EXPECT_EQ(Stats().scopes_size(), 2);  // outer with inner, next
 }
 
 TEST_F(StopwatchTest, QuantilesCoverIntervalsAndIterations) {
@@ -511,7 +527,7 @@ TEST_F(StopwatchTest, TheSeriesHasATimeForEachIteration) {
 }
 
 TEST_F(StopwatchTest, AMeasurementBegunInWarmUpIsNotCounted) {
-  Stopwatch::Options options = LoggingMisuse();
+  Stopwatch::Options options;
   options.num_warmup_iters = 1;
   Enable(options);
   stopwatch_.Start("long");

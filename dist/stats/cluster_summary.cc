@@ -180,6 +180,12 @@ absl::StatusOr<ClusterSummary> ClusterSummary::OfRank(const internal::RankReport
     if (is_window || one_time.running()) continue;
     summary.one_time_[one_time.name()].Merge(Row(one_time.name(), stats, one_time.seconds(), 0));
   }
+  for (const Misuse& misuse : stats.misuses()) {
+    if (is_window) break;
+    Misuses& misuses = summary.misuses_[misuse.kind()];
+    misuses.count += misuse.count();
+    misuses.ranks.Add(stats.rank());
+  }
   OTT_ASSIGN_OR_RETURN(DurationStatistics iterations, DurationStatistics::FromProto(stats.iteration()));
   if (work.num_iters > 0) {
     listed.set_work_seconds(work.seconds);
@@ -288,6 +294,10 @@ void ClusterSummary::Merge(const ClusterSummary& other) {
     dimension.too_many |= theirs.too_many || dimension.work_of_value.size() > kMaxGroups;
     if (dimension.too_many) dimension.work_of_value.clear();
   }
+  for (const auto& [kind, theirs] : other.misuses_) {
+    misuses_[kind].count += theirs.count;
+    misuses_[kind].ranks.Add(theirs.ranks);
+  }
   listed_.insert(listed_.end(), other.listed_.begin(), other.listed_.end());
   if (ranks().size() > kMaxListedRanks) listed_.clear();
   for (const std::string& note : other.notes_) AddNote(note);
@@ -386,6 +396,12 @@ ClusterStats ClusterSummary::Finish(int world_size) const {
   }
   if (taken_.num_watched() > 0) *stats.mutable_cpu_taken() = taken_;
   FinishGroups(stats);
+  for (const auto& [kind, misuses] : misuses_) {
+    MisuseOfRanks& finished = *stats.add_misuses();
+    finished.set_kind(kind);
+    finished.set_count(misuses.count);
+    finished.set_ranks(FormatRanks(misuses.ranks.ToVector()));
+  }
   FinishNotes(stats);
   return stats;
 }

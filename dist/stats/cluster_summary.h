@@ -123,6 +123,11 @@ class ClusterSummary {
     std::map<std::string, DurationStatistics> work_of_value;
   };
 
+  struct Misuses {
+    int64_t count = 0;
+    RankSet ranks;
+  };
+
   absl::Status AddMeasurements(const internal::RankReport& report, const StopwatchStats* earlier,
                                const CpuShare& cpu);
   void FinishGroups(ClusterStats& stats) const;
@@ -138,6 +143,8 @@ class ClusterSummary {
   // LeastCertain() of all ranks.
   std::optional<CpuShare> cpu_of_work_;
   std::map<std::string, Dimension> dimensions_;
+  // By kind; empty in windows.
+  std::map<std::string, Misuses> misuses_;
   std::vector<RankSummary> listed_;
   std::vector<std::string> notes_;
 };

@@ -114,6 +114,12 @@ ClusterStats ClusterSummary::ToProto() const {
       *group.mutable_work() = SumsToProto(work);
     }
   }
+  for (const auto& [kind, misuses] : misuses_) {
+    MisuseOfRanks& added = *proto.add_misuses();
+    added.set_kind(kind);
+    added.set_count(misuses.count);
+    *added.mutable_rank_ranges() = RangesToProto(misuses.ranks);
+  }
   proto.mutable_ranks()->Add(listed_.begin(), listed_.end());
   proto.mutable_notes()->Add(notes_.begin(), notes_.end());
   return proto;
@@ -149,6 +155,10 @@ absl::StatusOr<ClusterSummary> ClusterSummary::FromProto(const ClusterStats& pro
       continue;
     }
     OTT_ASSIGN_OR_RETURN(dimension.work_of_value[group.value()], DurationStatistics::FromProto(group.work()));
+  }
+  for (const MisuseOfRanks& misuses : proto.misuses()) {
+    OTT_ASSIGN_OR_RETURN(RankSet ranks, RangesFromProto(misuses.rank_ranges()));
+    summary.misuses_[misuses.kind()] = {misuses.count(), std::move(ranks)};
   }
   summary.listed_.assign(proto.ranks().begin(), proto.ranks().end());
   summary.notes_.assign(proto.notes().begin(), proto.notes().end());

@@ -120,7 +120,7 @@ class RangesTest(unittest.TestCase):
         with nvtx("off"):
             pass
         try:
-            nvtx.enable(keep_track_of_range_order=True)
+            nvtx.enable(keep_track_of_range_order=True, on_misuse="raise")
         except NotImplementedError as error:
             self.assertIn("NVTX", str(error))  # a build without it says so
             return
@@ -424,7 +424,7 @@ class NameTest(unittest.TestCase):
         path = os.pathsep.join([directory] + sys.path)
         for order in ("import ott, optim_test_tools", "import optim_test_tools, ott"):
             program = f"""{order}
-optim_test_tools.Stopwatch().enable()
+optim_test_tools.Stopwatch().enable(on_misuse="raise")
 with optim_test_tools.Stopwatch()("forward"):
     print(ott.transport, optim_test_tools.compare([1.0], [1.0]).verdict.name)
 try:

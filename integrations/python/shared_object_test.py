@@ -25,7 +25,7 @@ class SharedObjectTest(unittest.TestCase):
         plugin.ott_test_measure()  # off
         stopwatch, dumper = ott.Stopwatch(), ott.TensorDumper()
         directory = tempfile.mkdtemp()
-        stopwatch.enable()
+        stopwatch.enable(on_misuse="raise")
         dumper.enable(directory)
         self.addCleanup(stopwatch.disable)
         self.addCleanup(dumper.disable)

@@ -31,8 +31,7 @@ namespace py = pybind11;
 
 using internal::MisuseCapture;
 
-// Where an interval begins is not looked up: that takes longer than the rest. The exception's traceback tells
-// it.
+// Where an interval begins is not looked up: that takes longer than the rest.
 constexpr Place kPlace{"Python", 0};
 
 int num_open_scopes = 0;
@@ -50,15 +49,35 @@ void Measure(F f) {
   }
 }
 
-void SetMisuseError(const MisuseCapture& capture) {
-  const std::string message = absl::StrReplaceAll(
-      capture.message(), {{" at Python:0", ""}, {" since Python:0", ""}, {" of Python:0", ""}});
+// Whether Python's misuse of these raises; that of C++ in the same process is logged.
+bool stopwatch_raises = false;
+bool nvtx_raises = false;
+
+bool Raises(const std::string& on_misuse) {
+  if (on_misuse == "log" || on_misuse == "raise") return on_misuse == "raise";
+  throw py::value_error(absl::StrCat("on_misuse is 'log' or 'raise', not '", on_misuse, "'"));
+}
+
+// Sets the exception, or prints what was captured. Null after an exception.
+PyObject* RaiseOrPrint(const MisuseCapture& capture, bool raises) {
   try {
+    const auto [file, line] = py::module_::import("optim_test_tools._singleton")
+                                  .attr("caller")()
+                                  .cast<std::pair<std::string, int>>();
+    // The traceback has the place, where there is one.
+    const std::string at = raises ? "" : absl::StrCat(" at ", file, ":", line);
+    const std::string message = absl::StrReplaceAll(
+        capture.message(), {{" at Python:0", at}, {" since Python:0", ""}, {" of Python:0", ""}});
+    if (!raises) {
+      if (capture.is_printed()) internal::PrintMisuse(message);
+      Py_RETURN_NONE;
+    }
     const py::object type = py::module_::import("optim_test_tools._errors").attr("MisuseError");
     PyErr_SetString(type.ptr(), message.c_str());
   } catch (py::error_already_set& error) {
     error.restore();
   }
+  return nullptr;
 }
 
 // The only argument of a call, by position or by its name; null with a TypeError set.
@@ -93,11 +112,9 @@ const char* NameOf(PyObject* name, Py_ssize_t* size, bool is_on) {
   return nullptr;
 }
 
-PyObject* Result(const MisuseCapture& capture) {
-  if (__builtin_expect(!capture.message().empty(), 0)) {
-    SetMisuseError(capture);
-    return nullptr;
-  }
+PyObject* Result(const MisuseCapture& capture, bool raises) {
+  if (__builtin_expect(!capture.message().empty(), 0))
+    return RaiseOrPrint(capture, raises || capture.aborts());
   Py_RETURN_NONE;
 }
 
@@ -151,7 +168,7 @@ PyObject* CallStopwatch(PyObject*, PyObject* const* arguments, Py_ssize_t number
       if (Stopwatch::Measurement* const measurement = known_names.Find(argument)) {
         const MisuseCapture capture;
         Measure([&] { ((stopwatch.*kByHandle)(*measurement, kPlace), ...); });
-        return Result(capture);
+        return Result(capture, stopwatch_raises);
       }
     }
   }
@@ -168,7 +185,7 @@ PyObject* CallStopwatch(PyObject*, PyObject* const* arguments, Py_ssize_t number
   }
   const MisuseCapture capture;
   Measure([&] { (stopwatch.*kByText)(text, kPlace); });
-  return Result(capture);
+  return Result(capture, stopwatch_raises);
 }
 
 PyObject* NvtxPush(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyObject* names) {
@@ -180,7 +197,7 @@ PyObject* NvtxPush(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyO
   if (name != nullptr) {
     const MisuseCapture capture;
     Measure([&] { wrapper.Push(std::string(name, static_cast<size_t>(size)), kPlace); });
-    return Result(capture);
+    return Result(capture, nvtx_raises);
   }
   if (PyErr_Occurred() != nullptr) return nullptr;
   Py_RETURN_NONE;
@@ -191,7 +208,7 @@ PyObject* NvtxPop(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyOb
   const MisuseCapture capture;
   if (number == 0 && names == nullptr) {
     Measure([&] { wrapper.Pop(kPlace); });
-    return Result(capture);
+    return Result(capture, nvtx_raises);
   }
   PyObject* const argument = OnlyArgument("range_name", arguments, number, names);
   if (argument == nullptr) return nullptr;
@@ -203,7 +220,7 @@ PyObject* NvtxPop(PyObject*, PyObject* const* arguments, Py_ssize_t number, PyOb
   } else if (PyErr_Occurred() != nullptr) {
     return nullptr;
   }
-  return Result(capture);
+  return Result(capture, nvtx_raises);
 }
 
 // _ott.Scope(name): a context manager, once at a time.
@@ -263,7 +280,7 @@ PyObject* ScopeExit(PyObject* self, PyObject* const*, Py_ssize_t) {
   scope->entered = false;
   const MisuseCapture capture;
   Measure([&] { scope->scope.reset(); });
-  return Result(capture);
+  return Result(capture, stopwatch_raises);
 }
 
 // As a decorator.
@@ -428,8 +445,8 @@ Stopwatch::DeviceSync DeviceSyncOf(const std::string& name) {
 
 void EnableStopwatch(int64_t num_warmup_iters, int64_t print_every_n_iters, const std::string& device_sync,
                      std::vector<std::string> collective_measurements,
-                     const std::string& cpu_usage_measurement, bool emit_nvtx, py::object print,
-                     const std::pair<std::string, int>& place) {
+                     const std::string& cpu_usage_measurement, bool emit_nvtx, const std::string& on_misuse,
+                     py::object print, const std::pair<std::string, int>& place) {
   Stopwatch::Options options;
   options.num_warmup_iters = num_warmup_iters;
   options.print_every_n_iters = print_every_n_iters;
@@ -438,10 +455,11 @@ void EnableStopwatch(int64_t num_warmup_iters, int64_t print_every_n_iters, cons
   options.collective_measurements = std::move(collective_measurements);
   options.cpu_usage_measurement = cpu_usage_measurement;
   options.emit_nvtx = emit_nvtx;
-  options.on_misuse = OnMisuse::kLogAndCount;
+  const bool raises = Raises(on_misuse);
   options.print = PrintingBy(std::move(print));
   const absl::Status status = WithoutGil([&] { return Stopwatch::Get().Enable(options, PlaceOf(place)); });
   Check(status);
+  stopwatch_raises = raises;
 }
 
 void DisableStopwatch() {
@@ -450,6 +468,7 @@ void DisableStopwatch() {
         absl::StrCat(num_open_scopes, " scopes of the stopwatch are open; leave their with blocks first"));
   }
   WithoutGil([] { Stopwatch::Get().Disable(); });
+  stopwatch_raises = false;
 }
 
 void FinishIter() {
@@ -483,9 +502,9 @@ py::dict Snapshot() {
 }  // namespace
 
 void Check(const MisuseCapture& capture) {
-  if (capture.message().empty()) return;
-  SetMisuseError(capture);
-  throw py::error_already_set();
+  PyObject* const result = Result(capture, stopwatch_raises || nvtx_raises);
+  if (result == nullptr) throw py::error_already_set();
+  Py_DECREF(result);
 }
 
 int NumOpenScopes() { return num_open_scopes; }
@@ -497,7 +516,8 @@ void DefineStopwatch(py::module_& module) {
   module.add_object("Scope", py::reinterpret_steal<py::object>(MakeScopeType()));
   module.def("stopwatch_enable", &EnableStopwatch, py::kw_only(), py::arg("num_warmup_iters"),
              py::arg("print_every_n_iters"), py::arg("device_sync"), py::arg("collective_measurements"),
-             py::arg("cpu_usage_measurement"), py::arg("emit_nvtx"), py::arg("print"), py::arg("place"));
+             py::arg("cpu_usage_measurement"), py::arg("emit_nvtx"), py::arg("on_misuse"), py::arg("print"),
+             py::arg("place"));
   module.def("stopwatch_enabled", [] { return Stopwatch::Get().enabled(); });
   module.def("stopwatch_disable", &DisableStopwatch);
   module.def("stopwatch_finish_iter", &FinishIter);
@@ -518,17 +538,21 @@ void DefineStopwatch(py::module_& module) {
     Check(status);
   });
   module.def("nvtx_enable", [](bool sync_on_push, bool sync_on_pop, bool keep_track_of_range_order,
-                               const std::pair<std::string, int>& place) {
+                               const std::string& on_misuse, const std::pair<std::string, int>& place) {
     NvtxRangeWrapper::Options options;
     options.sync_on_push = sync_on_push;
     options.sync_on_pop = sync_on_pop;
     options.keep_track_of_range_order = keep_track_of_range_order;
-    options.on_misuse = OnMisuse::kLogAndCount;
+    const bool raises = Raises(on_misuse);
     if (sync_on_push || sync_on_pop) LetOthersRunWhileMeasuring();
     Check(NvtxRangeWrapper::Get().Enable(options, PlaceOf(place)));
+    nvtx_raises = raises;
   });
   module.def("nvtx_enabled", [] { return NvtxRangeWrapper::Get().enabled(); });
-  module.def("nvtx_disable", [] { NvtxRangeWrapper::Get().Disable(); });
+  module.def("nvtx_disable", [] {
+    NvtxRangeWrapper::Get().Disable();
+    nvtx_raises = false;
+  });
 }
 
 }  // namespace ott::python

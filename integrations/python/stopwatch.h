@@ -9,7 +9,7 @@
 
 namespace ott::python {
 
-// Throws ott.MisuseError where a rule was broken.
+// Where a rule was broken, throws ott.MisuseError if that was asked for, and else prints it.
 void Check(const internal::MisuseCapture& capture);
 
 // Python's scopes that are open, on all threads. What switches the stopwatch off asks first. REQUIRES: the

@@ -171,6 +171,16 @@ std::string FormatSlowMeasurements(const ClusterStats& stats) {
   return text;
 }
 
+std::string FormatMisuses(const ClusterStats& stats) {
+  std::string text;
+  for (const MisuseOfRanks& misuses : stats.misuses()) {
+    absl::StrAppend(&text, "REFUSED as misuse, so that these times are not all: ",
+                    EscapeControlCharacters(misuses.kind()), ", ", misuses.count(),
+                    misuses.count() == 1 ? " time on " : " times on ", misuses.ranks(), "\n");
+  }
+  return text;
+}
+
 // A rank whose CPU was taken is not slow. Where there are several, the machine has too much to do.
 std::string FormatCpuTaken(const ClusterStats& stats) {
   const CpuTaken& taken = stats.cpu_taken();
@@ -230,11 +240,11 @@ std::string FormatSlowRanks(const ClusterStats& stats) {
   const std::string measurements = FormatSlowMeasurements(stats);
   // A slow measurement is the news, not that no rank is slow in all.
   return absl::StrCat(stats.has_straggler() ? straggler + measurements : measurements + straggler,
-                      FormatCpuTaken(stats));
+                      FormatCpuTaken(stats), FormatMisuses(stats));
 }
 
 std::string FormatClusterTable(const ClusterStats& stats) {
-  std::string text = FormatHeadline(stats);
+  std::string text = FormatHeadline(stats) + FormatMisuses(stats);
   const bool with_quantiles = HasQuantiles(stats);
   std::vector<std::string> header = {"measurement", "share", "min", "mean", "max", "stddev", ""};
   if (with_quantiles) header.insert(header.end(), {"p50", "p90", "p99"});

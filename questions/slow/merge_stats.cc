@@ -41,10 +41,12 @@ void Add(const StopwatchStats& other, StopwatchStats& sum) {
     }
     Measurement& measurement = *found->second;
     measurement.set_collective(measurement.collective() || theirs.collective());
+    measurement.set_outermost(measurement.outermost() || theirs.outermost());
     Add(theirs.per_iteration(), *measurement.mutable_per_iteration());
     Add(theirs.per_interval(), *measurement.mutable_per_interval());
   }
   sum.mutable_one_time()->MergeFrom(other.one_time());
+  sum.mutable_misuses()->MergeFrom(other.misuses());
   if (other.has_own_work() && sum.has_own_work()) {
     Add(other.own_work(), *sum.mutable_own_work());
   } else {

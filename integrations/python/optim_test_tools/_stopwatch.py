@@ -41,7 +41,8 @@ class Stopwatch(Singleton, _ott.StopwatchBase):
             stopwatch.finish_iter()
         print(stopwatch.table())
 
-    Times are in seconds. What breaks a rule, such as ending what was not started, raises ott.MisuseError.
+    Times are in seconds. What breaks a rule, such as ending what was not started, is ignored, counted in stats() and
+    logged; on_misuse="raise", and OTT_ON_MISUSE=abort in the environment, raise ott.MisuseError.
     """
 
     def enable(
@@ -52,6 +53,7 @@ class Stopwatch(Singleton, _ott.StopwatchBase):
         collective_measurements: Sequence[str] = (),
         cpu_usage_measurement: str = "",
         emit_nvtx: bool = False,
+        on_misuse: str = "log",
         print: Optional[Callable[[], None]] = None,
     ) -> None:
         """Switches it on; what was called before is ignored.
@@ -64,6 +66,7 @@ class Stopwatch(Singleton, _ott.StopwatchBase):
             collective_measurements: names in which a rank waits for others.
             cpu_usage_measurement: while this runs, it is watched how busy the CPUs are.
             emit_nvtx: each interval is an NVTX range too.
+            on_misuse: "log" or "raise".
             print: called instead of printing the table.
 
         Raises:
@@ -78,6 +81,7 @@ class Stopwatch(Singleton, _ott.StopwatchBase):
             collective_measurements=list(collective_measurements),
             cpu_usage_measurement=cpu_usage_measurement,
             emit_nvtx=emit_nvtx,
+            on_misuse=on_misuse,
             print=print,
             place=caller(),
         )
@@ -150,7 +154,11 @@ class NVTXRangeWrapper(Singleton, _ott.NvtxBase):
     """
 
     def enable(
-        self, sync_on_push: bool = False, sync_on_pop: bool = False, keep_track_of_range_order: bool = False
+        self,
+        sync_on_push: bool = False,
+        sync_on_pop: bool = False,
+        keep_track_of_range_order: bool = False,
+        on_misuse: str = "log",
     ) -> None:
         """Switches it on.
 
@@ -158,12 +166,13 @@ class NVTXRangeWrapper(Singleton, _ott.NvtxBase):
             sync_on_push: waits for the CUDA device before a range begins.
             sync_on_pop: waits for it before a range ends.
             keep_track_of_range_order: remembers the open ranges of each thread, so that pop(expected) compares.
+            on_misuse: "log" or "raise", as with Stopwatch.
 
         Raises:
             ott.FailedPreconditionError: it is on already.
             ott.UnimplementedError: a build without NVTX; or a device was asked for, and there is none.
         """
-        _ott.nvtx_enable(sync_on_push, sync_on_pop, keep_track_of_range_order, caller())
+        _ott.nvtx_enable(sync_on_push, sync_on_pop, keep_track_of_range_order, on_misuse, caller())
 
     def disable(self) -> None:
         """Switches it off; no range may be open."""

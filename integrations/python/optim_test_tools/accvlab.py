@@ -56,6 +56,7 @@ class Stopwatch(Singleton, _ott.AccvlabStopwatchBase):
                 collective_measurements=[],
                 cpu_usage_measurement="",
                 emit_nvtx=False,
+                on_misuse="raise",
                 print=self.print_eval_times,
                 place=caller(),
             )
@@ -149,7 +150,7 @@ class NVTXRangeWrapper(Singleton, _ott.AccvlabNvtxBase):
             AssertionError: it is on already.
         """
         try:
-            _ott.nvtx_enable(bool(sync_on_push), bool(sync_on_pop), bool(keep_track_of_range_order), caller())
+            _ott.nvtx_enable(bool(sync_on_push), bool(sync_on_pop), bool(keep_track_of_range_order), "raise", caller())
         except FailedPreconditionError as error:
             raise AssertionError(f"The NVTXRangeWrapper can be enabled once: {error}") from None
 
