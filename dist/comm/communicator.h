@@ -77,15 +77,15 @@ class Communicator {
   virtual const std::string& host(int rank) const = 0;
 
   // Hands a copy of bytes over for `to`, which may be this rank itself, and returns. What the transport could
-  // not take at once travels during this process's later calls. REQUIRES: 0 <= to < size(), tag >= 0
+  // not take at once travels during this process's later calls. INVALID_ARGUMENT, here and below, for a
+  // rank that is none and a negative tag.
   virtual absl::Status Post(int to, int tag, std::string_view bytes) = 0;
   // Waits until everything posted with `tag` arrives without further calls of this process. With
-  // Deadline::Now(): only asks whether that is so. REQUIRES: tag >= 0
+  // Deadline::Now(): only asks whether that is so.
   virtual absl::Status Flush(int tag, Deadline deadline) = 0;
   // Post, then Flush.
   virtual absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) = 0;
   // The next bytes that `from` sent with `tag`. With Deadline::Now(): what has arrived, or DEADLINE_EXCEEDED.
-  // REQUIRES: 0 <= from < size(), tag >= 0
   virtual absl::StatusOr<std::string> Receive(int from, int tag, Deadline deadline) = 0;
 
   // Every rank's *bytes become root's.

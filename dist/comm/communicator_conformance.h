@@ -76,6 +76,24 @@ TYPED_TEST_P(CommunicatorConformance, ARankCanPostToItself) {
   });
 }
 
+TYPED_TEST_P(CommunicatorConformance, ARankOrATagThatIsNoneIsAnError) {
+  TypeParam::OnAllRanks([](Communicator& group) {
+    for (const int none : {-1, group.size()}) {
+      EXPECT_TRUE(absl::IsInvalidArgument(group.Post(none, 1, "x")));
+      EXPECT_TRUE(absl::IsInvalidArgument(group.Send(none, 1, "x", ForTests())));
+      EXPECT_TRUE(absl::IsInvalidArgument(group.Receive(none, 1, ForTests()).status()));
+      std::string bytes;
+      EXPECT_TRUE(absl::IsInvalidArgument(group.Broadcast(none, &bytes, ForTests())));
+      EXPECT_TRUE(absl::IsInvalidArgument(group.Gather(none, "x", ForTests()).status()));
+      EXPECT_TRUE(absl::IsInvalidArgument(group.GatherAvailable(none, "x", ForTests()).status()));
+    }
+    EXPECT_TRUE(absl::IsInvalidArgument(group.Post(0, -1, "x")));
+    EXPECT_TRUE(absl::IsInvalidArgument(group.Flush(-1, ForTests())));
+    EXPECT_TRUE(absl::IsInvalidArgument(group.Receive(0, -1, ForTests()).status()));
+    EXPECT_TRUE(group.Barrier(ForTests()).ok());
+  });
+}
+
 TYPED_TEST_P(CommunicatorConformance, SendWaitsOnlyUntilTheBytesAreTaken) {
   TypeParam::OnAllRanks([](Communicator& group) {
     const int last = group.size() - 1;
@@ -357,16 +375,19 @@ TYPED_TEST_P(CommunicatorConformance, GroupsDoNotHearEachOther) {
   });
 }
 
-REGISTER_TYPED_TEST_SUITE_P(
-    CommunicatorConformance, RanksAgreeOnSizeAndHosts, MessagesOfATagArriveWholeAndInOrder,
-    ARankCanPostToItself, SendWaitsOnlyUntilTheBytesAreTaken, ReceiveGivesUpAtItsDeadlineAndNamesTheRank,
-    BroadcastGivesEveryRankTheRootsBytes, GatherGivesTheRootEveryRanksBytesInOrder,
-    AllGatherGivesEveryRankAllBytesInOrder, AllReduceSumsAndFindsMinimumAndMaximum,
-    AllReduceGivesEveryRankTheSameBits, NanOnOneRankStaysNan, AllReduceOfDifferentLengthsIsAnErrorOnEveryRank,
-    AllReduceMergesBytesInOrderOfRank, AnErrorOfMergeReachesEveryRank,
-    NoRankLeavesABarrierBeforeTheLastHasEntered, ABarrierWithoutOneRankEndsAtItsDeadlineAndTheGroupGoesOn,
-    GatherAvailableReturnsWhatCameAndNamesWhoIsMissing, ARankThatCallsAnotherCollectiveIsNamed,
-    ARankThatReducesInAnotherWayIsNamed, SplitMakesGroupsOrderedByKey, GroupsDoNotHearEachOther);
+REGISTER_TYPED_TEST_SUITE_P(CommunicatorConformance, RanksAgreeOnSizeAndHosts,
+                            MessagesOfATagArriveWholeAndInOrder, ARankCanPostToItself,
+                            ARankOrATagThatIsNoneIsAnError, SendWaitsOnlyUntilTheBytesAreTaken,
+                            ReceiveGivesUpAtItsDeadlineAndNamesTheRank, BroadcastGivesEveryRankTheRootsBytes,
+                            GatherGivesTheRootEveryRanksBytesInOrder, AllGatherGivesEveryRankAllBytesInOrder,
+                            AllReduceSumsAndFindsMinimumAndMaximum, AllReduceGivesEveryRankTheSameBits,
+                            NanOnOneRankStaysNan, AllReduceOfDifferentLengthsIsAnErrorOnEveryRank,
+                            AllReduceMergesBytesInOrderOfRank, AnErrorOfMergeReachesEveryRank,
+                            NoRankLeavesABarrierBeforeTheLastHasEntered,
+                            ABarrierWithoutOneRankEndsAtItsDeadlineAndTheGroupGoesOn,
+                            GatherAvailableReturnsWhatCameAndNamesWhoIsMissing,
+                            ARankThatCallsAnotherCollectiveIsNamed, ARankThatReducesInAnotherWayIsNamed,
+                            SplitMakesGroupsOrderedByKey, GroupsDoNotHearEachOther);
 
 }  // namespace ott
 

@@ -160,16 +160,17 @@ class MessageCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return static_cast<int>(group_->members.size()); }
   const std::string& host(int rank) const override {
-    CheckRank(rank);
+    OTT_CHECK(rank >= 0 && rank < size()) << "rank " << rank << " of " << size();
     return group_->hosts[rank];
   }
 
   absl::Status Post(int to, int tag, std::string_view bytes) override {
-    CheckRank(to);
+    OTT_RETURN_IF_ERROR(CheckPeer("Post", to, tag));
     return transport_->Post(group_->members[to], TagChannel(tag), bytes);
   }
 
   absl::Status Flush(int tag, Deadline deadline) override {
+    OTT_RETURN_IF_ERROR(CheckPeer("Flush", rank_, tag));
     return FlushChannel(TagChannel(tag), absl::StrCat("Flush of tag ", tag), deadline);
   }
 
@@ -179,13 +180,13 @@ class MessageCommunicator final : public Communicator {
   }
 
   absl::StatusOr<std::string> Receive(int from, int tag, Deadline deadline) override {
-    CheckRank(from);
+    OTT_RETURN_IF_ERROR(CheckPeer("Receive", from, tag));
     return ReceiveFrom(from, TagChannel(tag), absl::StrCat("Receive with tag ", tag), deadline);
   }
 
   absl::Status Broadcast(int root, std::string* bytes, Deadline deadline) override {
-    CheckRank(root);
     const Call call = Begin(Operation::kBroadcast);
+    OTT_RETURN_IF_ERROR(CheckPeer("Broadcast", root));
     OTT_ASSIGN_OR_RETURN(std::optional<Parts> all,
                          GatherOtherwise(call, rank_ == root ? std::string_view(*bytes) : "", deadline));
     if (all) {
@@ -198,14 +199,16 @@ class MessageCommunicator final : public Communicator {
 
   absl::StatusOr<std::vector<std::string>> Gather(int root, std::string_view bytes,
                                                   Deadline deadline) override {
-    CheckRank(root);
-    return GatherAll(root, Begin(Operation::kGather), bytes, deadline);
+    const Call call = Begin(Operation::kGather);
+    OTT_RETURN_IF_ERROR(CheckPeer("Gather", root));
+    return GatherAll(root, call, bytes, deadline);
   }
 
   absl::StatusOr<std::vector<absl::StatusOr<std::string>>> GatherAvailable(int root, std::string_view bytes,
                                                                            Deadline deadline) override {
-    CheckRank(root);
-    return GatherParts(root, Begin(Operation::kGather), bytes, deadline);
+    const Call call = Begin(Operation::kGather);
+    OTT_RETURN_IF_ERROR(CheckPeer("GatherAvailable", root));
+    return GatherParts(root, call, bytes, deadline);
   }
 
   absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes, Deadline deadline) override {
@@ -266,14 +269,18 @@ class MessageCommunicator final : public Communicator {
  private:
   using Parts = std::vector<std::string>;  // of all ranks
 
-  void CheckRank(int rank) const {
-    OTT_CHECK(rank >= 0 && rank < size()) << "rank " << rank << " of " << size();
+  // INVALID_ARGUMENT for what is none.
+  absl::Status CheckPeer(std::string_view call, int rank, int tag = 0) const {
+    if (rank < 0 || rank >= size()) {
+      return Error(absl::StatusCode::kInvalidArgument, call,
+                   absl::StrCat("there is no rank ", rank, " of ", size()));
+    }
+    if (tag < 0)
+      return Error(absl::StatusCode::kInvalidArgument, call, absl::StrCat("tag ", tag, " is below 0"));
+    return absl::OkStatus();
   }
 
-  Channel TagChannel(int tag) const {
-    OTT_CHECK(tag >= 0) << "tag " << tag;
-    return {context_ + 1, static_cast<uint64_t>(tag)};
-  }
+  Channel TagChannel(int tag) const { return {context_ + 1, static_cast<uint64_t>(tag)}; }
 
   std::string Describe(int rank) const { return FormatRank(rank, group_->hosts[rank]); }
 
