@@ -241,11 +241,17 @@ absl::StatusOr<TcpOptions> TcpOptionsFromEnvironment() {
       options.port,
       IntegerFromEnvironment(std::getenv("OTT_MASTER_PORT") != nullptr ? "OTT_MASTER_PORT" : "MASTER_PORT"));
   OTT_ASSIGN_OR_RETURN(options.rank, IntegerFromEnvironment("RANK"));
-  for (const char* const name : {"OTT_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID"}) {
+  for (const char* const name :
+       {"OTT_JOB_ID", "TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}) {
     const char* const job = std::getenv(name);
-    if (job == nullptr) continue;
+    // "none" is torchrun's where it is given none.
+    if (job == nullptr || *job == '\0' || std::string_view(job) == "none") continue;
     options.job = job;
     break;
+  }
+  const char* const store = std::getenv("MASTER_PORT");
+  if (options.job.empty() && store != nullptr && std::getenv("OTT_MASTER_PORT") != nullptr) {
+    options.job = absl::StrCat("MASTER_PORT ", store);  // one job's store listens there
   }
   OTT_ASSIGN_OR_RETURN(options.world_size, IntegerFromEnvironment("WORLD_SIZE"));
   return options;

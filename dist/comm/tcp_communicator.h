@@ -18,7 +18,9 @@ struct TcpOptions {
   int port = 0;
   int rank = 0;
   int world_size = 1;
-  // Names the job, so that ranks of several jobs that use one port do not mix; the same on all ranks.
+  // Names the job, so that ranks of several jobs that use one port do not mix; the same on all ranks. Empty:
+  // ranks on rank 0's host that another process started than rank 0 wait 3 s for one that the same process
+  // started, which goes first.
   std::string job;
   // How long ranks wait for all others at the start.
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
@@ -26,8 +28,8 @@ struct TcpOptions {
 
 // From the variables that torchrun and similar launchers set: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE.
 // OTT_MASTER_PORT goes before MASTER_PORT, where torchrun's own store listens. The job is OTT_JOB_ID, or else
-// TORCHELASTIC_RUN_ID, or else SLURM_JOB_ID, as far as they are set. INVALID_ARGUMENT naming the variable
-// that is missing or no number that fits.
+// TORCHELASTIC_RUN_ID, SLURM_JOB_ID, PBS_JOBID or LSB_JOBID, as far as they are set, or else MASTER_PORT
+// beside OTT_MASTER_PORT. INVALID_ARGUMENT naming the variable that is missing or no number that fits.
 absl::StatusOr<TcpOptions> TcpOptionsFromEnvironment();
 
 // Collective over options.world_size processes. Rank 0 listens at the port and tells each rank where the

@@ -1,19 +1,25 @@
 #include "dist/comm/tcp_rendezvous.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <climits>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/comm/rank_list.h"
 
 namespace ott {
 namespace {
 
-constexpr char kMagic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '2'};
+constexpr char kMagic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '3'};
 
 // What a rank says first on each connection that it makes.
 struct Hello {
@@ -25,6 +31,7 @@ struct Hello {
   // Where it listens itself.
   int32_t port = 0;
   int32_t unused = 0;
+  ProcessStart start;
 };
 
 // Rank 0's answer; then `size` bytes, which are the token and a SocketAddress for each rank, or an error's
@@ -64,10 +71,19 @@ uint64_t TokenOf(std::string_view job) {
   return hash;
 }
 
+uint64_t TokenOf(const TcpOptions& options) {
+  return TokenOf(options.job.empty() ? absl::StrCat("port ", options.port) : options.job);
+}
+
 struct Peer {
   Socket socket;
   int port = 0;
 };
+
+// A rank of the same host that another process started than rank 0 may be of another job, if neither has a
+// name. It gets its place only if no other rank claims that for so long, so that ranks started by hand find
+// each other, too.
+constexpr std::chrono::nanoseconds kDoubt = std::chrono::seconds(3);
 
 // The ranks that connect to one of them.
 class Acceptor {
@@ -76,9 +92,16 @@ class Acceptor {
   Acceptor(const Socket& listener, uint64_t token, int world_size, int first_awaited)
       : listener_(listener), token_(token), first_awaited_(first_awaited), peers_(world_size) {}
 
+  // Lets ranks of another start wait for so long.
+  void DoubtOtherStarts(std::chrono::nanoseconds doubt) {
+    start_ = StartOfThisProcess();
+    doubt_ = doubt;
+  }
+
   absl::Status AwaitAll(Deadline deadline) {
     while (true) {
       OTT_RETURN_IF_ERROR(AcceptPending());
+      AdmitDoubtful();
       const std::vector<int> missing = Missing();
       if (missing.empty()) return absl::OkStatus();
       if (deadline.Passed()) {
@@ -88,7 +111,8 @@ class Acceptor {
       }
       std::vector<pollfd> sockets = {{listener_.fd(), POLLIN, 0}};
       for (const PendingPeer& peer : pending_) sockets.push_back({peer.socket.fd(), POLLIN, 0});
-      Wait(sockets, deadline);
+      const bool doubts = !doubtful_.empty() && doubtful_.front().until.Remaining() < deadline.Remaining();
+      Wait(sockets, doubts ? doubtful_.front().until : deadline);
     }
   }
 
@@ -109,6 +133,13 @@ class Acceptor {
     std::string hello;
   };
 
+  // Who may be of another job.
+  struct DoubtfulPeer {
+    Hello hello;
+    Socket socket;
+    Deadline until;
+  };
+
   std::vector<int> Missing() const {
     std::vector<int> missing;
     for (size_t rank = first_awaited_; rank < peers_.size(); ++rank) {
@@ -119,10 +150,32 @@ class Acceptor {
 
   absl::Status AcceptPending() {
     while (true) {
-      OTT_ASSIGN_OR_RETURN(Socket socket, listener_.Accept());
-      if (!socket.is_open()) break;
-      pending_.push_back({std::move(socket), ""});
+      absl::StatusOr<Socket> socket = listener_.Accept();
+      if (!socket.ok()) {
+        // Ranks say at once who they are.
+        ReadPending();
+        if (!CloseOldestStranger()) return socket.status();
+        continue;
+      }
+      if (!socket->is_open()) break;
+      pending_.push_back({*std::move(socket), ""});
     }
+    ReadPending();
+    return absl::OkStatus();
+  }
+
+  bool CloseOldestStranger() {
+    if (!pending_.empty()) {
+      pending_.erase(pending_.begin());
+    } else if (!refused_.empty()) {
+      refused_.erase(refused_.begin());
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void ReadPending() {
     for (auto peer = pending_.begin(); peer != pending_.end();) {
       char buffer[sizeof(Hello)];
       const absl::StatusOr<size_t> received =
@@ -140,7 +193,22 @@ class Acceptor {
       }
       peer = pending_.erase(peer);
     }
-    return absl::OkStatus();
+  }
+
+  // Those whose place nobody else has claimed.
+  void AdmitDoubtful() {
+    const auto is_over = [this](const DoubtfulPeer& peer) {
+      return peers_[peer.hello.rank].socket.is_open() || peer.until.Passed();
+    };
+    for (auto peer = doubtful_.begin(); peer != doubtful_.end();) {
+      if (!is_over(*peer)) {
+        ++peer;
+        continue;
+      }
+      DoubtfulPeer admitted = std::move(*peer);
+      peer = doubtful_.erase(peer);
+      Seat(admitted.hello, std::move(admitted.socket));
+    }
   }
 
   // Who is none of those that are awaited is told so, and takes nothing from the others.
@@ -152,12 +220,25 @@ class Acceptor {
       Refuse(absl::StrCat("rank ", hello.rank, " was started with world size ", hello.world_size,
                           ", rank 0 with ", world_size),
              std::move(socket));
-    } else if (!is_awaited || peers_[hello.rank].socket.is_open()) {
-      Refuse(absl::StrCat("rank ", hello.rank, " is there twice; does RANK differ between the processes?"),
-             std::move(socket));
+    } else if (is_awaited && doubt_.count() > 0 && start_.host != 0 && hello.start.host == start_.host &&
+               hello.start.launcher != start_.launcher) {
+      doubtful_.push_back({hello, std::move(socket), Deadline::After(doubt_)});
     } else {
-      peers_[hello.rank] = {std::move(socket), hello.port};
+      Seat(hello, std::move(socket));
     }
+  }
+
+  void Seat(const Hello& hello, Socket socket) {
+    const bool is_awaited = hello.rank >= first_awaited_ && hello.rank < static_cast<int>(peers_.size());
+    if (is_awaited && !peers_[hello.rank].socket.is_open()) {
+      peers_[hello.rank] = {std::move(socket), hello.port};
+      return;
+    }
+    Refuse(
+        absl::StrCat("rank ", hello.rank,
+                     " is there twice; does RANK differ between the processes? Where two jobs use one port, "
+                     "set OTT_JOB_ID for each"),
+        std::move(socket));
   }
 
   void Refuse(const std::string& why, Socket socket) {
@@ -174,6 +255,9 @@ class Acceptor {
   const int first_awaited_;
   std::vector<Peer> peers_;
   std::vector<PendingPeer> pending_;
+  ProcessStart start_;
+  std::chrono::nanoseconds doubt_{0};
+  std::vector<DoubtfulPeer> doubtful_;
   std::vector<Socket> refused_;  // until they have read why
   std::string refusals_;
 };
@@ -196,8 +280,9 @@ absl::StatusOr<std::vector<Socket>> ConnectRankZero(const TcpOptions& options, c
                      "; torchrun's own store listens at MASTER_PORT: set OTT_MASTER_PORT to a free one"));
   }
   if (!listener.ok()) return listener.status();
-  Acceptor acceptor(*listener, TokenOf(options.job), options.world_size, 1);
+  Acceptor acceptor(*listener, TokenOf(options), options.world_size, 1);
   const std::chrono::nanoseconds remaining = deadline.Remaining();
+  if (options.job.empty()) acceptor.DoubtOtherStarts(std::min(kDoubt, remaining / 4));
   const Deadline before = Deadline::After(remaining - std::min(remaining / 8, kTimeToBroadcast));
   if (const absl::Status status = acceptor.AwaitAll(before); !status.ok()) {
     acceptor.Broadcast(AnswerWith(status.code(), std::string(status.message())),
@@ -257,7 +342,8 @@ absl::StatusOr<std::vector<Socket>> ConnectOther(const TcpOptions& options, cons
   hello.world_size = options.world_size;
   hello.rank = options.rank;
   hello.port = listener.LocalPort();
-  hello.token = TokenOf(options.job);
+  hello.token = TokenOf(options);
+  hello.start = StartOfThisProcess();
   OTT_RETURN_IF_ERROR(root->SendAll(ToBytes(hello), deadline));
   OTT_ASSIGN_OR_RETURN(const std::string table,
                        ReceiveTable(*root, address.ToString(), options.world_size, deadline));
@@ -287,10 +373,32 @@ absl::StatusOr<std::vector<Socket>> ConnectOther(const TcpOptions& options, cons
   return TakeSockets(peers);
 }
 
+// Of /proc, whose files say that they have no bytes. Empty for one that is not there.
+std::string ReadProcFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 // Each has a connection to each.
 constexpr int kMaxWorldSize = 1 << 14;
 
 }  // namespace
+
+ProcessStart StartOfThisProcess() {
+  ProcessStart start;
+  char pid_namespace[PATH_MAX] = {};
+  const std::string boot = ReadProcFile("/proc/sys/kernel/random/boot_id");
+  const std::string launcher = ReadProcFile(absl::StrCat("/proc/", getppid(), "/stat"));
+  if (boot.empty() || readlink("/proc/self/ns/pid", pid_namespace, sizeof(pid_namespace) - 1) < 0)
+    return start;
+  // Its process id may be used again: its start tells them apart, the 20th field after the name in
+  // parentheses.
+  const std::vector<std::string> fields = absl::StrSplit(launcher.substr(launcher.rfind(')') + 1), ' ');
+  if (fields.size() <= 20) return start;
+  start.host = TokenOf(absl::StrCat(boot, pid_namespace));
+  start.launcher = TokenOf(absl::StrCat(getppid(), " ", fields[20]));
+  return start;
+}
 
 absl::StatusOr<std::vector<Socket>> ConnectRanks(const TcpOptions& options, Deadline deadline) {
   if (options.port < 1 || options.port > 65535) {

@@ -3,6 +3,7 @@
 #ifndef OTT_DIST_COMM_TCP_RENDEZVOUS_H_
 #define OTT_DIST_COMM_TCP_RENDEZVOUS_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,15 @@
 #include "ott/dist/comm/tcp_communicator.h"
 
 namespace ott {
+
+// Tells the starts of two jobs on one host apart, where their launchers gave them no id.
+struct ProcessStart {
+  // Of the running system and the namespace of process ids; 0: unknown.
+  uint64_t host = 0;
+  // Of the process that started this one.
+  uint64_t launcher = 0;
+};
+ProcessStart StartOfThisProcess();
 
 // A connection to each other rank, by rank; this rank's own is not open. Errors: as CreateTcpCommunicator.
 absl::StatusOr<std::vector<Socket>> ConnectRanks(const TcpOptions& options, Deadline deadline);

@@ -1,6 +1,12 @@
 // What can go wrong before the ranks know each other. Ranks are threads here, each with a communicator of its
 // own.
 
+#include "dist/comm/tcp_rendezvous.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -165,12 +171,25 @@ TEST(TcpRendezvous, JobsOnOnePortDoNotMix) {
 
 // What rank 1 says first, and how a message begins.
 struct HelloForTest {
-  char magic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '2'};
-  uint64_t token = 0xcbf29ce484222325;
+  char magic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '3'};
+  uint64_t token = 0;
   int32_t world_size = 2;
   int32_t rank = 1;
   int32_t port = 1;
   int32_t unused = 0;
+  ProcessStart start = StartOfThisProcess();
+
+  // Of the job "x".
+  HelloForTest() {
+    token = (0xcbf29ce484222325 ^ 'x') * 0x100000001b3;  // FNV-1a
+  }
+  // Of no job's name.
+  explicit HelloForTest(int port) {
+    token = 0xcbf29ce484222325;
+    for (const char c : "port " + std::to_string(port))
+      token = (token ^ static_cast<uint64_t>(c)) * 0x100000001b3;
+  }
+  std::string_view bytes() const { return {reinterpret_cast<const char*>(this), sizeof(*this)}; }
 };
 
 TEST(TcpRendezvous, AMessageOfASizeThatNoneHasEndsTheConnectionAlone) {
@@ -179,16 +198,81 @@ TEST(TcpRendezvous, AMessageOfASizeThatNoneHasEndsTheConnectionAlone) {
     const Deadline deadline = Deadline::After(seconds(30));
     const Socket socket = *Socket::Connect(*ResolveAddress("127.0.0.1", port), deadline);
     const HelloForTest hello;
-    EXPECT_TRUE(socket.SendAll({reinterpret_cast<const char*>(&hello), sizeof(hello)}, deadline).ok());
+    EXPECT_TRUE(socket.SendAll(hello.bytes(), deadline).ok());
     const uint64_t header[] = {1, 2, uint64_t{1} << 62};
     EXPECT_TRUE(socket.SendAll({reinterpret_cast<const char*>(header), sizeof(header)}, deadline).ok());
     // Until rank 0 has closed it.
     while (socket.ReceiveExactly(1, deadline).ok()) {
     }
   });
-  const Ranks ranks = Create({Options(port, 0, 2)});
+  TcpOptions options = Options(port, 0, 2);
+  options.job = "x";
+  const Ranks ranks = Create({options});
   EXPECT_TRUE(absl::IsUnavailable(ranks[0].status())) << ranks[0].status();
   peer.join();
+}
+
+// Runs f in a process of its own.
+template <typename F>
+pid_t Fork(F f) {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(f() ? 0 : 1);
+  return pid;
+}
+
+bool Succeeds(pid_t pid) {
+  int status = 0;
+  return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool Starts(const TcpOptions& options) {
+  const Ranks ranks = Create({options});
+  if (!ranks[0].ok()) fprintf(stderr, "rank %d: %s\n", options.rank, ranks[0].status().ToString().c_str());
+  return ranks[0].ok();
+}
+
+TEST(TcpRendezvous, OfTwoJobsWithoutNamesTheRanksOfOneStartFindEachOther) {
+  const int port = FreePort();
+  int go[2];
+  ASSERT_EQ(pipe(go), 0);
+  const pid_t job = Fork([&] {
+    const pid_t rank_0 = Fork([&] { return Starts(Options(port, 0, 2)); });
+    char byte;
+    const bool other_came = read(go[0], &byte, 1) == 1;
+    const bool rank_1_starts = other_came && Starts(Options(port, 1, 2));
+    return Succeeds(rank_0) && rank_1_starts;
+  });
+  // This process is the other job's rank 1: another process started it.
+  const Deadline deadline = Deadline::After(seconds(30));
+  const Socket other = *Socket::Connect(*ResolveAddress("127.0.0.1", port), deadline);
+  ASSERT_TRUE(other.SendAll(HelloForTest(port).bytes(), deadline).ok());
+  ASSERT_EQ(write(go[1], "x", 1), 1);
+  EXPECT_TRUE(Succeeds(job));
+  EXPECT_THAT(other.ReceiveExactly(100, deadline).value(), HasSubstr("rank 1 is there twice"));
+}
+
+TEST(TcpRendezvous, RanksThatWereStartedByHandFindEachOtherToo) {
+  const int port = FreePort();
+  const auto options = [port](int rank) { return Options(port, rank, 2, seconds(4)); };
+  const pid_t rank_0 = Fork([&] { return Succeeds(Fork([&] { return Starts(options(0)); })); });
+  EXPECT_TRUE(Starts(options(1)));
+  EXPECT_TRUE(Succeeds(rank_0));
+}
+
+TEST(TcpRendezvous, WhoHoldsConnectionsAndSaysNothingKeepsNobodyOut) {
+  const int port = FreePort();
+  const pid_t rank_0 = Fork([&] {
+    const rlimit few = {64, 64};
+    return setrlimit(RLIMIT_NOFILE, &few) == 0 && Starts(Options(port, 0, 3));
+  });
+  std::vector<Socket> held;
+  for (int i = 0; i < 100; ++i) {
+    held.push_back(*Socket::Connect(*ResolveAddress("127.0.0.1", port), Deadline::After(seconds(30))));
+  }
+  const pid_t rank_1 = Fork([&] { return Starts(Options(port, 1, 3)); });
+  EXPECT_TRUE(Starts(Options(port, 2, 3)));
+  EXPECT_TRUE(Succeeds(rank_1));
+  EXPECT_TRUE(Succeeds(rank_0));
 }
 
 TEST(TcpRendezvous, ForeignBytesOnThePortAreIgnored) {
@@ -264,8 +348,15 @@ TEST(TcpOptionsFromEnvironment, ReadsWhatTorchrunSets) {
   EXPECT_EQ(options->port, 29500);
   EXPECT_EQ(options->rank, 3);
   EXPECT_EQ(options->world_size, 8);
+  EXPECT_EQ(options->job, "");
   setenv("OTT_MASTER_PORT", "29501", 1);
+  setenv("TORCHELASTIC_RUN_ID", "none", 1);
   EXPECT_EQ(TcpOptionsFromEnvironment()->port, 29501);
+  EXPECT_EQ(TcpOptionsFromEnvironment()->job, "MASTER_PORT 29500");
+  setenv("SLURM_JOB_ID", "4711", 1);
+  EXPECT_EQ(TcpOptionsFromEnvironment()->job, "4711");
+  setenv("OTT_JOB_ID", "mine", 1);
+  EXPECT_EQ(TcpOptionsFromEnvironment()->job, "mine");
   setenv("RANK", "three", 1);
   EXPECT_THAT(std::string(TcpOptionsFromEnvironment().status().message()), HasSubstr("RANK is \"three\""));
 }
