@@ -100,6 +100,7 @@ absl::StatusOr<std::unique_ptr<CrossCheck>> CrossCheck::Create(Communicator& ran
   options.tolerance = ReplicaTolerance(config);
   options.silent = silent;
   options.are_equal = collectives.are_equal;
+  options.kind_of = [config](const std::string& path) { return KindOfTensor(config, path); };
   OTT_ASSIGN_OR_RETURN(std::unique_ptr<Communicator> replicas, ranks.Split(0, 0, deadline));
   check->replica_check_ = std::make_unique<ReplicaCheck>(std::move(replicas), timeout, options);
   if (!config.distinct().empty()) {

@@ -223,6 +223,19 @@ TEST_F(CrossCheckTest, FindsTheFlippedBit) {
   }
 }
 
+TEST_F(CrossCheckTest, WhatDiffersAmongReplicasIsCountedByKind) {
+  const std::vector<float> same = {1};
+  const std::vector<float> own = {static_cast<float>(TestRanks().rank())};
+  const auto view = [](const std::vector<float>& values) { return TensorView(values.data(), {1}); };
+  const Value tree = ValueMap{{"optimizer", ValueMap{{"m", view(same)}}},
+                              {"weights", ValueMap{{"b", view(own)}, {"a", view(own)}, {"c", view(same)}}},
+                              {"loss", view(same)}};
+  const CrossCheckVerdict verdict = *Create(Config())->CheckReplicas(kIteration, ListTensors(tree));
+  EXPECT_EQ(verdict.outcome(), DIFFERENT);
+  EXPECT_THAT(FormatVerdict(verdict),
+              HasSubstr("differ: parameters 2 of 3, optimizer state 0 of 1, others 0 of 1\n"));
+}
+
 TEST_F(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
   if (TestRanks().size() != 4) return;
   const int rank = TestRanks().rank();

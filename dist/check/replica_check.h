@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "ott/core/base/config.pb.h"
 #include "ott/core/compare/tensor_comparison.h"
 #include "ott/core/tensor/value.h"
 #include "ott/dist/check/cross_check.pb.h"
@@ -45,6 +46,8 @@ struct ReplicaCheckOptions {
   // Null: messages alone.
   using AreEqual = std::function<absl::StatusOr<bool>(absl::Span<const uint64_t> words, Deadline deadline)>;
   AreEqual are_equal;
+  // Of what kind a tensor is, for CrossCheckVerdict.kinds; null: these are not counted.
+  std::function<TensorKind(const std::string& path)> kind_of;
 };
 
 // Every rank announces a digest of its tensors' names, dtypes and shapes and one of their contents, 32 bytes

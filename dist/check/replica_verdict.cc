@@ -249,12 +249,15 @@ class VerdictBuilder {
   // The first tensor beyond the tolerance, or else the first that differs, in rank 0's order of adding, is
   // the one that is located.
   absl::Status CompareTensorByTensor(const RanksOfBytes& groups) {
-    for (size_t begin = 0; begin < tensors_.size();) {
+    std::vector<bool> is_different(tensors_.size());
+    size_t begin = 0;
+    while (begin < tensors_.size()) {
       OTT_ASSIGN_OR_RETURN(const ReplicaInquiry::Window window, inquiry_.FirstDifferentFrom(begin, groups));
       std::vector<size_t> different;
       for (size_t tensor = window.begin; tensor < window.end; ++tensor) {
         if (GroupsOfTensor(window, tensor).size() > 1) different.push_back(tensor);
       }
+      for (const size_t tensor : different) is_different[tensors_.PlaceOf(tensor)] = true;
       verdict_.set_num_different_tensors(verdict_.num_different_tensors() +
                                          static_cast<int64_t>(different.size()));
       std::sort(different.begin(), different.end(),
@@ -271,10 +274,23 @@ class VerdictBuilder {
       begin = window.end;
       if (!verdict_.tensor().empty() && begin < tensors_.size()) {
         AddReason(absl::StrCat("only the first ", begin, " tensors by name are counted"), verdict_);
-        break;
+        return absl::OkStatus();
       }
     }
+    if (verdict_.outcome() == DIFFERENT && !options_.tolerance) CountKinds(is_different);
     return absl::OkStatus();
+  }
+
+  // is_different: in the order of adding.
+  void CountKinds(const std::vector<bool>& is_different) {
+    if (options_.kind_of == nullptr) return;
+    std::vector<const std::string*> paths(tensors_.size());
+    for (size_t tensor = 0; tensor < tensors_.size(); ++tensor) {
+      paths[tensors_.PlaceOf(tensor)] = &tensors_[tensor].path;
+    }
+    for (size_t place = 0; place < paths.size(); ++place) {
+      CountKind(options_.kind_of(*paths[place]), is_different[place], *verdict_.mutable_kinds());
+    }
   }
 
   void CompareWithTolerance(size_t tensor, const RanksOfBytes& groups) {
