@@ -161,13 +161,18 @@ std::string LatestAttempt(const std::string& run_dir) {
   return AttemptDirectory(run_dir, attempts.empty() ? 1 : attempts.back());
 }
 
-void SayLatestAttempt(const char* command, const std::string& run_dir) {
+std::string DescribeStarts(const std::string& run_dir) {
   const std::string latest = LatestAttempt(run_dir);
-  if (latest.size() <= run_dir.size()) return;
-  std::fprintf(stderr,
-               "ott %s: %s was started %zu times: this is of the latest, %s; %s/attempt_1 is the first\n",
-               command, EscapeControlCharacters(run_dir).c_str(), ListAttempts(run_dir).size() + 1,
-               EscapeControlCharacters(latest).c_str(), EscapeControlCharacters(run_dir).c_str());
+  if (latest.size() <= run_dir.size()) return "";
+  const std::string run = EscapeControlCharacters(run_dir);
+  return absl::StrCat(run, " was started ", ListAttempts(run_dir).size() + 1,
+                      " times: this is of the latest, ", EscapeControlCharacters(latest), "; ", run,
+                      "/attempt_1 is the first");
+}
+
+void SayLatestAttempt(const char* command, const std::string& run_dir) {
+  const std::string starts = DescribeStarts(run_dir);
+  if (!starts.empty()) std::fprintf(stderr, "ott %s: %s\n", command, starts.c_str());
 }
 
 bool IsSameRun(const std::string& a, const std::string& b) {

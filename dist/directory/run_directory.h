@@ -61,6 +61,9 @@ std::vector<int> ListAttempts(const std::string& run_dir);
 // is none. run_dir/attempt_1 is its first start.
 std::string LatestAttempt(const std::string& run_dir);
 // Says on standard error, for `ott COMMAND`, which start of a job is looked at if there are several.
+// "RUN was started 3 times: this is of the latest, RUN/attempt_3; RUN/attempt_1 is the first"; empty if this
+// is not the latest of several.
+std::string DescribeStarts(const std::string& run_dir);
 void SayLatestAttempt(const char* command, const std::string& run_dir);
 
 // Whether both are one run, by whatever names: one folder, or folders of which one links to a rank of the

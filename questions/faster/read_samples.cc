@@ -86,7 +86,9 @@ absl::StatusOr<SideSamples> ReadFolder(const std::string& path, Clock clock) {
   SideSamples samples;
   samples.primary = kIteration;
   samples.iterations_must_match = true;
-  for (const std::string& run : runs) {
+  for (std::string& run : runs) {
+    SayLatestAttempt("ab", run);
+    run = LatestAttempt(run);
     OTT_ASSIGN_OR_RETURN(Process process, ReadRun(run));
     samples.processes.push_back(std::move(process));
     samples.sources.push_back(SourceOf(run));

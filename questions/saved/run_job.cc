@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
@@ -32,7 +31,8 @@ absl::StatusOr<IterationSample> ReadSample(const std::string& run_dir, int rank)
 
 }  // namespace
 
-absl::StatusOr<Job> ReadRunJob(const std::string& run_dir) {
+absl::StatusOr<Job> ReadRunJob(const std::string& run) {
+  const std::string run_dir = LatestAttempt(run);
   OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::vector<std::string> notes;
@@ -55,10 +55,7 @@ absl::StatusOr<Job> ReadRunJob(const std::string& run_dir) {
   }
   if (!notes.empty()) job->incomplete = true;
   job->notes.insert(job->notes.end(), notes.begin(), notes.end());
-  if (const std::vector<int> attempts = ListAttempts(run_dir); !attempts.empty()) {
-    job->notes.push_back(absl::StrCat("the job was started again in attempt_",
-                                      absl::StrJoin(attempts, ", attempt_"), ": runs of their own"));
-  }
+  if (const std::string starts = DescribeStarts(run); !starts.empty()) job->notes.push_back(starts);
   return job;
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
@@ -45,8 +44,8 @@ void AddWhatWasGathered(const std::string& run_dir, ClusterStats* cluster, std::
 
 }  // namespace
 
-absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir,
-                                              std::vector<std::string>* problems) {
+absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run, std::vector<std::string>* problems) {
+  const std::string run_dir = LatestAttempt(run);
   OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
   std::vector<std::string> notes;
@@ -88,10 +87,7 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir,
   ClusterStats cluster = MergeStats(stats, world_size, like_work);
   AddWhatWasGathered(run_dir, &cluster, &notes);
   if (problems != nullptr) *problems = notes;
-  if (const std::vector<int> attempts = ListAttempts(run_dir); !attempts.empty()) {
-    notes.push_back(absl::StrCat("the job was started again in attempt_",
-                                 absl::StrJoin(attempts, ", attempt_"), ": runs of their own"));
-  }
+  if (const std::string starts = DescribeStarts(run); !starts.empty()) notes.push_back(starts);
   for (std::string& note : notes) cluster.add_notes(std::move(note));
   return cluster;
 }

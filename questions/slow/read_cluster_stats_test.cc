@@ -58,6 +58,22 @@ TEST_F(ReadClusterStatsTest, AllRanksAreMerged) {
   EXPECT_EQ(stats->measurements(0).name(), "forward");
 }
 
+TEST_F(ReadClusterStatsTest, OfAJobThatWasStartedAgainTheLatestStartIsReadAndThatIsSaid) {
+  RunInfo info;
+  info.set_world_size(2);
+  const std::string latest = run_dir_ + "/attempt_2";
+  std::filesystem::copy(RankDirectory(run_dir_, 0), RankDirectory(latest, 0),
+                        std::filesystem::copy_options::recursive);
+  ASSERT_TRUE(WriteRunInfo(latest, info).ok());
+  const auto stats = ReadClusterStats(run_dir_);
+  ASSERT_TRUE(stats.ok()) << stats.status();
+  EXPECT_EQ(stats->world_size(), 2);
+  EXPECT_THAT(stats->notes(), Contains(HasSubstr("was started 2 times: this is of the latest, " + latest)));
+  const auto first = ReadClusterStats(run_dir_ + "/attempt_1");
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->world_size(), 3);
+}
+
 TEST_F(ReadClusterStatsTest, RankWithoutFileIsMissing) {
   std::filesystem::remove(StatsPath(1));
   const auto stats = ReadClusterStats(run_dir_);

@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
 #include "ott/dist/directory/run_directory.h"
@@ -22,10 +21,7 @@ std::string DescribeStarts(const RunReport& report) {
   for (const Resumption& resumption : report.run.info->resumptions()) {
     absl::StrAppend(&text, ", continued from iteration ", resumption.start_iteration());
   }
-  if (!report.attempts.empty()) {
-    absl::StrAppend(&text, ", started again in attempt_", absl::StrJoin(report.attempts, ", attempt_"),
-                    ": runs to report on of their own");
-  }
+  if (!report.starts.empty()) absl::StrAppend(&text, "; ", report.starts);
   return text;
 }
 
@@ -52,9 +48,10 @@ void AddProblems(const std::vector<std::string>& more, std::vector<std::string>*
 }  // namespace
 
 absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question>& questions) {
-  OTT_RETURN_IF_ERROR(CheckRunDirectory(run.run_dir));
   RunReport report;
-  report.attempts = ListAttempts(run.run_dir);
+  report.starts = DescribeStarts(run.run_dir);
+  run.run_dir = LatestAttempt(run.run_dir);
+  OTT_RETURN_IF_ERROR(CheckRunDirectory(run.run_dir));
   OTT_ASSIGN_OR_RETURN(run.ranks, ListRanks(run.run_dir));
   if (absl::StatusOr<RunInfo> info = ReadRunInfo(run.run_dir); info.ok()) {
     run.info = *std::move(info);

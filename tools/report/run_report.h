@@ -16,8 +16,8 @@ struct RunReport {
   AskedRun run;
   // In the order of the questions.
   std::vector<Findings> findings;
-  // The numbers of run_dir/attempt_N, which are runs of their own.
-  std::vector<int> attempts;
+  // Which of several starts of the job this is, the latest; empty if it was started once.
+  std::string starts;
   // Says what is missing or cannot be read: the report is INCOMPLETE where there is any.
   std::vector<std::string> problems;
   // True if tensors differ that are to be equal.

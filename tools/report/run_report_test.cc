@@ -403,13 +403,18 @@ TEST_F(RunReportTest, WithoutWhatWasGatheredItIsSaidThatThisIsWhy) {
   EXPECT_THAT(Text(Read()), HasSubstr("cannot tell: nothing was gathered of all ranks"));
 }
 
-TEST_F(RunReportTest, OtherStartsOfTheJobAreSaid) {
-  RunInfo info = *ReadRunInfo(run_dir_);
+TEST_F(RunReportTest, TheLatestStartIsReportedOnAndSaid) {
+  const std::string latest = run_dir_ + "/attempt_2";
+  std::filesystem::remove_all(run_dir_ + "_latest");
+  std::filesystem::copy(run_dir_, run_dir_ + "_latest", std::filesystem::copy_options::recursive);
+  std::filesystem::rename(run_dir_ + "_latest", latest);
+  RunInfo info = *ReadRunInfo(latest);
   info.add_resumptions()->set_start_iteration(1000);
-  ASSERT_TRUE(WriteRunInfo(run_dir_, info).ok());
-  std::filesystem::create_directories(run_dir_ + "/attempt_2");
-  EXPECT_THAT(Text(Read()), AllOf(HasSubstr(", continued from iteration 1000"),
-                                  HasSubstr(", started again in attempt_2:")));
+  ASSERT_TRUE(WriteRunInfo(latest, info).ok());
+  const RunReport report = Read();
+  EXPECT_EQ(report.run.run_dir, latest);
+  EXPECT_THAT(Text(report), AllOf(HasSubstr(", continued from iteration 1000"),
+                                  HasSubstr("was started 2 times: this is of the latest, " + latest)));
 }
 
 TEST_F(RunReportTest, AMissingRankIsNamed) {

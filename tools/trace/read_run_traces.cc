@@ -45,8 +45,10 @@ absl::StatusOr<RunTraces> RunTraces::Find(const std::vector<std::string>& paths,
     }
   }
   if (IsDirectory(path)) {
-    OTT_RETURN_IF_ERROR(CheckRunDirectory(path));
-    result.AddDirectory(path);
+    const std::string run_dir = LatestAttempt(path);
+    OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
+    if (const std::string starts = DescribeStarts(path); !starts.empty()) result.info_.add_notes(starts);
+    result.AddDirectory(run_dir);
   } else if (result.captures_alone_) {
     OTT_RETURN_IF_ERROR(result.AddCaptures(paths, captures));
   } else {
