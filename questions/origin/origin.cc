@@ -192,6 +192,12 @@ const Compared* Judge(std::vector<Compared>& compared, bool tolerant, int world_
                        "each run of their operation, as where it rounds inside: ", judge.num_jumps(),
                        ", the first of ", judge.first_jump());
     }
+    if (judge.num_doubtful_updates() > 0) {
+      rank.doubts = absl::StrCat(
+          "rank ", rank.rank_b,
+          ": updates that are wrong or jumped in many elements: ", judge.num_doubtful_updates(),
+          ", the first ", judge.first_doubtful_update(), "; is its learning rate the reference's?");
+    }
     if (judge.num_doubtful_inputs() > 0) {
       rank.doubts = absl::StrCat("rank ", rank.rank_b,
                                  ": inputs that no operation made that was logged, and that differ ",

@@ -30,6 +30,9 @@ constexpr double kLargestStep = 3;
 // The share of elements that pass zero, over the relative difference of the gradient: 0.8 where its elements
 // are normal, 1.4 with Laplace's distribution, and more where most are small.
 constexpr double kShareNearZero = 4;
+// Of as many jumps as there may be, some sums are of elements that did not jump: in less than half of all, an
+// update that is right differs by more than its inputs explain.
+constexpr int kFewerThanHalf = TensorSketch::kNumSums / 2 - 1;
 // More jumps than expected by so many deviations, of Poisson's distribution, have a chance below 1e-5.
 constexpr double kDeviationsOfSteps = 8;
 
@@ -420,7 +423,6 @@ std::optional<RankJudge::Excess> RankJudge::ExcessOfIncrement(const OpPair& pair
     difference = std::max(difference, RelativeDifference(a, i, b, i));
     amplified = std::max(amplified, RelativeDifference(a, i, *perturbed, i));
   }
-  if (difference > 0 && amplified == 0) return std::nullopt;
   const Increment of_a(a, before, tensor.a);
   const double norm = of_a.norm();
   const double whole = a.norm(tensor.a);
@@ -438,13 +440,19 @@ std::optional<RankJudge::Excess> RankJudge::ExcessOfIncrement(const OpPair& pair
     if (RelativeDifference(a, before, b, before) > 0) tolerance += 2 * UnitRoundoff(output.dtype);
     return of_a.DistanceTo(of_b, left_out) / (tolerance * whole);
   };
-  double times = times_explained(0, kFewSteps);
+  // Else nothing tells what the update makes of its inputs.
+  const bool is_measured = difference == 0 || amplified > 0;
+  double times = is_measured ? times_explained(0, kFewSteps) : 0;
   // Where few elements can have jumped, these make few sums differ, and an update that is wrong all of them.
   const auto count = static_cast<double>(a.definition().tensors[tensor.a].num_elements);
   const double expected = count * std::min(kShareNearZero * difference, 1.0);
   const double num_more = expected + kDeviationsOfSteps * std::sqrt(expected) - kFewSteps;
-  if (num_more < kFewSteps) times = std::max(times, times_explained(kFewSteps, std::max(num_more, 0.0)));
   Excess excess;
+  if (num_more < kFewSteps && is_measured) {
+    times = std::max(times, times_explained(kFewSteps, std::max(num_more, 0.0)));
+  } else {
+    excess.is_doubtful = times_explained(kFewerThanHalf, 0) > 1;
+  }
   excess.difference = of_a.DistanceTo(of_b) / norm;
   excess.explained = times > 0 ? excess.difference / times : kInfinity;
   return excess;
@@ -471,7 +479,12 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
     explained = OutputTolerance(pair, tensor, output, inputs, difference);
     if (difference <= explained) {
       excess = ExcessOfIncrement(pair, tensor, output);
-      if (!excess.has_value() || excess->times() <= 1) return std::nullopt;
+      if (!excess.has_value() || excess->times() <= 1) {
+        if (excess.has_value() && excess->is_doubtful && num_doubtful_updates_++ == 0) {
+          first_doubtful_update_ = absl::StrCat(Describe(b.definition()), " in iteration ", iteration.number);
+        }
+        return std::nullopt;
+      }
     }
     if (IsJump(pair, tensor, output, inputs, difference, iteration.begin)) {
       if (num_jumps_++ == 0) {

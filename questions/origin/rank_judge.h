@@ -81,6 +81,9 @@ class RankJudge {
   // (fc1) in iteration 2".
   int64_t num_doubtful_inputs() const { return num_doubtful_inputs_; }
   const std::string& first_doubtful_input() const { return first_doubtful_input_; }
+  // Updates that may be wrong, or may have jumped in many elements; and the first of them.
+  int64_t num_doubtful_updates() const { return num_doubtful_updates_; }
+  const std::string& first_doubtful_update() const { return first_doubtful_update_; }
 
  private:
   struct Inputs {
@@ -123,10 +126,11 @@ class RankJudge {
   // How far an update's output may be off, of its norm, since what it adds jumps in so many elements.
   double StepAllowance(const LoggedOp& a, int output, double num_steps) const;
   // How far what an update adds to its parameter is off, over its norm, and how far its other inputs explain;
-  // nothing for other outputs, and where the perturbed run does not tell.
+  // nothing for other outputs. Doubtful: what is explained are jumps of many elements, and most sums are off.
   struct Excess {
     double difference = 0;
     double explained = 0;
+    bool is_doubtful = false;
     double times() const { return explained > 0 ? difference / explained : 0; }
   };
   std::optional<Excess> ExcessOfIncrement(const OpPair& pair, const TensorPair& tensor,
@@ -160,6 +164,8 @@ class RankJudge {
   std::string first_jump_;
   int64_t num_doubtful_inputs_ = 0;
   std::string first_doubtful_input_;
+  int64_t num_doubtful_updates_ = 0;
+  std::string first_doubtful_update_;
   // The largest difference of outputs of the first `num_looked_at_` pairs.
   double largest_difference_ = 0;
   size_t num_looked_at_ = 0;
