@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/steady_time.h"
 
 namespace ott {
@@ -68,6 +69,47 @@ TEST(SteadyTime, TheIntervalHoldsTheTruthAsOftenAsItSays) {
     held += interval.low <= 1 && 1 <= interval.high ? 1 : 0;
   }
   EXPECT_GT(held, 0.93 * kRuns);
+}
+
+TEST(PersistentExcess, IsTestedOnOneSide) {
+  Excess excess;
+  excess.among_processes.standard_error = 2;
+  excess.among_processes.degrees_of_freedom = 5;
+  for (const double level : {0.4, 0.05, 0.001}) {
+    excess.among_processes.value = 2 * StudentTQuantile(1 - level, 5);
+    EXPECT_NEAR(excess.PValue(), level, 1e-9);
+    excess.among_processes.value *= -1;
+    EXPECT_NEAR(excess.PValue(), 1 - level, 1e-9);
+  }
+}
+
+// Others and process as they are, with known errors: how often the excess is found at its level, and at its
+// detectable size.
+TEST(PersistentExcess, IsFoundAsOftenAsItSays) {
+  std::mt19937_64 random(9);
+  std::normal_distribution<double> normal;
+  constexpr int kRuns = 4000;
+  constexpr double kLevel = 0.02;
+  constexpr double kSpread = 0.2;  // far more than is expected without having seen it
+  const auto found = [&](double longer) {
+    int count = 0;
+    for (int run = 0; run < kRuns; ++run) {
+      std::vector<ProcessTime> others(100);
+      for (ProcessTime& other : others) other.time = {1 + kSpread * normal(random), 1e-6, 10};
+      const ProcessTime process = {{1 + longer + kSpread * normal(random), 1e-6, 10}, {}};
+      count += ExcessOver(others, process).PValue() <= kLevel ? 1 : 0;
+    }
+    return count / static_cast<double>(kRuns);
+  };
+  EXPECT_NEAR(found(0), kLevel, 0.012);
+  constexpr int kSamples = 100;
+  double detectable = 0;
+  for (int i = 0; i < kSamples; ++i) {
+    std::vector<ProcessTime> others(100);
+    for (ProcessTime& other : others) other.time = {1 + kSpread * normal(random), 1e-6, 10};
+    detectable += ExcessOver(others, {{1, 1e-6, 10}, {}}).Detectable(kLevel) / kSamples;
+  }
+  EXPECT_NEAR(found(detectable), 0.8, 0.05);
 }
 
 // So long that no disturbance lasts.

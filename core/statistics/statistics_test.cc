@@ -114,6 +114,33 @@ TEST(BlockShift, TooFewBlocksHaveNoInterval) {
   EXPECT_EQ(BlockShift(blocks).IntervalAt(2.0 / 216 - 1e-9).low, -INFINITY);
 }
 
+TEST(WelchDifference, OfAnySizesIsThatOfTheDefinition) {
+  std::mt19937_64 random(3);
+  std::normal_distribution<double> normal;
+  for (int i = 0; i < 100; ++i) {
+    std::vector<double> samples[2];
+    double mean[2], variance[2], degrees[2];  // variance: of the mean
+    for (int side = 0; side < 2; ++side) {
+      const auto size = static_cast<double>(2 + random() % 20);
+      const double scale = std::exp(2 * normal(random));
+      double sum = 0, squares = 0;
+      while (static_cast<double>(samples[side].size()) < size)
+        samples[side].push_back(5 + scale * normal(random));
+      for (const double sample : samples[side]) sum += sample, squares += sample * sample;
+      mean[side] = sum / size;
+      degrees[side] = size - 1;
+      variance[side] = (squares - sum * sum / size) / degrees[side] / size;
+    }
+    const Estimate estimate = WelchDifference(samples[0], samples[1]);
+    EXPECT_NEAR(estimate.value, mean[1] - mean[0], 1e-9);
+    EXPECT_NEAR(estimate.standard_error, std::sqrt(variance[0] + variance[1]), 1e-6);
+    const double all = variance[0] + variance[1];
+    EXPECT_NEAR(estimate.degrees_of_freedom,
+                all * all / (variance[0] * variance[0] / degrees[0] + variance[1] * variance[1] / degrees[1]),
+                1e-4);
+  }
+}
+
 TEST(WelchDifference, OfSamplesThatDoNotVaryIsTakenAtItsWord) {
   EXPECT_EQ(WelchDifference({1, 1}, {1, 1}).PValue(), 1);
   EXPECT_EQ(WelchDifference({1, 1}, {1, 1}).IntervalAt(0.01).high, 0);
@@ -172,6 +199,34 @@ TEST(BlockShift, IntervalsOfAllLooksMissTheTruthAsRarelyAsTheySay) {
 
 TEST(GroupSequential, OneLookHasTheWholeError) {
   EXPECT_THAT(GroupSequentialLevels({1}, 0.01), ElementsAre(DoubleNear(0.01, 1e-9)));
+}
+
+TEST(GroupSequential, EachLookSpendsWhatItMay) {
+  const std::vector<double> information = {0.2, 0.5, 0.6, 1};
+  constexpr double kError = 0.2;
+  constexpr int kRuns = 100000;
+  const std::vector<double> levels = GroupSequentialLevels(information, kError);
+  std::mt19937_64 random(5);
+  std::normal_distribution<double> normal;
+  std::vector<int> stopped(information.size());
+  for (int run = 0; run < kRuns; ++run) {
+    double sum = 0, time = 0;
+    for (size_t look = 0; look < information.size(); ++look) {
+      sum += std::sqrt(information[look] - time) * normal(random);
+      time = information[look];
+      if (std::abs(sum) / std::sqrt(time) < -NormalQuantile(levels[look] / 2)) continue;
+      ++stopped[look];
+      break;
+    }
+  }
+  double before = 0;
+  for (size_t look = 0; look < information.size(); ++look) {
+    const double spent = SpentError(information[look]);
+    const double expected = kRuns * kError * (spent - before);
+    EXPECT_NEAR(stopped[look], expected, 5 * std::sqrt(expected)) << "look " << look;
+    before = spent;
+  }
+  EXPECT_NEAR(SpentError(1), 1, 1e-12);
 }
 
 TEST(GroupSequential, WhoLooksOftenIsNotWrongMoreOften) {

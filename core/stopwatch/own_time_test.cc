@@ -211,9 +211,12 @@ TEST_F(OwnTimeTest, WithoutACpuWhileItWaitsAnywayARankIsNoLater) {
     const Stopwatch::Scope allreduce(stopwatch_, "allreduce");
     LoseCpu(400);
   });
-  const StopwatchArrivals::Arrival arrival = stopwatch_.TakeArrivals()[0].arrivals[1];
-  EXPECT_EQ(arrival.taken, 7'000'000);
-  EXPECT_EQ(arrival.taken_in_vain, 396'000'000);
+  std::vector<StopwatchArrivals::Arrival> arrivals = stopwatch_.TakeArrivals()[0].arrivals;
+  arrivals.erase(arrivals.begin());
+  for (const StopwatchArrivals::Arrival& arrival : arrivals) {
+    EXPECT_EQ(arrival.taken, 7'000'000);
+    EXPECT_EQ(arrival.taken_in_vain, 396'000'000);
+  }
 }
 
 TEST_F(OwnTimeTest, WithoutACpuWhileAnArrivalIsTakenDownItIsNoLater) {

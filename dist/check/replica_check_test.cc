@@ -5,6 +5,7 @@
 #include <future>
 #include <limits>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -112,6 +114,34 @@ TEST(ReplicaCheck, AMajorityIsOneOfAllRanksNotOfThoseThatAnswered) {
   }
 }
 
+TEST(ReplicaCheck, OfAnyVotesThoseOutsideTheMajorityAreNamed) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 60; ++trial) {
+    std::vector<int> votes(2 + random() % 6);
+    for (int& vote : votes) vote = random() % 3 == 0 ? static_cast<int>(random() % 3) : 0;
+    const CrossCheckVerdict verdict = Check(static_cast<int>(votes.size()), [&](int rank, Model& model) {
+      model.weights[31000] = static_cast<float>(votes[rank]);
+    })[0];
+    std::vector<int> culprits;
+    bool has_majority = false;
+    for (const int vote : {0, 1, 2}) {
+      if (2 * std::count(votes.begin(), votes.end(), vote) <= static_cast<int64_t>(votes.size())) continue;
+      has_majority = true;
+      for (size_t rank = 0; rank < votes.size(); ++rank) {
+        if (votes[rank] != vote) culprits.push_back(static_cast<int>(rank));
+      }
+    }
+    const bool all_equal =
+        std::count(votes.begin(), votes.end(), votes[0]) == static_cast<int64_t>(votes.size());
+    EXPECT_EQ(verdict.outcome(), all_equal ? BITWISE_EQUAL : DIFFERENT);
+    EXPECT_THAT(verdict.culprit_ranks(), ElementsAreArray(culprits)) << verdict.DebugString();
+    if (!all_equal) {
+      EXPECT_EQ(verdict.has_majority(), has_majority);
+      EXPECT_EQ(verdict.tensor(), "layer.weights");
+    }
+  }
+}
+
 // The verdict where each rank's bias is one of the values.
 CrossCheckVerdict CheckBiases(const std::vector<double>& biases, double atol, double rtol = 0) {
   ReplicaCheckOptions options;
@@ -136,11 +166,12 @@ TEST(ReplicaCheck, WithAToleranceTheOrderOfTheRanksDoesNotMatter) {
   } while (std::next_permutation(biases.begin(), biases.end()));
 }
 
-// 0.1 is within 0.095 of 1.1, and not of 1.
+// 0.1 is within 0.095 of 1.1, and not of 1; whose digest comes first does not matter.
 TEST(ReplicaCheck, WithARelativeToleranceEachMustBeWithinItOfTheOther) {
-  EXPECT_EQ(CheckBiases({1, 1.1}, 0, 0.095).outcome(), DIFFERENT);
-  EXPECT_EQ(CheckBiases({1.1, 1}, 0, 0.095).outcome(), DIFFERENT);
-  EXPECT_EQ(CheckBiases({1.1, 1}, 0, 0.105).outcome(), WITHIN_TOLERANCE);
+  for (int scale = 1; scale <= 12; ++scale) {
+    EXPECT_EQ(CheckBiases({1. * scale, 1.1 * scale}, 0, 0.095).outcome(), DIFFERENT) << scale;
+    EXPECT_EQ(CheckBiases({1.1 * scale, 1. * scale}, 0, 0.105).outcome(), WITHIN_TOLERANCE) << scale;
+  }
 }
 
 TEST(ReplicaCheck, WithAToleranceAMissingRankIsNoPass) {

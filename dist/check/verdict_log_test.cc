@@ -89,6 +89,8 @@ TEST(VerdictLog, FolderThatIsMissingIsNamed) {
 }
 
 TEST(VerdictLog, FullDiskIsAnError) {
+  std::error_code error;
+  if (!std::filesystem::is_character_file("/dev/full", error)) GTEST_SKIP() << "/dev/full is no device here";
   auto log = VerdictLog::Open("/dev/full");
   ASSERT_TRUE(log.ok()) << log.status();
   const absl::Status status = (*log)->Add(MakeVerdict(REPLICAS, 12, BITWISE_EQUAL));

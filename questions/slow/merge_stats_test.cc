@@ -6,7 +6,10 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/statistics/persistent_excess.h"
 #include "ott/core/stopwatch/statistics.h"
+#include "ott/dist/stats/cluster_summary.h"
+#include "ott/dist/stats/cluster_table.h"
 
 namespace ott {
 namespace {
@@ -330,6 +333,61 @@ TEST(MergeStats, OfARestartedRankTheReportsCountThatCanBeUsed) {
     EXPECT_NEAR(stats.iteration().mean(), 0.010, 1e-9);
     EXPECT_THAT(stats.notes(), ElementsAre(HasSubstr("report left out")));
   }
+}
+
+// One rank of 64 works longer, by so much that this has a chance of `p` where it is alike; the others do not
+// differ.
+std::vector<StopwatchStats> OneLongerByChance(double p) {
+  constexpr int kRanks = 64;
+  const auto time = [](double seconds) { return SteadyTime{seconds, 0.03, 5}; };
+  const CpuShare cpu = {1, 0, kIterations};
+  const std::vector<ProcessTime> others(kRanks - 1, {time(1), cpu});
+  double low = 0, high = 1;
+  while (high - low > 1e-9) {
+    const double middle = (low + high) / 2;
+    (ExcessOver(others, {time(1 + middle), {1 + middle, 0, kIterations * (1 + middle)}}).PValue() > p
+         ? low
+         : high) = middle;
+  }
+  std::vector<StopwatchStats> reports;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const double seconds = rank == 7 ? 1 + high : 1;
+    StopwatchStats report = Report(rank, seconds, {{"forward", seconds}});
+    report.set_world_size(kRanks);
+    for (OwnTimeStats* own :
+         {report.mutable_own_work()->mutable_time(), report.mutable_measurements(0)->mutable_own()}) {
+      own->mutable_all()->set_standard_error(0.03);
+    }
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+TEST(MergeStats, OfManyRanksEachHasItsShareOfTheError) {
+  EXPECT_EQ(MergeStats(OneLongerByChance(kWorkError / 60), 64).has_straggler(), false);
+  EXPECT_EQ(MergeStats(OneLongerByChance(kWorkError / 68), 64).straggler().rank(), 7);
+  EXPECT_EQ(MergeStats(OneLongerByChance(kMeasurementError / 60), 64).slow_measurements_size(), 0);
+  // Where the work is no straggler's yet.
+  std::vector<StopwatchStats> reports = OneLongerByChance(kMeasurementError / 68);
+  for (StopwatchStats& report : reports) report.mutable_own_work()->clear_time();
+  const ClusterStats stats = MergeStats(reports, 64);
+  ASSERT_EQ(stats.slow_measurements_size(), 1);
+  EXPECT_EQ(stats.slow_measurements(0).rank(), 7);
+}
+
+TEST(MergeStats, SaysWhichCallsWereRefusedOnWhichRanks) {
+  std::vector<StopwatchStats> reports = FourRanks(2, 0.010);
+  for (const int rank : {1, 3}) {
+    Misuse& misuse = *reports[rank].add_misuses();
+    misuse.set_kind("End(\"forward\") without Start");
+    misuse.set_count(rank);
+  }
+  const ClusterStats stats = MergeStats(reports, 4);
+  ASSERT_EQ(stats.misuses_size(), 1);
+  EXPECT_EQ(stats.misuses(0).count(), 4);
+  const std::string line = "End(\"forward\") without Start, 4 times on ranks 1, 3\n";
+  EXPECT_THAT(FormatClusterTable(stats), HasSubstr(line));
+  EXPECT_THAT(FormatSlowRanks(stats), HasSubstr(line));
 }
 
 TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {

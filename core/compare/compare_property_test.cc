@@ -1,0 +1,262 @@
+// Random tensors, trees, and damaged files, against oracles that are short and slow.
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "ott/core/base/file.h"
+#include "ott/core/compare/compare.h"
+#include "ott/core/compare/tensor_comparison.h"
+#include "ott/core/dump/dump_reader.h"
+#include "ott/core/dump/dump_writer.h"
+#include "ott/core/tensor/element.h"
+
+namespace ott {
+namespace {
+
+using Random = std::mt19937_64;
+
+// What CompareTensors() says, by the definition.
+struct Expected {
+  CompareStatus status = CompareStatus::kBitwiseEqual;
+  int64_t num_mismatched = 0;
+  int64_t num_bits_differ = 0;
+  std::optional<double> max_abs_error;
+  double passing_atol = 0;
+};
+
+template <typename T>
+Expected Expect(const std::vector<T>& reference, const std::vector<T>& current, const Tolerance& tolerance) {
+  Expected expected;
+  bool all_equal = true;
+  for (size_t i = 0; i < reference.size(); ++i) {
+    const double a = reference[i], b = current[i];
+    const bool same_bits = std::memcmp(&reference[i], &current[i], sizeof(T)) == 0;
+    expected.num_bits_differ += same_bits ? 0 : 1;
+    const bool both_nan = std::isnan(a) && std::isnan(b);
+    const bool is_equal = a == b || (both_nan && tolerance.nan_equal);
+    const bool is_finite = std::isfinite(a) && std::isfinite(b);
+    bool matches = tolerance.bitwise ? same_bits : is_equal;
+    if (is_finite) {
+      const double error = std::abs(b - a);
+      expected.max_abs_error = std::max(expected.max_abs_error.value_or(0), error);
+      if (!tolerance.bitwise) {
+        matches = matches || error <= tolerance.atol + tolerance.rtol * std::abs(a);
+        expected.passing_atol = std::max(expected.passing_atol, error - tolerance.rtol * std::abs(a));
+      }
+    } else if (!is_equal) {
+      expected.passing_atol = std::numeric_limits<double>::infinity();
+    }
+    all_equal = all_equal && (is_equal || same_bits);
+    expected.num_mismatched += matches ? 0 : 1;
+  }
+  if (expected.num_mismatched > 0) {
+    expected.status = CompareStatus::kMismatch;
+  } else if (expected.num_bits_differ > 0) {
+    expected.status = all_equal ? CompareStatus::kEqual : CompareStatus::kWithinTolerance;
+  }
+  return expected;
+}
+
+template <typename T>
+void CompareRandomTensors(int num_trials, uint64_t seed) {
+  Random random(seed);
+  std::normal_distribution<double> normal;
+  const T specials[] = {0,
+                        T(-0.0),
+                        std::numeric_limits<T>::quiet_NaN(),
+                        std::numeric_limits<T>::infinity(),
+                        -std::numeric_limits<T>::infinity(),
+                        std::numeric_limits<T>::denorm_min()};
+  for (int trial = 0; trial < num_trials; ++trial) {
+    // Around the kernels' blocks.
+    const size_t size = 1 + random() % (trial % 10 == 0 ? 20000 : 150);
+    Tolerance tolerance;
+    tolerance.atol = trial % 2 == 0 ? 0 : 0.01;
+    tolerance.rtol = trial % 3 == 0 ? 0 : 0.01;
+    tolerance.nan_equal = random() % 2 == 0;
+    tolerance.bitwise = random() % 5 == 0;
+    std::vector<T> reference(size), current(size);
+    for (size_t i = 0; i < size; ++i) {
+      reference[i] = static_cast<T>(normal(random));
+      if (random() % 50 == 0) reference[i] = specials[random() % std::size(specials)];
+      current[i] = reference[i];
+      if (trial % 4 != 0 && random() % 3 == 0) current[i] += static_cast<T>(0.004 * normal(random));
+      if (trial % 4 == 2 && random() % size == 0) current[i] = specials[random() % std::size(specials)];
+    }
+    const Expected expected = Expect(reference, current, tolerance);
+    // Now and then each second element of a larger tensor.
+    const int64_t stride = 1 + static_cast<int64_t>(random() % 3) / 2;
+    std::vector<T> spread(size * stride);
+    for (size_t i = 0; i < size; ++i) spread[i * stride] = current[i];
+    TensorCompareOptions options;
+    options.tolerance = tolerance;
+    const TensorComparison result = CompareTensors(
+        TensorView(reference.data(), {static_cast<int64_t>(size)}),
+        TensorView(spread.data(), DTypeOf<T>(), {static_cast<int64_t>(size)}, {stride}), options);
+    const std::string context = absl::StrCat("trial ", trial, ", ", size, " elements");
+    ASSERT_EQ(result.status, expected.status) << context;
+    ASSERT_EQ(result.num_bits_differ, expected.num_bits_differ) << context;
+    if (!Passes(result.status)) {
+      ASSERT_EQ(result.num_mismatched, expected.num_mismatched) << context;
+    }
+    if (expected.num_bits_differ == 0) continue;
+    ASSERT_EQ(result.max_abs_error.has_value(), expected.max_abs_error.has_value()) << context;
+    if (expected.max_abs_error) {
+      ASSERT_NEAR(result.max_abs_error->error, *expected.max_abs_error, 1e-15) << context;
+    }
+    if (!tolerance.bitwise) {
+      const double atol = expected.passing_atol;
+      ASSERT_TRUE(result.passing_atol == atol || std::abs(result.passing_atol - atol) < 1e-15) << context;
+    }
+  }
+}
+
+TEST(CompareTensors, SaysOfRandomFloatsWhatTheDefinitionSays) { CompareRandomTensors<float>(300, 1); }
+TEST(CompareTensors, SaysOfRandomDoublesWhatTheDefinitionSays) { CompareRandomTensors<double>(300, 2); }
+
+// A tree as it would be printed, and the elements that its tensors view.
+struct Tree {
+  Value value;
+  std::string text;
+};
+
+// Numbers that live as long as the test.
+const float* Numbers() {
+  static const std::vector<float>& numbers = *[] {
+    auto* const made = new std::vector<float>(64);
+    for (size_t i = 0; i < made->size(); ++i) (*made)[i] = static_cast<float>(i);
+    return made;
+  }();
+  return numbers.data();
+}
+
+// Names that paths, shells and files take for something else.
+const char* const kNames[] = {"a",     "b.c",   "x/y",   "..", "",     "[0]",
+                              "ta\nb", "größe", "grads", "*",  "\xff", "%s"};
+
+Tree RandomTree(Random& random, int depth) {
+  switch (depth == 0 ? random() % 4 : random() % 6) {
+    case 0: {
+      const auto size = static_cast<int64_t>(1 + random() % 3);
+      const auto first = random() % 4;
+      return {TensorView(Numbers() + first, {size}), absl::StrCat("tensor ", first, " ", size)};
+    }
+    case 1: {
+      const auto number = static_cast<int64_t>(random() % 3);
+      return {number, absl::StrCat("number ", number)};
+    }
+    case 2: {
+      const std::string text(random() % 3, 'x');
+      return {text, absl::StrCat("text ", text)};
+    }
+    case 3: {
+      const bool flag = random() % 2 == 0;
+      return {flag, absl::StrCat("bool ", flag)};
+    }
+    case 4: {
+      Value::List list;
+      std::string text = "[";
+      for (uint64_t i = random() % 3; i > 0; --i) {
+        Tree element = RandomTree(random, depth - 1);
+        list.push_back(std::move(element.value));
+        absl::StrAppend(&text, element.text, ",");
+      }
+      // Lists of numbers are one tensor; a text keeps it a list.
+      list.push_back(Value("end"));
+      return {list, text + "]"};
+    }
+    default: {
+      ValueMap map;
+      std::string text = "{";
+      std::vector<std::string> names(std::begin(kNames), std::end(kNames));
+      std::shuffle(names.begin(), names.end(), random);
+      names.resize(random() % 4);
+      std::sort(names.begin(), names.end());
+      for (const std::string& name : names) {
+        Tree element = RandomTree(random, depth - 1);
+        map.Insert(name, std::move(element.value));
+        absl::StrAppend(&text, name, ":", element.text, ",");
+      }
+      return {map, text + "}"};
+    }
+  }
+}
+
+TEST(CompareTrees, AreEqualIfTheyPrintTheSame) {
+  Random random(3);
+  int num_equal = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    const Random before = random;
+    const Tree a = RandomTree(random, 3);
+    // Half of the time made of the same numbers, but for some that are drawn anew.
+    Random again = trial % 2 == 0 ? before : random;
+    Tree b = RandomTree(again, 3);
+    const TreeComparison comparison = CompareTrees(a.value, b.value);
+    ASSERT_EQ(comparison.verdict() == Verdict::kEqual, a.text == b.text) << a.text << "\n" << b.text;
+    ASSERT_EQ(CompareTrees(b.value, a.value).verdict() == Verdict::kEqual, a.text == b.text);
+    num_equal += a.text == b.text ? 1 : 0;
+  }
+  EXPECT_GT(num_equal, 1000);
+  EXPECT_LT(num_equal, 1900);
+}
+
+// A dump of which one byte was changed, or the end cut off, is an error, differs, or reads as the same.
+TEST(CompareDumps, OfADamagedFileIsEqualOnlyIfWhatIsReadIsTheSame) {
+  Random random(4);
+  const std::string dir = testing::TempDir() + "/damaged";
+  int num_seen = 0;
+  for (const DumpFormat format :
+       {DumpFormat::kBinary, DumpFormat::kNpy, DumpFormat::kSafetensors, DumpFormat::kJson}) {
+    std::filesystem::remove_all(dir);
+    const Value tree = ValueMap{{"weights", TensorView(Numbers(), {4, 5})},
+                                {"rate", 0.25},
+                                {"note", "text"},
+                                {"b", TensorView(Numbers(), {3})}};
+    DumpContents contents;
+    contents.tensors.tree = &tree;
+    contents.tensors.format = [format](std::string_view) { return format; };
+    ASSERT_TRUE(WriteDump(dir + "/good", contents).ok());
+    std::vector<std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(dir + "/good"))
+      files.push_back(entry.path().filename());
+    std::sort(files.begin(), files.end());
+    for (int trial = 0; trial < 150; ++trial) {
+      std::filesystem::remove_all(dir + "/bad");
+      std::filesystem::copy(dir + "/good", dir + "/bad");
+      const std::string path = dir + "/bad/" + files[random() % files.size()];
+      std::string bytes = *ReadFile(path);
+      const size_t at = random() % bytes.size();
+      if (trial % 5 == 0) {
+        bytes.resize(at);
+      } else {
+        bytes[at] = static_cast<char>(bytes[at] ^ (1 << random() % 8));
+      }
+      ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+      const TreeComparison comparison = CompareDumps(dir + "/good", dir + "/bad");
+      if (comparison.verdict() != Verdict::kEqual) {
+        ++num_seen;
+        continue;
+      }
+      const absl::StatusOr<Dump> dump = ReadDump(dir + "/bad");
+      ASSERT_TRUE(dump.ok()) << path << " at " << at << ": " << dump.status();
+      CompareOptions exact;
+      exact.tensors.tolerance.bitwise = true;
+      ASSERT_EQ(CompareTrees(tree, dump->tensors, exact).verdict(), Verdict::kEqual) << path << " at " << at;
+    }
+  }
+  EXPECT_GT(num_seen, 400);
+}
+
+}  // namespace
+}  // namespace ott
