@@ -161,8 +161,9 @@ Tree RandomTree(Random& random, int depth) {
       return {text, absl::StrCat("text ", text)};
     }
     case 3: {
+      // Compared as the number that it is.
       const bool flag = random() % 2 == 0;
-      return {flag, absl::StrCat("bool ", flag)};
+      return {flag, absl::StrCat("number ", flag)};
     }
     case 4: {
       Value::List list;

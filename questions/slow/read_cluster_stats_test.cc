@@ -62,6 +62,7 @@ TEST_F(ReadClusterStatsTest, OfAJobThatWasStartedAgainTheLatestStartIsReadAndTha
   RunInfo info;
   info.set_world_size(2);
   const std::string latest = run_dir_ + "/attempt_2";
+  std::filesystem::create_directories(latest);
   std::filesystem::copy(RankDirectory(run_dir_, 0), RankDirectory(latest, 0),
                         std::filesystem::copy_options::recursive);
   ASSERT_TRUE(WriteRunInfo(latest, info).ok());
