@@ -49,7 +49,7 @@ void AddProblems(const std::vector<std::string>& more, std::vector<std::string>*
 
 absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question>& questions) {
   RunReport report;
-  report.starts = DescribeStarts(run.run_dir);
+  report.starts = ott::DescribeStarts(run.run_dir);
   run.run_dir = LatestAttempt(run.run_dir);
   OTT_RETURN_IF_ERROR(CheckRunDirectory(run.run_dir));
   OTT_ASSIGN_OR_RETURN(run.ranks, ListRanks(run.run_dir));
