@@ -22,6 +22,12 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _set_first_path(directory: str) -> None:
+    """Unless python3 -P left it out, where the first one is another."""
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = directory
+
+
 def _run_file(path: str) -> None:
     """As python3 does, so that processes that it spawns find the program as __main__."""
     with open(path, "rb") as file:
@@ -30,7 +36,7 @@ def _run_file(path: str) -> None:
     main.__file__ = path
     main.__builtins__ = __builtins__  # type: ignore[attr-defined]
     sys.modules["__main__"] = main
-    sys.path[0] = os.path.dirname(os.path.abspath(path))
+    _set_first_path(os.path.dirname(os.path.abspath(path)))
     exec(code, main.__dict__)
 
 
@@ -48,7 +54,7 @@ def main() -> None:
     sys.argv = [options.program, *options.arguments]
     try:
         if options.is_module:
-            sys.path[0] = os.getcwd()
+            _set_first_path(os.getcwd())
             runpy.run_module(options.program, run_name="__main__", alter_sys=True)
         else:
             _run_file(options.program)
