@@ -129,7 +129,7 @@ std::string FormatDifference(const FirstDifference& difference, bool is_text) {
   if (difference.has_ulp_distance()) absl::StrAppend(&text, "; ", difference.ulp_distance(), " ULP");
   const std::string flipped = FlippedBitsText(difference.flipped_bits());
   if (!flipped.empty()) absl::StrAppend(&text, "; ", flipped);
-  return text + "\n";
+  return text;
 }
 
 }  // namespace
@@ -233,7 +233,7 @@ std::string FormatFinding(const CrossCheckVerdict& verdict) {
   return text;
 }
 
-std::string FormatVerdict(const CrossCheckVerdict& verdict) {
+std::vector<std::string> VerdictLines(const CrossCheckVerdict& verdict) {
   std::string text = absl::StrCat("iteration ", verdict.iteration(), ": ", FormatSubject(verdict), " ",
                                   FormatFinding(verdict));
   const bool is_worse_elsewhere = SeverityOf(OutcomeOfAllRanks(verdict)) > SeverityOf(verdict.outcome());
@@ -244,13 +244,17 @@ std::string FormatVerdict(const CrossCheckVerdict& verdict) {
   } else if (is_worse_elsewhere) {
     absl::StrAppend(&text, "; rank ", verdict.worst_rank(), "'s verdict is worse");
   }
-  text.push_back('\n');
+  std::vector<std::string> lines = {std::move(text)};
   const std::string kinds = FormatKinds(verdict.kinds());
-  if (!kinds.empty()) absl::StrAppend(&text, "    differ: ", kinds, "\n");
+  if (!kinds.empty()) lines.push_back("    differ: " + kinds);
   for (const FirstDifference& difference : verdict.differences()) {
-    text += FormatDifference(difference, verdict.dtype() == internal::kTextDType);
+    lines.push_back(FormatDifference(difference, verdict.dtype() == internal::kTextDType));
   }
-  return text;
+  return lines;
+}
+
+std::string FormatVerdict(const CrossCheckVerdict& verdict) {
+  return absl::StrJoin(VerdictLines(verdict), "\n") + "\n";
 }
 
 void CountKind(TensorKind kind, bool is_different, google::protobuf::RepeatedPtrField<KindCount>& counts) {

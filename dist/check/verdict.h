@@ -41,6 +41,8 @@ void AddReason(std::string_view reason, CrossCheckVerdict& verdict);
 //   (node1)
 //       element 517 = [16, 5]: 3.5e+37 on rank 2 (node1) instead of 0.25; 1065353216 ULP; flipped bit 30
 std::string FormatVerdict(const CrossCheckVerdict& verdict);
+// The same line by line, without newlines.
+std::vector<std::string> VerdictLines(const CrossCheckVerdict& verdict);
 
 // The part of FormatVerdict() that says what was found, without where and by whom: "DIFFER in tensor ...:
 // rank 2 (node1)".

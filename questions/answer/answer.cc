@@ -35,12 +35,8 @@ Answer MakeAnswer(const QuestionId& question) {
   return answer;
 }
 
-void AddSentences(std::string_view text, Answer* answer) {
-  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
-  if (text.empty()) return;
-  for (const std::string& line : std::vector<std::string>(absl::StrSplit(std::string(text), '\n'))) {
-    answer->add_sentences(line);
-  }
+void AddSentences(const std::vector<std::string>& sentences, Answer* answer) {
+  for (const std::string& sentence : sentences) answer->add_sentences(sentence);
 }
 
 std::string TextOf(const Answer& answer) { return absl::StrJoin(answer.sentences(), "\n"); }

@@ -4,7 +4,6 @@
 #define OTT_QUESTIONS_ANSWER_ANSWER_H_
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,8 +23,7 @@ struct QuestionId {
 // Not asked yet.
 Answer MakeAnswer(const QuestionId& question);
 
-// Adds a sentence for each line of `text`; empty lines at the end are no sentences.
-void AddSentences(std::string_view text, Answer* answer);
+void AddSentences(const std::vector<std::string>& sentences, Answer* answer);
 
 // The sentences, a line each, without a newline at the end.
 std::string TextOf(const Answer& answer);

@@ -34,11 +34,9 @@ TEST(Answer, BadNewsOutweighsWhatCannotBeToldAndThatOutweighsGoodNews) {
   EXPECT_EQ(FindingOf({AnswerOf(Answer::BAD), AnswerOf(Answer::CANNOT_TELL)}), Answer::BAD);
 }
 
-TEST(Answer, EachLineIsASentence) {
+TEST(Answer, ItsTextIsALineASentence) {
   Answer answer = AnswerOf(Answer::GOOD);
-  AddSentences("one\ntwo\n", &answer);
-  AddSentences("", &answer);
-  EXPECT_THAT(answer.sentences(), testing::ElementsAre("one", "two"));
+  AddSentences({"one", "two"}, &answer);
   EXPECT_EQ(TextOf(answer), "one\ntwo");
 }
 

@@ -24,7 +24,7 @@ Answer::Finding FindingOfComparison(Verdict verdict) {
 Answer AnswerFaster(const Comparison& comparison, const SideNames& names) {
   Answer answer = MakeAnswer(kQuestion);
   answer.set_finding(FindingOfComparison(comparison.answer.verdict));
-  AddSentences(DescribeAnswer(comparison), &answer);
+  answer.add_sentences(DescribeAnswer(comparison));
   answer.set_how_sure(
       absl::StrFormat("%d runs of %s and %d of %s; an answer is wrong in %.2g %% of such comparisons",
                       comparison.num_a, names.a, comparison.num_b, names.b, comparison.answer.error * 100));

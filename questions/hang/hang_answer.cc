@@ -30,7 +30,7 @@ Answer AnswerHang(const std::optional<HangVerdict>& now, const std::optional<Han
   Answer answer = MakeAnswer(kQuestion);
   if (now) {
     answer.set_finding(FindingOfHang(*now));
-    AddSentences(now->verdict(), &answer);
+    answer.add_sentences(now->verdict());
     const int num_ranks = now->ranks_size();
     answer.set_how_sure(absl::StrCat("by the flight recorders of ", num_ranks - now->unknown_size(), " of ",
                                      num_ranks, num_ranks == 1 ? " rank" : " ranks",
@@ -39,10 +39,10 @@ Answer AnswerHang(const std::optional<HangVerdict>& now, const std::optional<Han
     *answer.mutable_ranks() = now->culprits();
     answer.add_pictures("hang");
   } else {
-    AddSentences("Not recorded: no rank kept a flight recorder.", &answer);
+    answer.add_sentences("Not recorded: no rank kept a flight recorder.");
   }
   if (earlier && !(now && IsTheSameHang(*now, *earlier))) {
-    AddSentences(absl::StrCat("found while it stood: ", earlier->verdict()), &answer);
+    answer.add_sentences(absl::StrCat("found while it stood: ", earlier->verdict()));
   }
   return answer;
 }

@@ -27,11 +27,11 @@ Answer AnswerOrigin(const absl::StatusOr<OriginVerdict>& origin) {
   Answer answer = MakeAnswer(kQuestion);
   if (!origin.ok()) {
     answer.set_finding(Answer::CANNOT_TELL);
-    AddSentences(EscapeControlCharacters(std::string(origin.status().message())), &answer);
+    answer.add_sentences(EscapeControlCharacters(std::string(origin.status().message())));
     return answer;
   }
   answer.set_finding(FindingOfOrigin(*origin));
-  AddSentences(origin->verdict(), &answer);
+  answer.add_sentences(origin->verdict());
   answer.set_how_sure(
       absl::StrCat(origin->num_compared(), " operations on ", origin->world_size(), " ranks were compared ",
                    origin->perturbed().empty() ? "bit for bit" : "within what rounding explains"));

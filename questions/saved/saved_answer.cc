@@ -21,13 +21,13 @@ Answer AnswerSaved(const absl::StatusOr<WhatIfAnswer>& what_if) {
   Answer answer = MakeAnswer(kQuestion);
   if (!what_if.ok()) {
     if (!absl::IsNotFound(what_if.status())) answer.set_finding(Answer::CANNOT_TELL);
-    AddSentences(EscapeControlCharacters(std::string(what_if.status().message())), &answer);
+    answer.add_sentences(EscapeControlCharacters(std::string(what_if.status().message())));
     return answer;
   }
   answer.set_finding(FindingOfReplay(*what_if));
-  AddSentences(FormatWhatIfLine(*what_if), &answer);
+  answer.add_sentences(FormatWhatIfLine(*what_if));
   if (what_if->has_best_repairs_together()) {
-    AddSentences(FormatRepair(what_if->best_repairs_together(), *what_if), &answer);
+    answer.add_sentences(FormatRepair(what_if->best_repairs_together(), *what_if));
   }
   answer.set_how_sure(
       absl::StrFormat("a replay of %d %ss of %d ranks, which is off by %.2f %% of what was measured (limit "

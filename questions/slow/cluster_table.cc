@@ -136,66 +136,70 @@ std::string Describe(const Straggler& slow) {
                       FormatSeconds(slow.measurement_excess_seconds()), ")");
 }
 
-std::string FormatStraggler(const ClusterStats& stats) {
-  if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()), "\n");
+// A line each.
+std::string Join(const std::vector<std::string>& lines) {
+  return lines.empty() ? "" : absl::StrJoin(lines, "\n") + "\n";
+}
+
+std::string StragglerLine(const ClusterStats& stats) {
+  if (stats.has_straggler()) return absl::StrCat("slowest rank: ", Describe(stats.straggler()));
   if (stats.num_ranks() < 2 && stats.missing_ranks().empty()) {
-    return "slowest rank: one rank alone has nobody to be slower than\n";
+    return "slowest rank: one rank alone has nobody to be slower than";
   }
   if (stats.missing_ranks_size() > 0) {
     return absl::StrCat("slowest rank: cannot tell: nothing from ",
                         FormatRanks({stats.missing_ranks().begin(), stats.missing_ranks().end()}),
-                        stats.has_detectable() ? ", and none of the others stands out\n" : "\n");
+                        stats.has_detectable() ? ", and none of the others stands out" : "");
   }
   if (!stats.has_detectable() && !AnyCollective(stats)) {
     return "slowest rank: cannot tell: no measurement is known in which ranks wait for each other, so that "
-           "waiting "
-           "counts as work; name them as collective\n";
+           "waiting counts as work; name them as collective";
   }
   if (!stats.has_detectable()) {
-    return "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work\n";
+    return "slowest rank: cannot tell; that takes some 40 measured iterations, and ranks that do like work";
   }
-  return absl::StrFormat("slowest rank: none stands out (an excess of %.0f%% would have shown)\n",
+  return absl::StrFormat("slowest rank: none stands out (an excess of %.0f%% would have shown)",
                          std::ceil(stats.detectable() * 100));
 }
 
 // "attention_forward: rank 1 (vm) takes 20.1% longer than the others (18.0 to 23.0%), 0.4% of an iteration"
-std::string FormatSlowMeasurements(const ClusterStats& stats) {
-  std::string text;
+std::vector<std::string> SlowMeasurementLines(const ClusterStats& stats) {
+  std::vector<std::string> lines;
   for (const SlowMeasurement& slow : stats.slow_measurements()) {
     const bool is_double = slow.slower_by() >= 1;
-    absl::StrAppendFormat(&text, "%s: %s takes %s the others%s (%s)%s, %.1f%% of an iteration\n",
-                          EscapeControlCharacters(slow.name()), Who(slow), ByHowMuch(slow, "longer"),
-                          is_double ? "' time" : "", FormatInterval(slow), When(slow),
-                          slow.share_of_iteration() * 100);
+    lines.push_back(absl::StrFormat("%s: %s takes %s the others%s (%s)%s, %.1f%% of an iteration",
+                                    EscapeControlCharacters(slow.name()), Who(slow),
+                                    ByHowMuch(slow, "longer"), is_double ? "' time" : "",
+                                    FormatInterval(slow), When(slow), slow.share_of_iteration() * 100));
   }
-  return text;
+  return lines;
 }
 
-std::string FormatMisuses(const ClusterStats& stats) {
-  std::string text;
+std::vector<std::string> MisuseLines(const ClusterStats& stats) {
+  std::vector<std::string> lines;
   for (const MisuseOfRanks& misuses : stats.misuses()) {
-    absl::StrAppend(&text, "REFUSED as misuse, so that these times are not all: ",
-                    EscapeControlCharacters(misuses.kind()), ", ", misuses.count(),
-                    misuses.count() == 1 ? " time on " : " times on ", misuses.ranks(), "\n");
+    lines.push_back(absl::StrCat("REFUSED as misuse, so that these times are not all: ",
+                                 EscapeControlCharacters(misuses.kind()), ", ", misuses.count(),
+                                 misuses.count() == 1 ? " time on " : " times on ", misuses.ranks()));
   }
-  return text;
+  return lines;
 }
 
 // A rank whose CPU was taken is not slow. Where there are several, the machine has too much to do.
-std::string FormatCpuTaken(const ClusterStats& stats) {
+std::vector<std::string> CpuTakenLines(const ClusterStats& stats) {
   const CpuTaken& taken = stats.cpu_taken();
-  if (taken.num_taken() == 0 || taken.ranks().empty()) return "";
+  if (taken.num_taken() == 0 || taken.ranks().empty()) return {};
   const TakenFromRank& most = taken.ranks(0);
   if (taken.num_taken() == 1) {
-    return absl::StrFormat(
-        "CPU taken: others had that of %s for %.0f%% of its work, which counts as nobody's\n", Who(most),
-        most.share() * 100);
+    return {
+        absl::StrFormat("CPU taken: others had that of %s for %.0f%% of its work, which counts as nobody's",
+                        Who(most), most.share() * 100)};
   }
-  return absl::StrFormat(
+  return {absl::StrFormat(
       "overloaded machine: others had the CPU of %d of %d ranks for 10%% of their work and more (most: "
       "%.0f%%, %s), "
-      "which counts as nobody's\n",
-      taken.num_taken(), taken.num_watched(), most.share() * 100, Who(most));
+      "which counts as nobody's",
+      taken.num_taken(), taken.num_watched(), most.share() * 100, Who(most))};
 }
 
 std::string FormatHistory(const StragglerHistory& history) {
@@ -235,16 +239,17 @@ std::string FormatGroups(const ClusterStats& stats) {
 
 }  // namespace
 
-std::string FormatSlowRanks(const ClusterStats& stats) {
-  const std::string straggler = FormatStraggler(stats);
-  const std::string measurements = FormatSlowMeasurements(stats);
+std::vector<std::string> SlowRankLines(const ClusterStats& stats) {
+  std::vector<std::string> lines = SlowMeasurementLines(stats);
   // A slow measurement is the news, not that no rank is slow in all.
-  return absl::StrCat(stats.has_straggler() ? straggler + measurements : measurements + straggler,
-                      FormatCpuTaken(stats), FormatMisuses(stats));
+  lines.insert(stats.has_straggler() ? lines.begin() : lines.end(), StragglerLine(stats));
+  for (std::string& line : CpuTakenLines(stats)) lines.push_back(std::move(line));
+  for (std::string& line : MisuseLines(stats)) lines.push_back(std::move(line));
+  return lines;
 }
 
 std::string FormatClusterTable(const ClusterStats& stats) {
-  std::string text = FormatHeadline(stats) + FormatMisuses(stats);
+  std::string text = FormatHeadline(stats) + Join(MisuseLines(stats));
   const bool with_quantiles = HasQuantiles(stats);
   std::vector<std::string> header = {"measurement", "share", "min", "mean", "max", "stddev", ""};
   if (with_quantiles) header.insert(header.end(), {"p50", "p90", "p99"});
@@ -287,8 +292,8 @@ std::string FormatClusterTable(const ClusterStats& stats) {
   if (stats.notes_size() > kMaxNotesShown) {
     absl::StrAppend(&text, "note: and ", stats.notes_size() - kMaxNotesShown, " more notes\n");
   }
-  absl::StrAppend(&text, FormatGroups(stats), FormatStraggler(stats), FormatSlowMeasurements(stats),
-                  FormatHistory(stats.history()), FormatCpuTaken(stats));
+  absl::StrAppend(&text, FormatGroups(stats), StragglerLine(stats), "\n", Join(SlowMeasurementLines(stats)),
+                  FormatHistory(stats.history()), Join(CpuTakenLines(stats)));
   text += FormatArrivals(stats);
   return text;
 }

@@ -4,6 +4,7 @@
 #define OTT_QUESTIONS_SLOW_CLUSTER_TABLE_H_
 
 #include <string>
+#include <vector>
 
 #include "ott/dist/stats/cluster_stats.pb.h"
 
@@ -12,8 +13,8 @@ namespace ott {
 // A line a measurement, then who is slow and what is missing. Ends with a newline.
 std::string FormatClusterTable(const ClusterStats& stats);
 
-// The lines of it that say who is slow, by work; or that none stands out. Ends with a newline.
-std::string FormatSlowRanks(const ClusterStats& stats);
+// The lines of it that say who is slow, by work; or that none stands out.
+std::vector<std::string> SlowRankLines(const ClusterStats& stats);
 
 // protobuf's JSON mapping with the names of cluster_stats.proto. Ends with a newline.
 std::string ClusterStatsToJson(const ClusterStats& stats);

@@ -28,11 +28,11 @@ Answer::Finding FindingOfRanks(const ClusterStats& stats) {
 Answer AnswerSlow(const std::optional<ClusterStats>& stats) {
   Answer answer = MakeAnswer(kQuestion);
   if (!stats) {
-    AddSentences("Nothing was measured.", &answer);
+    answer.add_sentences("Nothing was measured.");
     return answer;
   }
   answer.set_finding(FindingOfRanks(*stats));
-  AddSentences(FormatSlowRanks(*stats), &answer);
+  AddSentences(SlowRankLines(*stats), &answer);
   SetEvidence(*stats, &answer);
   if (stats->has_straggler()) answer.add_ranks(stats->straggler().rank());
   for (const SlowMeasurement& slow : stats->slow_measurements()) answer.add_ranks(slow.rank());

@@ -1,7 +1,7 @@
 #include "ott/questions/waiting/arrival_text.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -44,28 +44,25 @@ std::string ArrivalPlace(const ArrivalStats& arrivals) {
 }
 
 // "all wait for rank 1 (vm) at "loss": 19 ms an iteration (18 ms to 20 ms), 36.7% of it"
-std::string FormatHoldUps(const ClusterStats& stats) {
-  std::string text;
+void AddHoldUps(const ClusterStats& stats, std::vector<std::string>* lines) {
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     if (!arrivals.has_hold_up()) continue;
     const HoldUp& hold_up = arrivals.hold_up();
-    absl::StrAppendFormat(&text, "%sall wait for %s at %s: %s an iteration (%s to %s), %.1f%% of it\n",
-                          hold_up.recent() ? "since the gather before, " : "", Who(hold_up),
-                          ArrivalPlace(arrivals), FormatSeconds(hold_up.seconds_per_iteration()),
-                          FormatSeconds(hold_up.seconds_low()), FormatSeconds(hold_up.seconds_high()),
-                          hold_up.share_of_iteration() * 100);
+    lines->push_back(absl::StrFormat(
+        "%sall wait for %s at %s: %s an iteration (%s to %s), %.1f%% of it",
+        hold_up.recent() ? "since the gather before, " : "", Who(hold_up), ArrivalPlace(arrivals),
+        FormatSeconds(hold_up.seconds_per_iteration()), FormatSeconds(hold_up.seconds_low()),
+        FormatSeconds(hold_up.seconds_high()), hold_up.share_of_iteration() * 100));
   }
-  return text;
 }
 
 // "rank 1 (vm) caused 150 ms of 166 ms of waiting at "loss", in iterations 6, 8, 39", or
 // "rank 1 (vm) paused once for 1.6 s before "loss", in iteration 12"
-std::string FormatHiccups(const ClusterStats& stats) {
-  std::string text;
+void AddHiccups(const ClusterStats& stats, std::vector<std::string>* lines) {
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     for (const Hiccups& hiccups : arrivals.hiccups()) {
       const int64_t num_more = hiccups.num_hiccups() - hiccups.iterations_size();
-      absl::StrAppend(&text, Who(hiccups));
+      std::string text = Who(hiccups);
       if (!hiccups.is_pause()) {
         absl::StrAppend(&text, " caused ", FormatSeconds(hiccups.seconds()), " of ",
                         FormatSeconds(hiccups.all_seconds()), " of waiting at ");
@@ -77,13 +74,20 @@ std::string FormatHiccups(const ClusterStats& stats) {
       }
       absl::StrAppend(&text, ArrivalPlace(arrivals), ", in iteration",
                       hiccups.num_hiccups() == 1 ? " " : "s ", absl::StrJoin(hiccups.iterations(), ", "),
-                      num_more > 0 ? absl::StrCat(" and ", num_more, " more") : "", "\n");
+                      num_more > 0 ? absl::StrCat(" and ", num_more, " more") : "");
+      lines->push_back(std::move(text));
     }
   }
-  return text;
 }
 
 }  // namespace
+
+std::vector<std::string> WaitingLines(const ClusterStats& stats) {
+  std::vector<std::string> lines;
+  AddHoldUps(stats, &lines);
+  AddHiccups(stats, &lines);
+  return lines;
+}
 
 std::string FormatArrivals(const ClusterStats& stats) {
   if (stats.arrivals().empty()) return "";
@@ -98,15 +102,13 @@ std::string FormatArrivals(const ClusterStats& stats) {
          absl::StrCat(arrivals.first_iteration(), "-", arrivals.last_iteration()),
          FormatSeconds(arrivals.mean_wait()), FormatSeconds(arrivals.max_wait()), DescribeLast(arrivals)});
   }
-  return absl::StrCat(table.ToString(), FormatHoldUps(stats), FormatHiccups(stats), "arrivals are by ",
+  std::string text = table.ToString();
+  for (const std::string& line : WaitingLines(stats)) absl::StrAppend(&text, line, "\n");
+  return absl::StrCat(text, "arrivals are by ",
                       error_bound == 0 ? "one clock, which all ranks read"
                                        : absl::StrCat("aligned clocks: two ranks' are compared within ",
                                                       FormatSeconds(error_bound)),
                       "\n");
-}
-
-std::string FormatWaiting(const ClusterStats& stats) {
-  return absl::StrCat(FormatHoldUps(stats), FormatHiccups(stats));
 }
 
 }  // namespace ott

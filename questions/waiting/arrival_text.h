@@ -4,13 +4,14 @@
 #define OTT_QUESTIONS_WAITING_ARRIVAL_TEXT_H_
 
 #include <string>
+#include <vector>
 
 #include "ott/dist/stats/cluster_stats.pb.h"
 
 namespace ott {
 
-// Who is waited for, and who paused; empty if nobody. Ends with a newline.
-std::string FormatWaiting(const ClusterStats& stats);
+// Who is waited for, and who paused, a line each; empty if nobody.
+std::vector<std::string> WaitingLines(const ClusterStats& stats);
 
 // The same below a table of collective measurements, and by which clock; empty if no arrivals were gathered.
 // Ends with a newline.

@@ -23,15 +23,14 @@ bool HoldsOthersUp(const ArrivalStats& arrivals) {
 Answer AnswerWithoutArrivals(bool has_collectives, bool was_gathered) {
   Answer answer = MakeAnswer(kQuestion);
   if (!has_collectives) {
-    AddSentences("Not recorded: no measurement in which ranks wait for each other was declared collective.",
-                 &answer);
+    answer.add_sentences(
+        "Not recorded: no measurement in which ranks wait for each other was declared collective.");
     return answer;
   }
   answer.set_finding(Answer::CANNOT_TELL);
-  AddSentences(was_gathered
-                   ? "cannot tell: no iteration was measured in which ranks came to a collective"
-                   : "cannot tell: nothing was gathered of all ranks; there is no cluster_stats.json",
-               &answer);
+  answer.add_sentences(
+      was_gathered ? "cannot tell: no iteration was measured in which ranks came to a collective"
+                   : "cannot tell: nothing was gathered of all ranks; there is no cluster_stats.json");
   return answer;
 }
 
@@ -54,14 +53,13 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
     answer.set_finding(Answer::BAD);
   } else if (num_intervals < kFewest) {
     answer.set_finding(Answer::CANNOT_TELL);
-    AddSentences(absl::StrCat("cannot tell; that takes ", kFewest,
-                              " iterations to which all ranks came, and there are ", num_intervals),
-                 &answer);
+    answer.add_sentences(absl::StrCat("cannot tell; that takes ", kFewest,
+                                      " iterations to which all ranks came, and there are ", num_intervals));
   } else {
     answer.set_finding(Answer::GOOD);
-    AddSentences("no rank holds the others up", &answer);
+    answer.add_sentences("no rank holds the others up");
   }
-  AddSentences(FormatWaiting(*stats), &answer);
+  AddSentences(WaitingLines(*stats), &answer);
   answer.set_how_sure(absl::StrFormat(
       "up to %d moments to which all came; where ranks are alike, the rule is to name one in %.2g %% of the "
       "runs; %s",

@@ -265,7 +265,7 @@ Answer AnswerHoldUps(const ranks::Job& job) {
   } else if (job.ranks.size() > 1) {
     answer.set_finding(Answer::CANNOT_TELL);
   }
-  AddSentences(ranks::FormatHoldUps(job), &answer);
+  AddSentences(ranks::HoldUpLines(job), &answer);
   answer.set_how_sure(absl::StrCat(job.hold_ups.most_steps, job.has_steps ? " steps" : " parts of the trace",
                                    ", and up to ", job.hold_ups.most_intervals,
                                    " moments in them to which all traced ranks came"));

@@ -518,7 +518,7 @@ TEST_F(RunReportTest, ALongAnswerIsToldInFullBelow) {
   document.title = "run";
   document.answers = {MakeAnswer(stats::kQuestion)};
   document.answers[0].set_finding(Answer::BAD);
-  AddSentences("1\n2\n3\n4\n5\n", &document.answers[0]);
+  AddSentences({"1", "2", "3", "4", "5"}, &document.answers[0]);
   EXPECT_EQ(
       ToText(document, TextStyle()),
       "run: \n\n! Who is slow?\n  1\n  2\n  3\n  and 2 more lines, below\n\nWho is slow?\n1\n2\n3\n4\n5\n");

@@ -134,15 +134,17 @@ absl::StatusOr<CheckHistory> Summarize(Verdicts verdicts) {
 Answer AnswerHistory(const QuestionId& question, const CheckHistory& checks, const char* if_not_checked) {
   Answer answer = MakeAnswer(question);
   if (checks.verdicts.empty()) {
-    AddSentences(if_not_checked, &answer);
+    answer.add_sentences(if_not_checked);
     return answer;
   }
   answer.set_finding(checks.summary.passed() ? Answer::GOOD : Answer::CANNOT_TELL);
-  AddSentences(FormatSummary(question.id, checks.summary), &answer);
+  answer.add_sentences(FormatSummary(question.id, checks.summary));
   SetEvidence(checks.verdicts.back(), &answer);
   if (const CrossCheckVerdict* const first = checks.first_divergence()) {
     answer.set_finding(Answer::BAD);
-    AddSentences(absl::StrCat("first: ", FormatVerdict(*first)), &answer);
+    std::vector<std::string> sentences = VerdictLines(*first);
+    sentences.front().insert(0, "first: ");
+    AddSentences(sentences, &answer);
     SetEvidence(*first, &answer);
   }
   const int64_t first = checks.verdicts.front().iteration();
