@@ -2,15 +2,27 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "ott/core/base/text_table.h"
 #include "tools/exit_code.h"
 
 namespace ott {
 namespace {
+
+// A word as a shell reads it back. Control characters are escaped, so that a terminal shows them.
+std::string Quote(const std::string& word) {
+  const bool is_plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || std::strchr("_./=:,@%+-", c) != nullptr || c >= 0x80;
+  });
+  if (is_plain) return word;
+  return absl::StrCat("'", absl::StrReplaceAll(EscapeControlCharacters(word), {{"'", "'\\''"}}), "'");
+}
 
 // Bad news outweighs what cannot be told, and that outweighs good news.
 int WeightOf(Answer::Finding finding) {
@@ -37,6 +49,18 @@ Answer MakeAnswer(const QuestionId& question) {
 
 void AddSentences(const std::vector<std::string>& sentences, Answer* answer) {
   for (const std::string& sentence : sentences) answer->add_sentences(sentence);
+}
+
+void AddNext(const std::vector<std::string>& words, Answer* answer) {
+  std::string line = "ott";
+  for (const std::string& word : words) absl::StrAppend(&line, " ", Quote(word));
+  answer->add_next(line);
+}
+
+std::string FormatNext(const Answer& answer) {
+  std::string text;
+  for (const std::string& line : answer.next()) absl::StrAppend(&text, "next: ", line, "\n");
+  return text;
 }
 
 std::string TextOf(const Answer& answer) { return absl::StrJoin(answer.sentences(), "\n"); }

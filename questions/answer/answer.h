@@ -25,6 +25,12 @@ Answer MakeAnswer(const QuestionId& question);
 
 void AddSentences(const std::vector<std::string>& sentences, Answer* answer);
 
+// Adds the command line `ott WORDS...`, quoted for a shell where that is needed.
+void AddNext(const std::vector<std::string>& words, Answer* answer);
+
+// "next: ott whatif out/run" for each command line. Ends with a newline, unless there is none.
+std::string FormatNext(const Answer& answer);
+
 // The sentences, a line each, without a newline at the end.
 std::string TextOf(const Answer& answer);
 

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "ott/core/base/check.h"
@@ -41,8 +42,17 @@ Json AnswerToJson(const Answer& answer) {
   return json;
 }
 
-std::string AnswerToJsonText(const Answer& answer) {
-  return AnswerToJson(answer).dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+std::string AnswersToJsonText(const std::vector<Answer>& answers) {
+  Json json = {{"answers", Json::array()}};
+  for (const Answer& answer : answers) json["answers"].push_back(AnswerToJson(answer));
+  return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string WithAnswers(std::string object, const std::vector<Answer>& answers) {
+  OTT_CHECK(object.size() > 3 && object.compare(object.size() - 2, 2, "}\n") == 0) << object.size();
+  object.resize(object.size() - 2);
+  while (!object.empty() && object.back() == '\n') object.pop_back();
+  return absl::StrCat(object, ",\n", AnswersToJsonText(answers).substr(2));
 }
 
 }  // namespace ott

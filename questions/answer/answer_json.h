@@ -4,6 +4,7 @@
 #define OTT_QUESTIONS_ANSWER_ANSWER_JSON_H_
 
 #include <string>
+#include <vector>
 
 #include "nlohmann/json.hpp"
 #include "ott/questions/answer/answer.pb.h"
@@ -15,8 +16,12 @@ using Json = nlohmann::ordered_json;
 // The fields by their names in answer.proto. The evidence is the message by the names of its own file.
 Json AnswerToJson(const Answer& answer);
 
-// The same as text, indented; ends with a newline.
-std::string AnswerToJsonText(const Answer& answer);
+// What each command prints with `--format json`: {"answers": [...]}, indented; ends with a newline.
+std::string AnswersToJsonText(const std::vector<Answer>& answers);
+
+// Adds "answers" to the JSON object that a command prints besides. REQUIRES: it has members, and ends with
+// "}\n".
+std::string WithAnswers(std::string object, const std::vector<Answer>& answers);
 
 }  // namespace ott
 

@@ -43,11 +43,24 @@ TEST(Answer, ItsTextIsALineASentence) {
 TEST(Answer, ItsJsonHasTheEvidenceByTheNamesOfItsMessage) {
   Answer answer = AnswerOf(Answer::BAD);
   SetEvidence(AnswerOf(Answer::GOOD), &answer);
-  const nlohmann::ordered_json json = nlohmann::ordered_json::parse(AnswerToJsonText(answer));
+  const Json json = Json::parse(AnswersToJsonText({answer})).at("answers").at(0);
   EXPECT_EQ(json.at("question"), "hang");
   EXPECT_EQ(json.at("finding"), "BAD");
   EXPECT_EQ(json.at("evidence_type"), "ott.Answer");
   EXPECT_EQ(json.at("evidence").at("finding"), "GOOD");
+}
+
+TEST(Answer, AnObjectOfACommandGetsItsAnswers) {
+  const Json json = Json::parse(WithAnswers("{\n  \"a\": [1]\n}\n", {AnswerOf(Answer::BAD)}));
+  EXPECT_EQ(json.at("a").at(0), 1);
+  EXPECT_EQ(json.at("answers").at(0).at("finding"), "BAD");
+}
+
+TEST(Answer, TheNextCommandIsQuotedForAShell) {
+  Answer answer = AnswerOf(Answer::BAD);
+  EXPECT_EQ(FormatNext(answer), "");
+  AddNext({"whatif", "out/a run's\033", ""}, &answer);
+  EXPECT_EQ(FormatNext(answer), "next: ott whatif 'out/a run'\\''s\\x1b' ''\n");
 }
 
 TEST(Answer, AnErrorIsPrintedEscapedAndCouldNotTell) {

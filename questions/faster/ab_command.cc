@@ -25,6 +25,7 @@
 #include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/questions/answer/answer_json.h"
 #include "ott/questions/faster/comparison.h"
 #include "ott/questions/faster/comparison_picture.h"
 #include "ott/questions/faster/faster_answer.h"
@@ -238,7 +239,10 @@ absl::StatusOr<Answered> ReadFiles(const AbFlags& flags, const Sides& sides) {
 }
 
 std::string Report(const Answered& answered, const std::string& format) {
-  if (format == "json") return ToJson(answered.comparison, answered.samples);
+  if (format == "json") {
+    return WithAnswers(ToJson(answered.comparison, answered.samples),
+                       {AnswerFaster(answered.comparison, {"A", "B"})});
+  }
   if (format == "csv") return ToCsv(answered.comparison);
   if (format == "junit") return ToJUnitXml(answered.comparison);
   return ToText(answered.comparison);

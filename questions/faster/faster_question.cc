@@ -32,6 +32,9 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
         absl::StrCat("--before, as by `ott ab`: ", comparison.status().message()));
   }
   findings.answers = {AnswerFaster(*comparison, kBeforeAndAfter)};
+  if (findings.answers[0].finding() == Answer::BAD) {
+    AddNext({"whatif", run.run_dir}, &findings.answers[0]);
+  }
   findings.details = {{"Before and after", ToText(*comparison)}};
   findings.draw = [comparison = *std::move(comparison)](const std::vector<int>&, Document* document) {
     document->pictures["comparison"] = DrawComparison(comparison, kBeforeAndAfter);

@@ -47,4 +47,10 @@ Answer AnswerHang(const std::optional<HangVerdict>& now, const std::optional<Han
   return answer;
 }
 
+void AddNextOf(const std::string& run_dir, Answer* answer) {
+  if (answer->finding() == Answer::BAD || answer->finding() == Answer::CANNOT_TELL) {
+    AddNext({"hang", run_dir}, answer);
+  }
+}
+
 }  // namespace ott::hang

@@ -4,6 +4,7 @@
 #define OTT_QUESTIONS_HANG_HANG_ANSWER_H_
 
 #include <optional>
+#include <string>
 
 #include "ott/questions/answer/answer.h"
 #include "ott/questions/hang/hang.pb.h"
@@ -15,6 +16,9 @@ inline constexpr QuestionId kQuestion = {"hang", "Does it hang?", "hang"};
 // now: what the flight recorders say; nullopt if no rank kept one. earlier: what a rank found while the job
 // stood.
 Answer AnswerHang(const std::optional<HangVerdict>& now, const std::optional<HangVerdict>& earlier);
+
+// Says what to run next about this run.
+void AddNextOf(const std::string& run_dir, Answer* answer);
 
 }  // namespace ott::hang
 

@@ -50,7 +50,7 @@ absl::StatusOr<int> RunHang(const HangFlags& flags) {
     verdict = **std::move(found);
   }
   const Answer answer = AnswerHang(verdict, std::nullopt);
-  std::fputs((flags.format == "json" ? AnswerToJsonText(answer) : FormatHangVerdict(verdict)).c_str(),
+  std::fputs((flags.format == "json" ? AnswersToJsonText({answer}) : FormatHangVerdict(verdict)).c_str(),
              stdout);
   return ExitCodeOf(answer.finding());
 }

@@ -55,7 +55,7 @@ absl::StatusOr<int> RunOrigin(const OriginFlags& flags) {
   }
   OTT_ASSIGN_OR_RETURN(const OriginVerdict verdict, Find(flags));
   const Answer answer = AnswerOrigin(verdict);
-  std::fputs((flags.format == "json" ? AnswerToJsonText(answer) : FormatOrigin(verdict)).c_str(), stdout);
+  std::fputs((flags.format == "json" ? AnswersToJsonText({answer}) : FormatOrigin(verdict)).c_str(), stdout);
   if (flags.repeat && flags.format == "text") std::puts(DescribeRepetition(verdict));
   return ExitCodeOf(answer.finding());
 }

@@ -59,6 +59,9 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
   const absl::StatusOr<OriginVerdict> origin = FindOrigin(run.reference, run.run_dir, run.perturbed);
   findings.answers = {AnswerOrigin(origin)};
   if (!origin.ok()) return findings;
+  if (findings.answers[0].finding() == Answer::BAD) {
+    AddNext({"compare", run.reference, run.run_dir}, &findings.answers[0]);
+  }
   findings.details = {{"How it spreads", FormatOrigin(*origin)}};
   findings.draw = [origin = *origin](const std::vector<int>&, Document* document) {
     if (origin.differences_size() > 0) document->pictures["origin"] = DrawOrigin(origin);

@@ -128,6 +128,13 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
   Findings findings;
   findings.problems = histories.problems;
   findings.answers = {AnswerReplicas(histories), AnswerReference(histories)};
+  if (findings.answers[0].finding() == Answer::BAD)
+    AddNext({"crosscheck", run.run_dir}, &findings.answers[0]);
+  if (findings.answers[1].finding() == Answer::BAD && run.info) {
+    AddNext({run.info->config().has_op_log() ? "origin" : "compare",
+             run.info->config().cross_check().reference_run(), run.run_dir},
+            &findings.answers[1]);
+  }
   if (!histories.distinct.verdicts.empty()) findings.answers.push_back(AnswerDistinct(histories));
   if (const std::string trend = histories.error_trend.ToString(); !trend.empty()) {
     findings.details = {{"Errors against the reference", trend}};

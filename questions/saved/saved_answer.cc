@@ -40,4 +40,8 @@ Answer AnswerSaved(const absl::StatusOr<WhatIfAnswer>& what_if) {
   return answer;
 }
 
+void AddNextOf(const std::string& run, Answer* answer) {
+  if (answer->finding() == Answer::BAD) AddNext({"whatif", run, "--timeline", "ideal.json"}, answer);
+}
+
 }  // namespace ott::whatif

@@ -3,6 +3,8 @@
 #ifndef OTT_QUESTIONS_SAVED_SAVED_ANSWER_H_
 #define OTT_QUESTIONS_SAVED_SAVED_ANSWER_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "ott/questions/answer/answer.h"
 #include "ott/questions/saved/what_if.pb.h"
@@ -13,6 +15,9 @@ inline constexpr QuestionId kQuestion = {"saved", "What would mending it save?",
 
 // An error NOT_FOUND: the run kept no iterations, so nobody asked. After another error it cannot be told.
 Answer AnswerSaved(const absl::StatusOr<WhatIfAnswer>& what_if);
+
+// Says what to run next about this run.
+void AddNextOf(const std::string& run, Answer* answer);
 
 }  // namespace ott::whatif
 

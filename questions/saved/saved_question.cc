@@ -61,6 +61,7 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
   Findings findings;
   const absl::StatusOr<WhatIfAnswer> what_if = AnswerOfRun(run.run_dir, &findings.problems);
   findings.answers = {AnswerSaved(what_if)};
+  AddNextOf(run.run_dir, &findings.answers[0]);
   if (what_if.ok()) findings.details = {{"What would be saved", FormatWhatIf(*what_if)}};
   findings.draw = [what_if, run_dir = run.run_dir](const std::vector<int>& named, Document* document) {
     if (what_if.ok()) AddWhatIf(*what_if, document);

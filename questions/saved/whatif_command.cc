@@ -44,8 +44,12 @@ absl::StatusOr<int> RunWhatIf(const WhatIfFlags& flags) {
   }
   const WhatIfAnswer what_if = AnswerWhatIf(job, questions);
   if (!flags.timeline.empty()) OTT_RETURN_IF_ERROR(WriteIdealTimeline(job, flags.timeline));
-  const Answer answer = AnswerSaved(what_if);
-  std::fputs((flags.format == "json" ? AnswerToJsonText(answer) : FormatWhatIf(what_if)).c_str(), stdout);
+  Answer answer = AnswerSaved(what_if);
+  if (flags.timeline.empty()) AddNextOf(flags.run, &answer);
+  std::fputs(
+      (flags.format == "json" ? AnswersToJsonText({answer}) : FormatWhatIf(what_if) + FormatNext(answer))
+          .c_str(),
+      stdout);
   return ExitCodeOf(answer.finding());
 }
 

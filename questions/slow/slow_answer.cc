@@ -52,4 +52,8 @@ Answer AnswerSlow(const std::optional<ClusterStats>& stats) {
   return answer;
 }
 
+void AddNextOf(const std::string& run_dir, Answer* answer) {
+  if (answer->finding() == Answer::BAD) AddNext({"whatif", run_dir}, answer);
+}
+
 }  // namespace ott::stats

@@ -69,6 +69,7 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
   findings.answers = {AnswerSlow(stats)};
   if (!stats) return findings;
   findings.is_news = true;
+  AddNextOf(run.run_dir, &findings.answers[0]);
   findings.details = {{"Where the time goes", FormatClusterTable(*stats)}};
   findings.metrics = MetricsOf(*stats);
   findings.draw = [run_dir = run.run_dir, world_size = std::max(stats->world_size(), 1),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ott/core/base/status_macros.h"
+#include "ott/questions/answer/answer_json.h"
 #include "ott/questions/slow/cluster_table.h"
 #include "ott/questions/slow/read_cluster_stats.h"
 #include "ott/questions/slow/slow_answer.h"
@@ -19,14 +20,26 @@ struct StatsFlags {
   std::string format = "text";
 };
 
+// It is all of what is printed around them.
+std::vector<Answer> WithoutEvidence(std::vector<Answer> answers) {
+  for (Answer& answer : answers) {
+    answer.clear_evidence_type();
+    answer.clear_evidence();
+  }
+  return answers;
+}
+
 absl::StatusOr<int> RunStats(const StatsFlags& flags) {
   std::vector<std::string> problems;
   OTT_ASSIGN_OR_RETURN(const ClusterStats stats, ReadClusterStats(flags.run, &problems));
-  std::fputs((flags.format == "json" ? ClusterStatsToJson(stats) : FormatClusterTable(stats)).c_str(),
-             stdout);
-  const Answer::Finding finding =
-      FindingOf({AnswerSlow(stats),
-                 waiting::AnswerWaiting(stats, /*has_collectives=*/!stats.arrivals().empty(), true)});
+  std::vector<Answer> answers = {
+      AnswerSlow(stats), waiting::AnswerWaiting(stats, /*has_collectives=*/!stats.arrivals().empty(), true)};
+  AddNextOf(flags.run, &answers[0]);
+  const Answer::Finding finding = FindingOf(answers);
+  const std::string text = flags.format == "json"
+                               ? WithAnswers(ClusterStatsToJson(stats), WithoutEvidence(answers))
+                               : FormatClusterTable(stats) + FormatNext(answers[0]);
+  std::fputs(text.c_str(), stdout);
   const bool complete = stats.missing_ranks().empty() && problems.empty();
   return ExitCodeOf(complete || finding == Answer::BAD ? finding : Answer::CANNOT_TELL);
 }

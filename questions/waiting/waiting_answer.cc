@@ -69,4 +69,8 @@ Answer AnswerWaiting(const std::optional<ClusterStats>& stats, bool has_collecti
   return answer;
 }
 
+void AddNextOf(const std::string& run_dir, Answer* answer) {
+  if (answer->finding() == Answer::BAD) AddNext({"whatif", run_dir}, answer);
+}
+
 }  // namespace ott::waiting

@@ -113,6 +113,7 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
     findings.problems.push_back(std::string(stats.status().message()));
   }
   findings.answers = {AnswerWaiting(gathered, has_collectives, age.has_value())};
+  AddNextOf(run.run_dir, &findings.answers[0]);
   if (age) {
     findings.metrics.push_back({"ott_gather_age_seconds",
                                 "Since rank 0 last gathered the statistics of all ranks.",

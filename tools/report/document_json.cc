@@ -18,6 +18,7 @@ void Shorten(std::string* text) { *text = DisplayLines(*text, kMaxAnswerBytes); 
 Json DrawAnswer(Answer answer) {
   for (std::string& sentence : *answer.mutable_sentences()) Shorten(&sentence);
   Shorten(answer.mutable_how_sure());
+  for (std::string& line : *answer.mutable_next()) Shorten(&line);
   answer.clear_evidence_type();
   answer.clear_evidence();
   return AnswerToJson(answer);

@@ -79,6 +79,8 @@ void AppendAnswer(const Answer& answer, const TextStyle& style, bool with_certai
                    text);
   if (with_certainty && !answer.how_sure().empty())
     AppendIndented(absl::StrCat("how sure: ", answer.how_sure()), 4, kDim, style, text);
+  for (const std::string& line : answer.next())
+    AppendIndented(absl::StrCat("next: ", line), 4, nullptr, style, text);
 }
 
 // A table's lines.

@@ -59,6 +59,9 @@ void AppendAnswer(const Json& answer, std::string* html) {
   if (!answer.at("how_sure").get<std::string>().empty()) {
     absl::StrAppend(html, "<p class=\"certainty\">How sure: ", Text(answer.at("how_sure")), "</p>");
   }
+  for (const Json& line : answer.at("next")) {
+    absl::StrAppend(html, "<p class=\"next\">Next: <code>", Text(line), "</code></p>");
+  }
   for (const Json& picture : answer.at("pictures")) {
     absl::StrAppend(html, "<a class=\"to-picture\" href=\"#", Text(picture),
                     "\" aria-label=\"See the picture: ", Text(answer.at("title")), "\">See the picture</a>");

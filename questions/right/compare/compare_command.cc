@@ -16,6 +16,8 @@
 #include "ott/dist/check/tolerance_file.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/answer.h"
+#include "ott/questions/answer/answer_json.h"
+#include "ott/questions/right/compare/compare_answer.h"
 #include "ott/questions/right/compare/compare_runs.h"
 #include "ott/questions/right/compare/runs_report.h"
 
@@ -34,11 +36,11 @@ struct CompareFlags {
   CompareRunsOptions options;
 };
 
-std::string Report(const RunsComparison& comparison, const std::string& format) {
-  if (format == "json") return ToJson(comparison);
+std::string Report(const RunsComparison& comparison, const Answer& answer, const std::string& format) {
+  if (format == "json") return WithAnswers(ToJson(comparison), {answer});
   if (format == "csv") return ToCsv(comparison);
   if (format == "junit") return ToJUnitXml(comparison);
-  return ToText(comparison);
+  return ToText(comparison) + FormatNext(answer);
 }
 
 // "GLOB=ATOL,RTOL"
@@ -72,27 +74,15 @@ absl::StatusOr<RunsComparison> Compare(const CompareFlags& flags) {
   return CompareRuns(flags.reference, flags.current, options);
 }
 
-Answer::Finding FindingOfVerdict(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kEqual:
-      return Answer::GOOD;
-    case Verdict::kDifferent:
-      return Answer::BAD;
-    case Verdict::kCouldNotCompare:
-      break;
-  }
-  return Answer::CANNOT_TELL;
-}
-
 absl::StatusOr<int> RunCompare(const CompareFlags& flags) {
   for (const std::string& run : {flags.reference, flags.current}) SayLatestAttempt("compare", run);
   OTT_ASSIGN_OR_RETURN(const RunsComparison comparison, Compare(flags));
+  const Answer answer = AnswerCompare(comparison);
   if (!flags.output.empty()) {
-    OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, Report(comparison, flags.format)));
+    OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, Report(comparison, answer, flags.format)));
   }
-  std::fputs(Report(comparison, flags.output.empty() ? flags.format : "text").c_str(), stdout);
-  const Answer::Finding finding = FindingOfVerdict(comparison.verdict());
-  return ExitCodeOf(flags.warn_only && finding == Answer::BAD ? Answer::GOOD : finding);
+  std::fputs(Report(comparison, answer, flags.output.empty() ? flags.format : "text").c_str(), stdout);
+  return ExitCodeOf(flags.warn_only && answer.finding() == Answer::BAD ? Answer::GOOD : answer.finding());
 }
 
 }  // namespace

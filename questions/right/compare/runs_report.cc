@@ -162,6 +162,11 @@ std::string TextOf(const std::optional<Number>& number) {
 
 }  // namespace
 
+std::string DescribeFirstDivergence(const RunsComparison& comparison) {
+  const DumpSummary* const first = comparison.first_divergence();
+  return first == nullptr ? "" : PlaceOf(*first) + Describe(first->failures.front());
+}
+
 std::string ToText(const RunsComparison& comparison) {
   int64_t num_tensors = 0, num_bitwise_equal = 0, num_failures = 0;
   const DumpSummary* largest = nullptr;
@@ -197,7 +202,7 @@ std::string ToText(const RunsComparison& comparison) {
                     DescribeFigures(largest->largest_difference->comparison), "\n");
   }
   if (const DumpSummary* first = comparison.first_divergence()) {
-    absl::StrAppend(&text, "first divergence: ", PlaceOf(*first), Describe(first->failures.front()), "\n");
+    absl::StrAppend(&text, "first divergence: ", DescribeFirstDivergence(comparison), "\n");
     const std::string figures = DescribeFigures(first->failures.front().comparison);
     if (!figures.empty()) absl::StrAppend(&text, "  ", figures, "\n");
     text += WorstLines(first->failures.front());

@@ -13,6 +13,9 @@ namespace ott::compare {
 // bits.
 std::string ToText(const RunsComparison& comparison);
 
+// "iteration 30, rank 2, weights.w1: mismatch, first at element 517 ..."; empty if no tensor differs.
+std::string DescribeFirstDivergence(const RunsComparison& comparison);
+
 // The members of RunsComparison, laid out as Python's json.dump(indent=2) does.
 std::string ToJson(const RunsComparison& comparison);
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ott/core/base/config.h"
@@ -12,6 +13,7 @@
 #include "ott/dist/check/verdict.h"
 #include "ott/dist/check/verdict_log.h"
 #include "ott/dist/directory/run_directory.h"
+#include "ott/questions/answer/answer_json.h"
 #include "ott/questions/right/crosscheck/check_history.h"
 #include "ott/questions/right/crosscheck/check_reference.h"
 #include "ott/questions/right/crosscheck/check_replicas.h"
@@ -62,15 +64,25 @@ absl::StatusOr<CrossCheckConfig> MakeConfig(const CrosscheckFlags& flags) {
   return config;
 }
 
-// Of verdicts on one question.
+// The worst of the verdicts on one question.
 template <typename Verdicts>
-int ExitCodeOfVerdicts(const Verdicts& verdicts) {
-  std::vector<Answer> answers;
+Answer AnswerVerdicts(const CrosscheckFlags& flags, const Verdicts& verdicts) {
+  Answer worst = MakeAnswer(flags.current.empty() ? kReplicasQuestion : kReferenceQuestion);
   for (const auto& verdict : verdicts) {
-    Answer& answer = answers.emplace_back(MakeAnswer(kReplicasQuestion));
+    Answer answer = worst;
     answer.set_finding(FindingOfOutcome(verdict.outcome()));
+    if (worst.evidence_type().empty() || FindingOf({worst, answer}) != worst.finding()) {
+      SetEvidence(verdict, &answer);
+      worst = std::move(answer);
+    }
   }
-  return ExitCodeOf(FindingOf(answers));
+  return worst;
+}
+
+// As a line of JSON, behind those of the verdicts.
+std::string AnswerLine(const Answer& answer) {
+  return Json({{"answers", {AnswerToJson(answer)}}}).dump(-1, ' ', false, Json::error_handler_t::replace) +
+         "\n";
 }
 
 // A run with another has a verdict for each rank: only failures are worth a line.
@@ -119,20 +131,26 @@ absl::StatusOr<std::vector<LayoutVerdict>> CheckLayouts(const CrosscheckFlags& f
 
 absl::StatusOr<int> RunLayoutCheck(const CrosscheckFlags& flags) {
   OTT_ASSIGN_OR_RETURN(const std::vector<LayoutVerdict> verdicts, CheckLayouts(flags));
+  const Answer answer = AnswerVerdicts(flags, verdicts);
   std::string text;
   if (flags.format == "json") {
     for (const LayoutVerdict& verdict : verdicts) text += ProtoToJson(verdict, JsonLayout::kOneLine);
+    text += AnswerLine(answer);
   } else {
     text = LayoutVerdictsToText(verdicts);
   }
   std::fputs(text.c_str(), stdout);
-  return ExitCodeOfVerdicts(verdicts);
+  return ExitCodeOf(answer.finding());
 }
 
 absl::StatusOr<int> RunCrosscheck(const CrosscheckFlags& flags) {
   for (const std::string& run : {flags.run, flags.current}) SayLatestAttempt("crosscheck", run);
   if (!flags.layout.empty()) return RunLayoutCheck(flags);
   OTT_ASSIGN_OR_RETURN(const std::vector<CrossCheckVerdict> verdicts, Check(flags));
+  Answer answer = AnswerVerdicts(flags, verdicts);
+  CrossCheckVerdict worst;
+  if (worst.ParseFromString(answer.evidence()) && !verdicts.empty())
+    AddSentences(VerdictLines(worst), &answer);
   std::string text;
   if (flags.format == "text" && !flags.current.empty()) {
     text = FormatReferenceVerdicts(flags.run, verdicts);
@@ -141,8 +159,9 @@ absl::StatusOr<int> RunCrosscheck(const CrosscheckFlags& flags) {
       text += flags.format == "json" ? VerdictToJsonLine(verdict) : FormatVerdict(verdict);
     }
   }
+  if (flags.format == "json") text += AnswerLine(answer);
   std::fputs(text.c_str(), stdout);
-  return ExitCodeOfVerdicts(verdicts);
+  return ExitCodeOf(answer.finding());
 }
 
 }  // namespace
