@@ -30,10 +30,17 @@ std::string ProtoToJson(const google::protobuf::Message& message, JsonLayout lay
   return json;
 }
 
-absl::Status JsonToProto(std::string_view json, google::protobuf::Message* message) {
+absl::Status JsonToProto(std::string_view json, google::protobuf::Message* message, std::string* unknown) {
   google::protobuf::util::JsonParseOptions options;
+  const std::string text(json);
+  if (unknown != nullptr) {
+    const auto strict = google::protobuf::util::JsonStringToMessage(text, message, options);
+    *unknown = strict.ok() ? "" : strict.ToString();
+    if (strict.ok()) return absl::OkStatus();
+    message->Clear();
+  }
   options.ignore_unknown_fields = true;
-  const auto status = google::protobuf::util::JsonStringToMessage(std::string(json), message, options);
+  const auto status = google::protobuf::util::JsonStringToMessage(text, message, options);
   return status.ok() ? absl::OkStatus() : absl::InvalidArgumentError(status.ToString());
 }
 

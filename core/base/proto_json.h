@@ -17,9 +17,11 @@ enum class JsonLayout { kOneLine, kIndented };
 // REQUIRES: strings of the message are UTF-8, as proto3 demands.
 std::string ProtoToJson(const google::protobuf::Message& message, JsonLayout layout);
 
-// Sets *message. Fields that this version does not know are ignored. INVALID_ARGUMENT, with the parser's
+// Sets *message. Fields and names of enums that this version does not know are left out; `unknown`, if not
+// null, then says which is the first, and is empty otherwise. INVALID_ARGUMENT, with the parser's
 // explanation, if the text is no such message.
-absl::Status JsonToProto(std::string_view json, google::protobuf::Message* message);
+absl::Status JsonToProto(std::string_view json, google::protobuf::Message* message,
+                         std::string* unknown = nullptr);
 
 }  // namespace ott
 

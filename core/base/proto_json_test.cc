@@ -35,7 +35,11 @@ TEST(ProtoJson, ReadsWhatItWrote) {
 
 TEST(ProtoJson, FieldsOfALaterVersionAreIgnored) {
   Config config;
-  ASSERT_TRUE(JsonToProto("{\"run_dir\": \"out\", \"of_tomorrow\": 1}", &config).ok());
+  std::string unknown;
+  ASSERT_TRUE(JsonToProto("{\"of_tomorrow\": 1, \"run_dir\": \"out\"}", &config, &unknown).ok());
+  EXPECT_NE(unknown.find("of_tomorrow"), std::string::npos) << unknown;
+  ASSERT_TRUE(JsonToProto("{\"run_dir\": \"out\"}", &config, &unknown).ok());
+  EXPECT_EQ(unknown, "");
   EXPECT_EQ(config.run_dir(), "out");
 }
 

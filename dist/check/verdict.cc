@@ -295,9 +295,9 @@ std::string VerdictToJsonLine(const CrossCheckVerdict& verdict) {
   return ProtoToJson(verdict, JsonLayout::kOneLine);
 }
 
-absl::StatusOr<CrossCheckVerdict> ParseVerdict(std::string_view json_line) {
+absl::StatusOr<CrossCheckVerdict> ParseVerdict(std::string_view json_line, std::string* unknown) {
   CrossCheckVerdict verdict;
-  const absl::Status status = JsonToProto(json_line, &verdict);
+  const absl::Status status = JsonToProto(json_line, &verdict, unknown);
   if (!status.ok()) return absl::InvalidArgumentError(absl::StrCat("no verdict: ", status.message()));
   return verdict;
 }

@@ -58,8 +58,8 @@ std::string FormatKinds(const google::protobuf::RepeatedPtrField<KindCount>& cou
 // One line of JSON, with the names of cross_check.proto, and its newline.
 std::string VerdictToJsonLine(const CrossCheckVerdict& verdict);
 
-// The inverse. INVALID_ARGUMENT for what is no verdict.
-absl::StatusOr<CrossCheckVerdict> ParseVerdict(std::string_view json_line);
+// The inverse. INVALID_ARGUMENT for what is no verdict. unknown: as of JsonToProto().
+absl::StatusOr<CrossCheckVerdict> ParseVerdict(std::string_view json_line, std::string* unknown = nullptr);
 
 }  // namespace ott
 

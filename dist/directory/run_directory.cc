@@ -115,10 +115,11 @@ absl::Status WriteRunInfo(const std::string& run_dir, const RunInfo& info) {
   return WriteFileAtomically(InfoPath(run_dir), ProtoToJson(info, JsonLayout::kIndented));
 }
 
-absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir) {
+absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir, std::string* unknown) {
   OTT_ASSIGN_OR_RETURN(const std::string json, ReadFile(InfoPath(run_dir), kMaxInfoBytes));
   RunInfo info;
-  const absl::Status status = JsonToProto(json, &info);
+  const absl::Status status = JsonToProto(json, &info, unknown);
+  if (unknown != nullptr && !unknown->empty()) *unknown = absl::StrCat(InfoPath(run_dir), ": ", *unknown);
   if (!status.ok()) return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": ", status.message()));
   if (info.world_size() < 1 || info.world_size() > kMaxWorldSize) {
     return absl::DataLossError(absl::StrCat(InfoPath(run_dir), ": world_size is ", info.world_size(),

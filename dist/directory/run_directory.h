@@ -71,8 +71,8 @@ void SayLatestAttempt(const char* command, const std::string& run_dir);
 bool IsSameRun(const std::string& a, const std::string& b);
 
 // NOT_FOUND if there is no run.json, DATA_LOSS if it is damaged or its world size is not in [1,
-// kMaxWorldSize].
-absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir);
+// kMaxWorldSize]. unknown: as of JsonToProto(), with the file's name.
+absl::StatusOr<RunInfo> ReadRunInfo(const std::string& run_dir, std::string* unknown = nullptr);
 
 // Returns true if `dir` has what a run directory has: run.json or a rank's folder.
 bool IsRunDirectory(const std::string& dir);

@@ -26,12 +26,14 @@ absl::StatusOr<std::optional<HangVerdict>> ReadFoundHang(const std::string& run_
   if (!PathExists(path)) return std::nullopt;
   const absl::StatusOr<std::string> json = ReadFile(path);
   HangVerdict found;
-  const absl::Status status = json.ok() ? JsonToProto(*json, &found) : json.status();
+  std::string unknown;
+  const absl::Status status = json.ok() ? JsonToProto(*json, &found, &unknown) : json.status();
   if (!status.ok()) return absl::Status(status.code(), absl::StrCat(path, ": ", status.message()));
   // It is printed as it is.
   for (char& c : *found.mutable_verdict()) {
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
   }
+  if (!unknown.empty()) found.add_notes(absl::StrCat("of another version: ", path, ": ", unknown));
   return found;
 }
 

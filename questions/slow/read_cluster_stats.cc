@@ -31,7 +31,7 @@ absl::StatusOr<StopwatchStats> ReadStopwatchStats(const std::string& path, int r
 
 // What only the run itself could know: who came last to collective measurements, and who was slow when.
 void AddWhatWasGathered(const std::string& run_dir, ClusterStats* cluster, std::vector<std::string>* notes) {
-  absl::StatusOr<ClusterStats> gathered = ReadGatheredStats(run_dir);
+  absl::StatusOr<ClusterStats> gathered = ReadGatheredStats(run_dir, notes);
   // A run that ends before its first gather has none.
   if (absl::IsNotFound(gathered.status())) return;
   if (!gathered.ok()) {

@@ -8,12 +8,15 @@
 
 namespace ott {
 
-absl::StatusOr<ClusterStats> ReadGatheredStats(const std::string& run_dir) {
+absl::StatusOr<ClusterStats> ReadGatheredStats(const std::string& run_dir,
+                                               std::vector<std::string>* problems) {
   const std::string path = ClusterStatsPath(run_dir);
   OTT_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
   ClusterStats stats;
-  const absl::Status status = JsonToProto(json, &stats);
+  std::string unknown;
+  const absl::Status status = JsonToProto(json, &stats, &unknown);
   if (!status.ok()) return absl::DataLossError(absl::StrCat(path, ": ", status.message()));
+  if (!unknown.empty()) problems->push_back(absl::StrCat("of another version: ", path, ": ", unknown));
   return stats;
 }
 

@@ -4,6 +4,7 @@
 #define OTT_QUESTIONS_WAITING_GATHERED_STATS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "ott/dist/stats/cluster_stats.pb.h"
@@ -11,8 +12,9 @@
 namespace ott {
 
 // RUN/cluster_stats.json. NOT_FOUND if nothing was gathered; DATA_LOSS, with the file's name, if it cannot be
-// read.
-absl::StatusOr<ClusterStats> ReadGatheredStats(const std::string& run_dir);
+// read. Adds to *problems what of it this version does not know.
+absl::StatusOr<ClusterStats> ReadGatheredStats(const std::string& run_dir,
+                                               std::vector<std::string>* problems);
 
 }  // namespace ott
 

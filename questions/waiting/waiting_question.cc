@@ -100,8 +100,8 @@ Metric HoldUpMetric(const ClusterStats& stats) {
 absl::StatusOr<Findings> Ask(const AskedRun& run) {
   const bool has_collectives = run.info && run.info->config().stopwatch().collective_measurements_size() > 0;
   const std::optional<double> age = AgeOf(ClusterStatsPath(run.run_dir));
-  absl::StatusOr<ClusterStats> stats = ReadGatheredStats(run.run_dir);
   Findings findings;
+  absl::StatusOr<ClusterStats> stats = ReadGatheredStats(run.run_dir, &findings.problems);
   std::optional<ClusterStats> gathered;
   if (stats.ok()) {
     findings.metrics.push_back(HoldUpMetric(*stats));

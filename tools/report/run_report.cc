@@ -53,8 +53,10 @@ absl::StatusOr<RunReport> ReadRunReport(AskedRun run, const std::vector<Question
   run.run_dir = LatestAttempt(run.run_dir);
   OTT_RETURN_IF_ERROR(CheckRunDirectory(run.run_dir));
   OTT_ASSIGN_OR_RETURN(run.ranks, ListRanks(run.run_dir));
-  if (absl::StatusOr<RunInfo> info = ReadRunInfo(run.run_dir); info.ok()) {
+  std::string unknown;
+  if (absl::StatusOr<RunInfo> info = ReadRunInfo(run.run_dir, &unknown); info.ok()) {
     run.info = *std::move(info);
+    if (!unknown.empty()) report.problems.push_back("of another version: " + unknown);
   } else {
     report.problems.push_back(std::string(info.status().message()));
   }

@@ -396,6 +396,17 @@ TEST_F(RunReportTest, DamagedStatisticsOfAllRanksAreNoCompleteReport) {
   EXPECT_THAT(Read().problems, Contains(HasSubstr("cluster_stats.json: ")));
 }
 
+TEST_F(RunReportTest, WhatThisVersionDoesNotKnowIsSaid) {
+  ASSERT_TRUE(WriteFileAtomically(ClusterStatsPath(run_dir_), R"({"of_tomorrow": 1})").ok());
+  AddLine(1, R"({"mode": "REPLICAS", "outcome": "BITWISE_EQUAL", "of_yesterday": "a"})"
+             "\n");
+  const RunReport report = Read();
+  EXPECT_THAT(report.problems, Contains(AllOf(HasSubstr("cluster_stats.json: "), HasSubstr("of_tomorrow"))));
+  EXPECT_THAT(report.problems,
+              Contains(AllOf(HasSubstr("rank_00001/cross_check.jsonl: "), HasSubstr("of_yesterday"))));
+  EXPECT_FALSE(IsComplete(report));
+}
+
 TEST_F(RunReportTest, WithoutWhatWasGatheredItIsSaidThatThisIsWhy) {
   RunInfo info = *ReadRunInfo(run_dir_);
   info.mutable_config()->mutable_stopwatch()->add_collective_measurements("sum");

@@ -79,12 +79,19 @@ int64_t ReadVerdicts(const std::string& path, std::string_view lines, VerdictsBy
                      CheckHistories& histories) {
   int64_t last_iteration = -1;
   int line_number = 0;
+  bool is_unknown_said = false;
   while (!lines.empty()) {
     ++line_number;
     const size_t end = std::min(lines.find('\n'), lines.size());
     const std::string_view line = lines.substr(0, end);
     lines.remove_prefix(std::min(end + 1, lines.size()));
-    absl::StatusOr<CrossCheckVerdict> verdict = ParseVerdict(line);
+    std::string unknown;
+    absl::StatusOr<CrossCheckVerdict> verdict = ParseVerdict(line, &unknown);
+    // Each line is of the same version.
+    if (verdict.ok() && !unknown.empty() && !is_unknown_said) {
+      histories.problems.push_back(absl::StrCat("of another version: ", path, ": ", unknown));
+      is_unknown_said = true;
+    }
     if (!verdict.ok()) {
       histories.problems.push_back(
           absl::StrCat(path, ": line ", line_number, ": ", verdict.status().message()));
