@@ -21,7 +21,7 @@
 #include "ott/dist/stats/cluster_summary.h"
 #include "ott/questions/saved/gathered_answer.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
-#include "ott/questions/saved/what_if_text.h"
+#include "ott/questions/saved/saved_answer.h"
 #include "ott/questions/slow/cluster_table.h"
 
 namespace ott {
@@ -246,7 +246,7 @@ absl::Status RunStatistics::MergeAndPrint() {
     std::string lines = FormatClusterTable(cluster);
     const auto answer = whatif::AnswerGathered(gatherer_->iterations());
     if (answer.ok() && answer->num_ranks() > 1)
-      absl::StrAppend(&lines, whatif::FormatWhatIfLine(*answer), "\n");
+      absl::StrAppend(&lines, whatif::AnswerSaved(*answer).sentences(0), "\n");
     PrintLines(lines);
     if (!frame_.config.run_dir().empty()) {
       frame_.NoteUnwritten(

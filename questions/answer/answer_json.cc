@@ -42,10 +42,15 @@ Json AnswerToJson(const Answer& answer) {
   return json;
 }
 
-std::string AnswersToJsonText(const std::vector<Answer>& answers) {
-  Json json = {{"answers", Json::array()}};
+Json AnswersToJson(const std::vector<Answer>& answers) {
+  Json json = Json::object();
+  json["answers"] = Json::array();
   for (const Answer& answer : answers) json["answers"].push_back(AnswerToJson(answer));
-  return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
+  return json;
+}
+
+std::string AnswersToJsonText(const std::vector<Answer>& answers) {
+  return AnswersToJson(answers).dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string WithAnswers(std::string object, const std::vector<Answer>& answers) {

@@ -64,7 +64,11 @@ std::string FormatHosts(std::vector<std::string> hosts) {
 }  // namespace
 
 std::string FormatHangVerdict(const HangVerdict& verdict) {
-  std::string text = verdict.verdict() + "\n";
+  return verdict.verdict() + "\n" + FormatHangRanks(verdict);
+}
+
+std::string FormatHangRanks(const HangVerdict& verdict) {
+  std::string text;
   for (const std::string& note : verdict.notes()) {
     absl::StrAppend(&text, "note: ", EscapeControlCharacters(note), "\n");
   }

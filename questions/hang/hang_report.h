@@ -13,6 +13,9 @@ namespace ott {
 // the same reason share a row. Culprits are marked and come first. Ends with a newline.
 std::string FormatHangVerdict(const HangVerdict& verdict);
 
+// The same without the first line.
+std::string FormatHangRanks(const HangVerdict& verdict);
+
 }  // namespace ott
 
 #endif  // OTT_QUESTIONS_HANG_HANG_REPORT_H_

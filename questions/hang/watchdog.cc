@@ -19,6 +19,7 @@
 #include "ott/core/base/proto_json.h"
 #include "ott/questions/hang/diagnosis.h"
 #include "ott/questions/hang/found_hang.h"
+#include "ott/questions/hang/hang_answer.h"
 #include "ott/questions/hang/hang_report.h"
 #include "ott/questions/hang/run_state.h"
 
@@ -213,7 +214,12 @@ void HangWatchdog::Diagnose() {
     if (turn_of_ >= 0) exchange->SendVerdict(turn_of_, "", Deadline::After(kTimeToAnswer)).IgnoreError();
     return;
   }
-  if (!is_known) std::fprintf(stderr, "ott: the job stands: %s", FormatHangVerdict(verdict).c_str());
+  if (!is_known) {
+    Answer answer = hang::AnswerHang(verdict, std::nullopt);
+    hang::AddNextOf(options_.run_dir, &answer);
+    std::fprintf(stderr, "ott: the job stands: %s\n%s%s", TextOf(answer).c_str(),
+                 FormatHangRanks(verdict).c_str(), FormatNext(answer).c_str());
+  }
   const std::string json = ProtoToJson(verdict, JsonLayout::kIndented);
   WriteVerdict(options_.run_dir, json);
   const Deadline all = Deadline::After(kTimeToAskAll);

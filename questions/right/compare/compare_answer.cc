@@ -7,11 +7,10 @@
 #include "ott/core/base/text_table.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/right/compare/runs_report.h"
+#include "ott/questions/right/crosscheck/check_history.h"
 
 namespace ott::compare {
 namespace {
-
-constexpr QuestionId kQuestion = {"reference", "Is it the reference run?", "compare"};
 
 Answer::Finding FindingOfVerdict(Verdict verdict) {
   switch (verdict) {
@@ -33,9 +32,9 @@ bool HasOpLog(const std::string& run) {
 }  // namespace
 
 Answer AnswerCompare(const RunsComparison& comparison) {
-  Answer answer = MakeAnswer(kQuestion);
+  Answer answer = MakeAnswer(crosscheck::kReferenceQuestion);
   answer.set_finding(FindingOfVerdict(comparison.verdict()));
-  answer.add_sentences(absl::StrCat("verdict: ", Name(comparison.verdict())));
+  answer.add_sentences(absl::StrCat("verdict: ", std::string(Name(comparison.verdict()))));
   if (const std::string first = DescribeFirstDivergence(comparison); !first.empty()) {
     answer.add_sentences("first divergence: " + first);
   }

@@ -81,8 +81,7 @@ Answer AnswerVerdicts(const CrosscheckFlags& flags, const Verdicts& verdicts) {
 
 // As a line of JSON, behind those of the verdicts.
 std::string AnswerLine(const Answer& answer) {
-  return Json({{"answers", {AnswerToJson(answer)}}}).dump(-1, ' ', false, Json::error_handler_t::replace) +
-         "\n";
+  return AnswersToJson({answer}).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }
 
 // A run with another has a verdict for each rank: only failures are worth a line.
