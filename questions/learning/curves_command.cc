@@ -77,7 +77,7 @@ absl::StatusOr<int> CompareSides(const CurvesFlags& flags,
   AddFirstDifference(sides.a, sides.b, &verdict);
   const Answer answer = AnswerLearning(verdict);
   const std::string text = ToText(verdict);
-  const std::string report = flags.format == "json" ? AnswerToJsonText(answer) : text;
+  const std::string report = flags.format == "json" ? AnswersToJsonText({answer}) : text;
   if (!flags.output.empty()) OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, report));
   if (!flags.html.empty()) {
     OTT_RETURN_IF_ERROR(WriteFileAtomically(

@@ -56,11 +56,6 @@ std::string DescribeDifference(const LearningVerdict& verdict, const Metric& met
   absl::StrAppendFormat(&text, ", %s; at %g by %+.3g (%.3g to %.3g)", DescribeWhere(verdict, metric),
                         point.x(), point.difference().value(), point.difference().low(),
                         point.difference().high());
-  if (metric.has_stop_ratio()) {
-    const LearningVerdict::Interval& ratio = metric.stop_ratio();
-    absl::StrAppendFormat(&text, "\nB reaches the target at %.3f times A's %s (%.3f to %.3f)", ratio.value(),
-                          verdict.x_name(), ratio.low(), ratio.high());
-  }
   return text;
 }
 
@@ -156,19 +151,24 @@ Answer::Finding FindingOfLearning(const LearningVerdict& verdict) {
 }
 
 // What follows the first sentence.
-std::string DescribeRest(const LearningVerdict& verdict) {
-  std::string text;
+std::vector<std::string> FurtherSentences(const LearningVerdict& verdict) {
+  std::vector<std::string> sentences;
+  const Metric& first = verdict.metrics(0);
+  if ((first.kind() == LearningVerdict::WORSE || first.kind() == LearningVerdict::BETTER) &&
+      first.has_stop_ratio()) {
+    const LearningVerdict::Interval& ratio = first.stop_ratio();
+    sentences.push_back(absl::StrFormat("B reaches the target at %.3f times A's %s (%.3f to %.3f)",
+                                        ratio.value(), verdict.x_name(), ratio.low(), ratio.high()));
+  }
   for (int i = 1; i < verdict.metrics_size(); ++i) {
     const Metric& metric = verdict.metrics(i);
     if (metric.kind() != LearningVerdict::DIFFERENT) continue;
-    absl::StrAppendFormat(&text, "%s differs: it is %.2f times A's\n", metric.name(), metric.ratio());
+    sentences.push_back(absl::StrFormat("%s differs: it is %.2f times A's", metric.name(), metric.ratio()));
   }
-  for (const Event& event : verdict.events()) {
-    absl::StrAppend(&text, DescribeEvent(event, verdict.x_name()), "\n");
-  }
-  if (!verdict.first_difference().empty()) absl::StrAppend(&text, verdict.first_difference(), "\n");
-  for (const std::string& note : verdict.notes()) absl::StrAppend(&text, "note: ", note, "\n");
-  return text;
+  for (const Event& event : verdict.events()) sentences.push_back(DescribeEvent(event, verdict.x_name()));
+  if (!verdict.first_difference().empty()) sentences.push_back(verdict.first_difference());
+  for (const std::string& note : verdict.notes()) sentences.push_back("note: " + note);
+  return sentences;
 }
 
 }  // namespace
@@ -193,7 +193,8 @@ const char* NameOf(LearningVerdict::Kind kind) {
 Answer AnswerLearning(const LearningVerdict& verdict) {
   Answer answer = MakeAnswer(kQuestion);
   answer.set_finding(FindingOfLearning(verdict));
-  AddSentences(absl::StrCat(DescribeFirst(verdict), "\n", DescribeRest(verdict)), &answer);
+  answer.add_sentences(DescribeFirst(verdict));
+  AddSentences(FurtherSentences(verdict), &answer);
   answer.set_how_sure(absl::StrFormat(
       "%d runs of A and %d of B; worse or better is wrong in at most %.2g %% of such comparisons%s",
       verdict.num_a(), verdict.num_b(), verdict.error() * 100,
@@ -212,7 +213,8 @@ std::string ToText(const LearningVerdict& verdict) {
     table.AddRow({metric.name(), NameOf(metric.kind()), absl::StrFormat("%.5g", last.a().value()),
                   absl::StrFormat("%.5g", last.b().value()), absl::StrFormat("%.3f", metric.ratio())});
   }
-  absl::StrAppend(&text, table.ToString(), DescribeRest(verdict));
+  text += table.ToString();
+  for (const std::string& sentence : FurtherSentences(verdict)) absl::StrAppend(&text, sentence, "\n");
   if (!verdict.next().empty()) absl::StrAppend(&text, "next: ", verdict.next(), "\n");
   return text;
 }

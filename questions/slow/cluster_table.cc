@@ -178,9 +178,9 @@ std::vector<std::string> SlowMeasurementLines(const ClusterStats& stats) {
 std::vector<std::string> MisuseLines(const ClusterStats& stats) {
   std::vector<std::string> lines;
   for (const MisuseOfRanks& misuses : stats.misuses()) {
-    lines.push_back(absl::StrCat("REFUSED as misuse, so that these times are not all: ",
-                                 EscapeControlCharacters(misuses.kind()), ", ", misuses.count(),
-                                 misuses.count() == 1 ? " time on " : " times on ", misuses.ranks()));
+    lines.push_back(absl::StrCat(
+        "REFUSED as misuse, so that these times are not all: ", EscapeControlCharacters(misuses.kind()), ", ",
+        misuses.count(), misuses.count() == 1 ? " time on " : " times on ", misuses.ranks()));
   }
   return lines;
 }

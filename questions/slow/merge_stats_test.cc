@@ -387,9 +387,9 @@ TEST(MergeStats, SaysWhichCallsWereRefusedOnWhichRanks) {
   const ClusterStats stats = MergeStats(reports, 4);
   ASSERT_EQ(stats.misuses_size(), 1);
   EXPECT_EQ(stats.misuses(0).count(), 4);
-  const std::string line = "End(\"forward\") without Start, 4 times on ranks 1, 3\n";
-  EXPECT_THAT(FormatClusterTable(stats), HasSubstr(line));
-  EXPECT_THAT(FormatSlowRanks(stats), HasSubstr(line));
+  const std::string line = "End(\"forward\") without Start, 4 times on ranks 1, 3";
+  EXPECT_THAT(FormatClusterTable(stats), HasSubstr(line + "\n"));
+  EXPECT_THAT(SlowRankLines(stats), Contains(HasSubstr(line)));
 }
 
 TEST(MergeStats, LeavesOutWhatCannotBeAndSaysSo) {
