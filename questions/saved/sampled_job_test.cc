@@ -16,6 +16,7 @@
 #include "ott/dist/comm/local_communicator.h"
 #include "ott/questions/saved/gathered_answer.h"
 #include "ott/questions/saved/iteration_sampler.h"
+#include "ott/questions/saved/saved_answer.h"
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
 
@@ -242,6 +243,9 @@ TEST(SampledJob, UnevenWorkIsNobodysFault) {
       const WhatIfAnswer answer = Ask(training);
       EXPECT_EQ(answer.verdict(), WHAT_IF_UNEVEN) << seed << ": " << answer.conclusion();
       EXPECT_EQ(answer.repairs_size(), 0);
+      EXPECT_EQ(AnswerSaved(answer).finding(),
+                answer.not_excluded() < 0.05 ? Answer::GOOD : Answer::CANNOT_TELL)
+          << seed << ": " << answer.conclusion();
     }
   }
 }

@@ -12,6 +12,10 @@ namespace {
 
 Answer::Finding FindingOfReplay(const WhatIfAnswer& what_if) {
   if (what_if.verdict() == WHAT_IF_CANNOT_TELL || what_if.incomplete()) return Answer::CANNOT_TELL;
+  if (what_if.verdict() == WHAT_IF_UNEVEN && what_if.has_not_excluded()) {
+    // The machine makes ranks uneven that do the same: what counts is whether mending one of them would help.
+    return what_if.not_excluded() < kMaxNotExcluded ? Answer::GOOD : Answer::CANNOT_TELL;
+  }
   return what_if.verdict() == WHAT_IF_EVEN ? Answer::GOOD : Answer::BAD;
 }
 

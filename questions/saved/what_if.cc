@@ -516,7 +516,7 @@ class Analysis {
     answer_.set_verdict(WHAT_IF_UNEVEN);
     std::string most;
     if (compares_ranks) {
-      most = absl::StrFormat(", and mending %s alone saves less than %.0f %% (95 %%)", FindNotExcluded(),
+      most = absl::StrFormat(", and mending %s alone saves less than %.1f %% (95 %%)", FindNotExcluded(),
                              100 * answer_.not_excluded());
     }
     answer_.set_conclusion(
