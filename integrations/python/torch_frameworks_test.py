@@ -133,7 +133,8 @@ class FrameworksTest(torch_test.ObservedTestCase):
         observed = self.check("lightning", train, 6, forward=6, backward=6, clipping=6, dist__gradients=6)
         _, names = observed.measurements()
         self.assertIn("evaluation", names)
-        self.assertIn("checkpoint", names)
+        # Lightning lets rank 0 alone write.
+        self.assertEqual("checkpoint" in names, RANK == 0)
 
 
 if __name__ == "__main__":

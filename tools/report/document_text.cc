@@ -67,7 +67,13 @@ void AppendIndented(std::string_view line, size_t indent, const char* color, con
   }
 }
 
-void AppendAnswer(const Answer& answer, const TextStyle& style, bool with_certainty, std::string* text) {
+void AppendNext(const Answer& answer, size_t indent, const TextStyle& style, std::string* text) {
+  for (const std::string& line : answer.next())
+    AppendIndented(absl::StrCat("next: ", line), indent, nullptr, style, text);
+}
+
+// in_full: also how sure it is, and what to run next.
+void AppendAnswer(const Answer& answer, const TextStyle& style, bool in_full, std::string* text) {
   const Look look = LookOf(answer.finding());
   absl::StrAppend(text, Paint(style, look.color, look.mark), " ", Paint(style, kBold, answer.title()), "\n");
   const int num_lines = answer.sentences_size();
@@ -77,10 +83,10 @@ void AppendAnswer(const Answer& answer, const TextStyle& style, bool with_certai
   if (is_long)
     AppendIndented(absl::StrCat("and ", num_lines - kMaxLines + 1, " more lines, below"), 2, nullptr, style,
                    text);
-  if (with_certainty && !answer.how_sure().empty())
+  if (!in_full) return;
+  if (!answer.how_sure().empty())
     AppendIndented(absl::StrCat("how sure: ", answer.how_sure()), 4, kDim, style, text);
-  for (const std::string& line : answer.next())
-    AppendIndented(absl::StrCat("next: ", line), 4, nullptr, style, text);
+  AppendNext(answer, 4, style, text);
 }
 
 // A table's lines.
@@ -92,11 +98,11 @@ void AppendCut(const std::string& lines, const TextStyle& style, std::string* te
   }
 }
 
-std::string Summarize(const Document& document, const TextStyle& style, bool with_certainty) {
+std::string Summarize(const Document& document, const TextStyle& style, bool in_full) {
   std::string text;
   AppendIndented(absl::StrCat(document.title, ": ", document.subject), 0, nullptr, style, &text);
   text += "\n";
-  for (const Answer& answer : document.answers) AppendAnswer(answer, style, with_certainty, &text);
+  for (const Answer& answer : document.answers) AppendAnswer(answer, style, in_full, &text);
   for (const std::string& problem : document.problems) {
     AppendIndented(absl::StrCat("INCOMPLETE: ", problem), 0, LookOf(Answer::CANNOT_TELL).color, style, &text);
   }
@@ -111,18 +117,19 @@ bool Fits(const std::string& text, const TextStyle& style) {
 }  // namespace
 
 std::string ToSummary(const Document& document, const TextStyle& style) {
-  std::string text = Summarize(document, style, /*with_certainty=*/true);
-  return Fits(text, style) ? text : Summarize(document, style, /*with_certainty=*/false);
+  std::string text = Summarize(document, style, /*in_full=*/true);
+  return Fits(text, style) ? text : Summarize(document, style, /*in_full=*/false);
 }
 
 std::string ToText(const Document& document, const TextStyle& style) {
-  std::string text = Summarize(document, style, /*with_certainty=*/true);
+  std::string text = Summarize(document, style, /*in_full=*/true);
   if (!Fits(text, style)) {
-    text = Summarize(document, style, /*with_certainty=*/false);
+    text = Summarize(document, style, /*in_full=*/false);
     absl::StrAppend(&text, "\n", Paint(style, kBold, "How sure that is"), "\n");
     for (const Answer& answer : document.answers) {
       if (!answer.how_sure().empty())
         AppendIndented(absl::StrCat(answer.title(), " ", answer.how_sure()), 0, nullptr, style, &text);
+      AppendNext(answer, 0, style, &text);
     }
   }
   for (const Answer& answer : document.answers) {
