@@ -26,7 +26,7 @@ class MisuseCapture {
 
   // Empty where no rule was broken; else the messages, a line each.
   const std::string& message() const { return message_; }
-  // Whether without a capture any would have been printed, or would have ended the process.
+  // Return true if, without a capture, a misuse would have been printed, or would have ended the process.
   bool is_printed() const { return is_printed_; }
   bool aborts() const { return aborts_; }
 

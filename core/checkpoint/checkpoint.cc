@@ -138,7 +138,7 @@ absl::StatusOr<Checkpoint> ReadCheckpointFile(const std::string& path) {
 absl::StatusOr<Checkpoint> ReadNamed(const std::string& path) {
   absl::StatusOr<Checkpoint> checkpoint = ReadCheckpointFile(path);
   if (checkpoint.ok()) return checkpoint;
-  // Those of files say which.
+  // An error of a file names the file already.
   const std::string message(checkpoint.status().message());
   return message.find(path) != message.npos ? checkpoint.status() : WithContext(path, checkpoint.status());
 }
@@ -255,7 +255,8 @@ absl::StatusOr<Checkpoint> ReadZero(const std::string& dir, const std::set<std::
 
 absl::StatusOr<Checkpoint> ReadFolder(const std::string& dir, int depth);
 
-// What the files of a folder are together; removes these from `names`. nullopt where each is by itself.
+// Reads the files of a folder that make one checkpoint together, and removes them from `names`. nullopt if
+// each file stands for itself.
 absl::StatusOr<std::optional<Checkpoint>> ReadTogether(const std::string& dir, int depth,
                                                        std::set<std::string>* names) {
   const auto remove = [names](const auto& is_read) {
@@ -277,7 +278,7 @@ absl::StatusOr<std::optional<Checkpoint>> ReadTogether(const std::string& dir, i
   } else if (std::any_of(names->begin(), names->end(),
                          [](const std::string& name) { return RankOfZeroFile(name).has_value(); })) {
     OTT_ASSIGN_OR_RETURN(together, ReadZero(dir, *names));
-    // Of stage 3, each rank has a file of the model, of which the first is read.
+    // Stage 3 writes a file of the model for each rank; the first one is read.
     remove([](const std::string& name) {
       return RankOfZeroFile(name).has_value() || EndsWith(name, "mp_rank_00_model_states.pt");
     });
@@ -296,7 +297,7 @@ absl::StatusOr<Checkpoint> ReadFolder(const std::string& dir, int depth) {
   }
   if (error) return absl::NotFoundError(absl::StrCat(dir, ": ", error.message()));
   OTT_ASSIGN_OR_RETURN(const std::optional<Checkpoint> together, ReadTogether(dir, depth, &names));
-  // What an index names is read with it.
+  // The files that an index names are read with the index.
   std::set<std::string> indexed;
   Checkpoint checkpoint;
   Value::Map map;

@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::StatusOr<ott::Checkpoint> checkpoint = ott::ReadCheckpoint(path);
   if (!checkpoint.ok()) return 0;
   for (const ott::NamedTensor& named : ott::ListTensors(checkpoint->state)) {
-    // What repeats its storage may be large.
+    // A tensor that repeats its storage may be large.
     if (named.tensor.view.num_bytes() > 1 << 20) continue;
     const absl::StatusOr<ott::Tensor> gathered = ott::Gathered(named.tensor);
     if (gathered.ok()) ott::CloneToHost(gathered->view).IgnoreError();

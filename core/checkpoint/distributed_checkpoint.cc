@@ -80,7 +80,7 @@ class Reader {
     return data_.Find(data_[object.items[PlainData::kState]], name);
   }
 
-  // Of a torch.Size, which holds a tuple.
+  // Returns the sizes in a torch.Size, which holds a tuple.
   std::optional<Dims> DimsOf(const PlainData::Value* size) const {
     for (int i = 0; i < 2 && size != nullptr && size->type == Type::kObject; ++i) {
       const PlainData::Value& arguments = data_[size->items[PlainData::kArguments]];
@@ -135,7 +135,7 @@ class Reader {
                                                 ShapeToString(*sizes), ", as the metadata says"));
       }
       dtype = chunk.tensor().view.dtype();
-      // What is not aligned is scattered itself, of one part.
+      // A tensor that is not aligned is scattered as well, into one part.
       const std::shared_ptr<const ScatteredElements>& scattered = chunk.tensor().scattered;
       parts.push_back(
           {scattered == nullptr ? chunk.tensor() : scattered->parts()[0].tensor, *std::move(offset)});
@@ -145,7 +145,7 @@ class Reader {
     return Value(std::move(tensor));
   }
 
-  // Of the tensor's properties, whose state begins with it.
+  // Returns the first element of the state of the tensor's properties, its dtype.
   std::optional<DType> DTypeOfEntry(const PlainData::Value& entry) const {
     const PlainData::Value* const properties = Attribute(entry, "properties");
     if (properties == nullptr || properties->type != Type::kObject ||
@@ -157,7 +157,7 @@ class Reader {
     return TorchDType(data_[state.items[0]].text);
   }
 
-  // What torch.save wrote into a part of a file.
+  // Reads the value that torch.save wrote into a part of a file.
   absl::StatusOr<Value> ReadChunk(const ChunkKey& key) {
     const auto found = places_.find(key);
     if (found == places_.end()) {

@@ -1,4 +1,4 @@
-// Which part of a training's state a value of a checkpoint belongs to, by its name.
+// Tells by a value's name which part of a training's state it belongs to.
 
 #ifndef OTT_CORE_CHECKPOINT_STATE_KIND_H_
 #define OTT_CORE_CHECKPOINT_STATE_KIND_H_

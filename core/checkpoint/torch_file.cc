@@ -18,7 +18,8 @@ using Type = PlainData::Type;
 
 constexpr std::string_view kPickle = "data.pkl";
 
-// What all entries of PyTorch's are below, with the slash; empty where there is no pickle.
+// Returns the folder that holds all entries of PyTorch's archives, with the slash; empty if there is no
+// pickle.
 std::string FolderOf(const ZipArchive& archive) {
   for (const ZipArchive::Entry& entry : archive.entries()) {
     const size_t slash = entry.name.find('/');

@@ -126,7 +126,7 @@ class Joiner {
       OTT_RETURN_IF_ERROR(JoinGroup(group, parameters, of_parameter));
     }
     if (is_stage_3_) {
-      // The file of the model has placeholders alone.
+      // Stage 3 leaves only empty tensors in the file of the model; the optimizer has the weights.
       Value::Map weights;
       for (const auto& [name, kept] : of_parameter) weights.Insert(name, *Find(kept, {"fp32"}));
       Value* const module = model.map().Find("module");
