@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/core/stopwatch/stopwatch.h"
@@ -243,6 +244,8 @@ TEST(SampledJob, UnevenWorkIsNobodysFault) {
       const WhatIfAnswer answer = Ask(training);
       EXPECT_EQ(answer.verdict(), WHAT_IF_UNEVEN) << seed << ": " << answer.conclusion();
       EXPECT_EQ(answer.repairs_size(), 0);
+      EXPECT_THAT(answer.conclusion(),
+                  HasSubstr(absl::StrFormat("saves less than %.1f %%", 100 * answer.not_excluded())));
       EXPECT_EQ(AnswerSaved(answer).finding(),
                 answer.not_excluded() < 0.05 ? Answer::GOOD : Answer::CANNOT_TELL)
           << seed << ": " << answer.conclusion();

@@ -516,7 +516,8 @@ class Analysis {
     answer_.set_verdict(WHAT_IF_UNEVEN);
     std::string most;
     if (compares_ranks) {
-      most = absl::StrFormat(", and mending %s alone saves less than %.1f %% (95 %%)", FindNotExcluded(),
+      const std::string rank = FindNotExcluded();
+      most = absl::StrFormat(", and mending %s alone saves less than %.1f %% (95 %%)", rank,
                              100 * answer_.not_excluded());
     }
     answer_.set_conclusion(
