@@ -1,7 +1,7 @@
 // Reads what the text of an NVTX range says.
 
-#ifndef OTT_TOOLS_PROFILE_OP_LABEL_H_
-#define OTT_TOOLS_PROFILE_OP_LABEL_H_
+#ifndef OTT_CORE_KERNEL_PROFILE_OP_LABEL_H_
+#define OTT_CORE_KERNEL_PROFILE_OP_LABEL_H_
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 #include "ott/core/op_cost/op_description.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 inline constexpr uint64_t kNoSequenceNumber = ~uint64_t{0};
 
@@ -27,8 +27,8 @@ struct LabelParts {
 //   {"op":"mm","seq":12}                                      -> {"op":"mm", }, 12
 LabelParts SplitLabel(std::string_view text);
 
-// False if numbers is not what SplitLabel() leaves out of a text at one place: ", seq = 12, op_id = 7", or a
-// part of it; in JSON ,"seq":12. *sequence_number: left alone if there is none.
+// Returns false if numbers is not what SplitLabel() leaves out of a text at one place: ", seq = 12, op_id =
+// 7", or a part of it; in JSON ,"seq":12. *sequence_number: left alone if there is none.
 bool ParseNumbers(std::string_view numbers, bool is_json, uint64_t* sequence_number);
 
 struct OpLabel {
@@ -47,7 +47,7 @@ struct OpLabel {
   OpDescription description;
   OpDirection direction = OpDirection::kUnknown;
   // JSON lists as PyTorch's traces have them, of all arguments: "[[2,3],[]]", "[\"float\",\"Scalar\"]",
-  // "[[3,1],[]]", "[\"\",\"1\"]". Empty where they are not told.
+  // "[[3,1],[]]", "[\"\",\"1\"]". Empty if they are not told.
   std::string shapes, types, strides, inputs;
   std::string module_hierarchy;  // "SELF(Net)::forward.SELF(Linear)", of TorchScript
   // A node of the backward pass, which runs for the forward op with its sequence number: AddmmBackward0.
@@ -57,6 +57,6 @@ struct OpLabel {
 // The sequence number is left out.
 OpLabel ParseLabel(const LabelParts& parts);
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
-#endif  // OTT_TOOLS_PROFILE_OP_LABEL_H_
+#endif  // OTT_CORE_KERNEL_PROFILE_OP_LABEL_H_

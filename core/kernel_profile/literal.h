@@ -1,7 +1,7 @@
 // JSON values and Python literals: what labels of ranges are written in.
 
-#ifndef OTT_TOOLS_PROFILE_LITERAL_H_
-#define OTT_TOOLS_PROFILE_LITERAL_H_
+#ifndef OTT_CORE_KERNEL_PROFILE_LITERAL_H_
+#define OTT_CORE_KERNEL_PROFILE_LITERAL_H_
 
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace ott::prof {
+namespace ott::kernels {
 
 struct Literal {
   enum class Kind { kNone, kNumber, kText, kList, kMap };
@@ -25,11 +25,11 @@ struct Literal {
   bool is_list() const { return kind == Kind::kList; }
   bool is_map() const { return kind == Kind::kMap; }
 
-  // A map's value, the first where a name is there twice; nullptr where there is none.
+  // Returns a map's value, the first where a name is there twice; nullptr where there is none.
   const Literal* Find(std::string_view name) const;
-  // A map's text; "" where there is none.
+  // Returns a map's text; "" if there is none.
   std::string_view FindText(std::string_view name) const;
-  // A list of sizes, as of a tensor; absent for anything else.
+  // Returns a list of sizes, as of a tensor; absent for anything else.
   std::optional<std::vector<int64_t>> ToShape() const;
 };
 
@@ -37,6 +37,6 @@ struct Literal {
 // for true, false and nothing. Absent for anything else, and for nesting deeper than 64.
 std::optional<Literal> ParseLiteral(std::string_view text);
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
-#endif  // OTT_TOOLS_PROFILE_LITERAL_H_
+#endif  // OTT_CORE_KERNEL_PROFILE_LITERAL_H_

@@ -1,5 +1,5 @@
 // Reading traces against decompressing and scanning them, in one run:
-//   bazel run //tools/kineto:read_trace_benchmark -- /path/to/*.json.gz
+//   bazel run //core/kineto:read_trace_benchmark -- /path/to/*.json.gz
 
 #include <sys/resource.h>
 
@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 #include "ott/core/chrome_trace/byte_source.h"
-#include "tools/kineto/read_trace.h"
+#include "ott/core/kineto/read_trace.h"
 
 namespace ott::kineto {
 namespace {

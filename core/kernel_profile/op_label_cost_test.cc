@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ott/core/kernel_profile/op_label.h"
 #include "ott/core/op_cost/op_cost.h"
-#include "tools/profile/op_label.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 constexpr double kNa = std::numeric_limits<double>::quiet_NaN();
@@ -51,7 +51,7 @@ TEST(OpLabelCost, ProductsAndConvolutions) {
       {"aten::convolution_backward, sizes = [[1, 4, 3, 3], [1, 2, 5, 5], [4, 2, 3, 3], [], [], [], [], [], "
        "[], [], []]",
        2592, 1264},
-      // As many channels before and after, but twice the size: transposed.
+      // A transposed one: it has as many channels before and after, but twice the size.
       {"aten::convolution_backward, sizes = [[1, 4, 6, 6], [1, 4, 3, 3], [4, 4, 2, 2], [], [], [], [], [], "
        "[], [], []]",
        2 * 2 * 36 * 16, 2 * 4 * (144 + 36 + 64)},
@@ -61,7 +61,7 @@ TEST(OpLabelCost, ProductsAndConvolutions) {
 TEST(OpLabelCost, AttentionAndRecurrentNetworks) {
   const std::string qkv = "[2, 16, 8, 64], [2, 16, 8, 64], [2, 16, 8, 64], ";
   Check({
-      // Whether it is causal is not told.
+      // The label does not tell whether it is causal.
       {"aten::_flash_attention_forward, sizes = [" + qkv + "[], [], [], [], [], [], [], []]", kNa,
        4 * 4 * 16384 + 4 * 256},
       {"aten::_flash_attention_backward, sizes = [[2, 16, 8, 64], " + qkv +
@@ -242,4 +242,4 @@ TEST(OpLabelCost, Collectives) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -1,7 +1,7 @@
 // Traces as torch.profiler writes them, of ranks that reduce together.
 
-#ifndef OTT_TOOLS_KINETO_TRACES_FOR_TEST_H_
-#define OTT_TOOLS_KINETO_TRACES_FOR_TEST_H_
+#ifndef OTT_CORE_KINETO_TRACES_FOR_TEST_H_
+#define OTT_CORE_KINETO_TRACES_FOR_TEST_H_
 
 #include <cstdint>
 #include <string>
@@ -51,4 +51,4 @@ inline std::string RankTraceForTest(int rank, int64_t late, int64_t last, int64_
 
 }  // namespace ott::kineto
 
-#endif  // OTT_TOOLS_KINETO_TRACES_FOR_TEST_H_
+#endif  // OTT_CORE_KINETO_TRACES_FOR_TEST_H_

@@ -1,7 +1,7 @@
 // Reads the trace of one rank that torch.profiler (Kineto) wrote: Chrome's JSON, as it is or compressed.
 
-#ifndef OTT_TOOLS_KINETO_READ_TRACE_H_
-#define OTT_TOOLS_KINETO_READ_TRACE_H_
+#ifndef OTT_CORE_KINETO_READ_TRACE_H_
+#define OTT_CORE_KINETO_READ_TRACE_H_
 
 #include <cstdint>
 #include <functional>
@@ -30,6 +30,7 @@ struct TraceHeader {
     std::string name;
     std::string description;
     std::string ranks;  // "[0,1,2,3]"
+    int size = -1;      // -1: not told
   };
 
   int64_t base_nanoseconds = 0;  // since 1970, of events' time 0
@@ -49,10 +50,10 @@ struct TraceHeader {
 absl::StatusOr<TraceHeader> ReadTrace(const std::string& path,
                                       const std::function<void(const Event&)>& visitor);
 
-// Whether the file is JSON, compressed or not, whose first events are some that torch.profiler writes; those
-// that TrainingRun writes are not.
+// Returns true if the file is JSON, compressed or not, whose first events are some that torch.profiler
+// writes; those that TrainingRun writes are not.
 bool IsTorchTrace(const std::string& path);
 
 }  // namespace ott::kineto
 
-#endif  // OTT_TOOLS_KINETO_READ_TRACE_H_
+#endif  // OTT_CORE_KINETO_READ_TRACE_H_

@@ -1,7 +1,7 @@
 // From a process and a number it counts to an index.
 
-#ifndef OTT_TOOLS_PROFILE_ID_INDEX_H_
-#define OTT_TOOLS_PROFILE_ID_INDEX_H_
+#ifndef OTT_CORE_KERNEL_PROFILE_ID_INDEX_H_
+#define OTT_CORE_KERNEL_PROFILE_ID_INDEX_H_
 
 #include <array>
 #include <cstddef>
@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "tools/profile/growing_array.h"
-#include "tools/profile/profile.h"
+#include "ott/core/kernel_profile/growing_array.h"
+#include "ott/core/kernel_profile/profile.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // A map for ids that come nearly in order, as correlation ids and sequence numbers do: pages of 64
 // consecutive ones, so that most look-ups hash nothing.
@@ -30,7 +30,7 @@ class IdIndex {
     return pages_[last_page_][Slot(id)];
   }
 
-  // kNone where nothing was set.
+  // kNone if nothing was set.
   uint32_t Find(uint16_t process, int64_t id) {
     const Key key(process, id >> kPageBits);
     if (key != last_key_ || pages_.empty()) {
@@ -61,6 +61,6 @@ class IdIndex {
   uint32_t last_page_ = 0;
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
-#endif  // OTT_TOOLS_PROFILE_ID_INDEX_H_
+#endif  // OTT_CORE_KERNEL_PROFILE_ID_INDEX_H_

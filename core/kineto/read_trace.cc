@@ -1,4 +1,4 @@
-#include "tools/kineto/read_trace.h"
+#include "ott/core/kineto/read_trace.h"
 
 #include <memory>
 #include <string_view>
@@ -77,6 +77,7 @@ class HeaderReader {
       TraceHeader::Group group;
       group.name = ToText(from, "pg_name");
       group.description = ToText(from, "pg_desc");
+      group.size = ToInt(from, "pg_size", -1);
       dom::element ranks;
       std::string_view text;
       if (from["ranks"].get(ranks) == simdjson::SUCCESS) {

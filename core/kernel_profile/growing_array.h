@@ -1,7 +1,7 @@
 // An array that grows without a second copy of itself.
 
-#ifndef OTT_TOOLS_PROFILE_GROWING_ARRAY_H_
-#define OTT_TOOLS_PROFILE_GROWING_ARRAY_H_
+#ifndef OTT_CORE_KERNEL_PROFILE_GROWING_ARRAY_H_
+#define OTT_CORE_KERNEL_PROFILE_GROWING_ARRAY_H_
 
 #include <sys/mman.h>
 
@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // std::vector of what can be moved as bytes, for hundreds of megabytes: realloc() moves large blocks by
 // changing the page table, where a vector holds the old and the new block while it copies.
@@ -73,6 +73,6 @@ class GrowingArray {
   size_t capacity_ = 0;
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
-#endif  // OTT_TOOLS_PROFILE_GROWING_ARRAY_H_
+#endif  // OTT_CORE_KERNEL_PROFILE_GROWING_ARRAY_H_

@@ -1,12 +1,12 @@
 // A trace of torch.profiler as a profile: what `ott prof` and `ott trace` show of any capture.
 
-#ifndef OTT_TOOLS_KINETO_KINETO_PROFILE_H_
-#define OTT_TOOLS_KINETO_KINETO_PROFILE_H_
+#ifndef OTT_CORE_KINETO_KINETO_PROFILE_H_
+#define OTT_CORE_KINETO_KINETO_PROFILE_H_
 
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "tools/profile/profile.h"
+#include "ott/core/kernel_profile/profile.h"
 
 namespace ott::kineto {
 
@@ -19,8 +19,8 @@ namespace ott::kineto {
 // The rank is the header's, else that in the file's name ("rank3", "rank_00003", SGLang's "-TP-3").
 //
 // Errors of ReadTrace(). What was left out or repaired is in the profile's notes.
-absl::StatusOr<prof::Profile> ReadKinetoProfile(const std::string& path);
+absl::StatusOr<kernels::Profile> ReadKinetoProfile(const std::string& path);
 
 }  // namespace ott::kineto
 
-#endif  // OTT_TOOLS_KINETO_KINETO_PROFILE_H_
+#endif  // OTT_CORE_KINETO_KINETO_PROFILE_H_

@@ -1,7 +1,7 @@
 // Numbers the labels of ranges.
 
-#ifndef OTT_TOOLS_PROFILE_LABEL_TABLE_H_
-#define OTT_TOOLS_PROFILE_LABEL_TABLE_H_
+#ifndef OTT_CORE_KERNEL_PROFILE_LABEL_TABLE_H_
+#define OTT_CORE_KERNEL_PROFILE_LABEL_TABLE_H_
 
 #include <array>
 #include <cstddef>
@@ -14,13 +14,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
-#include "tools/profile/op_label.h"
+#include "ott/core/kernel_profile/op_label.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
-// Of tens of millions of ranges all but a few thousand are labelled like one before. Programs repeat
-// themselves, so a label is first compared with the one that came the last time after the same two, which
-// takes a third of the time of splitting the text and looking its parts up.
+// Shares the labels of ranges: of tens of millions all but a few thousand are labelled like one before.
+// Programs repeat themselves, so a label is first compared with the one that came the last time after the
+// same two, which takes a third of the time of splitting the text and looking its parts up.
 class LabelTable {
  public:
   // Returns what SplitLabel() says of text: the number of its label, from 0 in the order of their first
@@ -35,7 +35,7 @@ class LabelTable {
   class Pattern {
    public:
     Pattern(std::string_view text, const LabelParts& parts);
-    // False for a text of another label, and for some of this one.
+    // Returns false for a text of another label, and for some of this one.
     bool Matches(std::string_view text, uint64_t* sequence_number) const;
 
    private:
@@ -72,6 +72,6 @@ class LabelTable {
   uint32_t before_last_ = 0;
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
-#endif  // OTT_TOOLS_PROFILE_LABEL_TABLE_H_
+#endif  // OTT_CORE_KERNEL_PROFILE_LABEL_TABLE_H_

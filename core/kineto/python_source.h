@@ -1,7 +1,7 @@
 // Lines of the program in what PyTorch's profiler says of Python's stack.
 
-#ifndef OTT_TOOLS_KINETO_PYTHON_SOURCE_H_
-#define OTT_TOOLS_KINETO_PYTHON_SOURCE_H_
+#ifndef OTT_CORE_KINETO_PYTHON_SOURCE_H_
+#define OTT_CORE_KINETO_PYTHON_SOURCE_H_
 
 #include <string>
 #include <string_view>
@@ -11,9 +11,9 @@ namespace ott::kineto {
 // "my/model.py:12" of "my/model.py(12): forward"; empty for frames of PyTorch itself and of the interpreter.
 std::string SourceOfFrame(std::string_view frame);
 
-// The innermost line of the program in "Call stack".
+// Returns the innermost line of the program in "Call stack".
 std::string SourceOfStack(std::string_view stack);
 
 }  // namespace ott::kineto
 
-#endif  // OTT_TOOLS_KINETO_PYTHON_SOURCE_H_
+#endif  // OTT_CORE_KINETO_PYTHON_SOURCE_H_

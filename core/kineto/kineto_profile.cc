@@ -1,4 +1,4 @@
-#include "tools/kineto/kineto_profile.h"
+#include "ott/core/kineto/kineto_profile.h"
 
 #include <algorithm>
 #include <array>
@@ -14,25 +14,25 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/kernel_profile/id_index.h"
+#include "ott/core/kernel_profile/label_table.h"
+#include "ott/core/kernel_profile/rank_in_name.h"
+#include "ott/core/kineto/op_arguments.h"
+#include "ott/core/kineto/python_source.h"
+#include "ott/core/kineto/read_trace.h"
 #include "ott/core/op_cost/kernel_name.h"
-#include "tools/kineto/op_arguments.h"
-#include "tools/kineto/python_source.h"
-#include "tools/kineto/read_trace.h"
-#include "tools/profile/id_index.h"
-#include "tools/profile/label_table.h"
-#include "tools/profile/rank_in_name.h"
 
 namespace ott::kineto {
 namespace {
 
-using prof::GrowingArray;
-using prof::IdIndex;
-using prof::kNone;
-using prof::kNoSequenceNumber;
-using prof::OpLabel;
-using prof::ParseLabel;
-using prof::Profile;
-using prof::SplitLabel;
+using kernels::GrowingArray;
+using kernels::IdIndex;
+using kernels::kNone;
+using kernels::kNoSequenceNumber;
+using kernels::OpLabel;
+using kernels::ParseLabel;
+using kernels::Profile;
+using kernels::SplitLabel;
 
 constexpr std::string_view kModule = "nn.Module: ";
 
@@ -88,13 +88,14 @@ class ProfileBuilder {
 
   Profile Finish(const TraceHeader& header) {
     profile_.schema = "torch.profiler";
-    profile_.rank = header.rank >= 0 ? header.rank : prof::RankInName(profile_.path);
+    profile_.rank = header.rank >= 0 ? header.rank : kernels::RankInName(profile_.path);
     profile_.begin_unix_nanoseconds = header.base_nanoseconds;
     profile_.notes = header.notes;
     AddDevices(header);
     FindRangesOfLaunches();
     AddSequenceNumbers();
     SortKernels();
+    AddGroupOfHostCollectives(header);
     AddGroupRanks(header);
     NameProcesses();
     AddNotes();
@@ -144,7 +145,7 @@ class ProfileBuilder {
       thread_names_[{event.process, event.thread}] = std::string(event.metadata_name);
   }
 
-  // What a kernel and a copy have in common.
+  // Sets what a kernel and a copy have in common.
   template <typename Activity>
   void SetActivity(const Event& event, int64_t end, Activity* activity) {
     activity->start = event.start;
@@ -226,6 +227,40 @@ class ProfileBuilder {
     if (event.name.find("GraphLaunch") != std::string_view::npos) graph_launches_.insert(index);
   }
 
+  // "gloo:all_reduce", which tells no group.
+  void AddHostCollective(const Event& event, int64_t end) {
+    for (const std::string_view prefix : {"gloo:", "mpi:"}) {
+      if (event.name.substr(0, prefix.size()) != prefix) continue;
+      Profile::CollectiveKind kind;
+      kind.name = event.name.substr(prefix.size());
+      const std::vector<OpArgument> arguments = ParseArguments(event.dims, event.types, event.inputs);
+      const auto tensor = std::find_if(arguments.begin(), arguments.end(),
+                                       [](const OpArgument& argument) { return argument.is_tensor; });
+      if (tensor != arguments.end()) {
+        kind.in_elements = kind.out_elements = 1;
+        for (const int64_t size : tensor->shape) kind.out_elements = kind.in_elements *= size;
+        if (tensor->dtype.has_value()) kind.dtype = ott::Name(*tensor->dtype);
+      }
+      const auto [number, added] =
+          collective_kind_of_.Find(absl::StrCat(kind.name, "\n", kind.dtype, "\n", kind.in_elements));
+      if (added) profile_.collective_kinds.push_back(std::move(kind));
+      profile_.host_collectives.push_back({event.start, end, number});
+    }
+  }
+
+  // They are of all ranks where no other group is told of.
+  void AddGroupOfHostCollectives(const TraceHeader& header) {
+    std::stable_sort(profile_.host_collectives.begin(), profile_.host_collectives.end(),
+                     [](const auto& a, const auto& b) { return a.start < b.start; });
+    if (header.groups.size() != 1) return;
+    for (const Profile::HostCollective& collective : profile_.host_collectives) {
+      Profile::CollectiveKind& kind = profile_.collective_kinds[collective.kind];
+      kind.group = header.groups[0].name;
+      kind.group_description = header.groups[0].description;
+      kind.group_size = header.groups[0].size;
+    }
+  }
+
   void AddRange(const Event& event, int64_t end) {
     Profile::Range range;
     range.start = event.start;
@@ -239,6 +274,7 @@ class ProfileBuilder {
         ++num_large_sequence_numbers_;
       }
     }
+    if (event.kind != Event::Kind::kPython) AddHostCollective(event, end);
     if (event.kind == Event::Kind::kPython) {
       range.label = FrameLabel(event.name);
       if (range.label == kNone) return;
@@ -324,7 +360,7 @@ class ProfileBuilder {
   }
 
   uint32_t AnnotationLabel(std::string_view name) {
-    if (name.substr(0, prof::kStepName.size()) == prof::kStepName) ++profile_.num_steps;
+    if (name.substr(0, kernels::kStepName.size()) == kernels::kStepName) ++profile_.num_steps;
     key_.assign("a").append(name);
     uint32_t* known = LabelOf(key_);
     if (*known != kNone) return *known;
@@ -431,7 +467,7 @@ class ProfileBuilder {
     for (const Profile::Transfer& transfer : profile_.transfers) CheckOrder(transfer);
   }
 
-  // Of the kernel's own arguments, else of its op's; the sequence number is often the op's alone.
+  // Takes the kernel's own arguments, else its op's; the sequence number is often the op's alone.
   void TakeCollective(uint32_t from, uint32_t to, const Profile::Kernel& kernel) {
     const auto own = collective_of_kernel_.find(from);
     const int64_t external_id = kernel.launch == kNone ? kNoNumber : ids_of_launch_[kernel.launch];
@@ -530,7 +566,7 @@ class ProfileBuilder {
 
 }  // namespace
 
-absl::StatusOr<prof::Profile> ReadKinetoProfile(const std::string& path) {
+absl::StatusOr<kernels::Profile> ReadKinetoProfile(const std::string& path) {
   ProfileBuilder builder(path);
   OTT_ASSIGN_OR_RETURN(const TraceHeader header,
                        ReadTrace(path, [&builder](const Event& event) { builder.Add(event); }));

@@ -1,4 +1,4 @@
-#include "tools/profile/literal.h"
+#include "ott/core/kernel_profile/literal.h"
 
 #include <charconv>
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include "ott/core/json/json_cursor.h"
 #include "ott/core/json/json_string.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 constexpr int kMaxDepth = 64;
@@ -78,4 +78,4 @@ std::optional<Literal> ParseLiteral(std::string_view text) {
   return cursor.at_end() ? std::optional(std::move(literal)) : std::nullopt;
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

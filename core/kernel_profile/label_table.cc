@@ -1,6 +1,6 @@
-#include "tools/profile/label_table.h"
+#include "ott/core/kernel_profile/label_table.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 LabelTable::Pattern::Pattern(std::string_view text, const LabelParts& parts)
     : before_(parts.head), has_sequence_number_(parts.sequence_number != kNoSequenceNumber) {
@@ -44,4 +44,4 @@ std::pair<uint32_t, uint64_t> LabelTable::Find(std::string_view text) {
   return {guess, sequence_number};
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

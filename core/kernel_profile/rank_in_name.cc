@@ -1,10 +1,10 @@
-#include "tools/profile/rank_in_name.h"
+#include "ott/core/kernel_profile/rank_in_name.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
 
-namespace ott::prof {
+namespace ott::kernels {
 
 int RankInName(std::string_view path) {
   path.remove_prefix(std::min(path.size(), path.rfind('/') + 1));
@@ -24,4 +24,4 @@ int RankInName(std::string_view path) {
   return rank;
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -1,4 +1,4 @@
-#include "tools/profile/growing_array.h"
+#include "ott/core/kernel_profile/growing_array.h"
 
 #include <sys/mman.h>
 
@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 TEST(GrowingArray, KeepsItsElementsWhileItGrowsAndWhenItMoves) {
@@ -42,4 +42,4 @@ TEST(GrowingArray, WhatIsForgottenTakesNoMemory) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels

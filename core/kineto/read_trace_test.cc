@@ -1,4 +1,4 @@
-#include "tools/kineto/read_trace.h"
+#include "ott/core/kineto/read_trace.h"
 
 #include <sys/stat.h>
 #include <zlib.h>
@@ -208,7 +208,7 @@ TEST(ReadTrace, WhatIsNoTraceIsAnError) {
   EXPECT_THAT(std::string(ReadTrace(pipe, none).status().message()), HasSubstr("no regular file"));
 }
 
-// As PyTorch 1.13 without Kineto writes it.
+// PyTorch 1.13 without Kineto writes it like this.
 TEST(ReadTrace, ListsWithoutCategoriesAreOpsAndKernels) {
   const std::string list =
       R"([{"name": "aten::mm", "ph": "X", "ts": 9483, "dur": 95, "tid": 1, "pid": "CPU functions", "args": {}}, )"

@@ -1,4 +1,4 @@
-#include "tools/profile/label_table.h"
+#include "ott/core/kernel_profile/label_table.h"
 
 #include <random>
 #include <string>
@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 // Texts that differ in what matters and in what does not, of every kind, some of which only look like labels.
@@ -59,4 +59,4 @@ TEST(LabelTable, SaysWhatSplittingSaysInAnyOrderOfTexts) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels

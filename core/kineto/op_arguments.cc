@@ -1,4 +1,4 @@
-#include "tools/kineto/op_arguments.h"
+#include "ott/core/kineto/op_arguments.h"
 
 #include <algorithm>
 #include <cctype>
@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "ott/core/chrome_trace/event_parser.h"
-#include "tools/profile/literal.h"
+#include "ott/core/kernel_profile/literal.h"
 
 namespace ott::kineto {
 namespace {
 
-using prof::Literal;
-using prof::ParseLiteral;
+using kernels::Literal;
+using kernels::ParseLiteral;
 
 struct KnownType {
   std::string_view name;  // in lower case, without its namespace

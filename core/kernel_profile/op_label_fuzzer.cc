@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
+#include "ott/core/kernel_profile/label_table.h"
+#include "ott/core/kernel_profile/op_label.h"
 #include "ott/core/op_cost/op_cost.h"
-#include "tools/profile/label_table.h"
-#include "tools/profile/op_label.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 void Require(bool condition) {
@@ -45,9 +45,9 @@ void CheckLines(std::string_view text) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  ott::prof::CheckLines({reinterpret_cast<const char*>(data), size});
+  ott::kernels::CheckLines({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -1,7 +1,7 @@
 // Holds a capture, in columns that stay small for ten million kernels.
 
-#ifndef OTT_TOOLS_PROFILE_PROFILE_H_
-#define OTT_TOOLS_PROFILE_PROFILE_H_
+#ifndef OTT_CORE_KERNEL_PROFILE_PROFILE_H_
+#define OTT_CORE_KERNEL_PROFILE_PROFILE_H_
 
 #include <array>
 #include <cstdint>
@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/profile/growing_array.h"
-#include "tools/profile/op_label.h"
+#include "ott/core/kernel_profile/growing_array.h"
+#include "ott/core/kernel_profile/op_label.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 inline constexpr uint32_t kNone = ~uint32_t{0};
 
@@ -100,6 +100,13 @@ struct Profile {
     int64_t sequence_number = -1;  // of the group; -1: not told
   };
 
+  // A collective that the host's CPU does, as gloo's and MPI's: its work, on whatever thread.
+  struct HostCollective {
+    int64_t start;
+    int64_t end;
+    uint32_t kind;  // of collective_kinds
+  };
+
   struct Device {
     std::string name;
     int sm_count = 0;
@@ -123,9 +130,10 @@ struct Profile {
   std::vector<std::string> transfer_names;
   std::vector<Transfer> transfers;  // if asked for
   std::vector<Launch> launches;
-  std::vector<RangeOfLaunch> range_of_launch;  // parallel to launches; empty where the capture tells none
+  std::vector<RangeOfLaunch> range_of_launch;  // parallel to launches; empty if the capture tells none
   std::vector<CollectiveKind> collective_kinds;
-  std::vector<Collective> collectives;  // by kernel
+  std::vector<Collective> collectives;           // by kernel
+  std::vector<HostCollective> host_collectives;  // by start
   std::vector<Thread> threads;
   std::vector<Process> processes;
   std::map<int, Device> devices;
@@ -139,6 +147,6 @@ struct Profile {
   std::vector<std::string> notes;  // what could not be used, and how much of it
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
-#endif  // OTT_TOOLS_PROFILE_PROFILE_H_
+#endif  // OTT_CORE_KERNEL_PROFILE_PROFILE_H_

@@ -1,4 +1,4 @@
-#include "tools/kineto/python_source.h"
+#include "ott/core/kineto/python_source.h"
 
 #include <cstddef>
 

@@ -1,4 +1,4 @@
-#include "tools/profile/op_label.h"
+#include "ott/core/kernel_profile/op_label.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,10 +7,10 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/kernel_profile/literal.h"
 #include "ott/core/op_cost/op_call.h"
-#include "tools/profile/literal.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 constexpr char kOpId[] = ", op_id = ";
@@ -25,7 +25,7 @@ bool ConsumePrefix(const char (&prefix)[n], std::string_view* text) {
   return true;
 }
 
-// Of PyTorch's labels; before 1.5 nodes of the backward pass had "stashed seq".
+// PyTorch's labels have these; before 1.5 nodes of the backward pass had "stashed seq".
 bool ConsumeSequencePrefix(std::string_view* text) {
   return ConsumePrefix(", seq = ", text) || ConsumePrefix(", seq=", text) ||
          ConsumePrefix(", stashed seq = ", text) || ConsumePrefix(", stashed seq=", text);
@@ -81,7 +81,7 @@ bool ConsumeParts(std::string_view rest, std::string_view* sizes, uint64_t* sequ
   return true;
 }
 
-// Where the parts after the name begin.
+// Returns where the parts after the name begin.
 size_t EndOfName(std::string_view text) {
   for (size_t comma = text.find(','); comma != std::string_view::npos; comma = text.find(',', comma + 1)) {
     std::string_view rest = text.substr(comma);
@@ -324,4 +324,4 @@ OpLabel ParseLabel(const LabelParts& parts) {
   return label;
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

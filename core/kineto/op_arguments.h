@@ -1,7 +1,7 @@
 // Reads what the arguments of an event in PyTorch's traces say.
 
-#ifndef OTT_TOOLS_KINETO_OP_ARGUMENTS_H_
-#define OTT_TOOLS_KINETO_OP_ARGUMENTS_H_
+#ifndef OTT_CORE_KINETO_OP_ARGUMENTS_H_
+#define OTT_CORE_KINETO_OP_ARGUMENTS_H_
 
 #include <cstdint>
 #include <optional>
@@ -21,13 +21,14 @@ std::vector<OpArgument> ParseArguments(std::string_view shapes, std::string_view
 // An attribute that is a number; nothing for a text that is none.
 void AddNumber(std::string_view name, std::string_view number, std::vector<OpArgument>* arguments);
 
-// "float", "c10::BFloat16", "long int"; also "Float" and "BFloat16", as collectives have it.
+// Returns "float", "c10::BFloat16", "long int"; also "Float" and "BFloat16", as collectives have it.
 std::optional<DType> ToDType(std::string_view name);
 
 // Three of them, as "[17888, 1, 1]" of a kernel's grid. False for less.
 bool ParseSizes(std::string_view list, int64_t* sizes);
 
-// The number of a collective, which is the second of "Concrete Inputs" of "record_param_comms"; -1 without.
+// Returns the number of a collective, which is the second of "Concrete Inputs" of "record_param_comms"; -1
+// without.
 int64_t SequenceNumberIn(std::string_view inputs);
 
 // Without the white space between values.
@@ -35,4 +36,4 @@ std::string Compact(std::string_view json);
 
 }  // namespace ott::kineto
 
-#endif  // OTT_TOOLS_KINETO_OP_ARGUMENTS_H_
+#endif  // OTT_CORE_KINETO_OP_ARGUMENTS_H_

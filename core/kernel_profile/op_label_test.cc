@@ -1,4 +1,4 @@
-#include "tools/profile/op_label.h"
+#include "ott/core/kernel_profile/op_label.h"
 
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 using ::testing::ElementsAre;
@@ -105,7 +105,7 @@ TEST(OpLabel, NamespacesAreNoPartOfTheOp) {
   }
   EXPECT_FALSE(Parse("flash_attn::_flash_attn_backward, op_id = 7, sizes = [[2]]").is_backward_node);
   EXPECT_TRUE(Parse("torch::autograd::CopyBackwards, seq = 7").is_backward_node);
-  // Of PyTorch before 1.5.
+  // PyTorch before 1.5 writes these.
   for (const char* const stashed : {"AddmmBackward, stashed seq = 7", "AddmmBackward, stashed seq=7"}) {
     EXPECT_EQ(SplitLabel(stashed).head, "AddmmBackward") << stashed;
     EXPECT_EQ(SplitLabel(stashed).sequence_number, 7u) << stashed;
@@ -160,7 +160,8 @@ TEST(OpLabel, LayersAndRangesOfTheProgramAreNoOps) {
 }
 
 TEST(OpLabel, RangesOfRecordFunctionAreNoOps) {
-  // As PyTorch's observer writes them: with an operator id, but with neither tensors nor autograd's number.
+  // PyTorch's observer writes them like this: with an operator id, but with neither tensors nor autograd's
+  // number.
   for (const std::string name : {"FSDP::pre_forward (encoder.block.18.layer.0)", "forward",
                                  "Optimizer.step#AdamW.step", "ProfilerStep#5", "backward"}) {
     for (const char* rest : {", op_id = 7", ", op_id = 7, sizes = []", ", op_id = 7, sizes = [[]]"}) {
@@ -188,4 +189,4 @@ TEST(OpLabel, DeepNestingIsNoLabel) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels
