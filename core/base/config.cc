@@ -14,7 +14,7 @@
 namespace ott {
 namespace {
 
-// Of tolerances of a million tensors.
+// Room for the tolerances of a million tensors.
 constexpr int64_t kMaxBytes = 256 << 20;
 
 // Keeps the first error, which the others often follow from.

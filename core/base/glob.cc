@@ -6,7 +6,7 @@
 namespace ott {
 
 bool MatchesGlob(std::string_view text, std::string_view glob) {
-  // Where to go on after the last star, one character later.
+  // Matching goes on after the last star, one character later.
   size_t star = std::string_view::npos;
   size_t star_text = 0;
   size_t t = 0;

@@ -1,5 +1,5 @@
-// What of IterationSelector needs protobuf, apart from the rest: what is not configured by a file links none
-// of it.
+// The parts of IterationSelector that need protobuf, apart from the rest: a program that configures nothing
+// by a file links none of it.
 
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"

@@ -38,7 +38,7 @@ clockid_t OwnClock() {
   return clock;
 }
 
-// What is not allowed is left as it is.
+// Leaves as it is what is not allowed.
 void RunInBackground() {
   const sched_param parameters = {};
   sched_setscheduler(0, SCHED_BATCH, &parameters);

@@ -22,10 +22,10 @@ namespace {
 // that copies may share one only where these are equal.
 constexpr uint32_t kLibraryAbi = _GLIBCXX_USE_CXX11_ABI;
 
-// What all copies know of one helper. Plain data, as all of the registry: it is read before its reader knows
+// All that copies know of one helper. Plain data, as all of the registry: it is read before its reader knows
 // how the maker's C++ library lays out anything else.
 struct Instance {
-  // Of a copy, which stays loaded.
+  // The name lies in a copy, which stays loaded.
   const char* name;
   void* object;
   size_t size;

@@ -22,7 +22,7 @@ struct Counter {
   int64_t value = 0;
 };
 
-// What a shared object opened by a test answers; see process_wide_plugin_for_test.cc.
+// The answers of a shared object that a test opened; see process_wide_plugin_for_test.cc.
 class Plugin {
  public:
   explicit Plugin(const std::string& name)

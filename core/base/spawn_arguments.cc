@@ -1,4 +1,4 @@
-#include "tools/spawn_arguments.h"
+#include "ott/core/base/spawn_arguments.h"
 
 #include <unistd.h>
 

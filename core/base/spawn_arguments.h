@@ -1,7 +1,7 @@
 // Makes the arguments of posix_spawn().
 
-#ifndef OTT_TOOLS_SPAWN_ARGUMENTS_H_
-#define OTT_TOOLS_SPAWN_ARGUMENTS_H_
+#ifndef OTT_CORE_BASE_SPAWN_ARGUMENTS_H_
+#define OTT_CORE_BASE_SPAWN_ARGUMENTS_H_
 
 #include <map>
 #include <string>
@@ -17,4 +17,4 @@ std::vector<char*> Pointers(std::vector<std::string>& strings);
 
 }  // namespace ott
 
-#endif  // OTT_TOOLS_SPAWN_ARGUMENTS_H_
+#endif  // OTT_CORE_BASE_SPAWN_ARGUMENTS_H_
