@@ -12,7 +12,7 @@
 
 namespace ott {
 
-// FLOP/s without sparsity and bytes/s, at the boost clock; 0 where the device has no such units, or its
+// FLOP/s without sparsity and bytes/s, at the boost clock; 0 if the device has no such units, or its
 // figure could not be confirmed.
 struct DevicePeaks {
   std::string name;
@@ -25,22 +25,22 @@ struct DevicePeaks {
   double int8_tensor = 0;
   double memory = 0;
 
-  // Returns the peak of multiplying matrices or computing in dtype; absent where it is not known.
+  // Returns the peak of multiplying matrices or computing in dtype; absent if it is not known.
   std::optional<double> Flops(DType dtype, bool tensor_cores) const;
 };
 
-// By product name as drivers tell it, or a part of it: "NVIDIA H100 80GB HBM3", "A100-SXM4-40GB", "h100".
-// Sources: NVIDIA's and AMD's data sheets and architecture white papers. Absent for devices that are not
-// listed, and for parts of one ("A100-SXM4-40GB MIG 1g.5gb").
+// Returns the peaks by product name as drivers tell it, or a part of it: "NVIDIA H100 80GB HBM3",
+// "A100-SXM4-40GB", "h100". Sources: NVIDIA's and AMD's data sheets and architecture white papers. Absent for
+// devices that are not listed, and for parts of one ("A100-SXM4-40GB MIG 1g.5gb").
 std::optional<DevicePeaks> PeaksByName(std::string_view name);
 
-// The names PeaksByName knows.
+// Returns the names PeaksByName knows.
 std::vector<std::string> KnownGpus();
 
-// From what CUDA tells of a device: multiprocessors x operations a clock of the compute capability (CUDA C++
-// Programming Guide, arithmetic instructions; architecture white papers) x clock. Absent for architectures
-// that are not listed, and where multiprocessors or clock are not told. name: the product's; a GeForce's
-// Tensor Cores add up in float32 at half the rate (GA102 and AD102 white papers). memory: bytes/s.
+// Computes the peaks from what CUDA tells of a device: multiprocessors x operations a clock of the compute
+// capability (CUDA C++ Programming Guide, arithmetic instructions; architecture white papers) x clock. Absent
+// for architectures that are not listed, and if multiprocessors or clock are not told. name: the product's; a
+// GeForce's Tensor Cores add up in float32 at half the rate (GA102 and AD102 white papers). memory: bytes/s.
 std::optional<DevicePeaks> PeaksOf(std::string_view name, int compute_major, int compute_minor, int sm_count,
                                    double clock_hz, double memory);
 

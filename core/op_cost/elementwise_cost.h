@@ -28,7 +28,7 @@ inline constexpr double kTranscendentalFlops = 20;
 // |inputs| written; by a number N; |dy| + |dx|. mvlgamma is that of each of its p terms.
 std::optional<RawCost> PointwiseCost(const OpCall& call, OpPass pass);
 
-// The names of the ops that PointwiseCost() knows, and of those whose backward pass it knows.
+// Returns the names of the ops that PointwiseCost() knows, and of those whose backward pass it knows.
 std::vector<std::string_view> PointwiseOpNames();
 std::vector<std::string_view> PointwiseOpNamesWithBackward();
 
@@ -74,7 +74,7 @@ std::optional<RawCost> PoolingCost(const OpCall& call, OpPass pass);
 // logarithm, less one, scaled) and one a row; inputs read, one gradient written.
 std::optional<RawCost> LossCost(const OpCall& call, OpPass pass);
 
-// The names of the ops that LossCost() knows.
+// Returns the names of the ops that LossCost() knows.
 std::vector<std::string_view> LossOpNames();
 
 // Parameters p of N elements, gradients g; state in float32 where a type is not told is p's:

@@ -20,153 +20,34 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-template <size_t n>
-bool HasAny(std::string_view text, const std::string_view (&parts)[n]) {
-  return std::any_of(std::begin(parts), std::end(parts),
-                     [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
-}
-
 bool Has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// What a product that was split along k is added up by; cuBLAS calls it after the kernel that multiplies.
-constexpr std::string_view kSplitSums[] = {"splitkreduce", "split_k_reduce", "split_k_kernel"};
-
-// Steps around an attention kernel that multiply nothing.
-constexpr std::string_view kAttentionSteps[] = {
-    "dot_do_o",    "convert_dq", "convert_dkv", "preprocess",
-    "postprocess", "combine",    "graddoto",    "convertqgrad",
+enum class Names {
+  kSplitSum,
+  kAttentionStep,
+  kTensorCore,
+  kTensorCoreAttention,
+  kCudaCore,
+  kSaysNothing,
+  kElementType,
 };
 
-constexpr std::string_view kTensorCoreParts[] = {
-    // One instruction's matrix: m x n x k.
-    "h884",
-    "s884",
-    "d884gemm",
-    "h1688",
-    "s1688",
-    "c1688gemm",
-    "i8816",
-    "i8832",
-    "i16816",
-    "i16832",
-    "h16816",
-    "s16816",
-    "s16832",
-    "161616",
-    "tensor8x8x",
-    "tensor16x8x",
-    "m16n8k",
-    // Instructions and operator classes.
-    "hmma",
-    "imma",
-    "dmma",
-    "qmma",
-    "gmma",
-    "tmaumma",
-    "wmma",
-    "tensorop_",
-    "tensorop,",
-    "tensorop<",
-    "tensorop>",
-    "warpgroupsize",
-    // Libraries that use nothing else.
-    "nvjet_",
-    "deep_gemm::sm",
-    "marlin",
-    "bmm_e4m3",
-    "bmm_e2m1",
-    "bmm_bfloat16",
-    // AMD's matrix cores: Composable Kernel, and MIOpen's kernels for them.
-    "_xdl",
-    "xdlops",
-    "mfma",
-    "_gtcx",
+struct NamePart {
+  Names names;
+  std::string_view part;
+  DType dtype;  // of kElementType
 };
 
-constexpr std::string_view kTensorCoreAttention[] = {
-    "flash_fwd",
-    "flash_bwd",
-    "flashattnfwd",
-    "flashattnbwd",
-    "flashattentionforward",
-    "flashattentionbackward",
-    "native_sdpa",
-    "fmha_v2",
-    "fmha_fprop",
-    "fmha_dgrad",
-    "fmhasm",
-    "fmha_cutlassf",
-    "fmha_cutlassb",
-    "fmhafwd",
-    "fmhabwd",
-    "fmha_fwd",
-    "fmha_bwd",
-    // AOTriton's, PyTorch's own on AMD.
-    "attn_fwd",
-    "bwd_kernel_dk_dv",
-    "bwd_kernel_dq",
+constexpr NamePart kNameParts[] = {
+// Made of kernel_names.tsv.
+#include "core/op_cost/kernel_names.inc"
 };
 
-constexpr std::string_view kCudaCoreParts[] = {
-    "ffma",
-    "simt",
-    "sgemm",
-    "dgemm",
-    "cgemm",
-    "zgemm",
-    "hgemm",
-    "scudnn",
-    "winograd",
-    "implicit_convolve",
-    "gemv",
-    "dot_kernel",
-    "gemmk1",
-    "gemm_kernel2x2",
-    "gemmsn",
-    "fft",
-    "nccl",
-    "rccl",
-    "elementwise",
-    "reduce",
-    "softmax",
-    "layer_norm",
-    "layernorm",
-    "rms_norm",
-    "rmsnorm",
-    "batch_norm",
-    "bn_fw",
-    "bn_bw",
-    "group_norm",
-    "groupnorm",
-    "embedding",
-    "pool",
-    "dropout",
-    "scatter",
-    "gather",
-    "index",
-    "multi_tensor_apply",
-    "nchwtonhwc",
-    "nhwctonchw",
-    "catarray",
-    "memset",
-    "memcpy",
-    "cub::",
-    "thrust::",
-    "distribution_",
-    "depthwise",
-    "grouped_direct",
-    "_alg0_engine",
-    "_alg1_engine",
-    "dgrad_engine",
-    "epilogue::",
-    "dot_do_o",
-    "convert_dq",
-    "ln_fwd",
-    "ln_bwd",
-    "act_and_mul",
-    "cast_transpose",
-    "prepare_varlen",
-};
+bool HasAny(std::string_view text, Names names) {
+  return std::any_of(std::begin(kNameParts), std::end(kNameParts), [&](const NamePart& name_part) {
+    return name_part.names == names && Has(text, name_part.part);
+  });
+}
 
 // Demangled, without conditions and namespaces that have no name, whose brackets would be taken for template
 // arguments or parameters.
@@ -217,14 +98,14 @@ std::optional<DType> TensileDType(std::string_view lower) {
   }
 }
 
-// What torch.compile makes of elementwise ops and reductions.
+// Returns true for kernels that torch.compile makes of elementwise ops and reductions.
 bool IsCompiledWithoutProducts(std::string_view lower) {
   return Has(lower, "triton_poi_") || Has(lower, "triton_red_") || Has(lower, "triton_per_");
 }
 
 bool IsNameCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-// Where the parameters begin: the first parenthesis outside of template arguments, or the end.
+// Returns where the parameters begin: the first parenthesis outside of template arguments, or the end.
 size_t EndOfName(std::string_view text) {
   int depth = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -243,67 +124,11 @@ bool IsGeneric(std::string_view base) {
 
 // Types and wrappers that say nothing of what a generic kernel computes.
 bool TellsNothing(std::string_view word) {
-  static constexpr std::string_view kWords[] = {
-      "int",
-      "float",
-      "double",
-      "long",
-      "short",
-      "char",
-      "bool",
-      "void",
-      "unsigned",
-      "signed",
-      "const",
-      "at",
-      "native",
-      "std",
-      "c10",
-      "cuda",
-      "detail",
-      "array",
-      "Array",
-      "lambda",
-      "instance",
-      "operator",
-      "gpu_kernel_impl",
-      "gpu_kernel_impl_nocast",
-      "binary_internal",
-      "BinaryFunctor",
-      "AUnaryFunctor",
-      "BUnaryFunctor",
-      "UnaryFunctor",
-      "ReduceOp",
-      "func_wrapper_t",
-      "TensorIteratorBase",
-      "TensorIterator",
-      "TensorListMetadata",
-      "FusedOptimizerTensorListMetadata",
-      "TensorListScalarListMetadata",
-      "Scalar",
-      "Half",
-      "BFloat16",
-      "complex",
-      "Tensor",
-      "cutlass",
-      "gemm",
-      "kernel",
-      "conv",
-      "device",
-      "threadblock",
-      "function_traits",
-      "enable_if",
-      "type",
-      "flash",
-      "enable_sm90",
-      "enable_sm90_or_later",
-      "enable_sm80_to_sm89",
-      "enable_3x_kernel_for_sm9x",
-      "enable_3x_kernel_for_sm10",
-  };
   if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) return true;
   if (word.size() <= 2 && word[0] == 'T') return true;  // T1: a template parameter
-  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+  return std::any_of(std::begin(kNameParts), std::end(kNameParts), [&](const NamePart& name_part) {
+    return name_part.names == Names::kSaysNothing && name_part.part == word;
+  });
 }
 
 std::string_view FirstTellingWord(std::string_view arguments) {
@@ -374,23 +199,23 @@ bool IsTrue(std::string_view argument) {
 
 TensorCoreUse TensorCoreUseOf(std::string_view name) {
   const std::string lower = Lower(WithoutUnnamed(name));
-  if (Has(lower, "ffma") || HasAny(lower, kSplitSums)) return TensorCoreUse::kNo;
-  if (HasAny(lower, kTensorCoreAttention)) {
-    if (HasAny(lower, kAttentionSteps)) return TensorCoreUse::kNo;
+  if (Has(lower, "ffma") || HasAny(lower, Names::kSplitSum)) return TensorCoreUse::kNo;
+  if (HasAny(lower, Names::kTensorCoreAttention)) {
+    if (HasAny(lower, Names::kAttentionStep)) return TensorCoreUse::kNo;
     // CUTLASS's attention multiplies on CUDA cores where the architecture has no instruction for the type.
     const bool before_ampere = Has(lower, "_sm50") || Has(lower, "_sm70") || Has(lower, "_sm75");
     const bool single = Has(lower, "_f32_") && Has(lower, "fmha_cutlass");
     return Has(lower, "_sm50") || (single && before_ampere) ? TensorCoreUse::kNo : TensorCoreUse::kYes;
   }
   if (IsTensile(lower)) return HasMatrixInstruction(lower) ? TensorCoreUse::kYes : TensorCoreUse::kNo;
-  if (HasAny(lower, kTensorCoreParts)) return TensorCoreUse::kYes;
+  if (HasAny(lower, Names::kTensorCore)) return TensorCoreUse::kYes;
   // What does not use them says ffma, or multiplies float32.
   if (Has(lower, "_xmma_") && (Has(lower, "f16f16") || Has(lower, "tf32") || Has(lower, "_i8"))) {
     return TensorCoreUse::kYes;
   }
   if (IsCompiledWithoutProducts(lower)) return TensorCoreUse::kNo;
   if (Has(lower, "triton")) return TensorCoreUse::kUnknown;
-  if (HasAny(lower, kCudaCoreParts)) return TensorCoreUse::kNo;
+  if (HasAny(lower, Names::kCudaCore)) return TensorCoreUse::kNo;
   const bool multiplies = Has(lower, "gemm") || Has(lower, "conv") || Has(lower, "mm_") ||
                           Has(lower, "attn") || Has(lower, "attention");
   if (!multiplies && Has(lower, "at::native")) return TensorCoreUse::kNo;
@@ -400,10 +225,10 @@ TensorCoreUse TensorCoreUseOf(std::string_view name) {
 KernelKind KernelKindOf(std::string_view name) {
   const std::string lower = Lower(WithoutUnnamed(name));
   if (Has(lower, "nccl") || Has(lower, "rccl")) return KernelKind::kCollective;
-  if (HasAny(lower, kTensorCoreAttention)) {
-    return HasAny(lower, kAttentionSteps) ? KernelKind::kOther : KernelKind::kAttention;
+  if (HasAny(lower, Names::kTensorCoreAttention)) {
+    return HasAny(lower, Names::kAttentionStep) ? KernelKind::kOther : KernelKind::kAttention;
   }
-  if (Has(lower, "elementwise") || HasAny(lower, kSplitSums) || IsCompiledWithoutProducts(lower))
+  if (Has(lower, "elementwise") || HasAny(lower, Names::kSplitSum) || IsCompiledWithoutProducts(lower))
     return KernelKind::kOther;
   if (IsTensile(lower)) return KernelKind::kGemm;
   // MIOpen's implicit products.
@@ -437,45 +262,6 @@ std::optional<DType> KernelDType(std::string_view name) {
   if (Has(lower, "xf4_") || Has(lower, "e2m1")) return std::nullopt;
   if (const std::string_view types = NvjetTypes(lower); !types.empty()) return NvjetDType(types[0]);
   if (IsTensile(lower)) return TensileDType(lower);
-  struct Entry {
-    std::string_view part;
-    DType dtype;
-  };
-  // Narrow types first: wider ones beside them accumulate.
-  static constexpr Entry kEntries[] = {{"e4m3", DType::kFloat8E4M3},
-                                       {"e5m2", DType::kFloat8E5M2},
-                                       {"fp8_gemm", DType::kFloat8E4M3},
-                                       {"_i8", DType::kInt8},
-                                       {"_s8_", DType::kInt8},
-                                       {"_int8_", DType::kInt8},
-                                       {"bf16", DType::kBFloat16},
-                                       {"bfloat16", DType::kBFloat16},
-                                       {"f16f16", DType::kFloat16},
-                                       {"fp16", DType::kFloat16},
-                                       {"_f16_", DType::kFloat16},
-                                       {"c10::half", DType::kFloat16},
-                                       {"__half", DType::kFloat16},
-                                       {"half_t", DType::kFloat16},
-                                       {"h884", DType::kFloat16},
-                                       {"h1688", DType::kFloat16},
-                                       {"h16816", DType::kFloat16},
-                                       {"hgemm", DType::kFloat16},
-                                       {"tf32", DType::kFloat32},
-                                       {"tensorop_s1688gemm_", DType::kFloat32},
-                                       {"f32f32", DType::kFloat32},
-                                       {"sgemm", DType::kFloat32},
-                                       {"scudnn", DType::kFloat32},
-                                       {"d884gemm", DType::kFloat64},
-                                       {"c1688gemm", DType::kComplex64},
-                                       {"_cgemm", DType::kComplex64},
-                                       {"zgemm", DType::kComplex128},
-                                       {"_f32_", DType::kFloat32},
-                                       {"f64f64", DType::kFloat64},
-                                       {"dgemm", DType::kFloat64},
-                                       {"complex<double>", DType::kComplex128},
-                                       {"complex<float>", DType::kComplex64},
-                                       {"double", DType::kFloat64},
-                                       {"float", DType::kFloat32}};
   // "(unsigned long)2" is a size, not a type of elements.
   std::string types = lower;
   for (size_t at = types.find("unsigned long"); at != std::string::npos;
@@ -487,8 +273,8 @@ std::optional<DType> KernelDType(std::string_view name) {
   if (const size_t functor = types.find(kFunctor);
       functor != std::string::npos && Has(types, "multi_tensor_apply"))
     types = types.substr(functor, types.find(',', functor) - functor);
-  for (const Entry& entry : kEntries) {
-    if (Has(types, entry.part)) return entry.dtype;
+  for (const NamePart& name_part : kNameParts) {
+    if (name_part.names == Names::kElementType && Has(types, name_part.part)) return name_part.dtype;
   }
   // Elsewhere it is a type of indices.
   if (Has(types, "elementwise_kernel") && Has(types, "long")) return DType::kInt64;

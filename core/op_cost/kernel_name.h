@@ -31,26 +31,27 @@ enum class KernelKind {
 
 KernelKind KernelKindOf(std::string_view name);
 
-// The element type of what the kernel reads, where the name tells just one.
+// Returns the element type of what the kernel reads, where the name tells just one.
 std::optional<DType> KernelDType(std::string_view name);
 
 // Returns the dtype that a kernel that multiplies matrices writes, where the name tells it: "nvjet_qqtst" is
 // float8 to bfloat16.
 std::optional<DType> KernelResultDType(std::string_view name);
 
-// True if FlashAttention 2's kernels look at earlier keys alone; absent for others, and where a window limits
-// the keys.
+// Returns true if FlashAttention 2's kernels look at earlier keys alone; absent for others, and where a
+// window limits the keys.
 std::optional<bool> KernelIsCausal(std::string_view name);
 
-// Without return type, parameters, namespaces and template arguments, but with the functor that tells generic
-// kernels apart: "vectorized_elementwise_kernel<MulFunctor>". Has no spaces and is never empty.
+// Returns the name without return type, parameters, namespaces and template arguments, but with the functor
+// that tells generic kernels apart: "vectorized_elementwise_kernel<MulFunctor>". Has no spaces and is never
+// empty.
 std::string BriefKernelName(std::string_view name);
 
-// The C++ name; the name itself if it is not mangled.
+// Returns the C++ name; the name itself if it is not mangled.
 std::string DemangledKernelName(const std::string& name);
 
-// Without return type, namespaces, template arguments and parameters: Nsight Systems' shortName. A part of
-// the name; all of it where it has no such part.
+// Returns the name without return type, namespaces, template arguments and parameters: Nsight Systems'
+// shortName. A part of the name; all of it if it has no such part.
 std::string_view ShortKernelName(std::string_view demangled);
 
 }  // namespace ott

@@ -75,7 +75,8 @@ bool SetLinear(Product* product) {
   return true;
 }
 
-// Of groups that share k, n or m, one of which "offsets" splits: all of them together are one product.
+// Sets the product of groups that share k, n or m, one of which "offsets" splits: all of them together are
+// one product.
 bool SetGrouped(const OpArgument* offsets, Product* product) {
   const Shape& a = product->a->shape;
   const Shape& b = product->b->shape;
@@ -159,7 +160,7 @@ struct Convolution {
   bool transposed = false;
 };
 
-// Where a convolution has its numbers, by PyTorch's native_functions.yaml.
+// The places of a convolution's numbers, by PyTorch's native_functions.yaml.
 struct ConvolutionForm {
   std::string_view name;
   int stride;
@@ -242,7 +243,7 @@ bool SetOutput(const OpCall& call, const ConvolutionParameters& parameters, Conv
     conv->y = y->shape;
     return true;
   }
-  // Of PyTorch's labels alone, stride and padding are not known.
+  // PyTorch's labels alone do not tell stride and padding.
   if (call.tensors_only()) return false;
   std::vector<double> stride, padding, dilation, output_padding;
   if (!Spread(call.Numbers(parameters.stride), dimensions, 1, &stride) ||
@@ -328,8 +329,8 @@ bool IsOfFlashAttnLibrary(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 
-// Which argument says whether it is causal, by PyTorch's native_functions.yaml; -1: none. Of "efficient"
-// kernels it is the kind of mask, 0 for none.
+// Returns the argument that says whether it is causal, by PyTorch's native_functions.yaml; -1: none. In
+// "efficient" kernels it is the kind of mask, 0 for none.
 int CausalPosition(std::string_view name, bool backward) {
   const bool outer = name.find("scaled_dot_product") != std::string_view::npos;
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
@@ -340,7 +341,8 @@ int CausalPosition(std::string_view name, bool backward) {
   return backward ? -1 : 5;
 }
 
-// How many sequences lie one after the other in the first dimension of q and k, where all are of one length.
+// Counts the sequences that lie one after the other in the first dimension of q and k, if all are of one
+// length.
 double NumEqualSequences(const OpCall& call, const OpArgument& q, const OpArgument& k) {
   // Behind q, k and v, and in the library's backward out, lse and the gradients: the sums of the lengths and
   // the longest ones. Of "efficient" kernels a bias is the first of them.
@@ -369,8 +371,8 @@ double RecurrentPointwise(double gates) {
                                    : kTranscendentalFlops);
 }
 
-// Of PyTorch's labels: layers and directions are those of the weights, matrices among the tensors. gates: 0
-// where the op's name does not tell, as in _cudnn_rnn(input, weights.., buffer, hx, cx).
+// Computes the cost from PyTorch's labels: layers and directions are those of the weights, matrices among the
+// tensors. gates: 0 if the op's name does not tell, as in _cudnn_rnn(input, weights.., buffer, hx, cx).
 RawCost RecurrentCostOfWeights(const OpCall& call, double gates, double pointwise, bool backward) {
   RawCost cost;
   const Shape& x = call.tensor(0).shape;
@@ -427,7 +429,7 @@ std::optional<RawCost> GemmCost(const OpCall& call, OpPass pass) {
       cost.bytes = 2 * one_pass + added_bytes;
       break;
   }
-  // As a column-major library sees it.
+  // The parameters are as a column-major library sees them.
   cost.params =
       absl::StrCat(product->batch == 1 ? "" : absl::StrCat("B=", product->batch, ","), "M=", product->n,
                    ",N=", product->m, ",K=", product->k, TypeName(call, *product->a));
@@ -455,7 +457,7 @@ std::optional<RawCost> ConvolutionCost(const OpCall& call, OpPass pass) {
     cost.flops = products;
     cost.bytes = one_pass;
   } else {
-    // Of input and weight, unless the last argument, whether they are wanted, says otherwise.
+    // Gradients are of input and weight, unless the last argument, whether they are wanted, says otherwise.
     const std::vector<double> mask = call.Numbers({"output_mask", form->transposed == kNone ? kNone : 10});
     const double passes = mask.size() == 3 ? mask[0] + mask[1] : 2;
     cost.flops = passes * products;
@@ -469,7 +471,7 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const std::string& name = call.name();
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   const bool outer = has("scaled_dot_product");
-  // What PyTorch's outer ops call has the heads after the sequence, but for cuDNN's.
+  // The ops that PyTorch's outer ops call have the heads after the sequence, but for cuDNN's.
   const bool of_library = IsOfFlashAttnLibrary(name);
   const bool heads_last = of_library || call.IsOneOf({"flash_attention_forward", "flash_attention",
                                                       "efficient_attention_forward", "efficient_attention"});
@@ -497,7 +499,7 @@ std::optional<RawCost> AttentionCost(const OpCall& call, OpPass pass) {
   const double ev = Double(v->shape[rank - 1]);
   if (queries <= 0 || e <= 0) return cost;
   const double heads = Elements(q->shape) / (queries * e);
-  // Of a call whose values are told, what is left out is the default.
+  // If a call tells its values, an argument that is left out has its default.
   const bool has_default = outer && !call.is_backward_op() && !call.tensors_only();
   const int causal_position =
       call.tensors_only() ? Parameter::kByNameOnly : CausalPosition(name, call.is_backward_op());
@@ -557,7 +559,7 @@ std::optional<RawCost> RecurrentCost(const OpCall& call, OpPass pass) {
   if (cell) batch = Double(x->shape[0]);
   if (x->shape.size() == 3) batch = Double(x->shape[call.Number({"batch_first"}, 0) != 0 ? 0 : 1]);
   const OpArgument* hidden = call.Tensor({"hx", 1});
-  // Where a weight comes second, states are not told.
+  // If a weight comes second, states are not told.
   const bool has_batch = cell || x->shape.size() == 3;
   const bool is_state = hidden != nullptr && hidden->shape.size() >= 2 &&
                         (!has_batch || Double(hidden->shape[hidden->shape.size() - 2]) == batch);

@@ -31,7 +31,7 @@ std::optional<RawCost> EmbeddingCost(const OpCall& call, OpPass pass);
 //   masked_select, nonzero      the mask and |x|: what they find is not told by sizes; nonzero compares, N
 std::optional<RawCost> MovementCost(const OpCall& call, OpPass pass);
 
-// The names of the ops that MovementCost() knows.
+// Returns the names of the ops that MovementCost() knows.
 std::vector<std::string_view> MovementOpNames();
 
 // NCCL's collectives among P ranks ("world_size") on messages of S bytes, as nccl-tests defines them:

@@ -27,7 +27,7 @@ struct RawCost {
   std::string params;  // "": the shapes of the tensors
 };
 
-// The row of a table with this name; null where there is none.
+// Returns the row of a table with this name; null if there is none.
 template <typename Row, size_t kRows>
 const Row* FindRow(const Row (&table)[kRows], std::string_view name) {
   for (const Row& row : table) {
@@ -42,14 +42,14 @@ double Elements(const Shape& shape);
 
 inline double Double(int64_t value) { return static_cast<double>(value); }
 
-// The shape of an elementwise result, by NumPy's rules; absent if the shapes do not go together.
+// Returns the shape of an elementwise result, by NumPy's rules; absent if the shapes do not go together.
 std::optional<Shape> Broadcast(const Shape& a, const Shape& b);
 
 // Returns the dtype of PyTorch's name: "torch.float16", "float16", "half". Absent for another.
 std::optional<DType> TypeOfTorchName(std::string_view name);
 
-// Where an argument is found: by its name, or else by its place. That of a number or a text is its place in
-// the call, of a tensor that among the tensors.
+// The place of an argument: its name, or else its position. Of a number or a text this is its position in the
+// call, of a tensor that among the tensors.
 struct Parameter {
   std::string_view name;
   int position = kByNameOnly;
@@ -63,7 +63,8 @@ class OpCall {
   // dtype: of tensors whose own is not told.
   OpCall(const OpDescription& op, std::optional<DType> dtype);
 
-  // In lower case, without overload and underscores around it, and without "_backward": "addmm".
+  // Returns the name in lower case, without overload and underscores around it, and without "_backward":
+  // "addmm".
   const std::string& name() const { return name_; }
   const std::string& module() const { return op_.module; }
   // Returns true if the name said "_backward": arguments are those of the backward op, its gradient among
@@ -77,31 +78,31 @@ class OpCall {
   // REQUIRES: index < num_tensors()
   const OpArgument& tensor(size_t index) const { return *tensors_[index]; }
   const std::vector<const OpArgument*>& tensors() const { return tensors_; }
-  // By name; else the one at its place, unless its name is that of another argument; else nullptr.
+  // Finds it by name; else the one at its place, unless its name is that of another argument; else nullptr.
   const OpArgument* Tensor(Parameter parameter) const;
-  // The one with most elements; nullptr without tensors.
+  // Returns the one with most elements; nullptr without tensors.
   const OpArgument* Largest() const;
 
-  // By name, or else by the place of an argument without a name; empty where there is none.
+  // Returns them by name, or else by the place of an argument without a name; empty if there is none.
   std::vector<double> Numbers(Parameter parameter) const;
   double Number(Parameter parameter, double otherwise) const;
   std::string Text(Parameter parameter) const;
   // Returns the dtype that is an argument: its name, as "torch.float16", or the number of PyTorch's
   // at::ScalarType.
   std::optional<DType> Type(Parameter parameter) const;
-  // The numbers of all arguments without a name, in order.
+  // Returns the numbers of all arguments without a name, in order.
   std::vector<double> NumbersWithoutName() const;
 
   // Returns the dtype of tensors whose own is not told.
   std::optional<DType> default_type() const { return dtype_; }
   std::optional<DType> TypeOf(const OpArgument& tensor) const;
-  // Bytes of one element; NaN where the type is not known.
+  // Bytes of one element; NaN if the type is not known.
   double ElementSize(const OpArgument& tensor) const;
   double Bytes(const OpArgument& tensor) const { return Elements(tensor.shape) * ElementSize(tensor); }
   double SumOfBytes() const;
   // Returns the bytes of indices, which are int64 where it is not told.
   double IndexBytes(const OpArgument& tensor) const;
-  // The type all tensors are computed in: the largest floating one, else the largest.
+  // Returns the type all tensors are computed in: the largest floating one, else the largest.
   std::optional<DType> CommonType() const;
   double CommonSize() const;
   bool is_complex() const;

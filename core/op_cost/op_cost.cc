@@ -12,7 +12,7 @@
 namespace ott {
 namespace {
 
-// What the compiler that wrote the op says of it.
+// Returns the cost that the compiler that wrote the op says.
 std::optional<RawCost> ToldCost(const OpCall& call, OpPass) {
   RawCost cost;
   cost.flops = call.Number({"kernel_flop"}, kUnknownCost);

@@ -24,8 +24,8 @@ struct OpCost {
 
 OpCost CostOf(const OpDescription& op, OpPass pass, std::optional<DType> dtype);
 
-// Whether this pass of op consists of an input's and a weight's gradient: the backward of a product or a
-// convolution, and ops that are one, convolution_backward.
+// Returns true if this pass of op consists of an input's and a weight's gradient: the backward of a product
+// or a convolution, and ops that are one, convolution_backward.
 bool ComputesTwoGradients(const OpDescription& op, OpPass pass);
 
 }  // namespace ott

@@ -191,7 +191,7 @@ TEST(OpCost, Convolutions) {
        kForward,
        2592,
        1264},
-      // Of the first layer, whose input needs no gradient.
+      // The first layer, whose input needs no gradient.
       {"convolution_backward",
        {T({1, 4, 3, 3}), T({1, 2, 5, 5}), T({4, 2, 3, 3}), N("", {0}), N("", {2, 2}), N("", {1, 1}),
         N("", {1, 1}), N("", {0}), N("", {0, 0}), N("", {1}), N("", {0, 1, 0})},
@@ -295,7 +295,7 @@ TEST(OpCost, CellsOfPyProfAreNamedByTheirModule) {
 TEST(OpCost, PointwiseOps) {
   const DType c64 = DType::kComplex64;
   Check({
-      // As published for PyProf.
+      // These figures are as published for PyProf.
       {"relu", {T({51380224}, kF16)}, kForward, 51380224, 205520896},
       {"relu", {T({51380224}, kF16)}, kBackward, 51380224, 308281344},
       {"add", {T({2, 3}), T({3})}, kForward, 6, 4 * (6 + 3 + 6)},

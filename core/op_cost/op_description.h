@@ -16,12 +16,12 @@ enum class OpDirection : uint8_t { kUnknown, kForward, kBackward };
 
 // A tensor, a number, a list of numbers or a text.
 struct OpArgument {
-  std::string name;  // "" where only the position is known
+  std::string name;  // "" if only the position is known
   // From 0 in the order of the call; the tensors of a list share theirs. -1: an attribute, known by name
   // only.
   int position = -1;
   bool is_tensor = false;
-  std::optional<DType> dtype;   // of a tensor; absent where the label does not tell
+  std::optional<DType> dtype;   // of a tensor; absent if the label does not tell
   std::vector<int64_t> shape;   // of a tensor
   std::vector<double> numbers;  // one for a number or a bool (0, 1)
   std::string text;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kFunction = kTranscendentalFlops;
 
-// Of what an op does with its arguments, where a formula depends on it.
+// The arithmetic that an op does with its arguments, if a formula depends on it.
 enum class Family : uint8_t { kOther, kAdds, kNegates, kMultiplies, kDivides };
 
 struct Pointwise {
@@ -206,7 +206,7 @@ std::optional<RawCost> ForeachCost(const OpCall& call, OpPass pass) {
   constexpr std::string_view kPrefix = "foreach_";
   if (call.name().substr(0, kPrefix.size()) != kPrefix) return std::nullopt;
   const std::string_view name = std::string_view(call.name()).substr(kPrefix.size());
-  // How many lists there are, where labels do not tell; of others it may be one, with a number, or two.
+  // These have one list where labels do not tell; others may have one, with a number, or two.
   static constexpr std::string_view kOne[] = {"sqrt", "rsqrt", "neg",     "abs",        "exp",  "log",
                                               "sign", "tanh",  "sigmoid", "reciprocal", "norm", "zero"};
   const size_t count = IsAmong(name, kOne)                      ? 1

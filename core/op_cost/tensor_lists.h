@@ -14,7 +14,7 @@ namespace ott {
 using TensorList = std::vector<const OpArgument*>;
 
 // PyTorch's labels have all tensors one after the other: then the lists are equal shapes over and over, as
-// many times as just one of counts says. Empty where that does not tell. Tensors of no dimension, which count
+// many times as just one of counts says. Empty if that does not tell. Tensors of no dimension, which count
 // steps, are left out.
 std::vector<TensorList> ListsOf(const OpCall& call, std::initializer_list<size_t> counts);
 
