@@ -31,7 +31,7 @@ class BlockShift {
   // REQUIRES: at least one block; each has samples of both.
   explicit BlockShift(const std::vector<Block>& blocks);
 
-  // The median of the differences.
+  // Returns the median of the differences.
   double value() const;
 
   // Misses the truth with probability `error` at most. From -infinity to infinity where there are so few
@@ -40,11 +40,12 @@ class BlockShift {
 
  private:
   std::vector<double> differences_;  // ascending
-  // How probable it is that so many differences are below the true shift; symmetric.
+  // The probability that so many differences are below the true shift; symmetric.
   std::vector<double> probabilities_;
 };
 
-// The smallest error at which the interval of so many blocks, of `size` samples of a and of b, has an end.
+// Returns the smallest error at which the interval of so many blocks, of `size` samples of a and of b, has an
+// end.
 double SmallestErrorOfBlocks(size_t num_blocks, size_t size);
 
 }  // namespace ott

@@ -12,14 +12,15 @@ namespace ott {
 // REQUIRES: 0 < probability < 1.
 double NormalQuantile(double probability);
 
-// How probable it is that a standard normal variable is below `value`.
+// Returns the probability that a standard normal variable is below `value`.
 double NormalProbability(double value);
 
 // The same of Student's t.
 // REQUIRES: 0 < probability < 1, degrees_of_freedom > 0.
 double StudentTQuantile(double probability, double degrees_of_freedom);
 
-// How probable a t is that is at least as far from 0, on either side. 1 for NaN: nothing was learnt.
+// Returns the probability of a t that is at least as far from 0, on either side. 1 for NaN: nothing was
+// learnt.
 // REQUIRES: degrees_of_freedom > 0.
 double StudentTTwoSidedPValue(double t, double degrees_of_freedom);
 

@@ -18,8 +18,8 @@ double NormalDensity(double value, double standard_deviation) {
   return kInverseRootOfTwoPi / standard_deviation * std::exp(-z * z / 2);
 }
 
-// Where the sum of all samples is, while no look has stopped: a density on [-bound, bound], ready to be
-// integrated.
+// The distribution of the sum of all samples while no look has stopped: a density on [-bound, bound], ready
+// to be integrated.
 struct Undecided {
   double bound = 0;
   std::vector<double> mass;  // of each point: density times weight
@@ -39,7 +39,7 @@ Undecided CutAt(double bound, Density density) {
   return undecided;
 }
 
-// How probable it is that the next look finds the sum beyond +-bound.
+// Returns the probability that the next look finds the sum beyond +-bound.
 double ExitProbability(const Undecided& undecided, double bound, double standard_deviation) {
   double probability = 0;
   for (int i = 0; i < kPoints; ++i) {

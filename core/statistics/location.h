@@ -1,4 +1,4 @@
-// Where samples lie and how far they spread, whatever a few of them do.
+// Robust location and spread of samples: a few of them do not move either.
 
 #ifndef OTT_CORE_STATISTICS_LOCATION_H_
 #define OTT_CORE_STATISTICS_LOCATION_H_
@@ -14,8 +14,8 @@ double Mean(const std::vector<double>& samples);
 // REQUIRES: samples is not empty and holds no NaN.
 double Median(std::vector<double> samples);
 
-// The median distance from the median times 1.4826, which is the standard deviation where the samples are
-// normal (Hampel 1974). 0 where more than half of the samples are equal. REQUIRES: as of Median().
+// Returns the median distance from the median times 1.4826, which is the standard deviation where the samples
+// are normal (Hampel 1974). 0 if more than half of the samples are equal. REQUIRES: as of Median().
 double MedianAbsoluteDeviation(std::vector<double> samples);
 
 }  // namespace ott

@@ -43,7 +43,7 @@ Estimate WelchDifference(const std::vector<double>& a, const std::vector<double>
   const double variance = variance_a + variance_b;
   if (variance == 0) return estimate;
   estimate.standard_error = std::sqrt(variance);
-  // As shares of the variance, since squares of small variances vanish.
+  // Both are shares of the variance, since squares of small variances vanish.
   const double share_a = variance_a / variance, share_b = variance_b / variance;
   estimate.degrees_of_freedom = 1 / (share_a * share_a / static_cast<double>(a.size() - 1) +
                                      share_b * share_b / static_cast<double>(b.size() - 1));

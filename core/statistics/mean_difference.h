@@ -19,7 +19,7 @@ namespace ott {
 // (value - truth) / standard_error is taken to have Student's t distribution.
 struct Estimate {
   double value = 0;
-  // 0 where the samples do not vary at all: then the estimate is taken to be exact.
+  // 0 if the samples do not vary at all: then the estimate is taken to be exact.
   double standard_error = 0;
   double degrees_of_freedom = 1;
 
@@ -27,7 +27,7 @@ struct Estimate {
   // REQUIRES: 0 < error < 1.
   Interval IntervalAt(double error) const;
 
-  // Two-sided, of the hypothesis that the truth is 0.
+  // Returns the two-sided p-value of the hypothesis that the truth is 0.
   double PValue() const;
 };
 

@@ -31,7 +31,7 @@ Split BestSplit(const std::vector<double>& samples) {
     sum += samples[i] - mean;
     const auto low = static_cast<double>(i + 1);
     if (i + 1 < fewest) continue;
-    // Of the means about the mean of all: sum / low below, -sum / (count - low) above.
+    // The sum of squares of the means about the mean of all: sum / low below, -sum / (count - low) above.
     const double between = sum * sum / low + sum * sum / (count - low);
     if (1 - between / squares < best.share_inside) best = {i + 1, 1 - between / squares};
   }
@@ -86,7 +86,7 @@ double SeparationProbability(size_t size_a, size_t size_b) {
   OTT_CHECK(size_a > 0 && size_b > 0) << size_a << " and " << size_b << " samples";
   const auto a = static_cast<double>(size_a), b = static_cast<double>(size_b);
   double largest = 0;
-  // Of the probability of one mode; the curve is smooth, so steps of 1 % find its top.
+  // Searches the probability of one mode; the curve is smooth, so steps of 1 % find its top.
   for (int percent = 1; percent < 100; ++percent) {
     const double p = percent / 100.0;
     largest = std::max(largest, std::pow(p, a) * std::pow(1 - p, b) + std::pow(1 - p, a) * std::pow(p, b));

@@ -16,14 +16,15 @@ struct TwoModes {
   size_t num_high = 0;
 };
 
-// The split into two groups, of two samples and a fifth of all at least, that leaves the least variance
-// inside of them; nullopt unless it leaves less than 999 of 1000 sets of as many normal samples do. Needs six
-// samples, and looks at no more than 1000.
+// Returns the split into two groups, of two samples and a fifth of all at least, that leaves the least
+// variance inside of them; nullopt unless it leaves less than 999 of 1000 sets of as many normal samples do.
+// Needs six samples, and looks at no more than 1000.
 std::optional<TwoModes> FindTwoModes(std::vector<double> samples);
 
-// How probable two groups of samples of the same kind are to be told apart for no reason but that this kind
-// has two modes: all of one group in one mode, and all of the other in the other. At most, whatever the
-// modes' probability. No test of so few samples can be wrong less often and ever say that the groups differ.
+// Returns the probability that two groups of samples of the same kind are told apart for no reason but that
+// this kind has two modes: all of one group in one mode, and all of the other in the other. At most, whatever
+// the modes' probability. No test of so few samples can be wrong less often and ever say that the groups
+// differ.
 // REQUIRES: size_a > 0, size_b > 0.
 double SeparationProbability(size_t size_a, size_t size_b);
 

@@ -47,7 +47,7 @@ CenteredScores Center(const std::vector<double>& scores, size_t num_runs) {
       value -= sum / static_cast<double>(num_runs);
       centered.squares[score] += value * value;
     }
-    // What rounding leaves of equal scores is no spread.
+    // Equal scores have no spread but that of rounding.
     if (centered.squares[score] > 1e-24 * size * size * static_cast<double>(num_runs)) continue;
     for (size_t run = 0; run < num_runs; ++run) centered.values[run * centered.num_scores + score] = 0;
     centered.squares[score] = 0;

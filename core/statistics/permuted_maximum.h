@@ -1,5 +1,5 @@
-// Whether two groups of runs differ in any of several numbers that each run has: exact, whatever these look
-// like and however they depend on each other.
+// Tests whether two groups of runs differ in any of several numbers that each run has: exact, whatever these
+// look like and however they depend on each other.
 //
 //   const PermutedMaximum found = PermuteMaximum(scores, num_runs, num_a, critical_ts, 0.01);
 //   if (found.p_value <= 0.01) printf("score %zu differs", found.largest);
@@ -19,9 +19,9 @@ struct PermutedMaximum {
   // The score whose |t| is the largest in units of its scale, and that |t|.
   size_t largest = 0;
   double value = 0;
-  // How probable so large a value of any score is if each choice of B's runs is as probable as any other.
+  // The probability of so large a value of any score if each choice of B's runs is as probable as any other.
   double p_value = 1;
-  // What the value exceeds with probability `error` at most; infinite if so few runs have no such value.
+  // The value exceeds this with probability `error` at most; infinite if so few runs have no such value.
   double critical = 0;
 };
 
@@ -33,7 +33,7 @@ struct PermutedMaximum {
 PermutedMaximum PermuteMaximum(const std::vector<double>& scores, size_t num_runs, size_t num_a,
                                const std::vector<double>& scales, double error);
 
-// The smallest p-value that groups of these sizes can have. REQUIRES: both above 0.
+// Returns the smallest p-value that groups of these sizes can have. REQUIRES: both above 0.
 double SmallestPermutedPValue(size_t num_a, size_t num_b);
 
 }  // namespace ott

@@ -10,6 +10,7 @@
 #include "ott/core/base/check.h"
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
+#include "ott/core/statistics/policy.h"
 
 namespace ott {
 namespace {
@@ -18,8 +19,6 @@ namespace {
 // worth in degrees of freedom, of those of a standard deviation.
 constexpr double kMedianVariance = 1.5707963267948966;
 constexpr double kMadEfficiency = 0.37;
-// Of the normal distribution: what four of five are below.
-constexpr double kPowerQuantile = 0.84;
 // The run as it is, in pairs, and its parts.
 constexpr double kTestsOfPairs = 3;
 
@@ -100,8 +99,8 @@ Fit FitPart(const std::vector<double>& values, const Part& part) {
   return fit;
 }
 
-// What one of several processes takes longer than the median of the rest, block by block; empty where their
-// blocks are not of the same iterations.
+// Returns how much longer one of several processes takes than the median of the rest, block by block; empty
+// if their blocks are not of the same iterations.
 std::vector<double> DifferencesOf(const std::vector<const SteadyTime*>& times, size_t which) {
   int num_blocks = times[which]->num_blocks;
   for (const SteadyTime* const time : times) {
@@ -175,8 +174,8 @@ class Comparison {
     return excess;
   }
 
-  // Of the parts that have an excess which the rest has not; nullopt where there are none. A half of their
-  // error is for those that last to the end.
+  // Returns the most suspicious of the parts that have an excess which the rest has not; nullopt if there are
+  // none. A half of their error is for those that last to the end.
   std::optional<Excess> OfMostSuspiciousPart() const {
     const size_t size = differences_.size();
     std::vector<Part> parts;
@@ -205,8 +204,6 @@ class Comparison {
   // In blocks.
   static constexpr size_t kMinPart = 4;
   static constexpr size_t kMinRest = 2;
-  // How often a part that is like the rest may be told from it.
-  static constexpr double kChangeError = 1e-4;
 
   // Variance of a median of normal samples over that of one. Of two the median is the mean.
   double OfMedian() const {
@@ -218,7 +215,7 @@ class Comparison {
     if (fit.inside <= 2 * fit.outside) return false;
     const double variance = fit.residual.value * (1 / static_cast<double>(part.size()) + 1 / fit.num_outside);
     return fit.inside - fit.outside >=
-           StudentTQuantile(1 - kChangeError / num_parts, fit.residual.degrees_of_freedom) *
+           StudentTQuantile(1 - kPartError / num_parts, fit.residual.degrees_of_freedom) *
                std::sqrt(variance);
   }
 
@@ -241,7 +238,7 @@ class Comparison {
     return excess;
   }
 
-  // What one slowdown makes of the excess of a part: no more than the blocks that it can be in.
+  // Returns what one slowdown makes of the excess of a part: no more than the blocks that it can be in.
   double Slowdown(const CpuShare& cpu, double excess, const Part& part) const {
     const double most = SecondsOfOneSlowdown(cpu);
     const double seconds_of_block = process_.cpu.watched_seconds *
@@ -265,7 +262,7 @@ class Comparison {
     return Median(std::move(seconds));
   }
 
-  // As shares of the run. Of the block before the part, as much is in it as that is like it.
+  // Returns the ends as shares of the run. The block before the part belongs to it as far as it is like it.
   std::pair<double, double> EndsOf(const Part& part, const Fit& fit) const {
     const auto share_in = [&](size_t block) {
       return std::clamp((differences_[block] - fit.outside) / (fit.inside - fit.outside), 0.0, 1.0);
@@ -299,7 +296,7 @@ class Comparison {
   std::vector<double> differences_;
   double residual_of_others_ = 0;
   double of_others_ = 0;
-  // Of one of the others, as a mean.
+  // The variance of the mean of one of the others.
   Variance within_ = {0, 0};
   // The variance of the others' times that is not within their runs.
   double seen_ = 0;

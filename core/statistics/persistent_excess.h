@@ -17,7 +17,7 @@ struct CpuShare {
   double cpu_seconds = 0;
   // For what share of the work others had its CPU, in [0, 1].
   double taken_share = 0;
-  // How long the work was watched, from the first of its times to the last.
+  // The time for which the work was watched, from the first of its times to the last.
   double watched_seconds = 0;
   // Seconds of the work in which others had the CPU.
   double taken_seconds = 0;
@@ -33,39 +33,16 @@ struct ProcessTime {
   CpuShare cpu;
 };
 
-// Processes of one program that do the same differ for good: memory lies elsewhere, and caches and branches
-// with it (Mytkowicz and others 2009; Kalibera and Jones 2013). This is what is expected before any process
-// was seen, as a standard deviation: a share of the time on a CPU, and seconds. It counts as much as
-// kSpreadDegreesOfFreedom processes that were seen; with more of them, what they show counts (Smyth 2004).
-inline constexpr double kExpectedSpread = 0.02;
-inline constexpr double kExpectedSpreadSeconds = 5e-6;  // cold caches
-// And what a machine does to one of its CPUs for a while (clock rates, other threads or machines on the same
-// core): it lasts for some kDisturbanceSeconds, whatever an iteration takes, and only a longer time averages
-// over it.
-inline constexpr double kDisturbance = 0.05;
-inline constexpr double kDisturbanceSeconds = 0.3;
-// As much more for each unit of the larger taken_share: who had the CPU leaves other data in its caches,
-// until the scheduler puts the processes elsewhere.
-inline constexpr double kDisturbanceOfTaken = 0.25;
-// Now and then it has a CPU at half its speed, for as long: seldom, but more often than a verdict may be
-// wrong.
-inline constexpr double kSlowdown = 1;
-inline constexpr double kSpreadDegreesOfFreedom = 20;
-
-// Seconds, as a standard deviation, that a process like the others may take more or less.
+// Returns the seconds, as a standard deviation, that a process like the others may take more or less.
 double ExpectedSpread(const CpuShare& cpu);
 
 // Seconds that a process like the others takes more where its CPU had one such slowdown.
 double SecondsOfOneSlowdown(const CpuShare& cpu);
 
-// Others take a CPU from one process for longer than from the next, also in the mean of a long run. As a
-// standard deviation, this share of the time that is taken.
-inline constexpr double kLatenessOfTaken = 0.25;
-
 // Seconds by which what others take makes one of several processes that are alike later than the next.
 double SpreadOfTaken(const CpuShare& cpu);
 
-// With a spread that was expected, and not seen, added to what it is uncertain by within the run.
+// Adds a spread that was expected, and not seen, to what it is uncertain by within the run.
 Estimate WithExpectedSpread(const Estimate& within_run, double spread);
 
 // The excess of one process over the median of the others.
@@ -78,10 +55,10 @@ struct Excess {
   // The excess less what one slowdown of a CPU makes, with what innocent processes differ by as its error:
   // what the test rests on.
   Estimate among_processes;
-  // Of how many tests this is one, as there are parts of a run.
+  // The number of tests of which this is one, as there are parts of a run.
   double num_tests = 1;
-  // Where it begins and ends, as shares of the run: 0 and 1 unless only a part of the run has it. In a part,
-  // all of the above are of that part.
+  // The ends of the part that has it, as shares of the run: 0 and 1 unless only a part of the run has it. In
+  // a part, all of the above are of that part.
   double begin = 0;
   double end = 1;
   // In the mean of the whole run.
@@ -89,7 +66,7 @@ struct Excess {
 
   bool is_of_part() const { return begin > 0 || end < 1; }
 
-  // How probable such an excess is, in any of the tests, where the process is like the others.
+  // Returns the probability of such an excess, in any of the tests, if the process is like the others.
   double PValue() const;
   // The excess that would have been found at this level in four of five runs.
   // REQUIRES: 0 < level < 1

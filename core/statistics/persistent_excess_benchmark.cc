@@ -1,4 +1,4 @@
-// How often a rank is named that is like the others, and how often one that takes longer, by simulation.
+// Simulates how often a rank is named that is like the others, and how often one that takes longer.
 //
 //   bazel run //core/statistics:persistent_excess_benchmark [-- RUNS [PART_OF_A_NOISE'S_NAME]]
 //
@@ -30,7 +30,8 @@ constexpr int kMeasurements = 4;
 constexpr double kLevelSpread = 0.02;
 constexpr double kFamilyError = 0.01;
 constexpr double kMinRelativeExcess = 0.05;
-// What 1 % may show in so many runs: the 99.9 % quantile of its distribution, which is nearly a normal one.
+// Returns the most that 1 % may show in so many runs: the 99.9 % quantile of its distribution, which is
+// nearly a normal one.
 int MostFalse(int num_runs) {
   return static_cast<int>(std::ceil(0.01 * num_runs + 3.09 * std::sqrt(0.0099 * num_runs)));
 }
@@ -42,17 +43,17 @@ double Uniform(Random& random) { return std::uniform_real_distribution<double>()
 // The noise of one measurement on one rank: a factor for each iteration.
 struct Noise {
   const char* name;
-  // Whether time is spent on a CPU, where processes differ for good.
+  // True if time is spent on a CPU, where processes differ for good.
   bool on_cpu;
   std::function<std::vector<double>(Random&)> factors;
   double run_seconds = 10;
-  // Whether all ranks have, on top of it, phases of 1, 2 and 0.5 times.
+  // True if all ranks have, on top of it, phases of 1, 2 and 0.5 times.
   bool has_phases = false;
   // The share of the run in which the rank that takes longer does not yet.
   double late = 0;
 };
 
-// Of one run in ten a part, somewhere, on a CPU at half its speed.
+// In one run of ten, puts a part, somewhere, on a CPU at half its speed.
 std::vector<double> Slowdown(double part, Random& random) {
   const double start = Uniform(random) < 0.1 ? Uniform(random) * (1 - part) * kIterations : kIterations;
   std::vector<double> factors;
@@ -69,7 +70,7 @@ std::vector<double> Each(const std::function<double(int)>& factor) {
   return factors;
 }
 
-// As was measured: 5 % that last for some 0.3 s, and in one run of ten 0.3 s at half the speed.
+// Returns noise as was measured: 5 % that last for some 0.3 s, and in one run of ten 0.3 s at half the speed.
 std::vector<double> OfACpu(double run_seconds, Random& random) {
   const double lasts = 0.3 * kIterations / run_seconds;
   const double keeps = std::exp(-1 / lasts);
@@ -183,7 +184,7 @@ Rates Simulate(const Noise& noise, int num_ranks, double excess, int num_runs, R
   return rates;
 }
 
-// Of kinds of noise whose names hold `only`.
+// Simulates the kinds of noise whose names hold `only`.
 int Main(int num_runs, const std::string& only) {
   bool holds = true;
   Random random(20240501);

@@ -41,10 +41,12 @@ TEST(SteadyTime, NeedsEnoughBlocks) {
 }
 
 TEST(SteadyTime, OneStallMovesNothing) {
-  SteadyTimeRecorder recorder;
-  for (int i = 0; i < 1000; ++i) recorder.Add(i == 500 ? 20 : 0.01);
-  EXPECT_NEAR(recorder.Finish()->seconds, 0.01, 1e-9);
-  EXPECT_LT(recorder.Finish()->standard_error, 1e-9);
+  for (int stall = 500; stall < 500 + SteadyTimeRecorder::kBaseLength; ++stall) {
+    SteadyTimeRecorder recorder;
+    for (int i = 0; i < 1000; ++i) recorder.Add(i == stall || i == stall + 1 ? 20 : 0.01);
+    EXPECT_NEAR(recorder.Finish()->seconds, 0.01, 1e-9) << stall;
+    EXPECT_LT(recorder.Finish()->standard_error, 1e-9);
+  }
 }
 
 TEST(SteadyTime, OfAnyNumberOfIterationsIsTheirMean) {
@@ -211,6 +213,71 @@ TEST(PersistentExcess, OfProcessesThatShareTheirPhasesIsWhatTheyDifferByInEach) 
             0.3 * excess.of_others);
 }
 
+// A process with these blocks, and of whose whole run little is known.
+ProcessTime OfBlocks(const std::vector<double>& blocks) {
+  SteadyTime time;
+  time.num_blocks = static_cast<int>(blocks.size());
+  time.block_iterations = 5;
+  time.count = 5 * time.num_blocks;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    time.blocks[i] = static_cast<float>(blocks[i]);
+    time.seconds += blocks[i] / static_cast<double>(blocks.size());
+  }
+  time.standard_error = time.seconds;
+  time.degrees_of_freedom = 3;
+  return {time, {}};
+}
+
+// The mean of the differences, with the larger of two standard errors: of single blocks, and of every two.
+TEST(PersistentExcess, InPairsIsTheMeanDifferenceWithTheErrorOfItsDefinition) {
+  std::mt19937_64 random(4);
+  std::normal_distribution<double> noise(0, 1e-4);
+  int num_of_pairs = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const size_t size = trial % 2 == 0 ? 8 : 16;
+    std::vector<double> other(size), process(size), differences;
+    // In the others, some blocks more than this process has.
+    other.resize(std::min<size_t>(16, size + static_cast<size_t>(trial % 3)));
+    for (double& block : other) block = 0.01 + noise(random);
+    double walk = 0;
+    for (size_t i = 0; i < size; ++i) {
+      walk = trial % 3 == 0 ? walk + noise(random) : noise(random);
+      process[i] = other[i] + 5e-4 + walk;
+      differences.push_back(static_cast<double>(static_cast<float>(process[i])) -
+                            static_cast<float>(other[i]));
+    }
+    const auto count = static_cast<double>(size);
+    double mean = 0, squares = 0, of_pairs = 0;
+    for (const double difference : differences) mean += difference / count;
+    for (const double difference : differences) squares += std::pow(difference - mean, 2);
+    for (size_t i = 0; i < size; i += 2)
+      of_pairs += std::pow(differences[i] + differences[i + 1] - 2 * mean, 2) / 2;
+    const double single = squares / (count - 1), paired = of_pairs / (count / 2 - 1);
+    const Excess excess = ExcessOver({OfBlocks(other)}, OfBlocks(process));
+    if (excess.is_of_part()) continue;
+    EXPECT_NEAR(excess.seconds, mean, 1e-12);
+    EXPECT_NEAR(excess.within_run.standard_error, std::sqrt(std::max(single, paired) / count), 1e-12);
+    EXPECT_NEAR(excess.within_run.degrees_of_freedom, paired > single ? count / 2 - 1 : count - 1, 1e-9);
+    num_of_pairs += paired > single ? 1 : 0;
+  }
+  EXPECT_GT(num_of_pairs, 10);
+  EXPECT_LT(num_of_pairs, 50);
+}
+
+TEST(PersistentExcess, BlocksOfOtherIterationsAreNoPairs) {
+  std::vector<double> alike(8), later(8);
+  for (size_t i = 0; i < alike.size(); ++i) {
+    alike[i] = 0.01 + 1e-6 * static_cast<double>(i * 5 % 8);
+    later[i] = alike[i] + 1e-3;
+  }
+  for (size_t which = 0; which < 3; ++which) {
+    std::vector<ProcessTime> others(3, OfBlocks(alike));
+    EXPECT_LT(ExcessOver(others, OfBlocks(later)).PValue(), 1e-4);
+    others[which].time.block_iterations = 10;
+    EXPECT_GT(ExcessOver(others, OfBlocks(later)).PValue(), 0.01) << which;
+  }
+}
+
 ProcessTime Steady(const std::function<double(int)>& seconds, int seed) {
   return InPhases(seconds, seed, false);
 }
@@ -233,6 +300,27 @@ TEST(PersistentExcess, OfAPartOfTheRunIsFoundWhereItBegins) {
   EXPECT_LT(excess.PValue(), 1e-3);
   EXPECT_NEAR(excess.begin, 100 / 300.0, 0.04);
   EXPECT_NEAR(excess.end, 220 / 300.0, 0.04);
+}
+
+TEST(PersistentExcess, OfAPartMayBeginWithTheRunAndLeaveTwoBlocksOutside) {
+  const ProcessTime other = Steady([](int) { return 5e-3; }, 1);
+  const Excess at_first = ExcessOver({other}, Steady([](int i) { return i < 113 ? 6.5e-3 : 5e-3; }, 2));
+  EXPECT_LT(at_first.PValue(), 1e-3);
+  EXPECT_EQ(at_first.begin, 0);
+  EXPECT_NEAR(at_first.end, 113 / 300.0, 0.04);
+  const Excess nearly_all = ExcessOver({other}, Steady([](int i) { return i < 50 ? 5e-3 : 9e-3; }, 2));
+  EXPECT_LT(nearly_all.PValue(), 1e-3);
+  EXPECT_NEAR(nearly_all.begin, 50 / 300.0, 0.04);
+  EXPECT_EQ(nearly_all.end, 1);
+}
+
+TEST(PersistentExcess, OfSeveralTestsIsFoundAtTheLevelOfOne) {
+  Excess excess;
+  excess.among_processes = {0, 1e-3, 12};
+  const double alone = excess.Detectable(0.01 / 6);
+  excess.num_tests = 6;
+  EXPECT_NEAR(excess.Detectable(0.01), alone, 1e-12);
+  EXPECT_NEAR(alone, (StudentTQuantile(1 - 0.01 / 6, 12) + 0.84) * 1e-3, 1e-12);
 }
 
 }  // namespace

@@ -5,16 +5,9 @@
 #include <numeric>
 
 #include "ott/core/statistics/location.h"
+#include "ott/core/statistics/policy.h"
 
 namespace ott {
-namespace {
-
-// Of the iterations: what happens in more of them is not rare.
-constexpr double kFew = 0.2;
-// Of the median hiccup of a process: what others have that is shorter does not count beside it.
-constexpr double kAsLong = 0.25;
-
-}  // namespace
 
 bool IsHiccup(double late_seconds, double iteration_seconds) {
   return late_seconds >= std::max(kHiccupSeconds, kHiccupIterationShare * iteration_seconds);
@@ -24,7 +17,7 @@ bool IsRepeated(const std::vector<double>& hiccups, double all_late_seconds, int
                 double iteration_seconds) {
   const auto count = static_cast<int64_t>(hiccups.size());
   const auto iterations = static_cast<double>(num_iterations);
-  if (count < kMinHiccups || static_cast<double>(count) > kFew * iterations) return false;
+  if (count < kMinHiccups || static_cast<double>(count) > kRareShare * iterations) return false;
   const double longest = *std::max_element(hiccups.begin(), hiccups.end());
   const double others = std::accumulate(hiccups.begin(), hiccups.end(), 0.0) - longest;
   return 2 * others >= all_late_seconds - longest &&
@@ -33,7 +26,7 @@ bool IsRepeated(const std::vector<double>& hiccups, double all_late_seconds, int
 
 bool IsMoreThanChance(const std::vector<double>& hiccups, const std::vector<double>& others,
                       int64_t num_processes) {
-  const double shortest = kAsLong * Median(hiccups);
+  const double shortest = kHiccupOfOthersShare * Median(hiccups);
   const auto count_long = [shortest](const std::vector<double>& seconds) {
     return std::count_if(seconds.begin(), seconds.end(),
                          [shortest](double late) { return late >= shortest; });
@@ -53,15 +46,12 @@ bool IsMoreThanChance(const std::vector<double>& hiccups, const std::vector<doub
 }
 
 bool IsRegular(const std::vector<int64_t>& iterations) {
-  // So many distances are hardly ever alike by chance.
-  constexpr size_t kMinDistances = 4;
-  constexpr double kAlike = 0.1;
   std::vector<double> distances;
   for (size_t i = 1; i < iterations.size(); ++i)
     distances.push_back(static_cast<double>(iterations[i] - iterations[i - 1]));
   if (distances.size() < kMinDistances) return false;
   const auto [least, most] = std::minmax_element(distances.begin(), distances.end());
-  return *most - *least <= kAlike * *least;
+  return *most - *least <= kAlikeDistances * *least;
 }
 
 }  // namespace ott

@@ -1,4 +1,4 @@
-// Whether a process that is seldom late, and then by much, is so again and again.
+// Tells whether a process that is seldom late, and then by much, is so again and again.
 
 #ifndef OTT_CORE_STATISTICS_RARE_EXCESS_H_
 #define OTT_CORE_STATISTICS_RARE_EXCESS_H_
@@ -7,16 +7,6 @@
 #include <vector>
 
 namespace ott {
-
-// A process has a hiccup where it is late by at least kHiccupSeconds and this share of a mean iteration.
-// Hiccups are named if there are at least kMinHiccups, in few of the iterations, and if even without the
-// longest they make half of all that the processes are late by and kHiccupTimeShare of the time.
-inline constexpr double kHiccupIterationShare = 0.2;
-inline constexpr double kHiccupSeconds = 2e-3;
-inline constexpr int64_t kMinHiccups = 3;
-inline constexpr double kHiccupTimeShare = 0.02;
-// How often hiccups that come to processes by chance may look as if they were one's own.
-inline constexpr double kHiccupError = 0.01;
 
 // Returns true if an iteration of this mean length in which a process is so late has a hiccup.
 bool IsHiccup(double late_seconds, double iteration_seconds);

@@ -1,6 +1,11 @@
 // Against published tables and examples, and against simulated truth.
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -84,8 +89,8 @@ TEST(WelchDifference, IsThatOfAPublishedExample) {
 }
 
 TEST(BlockShift, OfOneBlockIsTheExactIntervalOfWilcoxonsTest) {
-  // Of R's wilcox.test(b, a, conf.int = TRUE, conf.level = 0.95): four against four leaves out one difference
-  // at either end, at an achieved error of 2/70.
+  // The numbers are those of R's wilcox.test(b, a, conf.int = TRUE, conf.level = 0.95): four against four
+  // leaves out one difference at either end, at an achieved error of 2/70.
   const BlockShift shift({{{1, 2, 3, 4}, {10, 21, 33, 46}}});
   EXPECT_NEAR(shift.IntervalAt(0.05).low, 10 - 4, 1e-12);
   EXPECT_NEAR(shift.IntervalAt(0.05).high, 46 - 1, 1e-12);
@@ -322,6 +327,59 @@ TEST(Modes, TwoGroupsAreFoundAndDescribed) {
   EXPECT_NEAR(modes->high, 1.5, 1e-9);
 }
 
+// The split is compared with the definition: of all allowed splits, the one that leaves least variance
+// inside.
+TEST(Modes, TheSplitIsTheBestOfAll) {
+  std::mt19937_64 random(17);
+  std::normal_distribution<double> normal;
+  for (const size_t size : {6, 7, 10, 11, 40, 1000}) {
+    for (const double share : {0.3, 0.5, 0.7}) {
+      const size_t fewest = std::max<size_t>(2, size / 5);
+      const auto num_low = static_cast<size_t>(share * static_cast<double>(size));
+      std::vector<double> samples(size);
+      for (size_t i = 0; i < size; ++i) {
+        samples[i] = normal(random) + (i < std::max(fewest, num_low) ? 0 : size < 20 ? 60 : 5);
+      }
+      const std::optional<TwoModes> modes = FindTwoModes(samples);
+      ASSERT_TRUE(modes.has_value()) << size << " samples";
+      std::sort(samples.begin(), samples.end());
+      double least = std::numeric_limits<double>::infinity();
+      TwoModes best;
+      for (size_t low = fewest; low + fewest <= size; ++low) {
+        const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(low);
+        const double low_mean = std::accumulate(samples.begin(), middle, 0.0) / static_cast<double>(low);
+        const double high_mean =
+            std::accumulate(middle, samples.end(), 0.0) / static_cast<double>(size - low);
+        double inside = 0;
+        for (size_t i = 0; i < size; ++i)
+          inside += std::pow(samples[i] - (i < low ? low_mean : high_mean), 2);
+        if (inside >= least) continue;
+        least = inside;
+        best = {low_mean, high_mean, low, size - low};
+      }
+      EXPECT_EQ(modes->num_low, best.num_low) << size;
+      EXPECT_EQ(modes->num_high, best.num_high) << size;
+      EXPECT_NEAR(modes->low, best.low, 1e-9);
+      EXPECT_NEAR(modes->high, best.high, 1e-9);
+    }
+  }
+}
+
+TEST(Modes, GroupsHaveTwoSamplesAndAFifthOfAll) {
+  EXPECT_FALSE(FindTwoModes({0, 0.1, 0.2, 10, 10.1}).has_value()) << "five samples tell nothing";
+  EXPECT_TRUE(FindTwoModes({0, 0.1, 0.2, 10, 10.1, 10.2}).has_value());
+  EXPECT_FALSE(FindTwoModes(std::vector<double>(1001, 1)).has_value());
+  std::vector<double> samples(20, 0);
+  for (size_t i = 0; i < samples.size(); ++i) samples[i] = 0.01 * static_cast<double>(i * 7 % 20);
+  for (size_t i = 0; i < 4; ++i) samples[i] += 10;
+  const std::optional<TwoModes> fifth = FindTwoModes(samples);
+  ASSERT_TRUE(fifth.has_value());
+  EXPECT_EQ(fifth->num_high, 4U);
+  samples[3] -= 10;  // three are fewer than a fifth: one of the others is taken with them, if any are
+  const std::optional<TwoModes> fewer = FindTwoModes(samples);
+  EXPECT_TRUE(!fewer.has_value() || fewer->num_high >= 4U);
+}
+
 TEST(Modes, NormalSamplesHaveThemOnceInAThousandTimes) {
   std::mt19937_64 random(8);
   std::normal_distribution<double> normal;
@@ -348,7 +406,7 @@ TEST(Modes, FewSamplesMayBeSeparatedByThem) {
 }
 
 TEST(PermutedMaximum, CountsAllWaysToChooseTheRuns) {
-  // Of the 20 ways to choose three of six, the one that was made and its mirror are the farthest apart.
+  // There are 20 ways to choose three of six; the one that was made and its mirror are the farthest apart.
   const PermutedMaximum found = PermuteMaximum({1, 2, 3, 11, 12, 13}, 6, 3, {1}, 0.1);
   EXPECT_NEAR(found.t[0], 10 / std::sqrt(2.0 / 3), 1e-9);
   EXPECT_DOUBLE_EQ(found.p_value, 0.1);

@@ -20,7 +20,7 @@ struct SteadyTime {
   // Iterations that were counted, those that are not in a block yet included.
   int64_t count = 0;
   // Seconds of the blocks in order, each of so many iterations in a row: processes that do the same
-  // iterations have the same ones in each. num_blocks is 0 where they are not known.
+  // iterations have the same ones in each. num_blocks is 0 if they are not known.
   int64_t block_iterations = 0;
   int num_blocks = 0;
   std::array<float, kMaxBlocks> blocks{};
@@ -41,13 +41,13 @@ class SteadyTimeRecorder {
 
   void Add(double seconds);
 
-  // Iterations, in blocks and not yet.
+  // Counts iterations, in blocks and not yet.
   int64_t count() const { return count_; }
   bool has_enough() const { return num_blocks_ >= kMinBlocks; }
 
-  // The mean of the blocks and its standard error: of the blocks as they are and of every two of them taken
-  // together, the larger one. Where blocks still depend on each other, it grows with their length (Flyvbjerg
-  // and Petersen 1989). nullopt without enough.
+  // Returns the mean of the blocks and its standard error: of the blocks as they are and of every two of them
+  // taken together, the larger one. Where blocks still depend on each other, it grows with their length
+  // (Flyvbjerg and Petersen 1989). nullopt without enough.
   std::optional<SteadyTime> Finish() const;
 
  private:
