@@ -217,6 +217,23 @@ std::string LatestOf(const std::string& dir) {
   return dir;
 }
 
+// The number of "checkpoint-200", "epoch=1-step=200.ckpt"; nullopt for other names.
+std::optional<int64_t> NumberOfStep(const std::string& name) {
+  const std::string stem = name.substr(0, name.find('.', 1));
+  const size_t digits = stem.find_last_not_of("0123456789") + 1;
+  if (digits == 0 || digits == stem.size() || (stem.size() < name.size() && !IsRead(name)))
+    return std::nullopt;
+  std::string word = stem.substr(0, digits);
+  while (!word.empty() && (word.back() == '-' || word.back() == '_' || word.back() == '=')) word.pop_back();
+  word = word.substr(word.find_last_of("-_=") + 1);
+  for (const char* const known :
+       {"checkpoint", "ckpt", "step", "steps", "iter", "iteration", "epoch", "save", "state"}) {
+    int64_t number = 0;
+    if (word == known && absl::SimpleAtoi(stem.substr(digits), &number)) return number;
+  }
+  return std::nullopt;
+}
+
 // The rank of DeepSpeed's "bf16_zero_pp_rank_3_mp_rank_00_optim_states.pt"; nullopt for other names.
 std::optional<int> RankOfZeroFile(const std::string& name) {
   constexpr std::string_view kRank = "zero_pp_rank_";
@@ -233,7 +250,11 @@ absl::StatusOr<Checkpoint> ReadZero(const std::string& dir, const std::set<std::
   std::string model_file;
   for (const std::string& name : names) {
     if (const std::optional<int> rank = RankOfZeroFile(name)) by_rank[*rank] = name;
-    if (EndsWith(name, "mp_rank_00_model_states.pt") && model_file.empty()) model_file = name;
+    if (EndsWith(name, "mp_rank_00_model_states.pt")) {
+      // Stage 3 writes one a rank, which all say the same but are to be whole.
+      OTT_RETURN_IF_ERROR(ReadNamed(absl::StrCat(dir, "/", name)).status());
+      if (model_file.empty()) model_file = name;
+    }
     if (name.find("mp_rank_01") != name.npos || name.find("expert") != name.npos) {
       return absl::UnimplementedError(dir + ": ZeRO with model parallelism or experts is not put together");
     }
@@ -268,7 +289,7 @@ absl::StatusOr<std::optional<Checkpoint>> ReadTogether(const std::string& dir, i
     OTT_ASSIGN_OR_RETURN(together, ReadFolder(latest, depth + 1));
     // Other folders are earlier checkpoints; files are of the latest one.
     remove([&](const std::string& name) {
-      return name.rfind("latest", 0) == 0 || name == "zero_to_fp32.py" ||
+      return name.rfind("latest", 0) == 0 || name == "zero_to_fp32.py" || name == "zero_to_torch.py" ||
              IsDirectory(absl::StrCat(dir, "/", name));
     });
   } else if (names->count(kDistributedMetadata) != 0) {
@@ -353,6 +374,18 @@ absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path) {
   OTT_ASSIGN_OR_RETURN(Checkpoint checkpoint, ReadFolder(path, 0));
   if (!checkpoint.state.map().empty()) return checkpoint;
   return absl::NotFoundError(path + ": no checkpoint is in this folder");
+}
+
+std::map<int64_t, std::string> ListCheckpoints(const std::string& dir) {
+  std::map<int64_t, std::string> checkpoints;
+  std::error_code error;
+  for (fs::directory_iterator entry(dir, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string path = entry->path().string();
+    const std::optional<int64_t> number = NumberOfStep(entry->path().filename().string());
+    if (!number.has_value() || !IsCheckpoint(path)) continue;
+    if (!checkpoints.emplace(*number, path).second) return {};
+  }
+  return checkpoints;
 }
 
 bool IsCheckpoint(const std::string& path) {

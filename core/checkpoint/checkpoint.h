@@ -3,6 +3,8 @@
 #ifndef OTT_CORE_CHECKPOINT_CHECKPOINT_H_
 #define OTT_CORE_CHECKPOINT_CHECKPOINT_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -22,13 +24,19 @@ struct Checkpoint {
 // each is a value of the file's name without its extension, except that a model's weights are "model". Of
 // other files in a folder the bytes are the value.
 //
-// Nothing that a file asks for is run. Errors name the file and the place in it: NOT_FOUND; DATA_LOSS for
-// what is cut; INVALID_ARGUMENT for what is no checkpoint, and for names that lead out of the folder.
+// Reads a checkpoint, and runs nothing that a file asks for. Errors name the file and the place in it:
+// NOT_FOUND; DATA_LOSS for what is cut; INVALID_ARGUMENT for what is no checkpoint, and for names that lead
+// out of the folder.
 absl::StatusOr<Checkpoint> ReadCheckpoint(const std::string& path);
 
 // Returns true if the path is a file, or a folder with a checkpoint's files in it. Looks at names and at the
 // first bytes of files alone.
 bool IsCheckpoint(const std::string& path);
+
+// The checkpoints in a folder whose names are a step's or an epoch's, such as checkpoint-200, global_step200,
+// iter_0000200, step_200.pt and epoch=1-step=200.ckpt, by that number, the last one in the name. Empty where
+// there is none, and where two have one number.
+std::map<int64_t, std::string> ListCheckpoints(const std::string& dir);
 
 }  // namespace ott
 

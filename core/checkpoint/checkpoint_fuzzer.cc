@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,10 +13,14 @@
 #include "ott/core/tensor/scattered_elements.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const std::string path = "/tmp/checkpoint_fuzzer_" + std::to_string(getpid());
+  // OTT_FUZZED_FILE: a file such as .metadata or mp_rank_00_model_states.pt, whose folder is read.
+  static const char* const fuzzed = std::getenv("OTT_FUZZED_FILE");
+  static const std::string path =
+      fuzzed != nullptr ? fuzzed : "/tmp/checkpoint_fuzzer_" + std::to_string(getpid());
+  static const std::string read = fuzzed != nullptr ? path.substr(0, path.rfind('/')) : path;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (!ott::WriteFileAtomically(path, bytes).ok()) return 0;
-  const absl::StatusOr<ott::Checkpoint> checkpoint = ott::ReadCheckpoint(path);
+  const absl::StatusOr<ott::Checkpoint> checkpoint = ott::ReadCheckpoint(read);
   if (!checkpoint.ok()) return 0;
   for (const ott::NamedTensor& named : ott::ListTensors(checkpoint->state)) {
     // A tensor that repeats its storage may be large.

@@ -98,9 +98,30 @@ TEST(Checkpoint, FilesBesidePartsThatBelongTogetherAreReadToo) {
   std::filesystem::remove_all(dir);
 }
 
+TEST(Checkpoint, FoldersOfNumberedCheckpointsAreListed) {
+  const std::string dir = testing::TempDir() + "/numbered";
+  for (const char* const name : {"checkpoint-100", "global_step20", "iter_0000300", "other_7", "epoch"}) {
+    std::filesystem::create_directories(absl::StrCat(dir, "/", name));
+    std::filesystem::copy_file(Data("plain.pkl"), absl::StrCat(dir, "/", name, "/state.pkl"));
+  }
+  for (const char* const name :
+       {"epoch=3-step=40.ckpt", "step_50.pt", "model-00001-of-00002.pt", "step_60.log"}) {
+    std::filesystem::copy_file(Data("weights.pt"), absl::StrCat(dir, "/", name));
+  }
+  const std::map<int64_t, std::string> expected = {{20, dir + "/global_step20"},
+                                                   {40, dir + "/epoch=3-step=40.ckpt"},
+                                                   {50, dir + "/step_50.pt"},
+                                                   {100, dir + "/checkpoint-100"},
+                                                   {300, dir + "/iter_0000300"}};
+  EXPECT_EQ(ListCheckpoints(dir), expected);
+  std::filesystem::copy_file(Data("weights.pt"), dir + "/step_100.pt");
+  EXPECT_THAT(ListCheckpoints(dir), testing::IsEmpty()) << "two of iteration 100";
+  std::filesystem::remove_all(dir);
+}
+
 TEST(Checkpoint, TorchScriptHasTheParametersOfEachModule) {
   const Value script = Read(Data("script.pt"));
-  EXPECT_EQ(Elements(At(At(script, "1"), "weight")), Elements(At(Read(Data("weights.pt")), "1.weight")));
+  EXPECT_EQ(Elements(At(script, "1.weight")), Elements(At(Read(Data("weights.pt")), "1.weight")));
 }
 
 TEST(Checkpoint, BothFormatsOfTorchSaveHoldTheSameState) {
@@ -330,7 +351,11 @@ TEST(StateKind, NamesOfFrameworksAreKnown) {
   EXPECT_EQ(name("scaler.scale", false), "scaler");
   EXPECT_EQ(name("epoch", false), "data position");
   EXPECT_EQ(name("args.hidden_size", false), "configuration");
+  EXPECT_EQ(name("native_amp_scaling_state.scale", false), "scaler");
   EXPECT_EQ(name("note", false), "other");
+  EXPECT_EQ(RankOfPath("random_states_3.torch_manual_seed"), 3);
+  EXPECT_EQ(RankOfPath("mp_rank_02_001.model_optim_rng.rng_state"), 2);
+  EXPECT_EQ(RankOfPath("rng_state.torch"), std::nullopt);
 }
 
 }  // namespace

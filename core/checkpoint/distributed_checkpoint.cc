@@ -73,7 +73,7 @@ class Reader {
   }
 
  private:
-  // Null where the object has none.
+  // Null if the object has none.
   const PlainData::Value* Attribute(const PlainData::Value& object, std::string_view name) const {
     if (object.type != Type::kObject || object.items[PlainData::kState] == PlainData::kNoValue)
       return nullptr;
@@ -112,8 +112,9 @@ class Reader {
         return absl::InvalidArgumentError(absl::StrCat("the file of '", std::string(TextOf(name)), "', '",
                                                        file, "', leads out of the folder"));
       }
-      places_[{std::string(TextOf(name)), DimsOf(Attribute(key, "offset")).value_or(Dims())}] = {
-          file, offset->integer, length->integer};
+      const std::optional<Dims> first = DimsOf(Attribute(key, "offset"));
+      places_[{std::string(TextOf(name)), first ? *first : Dims()}] = {file, offset->integer,
+                                                                       length->integer};
     }
     return absl::OkStatus();
   }
@@ -208,7 +209,7 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // Null where the value is something else already. Items may come in any order.
+  // Null if the value is something else already. Items may come in any order.
   static Value* ItemAt(int64_t i, Value* value) {
     constexpr int64_t kMaxItems = 1 << 20;
     if (value->is_null()) *value = Value::List();

@@ -13,7 +13,7 @@ namespace ott {
 inline constexpr char kDistributedMetadata[] = ".metadata";
 
 // Whole tensors, of the chunks that ranks wrote, however many there were, and other values; nested as the
-// state was that was saved. Chunks stay in their files. DATA_LOSS where a file or a chunk is cut or missing;
+// state was that was saved. Chunks stay in their files. DATA_LOSS if a file or a chunk is cut or missing;
 // INVALID_ARGUMENT, naming the tensor, where chunks overlap or leave a gap, for a file out of the folder, and
 // for metadata that is not understood.
 absl::StatusOr<Value> ReadDistributedCheckpoint(const std::string& dir);

@@ -4,6 +4,8 @@
 #include <array>
 #include <string>
 
+#include "absl/strings/numbers.h"
+
 namespace ott {
 namespace {
 
@@ -51,11 +53,14 @@ StateKind StateKindOf(std::string_view given, bool is_tensor) {
     begin = end + 1;
     if (Contains(part, "rng") || Contains(part, "random") || part == "generator") return StateKind::kRandom;
     if (Contains(part, "scheduler") || Contains(part, "lr_sched")) return StateKind::kSchedule;
-    if (Contains(part, "scaler") || Contains(part, "loss_scale")) return StateKind::kScaler;
+    if (Contains(part, "scaler") || Contains(part, "loss_scale") ||
+        IsOneOf(part, {"native_amp_scaling_state", "mixedprecision"})) {
+      return StateKind::kScaler;
+    }
     if (IsOneOf(part, {"optim", "osd"}) || Contains(part, "optimizer"))
       return KindOfOptimizerEntry(path, last);
     if (Contains(part, "sampler") || Contains(part, "dataloader") || Contains(part, "data_iter") ||
-        Contains(part, "dataset") || Contains(part, "consumed_") ||
+        Contains(part, "dataset") || part == "dl_state_dict" || Contains(part, "consumed_") ||
         (!is_tensor &&
          IsOneOf(part, {"epoch", "global_step", "global_steps", "global_samples", "iteration", "iter",
                         "loops", "step", "steps", "skipped_steps", "trainer_state", "tokens"}))) {
@@ -69,6 +74,21 @@ StateKind StateKindOf(std::string_view given, bool is_tensor) {
     if (IsOneOf(part, {"model", "module", "state_dict", "model_state_dict"})) return StateKind::kWeights;
   }
   return is_tensor || last == "num_batches_tracked" ? StateKind::kWeights : StateKind::kOther;
+}
+
+std::optional<int> RankOfPath(std::string_view path) {
+  while (!path.empty()) {
+    const std::string part(path.substr(0, path.find('.')));
+    path.remove_prefix(std::min(path.size(), part.size() + 1));
+    for (const std::string_view prefix :
+         {"rng_state_", "rng_states_", "random_states_", "mp_rank_", "rank_"}) {
+      if (part.rfind(prefix, 0) != 0) continue;
+      const std::string number = part.substr(prefix.size(), part.find('_', prefix.size()) - prefix.size());
+      int rank = 0;
+      if (absl::SimpleAtoi(number, &rank)) return rank;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace ott

@@ -4,6 +4,7 @@
 #define OTT_CORE_CHECKPOINT_STATE_KIND_H_
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace ott {
@@ -24,13 +25,17 @@ enum class StateKind : uint8_t {
 };
 inline constexpr int kNumStateKinds = static_cast<int>(StateKind::kOther) + 1;
 
-// "weights", "optimizer moments", "optimizer step", ...
+// Returns "weights", "optimizer moments", "optimizer step", ...
 std::string_view Name(StateKind kind);
 
 // By the names that PyTorch, Hugging Face, Lightning, DeepSpeed and Megatron use: "optimizer.state.0.exp_avg"
 // are moments. is_tensor: of numbers with an extent. A tensor with none of these names is a weight; anything
 // else is kOther.
 StateKind StateKindOf(std::string_view path, bool is_tensor);
+
+// The rank that a path names, as "random_states_3.torch" and "mp_rank_03.model" do; nullopt where it names
+// none.
+std::optional<int> RankOfPath(std::string_view path);
 
 }  // namespace ott
 

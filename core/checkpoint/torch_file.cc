@@ -51,6 +51,20 @@ absl::StatusOr<PickleAt> ParseAt(std::string_view bytes, size_t at) {
   return result;
 }
 
+// The attributes of modules within modules by the names that state_dict() has: "1.weight". Without what every
+// module has and no state_dict() does.
+void AddAttributes(const std::string& path, const Value::Map& module, Value::Map* attributes) {
+  for (const auto& [name, value] : module) {
+    if (name == kClassEntry || name == "training" || value.is_null()) continue;
+    const std::string child = JoinPath(path, name);
+    if (value.is_map()) {
+      AddAttributes(child, value.map(), attributes);
+    } else {
+      attributes->Insert(child, value);
+    }
+  }
+}
+
 }  // namespace
 
 bool IsTorchArchive(const ZipArchive& archive) { return !FolderOf(archive).empty(); }
@@ -72,7 +86,7 @@ absl::StatusOr<Value> ReadTorchArchive(const ZipArchive& archive) {
   if (!pickle.ok()) return WithContext(std::string(kPickle), pickle.status());
   // Storages of which the archive holds a deflated copy are unpacked once.
   std::unordered_map<std::string, HeldBytes> opened;
-  return ToValue(*pickle, [&](std::string_view key, int64_t num_bytes) -> absl::StatusOr<HeldBytes> {
+  const auto open = [&](std::string_view key, int64_t num_bytes) -> absl::StatusOr<HeldBytes> {
     const std::string name = absl::StrCat(folder, "data/", std::string(key));
     if (const auto found = opened.find(name); found != opened.end()) return found->second;
     const ZipArchive::Entry* const entry = archive.Find(name);
@@ -83,7 +97,12 @@ absl::StatusOr<Value> ReadTorchArchive(const ZipArchive& archive) {
     OTT_ASSIGN_OR_RETURN(const HeldBytes storage, archive.Read(*entry));
     opened.emplace(name, storage);
     return storage;
-  });
+  };
+  OTT_ASSIGN_OR_RETURN(Value state, ToValue(*pickle, open));
+  if (!IsTorchScript(archive) || !state.is_map()) return state;
+  Value::Map attributes;
+  AddAttributes("", state.map(), &attributes);
+  return Value(std::move(attributes));
 }
 
 bool IsLegacyTorchFile(std::string_view bytes) {

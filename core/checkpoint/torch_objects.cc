@@ -98,7 +98,7 @@ class Converter {
     for (size_t i = 0; i + 1 < entries.items.size(); i += 2) {
       std::string key = KeyText(data_[entries.items[i]]);
       OTT_ASSIGN_OR_RETURN(Value value, Convert(JoinPath(path, key), entries.items[i + 1]));
-      // As where 1 and "1" are both keys.
+      // Two keys may have one text, such as 1 and "1".
       if (map.Find(key) != nullptr) absl::StrAppend(&key, "#", i / 2);
       map.Insert(std::move(key), std::move(value));
     }
@@ -138,7 +138,7 @@ class Converter {
     return index == PlainData::kNoValue ? nullptr : &data_[index];
   }
 
-  // Null where there are too few.
+  // Null if there are too few.
   const PlainData::Value* Argument(const PlainData::Value& arguments, size_t i) const {
     return i < arguments.items.size() ? &data_[arguments.items[i]] : nullptr;
   }
@@ -188,7 +188,7 @@ class Converter {
     return absl::OkStatus();
   }
 
-  // nullopt for what is not known. object: null where the arguments are not its own.
+  // nullopt for what is not known. object: null if the arguments are not its own.
   absl::StatusOr<std::optional<Value>> ConvertCall(const std::string& path, std::string_view name,
                                                    const PlainData::Value& arguments,
                                                    const PlainData::Value* object) {

@@ -1,4 +1,4 @@
-// What a pickle of PyTorch's describes, as a tree of values.
+// Turns a pickle of PyTorch's into a tree of values.
 
 #ifndef OTT_CORE_CHECKPOINT_TORCH_OBJECTS_H_
 #define OTT_CORE_CHECKPOINT_TORCH_OBJECTS_H_
@@ -29,13 +29,13 @@ inline constexpr char kClassEntry[] = "__class__";
 // pickle.
 absl::StatusOr<Value> ToValue(const ObjectPickle& pickle, const OpenStorage& open_storage);
 
-// A view of a storage. strides: in elements. INVALID_ARGUMENT where it reaches out of it, or repeats a
+// Returns a view of a storage. strides: in elements. INVALID_ARGUMENT if it reaches out of it, or repeats a
 // storage so often that reading it would never end.
 absl::StatusOr<Tensor> TensorInStorage(const HeldBytes& storage, DType dtype, int64_t offset,
                                        absl::Span<const int64_t> shape, absl::Span<const int64_t> strides);
 
-// The dtype of a name such as "torch.float32" or "torch.FloatStorage"; uint8 for untyped storages. nullopt
-// for any other.
+// Returns the dtype of a name such as "torch.float32" or "torch.FloatStorage"; uint8 for untyped storages.
+// nullopt for any other.
 std::optional<DType> TorchDType(std::string_view name);
 
 }  // namespace ott

@@ -15,7 +15,7 @@
 namespace ott {
 namespace {
 
-// Null where a name is missing on the way.
+// Null if a name is missing on the way.
 const Value* Find(const Value& tree, std::initializer_list<std::string_view> names) {
   const Value* at = &tree;
   for (const std::string_view name : names) {
@@ -121,9 +121,12 @@ class Joiner {
     }
     is_stage_3_ = states_[0]->map().Find("fp32_flat_groups") != nullptr;
     Value::Map of_parameter;
+    std::vector<Value::List> names;
     for (size_t group = 0; group < shapes->list().size(); ++group) {
       OTT_ASSIGN_OR_RETURN(const std::vector<Parameter> parameters, ParametersOf(shapes->list()[group]));
       OTT_RETURN_IF_ERROR(JoinGroup(group, parameters, of_parameter));
+      Value::List& of_group = names.emplace_back();
+      for (const Parameter& parameter : parameters) of_group.emplace_back(parameter.name);
     }
     if (is_stage_3_) {
       // Stage 3 leaves only empty tensors in the file of the model; the optimizer has the weights.
@@ -133,8 +136,8 @@ class Joiner {
       if (module != nullptr) *module = std::move(weights);
     }
     ValueMap optimizer{{"state", std::move(of_parameter)}};
-    if (const Value* const groups = Find(*states_[0], {"base_optimizer_state", "param_groups"})) {
-      optimizer.Insert("param_groups", *groups);
+    if (const Value* const groups = Find(*states_[0], {OptimizerName(), "param_groups"})) {
+      optimizer.Insert("param_groups", WithNames(*groups, std::move(names)));
     }
     for (const char* const scaler : {"loss_scaler", "dynamic_loss_scale", "overflow"}) {
       if (const Value* const value = states_[0]->map().Find(scaler)) optimizer.Insert(scaler, *value);
@@ -148,7 +151,7 @@ class Joiner {
   }
 
  private:
-  // nullopt where a rank has none.
+  // nullopt if a rank has none.
   std::optional<FlatTensor> FlatOf(const std::vector<const Value*>& of_rank) const {
     FlatTensor flat;
     for (const Value* const value : of_rank) {
@@ -161,6 +164,18 @@ class Joiner {
     return flat;
   }
 
+  const char* OptimizerName() const { return is_stage_3_ ? "optimizer_state_dict" : "base_optimizer_state"; }
+
+  // The groups, whose one flat parameter stands for those of these names.
+  static Value WithNames(Value groups, std::vector<Value::List> names) {
+    for (size_t i = 0; groups.is_list() && i < std::min(groups.list().size(), names.size()); ++i) {
+      Value& group = groups.list()[i];
+      Value* const params = group.is_map() ? group.map().Find("params") : nullptr;
+      if (params != nullptr) *params = std::move(names[i]);
+    }
+    return groups;
+  }
+
   static const Value* ItemOrNull(const Value* list, size_t i) {
     return list != nullptr && list->is_list() && i < list->list().size() ? &list->list()[i] : nullptr;
   }
@@ -170,8 +185,7 @@ class Joiner {
     for (const Value* const state : states_) {
       masters.push_back(ItemOrNull(
           state->map().Find(is_stage_3_ ? "fp32_flat_groups" : "single_partition_of_fp32_groups"), group));
-      const Value* const base = is_stage_3_ ? Find(*state, {"optimizer_state_dict", "state"})
-                                            : Find(*state, {"base_optimizer_state", "state"});
+      const Value* const base = Find(*state, {OptimizerName(), "state"});
       const std::string key = absl::StrCat(group);
       states.push_back(base != nullptr && base->is_map() ? base->map().Find(key) : nullptr);
     }

@@ -70,7 +70,7 @@ absl::StatusOr<Directory> FindDirectory(std::string_view file) {
       ": its directory, which comes last, is missing; the program was probably killed while writing"));
 }
 
-// Sizes and offset of an entry that 32 bits do not hold; false where the field is not what it has to be.
+// Sizes and offset of an entry that 32 bits do not hold; false if the field is not what it has to be.
 bool ReadZip64(std::string_view extra, uint64_t* size, uint64_t* stored, uint64_t* offset) {
   while (extra.size() >= 4) {
     const uint64_t id = LittleEndian(extra, 0, 2);

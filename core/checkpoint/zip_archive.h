@@ -22,8 +22,8 @@ struct HeldBytes {
   bool file_backed = false;  // part of a mapped file
 };
 
-// A reader of our own because libraries hand out copies: tensors of 4 GB are to stay in the file. Reads what
-// PyTorch and NumPy write: entries that are stored or deflated, also larger than 4 GiB, on one disk and not
+// A reader of our own (docs/decisions/zip_reader.md), as tensors are to stay in the file. Reads what PyTorch
+// and NumPy write: entries that are stored or deflated, also larger than 4 GiB, on one disk and not
 // encrypted. After PKWARE's APPNOTE 6.3.
 //
 // Hostile archives: names that are there twice, entries that overlap each other or reach out of the file, and
@@ -41,14 +41,14 @@ class ZipArchive {
     int64_t num_bytes = 0;
   };
 
-  // DATA_LOSS where the file is cut; INVALID_ARGUMENT where it is no archive that is read here.
+  // Returns DATA_LOSS if the file is cut; INVALID_ARGUMENT if it is no archive that is read here.
   static absl::StatusOr<ZipArchive> Open(HeldBytes file);
 
   const std::vector<Entry>& entries() const { return entries_; }
-  // Null where there is none.
+  // Returns null if there is none.
   const Entry* Find(std::string_view name) const;
 
-  // A deflated entry is unpacked into memory, and checked.
+  // Reads an entry; a deflated one is unpacked into memory, and checked.
   absl::StatusOr<HeldBytes> Read(const Entry& entry) const;
 
  private:

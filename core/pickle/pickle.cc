@@ -16,7 +16,7 @@ namespace {
 using Index = PlainData::Index;
 using Type = PlainData::Type;
 
-// Of pickletools, Python's description of the format.
+// The opcodes are those of pickletools, Python's description of the format.
 enum Opcode : uint8_t {
   kMark = '(',
   kStop = '.',
@@ -403,7 +403,7 @@ absl::Status Reader::PushObject(bool with_entries, size_t start) {
   if (data_[arguments].type != Type::kList) return Invalid(start, "arguments that are no tuple");
   stack_.push_back(data_.Add(Type::kObject));
   PlainData::Value& object = data_[stack_.back()];
-  // What an object that was called would have made has no name.
+  // An object has no name if a call would have made it.
   if (data_[callee].type == Type::kGlobal) object.text = data_[callee].text;
   object.items.assign(PlainData::kNumObjectItems, PlainData::kNoValue);
   object.items[PlainData::kArguments] = arguments;

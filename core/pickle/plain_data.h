@@ -40,8 +40,8 @@ class PlainData {
     Type type = Type::kNone;
     int64_t integer = 0;  // of kBool and kInteger
     double real = 0;      // of kReal
-    // Of kText, valid UTF-8; of kBytes; of kGlobal and kObject the name, "collections.OrderedDict". The bytes
-    // outlive this object.
+    // kText: valid UTF-8; kBytes: the bytes; kGlobal and kObject: the name, "collections.OrderedDict". The
+    // bytes outlive this object.
     std::string_view text;
     // Items of kList; of kMap keys and values in turn; of kObject its ObjectItems; of kPersistent its name.
     std::vector<Index> items;
@@ -59,7 +59,7 @@ class PlainData {
   const Value& operator[](Index index) const { return values_[index]; }
   size_t size() const { return values_.size(); }
 
-  // The value of a key of a map; null if it is no map or has no such key.
+  // Returns the value of a key of a map; null if it is no map or has no such key.
   const Value* Find(const Value& map, std::string_view key) const;
   const Value* Find(const Value* map, std::string_view key) const {
     return map == nullptr ? nullptr : Find(*map, key);

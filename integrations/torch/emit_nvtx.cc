@@ -36,7 +36,7 @@ using internal::TextBuffer;
 // An open range, where JSON is recorded.
 struct OpenRange {
   bool has_json;
-  // Whether it is, or is inside of, a node of the backward pass.
+  // True if it is, or is inside of, a node of the backward pass.
   bool is_backward;
 };
 
@@ -54,7 +54,7 @@ struct ThreadState {
   std::vector<absl::Span<const int64_t>> sizes;
   // Innermost last.
   std::vector<OpenRange> ranges;
-  // Where operations are logged, those that are open, innermost last.
+  // The open operations, innermost last, while operations are logged.
   std::vector<ObservedRange> observed;
 };
 
@@ -79,7 +79,7 @@ Threads& AllThreads() {
   return threads;
 }
 
-// The thread that counted the sequence number. 0 where it has run no operation under observation.
+// The thread that counted the sequence number. 0 if it has run no operation under observation.
 int ForwardThreadOf(const at::RecordFunction& function, const ThreadState& thread) {
   const uint64_t forward_thread = function.forwardThreadId();
   if (forward_thread == 0 || forward_thread == function.threadId()) return thread.kernel_id;
@@ -169,8 +169,8 @@ class Arguments {
   std::list<std::vector<int64_t>> lists_;
 };
 
-// Of TorchScript's names for the modules around a call, innermost last, each with its type and function:
-// "encoder.0" of "TOP(Net)::forward.encoder(Encoder)::forward.0(Linear)::forward".
+// Returns the path of TorchScript's names for the modules around a call, innermost last, each with its type
+// and function: "encoder.0" of "TOP(Net)::forward.encoder(Encoder)::forward.0(Linear)::forward".
 std::string ModulePath(std::string_view hierarchy) {
   std::string path;
   std::string name;
@@ -200,8 +200,8 @@ std::string ModulePath(std::string_view hierarchy) {
   return path;
 }
 
-// Where an operation was called from. TorchScript's interpreter knows line and modules; in eager mode
-// LibTorch knows neither, and the module is that of the layers that are open.
+// The place from which an operation was called. TorchScript's interpreter knows line and modules; in eager
+// mode LibTorch knows neither, and the module is that of the layers that are open.
 struct CallSite {
   CallSite() {
     const std::vector<torch::jit::StackEntry> stack = torch::jit::currentCallstack();
@@ -230,7 +230,7 @@ const c10::FunctionSchema* SchemaOf(const at::RecordFunction& function) {
   return op.has_value() ? &op->schema() : nullptr;
 }
 
-// Whether the operation has JSON, which is then in thread.json.
+// Returns true if the operation has JSON, which is then in thread.json.
 bool FormatJson(const at::RecordFunction& function, bool is_backward, ThreadState& thread) {
   const c10::FunctionSchema* const schema = SchemaOf(function);
   if (!IsNode(function) && schema == nullptr) return false;

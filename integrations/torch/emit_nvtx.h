@@ -26,7 +26,7 @@ namespace ott {
 // In the windows of Profiler::Get() operations are recorded as well, except for asynchronous ones, with
 // arrows from the forward to the backward pass.
 //
-// Nothing is observed, and nothing costs, before and after. Thread-safe.
+// Observes nothing, and costs nothing, before and after. Thread-safe.
 //
 //   OTT_ASSIGN_OR_RETURN(const auto emit_nvtx, EmitNvtx::Start());
 //   Train();
@@ -46,7 +46,7 @@ class EmitNvtx {
     bool log_operations = false;
   };
 
-  // FAILED_PRECONDITION while another one lives; UNIMPLEMENTED in a build without NVTX.
+  // Starts it. FAILED_PRECONDITION while another one lives; UNIMPLEMENTED in a build without NVTX.
   static absl::StatusOr<std::unique_ptr<EmitNvtx>> Start() { return Start(Options()); }
   static absl::StatusOr<std::unique_ptr<EmitNvtx>> Start(const Options& options);
 

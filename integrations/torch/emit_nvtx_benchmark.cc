@@ -1,5 +1,5 @@
-// What EmitNvtx adds to a training step of many small operations, run eagerly on one core, while a tool takes
-// the ranges.
+// Measures what EmitNvtx adds to a training step of many small operations, run eagerly on one core, while a
+// tool takes the ranges.
 //
 //   bazel run //integrations/torch:emit_nvtx_benchmark
 

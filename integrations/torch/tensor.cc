@@ -56,7 +56,7 @@ absl::Status CheckReadable(const at::Tensor& tensor) {
   return absl::OkStatus();
 }
 
-// What marks the owners that FromTorch() makes.
+// Marks the owners that FromTorch() makes.
 struct DeleteTorchTensor {
   void operator()(const at::Tensor* tensor) const { delete tensor; }
 };

@@ -11,7 +11,7 @@
 
 namespace ott {
 
-// UNIMPLEMENTED for an element type that is no DType: quantized ones, complex halves.
+// Returns the dtype. UNIMPLEMENTED for an element type that is no DType: quantized ones, complex halves.
 absl::StatusOr<DType> DTypeFromTorch(at::ScalarType type);
 
 // The tensor's memory with its shape and strides, which the result keeps alive. Whether it requires a

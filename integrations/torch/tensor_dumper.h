@@ -11,8 +11,8 @@
 
 namespace ott {
 
-// From now on the dumper takes each at::Tensor as FromTorch() reads it, alone, in vectors, and in what other
-// converters return.
+// Lets the dumper take each at::Tensor from now on, as FromTorch() reads it: alone, in vectors, and in what
+// other converters return.
 //
 //   EnableTorchTensorDumping(dumper);                             // once, in main
 //   dumper.AddTensorData("hidden", hidden, DumpFormat::kBinary);
@@ -26,8 +26,7 @@ void EnableTorchTensorDumping(TensorDumper& dumper);
 // Tensor::grad() of no tensor is touched. Sparse gradients are dumped as dense ones.
 //
 // INVALID_ARGUMENT for tensors that FromTorch() did not make; what autograd throws becomes an error with its
-// message, for example where a function value has several elements, or the graph was freed by a backward
-// pass.
+// message, for example if a function value has several elements, or the graph was freed by a backward pass.
 GradientProvider TorchGradientProvider(std::vector<at::Tensor> function_values);
 
 }  // namespace ott

@@ -123,7 +123,7 @@ def llama():
 hf_llama, megatron_llama = llama()
 save_file(hf_llama, "llama_hf.safetensors")
 torch.save({"model": megatron_llama}, "llama_megatron.pt")
-# As if gate and up were fused in the other order.
+# Fuses gate and up in the other order.
 fused = megatron_llama["decoder.layers.1.mlp.linear_fc1.weight"]
 megatron_llama["decoder.layers.1.mlp.linear_fc1.weight"] = torch.cat([fused[6:], fused[:6]])
 torch.save({"model": megatron_llama}, "fault_llama_megatron.pt")
