@@ -1,5 +1,5 @@
-// How a flight recorder's file is laid out. All of it is mapped by the process that records and read by
-// others, also after that process is gone. Little-endian; a file is for the architecture that wrote it.
+// The layout of a flight recorder's file. The process that records maps all of it; others read it, also after
+// that process is gone. Little-endian; a file is for the architecture that wrote it.
 
 #ifndef OTT_CORE_FLIGHT_FLIGHT_LAYOUT_H_
 #define OTT_CORE_FLIGHT_FLIGHT_LAYOUT_H_
@@ -38,7 +38,7 @@ struct FlightBeat {
   Shared<int64_t> cpu_ns;
 };
 
-// How far training is.
+// Says how far training is.
 enum class FlightEnd : uint32_t {
   kRuns,
   kFinished,
@@ -72,9 +72,19 @@ struct FlightHeader {
   Shared<FlightEnd> end;
   // Measurements that found no slot.
   Shared<uint32_t> num_dropped;
-  // Of the heartbeats with CPU times that were ever written; beat i lies at i modulo kFlightBeats.
+  // Counts the heartbeats with CPU times that were ever written; beat i lies at i modulo kFlightBeats.
   Shared<uint64_t> next_beat;
   FlightBeat beats[kFlightBeats];
+  // SIGTERM, which ended the process: when, in nanoseconds since 1970 (0: it was not noted), and the name of
+  // the process that sent it, empty where that is not known.
+  Shared<int64_t> terminated_ns;
+  Shared<char> terminated_by[16];
+  // 1: at the last heartbeat a SIGTERM would have been noted.
+  Shared<uint32_t> notes_termination;
+  // The scheduler's job, such as "Slurm job 4711", and when its time is over, in seconds since 1970 (0: not
+  // known).
+  char job[64];
+  int64_t job_ends_s;
 };
 static_assert(sizeof(FlightHeader) <= kFlightHeaderBytes);
 
@@ -91,7 +101,7 @@ struct FlightGroup {
   uint32_t num_ranges;
   FlightRange ranges[kFlightRanges];
   uint32_t unused;
-  // How many of its operations this rank has begun and ended.
+  // The number of its operations that this rank has begun, and that it has ended.
   Shared<uint64_t> entered;
   Shared<uint64_t> completed;
 };

@@ -104,6 +104,15 @@ class Parser {
     record_.beat_ns = std::clamp<int64_t>(Load(header.beat_ns), 0, std::numeric_limits<int64_t>::max() / 4);
     record_.iteration = std::clamp<int64_t>(Load(header.iteration), 0, std::numeric_limits<int32_t>::max());
     record_.end = Load(header.end) <= FlightEnd::kLeft ? Load(header.end) : FlightEnd::kFinished;
+    record_.terminated_ns =
+        std::clamp<int64_t>(Load(header.terminated_ns), 0, std::numeric_limits<int64_t>::max() / 4);
+    char sender[sizeof(header.terminated_by)];
+    for (size_t i = 0; i < sizeof(sender); ++i) sender[i] = Load(header.terminated_by[i]);
+    record_.terminated_by = ReadName(sender);
+    record_.notes_termination = Load(header.notes_termination) == 1;
+    record_.job = ReadName(header.job);
+    record_.job_ends_s =
+        std::clamp<int64_t>(header.job_ends_s, 0, std::numeric_limits<int64_t>::max() / 4'000'000'000);
     record_.num_dropped = Load(header.num_dropped);
     return absl::OkStatus();
   }

@@ -23,7 +23,7 @@ struct FlightRecord {
     int64_t entered = 0;
     int64_t completed = 0;
 
-    // Ascending.
+    // Returns them ascending.
     std::vector<int> Ranks() const;
   };
 
@@ -68,6 +68,13 @@ struct FlightRecord {
   int64_t last_event_ns = 0;
   int64_t iteration = 0;
   internal::FlightEnd end = internal::FlightEnd::kRuns;
+  // When and by whom it was ended by SIGTERM; 0 and "": that was not noted. Whether it would have been.
+  int64_t terminated_ns = 0;
+  std::string terminated_by;
+  bool notes_termination = false;
+  // The scheduler's job, and when its time is over, in seconds since 1970; "" and 0: not known.
+  std::string job;
+  int64_t job_ends_s = 0;
   int64_t num_dropped = 0;
   std::vector<Group> groups;
   std::vector<Measurement> measurements;
@@ -78,10 +85,10 @@ struct FlightRecord {
   std::vector<Beat> beats;
 };
 
-// DATA_LOSS for a file that was cut, INVALID_ARGUMENT for what is no recorder's file.
+// Returns DATA_LOSS for a file that was cut, INVALID_ARGUMENT for what is no recorder's file.
 absl::StatusOr<FlightRecord> ParseFlightRecord(std::string_view bytes);
 
-// The same of a file, which must be a regular one. Reads no more than a recorder's size.
+// Does the same of a file, which must be a regular one. Reads no more than a recorder's size.
 absl::StatusOr<FlightRecord> ReadFlightRecord(const std::string& path);
 
 }  // namespace ott

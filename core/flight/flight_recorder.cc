@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -42,6 +43,13 @@ absl::Status FileError(const std::string& path, const char* what, int error) {
                                             : absl::UnavailableError(message);
 }
 
+// Since 1970.
+int64_t NowNs() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
 // Ascending ranks as few ranges; empty if there are too many.
 std::vector<FlightRange> ToRanges(const std::vector<int>& ranks) {
   std::vector<FlightRange> ranges;
@@ -60,7 +68,7 @@ std::vector<FlightRange> ToRanges(const std::vector<int>& ranks) {
   return ranges;
 }
 
-// Of those of this process, of which nothing is removed.
+// Lists the recorders of this process, of which none is removed.
 struct Recorders {
   FlightRecorder* recorder;
   pid_t process;
@@ -81,6 +89,55 @@ void RememberForExit(FlightRecorder* recorder) {
   auto* const known = new Recorders{recorder, getpid(), first_recorder.load()};
   while (!first_recorder.compare_exchange_weak(known->next, known)) {
   }
+}
+
+// Writes the name of a process, which may be of another name space and then has none.
+void ReadNameOfProcess(pid_t process, char* name, size_t size) {
+  char path[32] = "/proc/";
+  size_t end = sizeof("/proc/") - 1;
+  char digits[12];
+  size_t num_digits = 0;
+  for (pid_t rest = process; rest > 0; rest /= 10) digits[num_digits++] = static_cast<char>('0' + rest % 10);
+  while (num_digits > 0) path[end++] = digits[--num_digits];
+  std::memcpy(path + end, "/comm", sizeof("/comm"));
+  const int fd = process > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+  const ssize_t bytes = fd < 0 ? 0 : read(fd, name, size - 1);
+  if (fd >= 0) close(fd);
+  name[bytes > 0 ? bytes - (name[bytes - 1] == '\n' ? 1 : 0) : 0] = 0;
+}
+
+// Handles SIGTERM where nobody else does: notes who ended the process and when, and lets it end as without.
+// Calls what is safe in a signal handler alone.
+void NoteTermination(int signal, siginfo_t* info, void* /*context*/) {
+  const int saved_errno = errno;
+  char sender[16] = "";
+  if (info != nullptr && info->si_code <= 0) ReadNameOfProcess(info->si_pid, sender, sizeof(sender));
+  for (const Recorders* known = first_recorder; known != nullptr; known = known->next) {
+    if (known->process == getpid()) known->recorder->SetTerminated(sender);
+  }
+  struct sigaction end = {};
+  end.sa_handler = SIG_DFL;
+  sigaction(signal, &end, nullptr);
+  errno = saved_errno;
+  raise(signal);  // delivered as this returns
+}
+
+bool NotesTermination() {
+  struct sigaction now = {};
+  return sigaction(SIGTERM, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+         now.sa_sigaction == &NoteTermination;
+}
+
+// Does nothing where the program has a handler of its own, or ignores it.
+void WatchTermination() {
+  struct sigaction now = {};
+  if (sigaction(SIGTERM, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL)
+    return;
+  struct sigaction note = {};
+  note.sa_sigaction = &NoteTermination;
+  note.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigemptyset(&note.sa_mask);
+  sigaction(SIGTERM, &note, nullptr);
 }
 
 // A forked child gets memory of its own in place of the file.
@@ -165,7 +222,10 @@ absl::StatusOr<FlightRecorder*> FlightRecorder::Create(const Options& options, c
   header.process_started = ReadProcess(getpid()).started;
   CopyName(options.host, header.host);
   CopyName(ThisMachine(), header.machine);
+  CopyName(options.job, header.job);
+  header.job_ends_s = options.job_ends_s;
   header.picoseconds_per_tick = clock.ToPicoseconds(uint64_t{1} << 32);
+  WatchTermination();
   recorder->Beat();
   std::atomic_thread_fence(std::memory_order_release);
   // Last: from here on it is a recorder.
@@ -190,6 +250,15 @@ void FlightRecorder::SetLeft() {
   auto runs = internal::FlightEnd::kRuns;
   if (header().end.compare_exchange_strong(runs, internal::FlightEnd::kLeft, std::memory_order_relaxed))
     Beat();
+}
+
+void FlightRecorder::SetTerminated(const char* sender) {
+  FlightHeader& header = this->header();
+  if (header.terminated_ns.load(std::memory_order_relaxed) != 0) return;
+  for (size_t i = 0; i + 1 < sizeof(header.terminated_by) && sender[i] != 0; ++i) {
+    header.terminated_by[i].store(sender[i], std::memory_order_relaxed);
+  }
+  header.terminated_ns.store(NowNs(), std::memory_order_release);
 }
 
 FlightGroup* FlightRecorder::groups() const {
@@ -249,14 +318,13 @@ FlightRecorder::Measurement* FlightRecorder::Add(std::string_view name, const Fl
 }
 
 void FlightRecorder::Beat() {
-  timespec now = {};
-  clock_gettime(CLOCK_REALTIME, &now);
   FlightHeader& header = this->header();
+  header.notes_termination.store(NotesTermination() ? 1 : 0, std::memory_order_relaxed);
   const uint64_t version = header.beat_version.load(std::memory_order_relaxed);
   header.beat_version.store(version + 1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);
   header.beat_ticks.store(clock_.Ticks(), std::memory_order_relaxed);
-  header.beat_ns.store(int64_t{now.tv_sec} * 1000000000 + now.tv_nsec, std::memory_order_relaxed);
+  header.beat_ns.store(NowNs(), std::memory_order_relaxed);
   header.beat_version.store(version + 2, std::memory_order_release);
   timespec cpu = {};
   // The thread may have ended.

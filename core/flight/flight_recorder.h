@@ -24,7 +24,7 @@ namespace ott {
 
 class HangConfig;  // config.proto
 
-// Who waits for whom in a measurement.
+// Says who waits for whom in a measurement.
 struct FlightOperation {
   FlightRole role = FlightRole::kWork;
   // The group, of all roles but kWork. "" is the world: all ranks.
@@ -67,6 +67,9 @@ class FlightRecorder {
     int rank = 0;
     int world_size = 1;
     std::string host;
+    // The scheduler's job, and when its time is over, in seconds since 1970; 0: not known.
+    std::string job = {};
+    int64_t job_ends_s = 0;
     size_t bytes = kDefaultBytes;
   };
 
@@ -81,19 +84,19 @@ class FlightRecorder {
   // Options of an ott.Config: the size.
   static Options FromConfig(const HangConfig& config);
 
-  // RESOURCE_EXHAUSTED where the disk is full; INVALID_ARGUMENT for a size outside of kMinBytes and
-  // kMaxBytes. The times that are given later must be of `clock`.
+  // Creates the file. RESOURCE_EXHAUSTED if the disk is full; INVALID_ARGUMENT for a size outside of
+  // kMinBytes and kMaxBytes. The times that are given later must be of `clock`.
   static absl::StatusOr<FlightRecorder*> Create(const Options& options, const Clock& clock);
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
   ~FlightRecorder() = delete;
 
-  // The same again for what was added before, with the size set anew. Longer names are cut. Null where 96
-  // measurements or 32 groups are there already.
+  // Adds a measurement, or returns the one that was added before with the size set anew. Longer names are
+  // cut. Null if 96 measurements or 32 groups are there already.
   Measurement* Add(std::string_view name, const FlightOperation& operation);
 
-  // The thread is a number that tells threads apart. The size is of this one operation; -1: the
-  // measurement's.
+  // Records a begin. The thread is a number that tells threads apart. The size is of this one operation; -1:
+  // the measurement's.
   static void Begin(Measurement* measurement, uint64_t now, int thread, int64_t size = -1);
   static void End(Measurement* measurement, uint64_t now, int thread);
   void FinishIter(uint64_t now, int thread);
@@ -102,14 +105,17 @@ class FlightRecorder {
   // training's thread took: the one that ends iterations, before that the one that created this. To be called
   // every second or so.
   void Beat();
-  // Training has ended: others that wait for this rank wait in vain.
+  // Says that training has ended: others that wait for this rank wait in vain.
   void SetFinished() { header().end.store(internal::FlightEnd::kFinished, std::memory_order_relaxed); }
-  // Training has ended without being finished, if it has not finished. A process whose training's thread
-  // calls exit() says so by itself.
+  // Says that training has ended without being finished, if it has not finished. A process whose training's
+  // thread calls exit() says so by itself.
   void SetLeft();
+  // The process was sent SIGTERM, which ends it, by a process of that name ("": not known; cut to 15 bytes).
+  // May be called in a signal handler.
+  void SetTerminated(const char* sender);
   // Returns true if the calling thread is the training's.
   bool IsTrainingThread() const;
-  // The latest begin or end of a measurement, in ticks; 0: none.
+  // Returns the latest begin or end of a measurement, in ticks; 0: none.
   uint64_t LastEvent() const;
   // Asks the kernel to write the file out, for readers on other machines.
   void Flush();
@@ -134,7 +140,7 @@ class FlightRecorder {
   const uint32_t num_events_;
   internal::FlightEvent* const events_;
   const Clock clock_;
-  // Of the training's thread, which may end.
+  // The clock of the training's thread, which may end.
   std::atomic<clockid_t> training_clock_;
   std::mutex mutex_;
   // Guarded by mutex_.

@@ -1,4 +1,4 @@
-// What an event costs that is recorded, beside reading the clock, and its limit.
+// Measures what recording an event costs beside reading the clock, and its limit.
 //
 //   bazel run //core/flight:flight_recorder_benchmark
 

@@ -1,4 +1,4 @@
-// What of FlightRecorder needs protobuf, apart from the rest.
+// The parts of FlightRecorder that need protobuf, apart from the rest.
 
 #include "ott/core/base/config.pb.h"
 #include "ott/core/flight/flight_recorder.h"

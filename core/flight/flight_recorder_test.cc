@@ -95,7 +95,7 @@ TEST_F(FlightRecorderTest, TimesAreOfTheDay) {
   FlightRecorder::Begin(work, Now(), 0);
   const auto after = std::chrono::system_clock::now().time_since_epoch();
   recorder->Beat();
-  // What calibrated the counter is off by less than this.
+  // The calibration of the counter is off by less than this.
   constexpr auto kError = std::chrono::milliseconds(50);
   const std::chrono::nanoseconds begin(Read().measurements[0].begin_ns);
   EXPECT_GT(begin, before - kError);

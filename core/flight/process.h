@@ -9,7 +9,7 @@
 namespace ott {
 
 struct ProcessStatus {
-  // As /proc/PID/stat has it: 'R' runs, 'T' is stopped, 'Z' has ended; 0: there is none.
+  // The state as /proc/PID/stat has it: 'R' runs, 'T' is stopped, 'Z' has ended; 0: there is no such process.
   char state = 0;
   // In clock ticks since boot: numbers of processes are used again.
   uint64_t started = 0;
@@ -17,8 +17,8 @@ struct ProcessStatus {
 
 ProcessStatus ReadProcess(int64_t process);
 
-// Equal in processes that have the same numbers of processes: on one machine since it was booted, and in one
-// container. "" if it is not known.
+// Returns a text that is equal in processes that have the same numbers of processes: on one machine since it
+// was booted, and in one container. "" if it is not known.
 std::string ThisMachine();
 
 }  // namespace ott

@@ -2,30 +2,20 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "ott/dist/comm/rank_list.h"
+#include "ott/questions/hang/termination.h"
 
 namespace ott {
 namespace {
 
-// Of many culprits, where the first are is printed.
+// Only the places of so many culprits are printed.
 constexpr size_t kMaxPlaces = 3;
-
-// "group dp"; a TrainingRun's "group 0 of allreduce" is "group 0" where an allreduce is spoken of.
-std::string FormatGroup(const std::string& name, const std::string& group) {
-  constexpr absl::string_view kWord = "group ";
-  if (!absl::StartsWith(group, kWord)) return absl::StrCat(kWord, group);
-  const std::string of_it = absl::StrCat(" of ", name);
-  if (group.size() <= kWord.size() + of_it.size()) return group;
-  return std::string(absl::StripSuffix(group, of_it));
-}
 
 std::string FormatOperation(const std::string& name, int64_t sequence, const std::string& group,
                             int64_t iteration) {
-  return absl::StrCat(name, " #", sequence, " of ", FormatGroup(name, group),
+  return absl::StrCat(name, " #", sequence, " of group ", group,
                       iteration >= 0 ? absl::StrCat(" (iteration ", iteration, ")") : "");
 }
 
@@ -37,7 +27,7 @@ std::string DescribeWaiting(const JobState& job, const HangCause& cause) {
       cause.waited_seconds() > 0 ? " for " + DescribeSeconds(cause.waited_seconds()) : std::string());
 }
 
-// What the ranks did, up to the operation.
+// Describes what the ranks did, up to the operation.
 std::string DescribeKind(HangCause::Kind kind, bool one) {
   switch (kind) {
     case HangCause::NEVER_CAME:
@@ -149,6 +139,7 @@ std::string DescribeCauses(const JobState& job, const std::vector<const HangCaus
   }
   std::string text =
       absl::StrCat(DescribeRanks(job, ranks), " ", DescribeKind(first.kind(), ranks.size() == 1));
+  if (first.kind() == HangCause::DEAD) text += DescribeTerminationOfRank(job.ranks[ranks[0]]);
   const std::string operation =
       FormatOperation(first.operation(), first.sequence(), first.group(), first.iteration());
   if (!first.operation().empty()) {

@@ -12,22 +12,22 @@
 
 namespace ott {
 
-// "rank 2 (node1)", "ranks 0-3"; without hosts where they are not known.
+// Returns "rank 2 (node1)", "ranks 0-3"; without hosts where they are not known.
 std::string DescribeRanks(const JobState& job, const std::vector<int>& ranks);
 
-// "allreduce #412 of group dp0 (iteration 103)".
+// Returns "allreduce #412 of group dp0 (iteration 103)".
 std::string DescribeOperation(const JobState& job, const JobOperation& operation);
 
-// "38 s", "0.25 s".
+// Returns "38 s", "0.25 s".
 std::string DescribeSeconds(double seconds);
 
-// `is in "data" since 40 s`; what is known of where the rank is, "" if nothing.
+// Returns `is in "data" since 40 s`: what is known of where the rank is, "" if nothing.
 std::string DescribePlace(const JobState& job, int rank);
 
-// How long the rank has been in what it entered at a time; 0 if not known.
+// Returns how long the rank has been in what it entered at a time; 0 if not known.
 double SecondsSince(const RankState& rank, int64_t entered_ns);
 
-// "rank 2 as "broadcast" called #412 of group dp0, which ranks 0, 1, 3 as "allreduce" called".
+// Returns "rank 2 as "broadcast" called #412 of group dp0, which ranks 0, 1, 3 as "allreduce" called".
 std::string DescribeMismatch(const JobState& job, const Mismatch& mismatch);
 
 // Says the cause of one rank: of all causes given, which have the same kind and operation.

@@ -19,6 +19,7 @@
 #include "ott/questions/hang/mismatch.h"
 #include "ott/questions/hang/opposite_order.h"
 #include "ott/questions/hang/rank_rows.h"
+#include "ott/questions/hang/termination.h"
 #include "ott/questions/hang/undeclared_group.h"
 #include "ott/questions/hang/wait_graph.h"
 
@@ -30,7 +31,8 @@ using Progress = JobOperation::Progress;
 
 // Parts of the first line.
 constexpr size_t kMaxCausesInVerdict = 3;
-// Of the last signs of life of two ranks: heartbeats come each second, and clocks of hosts may be apart.
+// The last signs of life of two ranks are so uncertain: heartbeats come each second, and clocks of hosts may
+// be apart.
 constexpr int64_t kDoubtHere = 1500000000;
 constexpr int64_t kDoubtElsewhere = 10000000000;
 
@@ -40,7 +42,7 @@ bool IsGone(const RankState& rank) {
           rank.process == Process::kSilent);
 }
 
-// Whether the first of two that are gone went earlier, for all that their last signs of life tell.
+// Returns true if, for all that their last signs of life tell, the first of two that are gone went earlier.
 bool WentBefore(const RankState& a, const RankState& b) {
   if (a.left != b.left) return a.left;
   const int64_t doubt = a.host == b.host ? kDoubtHere : kDoubtElsewhere;
@@ -50,19 +52,20 @@ bool WentBefore(const RankState& a, const RankState& b) {
 class HangAnalyzer {
  public:
   HangAnalyzer(const JobState& job, const HangOptions& options)
-      : job_(job), graph_(job), limit_(options.after_seconds) {}
+      : job_(job), graph_(job), limit_(options.after_seconds), termination_(DescribeTermination(job)) {}
 
   HangVerdict Run();
 
  private:
   int size() const { return static_cast<int>(job_.ranks.size()); }
-  // Whether the rank has done nothing for so long that it stands.
+  // Returns true if the rank has done nothing for so long that it stands.
   bool Stands(int rank) const;
   double Waited(int rank, const JobOperation& operation) const;
   void FindWaiters();
   bool FindMismatches(const std::map<int32_t, std::set<std::vector<int>>>& parts_of_groups);
   void AddMismatch(const Mismatch& mismatch);
-  // Of the members of each group that its operations show to be apart, the parts that some stand in.
+  // Returns, for each group whose operations show its members to be apart, the parts that some ranks stand
+  // in.
   std::map<int32_t, std::set<std::vector<int>>> PartsOfGroups();
   void NoteContradiction(const Contradiction& contradiction);
   // A rank that is gone waited for one that is still there and stands: that may be why it is gone.
@@ -71,15 +74,14 @@ class HangAnalyzer {
   void AddEnd(int rank);
   void AddFinished(int rank);
   void AddCycle(const std::vector<int>& ranks);
-  // Where a culprit waits in a check or a gather of this library, which comes after all collectives of an
-  // iteration: it never came to the other's. Whether it was so.
+  // A culprit may wait in a check or a gather of this library, which comes after all collectives of an
+  // iteration: then it never came to the other's. Returns true if it was so.
   bool AddThoseAtTheObserver(const std::vector<WaitGraph::Step>& cycle, const std::vector<int>& culprits);
   std::vector<int> CulpritsOfCycle(const std::vector<WaitGraph::Step>& cycle) const;
-  // Where all that never came are in one place, what they wait for there is the cause.
+  // If all that never came are in one place, the cause is what they wait for there.
   void LookOutside();
-  // Of several that never came, one may wait for another in a way that nobody declared. Whoever is in an
-  // earlier iteration waits for none that is ahead; where that does not tell, nobody is blamed and false is
-  // returned.
+  // If several never came, one may wait for another in a way that nobody declared. A rank in an earlier
+  // iteration waits for none that is ahead; if that does not tell, nobody is blamed and false is returned.
   bool FindFirstRoots();
   bool AllCompute(const std::vector<int>& ranks) const;
   // The ranks are in one place, and their CPU time says that they do not wait there.
@@ -91,21 +93,21 @@ class HangAnalyzer {
   // without them: each with the first such operation.
   void FindNeverLeft();
   void FindNeverLeft(int32_t group);
-  // Where all came and none left: the one whose host called less than the others. It may as well wait for its
-  // device.
+  // If all came and none left, suspects the rank whose host called less than the others. It may as well wait
+  // for its device.
   void FindSuspects();
   // The operation in which most ranks wait for the rank; -1: none.
   int OperationThatAwaits(int rank) const;
   HangCause& AddCause(HangCause::Kind kind, const std::vector<int>& ranks, int operation);
   void SetOperation(const JobOperation& operation, HangCause* cause) const;
   void Judge();
-  // Whether all have, which is no hang; the answer is set.
+  // Returns true if all have left, which is no hang; the answer is set.
   bool AllHaveLeft();
   void AnswerWithoutWaiters();
-  // Of a group whose operations have not the same numbers on all ranks.
+  // Answers for a group whose operations do not have the same numbers on all ranks.
   void AnswerThatNumbersDoNotTell(const StandingOperation& operation);
   void Answer();
-  // What is not known of the ranks at which waits end.
+  // Describes what is not known of the ranks at which waits end.
   std::string DescribeUnknown() const;
   std::string Behind(int rank) const;
   std::string JoinCauses() const;
@@ -113,6 +115,8 @@ class HangAnalyzer {
   const JobState& job_;
   WaitGraph graph_;
   const double limit_;
+  // Who ended the job from outside; empty: nobody is known to have.
+  const std::string termination_;
   HangVerdict verdict_;
   // Ranks that have waited for long enough.
   std::vector<int> waiters_;
@@ -309,7 +313,7 @@ void HangAnalyzer::AddFinished(int rank) {
     for (const int culprit : finished) AddCause(HangCause::NEVER_CAME, {culprit}, awaited_at);
     return;
   }
-  // Where the group is divided, the job may not be.
+  // The job may have a majority if the group has none.
   int64_t majority = static_cast<int64_t>(others.size()) - static_cast<int64_t>(finished.size());
   if (majority == 0) {
     for (const RankState& other : job_.ranks) majority += !other.known() ? 0 : other.finished ? -1 : 1;
@@ -501,7 +505,8 @@ void HangAnalyzer::FindNeverLeft(int32_t group) {
   if (divided_.count(group) > 0) return;
   const std::vector<int>& members = job_.groups[group].ranks;
   int64_t completed = -1;
-  // What some never came to, others completed without them, as they may have without those that stand in it.
+  // If some never came to an operation, others completed it without them, and so they may have done without
+  // those that stand in it.
   int64_t came_to = std::numeric_limits<int64_t>::max();
   for (const int rank : members) {
     const GroupPosition* const position = job_.ranks[rank].Position(group);
@@ -521,7 +526,7 @@ void HangAnalyzer::FindNeverLeft(int32_t group) {
       }
     }
   }
-  // Where most have not left, it is not them.
+  // If most have not left, they are not to blame.
   if (2 * found.size() > members.size()) return;
   for (const auto& [rank, i] : found) {
     if (!job_.ranks[rank].operations[i].synchronizes && found.size() > 1) continue;
@@ -655,6 +660,9 @@ void HangAnalyzer::AnswerWithoutWaiters() {
     AddOutside(places.begin()->second, "");
     verdict_.set_answer(HangVerdict::HANGING);
     verdict_.set_verdict(verdict_.causes(0).text());
+  } else if (num_ended > 0 && !termination_.empty()) {
+    verdict_.set_answer(HangVerdict::NOT_HANGING);
+    verdict_.set_verdict(absl::StrCat("not hanging: ", termination_, ", and no rank had waited for long"));
   } else if (num_ended > 0) {
     verdict_.set_verdict(
         "cannot tell: the job ended before its training did, all ranks fell silent together, and none had "
@@ -781,6 +789,9 @@ HangVerdict HangAnalyzer::Run() {
     cause.set_text(EscapeControlCharacters(cause.text()));
   }
   verdict_.set_verdict(EscapeControlCharacters(verdict_.verdict()));
+  if (verdict_.answer() != HangVerdict::NOT_HANGING && !termination_.empty()) {
+    verdict_.add_notes(termination_);
+  }
   for (const std::string& note : job_.notes) verdict_.add_notes(note);
   AddRankRows(job_, graph_, &verdict_);
   return verdict_;

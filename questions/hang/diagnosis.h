@@ -9,8 +9,8 @@
 namespace ott {
 
 struct HangOptions {
-  // Where times are known, a shorter wait is no hang, and a rank that began or ended something within this
-  // time moves.
+  // If times are known, a shorter wait is no hang, and a rank that began or ended something within this time
+  // moves.
   double after_seconds = 60;
 };
 

@@ -12,7 +12,7 @@
 namespace ott::hang {
 namespace {
 
-// What runs of a rank that is not known any more is "".
+// A rank's place is "" if it is not known any more what runs there.
 bool HasGoneOn(const HangRank& then, const HangRank& now) {
   return now.state() == HangRank::FINISHED || now.iteration() > then.iteration() ||
          now.last_completed() != then.last_completed() ||
@@ -40,7 +40,7 @@ absl::StatusOr<std::optional<HangVerdict>> ReadFoundHang(const std::string& run_
 bool StillHolds(const HangVerdict& found, const HangVerdict& now) {
   if (found.answer() != HangVerdict::HANGING) return false;
   const std::set<int> culprits(found.culprits().begin(), found.culprits().end());
-  // What is newer says for how long by now.
+  // The newer verdict says for how long by now.
   const bool same =
       std::equal(culprits.begin(), culprits.end(), now.culprits().begin(), now.culprits().end());
   if (now.answer() == HangVerdict::HANGING && (culprits.empty() || same)) return false;

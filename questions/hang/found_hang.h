@@ -11,11 +11,11 @@
 
 namespace ott::hang {
 
-// RUN/hang.json; null where no rank found anything.
+// Reads RUN/hang.json; null if no rank found anything.
 absl::StatusOr<std::optional<HangVerdict>> ReadFoundHang(const std::string& run_dir);
 
-// Whether that verdict holds whatever the recorders say `now`: its culprits, or where it names none all
-// ranks, have not gone on since. Ranks that end their job when they find that it stands leave recorders that
+// Returns true if that verdict holds whatever the recorders say `now`: its culprits, or all ranks if it names
+// none, have not gone on since. Ranks that end their job when they find that it stands leave recorders that
 // end too early to tell, and those that gave up waiting stand elsewhere later.
 bool StillHolds(const HangVerdict& found, const HangVerdict& now);
 

@@ -1,25 +1,26 @@
-// Where the ranks stand.
+// Draws where the ranks stand.
 
 function addHang() {
   const data = pictures.hang;
   if (!data || data.ranks.length === 0) return;
   const meanings = {WAITS: 'waiting', WORKS: 'work', FINISHED: 'good', UNKNOWN: 'unknown'};
-  const stateOf = rank => rank.blamed ? 'bad' : meanings[rank.state] || 'unknown';
+  const isBlamed = rank => data.culprits.includes(rank.rank);
+  const stateOf = rank => isBlamed(rank) ? 'bad' : meanings[rank.state] || 'unknown';
   const nameOf = rank => rank.state.toLowerCase();
   const place = rank => rank.place ? `, ${formatSeconds(rank.seconds)} in ${rank.place}` : '';
 
   function labelOf(rank) {
-    return `${formatRank(rank.rank, rank.host)}: ${nameOf(rank)}${rank.blamed ? ', to blame' : ''}${place(rank)}` +
+    return `${formatRank(rank.rank, rank.host)}: ${nameOf(rank)}${isBlamed(rank) ? ', to blame' : ''}${place(rank)}` +
         (rank.iteration >= 0 ? `\niteration ${rank.iteration}` : '') + (rank.last_completed ? `, completed ${rank.last_completed}` : '');
   }
 
-  // Of a few ranks, for how long each has been where it is.
+  // Draws for a few ranks how long each has been where it is.
   function drawTimes(node, width) {
     return drawBars(node, width, data.ranks.map(rank => ({
       label: formatRank(rank.rank, rank.host),
-      isHeading: rank.blamed,
+      isHeading: isBlamed(rank),
       parts: [{value: rank.seconds || 0, meaning: stateOf(rank)}],
-      text: (rank.place ? `${nameOf(rank)} in ${rank.place}` : nameOf(rank)) + (rank.blamed ? ': to blame' : ''),
+      text: (rank.place ? `${nameOf(rank)} in ${rank.place}` : nameOf(rank)) + (isBlamed(rank) ? ': to blame' : ''),
       title: labelOf(rank),
       select: {rank: rank.rank},
     })), {formatX: formatSeconds, maximum: d3.max(data.ranks, rank => rank.seconds), textShare: 0.55});
@@ -58,7 +59,7 @@ function addHang() {
     draw,
     table: () => ({
       columns: ['rank', 'host', 'state', 'to blame', 'iteration', 'last completed', 'in', 'for s'],
-      rows: data.ranks.map(rank => [rank.rank, rank.host, nameOf(rank), rank.blamed ? 'yes' : 'no', rank.iteration, rank.last_completed, rank.place, rank.seconds]),
+      rows: data.ranks.map(rank => [rank.rank, rank.host, nameOf(rank), isBlamed(rank) ? 'yes' : 'no', rank.iteration, rank.last_completed, rank.place, rank.seconds]),
     }),
   });
 }

@@ -18,7 +18,7 @@ Answer::Finding FindingOfHang(const HangVerdict& verdict) {
   }
 }
 
-// How long the ranks have waited differs between two verdicts on one hang.
+// Returns true if both are of one hang, whose ranks may have waited for different times.
 bool IsTheSameHang(const HangVerdict& a, const HangVerdict& b) {
   return a.answer() == b.answer() &&
          std::equal(a.culprits().begin(), a.culprits().end(), b.culprits().begin(), b.culprits().end());

@@ -1,5 +1,4 @@
-// How long it takes to read and diagnose the recorders of 16,384 ranks, of which one never came, and the
-// memory it takes.
+// Measures the time and memory to read and diagnose the recorders of 16,384 ranks, of which one never came.
 //
 // Writes a gigabyte to TMPDIR, which is best in memory.
 //

@@ -67,9 +67,8 @@ void AddHangCommand(const CommandLine& line) {
       ->required();
   command
       ->add_option("--after", flags->after_seconds,
-                   "Seconds: a shorter wait is no hang; of run directories only. Without it, after_seconds "
-                   "of the run's "
-                   "configuration, or 60")
+                   "Seconds; a shorter wait is no hang. For run directories only. By default after_seconds "
+                   "of the run's configuration, or 60")
       ->check(CLI::PositiveNumber);
   command->add_option("--format", flags->format)
       ->check(CLI::IsMember({"text", "json"}))

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ott/questions/answer/display_text.h"
+#include "ott/questions/answer/picture.h"
 #include "ott/questions/hang/diagnosis.h"
 #include "ott/questions/hang/found_hang.h"
 #include "ott/questions/hang/hang_answer.h"
@@ -59,20 +59,11 @@ Hangs ReadHangs(const AskedRun& run, std::vector<std::string>* problems) {
 }
 
 void AddHang(const HangVerdict& hang, Document* document) {
-  Json ranks = Json::array();
-  for (const HangRank& rank : hang.ranks()) {
-    if (static_cast<int>(ranks.size()) == kMaxHangRanks) break;
-    Json entry = {{"rank", rank.rank()}, {"host", DisplayName(rank.host())}};
-    entry["state"] = HangRank::State_Name(rank.state());
-    entry["iteration"] = rank.iteration();
-    entry["last_completed"] = DisplayName(rank.last_completed());
-    entry["place"] = DisplayName(rank.place());
-    entry["seconds"] = Rounded(rank.seconds());
-    entry["blamed"] =
-        std::find(hang.culprits().begin(), hang.culprits().end(), rank.rank()) != hang.culprits().end();
-    ranks.push_back(std::move(entry));
-  }
-  document->pictures["hang"] = {{"ranks", std::move(ranks)}};
+  HangVerdict drawn;
+  *drawn.mutable_ranks() = hang.ranks();
+  *drawn.mutable_culprits() = hang.culprits();
+  KeepFirst(kMaxHangRanks, drawn.mutable_ranks());
+  document->pictures["hang"] = DrawMessage(drawn);
   if (hang.ranks_size() > kMaxHangRanks) {
     document->thinned.push_back(
         absl::StrCat("where ", kMaxHangRanks, " of ", hang.ranks_size(), " ranks stand is shown"));

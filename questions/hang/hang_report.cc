@@ -23,7 +23,7 @@ struct Row {
   double longest = 0;
 };
 
-// Of those that share all that is said of them; culprits sort first.
+// Ranks share a row if all that is said of them is the same; culprits sort first.
 using Key = std::tuple<bool, HangRank::State, int, std::string, std::string>;
 
 const char* NameOf(HangRank::State state) {

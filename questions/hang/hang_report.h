@@ -9,11 +9,11 @@
 
 namespace ott {
 
-// The verdict on the first line, then notes, then a table of the ranks: those that are in the same place for
-// the same reason share a row. Culprits are marked and come first. Ends with a newline.
+// Returns the verdict on the first line, then notes, then a table of the ranks: those that are in the same
+// place for the same reason share a row. Culprits are marked and come first. Ends with a newline.
 std::string FormatHangVerdict(const HangVerdict& verdict);
 
-// The same without the first line.
+// Does the same without the first line.
 std::string FormatHangRanks(const HangVerdict& verdict);
 
 }  // namespace ott

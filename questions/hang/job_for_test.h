@@ -36,7 +36,7 @@ class JobForTest {
     return group;
   }
 
-  // The rank has completed all up to a number.
+  // Lets the rank complete all up to a number.
   void Complete(int rank, int group, int64_t sequence) {
     GroupPosition& position = PositionOf(rank, group);
     position.enqueued = position.entered = position.completed = sequence;

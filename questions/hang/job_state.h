@@ -1,5 +1,5 @@
-// Where each rank of a job stands, whatever that was read from: recorders of a run, or dumps of PyTorch's
-// Flight Recorder. What diagnosis.h reasons about.
+// The state of each rank of a job, read from recorders of a run or from dumps of PyTorch's Flight Recorder.
+// diagnosis.h reasons about it.
 
 #ifndef OTT_QUESTIONS_HANG_JOB_STATE_H_
 #define OTT_QUESTIONS_HANG_JOB_STATE_H_
@@ -51,13 +51,16 @@ struct RankState {
   std::string problem = "no recorder";
   std::string host;
   Process process = Process::kUnknown;
-  bool finished = false;   // has ended its training
-  bool left = false;       // has left its training without ending it
+  bool finished = false;  // has ended its training
+  bool left = false;      // has left its training without ending it
+  // When and by whom it was ended by SIGTERM; 0 and "": not known.
+  int64_t terminated_ns = 0;
+  std::string terminated_by;
   int64_t iteration = -1;  // that it is in
   // The innermost measurement that runs; "" if none or not known.
   std::string place;
   int64_t place_since_ns = 0;
-  // Of one CPU, how much its training's thread took there; -1: not known.
+  // The share of one CPU that its training's thread took there; -1: not known.
   double cpu_share = -1;
   std::string last_completed;
   int64_t last_event_ns = 0;
@@ -72,7 +75,7 @@ struct RankState {
   // Computes for all that is known, rather than waits: more than what a machine takes that has ten times as
   // much to do as CPUs.
   bool computes() const { return cpu_share >= 0.1; }
-  // Null: not known.
+  // Returns null if it is not known.
   const GroupPosition* Position(int32_t group) const;
   // Returns what the rank has of an operation that it has entered and not completed; null: nothing.
   const JobOperation* Entered(const JobOperation& operation) const;
@@ -90,6 +93,10 @@ struct JobState {
   std::vector<RankState> ranks;
   std::vector<JobGroup> groups;
   std::vector<std::string> names;
+  // The scheduler's job, such as "Slurm job 4711", and when its time is over, in seconds since 1970; "" and
+  // 0: not known.
+  std::string job;
+  int64_t job_ends_s = 0;
   // True if times are known, so that a wait that is short is no hang.
   bool has_times = false;
   // True if the source tells entered from enqueued. Where not, what the rank gave out first and has not

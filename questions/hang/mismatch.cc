@@ -73,7 +73,7 @@ std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group, const s
       }
     }
   }
-  // Of operations that all completed: ranks that differ by habit. Iterations that differ are kept: an
+  // Ranks that differ by habit, by operations that all completed. Iterations that differ are kept: an
   // operation that was left out shifts all that follow, which may complete all the same.
   std::set<std::pair<Mismatch::Of, int>> habits;
   std::optional<Mismatch> shifted;

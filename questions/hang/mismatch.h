@@ -26,9 +26,9 @@ struct Mismatch {
   bool has_majority() const;
 };
 
-// The lowest number under which these members of the group have different names, sizes or iterations. Names
-// and sizes count only in operations that are not completed everywhere, and not where a rank has always
-// differed in them. Nothing where there is none.
+// Returns the lowest number under which these members of the group have different names, sizes or iterations.
+// Names and sizes count only in operations that are not completed everywhere, and not where a rank has always
+// differed in them. nullopt if there is none.
 std::optional<Mismatch> FindMismatch(const JobState& job, int32_t group, const std::vector<int>& members);
 
 }  // namespace ott

@@ -1,4 +1,4 @@
-// Where each rank stands, as a row of a verdict.
+// Makes rows of a verdict: the state of each rank.
 
 #ifndef OTT_QUESTIONS_HANG_RANK_ROWS_H_
 #define OTT_QUESTIONS_HANG_RANK_ROWS_H_

@@ -12,8 +12,8 @@
 
 namespace ott {
 
-// An operation of a recorder, from construction to destruction. Nothing where the measurement is null. Keeps
-// a reference to `clock`, which is the recorder's.
+// Records an operation from construction to destruction, unless the measurement is null. Keeps a reference to
+// `clock`, which is the recorder's.
 class RecordedOperation {
  public:
   RecordedOperation(FlightRecorder::Measurement* measurement, const Clock& clock);
@@ -26,8 +26,8 @@ class RecordedOperation {
   const Clock& clock_;
 };
 
-// What all ranks of a world come to under this name, and leave where others do not answer. Null where the
-// recorder has no room.
+// Adds an operation that all ranks of a world come to under this name, and leave if others do not answer.
+// Null if the recorder has no room.
 FlightRecorder::Measurement* AddObserverOperation(FlightRecorder* recorder, const char* name, int world_size,
                                                   const std::string& group);
 

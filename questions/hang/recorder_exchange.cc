@@ -16,9 +16,9 @@ namespace {
 constexpr uint64_t kRecorder = 'r';
 constexpr uint64_t kTurn = 't';
 constexpr uint64_t kVerdict = 'v';
-// Of a verdict, which lists ranks.
+// Limits a verdict, which lists ranks.
 constexpr uint64_t kMaxVerdictBytes = uint64_t{64} << 20;
-// How soon the thread sees that it is to end.
+// The thread sees within this time that it is to end.
 constexpr std::chrono::milliseconds kPoll(200);
 
 struct Question {
@@ -94,7 +94,7 @@ void RecorderExchange::Serve() {
     Wait(sockets, Deadline::After(kPoll));
     const absl::StatusOr<Socket> socket = listener_.Accept();
     if (!socket.ok()) {
-      // Nothing to accept it with; the connection waits, and would wake this thread at once.
+      // Accepting failed: the connection waits, and would wake this thread at once.
       std::vector<pollfd> none;
       Wait(none, Deadline::After(kPoll));
     } else if (socket->is_open()) {

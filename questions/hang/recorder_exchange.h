@@ -1,4 +1,4 @@
-// How ranks see each other's flight recorders where hosts do not share the run directory.
+// Lets ranks see each other's flight recorders if hosts do not share the run directory.
 
 #ifndef OTT_QUESTIONS_HANG_RECORDER_EXCHANGE_H_
 #define OTT_QUESTIONS_HANG_RECORDER_EXCHANGE_H_
@@ -19,7 +19,7 @@
 
 namespace ott {
 
-// For which a rank elsewhere is waited.
+// A rank elsewhere is waited for so long.
 inline constexpr std::chrono::nanoseconds kTimeToAnswer = std::chrono::seconds(2);
 
 // Answers other ranks of this job, on a thread and by sockets of its own, so also while the program stands in

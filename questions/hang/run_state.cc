@@ -26,11 +26,14 @@ constexpr int64_t kSilentElsewhere = 10 * kSecond;
 // By no more are the clocks of two machines apart.
 constexpr int64_t kClocksApart = 3600 * kSecond;
 constexpr std::chrono::seconds kTimeToBeat(5);
-// Of each rank, enough to see what went wrong before the job stood; of few ranks all that recorders hold.
+// So many operations of each rank are enough to see what went wrong before the job stood; of few ranks all
+// are read that recorders hold.
 constexpr size_t kMinOperations = 64;
 constexpr size_t kOperationsOfJob = size_t{1} << 18;
 
-int64_t LastSign(const FlightRecord& record) { return std::max(record.beat_ns, record.last_event_ns); }
+int64_t LastSign(const FlightRecord& record) {
+  return std::max({record.beat_ns, record.last_event_ns, record.terminated_ns});
+}
 
 // Takes one record after another, so that thousands need no memory at once.
 class Builder {
@@ -41,8 +44,8 @@ class Builder {
     last_signs_.resize(num_ranks);
   }
 
-  // Whether its process, on another machine, may live though its heart seems silent, or to beat in the
-  // future.
+  // Returns true if its process, on another machine, may live although its heart seems silent, or seems to
+  // beat in the future.
   bool IsDoubtful(const FlightRecord& record) const {
     const int64_t silent = std::abs(environment_.now_ns - record.beat_ns);
     return !IsHere(record) && record.end == internal::FlightEnd::kRuns && silent >= kSilentElsewhere &&
@@ -78,7 +81,7 @@ class Builder {
     }
     const auto [found, is_new] = group_of_.emplace(std::move(key), static_cast<int32_t>(job_.groups.size()));
     if (is_new) {
-      // What nobody said is of all ranks.
+      // Operations are of all ranks unless a group was declared.
       const bool is_declared = !group.ranges.empty() && group.name != kFlightWorld;
       job_.groups.push_back({group.name, group.Ranks(), is_declared});
       std::vector<int>& ranks = job_.groups.back().ranks;
@@ -88,7 +91,7 @@ class Builder {
     return found->second;
   }
 
-  // Where iterations end is what trains; other threads, such as those that load data, may go on when it
+  // The thread that ends iterations trains; other threads, such as those that load data, may go on when it
   // stands.
   static int MainThread(const FlightRecord& record) {
     for (auto event = record.events.rbegin(); event != record.events.rend(); ++event) {
@@ -122,6 +125,10 @@ class Builder {
     state.host = record.host;
     state.finished = record.end == internal::FlightEnd::kFinished;
     state.left = record.end == internal::FlightEnd::kLeft;
+    state.terminated_ns = record.terminated_ns;
+    state.terminated_by = record.terminated_by;
+    if (!record.job.empty()) job_.job = record.job;
+    job_.job_ends_s = std::max(job_.job_ends_s, record.job_ends_s);
     state.iteration = record.iteration;
     const int main_thread = MainThread(record);
     groups_of_rank_.clear();
@@ -143,7 +150,11 @@ class Builder {
     state.cpu_share = CpuShareSince(record, std::max(state.place_since_ns, state.last_event_ns));
     state.operations.shrink_to_fit();
     state.process = FindProcess(record, beats);
-    last_signs_[rank] = {LastSign(record), IsHere(record)};
+    last_signs_[rank] = {LastSign(record), IsHere(record), record.notes_termination};
+    if (record.terminated_ns > 0) {
+      int64_t& first = first_termination_.try_emplace(state.host, record.terminated_ns).first->second;
+      first = std::min(first, record.terminated_ns);
+    }
   }
 
   // Heartbeats tell it, the first one after that moment on.
@@ -155,7 +166,7 @@ class Builder {
            static_cast<double>(record.beats.back().ns - first->ns);
   }
 
-  // Of events, collective operations that are over; those that run are known from the measurements.
+  // Adds collective operations that are over; those that run are known from the measurements.
   void AddEvent(int rank, const FlightRecord& record, const FlightRecord::Event& event, int main_thread) {
     RankState& state = job_.ranks[rank];
     if (event.thread == main_thread) state.last_event_ns = std::max(state.last_event_ns, event.ns);
@@ -210,6 +221,14 @@ class Builder {
     return status.state == 'T' || status.state == 't' ? Process::kStopped : Process::kAlive;
   }
 
+  // The others of its host were ended by SIGTERM, after its last sign of life, and it was not, or it would
+  // have noted it: it was gone before them.
+  bool WentBeforeTermination(int rank) const {
+    const auto first = first_termination_.find(job_.ranks[rank].host);
+    return first != first_termination_.end() && job_.ranks[rank].terminated_ns == 0 &&
+           last_signs_[rank].notes_termination && last_signs_[rank].ns < first->second;
+  }
+
   void SetTimes() {
     bool any_alive = false;
     int64_t last = 0;
@@ -225,7 +244,9 @@ class Builder {
       if (!state.known()) continue;
       const Sign& own = last_signs_[rank];
       // With those that ended the job.
-      if (!any_alive && last - own.ns < (own.is_here ? kSilentHere : kSilentElsewhere)) {
+      const bool is_last = last - own.ns < (own.is_here ? kSilentHere : kSilentElsewhere);
+      if (!any_alive && (is_last || state.terminated_ns > 0) &&
+          !WentBeforeTermination(static_cast<int>(rank))) {
         state.process = Process::kUnknown;
       }
       // Elsewhere, its clock may be apart from the one here.
@@ -236,6 +257,7 @@ class Builder {
   struct Sign {
     int64_t ns = 0;
     bool is_here = false;
+    bool notes_termination = false;
   };
 
   const RunStateEnvironment& environment_;
@@ -244,6 +266,8 @@ class Builder {
   // By the record's own numbers, of the rank that is being added.
   std::vector<int32_t> groups_of_rank_;
   std::vector<Sign> last_signs_;
+  // By host, the first that a rank noted.
+  std::map<std::string, int64_t> first_termination_;
   int64_t num_dropped_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Where the ranks of a run stand, by the flight recorders that they keep in the run directory.
+// Reads the state of the ranks of a run from the flight recorders in its run directory.
 
 #ifndef OTT_QUESTIONS_HANG_RUN_STATE_H_
 #define OTT_QUESTIONS_HANG_RUN_STATE_H_
@@ -16,7 +16,7 @@
 
 namespace ott {
 
-// RUN/rank_NNNNN/flight
+// Returns RUN/rank_NNNNN/flight.
 std::string FlightPath(const std::string& run_dir, int rank);
 
 // The outside world; what tests replace.
@@ -41,8 +41,8 @@ struct RunStateEnvironment {
 JobState MakeJobState(const std::vector<absl::StatusOr<FlightRecord>>& records,
                       const RunStateEnvironment& environment);
 
-// Of the run's world size, or of as many ranks as have folders where there is no run.json. NOT_FOUND if there
-// is no run directory. Clocks of machines may be apart: a heart elsewhere that seems silent is waited for.
+// Reads as many ranks as run.json says, or as have folders if there is no run.json. NOT_FOUND if there is no
+// run directory. Clocks of machines may be apart: a heart elsewhere that seems silent is waited for.
 absl::StatusOr<JobState> ReadRunState(const std::string& run_dir, const RunStateEnvironment& environment);
 
 }  // namespace ott

@@ -1,16 +1,20 @@
 #include "ott/questions/hang/run_state.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -27,6 +31,7 @@
 namespace ott {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -110,10 +115,48 @@ TEST_F(RunStateTest, RanksThatNeverMeetAreApartThoughNobodySaidSo) {
   Beat({0, 1, 2, 3});
   const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
   EXPECT_THAT(verdict.culprits(), ElementsAre(2)) << verdict.verdict();
-  // Who is in the group was said of "pair": there it is the last one that holds the others up.
+  // The program said who is in the group of "pair": there it is the last one that holds the others up.
   EXPECT_FALSE(Read()->groups[0].is_declared);
   recorders_[0]->Add("pair", FlightOperation::Collective("pair", {0, 1}));
   EXPECT_TRUE(Read()->groups.back().is_declared);
+}
+
+// A process that records and is then ended by SIGTERM from here.
+TEST_F(RunStateTest, SigtermIsNotedWithItsSenderAndEndsTheProcessAsBefore) {
+  const pid_t child = fork();
+  if (child == 0) {
+    ASSERT_TRUE(MakeDirectories(RankDirectory(dir_, 0)).ok());
+    FlightRecorder::Options options = {FlightPath(dir_, 0), 0, 1, "node1", "Slurm job 7.0"};
+    options.job_ends_s = time(nullptr);
+    FlightRecorder* const recorder = *FlightRecorder::Create(options, Clock([] { return now_; }));
+    FlightRecorder::Begin(recorder->Add("data", {}), now_, 0);
+    for (;;) pause();
+  }
+  while (!ReadFlightRecord(FlightPath(dir_, 0)).ok() ||
+         ReadFlightRecord(FlightPath(dir_, 0))->measurements.empty()) {
+    std::this_thread::yield();
+  }
+  kill(child, SIGTERM);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  const absl::StatusOr<FlightRecord> record = ReadFlightRecord(FlightPath(dir_, 0));
+  ASSERT_TRUE(record.ok()) << record.status();
+  EXPECT_TRUE(record->notes_termination);
+  EXPECT_EQ(record->terminated_by, std::string(program_invocation_short_name).substr(0, 15));
+  const HangVerdict verdict = DiagnoseHang(*Read(), HangOptions());
+  EXPECT_EQ(verdict.answer(), HangVerdict::NOT_HANGING);
+  EXPECT_THAT(
+      verdict.verdict(),
+      AllOf(StartsWith("not hanging: "), HasSubstr(" ended the job by SIGTERM at "),
+            HasSubstr("Z, when the time of Slurm job 7.0 was over, and no rank had waited for long")));
+}
+
+TEST_F(RunStateTest, AProgramsOwnHandlerOfSigtermStays) {
+  signal(SIGTERM, SIG_IGN);
+  CreateRecorders(1);
+  EXPECT_EQ(signal(SIGTERM, SIG_DFL), SIG_IGN);
+  EXPECT_FALSE(ReadFlightRecord(FlightPath(dir_, 0))->notes_termination);
 }
 
 TEST_F(RunStateTest, ASkipLongAgoIsFoundAsFarBackAsItIsRecorded) {
@@ -180,7 +223,7 @@ TEST_F(RunStateTest, CpuTimeTellsWhoComputes) {
   now_ += 90 * kSecond;
   Beat({0});
   EXPECT_LT(Read()->ranks[0].cpu_share, 0.1);
-  // As much as the clock that stands shows.
+  // Ends at what the clock that stands shows.
   FlightRecorder::End(data_[0], now_, 0);
   now_ += 1;
   Begin(data_[0]);
@@ -283,6 +326,49 @@ TEST_F(RunStateTest, AProcessIsDeadStoppedOrAliveAsTheKernelSays) {
   EXPECT_EQ(Read(environment)->ranks[0].process, Process::kUnknown);
 }
 
+// mpirun and schedulers end the others when one died.
+TEST_F(RunStateTest, WhoWasGoneBeforeTheOthersWereEndedIsToBlame) {
+  CreateRecorders(3);
+  for (const int rank : {0, 2}) Begin(sums_[rank]);
+  Begin(data_[1]);
+  now_ += 90 * kSecond;
+  Beat({0, 1, 2});
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.read_process = [](int64_t) { return ProcessStatus(); };
+  EXPECT_EQ(Read(environment)->ranks[1].process, Process::kUnknown) << "all fell silent together";
+  recorders_[0]->SetTerminated("orted");
+  recorders_[2]->SetTerminated("orted");
+  EXPECT_EQ(Read(environment)->ranks[1].process, Process::kDead);
+  EXPECT_EQ(Read(environment)->ranks[0].process, Process::kUnknown);
+  const HangVerdict verdict = DiagnoseHang(*Read(environment), HangOptions());
+  EXPECT_THAT(verdict.culprits(), ElementsAre(1));
+  EXPECT_THAT(verdict.verdict(), StartsWith("rank 1 (node1) is dead: its process is gone; ranks 0, 2 have"));
+  EXPECT_THAT(verdict.notes(), ElementsAre(StartsWith("orted ended the job by SIGTERM at ")));
+  // It lived when the others were ended, so it was ended as they were.
+  Beat({1});
+  EXPECT_EQ(Read(environment)->ranks[1].process, Process::kUnknown);
+}
+
+TEST_F(RunStateTest, WhoDiedWhileNobodyWaitedIsToBlameToo) {
+  CreateRecorders(2);
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.read_process = [](int64_t) { return ProcessStatus(); };
+  recorders_[0]->SetTerminated("orted");
+  const HangVerdict verdict = DiagnoseHang(*Read(environment), HangOptions());
+  EXPECT_EQ(verdict.verdict(), "rank 1 (node1) is dead: its process is gone");
+  EXPECT_THAT(verdict.notes(), ElementsAre(StartsWith("orted ended the job by SIGTERM at ")));
+}
+
+TEST_F(RunStateTest, WhoWouldNotHaveNotedItsEndIsNotBlamed) {
+  const auto own = std::signal(SIGTERM, SIG_IGN);
+  CreateRecorders(2);
+  std::signal(SIGTERM, own);
+  RunStateEnvironment environment = RunStateEnvironment::Real();
+  environment.read_process = [](int64_t) { return ProcessStatus(); };
+  recorders_[0]->SetTerminated("orted");
+  EXPECT_EQ(Read(environment)->ranks[1].process, Process::kUnknown);
+}
+
 TEST_F(RunStateTest, OnAnotherMachineSilenceIsAllThatIsKnown) {
   CreateRecorders(2);
   RunStateEnvironment environment = RunStateEnvironment::Real();
@@ -310,7 +396,7 @@ TEST_F(RunStateTest, ARankOfAMachineWhoseClockIsApartIsNotBlamed) {
     EXPECT_EQ(job->ranks[0].process, Process::kAlive);
     // It has waited for a second, whatever the other clock says.
     EXPECT_EQ(DiagnoseHang(*job, HangOptions()).answer(), HangVerdict::NOT_HANGING);
-    // Who does not beat is dead or stopped; where nobody does, the job has ended.
+    // A rank that does not beat is dead or stopped; if nobody does, the job has ended.
     environment.wait_for_beats = [this] { Beat({0}); };
     if (apart > 0) {
       EXPECT_THAT(DiagnoseHang(*Read(environment), HangOptions()).culprits(), ElementsAre(1));
@@ -324,7 +410,7 @@ TEST_F(RunStateTest, AfterTheJobEndedWhoDiedBeforeTheRestIsDead) {
   const absl::StatusOr<std::string> dead = ReadFile(FlightPath(dir_, 2));
   now_ += 50 * kSecond;
   Beat({0, 1});
-  // As if rank 2 had beaten last 50 s before.
+  // Lets rank 2's last beat be 50 s earlier.
   std::string bytes = *dead;
   reinterpret_cast<internal::FlightHeader*>(&bytes[0])->beat_ns -= 50 * static_cast<int64_t>(kSecond);
   ASSERT_TRUE(WriteFileAtomically(FlightPath(dir_, 2), bytes).ok());

@@ -70,7 +70,7 @@ PlainData::Index AddJson(const google::protobuf::Value& json, int depth, PlainDa
   return index;
 }
 
-// "[0, 1, 2]", or a list of numbers. Empty where it is something else.
+// "[0, 1, 2]", or a list of numbers. Empty if it is something else.
 std::vector<int> ParseRanks(const PlainData& data, const Value* value) {
   std::vector<int> ranks;
   const auto add = [&](int64_t rank) {
@@ -150,7 +150,7 @@ struct Status {
   int64_t completed = 0;
 };
 
-// What one dump says.
+// The content of one dump.
 struct Dump {
   std::map<std::string, std::pair<std::string, std::vector<int>>> groups;  // description and ranks by name
   std::map<int64_t, Status> status;  // by the rank's own number of a group
@@ -348,7 +348,7 @@ class JobBuilder {
         state.last_completed = absl::StrCat(job_.names[operation.name], " #", operation.sequence,
                                             " of group ", job_.groups[operation.group].name);
       } else if (!job_.records_entry) {
-        // What a rank called first, and what was called together with it.
+        // Counts as entered what a rank called first, and what it called together with that.
         if (head == nullptr) head = &entry;
         const bool together = entry.is_point_to_point && head->is_point_to_point &&
                               entry.operation.group == head->operation.group &&
@@ -363,7 +363,7 @@ class JobBuilder {
   }
 
   void AddStatus(int rank, int32_t group, const Dump& dump, std::map<int32_t, GroupPosition>* positions) {
-    // Where a group is used for both, the status counts now the one, now the other.
+    // If a group has collectives and messages of two ranks, the status counts now the one, now the other.
     if (has_point_to_point_[group]) return;
     const auto number = number_of_.find({rank, group});
     if (number == number_of_.end()) return;

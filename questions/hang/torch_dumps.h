@@ -19,16 +19,16 @@ namespace ott::hang {
 // A larger file is refused.
 inline constexpr int64_t kMaxDumpBytes = int64_t{256} << 20;
 
-// JSON as plain data. INVALID_ARGUMENT with the parser's words for what is none.
+// Parses JSON as plain data. INVALID_ARGUMENT with the parser's words for what is none.
 absl::StatusOr<PlainData> ParseJsonData(std::string_view text, PlainData::Index* root);
 
-// The contents of dumps, by rank, as a job. Ranks that others name and that left no dump, and dumps that
-// cannot be read, are ranks with a problem. INVALID_ARGUMENT if no dump can be read, with the error of the
-// first.
+// Returns the contents of dumps, by rank, as a job. Ranks that others name and that left no dump, and dumps
+// that cannot be read, are ranks with a problem. INVALID_ARGUMENT if no dump can be read, with the error of
+// the first.
 absl::StatusOr<JobState> ParseTorchDumps(const std::map<int, std::string>& dumps);
 
-// The files of a directory whose names differ only in the number at their end, before an extension: _dump_0,
-// nccl_trace_rank_0, rank_0.json. NOT_FOUND if there are none.
+// Returns the files of a directory whose names differ only in the number at their end, before an extension:
+// _dump_0, nccl_trace_rank_0, rank_0.json. NOT_FOUND if there are none.
 absl::StatusOr<JobState> ReadTorchDumps(const std::string& dir);
 
 }  // namespace ott::hang

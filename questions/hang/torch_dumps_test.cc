@@ -284,7 +284,7 @@ TEST_F(DumpFiles, NamesCannotForgeALineOfTheVerdict) {
   HangVerdict verdict = DiagnoseHang(*job, HangOptions());
   EXPECT_THAT(verdict.verdict(), HasSubstr("x\\nnot hanging"));
   EXPECT_EQ(verdict.verdict().find('\n'), std::string::npos);
-  // What a rank completed last is said of it.
+  // The table says what a rank completed last.
   job->ranks[2].problem.clear();
   job->ranks[2].last_completed = "all_reduce\nnot hanging";
   verdict = DiagnoseHang(*job, HangOptions());

@@ -18,7 +18,7 @@ bool IsOf(const JobOperation& operation, int32_t group) {
   return operation.group == group && operation.direction == JobOperation::Direction::kCollective;
 }
 
-// Whether the rank completed what the other never came to.
+// Returns the operation that the rank completed and that the other never came to; null if there is none.
 const JobOperation* CompletedWithout(const RankState& rank, const GroupPosition& other, int32_t group) {
   const auto found =
       std::find_if(rank.operations.rbegin(), rank.operations.rend(), [&](const JobOperation& operation) {
@@ -97,7 +97,7 @@ std::string DescribeUnlikeUse(const JobState& job, int32_t group, int32_t name) 
     const double calls = CallsPerIteration(job.ranks[rank], group, name);
     if (calls > 0) by_calls[std::llround(calls * 100)].push_back(rank);
   }
-  // Who left out one in many iterations does not use it for something else.
+  // A rank that left out one in many iterations does not use it for something else.
   if (by_calls.empty() || 2 * by_calls.begin()->first < 3 * by_calls.rbegin()->first) return "";
   std::vector<std::string> uses;
   for (const auto& [hundredths, ranks] : by_calls) {

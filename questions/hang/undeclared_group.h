@@ -13,8 +13,8 @@
 
 namespace ott {
 
-// The number of the last operation of this name that the rank completed and that no member can complete
-// alone; 0: none.
+// Returns the number of the last operation of this name that the rank completed and that no member can
+// complete alone; 0: none.
 int64_t CompletedTogether(const RankState& rank, int32_t group, int32_t name);
 
 // The rank completed an operation of an undeclared group that the other never came to: they are in different
@@ -25,14 +25,14 @@ struct Contradiction {
   int without = 0;
 };
 
-// Null for groups that are declared, and for those in which all agree.
+// Returns null for groups that are declared, and for those in which all agree.
 std::optional<Contradiction> FindContradiction(const JobState& job, int32_t group);
 
 // Members that may be in one group with the rank, itself included. REQUIRES: the rank is a member.
 std::vector<int> MayMeet(const JobState& job, int32_t group, int rank);
 
-// "the name allreduce is used for unlike collectives: ranks 0, 1 call it 2 times, rank 2 once an iteration";
-// "" where all ranks call it equally often.
+// Returns "the name allreduce is used for unlike collectives: ranks 0, 1 call it 2 times, rank 2 once an
+// iteration"; "" if all ranks call it equally often.
 std::string DescribeUnlikeUse(const JobState& job, int32_t group, int32_t name);
 
 }  // namespace ott

@@ -1,4 +1,4 @@
-// Who waits for whom, and where the waits end.
+// Finds who waits for whom, and where the waits end.
 
 #ifndef OTT_QUESTIONS_HANG_WAIT_GRAPH_H_
 #define OTT_QUESTIONS_HANG_WAIT_GRAPH_H_
@@ -16,14 +16,14 @@ namespace ott {
 struct StandingOperation {
   JobOperation operation;  // of the first of them
   std::vector<int> standing;
-  // Whether a member, or the peer, has not entered it as far as is known.
+  // True if a member, or the peer, has not entered it as far as is known.
   bool awaits = false;
   // A member that has not even entered this one is of another group.
   int64_t completed_before = 0;
 };
 
-// Who waits for whom. Memory and time grow with the number of ranks times the groups in which some stand, not
-// with the number of pairs of ranks. Keeps a reference to the job.
+// The graph of who waits for whom. Memory and time grow with the number of ranks times the groups in which
+// some stand, not with the number of pairs of ranks. Keeps a reference to the job.
 class WaitGraph {
  public:
   explicit WaitGraph(const JobState& job);
@@ -36,11 +36,11 @@ class WaitGraph {
   // Returns true if the rank waits for another, and was not cut.
   bool Waits(int rank) const;
 
-  // From here on the rank waits for nobody, whatever it stands in.
+  // Lets the rank wait for nobody from here on, whatever it stands in.
   void Cut(int rank) { cut_[rank] = true; }
 
-  // The ends of the waits that begin with `from`: sets of one rank that waits for nobody, or of several that
-  // wait for each other. Each set is ascending.
+  // Returns the ends of the waits that begin with `from`: sets of one rank that waits for nobody, or of
+  // several that wait for each other. Each set is ascending.
   std::vector<std::vector<int>> Ends(const std::vector<int>& from) const;
 
   // A shortest cycle among ranks that wait for each other: each waits in its operation for the next, the last
@@ -63,9 +63,9 @@ class WaitGraph {
   const JobState& job_;
   std::vector<StandingOperation> operations_;
   std::vector<bool> cut_;
-  // Of each node those that it leads to. Ranks come first and lead to indices of operations; then the
-  // operations, which lead to nodes; then nodes that stand for the first k members of a group, in the order
-  // of what they entered, so that operations which wait for many ranks share them.
+  // Lists for each node the nodes that it leads to. Ranks come first and lead to indices of operations; then
+  // the operations, which lead to nodes; then nodes that stand for the first k members of a group, in the
+  // order of what they entered, so that operations which wait for many ranks share them.
   std::vector<std::vector<int>> next_;
 };
 

@@ -27,11 +27,12 @@ namespace ott {
 namespace {
 
 constexpr std::chrono::milliseconds kBeat(1000);
-// How often a file on a network is written out for those who read it elsewhere, in heartbeats.
+// A file on a network is written out every so many heartbeats for those who read it elsewhere.
 constexpr int kBeatsBetweenFlushes = 3;
-// Of the time that a rank may stand: the others came a little later than the first that asks.
+// The first rank that asks takes a wait of this share of its limit for a hang: the others came a little
+// later.
 constexpr double kShareOfWait = 0.8;
-// Of all ranks elsewhere.
+// Asking all ranks elsewhere takes at most so long.
 constexpr std::chrono::nanoseconds kTimeToAskAll = std::chrono::seconds(20);
 // Seconds in which a rank has diagnosed.
 constexpr double kLongestTurn = 60;
@@ -62,7 +63,7 @@ void WriteVerdict(const std::string& run_dir, const std::string& json) {
   if (!written.ok()) std::fprintf(stderr, "ott: %s\n", std::string(written.message()).c_str());
 }
 
-// Whether others see what is mapped there only once it is written out.
+// Returns true if others see what is mapped there only once it is written out.
 bool IsOnNetwork(const std::string& dir) {
   struct statfs info = {};
   if (statfs(dir.c_str(), &info) != 0) return false;
@@ -224,7 +225,7 @@ void HangWatchdog::Diagnose() {
   WriteVerdict(options_.run_dir, json);
   const Deadline all = Deadline::After(kTimeToAskAll);
   for (const int rank : elsewhere_) {
-    // Who does not answer any more finds out by itself.
+    // A rank that does not answer any more finds out by itself.
     exchange->SendVerdict(rank, json, Deadline::After(std::min(kTimeToAnswer, all.Remaining())))
         .IgnoreError();
   }

@@ -23,7 +23,7 @@ namespace ott {
 
 class HangConfig;  // config.proto
 
-// RUN/hang.json
+// Returns RUN/hang.json.
 std::string HangVerdictPath(const std::string& run_dir);
 
 // A thread that beats the recorder's heart every second. With after_seconds, it also watches whether the rank
@@ -59,10 +59,10 @@ class HangWatchdog {
 
   void SetOnHang(std::function<void(const HangVerdict&)> on_hang);
 
-  // Of a rank, for the exchange.
+  // Answers for a rank, for the exchange.
   static RecorderExchange::Answers AnswersOf(const std::string& run_dir, int rank);
-  // Ranks whose recorders are not in the run directory, as hosts do not share it, are then asked. Must
-  // outlive the watchdog.
+  // Sets whom to ask for recorders that are not in the run directory, as hosts do not share it. Must outlive
+  // the watchdog.
   void SetExchange(const RecorderExchange* exchange);
 
  private:
@@ -81,7 +81,7 @@ class HangWatchdog {
   std::atomic<const RecorderExchange*> exchange_{nullptr};
   // Those that were asked for their recorders.
   std::vector<int> elsewhere_;
-  // Who gave this rank its turn; -1: nobody was asked.
+  // The rank that gave this rank its turn; -1: nobody was asked.
   int turn_of_ = -1;
   // The event that was the last when this rank reacted; it reacts again after another.
   uint64_t reacted_at_ = 0;
