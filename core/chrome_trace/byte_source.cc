@@ -96,7 +96,7 @@ class GzipSource : public ByteSource {
     stream_.avail_in = static_cast<uInt>(packed_->Read(input_.data(), input_.size()));
   }
 
-  // What follows is another member, or padding that gzip ignores as well.
+  // Another member follows, or padding that gzip ignores as well.
   void BeginNextMember() {
     if (stream_.avail_in == 0) Refill();
     usable_ = stream_.avail_in > 0 && stream_.next_in[0] == 0x1f && inflateReset(&stream_) == Z_OK;

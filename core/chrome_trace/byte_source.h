@@ -19,14 +19,15 @@ class ByteSource {
 
   // Fills `to` up to `size` bytes; fewer only at the end.
   virtual size_t Read(char* to, size_t size) = 0;
-  // Empty, or why the end came early: what compressed it was cut or damaged, or the disk could not be read.
+  // Returns "", or why the end came early: what compressed it was cut or damaged, or the disk could not be
+  // read.
   virtual std::string error() const = 0;
 
   // Reads a text, which outlives the source.
   static std::unique_ptr<ByteSource> OfText(std::string_view text);
 
-  // Compressed or not by the first two bytes, whatever the name. NOT_FOUND, INVALID_ARGUMENT for what is no
-  // regular file.
+  // Opens a file, compressed or not by the first two bytes, whatever the name. NOT_FOUND, INVALID_ARGUMENT
+  // for what is no regular file.
   static absl::StatusOr<std::unique_ptr<ByteSource>> Open(const std::string& path);
 };
 

@@ -78,7 +78,7 @@ Event::Kind KindOf(const EventFields& event) {
   return Event::Kind::kOther;
 }
 
-// As key.unsafe_is_equal(name), which looks at one character after the other.
+// Compares like key.unsafe_is_equal(name), which looks at one character after the other.
 template <size_t kSize>
 bool Is(ondemand::raw_json_string key, const char (&name)[kSize]) {
   return std::memcmp(key.raw(), name, kSize - 1) == 0 && key.raw()[kSize - 1] == '"';
@@ -153,7 +153,7 @@ struct EventParser::Parser {
   std::string repaired;
   std::deque<std::string> unescaped;
   bool failed = false;
-  // Whether the last event had arguments of use.
+  // True if the last event had useful arguments.
   bool has_arguments = false;
 };
 

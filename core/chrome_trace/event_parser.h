@@ -14,7 +14,7 @@ namespace ott::chrome_trace {
 
 inline constexpr int64_t kNoNumber = INT64_MIN;
 
-// What belongs to a collective, in the arguments of its op ("record_param_comms") and of its kernel.
+// The arguments about a collective, of its op ("record_param_comms") and of its kernel.
 struct CollectiveArguments {
   std::string_view name;  // "allreduce", "_allgather_base"; empty: none of the arguments is there
   std::string_view dtype;
@@ -27,7 +27,7 @@ struct CollectiveArguments {
   int64_t sequence_number = kNoNumber;  // "Seq"
 };
 
-// What of an event's arguments is of use.
+// The useful arguments of an event.
 struct EventArguments {
   std::string_view all;  // a JSON object as it stands in the file; empty for frames of Python and instants
   int64_t external_id = kNoNumber;
@@ -103,10 +103,11 @@ class EventParser {
   const std::unique_ptr<Parser> parser_;
 };
 
-// "12.345" microseconds, exact to the nanosecond; kNoNumber for what is none, NaN and infinities among them.
+// Returns "12.345" microseconds, exact to the nanosecond; kNoNumber for what is none, NaN and infinities
+// among them.
 int64_t ParseMicroseconds(std::string_view number);
 
-// An integer, also in quotes; kNoNumber for what is none.
+// Returns an integer, also in quotes; kNoNumber for what is none.
 int64_t ParseInteger(std::string_view number);
 
 }  // namespace ott::chrome_trace

@@ -6,7 +6,7 @@
 namespace ott::chrome_trace {
 namespace {
 
-// How often something was wrong, and where first.
+// Counts how often something was wrong, and keeps where it was first.
 struct Trouble {
   const char* what;
   int64_t count = 0;

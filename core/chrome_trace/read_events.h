@@ -45,7 +45,8 @@ Reading ReadEvents(ByteSource& source, const Visitor& visitor);
 void ReadMembersBeforeEvents(ByteSource& source,
                              const std::function<void(std::string_view name, std::string_view json)>& member);
 
-// Whether, of the first thousand events, one is as torch.profiler writes them. False for this library's own.
+// Returns true if one of the first thousand events is as torch.profiler writes them; false for this library's
+// own.
 bool IsOfTorch(ByteSource& source);
 
 }  // namespace ott::chrome_trace

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kEndOfFile = -1;
 constexpr size_t kWindow = size_t{1} << 19;  // which caches hold while it is written, split and parsed
-// Of one event or member. Lists of packages and the like are shorter.
+// Limits one event or member. Lists of packages and the like are shorter.
 constexpr size_t kMost = size_t{1} << 26;
 
 constexpr std::array<bool, 256> TableOf(std::string_view characters) {

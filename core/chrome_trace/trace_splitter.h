@@ -41,11 +41,11 @@ class TraceSplitter {
 
   explicit TraceSplitter(ByteSource& source);
 
-  // False at the end of the file, or of what can be followed.
+  // Returns false at the end of the file, or of what can be followed.
   bool Next(Part* part);
 
-  // As many whole events as are in a window, as it seems from the text around the end of the last; whoever
-  // parses them finds out. False where there is none to be seen: Next() tells why.
+  // Gives as many whole events as are in a window, as it seems from the text around the end of the last; the
+  // parser finds out whether it is so. False if there is none to be seen: Next() tells why.
   bool NextBatch(Batch* batch);
   // Says that so many bytes of the batch are done with.
   void Skip(size_t bytes) { at_ += bytes; }
@@ -54,7 +54,7 @@ class TraceSplitter {
   bool began() const { return state_ != State::kStart; }
   // Returns true if the end of the file came inside of the trace.
   bool truncated() const { return truncated_; }
-  // Where the text ended, or could not be followed any further.
+  // Returns where the text ended, or could not be followed any further.
   int64_t position() const { return base_ + static_cast<int64_t>(at_); }
   // Bytes between events that belong there by no rule of JSON.
   int64_t num_stray_bytes() const { return num_stray_bytes_; }
@@ -66,12 +66,12 @@ class TraceSplitter {
 
   bool NextEvent(Part* part);
   bool NextMember(Part* part);
-  // False: the file ends here, where it should not.
+  // Returns false: the file ends here, where it should not.
   bool EndTruncated();
-  // Makes the value from at_ to `end` the part, and goes on behind it. False where it is not whole, being too
+  // Makes the value from at_ to `end` the part, and goes on behind it. False if it is not whole, being too
   // long: it is only skipped.
   bool Take(size_t end, bool whole, std::string_view member, Part* part);
-  // The next character that is no white space; -1 at the end.
+  // Returns the next character that is no white space; -1 at the end.
   int Peek();
   // Finds the end of the value at at_, which is in the window then; false at the file's end. *whole: false
   // for one that is too long, of which only the end is.

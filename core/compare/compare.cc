@@ -20,7 +20,7 @@
 namespace ott {
 namespace {
 
-// Of a tensor, or of what stands for it.
+// Returns the digest of a tensor, or of its stand-in.
 std::optional<std::string> DigestText(const Value& value) {
   if (value.is_tensor()) {
     const absl::StatusOr<TensorDigest> digest = ComputeDigest(value.tensor().view);
@@ -29,7 +29,7 @@ std::optional<std::string> DigestText(const Value& value) {
   return DigestOfStandIn(value);
 }
 
-// Of a tensor, or of what stands for it.
+// Counts the elements of a tensor, or of its stand-in.
 int64_t NumElements(const Value& value) {
   if (value.is_tensor()) return value.tensor().view.num_elements();
   if (const ValueMap* const image = ImageOf(value)) return NumElements(*image->Find("pixels"));
@@ -51,7 +51,7 @@ class TreeComparer {
       // Only tensors have a dtype that was chosen.
       options.compare_dtype &= reference.is_tensor() && current.is_tensor() &&
                                reference_tensor->dtype_known && current_tensor->dtype_known;
-      jobs_.push_back({results_.size(), *reference_tensor, *current_tensor, options, within_image_});
+      pairs_.push_back({results_.size(), *reference_tensor, *current_tensor, options, within_image_});
       results_.push_back({path, TensorComparison()});
     } else if (reference.is_map() && current.is_map()) {
       CompareMaps(path, reference.map(), current.map());
@@ -69,7 +69,7 @@ class TreeComparer {
     }
   }
 
-  // Nothing at all is a result of its own, unless both sides agree on it.
+  // An empty comparison is a result of its own, unless both sides agree on it.
   TreeComparison Finish() && {
     CompareAllTensors();
     const bool agree = options_.allow_empty && !left_out_ && HaveNoElements();
@@ -77,7 +77,7 @@ class TreeComparer {
     return {std::move(results_), agree};
   }
 
-  // What only one side has.
+  // Adds a path that only one side has.
   void AddOneSided(bool allowed, const std::string& path, CompareStatus status, const char* detail) {
     left_out_ |= allowed;
     if (!allowed) Add(path, status, detail);
@@ -197,7 +197,7 @@ class TreeComparer {
     if (!allowed) AddAll(path, status, value);
   }
 
-  // Of the names that both have.
+  // Compares the order of the names that both have.
   void CompareOrder(const std::string& path, const ValueMap& reference, const ValueMap& current) {
     auto at = current.begin();
     for (const auto& [name, value] : reference) {
@@ -224,7 +224,7 @@ class TreeComparer {
     }
   }
 
-  // Of a list, or along the first dimension of a tensor.
+  // Returns the items of a list, or along the first dimension of a tensor.
   static Value::List Items(const Value& value) {
     if (value.is_list()) return value.list();
     Value::List items;
@@ -235,7 +235,7 @@ class TreeComparer {
   }
 
   // Two tensors that are still to be compared.
-  struct Job {
+  struct TensorPair {
     size_t result;
     Tensor reference;
     Tensor current;
@@ -247,31 +247,31 @@ class TreeComparer {
   void CompareAllTensors() {
     constexpr int64_t kLarge = 1 << 20;
     constexpr int64_t kWorthAThread = 1 << 16;
-    std::vector<const Job*> small;
-    std::vector<const Job*> large;
+    std::vector<const TensorPair*> small;
+    std::vector<const TensorPair*> large;
     int64_t num_small_elements = 0;
-    for (Job& job : jobs_) {
-      const int64_t num_elements = job.current.view.num_elements();
+    for (TensorPair& pair : pairs_) {
+      const int64_t num_elements = pair.current.view.num_elements();
       if (num_elements > kLarge) {
-        large.push_back(&job);
+        large.push_back(&pair);
         continue;
       }
-      job.options.num_threads = 1;
+      pair.options.num_threads = 1;
       num_small_elements += num_elements;
-      small.push_back(&job);
+      small.push_back(&pair);
     }
     const int64_t num_threads =
         std::min<int64_t>(NumThreads(options_.tensors.num_threads), 1 + num_small_elements / kWorthAThread);
     ParallelFor(static_cast<int64_t>(small.size()), static_cast<int>(num_threads),
                 [&](int64_t i) { CompareTensorsOf(*small[i]); });
-    for (const Job* job : large) CompareTensorsOf(*job);
+    for (const TensorPair* pair : large) CompareTensorsOf(*pair);
   }
 
-  void CompareTensorsOf(const Job& job) {
-    TensorComparison& comparison = results_[job.result].comparison;
-    comparison = CompareTensors(job.reference, job.current, job.options);
+  void CompareTensorsOf(const TensorPair& pair) {
+    TensorComparison& comparison = results_[pair.result].comparison;
+    comparison = CompareTensors(pair.reference, pair.current, pair.options);
     // Other tensors make the same image.
-    if (job.within_image && comparison.status == CompareStatus::kBitwiseEqual) {
+    if (pair.within_image && comparison.status == CompareStatus::kBitwiseEqual) {
       comparison.status = CompareStatus::kEqual;
     }
   }
@@ -285,9 +285,9 @@ class TreeComparer {
   const CompareOptions& options_;
   Tolerance default_tolerance_;
   bool within_image_ = false;
-  // What only one side has was not compared.
+  // True if a path that only one side has was not compared.
   bool left_out_ = false;
-  std::vector<Job> jobs_;
+  std::vector<TensorPair> pairs_;
   std::vector<NamedComparison> results_;
 };
 

@@ -21,7 +21,7 @@ struct CompareOptions {
   TensorCompareOptions tensors;
   // The first one whose glob matches a tensor's path is used instead of tensors.tolerance.
   std::vector<PathTolerance> path_tolerances;
-  // Where no glob matches: the tolerance of the current tensor's dtype (DefaultTolerance) instead of
+  // If no glob matches: uses the tolerance of the current tensor's dtype (DefaultTolerance) instead of
   // tensors.tolerance.
   bool default_tolerances = false;
   // Ignores what only the current has, for data that was not dumped yet when the reference was; and what only
@@ -36,8 +36,9 @@ struct CompareOptions {
   bool allow_empty = true;
 };
 
-// torch.testing's for the dtype: rtol 1.3e-6 and atol 1e-5 for float32, 1.6e-2 and 1e-5 for bfloat16, 1e-3
-// and 1e-5 for float16, 1e-7 and 1e-7 for float64; complex types have their parts'; nothing for the others.
+// Returns torch.testing's tolerance for the dtype: rtol 1.3e-6 and atol 1e-5 for float32, 1.6e-2 and 1e-5 for
+// bfloat16, 1e-3 and 1e-5 for float16, 1e-7 and 1e-7 for float64; complex types have their parts'; nothing
+// for the others.
 Tolerance DefaultTolerance(DType dtype);
 
 struct NamedComparison {
@@ -59,20 +60,20 @@ struct TreeComparison {
   // Both sides agree, neither has an element, and CompareOptions::allow_empty takes that for equal.
   bool agree_without_elements = false;
 
-  // kDifferent if anything differs; else kCouldNotCompare if anything could not be compared, or if no
+  // Returns kDifferent if anything differs; else kCouldNotCompare if anything could not be compared, or if no
   // elements were compared and not agree_without_elements; else kEqual.
   Verdict verdict() const;
   bool bitwise_equal() const;
-  // The first result that does not pass; null if all do.
+  // Returns the first result that does not pass; null if all do.
   const NamedComparison* first_failure() const;
 };
 
-// Numbers, and lists of numbers, are compared as tensors, on TensorCompareOptions::num_threads threads. Where
-// there is nothing to compare and that is not equal (CompareOptions::allow_empty), the one result is kEmpty.
+// Compares numbers, and lists of numbers, as tensors, on TensorCompareOptions::num_threads threads. If there
+// is nothing to compare and that is not equal (CompareOptions::allow_empty), the one result is kEmpty.
 TreeComparison CompareTrees(const Value& reference, const Value& current, const CompareOptions& options = {});
 
-// A tree in memory, and one of gradients where there are any, against a directory that ReadDump() reads.
-// Otherwise as CompareDumps().
+// Compares a tree in memory, and one of gradients if there are any, with a directory that ReadDump() reads.
+// Otherwise like CompareDumps().
 TreeComparison CompareToDump(const std::string& reference_dir, const Value& current,
                              const Value* current_grads, const CompareOptions& options = {});
 

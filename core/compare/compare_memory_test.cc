@@ -17,7 +17,7 @@
 namespace ott {
 namespace {
 
-// As Python's: a sparse file of int64 zeros.
+// Makes a sparse file of int64 zeros, like Python's.
 std::string MakeSparseDump(int64_t num_bytes) {
   std::string dir = testing::TempDir() + "/compare_memory_test_XXXXXX";
   EXPECT_NE(mkdtemp(dir.data()), nullptr);

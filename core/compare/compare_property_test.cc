@@ -26,7 +26,7 @@ namespace {
 
 using Random = std::mt19937_64;
 
-// What CompareTensors() says, by the definition.
+// The result of CompareTensors() by its definition.
 struct Expected {
   CompareStatus status = CompareStatus::kBitwiseEqual;
   int64_t num_mismatched = 0;

@@ -131,7 +131,7 @@ TEST_F(CompareTest, NothingToCompareIsNotEqual) {
   EXPECT_EQ(TreeComparison().verdict(), Verdict::kCouldNotCompare);
   EXPECT_EQ(CompareTrees(ValueMap{{"a", "x"}}, ValueMap{{"a", "y"}}).verdict(), Verdict::kDifferent);
   EXPECT_EQ(CompareTrees(ValueMap(), ValueMap{{"a", "x"}}).verdict(), Verdict::kDifferent);
-  // What is left out was not found to agree.
+  // A tensor that is left out was not found to agree.
   CompareOptions options;
   options.allow_missing = options.allow_extra = true;
   const Value some = ValueMap{{"a", a_}};

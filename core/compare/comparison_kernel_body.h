@@ -238,7 +238,7 @@ OTT_INLINE void ForEachHalves(const T* elements, int64_t count, Doubles* norms, 
   f(halves, norms);
 }
 
-// As floats of these bits, each shifted.
+// Adds the squares of floats that have these bits, each shifted.
 template <int kShift>
 OTT_INLINE void AddSquaresOfHalves(Halves halves, Doubles* norms) {
   const Words words = __builtin_convertvector(halves, Words) << kShift;

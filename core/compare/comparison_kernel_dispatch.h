@@ -1,4 +1,4 @@
-// Which of the compiled kernels runs.
+// Chooses which of the compiled kernels runs.
 
 #ifndef OTT_CORE_COMPARE_COMPARISON_KERNEL_DISPATCH_H_
 #define OTT_CORE_COMPARE_COMPARISON_KERNEL_DISPATCH_H_
@@ -16,7 +16,7 @@ struct Kernels {
   EqualBlockFigures (*compare_equal_block)(const T*, const T*, int64_t);
 };
 
-// Null kernels where this machine has no AVX2.
+// Returns null kernels where this machine has no AVX2.
 template <typename T>
 Kernels<T> Avx2Kernels();
 

@@ -47,7 +47,7 @@ class DeviceComparison : public testing::Test {
     std::mt19937 random(static_cast<uint32_t>(dtype) + 1);
     bytes_[0].resize(kElements * SizeOf(dtype));
     for (uint8_t& byte : bytes_[0]) byte = static_cast<uint8_t>(random());
-    // Of a floating-point number, the highest bit of the exponent.
+    // Clears the highest bit of a floating-point number's exponent.
     const int real_bytes =
         static_cast<int>(SizeOf(dtype)) / (dtype == DType::kComplex64 || dtype == DType::kComplex128 ? 2 : 1);
     for (size_t i = real_bytes - 1; i < bytes_[0].size(); i += real_bytes) bytes_[0][i] &= 0xbf;

@@ -90,8 +90,8 @@ double Magnitude(T value) {
   }
 }
 
-// How far two finite elements are apart, and how large the reference is, both divided by `unit`: 1 but where
-// one of them is no finite double.
+// The distance of two finite elements and the size of the reference, both divided by `unit`, which is 1
+// unless one of them is no finite double.
 struct Distance {
   double error = 0;
   double magnitude = 0;
@@ -169,7 +169,7 @@ std::vector<int> FlippedBits(T a, T b) {
   return bits;
 }
 
-// The smallest atol with which an error passes, given rtol * |reference|.
+// Returns the smallest atol with which an error passes, given rtol * |reference|.
 double SmallestAtol(double error, double relative_part) {
   double atol = std::max(0.0, error - relative_part);
   while (!(error <= atol + relative_part)) atol = std::nextafter(atol, kInfinity);
@@ -254,7 +254,7 @@ class PartFigures {
   }
 
  protected:
-  // Finite elements.
+  // Compares finite elements.
   bool Matches(const Distance& distance, bool same_bits) const {
     const Tolerance& tolerance = options_.tolerance;
     if (tolerance.bitwise) return same_bits;
@@ -291,7 +291,7 @@ class PartFigures {
     return result_.worst.size() < limit || (limit > 0 && error > result_.worst.back().abs_error);
   }
 
-  // Behind those with the same error, which come first.
+  // Inserts it behind those with the same error, which come first.
   void InsertWorst(ElementDifference difference) {
     if (!IsAmongWorst(difference.abs_error)) return;
     std::vector<ElementDifference>& worst = result_.worst;
@@ -343,7 +343,7 @@ class Comparer : public PartFigures {
   }
 
  private:
-  // False, and nothing done, where bits differ or an element is not finite.
+  // Returns false, and does nothing, if bits differ or an element is not finite.
   bool AddEqualBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
     const internal::EqualBlockFigures figures = internal::CompareEqualBlock(reference, current, count);
     if (!figures.equal || !std::isfinite(figures.norm)) return false;
@@ -351,7 +351,7 @@ class Comparer : public PartFigures {
     return true;
   }
 
-  // False, and nothing done, where an element is not finite.
+  // Returns false, and does nothing, if an element is not finite.
   bool AddFiniteBlock(const T* reference, const T* current, int64_t first_position, int64_t count) {
     const Tolerance& tolerance = options_.tolerance;
     const internal::BlockFigures figures =

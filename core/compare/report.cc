@@ -32,7 +32,7 @@ std::string BitsText(const BitDifference& difference) {
   return text;
 }
 
-// As the Python dumper has it: "a.b[1,7]".
+// Writes a path like the Python dumper: "a.b[1,7]".
 std::string ElementPath(const std::string& path, const Dims& index) {
   return index.empty() ? path : absl::StrCat(path, "[", absl::StrJoin(index, ","), "]");
 }
@@ -90,7 +90,7 @@ std::string CountsText(const TreeComparison& comparison) {
   return absl::StrJoin(parts, ", ");
 }
 
-// The tensor that needs most of the tolerance among those that pass; null where all are equal.
+// The tensor that needs most of the tolerance among those that pass; null if all are equal.
 const NamedComparison* LargestPassingError(const TreeComparison& comparison) {
   const NamedComparison* largest = nullptr;
   for (const NamedComparison& result : comparison.results) {
@@ -114,7 +114,7 @@ std::string XmlText(const std::string& text) {
   return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
-// failure: empty where the case passed. Names are printable (XML has no way to write a NUL).
+// failure: empty if the case passed. Names are printable (XML has no way to write a NUL).
 void AppendTestCase(std::string_view suite, const std::string& name, std::string_view failure,
                     const std::string& report, std::string& text) {
   absl::StrAppend(&text, "    <testcase classname=\"", XmlText(std::string(suite)), "\" name=\"",

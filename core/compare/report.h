@@ -16,36 +16,36 @@ namespace ott {
 // last line that starts with the verdict. Ends with a newline.
 std::string ToText(const TreeComparison& comparison, int max_failures = 20);
 
-// The line that starts with the verdict, without a newline: "equal (bit for bit): 12 bitwise equal".
+// Returns the line that starts with the verdict, without a newline: "equal (bit for bit): 12 bitwise equal".
 std::string SummaryText(const TreeComparison& comparison);
 
-// {"verdict": ..., "bitwise_equal": ..., "results": [{"path": ..., "status": ..., ...}]}, as WriteJson writes
-// it. Figures that are no numbers are the texts "NaN", "Infinity" and "-Infinity".
+// Returns {"verdict": ..., "bitwise_equal": ..., "results": [{"path": ..., "status": ..., ...}]}, as
+// WriteJson writes it. Figures that are no numbers are the texts "NaN", "Infinity" and "-Infinity".
 std::string ToJson(const TreeComparison& comparison);
 
-// One line for each result, under a line with the columns' names: path, status, dtype, shape, the figures,
-// detail (RFC 4180, lines end with \n).
+// Returns one line for each result, under a line with the columns' names: path, status, dtype, shape, the
+// figures, detail (RFC 4180, lines end with \n).
 std::string ToCsv(const TreeComparison& comparison);
 
-// One test case for each result, failed where it does not pass, and one for the verdict; in the form CI
+// Returns one test case for each result, failed if it does not pass, and one for the verdict; in the form CI
 // servers read.
 std::string ToJUnitXml(const TreeComparison& comparison);
 
 // Parts of these for reports of several comparisons.
 
-// A text that may hold any bytes, as names may: as one line without control characters; and as UTF-8, for
-// formats that escape control characters themselves.
+// Makes a text that may hold any bytes, as names may, printable: as one line without control characters; and
+// as UTF-8, for formats that escape control characters themselves.
 std::string Printable(const std::string& text);
 std::string AsUtf8(const std::string& text);
 
 Value ToValue(const TreeComparison& comparison);
 Value ToValue(const NamedComparison& result);
 
-// "flipped bit 20" or "flipped bits 3, 20"; empty where more bits differ, as after other arithmetic: then
-// their numbers say nothing of a device that flips some.
+// Returns "flipped bit 20" or "flipped bits 3, 20"; empty if more bits differ, as after other arithmetic:
+// then their numbers say nothing of a device that flips some.
 std::string FlippedBitsText(absl::Span<const int> bits);
 
-// A line, indented, for each of the worst elements.
+// Returns a line, indented, for each of the worst elements.
 std::string WorstLines(const NamedComparison& result);
 
 inline constexpr char kCsvColumns[] =
@@ -56,10 +56,10 @@ inline constexpr char kCsvColumns[] =
 // Lines of these columns, each behind a prefix.
 std::string CsvLines(const TreeComparison& comparison, std::string_view prefix = "");
 
-// A test suite of this name.
+// Returns a test suite of this name.
 std::string JUnitSuite(const TreeComparison& comparison, std::string_view name);
 
-// The document with these suites.
+// Returns the document with these suites.
 std::string JUnitDocument(std::string_view suites);
 
 }  // namespace ott

@@ -25,6 +25,8 @@ namespace {
 // figures of chunks are merged in the order of the chunks, so that they do not depend on the threads.
 constexpr int64_t kBlockElements = 2048;
 constexpr int64_t kChunkElements = 512 * kBlockElements;
+// The elements that one page fault may map.
+constexpr int64_t kFaultElements = 64 * kBlockElements;
 
 // Hands out a tensor's elements block by block, without gaps, as T.
 template <typename T>
@@ -99,8 +101,11 @@ PartFigures CompareChunk(const Tensor& reference, const Tensor& current, int64_t
     const int64_t end = std::min(begin + kBlockElements, chunk_end);
     comparer.AddBlock(reference_blocks->Get(begin, end), current_blocks->Get(begin, end), begin, end - begin);
   }
-  DropPages(reference, chunk_begin, chunk_end);
-  DropPages(current, chunk_begin, chunk_end);
+  // A fault maps pages around it, too: also those of a neighbouring chunk that another thread has dropped.
+  const int64_t drop_begin = std::max<int64_t>(chunk_begin - kFaultElements, 0);
+  const int64_t drop_end = std::min(chunk_end + kFaultElements, reference.view.num_elements());
+  DropPages(reference, drop_begin, drop_end);
+  DropPages(current, drop_begin, drop_end);
   return comparer;
 }
 
@@ -231,6 +236,11 @@ TensorComparison CompareTensors(const Tensor& reference_tensor, const Tensor& cu
   result.dtype = current.dtype();
   result.shape = current.shape();
   result.num_elements = current.num_elements();
+  if (!reference.status().ok() || !current.status().ok()) {
+    result.status = CompareStatus::kCouldNotCompare;
+    result.detail = "a TensorView that was refused when it was made, as stderr says";
+    return result;
+  }
   if (reference.shape() != current.shape()) {
     result.status = CompareStatus::kShapeDiffers;
     result.detail = absl::StrCat("reference ", ShapeToString(reference.shape()), ", current ",

@@ -45,7 +45,7 @@ enum class CompareStatus : uint8_t {
   kCouldNotCompare,
 };
 
-// "bitwise equal", "equal", "within tolerance", "mismatch", "dtype differs", ...
+// Returns "bitwise equal", "equal", "within tolerance", "mismatch", "dtype differs", ...
 std::string_view Name(CompareStatus status);
 
 bool Passes(CompareStatus status);
@@ -67,7 +67,7 @@ struct ElementDifference {
 struct BitDifference {
   ElementDifference element;
   std::vector<int> flipped_bits;  // 0 is the lowest
-  // Floating-point numbers between the two, and one more; absent where one is NaN, and for other types.
+  // Floating-point numbers between the two, and one more; absent if one is NaN, and for other types.
   std::optional<uint64_t> ulp_distance;
 };
 
@@ -101,7 +101,7 @@ struct TensorComparison {
       max_rel_error;  // |current - reference| / |reference|; infinite where the reference is 0
   double mean_abs_error = 0;
   double root_mean_square_error = 0;
-  double cosine_similarity = 0;              // NaN where one side is all zeros
+  double cosine_similarity = 0;              // NaN if one side is all zeros
   std::optional<uint64_t> max_ulp_distance;  // floating-point types
   int64_t num_nan_reference = 0;
   int64_t num_nan_current = 0;
@@ -144,7 +144,7 @@ struct TensorCompareOptions {
 TensorComparison CompareTensors(const TensorView& reference, const TensorView& current,
                                 const TensorCompareOptions& options = {});
 
-// The same for tensors that may be in mapped files: pages are dropped once they were compared, so that a
+// Does the same for tensors that may be in mapped files: pages are dropped once they were compared, so that a
 // comparison of any size needs little memory.
 TensorComparison CompareTensors(const Tensor& reference, const Tensor& current,
                                 const TensorCompareOptions& options = {});

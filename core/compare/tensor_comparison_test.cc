@@ -37,7 +37,7 @@ TensorComparison Compare(const std::vector<T>& reference, const std::vector<T>& 
   return CompareTensors(View(reference), View(current), options);
 }
 
-// What a plain loop that looks for errors above the tolerance says.
+// Returns the verdict of a plain loop that looks for errors above the tolerance.
 bool PlainLoopPasses(const std::vector<float>& reference, const std::vector<float>& current,
                      Tolerance tolerance) {
   for (size_t i = 0; i < reference.size(); ++i) {
@@ -190,13 +190,20 @@ TEST(FailClosed, NegativeToleranceAndNaNTolerancePassNothing) {
   EXPECT_EQ(Compare<float>({1}, {1}, tolerance).status, CompareStatus::kCouldNotCompare);
 }
 
+TEST(CompareTensors, TwoTensorsThatWereRefusedAreNotEqual) {
+  const TensorView refused(nullptr, DType::kFloat32, {2});
+  const TensorComparison comparison = CompareTensors(refused, refused, {});
+  EXPECT_EQ(comparison.status, CompareStatus::kCouldNotCompare);
+  EXPECT_EQ(comparison.detail, "a TensorView that was refused when it was made, as stderr says");
+}
+
 TEST(FailClosed, IntegersBeyondDoublePrecisionDiffer) {
   const std::vector<int64_t> reference = {(int64_t{1} << 53) + 1};
   const std::vector<int64_t> current = {int64_t{1} << 53};
   ASSERT_EQ(static_cast<double>(reference[0]), static_cast<double>(current[0]));
   EXPECT_EQ(Compare(reference, current).status, CompareStatus::kMismatch);
 
-  // Of another dtype, as from JSON.
+  // The same number of another dtype, as from JSON.
   const double number = static_cast<double>(current[0]);
   TensorCompareOptions numbers;
   numbers.compare_dtype = false;

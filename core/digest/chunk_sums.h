@@ -28,7 +28,7 @@ inline constexpr int64_t kElementsOfTurn = 64;
 // instructions do at once: 0 to 7 move to 8 to 15, and 8 to 15 to 1 to 7 and 0.
 constexpr int NextSum(int sum) { return sum < 8 ? sum + 8 : (sum - 8 + 1) % 8; }
 
-// Which of the sums an element of the chunk is part of in the end.
+// Returns the sum that an element of the chunk is part of in the end.
 constexpr int SumOf(int64_t element) {
   int sum = static_cast<int>(element % 16);
   for (int64_t turn = element / kElementsOfTurn; turn < kChunkElements / kElementsOfTurn; ++turn) {

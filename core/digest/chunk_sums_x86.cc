@@ -18,8 +18,8 @@ constexpr int kAtOnce = 4;
 constexpr int64_t kElementsOfRound = 16 * kElementsOfTurn;
 static_assert(kChunkElements == 2 * kElementsOfRound);
 
-// What is read so many bytes later is fetched from memory, while the chunk, which is in the nearest cache, is
-// summed: some chunks further than the digest does.
+// Bytes so far ahead are fetched from memory while the chunk, which is in the nearest cache, is summed: some
+// chunks further than the digest fetches.
 constexpr int64_t kPrefetchBytes = 12288;
 
 inline void Prefetch(const void* elements) {
@@ -30,7 +30,7 @@ struct Places {
   alignas(64) int of[16];
 };
 
-// Where each sum comes from as all of them turn so many times.
+// Returns where each sum comes from as all of them turn so many times.
 constexpr Places PlacesBefore(int turns) {
   Places before = {};
   for (int sum = 0; sum < 16; ++sum) {
@@ -74,7 +74,7 @@ OTT_AVX512 inline __m512 FourTurns(__m512 sums) {
   return _mm512_permutexvar_ps(_mm512_load_si512(kBeforeFourTurns.of), sums);
 }
 
-// What both vectors add up to.
+// Adds up the elements of both vectors.
 template <bool kParted>
 OTT_AVX512 inline __m512 Joined(__m512 first, __m512 second) {
   if constexpr (!kParted) return _mm512_add_ps(first, second);

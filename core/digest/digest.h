@@ -40,7 +40,7 @@ struct Digest {
   }
 };
 
-// The inverse of ToString. INVALID_ARGUMENT for anything else.
+// Returns the inverse of ToString. INVALID_ARGUMENT for anything else.
 absl::StatusOr<Digest> ParseDigest(std::string_view text);
 
 // Bytes of a tensor, in row-major order without gaps, that one leaf covers. The last leaf may be shorter.
@@ -53,17 +53,19 @@ struct TensorDigest {
   std::vector<Digest> leaves;
 };
 
-// Position-dependent, over dtype, shape and raw bytes; strides and device do not matter. A tensor without
-// gaps in device memory stays there: 16 bytes of each block come to the host. Errors: as CloneToHost.
+// Computes a position-dependent digest over dtype, shape and raw bytes; strides and device do not matter. A
+// tensor without gaps in device memory stays there: 16 bytes of each block come to the host. Errors: as
+// CloneToHost.
 absl::StatusOr<TensorDigest> ComputeDigest(const TensorView& tensor);
 
-// The root of bytes, which are a tensor of dtype uint8 with one dimension. Errors: as ComputeDigest().
+// Returns the root of bytes, which are a tensor of dtype uint8 with one dimension. Errors: as
+// ComputeDigest().
 absl::StatusOr<Digest> DigestOfBytes(std::string_view bytes);
 
-// The leaf of one block of at most kDigestBlockBytes.
+// Returns the leaf of one block of at most kDigestBlockBytes.
 Digest DigestOfBlock(absl::Span<const char> block);
 
-// The root of a tensor with these leaves.
+// Returns the root of a tensor with these leaves.
 Digest DigestOfLeaves(DType dtype, absl::Span<const int64_t> shape, absl::Span<const Digest> leaves);
 
 }  // namespace ott

@@ -23,7 +23,7 @@ using internal::kChunkElements;
 using internal::kLargestToSum;
 using internal::kSmallestToSquare;
 
-// What the statistics of a tensor are made of.
+// The parts from which the statistics of a tensor are made.
 struct Totals {
   double squares = 0;
   double max_abs = 0;
@@ -62,7 +62,7 @@ void AddChunkExactly(const T* elements, int64_t count, Totals& totals) {
   totals.AddToSums(sums);
 }
 
-// Whether there is a SumChunk of them.
+// True if there is a SumChunk of them.
 template <typename T>
 constexpr bool kSummedQuickly =
     std::is_same_v<T, float> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
@@ -109,7 +109,7 @@ Digest AddBlock(const char* data, int64_t count, Totals& totals) {
     const int64_t size = std::min(count - begin, kChunkElements);
     const char* const chunk = data + begin * static_cast<int64_t>(sizeof(T));
     digest.Add(chunk, size * static_cast<int64_t>(sizeof(T)));
-    // What the digest read is in the nearest cache.
+    // The nearest cache holds the elements that the digest read.
     AddElements(reinterpret_cast<const T*>(chunk), size, totals);
   }
   return digest.Finish();

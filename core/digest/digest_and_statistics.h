@@ -44,11 +44,11 @@ struct DigestAndStatistics {
   SketchedStatistics statistics;
 };
 
-// The root of ComputeDigest(), and statistics. A tensor in device memory stays there
+// Returns the root of ComputeDigest(), and statistics. A tensor in device memory stays there
 // (statistics_on_device.h), unless the device has no room for it. Errors: as CloneToHost.
 absl::StatusOr<DigestAndStatistics> ComputeDigestAndStatistics(const TensorView& tensor);
 
-// The estimated norm of the difference of the two tensors.
+// Returns the estimated norm of the difference of the two tensors.
 double EstimateNormOfDifference(const TensorSketch& a, const TensorSketch& b);
 
 }  // namespace ott

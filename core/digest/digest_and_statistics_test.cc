@@ -232,7 +232,7 @@ TEST(SketchedStatistics, AnyNumbersOfAnyDTypeHaveTheStatisticsOfDoubles) {
 }
 
 TEST(SketchedStatistics, NumbersBesideWhichOthersVanishAreNotLost) {
-  // As large as is summed quickly, and squares below the smallest normal number.
+  // The size is one that is summed quickly, and the squares are below the smallest normal number.
   std::vector<float> values(2048, 1e-19f);
   values[5] = 1.001e-14f;
   ExpectStatisticsOfDoubles<float>(values, "float32");

@@ -17,7 +17,8 @@ namespace ott::internal {
 inline constexpr int kDigestLanes = 32;
 inline constexpr int kDigestStripeBytes = kDigestLanes * 8;
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection in which every bit depends on every bit.
+// Returns the finaliser of SplitMix64 (Steele, Lea, Flood 2014): a bijection in which every bit depends on
+// every bit.
 OTT_HOST_DEVICE constexpr uint64_t DigestMix(uint64_t x) {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
   x = (x ^ x >> 27) * 0x94d049bb133111eb;
@@ -26,7 +27,7 @@ OTT_HOST_DEVICE constexpr uint64_t DigestMix(uint64_t x) {
 
 inline constexpr uint64_t kDigestGolden = 0x9e3779b97f4a7c15;
 
-// The n-th number of SplitMix64, from 1.
+// Returns the n-th number of SplitMix64, from 1.
 OTT_HOST_DEVICE constexpr uint64_t DigestKey(uint64_t n) { return DigestMix(n * kDigestGolden); }
 
 // Primes above 2^31 whose signed-digit form has many digits, so that a flipped bit changes many. For the low
@@ -62,17 +63,17 @@ OTT_HOST_DEVICE constexpr DigestLane FinishDigestLane(DigestLane state, int lane
           DigestMix(state.b + (kDigestLanes + lane) * kDigestGolden)};
 }
 
-// The halves of the leaf of a block of this many bytes, from the sums over the lanes.
+// Returns the halves of the leaf of a block of this many bytes, from the sums over the lanes.
 OTT_HOST_DEVICE constexpr DigestLane DigestLeaf(DigestLane sums, uint64_t block_bytes) {
   return {DigestMix(sums.a ^ block_bytes), DigestMix(sums.b + block_bytes)};
 }
 
-// The halves of the root, with one more leaf.
+// Returns the halves of the root, with one more leaf.
 OTT_HOST_DEVICE constexpr DigestLane AbsorbIntoRoot(DigestLane root, DigestLane leaf) {
   return {DigestMix((root.a ^ leaf.a) + kDigestGolden), DigestMix((root.b + leaf.b) ^ kDigestGolden)};
 }
 
-// Up to eight bytes as a little-endian word.
+// Returns up to eight bytes as a little-endian word.
 OTT_HOST_DEVICE inline uint64_t DigestWordOfBytes(const unsigned char* data, int64_t num_bytes) {
   uint64_t word = 0;
   for (int i = 0; i < 8 && i < num_bytes; ++i) word |= static_cast<uint64_t>(data[i]) << 8 * i;

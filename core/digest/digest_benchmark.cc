@@ -45,7 +45,7 @@ void BM_Xxh3(benchmark::State& state) {
   SetBytes(state);
 }
 
-// What a log of operations takes of float32 and bfloat16; compare with BM_Digest.
+// Measures what a log of operations does with float32 and bfloat16; compare with BM_Digest.
 template <DType kDType>
 void BM_DigestAndStatistics(benchmark::State& state) {
   // Numbers of either dtype, near 1.

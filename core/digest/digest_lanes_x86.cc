@@ -13,7 +13,7 @@ constexpr int kRegisters = 4;
 constexpr int kLanesAtOnce = kRegisters * 4;
 constexpr int64_t kStripesAtOnce = 16;
 
-// What is read so many bytes later is fetched from memory meanwhile.
+// Bytes so far ahead are fetched from memory meanwhile.
 constexpr int64_t kPrefetchBytes = 4096;
 
 __attribute__((target("avx2"))) inline __m256i MultiplyHalves(__m256i x, __m256i low_multiplier,

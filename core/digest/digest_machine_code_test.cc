@@ -1,4 +1,4 @@
-// What a digest costs on a device, by the machine code that nvcc makes.
+// Tests what a digest costs on a device, by the machine code that nvcc makes.
 
 #include <cstdint>
 #include <cstdio>
@@ -16,7 +16,7 @@ constexpr int kBytesOfStripe = 256;
 
 class DigestMachineCode : public ::testing::TestWithParam<int> {};
 
-// Where a branch leads to, in instructions.
+// Returns the instruction to which a branch leads.
 int64_t Target(uint64_t branch, size_t at, int architecture) {
   const auto high = static_cast<int32_t>(branch >> 32);
   // In bytes; from sm_90 on in fours, with eight bits elsewhere.

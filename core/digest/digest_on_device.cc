@@ -5,7 +5,7 @@
 namespace ott {
 namespace {
 
-// By which such an owner is known.
+// Identifies such an owner.
 struct KeepDigest {
   void operator()(const DigestOnDevice*) const {}
 

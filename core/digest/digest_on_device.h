@@ -29,9 +29,9 @@ class DigestOnDevice {
   // failed.
   virtual absl::StatusOr<Digest> Root() const = 0;
   virtual absl::StatusOr<std::vector<Digest>> Leaves() const = 0;
-  // The bytes of one block of kDigestBlockBytes (the last may be shorter), as they were. FAILED_PRECONDITION
-  // where the tensor has changed since. REQUIRES: the tensor's memory is still there, and no work that
-  // changes it is running
+  // Returns the bytes of one block of kDigestBlockBytes (the last may be shorter), as they were.
+  // FAILED_PRECONDITION where the tensor has changed since. REQUIRES: the tensor's memory is still there, and
+  // no work that changes it is running
   virtual absl::StatusOr<std::string> Block(int64_t block) const = 0;
 
   virtual const TensorView& tensor() const = 0;
@@ -42,8 +42,8 @@ class DigestOnDevice {
 // the tensor is in device memory, contiguous, and has elements
 absl::StatusOr<std::shared_ptr<const DigestOnDevice>> StartDigestOnDevice(const TensorView& tensor);
 
-// A tensor that stays where it is and brings the digest along, and the digest that a tensor brings; null
-// where it brings none.
+// Returns a tensor that stays where it is and brings the digest along, and the digest that a tensor brings;
+// null where it brings none.
 Tensor WithDigest(std::shared_ptr<const DigestOnDevice> digest);
 const DigestOnDevice* FindDigest(const Tensor& tensor);
 

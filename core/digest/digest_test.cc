@@ -36,6 +36,10 @@ TEST(Digest, OfKnownDataStaysWhatItWas) {
   EXPECT_EQ(digest.root.ToString(), "639ec0accc9bdb883d412970c69a78cb");
 }
 
+TEST(Digest, ATensorThatWasRefusedHasNone) {
+  EXPECT_TRUE(absl::IsInvalidArgument(ComputeDigest(TensorView(nullptr, DType::kFloat32, {2})).status()));
+}
+
 TEST(Digest, FastLoopComputesWhatThePortableOneDoes) {
   const std::vector<uint32_t> words = RandomWords(64 * 37);
   for (int64_t num_stripes = 0; num_stripes <= 37; ++num_stripes) {
@@ -50,7 +54,7 @@ TEST(Digest, FastLoopComputesWhatThePortableOneDoes) {
   }
 }
 
-// As the threads of a device's warp do.
+// Makes the leaf lane by lane, like the threads of a device's warp.
 TEST(Digest, LanesOneByOneMakeTheSameLeaf) {
   const std::vector<uint32_t> words = RandomWords(16 * 1024 + 1);
   const auto* const data = reinterpret_cast<const unsigned char*>(words.data());

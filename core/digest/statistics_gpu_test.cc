@@ -37,7 +37,7 @@ class StatisticsOnDeviceTest : public testing::Test {
     EXPECT_EQ(cudaFree(memory_), cudaSuccess);
   }
 
-  // Of floating-point types: huge and tiny numbers, NaN, infinities.
+  // Fills with huge and tiny floating-point numbers, NaN and infinities.
   void FillWithRandomBits() {
     std::mt19937 random(1);
     for (uint8_t& byte : bytes_) byte = static_cast<uint8_t>(random());
@@ -78,7 +78,7 @@ class StatisticsOnDeviceTest : public testing::Test {
     }
   }
 
-  // Of the same view of both.
+  // Compares the same view of both.
   void ExpectEqual(DType dtype, int64_t offset, const Dims& shape, const Dims& strides) {
     SCOPED_TRACE(testing::Message() << Name(dtype) << ShapeToString(shape) << ShapeToString(strides) << " at "
                                     << offset);

@@ -17,8 +17,8 @@ constexpr int kTurns = static_cast<int>(kChunkElements / kElementsOfTurn);
 // Each lane has one sum, and half of the elements that are part of it.
 static_assert(kWarp == 2 * kSums && kElementsOfTurn % kWarp == 0);
 
-// Which of 16 elements in a row, in this turn of a chunk, is part of `sum`: NextSum() goes through the sums
-// as 0, 8, 1, 9, ... 7, 15, and a turn that comes later makes one step less.
+// Returns which of 16 elements in a row, in this turn of a chunk, is part of `sum`: NextSum() goes through
+// the sums as 0, 8, 1, 9, ... 7, 15, and a turn that comes later makes one step less.
 __host__ __device__ constexpr int PlaceOf(int sum, int turn) {
   const int step = (sum < 8 ? 2 * sum : 2 * sum - 15) + turn;
   return step % kSums / 2 + step % 2 * 8;
@@ -34,7 +34,7 @@ constexpr bool PlacesAreThoseOfTheHost() {
 }
 static_assert(PlacesAreThoseOfTheHost());
 
-// Of the elements that one lane has read.
+// The totals of the elements that one lane has read.
 struct LaneTotals {
   double squares = 0;
   double max_abs = 0;
@@ -92,7 +92,7 @@ __device__ double AddElements(const ElementBits<kElement>* elements, int64_t cou
       if (Magnitude(value) > max_abs) max_abs = Magnitude(value);
       sum += is_negative ? -value : value;
     });
-    // Where an element is not finite, or squares overflow, or lose digits.
+    // Reads again if an element is not finite, or if squares overflow or lose digits.
     if (!IsFinite(squares) || (max_abs > 0 && max_abs < kSmallestToSquare)) {
       return AddExactly<kElement>(elements, count, signs, lane, totals);
     }

@@ -34,7 +34,7 @@ class StreamScratch {
     if (done_ != nullptr) cudaEventDestroy(done_);
   }
 
-  // Once, before the kernels. REQUIRES: the device is the current one
+  // Allocates once, before the kernels. REQUIRES: the device is the current one
   absl::Status Allocate(int64_t num_bytes) {
     OTT_ASSIGN_OR_RETURN(copy_stream_, CopyStream(device_.ordinal));
     OTT_RETURN_IF_ERROR(FromCuda(cudaMallocAsync(&memory_, num_bytes, stream()), "cudaMallocAsync"));

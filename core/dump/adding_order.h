@@ -21,7 +21,7 @@ namespace ott {
 // Thread-safe.
 class AddingOrder {
  public:
-  // The paths of leaves; none: in the tree's own order. A path that is there twice counts first.
+  // Orders by the paths of leaves; none: in the tree's own order. A path that is there twice counts first.
   explicit AddingOrder(const std::vector<std::string>& paths);
 
   // Returns the place of the path, or of the longest path above it; behind all others if there is none.
@@ -49,7 +49,7 @@ class AddingOrder {
 // Appends the paths of all that is in `value`, which is at `path`, except lists and maps.
 void AppendLeaves(const std::string& path, const Value& value, std::vector<std::string>& paths);
 
-// The paths of the tree's leaves in this order of adding; empty if that is the tree's own.
+// Returns the paths of the tree's leaves in this order of adding; empty if that is the tree's own.
 std::vector<std::string> OrderUnlikeTrees(const Value& tree, const std::vector<std::string>& added);
 
 }  // namespace ott

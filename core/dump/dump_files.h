@@ -16,7 +16,7 @@
 
 namespace ott {
 
-// How a tensor is stored.
+// The format in which a tensor is stored.
 enum class DumpFormat : uint8_t {
   kJson,         // as numbers in the tree
   kBinary,       // raw little-endian elements in row-major order in a file of its own, described by another
@@ -30,22 +30,23 @@ enum class DumpFormat : uint8_t {
   kImageI,  // gray
 };
 
-// "json", "binary", "npy", "safetensors", "statistics", "image_rgb", "image_bgr", "image_i"
+// Returns "json", "binary", "npy", "safetensors", "statistics", "image_rgb", "image_bgr", "image_i"
 std::string_view Name(DumpFormat format);
 
-// The inverse of Name. INVALID_ARGUMENT for another name.
+// Returns the inverse of Name. INVALID_ARGUMENT for another name.
 absl::StatusOr<DumpFormat> ParseDumpFormat(std::string_view name);
 
 inline constexpr char kManifestFile[] = "manifest.json";
 inline constexpr char kTensorsFile[] = "tensors.json";
 inline constexpr char kGradsFile[] = "grads.json";
 
-// The name of the tensor that is at `path` in the tree of a dump's tensors. A tensor has the name that the
-// program gave it, and its gradient that name below "grads.": "weights.w1" and "grads.weights.w1". If the
-// dump has gradients, a tensor that the program itself put below "grads" is called "tensors.grads.w".
+// Returns the name of the tensor that is at `path` in the tree of a dump's tensors. A tensor has the name
+// that the program gave it, and its gradient that name below "grads.": "weights.w1" and "grads.weights.w1".
+// If the dump has gradients, a tensor that the program itself put below "grads" is called "tensors.grads.w".
 std::string TensorName(std::string_view path, bool has_gradients);
 
-// The part that follows a tensor's path in the tree and in its file's name; empty for formats without a file.
+// Returns the part that follows a tensor's path in the tree and in its file's name; empty for formats without
+// a file.
 std::string_view Extension(DumpFormat format);
 
 // The one entry of the map that stands for a tensor dumped as statistics.

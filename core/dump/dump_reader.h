@@ -22,16 +22,16 @@ struct Dump {
   std::optional<Manifest> manifest;
 };
 
-// NOT_FOUND where there is no dump; DATA_LOSS, naming the file, for a dump that was not finished or a file
-// that is cut or missing; INVALID_ARGUMENT, naming the file, for contents that are no dump's.
+// Reads a dump. NOT_FOUND if there is no dump; DATA_LOSS, naming the file, for a dump that was not finished
+// or a file that is cut or missing; INVALID_ARGUMENT, naming the file, for contents that are no dump's.
 absl::StatusOr<Dump> ReadDump(const std::string& dir);
 
-// The manifest alone; nullopt where there is none, since the dump is Python's or there is no dump. Errors as
-// above.
+// Reads the manifest alone; nullopt if there is none, since the dump is Python's or there is no dump. Errors
+// as above.
 absl::StatusOr<std::optional<Manifest>> ReadManifest(const std::string& dir);
 
-// One tensor that lies in a file of its own, of a dump with a manifest: for programs that cannot keep all
-// tensors of many ranks mapped. Errors as above; INVALID_ARGUMENT for other tensors.
+// Reads one tensor that lies in a file of its own, of a dump with a manifest: for programs that cannot keep
+// all tensors of many ranks mapped. Errors as above; INVALID_ARGUMENT for other tensors.
 absl::StatusOr<Tensor> ReadTensorFile(const std::string& dir, const ManifestTensor& tensor);
 
 }  // namespace ott

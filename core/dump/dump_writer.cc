@@ -52,7 +52,7 @@ absl::Status CheckName(const std::string& path, const std::string& name) {
   return absl::OkStatus();
 }
 
-// How many values a tensor's lists are where it has no elements: [[], [], []] of [3, 0].
+// Counts the lists that a tensor without elements is written as: [[], [], []] of [3, 0].
 int64_t NumEmptyLists(const Dims& shape) {
   int64_t count = 1;
   for (const int64_t dimension : shape) {
@@ -80,6 +80,9 @@ absl::Status CheckNumValues(const std::string& path, const Value& value, int64_t
 
 // depth: of the lists and maps around the value.
 absl::Status CheckDumpable(const std::string& path, const Value& value, int depth) {
+  if (value.is_tensor() && !value.tensor().view.status().ok()) {
+    return AtPath(path, value.tensor().view.status());
+  }
   // A complex number is a list of two.
   const int levels = value.is_tensor() ? static_cast<int>(value.tensor().view.shape().size()) + 1
                      : value.is_map() || value.is_list() ? 1

@@ -41,9 +41,10 @@ struct DumpContents {
   int num_json_threads = 1;
 };
 
-// INVALID_ARGUMENT, naming the path, for what cannot be dumped there in any format: a text or name that is
-// not UTF-8, a name that is empty, "tensor_statistics" or "tensor_image", and what is nested deeper than
-// ReadDump() reads (kMaxJsonDepth), the dimensions of tensors included, or of more values (kMaxJsonValues).
+// Returns INVALID_ARGUMENT, naming the path, for what cannot be dumped there in any format: a text or name
+// that is not UTF-8, a name that is empty, "tensor_statistics" or "tensor_image", and what is nested deeper
+// than ReadDump() reads (kMaxJsonDepth), the dimensions of tensors included, or of more values
+// (kMaxJsonValues).
 absl::Status CheckDumpable(const std::string& path, const Value& value);
 
 // Makes the directory, and in it tensors.json, grads.json where there are gradients, a file and its
@@ -59,7 +60,7 @@ absl::Status CheckDumpable(const std::string& path, const Value& value);
 // kBinary; a line on stderr says so once.
 //
 // INVALID_ARGUMENT as CheckDumpable(), for two tensors with one path, and for a tensor not in host memory;
-// FAILED_PRECONDITION where dir is a symbolic link or a file; else the file system's error.
+// FAILED_PRECONDITION if dir is a symbolic link or a file; else the file system's error.
 absl::Status WriteDump(const std::string& dir, const DumpContents& contents, bool sync = false);
 
 }  // namespace ott

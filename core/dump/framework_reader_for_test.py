@@ -17,7 +17,7 @@ from core.dump.png_pixels_for_test import decode
 
 
 def read_binary(directory, path):
-    """As torch has it, though NumPy knows less dtypes."""
+    """Returns the dtype as torch has it, though NumPy knows fewer."""
     file = os.path.join(directory, "[tensors.json]" + path + ".bin")
     with open(file + ".meta.json") as meta_file:
         meta = json.load(meta_file)

@@ -72,7 +72,7 @@ bool IsFinite(T value) {
   }
 }
 
-// Of the finite elements; false where there are none.
+// Finds the range of the finite elements; false if there are none.
 template <typename T>
 bool FindRange(const T* elements, int64_t count, T& min, T& max) {
   bool found = false;

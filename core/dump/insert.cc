@@ -47,7 +47,7 @@ absl::Status Put(std::string_view path, Value value, Value& place) {
   return absl::OkStatus();
 }
 
-// The child that a part of a path names; null where a map lacks it.
+// The child that a part of a path names; null if a map lacks it.
 absl::StatusOr<Value*> Child(std::string_view path, std::string_view parent_path, const std::string& part,
                              Value& parent) {
   if (parent.is_map()) return parent.map().Find(part);

@@ -1,4 +1,4 @@
-// What reads as JSON writes as JSON that reads as the same.
+// Input that reads as JSON writes as JSON that reads as the same.
 
 #include <cstdint>
 #include <cstdlib>

@@ -22,7 +22,7 @@ namespace {
 
 enum class NumberClass : uint8_t { kBool, kInteger, kFloat };
 
-// What is known about one number, or all numbers of a list.
+// The properties known of one number, or of all numbers of a list.
 struct Traits {
   NumberClass number_class = NumberClass::kInteger;
   bool has_negative = false;
@@ -42,9 +42,9 @@ union Number {
 
 // A map or list that is not closed yet.
 //
-// As long as a list's items are numbers of one class, or lists of one shape of them, the numbers stay on the
-// parser's stack of numbers: nested lists then cost nothing but their numbers. The first item that does not
-// fit makes all items so far values of their own.
+// The numbers of a list stay on the parser's stack of numbers while they are of one class, or are lists of
+// one shape: nested lists then cost nothing but their numbers. The first item that does not fit makes all
+// items so far values of their own.
 struct Frame {
   bool is_map = false;
   ValueMap map;
@@ -86,7 +86,7 @@ class Parser {
                      "; the program was probably killed, or the disk full, while writing"));
   }
 
-  // What was expected is not there.
+  // Returns the error of expected text that is missing.
   absl::Status Unexpected(absl::string_view expected) const {
     if (cursor_.at_end()) return Truncated();
     return Error(absl::StrCat("expected ", expected, ", found '",
@@ -225,7 +225,7 @@ class Parser {
                      " values that a tree may have, tensors' elements not counted"));
   }
 
-  // Makes an item, whose numbers are or will be on the stack, one more of a list's. False where it does not
+  // Makes an item, whose numbers are or will be on the stack, one more of a list's. False if it does not
   // fit.
   static bool Join(Frame& list, Traits item, const Dims& shape) {
     if (!list.uniform) return false;

@@ -1,7 +1,7 @@
 // Reads JSON, with Python's NaN, Infinity and -Infinity, as fast as its numbers can be converted.
 //
-// What is read is mostly lists of numbers of 17 digits: they go straight into tensors, and each is converted
-// exactly. Nesting costs heap, not stack, and is limited.
+// Most input is lists of numbers of 17 digits: they go straight into tensors, and each is converted exactly.
+// Nesting costs heap, not stack, and is limited.
 
 #ifndef OTT_CORE_DUMP_JSON_READER_H_
 #define OTT_CORE_DUMP_JSON_READER_H_
@@ -23,7 +23,7 @@ inline constexpr int64_t kMaxJsonValues = int64_t{1} << 20;
 // are true or false. Other lists stay lists. An integer that only a uint64 holds becomes a uint64 tensor of
 // no dimensions. INVALID_ARGUMENT with line and column for what is not JSON, a name used twice in a map,
 // nesting deeper than kMaxJsonDepth, text that is not UTF-8, or a number that no int64, uint64 or double
-// holds; RESOURCE_EXHAUSTED where there are more than kMaxJsonValues; DATA_LOSS where the text ends
+// holds; RESOURCE_EXHAUSTED if there are more than kMaxJsonValues; DATA_LOSS if the text ends
 // too early.
 absl::StatusOr<Value> ParseJson(std::string_view text);
 

@@ -86,7 +86,7 @@ char* FormatFloat(double value, char* to) {
   return Copy({more + whole, static_cast<size_t>(num_more - whole)}, to);
 }
 
-// Of a real element.
+// Writes a real element.
 template <typename T>
 char* FormatElement(T element, char* to) {
   if constexpr (std::is_same_v<T, bool>) {

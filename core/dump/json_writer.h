@@ -25,13 +25,13 @@ using JsonSink = std::function<absl::Status(std::string_view)>;
 // by one thread at a time, in order.
 absl::Status WriteJson(const Value& value, const JsonSink& sink, int num_threads = 1);
 
-// The whole text.
+// Returns the whole text.
 absl::StatusOr<std::string> ToJson(const Value& value);
 
-// Python's repr() of a float, but NaN, Infinity and -Infinity as Python's JSON spells them.
+// Appends Python's repr() of a float, but NaN, Infinity and -Infinity as Python's JSON spells them.
 void AppendPythonFloat(double value, std::string& text);
 
-// OK, or INVALID_ARGUMENT saying where a text stops being UTF-8.
+// Returns OK, or INVALID_ARGUMENT saying where a text stops being UTF-8.
 absl::Status CheckUtf8(std::string_view text);
 
 }  // namespace ott

@@ -35,7 +35,7 @@ absl::StatusOr<std::string> StringEntry(const Value& map, std::string_view name)
   return entry->string_value();
 }
 
-// Empty where the manifest has none.
+// Empty if the manifest has none.
 absl::StatusOr<std::vector<std::string>> OrderEntry(const Value& map, std::string_view name) {
   std::vector<std::string> paths;
   if (!map.is_map() || map.map().Find(name) == nullptr) return paths;

@@ -45,11 +45,11 @@ struct Manifest {
 
 Value ManifestToValue(const Manifest& manifest);
 
-// INVALID_ARGUMENT naming the entry that is missing or not what it must be.
+// Returns INVALID_ARGUMENT naming the entry that is missing or not what it must be.
 absl::StatusOr<Manifest> ManifestFromValue(const Value& value);
 
-// A shape as ParseJson returns it: an empty list or a 1-d tensor of integers. INVALID_ARGUMENT for anything
-// else.
+// Returns a shape as ParseJson returns it: an empty list or a 1-d tensor of integers. INVALID_ARGUMENT for
+// anything else.
 absl::StatusOr<Dims> ShapeFromValue(const Value& value);
 
 }  // namespace ott

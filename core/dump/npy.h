@@ -16,9 +16,9 @@ namespace ott {
 // lacks.
 absl::StatusOr<std::string> NpyHeader(DType dtype, absl::Span<const int64_t> shape);
 
-// The array in the bytes of a whole file, without a copy: the view refers to them. Versions 1 to 3,
-// little-endian. DATA_LOSS where the file is shorter than its header says; INVALID_ARGUMENT where it is
-// longer, or is no such file.
+// Returns the array in the bytes of a whole file, without a copy: the view refers to them. Versions 1 to 3,
+// little-endian. DATA_LOSS if the file is shorter than its header says; INVALID_ARGUMENT if it is longer, or
+// is no such file.
 absl::StatusOr<TensorView> ParseNpy(std::string_view file);
 
 }  // namespace ott

@@ -19,9 +19,9 @@ namespace ott {
 absl::StatusOr<std::string> SafetensorsHeader(std::string_view name, DType dtype,
                                               absl::Span<const int64_t> shape);
 
-// The tensor of this name in the bytes of a whole file, without a copy: the view refers to them. NOT_FOUND
-// where there is none; DATA_LOSS where the file is shorter than its header says; INVALID_ARGUMENT where it is
-// no such file, or its tensors overlap or leave bytes that are of none.
+// Returns the tensor of this name in the bytes of a whole file, without a copy: the view refers to them.
+// NOT_FOUND where there is none; DATA_LOSS if the file is shorter than its header says; INVALID_ARGUMENT if
+// it is no such file, or its tensors overlap or leave bytes that are of none.
 absl::StatusOr<TensorView> ParseSafetensors(std::string_view file, std::string_view name);
 
 struct SafetensorsFile {
@@ -32,10 +32,10 @@ struct SafetensorsFile {
     std::string_view bytes;  // may have any alignment
   };
   std::vector<Entry> tensors;  // in the header's order
-  Value metadata;              // texts that the writer added; null where there are none
+  Value metadata;              // texts that the writer added; null if there are none
 };
 
-// All tensors in the bytes of a whole file. Errors as above.
+// Lists all tensors in the bytes of a whole file. Errors as above.
 absl::StatusOr<SafetensorsFile> ListSafetensors(std::string_view file);
 
 }  // namespace ott

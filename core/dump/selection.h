@@ -1,4 +1,4 @@
-// Which iterations, ranks and tensors are dumped.
+// Selects which iterations, ranks and tensors are dumped.
 
 #ifndef OTT_CORE_DUMP_SELECTION_H_
 #define OTT_CORE_DUMP_SELECTION_H_
@@ -30,7 +30,7 @@ struct SelectionOptions {
 // Immutable, so thread-safe.
 class Selection {
  public:
-  // INVALID_ARGUMENT naming a regular expression that is none, or wrong iterations.
+  // Returns INVALID_ARGUMENT naming a regular expression that is none, or wrong iterations.
   static absl::StatusOr<Selection> Create(SelectionOptions options);
   // All.
   Selection() = default;

@@ -11,17 +11,18 @@
 
 namespace ott {
 
-// The entries of kStatisticsName, or of kImageName (dump_files.h); null if the value does not stand for a
-// tensor in that way.
+// Returns the entries of kStatisticsName, or of kImageName (dump_files.h); null if the value does not stand
+// for a tensor in that way.
 const ValueMap* StatisticsOf(const Value& value);
 const ValueMap* ImageOf(const Value& value);
 
-// The digest of the tensor for which the value stands; nullopt if the dump does not have it, or if the value
-// stands for none.
+// Returns the digest of the tensor for which the value stands; nullopt if the dump does not have it, or if
+// the value stands for none.
 std::optional<std::string> DigestOfStandIn(const Value& value);
 
-// All that may be compared in a tree, by path and in its order: tensors, numbers and bools as 0-d tensors,
-// texts, and what stands for tensors. Of an image without a digest or a dtype, its pixels and their range.
+// Lists all that may be compared in a tree, by path and in its order: tensors, numbers and bools as 0-d
+// tensors, texts, and what stands for tensors. Of an image without a digest or a dtype, its pixels and their
+// range.
 std::vector<NamedTensor> ListComparable(const Value& root);
 
 }  // namespace ott

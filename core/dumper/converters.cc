@@ -11,7 +11,7 @@
 namespace ott {
 namespace {
 
-// Of objects within each other. More is taken for a cycle.
+// Limits objects within each other. More is taken for a cycle.
 constexpr size_t kMaxConversions = 100;
 
 absl::Status DoesNotEnd(const std::string& path, const std::vector<TypeId>& types) {
@@ -26,7 +26,7 @@ absl::Status DoesNotEnd(const std::string& path, const std::vector<TypeId>& type
 }  // namespace
 
 absl::StatusOr<Value> Converters::Apply(std::string_view path, const Value& value) const {
-  // Of the objects that are being converted, each within the one before.
+  // The types of the objects that are being converted, each within the one before.
   std::vector<TypeId> types;
   const std::function<absl::StatusOr<Value>(const std::string&, const Value&)> apply =
       [&](const std::string& at, const Value& tree) -> absl::StatusOr<Value> {

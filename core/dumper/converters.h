@@ -30,8 +30,8 @@ class Converters {
                                  });
   }
 
-  // The tree with the objects converted, again and again until none is left. UNIMPLEMENTED, with the path and
-  // the type, for one without a converter; INVALID_ARGUMENT where it does not end; else the converter's
+  // Returns the tree with the objects converted, again and again until none is left. UNIMPLEMENTED, with the
+  // path and the type, for one without a converter; INVALID_ARGUMENT if it does not end; else the converter's
   // error.
   absl::StatusOr<Value> Apply(std::string_view path, const Value& value) const;
 

@@ -106,7 +106,7 @@ void BM_DumpJson(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * kNumbers);
 }
 
-// What is in memory with a dump.
+// Compares what is in memory with a dump.
 void BM_CompareToJsonDump(benchmark::State& state) {
   const std::vector<float> numbers = Numbers(kNumbers);
   const Directory directory;
@@ -174,7 +174,7 @@ void BM_Memcpy(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * kBlobBytes);
 }
 
-// What the training thread waits for.
+// Measures how long the training thread waits.
 void BM_AddTensorData(benchmark::State& state) {
   const std::vector<char> from(kBlobBytes, 1);
   const TensorView view(from.data(), DType::kFloat32, {kBlobBytes / 4});

@@ -9,8 +9,8 @@
 
 namespace ott {
 
-// A provider that changes one element at a time by ±step, calls function, and puts the element back. Takes
-// two calls an element, and an error of about step^2 beside that of rounding.
+// Returns a provider that changes one element at a time by ±step, calls function, and puts the element back.
+// Takes two calls an element, and an error of about step^2 beside that of rounding.
 //
 // function: reads the tensors' own memory, and always returns the same for the same values.
 // The provider returns INVALID_ARGUMENT for a tensor that is not float32 or float64 in host memory. Tensors

@@ -203,7 +203,7 @@ class TensorDumper::Preparation {
   Preparation(const AddOptions& options, const TensorDumperOptions& dumper, const Selection* selection)
       : options_(options), dumper_(dumper), selection_(selection) {}
 
-  // Nothing where no tensor is left of what had some.
+  // nullopt if the value had tensors and none of them is left.
   std::optional<Value> Visit(const std::string& path, const Value& value) {
     return Visit(path, value, {options_.format, &options_.permute_axes});
   }
@@ -215,7 +215,7 @@ class TensorDumper::Preparation {
     const std::vector<int>* permute_axes;
   };
 
-  // Of the map's entry of this name.
+  // Returns how the map's entry of this name is stored.
   Storage Within(const std::string& name, Storage storage) const {
     const auto format = options_.format_overrides.find(name);
     if (format != options_.format_overrides.end()) storage.format = format->second;
@@ -244,7 +244,7 @@ class TensorDumper::Preparation {
       case Value::Kind::kList: {
         Value::List list;
         for (size_t i = 0; i < value.list().size(); ++i) {
-          // What comes after what is left out keeps its place.
+          // An item after one that is left out keeps its place.
           list.push_back(
               Visit(JoinPath(path, std::to_string(i)), value.list()[i], storage).value_or(Value()));
         }

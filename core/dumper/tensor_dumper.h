@@ -78,7 +78,7 @@ struct TensorDumperOptions {
   // Memory that Enable() reserves for the first dump, which otherwise takes several times as long as later
   // ones (BufferPool::Reserve); what that dump does not need is given back after it.
   int64_t reserved_bytes = int64_t{256} << 20;
-  // Where there is no room for a dump: false: Dump() waits; true: the dump is dropped, and counted.
+  // If there is no room for a dump: false: Dump() waits; true: the dump is dropped, and counted.
   bool drop_when_full = false;
   // Writer threads run where the training leaves a CPU idle, and hardly otherwise.
   bool writers_in_background = true;
@@ -90,7 +90,7 @@ struct TensorDumperOptions {
   std::function<void(const std::function<void()>&)> around_add;
 };
 
-// How one call's tensors are stored.
+// Says how one call's tensors are stored.
 struct AddOptions {
   explicit AddOptions(DumpFormat dump_format = DumpFormat::kJson) : format(dump_format) {}
 
@@ -139,11 +139,12 @@ class TensorDumper {
   TensorDumper(const TensorDumper&) = delete;
   TensorDumper& operator=(const TensorDumper&) = delete;
 
-  // The one instance of the process. Aborts if another version of this library is in use in the process.
+  // Returns the one instance of the process. Aborts if another version of this library is in use in the
+  // process.
   static TensorDumper& Get() { return process_wide_.Get(); }
 
-  // The options that an ott.Config asks for. The caller sets dir, rank and world_size; and reference_dir,
-  // since DumpConfig.reference_run names a run directory instead of a directory of dumps.
+  // Returns the options that an ott.Config asks for. The caller sets dir, rank and world_size; and
+  // reference_dir, since DumpConfig.reference_run names a run directory instead of a directory of dumps.
   static TensorDumperOptions FromConfig(const DumpConfig& config);
 
   // Calls f(dumper) where the process's instance is enabled and not paused; one load and a branch otherwise.
@@ -152,27 +153,28 @@ class TensorDumper {
     if (TensorDumper* const dumper = process_wide_.IfEnabled()) std::forward<F>(f)(*dumper);
   }
 
-  // FAILED_PRECONDITION when called twice, INVALID_ARGUMENT without a directory or with a wrong selection.
+  // Starts dumping. FAILED_PRECONDITION when called twice, INVALID_ARGUMENT without a directory or with a
+  // wrong selection.
   absl::Status Enable(TensorDumperOptions options);
   // Writes what was dumped, and forgets what is pending, the count, the ranges, the actions and
   // SetDumpTypeForAll(); it may be enabled again. The error of Flush(). REQUIRES: no other thread uses it
   absl::Status Disable();
 
-  // Since Enable(), until Disable().
+  // Returns true from Enable() until Disable().
   bool enabled() const {
     const std::lock_guard lock(mutex_);
     return enabled_;
   }
-  // Enabled, not paused, and at an iteration and rank that are selected.
+  // Returns true if enabled, not paused, and at an iteration and rank that are selected.
   bool active() const { return active_.load(std::memory_order_relaxed); }
 
-  // Between Pause() and Resume(), for iterations that are not wanted, calls are ignored except those that set
-  // something. What is pending stays.
+  // Ignores calls until Resume(), for iterations that are not wanted, except those that set something. What
+  // is pending stays.
   void Pause();
   void Resume();
 
-  // From now on, tensors without gaps in device memory are not copied but digested in the order of their
-  // stream: what tensors() and grads() return stays on the device and brings its digest along
+  // Sets whether tensors without gaps in device memory are digested in the order of their stream instead of
+  // copied: what tensors() and grads() return stays on the device and brings its digest along
   // (core/digest/digest_on_device.h). REQUIRES: while this is so, nothing is dumped
   void SetKeepOnDevice(bool keep);
 
@@ -206,7 +208,7 @@ class TensorDumper {
   }
 
   // Computes, by `provider`, the gradients for all tensors of AddGradData() since the last call, in their
-  // order, and copies them. INVALID_ARGUMENT where the provider returns another number or shape than asked
+  // order, and copies them. INVALID_ARGUMENT if the provider returns another number or shape than asked
   // for; else its error.
   absl::Status SetGradients(const GradientProvider& provider);
 
@@ -233,15 +235,14 @@ class TensorDumper {
     converters_ = std::move(converters);
   }
 
-  // RaggedBatch objects that are added from now on are dumped as a map of their members, or as lists of
-  // samples.
+  // Dumps RaggedBatch objects that are added from now on as a map of their members, or as lists of samples.
   void EnableRaggedBatchDumping(bool as_per_sample = false);
 
   // Overrides every format given in the code for tensors, for gradients, or both.
   void SetDumpTypeForAll(DumpFormat format, bool include_tensors = true, bool include_grads = true);
 
-  // The number of the next dump, 0 at first; Dump() adds 1. A training run that dumps some iterations sets
-  // the iteration's number. Also while paused, but not before it is enabled.
+  // Sets the number of the next dump, 0 at first; Dump() adds 1. A training run that dumps some iterations
+  // sets the iteration's number. Also while paused, but not before it is enabled.
   void SetDumpCount(int64_t count);
   void ResetDumpCount() { SetDumpCount(0); }
   int64_t dump_count() const;
@@ -251,7 +252,7 @@ class TensorDumper {
   void PerformAfterDumpCount(int64_t count, std::function<void()> action);
 
   // Writes what is pending to DIR/COUNT, and clears it whether or not that succeeds. Without dump_if_empty
-  // nothing is written, compared or counted where nothing is pending. FAILED_PRECONDITION where gradients
+  // nothing is written, compared or counted where nothing is pending. FAILED_PRECONDITION if gradients
   // were asked for and not set; else WriteDump's error, with writer threads that of an earlier dump.
   absl::Status Dump(bool dump_if_empty = true);
 
@@ -281,7 +282,7 @@ class TensorDumper {
   // are shared, not copied. The error of a copy from a device.
   absl::StatusOr<Value> tensors() const { return Finished(&Pending::tensors); }
   absl::StatusOr<Value> grads() const { return Finished(&Pending::grads); }
-  // The paths of what they hold in the order in which it was added, which the trees do not keep.
+  // Returns the paths of what they hold in the order in which it was added, which the trees do not keep.
   std::vector<std::string> tensor_order() const { return OrderOf(&Pending::tensor_order); }
   std::vector<std::string> grad_order() const { return OrderOf(&Pending::grad_order); }
 
@@ -320,7 +321,7 @@ class TensorDumper {
     // The copies from device memory.
     std::vector<CopyDone> copies;
 
-    // The first error of a copy.
+    // Returns the first error of a copy.
     absl::Status WaitForCopies() const;
   };
 
@@ -349,7 +350,7 @@ class TensorDumper {
   bool Selected() const;
   absl::StatusOr<Value> Finished(Value Pending::*tree) const;
   std::vector<std::string> OrderOf(std::vector<std::string> Pending::*order) const;
-  // Where the dumper is on: clears what is pending and calls use(pending, count) if it is wanted; counts.
+  // If the dumper is on: clears what is pending and calls use(pending, count) if it is wanted; counts.
   template <typename Use>
   absl::Status FinishDump(bool if_empty, Use use);
   absl::StatusOr<Pending> TakePending();

@@ -108,6 +108,18 @@ TEST_F(TensorDumperTest, WhatCannotBeWrittenIsRefusedBeforeItCostsTheDump) {
   EXPECT_THAT(PathsOf(ReadDump(dir_ + "/0")->tensors), ElementsAre("good"));
 }
 
+TEST_F(TensorDumperTest, ATensorThatWasRefusedIsNotTakenForAnEmptyOne) {
+  Enable();
+  const TensorView refused(nullptr, DType::kFloat32, {2});
+  for (const Value& value : {Value(refused), Value(ValueMap{{"w", refused}}), Value(Value::List{refused})}) {
+    for (const absl::Status& status : {dumper_.AddTensorData("a", value), dumper_.AddGradData("a", value)}) {
+      EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+      EXPECT_THAT(std::string(status.message()), HasSubstr("a TensorView that was refused"));
+    }
+  }
+  EXPECT_THAT(PathsOf(*dumper_.tensors()), ElementsAre());
+}
+
 TEST_F(TensorDumperTest, AnIndexHasOneName) {
   Enable();
   ASSERT_TRUE(dumper_.AddTensorData("list", Value::List{ValueMap(), ValueMap()}).ok());
@@ -173,7 +185,7 @@ TEST_F(TensorDumperTest, ReservedNamesAreErrors) {
   }
 }
 
-// What a full disk leaves: earlier dumps whole, the one in work known as cut, no temporary files.
+// A full disk leaves earlier dumps whole, the one in work known as cut, and no temporary files.
 class FullDiskTest : public TensorDumperTest {
  protected:
   // Runs make_full_disk(dir) and then the test in a process of its own.

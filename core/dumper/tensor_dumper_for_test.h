@@ -1,4 +1,4 @@
-// What the tests of TensorDumper share.
+// Helpers that the tests of TensorDumper share.
 
 #ifndef OTT_CORE_DUMPER_TENSOR_DUMPER_FOR_TEST_H_
 #define OTT_CORE_DUMPER_TENSOR_DUMPER_FOR_TEST_H_

@@ -128,7 +128,7 @@ TEST_F(TensorDumperOnDevice, ErrorsAreToldAndNothingLeaks) {
         status.Update(dumper.Flush());
         status.Update(dumper.Disable());
         has_failed = CudaStandIn().Counts().failures > 0;
-        // What was not told was dumped.
+        // A tensor whose failure was not told was dumped.
         if (status.ok()) ExpectDumped(dir + "/0", 3);
         num_told += !status.ok();
       }

@@ -1,4 +1,4 @@
-// What of TensorDumper needs protobuf, apart from the rest.
+// The parts of TensorDumper that need protobuf, apart from the rest.
 
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/iteration_selection.h"

@@ -48,7 +48,7 @@ TEST_F(TensorDumperTest, OffCountsNothingComparesNothingAndCallsNoAction) {
   EXPECT_EQ(dumper_.dump_count(), 0);
   const absl::StatusOr<TreeComparison> comparison = dumper_.CompareToDumpedData();
   ASSERT_TRUE(comparison.ok()) << comparison.status();
-  // Nothing is taken for equal.
+  // Two empty sides are not taken for equal.
   EXPECT_EQ(comparison->verdict(), Verdict::kCouldNotCompare);
   Enable();
   dumper_.SetDumpCount(5);
@@ -156,7 +156,7 @@ TEST_F(TensorDumperTest, TheFirstDumpIsCopiedIntoMemoryThatIsThereAlready) {
   ASSERT_TRUE(
       dumper_.AddTensorData("a", TensorView(large.data(), DType::kUInt8, {kBytes}), DumpFormat::kBinary)
           .ok());
-  // What follows the copy is the rest of the reserve.
+  // The rest of the reserve follows the copy.
   const char* const copy = static_cast<const char*>(ListTensors(*dumper_.tensors())[0].tensor.view.data());
   const auto rest_is_there = [&] {
     unsigned char page = 0;
@@ -193,7 +193,7 @@ TEST_F(TensorDumperTest, ClosestOverrideOfTheFormatWins) {
                                            Pair("model.layer.list.0", DumpFormat::kBinary)));
 }
 
-// As for the Python dumper's users: what the data itself calls its tensors.
+// Overrides match the names that the data itself gives its tensors, as in the Python dumper.
 TEST_F(TensorDumperTest, OverridesMatchWholeNamesOfTheDataButNoPathOrRange) {
   Enable();
   AddOptions options;
@@ -560,7 +560,7 @@ TEST_F(TensorDumperTest, FullDataIsKeptWhereTheReferenceDiffers) {
   ASSERT_TRUE(second.Dump().ok());
   EXPECT_THAT(PathsOf(ReadDump(options.dir + "/0")->tensors), ElementsAre("other"));
 
-  // Which compares as if all had been dumped.
+  // The comparison is as if all had been dumped.
   const TreeComparison comparison = CompareDumps(dir_ + "/0", options.dir + "/0");
   EXPECT_EQ(comparison.results[0].comparison.status, CompareStatus::kBitwiseEqual);
   EXPECT_EQ(comparison.first_failure()->path, "other");
@@ -745,7 +745,7 @@ TEST_F(TensorDumperTest, TheOrderOfAddingIsKeptAcrossTheTree) {
   std::vector<std::string> paths;
   for (const ManifestTensor& tensor : manifest.tensors) paths.push_back(tensor.path);
   EXPECT_EQ(paths, manifest.tensor_order);
-  // What is added as the tree has it needs no list.
+  // Tensors that are added in the order of the tree need no list.
   ASSERT_TRUE(dumper_.AddTensorData("data.0", view_).ok());
   ASSERT_TRUE(dumper_.AddTensorData("loss.0", view_).ok());
   ASSERT_TRUE(dumper_.Dump().ok());

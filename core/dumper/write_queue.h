@@ -25,7 +25,7 @@ class WriteQueue {
     int num_threads = 1;
     // Limit for the jobs that wait or run, together. A single job may be larger.
     int64_t max_bytes = int64_t{1} << 30;
-    // Where there is no room for a job: false: Submit() waits; true: the job is dropped, and counted.
+    // If there is no room for a job: false: Submit() waits; true: the job is dropped, and counted.
     bool drop_when_full = false;
     // Threads of ordinary priority would take cores from the training.
     bool background = true;
@@ -37,8 +37,8 @@ class WriteQueue {
   // Runs what was submitted.
   ~WriteQueue();
 
-  // The first error of earlier jobs that no call has returned yet; the new job is run all the same. Where not
-  // even one thread could be started, runs the job and returns its error.
+  // Returns the first error of earlier jobs that no call has returned yet; the new job is run all the same.
+  // Queues the job. If no thread could be started, runs it and returns its error.
   absl::Status Submit(int64_t num_bytes, std::function<absl::Status()> job);
 
   // Waits until all jobs are done that were submitted before this call; others may go on submitting. The

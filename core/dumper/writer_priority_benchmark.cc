@@ -1,5 +1,5 @@
-// What dumps in every tenth iteration cost a training that uses all cores: without dumps, with writer threads
-// of ordinary priority, and in the background, in turn in one run.
+// Measures what dumps in every tenth iteration cost a training that uses all cores: without dumps, with
+// writer threads of ordinary priority, and in the background, in turn in one run.
 //
 //   bazel run //core/dumper:writer_priority_benchmark
 

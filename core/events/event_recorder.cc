@@ -190,7 +190,7 @@ void EventRecorder::EndOuterRange(ThreadBuffer& buffer, EventCategory category, 
 
 void EventRecorder::BeginRange(EventCategory category, std::string_view name, uint64_t ticks, uint64_t key) {
   ThreadBuffer& buffer = OwnBuffer();
-  // Of measurements it is there only to find the end.
+  // A measurement is there only to find the end.
   const bool has_domain = category == EventCategory::kRange && key != 0;
   const std::string_view extra(reinterpret_cast<const char*>(&key), has_domain ? sizeof(key) : 0);
   const EventRecord::Type type = has_domain ? EventRecord::kRangeOfDomain : EventRecord::kRange;

@@ -1,4 +1,4 @@
-// Where the helpers leave what happens while a profiler's window is open (profiler.h): events of each thread
+// The helpers leave here what happens while a profiler's window is open (profiler.h): events of each thread
 // in a buffer of its own.
 
 #ifndef OTT_CORE_EVENTS_EVENT_RECORDER_H_
@@ -20,7 +20,7 @@
 
 namespace ott {
 
-// Who made an event. EventCategoryName() is what a trace calls it.
+// The maker of an event. EventCategoryName() is what a trace calls it.
 enum class EventCategory : uint8_t {
   kStep,
   kMeasurement,
@@ -133,10 +133,10 @@ class EventRecorder {
   std::vector<Buffer> Buffers() const;
   ClockReading opened() const { return opened_; }
   ClockReading closed() const { return closed_; }
-  // Names of AddTrack(), by number less kFirstTrack.
+  // Returns the names of AddTrack(), by number less kFirstTrack.
   std::vector<std::string> TrackNames() const;
 
-  // For the ticks below.
+  // Returns the time for the ticks below.
   uint64_t Now() const { return clock_.Ticks(); }
 
   // A range of the calling thread. `name` is kept, not copied: it must live as long as the process.
@@ -147,7 +147,7 @@ class EventRecorder {
     ThreadBuffer& buffer = OwnBuffer();
     Push(buffer, Append(buffer, EventRecord::kRange, category, ticks, 0, name), category, key);
   }
-  // Copied; for names that are made up as the program goes.
+  // Copies the name; for names that are made up as the program goes.
   void BeginRange(EventCategory category, std::string_view name, uint64_t ticks, uint64_t key = 0);
   // args: a JSON object, or nothing.
   void BeginRange(EventCategory category, std::string_view name, uint64_t ticks, std::string_view args,
@@ -164,13 +164,13 @@ class EventRecorder {
     }
   }
 
-  // A moment. args: a JSON object, or nothing.
+  // Marks a moment. args: a JSON object, or nothing.
   void Mark(EventCategory category, std::string_view name, std::string_view args = {});
-  // From now on, the counter of this process shows `value`.
+  // Lets the counter of this process show `value` from now on.
   void Counter(std::string_view name, double value);
 
-  // A track beside those of the threads, such as a stream of a device; the same name has the same number. The
-  // track of a thread is its kernel's id.
+  // Adds a track beside those of the threads, such as a stream of a device; the same name has the same
+  // number. The track of a thread is its kernel's id.
   int64_t AddTrack(std::string_view name);
   // An interval on a track, recorded after it ended. Times are nanoseconds since 1970.
   struct Slice {
@@ -226,7 +226,7 @@ class EventRecorder {
   [[gnu::cold]] void StartWindow(ThreadBuffer& buffer, uint64_t window);
   void AppendThread(ThreadBuffer& buffer);
 
-  // A record without texts; null, and counted, where it does not fit.
+  // Appends a record without texts; null, and counted, if it does not fit.
   static EventRecord* Append(ThreadBuffer& buffer, EventRecord::Type type, EventCategory category,
                              uint64_t ticks, uint64_t value, const char* static_name = nullptr) {
     const size_t size = buffer.size.load(std::memory_order_relaxed);
@@ -236,7 +236,7 @@ class EventRecorder {
     buffer.size.store(size + sizeof(EventRecord), std::memory_order_release);
     return record;
   }
-  // With what follows it.
+  // Appends it with what follows it.
   static EventRecord* Append(ThreadBuffer& buffer, EventRecord::Type type, EventCategory category,
                              uint64_t ticks, uint64_t value, std::string_view extra, std::string_view name,
                              std::string_view args);

@@ -187,7 +187,7 @@ void RecordedWindow::Visit(const std::function<void(const TraceEvent&)>& visitor
     VisitRecords(segment, [&](const EventRecord& record) {
       TraceEvent event;
       if (!Convert(segment, record, event)) return;
-      // What the views refer to.
+      // The views refer to these.
       std::string name, args;
       if (record.type == EventRecord::kRangeOfDomain) {
         event.name = name =

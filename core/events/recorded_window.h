@@ -29,11 +29,11 @@ class RecordedWindow {
   explicit RecordedWindow(const EventRecorder& recorder, int64_t process = 0);
 
   std::vector<TraceTrack> Tracks() const;
-  // Thread by thread, in the order of the ranges' beginnings. What an event refers to lives until the visitor
-  // returns.
+  // Visits thread by thread, in the order of the ranges' beginnings. What an event refers to lives until the
+  // visitor returns.
   void Visit(const std::function<void(const TraceEvent&)>& visitor) const;
 
-  // Nanoseconds.
+  // Returns nanoseconds.
   int64_t duration() const { return closed_.steady_nanoseconds - opened_.steady_nanoseconds; }
   ClockReading opened() const { return opened_; }
   ClockReading closed() const { return closed_; }
@@ -55,7 +55,7 @@ class RecordedWindow {
     uint64_t num_lost = 0;
   };
 
-  // Null where it is missing.
+  // Null if it is missing.
   struct FlowEnds {
     const EventRecord* start = nullptr;
     const EventRecord* finish = nullptr;
@@ -66,7 +66,7 @@ class RecordedWindow {
   void Match();
   template <typename Visitor>
   void VisitRecords(const Segment& segment, Visitor visitor) const;
-  // False for what is no event.
+  // Returns false for what is no event.
   bool Convert(const Segment& segment, const EventRecord& record, TraceEvent& event) const;
   int64_t ToNanoseconds(uint64_t ticks) const;
 

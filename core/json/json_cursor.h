@@ -41,7 +41,7 @@ class JsonCursor {
   // Returns what Scalar() expected where it returned false, such as "a digit".
   const char* expected() const { return expected_; }
 
-  // The next character that is no space; '\0' at the end.
+  // Returns the next character that is no space; '\0' at the end.
   char Peek() {
     while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
     return at_ != end_ ? *at_ : '\0';
@@ -59,8 +59,8 @@ class JsonCursor {
   // At the text's end a number may have lost digits.
   bool Scalar(JsonScalar* scalar);
 
-  // Any value, of 256 levels at most. False for a number or word at the text's end. kStrict: what is between
-  // quotes is checked, too.
+  // Takes any value, of 256 levels at most. False for a number or word at the text's end. kStrict: what is
+  // between quotes is checked, too.
   bool Value(std::string_view* raw);
 
   // Calls visit(raw key) before each value of an object; it must take the value.

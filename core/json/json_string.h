@@ -15,7 +15,7 @@ enum class JsonCharset : uint8_t {
   kAscii,  // they are escaped, as Python's json module does
 };
 
-// More than EscapeJson() writes for a text of this size.
+// Returns more than EscapeJson() writes for a text of this size.
 constexpr size_t MaxEscapedJsonSize(size_t text_size) { return 6 * text_size; }
 
 // Writes what stands between the quotes for a text, and returns the end. A byte that belongs to no character
@@ -23,7 +23,7 @@ constexpr size_t MaxEscapedJsonSize(size_t text_size) { return 6 * text_size; }
 // REQUIRES: there is room for MaxEscapedJsonSize(text.size()) bytes.
 char* EscapeJson(std::string_view text, char* to, JsonCharset charset = JsonCharset::kUtf8);
 
-// With quotes.
+// Appends it with quotes.
 void AppendJsonString(std::string_view text, std::string& out, JsonCharset charset = JsonCharset::kUtf8);
 
 // Says what is wrong between the quotes of a string, and at which byte.
@@ -38,7 +38,7 @@ struct JsonStringError {
 // undone. Bytes that are not UTF-8 are no error, and are copied.
 JsonStringError UnescapeJson(std::string_view raw, std::string& out);
 
-// Where the errors do not matter.
+// Unescapes for callers that ignore errors.
 std::string UnescapedJson(std::string_view raw);
 
 // Returns true if a text between quotes is as RFC 8259 wants it, UTF-8 included.

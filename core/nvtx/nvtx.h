@@ -33,7 +33,7 @@ struct NvtxEventAttributes {
   NvtxPayload payload;
 };
 
-// UNIMPLEMENTED in a build without NVTX.
+// Returns UNIMPLEMENTED in a build without NVTX.
 absl::Status NvtxStatus();
 
 NvtxDomainHandle NvtxCreateDomain(const char* name);
@@ -41,14 +41,14 @@ NvtxStringHandle NvtxRegisterString(NvtxDomainHandle domain, const char* text);
 void NvtxNameCategory(NvtxDomainHandle domain, uint32_t category, const char* name);
 
 void NvtxPush(const char* name);
-// A range without other attributes. REQUIRES: registered is not null.
+// Pushes a range without other attributes. REQUIRES: registered is not null.
 void NvtxPush(NvtxDomainHandle domain, NvtxStringHandle registered);
 void NvtxPush(NvtxDomainHandle domain, const NvtxEventAttributes& attributes);
 void NvtxPop();
 void NvtxPop(NvtxDomainHandle domain);
 void NvtxMark(NvtxDomainHandle domain, const NvtxEventAttributes& attributes);
 
-// A range of the process, which may end on another thread.
+// Starts a range of the process, which may end on another thread.
 uint64_t NvtxStartRange(const char* name);
 void NvtxEndRange(uint64_t id);
 

@@ -1,4 +1,4 @@
-// What the injection library for tests saw, in the order in which it came.
+// The events that the injection library for tests saw, in the order in which they came.
 
 #ifndef OTT_CORE_NVTX_NVTX_INJECTION_FOR_TEST_H_
 #define OTT_CORE_NVTX_NVTX_INJECTION_FOR_TEST_H_
@@ -26,12 +26,12 @@ struct NvtxEvent {
   uint32_t color = 0;
   // "double 0.5", or empty.
   std::string payload = {};
-  // Of a start and its end, counted from 1 since the last TakeNvtxEvents().
+  // The number of a start and its end, counted from 1 since the last TakeNvtxEvents().
   uint64_t range = 0;
 };
 
-// "push NAME", "pop", "mark NAME", "start NAME RANGE", "end RANGE" and so on, followed by "in DOMAIN",
-// "category N", "color N" and the payload where they are given.
+// Returns "push NAME", "pop", "mark NAME", "start NAME RANGE", "end RANGE" and so on, followed by "in
+// DOMAIN", "category N", "color N" and the payload where they are given.
 inline std::string ToString(const NvtxEvent& event) {
   static constexpr const char* kKinds[] = {
       "push", "pop", "mark", "start", "end", "create domain", "register string", "name category"};
@@ -48,7 +48,7 @@ inline std::string ToString(const NvtxEvent& event) {
 // Signature of the exported TakeNvtxEvents(): the events since the last call.
 using TakeNvtxEventsFunction = std::vector<NvtxEvent>();
 
-// The same, called in the library that NVTX loaded at its first use.
+// Does the same, called in the library that NVTX loaded at its first use.
 inline std::vector<NvtxEvent> Take() {
   void* const injection = dlopen(std::getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
   if (injection == nullptr) {

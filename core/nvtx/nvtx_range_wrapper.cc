@@ -250,7 +250,7 @@ class NvtxCore {
     return domain == nullptr ? 0 : reinterpret_cast<uintptr_t>(domain->name_);
   }
 
-  // Whether NVTX is to see the range, as below.
+  // Returns true if NVTX is to see the range, as below.
   bool BeforePush(const char* name, const NvtxDomain* domain, Place place) {
     // An error that comes up later than Enable() is of the program's own work; its next CUDA call reports it.
     if (options_.sync_on_push) environment_.synchronize_device().IgnoreError();
@@ -261,7 +261,7 @@ class NvtxCore {
     return enabled();
   }
 
-  // Also false where there is no range to pop, as far as is known.
+  // Also false if there is no range to pop, as far as is known.
   bool BeforePop(std::optional<std::string_view> expected, const NvtxDomain* domain,
                  std::optional<Place> place) {
     if (options_.sync_on_pop) environment_.synchronize_device().IgnoreError();
@@ -304,7 +304,7 @@ class NvtxCore {
   // All that a push or pop without checks looks at.
   std::atomic<bool> has_work_before_push_{true};
   std::atomic<bool> has_work_before_pop_{true};
-  // Whether Enable() was called; otherwise all there is to do is to record.
+  // True if Enable() was called; otherwise ranges are only recorded.
   std::atomic<bool> enabled_{false};
   // Null outside of a profiler's windows.
   std::atomic<EventRecorder*> recorder_{nullptr};

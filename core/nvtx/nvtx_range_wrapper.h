@@ -47,7 +47,7 @@ class NvtxDomain {
 // at a time.
 class NvtxName {
  public:
-  // In the default domain.
+  // Makes a name in the default domain.
   constexpr explicit NvtxName(const char* text) : text_(text) {}
   constexpr NvtxName(NvtxDomain& domain, const char* text) : text_(text), domain_(&domain) {}
   NvtxName(const NvtxName&) = delete;
@@ -60,7 +60,7 @@ class NvtxName {
 
   const char* text_;
   NvtxDomain* domain_ = nullptr;
-  // That of the scope with this name that began last.
+  // The core of the scope with this name that began last.
   std::atomic<internal::NvtxCore*> core_{nullptr};
   std::atomic<bool> made_{false};
   std::atomic<void*> handle_{nullptr};
@@ -128,10 +128,10 @@ class NvtxRangeWrapper {
 
   static NvtxRangeWrapper& Get();
 
-  // The options that an ott.Config asks for.
+  // Returns the options that an ott.Config asks for.
   static Options FromConfig(const NvtxConfig& config);
 
-  // A wrapper of the caller's own.
+  // Makes a wrapper of the caller's own.
   explicit NvtxRangeWrapper(const Environment& environment);
   NvtxRangeWrapper(const NvtxRangeWrapper&) = delete;
   NvtxRangeWrapper& operator=(const NvtxRangeWrapper&) = delete;
@@ -147,15 +147,15 @@ class NvtxRangeWrapper {
   // thread, and no profiler's window.
   void Disable();
 
-  // From now on until the next call, ranges and marks also go to `recorder`; while the wrapper is off, to it
-  // alone and not to NVTX. The profiler calls this. Meanwhile the wrapper cannot be enabled. Null ends it.
+  // Sends ranges and marks also to `recorder` until the next call; while the wrapper is off, to it alone and
+  // not to NVTX. The profiler calls this. Meanwhile the wrapper cannot be enabled. Null ends it.
   void RecordInto(EventRecorder* recorder);
 
-  // In the default domain.
+  // Pushes a range in the default domain.
   void Push(const char* name, Place place = Place::Current());
   void Push(const std::string& name, Place place = Place::Current()) { Push(name.c_str(), place); }
   void Push(const char* name, const NvtxAttributes& attributes, Place place = Place::Current());
-  // In the domain of the name.
+  // Pushes a range in the domain of the name.
   void Push(NvtxName& name, Place place = Place::Current());
   void Push(NvtxName& name, const NvtxAttributes& attributes, Place place = Place::Current());
 
@@ -164,10 +164,10 @@ class NvtxRangeWrapper {
   void Pop(Place place = Place::Current());
   // REQUIRES, where the order is tracked: it is named `expected`. Another one is popped nonetheless.
   void Pop(std::string_view expected, Place place = Place::Current());
-  // The same in the domain of the name.
+  // Does the same in the domain of the name.
   void Pop(NvtxName& expected, Place place = Place::Current());
 
-  // A moment instead of a range.
+  // Marks a moment instead of a range.
   void Mark(const char* name, const NvtxAttributes& attributes = {});
   void Mark(NvtxName& name, const NvtxAttributes& attributes = {});
 
@@ -191,7 +191,7 @@ class NvtxRangeWrapper {
   internal::HelperCore<internal::NvtxCore> core_;
 };
 
-// A range over the rest of the enclosing block; `name` is a string literal, which is registered.
+// Opens a range over the rest of the enclosing block; `name` is a string literal, which is registered.
 #define OTT_NVTX_SCOPE(name) OTT_NVTX_INTERNAL_SCOPE(name, __LINE__)
 
 #define OTT_NVTX_INTERNAL_SCOPE(name, line) OTT_NVTX_INTERNAL_SCOPE_AT(name, line)

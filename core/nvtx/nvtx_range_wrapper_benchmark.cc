@@ -1,5 +1,5 @@
-// What a range costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on other
-// machines.
+// Measures what a range costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on
+// other machines.
 //
 //   bazel run //core/nvtx:nvtx_range_wrapper_benchmark
 

@@ -1,4 +1,5 @@
-// What of NvtxRangeWrapper needs protobuf, apart from the rest: what only makes ranges links none of it.
+// The parts of NvtxRangeWrapper that need protobuf, apart from the rest: a program that only makes ranges
+// links none of it.
 
 #include "ott/core/base/config.pb.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"

@@ -31,7 +31,7 @@ struct ObservedOp {
   std::string_view module;
   // The innermost PhaseRange; empty: none.
   std::string_view phase;
-  // Whether it is, or is inside of, a node of the backward pass.
+  // True if it is, or is inside of, a node of the backward pass.
   bool is_backward = false;
   // Below 0: none.
   int64_t seq = -1;

@@ -22,7 +22,7 @@ struct OpRangeThread {
   struct Told {
     // Null: nobody.
     OpObserver* observer = nullptr;
-    // What its Begin() returned.
+    // The result of its Begin().
     void* op = nullptr;
   };
   struct Range {
@@ -32,14 +32,14 @@ struct OpRangeThread {
     int num_nvtx_ranges = 0;
     // A phase is no range of NVTX and of the profiler.
     bool is_phase = false;
-    // Of its begin: TellObserver()'s, and then that of the options.
+    // The observers that were told of its begin: TellObserver()'s, and then that of the options.
     Told told_first;
     Told told_last;
-    // Of the module path that this range is inside of.
+    // The size of the module path that this range is inside of.
     size_t module_size = 0;
-    // Whether it is, or is inside of, a node of the backward pass.
+    // True if it is, or is inside of, a node of the backward pass.
     bool is_backward = false;
-    // Whether operations in it create nodes of the backward pass.
+    // True if operations in it create nodes of the backward pass.
     bool creates_graph = true;
   };
 
@@ -73,7 +73,7 @@ struct OpRangeThread {
     return range;
   }
 
-  // Of the innermost phase; empty: none.
+  // The name of the innermost phase; empty: none.
   std::string_view phase() const {
     for (size_t i = depth; i > 0; --i) {
       if (ranges[i - 1].is_phase) return ranges[i - 1].name;
@@ -155,7 +155,7 @@ class OpRangeCore {
   OpObserver* observer() const { return observer_.load(std::memory_order_acquire); }
   bool observed() const { return observer() != nullptr; }
 
-  // Whether anybody is told of ranges.
+  // Returns true if anybody is told of ranges.
   bool has_listeners() const {
     return enabled() || recorder_.load(std::memory_order_acquire) != nullptr || observer() != nullptr;
   }
@@ -255,7 +255,7 @@ class OpRangeCore {
     if (!range->is_phase && recorder != nullptr) {
       recorder->EndRange(EventCategory::kOp, recorder->Now());
     }
-    // What is still inside keeps the path that it began with.
+    // A range that is still inside keeps the path that it began with.
     if (index + 1 == thread.depth) thread.module.resize(range->module_size);
     std::rotate(thread.ranges.begin() + index, thread.ranges.begin() + index + 1,
                 thread.ranges.begin() + thread.depth);
@@ -328,11 +328,11 @@ class OpRangeCore {
 
   std::mutex mutex_;
   std::optional<Place> enabled_at_;
-  // Whether Enable() was called; otherwise all there is to do is to record.
+  // True if Enable() was called; otherwise ranges are only recorded.
   std::atomic<bool> enabled_{false};
   // Null outside of a profiler's windows.
   std::atomic<EventRecorder*> recorder_{nullptr};
-  // Null where nobody looks at operations.
+  // Null if nobody looks at operations.
   std::atomic<OpObserver*> observer_{nullptr};
   // Set by Enable() before any use.
   OpRanges::Options options_;

@@ -41,7 +41,7 @@ struct OpNode {
   int64_t seq = -1;
 };
 
-// An open range; thread is null where nothing is recorded.
+// An open range; thread is null if nothing is recorded.
 struct OpenRange {
   OpRangeThread* thread;
   uint64_t id;
@@ -74,10 +74,10 @@ class OpRanges {
 
   static OpRanges& Get();
 
-  // The options that an ott.Config asks for.
+  // Returns the options that an ott.Config asks for.
   static Options FromConfig(const OpRangeConfig& config);
 
-  // A switch of the caller's own.
+  // Makes a switch of the caller's own.
   OpRanges();
   OpRanges(const OpRanges&) = delete;
   OpRanges& operator=(const OpRanges&) = delete;
@@ -93,23 +93,22 @@ class OpRanges {
   // on any thread, and no profiler's window.
   void Disable();
 
-  // From now on until the next call, ranges also go to `recorder`; while they are off, to it alone and not to
-  // NVTX. The profiler calls this. Null ends it.
+  // Sends ranges also to `recorder` until the next call; while they are off, to it alone and not to NVTX. The
+  // profiler calls this. Null ends it.
   void RecordInto(EventRecorder* recorder);
 
-  // From now on until the next call, `observer` receives each operation; also while ranges are off, when NVTX
-  // gets nothing. The log of operations calls this (core/op_log/op_log.h). An observer that received the
-  // begin of an operation also receives its end, so it must live until these operations have ended. Null ends
-  // it.
+  // Tells `observer` of each operation until the next call; also while ranges are off, when NVTX gets
+  // nothing. The log of operations calls this (core/op_log/op_log.h). An observer that received the begin of
+  // an operation also receives its end, so it must live until these operations have ended. Null ends it.
   void TellObserver(OpObserver* observer);
-  // Null: none.
+  // Returns null if there is none.
   OpObserver* observer() const;
 
-  // The layers open on this thread, joined by dots: "encoder.0". Empty while off. Valid until a layer begins
-  // or ends on this thread.
+  // Returns the layers open on this thread, joined by dots: "encoder.0". Empty while off. Valid until a layer
+  // begins or ends on this thread.
   std::string_view module_path() const;
 
-  // How many ranges ended in another order or on another thread than they began, or did not end.
+  // Counts the ranges that ended in another order or on another thread than they began, or did not end.
   int64_t num_misuses() const;
 
  private:
@@ -170,7 +169,7 @@ template <typename... Tensors>
 //   op.Outputs(out);
 class OpRange {
  public:
-  // Which operation. Made from a name, which must outlive it, or by Backward().
+  // An operation. Made from a name, which must outlive it, or by Backward().
   struct Op {
     template <typename Name,
               typename = std::enable_if_t<std::is_convertible_v<const Name&, std::string_view>>>
@@ -190,7 +189,8 @@ class OpRange {
     OpRanges* ranges_ = &OpRanges::Get();
   };
 
-  // A node of the backward pass. create_graph: the operations inside of it create nodes for a further one.
+  // Makes a node of the backward pass. create_graph: the operations inside of it create nodes for a further
+  // one.
   static Op Backward(std::string_view name, const OpStash& stash, bool create_graph = false) {
     Op op(name);
     op.node_.is_backward = true;
@@ -200,11 +200,11 @@ class OpRange {
     return op;
   }
 
-  // An operation that changes parameters or an optimizer's state, which are its outputs.
+  // Makes an operation that changes parameters or an optimizer's state, which are its outputs.
   static Op Update(std::string_view name) { return WithRole(name, OpRole::kUpdate); }
-  // One that brings what no operation made: a batch, parameters from a checkpoint, a random state.
+  // Makes one that brings what no operation made: a batch, parameters from a checkpoint, a random state.
   static Op Load(std::string_view name) { return WithRole(name, OpRole::kLoad); }
-  // One whose outputs depend on the inputs of other ranks: an all-reduce, a receive.
+  // Makes one whose outputs depend on the inputs of other ranks: an all-reduce, a receive.
   static Op Collective(std::string_view name) { return WithRole(name, OpRole::kCollective); }
 
   explicit OpRange(const Op& op, Place place = Place::Current());
@@ -294,16 +294,16 @@ class PhaseRange {
   internal::OpenRange open_;
 };
 
-// An OpRange over the rest of the enclosing block: OTT_OP_RANGE(variable, "linear", {input, weight}).
+// Opens an OpRange over the rest of the enclosing block: OTT_OP_RANGE(variable, "linear", {input, weight}).
 // Arguments are not evaluated while ranges are off.
 #define OTT_OP_RANGE(variable, op, ...) \
   ::ott::OpRange variable(              \
       op, [&](const ::ott::internal::OpArgsTaker& ott_op_args) { ott_op_args(__VA_ARGS__); })
 
-// A LayerRange over the rest of the enclosing block.
+// Opens a LayerRange over the rest of the enclosing block.
 #define OTT_LAYER(name) OTT_NVTX_INTERNAL_LAYER(name, __LINE__)
 
-// A PhaseRange over the rest of the enclosing block.
+// Opens a PhaseRange over the rest of the enclosing block.
 #define OTT_PHASE(name) OTT_NVTX_INTERNAL_PHASE(name, __LINE__)
 
 #define OTT_NVTX_INTERNAL_PHASE(name, line) OTT_NVTX_INTERNAL_PHASE_AT(name, line)

@@ -1,4 +1,4 @@
-// What op ranges allocate: something at a thread's first ranges, nothing after them.
+// Op ranges allocate at a thread's first ranges, and nothing after them.
 
 #include <atomic>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// What an op range costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on other
-// machines.
+// Measures what an op range costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on
+// other machines.
 //
 //   bazel run //core/nvtx:op_range_benchmark
 

@@ -5,7 +5,7 @@
 
 namespace {
 
-// What a program has instead of views; they are made only for arguments.
+// A program's own kind of tensor, instead of views; views are made only for arguments.
 struct Buffer {
   float data[2][3];
   ott::TensorView view() const { return ott::TensorView(&data[0][0], {2, 3}); }

@@ -1,4 +1,5 @@
-// What of OpRanges needs protobuf, apart from the rest: what only makes ranges links none of it.
+// The parts of OpRanges that need protobuf, apart from the rest: a program that only makes ranges links none
+// of it.
 
 #include "ott/core/base/config.pb.h"
 #include "ott/core/nvtx/op_range.h"

@@ -17,12 +17,12 @@ namespace ott::internal {
 // A text that keeps its memory from one use to the next.
 class TextBuffer {
  public:
-  // Where to write at most so many bytes, and a terminating zero.
+  // Returns room for at most so many bytes and a terminating zero.
   char* Start(size_t max_size) {
     if (__builtin_expect(max_size >= capacity_, 0)) Grow(max_size + 1);
     return text_.get();
   }
-  // The end of what was written.
+  // Sets the end of what was written.
   void Finish(char* end) {
     *end = '\0';
     size_ = end - text_.get();
@@ -62,16 +62,16 @@ struct OpDescription {
   Place source{};
 };
 
-// `linear, seq = 12, sizes = [[32, 128], [64, 128], []]`, as torch.autograd.profiler.emit_nvtx labels an
-// operation; seq: below 0 for none. Control characters of the name are escaped as in C.
+// Writes `linear, seq = 12, sizes = [[32, 128], [64, 128], []]`, as torch.autograd.profiler.emit_nvtx labels
+// an operation; seq: below 0 for none. Control characters of the name are escaped as in C.
 void FormatOpLabel(std::string_view name, int64_t seq, absl::Span<const OpArg> args, const OpRecord& record,
                    TextBuffer& text);
 
-// The same with the sizes of each argument; none: without that part.
+// Writes the same with the sizes of each argument; none: without that part.
 void FormatOpLabel(std::string_view name, int64_t seq, absl::Span<const absl::Span<const int64_t>> sizes,
                    TextBuffer& text);
 
-// `layer:NAME`, escaped likewise.
+// Writes `layer:NAME`, escaped likewise.
 void FormatLayerLabel(std::string_view name, TextBuffer& text);
 
 // {"op":"linear","module":"encoder.0","args":[...],"attributes":{...},"direction":"forward","seq":12,

@@ -55,7 +55,7 @@ absl::Status AppendFile::Map(int64_t num_bytes) {
   const FileLimitIsAnError no_signal;
   int error = posix_fallocate(fd_, begin, size);
   if (error == ENOSPC) {
-    // What little there is.
+    // Takes what little there is.
     size = (end_ - begin + num_bytes + page - 1) / page * page;
     error = posix_fallocate(fd_, begin, size);
   }

@@ -21,7 +21,7 @@ namespace ott::internal {
 // nothing. Not thread-safe.
 class AppendFile {
  public:
-  // ALREADY_EXISTS where there is a file.
+  // Returns ALREADY_EXISTS if there is a file.
   static absl::StatusOr<std::unique_ptr<AppendFile>> Create(const std::string& path);
   AppendFile(const AppendFile&) = delete;
   AppendFile& operator=(const AppendFile&) = delete;

@@ -21,7 +21,7 @@ using internal::OpLogNonFinite;
 using internal::OpLogRecordHeader;
 using internal::OpLogTensor;
 
-// Of an argument that is a string.
+// Limits an argument that is a string.
 constexpr size_t kMaxStringArgument = 200;
 
 template <typename T>
@@ -62,7 +62,7 @@ void AppendArgument(const OpArg& arg, size_t index, std::string& text) {
 }  // namespace
 
 struct OpLog::OpenOp {
-  // Of a tensor in device memory, by its place in `tensors`.
+  // A tensor in device memory, by its place in `tensors`.
   struct OnDevice {
     size_t tensor;
     std::unique_ptr<const StatisticsOnDevice> statistics;

@@ -81,7 +81,7 @@ class OpLog : public OpObserver {
   void AddTensor(OpenOp& op, const OpArg& tensor, bool is_output);
   void SetStatistics(OpenOp& op, size_t tensor, const absl::StatusOr<DigestAndStatistics>& read);
   void Keep(const OpenOp& op, const std::string& name, int index, bool is_output, const TensorView& tensor);
-  // The id; a definition that is new is written. REQUIRES: mutex_ is held
+  // Returns the id; a definition that is new is written. REQUIRES: mutex_ is held
   uint32_t DefinitionOf(const std::string& definition);
   // REQUIRES: mutex_ is held
   void Write(uint16_t kind, uint16_t flags, uint32_t id, const std::string& payload);
@@ -103,8 +103,8 @@ class OpLog : public OpObserver {
   std::unique_ptr<TensorDumper> kept_;
 };
 
-// The path, in the dump of its iteration, of a tensor that was kept: of operation `number` of the iteration,
-// its input or output `index`.
+// Returns the path, in the dump of its iteration, of a tensor that was kept: of operation `number` of the
+// iteration, its input or output `index`.
 std::string OpTensorPath(uint32_t number, bool is_output, int index);
 
 }  // namespace ott

@@ -41,7 +41,7 @@ class Cursor {
     bytes_.remove_prefix(sizeof(T));
     return value;
   }
-  // As valid UTF-8.
+  // Returns valid UTF-8.
   std::string ReadString() {
     const auto size = Read<uint32_t>();
     if (bytes_.size() < size) {
@@ -142,7 +142,7 @@ class PartReader {
     if (!log_.iterations.empty()) log_.iterations.back().end = log_.ops.size();
   }
 
-  // Where the next one begins.
+  // Returns where the next one begins.
   absl::StatusOr<int64_t> ReadRecord(int64_t position) {
     const int64_t rest = file_.size() - position;
     OpLogRecordHeader header;
@@ -246,7 +246,7 @@ absl::StatusOr<LoggedOps> ReadOpLog(const std::string& path) {
     PartReader(part_path, *file, log).Read();
     log.files.push_back(std::move(file));
   }
-  // Of an iteration that ran again, the last.
+  // Keeps the last run of an iteration that ran again.
   std::map<int64_t, size_t> last;
   for (size_t i = 0; i < log.iterations.size(); ++i) last[log.iterations[i].number] = i;
   std::vector<LoggedOps::Iteration> iterations;

@@ -60,11 +60,11 @@ class LoggedOp {
   double max_abs(int tensor) const { return tensors()[tensor].max_abs; }
   const float* sketch(int tensor) const { return tensors()[tensor].sketch; }
   internal::OpLogNonFinite non_finite(int tensor) const;
-  // "lr=0.1, eps=1e-08"
+  // Returns "lr=0.1, eps=1e-08"
   std::string_view arguments() const;
   int64_t seq() const { return op().seq; }
   uint32_t thread() const { return op().thread; }
-  // In the order in which the operations of its iteration began.
+  // Returns its number in the order in which the operations of its iteration began.
   uint32_t number() const { return op().number; }
 
  private:
@@ -104,12 +104,12 @@ struct LoggedOps {
   std::vector<std::shared_ptr<const MappedFile>> files;
 };
 
-// The log at `path`, and its continuations, by runs that went on in the same directory. What a log that was
-// cut holds is returned with `cut` saying where it ends. NOT_FOUND where there is none; INVALID_ARGUMENT for
-// a file that is no log of operations, or one of another version or width of digests.
+// Returns the log at `path`, and its continuations, by runs that went on in the same directory. What a log
+// that was cut holds is returned with `cut` saying where it ends. NOT_FOUND if there is none;
+// INVALID_ARGUMENT for a file that is no log of operations, or one of another version or width of digests.
 absl::StatusOr<LoggedOps> ReadOpLog(const std::string& path);
 
-// The log of the n-th run into one directory, from 1: op_log.bin, op_log_2.bin.
+// Returns the log of the n-th run into one directory, from 1: op_log.bin, op_log_2.bin.
 std::string OpLogPart(const std::string& path, int part);
 
 }  // namespace ott

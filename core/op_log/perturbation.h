@@ -37,10 +37,10 @@ class Perturbation {
   // Options of an ott.Config.
   static Options FromConfig(const PerturbConfig& config);
 
-  // The one instance of the process. Aborts where another version of this library has it.
+  // Returns the one instance of the process. Aborts if another version of this library has it.
   static Perturbation& Get() { return process_wide_.Get(); }
 
-  // INVALID_ARGUMENT for ulps outside of [1, 2^20]; FAILED_PRECONDITION when called twice.
+  // Starts it. INVALID_ARGUMENT for ulps outside of [1, 2^20]; FAILED_PRECONDITION when called twice.
   absl::Status Enable(const Options& options);
   void Disable();
 
@@ -52,7 +52,7 @@ class Perturbation {
     if (process_wide_.IfEnabled() == nullptr) return absl::OkStatus();
     return OfferView(path, TensorView(data, shape), data);
   }
-  // data: what the view views, which is contiguous.
+  // Offers what a view views. data: the same memory, which is contiguous.
   static absl::Status OfferView(std::string_view path, const TensorView& view, void* data);
 
   // Paths that were moved.

@@ -1,4 +1,4 @@
-// What of Perturbation needs protobuf, apart from the rest.
+// The parts of Perturbation that need protobuf, apart from the rest.
 
 #include "ott/core/base/config.pb.h"
 #include "ott/core/op_log/perturbation.h"

@@ -93,7 +93,7 @@ TEST_F(PerturbationTest, AllFloatingPointDTypesMoveByTheirOwnUnits) {
   }
 }
 
-// Of all numbers of a format with at most 16 bits.
+// Tests all numbers of a format with at most 16 bits.
 template <typename T>
 void ExpectFiniteStaysFinite() {
   std::vector<T> before(size_t{1} << (8 * sizeof(T)));

@@ -1,4 +1,4 @@
-// Where the time goes inside of a kernel.
+// Measures where the time goes inside of a kernel.
 
 #ifndef OTT_CORE_PROFILE_KERNEL_TIMER_CUH_
 #define OTT_CORE_PROFILE_KERNEL_TIMER_CUH_

@@ -30,15 +30,15 @@ class KernelTimerBuffer {
     bool per_warp = false;
   };
 
-  // INVALID_ARGUMENT for no units or every 0 blocks; UNIMPLEMENTED in a build without CUDA; else CUDA's
-  // error.
+  // Creates a buffer. INVALID_ARGUMENT for no units or every 0 blocks; UNIMPLEMENTED in a build without CUDA;
+  // else CUDA's error.
   static absl::StatusOr<std::unique_ptr<KernelTimerBuffer>> Create(const Options& options);
 
   KernelTimerBuffer(const KernelTimerBuffer&) = delete;
   KernelTimerBuffer& operator=(const KernelTimerBuffer&) = delete;
   ~KernelTimerBuffer();
 
-  // To be passed to one launch before each Collect().
+  // Returns the view to be passed to one launch before each Collect().
   const KernelTimerView& view() const { return view_; }
 
   // Waits for the stream (a cudaStream_t; null: the default stream), and clears the buffer for the next

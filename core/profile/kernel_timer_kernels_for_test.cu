@@ -48,7 +48,7 @@ __global__ void TimedKernel(float* x, WorkSteps steps, KernelTimerView times) {
   TimedWork<true>(x, steps, times);
 }
 
-// What 16 laps add.
+// The difference of these kernels is what 16 laps add.
 __global__ void OneLapKernel(KernelTimerView times) {
   KernelTimer<WorkSection, true> timer(times);
   timer.Lap(WorkSection::kLoad);

@@ -1,5 +1,5 @@
-// What a timer costs, by the machine code that nvcc makes: nothing while it is off, and a few instructions a
-// lap.
+// Tests what a timer costs, by the machine code that nvcc makes: nothing while it is off, and a few
+// instructions a lap.
 
 #include <string>
 
@@ -22,7 +22,7 @@ class KernelTimerMachineCodeTest : public ::testing::TestWithParam<const char*> 
 
   std::string Code(const std::string& kernel) const { return CodeOfKernel(cubin_, kernel); }
 
-  // Of stores to global memory.
+  // Counts stores to global memory.
   static int NumStores(const std::string& code) {
     int count = 0;
     for (size_t i = 0; i < NumInstructions(code); ++i)
@@ -48,7 +48,7 @@ TEST_P(KernelTimerMachineCodeTest, ALapIsAFewInstructionsAndOneStore) {
   // Code is padded to 128 bytes, which is half an instruction a lap.
   EXPECT_LE((seventeen.size() - one.size()) / kBytesPerInstruction / 16.0, 6);
   EXPECT_EQ(NumStores(seventeen) - NumStores(one), 16);
-  // As its source says, so stores are counted right.
+  // Stores are counted right: the source has one.
   EXPECT_EQ(NumStores(Code("PlainKernel")), 1);
 }
 

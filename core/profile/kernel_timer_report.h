@@ -22,16 +22,16 @@ namespace ott {
 //   std::fputs(report.Table().c_str(), stdout);
 class KernelTimerReport {
  public:
-  // sections: names in the order of the enumeration.
+  // Makes a report. sections: names in the order of the enumeration.
   KernelTimerReport(std::string kernel, std::vector<std::string> sections)
       : kernel_(std::move(kernel)), section_names_(std::move(sections)) {}
 
   void Add(const KernelTimes& launch);
 
   KernelTimerStats Stats() const;
-  // A row for each section, and what did not fit.
+  // Returns a row for each section, and what did not fit.
   std::string Table() const;
-  // Stats() in one line.
+  // Returns Stats() in one line.
   std::string Json() const;
 
  private:
@@ -66,7 +66,7 @@ class KernelTimerReport {
   // The cycles of those units that ended.
   uint64_t timed_cycles_ = 0;
   uint64_t timed_nanoseconds_ = 0;
-  // That ran any unit.
+  // The SMs that ran any unit.
   std::set<uint32_t> sms_;
 };
 

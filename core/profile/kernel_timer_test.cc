@@ -12,7 +12,7 @@ static Index threadIdx, blockIdx, blockDim, gridDim;
 
 static void atomicAdd(unsigned long long* to, unsigned long long value) { *to += value; }
 
-// Of the eight bytes of low and high, the four that the selector names (CUDA C++ Programming Guide).
+// Returns those four of the eight bytes of low and high that the selector names (CUDA C++ Programming Guide).
 static uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selector) {
   const uint64_t bytes = static_cast<uint64_t>(high) << 32 | low;
   uint32_t result = 0;

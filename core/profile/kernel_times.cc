@@ -46,7 +46,7 @@ void ReadUnit(const KernelTimerUnit& header, absl::Span<const uint64_t> laps, Ke
   unit.start_cycles = header.start_cycles;
   unit.end_nanoseconds = header.end_nanoseconds;
   if (unit.end_nanoseconds == 0) {
-    // How many there are is told at the end only.
+    // The number of laps is told at the end only.
     const auto end = std::find(laps.begin(), laps.end(), uint64_t{0});
     ReadLaps(laps.first(end - laps.begin()), unit, times);
     if (!unit.laps.empty()) unit.cycles = unit.laps.back().end;
@@ -104,7 +104,7 @@ std::vector<KernelSectionEvent> KernelSectionEvents(const KernelTimes& times) {
   const double cycles_per_ns = times.CyclesPerNanosecond();
   if (cycles_per_ns == 0) return {};
 
-  // What an SM's clock shows, in nanoseconds after `zero`; doubles are exact enough within a launch.
+  // The clock of an SM, in nanoseconds after `zero`; doubles are exact enough within a launch.
   struct Sm {
     uint64_t zero_cycles = 0;
     uint64_t zero_nanoseconds = 0;

@@ -40,21 +40,21 @@ struct KernelTimes {
 
   // In the order of their blocks and warps.
   std::vector<Unit> units;
-  // For which the buffer had no room.
+  // The number of units for which the buffer had no room.
   uint64_t num_units_lost = 0;
   uint64_t num_laps_lost = 0;
-  // How many laps and units were left out since they end before they begin, as happens if a buffer was not
-  // cleared.
+  // The number of laps and units that were left out since they end before they begin, as happens if a buffer
+  // was not cleared.
   uint64_t num_invalid = 0;
 
-  // Over the units that ended; 0 where globaltimer did not advance.
+  // Returns the rate over the units that ended; 0 if globaltimer did not advance.
   double CyclesPerNanosecond() const;
 };
 
 // memory: a copy of what the view points to. INVALID_ARGUMENT if it is not of the view's size.
 absl::StatusOr<KernelTimes> ReadKernelTimes(absl::Span<const uint64_t> memory, const KernelTimerView& view);
 
-// In 8-byte words.
+// Returns the size in 8-byte words.
 uint64_t KernelTimerMemorySize(const KernelTimerView& view);
 
 // One lap on a timeline.
@@ -72,10 +72,10 @@ struct KernelSectionEvent {
 
 // Laps of kNoKernelSection are left out. The cycle counter of an SM, which all its units share, is aligned
 // with globaltimer once, so that globaltimer's steps of up to a microsecond do not blur times within an SM.
-// Empty where globaltimer did not advance.
+// Empty if globaltimer did not advance.
 std::vector<KernelSectionEvent> KernelSectionEvents(const KernelTimes& times);
 
-// How globaltimer compares with Unix time.
+// The offset of globaltimer from Unix time.
 struct GlobalTimerOffset {
   // To be added to globaltimer.
   int64_t unix_nanoseconds = 0;
@@ -89,7 +89,7 @@ void RecordKernelSections(const KernelTimes& times, const std::string& kernel,
                           absl::Span<const std::string> sections, const GlobalTimerOffset& offset,
                           EventRecorder& recorder);
 
-// "section 7" where there is no name.
+// Returns "section 7" where there is no name.
 std::string KernelSectionName(absl::Span<const std::string> sections, uint32_t section);
 
 }  // namespace ott

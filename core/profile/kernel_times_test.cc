@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 
 constexpr uint64_t kHighestByte = uint64_t{0xff} << 56;
 
-// What a kernel would leave.
+// The memory that a kernel would leave.
 class Memory {
  public:
   Memory(uint32_t num_units, uint32_t laps_per_unit) {

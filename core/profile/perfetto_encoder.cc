@@ -144,7 +144,7 @@ class PerfettoEncoder : public TraceEncoder {
   }
 
  private:
-  // Where the slices end that are open on a track, outermost first.
+  // The ends of the slices that are open on a track, outermost first.
   using Ends = std::vector<int64_t>;
 
   uint64_t AddTrack(const TraceEvent& event, bool is_counter, std::string& out) {

@@ -17,7 +17,7 @@ namespace ott {
 namespace internal {
 namespace {
 
-// What captures look for to know which part is of interest.
+// Captures look for this to know which part is of interest.
 void MarkForCaptures(const char* name) {
   static const NvtxDomainHandle domain = NvtxCreateDomain("ott.profiler");
   NvtxEventAttributes attributes;
@@ -96,7 +96,7 @@ class ProfilerCore {
     return action == ProfilerAction::kRecord || action == ProfilerAction::kRecordAndSave;
   }
 
-  // Of the step that begins. A window lasts from its first step to one that saves.
+  // Begins a step. A window lasts from its first step to one that saves.
   absl::Status BeginStep(ProfilerAction before) {
     const ProfilerAction action = schedule_->Action(step_);
     absl::Status status;
@@ -177,7 +177,7 @@ class ProfilerCore {
   int64_t step_ = 0;
   int64_t first_step_ = 0;
   int64_t num_windows_ = 0;
-  // As long as the recorder has it.
+  // The last window, as long as the recorder has it.
   std::optional<Profiler::Window> last_window_;
 };
 

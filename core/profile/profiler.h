@@ -46,7 +46,7 @@ class Profiler {
     // Counted from 0.
     int64_t first_step;
     int64_t last_step;
-    // Whether Stop() or the end of the process came before the last step ended.
+    // True if Stop() or the end of the process came before the last step ended.
     bool cut;
   };
 
@@ -70,10 +70,10 @@ class Profiler {
 
   static Profiler& Get();
 
-  // The options that an ott.Config asks for.
+  // Returns the options that an ott.Config asks for.
   static Options FromConfig(const ProfileConfig& config);
 
-  // A profiler of the caller's own, which records only what is added to it.
+  // Makes a profiler of the caller's own, which records only what is added to it.
   explicit Profiler(const Environment& environment);
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
@@ -91,15 +91,16 @@ class Profiler {
   absl::Status Stop();
 
   // Hands the window that closed last to `visit`, for an export after the fact, also after Stop(); its error.
-  // FAILED_PRECONDITION where there is none, or where the next one, or its warm-up, has begun and took its
+  // FAILED_PRECONDITION if there is none, or where the next one, or its warm-up, has begun and took its
   // memory. REQUIRES: `visit` calls none of Enable(), Step() and Stop()
   absl::Status VisitLastWindow(const std::function<absl::Status(const Window&)>& visit);
 
-  // A moment, such as a checkpoint. args: a JSON object, or nothing.
+  // Marks a moment, such as a checkpoint. args: a JSON object, or nothing.
   void Mark(std::string_view name, std::string_view args = {});
-  // From now on a number shows `value`: memory, loss, throughput.
+  // Records that from now on a number shows `value`: memory, loss, throughput.
   void Counter(std::string_view name, double value);
-  // The recorder of the open window, for tracks besides those of threads; null while no window is open.
+  // Returns the recorder of the open window, for tracks besides those of threads; null while no window is
+  // open.
   EventRecorder* IfRecording();
 
  private:

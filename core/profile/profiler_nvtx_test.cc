@@ -1,4 +1,4 @@
-// What captures see of a profiler; NVTX_INJECTION64_PATH names the library that listens.
+// Tests what captures see of a profiler; NVTX_INJECTION64_PATH names the library that listens.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-// What of Profiler needs protobuf, apart from the rest.
+// The parts of Profiler that need protobuf, apart from the rest.
 
 #include "ott/core/base/config.pb.h"
 #include "ott/core/profile/profiler.h"

@@ -1,4 +1,4 @@
-// Which steps of a training are profiled.
+// Selects which steps of a training are profiled.
 
 #ifndef OTT_CORE_PROFILE_SCHEDULE_H_
 #define OTT_CORE_PROFILE_SCHEDULE_H_
@@ -33,7 +33,7 @@ class Schedule {
     int64_t wait = 0;
     int64_t warmup = 0;
     int64_t active = 1;
-    // How many cycles; 0: as long as there are steps.
+    // The number of cycles; 0: as long as there are steps.
     int64_t repeat = 0;
     // The first cycle has no `wait`.
     bool skip_first_wait = false;
@@ -41,7 +41,7 @@ class Schedule {
 
   static Options FromConfig(const ProfileConfig& config);
 
-  // INVALID_ARGUMENT, naming the field, for negative numbers and for no active step.
+  // Returns INVALID_ARGUMENT, naming the field, for negative numbers and for no active step.
   static absl::StatusOr<Schedule> Create(const Options& options);
 
   // REQUIRES: step >= 0

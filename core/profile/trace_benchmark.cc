@@ -1,5 +1,5 @@
-// What recording an interval costs beside measuring it, and how fast traces are written, each figure beside
-// its limit.
+// Measures what recording an interval costs beside measuring it, and how fast traces are written, each figure
+// beside its limit.
 //
 //   bazel run //core/profile:trace_benchmark
 
@@ -69,7 +69,7 @@ void Recorded(benchmark::State& state) {
 }
 BENCHMARK(Recorded)->Threads(1)->Threads(2);
 
-// What most events look like.
+// Returns an event that looks like most.
 TraceEvent Event() {
   TraceEvent event;
   event.process = 3;

@@ -25,12 +25,12 @@ class TraceEncoder {
   virtual void End(std::string& out) = 0;
 };
 
-// Chrome's Trace Event Format, JSON, an event a line; times are microseconds with three decimals. What is not
-// UTF-8 in names becomes U+FFFD. A counter that is not finite becomes a mark that says so.
+// Writes Chrome's Trace Event Format, JSON, an event a line; times are microseconds with three decimals. What
+// is not UTF-8 in names becomes U+FFFD. A counter that is not finite becomes a mark that says so.
 std::unique_ptr<TraceEncoder> NewChromeTraceEncoder();
 
-// Perfetto's protobuf (perfetto.protos.Trace). Slices of a track come in the order of their starts, those
-// that start together the longest first.
+// Writes Perfetto's protobuf (perfetto.protos.Trace). Slices of a track come in the order of their starts,
+// those that start together the longest first.
 std::unique_ptr<TraceEncoder> NewPerfettoEncoder();
 
 }  // namespace ott

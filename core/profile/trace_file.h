@@ -14,8 +14,8 @@
 
 namespace ott {
 
-// The encoder for a file of this name: Chrome's for .json, Perfetto's for .perfetto-trace and .pftrace, each
-// also with .gz behind it. INVALID_ARGUMENT, naming the endings, for others.
+// Returns the encoder for a file of this name: Chrome's for .json, Perfetto's for .perfetto-trace and
+// .pftrace, each also with .gz behind it. INVALID_ARGUMENT, naming the endings, for others.
 absl::StatusOr<std::unique_ptr<TraceEncoder>> TraceEncoderFor(const std::string& path);
 
 // A trace that appears whole or not at all. Compressed if its name ends with .gz.
@@ -57,7 +57,7 @@ class TraceFile {
 
   const std::unique_ptr<AtomicFile> file_;
   const std::unique_ptr<TraceEncoder> encoder_;
-  // Null where nothing is compressed.
+  // Null if nothing is compressed.
   const std::unique_ptr<Gzip> gzip_;
   std::string buffer_;
   absl::Status status_;

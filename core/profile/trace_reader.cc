@@ -141,7 +141,7 @@ absl::StatusOr<Trace> Read(chrome_trace::ByteSource& source, const std::string& 
   const chrome_trace::Reading reading =
       chrome_trace::ReadEvents(source, {[&](const chrome_trace::Event& event) { builder.Add(event); },
                                         [&](std::string_view name, std::string_view json) {
-                                          // Of another's trace, or of `ott trace`, other things are said.
+                                          // A trace of others, or of `ott trace`, says other things here.
                                           if (name == "otherData")
                                             JsonToProto(json, &trace.info).IgnoreError();
                                         }});

@@ -21,7 +21,7 @@ struct Trace {
   Trace(Trace&&) = default;
   Trace& operator=(Trace&&) = default;
 
-  // Empty where the file has none, not being ours.
+  // Empty if the file has none, not being ours.
   TraceInfo info;
   std::vector<TraceTrack> tracks;
   // In the order of the file.
@@ -29,7 +29,7 @@ struct Trace {
   // Empty, or what of the file is missing or damaged, with the file's name; what is whole is here.
   std::string cut;
 
-  // What the events' texts refer to.
+  // The events' texts refer to these.
   std::deque<std::string> texts;
 };
 
@@ -42,7 +42,7 @@ absl::StatusOr<Trace> ReadTrace(const std::string& path);
 // Returns what a file says about itself before its events; empty if it says nothing. An error of the file.
 absl::StatusOr<TraceInfo> ReadTraceInfo(const std::string& path);
 
-// ReadTrace() of a text, which must outlive the result.
+// Does ReadTrace() of a text, which must outlive the result.
 absl::StatusOr<Trace> ParseTrace(std::string_view text, const std::string& path);
 
 }  // namespace ott

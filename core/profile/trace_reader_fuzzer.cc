@@ -1,4 +1,4 @@
-// What reads as a trace can be written, and then reads as a whole trace of as many events.
+// Input that reads as a trace can be written, and then reads as a whole trace of as many events.
 
 #include <cstdint>
 #include <cstdlib>

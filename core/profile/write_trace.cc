@@ -24,7 +24,7 @@ TraceProcess ProcessOf(const TraceInfo& info) {
   process.sort_index = info.rank();
   process.name = absl::StrCat("rank ", info.rank());
   if (!info.host().empty()) absl::StrAppend(&process.name, " (", info.host(), ")");
-  // Where the bound is 0 both read one clock.
+  // Both read one clock if the bound is 0.
   if (info.clock().error_bound_nanoseconds() > 0) {
     const int64_t offset = info.clock().begin_nanoseconds() - info.begin_nanoseconds();
     process.labels =

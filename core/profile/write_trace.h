@@ -17,14 +17,15 @@ namespace ott {
 // is known of the rank and its clock, and may be empty; the rest is filled in.
 absl::Status WriteTrace(const Profiler::Window& window, const std::string& path, TraceInfo info = {});
 
-// For Profiler::Options::on_window: writes each window into a folder that TensorBoard's plug-in for PyTorch's
-// profiler looks through, as DIR/WORKER.MILLISECONDS.pt.trace.json, with .gz behind it if asked for. worker:
-// HOST_PID if empty.
+// Returns a function for Profiler::Options::on_window: it writes each window into a folder that TensorBoard's
+// plug-in for PyTorch's profiler looks through, as DIR/WORKER.MILLISECONDS.pt.trace.json, with .gz behind it
+// if asked for. worker: HOST_PID if empty.
 std::function<absl::Status(const Profiler::Window&)> TensorBoardTraceHandler(std::string dir,
                                                                              std::string worker = "",
                                                                              bool gzip = false);
 
-// How a trace calls its rank: "rank 3 (host)" and "clock +12.3 us +- 1.2 us of rank 0's", as far as known.
+// Returns how a trace calls its rank: "rank 3 (host)" and "clock +12.3 us +- 1.2 us of rank 0's", as far as
+// known.
 TraceProcess ProcessOf(const TraceInfo& info);
 
 }  // namespace ott

@@ -31,7 +31,7 @@ class ArrivalQueue {
   std::mutex mutex_;
   // Made by the first Add(): an empty deque takes memory, and few measurements are collective.
   std::optional<std::deque<StopwatchArrivals::Arrival>> arrivals_;
-  // Of all that were added, of which arrivals_ are the last.
+  // Counts all that were added, of which arrivals_ are the last.
   uint64_t num_added_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// How busy all CPUs of the machine are, and how much of them this process uses.
+// Reads how busy all CPUs of the machine are, and how much of them this process uses.
 
 #ifndef OTT_CORE_STOPWATCH_CPU_USAGE_H_
 #define OTT_CORE_STOPWATCH_CPU_USAGE_H_
@@ -21,7 +21,7 @@ struct CpuTimes {
   double wall = 0;
 };
 
-// From /proc/stat, whose resolution is usually 10 ms, and getrusage.
+// Reads /proc/stat, whose resolution is usually 10 ms, and getrusage.
 absl::StatusOr<CpuTimes> ReadCpuTimes();
 
 // all_busy and all_total from the contents of /proc/stat (proc(5)). INVALID_ARGUMENT if its first line is not
@@ -35,9 +35,9 @@ class CpuUsage {
  public:
   void Add(const CpuTimes& start, const CpuTimes& end);
 
-  // Percent of all CPUs together; 0 before anything was added.
+  // Returns percent of all CPUs together; 0 before anything was added.
   double all_percent() const;
-  // Percent of one CPU, so a process with several threads may have more than 100.
+  // Returns percent of one CPU, so a process with several threads may have more than 100.
   double process_user_percent() const;
   double process_system_percent() const;
   // Seconds that were watched.

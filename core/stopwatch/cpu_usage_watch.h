@@ -1,4 +1,4 @@
-// How busy the CPUs are while a measurement runs.
+// Watches how busy the CPUs are while a measurement runs.
 
 #ifndef OTT_CORE_STOPWATCH_CPU_USAGE_WATCH_H_
 #define OTT_CORE_STOPWATCH_CPU_USAGE_WATCH_H_

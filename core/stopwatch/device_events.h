@@ -26,8 +26,8 @@ class DeviceEvents {
   // REQUIRES: event is not null.
   virtual bool HasHappened(Event event) = 0;
 
-  // Picoseconds, rounded to the device's resolution (CUDA: about 0.5 us). nullopt if the device reports an
-  // error. REQUIRES: both have happened.
+  // Returns picoseconds, rounded to the device's resolution (CUDA: about 0.5 us). nullopt if the device
+  // reports an error. REQUIRES: both have happened.
   virtual std::optional<uint64_t> Between(Event start, Event end) = 0;
 
   virtual void GiveBack(Event event) = 0;

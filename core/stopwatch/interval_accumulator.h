@@ -49,7 +49,7 @@ class IntervalAccumulator {
     Uint128 inner = 0;
   };
 
-  // Picoseconds.
+  // Adds picoseconds.
   void Add(uint64_t duration, uint64_t inner) {
     quantiles_.Add(duration);
     const uint64_t sequence = sequence_.load(std::memory_order_relaxed);

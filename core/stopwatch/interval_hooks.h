@@ -1,4 +1,4 @@
-// What an interval does besides reading the clock, where the stopwatch was told to do more.
+// The work of an interval besides reading the clock, if the stopwatch was told to do more.
 
 #ifndef OTT_CORE_STOPWATCH_INTERVAL_HOOKS_H_
 #define OTT_CORE_STOPWATCH_INTERVAL_HOOKS_H_
@@ -30,7 +30,7 @@ struct MeasurementHooks {
   MeasurementWork work;
   // Null without device events.
   std::unique_ptr<IntervalAccumulator> on_device;
-  // Of collective measurements only.
+  // The arrivals of a collective measurement; empty for others.
   ArrivalQueue arrivals;
 };
 
@@ -41,7 +41,7 @@ struct IntervalHookState {
   DeviceEvents::Event device_start = nullptr;
   uint64_t nvtx_range = 0;
   IntervalWork work;
-  // Of ArrivalQueue::Add().
+  // The result of ArrivalQueue::Add().
   uint64_t arrival_number = 0;
 };
 
@@ -50,7 +50,7 @@ struct HookedInterval {
   const std::string& name;
   MeasurementHooks& measurement;
   IntervalHookState& state;
-  // Of the thread that begins or ends it.
+  // The work of the thread that begins or ends it.
   ThreadWork& thread;
   // True for a scope, which ends on the thread where it began.
   bool nests;
@@ -87,7 +87,7 @@ class IntervalHooks {
   WorkTracker& work() { return work_; }
   const WorkTracker& work() const { return work_; }
   const CpuUsageWatch& cpu_usage() const { return cpu_usage_; }
-  // Null without device events.
+  // Returns null without device events.
   DeviceIntervals* device() const { return device_.get(); }
 
  private:

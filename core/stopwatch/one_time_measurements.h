@@ -33,7 +33,7 @@ class OneTimeMeasurements {
     bool running;
     int thread;
     Place place;
-    // Null where there is no flight recorder, or no place in it.
+    // Null if there is no flight recorder, or no place in it.
     FlightRecorder::Measurement* flight;
   };
 

@@ -1,5 +1,5 @@
-// What of an iteration is a process's own work: waiting counts once, wherever it is, and CPU time of others
-// not at all.
+// Tests which part of an iteration is a process's own work: waiting counts once, wherever it is, and CPU time
+// of others not at all.
 
 #include "ott/core/stopwatch/own_time.h"
 
@@ -16,9 +16,9 @@ namespace {
 
 constexpr int kIterations = 60;
 
-// What the kernel would say of the thread, where a test decides it.
+// The kernel would say this of the thread; here the test decides it.
 uint64_t taken_ns = 0;
-// What others have the CPU for right after that.
+// Others have the CPU for so long right after that.
 uint64_t taken_after_reading_ns = 0;
 int num_reads = 0;
 std::optional<ThreadTimes> FakeThreadTimes() {
@@ -29,7 +29,7 @@ std::optional<ThreadTimes> FakeThreadTimes() {
   return times;
 }
 
-// Of threads that compute all the time.
+// The CPU time of threads that compute all the time.
 uint64_t FakeProcessCpuTime() { return now_ns - taken_ns; }
 
 class OwnTimeTest : public ::testing::Test {

@@ -29,7 +29,7 @@ class QuantileSketch {
     return (octave + 1) * kBucketsPerOctave + static_cast<int>(from_top >> 57 & (kBucketsPerOctave - 1));
   }
 
-  // A value within kRelativeError of all durations in the bucket. REQUIRES: 0 <= bucket < kNumBuckets
+  // Returns a value within kRelativeError of all durations in the bucket. REQUIRES: 0 <= bucket < kNumBuckets
   static double ValueOf(int bucket);
 
   void Add(uint64_t picoseconds, uint64_t count = 1) { AddToBucket(BucketOf(picoseconds), count); }
@@ -37,11 +37,11 @@ class QuantileSketch {
   void Merge(const QuantileSketch& other);
 
   uint64_t count() const { return count_; }
-  // Count by bucket, none of them 0.
+  // Returns the count by bucket, none of them 0.
   const std::map<int, uint64_t>& buckets() const { return buckets_; }
 
-  // The q-quantile in picoseconds, within kRelativeError: the shortest of the durations that at least the
-  // share q of them is not longer than. REQUIRES: 0 <= q <= 1, count() > 0
+  // Returns the q-quantile in picoseconds, within kRelativeError: the shortest of the durations that at least
+  // the share q of them is not longer than. REQUIRES: 0 <= q <= 1, count() > 0
   double Quantile(double q) const;
 
   friend bool operator==(const QuantileSketch& a, const QuantileSketch& b) {

@@ -34,9 +34,9 @@ class DurationStatistics {
  public:
   DurationStatistics() = default;
 
-  // INVALID_ARGUMENT for numbers that no durations have: negative, NaN, a minimum above the maximum, sums or
-  // a sketch that contradict the rest. (Defined in statistics_proto.cc, so that a program that only measures
-  // needs no protobuf.)
+  // Returns INVALID_ARGUMENT for numbers that no durations have: negative, NaN, a minimum above the maximum,
+  // sums or a sketch that contradict the rest. (Defined in statistics_proto.cc, so that a program that only
+  // measures needs no protobuf.)
   static absl::StatusOr<DurationStatistics> FromProto(const Statistics& proto);
 
   // min, max: 0 if count is 0. sketch: of the same durations, or empty.
@@ -50,17 +50,17 @@ class DurationStatistics {
 
   Statistics ToProto() const;
 
-  // Seconds; 0 while count() is 0.
+  // The times are in seconds, and 0 while count() is 0.
   int64_t count() const { return static_cast<int64_t>(count_); }
   double total() const;
   double mean() const;
   double min() const;
   double max() const;
-  // The variance of the durations seen, not an estimate for a larger population: squared_deviations() /
-  // count().
+  // Returns the variance of the durations seen, not an estimate for a larger population: squared_deviations()
+  // / count().
   double variance() const;
   double standard_deviation() const;
-  // Sum of (duration - mean)^2, in seconds squared.
+  // Returns the sum of (duration - mean)^2, in seconds squared.
   double squared_deviations() const;
 
   // Nullopt if count() is 0, or if part of what was merged came without its sketch.

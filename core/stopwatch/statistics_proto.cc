@@ -16,14 +16,14 @@ Uint128 FromHalves(uint64_t high, uint64_t low) { return Uint128{high} << 64 | l
 
 bool IsDuration(double seconds) { return seconds >= 0 && seconds <= std::numeric_limits<double>::max(); }
 
-// What the mean alone accounts for of the sum of squares; nullopt for more than 128 bits.
+// Returns the part of the sum of squares that the mean alone accounts for; nullopt for more than 128 bits.
 std::optional<Uint128> LeastSquares(uint64_t count, Uint128 total) {
   Uint128 squares;
   if (__builtin_mul_overflow(total / count, total + total % count, &squares)) return std::nullopt;
   return squares;
 }
 
-// Whether durations with these sums can exist.
+// Returns true if durations with these sums can exist.
 bool AreSumsOfDurations(uint64_t count, Uint128 total, Uint128 squares, uint64_t min, uint64_t max) {
   if (min > max || total < Uint128{min} * count || total > Uint128{max} * count) return false;
   const std::optional<Uint128> least_squares = LeastSquares(count, total);

@@ -1,4 +1,4 @@
-// Where the time of a program goes: named measurements over the iterations of a loop.
+// Measures where the time of a program goes: named measurements over the iterations of a loop.
 
 #ifndef OTT_CORE_STOPWATCH_STOPWATCH_H_
 #define OTT_CORE_STOPWATCH_STOPWATCH_H_
@@ -78,15 +78,15 @@ class Stopwatch {
     // Globs of measurements that run in every iteration and are measured in some, such as the modules of a
     // model; marked so in the statistics, where their mean is of the iterations in which they were measured.
     std::vector<std::string> sampled_measurements;
-    // How many arrivals at each collective measurement are kept until TakeArrivals(); where there are more,
-    // those of the oldest iteration are dropped. 0: none. Each arrival reads the clock once more.
+    // The number of arrivals at each collective measurement that are kept until TakeArrivals(); if there are
+    // more, those of the oldest iteration are dropped. 0: none. Each arrival reads the clock once more.
     size_t arrivals_limit = 0;
-    // As SetCpuUsageMeasurement(); empty: none.
+    // See SetCpuUsageMeasurement(); empty: none.
     std::string cpu_usage_measurement;
     // Also makes an NVTX range of each interval, whether NvtxRangeWrapper is on or not.
     bool emit_nvtx = false;
-    // How many times of single iterations are kept of each measurement before they are thinned out; 0: none,
-    // else from 2 to kMaxSeriesLimit.
+    // The number of times of single iterations that are kept of each measurement before they are thinned out;
+    // 0: none, else from 2 to kMaxSeriesLimit.
     size_t series_limit = 1000;
     // Refused calls are counted in StopwatchStats.misuses.
     OnMisuse on_misuse = OnMisuse::kLogAndCount;
@@ -116,11 +116,11 @@ class Stopwatch {
 
   static Stopwatch& Get();
 
-  // The options that an ott.Config asks for. Unless it says otherwise, the CPU is watched and arrivals are
-  // kept. As Stats() and Json(), for programs that link protobuf: //:stopwatch_files has it.
+  // Returns the options that an ott.Config asks for. Unless it says otherwise, the CPU is watched and
+  // arrivals are kept. Like Stats() and Json(), for programs that link protobuf: //:stopwatch_files has it.
   static Options FromConfig(const StopwatchConfig& config);
 
-  // A stopwatch of the caller's own.
+  // Makes a stopwatch of the caller's own.
   explicit Stopwatch(const Environment& environment);
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
@@ -136,15 +136,15 @@ class Stopwatch {
   // REQUIRES: nothing runs, on any thread, and no profiler's window is open.
   void Disable();
 
-  // From now on until the next call, intervals also go to `recorder`, even while the stopwatch is off; the
-  // profiler calls this. Meanwhile the stopwatch cannot be enabled. Null ends it. The recorder must use the
-  // same clock.
+  // Sends intervals also to `recorder` until the next call, even while the stopwatch is off; the profiler
+  // calls this. Meanwhile the stopwatch cannot be enabled. Null ends it. The recorder must use the same
+  // clock.
   void RecordInto(EventRecorder* recorder);
 
-  // From now on, intervals and iterations also go to `recorder`, so that it is known where the process stood
-  // when it stopped; null ends it. FAILED_PRECONDITION while off. The recorder must use clock().
+  // Sends intervals and iterations also to `recorder` from now on, so that it is known where the process
+  // stood when it stopped; null ends it. FAILED_PRECONDITION while off. The recorder must use clock().
   absl::Status RecordFlight(FlightRecorder* recorder);
-  // The clock that is measured with. REQUIRES: enabled().
+  // Returns the clock that is measured with. REQUIRES: enabled().
   const Clock& clock() const;
 
   // Says what ranks wait for in a measurement, for the flight recorder: its group, kind and size, or its
@@ -167,7 +167,7 @@ class Stopwatch {
   // REQUIRES: StartOneTime(name) was called and not yet ended.
   void EndOneTime(std::string_view name, Place place = Place::Current());
 
-  // From now on, watches how busy the CPUs are while `name` runs. Reading that takes microseconds at each
+  // Watches from now on how busy the CPUs are while `name` runs. Reading that takes microseconds at each
   // start and end. FAILED_PRECONDITION if another name was set before, or while off; the same name may be set
   // again.
   absl::Status SetCpuUsageMeasurement(std::string_view name);
@@ -180,24 +180,24 @@ class Stopwatch {
   StopwatchSnapshot Snapshot() const;
 
   // Return what Snapshot() has of these: how many iterations were measured, and the mean time of a
-  // measurement in an interval, and in an iteration in which it ran; absent where it was not measured.
+  // measurement in an interval, and in an iteration in which it ran; absent if it was not measured.
   int64_t num_measured_iters() const;
   std::optional<double> MeanSecondsPerInterval(std::string_view name) const;
   std::optional<double> MeanSecondsPerIteration(std::string_view name) const;
 
-  // When collective measurements began since the last call; not in warm-up.
+  // Returns when collective measurements began since the last call; not in warm-up.
   std::vector<StopwatchArrivals> TakeArrivals();
 
   // Ends the window of iterations that OwnTime::window is of.
   void CloseWindow();
 
-  // Snapshot() as ott.StopwatchStats; host, rank and world_size are left as they are.
+  // Fills in Snapshot() as ott.StopwatchStats; host, rank and world_size are left as they are.
   void Stats(StopwatchStats* stats) const;
 
-  // Snapshot() as report.h prints it.
+  // Returns Snapshot() as report.h prints it.
   std::string Table() const;
   std::string Csv() const;
-  // Stats() in protobuf's JSON.
+  // Returns Stats() in protobuf's JSON.
   std::string Json() const;
 
  private:

@@ -1,4 +1,4 @@
-// What measuring allocates: everything at a name's first use, nothing after it.
+// Measuring allocates at a name's first use, and nothing after it.
 
 #include <malloc.h>
 

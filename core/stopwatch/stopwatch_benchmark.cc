@@ -1,5 +1,5 @@
-// What a measurement costs, each figure beside its limit. Ratios count, not nanoseconds: they hold on other
-// machines.
+// Measures what a measurement costs, each figure beside its limit. Ratios count, not nanoseconds: they hold
+// on other machines.
 //
 //   bazel run //core/stopwatch:stopwatch_benchmark
 

@@ -418,14 +418,14 @@ void StopwatchCore::EndOneTime(std::string_view name, Place place) {
     ReportMisuse(absl::StrCat("EndOneTime(", Quoted(name), ") without StartOneTime"), misuse);
 }
 
-// The first few of all that stands in the way of FinishIter(), or "".
-std::string StopwatchCore::WhatRuns() const {
+StopwatchCore::Running StopwatchCore::WhatRuns() const {
   constexpr int kMaxNamed = 20;
-  std::string result;
+  Running result;
   int num_running = 0;
   const auto add = [&](const char* what, const StopwatchMeasurement& measurement, Place place, int thread) {
-    if (++num_running > kMaxNamed) return;
-    absl::StrAppend(&result, "\n  ", what, Quoted(measurement.name), ", started at ", At(place),
+    if (++num_running == 1) result.first = Quoted(measurement.name);
+    if (num_running > kMaxNamed) return;
+    absl::StrAppend(&result.all, "\n  ", what, Quoted(measurement.name), ", started at ", At(place),
                     " by thread ", thread);
   };
   for (const StopwatchMeasurement* measurement : measurements_) {
@@ -440,7 +440,7 @@ std::string StopwatchCore::WhatRuns() const {
           thread->id.load(std::memory_order_relaxed));
     }
   }
-  if (num_running > kMaxNamed) absl::StrAppend(&result, "\n  and ", num_running - kMaxNamed, " more");
+  if (num_running > kMaxNamed) absl::StrAppend(&result.all, "\n  and ", num_running - kMaxNamed, " more");
   return result;
 }
 
@@ -448,10 +448,10 @@ bool StopwatchCore::FinishIter(Place place) {
   if (!enabled()) return false;
   CloseScopesEndedWrongly(threads_.Get());
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (const std::string running = WhatRuns(); !running.empty()) {
-    ReportMisuse("FinishIter() while something runs",
+  if (const Running running = WhatRuns(); !running.all.empty()) {
+    ReportMisuse(absl::StrCat("FinishIter() while ", running.first, " runs, so that no iteration counts"),
                  absl::StrCat("FinishIter() at ", At(place), " on thread ", ThisThreadId(),
-                              ", but these run:", running));
+                              ", but these run, and no iteration counts until they end:", running.all));
     return false;
   }
   const uint64_t now = clock_.Ticks();

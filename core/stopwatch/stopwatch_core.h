@@ -75,7 +75,13 @@ class StopwatchCore {
   double CalibrateCost() const;
   void Configure(StopwatchMeasurement& measurement);
   void SetFlight(StopwatchMeasurement& measurement);
-  std::string WhatRuns() const;
+  // Names the first of all that stands in the way of FinishIter(), and describes the first few; "" for
+  // nothing.
+  struct Running {
+    std::string first;
+    std::string all;
+  };
+  Running WhatRuns() const;
   void CloseIteration(StopwatchThread& thread, uint64_t duration);
   void SnapshotThreads(StopwatchSnapshot& snapshot) const;
 

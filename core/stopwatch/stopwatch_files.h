@@ -12,14 +12,14 @@
 
 namespace ott {
 
-// Whose files they are.
+// Says whose files they are.
 struct StopwatchFilesOptions {
   // Made if it is not there, such as RUN/rank_00003.
   std::string dir;
   std::string host;
   int rank = 0;
   int world_size = 1;
-  // As StopwatchStats has it.
+  // The field of this name in StopwatchStats.
   std::optional<double> observer_thread_seconds = std::nullopt;
 };
 

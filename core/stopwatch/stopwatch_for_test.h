@@ -1,4 +1,4 @@
-// What the tests of Stopwatch share: a clock that stands still, and a stopwatch of it.
+// Helpers that the tests of Stopwatch share: a clock that stands still, and a stopwatch of it.
 
 #ifndef OTT_CORE_STOPWATCH_STOPWATCH_FOR_TEST_H_
 #define OTT_CORE_STOPWATCH_STOPWATCH_FOR_TEST_H_
@@ -55,7 +55,7 @@ class StopwatchTest : public ::testing::Test {
     return {};
   }
 
-  // The kinds that were counted.
+  // Returns the kinds that were counted.
   std::vector<std::string> Misuses() const {
     const StopwatchStats stats = Stats();
     std::vector<std::string> kinds;

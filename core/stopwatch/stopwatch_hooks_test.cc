@@ -1,4 +1,4 @@
-// What an interval does besides reading the host's clock: the device, CPU usage, arrivals.
+// Tests what an interval does besides reading the host's clock: the device, CPU usage, arrivals.
 
 #include <atomic>
 #include <filesystem>

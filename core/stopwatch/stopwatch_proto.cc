@@ -1,4 +1,5 @@
-// What of a Stopwatch needs protobuf, apart from the rest: what only measures links none of it.
+// The parts of a Stopwatch that need protobuf, apart from the rest: a program that only measures links none
+// of it.
 
 #include "ott/core/base/config.pb.h"
 #include "ott/core/base/proto_json.h"

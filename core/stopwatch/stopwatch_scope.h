@@ -32,7 +32,7 @@ class StopwatchName {
 
   const char* name() const { return name_; }
 
-  // With Stopwatch::Get().
+  // Starts with Stopwatch::Get().
   void Start(Place place = Place::Current());
   void End(Place place = Place::Current());
 
@@ -46,7 +46,7 @@ class StopwatchName {
 // An interval from construction to destruction.
 class StopwatchScope {
  public:
-  // With Stopwatch::Get().
+  // Starts with Stopwatch::Get().
   explicit StopwatchScope(StopwatchName& name, Place place = Place::Current());
   explicit StopwatchScope(std::string_view name, Place place = Place::Current());
 

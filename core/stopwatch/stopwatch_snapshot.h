@@ -30,7 +30,7 @@ struct StopwatchSnapshot {
     DurationStatistics per_iteration;
     // Between CUDA events at start and end, of the intervals whose end the device has reached.
     DurationStatistics device_per_interval;
-    // The time in each measured iteration, 0 where it did not run.
+    // The time in each measured iteration, 0 if it did not run.
     IterationSeries series;
     // Own time of the iterations in which it ran; not of collective measurements.
     OwnTime own;
@@ -100,13 +100,13 @@ struct StopwatchArrivals {
     int64_t iteration = 0;
     // Nanoseconds of std::chrono::steady_clock.
     int64_t nanoseconds = 0;
-    // How many nanoseconds the thread waited for a CPU since it came to the collective measurement before
-    // this one (Options::watch_cpu), less taken_in_vain.
+    // The nanoseconds for which the thread waited for a CPU since it came to the collective measurement
+    // before this one (Options::watch_cpu), less taken_in_vain.
     std::optional<int64_t> taken = std::nullopt;
     // Nanoseconds without a CPU inside of the collective measurement before, beyond what may have made the
     // thread leave it late: it waited there anyway.
     int64_t taken_in_vain = 0;
-    // How long the thread then was inside, in nanoseconds; nullopt while it is.
+    // The nanoseconds for which the thread then was inside; nullopt while it is.
     std::optional<int64_t> inside = std::nullopt;
   };
 

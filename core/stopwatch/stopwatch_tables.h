@@ -55,7 +55,7 @@ struct StopwatchMeasurement {
   // In the order of first use.
   const size_t index;
   MeasurementHooks hooks;
-  // Null where there is no flight recorder, or no place in it.
+  // Null if there is no flight recorder, or no place in it.
   std::atomic<FlightRecorder::Measurement*> flight{nullptr};
 
   // Start() and End(): kChanging gives whoever set it the fields below.
@@ -116,12 +116,12 @@ struct StopwatchFrame {
 struct StopwatchThread {
   StopwatchThread();
 
-  // The measurement of that name if the thread has met it, else null.
+  // Returns the measurement of that name if the thread has met it, else null.
   StopwatchMeasurement* FindKnown(std::string_view name) const;
   // REQUIRES: the thread has not met it.
   void AddKnown(StopwatchMeasurement& measurement);
 
-  // The thread's record of `measurement` inside of `parent`; null if there is none.
+  // Returns the thread's record of `measurement` inside of `parent`; null if there is none.
   static StopwatchRecord* FindChild(const StopwatchRecord& parent, const StopwatchMeasurement& measurement) {
     return parent.children[Slot(parent.children, measurement)];
   }
@@ -146,7 +146,7 @@ struct StopwatchThread {
     StopwatchMeasurement* measurement;
   };
 
-  // Where a table of children has the measurement, or a free place for it.
+  // Returns where a table of children has the measurement, or a free place for it.
   static size_t Slot(const std::vector<StopwatchRecord*>& children, const StopwatchMeasurement& measurement) {
     const size_t mask = children.size() - 1;
     size_t slot = measurement.index & mask;

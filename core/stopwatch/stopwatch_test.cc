@@ -275,9 +275,10 @@ TEST_F(StopwatchTest, MisuseIsLoggedAndCountedByKind) {
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, AllOf(HasSubstr("End(\"a\")"), HasSubstr("Start(\"a\")"), HasSubstr("FinishIter()"),
                          HasSubstr("StartOneTime(\"once\")"), HasSubstr("EndOneTime(\"once\")")));
-  EXPECT_THAT(Misuses(), ElementsAre("End(\"a\") without Start", "Start(\"a\") while it runs",
-                                     "FinishIter() while something runs", "StartOneTime(\"once\") again",
-                                     "EndOneTime(\"once\") without StartOneTime"));
+  EXPECT_THAT(Misuses(),
+              ElementsAre("End(\"a\") without Start", "Start(\"a\") while it runs",
+                          "FinishIter() while \"a\" runs, so that no iteration counts",
+                          "StartOneTime(\"once\") again", "EndOneTime(\"once\") without StartOneTime"));
   EXPECT_EQ(Stats().num_measured_iters(), 0);
   EXPECT_THAT(stopwatch_.Table(), HasSubstr("missing above: End(\"a\") without Start, 1 time\n"));
 }
@@ -295,6 +296,18 @@ TEST_F(StopwatchTest, FinishingAnIterationNamesAllThatRuns) {
       AllOf(ContainsRegex("\"started\", started at .*stopwatch_test.cc:[0-9]+ by thread [0-9]+"),
             ContainsRegex("scope \"scoped\", started at .*stopwatch_test.cc:[0-9]+ by thread [0-9]+")));
   EXPECT_EQ(Stats().num_measured_iters(), 0);
+}
+
+TEST_F(StopwatchTest, AMeasurementThatNeverEndsIsNamedInTheTableOnce) {
+  Enable();
+  stopwatch_.Start("forward");
+  for (int i = 0; i < 100; ++i) stopwatch_.FinishIter();
+  const std::string table = stopwatch_.Table();
+  EXPECT_THAT(table,
+              AllOf(HasSubstr("Stopwatch: 0 measured iterations\n"),
+                    HasSubstr("missing above: FinishIter() while \"forward\" runs, so that no iteration "
+                              "counts, 100 times\n")));
+  EXPECT_EQ(table.find("FinishIter()"), table.rfind("FinishIter()"));
 }
 
 TEST_F(StopwatchTest, OfManyThatRunTheFirstAreNamed) {

@@ -1,4 +1,4 @@
-// How long a thread had a CPU, and how long it could have run but had none.
+// Reads how long a thread had a CPU, and how long it could have run but had none.
 
 #ifndef OTT_CORE_STOPWATCH_THREAD_TIMES_H_
 #define OTT_CORE_STOPWATCH_THREAD_TIMES_H_
@@ -21,11 +21,11 @@ struct ThreadTimes {
   }
 };
 
-// The times of the calling thread; reading them takes half a microsecond. nullopt where the kernel does not
-// tell. Time that a hypervisor gave to other machines counts as on_cpu.
+// Returns the times of the calling thread; reading them takes half a microsecond. nullopt if the kernel does
+// not tell. Time that a hypervisor gave to other machines counts as on_cpu.
 std::optional<ThreadTimes> ReadThreadTimes();
 
-// How long all threads of this process together had a CPU, in nanoseconds.
+// Returns how long all threads of this process together had a CPU, in nanoseconds.
 uint64_t ReadProcessCpuTime();
 
 // ThreadTimes::taken, from the contents of /proc/thread-self/schedstat (Linux,

@@ -14,7 +14,7 @@ constexpr uint64_t kMinWatchedPicoseconds = 100'000'000;
 // An iteration whose CPU was taken for more than one part in so many of its work says nothing about
 // measurements of which it is not known how much of that was in them.
 constexpr uint64_t kTakenParts = 50;
-// Who has no CPU as a collective ends leaves it late by some slice of the scheduler; what it was without one
+// A rank without a CPU as a collective ends leaves it late by some slice of the scheduler; time without one
 // before that made nobody wait.
 constexpr uint64_t kMaxLateExitNanoseconds = 4'000'000;
 
@@ -37,7 +37,7 @@ void WorkTracker::Clear() {
   finishing_thread_ = nullptr;
 }
 
-// What was read a moment ago is no older than what a short interval could have lost.
+// Takes times that were read a moment ago: they are no older than what a short interval could have lost.
 std::optional<ThreadTimes> WorkTracker::ReadTimes(ThreadWork& thread) const {
   if (!watch_cpu_) return std::nullopt;
   const uint64_t now = clock_->Ticks();
@@ -142,7 +142,7 @@ void WorkTracker::FinishIteration(ThreadWork& thread, uint64_t duration) {
   const bool is_watched =
       times.has_value() && thread.at_iteration.has_value() && finishing_thread_ == &thread;
   if (is_watched) {
-    // Of all threads: this one may wait while others do its work.
+    // The process's CPU time is of all threads: this one may wait while others do its work.
     at_work.on_cpu = Less(process_cpu_time - process_cpu_time_, thread.in_collectives.on_cpu);
     at_work.taken = Less((*times - *thread.at_iteration).taken, thread.in_collectives.taken);
   }

@@ -1,4 +1,4 @@
-// Which part of an iteration is the process's own work: the time that passes, less the collective
+// Tracks which part of an iteration is the process's own work: the time that passes, less the collective
 // measurements in it, less what others had the CPU for.
 
 #ifndef OTT_CORE_STOPWATCH_WORK_TRACKER_H_
@@ -51,9 +51,9 @@ struct MeasurementWork {
 
 // An interval that runs.
 struct IntervalWork {
-  // Where it began; null for one that counts with another around it.
+  // The thread where it began; null for one that counts with another around it.
   const ThreadWork* thread = nullptr;
-  // What the thread had been doing until then, and what of that it was kept from inside of collective
+  // The thread's times at the start, and how long it had been kept from running inside of collective
   // measurements.
   std::optional<ThreadTimes> times;
   uint64_t taken_in_collectives = 0;
@@ -70,21 +70,21 @@ class WorkTracker {
   // REQUIRES: no other thread uses this.
   void Clear();
 
-  // A collective measurement begins. nests: it is a scope, and ends on the thread where it began.
+  // Begins a collective measurement. nests: it is a scope, and ends on the thread where it began.
   void BeginCollective(ThreadWork& thread, IntervalWork& interval, bool nests);
   // Returns the picoseconds by which what runs around it waited; 0 if that counts with another.
   uint64_t EndCollective(ThreadWork& thread, const IntervalWork& interval, bool nests, uint64_t now);
   // Fills Arrival::taken and taken_in_vain, after BeginCollective().
   static void SetTaken(ThreadWork& thread, const IntervalWork& interval, StopwatchArrivals::Arrival* arrival);
 
-  // An interval that is watched begins. is_inside: inside of another.
+  // Begins an interval that is watched. is_inside: inside of another.
   void BeginWatching(ThreadWork& thread, IntervalWork& interval, MeasurementWork& measurement,
                      bool is_inside) const;
   void EndWatching(ThreadWork& thread, const IntervalWork& interval, MeasurementWork& measurement) const;
 
-  // The first iteration begins. This and what follows is called by one thread at a time.
+  // Begins the first iteration. This and what follows is called by one thread at a time.
   void StartIteration(ThreadWork& thread);
-  // An iteration ends and the next begins. duration: picoseconds
+  // Ends an iteration and begins the next. duration: picoseconds
   void FinishIteration(ThreadWork& thread, uint64_t duration);
   // After FinishIteration(), for each measurement. count: its intervals, 0 for a collective one; duration:
   // picoseconds of all of them. Returns whether the next are to be watched.
@@ -94,7 +94,7 @@ class WorkTracker {
   StopwatchSnapshot::OwnWork Read() const;
 
  private:
-  // The times of the calling thread, read again if they are old; nullopt if they are not watched.
+  // Returns the times of the calling thread, read again if they are old; nullopt if they are not watched.
   std::optional<ThreadTimes> ReadTimes(ThreadWork& thread) const;
   void StartIteration(ThreadWork& thread, const std::optional<ThreadTimes>& times, uint64_t process_cpu_time);
 

@@ -31,7 +31,7 @@ class BufferPool {
   absl::StatusOr<std::shared_ptr<void>> Allocate(int64_t num_bytes);
 
  private:
-  // A buffer of the reserve; null where too little is left of it.
+  // Returns a buffer of the reserve; null if too little is left of it.
   std::shared_ptr<void> TakeReserved(int64_t num_bytes);
 
   struct Unused {

@@ -41,7 +41,7 @@ TEST(BufferPool, GivesALittleLargerBufferAgain) {
   EXPECT_NE(pool.Allocate(70).value().get(), first);
 }
 
-// Of pages that hold this memory: those that the machine has handed out.
+// Returns the share of the pages of this memory that the machine has handed out.
 double ResidentFraction(void* memory, int64_t num_bytes) {
   const int64_t page = sysconf(_SC_PAGESIZE);
   const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + page - 1) / page * page;

@@ -27,7 +27,7 @@ using CopyDone = std::function<absl::Status()>;
 absl::StatusOr<CopyDone> StartCopyToHost(const void* device_data, int64_t num_bytes, const Device& device,
                                          void* host_data);
 
-// Host memory that a device copies into without the host's help.
+// Allocates host memory that a device copies into without the host's help.
 absl::StatusOr<std::shared_ptr<void>> AllocatePinned(int64_t num_bytes);
 
 }  // namespace ott

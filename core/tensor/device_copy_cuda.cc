@@ -27,7 +27,7 @@ absl::StatusOr<Event> NewEvent() {
   });
 }
 
-// What is in one stream now comes before what another one gets later.
+// Makes all that is in one stream now come before what another one gets later.
 absl::StatusOr<Event> Order(cudaStream_t before, cudaStream_t after) {
   OTT_ASSIGN_OR_RETURN(Event event, NewEvent());
   OTT_RETURN_IF_ERROR(FromCuda(cudaEventRecord(event.get(), before), "cudaEventRecord"));

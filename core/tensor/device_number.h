@@ -47,7 +47,7 @@ __device__ To CastBits(From from) {
   return to;
 }
 
-// As FloatFromHalf() of element.h.
+// Converts like FloatFromHalf() of element.h.
 __device__ inline float FloatOfHalf(uint32_t half) {
   const uint32_t magnitude = half & 0x7fffu;
   const auto scaled = CastBits<uint32_t>(CastBits<float>(magnitude << 13) * 0x1p112f);
@@ -55,7 +55,7 @@ __device__ inline float FloatOfHalf(uint32_t half) {
   return CastBits<float>(scaled | not_finite | (half & 0x8000u) << 16);
 }
 
-// A float where that is exact, else a double.
+// Returns a float where that is exact, else a double.
 template <int kElement>
 __device__ auto NumberOf(ElementBits<kElement> bits) {
   constexpr DeviceElement kKind = static_cast<DeviceElement>(kElement);

@@ -62,7 +62,7 @@ struct ManagedTensorVersioned {
 // tensor that is none.
 absl::StatusOr<Tensor> FromDLPack(dlpack::ManagedTensor* managed, void* stream = nullptr);
 
-// The same for a DLManagedTensorVersioned. UNIMPLEMENTED for a major version other than 1.
+// Does the same for a DLManagedTensorVersioned. UNIMPLEMENTED for a major version other than 1.
 absl::StatusOr<Tensor> FromDLPack(dlpack::ManagedTensorVersioned* managed, void* stream = nullptr);
 
 }  // namespace ott

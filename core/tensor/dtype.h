@@ -15,7 +15,7 @@ namespace ott {
 // The one table of dtypes. A row: enumerator, C++ type of an element (element.h), PyTorch's name without its
 // prefix, bytes, at::ScalarType's name, NumPy's type string, safetensors' name ("": the format has none),
 // DLPack's type code; of floating-point numbers, and of the parts of complex ones, the bits of exponent and
-// mantissa, torch.testing.assert_close's rtol and atol, and false where there are no infinities.
+// mantissa, torch.testing.assert_close's rtol and atol, and false if there are no infinities.
 // clang-format off
 #define OTT_FLOATING_POINT_DTYPES(X)                                                                        \
   X(kFloat64, double, "float64", 8, "Double", "<f8", "F64", 2, 11, 52, 1e-7, 1e-7)                          \
@@ -77,19 +77,19 @@ constexpr const DTypeInfo& InfoOf(DType dtype) { return kDTypes[static_cast<size
 // Bytes of one element.
 constexpr int64_t SizeOf(DType dtype) { return InfoOf(dtype).size; }
 
-// PyTorch's name without its prefix: "float32", "bfloat16", "float8_e4m3fn", ...
+// Returns PyTorch's name without its prefix: "float32", "bfloat16", "float8_e4m3fn", ...
 constexpr std::string_view Name(DType dtype) { return InfoOf(dtype).name; }
 
-// The inverse of Name. INVALID_ARGUMENT for another name.
+// Returns the inverse of Name. INVALID_ARGUMENT for another name.
 absl::StatusOr<DType> ParseDType(std::string_view name);
 
 bool IsFloatingPoint(DType dtype);  // complex types are not
 
-// Half of the distance of neighbouring numbers, relative to them; of a complex dtype, of its parts. 0 for
-// integers and bool.
+// Returns half of the distance of neighbouring numbers, relative to them; of a complex dtype, of its parts. 0
+// for integers and bool.
 double UnitRoundoff(DType dtype);
 
-// The smallest number above 0, subnormal ones included, of a dtype that UnitRoundoff is not 0 for.
+// Returns the smallest number above 0, subnormal ones included, of a dtype that UnitRoundoff is not 0 for.
 double SmallestPositive(DType dtype);
 
 constexpr bool IsComplex(DType dtype) { return dtype == DType::kComplex64 || dtype == DType::kComplex128; }

@@ -42,18 +42,18 @@ struct Float8E5M2 {
   operator float() const;
 };
 
-// The DType whose elements are of type T.
+// Returns the DType whose elements are of type T.
 template <typename T>
 constexpr DType DTypeOf();
 
-// Whether T is a std::complex.
+// True if T is a std::complex.
 template <typename T>
 inline constexpr bool kIsComplex = false;
 template <typename T>
 inline constexpr bool kIsComplex<std::complex<T>> = true;
 
-// The nearest T, ties to even mantissas, for a floating-point T. What is too large becomes infinite, or NaN
-// where T has no infinities.
+// Returns the nearest T, ties to even mantissas, for a floating-point T. What is too large becomes infinite,
+// or NaN where T has no infinities.
 template <typename T>
 T FromDouble(double value);
 
@@ -71,8 +71,8 @@ inline float FloatFromBits(uint32_t bits) {
   return value;
 }
 
-// IEEE 754 binary16 to binary32: the mantissa and exponent in their new places, times the ratio of the scales
-// (2^112), which also makes subnormals normal.
+// Converts IEEE 754 binary16 to binary32: the mantissa and exponent in their new places, times the ratio of
+// the scales (2^112), which also makes subnormals normal.
 inline float FloatFromHalf(uint32_t half) {
   const uint32_t magnitude = half & 0x7fffu;
   const float scaled = FloatFromBits(magnitude << 13) * 0x1p112f;
@@ -82,7 +82,7 @@ inline float FloatFromHalf(uint32_t half) {
   return FloatFromBits(bits | not_finite | (half & 0x8000u) << 16);
 }
 
-// The bits of the nearest number of a format of at most 32 bits.
+// Returns the bits of the nearest number of a format of at most 32 bits.
 inline uint32_t RoundToBits(double value, const DTypeInfo& format) {
   const int num_exponent_bits = format.exponent_bits;
   const int num_mantissa_bits = format.mantissa_bits;
@@ -120,7 +120,7 @@ inline Float8E4M3::operator float() const {
   return internal::FloatFromHalf(sign | (bits & 0x7fu) << 7) * 256.0f;
 }
 
-// The upper half of a binary16.
+// Returns the upper half of a binary16.
 inline Float8E5M2::operator float() const { return internal::FloatFromHalf(uint32_t{bits} << 8); }
 
 template <typename T>

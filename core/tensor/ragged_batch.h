@@ -9,7 +9,7 @@
 
 namespace ott {
 
-// As ACCV-Lab's RaggedBatch: samples lie in one tensor, filled up to the size of the largest.
+// A batch like ACCV-Lab's RaggedBatch: samples lie in one tensor, filled up to the size of the largest.
 struct RaggedBatch {
   Tensor data;  // [batch dimensions..., dimensions of a sample...]
   Tensor
@@ -18,11 +18,11 @@ struct RaggedBatch {
   int num_batch_dims = 1;
 };
 
-// A map of the four members.
+// Returns a map of the four members.
 Value RaggedBatchStructure(const RaggedBatch& batch);
 
-// The samples without what fills them up, which share the batch's memory: lists, nested as the batch's
-// dimensions are. Waits for the device the sizes are on. INVALID_ARGUMENT where the members do not fit
+// Returns the samples without what fills them up, which share the batch's memory: lists, nested as the
+// batch's dimensions are. Waits for the device the sizes are on. INVALID_ARGUMENT if the members do not fit
 // together.
 absl::StatusOr<Value> RaggedBatchSamples(const RaggedBatch& batch);
 

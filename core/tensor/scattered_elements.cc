@@ -98,7 +98,7 @@ absl::StatusOr<Tensor> ScatteredElements::Join(DType dtype, absl::Span<const int
     return absl::InvalidArgumentError(
         absl::StrCat("its parts have ", num_elements, " of ", num_bytes / SizeOf(dtype), " elements"));
   }
-  // Nothing is at this address: what reads there by mistake ends.
+  // No memory is at this address, so a read there by mistake ends the process.
   const void* const nowhere = reinterpret_cast<const void*>(64);
   if (parts.empty()) return Tensor{TensorView(nowhere, dtype, shape), nullptr};
   if (const Tensor& only = parts[0].tensor; parts.size() == 1 && IsAligned(only.view)) {
@@ -117,7 +117,7 @@ ScatteredElements::Run ScatteredElements::RunAt(int64_t position) const {
   const Dims index = IndexAt(shape_, position);
   auto part = std::upper_bound(parts_.begin(), parts_.end(), index,
                                [](const Dims& at, const TensorPart& p) { return at < p.offset; });
-  // Of the parts that begin before it, the nearest that holds it.
+  // Takes the nearest of the parts that begin before it and hold it.
   do --part;
   while (!Lies(*part, index));
   const Dims& part_shape = part->tensor.view.shape();

@@ -21,11 +21,11 @@ struct TensorPart {
 // Thread-safe: nothing changes after construction.
 class ScatteredElements {
  public:
-  // The tensor that the parts make up; data() of its view is not to be read. Parts are in host memory, need
-  // no alignment, and are boxes of `box_shape`, which is `shape`, or any that has the same elements in
-  // row-major order: ranges of a flat buffer are boxes of {num_elements}. One part that is all and is aligned
-  // is returned without this class. INVALID_ARGUMENT where they overlap, leave a gap, or are of another
-  // dtype.
+  // Returns the tensor that the parts make up; data() of its view is not to be read. Parts are in host
+  // memory, need no alignment, and are boxes of `box_shape`, which is `shape`, or any that has the same
+  // elements in row-major order: ranges of a flat buffer are boxes of {num_elements}. One part that is all
+  // and is aligned is returned without this class. INVALID_ARGUMENT if they overlap, leave a gap, or are of
+  // another dtype.
   static absl::StatusOr<Tensor> Join(DType dtype, absl::Span<const int64_t> shape,
                                      absl::Span<const int64_t> box_shape, std::vector<TensorPart> parts);
 
@@ -33,7 +33,7 @@ class ScatteredElements {
   // REQUIRES: 0 <= begin <= end <= the number of elements
   void Copy(int64_t begin, int64_t end, void* destination) const;
 
-  // The elements where they lie, aligned and one after the other; null where they do not.
+  // The elements where they lie, aligned and one after the other; null if they do not.
   // REQUIRES: as above, and begin < end
   const void* Find(int64_t begin, int64_t end) const;
 
@@ -53,7 +53,7 @@ class ScatteredElements {
   ScatteredElements(DType dtype, Dims shape, std::vector<TensorPart> parts)
       : dtype_(dtype), shape_(std::move(shape)), parts_(std::move(parts)) {}
 
-  // The run that begins at a position.
+  // Returns the run that begins at a position.
   Run RunAt(int64_t position) const;
 
   DType dtype_;
@@ -66,7 +66,7 @@ class ScatteredElements {
 // it again.
 void DropPages(const Tensor& tensor, int64_t begin, int64_t end);
 
-// A copy in memory of its own where the elements are scattered; else the tensor itself.
+// Returns a copy in memory of its own where the elements are scattered; else the tensor itself.
 absl::StatusOr<Tensor> Gathered(const Tensor& tensor);
 
 }  // namespace ott

@@ -8,7 +8,7 @@
 namespace ott {
 namespace {
 
-// What CopyElements promises, one element at a time.
+// Does what CopyElements promises, one element at a time.
 std::vector<int32_t> ByIndex(const TensorView& view, int64_t begin, int64_t end) {
   std::vector<int32_t> elements;
   for (int64_t i = begin; i < end; ++i) {

@@ -67,6 +67,7 @@ absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes) {
 }
 
 absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor, const HostAllocator& allocate) {
+  OTT_RETURN_IF_ERROR(tensor.status());
   OTT_ASSIGN_OR_RETURN(std::shared_ptr<void> memory, allocate(tensor.num_bytes()));
   Tensor clone{TensorView(memory.get(), tensor.dtype(), tensor.shape()), memory};
   if (tensor.num_elements() == 0) return clone;
@@ -96,6 +97,7 @@ absl::StatusOr<Tensor> StartCloneToHost(const TensorView& tensor, const HostAllo
 }
 
 absl::StatusOr<Tensor> ToHost(const Tensor& tensor) {
+  OTT_RETURN_IF_ERROR(tensor.view.status());
   if (tensor.view.device().kind == Device::Kind::kHost) return tensor;
   return CloneToHost(tensor.view);
 }

@@ -18,14 +18,14 @@ class ScatteredElements;
 
 struct Tensor {
   TensorView view;
-  // Null where somebody else sees to it that the memory outlives this.
+  // Null if somebody else sees to it that the memory outlives this.
   std::shared_ptr<const void> owner;
   // The memory is a file's, mapped and unchanged, so its pages can be dropped and will be read again.
   bool file_backed = false;
   // False: the numbers came without a dtype, as in JSON, and view.dtype() is only what holds them here.
   bool dtype_known = true;
-  // Where the elements are, instead of at view.data() (scattered_elements.h); null: there.
-  // Only tensors of checkpoints have it, and only what says so takes them.
+  // The elements are here instead of at view.data() (scattered_elements.h); null: there. Only tensors of
+  // checkpoints have it, and only functions that say so take them.
   std::shared_ptr<const ScatteredElements> scattered = nullptr;
 };
 
@@ -37,23 +37,23 @@ Tensor ItemOf(const Tensor& tensor, int64_t i);
 // page of 4 KiB takes longer than writing it.
 inline constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 
-// Uninitialised host memory, aligned to 64 bytes, or to huge pages where it has some. RESOURCE_EXHAUSTED
-// where there is not enough.
+// Allocates uninitialised host memory, aligned to 64 bytes, or to huge pages if it has some.
+// RESOURCE_EXHAUSTED if there is not enough.
 absl::StatusOr<std::shared_ptr<void>> AllocateHost(int64_t num_bytes);
 
 using HostAllocator = std::function<absl::StatusOr<std::shared_ptr<void>>(int64_t num_bytes)>;
 
-// A row-major copy without gaps in host memory of its own. Waits for the device the tensor is on. Returns the
-// allocator's error, or CopyToHost's.
+// Returns a row-major copy without gaps in host memory of its own. Waits for the device the tensor is on.
+// Returns the allocator's error, or CopyToHost's.
 absl::StatusOr<Tensor> CloneToHost(const TensorView& tensor, const HostAllocator& allocate = AllocateHost);
 
-// The same for a tensor in device memory without waiting, as StartCopyToHost: the elements are there when
-// done->back() returned, which is appended. One with gaps is waited for. REQUIRES: allocate returns pinned
-// memory
+// Does the same for a tensor in device memory without waiting, like StartCopyToHost: the elements are there
+// when done->back() returned, which is appended. One with gaps is waited for. REQUIRES: allocate returns
+// pinned memory
 absl::StatusOr<Tensor> StartCloneToHost(const TensorView& tensor, const HostAllocator& allocate,
                                         std::vector<CopyDone>* done);
 
-// The tensor itself where it is in host memory, else a copy.
+// Returns the tensor itself if it is in host memory, else a copy.
 absl::StatusOr<Tensor> ToHost(const Tensor& tensor);
 
 }  // namespace ott

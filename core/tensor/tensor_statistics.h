@@ -13,7 +13,7 @@ namespace ott {
 
 // Over the finite elements, complex ones by their magnitude.
 struct TensorStatistics {
-  std::optional<double> min;  // absent where no element is finite
+  std::optional<double> min;  // absent if no element is finite
   std::optional<double> max;
   std::optional<double> mean;
   double l2_norm = 0;  // root of the sum of squares

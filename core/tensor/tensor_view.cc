@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "ott/core/base/check.h"
+#include "ott/core/base/misuse_log.h"
 
 namespace ott {
 namespace {
@@ -21,6 +21,11 @@ Dims ContiguousStrides(absl::Span<const int64_t> shape) {
     if (shape[i] > 0) (void)__builtin_mul_overflow(stride, shape[i], &stride);
   }
   return strides;
+}
+
+internal::MisuseLog& Misuses() {
+  static auto* const misuses = new internal::MisuseLog("TensorView");
+  return *misuses;
 }
 
 }  // namespace
@@ -87,12 +92,33 @@ TensorView::TensorView(const void* data, DType dtype, absl::Span<const int64_t> 
       shape_(shape.begin(), shape.end()),
       strides_(strides.begin(), strides.end()),
       device_(device) {
-  OTT_CHECK(strides.size() == shape.size())
-      << strides.size() << " strides for shape " << ShapeToString(shape);
   const absl::StatusOr<int64_t> num_bytes = CheckedNumBytes(dtype, shape);
-  OTT_CHECK(num_bytes.ok()) << num_bytes.status().message();
-  num_elements_ = *num_bytes / SizeOf(dtype);
-  OTT_CHECK(data != nullptr || num_elements_ == 0) << "no data for shape " << ShapeToString(shape);
+  if (strides.size() != shape.size()) {
+    Refuse("strides of another number of dimensions",
+           absl::StrCat(strides.size(), " strides for shape ", ShapeToString(shape)));
+  } else if (!num_bytes.ok()) {
+    Refuse("a shape that no tensor has", std::string(num_bytes.status().message()));
+  } else if (data == nullptr && *num_bytes > 0) {
+    Refuse("no data", absl::StrCat("no data for shape ", ShapeToString(shape)));
+  } else {
+    num_elements_ = *num_bytes / SizeOf(dtype);
+  }
+}
+
+absl::Status TensorView::status() const {
+  if (!is_refused_) return absl::OkStatus();
+  return absl::InvalidArgumentError("a TensorView that was refused when it was made, as stderr says");
+}
+
+int64_t TensorView::num_refused() { return Misuses().total(); }
+
+void TensorView::Refuse(std::string_view kind, const std::string& message) {
+  Misuses().Report(OnMisuse::kLogAndCount, kind, message);
+  is_refused_ = true;
+  data_ = nullptr;
+  shape_ = {0};
+  strides_ = {1};
+  device_ = {};
 }
 
 bool TensorView::is_contiguous() const {

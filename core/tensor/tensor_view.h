@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ott/core/tensor/dtype.h"
@@ -28,6 +30,11 @@ using Dims = absl::InlinedVector<int64_t, 6>;
 // dtype, shape, strides and place of a tensor. Does not own the memory, which must outlive the view.
 // Copyable; a view is never changed after construction, so it may be read from any thread.
 //
+// A view whose shape, strides and data make no tensor is refused: it has no elements, the first, tenth,
+// hundredth
+// ... is logged to stderr, and what copies, compares or dumps tensors returns its status().
+// OTT_ON_MISUSE=abort in the environment aborts instead.
+//
 //   float weights[64][32];
 //   TensorView view(&weights[0][0], {64, 32});
 class TensorView {
@@ -37,7 +44,7 @@ class TensorView {
   template <typename T>
   TensorView(const T* data, absl::Span<const int64_t> shape);
 
-  // Row-major and contiguous. data may be null where there are no elements.
+  // Row-major and contiguous. data may be null if there are no elements.
   // REQUIRES: no negative dimension; the bytes of all elements fit into an int64_t
   TensorView(const void* data, DType dtype, absl::Span<const int64_t> shape, Device device = {});
 
@@ -55,30 +62,38 @@ class TensorView {
   int64_t num_elements() const { return num_elements_; }
   // Bytes of the elements, gaps between them not counted.
   int64_t num_bytes() const { return num_elements_ * SizeOf(dtype_); }
-  // Row-major without gaps.
+  // Returns true if it is row-major without gaps.
   bool is_contiguous() const;
+  // INVALID_ARGUMENT if it breaks what its constructor requires, and so has none of the elements that were
+  // meant.
+  absl::Status status() const;
+  // How many this process refused.
+  static int64_t num_refused();
 
  private:
+  void Refuse(std::string_view kind, const std::string& message);
+
   const void* data_;
   DType dtype_;
+  bool is_refused_ = false;
   Dims shape_;
   Dims strides_;
   Device device_;
-  int64_t num_elements_;
+  int64_t num_elements_ = 0;
 };
 
-// The same memory with the axes in another order: axis i of the result is axes[i] of the tensor, as in
-// torch.permute; negative ones count from the end. INVALID_ARGUMENT unless each axis is there once.
+// Returns the same memory with the axes in another order: axis i of the result is axes[i] of the tensor, as
+// in torch.permute; negative ones count from the end. INVALID_ARGUMENT unless each axis is there once.
 absl::StatusOr<TensorView> PermuteAxes(const TensorView& tensor, absl::Span<const int> axes);
 
-// "[2, 3]"
+// Returns "[2, 3]".
 std::string ShapeToString(absl::Span<const int64_t> shape);
 
-// The index of a row-major position: 5 in [2, 3] is {1, 2}.
+// Returns the index of a row-major position: 5 in [2, 3] is {1, 2}.
 Dims IndexAt(absl::Span<const int64_t> shape, int64_t position);
 
-// The bytes of a tensor of this shape. INVALID_ARGUMENT for a negative dimension or more bytes than an
-// int64_t counts.
+// Returns the bytes of a tensor of this shape. INVALID_ARGUMENT for a negative dimension or more bytes than
+// an int64_t counts.
 absl::StatusOr<int64_t> CheckedNumBytes(DType dtype, absl::Span<const int64_t> shape);
 
 template <typename T>

@@ -1,13 +1,18 @@
 #include "ott/core/tensor/tensor_view.h"
 
 #include <complex>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace ott {
 namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
 
 TEST(TensorView, IsRowMajorWhereNoStridesAreGiven) {
   const float data[24] = {};
@@ -74,13 +79,36 @@ TEST(TensorView, ShapesThatAreNoTensorAreErrors) {
   EXPECT_FALSE(CheckedNumBytes(DType::kInt8, {0, max, max}).ok());
 }
 
-TEST(TensorViewDeathTest, StridesMustMatchTheShape) {
+TEST(TensorView, WhatIsNoTensorIsRefusedAndCountedAndHasNoElements) {
   const float data[6] = {};
-  EXPECT_DEATH(TensorView(data, DType::kFloat32, {2, 3}, {1}), "1 strides for shape \\[2, 3\\]");
+  const int64_t max = std::numeric_limits<int64_t>::max();
+  const int64_t before = TensorView::num_refused();
+  testing::internal::CaptureStderr();
+  for (const TensorView& view :
+       {TensorView(data, DType::kFloat32, {2, 3}, {1}), TensorView(data, DType::kFloat32, {2, -3}),
+        TensorView(data, DType::kFloat32, {max, max}), TensorView(nullptr, DType::kFloat32, {2})}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(view.status())) << view.status();
+    EXPECT_EQ(view.num_elements(), 0);
+    EXPECT_EQ(view.num_bytes(), 0);
+    EXPECT_EQ(view.data(), nullptr);
+    EXPECT_EQ(view.shape(), Dims({0}));
+    EXPECT_EQ(view.strides(), Dims({1}));
+    EXPECT_TRUE(view.is_contiguous());
+  }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("ott: TensorView: 1 strides for shape [2, 3]\n"),
+                    HasSubstr("ott: TensorView: no data for shape [2]\n")));
+  EXPECT_EQ(TensorView::num_refused(), before + 4);
+  EXPECT_TRUE(TensorView(data, {2, 3}).status().ok());
 }
 
-TEST(TensorViewDeathTest, ElementsNeedData) {
-  EXPECT_DEATH(TensorView(nullptr, DType::kFloat32, {2}), "no data for shape \\[2\\]");
+TEST(TensorViewDeathTest, WhatIsNoTensorAbortsWhereThatIsAskedFor) {
+  EXPECT_DEATH(
+      {
+        setenv("OTT_ON_MISUSE", "abort", 1);
+        TensorView(nullptr, DType::kFloat32, {2});
+      },
+      "no data for shape \\[2\\]");
 }
 
 }  // namespace

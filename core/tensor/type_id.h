@@ -1,4 +1,4 @@
-// Which type an object is of, in programs with and without RTTI.
+// Identifies the type of an object, in programs with and without RTTI.
 
 #ifndef OTT_CORE_TENSOR_TYPE_ID_H_
 #define OTT_CORE_TENSOR_TYPE_ID_H_
@@ -18,7 +18,7 @@ class TypeId {
     return TypeId(&kName<T>);
   }
 
-  // As the compiler writes it.
+  // Returns the name as the compiler writes it.
   std::string_view name() const { return *name_; }
 
   friend bool operator==(const TypeId& a, const TypeId& b) {

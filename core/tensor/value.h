@@ -40,11 +40,11 @@ class ValueMap {
   std::vector<Entry>::const_iterator begin() const { return entries_.begin(); }
   std::vector<Entry>::const_iterator end() const { return entries_.end(); }
 
-  // Null where there is no such name.
+  // Returns null if there is no such name.
   const Value* Find(std::string_view name) const;
   Value* Find(std::string_view name);
 
-  // Appends, and returns the value. Null, and no change, where the name is taken.
+  // Appends, and returns the value. Null, and no change, if the name is taken.
   Value* Insert(std::string name, Value value);
 
  private:
@@ -99,7 +99,7 @@ class Value {
   Value(Tensor value) : data_(std::make_shared<const Tensor>(std::move(value))) {}
   Value(const TensorView& value) : Value(Tensor{value, nullptr}) {}
 
-  // A copy of an object.
+  // Returns a copy of an object.
   template <typename T>
   static Value Object(T object) {
     return Value(ObjectPointer{TypeId::Of<T>(), std::make_shared<const T>(std::move(object))});
@@ -134,7 +134,7 @@ class Value {
       data_;
 };
 
-// "null", "bool", "integer", "number", "string", "list", "map", "tensor", "object"
+// Returns "null", "bool", "integer", "number", "string", "list", "map", "tensor" or "object".
 std::string_view Name(Value::Kind kind);
 
 struct NamedTensor {
@@ -155,26 +155,27 @@ struct NamedTensor {
   std::string digest = {};
 };
 
-// A number or a bool as a 0-d tensor, a tensor as itself; nullopt for anything else.
+// Returns a number or a bool as a 0-d tensor, a tensor as itself; nullopt for anything else.
 std::optional<Tensor> AsTensor(const Value& value);
 
-// All tensors of the tree in order of insertion. Paths join names and list indices by dots: "weights.w1",
-// "layers.0".
+// Lists all tensors of the tree in order of insertion. Paths join names and list indices by dots:
+// "weights.w1", "layers.0".
 std::vector<NamedTensor> ListTensors(const Value& root);
 
-// The path of a child. The root's path is empty, and is left out.
+// Returns the path of a child. The root's path is empty, and is left out.
 std::string JoinPath(std::string_view parent, std::string_view child);
 
-// A path below another; either may be empty.
+// Returns a path below another; either may be empty.
 std::string ConcatenatePaths(std::string_view above, std::string_view below);
 
-// A list or map with f(path, child) in place of each child; any other value itself. The first error.
+// Returns a list or map with f(path, child) in place of each child; any other value itself. Returns the first
+// error.
 absl::StatusOr<Value> TransformChildren(
     const std::string& path, const Value& value,
     const std::function<absl::StatusOr<Value>(const std::string& path, const Value& child)>& f);
 
-// The same tree with clone(tensor) in place of each tensor: row-major copies in host memory of their own.
-// Errors: as clone's, with the path.
+// Returns the same tree with clone(tensor) in place of each tensor: row-major copies in host memory of their
+// own. Errors: as clone's, with the path.
 absl::StatusOr<Value> Snapshot(
     const Value& root, const std::function<absl::StatusOr<Tensor>(const TensorView&)>& clone =
                            [](const TensorView& tensor) { return CloneToHost(tensor); });
