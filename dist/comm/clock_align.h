@@ -45,7 +45,8 @@ class ClockAligner {
   // The drift of two quartz clocks, each off by 50 ppm at most.
   static constexpr double kUnknownDrift = 100e-6;
 
-  // How many ranks each call measures after the first, so that a call takes as long for any number of ranks.
+  // The number of ranks that each call measures after the first, so that a call takes as long for any number
+  // of ranks.
   static constexpr int kRanksPerRound = 32;
 
   // ranks: a communicator of its own, from Split(). clock: std::chrono::steady_clock where it is empty.
@@ -60,7 +61,7 @@ class ClockAligner {
   // sixteenth ... call. REQUIRES: num_pings > 0
   absl::Status Measure(int num_pings, Deadline deadline);
 
-  // FAILED_PRECONDITION before the first measurement of this rank.
+  // Returns FAILED_PRECONDITION before the first measurement of this rank.
   absl::StatusOr<AlignedTime> ToRankZero(int64_t local_nanoseconds) const;
 
   // Returns true if that needs no estimate: on rank 0, and where the kernel is the same. False before the
@@ -86,7 +87,7 @@ class ClockAligner {
   const std::unique_ptr<Communicator> ranks_;
   const Clock clock_;
   const double unknown_drift_;
-  // Equal on ranks that read one clock; empty where that is not known.
+  // Equal on ranks that read one clock; empty if that is not known.
   const std::string clock_id_;
   int round_ = 0;
   std::optional<std::vector<int>> other_clocks_;  // ranks that read another than rank 0

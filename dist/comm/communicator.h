@@ -26,7 +26,7 @@ namespace ott {
 
 class NcclCommunicator;  // nccl_communicator.h
 
-// How values are combined. A NaN on any rank makes the result NaN.
+// Says how values are combined. A NaN on any rank makes the result NaN.
 enum class Reduction : uint8_t { kSum, kMin, kMax };
 
 // A group of ranks, numbered from 0.
@@ -73,7 +73,7 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Where a rank runs. REQUIRES: 0 <= rank < size()
+  // Returns the host of a rank. REQUIRES: 0 <= rank < size()
   virtual const std::string& host(int rank) const = 0;
 
   // Hands a copy of bytes over for `to`, which may be this rank itself, and returns. What the transport could
@@ -83,27 +83,28 @@ class Communicator {
   // Waits until everything posted with `tag` arrives without further calls of this process. With
   // Deadline::Now(): only asks whether that is so.
   virtual absl::Status Flush(int tag, Deadline deadline) = 0;
-  // Post, then Flush.
+  // Posts, then flushes.
   virtual absl::Status Send(int to, int tag, std::string_view bytes, Deadline deadline) = 0;
-  // The next bytes that `from` sent with `tag`. With Deadline::Now(): what has arrived, or DEADLINE_EXCEEDED.
+  // Returns the next bytes that `from` sent with `tag`. With Deadline::Now(): what has arrived, or
+  // DEADLINE_EXCEEDED.
   virtual absl::StatusOr<std::string> Receive(int from, int tag, Deadline deadline) = 0;
 
-  // Every rank's *bytes become root's.
+  // Sets every rank's *bytes to root's.
   virtual absl::Status Broadcast(int root, std::string* bytes, Deadline deadline) = 0;
-  // On root one element a rank, in order of rank; elsewhere empty.
+  // Returns on root one element a rank, in order of rank; elsewhere empty.
   virtual absl::StatusOr<std::vector<std::string>> Gather(int root, std::string_view bytes,
                                                           Deadline deadline) = 0;
-  // As Gather, but a rank that did not answer has an error in its place, and the answers of the others are
-  // returned all the same.
+  // Works like Gather, but a rank that did not answer has an error in its place, and the answers of the
+  // others are returned all the same.
   virtual absl::StatusOr<std::vector<absl::StatusOr<std::string>>> GatherAvailable(int root,
                                                                                    std::string_view bytes,
                                                                                    Deadline deadline) = 0;
-  // On every rank one element a rank, in order of rank.
+  // Returns on every rank one element a rank, in order of rank.
   virtual absl::StatusOr<std::vector<std::string>> AllGather(std::string_view bytes, Deadline deadline) = 0;
 
-  // On every rank, the ranks' bytes merged along a tree. An error of merge on one rank is returned on all.
+  // Merges the ranks' bytes along a tree, on every rank. An error of merge on one rank is returned on all.
   virtual absl::Status AllReduce(const Merge& merge, std::string* bytes, Deadline deadline) = 0;
-  // In place. REQUIRES: the same number of values on all ranks, else INVALID_ARGUMENT on all.
+  // Reduces in place. REQUIRES: the same number of values on all ranks, else INVALID_ARGUMENT on all.
   virtual absl::Status AllReduce(Reduction reduction, absl::Span<double> values, Deadline deadline) = 0;
   virtual absl::Status AllReduce(Reduction reduction, absl::Span<float> values, Deadline deadline) = 0;
   virtual absl::Status AllReduce(Reduction reduction, absl::Span<int64_t> values, Deadline deadline) = 0;
@@ -111,11 +112,11 @@ class Communicator {
   // Returns once every rank has called it.
   virtual absl::Status Barrier(Deadline deadline) = 0;
 
-  // Ranks that give the same color form a group of their own, ordered by key and then by rank here. It shares
+  // Makes a group of the ranks that give the same color, ordered by key and then by rank here. It shares
   // nothing with this communicator but the way the bytes travel, and may outlive it.
   virtual absl::StatusOr<std::unique_ptr<Communicator>> Split(int color, int key, Deadline deadline) = 0;
 
-  // This communicator if it is one over NCCL, else null.
+  // Returns this communicator if it is one over NCCL, else null.
   virtual NcclCommunicator* nccl() { return nullptr; }
 };
 

@@ -28,7 +28,7 @@
 
 namespace ott {
 
-// Long enough for a loaded machine; a passing test never waits for it.
+// Returns a deadline long enough for a loaded machine; a passing test never waits for it.
 inline Deadline ForTests() { return Deadline::After(std::chrono::seconds(60)); }
 inline Deadline Soon() { return Deadline::After(std::chrono::milliseconds(200)); }
 
@@ -262,7 +262,8 @@ TYPED_TEST_P(CommunicatorConformance, ABarrierWithoutOneRankEndsAtItsDeadlineAnd
       const absl::Status status = group.Barrier(Soon());
       EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
       EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
-      // Who waits for the late rank itself names it; whoever waits for somebody in between may have heard it.
+      // A rank that waits for the late rank itself names it; one that waits for somebody in between may have
+      // heard it.
       if (group.rank() == (late & (late - 1))) {
         EXPECT_THAT(std::string(status.message()),
                     testing::HasSubstr(absl::StrCat("nothing from rank ", late)));

@@ -13,8 +13,8 @@
 
 namespace ott {
 
-// `count` grows by one with each message and each collective of it and of the groups that Split() makes of
-// it, by which it is outlived.
+// Counts in `count` each message and each collective of it and of the groups that Split() makes of it.
+// `count` outlives this.
 class CountedCommunicator final : public ForwardingCommunicator<Communicator> {
  public:
   using Count = std::shared_ptr<std::atomic<int64_t>>;

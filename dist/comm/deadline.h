@@ -28,7 +28,7 @@ class Deadline {
   Clock::time_point time() const { return time_; }
   bool IsNever() const { return time_ == Clock::time_point::max(); }
   bool Passed() const { return Clock::now() >= time_; }
-  // 0 once passed.
+  // Returns 0 once passed.
   std::chrono::nanoseconds Remaining() const {
     const Clock::time_point now = Clock::now();
     return time_ <= now ? std::chrono::nanoseconds(0) : time_ - now;

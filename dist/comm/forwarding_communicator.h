@@ -60,7 +60,7 @@ class ForwardingCommunicator : public Base {
   }
 
  private:
-  // Where a call goes.
+  // Returns the communicator to which a call goes.
   virtual Communicator& To() const = 0;
 };
 

@@ -7,7 +7,7 @@
 
 namespace ott {
 
-// As gethostname(2) says; "unknown" where it fails.
+// Returns the name that gethostname(2) gives; "unknown" if it fails.
 std::string HostName();
 
 }  // namespace ott

@@ -9,7 +9,7 @@
 
 namespace ott {
 
-// Rank 0 of 1. Collectives return at once; what it posts to itself it can receive.
+// Creates rank 0 of 1. Collectives return at once; what it posts to itself it can receive.
 std::unique_ptr<Communicator> CreateLocalCommunicator();
 
 }  // namespace ott

@@ -18,7 +18,7 @@ namespace ott {
 class Mailbox {
  public:
   void Put(int from, Channel channel, std::string bytes);
-  // The oldest message of `from` on this channel.
+  // Returns the oldest message of `from` on this channel.
   std::optional<std::string> Take(int from, Channel channel);
   void DropBefore(Channel channel);
 

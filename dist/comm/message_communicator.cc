@@ -27,7 +27,7 @@ constexpr std::array<const char*, 6> kOperations = {"Broadcast", "Gather",  "All
 // One collective of a group. Ranks tell each other the operation and the detail to notice when they differ.
 struct Call {
   Operation operation;
-  // Of AllReduce: 1 for a merge, else 2 + 3 * element type + reduction. 0 for the other operations.
+  // For AllReduce: 1 for a merge, else 2 + 3 * element type + reduction. 0 for the other operations.
   char detail;
   uint64_t number;
 };
@@ -295,8 +295,9 @@ class MessageCommunicator final : public Communicator {
     return call;
   }
 
-  // What all ranks brought to this collective, by all_gather_; nullopt where messages have to bring it. The
-  // first that is an error, if any is. code: of `content`, which is a message where that is an error.
+  // Returns what all ranks brought to this collective, by all_gather_; nullopt if messages have to bring it.
+  // Returns the first of the parts that is an error, if any is. code: that of `content`, which is a message
+  // if that is an error.
   absl::StatusOr<std::optional<Parts>> GatherOtherwise(const Call& call, std::string_view content,
                                                        Deadline deadline,
                                                        absl::StatusCode code = absl::StatusCode::kOk) {
@@ -351,7 +352,7 @@ class MessageCommunicator final : public Communicator {
     return bytes;
   }
 
-  // What `from` brought to this collective, or the error it told of instead.
+  // Returns what `from` brought to this collective, or the error it told of instead.
   absl::StatusOr<std::string> ReceivePart(const Call& call, int from, Deadline deadline) {
     OTT_ASSIGN_OR_RETURN(std::string message,
                          ReceiveFrom(from, {context_, call.number}, ToString(call), deadline));
@@ -436,7 +437,7 @@ class MessageCommunicator final : public Communicator {
     const int steps_to_all = 1 + Height(0, size()) - Height(rank_, size());
     absl::StatusOr<std::string> merged = ReduceBelow(call, merge, bytes, Before(deadline, steps_to_all));
     if (rank_ != 0) OTT_RETURN_IF_ERROR(PostPart(call, rank_ & (rank_ - 1), merged));
-    // What this rank saw itself is nearer to the cause than what rank 0 tells everybody.
+    // An error that this rank saw itself is nearer to the cause than what rank 0 tells everybody.
     const absl::Status seen_here = merged.status();
     absl::StatusOr<std::string> result = BroadcastFrom(0, call, std::move(merged), deadline);
     return seen_here.ok() ? result : seen_here;

@@ -16,7 +16,7 @@
 
 namespace ott {
 
-// Who belongs to a communicator, by rank in it.
+// The members of a communicator, by rank in it.
 struct Group {
   std::vector<int> members;  // ranks of the transport
   std::vector<std::string> hosts;
@@ -38,7 +38,8 @@ std::unique_ptr<Communicator> MakeMessageCommunicator(std::shared_ptr<Transport>
                                                       std::shared_ptr<const Group> all,
                                                       AllGatherBytes all_gather = nullptr);
 
-// Over all ranks of the transport. Collective, since the ranks tell each other their hosts.
+// Makes a communicator over all ranks of the transport. Collective, since the ranks tell each other their
+// hosts.
 absl::StatusOr<std::unique_ptr<Communicator>> MakeMessageCommunicator(std::shared_ptr<Transport> transport,
                                                                       Deadline deadline);
 

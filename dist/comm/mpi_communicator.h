@@ -15,7 +15,7 @@ namespace ott {
 struct MpiOptions {
   // MPI_Comm_c2f(communicator) of the ranks to talk to; nothing: MPI_COMM_WORLD.
   std::optional<int> communicator;
-  // How long ranks wait for all others at the start.
+  // Ranks wait so long for all others at the start.
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
 };
 

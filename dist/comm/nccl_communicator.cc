@@ -38,14 +38,14 @@ void Pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 constexpr auto kTimeToEnd = std::chrono::seconds(2);
 
 constexpr size_t kBlockBytes = NcclGatherBuffer::kBlockBytes;
-// What each rank brings to every rank at first: the size, and often all.
+// Each rank brings so much to every rank at first: the size, and often all.
 constexpr size_t kFirstBlockBytes = 64;
 
 // For what other ranks called, where a collective failed.
 constexpr auto kMostPatience = std::chrono::seconds(1);
 // The tag, beside those of DescribeCalls, by which ranks hear that another one aborted. Rank 0 passes it on.
 constexpr int kNcclEnded = kTagsOfOtherCalls;
-// How often it looks whether NCCL has finished before it listens for that, too.
+// It looks so often whether NCCL has finished before it listens for that, too.
 constexpr int kPollsBeforeListening = 50;
 
 std::optional<ncclDataType_t> ToNccl(DType dtype) {
@@ -90,7 +90,7 @@ class NcclCommunicatorImpl final : public ForwardingCommunicator<NcclCommunicato
     *self_ = nullptr;
     End();
     const internal::CudaDeviceScope scope(device_);
-    // What an aborted gather left still writes there.
+    // An aborted gather may still write there.
     if (stream_ != nullptr) cudaStreamSynchronize(stream_);
     gathered_.Free();
     if (host_block_ != nullptr) cudaFreeHost(host_block_);
@@ -309,7 +309,7 @@ class NcclCommunicatorImpl final : public ForwardingCommunicator<NcclCommunicato
     return Fail(absl::StatusCode::kDeadlineExceeded, call, Late(deadline), deadline);
   }
 
-  // Whether the stream's work is done by `deadline`. `last`: of the whole collective.
+  // Returns true if the stream's work is done by `deadline`. `last` is the deadline of the whole collective.
   absl::StatusOr<bool> Poll(std::string_view call, cudaStream_t stream, Deadline deadline, Deadline last) {
     cudaError_t state = cudaStreamQuery(stream);
     int num_polls = 0;
@@ -454,7 +454,7 @@ class NcclCommunicatorImpl final : public ForwardingCommunicator<NcclCommunicato
     return absl::StrCat("not finished within ", deadline.Seconds(), " s");
   }
 
-  // What this rank says where the collective fails.
+  // Counts a call, and keeps what this rank says if the collective fails.
   void Count(std::string_view call, std::string_view detail) {
     latest_call_ = absl::StrCat(std::string(call), " #", num_calls_++);
     if (!detail.empty()) absl::StrAppend(&latest_call_, " (", std::string(detail), ")");
@@ -516,15 +516,15 @@ class NcclCommunicatorImpl final : public ForwardingCommunicator<NcclCommunicato
   int64_t num_calls_ = 0;
   std::string latest_call_;
   std::string ended_by_;
-  // Whether the collective that is under way ends where another rank has ended NCCL.
+  // True if the collective that is under way ends when another rank has ended NCCL.
   bool listens_ = false;
   int listens_to_ = 0;
-  // Of AreEqual() and gathers.
+  // Used by AreEqual() and gathers.
   cudaStream_t stream_ = nullptr;
   uint64_t* words_ = nullptr;
   char* block_ = nullptr;       // this rank's, then those of all ranks
   char* host_block_ = nullptr;  // the same, in pinned memory, of what has come when a call returns
-  // Of gathers at rank 0.
+  // Used by gathers at rank 0.
   bool gathers_ = false;
   bool all_wait_ = false;
   std::string mine_;

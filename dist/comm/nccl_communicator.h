@@ -20,7 +20,7 @@ namespace ott {
 struct NcclOptions {
   // The CUDA device of this rank.
   int device = 0;
-  // How long ranks wait for NCCL to connect them.
+  // Ranks wait so long for NCCL to connect them.
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
 };
 
@@ -42,13 +42,13 @@ struct NcclOptions {
 // caller's current device stays what it was. Device collectives return when their result is there. They wait
 // for the work enqueued on `stream` before the call (a cudaStream_t; null: the default stream).
 //
-// As with every second communicator of NCCL, ranks that wait in it and ranks that wait in the training's can
-// wait for each other where a device runs only one of the two at a time: call device collectives at the same
-// place of the program on all ranks.
+// Like any second communicator of NCCL, it can make ranks that wait in it and ranks that wait in the
+// training's wait for each other if a device runs only one of the two at a time: call device collectives at
+// the same place of the program on all ranks.
 class NcclCommunicator : public Communicator {
  public:
-  // In place. REQUIRES: values points to count elements on this rank's device; count is the same on all
-  // ranks. INVALID_ARGUMENT for a dtype that NCCL cannot reduce, and for the minimum or maximum of
+  // Reduces in place. REQUIRES: values points to count elements on this rank's device; count is the same on
+  // all ranks. INVALID_ARGUMENT for a dtype that NCCL cannot reduce, and for the minimum or maximum of
   // floating-point numbers, where it may drop a NaN that Reduction keeps.
   virtual absl::Status AllReduceOnDevice(Reduction reduction, DType dtype, void* values, int64_t count,
                                          void* stream, Deadline deadline) = 0;
@@ -66,27 +66,27 @@ class NcclCommunicator : public Communicator {
   // next gather has room for it. A gather that nobody took is waited for and dropped. REQUIRES: all ranks
   // begin it at the same place among their device collectives, with the same all_wait
   virtual absl::Status BeginGather(std::string_view bytes, bool all_wait, Deadline deadline) = 0;
-  // On rank 0 one element a rank, elsewhere none; nullopt if they are not there by `deadline`.
+  // Returns on rank 0 one element a rank, elsewhere none; nullopt if they are not there by `deadline`.
   // DEADLINE_EXCEEDED once `last` has passed. REQUIRES: a gather was begun
   virtual absl::StatusOr<std::optional<std::vector<std::string>>> TakeGathered(Deadline deadline,
                                                                                Deadline last) = 0;
 
-  // On every rank one element a rank, in order of rank, whatever their sizes; as AllGather, but by NCCL
-  // alone: an error where that fails. It may be called where AllGather may, and is in one order with it on
+  // Returns on every rank one element a rank, in order of rank, whatever their sizes; like AllGather, but by
+  // NCCL alone: an error if that fails. It may be called where AllGather may, and is in one order with it on
   // all ranks.
   virtual absl::StatusOr<std::vector<std::string>> AllGatherByNccl(std::string_view bytes,
                                                                    Deadline deadline) = 0;
 
-  // In place. REQUIRES: as of AllReduceOnDevice
+  // Broadcasts in place. REQUIRES: as of AllReduceOnDevice
   virtual absl::Status BroadcastOnDevice(int root, void* bytes, int64_t num_bytes, void* stream,
                                          Deadline deadline) = 0;
 
   NcclCommunicator* nccl() final { return this; }
 };
 
-// Collective over control's ranks, which must each have a device of their own. Gathers once, which connects
-// them. UNIMPLEMENTED where this library was built without NCCL; FAILED_PRECONDITION, on all ranks, where one
-// has no usable device: the message names it.
+// Creates it, collectively over control's ranks, which must each have a device of their own. Gathers once,
+// which connects them. UNIMPLEMENTED if this library was built without NCCL; FAILED_PRECONDITION, on all
+// ranks, if one has no usable device: the message names it.
 absl::StatusOr<std::unique_ptr<NcclCommunicator>> CreateNcclCommunicator(
     std::shared_ptr<Communicator> control, const NcclOptions& options);
 

@@ -23,7 +23,7 @@
 namespace ott {
 namespace {
 
-// What control carries, of all communicators together.
+// Counts what control carries, over all communicators.
 const CountedCommunicator::Count& Messages() {
   static const auto& count = *new CountedCommunicator::Count(std::make_shared<std::atomic<int64_t>>(0));
   return count;
@@ -57,7 +57,7 @@ struct NcclRanks {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Nccl, CommunicatorConformance, NcclRanks);
 
-// As a job whose only fabric is NCCL has it: the unique id was handed out, and control rests.
+// In a job whose only fabric is NCCL, the unique id was handed out, and control rests.
 TEST(NcclCommunicator, CollectivesOfHostBytesSendNoMessage) {
   const auto nccl = CreateOnSharedDevice();
   ASSERT_TRUE(nccl.ok()) << nccl.status();
@@ -125,7 +125,7 @@ TEST(NcclCommunicator, WhereARankIsLateMessagesNameItAndGoOn) {
   EXPECT_THAT(std::string(ended.message()), testing::HasSubstr("ncclAllGather"));
 }
 
-// Where a rank has found all to be well that another one gave up, each goes on at its own deadline.
+// If a rank has found all to be well that another one gave up, each goes on at its own deadline.
 TEST(NcclCommunicator, ARankThatEndedNcclAloneIsMetByTheOthersInTheNextCollective) {
   const auto nccl = CreateOnSharedDevice();
   ASSERT_TRUE(nccl.ok()) << nccl.status();
@@ -200,7 +200,7 @@ TEST(NcclCommunicator, AreEqualTellsWhetherAllRanksBroughtTheSame) {
   EXPECT_TRUE(nccl.AreEqual({}, ForTests()).value());
 }
 
-// What rank 0 gets where each rank brings its bytes.
+// Returns what rank 0 gets if each rank brings its bytes.
 std::vector<std::string> Gather(NcclCommunicator& nccl, const std::string& bytes) {
   EXPECT_TRUE(nccl.BeginGather(bytes, /*all_wait=*/true, ForTests()).ok());
   const auto gathered = nccl.TakeGathered(ForTests(), ForTests());
@@ -290,7 +290,7 @@ TEST(NcclCommunicator, ThreadsMayCallItAtOnceAndKeepTheirDevices) {
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
 }
 
-// Of the stand-in, where OTT_NCCL_FAIL asks for it.
+// The stand-in makes this error if OTT_NCCL_FAIL asks for it.
 TEST(NcclCommunicator, AnAsynchronousErrorIsToldAndAborts) {
   if (std::getenv("OTT_NCCL_FAIL") == nullptr) GTEST_SKIP() << "only with OTT_NCCL_FAIL";
   auto control = TestRanks().Split(0, 0, ForTests());

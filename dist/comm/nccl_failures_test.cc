@@ -1,4 +1,4 @@
-// What NCCL makes of ranks that call different collectives, and of one that dies.
+// Tests NCCL with ranks that call different collectives, and with one that dies.
 
 #include <cuda_runtime_api.h>
 

@@ -1,4 +1,4 @@
-// Where the bytes of a gather to rank 0 lie.
+// Holds the bytes of a gather to rank 0.
 
 #ifndef OTT_DIST_COMM_NCCL_GATHER_BUFFER_H_
 #define OTT_DIST_COMM_NCCL_GATHER_BUFFER_H_
@@ -34,14 +34,14 @@ class NcclGatherBuffer {
   void SetMine(std::string_view bytes);
 
   size_t num_blocks() const { return num_blocks_; }
-  // The size of this rank's bytes; and where the largest of all ranks' sizes is to be put.
+  // Returns the size of this rank's bytes; and where the largest of all ranks' sizes is to be put.
   uint64_t* size() const { return &header_->size; }
   uint64_t* largest() const { return &header_->largest; }
-  // The blocks of this number: this rank's, and on rank 0 those of all ranks.
+  // Returns the blocks of this number: this rank's, and on rank 0 those of all ranks.
   char* Mine(size_t block) const { return reinterpret_cast<char*>(header_ + 1) + block * kBlockBytes; }
   char* All(size_t block) const { return Mine(num_blocks_ + block * num_ranks_); }
 
-  // On rank 0 one element a rank, empty where there was no room for its bytes; elsewhere none.
+  // Returns on rank 0 one element a rank, empty if there was no room for its bytes; elsewhere none.
   std::vector<std::string> Gathered() const;
   // Returns true if there was not enough for all ranks' bytes. Then it has no memory, and the next has
   // enough.
@@ -53,7 +53,7 @@ class NcclGatherBuffer {
     uint64_t largest;
   };
 
-  // For how many bytes of a rank there is room.
+  // Returns for how many bytes of a rank there is room.
   size_t Capacity() const { return num_blocks_ * kBlockBytes - sizeof(uint64_t); }
 
   const int rank_;

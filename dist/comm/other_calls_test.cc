@@ -11,7 +11,7 @@
 namespace ott {
 namespace {
 
-// What each rank is told; a rank without a call does not ask.
+// Returns what each rank is told; a rank without a call does not ask.
 std::vector<std::string> Told(const std::vector<std::string>& calls) {
   auto ranks = CreateSimulatedCommunicators(std::vector<std::string>(calls.size(), "node"));
   std::vector<std::string> told(calls.size());

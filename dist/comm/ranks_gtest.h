@@ -12,7 +12,7 @@
 
 namespace ott {
 
-// All ranks of the test.
+// Returns all ranks of the test.
 Communicator& TestRanks();
 
 // Runs all tests on these ranks; what main returns. REQUIRES: testing::InitGoogleTest was called

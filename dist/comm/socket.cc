@@ -144,7 +144,7 @@ absl::StatusOr<Socket> Socket::Connect(const SocketAddress& address, Deadline de
       return absl::DeadlineExceededError(absl::StrCat("nobody listens at ", address.ToString(), " within ",
                                                       deadline.Seconds(), " s (", std::strerror(error), ")"));
     }
-    // Who is to listen there says nothing when it begins to.
+    // A process does not say when it begins to listen there.
     std::this_thread::sleep_for(
         std::min<std::chrono::nanoseconds>(deadline.Remaining(), std::chrono::milliseconds(20)));
   }

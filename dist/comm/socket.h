@@ -31,7 +31,7 @@ struct SocketAddress {
   std::string ToString() const;
 };
 
-// INVALID_ARGUMENT, naming host and port, where there is no such host.
+// Returns INVALID_ARGUMENT, naming host and port, where there is no such host.
 absl::StatusOr<SocketAddress> ResolveAddress(const std::string& host, int port);
 
 // A non-blocking socket, closed by its destructor. Movable. Thread safety: one call at a time.
@@ -47,7 +47,7 @@ class Socket {
   }
   ~Socket();
 
-  // On all interfaces; port 0: any that is free. ALREADY_EXISTS where another socket has the port.
+  // Listens on all interfaces; port 0: any that is free. ALREADY_EXISTS if another socket has the port.
   static absl::StatusOr<Socket> Listen(int family, int port);
   // Tries again while nobody listens there. DEADLINE_EXCEEDED.
   static absl::StatusOr<Socket> Connect(const SocketAddress& address, Deadline deadline);
@@ -60,11 +60,11 @@ class Socket {
   absl::StatusOr<SocketAddress> Peer() const;
   int LocalPort() const;
 
-  // The next connection; an invalid socket where there is none now. RESOURCE_EXHAUSTED where the process can
-  // take none: the connection would otherwise wait for ever.
+  // Returns the next connection; an invalid socket where there is none now. RESOURCE_EXHAUSTED if the process
+  // can take none: the connection would otherwise wait for ever.
   absl::StatusOr<Socket> Accept() const;
 
-  // DEADLINE_EXCEEDED; UNAVAILABLE where the other side is gone.
+  // Returns DEADLINE_EXCEEDED; UNAVAILABLE where the other side is gone.
   absl::Status SendAll(std::string_view bytes, Deadline deadline) const;
   absl::StatusOr<std::string> ReceiveExactly(size_t size, Deadline deadline) const;
 

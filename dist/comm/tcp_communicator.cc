@@ -18,6 +18,7 @@
 #include "ott/dist/comm/host_name.h"
 #include "ott/dist/comm/mailbox.h"
 #include "ott/dist/comm/message_communicator.h"
+#include "ott/dist/comm/slurm.h"
 #include "ott/dist/comm/socket.h"
 
 namespace ott {
@@ -42,7 +43,7 @@ class TcpTransport final : public Transport {
     for (Move(); std::any_of(peers_.begin(), peers_.end(), is_leaving) && !deadline.Passed(); Move()) {
       AwaitMovement(deadline);
     }
-    // What was sent still arrives; closing with bytes unread would throw it away.
+    // Messages that were sent still arrive; closing with bytes unread would throw them away.
     for (Peer& peer : peers_) {
       if (peer.socket.is_open()) shutdown(peer.socket.fd(), SHUT_WR);
     }
@@ -59,7 +60,7 @@ class TcpTransport final : public Transport {
       return absl::OkStatus();
     }
     Peer& peer = peers_[to];
-    // As with a message that is on its way to a rank that ends.
+    // The message is lost, like one that is on its way to a rank that ends.
     if (!peer.socket.is_open()) return absl::OkStatus();
     const Header header = {channel, bytes.size()};
     Leaving& leaving = peer.leaving.emplace_back();
@@ -107,7 +108,7 @@ class TcpTransport final : public Transport {
     Socket socket;
     std::deque<Leaving> leaving;
     size_t num_sent = 0;  // of the first
-    // Of the message that arrives.
+    // The header of the message that arrives.
     Header header;
     size_t num_header = 0;  // bytes of it that are there
     std::string message;    // as far as there is room for it
@@ -129,7 +130,7 @@ class TcpTransport final : public Transport {
     for (size_t rank = 0; rank < peers_.size(); ++rank) {
       Peer& peer = peers_[rank];
       if (!peer.socket.is_open()) continue;
-      // What a rank sent before it ended is taken first.
+      // Takes first what a rank sent before it ended.
       const bool sends = SendTo(peer);
       if (!ReceiveFrom(static_cast<int>(rank), peer) || !sends) {
         peer.socket.Close();
@@ -138,7 +139,7 @@ class TcpTransport final : public Transport {
     }
   }
 
-  // Whether the connection is still there.
+  // Returns true if the connection is still there.
   static bool SendTo(Peer& peer) {
     while (!peer.leaving.empty()) {
       const std::string& bytes = peer.leaving.front().bytes;
@@ -152,7 +153,7 @@ class TcpTransport final : public Transport {
     return true;
   }
 
-  // Whether the connection is still there, and says what a rank says.
+  // Takes what a rank says; returns true if the connection is still there.
   bool ReceiveFrom(int rank, Peer& peer) {
     while (true) {
       // A long message is received where it will lie.
@@ -231,6 +232,20 @@ absl::StatusOr<int> IntegerFromEnvironment(const char* name) {
 
 absl::StatusOr<TcpOptions> TcpOptionsFromEnvironment() {
   TcpOptions options;
+  // A launcher that srun started, such as torchrun, sets its own variables, which go before.
+  if (const std::optional<SlurmTask> task = SlurmTaskFromEnvironment();
+      task.has_value() && std::getenv("RANK") == nullptr && std::getenv("WORLD_SIZE") == nullptr) {
+    const char* const address = std::getenv("MASTER_ADDR");
+    options.address = address != nullptr ? address : task->first_node;
+    options.port = task->Port();
+    if (std::getenv("MASTER_PORT") != nullptr) {
+      OTT_ASSIGN_OR_RETURN(options.port, IntegerFromEnvironment("MASTER_PORT"));
+    }
+    options.rank = task->rank;
+    options.world_size = task->num_tasks;
+    options.job = task->Name();
+    return options;
+  }
   const char* const address = std::getenv("MASTER_ADDR");
   if (address == nullptr) {
     return absl::InvalidArgumentError(

@@ -13,23 +13,26 @@
 namespace ott {
 
 struct TcpOptions {
-  // Where rank 0 listens; the others only need to reach it.
+  // The address where rank 0 listens; the others only need to reach it.
   std::string address;
   int port = 0;
   int rank = 0;
   int world_size = 1;
   // Names the job, so that ranks of several jobs that use one port do not mix; the same on all ranks. Empty:
   // ranks on rank 0's host that another process started than rank 0 wait 3 s for one that the same process
-  // started, which goes first.
+  // started, which goes first, and longer while that process has children that are not here. If the other
+  // process started a rank 0, too, they are refused.
   std::string job;
-  // How long ranks wait for all others at the start.
+  // Ranks wait so long for all others at the start.
   std::chrono::nanoseconds timeout = std::chrono::seconds(60);
 };
 
-// From the variables that torchrun and similar launchers set: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE.
+// Reads the variables that torchrun and similar launchers set: MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE.
 // OTT_MASTER_PORT goes before MASTER_PORT, where torchrun's own store listens. The job is OTT_JOB_ID, or else
 // TORCHELASTIC_RUN_ID, SLURM_JOB_ID, PBS_JOBID or LSB_JOBID, as far as they are set, or else MASTER_PORT
-// beside OTT_MASTER_PORT. INVALID_ARGUMENT naming the variable that is missing or no number that fits.
+// beside OTT_MASTER_PORT. Where srun started the process and RANK and WORLD_SIZE are not set, rank 0 listens
+// on the step's first node, at MASTER_PORT or else a port made of the job's number. INVALID_ARGUMENT naming
+// the variable that is missing or no number that fits.
 absl::StatusOr<TcpOptions> TcpOptionsFromEnvironment();
 
 // Collective over options.world_size processes. Rank 0 listens at the port and tells each rank where the

@@ -1,5 +1,5 @@
-// How fast a long message arrives over TCP, beside what a socket can do and what a copy takes, all on this
-// machine.
+// Measures how fast a long message arrives over TCP, beside what a socket can do and what a copy takes, all
+// on this machine.
 //
 //   bazel run //dist/comm:tcp_communicator_benchmark
 
@@ -78,7 +78,7 @@ double SpeedOfCommunicator(const std::string& message) {
   });
 }
 
-// Whether a long message is about as fast as a short one.
+// Returns true if a long message is about as fast as a short one.
 bool Measure() {
   std::printf("%8s  %12s  %12s  %12s\n", "message", "communicator", "socket", "copy");
   double of_socket = 0;

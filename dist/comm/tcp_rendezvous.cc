@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,14 +24,14 @@ namespace {
 
 constexpr char kMagic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '3'};
 
-// What a rank says first on each connection that it makes.
+// The first message of a rank on each connection that it makes.
 struct Hello {
   char magic[sizeof(kMagic)] = {};
   // To rank 0: of the job's name; to others: what rank 0 gave out for this time.
   uint64_t token = 0;
   int32_t world_size = 0;
   int32_t rank = 0;
-  // Where it listens itself.
+  // The port where it listens itself.
   int32_t port = 0;
   int32_t unused = 0;
   ProcessStart start;
@@ -78,12 +81,46 @@ uint64_t TokenOf(const TcpOptions& options) {
 struct Peer {
   Socket socket;
   int port = 0;
+  // The process that started this one started it, too.
+  bool is_sibling = false;
 };
 
 // A rank of the same host that another process started than rank 0 may be of another job, if neither has a
 // name. It gets its place only if no other rank claims that for so long, so that ranks started by hand find
-// each other, too.
+// each other, too; and neither while rank 0 has siblings that may be the right rank, nor if the process that
+// started it started a rank 0.
 constexpr std::chrono::nanoseconds kDoubt = std::chrono::seconds(3);
+
+// Reads a file of /proc, which says that it has no bytes, up to 4 KiB. Empty for one that is not there.
+std::string ReadProcFile(const std::string& path) {
+  std::string bytes(4096, '\0');
+  std::ifstream file(path);
+  // Unlike iterators, it does not throw where the process has ended.
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(file.gcount());
+  return bytes;
+}
+
+// Splits /proc/PID/stat behind the name in parentheses: the state is 0, the parent 1, the start 19.
+std::vector<std::string> ReadStat(const std::string& pid) {
+  const std::string stat = ReadProcFile(absl::StrCat("/proc/", pid, "/stat"));
+  const size_t name_end = stat.rfind(") ");
+  if (name_end == std::string::npos) return {};
+  return absl::StrSplit(stat.substr(name_end + 2), ' ');
+}
+
+// Returns how many other children the process that started this one has.
+int NumSiblings() {
+  const std::string parent = absl::StrCat(getppid());
+  int num_children = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator process("/proc", error), end; !error && process != end;
+       process.increment(error)) {
+    const std::vector<std::string> stat = ReadStat(process->path().filename());
+    if (stat.size() > 1 && stat[1] == parent && stat[0] != "Z") ++num_children;
+  }
+  return num_children - 1;
+}
 
 // The ranks that connect to one of them.
 class Acceptor {
@@ -101,18 +138,20 @@ class Acceptor {
   absl::Status AwaitAll(Deadline deadline) {
     while (true) {
       OTT_RETURN_IF_ERROR(AcceptPending());
-      AdmitDoubtful();
+      const bool is_last_chance = deadline.Passed();
+      AdmitDoubtful(is_last_chance);
       const std::vector<int> missing = Missing();
       if (missing.empty()) return absl::OkStatus();
-      if (deadline.Passed()) {
+      if (is_last_chance) {
         return absl::DeadlineExceededError(absl::StrCat(
             "nothing from ", FormatRanks(missing), " on port ", listener_.LocalPort(), " within ",
             deadline.Seconds(), " s", refusals_.empty() ? "" : "; refused: ", refusals_));
       }
       std::vector<pollfd> sockets = {{listener_.fd(), POLLIN, 0}};
       for (const PendingPeer& peer : pending_) sockets.push_back({peer.socket.fd(), POLLIN, 0});
-      const bool doubts = !doubtful_.empty() && doubtful_.front().until.Remaining() < deadline.Remaining();
-      Wait(sockets, doubts ? doubtful_.front().until : deadline);
+      for (const DoubtfulPeer& peer : doubtful_) sockets.push_back({peer.socket.fd(), POLLIN, 0});
+      const bool awaits_doubt = DoubtfulComplete() && doubt_ends_.time() < deadline.time();
+      Wait(sockets, awaits_doubt ? doubt_ends_ : deadline);
     }
   }
 
@@ -127,17 +166,16 @@ class Acceptor {
   std::vector<Peer>& peers() { return peers_; }
 
  private:
-  // Who has not said yet who it is.
+  // A peer that has not said yet who it is.
   struct PendingPeer {
     Socket socket;
     std::string hello;
   };
 
-  // Who may be of another job.
+  // A peer that may be of another job.
   struct DoubtfulPeer {
     Hello hello;
     Socket socket;
-    Deadline until;
   };
 
   std::vector<int> Missing() const {
@@ -195,23 +233,45 @@ class Acceptor {
     }
   }
 
-  // Those whose place nobody else has claimed.
-  void AdmitDoubtful() {
-    const auto is_over = [this](const DoubtfulPeer& peer) {
-      return peers_[peer.hello.rank].socket.is_open() || peer.until.Passed();
-    };
-    for (auto peer = doubtful_.begin(); peer != doubtful_.end();) {
-      if (!is_over(*peer)) {
-        ++peer;
-        continue;
-      }
-      DoubtfulPeer admitted = std::move(*peer);
-      peer = doubtful_.erase(peer);
-      Seat(admitted.hello, std::move(admitted.socket));
-    }
+  // Returns true if each rank that is missing is claimed by one that may be of another job.
+  bool DoubtfulComplete() const {
+    std::set<int> claimed;
+    for (const DoubtfulPeer& peer : doubtful_) claimed.insert(peer.hello.rank);
+    return !claimed.empty() && claimed.size() == Missing().size();
   }
 
-  // Who is none of those that are awaited is told so, and takes nothing from the others.
+  // Admits the doubtful peers that complete the ranks, if nobody else has claimed their places.
+  void AdmitDoubtful(bool is_last_chance) {
+    for (auto peer = doubtful_.begin(); peer != doubtful_.end();) {
+      char byte;
+      const bool is_gone = !peer->socket.ReceiveSome(&byte, 1).ok();
+      const bool is_other = launchers_of_others_.count(peer->hello.start.launcher) > 0;
+      const bool is_taken = peers_[peer->hello.rank].socket.is_open();
+      if (is_other) {
+        Refuse(
+            absl::StrCat("rank ", peer->hello.rank,
+                         " was started with a rank 0 of its own, which found the port taken; where two jobs "
+                         "use one port, set OTT_JOB_ID for each"),
+            std::move(peer->socket));
+      } else if (is_taken) {
+        Seat(peer->hello, std::move(peer->socket));
+      }
+      peer = is_gone || is_other || is_taken ? doubtful_.erase(peer) : std::next(peer);
+    }
+    if (!is_last_chance) {
+      if (!DoubtfulComplete() || !doubt_ends_.Passed()) return;
+      const auto is_here = [](const Peer& peer) { return peer.is_sibling && peer.socket.is_open(); };
+      if (NumSiblings() > std::count_if(peers_.begin(), peers_.end(), is_here)) {
+        doubt_ends_ = Deadline::After(doubt_);
+        return;
+      }
+    }
+    std::vector<DoubtfulPeer> admitted;
+    admitted.swap(doubtful_);
+    for (DoubtfulPeer& peer : admitted) Seat(peer.hello, std::move(peer.socket));
+  }
+
+  // A peer that is none of those that are awaited is told so, and takes nothing from the others.
   void Admit(const Hello& hello, Socket socket) {
     if (hello.token != token_) return;  // of another job
     const auto world_size = static_cast<int>(peers_.size());
@@ -220,18 +280,26 @@ class Acceptor {
       Refuse(absl::StrCat("rank ", hello.rank, " was started with world size ", hello.world_size,
                           ", rank 0 with ", world_size),
              std::move(socket));
-    } else if (is_awaited && doubt_.count() > 0 && start_.host != 0 && hello.start.host == start_.host &&
-               hello.start.launcher != start_.launcher) {
-      doubtful_.push_back({hello, std::move(socket), Deadline::After(doubt_)});
+    } else if (IsOfAnotherStart(hello) && hello.rank == 0) {
+      launchers_of_others_.insert(hello.start.launcher);
+    } else if (IsOfAnotherStart(hello) && is_awaited) {
+      doubtful_.push_back({hello, std::move(socket)});
+      doubt_ends_ = Deadline::After(doubt_);
     } else {
       Seat(hello, std::move(socket));
     }
   }
 
+  bool IsOfAnotherStart(const Hello& hello) const {
+    return doubt_.count() > 0 && start_.host != 0 && hello.start.host == start_.host &&
+           hello.start.launcher != start_.launcher;
+  }
+
   void Seat(const Hello& hello, Socket socket) {
     const bool is_awaited = hello.rank >= first_awaited_ && hello.rank < static_cast<int>(peers_.size());
     if (is_awaited && !peers_[hello.rank].socket.is_open()) {
-      peers_[hello.rank] = {std::move(socket), hello.port};
+      const bool is_sibling = hello.start.host == start_.host && hello.start.launcher == start_.launcher;
+      peers_[hello.rank] = {std::move(socket), hello.port, is_sibling};
       return;
     }
     Refuse(
@@ -242,7 +310,7 @@ class Acceptor {
   }
 
   void Refuse(const std::string& why, Socket socket) {
-    // What does not fit into a socket that is new is not worth waiting for.
+    // A new socket has room for it; if not, it is not worth waiting for.
     socket.SendAll(AnswerWith(absl::StatusCode::kInvalidArgument, why), Deadline::Now()).IgnoreError();
     constexpr size_t kMaxBytes = 1000;
     if (refusals_.size() < kMaxBytes) absl::StrAppend(&refusals_, refusals_.empty() ? "" : ", ", why);
@@ -257,6 +325,9 @@ class Acceptor {
   std::vector<PendingPeer> pending_;
   ProcessStart start_;
   std::chrono::nanoseconds doubt_{0};
+  Deadline doubt_ends_ = Deadline::Now();
+  // The processes that started ranks 0 that found the port taken.
+  std::set<uint64_t> launchers_of_others_;
   std::vector<DoubtfulPeer> doubtful_;
   std::vector<Socket> refused_;  // until they have read why
   std::string refusals_;
@@ -271,10 +342,26 @@ std::vector<Socket> TakeSockets(std::vector<Peer>& peers) {
 // Time that is left to tell the others, too, what went wrong.
 constexpr std::chrono::nanoseconds kTimeToBroadcast = std::chrono::seconds(1);
 
+Hello HelloOf(const TcpOptions& options) {
+  Hello hello;
+  hello.token = TokenOf(options);
+  hello.world_size = options.world_size;
+  hello.rank = options.rank;
+  hello.start = StartOfThisProcess();
+  return hello;
+}
+
+// Tells the rank 0 that has the port, if it is one, that ranks of this start are none of its own.
+void TellRankZero(const TcpOptions& options, const SocketAddress& address, Deadline deadline) {
+  const absl::StatusOr<Socket> other = Socket::Connect(address, deadline);
+  if (other.ok()) other->SendAll(ToBytes(HelloOf(options)), deadline).IgnoreError();
+}
+
 absl::StatusOr<std::vector<Socket>> ConnectRankZero(const TcpOptions& options, const SocketAddress& address,
                                                     Deadline deadline) {
   absl::StatusOr<Socket> listener = Socket::Listen(address.family(), options.port);
   if (absl::IsAlreadyExists(listener.status())) {
+    if (options.job.empty()) TellRankZero(options, address, Deadline::After(kTimeToBroadcast));
     return absl::AlreadyExistsError(
         absl::StrCat(listener.status().message(),
                      "; torchrun's own store listens at MASTER_PORT: set OTT_MASTER_PORT to a free one"));
@@ -338,12 +425,8 @@ absl::StatusOr<std::vector<Socket>> ConnectOther(const TcpOptions& options, cons
   if (!root.ok())
     return absl::Status(root.status().code(), absl::StrCat("rank 0: ", root.status().message()));
   OTT_ASSIGN_OR_RETURN(const Socket listener, Socket::Listen(address.family(), 0));
-  Hello hello;
-  hello.world_size = options.world_size;
-  hello.rank = options.rank;
+  Hello hello = HelloOf(options);
   hello.port = listener.LocalPort();
-  hello.token = TokenOf(options);
-  hello.start = StartOfThisProcess();
   OTT_RETURN_IF_ERROR(root->SendAll(ToBytes(hello), deadline));
   OTT_ASSIGN_OR_RETURN(const std::string table,
                        ReceiveTable(*root, address.ToString(), options.world_size, deadline));
@@ -373,12 +456,6 @@ absl::StatusOr<std::vector<Socket>> ConnectOther(const TcpOptions& options, cons
   return TakeSockets(peers);
 }
 
-// Of /proc, whose files say that they have no bytes. Empty for one that is not there.
-std::string ReadProcFile(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 // Each has a connection to each.
 constexpr int kMaxWorldSize = 1 << 14;
 
@@ -388,15 +465,14 @@ ProcessStart StartOfThisProcess() {
   ProcessStart start;
   char pid_namespace[PATH_MAX] = {};
   const std::string boot = ReadProcFile("/proc/sys/kernel/random/boot_id");
-  const std::string launcher = ReadProcFile(absl::StrCat("/proc/", getppid(), "/stat"));
+  const std::vector<std::string> launcher = ReadStat(absl::StrCat(getppid()));
   if (boot.empty() || readlink("/proc/self/ns/pid", pid_namespace, sizeof(pid_namespace) - 1) < 0)
     return start;
-  // Its process id may be used again: its start tells them apart, the 20th field after the name in
-  // parentheses.
-  const std::vector<std::string> fields = absl::StrSplit(launcher.substr(launcher.rfind(')') + 1), ' ');
-  if (fields.size() <= 20) return start;
+  constexpr size_t kStartTime = 19;
+  if (launcher.size() <= kStartTime) return start;
   start.host = TokenOf(absl::StrCat(boot, pid_namespace));
-  start.launcher = TokenOf(absl::StrCat(getppid(), " ", fields[20]));
+  // A process id may be used again.
+  start.launcher = TokenOf(absl::StrCat(getppid(), " ", launcher[kStartTime]));
   return start;
 }
 

@@ -1,4 +1,4 @@
-// How processes that know rank 0's address get connected with each other.
+// Connects processes that know rank 0's address with each other.
 
 #ifndef OTT_DIST_COMM_TCP_RENDEZVOUS_H_
 #define OTT_DIST_COMM_TCP_RENDEZVOUS_H_
@@ -15,14 +15,15 @@ namespace ott {
 
 // Tells the starts of two jobs on one host apart, where their launchers gave them no id.
 struct ProcessStart {
-  // Of the running system and the namespace of process ids; 0: unknown.
+  // Identifies the running system and the namespace of process ids; 0: unknown.
   uint64_t host = 0;
-  // Of the process that started this one.
+  // Identifies the process that started this one.
   uint64_t launcher = 0;
 };
 ProcessStart StartOfThisProcess();
 
-// A connection to each other rank, by rank; this rank's own is not open. Errors: as CreateTcpCommunicator.
+// Returns a connection to each other rank, by rank; this rank's own is not open. Errors: as
+// CreateTcpCommunicator.
 absl::StatusOr<std::vector<Socket>> ConnectRanks(const TcpOptions& options, Deadline deadline);
 
 }  // namespace ott

@@ -1,5 +1,5 @@
-// What can go wrong before the ranks know each other. Ranks are threads here, each with a communicator of its
-// own.
+// Tests what can go wrong before the ranks know each other. Ranks are threads here, each with a communicator
+// of its own.
 
 #include "dist/comm/tcp_rendezvous.h"
 
@@ -169,7 +169,7 @@ TEST(TcpRendezvous, JobsOnOnePortDoNotMix) {
   first.join();
 }
 
-// What rank 1 says first, and how a message begins.
+// The first message of rank 1, and how a message begins.
 struct HelloForTest {
   char magic[8] = {'o', 't', 't', '-', 't', 'c', 'p', '3'};
   uint64_t token = 0;
@@ -179,11 +179,11 @@ struct HelloForTest {
   int32_t unused = 0;
   ProcessStart start = StartOfThisProcess();
 
-  // Of the job "x".
+  // A rank of the job "x".
   HelloForTest() {
     token = (0xcbf29ce484222325 ^ 'x') * 0x100000001b3;  // FNV-1a
   }
-  // Of no job's name.
+  // A rank of a job without a name.
   explicit HelloForTest(int port) {
     token = 0xcbf29ce484222325;
     for (const char c : "port " + std::to_string(port))
@@ -252,10 +252,63 @@ TEST(TcpRendezvous, OfTwoJobsWithoutNamesTheRanksOfOneStartFindEachOther) {
   EXPECT_THAT(other.ReceiveExactly(100, deadline).value(), HasSubstr("rank 1 is there twice"));
 }
 
+// Rank 0 of a start whose rank 1 comes when go() is called, and rank 1 of another start, which is this
+// process.
+class TwoStarts {
+ public:
+  TwoStarts() {
+    EXPECT_EQ(pipe(go_), 0);
+    job_ = Fork([this] {
+      const pid_t rank_0 = Fork([this] { return Starts(Options(port_, 0, 2, seconds(8))); });
+      const pid_t rank_1 = Fork([this] {
+        char byte;
+        return read(go_[0], &byte, 1) == 1 && Starts(Options(port_, 1, 2));
+      });
+      const bool rank_1_started = Succeeds(rank_1);
+      return Succeeds(rank_0) && rank_1_started;
+    });
+    other_ = *Socket::Connect(*ResolveAddress("127.0.0.1", port_), Deadline::After(seconds(30)));
+    EXPECT_TRUE(other_.SendAll(HelloForTest(port_).bytes(), Deadline::After(seconds(30))).ok());
+  }
+
+  int port() const { return port_; }
+  const Socket& other() const { return other_; }
+  bool RankOneComesAndAllStart() const { return write(go_[1], "x", 1) == 1 && Succeeds(job_); }
+
+ private:
+  const int port_ = FreePort();
+  int go_[2];
+  pid_t job_;
+  Socket other_;
+};
+
+TEST(TcpRendezvous, ARankThatComesLateKeepsItsPlaceBeforeOneOfAnotherStart) {
+  const TwoStarts starts;
+  // The doubt is a fourth of the timeout, 2 s.
+  EXPECT_TRUE(
+      absl::IsDeadlineExceeded(starts.other().ReceiveExactly(1, Deadline::After(seconds(3))).status()));
+  EXPECT_TRUE(starts.RankOneComesAndAllStart());
+  EXPECT_THAT(starts.other().ReceiveExactly(100, Deadline::After(seconds(30))).value(),
+              HasSubstr("rank 1 is there twice"));
+}
+
+TEST(TcpRendezvous, ARankWhoseStartHasARankZeroOfItsOwnIsRefusedAtOnce) {
+  const TwoStarts starts;
+  EXPECT_TRUE(absl::IsAlreadyExists(Create({Options(starts.port(), 0, 2)})[0].status()));
+  EXPECT_THAT(starts.other().ReceiveExactly(100, Deadline::After(milliseconds(1500))).value(),
+              HasSubstr("rank 1 was started with a rank 0 of its own"));
+  EXPECT_TRUE(starts.RankOneComesAndAllStart());
+}
+
 TEST(TcpRendezvous, RanksThatWereStartedByHandFindEachOtherToo) {
   const int port = FreePort();
   const auto options = [port](int rank) { return Options(port, rank, 2, seconds(4)); };
   const pid_t rank_0 = Fork([&] { return Succeeds(Fork([&] { return Starts(options(0)); })); });
+  // One that has ended takes no place.
+  const Deadline deadline = Deadline::After(seconds(30));
+  ASSERT_TRUE(Socket::Connect(*ResolveAddress("127.0.0.1", port), deadline)
+                  ->SendAll(HelloForTest(port).bytes(), deadline)
+                  .ok());
   EXPECT_TRUE(Starts(options(1)));
   EXPECT_TRUE(Succeeds(rank_0));
 }
@@ -334,6 +387,33 @@ TEST(TcpRendezvous, WhoWaitsForARankThatEndedLearnsItAtOnce) {
               AllOf(HasSubstr("Receive with tag 1: from rank 1 ("), HasSubstr("the rank has ended")));
   EXPECT_TRUE((*ranks[0])->Post(1, 1, "anybody there?").ok());
   EXPECT_TRUE((*ranks[0])->Flush(1, Deadline::After(seconds(30))).ok());
+}
+
+TEST(TcpOptionsFromEnvironment, ReadsWhatSrunSets) {
+  for (const auto& [name, value] :
+       {std::pair("SLURM_JOB_ID", "4711"), std::pair("SLURM_STEP_ID", "0"), std::pair("SLURM_PROCID", "1"),
+        std::pair("SLURM_STEP_NUM_TASKS", "2"), std::pair("SLURM_STEP_NODELIST", "node[1-2]")}) {
+    setenv(name, value, 1);
+  }
+  absl::StatusOr<TcpOptions> options = TcpOptionsFromEnvironment();
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->address, "node1");
+  EXPECT_EQ(options->rank, 1);
+  EXPECT_EQ(options->world_size, 2);
+  EXPECT_EQ(options->job, "Slurm job 4711.0");
+  setenv("MASTER_PORT", "29500", 1);
+  setenv("MASTER_ADDR", "node1-ib", 1);
+  options = TcpOptionsFromEnvironment();
+  EXPECT_EQ(options->port, 29500);
+  EXPECT_EQ(options->address, "node1-ib");
+  // torchrun, started by srun.
+  setenv("RANK", "5", 1);
+  setenv("WORLD_SIZE", "8", 1);
+  EXPECT_EQ(TcpOptionsFromEnvironment()->rank, 5);
+  for (const char* const name :
+       {"SLURM_JOB_ID", "SLURM_STEP_ID", "MASTER_PORT", "MASTER_ADDR", "RANK", "WORLD_SIZE"}) {
+    unsetenv(name);
+  }
 }
 
 TEST(TcpOptionsFromEnvironment, ReadsWhatTorchrunSets) {

@@ -35,14 +35,14 @@ class Transport {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Where this rank runs.
+  // Returns the host of this rank.
   virtual std::string host() const = 0;
 
   // Copies bytes and never waits for another rank.
   virtual absl::Status Post(int to, Channel channel, std::string_view bytes) = 0;
   // Waits until what was posted on this channel arrives without further calls; else DEADLINE_EXCEEDED.
   virtual absl::Status Flush(Channel channel, Deadline deadline) = 0;
-  // DEADLINE_EXCEEDED if nothing came.
+  // Returns DEADLINE_EXCEEDED if nothing came.
   virtual absl::StatusOr<std::string> Receive(int from, Channel channel, Deadline deadline) = 0;
   // Throws away what has come on channels of channel.context numbered below channel.number.
   virtual void DropBefore(Channel channel) = 0;

@@ -1,5 +1,5 @@
-// How long gathering statistics of 200 measurements holds each rank: what its FinishIter() takes in the
-// iterations of a print interval, beyond what it takes where nothing is gathered.
+// Measures how long gathering statistics of 200 measurements holds each rank: what its FinishIter() takes in
+// the iterations of a print interval, beyond what it takes if nothing is gathered.
 //
 //   bazel build //dist/run:gather_hold_benchmark
 //   third_party/mpi/mpirun.sh 8 bazel-bin/dist/run/gather_hold_benchmark
@@ -52,7 +52,8 @@ int Main() {
     for (const auto& name : names) {
       const Stopwatch::Scope scope(*name);
     }
-    // As the last collective of an iteration, and work in which the machine's few cores are free again.
+    // Stands for the last collective of an iteration, and for work in which the machine's few cores are free
+    // again.
     OTT_CHECK((*ranks)->Barrier(Deadline::After(std::chrono::seconds(60))).ok()) << "barrier";
     std::this_thread::sleep_for(std::chrono::milliseconds(10) +
                                 std::chrono::milliseconds(1) * (*ranks)->rank());

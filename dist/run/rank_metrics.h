@@ -20,11 +20,11 @@ class RankMetrics {
   // The file, which is made with the first line; a run that goes on adds to it.
   explicit RankMetrics(std::string path) : path_(std::move(path)) {}
 
-  // Of the iteration that goes on; a second value of it replaces the first.
+  // Sets a value of the iteration that goes on; a second value of it replaces the first.
   void Set(std::string_view name, double value) { values_.insert_or_assign(std::string(name), value); }
 
-  // Writes {"step": iteration, NAME: value, ...}; what is not finite as a string, as protobuf's JSON does.
-  // Nothing where no metric was set.
+  // Writes {"step": iteration, NAME: value, ...} if a metric was set; numbers that are not finite as strings,
+  // as protobuf's JSON does.
   absl::Status FinishIter(int64_t iteration);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "ott/core/base/misuse.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/stopwatch/stopwatch.h"
+#include "ott/dist/comm/slurm.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/hang/run_state.h"
 
@@ -27,10 +29,7 @@ void SetCollectiveGroups(const RunFrame& frame) {
       for (int rank = 0; rank < ranks.size(); ++rank) {
         if (groups_of_ranks[rank].at(measurement) == own) members.push_back(rank);
       }
-      // Measurements of one entry share their groups.
-      Stopwatch::Get().SetOperation(
-          measurement,
-          FlightOperation::Collective(absl::StrCat(own, " of ", groups.measurements(0)), std::move(members)));
+      Stopwatch::Get().SetOperation(measurement, FlightOperation::Collective(own, std::move(members)));
     }
   }
 }
@@ -46,6 +45,10 @@ absl::StatusOr<std::unique_ptr<RankRecorder>> RankRecorder::Start(const RunFrame
   options.rank = ranks.rank();
   options.world_size = ranks.size();
   options.host = ranks.host(ranks.rank());
+  if (const std::optional<SlurmTask> task = SlurmTaskFromEnvironment()) {
+    options.job = task->Name();
+    options.job_ends_s = task->ends_s;
+  }
   // Of the start before, where a run goes on.
   std::error_code error;
   std::filesystem::remove(options.path, error);

@@ -31,7 +31,7 @@ class RankRecorder {
   // Lets ranks whose hosts share no directory see each other's recorders. Collective.
   absl::Status Exchange();
 
-  // Those of the frame, with their calls recorded.
+  // Returns those of the frame, with their calls recorded.
   Communicator& ranks() { return *recorded_ranks_; }
 
   // Records, while the result exists, that ranks wait for each other in a cross-check or in a gather of
@@ -45,9 +45,9 @@ class RankRecorder {
 
   // Ends an iteration, which the stopwatch tells the recorder of where it is on.
   void FinishIter();
-  // The process leaves the run in order.
+  // Says that the process leaves the run in order.
   void SetFinished() { recorder_->SetFinished(); }
-  // The run is over, whatever the process does from now on.
+  // Says that the run is over, whatever the process does from now on.
   void SetLeft() { recorder_->SetLeft(); }
 
  private:

@@ -60,7 +60,7 @@ absl::Status RankTrace::CompareClocks() {
 }
 
 absl::Status RankTrace::Write(const Profiler::Window& window) {
-  // Where the window was cut, the other ranks may be elsewhere.
+  // If the window was cut, the other ranks may be elsewhere.
   if (!window.cut) OTT_RETURN_IF_ERROR(CompareClocks());
   TraceInfo info;
   info.set_rank(ranks_.rank());

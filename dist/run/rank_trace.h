@@ -16,7 +16,7 @@
 
 namespace ott {
 
-// Where the trace of a window, counted from 1, lies in a rank's directory: trace.json, trace_2.json and so
+// Returns the name of a window's trace in a rank's directory, counted from 1: trace.json, trace_2.json and so
 // on.
 std::string TraceFileName(int64_t window, bool gzip);
 

@@ -97,7 +97,7 @@ TEST_F(RankTraceTest, WindowThatIsCutIsWrittenByEachRankForItself) {
   auto run = Start();
   ASSERT_NE(run, nullptr);
   Iterate(*run, 2);
-  // As on an error of this rank alone.
+  // Ends like a rank that alone has an error.
   run.reset();
   const Trace trace = Read("trace.json");
   EXPECT_TRUE(trace.info.cut());

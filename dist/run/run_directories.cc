@@ -1,5 +1,6 @@
 #include "ott/dist/run/run_directories.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "ott/core/base/text_sink.h"
 #include "ott/core/base/version.h"
 #include "ott/dist/comm/agree_on_status.h"
+#include "ott/dist/comm/slurm.h"
 #include "ott/dist/directory/run_directory.h"
 
 namespace ott {
@@ -27,6 +29,7 @@ absl::StatusOr<std::string> ClaimDirectory(const Communicator& ranks, const Conf
   *info.mutable_config() = config;
   info.set_started(absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone()));
   info.set_cpu(CpuModel());
+  if (const std::optional<SlurmTask> task = SlurmTaskFromEnvironment()) info.set_job(task->Name());
   OTT_ASSIGN_OR_RETURN(std::string dir, ClaimRunDirectory(config.run_dir(), info));
   if (dir != config.run_dir()) {
     PrintLines(absl::StrCat("ott: ", config.run_dir(), " holds a run already; this one is in ", dir, "\n"));

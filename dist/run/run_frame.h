@@ -1,4 +1,4 @@
-// What all parts of a TrainingRun share.
+// Holds what all parts of a TrainingRun share.
 
 #ifndef OTT_DIST_RUN_RUN_FRAME_H_
 #define OTT_DIST_RUN_RUN_FRAME_H_
@@ -15,7 +15,7 @@
 
 namespace ott {
 
-// Of the time that is spent in a TrainingRun.
+// Measures the time that is spent in a TrainingRun.
 inline constexpr char kObserverMeasurement[] = "ott";
 
 // Outlives the parts that get it.

@@ -28,9 +28,9 @@ namespace ott {
 namespace {
 
 constexpr int kPingsAtGather = 8;
-// Who is silent for so long costs it once.
+// A silent rank costs so long, once.
 constexpr auto kPingTimeout = std::chrono::seconds(1);
-// What a run that is killed may lose of its statistics.
+// A run that is killed may lose so much of its statistics.
 constexpr auto kTimeBetweenWrites = std::chrono::seconds(1);
 
 // To be written after an IterationSample: protobuf reads both as one.
@@ -46,10 +46,10 @@ std::string CpuOfWorkBytes(const StopwatchStats& stats) {
   return sample.SerializeAsString();
 }
 
-std::unique_ptr<whatif::IterationSampler> MakeIterationSampler(const RunFrame& frame) {
+std::unique_ptr<saved::IterationSampler> MakeIterationSampler(const RunFrame& frame) {
   const Communicator& ranks = frame.ranks;
   const StopwatchConfig& config = frame.config.stopwatch();
-  whatif::IterationSampler::Options options;
+  saved::IterationSampler::Options options;
   options.first_iteration = frame.config.start_iteration();
   options.num_warmup_iters = config.num_warmup_iters();
   options.collective_measurements.assign(config.collective_measurements().begin(),
@@ -60,10 +60,10 @@ std::unique_ptr<whatif::IterationSampler> MakeIterationSampler(const RunFrame& f
   options.host = ranks.host(ranks.rank());
   options.like_work = frame.groups.like_work[ranks.rank()];
   options.collective_groups = frame.groups.collective_groups[ranks.rank()];
-  return std::make_unique<whatif::IterationSampler>(std::move(options));
+  return std::make_unique<saved::IterationSampler>(std::move(options));
 }
 
-// Connects NCCL by a first gather, which waits for all ranks. Null where statistics are gathered by messages.
+// Connects NCCL by a first gather, which waits for all ranks. Null if statistics are gathered by messages.
 absl::StatusOr<NcclCommunicator*> ConnectToGather(const RunFrame& frame) {
   NcclCommunicator* const nccl = frame.ranks.nccl();
   if (nccl == nullptr) return nullptr;
@@ -194,7 +194,7 @@ RankArrivals RunStatistics::TakeArrivals() {
     }
     taken.measurements.push_back(std::move(measurement));
   }
-  taken.iterations = iterations_->Sample(whatif::SampleBytesPerRank(frame_.ranks.size())).SerializeAsString();
+  taken.iterations = iterations_->Sample(saved::SampleBytesPerRank(frame_.ranks.size())).SerializeAsString();
   return taken;
 }
 
@@ -244,9 +244,9 @@ absl::Status RunStatistics::MergeAndPrint() {
       cluster.add_notes(std::move(note));
     }
     std::string lines = FormatClusterTable(cluster);
-    const auto answer = whatif::AnswerGathered(gatherer_->iterations());
+    const auto answer = saved::AnswerGathered(gatherer_->iterations());
     if (answer.ok() && answer->num_ranks() > 1)
-      absl::StrAppend(&lines, whatif::AnswerSaved(*answer).sentences(0), "\n");
+      absl::StrAppend(&lines, saved::AnswerSaved(*answer).sentences(0), "\n");
     PrintLines(lines);
     if (!frame_.config.run_dir().empty()) {
       frame_.NoteUnwritten(

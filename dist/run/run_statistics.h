@@ -1,4 +1,4 @@
-// What a run does with what the stopwatch measures: files of the rank, and the table of all ranks.
+// Keeps what the stopwatch measures in a run: files of the rank, and the table of all ranks.
 
 #ifndef OTT_DIST_RUN_RUN_STATISTICS_H_
 #define OTT_DIST_RUN_RUN_STATISTICS_H_
@@ -32,7 +32,7 @@ class RunStatistics {
   // Waits for the thread and for files that are being written.
   ~RunStatistics();
 
-  // Makes it possible to gather. Both outlive this; recorder is null where nothing is recorded. Collective.
+  // Makes it possible to gather. Both outlive this; recorder is null if nothing is recorded. Collective.
   absl::Status Connect(ClockAligner& clock, const RankRecorder* recorder);
 
   // Before the iteration ends, as what is being prepared must not include it.
@@ -50,10 +50,10 @@ class RunStatistics {
 
   explicit RunStatistics(const RunFrame& frame);
 
-  // CPU time of the library's threads in the measured iterations.
+  // Returns the CPU time of the library's threads in the measured iterations.
   double ObserverSeconds() const;
   void Write() const;
-  // On rank 0's clock, since the last gather.
+  // Returns them on rank 0's clock, since the last gather.
   RankArrivals TakeArrivals();
   void StartGather();
   // Does not wait unless told to.
@@ -64,7 +64,7 @@ class RunStatistics {
   ClockAligner* clock_ = nullptr;
   const RankRecorder* recorder_ = nullptr;
   std::unique_ptr<StatsGatherer> gatherer_;
-  std::unique_ptr<whatif::IterationSampler> iterations_;
+  std::unique_ptr<saved::IterationSampler> iterations_;
   // What the library's threads had taken as the warm-up ended.
   std::atomic<double> observer_seconds_before_;
   bool report_is_due_ = false;

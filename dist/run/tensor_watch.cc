@@ -20,9 +20,9 @@
 namespace ott {
 namespace {
 
-// Of those that the ranks have yet to agree to act upon.
+// Limits the failures that the ranks have yet to agree to act upon.
 constexpr size_t kMaxFailuresKept = 16;
-// Of one kind; all are in cross_check.jsonl.
+// Limits the printed failures of one kind; all are in cross_check.jsonl.
 constexpr int kMaxFailuresPrinted = 3;
 
 TensorDumperOptions MakeDumperOptions(const RunFrame& frame) {

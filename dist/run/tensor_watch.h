@@ -1,4 +1,4 @@
-// What a run does with the tensors of an iteration: it checks them between ranks and dumps them.
+// Watches the tensors of an iteration in a run: it checks them between ranks and dumps them.
 
 #ifndef OTT_DIST_RUN_TENSOR_WATCH_H_
 #define OTT_DIST_RUN_TENSOR_WATCH_H_
@@ -29,7 +29,7 @@ class TensorWatch {
   TensorWatch(const TensorWatch&) = delete;
   TensorWatch& operator=(const TensorWatch&) = delete;
 
-  // recorder: outlives this; null where nothing is recorded. Called where config.cross_check is set.
+  // recorder: outlives this; null if nothing is recorded. Called where config.cross_check is set.
   absl::Status StartChecks(RankRecorder* recorder);
 
   // Lets the dumper take tensors if this iteration is dumped or checked.
@@ -44,7 +44,7 @@ class TensorWatch {
   // Prints on rank 0 what all checks found.
   absl::Status Finish();
 
-  // Whether a check found a difference, or could not be made, on any rank so far.
+  // Returns true if a check found a difference, or could not be made, on any rank so far.
   bool diverged() const { return diverged_; }
   void SetOnDivergence(std::function<absl::Status(const CrossCheckVerdict&)> on_divergence) {
     on_divergence_ = std::move(on_divergence);
@@ -54,7 +54,7 @@ class TensorWatch {
   TensorWatch(const RunFrame& frame, Selection dump_selection, std::unique_ptr<VerdictLog> verdicts)
       : frame_(frame), dump_selection_(std::move(dump_selection)), verdicts_(std::move(verdicts)) {}
 
-  // The communicator of the checks.
+  // Returns the communicator of the checks.
   Communicator& ranks() const { return recorder_ != nullptr ? recorder_->ranks() : frame_.ranks; }
   absl::Status Check();
   void AddVerdict(const CrossCheckVerdict& verdict);
@@ -66,7 +66,7 @@ class TensorWatch {
   const Selection dump_selection_;
   const std::unique_ptr<VerdictLog> verdicts_;
   RankRecorder* recorder_ = nullptr;
-  // Null where nothing is checked.
+  // Null if nothing is checked.
   std::unique_ptr<CrossCheck> cross_check_;
   int64_t iteration_ = 0;
   bool is_wanted_ = false;

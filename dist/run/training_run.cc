@@ -90,7 +90,7 @@ absl::StatusOr<std::unique_ptr<TrainingRun>> TrainingRun::Start(Communicator& ra
 
 TrainingRun::~TrainingRun() {
   if (recorder_ != nullptr) recorder_->SetLeft();
-  // What still works is let end first; it uses the helpers.
+  // Parts that still work end first; they use the helpers.
   trace_.reset();
   statistics_.reset();
   op_log_.reset();
@@ -215,7 +215,7 @@ absl::Status TrainingRun::FinishIter() {
   ++iteration_;
   frame_->NoteLost(BeginIteration());
   if (trace_ != nullptr) {
-    // Where a window ends, it is written.
+    // A window that ends is written here.
     OTT_STOPWATCH_SCOPE(kObserverMeasurement);
     frame_->NoteLost(trace_->FinishIter());
   }

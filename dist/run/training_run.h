@@ -69,12 +69,12 @@ class TrainingRun {
   using OnDivergence = std::function<absl::Status(const CrossCheckVerdict&)>;
   void SetOnDivergence(OnDivergence on_divergence);
 
-  // Called with the verdict when a rank stands still and the cause is known (watchdog.h), on a thread of its
-  // own. Needs config.hang.after_seconds.
+  // Calls the function with the verdict when a rank stands still and the cause is known (watchdog.h), on a
+  // thread of its own. Needs config.hang.after_seconds.
   void SetOnHang(std::function<void(const HangVerdict&)> on_hang);
 
   // Keeps a number of iteration(), such as its loss, in the run directory of this rank, for `ott curves`.
-  // Call it on one rank, or on several for what each has of its own. Nothing without a run directory.
+  // Call it on one rank, or on several for what each has of its own. Does nothing without a run directory.
   void Metric(std::string_view name, double value);
 
   // Ends iteration(). Errors are those of ranks; a divergence is ABORTED if config.cross_check says so, and
@@ -86,19 +86,20 @@ class TrainingRun {
   // dumps, verdicts, traces and logs that could not be written.
   absl::Status Finish();
 
-  // Counted from config.start_iteration, which is 0 for a training from its beginning.
+  // Returns the iteration, counted from config.start_iteration, which is 0 for a training from its beginning.
   int64_t iteration() const { return iteration_; }
 
-  // The run directory that this run got, which may be an attempt_N of the configured one; empty: none.
+  // Returns the run directory that this run got, which may be an attempt_N of the configured one; empty:
+  // none.
   const std::string& run_dir() const;
 
-  // This rank's clock against rank 0's, estimated in Start() and again where statistics are gathered; null
-  // with an empty Config.
+  // Returns this rank's clock against rank 0's, estimated in Start() and again where statistics are gathered;
+  // null with an empty Config.
   const ClockAligner* clock() const { return clock_.get(); }
 
-  // Whether a cross-check found a difference, or could not be made, on any rank in any iteration so far. The
-  // same on all ranks; only a rank that did not hear from rank 0 may know of one that the others learn of at
-  // the next check.
+  // Returns true if a cross-check found a difference, or could not be made, on any rank in any iteration so
+  // far. The same on all ranks; only a rank that did not hear from rank 0 may know of one that the others
+  // learn of at the next check.
   bool diverged() const;
 
  private:
@@ -111,7 +112,7 @@ class TrainingRun {
   absl::Status BeginIteration();
   absl::Status FinishTensors();
 
-  // A part is null where nothing asks for it. Each outlives those below it.
+  // A part is null if nothing asks for it. Each outlives those below it.
   const std::unique_ptr<RunFrame> frame_;
   int64_t iteration_;
   std::unique_ptr<ClockAligner> clock_;

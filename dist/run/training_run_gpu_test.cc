@@ -33,7 +33,7 @@ namespace ott {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-// Of a check whose tensors are equal, whatever their size.
+// Limits a check whose tensors are equal, whatever their size.
 constexpr int64_t kMostBytesToHost = 64 * 1024;
 
 class TrainingRunOnDevice : public ::testing::Test {
@@ -122,7 +122,7 @@ class TrainingRunOnDevice : public ::testing::Test {
   int64_t differs_at_ = -1;
   bool changes_ = true;
   bool has_shards_ = false;
-  // Of the communicator that handed the unique id out, since then.
+  // Counts messages of the communicator that handed the unique id out, since then.
   const CountedCommunicator::Count messages_ = std::make_shared<std::atomic<int64_t>>(0);
   std::unique_ptr<NcclCommunicator> nccl_;
   std::unique_ptr<TrainingRun> run_;
@@ -149,8 +149,8 @@ TEST_F(TrainingRunOnDevice, EqualTensorsAreComparedWithoutTheHost) {
   }
 }
 
-// As in a job whose only fabric is NCCL: agreement at the start, clocks of one host, tables, dumps and checks
-// of replicas, shards, distinct tensors and a reference.
+// The job's only fabric is NCCL: agreement at the start, clocks of one host, tables, dumps and checks of
+// replicas, shards, distinct tensors and a reference.
 TEST_F(TrainingRunOnDevice, OnceTheUniqueIdIsHandedOutNoMessageTravelsUnlessRanksDiffer) {
   has_shards_ = true;
   changes_ = false;
@@ -236,7 +236,7 @@ TEST_F(TrainingRunOnDevice, TenTensorsOfAnySizeBringLessThan64KiBToTheHost) {
   ASSERT_EQ(cudaFree(memory), cudaSuccess);
 }
 
-// What NCCL's gathers bring to rank 0's host, and to no other, is more than all digests.
+// NCCL's gathers bring more than all digests to rank 0's host, and to no other.
 TEST_F(TrainingRunOnDevice, TablesOfAllRanksComeByNccl) {
   config_.mutable_stopwatch()->set_print_every_n_iters(2);
   Start();
@@ -323,7 +323,7 @@ TEST_F(TrainingRunOnDevice, ALateRankIsNamedAndTheRestGoesOnByMessages) {
   if (Rank() != late) {
     EXPECT_EQ(verdicts[1].outcome(), NOT_COMPARED);
     EXPECT_THAT(verdicts[1].reason(), testing::HasSubstr("nothing from rank " + std::to_string(late)));
-    // Of two ranks, the other one may have found all equal for all that this one knows.
+    // The other one of two ranks may have found all equal for all that this one knows.
     EXPECT_EQ(verdicts[1].missing_ranks_size(), TestRanks().size() > 2 ? 1 : 0);
   }
   EXPECT_EQ(verdicts[4].outcome(), BITWISE_EQUAL) << verdicts[4].reason();

@@ -22,6 +22,7 @@
 #include "ott/core/nvtx/nvtx.h"
 #include "ott/core/nvtx/nvtx_range_wrapper.h"
 #include "ott/core/nvtx/op_range.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/check/verdict.h"
@@ -397,7 +398,7 @@ TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured
   ASSERT_NE(run, nullptr);
   ::testing::internal::CaptureStdout();
   constexpr int kBlocks = 3;
-  for (int i = 0; i < kBlocks * whatif::IterationSampler::kIterationsPerBlock; ++i) {
+  for (int i = 0; i < kBlocks * saved::IterationSampler::kIterationsPerBlock; ++i) {
     {
       OTT_STOPWATCH_SCOPE("forward");
       if (Rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -417,13 +418,13 @@ TEST_F(TrainingRunTest, IterationsAreKeptSuchThatTheirReplayTakesWhatWasMeasured
     ASSERT_TRUE(samples[rank].ParseFromString(*ReadFile(IterationsPath(dir_, rank))));
     EXPECT_EQ(samples[rank].blocks_size(), kBlocks);
     EXPECT_EQ(samples[rank].like_work(), absl::StrCat("stage ", rank));
-    EXPECT_THAT(samples[rank].group(), ::testing::Contains("group 0"));
+    EXPECT_THAT(samples[rank].group(), ::testing::Contains("stage/0"));
   }
-  const absl::StatusOr<whatif::Job> job = whatif::MakeJob(std::move(samples));
+  const absl::StatusOr<saved::ReplayJob> job = saved::MakeJob(std::move(samples));
   ASSERT_TRUE(job.ok()) << job.status();
-  const WhatIfAnswer answer = whatif::AnswerWhatIf(*job);
-  EXPECT_EQ(answer.num_steps(), kBlocks * (whatif::IterationSampler::kIterationsPerBlock - 1));
-  EXPECT_LT(answer.replay_error(), whatif::kMaxReplayError);
+  const WhatIfAnswer answer = saved::AnswerWhatIf(*job);
+  EXPECT_EQ(answer.num_steps(), kBlocks * (saved::IterationSampler::kIterationsPerBlock - 1));
+  EXPECT_LT(answer.replay_error(), kMaxReplayError);
   EXPECT_GT(answer.measured_seconds(), 2e-3);
   EXPECT_EQ(answer.by_stage_size(), TestRanks().size());
   EXPECT_EQ(answer.blamed_ranks_size(), 0) << answer.conclusion();

@@ -1,4 +1,4 @@
-// What a run could not write, which is no reason to end a training that others wait for.
+// Counts what a run could not write, which is no reason to end a training that others wait for.
 
 #ifndef OTT_DIST_RUN_UNWRITTEN_FILES_H_
 #define OTT_DIST_RUN_UNWRITTEN_FILES_H_
@@ -13,9 +13,9 @@ namespace ott {
 // Says the first error on stderr, and counts all. Thread-safe.
 class UnwrittenFiles {
  public:
-  // Of files that the run writes by itself, such as statistics.
+  // Notes a file that the run writes by itself, such as statistics.
   void Note(int rank, const absl::Status& written);
-  // Of files that were asked for, such as dumps.
+  // Notes a file that was asked for, such as a dump.
   void NoteLost(int rank, const absl::Status& written);
 
   // Says how many there were if they were several. Returns the first error of NoteLost().
