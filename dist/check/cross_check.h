@@ -48,9 +48,9 @@ class CrossCheck {
     RootExchange::AllGather all_gather;
   };
 
-  // Collective over ranks; the error of one rank is returned on all. INVALID_ARGUMENT for a configuration
-  // that selects negative iterations, has a negative or infinite tolerance, or names axes that `meshes` does
-  // not have.
+  // Creates the checks, collectively over ranks; the error of one rank is returned on all. INVALID_ARGUMENT
+  // for a configuration that selects negative iterations, has a negative or infinite tolerance, or names axes
+  // that `meshes` does not have.
   static absl::StatusOr<std::unique_ptr<CrossCheck>> Create(
       Communicator& ranks, const CrossCheckConfig& config,
       std::chrono::nanoseconds timeout = std::chrono::seconds(60), const Collectives& collectives = {},
@@ -59,27 +59,27 @@ class CrossCheck {
   bool Selects(int64_t iteration) const { return iterations_.Contains(iteration); }
 
   // Compares those of the tensors that are replicated over all ranks. The verdict is the same on all ranks
-  // that could hear rank 0. problem: why this rank has no tensors to bring, where it has none. Nullopt where
-  // another check applies instead of this one: for a single rank that has a reference, and where all tensors
-  // are shards.
+  // that could hear rank 0. problem: why this rank has no tensors to bring, if it has none. Nullopt if
+  // another check applies instead of this one: for a single rank that has a reference, and if all tensors are
+  // shards.
   std::optional<CrossCheckVerdict> CheckReplicas(int64_t iteration, const std::vector<NamedTensor>& tensors,
                                                  const absl::Status& problem = absl::OkStatus());
 
-  // For each of config.sharded, compares this rank's parts with those of the ranks that hold the same.
+  // Compares this rank's parts, for each of config.sharded, with those of the ranks that hold the same.
   // worst_outcome is the same on all ranks. Parts that only one rank holds are left to the reference, and
-  // NOT_COMPARED where there is none.
+  // NOT_COMPARED if there is no reference.
   std::vector<CrossCheckVerdict> CheckShards(int64_t iteration, const std::vector<NamedTensor>& tensors,
                                              const absl::Status& problem = absl::OkStatus());
 
   // Checks that no two ranks hold the same of config.distinct. The verdict is the same on all ranks that
-  // could hear rank 0. Nothing where nothing is.
+  // could hear rank 0; nullopt if config.distinct is empty.
   std::optional<CrossCheckVerdict> CheckDistinct(int64_t iteration, const std::vector<NamedTensor>& tensors,
                                                  const absl::Status& problem = absl::OkStatus());
 
   // Returns true if there is a reference to compare with.
   bool has_reference() const { return reference_check_.enabled(); }
-  // As ReferenceCheck::Check. The verdict is this rank's; worst_outcome and what is said of the first tensor
-  // are the same on all ranks. problem: as of CheckReplicas().
+  // Works like ReferenceCheck::Check. The verdict is this rank's; worst_outcome and what is said of the first
+  // tensor are the same on all ranks. problem: see CheckReplicas().
   CrossCheckVerdict CheckReference(int64_t iteration, const Value& tensors, const Value* grads,
                                    const absl::Status& problem = absl::OkStatus());
 
@@ -90,8 +90,9 @@ class CrossCheck {
     // To be acted upon, by all ranks; the same on all.
     std::optional<CrossCheckVerdict> verdict;
   };
-  // failed: this rank's verdicts, since the last decision to act, that did not pass on all ranks. A rank that
-  // rank 0 does not answer does not act, and brings its verdicts again the next time.
+  // Lets all ranks agree on a decision. failed: this rank's verdicts, since the last decision to act, that
+  // did not pass on all ranks. A rank that rank 0 does not answer does not act, and brings its verdicts again
+  // the next time.
   Decision AgreeOnDivergence(const std::vector<CrossCheckVerdict>& failed);
 
   const TensorSelection& selection() const { return reference_check_.selection(); }
@@ -115,7 +116,7 @@ class CrossCheck {
   std::unique_ptr<RootExchange> decisions_;
   std::unique_ptr<ReplicaCheck> replica_check_;
   std::vector<std::unique_ptr<ReplicaCheck>> shard_checks_;
-  // Null where nothing is.
+  // Null if config.distinct is empty.
   std::unique_ptr<DistinctCheck> distinct_check_;
 };
 

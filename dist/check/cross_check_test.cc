@@ -263,7 +263,7 @@ TEST_F(CrossCheckTest, ShardsAreComparedWithTheReplicasOfTheSamePart) {
     EXPECT_THAT(verdicts[0].differences(0).ranks(), ElementsAre(3));
     EXPECT_THAT(FormatVerdict(verdicts[0]), HasSubstr("replicas of a shard DIFFER in tensor \"weights\""));
   } else {
-    // Of two replicas it cannot be told which one is wrong: neither is named.
+    // Nobody can tell which one of two replicas is wrong: neither is named.
     EXPECT_THAT(FormatVerdict(verdicts[0]),
                 HasSubstr("replicas of rank 1's shard DIFFER in tensor \"weights\""));
     EXPECT_THAT(FormatVerdict(verdicts[0]), HasSubstr("no majority, the ranks disagree"));
@@ -280,7 +280,7 @@ TEST_F(CrossCheckTest, WhereAllTensorsAreShardsTheReplicaCheckIsLeftOut) {
   const auto check = Create(config);
   EXPECT_EQ(check->CheckReplicas(kIteration, ListTensors(model.Tree())), std::nullopt);
   EXPECT_EQ(check->CheckShards(kIteration, ListTensors(model.Tree()))[0].worst_outcome(), BITWISE_EQUAL);
-  // Nothing at all is no pass of either.
+  // An empty set of tensors is no pass of either.
   EXPECT_EQ(check->CheckReplicas(kIteration, {}), std::nullopt);
   EXPECT_EQ(check->CheckShards(kIteration, {})[0].worst_outcome(), NOT_COMPARED);
 }
@@ -290,7 +290,7 @@ TEST_F(CrossCheckTest, TheFirstDivergenceIsTheEarliestTensorOfAnyRankNotTheLowes
   WriteReference(model);
   const int rank = TestRanks().rank();
   const int culprit = TestRanks().size() - 1;
-  // What went wrong on one rank first shows later on all.
+  // A fault that is first on one rank shows later on all.
   if (rank == culprit) model.weights[517] = 0.5f;
   model.scratch[0] += 1;
   const CrossCheckVerdict verdict =

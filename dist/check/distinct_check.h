@@ -31,9 +31,10 @@ class DistinctCheck {
                 std::shared_ptr<SilentRanks> silent, std::vector<int64_t> groups,
                 RootExchange::AllGather all_gather = nullptr);
 
-  // ALL_DISTINCT, DIFFERENT from what was configured, or NOT_COMPARED; of mode DISTINCT, and the same on all
-  // ranks that could hear rank 0. culprit_ranks are those that hold the same first tensor. problem: why this
-  // rank has no tensors to bring. unmatched: why this would be no pass even if all differ; rank 0's counts.
+  // Returns ALL_DISTINCT, DIFFERENT from what was configured, or NOT_COMPARED; of mode DISTINCT, and the same
+  // on all ranks that could hear rank 0. culprit_ranks are those that hold the same first tensor. problem:
+  // why this rank has no tensors to bring. unmatched: why this would be no pass even if all differ; rank 0's
+  // counts.
   CrossCheckVerdict Run(int64_t iteration, const std::vector<NamedTensor>& tensors,
                         const std::string& unmatched, const absl::Status& problem = absl::OkStatus());
 

@@ -22,7 +22,7 @@ struct Rank {
   std::string path = "data.inputs";
 };
 
-// Of rank 0.
+// Returns rank 0's verdict.
 CrossCheckVerdict Check(const std::vector<Rank>& ranks, const std::vector<int64_t>& groups,
                         const std::string& unmatched = "") {
   auto communicators = CreateSimulatedCommunicators(std::vector<std::string>(ranks.size(), "node"));

@@ -24,20 +24,20 @@ namespace ott {
 // Thread-safe.
 class ReferenceCheck {
  public:
-  // INVALID_ARGUMENT for tolerances, ranks or shards that make no sense; the error of a file of tolerances.
-  // What cannot be compared with is a verdict of Check(). Of a reference that was started several times, the
-  // latest start counts.
+  // Returns INVALID_ARGUMENT for tolerances, ranks or shards that make no sense; the error of a file of
+  // tolerances. What cannot be compared with is a verdict of Check(). Of a reference that was started several
+  // times, the latest start counts.
   static absl::StatusOr<ReferenceCheck> Create(const CrossCheckConfig& config, const RankMeshes& meshes);
 
   // Returns true if there is a reference.
   bool enabled() const { return !config().reference_run().empty(); }
 
   // Compares with REFERENCE/rank_<rank>/dumps/<iteration>, rank being this one or what config.reference_ranks
-  // says. grads: null where there are none. The verdict has TensorName()s of core/dump/dump_files.h. problem:
+  // says. grads: null if there are none. The verdict has TensorName()s of core/dump/dump_files.h. problem:
   // why there are no tensors, which is then the verdict's reason.
   CrossCheckVerdict Check(int64_t iteration, int rank, const Value& tensors, const Value* grads,
                           const absl::Status& problem = absl::OkStatus()) const;
-  // The same for a dump on disk instead of tensors in memory.
+  // Does the same for a dump on disk instead of tensors in memory.
   CrossCheckVerdict CheckDump(int64_t iteration, int rank, const std::string& dump_dir) const;
 
   const CrossCheckConfig& config() const { return selection_.config(); }

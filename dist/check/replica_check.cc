@@ -133,7 +133,7 @@ CrossCheckVerdict ReplicaCheck::Run(const ReplicaAnnouncement& mine, const Repli
     request.set_check(check);
     *request.mutable_verdict() = verdict;
     for (int rank = 1; rank < ranks_->size(); ++rank) {
-      // Who cannot be reached is missing already, or will say so itself.
+      // A rank that cannot be reached is missing already, or will say so itself.
       (void)ranks_->Post(rank, kFromRoot, request.SerializeAsString());
     }
   } else {

@@ -32,21 +32,21 @@ class ReplicaTensors;
 struct ReplicaCheckOptions {
   // REPLICAS or SHARDS.
   CrossCheckMode mode = REPLICAS;
-  // How the ranks are called in verdicts and in `silent`; empty: by their numbers in the communicator.
+  // The numbers of the ranks in verdicts and in `silent`; empty: their numbers in the communicator.
   std::vector<int> names;
-  // Which ranks are not waited for; null: the check keeps a list of its own.
+  // The ranks that are not waited for; null: the check keeps a list of its own.
   std::shared_ptr<SilentRanks> silent;
   // Absent: bit for bit.
   std::optional<Tolerance> tolerance;
-  // How many bytes of tensors' digests rank 0 holds at a time, 16 for each tensor and content. Where that is
-  // too little for all tensors, it finds the first one that differs by bisection.
+  // Limits the bytes of tensors' digests that rank 0 holds at a time, 16 for each tensor and content. If that
+  // is too little for all tensors, it finds the first one that differs by bisection.
   size_t max_digest_bytes = size_t{64} << 20;
   // True if all ranks brought the same words, by a collective of its own kind, such as NCCL's, which all
   // ranks call in each check. Where they did, no messages travel; ranks that meet an error go on by messages.
   // Null: messages alone.
   using AreEqual = std::function<absl::StatusOr<bool>(absl::Span<const uint64_t> words, Deadline deadline)>;
   AreEqual are_equal;
-  // Of what kind a tensor is, for CrossCheckVerdict.kinds; null: these are not counted.
+  // Returns the kind of a tensor, for CrossCheckVerdict.kinds; null: these are not counted.
   std::function<TensorKind(const std::string& path)> kind_of;
 };
 

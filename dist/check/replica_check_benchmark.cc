@@ -1,4 +1,4 @@
-// What a check of equal replicas costs beside the digests it needs.
+// Measures what a check of equal replicas costs beside the digests it needs.
 //
 //   bazel run //dist/check:replica_check_benchmark
 

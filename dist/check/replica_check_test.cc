@@ -27,7 +27,7 @@ using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// What one rank trains: tensors of several blocks, of one element, of none.
+// The tensors that one rank trains: of several blocks, of one element, of none.
 struct Model {
   std::vector<float> weights = std::vector<float>(100 * 400);
   std::vector<double> bias = {0.25};

@@ -70,15 +70,15 @@ class ReplicaInquiry {
     size_t end = 0;
     std::vector<std::pair<std::string, std::vector<int>>> digests;
   };
-  // A window that holds the first tensor from `begin` on that differs, if any does; as many tensors as
-  // options.max_digest_bytes allows. REQUIRES: there are two groups
+  // Returns a window that holds the first tensor from `begin` on that differs, if any does; as many tensors
+  // as options.max_digest_bytes allows. REQUIRES: there are two groups
   absl::StatusOr<Window> FirstDifferentFrom(size_t begin, const RanksOfBytes& groups);
 
-  // The digests of a tensor's blocks.
+  // Returns the digests of a tensor's blocks.
   absl::StatusOr<std::string> Leaves(size_t tensor, int rank);
-  // The numbers of the blocks in which two ranks differ: at least one.
+  // Returns the numbers of the blocks in which two ranks differ: at least one.
   absl::StatusOr<std::vector<int64_t>> DifferentBlocks(size_t tensor, int rank, int other);
-  // The bytes of one of them.
+  // Returns the bytes of one of them.
   absl::StatusOr<std::string> Block(size_t tensor, int64_t block, int rank);
 
  private:

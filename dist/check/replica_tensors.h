@@ -36,10 +36,10 @@ class ReplicaTensors {
   ReplicaAnnouncement Announce(int64_t iteration);
   ReplicaAnswer Answer(const ReplicaRequest& request) const;
 
-  // By their paths, as ranks whose threads add tensors have them in no common order.
+  // Returns the tensors by their paths, as ranks whose threads add tensors have them in no common order.
   size_t size() const { return tensors_.size(); }
   const NamedTensor& operator[](size_t tensor) const { return tensors_[by_path_[tensor]]; }
-  // Where it is among what this rank was given.
+  // Returns its place among the tensors that this rank was given.
   size_t PlaceOf(size_t tensor) const { return by_path_[tensor]; }
 
  private:
@@ -59,9 +59,9 @@ class ReplicaTensors {
   absl::StatusOr<std::string> Digests(const DigestRange& range) const;
   absl::StatusOr<std::string> Leaves(int64_t tensor) const;
   absl::StatusOr<std::string> Block(int64_t tensor, int64_t block) const;
-  // What Schema() says, quicker, whatever the order.
+  // Returns what Schema() says, more quickly, whatever the order.
   std::string SchemaBytes() const;
-  // In this rank's own order.
+  // Returns the schema in this rank's own order.
   ReplicaSchema Schema() const;
 
   const absl::Span<const NamedTensor> tensors_;

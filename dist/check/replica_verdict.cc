@@ -30,7 +30,7 @@ std::string Describe(const TensorSchema& tensor) {
   return absl::StrCat(tensor.dtype(), " [", absl::StrJoin(tensor.shape(), ", "), "]");
 }
 
-// What of a text is shown: the characters around the first that differs.
+// Quotes a part of a text: the characters around the first that differs.
 std::string QuoteFrom(const std::string& text, size_t first_different) {
   constexpr size_t kBefore = 20;
   constexpr size_t kShown = 60;
@@ -140,7 +140,7 @@ class VerdictBuilder {
     return groups;
   }
 
-  // Of all ranks, also of those that did not answer.
+  // Counts all ranks, also those that did not answer.
   bool IsMajority(size_t num_ranks) const { return 2 * num_ranks > static_cast<size_t>(ranks_.size()); }
 
   // The group that most ranks are in, or else rank 0's.
@@ -163,7 +163,7 @@ class VerdictBuilder {
     SetCulprits(std::move(culprits));
   }
 
-  // Empty where there is no majority.
+  // Empty if there is no majority.
   void SetCulprits(std::vector<int> culprits) {
     verdict_.set_outcome(DIFFERENT);
     verdict_.set_has_majority(!culprits.empty());
@@ -300,8 +300,8 @@ class VerdictBuilder {
     AddReason(absl::StrCat(tensors_[tensor].path, ": not compared: ", status.message()), verdict_);
   }
 
-  // Whose tensor agrees with that of most ranks is as good as any other of the kind, and who agrees with none
-  // of these is a culprit. So nobody's place decides.
+  // A tensor that agrees with that of most ranks is as good as any other such, and a rank that agrees with
+  // none of these is a culprit. So nobody's place decides.
   absl::Status CompareAllWithTolerance(size_t tensor, const RanksOfBytes& groups) {
     const std::vector<std::vector<int>> contents = LargestFirst(groups);
     OTT_ASSIGN_OR_RETURN(const std::vector<std::vector<bool>> agree, AgreementsOf(tensor, contents));
@@ -419,7 +419,7 @@ class VerdictBuilder {
     return absl::OkStatus();
   }
 
-  // What is NaN on both sides is no difference.
+  // NaN on both sides is no difference.
   TensorCompareOptions WithTolerance() const {
     TensorCompareOptions options;
     options.tolerance = *options_.tolerance;

@@ -19,7 +19,7 @@ CrossCheckVerdict DecideOnReplicas(Communicator& ranks, const ReplicaCheckOption
                                    const ReplicaTensors& tensors, const ReplicaAnnouncement& mine,
                                    uint64_t check, Deadline announced, Deadline decided);
 
-// The verdict on any rank where it is known already that all are equal.
+// Returns the verdict on any rank where it is known already that all are equal.
 CrossCheckVerdict AllReplicasEqual(const ReplicaCheckOptions& options, const ReplicaTensors& tensors,
                                    const ReplicaAnnouncement& mine);
 

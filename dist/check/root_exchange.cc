@@ -49,7 +49,7 @@ std::optional<std::string> RootExchange::DecideEverywhere(std::string_view mine,
 }
 
 void RootExchange::Post(int rank, const RootMessage& message) {
-  // Who cannot be reached is missing already, or will say so itself.
+  // A rank that cannot be reached is missing already, or will say so itself.
   (void)ranks_->Post(rank, rank == 0 ? kToRoot : kFromRoot, message.SerializeAsString());
 }
 

@@ -51,7 +51,7 @@ class RootExchange {
 
   struct Contributions {
     std::map<int, std::string> by_rank;
-    // Who is missing, and why; empty if nobody is.
+    // Says who is missing, and why; empty if nobody is.
     std::string problem;
   };
   struct Decision {
@@ -63,20 +63,20 @@ class RootExchange {
   using Decide = std::function<Decision(const Contributions&)>;
 
   // Returns what rank 0 decided: this time, or an earlier time if that binds and was not heard then. decide
-  // is called on rank 0. DEADLINE_EXCEEDED where rank 0 was not heard.
+  // is called on rank 0. DEADLINE_EXCEEDED if rank 0 was not heard.
   absl::StatusOr<std::string> Exchange(std::string_view mine, const Decide& decide);
   const Communicator& ranks() const { return *ranks_; }
 
-  // In place of an exchange that all ranks know to be of no use.
+  // Stands for an exchange that all ranks know to be of no use.
   void Skip() { ++round_; }
 
  private:
-  // By all_gather_; nullopt where messages have to do it.
+  // Decides by all_gather_; nullopt if messages have to do it.
   std::optional<std::string> DecideEverywhere(std::string_view mine, const Decide& decide);
   std::string DecideAsRoot(std::string_view mine, const Decide& decide);
   absl::StatusOr<std::string> AwaitDecision(std::string_view mine);
   Contributions ReceiveAll(std::string_view mine);
-  // The next message of this round.
+  // Returns the next message of this round.
   absl::StatusOr<internal::RootMessage> ReceiveFrom(int rank, Deadline deadline);
   bool AllStillWait(const Contributions& contributions);
   void Post(int rank, const internal::RootMessage& message);

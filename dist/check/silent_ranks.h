@@ -18,7 +18,8 @@ namespace ott {
 // Not thread-safe.
 class SilentRanks {
  public:
-  // As ranks.Receive(), except that it does not wait for a silent rank: it takes only what has come already.
+  // Works like ranks.Receive(), except that it does not wait for a silent rank: it takes only what has come
+  // already.
   absl::StatusOr<std::string> Receive(Communicator& ranks, int from, int name, int tag, Deadline deadline) {
     absl::StatusOr<std::string> bytes =
         ranks.Receive(from, tag, silent_.count(name) == 0 ? deadline : Deadline::Now());

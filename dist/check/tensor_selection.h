@@ -1,4 +1,4 @@
-// Which tensors a cross-check compares, and how.
+// Selects which tensors a cross-check compares, and how.
 
 #ifndef OTT_DIST_CHECK_TENSOR_SELECTION_H_
 #define OTT_DIST_CHECK_TENSOR_SELECTION_H_
@@ -17,7 +17,7 @@
 
 namespace ott {
 
-// Of what kind a configuration, or else its path, says that a tensor is.
+// Returns the kind of a tensor by a configuration, or else by its path.
 TensorKind KindOfTensor(const CrossCheckConfig& config, const std::string& path);
 
 // The rules of a CrossCheckConfig by path, gradients being below "grads.".
@@ -25,7 +25,7 @@ TensorKind KindOfTensor(const CrossCheckConfig& config, const std::string& path)
 // Thread-safe. The configuration is copied.
 class TensorSelection {
  public:
-  // INVALID_ARGUMENT for shards along axes that `meshes` does not have.
+  // Returns INVALID_ARGUMENT for shards along axes that `meshes` does not have.
   static absl::StatusOr<TensorSelection> Create(const CrossCheckConfig& config, const RankMeshes& meshes);
 
   TensorKind KindOf(const std::string& path) const { return KindOfTensor(config_, path); }
@@ -35,24 +35,26 @@ class TensorSelection {
   bool IsReplicated(const std::string& path) const;
   // Returns true if each rank should have its own.
   bool IsDistinct(const std::string& path) const;
-  // The entry of config.sharded that says that a tensor is a shard, as an index; -1 for other tensors.
+  // Returns the entry of config.sharded that says that a tensor is a shard, as an index; -1 for other
+  // tensors.
   int ShardingOf(const std::string& path) const;
 
-  // The kinds and globs of the configuration that match no tensor, each by name; empty if all match one. A
-  // check with such a kind or glob is no pass. Nor is one with images in place of tensors, which are named,
-  // too.
+  // Returns the kinds and globs of the configuration that match no tensor, each by name; empty if all match
+  // one. A check with such a kind or glob is no pass. Nor is one with images in place of tensors, which are
+  // named, too.
   std::string FindUnmatched(const std::vector<NamedTensor>& tensors) const;
-  // The same without the globs of replicas; and of one sharding's globs.
+  // Does the same without the globs of replicas; and of one sharding's globs.
   std::string FindUnmatchedKinds(const std::vector<NamedTensor>& tensors) const;
   std::string FindUnmatchedShards(int sharding, const std::vector<NamedTensor>& tensors) const;
-  // And of those that are distinct.
+  // Does the same for those that are distinct.
   std::string FindUnmatchedDistinct(const std::vector<NamedTensor>& tensors) const;
 
-  // Which part of them `rank` holds.
+  // Returns the part of them that `rank` holds.
   int PartOf(int sharding, int rank) const { return parts_[sharding].positions[rank]; }
-  // How many there are.
+  // Returns the number of parts.
   int NumParts(int sharding) const { return parts_[sharding].num_positions; }
-  // That part of a whole tensor. INVALID_ARGUMENT if it has no such dimension or too few elements there.
+  // Returns that part of a whole tensor. INVALID_ARGUMENT if it has no such dimension or too few elements
+  // there.
   absl::StatusOr<TensorView> Slice(int sharding, int rank, const TensorView& whole) const;
 
   const CrossCheckConfig& config() const { return config_; }
@@ -71,7 +73,7 @@ class TensorSelection {
 std::vector<NamedTensor> ListTensorsAndGrads(const Value& tensors, const Value* grads,
                                              const std::vector<std::string>& tensor_order = {},
                                              const std::vector<std::string>& grad_order = {});
-// Those of a dump.
+// Lists those of a dump.
 std::vector<NamedTensor> ListTensorsAndGrads(const Dump& dump);
 
 }  // namespace ott

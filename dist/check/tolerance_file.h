@@ -19,11 +19,11 @@ bool IsTolerance(double tolerance);
 // Tolerances by path and iteration. Thread-safe.
 class ToleranceFile {
  public:
-  // INVALID_ARGUMENT, naming file and place, for what is no such file.
+  // Returns INVALID_ARGUMENT, naming file and place, for what is no such file.
   static absl::StatusOr<ToleranceFile> Read(const std::string& path);
 
-  // For CompareOptions::path_tolerances of a dump of this iteration. Between two calibrated iterations that
-  // of the larger tolerance counts; before the first and beyond the last one, theirs.
+  // Returns CompareOptions::path_tolerances of a dump of this iteration. Between two calibrated iterations
+  // that of the larger tolerance counts; before the first and beyond the last one, theirs.
   std::vector<PathTolerance> At(int64_t iteration) const;
 
   // Returns true if the iteration makes a difference.
@@ -37,7 +37,7 @@ class ToleranceFile {
   Tolerances tolerances_;
 };
 
-// As a file that Read() reads, with a comment, and tolerances rounded up to three digits.
+// Makes a file that Read() reads, with a comment, and tolerances rounded up to three digits.
 std::string TolerancesToText(const Tolerances& tolerances);
 
 }  // namespace ott

@@ -81,11 +81,11 @@ std::string FormatCulprits(const CrossCheckVerdict& verdict) {
     return absl::StrCat(": ", FormatRanksAndHosts(verdict.culprit_ranks(), verdict.culprit_hosts()));
   }
   if (verdict.mode() == REFERENCE) {
-    // Of what has no elements, such as a shape or a text, the reason tells.
+    // The reason tells how things without elements differ, such as a shape or a text.
     return verdict.dtype().empty() ? "" : absl::StrCat(": ", FormatErrors(verdict));
   }
   if (!verdict.has_majority()) {
-    // Where ranks are missing, there may be a majority.
+    // If ranks are missing, there may be a majority.
     return verdict.mode() == REPLICAS && verdict.missing_ranks().empty()
                ? ": no majority, the ranks disagree; tensors that are meant to differ are left "
                  "out by `replicated` or `kinds` of cross_check"
@@ -102,7 +102,7 @@ std::string FormatCulprits(const CrossCheckVerdict& verdict) {
   return text;
 }
 
-// Where it first differs, over all ranks; empty where this is the only rank. Other ranks may differ, too,
+// Says where it first differs, over all ranks; empty if this is the only rank. Other ranks may differ, too,
 // first in something else.
 std::string FormatFirst(const CrossCheckVerdict& verdict) {
   if (verdict.first_ranks().empty() || verdict.num_ranks() < 2) return "";

@@ -21,7 +21,8 @@ namespace {
 constexpr int kMaxTensorErrors = 256;
 constexpr auto kTimeBetweenFlushes = std::chrono::seconds(1);
 
-// Of a run that goes on. Where the file is damaged, its counts are lost and the training goes on.
+// Reads the counts of a run that goes on. If the file is damaged, its counts are lost and the training goes
+// on.
 OmittedVerdicts ReadOmitted(const std::string& log_path) {
   constexpr int64_t kMaxBytes = 1 << 20;
   const absl::StatusOr<std::string> json = ReadFile(OmittedVerdictsPath(log_path), kMaxBytes);

@@ -16,7 +16,7 @@
 
 namespace ott {
 
-// How the checks of one mode came out, by the worst rank's outcome.
+// Sums up the checks of one mode, by the worst rank's outcome.
 struct VerdictSummary {
   int64_t num_checks = 0;
   int64_t num_bitwise_equal = 0;
@@ -72,11 +72,11 @@ class VerdictLog {
   VerdictLog(const std::string& path, std::FILE* file, int64_t num_bytes, int64_t max_bytes)
       : path_(path), file_(file, &std::fclose), num_bytes_(num_bytes), max_bytes_(max_bytes) {}
 
-  // Whether it is in the file, or counted where there is no room.
+  // Returns true if it is in the file, or was counted because there is no room.
   bool Write(const CrossCheckVerdict& verdict);
 
   const std::string path_;
-  // Null where there is no file.
+  // Null if there is no file.
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
   int64_t num_bytes_;
   const int64_t max_bytes_;
@@ -89,10 +89,10 @@ class VerdictLog {
   VerdictSummary distinct_ = VerdictSummary::OfDistinct();
 };
 
-// The path beside the file of a log.
+// Returns the path beside the file of a log.
 std::string OmittedVerdictsPath(const std::string& log_path);
 
-// One line without its newline: "replicas: 20 checks, all equal bit for bit".
+// Returns one line without its newline: "replicas: 20 checks, all equal bit for bit".
 std::string FormatSummary(const std::string& subject, const VerdictSummary& summary);
 
 }  // namespace ott

@@ -114,7 +114,7 @@ TEST(FormatVerdict, SaysThatAnotherRanksVerdictIsWorse) {
       FormatVerdict(Verdict(R"(iteration: 5 mode: REFERENCE outcome: BITWISE_EQUAL rank: 1 host: "node0"
                                      num_tensors: 6 reference: "ref" worst_outcome: DIFFERENT worst_rank: 2)")),
       "iteration 5: rank 1 (node0) against ref equal bit for bit: 6 tensors; rank 2's verdict is worse\n");
-  // Which is not to say that rank 1 is the one that differs.
+  // This does not say that rank 1 is the one that differs.
   EXPECT_EQ(
       FormatVerdict(Verdict(R"text(iteration: 5 mode: SHARDS outcome: BITWISE_EQUAL rank: 0 num_tensors: 6
                                      worst_outcome: DIFFERENT worst_rank: 1

@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::string_view kRankPrefix = "rank_";
 constexpr std::string_view kAttemptPrefix = "attempt_";
+constexpr std::string_view kTorchTrace = "torch";
 // A million hosts.
 constexpr int64_t kMaxInfoBytes = 256 << 20;
 constexpr int kMaxAttempts = 100000;
@@ -50,7 +51,7 @@ std::string AttemptDirectory(const std::string& run_dir, int attempt) {
   return attempt == 1 ? run_dir : absl::StrCat(run_dir, "/", std::string(kAttemptPrefix), attempt);
 }
 
-// Whether one of them goes on where the other was.
+// Returns true if one of them goes on where the other was.
 bool AreOfOneJob(RunInfo a, RunInfo b) {
   for (RunInfo* const info : {&a, &b}) {
     info->mutable_config()->clear_run_dir();
@@ -59,7 +60,7 @@ bool AreOfOneJob(RunInfo a, RunInfo b) {
   return a.world_size() == b.world_size() && a.config().SerializeAsString() == b.config().SerializeAsString();
 }
 
-// Where the run is to go on; empty if nowhere.
+// Returns where the run is to go on; empty if nowhere.
 absl::StatusOr<std::string> FindRunToContinue(const std::string& run_dir, const RunInfo& info) {
   std::vector<int> attempts = ListAttempts(run_dir);
   attempts.insert(attempts.begin(), 1);
@@ -103,6 +104,10 @@ std::string MetricsPath(const std::string& run_dir, int rank) {
   return RankDirectory(run_dir, rank) + "/metrics.jsonl";
 }
 
+std::string SoundPath(const std::string& run_dir, int rank) {
+  return RankDirectory(run_dir, rank) + "/sound.json";
+}
+
 std::string OpLogPath(const std::string& run_dir, int rank) {
   return RankDirectory(run_dir, rank) + "/op_log.bin";
 }
@@ -137,7 +142,7 @@ absl::StatusOr<std::string> ClaimRunDirectory(const std::string& run_dir, const 
     const std::string dir = AttemptDirectory(run_dir, attempt);
     OTT_RETURN_IF_ERROR(MakeDirectories(dir));
     if (IsRunDirectory(dir)) continue;
-    // Of jobs that begin at once, one makes this.
+    // Only one of several jobs that begin at once makes this.
     std::error_code error;
     const bool is_mine = std::filesystem::create_directory(RankDirectory(dir, 0), error);
     if (error) return absl::UnavailableError(absl::StrCat(RankDirectory(dir, 0), ": ", error.message()));
@@ -210,6 +215,51 @@ absl::StatusOr<std::vector<int>> ListRanks(const std::string& run_dir) {
 
 absl::StatusOr<std::vector<int64_t>> ListDumps(const std::string& dumps_dir) {
   return ListNumbered<int64_t>(dumps_dir, "");
+}
+
+std::vector<std::string> ListTorchTraces(const std::string& run_dir, int rank) {
+  const std::string dir = RankDirectory(run_dir, rank);
+  std::map<int, std::string> traces;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const size_t dot = name.find(".rank_");
+    if (dot == std::string::npos || name.compare(0, kTorchTrace.size(), kTorchTrace) != 0) continue;
+    std::string number = name.substr(kTorchTrace.size(), dot - kTorchTrace.size());
+    int window = 1;
+    if (!number.empty() && (number[0] != '_' || !absl::SimpleAtoi(number.substr(1), &window))) continue;
+    traces[window] = entry->path().string();
+  }
+  std::vector<std::string> paths;
+  for (const auto& [window, path] : traces) paths.push_back(path);
+  return paths;
+}
+
+std::map<int, std::string> LatestTorchTraces(const std::string& run_dir) {
+  std::map<int, std::string> latest;
+  const std::string attempt = LatestAttempt(run_dir);
+  for (const int rank : ListRanks(attempt).value_or(std::vector<int>())) {
+    const std::vector<std::string> traces = ListTorchTraces(attempt, rank);
+    if (!traces.empty()) latest[rank] = traces.back();
+  }
+  return latest;
+}
+
+bool HasDumps(const std::string& run_dir) {
+  const std::string attempt = LatestAttempt(run_dir);
+  const std::vector<int> ranks = ListRanks(attempt).value_or(std::vector<int>());
+  return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
+    const absl::StatusOr<std::vector<int64_t>> dumps = ListDumps(DumpsDirectory(attempt, rank));
+    return dumps.ok() && !dumps->empty();
+  });
+}
+
+bool HasOpLogs(const std::string& run_dir) {
+  const std::string attempt = LatestAttempt(run_dir);
+  const std::vector<int> ranks = ListRanks(attempt).value_or(std::vector<int>());
+  return std::any_of(ranks.begin(), ranks.end(),
+                     [&](int rank) { return PathExists(OpLogPath(attempt, rank)); });
 }
 
 void AddDumpedIterations(const std::string& run_dir, int rank, std::set<int64_t>* iterations) {

@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 class RunDirectoryTest : public ::testing::Test {
  protected:
@@ -45,6 +46,24 @@ RunInfo InfoFrom(int64_t start_iteration, int warmup = 0) {
   info.mutable_config()->set_start_iteration(start_iteration);
   info.mutable_config()->mutable_stopwatch()->set_num_warmup_iters(warmup);
   return info;
+}
+
+TEST_F(RunDirectoryTest, TracesOfTheProgramAreListedInTheirOrder) {
+  const std::string attempt = run_dir_ + "/attempt_2";
+  for (const int rank : {0, 1, 2}) std::filesystem::create_directories(RankDirectory(attempt, rank));
+  for (const char* name : {"torch_10.rank_00001.json", "torch_2.rank_00001.json.gz", "torch.rank_00001.json",
+                           "torch_x.rank_00001.json", "trace.json"}) {
+    std::ofstream(RankDirectory(attempt, 1) + "/" + name) << "[]";
+  }
+  std::filesystem::create_symlink("gone.json", RankDirectory(attempt, 2) + "/torch.rank_00002.json");
+  const std::string rank_1 = RankDirectory(attempt, 1) + "/";
+  EXPECT_THAT(ListTorchTraces(attempt, 1),
+              ElementsAre(rank_1 + "torch.rank_00001.json", rank_1 + "torch_2.rank_00001.json.gz",
+                          rank_1 + "torch_10.rank_00001.json"));
+  EXPECT_THAT(LatestTorchTraces(run_dir_),
+              ElementsAre(Pair(1, rank_1 + "torch_10.rank_00001.json"),
+                          Pair(2, RankDirectory(attempt, 2) + "/torch.rank_00002.json")));
+  EXPECT_TRUE(LatestTorchTraces(run_dir_ + "/none").empty());
 }
 
 TEST_F(RunDirectoryTest, AStartAnewGetsAnAttemptOfItsOwn) {

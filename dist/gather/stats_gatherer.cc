@@ -30,7 +30,7 @@ Statistics Compact(const Statistics& statistics) {
   return kept;
 }
 
-// What ClusterSummary::OfRank() reads of it. The rest is many times as much, and grows with the run.
+// Keeps what ClusterSummary::OfRank() reads of it. The rest is many times as much, and grows with the run.
 StopwatchStats ForSummary(const StopwatchStats& stats) {
   StopwatchStats kept;
   kept.set_num_warmup_iters(stats.num_warmup_iters());
@@ -73,7 +73,7 @@ StatsGatherer::StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererO
 }
 
 absl::Status StatsGatherer::Receive(Child& child, Deadline deadline) {
-  // What a rank that is ahead reported later is left for the next round.
+  // A later report of a rank that is ahead is left for the next round.
   while (child.round < round_) {
     absl::StatusOr<std::string> bytes =
         ranks_->Receive(child.rank, kToParent, child.answers ? deadline : Deadline::Now());
@@ -227,7 +227,7 @@ absl::StatusOr<bool> StatsGatherer::ExchangeByNccl(Deadline deadline, Deadline l
   if (!nccl_gathers_until_) {
     // The other half is for messages.
     nccl_gathers_until_ = Deadline::After(last.Remaining() / 2);
-    // Who only looks here does so on all ranks.
+    // A rank that only looks here does so like all ranks.
     const bool all_wait = !deadline.Passed();
     begun = nccl_->BeginGather(is_leaf() ? message_ : "", all_wait, *nccl_gathers_until_);
   }

@@ -31,7 +31,7 @@ struct GroupLabel {
 };
 
 struct StatsGathererOptions {
-  // How many ranks report to one. With at most fan_out + 1 ranks, all report to rank 0 itself.
+  // The number of ranks that report to one. With at most fan_out + 1 ranks, all report to rank 0 itself.
   // REQUIRES: at least 2
   int fan_out = 32;
   // The groups that this rank is part of besides its host.
@@ -39,8 +39,8 @@ struct StatsGathererOptions {
   // Only ranks for which this is equal are compared with each other: "stage 3" where pipeline stages do
   // unlike work.
   std::string like_work;
-  // Which ranks come to a collective measurement together, by its name: "tensor parallel 2". Where it is not
-  // in here, all do.
+  // The group of ranks that come to a collective measurement together, by its name: "tensor/2". All ranks
+  // come to a measurement that is not in here.
   std::map<std::string, std::string> collective_groups;
   // A communicator over the same ranks, given on all of them. All then report to rank 0 itself, by NCCL
   // instead of messages, until a gather fails. Null: messages only.
@@ -65,13 +65,14 @@ struct StatsGathererOptions {
 //   if (ranks->rank() == 0) fputs(FormatClusterTable(stats).c_str(), stdout);
 class StatsGatherer {
  public:
-  // ranks: a communicator of its own, from Split().
+  // Makes a gatherer. ranks: a communicator of its own, from Split().
   explicit StatsGatherer(std::unique_ptr<Communicator> ranks, StatsGathererOptions options = {});
 
-  // mine: since the start of the run. Rank 0 gets the statistics of all that answered; other ranks get an
-  // empty ClusterStats. Statistics that no stopwatch gives are INVALID_ARGUMENT on a rank that others report
-  // to; those of another rank are left out by the rank that it reports to, with a note. arrivals: since the
-  // call before; those of a rank that is late are lost. Also the errors of the communicator.
+  // Gathers statistics. mine: since the start of the run. Rank 0 gets the statistics of all that answered;
+  // other ranks get an empty ClusterStats. Statistics that no stopwatch gives are INVALID_ARGUMENT on a rank
+  // that others report to; those of another rank are left out by the rank that it reports to, with a note.
+  // arrivals: since the call before; those of a rank that is late are lost. Also the errors of the
+  // communicator.
   absl::StatusOr<ClusterStats> Gather(const StopwatchStats& mine, Deadline deadline,
                                       const RankArrivals& arrivals = {});
 
@@ -84,7 +85,7 @@ class StatsGatherer {
   // Sends or receives what there is, and waits no longer than `deadline`. Returns whether the exchange is
   // over: every rank that is waited for has answered, or `last` has passed.
   absl::StatusOr<bool> Exchange(Deadline deadline, Deadline last);
-  // As Gather().
+  // Returns what Gather() returns.
   absl::StatusOr<ClusterStats> Merge();
   // Sends to the rank above what Merge() merged.
   absl::Status Post();
@@ -92,10 +93,10 @@ class StatsGatherer {
   // Returns true if this rank has nothing to merge, and is done after Exchange().
   bool is_leaf() const { return children_.empty() && ranks_->rank() != 0; }
 
-  // On rank 0: RankArrivals::iterations of the ranks that answered the latest gather, in any order.
+  // Returns on rank 0 RankArrivals::iterations of the ranks that answered the latest gather, in any order.
   const std::vector<std::string>& iterations() const { return iterations_; }
 
-  // By this rank so far.
+  // Returns the bytes that this rank received so far.
   int64_t num_bytes_received() const { return num_bytes_received_; }
 
  private:
@@ -114,14 +115,14 @@ class StatsGatherer {
     bool answers = true;
   };
 
-  // By NCCL; where that fails, the ranks go on by messages.
+  // Exchanges by NCCL; if that fails, the ranks go on by messages.
   absl::StatusOr<bool> ExchangeByNccl(Deadline deadline, Deadline last);
   // Takes the messages that have come, up to that of this round; waits for it.
   absl::Status Receive(Child& child, Deadline deadline);
   absl::Status Accept(Child& child, std::string bytes);
   absl::Status Take(Child& child);
   void MergeChild(Child& child);
-  // One rank's report as summaries: since the start, and since `previous`, which it replaces.
+  // Makes summaries of one rank's report: since the start, and since `previous`, which it replaces.
   absl::Status Summarize(int rank, internal::RankReport report, std::optional<StopwatchStats>& previous,
                          ClusterSummary& total, ClusterSummary& interval) const;
   // Sets what goes to the rank above: this, and what came since the gather before.
@@ -129,7 +130,7 @@ class StatsGatherer {
   int Parent(int rank) const { return (rank - 1) / options_.fan_out; }
   // Steps from a rank to rank 0.
   int Depth(int rank) const;
-  // Whether a rank is `ancestor` or reports through it.
+  // Returns true if a rank is `ancestor` or reports through it.
   bool IsBelow(int rank, int ancestor) const;
   void NoteSilence(const ClusterSummary& total, ClusterStats& stats) const;
   void AddArrivals(ClusterStats& stats);

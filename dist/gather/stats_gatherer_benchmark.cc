@@ -1,4 +1,5 @@
-// What gathering costs, by the number of ranks: CPU time on rank 0, bytes that any one rank receives, memory.
+// Measures what gathering costs, by the number of ranks: CPU time on rank 0, bytes that any one rank
+// receives, memory.
 //
 //   bazel run //dist/gather:stats_gatherer_benchmark
 
@@ -102,7 +103,7 @@ void BM_Gather(benchmark::State& state) {
 BENCHMARK(BM_Gather)->Arg(8)->Arg(32)->Arg(256)->Arg(1024)->Arg(4096)->Arg(16384)->Iterations(1)->Unit(
     benchmark::kMillisecond);
 
-// How long a rank that no other reports to is held.
+// Measures how long a rank that no other reports to is held.
 void BM_HoldOfALeaf(benchmark::State& state) {
   auto ranks = CreateSimulatedCommunicators(std::vector<std::string>(8, "node"));
   StatsGatherer leaf(std::move(ranks[1]), {});

@@ -21,7 +21,7 @@ using testing::HasSubstr;
 
 Deadline Late() { return Deadline::After(std::chrono::seconds(60)); }
 
-// Of which nothing but the ranks' names is to be used.
+// Only the ranks' names are to be used of it.
 class NoMessages final : public Communicator {
  public:
   int rank() const override { return TestRanks().rank(); }

@@ -83,7 +83,7 @@ class World {
 
   Rank& operator[](int rank) { return ranks_[rank]; }
   StatsGatherer& gatherer(int rank) { return *gatherers_[rank]; }
-  // Of the next gather.
+  // The arrivals of the next gather.
   RankArrivals& arrivals(int rank) { return arrivals_[rank]; }
 
   void Iterate(int count, const std::function<double(int)>& work_of) {
@@ -192,7 +192,7 @@ TEST(StatsGatherer, RanksOfDifferentGroupsAreNotMatched) {
       ASSERT_TRUE(gathered.ok()) << gathered.status();
       stats = *gathered;
     }
-    // Of the heavier stage, rank 2 takes longer than rank 3.
+    // Rank 2 takes longer than rank 3; both are of the heavier stage.
     EXPECT_EQ(stats.straggler().rank(), 2);
     EXPECT_EQ(stats.arrivals_size(), grouped ? 2 : 1);
     EXPECT_NEAR(stats.arrivals(0).mean_wait(), grouped ? 0 : 0.0025, 1e-9);
@@ -244,7 +244,7 @@ TEST(StatsGatherer, TakesLateDataInTheNextRoundAndSaysSo) {
   World world(3, 32);
   world.Iterate(10, [](int) { return 0.01; });
   EXPECT_THAT(world.Gather([](int rank) { return rank != 2; }).missing_ranks(), ElementsAre(2));
-  // What rank 2 should have said by now.
+  // Rank 2 says what it should have said by now.
   ASSERT_TRUE(world.gatherer(2).Gather(world[2].Stats(), Deadline::Now()).ok());
   world.Iterate(10, [](int) { return 0.01; });
   const ClusterStats late = world.Gather([](int rank) { return rank != 2; });

@@ -24,11 +24,12 @@ class RankMesh {
 
   int num_ranks() const { return static_cast<int>(index_of_rank_.size()); }
   const std::vector<MeshAxis>& axes() const { return axes_; }
-  // INVALID_ARGUMENT, naming those that there are, for another name.
+  // Returns INVALID_ARGUMENT, naming those that there are, for another name.
   absl::StatusOr<int> FindAxis(const std::string& name) const;
 
   int Position(int rank, int axis) const;
-  // The rank's position along several axes, the first one outermost, and how many positions there are.
+  // Returns the rank's position along several axes, the first one outermost, and how many positions there
+  // are.
   int Position(int rank, const std::vector<int>& axes) const;
   int NumPositions(const std::vector<int>& axes) const;
 
@@ -40,7 +41,7 @@ class RankMesh {
   std::vector<int> index_of_rank_;  // in the grid, row-major
 };
 
-// Where each rank is along some axes of a mesh.
+// The positions of all ranks along some axes of a mesh.
 struct RanksAlong {
   int num_positions = 1;
   // By rank, from 0.
@@ -54,9 +55,9 @@ struct RanksAlong {
 // Immutable, so thread-safe.
 class RankMeshes {
  public:
-  // Of a job that declares none.
+  // Makes the meshes of a job that declares none.
   explicit RankMeshes(int num_ranks) : num_ranks_(num_ranks) {}
-  // INVALID_ARGUMENT naming the mesh and what is wrong with it.
+  // Returns INVALID_ARGUMENT naming the mesh and what is wrong with it.
   static absl::StatusOr<RankMeshes> Create(const google::protobuf::RepeatedPtrField<DeviceMesh>& meshes,
                                            int num_ranks);
 

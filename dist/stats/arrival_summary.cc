@@ -29,7 +29,7 @@ void ArrivalSummary::Interval::Merge(const Interval& other) {
 
 ArrivalSummary::ArrivalSummary(int rank, const RankArrivals& arrivals)
     : error_bound_nanoseconds_(arrivals.error_bound_nanoseconds) {
-  // Of all measurements, by time.
+  // A stay in a measurement; the stays in all measurements are sorted by time.
   struct Stay {
     const StopwatchArrivals::Arrival* arrival;
     const std::string* group;

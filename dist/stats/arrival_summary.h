@@ -19,11 +19,12 @@ namespace ott {
 struct RankArrivals {
   // On rank 0's clock.
   std::vector<StopwatchArrivals> measurements;
-  // How far each time may be from the truth.
+  // Each time may be so far from the truth.
   int64_t error_bound_nanoseconds = 0;
   // Bytes that go up to rank 0 as they are, such as the iterations of questions/saved.
   std::string iterations;
-  // Which ranks come to a measurement together with this one, by its name; where it is not in here, all do.
+  // The groups of ranks that come to a measurement together with this one, by its name; all ranks come to one
+  // that is not in here.
   std::map<std::string, std::string> groups;
   // Ranks that do like work have the same.
   std::string like_work;
@@ -41,19 +42,20 @@ class ArrivalSummary {
     int32_t num_ranks = 1;
     int32_t last_rank = 0;
     int64_t last = 0;
-    // How much later the last rank came than the next to last, and than the first. 0 for a single rank.
+    // The time from the next to last rank's coming to the last one's, and from the first one's. 0 for a
+    // single rank.
     int64_t after_next = 0;
     int64_t after_first = 0;
     // The time that the other ranks waited for the last, in sum.
     int64_t waited = 0;
-    // How long the last waited for a CPU since it came to the collective before.
+    // The time for which the last waited for a CPU since it came to the collective before.
     int64_t taken = 0;
     // The same inside of that collective, which it may have left late by so much.
     int64_t taken_in_vain = 0;
     // When the first rank left.
     int64_t first_end = kNever;
-    // How long the last, and whichever rank least, was inside of collectives of other groups since it met all
-    // of these ranks before: who waited there was held up itself.
+    // The time for which the last rank, and whichever rank least, was inside of collectives of other groups
+    // since it met all of these ranks before: a rank that waited there was held up itself.
     int64_t held_up = 0;
     int64_t least_held_up = 0;
 
@@ -66,7 +68,7 @@ class ArrivalSummary {
   using Place = std::pair<std::string, std::string>;
 
   struct Meeting {
-    // Of the ranks' works, the first in order of their names; and whether there are others.
+    // The first of the ranks' works in order of their names; and whether there are others.
     std::string like_work;
     bool is_mixed = false;
     std::map<Key, Interval> intervals;
@@ -75,14 +77,14 @@ class ArrivalSummary {
   ArrivalSummary() = default;
   ArrivalSummary(int rank, const RankArrivals& arrivals);
 
-  // INVALID_ARGUMENT for what no summary is.
+  // Returns INVALID_ARGUMENT for what no summary is.
   static absl::StatusOr<ArrivalSummary> FromProto(const internal::ArrivalSummary& proto);
   internal::ArrivalSummary ToProto() const;
 
   void Merge(const ArrivalSummary& other);
 
   const std::map<Place, Meeting>& measurements() const { return measurements_; }
-  // How far each time may be from the truth on any rank.
+  // Returns how far each time may be from the truth on any rank.
   int64_t error_bound_nanoseconds() const { return error_bound_nanoseconds_; }
 
  private:

@@ -19,11 +19,11 @@ constexpr size_t kMaxGroups = 64;
 constexpr size_t kMaxNotes = 32;
 constexpr int kMaxTaken = 8;
 
-// Which ranks' values are kept as extremes: on a tie the lower rank's, so that the order of merging does not
-// matter.
+// Chooses the ranks whose values are kept as extremes: on a tie the lower rank's, so that the order of
+// merging does not matter.
 bool IsMoreExtreme(double a, int rank_a, double b, int rank_b) { return a != b ? a > b : rank_a < rank_b; }
 
-// Of a mean iteration. share: of the iterations, those in which it was measured.
+// Returns the own time in a mean iteration. share: the share of the iterations in which it was measured.
 std::optional<SteadyTime> OwnTimeOf(const SteadyTimeStats& proto, double share) {
   // Blocks of a file are not to be trusted.
   const bool has_blocks =
@@ -50,7 +50,7 @@ std::optional<SteadyTime> OwnTimeOf(const OwnTimeStats& proto, bool is_window, d
   return proto.has_all() ? OwnTimeOf(proto.all(), share) : std::nullopt;
 }
 
-// Of all iterations.
+// Sums over all iterations.
 double WaitingSeconds(const StopwatchStats& stats) {
   if (stats.has_own_work()) return stats.own_work().waiting_seconds();
   double seconds = 0;
@@ -60,15 +60,15 @@ double WaitingSeconds(const StopwatchStats& stats) {
   return seconds;
 }
 
-// What a rank did since an earlier report of it.
+// The work of a rank since an earlier report of it.
 struct RankWork {
   int64_t first_iteration = 0;
   int64_t num_iters = 0;
-  // Of a mean iteration, the second without waiting for others.
+  // Seconds of a mean iteration, the second without waiting for others.
   double iteration_seconds = 0;
   double seconds = 0;
   CpuShare cpu;
-  // Whether cpu was seen.
+  // True if cpu was seen.
   bool is_watched = false;
 };
 
@@ -236,7 +236,7 @@ absl::Status ClusterSummary::AddMeasurements(const internal::RankReport& report,
     const auto found = by_name_before.find(measurement.name());
     const Measurement& same_before =
         found != by_name_before.end() ? *found->second : Measurement::default_instance();
-    // Where a sampled one was not measured, it ran all the same.
+    // A sampled one also ran where it was not measured.
     Row row = make_row(
         measurement.name(), measurement.per_iteration().total() - same_before.per_iteration().total(),
         measurement.sampled() ? per_iteration->count() - same_before.per_iteration().count() : num_iters);

@@ -27,7 +27,7 @@ namespace ott {
 // passed.
 inline constexpr char kObserverThreads[] = "ott's threads";
 
-// How a rank's own work in a mean iteration used the CPU; where that is not known, all of it counts as on a
+// Says how a rank's own work in a mean iteration used the CPU; if that is not known, all of it counts as on a
 // CPU. Nullopt if no iteration was measured.
 std::optional<CpuShare> CpuShareOfWork(const StopwatchStats& stats);
 
@@ -84,14 +84,15 @@ class ClusterSummary {
 
   ClusterSummary() = default;
 
-  // One rank since its start; or since an earlier report, without the distribution of intervals. The whole
-  // report where the rank was restarted since. INVALID_ARGUMENT for numbers that no measurement gives.
+  // Summarizes one rank since its start; or since an earlier report, without the distribution of intervals.
+  // The whole report where the rank was restarted since. INVALID_ARGUMENT for numbers that no measurement
+  // gives.
   static absl::StatusOr<ClusterSummary> OfRank(const internal::RankReport& report,
                                                const StopwatchStats* earlier = nullptr);
 
-  // INVALID_ARGUMENT for what ToProto() does not give.
+  // Returns INVALID_ARGUMENT for what ToProto() does not give.
   static absl::StatusOr<ClusterSummary> FromProto(const ClusterStats& proto);
-  // For another rank, to be merged there.
+  // Returns a message for another rank, to be merged there.
   ClusterStats ToProto() const;
 
   void Merge(const ClusterSummary& other);
@@ -99,13 +100,13 @@ class ClusterSummary {
   // Says that all ranks' data are of an earlier gather.
   void SetLate() { late_ranks_ = ranks(); }
 
-  // All that reported.
+  // Returns all that reported.
   RankSet ranks() const;
 
-  // As one table, which names nobody. Ranks below world_size that are not in ranks() are missing.
+  // Makes one table, which names nobody. Ranks below world_size that are not in ranks() are missing.
   ClusterStats Finish(int world_size) const;
 
-  // For the work of an iteration, of the rank for which it is least certain.
+  // Returns the share for the work of an iteration, of the rank for which it is least certain.
   CpuShare cpu_of_work() const { return cpu_of_work_.value_or(CpuShare()); }
 
   // Iterations and work are of the ranks that measured some.
@@ -113,7 +114,7 @@ class ClusterSummary {
   const Row& work() const { return work_; }
   const Rows& measurements() const { return measurements_; }
 
-  // The rank with the most work; null where there is none.
+  // Returns the rank with the most work; null if there is none.
   const TimeOfRank* slowest() const { return work_.ranks.empty() ? nullptr : &work_.max; }
 
  private:

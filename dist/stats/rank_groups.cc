@@ -1,5 +1,8 @@
 #include "ott/dist/stats/rank_groups.h"
 
+#include <map>
+#include <string>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/status_macros.h"
@@ -15,11 +18,16 @@ absl::StatusOr<RankGroups> GroupsOfRanks(const StopwatchConfig& config, const Ra
   for (const int position : work.positions) {
     groups.like_work.push_back(axes.empty() ? "" : absl::StrCat(axes, " ", position));
   }
+  // Entries along the same axes have groups of their own.
+  std::map<std::string, int> num_entries;
   for (const CollectiveGroups& collective : config.collective_groups()) {
     OTT_ASSIGN_OR_RETURN(const RanksAlong along, meshes.Along(collective.along(), "collective_groups"));
+    const std::string along_axes = absl::StrJoin(collective.along(), "+");
+    const int entry = ++num_entries[along_axes];
+    const std::string entry_name = entry == 1 ? along_axes : absl::StrCat(along_axes, "#", entry);
     for (int rank = 0; rank < meshes.num_ranks(); ++rank) {
       for (const std::string& measurement : collective.measurements()) {
-        groups.collective_groups[rank][measurement] = absl::StrCat("group ", along.groups[rank]);
+        groups.collective_groups[rank][measurement] = absl::StrCat(entry_name, "/", along.groups[rank]);
       }
     }
   }

@@ -10,7 +10,8 @@
 namespace ott {
 namespace {
 
-// Which ranks are in the sample: neither neighbours nor every so many of them. The finalizer of MurmurHash3.
+// Orders ranks to choose the sample: neither neighbours nor every so many of them. The finalizer of
+// MurmurHash3.
 uint32_t SampleOrder(int rank) {
   auto hash = static_cast<uint32_t>(rank) + 0x9e3779b9u;
   hash = (hash ^ (hash >> 16)) * 0x85ebca6bu;

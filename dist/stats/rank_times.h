@@ -29,14 +29,14 @@ class RankTimes {
     int64_t first_iteration = 0;
     int64_t num_iterations = 0;
 
-    // The iteration at this share of them.
+    // Returns the iteration at this share of them.
     int64_t IterationAt(double share) const;
   };
 
   RankTimes() = default;
   explicit RankTimes(const Entry& entry);
 
-  // INVALID_ARGUMENT for what are no times.
+  // Returns INVALID_ARGUMENT for what are no times.
   static absl::StatusOr<RankTimes> FromProto(const internal::RankTimes& proto);
   internal::RankTimes ToProto() const;
 
@@ -49,12 +49,12 @@ class RankTimes {
     Excess excess;
   };
 
-  // The rank that exceeds the others most surely; nullopt for fewer than two.
+  // Returns the rank that exceeds the others most surely; nullopt for fewer than two.
   std::optional<Suspect> MostSuspicious() const;
-  // Returns that of one rank; nullopt where it is not among those that are kept, or alone.
+  // Returns that of one rank; nullopt if it is not among those that are kept, or alone.
   std::optional<Suspect> Of(int rank) const;
-  // What the rank takes longer than the others in the mean of all iterations; all of it where no other does
-  // this. nullopt as Of().
+  // Returns what the rank takes longer than the others in the mean of all iterations; all of it if no other
+  // does this. nullopt if Of() is.
   std::optional<double> ExcessOf(int rank) const;
 
  private:
