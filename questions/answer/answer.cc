@@ -10,7 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "ott/core/base/text_table.h"
-#include "tools/exit_code.h"
+#include "ott/questions/answer/exit_code.h"
 
 namespace ott {
 namespace {

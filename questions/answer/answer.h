@@ -1,4 +1,4 @@
-// What all questions about a run have in common: an answer, and what follows from it.
+// The answer that every question about a run gives, and what follows from it.
 
 #ifndef OTT_QUESTIONS_ANSWER_ANSWER_H_
 #define OTT_QUESTIONS_ANSWER_ANSWER_H_
@@ -13,7 +13,7 @@
 
 namespace ott {
 
-// What an answer is to.
+// The question that an answer is to.
 struct QuestionId {
   const char* id;       // "hang"
   const char* title;    // "Does it hang?"
@@ -28,24 +28,24 @@ void AddSentences(const std::vector<std::string>& sentences, Answer* answer);
 // Adds the command line `ott WORDS...`, quoted for a shell where that is needed.
 void AddNext(const std::vector<std::string>& words, Answer* answer);
 
-// "next: ott whatif out/run" for each command line. Ends with a newline, unless there is none.
+// Returns "next: ott whatif out/run" for each command line. Ends with a newline, unless there is none.
 std::string FormatNext(const Answer& answer);
 
-// The sentences, a line each, without a newline at the end.
+// Returns the sentences, a line each, without a newline at the end.
 std::string TextOf(const Answer& answer);
 
 void SetEvidence(const google::protobuf::Message& evidence, Answer* answer);
 
-// The exit code of every command: 0 good or not asked, 1 bad, 2 cannot tell (tools/exit_code.h).
+// The exit code of every command: 0 good or not asked, 1 bad, 2 cannot tell (questions/answer/exit_code.h).
 int ExitCodeOf(Answer::Finding finding);
 
-// Of several answers: BAD if one is, else CANNOT_TELL if one is, else GOOD if one is.
+// Combines several answers: BAD if one is, else CANNOT_TELL if one is, else GOOD if one is.
 Answer::Finding FindingOf(const std::vector<Answer>& answers);
 
 // Prints "ott COMMAND: ..." to standard error, with control characters other than newlines escaped.
 void PrintError(const std::string& command, const absl::Status& error);
 
-// What a command ends with: an error is printed, and could not tell.
+// Ends a command: returns its exit code, or prints an error and returns that of could not tell.
 int FinishCommand(const std::string& command, const absl::StatusOr<int>& exit_code);
 
 }  // namespace ott

@@ -13,13 +13,14 @@ namespace ott {
 
 using Json = nlohmann::ordered_json;
 
-// The fields by their names in answer.proto. The evidence is the message by the names of its own file.
+// Returns the fields by their names in answer.proto. The evidence is the message by the names of its own
+// file.
 Json AnswerToJson(const Answer& answer);
 
-// {"answers": [...]}
+// Returns {"answers": [...]}.
 Json AnswersToJson(const std::vector<Answer>& answers);
 
-// What each command prints with `--format json`: the same as text, indented; ends with a newline.
+// Returns what each command prints with `--format json`: the same as text, indented; ends with a newline.
 std::string AnswersToJsonText(const std::vector<Answer>& answers);
 
 // Adds "answers" to the JSON object that a command prints besides. REQUIRES: it has members, and ends with

@@ -1,11 +1,14 @@
 #include "ott/questions/answer/answer.h"
 
+#include <cmath>
 #include <string>
 
 #include "absl/status/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "ott/questions/answer/answer_json.h"
+#include "ott/questions/answer/picture.h"
+#include "ott/questions/answer/picture_for_test.pb.h"
 
 namespace ott {
 namespace {
@@ -23,7 +26,7 @@ TEST(Answer, TheSameFindingHasTheSameExitCode) {
   EXPECT_EQ(ExitCodeOf(Answer::GOOD), 0);
   EXPECT_EQ(ExitCodeOf(Answer::BAD), 1);
   EXPECT_EQ(ExitCodeOf(Answer::CANNOT_TELL), 2);
-  // Of a later version.
+  // This finding is of a later version.
   EXPECT_EQ(ExitCodeOf(static_cast<Answer::Finding>(7)), 2);
 }
 
@@ -68,6 +71,20 @@ TEST(Answer, AnErrorIsPrintedEscapedAndCouldNotTell) {
   EXPECT_EQ(FinishCommand("hang", absl::NotFoundError("out/\033[2Ja\nb: no run")), 2);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "ott hang: out/\\x1b[2Ja\nb: no run\n");
   EXPECT_EQ(FinishCommand("hang", 1), 1);
+}
+
+TEST(Picture, HasTheNamesOfItsMessageAndNullForWhatIsNotKnown) {
+  PictureForTest message;
+  message.set_not_finite(std::nan(""));
+  message.set_seconds(1.0 / 3);
+  message.set_name("a\n");
+  message.add_parts()->set_kind(PictureForTest::BLAMED);
+  message.add_ranks(3);
+  EXPECT_EQ(
+      DrawMessage(message).dump(),
+      R"({"seconds":0.33333,"not_finite":null,"absent":null,"name":"a\\n","ranks":[3],"kind":"UNKNOWN",)"
+      R"("parts":[{"seconds":0.0,"not_finite":0.0,"absent":null,"name":"","ranks":[],"kind":"BLAMED","parts":[],)"
+      R"("part":null}],"part":null})");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ size_t LastBytes(const std::string& text, size_t num_characters) {
 }  // namespace
 
 std::string DisplayName(std::string_view name) {
-  // What is cut away is not looked at: names may be of any length.
+  // Text that is cut away is not looked at: names may be of any length.
   constexpr size_t kMaxBytes = 8 * kMaxCharacters;
   const std::string valid = name.size() > 2 * kMaxBytes ? ValidUtf8(name.substr(0, kMaxBytes)) +
                                                               ValidUtf8(name.substr(name.size() - kMaxBytes))

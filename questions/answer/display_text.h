@@ -9,19 +9,19 @@
 
 namespace ott {
 
-// On one line, valid UTF-8, no longer than 120 characters, the middle left out; control characters and those
-// that turn the direction of writing are escaped.
+// Makes a name one line, valid UTF-8, no longer than 120 characters, the middle left out; control characters
+// and those that turn the direction of writing are escaped.
 std::string DisplayName(std::string_view name);
 
 // Lines as DisplayName() has names, but long ones; cut after max_bytes, which a last line says.
 std::string DisplayLines(std::string_view text, size_t max_bytes);
 
-// The bytes that the first characters take, all of them where there are no more.
+// Returns the bytes that the first characters take, all of them where there are no more.
 size_t FirstBytes(std::string_view text, size_t num_characters);
 
 std::string WithoutNewline(std::string text);
 
-// With so many significant digits, so that JSON has no more; NaN for what is not finite.
+// Rounds to so many significant digits, so that JSON has no more; NaN for what is not finite.
 double Rounded(double value, int digits = 5);
 
 }  // namespace ott

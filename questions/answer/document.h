@@ -29,7 +29,7 @@ struct Document {
   // Says what the pictures leave out, a sentence each.
   std::vector<std::string> thinned;
 
-  // Of all answers; problems make what is not bad one that cannot be told.
+  // Combines all answers; with problems, an answer that is not bad is one that cannot be told.
   Answer::Finding finding() const;
 };
 

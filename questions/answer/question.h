@@ -1,5 +1,5 @@
-// What a folder in questions/ is to the command `ott`: its commands, and what it finds in a run. The list of
-// all is questions/questions.cc.
+// Connects a folder in questions/ with the command `ott`: its commands, and what it finds in a run. The list
+// of all is questions/questions.cc.
 
 #ifndef OTT_QUESTIONS_ANSWER_QUESTION_H_
 #define OTT_QUESTIONS_ANSWER_QUESTION_H_
@@ -20,7 +20,7 @@ namespace ott {
 
 struct CommandLine {
   CLI::App& app;
-  // Set (tools/exit_code.h) when a subcommand ran.
+  // Set (questions/answer/exit_code.h) when a subcommand ran.
   int* exit_code;
   // Returns the document as a page for the browser, in one file.
   std::function<std::string(const Document& document)> page;
@@ -40,7 +40,7 @@ struct AskedRun {
   std::vector<std::string> runs;
   std::vector<std::string> before;
 
-  // The iteration with which the process's count begins.
+  // Returns the iteration with which the process's count begins.
   int64_t start_iteration() const;
 };
 
@@ -55,7 +55,7 @@ struct Metric {
   std::vector<Sample> samples;
 };
 
-// What a question found in a run.
+// The findings of a question in a run.
 struct Findings {
   // Empty if the run was not to be asked.
   std::vector<Answer> answers;

@@ -19,7 +19,7 @@ namespace ott {
 namespace {
 
 constexpr int kMaxNotesShown = 10;
-// Of the iteration: sampled measurements of less, of which a model has hundreds, are left out.
+// A share of the iteration: sampled measurements of less, of which a model has hundreds, are left out.
 constexpr double kMinSampledShare = 0.05;
 
 // "rank 3 (node1)", of what is said of one rank.
@@ -105,7 +105,7 @@ std::string FormatInterval(const Verdict& verdict) {
   return absl::StrFormat("%.1f to %.1f", verdict.slower_by_low() + 1, verdict.slower_by_high() + 1);
 }
 
-// " since iteration 140"; empty where it is so in the whole run.
+// " since iteration 140"; empty if it is so in the whole run.
 template <typename Verdict>
 std::string When(const Verdict& verdict) {
   if (verdict.has_since_iteration() && verdict.has_until_iteration()) {

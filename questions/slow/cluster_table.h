@@ -10,13 +10,13 @@
 
 namespace ott {
 
-// A line a measurement, then who is slow and what is missing. Ends with a newline.
+// Returns a line a measurement, then who is slow and what is missing. Ends with a newline.
 std::string FormatClusterTable(const ClusterStats& stats);
 
-// The lines of it that say who is slow, by work; or that none stands out.
+// Returns the lines of it that say who is slow, by work; or that none stands out.
 std::vector<std::string> SlowRankLines(const ClusterStats& stats);
 
-// protobuf's JSON mapping with the names of cluster_stats.proto. Ends with a newline.
+// Returns protobuf's JSON mapping with the names of cluster_stats.proto. Ends with a newline.
 std::string ClusterStatsToJson(const ClusterStats& stats);
 
 }  // namespace ott

@@ -41,7 +41,7 @@ function addHeatMap() {
     target.drawImage(small, 0, 0, canvas.width, canvas.height);
   }
 
-  // What light and dark stand for.
+  // Draws what light and dark stand for.
   function drawShades(half, left, quantity, domain, more) {
     const [low, high] = [formatSeconds(domain[0]), formatSeconds(domain[1]) + more];
     const gradient = half.append('linearGradient').attr('id', `shades-${quantity}`);

@@ -1,4 +1,4 @@
-// How long iterations took over time, with the outliers.
+// Draws how long iterations took over time, with the outliers.
 
 function addIterations() {
   const data = pictures.iterations;
@@ -55,7 +55,7 @@ function addIterations() {
     return {marks, span: place => columns[columnAt(columns, x, place - margin.left)]};
   }
 
-  // What the selected rank worked; the rest of an iteration it waited.
+  // Draws the work of the selected rank; the rest of an iteration it waited.
   function drawWorkOfSelected(group, x, y) {
     const row = rowOfRank(selection.rank);
     if (row < 0) return;

@@ -24,7 +24,7 @@ Statistics Repeated(double seconds, int count) {
   return statistics.ToProto();
 }
 
-// What the stopwatch says of times that hardly vary.
+// Returns what the stopwatch says of times that hardly vary.
 SteadyTimeStats Steady(double seconds) {
   SteadyTimeStats time;
   time.set_seconds(seconds);
@@ -33,7 +33,7 @@ SteadyTimeStats Steady(double seconds) {
   return time;
 }
 
-// As far as that follows from the measurements, all of them on a CPU.
+// Sets them as far as they follow from the measurements, all of them on a CPU.
 void SetOwnTimes(StopwatchStats& report) {
   double waiting = 0;
   for (Measurement& measurement : *report.mutable_measurements()) {
@@ -218,6 +218,26 @@ TEST(MergeStats, NamesAMeasurementThatIsASmallPartOfTheIteration) {
   EXPECT_NEAR(slow.share_of_iteration(), 0.004, 1e-5);
 }
 
+TEST(MergeStats, AModuleThatIsSlowByOneInsideOfItIsNotNamed) {
+  std::vector<StopwatchStats> reports;
+  for (int rank = 0; rank < 4; ++rank) {
+    const double excess = rank == 1 ? 0.0003 : 0;
+    reports.push_back(Report(rank, 0.050,
+                             {{"module h.2, train.py:9", 0.002 + 2 * excess},
+                              {"module h.2.mlp, train.py:5", 0.001 + excess},
+                              {"module h.2.mlp.gate, train.py:5", 0.0005 + excess},
+                              {"module h.20, train.py:9", 0.001 + excess},
+                              {"rest", 0.040},
+                              {"allreduce*", 0.002}}));
+  }
+  const ClusterStats stats = MergeStats(reports, 4);
+  std::vector<std::string> names;
+  for (const SlowMeasurement& slow : stats.slow_measurements()) names.push_back(slow.name());
+  // Of h.2 half lies elsewhere.
+  EXPECT_THAT(names, ElementsAre("module h.2, train.py:9", "module h.2.mlp.gate, train.py:5",
+                                 "module h.20, train.py:9"));
+}
+
 TEST(MergeStats, OnlyRanksThatDoLikeWorkAreCompared) {
   std::vector<StopwatchStats> reports;
   for (int rank = 0; rank < 4; ++rank)
@@ -363,13 +383,13 @@ std::vector<StopwatchStats> OneLongerByChance(double p) {
   return reports;
 }
 
-// Of 64 ranks a 64th of the error, within a factor of 4: what the others' spread is expected to be adds to
-// the chance.
+// Each of 64 ranks has a 64th of the error, within a factor of 4: what the others' spread is expected to be
+// adds to the chance.
 TEST(MergeStats, OfManyRanksEachHasItsShareOfTheError) {
   EXPECT_EQ(MergeStats(OneLongerByChance(kWorkError / 16), 64).has_straggler(), false);
   EXPECT_EQ(MergeStats(OneLongerByChance(kWorkError / 256), 64).straggler().rank(), 7);
   EXPECT_EQ(MergeStats(OneLongerByChance(kMeasurementError / 16), 64).slow_measurements_size(), 0);
-  // Where the work is no straggler's yet.
+  // The work alone is no straggler's yet.
   std::vector<StopwatchStats> reports = OneLongerByChance(kMeasurementError / 256);
   for (StopwatchStats& report : reports) report.mutable_own_work()->clear_time();
   const ClusterStats stats = MergeStats(reports, 64);

@@ -13,11 +13,11 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/directory/run_directory.h"
 
-namespace ott::stats {
+namespace ott::slow {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
-// Of measurements inside of measurements: deeper ones, and more of them, are no program's.
+// Limits measurements inside of measurements: no program has deeper ones, or more of them.
 constexpr int kMaxDepth = 32;
 constexpr size_t kMaxNodes = 4000;
 // A measurement's rows are kept for so many cells in all, those of the longest measurements.
@@ -29,7 +29,7 @@ constexpr double kOutlierMedians = 1.5;
 
 double Longer(double a, double b) { return std::isnan(a) || b > a ? b : a; }
 
-// Of what is known; 0 if nothing is.
+// Returns the median of what is known; 0 if nothing is.
 double Median(std::vector<float> values) {
   values.erase(std::remove_if(values.begin(), values.end(), [](float value) { return std::isnan(value); }),
                values.end());
@@ -51,7 +51,7 @@ void FindOutermostCollectives(const google::protobuf::RepeatedPtrField<ScopeStat
   }
 }
 
-// Empty where there are none, or another rank's.
+// Empty if there are none, or another rank's.
 StopwatchStats ReadStats(const std::string& run_dir, int rank) {
   StopwatchStats stats;
   const absl::StatusOr<std::string> bytes = ReadFile(RankDirectory(run_dir, rank) + "/stopwatch.pb");
@@ -59,7 +59,7 @@ StopwatchStats ReadStats(const std::string& run_dir, int rank) {
   return stats;
 }
 
-// Of iterations.
+// Counts the iterations that the series spans.
 int64_t Span(const StopwatchStats& stats) {
   return stats.iteration_series().seconds_size() *
          std::clamp<int64_t>(stats.iteration_series().stride(), 0, int64_t{1} << 40);
@@ -120,7 +120,7 @@ void RankGridBuilder::AddSeries(const StopwatchStats& stats, size_t row) {
   FindOutermostCollectives(stats.scopes(), 0, collective_, &outermost);
   std::vector<const Series*> waits;
   for (const Measurement& measurement : stats.measurements()) {
-    // Of a measurement outside of all scopes nobody knows what it lies in.
+    // Nobody knows what a measurement outside of all scopes lies in.
     const bool counts =
         measurement.collective() && (outermost.count(measurement.name()) > 0 || stats.scopes().empty());
     if (counts && measurement.series().stride() == iterations.stride())
@@ -256,7 +256,7 @@ void RankGridBuilder::FinishScopes() {
   }
   std::vector<size_t> order(nodes_.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // What lies inside of another is no longer, and comes later.
+  // A measurement inside of another is no longer, and comes later.
   std::stable_sort(order.begin(), order.end(),
                    [this](size_t a, size_t b) { return nodes_[a].scope.seconds > nodes_[b].scope.seconds; });
   std::set<int> kept;
@@ -307,4 +307,4 @@ absl::StatusOr<RankGrid> ReadRankGrid(const std::string& run_dir, int world_size
   return builder.Finish();
 }
 
-}  // namespace ott::stats
+}  // namespace ott::slow

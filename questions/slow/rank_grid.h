@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 
-namespace ott::stats {
+namespace ott::slow {
 
 // Times are seconds; NaN: nothing is known.
 struct RankGrid {
@@ -83,7 +83,7 @@ class RankGridBuilder {
   // the first one's number.
   RankGridBuilder(int world_size, const StopwatchStats& first, int64_t first_iteration);
 
-  // Ranks outside of the world are ignored.
+  // Adds a rank; ranks outside of the world are ignored.
   void Add(const StopwatchStats& stats);
   RankGrid Finish();
 
@@ -118,9 +118,9 @@ class RankGridBuilder {
 };
 
 // Reads RUN/rank_*/stopwatch.pb, one in memory at a time. Ranks whose file cannot be read have no numbers.
-// start_iteration: at which the process began to count. NOT_FOUND where no rank kept times of iterations.
+// start_iteration: at which the process began to count. NOT_FOUND if no rank kept times of iterations.
 absl::StatusOr<RankGrid> ReadRankGrid(const std::string& run_dir, int world_size, int64_t start_iteration);
 
-}  // namespace ott::stats
+}  // namespace ott::slow
 
 #endif  // OTT_QUESTIONS_SLOW_RANK_GRID_H_

@@ -9,10 +9,10 @@
 #include "absl/strings/str_format.h"
 #include "ott/questions/answer/display_text.h"
 
-namespace ott::stats {
+namespace ott::slow {
 namespace {
 
-// Many numbers: microseconds with four significant digits, null where nothing is known.
+// Many numbers: microseconds with four significant digits, null if nothing is known.
 constexpr double kShadeUnit = 1e-6;
 
 Json Shades(const std::vector<double>& seconds) {
@@ -103,4 +103,4 @@ void AddRankGrid(const RankGrid& grid, const std::vector<int>& named, Document* 
   AddWhatGridLeavesOut(grid, &document->thinned);
 }
 
-}  // namespace ott::stats
+}  // namespace ott::slow

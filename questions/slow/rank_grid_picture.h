@@ -8,11 +8,11 @@
 #include "ott/questions/answer/document.h"
 #include "ott/questions/slow/rank_grid.h"
 
-namespace ott::stats {
+namespace ott::slow {
 
 // named: ranks that answers name.
 void AddRankGrid(const RankGrid& grid, const std::vector<int>& named, Document* document);
 
-}  // namespace ott::stats
+}  // namespace ott::slow
 
 #endif  // OTT_QUESTIONS_SLOW_RANK_GRID_PICTURE_H_

@@ -13,7 +13,7 @@
 #include "ott/dist/stats/rank_groups.h"
 #include "ott/questions/waiting/gathered_stats.h"
 
-namespace ott::stats {
+namespace ott::slow {
 namespace {
 
 absl::StatusOr<StopwatchStats> ReadStopwatchStats(const std::string& path, int rank) {
@@ -29,7 +29,7 @@ absl::StatusOr<StopwatchStats> ReadStopwatchStats(const std::string& path, int r
   return stats;
 }
 
-// What only the run itself could know: who came last to collective measurements, and who was slow when.
+// Adds what only the run itself could know: who came last to collective measurements, and who was slow when.
 void AddWhatWasGathered(const std::string& run_dir, ClusterStats* cluster, std::vector<std::string>* notes) {
   absl::StatusOr<ClusterStats> gathered = ReadGatheredStats(run_dir, notes);
   // A run that ends before its first gather has none.
@@ -92,4 +92,4 @@ absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run, std::vecto
   return cluster;
 }
 
-}  // namespace ott::stats
+}  // namespace ott::slow

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ott/questions/slow/merge_stats.h"
 
-namespace ott::stats {
+namespace ott::slow {
 
 // Merges RUN/rank_*/stopwatch.pb; arrivals and history are those of RUN/cluster_stats.json. Ranks whose file
 // is missing or unreadable are in missing_ranks, and notes say why. problems: may be null; gets what of the
@@ -17,6 +17,6 @@ namespace ott::stats {
 absl::StatusOr<ClusterStats> ReadClusterStats(const std::string& run_dir,
                                               std::vector<std::string>* problems = nullptr);
 
-}  // namespace ott::stats
+}  // namespace ott::slow
 
 #endif  // OTT_QUESTIONS_SLOW_READ_CLUSTER_STATS_H_

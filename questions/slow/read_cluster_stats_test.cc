@@ -8,7 +8,7 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
 
-namespace ott::stats {
+namespace ott::slow {
 namespace {
 
 using ::testing::Contains;
@@ -139,4 +139,4 @@ TEST_F(ReadClusterStatsTest, OtherFolderIsNoRun) {
 }
 
 }  // namespace
-}  // namespace ott::stats
+}  // namespace ott::slow

@@ -6,11 +6,8 @@
 #include "ott/core/statistics/policy.h"
 #include "ott/questions/slow/cluster_table.h"
 
-namespace ott::stats {
+namespace ott::slow {
 namespace {
-
-// If a rank may work longer by more than this share and not be found, that none was found is no good news.
-constexpr double kLargestMissed = 0.5;
 
 Answer::Finding FindingOfRanks(const ClusterStats& stats) {
   if (stats.has_straggler() || stats.slow_measurements_size() > 0) return Answer::BAD;
@@ -56,4 +53,4 @@ void AddNextOf(const std::string& run_dir, Answer* answer) {
   if (answer->finding() == Answer::BAD) AddNext({"whatif", run_dir}, answer);
 }
 
-}  // namespace ott::stats
+}  // namespace ott::slow

@@ -1,4 +1,4 @@
-// Who is slow? The statistics of all ranks as an answer.
+// Answers "Who is slow?" from the statistics of all ranks.
 
 #ifndef OTT_QUESTIONS_SLOW_SLOW_ANSWER_H_
 #define OTT_QUESTIONS_SLOW_SLOW_ANSWER_H_
@@ -9,7 +9,7 @@
 #include "ott/dist/stats/cluster_stats.pb.h"
 #include "ott/questions/answer/answer.h"
 
-namespace ott::stats {
+namespace ott::slow {
 
 inline constexpr QuestionId kQuestion = {"slow", "Who is slow?", "stats"};
 
@@ -19,6 +19,6 @@ Answer AnswerSlow(const std::optional<ClusterStats>& stats);
 // Says what to run next about this run.
 void AddNextOf(const std::string& run_dir, Answer* answer);
 
-}  // namespace ott::stats
+}  // namespace ott::slow
 
 #endif  // OTT_QUESTIONS_SLOW_SLOW_ANSWER_H_

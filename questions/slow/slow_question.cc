@@ -14,7 +14,7 @@
 #include "ott/questions/slow/slow_answer.h"
 #include "ott/questions/slow/stats_command.h"
 
-namespace ott::stats {
+namespace ott::slow {
 namespace {
 
 std::optional<ClusterStats> ReadStats(const AskedRun& run, std::vector<std::string>* problems) {
@@ -33,7 +33,7 @@ std::optional<ClusterStats> ReadStats(const AskedRun& run, std::vector<std::stri
     problems->push_back(absl::StrCat("the statistics of some ranks end after ", stats->min_measured_iters(),
                                      " of ", stats->max_measured_iters(), " iterations"));
   }
-  // What a missing rank left has been said.
+  // If a rank is missing, what it left has been said.
   if (stats->missing_ranks().empty() && run.info) {
     problems->insert(problems->end(), unread.begin(), unread.end());
   }
@@ -84,4 +84,4 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
 
 Question SlowQuestion() { return {kQuestion.title, AddStatsCommand, Ask}; }
 
-}  // namespace ott::stats
+}  // namespace ott::slow

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,16 +16,14 @@ namespace ott {
 namespace {
 
 constexpr size_t kMaxSlowMeasurements = 8;
-// Of the largest excess of any measurement: which of those inside of each other is to be named.
-constexpr double kMostOfExcess = 0.8;
 
-// Whether a suspect's excess is sure, and of a size that is worth a name.
+// Returns true if a suspect's excess is sure, and of a size that is worth a name.
 bool StandsOut(const RankTimes::Suspect& suspect, double level, double min_seconds) {
   const Excess& excess = suspect.excess;
   return excess.seconds >= std::max(kMinExcess * excess.of_others, min_seconds) && excess.PValue() <= level;
 }
 
-// What the excess is of the others' median; 0 where that is nothing.
+// Returns the excess as a share of the others' median; 0 if that is nothing.
 double Relative(double seconds, const Excess& excess) {
   return excess.of_others > 0 ? seconds / excess.of_others : 0;
 }
@@ -50,8 +49,8 @@ int64_t NumCompared(const Times& times_of_groups) {
   return count;
 }
 
-// Of measurements inside of each other, the shortest that has most of the excess; or the outermost ones,
-// where none has half of it but they have together.
+// Names the shortest of measurements inside of each other that has most of the excess; or the outermost ones,
+// if none has half of it but they have together.
 void LocateExcess(const ClusterSummary& summary, const std::string& group, const Excess& excess_of_work,
                   Straggler& straggler) {
   struct Part {
@@ -76,7 +75,7 @@ void LocateExcess(const ClusterSummary& summary, const std::string& group, const
     outermost.push_back(parts.back());
   }
   const double all = excess_of_work.seconds_of_run;
-  // Where only a part of the run has it, what is there.
+  // If only a part of the run has the excess, scales to what is there.
   const double scale = all > 0 ? excess_of_work.seconds / all : 1;
   if (2 * largest >= all) {
     double shortest = 0;
@@ -131,7 +130,7 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
     group_of_most = group;
   }
   if (!most) {
-    // Where no waiting is known, it counts as work, and all work as long.
+    // If no waiting is known, it counts as work, and all work as long.
     if (any_suspect && HasCollectives(stats)) stats.set_detectable(detectable);
     return;
   }
@@ -141,6 +140,23 @@ void FindStraggler(const ClusterSummary& summary, double error, ClusterStats& st
   straggler.set_median_work_seconds(most->excess.of_others);
   SetSlowerBy(*most, straggler);
   LocateExcess(summary, group_of_most, most->excess, straggler);
+}
+
+// "module h.2.mlp, train.py:288" is inside of "module h.2, train.py:301".
+bool IsInside(std::string_view inner, std::string_view outer) {
+  outer = outer.substr(0, outer.find(','));
+  return inner.size() > outer.size() && inner.substr(0, outer.size()) == outer && inner[outer.size()] == '.';
+}
+
+// Leaves out what is slow only by what is slow inside of it.
+void RemoveOuter(std::vector<SlowMeasurement>* found) {
+  const auto is_explained = [all = *found](const SlowMeasurement& outer) {
+    return std::any_of(all.begin(), all.end(), [&](const SlowMeasurement& inner) {
+      return inner.rank() == outer.rank() && IsInside(inner.name(), outer.name()) &&
+             inner.share_of_iteration() >= kMostOfExcess * outer.share_of_iteration();
+    });
+  };
+  found->erase(std::remove_if(found->begin(), found->end(), is_explained), found->end());
 }
 
 void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterStats& stats) {
@@ -155,7 +171,7 @@ void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterSt
     for (const auto& [unused_group, times] : measurement.times) {
       const std::optional<RankTimes::Suspect> suspect = times.MostSuspicious();
       if (!suspect || !StandsOut(*suspect, level, kMinMeasurementShare * iteration)) continue;
-      // What the verdict on the work says already.
+      // The verdict on the work says it already.
       if (stats.straggler().measurement() == measurement.name &&
           stats.straggler().rank() == suspect->entry.rank) {
         continue;
@@ -169,6 +185,7 @@ void FindSlowMeasurements(const ClusterSummary& summary, double error, ClusterSt
       slow.set_share_of_iteration(iteration > 0 ? suspect->excess.seconds / iteration : 0);
     }
   }
+  RemoveOuter(&found);
   std::stable_sort(found.begin(), found.end(), [](const SlowMeasurement& a, const SlowMeasurement& b) {
     return a.share_of_iteration() > b.share_of_iteration();
   });

@@ -1,4 +1,4 @@
-// Who of the ranks is slow, of what a ClusterSummary knows.
+// Finds the slow ranks in what a ClusterSummary knows.
 
 #ifndef OTT_QUESTIONS_SLOW_SLOW_RANKS_H_
 #define OTT_QUESTIONS_SLOW_SLOW_RANKS_H_
@@ -8,8 +8,8 @@
 
 namespace ott {
 
-// The summary as one table with its verdicts: the straggler, or what would have shown, and slow measurements.
-// error_share: of the errors of policy.h, which are meant for the one verdict of a run.
+// Returns the summary as one table with its verdicts: the straggler, or what would have shown, and slow
+// measurements. error_share: of the errors of policy.h, which are meant for the one verdict of a run.
 ClusterStats JudgeRanks(const ClusterSummary& summary, int world_size, double error_share = 1);
 
 // Says in the verdicts where their ranks run.

@@ -12,7 +12,7 @@
 #include "ott/questions/slow/slow_answer.h"
 #include "ott/questions/waiting/waiting_answer.h"
 
-namespace ott::stats {
+namespace ott::slow {
 namespace {
 
 struct StatsFlags {
@@ -64,4 +64,4 @@ void AddStatsCommand(const CommandLine& line) {
   });
 }
 
-}  // namespace ott::stats
+}  // namespace ott::slow

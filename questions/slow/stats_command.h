@@ -5,10 +5,10 @@
 
 #include "ott/questions/answer/question.h"
 
-namespace ott::stats {
+namespace ott::slow {
 
 void AddStatsCommand(const CommandLine& line);
 
-}  // namespace ott::stats
+}  // namespace ott::slow
 
 #endif  // OTT_QUESTIONS_SLOW_STATS_COMMAND_H_

@@ -13,9 +13,6 @@
 
 namespace ott {
 
-// A straggler is persistent once the same rank stood out in this many intervals in a row.
-inline constexpr int64_t kPersistentIntervals = 3;
-
 // Not thread-safe.
 class StragglerTracker {
  public:

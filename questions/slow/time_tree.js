@@ -1,4 +1,4 @@
-// Where the time goes: measurements inside of measurements, as a tree that opens.
+// Draws where the time goes: measurements inside of measurements, as a tree that opens.
 
 function addTimeTree() {
   const data = pictures.time_tree;
@@ -13,7 +13,7 @@ function addTimeTree() {
   let longest = 0;
   for (const scope of scopes) longest = Math.max(longest, scope.seconds, scope.longest);
 
-  // Of the rank that is selected, where that is kept.
+  // Returns the seconds of the rank that is selected, if they are kept.
   function secondsOf(scope) {
     const cell = selection.rank === null ? undefined : scope.rows[rowOfRank(selection.rank)];
     return cell === undefined || cell === null ? scope.seconds : Number((cell * unit).toPrecision(4));

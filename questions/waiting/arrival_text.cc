@@ -36,10 +36,10 @@ std::string DescribeLast(const ArrivalStats& arrivals) {
   return absl::StrJoin(ranks, "; ");
 }
 
-// What is measured there, and by which ranks.
+// Returns what is measured there, and by which ranks.
 std::string ArrivalPlace(const ArrivalStats& arrivals) {
   const std::string group =
-      arrivals.group().empty() ? "" : absl::StrCat(" of ", EscapeControlCharacters(arrivals.group()));
+      arrivals.group().empty() ? "" : absl::StrCat(" of group ", EscapeControlCharacters(arrivals.group()));
   return absl::StrCat("\"", EscapeControlCharacters(arrivals.name()), "\"", group);
 }
 
@@ -97,7 +97,7 @@ std::string FormatArrivals(const ClusterStats& stats) {
   for (const ArrivalStats& arrivals : stats.arrivals()) {
     error_bound = std::max(error_bound, arrivals.error_bound());
     table.AddRow(
-        {absl::StrCat("  ", arrivals.name(), arrivals.group().empty() ? "" : " of ", arrivals.group()),
+        {absl::StrCat("  ", arrivals.name(), arrivals.group().empty() ? "" : " of group ", arrivals.group()),
          absl::StrCat(arrivals.num_ranks()),
          absl::StrCat(arrivals.first_iteration(), "-", arrivals.last_iteration()),
          FormatSeconds(arrivals.mean_wait()), FormatSeconds(arrivals.max_wait()), DescribeLast(arrivals)});

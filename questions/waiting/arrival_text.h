@@ -1,4 +1,4 @@
-// Who waits for whom, for people.
+// Says for people who waits for whom.
 
 #ifndef OTT_QUESTIONS_WAITING_ARRIVAL_TEXT_H_
 #define OTT_QUESTIONS_WAITING_ARRIVAL_TEXT_H_
@@ -10,11 +10,11 @@
 
 namespace ott {
 
-// Who is waited for, and who paused, a line each; empty if nobody.
+// Says who is waited for, and who paused, a line each; empty if nobody.
 std::vector<std::string> WaitingLines(const ClusterStats& stats);
 
-// The same below a table of collective measurements, and by which clock; empty if no arrivals were gathered.
-// Ends with a newline.
+// Does the same below a table of collective measurements, and by which clock; empty if no arrivals were
+// gathered. Ends with a newline.
 std::string FormatArrivals(const ClusterStats& stats);
 
 }  // namespace ott

@@ -150,7 +150,8 @@ void ArrivalTracker::FindHoldUp(const Measurement& measurement, double iteration
   const double intervals_of_iteration =
       static_cast<double>(measurement.num_intervals) / measurement.NumIterations();
   const double least = std::max(kHoldUpIterationShare * iteration_seconds, stats.error_bound());
-  // Who comes last by what innocent work takes longer does so in each interval; of two ranks each differs.
+  // A rank that comes last by what innocent work takes longer does so in each interval; of two ranks each
+  // differs.
   const double spread = std::hypot(std::sqrt(2) * ExpectedSpread(cpu) / intervals_of_iteration,
                                    SpreadOfTaken(cpu) / intervals_of_iteration, kExpectedLateness);
   const double slowdown = SecondsOfOneSlowdown(cpu) / intervals_of_iteration;
@@ -194,7 +195,7 @@ void ArrivalTracker::FindHiccups(const Measurement& measurement, double iteratio
     }
   }
   for (auto& [rank, late] : by_rank) {
-    // That is no hiccup.
+    // A rank that holds the others up is always late, which is no hiccup.
     if (stats.hold_up().rank() == rank && stats.has_hold_up()) continue;
     std::vector<double> seconds;
     std::vector<int64_t> iterations;

@@ -1,4 +1,4 @@
-// Who holds the others up, of when the ranks came to collective measurements.
+// Finds who holds the others up, by when the ranks came to collective measurements.
 
 #ifndef OTT_QUESTIONS_WAITING_ARRIVAL_TRACKER_H_
 #define OTT_QUESTIONS_WAITING_ARRIVAL_TRACKER_H_
@@ -17,11 +17,11 @@ namespace ott {
 // Adds up summaries over the run, on rank 0. An interval counts if all ranks came to it that came to any
 // interval of its measurement in the same gather.
 //
-// How much a rank holds the others up is how much later than the next to last it comes, less the time for
-// which it had no CPU or was held up itself, and less what the other ranks cost in the same way, by the mean
-// of them. So it is nothing for ranks that are alike, however few they are and whatever the noise. Where a
-// rank leaves before the last one comes, not all wait for it, and that interval costs nothing. Where ranks
-// that do unlike work meet, as a send and its receive, one waits for the other by design.
+// A rank's cost is how much later than the next to last it comes, less the time for which it had no CPU or
+// was held up itself, and less the mean of what the other ranks cost in the same way. So it is nothing for
+// ranks that are alike, however few they are and whatever the noise. If a rank leaves before the last one
+// comes, not all wait for it, and that interval costs nothing. If ranks that do unlike work meet, as a send
+// and its receive, one waits for the other by design.
 //
 // Not thread-safe.
 class ArrivalTracker {
@@ -35,7 +35,7 @@ class ArrivalTracker {
     CpuShare recent;
   };
 
-  // In order of name; hosts are left empty. iteration_seconds: of a mean iteration.
+  // Returns the statistics in order of name; hosts are left empty. iteration_seconds: of a mean iteration.
   std::vector<ArrivalStats> Finish(double iteration_seconds, const CpuOfWork& cpu) const;
 
  private:
@@ -43,8 +43,8 @@ class ArrivalTracker {
     int64_t num_intervals = 0;
     double after_next = 0;  // seconds, in sum
     double waited = 0;      // by the mean of the others, in sum
-    // Of each interval: what all would have been spared without the rank, less its part of what they would
-    // have been spared without another.
+    // The cost of each interval: what all would have been spared without the rank, less its part of what they
+    // would have been spared without another.
     OwnTimeRecorder cost;
   };
   // An interval in which all waited long for one rank.
@@ -57,7 +57,7 @@ class ArrivalTracker {
     int64_t num_ranks = 0;
     int64_t num_intervals = 0;
     int64_t num_incomplete = 0;
-    // In which somebody left before the last came.
+    // Intervals in which somebody left before the last came.
     int64_t num_left = 0;
     int64_t num_iterations = 0;
     // From one of them to the next in the same gather, in sum, and how many such steps there are.
@@ -73,7 +73,7 @@ class ArrivalTracker {
     OwnTimeRecorder cost_of_never_last;
     std::vector<Late> latest;  // the longest
 
-    // Of the run, those without the measurement included.
+    // Returns the iterations of the run, those without the measurement included.
     double NumIterations() const {
       const double step = num_steps > 0 ? static_cast<double>(stepped) / static_cast<double>(num_steps) : 1.0;
       return step * static_cast<double>(num_iterations);

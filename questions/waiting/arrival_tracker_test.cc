@@ -110,7 +110,7 @@ TEST(HoldUp, OneOutlierNeitherConvictsNorAcquits) {
 }
 
 TEST(HoldUp, WhatTheOthersCostInTheSameWayIsSubtracted) {
-  // Of two ranks that are alike, one is last in more than half of the intervals.
+  // One of two ranks that are alike is last in more than half of the intervals.
   std::mt19937_64 random(1);
   std::exponential_distribution<double> noise;
   int named = 0;
@@ -179,7 +179,7 @@ ArrivalSummary LateByThree(int every, const std::function<void(int, RankArrivals
     edit(rank, arrivals);
     merged.Merge(ArrivalSummary(rank, arrivals));
   }
-  // As between ranks.
+  // The summary travels as a message, as between ranks.
   return *ArrivalSummary::FromProto(merged.ToProto());
 }
 
@@ -298,7 +298,7 @@ TEST(Arrivals, TravelAsTheyAre) {
   RankArrivals arrivals;
   arrivals.error_bound_nanoseconds = 70;
   arrivals.measurements = {{"a", {{3, 5}, {3, 9, 2, 6}, {4, 12}, {4, 13}, {4, 15}}}, {"b", {{4, 14}}}};
-  arrivals.groups = {{"b", "group 3"}};
+  arrivals.groups = {{"b", "data/3"}};
   const ArrivalSummary one(2, arrivals);
   for (const ArrivalSummary& summary : {one, Merged({one, ArrivalSummary(1, arrivals)})}) {
     const absl::StatusOr<ArrivalSummary> back = ArrivalSummary::FromProto(summary.ToProto());

@@ -9,14 +9,14 @@
 #include <tuple>
 #include <utility>
 
-namespace ott::ranks {
+namespace ott::waiting {
 namespace {
 
-using prof::kNone;
-using prof::Profile;
+using kernels::kNone;
+using kernels::Profile;
 
-// What tells a collective from all others, on every rank: group, name, sequence number or else step, and
-// which of those that have all of that in common.
+// Tells a collective from all others, on every rank: group, name, sequence number or else step, and which of
+// those that have all of that in common.
 using Key = std::tuple<std::string, std::string, int64_t, int64_t, int64_t>;
 
 constexpr int64_t kAgreeing = 20'000;  // ns: the ends of one collective on ranks of one machine
@@ -96,8 +96,8 @@ std::vector<std::pair<int64_t, int64_t>> StepsOf(const Profile& profile) {
   std::vector<int64_t> number_of(profile.labels.size(), -1);
   for (size_t i = 0; i < profile.labels.size(); ++i) {
     const std::string_view text = profile.labels[i].text;
-    if (text.substr(0, prof::kStepName.size()) == prof::kStepName)
-      (void)std::from_chars(text.data() + prof::kStepName.size(), text.data() + text.size(), number_of[i]);
+    if (text.substr(0, kernels::kStepName.size()) == kernels::kStepName)
+      (void)std::from_chars(text.data() + kernels::kStepName.size(), text.data() + text.size(), number_of[i]);
   }
   std::vector<std::pair<int64_t, int64_t>> steps;
   for (const Profile::Thread& thread : profile.threads) {
@@ -116,18 +116,14 @@ std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces) {
     const int64_t base = profile.begin_unix_nanoseconds.value_or(0);
     const std::vector<std::pair<int64_t, int64_t>> steps = StepsOf(profile);
     std::map<Key, int64_t> occurrences;
-    for (const Profile::Collective& collective : profile.collectives) {
-      const Profile::CollectiveKind& kind = profile.collective_kinds[collective.kind];
-      if (IsMessage(kind.name)) continue;
-      const Profile::Kernel& kernel = profile.kernels[collective.kernel];
-      const bool has_call = kernel.launch != kNone && profile.launches[kernel.launch].thread != kNone;
-      const int64_t call = has_call ? profile.launches[kernel.launch].start : kernel.start;
+    const auto add = [&](const Profile::CollectiveKind& kind, int64_t sequence_number, int64_t call,
+                         int64_t start, int64_t end) {
+      if (IsMessage(kind.name)) return;
       const auto after = std::upper_bound(steps.begin(), steps.end(),
                                           std::make_pair(call, std::numeric_limits<int64_t>::max()));
       const int64_t step = after == steps.begin() ? 0 : std::prev(after)->second;
-      const bool is_counted = collective.sequence_number >= 0;
-      Key key(GroupOf(kind), kind.name, is_counted ? collective.sequence_number : -1, is_counted ? 0 : step,
-              0);
+      const bool is_counted = sequence_number >= 0;
+      Key key(GroupOf(kind), kind.name, is_counted ? sequence_number : -1, is_counted ? 0 : step, 0);
       std::get<4>(key) = occurrences[key]++;
       Collective& whole = matched[key];
       if (whole.parts.empty()) {
@@ -136,7 +132,16 @@ std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces) {
       }
       whole.same_message &= whole.kind->in_elements == kind.in_elements &&
                             whole.kind->out_elements == kind.out_elements && whole.kind->dtype == kind.dtype;
-      whole.parts.push_back({trace, base + kernel.start, base + kernel.end});
+      whole.parts.push_back({trace, base + start, base + end});
+    };
+    for (const Profile::Collective& collective : profile.collectives) {
+      const Profile::Kernel& kernel = profile.kernels[collective.kernel];
+      const bool has_call = kernel.launch != kNone && profile.launches[kernel.launch].thread != kNone;
+      add(profile.collective_kinds[collective.kind], collective.sequence_number,
+          has_call ? profile.launches[kernel.launch].start : kernel.start, kernel.start, kernel.end);
+    }
+    for (const Profile::HostCollective& collective : profile.host_collectives) {
+      add(profile.collective_kinds[collective.kind], -1, collective.start, collective.start, collective.end);
     }
   }
   std::vector<Collective> result;
@@ -186,4 +191,4 @@ std::vector<ClockOffset> AlignClocks(const std::vector<RankTrace>& traces,
   }
 }
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting

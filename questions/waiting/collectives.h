@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "tools/profile/profile.h"
+#include "ott/core/kernel_profile/profile.h"
 
-namespace ott::ranks {
+namespace ott::waiting {
 
 struct RankTrace {
   int rank = 0;
-  const prof::Profile* profile = nullptr;
+  const kernels::Profile* profile = nullptr;
 };
 
 // One collective on all ranks that have it.
@@ -25,18 +25,18 @@ struct Collective {
     int64_t end;
   };
 
-  const prof::Profile::CollectiveKind* kind = nullptr;  // of the first part
-  int64_t step = 0;                                     // of ProfilerStep#; 0 without steps
-  bool same_message = true;                             // all ranks tell the same elements and type
-  std::vector<Part> parts;                              // in the order of the traces
+  const kernels::Profile::CollectiveKind* kind = nullptr;  // of the first part
+  int64_t step = 0;                                        // of ProfilerStep#; 0 without steps
+  bool same_message = true;                                // all ranks tell the same elements and type
+  std::vector<Part> parts;                                 // in the order of the traces
 };
 
 // The beginnings of the steps (ProfilerStep#) on the profile's clock, ascending, with their numbers.
-std::vector<std::pair<int64_t, int64_t>> StepsOf(const prof::Profile& profile);
+std::vector<std::pair<int64_t, int64_t>> StepsOf(const kernels::Profile& profile);
 
-// Matches kernels by process group, name and sequence number of the group; ids of events differ from rank to
-// rank. Traces without sequence numbers: by the order in the step, or without steps in the trace. Messages
-// from one rank to another are left out. In the order of the first part's start.
+// Matches kernels, and what CPUs do, by process group, name and sequence number of the group; ids of events
+// differ from rank to rank. Traces without sequence numbers: by the order in the step, or without steps in
+// the trace. Messages from one rank to another are left out. In the order of the first part's start.
 std::vector<Collective> MatchCollectives(const std::vector<RankTrace>& traces);
 
 // The offset to add to a trace's times to put them on the first one's clock, at the beginning and at the
@@ -50,7 +50,7 @@ struct ClockOffset {
 };
 
 // A time of the trace, since 1970 where that is known, on the first trace's clock.
-int64_t OnFirstClock(const prof::Profile& profile, const ClockOffset& offset, int64_t time);
+int64_t OnFirstClock(const kernels::Profile& profile, const ClockOffset& offset, int64_t time);
 
 // All ranks leave a collective that needs something of each of them (all_reduce, all_gather, reduce_scatter,
 // all_to_all, barrier) at the same time, but for a few microseconds: the median difference of the ends is the
@@ -58,6 +58,6 @@ int64_t OnFirstClock(const prof::Profile& profile, const ClockOffset& offset, in
 std::vector<ClockOffset> AlignClocks(const std::vector<RankTrace>& traces,
                                      const std::vector<Collective>& collectives);
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting
 
 #endif  // OTT_QUESTIONS_WAITING_COLLECTIVES_H_

@@ -1,4 +1,4 @@
-// What rank 0 gathered of all ranks while they trained.
+// Reads what rank 0 gathered of all ranks while they trained.
 
 #ifndef OTT_QUESTIONS_WAITING_GATHERED_STATS_H_
 #define OTT_QUESTIONS_WAITING_GATHERED_STATS_H_
@@ -11,8 +11,8 @@
 
 namespace ott {
 
-// RUN/cluster_stats.json. NOT_FOUND if nothing was gathered; DATA_LOSS, with the file's name, if it cannot be
-// read. Adds to *problems what of it this version does not know.
+// Reads RUN/cluster_stats.json. NOT_FOUND if nothing was gathered; DATA_LOSS, with the file's name, if it
+// cannot be read. Adds to *problems what of it this version does not know.
 absl::StatusOr<ClusterStats> ReadGatheredStats(const std::string& run_dir,
                                                std::vector<std::string>* problems);
 

@@ -1,4 +1,4 @@
-// How often the traces of a job name a rank that is like the others, and find one that is slow:
+// Measures how often the traces of a job name a rank that is like the others, and find one that is slow:
 //   bazel run //questions/waiting:hold_up_rates [-- SEEDS]
 // Each row is so many simulated jobs (traces_for_test.h), 500 if not told. Ends with 1 where a rate is
 // missed: at most 1 of 100 names a rank that is like the others, and what must be found is, in 95 of 100.
@@ -13,7 +13,7 @@
 #include "ott/core/base/text_table.h"
 #include "ott/questions/waiting/traces_for_test.h"
 
-namespace ott::ranks {
+namespace ott::waiting {
 namespace {
 
 struct Row {
@@ -81,7 +81,7 @@ int Main(int argc, char** argv) {
   for (const Row& row : Rows()) {
     int right = 0, wrong = 0, nobody = 0, unknown = 0;
     for (int seed = 0; seed < num_seeds; ++seed) {
-      const HoldUps hold_ups =
+      const TracedHoldUps hold_ups =
           DescribeForTest(SimulateTraces(row.job, static_cast<uint64_t>(seed) + 1)).hold_ups;
       if (!hold_ups.CanTell()) {
         ++unknown;
@@ -102,6 +102,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace ott::ranks
+}  // namespace ott::waiting
 
-int main(int argc, char** argv) { return ott::ranks::Main(argc, argv); }
+int main(int argc, char** argv) { return ott::waiting::Main(argc, argv); }

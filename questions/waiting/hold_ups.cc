@@ -9,18 +9,15 @@
 #include "ott/core/statistics/persistent_excess.h"
 #include "ott/core/statistics/policy.h"
 
-namespace ott::ranks {
+namespace ott::waiting {
 namespace {
-
-// Of the normal distribution: what four of five are below.
-constexpr double kPowerQuantile = 0.84;
 
 struct Lateness {
   double mean = 0;
   double deviation = 1;
 };
 
-// How much later than the last of so many others one comes that is like them, where each of them has a
+// Returns how much later than the last of so many others one comes that is like them, if each of them has a
 // standard normal time. The mean after Blom (1958); 1 / (1 + 0.77 ln n) is the variance of the last of n
 // within 5 % up to ten, and too large beyond.
 Lateness AfterTheLastOf(double num_others) {
@@ -80,8 +77,8 @@ std::map<int64_t, std::vector<const HoldUpFinder::Interval*>> HoldUpFinder::Step
   return steps;
 }
 
-HoldUps HoldUpFinder::Find(const HoldUpOptions& options) const {
-  HoldUps result;
+TracedHoldUps HoldUpFinder::Find(const HoldUpOptions& options) const {
+  TracedHoldUps result;
   result.detectable_share = std::numeric_limits<double>::infinity();
   const double spread = ExpectedSpread({options.work_seconds, 0, options.watched_seconds});
   for (const auto& [name, kind] : kinds_) {
@@ -127,4 +124,4 @@ HoldUps HoldUpFinder::Find(const HoldUpOptions& options) const {
   return result;
 }
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting

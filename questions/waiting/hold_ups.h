@@ -9,7 +9,9 @@
 #include <tuple>
 #include <vector>
 
-namespace ott::ranks {
+#include "ott/core/statistics/policy.h"
+
+namespace ott::waiting {
 
 // A rank that the others wait for at collectives of one name and group.
 struct TracedHoldUp {
@@ -20,14 +22,6 @@ struct TracedHoldUp {
   double share_of_step = 0;
 };
 
-// With fewer steps, work that differs from step to step (sequence lengths, say) looks like a slow rank: of
-// two ranks with two kinds of steps, one is the later one in all of 9 steps in 0.4 % of the runs.
-inline constexpr int64_t kMinStepsOfHoldUp = 10;
-// Cuts traces without steps into as many parts of the same number of collectives.
-inline constexpr int64_t kPartsOfTrace = 16;
-// That nobody is waited for is said where a rank that costs this share of a step would have been found.
-inline constexpr double kDetectableShare = 0.5;
-
 // Says what is compared: collectives of one name and group.
 struct HoldUpOptions {
   // Seconds of a step, or of the whole trace where it has none.
@@ -36,12 +30,12 @@ struct HoldUpOptions {
   double work_seconds = 0;
   // From the trace's first activity to its last.
   double watched_seconds = 0;
-  // How far each time of a collective may be off.
+  // Each time of a collective may be off by so much.
   double clock_error_seconds = 0;
   bool has_steps = false;
 };
 
-struct HoldUps {
+struct TracedHoldUps {
   std::vector<TracedHoldUp> found;  // by cost, most first; one for each kind of collective at most
   int64_t most_intervals = 0;       // of one kind of collective
   int64_t most_steps = 0;           // that have intervals of one kind
@@ -68,12 +62,12 @@ class HoldUpFinder {
     }
   };
 
-  // One collective that all its ranks have: the rank that came last, and how long after the next to last. In
-  // the order of time.
+  // Adds one collective that all its ranks have: the rank that came last, and how long after the next to
+  // last. In the order of time.
   void Add(const KindName& kind, int64_t step, const std::vector<int>& ranks, int last_rank,
            int64_t after_next_nanoseconds);
 
-  HoldUps Find(const HoldUpOptions& options) const;
+  TracedHoldUps Find(const HoldUpOptions& options) const;
 
  private:
   struct Interval {
@@ -91,6 +85,6 @@ class HoldUpFinder {
   std::map<KindName, Kind> kinds_;
 };
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting
 
 #endif  // OTT_QUESTIONS_WAITING_HOLD_UPS_H_

@@ -6,12 +6,12 @@
 
 #include "ott/core/op_cost/kernel_name.h"
 
-namespace ott::ranks {
+namespace ott::waiting {
 namespace {
 
-using prof::kNone;
-using prof::OpLabel;
-using prof::Profile;
+using kernels::kNone;
+using kernels::OpLabel;
+using kernels::Profile;
 
 struct Interval {
   int64_t begin;
@@ -47,7 +47,7 @@ int64_t Length(const Intervals& intervals) {
   return length;
 }
 
-// What of [begin, end) is in the intervals.
+// Returns how much of [begin, end) is in the intervals.
 int64_t Within(const Intervals& intervals, int64_t begin, int64_t end) {
   auto at = std::lower_bound(intervals.begin(), intervals.end(), begin,
                              [](const Interval& interval, int64_t time) { return interval.end <= time; });
@@ -63,22 +63,48 @@ struct Activity {
   uint32_t launch;
 };
 
-// When the host was in a collective, or waited for one.
-Intervals HostCollectives(const Profile& profile) {
-  std::vector<bool> is_collective;
-  for (const OpLabel& label : profile.labels) {
-    const std::string_view name = label.description.op;
-    const bool is_op = label.kind == OpLabel::Kind::kOp || label.kind == OpLabel::Kind::kMarker;
-    is_collective.push_back(is_op && (IsCollective(label.description) || name == "record_param_comms" ||
-                                      label.description.module == "gloo" || name == "wait_tensor"));
-  }
+bool IsOp(const OpLabel& label) {
+  return label.kind == OpLabel::Kind::kOp || label.kind == OpLabel::Kind::kMarker;
+}
+
+// An operator in which the host is in a collective, or waits for one.
+bool IsOfCollective(const OpLabel& label) {
+  const std::string_view name = label.description.op;
+  const std::string_view module = label.description.module;
+  return IsOp(label) && (IsCollective(label.description) || name == "record_param_comms" ||
+                         module == "gloo" || module == "mpi" || name == "wait_tensor");
+}
+
+// When the host was in ranges whose labels are asked for.
+template <typename IsWanted>
+Intervals HostRanges(const Profile& profile, const IsWanted& is_wanted) {
+  std::vector<bool> is_taken;
+  for (const OpLabel& label : profile.labels) is_taken.push_back(is_wanted(label));
   Intervals intervals;
   for (const Profile::Thread& thread : profile.threads) {
     for (const Profile::Range& range : thread.ranges) {
-      if (is_collective[range.label]) intervals.push_back({range.start, range.end});
+      if (is_taken[range.label]) intervals.push_back({range.start, range.end});
     }
   }
   return Union(std::move(intervals));
+}
+
+TimeSplit SplitHostTime(const Profile& profile) {
+  TimeSplit split;
+  const Intervals compute =
+      HostRanges(profile, [](const OpLabel& label) { return IsOp(label) && !IsOfCollective(label); });
+  Intervals communication;
+  for (const Profile::HostCollective& collective : profile.host_collectives)
+    communication.push_back({collective.start, collective.end});
+  communication = Union(std::move(communication));
+  split.of_host = true;
+  split.total = profile.last_time - profile.first_time;
+  split.compute = Length(compute);
+  split.communication = Length(communication);
+  split.busy = Length(Union(compute, communication));
+  split.exposed_communication = split.busy - split.compute;
+  split.idle = split.idle_host = split.total - split.busy;
+  return split;
 }
 
 }  // namespace
@@ -112,7 +138,7 @@ TimeSplit SplitTime(const Profile& profile) {
     const bool is_memset = name.substr(0, 6) == "Memset" || name.substr(0, 6) == "memset";
     add(transfer, is_memset ? &memsets : &copies);
   }
-  if (activities.empty()) return split;
+  if (activities.empty()) return SplitHostTime(profile);
 
   kernels = Union(std::move(kernels));
   communication = Union(std::move(communication));
@@ -129,7 +155,7 @@ TimeSplit SplitTime(const Profile& profile) {
 
   std::sort(activities.begin(), activities.end(),
             [](const Activity& a, const Activity& b) { return a.begin < b.begin; });
-  const Intervals in_collective = HostCollectives(profile);
+  const Intervals in_collective = HostRanges(profile, IsOfCollective);
   int64_t busy_until = activities.front().begin;
   for (const Activity& activity : activities) {
     if (activity.begin > busy_until) {
@@ -149,4 +175,4 @@ TimeSplit SplitTime(const Profile& profile) {
   return split;
 }
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting

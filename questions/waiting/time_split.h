@@ -1,13 +1,13 @@
-// Where the time of a rank's device goes.
+// Splits the time of a rank's device.
 
 #ifndef OTT_QUESTIONS_WAITING_TIME_SPLIT_H_
 #define OTT_QUESTIONS_WAITING_TIME_SPLIT_H_
 
 #include <cstdint>
 
-#include "tools/profile/profile.h"
+#include "ott/core/kernel_profile/profile.h"
 
-namespace ott::ranks {
+namespace ott::waiting {
 
 // Nanoseconds of the time from the first to the last activity of the devices. At each moment the first of
 // these counts that there is: compute (kernels but for collectives, and memsets), communication (kernels of
@@ -29,13 +29,17 @@ struct TimeSplit {
   int64_t idle_launch = 0;      // the way from the call to the device
   int64_t idle_queued = 0;      // it was launched before the device became idle: another stream, an event
 
+  // Without any activity of a device, the times above are of the host: from the trace's beginning to its end,
+  // its operators are compute, and gloo's and MPI's work is communication.
+  bool of_host = false;
+
   // Activities that do not count, since they were launched before the trace began.
   int64_t num_left_out = 0;
 };
 
 // REQUIRES: profile has its ranges; JoinKernels has not been called.
-TimeSplit SplitTime(const prof::Profile& profile);
+TimeSplit SplitTime(const kernels::Profile& profile);
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting
 
 #endif  // OTT_QUESTIONS_WAITING_TIME_SPLIT_H_

@@ -5,10 +5,10 @@
 #include <random>
 #include <string>
 
-namespace ott::ranks {
+namespace ott::waiting {
 namespace {
 
-using prof::Profile;
+using kernels::Profile;
 
 constexpr double kNanoseconds = 1e9;
 constexpr double kTransferSeconds = 3e-4;
@@ -137,11 +137,11 @@ void AddKernelForTest(Profile* profile, uint32_t name, int64_t call, int64_t sta
 }
 
 void AddStepForTest(Profile* profile, int number, int64_t start, int64_t end) {
-  prof::OpLabel label;
+  kernels::OpLabel label;
   label.text = "ProfilerStep#" + std::to_string(number);
   profile->labels.push_back(label);
   profile->threads[0].ranges.push_back(
-      {start, end, static_cast<uint32_t>(profile->labels.size() - 1), prof::kNone});
+      {start, end, static_cast<uint32_t>(profile->labels.size() - 1), kernels::kNone});
   ++profile->num_steps;
 }
 
@@ -149,10 +149,10 @@ std::vector<Profile> SimulateTraces(const SimulatedJob& job, uint64_t seed) {
   return Simulation(job, seed).Run();
 }
 
-Job DescribeForTest(const std::vector<Profile>& profiles) {
+TracedJob DescribeForTest(const std::vector<Profile>& profiles) {
   std::vector<RankTrace> traces;
   for (size_t i = 0; i < profiles.size(); ++i) traces.push_back({static_cast<int>(i), &profiles[i]});
   return DescribeJob(traces);
 }
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting

@@ -6,19 +6,19 @@
 #include <cstdint>
 #include <vector>
 
-#include "ott/questions/waiting/job.h"
-#include "tools/profile/profile.h"
+#include "ott/core/kernel_profile/profile.h"
+#include "ott/questions/waiting/traced_job.h"
 
-namespace ott::ranks {
+namespace ott::waiting {
 
 // Of one rank, with the kernels "gemm" (0) and an all-reduce (1) of 1 million floats; empty.
-prof::Profile EmptyTraceForTest();
+kernels::Profile EmptyTraceForTest();
 
 // A kernel and its call; of kernel 1 also a collective. In the order of time.
-void AddKernelForTest(prof::Profile* profile, uint32_t name, int64_t call, int64_t start, int64_t end);
+void AddKernelForTest(kernels::Profile* profile, uint32_t name, int64_t call, int64_t start, int64_t end);
 
 // ProfilerStep#number.
-void AddStepForTest(prof::Profile* profile, int number, int64_t start, int64_t end);
+void AddStepForTest(kernels::Profile* profile, int number, int64_t start, int64_t end);
 
 // A job of which everything is known: ranks compute, reduce together, and compute on.
 struct SimulatedJob {
@@ -34,18 +34,18 @@ struct SimulatedJob {
   double jitter = 0.03;
   double uneven_data = 0;
   double disturbance = 0.02;
-  // Of each stretch of work: a stall of half a step.
+  // The probability that a stretch of work has a stall of half a step.
   double stall_probability = 0;
   // This rank's work takes so much more, as a share; -1: none.
   int slow_rank = -1;
   double slowdown = 0;
 };
 
-std::vector<prof::Profile> SimulateTraces(const SimulatedJob& job, uint64_t seed);
+std::vector<kernels::Profile> SimulateTraces(const SimulatedJob& job, uint64_t seed);
 
 // DescribeJob() of ranks 0, 1, ...
-Job DescribeForTest(const std::vector<prof::Profile>& profiles);
+TracedJob DescribeForTest(const std::vector<kernels::Profile>& profiles);
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting
 
 #endif  // OTT_QUESTIONS_WAITING_TRACES_FOR_TEST_H_

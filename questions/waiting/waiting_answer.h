@@ -1,4 +1,4 @@
-// Who waits for whom? When ranks came to collectives, as an answer.
+// Answers "Who waits for whom?" from the times at which ranks came to collectives.
 
 #ifndef OTT_QUESTIONS_WAITING_WAITING_ANSWER_H_
 #define OTT_QUESTIONS_WAITING_WAITING_ANSWER_H_

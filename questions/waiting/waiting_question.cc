@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ott/dist/directory/run_directory.h"
-#include "ott/questions/answer/display_text.h"
+#include "ott/questions/answer/picture.h"
 #include "ott/questions/waiting/gathered_stats.h"
 #include "ott/questions/waiting/waiting_answer.h"
 
@@ -21,53 +21,11 @@ namespace {
 
 constexpr int kMaxCollectives = 50;
 
-Json OfRank(int rank, const std::string& host) { return {{"rank", rank}, {"host", DisplayName(host)}}; }
-
 void AddArrivals(const ClusterStats& stats, Document* document) {
   if (stats.arrivals().empty()) return;
-  Json collectives = Json::array();
-  for (const ArrivalStats& arrivals : stats.arrivals()) {
-    if (static_cast<int>(collectives.size()) == kMaxCollectives) break;
-    Json last = Json::array();
-    for (const LastArrival& of_rank : arrivals.last()) {
-      Json entry = OfRank(of_rank.rank(), of_rank.host());
-      entry["intervals"] = of_rank.num_intervals();
-      entry["after_next"] = Rounded(of_rank.after_next());
-      entry["mean_wait_of_others"] = Rounded(of_rank.mean_wait_of_others());
-      last.push_back(std::move(entry));
-    }
-    Json hiccups = Json::array();
-    for (const Hiccups& of_rank : arrivals.hiccups()) {
-      Json entry = OfRank(of_rank.rank(), of_rank.host());
-      entry["seconds"] = Rounded(of_rank.seconds());
-      entry["count"] = of_rank.num_hiccups();
-      entry["iterations"] = std::vector<int64_t>(of_rank.iterations().begin(), of_rank.iterations().end());
-      entry["is_pause"] = of_rank.is_pause();
-      hiccups.push_back(std::move(entry));
-    }
-    Json hold_up;
-    if (arrivals.has_hold_up()) {
-      hold_up = OfRank(arrivals.hold_up().rank(), arrivals.hold_up().host());
-      hold_up["seconds_per_iteration"] = Rounded(arrivals.hold_up().seconds_per_iteration());
-      hold_up["low"] = Rounded(arrivals.hold_up().seconds_low());
-      hold_up["high"] = Rounded(arrivals.hold_up().seconds_high());
-      hold_up["share"] = Rounded(arrivals.hold_up().share_of_iteration());
-    }
-    collectives.push_back({{"name", DisplayName(arrivals.name())},
-                           {"group", DisplayName(arrivals.group())},
-                           {"ranks", arrivals.num_ranks()},
-                           {"intervals", arrivals.num_intervals()},
-                           {"incomplete", arrivals.num_incomplete()},
-                           {"first", arrivals.first_iteration()},
-                           {"last", arrivals.last_iteration()},
-                           {"mean_wait", Rounded(arrivals.mean_wait())},
-                           {"max_wait", Rounded(arrivals.max_wait())},
-                           {"error_bound", Rounded(arrivals.error_bound())},
-                           {"last_ranks", std::move(last)},
-                           {"hold_up", std::move(hold_up)},
-                           {"hiccups", std::move(hiccups)}});
-  }
-  document->pictures["arrivals"] = {{"collectives", std::move(collectives)}};
+  auto arrivals = stats.arrivals();
+  KeepFirst(kMaxCollectives, &arrivals);
+  document->pictures["arrivals"] = {{"collectives", DrawMessages(arrivals)}};
   if (stats.arrivals_size() > kMaxCollectives) {
     document->thinned.push_back(absl::StrCat("arrivals at ", kMaxCollectives, " of ", stats.arrivals_size(),
                                              " collectives are shown"));

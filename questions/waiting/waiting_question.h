@@ -1,4 +1,4 @@
-// Who waits for whom? Its part of the report.
+// The question "Who waits for whom?": its part of the report.
 
 #ifndef OTT_QUESTIONS_WAITING_WAITING_QUESTION_H_
 #define OTT_QUESTIONS_WAITING_WAITING_QUESTION_H_

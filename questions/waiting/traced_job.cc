@@ -1,4 +1,4 @@
-#include "ott/questions/waiting/job.h"
+#include "ott/questions/waiting/traced_job.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,12 +10,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/questions/kernels/collective_cost.h"
 
-namespace ott::ranks {
+namespace ott::waiting {
 namespace {
 
-using prof::Profile;
+using kernels::Profile;
 
 std::string Time(int64_t nanoseconds) { return FormatSeconds(static_cast<double>(nanoseconds) * 1e-9); }
 
@@ -25,7 +26,7 @@ std::string NameOf(const std::string& collective, const std::string& group) {
 
 class JobBuilder {
  public:
-  JobBuilder(const std::vector<RankTrace>& traces, Job* job)
+  JobBuilder(const std::vector<RankTrace>& traces, TracedJob* job)
       : traces_(traces),
         job_(*job),
         collectives_(MatchCollectives(traces)),
@@ -68,7 +69,7 @@ class JobBuilder {
   }
 
   int64_t OnFirstClock(size_t trace, int64_t time) const {
-    return ranks::OnFirstClock(*traces_[trace].profile, clocks_[trace], time);
+    return waiting::OnFirstClock(*traces_[trace].profile, clocks_[trace], time);
   }
 
   void Add(const Collective& collective, size_t expected) {
@@ -77,6 +78,7 @@ class JobBuilder {
                                   kind.out_elements, "\n", kind.dtype)];
     sum.sum.kind = &kind;
     ++sum.sum.count;
+    job_.tells_groups |= !kind.group.empty();
     sum.sum.num_ranks = std::max<int64_t>(sum.sum.num_ranks, static_cast<int64_t>(expected));
     if (collective.parts.size() < expected) return;
     ++sum.sum.num_complete;
@@ -93,7 +95,8 @@ class JobBuilder {
       is_aligned &= clocks_[part.trace].is_known;
       ranks.push_back(traces_[part.trace].rank);
     }
-    if (is_aligned && ranks.size() > 1)
+    // Of unknown groups, those of one would be taken for those of another.
+    if (is_aligned && ranks.size() > 1 && !kind.group.empty())
       hold_ups_.Add({kind.name, kind.group_name(), GroupOf(kind)}, collective.step, ranks, last_rank,
                     last - next_to_last);
     ++sum.last[last_rank];
@@ -112,7 +115,7 @@ class JobBuilder {
       if (count > sum->sum.num_last) sum->sum.last_rank = rank;
       sum->sum.num_last = std::max(sum->sum.num_last, count);
     }
-    const OpCost cost = prof::CostOfCollective(*sum->sum.kind);
+    const OpCost cost = kernels::CostOfCollective(*sum->sum.kind);
     constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
     sum->sum.message_bytes = cost.message_bytes.value_or(kUnknown);
     sum->sum.bus_bytes = cost.bus_bytes.value_or(kUnknown);
@@ -140,7 +143,7 @@ class JobBuilder {
   }
 
   const std::vector<RankTrace>& traces_;
-  Job& job_;
+  TracedJob& job_;
   const std::vector<Collective> collectives_;
   const std::vector<ClockOffset> clocks_;
   std::map<std::string, Sum> sums_;
@@ -165,13 +168,13 @@ std::string Rate(double bytes, int64_t count, int64_t nanoseconds) {
 
 }  // namespace
 
-Job DescribeJob(const std::vector<RankTrace>& traces) {
-  Job job;
+TracedJob DescribeJob(const std::vector<RankTrace>& traces) {
+  TracedJob job;
   JobBuilder(traces, &job).Build();
   return job;
 }
 
-std::string FormatSplits(const Job& job) {
+std::string FormatSplits(const TracedJob& job) {
   TextTable table({"rank", "time", "compute", "exposed comm", "overlapped comm", "exposed copies", "idle",
                    "host-bound", "in collective", "launch", "queued"});
   TimeSplit all;
@@ -190,17 +193,21 @@ std::string FormatSplits(const Job& job) {
                                             &TimeSplit::exposed_copies, &TimeSplit::idle,
                                             &TimeSplit::idle_host,      &TimeSplit::idle_collective,
                                             &TimeSplit::idle_launch,    &TimeSplit::idle_queued};
-  for (const Job::Rank& rank : job.ranks) {
+  for (const TracedJob::Rank& rank : job.ranks) {
     add(absl::StrCat(rank.rank), rank.split);
     for (int64_t TimeSplit::*part : kParts) all.*part += rank.split.*part;
   }
   if (job.ranks.size() > 1) add("all", all);
-  return table.ToString();
+  const bool of_host = std::any_of(job.ranks.begin(), job.ranks.end(),
+                                   [](const TracedJob::Rank& rank) { return rank.split.of_host; });
+  return absl::StrCat(table.ToString(), of_host ? "of ranks without device activity: operators and "
+                                                  "collectives of the host\n"
+                                                : "");
 }
 
-std::string SplitsToJson(const Job& job) {
+std::string SplitsToJson(const TracedJob& job) {
   std::string text;
-  for (const Job::Rank& rank : job.ranks) {
+  for (const TracedJob::Rank& rank : job.ranks) {
     const TimeSplit& split = rank.split;
     const std::pair<const char*, int64_t> figures[] = {
         {"computation_time", split.compute},
@@ -225,7 +232,7 @@ std::string SplitsToJson(const Job& job) {
   return text;
 }
 
-std::string FormatCollectives(const Job& job, size_t limit) {
+std::string FormatCollectives(const TracedJob& job, size_t limit) {
   if (job.collectives.empty()) return "no collectives in the traces\n";
   TextTable table({"collective", "ranks", "size", "count", "transfer", "algbw GB/s", "busbw GB/s", "wait",
                    "longest wait", "last"},
@@ -259,8 +266,8 @@ std::string FormatCollectives(const Job& job, size_t limit) {
 namespace {
 
 // That nobody is waited for, or why it cannot be told.
-std::string FormatNoHoldUp(const Job& job) {
-  const HoldUps& hold_ups = job.hold_ups;
+std::string FormatNoHoldUp(const TracedJob& job) {
+  const TracedHoldUps& hold_ups = job.hold_ups;
   if (hold_ups.most_steps < kMinStepsOfHoldUp) {
     return job.has_steps ? absl::StrCat("cannot tell who waits for whom: all ranks have collectives in ",
                                         hold_ups.most_steps, " steps, and ", kMinStepsOfHoldUp,
@@ -283,13 +290,18 @@ std::string FormatNoHoldUp(const Job& job) {
 
 }  // namespace
 
-std::vector<std::string> HoldUpLines(const Job& job) {
+std::vector<std::string> HoldUpLines(const TracedJob& job) {
   if (job.ranks.size() < 2) return {"cannot tell who waits for whom from the trace of one rank"};
   if (job.num_matched == 0) {
     return {
         "cannot tell who waits for whom: no collective of one rank was found on another (are the traces of "
         "the "
         "same steps, and have they process groups?)"};
+  }
+  if (!job.tells_groups) {
+    return {
+        "cannot tell who waits for whom: the traces do not tell which ranks a collective is of (they have "
+        "several process groups on CPUs, or PyTorch has no Kineto)"};
   }
   std::vector<std::string> lines;
   const char* step = job.has_steps ? "a step" : "in the trace";
@@ -313,6 +325,6 @@ std::vector<std::string> HoldUpLines(const Job& job) {
   return lines;
 }
 
-std::string FormatHoldUps(const Job& job) { return absl::StrJoin(HoldUpLines(job), "\n") + "\n"; }
+std::string FormatHoldUps(const TracedJob& job) { return absl::StrJoin(HoldUpLines(job), "\n") + "\n"; }
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting

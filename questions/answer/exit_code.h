@@ -1,7 +1,7 @@
-// What the exit codes of all subcommands mean.
+// The exit codes of all subcommands.
 
-#ifndef OTT_TOOLS_EXIT_CODE_H_
-#define OTT_TOOLS_EXIT_CODE_H_
+#ifndef OTT_QUESTIONS_ANSWER_EXIT_CODE_H_
+#define OTT_QUESTIONS_ANSWER_EXIT_CODE_H_
 
 namespace ott {
 
@@ -13,4 +13,4 @@ inline constexpr int kExitCouldNotTell = 2;
 
 }  // namespace ott
 
-#endif  // OTT_TOOLS_EXIT_CODE_H_
+#endif  // OTT_QUESTIONS_ANSWER_EXIT_CODE_H_

@@ -1,4 +1,4 @@
-#include "ott/questions/waiting/job.h"
+#include "ott/questions/waiting/traced_job.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,10 +9,10 @@
 #include "gtest/gtest.h"
 #include "ott/questions/waiting/traces_for_test.h"
 
-namespace ott::ranks {
+namespace ott::waiting {
 namespace {
 
-using prof::Profile;
+using kernels::Profile;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -62,15 +62,15 @@ TEST(TimeSplit, EachMomentCountsOnceComputeFirst) {
 
 TEST(TimeSplit, IdleTimeIsTheHostsTheLaunchsOrAQueues) {
   Profile profile = EmptyTraceForTest();
-  prof::OpLabel barrier;
-  barrier.kind = prof::OpLabel::Kind::kOp;
+  kernels::OpLabel barrier;
+  barrier.kind = kernels::OpLabel::Kind::kOp;
   barrier.description.module = "c10d";
   barrier.description.op = "barrier";
   profile.labels.push_back(barrier);
   AddKernelForTest(&profile, 0, 90, 100, 200);
   AddKernelForTest(&profile, 0, 260, 270,
                    300);  // called late: 60 of the host, 20 of them in the barrier; 10 of the launch
-  profile.threads[0].ranges.push_back({210, 230, 0, prof::kNone});
+  profile.threads[0].ranges.push_back({210, 230, 0, kernels::kNone});
   AddKernelForTest(&profile, 0, 280, 340, 400);  // called before the device was idle
   const TimeSplit split = SplitTime(profile);
   EXPECT_EQ(split.idle, 110);
@@ -84,16 +84,16 @@ TEST(TimeSplit, WhatWasLaunchedBeforeTheTraceDoesNotCount) {
   Profile profile = EmptyTraceForTest();
   AddKernelForTest(&profile, 0, 0, 100, 200);
   profile.kernels.push_back(profile.kernels[0]);
-  profile.kernels[1].launch = prof::kNone;
+  profile.kernels[1].launch = kernels::kNone;
   profile.kernels[1].start = 0;
   const TimeSplit split = SplitTime(profile);
   EXPECT_EQ(split.total, 100);
   EXPECT_EQ(split.num_left_out, 1);
 }
 
-TEST(Job, TheRankThatComesLateIsNamedWithItsCost) {
+TEST(TracedJob, TheRankThatComesLateIsNamedWithItsCost) {
   const std::vector<Profile> ranks = TwoRanks(20 * kMillisecond, 0);
-  const Job job = DescribeForTest(ranks);
+  const TracedJob job = DescribeForTest(ranks);
   ASSERT_EQ(job.hold_ups.found.size(), 1U);
   EXPECT_EQ(job.hold_ups.found[0].rank, 1);
   EXPECT_NEAR(job.hold_ups.found[0].seconds_per_step, 0.02, 1e-6);
@@ -107,24 +107,24 @@ TEST(Job, TheRankThatComesLateIsNamedWithItsCost) {
   EXPECT_EQ(job.collectives[0].last_rank, 1);
 }
 
-TEST(Job, NobodyIsBlamedWhereRanksComeTogether) {
+TEST(TracedJob, NobodyIsBlamedWhereRanksComeTogether) {
   for (const int64_t late : {int64_t{0}, int64_t{2'000}, int64_t{-2'000}}) {
-    const Job job = DescribeForTest(TwoRanks(late, 0));
+    const TracedJob job = DescribeForTest(TwoRanks(late, 0));
     EXPECT_TRUE(job.hold_ups.found.empty()) << late;
     EXPECT_THAT(FormatHoldUps(job), HasSubstr("no rank holds the others up"));
   }
 }
 
-TEST(Job, OfTooFewStepsItCannotBeToldWhoWaits) {
+TEST(TracedJob, OfTooFewStepsItCannotBeToldWhoWaits) {
   for (const int64_t late : {int64_t{0}, 20 * kMillisecond}) {
-    const Job job = DescribeForTest(TwoRanks(late, 0, 0, 9));
+    const TracedJob job = DescribeForTest(TwoRanks(late, 0, 0, 9));
     EXPECT_TRUE(job.hold_ups.found.empty());
     EXPECT_FALSE(job.hold_ups.CanTell());
     EXPECT_THAT(FormatHoldUps(job), HasSubstr("all ranks have collectives in 9 steps, and 10 are needed"));
   }
 }
 
-TEST(Job, OfTracesWithoutStepsItCannotBeToldFromFewCollectives) {
+TEST(TracedJob, OfTracesWithoutStepsItCannotBeToldFromFewCollectives) {
   SimulatedJob simulated;
   simulated.has_steps = false;
   simulated.num_steps = 31;
@@ -133,26 +133,26 @@ TEST(Job, OfTracesWithoutStepsItCannotBeToldFromFewCollectives) {
               HasSubstr("no collective came more than 31 times, and 32 are needed in traces without steps"));
 }
 
-TEST(Job, WhoeverIsLateByWhatRanksThatAreAlikeDifferByIsNotNamed) {
+TEST(TracedJob, WhoeverIsLateByWhatRanksThatAreAlikeDifferByIsNotNamed) {
   // Always by 4 % of a step, without any spread within the traces.
-  const Job job = DescribeForTest(TwoRanks(4 * kMillisecond, 0));
+  const TracedJob job = DescribeForTest(TwoRanks(4 * kMillisecond, 0));
   EXPECT_TRUE(job.hold_ups.found.empty());
   EXPECT_THAT(FormatHoldUps(job), HasSubstr("no rank holds the others up; one that costs"));
 }
 
-TEST(Job, WithClocksThatAreFarOffItCannotBeTold) {
+TEST(TracedJob, WithClocksThatAreFarOffItCannotBeTold) {
   std::vector<Profile> ranks = TwoRanks(0, 0);
   for (size_t i = 0; i < ranks[1].kernels.size(); ++i)
     ranks[1].kernels[i].end += static_cast<int64_t>(i % 7) * 20 * kMillisecond;
-  const Job job = DescribeForTest(ranks);
+  const TracedJob job = DescribeForTest(ranks);
   EXPECT_FALSE(job.hold_ups.CanTell());
   EXPECT_THAT(FormatHoldUps(job), HasSubstr("cannot tell who waits for whom: only a rank that costs"));
 }
 
-TEST(Job, ClocksOfTwoMachinesAreFoundByTheEndsOfCollectives) {
+TEST(TracedJob, ClocksOfTwoMachinesAreFoundByTheEndsOfCollectives) {
   // A clock that is 25 ms ahead hides that the rank comes 20 ms early, or late.
   for (const int64_t late : {-20 * kMillisecond, 20 * kMillisecond}) {
-    const Job job = DescribeForTest(TwoRanks(late, 25 * kMillisecond));
+    const TracedJob job = DescribeForTest(TwoRanks(late, 25 * kMillisecond));
     EXPECT_NEAR(static_cast<double>(job.clocks[1].at_begin), -25e6, 1e4);
     EXPECT_LT(job.clocks[1].error_bound, 10'000);
     ASSERT_EQ(job.hold_ups.found.size(), 1U) << late;
@@ -161,7 +161,7 @@ TEST(Job, ClocksOfTwoMachinesAreFoundByTheEndsOfCollectives) {
 }
 
 // The small form of hold_up_rates.
-TEST(Job, RanksThatAreAlikeAreNotNamedAndASlowOneIs) {
+TEST(TracedJob, RanksThatAreAlikeAreNotNamedAndASlowOneIs) {
   constexpr uint64_t kNumSeeds = 100;
   for (const int num_ranks : {2, 4}) {
     for (const bool has_steps : {true, false}) {
@@ -174,7 +174,7 @@ TEST(Job, RanksThatAreAlikeAreNotNamedAndASlowOneIs) {
         named += hold_ups().found.empty() ? 0 : 1;
         simulated.slow_rank = 1;
         simulated.slowdown = 0.25;
-        const HoldUps of_slow = hold_ups();
+        const TracedHoldUps of_slow = hold_ups();
         found += !of_slow.found.empty() && of_slow.found[0].rank == 1 ? 1 : 0;
         if (!has_steps) continue;
         simulated.num_steps = 5;
@@ -192,14 +192,14 @@ TEST(Job, RanksThatAreAlikeAreNotNamedAndASlowOneIs) {
   }
 }
 
-TEST(Job, CollectivesOfATraceThatBeganLaterMatchByTheirStep) {
-  const Job job = DescribeForTest(TwoRanks(20 * kMillisecond, 0, 4));
+TEST(TracedJob, CollectivesOfATraceThatBeganLaterMatchByTheirStep) {
+  const TracedJob job = DescribeForTest(TwoRanks(20 * kMillisecond, 0, 4));
   EXPECT_EQ(job.num_incomplete, 4);
   ASSERT_EQ(job.hold_ups.found.size(), 1U);
   EXPECT_EQ(job.hold_ups.found[0].rank, 1);
 }
 
-TEST(Job, SequenceNumbersOfTheGroupMatchWhereIdsAndOrderDoNot) {
+TEST(TracedJob, SequenceNumbersOfTheGroupMatchWhereIdsAndOrderDoNot) {
   std::vector<Profile> ranks = TwoRanks(20 * kMillisecond, 0);
   for (Profile& rank : ranks) {
     rank.labels.clear();
@@ -208,21 +208,64 @@ TEST(Job, SequenceNumbersOfTheGroupMatchWhereIdsAndOrderDoNot) {
       rank.collectives[i].sequence_number = 100 + static_cast<int64_t>(i);
   }
   ranks[1].collectives.erase(ranks[1].collectives.begin(), ranks[1].collectives.begin() + 3);
-  const Job job = DescribeForTest(ranks);
+  const TracedJob job = DescribeForTest(ranks);
   EXPECT_EQ(job.num_incomplete, 3);
   EXPECT_NEAR(static_cast<double>(job.collectives[0].wait), 570e6, 1e5);
 }
 
-TEST(Job, GroupsOfOtherRanksAreNotMatched) {
+TEST(TracedJob, GroupsOfOtherRanksAreNotMatched) {
   std::vector<Profile> ranks = TwoRanks(20 * kMillisecond, 0);
   ranks[0].collective_kinds[0].group_ranks = "[0, 2]";
   ranks[1].collective_kinds[0].group_ranks = "[1, 3]";
-  const Job job = DescribeForTest(ranks);
+  const TracedJob job = DescribeForTest(ranks);
   EXPECT_TRUE(job.hold_ups.found.empty());
   EXPECT_THAT(FormatHoldUps(job), HasSubstr("cannot tell who waits for whom"));
 }
 
-TEST(Job, OneRankTellsNothingOfOthers) {
+// As TwoRanks(), by gloo: operators of the host, and no devices.
+std::vector<Profile> TwoRanksByGloo(int64_t late) {
+  std::vector<Profile> ranks = TwoRanks(late, 0);
+  for (Profile& rank : ranks) {
+    const auto op = static_cast<uint32_t>(rank.labels.size());
+    rank.labels.emplace_back().kind = kernels::OpLabel::Kind::kOp;
+    for (const Profile::Kernel& kernel : rank.kernels) {
+      if (kernel.name == 1) {
+        rank.host_collectives.push_back({kernel.start, kernel.end, 0});
+      } else {
+        rank.threads[0].ranges.push_back({kernel.start, kernel.end, op, kernels::kNone});
+      }
+    }
+    rank.kernels.clear();
+    rank.launches.clear();
+    rank.collectives.clear();
+  }
+  return ranks;
+}
+
+TEST(TracedJob, CollectivesOfTheHostTellWhoIsWaitedFor) {
+  const std::vector<Profile> ranks = TwoRanksByGloo(20 * kMillisecond);
+  const TracedJob job = DescribeForTest(ranks);
+  ASSERT_EQ(job.hold_ups.found.size(), 1U);
+  EXPECT_EQ(job.hold_ups.found[0].rank, 1);
+  EXPECT_EQ(job.collectives[0].num_complete, 60);
+  // Rank 0: steps of an operator that ends as its collective begins, which takes 30 ms.
+  const TimeSplit& split = job.ranks[0].split;
+  EXPECT_TRUE(split.of_host);
+  EXPECT_NEAR(static_cast<double>(split.communication), 60 * 30e6, 1e6);
+  EXPECT_EQ(split.exposed_communication, split.communication);
+  EXPECT_GT(split.compute, 0);
+  EXPECT_THAT(FormatSplits(job), HasSubstr("collectives of the host"));
+}
+
+TEST(TracedJob, CollectivesOfUnknownGroupsBlameNobody) {
+  std::vector<Profile> ranks = TwoRanksByGloo(20 * kMillisecond);
+  for (Profile& rank : ranks) rank.collective_kinds[0].group.clear();
+  const TracedJob job = DescribeForTest(ranks);
+  EXPECT_TRUE(job.hold_ups.found.empty());
+  EXPECT_THAT(FormatHoldUps(job), HasSubstr("do not tell which ranks a collective is of"));
+}
+
+TEST(TracedJob, OneRankTellsNothingOfOthers) {
   std::vector<Profile> ranks;
   ranks.push_back(EmptyTraceForTest());
   EXPECT_THAT(FormatHoldUps(DescribeForTest(ranks)), HasSubstr("cannot tell"));
@@ -230,4 +273,4 @@ TEST(Job, OneRankTellsNothingOfOthers) {
 }
 
 }  // namespace
-}  // namespace ott::ranks
+}  // namespace ott::waiting

@@ -1,7 +1,7 @@
 // Tells what the traces of a job's ranks say together: where the time goes, who waits for whom.
 
-#ifndef OTT_QUESTIONS_WAITING_JOB_H_
-#define OTT_QUESTIONS_WAITING_JOB_H_
+#ifndef OTT_QUESTIONS_WAITING_TRACED_JOB_H_
+#define OTT_QUESTIONS_WAITING_TRACED_JOB_H_
 
 #include <cstdint>
 #include <string>
@@ -11,11 +11,11 @@
 #include "ott/questions/waiting/hold_ups.h"
 #include "ott/questions/waiting/time_split.h"
 
-namespace ott::ranks {
+namespace ott::waiting {
 
 // All collectives of one kind: name, group and message.
 struct CollectiveSum {
-  const prof::Profile::CollectiveKind* kind = nullptr;
+  const kernels::Profile::CollectiveKind* kind = nullptr;
   int64_t count = 0;
   int64_t num_ranks = 0;
   // Nanoseconds in sum, of those that all traced ranks of the group have. Transfer begins when the last rank
@@ -30,7 +30,7 @@ struct CollectiveSum {
   int64_t num_last = 0;
 };
 
-struct Job {
+struct TracedJob {
   struct Rank {
     int rank = 0;
     std::string path;
@@ -41,7 +41,8 @@ struct Job {
   std::vector<Rank> ranks;
   std::vector<CollectiveSum> collectives;  // by time, most first
   std::vector<ClockOffset> clocks;         // parallel to ranks
-  HoldUps hold_ups;
+  TracedHoldUps hold_ups;
+  bool tells_groups = false;   // the process group of a collective
   bool has_steps = false;      // ProfilerStep#; else hold-ups are of the whole trace
   int64_t num_matched = 0;     // collectives that at least two ranks have
   int64_t num_incomplete = 0;  // those that a traced rank of the group lacks
@@ -50,18 +51,18 @@ struct Job {
 
 // REQUIRES: as SplitTime(); the profiles
 // outlive the job.
-Job DescribeJob(const std::vector<RankTrace>& traces);
+TracedJob DescribeJob(const std::vector<RankTrace>& traces);
 
 // A line a rank: total time, compute, exposed and overlapped communication, exposed copies, idle and why.
-std::string FormatSplits(const Job& job);
+std::string FormatSplits(const TracedJob& job);
 // The figures of each rank as a line of JSON, milliseconds, by the names of TraceLens's gpu_timeline.
-std::string SplitsToJson(const Job& job);
+std::string SplitsToJson(const TracedJob& job);
 // A line for each of at most `limit` kinds of collectives.
-std::string FormatCollectives(const Job& job, size_t limit);
+std::string FormatCollectives(const TracedJob& job, size_t limit);
 // Who waits for whom, or why that cannot be told. Lines without newlines, or one text that ends with one.
-std::vector<std::string> HoldUpLines(const Job& job);
-std::string FormatHoldUps(const Job& job);
+std::vector<std::string> HoldUpLines(const TracedJob& job);
+std::string FormatHoldUps(const TracedJob& job);
 
-}  // namespace ott::ranks
+}  // namespace ott::waiting
 
-#endif  // OTT_QUESTIONS_WAITING_JOB_H_
+#endif  // OTT_QUESTIONS_WAITING_TRACED_JOB_H_
