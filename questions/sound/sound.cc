@@ -1,0 +1,237 @@
+#include "ott/questions/sound/sound.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "ott/core/base/file.h"
+#include "ott/core/base/proto_json.h"
+#include "ott/dist/directory/run_directory.h"
+
+namespace ott::sound {
+namespace {
+
+constexpr int64_t kMaxRecordBytes = int64_t{256} << 20;
+
+// The values of one fact, by rank and iteration.
+struct JoinedFact {
+  SoundFact fact;
+  std::map<int, std::map<int64_t, std::string>> values;
+};
+
+std::string Shown(std::string_view value) { return std::string(value.substr(0, value.find('#'))); }
+
+// The iterations of which all ranks have a value, ascending.
+std::vector<int64_t> CommonIterations(const JoinedFact& joined) {
+  std::vector<int64_t> common;
+  for (const auto& [iteration, value] : joined.values.begin()->second) {
+    const bool is_common =
+        std::all_of(joined.values.begin(), joined.values.end(),
+                    [&, at = iteration](const auto& rank) { return rank.second.count(at) > 0; });
+    if (is_common) common.push_back(iteration);
+  }
+  return common;
+}
+
+std::vector<std::string> JoinRanksByValue(const std::map<std::string, std::vector<int>>& ranks_by_value) {
+  std::vector<std::string> parts;
+  for (const auto& [value, ranks] : ranks_by_value) {
+    parts.push_back(
+        absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", absl::StrJoin(ranks, ", "), ": ", Shown(value)));
+  }
+  return parts;
+}
+
+// The first iteration in which ranks differ; those that are not with the majority, or all where there is
+// none.
+std::optional<SoundFinding> FindDifference(const JoinedFact& joined) {
+  int64_t before = -1;
+  for (const int64_t iteration : CommonIterations(joined)) {
+    std::map<std::string, std::vector<int>> ranks_by_value;
+    for (const auto& [rank, values] : joined.values) ranks_by_value[values.at(iteration)].push_back(rank);
+    if (ranks_by_value.size() > 1) {
+      SoundFinding finding;
+      finding.set_rule(joined.fact.rule());
+      finding.set_iteration(iteration);
+      finding.add_names(joined.fact.name());
+      const auto largest =
+          std::max_element(ranks_by_value.begin(), ranks_by_value.end(),
+                           [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+      const bool has_majority = 2 * largest->second.size() > joined.values.size();
+      for (const auto& [value, ranks] : ranks_by_value) {
+        if (has_majority && value == largest->first) continue;
+        finding.mutable_ranks()->Add(ranks.begin(), ranks.end());
+      }
+      std::sort(finding.mutable_ranks()->begin(), finding.mutable_ranks()->end());
+      std::string seen = absl::StrJoin(JoinRanksByValue(ranks_by_value), "; ");
+      if (!has_majority) absl::StrAppend(&seen, " (no majority: none of them is to blame by itself)");
+      if (iteration > before + 1) absl::StrAppend(&seen, "; looked at last in iteration ", before);
+      finding.set_seen(std::move(seen));
+      return finding;
+    }
+    before = iteration;
+  }
+  return std::nullopt;
+}
+
+// Two ranks that had the same in two iterations in a row, while it changed from one to the other.
+std::optional<SoundFinding> FindSame(const JoinedFact& joined) {
+  const std::vector<int64_t> common = CommonIterations(joined);
+  for (size_t i = 0; i + 1 < common.size(); ++i) {
+    std::map<std::pair<std::string, std::string>, std::vector<int>> ranks_by_values;
+    for (const auto& [rank, values] : joined.values) {
+      const std::string& first = values.at(common[i]);
+      const std::string& second = values.at(common[i + 1]);
+      if (!first.empty() && first != second) ranks_by_values[{first, second}].push_back(rank);
+    }
+    for (const auto& [values, ranks] : ranks_by_values) {
+      if (ranks.size() < 2) continue;
+      SoundFinding finding;
+      finding.set_rule(joined.fact.rule());
+      finding.set_iteration(common[i]);
+      finding.add_names(joined.fact.name());
+      finding.mutable_ranks()->Add(ranks.begin(), ranks.end());
+      finding.set_seen(absl::StrCat("the same in iterations ", common[i], " and ", common[i + 1]));
+      return finding;
+    }
+  }
+  return std::nullopt;
+}
+
+// Facts that all ranks of their group recorded; those of others are not checked, by rule.
+std::vector<JoinedFact> JoinFacts(const std::map<int, SoundRecord>& records, int num_ranks,
+                                  std::map<std::string, std::string>* not_checked) {
+  std::map<std::tuple<std::string, std::string, std::vector<int>>, JoinedFact> joined;
+  for (const auto& [rank, record] : records) {
+    for (const SoundFact& fact : record.facts()) {
+      JoinedFact& of_all = joined[{fact.rule(), fact.name(), {fact.group().begin(), fact.group().end()}}];
+      of_all.fact = fact;
+      const int size = std::min(fact.iterations_size(), fact.values_size());
+      for (int i = 0; i < size; ++i) of_all.values[rank][fact.iterations(i)] = fact.values(i);
+    }
+  }
+  std::vector<JoinedFact> complete;
+  for (auto& [key, fact] : joined) {
+    const size_t expected = fact.fact.group().empty() ? num_ranks : fact.fact.group_size();
+    if (fact.values.size() < 2) continue;
+    if (fact.values.size() < expected) {
+      (*not_checked)[fact.fact.rule()] =
+          absl::StrCat("only ", fact.values.size(), " of ", expected, " ranks recorded ", fact.fact.name());
+    }
+    complete.push_back(std::move(fact));
+  }
+  return complete;
+}
+
+bool IsTheSameOnOtherRanks(const SoundFinding& a, const SoundFinding& b) {
+  return a.rule() == b.rule() && a.place() == b.place() && a.iteration() == b.iteration() &&
+         std::equal(a.names().begin(), a.names().end(), b.names().begin(), b.names().end());
+}
+
+void AddFinding(const SoundFinding& finding, SoundVerdict* verdict) {
+  for (SoundFinding& known : *verdict->mutable_findings()) {
+    if (!IsTheSameOnOtherRanks(known, finding)) continue;
+    known.mutable_ranks()->MergeFrom(finding.ranks());
+    return;
+  }
+  *verdict->add_findings() = finding;
+}
+
+void AddRules(const std::map<int, SoundRecord>& records,
+              const std::map<std::string, std::string>& not_checked, SoundVerdict* verdict) {
+  std::map<std::string, SoundRule> rules;
+  for (const auto& [rank, record] : records) {
+    for (const SoundRule& rule : record.rules()) {
+      SoundRule& of_all = rules.try_emplace(rule.name(), rule).first->second;
+      of_all.set_num_checks(std::max(of_all.num_checks(), rule.num_checks()));
+      if (of_all.not_checked().empty()) of_all.set_not_checked(rule.not_checked());
+    }
+  }
+  for (auto& [name, rule] : rules) {
+    const auto reason = not_checked.find(name);
+    if (reason != not_checked.end() && rule.not_checked().empty()) rule.set_not_checked(reason->second);
+    *verdict->add_rules() = std::move(rule);
+  }
+}
+
+}  // namespace
+
+std::map<int, SoundRecord> ReadSoundRecords(const std::string& run_dir, const std::vector<int>& ranks,
+                                            std::vector<std::string>* problems) {
+  std::map<int, SoundRecord> records;
+  for (const int rank : ranks) {
+    const std::string path = SoundPath(run_dir, rank);
+    const absl::StatusOr<std::string> json = ReadFile(path, kMaxRecordBytes);
+    if (absl::IsNotFound(json.status())) continue;
+    SoundRecord record;
+    std::string unknown;
+    const absl::Status status = json.ok() ? JsonToProto(*json, &record, &unknown) : json.status();
+    if (!status.ok()) {
+      problems->push_back(absl::StrCat(path, ": ", std::string(status.message())));
+      continue;
+    }
+    if (!unknown.empty()) problems->push_back(absl::StrCat(path, ": ", unknown));
+    records.emplace(rank, std::move(record));
+  }
+  return records;
+}
+
+SoundVerdict JudgeSound(const std::map<int, SoundRecord>& records, int num_ranks, const SoundConfig& config) {
+  SoundVerdict verdict;
+  verdict.set_num_ranks(num_ranks);
+  *verdict.mutable_silenced() = config.silence();
+  if (records.empty() || config.off()) {
+    verdict.set_kind(SoundVerdict::NOT_LOOKED_AT);
+    return verdict;
+  }
+  const std::set<std::string> silenced(config.silence().begin(), config.silence().end());
+  std::map<std::string, std::string> not_checked;
+  verdict.set_num_iterations(records.begin()->second.num_iterations());
+  for (const auto& [rank, record] : records) {
+    verdict.set_num_iterations(std::min(verdict.num_iterations(), record.num_iterations()));
+    for (SoundFinding finding : record.findings()) {
+      if (silenced.count(finding.rule()) > 0) continue;
+      finding.clear_ranks();
+      finding.add_ranks(rank);
+      AddFinding(finding, &verdict);
+    }
+  }
+  for (const JoinedFact& fact : JoinFacts(records, num_ranks, &not_checked)) {
+    if (silenced.count(fact.fact.rule()) > 0) continue;
+    if (auto finding = fact.fact.is_distinct() ? FindSame(fact) : FindDifference(fact))
+      AddFinding(*finding, &verdict);
+  }
+  std::stable_sort(
+      verdict.mutable_findings()->begin(), verdict.mutable_findings()->end(),
+      [](const SoundFinding& a, const SoundFinding& b) { return a.iteration() < b.iteration(); });
+  AddRules(records, not_checked, &verdict);
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    if (records.count(rank) == 0) verdict.add_missing_ranks(rank);
+  }
+  const bool looked = std::any_of(verdict.rules().begin(), verdict.rules().end(),
+                                  [](const SoundRule& rule) { return rule.num_checks() > 0; });
+  verdict.set_kind(!verdict.findings().empty()                 ? SoundVerdict::UNSOUND
+                   : looked && verdict.missing_ranks().empty() ? SoundVerdict::SOUND
+                                                               : SoundVerdict::CANNOT_TELL);
+  return verdict;
+}
+
+SoundVerdict JudgeSoundOf(const std::string& run_dir, std::vector<std::string>* problems) {
+  const absl::StatusOr<RunInfo> info = ReadRunInfo(run_dir);
+  const absl::StatusOr<std::vector<int>> ranks = ListRanks(run_dir);
+  if (!info.ok()) problems->push_back(std::string(info.status().message()));
+  if (!ranks.ok()) problems->push_back(std::string(ranks.status().message()));
+  const std::vector<int> listed = ranks.ok() ? *ranks : std::vector<int>();
+  const int num_ranks = info.ok() ? info->world_size() : static_cast<int>(listed.size());
+  return JudgeSound(ReadSoundRecords(run_dir, listed, problems), num_ranks,
+                    info.ok() ? info->config().sound() : SoundConfig());
+}
+
+}  // namespace ott::sound

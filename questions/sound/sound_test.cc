@@ -1,0 +1,153 @@
+// What the records of ranks add up to.
+
+#include "ott/questions/sound/sound.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ott/questions/sound/sound_answer.h"
+
+namespace ott::sound {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+SoundRecord MakeRecord() {
+  SoundRecord record;
+  record.set_num_iterations(4);
+  SoundRule* const rule = record.add_rules();
+  rule->set_name("rates");
+  rule->set_must_hold("Rates are equal.");
+  rule->set_num_checks(4);
+  return record;
+}
+
+SoundRecord RecordOf(std::vector<std::string> values, bool is_distinct = false) {
+  SoundRecord record = MakeRecord();
+  SoundFact* const fact = record.add_facts();
+  fact->set_rule("rates");
+  fact->set_name("learning rates");
+  fact->set_is_distinct(is_distinct);
+  for (size_t i = 0; i < values.size(); ++i) {
+    fact->add_iterations(static_cast<int64_t>(i));
+    fact->add_values(std::move(values[i]));
+  }
+  return record;
+}
+
+SoundRecord RecordWith(int64_t iteration, const std::string& name) {
+  SoundRecord record = MakeRecord();
+  SoundFinding* const finding = record.add_findings();
+  finding->set_rule("rates");
+  finding->set_iteration(iteration);
+  finding->add_names(name);
+  return record;
+}
+
+TEST(Sound, NoRecordIsNoAnswer) {
+  const SoundVerdict verdict = JudgeSound({}, 2, {});
+  EXPECT_EQ(verdict.kind(), SoundVerdict::NOT_LOOKED_AT);
+  EXPECT_EQ(AnswerSound(verdict).finding(), Answer::NOT_ASKED);
+}
+
+TEST(Sound, ARankWithoutARecordIsNotSound) {
+  const SoundVerdict verdict = JudgeSound({{0, MakeRecord()}}, 2, {});
+  EXPECT_EQ(verdict.kind(), SoundVerdict::CANNOT_TELL);
+  EXPECT_THAT(ToText(verdict), HasSubstr("not checked: ranks 1 left no record"));
+}
+
+TEST(Sound, NothingLookedAtIsNotSound) {
+  SoundRecord record = MakeRecord();
+  record.mutable_rules(0)->set_num_checks(0);
+  EXPECT_EQ(JudgeSound({{0, record}}, 1, {}).kind(), SoundVerdict::CANNOT_TELL);
+}
+
+TEST(Sound, RulesThatHoldAreSoundAndWhatWasNotCheckedIsSaid) {
+  SoundRecord record = MakeRecord();
+  record.add_rules()->set_name("modes");
+  record.mutable_rules(1)->set_not_checked("torch.compile() shows no modules");
+  const SoundVerdict verdict = JudgeSound({{0, record}}, 1, {});
+  EXPECT_EQ(verdict.kind(), SoundVerdict::SOUND);
+  EXPECT_EQ(ToText(verdict),
+            "sound in what was checked: 1 rule, 4 iterations, 1 rank\n"
+            "not checked: modes: torch.compile() shows no modules\n");
+}
+
+TEST(Sound, TheSameFindingOfSeveralRanksIsOne) {
+  const SoundVerdict verdict =
+      JudgeSound({{0, RecordWith(1, "w")}, {1, RecordWith(1, "w")}, {2, MakeRecord()}}, 3, {});
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(0, 1));
+  EXPECT_THAT(ToText(verdict), HasSubstr("rates since iteration 1 on ranks 0, 1: w\n  Rates are equal.\n"));
+}
+
+TEST(Sound, FindingsComeInOrderOfIterations) {
+  const SoundVerdict verdict = JudgeSound({{0, RecordWith(7, "late")}, {1, RecordWith(2, "early")}}, 2, {});
+  ASSERT_EQ(verdict.findings_size(), 2);
+  EXPECT_EQ(verdict.findings(0).names(0), "early");
+}
+
+TEST(Sound, ASilencedRuleIsNotBrokenAndIsNamed) {
+  SoundConfig config;
+  config.add_silence("rates");
+  const SoundVerdict verdict = JudgeSound({{0, RecordWith(1, "w")}, {1, RecordOf({"1"})}}, 2, config);
+  EXPECT_EQ(verdict.kind(), SoundVerdict::SOUND);
+  EXPECT_THAT(ToText(verdict), HasSubstr("silenced: rates"));
+}
+
+TEST(Sound, TheMinorityIsNamedWithItsFirstIteration) {
+  const SoundVerdict verdict = JudgeSound(
+      {{0, RecordOf({"1#a", "1#b"})}, {1, RecordOf({"1#a", "2#c"})}, {2, RecordOf({"1#a", "1#b"})}}, 3, {});
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_EQ(verdict.findings(0).iteration(), 1);
+  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(1));
+  EXPECT_EQ(verdict.findings(0).seen(), "ranks 0, 2: 1; rank 1: 2");
+}
+
+TEST(Sound, OfTwoRanksThatDifferNeitherIsBlamedAlone) {
+  const SoundVerdict verdict = JudgeSound({{0, RecordOf({"1"})}, {1, RecordOf({"2"})}}, 2, {});
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(0, 1));
+  EXPECT_THAT(verdict.findings(0).seen(), HasSubstr("no majority"));
+}
+
+TEST(Sound, AnIterationThatOneRankLacksIsNotCompared) {
+  SoundRecord thinned = RecordOf({"1", "2"});
+  thinned.mutable_facts(0)->set_iterations(1, 5);
+  EXPECT_THAT(JudgeSound({{0, RecordOf({"1", "1"})}, {1, thinned}}, 2, {}).findings(), IsEmpty());
+}
+
+TEST(Sound, GroupsAreComparedByThemselves) {
+  std::map<int, SoundRecord> records;
+  for (int rank = 0; rank < 4; ++rank) {
+    records[rank] = RecordOf({rank < 2 ? "1" : "2"});
+    for (const int other : {0, 1}) records[rank].mutable_facts(0)->add_group(rank < 2 ? other : other + 2);
+  }
+  EXPECT_THAT(JudgeSound(records, 4, {}).findings(), IsEmpty());
+  records[3].mutable_facts(0)->set_values(0, "3");
+  EXPECT_THAT(JudgeSound(records, 4, {}).findings(0).ranks(), ElementsAre(2, 3));
+}
+
+TEST(Sound, SameDataTwiceInARowIsAFinding) {
+  const SoundVerdict verdict =
+      JudgeSound({{0, RecordOf({"a", "b"}, true)}, {1, RecordOf({"a", "b"}, true)}}, 2, {});
+  ASSERT_EQ(verdict.findings_size(), 1);
+  EXPECT_THAT(verdict.findings(0).ranks(), ElementsAre(0, 1));
+}
+
+TEST(Sound, SameDataOnceOrAlwaysIsNone) {
+  EXPECT_THAT(
+      JudgeSound({{0, RecordOf({"a", "b"}, true)}, {1, RecordOf({"a", "c"}, true)}}, 2, {}).findings(),
+      IsEmpty());
+  EXPECT_THAT(
+      JudgeSound({{0, RecordOf({"a", "a"}, true)}, {1, RecordOf({"a", "a"}, true)}}, 2, {}).findings(),
+      IsEmpty());
+}
+
+}  // namespace
+}  // namespace ott::sound
