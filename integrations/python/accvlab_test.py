@@ -246,7 +246,7 @@ class Box:
 
 
 class RaggedBatch:
-    """As that of accvlab.batching_helpers, as far as dumps need it."""
+    """Stands for that of accvlab.batching_helpers, as far as dumps need it."""
 
     def __init__(self, tensor, sample_sizes):
         self.tensor = tensor
@@ -304,7 +304,7 @@ class DumperTest(unittest.TestCase):
                                  "[tensors.json]a.bin.half.bin.meta.json"]))
 
     def test_a_dump_without_a_manifest_is_read_and_compared(self):
-        # What Python's dumper writes has none.
+        # Python's dumper writes none.
         x = torch.tensor([[1.5, -2.0]])
         os.makedirs(os.path.join(self.dir, "0"))
         with open(os.path.join(self.dir, "0", "tensors.json"), "w") as file:

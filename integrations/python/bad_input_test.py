@@ -221,7 +221,7 @@ class DataTest(unittest.TestCase):
             self.dumper.add("x", x)
             self.dumper.dump()
 
-        # Where the GIL is held it never happens; where it is not, as soon as the system lets the other thread run.
+        # This never happens while the GIL is held; else it does as soon as the system lets the other thread run.
         self.assertFalse(any(lets_others_run(lambda: sum(range(1000))) for _ in range(10)))
         self.assertTrue(any(lets_others_run(dump) for _ in range(200)))
         self.assertTrue(any(lets_others_run(lambda: ott.compare(x, x + 1)) for _ in range(200)))
@@ -512,7 +512,7 @@ class ProcessTest(unittest.TestCase):
                 ott.Stopwatch().end("open")
                 run.finish_iter()
         """)
-        self.assertRegex(answer.stdout, r'these run:\s+"open"')
+        self.assertRegex(answer.stdout, r'these run, and no iteration counts until they end:\s+"open"')
         self.assertEqual(answer.returncode, 0, answer.stderr)
 
     def test_a_full_disk_is_an_error_that_names_the_file(self):

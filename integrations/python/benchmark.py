@@ -1,4 +1,4 @@
-"""What ott costs in Python, beside limits and peers that are measured in the same run.
+"""Measures what ott costs in Python, beside limits and peers that are measured in the same run.
 
     bazel run //integrations/python:benchmark
 """
@@ -25,7 +25,7 @@ class Empty:
 
 
 class ByHand:
-    """What a program would write."""
+    """Does what a program would write."""
 
     def __init__(self):
         self.seconds = {}
@@ -39,7 +39,7 @@ class ByHand:
 
 
 def nanoseconds(function, number=20_000, repeats=50):
-    """Of one call, the least of many repetitions."""
+    """Returns the least time of one call, of many repetitions."""
     best = float("inf")
     for _ in range(repeats):
         begin = time.perf_counter()

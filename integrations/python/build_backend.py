@@ -1,4 +1,4 @@
-"""What `pip install .` calls (PEP 517): builds the wheel by Bazel, and puts the command ott and the shared libraries of both into it.
+"""`pip install .` calls this (PEP 517): it builds the wheel by Bazel, and puts the command ott and the shared libraries of both into it.
 
 The wheel asks of a machine its C and C++ libraries alone, and has the tag of the oldest that will do. It knows no MPI, as each
 is another library; `pip install . --config-settings mpi=yes` builds one for the MPI of this machine.

@@ -135,7 +135,8 @@ Tensor FromCapsule(py::handle capsule, void* stream) {
   return Check(FromDLPack(static_cast<dlpack::ManagedTensor*>(managed), stream));
 }
 
-// As optim_test_tools/_tensors.py describes one: (address, dtype, shape, strides, CUDA device or -1, stream).
+// Makes the tensor that optim_test_tools/_tensors.py describes: (address, dtype, shape, strides, CUDA device
+// or -1, stream).
 Tensor FromDescription(const py::tuple& description, py::handle object) {
   const auto address = description[0].cast<uintptr_t>();
   const DType dtype = Check(ParseDType(description[1].cast<std::string>()));
@@ -156,7 +157,7 @@ Tensor FromDescription(const py::tuple& description, py::handle object) {
 Value From(py::handle object, const Where& where);
 
 std::string KeyText(py::handle key, const Where& where) {
-  // As json.dump writes keys.
+  // Writes keys as json.dump does.
   if (PyUnicode_Check(key.ptr())) return Text(key, "a name in a dict");
   if (key.is_none()) return "null";
   if (PyBool_Check(key.ptr())) return key.ptr() == Py_True ? "true" : "false";

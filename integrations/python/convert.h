@@ -13,7 +13,7 @@
 
 namespace ott::python {
 
-// A str as UTF-8. Throws TypeError for another type, ValueError for surrogates, naming what it is.
+// Returns a str as UTF-8. Throws TypeError for another type, ValueError for surrogates, naming what it is.
 std::string Text(pybind11::handle object, const char* what);
 
 // None, bool, int, float, str, list, tuple, dict, and tensors: what optim_test_tools/_tensors.py exports,
@@ -24,7 +24,7 @@ Value FromPython(pybind11::handle object, const std::string& path);
 // Tensors as _ott.Tensor, which share the memory.
 pybind11::object ToPython(const Value& value);
 
-// The object that FromPython() was given for this tensor; None for others.
+// Returns the object that FromPython() was given for this tensor; None for others.
 pybind11::object SourceOf(const Tensor& tensor);
 
 // Defines _ott.Tensor.

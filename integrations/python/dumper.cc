@@ -15,10 +15,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "integrations/python/convert.h"
+#include "ott/core/base/config.h"
 #include "ott/core/compare/compare.h"
 #include "ott/core/compare/report.h"
 #include "ott/core/dump/dump_reader.h"
 #include "ott/core/dumper/tensor_dumper.h"
+#include "ott/questions/right/compare/compare_runs.h"
+#include "ott/questions/right/compare/runs_report.h"
 
 namespace ott::python {
 namespace {
@@ -94,8 +97,8 @@ void Add(const py::object& path, const py::object& data, const std::string& form
   });
 }
 
-// What optim_test_tools/_dumper.py returns for each tensor: a tensor, a str where it requires no gradient, or
-// None.
+// Takes what optim_test_tools/_dumper.py returns for each tensor: a tensor, a str if it requires no gradient,
+// or None.
 Gradient GradientFrom(py::handle found, const std::string& path) {
   Gradient gradient;
   if (found.is_none()) return gradient;
@@ -212,6 +215,19 @@ TreeComparison Compare(const py::object& reference, const py::object& current, c
   return WithoutGil([&] { return CompareTrees(reference_tree, current_tree, compare_options); });
 }
 
+// The verdict, the text and JSON.
+py::tuple CompareRunsOnDisk(const std::string& reference, const std::string& current,
+                            const std::optional<std::string>& names, const py::dict& options) {
+  compare::CompareRunsOptions run_options;
+  run_options.compare = OptionsFrom(options);
+  run_options.allow_empty = run_options.compare.allow_empty;
+  if (names.has_value()) Check(ReadTextProto(*names, &run_options.names.emplace()));
+  const compare::RunsComparison comparison =
+      Check(WithoutGil([&] { return compare::CompareRuns(reference, current, run_options); }));
+  return py::make_tuple(static_cast<int>(comparison.verdict()), py::str(ToText(comparison)),
+                        py::str(ToJson(comparison)));
+}
+
 py::dict LoadDump(const std::string& dir) {
   const Dump dump = Check(WithoutGil([&] { return ReadDump(dir); }));
   py::dict result;
@@ -243,6 +259,7 @@ void DefineDumper(py::module_& module) {
   IsForked();  // the process that counts is the one that loads the module
   DefineComparison(module);
   module.def("compare", &Compare);
+  module.def("compare_runs", &CompareRunsOnDisk);
   module.def("load_dump", &LoadDump);
   module.def("dumper_enable", &Enable, py::kw_only(), py::arg("dir"), py::arg("rank"), py::arg("world_size"),
              py::arg("sync"), py::arg("num_writer_threads"), py::arg("num_json_threads"),

@@ -1,7 +1,8 @@
-"""Packs the package optim_test_tools as a wheel: make_wheel.py WHEEL EXTENSION_SUFFIX VERSION FILE...
+"""Packs the package optim_test_tools as a wheel: make_wheel.py WHEEL EXTENSION_SUFFIX VERSION README FILE...
 
-FILE...: what lies in a folder optim_test_tools/. The wheel has the same bytes for the same files. Its platform is that of the machine, not
-a manylinux one: the extension module uses the machine's Abseil, Protocol Buffers and what else was found when it was built.
+README is the page on PyPI; FILE... lies in a folder optim_test_tools/. The wheel has the same bytes for the same files. Its platform is
+that of the machine, not a manylinux one: the extension module uses the machine's Abseil, Protocol Buffers and what else was found when it
+was built.
 """
 
 import base64
@@ -18,7 +19,9 @@ Version: {version}
 Summary: Tools for making distributed training faster and proving that nothing broke on the way
 License: Apache-2.0
 Requires-Python: >=3.8
-"""
+Description-Content-Type: text/markdown
+
+{readme}"""
 
 WHEEL = """Wheel-Version: 1.0
 Generator: optim_test_tools
@@ -36,7 +39,9 @@ def add(archive, record, name, contents):
     record.append(f"{name},sha256={digest},{len(contents)}")
 
 
-def main(wheel, suffix, version, *files):
+def main(wheel, suffix, version, readme, *files):
+    with open(readme, encoding="utf-8") as file:
+        metadata = METADATA.format(version=version, readme=file.read())
     tag = os.path.basename(wheel)[: -len(".whl")].split("-", 2)[2]
     info = f"optim_test_tools-{version}.dist-info"
     record = []
@@ -46,7 +51,7 @@ def main(wheel, suffix, version, *files):
                 name = name[: -len(".so")] + suffix
             with open(path, "rb") as file:
                 add(archive, record, FOLDER + name, file.read())
-        add(archive, record, f"{info}/METADATA", METADATA.format(version=version).encode())
+        add(archive, record, f"{info}/METADATA", metadata.encode())
         add(archive, record, f"{info}/WHEEL", WHEEL.format(tag=tag).encode())
         record.append(f"{info}/RECORD,,")
         archive.writestr(zipfile.ZipInfo(f"{info}/RECORD"), "\n".join(record) + "\n")

@@ -95,7 +95,7 @@ class Operation {
   }
 
  private:
-  // As many as an operation is expected to have; further ones are left out.
+  // An operation is expected to have so many; further ones are left out.
   static constexpr size_t kMaxInputs = 8;
 
   static void TakeInputs(const std::vector<Value>& values, const internal::OpArgsTaker& take) {

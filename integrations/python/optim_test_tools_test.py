@@ -523,5 +523,21 @@ class DocumentationTest(unittest.TestCase):
                           and f"{name}: str" not in stub], [])
 
 
+class CheckpointsTest(unittest.TestCase):
+    def test_checkpoints_are_compared_by_parts_of_the_state(self):
+        with tempfile.TemporaryDirectory() as directory:
+            paths = [os.path.join(directory, name) for name in ("a.npz", "b.npz")]
+            for path, last in zip(paths, (3.0, 4.0)):
+                numpy.savez(path, weight=numpy.array([1.0, 2.0, last]), bias=numpy.zeros(2))
+            different = ott.compare_runs(*paths)
+            self.assertFalse(different)
+            self.assertEqual(different.verdict, ott.Verdict.DIFFERENT)
+            self.assertEqual(different.states["weights"]["num_failures"], 1)
+            self.assertIn("first divergence: weight: mismatch, first at element 2 [2]", str(different))
+            self.assertTrue(ott.compare_runs(*paths, atol=1.0))
+            with self.assertRaises(ott.NotFoundError):
+                ott.compare_runs(paths[0], os.path.join(directory, "none.npz"))
+
+
 if __name__ == "__main__":
     unittest.main()

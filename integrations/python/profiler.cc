@@ -17,11 +17,11 @@ namespace {
 
 namespace py = pybind11;
 
-// What a window is handed to. Used with the GIL.
+// The function that a window is handed to. Used with the GIL.
 struct Told {
   // While the function runs: the window that it is told of.
   const Profiler::Window* window = nullptr;
-  // What it raised.
+  // The exception that it raised.
   std::exception_ptr error;
 };
 

@@ -1,4 +1,4 @@
-"""Two ranks, by mpirun, by torchrun or by its variables: ranks_test.py [fail | mpi4py]; with fail rank 1 raises, which is to
+"""Two ranks, by mpirun, by torchrun or by its variables: ranks_test.py [mpi4py] [fail]; with fail rank 1 raises, which is to
 end the job; with mpi4py they are those of its communicators."""
 
 import os
@@ -14,7 +14,7 @@ if "TORCHELASTIC_RUN_ID" in os.environ:
     import torch.distributed
 
     torch.distributed.init_process_group("gloo")  # as a training does, at torchrun's port
-if sys.argv[1:] == ["mpi4py"]:
+if sys.argv[1:2] == ["mpi4py"]:
     from mpi4py import MPI
 
     backwards = ott.ranks(MPI.COMM_WORLD.Split(0, -MPI.COMM_WORLD.Get_rank()))
@@ -26,7 +26,7 @@ else:
 assert ranks.size == 2, "the ranks did not find together"
 assert ranks.rank == int(os.environ.get("OMPI_COMM_WORLD_RANK", os.environ.get("RANK")))
 
-if sys.argv[1:] == ["fail"]:
+if sys.argv[-1] == "fail":
     if ranks.rank == 1:
         raise KeyError("rank 1 fails")
     ranks.barrier()  # nobody comes
@@ -60,4 +60,4 @@ own = os.path.join(directory, f"rank_0000{ranks.rank}", "dumps", "1")
 other = os.path.join(directory, f"rank_0000{1 - ranks.rank}", "dumps", "1")
 ranks.barrier()
 assert ott.compare(own, other)
-# Nothing is closed: the end of the process does that.
+# Nobody closes anything: the end of the process does that.

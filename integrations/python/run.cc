@@ -30,6 +30,8 @@
 #include "ott/dist/comm/tcp_communicator.h"
 #include "ott/dist/run/training_run.h"
 #include "ott/questions/hang/hang.pb.h"
+#include "ott/questions/sound/sound.h"
+#include "ott/questions/sound/sound_answer.h"
 
 namespace ott::python {
 namespace {
@@ -184,7 +186,7 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run() {
-    // Where scopes are open, what they write into must stay.
+    // While scopes are open, what they write into must stay.
     if (getpid() != process_ || !PythonRuns() || NumOpenScopes() > 0) {
       run_.release();
       return;
@@ -301,6 +303,12 @@ void DefineRun(py::module_& module) {
   // The fields of a configuration, in JSON: of a file, or of what OTT_CONFIG and OTT_RUN_DIR say.
   module.def("load_config", [](const std::optional<std::string>& path) {
     return ProtoToJson(ConfigFrom(path, std::nullopt), JsonLayout::kOneLine);
+  });
+  // Returns as text what the records of all ranks add up to; empty: nothing is wrong.
+  module.def("describe_unsound", [](const std::string& run_dir) {
+    std::vector<std::string> problems;
+    const SoundVerdict verdict = sound::JudgeSoundOf(run_dir, &problems);
+    return verdict.kind() == SoundVerdict::UNSOUND ? sound::ToText(verdict) : std::string();
   });
   py::class_<Run>(module, "TrainingRun")
       .def(py::init([](std::shared_ptr<Ranks> ranks, const std::optional<std::string>& path,

@@ -1,4 +1,4 @@
-"""What the package does where neither NumPy nor PyTorch is installed."""
+"""Tests what the package does where neither NumPy nor PyTorch is installed."""
 
 import array
 import importlib.metadata

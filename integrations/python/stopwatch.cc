@@ -21,8 +21,7 @@
 #include "ott/core/stopwatch/stopwatch_files.h"
 #include "ott/core/stopwatch/stopwatch_snapshot.h"
 
-// What is called in each iteration is plain C API, which costs a fraction of pybind11's calls; the rest is
-// pybind11.
+// Calls of each iteration are plain C API, which costs a fraction of pybind11's calls; the rest is pybind11.
 
 namespace ott::python {
 namespace {
@@ -31,12 +30,12 @@ namespace py = pybind11;
 
 using internal::MisuseCapture;
 
-// Where an interval begins is not looked up: that takes longer than the rest.
+// The place where an interval begins is not looked up: that takes longer than the rest.
 constexpr Place kPlace{"Python", 0};
 
 int num_open_scopes = 0;
 
-// Whether intervals or ranges may wait for a device, so that other threads are to run meanwhile.
+// True if intervals or ranges may wait for a device, so that other threads are to run meanwhile.
 bool waits_for_device = false;
 
 // Calls f, which does not touch Python's objects.
@@ -49,7 +48,7 @@ void Measure(F f) {
   }
 }
 
-// Whether Python's misuse of these raises; that of C++ in the same process is logged.
+// True if Python's misuse of these raises; that of C++ in the same process is logged.
 bool stopwatch_raises = false;
 bool nvtx_raises = false;
 
@@ -123,7 +122,7 @@ PyObject* Result(const MisuseCapture& capture, bool raises) {
 // time. REQUIRES: the GIL
 class KnownNames {
  public:
-  // Null where the name is not known.
+  // Null if the name is not known.
   Stopwatch::Measurement* Find(PyObject* name) {
     if (!PyUnicode_CheckExact(name)) return nullptr;
     Slot& slot = slots_[(reinterpret_cast<uintptr_t>(name) >> 4) % kNumSlots];
@@ -283,7 +282,7 @@ PyObject* ScopeExit(PyObject* self, PyObject* const*, Py_ssize_t) {
   return Result(capture, stopwatch_raises);
 }
 
-// As a decorator.
+// Makes a scope a decorator.
 PyObject* ScopeCall(PyObject* self, PyObject* arguments, PyObject* names) {
   try {
     const py::object decorate =
@@ -431,7 +430,7 @@ std::function<void(const Stopwatch&)> PrintingBy(py::object print) {
   };
 }
 
-// What a place refers to is never freed, as the stopwatch keeps it.
+// Strings that a place refers to are never freed, as the stopwatch keeps it.
 Place PlaceOf(const std::pair<std::string, int>& place) {
   return {(new std::string(place.first))->c_str(), place.second};
 }

@@ -9,7 +9,7 @@
 
 namespace ott::python {
 
-// Where a rule was broken, throws ott.MisuseError if that was asked for, and else prints it.
+// Throws ott.MisuseError if a rule was broken and that was asked for, and else prints it.
 void Check(const internal::MisuseCapture& capture);
 
 // Python's scopes that are open, on all threads. What switches the stopwatch off asks first. REQUIRES: the

@@ -4,12 +4,14 @@
 
 Each run is this program itself under `python -m optim_test_tools`, on ranks of this machine, with no configuration, but for what is
 compared with a reference (the wrong mask, and under FSDP2, which has no replicas, the flipped bit), which needs op logs, and faults
-that hang, which are asked about after 3 s instead of 120 s. Ranks are forked from one process that has imported PyTorch, which is
-most of the time otherwise. Prints a line for each fault: of how many runs it was seen, and of how many its cause was named.
+that hang, which are asked about after 3 s instead of 120 s. Ranks are forked from one process that has imported PyTorch, and only
+where times are judged do iterations take any: these are most of the time otherwise. Prints after each round a line
+for each fault: of how many runs it was seen, and of how many its cause was named; and what was printed where it was not.
 """
 
 import argparse
 import atexit
+import collections
 import datetime
 import itertools
 import os
@@ -24,7 +26,7 @@ import tempfile
 import time
 import traceback
 
-# What is to be found in the output: by which the fault is seen, and by which its cause is named, on rank RANK.
+# Patterns in the output: one by which the fault is seen, and one by which its cause is named, on rank RANK.
 FAULTS = {
     "loader": (r"rank RANK .*(works|takes)|wait for rank RANK", r'(most of it in "|^)data of Loader, torch_faults.py:\d+("|: rank RANK)'),
     "forward": (r"rank RANK .*(works|takes)|wait for rank RANK", r'(most of it in "|^)module attention, torch_faults.py:\d+("|: rank RANK)'),
@@ -39,10 +41,13 @@ FAULTS = {
     "resumed": (r"optimizer's state in", r"no optimizer loaded before the first step"),
 }
 # What FSDP2 has no replicas of is compared with a reference.
-ORIGIN_OF_BIT = (r"origin: iteration 31", r"origin: iteration 31, on rank RANK alone, .*all_gather.*no operation that was logged made it")
+ORIGIN_OF_BIT = (r"origin: iteration 31", r"origin: iteration 31, on rank RANK alone, .*shard \(head\.weight\).*no operation that was logged made it")
 FINDINGS = re.compile(
     r"DIFFER|THE SAME|NOT COMPARED|slowest rank: rank|all wait for|never came|: rank \d+ \(.*takes|no longer observed|no optimizer loaded"
 )
+# Whose iterations take time, and are --iterations; others end behind the check of iteration 100.
+TIMED = ("none", "loader", "forward")
+UNTIMED_ITERATIONS = 102
 HEALTHY = ("", "evaluation", "checkpoint", "accumulation", "clip", "uneven")
 
 
@@ -62,7 +67,8 @@ def train(fault, kind, culprit, iterations, variant):
             self.qkv, self.out = nn.Linear(16, 48), nn.Linear(16, 16)
 
         def forward(self, x):
-            time.sleep(0.006 if fault == "forward" and rank == culprit else 0.005)
+            if fault in TIMED:
+                time.sleep(0.006 if fault == "forward" and rank == culprit else 0.005)
             q, k, v = self.qkv(x).chunk(3, -1)
             mask = torch.ones(x.shape[1], x.shape[1]).tril(1 if fault == "mask" else 0)
             scores = (q @ k.transpose(-1, -2) / 4).masked_fill(mask == 0, -1e4)
@@ -80,7 +86,8 @@ def train(fault, kind, culprit, iterations, variant):
     class Loader(torch.utils.data.IterableDataset):
         def __iter__(self):
             while True:
-                time.sleep(0.006 if fault == "loader" and rank == culprit else 0.005)
+                if fault in TIMED:
+                    time.sleep(0.006 if fault == "loader" and rank == culprit else 0.005)
                 yield torch.randn(6, 8), torch.randint(4, ())
 
     torch.set_num_threads(1)
@@ -220,7 +227,9 @@ def is_compared(fault, kind):
 def observe(fault, kind, ranks, culprit, variant, options):
     directory = tempfile.mkdtemp(prefix="ott_faults_")
     try:
-        arguments = [fault or "none", kind, str(culprit), str(options.iterations), variant or "none"]
+        fault = fault or "none"
+        iterations = options.iterations if fault in TIMED else UNTIMED_ITERATIONS
+        arguments = [fault, kind, str(culprit), str(iterations), variant or "none"]
         config = os.path.join(directory, "config.textproto")
         if is_compared(fault, kind):
             iteration = 31 if fault == "bit" else 0
@@ -261,33 +270,50 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the run directories")
     parser.add_argument("--show", action="store_true", help="print what each run printed")
     options = parser.parse_args()
-    print(f"{'fault':16}{'kind':8}{'ranks':>6}{'runs':>6}{'seen':>6}{'cause':>6}", flush=True)
     os.environ["OMP_NUM_THREADS"] = "1"
-    import torch.distributed.fsdp  # noqa: F401  for all ranks
+    import torch._dynamo  # noqa: F401  for all ranks, as DistributedDataParallel and FSDP2 import it
+    import torch.distributed.fsdp  # noqa: F401
 
-    for fault, kind, ranks in itertools.product(options.only, options.kinds, options.ranks):
-        patterns = ORIGIN_OF_BIT if fault == "bit" and kind == "fsdp2" else FAULTS[fault]
-        seen = named = 0
-        for run in range(options.runs):
-            culprit = 1 + run % (ranks - 1)
-            text = observe(fault, kind, ranks, culprit, "", options)
-            if options.show:
-                print(text)
-            # Of two ranks that differ, neither is to blame for it by itself.
-            is_known = ranks > 2 or fault in ("loader", "forward", "never_comes")
-            blamed = f"rank {culprit}" if is_known else r"(ranks? \d+|no majority)"
-            seen += re.search(patterns[0].replace("rank RANK", blamed), text, re.M) is not None
-            named += re.search(patterns[1].replace("rank RANK", blamed), text, re.M) is not None
-        print(f"{fault:16}{kind:8}{ranks:6}{options.runs:6}{seen:6}{named:6}", flush=True)
-    findings = 0
-    for run in range(options.healthy):
-        kind, ranks = options.kinds[run % len(options.kinds)], options.ranks[run // 2 % len(options.ranks)]
-        text = observe("", kind, ranks, -1, HEALTHY[run % len(HEALTHY)], options)
-        if FINDINGS.search(text) or "slowest rank" not in text:
-            findings += 1
-            print(f"run {run} ({kind}, {ranks} ranks):\n{text}", flush=True)
-    print(f"healthy runs: {options.healthy}, with a finding: {findings}")
+    seen, named, findings = collections.Counter(), collections.Counter(), 0
+    cells = list(itertools.product(options.only, options.kinds, options.ranks))
+    for run in range(options.runs):
+        for cell in cells:
+            is_seen, is_named = look_for(*cell, run, options)
+            seen[cell] += is_seen
+            named[cell] += is_named
+        healthy = range(run * options.healthy // options.runs, (run + 1) * options.healthy // options.runs)
+        findings += sum(is_found_in_healthy(number, options) for number in healthy)
+        # After each round, so that who has no time for all has some of each.
+        print(f"{'fault':16}{'kind':8}{'ranks':>6}{'runs':>6}{'seen':>6}{'cause':>6}")
+        for cell in cells:
+            fault, kind, ranks = cell
+            print(f"{fault:16}{kind:8}{ranks:6}{run + 1:6}{seen[cell]:6}{named[cell]:6}")
+        print(f"healthy runs: {healthy.stop}, with a finding: {findings}", flush=True)
     return 0
+
+
+def look_for(fault, kind, ranks, run, options):
+    """Whether a run with this fault tells of it, and whether of its cause."""
+    patterns = ORIGIN_OF_BIT if fault == "bit" and kind == "fsdp2" else FAULTS[fault]
+    culprit = 1 + run % (ranks - 1)
+    text = observe(fault, kind, ranks, culprit, "", options)
+    # Of two ranks that differ, neither is to blame for it by itself.
+    is_known = ranks > 2 or fault in ("loader", "forward", "never_comes")
+    blamed = f"rank {culprit}" if is_known else r"(ranks? \d+|no majority)"
+    is_seen, is_named = (re.search(p.replace("rank RANK", blamed), text, re.M) is not None for p in patterns)
+    if options.show or not is_named:
+        print(f"run {run} of {fault} ({kind}, {ranks} ranks, rank {culprit}):\n{text}", flush=True)
+    return is_seen, is_named
+
+
+def is_found_in_healthy(number, options):
+    """Whether a run without a fault tells of one."""
+    kind, ranks = options.kinds[number % len(options.kinds)], options.ranks[number // 2 % len(options.ranks)]
+    text = observe("", kind, ranks, -1, HEALTHY[number // 4 % len(HEALTHY)], options)
+    is_found = FINDINGS.search(text) is not None or "slowest rank" not in text
+    if is_found:
+        print(f"healthy run {number} ({kind}, {ranks} ranks):\n{text}", flush=True)
+    return is_found
 
 
 if __name__ == "__main__":

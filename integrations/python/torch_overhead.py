@@ -1,4 +1,4 @@
-"""What observation adds to an iteration of a training with PyTorch: torch_overhead.py [MODULES]. One process, blocks without and with
+"""Measures what observation adds to an iteration of a training with PyTorch: torch_overhead.py [MODULES]. One process, blocks without and with
 each kind of observation in turn, CPU time of the thread that trains; the model's work is small, so that what is added shows."""
 
 import statistics

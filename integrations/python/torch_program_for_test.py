@@ -1,4 +1,5 @@
-"""A training that knows nothing of observation: torch_program_for_test.py [fail | spawn]. Prints what it learned."""
+"""A training that knows nothing of observation: torch_program_for_test.py [fail | spawn | profile]. Prints what it learned;
+profile: under torch.profiler."""
 
 import hashlib
 import os
@@ -9,7 +10,7 @@ import torch
 from torch import nn
 
 
-def train(is_rank, fails=False):
+def train(is_rank, fails=False, profiler=None):
     torch.set_num_threads(1)
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 4))
@@ -23,8 +24,20 @@ def train(is_rank, fails=False):
         if i == 4 and fails:
             raise KeyError("as planned")
         optimizer.step()
+        if profiler is not None:
+            profiler.step()
     held = b"".join(parameter.detach().numpy().tobytes() for parameter in model.parameters())
     return f"learned {hashlib.sha256(held).hexdigest()} {torch.rand(1).item()}"
+
+
+def profiled(is_rank):
+    """Writes a trace into the working directory, and what it learned without one is what it learns."""
+    rank = torch.distributed.get_rank() if is_rank else 0
+    schedule = torch.profiler.schedule(wait=1, warmup=1, active=5, repeat=1)
+    with torch.profiler.profile(
+        schedule=schedule, on_trace_ready=lambda profiler: profiler.export_chrome_trace(f"trace{rank}.json")
+    ) as profiler:
+        return train(is_rank, profiler=profiler)
 
 
 def spawned(rank, store):
@@ -41,7 +54,10 @@ if __name__ == "__main__":
         sys.exit()
     if "RANK" in os.environ:
         torch.distributed.init_process_group("gloo")
-    print(train("RANK" in os.environ, fails=sys.argv[1:] == ["fail"]), flush=True)
+    if sys.argv[1:] == ["profile"]:
+        print(profiled("RANK" in os.environ), flush=True)
+    else:
+        print(train("RANK" in os.environ, fails=sys.argv[1:] == ["fail"]), flush=True)
     assert __file__.endswith("torch_program_for_test.py")
     if "RANK" in os.environ:
         torch.distributed.barrier()

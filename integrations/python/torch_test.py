@@ -295,7 +295,7 @@ class TorchTest(ObservedTestCase):
         for name in ("head.weight", "inner.0.bias"):
             self.assertIn(name, tensors["grads"])
             self.assertIn(name, tensors["parameters"])
-        self.assertIn("torch", tensors["rng"])
+        self.assertEqual(list(tensors["rng"]), ["torch"])  # nothing drew from Python's
         self.assertIn("0", tensors["loss"])
         verdicts = []
         for path in glob.glob(os.path.join(observed.dir, "rank_00000", "cross_check.jsonl")):
@@ -365,7 +365,7 @@ class TorchTest(ObservedTestCase):
     def test_compiling_breaks_no_graph(self):
         import torch._dynamo
 
-        # What was compiled tells the observation not to look into modules.
+        # A compiled model tells the observation not to look into modules.
         self.addCleanup(torch._dynamo.utils.counters.clear)
 
         def train():
@@ -427,7 +427,7 @@ class TorchTest(ObservedTestCase):
         self.assertEqual(set(modules.values()), {2})
         for name in [*modules, *(name for name in names if name.startswith("data"))]:
             self.assertRegex(name, r"(torch_test.py:\d+|before the first forward pass)$")
-        # Of a loader, and before the model is called.
+        # The times are of a loader, before the model is called.
         self.assertEqual(len([name for name in names if name.startswith("data of TensorDataset")]), 1, names)
 
     def test_a_communication_hook_of_ones_own_stays(self):
@@ -471,6 +471,32 @@ class TorchTest(ObservedTestCase):
             mean = tensors["local_grads"][name] / WORLD
             dist.all_reduce(mean)
             self.assertTrue(torch.equal(mean, reduced), name)
+
+    def test_traces_of_torch_profiler_are_linked_into_the_run(self):
+        directory = os.path.join(DIRECTORY, f"traces_of_{RANK}")
+        os.makedirs(directory, exist_ok=True)
+        paths = [os.path.join(directory, name) for name in ("early.json", "again.json.gz")]
+
+        def export(path):
+            with torch.profiler.profile() as profiler:
+                torch.ones(2) + 1
+            profiler.export_chrome_trace(path)
+
+        with Observed("traces") as observed:
+            export(paths[0])  # the run has not begun
+            model, optimizer = make()
+            for batch in batches(2):
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+            export(paths[1])
+            os.remove(paths[1])
+            export(paths[1])
+        links = sorted(glob.glob(os.path.join(observed.dir, f"rank_{RANK:05d}", "torch*")), reverse=True)
+        names = [f"torch_2.rank_{RANK:05d}.json.gz", f"torch.rank_{RANK:05d}.json"]
+        self.assertEqual([os.path.basename(link) for link in links], names)
+        for link, path in zip(links, reversed(paths)):
+            self.assertTrue(os.path.samefile(link, path), link)
 
     def test_a_forked_process_is_no_rank(self):
         def train():

@@ -26,7 +26,7 @@ except ImportError as error:
     ) from None
 
 from optim_test_tools import profiler
-from optim_test_tools._compare import Comparison, Dump, Verdict, compare, load_dump
+from optim_test_tools._compare import Comparison, Dump, RunsComparison, Verdict, compare, compare_runs, load_dump
 from optim_test_tools._dumper import TensorDumper
 from optim_test_tools._errors import (
     AbortedError,
@@ -72,6 +72,7 @@ __all__ = [
     "NotFoundError",
     "PermissionDeniedError",
     "Ranks",
+    "RunsComparison",
     "ResourceExhaustedError",
     "Scope",
     "Stopwatch",
@@ -82,6 +83,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "compare",
+    "compare_runs",
     "emit_nvtx",
     "load_dump",
     "profiler",

@@ -29,7 +29,7 @@ def _set_first_path(directory: str) -> None:
 
 
 def _run_file(path: str) -> None:
-    """As python3 does, so that processes that it spawns find the program as __main__."""
+    """Does as python3 does, so that processes that it spawns find the program as __main__."""
     with open(path, "rb") as file:
         code = compile(file.read(), path, "exec")
     main = types.ModuleType("__main__")

@@ -12,7 +12,7 @@ from optim_test_tools._tensors import IMPORTERS
 
 
 class Verdict(enum.IntEnum):
-    """What a comparison found, as the exit code of the command ott."""
+    """The result of a comparison, as the exit code of the command ott."""
 
     EQUAL = 0
     DIFFERENT = 1
@@ -24,19 +24,19 @@ class Verdict(enum.IntEnum):
 
 
 class Comparison:
-    """What ott.compare() found. print() shows it; it is true where the verdict is EQUAL, and only then."""
+    """The result of ott.compare(). print() shows it; it is true if the verdict is EQUAL, and only then."""
 
     def __init__(self, comparison: "_ott.Comparison"):
         self._comparison = comparison
 
     @property
     def verdict(self) -> Verdict:
-        """Of all tensors together."""
+        """Returns the verdict on all tensors together."""
         return Verdict(self._comparison.verdict)
 
     @property
     def bitwise_equal(self) -> bool:
-        """Whether all is equal to the bit."""
+        """Returns True if all is equal to the bit."""
         return self._comparison.bitwise_equal
 
     @property
@@ -45,7 +45,7 @@ class Comparison:
         return json.loads(self._comparison.json())["results"]
 
     def text(self, max_failures: int = 20) -> str:
-        """What failed, with figures, then how many passed, and the verdict on the last line."""
+        """Says what failed, with figures, then how many passed, and the verdict on the last line."""
         return self._comparison.text(max_failures)
 
     def json(self) -> str:
@@ -129,6 +129,53 @@ def compare(
         "num_threads": num_threads,
     }
     return Comparison(_ott.compare(_side(reference), _side(current), options))
+
+
+class RunsComparison:
+    """What ott.compare_runs() found. print() shows it; it is true where the verdict is EQUAL, and only then."""
+
+    def __init__(self, verdict: int, text: str, json_text: str):
+        #: Of all that was compared.
+        self.verdict = Verdict(verdict)
+        self._text, self._json = text, json_text
+
+    @property
+    def states(self) -> Dict[str, Dict[str, Any]]:
+        """Of two checkpoints: by part of the state, as "weights" and "optimizer step", how many values differ or are missing."""
+        dumps = json.loads(self._json)["dumps"]
+        return {state["kind"]: state for dump in dumps[:1] for state in dump["states"]}
+
+    def json(self) -> str:
+        """What `ott compare --format json` writes, without its answers."""
+        return self._json
+
+    def __bool__(self) -> bool:
+        return self.verdict is Verdict.EQUAL
+
+    def __str__(self) -> str:
+        return self._text.rstrip("\n")
+
+    def __repr__(self) -> str:
+        return f"<ott.RunsComparison: {self.verdict}>"
+
+
+def compare_runs(
+    reference: Union[str, "os.PathLike[str]"],
+    current: Union[str, "os.PathLike[str]"],
+    *,
+    names: Union[str, "os.PathLike[str]", None] = None,
+    **options: Any,
+) -> RunsComparison:
+    """Compares checkpoints, folders of them, or run directories, as `ott compare` does.
+
+    Args:
+        reference: a checkpoint's file or folder, a folder of numbered checkpoints, or a run directory.
+        current: the same kind.
+        names: a file that says which tensors go together (docs/checkpoints.md).
+        **options: those of ott.compare(), such as bitwise and allow_missing.
+    """
+    given = {"num_worst": 1, **options}
+    return RunsComparison(*_ott.compare_runs(os.fspath(reference), os.fspath(current), None if names is None else os.fspath(names), given))
 
 
 def _side(data: Any) -> Any:

@@ -72,7 +72,7 @@ class TensorDumper(Singleton):
 
     @property
     def enabled(self) -> bool:
-        """Whether enable() was called, and not disable()."""
+        """Returns True from enable() until disable()."""
         return _ott.dumper_enabled()
 
     @property

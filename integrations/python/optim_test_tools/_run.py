@@ -13,7 +13,7 @@ from optim_test_tools import _ott
 
 Ranks = _ott.Ranks
 
-# What mpirun and srun set for each process.
+# mpirun and srun set these for each process.
 _MPI_VARIABLES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK")
 
 
@@ -22,8 +22,8 @@ def ranks(communicator: Any = None, *, timeout: float = 60.0) -> Ranks:
 
     Args:
         communicator: a communicator of mpi4py; "mpi": all of MPI; "tcp": by MASTER_ADDR, MASTER_PORT, RANK and
-            WORLD_SIZE, which torchrun sets; "local": this process alone; None: mpi where mpirun started the process,
-            else tcp where these variables are set, else local.
+            WORLD_SIZE, which torchrun sets, or by what srun sets; "local": this process alone; None: mpi where mpirun
+            (or srun with PMI) started the process, else tcp where these variables are set, else local.
         timeout: seconds for the ranks to find together.
 
     torchrun's own store listens at MASTER_PORT, so that under it rank 0 listens at the port above, or at
@@ -40,6 +40,8 @@ def _make_ranks(communicator: Any, timeout: float) -> Ranks:
             communicator = "mpi"
         elif "RANK" in os.environ and "WORLD_SIZE" in os.environ:
             communicator = "tcp"
+        elif "SLURM_STEP_NUM_TASKS" in os.environ and "SLURM_PROCID" in os.environ:
+            communicator = "tcp"
         else:
             communicator = "local"
     if communicator == "local":
@@ -55,6 +57,8 @@ def _make_ranks(communicator: Any, timeout: float) -> Ranks:
                 pass  # the error below names the variable
         return _ott.tcp_ranks(None, port, None, None, timeout)
     if hasattr(communicator, "py2f"):
+        global _communicator
+        _communicator = communicator
         return _ott.mpi_ranks(communicator.py2f(), timeout)
     raise TypeError(f"no communicator of mpi4py, nor 'mpi', 'tcp' or 'local': {communicator!r}")
 
@@ -137,7 +141,7 @@ class TrainingRun:
 
     @property
     def diverged(self) -> bool:
-        """Whether a cross-check found a difference, or could not be made, on any rank so far."""
+        """Returns True if a cross-check found a difference, or could not be made, on any rank so far."""
         return self._run.diverged
 
     def on_divergence(self, function: Callable[[Dict[str, Any], str], None]) -> None:
@@ -166,6 +170,8 @@ class TrainingRun:
 _live_runs: "weakref.WeakSet[TrainingRun]" = weakref.WeakSet()
 _live_ranks: "weakref.WeakSet[Ranks]" = weakref.WeakSet()
 _process = os.getpid()
+# mpi4py's, if ranks were made of one.
+_communicator: Any = None
 
 
 @atexit.register
@@ -182,3 +188,6 @@ def _close_what_is_open() -> None:
     if not hasattr(sys, "last_value"):
         for made in list(_live_ranks):
             made.close()
+    elif _communicator is not None:
+        # mpi4py would call it next.
+        _communicator.Abort(1)

@@ -1,4 +1,4 @@
-"""What the classes of which a process has one object share."""
+"""Shared parts of the classes of which a process has one object."""
 
 from __future__ import annotations
 

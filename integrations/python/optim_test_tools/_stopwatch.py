@@ -17,7 +17,7 @@ Scope = _ott.Scope
 
 
 def decorate_with_scope(name: str, function: F) -> F:
-    """What a Scope does as a decorator."""
+    """Makes a Scope a decorator."""
 
     @functools.wraps(function)
     def measured(*args: Any, **kwargs: Any) -> Any:
@@ -92,7 +92,7 @@ class Stopwatch(Singleton, _ott.StopwatchBase):
 
     @property
     def enabled(self) -> bool:
-        """Whether it is on, by whomever it was enabled."""
+        """Returns True if it is on, by whomever it was enabled."""
         return _ott.stopwatch_enabled()
 
     def __call__(self, name: str) -> Scope:
@@ -125,11 +125,11 @@ class Stopwatch(Singleton, _ott.StopwatchBase):
         return json.loads(_ott.stopwatch_json())
 
     def table(self) -> str:
-        """What was measured, for people."""
+        """Returns what was measured, for people."""
         return _ott.stopwatch_table()
 
     def csv(self) -> str:
-        """What was measured, a line for each measurement."""
+        """Returns what was measured, a line for each measurement."""
         return _ott.stopwatch_csv()
 
     def write(self, directory: str) -> None:
@@ -180,7 +180,7 @@ class NVTXRangeWrapper(Singleton, _ott.NvtxBase):
 
     @property
     def enabled(self) -> bool:
-        """Whether it is on."""
+        """Returns True if it is on."""
         return _ott.nvtx_enabled()
 
     def __call__(self, name: str) -> "_Range":

@@ -1,11 +1,11 @@
-"""How tensors of other libraries are read and made. None of them is imported here unless the program has done so."""
+"""Reads and makes tensors of other libraries. None of them is imported here unless the program has done so."""
 
 from __future__ import annotations
 
 import sys
 from typing import Any, Callable, Dict, Tuple
 
-# Of memory that is no tensor's: where a tensor with elements has no address.
+# Some memory is no tensor's: then a tensor with elements has no address.
 _FREED = "the tensor's memory was freed; dump it before its storage is resized or its module is resharded"
 
 

@@ -1,4 +1,4 @@
-"""What observes PyTorch's operations."""
+"""Observes PyTorch's operations."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Stopwatch(Singleton, _ott.AccvlabStopwatchBase):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it is on."""
+        """Returns True if it is on."""
         return _ott.stopwatch_enabled()
 
     def set_cpu_usage_meas_name(self, name: str) -> None:
@@ -156,12 +156,12 @@ class NVTXRangeWrapper(Singleton, _ott.AccvlabNvtxBase):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it is on."""
+        """Returns True if it is on."""
         return _ott.nvtx_enabled()
 
 
 class _Type(Enum):
-    """How tensors are stored.
+    """The formats in which tensors are stored.
 
     For all but JSON, the tree has the name of the tensor's file, which lies beside it, as `[tensors.json]a.b.bin`, with
     what describes it in a `.meta.json`. Images have their color channel last; dimensions in front count images.
@@ -177,7 +177,7 @@ class _Type(Enum):
 
     @classmethod
     def is_image(cls, dump_type: "_Type") -> bool:
-        """Whether it is one of the three kinds of images."""
+        """Returns True if it is one of the three kinds of images."""
         return dump_type in (cls.IMAGE_RGB, cls.IMAGE_BGR, cls.IMAGE_I)
 
 
@@ -243,7 +243,7 @@ class TensorDumper(Singleton):
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it is on."""
+        """Returns True if it is on."""
         return _ott.dumper_enabled()
 
     def push_range(self, range_name: Union[str, Callable[[], str]]) -> None:

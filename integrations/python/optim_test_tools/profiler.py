@@ -34,7 +34,7 @@ _ALL_STEPS = 1 << 40
 
 
 class Schedule(NamedTuple):
-    """Which steps are recorded; made by schedule()."""
+    """The steps that are recorded; made by schedule()."""
 
     wait: int
     warmup: int

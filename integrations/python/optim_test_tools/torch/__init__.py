@@ -72,6 +72,14 @@ def observe(
     return observer
 
 
+def _forget_in_fork() -> None:
+    if _observer is not None:
+        _observer.forget()
+
+
+os.register_at_fork(after_in_child=_forget_in_fork)
+
+
 def finish() -> None:
     """Writes and prints what was observed, and takes the hooks back. Collective over the ranks."""
     global _observer

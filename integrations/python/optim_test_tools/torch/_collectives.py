@@ -10,7 +10,7 @@ import torch
 from .. import _ott
 from . import _hooks
 
-# What every rank must have come to before any leaves it, where the backend makes the caller wait.
+# Every rank must have come to these before any leaves them, if the backend makes the caller wait.
 _SYNCHRONIZING = {
     "all_gather",
     "all_gather_into_tensor",
@@ -69,6 +69,7 @@ class Collectives:
         self.num_reductions = 0
         self._attached = _hooks.WeakIds()
         self._own_hooks = _hooks.WeakIds()
+        self._hooked = _hooks.WeakIds()
 
     def install(self, patches: _hooks.Patches) -> None:
         distributed = sys.modules.get("torch.distributed")
@@ -122,8 +123,11 @@ class Collectives:
         group, ranks, waits = self._group_of(args, kwargs, is_functional)
         measurement = "dist." + name.strip("_") + (f" of ranks {group}" if group else "")
         asynchronous = bool(kwargs.get("async_op")) or name == "wait" or is_functional
+        if name != "wait" and name not in _PEERS and name != "batch_isend_irecv":
+            self._observer.sound.collective(name.strip("_"), group, ranks, args)
         if asynchronous and name != "wait":
             measurement += " (async)"
+        measurement = sys.intern(measurement)
         size = -1
         if name in _SYNCHRONIZING and not name.endswith("object"):
             size = sum(t.numel() * t.element_size() for t in _hooks.tensors_in(list(args[:1])))
@@ -142,7 +146,7 @@ class Collectives:
     def _group_of(
         self, args: Tuple[Any, ...], kwargs: Dict[str, Any], is_functional: bool
     ) -> Tuple[str, List[int], bool]:
-        """How the group is called, "" for all ranks; its ranks; whether its calls wait on the host."""
+        """Returns the name of the group, "" for all ranks; its ranks; whether its calls wait on the host."""
         distributed = sys.modules["torch.distributed"]
         group = kwargs.get("group", kwargs.get("process_group"))
         for argument in args:
@@ -183,8 +187,15 @@ class Collectives:
             return
         try:
             ddp.register_comm_hook(ddp.process_group, self._reduce)
+            self._hooked.add(ddp)
         except (RuntimeError, ValueError, TypeError) as error:
             self._observer.say(f"the reductions of DistributedDataParallel are not observed: {error}")
+
+    def has_own_hook(self, ddp: Any) -> bool:
+        return ddp in self._own_hooks
+
+    def sees_reductions_of(self, ddp: Any) -> bool:
+        return ddp in self._own_hooks or ddp in self._hooked
 
     def _register_comm_hook(self, original: Any, ddp: Any, state: Any, hook: Any) -> Any:
         if hook == self._reduce:
@@ -199,7 +210,7 @@ class Collectives:
 
     # Without annotations, which PyTorch compares with those of its own.
     def _reduce(self, group, bucket):  # type: ignore[no-untyped-def]
-        """What DistributedDataParallel does without a hook: divides as it does, and adds up."""
+        """Does what DistributedDataParallel does without a hook: divides as it does, and adds up."""
         buffer = bucket.buffer()
         self._begin_reduction(bucket)
         buffer.mul_(1.0 / group.size())
@@ -209,7 +220,7 @@ class Collectives:
     def _begin_reduction(self, bucket: Any) -> None:
         if not self._observer.is_on():
             return
-        if self._observer.takes_local_gradients and self._observer.dumper.active:
+        if self._observer.takes_local_gradients and self._observer.tensors.active:
             self._observer.add_local_gradients(bucket.parameters(), bucket.gradients())
         if bucket.is_last():
             self.num_reductions += 1
@@ -226,7 +237,7 @@ class Collectives:
 
 
 def _inputs_and_outputs(name: str, args: Tuple[Any, ...]) -> Tuple[List[torch.Tensor], List[torch.Tensor]]:
-    """What a rank gives to a collective and what it gets."""
+    """Returns what a rank gives to a collective and what it gets."""
     first, second = (list(_hooks.tensors_in(list(args[i : i + 1]))) for i in (0, 1))
     if "object" not in name and name.strip("_").startswith(("all_gather", "all_to_all", "reduce_scatter")):
         return second, first

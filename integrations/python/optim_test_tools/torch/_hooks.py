@@ -22,9 +22,8 @@ else:
         return False
 
 
-def has_always_call() -> bool:
-    """Whether a module's hook can be called for a forward pass that raises, too: from 2.0 on."""
-    return tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 0)
+# Arguments of a module's hook with which it is called for a forward pass that raises, too: from 2.0 on.
+ALWAYS = {"always_call": True} if int(torch.__version__.split(".")[0]) >= 2 else {}
 
 
 class Patches:
@@ -94,7 +93,7 @@ def place_of_caller() -> str:
 
 
 def place_of(function: Any) -> str:
-    """Where a function is written, as "train.py:288"; "" for what is PyTorch's own or has no source."""
+    """Returns where a function is written, as "train.py:288"; "" for what is PyTorch's own or has no source."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None or code.co_filename.startswith((*_OWN_FOLDERS, "<")):
         return ""
@@ -127,12 +126,12 @@ def is_ddp(module: Any) -> bool:
 
 
 def is_sharded(tensor: Any) -> bool:
-    """Whether a rank holds a part of it: DTensor, as FSDP2 and tensor parallelism have."""
+    """Returns True if a rank holds a part of it: DTensor, as FSDP2 and tensor parallelism have."""
     return hasattr(tensor, "to_local")
 
 
 def local(tensor: Any) -> Any:
-    """What this rank holds of it."""
+    """Returns what this rank holds of it."""
     return tensor.to_local() if is_sharded(tensor) else tensor
 
 

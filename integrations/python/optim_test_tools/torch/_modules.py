@@ -1,4 +1,4 @@
-"""What is asked of the modules inside of a model, by hooks that are there while a forward pass is looked at.
+"""Observes the modules inside of a model, by hooks that are there while a forward pass is looked at.
 
 How long they take: measurements "module h.2.mlp, train.py:288" inside of "forward", in the first iterations and in every 16th of the
 others, as the hooks of a module take microseconds. So they are sampled measurements of the stopwatch, whose times stand for all
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from threading import get_ident
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
@@ -21,7 +22,7 @@ SAMPLED = "module *"
 
 _NUM_FIRST_ITERATIONS = 100
 _EVERY = 16
-# Of larger models, those of the fewest levels.
+# Larger models have those of the fewest levels.
 _MAX_MODULES = 512
 
 
@@ -37,33 +38,31 @@ class Modules:
         self._models = models
         self._num_models = 0
         self._names: Dict[int, str] = {}
-        self._measurements: Dict[int, Tuple[Any, str]] = {}  # by identity, beside a weak reference
+        self._scopes: Dict[int, Tuple[Any, Any]] = {}  # by identity, beside a weak reference
         self._hooks: List[Any] = []
         self._open: List[Tuple[Any, Any]] = []
-        self._is_ours: Callable[[], bool] = lambda: False
+        self._thread = 0
         self._measures = False
         self._take: Optional[Callable[[str, Any], None]] = None
 
-    def begin(self, is_ours: Callable[[], bool], measures: bool, take: Optional[Callable[[str, Any], None]]) -> bool:
-        """Returns False where nothing can be seen.
+    def begin(self, measures: bool, take: Optional[Callable[[str, Any], None]]) -> bool:
+        """Looks at calls of this thread. Returns False where nothing can be seen.
 
         Args:
-            is_ours: whether a call is of the thread that trains.
             measures: whether times are measured.
             take: called with the name of a leaf module and what it returned.
         """
-        if _compiles():
+        if compiles():
             return False
         if self._num_models != self._models.num_models:
             self._num_models = self._models.num_models
             named = sorted(self._models.modules(), key=lambda item: item[0].count("."))
             self._names = {id(module): name for name, module in named[:_MAX_MODULES] if name}
-        self._is_ours, self._measures, self._take = is_ours, measures, take
-        always = {"always_call": True} if _hooks.has_always_call() else {}
+        self._thread, self._measures, self._take = get_ident(), measures, take
         module_hooks = torch.nn.modules.module
         self._hooks = [
             module_hooks.register_module_forward_pre_hook(self._enter),
-            module_hooks.register_module_forward_hook(self._leave, **always),
+            module_hooks.register_module_forward_hook(self._leave, **_hooks.ALWAYS),
         ]
         return True
 
@@ -73,16 +72,21 @@ class Modules:
         self._close(0)
 
     def _enter(self, module: Any, args: Any) -> None:
-        if _hooks.is_compiling() or not self._is_ours():
+        if get_ident() != self._thread or not self._measures or _hooks.is_compiling():
             return
-        measurement = self._measurement_of(module) if self._measures else None
-        if measurement is not None:
-            scope = _ott.Scope(measurement)
+        known = self._scopes.get(id(module))
+        scope = known[1] if known is not None and known[0]() is module else self._scope_of(module)
+        if scope is None:
+            return
+        try:
             scope.__enter__()
-            self._open.append((module, scope))
+        except RuntimeError:  # open already, as of a module that calls itself
+            scope = self._make_scope(module)
+            scope.__enter__()
+        self._open.append((module, scope))
 
     def _leave(self, module: Any, args: Any, output: Any) -> None:
-        if _hooks.is_compiling() or not self._is_ours():
+        if get_ident() != self._thread or _hooks.is_compiling():
             return
         if self._take is not None and next(module.children(), None) is None and id(module) in self._names:
             self._take(self._names[id(module)], output)
@@ -96,18 +100,19 @@ class Modules:
         while len(self._open) > depth:
             self._open.pop()[1].__exit__(None, None, None)
 
-    def _measurement_of(self, module: Any) -> Optional[str]:
-        known = self._measurements.get(id(module))
-        if known is not None and known[0]() is module:
-            return known[1]
-        name = self._names.get(id(module))
-        if name is None:
+    def _scope_of(self, module: Any) -> Optional[Any]:
+        if id(module) not in self._names:
             return None
-        measurement = f"module {name}, {_hooks.place_of(type(module).forward) or _hooks.place_of_caller()}".rstrip(", ")
-        self._measurements[id(module)] = (weakref.ref(module), measurement)
-        return measurement
+        scope = self._make_scope(module)
+        self._scopes[id(module)] = (weakref.ref(module), scope)
+        return scope
+
+    def _make_scope(self, module: Any) -> Any:
+        place = _hooks.place_of(type(module).forward) or _hooks.place_of_caller()
+        # The stopwatch finds interned names fastest.
+        return _ott.Scope(sys.intern(f"module {self._names[id(module)]}, {place}".rstrip(", ")))
 
 
-def _compiles() -> bool:
+def compiles() -> bool:
     dynamo = sys.modules.get("torch._dynamo")
     return dynamo is not None and bool(dynamo.utils.counters["frames"])

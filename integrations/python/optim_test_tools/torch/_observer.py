@@ -1,50 +1,41 @@
-"""What a training does, seen from its calls of PyTorch: iterations, their parts, and the tensors that they make."""
+"""Observes a training by its calls of PyTorch: iterations, their parts, and the tensors that they make."""
 
 from __future__ import annotations
 
-import collections
-import fnmatch
 import functools
-import hashlib
-import itertools
 import json
 import os
 import sys
-import threading
 import warnings
 import weakref
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+from threading import get_ident
+from typing import Any, Callable, Dict, List, Optional
 
 import torch
 
 from .. import _ott
-from .._dumper import TensorDumper
 from .._errors import AbortedError, Error
-from .._run import TrainingRun, ranks
+from .._run import TrainingRun
 from .._stopwatch import Stopwatch
-from . import _hooks, _modules
-from ._collectives import Collectives, group_ranks
+from . import _hooks, _job, _modules
+from ._checkpoints import Checkpoints
+from ._collectives import Collectives
+from ._loaders import Loaders
 from ._operations import Operations
+from ._parts import Parts
+from ._sound import Sound
 from ._stacks import write as write_stacks
-from ._state import Models, digest, rng_digests
+from ._state import Models
+from ._tensors import Tensors
+from ._traces import Traces
 
 # torch.optim hides it.
 _optimizer_module = sys.modules["torch.optim.optimizer"]
 _HAS_STEP_HOOKS = hasattr(_optimizer_module, "register_optimizer_step_pre_hook")
 
-_WARMUP_ITERATIONS = 3
-_CHECK_EVERY = 100
-_HANG_SECONDS = 120.0
-# Ranks come to the first forward pass at different times: data are read, kernels are compiled.
-_SECONDS_TO_MEET = 600.0
-
-
-# Of observers, which all ranks make in one order.
-_numbers = itertools.count()
-
 
 def _guarded(method: Callable[..., Any]) -> Callable[..., Any]:
-    """What goes wrong in an observation ends the observation, and never the training."""
+    """Ends the observation if something goes wrong in it, and never the training."""
 
     @functools.wraps(method)
     def guarded(self: "Observer", *args: Any, **kwargs: Any) -> Any:
@@ -68,12 +59,7 @@ class Observer:
     loaders that feed them), "checkpoint". Inside of "forward" are modules: "module h.2.mlp, train.py:288".
     """
 
-    def __init__(
-        self,
-        config: Union[None, str, "os.PathLike[str]", Mapping[str, Any]],
-        name: str,
-        activations: Optional[str] = None,
-    ):
+    def __init__(self, config: _job.Config, name: str, activations: Optional[str] = None):
         self._config = config
         self._activations = activations
         self._name = name
@@ -83,23 +69,23 @@ class Observer:
         self._said: List[str] = []
         self._run: Optional[TrainingRun] = None
         self._failed = False
+        self._is_on = False
         self.stopwatch = Stopwatch()
-        self.dumper = TensorDumper()
         self.models = Models()
         self.collectives = Collectives(self)
         self.operations = Operations(self.models)
-        # The part that is open, and whether it is one that fills a gap, to be ended by the next one.
-        self._part: Optional[Any] = None
-        self._part_is_gap = False
-        self._part_is_step = False
-        self._forward_line = ""
-        self._dataset_names: Dict[type, str] = {}
+        self.tensors = Tensors(self.models, self.operations, activations)
         self._modules = _modules.Modules(self.models)
+        self._parts = Parts(self._modules, self.operations)
+        self._loaders = Loaders()
+        self._checkpoints = Checkpoints()
+        self._traces = Traces()
+        self.sound = Sound(self.models, self.collectives)
+        self._forward_line = ""
+        self._gap = "data before the first forward pass"
         self._module_hook: Optional[Any] = None
         self._forward_end: Optional[Any] = None
         self._before_forward = True
-        self._loaded_last: Any = None
-        self._evaluation_loaders = _hooks.WeakIds()
         self._batch: Any = None
         # Optimizers that stepped in this iteration, and the one whose step ends it.
         self._stepped: List[Any] = []
@@ -110,34 +96,30 @@ class Observer:
         self._micro_step = 0
         self._num_steps = 0
         self.takes_local_gradients = False
-        self._unused_checkpoint: Optional[str] = None
-        self._norms: List[torch.Tensor] = []
-        self._num_activations: Dict[str, int] = collections.defaultdict(int)
-        # Of all iterations, as those that are checked may happen to have the same.
-        self._learning_rates = hashlib.blake2b(digest_size=16)
 
-    # What may be asked.
+    # Questions that others ask.
 
     def is_on(self) -> bool:
-        return self._run is not None and not self._failed and os.getpid() == self._process
+        return self._is_on
 
     def measures_this_thread(self) -> bool:
-        return self.is_on() and threading.get_ident() == self._thread
+        return self._is_on and get_ident() == self._thread
 
     def say(self, text: str) -> None:
         """Once for each text, on rank 0."""
         if text in self._said or os.getpid() != self._process:
             return
         self._said.append(text)
-        if _rank() == 0:
+        if _job.rank() == 0:
             print(f"ott: {text}", file=sys.stderr, flush=True)
 
     def fail(self, error: Exception) -> None:
+        self._is_on = False
         if not self._failed:
             self._failed = True
             print(f"ott: the training is no longer observed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
-    # Where it hooks in.
+    # Hooks into PyTorch.
 
     def install(self) -> None:
         import torch.utils.data
@@ -164,6 +146,7 @@ class Observer:
         patches.wrap(torch.utils.data.DataLoader, "__iter__", self._start_loader)
         patches.wrap(torch, "save", self._checkpoint)
         patches.wrap(torch, "load", self._load)
+        self._traces.install(patches)
         for owner in (getattr(torch, "amp", None), getattr(torch.cuda, "amp", None)):
             scaler = getattr(owner, "GradScaler", None)
             if scaler is not None and "step" in vars(scaler):
@@ -172,10 +155,11 @@ class Observer:
         if distributed is not None and distributed.is_available():
             patches.wrap(distributed, "init_process_group", self._init_processes)
         self._install_distributed()
+        self.sound.install(patches)
         patches.wrap(sys.modules["torch.multiprocessing.spawn"], "start_processes", self._start_processes, also=(torch.multiprocessing,))
 
     def _install_distributed(self) -> None:
-        """What a program may have imported by the time at which its ranks found together."""
+        """Hooks into what a program may have imported by the time at which its ranks found together."""
         self.collectives.install(self._patches)
         # A stage waits for the one before: all would wait where the first forward pass began the run.
         schedules = sys.modules.get("torch.distributed.pipelining.schedules")
@@ -222,69 +206,26 @@ class Observer:
         """Lets the ranks find together, with the first forward pass or step of an optimizer. Collective over them."""
         if self._run is not None or self._failed or os.getpid() != self._process:
             return
-        self._thread = threading.get_ident()
+        self._thread = get_ident()
         try:
-            job = self._ranks()
-            config = self._make_config(root, job.size)
+            job = _job.find_ranks()
+            config = _job.make_config(self._config, self._name, root, job.size, self.say)
             self._run = TrainingRun(config, job)
             self._run.on_hang(self._keep_stacks)
+            self._traces.begin(self._run.run_dir, job.rank)
+            self.sound.start(self._run.run_dir, job, config, self.say)
         except Exception as error:  # noqa: BLE001  the training goes on
             self.fail(error)
             return
+        self._is_on = True
         # A copy of each gradient, which checks do not need.
         self.takes_local_gradients = "dump" in config or "local_grads" in json.dumps(config.get("cross_check", {}))
         if root is not None:
             self.models.add_model(root)
-        self._offer_parameters()
+        self.tensors.offer_parameters()
         self._log_operations()
-        self._begin_gap()
-
-    def _ranks(self) -> Any:
-        distributed = sys.modules.get("torch.distributed")
-        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-            return ranks(timeout=_SECONDS_TO_MEET)
-        rank, size = distributed.get_rank(), distributed.get_world_size()
-        if size == 1:
-            return ranks("local")
-        # By the job's own store, so that no port must be free on purpose.
-        store = distributed.distributed_c10d._get_default_store()
-        key = f"ott/address {next(_numbers)}"
-        if rank == 0:
-            store.set(key, f"{_address()} {_free_port()}")
-        address, port = store.get(key).decode().split()
-        return _ott.tcp_ranks(address, int(port), rank, size, _SECONDS_TO_MEET)
-
-    def _make_config(self, root: Optional[torch.nn.Module], world_size: int) -> Dict[str, Any]:
-        if isinstance(self._config, Mapping):
-            config = dict(self._config)
-        else:
-            config = json.loads(_ott.load_config(None if self._config is None else os.fspath(self._config)))
-        config["run_dir"] = config.get("run_dir") or os.environ.get("OTT_RUN_DIR") or f"ott_runs/{self._name}"
-        stopwatch = dict(config.get("stopwatch", {"num_warmup_iters": _WARMUP_ITERATIONS}))
-        stopwatch["collective_measurements"] = [*stopwatch.get("collective_measurements", []), "dist.*"]
-        stopwatch["sampled_measurements"] = [*stopwatch.get("sampled_measurements", []), _modules.SAMPLED]
-        config["stopwatch"] = stopwatch
-        config.setdefault("hang", {"after_seconds": _HANG_SECONDS})
-        if "cross_check" not in config and world_size > 1 and root is not None:
-            check = self._default_check(root, world_size)
-            if check is not None:
-                config["cross_check"] = check
-        return config
-
-    def _default_check(self, root: torch.nn.Module, world_size: int) -> Optional[Dict[str, Any]]:
-        """What is sure to be alike on all ranks, and what is sure not to be."""
-        ddp = _hooks.find_ddp(root)
-        model = _hooks.unwrap(root)
-        replicated = ["state.*"]
-        if ddp is not None and len(group_ranks(ddp.process_group)) == world_size:
-            replicated.append("parameters.*")
-        elif not _is_sharded_over_all(model, world_size):
-            self.say(
-                "replicas are not checked, as this model is neither in DistributedDataParallel nor sharded over all ranks: say "
-                "what they share by cross_check in a --config"
-            )
-            return None
-        return {"iterations": {"first": True, "every": _CHECK_EVERY}, "replicated": replicated, "distinct": ["data.*"]}
+        if root is None:  # else its forward pass begins now
+            self._begin_gap()
 
     @_guarded
     def finish(self) -> None:
@@ -294,59 +235,56 @@ class Observer:
         self._recover()
         if self._stepped:
             self._finish_iteration()
-        self._end_part()
+        self._parts.end()
         self.operations.end()
         assert self._run is not None
+        self.sound.finish()
         self._run.finish()
+        self._say_what_is_unsound()
         self.say(f"`ott report {self._run.run_dir}` tells more")
+
+    def _say_what_is_unsound(self) -> None:
+        """Prints what the records of all ranks add up to, which are written by now."""
+        assert self._run is not None
+        if self._run.ranks.rank == 0:
+            text = _ott.describe_unsound(self._run.run_dir)
+            if text:
+                print(f"ott: NOT SOUND\n{text}", end="", file=sys.stderr, flush=True)
+
+    def forget(self) -> None:
+        """In a forked process, which is no rank."""
+        self._is_on = False
 
     def take_hooks_back(self) -> None:
         self._patches.remove()
 
     def close(self) -> None:
         """Takes everything back; the run directory stays."""
+        self._is_on = False
         self.take_hooks_back()
         if self._run is not None and os.getpid() == self._process:
             self.operations.end()
-            self._end_part()
+            self._parts.end()
             self._run.close()
             self._run = None
 
-    # Parts of an iteration. One is open at a time; what is called inside of it is part of it.
+    # Parts of an iteration.
 
-    def _begin(self, name: str) -> bool:
-        if not self.measures_this_thread():
-            return False
-        if self._part is not None:
-            # What a closure of step() does has names of its own, as in Lightning all of a training step does.
-            if not self._part_is_gap and not self._part_is_step:
-                return False
-            self._end_part()
-        self._part = _ott.Scope(name)
-        self._part.__enter__()
-        self.operations.phase = name
-        return True
-
-    def _end_part(self) -> None:
-        self._modules.end()
-        part, self._part, self._part_is_gap, self._part_is_step = self._part, None, False, False
-        self.operations.phase = ""
-        if part is not None:
-            part.__exit__(None, None, None)
+    def _begin(self, name: str, may_be_ended: bool = False) -> bool:
+        return self.measures_this_thread() and self._parts.begin(name, may_be_ended)
 
     def _begin_gap(self) -> None:
         """Counts what comes before a forward pass as data, whatever it is."""
-        if self._before_forward and self._begin(f"data before {self._forward_line or 'the first forward pass'}"):
-            self._part_is_gap = True
+        if self._before_forward:
+            self._begin(self._gap, may_be_ended=True)
 
-    def _begin_optimizer(self) -> None:
-        if self._begin("optimizer"):
-            self._part_is_step = True
+    def _begin_step_part(self) -> None:
+        self._begin("optimizer", may_be_ended=True)
 
     def _end(self) -> None:
-        self._end_part()
+        self._parts.end()
         if self._in_step > 0:
-            self._begin_optimizer()
+            self._begin_step_part()
         else:
             self._begin_gap()
 
@@ -360,40 +298,32 @@ class Observer:
 
     def _recover(self) -> None:
         """Ends a forward pass that raised where the version at hand does not tell of that."""
-        if self._forward_end is not None and threading.get_ident() == self._thread:
+        if self._forward_end is not None and get_ident() == self._thread:
             self._after_module(None, None, None)
 
     # Loaders.
 
     def _start_loader(self, original: Any, loader: Any) -> Any:
-        return self._measure(self._name_of_data(getattr(loader, "dataset", None)), original, loader)
+        if self._run is None or self.measures_this_thread():
+            self.sound.start_loader(loader)
+        return self._measure(self._loaders.name_of(getattr(loader, "dataset", None)), original, loader)
 
     def _next_batch(self, original: Any, iterator: Any) -> Any:
         if not self.measures_this_thread():
-            return original(iterator)
+            batch = original(iterator)
+            if self._run is None:
+                self.sound.next_batch(batch)
+            return batch
         self._recover()
-        # By identity: samplers may share a dataset.
-        loaded = getattr(iterator, "_index_sampler", iterator)
-        evaluates = loaded in self._evaluation_loaders
+        evaluates = self._loaders.next_is_for_evaluation(iterator)
         if not evaluates:
             self._end_pending_iteration()
             self._before_forward = True
-        self._loaded_last = loaded
-        name = "evaluation" if evaluates else self._name_of_data(getattr(iterator, "_dataset", None))
+        name = "evaluation" if evaluates else self._loaders.name_of(getattr(iterator, "_dataset", None))
         self._batch = self._measure(name, original, iterator)
+        if not evaluates:
+            self.sound.next_batch(self._batch)
         return self._batch
-
-    def _name_of_data(self, dataset: Any) -> str:
-        """The measurement of a loader: its dataset, and where that is written, or else the line that waits for it."""
-        # Inside of PyTorch's own, such as Subset.
-        while type(dataset).__module__.startswith("torch.") and hasattr(dataset, "dataset"):
-            dataset = dataset.dataset
-        kind = type(dataset)
-        if kind not in self._dataset_names:
-            read = (getattr(kind, name, None) for name in ("__getitems__", "__getitem__", "__iter__"))
-            place = next(filter(None, map(_hooks.place_of, filter(None, read))), "") or _hooks.place_of_caller()
-            self._dataset_names[kind] = f"data of {kind.__name__}, {place}".rstrip(", ")
-        return self._dataset_names[kind]
 
     # Modules: the outermost one's forward pass. Within it no module is watched.
 
@@ -413,22 +343,24 @@ class Observer:
             self._end_pending_iteration()
         if not self._begin("forward" if trains else "evaluation"):
             return
+        self._loaders.feeds(training=trains)
         if trains:
             self._before_forward = False
-            self._loaded_last = None
-            self._forward_line = self._forward_line or _hooks.place_of_caller()
+            if not self._forward_line:
+                self._forward_line = _hooks.place_of_caller()
+                if self._forward_line:
+                    # The stopwatch finds interned names fastest.
+                    self._gap = sys.intern(f"data before {self._forward_line}")
             self._begin_training_forward(module, args, kwargs)
             self._look_into_modules()
-        elif self._loaded_last is not None:
-            self._evaluation_loaders.add(self._loaded_last)
         self._unwatch_modules()
-        always = {"always_call": True} if _hooks.has_always_call() else {}
-        self._forward_end = module.register_forward_hook(self._after_module, **always)
+        self._forward_end = module.register_forward_hook(self._after_module, **_hooks.ALWAYS)
 
     def _after_module(self, module: Any, args: Any, output: Any) -> None:
         handle, self._forward_end = self._forward_end, None
         if handle is not None:
             handle.remove()
+            self.sound.end_forward()
             self._watch_modules()
             self._end()
 
@@ -440,34 +372,22 @@ class Observer:
             self.collectives.attach(ddp)
         inputs = list(_hooks.tensors_in([args, kwargs])) or list(_hooks.tensors_in(self._batch))
         self.operations.add("batch", "load", "", [], inputs)
-        if not self.dumper.active:
-            return
-        with self.operations.paused():
-            if inputs:
-                self._add(f"data.batch.{self._micro_step}", digest(*inputs))
-            if self._micro_step == 0:
-                training, requires_grad = self.models.flags()
-                self._add("state.training", training)
-                self._add("state.requires_grad", requires_grad)
-                self._add("rng", rng_digests())
+        self.sound.begin_forward(module, inputs)
+        if self._micro_step == 0 and self.operations.is_on:
+            self.operations.add_shards()
+        if self.tensors.active:
+            self.tensors.add_batch(self._micro_step, inputs)
 
     def _look_into_modules(self) -> None:
         assert self._run is not None
         iteration = self._run.iteration
-        measures = iteration >= _WARMUP_ITERATIONS and _modules.is_selected(iteration)
-        takes = self._activations is not None and self.dumper.active
+        measures = iteration >= _job.WARMUP_ITERATIONS and _modules.is_selected(iteration)
+        takes = self.tensors.takes_activations
         if not measures and not takes:
             return
-        seen = self._modules.begin(self.measures_this_thread, measures, self._take_activation if takes else None)
+        seen = self._modules.begin(measures, self.tensors.add_activation if takes else None)
         if takes and not seen:
             self.say("activations are not dumped: torch.compile() shows no modules")
-
-    def _take_activation(self, name: str, output: Any) -> None:
-        if fnmatch.fnmatchcase(name, self._activations or ""):
-            count = self._num_activations[name]
-            self._num_activations[name] += 1
-            tensors = list(_hooks.tensors_in(output))
-            self._add(f"activations.{name}.{count}", tensors[0] if len(tensors) == 1 else dict(enumerate(tensors)))
 
     # Backward passes.
 
@@ -480,36 +400,38 @@ class Observer:
             self._before_forward = False
             self._add_loss(args, kwargs)
             self._micro_step += 1
+            self.sound.begin_backward(args[0] if args else kwargs.get("tensors"))
         try:
             return original(*args, **kwargs)
         finally:
             if began:
-                if self.collectives.end_reductions():
+                if self.collectives.end_reductions() and self.operations.is_on:
                     for name, parameter in self.models.parameters().items():
                         if parameter.grad is not None:
                             self.operations.add("reduce_gradient", "collective", name, [], [parameter.grad])
                 self._end()
+                self.sound.end_backward()
                 if self._closure_of is not None:
-                    self._begin_update()
+                    self._begin_update(has_closure=True)
 
     @_guarded
     def _add_loss(self, args: Any, kwargs: Any) -> None:
-        if self.dumper.active:
-            losses = list(_hooks.tensors_in(args[0] if args else kwargs.get("tensors")))
-            if len(losses) == 1:
-                self._add(f"loss.{self._micro_step}", losses[0])
+        if self.tensors.active:
+            self.tensors.add_loss(self._micro_step, args[0] if args else kwargs.get("tensors"))
 
     def _clip(self, original: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.measures_this_thread():
+            args, kwargs = self.sound.clips(args, kwargs)
         norm = self._measure("clipping", original, *args, **kwargs)
-        if self.measures_this_thread() and isinstance(norm, torch.Tensor) and self.dumper.active:
+        if self.measures_this_thread():
+            self.sound.end_clip(norm)
+        if self.measures_this_thread() and isinstance(norm, torch.Tensor) and self.tensors.active:
             self._add_norm(norm)
         return norm
 
     @_guarded
     def _add_norm(self, norm: torch.Tensor) -> None:
-        # A sharded one is added up only by a collective, which is not for an observer to begin.
-        if not _hooks.is_sharded(norm):
-            self._norms.append(norm.detach().clone())
+        self.tensors.add_norm(norm)
 
     # Optimizers.
 
@@ -539,20 +461,24 @@ class Observer:
         self._recover()
         self.models.add_optimizer(optimizer)
         if self._in_step == 0:
+            if (has_closure or not self._forward_line) and any(known is optimizer for known in self._stepped):
+                self._end_pending_iteration()  # no forward pass tells of its end
             self._say_unused_checkpoint()
+            self.sound.begin_step(optimizer)
             self._before_forward = False
             self._closure_of = optimizer
-            self._begin_optimizer()
+            self._begin_step_part()
             if not has_closure:
-                self._begin_update()
+                self._begin_update(has_closure=False)
         self._in_step += 1
 
     @_guarded
-    def _begin_update(self) -> None:
+    def _begin_update(self, has_closure: bool) -> None:
         """The gradients are there: in a step with a closure, after its first backward pass."""
         optimizer, self._closure_of = self._closure_of, None
-        if self.dumper.active:
-            self._add("grads", self.models.gradients(optimizer))
+        self.sound.begin_update(optimizer, has_closure)
+        if self.tensors.active:
+            self.tensors.add_gradients(optimizer)
         if self.operations.is_on:
             with self.operations.paused():
                 parameters, state = self.models.updated(optimizer), self.models.optimizer_state()
@@ -567,20 +493,26 @@ class Observer:
             return
         self.operations.end_updates()
         self._closure_of = None
-        self._end_part()
+        self.sound.end_step(optimizer)
+        self._parts.end()
         self._end_iteration_after(optimizer)
 
     def _scaler_step(self, original: Any, scaler: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         steps = self._num_steps
-        result = original(scaler, optimizer, *args, **kwargs)
+        self.sound.begin_scaler_step(scaler, optimizer)
+        try:
+            result = original(scaler, optimizer, *args, **kwargs)
+        finally:
+            self.sound.end_scaler_step()
         if self.measures_this_thread() and self._num_steps == steps:
             self._end_skipped_step(optimizer)
         return result
 
     @_guarded
     def _end_skipped_step(self, optimizer: Any) -> None:
-        """Where gradients are infinite, a scaler leaves the step out, and the iteration ends all the same."""
+        """Ends the iteration also if gradients are infinite and a scaler leaves the step out."""
         self.models.add_optimizer(optimizer)
+        self.sound.skip_step(optimizer)
         self._end_iteration_after(optimizer)
 
     def _end_iteration_after(self, optimizer: Any) -> None:
@@ -598,17 +530,16 @@ class Observer:
 
     def _finish_iteration(self) -> None:
         self._last_optimizer = weakref.ref(self._stepped[-1])
-        self._end_part()
+        self._parts.end()
         self.operations.end()
-        self._learning_rates.update(repr(self.models.learning_rates()).encode())
-        if self.dumper.active:
-            self._add_state()
+        self.tensors.finish_iteration(
+            {"steps": self._num_steps, "micro_steps": self._micro_step, "reductions": self.collectives.num_reductions}
+        )
         self._stepped = []
-        self._norms = []
-        self._num_activations.clear()
         self._micro_step = 0
         self._batch = None
         assert self._run is not None
+        self.sound.finish_iteration(self._run.iteration)
         try:
             self._run.finish_iter()
         except AbortedError:
@@ -631,35 +562,9 @@ class Observer:
         if rank in verdict.get("culprits", []):
             print(f"ott: rank {rank} stands here, {texts[0]}", file=sys.stderr, flush=True)
 
-    # Tensors.
-
-    def _add(self, path: str, data: Any) -> None:
-        with self.operations.paused():
-            data = _plain(data)
-            if not isinstance(data, dict) or data:
-                self.dumper.add(path, data, "binary")
-
-    def _add_state(self) -> None:
-        # First what may be the cause of the rest: of what differs, a verdict names the first.
-        counts = {"steps": self._num_steps, "micro_steps": self._micro_step, "reductions": self.collectives.num_reductions}
-        self._add("state.counts", {name: torch.tensor(count) for name, count in counts.items()})
-        self._add("state.options", self.models.options())
-        self._add("state.learning_rates_so_far", torch.tensor(list(self._learning_rates.digest()), dtype=torch.uint8))
-        self._add("state.gradient_norm_at_clipping", {str(i): norm for i, norm in enumerate(self._norms)})
-        self._add("parameters", self.models.parameters())
-        self._add("buffers", self.models.buffers())
-        self._add("optimizer", self.models.optimizer_state())
-
     @_guarded
     def add_local_gradients(self, parameters: Any, gradients: Any) -> None:
-        """As this rank has computed them, before they are reduced."""
-        self._add("local_grads", {self.models.name_of(p): g for p, g in zip(parameters, gradients)})
-
-    def _offer_parameters(self) -> None:
-        for name, parameter in self.models.parameters().items():
-            held = _hooks.local(parameter).detach()
-            if held.is_contiguous() and held.device.type == "cpu":
-                _ott.offer(f"parameters.{name}", held)
+        self.tensors.add_local_gradients(parameters, gradients)
 
     # Checkpoints.
 
@@ -668,37 +573,24 @@ class Observer:
 
     def _load(self, original: Any, *args: Any, **kwargs: Any) -> Any:
         result = self._measure("checkpoint", original, *args, **kwargs)
-        if os.getpid() == self._process and isinstance(result, dict) and self._num_steps == 0:
-            source = args[0] if args else kwargs.get("f")
-            for key, value in result.items():
-                if isinstance(value, dict) and value.get("state") and "param_groups" in value:
-                    self._unused_checkpoint = f"{source if isinstance(source, (str, os.PathLike)) else 'a checkpoint'} has an optimizer's state in {key!r}"
+        if os.getpid() == self._process and self._num_steps == 0:
+            self._checkpoints.read(args[0] if args else kwargs.get("f"), result)
+            self.sound.loaded(result)
         return result
 
     def _load_optimizer(self, original: Any, *args: Any, **kwargs: Any) -> Any:
-        self._unused_checkpoint = None
+        self._checkpoints.taken()
+        self.sound.optimizer_loads()
         return original(*args, **kwargs)
 
     def _say_unused_checkpoint(self) -> None:
-        if self._unused_checkpoint is not None and self._num_steps == 0:
-            self.say(f"{self._unused_checkpoint}, which no optimizer loaded before the first step: momenta begin at zero")
-        self._unused_checkpoint = None
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    return _hooks.local(value).detach() if isinstance(value, torch.Tensor) else value
-
-
-def _is_sharded_over_all(model: torch.nn.Module, world_size: int) -> bool:
-    """Whether the parameters are FSDP2's, on a mesh of one dimension that has all ranks."""
-    meshes = [p.device_mesh for p in model.parameters() if _hooks.is_sharded(p)]
-    return bool(meshes) and all(mesh.ndim == 1 and mesh.size() == world_size for mesh in meshes)
+        unused = self._checkpoints.unused()
+        if unused is not None and self._num_steps == 0:
+            self.say(unused)
 
 
 class SpawnedRank:
-    """What torch.multiprocessing starts instead of a function: the function, observed."""
+    """The function that torch.multiprocessing starts, observed."""
 
     def __init__(self, fn: Any, *observer: Any):
         self._fn = fn
@@ -711,22 +603,3 @@ class SpawnedRank:
         result = self._fn(*args)
         finish()
         return result
-
-
-def _rank() -> int:
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        return int(distributed.get_rank())
-    return int(os.environ.get("RANK", "0"))
-
-
-def _address() -> str:
-    return os.environ.get("MASTER_ADDR") or "127.0.0.1"
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("", 0))
-        return free.getsockname()[1]

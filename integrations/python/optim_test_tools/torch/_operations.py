@@ -12,9 +12,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .. import _ott
 from . import _hooks
 
-# What holds whatever lay there before, and what is no computation.
+# These hold whatever lay there before, and are no computation.
 _LEFT_OUT = ("aten::empty", "aten::new_empty", "aten::_local_scalar_dense", "aten::is_pinned")
-# What writes their first argument and does not read it.
+# These write their first argument and do not read it.
 _WRITERS = {"bernoulli_", "copy_", "exponential_", "fill_", "normal_", "random_", "uniform_", "zero_"}
 
 
@@ -26,7 +26,7 @@ class Operations:
         self._mode: Optional[_Mode] = None
         self._hooks: List[Any] = []
         self._names: Dict[int, str] = {}
-        # Of the modules whose forward pass is open.
+        # The modules whose forward pass is open.
         self.modules: List[str] = []
         self.phase = ""
         self._updates: List[Tuple[Any, List[Any]]] = []
@@ -38,11 +38,10 @@ class Operations:
     def begin(self) -> None:
         self._names = {id(module): name for name, module in self._models.modules()}
         self.modules = []
-        always = {"always_call": True} if _hooks.has_always_call() else {}
         module_hooks = torch.nn.modules.module
         self._hooks = [
             module_hooks.register_module_forward_pre_hook(self._enter),
-            module_hooks.register_module_forward_hook(self._leave, **always),
+            module_hooks.register_module_forward_hook(self._leave, **_hooks.ALWAYS),
         ]
         self._mode = _Mode(self)
         self._mode.__enter__()
@@ -68,7 +67,7 @@ class Operations:
                 self._mode.logs = was
 
     def name_models(self) -> None:
-        """Of models that came since begin()."""
+        """Adds models that came since begin()."""
         if self.is_on:
             self._names = {id(module): name for name, module in self._models.modules()}
 
@@ -84,6 +83,12 @@ class Operations:
         """An operation that is seen as a whole: a batch that was loaded, gradients that were reduced."""
         if self.is_on:
             self.finish(self.start(name, role, module, inputs), outputs)
+
+    def add_shards(self) -> None:
+        """This rank's parts of the parameters, by their names: what gathers them reads them all at once."""
+        for name, parameter in self._models.parameters().items():
+            if _hooks.is_sharded(parameter):
+                self.add("shard", "operation", name, [parameter], [])
 
     def start(self, name: str, role: str, module: str, inputs: List[Any]) -> Any:
         """An operation that reads its inputs now, to be given to finish()."""
@@ -124,7 +129,8 @@ class _Mode(TorchDispatchMode):
         super().__init__()
         self.logs = True
         self._operations = operations
-        # Of operations of the forward pass, by the number that their nodes of the backward pass have.
+        # Places of operations of the forward pass, by the number that their nodes of the backward
+        # pass have.
         self._places: Dict[int, Tuple[str, str, int]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Where the threads of a rank are in Python, for a rank that stands still."""
+"""Says where the threads of a rank are in Python, for a rank that stands still."""
 
 from __future__ import annotations
 

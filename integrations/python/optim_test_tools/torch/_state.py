@@ -1,4 +1,4 @@
-"""What is checked and dumped of a training, by name, in the iterations that the configuration selects."""
+"""Checks and dumps the state of a training, by name, in the iterations that the configuration selects."""
 
 from __future__ import annotations
 
@@ -23,19 +23,33 @@ def digest(*tensors: torch.Tensor) -> torch.Tensor:
     return torch.tensor(list(found.digest()), dtype=torch.uint8)
 
 
-def rng_digests() -> Dict[str, torch.Tensor]:
-    """Of the states of random generators, which are read and not advanced."""
-    states = {"torch": digest(torch.get_rng_state())}
-    text = repr(random.getstate()).encode()
-    states["python"] = torch.tensor(list(hashlib.blake2b(text, digest_size=16).digest()), dtype=torch.uint8)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and hasattr(numpy, "random"):
-        kind, keys, *rest = numpy.random.get_state()
-        text = f"{kind} {rest}".encode() + keys.tobytes()
-        states["numpy"] = torch.tensor(list(hashlib.blake2b(text, digest_size=16).digest()), dtype=torch.uint8)
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        states["cuda"] = digest(torch.cuda.get_rng_state())
-    return states
+class RandomGenerators:
+    """Their states, which are read and not advanced.
+
+    A program that draws from none but PyTorch's does not seed the others, which then differ from run to run. So Python's and NumPy's
+    count from the first time on that they have changed.
+    """
+
+    def __init__(self) -> None:
+        self._first: Dict[str, torch.Tensor] = {}
+
+    def digests(self) -> Dict[str, torch.Tensor]:
+        states = {"torch": digest(torch.get_rng_state())}
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
+            states["cuda"] = digest(torch.cuda.get_rng_state())
+        others = {"python": _digest_of_bytes(repr(random.getstate()).encode())}
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and hasattr(numpy, "random"):
+            kind, keys, *rest = numpy.random.get_state()
+            others["numpy"] = _digest_of_bytes(f"{kind} {rest}".encode() + keys.tobytes())
+        for name, state in others.items():
+            if not torch.equal(self._first.setdefault(name, state), state):
+                states[name] = state
+        return states
+
+
+def _digest_of_bytes(data: bytes) -> torch.Tensor:
+    return torch.tensor(list(hashlib.blake2b(data, digest_size=16).digest()), dtype=torch.uint8)
 
 
 class Models:
@@ -122,7 +136,7 @@ class Models:
                 yield self._names.get(id(parameter), f"group{g}.{i}"), parameter
 
     def learning_rates(self) -> List[float]:
-        """Of all groups, but for those that are tensors, which may lie on a device."""
+        """Returns those of all groups, but for those that are tensors, which may lie on a device."""
         rates = [group.get("lr") for _, optimizer in self._optimizers for group in optimizer.param_groups]
         return [rate for rate in rates if isinstance(rate, (int, float))]
 
@@ -143,7 +157,7 @@ class Models:
         return found
 
     def flags(self) -> Tuple[Dict[str, torch.Tensor], Dict[str, torch.Tensor]]:
-        """Whether modules are in training mode, and parameters want gradients."""
+        """Returns whether modules are in training mode, and whether parameters want gradients."""
         training = {name or type(module).__name__: torch.tensor(module.training) for name, module in self.modules()}
         requires_grad = {name: torch.tensor(p.requires_grad) for name, p in self.parameters().items()}
         return training, requires_grad

@@ -1,0 +1,126 @@
+"""The ranks of a training and the configuration that its run begins with."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import socket
+import sys
+from typing import Any, Callable, Dict, Mapping, Optional, Union
+
+import torch
+
+from .. import _ott
+from .._errors import Error
+from .._run import ranks
+from .._stopwatch import Stopwatch
+from . import _hooks, _modules
+from ._collectives import group_ranks
+
+Config = Union[None, str, "os.PathLike[str]", Mapping[str, Any]]
+
+WARMUP_ITERATIONS = 3
+_CHECK_EVERY = 100
+_HANG_SECONDS = 120.0
+# Ranks come to the first forward pass at different times: data are read, kernels are compiled.
+_SECONDS_TO_MEET = 600.0
+
+# Counts observers, which all ranks make in one order.
+_numbers = itertools.count()
+
+
+def find_ranks() -> Any:
+    """The ranks of this job, found by its own process group where it has one. Collective over them."""
+    distributed = _initialized_distributed()
+    if distributed is None:
+        return ranks(timeout=_SECONDS_TO_MEET)
+    rank, size = distributed.get_rank(), distributed.get_world_size()
+    if size == 1:
+        return ranks("local")
+    # By the job's own store, so that no port must be free on purpose.
+    store = distributed.distributed_c10d._get_default_store()
+    key = f"ott/address {next(_numbers)}"
+    if rank == 0:
+        store.set(key, f"{os.environ.get('MASTER_ADDR') or '127.0.0.1'} {_free_port()}")
+    address, port = store.get(key).decode().split()
+    return _ott.tcp_ranks(address, int(port), rank, size, _SECONDS_TO_MEET)
+
+
+def rank() -> int:
+    distributed = _initialized_distributed()
+    return int(os.environ.get("RANK", "0")) if distributed is None else int(distributed.get_rank())
+
+
+def make_config(
+    given: Config, name: str, root: Optional[torch.nn.Module], world_size: int, say: Callable[[str], None]
+) -> Dict[str, Any]:
+    """Returns what the user configured, and what an observation adds to it."""
+    if isinstance(given, Mapping):
+        config = dict(given)
+    else:
+        config = json.loads(_ott.load_config(None if given is None else os.fspath(given)))
+    config["run_dir"] = config.get("run_dir") or os.environ.get("OTT_RUN_DIR") or f"ott_runs/{name}"
+    stopwatch = dict(config.get("stopwatch", {"num_warmup_iters": WARMUP_ITERATIONS}))
+    stopwatch["collective_measurements"] = [*stopwatch.get("collective_measurements", []), "dist.*"]
+    stopwatch["sampled_measurements"] = [*stopwatch.get("sampled_measurements", []), _modules.SAMPLED]
+    if root is not None and any(p.is_cuda for p in root.parameters()) and "device_sync" not in stopwatch:
+        # Times of the device beside the host's, for which nothing waits.
+        if _can_time_devices():
+            stopwatch["device_sync"] = "DEVICE_SYNC_EVENTS"
+        else:
+            say("times are those of the host: this build of optim_test_tools has no CUDA, or finds no device")
+    config["stopwatch"] = stopwatch
+    config.setdefault("hang", {"after_seconds": _HANG_SECONDS})
+    if "cross_check" not in config and world_size > 1 and root is not None:
+        check = _default_check(root, world_size)
+        if check is not None:
+            config["cross_check"] = check
+        else:
+            say(
+                "replicas are not checked, as this model is neither in DistributedDataParallel nor sharded over all ranks: say "
+                "what they share by cross_check in a --config"
+            )
+    return config
+
+
+def _can_time_devices() -> bool:
+    stopwatch = Stopwatch()
+    if stopwatch.enabled:
+        return False  # which TrainingRun says
+    try:
+        stopwatch.enable(device_sync="events")
+    except Error:
+        return False
+    stopwatch.disable()
+    return True
+
+
+def _default_check(root: torch.nn.Module, world_size: int) -> Optional[Dict[str, Any]]:
+    """Returns what is sure to be alike on all ranks, and what is sure not to be."""
+    ddp = _hooks.find_ddp(root)
+    replicated = ["state.*"]
+    if ddp is not None and len(group_ranks(ddp.process_group)) == world_size:
+        replicated.append("parameters.*")
+    elif not _is_sharded_over_all(_hooks.unwrap(root), world_size):
+        return None
+    return {"iterations": {"first": True, "every": _CHECK_EVERY}, "replicated": replicated, "distinct": ["data.*"]}
+
+
+def _is_sharded_over_all(model: torch.nn.Module, world_size: int) -> bool:
+    """Returns True if the parameters are FSDP2's, on a mesh of one dimension that has all ranks."""
+    meshes = [p.device_mesh for p in model.parameters() if _hooks.is_sharded(p)]
+    return bool(meshes) and all(mesh.ndim == 1 and mesh.size() == world_size for mesh in meshes)
+
+
+def _initialized_distributed() -> Any:
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return free.getsockname()[1]

@@ -1,0 +1,113 @@
+"""The tensors of an iteration that are checked and dumped, by name, where the configuration selects the iteration."""
+
+from __future__ import annotations
+
+import collections
+import fnmatch
+import hashlib
+from typing import Any, Dict, List, Optional
+
+import torch
+
+from .. import _ott
+from .._dumper import TensorDumper
+from . import _hooks
+from ._operations import Operations
+from ._state import Models, RandomGenerators, digest
+
+
+class Tensors:
+    """Gives tensors to the dumper as they come to be.
+
+    Methods but finish_iteration() and clip() do nothing useful unless `active`, which callers ask first.
+    """
+
+    def __init__(self, models: Models, operations: Operations, activations: Optional[str]):
+        self._models = models
+        self._operations = operations
+        self._activations = activations
+        self._dumper = TensorDumper()
+        self._generators = RandomGenerators()
+        self._norms: List[torch.Tensor] = []
+        self._num_activations: Dict[str, int] = collections.defaultdict(int)
+        # Those of all iterations, as those that are checked may happen to have the same.
+        self._learning_rates = hashlib.blake2b(digest_size=16)
+
+    @property
+    def active(self) -> bool:
+        """Returns True if this iteration's tensors are wanted."""
+        return self._dumper.active
+
+    @property
+    def takes_activations(self) -> bool:
+        return self._activations is not None and self._dumper.active
+
+    def add_batch(self, micro_step: int, inputs: List[torch.Tensor]) -> None:
+        """Adds what the model is given, and the state in which it begins."""
+        with self._operations.paused():
+            if inputs:
+                self._add(f"data.batch.{micro_step}", digest(*inputs))
+            if micro_step == 0:
+                training, requires_grad = self._models.flags()
+                self._add("state.training", training)
+                self._add("state.requires_grad", requires_grad)
+                self._add("rng", self._generators.digests())
+
+    def add_activation(self, name: str, output: Any) -> None:
+        if fnmatch.fnmatchcase(name, self._activations or ""):
+            count = self._num_activations[name]
+            self._num_activations[name] += 1
+            tensors = list(_hooks.tensors_in(output))
+            self._add(f"activations.{name}.{count}", tensors[0] if len(tensors) == 1 else dict(enumerate(tensors)))
+
+    def add_loss(self, micro_step: int, data: Any) -> None:
+        losses = list(_hooks.tensors_in(data))
+        if len(losses) == 1:
+            self._add(f"loss.{micro_step}", losses[0])
+
+    def add_local_gradients(self, parameters: Any, gradients: Any) -> None:
+        """Adds gradients as this rank has computed them, before they are reduced."""
+        self._add("local_grads", {self._models.name_of(p): g for p, g in zip(parameters, gradients)})
+
+    def add_gradients(self, optimizer: Any) -> None:
+        self._add("grads", self._models.gradients(optimizer))
+
+    def add_norm(self, norm: torch.Tensor) -> None:
+        # A sharded one is added up only by a collective, which is not for an observer to begin.
+        if not _hooks.is_sharded(norm):
+            self._norms.append(norm.detach().clone())
+
+    def finish_iteration(self, counts: Dict[str, int]) -> None:
+        """The state that the iteration ends with."""
+        self._learning_rates.update(repr(self._models.learning_rates()).encode())
+        if self.active:
+            # First what may be the cause of the rest: of what differs, a verdict names the first.
+            self._add("state.counts", {name: torch.tensor(count) for name, count in counts.items()})
+            self._add("state.options", self._models.options())
+            rates = torch.tensor(list(self._learning_rates.digest()), dtype=torch.uint8)
+            self._add("state.learning_rates_so_far", rates)
+            self._add("state.gradient_norm_at_clipping", {str(i): norm for i, norm in enumerate(self._norms)})
+            self._add("parameters", self._models.parameters())
+            self._add("buffers", self._models.buffers())
+            self._add("optimizer", self._models.optimizer_state())
+        self._norms = []
+        self._num_activations.clear()
+
+    def offer_parameters(self) -> None:
+        """To be moved by rounding where the configuration says so."""
+        for name, parameter in self._models.parameters().items():
+            held = _hooks.local(parameter).detach()
+            if held.is_contiguous() and held.device.type == "cpu":
+                _ott.offer(f"parameters.{name}", held)
+
+    def _add(self, path: str, data: Any) -> None:
+        with self._operations.paused():
+            data = _plain(data)
+            if not isinstance(data, dict) or data:
+                self._dumper.add(path, data, "binary")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    return _hooks.local(value).detach() if isinstance(value, torch.Tensor) else value
