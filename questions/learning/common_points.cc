@@ -18,10 +18,15 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 // Points nearer to each other than this share of their usual distance are one: epochs are counted in
 // fractions that differ in the last digits.
 constexpr double kSamePoint = 0.02;
-constexpr double kMostDeviations = 10;
+// Values farther from the median than so many deviations are drawn in to that limit: in curves, and in
+// scores, which one run of long tails would rule.
+constexpr double kMostDeviations = 10, kMostDeviationsInScores = 3;
 constexpr double kLeastShrinkage = 0.1;
-// Of the error; the scan has the rest.
-constexpr double kStepsShare = 0.6, kShiftShare = 0.1, kTargetShare = 0.1;
+// Weights of the scores, as shares of the error. They need no sum of one: permutations set the error of all.
+// Contrasts need little: where points correlate strongly they find far smaller changes than means of windows,
+// and where they do not, they are no better.
+constexpr double kStepsShare = 0.3, kScanShare = 0.5, kContrastShare = 0.05, kEndShare = 0.2,
+                 kWholeShare = 0.05, kTargetShare = 0.1;
 // The steps that the template has lost.
 constexpr double kTemplateLoss = 0.05;
 
@@ -93,15 +98,15 @@ std::vector<double> FiniteOf(const std::vector<double>& values) {
   return finite;
 }
 
-// Sets what is not finite to the worst value, and draws in what is far away.
-void Tame(CommonPoints* points) {
+// Sets what is not finite to the worst value, and draws in what is more robust deviations away than `most`.
+void Tame(double most, CommonPoints* points) {
   for (size_t point = 0; point < points->x.size(); ++point) {
     std::vector<double> column = Column(*points, point);
     const std::vector<double> finite = FiniteOf(column);
     const auto [low, high] = std::minmax_element(finite.begin(), finite.end());
     const double middle = Median(finite);
     const double spread = MedianAbsoluteDeviation(finite);
-    const double reach = spread > 0 ? kMostDeviations * spread : std::numeric_limits<double>::infinity();
+    const double reach = spread > 0 ? most * spread : std::numeric_limits<double>::infinity();
     for (double& value : column) {
       if (!std::isfinite(value)) value = points->lower_is_better ? *high : *low;
       value = std::clamp(value, middle - reach, middle + reach);
@@ -231,6 +236,8 @@ class Scoring {
     for (size_t run = 0; run < columns_.size(); ++run) columns_[run].push_back(score_of_run(run));
   }
 
+  size_t num_scores() const { return scores_.scores.size(); }
+
   RunScores Finish() && {
     for (const std::vector<double>& row : columns_) {
       scores_.values.insert(scores_.values.end(), row.begin(), row.end());
@@ -297,11 +304,12 @@ absl::StatusOr<CommonPoints> BringToCommonPoints(const std::vector<const Curve*>
     for (size_t i = 0; i < some_finite.size(); ++i) SetColumn(i, Column(points, some_finite[i]), &known);
     points = std::move(known);
   }
-  Tame(&points);
+  Tame(kMostDeviations, &points);
   return points;
 }
 
-RunScores ScoreRuns(const CommonPoints& points, const std::vector<double>& stops) {
+RunScores ScoreRuns(CommonPoints points, const std::vector<double>& stops, bool has_outliers) {
+  if (has_outliers) Tame(kMostDeviationsInScores, &points);
   const Deviations deviations = DeviationsOf(points);
   const size_t size = deviations.num_points;
   const auto z = [&](size_t run) { return deviations.z.data() + run * size; };
@@ -309,31 +317,35 @@ RunScores ScoreRuns(const CommonPoints& points, const std::vector<double>& stops
   const Matrix correlation = ShrunkCorrelation(deviations, &effective_points);
   const double worse = points.lower_is_better ? 1 : -1;
   Scoring scoring(points.num_runs);
-  double scan_share = 1 - kStepsShare - kShiftShare;
 
   // With the correlation of the points, for small losses in what they have in common, and without it, for
   // losses that are large against what is known of it.
   const std::vector<double> lost = TemplateOfLostSteps(points, deviations);
+  const bool is_learning = worse * (deviations.mean.front() - deviations.mean.back()) >= 0;
   for (const std::vector<double>& weights : {Solve(correlation, lost), lost}) {
-    Score score{Shape::kSteps, 0, size - 1, kStepsShare / 2};
+    Score score{Shape::kSteps, 0, size - 1, kStepsShare, is_learning ? 1.0 : -1.0, 1};
     score.per_share_lost = Dot(lost.data(), weights) / kTemplateLoss;
     scoring.Add(score, [&](size_t run) { return Dot(z(run), weights); });
   }
-  const std::vector<double> ones = Solve(correlation, std::vector<double>(size, 1.0));
-  scoring.Add({Shape::kShift, 0, size - 1, kShiftShare, worse},
-              [&](size_t run) { return Dot(z(run), ones); });
   if (!stops.empty()) {
-    scan_share -= kTargetShare;
-    scoring.Add({Shape::kTarget, 0, size - 1, kTargetShare}, [&](size_t run) { return stops[run]; });
+    scoring.Add({Shape::kTarget, 0, size - 1, kTargetShare, 1, scoring.num_scores()},
+                [&](size_t run) { return stops[run]; });
   }
-  // Windows of points that depend on each other count as fewer.
-  for (size_t length = 1; length <= size; length *= 2) {
-    for (size_t first = 0; first + length <= size; first += length) {
-      scoring.Add({Shape::kPart, first, first + length - 1, scan_share / effective_points, worse},
-                  [&](size_t run) {
-                    return std::accumulate(z(run) + first, z(run) + first + length, 0.0) /
-                           static_cast<double>(length);
-                  });
+  // Windows by their mean, and against what the other points let expect there. Points that depend on each
+  // other count as fewer.
+  for (size_t length = 1; length < 2 * size; length *= 2) {
+    for (size_t first = 0; first < size; first += length) {
+      const size_t last = std::min(first + length, size) - 1;
+      const bool is_end = first == size - 1, is_whole = last - first + 1 == size;
+      std::vector<double> window(size);
+      std::fill(window.begin() + static_cast<std::ptrdiff_t>(first),
+                window.begin() + static_cast<std::ptrdiff_t>(last) + 1, 1.0);
+      Score score{Shape::kPart, first, last, kScanShare / effective_points + (is_end ? kEndShare : 0), worse};
+      score.plain = scoring.num_scores();
+      scoring.Add(score, [&](size_t run) { return Dot(z(run), window); });
+      const std::vector<double> weights = Solve(correlation, window);
+      score.share = kContrastShare / static_cast<double>(size) + (is_whole ? kWholeShare : 0);
+      scoring.Add(score, [&](size_t run) { return Dot(z(run), weights); });
     }
   }
   RunScores scores = std::move(scoring).Finish();

@@ -20,23 +20,22 @@ struct CommonPoints {
   std::vector<double> x;  // ascending
   size_t num_runs = 0;
   std::vector<double> y;  // row-major [num_runs, x.size()], finite
-  // Whether learning lowers it.
+  // True if learning lowers it.
   bool lower_is_better = true;
 
   double at(size_t run, size_t point) const { return y[run * x.size() + point]; }
 };
 
-// From the first point that all runs have to the last one. A run without a point there is interpolated; one
-// that is not finite from some point on has the worst value of any run there. INVALID_ARGUMENT if the runs
-// have no point in common, or no finite one.
+// Takes the points from the first that all runs have to the last one. A run without a point there is
+// interpolated; one that is not finite from some point on has the worst value of any run there.
+// INVALID_ARGUMENT if the runs have no point in common, or no finite one.
 absl::StatusOr<CommonPoints> BringToCommonPoints(const std::vector<const Curve*>& curves,
                                                  bool lower_is_better);
 
-// What a score is about.
+// The kind of difference that a score measures.
 enum class Shape {
   kSteps,   // a share of the steps is lost
-  kShift,   // the whole curve moved
-  kPart,    // a part of the curve moved
+  kPart,    // a part of the curve moved, or all of it
   kTarget,  // runs that stop at a target stop earlier or later
 };
 
@@ -47,8 +46,11 @@ struct Score {
   size_t last = 0;
   // The share of the error at which it counts as much as the others at theirs.
   double share = 0;
-  // What it is multiplied by so that more is worse: 1 or -1.
+  // 1 or -1; the score is multiplied by it, so that more is worse. Steps lost by curves that get worse are
+  // better.
   double worse = 1;
+  // The index of the score for the same that takes points to be independent: its own, if it does so itself.
+  size_t plain = 0;
   // For kSteps: the score of a run that loses all its steps, if its curve were straight.
   double per_share_lost = 0;
 };
@@ -56,15 +58,17 @@ struct Score {
 struct RunScores {
   std::vector<Score> scores;
   std::vector<double> values;  // row-major [runs, scores]
-  // As many points that do not depend on each other vary as much together.
+  // So many points that do not depend on each other vary as much together.
   double effective_points = 1;
 };
 
-// stops: the last x of each run if all stopped at a target, else empty.
-RunScores ScoreRuns(const CommonPoints& points, const std::vector<double>& stops);
+// stops: the last x of each run if all stopped at a target, else empty. has_outliers: whether what lies far
+// from the median says nothing of the sides, as that of one run among others; false where one run is the
+// side.
+RunScores ScoreRuns(CommonPoints points, const std::vector<double>& stops, bool has_outliers);
 
-// The last x of each run, if each run ended when its curve first reached a value that is the same for all;
-// else empty.
+// Returns the last x of each run, if each run ended when its curve first reached a value that is the same for
+// all; else empty.
 std::vector<double> StopsAtTarget(const std::vector<const Curve*>& curves, bool lower_is_better);
 
 }  // namespace ott::learning

@@ -75,7 +75,7 @@ std::vector<std::string> MetricsOfAll(const std::vector<RunCurves>& a, const std
   return names;
 }
 
-// Whether most runs end lower than they began.
+// Returns true if most runs end lower than they began.
 bool MostRunsFall(const Sides& sides) {
   size_t fall = 0;
   for (const Curve* curve : sides.curves) {
@@ -207,11 +207,11 @@ Judged Prepare(const Sides& sides, CommonPoints points, double level, const Comp
   Judged judged;
   judged.points = std::move(points);
   const size_t num_points = judged.points.x.size(), num_runs = sides.curves.size();
-  // Of one run it is not known how evaluations round where it stops.
   const bool is_one_run = std::min(sides.num_a, sides.num_b()) == 1;
-  judged.scores =
-      ScoreRuns(judged.points, is_one_run ? std::vector<double>()
-                                          : StopsAtTarget(sides.curves, judged.points.lower_is_better));
+  // Of one run it is not known how evaluations round where it stops.
+  const std::vector<double> stops =
+      is_one_run ? std::vector<double>() : StopsAtTarget(sides.curves, judged.points.lower_is_better);
+  judged.scores = ScoreRuns(judged.points, stops, /*has_outliers=*/!is_one_run);
   const double freedom = static_cast<double>(num_runs - 2);
   for (const Score& score : judged.scores.scores) {
     judged.scales.push_back(StudentTQuantile(1 - level * score.share / 2, freedom));
@@ -243,7 +243,7 @@ double BandFactor(const Judged& judged, const Sides& sides, double level) {
   return PermuteMaximum(residuals, num_runs, sides.num_a, std::vector<double>(num_points, 1), level).critical;
 }
 
-// Whether at every point a one-sided interval excludes a loss beyond the margin, and one a gain.
+// Returns true if at every point a one-sided interval excludes a loss beyond the margin, and one a gain.
 bool IsInsideMargins(const Judged& judged, double level) {
   for (size_t point = 0; point < judged.margins.size(); ++point) {
     const Interval interval = judged.differences[point].IntervalAt(2 * level);
@@ -270,7 +270,7 @@ void AddPoints(const Judged& judged, const Sides& sides, double factor, Metric* 
   if (!ratios.empty()) metric->set_ratio(Median(ratios));
 }
 
-// Where the band excludes zero on the side that `sign` names.
+// Adds where the band excludes zero on the side that `sign` names.
 void AddWhere(double sign, Metric* metric) {
   for (const LearningVerdict::Point& point : metric->points()) {
     if (sign > 0 ? point.difference().low() <= 0 : point.difference().high() >= 0) continue;
@@ -315,20 +315,52 @@ void AddStopRatio(const Judged& judged, const Sides& sides, double level, Metric
   }
 }
 
-// In the direction of the largest score, unless the whole curve lies on the other side.
-LearningVerdict::Kind KindOfDifference(const Judged& judged, const PermutedMaximum& found) {
-  const double worse = judged.scores.scores[found.largest].worse * found.t[found.largest];
-  const bool is_of_steps = judged.scores.scores[found.largest].shape == Shape::kSteps;
-  // The score of lost steps by points that are taken to be independent weighs them all one way.
-  if (is_of_steps && worse * found.t[1] < 0) return LearningVerdict::MIXED;
-  return worse > 0 ? LearningVerdict::WORSE : LearningVerdict::BETTER;
+// What the largest of the scores of `found` has to exceed.
+double Threshold(const PermutedMaximum& found, size_t num_a, size_t num_b) {
+  return std::min(num_a, num_b) > 1 ? found.critical : std::max(1.0, kOneRunFactor * found.critical);
+}
+
+// That the sides differ is known; in which direction, scores and points tell that do not lean on how points
+// vary together, and where there are none, a form that has but one direction: lost steps, or a part of the
+// curve between parts that agree. MIXED if these contradict each other or say nothing.
+LearningVerdict::Kind KindOfDifference(const Judged& judged, const Sides& sides, const PermutedMaximum& found,
+                                       double band_factor, double level) {
+  bool is_worse = false, is_better = false;
+  const auto add = [&](double worse) { (worse > 0 ? is_worse : is_better) = true; };
+  const auto worse_by = [&](size_t score) { return judged.scores.scores[score].worse * found.t[score]; };
+  const double threshold = Threshold(found, sides.num_a, sides.num_b());
+  const auto is_found = [&](size_t score) {
+    return std::abs(found.t[score]) / judged.scales[score] > threshold;
+  };
+  const std::vector<Score>& scores = judged.scores.scores;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (scores[i].plain == i && is_found(i)) add(worse_by(i));
+  }
+  const double sign = judged.points.lower_is_better ? 1 : -1;
+  for (const Estimate& difference : judged.differences) {
+    if (std::abs(difference.value) > band_factor * difference.standard_error) add(sign * difference.value);
+  }
+  // The end is one point, chosen beforehand.
+  const Interval end = judged.differences.back().IntervalAt(level);
+  if (end.low > 0 || end.high < 0) add(sign * judged.differences.back().value);
+  if (!is_worse && !is_better) {
+    for (size_t i = 0; i < scores.size(); ++i) {
+      const bool has_one_direction = scores[i].shape == Shape::kSteps ||
+                                     (scores[i].first > 0 && scores[i].last + 1 < judged.points.x.size());
+      if (has_one_direction && is_found(i)) {
+        add(worse_by(i));
+        add(worse_by(scores[i].plain));
+      }
+    }
+  }
+  if (is_worse == is_better) return LearningVerdict::MIXED;
+  return is_worse ? LearningVerdict::WORSE : LearningVerdict::BETTER;
 }
 
 // So many runs of each side would tell: be as good, or differ, whichever needs fewer; 0: not known.
 int64_t RunsNeeded(const Judged& judged, const Sides& sides, const PermutedMaximum& found, double level) {
   const double runs = static_cast<double>(std::min(sides.num_a, sides.num_b()));
-  double fewest = 2;
-  while (SmallestPermutedPValue(static_cast<size_t>(fewest), static_cast<size_t>(fewest)) > level) ++fewest;
+  const auto fewest = static_cast<double>(FewestRunsASide(level));
   double as_good = 1;
   for (size_t point = 0; point < judged.margins.size(); ++point) {
     const Estimate& difference = judged.differences[point];
@@ -343,15 +375,14 @@ int64_t RunsNeeded(const Judged& judged, const Sides& sides, const PermutedMaxim
   return needed <= kMostRuns ? static_cast<int64_t>(needed) : 0;
 }
 
-// Where one run is compared with few others, the critical value is that of the runner-up.
+// If one run is compared with few others, the critical value is that of the runner-up.
 double ErrorOfPermutation(size_t num_a, size_t num_b, double level) {
   return std::min(num_a, num_b) == 1 ? std::max(level, 1.5 / static_cast<double>(num_a + num_b)) : level;
 }
 
 // value: the largest of some of the scores of `found`.
 bool Differs(const PermutedMaximum& found, double value, size_t num_a, size_t num_b) {
-  if (std::min(num_a, num_b) > 1) return value > found.critical;
-  return value > std::max(1.0, kOneRunFactor * found.critical);
+  return value > Threshold(found, num_a, num_b);
 }
 
 // The level of the look that has so many runs a side; 0: none of them could tell.
@@ -369,7 +400,7 @@ double LevelOfLook(size_t runs, const CompareOptions& options) {
   return looks_so_far > 0 ? GroupSequentialLevels(information, options.error)[looks_so_far - 1] : 0;
 }
 
-// Whether B is as good by what was stated, or by what the runs of A span.
+// Returns true if B is as good by what was stated, or by what the runs of A span.
 bool IsAsGood(const Judged& judged, const Sides& sides, const PermutedMaximum& found, bool differs,
               double level, const CompareOptions& options) {
   if (!options.margin_share.has_value()) return IsInsideMargins(judged, level);
@@ -381,14 +412,15 @@ bool IsAsGood(const Judged& judged, const Sides& sides, const PermutedMaximum& f
 }
 
 LearningVerdict::Kind Judge(const Judged& judged, const Sides& sides, const PermutedMaximum& found,
-                            double level, const CompareOptions& options, bool may_be_as_good) {
+                            double level, double band_factor, const CompareOptions& options,
+                            bool may_be_as_good) {
   const bool differs = Differs(found, found.value, sides.num_a, sides.num_b());
   const bool margin_was_stated = options.margin.has_value() || options.margin_share.has_value();
   if (may_be_as_good && (margin_was_stated || !differs) &&
       IsAsGood(judged, sides, found, differs, level, options)) {
     return LearningVerdict::AS_GOOD;
   }
-  return differs ? KindOfDifference(judged, found) : LearningVerdict::CANNOT_TELL;
+  return differs ? KindOfDifference(judged, sides, found, band_factor, level) : LearningVerdict::CANNOT_TELL;
 }
 
 bool IsBadEnd(const Event& event) { return event.kind() != Event::ONCE_NOT_FINITE; }
@@ -407,6 +439,7 @@ void JudgeFirst(const Sides& sides, CommonPoints points, double level, const Com
                                       points.y.begin() + static_cast<std::ptrdiff_t>(size));
     metric->set_kind(are_equal && verdict->events().empty() ? LearningVerdict::AS_GOOD
                                                             : LearningVerdict::CANNOT_TELL);
+    metric->set_runs_needed(static_cast<int64_t>(FewestRunsASide(options.error)));
     for (size_t point = 0; point < size; ++point) {
       LearningVerdict::Point* const to = metric->add_points();
       const double a = points.at(0, point), b = points.at(1, point);
@@ -426,8 +459,9 @@ void JudgeFirst(const Sides& sides, CommonPoints points, double level, const Com
   const bool may_be_as_good =
       std::none_of(verdict->events().begin(), verdict->events().end(),
                    [](const Event& event) { return event.is_b() && IsBadEnd(event); });
-  if (level > 0) metric->set_kind(Judge(judged, sides, found, level, options, may_be_as_good));
-  AddPoints(judged, sides, BandFactor(judged, sides, at), metric);
+  const double band_factor = BandFactor(judged, sides, at);
+  if (level > 0) metric->set_kind(Judge(judged, sides, found, level, band_factor, options, may_be_as_good));
+  AddPoints(judged, sides, band_factor, metric);
   const LearningVerdict::Kind kind = metric->kind();
   if (kind == LearningVerdict::CANNOT_TELL) {
     metric->set_runs_needed(RunsNeeded(judged, sides, found, at));
@@ -524,6 +558,12 @@ absl::Status CheckHasMetric(const std::vector<RunCurves>& runs, const std::strin
 }
 
 }  // namespace
+
+size_t FewestRunsASide(double error) {
+  size_t fewest = 2;
+  while (SmallestPermutedPValue(fewest, fewest) > error) ++fewest;
+  return fewest;
+}
 
 std::string DefaultMetric(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b) {
   const std::vector<std::string> names = MetricsOfAll(a, b);

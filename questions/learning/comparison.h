@@ -16,13 +16,13 @@
 
 namespace ott::learning {
 
-// What is better; kByCurve: lower for a loss, else what the curves of most runs move to.
+// The better direction; kByCurve: lower for a loss, else the one in which the curves of most runs move.
 enum class Better { kByCurve, kLower, kHigher };
 
 struct CompareOptions {
-  // How often an answer of worse or better may be wrong.
+  // An answer of worse or better may be wrong so often.
   double error = 0.01;
-  // What the answer is about; empty: DefaultMetric().
+  // The metric that the answer is about; empty: DefaultMetric().
   std::string metric;
   Better better = Better::kByCurve;
   // At most one: what is as good, in units of the metric, or as a share of the steps. Neither: half of what
@@ -33,9 +33,12 @@ struct CompareOptions {
   size_t max_runs = 0;
 };
 
-// The metric that all runs have and that says most about learning: an evaluation's before a training's. Empty
-// if there is none that all runs have.
+// Returns the metric that all runs have and that says most about learning: an evaluation's before a
+// training's. Empty if there is none that all runs have.
 std::string DefaultMetric(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b);
+
+// So many runs a side can tell at this error.
+size_t FewestRunsASide(double error);
 
 // INVALID_ARGUMENT if a run lacks the metric, or runs have no point in common. x_name: what x is.
 absl::StatusOr<LearningVerdict> Compare(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,

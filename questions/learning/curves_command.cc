@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,9 +15,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/questions/answer/answer_json.h"
+#include "ott/questions/faster/run_in_turn.h"
+#include "ott/questions/faster/runs_directory.h"
 #include "ott/questions/learning/comparison.h"
 #include "ott/questions/learning/first_difference.h"
 #include "ott/questions/learning/learning_answer.h"
@@ -27,6 +31,8 @@ namespace ott::learning {
 namespace {
 
 constexpr char kSeparator[] = "---";
+// Of each side, where commands are run.
+constexpr size_t kMostRunsByDefault = 10;
 
 struct CurvesFlags {
   std::vector<std::string> sides;  // A --- B
@@ -36,6 +42,10 @@ struct CurvesFlags {
   std::string margin;
   double confidence_percent = 99;
   size_t max_runs = 0;
+  bool are_commands = false;
+  std::string results;
+  std::string directory;
+  std::string max_time;
   std::string format = "text";
   std::string output;
   std::string html;
@@ -61,28 +71,100 @@ absl::StatusOr<CompareOptions> OptionsOf(const CurvesFlags& flags) {
   return options;
 }
 
+struct Sides {
+  std::vector<std::string> a;
+  std::vector<std::string> b;
+};
+
+absl::StatusOr<Sides> SplitSides(const CurvesFlags& flags) {
+  const auto at = std::find(flags.sides.begin(), flags.sides.end(), kSeparator);
+  const Sides sides = {{flags.sides.begin(), at}, {at == flags.sides.end() ? at : at + 1, flags.sides.end()}};
+  if (!sides.a.empty() && !sides.b.empty()) return sides;
+  return absl::InvalidArgumentError(absl::StrCat(
+      sides.a.empty() ? "A" : "B", " is missing: the sides are separated by ---, as in `ott curves ",
+      flags.are_commands ? "-- COMMAND_A --- COMMAND_B`" : "RUN_A... --- RUN_B...`; commands follow --"));
+}
+
+absl::StatusOr<LearningVerdict> JudgeFiles(const Sides& sides, const CompareOptions& options,
+                                           const std::string& x) {
+  OTT_ASSIGN_OR_RETURN(const SidesRead read, ReadSides(sides.a, sides.b, {x}));
+  OTT_ASSIGN_OR_RETURN(LearningVerdict verdict, Compare(read.a, read.b, read.x_name, options));
+  AddFirstDifference(read.a, read.b, &verdict);
+  return verdict;
+}
+
+// Where the first `count` runs of both sides left their metrics.
+Sides MetricsOfRuns(const std::string& directory, const std::string& results, size_t count) {
+  const std::string name = results.empty() ? "run" : results;
+  Sides sides;
+  for (size_t run = 1; run <= count; ++run) {
+    sides.a.push_back(absl::StrFormat("%s/a_%03d/%s", directory, run, name));
+    sides.b.push_back(absl::StrFormat("%s/b_%03d/%s", directory, run, name));
+  }
+  return sides;
+}
+
+bool IsAnswered(const LearningVerdict& verdict) {
+  const LearningVerdict::Kind kind = verdict.metrics(0).kind();
+  return kind == LearningVerdict::AS_GOOD || kind == LearningVerdict::WORSE ||
+         kind == LearningVerdict::BETTER;
+}
+
+// Runs both commands in turn until there is an answer.
+absl::StatusOr<LearningVerdict> JudgeCommands(const Sides& sides, CompareOptions options,
+                                              const CurvesFlags& flags) {
+  faster::TurnOptions turns;
+  turns.command_a = sides.a;
+  turns.command_b = sides.b;
+  turns.what = faster::WhatToCompare::kWallTime;
+  turns.num_warm_runs = 0;
+  turns.max_runs = options.max_runs =
+      flags.max_runs > 0 ? flags.max_runs + flags.max_runs % 2 : kMostRunsByDefault;
+  turns.seed = std::random_device()();
+  OTT_ASSIGN_OR_RETURN(turns.config, LoadConfigFromEnvironment());
+  OTT_ASSIGN_OR_RETURN(turns.max_seconds, faster::ParseMaxTime(flags.max_time));
+  if (const size_t fewest = FewestRunsASide(options.error); turns.max_runs < fewest) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("--max-runs %d: a confidence of %g %% needs %d a side at least", flags.max_runs,
+                        flags.confidence_percent, fewest));
+  }
+  OTT_ASSIGN_OR_RETURN(const std::unique_ptr<faster::RunsDirectory> directory,
+                       faster::RunsDirectory::Create(flags.directory));
+  turns.directory = directory->path();
+  absl::StatusOr<LearningVerdict> verdict = absl::CancelledError("cannot tell: no two runs a side ended");
+  const absl::StatusOr<faster::Turns> ended = faster::RunInTurn(turns, [&](const faster::Samples& samples) {
+    const Sides metrics = MetricsOfRuns(directory->path(), flags.results, samples.a.size());
+    verdict = JudgeFiles(metrics, options, flags.x);
+    if (!verdict.ok()) return true;
+    std::fprintf(stderr, "ott curves: after %zu a side: %s\n", samples.a.size(),
+                 AnswerLearning(*verdict).sentences(0).c_str());
+    return IsAnswered(*verdict);
+  });
+  OTT_RETURN_IF_ERROR(ended.status());
+  OTT_RETURN_IF_ERROR(verdict.status());
+  if (ended->stop == faster::Stop::kInterrupted || ended->stop == faster::Stop::kMaxTime) {
+    verdict->add_notes("ended before there was an answer: this is the one so far");
+  }
+  // What leads to a folder that is gone helps nobody.
+  if (directory->temporary()) verdict->clear_next();
+  return verdict;
+}
+
 absl::StatusOr<int> CompareSides(const CurvesFlags& flags,
                                  const std::function<std::string(const Document&)>& page) {
-  const auto at = std::find(flags.sides.begin(), flags.sides.end(), kSeparator);
-  const std::vector<std::string> paths_a(flags.sides.begin(), at);
-  const std::vector<std::string> paths_b(at == flags.sides.end() ? at : at + 1, flags.sides.end());
-  if (paths_a.empty() || paths_b.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        paths_a.empty() ? "A" : "B",
-        " is missing: the sides are separated by ---, as in `ott curves RUN_A... --- RUN_B...`"));
-  }
+  OTT_ASSIGN_OR_RETURN(const Sides sides, SplitSides(flags));
   OTT_ASSIGN_OR_RETURN(const CompareOptions options, OptionsOf(flags));
-  OTT_ASSIGN_OR_RETURN(const SidesRead sides, ReadSides(paths_a, paths_b, {flags.x}));
-  OTT_ASSIGN_OR_RETURN(LearningVerdict verdict, Compare(sides.a, sides.b, sides.x_name, options));
-  AddFirstDifference(sides.a, sides.b, &verdict);
+  OTT_ASSIGN_OR_RETURN(const LearningVerdict verdict, flags.are_commands
+                                                          ? JudgeCommands(sides, options, flags)
+                                                          : JudgeFiles(sides, options, flags.x));
   const Answer answer = AnswerLearning(verdict);
   const std::string text = ToText(verdict);
   const std::string report = flags.format == "json" ? AnswersToJsonText({answer}) : text;
   if (!flags.output.empty()) OTT_RETURN_IF_ERROR(WriteFileAtomically(flags.output, report));
   if (!flags.html.empty()) {
     OTT_RETURN_IF_ERROR(WriteFileAtomically(
-        flags.html, page(DocumentOf(verdict, absl::StrCat("A: ", absl::StrJoin(paths_a, " "),
-                                                          "; B: ", absl::StrJoin(paths_b, " "))))));
+        flags.html, page(DocumentOf(verdict, absl::StrCat("A: ", absl::StrJoin(sides.a, " "),
+                                                          "; B: ", absl::StrJoin(sides.b, " "))))));
   }
   std::fputs((flags.output.empty() ? report : text).c_str(), stdout);
   return ExitCodeOf(answer.finding());
@@ -96,26 +178,39 @@ void AddCurvesCommand(const CommandLine& line) {
   command
       ->add_option(
           "A --- B", flags->sides,
-          "Run directories, or files of metrics: CSV, JSON lines, TensorBoard's event files, MLPerf's logs, "
+          "Behind --, two commands to run in turn; else run directories, or files of metrics: CSV, JSON "
+          "lines, TensorBoard's event files, MLPerf's logs, "
           "trainer_state.json, exports of Weights & Biases; folders of them, or globs. B may be one run")
       ->required();
   command->add_option("--metric", flags->metric,
-                      "What the answer is about; by default a loss of an evaluation");
-  command->add_option("--x", flags->x, "What metrics are drawn over, a column or key; by default the steps");
-  command->add_option("--better", flags->better, "auto: lower for a loss, else what most curves move to")
+                      "The metric that the answer is about; by default a loss of an evaluation");
+  command->add_option("--x", flags->x,
+                      "The column or key over which metrics are drawn; by default the steps");
+  command
+      ->add_option("--better", flags->better,
+                   "auto: lower for a loss, else the direction in which most curves move")
       ->check(CLI::IsMember({"auto", "lower", "higher"}))
       ->capture_default_str();
-  command->add_option(
-      "--margin", flags->margin,
-      "What is as good: in units of the metric, or as 2%, of the steps; by default half of what the "
-      "runs of A span");
+  command->add_option("--margin", flags->margin,
+                      "A loss up to this is as good: in units of the metric, or as 2%, of the steps; by "
+                      "default half of what the runs of A span");
   command->add_option("--confidence", flags->confidence_percent, "Percent of the answers that hold")
       ->check(CLI::Range(50.0, 99.9999))
       ->capture_default_str();
   command
-      ->add_option("--max-runs", flags->max_runs,
-                   "The most runs a side there will be, for who asks again after each run that ends")
+      ->add_option(
+          "--max-runs", flags->max_runs,
+          "The most runs a side there will be, for who asks again after each run that ends; of commands, 10 "
+          "by default")
       ->check(CLI::Range(2, 2000));
+  command->add_option(
+      "--results", flags->results,
+      "File with metrics that each run of a command leaves in its folder, {dir} in the command; by "
+      "default its run directory");
+  command->add_option("-d,--directory", flags->directory,
+                      "Keeps what the runs of commands leave, in a folder for each");
+  command->add_option("--max-time", flags->max_time,
+                      "Seconds, or as in 1h30m, until the answer so far is given");
   command->add_option("--format", flags->format, "json has every point")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
@@ -129,8 +224,13 @@ void AddCurvesCommand(const CommandLine& line) {
       "Examples:\n"
       "  ott curves 'out/reference_*' --- 'out/fp8_*'\n"
       "  ott curves --metric eval_loss --margin 2% base/*.csv --- new/*.csv\n"
-      "  ott curves --max-runs 10 --html curves.html runs/old --- runs/new");
-  command->callback([flags, page = line.page, exit_code = line.exit_code] {
+      "  ott curves --max-runs 10 --html curves.html runs/old --- runs/new\n"
+      "  ott curves --results log.csv -- ./old --seed {seed} --log {dir}/log.csv --- ./new --seed {seed} "
+      "--log "
+      "{dir}/log.csv");
+  command->callback([flags, command, page = line.page, exit_code = line.exit_code] {
+    const std::vector<std::string> rest = command->remaining();
+    flags->are_commands = std::find(rest.begin(), rest.end(), "--") != rest.end();
     *exit_code = FinishCommand(kQuestion.command, CompareSides(*flags, page));
   });
 }

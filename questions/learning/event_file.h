@@ -12,7 +12,7 @@
 
 namespace ott::learning {
 
-// Whether a file begins as one does: with a record of a length and its checksum.
+// Returns true if a file begins as one does: with a record of a length and its checksum.
 bool IsEventFile(std::string_view bytes);
 
 // Adds the scalars of all records: length, checksum of it, event, checksum of it (TFRecord). DATA_LOSS, with
@@ -20,7 +20,7 @@ bool IsEventFile(std::string_view bytes);
 // x is wall_time, else the step.
 absl::Status ReadEventFile(const std::string& path, std::string_view bytes, bool over_time, MetricRows* rows);
 
-// CRC32C with TFRecord's mask, of a record's length or event.
+// Returns the CRC32C with TFRecord's mask, of a record's length or event.
 uint32_t MaskedChecksum(std::string_view bytes);
 
 }  // namespace ott::learning

@@ -1,4 +1,4 @@
-// Where two runs whose curves are compared first computed something else.
+// Finds where two runs whose curves are compared first computed something else.
 
 #ifndef OTT_QUESTIONS_LEARNING_FIRST_DIFFERENCE_H_
 #define OTT_QUESTIONS_LEARNING_FIRST_DIFFERENCE_H_
@@ -11,7 +11,7 @@
 namespace ott::learning {
 
 // Sets first_difference and next of the verdict by the logs of operations of the first run of each side, else
-// by their dumps; leaves them empty where there are neither.
+// by their dumps; leaves them empty if there are neither.
 void AddFirstDifference(const std::vector<RunCurves>& a, const std::vector<RunCurves>& b,
                         LearningVerdict* verdict);
 

@@ -75,15 +75,19 @@ std::string DescribeMargin(const LearningVerdict& verdict, const Metric& metric)
 std::string DescribeCannotTell(const LearningVerdict& verdict, const Metric& metric) {
   std::string text = absl::StrFormat("cannot tell in %s after %d of A and %d of B", metric.name(),
                                      verdict.num_a(), verdict.num_b());
-  if (verdict.num_a() + verdict.num_b() < 3) return text + ": one run a side says nothing about seeds";
+  if (verdict.num_a() + verdict.num_b() < 3)
+    return text + ": one run a side says nothing about seeds; 5 runs a side may";
   if (IsOneRun(verdict)) {
     text += ": the one run lies inside of the band of the others, which excludes no difference";
   } else if (metric.has_share_lost() && metric.level() > 0) {
     absl::StrAppend(&text, ": B loses ", DescribeShare(metric.share_lost(), metric, false),
                     ", and what lies beyond ", DescribeMargin(verdict, metric), " is not excluded");
   }
-  if (metric.runs_needed() > 0)
+  if (metric.runs_needed() > 0) {
     absl::StrAppend(&text, "; some ", metric.runs_needed(), " runs a side would tell");
+  } else {
+    text += "; more runs than can be had would tell, or a larger --margin";
+  }
   return text;
 }
 
@@ -103,7 +107,7 @@ std::string DescribeFirst(const LearningVerdict& verdict) {
                              ConfidencePercent(metric));
     case LearningVerdict::MIXED:
       return absl::StrCat("cannot tell: B's curve of ", metric.name(),
-                          " has another shape, in parts better and in parts worse");
+                          " has another shape than A's, and is not better or worse as a whole");
     default:
       return DescribeCannotTell(verdict, metric);
   }
@@ -143,14 +147,14 @@ bool AnotherMetricDiffers(const LearningVerdict& verdict) {
 Answer::Finding FindingOfLearning(const LearningVerdict& verdict) {
   const LearningVerdict::Kind kind = verdict.metrics(0).kind();
   if (kind == LearningVerdict::WORSE) return Answer::BAD;
-  // Of one run it can be said that it failed, whatever is to blame.
+  // A single run can be said to have failed, whatever is to blame.
   if (verdict.num_b() == 1 && HasOnlyOneSideOf(verdict, true)) return Answer::BAD;
   if (kind == LearningVerdict::BETTER) return Answer::GOOD;
   if (AnotherMetricDiffers(verdict)) return Answer::BAD;
   return kind == LearningVerdict::AS_GOOD ? Answer::GOOD : Answer::CANNOT_TELL;
 }
 
-// What follows the first sentence.
+// Returns the sentences that follow the first.
 std::vector<std::string> FurtherSentences(const LearningVerdict& verdict) {
   std::vector<std::string> sentences;
   const Metric& first = verdict.metrics(0);

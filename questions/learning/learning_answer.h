@@ -12,14 +12,14 @@ namespace ott::learning {
 
 inline constexpr QuestionId kQuestion = {"learning", "Does it learn as well?", "curves"};
 
-// "as good", "better", "worse", "DIFFERS", "mixed", "cannot tell"
+// Returns "as good", "better", "worse", "DIFFERS", "mixed", "cannot tell"
 const char* NameOf(LearningVerdict::Kind kind);
 
-// Worse, a run of B that is not finite where none of A is, and another metric that differs where the first
-// one shows no gain, are bad.
+// Makes the answer. Worse, a run of B that is not finite where none of A is, and another metric that differs
+// where the first one shows no gain, are bad.
 Answer AnswerLearning(const LearningVerdict& verdict);
 
-// The answer, then a table of all metrics, then what else there is to say; ends with a newline.
+// Returns the answer, then a table of all metrics, then what else there is to say; ends with a newline.
 std::string ToText(const LearningVerdict& verdict);
 
 }  // namespace ott::learning

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ott/core/base/text_table.h"
 #include "ott/questions/answer/display_text.h"
 #include "ott/questions/learning/learning_answer.h"
 
@@ -36,7 +37,7 @@ Json Draw(const LearningVerdict::Metric& metric) {
 Document DocumentOf(const LearningVerdict& verdict, const std::string& subject) {
   Document document;
   document.title = "ott curves";
-  document.subject = subject;
+  document.subject = EscapeControlCharacters(subject);
   document.answers = {AnswerLearning(verdict)};
   document.details = {{"All metrics", ToText(verdict)}};
   Json metrics = Json::array();

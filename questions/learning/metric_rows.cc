@@ -48,11 +48,16 @@ void MetricRows::AddPoint(const std::string& run, const std::string& metric, dou
 absl::Status MetricRows::Finish(std::vector<RunCurves>* runs) {
   const auto by_x = [](const Point& a, const Point& b) { return a.x < b.x; };
   for (auto& [name, run] : runs_) {
-    run.name = name.empty() ? source_ : absl::StrCat(source_, ", run ", EscapeControlCharacters(name));
+    const std::string shown = EscapeControlCharacters(source_);
+    run.name = name.empty() ? shown : absl::StrCat(shown, ", run ", EscapeControlCharacters(name));
+    // Names go to terminals.
+    std::map<std::string, Curve> named;
+    for (auto& [metric, curve] : run.curves) named[EscapeControlCharacters(metric)] = std::move(curve);
+    run.curves = std::move(named);
     for (auto& [metric, curve] : run.curves) {
       if (!std::is_sorted(curve.begin(), curve.end(), by_x))
         std::stable_sort(curve.begin(), curve.end(), by_x);
-      // What was logged again, after a restart for example, counts.
+      // A value that was logged again, after a restart for example, counts.
       const auto kept = std::unique(curve.rbegin(), curve.rend(),
                                     [](const Point& a, const Point& b) { return a.x == b.x; });
       curve.erase(curve.begin(), kept.base());

@@ -1,4 +1,5 @@
-// How often `ott curves` is wrong, and how often it finds what was planted, in curves of real trainings:
+// Measures how often `ott curves` is wrong, and how often it finds what was planted, in curves of real
+// trainings:
 //
 //   bazel run //questions/learning:rates -- FOLDER [SPLITS] [TRIALS]
 //
@@ -226,7 +227,7 @@ void MeasurePower(const Benchmark& benchmark, size_t trials, std::mt19937_64& ra
   std::vector<double> x;
   std::vector<std::vector<double>> pool = Pool(benchmark, &x);
   if (pool.size() < 2 * kRunsASide || x.size() < 2) {
-    std::printf("| %s | only %zu runs of one kind | | | | |\n", benchmark.name.c_str(), pool.size());
+    std::printf("| %s | only %zu runs of one kind | | | | | |\n", benchmark.name.c_str(), pool.size());
     return;
   }
   std::vector<double> mean(x.size()), spread(x.size());
@@ -242,7 +243,7 @@ void MeasurePower(const Benchmark& benchmark, size_t trials, std::mt19937_64& ra
     for (size_t i = 0; i < x.size(); ++i) {
       if (std::abs(plant.change[i]) / spread[i] > std::abs(plant.change[best]) / spread[best]) best = i;
     }
-    int worse = 0, better = 0, as_good = 0, by_best = 0, by_last = 0;
+    int worse = 0, better = 0, mixed = 0, as_good = 0, by_best = 0, by_last = 0;
     for (size_t trial = 0; trial < trials; ++trial) {
       for (size_t i = 0; i < 2 * kRunsASide; ++i) {
         std::swap(pool[i], pool[i + random() % (pool.size() - i)]);
@@ -263,14 +264,15 @@ void MeasurePower(const Benchmark& benchmark, size_t trials, std::mt19937_64& ra
       const Kind kind = Ask(sides[0], sides[1], benchmark.metric);
       worse += kind == LearningVerdict::WORSE;
       better += kind == LearningVerdict::BETTER;
+      mixed += kind == LearningVerdict::MIXED;
       as_good += kind == LearningVerdict::AS_GOOD;
       by_best += WelchDifference(at_best[0], at_best[1]).PValue() <= kError;
       by_last += WelchDifference(at_last[0], at_last[1]).PValue() <= kError;
     }
     const auto percent = [&](int count) { return 100.0 * count / static_cast<double>(trials); };
-    std::printf("| %s | %s | %.2f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", benchmark.name.c_str(),
+    std::printf("| %s | %s | %.2f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", benchmark.name.c_str(),
                 plant.name.c_str(), std::abs(plant.change[best]) / spread[best], percent(worse),
-                percent(better), percent(as_good), percent(by_best), percent(by_last));
+                percent(better), percent(mixed), percent(as_good), percent(by_best), percent(by_last));
     std::fflush(stdout);
   }
 }
@@ -294,9 +296,8 @@ int main(int argc, char** argv) {
     ott::learning::MeasureFalse(benchmark, splits / benchmarks.size() + 1, random);
   }
   std::puts(
-      "\n| benchmark | planted | sd at its best point | worse % | better % | as good % | t-test there % | "
-      "t-test at "
-      "the end % |\n| --- | --- | --- | --- | --- | --- | --- | --- |");
+      "\n| benchmark | planted | sd at its best point | worse % | better % | mixed % | as good % | t-test "
+      "there % | t-test at the end % |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
   for (const auto& benchmark : benchmarks) ott::learning::MeasurePower(benchmark, trials, random);
   return 0;
 }

@@ -1,7 +1,5 @@
 #include "ott/questions/learning/read_curves.h"
 
-#include <glob.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -16,6 +14,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/expand_path.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
@@ -47,7 +46,7 @@ std::optional<double> ToNumber(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
-  // Of a number that is too large or too small, the nearest one that there is.
+  // Takes the nearest number that there is for one that is too large or too small.
   if (error == std::errc::result_out_of_range)
     return text.find("e-") == std::string_view::npos ? HUGE_VAL : 0;
   return number;
@@ -104,7 +103,8 @@ struct Column {
   bool is_known_number = false;
 };
 
-// As Weights & Biases exports, "RUN - METRIC", with columns for the extremes of what it sampled.
+// Reads a column as Weights & Biases exports it, "RUN - METRIC", with columns for the extremes of what it
+// sampled.
 Column ColumnOf(std::string_view name) {
   const size_t dash = name.rfind(" - ");
   if (dash == std::string_view::npos) return {"", std::string(name)};
@@ -409,24 +409,12 @@ class SideReader {
   std::set<std::string> known_;
 };
 
-// The path itself where it is there or matches nothing.
-std::vector<std::string> Expand(const std::string& path) {
-  if (PathExists(path)) return {path};
-  std::vector<std::string> paths;
-  glob_t matches;
-  if (glob(path.c_str(), 0, nullptr, &matches) == 0) {
-    paths.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
-    globfree(&matches);
-  }
-  return paths.empty() ? std::vector<std::string>{path} : paths;
-}
-
 }  // namespace
 
 absl::StatusOr<ReadRuns> ReadSide(const std::vector<std::string>& paths, const ReadOptions& options) {
   SideReader reader(options);
   for (const std::string& pattern : paths) {
-    for (const std::string& path : Expand(pattern)) OTT_RETURN_IF_ERROR(reader.Read(path));
+    for (const std::string& path : ExpandPath(pattern)) OTT_RETURN_IF_ERROR(reader.Read(path));
   }
   return std::move(reader).Finish();
 }

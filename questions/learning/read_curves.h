@@ -12,14 +12,14 @@
 namespace ott::learning {
 
 struct ReadOptions {
-  // What the metrics are drawn over, a column or key of the files; empty: the first of kXNames that a file
+  // The column or key of the files over which the metrics are drawn; empty: the first of kXNames that a file
   // has.
   std::string x;
 };
 
 struct ReadRuns {
   std::vector<RunCurves> runs;
-  // What x is; empty if files disagree.
+  // The name of x; empty if files disagree.
   std::string x_name;
 };
 

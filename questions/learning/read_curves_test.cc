@@ -119,7 +119,7 @@ TEST_F(ReadCurves, OfMlperfEvaluationsAndStatisticsAreRead) {
   EXPECT_THAT(Xs(read.runs[0].curves.at("throughput")), ElementsAre(8));
 }
 
-// As TensorBoard's writers write it.
+// Writes a record like TensorBoard's writers.
 std::string Record(const TensorBoardEvent& event) {
   const std::string data = event.SerializeAsString();
   const uint64_t size = data.size();
@@ -206,6 +206,71 @@ TEST_F(ReadCurves, WhatIsWrongIsNamed) {
               HasSubstr("e.jsonl: has no metric over any of step"));
   Write("run/run.json", "{}");
   EXPECT_THAT(ErrorOf(folder_ + "/run"), HasSubstr("a run without metrics"));
+}
+
+std::string Mlperf(int samples, const std::string& value) {
+  return absl::StrCat(":::MLLOG {\"key\": \"eval_accuracy\", \"value\": ", value,
+                      ", \"metadata\": {\"samples_count\": ", samples, "}}\n");
+}
+
+std::string TrainerState(const std::string& history) {
+  return absl::StrCat("{\"log_history\": [", history, "]}\n");
+}
+
+// Logged up to step 3, and after a restart from step 1 again; the value of step 1 is not finite at first.
+TEST_F(ReadCurves, WhatIsLoggedAgainAfterARestartCountsInEachFormat) {
+  const std::string lines =
+      "{\"step\": 1, \"loss\": NaN}\n{\"step\": 3, \"loss\": 9}\n{\"step\": 2, \"loss\": NaN}\n"
+      "{\"step\": 1, \"loss\": 5}\n{\"step\": 3, \"loss\": 4}\n";
+  Write("run/run.json", "{}");
+  Write("run/rank_00000/metrics.jsonl", lines);
+  const std::string paths[] = {
+      folder_ + "/run",
+      Write("a.jsonl", lines),
+      Write("a.csv", "step,loss\n1,nan\n3,9\n2,NaN\n1,5\n3,4\n"),
+      Write("wandb.csv", "Step,r - loss\n1,NaN\n3,9\n2,NaN\n1,5\n3,4\n"),
+      Write("trainer_state.json",
+            TrainerState(
+                "{\"step\": 1, \"loss\": NaN}, {\"step\": 3, \"loss\": 9}, {\"step\": 2, \"loss\": NaN}, "
+                "{\"step\": 1, \"loss\": 5}, {\"step\": 3, \"loss\": 4}")),
+      Write("result.txt",
+            absl::StrCat(Mlperf(1, "NaN"), Mlperf(3, "9"), Mlperf(2, "NaN"), Mlperf(1, "5"), Mlperf(3, "4"))),
+      Write("a.tfevents", absl::StrCat(Scalar(1, NAN, false), Scalar(3, 9, true), Scalar(2, NAN, false),
+                                       Scalar(1, 5, false), Scalar(3, 4, true))),
+  };
+  for (const std::string& path : paths) {
+    const ReadRuns read = Read(path);
+    ASSERT_EQ(read.runs.size(), 1) << path;
+    const Curve& curve = read.runs[0].curves.begin()->second;
+    EXPECT_THAT(Xs(curve), ElementsAre(1, 2, 3)) << path;
+    EXPECT_EQ(curve[0].y, 5) << path;
+    EXPECT_TRUE(std::isnan(curve[1].y)) << path;
+    EXPECT_EQ(curve[2].y, 4) << path;
+  }
+}
+
+TEST_F(ReadCurves, WhatIsCutOrEmptyIsNamedInEachFormat) {
+  EXPECT_THAT(ErrorOf(Write("cut.csv", "step,loss\n1,2\n2")), HasSubstr("cut.csv:3: 1 fields"));
+  EXPECT_THAT(ErrorOf(Write("quote.csv", "step,loss\n1,2\n2,\"3")),
+              HasSubstr("quote.csv:3: a quote is not closed"));
+  EXPECT_THAT(ErrorOf(Write("names.csv", "step,loss\n")), HasSubstr("names.csv: has no metric over step"));
+  EXPECT_THAT(ErrorOf(Write("cut_wandb.csv", "Step,r - loss\n1,2\n2")),
+              HasSubstr("cut_wandb.csv:3: 1 fields"));
+  EXPECT_THAT(ErrorOf(Write("cut/trainer_state.json", "{\"log_history\": [{\"step\": 1, \"lo")),
+              HasSubstr("cut/trainer_state.json: byte "));
+  EXPECT_THAT(ErrorOf(Write("empty/trainer_state.json", TrainerState(""))), HasSubstr("has no metric over"));
+  EXPECT_THAT(ErrorOf(Write("cut.txt", Mlperf(1, "0.5") + Mlperf(2, "0.6").substr(0, 40))),
+              HasSubstr("cut.txt:2: what follows :::MLLOG is no JSON"));
+  EXPECT_THAT(ErrorOf(Write("none.txt", ":::MLLOG {\"key\": \"seed\", \"value\": 1, \"metadata\": {}}\n")),
+              HasSubstr("none.txt: has no metric"));
+  EXPECT_THAT(ErrorOf(Write("cut.tfevents", Scalar(1, 2, false).substr(0, 30))), HasSubstr("has no metric"));
+  Write("run/run.json", "{}");
+  Write("run/rank_00000/metrics.jsonl", "{\"step\": 1, \"loss\": 2}\n{\"step\": 2, \"lo");
+  EXPECT_THAT(ErrorOf(folder_ + "/run"), HasSubstr("metrics.jsonl:2: column"));
+  for (const char* name :
+       {"e.csv", "e.jsonl", "e/trainer_state.json", "e.txt", "e/rank_00000/metrics.jsonl"}) {
+    EXPECT_THAT(ErrorOf(Write(name, "")), HasSubstr("the file is empty")) << name;
+  }
 }
 
 TEST_F(ReadCurves, ARunThatIsOnBothSidesIsAnError) {
