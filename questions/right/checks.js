@@ -1,11 +1,11 @@
-// How each cross-check came out.
+// Draws how each cross-check came out.
 
 const OUTCOMES = {
   equal: {meaning: 'good', height: 0.3, name: 'equal bit for bit'},
   within_tolerance: {meaning: 'tolerance', height: 0.5, name: 'within tolerance'},
   not_compared: {meaning: 'unknown', height: 0.7, name: 'NOT COMPARED'},
   different: {meaning: 'bad', height: 1, name: 'DIFFER'},
-  // Of what each rank is to have of its own.
+  // Tensors of which each rank is to have its own.
   distinct: {meaning: 'good', height: 0.3, name: 'of their own on all ranks'},
   same: {meaning: 'bad', height: 1, name: 'THE SAME on several ranks'},
 };
@@ -34,7 +34,7 @@ function addChecks() {
     const group = addSvg(node, width, height + margin.top + margin.bottom, margin);
     const first = d3.min(all, check => check.first);
     const last = d3.max(all, check => check.last);
-    // As wide as the distance to the next check.
+    // Each is as wide as the distance to the next check.
     const step = Math.max(1, ...data.series.map(series => series.checks.length > 1 ? d3.min(d3.pairs(series.checks), ([a, b]) => b.first - a.last) : 1));
     const x = d3.scaleLinear().domain([first, last + step]).range([0, inner]);
     addXAxis(group, {x, innerWidth: inner, innerHeight: height, formatX: formatIteration});

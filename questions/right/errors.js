@@ -1,4 +1,4 @@
-// How the errors against the reference grow, tensor by tensor.
+// Draws how the errors against the reference grow, tensor by tensor.
 
 function addErrors() {
   const data = pictures.errors;

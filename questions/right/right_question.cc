@@ -9,9 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/dist/check/verdict.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/display_text.h"
 #include "ott/questions/right/calibrate/calibrate_command.h"
+#include "ott/questions/right/compare/compare_answer.h"
 #include "ott/questions/right/compare/compare_command.h"
+#include "ott/questions/right/compare/compare_runs.h"
+#include "ott/questions/right/compare/runs_report.h"
 #include "ott/questions/right/crosscheck/check_history.h"
 #include "ott/questions/right/crosscheck/crosscheck_command.h"
 #include "ott/questions/right/show/show_command.h"
@@ -51,7 +55,7 @@ std::vector<int> RanksOf(const CrossCheckVerdict& verdict) {
   return FirstRanks(verdict.first_ranks());
 }
 
-// Of many checks, a column stands for the worst of several.
+// If there are many checks, a column stands for the worst of several.
 Json DrawChecks(const std::string& subject, const CheckHistory& checks, Document* document) {
   const size_t num_checks = checks.verdicts.size();
   const size_t num_columns = std::min(num_checks, kMaxChecks);
@@ -128,16 +132,26 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
   Findings findings;
   findings.problems = histories.problems;
   findings.answers = {AnswerReplicas(histories), AnswerReference(histories)};
+  const bool compares_dumps = findings.answers[1].finding() == Answer::NOT_ASKED && !run.reference.empty() &&
+                              HasDumps(run.reference) && HasDumps(run.run_dir);
+  if (compares_dumps) {
+    OTT_ASSIGN_OR_RETURN(const compare::RunsComparison comparison,
+                         compare::CompareRuns(run.reference, run.run_dir));
+    findings.answers[1] = compare::AnswerCompare(comparison);
+    if (findings.answers[1].finding() == Answer::BAD)
+      AddNext({"compare", run.reference, run.run_dir}, &findings.answers[1]);
+    findings.details = {{"Dumps beside the reference's", compare::ToText(comparison)}};
+  }
   if (findings.answers[0].finding() == Answer::BAD)
     AddNext({"crosscheck", run.run_dir}, &findings.answers[0]);
-  if (findings.answers[1].finding() == Answer::BAD && run.info) {
+  if (!compares_dumps && findings.answers[1].finding() == Answer::BAD && run.info) {
     AddNext({run.info->config().has_op_log() ? "origin" : "compare",
              run.info->config().cross_check().reference_run(), run.run_dir},
             &findings.answers[1]);
   }
   if (!histories.distinct.verdicts.empty()) findings.answers.push_back(AnswerDistinct(histories));
   if (const std::string trend = histories.error_trend.ToString(); !trend.empty()) {
-    findings.details = {{"Errors against the reference", trend}};
+    findings.details.push_back({"Errors against the reference", trend});
   }
   findings.metrics = {ChecksMetric(histories)};
   findings.is_news = std::any_of(findings.answers.begin(), findings.answers.end(),

@@ -21,7 +21,7 @@
 namespace ott::calibrate {
 namespace {
 
-// Whether nothing of the tensor was dumped that has a tolerance. Adds its name.
+// Returns true if nothing of the tensor was dumped that has a tolerance. Adds its name.
 bool CannotCalibrate(const TensorError& error, std::set<std::string>& not_calibrated) {
   const size_t image = error.tensor().rfind(absl::StrCat(".", kImageName, "."));
   if (!error.is_unknown() && image == std::string::npos) return false;

@@ -41,7 +41,7 @@ struct Calibration {
 absl::StatusOr<Calibration> Calibrate(const std::vector<std::string>& runs,
                                       std::optional<double> factor = std::nullopt);
 
-// A few lines on what was found.
+// Returns a few lines on what was found.
 std::string ToText(const Calibration& calibration);
 
 }  // namespace ott::calibrate

@@ -12,8 +12,8 @@
 #include "ott/dist/check/tolerance_file.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/answer.h"
+#include "ott/questions/answer/exit_code.h"
 #include "ott/questions/right/calibrate/calibrate.h"
-#include "tools/exit_code.h"
 
 namespace ott::calibrate {
 namespace {

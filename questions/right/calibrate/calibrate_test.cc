@@ -50,7 +50,7 @@ TEST(Calibrate, ATensorsToleranceIsThatOfTheIteration) {
   ASSERT_EQ(tolerances.tensors_size(), 1);
   EXPECT_EQ(tolerances.tensors(0).path(), "weights");
   EXPECT_EQ(tolerances.tensors(0).noise(), 0.5);
-  // As much in the dumps beside it.
+  // The dumps beside it have as much.
   EXPECT_THAT(tolerances.tensors(0).atol_at(), ElementsAre(1, 1, 0.5, 0.5));
   EXPECT_THAT(ToText(*calibration), HasSubstr("two runs cannot show how often that is a false alarm"));
 }

@@ -1,6 +1,6 @@
-// How often calibrated tolerances are wrong: a network of 16 x 24 x 4 in float32 is trained many times, each
-// time with the sums over the batch in another order, as kernels with atomics do. Some repetitions calibrate,
-// others of the same are compared by the result, and so are trainings with a fault.
+// Measures how often calibrated tolerances are wrong: a network of 16 x 24 x 4 in float32 is trained many
+// times, each time with the sums over the batch in another order, as kernels with atomics do. Some
+// repetitions calibrate, others of the same are compared by the result, and so are trainings with a fault.
 //
 //   bazel run //questions/right/calibrate:calibration_rates
 
@@ -147,7 +147,7 @@ int64_t FirstFinding(const Tolerances& tolerances, const Training& reference, co
   return first;
 }
 
-// Of one number of calibrating runs.
+// The counts for one number of calibrating runs.
 struct Counts {
   int false_alarms = 0;
   int left_out_alarms = 0;

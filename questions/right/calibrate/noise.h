@@ -15,7 +15,7 @@
 
 namespace ott::calibrate {
 
-// How often a run like the others may be found different for one direction in which they differ.
+// A run like the others may be found different so often, for one direction in which they differ.
 inline constexpr double kFalseAlarmProbability = 0.01;
 // Many tensors and iterations are many directions, of which few runs show few.
 inline constexpr double kMinFactor = 5;
@@ -24,10 +24,10 @@ inline constexpr double kMinFactor = 5;
 // repetition of them: Student's t is that large with a chance of 1 in 1000 for one direction.
 inline constexpr double kOutlier = 3;
 
-// How many times the noise of so many runs their difference from one more stays within, except with
-// kFalseAlarmProbability: Student's t, as differences of normal variables are distributed. The noise is the
-// root mean square of the differences of each two of the runs. 63.7 for 2, 9.9 for 3, 5.8 for 4, kMinFactor
-// from 5 on.
+// Returns the multiple of the noise of so many runs that their difference from one more stays within, except
+// with kFalseAlarmProbability: Student's t, as differences of normal variables are distributed. The noise is
+// the root mean square of the differences of each two of the runs. 63.7 for 2, 9.9 for 3, 5.8 for 4,
+// kMinFactor from 5 on.
 // REQUIRES: num_runs >= 2
 double FactorFor(int num_runs);
 
@@ -35,7 +35,7 @@ double FactorFor(int num_runs);
 class Noise {
  public:
   void AddIteration(int64_t iteration) { iterations_.insert(iteration); }
-  // The largest of several counts.
+  // Adds a difference; the largest of several counts.
   void Add(const std::string& tensor, int64_t iteration, int run, int other, double difference);
   // Adds what one rounding may change in the tensor's largest number.
   void AddRounding(const std::string& tensor, int64_t iteration, double rounding);
@@ -57,10 +57,11 @@ class Noise {
     std::string tensor;
     int64_t iteration = 0;
   };
-  // How each of the runs, left out, would have compared with the others by the tolerances that they give.
+  // Says how each of the runs, left out, would have compared with the others by the tolerances that they
+  // give.
   struct LeftOut : Part {
     int run = 0;
-    // Of the first iteration with a part beyond kOutlier, the largest; nothing if there is none.
+    // The largest part beyond kOutlier of the first iteration that has one; nullopt if there is none.
     std::optional<Part> outlier;
     // The largest part of each tensor.
     std::map<std::string, double> of_tensors;
@@ -69,12 +70,12 @@ class Noise {
   // REQUIRES: at least three runs
   std::vector<LeftOut> LeaveOneOut(const std::vector<int>& runs, std::optional<double> factor) const;
 
-  // How many times larger than FactorFor() the factors of tensors are to be so that none of these is a false
-  // alarm.
+  // Returns how many times larger than FactorFor() the factors of tensors are to be so that none of these is
+  // a false alarm.
   static std::map<std::string, double> Raised(const std::vector<LeftOut>& left_out);
 
-  // How many times the largest difference between `runs` the tolerances are, of all tensors and iterations in
-  // which there is one: the median, and the largest.
+  // Returns the tolerances as multiples of the largest difference between `runs`, of all tensors and
+  // iterations in which there is one: the median, and the largest.
   std::pair<double, double> Looseness(const std::vector<int>& runs, double factor,
                                       const std::map<std::string, double>& raised = {}) const;
 

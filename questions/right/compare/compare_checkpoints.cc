@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -12,113 +11,11 @@
 #include "ott/core/checkpoint/checkpoint.h"
 #include "ott/core/digest/digest.h"
 #include "ott/core/tensor/scattered_elements.h"
+#include "ott/questions/right/compare/checkpoint_names.h"
 #include "ott/questions/right/layout/tree_layout.h"
 
 namespace ott::compare {
 namespace {
-
-// The names that frameworks have for the same part of a training's state; the first is ours.
-const std::vector<std::vector<std::string>>& Synonyms() {
-  static const auto& synonyms = *new std::vector<std::vector<std::string>>{
-      {"model", "state_dict", "model_state_dict", "module", "net", "network", "weights", "model_state"},
-      {"optimizer", "optimizer_state_dict", "optimizer_states", "optim", "optimizer_state"},
-      {"scheduler", "lr_scheduler", "lr_schedulers", "scheduler_state_dict", "lr_scheduler_state_dict",
-       "opt_param_scheduler"},
-      {"scaler", "grad_scaler", "scaler_state_dict"},
-      {"rng_state", "rng", "random_states_0", "random_state"},
-  };
-  return synonyms;
-}
-
-// What wrappers put in front of each parameter's name.
-constexpr const char* kWrapperPrefixes[] = {"module.", "_orig_mod.", "_forward_module.", "model."};
-
-std::set<std::string> NamesOf(const Value& value) {
-  std::set<std::string> names;
-  if (value.is_map()) {
-    for (const auto& [name, child] : value.map()) names.insert(name);
-  }
-  return names;
-}
-
-bool HasTensors(const Value& value) {
-  return value.is_map() && std::any_of(value.map().begin(), value.map().end(),
-                                       [](const auto& entry) { return entry.second.is_tensor(); });
-}
-
-// The first synonym of a name; the name itself where it has none.
-std::string Canonical(const std::string& name) {
-  for (const std::vector<std::string>& group : Synonyms()) {
-    if (std::find(group.begin(), group.end(), name) != group.end()) return group[0];
-  }
-  return name;
-}
-
-// The state with our names at the top. A map of tensors by itself is a model.
-Value WithNamesOfOurs(const Value& state, const char* side, std::vector<std::string>* notes) {
-  if (!state.is_map()) return state;
-  if (HasTensors(state)) {
-    notes->push_back(absl::StrCat("all of the ", side, " was taken for model"));
-    return ValueMap{{"model", state}};
-  }
-  ValueMap map;
-  for (const auto& [name, child] : state.map()) {
-    std::string ours = Canonical(name);
-    const bool taken = map.Find(ours) != nullptr || (ours != name && state.map().Find(ours) != nullptr);
-    if (taken) ours = name;
-    const bool one_of_list = ours != name && child.is_list() && child.list().size() == 1;
-    if (ours != name) {
-      notes->push_back(
-          absl::StrCat(name, one_of_list ? ".0" : "", " of the ", side, " was taken for ", ours));
-    }
-    map.Insert(ours, one_of_list ? child.list()[0] : child);
-  }
-  return map;
-}
-
-// The weights without a prefix that all of their names have.
-std::optional<Value> WithoutPrefix(const Value& weights, const std::string& prefix) {
-  ValueMap map;
-  for (const auto& [name, child] : weights.map()) {
-    if (name.rfind(prefix, 0) != 0) return std::nullopt;
-    map.Insert(name.substr(prefix.size()), child);
-  }
-  return Value(std::move(map));
-}
-
-// Takes prefixes from the weights of a side as long as that makes more names agree.
-void AlignWeights(const char* side, Value* weights, const Value& others, std::vector<std::string>* notes) {
-  const std::set<std::string> other_names = NamesOf(others);
-  const auto num_common = [&](const Value& value) {
-    const std::set<std::string> names = NamesOf(value);
-    return std::count_if(names.begin(), names.end(),
-                         [&](const std::string& name) { return other_names.count(name) != 0; });
-  };
-  for (const char* const prefix : kWrapperPrefixes) {
-    std::optional<Value> stripped = WithoutPrefix(*weights, prefix);
-    if (!stripped.has_value() || num_common(*stripped) <= num_common(*weights)) continue;
-    notes->push_back(absl::StrCat(prefix, " was left out of the names of the weights of the ", side));
-    *weights = *std::move(stripped);
-  }
-}
-
-void AlignNames(Value* reference, Value* current, std::vector<std::string>* notes) {
-  if (NamesOf(*reference) == NamesOf(*current) || !reference->is_map() || !current->is_map()) return;
-  if (!HasTensors(*reference) || !HasTensors(*current)) {
-    *reference = WithNamesOfOurs(*reference, "reference", notes);
-    *current = WithNamesOfOurs(*current, "current", notes);
-    // A side that is a model within a model: {"model": {"state_dict": ...}} is not undone.
-  } else {
-    AlignWeights("reference", reference, *current, notes);
-    AlignWeights("current", current, *reference, notes);
-    return;
-  }
-  Value* const weights = reference->map().Find("model");
-  Value* const others = current->map().Find("model");
-  if (weights == nullptr || others == nullptr || !weights->is_map() || !others->is_map()) return;
-  AlignWeights("reference", weights, *others, notes);
-  AlignWeights("current", others, *weights, notes);
-}
 
 // Tensors by path. Those in lists, too.
 void ListInto(const std::string& path, const Value& value, std::map<std::string, const Tensor*>* tensors) {
@@ -133,13 +30,51 @@ void ListInto(const std::string& path, const Value& value, std::map<std::string,
   }
 }
 
+using Tensors = std::map<std::string, const Tensor*>;
+
+bool AreSame(const Tensor& a, const Tensor& b) {
+  if (a.view.dtype() != b.view.dtype() || a.view.shape() != b.view.shape()) return false;
+  TensorCompareOptions options;
+  options.tolerance.bitwise = true;
+  return CompareTensors(a, b, options).status == CompareStatus::kBitwiseEqual;
+}
+
+// An output layer that one side alone has passes where it is, bit for bit, that side's embedding, which
+// agrees with the other side's: only some formats write tied weights twice.
+void AcceptTied(const Tensors& reference, const Tensors& current, std::vector<NamedComparison>* results,
+                std::vector<std::string>* notes) {
+  const auto ends_in = [](const std::string& path, std::string_view end) {
+    return path.size() >= end.size() && path.compare(path.size() - end.size(), end.size(), end) == 0;
+  };
+  const auto is_tied = [&](const NamedComparison& result) {
+    const CompareStatus status = result.comparison.status;
+    const bool is_output = ends_in(result.path, "lm_head.weight") ||
+                           ends_in(result.path, "output_layer.weight") ||
+                           ends_in(result.path, "output_layer");
+    return is_output && (status == CompareStatus::kMissing || status == CompareStatus::kExtra);
+  };
+  for (NamedComparison& result : *results) {
+    if (!is_tied(result)) continue;
+    const bool is_extra = result.comparison.status == CompareStatus::kExtra;
+    const Tensors& own = is_extra ? current : reference;
+    const auto output = own.find(result.path);
+    for (const NamedComparison& other : *results) {
+      const auto embedding = own.find(other.path);
+      if (output == own.end() || embedding == own.end() || other.path.find("emb") == other.path.npos)
+        continue;
+      if (!Passes(other.comparison.status) || !AreSame(*output->second, *embedding->second)) continue;
+      result.comparison.status = CompareStatus::kEqual;
+      notes->push_back(absl::StrCat(result.path, ", which only the ", is_extra ? "current" : "reference",
+                                    " has, is bit for bit its ", other.path, ": they are tied"));
+      break;
+    }
+  }
+}
+
 // Says of tensors that differ which other tensor of the reference they are.
 class Recognizer {
  public:
-  Recognizer(const Value& reference, const Value& current) {
-    ListInto("", reference, &reference_);
-    ListInto("", current, &current_);
-  }
+  Recognizer(const Tensors& reference, const Tensors& current) : reference_(reference), current_(current) {}
 
   void Explain(std::vector<NamedComparison>* results) {
     std::vector<NamedComparison*> failures;
@@ -167,7 +102,7 @@ class Recognizer {
   }
 
  private:
-  // What is looked at beyond the comparison is read once more.
+  // Limits what is read once more, to look at it beyond the comparison.
   static constexpr size_t kMaxExplained = 200;
   static constexpr int64_t kMaxBytes = int64_t{64} << 20;
 
@@ -201,15 +136,12 @@ class Recognizer {
     if (!gathered.ok()) return;
     const absl::StatusOr<TensorView> transposed = PermuteAxes(gathered->view, {1, 0});
     if (!transposed.ok() || transposed->shape() != tensor.view.shape()) return;
-    TensorCompareOptions options;
-    options.tolerance.bitwise = true;
-    const TensorComparison comparison =
-        CompareTensors(Tensor{*transposed, gathered->owner, gathered->file_backed}, tensor, options);
-    if (comparison.status == CompareStatus::kBitwiseEqual) add("it is that of the reference, transposed");
+    if (AreSame(Tensor{*transposed, gathered->owner, gathered->file_backed}, tensor))
+      add("it is that of the reference, transposed");
   }
 
-  std::map<std::string, const Tensor*> reference_;
-  std::map<std::string, const Tensor*> current_;
+  const Tensors& reference_;
+  const Tensors& current_;
 };
 
 }  // namespace
@@ -246,7 +178,11 @@ absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& refer
   options.tensors.accept_rounded = !options.tensors.tolerance.bitwise;
   result.results = CompareTrees(reference.state, current.state, options);
   std::vector<NamedComparison>& results = result.results.results;
-  Recognizer(reference.state, current.state).Explain(&results);
+  Tensors reference_tensors, current_tensors;
+  ListInto("", reference.state, &reference_tensors);
+  ListInto("", current.state, &current_tensors);
+  AcceptTied(reference_tensors, current_tensors, &results, &result.notes);
+  Recognizer(reference_tensors, current_tensors).Explain(&results);
   std::stable_sort(results.begin(), results.end(), [](const NamedComparison& a, const NamedComparison& b) {
     return StateKindOfResult(a) < StateKindOfResult(b);
   });

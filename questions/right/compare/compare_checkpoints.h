@@ -17,17 +17,17 @@ struct CheckpointComparison {
   // By StateKindOfResult(), of one kind in the reference's order. A tensor that differs says in its detail
   // where it is, bit for bit, another tensor of the reference, or its own transposed.
   TreeComparison results;
-  // What was done so that names agree, and that one side is a copy in fewer bits.
+  // Say what was done so that names agree, and that one side is a copy in fewer bits.
   std::vector<std::string> notes;
   // Names that `names` says nothing of, on either side.
   std::vector<std::string> problems;
 };
 
-// Where the names at the top, or all names of weights, differ, those that frameworks give the same thing are
-// taken for it ("state_dict" for "model", "module." in front of each weight left out), and a note says so. A
-// floating-point tensor of fewer bits has to be the other side's, rounded; not where the tolerance is
-// bitwise. names: how the tensors of the reference (a) and of the current (b) are those that are compared, as
-// ToWholes() takes it; null: by the names that they have. Errors: as ReadCheckpoint() and ToWholes().
+// Compares names that frameworks give the same thing if the names at the top, or all names of weights, differ
+// ("state_dict" for "model", "module." in front of each weight left out); a note says so. A floating-point
+// tensor of fewer bits has to be the other side's, rounded; not if the tolerance is bitwise. names: how the
+// tensors of the reference (a) and of the current (b) are those that are compared, as ToWholes() takes it;
+// null: by the names that they have. Errors: as ReadCheckpoint() and ToWholes().
 absl::StatusOr<CheckpointComparison> CompareCheckpoints(const std::string& reference,
                                                         const std::string& current, CompareOptions options,
                                                         const Layout* names = nullptr);

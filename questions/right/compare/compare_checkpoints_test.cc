@@ -132,7 +132,35 @@ TEST(CompareCheckpoints, NamesAndFusedTensorsOfAnotherFrameworkAreTakenApart) {
 TEST(CompareCheckpoints, ANameThatIsLikeNoRuleIsListedAndNoPass) {
   const RunsComparison comparison = CompareLlamas("llama_megatron.pt", "model.*");
   EXPECT_EQ(comparison.verdict(), Verdict::kDifferent);
-  EXPECT_THAT(ToText(comparison), HasSubstr("names of the reference: lm_head.weight is like no rule"));
+  EXPECT_THAT(ToText(comparison),
+              HasSubstr(R"(names of the reference: no rule matches \"lm_head.weight\", which 1 rank holds)"));
+}
+
+// The reference has 100, 200 and 300; what resumed at 200 has 200 with another RNG and 300 with other
+// weights.
+TEST(CompareCheckpoints, AResumedSeriesSaysFromWhichStepEachStateDiffers) {
+  const std::string dir = absl::StrCat(testing::TempDir(), "/series");
+  for (const auto& [to, from] : {std::pair("run/step_100.pt", "whole.pt"),
+                                 {"run/step_200.pt", "whole.pt"},
+                                 {"run/step_300.pt", "whole.pt"},
+                                 {"resumed/step_200.pt", "fault_random.pt"},
+                                 {"resumed/step_300.pt", "fault_bit.pt"},
+                                 {"same/step_200.pt", "whole_legacy.pt"}}) {
+    const std::string path = absl::StrCat(dir, "/", to);
+    ASSERT_TRUE(MakeDirectories(std::filesystem::path(path).parent_path().string()).ok());
+    std::filesystem::copy_file(Data(from), path);
+  }
+  EXPECT_THAT(
+      ToText(Compare(dir + "/run", dir + "/resumed")),
+      AllOf(HasSubstr("note: iteration 100 only in the reference: the current begins later"),
+            HasSubstr("differ    random numbers from iteration 200 on, weights from iteration 300 on"),
+            HasSubstr("first divergence: iteration 200, rng_state.torch: mismatch"),
+            Not(HasSubstr("problem")), HasSubstr("verdict: different")));
+  // A series of one, and a step that is gone.
+  EXPECT_THAT(ToText(Compare(dir + "/run", dir + "/same")),
+              AllOf(HasSubstr("problem: iteration 300 only in the reference"),
+                    HasSubstr("verdict: could not compare")));
+  std::filesystem::remove_all(dir);
 }
 
 TEST(CompareCheckpoints, AFolderIsAllOfItsFiles) {

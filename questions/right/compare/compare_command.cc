@@ -127,7 +127,7 @@ void AddCompareCommand(const CommandLine& line) {
   command->add_flag("--order", flags->options.compare.compare_order,
                     "Names in another order count as a difference");
   command->add_flag("--allow-empty", flags->options.allow_empty,
-                    "Where no dump has a number on either side, equal instead of \"could not compare\"");
+                    "Equal instead of \"could not compare\" if no dump has a number on either side");
   command
       ->add_option("--worst", flags->options.compare.tensors.num_worst,
                    "Elements with the largest error that are shown of a tensor")

@@ -6,6 +6,7 @@
 #include <map>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -25,7 +26,7 @@
 namespace ott::compare {
 namespace {
 
-enum class Kind { kDump, kDumps, kRun, kCheckpoint };
+enum class Kind { kDump, kDumps, kRun, kCheckpoint, kCheckpoints };
 
 std::string_view Name(Kind kind) {
   switch (kind) {
@@ -37,6 +38,8 @@ std::string_view Name(Kind kind) {
       return "a run directory";
     case Kind::kCheckpoint:
       return "a checkpoint";
+    case Kind::kCheckpoints:
+      return "a folder of checkpoints";
   }
   return "";
 }
@@ -54,6 +57,7 @@ absl::StatusOr<Kind> KindOf(const std::string& dir) {
   if (IsRunDirectory(dir)) return Kind::kRun;
   OTT_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, ListDumps(dir));
   if (!counts.empty()) return Kind::kDumps;
+  if (ListCheckpoints(dir).size() > 1) return Kind::kCheckpoints;
   if (IsCheckpoint(dir)) return Kind::kCheckpoint;
   return absl::NotFoundError(absl::StrCat(dir,
                                           ": neither a run (run.json, rank_*/), nor dumps (0/, 1/, ...), nor "
@@ -70,7 +74,7 @@ std::string DescribeIterations(const std::vector<int64_t>& iterations) {
                       iterations.size(), " of them)");
 }
 
-// What both ascending ranges have, and what one of them lacks.
+// Splits two ascending ranges into what both have, and what one of them lacks.
 template <typename Number>
 struct Overlap {
   Overlap(const std::vector<Number>& reference, const std::vector<Number>& current) {
@@ -117,7 +121,7 @@ DumpSummary Summarize(TreeComparison comparison, std::optional<int> rank, std::o
   return summary;
 }
 
-// How dumps of this iteration are compared.
+// Returns the options by which dumps of this iteration are compared.
 CompareOptions OptionsAt(int64_t iteration, const CompareRunsOptions& options) {
   CompareOptions at = options.compare;
   if (!options.tolerances) return at;
@@ -128,7 +132,7 @@ CompareOptions OptionsAt(int64_t iteration, const CompareRunsOptions& options) {
   return at;
 }
 
-// Whose iteration the manifest has, or else the folder's name.
+// Takes the manifest's iteration, or else the folder's name.
 absl::StatusOr<DumpSummary> CompareTwoDumps(const std::string& reference, const std::string& current,
                                             const CompareRunsOptions& options) {
   int64_t iteration = 0;
@@ -148,7 +152,7 @@ absl::StatusOr<DumpSummary> CompareTwoDumps(const std::string& reference, const 
                    std::nullopt, options);
 }
 
-// What folders of dumps lack, with the ranks that lack it; no rank where single folders are compared.
+// Maps what folders of dumps lack to the ranks that lack it; no rank if single folders are compared.
 using MissingIterations = std::map<std::string, std::vector<int>>;
 
 void CompareFolders(const std::string& reference, const std::string& current, std::optional<int> rank,
@@ -208,8 +212,55 @@ std::vector<StateSummary> SummarizeStates(const TreeComparison& comparison) {
     state.num_failures += !Passes(result.comparison.status);
     state.num_missing += result.comparison.status == CompareStatus::kMissing;
     state.num_extra += result.comparison.status == CompareStatus::kExtra;
+    const std::optional<int> rank = RankOfPath(result.path);
+    if (rank.has_value() && !Passes(result.comparison.status)) state.failing_ranks.insert(*rank);
   }
   return states;
+}
+
+// step: of a series.
+absl::Status CompareTwoCheckpoints(const std::string& reference, const std::string& current,
+                                   std::optional<int64_t> step, const CompareRunsOptions& options,
+                                   RunsComparison* result) {
+  OTT_ASSIGN_OR_RETURN(CheckpointComparison comparison,
+                       CompareCheckpoints(reference, current, options.compare,
+                                          options.names.has_value() ? &*options.names : nullptr));
+  std::vector<StateSummary> states = SummarizeStates(comparison.results);
+  result->dumps.push_back(Summarize(std::move(comparison.results), std::nullopt, step, options));
+  result->dumps.back().states = std::move(states);
+  for (auto [from, to] :
+       {std::pair(&comparison.notes, &result->notes), {&comparison.problems, &result->problems}}) {
+    for (const std::string& text : *from) {
+      // Each step says the same.
+      if (std::find(to->begin(), to->end(), text) == to->end()) to->push_back(text);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CompareSeries(const CompareRunsOptions& options, RunsComparison* result) {
+  const std::map<int64_t, std::string> reference = ListCheckpoints(result->reference);
+  const std::map<int64_t, std::string> current = ListCheckpoints(result->current);
+  std::vector<int64_t> reference_steps, current_steps;
+  for (const auto& [step, path] : reference) reference_steps.push_back(step);
+  for (const auto& [step, path] : current) current_steps.push_back(step);
+  Overlap<int64_t> steps(reference_steps, current_steps);
+  const auto resumed = std::find_if(steps.only_in_reference.begin(), steps.only_in_reference.end(),
+                                    [&](int64_t step) { return step > current_steps[0]; });
+  const std::vector<int64_t> before(steps.only_in_reference.begin(), resumed);
+  steps.only_in_reference.erase(steps.only_in_reference.begin(), resumed);
+  if (!before.empty()) {
+    result->notes.push_back(
+        absl::StrCat(DescribeIterations(before), " only in the reference: the current begins later"));
+  }
+  for (const auto& [only, where] :
+       {std::pair(&steps.only_in_reference, kOnlyInReference), {&steps.only_in_current, kOnlyInCurrent}}) {
+    if (!only->empty()) result->problems.push_back(DescribeIterations(*only) + where);
+  }
+  for (const int64_t step : steps.common) {
+    OTT_RETURN_IF_ERROR(CompareTwoCheckpoints(reference.at(step), current.at(step), step, options, result));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CompareRunDirectories(const CompareRunsOptions& options, RunsComparison* result) {
@@ -259,13 +310,19 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
                                            const CompareRunsOptions& options_given) {
   const std::string reference = LatestAttempt(reference_given);
   const std::string current = LatestAttempt(current_given);
-  OTT_ASSIGN_OR_RETURN(const Kind kind, KindOf(reference));
-  OTT_ASSIGN_OR_RETURN(const Kind current_kind, KindOf(current));
+  OTT_ASSIGN_OR_RETURN(Kind kind, KindOf(reference));
+  OTT_ASSIGN_OR_RETURN(Kind current_kind, KindOf(current));
+  // A single checkpoint of a series is one by itself, too.
+  for (const auto& [of, dir, other] :
+       {std::tuple(&kind, &reference, current_kind), {&current_kind, &current, kind}}) {
+    if (*of == Kind::kCheckpoint && other == Kind::kCheckpoints && !ListCheckpoints(*dir).empty())
+      *of = other;
+  }
   if (kind != current_kind) {
     return absl::InvalidArgumentError(absl::StrCat(reference, " is ", std::string(Name(kind)), ", but ",
                                                    current, " is ", std::string(Name(current_kind))));
   }
-  if (options_given.names.has_value() && kind != Kind::kCheckpoint) {
+  if (options_given.names.has_value() && kind != Kind::kCheckpoint && kind != Kind::kCheckpoints) {
     return absl::InvalidArgumentError("names are of checkpoints; `ott crosscheck --layout` compares runs");
   }
   CompareRunsOptions options = options_given;
@@ -292,17 +349,12 @@ absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference_given,
     case Kind::kRun:
       OTT_RETURN_IF_ERROR(CompareRunDirectories(options, &result));
       break;
-    case Kind::kCheckpoint: {
-      OTT_ASSIGN_OR_RETURN(CheckpointComparison comparison,
-                           CompareCheckpoints(reference, current, options.compare,
-                                              options.names.has_value() ? &*options.names : nullptr));
-      std::vector<StateSummary> states = SummarizeStates(comparison.results);
-      result.dumps.push_back(Summarize(std::move(comparison.results), std::nullopt, std::nullopt, options));
-      result.dumps.back().states = std::move(states);
-      result.notes = std::move(comparison.notes);
-      result.problems = std::move(comparison.problems);
+    case Kind::kCheckpoint:
+      OTT_RETURN_IF_ERROR(CompareTwoCheckpoints(reference, current, std::nullopt, options, &result));
       break;
-    }
+    case Kind::kCheckpoints:
+      OTT_RETURN_IF_ERROR(CompareSeries(options, &result));
+      break;
   }
   if (IsSameRun(reference, current)) {
     result.problems.push_back(

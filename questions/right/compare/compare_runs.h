@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,10 @@ namespace ott::compare {
 struct StateSummary {
   StateKind kind = StateKind::kOther;
   int64_t num_values = 0;
-  int64_t num_failures = 0;  // with those that are missing on a side
-  int64_t num_missing = 0;   // in the current
-  int64_t num_extra = 0;     // in the current alone
+  int64_t num_failures = 0;     // with those that are missing on a side
+  int64_t num_missing = 0;      // in the current
+  int64_t num_extra = 0;        // in the current alone
+  std::set<int> failing_ranks;  // those that the failures' paths name
 };
 
 // One dump of the reference against the same of the current run. Of a tensor that passes nothing is kept but
@@ -37,18 +39,18 @@ struct DumpSummary {
   Verdict verdict = Verdict::kCouldNotCompare;
   int64_t num_tensors = 0;
   int64_t num_bitwise_equal = 0;
-  // Where the first result that does not pass comes in order of insertion, counted from 0; -1: all pass.
+  // The place of the first result that does not pass in order of insertion, counted from 0; -1: all pass.
   int64_t first_failure = -1;
   // The results that do not pass, at most CompareRunsOptions::max_failures of them, in order of insertion.
   std::vector<NamedComparison> failures;
   int64_t num_failures = 0;
-  // Of all tensors.
+  // Counts all tensors.
   google::protobuf::RepeatedPtrField<KindCount> kinds;
   // Among the tensors that pass without being bitwise equal, the one with the largest absolute error.
   std::optional<NamedComparison> largest_difference;
   // keep_results: all of them.
   TreeComparison results;
-  // Of checkpoints alone, by StateKind: those that either side has.
+  // The states of checkpoints alone, by StateKind: the kinds that either side has.
   std::vector<StateSummary> states;
 };
 
@@ -57,12 +59,13 @@ struct RunsComparison {
   std::string current;
   // By iteration, then by rank.
   std::vector<DumpSummary> dumps;
-  // What was done to make the names of two checkpoints alike, and what was found of those that differ.
+  // Say what was done to make the names of two checkpoints alike, and what was found of those that differ.
   std::vector<std::string> notes;
   // Lists what one side lacks or cannot be read: ranks, iterations, folders. Any makes a pass impossible.
   std::vector<std::string> problems;
 
-  // kDifferent where a dump differs, else kCouldNotCompare where anything could not be compared, else kEqual.
+  // Returns kDifferent if a dump differs, else kCouldNotCompare if anything could not be compared, else
+  // kEqual.
   Verdict verdict() const;
   // Returns, among the dumps of the earliest iteration with a failure, the one whose failure comes first in
   // order of insertion, the lowest rank of several; null if there is none.
@@ -75,19 +78,19 @@ struct CompareRunsOptions {
   std::optional<ToleranceFile> tolerances;
   // Dumps without a number in any of them are equal, where they are; else there was nothing to compare.
   bool allow_empty = false;
-  // Whose tensor_kinds say of what kind a tensor is, if there are any; else those of the reference's
-  // run.json.
+  // Its tensor_kinds say of what kind a tensor is, if there are any; else those of the reference's run.json.
   CrossCheckConfig kinds;
   // Kept of each dump.
   int max_failures = 5;
   bool keep_results = false;
-  // Of checkpoints alone: as CompareCheckpoints() takes it.
+  // For checkpoints alone: see CompareCheckpoints().
   std::optional<Layout> names;
 };
 
-// Two run directories, two folders of dumps (<count>/), two dumps, or two checkpoints (ReadCheckpoint() in
-// core/checkpoint). INVALID_ARGUMENT if they are not of one
-// kind, NOT_FOUND if one is none of these. Of a run that was started several times, the latest start
+// Two run directories, two folders of dumps (<count>/), two dumps, two checkpoints (ReadCheckpoint() in
+// core/checkpoint), or two folders of numbered checkpoints (ListCheckpoints()), of which those with the same
+// number are compared; one that was resumed has none of the first numbers. INVALID_ARGUMENT if they are not
+// of one kind, NOT_FOUND if one is none of these. Of a run that was started several times, the latest start
 // (LatestAttempt() in ott/dist/directory/run_directory.h); RunsComparison says which.
 absl::StatusOr<RunsComparison> CompareRuns(const std::string& reference, const std::string& current,
                                            const CompareRunsOptions& options = {});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -56,8 +57,8 @@ std::string DescribeFigures(const TensorComparison& comparison) {
                       comparison.passing_atol, " would pass");
 }
 
-// On which ranks this is the first failure; the ranks whose dump of this iteration has a failure, and those
-// that agree with the reference.
+// Says on which ranks this is the first failure; which ranks have a failure in their dump of this iteration,
+// and which agree with the reference.
 std::string DescribeRanks(const RunsComparison& comparison, const DumpSummary& first) {
   std::vector<int> failing, passing, same;
   for (const DumpSummary& dump : comparison.dumps) {
@@ -93,10 +94,14 @@ std::string DescribeState(const StateSummary& state) {
   if (state.num_failures == 0) return absl::StrCat(name, " equal (", state.num_values, ")");
   if (state.num_missing == state.num_values) return absl::StrCat(name, " MISSING in the current");
   if (state.num_extra == state.num_values) return absl::StrCat(name, " only in the current");
-  return absl::StrCat(name, " DIFFER (", state.num_failures, " of ", state.num_values,
-                      state.num_missing > 0 ? absl::StrCat(", ", state.num_missing, " missing") : "",
-                      state.num_extra > 0 ? absl::StrCat(", ", state.num_extra, " only in the current") : "",
-                      ")");
+  return absl::StrCat(
+      name, " DIFFER (", state.num_failures, " of ", state.num_values,
+      state.num_missing > 0 ? absl::StrCat(", ", state.num_missing, " missing") : "",
+      state.num_extra > 0 ? absl::StrCat(", ", state.num_extra, " only in the current") : "",
+      state.failing_ranks.empty()
+          ? ""
+          : absl::StrCat("; of ", FormatRanks({state.failing_ranks.begin(), state.failing_ranks.end()})),
+      ")");
 }
 
 std::string StatesText(const std::vector<StateSummary>& states) {
@@ -104,6 +109,24 @@ std::string StatesText(const std::vector<StateSummary>& states) {
   std::vector<std::string> texts;
   for (const StateSummary& state : states) texts.push_back(DescribeState(state));
   return absl::StrCat("state     ", absl::StrJoin(texts, ", "), "\n");
+}
+
+// "random numbers from iteration 200 on, weights from iteration 300 on"
+std::string FirstStepsText(const RunsComparison& comparison) {
+  std::map<StateKind, int64_t> first;
+  for (const DumpSummary& dump : comparison.dumps) {
+    for (const StateSummary& state : dump.states) {
+      if (state.num_failures > 0 && dump.iteration.has_value()) first.emplace(state.kind, *dump.iteration);
+    }
+  }
+  std::vector<std::pair<int64_t, StateKind>> by_step;
+  for (const auto& [kind, step] : first) by_step.emplace_back(step, kind);
+  std::sort(by_step.begin(), by_step.end());
+  std::vector<std::string> texts;
+  for (const auto& [step, kind] : by_step) {
+    texts.push_back(absl::StrCat(std::string(Name(kind)), " from iteration ", step, " on"));
+  }
+  return texts.empty() ? "" : absl::StrCat("differ    ", absl::StrJoin(texts, ", "), "\n");
 }
 
 Value StatesValue(const std::vector<StateSummary>& states) {
@@ -144,7 +167,7 @@ Value ToValue(const DumpSummary& dump) {
                    dump.largest_difference.has_value() ? ToValue(*dump.largest_difference) : Value()}};
 }
 
-// What one side lacks, as results.
+// Returns what one side lacks, as results.
 TreeComparison ProblemsOf(const RunsComparison& comparison) {
   TreeComparison problems;
   for (const std::string& problem : comparison.problems) {
@@ -181,14 +204,18 @@ std::string ToText(const RunsComparison& comparison) {
     if (dump.largest_difference.has_value() && (largest == nullptr || error(&dump) > error(largest)))
       largest = &dump;
   }
-  const bool checkpoints = comparison.dumps.size() == 1 && !comparison.dumps[0].states.empty();
+  const bool checkpoints = !comparison.dumps.empty() && !comparison.dumps[0].states.empty();
   std::string text = absl::StrCat(
       "reference ", Printable(comparison.reference), "\ncurrent   ", Printable(comparison.current),
       "\ncompared  ", num_tensors, " tensors in ", comparison.dumps.size(),
-      checkpoints ? " checkpoint: " : " dumps: ", num_bitwise_equal, " bitwise equal, ",
-      num_tensors - num_bitwise_equal - num_failures, " within tolerance, ", num_failures, " not\n");
+      !checkpoints                   ? " dumps: "
+      : comparison.dumps.size() == 1 ? " checkpoint: "
+                                     : " checkpoints: ",
+      num_bitwise_equal, " bitwise equal, ", num_tensors - num_bitwise_equal - num_failures,
+      " within tolerance, ", num_failures, " not\n");
   for (const std::string& note : comparison.notes) absl::StrAppend(&text, "note: ", Printable(note), "\n");
   if (comparison.dumps.size() == 1) text += StatesText(comparison.dumps[0].states);
+  text += FirstStepsText(comparison);
   constexpr size_t kMaxProblems = 20;
   const size_t num_problems = comparison.problems.size();
   for (size_t i = 0; i < std::min(num_problems, kMaxProblems); ++i)

@@ -9,21 +9,21 @@
 
 namespace ott::compare {
 
-// For people. The line of the first divergence has all there is to know: iteration, rank, tensor, element,
-// bits.
+// Returns a text for people. The line of the first divergence has all there is to know: iteration, rank,
+// tensor, element, bits.
 std::string ToText(const RunsComparison& comparison);
 
-// "iteration 30, rank 2, weights.w1: mismatch, first at element 517 ..."; empty if no tensor differs.
+// Returns "iteration 30, rank 2, weights.w1: mismatch, first at element 517 ..."; empty if no tensor differs.
 std::string DescribeFirstDivergence(const RunsComparison& comparison);
 
-// The members of RunsComparison, laid out as Python's json.dump(indent=2) does.
+// Returns the members of RunsComparison, laid out as Python's json.dump(indent=2) does.
 std::string ToJson(const RunsComparison& comparison);
 
-// One line for each tensor of each dump: iteration, rank, and the columns of core/compare/report.h; then one
-// for each problem. REQUIRES, as does the next: CompareRunsOptions::keep_results.
+// Returns one line for each tensor of each dump: iteration, rank, and the columns of core/compare/report.h;
+// then one for each problem. REQUIRES, as does the next: CompareRunsOptions::keep_results.
 std::string ToCsv(const RunsComparison& comparison);
 
-// A test suite for each dump, and one for the problems.
+// Returns a test suite for each dump, and one for the problems.
 std::string ToJUnitXml(const RunsComparison& comparison);
 
 }  // namespace ott::compare

@@ -21,14 +21,14 @@
 namespace ott::crosscheck {
 namespace {
 
-// What is kept of the ranks' verdicts in one iteration.
+// Keeps the ranks' verdicts in one iteration.
 struct RanksVerdicts {
-  // Of those on a reference, the one that comes first.
+  // The verdict on a reference that comes first.
   CrossCheckVerdict first;
   // The worst that a rank found or heard of.
   CrossCheckVerdict worst;
 };
-// Of one mode.
+// The verdicts of one mode.
 struct Verdicts {
   std::map<int64_t, RanksVerdicts> by_iteration;
   double max_abs_error = 0;  // on any rank
@@ -39,7 +39,7 @@ struct VerdictsByMode {
   Verdicts distinct;
 };
 
-// Of all ranks first, as far as this rank heard of them, then of this rank.
+// Orders by the severity over all ranks, as far as this rank heard of them, then by that of this rank.
 std::pair<int, int> Severity(const CrossCheckVerdict& verdict) {
   return {SeverityOf(OutcomeOfAllRanks(verdict)), SeverityOf(verdict.outcome())};
 }
@@ -53,13 +53,13 @@ void Keep(CrossCheckVerdict verdict, Verdicts& verdicts) {
   if (is_new || Severity(verdict) > Severity(kept.worst)) kept.worst = std::move(verdict);
 }
 
-// What a rank found says more than what another heard of it.
+// Prefers what a rank found to what another heard of it.
 CrossCheckVerdict& Choose(RanksVerdicts& kept) {
   const bool found = SeverityOf(kept.first.outcome()) == SeverityOf(OutcomeOfAllRanks(kept.worst));
   return kept.first.num_ranks() > 0 && found ? kept.first : kept.worst;
 }
 
-// Of the verdicts for which there was no room; empty if there was for all.
+// Describes the verdicts for which there was no room; empty if there was for all.
 std::string DescribeOmitted(const std::string& path) {
   if (!PathExists(path)) return "";
   const absl::StatusOr<std::string> json = ReadFile(path, 1 << 20);

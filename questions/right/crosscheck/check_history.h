@@ -28,18 +28,18 @@ struct CheckHistory {
   std::vector<CrossCheckVerdict> verdicts;
   VerdictSummary summary;
 
-  // Null if none is DIFFERENT.
+  // Returns null if none is DIFFERENT.
   const CrossCheckVerdict* first_divergence() const;
 };
 
 struct CheckHistories {
   CheckHistory replicas;
   CheckHistory reference;
-  // Of what each rank is to have of its own.
+  // Checks tensors of which each rank is to have its own.
   CheckHistory distinct;
-  // Of the checks against the reference.
+  // The errors of the checks against the reference.
   ErrorTrend error_trend;
-  // What is missing or cannot be read.
+  // Say what is missing or cannot be read.
   std::vector<std::string> problems;
 };
 
@@ -48,10 +48,10 @@ struct CheckHistories {
 absl::StatusOr<CheckHistories> ReadCheckHistories(const std::string& run_dir, const std::vector<int>& ranks,
                                                   const std::optional<RunInfo>& info);
 
-// By what they are called: "replicas", "reference", "distinct".
+// Returns the histories by what they are called: "replicas", "reference", "distinct".
 std::vector<std::pair<std::string, const CheckHistory*>> NamedHistories(const CheckHistories& histories);
 
-// DIFFERENT is bad, of tensors that are to be distinct as well; NOT_COMPARED cannot tell.
+// Maps an outcome: DIFFERENT is bad, of tensors that are to be distinct as well; NOT_COMPARED cannot tell.
 Answer::Finding FindingOfOutcome(Outcome outcome);
 
 Answer AnswerReplicas(const CheckHistories& histories);

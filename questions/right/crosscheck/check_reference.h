@@ -19,7 +19,7 @@ namespace ott::crosscheck {
 absl::StatusOr<std::vector<CrossCheckVerdict>> CheckRunAgainstReference(const std::string& run_dir,
                                                                         const CrossCheckConfig& config);
 
-// Which iteration, rank and tensor was the first to diverge, and the ErrorTrend.
+// Says which iteration, rank and tensor was the first to diverge, and the ErrorTrend.
 std::string FormatErrorTrend(const std::vector<CrossCheckVerdict>& verdicts);
 
 }  // namespace ott::crosscheck

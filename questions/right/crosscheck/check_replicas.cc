@@ -28,8 +28,8 @@ constexpr auto kTimeout = std::chrono::hours(24);
 // Each has a thread and reads its dump.
 constexpr int kMaxRanks = 4096;
 
-// Whether other ranks' dumps are ours; then one without a manifest is not whole, and its scalars have no
-// dtype.
+// Returns true if other ranks' dumps are ours; then one without a manifest is not whole, and its scalars have
+// no dtype.
 bool HasAManifest(const std::string& run_dir, const std::vector<int>& ranks, int64_t iteration) {
   return std::any_of(ranks.begin(), ranks.end(), [&](int rank) {
     return PathExists(absl::StrCat(DumpPath(run_dir, rank, iteration), "/", std::string(kManifestFile)));

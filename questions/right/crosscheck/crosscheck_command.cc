@@ -42,7 +42,7 @@ const std::string& CheckedRun(const CrosscheckFlags& flags) {
   return flags.current.empty() ? flags.run : flags.current;
 }
 
-// What the run was made with or --config says, and what flags say instead.
+// Takes what the run was made with or --config says, and instead of it what flags say.
 absl::StatusOr<CrossCheckConfig> MakeConfig(const CrosscheckFlags& flags) {
   CrossCheckConfig config;
   if (!flags.config.empty()) {
@@ -79,7 +79,7 @@ Answer AnswerVerdicts(const CrosscheckFlags& flags, const Verdicts& verdicts) {
   return worst;
 }
 
-// As a line of JSON, behind those of the verdicts.
+// Returns the answer as a line of JSON, behind those of the verdicts.
 std::string AnswerLine(const Answer& answer) {
   return AnswersToJson({answer}).dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) + "\n";
 }

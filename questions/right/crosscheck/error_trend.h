@@ -1,4 +1,4 @@
-// How the errors against a reference run grow.
+// Shows how the errors against a reference run grow.
 
 #ifndef OTT_QUESTIONS_RIGHT_CROSSCHECK_ERROR_TREND_H_
 #define OTT_QUESTIONS_RIGHT_CROSSCHECK_ERROR_TREND_H_
@@ -17,10 +17,10 @@ namespace ott::crosscheck {
 // The largest error of each tensor over all ranks, by iteration. Not thread-safe.
 class ErrorTrend {
  public:
-  // One rank's, against a reference.
+  // Adds one rank's verdict, against a reference.
   void Add(const CrossCheckVerdict& verdict);
 
-  // By the first iteration in which a tensor differs. Ends with a newline. Empty where all is equal bit for
+  // By the first iteration in which a tensor differs. Ends with a newline. Empty if all is equal bit for
   // bit.
   //
   //   max abs error, of all ranks  from iteration  at 0    at 100    at 190
@@ -33,14 +33,14 @@ class ErrorTrend {
     int64_t first_iteration = 0;        // in which it is not equal bit for bit
     std::vector<double> max_abs_error;  // in each of the iterations asked for; NaN: it was not compared
   };
-  // At most `limit`, evenly spread, with the first and the last.
+  // Returns at most `limit`, evenly spread, with the first and the last.
   std::vector<int64_t> Iterations(size_t limit) const;
-  // By their first iteration, at most `limit`.
+  // Returns them by their first iteration, at most `limit`.
   std::vector<Trend> Trends(const std::vector<int64_t>& iterations, size_t limit) const;
   size_t num_tensors() const { return names_.size(); }
 
  private:
-  // Empty where the tensor was not compared.
+  // Empty if the tensor was not compared.
   struct Tensor {
     std::map<int64_t, double> max_abs_error;
     std::set<int64_t> not_compared;

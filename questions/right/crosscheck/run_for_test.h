@@ -16,7 +16,7 @@
 
 namespace ott::crosscheck {
 
-// An empty run directory of this test.
+// Returns an empty run directory of this test.
 inline std::string MakeRunForTest(const std::string& name, int world_size) {
   const std::string dir =
       testing::TempDir() + testing::UnitTest::GetInstance()->current_test_info()->name() + "_" + name;
@@ -38,7 +38,7 @@ inline void WriteTreeForTest(const std::string& run_dir, int rank, int64_t itera
   EXPECT_TRUE(WriteDump(DumpsDirectory(run_dir, rank) + "/" + std::to_string(iteration), contents).ok());
 }
 
-// A rank's dump with "weights" of these elements, and "step".
+// Writes a rank's dump with "weights" of these elements, and "step".
 inline void WriteDumpForTest(const std::string& run_dir, int rank, int64_t iteration,
                              const std::vector<float>& weights) {
   WriteTreeForTest(run_dir, rank, iteration,

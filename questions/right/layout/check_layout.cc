@@ -8,9 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/glob.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/checkpoint/checkpoint.h"
 #include "ott/core/compare/report.h"
 #include "ott/dist/directory/run_directory.h"
 #include "ott/questions/right/layout/run_rules.h"
+#include "ott/questions/right/layout/tree_layout.h"
 #include "ott/questions/right/layout/whole_comparison.h"
 #include "ott/questions/right/layout/whole_reader.h"
 #include "ott/questions/right/layout/whole_tensors.h"
@@ -24,21 +26,32 @@ constexpr int kMaxDifferences = 100;
 struct LayoutRun {
   const char* name;
   std::string dir;
-  RunRules rules;
+  std::optional<RunRules> rules = std::nullopt;
+  std::optional<StateOfRanks> checkpoint = std::nullopt;
 };
 
-absl::StatusOr<LayoutRun> MakeRun(const char* name, const std::string& run, RunLayout layout,
-                                  const Layout& of_both) {
-  const std::string dir = LatestAttempt(run);
-  OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(dir));
-  layout.mutable_tensors()->MergeFrom(of_both.tensors());
+absl::StatusOr<RunRules> MakeRules(const RunLayout& layout, LayoutRun* run) {
+  if (!IsRunDirectory(run->dir) && IsCheckpoint(run->dir)) {
+    OTT_ASSIGN_OR_RETURN(const Checkpoint checkpoint, ReadCheckpoint(run->dir));
+    OTT_ASSIGN_OR_RETURN(run->checkpoint.emplace(), StateOfRanks::Of(checkpoint.state));
+    return RulesFor(*run->checkpoint, layout);
+  }
+  OTT_ASSIGN_OR_RETURN(const RunInfo info, ReadRunInfo(run->dir));
   const DeviceMesh mesh = info.config().mesh().empty() ? DeviceMesh() : info.config().mesh(0);
-  absl::StatusOr<RunRules> rules = RunRules::Create(layout, mesh, info.world_size());
+  return RunRules::Create(layout, mesh, info.world_size());
+}
+
+absl::StatusOr<LayoutRun> MakeRun(const char* name, const std::string& dir, RunLayout layout,
+                                  const Layout& of_both) {
+  LayoutRun run{name, LatestAttempt(dir)};
+  layout.mutable_tensors()->MergeFrom(of_both.tensors());
+  absl::StatusOr<RunRules> rules = MakeRules(layout, &run);
   if (!rules.ok()) {
     return absl::Status(rules.status().code(),
-                        absl::StrCat("layout of ", name, " (", dir, "): ", rules.status().message()));
+                        absl::StrCat("layout of ", name, " (", run.dir, "): ", rules.status().message()));
   }
-  return LayoutRun{name, dir, *std::move(rules)};
+  run.rules = *std::move(rules);
+  return run;
 }
 
 // The comparison of one iteration.
@@ -77,11 +90,12 @@ class IterationChecker {
 
  private:
   BoundRun Bind(const LayoutRun& run) {
-    BoundRun bound = BindRun(run.dir, verdict_.iteration(), run.rules);
+    BoundRun bound = run.checkpoint.has_value() ? BindState(*run.checkpoint, *run.rules)
+                                                : BindRun(run.dir, verdict_.iteration(), *run.rules);
     for (const std::string& problem : bound.problems) DoNotCompare(absl::StrCat(run.name, ": ", problem));
-    verdict_.add_understood(AsUtf8(
-        absl::StrCat(run.name, ": ", run.dir, ": ", run.rules.mesh.num_ranks(),
-                     run.rules.mesh.num_ranks() == 1 ? " rank = " : " ranks = ", run.rules.mesh.ToString())));
+    verdict_.add_understood(AsUtf8(absl::StrCat(
+        run.name, ": ", run.dir, ": ", run.rules->mesh.num_ranks(),
+        run.rules->mesh.num_ranks() == 1 ? " rank = " : " ranks = ", run.rules->mesh.ToString())));
     for (const std::string& line : bound.understood)
       verdict_.add_understood(AsUtf8(absl::StrCat("  ", line)));
     return bound;
@@ -145,8 +159,14 @@ absl::StatusOr<std::vector<LayoutVerdict>> CheckLayout(const std::string& a_dir,
         absl::StrCat(b.dir, ": would be compared with itself, which always agrees"));
   }
   std::set<int64_t> iterations;
+  if (a.checkpoint.has_value() != b.checkpoint.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat((a.checkpoint.has_value() ? a : b).dir,
+                                                   " is a checkpoint, ",
+                                                   (a.checkpoint.has_value() ? b : a).dir, " is a run"));
+  }
+  if (a.checkpoint.has_value()) iterations.insert(0);
   for (const LayoutRun* const run : {&a, &b}) {
-    for (int rank = 0; rank < run->rules.mesh.num_ranks(); ++rank) {
+    for (int rank = 0; !run->checkpoint.has_value() && rank < run->rules->mesh.num_ranks(); ++rank) {
       AddDumpedIterations(run->dir, rank, &iterations);
     }
   }

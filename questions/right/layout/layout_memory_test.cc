@@ -20,7 +20,7 @@
 namespace ott::crosscheck {
 namespace {
 
-// As Python's: a sparse file of int64 zeros.
+// Writes a sparse file of int64 zeros, like Python's.
 void WriteSparseDump(const std::string& run_dir, int rank, int64_t rows, int64_t columns) {
   const std::string dir = DumpsDirectory(run_dir, rank) + "/0";
   std::filesystem::create_directories(dir);

@@ -39,7 +39,7 @@ struct Model {
   std::vector<Whole> wholes;
 };
 
-// What a rank holds: elements of whole tensors, each with its place there; -1: padding.
+// The elements of whole tensors that a rank holds, each with its place there; -1: padding.
 struct Held {
   std::string path;
   DType dtype;
@@ -190,7 +190,7 @@ class RandomRun {
       std::shuffle(order.begin(), order.end(), random_);
       *rule.mutable_transpose() = {order.begin(), order.end()};
     }
-    // Which dimension is split over tensor, and over data; none: -1.
+    // The dimension that is split over tensor, and that over data; none: -1.
     int split_dims[2] = {-1, -1};
     for (int i = 0; i < 2 && num_dims > 0; ++i) {
       if (Pick(random_, 0, 2) == 0) continue;
@@ -211,7 +211,7 @@ class RandomRun {
       padding.set_size(tensor.shape[dim]);
       padded[dim] += Pick(random_, 0, 3);
     }
-    // Of the axes that nothing is split over, one may be a sum's: of integers, so that it is exact.
+    // One of the axes that nothing is split over may be a sum's: of integers, so that it is exact.
     int sum_axis = -1;
     if (tensor.dtype == DType::kInt32 && Pick(random_, 0, 1) == 1) {
       sum_axis = split_dims[0] < 0 ? 0 : split_dims[1] < 0 ? 1 : -1;

@@ -23,7 +23,7 @@ std::string Place(const LayoutPlace& place) {
                       absl::StrJoin(place.index(), ", "), "]");
 }
 
-// What follows "iteration 3: ".
+// Returns the text that follows "iteration 3: ".
 std::string DifferenceText(const LayoutDifference& difference) {
   std::string text = absl::StrCat("DIFFER in tensor \"", EscapeControlCharacters(difference.tensor()), "\" (",
                                   difference.dtype(), " [", absl::StrJoin(difference.shape(), ", "), "])");

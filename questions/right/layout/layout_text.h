@@ -10,8 +10,8 @@
 
 namespace ott::crosscheck {
 
-// The layout as understood, what differs and what was not compared in each iteration, the counts, and the
-// first divergence: which iteration, tensor, ranks and element, in the coordinates of both runs.
+// Returns the layout as understood, what differs and what was not compared in each iteration, the counts, and
+// the first divergence: which iteration, tensor, ranks and element, in the coordinates of both runs.
 std::string LayoutVerdictsToText(const std::vector<LayoutVerdict>& verdicts);
 
 }  // namespace ott::crosscheck

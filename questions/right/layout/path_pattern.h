@@ -23,7 +23,7 @@ using Captures = std::map<std::string, std::string, std::less<>>;
 //   PathPattern::Parse("layers.{layer}.*")->Match("layers.3.mlp.w1")  // {"layer": "3", "*0": "mlp.w1"}
 class PathPattern {
  public:
-  // INVALID_ARGUMENT for braces without a name between them, and for a name that is there twice.
+  // Returns INVALID_ARGUMENT for braces without a name between them, and for a name that is there twice.
   static absl::StatusOr<PathPattern> Parse(std::string_view text);
 
   const std::string& text() const { return text_; }
@@ -31,10 +31,10 @@ class PathPattern {
 
   std::optional<Captures> Match(std::string_view path) const;
 
-  // The pattern with `captures` in it. REQUIRES: they have all of its names
+  // Returns the pattern with `captures` in it. REQUIRES: they have all of its names
   std::string Expand(const Captures& captures) const;
 
-  // INVALID_ARGUMENT, naming it, unless `other` has all names of this one.
+  // Returns INVALID_ARGUMENT, naming it, unless `other` has all names of this one.
   absl::Status CheckNamesAreIn(const PathPattern& other) const;
 
  private:

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/dump/dump_files.h"
+#include "ott/core/tensor/scattered_elements.h"
 #include "ott/core/tensor/value.h"
 
 namespace ott::crosscheck {
@@ -25,7 +26,7 @@ Tensor TextTensor(const std::string& text) {
   return {TensorView(owner->data(), DType::kUInt8, {static_cast<int64_t>(owner->size())}), owner};
 }
 
-// What stands for a tensor whose elements were not dumped; empty for anything else.
+// Returns the name of what stands for a tensor whose elements were not dumped; empty for anything else.
 std::string_view StandIn(const ValueMap& map) {
   for (const char* const name : {kStatisticsName, kImageName}) {
     if (map.size() == 1 && map.Find(name) != nullptr) return name;
@@ -61,6 +62,13 @@ absl::StatusOr<RankDump> RankDump::Read(const std::string& dir) {
     listed = *found->second;
     held.reset();
   }
+  return result;
+}
+
+RankDump RankDump::Of(const Value& state) {
+  RankDump result;
+  result.Add("", state);
+  result.listed_.resize(result.tensors_.size());
   return result;
 }
 
@@ -124,7 +132,7 @@ void RankDump::Add(const std::string& path, const Value& value) {
 }
 
 absl::StatusOr<Tensor> RankDump::Open(size_t tensor) const {
-  if (held_[tensor].has_value()) return *held_[tensor];
+  if (held_[tensor].has_value()) return Gathered(*held_[tensor]);
   return ReadTensorFile(dir_, *listed_[tensor]);
 }
 

@@ -37,6 +37,7 @@ class RuleMaker {
           &RuleMaker::MakePadding, &RuleMaker::MakeNumbers, &RuleMaker::MakeReplicas}) {
       OTT_RETURN_IF_ERROR((this->*step)());
     }
+    rule_.optional = proto_.optional();
     return std::move(rule_);
   }
 

@@ -49,9 +49,10 @@ struct Rule {
   std::vector<int> one_of_axes;
   // The axes that the rule does not name: ranks along them hold replicas.
   std::vector<int> replica_axes;
+  bool optional = false;
   std::vector<int> own_axes;  // of these, those whose ranks hold tensors of their own
 
-  // In what words the layout is printed as understood.
+  // Says in words how the layout was understood.
   std::string Describe(const RankMesh& mesh) const;
 };
 

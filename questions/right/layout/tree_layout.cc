@@ -1,156 +1,208 @@
 #include "ott/questions/right/layout/tree_layout.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "ott/core/base/status_context.h"
+#include "absl/strings/str_split.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/tensor/scattered_elements.h"
-#include "ott/questions/right/layout/run_rules.h"
+#include "ott/questions/right/layout/whole_comparison.h"
 
 namespace ott::crosscheck {
 namespace {
 
-// The elements [begin, begin + size) of a dimension. REQUIRES: the tensor is not scattered and has them
-Tensor SliceOf(const Tensor& tensor, int dim, int64_t begin, int64_t size) {
-  const TensorView& view = tensor.view;
-  Dims shape = view.shape();
-  shape[dim] = size;
-  const char* const data =
-      static_cast<const char*>(view.data()) + begin * view.strides()[dim] * SizeOf(view.dtype());
-  Tensor slice = tensor;
-  slice.view = TensorView(data, view.dtype(), shape, view.strides());
-  return slice;
-}
+constexpr int kMaxAxis = 4096;
 
-absl::StatusOr<int> DimOf(const Tensor& tensor, int dim) {
-  const auto num_dims = static_cast<int>(tensor.view.shape().size());
-  const int resolved = dim < 0 ? dim + num_dims : dim;
-  if (resolved >= 0 && resolved < num_dims) return resolved;
-  return absl::InvalidArgumentError(absl::StrCat("it has ", num_dims, " dimensions, and no dim ", dim));
-}
+// Along ep, pp and tp.
+using Position = std::array<int, 3>;
 
-absl::StatusOr<Tensor> CutSection(const Rule& rule, const Rule::Section& section, const Tensor& tensor) {
-  OTT_ASSIGN_OR_RETURN(const int dim, DimOf(tensor, rule.fused_dim));
-  const int64_t extent = tensor.view.shape()[dim];
-  const int64_t group = rule.group > 0 ? rule.group : std::max<int64_t>(extent, rule.num_shares);
-  if (extent % group != 0 || group % rule.num_shares != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("dim ", rule.fused_dim, " of its shape ",
-                                                   ShapeToString(tensor.view.shape()), " is no sections of ",
-                                                   rule.num_shares, " shares in groups of ", group));
+// "mp_rank_01_002_003": tensor, pipeline, experts. nullopt for other names.
+std::optional<Position> PositionOf(std::string_view name) {
+  constexpr std::string_view kStart = "mp_rank_";
+  if (name.substr(0, kStart.size()) != kStart) return std::nullopt;
+  const std::vector<std::string> numbers = absl::StrSplit(std::string(name.substr(kStart.size())), '_');
+  Position position = {0, 0, 0};
+  if (numbers.size() > position.size()) return std::nullopt;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    int& number = position[position.size() - 1 - i];
+    if (!absl::SimpleAtoi(numbers[i], &number) || number < 0 || number >= kMaxAxis) return std::nullopt;
   }
-  const int64_t share = group / rule.num_shares;
-  const int64_t width = section.share * share;
+  return position;
+}
+
+// None has no elements, but that it is there has to be compared.
+absl::StatusOr<Value> WithoutNulls(const std::string& path, const Value& value) {
+  if (value.is_null()) return Value("None");
+  return TransformChildren(path, value, WithoutNulls);
+}
+
+// A part of a rank's tensor, its dimensions in the order of the whole one's.
+TensorPart PartOf(const Tensor& tensor, const Box& box) {
+  const char* data = static_cast<const char*>(tensor.view.data());
+  for (size_t dim = 0; dim < box.begin.size(); ++dim) {
+    data += box.begin[dim] * tensor.view.strides()[dim] * SizeOf(tensor.view.dtype());
+  }
+  TensorPart part{tensor, box.offset};
+  part.tensor.view = TensorView(data, tensor.view.dtype(), box.shape, tensor.view.strides());
+  return part;
+}
+
+// The first replica.
+absl::StatusOr<Tensor> Join(const BoundRun& run, const WholeTensor& whole) {
   std::vector<TensorPart> parts;
-  for (int64_t first = 0; first < extent; first += group) {
-    Dims offset(tensor.view.shape().size());
-    offset[dim] = first / group * width;
-    parts.push_back({SliceOf(tensor, dim, first + section.begin * share, width), std::move(offset)});
+  for (const Cell& cell : whole.replicas[0]) {
+    const Part& held = cell.parts[0];
+    OTT_ASSIGN_OR_RETURN(Tensor tensor, run.dumps[held.rank]->Open(held.tensor));
+    const bool is_all =
+        cell.boxes.size() == 1 && cell.boxes[0].shape == whole.shape && tensor.view.shape() == whole.shape;
+    if (is_all && whole.transpose.empty()) return tensor;
+    OTT_ASSIGN_OR_RETURN(tensor, Gathered(tensor));
+    if (!whole.transpose.empty()) {
+      OTT_ASSIGN_OR_RETURN(tensor.view, PermuteAxes(tensor.view, whole.transpose));
+    }
+    for (const Box& box : cell.boxes) parts.push_back(PartOf(tensor, box));
   }
-  Dims shape = tensor.view.shape();
-  shape[dim] = extent / group * width;
-  return ScatteredElements::Join(tensor.view.dtype(), shape, shape, std::move(parts));
+  return ScatteredElements::Join(whole.dtype, whole.shape, whole.shape, std::move(parts));
 }
 
-// What one section of a rule makes of a tensor.
-absl::StatusOr<Tensor> WholeOf(const Rule& rule, const Rule::Section& section, Tensor tensor) {
-  if (rule.sections.size() > 1 || rule.group > 0) {
-    OTT_ASSIGN_OR_RETURN(tensor, Gathered(tensor));
-    OTT_ASSIGN_OR_RETURN(tensor, CutSection(rule, section, tensor));
-  }
-  if (!rule.transpose.empty()) {
-    OTT_ASSIGN_OR_RETURN(tensor, Gathered(tensor));
-    OTT_ASSIGN_OR_RETURN(tensor.view, PermuteAxes(tensor.view, rule.transpose));
-  }
-  for (const Padding& padding : rule.padding) {
-    OTT_ASSIGN_OR_RETURN(tensor, Gathered(tensor));
-    OTT_ASSIGN_OR_RETURN(const int dim, DimOf(tensor, padding.dim()));
-    if (tensor.view.shape()[dim] < padding.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("its shape ", ShapeToString(tensor.view.shape()),
-                                                     " is shorter than ", padding.size(), " in dim ", dim));
+absl::StatusOr<Value> ValueOf(const BoundRun& run, const WholeTensor& whole) {
+  if (!whole.problem.empty()) return absl::InvalidArgumentError(whole.problem);
+  if (whole.is_sum) return absl::UnimplementedError("sums are compared by `ott crosscheck --layout`");
+  if (whole.replicas.size() > 1) {
+    OTT_ASSIGN_OR_RETURN(const WholeComparison replicas, CompareWholes(run, whole, run, whole, std::nullopt));
+    if (!replicas.differences.empty()) {
+      const LayoutDifference& first = replicas.differences[0];
+      return absl::InvalidArgumentError(
+          absl::StrCat("its replicas differ: rank ", first.ranks().empty() ? 0 : first.ranks(0),
+                       " holds another than rank ", whole.replicas[0][0].parts[0].rank));
     }
-    tensor = SliceOf(tensor, dim, 0, padding.size());
   }
-  return tensor;
+  OTT_ASSIGN_OR_RETURN(Tensor tensor, Join(run, whole));
+  if (!whole.is_text) return Value(std::move(tensor));
+  return Value(std::string_view(static_cast<const char*>(tensor.view.data()), tensor.view.num_elements()));
 }
 
-class TreeBinder {
- public:
-  TreeBinder(const RunRules& rules, std::vector<std::string>* problems)
-      : rules_(rules), matched_(rules.rules.size()), problems_(problems) {}
+// How many numbers the ranks at each position of an axis have, by the name in the pattern and the axis.
+using Counts = std::map<std::tuple<std::string, std::string>, std::map<int, int64_t>>;
 
-  absl::Status Add(const std::string& path, const Value& value) {
-    if (value.is_map()) {
-      for (const auto& [name, child] : value.map()) OTT_RETURN_IF_ERROR(Add(JoinPath(path, name), child));
-      return absl::OkStatus();
-    }
-    if (value.is_list()) {
-      for (size_t i = 0; i < value.list().size(); ++i) {
-        OTT_RETURN_IF_ERROR(Add(JoinPath(path, absl::StrCat(i)), value.list()[i]));
-      }
-      return absl::OkStatus();
-    }
-    return AddLeaf(path, value);
-  }
-
-  Value Finish() && {
-    for (size_t i = 0; i < matched_.size(); ++i) {
-      if (matched_[i]) continue;
-      problems_->push_back(absl::StrCat("no tensor is like the rule of ", rules_.rules[i].path.text()));
-    }
-    return std::move(wholes_);
-  }
-
- private:
-  absl::Status AddLeaf(const std::string& path, const Value& value) {
-    for (const PathPattern& ignored : rules_.ignore) {
-      if (ignored.Match(path).has_value()) return absl::OkStatus();
-    }
-    for (size_t i = 0; i < rules_.rules.size(); ++i) {
-      const std::optional<Captures> captures = rules_.rules[i].path.Match(path);
-      if (!captures.has_value()) continue;
-      matched_[i] = true;
-      return AddWholes(path, value, rules_.rules[i], *captures);
-    }
-    problems_->push_back(absl::StrCat(path, " is like no rule"));
-    return absl::OkStatus();
-  }
-
-  absl::Status AddWholes(const std::string& path, const Value& value, const Rule& rule,
-                         const Captures& captures) {
-    for (const Rule::Section& section : rule.sections) {
-      if (!section.whole.has_value()) continue;
-      Value whole = value;
-      if (value.is_tensor()) {
-        absl::StatusOr<Tensor> tensor = WholeOf(rule, section, value.tensor());
-        if (!tensor.ok()) return WithContext(path, tensor.status());
-        whole = *std::move(tensor);
-      }
-      const std::string name = section.whole->Expand(captures);
-      if (wholes_.Insert(name, std::move(whole)) == nullptr) {
-        return absl::InvalidArgumentError(absl::StrCat(path, ": another tensor is ", name, ", too"));
+absl::Status CountNumbers(const StateOfRanks& state, const TensorRule& rule, const RankMesh& mesh,
+                          const std::vector<std::vector<NamedTensor>>& tensors, Counts* counts) {
+  for (const LocalNumber& number : rule.numbers()) {
+    if (number.count() != 0 || !number.positions().empty()) continue;
+    OTT_ASSIGN_OR_RETURN(const PathPattern path, PathPattern::Parse(rule.path()));
+    OTT_ASSIGN_OR_RETURN(const int axis, mesh.FindAxis(number.axis()));
+    std::map<int, int64_t>& at = (*counts)[{number.name(), number.axis()}];
+    for (size_t rank = 0; rank < state.ranks.size(); ++rank) {
+      for (const NamedTensor& tensor : tensors[rank]) {
+        const std::optional<Captures> captures = path.Match(tensor.path);
+        int64_t local = 0;
+        if (!captures.has_value() || captures->count(number.name()) == 0) continue;
+        if (!absl::SimpleAtoi(captures->find(number.name())->second, &local) || local >= 1 << 20) continue;
+        int64_t& count = at[mesh.Position(static_cast<int>(rank), axis)];
+        count = std::max(count, local + 1);
       }
     }
-    return absl::OkStatus();
   }
-
-  const RunRules& rules_;
-  std::vector<bool> matched_;
-  std::vector<std::string>* const problems_;
-  ValueMap wholes_;
-};
+  return absl::OkStatus();
+}
 
 }  // namespace
 
+absl::StatusOr<StateOfRanks> StateOfRanks::Of(const Value& state) {
+  StateOfRanks result;
+  std::map<Position, const Value*> by_position;
+  Position sizes = {1, 1, 1};
+  if (state.is_map()) {
+    for (const auto& [name, child] : state.map()) {
+      const std::optional<Position> position = PositionOf(name);
+      if (!position.has_value()) {
+        result.problems.push_back(
+            absl::StrCat(name, " lies beside the folders of ranks, and is not compared"));
+        continue;
+      }
+      by_position[*position] = &child;
+      for (size_t i = 0; i < sizes.size(); ++i) sizes[i] = std::max(sizes[i], (*position)[i] + 1);
+    }
+  }
+  for (const auto& [name, size, own] :
+       {std::tuple("ep", sizes[0], true), {"pp", sizes[1], true}, {"tp", sizes[2], false}}) {
+    MeshAxis* const axis = result.mesh.add_axes();
+    axis->set_name(name);
+    axis->set_size(size);
+    axis->set_own_tensors(own);
+  }
+  if (by_position.empty()) {
+    result.problems.clear();
+    result.ranks.push_back(state);
+    return result;
+  }
+  if (int64_t{sizes[0]} * sizes[1] * sizes[2] != static_cast<int64_t>(by_position.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("has ", by_position.size(), " folders mp_rank_*, but ",
+                                                   sizes[2], " of tensor, ", sizes[1], " of pipeline and ",
+                                                   sizes[0], " of expert parallelism"));
+  }
+  for (const auto& [position, rank] : by_position) result.ranks.push_back(*rank);
+  return result;
+}
+
+absl::StatusOr<RunRules> RulesFor(const StateOfRanks& state, RunLayout layout) {
+  const DeviceMesh& axes = layout.has_mesh() ? layout.mesh() : state.mesh;
+  const auto num_ranks = static_cast<int>(state.ranks.size());
+  OTT_ASSIGN_OR_RETURN(const RankMesh mesh, RankMesh::Create(axes, num_ranks));
+  std::vector<std::vector<NamedTensor>> tensors;
+  for (const Value& rank : state.ranks) tensors.push_back(ListTensors(rank));
+  Counts counts;
+  for (const TensorRule& rule : layout.tensors()) {
+    OTT_RETURN_IF_ERROR(CountNumbers(state, rule, mesh, tensors, &counts));
+  }
+  for (TensorRule& rule : *layout.mutable_tensors()) {
+    for (LocalNumber& number : *rule.mutable_numbers()) {
+      const auto found = counts.find({number.name(), number.axis()});
+      if (found == counts.end() || number.count() != 0 || !number.positions().empty()) continue;
+      for (const auto& [position, count] : found->second) {
+        for (int64_t i = 0; i < count; ++i) number.add_positions(position);
+      }
+      // Of a rule that nothing matches, which is said later.
+      if (number.positions().empty()) number.add_positions(0);
+    }
+  }
+  return RunRules::Create(layout, axes, num_ranks);
+}
+
+BoundRun BindState(const StateOfRanks& state, const RunRules& rules) {
+  std::vector<absl::StatusOr<RankDump>> dumps;
+  for (const Value& rank : state.ranks) {
+    const absl::StatusOr<Value> present = WithoutNulls("", rank);
+    dumps.push_back(present.ok() ? absl::StatusOr<RankDump>(RankDump::Of(*present)) : present.status());
+  }
+  BoundRun run = BindDumps(std::move(dumps), rules);
+  run.problems.insert(run.problems.begin(), state.problems.begin(), state.problems.end());
+  return run;
+}
+
 absl::StatusOr<Value> ToWholes(const Value& tree, const RunLayout& layout,
                                std::vector<std::string>* problems) {
-  OTT_ASSIGN_OR_RETURN(const RunRules rules, RunRules::Create(layout, DeviceMesh(), 1));
-  TreeBinder binder(rules, problems);
-  OTT_RETURN_IF_ERROR(binder.Add("", tree));
-  return std::move(binder).Finish();
+  OTT_ASSIGN_OR_RETURN(const StateOfRanks state, StateOfRanks::Of(tree));
+  OTT_ASSIGN_OR_RETURN(const RunRules rules, RulesFor(state, layout));
+  const BoundRun run = BindState(state, rules);
+  problems->insert(problems->end(), run.problems.begin(), run.problems.end());
+  ValueMap wholes;
+  for (const WholeTensor& whole : run.tensors) {
+    absl::StatusOr<Value> value = ValueOf(run, whole);
+    if (value.ok()) {
+      wholes.Insert(whole.name, *std::move(value));
+    } else {
+      problems->push_back(absl::StrCat(whole.name, ": ", value.status().message()));
+    }
+  }
+  return Value(std::move(wholes));
 }
 
 }  // namespace ott::crosscheck

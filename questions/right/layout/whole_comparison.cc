@@ -60,7 +60,7 @@ class RunComparer {
     return absl::OkStatus();
   }
 
-  // Of a replica that the others are compared with.
+  // Counts the ranks of a replica that the others are compared with.
   void CountRanks(const std::vector<Cell>& replica) {
     for (const Cell& cell : replica) {
       difference_.set_num_ranks(difference_.num_ranks() + static_cast<int>(cell.parts.size()));
@@ -140,7 +140,7 @@ class RunComparer {
              text(sums_[worst]));
   }
 
-  // How far sum i may be off.
+  // Returns how far sum i may be off.
   double Allowed(size_t i, const WholeReader& found) const {
     if (tolerance_.has_value()) {
       return tolerance_->atol + tolerance_->rtol * std::fabs(static_cast<double>(a_sums_[i]));

@@ -21,7 +21,7 @@ namespace {
 // Elements that are read together in each dimension in which they follow each other: pages of files.
 constexpr int64_t kFastElements = 512;
 
-// What two ranges have in common.
+// Returns what two ranges have in common.
 std::optional<Range> Intersect(const Range& range, const Box& box) {
   Range common;
   for (size_t dim = 0; dim < range.shape.size(); ++dim) {

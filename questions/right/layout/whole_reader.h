@@ -22,7 +22,7 @@ struct Range {
   int64_t num_elements() const;
 };
 
-// Where an element lies.
+// The place where an element lies.
 struct ElementPlace {
   std::vector<int> ranks;  // more than one where it is their sum
   std::string path;
@@ -37,10 +37,11 @@ class WholeReader {
   static absl::StatusOr<WholeReader> Open(const BoundRun& run, const WholeTensor& whole,
                                           std::vector<const Cell*> cells);
 
-  // The elements of a range, row-major. REQUIRES: the cells hold it; whole.is_sum is false
+  // Reads the elements of a range, row-major. REQUIRES: the cells hold it; whole.is_sum is false
   void Read(const Range& range, void* elements) const;
 
-  // The range's sums, divided by whole.divisor, and the sums of magnitudes. Also of tensors that are no sums.
+  // Computes the range's sums, divided by whole.divisor, and the sums of magnitudes. Also of tensors that are
+  // no sums.
   void Sum(const Range& range, std::vector<long double>* sums, std::vector<long double>* magnitudes) const;
 
   int64_t num_summed() const { return static_cast<int64_t>(cells_[0].parts.size()); }
@@ -48,7 +49,7 @@ class WholeReader {
   // Finds an index of the whole tensor. REQUIRES: the cells hold it
   ElementPlace Locate(const Dims& index) const;
 
-  // The dimensions along which elements of parts follow each other in memory.
+  // Returns the dimensions along which elements of parts follow each other in memory.
   const std::vector<int>& fast_dims() const { return fast_dims_; }
 
   void DropPages() const;
@@ -62,7 +63,7 @@ class WholeReader {
 
   WholeReader(const BoundRun& run, const WholeTensor& whole) : run_(&run), whole_(&whole) {}
 
-  // One part of each cell.
+  // Reads one part of each cell.
   void ReadPart(size_t part, const Range& range, char* elements) const;
 
   const BoundRun* run_;

@@ -21,16 +21,16 @@ namespace {
 using internal::Quoted;
 
 constexpr int64_t kMaxExtent = int64_t{1} << 60;
-// Of a fused tensor; each is a piece to be read.
+// Limits the groups of a fused tensor; each is a piece to be read.
 constexpr int64_t kMaxGroups = 1 << 16;
 
-// What a rank's tensor, or a section of it, contributes to a whole one. Its dimensions are in the order of
-// the whole tensor's.
+// The part of a whole tensor that a rank's tensor, or a section of it, contributes. Its dimensions are in the
+// order of the whole tensor's.
 struct Contribution {
   Part part;
   size_t rule = 0;
   Dims shape;
-  // Where it is cut out of the rank's tensor: in this dimension, `width` elements from `first` on, and again
+  // It is cut out of the rank's tensor here: in this dimension, `width` elements from `first` on, and again
   // in each further group.
   int dim = 0;
   int64_t width = 0;
@@ -39,7 +39,7 @@ struct Contribution {
   bool is_section = false;
 };
 
-// The dimension as counted from 0. INVALID_ARGUMENT where the tensor has no such.
+// The dimension as counted from 0. INVALID_ARGUMENT if the tensor has no such.
 absl::StatusOr<int> ResolveDim(int dim, size_t num_dims) {
   const int resolved = dim < 0 ? dim + static_cast<int>(num_dims) : dim;
   if (resolved >= 0 && resolved < static_cast<int>(num_dims)) return resolved;
@@ -314,10 +314,9 @@ class Binder {
  public:
   explicit Binder(const RunRules& rules) : rules_(rules), rule_tensors_(rules.rules.size()) {}
 
-  BoundRun Bind(const std::string& run_dir, int64_t iteration) && {
+  BoundRun Bind(std::vector<absl::StatusOr<RankDump>> dumps) && {
     for (int rank = 0; rank < rules_.mesh.num_ranks(); ++rank) {
-      const std::string dir = DumpPath(run_dir, rank, iteration);
-      absl::StatusOr<RankDump> dump = RankDump::Read(dir);
+      absl::StatusOr<RankDump>& dump = dumps[rank];
       if (!dump.ok()) {
         run_.problems.push_back(absl::StrCat("rank ", rank, " has no dump: ", dump.status().message()));
         run_.dumps.emplace_back();
@@ -389,7 +388,7 @@ class Binder {
         const WholeTensor& example = run_.tensors[tensors[0]];
         absl::StrAppend(&line, ", such as ", Quoted(example.name), " ", ShapeToString(example.shape),
                         example.extents.empty() ? "" : ": ", example.extents);
-      } else if (rule.path.text() != "*") {
+      } else if (rule.path.text() != "*" && !rule.optional) {
         run_.problems.push_back(absl::StrCat("no tensor matches the rule for ", Quoted(rule.path.text())));
       }
       run_.understood.push_back(std::move(line));
@@ -413,8 +412,16 @@ class Binder {
 
 }  // namespace
 
+BoundRun BindDumps(std::vector<absl::StatusOr<RankDump>> dumps, const RunRules& rules) {
+  return Binder(rules).Bind(std::move(dumps));
+}
+
 BoundRun BindRun(const std::string& run_dir, int64_t iteration, const RunRules& rules) {
-  return Binder(rules).Bind(run_dir, iteration);
+  std::vector<absl::StatusOr<RankDump>> dumps;
+  for (int rank = 0; rank < rules.mesh.num_ranks(); ++rank) {
+    dumps.push_back(RankDump::Read(DumpPath(run_dir, rank, iteration)));
+  }
+  return BindDumps(std::move(dumps), rules);
 }
 
 }  // namespace ott::crosscheck

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "ott/core/tensor/tensor_view.h"
 #include "ott/questions/right/layout/rank_dump.h"
 #include "ott/questions/right/layout/run_rules.h"
@@ -46,7 +47,7 @@ struct WholeTensor {
   std::vector<int> transpose;  // empty: none
   // The cells of a replica do not overlap and make up the whole tensor.
   std::vector<std::vector<Cell>> replicas;
-  // How its extents come about, such as "dim 0 = 24 + 24"; empty where one rank holds it all.
+  // Says how its extents come about, such as "dim 0 = 24 + 24"; empty if one rank holds it all.
   std::string extents;
   // Why it cannot be put together; then there are no replicas.
   std::string problem;
@@ -59,7 +60,10 @@ struct BoundRun {
   std::vector<std::string> understood;         // a line for each rule
 };
 
-// Binds the rules to a run's dumps. What cannot be read or matched is a problem of the result.
+// Binds the rules to the dumps of all ranks. What cannot be read or matched is a problem of the result.
+BoundRun BindDumps(std::vector<absl::StatusOr<RankDump>> dumps, const RunRules& rules);
+
+// The dumps of a run in an iteration.
 BoundRun BindRun(const std::string& run_dir, int64_t iteration, const RunRules& rules);
 
 }  // namespace ott::crosscheck

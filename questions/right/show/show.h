@@ -1,4 +1,4 @@
-// What a checkpoint or a dump holds.
+// Shows what a checkpoint or a dump holds.
 
 #ifndef OTT_QUESTIONS_RIGHT_SHOW_SHOW_H_
 #define OTT_QUESTIONS_RIGHT_SHOW_SHOW_H_
@@ -36,7 +36,7 @@ struct Contents {
 // Reads all elements once. Errors: as ReadCheckpoint() and ReadDump().
 absl::StatusOr<Contents> Show(const std::string& path);
 
-// A table, then the bytes of each kind of state.
+// Returns a table, then the bytes of each kind of state.
 std::string ToText(const Contents& contents);
 std::string ToJson(const Contents& contents);
 std::string ToCsv(const Contents& contents);
