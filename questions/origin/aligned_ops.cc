@@ -60,7 +60,7 @@ std::vector<uint32_t> KeysOf(const LoggedOps& ops, const std::vector<uint32_t>& 
   return result;
 }
 
-// Of one iteration, with indices from its beginning.
+// Aligns one iteration, with indices from its beginning.
 class IterationAligner {
  public:
   IterationAligner(const LoggedOps& a, const LoggedOps& b)
@@ -89,7 +89,7 @@ class IterationAligner {
   }
 
  private:
-  // Of operations [begin, end) from `first` on, those that do not only pass on what they read.
+  // Returns those of the operations [begin, end) from `first` on that do not only pass on what they read.
   static std::vector<uint32_t> ThoseThatCompute(const LoggedOps& ops, size_t first, size_t begin,
                                                 size_t end) {
     std::vector<uint32_t> result;
@@ -137,7 +137,7 @@ class IterationAligner {
   const Keys::OfLog keys_b_;
   std::vector<uint32_t> last_a_;
   std::vector<uint32_t> last_b_;
-  // Of these, and then the end of both.
+  // The matches of these, and then the end of both.
   std::vector<std::pair<uint32_t, uint32_t>> matches_ = {{0, 0}};
   std::vector<OpPair> pairs_;
 };

@@ -24,7 +24,7 @@ struct RunLogs {
   std::vector<std::string> problems;
 };
 
-// NOT_FOUND if run_dir is no run directory, or no rank of it has a log.
+// Returns NOT_FOUND if run_dir is no run directory, or no rank of it has a log.
 absl::StatusOr<RunLogs> ReadRunLogs(const std::string& run_dir);
 
 struct OpPair {
@@ -67,7 +67,7 @@ struct AlignedOps {
 // and the last one of several that one stands for.
 AlignedOps AlignOps(const LoggedOps& a, const LoggedOps& b);
 
-// The number of the iteration of an operation. REQUIRES: it is part of one
+// Returns the number of the iteration of an operation. REQUIRES: it is part of one
 int64_t IterationOf(const LoggedOps& ops, size_t op);
 
 }  // namespace ott::origin

@@ -22,7 +22,8 @@ class CollectiveInputs {
     double difference = 0;
     double perturbed = 0;
   };
-  // The largest differences on any rank of the n-th operation of its name, module and phase in an iteration.
+  // Returns the largest differences on any rank of the n-th operation of its name, module and phase in an
+  // iteration.
   Of Find(uint64_t instance) const;
   // Returns true if a collective of the iteration got this value of a, and that of b in its place.
   bool Moves(int64_t iteration, const Digest& a, const Digest& b) const;
@@ -35,7 +36,7 @@ class CollectiveInputs {
 // Numbers the collectives of an iteration, the same on all ranks.
 class CollectiveCounter {
  public:
-  // The number of the collective of the iteration that comes next.
+  // Returns the number of the collective of the iteration that comes next.
   uint64_t Next(int64_t iteration, const OpDefinition& definition);
 
  private:

@@ -31,7 +31,8 @@ double RelativeDifference(const LoggedOp& a, int tensor_a, const LoggedOp& b, in
     squares += difference * difference;
   }
   if (squares > 0) return std::sqrt(squares) / scale;
-  // What hides from all sums, such as two numbers rounded in opposite directions, is no equality.
+  // A difference that hides from all sums, such as two numbers rounded in opposite directions, is no
+  // equality.
   const DType dtype = a.definition().tensors[tensor_a].dtype;
   const double apart = 2 * UnitRoundoff(dtype) * std::max(a.max_abs(tensor_a), b.max_abs(tensor_b));
   return (apart > 0 ? apart : 1) / scale;

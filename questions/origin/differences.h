@@ -1,4 +1,4 @@
-// How far the tensors of two operations are apart.
+// Measures how far the tensors of two operations are apart.
 
 #ifndef OTT_QUESTIONS_ORIGIN_DIFFERENCES_H_
 #define OTT_QUESTIONS_ORIGIN_DIFFERENCES_H_
@@ -14,8 +14,8 @@
 
 namespace ott::origin {
 
-// Estimated norm of the difference over the larger norm: 0 where the digests are equal, infinite where NaN or
-// infinities are in one of them only, or the sizes differ; NaN where one could not be read.
+// Returns the estimated norm of the difference over the larger norm: 0 if the digests are equal, infinite if
+// NaN or infinities are in one of them only, or the sizes differ; NaN if one could not be read.
 double RelativeDifference(const LoggedOp& a, int tensor_a, const LoggedOp& b, int tensor_b);
 
 // The inputs, or outputs, of two operations that correspond; -1: the other has none.
@@ -30,7 +30,7 @@ struct DigestHash {
   size_t operator()(const Digest& digest) const { return digest.low; }
 };
 
-// Which operation last wrote a value, as the log is gone through.
+// Finds the operation that last wrote a value, as the log is gone through.
 class Writers {
  public:
   // indexed: for many questions; otherwise each goes back through the log.
@@ -38,13 +38,13 @@ class Writers {
 
   // Answers are about the operations before this one. REQUIRES: op is not below that of an earlier call
   void GoTo(size_t op) { end_ = op; }
-  // Index of the operation that last wrote it; -1: none that was logged.
+  // Returns the index of the operation that last wrote it; -1: none that was logged.
   int64_t WriterOf(const Digest& digest);
-  // Whether any operation so far read or wrote it.
+  // Returns true if any operation so far read or wrote it.
   bool Knows(const Digest& digest) const { return Search(digest, /*outputs_only=*/false) >= 0; }
 
  private:
-  // Index of the last operation that has it.
+  // Returns the index of the last operation that has it.
   int64_t Search(const Digest& digest, bool outputs_only) const;
 
   const LoggedOps& ops_;

@@ -28,7 +28,7 @@ double Median(std::vector<float> gains) {
 }  // namespace
 
 void Gains::Add(const AlignedOps& perturbed, const CollectiveInputs& collectives, int world_size) {
-  // Of each definition, those of its outputs.
+  // The gains of each output of a definition.
   struct Pools {
     int output = 0;
     std::vector<float>* of_module = nullptr;

@@ -21,11 +21,11 @@ class Gains {
   // Adds those of one rank; perturbed: the reference against the perturbed run.
   void Add(const AlignedOps& perturbed, const CollectiveInputs& collectives, int world_size);
 
-  // The median over all ranks and iterations of the operation's module, or, where that ran too rarely, of all
-  // modules. Nothing if no operation of that name had inputs that differ.
+  // Returns the median over all ranks and iterations of the operation's module, or, where that ran too
+  // rarely, of all modules. Nothing if no operation of that name had inputs that differ.
   std::optional<double> MedianOf(const OpDefinition& definition, int output) const;
 
-  // The largest median there is of any operation; 0: none.
+  // Returns the largest median there is of any operation; 0: none.
   double LargestMedian() const;
 
  private:

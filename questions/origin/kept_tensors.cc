@@ -26,7 +26,7 @@ std::optional<Kept> Read(const KeptTensor& kept) {
   for (int i = 0; i < kept.tensor; ++i) {
     if (kept.op->definition().tensors[i].is_output == is_output) ++index;
   }
-  // Of two parts: the operation, and which of its tensors.
+  // The path has two parts: the operation, and which of its tensors.
   const std::string path = OpTensorPath(kept.op->number(), is_output, index);
   const size_t dot = path.find('.');
   Kept result{*std::move(dump)};

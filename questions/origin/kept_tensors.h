@@ -11,7 +11,7 @@
 
 namespace ott::origin {
 
-// Which tensor, of LoggedOp's.
+// A tensor of a LoggedOp.
 struct KeptTensor {
   // OpTensorsDirectory() of its rank.
   std::string dir;

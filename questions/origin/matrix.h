@@ -29,11 +29,11 @@ struct Matrix {
   std::vector<float> data;
 };
 
-// Element by element, in the dtype of a.
+// Multiplies element by element, in the dtype of a.
 Matrix Times(const Matrix& a, const Matrix& b);
 Matrix Plus(const Matrix& a, const Matrix& b);
 
-// How sums are made; the results differ in rounding only.
+// Says how sums are made; the results differ in rounding only.
 struct SumOrder {
   // Parts that are summed by themselves: threads, or split-K.
   int num_parts = 1;
@@ -45,7 +45,7 @@ struct SumOrder {
   bool ranks_from_last = false;
 };
 
-// A sum of products of `count` terms. narrow: each partial sum is rounded to bfloat16.
+// Returns a sum of products of `count` terms. narrow: each partial sum is rounded to bfloat16.
 template <typename Left, typename Right>
 float Dot(const SumOrder& order, int count, bool narrow, const Left& left, const Right& right) {
   float total = 0;

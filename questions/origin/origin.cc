@@ -21,12 +21,12 @@
 namespace ott::origin {
 namespace {
 
-// Of the outputs, those that may go without judgement where the answer is that nothing is wrong.
+// A share of the outputs: more may not go without judgement if the answer is that nothing is wrong.
 constexpr double kMostNotJudged = 0.1;
 // An operation that is named on one rank is on another one, too, where it differs by so many times as many
 // times what is explained: what makes it wrong does not end where a tolerance does.
 constexpr double kAlmostAsMuch = 0.5;
-// Of which ranks are noted.
+// Limits the ranks that are noted.
 constexpr int kMaxNotes = 10;
 
 // One rank of the reference, one of the current run, and what became of them.
@@ -36,7 +36,7 @@ struct Compared {
   AlignedOps aligned;
   std::optional<AlignedOps> perturbed;
   std::optional<Candidate> candidate;
-  // Whether what is named happened on this rank.
+  // True if what is named happened on this rank.
   bool is_named = false;
   bool differs = false;
   int64_t num_not_judged = 0;
@@ -44,13 +44,13 @@ struct Compared {
   std::string doubts;
 };
 
-// Whether two ranks found the same.
+// Returns true if two ranks found the same.
 bool IsSame(const Candidate& a, const Candidate& b) {
   return a.kind == b.kind && a.iteration == b.iteration && a.tensor == b.tensor &&
          IsSameOperation(a.op->definition(), b.op->definition());
 }
 
-// What only one of the runs has, and nothing was compared with.
+// Adds what only one of the runs has, so that nothing was compared with it.
 void AddWhatIsNotCompared(const RunLogs& reference, const RunLogs& current,
                           const std::vector<Compared>& compared, OriginVerdict* verdict) {
   if (reference.world_size != current.world_size) {
@@ -138,6 +138,13 @@ absl::StatusOr<std::vector<Compared>> Align(const RunLogs& reference, const RunL
   if (num_iterations == 0) {
     return absl::NotFoundError(
         absl::StrCat(reference.run_dir, ", ", current.run_dir, ": no iteration was logged in both"));
+  }
+  if (num_pairs == 0 && (num_only_in_a == 0 || num_only_in_b == 0)) {
+    const std::string& empty = num_only_in_a == 0 ? reference.run_dir : current.run_dir;
+    return absl::NotFoundError(absl::StrCat(
+        empty,
+        ": no operation was logged in the iterations that both logged; a program's operations are logged "
+        "under `python -m optim_test_tools`, by EmitNvtx of LibTorch, or by op ranges of its own"));
   }
   // Of the run with fewer operations, as one may stand for several.
   const int64_t num_fewer = num_pairs + std::min(num_only_in_a, num_only_in_b);
@@ -296,7 +303,7 @@ absl::StatusOr<OriginVerdict> FindOrigin(const RunLogs& reference, const RunLogs
                        " outputs could not be judged: the inputs of their operations differ, and ",
                        "did not in the perturbed run; perturb more parameters, or by more ulps"));
     }
-    // What differs without an origin came from where nothing was logged.
+    // A difference without an origin came from where nothing was logged.
     const bool can_tell = verdict.problems_size() == 0 && (perturbed != nullptr || !differs);
     verdict.set_kind(can_tell ? OriginVerdict::NONE : OriginVerdict::UNKNOWN);
     if (differs && perturbed == nullptr) {

@@ -17,11 +17,11 @@ function addOrigin() {
   // null is what JSON has for infinite.
   const formatDifference = difference => difference === null ? 'NaN or infinities' : difference === 0 ? 'equal' : String(Number(difference.toPrecision(2)));
   const formatTick = value => value < 1e-3 || value >= 1000 ? d3.format('.0e')(value) : String(Number(value.toPrecision(1)));
-  const isSwallowed = step => step.from >= 0 && step.difference === 0;
+  const isSwallowed = step => step.from >= 0 && step.relative_difference === 0;
   const meaningOfStep = step => step.from < 0 ? 'bad' : isSwallowed(step) ? 'good' : 'total';
 
   function describe(step) {
-    const {input_difference: input, difference} = step;
+    const {input_difference: input, relative_difference: difference} = step;
     const change = step.from < 0 || input === null || difference === null ? '' : difference === 0 ? ': swallowed' :
         difference > 2 * input ? ': grows' : difference < input / 2 ? ': shrinks' : '';
     return `${nameOf(step)}, iteration ${step.iteration}` + (step.from < 0 && step.source ? `, ${step.source}` : '') +
@@ -42,13 +42,13 @@ function addOrigin() {
   }
 
   function drawLog(group, inner, height, margin, marks) {
-    const {log: y, place} = scaleOf(data.log, height);
-    const long = inner / data.log.length;
+    const {log: y, place} = scaleOf(data.differences, height);
+    const long = inner / data.differences.length;
     group.append('g').attr('class', 'axis').call(d3.axisLeft(d3.scaleLog().domain(y.domain()).range([height - 24, 0])).ticks(3, formatTick).tickSizeOuter(0));
     group.append('line').attr('x2', inner).attr('y1', height).attr('y2', height).attr('stroke', colorOf('line'));
     group.append('text').attr('class', 'faint').attr('y', height + 15).text('start of the log');
     group.append('text').attr('class', 'faint').attr('x', inner).attr('y', height + 15).attr('text-anchor', 'end').text('end');
-    data.log.forEach((difference, part) => {
+    data.differences.forEach((difference, part) => {
       const isOrigin = part === data.origin_part;
       const tall = place(difference);
       const meaning = isOrigin ? 'bad' : part < data.origin_part ? 'tolerance' : 'total';
@@ -58,14 +58,14 @@ function addOrigin() {
         group.append('text').attr('x', (part + 0.5) * long).attr('y', height - tall - 4).attr('text-anchor', 'middle').style('fill', colorOf('bad')).text('\u25bc');
       }
       marks.push({x: margin.left + (part + 0.5) * long, y: margin.top + height - tall / 2,
-        label: `part ${part + 1} of ${data.log.length} of the log: ` +
+        label: `part ${part + 1} of ${data.differences.length} of the log: ` +
             (difference === 0 ? 'all outputs are equal' : `outputs differ by ${formatDifference(difference < 1e29 ? difference : null)}`) +
             (isOrigin ? '\nhere it began' : '')});
     });
   }
 
   function drawSteps(node, inner, top, rowHeight, margin, marks) {
-    const {log: x, place} = scaleOf(steps.flatMap(step => [step.input_difference, step.difference]), inner);
+    const {log: x, place} = scaleOf(steps.flatMap(step => [step.input_difference, step.relative_difference]), inner);
     const indent = step => -margin.left + 8 + 14 * step.depth;
     const middle = index => (index + 0.5) * rowHeight;
     const group = node.append('g').attr('transform', `translate(0,${top})`);
@@ -84,14 +84,14 @@ function addOrigin() {
       row.append('text').attr('x', indent(step)).attr('y', middle(index) + 4)
           .attr('font-weight', step.from < 0 || selection.measurement === step.operation ? 700 : 400)
           .style('fill', step.from < 0 ? color : null).text(fit(nameOf(step), -indent(step) - 12));
-      const [from, to] = [place(step.input_difference), place(step.difference)];
+      const [from, to] = [place(step.input_difference), place(step.relative_difference)];
       row.append('line').attr('x1', from).attr('x2', to).attr('y1', middle(index)).attr('y2', middle(index)).attr('stroke', color).attr('stroke-width', 2);
       row.append('circle').attr('class', 'input').attr('cx', from).attr('cy', middle(index)).attr('r', 4).attr('fill', colorOf('page'))
           .attr('stroke', color).attr('stroke-width', 1.5);
       row.append('circle').attr('class', 'output').attr('cx', to).attr('cy', middle(index)).attr('r', 5).attr('fill', color);
       if (margin.right > 60) {
         row.append('text').attr('class', 'faint').attr('x', inner + 10).attr('y', middle(index) + 4)
-            .text(`${formatDifference(step.input_difference)} \u2192 ${formatDifference(step.difference)}`);
+            .text(`${formatDifference(step.input_difference)} \u2192 ${formatDifference(step.relative_difference)}`);
       }
       marks.push({x: margin.left + to, y: margin.top + top + middle(index), label: describe(step), select: selectionOf(step)});
     });
@@ -114,8 +114,8 @@ function addOrigin() {
       locate(x, y) {
         const row = Math.floor((y - margin.top - top) / rowHeight);
         if (row >= 0 && row < steps.length) return row;
-        const part = Math.floor((x - margin.left) / inner * data.log.length);
-        return y < margin.top + logHeight && part >= 0 && part < data.log.length ? steps.length + part : -1;
+        const part = Math.floor((x - margin.left) / inner * data.differences.length);
+        return y < margin.top + logHeight && part >= 0 && part < data.differences.length ? steps.length + part : -1;
       },
     };
   }
@@ -132,8 +132,8 @@ function addOrigin() {
       columns: ['place', 'operation', 'reads', 'iteration', 'inputs differ by', 'output differs by'],
       rows: [
         ...steps.map((step, index) => [index === 0 ? 'origin' : `${step.depth} after it`, nameOf(step),
-          step.from < 0 ? '' : nameOf(steps[step.from]), step.iteration, step.input_difference, step.difference]),
-        ...data.log.map((difference, part) => [`part ${part + 1} of ${data.log.length} of the log`, '', '', '', '', difference]),
+          step.from < 0 ? '' : nameOf(steps[step.from]), step.iteration, step.input_difference, step.relative_difference]),
+        ...data.differences.map((difference, part) => [`part ${part + 1} of ${data.differences.length} of the log`, '', '', '', '', difference]),
       ],
     }),
   });

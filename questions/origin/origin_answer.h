@@ -1,4 +1,4 @@
-// Which operation made it? Where two runs parted, as an answer.
+// Answers "Which operation made it?" from where two runs parted.
 
 #ifndef OTT_QUESTIONS_ORIGIN_ORIGIN_ANSWER_H_
 #define OTT_QUESTIONS_ORIGIN_ORIGIN_ANSWER_H_

@@ -37,7 +37,7 @@ absl::StatusOr<OriginVerdict> Find(const OriginFlags& flags) {
   return FindOrigin(flags.reference, current, flags.perturbed, {{flags.ranks[0], flags.ranks[1]}});
 }
 
-// Of two runs of one program.
+// Describes the verdict on two runs of one program.
 const char* DescribeRepetition(const OriginVerdict& verdict) {
   switch (verdict.kind()) {
     case OriginVerdict::NONE:

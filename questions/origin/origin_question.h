@@ -1,4 +1,4 @@
-// Which operation made it? `ott origin`, and its part of the report.
+// The question "Which operation made it?": `ott origin`, and its part of the report.
 
 #ifndef OTT_QUESTIONS_ORIGIN_ORIGIN_QUESTION_H_
 #define OTT_QUESTIONS_ORIGIN_ORIGIN_QUESTION_H_

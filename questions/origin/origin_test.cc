@@ -1,4 +1,4 @@
-// Which operation is named in logs that are written by hand.
+// Tests which operation is named in logs that are written by hand.
 
 #include "ott/questions/origin/origin.h"
 
@@ -50,7 +50,7 @@ class HandWritten {
 
   void BeginIteration(int64_t iteration) { EXPECT_TRUE(log_->BeginIteration(iteration).ok()); }
 
-  // Of one tensor that lies where it cannot be read from.
+  // Logs an operation with one tensor that lies where it cannot be read from.
   void UnreadableOp(const std::string& name) {
     ObservedOp op;
     op.name = name;
@@ -400,7 +400,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRun
     log.Finish();
   };
   write("a", 10, 30, 20, 60);
-  // What differs first is equal there.
+  // The first tensor that differs is equal there.
   write("perturbed", 10, 30, 20.000004f, 60.00001f);
   write("b", 10.000002f, 90, 20.000004f, 180);
   const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
@@ -416,7 +416,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatThePerturbedRunDidNotReachIsJudgedByOtherRun
   EXPECT_THAT(untold->problems(), ElementsAre(HasSubstr("2 outputs could not be judged")));
 }
 
-// Nothing is rounded the other way of numbers that are equal.
+// Equal numbers are not rounded the other way.
 TEST_F(OriginOfHandWrittenLogs, AnOutputOfEqualInputsIsNoJump) {
   const auto write = [&](const char* run, float in, float out, float second_in, float second_out) {
     HandWritten log(dir_ + "/" + run, 0, 1);
@@ -471,7 +471,7 @@ TEST_F(OriginOfHandWrittenLogs, WhatNoPerturbedOperationOfItsNameTellsIsJudgedBy
     log.Finish();
   };
   write("a", 10, 20, 60);
-  // What differs in it is read by other operations.
+  // Other operations read what differs in it.
   write("perturbed", 10.000004f, 20, 60);
   write("b", 10, 20.000004f, 30);
   const auto verdict = FindOrigin(dir_ + "/a", dir_ + "/b", dir_ + "/perturbed");
@@ -619,6 +619,20 @@ TEST_F(OriginOfHandWrittenLogs, LogsOfOtherProgramsAreRefused) {
               HasSubstr("no run directory"));
   std::filesystem::remove(OpLogPath(dir_ + "/b", 0));
   EXPECT_THAT(std::string(Find().status().message()), HasSubstr("no log of operations"));
+}
+
+TEST_F(OriginOfHandWrittenLogs, OfALogWithoutOperationsItIsSaid) {
+  for (const bool other_is_empty : {true, false}) {
+    std::filesystem::remove_all(dir_ + "/a");
+    std::filesystem::remove_all(dir_ + "/b");
+    HandWritten a = A();
+    HandWritten b = B();
+    if (!other_is_empty) a.Op("linear", {10}, 30);
+    a.Finish();
+    b.Finish();
+    EXPECT_THAT(std::string(Find().status().message()),
+                HasSubstr(other_is_empty ? "/a: no operation was logged" : "/b: no operation was logged"));
+  }
 }
 
 TEST_F(OriginOfHandWrittenLogs, RunsThatHaveLittleInCommonAreRefused) {

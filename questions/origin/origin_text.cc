@@ -27,7 +27,7 @@ std::string DescribeRanks(const OriginVerdict& verdict) {
   return FormatRanksAmong(ranks, static_cast<int>(ranks.size()), verdict.world_size());
 }
 
-// What differs, and by how many times what is explained.
+// Says what differs, and by how many times what is explained.
 std::string DescribeDifference(const OriginVerdict& verdict) {
   std::string text = absl::StrCat(verdict.of_increment() ? "what it adds to " : "",
                                   EscapeControlCharacters(verdict.tensor()), " differs ",
@@ -49,7 +49,7 @@ std::string DescribeInputs(const OriginVerdict& verdict) {
   return absl::StrFormat("inputs agree within %.2g", verdict.input_difference());
 }
 
-// What reads the output of `parent`, each followed by what reads its own.
+// Appends what reads the output of `parent`, each followed by what reads its own.
 void AppendSpread(const OriginVerdict& verdict, int parent, std::string* text) {
   for (int i = 0; i < verdict.spread_size(); ++i) {
     const OriginSpread& spread = verdict.spread(i);

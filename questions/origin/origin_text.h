@@ -9,11 +9,12 @@
 
 namespace ott::origin {
 
-// "iteration 12, on rank 1 alone, forward: layernorm (layer 3), model.cc:210: inputs equal bit for bit;
-// output differs: ...", from the other fields. One line, without a newline.
+// Returns "iteration 12, on rank 1 alone, forward: layernorm (layer 3), model.cc:210: inputs equal bit for
+// bit; output differs: ...", from the other fields. One line, without a newline.
 std::string FormatSentence(const OriginVerdict& verdict);
 
-// The sentence, how it spreads as a tree, what was compared, and what is missing. Ends with a newline.
+// Returns the sentence, how it spreads as a tree, what was compared, and what is missing. Ends with a
+// newline.
 std::string FormatOrigin(const OriginVerdict& verdict);
 
 }  // namespace ott::origin

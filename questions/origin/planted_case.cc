@@ -31,7 +31,10 @@ bool IsTruth(const OriginVerdict& verdict, const SimulatedTraining& training) {
   if (training.fault == Fault::kNone) return true;
   const bool is_operation = std::find(truth.operations.begin(), truth.operations.end(),
                                       verdict.operation()) != truth.operations.end();
-  if (!is_operation || (!truth.module.empty() && verdict.module() != truth.module)) return false;
+  const bool is_of_one_tensor =
+      training.fault == Fault::kLearningRateOfOneTensor || training.fault == Fault::kMomentumOfOneTensor;
+  const std::string& module = is_of_one_tensor ? training.fault_tensor : truth.module;
+  if (!is_operation || (!module.empty() && verdict.module() != module)) return false;
   if (verdict.iteration() != training.fault_iteration) return false;
   return truth.one_rank ? verdict.ranks_size() == 1 && verdict.ranks(0) == 1
                         : verdict.ranks_size() == training.num_ranks;
@@ -45,8 +48,9 @@ PlantedResult RunPlanted(const std::string& dir, const PlantedCase& planted) {
   training.num_ranks = planted.seed % 3 == 0 ? 4 : 2;
   training.dtype = planted.dtype;
   training.not_logged = planted.not_logged;
-  const std::string runs = absl::StrCat(dir, "/", std::string(Name(planted.dtype)), "_", planted.seed,
-                                        absl::StrJoin(planted.not_logged, "_"));
+  training.num_hidden = planted.num_hidden;
+  const std::string runs = absl::StrCat(dir, "/", std::string(Name(planted.dtype)), "_", planted.seed, "_",
+                                        planted.num_hidden, absl::StrJoin(planted.not_logged, "_"));
   absl::Status status;
   if (!IsRunDirectory(runs + "/reference")) status.Update(Train(training, runs + "/reference"));
   if (planted.perturbed && !IsRunDirectory(runs + "/perturbed")) {
@@ -56,6 +60,7 @@ PlantedResult RunPlanted(const std::string& dir, const PlantedCase& planted) {
   }
   training.fault = planted.fault;
   training.fault_size = planted.size;
+  training.fault_tensor = planted.fault_tensor;
   if (planted.other_order) training.order = AnotherOrder(planted.seed);
   std::error_code error;
   std::filesystem::remove_all(runs + "/current", error);

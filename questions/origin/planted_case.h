@@ -27,6 +27,9 @@ struct PlantedCase {
   std::vector<std::string> not_logged;
   // SimulatedTraining::fault_size.
   double size = 2;
+  // SimulatedTraining::num_hidden and fault_tensor.
+  int num_hidden = 64;
+  std::string fault_tensor = "fc1.bias";
 };
 
 struct PlantedResult {

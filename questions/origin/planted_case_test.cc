@@ -1,4 +1,4 @@
-// Which operation is named in trainings whose fault is known.
+// Tests which operation is named in trainings whose fault is known.
 
 #include "ott/questions/origin/planted_case.h"
 
@@ -51,6 +51,20 @@ TEST(Origin, SmallFaultsAreFoundAmongSumsInAnotherOrder) {
                                 << " times: " << result.verdict->verdict();
       EXPECT_GT(result.verdict->relative_difference(), result.verdict->explained());
     }
+  }
+}
+
+// These were named an iteration late, not at all, and as a product of rounded numbers that reads the weight.
+TEST(Origin, ALearningRateThatIsTwoPercentWrongIsNamedInItsIteration) {
+  const PlantedCase cases[] = {
+      {DType::kBFloat16, Fault::kLearningRateOfOneTensor, 9501001, true, true, {}, 1.02, 64, "fc1.bias"},
+      {DType::kBFloat16, Fault::kLearningRateOfOneTensor, 9501002, true, true, {}, 1.02, 128, "fc1.bias"},
+      {DType::kFloat8E4M3, Fault::kLearningRateOfOneTensor, 9501001, true, true, {}, 1.02, 32, "fc1.weight"}};
+  for (const PlantedCase& planted : cases) {
+    const PlantedResult result = RunPlanted(Dir(), planted);
+    ASSERT_TRUE(result.verdict.ok()) << result.verdict.status();
+    EXPECT_TRUE(result.found) << result.verdict->verdict();
+    EXPECT_THAT(result.verdict->detail(), HasSubstr("it adds 1.02 times as much as the reference's"));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "ott/core/digest/digest_and_statistics.h"
 
 namespace ott::origin {
@@ -23,20 +24,58 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Another run of an operation that differs by so much less shows that it is not always wrong.
 constexpr double kMuchLess = 4;
 
-// What an update adds may jump where a gradient passes zero, as the first step of Adam, which is its sign:
-// in so many elements by so many times what it adds on average.
+// An update may jump where a gradient passes zero, as the first step of Adam, which is its sign: in so many
+// elements by so many times what it adds on average.
 constexpr int kFewSteps = 4;
 constexpr double kLargestStep = 3;
 // The share of elements that pass zero, over the relative difference of the gradient: 0.8 where its elements
 // are normal, 1.4 with Laplace's distribution, and more where most are small.
 constexpr double kShareNearZero = 4;
-// Of as many jumps as there may be, some sums are of elements that did not jump: in less than half of all, an
+// Some sums are of elements that did not jump, however many jumps there may be: in less than half of all, an
 // update that is right differs by more than its inputs explain.
 constexpr int kFewerThanHalf = TensorSketch::kNumSums / 2 - 1;
 // More jumps than expected by so many deviations, of Poisson's distribution, have a chance below 1e-5.
 constexpr double kDeviationsOfSteps = 8;
 
-// What an operation added to one of its inputs.
+// An update may add more, or less, than the reference's in all of its elements alike, by so many standard
+// errors of that scale, so many times what its inputs are scaled by, and what a scalar may be off by.
+constexpr double kDeviationsOfScale = 16;
+constexpr double kScaleOfRounding = 1e-5;
+
+// By how much b is a multiple of a, less 1, and the standard error of that, both of the sums of sketches.
+struct Scale {
+  Scale(const double* a, const double* b) {
+    double squares = 0;
+    double products = 0;
+    double largest = 0;
+    for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+      squares += a[i] * a[i];
+      products += a[i] * b[i];
+      largest = std::max(largest, a[i] * a[i]);
+    }
+    if (squares == 0) return;
+    deviation = products / squares - 1;
+    double residuals = 0;
+    for (int i = 0; i < TensorSketch::kNumSums; ++i) {
+      const double residual = b[i] - products / squares * a[i];
+      residuals += residual * residual;
+    }
+    // If one sum is most of all, the others say little of it.
+    const double of_others = 1 - largest / squares;
+    error = std::sqrt(residuals / (TensorSketch::kNumSums - 1) / squares) / of_others;
+  }
+
+  double deviation = 0;
+  double error = kInfinity;
+};
+
+std::array<double, TensorSketch::kNumSums> Sums(const LoggedOp& op, int tensor) {
+  std::array<double, TensorSketch::kNumSums> sums;
+  std::copy_n(op.sketch(tensor), sums.size(), sums.begin());
+  return sums;
+}
+
+// The number that an operation added to one of its inputs.
 struct Increment {
   Increment(const LoggedOp& op, int input, int output) {
     for (int i = 0; i < TensorSketch::kNumSums; ++i) {
@@ -238,13 +277,13 @@ std::optional<Candidate> RankJudge::JudgeInputs(size_t index, const AlignedOps::
     const int64_t writer_a = tensor.a >= 0 ? writers_a_.WriterOf(of_a) : -1;
     const bool made_alike = tolerant() && writer_a >= 0 &&
                             IsWrittenBy(aligned_.partner_of_a[writer_a], b.digest(tensor.b), pair.b);
-    // Of an operation of another name, which tensor is which is a guess.
+    // An operation of another name does not tell which tensor is which.
     const bool is_known = pair.same && !std::isnan(difference);
     if (!made_alike && (is_known || !tolerant())) {
       const double allowed = tolerant() ? InputTolerance(pair, tensor, writer_a) : 0;
       if (!(difference <= allowed)) {
         const int64_t writer_b = writers_b_.WriterOf(b.digest(tensor.b));
-        // What makes it is not known, and so not what that makes of differences that were explained.
+        // Nothing tells what makes it, and so not what that makes of differences that were explained.
         const bool may_be_explained =
             tolerant() && writer_a < 0 && writer_b < 0 &&
             (PerturbedOp(pair) == nullptr || difference <= UnloggedTolerance(index));
@@ -333,7 +372,7 @@ std::optional<double> RankJudge::GainOf(const OpPair& pair, int tensor, const Ro
 double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output,
                                   const Inputs& inputs, double difference) {
   const bool inputs_differ = inputs.difference > 0;
-  // What counts and chooses jumps, and no rounding explains where to.
+  // Integer outputs change discontinuously; rounding cannot bound them.
   if (UnitRoundoff(output.dtype) == 0) {
     if (inputs_differ) ++num_not_judged_;
     return inputs_differ ? kInfinity : 0;
@@ -357,8 +396,8 @@ double RankJudge::OutputTolerance(const OpPair& pair, const TensorPair& tensor, 
     ++num_not_judged_;
     return kInfinity;
   }
-  // What differs at all may differ as much as in the perturbed run, and in other elements: a single number
-  // that is rounded the other way weighs more in one of them than in another.
+  // A difference of the inputs may be as large as in the perturbed run, and in other elements: a single
+  // number that is rounded the other way weighs more in one of them than in another.
   const double of_inputs = inputs_differ ? std::max(inputs.difference, PerturbedInputDifference(pair)) : 0;
   return tolerance(gain.value_or(1), of_inputs);
 }
@@ -415,7 +454,7 @@ std::optional<RankJudge::Excess> RankJudge::ExcessOfIncrement(const OpPair& pair
   const LoggedOp* const perturbed = PerturbedOp(pair);
   const int before = InputUpdated(a, tensor.a);
   if (before < 0 || !pair.same || perturbed == nullptr) return std::nullopt;
-  // Of the other inputs.
+  // The difference of the other inputs.
   double difference = 0;
   double amplified = 0;
   for (int i = 0; i < a.num_tensors(); ++i) {
@@ -443,7 +482,7 @@ std::optional<RankJudge::Excess> RankJudge::ExcessOfIncrement(const OpPair& pair
   // Else nothing tells what the update makes of its inputs.
   const bool is_measured = difference == 0 || amplified > 0;
   double times = is_measured ? times_explained(0, kFewSteps) : 0;
-  // Where few elements can have jumped, these make few sums differ, and an update that is wrong all of them.
+  // If few elements can have jumped, these make few sums differ, and an update that is wrong all of them.
   const auto count = static_cast<double>(a.definition().tensors[tensor.a].num_elements);
   const double expected = count * std::min(kShareNearZero * difference, 1.0);
   const double num_more = expected + kDeviationsOfSteps * std::sqrt(expected) - kFewSteps;
@@ -455,6 +494,23 @@ std::optional<RankJudge::Excess> RankJudge::ExcessOfIncrement(const OpPair& pair
   }
   excess.difference = of_a.DistanceTo(of_b) / norm;
   excess.explained = times > 0 ? excess.difference / times : kInfinity;
+  // Differences that rounding made point in any direction, and a learning rate that is wrong makes one along
+  // what is added.
+  const Scale scale(of_a.sums, of_b.sums);
+  double roundoff = 0;
+  double of_inputs = 0;
+  for (int i = 0; i < a.num_tensors(); ++i) {
+    roundoff = std::max(roundoff, UnitRoundoff(a.definition().tensors[i].dtype));
+    if (i == before || a.definition().tensors[i].is_output) continue;
+    of_inputs = std::max(of_inputs, std::abs(Scale(Sums(a, i).data(), Sums(b, i).data()).deviation));
+  }
+  const double explained =
+      kDeviationsOfScale * scale.error + kSafety * of_inputs + 2 * roundoff + kScaleOfRounding;
+  if (std::abs(scale.deviation) > std::max(1.0, excess.times()) * explained) {
+    excess.difference = std::abs(scale.deviation);
+    excess.explained = explained;
+    excess.scale = 1 + scale.deviation;
+  }
   return excess;
 }
 
@@ -493,7 +549,7 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
       return std::nullopt;
     }
   } else if (inputs.difference > 0) {
-    // Of a collective, on another rank.
+    // The difference of a collective may come from another rank.
     return std::nullopt;
   }
   Candidate candidate;
@@ -511,6 +567,8 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
   if (a.arguments() != b.arguments()) {
     candidate.detail = absl::StrCat("its arguments are ", std::string(b.arguments()), " instead of ",
                                     std::string(a.arguments()));
+  } else if (excess.has_value() && excess->scale != 1) {
+    candidate.detail = absl::StrFormat("it adds %.4g times as much as the reference's", excess->scale);
   } else if (!pair.same) {
     candidate.detail = absl::StrCat("it stands for ", Describe(a.definition()), " of the reference");
   }
@@ -519,7 +577,7 @@ std::optional<Candidate> RankJudge::JudgeOutput(const OpPair& pair, const Tensor
 
 namespace {
 
-// Where the iterations before that of an operation of b were not logged: since which it may have come.
+// Says since when it may have come, if the iterations before that of an operation of b were not logged.
 std::string DescribeUnlogged(const AlignedOps& aligned, size_t op_b) {
   const int64_t iteration = IterationOf(*aligned.b, op_b);
   const auto here =

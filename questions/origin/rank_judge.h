@@ -26,10 +26,10 @@ inline constexpr double kSafety = 8;
 
 struct Candidate {
   OriginVerdict::Kind kind = OriginVerdict::OPERATION;
-  // Of the operation to name.
+  // The iteration of the operation to name.
   int64_t iteration = -1;
-  // In which the difference was found, and where among its pairs. What an operation made that only one run
-  // has is found where it is read.
+  // The iteration in which the difference was found, and where among its pairs. An operation that only one
+  // run has shows where its output is read.
   int64_t found_in = 0;
   size_t position = 0;
   // The index in AlignedOps::pairs from which it spreads.
@@ -51,7 +51,7 @@ struct Candidate {
   std::string last_written_by;
 };
 
-// By name, module and direction.
+// Compares by name, module and direction.
 bool IsSameOperation(const OpDefinition& a, const OpDefinition& b);
 
 class RankJudge {
@@ -60,12 +60,12 @@ class RankJudge {
   RankJudge(const AlignedOps& aligned, const AlignedOps* perturbed, const CollectiveInputs& collectives,
             const Gains& gains, int world_size);
 
-  // The first operation that computed something else, or read what no operation made. Nothing if there is
-  // none, or what differs came from other ranks.
+  // Returns the first operation that computed something else, or read what no operation made. Nothing if
+  // there is none, or what differs came from other ranks.
   std::optional<Candidate> Find();
 
-  // For an operation that was named on another rank, where a perturbed run tells: by how many times what is
-  // explained its output differs here in that iteration, the most of all its runs.
+  // Returns, for an operation that was named on another rank, if a perturbed run tells: by how many times
+  // what is explained its output differs here in that iteration, the most of all its runs.
   double TimesExplained(const Candidate& named);
 
   // Returns true if any tensor differs, in a bit.
@@ -89,7 +89,7 @@ class RankJudge {
   struct Inputs {
     // The largest.
     double difference = 0;
-    // Which of the reference's tensors one corresponds to is not known.
+    // True if it is not known which of the reference's tensors one corresponds to.
     bool is_guess = false;
   };
 
@@ -103,15 +103,15 @@ class RankJudge {
   // Returns true if this operation of b, if it comes before another one, writes the value.
   bool IsWrittenBy(int32_t op_b, const Digest& digest, size_t before) const;
   double InputDifference(const OpPair& pair, const TensorPair& tensor) const;
-  // The operation of the perturbed run that corresponds; null: none.
+  // Returns the operation of the perturbed run that corresponds; null: none.
   const LoggedOp* PerturbedOp(const OpPair& pair) const;
-  // The largest; of a collective, of all ranks.
+  // Returns the largest; of a collective, of all ranks.
   double PerturbedInputDifference(const OpPair& pair) const;
   double InputTolerance(const OpPair& pair, const TensorPair& tensor, int64_t writer_a) const;
   // Returns what operations that are not logged may have made of what pairs before this one made: the largest
   // difference of their outputs, and a rounding of each number in the coarsest dtype of the logs.
   double UnloggedTolerance(size_t index);
-  // Returns what the operation makes of differences, at least 1; nullopt where the perturbed run does not
+  // Returns what the operation makes of differences, at least 1; nullopt if the perturbed run does not
   // tell.
   std::optional<double> GainOf(const OpPair& pair, int tensor, const RoundedOutput& output);
   // difference: of the output; if the tolerance is not below it, it may be less than what is explained.
@@ -121,25 +121,27 @@ class RankJudge {
   // difference.
   bool IsJump(const OpPair& pair, const TensorPair& tensor, const RoundedOutput& output, const Inputs& inputs,
               double difference, size_t first_of_iteration);
-  // The input that an update changed into this output; -1: none.
+  // Returns the input that an update changed into this output; -1: none.
   static int InputUpdated(const LoggedOp& op, int output);
-  // How far an update's output may be off, of its norm, since what it adds jumps in so many elements.
+  // Returns how far an update's output may be off, of its norm, since what it adds jumps in so many elements.
   double StepAllowance(const LoggedOp& a, int output, double num_steps) const;
-  // How far what an update adds to its parameter is off, over its norm, and how far its other inputs explain;
-  // nothing for other outputs. Doubtful: what is explained are jumps of many elements, and most sums are off.
+  // Says how far what an update adds to its parameter is off, over its norm, and how far its other inputs
+  // explain; nothing for other outputs. Doubtful: what is explained are jumps of many elements, and most sums
+  // are off. scale: how many times as much it adds as the reference's, if that is what is off.
   struct Excess {
     double difference = 0;
     double explained = 0;
     bool is_doubtful = false;
+    double scale = 1;
     double times() const { return explained > 0 ? difference / explained : 0; }
   };
   std::optional<Excess> ExcessOfIncrement(const OpPair& pair, const TensorPair& tensor,
                                           const RoundedOutput& output) const;
   RoundedOutput OutputOf(const OpPair& pair, const TensorPair& tensor) const;
-  // Why an input differs of which no pair of operations made both values.
+  // Explains why an input differs of which no pair of operations made both values.
   Candidate ExplainInput(const OpPair& pair, const TensorPair& tensor, int64_t writer_a, int64_t writer_b,
                          double difference);
-  // The first of the operations that only b ran which led to this one.
+  // Returns the first of the operations that only b ran which led to this one.
   size_t FirstInserted(size_t op_b);
   std::string DescribeWriter(const LoggedOps& ops, int64_t writer) const;
 

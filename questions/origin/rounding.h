@@ -1,4 +1,4 @@
-// How far rounding alone takes an operation's output from what the same operation computes elsewhere.
+// Bounds how far rounding alone takes an operation's output from what the same operation computes elsewhere.
 //
 // All differences are relative: the Euclidean norm of the difference over that of the tensor.
 //
@@ -24,9 +24,9 @@ namespace ott::origin {
 // Scales the bound of a sum: a chance of 3e-8 to be exceeded.
 inline constexpr double kLambda = 6;
 
-// The longest sum that an operation of these shapes can contain: elements of an input for each element of the
-// output; where two inputs are multiplied and a dimension vanishes, that dimension; the last dimension of an
-// input, over which softmax and norms go. At least 1.
+// Returns the longest sum that an operation of these shapes can contain: elements of an input for each
+// element of the output; where two inputs are multiplied and a dimension vanishes, that dimension; the last
+// dimension of an input, over which softmax and norms go. At least 1.
 double ReductionLength(const OpDefinition& operation, int output);
 
 // Holds what matters here of an operation's output.
@@ -41,10 +41,10 @@ struct RoundedOutput {
 // Describes an output of an operation of a run of world_size ranks.
 RoundedOutput RoundedOutputOf(const LoggedOp& op, int output, int world_size);
 
-// The largest difference of an output that a difference `before` of what is rounded to it explains.
+// Returns the largest difference of an output that a difference `before` of what is rounded to it explains.
 double AfterRounding(const RoundedOutput& output, double before);
 
-// The difference before rounding to the output's dtype that most likely makes a difference `after`.
+// Returns the difference before rounding to the output's dtype that most likely makes a difference `after`.
 double BeforeRounding(const RoundedOutput& output, double after);
 
 // Returns what an operation that rounds inside, to the coarsest dtype there is, may make of any difference of

@@ -14,13 +14,14 @@ using Sequence = absl::Span<const uint32_t>;
 // Elements that are in one of the sequences only. Time and memory grow with its square.
 constexpr int kMaxDistance = 1000;
 
-// How far the best path on each diagonal (index in a less that in b) has come in a.
+// Holds how far the best path on each diagonal (index in a less that in b) has come in a.
 class Furthest {
  public:
   explicit Furthest(int limit) : offset_(limit + 1), reached_(2 * limit + 3, 0) {}
   int& operator[](int diagonal) { return reached_[offset_ + diagonal]; }
 
-  // Of the diagonals that a step of this distance looks at; diagonal k is element k + distance + 1.
+  // Returns those of the diagonals that a step of this distance looks at; diagonal k is element k + distance
+  // + 1.
   std::vector<int> Around(int distance) const {
     return {reached_.begin() + offset_ - distance - 1, reached_.begin() + offset_ + distance + 2};
   }
@@ -48,7 +49,7 @@ Pairs PairsOnPath(int x, int y, const std::vector<std::vector<int>>& history) {
   return pairs;
 }
 
-// Nothing where more than kMaxDistance elements are in one sequence only.
+// Returns nullopt if more than kMaxDistance elements are in one sequence only.
 std::optional<Pairs> AlignByMyers(Sequence a, Sequence b) {
   const auto size_a = static_cast<int>(a.size());
   const auto size_b = static_cast<int>(b.size());

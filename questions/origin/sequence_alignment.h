@@ -1,4 +1,4 @@
-// Which elements of two sequences correspond, where some were inserted, removed or replaced.
+// Finds the elements of two sequences that correspond, where some were inserted, removed or replaced.
 
 #ifndef OTT_QUESTIONS_ORIGIN_SEQUENCE_ALIGNMENT_H_
 #define OTT_QUESTIONS_ORIGIN_SEQUENCE_ALIGNMENT_H_

@@ -48,7 +48,7 @@ class Rank {
   OpLog& log() { return *log_; }
 
   std::vector<Parameter> parameters;
-  // As of the iteration before.
+  // The parameters of the iteration before.
   std::vector<Parameter> stale;
   // Kept from the forward pass for the backward pass.
   Matrix images, labels, mask, drop, embedded, normalized, hidden, activated, dropped, out, residual, logits,

@@ -19,14 +19,12 @@ namespace {
 
 constexpr int kTokens = 48;
 constexpr int kFeatures = 24;
-constexpr int kHidden = 64;
 constexpr int kClasses = 12;
 constexpr int kMicrobatches = 2;
 constexpr float kLearningRate = 1e-3f;
 constexpr float kDropout = 0.1f;
-constexpr char kBiasWithAnotherRate[] = "fc1.bias";
 
-// What all ranks do, in step.
+// Does what all ranks do, in step.
 class Network {
  public:
   explicit Network(const SimulatedTraining& training) : training_(training) {
@@ -75,8 +73,9 @@ class Network {
 
  private:
   bool Has(Fault fault) const { return training_.fault == fault && iteration_ >= training_.fault_iteration; }
-  // What the fault makes a number larger by.
+  // Returns the factor by which the fault makes a number larger.
   float SizeOf(Fault fault) const { return Has(fault) ? static_cast<float>(training_.fault_size) : 1; }
+  int hidden() const { return training_.num_hidden; }
   bool HasOnRank1(Fault fault, const Rank& rank) const { return Has(fault) && rank.rank() == 1; }
 
   absl::Status MakeParameters() {
@@ -90,15 +89,15 @@ class Network {
         rank->parameters.push_back({name, value, zeros, zeros, zeros});
       }
     };
-    make("embed.weight", kFeatures, kHidden, 0.2f, 0);
-    make("embed.bias", 1, kHidden, 0.1f, 0);
-    make("norm.gain", 1, kHidden, 0.1f, 1);
-    make("norm.bias", 1, kHidden, 0.1f, 0);
-    make("fc1.weight", kHidden, kHidden, 0.12f, 0);
-    make("fc1.bias", 1, kHidden, 0.1f, 0);
-    make("fc2.weight", kHidden, kHidden, 0.12f, 0);
-    make("fc2.bias", 1, kHidden, 0.1f, 0);
-    make("head.weight", kHidden, kClasses, 0.12f, 0);
+    make("embed.weight", kFeatures, hidden(), 0.2f, 0);
+    make("embed.bias", 1, hidden(), 0.1f, 0);
+    make("norm.gain", 1, hidden(), 0.1f, 1);
+    make("norm.bias", 1, hidden(), 0.1f, 0);
+    make("fc1.weight", hidden(), hidden(), 0.12f, 0);
+    make("fc1.bias", 1, hidden(), 0.1f, 0);
+    make("fc2.weight", hidden(), hidden(), 0.12f, 0);
+    make("fc2.bias", 1, hidden(), 0.1f, 0);
+    make("head.weight", hidden(), kClasses, 0.12f, 0);
     make("head.bias", 1, kClasses, 0.1f, 0);
     if (training_.perturb_ulps == 0) return absl::OkStatus();
     Perturbation::Options options;
@@ -184,7 +183,7 @@ class Network {
     });
     rank.Run({"dropout_mask", "", "forward"}, {{"state", &rank.random_state}}, [&]() -> std::vector<Named> {
       std::mt19937_64 random(static_cast<uint64_t>(rank.random_state.at(0, 0)));
-      rank.drop = Matrix(kTokens, kHidden);
+      rank.drop = Matrix(kTokens, hidden());
       for (float& value : rank.drop.data) {
         value = static_cast<float>(random() % 1000) < 1000 * kDropout ? 0 : 1 / (1 - kDropout);
       }
@@ -192,7 +191,7 @@ class Network {
     });
   }
 
-  // Of float8, its factors are rounded to that type.
+  // Rounds its factors to float8 if the training computes in that.
   Matrix Linear(Rank& rank, const std::string& layer, const Matrix& input) {
     const Matrix& weight = Value(rank, layer + ".weight");
     const Matrix& bias = Value(rank, layer + ".bias");
@@ -222,10 +221,10 @@ class Network {
     const Matrix& bias = Value(rank, "norm.bias");
     rank.Run({"layernorm", "norm", "forward"}, {{"input", &rank.embedded}, {"gain", &gain}, {"bias", &bias}},
              [&]() -> std::vector<Named> {
-               rank.normalized = Matrix(kTokens, kHidden, narrow_);
+               rank.normalized = Matrix(kTokens, hidden(), narrow_);
                for (int i = 0; i < kTokens; ++i) {
                  const auto [mean, scale] = MeanAndScale(rank.embedded, i);
-                 for (int j = 0; j < kHidden; ++j) {
+                 for (int j = 0; j < hidden(); ++j) {
                    rank.normalized.at(i, j) = RoundTo(
                        (rank.embedded.at(i, j) - mean) * scale * gain.at(0, j) + bias.at(0, j), narrow_);
                  }
@@ -304,8 +303,8 @@ class Network {
                of_weight = Product(input.As(factors), true, gradient, false, DType::kFloat32);
                if (layer == "fc2" && Has(Fault::kTransposedGradient)) {
                  const Matrix right = of_weight;
-                 for (int i = 0; i < kHidden; ++i) {
-                   for (int j = 0; j < kHidden; ++j) of_weight.at(i, j) = right.at(j, i);
+                 for (int i = 0; i < hidden(); ++i) {
+                   for (int j = 0; j < hidden(); ++j) of_weight.at(i, j) = right.at(j, i);
                  }
                }
                of_bias = Matrix(1, gradient.columns);
@@ -367,26 +366,27 @@ class Network {
 
   Matrix NormBackward(Rank& rank, const Matrix& gradient, const Matrix& of_residual) {
     const Matrix& gain = Value(rank, "norm.gain");
-    Matrix of_input(kTokens, kHidden, narrow_);
-    Matrix of_gain(1, kHidden);
-    Matrix of_bias(1, kHidden);
+    Matrix of_input(kTokens, hidden(), narrow_);
+    Matrix of_gain(1, hidden());
+    Matrix of_bias(1, hidden());
     rank.Run(
         {"LayerNormBackward", "norm", "backward"},
         {{"gradient", &gradient}, {"input", &rank.embedded}, {"gain", &gain}, {"residual", &of_residual}},
         [&]() -> std::vector<Named> {
-          Matrix normalized(kTokens, kHidden);
+          Matrix normalized(kTokens, hidden());
           for (int i = 0; i < kTokens; ++i) {
             const auto [mean, scale] = MeanAndScale(rank.embedded, i);
-            for (int j = 0; j < kHidden; ++j) normalized.at(i, j) = (rank.embedded.at(i, j) - mean) * scale;
+            for (int j = 0; j < hidden(); ++j) normalized.at(i, j) = (rank.embedded.at(i, j) - mean) * scale;
             const auto slope = [&](int j) { return gradient.at(i, j) * gain.at(0, j); };
-            const float of_mean = Sum(kHidden, slope) / kHidden;
-            const float along = Sum(kHidden, [&](int j) { return slope(j) * normalized.at(i, j); }) / kHidden;
-            for (int j = 0; j < kHidden; ++j) {
+            const float of_mean = Sum(hidden(), slope) / hidden();
+            const float along =
+                Sum(hidden(), [&](int j) { return slope(j) * normalized.at(i, j); }) / hidden();
+            for (int j = 0; j < hidden(); ++j) {
               const float value = scale * (slope(j) - of_mean - normalized.at(i, j) * along);
               of_input.at(i, j) = RoundTo(value + of_residual.at(i, j), narrow_);
             }
           }
-          for (int j = 0; j < kHidden; ++j) {
+          for (int j = 0; j < hidden(); ++j) {
             of_gain.at(0, j) = Sum(kTokens, [&](int i) { return gradient.at(i, j) * normalized.at(i, j); });
             of_bias.at(0, j) = Sum(kTokens, [&](int i) { return gradient.at(i, j); });
           }
@@ -455,11 +455,13 @@ class Network {
   }
 
   void Adam(const Rank& rank, Parameter& parameter) const {
-    const float beta1 = 1 - SizeOf(Fault::kMomentum) * 0.1f;
+    const bool is_faulty = parameter.name == training_.fault_tensor;
+    const float beta1 =
+        1 - SizeOf(Fault::kMomentum) * (is_faulty ? SizeOf(Fault::kMomentumOfOneTensor) : 1) * 0.1f;
     constexpr float kBeta2 = 0.99f;
     float rate = HasOnRank1(Fault::kLearningRateOnOneRank, rank) ? 2 * kLearningRate : kLearningRate;
     rate *= SizeOf(Fault::kLearningRate);
-    if (parameter.name == kBiasWithAnotherRate) rate *= SizeOf(Fault::kLearningRateOfABias);
+    if (is_faulty) rate *= SizeOf(Fault::kLearningRateOfOneTensor);
     const float epsilon = Has(Fault::kOptimizerEpsilon) ? 1e-3f : 1e-8f;
     const auto step = static_cast<float>(iteration_ + 1);
     for (size_t i = 0; i < parameter.value.data.size(); ++i) {
@@ -523,11 +525,12 @@ Truth TruthOf(Fault fault) {
       return {"update done twice", {"adam"}, "head.weight", OriginVerdict::UPDATE};
     case Fault::kLearningRate:
       return {"learning rate", {"adam"}, "", OriginVerdict::UPDATE};
-    case Fault::kLearningRateOfABias:
-      return {
-          "learning rate of a bias of 64 elements", {"adam"}, kBiasWithAnotherRate, OriginVerdict::UPDATE};
+    case Fault::kLearningRateOfOneTensor:
+      return {"learning rate of one tensor", {"adam"}, "", OriginVerdict::UPDATE};
     case Fault::kMomentum:
       return {"1 - beta1", {"adam"}, "", OriginVerdict::UPDATE};
+    case Fault::kMomentumOfOneTensor:
+      return {"1 - beta1 of one tensor", {"adam"}, "", OriginVerdict::UPDATE};
     case Fault::kGradientScale:
       return {"scale of one gradient", {"average"}, "fc2.weight", OriginVerdict::OPERATION};
     case Fault::kLossScale:

@@ -32,29 +32,34 @@ enum class Fault {
   kOptimizerEpsilon,
   kNarrowAccumulation,
   kUpdateTwice,
-  // Of a size.
+  // These faults have a size.
   kLearningRate,
-  kLearningRateOfABias,
+  kLearningRateOfOneTensor,
   kMomentum,
+  kMomentumOfOneTensor,
   kGradientScale,
   kLossScale,
 };
 // Those without a size, from 1 on, and those with one behind them.
 inline constexpr int kNumFaults = 15;
-inline constexpr int kNumSizedFaults = 5;
+inline constexpr int kNumSizedFaults = 6;
 
 struct SimulatedTraining {
   // Weights, data and dropout.
   uint64_t seed = 1;
   int num_ranks = 2;
   int num_iterations = 4;
+  // Elements of a bias of the hidden layers, whose weights have the square of it.
+  int num_hidden = 64;
   // The dtype of activations; weights are float32. float8_e4m3fn: products of numbers of that type, else
   // bfloat16.
   DType dtype = DType::kFloat32;
   SumOrder order;
   Fault fault = Fault::kNone;
-  // How many times too large what is wrong is, of faults that have a size.
+  // The factor by which what is wrong is too large, for faults that have a size.
   double fault_size = 2;
+  // Has the faults of one tensor.
+  std::string fault_tensor = "fc1.bias";
   // The fault is there from this iteration on.
   int fault_iteration = 1;
   // Units in the last place by which weights are moved; 0: none.
@@ -66,11 +71,12 @@ struct SimulatedTraining {
 // Writes a run directory with logs of operations.
 absl::Status Train(const SimulatedTraining& training, const std::string& run_dir);
 
-// Where `ott origin` is to find a fault.
+// The place where `ott origin` is to find a fault.
 struct Truth {
   std::string description;
   // Any of these.
   std::vector<std::string> operations;
+  // Empty: any, or SimulatedTraining::fault_tensor of faults of one tensor.
   std::string module;
   OriginVerdict::Kind kind = OriginVerdict::UNKNOWN;
   // Rank 1 alone, or all.

@@ -41,7 +41,8 @@ void DrawDifferences(const AlignedOps& aligned, size_t origin, OriginVerdict* ve
 }  // namespace
 
 void DescribeSpread(const AlignedOps& aligned, size_t origin, OriginVerdict* verdict) {
-  // Of values of b that differ for that reason: steps from the origin, and which of `spread` made it.
+  // The maker of a value of b that differs for that reason: steps from the origin, and which of `spread` made
+  // it.
   struct Maker {
     int depth = -1;
     int index = -1;

@@ -1,4 +1,4 @@
-// How a difference goes on from the operation that made it.
+// Describes how a difference goes on from the operation that made it.
 
 #ifndef OTT_QUESTIONS_ORIGIN_SPREAD_H_
 #define OTT_QUESTIONS_ORIGIN_SPREAD_H_
