@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 // Some 36 years in nanoseconds; the sum of several still fits into 64 bits.
@@ -88,7 +88,7 @@ class BlockCutter {
   }
 
  private:
-  // What ended by then.
+  // Ends all that ended by then.
   void EndRunning(int64_t by) {
     while (!running_.empty() && running_.back().second <= by) {
       AddWork(running_.back().second);
@@ -138,4 +138,4 @@ std::vector<Piece> CutBlock(const IterationSample& sample, const IterationBlock&
   return BlockCutter(sample, block, names).Cut();
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 // A stretch of one rank's time, from nanoseconds to nanoseconds.
 struct Piece {
@@ -27,14 +27,14 @@ struct Piece {
 using SyncKey = std::tuple<int32_t, int64_t, int32_t>;
 inline SyncKey KeyOf(const Piece& piece) { return {piece.name, piece.iteration, piece.ordinal}; }
 
-// INVALID_ARGUMENT, naming the rank, if its names or blocks cannot be those of a run.
+// Returns INVALID_ARGUMENT, naming the rank, if its names or blocks cannot be those of a run.
 absl::Status CheckSample(const IterationSample& sample);
 
-// Without gaps, and in order; of work, each stretch by the innermost measurement that runs.
-// names: by index of the sample's names. REQUIRES: CheckSample() passes
+// Cuts a block without gaps, and in order; work into stretches by the innermost measurement that runs. names:
+// by index of the sample's names. REQUIRES: CheckSample() passes
 std::vector<Piece> CutBlock(const IterationSample& sample, const IterationBlock& block,
                             const std::vector<int32_t>& names);
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_BLOCK_PIECES_H_

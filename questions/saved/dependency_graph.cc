@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 int DependencyGraph::AddStep() {
   step_begin_.push_back(num_operations());
@@ -66,7 +66,7 @@ absl::Status DependencyGraph::Finish(absl::FunctionRef<std::string(int32_t opera
 absl::Status DependencyGraph::Sort(int step, absl::FunctionRef<std::string(int32_t)> name) {
   const auto [first, last] = OperationsOf(step);
   const int32_t size = last - first;
-  // What each operation still waits for before it starts, and who waits for it.
+  // Counts what each operation still waits for before it starts, and lists who waits for it.
   std::vector<int32_t> num_open(size);
   std::vector<int32_t> after_begin(size + 1);
   for (int32_t i = first; i < last; ++i) {
@@ -240,4 +240,4 @@ std::vector<int32_t> DependencyGraph::CriticalPath(int step, const Times& times)
   }
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

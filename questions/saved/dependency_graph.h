@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 // An operation starts when all operations that it comes after have ended. It ends its own time later; as a
 // member of a group, its own time after the last member of the group has started. So a collective is a group
@@ -37,11 +37,11 @@ class DependencyGraph {
 
   int num_steps() const { return static_cast<int>(step_begin_.size()) - 1; }
   int32_t num_operations() const { return static_cast<int32_t>(group_.size()); }
-  // The operations of a step are [first, second).
+  // Returns the operations of a step as [first, second).
   std::pair<int32_t, int32_t> OperationsOf(int step) const {
     return {step_begin_[step], step_begin_[step + 1]};
   }
-  // Empty for an operation without a group.
+  // Returns the group; empty for an operation without one.
   absl::Span<const int32_t> GroupOf(int32_t operation) const;
   absl::Span<const int32_t> ComesAfter(int32_t operation) const;
 
@@ -59,12 +59,12 @@ class DependencyGraph {
     std::vector<double> start;
     std::vector<double> end;
   };
-  // One replay in full; seconds from the beginning of each operation's step. delays: what each operation
-  // starts after it could, in seconds; empty: nothing.
+  // Returns one replay in full; seconds from the beginning of each operation's step. delays: what each
+  // operation starts after it could, in seconds; empty: nothing.
   Times ReplayInFull(absl::Span<const double> own_times, absl::Span<const double> delays) const;
 
-  // The operations that a step's end waited for, one after the other, the last first.
-  // times: of ReplayInFull()
+  // Returns the operations that a step's end waited for, one after the other, the last first. times: of
+  // ReplayInFull()
   std::vector<int32_t> CriticalPath(int step, const Times& times) const;
 
  private:
@@ -92,6 +92,6 @@ class DependencyGraph {
   std::vector<bool> ends_group_;
 };
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_DEPENDENCY_GRAPH_H_

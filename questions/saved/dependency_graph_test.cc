@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 using ::testing::ElementsAre;
@@ -114,4 +114,4 @@ TEST(DependencyGraph, CircleThroughGroupsIsNamed) {
 }
 
 }  // namespace
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -5,12 +5,12 @@
 #include <map>
 #include <utility>
 
-namespace ott::whatif {
+namespace ott::saved {
 
-double ReplayError(const Job& job) {
+double ReplayError(const ReplayJob& job) {
   std::vector<double> own;
   std::vector<double> delays;
-  for (const Job::Operation& operation : job.operations) {
+  for (const ReplayJob::Operation& operation : job.operations) {
     own.push_back(operation.own);
     delays.push_back(operation.delay);
   }
@@ -27,15 +27,15 @@ double ReplayError(const Job& job) {
   return total > 0 ? difference / total : 1;
 }
 
-std::vector<PathPart> FindCriticalPath(const Job& job) {
+std::vector<PathPart> FindCriticalPath(const ReplayJob& job) {
   std::vector<double> own;
-  for (const Job::Operation& operation : job.operations) own.push_back(operation.own);
+  for (const ReplayJob::Operation& operation : job.operations) own.push_back(operation.own);
   const DependencyGraph::Times times = job.graph.ReplayInFull(own, {});
   std::map<std::pair<int32_t, int32_t>, double> seconds;
   for (int step = 0; step < job.graph.num_steps(); ++step) {
     double end = -1;
     for (const int32_t operation : job.graph.CriticalPath(step, times)) {
-      const Job::Operation& what = job.operations[operation];
+      const ReplayJob::Operation& what = job.operations[operation];
       // From where it may have been waited for, to where the next one on the path took over.
       if (end < 0) end = times.end[operation];
       const double begin =
@@ -53,4 +53,4 @@ std::vector<PathPart> FindCriticalPath(const Job& job) {
   return parts;
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

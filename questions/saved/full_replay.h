@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "ott/questions/saved/job.h"
+#include "ott/questions/saved/replay_job.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 // By what share the steps of the replay, launch delays included, differ from those that were measured; 1
 // where none took time.
-double ReplayError(const Job& job);
+double ReplayError(const ReplayJob& job);
 
 // The share that operations of one rank and kind contribute to what the steps' ends waited for.
 struct PathPart {
@@ -22,8 +22,8 @@ struct PathPart {
 };
 
 // Without launch delays. Most first.
-std::vector<PathPart> FindCriticalPath(const Job& job);
+std::vector<PathPart> FindCriticalPath(const ReplayJob& job);
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_FULL_REPLAY_H_

@@ -8,7 +8,7 @@
 #include "ott/questions/saved/sampled_job.h"
 #include "ott/questions/saved/what_if.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 constexpr size_t kBytesOfAllRanks = size_t{4} << 20;
@@ -27,8 +27,8 @@ absl::StatusOr<WhatIfAnswer> AnswerGathered(const std::vector<std::string>& samp
     if (!sample.ParseFromString(bytes)) return absl::InternalError("bytes that are no iterations");
     parsed.push_back(std::move(sample));
   }
-  OTT_ASSIGN_OR_RETURN(const Job job, MakeJob(std::move(parsed)));
+  OTT_ASSIGN_OR_RETURN(const ReplayJob job, MakeJob(std::move(parsed)));
   return AnswerWhatIf(job);
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

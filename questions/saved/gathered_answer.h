@@ -10,15 +10,15 @@
 #include "absl/status/statusor.h"
 #include "ott/questions/saved/what_if.pb.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
-// How many bytes of its sample each rank sends, so that rank 0 gets few MB in all.
+// Returns how many bytes of its sample each rank sends, so that rank 0 gets few MB in all.
 size_t SampleBytesPerRank(int world_size);
 
 // samples: IterationSample of each rank, as bytes. Errors of MakeJob() (sampled_job.h): NOT_FOUND as long as
 // there are no iterations.
 absl::StatusOr<WhatIfAnswer> AnswerGathered(const std::vector<std::string>& samples);
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_GATHERED_ANSWER_H_

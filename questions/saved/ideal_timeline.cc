@@ -10,24 +10,24 @@
 #include "ott/core/profile/trace_file.h"
 #include "ott/questions/saved/scenario.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 constexpr double kNanosecondsPerSecond = 1e9;
-// Of a rank; communication has one more track for each kind, as it may overlap.
+// The first track of a rank; communication has one more track for each kind, as it may overlap.
 constexpr int64_t kComputeTrack = 0;
 
 int64_t ToNanoseconds(double seconds) { return std::llround(seconds * kNanosecondsPerSecond); }
 
 class Writer {
  public:
-  Writer(const Job& job, TraceFile& file) : job_(job), file_(file) {}
+  Writer(const ReplayJob& job, TraceFile& file) : job_(job), file_(file) {}
 
   void Write() {
     AddNames();
     std::vector<double> own = Own(Scenario::kMeasured);
     std::vector<double> delays;
-    for (const Job::Operation& operation : job_.operations) delays.push_back(operation.delay);
+    for (const ReplayJob::Operation& operation : job_.operations) delays.push_back(operation.delay);
     const DependencyGraph::Times measured = job_.graph.ReplayInFull(own, delays);
     own = Own(Scenario::kIdeal);
     const DependencyGraph::Times ideal = job_.graph.ReplayInFull(own, {});
@@ -47,7 +47,7 @@ class Writer {
  private:
   std::vector<double> Own(Scenario::Times times) const {
     std::vector<double> own;
-    for (const Job::Operation& operation : job_.operations) {
+    for (const ReplayJob::Operation& operation : job_.operations) {
       own.push_back(times == Scenario::kIdeal ? operation.ideal : operation.own);
     }
     return own;
@@ -55,9 +55,9 @@ class Writer {
 
   void AddNames() {
     std::vector<bool> is_used(job_.kinds.size());
-    for (const Job::Operation& operation : job_.operations) is_used[operation.kind] = true;
+    for (const ReplayJob::Operation& operation : job_.operations) is_used[operation.kind] = true;
     for (size_t i = 0; i < 2 * job_.ranks.size(); ++i) {
-      const Job::Rank& rank = job_.ranks[i / 2];
+      const ReplayJob::Rank& rank = job_.ranks[i / 2];
       const std::string stage = rank.stage < 0 ? "" : absl::StrCat(", stage ", rank.stage);
       const auto process = static_cast<int64_t>(i);
       file_.Add(TraceProcess{process, absl::StrCat("rank ", rank.rank, i % 2 == 0 ? " measured" : " ideal"),
@@ -103,19 +103,19 @@ class Writer {
     file_.Add(event);
   }
 
-  const Job& job_;
+  const ReplayJob& job_;
   TraceFile& file_;
-  // Of the step, in seconds.
+  // The begin of the step, in seconds.
   double begin_ = 0;
   std::string args_;
 };
 
 }  // namespace
 
-absl::Status WriteIdealTimeline(const Job& job, const std::string& path) {
+absl::Status WriteIdealTimeline(const ReplayJob& job, const std::string& path) {
   OTT_ASSIGN_OR_RETURN(const std::unique_ptr<TraceFile> file, TraceFile::Create(path, "{}"));
   Writer(job, *file).Write();
   return file->Commit();
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

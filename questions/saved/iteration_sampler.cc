@@ -12,12 +12,12 @@
 #include "ott/core/events/recorded_window.h"
 #include "ott/core/stopwatch/stopwatch.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 constexpr char kEndOfIteration[] = "end of iteration";
 
-// How often a number can be halved: blocks that can be halved more often are left out later.
+// Counts how often a number can be halved: blocks that can be halved more often are left out later.
 int Halvings(int64_t number) { return number == 0 ? 64 : __builtin_ctzll(static_cast<uint64_t>(number)); }
 
 }  // namespace
@@ -190,4 +190,4 @@ IterationSample IterationSampler::Sample(size_t max_bytes) const {
   return kept;
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -15,7 +15,7 @@
 #include "ott/dist/comm/clock_align.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 // Records blocks of consecutive iterations of Stopwatch::Get(). All ranks keep the same iterations: all
 // blocks at first, and when there are kMaxBlocks every second of them, then every fourth, and so on. So
@@ -39,23 +39,23 @@ class IterationSampler {
     int rank = 0;
     int world_size = 1;
     std::string host;
-    // As StatsGathererOptions have them: which ranks do like work, and which come together to a collective
+    // See StatsGathererOptions: the ranks that do like work, and those that come together to a collective
     // measurement, by its name.
     std::string like_work;
     std::map<std::string, std::string> collective_groups;
   };
 
-  // The first iteration begins here.
+  // Begins the first iteration.
   explicit IterationSampler(Options options);
   IterationSampler(const IterationSampler&) = delete;
   IterationSampler& operator=(const IterationSampler&) = delete;
   ~IterationSampler();
 
-  // After Stopwatch::FinishIter(). iteration: that ended, counted from 0. is_profiling: the stopwatch leaves
-  // its intervals with a profiler, which goes before.
+  // Ends an iteration; call it after Stopwatch::FinishIter(). iteration: that ended, counted from 0.
+  // is_profiling: the stopwatch leaves its intervals with a profiler, which goes before.
   void FinishIter(int64_t iteration, const ClockAligner& clock, bool is_profiling);
 
-  // At most about max_bytes of it: those blocks that all ranks would leave out last.
+  // Returns at most about max_bytes of it: those blocks that all ranks would leave out last.
   IterationSample Sample(size_t max_bytes = SIZE_MAX) const;
 
  private:
@@ -79,6 +79,6 @@ class IterationSampler {
   IterationSample sample_;
 };
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_ITERATION_SAMPLER_H_

@@ -1,6 +1,6 @@
-// What it costs to keep iterations for `ott whatif`, beside what the arrivals at collective measurements cost
-// in the same run: CPU time an iteration of nine measurements, two of them collective, each variant in a
-// process of its own.
+// Measures what it costs to keep iterations for `ott whatif`, beside what the arrivals at collective
+// measurements cost in the same run: CPU time an iteration of nine measurements, two of them collective, each
+// variant in a process of its own.
 //
 //   bazel run //questions/saved:iteration_sampler_benchmark
 
@@ -20,7 +20,7 @@
 #include "ott/dist/comm/local_communicator.h"
 #include "ott/questions/saved/iteration_sampler.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 struct Variant {
@@ -118,6 +118,6 @@ int Main() {
 }
 
 }  // namespace
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
-int main() { return ott::whatif::Main(); }
+int main() { return ott::saved::Main(); }

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 // A rank waits for another one if it leaves before that one comes in no more than this share of the cases.
@@ -77,7 +77,7 @@ void Meetings::LearnMeeting(const Kind& kind, const std::map<int64_t, std::vecto
 
 void Meetings::Split(const std::map<int64_t, std::vector<Stay>>& occurrences, int64_t error_bound,
                      Meeting& meeting) const {
-  // Of each pair: how often both came, the first before the second, and the first left before that.
+  // Counts for each pair: how often both came, the first before the second, and the first left before that.
   struct Counts {
     double together = 0;
     double came_first = 0;
@@ -154,4 +154,4 @@ std::vector<int> Meetings::Components() const {
   return component;
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

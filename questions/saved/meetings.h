@@ -1,4 +1,4 @@
-// Which ranks wait for which others in collective measurements.
+// Finds which ranks wait for which others in collective measurements.
 
 #ifndef OTT_QUESTIONS_SAVED_MEETINGS_H_
 #define OTT_QUESTIONS_SAVED_MEETINGS_H_
@@ -12,7 +12,7 @@
 
 #include "questions/saved/block_pieces.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 // Ranks that come to a collective measurement of one name and position in the iteration meet there. They wait
 // for each other as the configuration says, and never for whom they are seen to leave before: a rank that
@@ -22,26 +22,27 @@ class Meetings {
  public:
   explicit Meetings(size_t num_ranks) : num_ranks_(num_ranks) {}
 
-  // Ranks with different groups do not wait for each other in measurements of this name; 0: not told.
+  // Declares a group: ranks with different groups do not wait for each other in measurements of this name; 0:
+  // not told.
   void Declare(int32_t name, size_t rank, int32_t group);
 
-  // 0: not told.
+  // Returns 0 if it was not told.
   int32_t DeclaredGroup(int32_t name, size_t rank) const;
 
   // blocks: of each block, the pieces of each rank. error_bound: of their times, in nanoseconds.
   void Learn(const std::vector<std::vector<std::vector<Piece>>>& blocks, int64_t error_bound);
 
-  // Ranks of one group wait for each other.
+  // Returns the group; ranks of one group wait for each other.
   int32_t GroupOf(const Piece& piece, size_t rank) const;
-  // Whom besides its group the rank waits for.
+  // Returns the ranks that the rank waits for besides its group.
   std::vector<size_t> WaitsFor(const Piece& piece, size_t rank) const;
   // Returns true if all ranks come to it, and wait for each other.
   bool IsOfAll(const Piece& piece) const;
 
-  // By rank: ranks of one number wait for each other, if only through others.
+  // Returns a number by rank: ranks of one number wait for each other, if only through others.
   std::vector<int> Components() const;
 
-  // How many groups were found of a name that was not declared, where not all ranks are one.
+  // Returns how many groups were found of a name that was not declared, if not all ranks are one.
   const std::map<int32_t, int>& num_groups_found() const { return num_groups_found_; }
 
  private:
@@ -68,6 +69,6 @@ class Meetings {
   std::map<int32_t, int> num_groups_found_;
 };
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_MEETINGS_H_

@@ -12,7 +12,7 @@
 #include "ott/questions/saved/iteration_sample.pb.h"
 #include "ott/questions/saved/sampled_job.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 absl::StatusOr<IterationSample> ReadSample(const std::string& run_dir, int rank) {
@@ -31,7 +31,7 @@ absl::StatusOr<IterationSample> ReadSample(const std::string& run_dir, int rank)
 
 }  // namespace
 
-absl::StatusOr<Job> ReadRunJob(const std::string& run) {
+absl::StatusOr<ReplayJob> ReadRunJob(const std::string& run) {
   const std::string run_dir = LatestAttempt(run);
   OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
   OTT_ASSIGN_OR_RETURN(const std::vector<int> ranks, ListRanks(run_dir));
@@ -47,7 +47,7 @@ absl::StatusOr<Job> ReadRunJob(const std::string& run) {
       is_damaged = is_damaged || !absl::IsNotFound(sample.status());
     }
   }
-  absl::StatusOr<Job> job = MakeJob(std::move(samples));
+  absl::StatusOr<ReplayJob> job = MakeJob(std::move(samples));
   if (!job.ok()) {
     return absl::Status(is_damaged ? absl::StatusCode::kDataLoss : job.status().code(),
                         absl::StrCat(run_dir, ": ", job.status().message(), notes.empty() ? "" : "; ",
@@ -59,4 +59,4 @@ absl::StatusOr<Job> ReadRunJob(const std::string& run) {
   return job;
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

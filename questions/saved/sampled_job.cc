@@ -17,18 +17,17 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/statistics/location.h"
 #include "ott/core/statistics/persistent_excess.h"
+#include "ott/core/statistics/policy.h"
 #include "questions/saved/block_pieces.h"
 #include "questions/saved/meetings.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 constexpr double kNanosecond = 1e-9;
 constexpr char kOutside[] = "outside all measurements";
-// What disturbs an iteration often disturbs the next as well.
+// A disturbance of an iteration often disturbs the next as well.
 constexpr size_t kIterationsPerBatch = 5;
-// Of a rank's work: where others had its CPU for less of it, predictions hold.
-constexpr double kTakenWorthANote = 0.1;
 // Ranks that come to a collective so many times as often as others do not always meet them.
 constexpr double kUnmatched = 1.5;
 
@@ -40,7 +39,7 @@ class Maker {
     job_.step_word = "iteration";
   }
 
-  absl::StatusOr<Job> Make() {
+  absl::StatusOr<ReplayJob> Make() {
     for (const IterationSample& sample : samples_) OTT_RETURN_IF_ERROR(CheckSample(sample));
     DescribeRanks();
     OTT_RETURN_IF_ERROR(CutBlocks());
@@ -71,10 +70,10 @@ class Maker {
     }
     if (!all) return;
     job_.work_spread = std::hypot(ExpectedSpread(*all), SpreadOfTaken(*all));
-    // What others took from a rank is no excess of its own.
+    // Time that others took from a rank is no excess of its own.
     job_.work_slowdown = SecondsOfOneSlowdown(*all) + all->taken_seconds - least_taken;
     job_.taken_share = all->taken_share;
-    if (all->taken_share < kTakenWorthANote) return;
+    if (all->taken_share < kTakenShare) return;
     job_.notes.push_back(absl::StrFormat(
         "overloaded machine: others had a rank's CPU for up to %.0f%% of its work; mending saves more than "
         "is predicted, as ranks also wait for a CPU in collectives, which stays here",
@@ -113,8 +112,8 @@ class Maker {
     }
   }
 
-  // Where not all ranks do like work, those that do are a stage of a pipeline, in the order of the lowest
-  // ranks; replicas are the ranks' places in their stages, where these have as many.
+  // If not all ranks do like work, those that do are a stage of a pipeline, in the order of the lowest ranks;
+  // replicas are the ranks' places in their stages, if these have as many.
   void FindStages() {
     std::map<std::string, int> stage_of_work;
     std::vector<int> sizes;
@@ -128,10 +127,10 @@ class Maker {
       job_.ranks[i].replica = sizes[job_.ranks[i].stage]++;
     }
     if (std::count(sizes.begin(), sizes.end(), sizes[0]) == static_cast<int64_t>(sizes.size())) return;
-    for (Job::Rank& rank : job_.ranks) rank.replica = -1;
+    for (ReplayJob::Rank& rank : job_.ranks) rank.replica = -1;
   }
 
-  // What the configuration tells. A group of all ranks is none.
+  // Declares the groups of the configuration. A group of all ranks is none.
   void DeclareGroups() {
     std::map<std::string, int32_t> index;
     std::map<int32_t, std::vector<int32_t>> group_of_rank;
@@ -218,7 +217,8 @@ class Maker {
     }
   }
 
-  // What all ranks meet at in most iterations; of several, the last one of the iteration.
+  // Finds the measurement that all ranks meet at in most iterations; of several, the last one of the
+  // iteration.
   void FindCut() {
     std::map<std::pair<int32_t, int32_t>, int64_t> count;
     for (const Block& block : blocks_) {
@@ -289,7 +289,7 @@ class Maker {
     }
   }
 
-  // Where no measurement ends the iterations of all ranks, they are one step, which ranks begin as they began
+  // If no measurement ends the iterations of all ranks, they are one step, which ranks begin as they began
   // it. Ranks that do not wait for each other move by themselves: a step of them begins for each when it
   // begins it, and takes as long as the longest.
   void AddWholeBlock(const Block& block) {
@@ -357,7 +357,7 @@ class Maker {
 
   void EndRank(int32_t next_sync) { AddWork(next_sync); }
 
-  // What was done since the last synchronization; the next one is of this name.
+  // Adds what was done since the last synchronization; the next one is of this name.
   void AddWork(int32_t next_sync) {
     for (const auto& [name, seconds] : work_) Add(KindOf(name, next_sync), seconds, position_);
     work_.clear();
@@ -367,7 +367,7 @@ class Maker {
     const int32_t operation = job_.graph.AddOperation();
     if (last_ >= 0) job_.graph.AddDependency(operation, last_);
     last_ = operation;
-    Job::Operation& added = job_.operations.emplace_back();
+    ReplayJob::Operation& added = job_.operations.emplace_back();
     added.rank = rank_;
     added.kind = kind;
     added.own = seconds;
@@ -391,7 +391,7 @@ class Maker {
         if (operations.size() > 1) job_.graph.AddGroup(operations);
       }
       for (const Member& member : members) {
-        Job::Operation& operation = job_.operations[member.operation];
+        ReplayJob::Operation& operation = job_.operations[member.operation];
         double latest = operation.start;
         for (const int32_t other : groups[member.group])
           latest = std::max(latest, job_.operations[other].start);
@@ -402,7 +402,7 @@ class Maker {
           // Seldom it leaves before.
           if (job_.operations[awaited].start > operation.end) continue;
           latest = std::max(latest, job_.operations[awaited].start);
-          // What the other rank did before it came.
+          // It depends on what the other rank did before it came.
           job_.graph.AddDependency(member.operation, awaited - 1);
         }
         // A rank that left before the last one came did not wait for it; then the replay does not fit, which
@@ -412,13 +412,13 @@ class Maker {
     }
   }
 
-  // Where the step is cut, ranks leave what they met at.
+  // At the position where the step is cut, ranks leave the measurement that they met at.
   static constexpr int kPositionOfCut = std::numeric_limits<int>::max();
 
-  // What comes after the work, as a kind.
+  // The kind of what comes after the work.
   static constexpr int32_t kTransfer = -2;
 
-  // Of a name, and of the name of the synchronization after it.
+  // Returns the kind of a name and of the name of the synchronization after it.
   int32_t KindOf(int32_t name, int32_t next) {
     const auto [known, is_new] =
         kind_index_.emplace(std::make_pair(name, next), static_cast<int32_t>(kinds_.size()));
@@ -430,7 +430,7 @@ class Maker {
     std::map<int32_t, int> num_kinds;
     for (const auto& [name, next] : kinds_) num_kinds[name] += next != kTransfer;
     for (const auto& [name, next] : kinds_) {
-      Job::Kind& kind = job_.kinds.emplace_back();
+      ReplayJob::Kind& kind = job_.kinds.emplace_back();
       kind.name = name < 0 ? kOutside : names_[name];
       kind.operation = kind.name;
       kind.communicates = next == kTransfer;
@@ -441,11 +441,11 @@ class Maker {
     }
   }
 
-  // Of a pipeline, what its stages take for work of one name in the mean, and for what communicates the
-  // median, as for timelines of others.
+  // Finds ideal times of a pipeline as for timelines of others: for work of one name the mean over its
+  // stages, for communication the median.
   void FindIdealTimesOfStages() {
     std::map<int32_t, std::vector<double>> by_name;
-    for (const Job::Operation& operation : job_.operations) {
+    for (const ReplayJob::Operation& operation : job_.operations) {
       if (operation.place >= 0) by_name[kinds_[operation.kind].first].push_back(operation.own);
     }
     std::map<int32_t, double> ideal;
@@ -454,7 +454,7 @@ class Maker {
           std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
       ideal[name] = IsCollective(name) ? Median(std::move(values)) : mean;
     }
-    for (Job::Operation& operation : job_.operations)
+    for (ReplayJob::Operation& operation : job_.operations)
       operation.ideal = operation.place < 0 ? operation.own : ideal[kinds_[operation.kind].first];
   }
 
@@ -462,11 +462,12 @@ class Maker {
     return std::find(kinds_.begin(), kinds_.end(), std::make_pair(name, kTransfer)) != kinds_.end();
   }
 
-  // Of what ranks do at the same place of a step, the median; of what one rank alone ever does, nothing.
+  // Takes the median for what ranks do at the same place of a step, and nothing for what one rank alone ever
+  // does.
   void FindIdealTimes() {
     if (job_.ranks[0].stage >= 0) return FindIdealTimesOfStages();
     std::vector<std::set<int32_t>> ranks_of_kind(kinds_.size());
-    for (const Job::Operation& operation : job_.operations)
+    for (const ReplayJob::Operation& operation : job_.operations)
       ranks_of_kind[operation.kind].insert(operation.rank);
     for (int step = 0; step < job_.graph.num_steps(); ++step) {
       const auto [first, last] = job_.graph.OperationsOf(step);
@@ -478,7 +479,7 @@ class Maker {
       std::map<int32_t, double> ideal;
       for (auto& [place, values] : by_place) ideal[place] = Median(std::move(values));
       for (int32_t i = first; i < last; ++i) {
-        Job::Operation& operation = job_.operations[i];
+        ReplayJob::Operation& operation = job_.operations[i];
         operation.ideal = operation.place < 0 ? operation.own : ideal[operation.place];
         if (operation.place >= 0 && job_.ranks.size() > 1 && ranks_of_kind[operation.kind].size() == 1)
           operation.ideal = 0;
@@ -487,7 +488,7 @@ class Maker {
   }
 
   std::vector<IterationSample> samples_;
-  // Of all ranks, and by rank.
+  // The names of all ranks, and by rank.
   std::vector<std::string> names_;
   std::map<std::string, int32_t> index_;
   std::vector<std::vector<int32_t>> names_of_rank_;
@@ -500,7 +501,7 @@ class Maker {
   // The name and position at which iterations are cut; nullopt: all ranks meet at none.
   std::optional<std::pair<int32_t, int32_t>> cut_;
 
-  // Of the step and rank that is being added.
+  // A member of the step and rank that is being added.
   struct Member {
     int32_t operation = 0;
     int32_t group = 0;
@@ -517,14 +518,14 @@ class Maker {
   std::map<std::tuple<int, int, int32_t>, int32_t> places_;  // by stage, position and kind
   int64_t num_batches_ = 0;
   int64_t step_begin_ = 0;  // of the rank; times since the machine's start would be rounded to nanoseconds
-  Job job_;
+  ReplayJob job_;
 };
 
 }  // namespace
 
-absl::StatusOr<Job> MakeJob(std::vector<IterationSample> samples) {
+absl::StatusOr<ReplayJob> MakeJob(std::vector<IterationSample> samples) {
   if (samples.empty()) return absl::NotFoundError("no rank left iterations");
   return Maker(std::move(samples)).Make();
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/core/stopwatch/stopwatch.h"
 #include "ott/dist/comm/local_communicator.h"
 #include "ott/questions/saved/gathered_answer.h"
@@ -21,7 +22,7 @@
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 using ::testing::Contains;
@@ -35,7 +36,7 @@ constexpr int kIterationsPerBlock = 16;
 struct Training {
   int num_ranks = 4;
   int num_blocks = 8;
-  // What a rank takes longer for forward or backward in an iteration.
+  // A rank takes so much longer for forward or backward in an iteration.
   std::function<int64_t(int rank, int iteration)> forward_excess = [](int, int) { return 0; };
   std::function<int64_t(int rank, int iteration)> backward_excess = [](int, int) { return 0; };
   // Standard deviation of each stretch of work, as a share of it.
@@ -126,12 +127,13 @@ struct Training {
 };
 
 WhatIfAnswer Ask(Training training) {
-  const absl::StatusOr<Job> job = MakeJob(training.Run());
+  const absl::StatusOr<ReplayJob> job = MakeJob(training.Run());
   EXPECT_TRUE(job.ok()) << job.status();
   return AnswerWhatIf(*job);
 }
 
-// Of ranks that were watched for so long, and had a CPU for all of their work but what others took from each.
+// Asks about ranks that were watched for so long, and had a CPU for all of their work but what others took
+// from each.
 WhatIfAnswer AskOnCpu(Training training, double watched_seconds, std::vector<double> taken_seconds = {0, 0}) {
   std::vector<IterationSample> samples = training.Run();
   for (IterationSample& sample : samples) {
@@ -139,7 +141,7 @@ WhatIfAnswer AskOnCpu(Training training, double watched_seconds, std::vector<dou
     sample.mutable_cpu_of_work()->set_watched_seconds(watched_seconds);
     sample.mutable_cpu_of_work()->set_taken_seconds(taken_seconds[sample.rank()]);
   }
-  const absl::StatusOr<Job> job = MakeJob(std::move(samples));
+  const absl::StatusOr<ReplayJob> job = MakeJob(std::move(samples));
   EXPECT_TRUE(job.ok()) << job.status();
   return AnswerWhatIf(*job);
 }
@@ -379,7 +381,7 @@ TEST(SampledJob, ReplayThatTakesAnotherTimeIsNoAnswer) {
   training.num_ranks = 3;
   training.forward_excess = [](int rank, int) { return rank * rank * 1000 * kMicrosecond; };
   std::vector<IterationSample> samples = training.Run();
-  // Of "loss", rank 0 waits for rank 1 but leaves before rank 2 comes, and has the more time for "backward".
+  // In "loss", rank 0 waits for rank 1 but leaves before rank 2 comes, and has the more time for "backward".
   constexpr int64_t kEarlier = 2500 * kMicrosecond;
   for (IterationBlock& block : *samples[0].mutable_blocks()) {
     for (int i = 0; i + 2 < block.name_size(); ++i) {
@@ -390,7 +392,7 @@ TEST(SampledJob, ReplayThatTakesAnotherTimeIsNoAnswer) {
       block.set_start(i + 2, block.start(i + 2) + kEarlier);
     }
   }
-  const absl::StatusOr<Job> job = MakeJob(samples);
+  const absl::StatusOr<ReplayJob> job = MakeJob(samples);
   ASSERT_TRUE(job.ok()) << job.status();
   const WhatIfAnswer answer = AnswerWhatIf(*job);
   EXPECT_GT(answer.replay_error(), kMaxReplayError);
@@ -401,7 +403,7 @@ TEST(SampledJob, ReplayThatTakesAnotherTimeIsNoAnswer) {
 TEST(SampledJob, MissingRankIsNamed) {
   std::vector<IterationSample> samples = Training().Run();
   samples.erase(samples.begin() + 2);
-  const absl::StatusOr<Job> job = MakeJob(samples);
+  const absl::StatusOr<ReplayJob> job = MakeJob(samples);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_TRUE(job->incomplete);
   EXPECT_THAT(job->notes, Contains(HasSubstr("1 of 4 ranks left no iterations: 2")));
@@ -425,7 +427,7 @@ TEST(SampledJob, RanksWhoseCpuWasTakenAreSaidToSaveMore) {
       sample.mutable_cpu_of_work()->set_watched_seconds(100);
     }
     samples[1].mutable_cpu_of_work()->set_taken_share(share);
-    const absl::StatusOr<Job> job = MakeJob(samples);
+    const absl::StatusOr<ReplayJob> job = MakeJob(samples);
     ASSERT_TRUE(job.ok()) << job.status();
     EXPECT_EQ(std::count_if(job->notes.begin(), job->notes.end(),
                             [](const std::string& note) {
@@ -505,11 +507,11 @@ TEST(IterationSampler, KeepsEverFewerBlocksOfALongRunInBoundedMemory) {
   EXPECT_LE(small.ByteSizeLong(), sample.ByteSizeLong() / 3);
   EXPECT_EQ(small.blocks(0).first_iteration(), 5);
 
-  const absl::StatusOr<Job> job = MakeJob({sample});
+  const absl::StatusOr<ReplayJob> job = MakeJob({sample});
   ASSERT_TRUE(job.ok()) << job.status();
   const WhatIfAnswer answer = AnswerWhatIf(*job);
   EXPECT_LT(answer.replay_error(), 1e-9);
 }
 
 }  // namespace
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -13,14 +13,14 @@
 #include "ott/questions/answer/display_text.h"
 #include "ott/questions/saved/iteration_sample.pb.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 constexpr int64_t kMaxNanoseconds = int64_t{1} << 60;
 constexpr size_t kNumLongest = 2;
 constexpr size_t kMaxNames = 200;
 
-// What is damaged is as good as not there.
+// A damaged sample is as good as a missing one.
 bool IsWhole(const IterationSample& sample) {
   for (const IterationBlock& block : sample.blocks()) {
     if (block.start_size() != block.name_size() || block.duration_size() != block.name_size()) return false;
@@ -223,4 +223,4 @@ void AddTimeline(const SampledTimeline& timeline, const std::string& of, Documen
     document->thinned.push_back(absl::StrCat(num_left_out, " shorter intervals are left out of it"));
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

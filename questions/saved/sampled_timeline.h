@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "ott/questions/answer/document.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 // Times are nanoseconds on rank 0's clock, from the moment at which the first rank began the iteration.
 struct SampledTimeline {
@@ -30,7 +30,7 @@ struct SampledTimeline {
   };
   struct Iteration {
     int64_t iteration = 0;
-    // How far a rank's clock may be off.
+    // A rank's clock may be off by so much.
     int64_t error_bound = 0;
     std::vector<Rank> ranks;
     int64_t num_spans_left_out = 0;
@@ -52,15 +52,15 @@ inline constexpr size_t kMaxTimelineIterations = 8;
 inline constexpr size_t kMaxTimelineSpans = 8000;
 
 // Reads RUN/rank_*/iterations.pb: the longest iterations of the sample and some others, of ranks evenly
-// spread and those in `wanted`. NOT_FOUND where there is no sample.
+// spread and those in `wanted`. NOT_FOUND if there is no sample.
 absl::StatusOr<SampledTimeline> ReadSampledTimeline(const std::string& run_dir,
                                                     const std::vector<int>& wanted);
 
 class TimelineBuilder {
  public:
-  // The index of a name; of those that come when there are many, that of "(others)".
+  // Returns the index of a name; of those that come when there are many, that of "(others)".
   int IndexOf(const std::string& name, bool collective, bool observer);
-  // A rank of the iteration, to which spans may be added until the next call.
+  // Adds a rank of the iteration, to which spans may be added until the next call.
   SampledTimeline::Rank& AddRank(int64_t iteration, int rank, int64_t error_bound);
   // Puts the beginning of each iteration at 0, and leaves the longest spans, kMaxTimelineSpans at most.
   SampledTimeline Finish();
@@ -71,12 +71,12 @@ class TimelineBuilder {
   std::map<int64_t, SampledTimeline::Iteration> iterations_;
 };
 
-// At most `limit` of `count` indices, the first and the last among them; ascending.
+// Returns at most `limit` of `count` indices, the first and the last among them; ascending.
 std::vector<size_t> EvenlySpread(size_t count, size_t limit);
 
-// As the picture "timeline". of: what an iteration is called, "iteration" or "step".
+// Adds the picture "timeline". of: the word for an iteration, "iteration" or "step".
 void AddTimeline(const SampledTimeline& timeline, const std::string& of, Document* document);
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_SAMPLED_TIMELINE_H_

@@ -4,10 +4,11 @@
 
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 Answer::Finding FindingOfReplay(const WhatIfAnswer& what_if) {
@@ -48,4 +49,4 @@ void AddNextOf(const std::string& run, Answer* answer) {
   if (answer->finding() == Answer::BAD) AddNext({"whatif", run, "--timeline", "ideal.json"}, answer);
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -13,19 +13,19 @@
 #include "ott/questions/saved/scenario.h"
 #include "ott/questions/saved/what_if.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 // What a job has of each key of a question.
-std::map<std::string, std::set<std::string>> NamesOf(const Job& job) {
+std::map<std::string, std::set<std::string>> NamesOf(const ReplayJob& job) {
   std::map<std::string, std::set<std::string>> names;
-  for (const Job::Rank& rank : job.ranks) {
+  for (const ReplayJob::Rank& rank : job.ranks) {
     names["rank"].insert(absl::StrCat(rank.rank));
     if (rank.stage >= 0) names["stage"].insert(absl::StrCat(rank.stage));
     if (rank.replica >= 0) names["replica"].insert(absl::StrCat(rank.replica));
     if (!rank.host.empty()) names["host"].insert(rank.host);
   }
-  for (const Job::Operation& operation : job.operations) {
+  for (const ReplayJob::Operation& operation : job.operations) {
     names["operation"].insert(job.kinds[operation.kind].name);
     names["operation"].insert(job.kinds[operation.kind].operation);
   }
@@ -44,7 +44,7 @@ absl::Status UnknownName(const std::string& text, const std::string& what,
 
 }  // namespace
 
-absl::StatusOr<ScaleQuestion> ParseScaleQuestion(const Job& job, const std::string& text) {
+absl::StatusOr<ScaleQuestion> ParseScaleQuestion(const ReplayJob& job, const std::string& text) {
   std::vector<std::string> parts = absl::StrSplit(text, ',');
   ScaleQuestion question;
   question.name = text;
@@ -72,7 +72,7 @@ absl::StatusOr<ScaleQuestion> ParseScaleQuestion(const Job& job, const std::stri
     return values == wanted.end() || values->second.count(value) > 0;
   };
   question.selection = Select(job, [&](int rank, int kind) {
-    const Job::Rank& of = job.ranks[rank];
+    const ReplayJob::Rank& of = job.ranks[rank];
     return fits("rank", absl::StrCat(of.rank)) && fits("stage", absl::StrCat(of.stage)) &&
            fits("replica", absl::StrCat(of.replica)) && fits("host", of.host) &&
            (fits("operation", job.kinds[kind].name) || fits("operation", job.kinds[kind].operation));
@@ -80,4 +80,4 @@ absl::StatusOr<ScaleQuestion> ParseScaleQuestion(const Job& job, const std::stri
   return question;
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -9,21 +9,12 @@
 
 #include "ott/core/statistics/distributions.h"
 #include "ott/core/statistics/location.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/core/statistics/rare_excess.h"
 
-namespace ott::whatif {
-namespace {
+namespace ott::saved {
 
-// Who takes longer than the median of the others by this factor is no example for a rank that is mended.
-constexpr double kHealthy = 1.25;
-// Who leaves collectives late has a slow link only if others hardly had any rank's CPU, and if it takes twice
-// as long as the others in so many batches.
-constexpr double kMaxTakenOfLateLeaver = 0.01;
-constexpr double kNearlyAlways = 0.9;
-
-}  // namespace
-
-std::vector<char> Select(const Job& job, absl::FunctionRef<bool(int rank, int kind)> selects) {
+std::vector<char> Select(const ReplayJob& job, absl::FunctionRef<bool(int rank, int kind)> selects) {
   std::vector<char> selection;
   selection.reserve(job.ranks.size() * job.kinds.size());
   for (size_t rank = 0; rank < job.ranks.size(); ++rank) {
@@ -34,7 +25,7 @@ std::vector<char> Select(const Job& job, absl::FunctionRef<bool(int rank, int ki
   return selection;
 }
 
-ScenarioReplayer::ScenarioReplayer(const Job& job) : job_(job) {
+ScenarioReplayer::ScenarioReplayer(const ReplayJob& job) : job_(job) {
   FindPlaces();
   FindExcess();
   if (compares_ranks()) AddUpSteps();
@@ -42,7 +33,7 @@ ScenarioReplayer::ScenarioReplayer(const Job& job) : job_(job) {
 
 void ScenarioReplayer::FindPlaces() {
   for (size_t i = 0; i < job_.operations.size(); ++i) {
-    const Job::Operation& operation = job_.operations[i];
+    const ReplayJob::Operation& operation = job_.operations[i];
     if (operation.place < 0) continue;
     if (static_cast<size_t>(operation.place) >= places_.size()) places_.resize(operation.place + 1);
     Place& place = places_[operation.place];
@@ -66,7 +57,7 @@ void ScenarioReplayer::FindExcess() {
   const size_t num_kinds = job_.kinds.size();
   std::vector<double> mean(job_.ranks.size() * num_kinds);
   std::vector<double> ideal(mean.size());
-  for (const Job::Operation& operation : job_.operations) {
+  for (const ReplayJob::Operation& operation : job_.operations) {
     mean[operation.rank * num_kinds + operation.kind] += operation.own;
     ideal[operation.rank * num_kinds + operation.kind] += operation.ideal;
   }
@@ -75,7 +66,7 @@ void ScenarioReplayer::FindExcess() {
   for (size_t kind = 0; kind < num_kinds; ++kind) {
     for (size_t rank = 0; rank < job_.ranks.size(); ++rank) {
       const size_t i = rank * num_kinds + kind;
-      // Where ranks have different operations, each is compared with what is ideal for it.
+      // If ranks have different operations, each is compared with what is ideal for it.
       if (places_.empty()) {
         excess_[i] = (mean[i] - ideal[i]) / num_steps;
         continue;
@@ -100,7 +91,7 @@ void ScenarioReplayer::AddUpSteps() {
     std::vector<float>& of_step = steps_.emplace_back(size);
     const auto [first, last] = job_.graph.OperationsOf(step);
     for (int32_t i = first; i < last; ++i) {
-      const Job::Operation& operation = job_.operations[i];
+      const ReplayJob::Operation& operation = job_.operations[i];
       if (operation.place < 0) continue;
       const size_t index = operation.rank * job_.kinds.size() + operation.kind;
       batches_.back()[index] += operation.own;
@@ -156,7 +147,7 @@ bool ScenarioReplayer::IsRarelySlow(const Scenario& scenario, int kind) const {
   if (compared.size() < 2) return false;
   double time = 0;
   int64_t num_iterations = 0;
-  for (const Job::Step& step : job_.steps) {
+  for (const ReplayJob::Step& step : job_.steps) {
     time += step.measured_seconds;
     num_iterations += step.num_iterations;
   }
@@ -172,7 +163,7 @@ bool ScenarioReplayer::IsRarelySlow(const Scenario& scenario, int kind) const {
     std::vector<double> times;
     for (const size_t rank : compared) times.push_back(static_cast<double>(step[rank * num_kinds + kind]));
     const double middle = Median(times);
-    // Of two, the middle is half of the way to the other one.
+    // The middle of two is half of the way to the other one.
     const double factor = compared.size() == 2 ? 2 : 1;
     for (const size_t rank : compared) {
       const double late = factor * (static_cast<double>(step[rank * num_kinds + kind]) - middle);
@@ -250,7 +241,7 @@ std::vector<double> ScenarioReplayer::Shortened(const Scenario& scenario) const 
   for (size_t step = 0; step < seconds.size() && !mended.empty(); ++step) {
     const auto [first, last] = job_.graph.OperationsOf(static_cast<int>(step));
     for (int32_t i = first; i < last; ++i) {
-      const Job::Operation& operation = job_.operations[i];
+      const ReplayJob::Operation& operation = job_.operations[i];
       if (std::isnan(mended[i]) || job_.kinds[operation.kind].communicates) continue;
       seconds[step] += operation.own - static_cast<double>(mended[i]);
     }
@@ -353,7 +344,7 @@ std::vector<std::vector<double>> ScenarioReplayer::Replay(const std::vector<Scen
     std::vector<std::vector<double>> some =
         job_.graph.Replay(static_cast<int>(count), [&](int, int32_t begin, int32_t end, double* out) {
           for (int32_t i = begin; i < end; ++i, out += kLanes) {
-            const Job::Operation& operation = job_.operations[i];
+            const ReplayJob::Operation& operation = job_.operations[i];
             const size_t mix = (operation.rank * num_kinds + operation.kind) * kLanes;
             for (size_t lane = 0; lane < kLanes; ++lane) {
               out[lane] = of_measured[mix + lane] * operation.own + of_ideal[mix + lane] * operation.ideal;
@@ -372,4 +363,4 @@ std::vector<std::vector<double>> ScenarioReplayer::Replay(const std::vector<Scen
   return all;
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -6,22 +6,18 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "ott/questions/saved/job.h"
+#include "ott/questions/saved/replay_job.h"
 
-namespace ott::whatif {
-
-// How sure it must be that ranks are slow before they are mended, and to blame: so often healthy ranks of a
-// job may be.
-inline constexpr double kBlameError = 1e-3;
+namespace ott::saved {
 
 // Holds what all operations take, and what those that are selected take instead.
 struct Scenario {
   enum Times {
     kMeasured,
-    // As if all ranks were alike.
+    // The times if all ranks were alike.
     kIdeal,
-    // As other ranks, which are not selected, take for the same; where those selected are surely slower.
-    // Keeps how a rank's times vary. Ideal where all ranks are selected, or ranks do different things.
+    // The times that other ranks, which are not selected, take for the same, if those selected are surely
+    // slower. Keeps how a rank's times vary. Ideal if all ranks are selected, or ranks do different things.
     kMended,
     // Measured times factor.
     kScaled,
@@ -37,28 +33,29 @@ struct Scenario {
 };
 
 // Selects what `selects` says of a rank and a kind, both as indices.
-std::vector<char> Select(const Job& job, absl::FunctionRef<bool(int rank, int kind)> selects);
+std::vector<char> Select(const ReplayJob& job, absl::FunctionRef<bool(int rank, int kind)> selects);
 
 // Makes replays of scenarios. The job must outlive it.
 class ScenarioReplayer {
  public:
-  explicit ScenarioReplayer(const Job& job);
+  explicit ScenarioReplayer(const ReplayJob& job);
 
-  // [scenario][step], in seconds.
+  // Returns seconds by [scenario][step].
   std::vector<std::vector<double>> Replay(const std::vector<Scenario>& scenarios) const;
 
   // Returns true if ranks do the same at the same places, so that one can be mended by the others.
   bool compares_ranks() const { return !places_.empty(); }
 
-  // MeanExcess() of all kinds for which the rank surely takes longer than others. REQUIRES: compares_ranks()
+  // Returns MeanExcess() of all kinds for which the rank surely takes longer than others. REQUIRES:
+  // compares_ranks()
   double SureExcess(size_t rank) const;
 
-  // By how much work gets shorter that a scenario mends, in each step, in seconds: it saves no more than
-  // that, also where others' waiting is not known.
+  // Returns by how much work gets shorter that a scenario mends, in each step, in seconds: it saves no more
+  // than that, also where others' waiting is not known.
   std::vector<double> Shortened(const Scenario& scenario) const;
 
-  // How much longer a rank's operations of a kind take in a mean step than those of the median of the other
-  // ranks of its stage, or of all where it has none, in seconds.
+  // Returns how much longer a rank's operations of a kind take in a mean step than those of the median of the
+  // other ranks of its stage, or of all if it has none, in seconds.
   double MeanExcess(size_t rank, size_t kind) const { return excess_[rank * job_.kinds.size() + kind]; }
 
  private:
@@ -81,10 +78,10 @@ class ScenarioReplayer {
   void FindPlaces();
   void FindExcess();
   void AddUpSteps();
-  // Whom the ranks that a scenario selects in a kind are compared with, by rank.
+  // Returns the ranks with which those that a scenario selects in a kind are compared, by rank.
   std::vector<char> OthersOf(const Scenario& scenario, int kind) const;
-  // Whether the ranks that a scenario selects in a kind take longer for it than the others of their stages,
-  // or than all others where it selects whole stages: so surely that of all sets of ranks and all kinds
+  // Returns true if the ranks that a scenario selects in a kind take longer for it than the others of their
+  // stages, or than all others if it selects whole stages: so surely that of all sets of ranks and all kinds
   // hardly ever one looks so by chance.
   bool IsSurelySlow(const Scenario& scenario, int kind) const;
   // Returns true if one rank is so seldom, but again and again.
@@ -95,13 +92,14 @@ class ScenarioReplayer {
   // Finds those of the ranks that are not selected that are like most of them.
   std::vector<const Series*> FindHealthy(const Place& place,
                                          absl::FunctionRef<bool(const Series&)> is_selected) const;
-  // Own times of the operations that a scenario mends, by operation; others are NaN. Empty if it mends none.
+  // Returns own times of the operations that a scenario mends, by operation; others are NaN. Empty if it
+  // mends none.
   std::vector<float> Mend(const Scenario& scenario) const;
 
   // Returns the mix of operations that Mend() does not mend.
   Mix MixOf(const Scenario& scenario, size_t rank_and_kind) const;
 
-  const Job& job_;
+  const ReplayJob& job_;
   // The places of operations that have one.
   std::vector<Place> places_;
   std::vector<double> excess_;
@@ -111,6 +109,6 @@ class ScenarioReplayer {
   std::vector<char> has_kind_;
 };
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_SCENARIO_H_

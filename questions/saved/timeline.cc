@@ -22,7 +22,7 @@
 #include "ott/core/chrome_trace/read_events.h"
 #include "ott/core/json/json_cursor.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 using chrome_trace::Event;
@@ -61,7 +61,7 @@ std::optional<OperationType> FindType(std::string_view name) {
 class EventHandler {
  public:
   struct Track {
-    // Of the name's pipeline and tensor-parallel rank; -1: not named.
+    // The stage and tensor-parallel rank that the name says; -1: not named.
     int stage = -1;
     int tensor = 0;
   };
@@ -80,7 +80,7 @@ class EventHandler {
   int64_t num_unusable = 0;
 
  private:
-  // What the arguments of an operation say.
+  // The place that the arguments of an operation say.
   struct Place {
     std::optional<int64_t> step, chunk, sequence;
   };
@@ -306,4 +306,4 @@ absl::StatusOr<Timeline> ReadTimeline(const std::string& path, const std::string
   return timeline;
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

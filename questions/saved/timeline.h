@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 // The kinds of operation of a timeline.
 enum class OperationType : int8_t {
@@ -32,7 +32,7 @@ enum class OperationType : int8_t {
 };
 inline constexpr int kNumOperationTypes = 14;
 
-// As timelines call it.
+// Returns the name that timelines give it.
 std::string_view OperationTypeName(OperationType type);
 
 struct Timeline {
@@ -72,6 +72,6 @@ struct Timeline {
 // without operations of workers.
 absl::StatusOr<Timeline> ReadTimeline(const std::string& path, const std::string& sizes = "");
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_TIMELINE_H_

@@ -1,4 +1,4 @@
-// What ranks did when, in an iteration.
+// Draws what ranks did when, in an iteration.
 
 function addTimeline() {
   const data = pictures.timeline;

@@ -14,7 +14,7 @@
 #include "ott/core/statistics/location.h"
 #include "questions/saved/worker_step.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 using Type = OperationType;
@@ -37,7 +37,7 @@ bool Communicates(Type type) {
   }
 }
 
-// Which ranks wait for each other in an operation that is no message.
+// The ranks that wait for each other in an operation that is no message.
 enum class Scope { kAlone, kReplicas, kEnds, kAll };
 
 Scope ScopeOf(Type type) {
@@ -70,7 +70,7 @@ class Maker {
     job_.incomplete = timeline.incomplete;
   }
 
-  absl::StatusOr<Job> Make() {
+  absl::StatusOr<ReplayJob> Make() {
     DescribeJob();
     std::sort(events_.begin(), events_.end(), [](const Timeline::Event& a, const Timeline::Event& b) {
       return std::tie(a.step, a.worker, a.type, a.sequence, a.start) <
@@ -129,7 +129,7 @@ class Maker {
   // Operations are numbered as the events are.
   void AddStep(size_t begin, size_t end) {
     job_.graph.AddStep();
-    Job::Step& step = job_.steps.emplace_back();
+    ReplayJob::Step& step = job_.steps.emplace_back();
     step.number = events_[begin].step;
     step.batch = step.number;
     double first = std::numeric_limits<double>::infinity();
@@ -254,7 +254,7 @@ class Maker {
 
   void FindOwnTimes() {
     for (size_t i = 0; i < job_.operations.size(); ++i) {
-      Job::Operation& operation = job_.operations[i];
+      ReplayJob::Operation& operation = job_.operations[i];
       double start = operation.start;
       for (const int32_t member : job_.graph.GroupOf(static_cast<int32_t>(i))) {
         start = std::max(start, job_.operations[member].start);
@@ -279,7 +279,8 @@ class Maker {
 
   void FindIdealTimes() {
     std::vector<std::vector<double>> of_kind(job_.kinds.size());
-    for (const Job::Operation& operation : job_.operations) of_kind[operation.kind].push_back(operation.own);
+    for (const ReplayJob::Operation& operation : job_.operations)
+      of_kind[operation.kind].push_back(operation.own);
     std::vector<double> ideal(of_kind.size());
     for (size_t kind = 0; kind < of_kind.size(); ++kind) {
       std::vector<double>& values = of_kind[kind];
@@ -290,10 +291,10 @@ class Maker {
       }
       ideal[kind] = Median(std::move(values));
     }
-    for (Job::Operation& operation : job_.operations) operation.ideal = ideal[operation.kind];
+    for (ReplayJob::Operation& operation : job_.operations) operation.ideal = ideal[operation.kind];
   }
 
-  // What workers of a stage wait for, by what they do.
+  // The dependencies of workers of a stage, by what they do.
   struct Known {
     WorkerStep dependencies;
     int64_t count = 0;
@@ -310,14 +311,14 @@ class Maker {
   Pipeline pipeline_;
   std::map<std::string, Known> known_;
   std::map<int, std::vector<Seen>> signatures_;
-  // Of the step, by type less kForwardSend, replica, tensor-parallel rank and stage.
+  // The messages of the step, by type less kForwardSend, replica, tensor-parallel rank and stage.
   std::map<std::tuple<int, int, int, int>, std::vector<WorkerStep::Message>> messages_;
   int64_t num_unpaired_ = 0;
-  Job job_;
+  ReplayJob job_;
 };
 
 }  // namespace
 
-absl::StatusOr<Job> MakeJob(Timeline timeline) { return Maker(std::move(timeline)).Make(); }
+absl::StatusOr<ReplayJob> MakeJob(Timeline timeline) { return Maker(std::move(timeline)).Make(); }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -14,11 +14,12 @@
 #include "ott/core/base/check.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/statistics/distributions.h"
-#include "ott/core/statistics/persistent_excess.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/questions/saved/scenario.h"
 #include "questions/saved/full_replay.h"
+#include "questions/saved/part_replayer.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 // Repairs that are worth more words than their sum, and ranks whose operations are looked at one by one.
@@ -28,15 +29,6 @@ constexpr size_t kMaxRanksReplayed = 256;
 constexpr size_t kMaxTogether = 3;
 constexpr double kWeightOfStage = 0.8;
 constexpr double kWeightOfAll = 0.8;
-// At most so many ranks are to blame; and fewer of them, where that brings this share.
-constexpr size_t kMaxBlamed = 8;
-constexpr double kShareOfBest = 0.8;
-
-double Sum(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum;
-}
 
 // 0 to size - 1.
 std::vector<size_t> Indices(size_t size) {
@@ -45,55 +37,26 @@ std::vector<size_t> Indices(size_t size) {
   return indices;
 }
 
-struct Saving {
-  double share = 0;
-  double low = 0;
-  double high = 0;
-};
-
-// What share of the time goes from `before` to `after`, with its 95 % interval over batches.
-Saving Compare(const std::vector<double>& before, const std::vector<double>& after) {
-  const double total = Sum(before);
-  if (total <= 0) return {};
-  const double ratio = Sum(after) / total;
-  if (before.size() < 2) return {1 - ratio, -1, 1};
-  // Of a ratio of sums, by its linear part.
-  double squares = 0;
-  for (size_t i = 0; i < before.size(); ++i) squares += std::pow(after[i] - ratio * before[i], 2);
-  const auto n = static_cast<double>(before.size());
-  const double margin = StudentTQuantile(0.975, n - 1) * std::sqrt(squares * n / (n - 1)) / total;
-  return {1 - ratio, 1 - ratio - margin, 1 - ratio + margin};
-}
-
-// Something that could be mended.
-struct Part {
-  Part(std::string name, std::vector<char> selection)
-      : name(std::move(name)), selection(std::move(selection)) {}
-
-  std::string name;
-  std::vector<char> selection;
-  // Of repairs: what its saving counts, as one that mends less is the better answer where it saves as much.
-  double weight = 1;
-  double slowdown = 0;
-  std::vector<double> slowdown_of_step;
-  Saving saving;
-};
-
 class Analysis {
  public:
-  Analysis(const Job& job, const std::vector<ScaleQuestion>& questions)
-      : job_(job), questions_(questions), replayer_(job) {
+  Analysis(const ReplayJob& job, const std::vector<ScaleQuestion>& questions)
+      : job_(job),
+        questions_(questions),
+        replay_(job),
+        replayer_(replay_.scenarios()),
+        measured_(replay_.measured()),
+        ideal_(replay_.ideal()) {
     OTT_CHECK(!job.operations.empty()) << "a job without operations";
-    for (const Job::Rank& rank : job.ranks) {
+    for (const ReplayJob::Rank& rank : job.ranks) {
       if (rank.stage >= 0) stages_.insert(rank.stage);
       if (rank.replica >= 0) replicas_.insert(rank.replica);
       if (!rank.host.empty()) ++ranks_of_host_[rank.host];
     }
-    for (const Job::Step& step : job.steps) num_iterations_ += step.num_iterations;
+    for (const ReplayJob::Step& step : job.steps) num_iterations_ += step.num_iterations;
     std::vector<bool> is_used(job.kinds.size());
-    for (const Job::Operation& operation : job.operations) is_used[operation.kind] = true;
+    for (const ReplayJob::Operation& operation : job.operations) is_used[operation.kind] = true;
     for (size_t i = 0; i < job.kinds.size(); ++i) {
-      const Job::Kind& kind = job.kinds[i];
+      const ReplayJob::Kind& kind = job.kinds[i];
       if (is_used[i] &&
           std::find(operations_.begin(), operations_.end(), kind.operation) == operations_.end()) {
         operations_.push_back(kind.operation);
@@ -102,7 +65,6 @@ class Analysis {
   }
 
   WhatIfAnswer Answer() {
-    ReplayAll();
     Summarize();
     AddParts();
     AddWorstRanks();
@@ -115,22 +77,14 @@ class Analysis {
   }
 
  private:
-  Scenario AllOf(Scenario::Times times) const { return {times, times, 1, {}}; }
   double MeanOf(const std::vector<double>& steps) const { return Sum(steps) / num_iterations_; }
   std::string AStep() const {
     return absl::StrCat(job_.step_word == "iteration" ? "an " : "a ", job_.step_word);
   }
   std::string RankName(size_t rank) const {
-    const Job::Rank& of = job_.ranks[rank];
+    const ReplayJob::Rank& of = job_.ranks[rank];
     return of.host.empty() ? absl::StrCat("rank ", of.rank)
                            : absl::StrCat("rank ", of.rank, " (", of.host, ")");
-  }
-
-  void ReplayAll() {
-    std::vector<std::vector<double>> replayed =
-        replayer_.Replay({AllOf(Scenario::kMeasured), AllOf(Scenario::kIdeal)});
-    measured_ = std::move(replayed[0]);
-    ideal_ = std::move(replayed[1]);
   }
 
   void Summarize() {
@@ -140,7 +94,7 @@ class Analysis {
     answer_.set_last_step(job_.steps.back().number + job_.steps.back().num_iterations - 1);
     double measured = 0;
     for (size_t i = 0; i < job_.steps.size(); ++i) {
-      const Job::Step& step = job_.steps[i];
+      const ReplayJob::Step& step = job_.steps[i];
       measured += step.measured_seconds;
       WhatIfStep& out = *answer_.add_by_step();
       out.set_step(step.number);
@@ -160,51 +114,23 @@ class Analysis {
     answer_.set_step_word(job_.step_word);
   }
 
-  void FindSlowdowns(std::vector<Part>& parts) const {
-    std::vector<Scenario> scenarios;
-    for (const Part& part : parts)
-      scenarios.push_back({Scenario::kIdeal, Scenario::kMeasured, 1, part.selection});
-    const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      parts[i].slowdown = Sum(ideal_) > 0 ? Sum(replayed[i]) / Sum(ideal_) : 1;
-      for (size_t step = 0; step < ideal_.size(); ++step) {
-        parts[i].slowdown_of_step.push_back(ideal_[step] > 0 ? replayed[i][step] / ideal_[step] : 1);
-      }
+  // The ranks and the operation that are mended, where these are not all.
+  void SetSelected(const std::vector<char>& selection, WhatIfPart& out) const {
+    std::set<int> ranks;
+    std::set<std::string> operations;
+    for (size_t i = 0; i < selection.size(); ++i) {
+      if (selection[i] == 0) continue;
+      ranks.insert(job_.ranks[i / job_.kinds.size()].rank);
+      operations.insert(job_.kinds[i % job_.kinds.size()].operation);
     }
-  }
-
-  // Of all steps of each batch.
-  std::vector<double> ByBatch(const std::vector<double>& steps) const {
-    std::vector<double> sums;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (i == 0 || job_.steps[i].batch != job_.steps[i - 1].batch) sums.push_back(0);
-      sums.back() += steps[i];
-    }
-    return sums;
-  }
-
-  Saving SavingOf(const std::vector<double>& replayed) const {
-    return Compare(ByBatch(measured_), ByBatch(replayed));
-  }
-
-  void FindSavings(std::vector<Part>& parts, bool only_if_sure = true) const {
-    std::vector<Scenario> scenarios;
-    for (const Part& part : parts)
-      scenarios.push_back({Scenario::kMeasured, Scenario::kMended, 1, part.selection, only_if_sure});
-    const std::vector<std::vector<double>> replayed = replayer_.Replay(scenarios);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      Saving& saving = parts[i].saving;
-      saving = SavingOf(replayed[i]);
-      if (!job_.may_overlap) continue;
-      std::vector<double> shortest = replayer_.Shortened(scenarios[i]);
-      for (size_t step = 0; step < shortest.size(); ++step) shortest[step] = measured_[step] - shortest[step];
-      saving.high = std::max(saving.high, SavingOf(shortest).high);
-    }
+    if (ranks.size() < job_.ranks.size()) out.mutable_ranks()->Add(ranks.begin(), ranks.end());
+    if (operations.size() == 1 && operations_.size() > 1) out.set_operation(*operations.begin());
   }
 
   WhatIfPart ToProto(const Part& part) const {
     WhatIfPart out;
     out.set_name(part.name);
+    SetSelected(part.selection, out);
     if (part.slowdown > 0) out.set_slowdown(part.slowdown);
     // Launch delays stay.
     out.set_seconds(answer_.measured_seconds() - part.saving.share * answer_.replayed_seconds());
@@ -233,27 +159,16 @@ class Analysis {
       parts.push_back({absl::StrCat(prefix, name),
                        Select(job_, [&](int rank, int kind) { return selects(name, rank, kind); })});
     }
-    FindSlowdowns(parts);
-    FindSavings(parts);
+    replay_.FindSlowdowns(parts);
+    replay_.FindSavings(parts);
     return parts;
-  }
-
-  // By what the ranks' operations take longer than those of others, most first.
-  void SortByExcess(std::vector<size_t>& ranks) const {
-    std::vector<double> excess(job_.ranks.size());
-    for (size_t rank = 0; rank < excess.size(); ++rank) {
-      for (size_t kind = 0; kind < job_.kinds.size(); ++kind) {
-        excess[rank] += std::max(replayer_.MeanExcess(rank, kind), 0.0);
-      }
-    }
-    std::stable_sort(ranks.begin(), ranks.end(), [&](size_t a, size_t b) { return excess[a] > excess[b]; });
   }
 
   // The ranks that are replayed one by one: all, or of very many those that may be slow.
   std::vector<size_t> MostExcess() {
     std::vector<size_t> order = Indices(job_.ranks.size());
     if (order.size() <= kMaxRanksReplayed) return order;
-    SortByExcess(order);
+    replay_.SortByExcess(order);
     order.resize(kMaxRanksReplayed / 4);
     std::sort(order.begin(), order.end());
     answer_.add_notes(absl::StrCat("by_rank has the ", order.size(), " ranks with most excess"));
@@ -317,26 +232,17 @@ class Analysis {
     return order;
   }
 
-  // What share of all that could be saved is saved if these ranks are ideal; nothing if there is nothing to
-  // save.
-  std::optional<double> ShareOf(absl::FunctionRef<bool(int rank)> is_mended) const {
-    const double excess = Sum(measured_) - Sum(ideal_);
-    if (excess <= 0) return std::nullopt;
-    const auto replayed = replayer_.Replay({{Scenario::kMeasured, Scenario::kIdeal, 1,
-                                             Select(job_, [&](int rank, int) { return is_mended(rank); })}});
-    return (Sum(measured_) - Sum(replayed[0])) / excess;
-  }
-
   void AddWorstRanks() {
     std::vector<size_t> worst = WorstFirst();
     worst.resize(static_cast<size_t>(std::ceil(kWorstRanks * static_cast<double>(worst.size()) - 1e-9)));
-    const auto share = ShareOf([&](int rank) {
+    const auto share = replay_.ShareOf([&](int rank) {
       return std::find(worst.begin(), worst.end(), static_cast<size_t>(rank)) != worst.end();
     });
     for (const size_t rank : worst) answer_.add_worst_ranks(job_.ranks[rank].rank);
     if (share.has_value()) answer_.set_worst_ranks_share(*share);
     if (stages_.size() < 2) return;
-    const auto of_last = ShareOf([&](int rank) { return job_.ranks[rank].stage == *stages_.rbegin(); });
+    const auto of_last =
+        replay_.ShareOf([&](int rank) { return job_.ranks[rank].stage == *stages_.rbegin(); });
     if (of_last.has_value()) answer_.set_last_stage_share(*of_last);
   }
 
@@ -378,8 +284,8 @@ class Analysis {
     repairs.back().weight = kWeightOfAll;
   }
 
-  // What could be mended: an operation of ranks that are slower in it than others, and a stage. Of ranks that
-  // do the same, only those that are to blame.
+  // Lists what could be mended: an operation of ranks that are slower in it than others, and a stage. Of
+  // ranks that do the same, only those that are to blame.
   std::vector<Part> ListRepairs() const {
     std::vector<Part> repairs;
     if (replayer_.compares_ranks()) {
@@ -399,7 +305,7 @@ class Analysis {
                          Select(job_, [&](int rank, int) { return job_.ranks[rank].stage == stage; })});
       repairs.back().weight = kWeightOfStage;
     }
-    FindSavings(repairs);
+    replay_.FindSavings(repairs);
     return repairs;
   }
 
@@ -427,7 +333,7 @@ class Analysis {
         for (size_t i = 0; i < repair.selection.size(); ++i)
           unions.back().selection[i] |= repair.selection[i];
       }
-      FindSavings(unions);
+      replay_.FindSavings(unions);
       const auto most = std::max_element(unions.begin(), unions.end(), [](const Part& a, const Part& b) {
         return a.saving.share < b.saving.share;
       });
@@ -441,14 +347,14 @@ class Analysis {
     Scenario scenario = {Scenario::kMeasured, Scenario::kScaled, 0,
                          Select(job_, [this](int, int kind) { return job_.kinds[kind].communicates; })};
     Part part("communication that nothing overlaps", {});
-    part.saving = SavingOf(replayer_.Replay({scenario})[0]);
+    part.saving = replay_.SavingOf(replayer_.Replay({scenario})[0]);
     *answer_.mutable_communication_overlapped() = ToProto(part);
   }
 
   void AddScaled() {
     for (const ScaleQuestion& question : questions_) {
       Part part(question.name, {});
-      part.saving = SavingOf(replayer_.Replay(
+      part.saving = replay_.SavingOf(replayer_.Replay(
           {{Scenario::kMeasured, Scenario::kScaled, question.factor, question.selection}})[0]);
       *answer_.add_scaled() = ToProto(part);
     }
@@ -521,8 +427,7 @@ class Analysis {
                              100 * answer_.not_excluded());
     }
     answer_.set_conclusion(
-        absl::StrFormat("work is uneven, and no rank is to blame: %s takes %.2f times what it would if all "
-                        "ranks were alike%s",
+        absl::StrFormat("work is uneven: %s takes %.2f times what it would if all ranks were alike%s",
                         AStep(), answer_.slowdown(), most));
   }
 
@@ -532,7 +437,7 @@ class Analysis {
     for (size_t i = 0; i < parts.size(); ++i) {
       parts[i].selection = Select(job_, [&](int rank, int) { return rank == static_cast<int>(i); });
     }
-    FindSavings(parts, false);
+    replay_.FindSavings(parts, false);
     const auto most = std::max_element(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
       return a.saving.high < b.saving.high;
     });
@@ -540,7 +445,7 @@ class Analysis {
     return most->name;
   }
 
-  // Whether it is sure that mending no rank saves much; else says that it is not.
+  // Returns true if it is sure that mending no rank saves much; else says that it is not.
   bool ExcludesLosses() {
     const std::string most = FindNotExcluded();
     if (answer_.not_excluded() < kMaxNotExcluded) return true;
@@ -566,16 +471,16 @@ class Analysis {
     std::vector<size_t> worst = WorstFirst();
     if (stages_.size() < 2) return worst;
     std::map<int, int> size_of_stage;
-    for (const Job::Rank& rank : job_.ranks) ++size_of_stage[rank.stage];
+    for (const ReplayJob::Rank& rank : job_.ranks) ++size_of_stage[rank.stage];
     worst.erase(std::remove_if(worst.begin(), worst.end(),
                                [&](size_t rank) { return size_of_stage[job_.ranks[rank].stage] < 2; }),
                 worst.end());
-    SortByExcess(worst);
+    replay_.SortByExcess(worst);
     return worst;
   }
 
-  // Of the worst half of the ranks, those that are surely slow: the fewest of them that bring most of what
-  // all bring.
+  // Blames ranks of the worst half that are surely slow: the fewest of them that bring most of what all
+  // bring.
   bool BlameRanksThatDoTheSame() {
     std::vector<size_t> worst = WorstOfThoseThatDoTheSame();
     if (worst.size() < 2) return false;
@@ -593,7 +498,7 @@ class Analysis {
                                members.end();
                       })});
     }
-    FindSavings(sets);
+    replay_.FindSavings(sets);
     double best = 0;
     for (const Part& set : sets) best = std::max(best, set.saving.share);
     const double least = LeastSavedByBlamed();
@@ -613,7 +518,7 @@ class Analysis {
   bool BlameRanks() {
     if (!answer_.has_worst_ranks_share() || answer_.worst_ranks_share() < kMinShareOfBlamed) return false;
     // Where all ranks of the last stage are among them it is the stage.
-    const auto is_last_but_not_worst = [this](const Job::Rank& rank) {
+    const auto is_last_but_not_worst = [this](const ReplayJob::Rank& rank) {
       return rank.stage == *stages_.rbegin() &&
              std::count(answer_.worst_ranks().begin(), answer_.worst_ranks().end(), rank.rank) == 0;
     };
@@ -630,7 +535,7 @@ class Analysis {
 
   bool BlameLastStage() {
     if (answer_.last_stage_share() < kMinShareOfBlamed) return false;
-    // Where work is uneven anyway, the last stage must surely take longer.
+    // If work is uneven anyway, the last stage must surely take longer.
     const Saving& saving = stage_parts_.back().saving;
     if (replayer_.compares_ranks() && (saving.share < kMinSaved || saving.low <= 0)) return false;
     answer_.set_verdict(WHAT_IF_LAST_STAGE);
@@ -640,28 +545,29 @@ class Analysis {
     return true;
   }
 
-  const Job& job_;
+  const ReplayJob& job_;
   const std::vector<ScaleQuestion>& questions_;
-  const ScenarioReplayer replayer_;
+  const PartReplayer replay_;
+  const ScenarioReplayer& replayer_;
   std::set<int> stages_;
   std::set<int> replicas_;
   std::map<std::string, int> ranks_of_host_;
   std::vector<std::string> operations_;
   int64_t num_iterations_ = 0;
   // Of each step, in seconds.
-  std::vector<double> measured_;
-  std::vector<double> ideal_;
+  const std::vector<double>& measured_;
+  const std::vector<double>& ideal_;
   std::vector<Part> ranks_;
   std::vector<Part> stage_parts_;
-  // Of ranks that do the same: who is to blame.
+  // The ranks to blame, if ranks do the same.
   std::vector<size_t> blamed_;
   WhatIfAnswer answer_;
 };
 
 }  // namespace
 
-WhatIfAnswer AnswerWhatIf(const Job& job, const std::vector<ScaleQuestion>& questions) {
+WhatIfAnswer AnswerWhatIf(const ReplayJob& job, const std::vector<ScaleQuestion>& questions) {
   return Analysis(job, questions).Answer();
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

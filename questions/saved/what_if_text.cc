@@ -7,9 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
+#include "ott/core/statistics/policy.h"
 #include "ott/questions/saved/what_if.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 constexpr int kMaxRows = 8;
@@ -128,4 +129,4 @@ std::string FormatWhatIf(const WhatIfAnswer& answer) {
   return out;
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

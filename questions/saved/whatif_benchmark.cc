@@ -1,6 +1,6 @@
-// How long `ott whatif` takes for a large job: a pipeline of 8 stages in 8 replicas, 20 steps of 2,000
-// operations on each of the 64 ranks, replayed for every rank, operation, stage and replica. CPU time, and
-// the most memory held.
+// Measures how long `ott whatif` takes for a large job: a pipeline of 8 stages in 8 replicas, 20 steps of
+// 2,000 operations on each of the 64 ranks, replayed for every rank, operation, stage and replica. CPU time,
+// and the most memory held.
 //
 //   bazel run //questions/saved:whatif_benchmark
 
@@ -19,13 +19,13 @@
 #include "ott/questions/saved/timeline_job.h"
 #include "ott/questions/saved/what_if.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 constexpr int kStages = 8;
 constexpr int kReplicas = 8;
 constexpr int kSteps = 20;
-// Of each a forward and a backward computation and up to four messages.
+// Each has a forward and a backward computation and up to four messages.
 constexpr int kMicrobatches = 333;
 
 double CpuSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
@@ -92,7 +92,7 @@ int Run() {
   OTT_CHECK(timeline.ok()) << timeline.status().ToString();
   const size_t num_operations = timeline->events.size();
   const double read = CpuSeconds();
-  const absl::StatusOr<Job> job = MakeJob(*std::move(timeline));
+  const absl::StatusOr<ReplayJob> job = MakeJob(*std::move(timeline));
   OTT_CHECK(job.ok()) << job.status().ToString();
   const double made = CpuSeconds();
   const WhatIfAnswer answer = AnswerWhatIf(*job);
@@ -106,6 +106,6 @@ int Run() {
 }
 
 }  // namespace
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
-int main() { return ott::whatif::Run(); }
+int main() { return ott::saved::Run(); }

@@ -17,7 +17,7 @@
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 struct WhatIfFlags {
@@ -28,7 +28,7 @@ struct WhatIfFlags {
   std::vector<std::string> scale;
 };
 
-absl::StatusOr<Job> ReadJob(const WhatIfFlags& flags) {
+absl::StatusOr<ReplayJob> ReadJob(const WhatIfFlags& flags) {
   std::error_code error;
   if (std::filesystem::is_directory(flags.run, error)) return ReadRunJob(flags.run);
   OTT_ASSIGN_OR_RETURN(Timeline timeline, ReadTimeline(flags.run, flags.sizes));
@@ -36,7 +36,7 @@ absl::StatusOr<Job> ReadJob(const WhatIfFlags& flags) {
 }
 
 absl::StatusOr<int> RunWhatIf(const WhatIfFlags& flags) {
-  OTT_ASSIGN_OR_RETURN(const Job job, ReadJob(flags));
+  OTT_ASSIGN_OR_RETURN(const ReplayJob job, ReadJob(flags));
   std::vector<ScaleQuestion> questions;
   for (const std::string& text : flags.scale) {
     OTT_ASSIGN_OR_RETURN(ScaleQuestion question, ParseScaleQuestion(job, text));
@@ -70,10 +70,9 @@ void AddWhatIfCommand(const CommandLine& line) {
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
   command
-      ->add_option(
-          "--scale", flags->scale,
-          "A question of one's own: rank=1,measurement=forward,0.5 makes that take half as long; also "
-          "stage=, replica=, host=")
+      ->add_option("--scale", flags->scale,
+                   "A question of your own: rank=1,measurement=forward,0.5 makes that take half as long; "
+                   "also stage=, replica=, host=")
       ->take_all()
       ->allow_extra_args(false);
   command->add_option("--timeline", flags->timeline,
@@ -88,4 +87,4 @@ void AddWhatIfCommand(const CommandLine& line) {
   });
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

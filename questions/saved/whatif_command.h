@@ -5,10 +5,10 @@
 
 #include "ott/questions/answer/question.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 void AddWhatIfCommand(const CommandLine& line);
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_WHATIF_COMMAND_H_

@@ -17,7 +17,7 @@
 #include "ott/questions/saved/what_if.h"
 #include "ott/questions/saved/what_if_text.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 using ::testing::Contains;
@@ -32,7 +32,7 @@ struct Training {
   int backward = 200;
   int transfer = 10;
   int optimizer = 50;
-  // Of a stage and replica, added to each forward computation.
+  // Added to each forward computation of a stage and replica.
   int excess_stage = -1;
   int excess_replica = -1;
   int excess = 0;
@@ -115,7 +115,7 @@ class WhatIfTest : public ::testing::Test {
  protected:
   WhatIfTest() { std::filesystem::create_directories(dir_); }
 
-  absl::StatusOr<Job> Read(const std::string& json) {
+  absl::StatusOr<ReplayJob> Read(const std::string& json) {
     EXPECT_TRUE(WriteFileAtomically(path_, json).ok());
     absl::StatusOr<Timeline> timeline = ReadTimeline(path_);
     if (!timeline.ok()) return timeline.status();
@@ -123,7 +123,7 @@ class WhatIfTest : public ::testing::Test {
   }
 
   WhatIfAnswer Ask(Training training) {
-    const absl::StatusOr<Job> job = Read(training.Json());
+    const absl::StatusOr<ReplayJob> job = Read(training.Json());
     EXPECT_TRUE(job.ok()) << job.status();
     return AnswerWhatIf(*job);
   }
@@ -137,7 +137,7 @@ class WhatIfTest : public ::testing::Test {
 TEST_F(WhatIfTest, StepsOfAPublishedTraceTakeWhatWasPublished) {
   absl::StatusOr<Timeline> timeline = ReadTimeline("questions/saved/testdata/straggler_analysis_cut.json.gz");
   ASSERT_TRUE(timeline.ok()) << timeline.status();
-  const absl::StatusOr<Job> job = MakeJob(*std::move(timeline));
+  const absl::StatusOr<ReplayJob> job = MakeJob(*std::move(timeline));
   ASSERT_TRUE(job.ok()) << job.status();
   const WhatIfAnswer answer = AnswerWhatIf(*job);
   ASSERT_EQ(answer.by_step_size(), 2);
@@ -198,7 +198,7 @@ TEST_F(WhatIfTest, ScaledQuestionIsAnswered) {
   training.excess_stage = 0;
   training.excess_replica = 1;
   training.excess = 300;
-  const absl::StatusOr<Job> job = Read(training.Json());
+  const absl::StatusOr<ReplayJob> job = Read(training.Json());
   ASSERT_TRUE(job.ok());
   const auto question = ParseScaleQuestion(*job, "rank=1,measurement=forward-compute,0.25");
   ASSERT_TRUE(question.ok()) << question.status();
@@ -209,7 +209,7 @@ TEST_F(WhatIfTest, ScaledQuestionIsAnswered) {
 }
 
 TEST_F(WhatIfTest, UnknownNamesInAQuestionAreRefusedWithWhatThereIs) {
-  const absl::StatusOr<Job> job = Read(Training().Json());
+  const absl::StatusOr<ReplayJob> job = Read(Training().Json());
   ASSERT_TRUE(job.ok());
   for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
            {"rank=9,0.5", "no rank=9 here; there are 0, 1, 2, 3"},
@@ -235,7 +235,7 @@ TEST_F(WhatIfTest, MissingRankIsNamedAndMakesTheAnswerIncomplete) {
       left.push_back(event);
     }
   }
-  const absl::StatusOr<Job> job = Read(absl::StrCat("[", absl::StrJoin(left, ","), "]"));
+  const absl::StatusOr<ReplayJob> job = Read(absl::StrCat("[", absl::StrJoin(left, ","), "]"));
   ASSERT_TRUE(job.ok()) << job.status();
   const WhatIfAnswer answer = AnswerWhatIf(*job);
   EXPECT_TRUE(answer.incomplete());
@@ -244,7 +244,7 @@ TEST_F(WhatIfTest, MissingRankIsNamedAndMakesTheAnswerIncomplete) {
 
 TEST_F(WhatIfTest, SizesBesideTheTimelineSayWhatIsMissing) {
   ASSERT_TRUE(WriteFileAtomically(dir_ + "/meta-x.yaml", "trial_name: x\ndp_size: 3\npp_size: 2\n").ok());
-  const absl::StatusOr<Job> job = Read(Training().Json());
+  const absl::StatusOr<ReplayJob> job = Read(Training().Json());
   ASSERT_TRUE(job.ok());
   EXPECT_TRUE(job->incomplete);
   EXPECT_THAT(job->notes, Contains(HasSubstr("2 ranks are missing: stage 0 of replica 2")));
@@ -261,7 +261,7 @@ TEST_F(WhatIfTest, MissingOperationsAreNotedAndTheRestIsReplayed) {
       });
   ASSERT_NE(second_receive, training.events.end());
   training.events.erase(second_receive);
-  const absl::StatusOr<Job> job = Read(absl::StrCat("[", absl::StrJoin(training.events, ","), "]"));
+  const absl::StatusOr<ReplayJob> job = Read(absl::StrCat("[", absl::StrJoin(training.events, ","), "]"));
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_THAT(job->notes, Contains(HasSubstr("step 1: rank 2 has 9 operations")));
   EXPECT_THAT(job->notes, Contains(HasSubstr("1 sends and receives without their partner")));
@@ -289,7 +289,7 @@ TEST_F(WhatIfTest, UnknownOperationsAreCountedByName) {
   Training training;
   training.Json();
   training.Add(0, 0, 0, "data-load", 0, 0, 10, 0);
-  const absl::StatusOr<Job> job =
+  const absl::StatusOr<ReplayJob> job =
       Read(absl::StrCat("{\"traceEvents\": [", absl::StrJoin(training.events, ","), "]}"));
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_THAT(job->notes, Contains(HasSubstr("1 operations not used: \"data-load\" is no operation")));
@@ -314,13 +314,13 @@ TEST_F(WhatIfTest, WhatIsNoTimelineIsRefused) {
 TEST_F(WhatIfTest, CutGzipFileIsRefused) {
   absl::StatusOr<std::string> bytes = ReadFile("questions/saved/testdata/straggler_analysis_cut.json.gz");
   ASSERT_TRUE(bytes.ok());
-  const absl::StatusOr<Job> job = Read(bytes->substr(0, bytes->size() / 2));
+  const absl::StatusOr<ReplayJob> job = Read(bytes->substr(0, bytes->size() / 2));
   EXPECT_EQ(job.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(job.status().message()), HasSubstr("cut or damaged"));
 }
 
 TEST_F(WhatIfTest, TimelineHoldsBothRuns) {
-  const absl::StatusOr<Job> job = Read(Training().Json());
+  const absl::StatusOr<ReplayJob> job = Read(Training().Json());
   ASSERT_TRUE(job.ok());
   ASSERT_TRUE(WriteIdealTimeline(*job, dir_ + "/ideal.json").ok());
   const absl::StatusOr<std::string> text = ReadFile(dir_ + "/ideal.json");
@@ -331,4 +331,4 @@ TEST_F(WhatIfTest, TimelineHoldsBothRuns) {
 }
 
 }  // namespace
-}  // namespace ott::whatif
+}  // namespace ott::saved

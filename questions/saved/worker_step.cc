@@ -4,12 +4,12 @@
 #include <array>
 #include <map>
 
-namespace ott::whatif {
+namespace ott::saved {
 namespace {
 
 using Type = OperationType;
 
-// What clocks of one worker may disagree by, in seconds.
+// Clocks of one worker may disagree by so many seconds.
 constexpr double kTimeTolerance = 5e-5;
 
 // Finds them for one worker and step.
@@ -55,7 +55,7 @@ class Finder {
     for (size_t i = 1; i < events.size(); ++i) After(events[i], events[i - 1]);
   }
 
-  // Which of the computations of its direction each message is for, or of.
+  // Finds the computation of its direction that each message is for, or of.
   void MatchMessages(Type type) {
     const bool is_forward = type == Type::kForwardSend || type == Type::kForwardReceive;
     const bool receives = type == Type::kForwardReceive || type == Type::kBackwardReceive;
@@ -85,7 +85,7 @@ class Finder {
                           events_[messages.front()].sequence == num_early;
     const int32_t shift =
         (receives && is_edge && is_whole && messages.size() + 1 == computes.size() ? 1 : 0) - num_early;
-    // Of each chunk of the stage, the messages so far.
+    // Counts the messages so far, by chunk of the stage.
     std::map<int32_t, int32_t> ordinals;
     std::vector<int32_t> ordinal_of_compute(computes.size());
     for (size_t i = 0; i < computes.size(); ++i) {
@@ -187,4 +187,4 @@ WorkerStep FindDependencies(absl::Span<const Timeline::Event> events, int stage,
   return Finder(events, stage, pipeline).Find();
 }
 
-}  // namespace ott::whatif
+}  // namespace ott::saved

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "ott/questions/saved/timeline.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
 // The size of a pipeline.
 struct Pipeline {
@@ -38,6 +38,6 @@ struct WorkerStep {
 // events: of one worker in one step, in order of type and sequence.
 WorkerStep FindDependencies(absl::Span<const Timeline::Event> events, int stage, const Pipeline& pipeline);
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
 #endif  // OTT_QUESTIONS_SAVED_WORKER_STEP_H_

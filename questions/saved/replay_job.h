@@ -1,7 +1,7 @@
 // Holds what a what-if analysis works on, wherever it comes from: operations of ranks with their times.
 
-#ifndef OTT_QUESTIONS_SAVED_JOB_H_
-#define OTT_QUESTIONS_SAVED_JOB_H_
+#ifndef OTT_QUESTIONS_SAVED_REPLAY_JOB_H_
+#define OTT_QUESTIONS_SAVED_REPLAY_JOB_H_
 
 #include <cstdint>
 #include <string>
@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "ott/questions/saved/dependency_graph.h"
 
-namespace ott::whatif {
+namespace ott::saved {
 
-struct Job {
+struct ReplayJob {
   struct Rank {
     int rank = 0;
     // -1: the job has none.
@@ -41,7 +41,7 @@ struct Job {
     double own = 0;
     // If all ranks were alike.
     double ideal = 0;
-    // That it started after it could.
+    // It started so much later than it could.
     double delay = 0;
   };
   struct Step {
@@ -66,8 +66,8 @@ struct Job {
   bool knows_who_waits = true;
   // True if collectives seem to run beside the work, so that who waits for whom in them is not known.
   bool may_overlap = false;
-  // What ranks come to different numbers of times, so that it is not known whose coming belongs together; or
-  // empty.
+  // The measurement that ranks come to different numbers of times, so that it is not known whose coming
+  // belongs together; or empty.
   std::string unmatched;
   // Seconds of a step that the work of ranks that are alike may differ by, as a standard deviation, and what
   // one slowdown of a CPU and others that have it make; 0: not known.
@@ -84,6 +84,6 @@ struct Job {
   }
 };
 
-}  // namespace ott::whatif
+}  // namespace ott::saved
 
-#endif  // OTT_QUESTIONS_SAVED_JOB_H_
+#endif  // OTT_QUESTIONS_SAVED_REPLAY_JOB_H_
