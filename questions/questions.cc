@@ -8,15 +8,17 @@
 #include "ott/questions/right/right_question.h"
 #include "ott/questions/saved/saved_question.h"
 #include "ott/questions/slow/slow_question.h"
+#include "ott/questions/sound/sound_question.h"
 #include "ott/questions/waiting/waiting_question.h"
 
 namespace ott {
 
 std::vector<Question> AllQuestions() {
   return {
-      stats::SlowQuestion(), whatif::SavedQuestion(),      waiting::WaitingQuestion(),
-      hang::HangQuestion(),  crosscheck::RightQuestion(),  origin::OriginQuestion(),
-      ab::FasterQuestion(),  learning::LearningQuestion(), prof::KernelsQuestion(),
+      slow::SlowQuestion(),       saved::SavedQuestion(),   waiting::WaitingQuestion(),
+      hang::HangQuestion(),       sound::SoundQuestion(),   crosscheck::RightQuestion(),
+      origin::OriginQuestion(),   faster::FasterQuestion(), learning::LearningQuestion(),
+      kernels::KernelsQuestion(),
   };
 }
 

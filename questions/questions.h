@@ -9,7 +9,7 @@
 
 namespace ott {
 
-// In the order of the report and of the help.
+// Returns the questions in the order of the report and of the help.
 std::vector<Question> AllQuestions();
 
 }  // namespace ott

@@ -3,12 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,11 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/time.h"
 #include "ott/core/base/config.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
@@ -32,11 +26,10 @@
 #include "ott/questions/faster/read_samples.h"
 #include "ott/questions/faster/report.h"
 #include "ott/questions/faster/run_in_turn.h"
+#include "ott/questions/faster/runs_directory.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kSeparator[] = "---";
 
@@ -88,57 +81,6 @@ CompareOptions OptionsOf(const AbFlags& flags) {
   return options;
 }
 
-// "90", "90s", "1h30m"
-absl::StatusOr<std::optional<double>> ParseSeconds(const std::string& text) {
-  double seconds = 0;
-  absl::Duration duration;
-  if (text.empty()) return std::optional<double>();
-  if (!absl::SimpleAtod(text, &seconds) && absl::ParseDuration(text, &duration)) {
-    seconds = absl::ToDoubleSeconds(duration);
-  }
-  constexpr double kLongest = 1e8;  // three years
-  if (!(seconds > 0 && seconds < kLongest)) {
-    return absl::InvalidArgumentError(absl::StrCat("--max-time ", text, ": needs seconds, or as in 1h30m"));
-  }
-  return std::optional<double>(seconds);
-}
-
-// A directory for the runs; of our own if none was named, and then it goes with this object.
-class RunsDirectory {
- public:
-  static absl::StatusOr<std::unique_ptr<RunsDirectory>> Create(const std::string& path) {
-    std::error_code error;
-    if (path.empty()) {
-      std::string name = (fs::temp_directory_path(error) / "ott_ab.XXXXXX").string();
-      if (mkdtemp(name.data()) == nullptr) {
-        return absl::UnavailableError(absl::StrCat(name, ": ", std::strerror(errno)));
-      }
-      return std::make_unique<RunsDirectory>(name, /*temporary=*/true);
-    }
-    OTT_RETURN_IF_ERROR(MakeDirectories(path));
-    if (!fs::is_empty(path, error)) {
-      return absl::AlreadyExistsError(
-          absl::StrCat(path, ": is not empty, and runs would mix with what is there"));
-    }
-    return std::make_unique<RunsDirectory>(fs::absolute(path, error).string(), /*temporary=*/false);
-  }
-
-  RunsDirectory(std::string path, bool temporary) : path_(std::move(path)), temporary_(temporary) {}
-  RunsDirectory(const RunsDirectory&) = delete;
-  RunsDirectory& operator=(const RunsDirectory&) = delete;
-  ~RunsDirectory() {
-    std::error_code ignored;
-    if (temporary_) fs::remove_all(path_, ignored);
-  }
-
-  const std::string& path() const { return path_; }
-  bool temporary() const { return temporary_; }
-
- private:
-  const std::string path_;
-  const bool temporary_;
-};
-
 void Say(const std::string& text) { std::fprintf(stderr, "ott ab: %s\n", text.c_str()); }
 
 // A line that is rewritten on a terminal, and lines elsewhere.
@@ -166,7 +108,7 @@ absl::StatusOr<TurnOptions> TurnOptionsOf(const AbFlags& flags, const Sides& sid
   turns.command_a = sides.a;
   turns.command_b = sides.b;
   OTT_ASSIGN_OR_RETURN(turns.config, LoadConfigFromEnvironment());
-  OTT_ASSIGN_OR_RETURN(turns.max_seconds, ParseSeconds(flags.max_time));
+  OTT_ASSIGN_OR_RETURN(turns.max_seconds, ParseMaxTime(flags.max_time));
   turns.results = flags.results;
   turns.what = flags.measure == "wall"  ? WhatToCompare::kWallTime
                : flags.measure == "cpu" ? WhatToCompare::kCpuTime
@@ -177,10 +119,10 @@ absl::StatusOr<TurnOptions> TurnOptionsOf(const AbFlags& flags, const Sides& sid
   return turns;
 }
 
-// Whether more runs are not worth their time: there is an answer, and enough runs to say which measurements
-// changed.
+// Returns true if more runs are not worth their time: there is an answer, and enough runs to say which
+// measurements changed.
 bool IsAnswered(const Comparison& comparison) {
-  return comparison.answer.verdict != Verdict::kCannotTell &&
+  return comparison.answer.verdict != AbResult::CANNOT_TELL &&
          std::all_of(comparison.measurements.begin(), comparison.measurements.end(),
                      [](const Result& result) { return result.low.has_value(); });
 }
@@ -272,26 +214,27 @@ void AddStatisticsOptions(CLI::App* command, AbFlags* flags) {
   command->add_option("--confidence", flags->confidence_percent, "Percent of the answers that hold")
       ->check(CLI::Range(50.0, 99.9999))
       ->capture_default_str();
-  command->add_option("--margin", flags->margin_percent, "Percent: less of a change is the same")
+  command->add_option("--margin", flags->margin_percent, "Percent; a smaller change counts as the same")
       ->check(CLI::Range(0.0, 100.0))
       ->capture_default_str();
-  command->add_option("--location", flags->location, "What stands for the iterations of a process")
+  command->add_option("--location", flags->location, "The number that stands for the iterations of a process")
       ->check(CLI::IsMember({"median", "mean"}))
       ->capture_default_str();
-  command->add_option(
-      "--warmup", flags->warm_up,
-      "First iterations of each process to leave out; by default it is seen where each settles");
-  command->add_option("--accept", flags->accepted, "Differences that are meant")
+  command->add_option("--warmup", flags->warm_up,
+                      "First iterations of each process to leave out; by default those before it settles");
+  command->add_option("--accept", flags->accepted, "Intended differences between the sides")
       ->check(CLI::IsMember({"machine", "CPU", "ranks", "library", "iterations"}))
       ->delimiter(',')
       ->allow_extra_args(false);
 }
 
 void AddRunOptions(CLI::App* command, AbFlags* flags) {
-  command->add_option("--measure", flags->measure, "auto: iterations and measurements where there are any")
+  command->add_option("--measure", flags->measure, "auto: iterations and measurements, if there are any")
       ->check(CLI::IsMember({"auto", "wall", "cpu"}))
       ->capture_default_str();
-  command->add_option("--max-runs", flags->max_runs, "Runs of each side until it cannot tell")
+  command
+      ->add_option("--max-runs", flags->max_runs,
+                   "Runs of each side at most; after them the answer may be cannot tell")
       ->check(CLI::Range(2, 2000))
       ->capture_default_str();
   command->add_option("--max-time", flags->max_time,
@@ -299,7 +242,8 @@ void AddRunOptions(CLI::App* command, AbFlags* flags) {
   command->add_option("--warm-runs", flags->num_warm_runs, "First runs of each side that do not count")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
-  command->add_option("--seed", flags->seed, "Of the order of the runs; by default another each time");
+  command->add_option("--seed", flags->seed,
+                      "Seed of the order of the runs; by default another one each time");
   command->add_option("-d,--directory", flags->directory, "Keeps what the runs leave, in a folder for each");
   command->add_option("--results", flags->results,
                       "File with times that each run leaves in its folder, {dir} in the command");
@@ -311,10 +255,9 @@ void AddAbCommand(const CommandLine& line) {
   CLI::App* command = line.app.add_subcommand("ab", "Whether B became faster than A, with how sure that is");
   const auto flags = std::make_shared<AbFlags>();
   command
-      ->add_option(
-          "A --- B", flags->sides,
-          "Behind --, two commands to run in turn; else what runs left: run directories, or files of Google "
-          "Benchmark, nvbench, hyperfine, CSV, JSON lines")
+      ->add_option("A --- B", flags->sides,
+                   "After --, two commands to run in turn; else what earlier runs left: run directories, or "
+                   "files of Google Benchmark, nvbench, hyperfine, CSV, JSON lines")
       ->required();
   AddStatisticsOptions(command, flags.get());
   AddRunOptions(command, flags.get());
@@ -340,4 +283,4 @@ void AddAbCommand(const CommandLine& line) {
   });
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

@@ -5,10 +5,10 @@
 
 #include "ott/questions/answer/question.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 void AddAbCommand(const CommandLine& line);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_AB_COMMAND_H_

@@ -20,7 +20,7 @@
 #include "ott/questions/faster/read_samples.h"
 #include "ott/questions/faster/report.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 using ::testing::Contains;
@@ -75,7 +75,7 @@ Comparison MustCompare(const Samples& samples, const CompareOptions& options = C
 
 TEST(Compare, TenPercentLessTimeIsFaster) {
   const Comparison comparison = MustCompare(Simulation(1).MakeSamples(8, 0.9));
-  EXPECT_EQ(comparison.answer.verdict, Verdict::kFaster);
+  EXPECT_EQ(comparison.answer.verdict, AbResult::FASTER);
   EXPECT_NEAR(*comparison.answer.ratio, 0.9, 0.02);
   EXPECT_LT(*comparison.answer.low, 0.9);
   EXPECT_GT(*comparison.answer.high, 0.9);
@@ -85,7 +85,7 @@ TEST(Compare, TenPercentLessTimeIsFaster) {
 
 TEST(Compare, TenPercentMoreTimeIsSlower) {
   const Comparison comparison = MustCompare(Simulation(2).MakeSamples(8, 1.1));
-  EXPECT_EQ(comparison.answer.verdict, Verdict::kSlower);
+  EXPECT_EQ(comparison.answer.verdict, AbResult::SLOWER);
   EXPECT_THAT(DescribeAnswer(comparison), HasSubstr("B is slower by "));
 }
 
@@ -93,7 +93,7 @@ TEST(Compare, WhatIsInsideOfTheMarginIsTheSame) {
   CompareOptions options;
   options.margin = 0.05;
   const Comparison comparison = MustCompare(Simulation(3).MakeSamples(20, 1), options);
-  EXPECT_EQ(comparison.answer.verdict, Verdict::kSame);
+  EXPECT_EQ(comparison.answer.verdict, AbResult::SAME);
   EXPECT_THAT(DescribeAnswer(comparison), HasSubstr("B is the same within 5 %"));
 }
 
@@ -101,7 +101,7 @@ TEST(Compare, WideIntervalsCannotTellAndSayHowManyRunsWould) {
   CompareOptions options;
   options.margin = 0.001;
   const Comparison comparison = MustCompare(Simulation(4).MakeSamples(5, 1), options);
-  EXPECT_EQ(comparison.answer.verdict, Verdict::kCannotTell);
+  EXPECT_EQ(comparison.answer.verdict, AbResult::CANNOT_TELL);
   // (2.576 * sqrt(2) * 0.014 / 0.001)^2 is 2,600, with a spread of 1.4 % that five runs know within a factor.
   ASSERT_TRUE(comparison.answer.runs_needed.has_value());
   EXPECT_GT(*comparison.answer.runs_needed, 200);
@@ -111,7 +111,7 @@ TEST(Compare, WideIntervalsCannotTellAndSayHowManyRunsWould) {
 
 TEST(Compare, OneRunASideCannotTell) {
   const Comparison comparison = MustCompare(Simulation(5).MakeSamples(1, 0.5));
-  EXPECT_EQ(comparison.answer.verdict, Verdict::kCannotTell);
+  EXPECT_EQ(comparison.answer.verdict, AbResult::CANNOT_TELL);
   EXPECT_EQ(comparison.answer.runs_needed, 4);
   EXPECT_FALSE(comparison.answer.low.has_value());
   EXPECT_THAT(DescribeAnswer(comparison), HasSubstr("too few for 99 %; at least 4 a side are needed"));
@@ -121,11 +121,11 @@ TEST(Compare, ThreeRunsASideTellAt95PercentAndNotAt99) {
   EXPECT_EQ(FewestRuns(0.05), 3);
   EXPECT_EQ(FewestRuns(0.01), 4);
   const Samples samples = Simulation(6).MakeSamples(3, 0.5);
-  EXPECT_EQ(MustCompare(samples).answer.verdict, Verdict::kCannotTell);
+  EXPECT_EQ(MustCompare(samples).answer.verdict, AbResult::CANNOT_TELL);
   EXPECT_THAT(DescribeAnswer(MustCompare(samples)), HasSubstr("too few for 99 %"));
   CompareOptions options;
   options.error = 0.05;
-  EXPECT_EQ(MustCompare(samples, options).answer.verdict, Verdict::kFaster);
+  EXPECT_EQ(MustCompare(samples, options).answer.verdict, AbResult::FASTER);
 }
 
 // Clean runs: five processes a side of the same program.
@@ -133,8 +133,8 @@ TEST(Compare, TheSameProgramIsRarelyCalledDifferent) {
   constexpr int kTrials = 1000;
   int wrong = 0;
   for (int trial = 0; trial < kTrials; ++trial) {
-    const Verdict verdict = MustCompare(Simulation(trial).MakeSamples(5, 1)).answer.verdict;
-    wrong += verdict == Verdict::kFaster || verdict == Verdict::kSlower;
+    const AbResult::Verdict verdict = MustCompare(Simulation(trial).MakeSamples(5, 1)).answer.verdict;
+    wrong += verdict == AbResult::FASTER || verdict == AbResult::SLOWER;
   }
   EXPECT_LE(wrong, 25);  // nominally 10; five standard deviations more
 }
@@ -154,11 +154,11 @@ TEST(Compare, FamiliesOfMeasurementsAreRarelyCalledDifferent) {
     const Comparison comparison = MustCompare(samples);
     bool any = false;
     for (const Result& result : comparison.measurements) {
-      any |= result.verdict == Verdict::kFaster || result.verdict == Verdict::kSlower;
+      any |= result.verdict == AbResult::FASTER || result.verdict == AbResult::SLOWER;
     }
-    EXPECT_EQ(any, comparison.answer.verdict == Verdict::kFaster ||
-                       comparison.answer.verdict == Verdict::kSlower ||
-                       (any && comparison.answer.verdict == Verdict::kCannotTell));
+    EXPECT_EQ(any, comparison.answer.verdict == AbResult::FASTER ||
+                       comparison.answer.verdict == AbResult::SLOWER ||
+                       (any && comparison.answer.verdict == AbResult::CANNOT_TELL));
     wrong += any;
   }
   EXPECT_LE(wrong, 12);  // nominally 3; five standard deviations more
@@ -178,9 +178,9 @@ TEST(Compare, LookingAfterEachBlockDoesNotMakeItWrongMoreOften) {
         side->push_back(simulation.MakeProcess(0.1));
         side->back().block = block;
       }
-      const Verdict verdict = MustCompare(samples, options).answer.verdict;
-      if (verdict == Verdict::kCannotTell) continue;
-      wrong += verdict != Verdict::kSame;
+      const AbResult::Verdict verdict = MustCompare(samples, options).answer.verdict;
+      if (verdict == AbResult::CANNOT_TELL) continue;
+      wrong += verdict != AbResult::SAME;
       break;
     }
   }
@@ -201,7 +201,7 @@ TEST(Compare, InTurnTheChangeIsThatOfTheColumnsAndOnlyMoreRunsWouldTell) {
     }
     const Result answer = MustCompare(samples).answer;
     EXPECT_NEAR(answer.seconds_b / answer.seconds_a, *answer.ratio, 1e-9) << trial;
-    if (answer.verdict != Verdict::kCannotTell) continue;
+    if (answer.verdict != AbResult::CANNOT_TELL) continue;
     ++num_open;
     ASSERT_TRUE(answer.runs_needed.has_value());
     EXPECT_GT(*answer.runs_needed, 6u) << trial;
@@ -234,12 +234,12 @@ TEST(Compare, IterationsOfWarmUpDoNotCount) {
     for (int i = 0; i < 10; ++i) process.measurements[0].seconds[i] *= 10;
   }
   const Comparison comparison = MustCompare(samples);
-  EXPECT_EQ(comparison.answer.verdict, Verdict::kFaster);
+  EXPECT_EQ(comparison.answer.verdict, AbResult::FASTER);
   EXPECT_EQ(comparison.locations_b[0].num_warm_up, 10);
   CompareOptions options;
   options.warm_up = 0;
   options.location = Location::kMean;
-  EXPECT_EQ(MustCompare(samples, options).answer.verdict, Verdict::kSlower);
+  EXPECT_EQ(MustCompare(samples, options).answer.verdict, AbResult::SLOWER);
 }
 
 TEST(Compare, MoreWarmUpThanIterationsIsAnError) {
@@ -288,11 +288,11 @@ TEST(Conditions, AnotherMachineIsVoidUnlessItIsMeant) {
   Samples samples = Simulation(14).MakeSamples(8, 0.5);
   for (Process& process : samples.a) process.conditions["machine"] = "old";
   for (Process& process : samples.b) process.conditions["machine"] = "new";
-  EXPECT_EQ(MustCompare(samples).answer.verdict, Verdict::kCannotTell);
+  EXPECT_EQ(MustCompare(samples).answer.verdict, AbResult::CANNOT_TELL);
   EXPECT_THAT(DescribeAnswer(MustCompare(samples)), HasSubstr("machine of A: old; of B: new"));
   CompareOptions options;
   options.accepted = {"machine"};
-  EXPECT_EQ(MustCompare(samples, options).answer.verdict, Verdict::kFaster);
+  EXPECT_EQ(MustCompare(samples, options).answer.verdict, AbResult::FASTER);
 }
 
 TEST(Conditions, TwoKindsOfRunsAreNoted) {
@@ -365,7 +365,7 @@ class ReadSideTest : public ::testing::Test {
     return dir_ + "/" + name;
   }
 
-  // What is wrong with a file of this text.
+  // Returns the error that a file of this text makes.
   std::string ErrorOf(const std::string& text) const {
     const auto side = ReadSide({Write("file", text)}, Clock::kWall);
     EXPECT_FALSE(side.ok());
@@ -576,4 +576,4 @@ TEST_F(ReadSideTest, WhatIsNoFileIsAnErrorAndNothingHangs) {
 }
 
 }  // namespace
-}  // namespace ott::ab
+}  // namespace ott::faster

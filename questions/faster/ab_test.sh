@@ -86,12 +86,12 @@ pgrep -f 'sleep 98761' > /dev/null && fail "a command outlives ott ab"
 run 2 --max-time 0.2 -- sleep 98761 --- sleep 98761
 says 'ended by --max-time'
 
-# What runs left.
+# Files that runs left are compared.
 for process in 1 2 3 4 5 6; do echo "$process,0,1.0$process"; done | sed '1iprocess,iteration,seconds' > "$out/a.csv"
 sed 's/,1\.0/,1.1/' "$out/a.csv" > "$out/b.csv"
 cp "$out/a.csv" "$out/like_a.csv"
 run 0 "$out/a.csv" --- "$out/like_a.csv" --margin 10
-# Nothing is compared with itself, and nothing counts twice, by whatever names.
+# A file is not compared with itself and does not count twice, by whatever names.
 run 2 "$out/a.csv" --- "$out/../out/a.csv" --margin 10
 says 'a.csv: is on both sides'
 run 2 "$out/a.csv" "$out/a*.csv" --- "$out/b.csv"
@@ -114,7 +114,7 @@ says 'a confidence of 99 % needs 6 a side at least'
 # Jobs of several ranks, whose iterations and measurements are compared.
 if [[ $# -ge 3 ]]; then
   train=("$2" 2 "$3" --iterations 30)
-  # Which side is faster, a clock decides, and not this test.
+  # A clock decides which side is faster, and not this test.
   "$ott" ab --max-runs 2 --confidence 60 --margin 0 --seed 1 --accept ranks -d "$out/jobs" -- "${train[@]}" --- "${train[@]}" --batch 64 \
     > "$out/stdout" 2> "$out/stderr" || true
   says '^A is 2 and B 2 processes'

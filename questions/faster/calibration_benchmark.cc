@@ -1,5 +1,5 @@
-// How often `ott ab` is wrong, and how often it finds a change: B is A with a planted change, under noise of
-// many kinds.
+// Measures how often `ott ab` is wrong, and how often it finds a change: B is A with a planted change, under
+// noise of many kinds.
 //
 //   calibration_benchmark [--trials N] [--recorded TABLE]
 //
@@ -30,7 +30,7 @@
 #include "ott/questions/faster/comparison.h"
 #include "ott/questions/faster/read_samples.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 using Random = std::mt19937_64;
@@ -138,7 +138,7 @@ Result AnswerInTurn(const Noise& noise, size_t max_runs, double planted, Random&
       (order[i] ? samples.b : samples.a).push_back(std::move(process));
     }
     answer = Compare(samples, options)->answer;
-    if (answer.verdict != Verdict::kCannotTell) break;
+    if (answer.verdict != AbResult::CANNOT_TELL) break;
   }
   return answer;
 }
@@ -166,9 +166,9 @@ void PrintLine(const std::string& how, const std::string& noise, size_t runs, in
     return 100.0 * count / trials;
   };
   const auto differs = [](const Result& r) {
-    return r.verdict == Verdict::kFaster || r.verdict == Verdict::kSlower;
+    return r.verdict == AbResult::FASTER || r.verdict == AbResult::SLOWER;
   };
-  const auto slower = [](const Result& r) { return r.verdict == Verdict::kSlower; };
+  const auto slower = [](const Result& r) { return r.verdict == AbResult::SLOWER; };
   const auto misses = [](const Result& r) { return r.low.has_value() && (*r.low > 1.02 || *r.high < 1.02); };
   std::printf("| %s | %s | %zu | %.1f | %.1f |", how.c_str(), noise.c_str(), runs, percent(0, differs),
               percent(0.02, misses));
@@ -177,7 +177,7 @@ void PrintLine(const std::string& how, const std::string& noise, size_t runs, in
   std::fflush(stdout);
 }
 
-// How often Mann and Whitney's test at 5 % tells one process from another of the same program, by 30
+// Returns how often Mann and Whitney's test at 5 % tells one process from another of the same program, by 30
 // iterations each.
 double IterationsOfOneProcess(int trials) {
   Random random(30);
@@ -230,6 +230,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace ott::ab
+}  // namespace ott::faster
 
-int main(int argc, char** argv) { return ott::ab::Main(argc, argv); }
+int main(int argc, char** argv) { return ott::faster::Main(argc, argv); }

@@ -19,12 +19,12 @@
 #include "ott/core/statistics/warm_up.h"
 #include "questions/faster/conditions.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 // Beyond it nobody runs a program.
 constexpr size_t kMostRuns = 100'000;
-// Of each side.
+// A block has so many runs of each side.
 constexpr size_t kRunsOfBlock = 2;
 
 const Measurement* Find(const Process& process, const std::string& name) {
@@ -204,7 +204,8 @@ Difference DifferenceInTurn(const Samples& samples, const std::vector<double>& a
   const std::optional<double> level =
       LooksOf(std::max(max_runs / kRunsOfBlock, blocks.size()), error)[blocks.size() - 1];
   if (level.has_value()) difference.interval = shift.IntervalAt(*level);
-  // As if it were normal: one standard error is half the interval of 68 %, which a single block has.
+  // The spread is that of a normal variable: one standard error is half the interval of 68 %, which a single
+  // block has.
   const Interval middle = shift.IntervalAt(0.32);
   difference.spread = {difference.value, std::max(0.0, (middle.high - middle.low) / 2), 1e6};
   return difference;
@@ -247,12 +248,12 @@ std::optional<size_t> RunsNeeded(const Difference& difference, size_t runs, size
   return high;
 }
 
-Verdict VerdictOf(const Interval& interval, double margin) {
+AbResult::Verdict VerdictOf(const Interval& interval, double margin) {
   const double same = std::log1p(margin);
-  if (interval.low > -same && interval.high < same) return Verdict::kSame;
-  if (interval.high < 0) return Verdict::kFaster;
-  if (interval.low > 0) return Verdict::kSlower;
-  return Verdict::kCannotTell;
+  if (interval.low > -same && interval.high < same) return AbResult::SAME;
+  if (interval.high < 0) return AbResult::FASTER;
+  if (interval.low > 0) return AbResult::SLOWER;
+  return AbResult::CANNOT_TELL;
 }
 
 // error: of this measurement alone.
@@ -263,7 +264,7 @@ Result CompareMeasurement(const Samples& samples, const std::string& name, const
   result.name = name;
   result.error = options.error;
   const bool in_turn = InBlocks(samples);
-  // What the ratio below is taken from, as nearly as one number of each side can say it.
+  // The ratio below is taken from these, as nearly as one number of each side can say it.
   result.seconds_a = std::exp(in_turn ? Median(a) : Mean(a));
   result.seconds_b = std::exp(in_turn ? Median(b) : Mean(b));
   result.ratio = result.seconds_b / result.seconds_a;
@@ -287,7 +288,7 @@ Result CompareMeasurement(const Samples& samples, const std::string& name, const
     result.high = std::exp(difference.interval->high);
     result.verdict = VerdictOf(*difference.interval, options.margin);
   }
-  if (result.verdict == Verdict::kCannotTell) {
+  if (result.verdict == AbResult::CANNOT_TELL) {
     const size_t fewest = in_turn ? FewestRunsInTurn(error) : FewestRuns(error);
     result.runs_needed = RunsNeeded(difference, std::min(a.size(), b.size()), fewest, error, options.margin);
     // They come in blocks.
@@ -296,11 +297,12 @@ Result CompareMeasurement(const Samples& samples, const std::string& name, const
   return result;
 }
 
-// What the answer says where all measurements count alike.
+// Returns the answer if all measurements count alike.
 Result Worst(const std::vector<Result>& results) {
   Result worst;
   worst.error = results.front().error;
-  for (const Verdict verdict : {Verdict::kSame, Verdict::kFaster, Verdict::kCannotTell, Verdict::kSlower}) {
+  for (const AbResult::Verdict verdict :
+       {AbResult::SAME, AbResult::FASTER, AbResult::CANNOT_TELL, AbResult::SLOWER}) {
     for (const Result& result : results) {
       if (result.verdict == verdict) worst.verdict = verdict;
       if (result.runs_needed.has_value()) {
@@ -308,7 +310,7 @@ Result Worst(const std::vector<Result>& results) {
       }
     }
   }
-  if (worst.verdict != Verdict::kCannotTell) worst.runs_needed.reset();
+  if (worst.verdict != AbResult::CANNOT_TELL) worst.runs_needed.reset();
   return worst;
 }
 
@@ -321,7 +323,7 @@ std::optional<std::string> NoteOnMeans(const Samples& samples, const std::string
   const absl::StatusOr<LocatedSides> located = LocateAll(samples, name, of_means);
   if (!located.ok()) return std::nullopt;
   const Result by_mean = CompareMeasurement(samples, name, *located, of_means, error);
-  const bool differs = by_mean.verdict == Verdict::kFaster || by_mean.verdict == Verdict::kSlower;
+  const bool differs = by_mean.verdict == AbResult::FASTER || by_mean.verdict == AbResult::SLOWER;
   const bool apart = *by_mean.low > *by_median.high || *by_mean.high < *by_median.low;
   if (!differs || !apart) return std::nullopt;
   return absl::StrFormat(
@@ -351,15 +353,15 @@ void NoteWarmUp(const Samples& samples, const std::string& name, const CompareOp
 
 }  // namespace
 
-const char* Name(Verdict verdict) {
+const char* Name(AbResult::Verdict verdict) {
   switch (verdict) {
-    case Verdict::kFaster:
+    case AbResult::FASTER:
       return "faster";
-    case Verdict::kSlower:
+    case AbResult::SLOWER:
       return "slower";
-    case Verdict::kSame:
+    case AbResult::SAME:
       return "same";
-    case Verdict::kCannotTell:
+    default:
       break;
   }
   return "cannot tell";
@@ -423,10 +425,10 @@ absl::StatusOr<Comparison> Compare(const Samples& samples, const CompareOptions&
   NoteWarmUp(samples, comparison.plotted, options, plotted, &comparison.notes);
   CheckConditions(samples, Logarithms(plotted.a), Logarithms(plotted.b), options, &comparison);
   if (!comparison.voids.empty()) {
-    comparison.answer.verdict = Verdict::kCannotTell;
-    for (Result& result : comparison.measurements) result.verdict = Verdict::kCannotTell;
+    comparison.answer.verdict = AbResult::CANNOT_TELL;
+    for (Result& result : comparison.measurements) result.verdict = AbResult::CANNOT_TELL;
   }
   return comparison;
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

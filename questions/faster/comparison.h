@@ -10,26 +10,25 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ott/questions/faster/comparison.pb.h"
 #include "ott/questions/faster/samples.h"
 
-namespace ott::ab {
-
-enum class Verdict { kFaster, kSlower, kSame, kCannotTell };
+namespace ott::faster {
 
 // "faster", "slower", "same", "cannot tell"
-const char* Name(Verdict verdict);
+const char* Name(AbResult::Verdict verdict);
 
 enum class Location { kMedian, kMean };
 
 struct CompareOptions {
-  // How often an answer other than "cannot tell" may be wrong.
+  // An answer other than "cannot tell" may be wrong so often.
   double error = 0.01;
   // Ratios between 1 / (1 + margin) and 1 + margin are the same.
   double margin = 0.01;
   Location location = Location::kMedian;
   // First iterations of each process to leave out; absent: as many as WarmUpLength() says.
   std::optional<size_t> warm_up;
-  // Where processes are run in turn until there is an answer: of each side at most. 0: all there are were
+  // The most processes of each side, if they are run in turn until there is an answer. 0: all there are were
   // planned.
   size_t max_runs = 0;
   // Differences between the sides that are meant: "machine", "CPU", "ranks", "library", "iterations".
@@ -39,7 +38,7 @@ struct CompareOptions {
 // B / A of one measurement.
 struct Result {
   std::string name;
-  Verdict verdict = Verdict::kCannotTell;
+  AbResult::Verdict verdict = AbResult::CANNOT_TELL;
   // With too few processes there is a ratio without an interval; of measurements that count alike there is
   // none.
   std::optional<double> ratio;
@@ -81,15 +80,15 @@ struct Comparison {
   std::vector<ProcessLocation> locations_b;
 };
 
-// The fewest processes of each side with which an answer may be wrong so rarely: of processes of which
-// nothing else is known, and of processes that were run in turn.
+// Returns the fewest processes of each side with which an answer may be wrong so rarely: of processes of
+// which nothing else is known, and of processes that were run in turn.
 size_t FewestRuns(double error);
 size_t FewestRunsInTurn(double error);
 
-// INVALID_ARGUMENT for samples that cannot be compared: a side without processes, no measurement in common,
-// processes with other numbers of iterations, more iterations of warm-up than there are.
+// Returns INVALID_ARGUMENT for samples that cannot be compared: a side without processes, no measurement in
+// common, processes with other numbers of iterations, more iterations of warm-up than there are.
 absl::StatusOr<Comparison> Compare(const Samples& samples, const CompareOptions& options);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_COMPARISON_H_

@@ -10,7 +10,7 @@
 #include "ott/questions/answer/display_text.h"
 #include "ott/questions/faster/report.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 constexpr size_t kMaxResults = 32;
@@ -69,4 +69,4 @@ Document DocumentOf(const Comparison& comparison, const std::string& subject) {
   return document;
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

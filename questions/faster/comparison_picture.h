@@ -1,4 +1,4 @@
-// What `ott ab` found as a picture, and as a document of its own.
+// Draws the findings of `ott ab` as a picture, and as a document of its own.
 
 #ifndef OTT_QUESTIONS_FASTER_COMPARISON_PICTURE_H_
 #define OTT_QUESTIONS_FASTER_COMPARISON_PICTURE_H_
@@ -9,14 +9,14 @@
 #include "ott/questions/faster/comparison.h"
 #include "ott/questions/faster/faster_answer.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
-// The picture "comparison".
+// Returns the picture "comparison".
 Json DrawComparison(const Comparison& comparison, const SideNames& names);
 
-// What `ott ab` found. subject: one line about what was compared.
+// Makes the document of `ott ab`. subject: one line about what was compared.
 Document DocumentOf(const Comparison& comparison, const std::string& subject);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_COMPARISON_PICTURE_H_

@@ -18,12 +18,12 @@
 #include "ott/core/statistics/mean_difference.h"
 #include "ott/core/statistics/modes.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
-// How often a note on the session may appear without a reason.
+// A note on the session may appear so often without a reason.
 constexpr double kNoteError = 0.001;
-// Of a CPU: less of it that others use is not worth a word.
+// A share of a CPU: if others use less of it, that is not worth a word.
 constexpr double kLoadWorthALine = 0.1;
 
 using Values = std::set<std::string>;
@@ -68,7 +68,7 @@ void CheckSameConditions(const Samples& samples, const CompareOptions& options, 
   }
 }
 
-// Whether one side's runs all came before the other's.
+// Checks whether one side's runs all came before the other's.
 void CheckTurns(const Samples& samples, Comparison* comparison) {
   const auto range = [](const std::vector<Process>& side) -> std::optional<std::pair<double, double>> {
     std::pair<double, double> range = {std::numeric_limits<double>::infinity(),
@@ -88,7 +88,8 @@ void CheckTurns(const Samples& samples, Comparison* comparison) {
   }
 }
 
-// Whether runs in the second half of the session take longer than in the first, whichever side they are of.
+// Checks whether runs in the second half of the session take longer than in the first, whichever side they
+// are of.
 void CheckDrift(const Samples& samples, const std::vector<double>& a, const std::vector<double>& b,
                 const CompareOptions& options, Comparison* comparison) {
   std::vector<std::pair<double, double>> when_and_what;
@@ -170,4 +171,4 @@ void CheckConditions(const Samples& samples, const std::vector<double>& logarith
   CheckSpread(logarithms_a, logarithms_b, comparison);
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

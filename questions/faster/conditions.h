@@ -8,7 +8,7 @@
 #include "ott/questions/faster/comparison.h"
 #include "ott/questions/faster/samples.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 // Adds to the comparison's voids and notes. logarithms: of the processes' locations in the measurement that
 // is plotted.
@@ -16,6 +16,6 @@ void CheckConditions(const Samples& samples, const std::vector<double>& logarith
                      const std::vector<double>& logarithms_b, const CompareOptions& options,
                      Comparison* comparison);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_CONDITIONS_H_

@@ -8,39 +8,25 @@
 #include "ott/questions/faster/comparison.pb.h"
 #include "ott/questions/faster/report.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
-Answer::Finding FindingOfComparison(Verdict verdict) {
+Answer::Finding FindingOfComparison(AbResult::Verdict verdict) {
   switch (verdict) {
-    case Verdict::kFaster:
-    case Verdict::kSame:
+    case AbResult::FASTER:
+    case AbResult::SAME:
       return Answer::GOOD;
-    case Verdict::kSlower:
+    case AbResult::SLOWER:
       return Answer::BAD;
-    case Verdict::kCannotTell:
+    default:
       break;
   }
   return Answer::CANNOT_TELL;
 }
 
-AbResult::Verdict VerdictOf(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kFaster:
-      return AbResult::FASTER;
-    case Verdict::kSlower:
-      return AbResult::SLOWER;
-    case Verdict::kSame:
-      return AbResult::SAME;
-    case Verdict::kCannotTell:
-      break;
-  }
-  return AbResult::CANNOT_TELL;
-}
-
 void SetResult(const Result& result, AbResult* proto) {
   proto->set_measurement(ValidUtf8(result.name));
-  proto->set_verdict(VerdictOf(result.verdict));
+  proto->set_verdict(result.verdict);
   if (result.ratio) proto->set_ratio(*result.ratio);
   if (result.low) proto->set_low(*result.low);
   if (result.high) proto->set_high(*result.high);
@@ -76,4 +62,4 @@ Answer AnswerFaster(const Comparison& comparison, const SideNames& names) {
   return answer;
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

@@ -6,11 +6,11 @@
 #include "ott/questions/answer/answer.h"
 #include "ott/questions/faster/comparison.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 inline constexpr QuestionId kQuestion = {"faster", "Did it become faster?", "ab"};
 
-// What the two sides are called: "A" and "B", or "before" and "after".
+// The names of the two sides: "A" and "B", or "before" and "after".
 struct SideNames {
   const char* a;
   const char* b;
@@ -18,6 +18,6 @@ struct SideNames {
 
 Answer AnswerFaster(const Comparison& comparison, const SideNames& names);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_FASTER_ANSWER_H_

@@ -13,7 +13,7 @@
 #include "ott/questions/faster/read_samples.h"
 #include "ott/questions/faster/report.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 constexpr SideNames kBeforeAndAfter = {"before", "after"};
@@ -46,4 +46,4 @@ absl::StatusOr<Findings> Ask(const AskedRun& run) {
 
 Question FasterQuestion() { return {kQuestion.title, AddAbCommand, Ask}; }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

@@ -5,10 +5,10 @@
 
 #include "ott/questions/answer/question.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 Question FasterQuestion();
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_FASTER_QUESTION_H_

@@ -11,7 +11,7 @@ first=${4:-1}
 ranks=${5:-1}
 data=$(realpath "${DIGITS:-examples/train_digits/data/digits.csv.gz}")
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1
-# What `ott ab` adds to it is all that is measured.
+# Measures only what `ott ab` adds to it.
 unset OTT_CONFIG
 
 declare -A count=() runs=()

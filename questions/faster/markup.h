@@ -9,14 +9,14 @@
 #include "ott/core/base/text_table.h"
 #include "ott/core/base/utf8.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
-// For text and for attributes; control characters, which XML does not allow, are escaped as \xNN.
+// Escapes for text and for attributes; control characters, which XML does not allow, become \xNN.
 inline std::string EscapeMarkup(const std::string& text) {
   return absl::StrReplaceAll(ValidUtf8(EscapeControlCharacters(text)),
                              {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_MARKUP_H_

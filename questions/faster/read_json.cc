@@ -22,7 +22,7 @@
 #include "ott/core/base/text_table.h"
 #include "questions/faster/read_table.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 using Json = nlohmann::json;
@@ -36,7 +36,7 @@ const Json& Null() {
   return kNull;
 }
 
-// Null where there is none.
+// Null if there is none.
 const Json& Member(const Json& object, const char* name) {
   if (!object.is_object()) return Null();
   const auto found = object.find(name);
@@ -86,7 +86,7 @@ absl::StatusOr<double> SecondsOfUnit(const std::string& path, const std::string&
   return found->second;
 }
 
-// What the benchmarks ran on. The date is that of its beginning.
+// Adds what the benchmarks ran on. The date is that of its beginning.
 void AddGoogleContext(const Json& context, SideSamples* samples, Process* process) {
   if (!TextOf(Member(context, "host_name")).empty())
     process->conditions["machine"] = TextOf(Member(context, "host_name"));
@@ -113,7 +113,7 @@ absl::StatusOr<SideSamples> ReadGoogleBenchmark(const std::string& path, const J
   Process process;
   process.name = path;
   AddGoogleContext(Member(root, "context"), &samples, &process);
-  // Where only aggregates were written, the median stands for the repetitions.
+  // If only aggregates were written, the median stands for the repetitions.
   Process of_medians;
   for (const Json& benchmark : Member(root, "benchmarks")) {
     const std::string full_name = TextOf(Member(benchmark, "name"));
@@ -143,7 +143,7 @@ absl::StatusOr<SideSamples> ReadGoogleBenchmark(const std::string& path, const J
   return samples;
 }
 
-// The element whose `key` is `value`; null where there is none.
+// The element whose `key` is `value`; null if there is none.
 const Json& Find(const Json& list, const char* key, const char* value) {
   const auto found = std::find_if(list.begin(), list.end(),
                                   [&](const Json& element) { return Member(element, key) == value; });
@@ -314,4 +314,4 @@ absl::StatusOr<SideSamples> ReadJson(const std::string& path, const std::string&
   }
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

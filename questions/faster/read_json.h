@@ -8,12 +8,12 @@
 #include "absl/status/statusor.h"
 #include "ott/questions/faster/read_samples.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 // text: of Google Benchmark, nvbench, hyperfine, or lines of JSON; the contents of `path`, which nvbench's
 // samples lie beside. No exception leaves this function.
 absl::StatusOr<SideSamples> ReadJson(const std::string& path, const std::string& text, Clock clock);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_READ_JSON_H_

@@ -18,7 +18,7 @@
 #include "ott/core/stopwatch/stopwatch_stats.pb.h"
 #include "ott/dist/directory/run_directory.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 absl::StatusOr<StopwatchStats> ReadRank(const std::string& run_dir, int rank) {
@@ -147,4 +147,4 @@ absl::StatusOr<Process> ReadRun(const std::string& run_dir) {
   return process;
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "ott/questions/faster/samples.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 // The measurement of a whole iteration.
 inline constexpr char kIteration[] = "iteration";
@@ -18,10 +18,10 @@ inline constexpr char kIteration[] = "iteration";
 // are taken to begin the first measured iteration together. Of runs so long that their series were thinned
 // out, iterations are those of the rank that took longest in all.
 //
-// DATA_LOSS where ranks are missing or have other numbers of iterations, NOT_FOUND where nothing was
+// DATA_LOSS if ranks are missing or have other numbers of iterations, NOT_FOUND if nothing was
 // measured.
 absl::StatusOr<Process> ReadRun(const std::string& run_dir);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_READ_RUN_H_

@@ -1,7 +1,5 @@
 #include "ott/questions/faster/read_samples.h"
 
-#include <glob.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/expand_path.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
@@ -20,7 +19,7 @@
 #include "questions/faster/read_json.h"
 #include "questions/faster/read_table.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,26 +113,13 @@ absl::StatusOr<SideSamples> ReadPath(const std::string& path, Clock clock) {
   return samples;
 }
 
-// The path itself where it is there or matches nothing.
-std::vector<std::string> ExpandGlob(const std::string& path) {
-  std::error_code error;
-  if (fs::exists(path, error)) return {path};
-  std::vector<std::string> paths;
-  glob_t matches;
-  if (glob(path.c_str(), 0, nullptr, &matches) == 0) {
-    paths.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
-    globfree(&matches);
-  }
-  return paths.empty() ? std::vector<std::string>{path} : paths;
-}
-
 }  // namespace
 
 absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Clock clock) {
   SideSamples side;
   std::set<std::string> known;
   for (const std::string& pattern : paths) {
-    for (const std::string& path : ExpandGlob(pattern)) {
+    for (const std::string& path : ExpandPath(pattern)) {
       OTT_ASSIGN_OR_RETURN(SideSamples samples, ReadPath(path, clock));
       for (const std::string& source : samples.sources) {
         if (known.insert(source).second) continue;
@@ -170,4 +156,4 @@ absl::StatusOr<Samples> ReadSides(const std::vector<std::string>& paths_a,
   return samples;
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ott/questions/faster/samples.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 enum class Clock { kWall, kCpu };
 
@@ -34,10 +34,10 @@ struct SideSamples {
 // or what is there twice: a run that counts as two makes an answer surer than it is.
 absl::StatusOr<SideSamples> ReadSide(const std::vector<std::string>& paths, Clock clock);
 
-// Both sides, of which `a` is the earlier. INVALID_ARGUMENT if they have a run in common.
+// Reads both sides, of which `a` is the earlier. INVALID_ARGUMENT if they have a run in common.
 absl::StatusOr<Samples> ReadSides(const std::vector<std::string>& a, const std::vector<std::string>& b,
                                   Clock clock);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_READ_SAMPLES_H_

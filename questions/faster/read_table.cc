@@ -17,7 +17,7 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 absl::Status ErrorAt(const std::string& place, const std::string& what) {
@@ -78,7 +78,7 @@ absl::StatusOr<Columns> FindColumns(const std::string& place, const std::vector<
   return columns;
 }
 
-// As it is where an iteration is no number.
+// Leaves the order as it is if an iteration is no number.
 void SortByIteration(std::vector<TableRow>* rows) {
   std::vector<std::pair<double, size_t>> order;
   for (const TableRow& row : *rows) {
@@ -158,4 +158,4 @@ absl::StatusOr<std::vector<Process>> CollectRows(const std::string& path, std::v
   return processes;
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

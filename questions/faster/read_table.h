@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "ott/questions/faster/samples.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 // One time of one process.
 struct TableRow {
@@ -20,14 +20,14 @@ struct TableRow {
   double seconds = 0;
 };
 
-// With a line of names first, in any order: process and seconds, and perhaps iteration and measurement; other
-// columns are left out. RFC 4180, though fields do not go over lines.
+// Reads a table with a line of names first, in any order: process and seconds, and perhaps iteration and
+// measurement; other columns are left out. RFC 4180, though fields do not go over lines.
 absl::StatusOr<std::vector<TableRow>> ReadCsv(const std::string& path, const std::string& text);
 
 // Collects rows of any order into processes. INVALID_ARGUMENT for times that are none, and for two of one
 // iteration.
 absl::StatusOr<std::vector<Process>> CollectRows(const std::string& path, std::vector<TableRow> rows);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_READ_TABLE_H_

@@ -13,10 +13,10 @@
 #include "ott/core/base/text_table.h"
 #include "questions/faster/markup.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
-// Of those that account for the change, so many are named.
+// So many measurements are named that account for the change.
 constexpr size_t kNamed = 3;
 
 double Percent(double ratio) { return (ratio - 1) * 100; }
@@ -62,24 +62,24 @@ std::string DescribeNoVerdict(const Comparison& comparison) {
 std::string DescribeVerdict(const Comparison& comparison) {
   const Result& result = comparison.answer;
   switch (result.verdict) {
-    case Verdict::kFaster:
+    case AbResult::FASTER:
       return absl::StrFormat("faster by %.1f %% (%s: %.1f to %.1f %%)", -Percent(*result.ratio),
                              Confidence(result), -Percent(*result.high), -Percent(*result.low));
-    case Verdict::kSlower:
+    case AbResult::SLOWER:
       return absl::StrFormat("slower by %.1f %% (%s: %.1f to %.1f %%)", Percent(*result.ratio),
                              Confidence(result), Percent(*result.low), Percent(*result.high));
-    case Verdict::kSame:
+    case AbResult::SAME:
       return absl::StrFormat("the same within %s (%s: %s)", Margin(comparison), Confidence(result),
                              Interval(result));
-    case Verdict::kCannotTell:
+    default:
       break;
   }
   return DescribeNoVerdict(comparison);
 }
 
-// Where there is no primary measurement.
+// Describes the answer if there is no primary measurement.
 std::string DescribeAllAlike(const Comparison& comparison) {
-  const auto names_of = [&](Verdict verdict) {
+  const auto names_of = [&](AbResult::Verdict verdict) {
     std::vector<std::string> names;
     for (const Result& result : comparison.measurements) {
       if (result.verdict == verdict) names.push_back(EscapeControlCharacters(result.name));
@@ -92,14 +92,14 @@ std::string DescribeAllAlike(const Comparison& comparison) {
     return absl::StrJoin(names, ", ");
   };
   switch (comparison.answer.verdict) {
-    case Verdict::kFaster:
-      return absl::StrCat("B is faster in ", names_of(Verdict::kFaster), ", and slower in none");
-    case Verdict::kSlower:
-      return absl::StrCat("B is slower in ", names_of(Verdict::kSlower));
-    case Verdict::kSame:
+    case AbResult::FASTER:
+      return absl::StrCat("B is faster in ", names_of(AbResult::FASTER), ", and slower in none");
+    case AbResult::SLOWER:
+      return absl::StrCat("B is slower in ", names_of(AbResult::SLOWER));
+    case AbResult::SAME:
       return absl::StrCat("B is the same within ", Margin(comparison), " in all ",
                           comparison.measurements.size(), " measurements");
-    case Verdict::kCannotTell:
+    default:
       break;
   }
   return DescribeNoVerdict(comparison);
@@ -120,8 +120,8 @@ std::string SignedSeconds(double seconds) {
 // "what changed: backward -12 ms, of -11 ms in all". Where the runs are too few to be sure of single
 // measurements, that with the largest difference, as an estimate.
 std::string DescribeWhatAccounts(const Comparison& comparison) {
-  const Verdict verdict = comparison.answer.verdict;
-  const auto changed = [](Verdict v) { return v == Verdict::kFaster || v == Verdict::kSlower; };
+  const AbResult::Verdict verdict = comparison.answer.verdict;
+  const auto changed = [](AbResult::Verdict v) { return v == AbResult::FASTER || v == AbResult::SLOWER; };
   if (comparison.answer.name.empty() || comparison.measurements.empty()) return "";
   std::vector<const Result*> by_size;
   for (const Result& result : comparison.measurements) by_size.push_back(&result);
@@ -158,7 +158,7 @@ std::string Table(const Comparison& comparison) {
 std::string DescribeAnswer(const Comparison& comparison) {
   const Result& answer = comparison.answer;
   if (answer.name.empty()) return DescribeAllAlike(comparison);
-  const bool told = answer.verdict != Verdict::kCannotTell;
+  const bool told = answer.verdict != AbResult::CANNOT_TELL;
   return absl::StrCat(told ? "B is " : "", DescribeVerdict(comparison));
 }
 
@@ -209,10 +209,10 @@ std::string ToJUnitXml(const Comparison& comparison) {
         result->ratio.has_value()
             ? absl::StrFormat("; B / A %+.1f %% (%s)", Percent(*result->ratio), Interval(*result))
             : ""));
-    if (result->verdict == Verdict::kSlower) {
+    if (result->verdict == AbResult::SLOWER) {
       ++failures;
       outcome = absl::StrCat("<failure message=\"", message, "\"/>");
-    } else if (result->verdict == Verdict::kCannotTell) {
+    } else if (result->verdict == AbResult::CANNOT_TELL) {
       ++errors;
       outcome = absl::StrCat("<error message=\"", message, "\"/>");
     }
@@ -225,4 +225,4 @@ std::string ToJUnitXml(const Comparison& comparison) {
                       "\">\n", cases, "</testsuite>\n");
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

@@ -6,7 +6,7 @@
 #include "nlohmann/json.hpp"
 #include "ott/questions/faster/report.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -68,4 +68,4 @@ std::string ToJson(const Comparison& comparison, const Samples& samples) {
   return json.dump(2, ' ', /*ensure_ascii=*/false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

@@ -20,7 +20,7 @@
 #include "ott/questions/faster/read_samples.h"
 #include "questions/faster/run_program.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,11 +129,12 @@ class Session {
     return std::optional<Process>(std::move(process));
   }
 
-  absl::StatusOr<Program> Prepare(bool is_b, const std::string& directory) const {
+  absl::StatusOr<Program> Prepare(bool is_b, const std::string& directory) {
     OTT_RETURN_IF_ERROR(MakeDirectories(directory));
+    const std::string seed = absl::StrCat(++num_started_);
     Program program;
     for (const std::string& argument : is_b ? options_.command_b : options_.command_a) {
-      program.command.push_back(absl::StrReplaceAll(argument, {{"{dir}", directory}}));
+      program.command.push_back(absl::StrReplaceAll(argument, {{"{dir}", directory}, {"{seed}", seed}}));
     }
     program.output = directory + "/output.txt";
     Config config = options_.config;
@@ -146,13 +147,13 @@ class Session {
     return program;
   }
 
-  // What the run left, or how long it took.
+  // Reads what the run left, or how long it took.
   absl::StatusOr<Process> Read(const std::string& directory, const std::string& name, const ProgramRun& run) {
     Process process;
     const bool has_run = IsRunDirectory(directory + "/run");
     if (options_.what == WhatToCompare::kAuto && !options_.results.empty()) {
       OTT_ASSIGN_OR_RETURN(SideSamples samples,
-                           ReadSide({directory + "/" + options_.results}, ott::ab::Clock::kWall));
+                           ReadSide({directory + "/" + options_.results}, ott::faster::Clock::kWall));
       if (samples.processes.size() != 1) {
         return absl::InvalidArgumentError(absl::StrCat(directory, "/", options_.results, ": has ",
                                                        samples.processes.size(),
@@ -183,6 +184,7 @@ class Session {
   const TurnOptions& options_;
   const SteadyClock::time_point deadline_;
   std::mt19937_64 random_;
+  size_t num_started_ = 0;
   InterruptSignals signals_;
   std::string primary_;
   bool iterations_must_match_ = false;
@@ -196,4 +198,4 @@ absl::StatusOr<Turns> RunInTurn(const TurnOptions& options,
   return Session(options).Run(on_block);
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

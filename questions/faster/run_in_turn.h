@@ -14,7 +14,7 @@
 #include "ott/core/base/config.pb.h"
 #include "ott/questions/faster/samples.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 enum class WhatToCompare {
   // Iterations and measurements where the runs leave run directories, else the wall time.
@@ -24,7 +24,8 @@ enum class WhatToCompare {
 };
 
 struct TurnOptions {
-  // "{dir}" in an argument is replaced by the run's own directory.
+  // "{dir}" in an argument is replaced by the run's own directory, "{seed}" by its number: 1 for the first
+  // run of all, and no other run has the same.
   std::vector<std::string> command_a;
   std::vector<std::string> command_b;
   // Each run has a directory of its own in it: a_001, b_001 and so on.
@@ -56,6 +57,6 @@ struct Turns {
 absl::StatusOr<Turns> RunInTurn(const TurnOptions& options,
                                 const std::function<bool(const Samples&)>& on_block);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_RUN_IN_TURN_H_

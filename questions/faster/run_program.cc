@@ -12,11 +12,11 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/spawn_arguments.h"
 #include "ott/core/base/text_table.h"
 #include "ott/core/stopwatch/cpu_usage.h"
-#include "tools/spawn_arguments.h"
 
-namespace ott::ab {
+namespace ott::faster {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -144,4 +144,4 @@ std::string DescribeFailure(int wait_status) {
   return WEXITSTATUS(wait_status) == 0 ? "" : absl::StrCat("exit code ", WEXITSTATUS(wait_status));
 }
 
-}  // namespace ott::ab
+}  // namespace ott::faster

@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace ott::ab {
+namespace ott::faster {
 
 // Blocks, while it lives, SIGINT, SIGTERM, SIGHUP and SIGCHLD in this thread and those it starts, so that
 // they are waited for.
@@ -38,13 +38,13 @@ class InterruptSignals {
 };
 
 struct ProgramRun {
-  // False where it was ended before its time, by an interruption or by the deadline.
+  // False if it was ended before its time, by an interruption or by the deadline.
   bool ended_by_itself = true;
   int wait_status = 0;  // of waitpid(2)
   double wall_seconds = 0;
   // CPU time of the program and of the children that it waited for.
   double cpu_seconds = 0;
-  // CPUs that others kept busy meanwhile; absent where the machine does not tell.
+  // CPUs that others kept busy meanwhile; absent if the machine does not tell.
   std::optional<double> cpus_of_others;
 };
 
@@ -54,14 +54,14 @@ struct Program {
   std::string output;                              // file for what it prints, stdout and stderr
 };
 
-// In a process group of its own, without standard input. Who does not end by SIGTERM within five seconds is
-// killed, with its group. An error if it cannot be started.
+// Runs it in a process group of its own, without standard input. A program that does not end by SIGTERM
+// within five seconds is killed, with its group. An error if it cannot be started.
 absl::StatusOr<ProgramRun> RunProgram(Program program, InterruptSignals& signals,
                                       std::chrono::steady_clock::time_point deadline);
 
-// "exit code 3" or "signal 11 (Segmentation fault)"; empty where it ended well.
+// Returns "exit code 3" or "signal 11 (Segmentation fault)"; empty if it ended well.
 std::string DescribeFailure(int wait_status);
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_RUN_PROGRAM_H_

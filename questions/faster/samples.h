@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace ott::ab {
+namespace ott::faster {
 
 struct Measurement {
   std::string name;
@@ -46,6 +46,6 @@ struct Samples {
   std::vector<std::string> notes;
 };
 
-}  // namespace ott::ab
+}  // namespace ott::faster
 
 #endif  // OTT_QUESTIONS_FASTER_SAMPLES_H_

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/check.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // Tables of Nsight Systems with the columns that all its schemas have.
 inline constexpr char kNsightTables[] = R"sql(
@@ -29,7 +29,7 @@ inline constexpr char kNsightTables[] = R"sql(
       blockY INTEGER, blockZ INTEGER, graphNodeId INTEGER);
 )sql";
 
-// The export's thread id of thread tid of process pid.
+// Returns the export's thread id of thread tid of process pid.
 inline int64_t GlobalTid(int64_t pid, int64_t tid) { return (int64_t{1} << 48) | (pid << 24) | tid; }
 
 // Adds rows to a capture.
@@ -48,7 +48,7 @@ class CaptureSql {
     return Range(pid, tid, start, absl::StrCat(end), text);
   }
 
-  // A kernel of that name from start to start + duration, launched at time launch.
+  // Adds a kernel of that name from start to start + duration, launched at time launch.
   CaptureSql& Kernel(int64_t pid, int64_t tid, int64_t launch, int64_t start, int64_t duration,
                      const std::string& name, int64_t correlation_id, int64_t device = 0,
                      bool in_graph = false) {
@@ -67,7 +67,7 @@ class CaptureSql {
     return *this;
   }
 
-  // The path of a new file with all that.
+  // Returns the path of a new file with all that.
   std::string Write(const std::string& name) const { return WriteSql(name, sql_); }
 
   static std::string WriteSql(const std::string& name, const std::string& sql) {
@@ -89,6 +89,6 @@ class CaptureSql {
   int64_t next_string_ = 1;
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_CAPTURE_FOR_TEST_H_

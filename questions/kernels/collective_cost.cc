@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace ott::prof {
+namespace ott::kernels {
 
 OpCost CostOfCollective(const Profile::CollectiveKind& kind) {
   OpDescription op;
@@ -25,4 +25,4 @@ OpCost CostOfCollective(const Profile::CollectiveKind& kind) {
   return CostOf(op, OpPass::kForward, std::nullopt);
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "ott/core/base/text_table.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 struct Sum {
@@ -101,4 +101,4 @@ std::string CompareRows(const ComparedRows& current, const ComparedRows& base,
                       FormatSums("op: kernel", kernels, limit));
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -10,7 +10,7 @@
 #include "ott/questions/kernels/kernel_rows.h"
 #include "ott/questions/kernels/prof_table.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // Rows that are compared, and how many steps it is of; 0: not told.
 struct ComparedRows {
@@ -24,6 +24,6 @@ struct ComparedRows {
 std::string CompareRows(const ComparedRows& current, const ComparedRows& base,
                         const ProfTableOptions& options, size_t limit);
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_COMPARE_ROWS_H_

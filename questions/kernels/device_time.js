@@ -1,4 +1,4 @@
-// Where the time of the devices goes.
+// Draws where the time of the devices goes.
 
 function addDeviceTime() {
   const data = pictures.device_time;

@@ -14,13 +14,13 @@
 #include "ott/core/base/status_macros.h"
 #include "ott/core/op_cost/op_cost.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 struct Row {
   std::string_view kind, direction;
   std::string name;
-  // Of an op's tensors: "[[32,64],[64,10]]".
+  // The shapes of an op's tensors: "[[32,64],[64,10]]".
   std::string shapes;
   // The first row of the same but for shapes.
   size_t named = 0;
@@ -46,7 +46,7 @@ std::string ShapesOf(const OpDescription& op) {
 struct Rows {
   std::vector<Row> rows;
   std::vector<size_t> of_label[2];
-  // Of a call; absent where the op has no formula, or the label does not tell enough.
+  // The FLOPs of a call; absent if the op has no formula, or the label does not tell enough.
   std::vector<std::optional<double>> flops_of_label[2];
 
   explicit Rows(const std::vector<OpLabel>& labels) {
@@ -107,9 +107,9 @@ void AddThread(const Profile::Thread& thread, const std::vector<OpLabel>& labels
     int64_t end;
     size_t row;
     uint32_t label;
-    // Whether it is, or is within, a node of the backward pass.
+    // True if it is, or is within, a node of the backward pass.
     bool is_backward;
-    // Whether its FLOPs are in its row.
+    // Its FLOPs, if they are in its row.
     std::optional<double> flops;
   };
   std::vector<Open> open;
@@ -190,4 +190,4 @@ absl::Status WriteHostTimes(const Profile& profile, const TableLayout& layout, i
   return absl::OkStatus();
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

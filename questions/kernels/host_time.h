@@ -1,4 +1,4 @@
-// Where the host's threads spend the time of their ranges: what a capture without kernels tells.
+// Tells where the host's threads spend the time of their ranges, as a capture without kernels does.
 
 #ifndef OTT_QUESTIONS_KERNELS_HOST_TIME_H_
 #define OTT_QUESTIONS_KERNELS_HOST_TIME_H_
@@ -7,10 +7,10 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "ott/core/kernel_profile/profile.h"
 #include "ott/questions/kernels/table_writer.h"
-#include "tools/profile/profile.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // One row for each op with its shapes, each layer and each range of the program's own, by its threads' time
 // in it: kind, dir, name, count, total (ns), self (total without the ranges within), share (percent of all
@@ -21,6 +21,6 @@ namespace ott::prof {
 absl::Status WriteHostTimes(const Profile& profile, const TableLayout& layout, int64_t limit,
                             const std::function<void(std::string_view)>& write);
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_HOST_TIME_H_

@@ -6,7 +6,7 @@
 #include "ott/questions/kernels/capture_for_test.h"
 #include "ott/questions/kernels/profile_reader.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 TEST(HostTime, SelfTimeIsWithoutTheRangesWithin) {
@@ -72,4 +72,4 @@ TEST(HostTime, OpsOfOtherShapesHaveRowsAndFlopsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels

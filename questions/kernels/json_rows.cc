@@ -6,9 +6,9 @@
 #include <optional>
 #include <string_view>
 
-#include "tools/profile/literal.h"
+#include "ott/core/kernel_profile/literal.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 struct IntegerColumn {
@@ -77,7 +77,7 @@ JsonRows::JsonRows(std::istream& lines, const std::string& first) {
     const double seconds = static_cast<double>(row.call == kNoInteger ? row.sil : row.call) * 1e-9;
     row.message_bytes = NumberOf(*line, "algbw") * 1e9 * seconds;
     row.bus_bytes = NumberOf(*line, "busbw") * 1e9 * seconds;
-    // What is not known is null; what is not there is another kernel's.
+    // A cost that is not known is null; one that is not there is another kernel's.
     row.counted_elsewhere =
         !row.op.empty() && line->Find("flops") == nullptr && line->Find("bytes") == nullptr;
   } while (std::getline(lines, text));
@@ -88,4 +88,4 @@ std::string_view JsonRows::Interned(const std::string& text) {
   return *texts_.insert(text).first;
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -13,11 +13,11 @@
 
 #include "ott/questions/kernels/kernel_rows.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 class JsonRows : public KernelRows {
  public:
-  // One object a line. Columns that are not there stay unknown. `first` is a line before `lines`.
+  // Reads one object a line. Columns that are not there stay unknown. `first` is a line before `lines`.
   explicit JsonRows(std::istream& lines, const std::string& first = "");
 
   size_t size() const override { return rows_.size(); }
@@ -34,6 +34,6 @@ class JsonRows : public KernelRows {
   int64_t num_bad_lines_ = 0;
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_JSON_ROWS_H_

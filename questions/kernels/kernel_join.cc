@@ -9,9 +9,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "tools/profile/id_index.h"
+#include "ott/core/kernel_profile/id_index.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 auto Fields(const LaunchContext& c) {
@@ -244,7 +244,7 @@ class Joiner {
     const bool within_backward = join_.contexts[outer].direction == OpDirection::kBackward;
     const bool begins_backward =
         label.is_backward_node || (!within_backward && label.direction == OpDirection::kBackward);
-    // What a backward node calls shows 0, unless it makes a graph for double backward.
+    // An op that a backward node calls shows 0, unless it makes a graph for double backward.
     if (within_backward && !begins_backward && range.sequence_number == 0) return;
     const bool pairs = begins_backward || !within_backward || frame->sequence_number == kNone;
     if (range.sequence_number != frame->sequence_number) {
@@ -332,7 +332,7 @@ class Joiner {
     return depth < kMostCallers ? context : join_.contexts[context].outer;
   }
 
-  // What a collective calls on its way to the kernel, ncclGroupEnd say, tells no sizes.
+  // An op that a collective calls on its way to the kernel, ncclGroupEnd say, tells no sizes.
   bool SaysLess(const OpDescription& called, uint32_t op) const {
     return op != kNone && IsCollective(profile_.labels[op].description) &&
            (called.op == "record_param_comms" || (IsCollective(called) && called.arguments.empty()));
@@ -385,7 +385,7 @@ class Joiner {
         context.forward_marker = source.marker;
         context.forward_op = source.op;
       }
-      // What the first forward says goes before what surrounds the backward pass.
+      // The first forward's context goes before that which surrounds the backward pass.
       if (source.layer != kNone) context.layer = source.layer;
       if (source.source != kNone) context.source = source.source;
       if (source.module != kNone) context.module = source.module;
@@ -426,4 +426,4 @@ KernelJoin::State KernelJoin::StateOf(const Profile& profile, uint32_t launch) c
 
 KernelJoin JoinKernels(Profile* profile) { return Joiner(profile).Join(); }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -1,4 +1,4 @@
-// Which op, layer and line of the program each kernel comes from.
+// Finds the op, layer and line of the program that each kernel comes from.
 
 #ifndef OTT_QUESTIONS_KERNELS_KERNEL_JOIN_H_
 #define OTT_QUESTIONS_KERNELS_KERNEL_JOIN_H_
@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "tools/profile/profile.h"
+#include "ott/core/kernel_profile/profile.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // Holds what the ranges around a launch say, shared by all launches that have the same. Labels are indices of
-// Profile::labels, texts of KernelJoin::texts; kNone where there is none.
+// Profile::labels, texts of KernelJoin::texts; kNone if there is none.
 struct LaunchContext {
   uint32_t marker = kNone;    // the innermost op with its arguments: ours, or PyProf's
   uint32_t op = kNone;        // the innermost op by PyTorch's label, within the marker if there is one
@@ -29,7 +29,7 @@ struct LaunchContext {
 };
 
 struct KernelJoin {
-  // Where a kernel's launch was found; every kernel is in one of them.
+  // Says where a kernel's launch was found; every kernel is in one of these states.
   enum class State : uint8_t { kOp, kNoOp, kNoRange, kNoLaunch };
 
   struct Launch {
@@ -56,6 +56,6 @@ struct KernelJoin {
 // profile's ranges.
 KernelJoin JoinKernels(Profile* profile);
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_KERNEL_JOIN_H_

@@ -8,7 +8,7 @@
 #include "ott/questions/kernels/capture_for_test.h"
 #include "ott/questions/kernels/profile_reader.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 using State = KernelJoin::State;
@@ -205,4 +205,4 @@ TEST(KernelJoin, RangesThatCrossAreCountedAndCut) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace ott::prof {
+namespace ott::kernels {
 
 inline constexpr int64_t kNoInteger = std::numeric_limits<int64_t>::min();
 
@@ -52,6 +52,6 @@ class KernelRows {
   virtual void Get(size_t index, KernelRow* row) const = 0;
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_KERNEL_ROWS_H_

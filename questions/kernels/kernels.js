@@ -1,4 +1,5 @@
-// What limits the ops: FLOP/s against FLOPs a byte, below the device's roofs; and the ops that take most time.
+// Draws what limits the ops: FLOP/s against FLOPs a byte, below the device's roofs; and the ops that take
+// most time.
 
 function addKernels() {
   const data = pictures.kernels;

@@ -2,8 +2,8 @@
 
 #include "ott/questions/kernels/prof_command.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 Question KernelsQuestion() { return {kKernelsTitle, AddProfCommand}; }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -1,4 +1,4 @@
-#include "tools/kineto/kineto_profile.h"
+#include "ott/core/kineto/kineto_profile.h"
 
 #include <map>
 #include <string>
@@ -16,12 +16,12 @@
 namespace ott::kineto {
 namespace {
 
-using prof::JoinKernels;
-using prof::KernelJoin;
-using prof::Profile;
-using prof::ProfileRows;
-using prof::ProfTableOptions;
-using prof::WriteProfTable;
+using kernels::JoinKernels;
+using kernels::KernelJoin;
+using kernels::Profile;
+using kernels::ProfileRows;
+using kernels::ProfTableOptions;
+using kernels::WriteProfTable;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -49,7 +49,7 @@ struct Joined {
   }
 };
 
-std::string Data(const std::string& name) { return "tools/kineto/testdata/" + name; }
+std::string Data(const std::string& name) { return "core/kineto/testdata/" + name; }
 
 Joined Trace(const std::string& events, const std::string& name = "trace.json") {
   const std::string path = absl::StrCat(::testing::TempDir(), "/", name);
@@ -165,6 +165,25 @@ TEST(KinetoProfile, CollectivesTellTheirMessageAndTheirGroup) {
   EXPECT_EQ(joined.profile.collective_kinds[0].group_ranks, "[0, 2, 4, 6]");
 }
 
+TEST(KinetoProfile, CollectivesOfTheHostAreOfTheOneGroupThatIsTold) {
+  const std::string events = Last(Event("user_annotation", "gloo:all_reduce", 100, 50,
+                                        R"("Input Dims":[[10,20]],"Input type":["float"])"));
+  const auto kind_of = [&](const std::string& groups) {
+    const Joined joined =
+        Trace(events + R"(],"distributedInfo":{"rank":1,"pg_config":[)" + groups + R"(]},"more":[)");
+    EXPECT_EQ(joined.profile.host_collectives.size(), 1U);
+    return joined.profile.collective_kinds.at(0);
+  };
+  const std::string world = R"({"pg_name": "0", "pg_desc": "default_pg", "pg_size": 4})";
+  const Profile::CollectiveKind one = kind_of(world);
+  EXPECT_EQ(one.name, "all_reduce");
+  EXPECT_EQ(one.in_elements, 200);
+  EXPECT_EQ(one.dtype, "float32");
+  EXPECT_EQ(one.group_name(), "default_pg");
+  EXPECT_EQ(one.group_size, 4);
+  EXPECT_EQ(kind_of(world + R"(, {"pg_name": "1", "pg_size": 2})").group_name(), "");
+}
+
 // An op of these arguments with a kernel: its FLOPs, bytes and Tensor Core use.
 std::string CostOf(const std::string& op, const std::string& dims, const std::string& types,
                    const std::string& inputs,
@@ -203,7 +222,7 @@ TEST(KinetoProfile, ProductsOfAllFormsHaveTheirFlopsAndBytes) {
              R"(["c10::Float8_e4m3fnuz","c10::Float8_e4m3fnuz","","Scalar","float","float","","Scalar"])",
              R"(["","","","15","","","","False"])", "Cijk_Alik_Bljk_F8BS_MT64x64_MI16x16x32x1"),
       "65536 4608 1\n");
-  // Of inference servers: w[N, K], and a result that comes first.
+  // Inference servers have w[N, K], and a result that comes first.
   EXPECT_EQ(CostOf("vllm::rocm_unquantized_gemm", "[[4,64],[32,64],[]]",
                    absl::StrCat("[", bf16, ",", bf16, R"(,""])"), R"(["","",""])"),
             "16384 4864 1\n");
@@ -286,7 +305,7 @@ TEST(KinetoProfile, ConvolutionsEmbeddingsAndNormsHaveTheirFlopsAndBytes) {
 }
 
 TEST(KinetoProfile, KernelsOfGraphsHaveThePhaseOfTheirLaunchAndNoOp) {
-  // As inference servers replay them, on NVIDIA and AMD; no External id, one correlation for all.
+  // Inference servers replay them like this, on NVIDIA and AMD; no External id, one correlation for all.
   for (const std::string launch : {"cudaGraphLaunch", "hipGraphLaunch"}) {
     const Joined joined = Trace(Last(
         Event("user_annotation", "execute_context_0(0)_generation_4(4)", 90, 100, R"("External id":4)") +

@@ -1,7 +1,7 @@
-// How many kernels a second `ott prof` reads, joins and prints, on a generated training run with the columns
-// of an Nsight Systems export: for every two kernels (forward and backward, on a thread each) eight ranges
-// and two launches. CPU time beside that of a bare sqlite3_step loop over the same
-// rows, and the most memory the process held.
+// Measures how many kernels a second `ott prof` reads, joins and prints, on a generated training run with the
+// columns of an Nsight Systems export: for every two kernels (forward and backward, on a thread each) eight
+// ranges and two launches. CPU time beside that of a bare sqlite3_step loop over the same rows, and the most
+// memory the process held.
 //
 //   bazel run //questions/kernels:prof_benchmark              # 2,000,000 kernels, 8,000,000 ranges
 //   bazel run //questions/kernels:prof_benchmark -- 10000000
@@ -23,7 +23,7 @@
 #include "ott/questions/kernels/profile_reader.h"
 #include "ott/questions/kernels/profile_rows.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 constexpr char kTables[] = R"sql(
@@ -250,6 +250,6 @@ int Main(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
-int main(int argc, char** argv) { return ott::prof::Main(argc, argv); }
+int main(int argc, char** argv) { return ott::kernels::Main(argc, argv); }

@@ -9,10 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
-// What the costs say where another kernel of the call has them.
+// Returns the cell of a cost, which is empty if another kernel of the call has the costs.
 Cell CostCell(const KernelRow& row, double value) { return row.counted_elsewhere ? Cell() : RealCell(value); }
 
 // A space, a control character, or DEL.
@@ -200,4 +200,4 @@ absl::StatusOr<std::vector<const ProfColumn*>> ParseProfColumns(std::string_view
   }
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

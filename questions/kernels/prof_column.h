@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "ott/questions/kernels/kernel_rows.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // A value of a row: a text, a number, not known ("na"), or not there ("-").
 struct Cell {
@@ -41,9 +41,9 @@ struct ProfColumn {
 
 const std::vector<ProfColumn>& ProfColumns();
 
-// From "idx,op,sil", or "all". INVALID_ARGUMENT names what is no column, and those that are.
+// Parses "idx,op,sil", or "all". INVALID_ARGUMENT names what is no column, and those that are.
 absl::StatusOr<std::vector<const ProfColumn*>> ParseProfColumns(std::string_view names);
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_PROF_COLUMN_H_

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,9 +16,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
 #include "ott/core/base/text_table.h"
+#include "ott/dist/directory/run_directory.h"
 #include "ott/questions/answer/answer.h"
+#include "ott/questions/answer/exit_code.h"
 #include "ott/questions/kernels/compare_rows.h"
 #include "ott/questions/kernels/host_time.h"
 #include "ott/questions/kernels/json_rows.h"
@@ -27,9 +32,8 @@
 #include "ott/questions/kernels/profile_rows.h"
 #include "ott/questions/kernels/pyprof_reader.h"
 #include "ott/questions/kernels/summary.h"
-#include "tools/exit_code.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 struct ProfFlags {
@@ -45,7 +49,7 @@ struct ProfFlags {
   ProfTableOptions table;
 };
 
-// What was read, how much of it was joined, and what could not be used: beside the table, on stderr.
+// Prints what was read, how much of it was joined, and what could not be used: beside the table, on stderr.
 void PrintNotes(const Profile& profile, const KernelJoin* join) {
   std::fprintf(stderr, "%s (%s): %zu kernels, %zu copies and memsets, %lld ranges\n", profile.path.c_str(),
                profile.schema.c_str(), profile.kernels.size(), profile.transfers.size(),
@@ -81,7 +85,7 @@ absl::Status WriteRows(const KernelRows& rows, const ProfFlags& flags) {
   return absl::OkStatus();
 }
 
-// What an earlier call wrote, from standard input; its first line was read.
+// Writes what an earlier call wrote, from standard input; its first line was read.
 absl::Status WriteJsonRows(const std::string& first_line, const ProfFlags& flags) {
   const JsonRows rows(std::cin, first_line);
   if (rows.num_bad_lines() > 0) {
@@ -125,12 +129,45 @@ absl::Status CompareWith(const std::string& base_path, const ProfFlags& flags) {
   return absl::OkStatus();
 }
 
+// The latest trace that a rank of the run wrote by torch.profiler: of --ranks, else of the first that has
+// one.
+absl::StatusOr<std::string> TraceOfRun(const std::string& run_dir, const std::vector<int64_t>& ranks) {
+  OTT_RETURN_IF_ERROR(CheckRunDirectory(run_dir));
+  const std::map<int, std::string> traces = LatestTorchTraces(run_dir);
+  if (traces.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(run_dir,
+                     ": no rank has a trace of torch.profiler; one that a program writes under `python -m "
+                     "optim_test_tools` is found here, and others are given by their file"));
+  }
+  const auto trace = ranks.empty() ? traces.begin() : traces.find(static_cast<int>(ranks[0]));
+  if (trace == traces.end())
+    return absl::NotFoundError(absl::StrCat(run_dir, ": rank ", ranks[0], " has no trace of torch.profiler"));
+  if (traces.size() > 1 && ranks.empty()) {
+    std::fprintf(stderr, "%s: rank %d's trace of %zu; --ranks names another\n", run_dir.c_str(), trace->first,
+                 traces.size());
+  }
+  return trace->second;
+}
+
 absl::Status Prof(ProfFlags flags) {
   if (flags.file.empty() && isatty(STDIN_FILENO) != 0) {
     return absl::InvalidArgumentError(
         "FILE is missing; without it, standard input is read, which is a terminal here");
   }
   if (flags.file.empty()) flags.file = "-";
+  bool is_of_run = false;
+  for (std::string* const file : {&flags.file, &flags.against}) {
+    if (IsDirectory(*file)) {
+      OTT_ASSIGN_OR_RETURN(*file, TraceOfRun(*file, flags.table.ranks));
+      is_of_run = true;
+    }
+  }
+  if (is_of_run) {
+    // They have named the trace.
+    flags.table.ranks.clear();
+    if (flags.of_kernels == "--ranks") flags.of_kernels.clear();
+  }
   if (flags.csv) flags.table.layout.format = TableLayout::Format::kCsv;
   if (flags.json) flags.table.layout.format = TableLayout::Format::kJson;
   std::optional<DevicePeaks> gpu;
@@ -188,7 +225,8 @@ void AddProfCommand(const CommandLine& line) {
   ProfTableOptions& table = flags->table;
   command->add_option(
       "FILE", flags->file,
-      "Trace of torch.profiler (.json or .json.gz), SQLite export of Nsight Systems, capture of "
+      "Trace of torch.profiler (run directory that has them, .json or .json.gz), SQLite export of Nsight "
+      "Systems, capture of "
       "`ott profile`, nvprof file, or PyProf's dictionaries (net.dict); - or none: standard input, with "
       "these dictionaries or rows that --json -c all wrote");
   CLI::Option* columns =
@@ -205,16 +243,17 @@ void AddProfCommand(const CommandLine& line) {
       command->add_option("--group-by", table.group_by, "Columns, by commas: one row a group, with sums")
           ->excludes(columns);
   CLI::Option* sort = command->add_option("--sort", table.sort, "Column; largest numbers first");
-  CLI::Option* summary = command->add_flag("--summary", flags->summary, "What takes most time, and advice");
+  CLI::Option* summary =
+      command->add_flag("--summary", flags->summary, "The ops that take most time, and advice");
   for (CLI::Option* option : {csv, json, width, columns, group_by, sort}) summary->excludes(option);
   CLI::Option* against = command->add_option(
       "--against", flags->against,
       "Compare with this capture: what became slower or faster in FILE, what is new and what is gone");
   for (CLI::Option* option : {csv, json, width, columns, group_by, sort, summary}) against->excludes(option);
-  command->add_flag("--host", flags->host, "Host time by range, also where there are kernels");
-  command->add_option("-n,--limit", table.limit, "So many rows (of a summary: ops) at most")
+  command->add_flag("--host", flags->host, "Host time by range, also if there are kernels");
+  command->add_option("-n,--limit", table.limit, "At most so many rows (in a summary: ops)")
       ->check(CLI::NonNegativeNumber);
-  // What host time has no use for.
+  // Host time has no use for these options.
   const std::vector<CLI::Option*> of_kernels = {
       columns,
       group_by,
@@ -224,18 +263,18 @@ void AddProfCommand(const CommandLine& line) {
       command->add_option("--at", flags->at,
                           "Name kernels by the outermost op like one of these globs, by commas, that "
                           "called theirs: linear, '*'"),
-      command->add_option("--layer", table.layer, "Only of layers like this glob"),
+      command->add_option("--layer", table.layer, "Only kernels of layers like this glob"),
       command->add_option("--kernel", table.kernel, "Only kernels (in brief) like this glob"),
-      command->add_option("--phase", table.phase, "Only of phases like this glob"),
-      command->add_option("--dir", table.direction, "Only this direction")
+      command->add_option("--phase", table.phase, "Only kernels of phases like this glob"),
+      command->add_option("--dir", table.direction, "Only kernels of this direction")
           ->check(CLI::IsMember({"fprop", "bprop"})),
-      command->add_option("--ranks", table.ranks, "Only these, such as 0,3")
+      command->add_option("--ranks", table.ranks, "Only these, such as 0,3; of a run, this one's trace")
           ->delimiter(',')
           ->allow_extra_args(false),
       command->add_option("--begin", table.begin_seconds, "Only kernels from this second of the capture on"),
       command->add_option("--end", table.end_seconds, "Only kernels before this second of the capture")};
   command->add_option("--gpu", flags->gpu,
-                      "Peaks to compare with where FILE does not tell the device: H100, A100, ...");
+                      "Peaks to compare with if FILE does not tell the device: H100, A100, ...");
   std::string footer = "Columns:\n";
   for (const ProfColumn& column : ProfColumns()) {
     absl::StrAppend(&footer, "  ", std::string(column.name), std::string(10 - column.name.size(), ' '),
@@ -256,4 +295,4 @@ void AddProfCommand(const CommandLine& line) {
   });
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

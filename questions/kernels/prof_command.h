@@ -5,13 +5,13 @@
 
 #include "ott/questions/answer/question.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // The question that this and `ott profile` answer.
 inline constexpr char kKernelsTitle[] = "What do the kernels do?";
 
 void AddProfCommand(const CommandLine& line);
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_PROF_COMMAND_H_

@@ -13,7 +13,7 @@
 #include "ott/questions/kernels/prof_column.h"
 #include "ott/questions/kernels/table_writer.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 bool MatchesFilter(const std::string& glob, std::string_view text) {
@@ -25,7 +25,8 @@ bool NoFilters(const ProfTableOptions& o) {
          o.ranks.empty() && o.begin_seconds <= 0 && o.end_seconds < 0;
 }
 
-// Whether a comes before b: large numbers, then texts, then what is not known, then what is not there.
+// Returns true if a comes before b: large numbers, then texts, then what is not known, then what is not
+// there.
 bool Before(const Cell& a, const Cell& b) {
   if (a.is_number() && b.is_number()) return a.number() > b.number();
   if (a.is_number() != b.is_number()) return a.is_number();
@@ -243,4 +244,4 @@ absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& opti
   return absl::OkStatus();
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

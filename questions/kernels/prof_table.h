@@ -13,7 +13,7 @@
 #include "ott/questions/kernels/kernel_rows.h"
 #include "ott/questions/kernels/table_writer.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 struct ProfTableOptions {
   std::string columns = "idx,dir,sub,mod,op,kernel,params,sil";
@@ -30,13 +30,13 @@ struct ProfTableOptions {
   double end_seconds = -1;     // -1: to the end
 };
 
-// The kernels that pass the filters.
+// Returns true for the kernels that pass the filters.
 bool PassesFilters(const ProfTableOptions& options, const KernelRow& row);
 
 // Hands the table to write, a buffer at a time. INVALID_ARGUMENT for columns there are not.
 absl::Status WriteProfTable(const KernelRows& rows, const ProfTableOptions& options,
                             const std::function<void(std::string_view)>& write);
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_PROF_TABLE_H_

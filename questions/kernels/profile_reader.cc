@@ -18,15 +18,15 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/file.h"
 #include "ott/core/base/status_macros.h"
+#include "ott/core/kernel_profile/id_index.h"
+#include "ott/core/kernel_profile/label_table.h"
+#include "ott/core/kernel_profile/rank_in_name.h"
+#include "ott/core/kineto/kineto_profile.h"
+#include "ott/core/kineto/read_trace.h"
 #include "ott/questions/kernels/pyprof_reader.h"
 #include "ott/questions/kernels/sqlite_table.h"
-#include "tools/kineto/kineto_profile.h"
-#include "tools/kineto/read_trace.h"
-#include "tools/profile/id_index.h"
-#include "tools/profile/label_table.h"
-#include "tools/profile/rank_in_name.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 constexpr int64_t kPushPopRange = 59;
@@ -549,9 +549,9 @@ absl::StatusOr<Profile> ReadAnyProfile(const std::string& path, const ReadProfil
 
 absl::StatusOr<Profile> ReadProfile(const std::string& path, const ReadProfileOptions& options) {
   absl::StatusOr<Profile> profile = ReadAnyProfile(path, options);
-  // What was needed to read lies in small pieces, which the allocator would keep.
+  // Reading needed memory in small pieces, which the allocator would keep.
   malloc_trim(0);
   return profile;
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

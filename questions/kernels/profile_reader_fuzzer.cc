@@ -17,20 +17,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::string& path =
       *new std::string(absl::StrCat("/dev/shm/profile_reader_fuzzer.", getpid()));
   OTT_CHECK(ott::WriteFileAtomically(path, {reinterpret_cast<const char*>(data), size}).ok());
-  ott::prof::ReadProfileOptions read;
+  ott::kernels::ReadProfileOptions read;
   read.transfers = true;
-  auto profile = ott::prof::ReadProfile(path, read);
+  auto profile = ott::kernels::ReadProfile(path, read);
   if (!profile.ok()) return 0;
-  for (const ott::prof::Profile::Transfer& transfer : profile->transfers) {
+  for (const ott::kernels::Profile::Transfer& transfer : profile->transfers) {
     OTT_CHECK(transfer.end >= transfer.start && transfer.name < profile->transfer_names.size() &&
               transfer.process < profile->processes.size() &&
-              (transfer.launch == ott::prof::kNone || transfer.launch < profile->launches.size()));
+              (transfer.launch == ott::kernels::kNone || transfer.launch < profile->launches.size()));
   }
-  const ott::prof::KernelJoin join = ott::prof::JoinKernels(&*profile);
-  ott::prof::ProfTableOptions options;
+  const ott::kernels::KernelJoin join = ott::kernels::JoinKernels(&*profile);
+  ott::kernels::ProfTableOptions options;
   options.columns = "all";
-  OTT_CHECK(ott::prof::WriteProfTable(ott::prof::ProfileRows(*profile, join, std::nullopt), options,
-                                      [](std::string_view) {})
+  OTT_CHECK(ott::kernels::WriteProfTable(ott::kernels::ProfileRows(*profile, join, std::nullopt), options,
+                                         [](std::string_view) {})
                 .ok());
   return 0;
 }

@@ -13,7 +13,7 @@
 #include "ott/core/base/file.h"
 #include "ott/questions/kernels/capture_for_test.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 using ::testing::Contains;
@@ -243,4 +243,4 @@ TEST(ProfileReader, RanksComeFromTheNameOrTheOrderOfProcesses) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels

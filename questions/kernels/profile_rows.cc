@@ -8,7 +8,7 @@
 #include "ott/core/base/glob.h"
 #include "ott/questions/kernels/collective_cost.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 std::string Joined(const std::array<int64_t, 3>& sizes) {
@@ -207,7 +207,7 @@ const ProfileRows::Cost& ProfileRows::CostOfKernel(uint32_t context_index, uint3
   cost = std::make_unique<Cost>();
   const Context& context = contexts_[context_index];
   const Name& name = names_[name_index];
-  // What the label does not tell, the kernel's name may.
+  // The kernel's name may tell what the label does not.
   OpDescription op = profile_.labels[context.cost_label].description;
   const auto add_attribute = [&](const char* attribute) -> OpArgument& {
     OpArgument& argument = op.arguments.emplace_back();
@@ -364,4 +364,4 @@ void ProfileRows::SetTransfer(const Profile::Transfer& transfer, KernelRow* row)
   SetOp(contexts_[join_.launches[transfer.launch].context], row);
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

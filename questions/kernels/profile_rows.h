@@ -15,14 +15,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "ott/core/kernel_profile/profile.h"
 #include "ott/core/op_cost/device_peaks.h"
 #include "ott/core/op_cost/kernel_name.h"
 #include "ott/core/op_cost/op_cost.h"
 #include "ott/questions/kernels/kernel_join.h"
 #include "ott/questions/kernels/kernel_rows.h"
-#include "tools/profile/profile.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // Not thread-safe: costs are computed at their first use.
 //
@@ -38,7 +38,7 @@ class ProfileRows : public KernelRows {
   ProfileRows(const Profile& profile, const KernelJoin& join, std::optional<DevicePeaks> gpu,
               const std::string& at = "");
 
-  // The devices whose peaks are not known, each once: their rows' `peak` and `roof` are unknown.
+  // Returns the devices whose peaks are not known, each once: their rows' `peak` and `roof` are unknown.
   std::set<std::string> DevicesWithoutPeaks() const;
 
   size_t size() const override { return profile_.kernels.size() + profile_.transfers.size(); }
@@ -83,10 +83,10 @@ class ProfileRows : public KernelRows {
   // Finds the outermost of the ops that called a context's, itself included; kNone if none is.
   uint32_t OutermostLike(const std::vector<std::string>& globs, const LaunchContext& context) const;
   void Count();
-  // First the kernels that multiply, then the long ones.
+  // Orders the kernels that multiply first, then the long ones.
   bool Before(uint32_t a, uint32_t b) const;
   const Cost& CostOfKernel(uint32_t context, uint32_t name) const;
-  // Fills what kernels and transfers have in common; false where no op is known for it.
+  // Fills what kernels and transfers have in common; false if no op is known for it.
   template <typename Of>
   bool SetContext(const Of& of, KernelRow* row) const;
   void SetOp(const Context& context, KernelRow* row) const;
@@ -111,6 +111,6 @@ class ProfileRows : public KernelRows {
   mutable absl::flat_hash_map<std::pair<uint32_t, uint32_t>, std::unique_ptr<Cost>> costs_;
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_PROFILE_ROWS_H_

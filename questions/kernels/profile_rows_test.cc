@@ -14,7 +14,7 @@
 #include "ott/questions/kernels/profile_reader.h"
 #include "ott/questions/kernels/summary.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 using ::testing::HasSubstr;
@@ -419,4 +419,4 @@ TEST(Summary, ChannelsOfConvolutionsAreSizesToo) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -14,10 +14,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "ott/core/json/json_string.h"
-#include "tools/profile/label_table.h"
-#include "tools/profile/literal.h"
+#include "ott/core/kernel_profile/label_table.h"
+#include "ott/core/kernel_profile/literal.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 bool IsKernel(const Literal& line) {
@@ -205,4 +205,4 @@ absl::StatusOr<Profile> ReadPyProf(std::istream& lines, const std::string& path,
   return profile;
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

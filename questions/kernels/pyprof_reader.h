@@ -9,21 +9,21 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "tools/profile/profile.h"
+#include "ott/core/kernel_profile/profile.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
-// Whether a line is such a dictionary, by its names: Python's or JSON's, with the name and duration of a
-// kernel.
+// Returns true if a line is such a dictionary, by its names: Python's or JSON's, with the name and duration
+// of a kernel.
 bool IsPyProfDictionary(std::string_view line);
 
-// As a capture in which kernels run one after the other, since dictionaries tell durations and no times, each
-// within ranges of its layers, markers and sequence numbers. Kernels of one call of an op are those whose
-// subSeqId counts on. `first` is a line before `lines`. INVALID_ARGUMENT for lines of which none is a
+// Reads a capture in which kernels run one after the other, since dictionaries tell durations and no times,
+// each within ranges of its layers, markers and sequence numbers. Kernels of one call of an op are those
+// whose subSeqId counts on. `first` is a line before `lines`. INVALID_ARGUMENT for lines of which none is a
 // dictionary; others are counted in the notes.
 absl::StatusOr<Profile> ReadPyProf(std::istream& lines, const std::string& path,
                                    const std::string& first = "");
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_PYPROF_READER_H_

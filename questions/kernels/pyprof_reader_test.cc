@@ -12,12 +12,13 @@
 #include "ott/questions/kernels/prof_table.h"
 #include "ott/questions/kernels/profile_rows.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 using ::testing::HasSubstr;
 
-// As `pyprof.parse` prints them: a linear layer of two kernels, the same again, and the first one's backward.
+// The lines are as `pyprof.parse` prints them: a linear layer of two kernels, the same again, and the first
+// one's backward.
 constexpr char kKernel[] =
     "{'kShortName': 'volta_sgemm', 'kDuration': %d, 'layer': ['encoder'], 'trace': ['main.py:12'], "
     "'reprMarkers': [], "
@@ -106,4 +107,4 @@ TEST(JsonRows, ObjectsWithoutAnyColumnAreNoRows) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels

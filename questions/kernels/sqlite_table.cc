@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "ott/core/base/status_macros.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 std::string Quoted(const std::string& name) {
@@ -139,4 +139,4 @@ absl::Status SqliteFile::Scan(const std::string& table, const std::vector<std::s
   return code == SQLITE_DONE ? absl::OkStatus() : Error(code, doing);
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

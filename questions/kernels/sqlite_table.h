@@ -16,7 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 // The row that a query stands at; what it gives is valid until the next.
 class SqliteRow {
@@ -34,7 +34,7 @@ class SqliteRow {
   Type type(int column) const { return static_cast<Type>(sqlite3_column_type(statement_, column)); }
   // Returns the bytes of a text, in UTF-8 whatever the file has, or of a blob; else "".
   std::string_view bytes(int column) const;
-  // False, with *value left alone, for what is no integer (NULL included).
+  // Returns false, with *value left alone, for what is no integer (NULL included).
   bool GetInteger(int column, int64_t* value) const {
     if (type(column) != Type::kInteger) return false;
     *value = sqlite3_column_int64(statement_, column);
@@ -58,7 +58,7 @@ class SqliteFile {
   const std::string& path() const { return path_; }
 
   bool HasTable(std::string_view table) const;
-  // True if the table has all these columns.
+  // Returns true if the table has all these columns.
   bool HasColumns(std::string_view table, const std::vector<std::string>& columns) const;
   // Not less than the table's rows, unless their ids are out of the ordinary; a hint for reserving memory.
   size_t RowsAtMost(const std::string& table) const;
@@ -85,6 +85,6 @@ class SqliteFile {
   std::vector<Table> tables_;
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_SQLITE_TABLE_H_

@@ -8,14 +8,14 @@
 #include "gtest/gtest.h"
 #include "ott/questions/kernels/capture_for_test.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
-// Whether another process than this one could write the file now.
+// Returns true if another process than this one could write the file now.
 bool OthersCanWrite(const std::string& path) {
   const pid_t child = fork();
   if (child == 0) {
-    // Where SQLite's writers and readers exclude each other.
+    // SQLite's writers and readers exclude each other here.
     struct flock range = {};
     range.l_type = F_WRLCK;
     range.l_whence = SEEK_SET;
@@ -58,4 +58,4 @@ TEST(SqliteTable, AFileThatIsCutWhileItIsReadIsDamaged) {
 }
 
 }  // namespace
-}  // namespace ott::prof
+}  // namespace ott::kernels

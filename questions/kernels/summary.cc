@@ -14,7 +14,7 @@
 #include "ott/core/base/text_table.h"
 #include "ott/core/op_cost/kernel_name.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 constexpr int64_t kShortKernel = 5000;  // ns: about what a launch takes
@@ -43,8 +43,8 @@ int64_t Blocks(std::string_view grid) {
 
 bool IsHalf(std::string_view dtype) { return dtype == "float16" || dtype == "bfloat16"; }
 
-// Whether M, N or K of "M=4,N=2,K=3,float16", or a convolution's channels, C and K, are no multiple of a
-// Tensor Core's step for the type.
+// Returns true if M, N or K of "M=4,N=2,K=3,float16", or a convolution's channels, C and K, are no multiple
+// of a Tensor Core's step for the type.
 bool HasOddSize(std::string_view params, std::string_view dtype) {
   const bool narrow = dtype.substr(0, 6) == "float8" || dtype == "int8";
   const int64_t step = narrow ? 16 : IsHalf(dtype) ? 8 : 0;
@@ -247,4 +247,4 @@ std::string Summarize(const KernelRows& rows, const ProfTableOptions& options) {
   return summary.Text(options.limit >= 0 ? static_cast<size_t>(options.limit) : kTopOps);
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

@@ -9,7 +9,7 @@
 #include "ott/core/base/csv.h"
 #include "ott/core/json/json_string.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 namespace {
 
 constexpr size_t kBufferSize = size_t{1} << 16;
@@ -150,4 +150,4 @@ void TableWriter::AddJson(const Cell& cell) {
   }
 }
 
-}  // namespace ott::prof
+}  // namespace ott::kernels

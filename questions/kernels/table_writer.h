@@ -12,17 +12,18 @@
 #include "absl/status/status.h"
 #include "ott/questions/kernels/prof_column.h"
 
-namespace ott::prof {
+namespace ott::kernels {
 
 struct TableLayout {
   enum class Format { kPlain, kCsv, kJson };
 
   Format format = Format::kPlain;
-  // Of a plain line: columns are filled and texts cut so that it fits. 0: cells are as wide as they are.
+  // The width of a plain line: columns are filled and texts cut so that it fits. 0: cells are as wide as they
+  // are.
   int width = 0;
 };
 
-// INVALID_ARGUMENT where plain lines of these columns need more than layout.width.
+// Returns INVALID_ARGUMENT if plain lines of these columns need more than layout.width.
 absl::Status CheckWidth(const TableLayout& layout, const std::vector<std::string_view>& names);
 
 // A header (plain and CSV), then a line a row. Numbers are never cut, and may make a line longer. Plain cells
@@ -55,6 +56,6 @@ class TableWriter {
   bool first_in_object_ = true;
 };
 
-}  // namespace ott::prof
+}  // namespace ott::kernels
 
 #endif  // OTT_QUESTIONS_KERNELS_TABLE_WRITER_H_
